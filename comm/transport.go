@@ -1,0 +1,54 @@
+// Package comm gives a fixed set of peers their collective operations: sums, exchanges of rows, broadcasts, barriers.
+// It knows no network: a Transport carries the frames. Every call takes a context, and every byte is counted by the
+// door through which it leaves.
+package comm
+
+import (
+	"context"
+	"fmt"
+)
+
+// Transport carries frames between two members: they arrive once and in order, or later calls fail with *PeerError.
+// Send may return before the frame is delivered and must not keep frame after it returns. Recv returns a frame that
+// the caller owns. Send and Recv for different peers may run at the same time; for one peer, one of each.
+type Transport interface {
+	Send(ctx context.Context, to int, frame []byte) error
+	Recv(ctx context.Context, from int) ([]byte, error)
+	Close() error
+}
+
+// PeerError is a fault of the connection to one peer, or of what that peer sent.
+type PeerError struct {
+	Rank int    // of the peer at fault
+	Name string // the peer's name where the transport knows one
+	Op   string // what was being done: "send", "recv", "exchange layer 1", …
+	Err  error
+}
+
+func (e *PeerError) Error() string {
+	if e.Name != "" {
+		return fmt.Sprintf("peer %d (%s): %s: %v", e.Rank, e.Name, e.Op, e.Err)
+	}
+	return fmt.Sprintf("peer %d: %s: %v", e.Rank, e.Op, e.Err)
+}
+
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// Reducer sums vectors over the members: in the clear (Group) or privately (privacy/secagg).
+// x becomes the sum, the same bits on every member; contributors is how many members' vectors are in it.
+type Reducer interface {
+	Reduce(ctx context.Context, round uint64, x []float32) (contributors int, err error)
+}
+
+// Door is a way by which bytes leave a peer. There are two for data, and control for what carries none.
+type Door uint8
+
+// The doors. Rows leave by Halo, updates by Reduce; Control carries fingerprints, digests and barriers.
+const (
+	Halo Door = iota
+	Reduce
+	Control
+	numDoors
+)
+
+func (d Door) String() string { return [...]string{"halo", "reduce", "control"}[d] }

@@ -1,0 +1,59 @@
+// Package graph holds the adjacency type that everything shares, and the node tables that go with it.
+package graph
+
+import "fmt"
+
+// CSR is a bipartite adjacency in compressed rows: the whole graph, a shard, a sampled block (MFG) and a
+// sub-block between two peers are all of this type. Destinations come first among the sources: source i is
+// destination i for i < NumDst wherever a layer needs a destination's own row.
+type CSR struct {
+	NumDst, NumSrc int
+	RowPtr         []int64   // len NumDst+1; in-edges of destination i are [RowPtr[i], RowPtr[i+1])
+	Col            []int32   // source index, strictly ascending within a row
+	Weight         []float32 // nil: every weight is 1
+}
+
+// NumEdges returns the number of stored edges.
+func (g *CSR) NumEdges() int { return len(g.Col) }
+
+// Row returns the sources of destination i and, where there are any, the weights; both share g's memory.
+func (g *CSR) Row(i int) (col []int32, weight []float32) {
+	lo, hi := g.RowPtr[i], g.RowPtr[i+1]
+	if g.Weight != nil {
+		weight = g.Weight[lo:hi:hi]
+	}
+	return g.Col[lo:hi:hi], weight
+}
+
+// Valid returns an error that names the first broken invariant, or nil.
+func (g *CSR) Valid() error {
+	if g.NumDst < 0 || g.NumSrc < 0 {
+		return fmt.Errorf("graph: %d destinations, %d sources", g.NumDst, g.NumSrc)
+	}
+	if len(g.RowPtr) != g.NumDst+1 || g.RowPtr[0] != 0 {
+		return fmt.Errorf("graph: %d row pointers for %d destinations, want %d starting at 0", len(g.RowPtr), g.NumDst, g.NumDst+1)
+	}
+	for i := range g.NumDst {
+		if g.RowPtr[i+1] < g.RowPtr[i] || g.RowPtr[i+1] > int64(len(g.Col)) {
+			return fmt.Errorf("graph: destination %d ends at edge %d, before its start %d or past the %d edges", i, g.RowPtr[i+1], g.RowPtr[i], len(g.Col))
+		}
+	}
+	if g.RowPtr[g.NumDst] != int64(len(g.Col)) {
+		return fmt.Errorf("graph: row pointers end at %d, with %d edges", g.RowPtr[g.NumDst], len(g.Col))
+	}
+	if g.Weight != nil && len(g.Weight) != len(g.Col) {
+		return fmt.Errorf("graph: %d weights for %d edges", len(g.Weight), len(g.Col))
+	}
+	for i := range g.NumDst {
+		col, _ := g.Row(i)
+		for k, j := range col {
+			if j < 0 || int(j) >= g.NumSrc {
+				return fmt.Errorf("graph: destination %d has source %d, out of [0, %d)", i, j, g.NumSrc)
+			}
+			if k > 0 && col[k-1] >= j {
+				return fmt.Errorf("graph: sources of destination %d are not strictly ascending at %d", i, j)
+			}
+		}
+	}
+	return nil
+}

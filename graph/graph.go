@@ -1,0 +1,91 @@
+package graph
+
+import (
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Split says what a node's label may be used for.
+type Split uint8
+
+// The splits. A node of split None takes part in message passing only.
+const (
+	None Split = iota
+	Train
+	Val
+	Test
+)
+
+// Features are the input rows of nodes, dense or sparse. The zero value means that the graph has none.
+type Features struct {
+	Dense  mat.Dense
+	Sparse *mat.Sparse // not nil: the rows, and Dense is unused
+}
+
+// Rows returns the number of rows.
+func (f Features) Rows() int {
+	if f.Sparse != nil {
+		return f.Sparse.Rows
+	}
+	return f.Dense.Rows
+}
+
+// Cols returns the number of columns, F.
+func (f Features) Cols() int {
+	if f.Sparse != nil {
+		return f.Sparse.Cols
+	}
+	return f.Dense.Cols
+}
+
+// Select returns a copy whose row k is row rows[k] of f, sparse where f is.
+func (f Features) Select(rows []int32) Features {
+	if f.Sparse != nil {
+		return Features{Sparse: f.Sparse.Select(rows)}
+	}
+	return Features{Dense: f.Dense.Select(rows)}
+}
+
+// Labels are the targets of N nodes: one class a node (Class), or any number of C classes (Bits).
+type Labels struct {
+	Classes int      // C
+	Class   []int32  // [N] class, or −1: no label; nil for a multi-label task
+	Bits    []uint8  // [N×C] 0 or 1, row by row; nil for a single-label task
+	Names   []string // [C], or nil
+}
+
+// Multi reports whether a node may have several classes.
+func (l Labels) Multi() bool { return l.Bits != nil }
+
+// Select returns the labels of the given nodes.
+func (l Labels) Select(nodes []int32) Labels {
+	out := Labels{Classes: l.Classes, Names: l.Names}
+	if l.Class != nil {
+		out.Class = make([]int32, len(nodes))
+		for k, i := range nodes {
+			out.Class[k] = l.Class[i]
+		}
+	}
+	if l.Bits != nil {
+		out.Bits = make([]uint8, 0, len(nodes)*l.Classes)
+		for _, i := range nodes {
+			out.Bits = append(out.Bits, l.Bits[int(i)*l.Classes:(int(i)+1)*l.Classes]...)
+		}
+	}
+	return out
+}
+
+// Graph is a node classification task in memory.
+type Graph struct {
+	Name     string
+	Adj      CSR // N×N, both directions of every edge, no self-loops
+	X        Features
+	Labels   Labels
+	Split    []Split  // [N]
+	Site     []int32  // [N] natural owner, or nil
+	Sites    []string // names of the natural owners
+	IDs      []string // [N] the user's names of the nodes, or nil
+	Encoding []byte   // how a table's columns became X (JSON of graph/dataset), or nil
+}
+
+// N returns the number of nodes.
+func (g *Graph) N() int { return g.Adj.NumDst }

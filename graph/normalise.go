@@ -1,0 +1,90 @@
+package graph
+
+import "math"
+
+// Norm is how edges are weighted before rows are summed over them.
+type Norm uint8
+
+const (
+	// Plain keeps the edges and weights as they are (GIN, max pooling).
+	Plain Norm = iota
+	// Loops adds a self-loop of weight 1 to every destination (GAT).
+	Loops
+	// GCN adds self-loops and weighs edge (j, i) by w/√((1+d_i)(1+d_j)), d the weighted degree in the whole graph
+	// (Kipf and Welling, ICLR 2017, eq. 2).
+	GCN
+	// Mean weighs edge (j, i) by w/d_i (GraphSAGE, NeurIPS 2017, mean aggregator). A node without edges gets no sum: zeros.
+	Mean
+)
+
+// Degrees returns the weighted degree of every destination.
+func (g *CSR) Degrees() []float32 {
+	d := make([]float32, g.NumDst)
+	for i := range d {
+		col, weight := g.Row(i)
+		sum := float64(len(col))
+		if weight != nil {
+			sum = 0
+			for _, w := range weight {
+				sum += float64(w)
+			}
+		}
+		d[i] = float32(sum)
+	}
+	return d
+}
+
+// Normalise returns g weighted by norm. degree holds the weighted degree in the whole graph of every source
+// (len NumSrc), so that a shard or block weighs its edges as the whole graph does; only GCN and Mean read it.
+// With Loops and GCN destination i must be source i.
+func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
+	if norm == Plain {
+		return g
+	}
+	loop := 0
+	if norm == Loops || norm == GCN {
+		loop = 1
+	}
+	n := len(g.Col) + loop*g.NumDst
+	out := &CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: make([]int64, g.NumDst+1), Col: make([]int32, 0, n), Weight: make([]float32, 0, n)}
+	for i := range g.NumDst {
+		col, weight := g.Row(i)
+		placed := loop == 0
+		add := func(j int32, w float32) {
+			out.Col = append(out.Col, j)
+			out.Weight = append(out.Weight, scale(w, i, int(j), degree, norm))
+		}
+		for k, j := range col {
+			if !placed && int(j) >= i {
+				placed = true
+				add(int32(i), 1)
+				if int(j) == i { // the graph's own self-loop counts once
+					continue
+				}
+			}
+			w := float32(1)
+			if weight != nil {
+				w = weight[k]
+			}
+			add(j, w)
+		}
+		if !placed {
+			add(int32(i), 1)
+		}
+		out.RowPtr[i+1] = int64(len(out.Col))
+	}
+	if norm == Loops && g.Weight == nil {
+		out.Weight = nil
+	}
+	return out
+}
+
+func scale(w float32, i, j int, degree []float32, norm Norm) float32 {
+	switch norm {
+	case GCN:
+		return float32(float64(w) / math.Sqrt((1+float64(degree[i]))*(1+float64(degree[j]))))
+	case Mean:
+		return float32(float64(w) / float64(degree[i]))
+	}
+	return w
+}

@@ -1,0 +1,28 @@
+// Package partition cuts one graph into K shards, each of which one peer holds.
+package partition
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// Shard is one peer's part. Sources are numbered owned first, then halo by owner, so that the rows that come
+// from peer q are contiguous; both owned and each peer's halo are in ascending order of global ID.
+type Shard struct {
+	Rank, Parts int
+	Owned       int       // destinations are sources [0, Owned)
+	Adj         graph.CSR // Owned × (Owned + halo): every in-edge of every owned node
+	Global      []int64   // [Owned+halo] global node ID of each source
+	Degree      []float32 // [Owned+halo] weighted degree in the whole graph
+	HaloPtr     []int     // [Parts+1] peer q's rows are sources [HaloPtr[q], HaloPtr[q+1]); HaloPtr[0] = Owned
+	Boundary    [][]int32 // Boundary[q]: owned nodes that q holds as halo, in q's order
+	X           graph.Features
+	Labels      graph.Labels
+	Split       []graph.Split // [Owned]
+	Nodes       int64         // N of the whole graph
+	Name        string        // the data set's
+	Encoding    []byte        // graph.Graph.Encoding
+	Fingerprint [32]byte      // of the partition that the shard belongs to: equal on all its shards
+}
+
+// Halo returns the number of halo rows.
+func (s *Shard) Halo() int { return len(s.Global) - s.Owned }

@@ -1,0 +1,101 @@
+package mat
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Sparse is a matrix of rows with few non-zeros (CSR): row i has the columns Col[RowPtr[i]:RowPtr[i+1]],
+// ascending and without repeats, with the values Val at the same places.
+type Sparse struct {
+	Rows, Cols int
+	RowPtr     []int64 // len Rows+1, RowPtr[0] = 0
+	Col        []int32
+	Val        []float32
+}
+
+// NNZ returns the number of stored values.
+func (s *Sparse) NNZ() int { return len(s.Col) }
+
+// Row returns the columns and values of row i; both share s's memory.
+func (s *Sparse) Row(i int) ([]int32, []float32) {
+	lo, hi := s.RowPtr[i], s.RowPtr[i+1]
+	return s.Col[lo:hi:hi], s.Val[lo:hi:hi]
+}
+
+// Select returns a copy whose row k is row rows[k] of s.
+func (s *Sparse) Select(rows []int32) *Sparse {
+	out := &Sparse{Rows: len(rows), Cols: s.Cols, RowPtr: make([]int64, len(rows)+1)}
+	for k, i := range rows {
+		out.RowPtr[k+1] = out.RowPtr[k] + s.RowPtr[i+1] - s.RowPtr[i]
+	}
+	out.Col = make([]int32, out.RowPtr[len(rows)])
+	out.Val = make([]float32, out.RowPtr[len(rows)])
+	for k, i := range rows {
+		col, val := s.Row(int(i))
+		copy(out.Col[out.RowPtr[k]:], col)
+		copy(out.Val[out.RowPtr[k]:], val)
+	}
+	return out
+}
+
+// Dense returns s with its zeros written out.
+func (s *Sparse) Dense() Dense {
+	d := New(s.Rows, s.Cols)
+	for i := range s.Rows {
+		row := d.Row(i)
+		col, val := s.Row(i)
+		for k, j := range col {
+			row[j] = val[k]
+		}
+	}
+	return d
+}
+
+// Transpose returns sᵀ. Where perm is not nil it must have length NNZ, and perm[k] becomes the place in s of
+// the transpose's k-th value, so that a transpose of other values on the same pattern needs no second sort.
+func (s *Sparse) Transpose(perm []int32) *Sparse {
+	t := &Sparse{Rows: s.Cols, Cols: s.Rows, RowPtr: make([]int64, s.Cols+1), Col: make([]int32, s.NNZ()), Val: make([]float32, s.NNZ())}
+	for _, j := range s.Col {
+		t.RowPtr[j+1]++
+	}
+	for j := range s.Cols {
+		t.RowPtr[j+1] += t.RowPtr[j]
+	}
+	next := slices.Clone(t.RowPtr[:s.Cols])
+	for i := range s.Rows {
+		for k := s.RowPtr[i]; k < s.RowPtr[i+1]; k++ {
+			j := s.Col[k]
+			t.Col[next[j]], t.Val[next[j]] = int32(i), s.Val[k]
+			if perm != nil {
+				perm[next[j]] = int32(k)
+			}
+			next[j]++
+		}
+	}
+	return t
+}
+
+// Valid returns an error that names the first broken invariant, or nil.
+func (s *Sparse) Valid() error {
+	if s.Rows < 0 || s.Cols < 0 || len(s.RowPtr) != s.Rows+1 || s.RowPtr[0] != 0 {
+		return fmt.Errorf("mat: sparse %d×%d has %d row pointers, want %d starting at 0", s.Rows, s.Cols, len(s.RowPtr), s.Rows+1)
+	}
+	for i := range s.Rows {
+		if s.RowPtr[i+1] < s.RowPtr[i] || s.RowPtr[i+1] > int64(len(s.Col)) {
+			return fmt.Errorf("mat: sparse row %d ends at %d, before its start %d or past the %d columns", i, s.RowPtr[i+1], s.RowPtr[i], len(s.Col))
+		}
+	}
+	if s.RowPtr[s.Rows] != int64(len(s.Col)) || len(s.Col) != len(s.Val) {
+		return fmt.Errorf("mat: sparse row pointers end at %d, with %d columns and %d values", s.RowPtr[s.Rows], len(s.Col), len(s.Val))
+	}
+	for i := range s.Rows {
+		col, _ := s.Row(i)
+		for k, j := range col {
+			if j < 0 || int(j) >= s.Cols || k > 0 && col[k-1] >= j {
+				return fmt.Errorf("mat: sparse row %d column %d is out of [0, %d) or not ascending", i, j, s.Cols)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+// Package nn holds the layers of graph neural networks with hand-written backward passes.
+//
+// Letters in comments: N nodes, E edges, F in, H hidden, C classes. Everything that acts row by row is a Rows;
+// only an Aggregator sees edges; a Conv puts them together; a Layer adds what stands around a convolution; a Model is
+// an encoder and layers.
+package nn
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Param is one tensor that training changes. Grad has Value's shape; backward passes add to it.
+type Param struct {
+	Name        string // unique in its model: "layer1.nbr.weight"
+	Value, Grad mat.Dense
+}
+
+// Rows is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack of them.
+type Rows interface {
+	Params() []*Param
+	Dims() (in, out int) // 0, 0: keeps any width
+	// Forward writes y (R×out) from x (R×in). t is nil in inference: no dropout, nothing kept.
+	Forward(y, x mat.Dense, t *Tape)
+	// Backward takes what Forward kept, last in first out, and adds to dx (R×in; empty: not wanted) and to each
+	// Param's Grad.
+	Backward(dx, dy mat.Dense, t *Tape)
+}
+
+// Aggregator is an operator over edges, the only one. Its law: Add over two disjoint sets of sources equals Add over
+// their union, up to rounding; so a whole graph and a sequence of blocks give the same rows and the same gradients.
+type Aggregator interface {
+	Params() []*Param
+	NeedsSource() bool // whether AddGrad reads z, which sequential training must then fetch again
+	Begin(acc *Acc, z mat.Dense)
+	Add(acc *Acc, g *graph.CSR, z mat.Dense)
+	End(h mat.Dense, acc *Acc)
+	EndGrad(dacc *Acc, dh mat.Dense, acc *Acc)
+	AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc)
+	BeginGrad(dz, z mat.Dense, acc, dacc *Acc)
+}
+
+// Input is what a layer computes on: either a block G with the rows X of its sources (destinations first), or, where
+// the aggregate is computed once, no G but the destinations' rows X and their aggregate Z.
+type Input struct {
+	G     *graph.CSR
+	X     graph.Features
+	Z     graph.Features
+	Nodes []int64 // [rows of X] global node IDs: keys of dropout
+}
+
+// Spec describes a model completely: New(Spec) and the parameters make it again.
+type Spec struct {
+	Task     string      `json:"task"`     // "single": one class a node; "multi": any number
+	Features int         `json:"features"` // F, columns of the raw input
+	Classes  int         `json:"classes"`  // C
+	Encoder  EncoderSpec `json:"encoder"`
+	Layers   []LayerSpec `json:"layers"`
+	Carry    string      `json:"carry"` // what a layer hands on: "hidden" or "scores" (of its own head)
+}
+
+// EncoderSpec describes stage 0, which sees a node's own features and no edge.
+type EncoderSpec struct {
+	Kind    string  `json:"kind"`              // "raw": the features themselves; "pca": projection, rows of unit length; "mlp": hidden layer, trained
+	Out     int     `json:"out"`               // width of what it hands on; F for raw
+	Hidden  int     `json:"hidden,omitempty"`  // mlp: hidden width; Out = Hidden, or Classes where Carry is "scores"
+	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
+}
+
+// LayerSpec describes one layer: dropout, convolution, norm, activation and, where it has one, a head.
+type LayerSpec struct {
+	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin
+	In               int     `json:"in"`
+	Out              int     `json:"out"`               // width after the convolution; with concatenated heads, of all heads together
+	Hops             int     `json:"hops"`              // ≥ 1; > 1 only where the aggregator has no parameters
+	Heads            int     `json:"heads,omitempty"`   // gat
+	Average          bool    `json:"average,omitempty"` // gat: average the heads instead of concatenating
+	Norm             bool    `json:"norm,omitempty"`    // LayerNorm after the convolution
+	Act              string  `json:"act,omitempty"`     // "", "relu", "elu"
+	Dropout          float32 `json:"dropout,omitempty"` // of the input, [0, 1)
+	AttentionDropout float32 `json:"attention_dropout,omitempty"`
+	Residual         bool    `json:"residual,omitempty"` // y = x + conv(x); a linear map of x where the widths differ
+	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C; empty: none
+}
