@@ -1,0 +1,183 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// header is what an .npy array says about itself: NumPy's format, versions 1.0 and 2.0
+// (numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+type header struct {
+	descr string
+	shape []int // [] for a scalar
+	count int   // product of shape
+}
+
+// itemSize holds the bytes per value of every dtype that is read.
+var itemSize = map[string]int{"<i4": 4, "<i8": 8, "<f4": 4, "<f8": 8, "|b1": 1, "|u1": 1}
+
+// maxHeader bounds a header; what NumPy writes for these dtypes takes 128 bytes.
+const maxHeader = 1 << 12
+
+var headerText = regexp.MustCompile(`^\{'descr': '([^']*)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? ?\}\s*$`)
+
+// readHeader reads the header of an array whose member holds size bytes. The values take exactly what is left of
+// them: a shape that asks for more or fewer is refused before anything is allocated for it.
+func readHeader(r io.Reader, size int64) (header, error) {
+	var h header
+	var b [12]byte
+	if _, err := io.ReadFull(r, b[:10]); err != nil {
+		return h, fmt.Errorf("header: %w", ended(err))
+	}
+	if string(b[:6]) != "\x93NUMPY" {
+		return h, errors.New("not an .npy array: magic string missing")
+	}
+	start, length := int64(10), int64(binary.LittleEndian.Uint16(b[8:]))
+	switch version := [2]byte(b[6:8]); version {
+	case [2]byte{1, 0}:
+	case [2]byte{2, 0}:
+		if _, err := io.ReadFull(r, b[10:12]); err != nil {
+			return h, fmt.Errorf("header: %w", ended(err))
+		}
+		start, length = 12, int64(binary.LittleEndian.Uint32(b[8:]))
+	default:
+		return h, fmt.Errorf("format version %d.%d, want 1.0 or 2.0", version[0], version[1])
+	}
+	if length > maxHeader {
+		return h, fmt.Errorf("header of %d bytes, want at most %d", length, maxHeader)
+	}
+	text := make([]byte, length)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return h, fmt.Errorf("header: %w", ended(err))
+	}
+	m := headerText.FindSubmatch(text)
+	if m == nil {
+		return h, fmt.Errorf("header %.80q is not {'descr': '…', 'fortran_order': False, 'shape': (…), }", text)
+	}
+	h.descr = string(m[1])
+	item, ok := itemSize[h.descr]
+	if !ok {
+		return h, fmt.Errorf("dtype %s, want one of <i4 <i8 <f4 <f8 |b1 |u1", h.descr)
+	}
+	if string(m[2]) == "True" {
+		return h, errors.New("Fortran order, want C order (row by row)")
+	}
+	room := (size - start - length) / int64(item)
+	var err error
+	if h.shape, h.count, err = parseShape(string(m[3]), room); err != nil {
+		return h, err
+	}
+	if want := int64(h.count) * int64(item); want != size-start-length {
+		return h, fmt.Errorf("shape %s of %s takes %d bytes, the member holds %d", shapeText(h.shape), h.descr, want, size-start-length)
+	}
+	return h, nil
+}
+
+func parseShape(text string, room int64) (shape []int, count int, err error) {
+	shape, product := []int{}, int64(1)
+	text = strings.TrimSuffix(strings.TrimSpace(text), ",")
+	for field := range strings.SplitSeq(text, ",") {
+		if text == "" {
+			break
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(field), 10, 64)
+		if err != nil || n > math.MaxInt32 {
+			return nil, 0, fmt.Errorf("shape (%s) has the length %.20q, want 0 to %d", text, field, math.MaxInt32)
+		}
+		if n > 0 && product > room/n {
+			return nil, 0, fmt.Errorf("shape (%s) needs more than the %d values that the member holds", text, room)
+		}
+		product *= n
+		shape = append(shape, int(n))
+	}
+	return shape, int(product), nil
+}
+
+func shapeText(shape []int) string {
+	parts := make([]string, len(shape))
+	for k, n := range shape {
+		parts[k] = strconv.Itoa(n)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// readValues reads an array as values of T. Only dtypes that T holds without loss are taken: every integer for an
+// integer, every float for a float, |u1 and |b1 for all; where the file's type is wider, each value must survive.
+func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64) ([]T, []int, error) {
+	h, err := readHeader(r, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]T, h.count)
+	le := binary.LittleEndian
+	var zero T
+	kind := fmt.Sprintf("%T", zero)
+	switch {
+	case h.descr == "|u1" || h.descr == "|b1":
+		err = decode(out, r, 1, func(b []byte) uint8 { return b[0] })
+	case h.descr == "<i4" && (kind == "int32" || kind == "int64"):
+		err = decode(out, r, 4, func(b []byte) int32 { return int32(le.Uint32(b)) })
+	case h.descr == "<i8" && (kind == "int32" || kind == "int64"):
+		err = decode(out, r, 8, func(b []byte) int64 { return int64(le.Uint64(b)) })
+	case h.descr == "<f4" && kind == "float32":
+		err = decode(out, r, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
+	case h.descr == "<f8" && kind == "float32":
+		err = decode(out, r, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) })
+	default:
+		want := map[string]string{"uint8": "|b1 or |u1", "int32": "<i4", "int64": "<i8", "float32": "<f4"}[kind]
+		return nil, nil, fmt.Errorf("dtype %s, want %s", h.descr, want)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.descr == "|b1" {
+		for k, v := range out {
+			if v != 0 && v != 1 {
+				return nil, nil, fmt.Errorf("entry %d is %v, want 0 or 1", k, v)
+			}
+		}
+	}
+	return out, h.shape, nil
+}
+
+// decode fills out with values of size bytes each and refuses one that S holds and T does not.
+func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader, size int, get func([]byte) S) error {
+	buf := make([]byte, 1<<15)
+	for done := 0; done < len(out); {
+		n := min(len(out)-done, len(buf)/size)
+		if _, err := io.ReadFull(r, buf[:n*size]); err != nil {
+			return fmt.Errorf("values from entry %d on: %w", done, ended(err))
+		}
+		for k := range n {
+			v := get(buf[k*size:])
+			t := T(v)
+			if S(t) != v && v == v { // a NaN equals nothing; it is judged by whoever knows its row
+				return fmt.Errorf("entry %d is %v, which does not fit a %T", done+k, v, t)
+			}
+			out[done+k] = t
+		}
+		done += n
+	}
+	// One read past the end: a member with trailing bytes is refused, and the archive compares its checksum here.
+	switch n, err := io.ReadFull(r, buf[:1]); {
+	case n > 0:
+		return errors.New("bytes after the last value")
+	case err != io.EOF:
+		return fmt.Errorf("after the last value: %w", err)
+	}
+	return nil
+}
+
+// ended turns the end of a file into an error that says so.
+func ended(err error) error {
+	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("truncated: the file ends too early")
+	}
+	return err
+}

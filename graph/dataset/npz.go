@@ -1,0 +1,275 @@
+// Package dataset reads and writes node classification graphs: NumPy archives, a user's own tables, and a generator.
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// The files of a data set's directory.
+const (
+	arraysFile = "graph.npz"
+	metaFile   = "meta.json"
+)
+
+// maxClasses bounds C, so that a damaged label cannot ask for a giant output layer.
+const maxClasses = 1 << 20
+
+// meta is what meta.json says; other fields are ignored. The file may be absent.
+type meta struct {
+	Name       string          `json:"name,omitempty"`
+	Nodes      *int            `json:"nodes,omitempty"`
+	Classes    *int            `json:"classes,omitempty"`
+	ClassNames []string        `json:"class_names,omitempty"`
+	Sites      []string        `json:"client_names,omitempty"`
+	Encoding   json.RawMessage `json:"encoding,omitempty"`
+}
+
+// Read opens a data set: a directory with graph.npz and, where there is one, meta.json, or the .npz file itself.
+// split is the column of the masks to use, 0 where there is one split only. docs/format.md lists the arrays.
+//
+// The graph is made symmetric, its self-loops and repeated entries are dropped. The relations of a multi-relation
+// set (edge_type) are merged: an edge of any relation is an edge. The features are as stored, not normalised.
+//
+// An error names the file and the array, the entry where there is one, and what was expected.
+func Read(path string, split int) (*graph.Graph, error) {
+	file, dir := filepath.Join(path, arraysFile), path
+	if strings.HasSuffix(path, ".npz") {
+		file, dir = path, filepath.Dir(path)
+	}
+	a, err := openArchive(file)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	m, err := readMeta(filepath.Join(dir, metaFile))
+	if err != nil {
+		return nil, err
+	}
+	if m.Name == "" {
+		m.Name = strings.TrimSuffix(filepath.Base(path), ".npz")
+	}
+	return a.graph(m, split)
+}
+
+func readMeta(path string) (meta, error) {
+	var m meta
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err != nil {
+		return m, fmt.Errorf("dataset: %w", err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("dataset: %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// graph puts the arrays together.
+func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
+	g := &graph.Graph{Name: m.Name, Sites: m.Sites}
+	var err error
+	if g.Labels, err = a.labels(m); err != nil {
+		return nil, err
+	}
+	n := len(g.Labels.Class)
+	if m.Nodes != nil && *m.Nodes != n {
+		return nil, a.fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
+	}
+	if g.Split, err = a.split(g.Labels, n, split); err != nil {
+		return nil, err
+	}
+	if g.X, err = a.features(n); err != nil {
+		return nil, err
+	}
+	if g.Adj, err = a.edges(n); err != nil {
+		return nil, err
+	}
+	if a.has("client") {
+		if err := a.sites(g, n); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+func (a *archive) labels(m meta) (graph.Labels, error) {
+	l := graph.Labels{Names: m.ClassNames}
+	y, _, err := read[int64](a, "y", -1)
+	if err != nil {
+		return l, err
+	}
+	top := int64(maxClasses)
+	if m.Classes != nil {
+		if *m.Classes < 0 || *m.Classes > maxClasses || len(l.Names) > 0 && len(l.Names) != *m.Classes {
+			return l, a.fault("y", fmt.Errorf("%s says %d classes with %d names, want at most %d and a name each", metaFile, *m.Classes, len(l.Names), maxClasses))
+		}
+		top = int64(*m.Classes)
+	} else if len(l.Names) > 0 {
+		top = int64(len(l.Names))
+	}
+	l.Class = make([]int32, len(y))
+	for i, c := range y {
+		if c < -1 || c >= top {
+			return l, a.fault("y", fmt.Errorf("node %d has label %d, want 0 to %d, or -1 for none", i, c, top-1))
+		}
+		l.Class[i] = int32(c)
+		l.Classes = max(l.Classes, int(c)+1)
+	}
+	if m.Classes != nil || len(l.Names) > 0 {
+		l.Classes = int(top)
+	}
+	return l, nil
+}
+
+// split reads column s of the masks. A mask that is absent is empty; one that is there marks at least one node.
+func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
+	out := make([]graph.Split, n)
+	names := [...]string{graph.Train: "train_mask", graph.Val: "val_mask", graph.Test: "test_mask"}
+	for kind := graph.Train; kind <= graph.Test; kind++ {
+		name := names[kind]
+		if !a.has(name) {
+			continue
+		}
+		mask, shape, err := read[uint8](a, name, n, anyColumns)
+		if err != nil {
+			return nil, err
+		}
+		columns := 1
+		if len(shape) == 2 {
+			columns = shape[1]
+		}
+		if s < 0 || s >= columns {
+			return nil, a.fault(name, fmt.Errorf("split %d of %d, want 0 to %d", s, columns, columns-1))
+		}
+		empty := true
+		for i := range n {
+			switch v := mask[i*columns+s]; {
+			case v == 0:
+				continue
+			case v > 1:
+				return nil, a.fault(name, fmt.Errorf("node %d has %d, want 0 or 1", i, v))
+			case out[i] != graph.None:
+				return nil, a.fault(name, fmt.Errorf("node %d is in %s too", i, names[out[i]]))
+			case l.Class != nil && l.Class[i] < 0:
+				return nil, a.fault(name, fmt.Errorf("node %d has no label", i))
+			}
+			out[i], empty = kind, false
+		}
+		if empty {
+			return nil, a.fault(name, fmt.Errorf("split %d marks no node, want at least one", s))
+		}
+	}
+	return out, nil
+}
+
+func (a *archive) features(n int) (graph.Features, error) {
+	switch {
+	case a.has("x") && a.has("x_indptr"):
+		return graph.Features{}, a.fault("x", errors.New("dense and sparse features (x_indptr), want one of them"))
+	case a.has("x"):
+		x, shape, err := read[float32](a, "x", n, -1)
+		if err != nil {
+			return graph.Features{}, err
+		}
+		for k, v := range x {
+			if !finite(v) {
+				return graph.Features{}, a.fault("x", fmt.Errorf("row %d, column %d is %v, want a finite number", k/shape[1], k%shape[1], v))
+			}
+		}
+		return graph.Features{Dense: mat.View(n, shape[1], x)}, nil
+	case a.has("x_indptr"):
+		x, err := a.sparse(n)
+		return graph.Features{Sparse: x}, err
+	}
+	for _, name := range []string{"x_indices", "x_data", "x_shape"} {
+		if a.has(name) {
+			return graph.Features{}, a.fault("x_indptr", fmt.Errorf("missing, though %s is there", name))
+		}
+	}
+	return graph.Features{}, nil
+}
+
+func (a *archive) sparse(n int) (*mat.Sparse, error) {
+	dims, _, err := read[int64](a, "x_shape", 2)
+	if err != nil {
+		return nil, err
+	}
+	if dims[0] != int64(n) || dims[1] < 0 || dims[1] > math.MaxInt32 {
+		return nil, a.fault("x_shape", fmt.Errorf("%v, want [%d, columns]", dims, n))
+	}
+	x := &mat.Sparse{Rows: n, Cols: int(dims[1])}
+	if x.RowPtr, _, err = read[int64](a, "x_indptr", n+1); err != nil {
+		return nil, err
+	}
+	if x.Col, _, err = read[int32](a, "x_indices", -1); err != nil {
+		return nil, err
+	}
+	if x.Val, _, err = read[float32](a, "x_data", len(x.Col)); err != nil {
+		return nil, err
+	}
+	if err := x.Valid(); err != nil {
+		return nil, a.fault("x_indptr, x_indices", err)
+	}
+	for i := range n {
+		col, val := x.Row(i)
+		for k, v := range val {
+			if !finite(v) {
+				return nil, a.fault("x_data", fmt.Errorf("row %d, column %d is %v, want a finite number", i, col[k], v))
+			}
+		}
+	}
+	return x, nil
+}
+
+func (a *archive) edges(n int) (graph.CSR, error) {
+	pairs, shape, err := read[int32](a, "edge_index", 2, -1)
+	if err != nil {
+		return graph.CSR{}, err
+	}
+	for k, i := range pairs {
+		if i < 0 || int(i) >= n {
+			return graph.CSR{}, a.fault("edge_index", fmt.Errorf("entry [%d, %d] is node %d, want 0 to %d", k/shape[1], k%shape[1], i, n-1))
+		}
+	}
+	if a.has("edge_type") {
+		if _, _, err := read[int32](a, "edge_type", shape[1]); err != nil {
+			return graph.CSR{}, err
+		}
+	}
+	return symmetric(n, pairs[:shape[1]], pairs[shape[1]:]), nil
+}
+
+func (a *archive) sites(g *graph.Graph, n int) error {
+	var err error
+	if g.Site, _, err = read[int32](a, "client", n); err != nil {
+		return err
+	}
+	top := len(g.Sites)
+	if top == 0 {
+		top = n // every site owns a node
+	}
+	for i, s := range g.Site {
+		if s < 0 || int(s) >= top {
+			return a.fault("client", fmt.Errorf("node %d belongs to site %d, want 0 to %d", i, s, top-1))
+		}
+		for len(g.Sites) <= int(s) {
+			g.Sites = append(g.Sites, strconv.Itoa(len(g.Sites)))
+		}
+	}
+	return nil
+}
+
+func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
