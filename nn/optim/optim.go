@@ -1,0 +1,142 @@
+// Package optim holds optimisers that step over slabs, one slice of parameters and one of gradients, and schedules of
+// the learning rate. No product is fused with a sum, so every peer keeps the same bits whatever its processor.
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/kernels"
+)
+
+// Config describes an optimiser.
+type Config struct {
+	Name     string  `json:"name"`               // "sgd", "adam" or "adamw"
+	LR       float32 `json:"lr"`                 // step size before the schedule, > 0
+	Momentum float32 `json:"momentum,omitempty"` // sgd: in [0, 1); 0: none
+	Beta1    float32 `json:"beta1,omitempty"`    // adam, adamw: in [0, 1); 0: 0.9
+	Beta2    float32 `json:"beta2,omitempty"`    // adam, adamw: in [0, 1); 0: 0.999
+	Eps      float32 `json:"eps,omitempty"`      // adam, adamw: ≥ 0; 0: 1e-8
+	Decay    float32 `json:"decay,omitempty"`    // ≥ 0; added to the gradient as Decay·w (sgd, adam: L2) or w shrunk by 1−lr·Decay (adamw)
+}
+
+// Validate returns every fault of c, joined, or nil.
+func (c Config) Validate() error {
+	var faults []error
+	need := func(ok bool, field string, value any, want string) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("optim: %s is %v, want %s", field, value, want))
+		}
+	}
+	sgd := c.Name == "sgd"
+	need(sgd || c.Name == "adam" || c.Name == "adamw", "name", fmt.Sprintf("%q", c.Name), `"sgd", "adam" or "adamw"`)
+	need(c.LR > 0 && c.LR <= math.MaxFloat32, "lr", c.LR, "a finite number above 0")
+	need(c.Momentum >= 0 && c.Momentum < 1, "momentum", c.Momentum, "a number in [0, 1)")
+	need(c.Beta1 >= 0 && c.Beta1 < 1, "beta1", c.Beta1, "a number in [0, 1)")
+	need(c.Beta2 >= 0 && c.Beta2 < 1, "beta2", c.Beta2, "a number in [0, 1)")
+	need(c.Eps >= 0 && c.Eps <= math.MaxFloat32, "eps", c.Eps, "a finite number of at least 0")
+	need(c.Decay >= 0 && c.Decay <= math.MaxFloat32, "decay", c.Decay, "a finite number of at least 0")
+	if sgd {
+		need(c.Beta1 == 0 && c.Beta2 == 0 && c.Eps == 0, "beta1, beta2 or eps", "set", "none of them with sgd")
+	} else {
+		need(c.Momentum == 0, "momentum", c.Momentum, "0 without sgd (beta1 is Adam's)")
+	}
+	return errors.Join(faults...)
+}
+
+// Optimizer moves n parameters against their gradients. It is not safe for concurrent use.
+type Optimizer struct {
+	cfg     Config
+	n       int
+	steps   int64
+	moments [][]float32 // each n long: none, the momentum, or Adam's first and second
+}
+
+// New returns the optimiser of n parameters that cfg describes, or all of cfg's faults.
+func New(cfg Config, n int) (*Optimizer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	o := &Optimizer{cfg: cfg, n: n}
+	slabs := 2
+	if cfg.Name == "sgd" {
+		slabs = 0
+		if cfg.Momentum > 0 {
+			slabs = 1
+		}
+	} else {
+		o.cfg.Beta1 = orDefault(cfg.Beta1, 0.9)
+		o.cfg.Beta2 = orDefault(cfg.Beta2, 0.999)
+		o.cfg.Eps = orDefault(cfg.Eps, 1e-8)
+	}
+	for range slabs {
+		o.moments = append(o.moments, make([]float32, n))
+	}
+	return o, nil
+}
+
+func orDefault(x, def float32) float32 {
+	if x == 0 {
+		return def
+	}
+	return x
+}
+
+// Step makes one step with the learning rate lr (Config.LR times the schedule's factor): it reads grad and changes
+// value, both as long as New's n.
+func (o *Optimizer) Step(value, grad []float32, lr float32) {
+	if len(value) != o.n || len(grad) != o.n {
+		panic(fmt.Sprintf("optim: step over %d values and %d gradients, want %d", len(value), len(grad), o.n))
+	}
+	o.steps++
+	c := &o.cfg
+	switch c.Name {
+	case "sgd":
+		if c.Momentum == 0 {
+			descend(value, grad, lr, c.Decay)
+		} else {
+			descendMomentum(value, grad, o.moments[0], lr, c.Momentum, c.Decay)
+		}
+	default:
+		l2, decoupled := c.Decay, float32(0)
+		if c.Name == "adamw" {
+			l2, decoupled = 0, c.Decay
+		}
+		kernels.AdamStep(value, grad, o.moments[0], o.moments[1], lr, c.Beta1, c.Beta2, c.Eps,
+			correction(c.Beta1, o.steps), correction(c.Beta2, o.steps), l2, decoupled)
+	}
+}
+
+// State returns the number of steps made and the moments, which alias the optimiser's own.
+func (o *Optimizer) State() (steps int64, moments [][]float32) { return o.steps, o.moments }
+
+// Restore sets what State returned, copying the moments. The error says which length differs; then nothing changed.
+func (o *Optimizer) Restore(steps int64, moments [][]float32) error {
+	if steps < 0 || len(moments) != len(o.moments) {
+		return fmt.Errorf("optim: restore %s from %d steps and %d moments, want %d moments", o.cfg.Name, steps, len(moments), len(o.moments))
+	}
+	for i, m := range moments {
+		if len(m) != len(o.moments[i]) {
+			return fmt.Errorf("optim: restore %s moment %d from %d values, want %d", o.cfg.Name, i, len(m), len(o.moments[i]))
+		}
+	}
+	for i, m := range moments {
+		copy(o.moments[i], m)
+	}
+	o.steps = steps
+	return nil
+}
+
+// correction returns 1−βᵗ, what the bias of a moment that started at 0 is divided by. The power is squared up by hand:
+// math.Pow does not promise the same last bit on every processor.
+func correction(beta float32, t int64) float32 {
+	p, b := 1.0, float64(beta)
+	for ; t > 0; t >>= 1 {
+		if t&1 == 1 {
+			p *= b
+		}
+		b *= b
+	}
+	return float32(1 - p)
+}
