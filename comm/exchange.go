@@ -1,0 +1,126 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+)
+
+// Exchange sends out[q] to every peer q and fills in[q] from it, all peers at once. Both have Size entries, those of
+// this member empty; an empty entry sends and awaits nothing. The lengths are agreed beforehand: len(in[q]) here is
+// len(out[rank]) there, and another length is a *PeerError that names the peer, what, and both lengths.
+func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in [][]float32) error {
+	if len(out) != g.size || len(in) != g.size || len(out[g.rank]) != 0 || len(in[g.rank]) != 0 {
+		panic(fmt.Sprintf("comm: Exchange %s: wanted %d entries, empty at %d", what, g.size, g.rank))
+	}
+	c, err := g.begin(ctx, opExchange, door, what)
+	if err != nil {
+		return err
+	}
+	for q := range g.size {
+		if len(out[q]) > 0 {
+			c.tasks.Go(func() { c.sendFloats(q, 0, out[q]) })
+		}
+		if len(in[q]) > 0 {
+			c.tasks.Go(func() { c.recvFloats(q, 0, in[q]) })
+		}
+	}
+	return c.end()
+}
+
+// SendRecv sends out[q] to every peer q and returns what each sent here, all peers at once. The lengths need not be
+// known: whatever is sent has at most limit bytes, and a peer that announces more is refused before any memory is
+// taken for it. A nil entry arrives as an empty one. out[Rank] is not sent; in[Rank] is nil.
+func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]byte, limit int) (in [][]byte, err error) {
+	if len(out) != g.size {
+		panic(fmt.Sprintf("comm: SendRecv %s: %d entries for %d members", what, len(out), g.size))
+	}
+	c, err := g.begin(ctx, opSendRecv, door, what)
+	if err != nil {
+		return nil, err
+	}
+	for q, b := range out {
+		if q != g.rank && len(b) > limit {
+			err := fmt.Errorf("comm: %s: %d bytes for peer %d, wanted at most %d", c.name(), len(b), q, limit)
+			g.breakWith(err) // the peers wait for a message that will not come
+			c.end()
+			return nil, err
+		}
+	}
+	in = make([][]byte, g.size)
+	for q := range g.size {
+		if q == g.rank {
+			continue
+		}
+		c.tasks.Go(func() { c.sendBytes(q, 0, out[q]) })
+		c.tasks.Go(func() { in[q] = c.recvBytes(q, limit) })
+	}
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// recvBytes receives a message of at most limit bytes.
+func (c *call) recvBytes(from int, limit int) []byte {
+	h, b, ok := c.recvFrame(from, 0)
+	switch {
+	case !ok:
+		return nil
+	case h.total > uint64(max(limit, 0)):
+		c.fail(from, 0, "recv", fmt.Errorf("wanted at most %d bytes, got a message of %d", limit, h.total))
+		return nil
+	case len(b) != min(int(h.total), maxPayload):
+		c.fail(from, 0, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", min(int(h.total), maxPayload), len(b)))
+		return nil
+	}
+	// The rest grows as it arrives: memory is taken for bytes, not for promises.
+	for len(b) < int(h.total) {
+		next, payload, ok := c.recvFrame(from, 0)
+		want := min(int(h.total)-len(b), maxPayload)
+		switch {
+		case !ok:
+			return nil
+		case next.total != h.total || len(payload) != want:
+			c.fail(from, 0, "recv", fmt.Errorf("wanted a frame of %d of %d bytes, got one of %d of %d", want, h.total, len(payload), next.total))
+			return nil
+		}
+		b = append(b, payload...)
+	}
+	return b
+}
+
+// Broadcast makes x of every member that of root. len(x) must agree; root sends 4·len(x)·(Size−1) bytes.
+func (g *Group) Broadcast(ctx context.Context, door Door, root int, x []float32) error {
+	if root < 0 || root >= g.size {
+		panic(fmt.Sprintf("comm: Broadcast from %d of %d members", root, g.size))
+	}
+	c, err := g.begin(ctx, opBroadcast, door, "")
+	if err != nil {
+		return err
+	}
+	if g.rank != root {
+		c.recvFloats(root, 0, x)
+		return c.end()
+	}
+	for q := range g.size {
+		if q != root {
+			c.tasks.Go(func() { c.sendFloats(q, 0, x) })
+		}
+	}
+	return c.end()
+}
+
+// Barrier returns when every member has called it. Its frames are empty.
+func (g *Group) Barrier(ctx context.Context) error {
+	c, err := g.begin(ctx, opBarrier, Control, "")
+	if err != nil {
+		return err
+	}
+	for q := range g.size {
+		if q != g.rank {
+			c.tasks.Go(func() { c.sendBytes(q, 0, nil) })
+			c.tasks.Go(func() { c.recvBytes(q, 0) })
+		}
+	}
+	return c.end()
+}

@@ -1,0 +1,133 @@
+package comm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// A message is cut into frames of at most MaxFrame bytes; every frame begins with the same header:
+//
+//	byte 0      version of this layout, 1
+//	byte 1      operation
+//	byte 2      door
+//	byte 3      step within the operation (of AllReduce: 0 contributions, 1 sums)
+//	bytes 4–7   sequence number of the operation in its Group, little endian, from 1, wrapping
+//	bytes 8–15  payload bytes of the whole message, little endian
+//
+// Frames of a message are full but the last, so the header is all that a reader needs to know where a message ends.
+const (
+	HeaderLen  = 16
+	MaxFrame   = HeaderLen + maxPayload
+	maxPayload = 1 << 18 // a multiple of 4; small enough that a frame stays in a core's cache from encoding to sending
+
+	frameVersion = 1
+)
+
+type op uint8
+
+const (
+	opAllReduce op = iota
+	opExchange
+	opSendRecv
+	opBroadcast
+	opBarrier
+	numOps
+)
+
+func (o op) String() string {
+	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier"}[o]
+}
+
+type header struct {
+	op    op
+	door  Door
+	step  uint8
+	seq   uint32
+	total uint64
+}
+
+func (h header) String() string {
+	return fmt.Sprintf("%v %d by %v, step %d, %d bytes", h.op, h.seq, h.door, h.step, h.total)
+}
+
+func (h header) put(b []byte) {
+	b[0], b[1], b[2], b[3] = frameVersion, byte(h.op), byte(h.door), h.step
+	binary.LittleEndian.PutUint32(b[4:], h.seq)
+	binary.LittleEndian.PutUint64(b[8:], h.total)
+}
+
+// parseFrame splits a frame into its header and payload, checking only what can be known without expectation.
+func parseFrame(frame []byte) (h header, payload []byte, err error) {
+	if len(frame) < HeaderLen {
+		return h, nil, fmt.Errorf("frame of %d bytes, wanted at least %d", len(frame), HeaderLen)
+	}
+	if frame[0] != frameVersion {
+		return h, nil, fmt.Errorf("frame version %d, wanted %d", frame[0], frameVersion)
+	}
+	h = header{op(frame[1]), Door(frame[2]), frame[3], binary.LittleEndian.Uint32(frame[4:]), binary.LittleEndian.Uint64(frame[8:])}
+	if h.op >= numOps {
+		return h, nil, fmt.Errorf("frame of operation %d, wanted less than %d", frame[1], numOps)
+	}
+	if h.door >= numDoors {
+		return h, nil, fmt.Errorf("frame of door %d, wanted less than %d", frame[2], numDoors)
+	}
+	payload = frame[HeaderLen:]
+	if uint64(len(payload)) > min(h.total, maxPayload) {
+		return h, nil, fmt.Errorf("frame carries %d bytes, wanted at most %d", len(payload), min(h.total, maxPayload))
+	}
+	return h, payload, nil
+}
+
+// putFloats writes src into dst, little endian on every machine; len(dst) = 4·len(src).
+func putFloats(dst []byte, src []float32) {
+	for len(src) >= 8 {
+		d, s := dst[:32:32], src[:8:8]
+		binary.LittleEndian.PutUint32(d[0:], math.Float32bits(s[0]))
+		binary.LittleEndian.PutUint32(d[4:], math.Float32bits(s[1]))
+		binary.LittleEndian.PutUint32(d[8:], math.Float32bits(s[2]))
+		binary.LittleEndian.PutUint32(d[12:], math.Float32bits(s[3]))
+		binary.LittleEndian.PutUint32(d[16:], math.Float32bits(s[4]))
+		binary.LittleEndian.PutUint32(d[20:], math.Float32bits(s[5]))
+		binary.LittleEndian.PutUint32(d[24:], math.Float32bits(s[6]))
+		binary.LittleEndian.PutUint32(d[28:], math.Float32bits(s[7]))
+		dst, src = dst[32:], src[8:]
+	}
+	for i, v := range src {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+	}
+}
+
+// getFloats is the inverse of putFloats; len(src) = 4·len(dst).
+func getFloats(dst []float32, src []byte) {
+	for len(dst) >= 8 {
+		d, s := dst[:8:8], src[:32:32]
+		d[0] = math.Float32frombits(binary.LittleEndian.Uint32(s[0:]))
+		d[1] = math.Float32frombits(binary.LittleEndian.Uint32(s[4:]))
+		d[2] = math.Float32frombits(binary.LittleEndian.Uint32(s[8:]))
+		d[3] = math.Float32frombits(binary.LittleEndian.Uint32(s[12:]))
+		d[4] = math.Float32frombits(binary.LittleEndian.Uint32(s[16:]))
+		d[5] = math.Float32frombits(binary.LittleEndian.Uint32(s[20:]))
+		d[6] = math.Float32frombits(binary.LittleEndian.Uint32(s[24:]))
+		d[7] = math.Float32frombits(binary.LittleEndian.Uint32(s[28:]))
+		dst, src = dst[8:], src[32:]
+	}
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+	}
+}
+
+// addFloats adds the floats that src holds to acc; len(src) = 4·len(acc).
+func addFloats(acc []float64, src []byte) {
+	for len(acc) >= 4 {
+		a, s := acc[:4:4], src[:16:16]
+		a[0] += float64(math.Float32frombits(binary.LittleEndian.Uint32(s[0:])))
+		a[1] += float64(math.Float32frombits(binary.LittleEndian.Uint32(s[4:])))
+		a[2] += float64(math.Float32frombits(binary.LittleEndian.Uint32(s[8:])))
+		a[3] += float64(math.Float32frombits(binary.LittleEndian.Uint32(s[12:])))
+		acc, src = acc[4:], src[16:]
+	}
+	for i := range acc {
+		acc[i] += float64(math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:])))
+	}
+}

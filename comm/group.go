@@ -1,0 +1,311 @@
+package comm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrClosed is the error of a call on a Group or a Transport that its own owner has closed.
+var ErrClosed = errors.New("comm: closed")
+
+// Group is a fixed set of members that run the same operations in the same order. One operation runs at a time:
+// the caller serialises calls, and a second call while one runs is a bug that panics. Bytes and Close may be called
+// at any time.
+//
+// An operation ends with no goroutine left behind. Its error is the first cause: a *PeerError naming the member at
+// fault, the context's error naming the members still waited for, or ErrClosed. The buffers of a failed operation
+// hold anything; the Group is broken and every later call returns the same error.
+type Group struct {
+	t          Transport
+	rank, size int
+	calls      uint32 // so far; the sequence number of the running one
+	busy       atomic.Bool
+	sent       [numDoors]atomic.Int64
+
+	out  [][]byte // one frame of scratch a peer
+	sums []byte   // the frames of this member's summed chunk
+	acc  []float64
+
+	mu  sync.Mutex
+	err error // the first error: what every later call returns
+}
+
+// Counts is how many bytes one member has sent: the payload under its operation's door, frame headers under Control.
+type Counts struct{ Halo, Reduce, Control int64 }
+
+// NewGroup returns member rank of the size members that t connects. The Group owns t and closes it.
+func NewGroup(t Transport, rank, size int) *Group {
+	if size < 1 || rank < 0 || rank >= size {
+		panic(fmt.Sprintf("comm: NewGroup: rank %d of %d members", rank, size))
+	}
+	return &Group{t: t, rank: rank, size: size, out: make([][]byte, size)}
+}
+
+// Rank returns this member's number, in [0, Size).
+func (g *Group) Rank() int { return g.rank }
+
+// Size returns how many members there are, this one included.
+func (g *Group) Size() int { return g.size }
+
+// Bytes returns what this member has sent so far.
+func (g *Group) Bytes() Counts {
+	return Counts{g.sent[Halo].Load(), g.sent[Reduce].Load(), g.sent[Control].Load()}
+}
+
+// Close closes the transport. A running call ends with ErrClosed, as does every later one.
+func (g *Group) Close() error {
+	g.breakWith(ErrClosed)
+	return g.t.Close()
+}
+
+// breakWith keeps the first error and returns it.
+func (g *Group) breakWith(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.err = err
+	}
+	return g.err
+}
+
+// call is one running operation: a task a peer and direction, and the first thing that went wrong.
+type call struct {
+	*Group
+	header        // of every frame, but for step and total
+	what   string // the caller's name for it
+	parent context.Context
+	ctx    context.Context // ends with the first failure
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	cause   *PeerError // the first
+	stopped bool       // some task gave up because ctx ended
+	waits   []wait     // for whom, when the parent ended
+}
+
+type wait struct {
+	step uint8
+	peer int
+}
+
+func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call, error) {
+	if door >= numDoors {
+		panic(fmt.Sprintf("comm: %v: door %d", op, door))
+	}
+	if !g.busy.CompareAndSwap(false, true) {
+		panic(fmt.Sprintf("comm: %v called while another operation runs", op))
+	}
+	g.mu.Lock()
+	err := g.err
+	g.mu.Unlock()
+	if err == nil && ctx.Err() != nil {
+		err = g.breakWith(fmt.Errorf("comm: %v %s: not begun: %w", op, what, contextError(ctx)))
+	}
+	if err != nil {
+		g.busy.Store(false)
+		return nil, err
+	}
+	g.calls++
+	c := &call{Group: g, header: header{op: op, door: door, seq: g.calls}, what: what, parent: ctx}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c, nil
+}
+
+// end waits for the call's tasks and returns the first cause of its failure.
+func (c *call) end() error {
+	c.tasks.Wait()
+	c.cancel()
+	defer c.busy.Store(false)
+	switch {
+	case c.cause != nil:
+		return c.breakWith(c.cause)
+	case c.stopped:
+		return c.breakWith(c.interrupted())
+	}
+	return nil
+}
+
+// name says what was being done, for errors.
+func (c *call) name() string {
+	if c.what == "" {
+		return fmt.Sprintf("%v %d", c.op, c.seq)
+	}
+	return fmt.Sprintf("%v %d (%s)", c.op, c.seq, c.what)
+}
+
+// fail notes that a task's dealing with a peer failed at a step, and stops the other tasks.
+func (c *call) fail(peer int, step uint8, doing string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return
+	}
+	if c.ctx.Err() != nil { // not the peer's fault: the caller's context ended
+		c.stopped = true
+		if doing == "recv" {
+			c.waits = append(c.waits, wait{step, peer})
+		}
+		return
+	}
+	c.cause = &PeerError{Rank: peer, Op: c.name() + ": " + doing, Err: err}
+	var inner *PeerError
+	if errors.As(err, &inner) { // the transport knows the peer's name, and may know better who it was
+		c.cause.Rank, c.cause.Name, c.cause.Err = inner.Rank, inner.Name, inner.Err
+	}
+	c.cancel()
+}
+
+// stop notes that a task gave up because the call's context ended.
+func (c *call) stop() {
+	c.mu.Lock()
+	c.stopped = true
+	c.mu.Unlock()
+}
+
+// interrupted is the error of a call whose context ended: whom this member was waiting for, at the earliest step that
+// was not done, since a peer in a later step waits for others itself.
+func (c *call) interrupted() error {
+	err := contextError(c.parent)
+	if len(c.waits) == 0 {
+		return fmt.Errorf("comm: %s: %w", c.name(), err)
+	}
+	first := c.waits[0].step
+	for _, w := range c.waits {
+		first = min(first, w.step)
+	}
+	waiting := make([]bool, c.size)
+	for _, w := range c.waits {
+		waiting[w.peer] = waiting[w.peer] || w.step == first
+	}
+	lowest, list := -1, ""
+	for q, is := range waiting {
+		switch {
+		case is && lowest < 0:
+			lowest, list = q, fmt.Sprint(q)
+		case is:
+			list += fmt.Sprintf(", %d", q)
+		}
+	}
+	doing := fmt.Sprintf("%s: still waiting for %s", c.name(), list)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &PeerError{Rank: lowest, Op: doing, Err: err}
+	}
+	return fmt.Errorf("comm: %s: %w", doing, err)
+}
+
+// contextError is the error and, where it says more, the cause of a context that has ended.
+func contextError(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return context.Cause(ctx)
+}
+
+// scratch returns the frame buffer of a peer, for a message of total bytes.
+func (g *Group) scratch(peer, total int) []byte {
+	need := HeaderLen + min(total, maxPayload)
+	if cap(g.out[peer]) < need {
+		g.out[peer] = make([]byte, need)
+	}
+	return g.out[peer][:need]
+}
+
+// sendFrame sends one ready frame and counts it.
+func (c *call) sendFrame(to int, step uint8, frame []byte) bool {
+	if err := c.t.Send(c.ctx, to, frame); err != nil {
+		c.fail(to, step, "send", err)
+		return false
+	}
+	c.Group.sent[c.door].Add(int64(len(frame) - HeaderLen))
+	c.Group.sent[Control].Add(HeaderLen)
+	return true
+}
+
+// sendFloats sends x as one message.
+func (c *call) sendFloats(to int, step uint8, x []float32) bool {
+	h := c.header
+	h.step, h.total = step, 4*uint64(len(x))
+	buf := c.scratch(to, 4*len(x))
+	h.put(buf)
+	for len(x) > 0 {
+		n := min(len(x), maxPayload/4)
+		putFloats(buf[HeaderLen:HeaderLen+4*n], x[:n])
+		if !c.sendFrame(to, step, buf[:HeaderLen+4*n]) {
+			return false
+		}
+		x = x[n:]
+	}
+	return true
+}
+
+// sendBytes sends b as one message, which is one frame even when b is empty.
+func (c *call) sendBytes(to int, step uint8, b []byte) bool {
+	h := c.header
+	h.step, h.total = step, uint64(len(b))
+	buf := c.scratch(to, len(b))
+	h.put(buf)
+	for {
+		n := copy(buf[HeaderLen:], b)
+		if !c.sendFrame(to, step, buf[:HeaderLen+n]) {
+			return false
+		}
+		if b = b[n:]; len(b) == 0 {
+			return true
+		}
+	}
+}
+
+// recvFrame receives a frame and checks that it belongs to this step of this operation.
+func (c *call) recvFrame(from int, step uint8) (h header, payload []byte, ok bool) {
+	frame, err := c.t.Recv(c.ctx, from)
+	if err == nil {
+		h, payload, err = parseFrame(frame)
+	}
+	if want := (header{c.op, c.door, step, c.seq, h.total}); err == nil && h != want {
+		err = fmt.Errorf("wanted a frame of %v %d by %v, step %d; got one of %v", want.op, want.seq, want.door, want.step, h)
+	}
+	if err != nil {
+		c.fail(from, step, "recv", err)
+		return h, nil, false
+	}
+	return h, payload, true
+}
+
+// recvMessage receives a message of total bytes, which must not be 0, frame by frame. The payload belongs to take,
+// which says whether to go on.
+func (c *call) recvMessage(from int, step uint8, total int, take func(payload []byte) bool) bool {
+	for done := 0; done < total; {
+		h, payload, ok := c.recvFrame(from, step)
+		if !ok {
+			return false
+		}
+		want := min(total-done, maxPayload)
+		switch {
+		case h.total != uint64(total):
+			c.fail(from, step, "recv", fmt.Errorf("wanted %d bytes, got a message of %d", total, h.total))
+			return false
+		case len(payload) != want:
+			c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", want, len(payload)))
+			return false
+		}
+		if !take(payload) {
+			return false
+		}
+		done += want
+	}
+	return true
+}
+
+// recvFloats receives one message into x.
+func (c *call) recvFloats(from int, step uint8, x []float32) bool {
+	return c.recvMessage(from, step, 4*len(x), func(payload []byte) bool {
+		n := len(payload) / 4
+		getFloats(x[:n], payload)
+		x = x[n:]
+		return true
+	})
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// errPeerClosed is the cause of calls that deal with a member that has closed its transport.
+var errPeerClosed = errors.New("closed by the peer")
+
+// member is one end of the network's links.
+type member struct {
+	net              *Network
+	rank             int
+	closeOnce, lose1 sync.Once
+	closed, lost     chan struct{}
+}
+
+func (m *member) lose() { m.lose1.Do(func() { close(m.lost) }) }
+
+// Close ends the member's own calls. Peers still receive what it had sent.
+func (m *member) Close() error {
+	m.closeOnce.Do(func() { close(m.closed) })
+	return nil
+}
+
+// Send copies frame into the link's queue, waiting for room.
+func (m *member) Send(ctx context.Context, to int, frame []byte) error {
+	peer := m.peer(to)
+	l := m.net.links[m.rank][to]
+	for {
+		if err := m.fault(ctx, peer, "send"); err != nil {
+			return err
+		}
+		if gone(peer.closed) {
+			return &comm.PeerError{Rank: to, Op: "send", Err: errPeerClosed}
+		}
+		if l.push(frame) {
+			return nil
+		}
+		select {
+		case <-l.room:
+		case <-ctx.Done():
+		case <-m.closed:
+		case <-m.lost:
+		case <-peer.closed:
+		case <-peer.lost:
+		}
+	}
+}
+
+// Recv takes the next frame of the link once it has arrived.
+func (m *member) Recv(ctx context.Context, from int) ([]byte, error) {
+	peer := m.peer(from)
+	l := m.net.links[from][m.rank]
+	for {
+		if err := m.fault(ctx, peer, "recv"); err != nil {
+			return nil, err
+		}
+		closed := peer.closed
+		ended := gone(closed) // looked at before the queue: what was sent before Close is in it
+		frame, wait := l.pop()
+		if frame != nil {
+			return frame, nil
+		}
+		if wait == nil && ended {
+			return nil, &comm.PeerError{Rank: from, Op: "recv", Err: errPeerClosed}
+		}
+		if ended {
+			closed = nil // it is known; what counts is the arrival of what is under way
+		}
+		select {
+		case <-l.arrived:
+		case <-wait.C():
+		case <-ctx.Done():
+		case <-m.closed:
+		case <-m.lost:
+		case <-closed:
+		case <-peer.lost:
+		}
+		wait.stop()
+	}
+}
+
+func (m *member) peer(q int) *member {
+	if q == m.rank || q < 0 || q >= len(m.net.members) {
+		panic(fmt.Sprintf("sim: member %d of %d deals with %d", m.rank, len(m.net.members), q))
+	}
+	return m.net.members[q]
+}
+
+// fault is why a call of m that deals with peer cannot go on.
+func (m *member) fault(ctx context.Context, peer *member, op string) error {
+	switch {
+	case gone(m.closed):
+		return comm.ErrClosed
+	case gone(m.lost):
+		return &comm.PeerError{Rank: m.rank, Op: op, Err: ErrLost}
+	case gone(peer.lost):
+		return &comm.PeerError{Rank: peer.rank, Op: op, Err: ErrLost}
+	}
+	return ctx.Err()
+}
+
+func gone(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
