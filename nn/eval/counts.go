@@ -1,0 +1,193 @@
+// Package eval measures predictions. What it counts is additive: peers sum vectors of counts, and the metric of the sum
+// is the metric of all their rows, exactly for accuracy and F1, within a computed bound for the ranking metrics.
+package eval
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Counts is what the metrics of a set of rows are computed from. Counts of disjoint sets add up.
+type Counts struct {
+	classes int
+	curves  int     // binary rankings that bins describe: 1 for two exclusive classes, else one a class
+	bins    int     // of each ranking; 0: accuracy and F1 only
+	n       []int64 // rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives
+}
+
+const perRow = 2 // counts before the classes': rows and right
+
+// Count counts the given rows of scores (N×C, before softmax or sigmoid) against labels, for accuracy and F1. rows nil
+// means all N, so a peer without rows passes an empty slice that is not nil. A row without a label is left out. With
+// one class a node the prediction is the largest score, the first of equals; with several, every score above 0.
+func Count(scores mat.Dense, labels graph.Labels, rows []int32) Counts {
+	return CountBins(scores, labels, rows, 0)
+}
+
+// CountBins is Count that also sorts the rows' scores into bins of each ranking, for AUC and AP.
+func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Counts {
+	if scores.Cols != labels.Classes && scores.Rows > 0 {
+		panic(fmt.Sprintf("eval: %d columns of scores for %d classes", scores.Cols, labels.Classes))
+	}
+	c := newCounts(labels, bins)
+	odds := make([]float64, c.curves)
+	eachRow(scores, labels, rows, func(row []float32, truth func(class int) bool) {
+		c.n[0]++
+		best := -1
+		if !labels.Multi() {
+			best = argMax(row)
+		}
+		right := true
+		for k, s := range row {
+			is, said := truth(k), k == best || best < 0 && s > 0
+			right = right && is == said
+			switch tally := c.class(k); {
+			case is && said:
+				tally[0]++
+			case said:
+				tally[1]++
+			case is:
+				tally[2]++
+			}
+		}
+		if right {
+			c.n[1]++
+		}
+		if bins > 0 {
+			logOdds(odds, row, labels.Multi())
+			for k, x := range odds {
+				c.curve(k)[2*binOf(x, bins)+side(truth(curveClass(k, c.curves, c.classes)))]++
+			}
+		}
+	})
+	return c
+}
+
+func newCounts(labels graph.Labels, bins int) Counts {
+	c := Counts{classes: labels.Classes, bins: bins, curves: curvesOf(labels)}
+	c.n = make([]int64, perRow+3*c.classes+2*c.curves*bins)
+	return c
+}
+
+// class returns TP, FP and FN of class k.
+func (c *Counts) class(k int) []int64 { return c.n[perRow+3*k:][:3] }
+
+// curve returns positives and negatives, in turn, of each bin of ranking k.
+func (c *Counts) curve(k int) []int64 { return c.n[perRow+3*c.classes+2*k*c.bins:][:2*c.bins] }
+
+// eachRow calls f for every labelled row among rows.
+func eachRow(scores mat.Dense, labels graph.Labels, rows []int32, f func(row []float32, truth func(class int) bool)) {
+	node := 0
+	truth := func(class int) bool { return labels.Class[node] == int32(class) }
+	if labels.Multi() {
+		truth = func(class int) bool { return labels.Bits[node*labels.Classes+class] != 0 }
+	}
+	n := len(rows)
+	if rows == nil {
+		n = scores.Rows
+	}
+	for i := range n {
+		node = i
+		if rows != nil {
+			node = int(rows[i])
+		}
+		if labels.Multi() || labels.Class[node] >= 0 {
+			f(scores.Row(node), truth)
+		}
+	}
+}
+
+func argMax(row []float32) int {
+	best := 0
+	for k, s := range row {
+		if s > row[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+// Rows returns the number of rows counted.
+func (c *Counts) Rows() int64 { return c.n[0] }
+
+// Add adds o's counts, which must be of as many classes and bins.
+func (c *Counts) Add(o Counts) {
+	if c.classes != o.classes || c.curves != o.curves || c.bins != o.bins {
+		panic(fmt.Sprintf("eval: add %d classes, %d bins to %d classes, %d bins", o.classes, o.bins, c.classes, c.bins))
+	}
+	for i, x := range o.n {
+		c.n[i] += x
+	}
+}
+
+// A count travels as two parts in base 2¹². Sums of float32 are exact below 2²⁴, so they are exact over 4096 peers and
+// up to 2³⁶ rows.
+const (
+	partBits  = 12
+	exactPart = 1 << 24
+)
+
+// Vector returns the counts as whole numbers whose float32 sums over peers are exact: [2 × number of counts].
+func (c *Counts) Vector() []float32 {
+	v := make([]float32, 0, 2*len(c.n))
+	for _, x := range c.n {
+		v = append(v, float32(x>>partBits), float32(x&(1<<partBits-1)))
+	}
+	return v
+}
+
+// FromVector replaces c's counts by those of v, a sum of Vectors of c's classes and bins. It refuses a vector of another
+// length and one that is not made of exact whole numbers; then c keeps its counts.
+func (c *Counts) FromVector(v []float32) error {
+	if len(v) != 2*len(c.n) {
+		return fmt.Errorf("eval: vector of %d values, want %d for %d classes and %d bins", len(v), 2*len(c.n), c.classes, c.bins)
+	}
+	for i, x := range v {
+		if !(x >= 0 && x <= exactPart) || x != float32(math.Trunc(float64(x))) {
+			return fmt.Errorf("eval: value %d of the vector is %v, want a whole number in [0, 2²⁴]", i, x)
+		}
+	}
+	for i := range c.n {
+		c.n[i] = int64(v[2*i])<<partBits + int64(v[2*i+1])
+	}
+	return nil
+}
+
+// Accuracy returns the share of rows whose every class is right, 0 where there are no rows.
+func (c *Counts) Accuracy() float64 { return ratio(float64(c.n[1]), float64(c.n[0])) }
+
+// MicroF1 returns F1 of all decisions together; with one class a node it equals Accuracy.
+func (c *Counts) MicroF1() float64 {
+	var sum [3]int64
+	for k := range c.classes {
+		for i, x := range c.class(k) {
+			sum[i] += x
+		}
+	}
+	return f1(sum[:])
+}
+
+// MacroF1 returns the mean over classes of each one's F1. A class that no row has and none was given is left out.
+func (c *Counts) MacroF1() float64 {
+	var sum, n float64
+	for k := range c.classes {
+		if t := c.class(k); t[0]+t[1]+t[2] > 0 {
+			sum += f1(t)
+			n++
+		}
+	}
+	return ratio(sum, n)
+}
+
+// f1 returns 2TP / (2TP + FP + FN).
+func f1(t []int64) float64 { return ratio(float64(2*t[0]), float64(2*t[0]+t[1]+t[2])) }
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}

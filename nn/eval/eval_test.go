@@ -1,0 +1,277 @@
+package eval
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+var metrics = []Metric{"accuracy", "micro-f1", "macro-f1", "auc", "ap"}
+
+// TestMetricsMatchSklearn compares with scikit-learn; testdata/golden.py writes the values.
+func TestMetricsMatchSklearn(t *testing.T) {
+	b, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct {
+		Cases map[string]struct {
+			Multi   bool
+			Classes int
+			Scores  []float32
+			Labels  []int32
+			Want    map[Metric]float64
+		}
+	}
+	if err := json.Unmarshal(b, &golden); err != nil {
+		t.Fatal(err)
+	}
+	if len(golden.Cases) != 5 {
+		t.Fatalf("%d cases", len(golden.Cases))
+	}
+	for name, c := range golden.Cases {
+		n := len(c.Scores) / c.Classes
+		scores := mat.View(n, c.Classes, c.Scores)
+		labels := graph.Labels{Classes: c.Classes, Class: c.Labels}
+		if c.Multi {
+			labels.Class = nil
+			for _, l := range c.Labels {
+				labels.Bits = append(labels.Bits, uint8(l))
+			}
+		}
+		for _, m := range metrics {
+			if got := m.Exact(scores, labels, nil); math.Abs(got-c.Want[m]) > 1e-12 {
+				t.Errorf("%s, %s: %v, scikit-learn has %v", name, m, got, c.Want[m])
+			}
+			counts := m.Count(scores, labels, nil)
+			bound := 1e-12
+			switch m {
+			case "auc":
+				bound += counts.AUCBound()
+			case "ap":
+				bound += counts.APBound()
+			}
+			if got := m.Of(&counts); math.Abs(got-c.Want[m]) > bound {
+				t.Errorf("%s, %s from counts: %v, scikit-learn has %v", name, m, got, c.Want[m])
+			}
+		}
+	}
+}
+
+// task returns scores of spread s about labels that they partly follow; every seventh row has no label.
+func task(seed uint64, n, classes int, multi bool, s float64) (mat.Dense, graph.Labels) {
+	key := rng.New(seed)
+	scores, labels := mat.New(n, classes), graph.Labels{Classes: classes}
+	for i := range n {
+		at := key.Fold(uint64(i))
+		class := int32(at.Uint64(0) % uint64(classes))
+		for k := range classes {
+			x := at.Normal(uint64(1 + k))
+			is := uint8(0)
+			if multi && at.Float64(uint64(100+k)) < 0.3 || !multi && int(class) == k {
+				is = 1
+				x++
+			}
+			scores.Set(i, k, float32(s*x))
+			if multi {
+				labels.Bits = append(labels.Bits, is)
+			}
+		}
+		if i%7 == 6 {
+			class = -1
+		}
+		if !multi {
+			labels.Class = append(labels.Class, class)
+		}
+	}
+	return scores, labels
+}
+
+// Peers that sum their vectors as float32 get the counts of all rows together, whoever holds which.
+func TestSumOverPeersIsExact(t *testing.T) {
+	for _, multi := range []bool{false, true} {
+		for _, classes := range []int{2, 5} {
+			for _, bins := range []int{0, 64} {
+				scores, labels := task(3, 500, classes, multi, 2)
+				want := CountBins(scores, labels, nil, bins)
+				const peers = 7
+				var sum []float32
+				var added Counts
+				for p := range peers {
+					rows := []int32{}
+					for i := range scores.Rows {
+						if i*i%peers == p { // some peers have no rows
+							rows = append(rows, int32(i))
+						}
+					}
+					c := CountBins(scores, labels, rows, bins)
+					if p == 0 {
+						sum, added = c.Vector(), c
+						continue
+					}
+					for i, x := range c.Vector() {
+						sum[i] += x
+					}
+					added.Add(c)
+				}
+				got := CountBins(scores, labels, []int32{}, bins)
+				if err := got.FromVector(sum); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got.n, want.n) || !slices.Equal(added.n, want.n) {
+					t.Errorf("multi %v, %d classes, %d bins: the peers' sum differs from the whole", multi, classes, bins)
+				}
+				if wantRows := int64(429); !multi && want.Rows() != wantRows {
+					t.Errorf("%d labelled rows, want %d", want.Rows(), wantRows)
+				}
+			}
+		}
+	}
+}
+
+// Counts far above 2²⁴ sum exactly over many peers.
+func TestLargeCountsAreExact(t *testing.T) {
+	labels := graph.Labels{Classes: 1, Class: []int32{}}
+	const peers = 4096
+	sum, want := []float32(nil), int64(0)
+	for p := range int64(peers) {
+		c := newCounts(labels, 0)
+		c.n[0] = 1<<24 - 1 - p
+		want += c.n[0]
+		v := c.Vector()
+		if sum == nil {
+			sum = v
+			continue
+		}
+		for i, x := range v {
+			sum[i] += x
+		}
+	}
+	got := newCounts(labels, 0)
+	if err := got.FromVector(sum); err != nil {
+		t.Fatal(err)
+	}
+	if got.Rows() != want {
+		t.Errorf("%d rows, want %d", got.Rows(), want)
+	}
+}
+
+func TestFromVectorRefuses(t *testing.T) {
+	scores, labels := task(1, 20, 3, false, 1)
+	c := Count(scores, labels, nil)
+	good := c.Vector()
+	for _, x := range []float32{-1, 0.5, float32(math.NaN()), float32(math.Inf(1)), 1 << 25} {
+		v := slices.Clone(good)
+		v[3] = x
+		before := slices.Clone(c.n)
+		if err := c.FromVector(v); err == nil || !strings.Contains(err.Error(), "value 3") {
+			t.Errorf("%v in the vector: %v", x, err)
+		}
+		if !slices.Equal(c.n, before) {
+			t.Errorf("%v: counts changed", x)
+		}
+	}
+	if c.FromVector(good[1:]) == nil {
+		t.Error("a short vector was taken")
+	}
+}
+
+// The binned values keep to their own bounds, for soft scores, sure ones and few bins; default bins are near exact.
+func TestBinsKeepTheirBounds(t *testing.T) {
+	for seed := range uint64(5) {
+		for _, spread := range []float64{0.1, 1, 30} {
+			for _, bins := range []int{1, 8, 128, DefaultBins} {
+				for _, classes := range []int{2, 4} {
+					for _, multi := range []bool{false, true} {
+						scores, labels := task(seed, 400, classes, multi, spread)
+						c := CountBins(scores, labels, nil, bins)
+						auc, ap := Metric("auc").Exact(scores, labels, nil), Metric("ap").Exact(scores, labels, nil)
+						if off := math.Abs(c.AUC() - auc); off > c.AUCBound()+1e-12 {
+							t.Errorf("%d bins, spread %v: AUC off by %v, bound %v", bins, spread, off, c.AUCBound())
+						}
+						if off := math.Abs(c.AP() - ap); off > c.APBound()+1e-12 {
+							t.Errorf("%d bins, spread %v: AP off by %v, bound %v", bins, spread, off, c.APBound())
+						}
+						if bins == DefaultBins && (max(c.AUCBound(), math.Abs(c.AUC()-auc)*10) > 3e-3) {
+							t.Errorf("spread %v: AUC off by %v, bound %v", spread, c.AUC()-auc, c.AUCBound())
+						}
+						if bins == 1 && c.AUC() != 0.5 {
+							t.Errorf("one bin: AUC %v", c.AUC())
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Bins and exact ranks order alike: no score lies in a lower bin than a smaller one.
+func TestBinsAscend(t *testing.T) {
+	last := 0
+	for x := -1e4; x < 1e4; x += 0.37 {
+		b := binOf(x, 1000)
+		if b < last || b >= 1000 {
+			t.Fatalf("bin %d of %v follows bin %d", b, x, last)
+		}
+		last = b
+	}
+	if a, b, c := binOf(math.Inf(-1), 9), binOf(math.NaN(), 9), binOf(math.Inf(1), 9); a != 0 || b != 0 || c != 8 {
+		t.Errorf("bins of −Inf, NaN, Inf: %d %d %d", a, b, c)
+	}
+}
+
+// Log-odds agree with softmax where that has digits, and stay finite and ordered where it has none.
+func TestLogOdds(t *testing.T) {
+	got := make([]float64, 3)
+	logOdds(got, []float32{0.5, -1, 2}, false)
+	e := []float64{math.Exp(0.5), math.Exp(-1), math.Exp(2)}
+	for k, x := range got {
+		p := e[k] / (e[0] + e[1] + e[2])
+		if math.Abs(x-math.Log(p/(1-p))) > 1e-6 {
+			t.Errorf("class %d: %v, want %v", k, x, math.Log(p/(1-p)))
+		}
+	}
+	logOdds(got, []float32{2000, 0, -2000}, false)
+	if got[0] != 2000 || got[1] != -2000 || got[2] != -4000 {
+		t.Errorf("of a sure row: %v", got)
+	}
+}
+
+func TestEdges(t *testing.T) {
+	empty := graph.Labels{Classes: 3, Class: []int32{-1, -1}}
+	for _, m := range metrics {
+		if err := m.Validate(); err != nil {
+			t.Error(err)
+		}
+		c := m.Count(mat.New(2, 3), empty, nil)
+		if v := m.Of(&c); v != 0 || m.Exact(mat.New(2, 3), empty, nil) != 0 {
+			t.Errorf("%s of no labelled row is %v", m, v)
+		}
+	}
+	if err := Metric("f1").Validate(); err == nil || !strings.Contains(err.Error(), "macro-f1") {
+		t.Errorf("unknown metric: %v", err)
+	}
+	// All of one class: nothing to rank. All equal scores: chance.
+	if AUC([]float64{1, 2}, []uint8{1, 1}) != 0 || AUC([]float64{1, 1, 1}, []uint8{1, 0, 0}) != 0.5 {
+		t.Error("AUC without negatives, or of ties")
+	}
+	nan := math.NaN()
+	if got := AUC([]float64{nan, 0, 1, nan}, []uint8{0, 1, 1, 0}); got != 1 {
+		t.Errorf("NaN below all: AUC %v", got)
+	}
+	if AP(nil, nil) != 0 || AUC(nil, nil) != 0 {
+		t.Error("of nothing")
+	}
+	// A class no one has and no one was given is left out of the mean.
+	c := Count(mat.View(2, 3, []float32{1, 0, 0, 0, 1, 0}), graph.Labels{Classes: 3, Class: []int32{0, 1}}, nil)
+	if c.MacroF1() != 1 {
+		t.Errorf("macro F1 %v, want 1", c.MacroF1())
+	}
+}
