@@ -74,23 +74,46 @@ func (a *archive) fault(name string, err error) error {
 // maxDeflate is how many bytes one byte of a deflate stream can become at most (RFC 1951: 258 bytes for 2 bits).
 const maxDeflate = 1032
 
-// read returns array name of a. want holds the expected length of each dimension, or −1 for any; its last entry may
-// be left out of the file where it is anyColumns, which stands for any number of columns, one of them by default.
-func read[T uint8 | int32 | int64 | float32](a *archive, name string, want ...int) ([]T, []int, error) {
+// open returns the bytes of array name and how many there are.
+func (a *archive) open(name string) (io.ReadCloser, int64, error) {
 	f := a.member[name]
 	if f == nil {
-		return nil, nil, a.fault(name, errors.New("missing"))
+		return nil, 0, a.fault(name, errors.New("missing"))
 	}
 	declared, stored := f.UncompressedSize64, f.CompressedSize64
 	if stored > uint64(a.size) || declared > stored*maxDeflate+64 {
-		return nil, nil, a.fault(name, fmt.Errorf("declares %d bytes packed into %d, in a file of %d", declared, stored, a.size))
+		return nil, 0, a.fault(name, fmt.Errorf("declares %d bytes packed into %d, in a file of %d", declared, stored, a.size))
 	}
 	r, err := f.Open()
 	if err != nil {
-		return nil, nil, a.fault(name, err)
+		return nil, 0, a.fault(name, err)
+	}
+	return r, int64(declared), nil
+}
+
+// header returns the header of array name.
+func (a *archive) header(name string) (header, error) {
+	r, size, err := a.open(name)
+	if err != nil {
+		return header{}, err
 	}
 	defer r.Close()
-	values, shape, err := readValues[T](r, int64(declared))
+	h, err := readHeader(r, size)
+	if err != nil {
+		return h, a.fault(name, err)
+	}
+	return h, nil
+}
+
+// read returns array name and its shape. want holds the length of each dimension, −1 for any; where its last entry is
+// anyColumns the file may leave the columns out.
+func read[T uint8 | int32 | int64 | float32](a *archive, name string, want ...int) ([]T, []int, error) {
+	r, size, err := a.open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	values, shape, err := readValues[T](r, size)
 	if err != nil {
 		return nil, nil, a.fault(name, err)
 	}

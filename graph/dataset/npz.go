@@ -2,6 +2,7 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ const (
 	arraysFile = "graph.npz"
 	metaFile   = "meta.json"
 )
+
+// maskNames holds the array of each split.
+var maskNames = [...]string{graph.Train: "train_mask", graph.Val: "val_mask", graph.Test: "test_mask"}
 
 // maxClasses bounds C, so that a damaged label cannot ask for a giant output layer.
 const maxClasses = 1 << 20
@@ -85,6 +89,9 @@ func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
 		return nil, err
 	}
 	n := len(g.Labels.Class)
+	if g.Labels.Multi() {
+		n = len(g.Labels.Bits) / g.Labels.Classes
+	}
 	if m.Nodes != nil && *m.Nodes != n {
 		return nil, a.fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
 	}
@@ -102,11 +109,28 @@ func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
 			return nil, err
 		}
 	}
+	if a.has("ids") {
+		if g.IDs, err = a.ids(n); err != nil {
+			return nil, err
+		}
+	}
+	if m.Encoding != nil {
+		var text bytes.Buffer
+		if err := json.Compact(&text, m.Encoding); err != nil {
+			return nil, fmt.Errorf("dataset: %s: encoding: %w", metaFile, err)
+		}
+		g.Encoding = text.Bytes()
+	}
 	return g, nil
 }
 
 func (a *archive) labels(m meta) (graph.Labels, error) {
 	l := graph.Labels{Names: m.ClassNames}
+	if h, err := a.header("y"); err != nil {
+		return l, err
+	} else if len(h.shape) == 2 {
+		return a.bits(l, h.shape)
+	}
 	y, _, err := read[int64](a, "y", -1)
 	if err != nil {
 		return l, err
@@ -134,12 +158,29 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 	return l, nil
 }
 
+// bits reads a multi-label y: [N, C], 0 or 1.
+func (a *archive) bits(l graph.Labels, shape []int) (graph.Labels, error) {
+	l.Classes = shape[1]
+	if l.Classes == 0 || l.Classes > maxClasses || l.Names != nil && len(l.Names) != l.Classes {
+		return l, a.fault("y", fmt.Errorf("shape %s with %d class names, want 1 to %d columns and a name each", shapeText(shape), len(l.Names), maxClasses))
+	}
+	var err error
+	if l.Bits, _, err = read[uint8](a, "y", -1, -1); err != nil {
+		return l, err
+	}
+	for k, v := range l.Bits {
+		if v > 1 {
+			return l, a.fault("y", fmt.Errorf("node %d, class %d is %d, want 0 or 1", k/l.Classes, k%l.Classes, v))
+		}
+	}
+	return l, nil
+}
+
 // split reads column s of the masks. A mask that is absent is empty; one that is there marks at least one node.
 func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 	out := make([]graph.Split, n)
-	names := [...]string{graph.Train: "train_mask", graph.Val: "val_mask", graph.Test: "test_mask"}
 	for kind := graph.Train; kind <= graph.Test; kind++ {
-		name := names[kind]
+		name := maskNames[kind]
 		if !a.has(name) {
 			continue
 		}
@@ -162,7 +203,7 @@ func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 			case v > 1:
 				return nil, a.fault(name, fmt.Errorf("node %d has %d, want 0 or 1", i, v))
 			case out[i] != graph.None:
-				return nil, a.fault(name, fmt.Errorf("node %d is in %s too", i, names[out[i]]))
+				return nil, a.fault(name, fmt.Errorf("node %d is in %s too", i, maskNames[out[i]]))
 			case l.Class != nil && l.Class[i] < 0:
 				return nil, a.fault(name, fmt.Errorf("node %d has no label", i))
 			}
@@ -249,7 +290,22 @@ func (a *archive) edges(n int) (graph.CSR, error) {
 			return graph.CSR{}, err
 		}
 	}
-	return symmetric(n, pairs[:shape[1]], pairs[shape[1]:]), nil
+	var weight []float32
+	if a.has("edge_weight") {
+		if weight, _, err = read[float32](a, "edge_weight", shape[1]); err != nil {
+			return graph.CSR{}, err
+		}
+		for k, w := range weight {
+			if !finite(w) || w <= 0 {
+				return graph.CSR{}, a.fault("edge_weight", fmt.Errorf("entry %d is %v, want a finite number above 0", k, w))
+			}
+		}
+	}
+	adj, err := graph.FromEdges(n, pairs[:shape[1]], pairs[shape[1]:], weight, graph.Build{})
+	if err != nil {
+		return adj, a.fault("edge_index", err)
+	}
+	return adj, nil
 }
 
 func (a *archive) sites(g *graph.Graph, n int) error {
@@ -270,6 +326,29 @@ func (a *archive) sites(g *graph.Graph, n int) error {
 		}
 	}
 	return nil
+}
+
+// ids reads the nodes' names: node i's is the bytes ids[ids_indptr[i]:ids_indptr[i+1]].
+func (a *archive) ids(n int) ([]string, error) {
+	ptr, _, err := read[int64](a, "ids_indptr", n+1)
+	if err != nil {
+		return nil, err
+	}
+	text, _, err := read[uint8](a, "ids", -1)
+	if err != nil {
+		return nil, err
+	}
+	all, out := string(text), make([]string, n)
+	if ptr[0] != 0 || ptr[n] != int64(len(text)) {
+		return nil, a.fault("ids_indptr", fmt.Errorf("runs from %d to %d, want 0 to %d", ptr[0], ptr[n], len(text)))
+	}
+	for i := range n {
+		if ptr[i] > ptr[i+1] || ptr[i+1] > int64(len(text)) {
+			return nil, a.fault("ids_indptr", fmt.Errorf("entry %d is %d, want rising places up to %d", i+1, ptr[i+1], len(text)))
+		}
+		out[i] = all[ptr[i]:ptr[i+1]]
+	}
+	return out, nil
 }
 
 func finite(v float32) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }

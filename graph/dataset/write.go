@@ -1,0 +1,209 @@
+package dataset
+
+import (
+	"archive/zip"
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and meta.json in the
+// layout that Read opens, each undirected edge once. dir must not exist or must be empty; it appears whole or not at all.
+func Write(dir string, g *graph.Graph) (err error) {
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return fmt.Errorf("dataset: %s: the directory is not empty; remove it or choose another", dir)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("dataset: %w", err)
+	}
+	dir = filepath.Clean(dir)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
+		return fmt.Errorf("dataset: %w", err)
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
+	if err != nil {
+		return fmt.Errorf("dataset: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("dataset: %s: %w", dir, errors.Join(err, os.RemoveAll(tmp)))
+		}
+	}()
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(tmp, arraysFile), func(w io.Writer) error { return writeArrays(w, g) }); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(tmp, metaFile), func(w io.Writer) error { return writeMeta(w, g) }); err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty: some systems refuse to rename over it
+		return err
+	}
+	return os.Rename(tmp, dir)
+}
+
+func writeFile(path string, fill func(io.Writer) error) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriterSize(f, 1<<16)
+	if err := fill(w); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func writeMeta(w io.Writer, g *graph.Graph) error {
+	n := g.N()
+	m := meta{Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes, ClassNames: g.Labels.Names, Sites: g.Sites, Encoding: g.Encoding}
+	text, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+func writeArrays(w io.Writer, g *graph.Graph) error {
+	z := zip.NewWriter(w)
+	n := g.N()
+	pairs, weight, err := upper(&g.Adj)
+	if err != nil {
+		return err
+	}
+	put := func(name string, shape []int, values any) {
+		if err == nil {
+			err = writeArray(z, name, shape, values)
+		}
+	}
+	put("edge_index", []int{2, len(pairs) / 2}, pairs)
+	if weight != nil {
+		put("edge_weight", []int{len(weight)}, weight)
+	}
+	switch {
+	case g.X.Sparse != nil:
+		x := g.X.Sparse
+		put("x_indptr", []int{n + 1}, x.RowPtr)
+		put("x_indices", []int{len(x.Col)}, x.Col)
+		put("x_data", []int{len(x.Val)}, x.Val)
+		put("x_shape", []int{2}, []int64{int64(x.Rows), int64(x.Cols)})
+	case g.X.Cols() > 0:
+		put("x", []int{n, g.X.Cols()}, g.X.Dense.Clone().Data)
+	}
+	if g.Labels.Multi() {
+		y := make([]bool, len(g.Labels.Bits))
+		for k, b := range g.Labels.Bits {
+			y[k] = b != 0
+		}
+		put("y", []int{n, g.Labels.Classes}, y)
+	} else {
+		y := make([]int64, n)
+		for i := range y {
+			y[i] = -1
+			if g.Labels.Class != nil {
+				y[i] = int64(g.Labels.Class[i])
+			}
+		}
+		put("y", []int{n}, y)
+	}
+	for kind, name := range maskNames {
+		if kind == int(graph.None) {
+			continue
+		}
+		mask, marked := make([]bool, n), false
+		for i, s := range g.Split {
+			if s == graph.Split(kind) {
+				mask[i], marked = true, true
+			}
+		}
+		if marked {
+			put(name, []int{n}, mask)
+		}
+	}
+	if g.Site != nil {
+		put("client", []int{n}, g.Site)
+	}
+	if g.IDs != nil {
+		ptr, text := make([]int64, n+1), []uint8{}
+		for i, id := range g.IDs {
+			text = append(text, id...)
+			ptr[i+1] = int64(len(text))
+		}
+		put("ids_indptr", []int{n + 1}, ptr)
+		put("ids", []int{len(text)}, text)
+	}
+	return errors.Join(err, z.Close())
+}
+
+// upper returns each undirected edge of g once: sources, then targets, source < target.
+func upper(g *graph.CSR) (pairs []int32, weight []float32, err error) {
+	if g.Weight != nil {
+		weight = []float32{}
+	}
+	var dst []int32
+	for i := range g.NumDst {
+		col, w := g.Row(i)
+		for k, j := range col {
+			if int(j) <= i {
+				continue
+			}
+			pairs, dst = append(pairs, int32(i)), append(dst, j)
+			if w != nil {
+				weight = append(weight, w[k])
+			}
+		}
+	}
+	if 2*len(dst) != g.NumEdges() {
+		return nil, nil, fmt.Errorf("%d entries of which %d rise: want both directions of every edge and no self-loops", g.NumEdges(), len(dst))
+	}
+	return append(pairs, dst...), weight, nil
+}
+
+// writeArray adds one .npy member: version 1.0, the header padded so that the values start at a multiple of 64.
+func writeArray(z *zip.Writer, name string, shape []int, values any) error {
+	w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Deflate})
+	if err != nil {
+		return err
+	}
+	var descr string
+	switch values.(type) {
+	case []int32:
+		descr = "<i4"
+	case []int64:
+		descr = "<i8"
+	case []float32:
+		descr = "<f4"
+	case []bool:
+		descr = "|b1"
+	case []uint8:
+		descr = "|u1"
+	default:
+		return fmt.Errorf("array %s: no dtype for %T", name, values)
+	}
+	dims := shapeText(shape)
+	dims = dims[1 : len(dims)-1]
+	if len(shape) == 1 {
+		dims += ","
+	}
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, dims)
+	text = fmt.Sprintf("%-*s\n", (10+len(text)+1+63)/64*64-11, text)
+	head := append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), byte(len(text)>>8))
+	if _, err := w.Write(append(head, text...)); err != nil {
+		return err
+	}
+	return binary.Write(w, binary.LittleEndian, values)
+}
