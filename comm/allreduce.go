@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"fmt"
+	"math"
 )
 
 // starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short.
@@ -134,6 +135,7 @@ func (o *owner) sum() {
 	if o.acc == nil {
 		o.acc = make([]float64, tile)
 	}
+	none := math.Copysign(0, -1) // adding to −0 changes nothing, not even the sign of a zero
 	pieces, at := make([][]byte, o.size), 0
 	for p, frame := range o.frames {
 		for q, part := range o.parts {
@@ -152,7 +154,9 @@ func (o *owner) sum() {
 		for lo := 0; lo < len(mine); lo += tile {
 			hi := min(lo+tile, len(mine))
 			acc := o.acc[:hi-lo]
-			clear(acc)
+			for i := range acc {
+				acc[i] = none
+			}
 			for q, piece := range pieces {
 				if q == o.rank {
 					for i, v := range mine[lo:hi] {

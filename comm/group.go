@@ -82,9 +82,9 @@ type call struct {
 	tasks  sync.WaitGroup
 
 	mu      sync.Mutex
-	cause   *PeerError // the first
-	stopped bool       // some task gave up because ctx ended
-	waits   []wait     // for whom, when the parent ended
+	cause   error  // the first
+	stopped bool   // some task gave up because ctx ended
+	waits   []wait // for whom, when the parent ended
 }
 
 type wait struct {
@@ -151,12 +151,15 @@ func (c *call) fail(peer int, step uint8, doing string, err error) {
 		}
 		return
 	}
-	c.cause = &PeerError{Rank: peer, Op: c.name() + ": " + doing, Err: err}
-	var inner *PeerError
-	if errors.As(err, &inner) { // the transport knows the peer's name, and may know better who it was
-		c.cause.Rank, c.cause.Name, c.cause.Err = inner.Rank, inner.Name, inner.Err
+	defer c.cancel()
+	fault := &PeerError{Rank: peer, Op: c.name() + ": " + doing, Err: err}
+	if inner, ok := errors.AsType[*PeerError](err); ok { // the transport knows names, and may know better who it was
+		fault.Rank, fault.Name, fault.Err = inner.Rank, inner.Name, inner.Err
+	} else if errors.Is(err, ErrClosed) { // by this side: no peer is to blame
+		c.cause = fmt.Errorf("%s: %s: %w", c.name(), doing, err)
+		return
 	}
-	c.cancel()
+	c.cause = fault
 }
 
 // stop notes that a task gave up because the call's context ended.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -28,6 +29,9 @@ type link struct {
 	frames, bytes int64
 }
 
+// never is when a frame arrives that a partition without end holds up.
+const never = time.Duration(math.MaxInt64)
+
 type parcel struct {
 	frame []byte
 	at    time.Duration // since start
@@ -41,11 +45,12 @@ func newLink(cfg *Config, start time.Time, key rng.Key, from, to int) *link {
 			l.cuts = append(l.cuts, p)
 		}
 	}
+	slices.SortFunc(l.cuts, func(a, b Partition) int { return cmp.Compare(a.Start, b.Start) })
 	l.timed = l.latency > 0 || cfg.Bandwidth > 0 || cfg.Loss > 0 || len(l.cuts) > 0
 	return l
 }
 
-// push puts a copy of frame on the way unless the queue is full. A frame longer than the whole queue goes alone.
+// push puts frame on the way unless the queue is full. A frame longer than the whole queue goes alone.
 func (l *link) push(frame []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +61,7 @@ func (l *link) push(frame []byte) bool {
 	if l.timed {
 		at = l.arrival(len(frame))
 	}
-	l.queue = append(l.queue, parcel{append(make([]byte, 0, len(frame)), frame...), at})
+	l.queue = append(l.queue, parcel{frame, at})
 	l.queued += len(frame)
 	l.frames++
 	l.bytes += int64(len(frame))
@@ -75,33 +80,34 @@ func (l *link) arrival(n int) time.Duration {
 	for i := uint64(0); draws.Float64(i) < l.cfg.Loss; i++ {
 		at += l.cfg.Retransmit
 	}
-	for moved := true; moved; {
-		moved = false
-		for _, cut := range l.cuts {
-			if cut.End == 0 && at >= cut.Start {
-				at, moved = math.MaxInt64, false
-				break
-			}
-			if at >= cut.Start && at < cut.End {
-				at, moved = cut.End, true
-			}
+	for _, cut := range l.cuts { // in order of Start
+		switch {
+		case at < cut.Start:
+		case cut.End == 0:
+			at = never
+		case at < cut.End:
+			at = cut.End
 		}
 	}
 	l.last = max(l.last, at)
 	return l.last
 }
 
-// pop takes the first frame if it has arrived. Otherwise frame is nil and, when one is under way, wait is its timer.
-func (l *link) pop() (frame []byte, wait *timer) {
+// pop takes the first frame if it has arrived. Otherwise frame is nil, and due says when one that is under way will:
+// 0 when there is none.
+func (l *link) pop() (frame []byte, due time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.queue) == 0 {
-		return nil, nil
+		return nil, 0
 	}
 	first := l.queue[0]
+	if first.at == never {
+		return nil, never
+	}
 	if l.timed {
-		if d := first.at - time.Since(l.start); d > 0 {
-			return nil, &timer{time.NewTimer(d)}
+		if due := first.at - time.Since(l.start); due > 0 {
+			return nil, due
 		}
 	}
 	l.queue[0] = parcel{}
@@ -110,25 +116,10 @@ func (l *link) pop() (frame []byte, wait *timer) {
 	}
 	l.queued -= len(first.frame)
 	signal(l.room)
-	return first.frame, nil
+	return first.frame, 0
 }
 
-// timer is a time.Timer that may be nil.
-type timer struct{ t *time.Timer }
-
-func (t *timer) C() <-chan time.Time {
-	if t == nil {
-		return nil
-	}
-	return t.t.C
-}
-
-func (t *timer) stop() {
-	if t != nil {
-		t.t.Stop()
-	}
-}
-
+// signal leaves a token unless one is there.
 func signal(token chan struct{}) {
 	select {
 	case token <- struct{}{}:

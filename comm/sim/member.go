@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 )
@@ -14,13 +15,13 @@ var errPeerClosed = errors.New("closed by the peer")
 
 // member is one end of the network's links.
 type member struct {
-	net              *Network
-	rank             int
-	closeOnce, lose1 sync.Once
-	closed, lost     chan struct{}
+	net                 *Network
+	rank                int
+	closeOnce, loseOnce sync.Once
+	closed, lost        chan struct{}
 }
 
-func (m *member) lose() { m.lose1.Do(func() { close(m.lost) }) }
+func (m *member) lose() { m.loseOnce.Do(func() { close(m.lost) }) }
 
 // Close ends the member's own calls. Peers still receive what it had sent.
 func (m *member) Close() error {
@@ -28,10 +29,12 @@ func (m *member) Close() error {
 	return nil
 }
 
-// Send copies frame into the link's queue, waiting for room.
+// Send copies frame and puts the copy into the link's queue, waiting for room.
 func (m *member) Send(ctx context.Context, to int, frame []byte) error {
 	peer := m.peer(to)
 	l := m.net.links[m.rank][to]
+	kept := make([]byte, len(frame))
+	copy(kept, frame)
 	for {
 		if err := m.fault(ctx, peer, "send"); err != nil {
 			return err
@@ -39,7 +42,7 @@ func (m *member) Send(ctx context.Context, to int, frame []byte) error {
 		if gone(peer.closed) {
 			return &comm.PeerError{Rank: to, Op: "send", Err: errPeerClosed}
 		}
-		if l.push(frame) {
+		if l.push(kept) {
 			return nil
 		}
 		select {
@@ -63,26 +66,29 @@ func (m *member) Recv(ctx context.Context, from int) ([]byte, error) {
 		}
 		closed := peer.closed
 		ended := gone(closed) // looked at before the queue: what was sent before Close is in it
-		frame, wait := l.pop()
+		frame, due := l.pop()
 		if frame != nil {
 			return frame, nil
 		}
-		if wait == nil && ended {
-			return nil, &comm.PeerError{Rank: from, Op: "recv", Err: errPeerClosed}
-		}
 		if ended {
-			closed = nil // it is known; what counts is the arrival of what is under way
+			if due == 0 {
+				return nil, &comm.PeerError{Rank: from, Op: "recv", Err: errPeerClosed}
+			}
+			closed = nil // it is known, and must not wake this loop again
+		}
+		var arrival <-chan time.Time
+		if 0 < due && due < never {
+			arrival = time.After(due)
 		}
 		select {
 		case <-l.arrived:
-		case <-wait.C():
+		case <-arrival:
 		case <-ctx.Done():
 		case <-m.closed:
 		case <-m.lost:
 		case <-closed:
 		case <-peer.lost:
 		}
-		wait.stop()
 	}
 }
 

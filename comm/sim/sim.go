@@ -24,7 +24,7 @@ type Config struct {
 	Partitions             []Partition
 }
 
-// Partition parts Ranks from all other members for a while. What is sent across meanwhile arrives when it ends.
+// Partition parts Ranks from all other members for a while. What would arrive across meanwhile arrives when it ends.
 type Partition struct {
 	Ranks      []int
 	Start, End time.Duration // since New; End 0: for ever
