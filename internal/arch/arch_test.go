@@ -1,0 +1,235 @@
+// Package arch holds the rules of who may import whom, and tests them for each kind of machine the library is for.
+package arch
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/heddle-gnn/heddle"
+
+//go:embed lattice.txt
+var latticeText string
+
+//go:embed bans.txt
+var bansText string
+
+// The library must build and keep its rules on servers and on telephones: build tags may change what is imported.
+var targets = []string{"linux/amd64", "android/arm64", "ios/arm64"}
+
+type pkg struct {
+	ImportPath string
+	Name       string
+	Imports    []string
+	Deps       []string
+	Error      *struct{ Err string }
+}
+
+// short is the path inside the module, "." for its root.
+func short(path string) string {
+	if path == module {
+		return "."
+	}
+	return strings.TrimPrefix(path, module+"/")
+}
+
+// list returns the module's packages as they are built for target, without their tests.
+func list(t *testing.T, target string) []pkg {
+	t.Helper()
+	goos, goarch, _ := strings.Cut(target, "/")
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Name,Imports,Deps,Error", module+"/...")
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list for %s: %v\n%s", target, err, stderr.String())
+	}
+	var all []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var p pkg
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		if p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/") {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// matches reports whether pattern, "a/b" or "a/..." or "...", stands for path.
+func matches(pattern, path string) bool {
+	if pattern == "..." {
+		return true
+	}
+	tree, isTree := strings.CutSuffix(pattern, "/...")
+	return path == tree || isTree && strings.HasPrefix(path, tree+"/")
+}
+
+func anyMatches(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, path) })
+}
+
+// lines returns the lines of text that say something.
+func lines(text string) (out []string) {
+	for l := range strings.Lines(text) {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// rowOf returns the row of the lattice that names path, −1 where none does. The exact name goes before a tree.
+func rowOf(rows []string, path string) int {
+	for i, row := range rows {
+		if slices.Contains(strings.Fields(row), path) {
+			return i
+		}
+	}
+	return slices.IndexFunc(rows, func(row string) bool { return anyMatches(strings.Fields(row), path) })
+}
+
+func TestLattice(t *testing.T) {
+	rows := lines(latticeText)
+	for _, target := range targets {
+		for _, p := range list(t, target) {
+			from := rowOf(rows, short(p.ImportPath))
+			if from < 0 && short(p.ImportPath) != "." {
+				t.Errorf("%s is in no row of lattice.txt", short(p.ImportPath))
+				continue
+			}
+			for _, imp := range p.Imports {
+				if !strings.HasPrefix(imp, module+"/") {
+					continue
+				}
+				if to := rowOf(rows, short(imp)); to <= from && !nested(p.ImportPath, imp) {
+					t.Errorf("%s: %s imports %s, which is not in a row below its own", target, short(p.ImportPath), short(imp))
+				}
+			}
+		}
+	}
+}
+
+// nested reports whether imp lies inside p's own directory, as cmd/peer/report does in cmd/peer.
+func nested(p, imp string) bool { return strings.HasPrefix(imp, p+"/") }
+
+func TestBans(t *testing.T) {
+	for _, target := range targets {
+		all := list(t, target)
+		for _, line := range lines(bansText) {
+			part := strings.SplitN(line, " : ", 3)
+			if len(part) != 3 {
+				t.Fatalf("bans.txt: %q, want SET : IMPORTS : why", line)
+			}
+			set, but, _ := strings.Cut(part[0], " but ")
+			for _, p := range all {
+				if at := short(p.ImportPath); !anyMatches(strings.Fields(set), at) || anyMatches(strings.Fields(but), at) {
+					continue
+				}
+				for _, imp := range p.Imports {
+					if anyMatches(strings.Fields(part[1]), imp) {
+						t.Errorf("%s: %s imports %s: %s", target, short(p.ImportPath), imp, part[2])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestLibraryIsFreeOfTheNetwork looks through whole dependency trees: whoever embeds a trainer links no network.
+func TestLibraryIsFreeOfTheNetwork(t *testing.T) {
+	for _, target := range targets {
+		for _, p := range list(t, target) {
+			at := short(p.ImportPath)
+			if anyMatches([]string{"p2p", "cmd/...", "mobile/...", "examples/...", "bench/...", "."}, at) {
+				continue
+			}
+			for _, dep := range p.Deps {
+				if anyMatches([]string{"github.com/libp2p/...", "github.com/quic-go/...", "github.com/pion/...", module + "/p2p"}, dep) {
+					t.Errorf("%s: %s depends on %s", target, at, dep)
+				}
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	vague := []string{"util", "utils", "common", "helper", "helpers", "misc", "base", "shared"}
+	for _, p := range list(t, targets[0]) {
+		if slices.Contains(vague, p.Name) {
+			t.Errorf("package %s says nothing about what it holds", short(p.ImportPath))
+		}
+	}
+}
+
+// maxLines is how long a source file may be before it holds more than one idea.
+const maxLines = 600
+
+func TestFiles(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		seen++
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		if n := bytes.Count(src, []byte("\n")); n > maxLines && !generated(src) {
+			t.Errorf("%s has %d lines, more than %d: split it by noun", name, n, maxLines)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, src, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || f.Name.Name != "init" || f.Body == nil {
+				continue
+			}
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				if _, ok := n.(*ast.GoStmt); ok {
+					t.Errorf("%s: init starts a goroutine", name)
+				}
+				return true
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 50 {
+		t.Errorf("looked at %d files only: is %s the root?", seen, root)
+	}
+}
+
+func generated(src []byte) bool {
+	head := src[:min(len(src), 200)]
+	return bytes.Contains(head, []byte("// Code generated")) && bytes.Contains(head, []byte("DO NOT EDIT"))
+}
