@@ -10,14 +10,14 @@ const (
 	Plain Norm = iota
 	// Loops adds a self-loop of weight 1 to every destination (GAT).
 	Loops
-	// GCN adds self-loops and weighs edge (j, i) by w/√((1+d_i)(1+d_j)), d the weighted degree in the whole graph
-	// (Kipf and Welling, ICLR 2017, eq. 2).
+	// GCN adds self-loops and weighs edge (j, i) by w/√((1+d_i)(1+d_j)), d the weighted in-degree in the whole graph
+	// (Kipf and Welling, ICLR 2017, eq. 2). A node without edges keeps its own row: its self-loop weighs 1.
 	GCN
 	// Mean weighs edge (j, i) by w/d_i (GraphSAGE, NeurIPS 2017, mean aggregator). A node without edges gets no sum: zeros.
 	Mean
 )
 
-// Degrees returns the weighted degree of every destination.
+// Degrees returns the weighted in-degree of every destination; 0 where it has no edges.
 func (g *CSR) Degrees() []float32 {
 	d := make([]float32, g.NumDst)
 	for i := range d {
@@ -36,7 +36,9 @@ func (g *CSR) Degrees() []float32 {
 
 // Normalise returns g weighted by norm. degree holds the weighted degree in the whole graph of every source
 // (len NumSrc), so that a shard or block weighs its edges as the whole graph does; only GCN and Mean read it.
-// With Loops and GCN destination i must be source i.
+// With Loops and GCN destination i must be source i. A degree of 0 (a source of a directed graph that nothing points
+// to, edges of weight 0) gives finite weights. Where degree is unlike the weights and what is under the root or the
+// fraction is not positive, the edge weighs 0.
 func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
 	if norm == Plain {
 		return g
@@ -82,9 +84,15 @@ func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
 func scale(w float32, i, j int, degree []float32, norm Norm) float32 {
 	switch norm {
 	case GCN:
-		return float32(float64(w) / math.Sqrt((1+float64(degree[i]))*(1+float64(degree[j]))))
+		if d := (1 + float64(degree[i])) * (1 + float64(degree[j])); d > 0 {
+			return float32(float64(w) / math.Sqrt(d))
+		}
+		return 0
 	case Mean:
-		return float32(float64(w) / float64(degree[i]))
+		if d := float64(degree[i]); d > 0 {
+			return float32(float64(w) / d)
+		}
+		return 0
 	}
 	return w
 }

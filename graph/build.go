@@ -1,0 +1,100 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Build says how a list of edges becomes a CSR. The zero value gives what training wants: both directions of every
+// edge, no self-loops.
+type Build struct {
+	Directed  bool // keep each edge as given, from src to dst; otherwise its reverse is added
+	KeepLoops bool // keep edges from a node to itself
+}
+
+// FromEdges returns the N×N adjacency of n nodes with an edge from src[k] to dst[k] of weight weight[k] (nil: every
+// weight is 1). Edges that occur more than once become one, with the largest of their weights: the result does not
+// depend on the order of the list, and listing both directions of an undirected edge changes nothing.
+// It refuses lists of unlike length, endpoints outside [0, n) and weights that are negative or not finite, naming the
+// place in the list.
+func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) {
+	if n < 0 || n > math.MaxInt32 {
+		return CSR{}, fmt.Errorf("graph: %d nodes, want 0 to %d", n, math.MaxInt32)
+	}
+	if len(src) != len(dst) || weight != nil && len(weight) != len(src) {
+		return CSR{}, fmt.Errorf("graph: %d sources, %d destinations and %d weights of edges, want as many of each", len(src), len(dst), len(weight))
+	}
+	for k := range src {
+		if uint32(src[k]) >= uint32(n) || uint32(dst[k]) >= uint32(n) {
+			return CSR{}, fmt.Errorf("graph: edge %d goes from node %d to node %d, out of [0, %d)", k, src[k], dst[k], n)
+		}
+	}
+	for k, w := range weight {
+		if !(w >= 0 && w <= math.MaxFloat32) {
+			return CSR{}, fmt.Errorf("graph: edge %d has weight %v, want a finite number, 0 or more", k, w)
+		}
+	}
+	// Rows by source in the order of the list, then transposed: a counting sort by (destination, source).
+	t := CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}
+	each := func(f func(i, j int32, k int)) {
+		for k := range src {
+			if src[k] == dst[k] {
+				if b.KeepLoops {
+					f(src[k], dst[k], k)
+				}
+				continue
+			}
+			f(src[k], dst[k], k)
+			if !b.Directed {
+				f(dst[k], src[k], k)
+			}
+		}
+	}
+	each(func(i, _ int32, _ int) { t.RowPtr[i+1]++ })
+	for i := range n {
+		t.RowPtr[i+1] += t.RowPtr[i]
+	}
+	t.Col = make([]int32, t.RowPtr[n])
+	if weight != nil {
+		t.Weight = make([]float32, len(t.Col))
+	}
+	next := slices.Clone(t.RowPtr[:n])
+	each(func(i, j int32, k int) {
+		t.Col[next[i]] = j
+		if weight != nil {
+			t.Weight[next[i]] = weight[k]
+		}
+		next[i]++
+	})
+	g := t.Transpose(nil)
+	g.dedup()
+	return *g, nil
+}
+
+// dedup merges equal neighbours in rows that are sorted, keeping the largest weight.
+func (g *CSR) dedup() {
+	end, lo := int64(0), int64(0)
+	for i := range g.NumDst {
+		hi := g.RowPtr[i+1]
+		first := end
+		for k := lo; k < hi; k++ {
+			if end > first && g.Col[end-1] == g.Col[k] {
+				if g.Weight != nil {
+					g.Weight[end-1] = max(g.Weight[end-1], g.Weight[k])
+				}
+				continue
+			}
+			g.Col[end] = g.Col[k]
+			if g.Weight != nil {
+				g.Weight[end] = g.Weight[k]
+			}
+			end++
+		}
+		lo, g.RowPtr[i+1] = hi, end
+	}
+	g.Col = slices.Clip(g.Col[:end])
+	if g.Weight != nil {
+		g.Weight = slices.Clip(g.Weight[:end])
+	}
+}

@@ -1,0 +1,122 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Identity returns the features of n nodes that have none: the n×n identity, sparse, so that a first linear layer
+// learns one row for each node.
+func Identity(n int) Features {
+	s := &mat.Sparse{Rows: n, Cols: n, RowPtr: make([]int64, n+1), Col: make([]int32, n), Val: make([]float32, n)}
+	for i := range n {
+		s.RowPtr[i+1], s.Col[i], s.Val[i] = int64(i+1), int32(i), 1
+	}
+	return Features{Sparse: s}
+}
+
+func finite(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }
+
+// Valid returns an error that names the first broken shape, or the row and column of the first value that is not a
+// finite number.
+func (f Features) Valid() error {
+	if f.Sparse != nil {
+		if err := f.Sparse.Valid(); err != nil {
+			return err
+		}
+		for i := range f.Sparse.Rows {
+			col, val := f.Sparse.Row(i)
+			for k, v := range val {
+				if !finite(v) {
+					return fmt.Errorf("graph: feature at row %d, column %d is %v, want a finite number", i, col[k], v)
+				}
+			}
+		}
+		return nil
+	}
+	if err := f.Dense.Valid(); err != nil {
+		return err
+	}
+	for i := range f.Dense.Rows {
+		for j, v := range f.Dense.Row(i) {
+			if !finite(v) {
+				return fmt.Errorf("graph: feature at row %d, column %d is %v, want a finite number", i, j, v)
+			}
+		}
+	}
+	return nil
+}
+
+// Valid returns an error that names the first label of n nodes that is out of range, or nil.
+func (l Labels) Valid(n int) error {
+	switch {
+	case l.Classes < 0:
+		return fmt.Errorf("graph: %d classes", l.Classes)
+	case l.Names != nil && len(l.Names) != l.Classes:
+		return fmt.Errorf("graph: %d class names for %d classes", len(l.Names), l.Classes)
+	case l.Class != nil && l.Bits != nil:
+		return fmt.Errorf("graph: labels are both of one class a node and of several")
+	case l.Class != nil && len(l.Class) != n:
+		return fmt.Errorf("graph: %d labels for %d nodes", len(l.Class), n)
+	case l.Bits != nil && (l.Classes == 0 && len(l.Bits) != 0 || l.Classes > 0 && (len(l.Bits)%l.Classes != 0 || len(l.Bits)/l.Classes != n)):
+		return fmt.Errorf("graph: %d label bits for %d nodes of %d classes", len(l.Bits), n, l.Classes)
+	}
+	for i, c := range l.Class {
+		if c < -1 || int(c) >= l.Classes {
+			return fmt.Errorf("graph: label of node %d is %d, want -1 (none) or a class in [0, %d)", i, c, l.Classes)
+		}
+	}
+	for k, b := range l.Bits {
+		if b > 1 {
+			return fmt.Errorf("graph: label of node %d for class %d is %d, want 0 or 1", k/l.Classes, k%l.Classes, b)
+		}
+	}
+	return nil
+}
+
+// Valid returns an error that names the first broken invariant of the task, or nil.
+func (g *Graph) Valid() error {
+	if err := g.Adj.Valid(); err != nil {
+		return err
+	}
+	n := g.N()
+	if g.Adj.NumSrc != n {
+		return fmt.Errorf("graph: %d destinations but %d sources, want one set of nodes", n, g.Adj.NumSrc)
+	}
+	for k, w := range g.Adj.Weight {
+		if !(w >= 0) || !finite(w) {
+			return fmt.Errorf("graph: edge %d has weight %v, want a finite number, 0 or more", k, w)
+		}
+	}
+	if g.X.Rows() != n && g.X.Cols() != 0 {
+		return fmt.Errorf("graph: %d rows of features for %d nodes", g.X.Rows(), n)
+	}
+	if err := g.X.Valid(); err != nil {
+		return err
+	}
+	if err := g.Labels.Valid(n); err != nil {
+		return err
+	}
+	if len(g.Split) != n {
+		return fmt.Errorf("graph: %d split marks for %d nodes", len(g.Split), n)
+	}
+	for i, s := range g.Split {
+		if s > Test {
+			return fmt.Errorf("graph: split of node %d is %d, want 0 (none) to %d (test)", i, s, Test)
+		}
+	}
+	if g.Site != nil && len(g.Site) != n {
+		return fmt.Errorf("graph: %d site marks for %d nodes", len(g.Site), n)
+	}
+	for i, s := range g.Site {
+		if s < 0 || int(s) >= len(g.Sites) {
+			return fmt.Errorf("graph: site of node %d is %d, out of [0, %d)", i, s, len(g.Sites))
+		}
+	}
+	if g.IDs != nil && len(g.IDs) != n {
+		return fmt.Errorf("graph: %d names for %d nodes", len(g.IDs), n)
+	}
+	return nil
+}
