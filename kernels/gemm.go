@@ -1,47 +1,123 @@
 package kernels
 
+import (
+	"runtime"
+	"sync"
+)
+
 // GemmNN computes C = A·B, or C += A·B where acc: A is m×k, B k×n, C m×n, all row-major with strides lda, ldb, ldc.
 func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
-	for i := range m {
-		ci := c[i*ldc : i*ldc+n]
-		if !acc {
-			clear(ci)
-		}
-		for p := range k {
-			if v := a[i*lda+p]; v != 0 {
-				axpyGeneric(v, b[p*ldb:p*ldb+n], ci)
-			}
-		}
-	}
+	checkMatrix("A of GemmNN", m, k, lda, a)
+	checkMatrix("B of GemmNN", k, n, ldb, b)
+	gemms(gemm{nn, m, n, k, lda, ldb, ldc, acc, a, b, c, 0, 0, 0})
 }
 
 // GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
 // inputs, B the gradients of the outputs.
 func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
-	for i := range m {
-		if !acc {
-			clear(c[i*ldc : i*ldc+n])
-		}
-	}
-	for p := range k {
-		for i := range m {
-			if v := a[p*lda+i]; v != 0 {
-				axpyGeneric(v, b[p*ldb:p*ldb+n], c[i*ldc:i*ldc+n])
-			}
-		}
-	}
+	checkMatrix("A of GemmTN", k, m, lda, a)
+	checkMatrix("B of GemmTN", k, n, ldb, b)
+	gemms(gemm{tn, m, n, k, lda, ldb, ldc, acc, a, b, c, 0, 0, 0})
 }
 
 // GemmNT computes C = A·Bᵀ, or C += A·Bᵀ where acc: A is m×k, B n×k, C m×n. It is an input's gradient: A the
 // gradients of the outputs, B the weights.
 func GemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
-	for i := range m {
-		for j := range n {
-			s := dotGeneric(a[i*lda:i*lda+k], b[j*ldb:j*ldb+k])
-			if acc {
-				s += c[i*ldc+j]
-			}
-			c[i*ldc+j] = s
+	checkMatrix("A of GemmNT", m, k, lda, a)
+	checkMatrix("B of GemmNT", n, k, ldb, b)
+	gemms(gemm{nt, m, n, k, lda, ldb, ldc, acc, a, b, c, 0, 0, 0})
+}
+
+type form uint8
+
+const (
+	nn form = iota
+	tn
+	nt
+)
+
+// gemm is one call, cut into rectangles of C: across columns only where there are too few rows, because each
+// rectangle packs the columns of B it needs for itself.
+type gemm struct {
+	form          form
+	m, n, k       int
+	lda, ldb, ldc int
+	acc           bool
+	a, b, c       []float32
+
+	high, wide, across int // a rectangle's rows and columns; rectangles side by side
+}
+
+var gemmCalls = sync.Pool{New: func() any { return new(gemm) }}
+
+func gemms(g gemm) {
+	const alone = 4 << 20 // flops: some 40 µs
+	checkMatrix("C of Gemm", g.m, g.n, g.ldc, g.c)
+	if g.m == 0 || g.n == 0 {
+		return
+	}
+	call := gemmCalls.Get().(*gemm)
+	*call = g
+	parts := 1
+	if flops := 2 * float64(g.m) * float64(g.n) * float64(g.k); flops >= alone {
+		parts = call.cut(int(min(flops/(alone/4), float64(4*runtime.GOMAXPROCS(0)))))
+	} else {
+		call.high, call.wide, call.across = g.m, g.n, 1
+	}
+	shared.do(call, parts)
+	*call = gemm{}
+	gemmCalls.Put(call)
+}
+
+// cut chooses rectangles, about parts of them, and returns how many there are.
+func (g *gemm) cut(parts int) int {
+	const (
+		rows    = 112 // multiple of every tile's rows; fewer would not repay the packing of B
+		columns = 64  // multiple of every tile's columns
+	)
+	down := max(1, min(parts, g.m/rows))
+	g.high = (g.m + down - 1) / down
+	if down > 1 {
+		g.high = (g.high + rows/8 - 1) / (rows / 8) * (rows / 8)
+	}
+	down = (g.m + g.high - 1) / g.high
+	g.across = max(1, min(parts/down, (g.n+columns/2)/columns))
+	g.wide = ((g.n+g.across-1)/g.across + columns/2 - 1) / (columns / 2) * (columns / 2)
+	g.across = (g.n + g.wide - 1) / g.wide
+	return down * g.across
+}
+
+// run computes one rectangle.
+func (g *gemm) run(part int) {
+	i0, j0 := part/g.across*g.high, part%g.across*g.wide
+	i1, j1 := min(i0+g.high, g.m), min(j0+g.wide, g.n)
+	if raceEnabled {
+		g.tell(i0, i1, j0, j1)
+	}
+	s := scratches.Get().(*scratch)
+	active.gemm(g, s, i0, i1, j0, j1)
+	scratches.Put(s)
+}
+
+// tell tells the race detector what a rectangle touches.
+func (g *gemm) tell(i0, i1, j0, j1 int) {
+	for i := i0; i < i1; i++ {
+		writes(g.c[i*g.ldc+j0 : i*g.ldc+j1])
+		if g.form != tn {
+			reads(g.a[i*g.lda:][:g.k])
+		}
+	}
+	for p := range g.k {
+		if g.form == tn {
+			reads(g.a[p*g.lda+i0 : p*g.lda+i1])
+		}
+		if g.form != nt {
+			reads(g.b[p*g.ldb+j0 : p*g.ldb+j1])
+		}
+	}
+	if g.form == nt {
+		for j := j0; j < j1; j++ {
+			reads(g.b[j*g.ldb:][:g.k])
 		}
 	}
 }

@@ -1,38 +1,213 @@
 package kernels
 
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sort"
+	"sync"
+	"sync/atomic"
+)
+
 // SpMM computes Y = S·X, or Y += S·X where acc: S is a CSR of len(rowPtr)-1 rows with columns col and values val
 // (nil: all 1), X has rows of n values with stride ldx, Y with stride ldy. It serves neighbour sums (S the adjacency)
 // and sparse inputs (S the features, X the weights).
 func SpMM(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx int, y []float32, ldy int, acc bool) {
-	for i := range len(rowPtr) - 1 {
-		yi := y[i*ldy : i*ldy+n]
-		if !acc {
-			clear(yi)
-		}
-		for k := rowPtr[i]; k < rowPtr[i+1]; k++ {
-			v := float32(1)
-			if val != nil {
-				v = val[k]
-			}
-			j := int(col[k])
-			axpyGeneric(v, x[j*ldx:j*ldx+n], yi)
-		}
+	if val != nil && len(val) < len(col) {
+		panic(fmt.Sprintf("kernels: SpMM has %d values for %d columns", len(val), len(col)))
 	}
+	s := spmmCalls.Get().(*spmm)
+	s.init("SpMM", rowPtr, col, n, x, ldx)
+	s.val, s.y, s.ldy, s.acc = val, y, ldy, acc
+	checkMatrix("Y of SpMM", s.rows(), n, ldy, y)
+	s.do(s)
+	if s.broken.Load() {
+		s.explain("SpMM")
+	}
+	*s = spmm{}
+	spmmCalls.Put(s)
 }
 
 // SpMax computes Y = max over the columns of each row of S of the rows of X, element by element, with arg the column
 // that gave it (the first, where several tie). A row of S without columns leaves its row of Y and arg as they were,
-// so that blocks can be taken one after another: begin with −Inf and −1.
+// so that blocks can be taken one after another: begin with −Inf and −1. NaN is never the greatest.
 func SpMax(rowPtr []int64, col []int32, n int, x []float32, ldx int, y []float32, ldy int, arg []int32, lda int) {
-	for i := range len(rowPtr) - 1 {
-		yi, ai := y[i*ldy:i*ldy+n], arg[i*lda:i*lda+n]
-		for k := rowPtr[i]; k < rowPtr[i+1]; k++ {
-			j := col[k]
-			for c, v := range x[int(j)*ldx : int(j)*ldx+n] {
-				if v > yi[c] {
-					yi[c], ai[c] = v, j
-				}
+	s := spmaxCalls.Get().(*spmax)
+	s.init("SpMax", rowPtr, col, n, x, ldx)
+	s.y, s.ldy, s.arg, s.lda = y, ldy, arg, lda
+	checkMatrix("Y of SpMax", s.rows(), n, ldy, y)
+	if s.rows() > 0 && n > 0 && (len(arg) < n || s.rows() > 1 && (lda < n || (len(arg)-n)/lda < s.rows()-1)) {
+		panic(fmt.Sprintf("kernels: arg of SpMax, %d×%d with stride %d, has only %d values", s.rows(), n, lda, len(arg)))
+	}
+	s.do(s)
+	if s.broken.Load() {
+		s.explain("SpMax")
+	}
+	*s = spmax{}
+	spmaxCalls.Put(s)
+}
+
+// csr is the sparse operand of a call, and the rows of X that it picks.
+type csr struct {
+	rowPtr []int64
+	col    []int32
+	n      int
+	x      []float32
+	ldx    int
+
+	tall   int // rows of X
+	parts  int
+	broken atomic.Bool // a part met a fault, which explain names
+}
+
+type spmm struct {
+	csr
+	val, y []float32
+	ldy    int
+	acc    bool
+}
+
+type spmax struct {
+	csr
+	y        []float32
+	arg      []int32
+	ldy, lda int
+}
+
+var (
+	spmmCalls  = sync.Pool{New: func() any { return new(spmm) }}
+	spmaxCalls = sync.Pool{New: func() any { return new(spmax) }}
+)
+
+// init checks what can be seen at once; the rest is checked block by block, just before the block is used.
+func (s *csr) init(name string, rowPtr []int64, col []int32, n int, x []float32, ldx int) {
+	if len(rowPtr) == 0 {
+		panic("kernels: " + name + " has no row pointers, want one more than rows")
+	}
+	if n < 0 || ldx < n {
+		panic(fmt.Sprintf("kernels: X of %s has rows of %d values with stride %d", name, n, ldx))
+	}
+	s.rowPtr, s.col, s.n, s.x, s.ldx = rowPtr, col, n, x, ldx
+	if s.tall = 0; n == 0 {
+		s.tall = math.MaxInt32
+	} else if len(x) >= n {
+		s.tall = (len(x)-n)/ldx + 1
+	}
+	if first, last := rowPtr[0], rowPtr[s.rows()]; first < 0 || last < first || last > int64(len(col)) {
+		s.explain(name)
+	}
+}
+
+func (s *csr) rows() int { return len(s.rowPtr) - 1 }
+
+// do runs w, which s is part of, in parts of about equally many edges.
+func (s *csr) do(w work) {
+	const alone = 1 << 18 // edges × columns: some 50 µs
+	s.parts = 1
+	size := (s.rowPtr[s.rows()] - s.rowPtr[0] + int64(s.rows())) * int64(s.n)
+	if size >= alone {
+		s.parts = int(min(size/(alone/4), int64(4*runtime.GOMAXPROCS(0)), int64(s.rows())))
+	}
+	if s.n > 0 && s.rows() > 0 {
+		shared.do(w, s.parts)
+	}
+}
+
+// part returns the rows of a part: it begins at the first row that has its share of edges and rows before it.
+func (s *csr) part(i int) (lo, hi int) {
+	start := func(i int) int {
+		share := (s.rowPtr[s.rows()] - s.rowPtr[0] + int64(s.rows())) * int64(i) / int64(s.parts)
+		return sort.Search(s.rows(), func(r int) bool { return s.rowPtr[r]-s.rowPtr[0]+int64(r) >= share })
+	}
+	if hi = s.rows(); i+1 < s.parts {
+		hi = start(i + 1)
+	}
+	if i > 0 {
+		lo = start(i)
+	}
+	return lo, hi
+}
+
+// block returns the end of the next rows to work on: so many that their edges stay in L2 while they are checked and
+// then gone through once for each range of columns. It reports false where they are not those of a CSR.
+func (s *csr) block(lo, hi int) (end int, ok bool) {
+	const edges, rows = 16 << 10, 4 << 10
+	hi = min(hi, lo+rows)
+	first := s.rowPtr[lo]
+	end = lo
+	for e := first; end < hi && (e-first < edges); {
+		end++
+		if s.rowPtr[end] < e || s.rowPtr[end] > int64(len(s.col)) {
+			return 0, false
+		}
+		e = s.rowPtr[end]
+	}
+	if first < 0 {
+		return 0, false
+	}
+	col := s.col[first:s.rowPtr[end]]
+	reads(col)
+	reads(s.rowPtr[lo : end+1])
+	return end, len(col) == 0 || uint64(active.maxIndex(col)) < uint64(s.tall)
+}
+
+func (s *spmm) run(part int) {
+	for lo, hi := s.part(part); lo < hi; {
+		end, ok := s.block(lo, hi)
+		if !ok {
+			s.broken.Store(true)
+			return
+		}
+		if raceEnabled {
+			if s.val != nil {
+				reads(s.val[s.rowPtr[lo]:s.rowPtr[end]])
+			}
+			s.tell(lo, end, s.y, s.ldy)
+		}
+		active.spmm(s, lo, end)
+		lo = end
+	}
+}
+
+func (s *spmax) run(part int) {
+	for lo, hi := s.part(part); lo < hi; {
+		end, ok := s.block(lo, hi)
+		if !ok {
+			s.broken.Store(true)
+			return
+		}
+		if raceEnabled {
+			s.tell(lo, end, s.y, s.ldy)
+			for i := lo; i < end; i++ {
+				writes(s.arg[i*s.lda:][:s.n])
 			}
 		}
+		active.spmax(s, lo, end)
+		lo = end
 	}
+}
+
+// tell tells the race detector which rows of X and y the rows [lo, hi) of S touch.
+func (s *csr) tell(lo, hi int, y []float32, ldy int) {
+	for i := lo; i < hi; i++ {
+		writes(y[i*ldy:][:s.n])
+	}
+	for _, j := range s.col[s.rowPtr[lo]:s.rowPtr[hi]] {
+		reads(s.x[int(j)*s.ldx:][:s.n])
+	}
+}
+
+// explain panics with the first fault of s.
+func (s *csr) explain(name string) {
+	for i, end := range s.rowPtr {
+		if end < 0 || i > 0 && end < s.rowPtr[i-1] || end > int64(len(s.col)) {
+			panic(fmt.Sprintf("kernels: %s: row pointer %d is %d, before the one before it or out of the %d columns", name, i, end, len(s.col)))
+		}
+	}
+	for k, j := range s.col[s.rowPtr[0]:s.rowPtr[s.rows()]] {
+		if j < 0 || int(j) >= s.tall {
+			panic(fmt.Sprintf("kernels: %s: column %d of edge %d is out of the %d rows of X", name, j, int(s.rowPtr[0])+k, s.tall))
+		}
+	}
+	panic("kernels: " + name + ": the CSR was changed during the call")
 }

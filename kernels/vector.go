@@ -1,86 +1,148 @@
-// Package kernels holds the float32 loops on slices that everything above is made of. A wrong length is the caller's
-// bug and panics; nothing here allocates per element or keeps what it was given.
 package kernels
 
-import "math"
+import (
+	"math"
+	"runtime"
+	"sync"
+)
 
-// Axpy computes y += a·x.
-func Axpy(a float32, x, y []float32) { axpyGeneric(a, x, y) }
-
-// Dot returns Σ x·y.
-func Dot(x, y []float32) float32 { return dotGeneric(x, y) }
+// Axpy computes y += a·x, without fusing.
+func Axpy(a float32, x, y []float32) {
+	checkLength("y of Axpy", len(y), len(x))
+	vectors(vector{op: opAxpy, a: a, x: x, y: y}, 12)
+}
 
 // Add computes y += x.
 func Add(x, y []float32) {
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] += v
-	}
+	checkLength("y of Add", len(y), len(x))
+	vectors(vector{op: opAdd, x: x, y: y}, 12)
+}
+
+// Mul computes y *= x, element by element.
+func Mul(x, y []float32) {
+	checkLength("y of Mul", len(y), len(x))
+	vectors(vector{op: opMul, x: x, y: y}, 12)
 }
 
 // Scale computes x *= a.
-func Scale(a float32, x []float32) {
-	for i := range x {
-		x[i] *= a
-	}
+func Scale(a float32, x []float32) { vectors(vector{op: opScale, a: a, y: x}, 8) }
+
+// ReLU computes y = max(x, 0); NaN stays NaN. y may be x.
+func ReLU(x, y []float32) {
+	checkLength("y of ReLU", len(y), len(x))
+	vectors(vector{op: opReLU, x: x, y: y}, 8)
+}
+
+// ReLUGrad computes dx += dy where y > 0: y is what ReLU put out, or what went in.
+func ReLUGrad(y, dy, dx []float32) {
+	checkLength("dy of ReLUGrad", len(dy), len(y))
+	checkLength("dx of ReLUGrad", len(dx), len(y))
+	vectors(vector{op: opReLUGrad, x: y, z: dy, y: dx}, 16)
+}
+
+// Dot returns Σ x·y.
+func Dot(x, y []float32) float32 {
+	checkLength("y of Dot", len(y), len(x))
+	reads(x)
+	reads(y)
+	return active.dot(x, y)
+}
+
+// adam is what one step of Adam has in common for all parameters.
+type adam struct {
+	lr, beta1, rest1, beta2, rest2, eps, correct1, correct2, decay, shrink float32 // in the order the assembly reads
 }
 
 // AdamStep is one step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) over a slab: p the parameters, g the
 // gradients, m and v the moments. correct1 = 1−β₁ᵗ, correct2 = 1−β₂ᵗ. decay is added to the gradient (L2); decoupled
-// scales p by 1−lr·decoupled first (AdamW, Loshchilov and Hutter, ICLR 2019). No product is fused with a sum, so that unlike processors keep
-// the same bits.
+// scales p by 1−lr·decoupled first (AdamW, Loshchilov and Hutter, ICLR 2019). No product is fused with a sum, so that
+// unlike processors keep the same bits.
 func AdamStep(p, g, m, v []float32, lr, beta1, beta2, eps, correct1, correct2, decay, decoupled float32) {
-	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
-	shrink := 1 - float32(lr*decoupled)
-	for i := range p {
-		w := p[i]
-		gi := g[i] + float32(decay*w)
-		mi := float32(beta1*m[i]) + float32((1-beta1)*gi)
-		vi := float32(beta2*v[i]) + float32(float32((1-beta2)*gi)*gi)
-		m[i], v[i] = mi, vi
-		step := float32(lr*(mi/correct1)) / (float32(math.Sqrt(float64(vi/correct2))) + eps)
-		p[i] = float32(w*shrink) - step
-	}
+	checkLength("g of AdamStep", len(g), len(p))
+	checkLength("m of AdamStep", len(m), len(p))
+	checkLength("v of AdamStep", len(v), len(p))
+	vectors(vector{op: opAdam, x: g, y: p, m: m, v: v, adam: adam{
+		lr: lr, beta1: beta1, rest1: 1 - beta1, beta2: beta2, rest2: 1 - beta2, eps: eps,
+		correct1: correct1, correct2: correct2, decay: decay, shrink: 1 - float32(lr*decoupled),
+	}}, 28)
 }
 
 // DropoutMask writes to keep, for columns 0…n−1 of the row that key names, 1/(1−p) where the element stays and 0
 // where it is dropped. p in [0, 1).
 func DropoutMask(key uint64, p float32, keep []float32) {
 	limit := uint32(min(float64(p)*0x1p32, math.MaxUint32))
-	up := 1 / (1 - p)
-	lo, hi := uint32(key), uint32(key>>32)
-	for c := range keep {
-		z := (lo + uint32(c)*0x9e3779b9) ^ hi
-		z = (z ^ z>>16) * 0x7feb352d
-		z = (z ^ z>>15) * 0x846ca68b
-		z ^= z >> 16
-		if z < limit {
-			keep[c] = 0
-		} else {
-			keep[c] = up
-		}
+	writes(keep)
+	active.dropout(uint32(key), uint32(key>>32), limit, 1/(1-p), keep)
+}
+
+type vectorOp uint8
+
+const (
+	opAxpy vectorOp = iota
+	opAdd
+	opMul
+	opScale
+	opReLU
+	opReLUGrad
+	opAdam
+)
+
+// vector is a call on whole slabs, cut into pieces of equal length.
+type vector struct {
+	op      vectorOp
+	a       float32
+	x, z, y []float32 // y is written
+	m, v    []float32
+	adam    adam
+	piece   int
+}
+
+// run does piece i.
+func (c *vector) run(i int) { c.on(i*c.piece, min((i+1)*c.piece, len(c.y))) }
+
+// on does the elements [lo, hi).
+func (c *vector) on(lo, hi int) {
+	y := c.y[lo:hi]
+	writes(y)
+	if c.op != opScale {
+		reads(c.x[lo:hi])
+	}
+	switch c.op {
+	case opAxpy:
+		active.axpy(c.a, c.x[lo:hi], y)
+	case opAdd:
+		active.add(c.x[lo:hi], y)
+	case opMul:
+		active.mul(c.x[lo:hi], y)
+	case opScale:
+		active.scale(c.a, y)
+	case opReLU:
+		active.relu(c.x[lo:hi], y)
+	case opReLUGrad:
+		reads(c.z[lo:hi])
+		active.reluGrad(c.x[lo:hi], c.z[lo:hi], y)
+	case opAdam:
+		writes(c.m[lo:hi])
+		writes(c.v[lo:hi])
+		active.adam(y, c.x[lo:hi], c.m[lo:hi], c.v[lo:hi], c.adam)
 	}
 }
 
-func axpyGeneric(a float32, x, y []float32) {
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] += float32(a * v)
-	}
-}
+var vectorCalls = sync.Pool{New: func() any { return new(vector) }}
 
-func dotGeneric(x, y []float32) float32 {
-	y = y[:len(x)]
-	var s0, s1, s2, s3 float32
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		s0 += x[i] * y[i]
-		s1 += x[i+1] * y[i+1]
-		s2 += x[i+2] * y[i+2]
-		s3 += x[i+3] * y[i+3]
+// vectors does v, in pieces where it is long: bytes is the memory traffic of one element.
+func vectors(v vector, bytes int) {
+	const alone = 1 << 20 // bytes: some 50 µs
+	n := len(v.y)
+	if n*bytes < alone {
+		v.on(0, n)
+		return
 	}
-	for ; i < len(x); i++ {
-		s0 += x[i] * y[i]
-	}
-	return (s0 + s1) + (s2 + s3)
+	c := vectorCalls.Get().(*vector)
+	*c = v
+	parts := min(2*runtime.GOMAXPROCS(0), n*bytes/(alone/4))
+	c.piece = ((n+parts-1)/parts + 63) &^ 63
+	shared.do(c, (n+c.piece-1)/c.piece)
+	*c = vector{}
+	vectorCalls.Put(c)
 }

@@ -1,0 +1,104 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+type gemmFunc func(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool)
+
+var gemmForms = []struct {
+	name   string
+	run    gemmFunc
+	transA bool
+	transB bool
+}{{"NN", GemmNN, false, false}, {"TN", GemmTN, true, false}, {"NT", GemmNT, false, true}}
+
+// TestGemm compares every form with a float64 product: exactly on small integers, within k·ε·Σ|a·b| otherwise.
+func TestGemm(t *testing.T) {
+	dims := []int{0, 1, 2, 3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 17, 28, 31, 32, 33, 40, 47, 48, 63, 64, 65}
+	var shapes [][3]int
+	for i, m := range dims { // all pairs of m and n, with a k that varies
+		for j, n := range dims {
+			shapes = append(shapes, [3]int{m, n, dims[(3*i+5*j)%len(dims)]})
+		}
+	}
+	shapes = append(shapes, [][3]int{{1, 1, 1000}, {3, 7, 255}, {14, 32, 256}, {15, 33, 257}, {130, 40, 300}, {225, 515, 513},
+		{449, 70, 64}, {300, 7, 256}, {16, 600, 40}, {500, 130, 256}, {140, 256, 700}}...)
+	each(t, func(t *testing.T) {
+		for s, d := range shapes {
+			for _, f := range gemmForms {
+				for _, exact := range []bool{true, false} {
+					testGemm(t, f.name, f.run, f.transA, f.transB, d, s%2*3, s%5, s%3 == 0, exact)
+				}
+			}
+		}
+	})
+}
+
+func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3]int, gap, offset int, acc, exact bool) {
+	t.Helper()
+	m, n, k := d[0], d[1], d[2]
+	fill := noise
+	if exact {
+		fill = counts
+	}
+	rowsA, colsA, rowsB, colsB := m, k, k, n
+	if transA {
+		rowsA, colsA = k, m
+	}
+	if transB {
+		rowsB, colsB = n, k
+	}
+	lda, ldb, ldc := colsA+gap, colsB+gap, n+gap
+	size := func(r, c, ld int) int { return max(0, (r-1)*ld+c) }
+	a := fill(1, make([]float32, size(rowsA, colsA, lda)+offset))[offset:]
+	b := fill(2, make([]float32, size(rowsB, colsB, ldb)+offset))[offset:]
+	c, check := fenced(t, offset, size(m, n, ldc))
+	if m == 0 || n == 0 {
+		c, check = fenced(t, offset, 0)
+	}
+	fill(3, c)
+	before := append([]float32(nil), c...)
+	run(m, n, k, a, lda, b, ldb, c, ldc, acc)
+	check()
+	what := fmt.Sprintf("%s %v gap %d offset %d acc %v exact %v", name, d, gap, offset, acc, exact)
+	for i := range m {
+		for j := range ldc {
+			at := i*ldc + j
+			if at >= len(c) {
+				continue
+			}
+			if j >= n {
+				if c[at] != before[at] {
+					t.Fatalf("%s: wrote between rows at %d,%d", what, i, j)
+				}
+				continue
+			}
+			var sum, abs float64
+			if acc {
+				sum, abs = float64(before[at]), math.Abs(float64(before[at]))
+			}
+			for p := range k {
+				ia, ib := i*lda+p, p*ldb+j
+				if transA {
+					ia = p*lda + i
+				}
+				if transB {
+					ib = j*ldb + p
+				}
+				v := float64(a[ia]) * float64(b[ib])
+				sum += v
+				abs += math.Abs(v)
+			}
+			bound := 0.0
+			if !exact {
+				bound = float64(k+1) * 0x1p-24 * abs
+			}
+			if math.Abs(float64(c[at])-sum) > bound {
+				t.Fatalf("%s: C[%d,%d] = %g, want %g within %g", what, i, j, c[at], sum, bound)
+			}
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// Package kernels holds the float32 loops on slices that everything above is made of: dense and sparse products, row
+// operations, optimiser steps. Plain Go is the truth and builds everywhere; on amd64 assembly for AVX2 or AVX-512 is
+// chosen once at start-up (see Name, Choice).
+//
+// What holds on every instruction set:
+//   - A result does not depend on the number of workers, nor a row's bits on the row's place in its matrix: each
+//     element is summed over k in ascending order, from zero or, where acc, from what was there.
+//   - Axpy, Add, Mul, Scale, ReLU, ReLUGrad, AdamStep, DropoutMask, SumColumns, SpMax and GatherRows give the same
+//     bits on every set. The products (Gemm*, SpMM, Dot) fuse multiply and add in assembly, and so differ from plain
+//     Go within k·ε·Σ|a·b|; the Gemms and SpMM agree between AVX2 and AVX-512.
+//   - NaN and infinity follow IEEE 754; a zero factor does not hide them. Which NaN comes out is not fixed.
+//   - Lengths, strides and indices are checked before memory is touched: a wrong one is the caller's bug and panics
+//     with "kernels: …". Where that happens in a sparse product, Y may be partly written.
+//   - Nothing is kept of what was passed, and nothing is allocated per call.
+//
+// Inputs and outputs must not overlap unless a function says so.
+package kernels
+
+import "fmt"
+
+// checkMatrix panics unless data holds rows×cols values at the stride ld.
+func checkMatrix(name string, rows, cols, ld int, data []float32) {
+	if rows < 0 || cols < 0 || rows > 1 && ld < cols {
+		panic(fmt.Sprintf("kernels: %s is %d×%d with stride %d", name, rows, cols, ld))
+	}
+	// Compared by division, so that no product can wrap.
+	if rows > 0 && cols > 0 && (len(data) < cols || rows > 1 && (len(data)-cols)/ld < rows-1) {
+		panic(fmt.Sprintf("kernels: %s, %d×%d with stride %d, has only %d values", name, rows, cols, ld, len(data)))
+	}
+}
+
+// checkLength panics unless got equals want.
+func checkLength(name string, got, want int) {
+	if got != want {
+		panic(fmt.Sprintf("kernels: %s has length %d, want %d", name, got, want))
+	}
+}

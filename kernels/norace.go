@@ -1,0 +1,8 @@
+//go:build !race
+
+package kernels
+
+const raceEnabled = false
+
+func reads[T any]([]T)  {}
+func writes[T any]([]T) {}

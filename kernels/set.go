@@ -1,0 +1,77 @@
+package kernels
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+)
+
+// set is one implementation of every loop. Its functions trust their arguments: exported ones have checked them.
+type set struct {
+	name string
+
+	axpy     func(a float32, x, y []float32)
+	dot      func(x, y []float32) float32
+	add      func(x, y []float32)
+	mul      func(x, y []float32)
+	scale    func(a float32, x []float32)
+	relu     func(x, y []float32)
+	reluGrad func(y, dy, dx []float32)
+	adam     func(p, g, m, v []float32, c adam)
+	dropout  func(lo, hi, limit uint32, up float32, keep []float32)
+	addWide  func(x []float32, sum []float64) // sum += x
+	maxIndex func(col []int32) uint32         // greatest, as unsigned, so that a negative one is greatest of all
+
+	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C
+	tiles tiles                                         // what gemm is made of where it is blocked
+	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y
+	spmax func(s *spmax, lo, hi int)
+}
+
+// tiles is the micro-kernel of a blocked GEMM: rows×cols of C at a time, and the smaller shapes for the edges.
+type tiles struct {
+	rows, cols int           // the largest tile; a narrow one has half its columns
+	height     func(int) int // how many rows the next tile computes, given how many are left
+	// run computes rows×cols of C from k columns of A, element (i,p) at a[i·rs+p·cs], and packed rows of B.
+	// height rows of A must be readable, even where fewer are stored.
+	run func(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+}
+
+// env names the variable that overrides the choice of the instruction set.
+const env = "HEDDLE_KERNELS"
+
+// active is the set in use, chosen once.
+var active, choiceErr = choose(os.Getenv(env), usable())
+
+// choose returns the set called name, or the best of sets (worst first), with an error where name is not among them.
+func choose(name string, sets []*set) (*set, error) {
+	best := sets[len(sets)-1]
+	if name == "" {
+		return best, nil
+	}
+	var names []string
+	for _, s := range sets {
+		if s.name == name {
+			return s, nil
+		}
+		names = append(names, s.name)
+	}
+	return best, fmt.Errorf("kernels: %s=%q is not usable on this machine, want one of %s", env, name, strings.Join(names, ", "))
+}
+
+// Name returns the name of the instruction set in use: "generic", "avx2" or "avx512".
+func Name() string { return active.name }
+
+// Usable returns the names that HEDDLE_KERNELS may have on this machine, the slowest first.
+func Usable() []string {
+	var names []string
+	for _, s := range usable() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Choice returns an error where the environment variable HEDDLE_KERNELS names a set that this machine cannot use;
+// the best one is then in use. A program should check it at start-up.
+func Choice() error { return choiceErr }

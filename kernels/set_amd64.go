@@ -1,0 +1,3 @@
+package kernels
+
+func usable() []*set { return []*set{generic} }
