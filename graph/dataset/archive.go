@@ -105,8 +105,7 @@ func (a *archive) header(name string) (header, error) {
 	return h, nil
 }
 
-// read returns array name and its shape. want holds the length of each dimension, −1 for any; where its last entry is
-// anyColumns the file may leave the columns out.
+// read returns array name and its shape. want holds the length of each dimension, −1 for any.
 func read[T uint8 | int32 | int64 | float32](a *archive, name string, want ...int) ([]T, []int, error) {
 	r, size, err := a.open(name)
 	if err != nil {
@@ -117,23 +116,8 @@ func read[T uint8 | int32 | int64 | float32](a *archive, name string, want ...in
 	if err != nil {
 		return nil, nil, a.fault(name, err)
 	}
-	if !fits(shape, want) {
-		return nil, nil, a.fault(name, fmt.Errorf("shape %s, want %s", shapeText(shape), wantText(want)))
+	if !slices.EqualFunc(shape, want, func(s, w int) bool { return w < 0 || s == w }) {
+		return nil, nil, a.fault(name, fmt.Errorf("shape %s, want %s", shapeText(shape), strings.ReplaceAll(shapeText(want), "-1", "any")))
 	}
 	return values, shape, nil
-}
-
-const anyColumns = -2
-
-func fits(shape, want []int) bool {
-	if n := len(want); n > 0 && want[n-1] == anyColumns {
-		want = want[:min(n, max(n-1, len(shape)))]
-	}
-	return slices.EqualFunc(shape, want, func(s, w int) bool { return w < 0 || s == w })
-}
-
-func wantText(want []int) string {
-	text := shapeText(want)
-	text = strings.ReplaceAll(text, ", -2]", "] or with columns")
-	return strings.ReplaceAll(text, "-1", "any")
 }

@@ -22,12 +22,12 @@ type SitesConfig struct {
 	Columns   int     // F, words of the vocabulary, at least Classes; 0: 600
 	Degree    float64 // mean degree aimed at, above 0 and below Nodes/4; repeated draws are dropped, so it falls a little short; 0: 10
 	Tail      float64 // exponent of the degree distribution's tail, above 2; 0: 2.5
-	Homophily float64 // share of edges that join nodes of one class, in (0, 1]; 0: 0.70
+	Homophily float64 // share of edges that join nodes of one class, in (0, 1]; 0: 0.68
 	Cross     float64 // share of edges that join two sites, in (0, 1]; 0: 0.35
-	Skew      float64 // how far the sites' class mixes lie apart: standard deviation of log shares, in (0, 4]; 0: 0.8
+	Skew      float64 // how far the sites' class mixes lie apart: standard deviation of log shares, in (0, 4]; 0: 0.7
 	Words     float64 // mean number of words a node, above 0; 0: 20
-	Signal    float64 // share of words that come from the node's class, in (0, 1]; 0: 0.25
-	Train     float64 // share of a site's nodes whose label is for training, in (0, 1); 0: 0.02
+	Signal    float64 // share of words that come from the node's class, in (0, 1]; 0: 0.36
+	Train     float64 // share of a site's nodes whose label is for training, in (0, 1); 0: 0.03
 	Val       float64 // share for validation, in (0, 1), Train+Val < 1; all others are for testing; 0: 0.05
 }
 
@@ -38,12 +38,12 @@ func (c SitesConfig) withDefaults() SitesConfig {
 	c.Columns = or(c.Columns, 600)
 	c.Degree = or(c.Degree, 10)
 	c.Tail = or(c.Tail, 2.5)
-	c.Homophily = or(c.Homophily, 0.70)
+	c.Homophily = or(c.Homophily, 0.68)
 	c.Cross = or(c.Cross, 0.35)
-	c.Skew = or(c.Skew, 0.8)
+	c.Skew = or(c.Skew, 0.7)
 	c.Words = or(c.Words, 20)
-	c.Signal = or(c.Signal, 0.25)
-	c.Train = or(c.Train, 0.02)
+	c.Signal = or(c.Signal, 0.36)
+	c.Train = or(c.Train, 0.03)
 	c.Val = or(c.Val, 0.05)
 	return c
 }

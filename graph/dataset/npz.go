@@ -26,8 +26,11 @@ const (
 // maskNames holds the array of each split.
 var maskNames = [...]string{graph.Train: "train_mask", graph.Val: "val_mask", graph.Test: "test_mask"}
 
-// maxClasses bounds C, so that a damaged label cannot ask for a giant output layer.
-const maxClasses = 1 << 20
+// Bounds on C and F, so that a damaged number cannot ask for a giant layer.
+const (
+	maxClasses = 1 << 20
+	maxColumns = 1 << 24
+)
 
 // meta is what meta.json says; other fields are ignored. The file may be absent.
 type meta struct {
@@ -83,7 +86,7 @@ func readMeta(path string) (meta, error) {
 
 // graph puts the arrays together.
 func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
-	g := &graph.Graph{Name: m.Name, Sites: m.Sites}
+	g := &graph.Graph{Name: m.Name}
 	var err error
 	if g.Labels, err = a.labels(m); err != nil {
 		return nil, err
@@ -105,7 +108,7 @@ func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
 		return nil, err
 	}
 	if a.has("client") {
-		if err := a.sites(g, n); err != nil {
+		if err := a.sites(g, n, m.Sites); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +132,7 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 	if h, err := a.header("y"); err != nil {
 		return l, err
 	} else if len(h.shape) == 2 {
-		return a.bits(l, h.shape)
+		return a.bits(m, l, h.shape)
 	}
 	y, _, err := read[int64](a, "y", -1)
 	if err != nil {
@@ -159,10 +162,10 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 }
 
 // bits reads a multi-label y: [N, C], 0 or 1.
-func (a *archive) bits(l graph.Labels, shape []int) (graph.Labels, error) {
+func (a *archive) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error) {
 	l.Classes = shape[1]
-	if l.Classes == 0 || l.Classes > maxClasses || l.Names != nil && len(l.Names) != l.Classes {
-		return l, a.fault("y", fmt.Errorf("shape %s with %d class names, want 1 to %d columns and a name each", shapeText(shape), len(l.Names), maxClasses))
+	if l.Classes == 0 || l.Classes > maxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
+		return l, a.fault("y", fmt.Errorf("shape %s, want 1 to %d columns, as many as %s has classes and names of classes", shapeText(shape), maxClasses, metaFile))
 	}
 	var err error
 	if l.Bits, _, err = read[uint8](a, "y", -1, -1); err != nil {
@@ -184,13 +187,17 @@ func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 		if !a.has(name) {
 			continue
 		}
-		mask, shape, err := read[uint8](a, name, n, anyColumns)
+		h, err := a.header(name)
 		if err != nil {
 			return nil, err
 		}
-		columns := 1
-		if len(shape) == 2 {
-			columns = shape[1]
+		columns, want := 1, []int{n}
+		if len(h.shape) == 2 {
+			columns, want = h.shape[1], []int{n, -1}
+		}
+		mask, _, err := read[uint8](a, name, want...)
+		if err != nil {
+			return nil, err
 		}
 		if s < 0 || s >= columns {
 			return nil, a.fault(name, fmt.Errorf("split %d of %d, want 0 to %d", s, columns, columns-1))
@@ -248,8 +255,8 @@ func (a *archive) sparse(n int) (*mat.Sparse, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dims[0] != int64(n) || dims[1] < 0 || dims[1] > math.MaxInt32 {
-		return nil, a.fault("x_shape", fmt.Errorf("%v, want [%d, columns]", dims, n))
+	if dims[0] != int64(n) || dims[1] < 0 || dims[1] > maxColumns {
+		return nil, a.fault("x_shape", fmt.Errorf("%v, want [%d, 0 to %d]", dims, n, maxColumns))
 	}
 	x := &mat.Sparse{Rows: n, Cols: int(dims[1])}
 	if x.RowPtr, _, err = read[int64](a, "x_indptr", n+1); err != nil {
@@ -308,8 +315,9 @@ func (a *archive) edges(n int) (graph.CSR, error) {
 	return adj, nil
 }
 
-func (a *archive) sites(g *graph.Graph, n int) error {
+func (a *archive) sites(g *graph.Graph, n int, names []string) error {
 	var err error
+	g.Sites = names
 	if g.Site, _, err = read[int32](a, "client", n); err != nil {
 		return err
 	}

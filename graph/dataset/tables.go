@@ -1,0 +1,211 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// read makes a graph of two tables. Where there is no split column, the split of a labelled node is Test until
+// somebody draws another, and of others None.
+func (e *Encoding) read(nodes, edges string) (*graph.Graph, error) {
+	g, index, err := e.readNodes(nodes)
+	if err != nil {
+		return nil, err
+	}
+	if edges == "" {
+		g.Adj, err = graph.FromEdges(len(g.IDs), nil, nil, nil, graph.Build{})
+	} else {
+		g.Adj, err = e.readEdges(edges, nodes, index)
+	}
+	return g, err
+}
+
+func (e *Encoding) readNodes(path string) (g *graph.Graph, index map[string]int32, err error) {
+	t, err := openTable(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer t.close()
+	id, err := t.column(e.ID, "the nodes' names")
+	if err != nil {
+		return nil, nil, err
+	}
+	at := make([]int, len(e.Columns))
+	for k, c := range e.Columns {
+		if c.Kind == Ignored {
+			continue
+		}
+		if at[k], err = t.column(c.Name, string(c.Kind)+" features"); err != nil {
+			return nil, nil, err
+		}
+	}
+	label, split, site := t.find(e.Label), t.find(e.Split), t.find(e.Site)
+	g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
+	class := map[string]int32{}
+	for c, name := range e.Classes {
+		class[name] = int32(c)
+	}
+	x := &mat.Sparse{Cols: e.Width(), RowPtr: []int64{0}}
+	index = map[string]int32{}
+	var lines []int
+	var owners []string
+	err = t.each(func(cells []string, line int) error {
+		name := cells[id]
+		if name == "" {
+			return t.fault(line, id, "empty, want the node's name")
+		}
+		if first, ok := index[name]; ok {
+			return t.fault(line, id, "node %q occurs on %s %d already", name, t.unit, lines[first])
+		}
+		if len(g.IDs) == math.MaxInt32 {
+			return t.fault(line, id, "more than %d nodes", math.MaxInt32)
+		}
+		name = strings.Clone(name) // not the whole row's memory
+		index[name] = int32(len(g.IDs))
+		g.IDs, lines = append(g.IDs, name), append(lines, line)
+		if err := e.encode(x, t, cells, line, at); err != nil {
+			return err
+		}
+		mark := graph.None
+		var found []string
+		if label >= 0 {
+			if found = e.split(cells[label]); len(found) > 0 {
+				mark = graph.Test
+			}
+		}
+		if err := e.addLabels(&g.Labels, class, found); err != nil {
+			return t.fault(line, label, "%v", err)
+		}
+		if split >= 0 {
+			s, ok := splitNames[strings.ToLower(strings.TrimSpace(cells[split]))]
+			if !ok {
+				return t.fault(line, split, "%.40q, want train, val, test or none", cells[split])
+			}
+			if mark != graph.None {
+				mark = s
+			}
+		}
+		g.Split = append(g.Split, mark)
+		if site >= 0 {
+			owner := strings.TrimSpace(cells[site])
+			if owner == "" {
+				return t.fault(line, site, "empty, want the node's owner")
+			}
+			owners = append(owners, strings.Clone(owner))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(g.IDs) == 0 {
+		return nil, nil, fmt.Errorf("dataset: %s: no rows, want at least one node", path)
+	}
+	if site >= 0 {
+		g.Sites = slices.Compact(slices.Sorted(slices.Values(owners)))
+		for _, owner := range owners {
+			s, _ := slices.BinarySearch(g.Sites, owner)
+			g.Site = append(g.Site, int32(s))
+		}
+	}
+	if x.Cols > 0 {
+		g.X.Sparse = x
+		if int64(x.NNZ()) > int64(x.Rows)*int64(x.Cols)/4 {
+			g.X = graph.Features{Dense: x.Dense()}
+		}
+	}
+	return g, index, nil
+}
+
+var splitNames = map[string]graph.Split{
+	"train": graph.Train, "val": graph.Val, "valid": graph.Val, "validation": graph.Val, "test": graph.Test, "none": graph.None, "": graph.None,
+}
+
+// addLabels appends one node's labels.
+func (e *Encoding) addLabels(l *graph.Labels, class map[string]int32, found []string) error {
+	row := len(l.Bits)
+	if e.Multi {
+		l.Bits = append(l.Bits, make([]uint8, l.Classes)...)
+	} else {
+		l.Class = append(l.Class, -1)
+	}
+	for _, name := range found {
+		c, ok := class[name]
+		if !ok {
+			return fmt.Errorf("unknown class %.40q, want one of %s", name, shorten(e.Classes))
+		}
+		if e.Multi {
+			l.Bits[row+int(c)] = 1
+		} else {
+			l.Class[len(l.Class)-1] = c
+		}
+	}
+	return nil
+}
+
+// shorten lists the first names.
+func shorten(names []string) string {
+	if len(names) > 10 {
+		return strings.Join(names[:10], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (graph.CSR, error) {
+	t, err := openTable(path)
+	if err != nil {
+		return graph.CSR{}, err
+	}
+	defer t.close()
+	source, err := t.column(e.Source, "the edges' sources")
+	if err != nil {
+		return graph.CSR{}, err
+	}
+	target, err := t.column(e.Target, "the edges' targets")
+	if err != nil {
+		return graph.CSR{}, err
+	}
+	weight := -1
+	if e.Weight != "" {
+		if weight, err = t.column(e.Weight, "the edges' weights"); err != nil {
+			return graph.CSR{}, err
+		}
+	}
+	var src, dst []int32
+	var w []float32
+	if weight >= 0 {
+		w = []float32{}
+	}
+	err = t.each(func(cells []string, line int) error {
+		var ends [2]int32
+		for k, column := range [2]int{source, target} {
+			i, ok := index[cells[column]]
+			if !ok {
+				return t.fault(line, column, "unknown node %.40q, want a name in %s", cells[column], nodes)
+			}
+			ends[k] = i
+		}
+		src, dst = append(src, ends[0]), append(dst, ends[1])
+		if weight >= 0 {
+			v, ok := number(cells[weight])
+			if f := float32(v); !ok || !(f > 0) || !finite(f) {
+				return t.fault(line, weight, "%.40q, want a number above 0", cells[weight])
+			}
+			w = append(w, float32(v))
+		}
+		return nil
+	})
+	if err != nil {
+		return graph.CSR{}, err
+	}
+	adj, err := graph.FromEdges(len(index), src, dst, w, graph.Build{})
+	if err != nil {
+		return adj, fmt.Errorf("dataset: %s: %w", path, err)
+	}
+	return adj, nil
+}
