@@ -1,0 +1,80 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// ReLU is y = max(x, 0).
+type ReLU struct{}
+
+// Params returns nil.
+func (ReLU) Params() []*Param { return nil }
+
+// Dims returns 0, 0: any width.
+func (ReLU) Dims() (in, out int) { return 0, 0 }
+
+// Forward writes y, which may be x, and keeps it.
+func (ReLU) Forward(y, x mat.Dense, t *Tape) {
+	for i := range x.Rows {
+		yi := y.Row(i)
+		for c, v := range x.Row(i) {
+			yi[c] = max(v, 0)
+		}
+	}
+	t.push(entry{y: y})
+}
+
+// Backward adds dy where y > 0 to dx.
+func (ReLU) Backward(dx, dy mat.Dense, t *Tape) {
+	y := t.pop().y
+	if dx.Empty() {
+		return
+	}
+	for i := range dy.Rows {
+		yi, di := y.Row(i), dx.Row(i)
+		for c, g := range dy.Row(i) {
+			if yi[c] > 0 {
+				di[c] += g
+			}
+		}
+	}
+}
+
+// ELU is y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α = 1).
+type ELU struct{}
+
+// Params returns nil.
+func (ELU) Params() []*Param { return nil }
+
+// Dims returns 0, 0: any width.
+func (ELU) Dims() (in, out int) { return 0, 0 }
+
+// Forward writes y, which may be x, and keeps it.
+func (ELU) Forward(y, x mat.Dense, t *Tape) {
+	for i := range x.Rows {
+		yi := y.Row(i)
+		for c, v := range x.Row(i) {
+			if v <= 0 {
+				v = float32(math.Expm1(float64(v)))
+			}
+			yi[c] = v
+		}
+	}
+	t.push(entry{y: y})
+}
+
+// Backward adds dy·min(1, 1+y) to dx.
+func (ELU) Backward(dx, dy mat.Dense, t *Tape) {
+	y := t.pop().y
+	if dx.Empty() {
+		return
+	}
+	for i := range dy.Rows {
+		yi, di := y.Row(i), dx.Row(i)
+		for c, g := range dy.Row(i) {
+			di[c] += float32(g * min(1, 1+yi[c]))
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package nn
+
+import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Acc is what an aggregator keeps for each destination: the running aggregate between Begin and End, what the
+// backward pass needs until EndGrad, and in its second role (dacc) the gradients until BeginGrad. The zero value is
+// ready; Begin and EndGrad take its buffers again, so an Acc kept from step to step allocates nothing.
+type Acc struct {
+	Train bool    // whether attention dropout is on
+	Key   rng.Key // of attention dropout
+	// Global node IDs, keys of attention dropout; nil: the index. Dst is set before Begin; Src, of the block's sources,
+	// before each Add and AddGrad.
+	Dst, Src []int64
+
+	rows, added int
+	sum         mat.Dense // R×width: running sum, maximum or numerator; as dacc, gradient of the aggregate
+	stat        mat.Dense // R×heads
+	norm        mat.Dense // R×heads
+	dst         mat.Dense // R×heads
+	arg         []int32   // R×width: place of the maximum, counted through the blocks
+	blocks      []block
+	buf         [4][]float32
+	edge        [2][]float32
+	block       []int32
+	trans       *transposes
+	ownTrans    transposes
+}
+
+// block is a set of sources that was added, with the number of sources before it.
+type block struct {
+	g    *graph.CSR
+	base int
+}
+
+// begin makes the running state for rows destinations.
+func (a *Acc) begin(rows int) {
+	a.rows, a.added = rows, 0
+	a.blocks = a.blocks[:0]
+}
+
+// take returns buffer k as a rows×cols matrix, contents unknown.
+func (a *Acc) take(k, rows, cols int) mat.Dense {
+	if cap(a.buf[k]) < rows*cols {
+		a.buf[k] = make([]float32, rows*cols)
+	}
+	return mat.View(rows, cols, a.buf[k][:rows*cols])
+}
+
+func (a *Acc) takeEdges(k, n int) []float32 {
+	if cap(a.edge[k]) < n {
+		a.edge[k] = make([]float32, n)
+	}
+	return a.edge[k][:n]
+}
+
+// add notes a block and returns the number of sources before it.
+func (a *Acc) add(g *graph.CSR, who string, z mat.Dense) (base int) {
+	checkBlock(who, a.rows, g, z)
+	base = a.added
+	a.blocks = append(a.blocks, block{g, base})
+	a.added += g.NumSrc
+	return base
+}
+
+// base returns the number of sources before a block that was added.
+func (a *Acc) base(g *graph.CSR) int {
+	k := slices.IndexFunc(a.blocks, func(b block) bool { return b.g == g })
+	if k < 0 {
+		panic("nn: AddGrad of a block that was not added")
+	}
+	return a.blocks[k].base
+}
+
+func (a *Acc) transposes() *transposes {
+	if a.trans == nil {
+		a.trans = &a.ownTrans
+	}
+	return a.trans
+}
+
+func checkBlock(who string, rows int, g *graph.CSR, z mat.Dense) {
+	if g.NumDst != rows {
+		panic(shapeFault(who+" of destinations", g.NumDst, rows))
+	}
+	if z.Rows != g.NumSrc {
+		panic(shapeFault(who+" of sources", z.Rows, g.NumSrc))
+	}
+}

@@ -1,0 +1,317 @@
+package nn
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Conv is y = Post(Self(x) + Nbr(Agg(Pre(x)))): x the rows of a block's sources, y those of its destinations. Self nil
+// leaves its term out; Pre, Nbr and Post nil are identities; Agg nil means that there is no neighbour term.
+type Conv struct {
+	Pre, Self, Nbr, Post Rows
+	Agg                  Aggregator
+	Hops                 int // times Agg is applied, 0 meaning 1; more than once only on a whole graph
+}
+
+// NewGCN is y_i = Σ_j ã_ij x_j·W + b over a graph normalised by graph.GCN (Kipf and Welling, ICLR 2017, eq. 2).
+func NewGCN(name string, in, out int, key rng.Key) Conv {
+	return Conv{Agg: Sum{}, Nbr: NewLinear(name+".nbr", in, out, true, key)}
+}
+
+// NewSAGE is y_i = x_i·W₁ + mean_j x_j·W₂ + b over a graph normalised by graph.Mean (Hamilton, Ying and Leskovec,
+// NeurIPS 2017, algorithm 1, with the mean aggregator).
+func NewSAGE(name string, in, out int, key rng.Key) Conv {
+	return Conv{Self: NewLinear(name+".self", in, out, false, key), Agg: Sum{}, Nbr: NewLinear(name+".nbr", in, out, true, key)}
+}
+
+// NewSAGEPool is y_i = x_i·W₁ + max_j ReLU(x_j·P + c)·W₂ + b (the same, eq. 3); the pooled rows are as wide as y.
+func NewSAGEPool(name string, in, out int, key rng.Key) Conv {
+	return Conv{
+		Pre:  Stack{NewLinear(name+".pre", in, out, true, key), ReLU{}},
+		Self: NewLinear(name+".self", in, out, false, key), Agg: Max{}, Nbr: NewLinear(name+".nbr", out, out, true, key),
+	}
+}
+
+// NewGAT is y_i = Σ_j α_ij x_j·W + b, for each head, over a graph with self-loops (Veličković et al., ICLR 2018). out is
+// the width of y: all heads side by side, or that of their mean.
+func NewGAT(name string, in, out, heads int, average bool, dropout float32, key rng.Key) Conv {
+	c := Conv{Post: &Bias{newParam(name+".post.bias", 1, out, 0)}}
+	dim := out / heads
+	if average {
+		dim = out
+		c.Nbr = HeadMean{heads, dim}
+	}
+	c.Pre = NewLinear(name+".pre", in, heads*dim, false, key)
+	c.Agg = NewAttention(name+".attention", heads, dim, dropout, key)
+	return c
+}
+
+// NewGIN is y_i = ReLU((x_i + Σ_j x_j)·W₁ + b₁)·W₂ + b₂ over a graph with self-loops: GIN-0, the variant without ε that
+// its authors found to generalise best (Xu et al., ICLR 2019, eq. 4.1 and §7).
+func NewGIN(name string, in, out int, key rng.Key) Conv {
+	return Conv{
+		Agg: Sum{}, Nbr: NewLinear(name+".nbr", in, out, true, key),
+		Post: Stack{ReLU{}, NewLinear(name+".post", out, out, true, key)},
+	}
+}
+
+// NewMLP is y_i = x_i·W + b, without edges.
+func NewMLP(name string, in, out int, key rng.Key) Conv {
+	return Conv{Self: NewLinear(name+".self", in, out, true, key)}
+}
+
+// Params returns the parameters of Pre, Self, Agg, Nbr and Post.
+func (c *Conv) Params() []*Param {
+	var all []*Param
+	if c.Pre != nil {
+		all = append(all, c.Pre.Params()...)
+	}
+	if c.Self != nil {
+		all = append(all, c.Self.Params()...)
+	}
+	if c.Agg != nil {
+		all = append(all, c.Agg.Params()...)
+	}
+	if c.Nbr != nil {
+		all = append(all, c.Nbr.Params()...)
+	}
+	if c.Post != nil {
+		all = append(all, c.Post.Params()...)
+	}
+	return all
+}
+
+// Frozen reports whether the aggregate of a constant input is constant.
+func (c *Conv) Frozen() bool { return c.Pre == nil && (c.Agg == nil || len(c.Agg.Params()) == 0) }
+
+// Forward writes y. Where in.G is nil, in.Z is the aggregate of the destinations in.X.
+func (c *Conv) Forward(y mat.Dense, in Input, t *Tape) {
+	sum := y // what Post takes
+	if c.Post != nil && !isBias(c.Post) {
+		width, _ := c.Post.Dims()
+		sum = t.raw(y.Rows, width)
+	}
+	if c.Self != nil {
+		forward(c.Self, sum, firstRows(in.X, y.Rows, t), t)
+	}
+	kept := entry{graph: in.G}
+	switch add := c.Self != nil; {
+	case c.Agg == nil:
+	case in.G == nil:
+		c.project(sum, in.Z, add, t)
+	default:
+		kept.flag = c.projectsFirst(in)
+		if kept.flag {
+			c.projectThenSum(sum, in, add, t)
+		} else {
+			c.aggregateThenProject(sum, in, add, t)
+		}
+	}
+	t.push(kept)
+	if c.Post != nil {
+		c.Post.Forward(y, sum, t)
+	}
+}
+
+// Backward takes what Forward kept and adds to dx, the gradient of the rows of X, unless it is empty.
+func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) {
+	m := t.arena.at
+	sum := dy
+	switch {
+	case c.Post == nil:
+	case isBias(c.Post):
+		c.Post.Backward(mat.Dense{}, dy, t)
+	default:
+		width, _ := c.Post.Dims()
+		sum = t.Scratch(dy.Rows, width)
+		c.Post.Backward(sum, dy, t)
+	}
+	switch kept := t.pop(); {
+	case c.Agg == nil:
+	case kept.graph == nil:
+		if c.Nbr != nil { // an aggregate that was given is a constant
+			c.Nbr.Backward(mat.Dense{}, sum, t)
+		}
+	case kept.flag:
+		c.projectThenSumGrad(dx, sum, kept.graph, t)
+	default:
+		c.aggregateThenProjectGrad(dx, sum, kept.graph, t)
+	}
+	if c.Self != nil {
+		own := dx
+		if !dx.Empty() {
+			own = dx.RowRange(0, dy.Rows)
+		}
+		c.Self.Backward(own, sum, t)
+	}
+	t.arena.release(m)
+}
+
+// project writes Nbr(z) to y, or adds it.
+func (c *Conv) project(y mat.Dense, z graph.Features, add bool, t *Tape) {
+	switch lin, ok := c.Nbr.(*Linear); {
+	case ok:
+		lin.product(y, z, add, t)
+		addBias(y, lin.B)
+	case c.Nbr == nil && !add:
+		y.CopyFrom(z.Dense)
+	case c.Nbr == nil:
+		addRows(y, z.Dense)
+	case add:
+		s := t.raw(y.Rows, y.Cols)
+		forward(c.Nbr, s, z, t)
+		addRows(y, s)
+	default:
+		forward(c.Nbr, y, z, t)
+	}
+}
+
+// projectThenSum writes A(x·W) + b to y, or adds it.
+func (c *Conv) projectThenSum(y mat.Dense, in Input, add bool, t *Tape) {
+	lin, g := c.Nbr.(*Linear), in.G
+	_, out := lin.Dims()
+	z := t.raw(g.NumSrc, out)
+	lin.product(z, in.X, false, t)
+	for range c.hops(g) - 1 {
+		next := t.raw(g.NumDst, out)
+		sumInto(next, g, z, false)
+		z = next
+	}
+	sumInto(y, g, z, add)
+	addBias(y, lin.B)
+}
+
+func (c *Conv) projectThenSumGrad(dx, dy mat.Dense, g *graph.CSR, t *Tape) {
+	lin := c.Nbr.(*Linear)
+	biasGrad(lin.B, dy, t)
+	for range c.hops(g) {
+		d := t.Scratch(g.NumSrc, dy.Cols)
+		sumGrad(d, g, dy, &t.trans)
+		dy = d
+	}
+	lin.productGrad(dx, dy, t)
+}
+
+// aggregateThenProject writes Nbr(Agg(Pre(x))) to y, or adds it.
+func (c *Conv) aggregateThenProject(y mat.Dense, in Input, add bool, t *Tape) {
+	z := in.X.Dense
+	if c.Pre != nil {
+		z = t.raw(in.X.Rows(), outWidth(c.Pre, in.X.Cols()))
+		forward(c.Pre, z, in.X, t)
+	}
+	for range c.hops(in.G) {
+		h := t.raw(in.G.NumDst, z.Cols)
+		c.aggregate(h, in.G, z, in.Nodes, t)
+		z = h
+	}
+	c.project(y, graph.Features{Dense: z}, add, t)
+}
+
+func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, g *graph.CSR, t *Tape) {
+	wanted := !dx.Empty() || !c.Frozen()
+	if c.Nbr != nil {
+		var d mat.Dense
+		if wanted {
+			width, _ := c.Nbr.Dims()
+			d = t.Scratch(dy.Rows, width)
+		}
+		c.Nbr.Backward(d, dy, t)
+		dy = d
+	}
+	for hop := c.hops(g); hop > 0; hop-- {
+		var dz mat.Dense
+		switch {
+		case hop == 1 && c.Pre == nil && !dx.Empty():
+			dz = dx
+		case wanted:
+			dz = t.Scratch(g.NumSrc, dy.Cols)
+		}
+		c.aggregateGrad(dz, dy, g, t)
+		dy = dz
+	}
+	if c.Pre != nil {
+		c.Pre.Backward(dx, dy, t)
+	}
+}
+
+// aggregate writes the aggregate of all of z to h.
+func (c *Conv) aggregate(h mat.Dense, g *graph.CSR, z mat.Dense, nodes []int64, t *Tape) {
+	if _, ok := c.Agg.(Sum); ok {
+		checkBlock("Sum", h.Rows, g, z)
+		sumInto(h, g, z, false)
+		return
+	}
+	acc := t.acc()
+	acc.Train, acc.Dst, acc.Src = t != nil, nodes, nodes
+	if a, ok := c.Agg.(*Attention); ok && t != nil {
+		acc.Key = t.Key.FoldString(a.Src.Name)
+	}
+	c.Agg.Begin(acc, z.RowRange(0, g.NumDst))
+	c.Agg.Add(acc, g, z)
+	c.Agg.End(h, acc)
+	t.push(entry{acc: acc, x: z})
+}
+
+// aggregateGrad adds to dz (empty: not wanted).
+func (c *Conv) aggregateGrad(dz, dh mat.Dense, g *graph.CSR, t *Tape) {
+	if _, ok := c.Agg.(Sum); ok {
+		if !dz.Empty() {
+			sumGrad(dz, g, dh, &t.trans)
+		}
+		return
+	}
+	e := t.pop()
+	if dz.Empty() {
+		return
+	}
+	dacc := t.acc()
+	c.Agg.EndGrad(dacc, dh, e.acc)
+	c.Agg.AddGrad(dz, g, e.x, e.acc, dacc)
+	c.Agg.BeginGrad(dz.RowRange(0, g.NumDst), e.x.RowRange(0, g.NumDst), e.acc, dacc)
+}
+
+// hops returns how often Agg is applied over g.
+func (c *Conv) hops(g *graph.CSR) int {
+	if c.Hops > 1 && g.NumDst != g.NumSrc {
+		panic("nn: more than one hop over a block; it takes a whole graph")
+	}
+	return max(c.Hops, 1)
+}
+
+// gatherCost is what a value gathered along an edge costs, in multiply-adds of a dense product.
+const gatherCost = 8
+
+// projectsFirst reports whether A(XW) costs less than (AX)W, which is the same. Sparse rows, which would become dense
+// as they are summed, are always projected first.
+func (c *Conv) projectsFirst(in Input) bool {
+	lin, ok := c.Nbr.(*Linear)
+	if _, sum := c.Agg.(Sum); !ok || !sum || c.Pre != nil {
+		return false
+	}
+	if in.X.Sparse != nil {
+		return true
+	}
+	w, out := lin.Dims()
+	edges := in.G.NumEdges() * max(c.Hops, 1) * gatherCost
+	return edges*out+in.G.NumSrc*w*out < edges*w+in.G.NumDst*w*out
+}
+
+func isBias(op Rows) bool {
+	_, ok := op.(*Bias)
+	return ok
+}
+
+// firstRows returns the first n rows of x.
+func firstRows(x graph.Features, n int, t *Tape) graph.Features {
+	if x.Rows() == n {
+		return x
+	}
+	if x.Sparse == nil {
+		return graph.Features{Dense: x.Dense.RowRange(0, n)}
+	}
+	s := *x.Sparse
+	s.Rows, s.RowPtr = n, s.RowPtr[:n+1]
+	s.Col, s.Val = s.Col[:s.RowPtr[n]], s.Val[:s.RowPtr[n]]
+	return graph.Features{Sparse: t.view(s)}
+}

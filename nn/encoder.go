@@ -1,0 +1,92 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Encoder is stage 0: what it makes of a node's own features is what the first layer sees and what travels.
+type Encoder struct {
+	Spec  EncoderSpec
+	Proj  *Linear // pca: the F×K leading components, without bias; zero until found. Else nil
+	Layer *Layer  // mlp: Linear, norm, ReLU and a head, trained as a layer without edges. Else nil
+
+	scores bool // mlp hands on its head's scores
+}
+
+// NewEncoder returns the encoder of a model that spec describes.
+func NewEncoder(spec Spec, key rng.Key) (*Encoder, error) {
+	e := &Encoder{Spec: spec.Encoder, scores: spec.Carry == "scores"}
+	switch e.Spec.Kind {
+	case "pca":
+		e.Proj = &Linear{W: newParam("encoder.proj.weight", spec.Features, e.Spec.Out, 0)}
+	case "mlp":
+		layer, err := NewLayer("encoder", LayerSpec{
+			Conv: "mlp", In: spec.Features, Out: e.Spec.Hidden, Hops: 1, Norm: true, Act: "relu", Dropout: e.Spec.Dropout,
+		}, key)
+		if err != nil {
+			return nil, err
+		}
+		layer.Head = Stack{
+			&Dropout{"encoder.head.dropout", e.Spec.Dropout},
+			NewLinear("encoder.head.0", e.Spec.Hidden, spec.Classes, true, key),
+		}
+		e.Layer = layer
+	}
+	return e, nil
+}
+
+// Params returns the components, or the hidden layer and, where its scores are handed on, the head.
+func (e *Encoder) Params() []*Param {
+	switch {
+	case e.Proj != nil:
+		return e.Proj.Params()
+	case e.Layer != nil && e.scores:
+		return join(e.Layer.Params(), e.Layer.Head.Params())
+	case e.Layer != nil:
+		return e.Layer.Params()
+	}
+	return nil
+}
+
+// Encode returns what the encoder hands on for the rows x: x itself; or x·Proj with each row scaled to unit length (a
+// row of zeros stays so); or the hidden rows or class scores of the mlp.
+func (e *Encoder) Encode(x graph.Features) graph.Features {
+	switch {
+	case e.Proj != nil:
+		y := mat.New(x.Rows(), e.Spec.Out)
+		forward(e.Proj, y, x, nil)
+		for i := range y.Rows {
+			unit(y.Row(i))
+		}
+		return graph.Features{Dense: y}
+	case e.Layer != nil:
+		h := mat.New(x.Rows(), e.Spec.Hidden)
+		e.Layer.Forward(h, Input{X: x}, nil)
+		if e.scores {
+			h = headScores(e.Layer.Head, h)
+		}
+		return graph.Features{Dense: h}
+	}
+	return x
+}
+
+func unit(row []float32) {
+	var sq float64
+	for _, v := range row {
+		sq += float64(float64(v) * float64(v))
+	}
+	if sq > 0 {
+		kernels.Scale(float32(1/math.Sqrt(sq)), row)
+	}
+}
+
+func headScores(head Rows, h mat.Dense) mat.Dense {
+	s := mat.New(h.Rows, outWidth(head, h.Cols))
+	head.Forward(s, h, nil)
+	return s
+}

@@ -1,0 +1,151 @@
+package nn
+
+import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Linear is y = x·W + b: x R×in, dense or sparse, y R×out.
+type Linear struct {
+	W *Param // in×out
+	B *Param // 1×out, or nil: no bias
+}
+
+// NewLinear returns a Linear whose weight is drawn from key and its name (Glorot, uniform) and whose bias is 0.
+func NewLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
+	l := &Linear{W: glorot(name+".weight", in, out, in, out, key)}
+	if bias {
+		l.B = newParam(name+".bias", 1, out, 0)
+	}
+	return l
+}
+
+// Params returns the weight and, where there is one, the bias.
+func (l *Linear) Params() []*Param {
+	if l.B == nil {
+		return []*Param{l.W}
+	}
+	return []*Param{l.W, l.B}
+}
+
+// Dims returns the widths of x and y.
+func (l *Linear) Dims() (in, out int) { return l.W.Value.Rows, l.W.Value.Cols }
+
+// Forward writes y = x·W + b and keeps x, which must stay as it is until Backward.
+func (l *Linear) Forward(y, x mat.Dense, t *Tape) {
+	l.product(y, graph.Features{Dense: x}, false, t)
+	addBias(y, l.B)
+}
+
+// ForwardSparse is Forward of a sparse x. Its Backward takes an empty dx.
+func (l *Linear) ForwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
+	l.product(y, graph.Features{Sparse: x}, false, t)
+	addBias(y, l.B)
+}
+
+// Backward adds dy·Wᵀ to dx, xᵀ·dy to the weight's gradient and the column sums of dy to the bias's.
+func (l *Linear) Backward(dx, dy mat.Dense, t *Tape) {
+	biasGrad(l.B, dy, t)
+	l.productGrad(dx, dy, t)
+}
+
+// product writes y = x·W, or adds it where add.
+func (l *Linear) product(y mat.Dense, x graph.Features, add bool, t *Tape) {
+	in, out := l.Dims()
+	checkShape("Linear", y, x.Rows(), out)
+	if x.Cols() != in {
+		panic(shapeFault("Linear", x.Cols(), in))
+	}
+	w := l.W.Value
+	if s := x.Sparse; s != nil {
+		kernels.SpMM(s.RowPtr, s.Col, s.Val, out, w.Data, w.Stride, y.Data, y.Stride, add)
+		if t != nil {
+			t.push(entry{sparse: s, fixed: len(s.Val) == 0 || !slices.Contains(t.dropped, &s.Val[0])})
+		}
+		return
+	}
+	kernels.GemmNN(y.Rows, out, in, x.Dense.Data, x.Dense.Stride, w.Data, w.Stride, y.Data, y.Stride, add)
+	t.push(entry{x: x.Dense})
+}
+
+// productGrad is the backward pass of product.
+func (l *Linear) productGrad(dx, dy mat.Dense, t *Tape) {
+	in, out := l.Dims()
+	e := t.pop()
+	w, dw := l.W.Value, l.W.Grad
+	if s := e.sparse; s != nil {
+		if s.RowPtr[s.Rows] == 0 {
+			return
+		}
+		tr := t.trans.get(s.RowPtr, s.Col, s.Cols)
+		m := t.arena.at
+		var val []float32
+		if e.fixed {
+			val = tr.fixed(s.Val)
+		} else {
+			val = t.arena.take(len(tr.perm))
+			tr.gather(val, s.Val)
+		}
+		kernels.SpMM(tr.rowPtr, tr.col, val, out, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
+		t.arena.release(m)
+		return
+	}
+	kernels.GemmTN(in, out, dy.Rows, e.x.Data, e.x.Stride, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
+	if !dx.Empty() {
+		kernels.GemmNT(dy.Rows, in, out, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, true)
+	}
+}
+
+// Bias is y = x + b, of any number of rows.
+type Bias struct{ B *Param } // 1×width
+
+// Params returns b.
+func (b *Bias) Params() []*Param { return []*Param{b.B} }
+
+// Dims returns the width twice.
+func (b *Bias) Dims() (in, out int) { return b.B.Value.Cols, b.B.Value.Cols }
+
+// Forward writes y = x + b; y may be x.
+func (b *Bias) Forward(y, x mat.Dense, t *Tape) {
+	copyRows(y, x)
+	addBias(y, b.B)
+}
+
+// Backward adds dy to dx and its column sums to b's gradient.
+func (b *Bias) Backward(dx, dy mat.Dense, t *Tape) {
+	biasGrad(b.B, dy, t)
+	addRows(dx, dy)
+}
+
+func addBias(y mat.Dense, b *Param) {
+	if b == nil {
+		return
+	}
+	row := b.Value.Row(0)
+	for i := range y.Rows {
+		kernels.Add(row, y.Row(i))
+	}
+}
+
+// biasGrad adds the column sums of dy, block by block so that the error grows with the block and not with the rows.
+func biasGrad(b *Param, dy mat.Dense, t *Tape) {
+	if b == nil {
+		return
+	}
+	const block = 256
+	m := t.arena.at
+	sum := t.raw(1, dy.Cols).Row(0)
+	grad := b.Grad.Row(0)
+	for lo := 0; lo < dy.Rows; lo += block {
+		clear(sum)
+		for i := lo; i < min(lo+block, dy.Rows); i++ {
+			kernels.Add(dy.Row(i), sum)
+		}
+		kernels.Add(sum, grad)
+	}
+	t.arena.release(m)
+}

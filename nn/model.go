@@ -1,0 +1,87 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Model is an encoder and layers.
+type Model struct {
+	Spec    Spec
+	Encoder *Encoder
+	Layers  []*Layer
+}
+
+// New returns the model that spec describes, its parameters drawn from key and their names; or all that is wrong with
+// spec.
+func New(spec Spec, key rng.Key) (*Model, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	enc, err := NewEncoder(spec, key)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Spec: spec, Encoder: enc}
+	for k, s := range spec.Layers {
+		l, err := NewLayer(fmt.Sprintf("layer%d", k+1), s, key)
+		if err != nil {
+			return nil, err
+		}
+		m.Layers = append(m.Layers, l)
+	}
+	return m, nil
+}
+
+// Params returns the parameters that inference reads, under unique names: of the encoder, of the layers, and of the
+// heads that are kept (all of them where scores are carried, else the last one).
+func (m *Model) Params() []*Param {
+	all := m.Encoder.Params()
+	if len(m.Layers) == 0 && !m.Encoder.scores {
+		all = append(all, m.Encoder.Layer.Head.Params()...)
+	}
+	for k, l := range m.Layers {
+		all = append(all, l.Params()...)
+		if m.keepsHead(k) {
+			all = append(all, l.Head.Params()...)
+		}
+	}
+	return all
+}
+
+// keepsHead reports whether what layer k hands on has gone through its head.
+func (m *Model) keepsHead(k int) bool {
+	return m.Layers[k].Head != nil && (m.Spec.Carry == "scores" || k == len(m.Layers)-1)
+}
+
+// Infer returns the class scores of all nodes of g, N×C, computed on the whole graph.
+func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
+	if g.X.Cols() != m.Spec.Features || g.X.Rows() != g.N() {
+		return mat.Dense{}, fmt.Errorf("nn: graph %q has %d rows of %d features, want %d rows of %d", g.Name, g.X.Rows(), g.X.Cols(), g.N(), m.Spec.Features)
+	}
+	x := m.Encoder.Encode(g.X)
+	if len(m.Layers) == 0 && !m.Encoder.scores {
+		return headScores(m.Encoder.Layer.Head, x.Dense), nil
+	}
+	degree := g.Adj.Degrees()
+	adj := map[graph.Norm]*graph.CSR{}
+	for k, l := range m.Layers {
+		in := Input{X: x}
+		if l.Conv.Agg != nil {
+			if adj[l.Edges] == nil {
+				adj[l.Edges] = graph.Normalise(&g.Adj, degree, l.Edges)
+			}
+			in.G = adj[l.Edges]
+		}
+		h := mat.New(g.N(), l.Spec.Out)
+		l.Forward(h, in, nil)
+		if m.keepsHead(k) {
+			h = headScores(l.Head, h)
+		}
+		x = graph.Features{Dense: h}
+	}
+	return x.Dense, nil
+}

@@ -1,0 +1,64 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Slab is the parameters of a model in one piece of memory each for values and gradients, in the order of Params:
+// what an optimiser steps over and a reducer sums.
+type Slab struct {
+	Value, Grad []float32
+	Params      []*Param
+}
+
+// NewSlab moves params into one slab, keeping their values; their matrices become compact views of it. Gradients
+// start at zero.
+func NewSlab(params []*Param) *Slab {
+	n := 0
+	for _, p := range params {
+		n += p.Value.Rows * p.Value.Cols
+	}
+	s := &Slab{Value: make([]float32, n), Grad: make([]float32, n), Params: params}
+	n = 0
+	for _, p := range params {
+		rows, cols := p.Value.Rows, p.Value.Cols
+		value := mat.View(rows, cols, s.Value[n:n+rows*cols:n+rows*cols])
+		value.CopyFrom(p.Value)
+		p.Value, p.Grad = value, mat.View(rows, cols, s.Grad[n:n+rows*cols:n+rows*cols])
+		n += rows * cols
+	}
+	return s
+}
+
+// ZeroGrad sets every gradient to 0.
+func (s *Slab) ZeroGrad() { clear(s.Grad) }
+
+func newParam(name string, rows, cols int, fill float32) *Param {
+	p := &Param{Name: name, Value: mat.New(rows, cols), Grad: mat.New(rows, cols)}
+	for i := range p.Value.Data {
+		p.Value.Data[i] = fill
+	}
+	return p
+}
+
+// glorot returns a parameter uniform in ±√(6/(in+out)) (Glorot and Bengio, AISTATS 2010, eq. 16), keyed by its name.
+func glorot(name string, rows, cols, in, out int, key rng.Key) *Param {
+	p := newParam(name, rows, cols, 0)
+	k := key.FoldString(name)
+	limit := math.Sqrt(6 / float64(in+out))
+	for i := range p.Value.Data {
+		p.Value.Data[i] = float32((2*k.Float64(uint64(i)) - 1) * limit)
+	}
+	return p
+}
+
+func join(lists ...[]*Param) []*Param {
+	var all []*Param
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}

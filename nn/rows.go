@@ -1,0 +1,140 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Stack applies operators one after another.
+type Stack []Rows
+
+// Params returns the operators' parameters in order.
+func (s Stack) Params() []*Param {
+	var all []*Param
+	for _, op := range s {
+		all = append(all, op.Params()...)
+	}
+	return all
+}
+
+// Dims returns the width that the first operator with one takes and that the last one gives.
+func (s Stack) Dims() (in, out int) {
+	for _, op := range s {
+		i, o := op.Dims()
+		if in == 0 {
+			in = i
+		}
+		if o != 0 {
+			out = o
+		}
+	}
+	return in, out
+}
+
+// Forward writes the last operator's rows to y.
+func (s Stack) Forward(y, x mat.Dense, t *Tape) { s.forward(y, graph.Features{Dense: x}, t) }
+
+func (s Stack) forward(y mat.Dense, x graph.Features, t *Tape) {
+	if len(s) == 0 {
+		copyRows(y, x.Dense)
+		return
+	}
+	for _, op := range s[:len(s)-1] {
+		out := outWidth(op, x.Cols())
+		if d, ok := op.(*Dropout); ok {
+			x = d.features(x, t)
+			continue
+		}
+		next := t.raw(y.Rows, out)
+		forward(op, next, x, t)
+		x = graph.Features{Dense: next}
+	}
+	forward(s[len(s)-1], y, x, t)
+}
+
+// Backward runs the operators' backward passes in reverse. Where dx is not wanted, gradients go no further down than
+// the first operator with parameters.
+func (s Stack) Backward(dx, dy mat.Dense, t *Tape) {
+	if len(s) == 0 {
+		addRows(dx, dy)
+		return
+	}
+	last := 0 // the lowest operator whose dx somebody reads
+	for dx.Empty() && last < len(s)-1 && len(s[last].Params()) == 0 {
+		last++
+	}
+	m := t.arena.at
+	for k := len(s) - 1; k > 0; k-- {
+		var d mat.Dense
+		if k > last {
+			d = t.Scratch(dy.Rows, s.width(k, dy.Cols))
+		}
+		s[k].Backward(d, dy, t)
+		dy = d
+	}
+	s[0].Backward(dx, dy, t)
+	t.arena.release(m)
+}
+
+// width returns the width of operator k's input, given that of its output.
+func (s Stack) width(k, out int) int {
+	if in, _ := s[k].Dims(); in != 0 {
+		return in
+	}
+	return out
+}
+
+// forward runs op on dense or sparse rows. Sparse rows reach only what begins with a Linear or a Dropout.
+func forward(op Rows, y mat.Dense, x graph.Features, t *Tape) {
+	if x.Sparse == nil {
+		op.Forward(y, x.Dense, t)
+		return
+	}
+	switch op := op.(type) {
+	case *Linear:
+		op.ForwardSparse(y, x.Sparse, t)
+	case Stack:
+		op.forward(y, x, t)
+	default:
+		panic(fmt.Sprintf("nn: %T of sparse rows", op))
+	}
+}
+
+// outWidth returns the width that op makes of in.
+func outWidth(op Rows, in int) int {
+	if op != nil {
+		if _, out := op.Dims(); out != 0 {
+			return out
+		}
+	}
+	return in
+}
+
+func copyRows(y, x mat.Dense) {
+	if !y.Empty() && &y.Data[0] != &x.Data[0] {
+		y.CopyFrom(x)
+	}
+}
+
+// addRows adds x to y, unless y is empty: not wanted.
+func addRows(y, x mat.Dense) {
+	if y.Empty() {
+		return
+	}
+	for i := range x.Rows {
+		kernels.Add(x.Row(i), y.Row(i))
+	}
+}
+
+func checkShape(who string, m mat.Dense, rows, cols int) {
+	if m.Rows != rows || m.Cols != cols {
+		panic(fmt.Sprintf("nn: %s writes %d×%d rows into %d×%d", who, rows, cols, m.Rows, m.Cols))
+	}
+}
+
+func shapeFault(who string, got, want int) string {
+	return fmt.Sprintf("nn: %s takes rows of %d values, got %d", who, want, got)
+}

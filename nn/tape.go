@@ -1,0 +1,142 @@
+package nn
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Tape holds what a forward pass keeps for its backward pass, last in first out, and the memory that both compute in.
+// Reset it before each step: from the second step of a shape on nothing is allocated. A nil Tape means inference.
+//
+// A tape remembers the transposes of the graphs and sparse inputs it has seen, by the address of their columns: they
+// must not change between a step and the next.
+type Tape struct {
+	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
+	Nodes []int64 // global node IDs of the rows in hand, keys of dropout; nil: the row's index. Layer.Forward sets it
+
+	kept    []entry
+	arena   arena
+	trans   transposes
+	sparse  []*mat.Sparse
+	nSparse int
+	dropped []*float32 // values of sparse inputs after dropout: new at every step, at the same address
+	accs    []*Acc
+	nAccs   int
+}
+
+// entry is one thing kept; each operator fills in what its backward pass reads.
+type entry struct {
+	x, y   mat.Dense
+	sparse *mat.Sparse
+	fixed  bool // sparse is the caller's own, the same at every step
+	flag   bool
+	key    rng.Key
+	nodes  []int64
+	graph  *graph.CSR
+	acc    *Acc
+}
+
+// NewTape returns an empty tape.
+func NewTape() *Tape { return &Tape{} }
+
+// Reset forgets what was kept and takes back all scratch memory.
+func (t *Tape) Reset() {
+	t.kept = t.kept[:0]
+	t.arena.release(mark{})
+	t.nSparse, t.nAccs, t.dropped = 0, 0, t.dropped[:0]
+	t.trans.age()
+}
+
+// Scratch returns a zeroed rows×cols matrix that is valid until Reset. A nil tape allocates it.
+func (t *Tape) Scratch(rows, cols int) mat.Dense {
+	m := t.raw(rows, cols)
+	if t != nil {
+		clear(m.Data)
+	}
+	return m
+}
+
+// raw is Scratch without the zeros.
+func (t *Tape) raw(rows, cols int) mat.Dense {
+	if t == nil {
+		return mat.New(rows, cols)
+	}
+	return mat.View(rows, cols, t.arena.take(rows*cols))
+}
+
+func (t *Tape) push(e entry) {
+	if t != nil {
+		t.kept = append(t.kept, e)
+	}
+}
+
+func (t *Tape) pop() entry {
+	n := len(t.kept) - 1
+	if n < 0 {
+		panic("nn: Backward without its Forward")
+	}
+	e := t.kept[n]
+	t.kept = t.kept[:n]
+	return e
+}
+
+// view returns the header of a sparse matrix that lives until Reset.
+func (t *Tape) view(s mat.Sparse) *mat.Sparse {
+	if t == nil {
+		return &s
+	}
+	if t.nSparse == len(t.sparse) {
+		t.sparse = append(t.sparse, new(mat.Sparse))
+	}
+	v := t.sparse[t.nSparse]
+	t.nSparse++
+	*v = s
+	return v
+}
+
+// acc returns an accumulator that lives until Reset; its buffers stay for the next step.
+func (t *Tape) acc() *Acc {
+	if t == nil {
+		return &Acc{}
+	}
+	if t.nAccs == len(t.accs) {
+		t.accs = append(t.accs, &Acc{trans: &t.trans})
+	}
+	a := t.accs[t.nAccs]
+	t.nAccs++
+	return a
+}
+
+// node returns the global ID of row i.
+func node(nodes []int64, i int) uint64 {
+	if nodes == nil {
+		return uint64(i)
+	}
+	return uint64(nodes[i])
+}
+
+// arena hands out float32s from a few chunks, forwards only.
+type arena struct {
+	chunks [][]float32
+	at     mark
+}
+
+type mark struct{ chunk, used int }
+
+const chunkLen = 1 << 20 // 4 MiB: touching fresh memory is slow, so chunks are kept
+
+func (a *arena) take(n int) []float32 {
+	for ; a.at.chunk < len(a.chunks); a.at = (mark{a.at.chunk + 1, 0}) {
+		if c := a.chunks[a.at.chunk]; len(c)-a.at.used >= n {
+			s := c[a.at.used : a.at.used+n : a.at.used+n]
+			a.at.used += (n + 15) &^ 15 // rows begin on a cache line
+			a.at.used = min(a.at.used, len(c))
+			return s
+		}
+	}
+	a.chunks = append(a.chunks, make([]float32, max(n, chunkLen)))
+	return a.take(n)
+}
+
+func (a *arena) release(m mark) { a.at = m }
