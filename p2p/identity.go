@@ -1,0 +1,147 @@
+package p2p
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// Identity is a peer's Ed25519 key. Its public half is the peer ID by which rosters list it.
+type Identity struct {
+	key crypto.PrivKey
+	id  peer.ID
+}
+
+// maxKeyFile bounds what is read as a key: a PEM block of an Ed25519 key has about 120 bytes.
+const maxKeyFile = 4 << 10
+
+// NewIdentity makes a key that lives in memory only: for tests, and for demos that run every peer in one process.
+func NewIdentity() (Identity, error) {
+	_, raw, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: new identity: %w", err)
+	}
+	return identityOf(raw)
+}
+
+// LoadOrCreateIdentity reads the key file at path (PEM, PKCS #8), or makes it on first use with mode 0600 in a
+// directory of mode 0700. A file that others may read is refused: whoever holds the key is this peer.
+func LoadOrCreateIdentity(path string) (Identity, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return createIdentity(path)
+	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return Identity{}, fmt.Errorf("p2p: identity %s: not a regular file", path)
+	}
+	// Windows keeps no such bits: access lists guard the file there.
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return Identity{}, fmt.Errorf("p2p: identity %s: mode %04o lets others use this peer's key; make it private with: chmod 600 %s", path, mode, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity %s: %w", path, err)
+	}
+	id, err := parseIdentity(text)
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity %s: %w", path, err)
+	}
+	return id, nil
+}
+
+// PeerID is the identity's public name, as rosters and multiaddresses write it ("12D3KooW…").
+func (i Identity) PeerID() string { return i.id.String() }
+
+func identityOf(raw ed25519.PrivateKey) (Identity, error) {
+	key, err := crypto.UnmarshalEd25519PrivateKey(raw)
+	if err != nil {
+		return Identity{}, err
+	}
+	id, err := peer.IDFromPrivateKey(key)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{key: key, id: id}, nil
+}
+
+func parseIdentity(text []byte) (Identity, error) {
+	if len(text) > maxKeyFile {
+		return Identity{}, fmt.Errorf("longer than %d bytes, so no Ed25519 key", maxKeyFile)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "PRIVATE KEY" {
+		return Identity{}, errors.New(`no "PRIVATE KEY" PEM block`)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return Identity{}, err
+	}
+	raw, ok := key.(ed25519.PrivateKey)
+	if !ok {
+		return Identity{}, fmt.Errorf("holds a %T, want an Ed25519 key", key)
+	}
+	return identityOf(raw)
+}
+
+// createIdentity writes a new key whole or not at all: a temporary file, synced, then renamed.
+func createIdentity(path string) (_ Identity, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("p2p: identity %s: %w", path, err)
+		}
+	}()
+	_, raw, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Identity{}, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(raw)
+	if err != nil {
+		return Identity{}, err
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Identity{}, err
+	}
+	f, err := os.CreateTemp(dir, ".identity-*") // CreateTemp's mode is 0600
+	if err != nil {
+		return Identity{}, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if err := pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: der}); err != nil {
+		return Identity{}, err
+	}
+	if err := f.Sync(); err != nil {
+		return Identity{}, err
+	}
+	if err := f.Close(); err != nil {
+		return Identity{}, err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return Identity{}, err
+	}
+	return identityOf(raw)
+}

@@ -1,0 +1,432 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	mss "github.com/multiformats/go-multistream"
+)
+
+const (
+	handshakeTime = 10 * time.Second        // for one attempt: dial, TLS, hello and verdict
+	retryFirst    = 50 * time.Millisecond   // wait after the first failed attempt; doubles up to retryMost
+	retryMost     = time.Second             //
+	secondDialler = 1500 * time.Millisecond // how long the higher rank waits to be dialled before it dials too
+	statusEvery   = time.Second
+)
+
+// Bytes that end a handshake.
+const (
+	verdictUse   = 1 // this stream carries the pair's frames
+	verdictOther = 2 // another stream does, or the session has begun
+)
+
+// rendezvous is one Join in progress: a stream to every other member, whoever dials.
+//
+// The lower rank of a pair dials. The higher one dials too where the lower has no address for it, or does not get
+// through. Of streams that cross, the lower rank chooses one.
+type rendezvous struct {
+	host    *Host
+	members []member
+	ours    greeting
+	start   time.Time
+	pairs   []*pair
+	fatal   chan error    // capacity 1: a mismatch, which no retry mends
+	changed chan struct{} // capacity 1: a pair has been linked
+}
+
+// pair is what one Join knows of one other member.
+type pair struct {
+	rank   int
+	member member
+
+	choosing sync.Mutex // held by the lower rank from verdict to acknowledgement
+
+	mu   sync.Mutex
+	link *link
+	last error // of the last failed attempt
+}
+
+func (p *pair) alive() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link != nil && !p.link.stream.Conn().IsClosed()
+}
+
+func (p *pair) failed(err error) {
+	p.mu.Lock()
+	p.last = err
+	p.mu.Unlock()
+}
+
+// Join meets all other members of the roster and returns when a stream to each is agreed on. This host's rank is its
+// index in the roster. It retries until ctx ends; the error then names who was missing and why. A member that speaks
+// another protocol version, or whose hello differs, ends it at once with an error that says which part (MismatchError).
+// A host has one session at a time.
+func (h *Host) Join(ctx context.Context, roster Roster, hello Hello) (*Session, error) {
+	members, err := roster.parse(h.cfg.maxPeers())
+	if err != nil {
+		return nil, err
+	}
+	rank := rankOf(members, h.cfg.Identity.id)
+	if rank < 0 {
+		return nil, fmt.Errorf("p2p: roster: this peer (%s) is not among the %d members", h.ID(), len(members))
+	}
+	r := &rendezvous{
+		host: h, members: members, start: time.Now(),
+		ours:  greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), roster: fingerprint(members)},
+		pairs: make([]*pair, len(members)), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
+	}
+	for i, m := range members {
+		if i != rank {
+			r.pairs[i] = &pair{rank: i, member: m}
+		}
+	}
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	dialCtx, stop := context.WithCancel(ctx)
+	var dialling sync.WaitGroup
+	for _, p := range r.pairs {
+		if p != nil && len(p.member.addrs) > 0 {
+			dialling.Go(func() { r.dial(dialCtx, p) })
+		}
+	}
+	err = r.wait(ctx)
+	stop()
+	dialling.Wait()
+	return r.end(err)
+}
+
+func (r *rendezvous) rank() int { return int(r.ours.rank) }
+
+func (r *rendezvous) begin() error {
+	h := r.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return errors.New("p2p: join: the host is closed")
+	}
+	if h.joining != nil || h.session != nil {
+		return errors.New("p2p: join: the host is in a session already: close it first")
+	}
+	for _, p := range r.pairs {
+		if p == nil {
+			continue
+		}
+		for _, a := range p.member.addrs {
+			if h.cfg.carries(a) {
+				h.store.AddAddr(p.member.id, a, peerstore.PermanentAddrTTL)
+			}
+		}
+	}
+	h.joining = r
+	h.gate.admit(r.members)
+	return nil
+}
+
+// wait returns nil once every pair is linked.
+func (r *rendezvous) wait(ctx context.Context) error {
+	tick := time.NewTicker(statusEvery)
+	defer tick.Stop()
+	for {
+		missing := r.missing()
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return r.absent(context.Cause(ctx), missing)
+		case err := <-r.fatal:
+			return err
+		case <-r.changed:
+		case <-tick.C:
+			if r.host.cfg.Waiting == nil {
+				continue
+			}
+			for _, p := range missing {
+				p.mu.Lock()
+				last := p.last
+				p.mu.Unlock()
+				r.host.cfg.Waiting(p.member.name, time.Since(r.start), last)
+			}
+		}
+	}
+}
+
+func (r *rendezvous) missing() []*pair {
+	var out []*pair
+	for _, p := range r.pairs {
+		if p != nil && !p.alive() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (r *rendezvous) absent(cause error, missing []*pair) error {
+	var b strings.Builder
+	for i, p := range missing {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "peer %d (%s, %s): ", p.rank, p.member.name, p.member.id)
+		p.mu.Lock()
+		switch {
+		case p.last != nil:
+			b.WriteString(p.last.Error())
+		case len(p.member.addrs) == 0:
+			b.WriteString("did not connect, and the roster has no address to reach it")
+		default:
+			b.WriteString("did not answer")
+		}
+		p.mu.Unlock()
+	}
+	return fmt.Errorf("p2p: join: %w after %s waiting for %d of %d peers: %s",
+		cause, time.Since(r.start).Round(time.Millisecond), len(missing), len(r.members)-1, b.String())
+}
+
+// end turns the rendezvous into a session, or undoes it.
+func (r *rendezvous) end(err error) (*Session, error) {
+	h := r.host
+	h.mu.Lock()
+	h.joining = nil
+	if err == nil && h.closed {
+		err = errors.New("p2p: join: the host is closed")
+	}
+	var s *Session
+	if err == nil {
+		s = newSession(h, r)
+		h.session = s
+	}
+	h.mu.Unlock()
+	if err != nil {
+		h.dismiss(r.members)
+		return nil, err
+	}
+	return s, nil
+}
+
+// dismiss shuts the gate and forgets and disconnects the members.
+func (h *Host) dismiss(members []member) {
+	h.gate.admit(nil)
+	for _, m := range members {
+		if m.id != h.cfg.Identity.id {
+			h.store.ClearAddrs(m.id)
+			h.net.ClosePeer(m.id)
+		}
+	}
+}
+
+// dial keeps trying to link p until ctx ends, and again where a link broke while others are still awaited.
+func (r *rendezvous) dial(ctx context.Context, p *pair) {
+	backoff := retryFirst
+	if r.rank() > p.rank && len(r.members[r.rank()].addrs) > 0 {
+		sleep(ctx, secondDialler)
+	}
+	for ctx.Err() == nil {
+		if p.alive() {
+			sleep(ctx, retryMost)
+			continue
+		}
+		if err := r.attempt(ctx, p); err != nil && ctx.Err() == nil {
+			p.failed(err)
+		}
+		sleep(ctx, backoff)
+		backoff = min(2*backoff, retryMost)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	// A direct dial is forced to pass over libp2p's own back-off, which begins at 5 s.
+	s, err := r.host.net.NewStream(network.WithForceDirectDial(ctx, "roster"), p.member.id)
+	if err != nil {
+		return explain(err)
+	}
+	deadline, _ := ctx.Deadline()
+	s.SetDeadline(deadline)
+	unbind := context.AfterFunc(ctx, func() { s.Reset() })
+	defer unbind()
+	err = s.SetProtocol(sessionProtocol)
+	if err == nil {
+		err = mss.SelectProtoOrFail(sessionProtocol, s)
+	}
+	if wrong := (mss.ErrNotSupported[string]{}); errors.As(err, &wrong) {
+		err = fmt.Errorf("does not speak %s", sessionProtocol)
+	}
+	if err == nil {
+		err = r.shake(s, p, true)
+	}
+	if err != nil {
+		s.Reset()
+	}
+	return explain(err)
+}
+
+// answer serves a session stream that a member opened.
+func (r *rendezvous) answer(s network.Stream) {
+	rank := rankOf(r.members, s.Conn().RemotePeer())
+	if rank < 0 || r.pairs[rank] == nil {
+		s.Reset()
+		return
+	}
+	p := r.pairs[rank]
+	if err := r.shake(s, p, false); err != nil {
+		s.Reset()
+		if !p.alive() {
+			p.failed(explain(err))
+		}
+	}
+}
+
+// shake exchanges hellos and agrees on whether s carries the pair's frames.
+func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool) error {
+	if dialled {
+		if _, err := s.Write(r.ours.encode()); err != nil {
+			return err
+		}
+	}
+	var b [helloSize]byte
+	if _, err := io.ReadFull(s, b[:]); err != nil {
+		return err
+	}
+	if !dialled {
+		if _, err := s.Write(r.ours.encode()); err != nil {
+			return err
+		}
+	}
+	theirs, err := parseGreeting(b[:])
+	if err == nil {
+		err = theirs.mismatch(r.ours, p.rank, p.member.name)
+	} else {
+		err = fmt.Errorf("p2p: peer %d (%s): %w", p.rank, p.member.name, err)
+	}
+	if err != nil {
+		// Both sides have both hellos, or soon will: leave only when the other has read ours.
+		s.CloseWrite()
+		io.Copy(io.Discard, io.LimitReader(s, 1))
+		select {
+		case r.fatal <- err:
+		default:
+		}
+		return err
+	}
+	if r.rank() < p.rank {
+		return r.choose(s, p)
+	}
+	return r.accept(s, p)
+}
+
+// choose is the lower rank's half: it takes the first stream that the other side acknowledges.
+func (r *rendezvous) choose(s network.Stream, p *pair) error {
+	p.choosing.Lock()
+	defer p.choosing.Unlock()
+	if p.alive() {
+		s.Write([]byte{verdictOther})
+		s.CloseWrite()
+		io.Copy(io.Discard, io.LimitReader(s, 1))
+		return errors.New("another connection to it is in use")
+	}
+	if _, err := s.Write([]byte{verdictUse}); err != nil {
+		return err
+	}
+	if err := readVerdict(s); err != nil {
+		return err
+	}
+	r.linked(s, p)
+	return nil
+}
+
+// accept is the higher rank's half.
+func (r *rendezvous) accept(s network.Stream, p *pair) error {
+	if err := readVerdict(s); err != nil {
+		return err
+	}
+	if _, err := s.Write([]byte{verdictUse}); err != nil {
+		return err
+	}
+	r.linked(s, p)
+	return nil
+}
+
+func readVerdict(s network.Stream) error {
+	var v [1]byte
+	if _, err := io.ReadFull(s, v[:]); err != nil {
+		return err
+	}
+	switch v[0] {
+	case verdictUse:
+		return nil
+	case verdictOther:
+		return errors.New("it is in this session over another connection: is a second peer running with this identity?")
+	}
+	return fmt.Errorf("verdict %d, want %d or %d", v[0], verdictUse, verdictOther)
+}
+
+func (r *rendezvous) linked(s network.Stream, p *pair) {
+	s.SetDeadline(time.Time{})
+	p.mu.Lock()
+	old := p.link
+	p.link = newLink(p.rank, p.member.name, s)
+	p.last = nil
+	p.mu.Unlock()
+	if old != nil {
+		old.stream.Reset()
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// explain says in one line why a peer could not be reached, as far as libp2p lets us know.
+func explain(err error) error {
+	var dial *swarm.DialError
+	var gone *network.ConnError
+	var cut *network.StreamError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &dial):
+		var why []string
+		for _, e := range dial.DialErrors {
+			why = append(why, fmt.Sprintf("%s: %v", e.Address, e.Cause))
+		}
+		if dial.Cause != nil {
+			why = append(why, dial.Cause.Error())
+		}
+		return &reachError{strings.Join(why, "; "), err}
+	case errors.As(err, &gone) && gone.Remote, errors.As(err, &cut) && cut.Remote,
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &reachError{"it hung up: it has not joined yet, or its roster does not list this peer", err}
+	}
+	return err
+}
+
+// reachError is a readable line in front of libp2p's error.
+type reachError struct {
+	line string
+	err  error
+}
+
+func (e *reachError) Error() string { return e.line }
+func (e *reachError) Unwrap() error { return e.err }

@@ -1,0 +1,204 @@
+package p2p
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/libp2p/go-libp2p/core/network"
+	mss "github.com/multiformats/go-multistream"
+)
+
+// A frame is its length, a little-endian uint32, and that many bytes.
+const lengthBytes = 4
+
+const (
+	// firstPart is how much of a frame is sent in one Write with its length: one yamux message, which is at most
+	// 64 KiB with its header. The rest follows without a copy.
+	firstPart = 64<<10 - 12
+	// firstRead is the room made for a frame before any of it has come. It grows fourfold as bytes arrive, so a peer
+	// that lies about a length costs itself a quarter of what it costs us.
+	firstRead = 1 << 20
+)
+
+// link is the stream to one other member. One Send and one Recv may run at a time.
+type link struct {
+	rank   int
+	name   string
+	stream network.Stream
+
+	send   sync.Mutex
+	out    []byte
+	broken bool // a frame went out in part
+
+	recv sync.Mutex
+	in   io.Reader // the stream, or what was left of it when the peer said goodbye
+	// What has come of the next frame: it stays here when a Recv is cancelled.
+	head  [lengthBytes]byte
+	nhead int
+	body  []byte
+
+	fault atomic.Pointer[comm.PeerError] // once set, of every call
+}
+
+func newLink(rank int, name string, s network.Stream) *link {
+	return &link{rank: rank, name: name, stream: s, in: s}
+}
+
+// fail ends the link for the first fault, and returns the fault that ended it.
+func (l *link) fail(e *comm.PeerError) *comm.PeerError {
+	if !l.fault.CompareAndSwap(nil, e) {
+		return l.fault.Load()
+	}
+	l.stream.Reset()
+	return e
+}
+
+// past is a deadline that has gone by.
+var past = time.Unix(1, 0)
+
+// interrupt makes a blocked read or write return when ctx ends. The caller calls undo before the next one.
+func interrupt(ctx context.Context, setDeadline func(time.Time) error) (undo func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	fired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		setDeadline(past)
+		close(fired)
+	})
+	return func() {
+		if !stop() {
+			<-fired
+			setDeadline(time.Time{})
+		}
+	}
+}
+
+// isTimeout recognises the deadline errors of yamux and quic-go.
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
+}
+
+// write sends one frame. clean says that an interrupted write has sent nothing, so that the link can go on.
+func (l *link) write(ctx context.Context, frame []byte) (clean bool, err error) {
+	l.send.Lock()
+	defer l.send.Unlock()
+	defer interrupt(ctx, l.stream.SetWriteDeadline)()
+	part := min(len(frame), firstPart-lengthBytes)
+	l.out = binary.LittleEndian.AppendUint32(l.out[:0], uint32(len(frame)))
+	l.out = append(l.out, frame[:part]...)
+	n, err := l.stream.Write(l.out)
+	if err == nil && part < len(frame) {
+		_, err = l.stream.Write(frame[part:])
+	}
+	l.broken = err != nil && n > 0
+	return n == 0 && isTimeout(err), err
+}
+
+// read takes one frame of at most limit bytes. clean says that an interrupted read has lost nothing: what had come
+// of the frame is kept for the next call.
+func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, err error) {
+	l.recv.Lock()
+	defer l.recv.Unlock()
+	defer interrupt(ctx, l.stream.SetReadDeadline)()
+	for l.nhead < lengthBytes {
+		n, err := l.in.Read(l.head[l.nhead:])
+		l.nhead += n
+		if err != nil && l.nhead < lengthBytes {
+			return nil, n == 0 && isTimeout(err), cut(err, l.nhead > 0)
+		}
+	}
+	size := binary.LittleEndian.Uint32(l.head[:])
+	if uint64(size) > uint64(limit) {
+		return nil, false, fmt.Errorf("announced a frame of %d bytes, at most %d are allowed", size, limit)
+	}
+	if l.body == nil {
+		l.body = make([]byte, 0, min(int(size), firstRead))
+	}
+	for len(l.body) < int(size) {
+		if len(l.body) == cap(l.body) {
+			grown := make([]byte, len(l.body), min(int(size), 4*cap(l.body)))
+			copy(grown, l.body)
+			l.body = grown
+		}
+		n, err := l.in.Read(l.body[len(l.body):cap(l.body)])
+		l.body = l.body[:len(l.body)+n]
+		if err != nil && len(l.body) < int(size) {
+			// yamux can give bytes and a timeout at once, and then has lost the window they free: no going on.
+			return nil, n == 0 && isTimeout(err), cut(err, true)
+		}
+	}
+	frame, l.body, l.nhead = l.body, nil, 0
+	return frame, false, nil
+}
+
+// cut says what the end of a stream means.
+func cut(err error, inside bool) error {
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if inside {
+		return io.ErrUnexpectedEOF
+	}
+	return errLeft
+}
+
+// errLeft is what a peer's orderly Close looks like to one who still expects a frame.
+var errLeft = errors.New("it has left the session")
+
+// drain moves what the peer sent before its goodbye into memory: at most one flow-control window, for the peer's
+// Sends have returned. The connection may then go without loss.
+func (l *link) drain() error {
+	l.recv.Lock()
+	defer l.recv.Unlock()
+	if l.in != io.Reader(l.stream) {
+		return nil
+	}
+	l.stream.SetReadDeadline(time.Now().Add(goodbyeTime))
+	rest, err := io.ReadAll(io.LimitReader(l.stream, maxRest))
+	if err == nil && len(rest) == maxRest {
+		err = fmt.Errorf("left more than %d bytes behind", maxRest)
+	}
+	if err != nil {
+		return err
+	}
+	l.in = bytes.NewReader(rest)
+	return nil
+}
+
+// goodbye ends our half of the stream and waits until the peer has taken what we sent. The connection cannot simply be
+// closed: libp2p's TCP resets it and QUIC drops what is in flight.
+func (l *link) goodbye(ctx context.Context) {
+	l.stream.SetDeadline(past) // calls in progress end
+	l.send.Lock()
+	defer l.send.Unlock()
+	if l.fault.Load() != nil || l.broken {
+		l.stream.Reset()
+		return
+	}
+	l.stream.SetWriteDeadline(time.Time{})
+	if l.stream.CloseWrite() != nil {
+		return
+	}
+	b, err := l.stream.Conn().NewStream(ctx)
+	if err != nil {
+		return
+	}
+	defer b.Reset()
+	deadline, _ := ctx.Deadline()
+	b.SetDeadline(deadline)
+	if b.SetProtocol(goodbyeProtocol) != nil || mss.SelectProtoOrFail(goodbyeProtocol, b) != nil {
+		return
+	}
+	io.ReadFull(b, make([]byte, 1))
+}

@@ -1,0 +1,105 @@
+package p2p
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// Member is one peer of a roster.
+type Member struct {
+	Name  string   // for people: "site-b"; at most 255 bytes
+	ID    string   // peer ID, "12D3KooW…"
+	Addrs []string // multiaddresses at which it listens, with or without /p2p/ID; none: it can only dial out
+}
+
+// Roster lists the members of a session. A member's rank is its index; all peers hold the same order, but each may
+// know other addresses.
+type Roster struct {
+	Members []Member
+}
+
+const maxName = 255
+
+// member is a Member whose ID and addresses have been parsed.
+type member struct {
+	name  string
+	id    peer.ID
+	addrs []ma.Multiaddr // without /p2p/
+}
+
+// parse checks the roster and reports all faults at once.
+func (r Roster) parse(limit int) ([]member, error) {
+	var errs []error
+	if len(r.Members) == 0 {
+		errs = append(errs, errors.New("no members"))
+	}
+	if len(r.Members) > limit {
+		return nil, fmt.Errorf("p2p: roster: %d members exceed MaxPeers %d", len(r.Members), limit)
+	}
+	seen := map[peer.ID]int{}
+	out := make([]member, len(r.Members))
+	for i, m := range r.Members {
+		fault := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("member %d (%s): %w", i, m.Name, fmt.Errorf(format, args...)))
+		}
+		if m.Name == "" || len(m.Name) > maxName {
+			fault("name of %d bytes, want 1 to %d", len(m.Name), maxName)
+		}
+		id, err := peer.Decode(m.ID)
+		if err != nil {
+			fault("peer ID %q: %w", m.ID, err)
+			continue
+		}
+		if first, dup := seen[id]; dup {
+			fault("peer ID %s is member %d's too", m.ID, first)
+		}
+		seen[id] = i
+		out[i] = member{name: m.Name, id: id}
+		for _, s := range m.Addrs {
+			a, err := ma.NewMultiaddr(s)
+			if err != nil {
+				fault("address %q: %w", s, err)
+				continue
+			}
+			bare, named := peer.SplitAddr(a)
+			if named != "" && named != id {
+				fault("address %s names another peer than %s", s, m.ID)
+				continue
+			}
+			if bare == nil {
+				fault("address %s has no place to dial", s)
+				continue
+			}
+			out[i].addrs = append(out[i].addrs, bare)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("p2p: roster: %w", errors.Join(errs...))
+	}
+	return out, nil
+}
+
+// fingerprint covers what all members must agree on: names and peer IDs in order of rank, but no addresses.
+func fingerprint(members []member) [32]byte {
+	h := sha256.New()
+	h.Write([]byte("heddle roster 1\n"))
+	for _, m := range members {
+		for _, field := range []string{m.name, string(m.id)} {
+			var n [4]byte
+			binary.LittleEndian.PutUint32(n[:], uint32(len(field)))
+			h.Write(n[:])
+			h.Write([]byte(field))
+		}
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+func rankOf(members []member, id peer.ID) int {
+	return slices.IndexFunc(members, func(m member) bool { return m.id == id })
+}

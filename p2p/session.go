@@ -1,0 +1,188 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/libp2p/go-libp2p/core/network"
+)
+
+const (
+	goodbyeTime = 5 * time.Second // that Close gives its peers to take what was sent
+	maxRest     = 32 << 20        // bytes: above the 16 MiB window of yamux and the 10 MB of QUIC
+
+	goodbyeTaken = 1 // the answer to a goodbye
+)
+
+// lostCode is the code with which a peer resets its streams when it gives up because it lost the member of rank
+// code − lostCode. It lets the others name the one at fault.
+const lostCode network.StreamErrorCode = 0x48440000
+
+// Session is a fixed set of members with a stream between each two: a comm.Transport. A fault of one link ends that
+// link: every later call that deals with its peer fails with the same *comm.PeerError. The other links go on.
+type Session struct {
+	host    *Host
+	rank    int
+	members []member
+	links   []*link // nil at our own rank
+
+	culprit atomic.Pointer[comm.PeerError] // the first fault that a caller was told of
+	closed  atomic.Bool
+	close   sync.Once
+}
+
+var _ comm.Transport = (*Session)(nil)
+
+func newSession(h *Host, r *rendezvous) *Session {
+	s := &Session{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members))}
+	for i, p := range r.pairs {
+		if p != nil {
+			s.links[i] = p.link
+		}
+	}
+	return s
+}
+
+// Rank is this peer's index in the roster.
+func (s *Session) Rank() int { return s.rank }
+
+// Size is the number of members, this peer included.
+func (s *Session) Size() int { return len(s.members) }
+
+// Send passes a frame to the member of rank to. It returns when the transport has taken all of it, which waits for the
+// peer to receive once the flow-control window (16 MiB on TCP, 10 MB on QUIC at most) is full. When ctx ends after a
+// part of the frame has gone out, the link is broken.
+func (s *Session) Send(ctx context.Context, to int, frame []byte) error {
+	l := s.link(to)
+	if err := s.ready(ctx, l, "send"); err != nil {
+		return err
+	}
+	if limit := s.host.cfg.maxFrame(); len(frame) > limit {
+		return fmt.Errorf("p2p: frame of %d bytes to peer %d (%s): at most %d are allowed (MaxFrame)", len(frame), to, l.name, limit)
+	}
+	clean, err := l.write(ctx, frame)
+	return s.outcome(ctx, l, "send", clean, err)
+}
+
+// Recv takes the next frame from the member of rank from. When ctx ends first, nothing is lost: the next Recv goes on.
+func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
+	l := s.link(from)
+	if err := s.ready(ctx, l, "recv"); err != nil {
+		return nil, err
+	}
+	frame, clean, err := l.read(ctx, s.host.cfg.maxFrame())
+	return frame, s.outcome(ctx, l, "recv", clean, err)
+}
+
+func (s *Session) link(rank int) *link {
+	if rank < 0 || rank >= len(s.links) || rank == s.rank {
+		panic(fmt.Sprintf("p2p: no link from rank %d to rank %d of %d", s.rank, rank, len(s.links)))
+	}
+	return s.links[rank]
+}
+
+func (s *Session) ready(ctx context.Context, l *link, op string) error {
+	if s.closed.Load() {
+		return comm.ErrClosed
+	}
+	if f := l.fault.Load(); f != nil {
+		return f
+	}
+	if err := ctx.Err(); err != nil {
+		return &comm.PeerError{Rank: l.rank, Name: l.name, Op: op, Err: err}
+	}
+	return nil
+}
+
+func (s *Session) outcome(ctx context.Context, l *link, op string, clean bool, err error) error {
+	if err == nil {
+		return nil
+	}
+	if s.closed.Load() {
+		return comm.ErrClosed
+	}
+	if ctx.Err() != nil && isTimeout(err) {
+		// The caller gave up. That is a fault of the link only where a frame was cut in two.
+		e := &comm.PeerError{Rank: l.rank, Name: l.name, Op: op, Err: ctx.Err()}
+		if !clean {
+			return l.fail(e)
+		}
+		return e
+	}
+	e := l.fail(s.blame(l, op, err))
+	s.culprit.CompareAndSwap(nil, e)
+	return e
+}
+
+// blame finds who is at fault for an error on l: its peer, or the one that its peer says it lost.
+func (s *Session) blame(l *link, op string, err error) *comm.PeerError {
+	var cut *network.StreamError
+	if errors.As(err, &cut) && cut.Remote && cut.ErrorCode >= lostCode {
+		if r := int(cut.ErrorCode - lostCode); r < len(s.members) && r != s.rank && r != l.rank {
+			return &comm.PeerError{Rank: r, Name: s.members[r].name, Op: op,
+				Err: fmt.Errorf("lost, as peer %d (%s) reports", l.rank, l.name)}
+		}
+		err = fmt.Errorf("it gave up on this peer: %w", err)
+	}
+	return &comm.PeerError{Rank: l.rank, Name: l.name, Op: op, Err: err}
+}
+
+// Close ends the session in good order: the other members get all frames that Send has taken, as long as they take
+// them within five seconds. Calls in progress fail. Where a call has failed because a peer was lost, Close does not
+// wait: it tells the others who that was. The host can then Join again.
+func (s *Session) Close() error {
+	s.close.Do(func() {
+		s.closed.Store(true)
+		ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
+		culprit := s.culprit.Load()
+		var all sync.WaitGroup
+		for _, l := range s.links {
+			switch {
+			case l == nil:
+			case culprit != nil:
+				l.stream.ResetWithError(lostCode + network.StreamErrorCode(culprit.Rank))
+			default:
+				all.Go(func() { l.goodbye(ctx) })
+			}
+		}
+		all.Wait()
+		cancel()
+		s.host.dismiss(s.members)
+		s.host.mu.Lock()
+		s.host.session = nil
+		s.host.mu.Unlock()
+	})
+	return nil
+}
+
+// onGoodbye answers a peer that leaves: all it has sent is in our memory now, or no longer wanted.
+func (s *Session) onGoodbye(b network.Stream) {
+	defer b.Close()
+	for _, l := range s.links {
+		if l == nil || l.stream.Conn() != b.Conn() {
+			continue
+		}
+		if !s.closed.Load() && l.drain() != nil {
+			b.Reset()
+			return
+		}
+		b.Write([]byte{goodbyeTaken})
+	}
+}
+
+// WireBytes counts what the session's connections have carried, handshakes included: TCP payload (TLS and yamux in
+// it) or QUIC packets. IP, TCP and UDP headers are not in it.
+func (s *Session) WireBytes() (sent, received int64) {
+	for _, l := range s.links {
+		if l != nil {
+			out, in := wireBytes(l.stream.Conn())
+			sent, received = sent+out, received+in
+		}
+	}
+	return sent, received
+}

@@ -1,0 +1,80 @@
+package p2p
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/transport"
+	manet "github.com/multiformats/go-multiaddr/net"
+	"github.com/quic-go/quic-go"
+)
+
+// libp2p's own bandwidth reporter counts what passes the streams and misses TLS, yamux and QUIC. Here a TCP connection
+// is counted at its socket and a QUIC connection by quic-go's packet statistics, so that what is reported is what the
+// network carried, save for TCP, UDP and IP headers.
+
+// wire counts the bytes of one TCP connection.
+type wire struct{ sent, received atomic.Int64 }
+
+// wireKey finds the counter in a connection's Stat().Extra.
+type wireKey struct{}
+
+// countedConn counts below TLS. The upgrader copies what Stat returns into the libp2p connection.
+type countedConn struct {
+	manet.Conn
+	n *wire
+}
+
+func counted(c manet.Conn) manet.Conn { return countedConn{Conn: c, n: new(wire)} }
+
+func (c countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.n.received.Add(int64(n))
+	return n, err
+}
+
+func (c countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.n.sent.Add(int64(n))
+	return n, err
+}
+
+func (c countedConn) Stat() network.ConnStats {
+	return network.ConnStats{Stats: network.Stats{Extra: map[any]any{wireKey{}: c.n}}}
+}
+
+// countingUpgrader puts a countedConn under every connection, dialled or accepted.
+type countingUpgrader struct{ transport.Upgrader }
+
+func (u countingUpgrader) GateMaListener(l manet.Listener) transport.GatedMaListener {
+	return u.Upgrader.GateMaListener(countingListener{l})
+}
+
+func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction, p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
+	return u.Upgrader.Upgrade(ctx, t, counted(c), dir, p, scope)
+}
+
+type countingListener struct{ manet.Listener }
+
+func (l countingListener) Accept() (manet.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return counted(c), nil
+}
+
+// wireBytes reads the counter of a connection, also after it has closed.
+func wireBytes(c network.Conn) (sent, received int64) {
+	if n, ok := c.Stat().Extra[wireKey{}].(*wire); ok {
+		return n.sent.Load(), n.received.Load()
+	}
+	var q *quic.Conn
+	if c.As(&q) {
+		s := q.ConnectionStats()
+		return int64(s.BytesSent), int64(s.BytesReceived)
+	}
+	return 0, 0
+}
