@@ -24,7 +24,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// gemmBlocked computes the rectangle [i0,i1)×[j0,j1) of C with the micro-kernel of the active set.
+// gemmBlocked computes the rectangle [i0,i1)×[j0,j1) of C with the micro-kernel g.tiles.
 func gemmBlocked(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	if g.k == 0 {
 		gemmGeneric(g, s, i0, i1, j0, j1)
@@ -44,7 +44,7 @@ func gemmBlocked(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 
 // block multiplies rows [i, i+m) of A by the packed block of B.
 func (s *scratch) block(g *gemm, i, m, j, n, p, k int) {
-	t := &active.tiles
+	t := g.tiles
 	// A lies in place where its rows do: tiles read it along k. Rows a power of two apart would all meet in the same
 	// few cache sets, and columns are never read in place.
 	packed := g.form == tn || n >= 64 && g.lda%256 == 0 && m > t.rows
@@ -87,7 +87,7 @@ func (s *scratch) packRows(g *gemm, i, m, p, k int) {
 // packB copies rows [p, p+k) and columns [j, j+n) of B into panels as wide as a tile, the last one filled up with
 // zeros to a whole or half tile, panel after panel and within one row after row.
 func (s *scratch) packB(g *gemm, p, k, j, n int) {
-	cols := active.tiles.cols
+	cols := g.tiles.cols
 	if g.form == nt {
 		for c := range n {
 			width := panel(cols, n-c/cols*cols)

@@ -9,7 +9,7 @@ import (
 func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmNN", m, k, lda, a)
 	checkMatrix("B of GemmNN", k, n, ldb, b)
-	gemms(gemm{nn, m, n, k, lda, ldb, ldc, acc, a, b, c, 0, 0, 0})
+	gemms(gemm{nn, m, n, k, lda, ldb, ldc, acc, a, b, c, &active.tiles, 0, 0, 0})
 }
 
 // GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
@@ -17,7 +17,7 @@ func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmTN", k, m, lda, a)
 	checkMatrix("B of GemmTN", k, n, ldb, b)
-	gemms(gemm{tn, m, n, k, lda, ldb, ldc, acc, a, b, c, 0, 0, 0})
+	gemms(gemm{tn, m, n, k, lda, ldb, ldc, acc, a, b, c, &active.tiles, 0, 0, 0})
 }
 
 // GemmNT computes C = A·Bᵀ, or C += A·Bᵀ where acc: A is m×k, B n×k, C m×n. It is an input's gradient: A the
@@ -25,7 +25,7 @@ func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 func GemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmNT", m, k, lda, a)
 	checkMatrix("B of GemmNT", n, k, ldb, b)
-	gemms(gemm{nt, m, n, k, lda, ldb, ldc, acc, a, b, c, 0, 0, 0})
+	gemms(gemm{nt, m, n, k, lda, ldb, ldc, acc, a, b, c, &active.tiles, 0, 0, 0})
 }
 
 type form uint8
@@ -44,6 +44,7 @@ type gemm struct {
 	lda, ldb, ldc int
 	acc           bool
 	a, b, c       []float32
+	tiles         *tiles
 
 	high, wide, across int // a rectangle's rows and columns; rectangles side by side
 }

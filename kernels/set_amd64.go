@@ -1,3 +1,91 @@
 package kernels
 
-func usable() []*set { return []*set{generic} }
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// usable returns the sets that this processor and its operating system support, the slowest first.
+func usable() []*set {
+	sets := []*set{generic}
+	x := &cpu.X86
+	if x.HasAVX2 && x.HasFMA {
+		sets = append(sets, avx2)
+		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
+			sets = append(sets, avx512)
+		}
+	}
+	return sets
+}
+
+var avx2 = &set{
+	name: "avx2",
+
+	axpy:     axpyGeneric,
+	dot:      dotGeneric,
+	add:      addGeneric,
+	mul:      mulGeneric,
+	scale:    scaleGeneric,
+	relu:     reluGeneric,
+	reluGrad: reluGradGeneric,
+	adam:     adamGeneric,
+	dropout:  dropoutGeneric,
+	addWide:  addWideGeneric,
+	maxIndex: maxIndexGeneric,
+
+	gemm:  gemmBlocked,
+	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2},
+	spmm:  spmmGeneric,
+	spmax: spmaxGeneric,
+}
+
+var avx512 = &set{
+	name: "avx512",
+
+	axpy:     axpyGeneric,
+	dot:      dotGeneric,
+	add:      addGeneric,
+	mul:      mulGeneric,
+	scale:    scaleGeneric,
+	relu:     reluGeneric,
+	reluGrad: reluGradGeneric,
+	adam:     adamGeneric,
+	dropout:  dropoutGeneric,
+	addWide:  addWideGeneric,
+	maxIndex: maxIndexGeneric,
+
+	gemm:  gemmBlocked,
+	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512},
+	spmm:  spmmGeneric,
+	spmax: spmaxGeneric,
+}
+
+func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+	if cols > 8 {
+		gemm6x16AVX2(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+	} else {
+		gemm6x8AVX2(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+	}
+}
+
+// heightAVX512 covers what is left with the fewest rows in vain.
+func heightAVX512(left int) int {
+	if left <= 8 || left == 15 || left == 16 {
+		return 8
+	}
+	return 14
+}
+
+func tileAVX512(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+	switch {
+	case height == 14 && cols > 16:
+		gemm14x32AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+	case height == 14:
+		gemm14x16AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+	case cols > 16:
+		gemm8x32AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+	default:
+		gemm8x16AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+	}
+}
