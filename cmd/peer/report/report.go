@@ -1,0 +1,105 @@
+// Package report writes a run as one HTML file that needs no other file and no network: what was reached, how the loss
+// and the metric went, what travelled, and the settings.
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+)
+
+// Page is what a report shows.
+type Page struct {
+	Title   string
+	Summary []Fact
+	Compare *Table // ways of training side by side, or nil
+	Metric  string // what Val and Test are: "accuracy"
+	Stages  []Stage
+	Peers   []Peer
+	Setting string // as a settings file
+	Command string // that does it again
+}
+
+// Fact is one figure with its name.
+type Fact struct{ Name, Value string }
+
+// Table is rows of text under a head; the first column is of names, the others of numbers.
+type Table struct {
+	Head []string
+	Rows [][]string
+}
+
+// Stage is one layer (or the whole model, where all layers are trained at once).
+type Stage struct {
+	Name      string
+	BestRound int
+	Val, Test float64 // of the parameters that were taken; NaN: not measured
+	Curve     []Point
+}
+
+// Point is one round; a value that was not measured is NaN.
+type Point struct {
+	Round     int
+	Loss, Val float64
+}
+
+// Peer is what one peer sent, in bytes.
+type Peer struct {
+	Name                        string
+	Halo, Reduce, Control, Wire int64 // Wire: as the network carried it, 0 in memory
+}
+
+//go:embed report.html
+var page string
+
+var layout = template.Must(template.New("report").Funcs(template.FuncMap{
+	"percent": percent, "bytes": Bytes, "sum": func(p Peer) int64 { return p.Halo + p.Reduce + p.Control },
+}).Parse(page))
+
+// Write writes p as HTML.
+func Write(w io.Writer, p Page) error {
+	loss, err := curves("training loss", p.Stages, func(q Point) float64 { return q.Loss })
+	if err != nil {
+		return fmt.Errorf("report: chart of the loss: %w", err)
+	}
+	val, err := curves("validation "+p.Metric, p.Stages, func(q Point) float64 { return q.Val })
+	if err != nil {
+		return fmt.Errorf("report: chart of %s: %w", p.Metric, err)
+	}
+	doors, err := bars(p.Peers)
+	if err != nil {
+		return fmt.Errorf("report: chart of bytes: %w", err)
+	}
+	return layout.Execute(w, struct {
+		Page
+		Loss, Val, Doors template.HTML // SVG that this package has drawn
+	}{p, template.HTML(loss), template.HTML(val), template.HTML(doors)})
+}
+
+func percent(x float64) string {
+	if math.IsNaN(x) {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f %%", 100*x)
+}
+
+// Bytes writes a number of bytes with a unit that people can read: 1 kB is 1000 bytes.
+func Bytes(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, unit := float64(n), 0
+	for x >= 999.5 && unit < 4 {
+		x /= 1000
+		unit++
+	}
+	digits := 0
+	if x < 9.995 {
+		digits = 2
+	} else if x < 99.95 {
+		digits = 1
+	}
+	return fmt.Sprintf("%.*f %s", digits, x, []string{"B", "kB", "MB", "GB", "TB"}[unit])
+}
