@@ -1,0 +1,83 @@
+package nn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/nntest"
+)
+
+func layer(t testing.TB, spec nn.LayerSpec) *nn.Layer {
+	t.Helper()
+	l, err := nn.NewLayer("layer1", spec, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestLayers holds every layer to the laws, in each form that changes the path its rows take: narrowing and widening
+// (which decides whether GCN projects first), with and without dropout, norm, activation, residual and hops.
+func TestLayers(t *testing.T) {
+	forms := map[string]func(*nn.LayerSpec){
+		"plain":    func(s *nn.LayerSpec) {},
+		"wider":    func(s *nn.LayerSpec) { s.In, s.Out = 3, 8 },
+		"full":     func(s *nn.LayerSpec) { s.Norm, s.Act, s.Residual, s.Dropout = true, "elu", true, 0.2 },
+		"norm":     func(s *nn.LayerSpec) { s.Norm, s.Act = true, "relu" },
+		"residual": func(s *nn.LayerSpec) { s.In, s.Residual, s.Act = 4, true, "relu" },
+		"dropout":  func(s *nn.LayerSpec) { s.Dropout = 0.2 },
+	}
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "mlp"} {
+		for name, change := range forms {
+			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1}
+			change(&spec)
+			if conv == "gat" {
+				spec.Heads = 2
+				if spec.Dropout > 0 {
+					spec.AttentionDropout = 0.3
+				}
+			}
+			t.Run(conv+"/"+name, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
+		}
+	}
+	t.Run("gat/average", func(t *testing.T) {
+		nntest.Check(t, layer(t, nn.LayerSpec{Conv: "gat", In: 5, Out: 3, Hops: 1, Heads: 3, Average: true, AttentionDropout: 0.5}))
+	})
+	for _, conv := range []string{"gcn", "sage", "gin"} {
+		for _, in := range []int{2, 7} {
+			t.Run(fmt.Sprintf("%s/3 hops from %d", conv, in), func(t *testing.T) {
+				nntest.Check(t, layer(t, nn.LayerSpec{Conv: conv, In: in, Out: 4, Hops: 3}))
+			})
+		}
+	}
+}
+
+func TestAggregators(t *testing.T) {
+	for name, agg := range map[string]nn.Aggregator{
+		"sum":               nn.Sum{},
+		"max":               nn.Max{},
+		"attention":         nn.NewAttention("att", 2, 3, 0, rng.New(1)),
+		"attention dropout": nn.NewAttention("att", 3, 2, 0.4, rng.New(1)),
+	} {
+		t.Run(name, func(t *testing.T) { nntest.CheckAggregator(t, agg, 6) })
+	}
+}
+
+func TestRows(t *testing.T) {
+	key := rng.New(1)
+	for name, op := range map[string]nn.Rows{
+		"linear":      nn.NewLinear("a", 5, 3, true, key),
+		"linear only": nn.NewLinear("a", 5, 3, false, key),
+		"layer norm":  nn.NewLayerNorm("a", 6),
+		"relu":        nn.ReLU{},
+		"elu":         nn.ELU{},
+		"dropout":     &nn.Dropout{Name: "a", P: 0.3},
+		"head mean":   nn.HeadMean{Heads: 3, Dim: 2},
+		"head":        nn.NewHead("head", 5, []int{4, 6, 3}, 0.3, key),
+		"empty stack": nn.Stack{},
+	} {
+		t.Run(name, func(t *testing.T) { nntest.CheckRows(t, op, 6) })
+	}
+}

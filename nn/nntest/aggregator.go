@@ -1,0 +1,134 @@
+package nntest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// CheckAggregator tests an aggregator on rows of the given width: blocks of sources equal their union in rows and in
+// gradients, derivatives, destinations without edges, inputs unwritten.
+func CheckAggregator(t *testing.T, agg nn.Aggregator, width int) {
+	t.Helper()
+	const n = 13
+	g := RandomGraph(seed.Fold(3), n)
+	g.Weight = make([]float32, len(g.Col))
+	for k := range g.Weight {
+		g.Weight[k] = 0.5 + float32(seed.Fold(4).Float64(uint64(k)))
+	}
+	perturb(agg.Params())
+	z := Random(seed.Fold(5), n, width)
+	weight := Random(seed.Fold(6), n, width)
+	key := rng.New(7)
+	whole := []part{{g, z, nil}}
+	h, dz := runParts(agg, whole, z, weight, key)
+	for i := range n {
+		for c, v := range h.Row(i) {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) || i == n-1 && v != 0 {
+				t.Fatalf("destination %d, column %d is %v; the last one has no edges and is 0", i, c, v)
+			}
+		}
+	}
+	params := grads(agg.Params())
+
+	f := func() float64 {
+		h, _ := runParts(agg, whole, z, weight, key)
+		return dot(h, weight)
+	}
+	derivative(t, "z", z, dz, f)
+	for k, p := range agg.Params() {
+		derivative(t, p.Name, p.Value, params[k], f)
+	}
+
+	for blocks := 1; blocks <= 3; blocks++ {
+		parts := split(g, z, blocks)
+		hb, dzb := runParts(agg, parts, z, weight, key)
+		near(t, fmt.Sprintf("rows of %d blocks", blocks), hb, h, rounding)
+		near(t, fmt.Sprintf("source gradients of %d blocks", blocks), dzb, dz, rounding)
+		for k, p := range agg.Params() {
+			near(t, fmt.Sprintf("%s's gradient of %d blocks", p.Name, blocks), p.Grad, params[k], rounding)
+		}
+	}
+}
+
+// part is a block of sources, with their places in the whole.
+type part struct {
+	g   *graph.CSR
+	z   mat.Dense
+	src []int32
+}
+
+// runParts returns the aggregate of the parts for the destinations z, and the gradient of Σ weight·h by z.
+func runParts(agg nn.Aggregator, parts []part, z, weight mat.Dense, key rng.Key) (h, dz mat.Dense) {
+	zeroGrad(agg.Params())
+	ids := func(src []int32) (out []int64) {
+		for _, j := range src {
+			out = append(out, int64(j))
+		}
+		return out
+	}
+	acc, dacc := &nn.Acc{Train: true, Key: key}, &nn.Acc{}
+	agg.Begin(acc, z)
+	for _, p := range parts {
+		acc.Src = ids(p.src)
+		agg.Add(acc, p.g, p.z)
+	}
+	h = mat.New(z.Rows, z.Cols)
+	agg.End(h, acc)
+	dz = mat.New(z.Rows, z.Cols)
+	agg.EndGrad(dacc, weight, acc)
+	for _, p := range parts {
+		acc.Src = ids(p.src)
+		read := p.z
+		if !agg.NeedsSource() {
+			read = mat.Dense{}
+		}
+		d := mat.New(p.z.Rows, p.z.Cols)
+		agg.AddGrad(d, p.g, read, acc, dacc)
+		for k := range d.Rows {
+			at := k
+			if p.src != nil {
+				at = int(p.src[k])
+			}
+			for c, v := range d.Row(k) {
+				dz.Data[at*dz.Stride+c] += v
+			}
+		}
+	}
+	agg.BeginGrad(dz, z, acc, dacc)
+	return h, dz
+}
+
+// split deals the sources of g into blocks at random.
+func split(g *graph.CSR, z mat.Dense, blocks int) []part {
+	of := make([]int, g.NumSrc)
+	place := make([]int32, g.NumSrc)
+	parts := make([]part, blocks)
+	for j := range of {
+		of[j] = int(seed.Fold(8).Uint64(uint64(j)) % uint64(blocks))
+		p := &parts[of[j]]
+		place[j] = int32(len(p.src))
+		p.src = append(p.src, int32(j))
+	}
+	for b := range parts {
+		p := &parts[b]
+		p.z = z.Select(p.src)
+		p.g = &graph.CSR{NumDst: g.NumDst, NumSrc: len(p.src), RowPtr: make([]int64, g.NumDst+1)}
+		for i := range g.NumDst {
+			col, w := g.Row(i)
+			for k, j := range col {
+				if of[j] == b {
+					p.g.Col = append(p.g.Col, place[j])
+					p.g.Weight = append(p.g.Weight, w[k])
+				}
+			}
+			p.g.RowPtr[i+1] = int64(len(p.g.Col))
+		}
+	}
+	return parts
+}
