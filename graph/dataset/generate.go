@@ -22,7 +22,7 @@ type SitesConfig struct {
 	Columns   int     // F, words of the vocabulary, at least Classes; 0: 600
 	Degree    float64 // mean degree aimed at, above 0 and below Nodes/4; repeated draws are dropped, so it falls a little short; 0: 10
 	Tail      float64 // exponent of the degree distribution's tail, above 2; 0: 2.5
-	Homophily float64 // share of edges that join nodes of one class, in (0, 1]; 0: 0.68
+	Homophily float64 // share of edges that join nodes of one class, in (0, 1]; 0: 0.66
 	Cross     float64 // share of edges that join two sites, in (0, 1]; 0: 0.35
 	Skew      float64 // how far the sites' class mixes lie apart: standard deviation of log shares, in (0, 4]; 0: 0.7
 	Words     float64 // mean number of words a node, above 0; 0: 20
@@ -38,7 +38,7 @@ func (c SitesConfig) withDefaults() SitesConfig {
 	c.Columns = or(c.Columns, 600)
 	c.Degree = or(c.Degree, 10)
 	c.Tail = or(c.Tail, 2.5)
-	c.Homophily = or(c.Homophily, 0.68)
+	c.Homophily = or(c.Homophily, 0.66)
 	c.Cross = or(c.Cross, 0.35)
 	c.Skew = or(c.Skew, 0.7)
 	c.Words = or(c.Words, 20)

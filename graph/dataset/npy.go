@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -80,21 +81,27 @@ func readHeader(r io.Reader, size int64) (header, error) {
 }
 
 func parseShape(text string, room int64) (shape []int, count int, err error) {
-	shape, product := []int{}, int64(1)
-	text = strings.TrimSuffix(strings.TrimSpace(text), ",")
-	for field := range strings.SplitSeq(text, ",") {
-		if text == "" {
-			break
+	shape = []int{}
+	list := strings.TrimSuffix(strings.TrimSpace(text), ",")
+	for field := range strings.SplitSeq(list, ",") {
+		if list == "" {
+			break // a scalar: no lengths
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(field), 10, 64)
-		if err != nil || n > math.MaxInt32 {
+		if err != nil || n < 0 || n > math.MaxInt32 {
 			return nil, 0, fmt.Errorf("shape (%s) has the length %.20q, want 0 to %d", text, field, math.MaxInt32)
 		}
-		if n > 0 && product > room/n {
+		shape = append(shape, int(n))
+	}
+	if slices.Contains(shape, 0) {
+		return shape, 0, nil
+	}
+	product := int64(1)
+	for _, n := range shape {
+		if product > room/int64(n) {
 			return nil, 0, fmt.Errorf("shape (%s) needs more than the %d values that the member holds", text, room)
 		}
-		product *= n
-		shape = append(shape, int(n))
+		product *= int64(n)
 	}
 	return shape, int(product), nil
 }

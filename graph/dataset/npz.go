@@ -1,4 +1,3 @@
-// Package dataset reads and writes node classification graphs: NumPy archives, a user's own tables, and a generator.
 package dataset
 
 import (
@@ -43,7 +42,7 @@ type meta struct {
 }
 
 // Read opens a data set: a directory with graph.npz and, where there is one, meta.json, or the .npz file itself.
-// split is the column of the masks to use, 0 where there is one split only. docs/format.md lists the arrays.
+// split is the column of the masks to use, 0 where there is one split only. The package comment lists the arrays.
 //
 // The graph is made symmetric, its self-loops and repeated entries are dropped. The relations of a multi-relation
 // set (edge_type) are merged: an edge of any relation is an edge. The features are as stored, not normalised.

@@ -1,0 +1,24 @@
+// Package dataset reads and writes node classification graphs: NumPy archives (Read, Write), a user's own tables
+// (Import, Encode), and a generator of multi-site graphs (Sites).
+//
+// # The layout of a data set
+//
+// A directory holds graph.npz, a zip archive of NumPy arrays in version 1.0 or 2.0 and row order, and may hold
+// meta.json. N nodes, E entries of the edge list, F columns, C classes, S splits:
+//
+//	edge_index                        int32   [2, E]        sources, then targets, in 0..N-1
+//	edge_weight                       float32 [E]           above 0; absent: all 1
+//	edge_type                         int32   [E]           relation; read past
+//	x                                 float32 [N, F]        dense features, or:
+//	x_indptr, x_indices               int64 [N+1], int32    sparse features as CSR, columns rising within a row
+//	x_data, x_shape                   float32, int64 [2]
+//	y                                 int64   [N]           class in 0..C-1, or -1: no label; required
+//	                            or    bool    [N, C]        multi-label
+//	train_mask, val_mask, test_mask   bool    [N] or [N, S] disjoint; a mask that is there marks a node
+//	client                            int32   [N]           the node's site
+//	ids, ids_indptr                   uint8, int64 [N+1]    names of nodes, end to end in UTF-8, and where each begins
+//
+// Other dtypes are taken where no value is lost: int64 for int32, float64 for float32, uint8 for all.
+//
+// Of meta.json these fields are read: name, nodes, classes, class_names, client_names, and encoding (an Encoding).
+package dataset

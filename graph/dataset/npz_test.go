@@ -1,0 +1,431 @@
+package dataset
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+type arr struct {
+	shape  []int
+	values any
+}
+
+// small is a valid set of 5 nodes: a path 0-1-2-3 listed with a repeat, a reverse and a loop, and the lone node 4.
+func small() map[string]arr {
+	return map[string]arr{
+		"edge_index": {[]int{2, 6}, []int32{0, 1, 2, 1, 2, 2 /**/, 1, 2, 1, 2, 3, 2}},
+		"x":          {[]int{5, 2}, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+		"y":          {[]int{5}, []int64{0, 1, 0, 1, -1}},
+		"train_mask": {[]int{5, 2}, []bool{true, false, true, false, false, true, false, true, false, false}},
+		"val_mask":   {[]int{5, 2}, []bool{false, true, false, false, true, false, false, false, false, false}},
+		"test_mask":  {[]int{5, 2}, []bool{false, false, false, true, false, false, true, false, false, false}},
+	}
+}
+
+// sparseX replaces the features by 5×3 sparse ones.
+func sparseX(m map[string]arr) {
+	delete(m, "x")
+	m["x_indptr"] = arr{[]int{6}, []int64{0, 1, 1, 3, 3, 3}}
+	m["x_indices"] = arr{[]int{3}, []int32{2, 0, 1}}
+	m["x_data"] = arr{[]int{3}, []float32{1, 2, 3}}
+	m["x_shape"] = arr{[]int{2}, []int64{5, 3}}
+}
+
+func pack(t testing.TB, m map[string]arr) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if err := writeArray(z, name, m[name].shape, m[name].values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// folder writes a data set and returns its directory; meta "" is no meta.json.
+func folder(t testing.TB, npz []byte, meta string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, arraysFile), npz, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if meta != "" {
+		if err := os.WriteFile(filepath.Join(dir, metaFile), []byte(meta), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// names fails unless err says all of want.
+func names(t *testing.T, err error, want ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one that says %q", want)
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+func TestReadSmall(t *testing.T) {
+	m := small()
+	m["client"] = arr{[]int{5}, []int32{1, 0, 0, 1, 1}}
+	dir := folder(t, pack(t, m), `{"name": "five", "class_names": ["cat", "dog", "emu"], "client_names": ["north", "south"]}`)
+	want := &graph.Graph{
+		Name:   "five",
+		Adj:    graph.CSR{NumDst: 5, NumSrc: 5, RowPtr: []int64{0, 1, 3, 5, 6, 6}, Col: []int32{1, 0, 2, 1, 3, 2}},
+		X:      graph.Features{Dense: mat.View(5, 2, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})},
+		Labels: graph.Labels{Classes: 3, Class: []int32{0, 1, 0, 1, -1}, Names: []string{"cat", "dog", "emu"}},
+		Split:  []graph.Split{graph.Val, graph.Test, graph.Train, graph.Train, graph.None},
+		Site:   []int32{1, 0, 0, 1, 1}, Sites: []string{"north", "south"},
+	}
+	for _, path := range []string{dir, filepath.Join(dir, arraysFile)} {
+		g, err := Read(path, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(g, want) {
+			t.Errorf("read %+v\nwant %+v", g, want)
+		}
+		if err := g.Valid(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestReadFaults(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, c := range []struct {
+		name  string
+		edit  func(m map[string]arr)
+		meta  string
+		split int
+		want  []string
+	}{
+		{"no edges", func(m map[string]arr) { delete(m, "edge_index") }, "", 0, []string{"array edge_index: missing"}},
+		{"no labels", func(m map[string]arr) { delete(m, "y") }, "", 0, []string{"array y: missing"}},
+		{"dtype of edges", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []float32{0, 1}} }, "", 0, []string{"array edge_index", "dtype <f4, want <i4"}},
+		{"dtype of labels", func(m map[string]arr) { m["y"] = arr{[]int{5}, make([]float32, 5)} }, "", 0, []string{"array y", "dtype <f4"}},
+		{"dtype of features", func(m map[string]arr) { m["x"] = arr{[]int{5, 1}, make([]int32, 5)} }, "", 0, []string{"array x", "dtype <i4, want <f4"}},
+		{"dtype of mask", func(m map[string]arr) { m["val_mask"] = arr{[]int{5}, make([]int32, 5)} }, "", 0, []string{"array val_mask", "dtype <i4, want |b1"}},
+		{"edges of one row", func(m map[string]arr) { m["edge_index"] = arr{[]int{1, 2}, []int32{0, 1}} }, "", 0, []string{"array edge_index", "shape [1, 2], want [2, any]"}},
+		{"endpoint N", func(m map[string]arr) { m["edge_index"].values.([]int32)[9] = 5 }, "", 0, []string{"array edge_index", "entry [1, 3] is node 5, want 0 to 4"}},
+		{"endpoint -1", func(m map[string]arr) { m["edge_index"].values.([]int32)[0] = -1 }, "", 0, []string{"entry [0, 0] is node -1"}},
+		{"wide endpoint", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []int64{0, 1 << 32}} }, "", 0, []string{"array edge_index", "entry 1 is 4294967296, which does not fit a int32"}},
+		{"weight 0", func(m map[string]arr) { m["edge_weight"] = arr{[]int{6}, []float32{1, 1, 0, 1, 1, 1}} }, "", 0, []string{"array edge_weight", "entry 2 is 0"}},
+		{"weights of another list", func(m map[string]arr) { m["edge_weight"] = arr{[]int{5}, make([]float32, 5)} }, "", 0, []string{"array edge_weight", "shape [5], want [6]"}},
+		{"relations of another list", func(m map[string]arr) { m["edge_type"] = arr{[]int{5}, make([]int32, 5)} }, "", 0, []string{"array edge_type", "shape [5], want [6]"}},
+		{"NaN", func(m map[string]arr) { m["x"].values.([]float32)[7] = nan }, "", 0, []string{"array x", "row 3, column 1 is NaN"}},
+		{"infinity", func(m map[string]arr) { m["x"].values.([]float32)[0] = inf }, "", 0, []string{"array x", "row 0, column 0 is +Inf"}},
+		{"sparse NaN", func(m map[string]arr) { sparseX(m); m["x_data"].values.([]float32)[2] = nan }, "", 0, []string{"array x_data", "row 2, column 1 is NaN"}},
+		{"rows of x", func(m map[string]arr) { m["x"] = arr{[]int{4, 1}, make([]float32, 4)} }, "", 0, []string{"array x", "shape [4, 1], want [5, any]"}},
+		{"both kinds of x", func(m map[string]arr) { x := m["x"]; sparseX(m); m["x"] = x }, "", 0, []string{"dense and sparse"}},
+		{"sparse without pointers", func(m map[string]arr) { sparseX(m); delete(m, "x_indptr") }, "", 0, []string{"array x_indptr: missing"}},
+		{"sparse without values", func(m map[string]arr) { sparseX(m); delete(m, "x_data") }, "", 0, []string{"array x_data: missing"}},
+		{"sparse shape", func(m map[string]arr) { sparseX(m); m["x_shape"].values.([]int64)[0] = 6 }, "", 0, []string{"array x_shape", "[6 3], want [5,"}},
+		{"giant sparse shape", func(m map[string]arr) { sparseX(m); m["x_shape"].values.([]int64)[1] = 1 << 40 }, "", 0, []string{"array x_shape"}},
+		{"sparse column", func(m map[string]arr) { sparseX(m); m["x_indices"].values.([]int32)[0] = 3 }, "", 0, []string{"x_indices", "row 0 column 3"}},
+		{"sparse pointers fall", func(m map[string]arr) { sparseX(m); m["x_indptr"].values.([]int64)[2] = 0 }, "", 0, []string{"x_indptr", "row 1"}},
+		{"sparse pointers leave", func(m map[string]arr) { sparseX(m); m["x_indptr"].values.([]int64)[2] = 1 << 60 }, "", 0, []string{"x_indptr", "row 1"}},
+		{"label -2", func(m map[string]arr) { m["y"].values.([]int64)[1] = -2 }, "", 0, []string{"array y", "node 1 has label -2"}},
+		{"label C", nil, `{"classes": 1}`, 0, []string{"array y", "node 1 has label 1, want 0 to 0"}},
+		{"label above all", func(m map[string]arr) { m["y"].values.([]int64)[3] = 1 << 40 }, "", 0, []string{"array y", "node 3 has label"}},
+		{"names of classes", nil, `{"classes": 2, "class_names": ["a"]}`, 0, []string{"2 classes with 1 names"}},
+		{"nodes of meta", nil, `{"nodes": 6}`, 0, []string{"array y", "5 nodes", "says 6"}},
+		{"meta is no JSON", nil, `{"nodes": `, 0, []string{"meta.json"}},
+		{"masks overlap", func(m map[string]arr) { m["val_mask"].values.([]bool)[0] = true }, "", 0, []string{"array val_mask", "node 0 is in train_mask too"}},
+		{"mask of a node without label", func(m map[string]arr) { m["train_mask"].values.([]bool)[8] = true }, "", 0, []string{"array train_mask", "node 4 has no label"}},
+		{"mask too short", func(m map[string]arr) { m["test_mask"] = arr{[]int{4}, make([]bool, 4)} }, "", 0, []string{"array test_mask", "shape [4], want [5]"}},
+		{"no such split", nil, "", 2, []string{"array train_mask", "split 2 of 2, want 0 to 1"}},
+		{"negative split", nil, "", -1, []string{"split -1 of 2"}},
+		{"empty training set", func(m map[string]arr) { m["train_mask"] = arr{[]int{5, 2}, make([]bool, 10)} }, "", 0, []string{"array train_mask", "split 0 marks no node"}},
+		{"site", func(m map[string]arr) { m["client"] = arr{[]int{5}, []int32{0, 0, 2, 0, 0}} }, `{"client_names": ["a", "b"]}`, 0, []string{"array client", "node 2 belongs to site 2, want 0 to 1"}},
+		{"sites too short", func(m map[string]arr) { m["client"] = arr{[]int{4}, make([]int32, 4)} }, "", 0, []string{"array client", "shape [4], want [5]"}},
+		{"names leave the text", func(m map[string]arr) {
+			m["ids"], m["ids_indptr"] = arr{[]int{2}, []uint8("ab")}, arr{[]int{6}, []int64{0, 9, 2, 2, 2, 2}}
+		}, "", 0, []string{"array ids_indptr", "entry 1 is 9"}},
+		{"multi-label 2", func(m map[string]arr) { m["y"] = arr{[]int{5, 1}, []uint8{0, 1, 2, 0, 0}} }, "", 0, []string{"array y", "node 2, class 0 is 2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := small()
+			if c.edit != nil {
+				c.edit(m)
+			}
+			dir := folder(t, pack(t, m), c.meta)
+			_, err := Read(dir, c.split)
+			names(t, err, append(c.want, dir)...)
+		})
+	}
+	_, err := Read(filepath.Join(t.TempDir(), "nowhere"), 0)
+	names(t, err, "nowhere", "no such file")
+}
+
+// TestReadTruncated cuts an archive after every byte, and flips a bit of every byte.
+func TestReadTruncated(t *testing.T) {
+	m := small()
+	sparseX(m)
+	data := pack(t, m)
+	for n := range data {
+		if a, err := newArchive("cut.npz", bytes.NewReader(data[:n]), int64(n)); err == nil {
+			_, err = a.graph(meta{}, 0)
+			t.Errorf("%d of %d bytes were opened as an archive (%v)", n, len(data), err)
+		}
+	}
+	want, err := mustOpen(t, data).graph(meta{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range data {
+		bad := slices.Clone(data)
+		bad[n] ^= 1 << (n % 8)
+		a, err := newArchive("flipped.npz", bytes.NewReader(bad), int64(len(bad)))
+		if err != nil {
+			continue
+		}
+		if g, err := a.graph(meta{}, 0); err == nil && !reflect.DeepEqual(g.Labels, want.Labels) {
+			t.Errorf("byte %d is damaged and the labels differ without an error", n)
+		}
+	}
+}
+
+func mustOpen(t testing.TB, data []byte) *archive {
+	t.Helper()
+	a, err := newArchive("test.npz", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func npy(version byte, header string, values ...byte) []byte {
+	b := append([]byte("\x93NUMPY"), version, 0)
+	if version == 1 {
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(header)))
+	} else {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
+	}
+	return append(append(b, header...), values...)
+}
+
+func TestNpyFaults(t *testing.T) {
+	const good = "{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }\n"
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "truncated"},
+		{"magic", []byte("\x93NUMPX\x01\x00\x00\x00"), "magic"},
+		{"version", npy(3, good, 1, 0, 0, 0), "version 3.0, want 1.0 or 2.0"},
+		{"header cut", npy(1, good)[:30], "truncated"},
+		{"giant header", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), "header of 4294967295 bytes"},
+		{"header text", npy(1, "{'descr': '<i4'}"), "is not {'descr'"},
+		{"big-endian", npy(1, strings.Replace(good, "<", ">", 1), 1, 0, 0, 0), "dtype >i4"},
+		{"objects", npy(1, strings.Replace(good, "<i4", "|O", 1), 1, 0, 0, 0), "dtype |O"},
+		{"Fortran", npy(1, strings.Replace(good, "False", "True", 1), 1, 0, 0, 0), "Fortran"},
+		{"too few values", npy(1, good, 1, 0, 0), "needs more than the 0 values"},
+		{"trailing bytes", npy(1, good, 1, 0, 0, 0, 0), "takes 4 bytes, the member holds 5"},
+		{"overflow", npy(1, strings.Replace(good, "(1,)", "(2147483647, 2147483647, 2147483647)", 1)), "needs more"},
+		{"giant", npy(1, strings.Replace(good, "(1,)", "(99999999999999999999,)", 1)), "want 0 to 2147483647"},
+		{"blank length", npy(1, strings.Replace(good, "(1,)", "(1,,1)", 1), 1, 0, 0, 0), "length"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := readValues[int32](bytes.NewReader(c.data), int64(len(c.data)))
+			names(t, err, c.want)
+		})
+	}
+	// A member that holds less than its directory says.
+	data := npy(1, strings.Replace(good, "(1,)", "(2,)", 1), 1, 0, 0, 0)
+	_, _, err := readValues[int32](bytes.NewReader(data), int64(len(data)+4))
+	names(t, err, "truncated")
+}
+
+// TestNpyTypes reads every dtype, as every type that can hold it.
+func TestNpyTypes(t *testing.T) {
+	head := func(descr, shape string) string {
+		return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"
+	}
+	f8 := func(v float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)) }
+	check := func(got, want any, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v (%v), want %v", got, err, want)
+		}
+	}
+	one := func(b []byte) *bytes.Reader { return bytes.NewReader(b) }
+	data := npy(2, head("<i8", "(2,)"), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0, 0, 0)
+	narrow, _, err := readValues[int32](one(data), int64(len(data)))
+	check(narrow, []int32{-1, 2}, err)
+	data = npy(1, head("<i4", "()"), 7, 0, 0, 0)
+	wide, shape, err := readValues[int64](one(data), int64(len(data)))
+	check(wide, []int64{7}, err)
+	check(shape, []int{}, nil)
+	data = npy(1, head("|u1", "(1, 2)"), 0, 255)
+	bytewise, shape, err := readValues[float32](one(data), int64(len(data)))
+	check(bytewise, []float32{0, 255}, err)
+	check(shape, []int{1, 2}, nil)
+	data = npy(1, head("<f8", "(1,)"), f8(0.5)...)
+	half, _, err := readValues[float32](one(data), int64(len(data)))
+	check(half, []float32{0.5}, err)
+	data = npy(1, head("<f8", "(1,)"), f8(0.1)...)
+	_, _, err = readValues[float32](one(data), int64(len(data)))
+	names(t, err, "entry 0 is 0.1, which does not fit a float32")
+	data = npy(1, head("|b1", "(2,)"), 1, 2)
+	_, _, err = readValues[uint8](one(data), int64(len(data)))
+	names(t, err, "entry 1 is 2, want 0 or 1")
+}
+
+func TestWriteRead(t *testing.T) {
+	weighted := &graph.Graph{
+		Name:     "weighted",
+		Adj:      graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 3, 4}, Col: []int32{1, 0, 2, 1}, Weight: []float32{2, 2, 0.25, 0.25}},
+		X:        graph.Features{Dense: mat.View(3, 2, []float32{1, -2, 0, 4, 5, 6})},
+		Labels:   graph.Labels{Classes: 2, Bits: []uint8{1, 1, 0, 0, 0, 1}, Names: []string{"red", "b<lue"}},
+		Split:    []graph.Split{graph.Train, graph.None, graph.Test},
+		IDs:      []string{"ä", "", "node three"},
+		Encoding: []byte(`{"id":"key","columns":[{"name":"a\u003cb"}]}`),
+	}
+	bare := &graph.Graph{
+		Name:   "bare",
+		Adj:    graph.CSR{NumDst: 2, NumSrc: 2, RowPtr: []int64{0, 0, 0}, Col: []int32{}, Weight: []float32{}},
+		Labels: graph.Labels{Class: []int32{-1, -1}},
+		Split:  make([]graph.Split, 2),
+	}
+	for _, want := range []*graph.Graph{weighted, bare, Sites(SitesConfig{Nodes: 200}, rng.New(3))} {
+		dir := filepath.Join(t.TempDir(), "a", "b")
+		if err := Write(dir, want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(dir, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: read %+v\nwant %+v", want.Name, got, want)
+		}
+		again := filepath.Join(t.TempDir(), "again")
+		if err := Write(again, got); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{arraysFile, metaFile} {
+			x, _ := os.ReadFile(filepath.Join(dir, name))
+			y, _ := os.ReadFile(filepath.Join(again, name))
+			if len(x) == 0 || !bytes.Equal(x, y) {
+				t.Errorf("%s: %s differs when written again", want.Name, name)
+			}
+		}
+		names(t, Write(dir, want), dir, "not empty")
+	}
+}
+
+// TestWriteFails checks that a failure leaves nothing behind.
+func TestWriteFails(t *testing.T) {
+	oneWay := &graph.Graph{Adj: graph.CSR{NumDst: 2, NumSrc: 2, RowPtr: []int64{0, 1, 1}, Col: []int32{1}}, Split: make([]graph.Split, 2)}
+	parent := t.TempDir()
+	names(t, Write(filepath.Join(parent, "out"), oneWay), "both directions")
+	if left, _ := os.ReadDir(parent); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	file := filepath.Join(parent, "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	names(t, Write(filepath.Join(file, "out"), oneWay), file)
+	names(t, Write(file, oneWay), file)
+}
+
+func FuzzNpy(f *testing.F) {
+	for _, d := range []string{"<i4", "<i8", "<f4", "<f8", "|b1", "|u1"} {
+		header := "{'descr': '" + d + "', 'fortran_order': False, 'shape': (1, 1), }"
+		f.Add(npy(1, header, make([]byte, itemSize[d])...))
+		f.Add(npy(2, header, 1, 2, 3))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		refuzz[int32](t, data)
+		refuzz[int64](t, data)
+		refuzz[uint8](t, data)
+		refuzz[float32](t, data)
+	})
+}
+
+// refuzz checks that what was read is written so that it reads the same.
+func refuzz[T uint8 | int32 | int64 | float32](t *testing.T, data []byte) {
+	values, shape, err := readValues[T](bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return
+	}
+	a := mustOpen(t, pack(t, map[string]arr{"v": {shape, values}}))
+	again, _, err := read[T](a, "v", shape...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.EqualFunc(again, values, func(x, y T) bool { return x == y || x != x && y != y }) {
+		t.Fatalf("%v was read again as %v", values, again)
+	}
+}
+
+func FuzzNpz(f *testing.F) {
+	f.Add(pack(f, small()), "{}", 0)
+	m := small()
+	sparseX(m)
+	m["client"] = arr{[]int{5}, make([]int32, 5)}
+	m["ids"], m["ids_indptr"] = arr{[]int{2}, []uint8("ab")}, arr{[]int{6}, []int64{0, 1, 2, 2, 2, 2}}
+	m["edge_weight"] = arr{[]int{6}, []float32{1, 2, 3, 4, 5, 6}}
+	m["y"] = arr{[]int{5, 2}, []uint8{0, 1, 1, 0, 1, 1, 0, 0, 0, 0}}
+	f.Add(pack(f, m), `{"classes": 2, "class_names": ["a", "b"]}`, 1)
+	f.Fuzz(func(t *testing.T, data []byte, text string, split int) {
+		if len(data) > 1<<14 { // what a deflate stream can become stays small
+			return
+		}
+		a, err := newArchive("fuzz.npz", bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, metaFile), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		m, err := readMeta(filepath.Join(dir, metaFile))
+		if err != nil {
+			return
+		}
+		g, err := a.graph(m, split)
+		if err != nil {
+			return
+		}
+		if err := g.Valid(); err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := writeArrays(&b, g); err != nil {
+			t.Fatal(err)
+		}
+		again, err := mustOpen(t, b.Bytes()).graph(m, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(g.Adj, again.Adj) || !reflect.DeepEqual(g.Labels, again.Labels) || !slices.Equal(g.IDs, again.IDs) {
+			t.Fatalf("%+v was read again as %+v", g, again)
+		}
+	})
+}
