@@ -19,7 +19,8 @@ func replaceFile(path string, perm os.FileMode, write func(*os.File) error) (err
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("checkpoint: write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+			os.Remove(f.Name()) // already renamed where the last sync failed
+			err = fmt.Errorf("checkpoint: write %s: %w", path, err)
 		}
 	}()
 	if err := errors.Join(f.Chmod(perm), write(f), f.Sync(), f.Close()); err != nil {

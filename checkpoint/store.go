@@ -1,0 +1,171 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Store keeps the states of one peer's run in a directory of its own: one file a state, the two newest. It is not safe
+// for concurrent use, nor for two processes.
+type Store struct {
+	Dir string // made at the first Save, for its owner alone: states may hold rows of features
+
+	wrap func(io.Writer) io.Writer // tests let writing fail
+}
+
+const kept = 2
+
+// Save writes st under the number seq, durably: when it returns nil, the state survives a power cut; when it returns an error,
+// the states saved before are as they were. Afterwards the store holds seq and the one before it; a number above seq,
+// which only a run that went back can leave, is removed.
+func (s *Store) Save(seq uint64, st *State) error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return fmt.Errorf("checkpoint: make directory of states: %w", err)
+	}
+	if err := s.removeLeftovers(); err != nil {
+		return err
+	}
+	err := replaceFile(s.path(seq), 0o600, func(f *os.File) error {
+		var w io.Writer = f
+		if s.wrap != nil {
+			w = s.wrap(f)
+		}
+		return st.write(w, seq)
+	})
+	if err != nil {
+		return err
+	}
+	all, err := s.List()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	at := slices.Index(all, seq)
+	for i, old := range all {
+		if i < at || i >= at+kept {
+			errs = append(errs, os.Remove(s.path(old)))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("checkpoint: remove an old state: %w", err)
+	}
+	return nil
+}
+
+// Latest returns the newest state that can be read, nil and an error that is fs.ErrNotExist where there is none, and a
+// *MismatchError where it belongs to another run. State.Skipped says why newer ones were passed over.
+func (s *Store) Latest(fp Fingerprints) (*State, error) {
+	all, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("checkpoint: no state in %s: %w", s.Dir, fs.ErrNotExist)
+	}
+	var skipped []error
+	for _, seq := range all {
+		st, err := s.Load(seq, fp)
+		if other := (*MismatchError)(nil); errors.As(err, &other) {
+			return nil, err
+		}
+		if err == nil {
+			st.Skipped = skipped
+			return st, nil
+		}
+		skipped = append(skipped, err)
+	}
+	return nil, fmt.Errorf("checkpoint: no readable state in %s: %w", s.Dir, errors.Join(skipped...))
+}
+
+// Load returns state seq. The error names the file and what is wrong with it, and is a *MismatchError where the state
+// belongs to another run.
+func (s *Store) Load(seq uint64, fp Fingerprints) (*State, error) {
+	path := s.path(seq)
+	st, err := readState(path)
+	if err != nil {
+		return nil, err
+	}
+	if st.Seq != seq {
+		return nil, fmt.Errorf("checkpoint: %s holds state %d, want %d", path, st.Seq, seq)
+	}
+	if which := st.Fingerprints.differ(fp); which != nil {
+		return nil, &MismatchError{Path: path, Which: which}
+	}
+	return st, nil
+}
+
+// List returns the numbers of the states, the newest first. A directory that does not exist has none.
+func (s *Store) List() ([]uint64, error) {
+	files, err := os.ReadDir(s.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("checkpoint: list states: %w", err)
+	}
+	var all []uint64
+	for _, f := range files {
+		digits, ok := strings.CutPrefix(f.Name(), statePrefix)
+		digits, ok2 := strings.CutSuffix(digits, stateSuffix)
+		if seq, err := strconv.ParseUint(digits, 10, 64); ok && ok2 && err == nil && f.Name() == filepath.Base(s.path(seq)) {
+			all = append(all, seq)
+		}
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	return all, nil
+}
+
+const (
+	statePrefix = "state-"
+	stateSuffix = ".ckpt"
+)
+
+func (s *Store) path(seq uint64) string {
+	return filepath.Join(s.Dir, fmt.Sprintf("%s%020d%s", statePrefix, seq, stateSuffix))
+}
+
+// removeLeftovers removes temporary files of a process that ended while it wrote: they may be what fills the disk.
+func (s *Store) removeLeftovers() error {
+	files, err := os.ReadDir(s.Dir)
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), "."+statePrefix) && strings.HasSuffix(f.Name(), ".tmp") {
+			err = errors.Join(err, os.Remove(filepath.Join(s.Dir, f.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: remove a half-written state: %w", err)
+	}
+	return nil
+}
+
+// Fingerprints say what a state belongs to: a run goes on only where all of them are its own.
+type Fingerprints struct {
+	Config, Model, Shard [32]byte
+}
+
+func (f Fingerprints) differ(want Fingerprints) (which []string) {
+	for _, p := range []struct {
+		name  string
+		equal bool
+	}{{"config", f.Config == want.Config}, {"model", f.Model == want.Model}, {"shard", f.Shard == want.Shard}} {
+		if !p.equal {
+			which = append(which, p.name)
+		}
+	}
+	return which
+}
+
+// MismatchError says that a state was saved by a run with another config, model or shard.
+type MismatchError struct {
+	Path  string
+	Which []string // of "config", "model", "shard"
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("checkpoint: %s was saved with another %s; use the same or another directory of states", e.Path, strings.Join(e.Which, ", another "))
+}
