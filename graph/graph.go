@@ -74,6 +74,36 @@ func (l Labels) Select(nodes []int32) Labels {
 	return out
 }
 
+// Count returns how many nodes have each class, [C].
+func (l Labels) Count() []float64 {
+	n := make([]float64, l.Classes)
+	for _, k := range l.Class {
+		if k >= 0 {
+			n[k]++
+		}
+	}
+	for i, b := range l.Bits {
+		if b == 1 {
+			n[i%l.Classes]++
+		}
+	}
+	return n
+}
+
+// Labelled returns how many nodes have a label.
+func (l Labels) Labelled() int {
+	if l.Multi() {
+		return len(l.Bits) / max(l.Classes, 1)
+	}
+	n := 0
+	for _, k := range l.Class {
+		if k >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Graph is a node classification task in memory.
 type Graph struct {
 	Name     string

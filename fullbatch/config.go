@@ -1,0 +1,69 @@
+// Package fullbatch trains all layers of a model jointly on the whole graph, one step an epoch. With one worker it is
+// the ordinary end-to-end training of a graph neural network, the baseline of every comparison.
+package fullbatch
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
+)
+
+// Config says how a model is trained.
+type Config struct {
+	Seed uint64  `json:"seed"`
+	Spec nn.Spec `json:"spec"`
+
+	Epochs    int            `json:"epochs"`     // at most; ≥ 1
+	Patience  int            `json:"patience"`   // epochs without a better validation metric after which training ends; 0: none
+	EvalEvery int            `json:"eval_every"` // epochs between two looks at the validation nodes; ≥ 1
+	Metric    eval.Metric    `json:"metric"`     // by which the best state is chosen
+	Optimizer optim.Config   `json:"optimizer"`
+	Schedule  optim.Schedule `json:"schedule"`  // of the learning rate over epochs
+	Balanced  bool           `json:"balanced"`  // weigh each class by the inverse of its share of the training labels
+	Inductive bool           `json:"inductive"` // validation and test nodes and their edges are absent while training
+
+	Checkpoint int `json:"-"` // epochs between two checkpoints; 0: none but at an interruption
+}
+
+// Defaults returns the config of spec that the program starts from.
+func Defaults(spec nn.Spec) Config {
+	return Config{
+		Seed: 1, Spec: spec, Epochs: 200, EvalEvery: 1, Metric: "accuracy",
+		Optimizer: optim.Config{Name: "adam", LR: 0.01, Decay: 5e-4},
+		Schedule:  optim.Schedule{Kind: "constant"},
+	}
+}
+
+// Validate returns all faults at once, or nil.
+func (c Config) Validate() error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(c.Epochs < 1, "epochs: %d, want at least 1", c.Epochs)
+	fault(c.Patience < 0, "patience: %d, want 0 (none) or more epochs", c.Patience)
+	fault(c.EvalEvery < 1, "eval_every: %d, want at least 1", c.EvalEvery)
+	fault(c.Checkpoint < 0, "checkpoint: %d, want 0 (none) or more epochs", c.Checkpoint)
+	fault(c.Spec.Encoder.Kind == "pca", "encoder: pca is found layer-wise; end to end the first layer learns its own projection, use raw or mlp")
+	for i, l := range c.Spec.Layers {
+		fault(l.Hops > 1 && (i > 0 || c.Spec.Encoder.Kind != "raw"), "layers[%d]: hops %d, but only the first layer, on raw features, aggregates more than once end to end", i, l.Hops)
+	}
+	errs = append(errs, c.Metric.Validate(), c.Optimizer.Validate(), c.Schedule.Validate())
+	return errors.Join(errs...)
+}
+
+// Fingerprint names everything that decides the result.
+func (c Config) Fingerprint() [32]byte {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic("fullbatch: config does not encode: " + err.Error()) // plain numbers and strings: only NaN can do it
+	}
+	return sha256.Sum256(b)
+}

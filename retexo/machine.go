@@ -1,0 +1,332 @@
+package retexo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Kind is a kind of work that a Machine asks for.
+type Kind uint8
+
+// The kinds. All but Aggregate and Apply are collective: every peer does them at the same place of the order.
+const (
+	Hello     Kind = iota // tell everyone who I am and what I hold, hear the same of them
+	Census                // count the labels of all peers
+	Restore               // take up the checkpoint Seq
+	Project               // find the components of encoder pca
+	Prepare               // learn what the training view needs to know of halo nodes (inductive only)
+	Exchange              // fetch halo rows: the stage's input after Hop aggregations
+	Aggregate             // aggregate them
+	Round                 // local steps from the parameters at hand, validation of those parameters; sum both
+	Apply                 // make the round's sum the next parameters; with Keep, remember those it started from first
+	Sync                  // take the parameters of peer From; they differ somewhere
+	Evaluate              // validate the last parameters of the stage
+	Solve                 // sum the Gram matrix, solve for each penalty, validate each
+	Choose                // take solution Choice
+	Freeze                // take the best parameters; compute the rows the next stage sees; sum the test counts
+	Finish                // the model is trained
+)
+
+var kindNames = [...]string{"hello", "census", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
+	"evaluate", "solve", "choose", "freeze", "finish"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Work is one thing to do. Only the fields that its Kind speaks of are set.
+type Work struct {
+	Kind              Kind
+	Stage, Hop, Round int
+	From, Choice      int
+	Seq               uint64
+	Eval              bool // Round: look at the validation nodes too
+	Keep              bool // Apply, Freeze: the parameters at hand are the best so far
+}
+
+// Ready is what to do now.
+type Ready struct {
+	Work Work
+	Save bool // write a checkpoint first: Position() and the parameters at hand belong together
+}
+
+// Greeting is what a peer says of itself before anything else.
+type Greeting struct {
+	Rank, Size  int
+	Config      [32]byte // Config.Fingerprint
+	Partition   [32]byte // partition.Shard.Fingerprint
+	Checkpoints []uint64 // that the peer can restore, any order
+}
+
+// Event reports work done.
+type Event struct {
+	Work      Work
+	Greetings []Greeting // Hello: of all peers, by rank
+	Position  *Position  // Restore: what the checkpoint says
+	Loss      float64    // Round: mean over all training labels
+	Val       float64    // Round with Eval, Evaluate: the metric over all validation labels; NaN: there are none
+	ValLoss   float64    // the same: mean loss
+	Digests   []uint32   // Round, Evaluate: of each peer's parameters, by rank
+	Labels    float64    // Census: training labels of all peers
+	Vals      []float64  // Solve: the metric of each penalty; NaN: no validation labels
+}
+
+// Position is where a run stands between two works: enough, with the parameters, to go on.
+type Position struct {
+	Stage     int     `json:"stage"`
+	Round     int     `json:"round"`
+	Best      float64 `json:"best"` // validation metric of the best state of this stage
+	BestLoss  float64 `json:"best_loss"`
+	BestRound int     `json:"best_round"` // −1: no state has been validated yet
+}
+
+// seq orders checkpoints: stage first, then round.
+func (p Position) seq() uint64 { return uint64(p.Stage)<<32 | uint64(p.Round) + 1 }
+
+// Machine is the protocol of one peer: which work comes next, and what is decided from the sums that all peers see.
+// It has no goroutine, clock, socket, disk or kernel in it. All peers' machines see the same sums and so take the
+// same way.
+//
+//	Hello ─ Census ─ Restore? ─ (Project) ─ Freeze 0 ─┐
+//	┌────────────────────────────────────────────────┘
+//	└ (Exchange ─ Aggregate)×hops ─ (Round ─ Apply | Round ─ Sync)×rounds ─ Evaluate ─ Freeze ─ next stage … Finish
+type Machine struct {
+	config     Config
+	frozen     []bool // by stage: the aggregate is computed once
+	rank, size int
+	partition  [32]byte
+	at         Position
+	next       Ready
+	waiting    bool   // next has been handed out
+	newest     uint64 // checkpoint that all peers have; 0: none
+	synced     int    // syncs since the last round that committed
+}
+
+// NewMachine returns the machine of peer rank of size. frozen says of each layer whether its aggregate can be
+// computed once (nn.Layer.Frozen).
+func NewMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*Machine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if len(frozen) != len(c.Spec.Layers) || size < 1 || rank < 0 || rank >= size {
+		return nil, fmt.Errorf("retexo: %d layers, %d of them described, rank %d of %d peers", len(c.Spec.Layers), len(frozen), rank, size)
+	}
+	for i, l := range c.Spec.Layers {
+		if l.Hops > 1 && !frozen[i] {
+			return nil, fmt.Errorf("layers[%d]: hops %d, but %s aggregates with parameters and can do so once a layer only", i, l.Hops, l.Conv)
+		}
+	}
+	return &Machine{config: c, frozen: frozen, rank: rank, size: size, partition: partition,
+		at: Position{BestRound: -1}, next: Ready{Work: Work{Kind: Hello}}}, nil
+}
+
+// Position returns where the run stands.
+func (m *Machine) Position() Position { return m.at }
+
+// Ready returns what to do now, once; ok is false while that is being done, and after Finish.
+func (m *Machine) Ready() (r Ready, ok bool) {
+	if m.waiting {
+		return Ready{}, false
+	}
+	m.waiting = true
+	return m.next, true
+}
+
+// Step reports that the work handed out is done, and decides the next. An error ends the run.
+func (m *Machine) Step(e Event) error {
+	if !m.waiting || e.Work != m.next.Work {
+		return fmt.Errorf("retexo: %s reported, while %s was asked for", e.Work.Kind, m.next.Work.Kind)
+	}
+	next, err := m.decide(e)
+	if err != nil {
+		return err
+	}
+	m.next, m.waiting = next, false
+	return nil
+}
+
+func (m *Machine) decide(e Event) (Ready, error) {
+	switch w := e.Work; w.Kind {
+	case Hello:
+		return m.agree(e.Greetings)
+	case Census:
+		if e.Labels == 0 {
+			return Ready{}, errors.New("no peer has a training node: nothing can be learned")
+		}
+		if m.newest > 0 {
+			return do(Work{Kind: Restore, Seq: m.newest}), nil
+		}
+		return m.begin(), nil
+	case Restore:
+		m.at = *e.Position
+		return m.resume()
+	case Project:
+		return do(Work{Kind: Freeze}), nil
+	case Prepare:
+		return m.enter(0), nil
+	case Exchange:
+		if m.stageFrozen() {
+			return do(Work{Kind: Aggregate, Stage: w.Stage, Hop: w.Hop}), nil
+		}
+		return m.train(), nil
+	case Aggregate:
+		if w.Hop+1 < m.config.Spec.Layers[w.Stage-1].Hops {
+			return do(Work{Kind: Exchange, Stage: w.Stage, Hop: w.Hop + 1}), nil
+		}
+		return m.train(), nil
+	case Round:
+		if from, ok := differs(e.Digests); ok {
+			return m.sync(from)
+		}
+		return m.judge(e), nil
+	case Apply:
+		m.at.Round, m.synced = w.Round+1, 0
+		r := m.round()
+		r.Save = m.config.Checkpoint > 0 && m.at.Round%m.config.Checkpoint == 0
+		return r, nil
+	case Sync:
+		return m.round(), nil
+	case Evaluate:
+		if from, ok := differs(e.Digests); ok {
+			return m.sync(from)
+		}
+		keep := m.better(e)
+		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: keep}), nil
+	case Solve:
+		best := 0
+		for i, v := range e.Vals {
+			if v > e.Vals[best] {
+				best = i
+			}
+		}
+		m.at.Best, m.at.BestRound = e.Vals[best], 0
+		return do(Work{Kind: Choose, Stage: w.Stage, Choice: best}), nil
+	case Choose:
+		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: true}), nil
+	case Freeze:
+		if w.Stage == len(m.config.Spec.Layers) {
+			return do(Work{Kind: Finish}), nil
+		}
+		m.at = Position{Stage: w.Stage + 1, BestRound: -1}
+		if w.Stage == 0 && m.config.Inductive {
+			return do(Work{Kind: Prepare}), nil
+		}
+		return m.enter(0), nil
+	}
+	return Ready{}, errors.New("retexo: the run is finished")
+}
+
+// agree compares greetings and finds the newest checkpoint that all peers have.
+func (m *Machine) agree(all []Greeting) (Ready, error) {
+	if len(all) != m.size {
+		return Ready{}, fmt.Errorf("retexo: %d greetings for %d peers", len(all), m.size)
+	}
+	config := m.config.Fingerprint()
+	for r, g := range all {
+		switch {
+		case g.Rank != r || g.Size != m.size:
+			return Ready{}, fmt.Errorf("peer %d takes itself for rank %d of %d, expected %d of %d", r, g.Rank, g.Size, r, m.size)
+		case g.Config != config:
+			return Ready{}, fmt.Errorf("peer %d has another plan: its fingerprint is %x, ours %x", r, g.Config[:6], config[:6])
+		case g.Partition != m.partition:
+			return Ready{}, fmt.Errorf("peer %d holds a shard of another partition: its fingerprint is %x, ours %x", r, g.Partition[:6], m.partition[:6])
+		}
+	}
+	for _, s := range all[0].Checkpoints {
+		if s > m.newest && !slices.ContainsFunc(all, func(g Greeting) bool { return !slices.Contains(g.Checkpoints, s) }) {
+			m.newest = s
+		}
+	}
+	return do(Work{Kind: Census}), nil
+}
+
+// begin starts stage 0.
+func (m *Machine) begin() Ready {
+	switch m.config.Spec.Encoder.Kind {
+	case "pca":
+		return do(Work{Kind: Project})
+	case "mlp":
+		return m.train()
+	}
+	return do(Work{Kind: Freeze})
+}
+
+// resume goes on at a restored position.
+func (m *Machine) resume() (Ready, error) {
+	if m.at.Stage < 0 || m.at.Stage >= m.config.Stages() || m.at.Round < 0 || m.at.Round > m.config.Rounds {
+		return Ready{}, fmt.Errorf("retexo: checkpoint of stage %d, round %d, of %d stages of %d rounds", m.at.Stage, m.at.Round, m.config.Stages(), m.config.Rounds)
+	}
+	if m.config.Solver == "ridge" {
+		return do(Work{Kind: Solve, Stage: m.at.Stage}), nil
+	}
+	return m.round(), nil
+}
+
+// enter begins the stage at hand with its first exchange.
+func (m *Machine) enter(hop int) Ready {
+	return do(Work{Kind: Exchange, Stage: m.at.Stage, Hop: hop})
+}
+
+// train begins the rounds of the stage at hand; its rows are in place, which is worth a checkpoint.
+func (m *Machine) train() Ready {
+	r := m.round()
+	if m.config.Solver == "ridge" {
+		r = do(Work{Kind: Solve, Stage: m.at.Stage})
+	}
+	r.Save = true
+	return r
+}
+
+func (m *Machine) round() Ready {
+	if m.at.Round >= m.config.Rounds {
+		return do(Work{Kind: Evaluate, Stage: m.at.Stage, Round: m.at.Round})
+	}
+	return do(Work{Kind: Round, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0})
+}
+
+// judge decides what a round's sums mean: a better state, the end of patience, the next step.
+func (m *Machine) judge(e Event) Ready {
+	keep := e.Work.Eval && m.better(e)
+	if p := m.config.Patience; p > 0 && !keep && m.at.BestRound >= 0 && e.Work.Round-m.at.BestRound >= p {
+		return do(Work{Kind: Freeze, Stage: m.at.Stage})
+	}
+	return do(Work{Kind: Apply, Stage: m.at.Stage, Round: e.Work.Round, Keep: keep})
+}
+
+// better records the state that e validated if it is the best of its stage: a higher metric, or the same with a
+// lower loss. Without validation labels the last state is the best.
+func (m *Machine) better(e Event) bool {
+	if e.Val == e.Val && m.at.BestRound >= 0 && (e.Val < m.at.Best || e.Val == m.at.Best && e.ValLoss >= m.at.BestLoss) {
+		return false
+	}
+	m.at.BestRound = e.Work.Round
+	if e.Val == e.Val { // NaN does not travel in JSON
+		m.at.Best, m.at.BestLoss = e.Val, e.ValLoss
+	}
+	return true
+}
+
+// sync asks for the parameters of peer from, and gives up where that does not help.
+func (m *Machine) sync(from int) (Ready, error) {
+	if m.synced++; m.synced > 3 {
+		return Ready{}, fmt.Errorf("stage %d, round %d: parameters still differ between peers after %d syncs with peer %d", m.at.Stage, m.at.Round, m.synced-1, from)
+	}
+	return do(Work{Kind: Sync, Stage: m.at.Stage, Round: m.at.Round, From: from}), nil
+}
+
+func (m *Machine) stageFrozen() bool { return m.frozen[m.at.Stage-1] }
+
+// differs reports whether the digests are not all equal, and the lowest rank among those that most peers agree with.
+func differs(digests []uint32) (from int, ok bool) {
+	votes := make(map[uint32]int)
+	for _, d := range digests {
+		votes[d]++
+	}
+	for r, d := range digests {
+		if votes[d] > votes[digests[from]] {
+			from = r
+		}
+	}
+	return from, len(votes) > 1
+}
+
+func do(w Work) Ready { return Ready{Work: w} }

@@ -1,0 +1,440 @@
+package retexo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
+)
+
+// Trainer feeds one peer's Machine: it does the work that the machine asks for.
+type Trainer struct {
+	Observer    Observer
+	Checkpoints *checkpoint.Store // nil: none are written
+
+	config  Config
+	shard   *partition.Shard
+	model   *nn.Model
+	machine *Machine
+	key     rng.Key
+	group   *comm.Group
+	reducer comm.Reducer
+	reduces uint64 // reductions done: the round number that the reducer sees
+
+	full     *view // the whole graph
+	base     *view // what training may see of it: the same, or (inductive) the graph without held-out nodes
+	training *view // what the stage at hand trains on: base, or a sample of its edges
+	stage    *stage
+	tally    eval.Tally
+	labels   []float64 // training labels of each class, of all peers
+	result   Result
+}
+
+// New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key on every peer; it
+// is changed in place.
+func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
+	frozen := make([]bool, len(m.Layers))
+	for i, l := range m.Layers {
+		frozen[i] = l.Frozen()
+	}
+	machine, err := NewMachine(c, frozen, s.Rank, s.Parts, s.Fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	if f := s.X.Cols(); f != c.Spec.Features {
+		return nil, fmt.Errorf("retexo: shard %d has %d features a node, the model takes %d", s.Rank, f, c.Spec.Features)
+	}
+	if s.Labels.Classes != c.Spec.Classes || s.Labels.Multi() != (c.Spec.Task == "multi") {
+		return nil, fmt.Errorf("retexo: shard %d has %d classes (several a node: %t), the model %d (task %s)", s.Rank, s.Labels.Classes, s.Labels.Multi(), c.Spec.Classes, c.Spec.Task)
+	}
+	return &Trainer{config: c, shard: s, model: m, machine: machine, key: rng.New(c.Seed),
+		tally: eval.NewTally(c.Metric, s.Labels, selectionBins)}, nil
+}
+
+// Run trains until the model is done, ctx ends or a peer is lost; then the error says why, and the run can be resumed
+// from the checkpoints. Halo rows travel over g, updates through r.
+func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	t.group, t.reducer = g, r
+	for {
+		ready, ok := t.machine.Ready()
+		if !ok {
+			return fmt.Errorf("retexo: the machine has no work and is not finished")
+		}
+		if err := ctx.Err(); err != nil {
+			return t.stop(ready.Work, err)
+		}
+		if ready.Save {
+			if err := t.save(); err != nil {
+				return err
+			}
+		}
+		if ready.Work.Kind == Finish {
+			t.result.Bytes = g.Bytes()
+			return nil
+		}
+		event, err := t.do(ctx, ready.Work)
+		if err != nil {
+			return t.stop(ready.Work, fmt.Errorf("%s: %w", t.describe(ready.Work), err))
+		}
+		if err := t.machine.Step(event); err != nil {
+			return err
+		}
+	}
+}
+
+// Result returns what Run measured so far.
+func (t *Trainer) Result() Result { return t.result }
+
+// stop ends the run for cause while work w was to be done. Where the parameters at hand are those the round began with,
+// they are saved first, so that the run can be resumed from here.
+func (t *Trainer) stop(w Work, cause error) error {
+	if t.stage == nil || w.Kind != Round && w.Kind != Apply && w.Kind != Evaluate {
+		return cause
+	}
+	if w.Kind != Evaluate {
+		if err := t.stage.undo(t.config); err != nil {
+			return errors.Join(cause, err)
+		}
+	}
+	return errors.Join(cause, t.save())
+}
+
+func (t *Trainer) describe(w Work) string {
+	switch w.Kind {
+	case Hello, Census, Project, Prepare, Restore:
+		return w.Kind.String()
+	case Exchange, Aggregate:
+		return fmt.Sprintf("%s, stage %d, hop %d", w.Kind, w.Stage, w.Hop)
+	}
+	return fmt.Sprintf("%s, stage %d, round %d", w.Kind, w.Stage, w.Round)
+}
+
+func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
+	e.Work = w
+	switch w.Kind {
+	case Hello:
+		e.Greetings, err = t.hello(ctx)
+	case Census:
+		e.Labels, err = t.census(ctx)
+	case Restore:
+		e.Position, err = t.restore(w.Seq)
+	case Project:
+		err = t.project(ctx)
+	case Prepare:
+		if t.base, err = trainingView(ctx, t.group, t.shard); err == nil {
+			t.base.own = t.full.own
+		}
+	case Exchange:
+		err = t.exchange(ctx, w)
+	case Aggregate:
+		t.aggregate(w)
+	case Round:
+		err = t.round(ctx, w, &e)
+	case Apply:
+		t.apply(w)
+	case Sync:
+		err = t.sync(ctx, w)
+	case Evaluate:
+		err = t.evaluate(ctx, w, &e)
+	case Solve:
+		e.Vals, err = t.solve(ctx, w)
+	case Choose:
+		t.stage.choose(w.Choice)
+	case Freeze:
+		err = t.freeze(ctx, w)
+	}
+	return e, err
+}
+
+// reduce sums x over the peers.
+func (t *Trainer) reduce(ctx context.Context, x []float32) error {
+	t.reduces++
+	_, err := t.reducer.Reduce(ctx, t.reduces, x)
+	return err
+}
+
+// census counts the training labels of all peers, class by class, and the labelled nodes.
+func (t *Trainer) census(ctx context.Context) (float64, error) {
+	s := t.shard
+	c := s.Labels.Classes
+	v := make([]float32, c+1)
+	var train []int32
+	for i, split := range s.Split {
+		if split == graph.Train {
+			train = append(train, int32(i))
+		}
+	}
+	labels := s.Labels.Select(train)
+	for k, n := range labels.Count() {
+		v[k] = float32(n)
+	}
+	v[c] = float32(labels.Labelled())
+	if err := t.reduce(ctx, v); err != nil {
+		return 0, err
+	}
+	t.labels = make([]float64, c)
+	for k := range t.labels {
+		t.labels[k] = float64(v[k])
+	}
+	return float64(v[c]), nil
+}
+
+func (t *Trainer) project(ctx context.Context) error {
+	e := t.model.Encoder
+	v, err := components(ctx, t.reducer, t.shard.X, e.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
+	if err != nil {
+		return err
+	}
+	e.Proj.W.Value.CopyFrom(v)
+	return nil
+}
+
+func (t *Trainer) exchange(ctx context.Context, w Work) error {
+	what := fmt.Sprintf("rows of stage %d, hop %d", w.Stage, w.Hop)
+	if err := t.full.fetch(ctx, t.group, t.shard, w.Hop, what); err != nil {
+		return err
+	}
+	if w.Hop > 0 {
+		if t.training == t.full {
+			return nil
+		}
+		return t.training.fetch(ctx, t.group, t.shard, w.Hop, what)
+	}
+	if t.base != t.full {
+		if err := t.base.fetch(ctx, t.group, t.shard, 0, what); err != nil {
+			return err
+		}
+	}
+	t.training = t.base
+	if n := t.config.Neighbours; n > 0 {
+		t.training = t.base.sampled(t.shard, n, t.key.FoldString("neighbours").Fold(uint64(w.Stage)))
+	}
+	return nil
+}
+
+func (t *Trainer) aggregate(w Work) {
+	l := t.model.Layers[w.Stage-1]
+	t.full.aggregate(l)
+	if t.training != t.full {
+		t.training.aggregate(l)
+	}
+}
+
+// begin puts stage k together: its rows are in place.
+func (t *Trainer) begin(k int) error {
+	st := &stage{tape: nn.NewTape(), round: -1}
+	if t.config.Balanced {
+		st.weight = nn.ClassWeights(t.labels)
+	}
+	key := t.key.FoldString("init")
+	if k == 0 {
+		st.layer, st.head = t.model.Encoder.Layer, t.model.Encoder.Layer.Head
+	} else {
+		st.layer, st.head = t.model.Layers[k-1], t.model.Layers[k-1].Head
+	}
+	if st.head == nil && k < len(t.model.Layers) && t.config.Solver != "ridge" {
+		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
+		st.head = nn.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
+	}
+	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
+	st.val = newBatch(t.full, st.layer, t.shard, graph.Val)
+	st.test = newBatch(t.full, st.layer, t.shard, graph.Test)
+	t.stage = st
+	if t.config.Solver == "ridge" {
+		return nil
+	}
+	params := st.layer.Params()
+	if st.head != nil {
+		params = append(params, st.head.Params()...)
+	}
+	st.slab = nn.NewSlab(params)
+	n := len(st.slab.Value)
+	st.best = make([]float32, n)
+	st.sum = make([]float32, n+2+t.tally.Size()+t.shard.Parts)
+	opt, err := optim.New(t.config.Optimizer, n)
+	if err != nil {
+		return err
+	}
+	st.opt = opt
+	if t.config.LocalSteps > 1 {
+		st.start = make([]float32, n)
+		_, moments := opt.State()
+		for range moments {
+			st.moments = append(st.moments, make([]float32, n))
+		}
+	}
+	return nil
+}
+
+func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
+	if err := t.enter(w.Stage); err != nil {
+		return err
+	}
+	st := t.stage
+	n := len(st.slab.Value)
+	loss, count := st.update(t.config, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
+	tail := st.sum[n:]
+	clear(tail)
+	tail[0], tail[1] = float32(loss), float32(count)
+	rest := tail[2:]
+	if w.Eval {
+		st.val.tally(t.tally, rest, st.forward(st.val))
+	}
+	size := 2
+	if w.Eval {
+		size += t.tally.Size()
+	}
+	rest = tail[size : size+t.shard.Parts]
+	rest[t.shard.Rank] = float32(digest(st.slab.Value))
+	if err := t.reduce(ctx, st.sum[:n+size+t.shard.Parts]); err != nil {
+		return err
+	}
+	e.Loss, st.count = float64(tail[0])/float64(tail[1]), float64(tail[1])
+	if w.Eval {
+		var err error
+		if e.Val, e.ValLoss, err = t.tally.Read(tail[2:size]); err != nil {
+			return err
+		}
+	} else {
+		e.Val = math.NaN()
+	}
+	e.Digests = digests(rest)
+	t.observe(w, e)
+	return nil
+}
+
+// enter begins the stage unless it has begun.
+func (t *Trainer) enter(k int) error {
+	if t.stage != nil {
+		return nil
+	}
+	return t.begin(k)
+}
+
+func digests(v []float32) []uint32 {
+	d := make([]uint32, len(v))
+	for i, x := range v {
+		d[i] = uint32(x)
+	}
+	return d
+}
+
+func (t *Trainer) apply(w Work) {
+	if w.Keep {
+		t.stage.keep()
+	}
+	t.stage.apply(t.config, w.Round, t.stage.count)
+}
+
+// sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From.
+func (t *Trainer) sync(ctx context.Context, w Work) error {
+	st := t.stage
+	if err := st.undo(t.config); err != nil {
+		return err
+	}
+	before := digest(st.slab.Value)
+	if err := t.group.Broadcast(ctx, comm.Control, w.From, st.slab.Value); err != nil {
+		return err
+	}
+	if t.config.LocalSteps == 1 {
+		_, moments := st.opt.State()
+		for _, m := range moments {
+			if err := t.group.Broadcast(ctx, comm.Control, w.From, m); err != nil {
+				return err
+			}
+		}
+	}
+	if t.Observer.Sync != nil {
+		t.Observer.Sync(w.Stage, w.Round, w.From, digest(st.slab.Value) != before)
+	}
+	return nil
+}
+
+func (t *Trainer) evaluate(ctx context.Context, w Work, e *Event) error {
+	if err := t.enter(w.Stage); err != nil {
+		return err
+	}
+	size := t.tally.Size()
+	v := make([]float32, size+t.shard.Parts)
+	t.stage.val.tally(t.tally, v, t.stage.forward(t.stage.val))
+	v[size+t.shard.Rank] = float32(digest(t.stage.slab.Value))
+	if err := t.reduce(ctx, v); err != nil {
+		return err
+	}
+	var err error
+	e.Val, e.ValLoss, err = t.tally.Read(v[:size])
+	e.Digests = digests(v[size:])
+	return err
+}
+
+// freeze ends a stage: its best parameters are taken, the rows that the next stage sees are computed, and the metric
+// over all validation and test nodes is summed.
+func (t *Trainer) freeze(ctx context.Context, w Work) error {
+	if w.Stage == 0 && t.config.Spec.Encoder.Kind != "mlp" {
+		rows := t.model.Encoder.Encode(t.shard.X)
+		t.full = &view{adj: &t.shard.Adj, degree: t.shard.Degree, own: rows}
+		t.base, t.training = t.full, t.full
+		return nil
+	}
+	st := t.stage
+	if !w.Keep && st.slab != nil {
+		copy(st.slab.Value, st.best)
+	}
+	if err := t.report(ctx, w); err != nil {
+		return err
+	}
+	full := graph.Features{Dense: st.carry(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry)}
+	if t.base != t.full {
+		t.base = &view{adj: t.base.adj, degree: t.base.degree,
+			own: graph.Features{Dense: st.carry(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry)}}
+	}
+	t.full = &view{adj: t.full.adj, degree: t.full.degree, own: full}
+	if !t.config.Inductive || w.Stage == 0 {
+		t.base = t.full
+	}
+	t.training, t.stage = t.base, nil
+	return nil
+}
+
+// report sums the metric of the finished stage over all validation and test nodes.
+func (t *Trainer) report(ctx context.Context, w Work) error {
+	final := eval.NewTally(t.config.Metric, t.shard.Labels, eval.DefaultBins)
+	size := final.Size()
+	v := make([]float32, 2*size)
+	t.stage.val.tally(final, v[:size], t.stage.forward(t.stage.val))
+	t.stage.test.tally(final, v[size:], t.stage.forward(t.stage.test))
+	if err := t.reduce(ctx, v); err != nil {
+		return err
+	}
+	info := StageInfo{Stage: w.Stage, BestRound: t.machine.Position().BestRound}
+	var err error
+	if info.Val, info.ValLoss, err = final.Read(v[:size]); err != nil {
+		return err
+	}
+	if info.Test, info.TestLoss, err = final.Read(v[size:]); err != nil {
+		return err
+	}
+	info.Bytes = t.group.Bytes()
+	t.result.Stages = append(t.result.Stages, info)
+	if t.Observer.StageEnd != nil {
+		t.Observer.StageEnd(info)
+	}
+	return nil
+}
+
+func (t *Trainer) observe(w Work, e *Event) {
+	info := RoundInfo{Stage: w.Stage, Round: w.Round, Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Bytes: t.group.Bytes()}
+	t.result.Rounds = append(t.result.Rounds, info)
+	if t.Observer.RoundEnd != nil {
+		t.Observer.RoundEnd(info)
+	}
+}
