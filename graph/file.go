@@ -1,0 +1,101 @@
+package graph
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/edsrzf/mmap-go"
+)
+
+// WriteSections writes the section file path: to a temporary file beside it, synced and renamed, so that path holds
+// either what it held before or all of the new file.
+func WriteSections(path, kind string, sections []Section) error {
+	if err := writeSections(path, kind, sections); err != nil {
+		return fmt.Errorf("graph: writing %s: %w", path, err)
+	}
+	return nil
+}
+
+func writeSections(path, kind string, sections []Section) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<18)
+	if err := EncodeSections(w, kind, sections); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir makes the names in a directory durable. Windows has no such call and needs none.
+func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// OpenSections maps the section file path of the given kind into memory and checks all of it (DecodeSections). Close
+// unmaps it: no array that came from it may be used after that. The arrays are read only; a write to one faults.
+func OpenSections(path, kind string) (*Sections, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() < headerSize || info.Size() > math.MaxInt {
+		return nil, fmt.Errorf("graph: %s: not a section file: want a header of %d bytes", path, headerSize)
+	}
+	m, err := mmap.Map(f, mmap.RDONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("graph: mapping %s: %w", path, err)
+	}
+	s, err := DecodeSections(path, kind, m)
+	if err != nil {
+		return nil, errors.Join(err, m.Unmap())
+	}
+	s.unmap = m.Unmap
+	return s, nil
+}
+
+// Close unmaps the file. It may be called more than once.
+func (f *Sections) Close() error {
+	unmap := f.unmap
+	f.unmap, f.list, f.index = nil, nil, nil
+	if unmap == nil {
+		return nil
+	}
+	return unmap()
+}
