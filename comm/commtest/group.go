@@ -1,0 +1,182 @@
+package commtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// The Group operations over the transport, each against a plain loop.
+func (n network) groups(t *testing.T) {
+	for size := 1; size <= 7; size++ {
+		t.Run(fmt.Sprintf("%d members", size), func(t *testing.T) { n.group(t, size) })
+	}
+	t.Run("lost member", n.groupLost)
+	t.Run("unequal lengths", n.groupUnequal)
+}
+
+// eachMember runs f as every member of a new group.
+func (n network) eachMember(t *testing.T, size int, f func(ctx context.Context, g *comm.Group) error) {
+	ctx, ts := n.start(t, size)
+	tasks := make([]func() error, size)
+	for r := range size {
+		g := comm.NewGroup(ts[r], r, size)
+		tasks[r] = func() error {
+			if err := f(ctx, g); err != nil {
+				return fmt.Errorf("member %d: %w", r, err)
+			}
+			return nil
+		}
+	}
+	together(t, tasks...)
+}
+
+// vector is n values of either sign between 2⁻²⁰ and 2²⁰, so that the order of a sum matters.
+func vector(rank, n int) []float32 {
+	key, x := rng.New(7).Fold(uint64(rank)).Fold(uint64(n)), make([]float32, n)
+	for i := range x {
+		bits := uint32(key.Uint64(uint64(i)))
+		exponent := 107 + bits>>23&0xff*40/256
+		x[i] = math.Float32frombits(bits&0x807fffff | exponent<<23)
+	}
+	return x
+}
+
+func sameBits(what string, got, want []float32) error {
+	for i := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+			return fmt.Errorf("%s: [%d] of %d is %v, want %v", what, i, len(want), got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// plainSum is what AllReduce of every member's vector gives.
+func plainSum(size, length int) []float32 {
+	wide := make([]float64, length)
+	for r := range size {
+		for i, v := range vector(r, length) {
+			wide[i] += float64(v)
+		}
+	}
+	sum := make([]float32, length)
+	for i, v := range wide {
+		sum[i] = float32(v)
+	}
+	return sum
+}
+
+func (n network) group(t *testing.T, size int) {
+	lengths := []int{0, 1, 100, 4095, 4096, 100_003, 200_000}
+	sums := make([][]float32, len(lengths))
+	for i, length := range lengths {
+		sums[i] = plainSum(size, length)
+	}
+	n.eachMember(t, size, func(ctx context.Context, g *comm.Group) error {
+		me := g.Rank()
+		for i, length := range lengths {
+			x := vector(me, length)
+			if err := g.AllReduce(ctx, comm.Reduce, x); err != nil {
+				return err
+			}
+			if err := sameBits("allreduce", x, sums[i]); err != nil {
+				return err
+			}
+		}
+		if c, err := g.Reduce(ctx, 3, vector(me, 10)); err != nil || c != size {
+			return fmt.Errorf("reduce: %d contributors, error %v; want %d", c, err, size)
+		}
+		if err := n.groupRows(ctx, g); err != nil {
+			return err
+		}
+		for root := range size {
+			x := vector(me, 20_000)
+			if err := g.Broadcast(ctx, comm.Control, root, x); err != nil {
+				return err
+			}
+			if err := sameBits("broadcast", x, vector(root, 20_000)); err != nil {
+				return err
+			}
+		}
+		return g.Barrier(ctx)
+	})
+}
+
+// rows is the uneven number of floats that one member sends another: none, or one frame or two.
+func rows(from, to int) int { return (from*5 + to*3) % 7 * 20_000 }
+
+func (n network) groupRows(ctx context.Context, g *comm.Group) error {
+	me, size := g.Rank(), g.Size()
+	out, in := make([][]float32, size), make([][]float32, size)
+	blobs := make([][]byte, size)
+	for q := range size {
+		if q != me {
+			out[q] = vector(me*size+q, rows(me, q))
+			in[q] = make([]float32, rows(q, me))
+			if rows(me, q) > 0 {
+				blobs[q] = content(me, q, 0, 400_000)
+			}
+		}
+	}
+	if err := g.Exchange(ctx, comm.Halo, "rows", out, in); err != nil {
+		return err
+	}
+	got, err := g.SendRecv(ctx, comm.Control, "blobs", blobs, 400_000)
+	if err != nil {
+		return err
+	}
+	for q := range size {
+		if q == me {
+			continue
+		}
+		if err := sameBits("exchange", in[q], vector(q*size+me, rows(q, me))); err != nil {
+			return err
+		}
+		want := ""
+		if rows(q, me) > 0 {
+			want = string(content(q, me, 0, 400_000))
+		}
+		if string(got[q]) != want {
+			return fmt.Errorf("sendrecv: %d bytes from %d, want %d, or others", len(got[q]), q, len(want))
+		}
+	}
+	return nil
+}
+
+// A member that goes away is named by the operation that runs, and by every later one.
+func (n network) groupLost(t *testing.T) {
+	n.eachMember(t, 3, func(ctx context.Context, g *comm.Group) error {
+		x := vector(g.Rank(), 200_000)
+		if err := g.AllReduce(ctx, comm.Reduce, x); err != nil {
+			return err
+		}
+		if err := g.Barrier(ctx); err != nil {
+			return err
+		}
+		if g.Rank() == 2 {
+			return g.Close()
+		}
+		err := g.AllReduce(ctx, comm.Reduce, x)
+		if wrong := wantPeer(err, 2, "allreduce without member 2"); wrong != nil {
+			return wrong
+		}
+		if later := g.Barrier(ctx); !errors.Is(later, err) {
+			return fmt.Errorf("after %v a later call returned %v", err, later)
+		}
+		return nil
+	})
+}
+
+// Lengths that do not agree are an error that names the peer, not a wait or a wrong sum.
+func (n network) groupUnequal(t *testing.T) {
+	n.eachMember(t, 2, func(ctx context.Context, g *comm.Group) error {
+		err := g.AllReduce(ctx, comm.Reduce, make([]float32, 10_000+g.Rank()))
+		g.Close() // who gives up says so
+		return wantPeer(err, 1-g.Rank(), "allreduce of unequal lengths")
+	})
+}
