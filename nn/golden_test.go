@@ -1,0 +1,229 @@
+package nn_test
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/optim"
+)
+
+// readGolden returns the matrices of a file that testdata/gen_golden.py wrote: "name rows cols", then the rows.
+func readGolden(t *testing.T, path string) map[string]mat.Dense {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := map[string]mat.Dense{}
+	for s := bufio.NewScanner(f); s.Scan(); {
+		words := strings.Fields(s.Text())
+		n := len(words)
+		rows, err1 := strconv.Atoi(words[n-2])
+		cols, err2 := strconv.Atoi(words[n-1])
+		if err1 != nil || err2 != nil {
+			t.Fatalf("%s: bad header %q", path, s.Text())
+		}
+		m := mat.New(rows, cols)
+		for i := range rows {
+			s.Scan()
+			for c, w := range strings.Fields(s.Text()) {
+				v, err := strconv.ParseFloat(w, 32)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.Set(i, c, float32(v))
+			}
+		}
+		all[strings.Join(words[:n-2], " ")] = m
+	}
+	return all
+}
+
+// golden is a model of PyTorch Geometric's layers, made again from its parameters.
+type golden struct {
+	want   map[string]mat.Dense
+	g      *graph.Graph
+	model  *nn.Model
+	slab   *nn.Slab
+	weight []float32
+}
+
+func newGolden(t *testing.T, name string, sparse bool) *golden {
+	t.Helper()
+	want := readGolden(t, "testdata/"+name+".golden")
+	x := want["x"]
+	n := x.Rows
+	adj := graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}
+	for k, i := range want["edges"].Row(0) { // rows ascending; symmetric, so direction does not matter
+		adj.RowPtr[int(i)+1]++
+		adj.Col = append(adj.Col, int32(want["edges"].At(1, k)))
+	}
+	for i := range n {
+		adj.RowPtr[i+1] += adj.RowPtr[i]
+	}
+	if err := adj.Valid(); err != nil {
+		t.Fatal(err)
+	}
+	classes := want["class weights"].Cols
+	layers := 2
+	if name == "sage-pool" {
+		layers = 1
+	}
+	preset := name
+	if name == "mlp" {
+		preset = "gcn"
+	}
+	spec, err := nn.Preset(preset, "single", x.Cols, classes, 8, layers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range spec.Layers {
+		l := &spec.Layers[k]
+		l.Conv, l.Dropout, l.AttentionDropout = name, 0, 0
+		if k < layers-1 {
+			l.Norm, l.Out, spec.Layers[k+1].In = true, 6, 6
+		}
+		if name == "gat" {
+			l.Heads = 2 + k
+		}
+	}
+	gold := &golden{want: want, weight: want["class weights"].Row(0)}
+	gold.g = &graph.Graph{Adj: adj, X: graph.Features{Dense: x}, Labels: graph.Labels{Classes: classes}}
+	for _, v := range want["labels"].Row(0) {
+		gold.g.Labels.Class = append(gold.g.Labels.Class, int32(v))
+	}
+	if sparse {
+		gold.g.X = graph.Features{Sparse: sparsify(x)}
+	}
+	gold.model, err = nn.New(spec, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gold.slab = nn.NewSlab(gold.model.Params())
+	gold.restart(t)
+	return gold
+}
+
+func sparsify(x mat.Dense) *mat.Sparse {
+	s := &mat.Sparse{Rows: x.Rows, Cols: x.Cols, RowPtr: make([]int64, x.Rows+1)}
+	for i := range x.Rows {
+		for c, v := range x.Row(i) {
+			if v != 0 {
+				s.Col, s.Val = append(s.Col, int32(c)), append(s.Val, v)
+			}
+		}
+		s.RowPtr[i+1] = int64(len(s.Col))
+	}
+	return s
+}
+
+func (g *golden) restart(t *testing.T) {
+	t.Helper()
+	for _, p := range g.slab.Params {
+		v, ok := g.want["value "+p.Name]
+		if !ok {
+			t.Fatalf("no golden parameter %q", p.Name)
+		}
+		p.Value.CopyFrom(v)
+	}
+}
+
+// step computes scores, mean loss and gradients.
+func (g *golden) step(tape *nn.Tape) (scores mat.Dense, loss float64) {
+	tape.Reset()
+	g.slab.ZeroGrad()
+	x := g.g.X
+	rows := make([]mat.Dense, len(g.model.Layers))
+	for k, l := range g.model.Layers {
+		rows[k] = tape.Scratch(g.g.N(), l.Spec.Out)
+		l.Forward(rows[k], nn.Input{G: graph.Normalise(&g.g.Adj, g.g.Adj.Degrees(), l.Edges), X: x}, tape)
+		x = graph.Features{Dense: rows[k]}
+	}
+	d := tape.Scratch(g.g.N(), x.Cols())
+	loss, count := nn.CrossEntropy(d, x.Dense, g.g.Labels, g.weight)
+	for i := range d.Data {
+		d.Data[i] /= float32(count)
+	}
+	for k := len(rows) - 1; k >= 0; k-- {
+		var dx mat.Dense
+		if k > 0 {
+			dx = tape.Scratch(g.g.N(), rows[k-1].Cols)
+		}
+		g.model.Layers[k].Backward(dx, d, tape)
+		d = dx
+	}
+	return x.Dense, loss / count
+}
+
+// The golden runs are in float64; ours differ by rounding, a few ε times the terms summed.
+const goldenTolerance = 1e-5
+
+func compare(t *testing.T, what string, got, want mat.Dense) {
+	t.Helper()
+	if got.Rows != want.Rows || got.Cols != want.Cols {
+		t.Fatalf("%s is %d×%d, want %d×%d", what, got.Rows, got.Cols, want.Rows, want.Cols)
+	}
+	for i := range want.Rows {
+		for c, w := range want.Row(i) {
+			if d := math.Abs(float64(got.At(i, c) - w)); !(d <= goldenTolerance*max(1, math.Abs(float64(w)))) {
+				t.Errorf("%s (%d, %d) is %v, want %v", what, i, c, got.At(i, c), w)
+			}
+		}
+	}
+}
+
+// TestGolden compares scores, every gradient and five optimiser steps with PyTorch Geometric's.
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "mlp"} {
+		for _, sparse := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/sparse=%v", name, sparse), func(t *testing.T) {
+				g := newGolden(t, name, sparse)
+				tape := nn.NewTape()
+				scores, _ := g.step(tape)
+				compare(t, "scores", scores, g.want["scores"])
+				inferred, err := g.model.Infer(g.g)
+				if err != nil {
+					t.Fatal(err)
+				}
+				compare(t, "inferred scores", inferred, g.want["scores"])
+				for _, p := range g.slab.Params {
+					compare(t, p.Name+" gradient", p.Grad, g.want["grad "+p.Name])
+				}
+				for _, cfg := range []optim.Config{
+					{Name: "adam", LR: 0.01, Decay: 5e-4},
+					{Name: "sgd", LR: 0.1, Momentum: 0.9, Decay: 5e-4},
+				} {
+					g.restart(t)
+					opt, err := optim.New(cfg, len(g.slab.Value))
+					if err != nil {
+						t.Fatal(err)
+					}
+					losses := mat.New(1, 6)
+					for k := range losses.Cols {
+						_, loss := g.step(tape)
+						losses.Data[k] = float32(loss)
+						if k < 5 {
+							opt.Step(g.slab.Value, g.slab.Grad, cfg.LR)
+						}
+					}
+					compare(t, cfg.Name+" loss", losses, g.want["loss "+cfg.Name])
+					if cfg.Name == "adam" {
+						for _, p := range g.slab.Params {
+							compare(t, p.Name+" after Adam", p.Value, g.want["after "+p.Name])
+						}
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,130 @@
+"""Writes <model>.golden: two-layer models of PyTorch Geometric's layers on a small graph, in float64.
+
+Each file holds the graph, the input, the parameters under this package's names, the scores, the loss, every gradient,
+and the losses of five steps of Adam and of SGD with momentum. Run: python gen_golden.py (torch 2.x, torch_geometric 2.x).
+"""
+import torch
+import torch.nn.functional as F
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
+
+torch.set_default_dtype(torch.float64)
+N, FEATURES, HIDDEN, CLASSES = 16, 6, 6, 3
+
+
+def graph():
+    g = torch.Generator().manual_seed(1)
+    upper = torch.triu(torch.rand(N, N, generator=g) < 0.2, diagonal=1)
+    upper[:, N - 1] = False  # the last node is isolated
+    x = torch.randn(N, FEATURES, generator=g) * (torch.rand(N, FEATURES, generator=g) < 0.6)
+    y = torch.randint(0, CLASSES, (N,), generator=g)
+    y[::4] = -1  # no label
+    return (upper | upper.T).nonzero().T, x, y
+
+
+class MLP(torch.nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.lin = torch.nn.Linear(i, o)
+
+    def forward(self, x, _):
+        return self.lin(x)
+
+
+def gin(i, o):
+    return GINConv(torch.nn.Sequential(torch.nn.Linear(i, o), torch.nn.ReLU(), torch.nn.Linear(o, o)))
+
+
+# model: layers, activation, and where this package's parameters are in the layer
+MODELS = {
+    "gcn": ([lambda i, o: GCNConv(i, o)] * 2, F.relu, {"nbr.weight": "lin.weight", "nbr.bias": "bias"}),
+    "sage": ([lambda i, o: SAGEConv(i, o)] * 2, F.relu,
+             {"self.weight": "lin_r.weight", "nbr.weight": "lin_l.weight", "nbr.bias": "lin_l.bias"}),
+    # its projection keeps the width of the input, ours has the width of the output: one layer, where they agree
+    "sage-pool": ([lambda i, o: SAGEConv(i, o, aggr="max", project=True)], F.relu,
+                  {"pre.weight": "lin.weight", "pre.bias": "lin.bias", "self.weight": "lin_r.weight",
+                   "nbr.weight": "lin_l.weight", "nbr.bias": "lin_l.bias"}),
+    "gat": ([lambda i, o: GATConv(i, o // 2, heads=2), lambda i, o: GATConv(i, o, heads=3, concat=False)], F.elu,
+            {"pre.weight": "lin.weight", "attention.src": "att_src", "attention.dst": "att_dst", "post.bias": "bias"}),
+    "gin": ([gin] * 2, F.relu, {"nbr.weight": "nn.0.weight", "nbr.bias": "nn.0.bias",
+                                "post.weight": "nn.2.weight", "post.bias": "nn.2.bias"}),
+    "mlp": ([MLP] * 2, F.relu, {"self.weight": "lin.weight", "self.bias": "lin.bias"}),
+}
+
+
+def ours(name, p):
+    """p in this package's shape: weights are in×out, vectors are rows, attention is heads×dim."""
+    if name.endswith("weight"):
+        return p.T
+    return p.reshape(-1, p.shape[-1])
+
+
+def write(f, name, m):
+    m = m.reshape(1, -1) if m.dim() < 2 else m
+    print(name, *m.shape, file=f)
+    for row in m.tolist():
+        print(*(f"{v:.9g}" for v in row), file=f)
+
+
+def run(model):
+    torch.manual_seed(2)
+    make, act, names = MODELS[model]
+    widths = [FEATURES] + [HIDDEN] * (len(make) - 1) + [CLASSES if len(make) > 1 else FEATURES]
+    edges, x, y = graph()
+    layers = torch.nn.ModuleList(m(widths[k], widths[k + 1]) for k, m in enumerate(make))
+    norms = torch.nn.ModuleList(torch.nn.LayerNorm(w) for w in widths[1:-1])
+    params = {}
+    for k, layer in enumerate(layers):
+        here = dict(layer.named_parameters())
+        for our, theirs in names.items():
+            params[f"layer{k + 1}.{our}"] = here[theirs]
+    for k, norm in enumerate(norms):
+        params[f"layer{k + 1}.norm.gain"], params[f"layer{k + 1}.norm.bias"] = norm.weight, norm.bias
+    with torch.no_grad():  # off their initial values, which are 0 and 1 for some
+        for p in params.values():
+            p.add_(0.2 * torch.randn_like(p))
+    start = [p.detach().clone() for p in params.values()]
+    weight = torch.linspace(0.5, 1.5, widths[-1])
+
+    def scores():
+        h = x
+        for k, layer in enumerate(layers):
+            h = layer(h, edges)
+            if k < len(layers) - 1:
+                h = act(norms[k](h))
+        return h
+
+    def loss(s):
+        return F.cross_entropy(s, y, weight=weight, ignore_index=-1)
+
+    with open(f"{model}.golden", "w") as f:
+        for name, m in ("edges", edges), ("x", x), ("labels", y), ("class weights", weight):
+            write(f, name, m)
+        s = scores()
+        loss(s).backward()
+        for name, p in params.items():
+            write(f, "value " + name, ours(name, p.detach()))
+            write(f, "grad " + name, ours(name, p.grad))
+        write(f, "scores", s.detach())
+        for name, opt in (
+            ("adam", torch.optim.Adam(params.values(), lr=0.01, weight_decay=5e-4)),
+            ("sgd", torch.optim.SGD(params.values(), lr=0.1, momentum=0.9, weight_decay=5e-4)),
+        ):
+            with torch.no_grad():
+                for p, v in zip(params.values(), start):
+                    p.copy_(v)
+            losses = []
+            for _ in range(5):
+                opt.zero_grad()
+                value = loss(scores())
+                losses.append(value.detach())
+                value.backward()
+                opt.step()
+            losses.append(loss(scores()).detach())
+            write(f, "loss " + name, torch.stack(losses))
+            if name == "adam":
+                for key, p in params.items():
+                    write(f, "after " + key, ours(key, p.detach()))
+
+
+for name in MODELS:
+    run(name)
