@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,14 @@ func (t *table) openParquet(f *os.File) (err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return err
+	}
+	// The library allocates the footer before it compares its length with the file's.
+	var tail [8]byte
+	if _, err := f.ReadAt(tail[:], info.Size()-8); err != nil || string(tail[4:]) != "PAR1" {
+		return errors.New("truncated or not a Parquet file: want it to end in PAR1")
+	}
+	if n := binary.LittleEndian.Uint32(tail[:]); int64(n) > info.Size()-12 {
+		return fmt.Errorf("footer of %d bytes in a file of %d", n, info.Size())
 	}
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {

@@ -19,48 +19,49 @@ type table struct {
 	columns []string
 	unit    string                        // what line counts: "line" or "row"
 	read    func() ([]string, int, error) // cells in the columns' order and the line; io.EOF at the end
-	files   []interface{ Close() error }  // closed last to first
+	files   []io.Closer                   // closed last to first
 }
 
 // openTable opens path, whose suffix is .csv, .tsv, .csv.gz, .tsv.gz or .parquet.
-func openTable(path string) (t *table, err error) {
+func openTable(path string) (*table, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	t = &table{path: path, unit: "line"}
-	t.files = append(t.files, f)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, t.close())
-		}
-	}()
-	plain, packed := strings.CutSuffix(path, ".gz")
-	comma := ','
-	switch {
-	case strings.HasSuffix(path, ".parquet"):
-		if err := t.openParquet(f); err != nil {
-			return nil, fmt.Errorf("dataset: %s: %w", path, err)
-		}
-		return t, t.checkColumns()
-	case strings.HasSuffix(plain, ".tsv"):
+	t := &table{path: path, unit: "line", files: []io.Closer{f}}
+	if err := t.open(f); err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", path, errors.Join(err, t.close()))
+	}
+	return t, nil
+}
+
+func (t *table) open(f *os.File) error {
+	plain, packed := strings.CutSuffix(t.path, ".gz")
+	parquet, comma := strings.HasSuffix(t.path, ".parquet"), ','
+	if strings.HasSuffix(plain, ".tsv") {
 		comma = '\t'
-	case !strings.HasSuffix(plain, ".csv"):
-		return nil, fmt.Errorf("dataset: %s: unknown kind of table, want a name that ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet", path)
+	} else if !parquet && !strings.HasSuffix(plain, ".csv") {
+		return errors.New("unknown kind of table, want a name that ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet")
+	}
+	if parquet {
+		if err := t.openParquet(f); err != nil {
+			return err
+		}
+		return t.checkColumns()
 	}
 	r := io.Reader(f)
 	if packed {
 		z, err := gzip.NewReader(f)
 		if err != nil {
-			return nil, fmt.Errorf("dataset: %s: %w", path, err)
+			return err
 		}
 		t.files = append(t.files, z)
 		r = z
 	}
 	if err := t.openCSV(r, comma); err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", path, err)
+		return err
 	}
-	return t, t.checkColumns()
+	return t.checkColumns()
 }
 
 func (t *table) openCSV(r io.Reader, comma rune) error {
@@ -95,7 +96,7 @@ func (t *table) openCSV(r io.Reader, comma rune) error {
 func (t *table) checkColumns() error {
 	for k, name := range t.columns {
 		if name != "" && slices.Contains(t.columns[:k], name) {
-			return fmt.Errorf("dataset: %s: column %s occurs twice", t.path, name)
+			return fmt.Errorf("column %s occurs twice", name)
 		}
 	}
 	return nil
