@@ -38,3 +38,26 @@ func BenchmarkGemm(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSpMM takes a graph of random neighbours (the worst case for caches) and one whose table fits in them.
+func BenchmarkSpMM(b *testing.B) {
+	for _, c := range []struct{ nodes, degree, n int }{
+		{3000, 4, 64}, {3000, 18, 256}, {20000, 30, 7}, {20000, 30, 47}, {20000, 30, 64}, {20000, 30, 256},
+		{200000, 20, 64}, {100000, 20, 256},
+	} {
+		b.Run(fmt.Sprintf("%dx%d_width%d", c.nodes, c.degree, c.n), func(b *testing.B) {
+			lengths := make([]int, c.nodes)
+			for i := range lengths {
+				lengths[i] = c.degree
+			}
+			rowPtr, col := sparse(1, lengths, c.nodes)
+			val := noise(2, make([]float32, len(col)))
+			x, y := noise(3, make([]float32, c.nodes*c.n)), make([]float32, c.nodes*c.n)
+			for b.Loop() {
+				SpMM(rowPtr, col, val, c.n, x, c.n, y, c.n, false)
+			}
+			rate(b, float64(len(col)*c.n*4), "gathered_GB/s")
+			rate(b, float64(2*len(col)*c.n), "GFLOP/s")
+		})
+	}
+}

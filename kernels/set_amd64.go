@@ -36,7 +36,7 @@ var avx2 = &set{
 
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2},
-	spmm:  spmmGeneric,
+	spmm:  spmmAVX2,
 	spmax: spmaxGeneric,
 }
 
@@ -57,7 +57,7 @@ var avx512 = &set{
 
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512},
-	spmm:  spmmGeneric,
+	spmm:  spmmAVX512,
 	spmax: spmaxGeneric,
 }
 
