@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,15 +14,25 @@ import (
 )
 
 // WriteSections writes the section file path: to a temporary file beside it, synced and renamed, so that path holds
-// either what it held before or all of the new file.
-func WriteSections(path, kind string, sections []Section) error {
-	if err := writeSections(path, kind, sections); err != nil {
+// either what it held before or all of the new file. Only the owner may read it (mode 0600). It returns what
+// Sections.Digest will give.
+func WriteSections(path, kind string, sections []Section) (digest [32]byte, err error) {
+	err = WriteAtomic(path, func(w io.Writer) (err error) {
+		digest, err = encodeSections(w, kind, sections)
+		return err
+	})
+	return digest, err
+}
+
+// WriteAtomic writes the file path as write fills it: to a temporary file beside it, synced and renamed.
+func WriteAtomic(path string, write func(io.Writer) error) error {
+	if err := writeAtomic(path, write); err != nil {
 		return fmt.Errorf("graph: writing %s: %w", path, err)
 	}
 	return nil
 }
 
-func writeSections(path, kind string, sections []Section) (err error) {
+func writeAtomic(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -33,7 +44,7 @@ func writeSections(path, kind string, sections []Section) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<18)
-	if err := EncodeSections(w, kind, sections); err != nil {
+	if err := write(w); err != nil {
 		return err
 	}
 	if err := w.Flush(); err != nil {

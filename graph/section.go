@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -153,8 +154,13 @@ func head(kind string, sections []Section, sum []uint32) (b []byte, offset []int
 
 // EncodeSections writes the section file of the given kind (1 to 24 characters, as in names) to w.
 func EncodeSections(w io.Writer, kind string, sections []Section) error {
+	_, err := encodeSections(w, kind, sections)
+	return err
+}
+
+func encodeSections(w io.Writer, kind string, sections []Section) (digest [32]byte, err error) {
 	if !littleEndian() {
-		return fmt.Errorf("graph: section files need a little-endian machine")
+		return digest, fmt.Errorf("graph: section files need a little-endian machine")
 	}
 	sum := make([]uint32, len(sections))
 	for i, s := range sections {
@@ -162,21 +168,21 @@ func EncodeSections(w io.Writer, kind string, sections []Section) error {
 	}
 	b, offset, err := head(kind, sections, sum)
 	if err != nil {
-		return fmt.Errorf("graph: %w", err)
+		return digest, fmt.Errorf("graph: %w", err)
 	}
 	if _, err := w.Write(b); err != nil {
-		return err
+		return digest, err
 	}
 	end := int64(len(b))
 	var zero [align]byte
 	for i, s := range sections {
 		if _, err := w.Write(zero[:offset[i]-end]); err != nil {
-			return err
+			return digest, err
 		}
 		if _, err := w.Write(s.data); err != nil {
-			return err
+			return digest, err
 		}
 		end = offset[i] + int64(len(s.data))
 	}
-	return nil
+	return sha256.Sum256(b), nil
 }

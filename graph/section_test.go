@@ -35,7 +35,8 @@ func sample() []Section {
 
 func TestSectionsRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := WriteSections(path, "shard", sample()); err != nil {
+	digest, err := WriteSections(path, "shard", sample())
+	if err != nil {
 		t.Fatal(err)
 	}
 	f, err := OpenSections(path, "shard")
@@ -43,6 +44,9 @@ func TestSectionsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	if f.Digest() != digest {
+		t.Error("the digest read is not the digest written")
+	}
 	if x, err := Values[float32](f, "x/dense", 2, -1); err != nil || !slices.Equal(x, []float32{1, -2, 0.5, float32(math.Pi)}) {
 		t.Errorf("x/dense: %v, %v", x, err)
 	}
@@ -174,7 +178,7 @@ func TestEncodeRefuses(t *testing.T) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
-	if err := WriteSections(filepath.Join(t.TempDir(), "no", "such"), "k", nil); err == nil {
+	if _, err := WriteSections(filepath.Join(t.TempDir(), "no", "such"), "k", nil); err == nil {
 		t.Error("wrote into a directory that is not there")
 	}
 	dir := t.TempDir()

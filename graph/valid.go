@@ -49,6 +49,15 @@ func (f Features) Valid() error {
 	return nil
 }
 
+func (g *CSR) validWeights() error {
+	for k, w := range g.Weight {
+		if !(w >= 0 && finite(w)) {
+			return fmt.Errorf("graph: edge %d has weight %v, want a finite number, 0 or more", k, w)
+		}
+	}
+	return nil
+}
+
 // Valid returns an error that names the first label of n nodes that is out of range, or nil.
 func (l Labels) Valid(n int) error {
 	switch {
@@ -85,10 +94,8 @@ func (g *Graph) Valid() error {
 	if g.Adj.NumSrc != n {
 		return fmt.Errorf("graph: %d destinations but %d sources, want one set of nodes", n, g.Adj.NumSrc)
 	}
-	for k, w := range g.Adj.Weight {
-		if !(w >= 0) || !finite(w) {
-			return fmt.Errorf("graph: edge %d has weight %v, want a finite number, 0 or more", k, w)
-		}
+	if err := g.Adj.validWeights(); err != nil {
+		return err
 	}
 	if g.X.Rows() != n && g.X.Cols() != 0 {
 		return fmt.Errorf("graph: %d rows of features for %d nodes", g.X.Rows(), n)
