@@ -34,36 +34,61 @@ func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Co
 	}
 	c := newCounts(labels, bins)
 	odds := make([]float64, c.curves)
-	eachRow(scores, labels, rows, func(row []float32, truth func(class int) bool) {
+	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
 		c.n[0]++
-		best := -1
-		if !labels.Multi() {
-			best = argMax(row)
-		}
-		right := true
-		for k, s := range row {
-			is, said := truth(k), k == best || best < 0 && s > 0
-			right = right && is == said
-			switch tally := c.class(k); {
-			case is && said:
-				tally[0]++
-			case said:
-				tally[1]++
-			case is:
-				tally[2]++
-			}
-		}
-		if right {
-			c.n[1]++
+		if bits == nil {
+			c.countOne(class, argMax(row))
+		} else {
+			c.countBits(bits, row)
 		}
 		if bins > 0 {
 			logOdds(odds, row, labels.Multi())
 			for k, x := range odds {
-				c.curve(k)[2*binOf(x, bins)+side(truth(curveClass(k, c.curves, c.classes)))]++
+				c.curve(k)[2*binOf(x, bins)+side(c.positive(k, class, bits))]++
 			}
 		}
 	})
 	return c
+}
+
+// countOne counts a node of class is that was said to be of class said.
+func (c *Counts) countOne(is, said int) {
+	if is == said {
+		c.n[1]++
+		c.class(is)[0]++
+		return
+	}
+	c.class(said)[1]++
+	c.class(is)[2]++
+}
+
+// countBits counts a node with the classes bits.
+func (c *Counts) countBits(bits []uint8, row []float32) {
+	right := int64(1)
+	for k, s := range row {
+		switch tally := c.class(k); {
+		case bits[k] != 0 && s > 0:
+			tally[0]++
+		case s > 0:
+			tally[1]++
+			right = 0
+		case bits[k] != 0:
+			tally[2]++
+			right = 0
+		}
+	}
+	c.n[1] += right
+}
+
+// positive reports whether a node is a positive of ranking k.
+func (c *Counts) positive(k, class int, bits []uint8) bool {
+	switch {
+	case bits != nil:
+		return bits[k] != 0
+	case c.curves == 1 && c.classes == 2:
+		return class == 1
+	}
+	return class == k
 }
 
 func newCounts(labels graph.Labels, bins int) Counts {
@@ -78,24 +103,20 @@ func (c *Counts) class(k int) []int64 { return c.n[perRow+3*k:][:3] }
 // curve returns positives and negatives, in turn, of each bin of ranking k.
 func (c *Counts) curve(k int) []int64 { return c.n[perRow+3*c.classes+2*k*c.bins:][:2*c.bins] }
 
-// eachRow calls f for every labelled row among rows.
-func eachRow(scores mat.Dense, labels graph.Labels, rows []int32, f func(row []float32, truth func(class int) bool)) {
-	node := 0
-	truth := func(class int) bool { return labels.Class[node] == int32(class) }
-	if labels.Multi() {
-		truth = func(class int) bool { return labels.Bits[node*labels.Classes+class] != 0 }
-	}
+// eachRow calls f for every labelled row among rows, with its class or, where it may have several, their bits.
+func eachRow(scores mat.Dense, labels graph.Labels, rows []int32, f func(row []float32, class int, bits []uint8)) {
 	n := len(rows)
 	if rows == nil {
 		n = scores.Rows
 	}
 	for i := range n {
-		node = i
 		if rows != nil {
-			node = int(rows[i])
+			i = int(rows[i])
 		}
-		if labels.Multi() || labels.Class[node] >= 0 {
-			f(scores.Row(node), truth)
+		if labels.Multi() {
+			f(scores.Row(i), -1, labels.Bits[i*labels.Classes:(i+1)*labels.Classes])
+		} else if class := labels.Class[i]; class >= 0 {
+			f(scores.Row(i), int(class), nil)
 		}
 	}
 }

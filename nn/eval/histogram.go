@@ -17,14 +17,7 @@ func curvesOf(labels graph.Labels) int {
 	return labels.Classes
 }
 
-// curveClass returns the class that is positive in ranking k.
-func curveClass(k, curves, classes int) int {
-	if curves == 1 && classes == 2 {
-		return 1
-	}
-	return k
-}
-
+// side returns where a curve counts a row: 0 positive, 1 negative.
 func side(positive bool) int {
 	if positive {
 		return 0

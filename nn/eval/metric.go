@@ -55,14 +55,15 @@ func (m Metric) Exact(scores mat.Dense, labels graph.Labels, rows []int32) float
 		c := Count(scores, labels, rows)
 		return m.Of(&c)
 	}
-	curves := curvesOf(labels)
+	c := newCounts(labels, 0)
+	curves := c.curves
 	odds, truths := make([][]float64, curves), make([][]uint8, curves)
 	x := make([]float64, curves)
-	eachRow(scores, labels, rows, func(row []float32, truth func(class int) bool) {
+	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
 		logOdds(x, row, labels.Multi())
 		for k := range curves {
 			odds[k] = append(odds[k], x[k])
-			truths[k] = append(truths[k], uint8(1-side(truth(curveClass(k, curves, labels.Classes)))))
+			truths[k] = append(truths[k], uint8(1-side(c.positive(k, class, bits))))
 		}
 	})
 	var sum, n float64
