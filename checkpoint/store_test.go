@@ -197,6 +197,9 @@ func TestFullDiskKeepsWhatWasSaved(t *testing.T) {
 		}
 		checkList(t, s, 2, 1)
 	}
+	if err := s.Save(2, stateOf(7)); !errors.Is(err, errFull) { // over one that is there
+		t.Fatal(err)
+	}
 	s.wrap = nil
 	st, err := s.Latest(run)
 	if err != nil {
@@ -303,7 +306,7 @@ func TestReadStateRefuses(t *testing.T) {
 		"want i64 of shape":  {head, header, graph.Array("f64/x", []float32{1})},
 		"of shape [1 1], wa": {head, header, graph.Array("u8/x", []byte{1}, 1, 1)},
 	} {
-		if err := graph.WriteSections(path, stateKind, list); err != nil {
+		if _, err := graph.WriteSections(path, stateKind, list); err != nil {
 			t.Fatal(err)
 		}
 		_, err := readState(path)
@@ -311,7 +314,7 @@ func TestReadStateRefuses(t *testing.T) {
 			t.Errorf("want %q in the error, got %v", want, err)
 		}
 	}
-	if err := graph.WriteSections(path, "shard", []graph.Section{head, header}); err != nil {
+	if _, err := graph.WriteSections(path, "shard", []graph.Section{head, header}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readState(path); err == nil || !strings.Contains(err.Error(), `kind "shard"`) {

@@ -1,0 +1,41 @@
+package checkpoint
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestReplaceFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	put := func(text string, fail error) error {
+		return replaceFile(path, 0o640, func(f *os.File) error {
+			_, err := f.WriteString(text)
+			if now, readErr := os.ReadFile(path); readErr == nil && string(now) == text {
+				t.Error("the new text is seen before it is whole")
+			}
+			return errors.Join(err, fail)
+		})
+	}
+	if err := put("old", nil); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	if err := put("new", broken); !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "old" {
+		t.Errorf("after a failed write: %q, %v", b, err)
+	}
+	if err := put("newer", nil); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "newer" {
+		t.Errorf("after a write: %q, %v", b, err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%d files, %v", len(files), err)
+	}
+}
