@@ -86,7 +86,8 @@ func (c SitesConfig) Validate() error {
 // Sites makes a graph of K sites whose nodes have classes, words and friends, the same for the same key everywhere.
 // It is a degree-corrected block model (Karrer and Newman, Phys. Rev. E 83, 2011) whose blocks are a site's classes:
 // an end of an edge is drawn by weights with a Pareto tail, the other among the nodes of the same or of other
-// classes and sites. Sites differ in size (share of site s ∝ 1/√(s+1)) and class mix (log-normal shares). A node's
+// classes and sites. Sites differ in size (share of site s ∝ 1/√(s+1)) and class mix (log-normal shares, about
+// even over all sites together). A node's
 // 0/1 features are the words of a short text, some from its class's topic and the others from everybody's words.
 //
 // It panics unless cfg.Validate() is nil.
@@ -164,9 +165,16 @@ func (w *world) placeNodes() {
 	}
 	w.site, w.class, w.weight = make([]int32, w.Nodes), make([]int32, w.Nodes), make([]uint64, w.Nodes)
 	mix, class, weight := w.key.FoldString("mix"), w.key.FoldString("class"), w.key.FoldString("weight")
+	liking := func(s, c int) float64 { return math.Exp(w.Skew * mix.Fold(uint64(s)).Normal(uint64(c))) }
+	total := make([]float64, w.Classes) // evens the classes out over all sites: none is rare everywhere
+	for c := range total {
+		for s := range k {
+			total[c] += float64(float64(w.start[s+1]-w.start[s]) * liking(s, c))
+		}
+	}
 	for s := range k {
 		classes := newUrn(w.Classes, func(c int) uint64 {
-			return uint64(unit*math.Exp(w.Skew*mix.Fold(uint64(s)).Normal(uint64(c)))) + 1
+			return uint64(unit*float64(w.Nodes)*liking(s, c)/total[c]) + 1
 		})
 		for i := w.start[s]; i < w.start[s+1]; i++ {
 			w.site[i], w.class[i] = int32(s), int32(classes.draw(class.Uint64(uint64(i))))

@@ -288,7 +288,7 @@ func TestImportFormats(t *testing.T) {
 			t.Errorf("%v: read %+v (%v)\nwant %+v", files, got, err, want)
 		}
 	}
-// Damage to a Parquet file is an error or harmless, never a panic.
+	// Damage to a Parquet file is an error or harmless, never a panic.
 	data, err := os.ReadFile(filepath.Join(dir, "nodes.parquet"))
 	if err != nil {
 		t.Fatal(err)

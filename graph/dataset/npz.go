@@ -77,6 +77,10 @@ func readMeta(path string) (meta, error) {
 	if err != nil {
 		return m, fmt.Errorf("dataset: %w", err)
 	}
+	return parseMeta(path, text)
+}
+
+func parseMeta(path string, text []byte) (m meta, err error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("dataset: %s: %w", path, err)
 	}
