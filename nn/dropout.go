@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"math"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -95,10 +97,12 @@ func (d *Dropout) features(x graph.Features, t *Tape) graph.Features {
 
 // keepAt is one column of kernels.DropoutMask, for rows of which few columns are stored.
 func keepAt(key rng.Key, p float32, col int32) float32 {
-	// The mask's low word moves by a constant from column to column, so column c of key is column 0 of the key moved
-	// c times.
-	var keep [1]float32
-	lo := uint32(key) + uint32(col)*0x9e3779b9
-	kernels.DropoutMask(uint64(key)>>32<<32|uint64(lo), p, keep[:])
-	return keep[0]
+	z := (uint32(key) + uint32(col)*0x9e3779b9) ^ uint32(key>>32)
+	z = (z ^ z>>16) * 0x7feb352d
+	z = (z ^ z>>15) * 0x846ca68b
+	z ^= z >> 16
+	if z < uint32(min(float64(p)*0x1p32, math.MaxUint32)) {
+		return 0
+	}
+	return 1 / (1 - p)
 }

@@ -63,7 +63,7 @@ func (s Stack) Backward(dx, dy mat.Dense, t *Tape) {
 		return
 	}
 	last := 0 // the lowest operator whose dx somebody reads
-	for dx.Empty() && last < len(s)-1 && len(s[last].Params()) == 0 {
+	for dx.Empty() && last < len(s)-1 && !trained(s[last]) {
 		last++
 	}
 	m := t.arena.at
@@ -77,6 +77,15 @@ func (s Stack) Backward(dx, dy mat.Dense, t *Tape) {
 	}
 	s[0].Backward(dx, dy, t)
 	t.arena.release(m)
+}
+
+// trained reports whether op may have parameters; Params would allocate.
+func trained(op Rows) bool {
+	switch op.(type) {
+	case ReLU, ELU, *Dropout, HeadMean:
+		return false
+	}
+	return true
 }
 
 // width returns the width of operator k's input, given that of its output.

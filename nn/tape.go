@@ -84,7 +84,8 @@ func (t *Tape) pop() entry {
 // view returns the header of a sparse matrix that lives until Reset.
 func (t *Tape) view(s mat.Sparse) *mat.Sparse {
 	if t == nil {
-		return &s
+		v := s // s itself would be allocated at every call
+		return &v
 	}
 	if t.nSparse == len(t.sparse) {
 		t.sparse = append(t.sparse, new(mat.Sparse))
