@@ -64,7 +64,7 @@ func (g *Group) allReduce(ctx context.Context, door Door, what string, x []float
 		}
 		lo, hi := g.chunk(len(x), q)
 		theirs, given := x[lo:hi], make(chan struct{})
-		own.parts[q] = make(chan []byte, 1)
+		own.parts[q] = make(chan []byte, len(own.frames))
 		c.tasks.Go(func() {
 			if !c.sendFloats(q, stepGive, theirs) {
 				return
@@ -94,7 +94,7 @@ func (g *Group) allReduce(ctx context.Context, door Door, what string, x []float
 type owner struct {
 	*call
 	x      []float32
-	parts  []chan []byte   // parts[q] brings the pieces of member q in turn
+	parts  []chan []byte   // parts[q] brings the pieces of member q in turn, and has room for all
 	frames [][]byte        // frame p carries the summed piece p
 	ready  []chan struct{} // closed when frame p is
 }
@@ -116,17 +116,10 @@ func (g *Group) sumFrames(h header, n int) (frames [][]byte, ready []chan struct
 	return frames, ready
 }
 
-// collect receives member q's part of the chunk.
+// collect receives member q's part of the chunk. It does not wait for sum, so that q is listened to, and its end
+// noticed, while another member is late; what lies in parts is at most as much as the whole vector.
 func (o *owner) collect(q int) bool {
-	return o.recvMessage(q, stepGive, 4*len(o.x), func(payload []byte) bool {
-		select {
-		case o.parts[q] <- payload:
-			return true
-		case <-o.ctx.Done():
-			o.stop()
-			return false
-		}
-	})
+	return o.recvMessage(q, stepGive, 4*len(o.x), func(payload []byte) { o.parts[q] <- payload })
 }
 
 // sum adds the pieces of all members in rank order, into x and the frames.

@@ -278,9 +278,9 @@ func (c *call) recvFrame(from int, step uint8) (h header, payload []byte, ok boo
 	return h, payload, true
 }
 
-// recvMessage receives a message of total bytes, which must not be 0, frame by frame. The payload belongs to take,
-// which says whether to go on.
-func (c *call) recvMessage(from int, step uint8, total int, take func(payload []byte) bool) bool {
+// recvMessage receives a message of total bytes, frame by frame, and of none when total is 0. The payload belongs to
+// take.
+func (c *call) recvMessage(from int, step uint8, total int, take func(payload []byte)) bool {
 	for done := 0; done < total; {
 		h, payload, ok := c.recvFrame(from, step)
 		if !ok {
@@ -295,9 +295,7 @@ func (c *call) recvMessage(from int, step uint8, total int, take func(payload []
 			c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", want, len(payload)))
 			return false
 		}
-		if !take(payload) {
-			return false
-		}
+		take(payload)
 		done += want
 	}
 	return true
@@ -305,10 +303,9 @@ func (c *call) recvMessage(from int, step uint8, total int, take func(payload []
 
 // recvFloats receives one message into x.
 func (c *call) recvFloats(from int, step uint8, x []float32) bool {
-	return c.recvMessage(from, step, 4*len(x), func(payload []byte) bool {
+	return c.recvMessage(from, step, 4*len(x), func(payload []byte) {
 		n := len(payload) / 4
 		getFloats(x[:n], payload)
 		x = x[n:]
-		return true
 	})
 }

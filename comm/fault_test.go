@@ -1,0 +1,317 @@
+package comm_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/sim"
+)
+
+// operations are all that a Group can do, in a size where every member waits for every other.
+var operations = map[string]func(ctx context.Context, g *comm.Group) error{
+	"allreduce short": func(ctx context.Context, g *comm.Group) error {
+		return g.AllReduce(ctx, comm.Reduce, make([]float32, 10))
+	},
+	"allreduce long": func(ctx context.Context, g *comm.Group) error {
+		return g.AllReduce(ctx, comm.Reduce, make([]float32, 1_000_000))
+	},
+	"exchange": func(ctx context.Context, g *comm.Group) error {
+		out, in := make([][]float32, g.Size()), make([][]float32, g.Size())
+		for q := range g.Size() {
+			if q != g.Rank() {
+				out[q], in[q] = make([]float32, 200_000), make([]float32, 200_000)
+			}
+		}
+		return g.Exchange(ctx, comm.Halo, "layer 1", out, in)
+	},
+	"sendrecv": func(ctx context.Context, g *comm.Group) error {
+		_, err := g.SendRecv(ctx, comm.Control, "digests", make([][]byte, g.Size()), 0)
+		return err
+	},
+	"broadcast": func(ctx context.Context, g *comm.Group) error {
+		return g.Broadcast(ctx, comm.Control, 2, make([]float32, 200_000))
+	},
+	"barrier": func(ctx context.Context, g *comm.Group) error { return g.Barrier(ctx) },
+}
+
+// A member that is lost, before or in the middle, is named by every other that deals with it; the same error comes
+// again at once; no goroutine stays.
+func TestLostMember(t *testing.T) {
+	for name, run := range operations {
+		for _, when := range []time.Duration{0, 30 * time.Millisecond} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					net, gs := groups(3, sim.Config{MaxLatency: 20 * time.Millisecond, Bandwidth: 1e6, Queue: 1})
+					time.AfterFunc(when, func() { net.Lose(2) })
+					each(gs, func(g *comm.Group) error {
+						var err error
+						for err == nil {
+							err = run(context.Background(), g)
+						}
+						want := 2
+						if name == "allreduce short" && g.Rank() == 1 { // it deals with member 0 alone, which gives up
+							want = 0
+						}
+						fault, ok := errors.AsType[*comm.PeerError](err)
+						if !ok || fault.Rank != want || want == 2 && !errors.Is(err, sim.ErrLost) {
+							t.Errorf("member %d: %v, want a PeerError of peer %d", g.Rank(), err, want)
+						}
+						if name == "allreduce short" && g.Rank() == 0 {
+							defer g.Close()
+						}
+						was := time.Now()
+						if again := g.Barrier(context.Background()); again != err || time.Since(was) != 0 {
+							t.Errorf("member %d: a later call returned %v, want %v at once", g.Rank(), again, err)
+						}
+						return nil
+					})
+				})
+			})
+		}
+	}
+}
+
+// A deadline names those who kept the others waiting, and not those who waited too.
+func TestDeadlineNamesTheLate(t *testing.T) {
+	for name, run := range operations {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, gs := groups(4, sim.Config{})
+				each(gs, func(g *comm.Group) error {
+					if g.Rank() == 2 || name == "allreduce short" && g.Rank() != 0 {
+						return nil // never joins; or waits for member 0, which waits for 2
+					}
+					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+					defer cancel()
+					err := run(ctx, g)
+					fault, ok := errors.AsType[*comm.PeerError](err)
+					want := "still waiting for 2"
+					if name == "allreduce short" {
+						want = "still waiting for 1, 2, 3"
+					}
+					if !ok || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want+": ") {
+						t.Errorf("member %d: %v, want a PeerError that says %q", g.Rank(), err, want)
+					} else if name != "allreduce short" && fault.Rank != 2 {
+						t.Errorf("member %d: %v names peer %d, want 2", g.Rank(), err, fault.Rank)
+					}
+					return nil
+				})
+			})
+		})
+	}
+}
+
+// Cancelling is nobody's fault, ends the call at once, and keeps the caller's cause.
+func TestCancel(t *testing.T) {
+	why := errors.New("ctrl-c")
+	for name, run := range operations {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, gs := groups(3, sim.Config{Queue: 1})
+				g := gs[0]
+				ctx, cancel := context.WithCancelCause(context.Background())
+				time.AfterFunc(time.Second, func() { cancel(why) })
+				err := run(ctx, g)
+				if _, blamed := errors.AsType[*comm.PeerError](err); blamed || !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+					t.Errorf("%v, want context.Canceled and its cause, and no PeerError", err)
+				}
+				if again := run(context.Background(), g); again != err {
+					t.Errorf("a later call returned %v, want %v", again, err)
+				}
+			})
+		})
+	}
+}
+
+func TestCancelledBefore(t *testing.T) {
+	_, gs := groups(2, sim.Config{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := gs[0].Barrier(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want context.Canceled", err)
+	}
+	if b := gs[0].Bytes(); b != (comm.Counts{}) {
+		t.Errorf("sent %+v", b)
+	}
+}
+
+// Close ends a running call with ErrClosed here, and with this member's rank where something from it is missing.
+func TestClose(t *testing.T) {
+	for name, run := range operations {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, gs := groups(3, sim.Config{})
+				time.AfterFunc(time.Second, func() { gs[0].Close() })
+				time.AfterFunc(2*time.Second, func() { gs[2].Close() })
+				errs := each(gs[:2], func(g *comm.Group) error { return run(context.Background(), g) }) // 2 stays away
+				if errs[0] != comm.ErrClosed {
+					t.Errorf("closed member: %v, want %v", errs[0], comm.ErrClosed)
+				}
+				want := 2 // all that 0 had to send has arrived
+				if strings.HasPrefix(name, "allreduce") {
+					want = 0 // its sum is missing
+				}
+				if fault, ok := errors.AsType[*comm.PeerError](errs[1]); !ok || fault.Rank != want {
+					t.Errorf("its peer: %v, want a PeerError of peer %d", errs[1], want)
+				}
+				if err := gs[0].Barrier(context.Background()); err != comm.ErrClosed {
+					t.Errorf("later: %v, want %v", err, comm.ErrClosed)
+				}
+			})
+		})
+	}
+}
+
+// What a peer sends is not trusted: each of these frames ends the call with an error that names the peer and says what
+// was wanted.
+func TestForeignFrames(t *testing.T) {
+	frame := func(op, door, step, seq byte, total uint64, payload int) []byte {
+		b := make([]byte, comm.HeaderLen+payload)
+		b[0], b[1], b[2], b[3], b[4] = 1, op, door, step, seq
+		for i := range 8 {
+			b[8+i] = byte(total >> (8 * i))
+		}
+		return b
+	}
+	exchange := func(g *comm.Group) error { // 100 floats from peer 1
+		return g.Exchange(context.Background(), comm.Halo, "layer 1", make([][]float32, 2), [][]float32{nil, make([]float32, 100)})
+	}
+	sendRecv := func(g *comm.Group) error { // at most 1000 bytes from peer 1
+		_, err := g.SendRecv(context.Background(), comm.Control, "blobs", make([][]byte, 2), 1000)
+		return err
+	}
+	for name, test := range map[string]struct {
+		run   func(g *comm.Group) error
+		frame []byte
+		want  string
+	}{
+		"short":          {exchange, make([]byte, 15), "frame of 15 bytes, wanted at least 16"},
+		"empty":          {exchange, nil, "frame of 0 bytes, wanted at least 16"},
+		"version":        {exchange, make([]byte, 16), "frame version 0, wanted 1"},
+		"no operation":   {exchange, frame(99, 0, 0, 1, 400, 400), "frame of operation 99"},
+		"no door":        {exchange, frame(1, 9, 0, 1, 400, 400), "frame of door 9"},
+		"operation":      {exchange, frame(4, 0, 0, 1, 400, 400), "wanted a frame of exchange 1 by halo, step 0; got one of barrier 1"},
+		"door":           {exchange, frame(1, 1, 0, 1, 400, 400), "got one of exchange 1 by reduce"},
+		"step":           {exchange, frame(1, 0, 1, 1, 400, 400), "got one of exchange 1 by halo, step 1"},
+		"sequence":       {exchange, frame(1, 0, 0, 2, 400, 400), "got one of exchange 2"},
+		"length":         {exchange, frame(1, 0, 0, 1, 404, 404), "wanted 400 bytes, got a message of 404"},
+		"huge":           {exchange, frame(1, 0, 0, 1, 1<<63, 400), "wanted 400 bytes, got a message of 9223372036854775808"},
+		"cut":            {exchange, frame(1, 0, 0, 1, 400, 396), "wanted a frame of 400 bytes, got one of 396"},
+		"too much":       {exchange, frame(1, 0, 0, 1, 400, 404), "frame carries 404 bytes, wanted at most 400"},
+		"over the limit": {sendRecv, frame(2, 2, 0, 1, 1<<62, 1000), "wanted at most 1000 bytes, got a message of 4611686018427387904"},
+		"blob cut":       {sendRecv, frame(2, 2, 0, 1, 1000, 999), "wanted a frame of 1000 bytes, got one of 999"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			net := sim.New(2, sim.Config{})
+			g := comm.NewGroup(net.Transport(0), 0, 2)
+			if err := net.Transport(1).Send(t.Context(), 0, test.frame); err != nil {
+				t.Fatal(err)
+			}
+			err := test.run(g)
+			if fault, ok := errors.AsType[*comm.PeerError](err); !ok || fault.Rank != 1 || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want a PeerError of peer 1 that says %q", err, test.want)
+			}
+		})
+	}
+}
+
+// Members that disagree on lengths or on the operation are told so.
+func TestDisagreement(t *testing.T) {
+	ctx := context.Background()
+	for name, test := range map[string]struct {
+		zero, one func(g *comm.Group) error
+		want      string // of member 0
+	}{
+		"rows": {
+			func(g *comm.Group) error {
+				return g.Exchange(ctx, comm.Halo, "layer 1", make([][]float32, 2), [][]float32{nil, make([]float32, 30)})
+			},
+			func(g *comm.Group) error {
+				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil}, make([][]float32, 2))
+			},
+			"peer 1: exchange 1 (layer 1): recv: wanted 120 bytes, got a message of 96",
+		},
+		"operation": {
+			func(g *comm.Group) error { return g.Barrier(ctx) },
+			func(g *comm.Group) error { return g.AllReduce(ctx, comm.Reduce, make([]float32, 2)) },
+			"peer 1: barrier 1: recv: wanted a frame of barrier 1 by control, step 0; got one of allreduce 1 by reduce, step 0, 8 bytes",
+		},
+		"rows that were not awaited": {
+			func(g *comm.Group) error {
+				if err := g.Exchange(ctx, comm.Halo, "layer 1", make([][]float32, 2), make([][]float32, 2)); err != nil {
+					return err
+				}
+				return g.Barrier(ctx)
+			},
+			func(g *comm.Group) error {
+				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil}, make([][]float32, 2))
+			},
+			"peer 1: barrier 2: recv: wanted a frame of barrier 2 by control, step 0; got one of exchange 1 by halo, step 0, 96 bytes",
+		},
+		"a blob over the limit": {
+			func(g *comm.Group) error {
+				_, err := g.SendRecv(ctx, comm.Halo, "blobs", [][]byte{nil, make([]byte, 11)}, 10)
+				return err
+			},
+			func(g *comm.Group) error { return nil },
+			"comm: sendrecv 1 (blobs): 11 bytes for peer 1, wanted at most 10",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, gs := groups(2, sim.Config{})
+			errs := each(gs, func(g *comm.Group) error {
+				defer g.Close()
+				if g.Rank() == 0 {
+					return test.zero(g)
+				}
+				return test.one(g)
+			})
+			if errs[0] == nil || errs[0].Error() != test.want {
+				t.Errorf("%v, want %q", errs[0], test.want)
+			}
+		})
+	}
+}
+
+func TestCallersBugsPanic(t *testing.T) {
+	_, gs := groups(2, sim.Config{})
+	for name, f := range map[string]func(){
+		"rank":          func() { comm.NewGroup(nil, 2, 2) },
+		"no members":    func() { comm.NewGroup(nil, 0, 0) },
+		"door":          func() { gs[0].AllReduce(t.Context(), 9, nil) },
+		"root":          func() { gs[0].Broadcast(t.Context(), comm.Halo, 2, nil) },
+		"entries":       func() { gs[0].Exchange(t.Context(), comm.Halo, "x", nil, nil) },
+		"own entry":     func() { gs[0].Exchange(t.Context(), comm.Halo, "x", [][]float32{{1}, nil}, make([][]float32, 2)) },
+		"entries blobs": func() { gs[0].SendRecv(t.Context(), comm.Halo, "x", nil, 0) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, gs := groups(2, sim.Config{})
+		done := make(chan error)
+		go func() { done <- gs[0].Barrier(context.Background()) }()
+		synctest.Wait()
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("a second call at once: no panic")
+				}
+			}()
+			gs[0].Barrier(context.Background())
+		}()
+		gs[0].Close()
+		<-done
+	})
+}
