@@ -133,7 +133,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"type \"\", want":            file(`{"a":{"dtype":1,"shape":[1],"data_offsets":[0,4]}}`, 4),
 		"lies at [4, 0)":             file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]},`+one[:2]+"b"+one[2:]+`}`, 4),
 		"header: want a JSON object": file("{}x", 0),
-		"1 bytes after the object":   file("{} \n", 0),
+		"2 bytes after the object":   file("{} \n", 0),
 	} {
 		if _, err := decode(b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q in the error, got %v", want, err)
