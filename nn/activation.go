@@ -3,6 +3,7 @@ package nn
 import (
 	"math"
 
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -17,10 +18,12 @@ func (ReLU) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
 func (ReLU) Forward(y, x mat.Dense, t *Tape) {
-	for i := range x.Rows {
-		yi := y.Row(i)
-		for c, v := range x.Row(i) {
-			yi[c] = max(v, 0)
+	if x.Compact() && y.Compact() {
+		n := x.Rows * x.Cols
+		kernels.ReLU(x.Data[:n], y.Data[:n])
+	} else {
+		for i := range x.Rows {
+			kernels.ReLU(x.Row(i), y.Row(i))
 		}
 	}
 	t.push(entry{y: y})
@@ -32,13 +35,13 @@ func (ReLU) Backward(dx, dy mat.Dense, t *Tape) {
 	if dx.Empty() {
 		return
 	}
+	if y.Compact() && dy.Compact() && dx.Compact() {
+		n := y.Rows * y.Cols
+		kernels.ReLUGrad(y.Data[:n], dy.Data[:n], dx.Data[:n])
+		return
+	}
 	for i := range dy.Rows {
-		yi, di := y.Row(i), dx.Row(i)
-		for c, g := range dy.Row(i) {
-			if yi[c] > 0 {
-				di[c] += g
-			}
-		}
+		kernels.ReLUGrad(y.Row(i), dy.Row(i), dx.Row(i))
 	}
 }
 

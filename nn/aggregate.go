@@ -18,18 +18,20 @@ type Acc struct {
 	// before each Add and AddGrad.
 	Dst, Src []int64
 
-	rows, added int
-	sum         mat.Dense // R×width: running sum, maximum or numerator; as dacc, gradient of the aggregate
-	stat        mat.Dense // R×heads
-	norm        mat.Dense // R×heads
-	dst         mat.Dense // R×heads
-	arg         []int32   // R×width: place of the maximum, counted through the blocks
-	blocks      []block
-	buf         [4][]float32
-	edge        [2][]float32
-	block       []int32
-	trans       *transposes
-	ownTrans    transposes
+	rows   int
+	sum    mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
+	stat   mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
+	norm   mat.Dense    // R×heads: running sum of the softmax
+	dst    mat.Dense    // R×heads: the destination's part of the logit; of dacc, its gradient
+	arg    []int32      // R×width: place of the maximum, counted through the blocks
+	argNow []int32      // the same within one block
+	blocks []block      // added so far
+	added  int          // sources in them
+	buf    [4][]float32 // memory of the matrices
+	edge   []float32    // scratch of one Add or AddGrad
+
+	trans    *transposes // nil: ownTrans
+	ownTrans transposes
 }
 
 // block is a set of sources that was added, with the number of sources before it.
@@ -52,11 +54,12 @@ func (a *Acc) take(k, rows, cols int) mat.Dense {
 	return mat.View(rows, cols, a.buf[k][:rows*cols])
 }
 
-func (a *Acc) takeEdges(k, n int) []float32 {
-	if cap(a.edge[k]) < n {
-		a.edge[k] = make([]float32, n)
+// takeEdges returns scratch memory for one Add or AddGrad.
+func (a *Acc) takeEdges(n int) []float32 {
+	if cap(a.edge) < n {
+		a.edge = make([]float32, n)
 	}
-	return a.edge[k][:n]
+	return a.edge[:n]
 }
 
 // add notes a block and returns the number of sources before it.

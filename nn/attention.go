@@ -71,36 +71,47 @@ func (a *Attention) Begin(acc *Acc, z mat.Dense) {
 // Add takes in a block of sources z.
 func (a *Attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Attention", acc.rows, g, z)
-	heads, dim := a.heads(), a.dim()
-	src := mat.View(z.Rows, heads, acc.takeEdges(0, z.Rows*heads))
-	a.scores(src, z, a.Src)
-	keep := acc.takeEdges(1, heads)
+	heads, edges := a.heads(), len(g.Col)
+	src := acc.takeEdges((z.Rows+1)*heads + edges*heads)
+	keep, weight := src[z.Rows*heads:][:heads], src[(z.Rows+1)*heads:] // weight: head by head, edge by edge
+	a.scores(mat.View(z.Rows, heads, src), z, a.Src)
 	for i := range g.NumDst {
-		col, _ := g.Row(i)
-		if len(col) == 0 {
+		lo, hi := int(g.RowPtr[i]), int(g.RowPtr[i+1])
+		if lo == hi {
 			continue
 		}
-		top, sum, own, out := acc.stat.Row(i), acc.norm.Row(i), acc.dst.Row(i), acc.sum.Row(i)
+		top, sum, own := acc.stat.Row(i), acc.norm.Row(i), acc.dst.Row(i)
 		for h := range heads {
 			m := top[h]
-			for _, j := range col {
-				m = max(m, leaky(src.At(int(j), h)+own[h]))
+			for k := lo; k < hi; k++ {
+				e := leaky(src[int(g.Col[k])*heads+h] + own[h])
+				weight[h*edges+k] = e
+				m = max(m, e)
 			}
-			if shrink := exp(top[h] - m); shrink != 1 {
+			if sum[h] > 0 && m > top[h] { // an earlier block had a smaller maximum
+				shrink := exp(top[h] - m)
+				kernels.Scale(shrink, a.head(acc.sum, h).Row(i))
 				sum[h] *= shrink
-				kernels.Scale(shrink, out[h*dim:(h+1)*dim])
 			}
 			top[h] = m
-		}
-		for _, j := range col {
-			a.mask(keep, acc, i, int(j))
-			zj, sj := z.Row(int(j)), src.Row(int(j))
-			for h := range heads {
-				p := exp(leaky(sj[h]+own[h]) - top[h])
+			for k := lo; k < hi; k++ {
+				p := exp(weight[h*edges+k] - m)
+				weight[h*edges+k] = p
 				sum[h] += p
-				kernels.Axpy(float32(p*keep[h]), zj[h*dim:(h+1)*dim], out[h*dim:(h+1)*dim])
 			}
 		}
+		if acc.Train && a.Dropout > 0 {
+			for k := lo; k < hi; k++ {
+				a.mask(keep, acc, i, int(g.Col[k]))
+				for h, v := range keep {
+					weight[h*edges+k] *= v
+				}
+			}
+		}
+	}
+	for h := range heads {
+		zh, out := a.head(z, h), a.head(acc.sum, h)
+		kernels.SpMM(g.RowPtr, g.Col, weight[h*edges:(h+1)*edges], a.dim(), zh.Data, zh.Stride, out.Data, out.Stride, true)
 	}
 }
 
@@ -139,50 +150,54 @@ func (a *Attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 // AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add.
 func (a *Attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("Attention", acc.rows, g, z)
-	if len(g.Col) == 0 {
+	heads, dim, edges := a.heads(), a.dim(), len(g.Col)
+	if edges == 0 {
 		return
 	}
-	heads, dim := a.heads(), a.dim()
-	// Destination by destination: δ, the gradient of each logit, and the weight that reached the sum; both per edge.
-	edges := len(g.Col) * heads
-	buf := acc.takeEdges(0, z.Rows*heads+2*edges)
-	src := mat.View(z.Rows, heads, buf)
-	delta, alpha := buf[z.Rows*heads:][:edges], buf[z.Rows*heads+edges:][:edges]
-	a.scores(src, z, a.Src)
-	keep := acc.takeEdges(1, heads)
+	// Destination by destination: weight, what of the source reached the sum, and delta, the gradient of the logit.
+	src := acc.takeEdges((z.Rows+1)*heads + 3*edges*heads)
+	keep := src[z.Rows*heads:][:heads]
+	weight, delta := src[(z.Rows+1)*heads:][:edges*heads], src[(z.Rows+1)*heads+edges*heads:][:edges*heads]
+	a.scores(mat.View(z.Rows, heads, src), z, a.Src)
+	for h := range keep {
+		keep[h] = 1
+	}
 	for i := range g.NumDst {
 		top, own, gi, base, down := acc.stat.Row(i), acc.dst.Row(i), dacc.sum.Row(i), dacc.stat.Row(i), dacc.dst.Row(i)
-		for k := g.RowPtr[i]; k < g.RowPtr[i+1]; k++ {
+		for k := int(g.RowPtr[i]); k < int(g.RowPtr[i+1]); k++ {
 			j := int(g.Col[k])
-			a.mask(keep, acc, i, j)
-			zj, sj := z.Row(j), src.Row(j)
+			if acc.Train && a.Dropout > 0 {
+				a.mask(keep, acc, i, j)
+			}
+			zj, sj := z.Row(j), src[j*heads:(j+1)*heads]
 			for h := range heads {
 				e := sj[h] + own[h]
 				p := exp(leaky(e) - top[h])
 				w := float32(p * keep[h])
-				d := float32(w*kernels.Dot(gi[h*dim:(h+1)*dim], zj[h*dim:(h+1)*dim])) - float32(p*base[h])
+				d := float32(w*dot(gi[h*dim:(h+1)*dim], zj[h*dim:(h+1)*dim])) - float32(p*base[h])
 				if e < 0 {
 					d *= attentionSlope
 				}
-				alpha[int(k)*heads+h], delta[int(k)*heads+h] = w, d
+				weight[h*edges+k], delta[h*edges+k] = w, d
 				down[h] += d
 			}
 		}
 	}
-	// Source by source, so that each row is written by one loop in one order.
+	// Source by source, so that each row is written by one core in one order.
 	tr := acc.transposes().get(g.RowPtr, g.Col, g.NumSrc)
-	for j := range g.NumSrc {
-		zj, dj := z.Row(j), dz.Row(j)
-		for h := range heads {
-			d := dj[h*dim : (h+1)*dim]
+	back := src[(z.Rows+1)*heads+2*edges*heads:][:edges]
+	for h := range heads {
+		tr.gather(back, weight[h*edges:(h+1)*edges])
+		gh, dh, zh := a.head(dacc.sum, h), a.head(dz, h), a.head(z, h)
+		kernels.SpMM(tr.rowPtr, tr.col, back, dim, gh.Data, gh.Stride, dh.Data, dh.Stride, true)
+		vec, grad, deltas := a.Src.Value.Row(h), a.Src.Grad.Row(h), delta[h*edges:(h+1)*edges]
+		for j := range g.NumSrc {
 			var sum float32
 			for k := tr.rowPtr[j]; k < tr.rowPtr[j+1]; k++ {
-				e := int(tr.perm[k])*heads + h
-				sum += delta[e]
-				kernels.Axpy(alpha[e], dacc.sum.Row(int(tr.col[k]))[h*dim:(h+1)*dim], d)
+				sum += deltas[tr.perm[k]]
 			}
-			kernels.Axpy(sum, a.Src.Value.Row(h), d)
-			kernels.Axpy(sum, zj[h*dim:(h+1)*dim], a.Src.Grad.Row(h))
+			axpy(sum, vec, dh.Row(j))
+			axpy(sum, zh.Row(j), grad)
 		}
 	}
 }
@@ -193,23 +208,20 @@ func (a *Attention) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
 	for i := range z.Rows {
 		zi, di := z.Row(i), dz.Row(i)
 		for h, d := range dacc.dst.Row(i) {
-			kernels.Axpy(d, a.Dst.Value.Row(h), di[h*dim:(h+1)*dim])
-			kernels.Axpy(d, zi[h*dim:(h+1)*dim], a.Dst.Grad.Row(h))
+			axpy(d, a.Dst.Value.Row(h), di[h*dim:(h+1)*dim])
+			axpy(d, zi[h*dim:(h+1)*dim], a.Dst.Grad.Row(h))
 		}
 	}
 }
 
 // mask writes the dropout of edge (j, i) for every head.
 func (a *Attention) mask(keep []float32, acc *Acc, i, j int) {
-	if !acc.Train || a.Dropout == 0 {
-		for h := range keep {
-			keep[h] = 1
-		}
-		return
-	}
 	key := acc.Key.Fold(node(acc.Dst, i)).Fold(node(acc.Src, j))
 	kernels.DropoutMask(uint64(key), a.Dropout, keep)
 }
+
+// head returns the columns of head h.
+func (a *Attention) head(m mat.Dense, h int) mat.Dense { return m.ColRange(h*a.dim(), (h+1)*a.dim()) }
 
 func leaky(x float32) float32 {
 	if x < 0 {
@@ -218,7 +230,40 @@ func leaky(x float32) float32 {
 	return x
 }
 
-func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
+// dot and axpy are for the few columns of one head, for which a call of the kernels costs more than the work.
+func dot(x, y []float32) float32 {
+	y = y[:len(x)]
+	var s float32
+	for c, v := range x {
+		s += float32(v * y[c])
+	}
+	return s
+}
+
+func axpy(a float32, x, y []float32) {
+	y = y[:len(x)]
+	for c, v := range x {
+		y[c] += float32(a * v)
+	}
+}
+
+// exp returns eˣ for x ≤ 0, within 2 ulp: 2ᵏ·eʳ with |r| ≤ ½·ln 2 and eʳ by its Taylor series to r⁷. Below −87 it is 0.
+func exp(x float32) float32 {
+	if !(x > -87) {
+		if x != x {
+			return x
+		}
+		return 0
+	}
+	const high, low = 0.693359375, -2.12194440e-4 // ln 2 = high + low; k·high is exact
+	k := float32(math.Floor(float64(float32(x*math.Log2E) + 0.5)))
+	r := x - float32(k*high) - float32(k*low)
+	p := float32(1.0 / 5040)
+	for _, c := range [...]float32{1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1} {
+		p = float32(p*r) + c
+	}
+	return p * math.Float32frombits(uint32(int32(k)+127)<<23)
+}
 
 // HeadMean is the mean of heads that lie side by side: x R×(heads·dim), y R×dim.
 type HeadMean struct{ Heads, Dim int }

@@ -184,7 +184,7 @@ func (c *Conv) projectThenSum(y mat.Dense, in Input, add bool, t *Tape) {
 
 func (c *Conv) projectThenSumGrad(dx, dy mat.Dense, g *graph.CSR, t *Tape) {
 	lin := c.Nbr.(*Linear)
-	biasGrad(lin.B, dy, t)
+	biasGrad(lin.B, dy)
 	for range c.hops(g) {
 		d := t.Scratch(g.NumSrc, dy.Cols)
 		sumGrad(d, g, dy, &t.trans)

@@ -49,7 +49,7 @@ func (l *Linear) ForwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
 
 // Backward adds dy·Wᵀ to dx, xᵀ·dy to the weight's gradient and the column sums of dy to the bias's.
 func (l *Linear) Backward(dx, dy mat.Dense, t *Tape) {
-	biasGrad(l.B, dy, t)
+	biasGrad(l.B, dy)
 	l.productGrad(dx, dy, t)
 }
 
@@ -117,7 +117,7 @@ func (b *Bias) Forward(y, x mat.Dense, t *Tape) {
 
 // Backward adds dy to dx and its column sums to b's gradient.
 func (b *Bias) Backward(dx, dy mat.Dense, t *Tape) {
-	biasGrad(b.B, dy, t)
+	biasGrad(b.B, dy)
 	addRows(dx, dy)
 }
 
@@ -131,21 +131,8 @@ func addBias(y mat.Dense, b *Param) {
 	}
 }
 
-// biasGrad adds the column sums of dy, block by block so that the error grows with the block and not with the rows.
-func biasGrad(b *Param, dy mat.Dense, t *Tape) {
-	if b == nil {
-		return
+func biasGrad(b *Param, dy mat.Dense) {
+	if b != nil {
+		kernels.SumColumns(dy.Rows, dy.Data, dy.Stride, b.Grad.Row(0), true)
 	}
-	const block = 256
-	m := t.arena.at
-	sum := t.raw(1, dy.Cols).Row(0)
-	grad := b.Grad.Row(0)
-	for lo := 0; lo < dy.Rows; lo += block {
-		clear(sum)
-		for i := lo; i < min(lo+block, dy.Rows); i++ {
-			kernels.Add(dy.Row(i), sum)
-		}
-		kernels.Add(sum, grad)
-	}
-	t.arena.release(m)
 }

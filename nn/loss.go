@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -29,20 +30,24 @@ func CrossEntropy(grad, scores mat.Dense, labels graph.Labels, weight []float32)
 		for _, v := range row {
 			top = max(top, v)
 		}
+		var g []float32
+		if !grad.Empty() {
+			g = grad.Row(i)
+		}
 		var sum float64
-		for _, v := range row {
-			sum += math.Exp(float64(v - top))
+		for c, v := range row {
+			e := math.Exp(float64(v - top))
+			sum += e
+			if g != nil {
+				g[c] = float32(e)
+			}
 		}
 		loss += float64(w * (math.Log(sum) - float64(row[y]-top)))
 		count += w
-		if grad.Empty() {
-			continue
+		if g != nil {
+			kernels.Scale(float32(w/sum), g)
+			g[y] -= float32(w)
 		}
-		g := grad.Row(i)
-		for c, v := range row {
-			g[c] = float32(w * math.Exp(float64(v-top)) / sum)
-		}
-		g[y] -= float32(w)
 	}
 	return loss, count
 }

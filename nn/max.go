@@ -40,7 +40,7 @@ func (Max) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 		kernels.SpMax(g.RowPtr, g.Col, n, z.Data, z.Stride, h.Data, h.Stride, acc.arg, n)
 		return
 	}
-	here := ints(&acc.block, len(acc.arg)) // the kernel knows this block's places only
+	here := ints(&acc.argNow, len(acc.arg)) // the kernel knows this block's places only
 	for i := range here {
 		here[i] = -1
 	}

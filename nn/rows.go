@@ -133,6 +133,11 @@ func addRows(y, x mat.Dense) {
 	if y.Empty() {
 		return
 	}
+	if x.Compact() && y.Compact() {
+		n := x.Rows * x.Cols
+		kernels.Add(x.Data[:n], y.Data[:n])
+		return
+	}
 	for i := range x.Rows {
 		kernels.Add(x.Row(i), y.Row(i))
 	}
