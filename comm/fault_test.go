@@ -220,6 +220,51 @@ func TestForeignFrames(t *testing.T) {
 	}
 }
 
+// A peer that sends its sums before it has got this member's part does not change that part.
+func TestEarlySums(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const floats = 65536 // a frame
+		net := sim.New(2, sim.Config{Queue: 1})
+		g, peer := comm.NewGroup(net.Transport(0), 0, 2), net.Transport(1)
+		frame := make([]byte, comm.MaxFrame) // zeros, of a chunk of four frames
+		copy(frame, []byte{1, 0, byte(comm.Reduce), 0, 1, 0, 0, 0, 0, 0, 16})
+		go func() {
+			for step := range byte(2) {
+				frame[3] = step
+				for range 4 {
+					if err := peer.Send(t.Context(), 0, frame); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}()
+		x := make([]float32, 8*floats)
+		for i := range x {
+			x[i] = 1
+		}
+		done := make(chan error)
+		go func() { done <- g.AllReduce(context.Background(), comm.Reduce, x) }()
+		synctest.Wait() // all has come that can come
+		for range 8 {   // what it gives, and its sums
+			got, err := peer.Recv(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := comm.HeaderLen; i < len(got); i += 4 {
+				if string(got[i:i+4]) != "\x00\x00\x80\x3f" {
+					t.Fatalf("float at byte %d has bytes % x, want those of 1", i, got[i:i+4])
+				}
+			}
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if x[0] != 1 || x[8*floats-1] != 0 {
+			t.Errorf("ends are %v and %v, want this member's sum and the peer's", x[0], x[8*floats-1])
+		}
+	})
+}
+
 // Members that disagree on lengths or on the operation are told so.
 func TestDisagreement(t *testing.T) {
 	ctx := context.Background()
