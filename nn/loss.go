@@ -36,13 +36,13 @@ func CrossEntropy(grad, scores mat.Dense, labels graph.Labels, weight []float32)
 		}
 		var sum float64
 		for c, v := range row {
-			e := math.Exp(float64(v - top))
+			e := math.Exp(float64(v) - float64(top))
 			sum += e
 			if g != nil {
 				g[c] = float32(e)
 			}
 		}
-		loss += float64(w * (math.Log(sum) - float64(row[y]-top)))
+		loss += float64(w * (math.Log(sum) - (float64(row[y]) - float64(top))))
 		count += w
 		if g != nil {
 			kernels.Scale(float32(w/sum), g)

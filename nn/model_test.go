@@ -1,0 +1,323 @@
+package nn_test
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/nntest"
+)
+
+func preset(t testing.TB, model string) nn.Spec {
+	t.Helper()
+	s, err := nn.Preset(model, "single", 20, 3, 16, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// layerwise is a model of every part that end-to-end presets lack.
+func layerwise(encoder, carry string) nn.Spec {
+	s := nn.Spec{Task: "single", Features: 20, Classes: 3, Carry: carry, Encoder: nn.EncoderSpec{Kind: encoder}}
+	width := 20
+	switch encoder {
+	case "pca":
+		width = 5
+	case "mlp":
+		s.Encoder.Hidden, s.Encoder.Dropout, width = 8, 0.5, 8
+		if carry == "scores" {
+			width = 3
+		}
+	}
+	s.Encoder.Out = width
+	for k := range 2 {
+		l := nn.LayerSpec{Conv: "sage", In: width, Out: 6, Hops: 1 + k, Norm: true, Act: "relu", Head: []int{4, 3}}
+		if carry == "hidden" && k == 0 {
+			l.Head = nil
+		}
+		s.Layers = append(s.Layers, l)
+		width = 6
+		if carry == "scores" {
+			width = 3
+		}
+	}
+	return s
+}
+
+func allSpecs(t testing.TB) map[string]nn.Spec {
+	all := map[string]nn.Spec{}
+	for _, m := range []string{"gcn", "sage", "sage-pool", "gat", "gin"} {
+		all[m] = preset(t, m)
+	}
+	for _, e := range []string{"raw", "pca", "mlp"} {
+		for _, c := range []string{"hidden", "scores"} {
+			all[e+" "+c] = layerwise(e, c)
+		}
+	}
+	alone := layerwise("mlp", "hidden")
+	alone.Layers = nil
+	all["mlp alone"] = alone
+	alone = layerwise("mlp", "scores")
+	alone.Layers = nil
+	all["mlp alone, scores"] = alone
+	return all
+}
+
+// TestSpecAndParametersMakeTheModel: a model made again from its Spec, through JSON, and its named parameters gives the
+// same scores.
+func TestSpecAndParametersMakeTheModel(t *testing.T) {
+	g := synthetic(40, 4, 20, 5, 3)
+	for name, spec := range allSpecs(t) {
+		t.Run(name, func(t *testing.T) {
+			m, err := nn.New(spec, rng.New(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			slab := nn.NewSlab(m.Params())
+			seen := map[string]bool{}
+			for i, p := range slab.Params {
+				if p.Name == "" || seen[p.Name] {
+					t.Errorf("parameter %q is not unique", p.Name)
+				}
+				seen[p.Name] = true
+				for k := range p.Value.Data {
+					p.Value.Data[k] += float32(rng.New(uint64(i)).Normal(uint64(k))) / 4
+				}
+			}
+			text, err := json.Marshal(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var again nn.Spec
+			if err := json.Unmarshal(text, &again); err != nil || !reflect.DeepEqual(again, spec) {
+				t.Fatalf("spec comes back as %+v, %v", again, err)
+			}
+			m2, err := nn.New(again, rng.New(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(nn.NewSlab(m2.Params()).Value, slab.Value)
+			s1, err1 := m.Infer(g)
+			s2, err2 := m2.Infer(g)
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
+			}
+			if s1.Rows != 40 || s1.Cols != 3 || !reflect.DeepEqual(s1, s2) {
+				t.Fatalf("scores are %d×%d; equal: %t", s1.Rows, s1.Cols, reflect.DeepEqual(s1, s2))
+			}
+			varied := false
+			for i, v := range s1.Data {
+				if math.IsNaN(float64(v)) {
+					t.Fatalf("score %d is NaN", i)
+				}
+				varied = varied || v != s1.Data[i%3]
+			}
+			if !varied {
+				t.Fatal("all nodes have the same scores")
+			}
+		})
+	}
+}
+
+func TestInferRefusesAnotherGraph(t *testing.T) {
+	m, err := nn.New(preset(t, "gcn"), rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Infer(synthetic(10, 2, 19, 3, 3)); err == nil || !strings.Contains(err.Error(), "19 features") {
+		t.Fatalf("error is %v, want one that names the 19 features", err)
+	}
+}
+
+// TestFaults: every fault is named, all at once, and none panics.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		change func(*nn.Spec)
+		want   []string
+	}{
+		{func(s *nn.Spec) { s.Task, s.Carry = "many", "" }, []string{`task is "many"`, `carry is ""`}},
+		{func(s *nn.Spec) { s.Features = 0 }, []string{"features is 0", "encoder.out is 20"}},
+		{func(s *nn.Spec) { s.Classes = -1 }, []string{"classes is -1", "layers[1].out is 3"}},
+		{func(s *nn.Spec) { s.Encoder.Kind = "cnn" }, []string{`encoder.kind is "cnn"`}},
+		{func(s *nn.Spec) { s.Encoder.Dropout = 1 }, []string{"encoder.dropout is 1"}},
+		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "mlp", Out: 20} }, []string{"encoder.hidden is 0", "encoder.out is 20"}},
+		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "pca", Out: 21} }, []string{"encoder.out is 21", "layers[0].in is 20"}},
+		{func(s *nn.Spec) { s.Layers = nil }, []string{"layers is empty"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[1].Act = "cheb", "tanh" }, []string{`layers[0].conv is "cheb"`, `layers[1].act is "tanh"`}},
+		{func(s *nn.Spec) { s.Layers[0].Dropout = float32(math.NaN()) }, []string{"layers[0].dropout is NaN"}},
+		{func(s *nn.Spec) { s.Layers[0].Hops = -1 }, []string{"layers[0].hops is -1"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Hops = "sage-pool", 2 }, []string{"layers[0].hops is 2"}},
+		{func(s *nn.Spec) { s.Layers[0].Heads = 2 }, []string{"layers[0].heads, average and attention_dropout belong to gat"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Heads = "gat", 5 }, []string{"layers[0].out is 16, want a multiple of 5"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv = "gat" }, []string{"layers[0].heads is 0"}},
+		{func(s *nn.Spec) { s.Layers[0].Out, s.Layers[1].In = 1<<40, 1<<40 }, []string{"layers[0].out is 1099511627776", "layers[1].in"}},
+		{func(s *nn.Spec) { s.Layers[1].In = 7 }, []string{"layers[1].in is 7, want 16"}},
+		{func(s *nn.Spec) { s.Layers[1].Out = 4 }, []string{"layers[1].out is 4, want the 3 classes"}},
+		{func(s *nn.Spec) { s.Layers[1].Head = []int{0, 4} }, []string{"layers[1].head[0] is 0", "layers[1].head ends in 4"}},
+		{func(s *nn.Spec) { s.Carry = "scores" }, []string{"layers[0].out is 16, want the 3 classes or a head"}},
+	} {
+		s := preset(t, "gcn")
+		c.change(&s)
+		_, err := nn.New(s, rng.New(1))
+		if err == nil {
+			t.Errorf("no fault found, want %q", c.want)
+			continue
+		}
+		for _, w := range c.want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("error is %q, want it to say %q", err, w)
+			}
+		}
+	}
+	for name, s := range allSpecs(t) {
+		if err := s.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := nn.NewLayer("layer1", nn.LayerSpec{Conv: "gcn", In: 0, Out: 0}, rng.New(1)); err == nil || !strings.Contains(err.Error(), "layer1: in is 0") || !strings.Contains(err.Error(), "out is 0") {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := nn.Preset("gcn", "single", 5, 2, 4, 0); err == nil {
+		t.Error("a preset of 0 layers")
+	}
+}
+
+func TestPCARowsHaveUnitLength(t *testing.T) {
+	e, err := nn.NewEncoder(layerwise("pca", "hidden"), rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Proj.W.Value.CopyFrom(nntest.Random(rng.New(2), 20, 5))
+	x := nntest.Random(rng.New(3), 6, 20)
+	clear(x.Row(4))
+	for _, in := range []graph.Features{{Dense: x}, {Sparse: sparsify(x)}} {
+		y := e.Encode(in).Dense
+		for i := range 6 {
+			sq := 0.0
+			for _, v := range y.Row(i) {
+				sq += float64(v) * float64(v)
+			}
+			want := 1.0
+			if i == 4 {
+				want = 0
+			}
+			if math.Abs(sq-want) > 1e-6 {
+				t.Errorf("row %d has squared length %v", i, sq)
+			}
+		}
+	}
+}
+
+// TestAffine: what the ridge solver writes to the maps of an affine layer is what the layer computes.
+func TestAffine(t *testing.T) {
+	for conv, want := range map[string][2]bool{"gcn": {false, true}, "sage": {true, true}, "mlp": {true, false}} {
+		l := layer(t, nn.LayerSpec{Conv: conv, In: 4, Out: 2, Hops: 1})
+		self, nbr, ok := l.Affine()
+		if !ok || (self != nil) != want[0] || (nbr != nil) != want[1] {
+			t.Fatalf("%s: Affine is %v, %v, %t", conv, self, nbr, ok)
+		}
+		last := self
+		if nbr != nil {
+			last = nbr
+		}
+		if last.B == nil || self != nil && nbr != nil && self.B != nil {
+			t.Fatalf("%s: the bias is not that of the last map alone", conv)
+		}
+		copy(last.B.Value.Data, []float32{1, -1})
+		x, z := nntest.Random(rng.New(1), 5, 4), nntest.Random(rng.New(2), 5, 4)
+		h := mat.New(5, 2)
+		l.Forward(h, nn.Input{X: graph.Features{Dense: x}, Z: graph.Features{Dense: z}}, nil)
+		for i := range 5 {
+			for c := range 2 {
+				y := float64(last.B.Value.Data[c])
+				for k := range 4 {
+					if self != nil {
+						y += float64(x.At(i, k)) * float64(self.W.Value.At(k, c))
+					}
+					if nbr != nil {
+						y += float64(z.At(i, k)) * float64(nbr.W.Value.At(k, c))
+					}
+				}
+				if math.Abs(y-float64(h.At(i, c))) > 1e-5 {
+					t.Errorf("%s: (%d, %d) is %v, want %v", conv, i, c, h.At(i, c), y)
+				}
+			}
+		}
+	}
+	for _, s := range []nn.LayerSpec{
+		{Conv: "gin", In: 4, Out: 2}, {Conv: "sage-pool", In: 4, Out: 2}, {Conv: "gat", In: 4, Out: 2, Heads: 1},
+		{Conv: "gcn", In: 4, Out: 2, Norm: true}, {Conv: "gcn", In: 4, Out: 2, Act: "relu"}, {Conv: "gcn", In: 4, Out: 2, Residual: true},
+	} {
+		if _, _, ok := layer(t, s).Affine(); ok {
+			t.Errorf("%+v is affine", s)
+		}
+	}
+}
+
+func TestSlab(t *testing.T) {
+	m, err := nn.New(preset(t, "gat"), rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before []mat.Dense
+	n := 0
+	for _, p := range m.Params() {
+		before = append(before, p.Value.Clone())
+		n += len(p.Value.Data)
+	}
+	s := nn.NewSlab(m.Params())
+	if len(s.Value) != n || len(s.Grad) != n {
+		t.Fatalf("slab has %d values and %d gradients, want %d", len(s.Value), len(s.Grad), n)
+	}
+	at := 0
+	for k, p := range m.Params() {
+		if !reflect.DeepEqual(p.Value.Clone(), before[k]) || !p.Value.Compact() {
+			t.Errorf("%s changed or is not compact", p.Name)
+		}
+		s.Value[at], s.Grad[at] = 7, 8
+		if p.Value.At(0, 0) != 7 || p.Grad.At(0, 0) != 8 {
+			t.Errorf("%s is not a view of the slab at %d", p.Name, at)
+		}
+		at += len(p.Value.Data)
+	}
+	s.ZeroGrad()
+	for i, v := range s.Grad {
+		if v != 0 {
+			t.Fatalf("gradient %d is %v", i, v)
+		}
+	}
+}
+
+// TestAggregateOfSparseRows: sparse while a quarter is stored at most, dense above, the same values and the columns
+// ascending.
+func TestAggregateOfSparseRows(t *testing.T) {
+	for _, c := range []struct {
+		nnz    int
+		sparse bool
+	}{{0, true}, {2, true}, {60, false}} {
+		g := synthetic(50, 4, 80, c.nnz, 3)
+		adj := graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN)
+		z := nn.Aggregate(nn.Sum{}, adj, g.X)
+		want := nn.Aggregate(nn.Sum{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense
+		if (z.Sparse != nil) != c.sparse {
+			t.Fatalf("%d non-zeros a row: sparse is %t", c.nnz, z.Sparse != nil)
+		}
+		got := z.Dense
+		if z.Sparse != nil {
+			if err := z.Sparse.Valid(); err != nil {
+				t.Fatal(err)
+			}
+			got = z.Sparse.Dense()
+		}
+		compare(t, "aggregate", got, want)
+		pooled := nn.Aggregate(nn.Max{}, adj, g.X).Dense
+		compare(t, "maximum", pooled, nn.Aggregate(nn.Max{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense)
+	}
+}
