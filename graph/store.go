@@ -3,6 +3,7 @@ package graph
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/mat"
@@ -78,8 +79,8 @@ func (f *Sections) Features(rows int) (x Features, err error) {
 			return Features{}, err
 		}
 		s := &mat.Sparse{Rows: rows, Cols: int(shape[1])}
-		if shape[0] != int64(rows) || s.Cols < 0 || int64(s.Cols) != shape[1] {
-			return Features{}, f.Errorf("x/shape", "%d×%d, want %d rows", shape[0], shape[1], rows)
+		if shape[0] != int64(rows) || shape[1] < 0 || shape[1] > math.MaxInt32 {
+			return Features{}, f.Errorf("x/shape", "%d×%d, want %d rows and at most %d columns", shape[0], shape[1], rows, math.MaxInt32)
 		}
 		if s.RowPtr, err = Values[int64](f, "x/row_ptr", rows+1); err != nil {
 			return Features{}, err
@@ -117,8 +118,8 @@ func (f *Sections) Labels(n int) (l Labels, err error) {
 		return Labels{}, err
 	}
 	l.Classes = int(classes[0])
-	if int64(l.Classes) != classes[0] || l.Classes < 0 {
-		return Labels{}, f.Errorf("y/classes", "%d classes", classes[0])
+	if classes[0] < 0 || classes[0] > math.MaxInt32 {
+		return Labels{}, f.Errorf("y/classes", "%d classes, want 0 to %d", classes[0], math.MaxInt32)
 	}
 	if f.Has("y/class") {
 		if l.Class, err = Values[int32](f, "y/class", n); err != nil {

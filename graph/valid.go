@@ -49,6 +49,14 @@ func (f Features) Valid() error {
 	return nil
 }
 
+// Valid returns an error unless s is one of the splits.
+func (s Split) Valid() error {
+	if s > Test {
+		return fmt.Errorf("split is %d, want 0 (none) to %d (test)", s, Test)
+	}
+	return nil
+}
+
 func (g *CSR) validWeights() error {
 	for k, w := range g.Weight {
 		if !(w >= 0 && finite(w)) {
@@ -110,8 +118,8 @@ func (g *Graph) Valid() error {
 		return fmt.Errorf("graph: %d split marks for %d nodes", len(g.Split), n)
 	}
 	for i, s := range g.Split {
-		if s > Test {
-			return fmt.Errorf("graph: split of node %d is %d, want 0 (none) to %d (test)", i, s, Test)
+		if err := s.Valid(); err != nil {
+			return fmt.Errorf("graph: split of node %d: %w", i, err)
 		}
 	}
 	if g.Site != nil && len(g.Site) != n {

@@ -41,7 +41,7 @@ func TestGraphValidNamesTheFault(t *testing.T) {
 		{"bit", func(g *Graph) { g.Labels.Class, g.Labels.Bits = nil, []uint8{0, 1, 0, 1, 0, 2, 0, 0} }, "label of node 2 for class 1 is 2"},
 		{"bits", func(g *Graph) { g.Labels.Class, g.Labels.Bits = nil, make([]uint8, 7) }, "7 label bits"},
 		{"no bits of no class", func(g *Graph) { g.Labels = Labels{Bits: make([]uint8, 4)} }, "4 label bits"},
-		{"split", func(g *Graph) { g.Split[1] = 7 }, "split of node 1 is 7"},
+		{"split", func(g *Graph) { g.Split[1] = 7 }, "split of node 1: split is 7"},
 		{"splits", func(g *Graph) { g.Split = nil }, "0 split marks"},
 		{"site", func(g *Graph) { g.Site[2] = 2 }, "site of node 2 is 2"},
 		{"ids", func(g *Graph) { g.IDs = g.IDs[:1] }, "1 names"},

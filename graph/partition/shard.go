@@ -18,6 +18,7 @@ type Shard struct {
 	X           graph.Features
 	Labels      graph.Labels
 	Split       []graph.Split // [Owned]
+	IDs         []string      // [Owned] the user's names of the owned nodes, or nil
 	Nodes       int64         // N of the whole graph
 	Name        string        // the data set's
 	Encoding    []byte        // graph.Graph.Encoding

@@ -1,0 +1,326 @@
+package partition
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"pgregory.net/rapid"
+)
+
+// drawGraph returns a small graph of any kind: directed or not, weighted or not, dense, sparse or no features, one
+// label or several.
+func drawGraph(t *rapid.T) *graph.Graph {
+	n := rapid.IntRange(1, 14).Draw(t, "nodes")
+	node := rapid.Int32Range(0, int32(n-1))
+	src := rapid.SliceOfN(node, 0, 40).Draw(t, "src")
+	dst := rapid.SliceOfN(node, len(src), len(src)).Draw(t, "dst")
+	var weight []float32
+	if rapid.Bool().Draw(t, "weighted") {
+		weight = rapid.SliceOfN(rapid.Float32Range(0, 4), len(src), len(src)).Draw(t, "weight")
+	}
+	adj, err := graph.FromEdges(n, src, dst, weight, graph.Build{Directed: rapid.Bool().Draw(t, "directed")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &graph.Graph{Name: "drawn", Adj: adj, Split: make([]graph.Split, n), Encoding: []byte(`{"a":1}`)}
+	for i := range g.Split {
+		g.Split[i] = graph.Split(rapid.IntRange(0, 3).Draw(t, "split"))
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "features") {
+	case 1:
+		g.X.Dense = mat.New(n, 3)
+		for k := range g.X.Dense.Data {
+			g.X.Dense.Data[k] = float32(k)
+		}
+	case 2:
+		g.X = graph.Identity(n)
+	}
+	g.Labels.Classes = 2
+	if rapid.Bool().Draw(t, "multi") {
+		g.Labels.Bits = rapid.SliceOfN(rapid.Uint8Range(0, 1), 2*n, 2*n).Draw(t, "bits")
+	} else {
+		g.Labels.Class = rapid.SliceOfN(rapid.Int32Range(-1, 1), n, n).Draw(t, "class")
+		g.Labels.Names = []string{"left", "right"}
+	}
+	if rapid.Bool().Draw(t, "ids") {
+		for i := range n {
+			g.IDs = append(g.IDs, fmt.Sprintf("node %d", i))
+		}
+	}
+	return g
+}
+
+func drawCut(t *rapid.T) (g *graph.Graph, owner []int32, shards []*Shard) {
+	g = drawGraph(t)
+	parts := rapid.IntRange(1, min(5, g.N())).Draw(t, "parts")
+	owner = rapid.SliceOfN(rapid.Int32Range(0, int32(parts-1)), g.N(), g.N()).Draw(t, "owner")
+	shards, err := Cut(g, owner, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, owner, shards
+}
+
+// together puts the shards' graph back together, by the dumbest way.
+func together(t *rapid.T, shards []*Shard) *graph.Graph {
+	n := int(shards[0].Nodes)
+	g := &graph.Graph{Name: shards[0].Name, Encoding: shards[0].Encoding, Split: make([]graph.Split, n)}
+	seen := make([]bool, n)
+	var src, dst []int32
+	weight := []float32{}
+	weighted := false
+	g.Labels = graph.Labels{Classes: shards[0].Labels.Classes, Names: shards[0].Labels.Names}
+	rows := make([]int32, n) // of the shards' rows one after another, by global ID
+	var dense []mat.Dense
+	var bits []uint8
+	var class []int32
+	var ids []string
+	at := int32(0)
+	for _, s := range shards {
+		for i := range s.Owned {
+			u := s.Global[i]
+			if seen[u] {
+				t.Fatalf("node %d is owned twice", u)
+			}
+			seen[u], rows[u] = true, at
+			at++
+			g.Split[u] = s.Split[i]
+			col, w := s.Adj.Row(i)
+			for k, j := range col {
+				src, dst = append(src, int32(s.Global[j])), append(dst, int32(u))
+				if w != nil {
+					weighted, weight = true, append(weight, w[k])
+				}
+			}
+		}
+		x := s.X.Dense
+		if s.X.Sparse != nil {
+			x = s.X.Sparse.Dense()
+		}
+		dense = append(dense, x)
+		bits, class, ids = append(bits, s.Labels.Bits...), append(class, s.Labels.Class...), append(ids, s.IDs...)
+	}
+	if slices.Contains(seen, false) {
+		t.Fatalf("owned: %v", seen)
+	}
+	if !weighted {
+		weight = nil
+	}
+	var err error
+	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{Directed: true}); err != nil {
+		t.Fatal(err)
+	}
+	if cols := dense[0].Cols; cols > 0 {
+		all := mat.Dense{Cols: cols, Stride: cols}
+		for _, d := range dense {
+			all.Rows, all.Data = all.Rows+d.Rows, append(all.Data, d.Data...)
+		}
+		g.X.Dense = all.Select(rows)
+	}
+	if ids != nil {
+		for _, r := range rows {
+			g.IDs = append(g.IDs, ids[r])
+		}
+	}
+	l := graph.Labels{Classes: g.Labels.Classes, Names: g.Labels.Names, Class: class, Bits: bits}
+	g.Labels = l.Select(rows)
+	return g
+}
+
+func TestShardsTogetherAreTheGraph(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, _, shards := drawCut(t)
+		got := together(t, shards)
+		if g.X.Sparse != nil {
+			g.X = graph.Features{Dense: g.X.Sparse.Dense()}
+		}
+		if len(g.Adj.Col) == 0 {
+			g.Adj.Weight = nil // of no edges there is no telling
+		}
+		if got.Digest() != g.Digest() {
+			t.Fatalf("together the shards are\n%+v, want\n%+v", got, g)
+		}
+	})
+}
+
+func TestShardLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, owner, shards := drawCut(t)
+		degree := g.Adj.Degrees()
+		for p, s := range shards {
+			if err := s.Valid(); err != nil {
+				t.Fatal(err)
+			}
+			if s.Rank != p || s.Parts != len(shards) || s.Nodes != int64(g.N()) || s.Fingerprint != shards[0].Fingerprint {
+				t.Fatalf("part %d: %+v", p, s)
+			}
+			need := map[int64]bool{}
+			edges := int64(0)
+			for i := range s.Owned {
+				col, _ := g.Adj.Row(int(s.Global[i]))
+				edges += int64(len(col))
+				for _, j := range col {
+					if owner[j] != int32(p) {
+						need[int64(j)] = true
+					}
+				}
+			}
+			if s.Halo() != len(need) || s.Adj.NumEdges() != int(edges) {
+				t.Fatalf("part %d: %d halo rows and %d edges, want %d and %d", p, s.Halo(), s.Adj.NumEdges(), len(need), edges)
+			}
+			for k, u := range s.Global {
+				if s.Degree[k] != degree[u] {
+					t.Fatalf("part %d: degree of %d is %v, want %v", p, u, s.Degree[k], degree[u])
+				}
+			}
+			for q, of := range shards {
+				halo := s.Global[s.HaloPtr[q]:s.HaloPtr[q+1]]
+				var sent []int64
+				for _, i := range of.Boundary[p] {
+					sent = append(sent, of.Global[i])
+				}
+				if !slices.Equal(halo, sent) || !slices.IsSorted(halo) {
+					t.Fatalf("part %d holds %v of part %d, which sends %v", p, halo, q, sent)
+				}
+				for _, u := range halo {
+					if owner[u] != int32(q) {
+						t.Fatalf("halo node %d is said to be of part %d, it is of %d", u, q, owner[u])
+					}
+				}
+			}
+		}
+		if err := Consistent(shards); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestWholeIsCutInOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t)
+		want, err := Cut(g, make([]int32, g.N()), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Whole(g); !reflect.DeepEqual(got, want[0]) {
+			t.Fatalf("got %+v\nwant %+v", got, want[0])
+		}
+	})
+}
+
+func TestFingerprintTellsPartitionsApart(t *testing.T) {
+	g := path(6)
+	print := func(g *graph.Graph, owner []int32, parts int) [32]byte {
+		s, err := Cut(g, owner, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s[0].Fingerprint
+	}
+	base := print(g, []int32{0, 0, 0, 1, 1, 1}, 2)
+	if again := print(path(6), []int32{0, 0, 0, 1, 1, 1}, 2); again != base {
+		t.Error("the same partition has another fingerprint")
+	}
+	other := path(6)
+	other.X.Dense.Set(5, 0, 9)
+	for i, f := range [][32]byte{print(g, []int32{0, 0, 1, 1, 1, 1}, 2), print(g, []int32{0, 0, 0, 1, 1, 1}, 3), print(other, []int32{0, 0, 0, 1, 1, 1}, 2)} {
+		if f == base {
+			t.Errorf("partition %d has the fingerprint of another", i)
+		}
+	}
+}
+
+// path returns the path of n nodes, of two sites that take turns.
+func path(n int) *graph.Graph {
+	var src, dst []int32
+	for i := range int32(n - 1) {
+		src, dst = append(src, i), append(dst, i+1)
+	}
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		panic(err)
+	}
+	g := &graph.Graph{Name: "path", Adj: adj, X: graph.Features{Dense: mat.New(n, 2)}, Split: make([]graph.Split, n),
+		Labels: graph.Labels{Classes: 2, Class: make([]int32, n)}, Sites: []string{"north", "south"}}
+	for i := range n {
+		g.Site = append(g.Site, int32(i%2))
+		g.Split[i] = graph.Split(i % 4)
+	}
+	return g
+}
+
+func TestPolicies(t *testing.T) {
+	g := path(10)
+	for _, name := range []string{"random", "contiguous", "by-column"} {
+		p, err := ParsePolicy(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner, err := p.Assign(g, 2, rng.New(7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := [2]int{}
+		for _, p := range owner {
+			count[p]++
+		}
+		if count != [2]int{5, 5} {
+			t.Errorf("%s: parts of %v nodes", name, count)
+		}
+		if again, _ := p.Assign(g, 2, rng.New(7)); !slices.Equal(again, owner) {
+			t.Errorf("%s: another result for the same key", name)
+		}
+	}
+	if owner, _ := (Contiguous{}).Assign(g, 3, 0); !slices.Equal(owner, []int32{0, 0, 0, 0, 1, 1, 1, 2, 2, 2}) {
+		t.Errorf("contiguous: %v", owner)
+	}
+	a, _ := (Random{}).Assign(g, 2, rng.New(1))
+	b, _ := (Random{}).Assign(g, 2, rng.New(2))
+	if slices.Equal(a, b) {
+		t.Error("random: two keys, one result")
+	}
+	shards, err := Partition(g, ByColumn{}, 0, 1)
+	if err != nil || len(shards) != 2 || shards[1].Global[0] != 1 {
+		t.Errorf("by-column with 0 parts: %v, %v", shards, err)
+	}
+}
+
+func TestCutRefuses(t *testing.T) {
+	g, bad, lone := path(4), path(4), path(4)
+	bad.Adj.Col[0] = 77
+	lone.Site = nil
+	assign := func(p Policy, g *graph.Graph, parts int) error { _, err := Partition(g, p, parts, 1); return err }
+	cut := func(g *graph.Graph, owner []int32, parts int) error { _, err := Cut(g, owner, parts); return err }
+	_, unknown := ParsePolicy("metis")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{unknown, `no policy "metis", want one of random, contiguous, by-column`},
+		{assign(Random{}, g, 0), "0 parts, want 1 or more"},
+		{assign(Random{}, g, 5), "5 parts for a graph of 4 nodes"},
+		{assign(Contiguous{}, g, -1), "-1 parts"},
+		{assign(ByColumn{}, g, 3), "3 parts for 2 sites"},
+		{assign(ByColumn{}, lone, 2), "which site"},
+		{cut(g, make([]int32, 4), 0), "0 parts"},
+		{cut(g, make([]int32, 4), 5), "5 parts"},
+		{cut(g, make([]int32, 3), 2), "3 owners for 4 nodes"},
+		{cut(g, []int32{0, 1, 2, 0}, 2), "owner of node 2 is 2"},
+		{cut(g, []int32{0, -1, 1, 0}, 2), "owner of node 1 is -1"},
+		{cut(bad, make([]int32, 4), 2), "source 77"},
+		{cut(&graph.Graph{Adj: graph.CSR{RowPtr: []int64{0}}}, nil, 1), "1 parts for a graph of 0 nodes"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%v, want %q", c.err, c.want)
+		}
+	}
+	if shards, err := Cut(g, []int32{2, 2, 0, 0}, 3); err != nil || shards[1].Owned != 0 || shards[1].Halo() != 0 {
+		t.Errorf("an empty part: %v", err)
+	}
+}
