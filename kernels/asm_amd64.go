@@ -45,3 +45,71 @@ func spmm32AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Po
 
 //go:noescape
 func spmm8AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+// Loops over slices. Lengths are those of the first slice.
+
+//go:noescape
+func axpyAVX2(a float32, x, y []float32)
+
+//go:noescape
+func dotAVX2(x, y []float32) float32
+
+//go:noescape
+func addAVX2(x, y []float32)
+
+//go:noescape
+func mulAVX2(x, y []float32)
+
+//go:noescape
+func scaleAVX2(a float32, x []float32)
+
+//go:noescape
+func reluAVX2(x, y []float32)
+
+//go:noescape
+func reluGradAVX2(y, dy, dx []float32)
+
+//go:noescape
+func adamAVX2(p, g, m, v []float32, c adam)
+
+//go:noescape
+func dropoutAVX2(lo, hi, limit uint32, up float32, keep []float32)
+
+//go:noescape
+func addWideAVX2(x []float32, sum []float64)
+
+//go:noescape
+func maxIndexAVX2(col []int32) uint32
+
+//go:noescape
+func axpyAVX512(a float32, x, y []float32)
+
+//go:noescape
+func dotAVX512(x, y []float32) float32
+
+//go:noescape
+func addAVX512(x, y []float32)
+
+//go:noescape
+func mulAVX512(x, y []float32)
+
+//go:noescape
+func scaleAVX512(a float32, x []float32)
+
+//go:noescape
+func reluAVX512(x, y []float32)
+
+//go:noescape
+func reluGradAVX512(y, dy, dx []float32)
+
+//go:noescape
+func adamAVX512(p, g, m, v []float32, c adam)
+
+//go:noescape
+func dropoutAVX512(lo, hi, limit uint32, up float32, keep []float32)
+
+//go:noescape
+func addWideAVX512(x []float32, sum []float64)
+
+//go:noescape
+func maxIndexAVX512(col []int32) uint32

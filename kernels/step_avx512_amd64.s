@@ -1,0 +1,278 @@
+#include "textflag.h"
+
+// Loops over slices: vectors in fours, then one by one, then what is left under a mask.
+
+// MASK makes K1 the mask of the last CX < 16 values.
+#define MASK \
+	MOVL  $1, AX  \
+	SHLL  CX, AX  \
+	DECL  AX      \
+	KMOVW AX, K1
+
+// func maxIndexAVX512(col []int32) uint32
+TEXT ·maxIndexAVX512(SB), NOSPLIT, $0-28
+	VPXORD Z0, Z0, Z0
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	MOVQ col_base+0(FP), SI
+	MOVQ col_len+8(FP), CX
+
+many:
+	CMPQ CX, $64
+	JLT  each
+	VPMAXUD (SI), Z0, Z0
+	VPMAXUD 64(SI), Z2, Z2
+	VPMAXUD 128(SI), Z3, Z3
+	VPMAXUD 192(SI), Z4, Z4
+	ADDQ $256, SI
+	SUBQ $64, CX
+	JMP  many
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VPMAXUD (SI), Z0, Z0
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVDQU32.Z (SI), K1, Z1
+	VPMAXUD Z1, Z0, Z0
+
+done:
+	VPMAXUD Z2, Z0, Z0
+	VPMAXUD Z4, Z3, Z3
+	VPMAXUD Z3, Z0, Z0
+	VEXTRACTI64X4 $1, Z0, Y1
+	VPMAXUD Y1, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0xb1, X0, X1
+	VPMAXUD X1, X0, X0
+	VMOVD X0, AX
+	MOVL AX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func addWideAVX512(x []float32, sum []float64)
+TEXT ·addWideAVX512(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ sum_base+24(FP), DI
+
+many:
+	CMPQ CX, $32
+	JLT  each
+	VCVTPS2PD (SI), Z1
+	VADDPD (DI), Z1, Z1
+	VMOVUPD Z1, (DI)
+	VCVTPS2PD 32(SI), Z1
+	VADDPD 64(DI), Z1, Z1
+	VMOVUPD Z1, 64(DI)
+	VCVTPS2PD 64(SI), Z1
+	VADDPD 128(DI), Z1, Z1
+	VMOVUPD Z1, 128(DI)
+	VCVTPS2PD 96(SI), Z1
+	VADDPD 192(DI), Z1, Z1
+	VMOVUPD Z1, 192(DI)
+	ADDQ $128, SI
+	ADDQ $256, DI
+	SUBQ $32, CX
+	JMP  many
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VCVTPS2PD (SI), Z1
+	VADDPD (DI), Z1, Z1
+	VMOVUPD Z1, (DI)
+	ADDQ $32, SI
+	ADDQ $64, DI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Y1
+	VCVTPS2PD Y1, Z1
+	VMOVUPD.Z (DI), K1, Z2
+	VADDPD Z1, Z2, Z2
+	VMOVUPD Z2, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// Multiples 0 to 15 of 0x9e3779b9, which tells columns apart.
+DATA columns<>+0(SB)/8, $0x9e3779b900000000
+DATA columns<>+8(SB)/8, $0xdaa66d2b3c6ef372
+DATA columns<>+16(SB)/8, $0x1715609d78dde6e4
+DATA columns<>+24(SB)/8, $0x5384540fb54cda56
+DATA columns<>+32(SB)/8, $0x8ff34781f1bbcdc8
+DATA columns<>+40(SB)/8, $0xcc623af32e2ac13a
+DATA columns<>+48(SB)/8, $0x08d12e656a99b4ac
+DATA columns<>+56(SB)/8, $0x454021d7a708a81e
+GLOBL columns<>(SB), RODATA|NOPTR, $64
+
+// func dropoutAVX512(lo, hi, limit uint32, up float32, keep []float32)
+TEXT ·dropoutAVX512(SB), NOSPLIT, $0-40
+	MOVL lo+0(FP), AX
+	VMOVD AX, X0
+	VPBROADCASTD X0, Z0
+	VPADDD columns<>(SB), Z0, Z0
+	MOVL hi+4(FP), AX
+	VMOVD AX, X1
+	VPBROADCASTD X1, Z1
+	MOVL limit+8(FP), AX
+	VMOVD AX, X4
+	VPBROADCASTD X4, Z4
+	VBROADCASTSS up+12(FP), Z10
+	MOVL $0x7feb352d, AX
+	VMOVD AX, X2
+	VPBROADCASTD X2, Z2
+	MOVL $0x846ca68b, AX
+	VMOVD AX, X3
+	VPBROADCASTD X3, Z3
+	MOVL $0xe3779b90, AX
+	VMOVD AX, X6
+	VPBROADCASTD X6, Z6
+	MOVQ keep_base+16(FP), DI
+	MOVQ keep_len+24(FP), CX
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VPXORD Z0, Z1, Z7
+	VPADDD Z6, Z0, Z0
+	VPSRLD $16, Z7, Z8
+	VPXORD Z8, Z7, Z7
+	VPMULLD Z2, Z7, Z7
+	VPSRLD $15, Z7, Z8
+	VPXORD Z8, Z7, Z7
+	VPMULLD Z3, Z7, Z7
+	VPSRLD $16, Z7, Z8
+	VPXORD Z8, Z7, Z7
+	VPCMPUD $5, Z4, Z7, K2
+	VMOVAPS.Z Z10, K2, Z9
+	VMOVUPS Z9, (DI)
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VPXORD Z0, Z1, Z7
+	VPADDD Z6, Z0, Z0
+	VPSRLD $16, Z7, Z8
+	VPXORD Z8, Z7, Z7
+	VPMULLD Z2, Z7, Z7
+	VPSRLD $15, Z7, Z8
+	VPXORD Z8, Z7, Z7
+	VPMULLD Z3, Z7, Z7
+	VPSRLD $16, Z7, Z8
+	VPXORD Z8, Z7, Z7
+	VPCMPUD $5, Z4, Z7, K2
+	VMOVAPS.Z Z10, K2, Z9
+	VMOVUPS Z9, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// The order of operations is that of adamGeneric, none is fused: the bits are the same.
+//
+// func adamAVX512(p, g, m, v []float32, c adam)
+TEXT ·adamAVX512(SB), NOSPLIT, $0-136
+	VBROADCASTSS c_lr+96(FP), Z6
+	VBROADCASTSS c_beta1+100(FP), Z7
+	VBROADCASTSS c_rest1+104(FP), Z8
+	VBROADCASTSS c_beta2+108(FP), Z9
+	VBROADCASTSS c_rest2+112(FP), Z10
+	VBROADCASTSS c_eps+116(FP), Z11
+	VBROADCASTSS c_correct1+120(FP), Z12
+	VBROADCASTSS c_correct2+124(FP), Z13
+	VBROADCASTSS c_decay+128(FP), Z14
+	VBROADCASTSS c_shrink+132(FP), Z15
+	MOVQ p_base+0(FP), SI
+	MOVQ p_len+8(FP), CX
+	MOVQ g_base+24(FP), DI
+	MOVQ m_base+48(FP), BX
+	MOVQ v_base+72(FP), R8
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVUPS (SI), Z0
+	VMOVUPS (DI), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (R8), Z3
+	VMULPS Z0, Z14, Z4
+	VADDPS Z4, Z1, Z1
+	VMULPS Z2, Z7, Z2
+	VMULPS Z1, Z8, Z4
+	VADDPS Z4, Z2, Z2
+	VMULPS Z3, Z9, Z3
+	VMULPS Z1, Z10, Z4
+	VMULPS Z1, Z4, Z4
+	VADDPS Z4, Z3, Z3
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z3, (R8)
+	VDIVPS Z12, Z2, Z2
+	VMULPS Z2, Z6, Z2
+	VDIVPS Z13, Z3, Z3
+	VSQRTPS Z3, Z3
+	VADDPS Z11, Z3, Z3
+	VDIVPS Z3, Z2, Z2
+	VMULPS Z15, Z0, Z0
+	VSUBPS Z2, Z0, Z0
+	VMOVUPS Z0, (SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, BX
+	ADDQ $64, R8
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z0
+	VMOVUPS.Z (DI), K1, Z1
+	VMOVUPS.Z (BX), K1, Z2
+	VMOVUPS.Z (R8), K1, Z3
+	VMULPS Z0, Z14, Z4
+	VADDPS Z4, Z1, Z1
+	VMULPS Z2, Z7, Z2
+	VMULPS Z1, Z8, Z4
+	VADDPS Z4, Z2, Z2
+	VMULPS Z3, Z9, Z3
+	VMULPS Z1, Z10, Z4
+	VMULPS Z1, Z4, Z4
+	VADDPS Z4, Z3, Z3
+	VMOVUPS Z2, K1, (BX)
+	VMOVUPS Z3, K1, (R8)
+	VDIVPS Z12, Z2, Z2
+	VMULPS Z2, Z6, Z2
+	VDIVPS Z13, Z3, Z3
+	VSQRTPS Z3, Z3
+	VADDPS Z11, Z3, Z3
+	VDIVPS Z3, Z2, Z2
+	VMULPS Z15, Z0, Z0
+	VSUBPS Z2, Z0, Z0
+	VMOVUPS Z0, K1, (SI)
+
+done:
+	VZEROUPPER
+	RET

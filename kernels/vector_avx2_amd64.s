@@ -1,0 +1,418 @@
+#include "textflag.h"
+
+// Loops over slices: vectors in fours, then one by one, then what is left under a mask.
+
+// Eight ones and eight zeros: the mask of n values begins 8-n in.
+DATA masks<>+0(SB)/8, $0xffffffffffffffff
+DATA masks<>+8(SB)/8, $0xffffffffffffffff
+DATA masks<>+16(SB)/8, $0xffffffffffffffff
+DATA masks<>+24(SB)/8, $0xffffffffffffffff
+DATA masks<>+32(SB)/8, $0x0000000000000000
+DATA masks<>+40(SB)/8, $0x0000000000000000
+DATA masks<>+48(SB)/8, $0x0000000000000000
+DATA masks<>+56(SB)/8, $0x0000000000000000
+GLOBL masks<>(SB), RODATA|NOPTR, $64
+
+// MASK makes Y5 the mask of the last CX < 8 values.
+#define MASK \
+	MOVQ    $8, AX           \
+	SUBQ    CX, AX           \
+	LEAQ    masks<>(SB), DX  \
+	VMOVUPS (DX)(AX*4), Y5
+
+// func axpyAVX2(a float32, x, y []float32)
+TEXT ·axpyAVX2(SB), NOSPLIT, $0-56
+	VBROADCASTSS a+0(FP), Y0
+	MOVQ x_base+8(FP), SI
+	MOVQ x_len+16(FP), CX
+	MOVQ y_base+32(FP), DI
+
+many:
+	CMPQ CX, $32
+	JLT  each
+	VMOVUPS (SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS (DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, (DI)
+	VMOVUPS 32(SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS 32(DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, 32(DI)
+	VMOVUPS 64(SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS 64(DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS 96(SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS 96(DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, 96(DI)
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  many
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVUPS (SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS (DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (SI), Y5, Y1
+	VMULPS Y0, Y1, Y1
+	VMASKMOVPS (DI), Y5, Y2
+	VADDPS Y1, Y2, Y2
+	VMASKMOVPS Y2, Y5, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func addAVX2(x, y []float32)
+TEXT ·addAVX2(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+
+many:
+	CMPQ CX, $32
+	JLT  each
+	VMOVUPS (SI), Y1
+	VMOVUPS (DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, (DI)
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 32(DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, 32(DI)
+	VMOVUPS 64(SI), Y1
+	VMOVUPS 64(DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS 96(SI), Y1
+	VMOVUPS 96(DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, 96(DI)
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  many
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVUPS (SI), Y1
+	VMOVUPS (DI), Y2
+	VADDPS Y1, Y2, Y2
+	VMOVUPS Y2, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (SI), Y5, Y1
+	VMASKMOVPS (DI), Y5, Y2
+	VADDPS Y1, Y2, Y2
+	VMASKMOVPS Y2, Y5, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func mulAVX2(x, y []float32)
+TEXT ·mulAVX2(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+
+many:
+	CMPQ CX, $32
+	JLT  each
+	VMOVUPS (SI), Y1
+	VMOVUPS (DI), Y2
+	VMULPS Y1, Y2, Y2
+	VMOVUPS Y2, (DI)
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 32(DI), Y2
+	VMULPS Y1, Y2, Y2
+	VMOVUPS Y2, 32(DI)
+	VMOVUPS 64(SI), Y1
+	VMOVUPS 64(DI), Y2
+	VMULPS Y1, Y2, Y2
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS 96(SI), Y1
+	VMOVUPS 96(DI), Y2
+	VMULPS Y1, Y2, Y2
+	VMOVUPS Y2, 96(DI)
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  many
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVUPS (SI), Y1
+	VMOVUPS (DI), Y2
+	VMULPS Y1, Y2, Y2
+	VMOVUPS Y2, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (SI), Y5, Y1
+	VMASKMOVPS (DI), Y5, Y2
+	VMULPS Y1, Y2, Y2
+	VMASKMOVPS Y2, Y5, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(a float32, x []float32)
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
+	VBROADCASTSS a+0(FP), Y0
+	MOVQ x_base+8(FP), SI
+	MOVQ x_len+16(FP), CX
+
+many:
+	CMPQ CX, $32
+	JLT  each
+	VMOVUPS (SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, (SI)
+	VMOVUPS 32(SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 32(SI)
+	VMOVUPS 64(SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 64(SI)
+	VMOVUPS 96(SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, 96(SI)
+	ADDQ $128, SI
+	SUBQ $32, CX
+	JMP  many
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVUPS (SI), Y1
+	VMULPS Y0, Y1, Y1
+	VMOVUPS Y1, (SI)
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (SI), Y5, Y1
+	VMULPS Y0, Y1, Y1
+	VMASKMOVPS Y1, Y5, (SI)
+
+done:
+	VZEROUPPER
+	RET
+
+// The maximum of 0 and x is its second operand, x, where that is NaN.
+//
+// func reluAVX2(x, y []float32)
+TEXT ·reluAVX2(SB), NOSPLIT, $0-48
+	VXORPS Y0, Y0, Y0
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+
+many:
+	CMPQ CX, $32
+	JLT  each
+	VMOVUPS (SI), Y1
+	VMAXPS Y1, Y0, Y1
+	VMOVUPS Y1, (DI)
+	VMOVUPS 32(SI), Y1
+	VMAXPS Y1, Y0, Y1
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS 64(SI), Y1
+	VMAXPS Y1, Y0, Y1
+	VMOVUPS Y1, 64(DI)
+	VMOVUPS 96(SI), Y1
+	VMAXPS Y1, Y0, Y1
+	VMOVUPS Y1, 96(DI)
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  many
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVUPS (SI), Y1
+	VMAXPS Y1, Y0, Y1
+	VMOVUPS Y1, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (SI), Y5, Y1
+	VMAXPS Y1, Y0, Y1
+	VMASKMOVPS Y1, Y5, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func reluGradAVX2(y, dy, dx []float32)
+TEXT ·reluGradAVX2(SB), NOSPLIT, $0-72
+	VXORPS Y0, Y0, Y0
+	MOVQ y_base+0(FP), SI
+	MOVQ y_len+8(FP), CX
+	MOVQ dy_base+24(FP), BX
+	MOVQ dx_base+48(FP), DI
+
+many:
+	CMPQ CX, $16
+	JLT  each
+	VMOVUPS (SI), Y1
+	VMOVUPS (BX), Y2
+	VMOVUPS (DI), Y3
+	VCMPPS $0x1e, Y0, Y1, Y1
+	VADDPS Y2, Y3, Y2
+	VBLENDVPS Y1, Y2, Y3, Y3
+	VMOVUPS Y3, (DI)
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 32(BX), Y2
+	VMOVUPS 32(DI), Y3
+	VCMPPS $0x1e, Y0, Y1, Y1
+	VADDPS Y2, Y3, Y2
+	VBLENDVPS Y1, Y2, Y3, Y3
+	VMOVUPS Y3, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, BX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  many
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVUPS (SI), Y1
+	VMOVUPS (BX), Y2
+	VMOVUPS (DI), Y3
+	VCMPPS $0x1e, Y0, Y1, Y1
+	VADDPS Y2, Y3, Y2
+	VBLENDVPS Y1, Y2, Y3, Y3
+	VMOVUPS Y3, (DI)
+	ADDQ $32, SI
+	ADDQ $32, BX
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (SI), Y5, Y1
+	VMASKMOVPS (BX), Y5, Y2
+	VMASKMOVPS (DI), Y5, Y3
+	VCMPPS $0x1e, Y0, Y1, Y1
+	VADDPS Y2, Y3, Y2
+	VBLENDVPS Y1, Y2, Y3, Y3
+	VMASKMOVPS Y3, Y5, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotAVX2(x, y []float32) float32
+TEXT ·dotAVX2(SB), NOSPLIT, $0-52
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+
+many:
+	CMPQ CX, $32
+	JLT  each
+	VMOVUPS (SI), Y1
+	VMOVUPS (DI), Y2
+	VFMADD231PS Y1, Y2, Y10
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 32(DI), Y2
+	VFMADD231PS Y1, Y2, Y11
+	VMOVUPS 64(SI), Y1
+	VMOVUPS 64(DI), Y2
+	VFMADD231PS Y1, Y2, Y12
+	VMOVUPS 96(SI), Y1
+	VMOVUPS 96(DI), Y2
+	VFMADD231PS Y1, Y2, Y13
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  many
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVUPS (SI), Y1
+	VMOVUPS (DI), Y2
+	VFMADD231PS Y1, Y2, Y10
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (SI), Y5, Y1
+	VMASKMOVPS (DI), Y5, Y2
+	VFMADD231PS Y1, Y2, Y10
+
+done:
+	VADDPS Y11, Y10, Y10
+	VADDPS Y13, Y12, Y12
+	VADDPS Y12, Y10, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVHLPS X0, X0, X1
+	VADDPS X1, X0, X0
+	VMOVSHDUP X0, X1
+	VADDSS X1, X0, X0
+	VMOVSS X0, ret+48(FP)
+	VZEROUPPER
+	RET

@@ -1,0 +1,405 @@
+#include "textflag.h"
+
+// Loops over slices: vectors in fours, then one by one, then what is left under a mask.
+
+// MASK makes K1 the mask of the last CX < 16 values.
+#define MASK \
+	MOVL  $1, AX  \
+	SHLL  CX, AX  \
+	DECL  AX      \
+	KMOVW AX, K1
+
+// func axpyAVX512(a float32, x, y []float32)
+TEXT ·axpyAVX512(SB), NOSPLIT, $0-56
+	VBROADCASTSS a+0(FP), Z0
+	MOVQ x_base+8(FP), SI
+	MOVQ x_len+16(FP), CX
+	MOVQ y_base+32(FP), DI
+
+many:
+	CMPQ CX, $64
+	JLT  each
+	VMOVUPS (SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS (DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, (DI)
+	VMOVUPS 64(SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS 64(DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, 64(DI)
+	VMOVUPS 128(SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS 128(DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS 192(SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS 192(DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, 192(DI)
+	ADDQ $256, SI
+	ADDQ $256, DI
+	SUBQ $64, CX
+	JMP  many
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVUPS (SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS (DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS.Z (DI), K1, Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func addAVX512(x, y []float32)
+TEXT ·addAVX512(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+
+many:
+	CMPQ CX, $64
+	JLT  each
+	VMOVUPS (SI), Z1
+	VMOVUPS (DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, (DI)
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 64(DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, 64(DI)
+	VMOVUPS 128(SI), Z1
+	VMOVUPS 128(DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS 192(SI), Z1
+	VMOVUPS 192(DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, 192(DI)
+	ADDQ $256, SI
+	ADDQ $256, DI
+	SUBQ $64, CX
+	JMP  many
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVUPS (SI), Z1
+	VMOVUPS (DI), Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (DI), K1, Z2
+	VADDPS Z1, Z2, Z2
+	VMOVUPS Z2, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func mulAVX512(x, y []float32)
+TEXT ·mulAVX512(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+
+many:
+	CMPQ CX, $64
+	JLT  each
+	VMOVUPS (SI), Z1
+	VMOVUPS (DI), Z2
+	VMULPS Z1, Z2, Z2
+	VMOVUPS Z2, (DI)
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 64(DI), Z2
+	VMULPS Z1, Z2, Z2
+	VMOVUPS Z2, 64(DI)
+	VMOVUPS 128(SI), Z1
+	VMOVUPS 128(DI), Z2
+	VMULPS Z1, Z2, Z2
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS 192(SI), Z1
+	VMOVUPS 192(DI), Z2
+	VMULPS Z1, Z2, Z2
+	VMOVUPS Z2, 192(DI)
+	ADDQ $256, SI
+	ADDQ $256, DI
+	SUBQ $64, CX
+	JMP  many
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVUPS (SI), Z1
+	VMOVUPS (DI), Z2
+	VMULPS Z1, Z2, Z2
+	VMOVUPS Z2, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (DI), K1, Z2
+	VMULPS Z1, Z2, Z2
+	VMOVUPS Z2, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func scaleAVX512(a float32, x []float32)
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-32
+	VBROADCASTSS a+0(FP), Z0
+	MOVQ x_base+8(FP), SI
+	MOVQ x_len+16(FP), CX
+
+many:
+	CMPQ CX, $64
+	JLT  each
+	VMOVUPS (SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, (SI)
+	VMOVUPS 64(SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, 64(SI)
+	VMOVUPS 128(SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, 128(SI)
+	VMOVUPS 192(SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, 192(SI)
+	ADDQ $256, SI
+	SUBQ $64, CX
+	JMP  many
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVUPS (SI), Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, (SI)
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z1
+	VMULPS Z0, Z1, Z1
+	VMOVUPS Z1, K1, (SI)
+
+done:
+	VZEROUPPER
+	RET
+
+// The maximum of 0 and x is its second operand, x, where that is NaN.
+//
+// func reluAVX512(x, y []float32)
+TEXT ·reluAVX512(SB), NOSPLIT, $0-48
+	VPXORD Z0, Z0, Z0
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+
+many:
+	CMPQ CX, $64
+	JLT  each
+	VMOVUPS (SI), Z1
+	VMAXPS Z1, Z0, Z1
+	VMOVUPS Z1, (DI)
+	VMOVUPS 64(SI), Z1
+	VMAXPS Z1, Z0, Z1
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS 128(SI), Z1
+	VMAXPS Z1, Z0, Z1
+	VMOVUPS Z1, 128(DI)
+	VMOVUPS 192(SI), Z1
+	VMAXPS Z1, Z0, Z1
+	VMOVUPS Z1, 192(DI)
+	ADDQ $256, SI
+	ADDQ $256, DI
+	SUBQ $64, CX
+	JMP  many
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVUPS (SI), Z1
+	VMAXPS Z1, Z0, Z1
+	VMOVUPS Z1, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z1
+	VMAXPS Z1, Z0, Z1
+	VMOVUPS Z1, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func reluGradAVX512(y, dy, dx []float32)
+TEXT ·reluGradAVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	MOVQ y_base+0(FP), SI
+	MOVQ y_len+8(FP), CX
+	MOVQ dy_base+24(FP), BX
+	MOVQ dx_base+48(FP), DI
+
+many:
+	CMPQ CX, $32
+	JLT  each
+	VMOVUPS (SI), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (DI), Z3
+	VCMPPS $0x1e, Z0, Z1, K2
+	VADDPS Z2, Z3, K2, Z3
+	VMOVUPS Z3, (DI)
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 64(BX), Z2
+	VMOVUPS 64(DI), Z3
+	VCMPPS $0x1e, Z0, Z1, K2
+	VADDPS Z2, Z3, K2, Z3
+	VMOVUPS Z3, 64(DI)
+	ADDQ $128, SI
+	ADDQ $128, BX
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  many
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVUPS (SI), Z1
+	VMOVUPS (BX), Z2
+	VMOVUPS (DI), Z3
+	VCMPPS $0x1e, Z0, Z1, K2
+	VADDPS Z2, Z3, K2, Z3
+	VMOVUPS Z3, (DI)
+	ADDQ $64, SI
+	ADDQ $64, BX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (BX), K1, Z2
+	VMOVUPS.Z (DI), K1, Z3
+	VCMPPS $0x1e, Z0, Z1, K2
+	VADDPS Z2, Z3, K2, Z3
+	VMOVUPS Z3, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotAVX512(x, y []float32) float32
+TEXT ·dotAVX512(SB), NOSPLIT, $0-52
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+
+many:
+	CMPQ CX, $64
+	JLT  each
+	VMOVUPS (SI), Z1
+	VMOVUPS (DI), Z2
+	VFMADD231PS Z1, Z2, Z10
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 64(DI), Z2
+	VFMADD231PS Z1, Z2, Z11
+	VMOVUPS 128(SI), Z1
+	VMOVUPS 128(DI), Z2
+	VFMADD231PS Z1, Z2, Z12
+	VMOVUPS 192(SI), Z1
+	VMOVUPS 192(DI), Z2
+	VFMADD231PS Z1, Z2, Z13
+	ADDQ $256, SI
+	ADDQ $256, DI
+	SUBQ $64, CX
+	JMP  many
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVUPS (SI), Z1
+	VMOVUPS (DI), Z2
+	VFMADD231PS Z1, Z2, Z10
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (DI), K1, Z2
+	VFMADD231PS Z1, Z2, Z10
+
+done:
+	VADDPS Z11, Z10, Z10
+	VADDPS Z13, Z12, Z12
+	VADDPS Z12, Z10, Z0
+	VEXTRACTF64X4 $1, Z0, Y1
+	VADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVHLPS X0, X0, X1
+	VADDPS X1, X0, X0
+	VMOVSHDUP X0, X1
+	VADDSS X1, X0, X0
+	VMOVSS X0, ret+48(FP)
+	VZEROUPPER
+	RET
