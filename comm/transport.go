@@ -14,7 +14,7 @@ import (
 type Transport interface {
 	Send(ctx context.Context, to int, frame []byte) error
 	Recv(ctx context.Context, from int) ([]byte, error)
-	Close() error
+	Close() error // ends this member's own calls with an error; peers still receive what Send had accepted
 }
 
 // PeerError is a fault of the connection to one peer, or of what that peer sent.
