@@ -1,0 +1,306 @@
+package partition
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+const (
+	shardKind  = "shard"
+	incomplete = ".incomplete" // what a directory is called until everything is in it
+)
+
+func partName(rank int) string { return fmt.Sprintf("part-%d", rank) }
+
+// sections returns the shard as it lies in its file. Relations beyond the first would be adj/1/… and so on.
+func (s *Shard) sections() []graph.Section {
+	list := []graph.Section{
+		graph.Array("shard", []int64{int64(s.Rank), int64(s.Parts), int64(s.Owned), int64(len(s.Global)), s.Nodes}),
+		graph.Array("fingerprint", s.Fingerprint[:]),
+		graph.Array("name", []byte(s.Name)),
+	}
+	if s.Encoding != nil {
+		list = append(list, graph.Array("encoding", s.Encoding))
+	}
+	haloPtr, boundaryPtr := make([]int64, s.Parts+1), make([]int64, s.Parts+1)
+	var boundary []int32
+	for q := range s.Parts + 1 {
+		haloPtr[q] = int64(s.HaloPtr[q])
+	}
+	for q, nodes := range s.Boundary {
+		boundary = append(boundary, nodes...)
+		boundaryPtr[q+1] = int64(len(boundary))
+	}
+	list = append(list, graph.Array("global", s.Global), graph.Array("degree", s.Degree), graph.Array("halo_ptr", haloPtr),
+		graph.Array("boundary/ptr", boundaryPtr), graph.Array("boundary/node", boundary), graph.Array("split", s.Split))
+	list = append(list, s.Adj.Sections(0)...)
+	list = append(list, s.X.Sections()...)
+	list = append(list, s.Labels.Sections()...)
+	return append(list, graph.Strings("ids", s.IDs)...)
+}
+
+// fromSections returns the shard that f holds, whose arrays share f's memory, and checks all of it.
+func fromSections(f *graph.Sections) (*Shard, error) {
+	size, err := graph.Values[int64](f, "shard", 5)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range size[:4] {
+		if v < 0 || v > math.MaxInt32 {
+			return nil, f.Errorf("shard", "rank, parts, owned, sources are %v, want 0 to %d", size[:4], math.MaxInt32)
+		}
+	}
+	s := &Shard{Rank: int(size[0]), Parts: int(size[1]), Owned: int(size[2]), Nodes: size[4]}
+	sources := int(size[3])
+	print, err := graph.Values[uint8](f, "fingerprint", len(s.Fingerprint))
+	if err != nil {
+		return nil, err
+	}
+	copy(s.Fingerprint[:], print)
+	name, err := graph.Values[uint8](f, "name")
+	if err != nil {
+		return nil, err
+	}
+	s.Name = string(name)
+	if f.Has("encoding") {
+		b, err := graph.Values[uint8](f, "encoding")
+		if err != nil {
+			return nil, err
+		}
+		s.Encoding = bytes.Clone(b)
+	}
+	if s.Global, err = graph.Values[int64](f, "global", sources); err != nil {
+		return nil, err
+	}
+	if s.Degree, err = graph.Values[float32](f, "degree", sources); err != nil {
+		return nil, err
+	}
+	if s.HaloPtr, err = pointers(f, "halo_ptr", s.Parts, sources); err != nil {
+		return nil, err
+	}
+	node, err := graph.Values[int32](f, "boundary/node")
+	if err != nil {
+		return nil, err
+	}
+	ptr, err := pointers(f, "boundary/ptr", s.Parts, len(node))
+	if err != nil {
+		return nil, err
+	}
+	if ptr[0] != 0 || ptr[s.Parts] != len(node) {
+		return nil, f.Errorf("boundary/ptr", "from %d to %d, want 0 to %d", ptr[0], ptr[s.Parts], len(node))
+	}
+	for q := range s.Parts {
+		s.Boundary = append(s.Boundary, node[ptr[q]:ptr[q+1]:ptr[q+1]])
+	}
+	if s.Split, err = graph.Values[graph.Split](f, "split", s.Owned); err != nil {
+		return nil, err
+	}
+	if s.Adj, err = f.CSR(0, s.Owned, sources); err != nil {
+		return nil, err
+	}
+	if s.X, err = f.Features(s.Owned); err != nil {
+		return nil, err
+	}
+	if s.Labels, err = f.Labels(s.Owned); err != nil {
+		return nil, err
+	}
+	if s.IDs, err = f.Strings("ids", s.Owned); err != nil {
+		return nil, err
+	}
+	if err := s.Valid(); err != nil {
+		return nil, err
+	}
+	// Whatever else the file holds would be lost, and was meant to be seen.
+	var known []string
+	for _, section := range s.sections() {
+		known = append(known, section.Name)
+	}
+	for k, name := range f.Names() {
+		if k >= len(known) || known[k] != name {
+			return nil, f.Errorf(name, "not a section of this version, or not in its place")
+		}
+	}
+	return s, nil
+}
+
+// pointers returns n+1 ascending numbers in [0, most].
+func pointers(f *graph.Sections, name string, n, most int) ([]int, error) {
+	ptr, err := graph.Values[int64](f, name, n+1)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int, n+1)
+	for k, v := range ptr {
+		if v < 0 || v > int64(most) || k > 0 && v < ptr[k-1] {
+			return nil, f.Errorf(name, "pointer %d is %d, not ascending or out of [0, %d]", k, v, most)
+		}
+		out[k] = int(v)
+	}
+	return out, nil
+}
+
+// WriteDir writes the shards, all of one partition in order, as dir/part-0 and so on, and dir/manifest.json, which it
+// returns. Until all of it is on the disk the directory is called dir.incomplete; on an error nothing is left. It
+// refuses a dir that has anything in it.
+func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
+	for _, s := range shards {
+		if err := s.Valid(); err != nil {
+			return nil, err
+		}
+	}
+	if err := Consistent(shards); err != nil {
+		return nil, err
+	}
+	dir = filepath.Clean(dir)
+	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
+		return nil, fmt.Errorf("partition: %s is not empty: remove it, or choose another directory", dir)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	tmp := dir + incomplete
+	if err := discard(tmp); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(tmp, 0o777); err != nil {
+		return nil, err
+	}
+	m, err := fill(tmp, shards, meta)
+	if err != nil {
+		return nil, errors.Join(err, discard(tmp))
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.Join(err, discard(tmp))
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return nil, errors.Join(err, discard(tmp))
+	}
+	return m, graph.SyncDir(filepath.Dir(dir))
+}
+
+func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
+	m := Describe(shards, meta)
+	for p, s := range shards {
+		digest, err := graph.WriteSections(filepath.Join(dir, partName(p)), shardKind, s.sections())
+		if err != nil {
+			return nil, err
+		}
+		m.Parts[p].Digest = hex.EncodeToString(digest[:])
+	}
+	if err := m.Valid(); err != nil {
+		return nil, fmt.Errorf("partition: %w", err)
+	}
+	b, err := m.encode()
+	if err != nil {
+		return nil, err
+	}
+	return m, graph.WriteAtomic(filepath.Join(dir, manifestName), func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// discard removes what an interrupted WriteDir left at dir, and refuses to remove anything else.
+func discard(dir string) error {
+	list, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if name := strings.TrimPrefix(e.Name(), "."); !strings.HasPrefix(name, "part-") && !strings.HasPrefix(name, manifestName) {
+			return fmt.Errorf("partition: %s holds %s, which no partition has: remove it", dir, e.Name())
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// ReadShard maps the part at path, dir/part-N, into memory and checks it and that it is the part which the manifest
+// beside it describes. The shard's arrays are read only, and no longer there after Close.
+func ReadShard(path string) (*Shard, io.Closer, error) {
+	m, err := ReadManifest(filepath.Dir(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.open(path)
+}
+
+func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
+	f, err := graph.OpenSections(path, shardKind)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := fromSections(f)
+	if err == nil {
+		err = m.check(s, filepath.Base(path), f.Digest())
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("partition: %s: %w", path, err), f.Close())
+	}
+	return s, f, nil
+}
+
+// check returns an error unless s, from the file of that name and digest, is the part of m that it says it is.
+func (m *Manifest) check(s *Shard, file string, digest [32]byte) error {
+	if got := hex.EncodeToString(s.Fingerprint[:]); got != m.Fingerprint {
+		return fmt.Errorf("a part of another partition: of %q with fingerprint %.12s…, where %s is of %q with %.12s…", s.Name, got, manifestName, m.Name, m.Fingerprint)
+	}
+	if s.Parts != len(m.Parts) || s.Nodes != m.Nodes {
+		return fmt.Errorf("part %d of %d of a graph of %d nodes, where %s has %d parts of %d nodes", s.Rank, s.Parts, s.Nodes, manifestName, len(m.Parts), m.Nodes)
+	}
+	if file != partName(s.Rank) {
+		return fmt.Errorf("holds part %d, want it named %s", s.Rank, partName(s.Rank))
+	}
+	want, got := m.Parts[s.Rank], s.describe()
+	got.Digest = hex.EncodeToString(digest[:])
+	if !reflect.DeepEqual(got, want) {
+		return fmt.Errorf("holds %+v, where %s says %+v", got, manifestName, want)
+	}
+	for q, p := range m.Parts {
+		if len(s.Boundary[q]) != p.Halo[s.Rank] {
+			return fmt.Errorf("sends %d rows to part %d, which has room for %d", len(s.Boundary[q]), q, p.Halo[s.Rank])
+		}
+	}
+	return nil
+}
+
+// ReadDir opens all parts of the partition in dir, as ReadShard does, and checks that they fit together.
+func ReadDir(dir string) ([]*Shard, io.Closer, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var shards []*Shard
+	var open closers
+	for p := range m.Parts {
+		s, c, err := m.open(filepath.Join(dir, partName(p)))
+		if err != nil {
+			return nil, nil, errors.Join(err, open.Close())
+		}
+		shards, open = append(shards, s), append(open, c)
+	}
+	if err := Consistent(shards); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", dir, err), open.Close())
+	}
+	return shards, open, nil
+}
+
+type closers []io.Closer
+
+func (c closers) Close() (err error) {
+	for _, one := range c {
+		err = errors.Join(err, one.Close())
+	}
+	return err
+}
