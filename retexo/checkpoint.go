@@ -141,7 +141,7 @@ func (t *Trainer) save() error {
 	views := map[string]*view{"full": t.full, "base": t.base, "training": t.training}
 	for _, name := range []string{"full", "base", "training"} {
 		v := views[name]
-		if v == nil || name != "full" && v == t.full || name == "training" && v == t.base {
+		if name != "full" && v == t.full || name == "training" && v == t.base {
 			continue
 		}
 		if name != "full" {
@@ -151,7 +151,9 @@ func (t *Trainer) save() error {
 				s.F32[name+"/weight"] = v.adj.Weight
 			}
 		}
-		putRows(s, &h, name+"/own", v.own)
+		if !same(v.own, t.shard.X) {
+			putRows(s, &h, name+"/own", v.own)
+		}
 		putRows(s, &h, name+"/z", v.z)
 		if at.Stage > 0 && !t.model.Layers[at.Stage-1].Frozen() {
 			putRows(s, &h, name+"/src", v.src)
@@ -190,7 +192,7 @@ func (t *Trainer) restore(seq uint64) (*Position, error) {
 			return nil, err
 		}
 	}
-	r := rows{state: s, shapes: h.Shapes}
+	r := rows{state: s, shapes: h.Shapes, x: t.shard.X}
 	t.full = r.view("full", &t.shard.Adj, t.shard.Degree)
 	t.base, t.training = t.full, t.full
 	if _, ok := s.I64["base/rowptr"]; ok {
@@ -235,6 +237,14 @@ func take(dst, src []float32, what string) error {
 	return nil
 }
 
+// same reports whether two sets of rows are one in memory.
+func same(a, b graph.Features) bool {
+	if a.Sparse != nil || b.Sparse != nil {
+		return a.Sparse == b.Sparse
+	}
+	return a.Rows() == b.Rows() && a.Cols() == b.Cols() && (a.Dense.Empty() || &a.Dense.Data[0] == &b.Dense.Data[0])
+}
+
 func putRows(s *checkpoint.State, h *header, name string, f graph.Features) {
 	if f.Rows() == 0 && f.Cols() == 0 {
 		return
@@ -251,6 +261,7 @@ func putRows(s *checkpoint.State, h *header, name string, f graph.Features) {
 type rows struct {
 	state  *checkpoint.State
 	shapes map[string][2]int
+	x      graph.Features // the shard's own rows, which are not written again
 	err    error
 }
 
@@ -261,7 +272,11 @@ func (r *rows) view(name string, adj *graph.CSR, degree []float32) *view {
 		adj.NumDst, adj.NumSrc = len(adj.RowPtr)-1, len(degree)
 		r.fault(adj.Valid())
 	}
-	return &view{adj: adj, degree: degree, own: r.features(name + "/own"), src: r.features(name + "/src"), z: r.features(name + "/z")}
+	v := &view{adj: adj, degree: degree, own: r.x, src: r.features(name + "/src"), z: r.features(name + "/z")}
+	if _, ok := r.shapes[name+"/own"]; ok {
+		v.own = r.features(name + "/own")
+	}
+	return v
 }
 
 func (r *rows) features(name string) graph.Features {

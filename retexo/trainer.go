@@ -56,8 +56,9 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	if s.Labels.Classes != c.Spec.Classes || s.Labels.Multi() != (c.Spec.Task == "multi") {
 		return nil, fmt.Errorf("retexo: shard %d has %d classes (several a node: %t), the model %d (task %s)", s.Rank, s.Labels.Classes, s.Labels.Multi(), c.Spec.Classes, c.Spec.Task)
 	}
+	whole := &view{adj: &s.Adj, degree: s.Degree, own: s.X}
 	return &Trainer{config: c, shard: s, model: m, machine: machine, key: rng.New(c.Seed),
-		tally: eval.NewTally(c.Metric, s.Labels, selectionBins)}, nil
+		tally: eval.NewTally(c.Metric, s.Labels, selectionBins), full: whole, base: whole, training: whole}, nil
 }
 
 // Run trains until the model is done, ctx ends or a peer is lost; then the error says why, and the run can be resumed
@@ -380,9 +381,7 @@ func (t *Trainer) evaluate(ctx context.Context, w Work, e *Event) error {
 // over all validation and test nodes is summed.
 func (t *Trainer) freeze(ctx context.Context, w Work) error {
 	if w.Stage == 0 && t.config.Spec.Encoder.Kind != "mlp" {
-		rows := t.model.Encoder.Encode(t.shard.X)
-		t.full = &view{adj: &t.shard.Adj, degree: t.shard.Degree, own: rows}
-		t.base, t.training = t.full, t.full
+		t.full.own = t.model.Encoder.Encode(t.shard.X)
 		return nil
 	}
 	st := t.stage

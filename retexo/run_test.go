@@ -1,0 +1,253 @@
+package retexo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// run is what one training over K peers in memory left.
+type run struct {
+	models []*nn.Model
+	result []Result
+	bytes  comm.Counts // all peers together
+}
+
+func cut(t testing.TB, g *graph.Graph, policy string, parts int) []*partition.Shard {
+	t.Helper()
+	p, err := partition.ParsePolicy(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := p.Assign(g, parts, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := partition.Cut(g, owner, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shards
+}
+
+// train runs c over the shards, one goroutine a peer. setup may be nil.
+func train(ctx context.Context, c Config, shards []*partition.Shard, setup func(rank int, t *Trainer)) (run, error) {
+	network := sim.New(len(shards), sim.Config{})
+	out := run{models: make([]*nn.Model, len(shards)), result: make([]Result, len(shards))}
+	errs := make([]error, len(shards))
+	groups := make([]*comm.Group, len(shards))
+	done := make(chan int)
+	for rank, s := range shards {
+		m, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
+		if err != nil {
+			return out, err
+		}
+		tr, err := New(c, s, m)
+		if err != nil {
+			return out, err
+		}
+		if setup != nil {
+			setup(rank, tr)
+		}
+		out.models[rank] = m
+		g := comm.NewGroup(network.Transport(rank), rank, len(shards))
+		groups[rank] = g
+		go func() {
+			defer func() { done <- rank }()
+			errs[rank] = tr.Run(ctx, g, g)
+			out.result[rank] = tr.Result()
+			if errs[rank] != nil {
+				g.Close()
+			}
+		}()
+	}
+	for range shards {
+		<-done
+	}
+	for _, g := range groups {
+		b := g.Bytes()
+		out.bytes.Halo += b.Halo
+		out.bytes.Reduce += b.Reduce
+		out.bytes.Control += b.Control
+		g.Close()
+	}
+	return out, errors.Join(errs...)
+}
+
+func cora(t testing.TB) *graph.Graph {
+	t.Helper()
+	g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func config(t testing.TB, g *graph.Graph, p Plan) Config {
+	t.Helper()
+	spec, err := p.Spec("single", g.X.Cols(), g.Labels.Classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Defaults(spec)
+}
+
+func final(r Result) StageInfo { return r.Stages[len(r.Stages)-1] }
+
+// TestCora is the reference's own setting (§4 of the paper: two convolutions, 256 hidden units, 200 rounds a layer).
+func TestCora(t *testing.T) {
+	g := cora(t)
+	c := config(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3})
+	r, err := train(context.Background(), c, cut(t, g, "random", 4), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.result[0].Stages {
+		t.Logf("stage %d: best round %d, val %.4f, test %.4f", s.Stage, s.BestRound, s.Val, s.Test)
+	}
+	t.Logf("bytes %+v", r.bytes)
+	if acc := final(r.result[0]).Test; acc < 0.77 {
+		t.Errorf("test accuracy %.3f, want what the reference reaches", acc)
+	}
+}
+
+// TestFrugal is one linear layer over two hops of principal components, solved in one round.
+func TestFrugal(t *testing.T) {
+	g := cora(t)
+	c := config(t, g, Plan{Model: "gcn", Encoder: "pca:128", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+	c.Solver = "ridge"
+	r, err := train(context.Background(), c, cut(t, g, "random", 4), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v, bytes %+v", final(r.result[0]), r.bytes)
+	if acc := final(r.result[0]).Test; acc < 0.80 {
+		t.Errorf("test accuracy %.3f, want that of a graph convolution at least", acc)
+	}
+}
+
+// TestSameForAnyPeers holds the loss curve to 1e-4 for 1, 2, 4 and 7 peers and unlike partitions.
+func TestSameForAnyPeers(t *testing.T) {
+	g := cora(t)
+	for _, p := range []Plan{
+		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 32, Hops: 1, Dropout: 0.3},
+		{Model: "sage", Encoder: "pca:32", Carry: "hidden", Layers: 2, Hidden: 32, Hops: 2, Dropout: 0.3},
+		{Model: "gat", Encoder: "pca:32", Carry: "hidden", Layers: 2, Hidden: 32, Heads: 4, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
+		{Model: "sage", Encoder: "mlp", Carry: "scores", Layers: 1, Hidden: 32, Hops: 1, Dropout: 0.3},
+	} {
+		t.Run(p.Model+"-"+p.Encoder, func(t *testing.T) {
+			c := config(t, g, p)
+			c.Rounds = 30
+			var first []RoundInfo
+			for _, parts := range []int{1, 2, 4, 7} {
+				for _, policy := range []string{"random", "contiguous"} {
+					r, err := train(context.Background(), c, cut(t, g, policy, parts), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sameModels(t, r.models)
+					if first == nil {
+						first = r.result[0].Rounds
+						continue
+					}
+					sameCurve(t, fmt.Sprintf("%s, %d parts", policy, parts), first, r.result[0].Rounds, 1e-4)
+				}
+			}
+		})
+	}
+}
+
+func sameCurve(t *testing.T, what string, want, got []RoundInfo, bound float64) {
+	t.Helper()
+	if len(want) != len(got) {
+		t.Fatalf("%s: %d rounds, want %d", what, len(got), len(want))
+	}
+	worst := 0.0
+	for i := range want {
+		worst = max(worst, math.Abs(got[i].Loss-want[i].Loss)/want[i].Loss)
+	}
+	if !(worst <= bound) {
+		t.Errorf("%s: losses differ by %.2g relative, want at most %g", what, worst, bound)
+	}
+}
+
+// sameModels fails unless all peers hold the same bits.
+func sameModels(t *testing.T, models []*nn.Model) {
+	t.Helper()
+	for r, m := range models {
+		for i, p := range m.Params() {
+			for k, v := range p.Value.Data {
+				if w := models[0].Params()[i].Value.Data[k]; math.Float32bits(v) != math.Float32bits(w) {
+					t.Fatalf("peer %d: %s[%d] = %v, peer 0 has %v", r, p.Name, k, v, w)
+				}
+			}
+		}
+	}
+}
+
+// TestResume kills a run and resumes it: the bits are those of a run that was never stopped.
+func TestResume(t *testing.T) {
+	g := cora(t)
+	for _, p := range []Plan{
+		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 16, Hops: 1, Dropout: 0.3},
+		{Model: "gat", Encoder: "pca:16", Carry: "hidden", Layers: 2, Hidden: 16, Heads: 2, Hops: 1, Dropout: 0.3},
+		{Model: "sage", Encoder: "mlp", Carry: "scores", Layers: 2, Hidden: 16, Hops: 2, Dropout: 0.3},
+	} {
+		for _, local := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s-%s-%d", p.Model, p.Encoder, local), func(t *testing.T) {
+				c := config(t, g, p)
+				c.Rounds, c.Checkpoint, c.LocalSteps, c.Inductive = 12, 5, local, p.Model == "gcn"
+				shards := cut(t, g, "random", 3)
+				whole, err := train(context.Background(), c, shards, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				dir := t.TempDir()
+				for _, stopAt := range []int{3, 7, 15, 22} { // rounds of all stages together
+					ctx, cancel := context.WithCancel(context.Background())
+					rounds := 0
+					_, err := train(ctx, c, shards, func(rank int, tr *Trainer) {
+						tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d-%d", dir, stopAt, rank)}
+						if rank == 0 {
+							tr.Observer.RoundEnd = func(RoundInfo) {
+								if rounds++; rounds == stopAt {
+									cancel()
+								}
+							}
+						}
+					})
+					if err == nil {
+						t.Fatal("the run was not stopped")
+					}
+					var restored *Position
+					again, err := train(context.Background(), c, shards, func(rank int, tr *Trainer) {
+						tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d-%d", dir, stopAt, rank)}
+						if rank == 0 {
+							tr.Observer.Restored = func(p Position) { restored = &p }
+						}
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if restored == nil {
+						t.Error("the run began anew instead of going on")
+					}
+					sameModels(t, append([]*nn.Model{whole.models[0]}, again.models...))
+					cancel()
+				}
+			})
+		}
+	}
+}
