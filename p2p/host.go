@@ -41,6 +41,14 @@ const (
 	goodbyeProtocol protocol.ID = "/heddle/goodbye/1"
 )
 
+// A peer that vanishes without a word (power cut, unplugged cable) is lost after this long. One whose process dies is
+// lost at once over TCP, whose sockets the kernel closes.
+const (
+	quicIdle    = 20 * time.Second
+	tcpProbe    = 10 * time.Second // yamux asks a silent peer for an answer this often,
+	tcpPatience = 30 * time.Second // and gives it this long: on a slow link the answer queues behind data
+)
+
 // Host is one peer on the network: its identity, its listening sockets and at most one session at a time.
 type Host struct {
 	cfg    Config
@@ -62,6 +70,7 @@ func Listen(cfg Config) (_ *Host, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	quietLibp2p()
 	h := &Host{cfg: cfg, gate: &gater{}, protos: mss.NewMultistreamMuxer[protocol.ID]()}
 	defer func() {
 		if err != nil {
@@ -115,13 +124,12 @@ func Listen(cfg Config) (_ *Host, err error) {
 	return h, nil
 }
 
-// bulkYamux is libp2p's yamux with patience for slow links: windows grow to 16 MiB as the round trip asks for them, and
-// a peer that has been silent for KeepAliveInterval + ConnectionWriteTimeout is lost.
+// bulkYamux is libp2p's yamux with patience for slow links; windows grow to 16 MiB as the round trip asks for them.
 func bulkYamux() *yamux.Transport {
 	c := *yamux.DefaultTransport.Config()
 	c.MaxStreamWindowSize = 16 << 20
-	c.KeepAliveInterval = 10 * time.Second
-	c.ConnectionWriteTimeout = 30 * time.Second
+	c.KeepAliveInterval = tcpProbe
+	c.ConnectionWriteTimeout = tcpPatience
 	c.MaxIncomingStreams = streamsPerPeer
 	return (*yamux.Transport)(&c)
 }
@@ -165,6 +173,8 @@ func (h *Host) newQUIC() (transport.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A connection's idle time-out is the shorter one of its two ends, so setting the dialling end bounds both.
+	h.quic.ClientConfig().MaxIdleTimeout = quicIdle
 	return libp2pquic.NewTransport(h.cfg.Identity.key, h.quic, nil, h.gate, h.limits)
 }
 

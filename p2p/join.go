@@ -7,10 +7,12 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	mss "github.com/multiformats/go-multistream"
 )
@@ -245,6 +247,14 @@ func (r *rendezvous) dial(ctx context.Context, p *pair) {
 	}
 }
 
+// give ends the rendezvous with an error that no retry mends.
+func (r *rendezvous) give(err error) {
+	select {
+	case r.fatal <- err:
+	default:
+	}
+}
+
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -270,8 +280,9 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 	if err == nil {
 		err = mss.SelectProtoOrFail(sessionProtocol, s)
 	}
-	if wrong := (mss.ErrNotSupported[string]{}); errors.As(err, &wrong) {
-		err = fmt.Errorf("does not speak %s", sessionProtocol)
+	if _, wrong := errors.AsType[mss.ErrNotSupported[protocol.ID]](err); wrong {
+		err = fmt.Errorf("p2p: peer %d (%s) does not speak %s: it runs another version of this program", p.rank, p.member.name, sessionProtocol)
+		r.give(err)
 	}
 	if err == nil {
 		err = r.shake(s, p, true)
@@ -324,10 +335,7 @@ func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool) error {
 		// Both sides have both hellos, or soon will: leave only when the other has read ours.
 		s.CloseWrite()
 		io.Copy(io.Discard, io.LimitReader(s, 1))
-		select {
-		case r.fatal <- err:
-		default:
-		}
+		r.give(err)
 		return err
 	}
 	if r.rank() < p.rank {
@@ -400,23 +408,19 @@ func (r *rendezvous) linked(s network.Stream, p *pair) {
 
 // explain says in one line why a peer could not be reached, as far as libp2p lets us know.
 func explain(err error) error {
-	var dial *swarm.DialError
-	var gone *network.ConnError
-	var cut *network.StreamError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &dial):
-		var why []string
-		for _, e := range dial.DialErrors {
-			why = append(why, fmt.Sprintf("%s: %v", e.Address, e.Cause))
-		}
-		if dial.Cause != nil {
-			why = append(why, dial.Cause.Error())
+	if dial, ok := errors.AsType[*swarm.DialError](err); ok && len(dial.DialErrors) > 0 {
+		why := make([]string, len(dial.DialErrors))
+		for i, e := range dial.DialErrors {
+			why[i] = fmt.Sprintf("%s: %v", e.Address, explain(e.Cause))
 		}
 		return &reachError{strings.Join(why, "; "), err}
-	case errors.As(err, &gone) && gone.Remote, errors.As(err, &cut) && cut.Remote,
-		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	}
+	if err == nil {
+		return nil
+	}
+	gone, _ := errors.AsType[*network.ConnError](err)
+	cut, _ := errors.AsType[*network.StreamError](err)
+	if gone != nil && gone.Remote || cut != nil && cut.Remote || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return &reachError{"it hung up: it has not joined yet, or its roster does not list this peer", err}
 	}
 	return err

@@ -144,7 +144,7 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 
 // cut says what the end of a stream means.
 func cut(err error, inside bool) error {
-	if !errors.Is(err, io.EOF) {
+	if err != io.EOF { // a broken connection wraps io.EOF too
 		return err
 	}
 	if inside {
@@ -157,24 +157,28 @@ func cut(err error, inside bool) error {
 var errLeft = errors.New("it has left the session")
 
 // drain moves what the peer sent before its goodbye into memory: at most one flow-control window, for the peer's
-// Sends have returned. The connection may then go without loss.
-func (l *link) drain() error {
+// Sends have returned. The connection may then go without loss. An error of the stream stays for Recv to find.
+func (l *link) drain() {
 	l.recv.Lock()
 	defer l.recv.Unlock()
 	if l.in != io.Reader(l.stream) {
-		return nil
+		return
 	}
 	l.stream.SetReadDeadline(time.Now().Add(goodbyeTime))
 	rest, err := io.ReadAll(io.LimitReader(l.stream, maxRest))
 	if err == nil && len(rest) == maxRest {
 		err = fmt.Errorf("left more than %d bytes behind", maxRest)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = io.EOF
 	}
-	l.in = bytes.NewReader(rest)
-	return nil
+	l.in = io.MultiReader(bytes.NewReader(rest), ended{err})
 }
+
+// ended is the end of a stream that has been drained.
+type ended struct{ err error }
+
+func (e ended) Read([]byte) (int, error) { return 0, e.err }
 
 // goodbye ends our half of the stream and waits until the peer has taken what we sent. The connection cannot simply be
 // closed: libp2p's TCP resets it and QUIC drops what is in flight.
@@ -187,9 +191,13 @@ func (l *link) goodbye(ctx context.Context) {
 		return
 	}
 	l.stream.SetWriteDeadline(time.Time{})
-	if l.stream.CloseWrite() != nil {
-		return
+	if l.stream.CloseWrite() == nil {
+		l.confirm(ctx)
 	}
+}
+
+// confirm returns when the peer has seen how the stream ended, or ctx ends.
+func (l *link) confirm(ctx context.Context) {
 	b, err := l.stream.Conn().NewStream(ctx)
 	if err != nil {
 		return
@@ -197,8 +205,7 @@ func (l *link) goodbye(ctx context.Context) {
 	defer b.Reset()
 	deadline, _ := ctx.Deadline()
 	b.SetDeadline(deadline)
-	if b.SetProtocol(goodbyeProtocol) != nil || mss.SelectProtoOrFail(goodbyeProtocol, b) != nil {
-		return
+	if b.SetProtocol(goodbyeProtocol) == nil && mss.SelectProtoOrFail(goodbyeProtocol, b) == nil {
+		io.ReadFull(b, make([]byte, 1))
 	}
-	io.ReadFull(b, make([]byte, 1))
 }

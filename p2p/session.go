@@ -133,8 +133,8 @@ func (s *Session) blame(l *link, op string, err error) *comm.PeerError {
 }
 
 // Close ends the session in good order: the other members get all frames that Send has taken, as long as they take
-// them within five seconds. Calls in progress fail. Where a call has failed because a peer was lost, Close does not
-// wait: it tells the others who that was. The host can then Join again.
+// them within five seconds. Calls in progress fail. Where a call has failed because a peer was lost, Close only
+// tells the others who that was. The host can then Join again.
 func (s *Session) Close() error {
 	s.close.Do(func() {
 		s.closed.Store(true)
@@ -146,6 +146,9 @@ func (s *Session) Close() error {
 			case l == nil:
 			case culprit != nil:
 				l.stream.ResetWithError(lostCode + network.StreamErrorCode(culprit.Rank))
+				if l.fault.Load() == nil {
+					all.Go(func() { l.confirm(ctx) })
+				}
 			default:
 				all.Go(func() { l.goodbye(ctx) })
 			}
@@ -167,9 +170,8 @@ func (s *Session) onGoodbye(b network.Stream) {
 		if l == nil || l.stream.Conn() != b.Conn() {
 			continue
 		}
-		if !s.closed.Load() && l.drain() != nil {
-			b.Reset()
-			return
+		if !s.closed.Load() {
+			l.drain()
 		}
 		b.Write([]byte{goodbyeTaken})
 	}

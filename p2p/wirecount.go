@@ -13,7 +13,8 @@ import (
 
 // libp2p's own bandwidth reporter counts what passes the streams and misses TLS, yamux and QUIC. Here a TCP connection
 // is counted at its socket and a QUIC connection by quic-go's packet statistics, so that what is reported is what the
-// network carried, save for TCP, UDP and IP headers.
+// network carried, save for TCP, UDP and IP headers. What was lost and sent again counts once: the kernel does not show
+// us TCP's repetitions, and QUIC's are taken out so that both transports mean the same.
 
 // wire counts the bytes of one TCP connection.
 type wire struct{ sent, received atomic.Int64 }
@@ -45,25 +46,26 @@ func (c countedConn) Stat() network.ConnStats {
 	return network.ConnStats{Stats: network.Stats{Extra: map[any]any{wireKey{}: c.n}}}
 }
 
-// countingUpgrader puts a countedConn under every connection, dialled or accepted.
+// countingUpgrader puts a countedConn under every connection, dialled or accepted, once the TCP transport has set its
+// socket's options.
 type countingUpgrader struct{ transport.Upgrader }
 
-func (u countingUpgrader) GateMaListener(l manet.Listener) transport.GatedMaListener {
-	return u.Upgrader.GateMaListener(countingListener{l})
+func (u countingUpgrader) UpgradeGatedMaListener(t transport.Transport, l transport.GatedMaListener) transport.Listener {
+	return u.Upgrader.UpgradeGatedMaListener(t, countingListener{l})
 }
 
 func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction, p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
 	return u.Upgrader.Upgrade(ctx, t, counted(c), dir, p, scope)
 }
 
-type countingListener struct{ manet.Listener }
+type countingListener struct{ transport.GatedMaListener }
 
-func (l countingListener) Accept() (manet.Conn, error) {
-	c, err := l.Listener.Accept()
+func (l countingListener) Accept() (manet.Conn, network.ConnManagementScope, error) {
+	c, scope, err := l.GatedMaListener.Accept()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return counted(c), nil
+	return counted(c), scope, nil
 }
 
 // wireBytes reads the counter of a connection, also after it has closed.
@@ -74,7 +76,7 @@ func wireBytes(c network.Conn) (sent, received int64) {
 	var q *quic.Conn
 	if c.As(&q) {
 		s := q.ConnectionStats()
-		return int64(s.BytesSent), int64(s.BytesReceived)
+		return int64(s.BytesSent) - int64(s.BytesLost), int64(s.BytesReceived)
 	}
 	return 0, 0
 }

@@ -1,0 +1,68 @@
+package p2p
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestConfigReportsAllFaults(t *testing.T) {
+	err := Config{Transport: "carrier pigeon", Listen: []string{"localhost:80"}, MaxFrame: -1, MaxPeers: limitMaxPeers + 1}.Validate()
+	for _, want := range []string{"Identity", "carrier pigeon", "Listen", "MaxFrame", "MaxPeers"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\ndoes not name %s", err, want)
+		}
+	}
+	id, err := NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		transport, addr string
+		ok              bool
+	}{
+		{"", "/ip4/127.0.0.1/udp/0/quic-v1", true},
+		{"quic", "/ip6/::1/udp/0/quic-v1", true},
+		{"quic", "/ip4/127.0.0.1/tcp/0", false},
+		{"quic", "/ip4/127.0.0.1/udp/0", false},
+		{"quic", "/ip4/127.0.0.1/udp/0/quic-v1/webtransport", false},
+		{"tcp", "/ip4/127.0.0.1/tcp/0", true},
+		{"tcp", "/ip4/127.0.0.1/tcp/0/ws", false},
+		{"tcp", "/ip4/127.0.0.1/udp/0/quic-v1", false},
+	} {
+		err := Config{Identity: id, Transport: test.transport, Listen: []string{test.addr}}.Validate()
+		if (err == nil) != test.ok {
+			t.Errorf("%s over %q: error %v, want ok %v", test.addr, test.transport, err, test.ok)
+		}
+	}
+}
+
+func TestRosterReportsAllFaults(t *testing.T) {
+	a, err := NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roster := Roster{Members: []Member{
+		{Name: "a", ID: a.PeerID()},
+		{Name: "twin", ID: a.PeerID()},
+		{Name: "", ID: b.PeerID(), Addrs: []string{"/ip4/1.2.3.4/tcp/1/p2p/" + a.PeerID()}},
+		{Name: "d", ID: "site-d"},
+		{Name: strings.Repeat("e", maxName+1), ID: b.PeerID(), Addrs: []string{"10.0.0.1:80", "/p2p/" + b.PeerID()}},
+	}}
+	_, err = roster.parse(10)
+	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() + " is member 0's too", "name of 0 bytes", "names another peer",
+		`member 3 (d): peer ID "site-d"`, "name of 256 bytes", `"10.0.0.1:80"`, "no place to dial"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %q", err, want)
+		}
+	}
+	if _, err := roster.parse(4); err == nil || !strings.Contains(err.Error(), "MaxPeers 4") {
+		t.Errorf("5 members under MaxPeers 4: %v", err)
+	}
+	if _, err := (Roster{}).parse(4); err == nil {
+		t.Error("an empty roster has no fault")
+	}
+}
