@@ -5,8 +5,9 @@ import "github.com/heddle-gnn/heddle/mat"
 // transposes remembers the transposed patterns of the graphs and sparse inputs that gradients flow back through.
 // With a transpose a gradient is a product whose output rows are split between cores, in the same order each time.
 type transposes struct {
-	of  map[pattern]*transpose
-	now int
+	of   map[pattern]*transpose
+	now  int
+	used bool // since the last age
 }
 
 // pattern names a sparse matrix by the memory of its columns.
@@ -39,7 +40,7 @@ func (ts *transposes) get(rowPtr []int64, col []int32, cols int) *transpose {
 		}
 		ts.of[p] = tr
 	}
-	tr.used = ts.now
+	tr.used, ts.used = ts.now, true
 	return tr
 }
 
@@ -62,12 +63,15 @@ func (tr *transpose) gather(out, val []float32) {
 	}
 }
 
-// age drops what the last step did not use: a sampler's blocks are new at every step.
+// age ends a step: it drops what the step did not use, for a sampler's blocks are new at every step.
 func (ts *transposes) age() {
+	if !ts.used {
+		return
+	}
 	for p, tr := range ts.of {
 		if tr.used < ts.now {
 			delete(ts.of, p)
 		}
 	}
-	ts.now++
+	ts.now, ts.used = ts.now+1, false
 }

@@ -1,0 +1,77 @@
+package nn
+
+import (
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// TestTapeMemory: scratch is zeroed, apart from all other scratch, and the same memory after Reset.
+func TestTapeMemory(t *testing.T) {
+	tape := NewTape()
+	shapes := [][2]int{{3, 5}, {1, chunkLen}, {7, 1}, {2, chunkLen}, {0, 4}, {4, 4}, {1, chunkLen - 16}, {1, 16}, {1, 17}}
+	var first []*float32
+	for step := range 3 {
+		tape.Reset()
+		var all []mat.Dense
+		for k, s := range shapes {
+			m := tape.Scratch(s[0], s[1])
+			if m.Rows != s[0] || m.Cols != s[1] || m.Valid() != nil {
+				t.Fatalf("scratch of %v is %d×%d, %v", s, m.Rows, m.Cols, m.Valid())
+			}
+			for i, v := range m.Data {
+				if v != 0 {
+					t.Fatalf("step %d, scratch %d: element %d is %v", step, k, i, v)
+				}
+				m.Data[i] = float32(k + 1)
+			}
+			all = append(all, m)
+		}
+		for k, m := range all {
+			for i, v := range m.Data {
+				if v != float32(k+1) {
+					t.Fatalf("scratch %d shares element %d with scratch %v", k, i, v-1)
+				}
+			}
+			if m.Empty() {
+				continue
+			}
+			if step == 0 {
+				first = append(first, &m.Data[0])
+			} else if at := &m.Data[0]; at != first[0] {
+				t.Fatalf("step %d: scratch %d is new memory", step, k)
+			}
+			if step > 0 {
+				first = append(first[1:], first[0])
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("Backward without its Forward does not panic")
+		}
+	}()
+	ReLU{}.Backward(mat.Dense{}, mat.Dense{}, tape)
+}
+
+// TestTransposesAge: a graph is transposed once while steps use it, and forgotten after a step that does not.
+func TestTransposesAge(t *testing.T) {
+	g := &graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 1}, Col: []int32{0}}
+	tape := NewTape()
+	use := func() *transpose { return tape.trans.get(g.RowPtr, g.Col, g.NumSrc) }
+	first := use()
+	for range 3 {
+		tape.Reset()
+		tape.Reset() // an idle Reset is no step
+		if use() != first {
+			t.Fatal("transposed again")
+		}
+	}
+	tape.Reset()
+	tape.trans.get([]int64{0, 1}, []int32{0}, 1) // a step on another graph
+	tape.Reset()
+	if len(tape.trans.of) != 1 {
+		t.Errorf("%d transposes are kept, want that of the last step", len(tape.trans.of))
+	}
+}
