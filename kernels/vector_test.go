@@ -32,7 +32,7 @@ func TestVector(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for i, n := range lengths() {
 			for offset := range 9 {
-				if n > 300 && offset != i%9 {
+				if (n > 300 || raceEnabled) && offset != i%9 {
 					continue
 				}
 				for _, fill := range []func(uint64, []float32) []float32{noise, special} {
