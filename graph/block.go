@@ -50,21 +50,22 @@ func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 	if g.Weight != nil {
 		out.Weight = make([]float32, 0, out.RowPtr[len(dst)])
 	}
-	sorted := true
+	var key []uint64 // new name, then place in the row: sorting keys sorts the weights with them
 	for _, i := range dst {
 		col, weight := g.Row(int(i))
-		out.Weight = append(out.Weight, weight...)
-		last := int32(-1)
-		for _, j := range col {
-			sorted = sorted && to[j] > last
-			last = to[j]
-			out.Col = append(out.Col, last)
+		key = key[:0]
+		for k, j := range col {
+			key = append(key, uint64(to[j])<<32|uint64(k))
+		}
+		slices.Sort(key)
+		for _, x := range key {
+			out.Col = append(out.Col, int32(x>>32))
+			if weight != nil {
+				out.Weight = append(out.Weight, weight[uint32(x)])
+			}
 		}
 	}
-	if sorted {
-		return out
-	}
-	return out.Transpose(nil).Transpose(nil) // two counting sorts: linear, and stable
+	return out
 }
 
 // Block returns the message-flow block of the destinations dst, which are distinct: all their in-edges, in a CSR whose

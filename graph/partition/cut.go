@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -76,35 +75,31 @@ type cutter struct {
 
 // shard returns part p but for Boundary's rows.
 func (c *cutter) shard(p int) *Shard {
-	parts, sources := len(c.owned), slices.Clone(c.owned[p])
-	own := sources[:len(sources):len(sources)]
-	for k, i := range own {
-		c.to[i] = int32(k)
+	parts, own := len(c.owned), c.owned[p]
+	halo := make([][]int32, parts)
+	for _, i := range own {
+		c.to[i] = 0
 	}
 	for _, i := range own {
 		col, _ := c.g.Adj.Row(int(i))
 		for _, j := range col {
 			if c.to[j] < 0 {
 				c.to[j] = 0
-				sources = append(sources, j)
+				halo[c.owner[j]] = append(halo[c.owner[j]], j)
 			}
 		}
 	}
-	slices.SortFunc(sources[len(own):], func(a, b int32) int {
-		return cmp.Or(cmp.Compare(c.owner[a], c.owner[b]), cmp.Compare(a, b))
-	})
+	sources, ptr := slices.Clone(own), []int{len(own)}
+	for _, nodes := range halo {
+		slices.Sort(nodes)
+		sources = append(sources, nodes...)
+		ptr = append(ptr, len(sources))
+	}
 	s := c.frame(p, own, len(sources))
-	s.HaloPtr = make([]int, parts+1)
-	s.HaloPtr[0] = len(own)
+	s.HaloPtr = ptr
 	for k, j := range sources {
 		c.to[j] = int32(k)
 		s.Global[k], s.Degree[k] = int64(j), c.degree[j]
-		if k >= len(own) {
-			s.HaloPtr[c.owner[j]+1]++
-		}
-	}
-	for q := range parts {
-		s.HaloPtr[q+1] += s.HaloPtr[q]
 	}
 	s.Adj = *c.g.Adj.Relabel(own, c.to, len(sources))
 	for _, j := range sources {
