@@ -113,3 +113,17 @@ func addWideAVX512(x []float32, sum []float64)
 
 //go:noescape
 func maxIndexAVX512(col []int32) uint32
+
+// Maxima over edges: cols columns of the rows that the row pointers are of.
+
+//go:noescape
+func spmax64AVX512(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+
+//go:noescape
+func spmax16AVX512(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+
+//go:noescape
+func spmax32AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+
+//go:noescape
+func spmax8AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)

@@ -37,7 +37,7 @@ var avx2 = &set{
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2},
 	spmm:  spmmAVX2,
-	spmax: spmaxGeneric,
+	spmax: spmaxAVX2,
 }
 
 var avx512 = &set{
@@ -58,7 +58,7 @@ var avx512 = &set{
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512},
 	spmm:  spmmAVX512,
-	spmax: spmaxGeneric,
+	spmax: spmaxAVX512,
 }
 
 func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
