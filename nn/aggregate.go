@@ -89,9 +89,9 @@ func (a *Acc) transposes() *transposes {
 
 func checkBlock(who string, rows int, g *graph.CSR, z mat.Dense) {
 	if g.NumDst != rows {
-		panic(shapeFault(who+" of destinations", g.NumDst, rows))
+		panic(shapeFault("destinations of a block for "+who, g.NumDst, rows))
 	}
 	if z.Rows != g.NumSrc {
-		panic(shapeFault(who+" of sources", z.Rows, g.NumSrc))
+		panic(shapeFault("rows of sources for "+who, z.Rows, g.NumSrc))
 	}
 }

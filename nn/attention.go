@@ -53,7 +53,7 @@ func (a *Attention) scores(s, z mat.Dense, v *Param) {
 // Begin computes the destinations' part of the logits from their rows z.
 func (a *Attention) Begin(acc *Acc, z mat.Dense) {
 	if z.Cols != a.heads()*a.dim() {
-		panic(shapeFault("Attention", z.Cols, a.heads()*a.dim()))
+		panic(shapeFault("columns of Attention's input", z.Cols, a.heads()*a.dim()))
 	}
 	acc.begin(z.Rows)
 	acc.sum = acc.take(0, z.Rows, z.Cols)
@@ -256,13 +256,16 @@ func exp(x float32) float32 {
 		return 0
 	}
 	const high, low = 0.693359375, -2.12194440e-4 // ln 2 = high + low; k·high is exact
-	k := float32(math.Floor(float64(float32(x*math.Log2E) + 0.5)))
-	r := x - float32(k*high) - float32(k*low)
-	p := float32(1.0 / 5040)
-	for _, c := range [...]float32{1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1} {
-		p = float32(p*r) + c
-	}
-	return p * math.Float32frombits(uint32(int32(k)+127)<<23)
+	k := int32(float32(x*math.Log2E) - 0.5)
+	r := x - float32(float32(k)*high) - float32(float32(k)*low)
+	p := float32(r*(1.0/5040)) + 1.0/720
+	p = float32(p*r) + 1.0/120
+	p = float32(p*r) + 1.0/24
+	p = float32(p*r) + 1.0/6
+	p = float32(p*r) + 0.5
+	p = float32(p*r) + 1
+	p = float32(p*r) + 1
+	return p * math.Float32frombits(uint32(k+127)<<23)
 }
 
 // HeadMean is the mean of heads that lie side by side: x R×(heads·dim), y R×dim.

@@ -83,10 +83,8 @@ func (d *Dropout) features(x graph.Features, t *Tape) graph.Features {
 	s := *x.Sparse
 	s.Val = t.arena.take(len(s.Val))
 	for i := range s.Rows {
-		key := e.key.Fold(node(e.nodes, i))
-		for k := s.RowPtr[i]; k < s.RowPtr[i+1]; k++ {
-			s.Val[k] = x.Sparse.Val[k] * keepAt(key, d.P, s.Col[k])
-		}
+		lo, hi := s.RowPtr[i], s.RowPtr[i+1]
+		dropColumns(e.key.Fold(node(e.nodes, i)), d.P, s.Col[lo:hi], x.Sparse.Val[lo:hi], s.Val[lo:hi])
 	}
 	if len(s.Val) > 0 {
 		t.dropped = append(t.dropped, &s.Val[0])
@@ -95,14 +93,18 @@ func (d *Dropout) features(x graph.Features, t *Tape) graph.Features {
 	return graph.Features{Sparse: t.view(s)}
 }
 
-// keepAt is one column of kernels.DropoutMask, for rows of which few columns are stored.
-func keepAt(key rng.Key, p float32, col int32) float32 {
-	z := (uint32(key) + uint32(col)*0x9e3779b9) ^ uint32(key>>32)
-	z = (z ^ z>>16) * 0x7feb352d
-	z = (z ^ z>>15) * 0x846ca68b
-	z ^= z >> 16
-	if z < uint32(min(float64(p)*0x1p32, math.MaxUint32)) {
-		return 0
+// dropColumns writes y = x times the mask that kernels.DropoutMask has at the given columns, for rows of which few
+// columns are stored.
+func dropColumns(key rng.Key, p float32, col []int32, x, y []float32) {
+	limit, up := int64(min(float64(p)*0x1p32, math.MaxUint32)), math.Float32bits(1/(1-p))
+	lo, hi := uint32(key), uint32(key>>32)
+	x, y = x[:len(col)], y[:len(col)]
+	for k, c := range col {
+		z := (lo + uint32(c)*0x9e3779b9) ^ hi
+		z = (z ^ z>>16) * 0x7feb352d
+		z = (z ^ z>>15) * 0x846ca68b
+		z ^= z >> 16
+		drop := uint32((int64(z) - limit) >> 63) // all ones where z < limit: no branch on a random bit
+		y[k] = x[k] * math.Float32frombits(up&^drop)
 	}
-	return 1 / (1 - p)
 }

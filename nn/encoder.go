@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -46,16 +47,49 @@ func (e *Encoder) Params() []*Param {
 	case e.Proj != nil:
 		return e.Proj.Params()
 	case e.Layer != nil && e.scores:
-		return join(e.Layer.Params(), e.Layer.Head.Params())
+		return append(e.Layer.Params(), e.Layer.Head.Params()...)
 	case e.Layer != nil:
 		return e.Layer.Params()
 	}
 	return nil
 }
 
+// Input returns the features as every kind of encoder first sees them: x, or where the spec says so x with each row
+// divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2).
+func (e *Encoder) Input(x graph.Features) graph.Features {
+	if !e.Spec.UnitSum {
+		return x
+	}
+	if s := x.Sparse; s != nil {
+		scaled := *s
+		scaled.Val = slices.Clone(s.Val)
+		for i := range s.Rows {
+			_, val := scaled.Row(i)
+			unitSum(val)
+		}
+		return graph.Features{Sparse: &scaled}
+	}
+	d := x.Dense.Clone()
+	for i := range d.Rows {
+		unitSum(d.Row(i))
+	}
+	return graph.Features{Dense: d}
+}
+
+func unitSum(row []float32) {
+	var sum float64
+	for _, v := range row {
+		sum += math.Abs(float64(v))
+	}
+	if sum > 0 {
+		kernels.Scale(float32(1/sum), row)
+	}
+}
+
 // Encode returns what the encoder hands on for the rows x: x itself; or x·Proj with each row scaled to unit length (a
 // row of zeros stays so); or the hidden rows or class scores of the mlp.
 func (e *Encoder) Encode(x graph.Features) graph.Features {
+	x = e.Input(x)
 	switch {
 	case e.Proj != nil:
 		y := mat.New(x.Rows(), e.Spec.Out)

@@ -36,7 +36,7 @@ func Aggregate(agg Aggregator, g *graph.CSR, x graph.Features) graph.Features {
 
 func sumSparse(g *graph.CSR, x *mat.Sparse) graph.Features {
 	if g.NumSrc != x.Rows {
-		panic(shapeFault("Sum of sources", x.Rows, g.NumSrc))
+		panic(shapeFault("rows of sources for Sum", x.Rows, g.NumSrc))
 	}
 	limit := int64(sparseLimit * float64(g.NumDst) * float64(x.Cols))
 	rowPtr := make([]int64, g.NumDst+1)

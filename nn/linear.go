@@ -58,7 +58,7 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, t *Tape) {
 	in, out := l.Dims()
 	checkShape("Linear", y, x.Rows(), out)
 	if x.Cols() != in {
-		panic(shapeFault("Linear", x.Cols(), in))
+		panic(shapeFault("columns of Linear's input", x.Cols(), in))
 	}
 	w := l.W.Value
 	if s := x.Sparse; s != nil {

@@ -94,6 +94,6 @@ const Unlabelled = 255
 
 func checkLabels(who string, got, want int) {
 	if got != want {
-		panic(shapeFault(who+" of labels", got, want))
+		panic(shapeFault("labels of "+who, got, want))
 	}
 }

@@ -27,8 +27,14 @@ type Rows interface {
 	Backward(dx, dy mat.Dense, t *Tape)
 }
 
-// Aggregator is an operator over edges, the only one. Its law: Add over two disjoint sets of sources equals Add over
-// their union, up to rounding; so a whole graph and a sequence of blocks give the same rows and the same gradients.
+// Aggregator is an operator over edges, the only one; it keeps the width of the rows. Its law: Add over two disjoint
+// sets of sources equals Add over their union, up to rounding; so a whole graph and a sequence of blocks give the same
+// rows and the same gradients.
+//
+// Forward: Begin with the destinations' own rows z, Add for each block and the rows z of its sources, End writes the
+// aggregate h. Backward: EndGrad with dh, then for each block, in any order, AddGrad adds to dz, the gradient of its
+// sources (z may be empty unless NeedsSource), and BeginGrad adds to the destinations' dz what came through Begin. A
+// block is the same CSR in both passes.
 type Aggregator interface {
 	Params() []*Param
 	NeedsSource() bool // whether AddGrad reads z, which sequential training must then fetch again
@@ -61,15 +67,16 @@ type Spec struct {
 
 // EncoderSpec describes stage 0, which sees a node's own features and no edge.
 type EncoderSpec struct {
-	Kind    string  `json:"kind"`              // "raw": the features themselves; "pca": projection, rows of unit length; "mlp": hidden layer, trained
-	Out     int     `json:"out"`               // width of what it hands on; F for raw
-	Hidden  int     `json:"hidden,omitempty"`  // mlp: hidden width; Out = Hidden, or Classes where Carry is "scores"
-	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
+	UnitSum bool    `json:"unit_sum,omitempty"` // each row of the features is divided by the sum of its magnitudes first
+	Kind    string  `json:"kind"`               // "raw": the features themselves; "pca": projection, rows of unit length; "mlp": hidden layer, trained
+	Out     int     `json:"out"`                // width of what it hands on; F for raw
+	Hidden  int     `json:"hidden,omitempty"`   // mlp: hidden width; Out = Hidden, or Classes where Carry is "scores"
+	Dropout float32 `json:"dropout,omitempty"`  // mlp: of the input and of the hidden rows
 }
 
-// LayerSpec describes one layer: dropout, convolution, norm, activation and, where it has one, a head.
+// LayerSpec describes one layer: dropout, convolution, norm, activation, residual and, where it has one, a head.
 type LayerSpec struct {
-	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin
+	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin; or mlp, which sees no edge
 	In               int     `json:"in"`
 	Out              int     `json:"out"`               // width after the convolution; with concatenated heads, of all heads together
 	Hops             int     `json:"hops"`              // ≥ 1; > 1 only where the aggregator has no parameters
@@ -79,6 +86,6 @@ type LayerSpec struct {
 	Act              string  `json:"act,omitempty"`     // "", "relu", "elu"
 	Dropout          float32 `json:"dropout,omitempty"` // of the input, [0, 1)
 	AttentionDropout float32 `json:"attention_dropout,omitempty"`
-	Residual         bool    `json:"residual,omitempty"` // y = x + conv(x); a linear map of x where the widths differ
+	Residual         bool    `json:"residual,omitempty"` // x is added to what the activation puts out; a linear map of x where the widths differ
 	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C; empty: none
 }

@@ -54,11 +54,3 @@ func glorot(name string, rows, cols, in, out int, key rng.Key) *Param {
 	}
 	return p
 }
-
-func join(lists ...[]*Param) []*Param {
-	var all []*Param
-	for _, l := range lists {
-		all = append(all, l...)
-	}
-	return all
-}

@@ -150,5 +150,5 @@ func checkShape(who string, m mat.Dense, rows, cols int) {
 }
 
 func shapeFault(who string, got, want int) string {
-	return fmt.Sprintf("nn: %s takes rows of %d values, got %d", who, want, got)
+	return fmt.Sprintf("nn: %s: %d where %d are wanted", who, got, want)
 }

@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -134,7 +135,7 @@ func BenchmarkStep(b *testing.B) {
 		model  string
 		hidden int
 	}{{"gcn", 64}, {"gcn", 256}, {"sage", 64}, {"sage-pool", 64}, {"gat", 64}, {"gin", 64}} {
-		b.Run(c.model, func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s-%d", c.model, c.hidden), func(b *testing.B) {
 			spec, err := nn.Preset(c.model, "single", 6805, 15, c.hidden, 2)
 			if err != nil {
 				b.Fatal(err)
