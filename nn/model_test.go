@@ -321,3 +321,44 @@ func TestAggregateOfSparseRows(t *testing.T) {
 		compare(t, "maximum", pooled, nn.Aggregate(nn.Max{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense)
 	}
 }
+
+func TestUnitSum(t *testing.T) {
+	spec := layerwise("raw", "hidden")
+	spec.Encoder.UnitSum = true
+	e, err := nn.NewEncoder(spec, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := mat.View(3, 3, []float32{1, -3, 0, 0, 0, 0, 0.5, 0, 0})
+	want := mat.View(3, 3, []float32{0.25, -0.75, 0, 0, 0, 0, 1, 0, 0})
+	keep, s := x.Clone(), sparsify(x)
+	compare(t, "dense rows", e.Encode(graph.Features{Dense: x}).Dense, want)
+	compare(t, "sparse rows", e.Encode(graph.Features{Sparse: s}).Sparse.Dense(), want)
+	if !reflect.DeepEqual(x, keep) || !reflect.DeepEqual(s, sparsify(keep)) {
+		t.Error("the features were written")
+	}
+}
+
+// TestInitialValues: a function of key and name alone, uniform within Glorot's limit.
+func TestInitialValues(t *testing.T) {
+	value := func(name string, seed uint64) []float32 {
+		return nn.NewLinear(name, 90, 60, false, rng.New(seed)).W.Value.Data
+	}
+	w := value("a", 1)
+	if !reflect.DeepEqual(w, value("a", 1)) || reflect.DeepEqual(w, value("b", 1)) || reflect.DeepEqual(w, value("a", 2)) {
+		t.Error("initial values do not depend on key and name alone")
+	}
+	limit := math.Sqrt(6.0 / 150)
+	sum, sq := 0.0, 0.0
+	for _, v := range w {
+		if math.Abs(float64(v)) > limit {
+			t.Fatalf("%v is beyond %v", v, limit)
+		}
+		sum += float64(v)
+		sq += float64(v) * float64(v)
+	}
+	n := float64(len(w))
+	if mean, variance := sum/n, sq/n; math.Abs(mean) > 5*limit/math.Sqrt(3*n) || math.Abs(variance/(limit*limit/3)-1) > 0.07 {
+		t.Errorf("mean %v and variance %v, want 0 and %v", mean, variance, limit*limit/3)
+	}
+}
