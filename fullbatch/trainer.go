@@ -27,6 +27,7 @@ type Trainer struct {
 	model  *nn.Model
 	key    rng.Key
 	units  []unit
+	input  graph.Features // what the first unit sees
 	slab   *nn.Slab
 	opt    *optim.Optimizer
 	tape   *nn.Tape
@@ -86,6 +87,7 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	if c.Balanced {
 		t.weight = nn.ClassWeights(t.labels.Count())
 	}
+	t.input = m.Encoder.Input(s.X)
 	t.chain()
 	return t, nil
 }
@@ -197,7 +199,7 @@ func (t *Trainer) step() float64 {
 func (t *Trainer) forward(tape *nn.Tape, full bool) []mat.Dense {
 	n := t.shard.Owned
 	outs := make([]mat.Dense, 0, len(t.units))
-	x := t.shard.X
+	x := t.input
 	for _, u := range t.units {
 		g := u.train
 		if full {

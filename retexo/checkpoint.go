@@ -151,7 +151,7 @@ func (t *Trainer) save() error {
 				s.F32[name+"/weight"] = v.adj.Weight
 			}
 		}
-		if !same(v.own, t.shard.X) {
+		if !same(v.own, t.input) {
 			putRows(s, &h, name+"/own", v.own)
 		}
 		putRows(s, &h, name+"/z", v.z)
@@ -192,7 +192,7 @@ func (t *Trainer) restore(seq uint64) (*Position, error) {
 			return nil, err
 		}
 	}
-	r := rows{state: s, shapes: h.Shapes, x: t.shard.X}
+	r := rows{state: s, shapes: h.Shapes, x: t.input}
 	t.full = r.view("full", &t.shard.Adj, t.shard.Degree)
 	t.base, t.training = t.full, t.full
 	if _, ok := s.I64["base/rowptr"]; ok {
@@ -261,7 +261,7 @@ func putRows(s *checkpoint.State, h *header, name string, f graph.Features) {
 type rows struct {
 	state  *checkpoint.State
 	shapes map[string][2]int
-	x      graph.Features // the shard's own rows, which are not written again
+	x      graph.Features // the input, which is not written again
 	err    error
 }
 

@@ -20,6 +20,7 @@ type Plan struct {
 	Heads            int     // gat: heads of all layers; their widths add up to Hidden
 	Dropout          float32 // of each layer's input, [0, 1)
 	AttentionDropout float32 // gat, [0, 1)
+	UnitSum          bool    // the features of a node are divided by the sum of their magnitudes
 	Residual         bool    // a layer's own input is added to its output
 }
 
@@ -57,6 +58,7 @@ func (p Plan) Spec(task string, features, classes int) (nn.Spec, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nn.Spec{}, err
 	}
+	s.Encoder.UnitSum = p.UnitSum
 	in := s.Encoder.Out
 	for k := range p.Layers {
 		l := nn.LayerSpec{Conv: p.Model, In: in, Out: p.Hidden, Hops: p.Hops, Dropout: p.Dropout, Residual: p.Residual}

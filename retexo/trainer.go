@@ -24,6 +24,7 @@ type Trainer struct {
 	config  Config
 	shard   *partition.Shard
 	model   *nn.Model
+	input   graph.Features // of the owned nodes, as the encoder sees them
 	machine *Machine
 	key     rng.Key
 	group   *comm.Group
@@ -56,8 +57,9 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	if s.Labels.Classes != c.Spec.Classes || s.Labels.Multi() != (c.Spec.Task == "multi") {
 		return nil, fmt.Errorf("retexo: shard %d has %d classes (several a node: %t), the model %d (task %s)", s.Rank, s.Labels.Classes, s.Labels.Multi(), c.Spec.Classes, c.Spec.Task)
 	}
-	whole := &view{adj: &s.Adj, degree: s.Degree, own: s.X}
-	return &Trainer{config: c, shard: s, model: m, machine: machine, key: rng.New(c.Seed),
+	input := m.Encoder.Input(s.X)
+	whole := &view{adj: &s.Adj, degree: s.Degree, own: input}
+	return &Trainer{config: c, shard: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
 		tally: eval.NewTally(c.Metric, s.Labels, selectionBins), full: whole, base: whole, training: whole}, nil
 }
 
@@ -191,7 +193,7 @@ func (t *Trainer) census(ctx context.Context) (float64, error) {
 
 func (t *Trainer) project(ctx context.Context) error {
 	e := t.model.Encoder
-	v, err := components(ctx, t.reducer, t.shard.X, e.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
+	v, err := components(ctx, t.reducer, t.input, e.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
 	if err != nil {
 		return err
 	}
@@ -381,7 +383,9 @@ func (t *Trainer) evaluate(ctx context.Context, w Work, e *Event) error {
 // over all validation and test nodes is summed.
 func (t *Trainer) freeze(ctx context.Context, w Work) error {
 	if w.Stage == 0 && t.config.Spec.Encoder.Kind != "mlp" {
-		t.full.own = t.model.Encoder.Encode(t.shard.X)
+		if t.config.Spec.Encoder.Kind == "pca" {
+			t.full.own = t.model.Encoder.Encode(t.shard.X)
+		}
 		return nil
 	}
 	st := t.stage
