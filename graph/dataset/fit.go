@@ -161,10 +161,10 @@ func (c *ImportConfig) fit() (*Encoding, error) {
 	return e, nil
 }
 
-// split returns the labels in a cell; none where it is missing.
+// split returns the labels in a cell; none where it is empty or NaN. "none" may be a class.
 func (e *Encoding) split(cell string) []string {
 	cell = strings.TrimSpace(cell)
-	if missing(cell) {
+	if cell == "" || strings.EqualFold(cell, "nan") {
 		return nil
 	}
 	if !e.Multi {

@@ -20,7 +20,7 @@ type ImportConfig struct {
 	Edges string // table of the edges, each undirected; "": no edges
 
 	ID    string // column of Nodes with their names, each once; "": id
-	Label string // class of a node; an empty cell: no label
+	Label string // class of a node; an empty cell or NaN: no label
 	Multi bool   // a cell of Label holds any number of classes, separated by ";"
 	Split string // train, val, test or none (an empty cell); "": by Train, Val and Test
 	Site  string // the node's owner, such as a hospital
@@ -112,7 +112,7 @@ func Import(cfg ImportConfig) (*graph.Graph, error) {
 
 // Encode reads other tables exactly as those were read that Import made encoding (graph.Graph.Encoding) of, for
 // prediction: edges may be "" for none; the label, split and site columns may be absent from nodes. A column of
-// features may not.
+// features may not. Without a split column every labelled node is in Test.
 func Encode(encoding []byte, nodes, edges string) (*graph.Graph, error) {
 	e, err := ParseEncoding(encoding)
 	if err != nil {

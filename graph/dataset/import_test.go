@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -190,7 +191,7 @@ func TestImportWide(t *testing.T) {
 		if i >= 1900 {
 			city = i // once each
 		}
-		b.WriteString(strings.Join([]string{"n" + itoa(i), "c" + itoa(city), itoa(i % 12)}, ",") + "\n")
+		b.WriteString(strings.Join([]string{"n" + strconv.Itoa(i), "c" + strconv.Itoa(city), strconv.Itoa(i % 12)}, ",") + "\n")
 	}
 	dir := tables(t, map[string]string{"n.csv": b.String()})
 	g, err := Import(ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Seed: 5})
@@ -230,8 +231,6 @@ func TestImportWide(t *testing.T) {
 		t.Errorf("another seed gave the same split (%v)", err)
 	}
 }
-
-func itoa(i int) string { return shapeText([]int{i})[1 : len(shapeText([]int{i}))-1] }
 
 // TestImportFormats reads one table as CSV, tab-separated, packed, and Parquet.
 func TestImportFormats(t *testing.T) {
@@ -374,7 +373,7 @@ func TestImportFaults(t *testing.T) {
 	// A single wrong cell among numbers is a mistake, not a category.
 	nodes := "id,v\n"
 	for i := range 30 {
-		nodes += "n" + itoa(i) + "," + itoa(i) + "\n"
+		nodes += "n" + strconv.Itoa(i) + "," + strconv.Itoa(i) + "\n"
 	}
 	dir := tables(t, map[string]string{"nodes.csv": nodes + "x,l2\n"})
 	_, err := Import(ImportConfig{Nodes: filepath.Join(dir, "nodes.csv")})

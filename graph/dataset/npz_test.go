@@ -335,6 +335,9 @@ func TestWriteRead(t *testing.T) {
 			}
 		}
 		names(t, Write(dir, want), dir, "not empty")
+		if left, _ := os.ReadDir(filepath.Dir(dir)); len(left) != 1 {
+			t.Errorf("%v is left beside the data set", left)
+		}
 	}
 }
 

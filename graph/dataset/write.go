@@ -32,23 +32,24 @@ func Write(dir string, g *graph.Graph) (err error) {
 		return fmt.Errorf("dataset: %w", err)
 	}
 	defer func() {
-		if err != nil {
-			err = fmt.Errorf("dataset: %s: %w", dir, errors.Join(err, os.RemoveAll(tmp)))
+		if err = errors.Join(err, os.RemoveAll(tmp)); err != nil {
+			err = fmt.Errorf("dataset: %s: %w", dir, err)
 		}
 	}()
-	if err := os.Chmod(tmp, 0o755); err != nil {
+	data := filepath.Join(tmp, "data") // of its own, for the permissions that the user's mask gives
+	if err := os.Mkdir(data, 0o777); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(tmp, arraysFile), func(w io.Writer) error { return writeArrays(w, g) }); err != nil {
+	if err := writeFile(filepath.Join(data, arraysFile), func(w io.Writer) error { return writeArrays(w, g) }); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(tmp, metaFile), func(w io.Writer) error { return writeMeta(w, g) }); err != nil {
+	if err := writeFile(filepath.Join(data, metaFile), func(w io.Writer) error { return writeMeta(w, g) }); err != nil {
 		return err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty: some systems refuse to rename over it
 		return err
 	}
-	return os.Rename(tmp, dir)
+	return os.Rename(data, dir)
 }
 
 func writeFile(path string, fill func(io.Writer) error) (err error) {
