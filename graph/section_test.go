@@ -153,7 +153,13 @@ func TestSectionsRefuseForged(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	b := encode(t, "demo", Array("a", []int32{1}), Array("b", []int32{2}))
+	b := encode(t, "demo", Array("a", []uint8{1, 2}))
+	b[headerSize+16], b[headerSize+24] = 3, 3 // one byte more than the file has
+	reseal(b)
+	if _, err := DecodeSections("f", "demo", b); err == nil || !strings.Contains(err.Error(), "inside the file") {
+		t.Error(err)
+	}
+	b = encode(t, "demo", Array("a", []int32{1}), Array("b", []int32{2}))
 	b[headerSize+40+32] = 'a'
 	reseal(b)
 	if _, err := DecodeSections("f", "demo", b); err == nil || !strings.Contains(err.Error(), `"a" occurs twice`) {

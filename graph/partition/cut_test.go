@@ -201,6 +201,26 @@ func TestShardLaws(t *testing.T) {
 	})
 }
 
+func TestConsistentRefuses(t *testing.T) {
+	for _, c := range []struct {
+		edit func([]*Shard) []*Shard
+		want string
+	}{
+		{func(s []*Shard) []*Shard { return nil }, "0 parts own 0 nodes"},
+		{func(s []*Shard) []*Shard { return s[:2] }, "part 0 of 3"},
+		{func(s []*Shard) []*Shard { s[0], s[1] = s[1], s[0]; return s }, "is not part 0 of 3"},
+		{func(s []*Shard) []*Shard { s[2].Fingerprint[0]++; return s }, "part 2 of 3"},
+		{func(s []*Shard) []*Shard { s[1].Nodes, s[0].Nodes, s[2].Nodes = 9, 9, 9; return s }, "own 10 nodes"},
+		{func(s []*Shard) []*Shard { s[2].Global[2] = 0; return s }, "node 0 of part 2 has another owner"},
+		{func(s []*Shard) []*Shard { s[0].Boundary[1][0]--; return s }, "part 1 that part 0 owns are not"},
+		{func(s []*Shard) []*Shard { s[0].Boundary[1] = nil; return s }, "part 1 that part 0 owns are not"},
+	} {
+		if err := Consistent(c.edit(cutPath(t, 10, 3))); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
 func TestWholeIsCutInOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t)
