@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"math"
-
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -60,7 +58,7 @@ func (ELU) Forward(y, x mat.Dense, t *Tape) {
 		yi := y.Row(i)
 		for c, v := range x.Row(i) {
 			if v <= 0 {
-				v = float32(math.Expm1(float64(v)))
+				v = expm1(v)
 			}
 			yi[c] = v
 		}

@@ -108,6 +108,9 @@ func (s *stepper) step() float64 {
 
 // TestStepAllocatesNothing is decision 7 of the design: from the second step on, all memory is the tape's.
 func TestStepAllocatesNothing(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector makes sync.Pool forget")
+	}
 	for _, sparse := range []bool{false, true} {
 		g := synthetic(60, 4, 20, 5, 3)
 		if !sparse {
