@@ -45,82 +45,92 @@ func gemmBlocked(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 // block multiplies rows [i, i+m) of A by the packed block of B.
 func (s *scratch) block(g *gemm, i, m, j, n, p, k int) {
 	t := g.tiles
-	// A lies in place where its rows do: tiles read it along k. Rows a power of two apart would all meet in the same
-	// few cache sets, and columns are never read in place.
-	packed := g.form == tn || n >= 64 && g.lda%256 == 0 && m > t.rows
-	a, rs, cs := unsafe.Pointer(&s.a[0]), blockK+gapK, 1
-	switch {
-	case g.form == tn:
-		rs, cs = 1, blockM+gapK
-		for q := range k {
-			copy(s.a[q*cs:][:m], g.a[(p+q)*g.lda+i:])
-		}
-	case packed:
-		s.packRows(g, i, m, p, k)
-	default:
-		a, rs = unsafe.Pointer(&g.a[i*g.lda+p]), g.lda
+	// A is read where it lies, unless its parts would meet in a few cache sets: rows a power of two apart, or columns,
+	// which then must be used more than once to repay the copy.
+	packed := m > t.rows && n >= 64 && (g.form == tn || g.lda%256 == 0)
+	if packed {
+		s.packA(g, i, m, p, k)
 	}
 	for jp := 0; jp < n; jp += t.cols {
 		cols := min(t.cols, n-jp)
-		b := unsafe.Pointer(&s.b[jp*k])
 		for ip := 0; ip < m; {
 			height := t.height(m - ip)
 			rows := min(height, m-ip)
-			at, rs, cs := unsafe.Add(a, 4*ip*rs), rs, cs
-			if rows < height && !packed { // the rows that lack must at least be readable
-				s.packRows(g, i+ip, rows, p, k)
-				at, rs = unsafe.Pointer(&s.a[0]), blockK+gapK
+			var a unsafe.Pointer
+			rs, cs := blockK+gapK, 1
+			if g.form == tn {
+				rs, cs = 1, blockM+gapK
 			}
-			t.run(height, rows, cols, k, at, rs, cs, b, unsafe.Pointer(&g.c[(i+ip)*g.ldc+j+jp]), g.ldc, g.acc || p > 0)
+			switch {
+			case packed:
+				a = unsafe.Pointer(&s.a[ip*rs])
+			case rows < height: // what lacks must at least be readable
+				s.packA(g, i+ip, rows, p, k)
+				a = unsafe.Pointer(&s.a[0])
+			case g.form == tn:
+				a, cs = unsafe.Pointer(&g.a[p*g.lda+i+ip]), g.lda
+			default:
+				a, rs = unsafe.Pointer(&g.a[(i+ip)*g.lda+p]), g.lda
+			}
+			t.run(height, rows, cols, k, a, rs, cs, unsafe.Pointer(&s.b[jp*k]),
+				unsafe.Pointer(&g.c[(i+ip)*g.ldc+j+jp]), g.ldc, g.acc || p > 0)
 			ip += rows
 		}
 	}
 }
 
-// packRows copies k columns of rows [i, i+m) of A into rows blockK+gapK apart.
-func (s *scratch) packRows(g *gemm, i, m, p, k int) {
+// packA copies k columns of rows [i, i+m) of A, or of Aᵀ where A is stored transposed, with gaps between.
+func (s *scratch) packA(g *gemm, i, m, p, k int) {
+	if g.form == tn {
+		for q := range k {
+			copy(s.a[q*(blockM+gapK):][:m], g.a[(p+q)*g.lda+i:])
+		}
+		return
+	}
 	for r := range m {
 		copy(s.a[r*(blockK+gapK):][:k], g.a[(i+r)*g.lda+p:])
 	}
 }
 
-// packB copies rows [p, p+k) and columns [j, j+n) of B into panels as wide as a tile, the last one filled up with
-// zeros to a whole or half tile, panel after panel and within one row after row.
+// packB copies rows [p, p+k) and columns [j, j+n) of B into panels as wide as a tile, the last one as wide as a whole
+// or half tile, panel after panel and within one row after row. What a panel has too much is never stored in C.
 func (s *scratch) packB(g *gemm, p, k, j, n int) {
 	cols := g.tiles.cols
 	if g.form == nt {
-		for c := range n {
-			width := panel(cols, n-c/cols*cols)
-			to := s.b[c/cols*cols*k+c%cols:]
-			for q, v := range g.b[(j+c)*g.ldb+p:][:k] {
-				to[q*width] = v
-			}
+		for c := 0; c < n; c += cols {
+			s.packBT(g, s.b[c*k:], min(cols, n-c), panel(cols, n-c), p, k, j+c)
 		}
-	} else {
-		for q := range k {
-			row := g.b[(p+q)*g.ldb+j:][:n]
-			to := s.b[q*cols:]
-			for len(row) >= cols {
-				if cols == 32 {
-					*(*[32]float32)(to) = *(*[32]float32)(row)
-				} else {
-					*(*[16]float32)(to) = *(*[16]float32)(row)
-				}
-				row = row[cols:]
-				if len(row) > 0 {
-					to = to[cols*k:]
-				}
+		return
+	}
+	for q := range k {
+		row := g.b[(p+q)*g.ldb+j:][:n]
+		for c := 0; len(row) > 0; c += cols {
+			switch {
+			case len(row) >= 32 && cols == 32:
+				*(*[32]float32)(s.b[c*k+q*32:]) = *(*[32]float32)(row)
+			case len(row) >= 16 && cols == 16:
+				*(*[16]float32)(s.b[c*k+q*16:]) = *(*[16]float32)(row)
+			default:
+				copy(s.b[c*k+q*panel(cols, len(row)):], row)
 			}
-			if len(row) > 0 {
-				copy(s.b[(n-len(row))*k+q*panel(cols, len(row)):], row)
-			}
+			row = row[min(cols, len(row)):]
 		}
 	}
-	if rest := n % cols; rest > 0 {
-		width := panel(cols, rest)
-		last := s.b[(n-rest)*k:]
+}
+
+// packBT packs one panel of a transposed B, eight of its rows at a time.
+func (s *scratch) packBT(g *gemm, to []float32, n, width, p, k, j int) {
+	row := func(c int) []float32 { return g.b[(j+c)*g.ldb+p:][:k] }
+	c := 0
+	for ; c+8 <= n; c += 8 {
+		b0, b1, b2, b3, b4, b5, b6, b7 := row(c), row(c+1), row(c+2), row(c+3), row(c+4), row(c+5), row(c+6), row(c+7)
 		for q := range k {
-			clear(last[q*width+rest : (q+1)*width])
+			*(*[8]float32)(to[q*width+c:]) = [8]float32{b0[q], b1[q], b2[q], b3[q], b4[q], b5[q], b6[q], b7[q]}
+		}
+	}
+	for ; c < n; c++ {
+		for q, v := range row(c) {
+			to[q*width+c] = v
 		}
 	}
 }

@@ -60,8 +60,9 @@ func gemms(g gemm) {
 	call := gemmCalls.Get().(*gemm)
 	*call = g
 	parts := 1
-	if flops := 2 * float64(g.m) * float64(g.n) * float64(g.k); flops >= alone {
-		parts = call.cut(int(min(flops/(alone/4), float64(4*runtime.GOMAXPROCS(0)))))
+	workers := runtime.GOMAXPROCS(0)
+	if flops := 2 * float64(g.m) * float64(g.n) * float64(g.k); flops >= alone && workers > 1 {
+		parts = call.cut(int(min(flops/(alone/4), float64(2*workers))))
 	} else {
 		call.high, call.wide, call.across = g.m, g.n, 1
 	}
