@@ -24,7 +24,10 @@ func within(t testing.TB, d time.Duration) context.Context {
 // each runs a test over both transports.
 func each(t *testing.T, run func(t *testing.T, transport string)) {
 	for _, transport := range transports {
-		t.Run(transport, func(t *testing.T) { run(t, transport) })
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			run(t, transport)
+		})
 	}
 }
 
@@ -147,7 +150,7 @@ func TestMissingPeerIsNamed(t *testing.T) {
 		hs[2].Close()
 		waited := map[string]error{}
 		hs[0].cfg.Waiting = func(name string, since time.Duration, last error) { waited[name] = last }
-		_, errs := join(within(t, 1500*time.Millisecond), hs[:2], []Roster{roster}, []Hello{{}})
+		_, errs := join(within(t, 1300*time.Millisecond), hs[:2], []Roster{roster}, []Hello{{}})
 		for i, err := range errs {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "peer 2 (site-2, "+hs[2].ID()) || strings.Contains(err.Error(), "peer 1 (") || strings.Contains(err.Error(), "peer 0 (") {
 				t.Errorf("rank %d: %v, want the deadline and peer 2 alone", i, err)
@@ -230,8 +233,7 @@ func TestLateJoinerAndNextGeneration(t *testing.T) {
 func TestSecondPeerOfOneIdentity(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
-		cfg := hs[1].cfg
-		twin, err := Listen(cfg) // port 0: another port
+		twin, err := Listen(hs[0].cfg) // port 0: another port
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +242,7 @@ func TestSecondPeerOfOneIdentity(t *testing.T) {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := twin.Join(within(t, 2500*time.Millisecond), roster, Hello{}); err == nil || !strings.Contains(err.Error(), "peer 0 (site-0") {
+		if _, err := twin.Join(within(t, 600*time.Millisecond), roster, Hello{}); err == nil || !strings.Contains(err.Error(), "peer 1 (site-1") {
 			t.Errorf("the twin joined: %v", err)
 		}
 		frames(t, ss[0], ss[1])

@@ -21,9 +21,10 @@ import (
 const lengthBytes = 4
 
 const (
-	// firstPart is how much of a frame is sent in one Write with its length: one yamux message, which is at most
-	// 64 KiB with its header. The rest follows without a copy.
-	firstPart = 64<<10 - 12
+	// oneWrite is the longest frame that is copied behind its length and sent in one Write: a yamux message has at most
+	// 64 KiB with its header. Of a longer frame only the first record of TLS is copied; the rest follows as it is.
+	oneWrite  = 64<<10 - 12 - lengthBytes
+	firstPart = 16<<10 - 12 - lengthBytes
 	// firstRead is the room made for a frame before any of it has come. It grows fourfold as bytes arrive, so a peer
 	// that lies about a length costs itself a quarter of what it costs us.
 	firstRead = 1 << 20
@@ -53,12 +54,12 @@ func newLink(rank int, name string, s network.Stream) *link {
 	return &link{rank: rank, name: name, stream: s, in: s}
 }
 
-// fail ends the link for the first fault, and returns the fault that ended it.
-func (l *link) fail(e *comm.PeerError) *comm.PeerError {
+// fail ends the link for the first fault, and returns the fault that ended it. The peer gets the code.
+func (l *link) fail(e *comm.PeerError, code network.StreamErrorCode) *comm.PeerError {
 	if !l.fault.CompareAndSwap(nil, e) {
 		return l.fault.Load()
 	}
-	l.stream.Reset()
+	l.stream.ResetWithError(code)
 	return e
 }
 
@@ -94,7 +95,10 @@ func (l *link) write(ctx context.Context, frame []byte) (clean bool, err error) 
 	l.send.Lock()
 	defer l.send.Unlock()
 	defer interrupt(ctx, l.stream.SetWriteDeadline)()
-	part := min(len(frame), firstPart-lengthBytes)
+	part := len(frame)
+	if part > oneWrite {
+		part = firstPart
+	}
 	l.out = binary.LittleEndian.AppendUint32(l.out[:0], uint32(len(frame)))
 	l.out = append(l.out, frame[:part]...)
 	n, err := l.stream.Write(l.out)

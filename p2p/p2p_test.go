@@ -71,15 +71,13 @@ func sessions(t testing.TB, transport string, n int) []*Session {
 }
 
 func TestConformance(t *testing.T) {
-	for _, transport := range transports {
-		t.Run(transport, func(t *testing.T) {
-			commtest.Conformance(t, func(t *testing.T, size int) []comm.Transport {
-				var out []comm.Transport
-				for _, s := range sessions(t, transport, size) {
-					out = append(out, s)
-				}
-				return out
-			})
+	each(t, func(t *testing.T, transport string) {
+		commtest.Conformance(t, func(t *testing.T, size int) []comm.Transport {
+			var out []comm.Transport
+			for _, s := range sessions(t, transport, size) {
+				out = append(out, s)
+			}
+			return out
 		})
-	}
+	})
 }

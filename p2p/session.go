@@ -110,13 +110,21 @@ func (s *Session) outcome(ctx context.Context, l *link, op string, clean bool, e
 		// The caller gave up. That is a fault of the link only where a frame was cut in two.
 		e := &comm.PeerError{Rank: l.rank, Name: l.name, Op: op, Err: ctx.Err()}
 		if !clean {
-			return l.fail(e)
+			return l.fail(e, s.reason())
 		}
 		return e
 	}
-	e := l.fail(s.blame(l, op, err))
+	e := l.fail(s.blame(l, op, err), s.reason())
 	s.culprit.CompareAndSwap(nil, e)
 	return e
+}
+
+// reason is the code that tells a peer why this one breaks a link: because it lost another, where it has.
+func (s *Session) reason() network.StreamErrorCode {
+	if c := s.culprit.Load(); c != nil {
+		return lostCode + network.StreamErrorCode(c.Rank)
+	}
+	return 0
 }
 
 // blame finds who is at fault for an error on l: its peer, or the one that its peer says it lost.
@@ -145,7 +153,7 @@ func (s *Session) Close() error {
 			switch {
 			case l == nil:
 			case culprit != nil:
-				l.stream.ResetWithError(lostCode + network.StreamErrorCode(culprit.Rank))
+				l.stream.ResetWithError(s.reason())
 				if l.fault.Load() == nil {
 					all.Go(func() { l.confirm(ctx) })
 				}
