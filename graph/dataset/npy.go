@@ -67,7 +67,7 @@ func readHeader(r io.Reader, size int64) (header, error) {
 		return h, fmt.Errorf("dtype %s, want one of <i4 <i8 <f4 <f8 |b1 |u1", h.descr)
 	}
 	if string(m[2]) == "True" {
-		return h, errors.New("Fortran order, want C order (row by row)")
+		return h, errors.New("stored in Fortran order, want C order (row by row)")
 	}
 	room := (size - start - length) / int64(item)
 	var err error
@@ -165,7 +165,7 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader
 			v := get(buf[k*size:])
 			t := T(v)
 			if S(t) != v && v == v { // a NaN equals nothing; it is judged by whoever knows its row
-				return fmt.Errorf("entry %d is %v, which does not fit a %T", done+k, v, t)
+				return fmt.Errorf("entry %d is %v, which does not fit a %T: convert the array to that type", done+k, v, t)
 			}
 			out[done+k] = t
 		}
