@@ -180,6 +180,8 @@ func (h *Host) newQUIC() (transport.Transport, error) {
 	return libp2pquic.NewTransport(h.cfg.Identity.key, h.quic, nil, h.gate, h.limits)
 }
 
+var errHostClosed = errors.New("p2p: join: the host is closed")
+
 // ID is the host's peer ID.
 func (h *Host) ID() string { return h.cfg.Identity.PeerID() }
 
@@ -199,13 +201,16 @@ func (h *Host) Addrs() []string {
 // Close ends the session, if any, and closes every socket. It returns when all of the host's goroutines have ended.
 func (h *Host) Close() error {
 	h.mu.Lock()
-	session, again := h.session, h.closed
+	session, joining, again := h.session, h.joining, h.closed
 	h.closed = true
 	h.mu.Unlock()
 	if again {
 		return nil
 	}
 	var errs []error
+	if joining != nil {
+		joining.give(errHostClosed)
+	}
 	if session != nil {
 		errs = append(errs, session.Close())
 	}

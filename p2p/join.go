@@ -115,7 +115,7 @@ func (r *rendezvous) begin() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return errors.New("p2p: join: the host is closed")
+		return errHostClosed
 	}
 	if h.joining != nil || h.session != nil {
 		return errors.New("p2p: join: the host is in a session already: close it first")
@@ -202,7 +202,7 @@ func (r *rendezvous) end(err error) (*Session, error) {
 	h.mu.Lock()
 	h.joining = nil
 	if err == nil && h.closed {
-		err = errors.New("p2p: join: the host is closed")
+		err = errHostClosed
 	}
 	var s *Session
 	if err == nil {
@@ -275,7 +275,6 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 	deadline, _ := ctx.Deadline()
 	s.SetDeadline(deadline)
 	unbind := context.AfterFunc(ctx, func() { s.Reset() })
-	defer unbind()
 	err = s.SetProtocol(sessionProtocol)
 	if err == nil {
 		err = mss.SelectProtoOrFail(sessionProtocol, s)
@@ -285,8 +284,9 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 		r.give(err)
 	}
 	if err == nil {
-		err = r.shake(s, p, true)
+		err = r.shake(s, p, true, unbind)
 	}
+	unbind()
 	if err != nil {
 		s.Reset()
 	}
@@ -301,7 +301,7 @@ func (r *rendezvous) answer(s network.Stream) {
 		return
 	}
 	p := r.pairs[rank]
-	if err := r.shake(s, p, false); err != nil {
+	if err := r.shake(s, p, false, func() bool { return true }); err != nil {
 		s.Reset()
 		if !p.alive() {
 			p.failed(explain(err))
@@ -309,8 +309,9 @@ func (r *rendezvous) answer(s network.Stream) {
 	}
 }
 
-// shake exchanges hellos and agrees on whether s carries the pair's frames.
-func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool) error {
+// shake exchanges hellos and agrees on whether s carries the pair's frames. The stream is the session's from when keep
+// returns true: no end of the attempt may reset it then.
+func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool, keep func() bool) error {
 	if dialled {
 		if _, err := s.Write(r.ours.encode()); err != nil {
 			return err
@@ -339,13 +340,13 @@ func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool) error {
 		return err
 	}
 	if r.rank() < p.rank {
-		return r.choose(s, p)
+		return r.choose(s, p, keep)
 	}
-	return r.accept(s, p)
+	return r.accept(s, p, keep)
 }
 
 // choose is the lower rank's half: it takes the first stream that the other side acknowledges.
-func (r *rendezvous) choose(s network.Stream, p *pair) error {
+func (r *rendezvous) choose(s network.Stream, p *pair, keep func() bool) error {
 	p.choosing.Lock()
 	defer p.choosing.Unlock()
 	if p.alive() {
@@ -360,17 +361,23 @@ func (r *rendezvous) choose(s network.Stream, p *pair) error {
 	if err := readVerdict(s); err != nil {
 		return err
 	}
+	if !keep() {
+		return context.Canceled
+	}
 	r.linked(s, p)
 	return nil
 }
 
 // accept is the higher rank's half.
-func (r *rendezvous) accept(s network.Stream, p *pair) error {
+func (r *rendezvous) accept(s network.Stream, p *pair, keep func() bool) error {
 	if err := readVerdict(s); err != nil {
 		return err
 	}
 	if _, err := s.Write([]byte{verdictUse}); err != nil {
 		return err
+	}
+	if !keep() {
+		return context.Canceled
 	}
 	r.linked(s, p)
 	return nil

@@ -269,3 +269,16 @@ func TestOtherVersion(t *testing.T) {
 		}
 	})
 }
+
+func TestCloseEndsJoin(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		hs, roster := hosts(t, transport, 2)
+		time.AfterFunc(50*time.Millisecond, func() { hs[0].Close() })
+		if _, err := hs[0].Join(within(t, 20*time.Second), roster, Hello{}); !errors.Is(err, errHostClosed) {
+			t.Errorf("join on a host that closes: %v", err)
+		}
+		if _, err := hs[0].Join(within(t, time.Second), roster, Hello{}); !errors.Is(err, errHostClosed) {
+			t.Errorf("join on a closed host: %v", err)
+		}
+	})
+}
