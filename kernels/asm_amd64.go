@@ -17,6 +17,12 @@ func gemm14x16AVX512(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsaf
 func gemm8x16AVX512(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
 
 //go:noescape
+func gemm14x8AVX512(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+
+//go:noescape
+func gemm8x8AVX512(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+
+//go:noescape
 func gemm6x16AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
 
 //go:noescape

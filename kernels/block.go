@@ -92,8 +92,8 @@ func (s *scratch) packA(g *gemm, i, m, p, k int) {
 	}
 }
 
-// packB copies rows [p, p+k) and columns [j, j+n) of B into panels as wide as a tile, the last one as wide as a whole
-// or half tile, panel after panel and within one row after row. What a panel has too much is never stored in C.
+// packB copies rows [p, p+k) and columns [j, j+n) of B into panels as wide as a tile, the last one no wider
+// than need be, panel after panel and within one row after row. What a panel has too much is never stored in C.
 func (s *scratch) packB(g *gemm, p, k, j, n int) {
 	cols := g.tiles.cols
 	if g.form == nt {
@@ -135,10 +135,11 @@ func (s *scratch) packBT(g *gemm, to []float32, n, width, p, k, j int) {
 	}
 }
 
-// panel returns the width of a panel that holds the next of n columns.
+// panel returns the width of a panel that holds the next of n columns: that of a tile, halved while they fit in, down
+// to the 8 of the narrowest tile.
 func panel(cols, n int) int {
-	if n <= cols/2 {
-		return cols / 2
+	for cols > 8 && n <= cols/2 {
+		cols /= 2
 	}
 	return cols
 }

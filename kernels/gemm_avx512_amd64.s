@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Tiles of C: up to 14 or 8 rows by 32 or 16 columns in registers, Z4 to Z31. A is read by broadcasts where it lies,
+// Tiles of C: up to 14 or 8 rows by 32, 16 or 8 columns in registers, Z4 to Z31. A is read by broadcasts where it lies,
 // element (i,p) at a[i·rs+p·cs]; B is packed. The multiples 3, 5 … 13 of the row stride, and the scales of an index,
 // give 14 rows from one pointer.
 //
@@ -50,6 +50,9 @@
 
 #define ROW1(at, z) \
 	VFMADD231PS.BCST at, Z0, z
+
+#define ROWY(at, y) \
+	VFMADD231PS.BCST at, Y0, y
 
 #define GET2(z0, z1, end) \
 	VMOVUPS   (DI), z0       \
@@ -327,6 +330,127 @@ loop:
 	PUT1(Z9, done)
 	PUT1(Z10, done)
 	PUT1(Z11, done)
+
+done:
+	VZEROUPPER
+	RET
+
+// func gemm14x8AVX512(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+TEXT ·gemm14x8AVX512(SB), NOSPLIT, $0-73
+	MASK(0)
+	ZERO2(Z4, Z5)
+	ZERO2(Z6, Z7)
+	ZERO2(Z8, Z9)
+	ZERO2(Z10, Z11)
+	ZERO2(Z12, Z13)
+	ZERO2(Z14, Z15)
+	ZERO2(Z16, Z17)
+	CMPB acc+72(FP), $0
+	JEQ  start
+	LOADC
+	GET1(Y4, start)
+	GET1(Y5, start)
+	GET1(Y6, start)
+	GET1(Y7, start)
+	GET1(Y8, start)
+	GET1(Y9, start)
+	GET1(Y10, start)
+	GET1(Y11, start)
+	GET1(Y12, start)
+	GET1(Y13, start)
+	GET1(Y14, start)
+	GET1(Y15, start)
+	GET1(Y16, start)
+	GET1(Y17, start)
+
+start:
+	LOADARGS14
+
+loop:
+	VMOVUPS (BX), Y0
+	ROWY((AX), Y4)
+	ROWY((AX)(SI*1), Y5)
+	ROWY((AX)(SI*2), Y6)
+	ROWY((AX)(R8*1), Y7)
+	ROWY((AX)(SI*4), Y8)
+	ROWY((AX)(R9*1), Y9)
+	ROWY((AX)(R8*2), Y10)
+	ROWY((AX)(R10*1), Y11)
+	ROWY((AX)(SI*8), Y12)
+	ROWY((AX)(R11*1), Y13)
+	ROWY((AX)(R9*2), Y14)
+	ROWY((AX)(R12*1), Y15)
+	ROWY((AX)(R8*4), Y16)
+	ROWY((AX)(R13*1), Y17)
+	ADDQ DX, AX
+	ADDQ $32, BX
+	DECQ CX
+	JNZ  loop
+	LOADC
+	PUT1(Y4, done)
+	PUT1(Y5, done)
+	PUT1(Y6, done)
+	PUT1(Y7, done)
+	PUT1(Y8, done)
+	PUT1(Y9, done)
+	PUT1(Y10, done)
+	PUT1(Y11, done)
+	PUT1(Y12, done)
+	PUT1(Y13, done)
+	PUT1(Y14, done)
+	PUT1(Y15, done)
+	PUT1(Y16, done)
+	PUT1(Y17, done)
+
+done:
+	VZEROUPPER
+	RET
+
+// func gemm8x8AVX512(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+TEXT ·gemm8x8AVX512(SB), NOSPLIT, $0-73
+	MASK(0)
+	ZERO2(Z4, Z5)
+	ZERO2(Z6, Z7)
+	ZERO2(Z8, Z9)
+	ZERO2(Z10, Z11)
+	CMPB acc+72(FP), $0
+	JEQ  start
+	LOADC
+	GET1(Y4, start)
+	GET1(Y5, start)
+	GET1(Y6, start)
+	GET1(Y7, start)
+	GET1(Y8, start)
+	GET1(Y9, start)
+	GET1(Y10, start)
+	GET1(Y11, start)
+
+start:
+	LOADARGS
+
+loop:
+	VMOVUPS (BX), Y0
+	ROWY((AX), Y4)
+	ROWY((AX)(SI*1), Y5)
+	ROWY((AX)(SI*2), Y6)
+	ROWY((AX)(R8*1), Y7)
+	ROWY((AX)(SI*4), Y8)
+	ROWY((AX)(R9*1), Y9)
+	ROWY((AX)(R8*2), Y10)
+	ROWY((AX)(R10*1), Y11)
+	ADDQ DX, AX
+	ADDQ $32, BX
+	DECQ CX
+	JNZ  loop
+	LOADC
+	PUT1(Y4, done)
+	PUT1(Y5, done)
+	PUT1(Y6, done)
+	PUT1(Y7, done)
+	PUT1(Y8, done)
+	PUT1(Y9, done)
+	PUT1(Y10, done)
+	PUT1(Y11, done)
 
 done:
 	VZEROUPPER

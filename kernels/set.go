@@ -31,7 +31,7 @@ type set struct {
 
 // tiles is the micro-kernel of a blocked GEMM: rows×cols of C at a time, and the smaller shapes for the edges.
 type tiles struct {
-	rows, cols int           // the largest tile; a narrow one has half its columns
+	rows, cols int           // the largest tile; narrow ones halve the columns, down to 8
 	height     func(int) int // how many rows the next tile computes, given how many are left
 	// run computes rows×cols of C from k columns of A, element (i,p) at a[i·rs+p·cs], and packed rows of B.
 	// height rows of A must be readable, even where fewer are stored.

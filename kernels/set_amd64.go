@@ -78,14 +78,19 @@ func heightAVX512(left int) int {
 }
 
 func tileAVX512(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+	tall := height == 14
 	switch {
-	case height == 14 && cols > 16:
+	case tall && cols > 16:
 		gemm14x32AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
-	case height == 14:
+	case tall && cols > 8:
 		gemm14x16AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+	case tall:
+		gemm14x8AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
 	case cols > 16:
 		gemm8x32AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
-	default:
+	case cols > 8:
 		gemm8x16AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+	default:
+		gemm8x8AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
 	}
 }
