@@ -13,7 +13,7 @@ import (
 )
 
 // SitesConfig describes the multi-site graph that Sites makes. A zero field means the default named beside it;
-// with all defaults a two-layer GCN reaches about 88 % on the pooled graph and 65 % where each site learns alone, and
+// with all defaults a two-layer GCN reaches about 88 % on the pooled graph and 66 % where each site learns alone, and
 // a model of the features alone 67 % (testdata/sites.py measures it).
 type SitesConfig struct {
 	Nodes     int     // N, at least 10·Sites; 0: 8000
