@@ -1,0 +1,95 @@
+//go:build unix
+
+package kernels
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// walled returns a function that makes slices in memory that ends, or begins, at a page that may not be touched: a
+// vector that reads one value too many ends the test. Slices are released with the test.
+func walled(t *testing.T, atEnd bool) func(n int) []float32 {
+	page := os.Getpagesize()
+	return func(n int) []float32 {
+		t.Helper()
+		size := (4*n + page - 1) / page * page
+		mem, err := unix.Mmap(-1, 0, size+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := unix.Munmap(mem); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, wall := range [][]byte{mem[:page], mem[page+size:]} {
+			if err := unix.Mprotect(wall, unix.PROT_NONE); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := page
+		if atEnd {
+			first += size - 4*n
+		}
+		return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(mem[first:]))), n)
+	}
+}
+
+// TestWalls holds that no loop reads or writes outside of what it was given.
+func TestWalls(t *testing.T) {
+	for _, atEnd := range []bool{false, true} {
+		each(t, func(t *testing.T) {
+			alloc := walled(t, atEnd)
+			x, y, z, v := alloc(100), alloc(100), alloc(100), alloc(100)
+			from := func(s []float32, n int) []float32 {
+				if atEnd {
+					return s[len(s)-n:]
+				}
+				return s[:n:n]
+			}
+			for n := range 101 {
+				x, y, z, v := from(x, n), from(y, n), from(z, n), from(v, n)
+				Axpy(2, x, y)
+				Dot(x, y)
+				Add(x, y)
+				Mul(x, y)
+				Scale(2, x)
+				ReLU(x, y)
+				ReLUGrad(x, y, z)
+				AdamStep(x, y, z, v, 0.1, 0.9, 0.9, 1e-8, 1, 1, 0, 0)
+				DropoutMask(3, 0.5, x)
+				SumColumns(1, x, n, y, true)
+				col := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(z))), n)
+				clear(col)
+				GatherRows(1, col, y, 1, x, 1)
+			}
+			for _, d := range [][3]int{{1, 1, 1}, {5, 7, 3}, {6, 8, 9}, {13, 15, 17}, {14, 32, 8}, {17, 33, 5}, {23, 40, 31}, {29, 100, 20}} {
+				m, n, k := d[0], d[1], d[2]
+				a, b, c := alloc(m*k), alloc(k*n), alloc(m*n)
+				GemmNN(m, n, k, a, k, b, n, c, n, false)
+				GemmTN(m, n, k, a, m, b, n, c, n, true)
+				GemmNT(m, n, k, a, k, b, k, c, n, true)
+			}
+			rowPtr, col := sparse(1, []int{0, 3, 1, 40, 0, 2}, 30)
+			col[0], col[len(col)-1] = 0, 29
+			walledCol := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(alloc(len(col))))), len(col))
+			copy(walledCol, col)
+			val := alloc(len(col))
+			for _, n := range []int{1, 7, 8, 9, 16, 17, 40, 64, 100, 257} {
+				x, y := alloc(30*n), alloc(6*n)
+				arg := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(alloc(6*n)))), 6*n)
+				SpMM(rowPtr, walledCol, val, n, x, n, y, n, false)
+				SpMM(rowPtr, walledCol, nil, n, x, n, y, n, true)
+				SpMax(rowPtr, walledCol, n, x, n, y, n, arg, n)
+			}
+			tall, long := alloc(1<<19), slices.Repeat([]int{50}, 30) // past the size where rows are fetched ahead
+			rowPtr, col = sparse(2, long, len(tall)/64)
+			SpMM(rowPtr, col, nil, 64, tall, 64, alloc(30*64), 64, false)
+		})
+	}
+}
