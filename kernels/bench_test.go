@@ -61,3 +61,37 @@ func BenchmarkSpMM(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkVector(b *testing.B) {
+	const n = 1433 * 256 // a weight matrix
+	x, y, m, v := noise(1, make([]float32, n)), noise(2, make([]float32, n)), make([]float32, n), make([]float32, n)
+	for _, c := range []struct {
+		name  string
+		bytes float64 // memory traffic of an element
+		run   func()
+	}{
+		{"Axpy", 12, func() { Axpy(1e-6, x, y) }},
+		{"Dot", 8, func() { Dot(x, y) }},
+		{"ReLU", 8, func() { ReLU(x, y) }},
+		{"ReLUGrad", 16, func() { ReLUGrad(x, y, m) }},
+		{"AdamStep", 28, func() { AdamStep(x, y, m, v, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }},
+		{"DropoutMask", 4, func() { DropoutMask(1, 0.5, y) }},
+		{"SumColumns", 4, func() { SumColumns(1433, x, 256, m[:256], false) }},
+		{"GatherRows", 12, func() { GatherRows(64, gatherIndex, x, 64, y, 64) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				c.run()
+			}
+			rate(b, c.bytes*n, "GB/s")
+		})
+	}
+}
+
+var gatherIndex = func() []int32 { // every row of a 64 wide matrix, in another order
+	index := make([]int32, 1433*256/64)
+	for i := range index {
+		index[i] = int32(i * 2311 % len(index))
+	}
+	return index
+}()
