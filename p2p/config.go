@@ -33,7 +33,7 @@ type Config struct {
 func (c Config) Validate() error {
 	var errs []error
 	if c.Identity.key == nil {
-		errs = append(errs, errors.New("Identity: missing"))
+		errs = append(errs, errors.New("identity: missing"))
 	}
 	switch c.Transport {
 	case "", "quic", "tcp":

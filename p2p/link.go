@@ -115,7 +115,7 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 	for l.nhead < lengthBytes {
 		n, err := l.in.Read(l.head[l.nhead:])
 		l.nhead += n
-		if err != nil && l.nhead < lengthBytes {
+		if err != nil && (l.nhead < lengthBytes || err != io.EOF) {
 			return nil, n == 0 && isTimeout(err), cut(err, l.nhead > 0)
 		}
 	}
@@ -134,8 +134,9 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 		}
 		n, err := l.in.Read(l.body[len(l.body):cap(l.body)])
 		l.body = l.body[:len(l.body)+n]
-		if err != nil && len(l.body) < int(size) {
-			// yamux can give bytes and a timeout at once, and then has lost the window they free: no going on.
+		if err != nil && (len(l.body) < int(size) || err != io.EOF) {
+			// yamux can give bytes and a timeout at once, and then has lost the window that they free: the sender would
+			// wait for it for ever, so the link ends even where the frame is whole.
 			return nil, n == 0 && isTimeout(err), cut(err, true)
 		}
 	}
