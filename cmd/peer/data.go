@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+)
+
+// readData reads a data set. Nodes without features are known by their numbers.
+func readData(path string, split int) (*graph.Graph, error) {
+	g, err := dataset.Read(path, split)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	return identified(g), nil
+}
+
+// identified gives the nodes of a graph without features one column each: the first layer then learns a row for every
+// node.
+func identified(g *graph.Graph) *graph.Graph {
+	if g.X.Cols() == 0 {
+		g.X = graph.Identity(g.N())
+	}
+	return g
+}
+
+// hasIdentity reports whether the features say no more than which node it is.
+func hasIdentity(s *partition.Shard) bool {
+	return s.X.Sparse != nil && int64(s.X.Cols()) == s.Nodes && s.X.Sparse.NNZ() == s.Owned && isIdentity(s)
+}
+
+func isIdentity(s *partition.Shard) bool {
+	for i := range s.Owned {
+		if col, val := s.X.Sparse.Row(i); len(col) != 1 || int64(col[0]) != s.Global[i] || val[0] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// source says where a run's shards come from.
+type source struct {
+	Data   string `yaml:"data"`   // directory or .npz of a data set; or
+	Shards string `yaml:"shards"` // directory that peer partition wrote
+	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
+	Peers  int    `yaml:"peers"`  // at least 1; auto: 4, of standalone 1, of policy by-column the number of sites
+	Policy string `yaml:"policy"` // who owns which node: random, contiguous, by-column
+}
+
+// auto is the number of peers that is not given.
+const auto = -1
+
+// open returns the shards; its arrays are there until Close.
+func (s source) open(mode string, seed uint64) ([]*partition.Shard, io.Closer, error) {
+	switch {
+	case (s.Data == "") == (s.Shards == ""):
+		return nil, nil, badInput{errors.New("data: want either --data D (a data set) or --shards DIR (written by peer partition)")}
+	case s.Shards != "":
+		if s.Peers != auto {
+			return nil, nil, badInput{fmt.Errorf("peers: %d, but the shards in %s say how many there are: leave it out", s.Peers, s.Shards)}
+		}
+		shards, closer, err := partition.ReadDir(s.Shards)
+		if err != nil {
+			return nil, nil, badInput{err}
+		}
+		return shards, closer, nil
+	case s.Peers < 1 && s.Peers != auto:
+		return nil, nil, badInput{fmt.Errorf("peers: %d, want at least 1", s.Peers)}
+	}
+	policy, err := partition.ParsePolicy(s.Policy)
+	if err != nil {
+		return nil, nil, badInput{err}
+	}
+	g, err := readData(s.Data, s.Split)
+	if err != nil {
+		return nil, nil, err
+	}
+	shards, err := cut(g, policy, s.parts(mode), seed)
+	return shards, io.NopCloser(nil), err
+}
+
+func (s source) parts(mode string) int {
+	switch {
+	case s.Peers != auto:
+		return s.Peers
+	case mode == "standalone":
+		return 1
+	case s.Policy == "by-column":
+		return 0
+	}
+	return 4
+}
+
+func cut(g *graph.Graph, p partition.Policy, parts int, seed uint64) ([]*partition.Shard, error) {
+	if parts == 1 {
+		return []*partition.Shard{partition.Whole(g)}, nil
+	}
+	shards, err := partition.Partition(g, p, parts, seed)
+	if err != nil {
+		return nil, badInput{fmt.Errorf("%s: %w", g.Name, err)}
+	}
+	return shards, nil
+}
+
+// alone returns a site's own nodes and the edges between them, with the data set's classes: all that it has where
+// nobody shares.
+func alone(s *partition.Shard) *graph.Graph {
+	g := &graph.Graph{
+		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Labels: s.Labels, Split: s.Split, IDs: s.IDs, Encoding: s.Encoding,
+		Adj: graph.CSR{NumDst: s.Owned, NumSrc: s.Owned, RowPtr: make([]int64, s.Owned+1)},
+	}
+	for i := range s.Owned {
+		col, weight := s.Adj.Row(i)
+		for k, j := range col {
+			if int(j) >= s.Owned {
+				break // halo comes after owned, and columns ascend
+			}
+			g.Adj.Col = append(g.Adj.Col, j)
+			if weight != nil {
+				g.Adj.Weight = append(g.Adj.Weight, weight[k])
+			}
+		}
+		g.Adj.RowPtr[i+1] = int64(len(g.Adj.Col))
+	}
+	return g
+}
+
+// fileName turns a data set's name into a part of a path.
+func fileName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" \t/\\:*?\"<>|", r) {
+			return '-'
+		}
+		return r
+	}, filepath.Base(name))
+	return strings.TrimLeft(name, ".")
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+)
+
+func newInspect() *cobra.Command {
+	return &cobra.Command{
+		Use:     "inspect PATH",
+		Short:   "Say what a file or directory holds: a data set, a partition, a part, a model, checkpoints",
+		Example: "  peer inspect data/cora\n  peer inspect parts\n  peer inspect parts/part-0\n  peer inspect runs/cora-retexo-gcn-1/model.safetensors",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := inspect(c.OutOrStdout(), args[0]); err != nil {
+				return badInput{err}
+			}
+			return nil
+		},
+	}
+}
+
+func inspect(w io.Writer, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(path, name))
+		return err == nil
+	}
+	switch {
+	case info.IsDir() && has("manifest.json"):
+		m, err := partition.ReadManifest(path)
+		if err != nil {
+			return err
+		}
+		describe(w, path, m)
+		return nil
+	case info.IsDir() && has("graph.npz"), strings.HasSuffix(path, ".npz"):
+		return inspectData(w, path)
+	case info.IsDir():
+		return inspectState(w, path)
+	case strings.HasSuffix(path, ".safetensors"):
+		return inspectModel(w, path)
+	case strings.HasPrefix(info.Name(), "part-"):
+		return inspectShard(w, path)
+	}
+	return fmt.Errorf("%s: unknown, want a data set (directory or .npz), a partition, its part-N, a model (.safetensors) or a directory of checkpoints", path)
+}
+
+func inspectData(w io.Writer, path string) error {
+	g, err := dataset.Read(path, 0)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s: data set %s\n  %d nodes, %d undirected edges\n", path, g.Name, g.N(), g.Adj.NumEdges()/2)
+	features(w, g.X)
+	labels(w, g.Labels, g.Split)
+	if len(g.Sites) > 0 {
+		fmt.Fprintf(w, "  %d sites: %s\n", len(g.Sites), strings.Join(g.Sites, ", "))
+	}
+	return nil
+}
+
+func features(w io.Writer, x graph.Features) {
+	switch {
+	case x.Cols() == 0:
+		fmt.Fprintln(w, "  no features: a node is known by its number")
+	case x.Sparse != nil:
+		fmt.Fprintf(w, "  %d features, sparse, %.2f %% filled\n", x.Cols(), 100*float64(x.Sparse.NNZ())/max(1, float64(x.Rows())*float64(x.Cols())))
+	default:
+		fmt.Fprintf(w, "  %d features, dense\n", x.Cols())
+	}
+}
+
+func labels(w io.Writer, l graph.Labels, split []graph.Split) {
+	kind := "one a node"
+	if l.Multi() {
+		kind = "any number a node"
+	}
+	var n [graph.Test + 1]int
+	for _, s := range split {
+		n[s]++
+	}
+	fmt.Fprintf(w, "  %d classes (%s): %d training, %d validation, %d test nodes\n", l.Classes, kind, n[graph.Train], n[graph.Val], n[graph.Test])
+}
+
+func inspectShard(w io.Writer, path string) (err error) {
+	s, closer, err := partition.ReadShard(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	fmt.Fprintf(w, "%s: part %d of %d of %s, partition %x\n  %d of %d nodes, %d edges into them, %d halo rows\n",
+		path, s.Rank, s.Parts, s.Name, s.Fingerprint[:6], s.Owned, s.Nodes, s.Adj.NumEdges(), s.Halo())
+	for q := range s.Parts {
+		if q != s.Rank {
+			fmt.Fprintf(w, "  peer %d: sends %d rows here, gets %d\n", q, s.HaloPtr[q+1]-s.HaloPtr[q], len(s.Boundary[q]))
+		}
+	}
+	features(w, s.X)
+	labels(w, s.Labels, s.Split)
+	return nil
+}
+
+func inspectModel(w io.Writer, path string) error {
+	m, card, err := checkpoint.ReadModel(path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s: model for %d features and %d classes (%s)\n", path, m.Spec.Features, m.Spec.Classes, m.Spec.Task)
+	if len(card.Classes) > 0 {
+		fmt.Fprintf(w, "  classes: %s\n", strings.Join(card.Classes, ", "))
+	}
+	fmt.Fprintf(w, "  encoder %s: %d columns\n", m.Spec.Encoder.Kind, m.Spec.Encoder.Out)
+	for k, l := range m.Spec.Layers {
+		fmt.Fprintf(w, "  layer %d: %s %d → %d, %d hops\n", k+1, l.Conv, l.In, l.Out, max(1, l.Hops))
+	}
+	n := 0
+	for _, p := range m.Params() {
+		n += p.Value.Rows * p.Value.Cols
+	}
+	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, mode %s, seed %d\n  %s: validation %s, test %s\n",
+		n, card.Dataset, card.Nodes, card.Peers, card.Mode, card.Seed, card.Metric, percent(card.Val), percent(card.Test))
+	if card.Encoding != nil {
+		fmt.Fprintln(w, "  reads tables: peer predict --nodes and --edges")
+	}
+	return nil
+}
+
+// inspectState describes a directory of checkpoints of one peer, or of the peers of a run.
+func inspectState(w io.Writer, path string) error {
+	found := false
+	for _, dir := range append([]string{path}, subdirectories(path)...) {
+		seqs, err := (&checkpoint.Store{Dir: dir}).List()
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			fmt.Fprintf(w, "%s: checkpoint %d (layer-wise: stage %d before round %d)\n", dir, seq, seq>>32, max(int64(seq&0xffffffff)-1, 0))
+			found = true
+		}
+	}
+	if !found {
+		return fmt.Errorf("%s holds no data set, partition or checkpoint", path)
+	}
+	return nil
+}
+
+func subdirectories(path string) (dirs []string) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(path, e.Name()))
+		}
+	}
+	return dirs
+}

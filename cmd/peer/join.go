@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/p2p"
+)
+
+// agreement is what the peers of a run on several machines share: the settings file of peer join.
+type agreement struct {
+	Settings `yaml:",inline"`
+	Carrier  string   `yaml:"carrier"` // quic or tcp
+	Peers    []member `yaml:"peers"`   // peer r holds part-r
+}
+
+// member is one peer of a plan.
+type member struct {
+	Name      string   `yaml:"name"`
+	ID        string   `yaml:"id"`        // as peer id prints it
+	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens; none: it only dials out
+}
+
+// A plan on disk is agreed on: no flag changes it. While it is made, flags do.
+var (
+	agreedPlan = file[agreement]{settings: func(p *agreement) *Settings { return &p.Settings }, bind: func(*agreement, *pflag.FlagSet) {}}
+	newPlanOf  = file[agreement]{settings: func(p *agreement) *Settings { return &p.Settings }, bind: (*agreement).bind}
+)
+
+func startPlan() *agreement { return &agreement{Carrier: "quic"} }
+
+func (p *agreement) bind(f *pflag.FlagSet) {
+	p.Settings.bind(f)
+	f.StringVar(&p.Carrier, "carrier", p.Carrier, "quic or tcp")
+}
+
+func (p *agreement) roster() (r p2p.Roster) {
+	for _, m := range p.Peers {
+		r.Members = append(r.Members, p2p.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
+	}
+	return r
+}
+
+// defaultIdentity is where a user's key lies unless told otherwise.
+func defaultIdentity() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "identity.key"
+	}
+	return filepath.Join(dir, "heddle", "identity.key")
+}
+
+func newID() *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:     "id",
+		Short:   "Print this peer's ID, making its key on first use",
+		Example: "  peer id\n  peer id --identity site-a.key",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			id, err := p2p.LoadOrCreateIdentity(path)
+			if err != nil {
+				return badInput{err}
+			}
+			fmt.Fprintln(c.OutOrStdout(), id.PeerID())
+			return nil
+		},
+	}
+	c.Flags().StringVar(&path, "identity", defaultIdentity(), "key file of this peer")
+	return c
+}
+
+func newPlan() *cobra.Command {
+	var config, out string
+	var port int
+	c := &cobra.Command{
+		Use:   "plan NAME=ID[@HOST] ...",
+		Short: "Write the plan of a run on several machines",
+		Long: `Write the plan of a run on several machines: the settings, and who takes part. The first peer named
+holds part-0, the next part-1 and so on. Give the same file to all of them. HOST is an IP address or a
+name; a peer without one only dials out.`,
+		Example: `  peer plan --preset frugal --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := newPlanOf.load(config, c.Flags(), startPlan)
+			if err != nil {
+				return err
+			}
+			if err := p.name(args, port); err != nil {
+				return badInput{err}
+			}
+			text, err := yaml.Marshal(p)
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				_, err = c.OutOrStdout().Write(text)
+				return err
+			}
+			if err := writable(out); err != nil {
+				return err
+			}
+			return graph.WriteAtomic(out, func(w io.Writer) error { _, err := w.Write(text); return err })
+		},
+	}
+	defaults := startPlan()
+	defaults.Settings, _ = base("retexo", "", "gcn")
+	defaults.bind(c.Flags())
+	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
+	c.Flags().IntVar(&port, "port", 4001, "on which a host's first peer listens; its next one takes the next")
+	return c
+}
+
+// name fills in the peers from arguments NAME=ID[@HOST].
+func (p *agreement) name(args []string, port int) error {
+	ports := make(map[string]int)
+	var errs []error
+	for _, a := range args {
+		name, id, ok := strings.Cut(a, "=")
+		if !ok || name == "" || id == "" {
+			errs = append(errs, fmt.Errorf("peer %q, want NAME=ID or NAME=ID@HOST", a))
+			continue
+		}
+		id, host, reachable := strings.Cut(id, "@")
+		m := member{Name: name, ID: id, Addresses: []string{}}
+		if reachable {
+			kind := "dns"
+			if ip, err := netip.ParseAddr(host); err == nil {
+				kind = "ip4"
+				if ip.Is6() {
+					kind = "ip6"
+				}
+			}
+			at := fmt.Sprintf("/%s/%s/udp/%d/quic-v1", kind, host, port+ports[host])
+			if p.Carrier == "tcp" {
+				at = fmt.Sprintf("/%s/%s/tcp/%d", kind, host, port+ports[host])
+			}
+			ports[host]++
+			m.Addresses = append(m.Addresses, at)
+		}
+		p.Peers = append(p.Peers, m)
+	}
+	return errors.Join(errs...)
+}
+
+// seat is what one peer brings to a run.
+type seat struct {
+	plan, shard, state, identity, out, json string
+	listen                                  []string
+	wait                                    time.Duration
+}
+
+func newJoin() *cobra.Command {
+	var s seat
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "join --plan plan.yaml --shard DIR/part-N",
+		Short: "Take part in a run on several machines",
+		Long: `Take part, as one peer, in a run on several machines. Which peer this is follows from its key: the plan
+lists the ID that peer id prints. The run begins when all peers of the plan are there. With --state it can
+be interrupted: when all peers have joined again it goes on.`,
+		Example: "  peer join --plan plan.yaml --shard parts/part-0 --state state --json out.json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.join(c.Context(), newWatch(c.ErrOrStderr(), quiet), c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&s.plan, "plan", "", "the plan that all peers have")
+	f.StringVar(&s.shard, "shard", "", "this peer's part of the graph")
+	f.StringVar(&s.identity, "identity", defaultIdentity(), "this peer's key, made on first use")
+	f.StringVar(&s.state, "state", "", "directory for checkpoints; empty: none are kept")
+	f.StringSliceVar(&s.listen, "listen", nil, "multiaddresses to listen on (default: this peer's in the plan)")
+	f.DurationVar(&s.wait, "wait", 10*time.Minute, "how long to wait for the other peers")
+	f.StringVarP(&s.out, "out", "o", "", "directory to write model and report to (default runs/DATA-peer-N)")
+	f.StringVar(&s.json, "json", "", "write the figures to this file, too")
+	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
+	for _, name := range []string{"plan", "shard"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err)
+		}
+	}
+	return c
+}
+
+// rank finds this peer in the plan.
+func (p *agreement) rank(id, path string) (int, error) {
+	for r, m := range p.Peers {
+		if m.ID == id {
+			return r, nil
+		}
+	}
+	return 0, badInput{fmt.Errorf("%s: peers: this peer's ID %s is not among the %d listed: ask for it to be added, or give --identity", path, id, len(p.Peers))}
+}
+
+func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) {
+	p, err := agreedPlan.load(s.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	if err != nil {
+		return err
+	}
+	if p.Mode != "retexo" {
+		return badInput{fmt.Errorf("%s: mode: %q, want retexo: other modes have no peers to join", s.plan, p.Mode)}
+	}
+	id, err := p2p.LoadOrCreateIdentity(s.identity)
+	if err != nil {
+		return badInput{err}
+	}
+	rank, err := p.rank(id.PeerID(), s.plan)
+	if err != nil {
+		return err
+	}
+	shard, closer, err := partition.ReadShard(s.shard)
+	if err != nil {
+		return badInput{err}
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	if shard.Rank != rank || shard.Parts != len(p.Peers) {
+		return badInput{fmt.Errorf("%s is part %d of %d, but this peer (%s) is number %d of the %d in %s", s.shard, shard.Rank, shard.Parts, p.Peers[rank].Name, rank, len(p.Peers), s.plan)}
+	}
+	shards := []*partition.Shard{shard}
+	if err := p.check(shards); err != nil {
+		return err
+	}
+	if s.out == "" {
+		s.out = filepath.Join("runs", fmt.Sprintf("%s-peer-%d", fileName(shard.Name), rank))
+	}
+	if err := errors.Join(writableDir(s.out), writable(s.json)); err != nil {
+		return err
+	}
+	one := work{settings: p.Settings, shard: shard, watch: w}
+	if s.state != "" {
+		if err := writableDir(s.state); err != nil {
+			return err
+		}
+		one.store = &checkpoint.Store{Dir: s.state}
+	}
+	l, err := s.connect(ctx, p, rank, id, shard, w)
+	if err != nil {
+		return err
+	}
+	o, err := one.train(ctx, l, p.Peers[rank].Name)
+	w.end()
+	err = errors.Join(err, l.close())
+	if err != nil {
+		if ctx.Err() != nil && s.state != "" {
+			return fmt.Errorf("interrupted; when all peers run the same command again they go on from the checkpoints in %s", s.state)
+		}
+		return p.naming(err)
+	}
+	setting, err := yaml.Marshal(p)
+	if err != nil {
+		return err
+	}
+	files, err := o.write(s.out, shards, p.Settings, string(setting), nil)
+	if err != nil {
+		return err
+	}
+	if s.json != "" {
+		if err := writeJSON(s.json, o.result(p.Settings, shard.Name, len(p.Peers), kernels.Name())); err != nil {
+			return err
+		}
+	}
+	sum := o.bytes()
+	fmt.Fprintf(stdout, "%s: %s %s test, %s validation, %.1f s; this peer sent halo %s, reduce %s, control %s; on the wire %s\nmodel:  %s\nreport: %s\n",
+		shard.Name, o.Metric, percent(o.Test), percent(o.Val), o.Seconds,
+		report.Bytes(sum.Halo), report.Bytes(sum.Reduce), report.Bytes(sum.Control), report.Bytes(sum.Wire), files.model, files.report)
+	return nil
+}
+
+// naming adds the plan's name of the peer at fault, which trainers know by its rank only.
+func (p *agreement) naming(err error) error {
+	var at *comm.PeerError
+	if errors.As(err, &at) && at.Name == "" && at.Rank >= 0 && at.Rank < len(p.Peers) {
+		return fmt.Errorf("%s: %w", p.Peers[at.Rank].Name, err)
+	}
+	return err
+}
+
+// connect meets the other peers of the plan.
+func (s seat) connect(ctx context.Context, p *agreement, rank int, id p2p.Identity, shard *partition.Shard, w *watch) (link, error) {
+	c, err := p.plan(taskOf(shard))
+	if err != nil {
+		return link{}, err
+	}
+	if s.listen == nil {
+		s.listen = p.Peers[rank].Addresses
+	}
+	network := p2p.Config{Identity: id, Listen: s.listen, Transport: p.Carrier, MaxPeers: max(64, len(p.Peers)),
+		Waiting: func(name string, since time.Duration, last error) {
+			if int(since.Seconds())%5 == 0 {
+				w.log.Info("waiting", "for", name, "seconds", int(since.Seconds()), "last_error", fmt.Sprint(last))
+			}
+		}}
+	if err := network.Validate(); err != nil {
+		return link{}, badInput{fmt.Errorf("%s: %w", s.plan, err)}
+	}
+	h, err := p2p.Listen(network)
+	if err != nil {
+		return link{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	session, err := h.Join(ctx, p.roster(), p2p.Hello{Plan: c.Fingerprint(), Partition: shard.Fingerprint})
+	if err != nil {
+		return link{}, errors.Join(err, h.Close())
+	}
+	return overNetwork(session, h), nil
+}

@@ -1,0 +1,89 @@
+// Command peer trains graph neural networks over a graph whose parts lie on different machines.
+//
+// Exit codes: 0 done, 1 failed, 2 bad usage or input.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/p2p"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the program at once: the first is given back as soon as it has come.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// badInput is a fault of what the user gave: a flag, a setting, a file. Exit code 2.
+type badInput struct{ error }
+
+func (b badInput) Unwrap() error { return b.error }
+
+// run is the program without its process.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int) {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := kernels.Choice()
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "peer: %v\n", err)
+	var input badInput
+	var plan *p2p.MismatchError
+	var state *checkpoint.MismatchError
+	if errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) {
+		return 2
+	}
+	return 1
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "peer",
+		Short: "Train graph neural networks over a graph whose parts may not be pooled",
+		Long: `Heddle trains graph neural networks over a graph whose parts lie on different machines
+and may not be pooled: hospitals, banks, servers, telephones.
+
+Begin with:  peer demo`,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.NoArgs,
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.AddCommand(newDemo(), newImport(), newPartition(), newTrain(), newID(), newPlan(), newJoin(), newPredict(), newInspect(), newDoctor())
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return badInput{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+	})
+	for _, c := range root.Commands() {
+		c.Args = usage(c.Args)
+	}
+	root.Args = usage(root.Args)
+	return root
+}
+
+// usage makes a fault of positional arguments one of usage.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return badInput{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+		}
+		return nil
+	}
+}

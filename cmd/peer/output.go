@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// result is the object of --json. Fields are only ever added.
+type result struct {
+	Mode         string   `json:"mode"`
+	Model        string   `json:"model"`
+	Encoder      string   `json:"encoder"`
+	Dataset      string   `json:"dataset"`
+	Peers        int      `json:"peers"`
+	Seed         uint64   `json:"seed"`
+	TestAccuracy *float64 `json:"test_accuracy"` // the metric named below, in [0, 1]; null: there is no test node
+	ValAccuracy  *float64 `json:"val_accuracy"`
+	Seconds      float64  `json:"seconds"` // wall time from the first connection to the last parameter
+	Rounds       int      `json:"rounds"`
+	Bytes        struct { // sent by the peers of this process together
+		Halo    int64 `json:"halo"`
+		Reduce  int64 `json:"reduce"`
+		Control int64 `json:"control"`
+		Wire    int64 `json:"wire"` // as the network carried them; 0 in memory
+	} `json:"bytes"`
+	PeakRSS []int64    `json:"peak_rss_bytes"` // of each process that wrote this: one
+	Loss    []*float64 `json:"loss"`           // of each round, stage after stage
+
+	Metric  string        `json:"metric"`
+	Preset  string        `json:"preset,omitempty"`
+	Stages  []stageResult `json:"stages"`
+	Kernels string        `json:"kernels"`
+}
+
+type stageResult struct {
+	Name      string   `json:"name"`
+	BestRound int      `json:"best_round"`
+	Rounds    int      `json:"rounds"`
+	Val       *float64 `json:"val"`
+	Test      *float64 `json:"test"`
+}
+
+// number is x for JSON, which has no NaN.
+func number(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+func (o *outcome) result(s Settings, dataset string, peers int, kernels string) result {
+	r := result{Mode: s.Mode, Model: s.Model, Encoder: s.Encoder, Dataset: dataset, Peers: peers, Seed: s.Seed,
+		TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
+		Metric: string(o.Metric), Preset: s.Preset, Kernels: kernels, PeakRSS: []int64{}, Loss: []*float64{}}
+	sum := o.bytes()
+	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
+	if peak := peakMemory(); peak > 0 {
+		r.PeakRSS = append(r.PeakRSS, peak)
+	}
+	for _, st := range o.Stages {
+		r.Stages = append(r.Stages, stageResult{st.Name, st.BestRound, len(st.Curve), number(st.Val), number(st.Test)})
+		for _, p := range st.Curve {
+			r.Loss = append(r.Loss, number(p.Loss))
+		}
+	}
+	return r
+}
+
+// writeJSON writes v to path, whole or not at all.
+func writeJSON(path string, v any) error {
+	return graph.WriteAtomic(path, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	})
+}
+
+// writable finds out now whether path can be written at the end: a run must not be lost for it. Missing directories
+// are made.
+func writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return badInput{fmt.Errorf("%s is a directory, want a file to write", path)}
+	}
+	return writableDir(filepath.Dir(path))
+}
+
+func writableDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return badInput{fmt.Errorf("cannot write: %w", err)}
+	}
+	f, err := os.CreateTemp(dir, ".heddle-*")
+	if err != nil {
+		return badInput{fmt.Errorf("cannot write to %s: %w", dir, err)}
+	}
+	f.Close()
+	return os.Remove(f.Name())
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/retexo"
+)
+
+// outcome is what training gave: the measures are of all peers together, Peers are those of this process.
+type outcome struct {
+	Model   *nn.Model
+	Config  any // retexo.Config or fullbatch.Config
+	Metric  eval.Metric
+	Stages  []report.Stage
+	Peers   []report.Peer
+	Val     float64 // metric of the validation nodes; NaN: there are none
+	Test    float64
+	Rounds  int // reductions of updates, or epochs
+	Seconds float64
+}
+
+// bytes returns what the peers sent together.
+func (o *outcome) bytes() (sum report.Peer) {
+	for _, p := range o.Peers {
+		sum.Halo, sum.Reduce, sum.Control, sum.Wire = sum.Halo+p.Halo, sum.Reduce+p.Reduce, sum.Control+p.Control, sum.Wire+p.Wire
+	}
+	return sum
+}
+
+// link is one peer's way to the others. Its owner closes the group before the link.
+type link struct {
+	comm.Transport
+	wire  func() int64 // bytes sent as the network carries them
+	close func() error
+}
+
+// work is one peer's part of a run.
+type work struct {
+	settings Settings
+	shard    *partition.Shard
+	store    *checkpoint.Store // nil: no checkpoints
+	watch    *watch            // nil: nobody looks
+}
+
+// train trains over t and returns what this peer saw of it.
+func (w work) train(ctx context.Context, t link, name string) (*outcome, error) {
+	start := time.Now()
+	group := comm.NewGroup(t, w.shard.Rank, w.shard.Parts)
+	defer group.Close()
+	var o *outcome
+	var err error
+	if w.settings.Mode == "standalone" {
+		o, err = w.standalone(ctx, group)
+	} else {
+		o, err = w.layerwise(ctx, group)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := group.Bytes()
+	o.Peers = []report.Peer{{Name: name, Halo: b.Halo, Reduce: b.Reduce, Control: b.Control, Wire: t.wire()}}
+	o.Seconds = time.Since(start).Seconds()
+	return o, nil
+}
+
+func (w work) layerwise(ctx context.Context, group *comm.Group) (*outcome, error) {
+	c, err := w.settings.plan(taskOf(w.shard))
+	if err != nil {
+		return nil, err
+	}
+	m, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
+	if err != nil {
+		return nil, badInput{err}
+	}
+	t, err := retexo.New(c, w.shard, m)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	t.Checkpoints, t.Observer = w.store, w.watch.layerwise(c, w.shard.Rank)
+	if err := t.Run(ctx, group, group); err != nil {
+		return nil, err
+	}
+	r := t.Result()
+	o := &outcome{Model: m, Config: c, Metric: c.Metric, Val: math.NaN(), Test: math.NaN(), Rounds: len(r.Rounds)}
+	for _, s := range r.Stages {
+		stage := report.Stage{Name: stageName(s.Stage), BestRound: s.BestRound, Val: s.Val, Test: s.Test}
+		for _, q := range r.Rounds {
+			if q.Stage == s.Stage {
+				stage.Curve = append(stage.Curve, report.Point{Round: q.Round, Loss: q.Loss, Val: q.Val})
+			}
+		}
+		if stage.Curve == nil {
+			o.Rounds++ // solved at once
+		}
+		o.Stages, o.Val, o.Test = append(o.Stages, stage), s.Val, s.Test
+	}
+	return o, nil
+}
+
+func stageName(stage int) string {
+	if stage == 0 {
+		return "encoder"
+	}
+	return fmt.Sprintf("layer %d", stage)
+}
+
+func (w work) standalone(ctx context.Context, group *comm.Group) (*outcome, error) {
+	c, err := w.settings.endToEnd(taskOf(w.shard))
+	if err != nil {
+		return nil, err
+	}
+	m, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
+	if err != nil {
+		return nil, badInput{err}
+	}
+	t, err := fullbatch.New(c, w.shard, m)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	t.Checkpoints, t.Observer = w.store, w.watch.endToEnd(c)
+	if err := t.Run(ctx, group, group); err != nil {
+		return nil, err
+	}
+	r := t.Result()
+	stage := report.Stage{Name: "all layers", BestRound: r.BestEpoch, Val: r.Val, Test: r.Test}
+	for _, q := range r.Epochs {
+		stage.Curve = append(stage.Curve, report.Point{Round: q.Epoch, Loss: q.Loss, Val: q.Val})
+	}
+	return &outcome{Model: m, Config: c, Metric: c.Metric, Stages: []report.Stage{stage}, Val: r.Val, Test: r.Test, Rounds: len(r.Epochs)}, nil
+}
+
+// check finds the faults of s for the given shards before any peer starts.
+func (s Settings) check(shards []*partition.Shard) (err error) {
+	if s.Mode == "standalone" {
+		if len(shards) != 1 {
+			return badInput{fmt.Errorf("mode: standalone trains on one machine, not over %d peers: use --peers 1 or mode retexo", len(shards))}
+		}
+		_, err = s.endToEnd(taskOf(shards[0]))
+		return err
+	}
+	_, err = s.plan(taskOf(shards[0]))
+	return err
+}
+
+// network says how the peers of one process reach one another.
+type network struct {
+	Transport string // memory or libp2p
+	Carrier   string // of libp2p: quic or tcp
+}
+
+// together trains with a peer for each shard, all in this process. Peer r keeps its checkpoints in the directory
+// peer-r of state, unless that is empty.
+func together(ctx context.Context, s Settings, shards []*partition.Shard, n network, state string, w *watch) (*outcome, error) {
+	if err := s.check(shards); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	links, err := n.connect(ctx, s, shards)
+	if err != nil {
+		return nil, err
+	}
+	peers := make([]*outcome, len(shards))
+	all, ctx := errgroup.WithContext(ctx)
+	for r, shard := range shards {
+		all.Go(func() (err error) {
+			one := work{settings: s, shard: shard}
+			if state != "" {
+				one.store = &checkpoint.Store{Dir: filepath.Join(state, fmt.Sprintf("peer-%d", r))}
+			}
+			if r == 0 {
+				one.watch = w
+			}
+			peers[r], err = one.train(ctx, links[r], fmt.Sprintf("peer %d", r))
+			return err
+		})
+	}
+	err = all.Wait()
+	for _, l := range links {
+		err = errors.Join(err, l.close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := peers[0]
+	for _, p := range peers[1:] {
+		o.Peers = append(o.Peers, p.Peers...)
+	}
+	o.Seconds = time.Since(start).Seconds()
+	return o, nil
+}
+
+// connect gives each shard's peer a link to the others.
+func (n network) connect(ctx context.Context, s Settings, shards []*partition.Shard) ([]link, error) {
+	links := make([]link, len(shards))
+	if n.Transport == "memory" || len(shards) == 1 {
+		mem := sim.New(len(shards), sim.Config{})
+		for r := range links {
+			links[r] = link{mem.Transport(r), func() int64 { return 0 }, func() error { return nil }}
+		}
+		return links, nil
+	}
+	listen := "/ip4/127.0.0.1/udp/0/quic-v1"
+	if n.Carrier == "tcp" {
+		listen = "/ip4/127.0.0.1/tcp/0"
+	}
+	var roster p2p.Roster
+	hosts := make([]*p2p.Host, len(shards))
+	closeAll := func() {
+		for _, h := range hosts {
+			if h != nil {
+				h.Close()
+			}
+		}
+	}
+	for r := range hosts {
+		id, err := p2p.NewIdentity()
+		if err == nil {
+			hosts[r], err = p2p.Listen(p2p.Config{Identity: id, Listen: []string{listen}, Transport: n.Carrier, MaxPeers: max(64, len(shards))})
+		}
+		if err != nil {
+			closeAll()
+			return nil, err
+		}
+		roster.Members = append(roster.Members, p2p.Member{Name: fmt.Sprintf("peer %d", r), ID: hosts[r].ID(), Addrs: hosts[r].Addrs()})
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	all, ctx := errgroup.WithContext(ctx)
+	for r, h := range hosts {
+		all.Go(func() error {
+			c, err := s.plan(taskOf(shards[r]))
+			if err != nil {
+				return err
+			}
+			session, err := h.Join(ctx, roster, p2p.Hello{Plan: c.Fingerprint(), Partition: shards[r].Fingerprint})
+			if err != nil {
+				return err
+			}
+			links[r] = overNetwork(session, h)
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		closeAll()
+		return nil, err
+	}
+	return links, nil
+}
+
+func overNetwork(s *p2p.Session, h *p2p.Host) link {
+	return link{s, func() int64 { sent, _ := s.WireBytes(); return sent }, h.Close}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/retexo"
+)
+
+// Settings say how a model is trained: what the peers of a run must agree on. A YAML file gives them by these names,
+// and a flag of the same name (with dashes) overrides it. A field that neither gives has the preset's value.
+type Settings struct {
+	Preset string `yaml:"preset"` // retexo (the paper's setting), frugal (fewest bytes), or none: retexo with encoder pca:128
+	Mode   string `yaml:"mode"`   // retexo (layer by layer over peers) or standalone (all layers at once, one machine)
+	Seed   uint64 `yaml:"seed"`   // of everything that is drawn
+
+	Model            string  `yaml:"model"`             // gcn, sage, sage-pool, gat, gin; mlp uses no edges (standalone only)
+	Encoder          string  `yaml:"encoder"`           // raw (features travel), pca:K (K components of them) or mlp (trained hidden rows)
+	Carry            string  `yaml:"carry"`             // what a layer hands on: hidden rows, or class scores
+	Layers           int     `yaml:"layers"`            // graph layers, at least 1
+	Hidden           int     `yaml:"hidden"`            // width of hidden rows, at least 1; of all heads together for gat
+	Hops             int     `yaml:"hops"`              // aggregations before a layer, at least 1; more than 1: gcn, sage, gin
+	Heads            int     `yaml:"heads"`             // of attention, at least 1; gat only
+	Dropout          float32 `yaml:"dropout"`           // share of a layer's input, in [0, 1)
+	AttentionDropout float32 `yaml:"attention_dropout"` // share of the attention weights, in [0, 1); gat only
+	Residual         bool    `yaml:"residual"`          // add a layer's input to its output
+	UnitSum          bool    `yaml:"unit_sum"`          // divide a node's features by the sum of their magnitudes first
+
+	Rounds      int       `yaml:"rounds"`           // of a layer at most (standalone: epochs), at least 1
+	LocalSteps  int       `yaml:"local_steps"`      // optimiser steps between two reductions, at least 1; 1 is exact
+	Patience    int       `yaml:"patience"`         // rounds without a better validation metric that end a layer; 0: none
+	EvalEvery   int       `yaml:"eval_every"`       // rounds between two looks at the validation nodes, at least 1
+	Metric      string    `yaml:"metric"`           // accuracy, micro-f1, macro-f1, auc, ap; empty: accuracy, or micro-f1 of many labels
+	Solver      string    `yaml:"solver"`           // adam, adamw, sgd, or ridge (closed form, one round)
+	LR          float32   `yaml:"lr"`               // step size, above 0
+	Decay       float32   `yaml:"decay"`            // weight decay, at least 0
+	Momentum    float32   `yaml:"momentum"`         // of sgd, in [0, 1)
+	Schedule    string    `yaml:"schedule"`         // of the step size: constant, linear, cosine
+	Warmup      int       `yaml:"warmup"`           // steps of rising step size, at least 0
+	Lambdas     []float64 `yaml:"lambdas"`          // ridge: penalties to choose from, each above 0
+	Balanced    bool      `yaml:"balanced"`         // weigh classes by the inverse of their share of the training labels
+	Inductive   bool      `yaml:"inductive"`        // validation and test nodes are absent while training
+	Neighbours  int       `yaml:"neighbours"`       // in-edges kept of a node while a layer trains; 0: all
+	PCAPasses   int       `yaml:"pca_passes"`       // encoder pca: passes over the features, at least 1
+	CheckpointN int       `yaml:"checkpoint_every"` // rounds between two checkpoints; 0: at the ends of layers only
+}
+
+var (
+	modes   = []string{"retexo", "standalone"}
+	later   = []string{"fullbatch", "minibatch"} // modes that will come and do not exist yet
+	presets = []string{"retexo", "frugal"}
+)
+
+// base returns the settings that a file and flags start from.
+func base(mode, preset, model string) (Settings, error) {
+	s := Settings{
+		Preset: preset, Mode: mode, Seed: 1,
+		Model: model, Encoder: "pca:128", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Heads: 8, Dropout: 0.3,
+		Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
+		Lambdas: []float64{1e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10}, PCAPasses: 1, CheckpointN: 20,
+	}
+	if slices.Contains(later, mode) {
+		return s, fmt.Errorf("mode: %q is planned and does not exist yet, use one of %s", mode, strings.Join(modes, ", "))
+	}
+	if !slices.Contains(modes, mode) {
+		return s, fmt.Errorf("mode: %q, want one of %s", mode, strings.Join(modes, ", "))
+	}
+	if preset != "" && !slices.Contains(presets, preset) {
+		return s, fmt.Errorf("preset: %q, want one of %s", preset, strings.Join(presets, ", "))
+	}
+	switch {
+	case mode == "standalone" && preset != "":
+		return s, fmt.Errorf("preset: %q is one of mode retexo, standalone has none", preset)
+	case mode == "standalone": // Kipf and Welling, ICLR 2017, §5.2; Veličković et al., ICLR 2018, §3.3
+		s.Encoder, s.Hidden, s.LR, s.Dropout = "raw", 64, 0.01, 0.5
+		if model == "gat" {
+			s.LR, s.Dropout, s.AttentionDropout = 0.005, 0.6, 0.6
+		}
+	case preset == "retexo": // github.com/aashishkolluri/retexo-distributed
+		s.Encoder = "raw"
+	case preset == "frugal": // simplified graph convolution on projected rows: Wu et al., ICML 2019
+		s.Layers, s.Hops, s.Dropout, s.Solver = 1, 2, 0, "ridge"
+	}
+	return s, nil
+}
+
+// bind adds a flag for every setting; a flag that is given changes s.
+func (s *Settings) bind(f *pflag.FlagSet) {
+	f.StringVar(&s.Preset, "preset", s.Preset, "settings to start from: retexo (the paper's) or frugal (fewest bytes)")
+	f.StringVar(&s.Mode, "mode", s.Mode, "retexo (layer by layer over peers) or standalone (all layers at once, one machine)")
+	f.Uint64Var(&s.Seed, "seed", s.Seed, "of everything that is drawn: same seed, same model")
+	f.StringVar(&s.Model, "model", s.Model, "gcn, sage, sage-pool, gat, gin, or mlp (no edges; standalone only)")
+	f.StringVar(&s.Encoder, "encoder", s.Encoder, "what of a node's own features travels: raw, pca:K or mlp")
+	f.StringVar(&s.Carry, "carry", s.Carry, "what a layer hands on: hidden or scores")
+	f.IntVar(&s.Layers, "layers", s.Layers, "graph layers")
+	f.IntVar(&s.Hidden, "hidden", s.Hidden, "width of hidden rows (gat: of all heads together)")
+	f.IntVar(&s.Hops, "hops", s.Hops, "aggregations before a layer")
+	f.IntVar(&s.Heads, "heads", s.Heads, "gat: attention heads")
+	f.Float32Var(&s.Dropout, "dropout", s.Dropout, "share of a layer's input that is dropped")
+	f.Float32Var(&s.AttentionDropout, "attention-dropout", s.AttentionDropout, "gat: share of the attention weights that is dropped")
+	f.BoolVar(&s.Residual, "residual", s.Residual, "add a layer's input to its output")
+	f.BoolVar(&s.UnitSum, "unit-sum", s.UnitSum, "divide a node's features by the sum of their magnitudes first")
+	f.IntVar(&s.Rounds, "rounds", s.Rounds, "rounds of a layer at most (standalone: epochs)")
+	f.IntVar(&s.LocalSteps, "local-steps", s.LocalSteps, "optimiser steps between two reductions; 1 is exact")
+	f.IntVar(&s.Patience, "patience", s.Patience, "rounds without a better validation metric that end a layer; 0: none")
+	f.IntVar(&s.EvalEvery, "eval-every", s.EvalEvery, "rounds between two looks at the validation nodes")
+	f.StringVar(&s.Metric, "metric", s.Metric, "accuracy, micro-f1, macro-f1, auc or ap (default accuracy; micro-f1 of many labels)")
+	f.StringVar(&s.Solver, "solver", s.Solver, "adam, adamw, sgd or ridge (closed form, one round)")
+	f.Float32Var(&s.LR, "lr", s.LR, "step size")
+	f.Float32Var(&s.Decay, "decay", s.Decay, "weight decay")
+	f.Float32Var(&s.Momentum, "momentum", s.Momentum, "of sgd")
+	f.StringVar(&s.Schedule, "schedule", s.Schedule, "of the step size: constant, linear or cosine")
+	f.IntVar(&s.Warmup, "warmup", s.Warmup, "steps of rising step size")
+	f.Float64SliceVar(&s.Lambdas, "lambdas", s.Lambdas, "ridge: penalties to choose from")
+	f.BoolVar(&s.Balanced, "balanced", s.Balanced, "weigh classes by the inverse of their share of the training labels")
+	f.BoolVar(&s.Inductive, "inductive", s.Inductive, "validation and test nodes are absent while training")
+	f.IntVar(&s.Neighbours, "neighbours", s.Neighbours, "in-edges kept of a node while a layer trains; 0: all")
+	f.IntVar(&s.PCAPasses, "pca-passes", s.PCAPasses, "encoder pca: passes over the features")
+	f.IntVar(&s.CheckpointN, "checkpoint-every", s.CheckpointN, "rounds between two checkpoints; 0: at the ends of layers only")
+}
+
+// file is what a YAML file may hold: Settings at its top level, and fields of its own.
+type file[T any] struct {
+	settings func(*T) *Settings
+	bind     func(*T, *pflag.FlagSet)
+}
+
+// load puts T together: defaults of the mode, preset and model that are asked for, then the file at path (none where
+// empty), then the flags that were given. fresh returns a T with all other defaults.
+func (f file[T]) load(path string, given *pflag.FlagSet, fresh func() *T) (*T, error) {
+	var text []byte
+	if path != "" {
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			return nil, badInput{err}
+		}
+	}
+	// The file is read twice: what it says of mode, preset and model decides what its other fields default to.
+	probe := fresh()
+	*f.settings(probe) = Settings{Mode: "retexo", Model: "gcn"}
+	if err := f.overlay(probe, path, text, given); err != nil {
+		return nil, err
+	}
+	ask := f.settings(probe)
+	t := fresh()
+	s, err := base(ask.Mode, ask.Preset, ask.Model)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	*f.settings(t) = s
+	return t, f.overlay(t, path, text, given)
+}
+
+func (f file[T]) overlay(t *T, path string, text []byte, given *pflag.FlagSet) error {
+	if len(text) > 0 {
+		// Lists in the file replace the defaults, they are not appended to them.
+		if err := yaml.UnmarshalWithOptions(text, t, yaml.Strict()); err != nil {
+			return badInput{fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))}
+		}
+	}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.bind(t, flags)
+	var errs []error
+	given.Visit(func(g *pflag.Flag) {
+		to := flags.Lookup(g.Name)
+		if to == nil {
+			return // of the command, not of T
+		}
+		if list, ok := g.Value.(pflag.SliceValue); ok {
+			errs = append(errs, to.Value.(pflag.SliceValue).Replace(list.GetSlice()))
+			return
+		}
+		errs = append(errs, to.Value.Set(g.Value.String()))
+	})
+	if err := errors.Join(errs...); err != nil {
+		return badInput{err}
+	}
+	return nil
+}
+
+// task describes the data that a model is for.
+type task struct {
+	Kind     string // "single" or "multi"
+	Features int    // F
+	Classes  int    // C
+}
+
+func taskOf(s *partition.Shard) task {
+	t := task{Kind: "single", Features: s.X.Cols(), Classes: s.Labels.Classes}
+	if s.Labels.Multi() {
+		t.Kind = "multi"
+	}
+	return t
+}
+
+func (s Settings) metric(t task) eval.Metric {
+	switch {
+	case s.Metric != "":
+		return eval.Metric(s.Metric)
+	case t.Kind == "multi":
+		return "micro-f1"
+	}
+	return "accuracy"
+}
+
+func (s Settings) optimizer() optim.Config {
+	return optim.Config{Name: s.Solver, LR: s.LR, Decay: s.Decay, Momentum: s.Momentum}
+}
+
+func (s Settings) schedule(steps int) optim.Schedule {
+	return optim.Schedule{Kind: s.Schedule, Warmup: s.Warmup, Total: steps}
+}
+
+// plan returns the config of layer-wise training of t, or all faults of s.
+func (s Settings) plan(t task) (retexo.Config, error) {
+	if s.Model == "mlp" {
+		return retexo.Config{}, badInput{errors.New("model: mlp uses no edges, so there is nothing to train layer by layer over peers: use mode standalone, or encoder mlp")}
+	}
+	p := retexo.Plan{Model: s.Model, Encoder: s.Encoder, Carry: s.Carry, Layers: s.Layers, Hidden: s.Hidden, Hops: s.Hops,
+		Dropout: s.Dropout, Residual: s.Residual, UnitSum: s.UnitSum}
+	if s.Model == "gat" {
+		p.Heads, p.AttentionDropout = s.Heads, s.AttentionDropout
+	}
+	spec, err := p.Spec(t.Kind, t.Features, t.Classes)
+	if err != nil {
+		return retexo.Config{}, badInput{err}
+	}
+	c := retexo.Defaults(spec)
+	c.Seed, c.Rounds, c.LocalSteps, c.Patience, c.EvalEvery = s.Seed, s.Rounds, s.LocalSteps, s.Patience, s.EvalEvery
+	c.Metric, c.Solver, c.Lambdas = s.metric(t), s.Solver, s.Lambdas
+	if s.Solver == "ridge" {
+		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
+	} else {
+		c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds*s.LocalSteps)
+	}
+	c.Balanced, c.Inductive, c.Neighbours, c.PCAPasses, c.Checkpoint = s.Balanced, s.Inductive, s.Neighbours, s.PCAPasses, s.CheckpointN
+	if err := errors.Join(c.Validate(), spec.Validate()); err != nil {
+		return retexo.Config{}, badInput{err}
+	}
+	return c, nil
+}
+
+// endToEnd returns the config of ordinary training of t on one machine, or all faults of s.
+func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(s.Encoder != "raw", "encoder: %q, but standalone trains all layers at once, on raw features", s.Encoder)
+	fault(s.LocalSteps != 1, "local_steps: %d, but standalone has no peers to be local to, want 1", s.LocalSteps)
+	fault(s.Neighbours != 0, "neighbours: %d, but standalone sees all edges, want 0", s.Neighbours)
+	fault(s.Carry != "hidden", "carry: %q, but standalone hands hidden rows on, want hidden", s.Carry)
+	spec, err := nn.Preset(s.Model, t.Kind, t.Features, t.Classes, s.Hidden, s.Layers)
+	if err != nil {
+		return fullbatch.Config{}, badInput{errors.Join(append(errs, err)...)}
+	}
+	for i := range spec.Layers {
+		l := &spec.Layers[i]
+		l.Dropout, l.Residual = s.Dropout, s.Residual
+		if s.Model == "gat" {
+			l.AttentionDropout = s.AttentionDropout
+			if i < s.Layers-1 {
+				l.Heads = s.Heads
+			}
+		}
+	}
+	spec.Layers[0].Hops, spec.Encoder.UnitSum = s.Hops, s.UnitSum
+	c := fullbatch.Defaults(spec)
+	c.Seed, c.Epochs, c.Patience, c.EvalEvery, c.Metric = s.Seed, s.Rounds, s.Patience, s.EvalEvery, s.metric(t)
+	c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds)
+	c.Balanced, c.Inductive, c.Checkpoint = s.Balanced, s.Inductive, s.CheckpointN
+	if err := errors.Join(append(errs, c.Validate(), spec.Validate())...); err != nil {
+		return fullbatch.Config{}, badInput{err}
+	}
+	return c, nil
+}
