@@ -30,22 +30,22 @@ func identified(g *graph.Graph) *graph.Graph {
 	return g
 }
 
-// hasIdentity reports whether the features say no more than which node it is.
-func hasIdentity(s *partition.Shard) bool {
-	return s.X.Sparse != nil && int64(s.X.Cols()) == s.Nodes && s.X.Sparse.NNZ() == s.Owned && isIdentity(s)
-}
-
-func isIdentity(s *partition.Shard) bool {
+// identity reports whether the features say no more than which node it is.
+func identity(s *partition.Shard) bool {
+	x := s.X.Sparse
+	if x == nil || int64(x.Cols) != s.Nodes || x.NNZ() != s.Owned {
+		return false
+	}
 	for i := range s.Owned {
-		if col, val := s.X.Sparse.Row(i); len(col) != 1 || int64(col[0]) != s.Global[i] || val[0] != 1 {
+		if col, val := x.Row(i); len(col) != 1 || int64(col[0]) != s.Global[i] || val[0] != 1 {
 			return false
 		}
 	}
 	return true
 }
 
-// source says where a run's shards come from.
-type source struct {
+// Source says where a run's shards come from.
+type Source struct {
 	Data   string `yaml:"data"`   // directory or .npz of a data set; or
 	Shards string `yaml:"shards"` // directory that peer partition wrote
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
@@ -57,7 +57,7 @@ type source struct {
 const auto = -1
 
 // open returns the shards; its arrays are there until Close.
-func (s source) open(mode string, seed uint64) ([]*partition.Shard, io.Closer, error) {
+func (s Source) open(mode string, seed uint64) ([]*partition.Shard, io.Closer, error) {
 	switch {
 	case (s.Data == "") == (s.Shards == ""):
 		return nil, nil, badInput{errors.New("data: want either --data D (a data set) or --shards DIR (written by peer partition)")}
@@ -85,7 +85,7 @@ func (s source) open(mode string, seed uint64) ([]*partition.Shard, io.Closer, e
 	return shards, io.NopCloser(nil), err
 }
 
-func (s source) parts(mode string) int {
+func (s Source) parts(mode string) int {
 	switch {
 	case s.Peers != auto:
 		return s.Peers

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
@@ -122,8 +123,11 @@ func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writ
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	setting := "data: the four sites of peer demo\npreset: frugal\nencoder: " + frugal.Encoder + "\nsolver: " + frugal.Solver + "\n"
-	files, err := o.write(out, shards, frugal, setting, &table)
+	setting, err := yaml.Marshal(frugal)
+	if err != nil {
+		return err
+	}
+	files, err := o.write(out, shards, frugal, report.Page{Setting: string(setting), Compare: &table, Command: fmt.Sprintf("peer demo --seed %d", seed)})
 	if err != nil {
 		return err
 	}

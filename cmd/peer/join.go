@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -117,7 +116,7 @@ name; a peer without one only dials out.`,
 			if err := writable(out); err != nil {
 				return err
 			}
-			return graph.WriteAtomic(out, func(w io.Writer) error { _, err := w.Write(text); return err })
+			return writeWhole(out, func(w io.Writer) error { _, err := w.Write(text); return err })
 		},
 	}
 	defaults := startPlan()
@@ -269,7 +268,7 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	files, err := o.write(s.out, shards, p.Settings, string(setting), nil)
+	files, err := o.write(s.out, shards, p.Settings, report.Page{Setting: string(setting), Command: "peer join --plan plan.yaml --shard " + s.shard})
 	if err != nil {
 		return err
 	}

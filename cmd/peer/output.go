@@ -1,14 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-
-	"github.com/heddle-gnn/heddle/graph"
 )
 
 // result is the object of --json. Fields are only ever added.
@@ -74,11 +74,30 @@ func (o *outcome) result(s Settings, dataset string, peers int, kernels string) 
 
 // writeJSON writes v to path, whole or not at all.
 func writeJSON(path string, v any) error {
-	return graph.WriteAtomic(path, func(w io.Writer) error {
+	return writeWhole(path, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(v)
 	})
+}
+
+// writeWhole replaces path by what fill writes, whole or not at all, readable as the user's mask says.
+func writeWhole(path string, fill func(io.Writer) error) (err error) {
+	tmp := fmt.Sprintf("%s.%d", path, os.Getpid())
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(tmp)
+		}
+	}()
+	b := bufio.NewWriter(f)
+	if err := errors.Join(fill(b), b.Flush(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
 }
 
 // writable finds out now whether path can be written at the end: a run must not be lost for it. Missing directories

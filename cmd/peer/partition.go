@@ -10,7 +10,7 @@ import (
 )
 
 func newPartition() *cobra.Command {
-	s := source{Peers: auto}
+	s := Source{Peers: auto}
 	var seed uint64
 	var out string
 	c := &cobra.Command{

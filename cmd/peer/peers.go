@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -153,9 +154,19 @@ func (s Settings) check(shards []*partition.Shard) (err error) {
 			return badInput{fmt.Errorf("mode: standalone trains on one machine, not over %d peers: use --peers 1 or mode retexo", len(shards))}
 		}
 		_, err = s.endToEnd(taskOf(shards[0]))
+	} else {
+		_, err = s.plan(taskOf(shards[0]))
+	}
+	if !identity(shards[0]) || shards[0].Owned == 0 {
 		return err
 	}
-	_, err = s.plan(taskOf(shards[0]))
+	// What is learned of a node's number says nothing of other nodes: only neighbours' rows do.
+	if kind, _, _ := strings.Cut(s.Encoder, ":"); kind != "raw" {
+		err = errors.Join(err, badInput{fmt.Errorf("encoder: %q, but %s has no features, only the nodes' numbers: their components mean nothing, and rows trained without edges say nothing of other nodes. Use encoder raw", s.Encoder, shards[0].Name)})
+	}
+	if s.Inductive {
+		err = errors.Join(err, badInput{fmt.Errorf("inductive: %s has no features, only the nodes' numbers: nothing could be learned of nodes that are absent while training", shards[0].Name)})
+	}
 	return err
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -72,7 +71,7 @@ func (q question) answer(stdout io.Writer) error {
 	if err != nil {
 		return badInput{fmt.Errorf("%s does not fit %s: %w", q.model, g.Name, err)}
 	}
-	if err := graph.WriteAtomic(q.out, func(w io.Writer) error {
+	if err := writeWhole(q.out, func(w io.Writer) error {
 		return writePredictions(w, g, scores, card.Classes, m.Spec.Task == "multi")
 	}); err != nil {
 		return err
@@ -133,8 +132,7 @@ func labelled(g *graph.Graph, split graph.Split) []int32 {
 // writePredictions writes a line a node: ID, class and its probability; of several classes a node, all that are more
 // likely than not, and the probability of each.
 func writePredictions(w io.Writer, g *graph.Graph, scores mat.Dense, names []string, multi bool) error {
-	b := bufio.NewWriter(w)
-	c := csv.NewWriter(b)
+	c := csv.NewWriter(w)
 	if err := c.Write([]string{"id", "class", "probability"}); err != nil {
 		return err
 	}
@@ -175,10 +173,7 @@ func writePredictions(w io.Writer, g *graph.Graph, scores mat.Dense, names []str
 		}
 	}
 	c.Flush()
-	if err := c.Error(); err != nil {
-		return err
-	}
-	return b.Flush()
+	return c.Error()
 }
 
 func decimal(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }

@@ -232,9 +232,12 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	if s.Model == "gat" {
 		p.Heads, p.AttentionDropout = s.Heads, s.AttentionDropout
 	}
-	spec, err := p.Spec(t.Kind, t.Features, t.Classes)
-	if err != nil {
-		return retexo.Config{}, badInput{err}
+	spec, fault := p.Spec(t.Kind, t.Features, t.Classes)
+	if fault == nil {
+		fault = spec.Validate()
+	} else {
+		// The faults of what is not layers are wanted as well: a plain layer stands for those that could not be made.
+		spec = nn.Spec{Classes: t.Classes, Layers: []nn.LayerSpec{{Conv: "gcn", Out: t.Classes}}}
 	}
 	c := retexo.Defaults(spec)
 	c.Seed, c.Rounds, c.LocalSteps, c.Patience, c.EvalEvery = s.Seed, s.Rounds, s.LocalSteps, s.Patience, s.EvalEvery
@@ -245,7 +248,7 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 		c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds*s.LocalSteps)
 	}
 	c.Balanced, c.Inductive, c.Neighbours, c.PCAPasses, c.Checkpoint = s.Balanced, s.Inductive, s.Neighbours, s.PCAPasses, s.CheckpointN
-	if err := errors.Join(c.Validate(), spec.Validate()); err != nil {
+	if err := errors.Join(fault, c.Validate()); err != nil {
 		return retexo.Config{}, badInput{err}
 	}
 	return c, nil

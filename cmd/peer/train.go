@@ -16,7 +16,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/kernels"
 )
@@ -24,14 +23,14 @@ import (
 // job is a run of all peers on this machine: the settings file of peer train.
 type job struct {
 	Settings  `yaml:",inline"`
-	source    `yaml:",inline"`
+	Source    `yaml:",inline"`
 	Transport string `yaml:"transport"` // libp2p (a host for each peer, on loopback) or memory
 	Carrier   string `yaml:"carrier"`   // of libp2p: quic or tcp
 	Out       string `yaml:"out"`       // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
 }
 
 func newJob() *job {
-	return &job{source: source{Peers: auto, Policy: "random"}, Transport: "libp2p", Carrier: "quic"}
+	return &job{Source: Source{Peers: auto, Policy: "random"}, Transport: "libp2p", Carrier: "quic"}
 }
 
 func (j *job) bind(f *pflag.FlagSet) {
@@ -132,7 +131,7 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *watch, s
 	if err != nil {
 		return err
 	}
-	files, err := o.write(j.Out, shards, j.Settings, string(setting), nil)
+	files, err := o.write(j.Out, shards, j.Settings, report.Page{Setting: string(setting), Command: "peer train --config settings.yaml"})
 	if err != nil {
 		return err
 	}
@@ -178,8 +177,8 @@ func leftovers(state string, peers int) (bool, error) {
 // written are the files of a run.
 type written struct{ model, report, result string }
 
-// write writes model, report and figures into dir.
-func (o *outcome) write(dir string, shards []*partition.Shard, s Settings, setting string, compare *report.Table) (written, error) {
+// write writes model, report and figures into dir. page has what the outcome does not know.
+func (o *outcome) write(dir string, shards []*partition.Shard, s Settings, page report.Page) (written, error) {
 	f := written{filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "report.html"), filepath.Join(dir, "result.json")}
 	first := shards[0]
 	config, err := json.Marshal(o.Config)
@@ -199,16 +198,14 @@ func (o *outcome) write(dir string, shards []*partition.Shard, s Settings, setti
 	if err := checkpoint.WriteModel(f.model, o.Model, card); err != nil {
 		return f, err
 	}
-	page := report.Page{
-		Title:  fmt.Sprintf("%s · %s · %s · %d peers", first.Name, s.Mode, s.Model, first.Parts),
-		Metric: string(o.Metric), Stages: o.Stages, Peers: o.Peers, Setting: setting, Compare: compare,
-		Summary: []report.Fact{
-			{Name: "test " + string(o.Metric), Value: percent(o.Test)}, {Name: "validation " + string(o.Metric), Value: percent(o.Val)},
-			{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},
-			{Name: "bytes sent", Value: report.Bytes(sum.Halo + sum.Reduce + sum.Control)},
-		},
+	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, s.Mode, s.Model, first.Parts)
+	page.Metric, page.Stages, page.Peers = string(o.Metric), o.Stages, o.Peers
+	page.Summary = []report.Fact{
+		{Name: "test " + string(o.Metric), Value: percent(o.Test)}, {Name: "validation " + string(o.Metric), Value: percent(o.Val)},
+		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},
+		{Name: "bytes sent", Value: report.Bytes(sum.Halo + sum.Reduce + sum.Control)},
 	}
-	if err := graph.WriteAtomic(f.report, func(w io.Writer) error { return report.Write(w, page) }); err != nil {
+	if err := writeWhole(f.report, func(w io.Writer) error { return report.Write(w, page) }); err != nil {
 		return f, err
 	}
 	return f, writeJSON(f.result, o.result(s, first.Name, first.Parts, kernels.Name()))
