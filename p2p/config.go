@@ -35,10 +35,9 @@ func (c Config) Validate() error {
 	if c.Identity.key == nil {
 		errs = append(errs, errors.New("identity: missing"))
 	}
-	switch c.Transport {
-	case "", "quic", "tcp":
-	default:
-		errs = append(errs, fmt.Errorf("Transport: %q, want quic or tcp", c.Transport))
+	known := c.transport() == "quic" || c.transport() == "tcp"
+	if !known {
+		errs = append(errs, fmt.Errorf("transport %q, want quic or tcp", c.Transport))
 	}
 	if c.MaxFrame < 0 || c.MaxFrame > limitMaxFrame {
 		errs = append(errs, fmt.Errorf("MaxFrame: %d bytes, want 0 to %d", c.MaxFrame, limitMaxFrame))
@@ -50,7 +49,7 @@ func (c Config) Validate() error {
 		switch a, err := ma.NewMultiaddr(s); {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("Listen: %w", err))
-		case len(errs) == 0 && !c.carries(a):
+		case known && !c.carries(a):
 			errs = append(errs, fmt.Errorf("Listen: %s is no address for transport %s, want one like %s", s, c.transport(), c.sample()))
 		}
 	}
