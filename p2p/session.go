@@ -129,10 +129,9 @@ func (s *Session) reason() network.StreamErrorCode {
 
 // blame finds who is at fault for an error on l: its peer, or the one that its peer says it lost.
 func (s *Session) blame(l *link, op string, err error) *comm.PeerError {
-	var cut *network.StreamError
-	if errors.As(err, &cut) && cut.Remote && cut.ErrorCode >= lostCode {
-		if r := int(cut.ErrorCode - lostCode); r < len(s.members) && r != s.rank && r != l.rank {
-			return &comm.PeerError{Rank: r, Name: s.members[r].name, Op: op,
+	if cut, ok := errors.AsType[*network.StreamError](err); ok && cut.Remote && cut.ErrorCode >= lostCode {
+		if code := cut.ErrorCode - lostCode; code < network.StreamErrorCode(len(s.members)) && int(code) != s.rank && int(code) != l.rank {
+			return &comm.PeerError{Rank: int(code), Name: s.members[code].name, Op: op,
 				Err: fmt.Errorf("lost, as peer %d (%s) reports", l.rank, l.name)}
 		}
 		err = fmt.Errorf("it gave up on this peer: %w", err)
