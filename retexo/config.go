@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -23,13 +25,13 @@ type Config struct {
 
 	Rounds     int            `json:"rounds"`      // rounds of a stage at most; ≥ 1
 	LocalSteps int            `json:"local_steps"` // optimiser steps between two reductions; ≥ 1. 1 is exact data-parallel training
-	Patience   int            `json:"patience"`    // rounds without a better validation metric after which a stage ends; 0: none
+	Patience   int            `json:"patience"`    // a look at the validation nodes that finds the best state this many rounds back ends a stage; 0: none
 	EvalEvery  int            `json:"eval_every"`  // rounds between two looks at the validation nodes; ≥ 1
 	Metric     eval.Metric    `json:"metric"`      // by which the best state of a stage is chosen: a name of nn/eval
 	Solver     string         `json:"solver"`      // "adam", "adamw", "sgd", or "ridge": the closed form, one round
 	Optimizer  optim.Config   `json:"optimizer"`   // its Name is the Solver's; unused by "ridge"
 	Schedule   optim.Schedule `json:"schedule"`    // of the learning rate over a stage's steps
-	Lambdas    []float64      `json:"lambdas"`     // ridge: penalties tried, each > 0, times the mean diagonal of the Gram matrix
+	Lambdas    []float64      `json:"lambdas"`     // ridge: penalties tried, ascending, each > 0, times the mean diagonal of the Gram matrix
 	Balanced   bool           `json:"balanced"`    // weigh each class by the inverse of its share of the training labels
 
 	Inductive  bool `json:"inductive"`  // validation and test nodes and their edges are absent while training
@@ -44,7 +46,7 @@ func Defaults(spec nn.Spec) Config {
 		Seed: 1, Spec: spec, Rounds: 200, LocalSteps: 1, EvalEvery: 1, Metric: "accuracy", Solver: "adam",
 		Optimizer: optim.Config{Name: "adam", LR: 0.003, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 5e-4},
 		Schedule:  optim.Schedule{Kind: "constant"},
-		Lambdas:   []float64{1e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10}, PCAPasses: 1,
+		Lambdas:   []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}, PCAPasses: 1,
 	}
 }
 
@@ -78,8 +80,9 @@ func (c Config) Validate() error {
 	case "ridge":
 		fault(len(c.Lambdas) == 0, "lambdas: none, want at least one penalty")
 		for _, l := range c.Lambdas {
-			fault(!(l > 0), "lambdas: %g, want more than 0", l)
+			fault(!(l > 0 && l <= math.MaxFloat64), "lambdas: %g, want a finite number above 0", l)
 		}
+		fault(!slices.IsSorted(c.Lambdas), "lambdas: %v, want them ascending", c.Lambdas)
 		fault(c.Spec.Encoder.Kind == "mlp", "solver: ridge has no closed form for encoder mlp")
 		for i, l := range c.Spec.Layers {
 			fault(l.Out != c.Spec.Classes || l.Norm || l.Act != "" || l.Residual || len(l.Head) > 0 || l.Dropout > 0 || l.Conv != "gcn" && l.Conv != "sage",

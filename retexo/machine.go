@@ -3,6 +3,7 @@ package retexo
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -66,7 +67,7 @@ type Event struct {
 	Val       float64    // Round with Eval, Evaluate: the metric over all validation labels; NaN: there are none
 	ValLoss   float64    // the same: mean loss
 	Digests   []uint32   // Round, Evaluate: of each peer's parameters, by rank
-	Labels    float64    // Census: training labels of all peers
+	Labels    float64    // Census: training labels of all peers; Solve: validation labels
 	Vals      []float64  // Solve: the metric of each penalty; NaN: no validation labels
 }
 
@@ -192,14 +193,9 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		keep := m.better(e)
 		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: keep}), nil
 	case Solve:
-		best := 0
-		for i, v := range e.Vals {
-			if v > e.Vals[best] {
-				best = i
-			}
-		}
-		m.at.Best, m.at.BestRound = e.Vals[best], 0
-		return do(Work{Kind: Choose, Stage: w.Stage, Choice: best}), nil
+		choice := strongest(e.Vals, e.Labels)
+		m.at.Best, m.at.BestRound = e.Vals[choice], 0
+		return do(Work{Kind: Choose, Stage: w.Stage, Choice: choice}), nil
 	case Choose:
 		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: true}), nil
 	case Freeze:
@@ -286,7 +282,7 @@ func (m *Machine) round() Ready {
 // judge decides what a round's sums mean: a better state, the end of patience, the next step.
 func (m *Machine) judge(e Event) Ready {
 	keep := e.Work.Eval && m.better(e)
-	if p := m.config.Patience; p > 0 && !keep && m.at.BestRound >= 0 && e.Work.Round-m.at.BestRound >= p {
+	if p := m.config.Patience; p > 0 && e.Work.Eval && !keep && m.at.BestRound >= 0 && e.Work.Round-m.at.BestRound >= p {
 		return do(Work{Kind: Freeze, Stage: m.at.Stage})
 	}
 	return do(Work{Kind: Apply, Stage: m.at.Stage, Round: e.Work.Round, Keep: keep})
@@ -303,6 +299,27 @@ func (m *Machine) better(e Event) bool {
 		m.at.Best, m.at.BestLoss = e.Val, e.ValLoss
 	}
 	return true
+}
+
+// strongest returns the last of the penalties, which ascend, whose metric is within half a standard error of the best:
+// a difference that n labels cannot tell is better spent on a simpler model (after the one-standard-error rule of
+// Breiman, Friedman, Olshen and Stone 1984, §3.4.3). Without validation labels (NaN) it is the one in the middle.
+func strongest(metric []float64, n float64) int {
+	best := metric[0]
+	for _, v := range metric {
+		best = max(best, v)
+	}
+	if best != best {
+		return len(metric) / 2
+	}
+	margin := math.Sqrt(max(best*(1-best), 0)/n) / 2
+	choice := 0
+	for i, v := range metric {
+		if v >= best-margin {
+			choice = i
+		}
+	}
+	return choice
 }
 
 // sync asks for the parameters of peer from, and gives up where that does not help.

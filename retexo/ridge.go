@@ -19,16 +19,16 @@ const maxRidge = 1 << 13
 // labels, exactly and in one reduction: of the upper triangle of ZᵀZ and of ZᵀY (Hoerl and Kennard 1970). z is the
 // layer's input, [own ‖ aggregate ‖ 1] where it has a map of its own rows; the constant is not penalised. λ is each of
 // the config's penalties times the mean diagonal of ZᵀZ, so that a scale of the input does not matter. A second
-// reduction validates all solutions at once; their metrics are returned.
-func (t *Trainer) solve(ctx context.Context, w Work) ([]float64, error) {
+// reduction validates all solutions at once.
+func (t *Trainer) solve(ctx context.Context, w Work, e *Event) error {
 	if err := t.enter(w.Stage); err != nil {
-		return nil, err
+		return err
 	}
 	st := t.stage
 	z, y := st.design(st.train), targets(st.train.labels, st.weight)
 	d, c := z.Cols, y.Cols
 	if d > maxRidge {
-		return nil, fmt.Errorf("ridge over %d columns, want at most %d: use encoder pca", d, maxRidge)
+		return fmt.Errorf("ridge over %d columns, want at most %d: use encoder pca", d, maxRidge)
 	}
 	gram, cross := hmat.New(d, d), hmat.New(d, c)
 	weighted := z
@@ -46,10 +46,10 @@ func (t *Trainer) solve(ctx context.Context, w Work) ([]float64, error) {
 	}
 	sum = append(sum, cross.Data...)
 	if err := t.reduce(ctx, sum); err != nil {
-		return nil, err
+		return err
 	}
 	if err := st.solutionsOf(sum, d, c, t.config.Lambdas); err != nil {
-		return nil, err
+		return err
 	}
 
 	vals := make([]float32, len(st.solutions)*t.tally.Size())
@@ -60,16 +60,17 @@ func (t *Trainer) solve(ctx context.Context, w Work) ([]float64, error) {
 		st.val.tally(t.tally, vals[k*t.tally.Size():], scores)
 	}
 	if err := t.reduce(ctx, vals); err != nil {
-		return nil, err
+		return err
 	}
-	metrics := make([]float64, len(st.solutions))
-	for k := range metrics {
-		var err error
-		if metrics[k], _, err = t.tally.Read(vals[k*t.tally.Size() : (k+1)*t.tally.Size()]); err != nil {
-			return nil, err
+	for k := range st.solutions {
+		v := vals[k*t.tally.Size() : (k+1)*t.tally.Size()]
+		metric, _, err := t.tally.Read(v)
+		if err != nil {
+			return err
 		}
+		e.Vals, e.Labels = append(e.Vals, metric), float64(v[1])
 	}
-	return metrics, nil
+	return nil
 }
 
 // design returns the rows [own ‖ aggregate ‖ 1] of b, without own where the layer has no map of it.

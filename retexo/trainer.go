@@ -108,6 +108,9 @@ func (t *Trainer) stop(w Work, cause error) error {
 			return errors.Join(cause, err)
 		}
 	}
+	if w.Kind == Apply && w.Keep {
+		t.stage.keep() // the position says that they are the best
+	}
 	return errors.Join(cause, t.save())
 }
 
@@ -149,7 +152,7 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 	case Evaluate:
 		err = t.evaluate(ctx, w, &e)
 	case Solve:
-		e.Vals, err = t.solve(ctx, w)
+		err = t.solve(ctx, w, &e)
 	case Choose:
 		t.stage.choose(w.Choice)
 	case Freeze:
@@ -192,8 +195,17 @@ func (t *Trainer) census(ctx context.Context) (float64, error) {
 }
 
 func (t *Trainer) project(ctx context.Context) error {
-	e := t.model.Encoder
-	v, err := components(ctx, t.reducer, t.input, e.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
+	e, x := t.model.Encoder, t.input
+	if t.config.Inductive {
+		var present []int32
+		for i, split := range t.shard.Split {
+			if split != graph.Val && split != graph.Test {
+				present = append(present, int32(i))
+			}
+		}
+		x = x.Select(present)
+	}
+	v, err := components(ctx, t.reducer, x, e.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
 	if err != nil {
 		return err
 	}
@@ -201,7 +213,8 @@ func (t *Trainer) project(ctx context.Context) error {
 	return nil
 }
 
-func (t *Trainer) exchange(ctx context.Context, w Work) error {
+func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
+	l := t.model.Layers[w.Stage-1]
 	what := fmt.Sprintf("rows of stage %d, hop %d", w.Stage, w.Hop)
 	if err := t.full.fetch(ctx, t.group, t.shard, w.Hop, what); err != nil {
 		return err
@@ -212,16 +225,17 @@ func (t *Trainer) exchange(ctx context.Context, w Work) error {
 		}
 		return t.training.fetch(ctx, t.group, t.shard, w.Hop, what)
 	}
-	if t.base != t.full {
-		if err := t.base.fetch(ctx, t.group, t.shard, 0, what); err != nil {
-			return err
-		}
+	if same(t.base.own, t.full.own) {
+		t.base.src = t.full.src
+	} else if err := t.base.fetch(ctx, t.group, t.shard, 0, what); err != nil {
+		return err
 	}
 	t.training = t.base
 	if n := t.config.Neighbours; n > 0 {
-		t.training = t.base.sampled(t.shard, n, t.key.FoldString("neighbours").Fold(uint64(w.Stage)))
+		key := t.key.FoldString("neighbours").Fold(uint64(w.Stage))
+		t.training, err = t.base.sampled(ctx, t.group, t.shard, l.Edges, n, key)
 	}
-	return nil
+	return err
 }
 
 func (t *Trainer) aggregate(w Work) {
@@ -311,7 +325,9 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 		e.Val = math.NaN()
 	}
 	e.Digests = digests(rest)
-	t.observe(w, e)
+	if _, again := differs(e.Digests); !again {
+		t.observe(w, e)
+	}
 	return nil
 }
 
