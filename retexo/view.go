@@ -29,7 +29,11 @@ func (v *view) fetch(ctx context.Context, g *comm.Group, s *partition.Shard, hop
 	if hop > 0 {
 		rows = v.z
 	}
-	v.src, err = exchange(ctx, g, s, rows, what)
+	if v.own.Sparse != nil { // on all peers or none
+		v.src, err = exchangeCoded(ctx, g, s, rows, what)
+	} else {
+		v.src, err = exchange(ctx, g, s, rows, what)
+	}
 	return err
 }
 
@@ -95,9 +99,10 @@ func trainingView(ctx context.Context, g *comm.Group, s *partition.Shard) (*view
 	return &view{adj: adj, degree: degree.Dense.Data}, nil
 }
 
-// sampled returns adj with at most n in-edges a node, those with the smallest keys: every peer and every run with
-// the same key keeps the same edges. The degrees are those of what is kept, so that a mean stays a mean.
-func (v *view) sampled(s *partition.Shard, n int, key rng.Key) *view {
+// sampled returns v with at most n in-edges a node, those with the smallest keys: every peer and every run with
+// the same key keeps the same edges. The degrees are those of what is kept, so that a mean stays a mean; where edges
+// are weighed by the degrees of both their ends (GCN), those of the halo travel, one number a row.
+func (v *view) sampled(ctx context.Context, g *comm.Group, s *partition.Shard, norm graph.Norm, n int, key rng.Key) (*view, error) {
 	adj := filter(v.adj, func(i int, col []int32, keep []int32) []int32 {
 		for k := range col {
 			keep = append(keep, int32(k))
@@ -115,7 +120,14 @@ func (v *view) sampled(s *partition.Shard, n int, key rng.Key) *view {
 	})
 	degree := slices.Clone(v.degree)
 	copy(degree, adj.Degrees())
-	return &view{adj: adj, degree: degree, own: v.own, src: v.src, z: v.z}
+	if norm == graph.GCN {
+		all, err := exchange(ctx, g, s, graph.Features{Dense: mat.View(s.Owned, 1, degree)}, "degrees of the sample")
+		if err != nil {
+			return nil, err
+		}
+		degree = all.Dense.Data
+	}
+	return &view{adj: adj, degree: degree, own: v.own, src: v.src, z: v.z}, nil
 }
 
 // filter returns g with the in-edges that choose keeps: it appends to keep the places in col of destination i.
