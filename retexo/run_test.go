@@ -2,14 +2,12 @@ package retexo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -40,50 +38,6 @@ func cut(t testing.TB, g *graph.Graph, policy string, parts int) []*partition.Sh
 		t.Fatal(err)
 	}
 	return shards
-}
-
-// train runs c over the shards, one goroutine a peer. setup may be nil.
-func train(ctx context.Context, c Config, shards []*partition.Shard, setup func(rank int, t *Trainer)) (run, error) {
-	network := sim.New(len(shards), sim.Config{})
-	out := run{models: make([]*nn.Model, len(shards)), result: make([]Result, len(shards))}
-	errs := make([]error, len(shards))
-	groups := make([]*comm.Group, len(shards))
-	done := make(chan int)
-	for rank, s := range shards {
-		m, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
-		if err != nil {
-			return out, err
-		}
-		tr, err := New(c, s, m)
-		if err != nil {
-			return out, err
-		}
-		if setup != nil {
-			setup(rank, tr)
-		}
-		out.models[rank] = m
-		g := comm.NewGroup(network.Transport(rank), rank, len(shards))
-		groups[rank] = g
-		go func() {
-			defer func() { done <- rank }()
-			errs[rank] = tr.Run(ctx, g, g)
-			out.result[rank] = tr.Result()
-			if errs[rank] != nil {
-				g.Close()
-			}
-		}()
-	}
-	for range shards {
-		<-done
-	}
-	for _, g := range groups {
-		b := g.Bytes()
-		out.bytes.Halo += b.Halo
-		out.bytes.Reduce += b.Reduce
-		out.bytes.Control += b.Control
-		g.Close()
-	}
-	return out, errors.Join(errs...)
 }
 
 func cora(t testing.TB) *graph.Graph {

@@ -1,0 +1,276 @@
+package retexo
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// The formulas below say from the shards and the spec alone how many bytes all peers send (reference: Σ_k Σ_p H_p·d_k·4
+// rows and Σ_k rounds_k·2·(W−1)·|θ_k|·4 updates); the counts of a run equal them.
+
+// parameters is |θ_k| while stage k trains: its layer and its head.
+func parameters(s nn.Spec, stage int) int {
+	if stage == 0 {
+		h, c := s.Encoder.Hidden, s.Classes
+		return s.Features*h + h + 2*h + h*c + c // linear, norm, head
+	}
+	l := s.Layers[stage-1]
+	n := 0
+	switch l.Conv {
+	case "gcn":
+		n = l.In*l.Out + l.Out
+	case "sage":
+		n = 2*l.In*l.Out + l.Out
+	case "sage-pool":
+		n = l.In*l.Out + l.Out + l.In*l.Out + l.Out*l.Out + l.Out // pool, own, pooled
+	case "gin":
+		n = l.In*l.Out + l.Out + l.Out*l.Out + l.Out
+	case "gat":
+		dim := l.Out / l.Heads
+		if l.Average {
+			dim = l.Out
+		}
+		n = l.In*l.Heads*dim + 2*l.Heads*dim + l.Out
+	}
+	if l.Norm {
+		n += 2 * l.Out
+	}
+	if l.Residual && l.In != l.Out {
+		n += l.In * l.Out
+	}
+	if stage < len(s.Layers) || len(l.Head) > 0 {
+		n += l.Out*s.Classes + s.Classes
+	}
+	return n
+}
+
+// tallySize is the floats that a metric without ranking and a mean loss take: loss, labels, and in two parts each the
+// rows, the right ones, and three counts of each class.
+func tallySize(classes int) int { return 2 + 2*(2+3*classes) }
+
+// updates is the floats that one peer adds to all sums of a run that no patience ends.
+func updates(c Config, peers int) int {
+	s, tally := c.Spec, tallySize(c.Spec.Classes)
+	n := s.Classes + 1 // census
+	first := 1
+	switch e := s.Encoder; e.Kind {
+	case "pca":
+		w := min(e.Out+8, s.Features)
+		n += c.PCAPasses*s.Features*w + w*w
+	case "mlp":
+		first = 0
+	}
+	for k := first; k <= len(s.Layers); k++ {
+		n += 2 * tally // validation and test of the finished stage
+		if c.Solver == "ridge" {
+			l := s.Layers[k-1]
+			d := l.In + 1
+			if l.Conv == "sage" {
+				d += l.In
+			}
+			n += d*(d+1)/2 + d*s.Classes + len(c.Lambdas)*tally
+			continue
+		}
+		n += c.Rounds*(parameters(s, k)+2+peers) + (c.Rounds+c.EvalEvery-1)/c.EvalEvery*tally
+		n += tally + peers // the last state
+	}
+	return n
+}
+
+// halo is the bytes of rows that all peers send.
+func halo(c Config, g *graph.Graph, shards []*partition.Shard, m *nn.Model) (n int) {
+	rows := 0
+	for _, s := range shards {
+		rows += s.Halo()
+	}
+	if len(shards) == 1 {
+		return 0
+	}
+	if c.Inductive {
+		n += 2 * 4 * rows // whether a node is held out, and its degree
+	}
+	for k, l := range c.Spec.Layers {
+		if c.Neighbours > 0 && l.Conv == "gcn" {
+			n += 4 * rows // degrees of the sample
+		}
+		for hop := range exchanges(m, k+1) {
+			views := 1 // training sees what the full graph shows
+			if c.Inductive && k+hop > 0 || c.Neighbours > 0 && hop > 0 {
+				views = 2
+			}
+			if k > 0 || c.Spec.Encoder.Kind != "raw" || g.X.Sparse == nil {
+				n += views * 4 * rows * l.In
+				continue
+			}
+			for view := range views {
+				n += sparseBytes(g, shards, hop, l, c, view == 1)
+			}
+		}
+	}
+	return n
+}
+
+// sparseBytes is the bytes of raw sparse rows after so many hops, of the pooled graph or of that without held-out nodes:
+// a code, and the shorter of all values and, for what is not zero, lengths, columns and values (one where all are equal).
+func sparseBytes(g *graph.Graph, shards []*partition.Shard, hops int, l nn.LayerSpec, c Config, training bool) (n int) {
+	adj := &g.Adj
+	if training {
+		adj = adj.Without(g.Split, graph.Val, graph.Test)
+	}
+	norm := map[string]graph.Norm{"gcn": graph.GCN, "sage": graph.Mean, "gin": graph.Loops}[l.Conv]
+	x := g.X.Sparse.Dense()
+	for range hops {
+		x = nn.Aggregate(nn.Sum{}, graph.Normalise(adj, adj.Degrees(), norm), graph.Features{Dense: x}).Dense
+	}
+	for _, s := range shards {
+		for q, boundary := range s.Boundary {
+			if q == s.Rank {
+				continue
+			}
+			distinct, stored := map[float32]bool{}, 0
+			for _, i := range boundary {
+				for _, v := range x.Row(int(s.Global[i])) {
+					if v != 0 {
+						distinct[v] = true
+						stored++
+					}
+				}
+			}
+			values := stored
+			if len(distinct) <= 1 {
+				values = len(distinct)
+			}
+			n += 1 + 4*min(len(boundary)*x.Cols, len(boundary)+stored+values)
+		}
+	}
+	return n
+}
+
+func TestBytesEqualTheFormulas(t *testing.T) {
+	type variant struct {
+		name string
+		set  func(c *Config)
+	}
+	variants := []variant{
+		{"", func(*Config) {}},
+		{"every third", func(c *Config) { c.EvalEvery = 3 }},
+		{"local steps", func(c *Config) { c.LocalSteps = 3 }},
+		{"inductive", func(c *Config) { c.Inductive = true }},
+		{"neighbours", func(c *Config) { c.Neighbours = 2 }},
+	}
+	for _, model := range []string{"gcn", "sage", "gat", "gin", "sage-pool"} {
+		for _, encoder := range []string{"raw", "pca:4", "mlp"} {
+			for _, hops := range []int{1, 2} {
+				if hops == 2 && (model == "gat" || model == "sage-pool") {
+					continue
+				}
+				for i, v := range variants {
+					p := Plan{Model: model, Encoder: encoder, Carry: []string{"hidden", "scores"}[i%2], Layers: 2, Hidden: 6, Hops: hops}
+					if model == "gat" {
+						p.Heads = 2
+					}
+					for _, o := range []toy{{}, {sparse: true}, {sparse: true, values: true, features: 60}} {
+						if (o.values || !o.sparse && v.name != "neighbours") && i > 0 || o.sparse && v.name == "neighbours" && encoder == "raw" {
+							continue
+						}
+						t.Run(fmt.Sprintf("%s-%s-%d hops-%s-%t", model, encoder, hops, v.name, o.sparse), func(t *testing.T) {
+							g := o.graph(t)
+							c := configOf(t, g, p)
+							c.Rounds, c.PCAPasses = 4, 2
+							v.set(&c)
+							checkBytes(t, c, g, cut(t, g, "random", 3))
+						})
+					}
+				}
+			}
+		}
+	}
+	for _, model := range []string{"gcn", "sage"} {
+		t.Run(model+"-ridge", func(t *testing.T) {
+			g := toy{}.graph(t)
+			c := configOf(t, g, Plan{Model: model, Encoder: "pca:4", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+			c.Solver = "ridge"
+			checkBytes(t, c, g, cut(t, g, "random", 3))
+		})
+	}
+}
+
+func checkBytes(t *testing.T, c Config, g *graph.Graph, shards []*partition.Shard) {
+	t.Helper()
+	r := mustTrain(t, c, shards, nil)
+	if got, want := r.bytes.Halo, int64(halo(c, g, shards, r.models[0])); got != want {
+		t.Errorf("%d bytes of rows, want %d", got, want)
+	}
+	if got, want := r.bytes.Reduce, int64(2*4*(len(shards)-1)*updates(c, len(shards))); got != want {
+		t.Errorf("%d bytes of updates, want %d", got, want)
+	}
+}
+
+// TestSparseAndDenseAggregatesMix holds a hop over sparse rows to any mix of peers whose aggregate is sparse and peers
+// whose is dense: the dense part of the graph here is all in one shard.
+func TestSparseAndDenseAggregatesMix(t *testing.T) {
+	const n, f = 60, 100
+	x := mat.New(n, f)
+	var src, dst []int32
+	for i := range n {
+		x.Set(i, i, 1)
+		if i < n/2 {
+			for j := range i { // half of the nodes are a clique
+				src, dst = append(src, int32(i)), append(dst, int32(j))
+			}
+		} else if i > n/2 {
+			src, dst = append(src, int32(i)), append(dst, int32(i-1))
+		}
+	}
+	src, dst = append(src, 0), append(dst, n/2)
+	g := toy{nodes: n}.graph(t)
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Adj, g.X = adj, graph.Features{Sparse: sparseOf(x)}
+	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 3})
+	c.Solver, c.Optimizer = "sgd", sgd
+	want := mustTrain(t, c, cut(t, g, "contiguous", 1), nil).result[0]
+	for _, parts := range []int{2, 3} {
+		shards := cut(t, g, "contiguous", parts)
+		got := mustTrain(t, c, shards, nil)
+		sameCurve(t, fmt.Sprintf("%d parts", parts), want.Rounds, got.result[0].Rounds, 1e-5)
+		checkBytes(t, c, g, shards)
+	}
+}
+
+// TestOnePeerSendsNothing holds a run of one peer to silence.
+func TestOnePeerSendsNothing(t *testing.T) {
+	for _, p := range everyPlan() {
+		g := toy{sparse: true}.graph(t)
+		if r := mustTrain(t, configOf(t, g, p), cut(t, g, "random", 1), nil); r.bytes != (comm.Counts{}) {
+			t.Errorf("%s: %+v", p.name(), r.bytes)
+		}
+	}
+}
+
+// TestOneWayRows holds raw rows to graphs in which a peer sends many rows and receives none.
+func TestOneWayRows(t *testing.T) {
+	g := toy{sparse: true}.graph(t)
+	var src, dst []int32
+	for i := range int32(45) {
+		src, dst = append(src, i, i), append(dst, 45+i, 45+(i+7)%45)
+	}
+	var err error
+	if g.Adj, err = graph.FromEdges(90, src, dst, nil, graph.Build{Directed: true}); err != nil {
+		t.Fatal(err)
+	}
+	c := configOf(t, g, Plan{Model: "sage", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 6, Hops: 2})
+	shards := cut(t, g, "contiguous", 2)
+	if shards[0].Halo() != 0 || shards[1].Halo() != 45 {
+		t.Fatalf("%d and %d halo rows", shards[0].Halo(), shards[1].Halo())
+	}
+	checkBytes(t, c, g, shards)
+}
