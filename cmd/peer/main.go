@@ -33,7 +33,7 @@ func (b badInput) Unwrap() error { return b.error }
 
 // run is the program without its process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int) {
-	root := newRoot()
+	root, began := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -48,14 +48,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 	var input badInput
 	var plan *p2p.MismatchError
 	var state *checkpoint.MismatchError
-	if errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) {
+	if !*began || errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) {
 		return 2
 	}
 	return 1
 }
 
-func newRoot() *cobra.Command {
-	root := &cobra.Command{
+// newRoot returns all commands. began is set when one runs: until then every fault is one of usage.
+func newRoot() (root *cobra.Command, began *bool) {
+	root = &cobra.Command{
 		Use:   "peer",
 		Short: "Train graph neural networks over a graph whose parts may not be pooled",
 		Long: `Heddle trains graph neural networks over a graph whose parts lie on different machines
@@ -69,21 +70,15 @@ Begin with:  peer demo`,
 	}
 	root.AddCommand(newDemo(), newImport(), newPartition(), newTrain(), newID(), newPlan(), newJoin(), newPredict(), newInspect(), newDoctor())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return badInput{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+		return fmt.Errorf("%w (see %s --help)", err, c.CommandPath())
 	})
+	began = new(bool)
 	for _, c := range root.Commands() {
-		c.Args = usage(c.Args)
-	}
-	root.Args = usage(root.Args)
-	return root
-}
-
-// usage makes a fault of positional arguments one of usage.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return badInput{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+		runE := c.RunE
+		c.RunE = func(c *cobra.Command, args []string) error {
+			*began = true
+			return runE(c, args)
 		}
-		return nil
 	}
+	return root, began
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm/sim"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -86,7 +85,7 @@ func (w work) layerwise(ctx context.Context, group *comm.Group) (*outcome, error
 	if err != nil {
 		return nil, err
 	}
-	m, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
+	m, err := retexo.NewModel(c)
 	if err != nil {
 		return nil, badInput{err}
 	}
@@ -127,7 +126,7 @@ func (w work) standalone(ctx context.Context, group *comm.Group) (*outcome, erro
 	if err != nil {
 		return nil, err
 	}
-	m, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
+	m, err := fullbatch.NewModel(c)
 	if err != nil {
 		return nil, badInput{err}
 	}

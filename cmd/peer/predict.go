@@ -83,7 +83,11 @@ func (q question) answer(stdout io.Writer) error {
 			return badInput{fmt.Errorf("%s: %w", q.model, err)}
 		}
 		counts := metric.Count(scores, g.Labels, rows)
-		fmt.Fprintf(stdout, "test %s: %s (%d nodes)\n", metric, percent(metric.Of(&counts)), len(rows))
+		what := "test"
+		if q.nodes != "" {
+			what = "labelled" // tables that are read for prediction are in no split
+		}
+		fmt.Fprintf(stdout, "%s %s: %s (%d nodes)\n", what, metric, percent(metric.Of(&counts)), len(rows))
 	}
 	return nil
 }

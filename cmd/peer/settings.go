@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -26,7 +27,7 @@ type Settings struct {
 	Seed   uint64 `yaml:"seed"`   // of everything that is drawn
 
 	Model            string  `yaml:"model"`             // gcn, sage, sage-pool, gat, gin; mlp uses no edges (standalone only)
-	Encoder          string  `yaml:"encoder"`           // raw (features travel), pca:K (K components of them) or mlp (trained hidden rows)
+	Encoder          string  `yaml:"encoder"`           // raw (features travel), pca:K (their K leading components, at most all) or mlp (trained hidden rows)
 	Carry            string  `yaml:"carry"`             // what a layer hands on: hidden rows, or class scores
 	Layers           int     `yaml:"layers"`            // graph layers, at least 1
 	Hidden           int     `yaml:"hidden"`            // width of hidden rows, at least 1; of all heads together for gat
@@ -227,7 +228,13 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	if s.Model == "mlp" {
 		return retexo.Config{}, badInput{errors.New("model: mlp uses no edges, so there is nothing to train layer by layer over peers: use mode standalone, or encoder mlp")}
 	}
-	p := retexo.Plan{Model: s.Model, Encoder: s.Encoder, Carry: s.Carry, Layers: s.Layers, Hidden: s.Hidden, Hops: s.Hops,
+	encoder := s.Encoder
+	if k, ok := strings.CutPrefix(encoder, "pca:"); ok {
+		if n, err := strconv.Atoi(k); err == nil && n > t.Features {
+			encoder = fmt.Sprintf("pca:%d", t.Features)
+		}
+	}
+	p := retexo.Plan{Model: s.Model, Encoder: encoder, Carry: s.Carry, Layers: s.Layers, Hidden: s.Hidden, Hops: s.Hops,
 		Dropout: s.Dropout, Residual: s.Residual, UnitSum: s.UnitSum}
 	if s.Model == "gat" {
 		p.Heads, p.AttentionDropout = s.Heads, s.AttentionDropout

@@ -186,15 +186,9 @@ func (o *outcome) write(dir string, shards []*partition.Shard, s Settings, page 
 		return f, err
 	}
 	sum := o.bytes()
+	// What differs between peers, or after a resume, stays out: all of them write the same file.
 	card := checkpoint.Card{Dataset: first.Name, Nodes: first.Nodes, Mode: s.Mode, Peers: first.Parts, Seed: s.Seed, Setting: config,
-		Metric: string(o.Metric), Val: finite(o.Val), Test: finite(o.Test), Rounds: o.Rounds,
-		Bytes:   map[string]int64{"halo": sum.Halo, "reduce": sum.Reduce, "control": sum.Control},
-		Classes: first.Labels.Names, Encoding: first.Encoding}
-	if len(shards) == first.Parts {
-		for _, p := range shards {
-			card.Edges += int64(p.Adj.NumEdges())
-		}
-	}
+		Metric: string(o.Metric), Val: finite(o.Val), Test: finite(o.Test), Classes: first.Labels.Names, Encoding: first.Encoding}
 	if err := checkpoint.WriteModel(f.model, o.Model, card); err != nil {
 		return f, err
 	}

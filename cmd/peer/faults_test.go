@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// write puts text into a new file.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// refuse fails unless the program ends with exit and says all of want.
+func refuse(t *testing.T, exit int, want []string, args ...string) {
+	t.Helper()
+	got, _, stderr := call(t.Context(), args...)
+	if got != exit {
+		t.Errorf("peer %s: exit %d, want %d\n%s", strings.Join(args, " "), got, exit, stderr)
+	}
+	for _, w := range want {
+		if !strings.Contains(stderr, w) {
+			t.Errorf("peer %s says %q, want something of %q", strings.Join(args, " "), stderr, w)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	data := sites(t)
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"train", []string{"--data", "--shards"}},
+		{"train --data D --shards S", []string{"either"}},
+		{"train --nonsense", []string{"--nonsense", "--help"}},
+		{"train --lr much", []string{"--lr", "much"}},
+		{"train --data D rest", []string{"rest"}},
+		{"nonsense", []string{"nonsense"}},
+		{"inspect", []string{"arg"}},
+		{"import --nodes n.csv", []string{`"out"`}},
+		{"train --data D --peers 0", []string{"peers: 0", "at least 1"}},
+		{"train --data D --peers -3", []string{"peers: -3"}},
+		{"train --data D --peers 601", []string{"601", "600"}},
+		{"partition --data D --parts 0 -o X", []string{"parts: 0"}},
+		{"partition --data D --parts 601 -o X", []string{"601", "600"}},
+		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
+		{"train --data D --mode fullbatch", []string{"fullbatch", "does not exist yet"}},
+		{"train --data D --mode minibatch", []string{"minibatch", "does not exist yet"}},
+		{"train --data D --mode nonsense", []string{"nonsense", "standalone"}},
+		{"train --data D --mode standalone --peers 2", []string{"standalone", "2 peers"}},
+		{"train --data D --mode standalone --encoder pca:4", []string{"pca:4", "raw"}},
+		{"train --data D --model mlp", []string{"mlp", "no edges"}},
+		{"train --data D --transport pigeon", []string{"pigeon", "libp2p"}},
+		{"train --data D --carrier udp", []string{"udp", "quic"}},
+		{"train --data D --preset thrifty", []string{"thrifty", "frugal"}},
+		{"train --data D --encoder pca:0", []string{"pca:0"}},
+		{"train --data D --encoder pca:many", []string{"pca:many"}},
+		{"train --data D --split 3", []string{"split"}},
+		{"train --data D --layers 0 --rounds 0 --solver magic --lr -1", []string{"layers 0", "rounds: 0", "magic"}},
+		{"train --data D --rounds 0 --lr -1 --local-steps 0 --metric beauty", []string{"rounds: 0", "lr is -1", "local_steps: 0", "beauty"}},
+		{"train --data D --model gat --preset frugal --encoder raw", []string{"ridge"}},
+		{"train --data /nonexistent", []string{"/nonexistent"}},
+		{"train --shards /nonexistent", []string{"/nonexistent"}},
+		{"predict --model /nonexistent --data D -o X", []string{"/nonexistent"}},
+		{"inspect /nonexistent", []string{"/nonexistent"}},
+		{"join --plan /nonexistent --shard X", []string{"/nonexistent"}},
+		{"plan north", []string{`"north"`, "NAME=ID"}},
+	} {
+		dir := t.TempDir()
+		args := strings.Fields(c.args)
+		for i, a := range args {
+			switch a {
+			case "D":
+				args[i] = data
+			case "X", "S":
+				args[i] = filepath.Join(dir, "x")
+			}
+		}
+		refuse(t, 2, c.want, args...)
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%s left %v", c.args, left)
+		}
+	}
+}
+
+func TestSettingsFiles(t *testing.T) {
+	for text, want := range map[string][]string{
+		"model: gcn\nrouns: 3\n":             {"file.yaml", "[2:1]", `"rouns"`},
+		"model: gcn\nrounds: three\n":        {"file.yaml", "[2:9]", "int"},
+		"model: gcn\nmodel: sage\n":          {"file.yaml", "[2:1]", "model"},
+		"rounds: [1\n":                       {"file.yaml"},
+		"peers:\n- name: a\n":                {"file.yaml"},
+		"seed: -1\n":                         {"file.yaml", "[1:7]"},
+		"model: gcn\nlayers: 0\nrounds: 0\n": {"layers 0", "rounds: 0"},
+	} {
+		refuse(t, 2, want, "train", "--data", sites(t), "--config", write(t, text))
+	}
+}
+
+// TestPrecedence: a preset's values give way to the file's, and those to flags.
+func TestPrecedence(t *testing.T) {
+	c := newTrain()
+	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
+		t.Fatal(err)
+	}
+	j, err := jobFile.load(write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), c.Flags(), newJob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "solver, of the preset", j.Solver, "ridge")
+	equal(t, "layers, of the preset", j.Layers, 1)
+	equal(t, "hidden, of the file", j.Hidden, 9)
+	equal(t, "seed, of the file", j.Seed, 7)
+	equal(t, "peers, of the file", j.Peers, 2)
+	equal(t, "hops, of the flag", j.Hops, 3)
+	equal(t, "lambdas, of the flag", fmt.Sprint(j.Lambdas), "[5 6]")
+	equal(t, "policy, of nobody", j.Policy, "random")
+}
+
+func TestBadData(t *testing.T) {
+	good := contents(t, filepath.Join(sites(t), "graph.npz"))
+	file := func(b []byte) string {
+		path := filepath.Join(t.TempDir(), "graph.npz")
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	truncated := file(good[:len(good)/2])
+	refuse(t, 2, []string{truncated}, "train", "--data", truncated)
+	empty := file(nil)
+	refuse(t, 2, []string{empty}, "train", "--data", empty)
+	for i := 0; i < len(good); i += len(good)/40 + 1 {
+		b := bytes.Clone(good)
+		b[i] ^= 0x55
+		if exit, _, stderr := call(t.Context(), "inspect", file(b)); exit != 0 && exit != 2 {
+			t.Errorf("byte %d changed: exit %d: %s", i, exit, stderr)
+		}
+	}
+
+	// Without a training node anywhere nothing can be learned; a single peer without one takes part.
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 30, Train: 0.2, Val: 0.1}, rng.New(1))
+	strip := func(site int32) string {
+		for i := range g.Split {
+			if g.Split[i] == graph.Train && (site < 0 || g.Site[i] == site) {
+				g.Split[i] = graph.None
+			}
+		}
+		dir := filepath.Join(t.TempDir(), "data")
+		if err := dataset.Write(dir, g); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	run := func(data string, more ...string) []string {
+		return append([]string{"train", "--data", data, "--encoder", "raw", "--rounds", "5", "--hidden", "8", "--transport", "memory", "-q", "-o", filepath.Join(t.TempDir(), "out")}, more...)
+	}
+	must(t, run(strip(1), "--policy", "by-column")...)
+	none := strip(-1)
+	refuse(t, 1, []string{"no peer has a training node"}, run(none, "--policy", "by-column")...)
+	refuse(t, 2, []string{"no training node"}, run(none, "--mode", "standalone")...)
+}
+
+func TestUnwritable(t *testing.T) {
+	data, dir := sites(t), t.TempDir()
+	blocked := filepath.Join(dir, "file")
+	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 2, []string{"cannot write", blocked}, "train", "--data", data, "-o", filepath.Join(blocked, "out"))
+	refuse(t, 2, []string{"cannot write", blocked}, "train", "--data", data, "-o", filepath.Join(dir, "out"), "--json", filepath.Join(blocked, "out.json"))
+	refuse(t, 2, []string{"is a directory"}, "train", "--data", data, "-o", filepath.Join(dir, "out"), "--json", dir)
+	refuse(t, 2, []string{"not empty"}, "partition", "--data", data, "-o", dir)
+	for _, name := range []string{"model.safetensors", "result.json"} {
+		if _, err := os.Stat(filepath.Join(dir, "out", name)); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+}
+
+// crew is a partition, a plan and the keys of its peers.
+type crew struct {
+	parts, dir string
+	members    []string
+}
+
+func newCrew(t *testing.T, n int) *crew {
+	c := &crew{dir: t.TempDir()}
+	c.parts = filepath.Join(c.dir, "parts")
+	must(t, "partition", "--data", sites(t), "--parts", fmt.Sprint(n), "-o", c.parts)
+	for r := range n {
+		c.members = append(c.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", c.key(r)))))
+	}
+	return c
+}
+
+func (c *crew) key(r int) string { return filepath.Join(c.dir, fmt.Sprintf("key-%d", r)) }
+
+// plan writes a plan in which every peer listens on a port of its own that is free now.
+func (c *crew) plan(t *testing.T, members []string, settings ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "plan.yaml")
+	args := append([]string{"plan", "-o", path, "--encoder", "raw", "--hidden", "8", "--rounds", "4"}, settings...)
+	for _, m := range members {
+		args = append(args, m+"@127.0.0.1")
+	}
+	must(t, args...)
+	return path
+}
+
+func (c *crew) join(r int, plan string, more ...string) []string {
+	return append([]string{"join", "--plan", plan, "--shard", filepath.Join(c.parts, fmt.Sprintf("part-%d", r)), "--identity", c.key(r), "-q",
+		"--wait", "20s", "-o", filepath.Join(c.dir, fmt.Sprintf("out-%d", r))}, more...)
+}
+
+func freePorts(t *testing.T, n int) string {
+	t.Helper()
+	for port := 21000 + os.Getpid()%4000*8; port < 65000; port += n {
+		free := true
+		for k := range n {
+			conn, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", port+k))
+			if err != nil {
+				free = false
+				break
+			}
+			conn.Close()
+		}
+		if free {
+			return fmt.Sprint(port)
+		}
+	}
+	t.Fatal("no free ports")
+	return ""
+}
+
+// TestJoinRefuses: what can go wrong between peers, and before they meet.
+func TestJoinRefuses(t *testing.T) {
+	c := newCrew(t, 2)
+	port := freePorts(t, 3)
+	plan := c.plan(t, c.members, "--port", port)
+
+	t.Run("no member", func(t *testing.T) {
+		refuse(t, 2, []string{"not among the 2"}, c.join(0, plan, "--identity", filepath.Join(c.dir, "stranger"))...)
+	})
+	t.Run("another's part", func(t *testing.T) {
+		refuse(t, 2, []string{"part-1", "part 1 of 2", "number 0"}, c.join(0, plan, "--shard", filepath.Join(c.parts, "part-1"))...)
+	})
+	t.Run("no part", func(t *testing.T) {
+		refuse(t, 2, []string{"part-7"}, c.join(0, plan, "--shard", filepath.Join(c.parts, "part-7"))...)
+	})
+	t.Run("number of peers", func(t *testing.T) {
+		refuse(t, 2, []string{"part 0 of 2", "of the 1"}, c.join(0, c.plan(t, c.members[:1], "--port", port))...)
+	})
+	t.Run("unknown field", func(t *testing.T) {
+		text := contents(t, plan)
+		refuse(t, 2, []string{"[1:1]", "colour"}, c.join(0, write(t, "colour: red\n"+string(text)))...)
+	})
+	t.Run("port in use", func(t *testing.T) {
+		conn, err := net.ListenPacket("udp4", "127.0.0.1:"+port)
+		if err != nil {
+			t.Skip("SKIPPED: somebody took the port")
+		}
+		defer conn.Close()
+		refuse(t, 1, []string{"in use", port}, c.join(0, plan)...)
+	})
+	t.Run("nobody else", func(t *testing.T) {
+		refuse(t, 1, []string{"site-1"}, c.join(0, plan, "--wait", "1s")...)
+	})
+	both := func(t *testing.T, exit int, want string, args0, args1 []string) {
+		t.Helper()
+		done := make(chan string)
+		go func() {
+			got, _, stderr := call(t.Context(), args1...)
+			if got != exit {
+				stderr = fmt.Sprintf("exit %d, want %d: %s", got, exit, stderr)
+			}
+			done <- stderr
+		}()
+		refuse(t, exit, []string{want, "site-1"}, args0...)
+		if stderr := <-done; !strings.Contains(stderr, want) || !strings.Contains(stderr, "site-0") || strings.HasPrefix(stderr, "exit") {
+			t.Errorf("the other peer says %q, want something of %s and site-0", stderr, want)
+		}
+	}
+	t.Run("plans differ", func(t *testing.T) {
+		both(t, 2, "plan", c.join(0, plan), c.join(1, c.plan(t, c.members, "--port", port, "--lr", "0.5")))
+	})
+	t.Run("partitions differ", func(t *testing.T) {
+		other := filepath.Join(t.TempDir(), "parts")
+		must(t, "partition", "--data", sites(t), "--parts", "2", "--seed", "2", "-o", other)
+		both(t, 2, "partition", c.join(0, plan), c.join(1, plan, "--shard", filepath.Join(other, "part-1")))
+	})
+	t.Run("stranger dials in", func(t *testing.T) {
+		// A stranger who puts itself on its own copy of the plan is not let in; the others go on without it.
+		stranger := strings.TrimSpace(must(t, "id", "--identity", filepath.Join(c.dir, "stranger")))
+		false1 := c.plan(t, []string{c.members[0], "intruder=" + stranger}, "--port", port)
+		done := make(chan int)
+		go func() {
+			exit, _, _ := call(t.Context(), c.join(1, false1, "--identity", filepath.Join(c.dir, "stranger"), "--listen", "/ip4/127.0.0.1/udp/0/quic-v1",
+				"--wait", "4s", "-o", filepath.Join(c.dir, "stolen"))...)
+			done <- exit
+		}()
+		honest := make(chan string)
+		go func() {
+			_, _, stderr := call(t.Context(), c.join(1, plan)...)
+			honest <- stderr
+		}()
+		must(t, c.join(0, plan)...)
+		if stderr := <-honest; stderr != "" {
+			t.Errorf("the honest peer says %q", stderr)
+		}
+		if exit := <-done; exit == 0 {
+			t.Error("the stranger took part")
+		}
+		if _, err := os.Stat(filepath.Join(c.dir, "stolen", "model.safetensors")); err == nil {
+			t.Error("the stranger has a model")
+		}
+	})
+}
+
+// TestLostPeer: a peer that is gone ends the run of the others with its name.
+func TestLostPeer(t *testing.T) {
+	c := newCrew(t, 2)
+	plan := c.plan(t, c.members, "--port", freePorts(t, 2), "--rounds", "100000", "--checkpoint-every", "10", "--carrier", "tcp") // over QUIC silence is noticed after 30 s
+	lost := process(t, c.join(1, plan, "--state", filepath.Join(c.dir, "state-1"))...)
+	if err := lost.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for { // until it trains
+			if left, _ := filepath.Glob(filepath.Join(c.dir, "state-1", "state-*")); len(left) > 0 {
+				lost.Process.Kill()
+				lost.Wait()
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	refuse(t, 1, []string{"site-1"}, c.join(0, plan, "--state", filepath.Join(c.dir, "state-0"))...)
+}

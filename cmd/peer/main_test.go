@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// asPeer makes this test binary the program: tests of several processes start it again.
+const asPeer = "HEDDLE_TEST_AS_PEER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asPeer) != "" {
+		main()
+	}
+	leak.Main(m)
+}
+
+// call runs the program in this process.
+func call(ctx context.Context, args ...string) (exit int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	exit = run(ctx, args, &out, &err)
+	return exit, out.String(), err.String()
+}
+
+// must runs the program, which has to end well, and returns what it printed.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	exit, stdout, stderr := call(t.Context(), args...)
+	if exit != 0 {
+		t.Fatalf("peer %s: exit %d\n%s", strings.Join(args, " "), exit, stderr)
+	}
+	return stdout
+}
+
+// process returns the program as a process of its own.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0], args...)
+	c.Env = append(os.Environ(), asPeer+"=1")
+	return c
+}
+
+// sites writes a small data set of three sites and returns its directory.
+func sites(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "sites")
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
+	if err := dataset.Write(dir, g); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func figures(t *testing.T, path string) (r result) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func contents(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/internal/realdata"
+)
+
+// quick are settings of a run of a moment, with a hidden layer and its exchange.
+var quick = []string{"--encoder", "pca:16", "--hidden", "16", "--rounds", "12", "--checkpoint-every", "4", "-q"}
+
+func train(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	return must(t, slices.Concat([]string{"train", "-o", out}, quick, args)...)
+}
+
+// TestSameBits: the transport and the number of processes change nothing.
+func TestSameBits(t *testing.T) {
+	data, dir := sites(t), t.TempDir()
+	parts := filepath.Join(dir, "parts")
+	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
+	ways := map[string][]string{
+		"memory": {"--shards", parts, "--transport", "memory"},
+		"quic":   {"--shards", parts},
+		"tcp":    {"--shards", parts, "--carrier", "tcp"},
+		"data":   {"--data", data, "--policy", "by-column", "--transport", "memory"},
+	}
+	for name, args := range ways {
+		train(t, filepath.Join(dir, name), args...)
+	}
+	processes(t, parts, 3, filepath.Join(dir, "join"))
+
+	want := contents(t, filepath.Join(dir, "memory", "model.safetensors"))
+	first := figures(t, filepath.Join(dir, "memory", "result.json"))
+	equal(t, "losses", len(first.Loss), 24)
+	equal(t, "wire bytes in memory", first.Bytes.Wire, 0)
+	for _, name := range []string{"quic", "tcp", "data", "join-0", "join-1", "join-2"} {
+		if !bytes.Equal(contents(t, filepath.Join(dir, name, "model.safetensors")), want) {
+			t.Errorf("%s: another model than in memory", name)
+		}
+		r := figures(t, filepath.Join(dir, name, "result.json"))
+		for i := range r.Loss {
+			if *r.Loss[i] != *first.Loss[i] {
+				t.Fatalf("%s: loss %v in round %d, in memory %v", name, *r.Loss[i], i, *first.Loss[i])
+			}
+		}
+		equal(t, name+": test accuracy", *r.TestAccuracy, *first.TestAccuracy)
+		if !strings.HasPrefix(name, "join") {
+			equal(t, name+": halo bytes", r.Bytes.Halo, first.Bytes.Halo)
+			equal(t, name+": reduce bytes", r.Bytes.Reduce, first.Bytes.Reduce)
+		}
+		if name != "data" && r.Bytes.Wire <= r.Bytes.Halo+r.Bytes.Reduce {
+			t.Errorf("%s: %d bytes on the wire for %d of payload", name, r.Bytes.Wire, r.Bytes.Halo+r.Bytes.Reduce)
+		}
+	}
+}
+
+// processes runs a peer process for each part, which write to out-0 and so on.
+func processes(t *testing.T, parts string, n int, out string) {
+	t.Helper()
+	dir := t.TempDir()
+	members := make([]string, n)
+	for r := range n {
+		key := filepath.Join(dir, fmt.Sprintf("key-%d", r))
+		members[r] = fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "id", "--identity", key)))
+	}
+	plan := filepath.Join(dir, "plan.yaml")
+	// A range of ports of this process, so that two runs of the tests at once do not meet.
+	port := 20000 + os.Getpid()%4000*8
+	settings := slices.DeleteFunc(slices.Clone(quick), func(s string) bool { return s == "-q" })
+	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(port)}, settings, members)...)
+	done := make(chan error, n)
+	for r := range n {
+		c := process(t, "join", "--plan", plan, "--shard", filepath.Join(parts, fmt.Sprintf("part-%d", r)), "--identity", filepath.Join(dir, fmt.Sprintf("key-%d", r)),
+			"--wait", "30s", "-q", "-o", fmt.Sprintf("%s-%d", out, r))
+		go func() {
+			text, err := c.CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("process %d: %w\n%s", r, err, text)
+			}
+			done <- err
+		}()
+	}
+	for range n {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestInterrupt: a run that is stopped and taken up again gives the bits of one that was not.
+func TestInterrupt(t *testing.T) {
+	data, dir := sites(t), t.TempDir()
+	for mode, more := range map[string][]string{
+		"retexo":     {"--peers", "3", "--rounds", "100", "--checkpoint-every", "25"},
+		"standalone": {"--mode", "standalone", "--encoder", "raw", "--rounds", "400", "--checkpoint-every", "100"},
+	} {
+		whole, broken := filepath.Join(dir, mode+"-whole"), filepath.Join(dir, mode)
+		train(t, whole, slices.Concat([]string{"--data", data, "--transport", "memory"}, more)...)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		looking := make(chan struct{})
+		go func() {
+			defer close(looking)
+			for ctx.Err() == nil {
+				if left, _ := leftovers(filepath.Join(broken, "checkpoints"), 3); left {
+					cancel()
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		args := slices.Concat([]string{"train", "-o", broken, "--data", data, "--transport", "memory"}, quick, more)
+		exit, _, stderr := call(ctx, args...)
+		cancel()
+		<-looking
+		equal(t, mode+": exit when interrupted", exit, 1)
+		if !strings.Contains(stderr, "--resume") {
+			t.Fatalf("%s: %q does not say how to resume", mode, stderr)
+		}
+		if _, err := os.Stat(filepath.Join(broken, "model.safetensors")); err == nil {
+			t.Errorf("%s: an interrupted run left a model", mode)
+		}
+		exit, _, stderr = call(t.Context(), args...)
+		equal(t, mode+": exit over an interrupted run", exit, 2)
+		if !strings.Contains(stderr, "interrupted run") {
+			t.Errorf("%s: %q", mode, stderr)
+		}
+		must(t, append(args, "--resume")...)
+		if !bytes.Equal(contents(t, filepath.Join(broken, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
+			t.Errorf("%s: the resumed run made another model", mode)
+		}
+		if left, _ := leftovers(filepath.Join(broken, "checkpoints"), 3); left {
+			t.Errorf("%s: checkpoints are left after the end", mode)
+		}
+	}
+}
+
+var printed = regexp.MustCompile(`(?m)^test [a-z0-9-]+: ([0-9.]+) %`)
+
+// predicts fails unless peer predict finds what the training reported.
+func predicts(t *testing.T, out string, data ...string) {
+	t.Helper()
+	csv := filepath.Join(out, "predictions.csv")
+	text := must(t, append([]string{"predict", "--model", filepath.Join(out, "model.safetensors"), "-o", csv}, data...)...)
+	m := printed.FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no metric in %q", text)
+	}
+	equal(t, "metric of predict", m[1], fmt.Sprintf("%.2f", 100**figures(t, filepath.Join(out, "result.json")).TestAccuracy))
+	if n := bytes.Count(contents(t, csv), []byte("\n")); n < 100 {
+		t.Errorf("%d lines of predictions", n)
+	}
+}
+
+func TestPredict(t *testing.T) {
+	data, dir := sites(t), t.TempDir()
+	for name, args := range map[string][]string{
+		"gcn":        {"--peers", "3"},
+		"frugal":     {"--peers", "3", "--preset", "frugal", "--encoder", "pca:16"},
+		"gat":        {"--peers", "2", "--model", "gat"},
+		"mlp":        {"--peers", "2", "--model", "sage", "--encoder", "mlp", "--carry", "scores"},
+		"standalone": {"--mode", "standalone", "--encoder", "raw"},
+	} {
+		out := filepath.Join(dir, name)
+		train(t, out, append(args, "--data", data, "--transport", "memory")...)
+		predicts(t, out, "--data", data)
+		for _, path := range []string{out + "/model.safetensors", data} {
+			must(t, "inspect", path)
+		}
+	}
+}
+
+// TestPredictCora compares on real data, where the sums over a node's neighbours are taken in another order than in
+// the parts.
+func TestPredictCora(t *testing.T) {
+	data, out := realdata.Dir(t, "cora"), t.TempDir()
+	must(t, "train", "--data", data, "--preset", "frugal", "--transport", "memory", "-q", "-o", out)
+	predicts(t, out, "--data", data)
+	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.79 {
+		t.Errorf("test accuracy %.3f, want at least 0.79", a)
+	}
+}
+
+// TestTables goes the way of a user with tables of their own.
+func TestTables(t *testing.T) {
+	const tables = "../../examples/hospitals/"
+	dir := t.TempDir()
+	data, parts, out := filepath.Join(dir, "data"), filepath.Join(dir, "parts"), filepath.Join(dir, "out")
+	must(t, "import", "--nodes", tables+"patients.csv", "--edges", tables+"contacts.csv", "--label-column", "readmitted", "--site-column", "hospital", "-o", data)
+	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
+	for _, path := range []string{data, parts, parts + "/part-1"} {
+		must(t, "inspect", path)
+	}
+	train(t, out, "--shards", parts, "--encoder", "raw", "--transport", "memory")
+	predicts(t, out, "--data", data)
+	csv := filepath.Join(dir, "p.csv")
+	text := must(t, "predict", "--model", out+"/model.safetensors", "--nodes", tables+"patients.csv", "--edges", tables+"contacts.csv", "-o", csv)
+	if !strings.Contains(text, "labelled accuracy") {
+		t.Errorf("predict said %q", text)
+	}
+	if got := string(contents(t, csv)); !regexp.MustCompile(`(?m)^p000,(yes|no),0\.\d{4}$`).MatchString(got) {
+		t.Errorf("no line of p000 in %.80q", got)
+	}
+	must(t, "predict", "--model", out+"/model.safetensors", "--shard", parts+"/part-0", "-o", csv)
+}
+
+func TestDemo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: some seconds long")
+	}
+	out := t.TempDir()
+	text := must(t, "demo", "-q", "-o", out)
+	share := func(way string) (x float64) {
+		m := regexp.MustCompile(`(?m)^` + way + `.*?\s([0-9.]+) %`).FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("no %q in:\n%s", way, text)
+		}
+		fmt.Sscan(m[1], &x)
+		return x
+	}
+	together, alone, features, pooled := share("Heddle"), share("each site alone"), share("features only"), share("pooled")
+	if together < alone+5 || together < features+5 || together < pooled-5 {
+		t.Errorf("together %.1f, alone %.1f, features only %.1f, pooled %.1f: the demo shows nothing", together, alone, features, pooled)
+	}
+	for _, name := range []string{"model.safetensors", "report.html", "result.json"} {
+		if len(contents(t, filepath.Join(out, name))) == 0 {
+			t.Errorf("%s is empty", name)
+		}
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	if text := must(t, "doctor"); !strings.Contains(text, "kernels") {
+		t.Errorf("doctor said %q", text)
+	}
+}
