@@ -2,6 +2,7 @@ package retexo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gonum.org/v1/gonum/mat"
@@ -25,18 +26,15 @@ func (t *Trainer) solve(ctx context.Context, w Work, e *Event) error {
 		return err
 	}
 	st := t.stage
-	z, y := st.design(st.train), targets(st.train.labels, st.weight)
+	z, y := st.design(st.train), targets(st.train.labels)
 	d, c := z.Cols, y.Cols
 	if d > maxRidge {
 		return fmt.Errorf("ridge over %d columns, want at most %d: use encoder pca", d, maxRidge)
 	}
 	gram, cross := hmat.New(d, d), hmat.New(d, c)
-	weighted := z
-	if st.weight != nil {
-		weighted = z.Clone()
-		for i := range z.Rows {
-			kernels.Scale(rowWeight(st.train.labels, i, st.weight), weighted.Row(i))
-		}
+	weighted := z.Clone()
+	for i := range z.Rows {
+		kernels.Scale(rowWeight(st.train.labels, i, st.weight), weighted.Row(i))
 	}
 	kernels.GemmTN(d, d, z.Rows, z.Data, d, weighted.Data, d, gram.Data, d, false)
 	kernels.GemmTN(d, c, z.Rows, weighted.Data, d, y.Data, c, cross.Data, c, false)
@@ -107,8 +105,8 @@ func (st *stage) design(b batch) hmat.Dense {
 	return z
 }
 
-// targets returns the labels as rows of zeros and ones; a node without a label has a row of zeros and weighs nothing.
-func targets(labels graph.Labels, weight []float32) hmat.Dense {
+// targets returns the labels as rows of zeros and ones.
+func targets(labels graph.Labels) hmat.Dense {
 	c := labels.Classes
 	if labels.Multi() {
 		y := hmat.New(len(labels.Bits)/c, c)
@@ -126,18 +124,27 @@ func targets(labels graph.Labels, weight []float32) hmat.Dense {
 	return y
 }
 
+// rowWeight returns how much node i counts: its class's weight where there are weights (nil: 1), nothing without a label.
+// A node of several classes counts once, whatever they weigh: a class's own weight would only scale its penalty.
 func rowWeight(labels graph.Labels, i int, weight []float32) float32 {
-	if labels.Multi() {
+	switch {
+	case labels.Multi():
+		return 1
+	case labels.Class[i] < 0:
+		return 0
+	case weight == nil:
 		return 1
 	}
-	if k := labels.Class[i]; k >= 0 {
-		return weight[k]
-	}
-	return 0
+	return weight[labels.Class[i]]
 }
 
 // solutionsOf solves the normal equations, packed in sum, for each penalty (Cholesky in float64).
 func (st *stage) solutionsOf(sum []float32, d, c int, lambdas []float64) error {
+	for _, v := range sum {
+		if !finite(v) {
+			return errors.New("ridge: the squares of the features of all peers together overflow; scale their columns")
+		}
+	}
 	gram, cross := mat.NewSymDense(d, nil), mat.NewDense(d, c, nil)
 	at, trace := 0, 0.0
 	for i := range d {
@@ -165,7 +172,7 @@ func (st *stage) solutionsOf(sum []float32, d, c int, lambdas []float64) error {
 		var chol mat.Cholesky
 		var w mat.Dense
 		if !chol.Factorize(a) {
-			return fmt.Errorf("ridge: the equations for penalty %g are singular; are there NaN or huge features?", lambda)
+			return fmt.Errorf("ridge: the equations are singular with penalty %g; want a larger one", lambda)
 		}
 		if err := chol.SolveTo(&w, cross); err != nil {
 			if _, ok := err.(mat.Condition); !ok {

@@ -1,0 +1,234 @@
+package retexo
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	gmat "gonum.org/v1/gonum/mat"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// directly solves Σ w‖zW − y‖² + λ·mean diag(ZᵀwZ)·‖W‖² on the pooled graph in float64: z is the rows of the nodes after
+// hops aggregations (for sage behind their own rows) and a constant that is not penalised.
+func directly(t *testing.T, g *graph.Graph, model string, hops int, lambda float64, balanced bool) *gmat.Dense {
+	t.Helper()
+	norm := map[string]graph.Norm{"gcn": graph.GCN, "sage": graph.Mean}[model]
+	adj := graph.Normalise(&g.Adj, g.Adj.Degrees(), norm)
+	x := g.X.Dense
+	if g.X.Sparse != nil {
+		x = g.X.Sparse.Dense()
+	}
+	n, f := x.Rows, x.Cols
+	own := gmat.NewDense(n, f, nil)
+	for i := range n {
+		for j := range f {
+			own.Set(i, j, float64(x.At(i, j)))
+		}
+	}
+	a := gmat.NewDense(n, n, nil)
+	for i := range n {
+		col, weight := adj.Row(i)
+		for k, j := range col {
+			a.Set(i, int(j), float64(weight[k]))
+		}
+	}
+	h := gmat.DenseCopyOf(own)
+	for range hops {
+		var next gmat.Dense
+		next.Mul(a, h)
+		h = &next
+	}
+	d := f + 1
+	if model == "sage" {
+		d += f
+	}
+	c := g.Labels.Classes
+	perClass, labelled := make([]float64, c), 0.0
+	for i, s := range g.Split {
+		if s == graph.Train && !g.Labels.Multi() && g.Labels.Class[i] >= 0 {
+			perClass[g.Labels.Class[i]]++
+			labelled++
+		}
+	}
+	lhs, rhs := gmat.NewDense(d, d, nil), gmat.NewDense(d, c, nil)
+	for i, s := range g.Split {
+		if s != graph.Train || !g.Labels.Multi() && g.Labels.Class[i] < 0 {
+			continue
+		}
+		z := make([]float64, 0, d)
+		if model == "sage" {
+			z = append(z, own.RawRowView(i)...)
+		}
+		z = append(append(z, h.RawRowView(i)...), 1)
+		w := 1.0
+		if balanced {
+			w = labelled / (float64(c) * perClass[g.Labels.Class[i]])
+		}
+		for p := range d {
+			for q := range d {
+				lhs.Set(p, q, lhs.At(p, q)+w*z[p]*z[q])
+			}
+			for k := range c {
+				y := 0.0
+				if g.Labels.Multi() {
+					y = float64(g.Labels.Bits[i*c+k])
+				} else if int(g.Labels.Class[i]) == k {
+					y = 1
+				}
+				rhs.Set(p, k, rhs.At(p, k)+w*z[p]*y)
+			}
+		}
+	}
+	trace := 0.0
+	for i := range d - 1 {
+		trace += lhs.At(i, i)
+	}
+	for i := range d - 1 {
+		lhs.Set(i, i, lhs.At(i, i)+lambda*trace/float64(d-1))
+	}
+	var w gmat.Dense
+	if err := w.Solve(lhs, rhs); err != nil {
+		t.Fatal(err)
+	}
+	return &w
+}
+
+// solution reads the layer of a trained model as the rows of directly's: own, aggregate, constant.
+func solution(l *nn.Layer) (rows [][]float32) {
+	self, nbr, _ := l.Affine()
+	for _, lin := range []*nn.Linear{self, nbr} {
+		if lin != nil {
+			for i := range lin.W.Value.Rows {
+				rows = append(rows, lin.W.Value.Row(i))
+			}
+		}
+	}
+	return append(rows, nbr.B.Value.Row(0))
+}
+
+// TestRidgeIsExact holds the one-round solution to a direct one on the pooled graph, however the nodes are spread.
+func TestRidgeIsExact(t *testing.T) {
+	for _, model := range []string{"gcn", "sage"} {
+		for _, hops := range []int{1, 2} {
+			for _, o := range []struct {
+				name     string
+				toy      toy
+				balanced bool
+				strip    bool // take labels from some training nodes
+			}{
+				{name: "dense"}, {name: "sparse", toy: toy{sparse: true}}, {name: "balanced", toy: toy{classes: 4, nodes: 95}, balanced: true},
+				{name: "multi", toy: toy{multi: true}}, {name: "weighted edges", toy: toy{hasWeights: true}}, {name: "unlabelled", strip: true},
+			} {
+				t.Run(fmt.Sprintf("%s-%d-%s", model, hops, o.name), func(t *testing.T) {
+					g := o.toy.graph(t)
+					for i := range g.Split {
+						if o.strip && i%4 == 0 {
+							g.Labels.Class[i] = -1
+						}
+					}
+					c := configOf(t, g, Plan{Model: model, Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: hops})
+					c.Solver, c.Lambdas, c.Balanced = "ridge", []float64{0.1}, o.balanced
+					want := directly(t, g, model, hops, 0.1, o.balanced)
+					lonely := make([]int32, g.N()) // all training nodes with peer 1; peer 3 has no node at all
+					for i, s := range g.Split {
+						lonely[i] = []int32{0, 1, 2}[i%3]
+						if s == graph.Train {
+							lonely[i] = 1
+						}
+					}
+					alone, err := partition.Cut(g, lonely, 4)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for name, shards := range map[string][]*partition.Shard{"1 peer": cut(t, g, "random", 1), "4 peers": cut(t, g, "random", 4), "one trains": alone} {
+						r := mustTrain(t, c, shards, nil)
+						got := solution(r.models[0].Layers[0])
+						if d, _ := want.Dims(); len(got) != d {
+							t.Fatalf("%d rows of the solution, want %d", len(got), d)
+						}
+						for i, row := range got {
+							for j, v := range row {
+								if w := want.At(i, j); math.Abs(float64(v)-w) > 1e-4*(1+math.Abs(w)) {
+									t.Fatalf("%s: element (%d, %d) is %v, want %v", name, i, j, v, w)
+								}
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestRidgeOnRowsOfZeros takes features that say nothing: the constant alone is solved, as the shares of the classes.
+func TestRidgeOnRowsOfZeros(t *testing.T) {
+	g := toy{}.graph(t)
+	g.X.Dense.Zero()
+	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c.Solver = "ridge"
+	r := mustTrain(t, c, cut(t, g, "random", 2), nil)
+	share := make([]float64, 3)
+	n := 0.0
+	for i, s := range g.Split {
+		if s == graph.Train {
+			share[g.Labels.Class[i]]++
+			n++
+		}
+	}
+	rows := solution(r.models[0].Layers[0])
+	for k, v := range rows[len(rows)-1] {
+		if math.Abs(float64(v)-share[k]/n) > 1e-5 {
+			t.Errorf("class %d: constant %v, want its share %v", k, v, share[k]/n)
+		}
+	}
+}
+
+// TestRidgeRefuses holds the errors to what is wrong: sums that overflow, too many columns.
+func TestRidgeRefuses(t *testing.T) {
+	huge := toy{}.graph(t)
+	for i := range huge.X.Dense.Data {
+		huge.X.Dense.Data[i] *= 1e25
+	}
+	wide := toy{features: 1<<13 + 1, sparse: true}.graph(t)
+	for want, g := range map[string]*graph.Graph{"overflow": huge, "use encoder pca": wide} {
+		c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+		c.Solver = "ridge"
+		_, err := train(context.Background(), c, cut(t, g, "random", 2), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+	// A column of zeros, and a penalty that is too small to be a number once it is scaled.
+	flat := toy{}.graph(t)
+	for i := range flat.X.Dense.Rows {
+		for j := range flat.X.Dense.Row(i) {
+			flat.X.Dense.Row(i)[j] *= 0.01 * float32(min(j, 1))
+		}
+	}
+	c := configOf(t, flat, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c.Solver, c.Lambdas = "ridge", []float64{math.SmallestNonzeroFloat64}
+	if _, err := train(context.Background(), c, cut(t, flat, "random", 2), nil); err == nil || !strings.Contains(err.Error(), "singular with penalty 5e-324") {
+		t.Errorf("%v, want singular equations", err)
+	}
+	for field, set := range map[string]func(c *Config){
+		"lambdas: none":               func(c *Config) { c.Lambdas = nil },
+		"lambdas: 0":                  func(c *Config) { c.Lambdas = []float64{0} },
+		"lambdas: NaN":                func(c *Config) { c.Lambdas = []float64{math.NaN()} },
+		"lambdas: +Inf":               func(c *Config) { c.Lambdas = []float64{math.Inf(1)} },
+		"layers[0]: ridge":            func(c *Config) { c.Spec.Layers[0].Norm = true },
+		"closed form for encoder mlp": func(c *Config) { c.Spec.Encoder.Kind = "mlp" },
+	} {
+		c := configOf(t, toy{}.graph(t), Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+		c.Solver = "ridge"
+		set(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%v, want %q", err, field)
+		}
+	}
+}
