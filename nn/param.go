@@ -33,6 +33,20 @@ func NewSlab(params []*Param) *Slab {
 	return s
 }
 
+// Room moves the gradients to where n values lie behind them, all zero, and returns both in one piece: what travels
+// with a gradient needs no copy of it.
+func (s *Slab) Room(n int) []float32 {
+	all := make([]float32, len(s.Grad)+n)
+	s.Grad = all[:len(s.Grad):len(s.Grad)]
+	at := 0
+	for _, p := range s.Params {
+		rows, cols := p.Value.Rows, p.Value.Cols
+		p.Grad = mat.View(rows, cols, s.Grad[at:at+rows*cols:at+rows*cols])
+		at += rows * cols
+	}
+	return all
+}
+
 // ZeroGrad sets every gradient to 0.
 func (s *Slab) ZeroGrad() { clear(s.Grad) }
 
