@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -22,7 +23,7 @@ type stage struct {
 
 	train, val, test batch
 	tape             *nn.Tape
-	sum              []float32   // what a round reduces: update, tally of training and validation, digests
+	sum              []float32   // what a round reduces: update (in the slab's gradients), tally of training and validation, digests
 	count            float64     // labels in sum's update
 	weight           []float32   // of each class, or nil
 	solutions        []mat.Dense // ridge: one a penalty
@@ -97,11 +98,8 @@ func (st *stage) gradient(key rng.Key) (sum, count float64) {
 // update leaves in st.sum what this peer adds to the round: the gradient (one local step), or the way that several
 // local steps went, times the labels they were computed from. It returns the first step's loss.
 func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
-	n := len(st.slab.Value)
 	if c.LocalSteps == 1 {
-		sum, count = st.gradient(key.Fold(0))
-		copy(st.sum[:n], st.slab.Grad)
-		return sum, count
+		return st.gradient(key.Fold(0))
 	}
 	copy(st.start, st.slab.Value)
 	st.round = round
@@ -118,8 +116,7 @@ func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 		if step == 0 {
 			sum, count = s, k
 		}
-		scale(st.slab.Grad, 1/k)
-		st.opt.Step(st.slab.Value, st.slab.Grad, c.Optimizer.LR*c.Schedule.At(round*c.LocalSteps+step))
+		st.opt.StepScaled(st.slab.Value, st.slab.Grad, float32(1/k), c.Optimizer.LR*c.Schedule.At(round*c.LocalSteps+step))
 	}
 	w := float32(count)
 	for i, v := range st.slab.Value {
@@ -147,16 +144,13 @@ func (st *stage) carry(in nn.Input, n int, what string) mat.Dense {
 
 // apply makes the round's sum over all peers, of count labels, the next parameters.
 func (st *stage) apply(c Config, round int, count float64) {
-	n := len(st.slab.Value)
 	st.round = -1
-	scale(st.sum[:n], 1/count)
+	mean := float32(1 / count)
 	if c.LocalSteps == 1 {
-		st.opt.Step(st.slab.Value, st.sum[:n], c.Optimizer.LR*c.Schedule.At(round))
+		st.opt.StepScaled(st.slab.Value, st.slab.Grad, mean, c.Optimizer.LR*c.Schedule.At(round))
 		return
 	}
-	for i, d := range st.sum[:n] {
-		st.slab.Value[i] += d
-	}
+	kernels.Axpy(mean, st.slab.Grad, st.slab.Value)
 }
 
 // undo forgets local steps of a round that did not commit.
@@ -168,28 +162,28 @@ func (st *stage) undo(c Config) error {
 	return st.opt.Restore(st.steps, st.moments)
 }
 
-func scale(x []float32, a float64) {
-	f := float32(a)
-	for i := range x {
-		x[i] *= f
-	}
-}
-
-// digest returns 24 bits that name x: as many as a float32 carries exactly. Four lanes of FNV-like mixing, so that it
-// runs at the memory's pace.
+// digest returns 24 bits that name x: as many as a float32 carries exactly. Eight lanes of FNV-like mixing, each in a
+// register, so that it runs at the memory's pace.
 func digest(x []float32) uint32 {
 	const prime = 0x9e3779b97f4a7c15
-	h := [4]uint64{1, 2, 3, 4}
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		h[0] = (h[0] ^ uint64(math.Float32bits(x[i]))) * prime
-		h[1] = (h[1] ^ uint64(math.Float32bits(x[i+1]))) * prime
-		h[2] = (h[2] ^ uint64(math.Float32bits(x[i+2]))) * prime
-		h[3] = (h[3] ^ uint64(math.Float32bits(x[i+3]))) * prime
+	var h0, h1, h2, h3, h4, h5, h6, h7 uint64 = 1, 2, 3, 4, 5, 6, 7, 8
+	for ; len(x) >= 8; x = x[8:] {
+		b := x[:8:8]
+		h0 = (h0 ^ uint64(math.Float32bits(b[0]))) * prime
+		h1 = (h1 ^ uint64(math.Float32bits(b[1]))) * prime
+		h2 = (h2 ^ uint64(math.Float32bits(b[2]))) * prime
+		h3 = (h3 ^ uint64(math.Float32bits(b[3]))) * prime
+		h4 = (h4 ^ uint64(math.Float32bits(b[4]))) * prime
+		h5 = (h5 ^ uint64(math.Float32bits(b[5]))) * prime
+		h6 = (h6 ^ uint64(math.Float32bits(b[6]))) * prime
+		h7 = (h7 ^ uint64(math.Float32bits(b[7]))) * prime
 	}
-	for ; i < len(x); i++ {
-		h[0] = (h[0] ^ uint64(math.Float32bits(x[i]))) * prime
+	for _, v := range x {
+		h0 = (h0 ^ uint64(math.Float32bits(v))) * prime
 	}
-	k := rng.Key(h[0]).Fold(h[1]).Fold(h[2]).Fold(h[3])
+	k := rng.Key(h0)
+	for _, h := range [...]uint64{h1, h2, h3, h4, h5, h6, h7} {
+		k = k.Fold(h)
+	}
 	return uint32(k >> 40)
 }

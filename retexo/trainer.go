@@ -276,7 +276,7 @@ func (t *Trainer) begin(k int) error {
 	st.slab = nn.NewSlab(params)
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
-	st.sum = make([]float32, n+2+t.tally.Size()+t.shard.Parts)
+	st.sum = st.slab.Room(2 + t.tally.Size() + t.shard.Parts)
 	opt, err := optim.New(t.config.Optimizer, n)
 	if err != nil {
 		return err
