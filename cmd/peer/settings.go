@@ -38,23 +38,23 @@ type Settings struct {
 	Residual         bool    `yaml:"residual"`          // add a layer's input to its output
 	UnitSum          bool    `yaml:"unit_sum"`          // divide a node's features by the sum of their magnitudes first
 
-	Rounds      int       `yaml:"rounds"`           // of a layer at most (standalone: epochs), at least 1
-	LocalSteps  int       `yaml:"local_steps"`      // optimiser steps between two reductions, at least 1; 1 is exact
-	Patience    int       `yaml:"patience"`         // rounds without a better validation metric that end a layer; 0: none
-	EvalEvery   int       `yaml:"eval_every"`       // rounds between two looks at the validation nodes, at least 1
-	Metric      string    `yaml:"metric"`           // accuracy, micro-f1, macro-f1, auc, ap; empty: accuracy, or micro-f1 of many labels
-	Solver      string    `yaml:"solver"`           // adam, adamw, sgd, or ridge (closed form, one round)
-	LR          float32   `yaml:"lr"`               // step size, above 0
-	Decay       float32   `yaml:"decay"`            // weight decay, at least 0
-	Momentum    float32   `yaml:"momentum"`         // of sgd, in [0, 1)
-	Schedule    string    `yaml:"schedule"`         // of the step size: constant, linear, cosine
-	Warmup      int       `yaml:"warmup"`           // steps of rising step size, at least 0
-	Lambdas     []float64 `yaml:"lambdas"`          // ridge: penalties to choose from, each above 0
-	Balanced    bool      `yaml:"balanced"`         // weigh classes by the inverse of their share of the training labels
-	Inductive   bool      `yaml:"inductive"`        // validation and test nodes are absent while training
-	Neighbours  int       `yaml:"neighbours"`       // in-edges kept of a node while a layer trains; 0: all
-	PCAPasses   int       `yaml:"pca_passes"`       // encoder pca: passes over the features, at least 1
-	CheckpointN int       `yaml:"checkpoint_every"` // rounds between two checkpoints; 0: at the ends of layers only
+	Rounds          int       `yaml:"rounds"`           // of a layer at most (standalone: epochs), at least 1
+	LocalSteps      int       `yaml:"local_steps"`      // optimiser steps between two reductions, at least 1; 1 is exact
+	Patience        int       `yaml:"patience"`         // rounds without a better validation metric that end a layer; 0: none
+	EvalEvery       int       `yaml:"eval_every"`       // rounds between two looks at the validation nodes, at least 1
+	Metric          string    `yaml:"metric"`           // accuracy, micro-f1, macro-f1, auc, ap; empty: accuracy, or micro-f1 of many labels
+	Solver          string    `yaml:"solver"`           // adam, adamw, sgd, or ridge (closed form, one round)
+	LR              float32   `yaml:"lr"`               // step size, above 0
+	Decay           float32   `yaml:"decay"`            // weight decay, at least 0
+	Momentum        float32   `yaml:"momentum"`         // of sgd, in [0, 1)
+	Schedule        string    `yaml:"schedule"`         // of the step size: constant, linear, cosine
+	Warmup          int       `yaml:"warmup"`           // steps of rising step size, at least 0
+	Lambdas         []float64 `yaml:"lambdas"`          // ridge: penalties to choose from, each above 0
+	Balanced        bool      `yaml:"balanced"`         // weigh classes by the inverse of their share of the training labels
+	Inductive       bool      `yaml:"inductive"`        // validation and test nodes are absent while training
+	Neighbours      int       `yaml:"neighbours"`       // in-edges kept of a node while a layer trains; 0: all
+	PCAPasses       int       `yaml:"pca_passes"`       // encoder pca: passes over the features, at least 1
+	CheckpointEvery int       `yaml:"checkpoint_every"` // rounds between two checkpoints; 0: at the ends of layers only
 }
 
 var (
@@ -69,7 +69,7 @@ func base(mode, preset, model string) (Settings, error) {
 		Preset: preset, Mode: mode, Seed: 1,
 		Model: model, Encoder: "pca:128", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Heads: 8, Dropout: 0.3,
 		Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
-		Lambdas: []float64{1e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10}, PCAPasses: 1, CheckpointN: 20,
+		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20,
 	}
 	if slices.Contains(later, mode) {
 		return s, fmt.Errorf("mode: %q is planned and does not exist yet, use one of %s", mode, strings.Join(modes, ", "))
@@ -89,9 +89,9 @@ func base(mode, preset, model string) (Settings, error) {
 			s.LR, s.Dropout, s.AttentionDropout = 0.005, 0.6, 0.6
 		}
 	case preset == "retexo": // github.com/aashishkolluri/retexo-distributed
-		s.Encoder = "raw"
-	case preset == "frugal": // simplified graph convolution on projected rows: Wu et al., ICML 2019
-		s.Layers, s.Hops, s.Dropout, s.Solver = 1, 2, 0, "ridge"
+		s.Encoder, s.LR, s.Decay, s.UnitSum = "raw", 0.01, 5e-3, true // the step size and decay of docs/results.md
+	case preset == "frugal": // simplified graph convolution (Wu et al., ICML 2019) on projected rows; tuned in docs/results.md
+		s.Layers, s.Hops, s.Dropout, s.Solver, s.UnitSum = 1, 4, 0, "ridge", true
 	}
 	return s, nil
 }
@@ -128,7 +128,7 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.BoolVar(&s.Inductive, "inductive", s.Inductive, "validation and test nodes are absent while training")
 	f.IntVar(&s.Neighbours, "neighbours", s.Neighbours, "in-edges kept of a node while a layer trains; 0: all")
 	f.IntVar(&s.PCAPasses, "pca-passes", s.PCAPasses, "encoder pca: passes over the features")
-	f.IntVar(&s.CheckpointN, "checkpoint-every", s.CheckpointN, "rounds between two checkpoints; 0: at the ends of layers only")
+	f.IntVar(&s.CheckpointEvery, "checkpoint-every", s.CheckpointEvery, "rounds between two checkpoints; 0: at the ends of layers only")
 }
 
 // file is what a YAML file may hold: Settings at its top level, and fields of its own.
@@ -254,7 +254,7 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	} else {
 		c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds*s.LocalSteps)
 	}
-	c.Balanced, c.Inductive, c.Neighbours, c.PCAPasses, c.Checkpoint = s.Balanced, s.Inductive, s.Neighbours, s.PCAPasses, s.CheckpointN
+	c.Balanced, c.Inductive, c.Neighbours, c.PCAPasses, c.Checkpoint = s.Balanced, s.Inductive, s.Neighbours, s.PCAPasses, s.CheckpointEvery
 	if err := errors.Join(fault, c.Validate()); err != nil {
 		return retexo.Config{}, badInput{err}
 	}
@@ -291,7 +291,7 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	c := fullbatch.Defaults(spec)
 	c.Seed, c.Epochs, c.Patience, c.EvalEvery, c.Metric = s.Seed, s.Rounds, s.Patience, s.EvalEvery, s.metric(t)
 	c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds)
-	c.Balanced, c.Inductive, c.Checkpoint = s.Balanced, s.Inductive, s.CheckpointN
+	c.Balanced, c.Inductive, c.Checkpoint = s.Balanced, s.Inductive, s.CheckpointEvery
 	if err := errors.Join(append(errs, c.Validate(), spec.Validate())...); err != nil {
 		return fullbatch.Config{}, badInput{err}
 	}
