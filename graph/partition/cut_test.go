@@ -322,7 +322,7 @@ func TestCutRefuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		{unknown, `no policy "metis", want one of random, contiguous, by-column`},
+		{unknown, `no policy "metis", want one of random, contiguous, contiguous-vertices`},
 		{assign(Random{}, g, 0), "0 parts, want 1 or more"},
 		{assign(Random{}, g, 5), "5 parts for a graph of 4 nodes"},
 		{assign(Contiguous{}, g, -1), "-1 parts"},

@@ -2,6 +2,8 @@ package partition
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -25,13 +27,15 @@ type Contiguous struct{}
 // number, any other is refused.
 type ByColumn struct{}
 
-// names of the policies, as the command line has them.
+// names of the policies that have no number in them, as the command line has them.
 var names = []struct {
 	name   string
 	policy Policy
-}{{"random", Random{}}, {"contiguous", Contiguous{}}, {"by-column", ByColumn{}}}
+}{{"random", Random{}}, {"contiguous", Contiguous{}}, {"contiguous-vertices", Contiguous{}}, {"contiguous-edges", ContiguousEdges()},
+	{"hash", Hash()}, {"by-column", ByColumn{}}, {"ldg", LDG(1)}, {"fennel", Fennel(1)}, {"fec", FEC()}}
 
-// ParsePolicy returns the policy of that name: random, contiguous or by-column.
+// ParsePolicy returns the policy of that name: random, contiguous (or contiguous-vertices), contiguous-edges, hash,
+// by-column, ldg, fennel, fec, multilevel, restream:N (N passes of fennel) or restream:N:ldg.
 func ParsePolicy(name string) (Policy, error) {
 	var known []string
 	for _, p := range names {
@@ -40,7 +44,54 @@ func ParsePolicy(name string) (Policy, error) {
 		}
 		known = append(known, p.name)
 	}
-	return nil, fmt.Errorf("partition: no policy %q, want one of %s", name, strings.Join(known, ", "))
+	if passes, ok := strings.CutPrefix(name, "restream:"); ok {
+		passes, ldg := strings.CutSuffix(passes, ":ldg")
+		n, err := strconv.Atoi(passes)
+		if err != nil || n < 1 || n > maxPasses {
+			return nil, fmt.Errorf("partition: policy %q, want restream:N or restream:N:ldg of N passes, 1 to %d", name, maxPasses)
+		}
+		if ldg {
+			return LDG(n), nil
+		}
+		return Fennel(n), nil
+	}
+	if slices.Contains([]string{"dbh", "hdrf", "2ps-l", "hvc", "cvc", "gvc", "svc"}, name) {
+		return nil, fmt.Errorf("partition: policy %q: %s", name, vertexCuts)
+	}
+	return nil, fmt.Errorf("partition: no policy %q, want one of %s, restream:N, restream:N:ldg", name, strings.Join(known, ", "))
+}
+
+const maxPasses = 1000
+
+// Bounded returns p held to the goal. Policies that balance plan by it; what others put where is checked, and refused
+// where it breaks the goal.
+func Bounded(p Policy, goal Goal) Policy {
+	switch p := p.(type) {
+	case Rules:
+		p.Goal = goal
+		return p
+	}
+	return checked{p, goal}
+}
+
+type checked struct {
+	Policy
+	goal Goal
+}
+
+// Assign implements Policy.
+func (c checked) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
+	owner, err := c.Policy.Assign(g, parts, key)
+	if err != nil {
+		return nil, err
+	}
+	if parts == 0 {
+		parts = len(g.Sites)
+	}
+	if err := c.goal.Check(g, owner, parts); err != nil {
+		return nil, err
+	}
+	return owner, nil
 }
 
 // Assign implements Policy.
