@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/optim"
 )
 
 // within fails the test, instead of waiting for ever, where a run hangs.
@@ -415,4 +416,17 @@ func listing(t *testing.T, dir string) (all string) {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// TestDivergence ends a run whose loss is no number any more, on all peers and with the reason.
+func TestDivergence(t *testing.T) {
+	g := toy{}.graph(t)
+	c := configOf(t, g, everyPlan()[3])
+	c.Solver, c.Rounds, c.Optimizer = "sgd", 50, optim.Config{Name: "sgd", LR: 1e6, Momentum: 0.9}
+	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), sim.New(2, sim.Config{}).Transports(), nil)
+	for rank, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "training has diverged") {
+			t.Errorf("peer %d: %v", rank, err)
+		}
+	}
 }

@@ -334,16 +334,19 @@ func (m *Machine) stageFrozen() bool { return m.frozen[m.at.Stage-1] }
 
 // differs reports whether the digests are not all equal, and the lowest rank among those that most peers agree with.
 func differs(digests []uint32) (from int, ok bool) {
-	votes := make(map[uint32]int)
-	for _, d := range digests {
-		votes[d]++
-	}
+	most := 0
 	for r, d := range digests {
-		if votes[d] > votes[digests[from]] {
-			from = r
+		votes := 0
+		for _, e := range digests {
+			if e == d {
+				votes++
+			}
+		}
+		if votes > most {
+			from, most = r, votes
 		}
 	}
-	return from, len(votes) > 1
+	return from, most < len(digests)
 }
 
 func do(w Work) Ready { return Ready{Work: w} }

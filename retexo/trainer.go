@@ -262,6 +262,7 @@ func (t *Trainer) begin(k int) error {
 		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
 		st.head = nn.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
+	st.infer = newInference(st.layer, st.head)
 	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
 	st.val = newBatch(t.full, st.layer, t.shard, graph.Val)
 	st.test = newBatch(t.full, st.layer, t.shard, graph.Test)
@@ -325,8 +326,12 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 		e.Val = math.NaN()
 	}
 	e.Digests = digests(rest)
-	if _, again := differs(e.Digests); !again {
-		t.observe(w, e)
+	if _, again := differs(e.Digests); again {
+		return nil // the round does not count
+	}
+	t.observe(w, e)
+	if !(math.Abs(e.Loss) <= math.MaxFloat64) {
+		return fmt.Errorf("the loss is %g: training has diverged; lower the learning rate", e.Loss)
 	}
 	return nil
 }
