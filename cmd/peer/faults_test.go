@@ -6,10 +6,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -332,23 +334,55 @@ func TestJoinRefuses(t *testing.T) {
 	})
 }
 
-// TestLostPeer: a peer that is gone ends the run of the others with its name.
+// TestLostPeer: a peer that is gone ends the run of the others with its name; when it is back they go on, and the model
+// is that of a run that nothing happened to.
 func TestLostPeer(t *testing.T) {
 	c := newCrew(t, 2)
-	plan := c.plan(t, c.members, "--port", freePorts(t, 2), "--rounds", "100000", "--checkpoint-every", "10", "--carrier", "tcp") // over QUIC silence is noticed after 30 s
-	lost := process(t, c.join(1, plan, "--state", filepath.Join(c.dir, "state-1"))...)
+	settings := []string{"--rounds", "1500", "--checkpoint-every", "100"}
+	plan := c.plan(t, c.members, append(settings, "--port", freePorts(t, 2), "--carrier", "tcp")...) // over QUIC silence is noticed after 30 s
+	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
+	lost := process(t, c.join(1, plan, "--state", state(1))...)
 	if err := lost.Start(); err != nil {
 		t.Fatal(err)
 	}
+	killed := make(chan struct{})
 	go func() {
-		for { // until it trains
-			if left, _ := filepath.Glob(filepath.Join(c.dir, "state-1", "state-*")); len(left) > 0 {
-				lost.Process.Kill()
-				lost.Wait()
-				return
-			}
+		defer close(killed)
+		for len(checkpoints(t, state(1))) == 0 { // until it trains
 			time.Sleep(time.Millisecond)
 		}
+		lost.Process.Kill()
+		lost.Wait()
 	}()
-	refuse(t, 1, []string{"site-1"}, c.join(0, plan, "--state", filepath.Join(c.dir, "state-0"))...)
+	refuse(t, 1, []string{"site-1"}, c.join(0, plan, "--state", state(0))...)
+	<-killed
+
+	back := process(t, c.join(1, plan, "--state", state(1))...)
+	if err := back.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exit, _, stderr := call(t.Context(), slices.DeleteFunc(c.join(0, plan, "--state", state(0)), func(s string) bool { return s == "-q" })...)
+	if exit != 0 || !strings.Contains(stderr, "resumed from a checkpoint") {
+		t.Fatalf("after the peer was back: exit %d: %s", exit, stderr)
+	}
+	if err := back.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	whole := filepath.Join(c.dir, "whole")
+	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	want := contents(t, filepath.Join(whole, "model.safetensors"))
+	for r := range 2 {
+		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {
+			t.Errorf("peer %d: the resumed run made another model", r)
+		}
+	}
+}
+
+func checkpoints(t *testing.T, dir string) []uint64 {
+	t.Helper()
+	list, err := (&checkpoint.Store{Dir: dir}).List()
+	if err != nil {
+		t.Error(err)
+	}
+	return list
 }

@@ -190,6 +190,20 @@ func TestPredictCora(t *testing.T) {
 	}
 }
 
+// TestWire: what the network carries is at most 3 % above what is sent, for messages of a megabyte.
+func TestWire(t *testing.T) {
+	data := realdata.Dir(t, "cora")
+	for _, carrier := range []string{"quic", "tcp"} {
+		out := t.TempDir()
+		must(t, "train", "--data", data, "--preset", "retexo", "--peers", "2", "--rounds", "6", "--layers", "1", "--hops", "2", "--encoder", "mlp", "--carrier", carrier, "-q", "-o", out)
+		b := figures(t, filepath.Join(out, "result.json")).Bytes
+		sent := b.Halo + b.Reduce + b.Control
+		if over := float64(b.Wire)/float64(sent) - 1; sent < 20e6 || over < 0 || over > 0.03 {
+			t.Errorf("%s: %d bytes on the wire for %d sent, %.1f %% above", carrier, b.Wire, sent, 100*over)
+		}
+	}
+}
+
 // TestTables goes the way of a user with tables of their own.
 func TestTables(t *testing.T) {
 	const tables = "../../examples/hospitals/"
