@@ -6,9 +6,9 @@ import "math"
 type Norm uint8
 
 const (
-	// Plain keeps the edges and weights as they are (GIN, max pooling).
+	// Plain keeps the edges and weights as they are (GraphSAGE with max pooling).
 	Plain Norm = iota
-	// Loops adds a self-loop of weight 1 to every destination (GAT).
+	// Loops adds a self-loop of weight 1 to every destination (GAT; GIN, whose sum has the node itself in it).
 	Loops
 	// GCN adds self-loops and weighs edge (j, i) by w/√((1+d_i)(1+d_j)), d the weighted in-degree in the whole graph
 	// (Kipf and Welling, ICLR 2017, eq. 2). A node without edges keeps its own row: its self-loop weighs 1.
