@@ -110,8 +110,10 @@ func (s *scratch) packB(g *gemm, p, k, j, n int) {
 				*(*[32]float32)(s.b[c*k+q*32:]) = *(*[32]float32)(row)
 			case len(row) >= 16 && cols == 16:
 				*(*[16]float32)(s.b[c*k+q*16:]) = *(*[16]float32)(row)
+			case len(row) >= 8 && cols == 8:
+				*(*[8]float32)(s.b[c*k+q*8:]) = *(*[8]float32)(row)
 			default:
-				copy(s.b[c*k+q*panel(cols, len(row)):], row)
+				copy(s.b[c*k+q*panel(cols, len(row)):], row[:min(cols, len(row))])
 			}
 			row = row[min(cols, len(row)):]
 		}

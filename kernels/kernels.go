@@ -1,13 +1,13 @@
 // Package kernels holds the float32 loops on slices that everything above is made of: dense and sparse products, row
-// operations, optimiser steps. Plain Go is the truth and builds everywhere; on amd64 assembly for AVX2 or AVX-512 is
-// chosen once at start-up (see Name, Choice).
+// operations, optimiser steps. Plain Go is the truth and builds everywhere; assembly for AVX2 and AVX-512 on amd64, for
+// NEON on arm64, is chosen once at start-up (see Name, Choice).
 //
 // What holds on every instruction set:
 //   - A result does not depend on the number of workers, nor a row's bits on the row's place in its matrix: each
 //     element is summed over k in ascending order, from zero or, where acc, from what was there.
 //   - Axpy, Add, Mul, Scale, ReLU, ReLUGrad, AdamStep, DropoutMask, SumColumns, SpMax and GatherRows give the same
 //     bits on every set. The products (Gemm*, SpMM, Dot) fuse multiply and add in assembly, and so differ from plain
-//     Go within k·ε·Σ|a·b|; the Gemms and SpMM agree between AVX2 and AVX-512.
+//     Go within k·ε·Σ|a·b|; the Gemms and SpMM agree between AVX2, AVX-512 and NEON.
 //   - NaN and infinity follow IEEE 754; a zero factor does not hide them. Which NaN comes out is not fixed.
 //   - Lengths, strides and indices are checked before memory is touched: a wrong one is the caller's bug and panics
 //     with "kernels: …". Where that happens in a sparse product, Y may be partly written.

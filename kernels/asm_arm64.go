@@ -1,0 +1,64 @@
+package kernels
+
+import "unsafe"
+
+// Tiles of a GEMM: C, 8×8, from k columns of A and packed rows of B. A is stored by rows, or by columns (T).
+
+//go:noescape
+func gemm8x8NEON(k int, a unsafe.Pointer, lda int, b, c unsafe.Pointer, ldc int, acc bool)
+
+//go:noescape
+func gemm8x8TNEON(k int, a unsafe.Pointer, lda int, b, c unsafe.Pointer, ldc int, acc bool)
+
+// Sparse times dense: a number of columns of the rows of Y that the row pointers are of. val goes on by step bytes an
+// edge; the rows of X for the first far edges are fetched 16 edges ahead.
+
+//go:noescape
+func spmm64NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmm16NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmm4NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmm2NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmm1NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+// Loops over slices. Lengths are those of the first slice, multiples of 4.
+
+//go:noescape
+func axpy4NEON(a float32, x, y []float32)
+
+//go:noescape
+func dot4NEON(x, y []float32) float32
+
+//go:noescape
+func add4NEON(x, y []float32)
+
+//go:noescape
+func mul4NEON(x, y []float32)
+
+//go:noescape
+func scale4NEON(a float32, x []float32)
+
+//go:noescape
+func relu4NEON(x, y []float32)
+
+//go:noescape
+func reluGrad4NEON(y, dy, dx []float32)
+
+//go:noescape
+func adam4NEON(p, g, m, v []float32, c *adam)
+
+//go:noescape
+func dropout4NEON(lo, hi, limit uint32, up float32, keep []float32)
+
+//go:noescape
+func addWide4NEON(x []float32, sum []float64)
+
+//go:noescape
+func maxIndex4NEON(col []int32) uint32

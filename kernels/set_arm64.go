@@ -1,0 +1,138 @@
+package kernels
+
+import "unsafe"
+
+// usable returns both sets: every 64-bit Arm processor that Go runs on has NEON.
+func usable() []*set { return []*set{generic, neon} }
+
+var neon = &set{
+	name: "neon",
+
+	axpy:     axpyNEON,
+	dot:      dotNEON,
+	add:      addNEON,
+	mul:      mulNEON,
+	scale:    scaleNEON,
+	relu:     reluNEON,
+	reluGrad: reluGradNEON,
+	adam:     adamNEON,
+	dropout:  dropoutNEON,
+	addWide:  addWideNEON,
+	maxIndex: maxIndexNEON,
+
+	gemm:  gemmBlocked,
+	tiles: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON},
+	spmm:  spmmNEON,
+	spmax: spmaxGeneric,
+}
+
+// tileNEON computes what is not a full tile beside C.
+func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+	if rows == 8 && cols == 8 {
+		fullTileNEON(k, a, rs, cs, b, c, ldc, acc)
+		return
+	}
+	var tile [8][8]float32
+	out := unsafe.Slice((*float32)(c), (rows-1)*ldc+cols)
+	if acc {
+		for i := range rows {
+			copy(tile[i][:cols], out[i*ldc:])
+		}
+	}
+	fullTileNEON(k, a, rs, cs, b, unsafe.Pointer(&tile), 8, acc)
+	for i := range rows {
+		copy(out[i*ldc:], tile[i][:cols])
+	}
+}
+
+func fullTileNEON(k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+	if cs == 1 {
+		gemm8x8NEON(k, a, rs, b, c, ldc, acc)
+	} else {
+		gemm8x8TNEON(k, a, cs, b, c, ldc, acc)
+	}
+}
+
+// spmmNEON goes through the edges once for every 64 columns, and again for each part of what is left.
+func spmmNEON(s *spmm, lo, hi int) {
+	for j := 0; j < s.n; {
+		switch left := s.n - j; {
+		case left >= 64:
+			j = s.columns(spmm64NEON, lo, hi, j, 64)
+		case left >= 16:
+			j = s.columns(spmm16NEON, lo, hi, j, 16)
+		case left >= 4:
+			j = s.columns(spmm4NEON, lo, hi, j, 4)
+		case left >= 2:
+			j = s.columns(spmm2NEON, lo, hi, j, 2)
+		default:
+			j = s.columns(spmm1NEON, lo, hi, j, 1)
+		}
+	}
+}
+
+// The loops take fours in assembly and the last values in Go, which rounds in the same way.
+
+func axpyNEON(a float32, x, y []float32) {
+	n := len(x) &^ 3
+	axpy4NEON(a, x[:n], y)
+	axpyGeneric(a, x[n:], y[n:])
+}
+
+func dotNEON(x, y []float32) float32 {
+	n := len(x) &^ 3
+	return dot4NEON(x[:n], y) + dotGeneric(x[n:], y[n:])
+}
+
+func addNEON(x, y []float32) {
+	n := len(x) &^ 3
+	add4NEON(x[:n], y)
+	addGeneric(x[n:], y[n:])
+}
+
+func mulNEON(x, y []float32) {
+	n := len(x) &^ 3
+	mul4NEON(x[:n], y)
+	mulGeneric(x[n:], y[n:])
+}
+
+func scaleNEON(a float32, x []float32) {
+	n := len(x) &^ 3
+	scale4NEON(a, x[:n])
+	scaleGeneric(a, x[n:])
+}
+
+func reluNEON(x, y []float32) {
+	n := len(x) &^ 3
+	relu4NEON(x[:n], y)
+	reluGeneric(x[n:], y[n:])
+}
+
+func reluGradNEON(y, dy, dx []float32) {
+	n := len(y) &^ 3
+	reluGrad4NEON(y[:n], dy, dx)
+	reluGradGeneric(y[n:], dy[n:], dx[n:])
+}
+
+func adamNEON(p, g, m, v []float32, c adam) {
+	n := len(p) &^ 3
+	adam4NEON(p[:n], g, m, v, &c)
+	adamGeneric(p[n:], g[n:], m[n:], v[n:], c)
+}
+
+func dropoutNEON(lo, hi, limit uint32, up float32, keep []float32) {
+	n := len(keep) &^ 3
+	dropout4NEON(lo, hi, limit, up, keep[:n])
+	dropoutGeneric(lo+uint32(n)*0x9e3779b9, hi, limit, up, keep[n:])
+}
+
+func addWideNEON(x []float32, sum []float64) {
+	n := len(x) &^ 3
+	addWide4NEON(x[:n], sum)
+	addWideGeneric(x[n:], sum[n:])
+}
+
+func maxIndexNEON(col []int32) uint32 {
+	n := len(col) &^ 3
+	return max(maxIndex4NEON(col[:n]), maxIndexGeneric(col[n:]))
+}

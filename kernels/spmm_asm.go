@@ -1,0 +1,32 @@
+//go:build amd64 || arm64
+
+package kernels
+
+import "unsafe"
+
+type spmmAsm func(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+// one is the value of every edge of an unweighted graph.
+var one = float32(1)
+
+// columns computes columns [j, j+cols) of rows [lo, hi) and returns j+cols.
+func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
+	const ahead, cached = 16, 1 << 18 // edges; values of X that L2 has room for
+	if s.rowPtr[lo] == s.rowPtr[hi] && s.acc {
+		return j + cols
+	}
+	val, step, far := unsafe.Pointer(&one), 0, 0
+	if s.val != nil {
+		val, step = unsafe.Pointer(unsafe.SliceData(s.val)), 4
+	}
+	if len(s.x) > cached {
+		far = max(0, int(s.rowPtr[hi])-ahead)
+	}
+	x := unsafe.Pointer(unsafe.SliceData(s.x))
+	if len(s.x) > j {
+		x = unsafe.Pointer(&s.x[j])
+	}
+	f(hi-lo, unsafe.Pointer(&s.rowPtr[lo]), unsafe.Pointer(unsafe.SliceData(s.col)), val, step,
+		x, s.ldx, unsafe.Pointer(&s.y[lo*s.ldy+j]), s.ldy, cols, far, s.acc)
+	return j + cols
+}
