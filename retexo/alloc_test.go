@@ -75,7 +75,7 @@ func TestRoundsTakeNoMemory(t *testing.T) {
 				runtime.ReadMemStats(&after)
 				size := float64(after.TotalAlloc-before.TotalAlloc) / runs
 				t.Logf("%s, stage %d, %d steps: %g allocations, %.0f bytes", p.name(), stage, local, n, size)
-				if n > 8 || size > 1024 {
+				if n > 8 || size > 2048 {
 					t.Errorf("%s, stage %d, %d local steps: %g allocations of %.0f bytes a round", p.name(), stage, local, n, size)
 				}
 			}

@@ -48,7 +48,7 @@ func TestSeveralLabels(t *testing.T) {
 				if math.Abs(got-reported) > map[eval.Metric]float64{"micro-f1": 0, "auc": 1e-3}[metric] {
 					t.Errorf("the model has %v, the run reported %v", got, reported)
 				}
-				if least := map[eval.Metric]float64{"micro-f1": 0.65, "auc": 0.75}[metric]; reported < least { // all classes for everybody: 0.57, 0.5
+				if least := map[eval.Metric]float64{"micro-f1": 0.62, "auc": 0.75}[metric]; reported < least { // all classes for everybody: 0.57, 0.5
 					t.Errorf("%s %v on an easy graph, want %v at least", metric, reported, least)
 				}
 			})

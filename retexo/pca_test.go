@@ -93,13 +93,19 @@ func overPeers(t testing.TB, x mat.Dense, peers, k, passes int, sparse bool) []m
 
 // energy is ‖XV‖², how much of X the components capture.
 func energy(x, v mat.Dense) (sum float64) {
+	dot := make([]float64, v.Cols)
 	for i := range x.Rows {
-		for c := range v.Cols {
-			dot := 0.0
-			for j, a := range x.Row(i) {
-				dot += float64(a) * float64(v.At(j, c))
+		clear(dot)
+		for j, a := range x.Row(i) {
+			if a == 0 {
+				continue
 			}
-			sum += dot * dot
+			for c, b := range v.Row(j) {
+				dot[c] += float64(a) * float64(b)
+			}
+		}
+		for _, d := range dot {
+			sum += d * d
 		}
 	}
 	return sum

@@ -62,6 +62,9 @@ func final(r Result) StageInfo { return r.Stages[len(r.Stages)-1] }
 
 // TestCora is the reference's own setting (§4 of the paper: two convolutions, 256 hidden units, 200 rounds a layer).
 func TestCora(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
 	g := cora(t)
 	c := config(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3})
 	r, err := train(context.Background(), c, cut(t, g, "random", 4), nil)
@@ -106,6 +109,9 @@ func TestSameForAnyPeers(t *testing.T) {
 			c.Rounds = 30
 			var first []RoundInfo
 			for _, parts := range []int{1, 2, 4, 7} {
+				if testing.Short() && parts%2 == 0 {
+					continue
+				}
 				for _, policy := range []string{"random", "contiguous"} {
 					r, err := train(context.Background(), c, cut(t, g, policy, parts), nil)
 					if err != nil {
@@ -160,6 +166,9 @@ func TestResume(t *testing.T) {
 		{Model: "sage", Encoder: "mlp", Carry: "scores", Layers: 2, Hidden: 16, Hops: 2, Dropout: 0.3},
 	} {
 		for _, local := range []int{1, 3} {
+			if testing.Short() && local > 1 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s-%s-%d", p.Model, p.Encoder, local), func(t *testing.T) {
 				c := config(t, g, p)
 				c.Rounds, c.Checkpoint, c.LocalSteps, c.Inductive = 12, 5, local, p.Model == "gcn"
