@@ -1,11 +1,15 @@
 package partition
 
+import "github.com/heddle-gnn/heddle/graph"
+
 // level is a graph with weighted edges: the one to partition, or a coarser one that stands for it.
 type level struct {
 	ptr  []int64 // [n+1]
 	col  []int32
 	edge []int32 // weight of each edge; nil: 1
 }
+
+func (l *level) n() int { return len(l.ptr) - 1 }
 
 // each calls f for each neighbour of v and the weight of the edge to it.
 func (l *level) each(v int32, f func(u, w int32)) {
@@ -20,4 +24,59 @@ func (l *level) weight(e int64) int32 {
 		return 1
 	}
 	return l.edge[e]
+}
+
+// symmetric returns the graph in which u and v are neighbours where an edge goes either way, weighted by how many do:
+// g itself where it has all reverses. Self-loops are dropped: they are never cut.
+func symmetric(g *graph.CSR) *level {
+	if mirrored(g) {
+		return &level{ptr: g.RowPtr, col: g.Col}
+	}
+	plain := *g
+	plain.Weight = nil
+	t := plain.Transpose(nil)
+	l := &level{ptr: make([]int64, g.NumDst+1)}
+	put := func(i, j int32, w int32) {
+		if i != j {
+			l.col, l.edge = append(l.col, j), append(l.edge, w)
+		}
+	}
+	for i := range int32(g.NumDst) {
+		a, _ := g.Row(int(i))
+		b, _ := t.Row(int(i))
+		for len(a) > 0 && len(b) > 0 {
+			switch {
+			case a[0] < b[0]:
+				put(i, a[0], 1)
+				a = a[1:]
+			case a[0] > b[0]:
+				put(i, b[0], 1)
+				b = b[1:]
+			default:
+				put(i, a[0], 2)
+				a, b = a[1:], b[1:]
+			}
+		}
+		for _, j := range append(a, b...) {
+			put(i, j, 1)
+		}
+		l.ptr[i+1] = int64(len(l.col))
+	}
+	return l
+}
+
+// mirrored reports whether g has the reverse of every edge and no self-loop. Rows ascend, so that the reverses of
+// edges into i = 0, 1, … are met in the order of their rows.
+func mirrored(g *graph.CSR) bool {
+	next := make([]int64, g.NumDst)
+	copy(next, g.RowPtr)
+	for i := range int32(g.NumDst) {
+		for _, j := range g.Col[g.RowPtr[i]:g.RowPtr[i+1]] {
+			if j == i || next[j] == g.RowPtr[j+1] || g.Col[next[j]] != i {
+				return false
+			}
+			next[j]++
+		}
+	}
+	return true
 }

@@ -32,7 +32,7 @@ var names = []struct {
 	name   string
 	policy Policy
 }{{"random", Random{}}, {"contiguous", Contiguous{}}, {"contiguous-vertices", Contiguous{}}, {"contiguous-edges", ContiguousEdges()},
-	{"hash", Hash()}, {"by-column", ByColumn{}}, {"ldg", LDG(1)}, {"fennel", Fennel(1)}, {"fec", FEC()}}
+	{"hash", Hash()}, {"by-column", ByColumn{}}, {"ldg", LDG(1)}, {"fennel", Fennel(1)}, {"fec", FEC()}, {"multilevel", Multilevel{}}}
 
 // ParsePolicy returns the policy of that name: random, contiguous (or contiguous-vertices), contiguous-edges, hash,
 // by-column, ldg, fennel, fec, multilevel, restream:N (N passes of fennel) or restream:N:ldg.
@@ -70,6 +70,8 @@ func Bounded(p Policy, goal Goal) Policy {
 	case Rules:
 		p.Goal = goal
 		return p
+	case Multilevel:
+		return Multilevel{goal}
 	}
 	return checked{p, goal}
 }

@@ -63,7 +63,7 @@ func cutOf(g *graph.Graph, owner []int32) (cut int) {
 }
 
 // balancing are the policies that keep a goal whatever the graph, where it can be kept.
-var balancing = []string{"ldg", "fennel", "fec", "restream:3", "restream:2:ldg"}
+var balancing = []string{"ldg", "fennel", "fec", "restream:3", "restream:2:ldg", "multilevel"}
 
 func TestFormulas(t *testing.T) {
 	loose := Goal{Vertices: 2}
@@ -213,7 +213,7 @@ func TestPoliciesFindCommunities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, most := range map[string]float64{"ldg": 0.7, "fennel": 0.7, "fec": 0.7, "restream:2": 0.45, "restream:5": 0.35, "restream:5:ldg": 0.35} {
+	for name, most := range map[string]float64{"ldg": 0.7, "fennel": 0.7, "fec": 0.7, "restream:2": 0.45, "restream:5": 0.35, "restream:5:ldg": 0.35, "multilevel": 0.2} {
 		owner, err := policy(t, name).Assign(g, 8, rng.New(1))
 		if err != nil {
 			t.Fatal(err)

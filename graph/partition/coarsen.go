@@ -1,0 +1,195 @@
+package partition
+
+import (
+	"math/bits"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// grain returns, of each weight, what a cluster may hold such that each part is at least that many clusters, [D].
+func (c *caps) grain(perPart int64) []int64 {
+	dims := len(c.bounds)
+	limit := make([]int64, dims)
+	for d := range dims {
+		sum := int64(0)
+		for k := d; k < len(c.most); k += dims {
+			sum += c.most[k]
+		}
+		limit[d] = max(sum/(int64(len(c.share))*perPart), 1)
+	}
+	return limit
+}
+
+// contract returns the caps of the level whose node to[v] is v with others, of n.
+func (c *caps) contract(to []int32, n int) *caps {
+	dims, out := len(c.bounds), *c
+	out.weight = make([]int64, n*dims)
+	for v, at := range to {
+		for d := range dims {
+			out.weight[int(at)*dims+d] += c.weight[v*dims+d]
+		}
+	}
+	return &out
+}
+
+// cluster returns the cluster of each node, [n], and their number: label propagation, few edges first, in which a node
+// joins the cluster to which its edges weigh most, within limit and, if owner is given, within its part. What is alone
+// then joins others that would have liked the same cluster, and isolated nodes join each other.
+func cluster(l *level, c *caps, owner []int32, limit []int64, key rng.Key) (to []int32, n int) {
+	dims, size := len(c.bounds), l.n()
+	label, weight := make([]int32, size), append([]int64(nil), c.weight...)
+	near, met := make([]int32, size), make([]int32, 0, 64)
+	for v := range label {
+		label[v] = int32(v)
+	}
+	join := func(v, at int32) bool { // whether cluster at has room for v
+		for d := range dims {
+			if weight[int(at)*dims+d]+c.weight[int(v)*dims+d] > limit[d] {
+				return false
+			}
+		}
+		return true
+	}
+	move := func(v, at int32) {
+		for d := range dims {
+			w := c.weight[int(v)*dims+d]
+			weight[int(label[v])*dims+d] -= w
+			weight[int(at)*dims+d] += w
+		}
+		label[v] = at
+	}
+	likes := make([]int32, size) // the cluster that v would join had it room
+	order := byDegree(l)
+	for sweep := range sweeps {
+		moved := 0
+		for _, v := range order {
+			met = met[:0]
+			for e := l.ptr[v]; e < l.ptr[v+1]; e++ {
+				u := l.col[e]
+				if owner != nil && owner[u] != owner[v] {
+					continue
+				}
+				at := label[u]
+				if near[at] == 0 {
+					met = append(met, at)
+				}
+				near[at] += l.weight(e)
+			}
+			own := label[v]
+			best, most, like, likes0 := own, near[own], own, int32(0)
+			for _, at := range met {
+				w := near[at]
+				near[at] = 0
+				if w > likes0 {
+					like, likes0 = at, w
+				}
+				if at == own || w < most {
+					continue
+				}
+				if w == most && (best == own || key.Uint64(uint64(at))&1 == uint64(sweep)&1) || !join(v, at) {
+					continue
+				}
+				best, most = at, w
+			}
+			likes[v] = like
+			if best != own {
+				move(v, best)
+				moved++
+			}
+		}
+		if moved < size/50 {
+			break
+		}
+	}
+	// Alone: size of the cluster 1, which is v's own label or another's that has left it.
+	count := make([]int32, size)
+	for _, at := range label {
+		count[at]++
+	}
+	waiting := make(map[[2]int32]int32)
+	for v := range int32(size) {
+		if count[label[v]] != 1 {
+			continue
+		}
+		at, part := likes[v], int32(0)
+		if at == label[v] {
+			at = -1 // no neighbours in its part
+		}
+		if owner != nil {
+			part = owner[v]
+		}
+		if with, ok := waiting[[2]int32{at, part}]; ok && join(v, with) {
+			move(v, with)
+		} else {
+			waiting[[2]int32{at, part}] = label[v]
+		}
+	}
+	to, name := make([]int32, size), count
+	for at := range name {
+		name[at] = -1
+	}
+	for v, at := range label {
+		if name[at] < 0 {
+			name[at] = int32(n)
+			n++
+		}
+		to[v] = name[at]
+	}
+	return to, n
+}
+
+// byDegree returns the nodes by the number of bits of their degree, those of the same number by ID.
+func byDegree(l *level) []int32 {
+	var start [66]int
+	class := func(v int) int { return bits.Len64(uint64(l.ptr[v+1] - l.ptr[v])) }
+	for v := range l.n() {
+		start[class(v)+1]++
+	}
+	for k := range start[1:] {
+		start[k+1] += start[k]
+	}
+	order := make([]int32, l.n())
+	for v := range l.n() {
+		k := class(v)
+		order[start[k]] = int32(v)
+		start[k]++
+	}
+	return order
+}
+
+// contract returns the graph of n clusters: node v is part of to[v].
+func contract(l *level, to []int32, n int) *level {
+	start, member := make([]int32, n+1), make([]int32, len(to))
+	for _, at := range to {
+		start[at+1]++
+	}
+	for k := range n {
+		start[k+1] += start[k]
+	}
+	next := append([]int32(nil), start...)
+	for v, at := range to {
+		member[next[at]] = int32(v)
+		next[at]++
+	}
+	out := &level{ptr: make([]int64, n+1)}
+	place := make([]int64, n) // of the edge to a cluster among the edges of the one at hand, past its start
+	for at := range n {
+		lo := int64(len(out.col))
+		for _, v := range member[start[at]:start[at+1]] {
+			for e := l.ptr[v]; e < l.ptr[v+1]; e++ {
+				u := to[l.col[e]]
+				if int(u) == at {
+					continue
+				}
+				if k := place[u]; k > lo {
+					out.edge[k-1] += l.weight(e)
+				} else {
+					out.col, out.edge = append(out.col, u), append(out.edge, l.weight(e))
+					place[u] = int64(len(out.col))
+				}
+			}
+		}
+		out.ptr[at+1] = int64(len(out.col))
+	}
+	return out
+}

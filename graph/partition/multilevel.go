@@ -1,0 +1,100 @@
+package partition
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// Multilevel is the policy of quality. It has the whole graph in memory: nodes are clustered and the clusters taken for
+// nodes until few are left, these are bisected recursively, and on the way back each level is refined (after Meyerhenke,
+// Sanders and Schulz, SEA 2014: clusters by label propagation within a size; and Fiduccia and Mattheyses, DAC 1982:
+// the best move first, undone past the best). The zero value makes the volume small, with at most 3 % more nodes in a
+// part than its fair share, as does a goal that bounds nothing.
+type Multilevel struct{ Goal Goal }
+
+const (
+	coarsest = 60 // nodes a part at which coarsening ends
+	cycles   = 2  // of coarsening and refinement, each but the first within the parts of the one before
+	sweeps   = 3  // of label propagation at a level
+)
+
+// Assign implements Policy.
+func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
+	if err := enough(g, parts); err != nil {
+		return nil, err
+	}
+	if err := g.Adj.Valid(); err != nil {
+		return nil, err
+	}
+	if g.Adj.NumEdges() > math.MaxInt32/2 {
+		return nil, fmt.Errorf("partition: multilevel: %d edges, of at most %d: take restream:5", g.Adj.NumEdges(), math.MaxInt32/2)
+	}
+	goal := m.Goal
+	if goal.Vertices == 0 && goal.Edges == 0 && goal.Train == 0 && goal.Bytes == 0 {
+		goal.Vertices = even.Vertices
+	}
+	c, err := goal.caps(g, parts)
+	if err != nil {
+		return nil, err
+	}
+	fine := symmetric(&g.Adj)
+	var owner []int32
+	for cycle := range cycles {
+		owner = cycleOnce(fine, c, owner, key.Fold(uint64(cycle)))
+	}
+	b := newLedger(fine, c, owner)
+	if err := b.repair(); err != nil {
+		return nil, err
+	}
+	if goal.Objective == Volume {
+		newRefiner(b).volume()
+	}
+	return owner, nil
+}
+
+// cycleOnce coarsens l, within the parts of owner if there are any, and returns a partition of it that is no worse.
+func cycleOnce(l *level, c *caps, owner []int32, key rng.Key) []int32 {
+	type step struct {
+		level *level
+		caps  *caps
+		to    []int32 // [n] node of the next level
+	}
+	parts := len(c.share)
+	var down []step
+	limit := c.grain(coarsest / 2)
+	for l.n() > coarsest*parts {
+		to, n := cluster(l, c, owner, limit, key.Fold(uint64(len(down))))
+		if n > l.n()*19/20 {
+			break
+		}
+		down = append(down, step{l, c, to})
+		if owner != nil {
+			coarse := make([]int32, n)
+			for v, at := range to {
+				coarse[at] = owner[v]
+			}
+			owner = coarse
+		}
+		l, c = contract(l, to, n), c.contract(to, n)
+	}
+	if owner == nil {
+		owner = bisect(l, c, key.FoldString("bisect"))
+	}
+	for at := len(down); ; at-- {
+		b := newLedger(l, c, owner)
+		b.spill()
+		newRefiner(b).refine()
+		if at == 0 {
+			return owner
+		}
+		s := down[at-1]
+		fine := make([]int32, s.level.n())
+		for v, to := range s.to {
+			fine[v] = owner[to]
+		}
+		l, c, owner = s.level, s.caps, fine
+	}
+}
