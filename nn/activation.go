@@ -54,15 +54,7 @@ func (ELU) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
 func (ELU) Forward(y, x mat.Dense, t *Tape) {
-	for i := range x.Rows {
-		yi := y.Row(i)
-		for c, v := range x.Row(i) {
-			if v <= 0 {
-				v = expm1(v)
-			}
-			yi[c] = v
-		}
-	}
+	each(loop{body: eluRows, rows: x.Rows, width: 4 * x.Cols, x: x, y: y})
 	t.push(entry{y: y})
 }
 
@@ -72,9 +64,27 @@ func (ELU) Backward(dx, dy mat.Dense, t *Tape) {
 	if dx.Empty() {
 		return
 	}
-	for i := range dy.Rows {
-		yi, di := y.Row(i), dx.Row(i)
-		for c, g := range dy.Row(i) {
+	each(loop{body: eluGrads, rows: dy.Rows, width: dy.Cols, x: y, d: dy, y: dx})
+}
+
+func eluRows(w *loop, _, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		xi := w.x.Row(i)
+		yi := w.y.Row(i)[:len(xi)]
+		for c, v := range xi {
+			if v <= 0 {
+				v = expm1(v)
+			}
+			yi[c] = v
+		}
+	}
+}
+
+func eluGrads(w *loop, _, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		gi := w.d.Row(i)
+		yi, di := w.x.Row(i)[:len(gi)], w.y.Row(i)[:len(gi)]
+		for c, g := range gi {
 			di[c] += float32(g * min(1, 1+yi[c]))
 		}
 	}

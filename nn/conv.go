@@ -243,8 +243,8 @@ func (c *Conv) aggregate(h mat.Dense, g *graph.CSR, z mat.Dense, nodes []int64, 
 		return
 	}
 	acc := t.acc()
-	acc.Train, acc.Dst, acc.Src = t != nil, nodes, nodes
-	if a, ok := c.Agg.(*Attention); ok && t != nil {
+	acc.Train, acc.Dst, acc.Src = t.training(), nodes, nodes
+	if a, ok := c.Agg.(*Attention); ok && t.training() {
 		acc.Key = t.Key.FoldString(a.Src.Name)
 	}
 	c.Agg.Begin(acc, z.RowRange(0, g.NumDst))

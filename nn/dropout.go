@@ -26,23 +26,26 @@ func (d *Dropout) Dims() (in, out int) { return 0, 0 }
 // Forward writes y, which may be x. In inference y = x.
 func (d *Dropout) Forward(y, x mat.Dense, t *Tape) {
 	copyRows(y, x)
-	if t == nil {
+	if !t.training() {
 		return
 	}
 	e := entry{key: t.Key.FoldString(d.Name), nodes: t.Nodes}
 	if d.P > 0 {
+		w := loop{body: dropRows, rows: y.Rows, width: y.Cols, y: y, p: d.P, key: e.key, nodes: e.nodes}
 		m := t.arena.at
-		keep := t.raw(1, y.Cols).Row(0)
-		for i := range y.Rows {
-			kernels.DropoutMask(uint64(e.key.Fold(node(e.nodes, i))), d.P, keep)
-			yi := y.Row(i)
-			for c, k := range keep {
-				yi[c] *= k
-			}
-		}
+		w.sums = t.raw(w.bands(), y.Cols) // of each band: a row's mask
+		each(w)
 		t.arena.release(m)
 	}
 	t.push(e)
+}
+
+func dropRows(w *loop, band, lo, hi int) {
+	keep := w.sums.Row(band)
+	for i := lo; i < hi; i++ {
+		kernels.DropoutMask(uint64(w.key.Fold(node(w.nodes, i))), w.p, keep)
+		kernels.Mul(keep, w.y.Row(i))
+	}
 }
 
 // Backward adds dy times the mask to dx.
@@ -55,22 +58,26 @@ func (d *Dropout) Backward(dx, dy mat.Dense, t *Tape) {
 		addRows(dx, dy)
 		return
 	}
+	w := loop{body: dropGrads, rows: dy.Rows, width: dy.Cols, y: dx, d: dy, p: d.P, key: e.key, nodes: e.nodes}
 	m := t.arena.at
-	keep := t.raw(1, dy.Cols).Row(0)
-	for i := range dy.Rows {
-		kernels.DropoutMask(uint64(e.key.Fold(node(e.nodes, i))), d.P, keep)
-		di := dx.Row(i)
-		for c, g := range dy.Row(i) {
-			di[c] += float32(g * keep[c])
-		}
-	}
+	w.sums = t.raw(w.bands(), dy.Cols)
+	each(w)
 	t.arena.release(m)
+}
+
+func dropGrads(w *loop, band, lo, hi int) {
+	keep := w.sums.Row(band)
+	for i := lo; i < hi; i++ {
+		kernels.DropoutMask(uint64(w.key.Fold(node(w.nodes, i))), w.p, keep)
+		kernels.Mul(w.d.Row(i), keep)
+		kernels.Add(keep, w.y.Row(i))
+	}
 }
 
 // features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a sparse matrix the
 // stored values are dropped as Forward would drop them, and the pattern stays.
 func (d *Dropout) features(x graph.Features, t *Tape) graph.Features {
-	if t == nil || d.P == 0 {
+	if !t.training() || d.P == 0 {
 		t.push(entry{})
 		return x
 	}
@@ -82,15 +89,19 @@ func (d *Dropout) features(x graph.Features, t *Tape) graph.Features {
 	e := entry{key: t.Key.FoldString(d.Name), nodes: t.Nodes}
 	s := *x.Sparse
 	s.Val = t.arena.take(len(s.Val))
-	for i := range s.Rows {
-		lo, hi := s.RowPtr[i], s.RowPtr[i+1]
-		dropColumns(e.key.Fold(node(e.nodes, i)), d.P, s.Col[lo:hi], x.Sparse.Val[lo:hi], s.Val[lo:hi])
-	}
+	each(loop{body: dropSparse, rows: s.Rows, width: 1 + len(s.Val)/max(s.Rows, 1), p: d.P, key: e.key, nodes: e.nodes, sparse: x.Sparse, val: s.Val})
 	if len(s.Val) > 0 {
 		t.dropped = append(t.dropped, &s.Val[0])
 	}
 	t.push(e)
 	return graph.Features{Sparse: t.view(s)}
+}
+
+func dropSparse(w *loop, _, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		col, val := w.sparse.Row(i)
+		dropColumns(w.key.Fold(node(w.nodes, i)), w.p, col, val, w.val[w.sparse.RowPtr[i]:w.sparse.RowPtr[i+1]])
+	}
 }
 
 // dropColumns writes y = x times the mask that kernels.DropoutMask has at the given columns, for rows of which few

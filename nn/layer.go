@@ -108,8 +108,9 @@ func (l *Layer) Affine() (self, nbr *Linear, ok bool) {
 // head is not applied. h and in must stay as they are until Backward. A wrong shape panics.
 func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
 	l.check(h, in)
+	var m mark
 	if t != nil {
-		t.Nodes = in.Nodes
+		t.Nodes, m = in.Nodes, t.arena.at
 	}
 	if l.readsX(in.G) {
 		in.X = l.dropX.features(in.X, t)
@@ -118,24 +119,23 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
 		in.Z = l.dropZ.features(in.Z, t)
 	}
 	y := h
-	last := l.Act
-	if last == nil {
-		last = l.Norm
-	}
-	if last != nil || l.Spec.Residual {
+	if l.Spec.Residual || l.Norm != nil && t.training() { // the norm's gradient reads its input
 		y = t.raw(h.Rows, h.Cols)
 	}
 	l.Conv.Forward(y, in, t)
-	for _, op := range [2]Rows{l.Norm, l.Act} {
-		if op == nil {
-			continue
-		}
+	if l.Norm != nil {
 		next := h
-		if op != last || l.Spec.Residual {
-			next = t.raw(h.Rows, h.Cols)
+		if l.Spec.Residual {
+			next = y
+			if t.training() {
+				next = t.raw(h.Rows, h.Cols)
+			}
 		}
-		op.Forward(next, y, t)
+		l.Norm.Forward(next, y, t)
 		y = next
+	}
+	if l.Act != nil {
+		l.Act.Forward(y, y, t)
 	}
 	if l.Spec.Residual {
 		x := firstRows(in.X, h.Rows, t)
@@ -147,6 +147,9 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
 		addRows(h, y)
 	}
 	t.push(entry{graph: in.G})
+	if t != nil && t.infer {
+		t.arena.release(m)
+	}
 }
 
 // addIdentity writes x to h.

@@ -63,7 +63,7 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, t *Tape) {
 	w := l.W.Value
 	if s := x.Sparse; s != nil {
 		kernels.SpMM(s.RowPtr, s.Col, s.Val, out, w.Data, w.Stride, y.Data, y.Stride, add)
-		if t != nil {
+		if t.training() {
 			t.push(entry{sparse: s, fixed: len(s.Val) == 0 || !slices.Contains(t.dropped, &s.Val[0])})
 		}
 		return

@@ -7,7 +7,8 @@ import (
 )
 
 // Tape holds what a forward pass keeps for its backward pass, last in first out, and the memory that both compute in.
-// Reset it before each step: from the second step of a shape on nothing is allocated. A nil Tape means inference.
+// Reset it before each step: from the second step of a shape on nothing is allocated. A nil Tape means inference; one of
+// NewInference is inference in memory that is kept.
 //
 // A tape remembers the transposes of the graphs and sparse inputs it has seen, by the address of their columns: they
 // must not change between a step and the next.
@@ -15,6 +16,7 @@ type Tape struct {
 	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
 	Nodes []int64 // global node IDs of the rows in hand, keys of dropout; nil: the row's index. Layer.Forward sets it
 
+	infer   bool
 	kept    []entry
 	arena   arena
 	trans   transposes
@@ -39,6 +41,12 @@ type entry struct {
 
 // NewTape returns an empty tape.
 func NewTape() *Tape { return &Tape{} }
+
+// NewInference returns a tape that drops nothing and keeps nothing but its memory.
+func NewInference() *Tape { return &Tape{infer: true} }
+
+// training reports whether there will be a backward pass.
+func (t *Tape) training() bool { return t != nil && !t.infer }
 
 // Reset forgets what was kept and takes back all scratch memory.
 func (t *Tape) Reset() {
@@ -66,7 +74,7 @@ func (t *Tape) raw(rows, cols int) mat.Dense {
 }
 
 func (t *Tape) push(e entry) {
-	if t != nil {
+	if t.training() {
 		t.kept = append(t.kept, e)
 	}
 }
