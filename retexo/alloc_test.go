@@ -46,6 +46,9 @@ func atRound(t testing.TB, c Config, g *graph.Graph, stage int) (*Trainer, Work)
 // TestRoundsTakeNoMemory holds a round in steady state, with validation, to what counting a metric and reporting take:
 // nothing that grows with nodes, edges or widths. (comm allocates beside it; there is one peer here.)
 func TestRoundsTakeNoMemory(t *testing.T) {
+	if raceDetector {
+		t.Skip("SKIPPED: under the race detector memory is not measured")
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the kernels' own buffers are given back to it
 	for _, p := range everyPlan() {
 		for _, local := range []int{1, 2} {

@@ -22,8 +22,7 @@ type header struct {
 	Position Position          `json:"position"`
 	Steps    int64             `json:"steps"`   // of the optimiser
 	Reduces  uint64            `json:"reduces"` // done so far
-	Result   Result            `json:"-"`
-	Shapes   map[string][2]int `json:"shapes"` // of the row arrays
+	Shapes   map[string][2]int `json:"shapes"`  // of the row arrays
 }
 
 func (t *Trainer) fingerprints() checkpoint.Fingerprints {
@@ -126,7 +125,7 @@ func (t *Trainer) save() error {
 	}
 	st := t.stage
 	h := header{Position: at, Reduces: t.reduces, Shapes: map[string][2]int{}}
-	s := &checkpoint.State{Fingerprints: t.fingerprints(), F32: map[string][]float32{}, I64: map[string][]int64{}, F64: map[string][]float64{"labels": t.labels}}
+	s := &checkpoint.State{Fingerprints: t.fingerprints(), F32: map[string][]float32{}, I64: map[string][]int64{}, F64: map[string][]float64{"labels": t.labels, "rounds": t.result.rounds(), "stages": t.result.stages()}}
 	for _, p := range t.model.Params() {
 		s.F32["param/"+p.Name] = p.Value.Data
 	}
@@ -187,6 +186,9 @@ func (t *Trainer) restore(seq uint64) (*Position, error) {
 		return nil, fmt.Errorf("checkpoint %d is of stage %d, of %d", seq, at.Stage, t.config.Stages())
 	}
 	t.reduces = h.Reduces
+	if err := t.result.restore(s.F64["rounds"], s.F64["stages"], at); err != nil {
+		return nil, fmt.Errorf("checkpoint %d: %w", seq, err)
+	}
 	for _, p := range t.model.Params() {
 		if err := take(p.Value.Data, s.F32["param/"+p.Name], "parameter "+p.Name); err != nil {
 			return nil, err

@@ -208,6 +208,15 @@ func TestResume(t *testing.T) {
 						t.Error("the run began anew instead of going on")
 					}
 					sameModels(t, append([]*nn.Model{whole.models[0]}, again.models...))
+					sameCurve(t, "all that was measured", whole.result[0].Rounds, again.result[0].Rounds, 0)
+					for i, s := range again.result[0].Stages {
+						if s.Bytes = whole.result[0].Stages[i].Bytes; s != whole.result[0].Stages[i] {
+							t.Errorf("%+v, without a stop %+v", s, whole.result[0].Stages[i])
+						}
+					}
+					if len(again.result[0].Stages) != len(whole.result[0].Stages) {
+						t.Errorf("%d stages were reported, want %d", len(again.result[0].Stages), len(whole.result[0].Stages))
+					}
 					cancel()
 				}
 			})

@@ -1,0 +1,5 @@
+//go:build !race
+
+package retexo
+
+const raceDetector = false
