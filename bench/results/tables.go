@@ -240,11 +240,12 @@ func curve(string) (rows []row) {
 
 func withLabels(string) (rows []row) {
 	s := base("standalone gcn", "standalone", "gcn")
-	rows = append(rows, row{s, cross(unitSums(), cross(decays(0, 5e-4), dropouts(0.2, 0.5)))})
+	s.Every = 4
+	rows = append(rows, row{s, cross(unitSums(), decays(0, 5e-4))})
 	for _, m := range []string{"gcn", "sage"} {
 		e := base("layer-wise, encoder mlp, "+m, "retexo", m)
-		e.Encoder, e.Hidden = "mlp", 256
-		rows = append(rows, row{e, cross(rates(0.003), cross(decays(0, 5e-4), dropouts(0.3, 0.5)))})
+		e.Encoder, e.Hidden, e.Rounds, e.Every, e.LR, e.Dropout = "mlp", 128, 150, 4, 0.003, 0.3
+		rows = append(rows, row{e, decays(0, 5e-4)})
 	}
 	return rows
 }
