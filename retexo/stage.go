@@ -22,8 +22,7 @@ type stage struct {
 	best  []float32        // the best state's parameters
 
 	train, val, test batch
-	tape             *nn.Tape
-	infer            inference
+	tape, infer      *nn.Tape
 	sum              []float32   // what a round reduces: update (in the slab's gradients), tally of training and validation, digests
 	count            float64     // labels in sum's update
 	weight           []float32   // of each class, or nil
@@ -63,44 +62,18 @@ func (b batch) tally(t eval.Tally, v []float32, scores mat.Dense) {
 	t.Write(v, sum, count, scores, b.labels)
 }
 
-// inference is a stage's layer and head without dropout, so that they can use a tape's memory again and again.
-type inference struct {
-	layer nn.Layer
-	head  nn.Rows
-	tape  *nn.Tape
-}
-
-func newInference(l *nn.Layer, head nn.Rows) inference {
-	f := inference{tape: nn.NewTape(), head: head, layer: nn.Layer{
-		Spec: l.Spec, Name: l.Name, Edges: l.Edges, Conv: l.Conv, Norm: l.Norm, Act: l.Act, Residual: l.Residual}}
-	f.layer.Spec.Dropout = 0
-	if a, ok := l.Conv.Agg.(*nn.Attention); ok {
-		f.layer.Conv.Agg = &nn.Attention{Src: a.Src, Dst: a.Dst}
-	}
-	if ops, ok := head.(nn.Stack); ok {
-		var kept nn.Stack
-		for _, op := range ops {
-			if _, drops := op.(*nn.Dropout); !drops {
-				kept = append(kept, op)
-			}
-		}
-		f.head = kept
-	}
-	return f
-}
-
 // forward returns the scores of b's nodes in inference; they are valid until the next call.
 func (st *stage) forward(b batch) mat.Dense {
-	f := &st.infer
-	f.tape.Reset()
-	h := f.tape.Scratch(b.rows, f.layer.Spec.Out)
-	f.layer.Forward(h, b.in, f.tape)
-	if f.head == nil {
+	t := st.infer
+	t.Reset()
+	h := t.Scratch(b.rows, st.layer.Spec.Out)
+	st.layer.Forward(h, b.in, t)
+	if st.head == nil {
 		return h
 	}
-	_, classes := f.head.Dims()
-	scores := f.tape.Scratch(b.rows, classes)
-	f.head.Forward(scores, h, f.tape)
+	_, classes := st.head.Dims()
+	scores := t.Scratch(b.rows, classes)
+	st.head.Forward(scores, h, t)
 	return scores
 }
 

@@ -248,7 +248,7 @@ func (t *Trainer) aggregate(w Work) {
 
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
-	st := &stage{tape: nn.NewTape(), round: -1}
+	st := &stage{tape: nn.NewTape(), infer: nn.NewInference(), round: -1}
 	if t.config.Balanced {
 		st.weight = nn.ClassWeights(t.labels)
 	}
@@ -262,7 +262,6 @@ func (t *Trainer) begin(k int) error {
 		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
 		st.head = nn.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
-	st.infer = newInference(st.layer, st.head)
 	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
 	st.val = newBatch(t.full, st.layer, t.shard, graph.Val)
 	st.test = newBatch(t.full, st.layer, t.shard, graph.Test)
