@@ -30,12 +30,14 @@ type Trainer struct {
 	input  graph.Features // what the first unit sees
 	slab   *nn.Slab
 	opt    *optim.Optimizer
-	tape   *nn.Tape
+	tape   *nn.Tape // of steps
+	infer  *nn.Tape // of validation
 	best   []float32
 	at     position
 	rows   map[graph.Split][]int32
-	labels graph.Labels // of the training nodes
-	weight []float32    // of each class, or nil
+	train  *view     // what a step computes
+	val    *view     // what is validated
+	weight []float32 // of each class, or nil
 	result Result
 }
 
@@ -69,7 +71,7 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	if s.Labels.Classes != c.Spec.Classes || s.Labels.Multi() != (c.Spec.Task == "multi") {
 		return nil, fmt.Errorf("fullbatch: the graph has %d classes (several a node: %t), the model %d (task %s)", s.Labels.Classes, s.Labels.Multi(), c.Spec.Classes, c.Spec.Task)
 	}
-	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: nn.NewTape(), at: position{BestEpoch: -1}}
+	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: nn.NewTape(), infer: nn.NewInference(), at: position{BestEpoch: -1}}
 	t.rows = make(map[graph.Split][]int32)
 	for i, split := range s.Split {
 		t.rows[split] = append(t.rows[split], int32(i))
@@ -83,12 +85,12 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	if t.opt, err = optim.New(c.Optimizer, len(t.slab.Value)); err != nil {
 		return nil, err
 	}
-	t.labels = s.Labels.Select(t.rows[graph.Train])
-	if c.Balanced {
-		t.weight = nn.ClassWeights(t.labels.Count())
-	}
 	t.input = m.Encoder.Input(s.X)
 	t.chain()
+	t.train, t.val = t.blocks(t.rows[graph.Train], c.Inductive), t.blocks(t.rows[graph.Val], false)
+	if c.Balanced {
+		t.weight = nn.ClassWeights(t.train.labels.Count())
+	}
 	return t, nil
 }
 
@@ -170,67 +172,70 @@ func (t *Trainer) step() float64 {
 	t.slab.ZeroGrad()
 	t.tape.Reset()
 	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.at.Epoch))
-	outs := t.forward(t.tape, false)
-	scores := outs[len(outs)-1]
+	v := t.train
+	scores := t.forward(v, t.tape)
 	grad := t.tape.Scratch(scores.Rows, scores.Cols)
-	rows := t.rows[graph.Train]
-	some, d := t.tape.Scratch(len(rows), scores.Cols), t.tape.Scratch(len(rows), scores.Cols)
-	for k, i := range rows {
-		copy(some.Row(k), scores.Row(int(i)))
+	some, d := scores, grad
+	if v.rows != nil {
+		some, d = t.pick(scores, v.rows, t.tape), t.tape.Scratch(len(v.rows), scores.Cols)
 	}
-	sum, count := nn.Loss(d, some, t.labels, t.weight)
+	sum, count := nn.Loss(d, some, v.labels, t.weight)
 	if count == 0 {
 		return math.NaN()
 	}
-	for k, i := range rows {
+	for k, i := range v.rows {
 		copy(grad.Row(int(i)), d.Row(k))
 	}
-	t.backward(grad)
-	inv := float32(1 / count)
-	for i := range t.slab.Grad {
-		t.slab.Grad[i] *= inv
-	}
-	t.opt.Step(t.slab.Value, t.slab.Grad, t.config.Optimizer.LR*t.config.Schedule.At(t.at.Epoch))
+	t.backward(v, grad)
+	t.opt.StepScaled(t.slab.Value, t.slab.Grad, float32(1/count), t.config.Optimizer.LR*t.config.Schedule.At(t.at.Epoch))
 	return sum / count
 }
 
-// forward returns what each unit hands on, the last one's being the scores of all nodes. Where full is false and the
-// training is inductive, held-out nodes have no edges. With a nil tape it is inference.
-func (t *Trainer) forward(tape *nn.Tape, full bool) []mat.Dense {
-	n := t.shard.Owned
-	outs := make([]mat.Dense, 0, len(t.units))
-	x := t.input
-	for _, u := range t.units {
-		g := u.train
-		if full {
-			g = u.full
+// pick returns the given rows of scores in the tape's memory.
+func (t *Trainer) pick(scores mat.Dense, rows []int32, tape *nn.Tape) mat.Dense {
+	some := tape.Scratch(len(rows), scores.Cols)
+	for k, i := range rows {
+		copy(some.Row(k), scores.Row(int(i)))
+	}
+	return some
+}
+
+// forward returns the scores of v's nodes.
+func (t *Trainer) forward(v *view, tape *nn.Tape) mat.Dense {
+	x := v.input
+	for k, u := range t.units {
+		n := x.Rows()
+		if v.graphs[k] != nil {
+			n = v.graphs[k].NumDst
 		}
 		h := tape.Scratch(n, u.layer.Spec.Out)
-		u.layer.Forward(h, nn.Input{G: g, X: x, Nodes: t.shard.Global}, tape)
+		u.layer.Forward(h, nn.Input{G: v.graphs[k], X: x, Nodes: v.nodes[k]}, tape)
 		if u.head != nil {
 			_, c := u.head.Dims()
 			scores := tape.Scratch(n, c)
 			u.head.Forward(scores, h, tape)
 			h = scores
 		}
-		outs = append(outs, h)
 		x = graph.Features{Dense: h}
 	}
-	return outs
+	return x.Dense
 }
 
 // backward adds to the slab's gradients, from d, the gradient of the scores.
-func (t *Trainer) backward(d mat.Dense) {
-	n := t.shard.Owned
+func (t *Trainer) backward(v *view, d mat.Dense) {
 	for k := len(t.units) - 1; k >= 0; k-- {
 		u := t.units[k]
 		if u.head != nil {
-			dh := t.tape.Scratch(n, u.layer.Spec.Out)
+			dh := t.tape.Scratch(d.Rows, u.layer.Spec.Out)
 			u.head.Backward(dh, d, t.tape)
 			d = dh
 		}
 		var dx mat.Dense
 		if k > 0 {
+			n := d.Rows
+			if v.graphs[k] != nil {
+				n = v.graphs[k].NumSrc
+			}
 			dx = t.tape.Scratch(n, u.layer.Spec.In)
 		}
 		u.layer.Backward(dx, d, t.tape)
@@ -241,8 +246,7 @@ func (t *Trainer) backward(d mat.Dense) {
 // validate scores the validation nodes and keeps the parameters if they are the best so far: a higher metric, or the
 // same with a lower loss. Without validation labels the last state is the best.
 func (t *Trainer) validate(ctx context.Context, r comm.Reducer) (val, loss float64, err error) {
-	outs := t.forward(nil, true)
-	val, loss, err = t.measure(ctx, r, outs[len(outs)-1], graph.Val, selectionBins)
+	val, loss, err = t.measure(ctx, r, t.val, selectionBins)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -259,27 +263,29 @@ func (t *Trainer) validate(ctx context.Context, r comm.Reducer) (val, loss float
 // selectionBins is the resolution of AUC and AP while states are compared; what is reported has eval.DefaultBins.
 const selectionBins = 256
 
-func (t *Trainer) measure(ctx context.Context, r comm.Reducer, scores mat.Dense, split graph.Split, bins int) (metric, loss float64, err error) {
-	rows := t.rows[split]
+func (t *Trainer) measure(ctx context.Context, r comm.Reducer, v *view, bins int) (metric, loss float64, err error) {
+	t.infer.Reset()
+	scores := t.forward(v, t.infer)
+	if v.rows != nil {
+		scores = t.pick(scores, v.rows, t.infer)
+	}
 	tally := eval.NewTally(t.config.Metric, t.shard.Labels, bins)
-	v := make([]float32, tally.Size())
-	labels, some := t.shard.Labels.Select(rows), scores.Select(rows)
-	sum, count := nn.Loss(mat.Dense{}, some, labels, nil)
-	tally.Write(v, sum, count, some, labels)
-	if _, err := r.Reduce(ctx, uint64(t.at.Epoch), v); err != nil {
+	x := make([]float32, tally.Size())
+	sum, count := nn.Loss(mat.Dense{}, scores, v.labels, nil)
+	tally.Write(x, sum, count, scores, v.labels)
+	if _, err := r.Reduce(ctx, uint64(t.at.Epoch), x); err != nil {
 		return 0, 0, err
 	}
-	return tally.Read(v)
+	return tally.Read(x)
 }
 
+// finish reports the best state over the whole graph, as whoever uses the model will compute it: to the last bit.
 func (t *Trainer) finish(ctx context.Context, r comm.Reducer, g *comm.Group) (err error) {
-	outs := t.forward(nil, true)
-	scores := outs[len(outs)-1]
 	t.result.BestEpoch = t.at.BestEpoch
-	if t.result.Val, t.result.ValLoss, err = t.measure(ctx, r, scores, graph.Val, eval.DefaultBins); err != nil {
+	if t.result.Val, t.result.ValLoss, err = t.measure(ctx, r, t.whole(t.rows[graph.Val], false), eval.DefaultBins); err != nil {
 		return err
 	}
-	t.result.Test, t.result.TestLoss, err = t.measure(ctx, r, scores, graph.Test, eval.DefaultBins)
+	t.result.Test, t.result.TestLoss, err = t.measure(ctx, r, t.whole(t.rows[graph.Test], false), eval.DefaultBins)
 	t.result.Bytes = g.Bytes()
 	return err
 }

@@ -58,8 +58,13 @@ func (tr *transpose) fixed(val []float32) []float32 {
 
 // gather writes val to out in the transpose's order.
 func (tr *transpose) gather(out, val []float32) {
-	for k, p := range tr.perm {
-		out[k] = val[p]
+	each(loop{body: gatherValues, rows: len(tr.perm), width: 1, trans: tr, val: out, weight: val})
+}
+
+func gatherValues(w *loop, _, lo, hi int) {
+	out := w.val[lo:hi]
+	for k, p := range w.trans.perm[lo:hi] {
+		out[k] = w.weight[p]
 	}
 }
 
