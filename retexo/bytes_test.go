@@ -62,7 +62,7 @@ func updates(c Config, peers int) int {
 	switch e := s.Encoder; e.Kind {
 	case "pca":
 		w := min(e.Out+8, s.Features)
-		n += c.PCAPasses*s.Features*w + w*w
+		n += c.PCAPasses*s.Features*w + w*w + peers // the last are digests of what each made of them
 	case "mlp":
 		first = 0
 	}
@@ -74,7 +74,7 @@ func updates(c Config, peers int) int {
 			if l.Conv == "sage" {
 				d += l.In
 			}
-			n += d*(d+1)/2 + d*s.Classes + len(c.Lambdas)*tally
+			n += d*(d+1)/2 + d*s.Classes + len(c.Lambdas)*tally + peers
 			continue
 		}
 		n += c.Rounds*(parameters(s, k)+2+peers) + (c.Rounds+c.EvalEvery-1)/c.EvalEvery*tally

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -428,5 +429,36 @@ func TestDivergence(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "training has diverged") {
 			t.Errorf("peer %d: %v", rank, err)
 		}
+	}
+}
+
+// TestUnlikeProcessors lets one peer round the components and the solution apart, as an unlike processor would: it takes
+// the others', and the model is the same bits on all.
+func TestUnlikeProcessors(t *testing.T) {
+	g := toy{}.graph(t)
+	c := configOf(t, g, Plan{Model: "gcn", Encoder: "pca:4", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+	c.Solver = "ridge"
+	shards := cut(t, g, "random", 3)
+	whole, err := train(context.Background(), c, shards, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var synced [3]int
+	r, err := train(context.Background(), c, shards, func(rank int, tr *Trainer) {
+		tr.Observer.Sync = func(_, _, _ int, differed bool) {
+			if differed {
+				synced[rank]++
+			}
+		}
+		if rank == 1 {
+			tr.nudge = func(x []float32) { x[0] = math.Nextafter32(x[0], 2) }
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameModels(t, append([]*nn.Model{whole.models[0]}, r.models...))
+	if synced != [3]int{0, 2, 0} {
+		t.Errorf("parameters replaced %v times, want peer 1's alone: components and solution", synced)
 	}
 }

@@ -99,6 +99,7 @@ type Machine struct {
 	next       Ready
 	waiting    bool   // next has been handed out
 	newest     uint64 // checkpoint that all peers have; 0: none
+	choice     int    // ridge: the solution to take
 	synced     int    // syncs since the last round that committed
 }
 
@@ -161,7 +162,10 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		m.at = *e.Position
 		return m.resume()
 	case Project:
-		return do(Work{Kind: Freeze}), nil
+		if from, ok := differs(e.Digests); ok {
+			return m.sync(from)
+		}
+		return m.agreed(), nil
 	case Prepare:
 		return m.enter(0), nil
 	case Exchange:
@@ -185,7 +189,7 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		r.Save = m.config.Checkpoint > 0 && m.at.Round%m.config.Checkpoint == 0
 		return r, nil
 	case Sync:
-		return m.round(), nil
+		return m.agreed(), nil
 	case Evaluate:
 		if from, ok := differs(e.Digests); ok {
 			return m.sync(from)
@@ -193,9 +197,12 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		keep := m.better(e)
 		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: keep}), nil
 	case Solve:
-		choice := strongest(e.Vals, e.Labels)
-		m.at.Best, m.at.BestRound = e.Vals[choice], 0
-		return do(Work{Kind: Choose, Stage: w.Stage, Choice: choice}), nil
+		m.choice = strongest(e.Vals, e.Labels)
+		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
+		if from, ok := differs(e.Digests); ok {
+			return m.sync(from)
+		}
+		return m.agreed(), nil
 	case Choose:
 		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: true}), nil
 	case Freeze:
@@ -328,6 +335,17 @@ func (m *Machine) sync(from int) (Ready, error) {
 		return Ready{}, fmt.Errorf("stage %d, round %d: parameters still differ between peers after %d syncs with peer %d", m.at.Stage, m.at.Round, m.synced-1, from)
 	}
 	return do(Work{Kind: Sync, Stage: m.at.Stage, Round: m.at.Round, From: from}), nil
+}
+
+// agreed goes on where all peers hold the same: a round is run (again), what was solved in one go is taken as it is.
+func (m *Machine) agreed() Ready {
+	switch {
+	case m.at.Stage == 0 && m.config.Spec.Encoder.Kind == "pca":
+		return do(Work{Kind: Freeze})
+	case m.config.Solver == "ridge":
+		return do(Work{Kind: Choose, Stage: m.at.Stage, Choice: m.choice})
+	}
+	return m.round()
 }
 
 func (m *Machine) stageFrozen() bool { return m.frozen[m.at.Stage-1] }

@@ -50,7 +50,13 @@ func (t *Trainer) solve(ctx context.Context, w Work, e *Event) error {
 		return err
 	}
 
-	vals := make([]float32, len(st.solutions)*t.tally.Size())
+	if t.nudge != nil {
+		t.nudge(st.solved)
+	}
+	// The metrics, and behind them the digests of the solutions: each peer solves by itself, and processors may round apart.
+	vals := make([]float32, len(st.solutions)*t.tally.Size()+t.shard.Parts)
+	own := vals[len(st.solutions)*t.tally.Size():]
+	own[t.shard.Rank] = float32(digest(st.solved))
 	zv := st.design(st.val)
 	for k, s := range st.solutions {
 		scores := hmat.New(zv.Rows, c)
@@ -68,6 +74,7 @@ func (t *Trainer) solve(ctx context.Context, w Work, e *Event) error {
 		}
 		e.Vals, e.Labels = append(e.Vals, metric), float64(v[1])
 	}
+	e.Digests = digests(own)
 	return nil
 }
 
@@ -162,8 +169,8 @@ func (st *stage) solutionsOf(sum []float32, d, c int, lambdas []float64) error {
 			at++
 		}
 	}
-	st.solutions = nil
-	for _, lambda := range lambdas {
+	st.solutions, st.solved = nil, make([]float32, len(lambdas)*d*c)
+	for k, lambda := range lambdas {
 		a := mat.NewSymDense(d, nil)
 		a.CopySym(gram)
 		for i := range d - 1 {
@@ -179,7 +186,7 @@ func (st *stage) solutionsOf(sum []float32, d, c int, lambdas []float64) error {
 				return fmt.Errorf("ridge: penalty %g: %w", lambda, err)
 			}
 		}
-		s := hmat.New(d, c)
+		s := hmat.View(d, c, st.solved[k*d*c:])
 		for i := range d {
 			for j := range c {
 				s.Set(i, j, float32(w.At(i, j)))

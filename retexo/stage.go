@@ -26,7 +26,8 @@ type stage struct {
 	sum              []float32   // what a round reduces: update (in the slab's gradients), tally of training and validation, digests
 	count            float64     // labels in sum's update
 	weight           []float32   // of each class, or nil
-	solutions        []mat.Dense // ridge: one a penalty
+	solutions        []mat.Dense // ridge: one a penalty, all of them in solved
+	solved           []float32
 
 	// Several local steps: what the round began with, so that one that does not commit leaves no trace.
 	start   []float32

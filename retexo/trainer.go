@@ -38,6 +38,7 @@ type Trainer struct {
 	tally    eval.Tally
 	labels   []float64 // training labels of each class, of all peers
 	result   Result
+	nudge    func([]float32) // tests: rounds apart what this peer computes from sums; nil
 }
 
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key on every peer; it
@@ -134,7 +135,7 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 	case Restore:
 		e.Position, err = t.restore(w.Seq)
 	case Project:
-		err = t.project(ctx)
+		err = t.project(ctx, w, &e)
 	case Prepare:
 		if t.base, err = trainingView(ctx, t.group, t.shard); err == nil {
 			t.base.own = t.full.own
@@ -194,8 +195,8 @@ func (t *Trainer) census(ctx context.Context) (float64, error) {
 	return float64(v[c]), nil
 }
 
-func (t *Trainer) project(ctx context.Context) error {
-	e, x := t.model.Encoder, t.input
+func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
+	enc, x := t.model.Encoder, t.input
 	if t.config.Inductive {
 		var present []int32
 		for i, split := range t.shard.Split {
@@ -205,12 +206,20 @@ func (t *Trainer) project(ctx context.Context) error {
 		}
 		x = x.Select(present)
 	}
-	v, err := components(ctx, t.reducer, x, e.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
+	v, err := components(ctx, t.reducer, x, enc.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
 	if err != nil {
 		return err
 	}
-	e.Proj.W.Value.CopyFrom(v)
-	return nil
+	enc.Proj.W.Value.CopyFrom(v)
+	// The sums are the same bits everywhere, but each peer decomposes them itself, and processors may round apart.
+	if t.nudge != nil {
+		t.nudge(t.held(w)[0])
+	}
+	mine := make([]float32, t.shard.Parts)
+	mine[t.shard.Rank] = float32(digest(t.held(w)[0]))
+	err = t.reduce(ctx, mine)
+	e.Digests = digests(mine)
+	return err
 }
 
 func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
@@ -360,26 +369,39 @@ func (t *Trainer) apply(w Work) {
 
 // sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From.
 func (t *Trainer) sync(ctx context.Context, w Work) error {
-	st := t.stage
-	if err := st.undo(t.config); err != nil {
-		return err
+	held := t.held(w)
+	if st := t.stage; st != nil && st.slab != nil {
+		if err := st.undo(t.config); err != nil {
+			return err
+		}
 	}
-	before := digest(st.slab.Value)
-	if err := t.group.Broadcast(ctx, comm.Control, w.From, st.slab.Value); err != nil {
-		return err
-	}
-	if t.config.LocalSteps == 1 {
-		_, moments := st.opt.State()
-		for _, m := range moments {
-			if err := t.group.Broadcast(ctx, comm.Control, w.From, m); err != nil {
-				return err
-			}
+	before := digest(held[0])
+	for _, x := range held {
+		if err := t.group.Broadcast(ctx, comm.Control, w.From, x); err != nil {
+			return err
 		}
 	}
 	if t.Observer.Sync != nil {
-		t.Observer.Sync(w.Stage, w.Round, w.From, digest(st.slab.Value) != before)
+		t.Observer.Sync(w.Stage, w.Round, w.From, digest(held[0]) != before)
 	}
 	return nil
+}
+
+// held returns what all peers hold alike at this point of the run: components, solutions, or parameters and, where they
+// all take the same steps, the optimiser's moments. The first of them is what digests are of.
+func (t *Trainer) held(w Work) [][]float32 {
+	switch {
+	case w.Stage == 0 && t.model.Encoder.Proj != nil:
+		return [][]float32{t.model.Encoder.Proj.W.Value.Data}
+	case t.config.Solver == "ridge":
+		return [][]float32{t.stage.solved}
+	}
+	all := [][]float32{t.stage.slab.Value}
+	if t.config.LocalSteps == 1 {
+		_, moments := t.stage.opt.State()
+		all = append(all, moments...)
+	}
+	return all
 }
 
 func (t *Trainer) evaluate(ctx context.Context, w Work, e *Event) error {
