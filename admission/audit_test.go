@@ -1,0 +1,282 @@
+package admission
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// written makes a log of n records and returns its path and head.
+func written(t *testing.T, n int) (string, Head) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log", "audit.jsonl")
+	l := open(t, path)
+	for i := range n {
+		add(t, l, Record{Event: Left, Door: "halo", Bytes: int64(i), Rows: 3, Stage: "layer 1", Round: i})
+	}
+	defer l.Close()
+	return path, l.Head()
+}
+
+func open(t *testing.T, path string) *Log {
+	t.Helper()
+	l, err := OpenLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func add(t *testing.T, l *Log, r Record) {
+	t.Helper()
+	if err := l.Append(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func content(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func put(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLogGoesOn(t *testing.T) {
+	path, first := written(t, 2)
+	l := open(t, path)
+	add(t, l, Record{Event: Refused, Peer: stranger.id, Rule: "roster.unknown", Text: "a \"word\"\n<\x00\xff>"})
+	second := l.Head()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	head, err := VerifyLog(path, func(r Record) error {
+		events = append(events, fmt.Sprintf("%d %s %d %s", r.Seq, r.Event, r.Bytes, r.Rule))
+		return nil
+	}, first, second)
+	if err != nil || head != second {
+		t.Errorf("head %v (%v), want %v", head, err, second)
+	}
+	if got, want := strings.Join(events, "; "), "1 left 0 ; 2 left 1 ; 3 refused 0 roster.unknown"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if again, err := ParseHead(second.String()); err != nil || again != second {
+		t.Errorf("head %v reads as %v (%v)", second, again, err)
+	}
+	for _, bad := range []string{"", "3", ":", "03" + second.String()[1:], second.String() + "0", "-1:" + none} {
+		if _, err := ParseHead(bad); err == nil {
+			t.Errorf("%q is taken for a head", bad)
+		}
+	}
+	stop := errors.New("enough")
+	if _, err := VerifyLog(path, func(Record) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("%v, want %v", err, stop)
+	}
+}
+
+func TestEmptyLog(t *testing.T) {
+	path, head := written(t, 0)
+	if got, err := VerifyLog(path, nil, head); err != nil || got != (Head{0, none}) {
+		t.Errorf("%v (%v), want no record", got, err)
+	}
+}
+
+// TestLogChanged: no byte of the log or of its head can be changed, added or taken away unnoticed.
+func TestLogChanged(t *testing.T) {
+	path, head := written(t, 4)
+	for _, file := range []string{path, headFile(path)} {
+		whole := content(t, file)
+		noticed := func(what string, b []byte) {
+			t.Helper()
+			put(t, file, b)
+			if got, err := VerifyLog(path, nil); err == nil {
+				t.Errorf("%s: %s is not noticed; head %v", filepath.Base(file), what, got)
+			}
+		}
+		for i := range whole {
+			b := bytes.Clone(whole)
+			b[i] ^= 1
+			noticed(fmt.Sprintf("byte %d changed", i), b)
+			noticed(fmt.Sprintf("all from byte %d on cut off", i), whole[:i])
+		}
+		noticed("the whole file twice", append(bytes.Clone(whole), whole...))
+		put(t, file, whole)
+	}
+	lines := bytes.SplitAfter(content(t, path), []byte("\n"))
+	for what, b := range map[string][][]byte{
+		"first line removed":  lines[1:],
+		"middle line removed": {lines[0], lines[2], lines[3]},
+		"lines exchanged":     {lines[0], lines[2], lines[1], lines[3]},
+		"a line twice":        {lines[0], lines[0], lines[1], lines[2], lines[3]},
+	} {
+		put(t, path, bytes.Join(b, nil))
+		if _, err := VerifyLog(path, nil); err == nil {
+			t.Errorf("%s: not noticed", what)
+		}
+	}
+	// Who rewrites log and head alike is found out by a head that was kept elsewhere.
+	forged, _ := written(t, 5)
+	if _, err := VerifyLog(forged, nil, head); err == nil || !strings.Contains(err.Error(), "record 4 is not the one that was known") {
+		t.Errorf("another log: %v", err)
+	}
+	put(t, path, bytes.Join(lines[:2], nil))
+	put(t, headFile(path), Head{2, hashLine(bytes.TrimSuffix(lines[1], []byte("\n")))}.encode())
+	if _, err := VerifyLog(path, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := VerifyLog(path, nil, head); err == nil || !strings.Contains(err.Error(), "the end was cut off") {
+		t.Errorf("end and head cut off alike: %v", err)
+	}
+}
+
+// TestLogAfterCrash: what a crash can leave is repaired; what it cannot is refused.
+func TestLogAfterCrash(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		spoil  func(path string, lines [][]byte)
+		repair bool
+		want   string
+	}{
+		{"half a line", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), `{"seq":4,"ti`...)) }, true, ""},
+		{"the head one behind", func(path string, l [][]byte) {
+			put(t, headFile(path), Head{2, hashLine(bytes.TrimSuffix(l[1], []byte("\n")))}.encode())
+		}, false, ""},
+		{"the head two behind", func(path string, l [][]byte) {
+			put(t, headFile(path), Head{1, hashLine(bytes.TrimSuffix(l[0], []byte("\n")))}.encode())
+		}, false, "ends with record 3"},
+		{"the last line cut off", func(path string, l [][]byte) { put(t, path, bytes.Join(l[:2], nil)) }, false, "ends with record 2"},
+		{"a part of it cut off", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l[:2], nil), l[2][:9]...)) }, false, "ends with record 2"},
+		{"emptied", func(path string, l [][]byte) { put(t, path, nil) }, false, "ends with record 0"},
+		{"garbage at the end", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), "x\n"...)) }, false, "its last line"},
+		{"much garbage at the end", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), make([]byte, 3*maxLine)...)) }, false, "are no record"},
+		{"the log gone", func(path string, l [][]byte) { os.Remove(path) }, false, "knows of 3 records"},
+		{"the head gone", func(path string, l [][]byte) { os.Remove(headFile(path)) }, false, "is gone"},
+		{"the head empty", func(path string, l [][]byte) { put(t, headFile(path), nil) }, false, "was changed"},
+	} {
+		path, _ := written(t, 3)
+		c.spoil(path, bytes.SplitAfter(content(t, path), []byte("\n")))
+		l, err := OpenLog(path)
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want something of %q", c.what, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		add(t, l, Record{Event: Ended})
+		l.Close()
+		repaired := false
+		if _, err := VerifyLog(path, func(r Record) error { repaired = repaired || r.Event == Repaired; return nil }); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if repaired != c.repair {
+			t.Errorf("%s: a record of the repair: %v, want %v", c.what, repaired, c.repair)
+		}
+	}
+}
+
+func TestLogHasOneWriter(t *testing.T) {
+	path, _ := written(t, 1)
+	l := open(t, path)
+	if _, err := OpenLog(path); !errors.Is(err, errLocked) {
+		t.Errorf("a second writer: %v, want %v", err, errLocked)
+	}
+	// Readers need not wait.
+	add(t, l, Record{Event: Ended})
+	if _, err := VerifyLog(path, nil); err != nil {
+		t.Error(err)
+	}
+	l.Close()
+	open(t, path).Close()
+}
+
+func TestLogStopsWhenItCannotWrite(t *testing.T) {
+	path, _ := written(t, 1)
+	l := open(t, path)
+	l.file.Close() // as if the disk were gone
+	for range 2 {
+		if l.Append(Record{Event: Ended}) == nil {
+			t.Error("what could not be written is no error")
+		}
+	}
+	l.Close()
+	if head, err := VerifyLog(path, nil); err != nil || head.Seq != 1 {
+		t.Errorf("%v (%v), want one record", head, err)
+	}
+}
+
+func TestLogBounds(t *testing.T) {
+	path, _ := written(t, 0)
+	l := open(t, path)
+	defer l.Close()
+	add(t, l, Record{Event: Lost, Text: strings.Repeat("ü\xff", 1<<20)})
+	if err := l.Append(Record{Event: Lost, Name: strings.Repeat("x", maxLine)}); err == nil {
+		t.Error("a record longer than a line is taken")
+	}
+	if err := l.Append(Record{}); err == nil {
+		t.Error("a record without event is taken")
+	}
+	add(t, l, Record{Event: Ended})
+	if _, err := VerifyLog(path, func(r Record) error {
+		if len(r.Text) > maxText || !utf8.ValidString(r.Text) {
+			t.Errorf("text of %d bytes: %q…", len(r.Text), r.Text[:20])
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	put(t, path, bytes.Repeat([]byte("x"), 1<<20))
+	if _, err := VerifyLog(path, nil); err == nil || !strings.Contains(err.Error(), "longer than 8192 bytes") {
+		t.Errorf("%v, want the line's length", err)
+	}
+}
+
+func FuzzLog(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "audit.jsonl")
+	l, err := OpenLog(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, r := range []Record{{Event: Began, Plan: plan, Roster: 2}, {Event: Connected, Peer: north.id}, {Event: Ended, Text: "a\u2028b"}} {
+		if err := l.Append(r); err != nil {
+			f.Fatal(err)
+		}
+	}
+	l.Close()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)-1])
+	f.Fuzz(func(t *testing.T, log []byte) {
+		var again []byte
+		last, err := walk(bytes.NewReader(log), func(r Record, h Head) error {
+			again = append(append(again, plain(r, false)...), '\n')
+			return nil
+		})
+		if !bytes.HasPrefix(log, again) || err == nil && len(again) != len(log) {
+			t.Errorf("%q reads as %q (%v)", log, again, err)
+		}
+		if n := bytes.Count(again, []byte("\n")); uint64(n) != last.Seq {
+			t.Errorf("%d records, head %v", n, last)
+		}
+	})
+}

@@ -1,0 +1,29 @@
+package admission
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// lock takes the lock of a file, which it makes, until release or the end of the process. Where another holds it,
+// lock waits or says errLocked.
+func lock(path string, wait bool) (release func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	how := uint32(windows.LOCKFILE_EXCLUSIVE_LOCK)
+	if !wait {
+		how |= windows.LOCKFILE_FAIL_IMMEDIATELY
+	}
+	err = windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, new(windows.Overlapped))
+	if err == windows.ERROR_LOCK_VIOLATION {
+		err = errLocked
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}

@@ -1,0 +1,190 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Policy is what a site allows, whatever a plan, a roster or a peer says: the file policy.yaml, which the site alone
+// writes. What a list does not name is not allowed.
+type Policy struct {
+	Federation string   `yaml:"federation"` // whose rosters and plans this site takes
+	Encoders   []string `yaml:"encoders"`   // raw, mlp, pca (any number of components), pca:K (at most K)
+	Carries    []string `yaml:"carries"`    // hidden, scores
+	Solvers    []string `yaml:"solvers"`    // adam, adamw, sgd, ridge
+	MinPeers   int      `yaml:"min_peers"`  // least size of the group, this peer included; at least 2
+	MaxRounds  int      `yaml:"max_rounds"` // of a layer; 0: no bound
+	MaxBytes   int64    `yaml:"max_bytes"`  // that this peer sends in one run; 0: no bound
+	MaxRate    int64    `yaml:"max_rate"`   // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
+	Hours      []string `yaml:"hours"`      // spans such as 22:00-06:00, by this machine's clock; none: always
+	Approvers  []string `yaml:"approvers"`  // peer IDs whose signatures under an approval count; none: this peer's own
+	Approvals  int      `yaml:"approvals"`  // how many of them must sign; 0: one
+}
+
+// maxPolicy is how long a policy file may be, in bytes.
+const maxPolicy = 64 << 10
+
+// ReadPolicy reads a policy file strictly: a field it does not know is an error, with its line.
+func ReadPolicy(path string) (Policy, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Policy{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPolicy+1))
+	if err != nil {
+		return Policy{}, err
+	}
+	p, err := ParsePolicy(text)
+	if err != nil {
+		return Policy{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// ParsePolicy reads the content of a policy file.
+func ParsePolicy(text []byte) (Policy, error) {
+	var p Policy
+	if len(text) > maxPolicy {
+		return p, fmt.Errorf("policy: more than %d bytes", maxPolicy)
+	}
+	if err := yaml.UnmarshalWithOptions(text, &p, yaml.Strict()); err != nil {
+		return Policy{}, errors.New(yaml.FormatError(err, false, true))
+	}
+	return p, p.Validate()
+}
+
+// Validate reports all faults at once.
+func (p Policy) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if !named(p.Federation, lower+digits+"-") {
+		fault("federation: %q, want the name in the roster", p.Federation)
+	}
+	for _, l := range []struct {
+		field     string
+		got, want []string
+	}{
+		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K"}},
+		{"carries", p.Carries, []string{"hidden", "scores"}},
+		{"solvers", p.Solvers, []string{"adam", "adamw", "sgd", "ridge"}},
+	} {
+		if len(l.got) == 0 {
+			fault("%s: none, so no plan would do; name some of %s", l.field, strings.Join(l.want, ", "))
+		}
+		for _, s := range l.got {
+			if _, isPCA := components(s); !slices.Contains(l.want, s) && !(isPCA && l.field == "encoders") || s == "pca:K" {
+				fault("%s: %q, want some of %s", l.field, s, strings.Join(l.want, ", "))
+			}
+		}
+	}
+	if p.MinPeers < 2 {
+		fault("min_peers: %d, want at least 2: what a group of this peer and one other sums up shows that one this peer's part", p.MinPeers)
+	}
+	if p.MaxRounds < 0 || p.MaxBytes < 0 || p.MaxRate < 0 || p.MaxRate > 0 && p.MaxRate < 1024 {
+		fault("max_rounds %d, max_bytes %d, max_rate %d: want 0 for no bound, or more; a rate of at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate)
+	}
+	for _, h := range p.Hours {
+		if _, err := parseSpan(h); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for i, id := range p.Approvers {
+		if _, err := PublicKey(id); err != nil {
+			fault("approvers: %w", err)
+		}
+		if slices.Contains(p.Approvers[:i], id) {
+			fault("approvers: %s is named twice", id)
+		}
+	}
+	if p.Approvals < 0 || p.Approvals > max(1, len(p.Approvers)) {
+		fault("approvals: %d, want 0 to %d, the number of approvers", p.Approvals, max(1, len(p.Approvers)))
+	}
+	return errors.Join(errs...)
+}
+
+// components returns the K of "pca:K".
+func components(encoder string) (k int, ok bool) {
+	digits, ok := strings.CutPrefix(encoder, "pca:")
+	if !ok {
+		return 0, false
+	}
+	k, err := strconv.Atoi(digits)
+	return k, err == nil && k > 0
+}
+
+// Plan is what a policy judges of a plan.
+type Plan struct {
+	Encoder, Carry, Solver string
+	Peers                  int // how many take part
+	Rounds                 int // of a layer, at most
+}
+
+// Check refuses a plan that the policy does not allow, with a *Refusal for each rule, joined.
+func (p Policy) Check(plan Plan) error {
+	var errs []error
+	if !p.allowsEncoder(plan.Encoder) {
+		errs = append(errs, refuse("policy.encoders", "the plan's encoder %s is none of %s", plan.Encoder, list(p.Encoders)))
+	}
+	if !slices.Contains(p.Carries, plan.Carry) {
+		errs = append(errs, refuse("policy.carries", "the plan carries %s, none of %s", plan.Carry, list(p.Carries)))
+	}
+	if !slices.Contains(p.Solvers, plan.Solver) {
+		errs = append(errs, refuse("policy.solvers", "the plan's solver %s is none of %s", plan.Solver, list(p.Solvers)))
+	}
+	if plan.Peers < p.MinPeers {
+		errs = append(errs, refuse("policy.min_peers", "%d peers take part, want at least %d", plan.Peers, p.MinPeers))
+	}
+	if p.MaxRounds > 0 && plan.Rounds > p.MaxRounds {
+		errs = append(errs, refuse("policy.max_rounds", "%d rounds of a layer, want at most %d", plan.Rounds, p.MaxRounds))
+	}
+	return errors.Join(errs...)
+}
+
+func (p Policy) allowsEncoder(encoder string) bool {
+	k, isPCA := components(encoder)
+	return slices.ContainsFunc(p.Encoders, func(allowed string) bool {
+		most, bounded := components(allowed)
+		return encoder == allowed || isPCA && (allowed == "pca" || bounded && k <= most)
+	})
+}
+
+// span is a part of the day in minutes since midnight; one that ends before it begins goes over midnight.
+type span struct{ from, to int }
+
+func parseSpan(s string) (span, error) {
+	a, b, ok := strings.Cut(s, "-")
+	from, err1 := time.Parse("15:04", a)
+	to, err2 := time.Parse("15:04", b)
+	if !ok || err1 != nil || err2 != nil || from.Equal(to) {
+		return span{}, fmt.Errorf("hours: %q, want a span such as 22:00-06:00", s)
+	}
+	minutes := func(t time.Time) int { return 60*t.Hour() + t.Minute() }
+	return span{minutes(from), minutes(to)}, nil
+}
+
+// Open refuses to train at the time now, in its own zone, where it is outside the policy's hours.
+func (p Policy) Open(now time.Time) error {
+	if len(p.Hours) == 0 {
+		return nil
+	}
+	at := 60*now.Hour() + now.Minute()
+	for _, h := range p.Hours {
+		s, err := parseSpan(h)
+		if err != nil {
+			return err
+		}
+		if s.from < s.to && s.from <= at && at < s.to || s.from > s.to && (at >= s.from || at < s.to) {
+			return nil
+		}
+	}
+	return refuse("policy.hours", "it is %s, and this site trains at %s only", now.Format("15:04"), strings.Join(p.Hours, ", "))
+}

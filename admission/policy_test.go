@@ -1,0 +1,248 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+const policyFile = `federation: tumour-registry
+encoders: ["pca:64", mlp]
+carries: [scores]
+solvers: [ridge, adam]
+min_peers: 3
+max_rounds: 200
+max_bytes: 100000
+max_rate: 4096
+hours: ["20:00-06:30", "12:00-13:00"]
+`
+
+func policy(t *testing.T) Policy {
+	t.Helper()
+	p, err := ParsePolicy([]byte(policyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const plan = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+func consent() Approval {
+	return Approval{Federation: "tumour-registry", Plan: plan, Site: north.id, Expires: "2026-12-31"}
+}
+
+func TestPolicyCheck(t *testing.T) {
+	allowed := Plan{Encoder: "pca:64", Carry: "scores", Solver: "ridge", Peers: 3, Rounds: 200}
+	for what, c := range map[string]struct {
+		change func(*Plan)
+		want   []string
+	}{
+		"as allowed":      {func(p *Plan) {}, nil},
+		"fewer columns":   {func(p *Plan) { p.Encoder = "pca:3" }, nil},
+		"more columns":    {func(p *Plan) { p.Encoder = "pca:65" }, []string{"policy.encoders"}},
+		"raw":             {func(p *Plan) { p.Encoder = "raw" }, []string{"policy.encoders"}},
+		"nonsense":        {func(p *Plan) { p.Encoder = "pca:-1" }, []string{"policy.encoders"}},
+		"no number":       {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
+		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.carries", "policy.solvers", "policy.min_peers"}},
+		"hidden rows":     {func(p *Plan) { p.Carry = "hidden" }, []string{"policy.carries"}},
+		"solver":          {func(p *Plan) { p.Solver = "sgd" }, []string{"policy.solvers"}},
+		"two peers":       {func(p *Plan) { p.Peers = 2 }, []string{"policy.min_peers"}},
+		"too many rounds": {func(p *Plan) { p.Rounds = 201 }, []string{"policy.max_rounds"}},
+	} {
+		p := allowed
+		c.change(&p)
+		err := policy(t).Check(p)
+		if (err != nil) != (len(c.want) > 0) {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if err != nil && strings.Count(err.Error(), "\n")+1 != len(c.want) {
+			t.Errorf("%s: %v, want %v alone", what, err, c.want)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(err.Error(), w+": ") {
+				t.Errorf("%s: %v, want rule %s", what, err, w)
+			}
+		}
+	}
+	free := Policy{Encoders: []string{"pca"}}
+	if !free.allowsEncoder("pca:4096") || free.allowsEncoder("raw") {
+		t.Error("pca without a number allows any number of components, and nothing else")
+	}
+}
+
+func TestPolicyHours(t *testing.T) {
+	p := policy(t)
+	for at, open := range map[string]bool{"20:00": true, "19:59": false, "23:59": true, "00:00": true, "06:29": true, "06:30": false, "12:00": true, "12:59": true, "13:00": false} {
+		// By the clock on this site's wall, whatever that is in UTC.
+		day, err := time.ParseInLocation("2006-01-02 15:04", "2026-11-21 "+at, time.FixedZone("here", 5*3600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Open(day); (err == nil) != open {
+			t.Errorf("%s: %v, want open %v", at, err, open)
+		} else if err != nil {
+			rule(t, at, err, "policy.hours", at, "20:00-06:30")
+		}
+	}
+	p.Hours = nil
+	rule(t, "no hours", p.Open(now), "")
+}
+
+func TestPolicyFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                            "federation",
+		policyFile + "encoder: raw\n": `[10:1]`,
+		strings.Replace(policyFile, "min_peers: 3", "min_peers: 1", 1):           "min_peers: 1",
+		strings.Replace(policyFile, "min_peers: 3", "min_peers: many", 1):        "[5:12]",
+		strings.Replace(policyFile, "[scores]", "[]", 1):                         "carries: none",
+		strings.Replace(policyFile, "[scores]", "[rows]", 1):                     `carries: "rows"`,
+		strings.Replace(policyFile, "mlp", "pca:0", 1):                           `encoders: "pca:0"`,
+		strings.Replace(policyFile, "mlp", "pca:K", 1):                           `encoders: "pca:K"`,
+		strings.Replace(policyFile, "ridge", "magic", 1):                         `solvers: "magic"`,
+		strings.Replace(policyFile, "20:00-06:30", "20:00", 1):                   `hours: "20:00"`,
+		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00", 1):             `hours: "24:00-25:00"`,
+		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00", 1):             `hours: "20:00-20:00"`,
+		strings.Replace(policyFile, "max_rate: 4096", "max_rate: 1", 1):          "max_rate 1",
+		strings.Replace(policyFile, "max_bytes: 100000", "max_bytes: -1", 1):     "max_bytes -1",
+		policyFile + "approvers: [bob]\n":                                        "approvers",
+		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":         "named twice",
+		policyFile + "approvals: 2\n":                                            "approvals: 2",
+		policyFile + "min_peers: 4\n":                                            "min_peers",
+		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")): "more than",
+	} {
+		if _, err := ParsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q…: %v, want something of %q", text, err, want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(path, []byte("min_peers: 0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v, want the file's name", err)
+	}
+}
+
+func TestApproved(t *testing.T) {
+	own := policy(t)
+	four := own
+	four.Approvers, four.Approvals = []string{south.id, west.id, east.id}, 2
+	for _, c := range []struct {
+		what   string
+		p      Policy
+		change func(*Approval)
+		by     []someone
+		at     time.Time
+		want   string
+		says   string
+	}{
+		{"its own", own, nil, []someone{north}, now, "", ""},
+		{"nobody", own, nil, nil, now, "approval.signatures", north.id},
+		{"another", own, nil, []someone{south}, now, "approval.signatures", "0 of the 1"},
+		{"two approvers", four, nil, []someone{south, east}, now, "", ""},
+		{"one approver", four, nil, []someone{west}, now, "approval.signatures", "1 of the 2"},
+		{"one approver and the machine", four, nil, []someone{west, north}, now, "approval.signatures", "missing " + south.id},
+		{"another plan", own, func(a *Approval) { a.Plan = strings.Repeat("0", 64) }, []someone{north}, now, "approval.plan", "peer approve"},
+		{"another site", own, func(a *Approval) { a.Site = south.id }, []someone{north}, now, "approval.site", south.id},
+		{"another federation", own, func(a *Approval) { a.Federation = "other" }, []someone{north}, now, "approval.federation", "other"},
+		{"the last day", own, nil, []someone{north}, now.AddDate(0, 0, 40), "", ""},
+		{"too late", own, nil, []someone{north}, now.AddDate(0, 0, 41), "approval.expired", "2026-12-31"},
+	} {
+		a := consent()
+		if c.change != nil {
+			c.change(&a)
+		}
+		rule(t, c.what, c.p.Approved(signed(t, a, c.by...), plan, north.id, c.at), c.want, c.says)
+	}
+	if got := PlanFingerprint([]byte("test")); got != plan {
+		t.Errorf("fingerprint %s, want what sha256sum prints, %s", got, plan)
+	}
+	if err := (Approval{}).Validate(); err == nil || strings.Count(err.Error(), "\n") != 3 {
+		t.Errorf("%v, want four faults", err)
+	}
+	if err := Unsigned(consent()).Sign(north.id, south.sign); err == nil {
+		t.Error("a signature by another key than the peer ID's is taken")
+	}
+}
+
+// sink is a transport that counts what is sent.
+type sink struct {
+	comm.Transport
+	bytes int
+}
+
+func (s *sink) Send(_ context.Context, _ int, frame []byte) error {
+	s.bytes += len(frame)
+	return nil
+}
+
+func TestGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := policy(t)
+		p.Hours = nil
+		to := &sink{}
+		g := p.Guard(to)
+		start := time.Now()
+		for range 20 { // 20 × 5000 bytes at 4096 bytes a second, of which a burst of 1024 is free
+			if err := g.Send(t.Context(), 1, make([]byte, 5000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		least := time.Duration(float64(100000-1024) / 4096 * float64(time.Second))
+		if took := time.Since(start); took < least-time.Millisecond || took > least+time.Second {
+			t.Errorf("100,000 bytes took %v, want %v", took, least)
+		}
+		rule(t, "one byte more", g.Send(t.Context(), 1, make([]byte, 1)), "policy.max_bytes", "100000")
+		if to.bytes != 100000 {
+			t.Errorf("%d bytes went, want 100000", to.bytes)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var late *comm.PeerError
+		if err := p.Guard(to).Send(ctx, 3, make([]byte, 9000)); !errors.As(err, &late) || late.Rank != 3 {
+			t.Errorf("%v, want a PeerError of rank 3 where time runs out", err)
+		}
+		p.MaxRate, p.Hours = 0, []string{time.Now().Format("15:04") + "-" + time.Now().Add(time.Hour).Format("15:04")}
+		g = p.Guard(to)
+		rule(t, "within the hours", g.Send(t.Context(), 1, nil), "")
+		time.Sleep(2 * time.Hour)
+		rule(t, "after them", g.Send(t.Context(), 1, nil), "policy.hours")
+	})
+}
+
+func FuzzApproval(f *testing.F) {
+	s := Unsigned(consent())
+	if err := s.Sign(north.id, north.sign); err != nil {
+		f.Fatal(err)
+	}
+	b, err := s.Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, file []byte) { canonical[Approval](t, file) })
+}
+
+func FuzzPolicy(f *testing.F) {
+	f.Add([]byte(policyFile))
+	f.Add([]byte("federation: x\nhours: [\"1:00-2:00\"]\nencoders: &a [raw]\ncarries: *a\n"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		p, err := ParsePolicy(file)
+		if err != nil {
+			return
+		}
+		p.Check(Plan{Encoder: "pca:3"})
+		if err := p.Open(now); err != nil && len(p.Hours) == 0 {
+			t.Error(err)
+		}
+	})
+}

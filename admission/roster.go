@@ -1,0 +1,293 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Roster says who belongs to a federation: one version of it, in force until a later one is accepted (see Accept).
+type Roster struct {
+	Federation string    `json:"federation"`         // name: small letters, digits and dashes
+	Serial     uint64    `json:"serial"`             // 1, 2, 3, …
+	Previous   string    `json:"previous,omitempty"` // fingerprint of the version before; none for serial 1
+	Quorum     int       `json:"quorum"`             // administrators who must sign the next version: more than half of them
+	Members    []Member  `json:"members"`            // at least one; at most 4096
+	Revoked    []Revoked `json:"revoked,omitempty"`  // former members that never come back with the same key
+}
+
+// Member is one peer.
+type Member struct {
+	Name          string   `json:"name"` // for people and commands: letters, digits and . _ -
+	ID            string   `json:"id"`   // peer ID
+	Role          Role     `json:"role"`
+	Administrator bool     `json:"administrator,omitempty"` // signs rosters
+	Expires       Date     `json:"expires"`                 // the last day
+	Addresses     []string `json:"addresses,omitempty"`     // multiaddresses at which it listens; none: it only dials out
+}
+
+// Revoked is a peer that is a member no more.
+type Revoked struct {
+	Name   string `json:"name"`
+	ID     string `json:"id"`
+	Serial uint64 `json:"serial"` // of the roster that says so first
+}
+
+// Role is what a member does.
+type Role string
+
+// The roles. Trainers and coordinators hold data and train; observers see progress and no rows; relays carry
+// encrypted traffic for others.
+const (
+	Trainer     Role = "trainer"
+	Coordinator Role = "coordinator"
+	Observer    Role = "observer"
+	Relay       Role = "relay"
+)
+
+var roles = []Role{Trainer, Coordinator, Observer, Relay}
+
+// Date is a day of the calendar in UTC, as 2006-01-02. What expires on it is good until it ends.
+type Date string
+
+// Day returns the day of t in UTC.
+func Day(t time.Time) Date { return Date(t.UTC().Format(time.DateOnly)) }
+
+// Past reports whether the day is over at the time now.
+func (d Date) Past(now time.Time) bool { return Day(now) > d }
+
+func (d Date) validate() error {
+	if t, err := time.Parse(time.DateOnly, string(d)); err != nil || Day(t) != d {
+		return fmt.Errorf("%q, want a day such as 2027-03-31", string(d))
+	}
+	return nil
+}
+
+const (
+	maxMembers   = 4096
+	maxRevoked   = 4096
+	maxName      = 63  // bytes
+	maxAddresses = 16  // of a member
+	maxAddress   = 256 // bytes
+)
+
+func (Roster) kind() string { return "roster 1" }
+
+// Fingerprint is 64 hexadecimal digits that stand for the roster's content, signatures left out.
+func (r Roster) Fingerprint() string { return fingerprint(r) }
+
+// Validate reports all faults at once.
+func (r Roster) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf("roster: "+format, args...)) }
+	if !named(r.Federation, lower+digits+"-") {
+		fault("federation: %q, want 1 to %d small letters, digits and dashes", r.Federation, maxName)
+	}
+	switch {
+	case r.Serial == 0:
+		fault("serial: 0, want 1 or more")
+	case r.Serial == 1 && r.Previous != "":
+		fault("previous: serial 1 has none")
+	case r.Serial > 1 && !isFingerprint(r.Previous):
+		fault("previous: %q, want 64 hexadecimal digits", r.Previous)
+	}
+	if len(r.Members) == 0 || len(r.Members) > maxMembers || len(r.Revoked) > maxRevoked {
+		fault("%d members and %d revoked, want 1 to %d and at most %d", len(r.Members), len(r.Revoked), maxMembers, maxRevoked)
+		return errors.Join(errs...)
+	}
+	names, ids := map[string]bool{}, map[string]bool{}
+	for _, m := range r.Members {
+		if err := m.validate(); err != nil {
+			fault("member %q: %w", m.Name, err)
+		}
+		if names[m.Name] || ids[m.ID] {
+			fault("member %q: the name or the peer ID %s is another member's, too", m.Name, m.ID)
+		}
+		names[m.Name], ids[m.ID] = true, true
+	}
+	for _, v := range r.Revoked {
+		if _, err := PublicKey(v.ID); err != nil || !named(v.Name, nameLetters) || v.Serial < 2 || v.Serial > r.Serial {
+			fault("revoked %q: want a name, a peer ID and a serial of 2 to %d", v.Name, r.Serial)
+		}
+		if ids[v.ID] {
+			fault("revoked %q: peer ID %s is a member's, or revoked twice", v.Name, v.ID)
+		}
+		ids[v.ID] = true
+	}
+	if n := len(r.Administrators()); r.Quorum > n || 2*r.Quorum <= n {
+		fault("quorum: %d of %d administrators, want more than half of them: then two versions of one serial need one who signed both", r.Quorum, n)
+	}
+	return errors.Join(errs...)
+}
+
+func (m Member) validate() error {
+	var errs []error
+	if !named(m.Name, nameLetters) {
+		errs = append(errs, fmt.Errorf("name: want 1 to %d letters, digits and . _ -", maxName))
+	}
+	if _, err := PublicKey(m.Name); err == nil {
+		errs = append(errs, errors.New("name: it is a peer ID, and could be taken for that peer"))
+	}
+	if _, err := PublicKey(m.ID); err != nil {
+		errs = append(errs, err)
+	}
+	if !slices.Contains(roles, m.Role) {
+		errs = append(errs, fmt.Errorf("role: %q, want one of %v", m.Role, roles))
+	}
+	if err := m.Expires.validate(); err != nil {
+		errs = append(errs, fmt.Errorf("expires: %w", err))
+	}
+	if len(m.Addresses) > maxAddresses {
+		errs = append(errs, fmt.Errorf("%d addresses, want at most %d", len(m.Addresses), maxAddresses))
+	}
+	for _, a := range m.Addresses {
+		// Whether it can be dialled is p2p's to say; here it must be plain text that has one spelling.
+		if len(a) > maxAddress || !strings.HasPrefix(a, "/") || !only(a, nameLetters+"/:%") {
+			errs = append(errs, fmt.Errorf("address %q, want a multiaddress such as /ip4/10.0.0.1/udp/4001/quic-v1", a))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	digits      = "0123456789"
+	lower       = "abcdefghijklmnopqrstuvwxyz"
+	nameLetters = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits + "._-"
+)
+
+func named(s, letters string) bool { return s != "" && len(s) <= maxName && only(s, letters) }
+
+// only reports whether s is made of letters.
+func only(s, letters string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(letters, r) })
+}
+
+func isFingerprint(s string) bool { return len(s) == 64 && only(s, digits+"abcdef") }
+
+// majority is the least number that is more than half of n administrators.
+func majority(n int) int { return n/2 + 1 }
+
+// Administrators lists the members who sign rosters.
+func (r Roster) Administrators() (all []Member) {
+	for _, m := range r.Members {
+		if m.Administrator {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Find returns the member with this name or peer ID.
+func (r Roster) Find(nameOrID string) (Member, bool) {
+	i := r.index(nameOrID)
+	if i < 0 {
+		return Member{}, false
+	}
+	return r.Members[i], true
+}
+
+func (r Roster) index(nameOrID string) int {
+	return slices.IndexFunc(r.Members, func(m Member) bool { return m.ID == nameOrID || m.Name == nameOrID })
+}
+
+// Admit returns the member with this peer ID, or a *Refusal: it is unknown, was revoked, its time is over, or it has
+// none of the roles wanted (none given: any will do).
+func (r Roster) Admit(id string, now time.Time, wanted ...Role) (Member, error) {
+	i := slices.IndexFunc(r.Members, func(m Member) bool { return m.ID == id })
+	if i < 0 {
+		if v := slices.IndexFunc(r.Revoked, func(v Revoked) bool { return v.ID == id }); v >= 0 {
+			return Member{}, refuse("roster.revoked", "%s (%s) was revoked in serial %d of %s", r.Revoked[v].Name, id, r.Revoked[v].Serial, r.Federation)
+		}
+		return Member{}, refuse("roster.unknown", "%s is not in serial %d of %s", id, r.Serial, r.Federation)
+	}
+	m := r.Members[i]
+	if m.Expires.Past(now) {
+		return Member{}, refuse("roster.expired", "the membership of %s (%s) ended on %s: its administrators can add it again with a later day", m.Name, id, m.Expires)
+	}
+	if len(wanted) > 0 && !slices.Contains(wanted, m.Role) {
+		return Member{}, refuse("roster.role", "%s (%s) is %s, want one of %v", m.Name, id, m.Role, wanted)
+	}
+	return m, nil
+}
+
+// Next returns the roster's next version, so far without a change.
+func (r Roster) Next() Roster {
+	n := r
+	n.Serial, n.Previous = r.Serial+1, r.Fingerprint()
+	n.Members, n.Revoked = slices.Clone(r.Members), slices.Clone(r.Revoked)
+	return n
+}
+
+// Add puts m at the end, or in the place of the member that has its peer ID: a later day, another address. quorum is
+// that of the result; 0 keeps it where it is allowed, and is otherwise the majority.
+func (r *Roster) Add(m Member, quorum int) error {
+	if v := slices.IndexFunc(r.Revoked, func(v Revoked) bool { return v.ID == m.ID }); v >= 0 {
+		return refuse("roster.revoked", "%s was revoked in serial %d: a peer that comes back makes a new identity", r.Revoked[v].Name, r.Revoked[v].Serial)
+	}
+	if i := slices.IndexFunc(r.Members, func(o Member) bool { return o.ID == m.ID }); i >= 0 {
+		r.Members[i] = m
+	} else {
+		r.Members = append(r.Members, m)
+	}
+	return r.settle(quorum)
+}
+
+// Revoke removes the member with this name or peer ID for good; quorum as for Add.
+func (r *Roster) Revoke(nameOrID string, quorum int) error {
+	i := r.index(nameOrID)
+	if i < 0 {
+		return fmt.Errorf("roster: %q is no member of %s", nameOrID, r.Federation)
+	}
+	r.Revoked = append(r.Revoked, Revoked{Name: r.Members[i].Name, ID: r.Members[i].ID, Serial: r.Serial})
+	r.Members = slices.Delete(r.Members, i, i+1)
+	return r.settle(quorum)
+}
+
+func (r *Roster) settle(quorum int) error {
+	n := len(r.Administrators())
+	switch {
+	case quorum != 0:
+		r.Quorum = quorum
+	case r.Quorum > n || 2*r.Quorum <= n:
+		r.Quorum = majority(n)
+	}
+	return r.Validate()
+}
+
+// Changes tells in words what makes next of r: what an administrator reads before signing.
+func (r Roster) Changes(next Roster) (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, m := range r.Members {
+		n, kept := next.Find(m.ID)
+		switch {
+		case !kept:
+			say("- %s", m)
+		case m.String() != n.String():
+			say("- %s", m)
+			say("+ %s", n)
+		}
+	}
+	for _, m := range next.Members {
+		if _, had := r.Find(m.ID); !had {
+			say("+ %s", m)
+		}
+	}
+	if r.Quorum != next.Quorum {
+		say("quorum %d, was %d", next.Quorum, r.Quorum)
+	}
+	return lines
+}
+
+func (m Member) String() string {
+	s := fmt.Sprintf("%s  %s  %s", m.Name, m.ID, m.Role)
+	if m.Administrator {
+		s += ", administrator"
+	}
+	s += ", until " + string(m.Expires)
+	if len(m.Addresses) > 0 {
+		s += "  " + strings.Join(m.Addresses, " ")
+	}
+	return s
+}
