@@ -36,12 +36,20 @@ func NewIdentity() (Identity, error) {
 }
 
 // LoadOrCreateIdentity reads the key file at path (PEM, PKCS #8), or makes it on first use with mode 0600 in a
-// directory of mode 0700. A file that others may read is refused: whoever holds the key is this peer.
+// directory of mode 0700. A file that others may read is refused: whoever holds the key is this peer. One under a
+// passphrase is ErrSealed.
 func LoadOrCreateIdentity(path string) (Identity, error) {
-	f, err := os.Open(path)
+	id, err := LoadIdentity(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		return createIdentity(path)
+		return CreateIdentity(path, "")
 	}
+	return id, err
+}
+
+// LoadIdentity is LoadOrCreateIdentity for a file that exists. Where the key is under a passphrase, passphrase is
+// called for it; nil stands for nobody to ask.
+func LoadIdentity(path string, passphrase func() (string, error)) (Identity, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
 	}
@@ -58,6 +66,9 @@ func LoadOrCreateIdentity(path string) (Identity, error) {
 		return Identity{}, fmt.Errorf("p2p: identity %s: mode %04o lets others use this peer's key; make it private with: chmod 600 %s", path, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err == nil && sealed(text) {
+		text, err = open(text, passphrase)
+	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("p2p: identity %s: %w", path, err)
 	}
@@ -102,13 +113,17 @@ func parseIdentity(text []byte) (Identity, error) {
 	return identityOf(raw)
 }
 
-// createIdentity writes a new key whole or not at all: a temporary file, synced, then renamed.
-func createIdentity(path string) (_ Identity, err error) {
+// CreateIdentity makes a key file, whole or not at all, where there is none: a temporary file, synced, then renamed. A
+// passphrase of at least 8 bytes seals it; an empty one does not.
+func CreateIdentity(path, passphrase string) (_ Identity, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("p2p: identity %s: %w", path, err)
 		}
 	}()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return Identity{}, errors.Join(err, errors.New("there is a file already; a key is never replaced"))
+	}
 	_, raw, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return Identity{}, err
@@ -116,6 +131,12 @@ func createIdentity(path string) (_ Identity, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(raw)
 	if err != nil {
 		return Identity{}, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	if passphrase != "" {
+		if text, err = seal(text, passphrase); err != nil {
+			return Identity{}, err
+		}
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -131,7 +152,7 @@ func createIdentity(path string) (_ Identity, err error) {
 			os.Remove(f.Name())
 		}
 	}()
-	if err := pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: der}); err != nil {
+	if _, err := f.Write(text); err != nil {
 		return Identity{}, err
 	}
 	if err := f.Sync(); err != nil {

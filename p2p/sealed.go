@@ -1,0 +1,81 @@
+package p2p
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"filippo.io/age"
+	"filippo.io/age/armor"
+)
+
+// A sealed key file is the plain one under a passphrase, as an armored age file (c2sp.org/age: scrypt, then
+// ChaCha20-Poly1305). The age program opens it, too, so nobody depends on this one to get a key back.
+
+// ErrSealed says that an identity's file needs a passphrase.
+var ErrSealed = errors.New("the key is under a passphrase, which was not given")
+
+// sealWork is scrypt's cost as a power of two: 2^17 rounds of 1 KiB blocks take 128 MiB and about half a second,
+// OWASP's recommendation for scrypt. No file may ask for more than maxWork: whoever swaps the file could otherwise
+// make this peer run out of memory.
+const (
+	sealWork = 17
+	maxWork  = 18
+)
+
+// minPassphrase is in bytes. It keeps out the empty and the accidental; a good one has five random words.
+const minPassphrase = 8
+
+func sealed(text []byte) bool { return bytes.HasPrefix(text, []byte(armor.Header)) }
+
+func seal(text []byte, passphrase string) ([]byte, error) {
+	if len(passphrase) < minPassphrase {
+		return nil, fmt.Errorf("passphrase of %d characters, want at least %d", len(passphrase), minPassphrase)
+	}
+	to, err := age.NewScryptRecipient(passphrase)
+	if err != nil {
+		return nil, err
+	}
+	to.SetWorkFactor(sealWork)
+	var b bytes.Buffer
+	outer := armor.NewWriter(&b)
+	inner, err := age.Encrypt(outer, to)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := inner.Write(text); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(inner.Close(), outer.Close()); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// open asks for the passphrase of a sealed file and returns the plain one.
+func open(file []byte, passphrase func() (string, error)) ([]byte, error) {
+	if len(file) > maxKeyFile {
+		return nil, fmt.Errorf("longer than %d bytes, so no Ed25519 key", maxKeyFile)
+	}
+	if passphrase == nil {
+		return nil, ErrSealed
+	}
+	word, err := passphrase()
+	if err != nil {
+		return nil, err
+	}
+	by, err := age.NewScryptIdentity(word)
+	if err != nil {
+		return nil, err
+	}
+	by.SetMaxWorkFactor(maxWork)
+	r, err := age.Decrypt(armor.NewReader(bytes.NewReader(file)), by)
+	if errors.Is(err, age.ErrIncorrectIdentity) {
+		return nil, errors.New("this is not the passphrase that the key is under")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, maxKeyFile+1))
+}

@@ -1,0 +1,75 @@
+package p2p
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func say(word string) func() (string, error) { return func() (string, error) { return word, nil } }
+
+func TestSealedIdentity(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "identity.key")
+	if _, err := CreateIdentity(path, "short"); err == nil || !strings.Contains(err.Error(), "at least 8") {
+		t.Errorf("%v, want a longer passphrase", err)
+	}
+	if _, err := LoadIdentity(path, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, want no file yet", err)
+	}
+	made, err := CreateIdentity(path, "correct horse battery staple")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil || !strings.HasPrefix(string(file), "-----BEGIN AGE ENCRYPTED FILE-----\n") || strings.Contains(string(file), "PRIVATE") {
+		t.Errorf("%q (%v), want an armored age file", file, err)
+	}
+	got, err := LoadIdentity(path, say("correct horse battery staple"))
+	if err != nil || got.PeerID() != made.PeerID() {
+		t.Errorf("%s (%v), want %s", got.id, err, made.PeerID())
+	}
+	if _, err := LoadOrCreateIdentity(path); !errors.Is(err, ErrSealed) {
+		t.Errorf("%v, want %v", err, ErrSealed)
+	}
+	if _, err := LoadIdentity(path, say("correct horse battery stable")); err == nil || !strings.Contains(err.Error(), "not the passphrase") {
+		t.Errorf("%v, want a word about the passphrase", err)
+	}
+	none := errors.New("nobody there")
+	if _, err := LoadIdentity(path, func() (string, error) { return "", none }); !errors.Is(err, none) {
+		t.Errorf("%v, want %v", err, none)
+	}
+	if _, err := CreateIdentity(path, ""); err == nil || !strings.Contains(err.Error(), "never replaced") {
+		t.Errorf("%v: a key must not be replaced", err)
+	}
+	// A file that asks for 2^30 rounds of scrypt, which would take a terabyte, is refused before it begins.
+	costly := filepath.Join(t.TempDir(), "costly.key")
+	text := "-----BEGIN AGE ENCRYPTED FILE-----\n" +
+		"YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBBQUFBQUFBQUFBQUFBQUFB\nQUFBQUFBIDMwCkFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\nQUFBQUEKLS0tIEFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\nQUFBQUEKQUFBQUFBQUFBQUFBQUFBQQ==\n" +
+		"-----END AGE ENCRYPTED FILE-----\n"
+	if err := os.WriteFile(costly, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadIdentity(costly, say("correct horse battery staple")); err == nil || !strings.Contains(err.Error(), "work factor too large") {
+		t.Errorf("%v, want it refused for its cost", err)
+	}
+}
+
+func TestSign(t *testing.T) {
+	id, err := NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := []byte("heddle test 1\nwords")
+	signature, err := id.Sign(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := id.key.GetPublic().Raw()
+	if err != nil || !ed25519.Verify(key, message, signature) {
+		t.Errorf("the signature is not of the message (%v)", err)
+	}
+}
