@@ -1,0 +1,30 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// littleEndian is whether this processor's own byte order is that of frames and files.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// Floats returns the little-endian float32s of b as a view of its memory, where the processor's byte order and b's
+// address allow one. Bytes beyond the last whole value are left out.
+func Floats(b []byte) (x []float32, ok bool) {
+	n := len(b) / 4
+	if n == 0 {
+		return nil, true
+	}
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	if !littleEndian || uintptr(p)%unsafe.Alignof(float32(0)) != 0 {
+		return nil, false
+	}
+	return unsafe.Slice((*float32)(p), n), true
+}
+
+// AddWide computes sum += x in float64.
+func AddWide(x []float32, sum []float64) {
+	checkLength("sum of AddWide", len(sum), len(x))
+	reads(x)
+	active.addWide(x, sum)
+}
