@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/heddle-gnn/heddle/kernels"
 )
 
 // starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short.
@@ -152,9 +154,7 @@ func (o *owner) sum() {
 			}
 			for q, piece := range pieces {
 				if q == o.rank {
-					for i, v := range mine[lo:hi] {
-						acc[i] += float64(v)
-					}
+					kernels.AddWide(mine[lo:hi], acc)
 				} else {
 					addFloats(acc, piece[4*lo:4*hi])
 				}

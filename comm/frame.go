@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/heddle-gnn/heddle/kernels"
 )
 
 // A message is cut into frames of at most MaxFrame bytes; every frame begins with the same header:
@@ -81,17 +83,9 @@ func parseFrame(frame []byte) (h header, payload []byte, err error) {
 
 // putFloats writes src into dst, little endian on every machine; len(dst) = 4·len(src).
 func putFloats(dst []byte, src []float32) {
-	for len(src) >= 8 {
-		d, s := dst[:32:32], src[:8:8]
-		binary.LittleEndian.PutUint32(d[0:], math.Float32bits(s[0]))
-		binary.LittleEndian.PutUint32(d[4:], math.Float32bits(s[1]))
-		binary.LittleEndian.PutUint32(d[8:], math.Float32bits(s[2]))
-		binary.LittleEndian.PutUint32(d[12:], math.Float32bits(s[3]))
-		binary.LittleEndian.PutUint32(d[16:], math.Float32bits(s[4]))
-		binary.LittleEndian.PutUint32(d[20:], math.Float32bits(s[5]))
-		binary.LittleEndian.PutUint32(d[24:], math.Float32bits(s[6]))
-		binary.LittleEndian.PutUint32(d[28:], math.Float32bits(s[7]))
-		dst, src = dst[32:], src[8:]
+	if d, ok := kernels.Floats(dst); ok {
+		copy(d, src)
+		return
 	}
 	for i, v := range src {
 		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
@@ -100,17 +94,9 @@ func putFloats(dst []byte, src []float32) {
 
 // getFloats is the inverse of putFloats; len(src) = 4·len(dst).
 func getFloats(dst []float32, src []byte) {
-	for len(dst) >= 8 {
-		d, s := dst[:8:8], src[:32:32]
-		d[0] = math.Float32frombits(binary.LittleEndian.Uint32(s[0:]))
-		d[1] = math.Float32frombits(binary.LittleEndian.Uint32(s[4:]))
-		d[2] = math.Float32frombits(binary.LittleEndian.Uint32(s[8:]))
-		d[3] = math.Float32frombits(binary.LittleEndian.Uint32(s[12:]))
-		d[4] = math.Float32frombits(binary.LittleEndian.Uint32(s[16:]))
-		d[5] = math.Float32frombits(binary.LittleEndian.Uint32(s[20:]))
-		d[6] = math.Float32frombits(binary.LittleEndian.Uint32(s[24:]))
-		d[7] = math.Float32frombits(binary.LittleEndian.Uint32(s[28:]))
-		dst, src = dst[8:], src[32:]
+	if s, ok := kernels.Floats(src); ok {
+		copy(dst, s)
+		return
 	}
 	for i := range dst {
 		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
@@ -119,13 +105,9 @@ func getFloats(dst []float32, src []byte) {
 
 // addFloats adds the floats that src holds to acc; len(src) = 4·len(acc).
 func addFloats(acc []float64, src []byte) {
-	for len(acc) >= 4 {
-		a, s := acc[:4:4], src[:16:16]
-		a[0] += float64(math.Float32frombits(binary.LittleEndian.Uint32(s[0:])))
-		a[1] += float64(math.Float32frombits(binary.LittleEndian.Uint32(s[4:])))
-		a[2] += float64(math.Float32frombits(binary.LittleEndian.Uint32(s[8:])))
-		a[3] += float64(math.Float32frombits(binary.LittleEndian.Uint32(s[12:])))
-		acc, src = acc[4:], src[16:]
+	if x, ok := kernels.Floats(src); ok {
+		kernels.AddWide(x, acc)
+		return
 	}
 	for i := range acc {
 		acc[i] += float64(math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:])))
