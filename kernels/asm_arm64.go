@@ -28,6 +28,23 @@ func spmm2NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Poi
 //go:noescape
 func spmm1NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 
+// Sparse times dense where X is bfloat16.
+
+//go:noescape
+func spmmBF16x64NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x16NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x4NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x2NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x1NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
 // Loops over slices. Lengths are those of the first slice, multiples of 4.
 
 //go:noescape
@@ -62,3 +79,9 @@ func addWide4NEON(x []float32, sum []float64)
 
 //go:noescape
 func maxIndex4NEON(col []int32) uint32
+
+//go:noescape
+func toBF16x4NEON(x []float32, y []uint16)
+
+//go:noescape
+func fromBF16x4NEON(x []uint16, y []float32)

@@ -9,7 +9,7 @@ import (
 func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmNN", m, k, lda, a)
 	checkMatrix("B of GemmNN", k, n, ldb, b)
-	gemms(gemm{nn, m, n, k, lda, ldb, ldc, acc, a, b, c, &active.tiles, 0, 0, 0})
+	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: &active.tiles})
 }
 
 // GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
@@ -17,7 +17,7 @@ func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmTN", k, m, lda, a)
 	checkMatrix("B of GemmTN", k, n, ldb, b)
-	gemms(gemm{tn, m, n, k, lda, ldb, ldc, acc, a, b, c, &active.tiles, 0, 0, 0})
+	gemms(gemm{form: tn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: &active.tiles})
 }
 
 // GemmNT computes C = A·Bᵀ, or C += A·Bᵀ where acc: A is m×k, B n×k, C m×n. It is an input's gradient: A the
@@ -25,7 +25,7 @@ func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 func GemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmNT", m, k, lda, a)
 	checkMatrix("B of GemmNT", n, k, ldb, b)
-	gemms(gemm{nt, m, n, k, lda, ldb, ldc, acc, a, b, c, &active.tiles, 0, 0, 0})
+	gemms(gemm{form: nt, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: &active.tiles})
 }
 
 type form uint8
@@ -44,6 +44,8 @@ type gemm struct {
 	lda, ldb, ldc int
 	acc           bool
 	a, b, c       []float32
+	a16, b16      []uint16 // in place of a and b, where half
+	half          bool
 	tiles         *tiles
 
 	high, wide, across int // a rectangle's rows and columns; rectangles side by side
@@ -93,33 +95,39 @@ func (g *gemm) cut(parts int) int {
 func (g *gemm) run(part int) {
 	i0, j0 := part/g.across*g.high, part%g.across*g.wide
 	i1, j1 := min(i0+g.high, g.m), min(j0+g.wide, g.n)
-	if raceEnabled {
-		g.tell(i0, i1, j0, j1)
-	}
 	s := scratches.Get().(*scratch)
-	active.gemm(g, s, i0, i1, j0, j1)
+	if g.half {
+		tellGemm(g, g.a16, g.b16, i0, i1, j0, j1)
+		active.gemm16(g, s, i0, i1, j0, j1)
+	} else {
+		tellGemm(g, g.a, g.b, i0, i1, j0, j1)
+		active.gemm(g, s, i0, i1, j0, j1)
+	}
 	scratches.Put(s)
 }
 
-// tell tells the race detector what a rectangle touches.
-func (g *gemm) tell(i0, i1, j0, j1 int) {
+// tellGemm tells the race detector what a rectangle touches.
+func tellGemm[T any](g *gemm, a, b []T, i0, i1, j0, j1 int) {
+	if !raceEnabled {
+		return
+	}
 	for i := i0; i < i1; i++ {
 		writes(g.c[i*g.ldc+j0 : i*g.ldc+j1])
 		if g.form != tn {
-			reads(g.a[i*g.lda:][:g.k])
+			reads(a[i*g.lda:][:g.k])
 		}
 	}
 	for p := range g.k {
 		if g.form == tn {
-			reads(g.a[p*g.lda+i0 : p*g.lda+i1])
+			reads(a[p*g.lda+i0 : p*g.lda+i1])
 		}
 		if g.form != nt {
-			reads(g.b[p*g.ldb+j0 : p*g.ldb+j1])
+			reads(b[p*g.ldb+j0 : p*g.ldb+j1])
 		}
 	}
 	if g.form == nt {
 		for j := j0; j < j1; j++ {
-			reads(g.b[j*g.ldb:][:g.k])
+			reads(b[j*g.ldb:][:g.k])
 		}
 	}
 }

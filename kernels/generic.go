@@ -19,9 +19,17 @@ var generic = &set{
 	addWide:  addWideGeneric,
 	maxIndex: maxIndexGeneric,
 
-	gemm:  gemmGeneric,
-	spmm:  spmmGeneric,
-	spmax: spmaxGeneric,
+	toBF16:   toBF16Generic,
+	fromBF16: fromBF16Generic,
+	maxAbs:   maxAbsGeneric,
+	toInt8:   toInt8Generic,
+	fromInt8: fromInt8Generic,
+
+	gemm:   gemmGeneric,
+	spmm:   spmmGeneric,
+	spmax:  spmaxGeneric,
+	gemm16: gemm16Generic,
+	spmm16: spmm16Generic,
 }
 
 func axpyGeneric(a float32, x, y []float32) {

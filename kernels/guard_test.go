@@ -52,7 +52,20 @@ func TestWalls(t *testing.T) {
 				}
 				return s[:n:n]
 			}
+			from16 := func(s []uint16, n int) []uint16 {
+				if atEnd {
+					return s[len(s)-n:]
+				}
+				return s[:n:n]
+			}
 			for n := range 101 {
+				ToBF16(from(x, n), from16(halves(y), n))
+				FromBF16(from16(halves(y), n), from(x, n))
+				row8 := unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(y))), 400)
+				if atEnd {
+					row8 = row8[400-n:]
+				}
+				FromInt8(ToInt8(from(x, n), row8[:n]), row8[:n], from(x, n))
 				x, y, z, v := from(x, n), from(y, n), from(z, n), from(v, n)
 				Axpy(2, x, y)
 				Dot(x, y)
@@ -74,6 +87,10 @@ func TestWalls(t *testing.T) {
 				GemmNN(m, n, k, a, k, b, n, c, n, false)
 				GemmTN(m, n, k, a, m, b, n, c, n, true)
 				GemmNT(m, n, k, a, k, b, k, c, n, true)
+				half := func(n int) []uint16 { return from16(halves(alloc((n+1)/2)), n) }
+				GemmNNBF16(m, n, k, half(m*k), k, half(k*n), n, c, n, false)
+				GemmTNBF16(m, n, k, half(m*k), m, half(k*n), n, c, n, true)
+				GemmNTBF16(m, n, k, half(m*k), k, half(k*n), k, c, n, true)
 			}
 			rowPtr, col := sparse(1, []int{0, 3, 1, 40, 0, 2}, 30)
 			col[0], col[len(col)-1] = 0, 29
@@ -85,6 +102,7 @@ func TestWalls(t *testing.T) {
 				arg := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(alloc(6*n)))), 6*n)
 				SpMM(rowPtr, walledCol, val, n, x, n, y, n, false)
 				SpMM(rowPtr, walledCol, nil, n, x, n, y, n, true)
+				SpMMBF16(rowPtr, walledCol, val, n, halves(alloc(15 * n))[:30*n], n, y, n, true)
 				SpMax(rowPtr, walledCol, n, x, n, y, n, arg, n)
 			}
 			tall, long := alloc(1<<19), slices.Repeat([]int{50}, 30) // past the size where rows are fetched ahead

@@ -1,13 +1,13 @@
-// Package kernels holds the float32 loops on slices that everything above is made of: dense and sparse products, row
-// operations, optimiser steps. Plain Go is the truth and builds everywhere; assembly for AVX2 and AVX-512 on amd64, for
-// NEON on arm64, is chosen once at start-up (see Name, Choice).
+// Package kernels holds the loops on slices of float32, and of bfloat16 where bytes count, that everything above is
+// made of: dense and sparse products, row operations, optimiser steps. Plain Go is the truth and builds everywhere;
+// assembly for AVX2 and AVX-512 on amd64, for NEON on arm64, is chosen once at start-up (see Name, Choice).
 //
 // What holds on every instruction set:
 //   - A result does not depend on the number of workers, nor a row's bits on the row's place in its matrix: each
 //     element is summed over k in ascending order, from zero or, where acc, from what was there.
-//   - Axpy, Add, Mul, Scale, ReLU, ReLUGrad, AdamStep, DropoutMask, SumColumns, SpMax and GatherRows give the same
-//     bits on every set. The products (Gemm*, SpMM, Dot) fuse multiply and add in assembly, and so differ from plain
-//     Go within k·ε·Σ|a·b|; the Gemms and SpMM agree between AVX2, AVX-512 and NEON.
+//   - Axpy, Add, Mul, Scale, ReLU, ReLUGrad, AdamStep, DropoutMask, SumColumns, SpMax, GatherRows and the conversions
+//     give the same bits on every set. The products (Gemm*, SpMM*, Dot) fuse multiply and add in assembly, and so
+//     differ from plain Go within k·ε·Σ|a·b|; the float32 Gemms and both SpMMs agree between AVX2, AVX-512 and NEON.
 //   - NaN and infinity follow IEEE 754; a zero factor does not hide them. Which NaN comes out is not fixed.
 //   - Lengths, strides and indices are checked before memory is touched: a wrong one is the caller's bug and panics
 //     with "kernels: …". Where that happens in a sparse product, Y may be partly written.
@@ -19,7 +19,7 @@ package kernels
 import "fmt"
 
 // checkMatrix panics unless data holds rows×cols values at the stride ld.
-func checkMatrix(name string, rows, cols, ld int, data []float32) {
+func checkMatrix[T any](name string, rows, cols, ld int, data []T) {
 	if rows < 0 || cols < 0 || rows > 1 && ld < cols {
 		panic(fmt.Sprintf("kernels: %s is %d×%d with stride %d", name, rows, cols, ld))
 	}

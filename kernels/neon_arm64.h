@@ -35,3 +35,10 @@
 #define FCVTL(d, n)    OP2(0x0e617800, d, n)
 #define FCVTL2(d, n)   OP2(0x4e617800, d, n)
 #define FADD2(d, n, m) OP3(0x4e60d400, d, n, m)
+
+// The lower and the upper four bfloat16 of n as float32, and the upper halves of n.
+#define SHLL(d, n)  OP2(0x2e613800, d, n)
+#define SHLL2(d, n) OP2(0x6e613800, d, n)
+#define SHRN(d, n)  OP2(0x0f108400, d, n)
+
+#define FCMEQ(d, n, m) OP3(0x4e20e400, d, n, m)

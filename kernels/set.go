@@ -23,10 +23,20 @@ type set struct {
 	addWide  func(x []float32, sum []float64) // sum += x
 	maxIndex func(col []int32) uint32         // greatest, as unsigned, so that a negative one is greatest of all
 
+	toBF16   func(x []float32, y []uint16)
+	fromBF16 func(x []uint16, y []float32)
+	maxAbs   func(x []float32) float32
+	toInt8   func(up float32, x []float32, y []int8)
+	fromInt8 func(scale float32, x []int8, y []float32)
+
 	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C
 	tiles tiles                                         // what gemm is made of where it is blocked
 	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y
 	spmax func(s *spmax, lo, hi int)
+
+	gemm16  func(g *gemm, s *scratch, i0, i1, j0, j1 int)
+	tiles16 tiles
+	spmm16  func(s *spmm, lo, hi int)
 }
 
 // tiles is the micro-kernel of a blocked GEMM: rows×cols of C at a time, and the smaller shapes for the edges.
@@ -36,6 +46,10 @@ type tiles struct {
 	// run computes rows×cols of C from k columns of A, element (i,p) at a[i·rs+p·cs], and packed rows of B.
 	// height rows of A must be readable, even where fewer are stored.
 	run func(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+
+	// Of bfloat16, what is packed are cells of four bytes: a value widened, or a pair of values that follow in k.
+	cell int                               // values in a cell
+	pack func(x, y []uint16, to []float32) // makes cells of x, or of pairs of x and y (nil: zeros)
 }
 
 // env names the variable that overrides the choice of the instruction set.
@@ -60,7 +74,7 @@ func choose(name string, sets []*set) (*set, error) {
 	return best, fmt.Errorf("kernels: %s=%q is not usable on this machine, want one of %s", env, name, strings.Join(names, ", "))
 }
 
-// Name returns the name of the instruction set in use: "generic", "avx2", "avx512" or "neon".
+// Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16" or "neon".
 func Name() string { return active.name }
 
 // Usable returns the names that HEDDLE_KERNELS may have on this machine, the slowest first.

@@ -14,6 +14,9 @@ func usable() []*set {
 		sets = append(sets, avx2)
 		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
 			sets = append(sets, avx512)
+			if x.HasAVX512BF16 {
+				sets = append(sets, avx512bf16)
+			}
 		}
 	}
 	return sets
@@ -34,10 +37,20 @@ var avx2 = &set{
 	addWide:  addWideAVX2,
 	maxIndex: maxIndexAVX2,
 
+	toBF16:   toBF16AVX2,
+	fromBF16: fromBF16AVX2,
+	maxAbs:   maxAbsAVX2,
+	toInt8:   toInt8AVX2,
+	fromInt8: fromInt8AVX2,
+
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2},
 	spmm:  spmmAVX2,
 	spmax: spmaxAVX2,
+
+	gemm16:  gemmBlocked16,
+	tiles16: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2, cell: 1, pack: func(x, _ []uint16, to []float32) { fromBF16AVX2(x, to) }},
+	spmm16:  spmmBF16AVX2,
 }
 
 var avx512 = &set{
@@ -55,11 +68,29 @@ var avx512 = &set{
 	addWide:  addWideAVX512,
 	maxIndex: maxIndexAVX512,
 
+	toBF16:   toBF16AVX512,
+	fromBF16: fromBF16AVX512,
+	maxAbs:   maxAbsAVX512,
+	toInt8:   toInt8AVX512,
+	fromInt8: fromInt8AVX512,
+
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512},
 	spmm:  spmmAVX512,
 	spmax: spmaxAVX512,
+
+	gemm16:  gemmBlocked16,
+	tiles16: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, cell: 1, pack: func(x, _ []uint16, to []float32) { fromBF16AVX512(x, to) }},
+	spmm16:  spmmBF16AVX512,
 }
+
+// avx512bf16 is avx512 with products of pairs of bfloat16.
+var avx512bf16 = func() *set {
+	s := *avx512
+	s.name = "avx512bf16"
+	s.tiles16 = tiles{rows: 14, cols: 32, height: heightAVX512, run: tileBF16, cell: 2, pack: zipAVX512}
+	return &s
+}()
 
 func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
 	if cols > 8 {

@@ -20,10 +20,21 @@ var neon = &set{
 	addWide:  addWideNEON,
 	maxIndex: maxIndexNEON,
 
+	toBF16:   toBF16NEON,
+	fromBF16: fromBF16NEON,
+	maxAbs:   maxAbsGeneric,
+	toInt8:   toInt8Generic,
+	fromInt8: fromInt8Generic,
+
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON},
 	spmm:  spmmNEON,
 	spmax: spmaxGeneric,
+
+	gemm16: gemmBlocked16,
+	tiles16: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON,
+		cell: 1, pack: func(x, _ []uint16, to []float32) { fromBF16NEON(x, to) }},
+	spmm16: spmmBF16NEON,
 }
 
 // tileNEON computes what is not a full tile beside C.
@@ -67,6 +78,23 @@ func spmmNEON(s *spmm, lo, hi int) {
 			j = s.columns(spmm2NEON, lo, hi, j, 2)
 		default:
 			j = s.columns(spmm1NEON, lo, hi, j, 1)
+		}
+	}
+}
+
+func spmmBF16NEON(s *spmm, lo, hi int) {
+	for j := 0; j < s.n; {
+		switch left := s.n - j; {
+		case left >= 64:
+			j = s.columns(spmmBF16x64NEON, lo, hi, j, 64)
+		case left >= 16:
+			j = s.columns(spmmBF16x16NEON, lo, hi, j, 16)
+		case left >= 4:
+			j = s.columns(spmmBF16x4NEON, lo, hi, j, 4)
+		case left >= 2:
+			j = s.columns(spmmBF16x2NEON, lo, hi, j, 2)
+		default:
+			j = s.columns(spmmBF16x1NEON, lo, hi, j, 1)
 		}
 	}
 }
@@ -135,4 +163,16 @@ func addWideNEON(x []float32, sum []float64) {
 func maxIndexNEON(col []int32) uint32 {
 	n := len(col) &^ 3
 	return max(maxIndex4NEON(col[:n]), maxIndexGeneric(col[n:]))
+}
+
+func toBF16NEON(x []float32, y []uint16) {
+	n := len(x) &^ 3
+	toBF16x4NEON(x[:n], y)
+	toBF16Generic(x[n:], y[n:])
+}
+
+func fromBF16NEON(x []uint16, y []float32) {
+	n := len(x) &^ 3
+	fromBF16x4NEON(x[:n], y)
+	fromBF16Generic(x[n:], y[n:])
 }

@@ -17,9 +17,25 @@ func SpMM(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx in
 		panic(fmt.Sprintf("kernels: SpMM has %d values for %d columns", len(val), len(col)))
 	}
 	s := spmmCalls.Get().(*spmm)
-	s.init("SpMM", rowPtr, col, n, x, ldx)
-	s.val, s.y, s.ldy, s.acc = val, y, ldy, acc
-	checkMatrix("Y of SpMM", s.rows(), n, ldy, y)
+	s.init("SpMM", rowPtr, col, n, len(x), ldx)
+	s.x, s.val, s.y, s.ldy, s.acc = x, val, y, ldy, acc
+	s.call()
+}
+
+// SpMMBF16 is SpMM with X in bfloat16, half the bytes to fetch. Values and sums are float32: the bits are those of SpMM
+// on what FromBF16 makes of X.
+func SpMMBF16(rowPtr []int64, col []int32, val []float32, n int, x []uint16, ldx int, y []float32, ldy int, acc bool) {
+	if val != nil && len(val) < len(col) {
+		panic(fmt.Sprintf("kernels: SpMM has %d values for %d columns", len(val), len(col)))
+	}
+	s := spmmCalls.Get().(*spmm)
+	s.init("SpMM", rowPtr, col, n, len(x), ldx)
+	s.x16, s.half, s.val, s.y, s.ldy, s.acc = x, true, val, y, ldy, acc
+	s.call()
+}
+
+func (s *spmm) call() {
+	checkMatrix("Y of SpMM", s.rows(), s.n, s.ldy, s.y)
 	s.do(s)
 	if s.broken.Load() {
 		s.explain("SpMM")
@@ -33,8 +49,8 @@ func SpMM(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx in
 // so that blocks can be taken one after another: begin with −Inf and −1. NaN is never the greatest.
 func SpMax(rowPtr []int64, col []int32, n int, x []float32, ldx int, y []float32, ldy int, arg []int32, lda int) {
 	s := spmaxCalls.Get().(*spmax)
-	s.init("SpMax", rowPtr, col, n, x, ldx)
-	s.y, s.ldy, s.arg, s.lda = y, ldy, arg, lda
+	s.init("SpMax", rowPtr, col, n, len(x), ldx)
+	s.x, s.y, s.ldy, s.arg, s.lda = x, y, ldy, arg, lda
 	checkMatrix("Y of SpMax", s.rows(), n, ldy, y)
 	if s.rows() > 0 && n > 0 && (len(arg) < n || s.rows() > 1 && (lda < n || (len(arg)-n)/lda < s.rows()-1)) {
 		panic(fmt.Sprintf("kernels: arg of SpMax, %d×%d with stride %d, has only %d values", s.rows(), n, lda, len(arg)))
@@ -52,7 +68,6 @@ type csr struct {
 	rowPtr []int64
 	col    []int32
 	n      int
-	x      []float32
 	ldx    int
 
 	tall   int // rows of X
@@ -62,6 +77,10 @@ type csr struct {
 
 type spmm struct {
 	csr
+	x    []float32
+	x16  []uint16
+	half bool // X is x16
+
 	val, y []float32
 	ldy    int
 	acc    bool
@@ -69,7 +88,7 @@ type spmm struct {
 
 type spmax struct {
 	csr
-	y        []float32
+	x, y     []float32
 	arg      []int32
 	ldy, lda int
 }
@@ -79,19 +98,19 @@ var (
 	spmaxCalls = sync.Pool{New: func() any { return new(spmax) }}
 )
 
-// init checks what can be seen at once; the rest is checked block by block, just before the block is used.
-func (s *csr) init(name string, rowPtr []int64, col []int32, n int, x []float32, ldx int) {
+// init checks what can be seen at once, size being the length of X; the rest is checked block by block, just before the block is used.
+func (s *csr) init(name string, rowPtr []int64, col []int32, n, size, ldx int) {
 	if len(rowPtr) == 0 {
 		panic("kernels: " + name + " has no row pointers, want one more than rows")
 	}
 	if n < 0 || ldx < n {
 		panic(fmt.Sprintf("kernels: X of %s has rows of %d values with stride %d", name, n, ldx))
 	}
-	s.rowPtr, s.col, s.n, s.x, s.ldx = rowPtr, col, n, x, ldx
+	s.rowPtr, s.col, s.n, s.ldx = rowPtr, col, n, ldx
 	if s.tall = 0; n == 0 {
 		s.tall = math.MaxInt32
-	} else if len(x) >= n {
-		s.tall = (len(x)-n)/ldx + 1
+	} else if size >= n {
+		s.tall = (size-n)/ldx + 1
 	}
 	if first, last := rowPtr[0], rowPtr[s.rows()]; first < 0 || last < first || last > int64(len(col)) {
 		s.explain(name)
@@ -162,9 +181,17 @@ func (s *spmm) run(part int) {
 			if s.val != nil {
 				reads(s.val[s.rowPtr[lo]:s.rowPtr[end]])
 			}
-			s.tell(lo, end, s.y, s.ldy)
+			if s.half {
+				tell(&s.csr, lo, end, s.x16, s.y, s.ldy)
+			} else {
+				tell(&s.csr, lo, end, s.x, s.y, s.ldy)
+			}
 		}
-		active.spmm(s, lo, end)
+		if s.half {
+			active.spmm16(s, lo, end)
+		} else {
+			active.spmm(s, lo, end)
+		}
 		lo = end
 	}
 }
@@ -177,7 +204,7 @@ func (s *spmax) run(part int) {
 			return
 		}
 		if raceEnabled {
-			s.tell(lo, end, s.y, s.ldy)
+			tell(&s.csr, lo, end, s.x, s.y, s.ldy)
 			for i := lo; i < end; i++ {
 				writes(s.arg[i*s.lda:][:s.n])
 			}
@@ -187,13 +214,13 @@ func (s *spmax) run(part int) {
 	}
 }
 
-// tell tells the race detector which rows of X and y the rows [lo, hi) of S touch.
-func (s *csr) tell(lo, hi int, y []float32, ldy int) {
+// tell tells the race detector which rows of x and y the rows [lo, hi) of S touch.
+func tell[T any](s *csr, lo, hi int, x []T, y []float32, ldy int) {
 	for i := lo; i < hi; i++ {
 		writes(y[i*ldy:][:s.n])
 	}
 	for _, j := range s.col[s.rowPtr[lo]:s.rowPtr[hi]] {
-		reads(s.x[int(j)*s.ldx:][:s.n])
+		reads(x[int(j)*s.ldx:][:s.n])
 	}
 }
 

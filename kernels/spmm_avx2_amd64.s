@@ -1,55 +1,5 @@
 #include "textflag.h"
-
-// Rows of Y = S·X, some columns of them at a time, summed in registers over the edges of the row.
-// Edges of one row follow those of the row before it, so one pointer walks through columns and values.
-// R8 the column of the edge, R9 its value, CX the row's end; BX and R12 X and its stride, DI and R13 those of Y.
-
-#define LOADARGS \
-	MOVQ  rows+0(FP), DX     \
-	MOVQ  rowPtr+8(FP), SI   \
-	MOVQ  col+16(FP), R8     \
-	MOVQ  val+24(FP), R9     \
-	MOVQ  step+32(FP), R10   \
-	MOVQ  x+40(FP), BX       \
-	MOVQ  ldx+48(FP), R12    \
-	MOVQ  y+56(FP), DI       \
-	MOVQ  ldy+64(FP), R13    \
-	MOVQ  far+80(FP), R15    \
-	SHLQ  $2, R12            \
-	SHLQ  $2, R13            \
-	LEAQ  (R8)(R15*4), R15   \
-	MOVQ  (SI), AX           \
-	LEAQ  (R8)(AX*4), R8     \
-	IMULQ R10, AX            \
-	ADDQ  AX, R9
-
-// ROWEND sets CX to the place after the row's last column.
-#define ROWEND \
-	ADDQ $8, SI            \
-	MOVQ (SI), CX          \
-	MOVQ col+16(FP), AX    \
-	LEAQ (AX)(CX*4), CX
-
-// EDGE points AX at the edge's row of X and broadcasts its value.
-#define EDGE \
-	MOVLQSX      (R8), AX  \
-	IMULQ        R12, AX   \
-	ADDQ         BX, AX    \
-	VBROADCASTSS (R9), Y15
-
-// AHEAD points R11 at the row of X that comes 16 edges later, or jumps where there is none.
-#define AHEAD(none) \
-	CMPQ    R8, R15      \
-	JAE     none         \
-	MOVLQSX 64(R8), R11  \
-	IMULQ   R12, R11     \
-	ADDQ    BX, R11
-
-#define NEXT(loop) \
-	ADDQ $4, R8   \
-	ADDQ R10, R9  \
-	CMPQ R8, CX   \
-	JB   loop
+#include "spmm_amd64.h"
 
 // Y14 masks the last 8 columns or fewer.
 #define MASK \
@@ -71,7 +21,7 @@ GLOBL masks<>(SB), RODATA|NOPTR, $64
 
 // func spmm64AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm64AVX2(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 
 row:
 	ROWEND
@@ -109,7 +59,7 @@ edge:
 	PREFETCHT0 192(R11)
 
 here:
-	EDGE
+	EDGE(Y15)
 	VFMADD231PS (AX), Y15, Y0
 	VFMADD231PS 32(AX), Y15, Y1
 	VFMADD231PS 64(AX), Y15, Y2
@@ -137,7 +87,7 @@ put:
 
 // func spmm32AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm32AVX2(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 
 row:
 	ROWEND
@@ -165,7 +115,7 @@ edge:
 	PREFETCHT0 64(R11)
 
 here:
-	EDGE
+	EDGE(Y15)
 	VFMADD231PS (AX), Y15, Y0
 	VFMADD231PS 32(AX), Y15, Y1
 	VFMADD231PS 64(AX), Y15, Y2
@@ -185,7 +135,7 @@ put:
 
 // func spmm8AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm8AVX2(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 	MASK
 
 row:
@@ -207,7 +157,7 @@ edge:
 	PREFETCHT0 (R11)
 
 here:
-	EDGE
+	EDGE(Y15)
 	VMASKMOVPS (AX), Y14, Y1
 	VFMADD231PS Y1, Y15, Y0
 	NEXT(edge)

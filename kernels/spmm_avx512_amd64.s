@@ -1,55 +1,5 @@
 #include "textflag.h"
-
-// Rows of Y = S·X, some columns of them at a time, summed in registers over the edges of the row.
-// Edges of one row follow those of the row before it, so one pointer walks through columns and values.
-// R8 the column of the edge, R9 its value, CX the row's end; BX and R12 X and its stride, DI and R13 those of Y.
-
-#define LOADARGS \
-	MOVQ  rows+0(FP), DX     \
-	MOVQ  rowPtr+8(FP), SI   \
-	MOVQ  col+16(FP), R8     \
-	MOVQ  val+24(FP), R9     \
-	MOVQ  step+32(FP), R10   \
-	MOVQ  x+40(FP), BX       \
-	MOVQ  ldx+48(FP), R12    \
-	MOVQ  y+56(FP), DI       \
-	MOVQ  ldy+64(FP), R13    \
-	MOVQ  far+80(FP), R15    \
-	SHLQ  $2, R12            \
-	SHLQ  $2, R13            \
-	LEAQ  (R8)(R15*4), R15   \
-	MOVQ  (SI), AX           \
-	LEAQ  (R8)(AX*4), R8     \
-	IMULQ R10, AX            \
-	ADDQ  AX, R9
-
-// ROWEND sets CX to the place after the row's last column.
-#define ROWEND \
-	ADDQ $8, SI            \
-	MOVQ (SI), CX          \
-	MOVQ col+16(FP), AX    \
-	LEAQ (AX)(CX*4), CX
-
-// EDGE points AX at the edge's row of X and broadcasts its value.
-#define EDGE \
-	MOVLQSX      (R8), AX  \
-	IMULQ        R12, AX   \
-	ADDQ         BX, AX    \
-	VBROADCASTSS (R9), Z31
-
-// AHEAD points R11 at the row of X that comes 16 edges later, or jumps where there is none.
-#define AHEAD(none) \
-	CMPQ    R8, R15      \
-	JAE     none         \
-	MOVLQSX 64(R8), R11  \
-	IMULQ   R12, R11     \
-	ADDQ    BX, R11
-
-#define NEXT(loop) \
-	ADDQ $4, R8   \
-	ADDQ R10, R9  \
-	CMPQ R8, CX   \
-	JB   loop
+#include "spmm_amd64.h"
 
 // K1 to K4 mask the last 64 columns or fewer.
 #define MASKS \
@@ -67,7 +17,7 @@
 
 // func spmm256AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm256AVX512(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 
 row:
 	ROWEND
@@ -133,7 +83,7 @@ edge:
 	PREFETCHT0 960(R11)
 
 here:
-	EDGE
+	EDGE(Z31)
 	VFMADD231PS (AX), Z31, Z0
 	VFMADD231PS 64(AX), Z31, Z1
 	VFMADD231PS 128(AX), Z31, Z2
@@ -177,7 +127,7 @@ put:
 
 // func spmm128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm128AVX512(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 
 row:
 	ROWEND
@@ -219,7 +169,7 @@ edge:
 	PREFETCHT0 448(R11)
 
 here:
-	EDGE
+	EDGE(Z31)
 	VFMADD231PS (AX), Z31, Z0
 	VFMADD231PS 64(AX), Z31, Z1
 	VFMADD231PS 128(AX), Z31, Z2
@@ -247,7 +197,7 @@ put:
 
 // func spmm64AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm64AVX512(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 	MASKS
 
 row:
@@ -278,7 +228,7 @@ edge:
 	PREFETCHT0 192(R11)
 
 here:
-	EDGE
+	EDGE(Z31)
 	VFMADD231PS (AX), Z31, K1, Z0
 	VFMADD231PS 64(AX), Z31, K2, Z1
 	VFMADD231PS 128(AX), Z31, K3, Z2
@@ -298,7 +248,7 @@ put:
 
 // func spmm16AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm16AVX512(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 	MASKS
 
 row:
@@ -320,7 +270,7 @@ edge:
 	PREFETCHT0 (R11)
 
 here:
-	EDGE
+	EDGE(Z31)
 	VFMADD231PS (AX), Z31, K1, Z0
 	NEXT(edge)
 

@@ -1,51 +1,10 @@
 #include "textflag.h"
 #include "neon_arm64.h"
-
-// Rows of Y = S·X, some columns of them at a time, summed in registers over the edges of the row.
-// Edges of one row follow those of the row before it, so one pointer walks through columns and values.
-// R2 the column of the edge, R3 its value, R10 the row's end; R5 and R6 X and its stride, R7 and R8 those of Y.
-
-#define LOADARGS \
-	MOVD  rows+0(FP), R0     \
-	MOVD  rowPtr+8(FP), R1   \
-	MOVD  col+16(FP), R12    \
-	MOVD  val+24(FP), R3     \
-	MOVD  step+32(FP), R4    \
-	MOVD  x+40(FP), R5       \
-	MOVD  ldx+48(FP), R6     \
-	MOVD  y+56(FP), R7       \
-	MOVD  ldy+64(FP), R8     \
-	MOVD  far+80(FP), R9     \
-	MOVBU acc+88(FP), R13    \
-	LSL   $2, R6             \
-	LSL   $2, R8             \
-	ADD   R9<<2, R12, R9     \
-	MOVD.P 8(R1), R11        \
-	ADD   R11<<2, R12, R2    \
-	MADD  R4, R3, R11, R3
-
-// ROWEND sets R10 to the place after the row's last column.
-#define ROWEND \
-	MOVD.P 8(R1), R10     \
-	ADD    R10<<2, R12, R10
-
-// EDGE points R11 at the edge's row of X and loads its value to V31.
-#define EDGE \
-	MOVW.P 4(R2), R11     \
-	FMOVS  (R3), F31      \
-	ADD    R4, R3         \
-	MADD   R6, R5, R11, R11
-
-// AHEAD points R14 at the row of X that comes 16 edges later, or jumps where there is none.
-#define AHEAD(none) \
-	CMP  R9, R2           \
-	BHS  none             \
-	MOVW 64(R2), R14      \
-	MADD R6, R5, R14, R14
+#include "spmm_arm64.h"
 
 // NARROW is the function for columns that one register holds, loaded and stored by MOV.
 #define NARROW(MOV) \
-	LOADARGS                      \
+	LOADARGS(2)                   \
 row:                              \
 	ROWEND                        \
 	VEOR  V0.B16, V0.B16, V0.B16  \
@@ -84,7 +43,7 @@ TEXT ·spmm4NEON(SB), NOSPLIT, $0-89
 
 // func spmm16NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm16NEON(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 
 row:
 	ROWEND
@@ -125,7 +84,7 @@ put:
 
 // func spmm64NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm64NEON(SB), NOSPLIT, $0-89
-	LOADARGS
+	LOADARGS(2)
 
 row:
 	ROWEND

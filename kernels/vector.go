@@ -85,6 +85,8 @@ const (
 	opReLU
 	opReLUGrad
 	opAdam
+	opToBF16
+	opFromBF16
 )
 
 // vector is a call on whole slabs, cut into pieces of equal length.
@@ -92,19 +94,28 @@ type vector struct {
 	op      vectorOp
 	a       float32
 	x, z, y []float32 // y is written
+	half    []uint16
 	m, v    []float32
 	adam    adam
 	piece   int
 }
 
 // run does piece i.
-func (c *vector) run(i int) { c.on(i*c.piece, min((i+1)*c.piece, len(c.y))) }
+func (c *vector) run(i int) { c.on(i*c.piece, min((i+1)*c.piece, c.len())) }
+
+func (c *vector) len() int { return max(len(c.y), len(c.half)) }
 
 // on does the elements [lo, hi).
 func (c *vector) on(lo, hi int) {
+	if c.op == opToBF16 {
+		reads(c.x[lo:hi])
+		writes(c.half[lo:hi])
+		active.toBF16(c.x[lo:hi], c.half[lo:hi])
+		return
+	}
 	y := c.y[lo:hi]
 	writes(y)
-	if c.op != opScale {
+	if c.x != nil {
 		reads(c.x[lo:hi])
 	}
 	switch c.op {
@@ -125,6 +136,9 @@ func (c *vector) on(lo, hi int) {
 		writes(c.m[lo:hi])
 		writes(c.v[lo:hi])
 		active.adam(y, c.x[lo:hi], c.m[lo:hi], c.v[lo:hi], c.adam)
+	case opFromBF16:
+		reads(c.half[lo:hi])
+		active.fromBF16(c.half[lo:hi], y)
 	}
 }
 
@@ -133,7 +147,7 @@ var vectorCalls = sync.Pool{New: func() any { return new(vector) }}
 // vectors does v, in pieces where it is long: bytes is the memory traffic of one element.
 func vectors(v vector, bytes int) {
 	const alone = 1 << 20 // bytes: some 50 µs
-	n := len(v.y)
+	n := v.len()
 	if n*bytes < alone {
 		v.on(0, n)
 		return

@@ -305,3 +305,52 @@ each:
 
 done:
 	RET
+
+// func toBF16x4NEON(x []float32, y []uint16)
+TEXT ·toBF16x4NEON(SB), NOSPLIT, $0-48
+	MOVD x_base+0(FP), R0
+	MOVD x_len+8(FP), R2
+	MOVD y_base+24(FP), R1
+	CBZ  R2, done
+	MOVD $1, R3
+	VDUP R3, V5.S4
+	MOVD $0x7fff, R3
+	VDUP R3, V6.S4
+	MOVD $(0x40<<16), R3
+	VDUP R3, V7.S4
+
+each:
+	FMOVQ.P 16(R0), F0
+	VUSHR   $16, V0.S4, V1.S4
+	VAND    V5.B16, V1.B16, V1.B16
+	VADD    V6.S4, V0.S4, V2.S4
+	VADD    V1.S4, V2.S4, V2.S4
+	VORR    V7.B16, V0.B16, V3.B16
+	FCMEQ(4, 0, 0)
+	VEOR    V3.B16, V2.B16, V2.B16
+	VAND    V4.B16, V2.B16, V2.B16
+	VEOR    V3.B16, V2.B16, V2.B16
+	SHRN(2, 2)
+	FMOVD.P F2, 8(R1)
+	SUBS    $4, R2
+	BNE     each
+
+done:
+	RET
+
+// func fromBF16x4NEON(x []uint16, y []float32)
+TEXT ·fromBF16x4NEON(SB), NOSPLIT, $0-48
+	MOVD x_base+0(FP), R0
+	MOVD x_len+8(FP), R2
+	MOVD y_base+24(FP), R1
+	CBZ  R2, done
+
+each:
+	FMOVD.P 8(R0), F0
+	SHLL(0, 0)
+	FMOVQ.P F0, 16(R1)
+	SUBS    $4, R2
+	BNE     each
+
+done:
+	RET

@@ -1,0 +1,81 @@
+package kernels
+
+import "unsafe"
+
+// Tiles of a GEMM whose A and B are pairs of bfloat16.
+
+//go:noescape
+func gemm14x32BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+
+//go:noescape
+func gemm8x32BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+
+//go:noescape
+func gemm14x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+
+//go:noescape
+func gemm8x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+
+// Sparse times dense where X is bfloat16.
+
+//go:noescape
+func spmmBF16x256AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x64AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x16AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x64AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x8AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x4AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x2AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
+func spmmBF16x1AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+// Conversions. Lengths are those of the first slice; for AVX2, multiples of 8.
+
+//go:noescape
+func toBF16AVX512(x []float32, y []uint16)
+
+//go:noescape
+func fromBF16AVX512(x []uint16, y []float32)
+
+//go:noescape
+func zipAVX512(x, y []uint16, to []float32)
+
+//go:noescape
+func maxAbsAVX512(x []float32) float32
+
+//go:noescape
+func toInt8AVX512(up float32, x []float32, y []int8)
+
+//go:noescape
+func fromInt8AVX512(scale float32, x []int8, y []float32)
+
+//go:noescape
+func toBF16x8AVX2(x []float32, y []uint16)
+
+//go:noescape
+func fromBF16x8AVX2(x []uint16, y []float32)
+
+//go:noescape
+func maxAbs8AVX2(x []float32) float32
+
+//go:noescape
+func toInt8x8AVX2(up float32, x []float32, y []int8)
+
+//go:noescape
+func fromInt8x8AVX2(scale float32, x []int8, y []float32)

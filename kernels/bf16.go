@@ -1,0 +1,136 @@
+package kernels
+
+import "math"
+
+// A bfloat16 is the upper half of a float32: its exponent, and 8 bits of precision instead of 24.
+
+// ToBF16 writes x to y, rounded to the nearest bfloat16, ties to even. NaN stays a quiet NaN.
+func ToBF16(x []float32, y []uint16) {
+	checkLength("y of ToBF16", len(y), len(x))
+	vectors(vector{op: opToBF16, x: x, half: y}, 6)
+}
+
+// FromBF16 writes x to y, which is exact.
+func FromBF16(x []uint16, y []float32) {
+	checkLength("y of FromBF16", len(y), len(x))
+	vectors(vector{op: opFromBF16, half: x, y: y}, 6)
+}
+
+// ToInt8 writes a row x to y as multiples of the scale that it returns, the greatest |x| over 127: y = x/scale, rounded
+// to the nearest integer, ties to even. An error is half a scale at most. A row of zeros, or one with NaN or infinity
+// in it, which no scale can hold, gives zeros; its scale is 0, NaN or infinity. So does, with 0, a row below 2⁻¹⁰⁰.
+func ToInt8(x []float32, y []int8) (scale float32) {
+	checkLength("y of ToInt8", len(y), len(x))
+	reads(x)
+	writes(y)
+	top := active.maxAbs(x)
+	if top < 0x1p-100 {
+		clear(y)
+		return 0
+	}
+	if !(top <= math.MaxFloat32) {
+		clear(y)
+		return top
+	}
+	active.toInt8(127/top, x, y)
+	return top / 127
+}
+
+// FromInt8 writes scale·x to y.
+func FromInt8(scale float32, x []int8, y []float32) {
+	checkLength("y of FromInt8", len(y), len(x))
+	reads(x)
+	writes(y)
+	active.fromInt8(scale, x, y)
+}
+
+func toBF16Generic(x []float32, y []uint16) {
+	y = y[:len(x)]
+	for i, v := range x {
+		b := math.Float32bits(v)
+		if v != v {
+			y[i] = uint16(b>>16 | 1<<6)
+			continue
+		}
+		y[i] = uint16((b + 0x7fff + b>>16&1) >> 16)
+	}
+}
+
+func fromBF16Generic(x []uint16, y []float32) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] = wide(v)
+	}
+}
+
+// wide returns the bfloat16 v as a float32.
+func wide(v uint16) float32 { return math.Float32frombits(uint32(v) << 16) }
+
+// maxAbsGeneric returns the greatest |x|, NaN where there is one: as unsigned integers NaN is above infinity.
+func maxAbsGeneric(x []float32) float32 {
+	var top uint32
+	for _, v := range x {
+		top = max(top, math.Float32bits(v)&^(1<<31))
+	}
+	return math.Float32frombits(top)
+}
+
+func toInt8Generic(up float32, x []float32, y []int8) {
+	const half = 3 << 22 // added and taken away, it rounds to an integer, ties to even
+	y = y[:len(x)]
+	for i, v := range x {
+		r := float32(float32(v*up) + half)
+		y[i] = int8(r - half)
+	}
+}
+
+func fromInt8Generic(scale float32, x []int8, y []float32) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] = scale * float32(v)
+	}
+}
+
+func spmm16Generic(s *spmm, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		yi := s.y[i*s.ldy:][:s.n]
+		if !s.acc {
+			clear(yi)
+		}
+		for k := s.rowPtr[i]; k < s.rowPtr[i+1]; k++ {
+			w := float32(1)
+			if s.val != nil {
+				w = s.val[k]
+			}
+			for c, v := range s.x16[int(s.col[k])*s.ldx:][:s.n] {
+				yi[c] += float32(w * wide(v))
+			}
+		}
+	}
+}
+
+// gemm16Generic is the plain triple loop.
+func gemm16Generic(g *gemm, _ *scratch, i0, i1, j0, j1 int) {
+	for i := i0; i < i1; i++ {
+		ci := g.c[i*g.ldc+j0 : i*g.ldc+j1]
+		if !g.acc {
+			clear(ci)
+		}
+		for p := range g.k {
+			ia := i*g.lda + p
+			if g.form == tn {
+				ia = p*g.lda + i
+			}
+			a := wide(g.a16[ia])
+			if g.form == nt {
+				for j := range ci {
+					ci[j] += float32(a * wide(g.b16[(j0+j)*g.ldb+p]))
+				}
+				continue
+			}
+			for j, b := range g.b16[p*g.ldb+j0 : p*g.ldb+j1] {
+				ci[j] += float32(a * wide(b))
+			}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package kernels
+
+import "unsafe"
+
+// GemmNNBF16 is GemmNN with A and B in bfloat16. Products and sums are float32; where the processor multiplies pairs of
+// bfloat16 (avx512bf16), denormal numbers count as zeros.
+func GemmNNBF16(m, n, k int, a []uint16, lda int, b []uint16, ldb int, c []float32, ldc int, acc bool) {
+	checkMatrix("A of GemmNNBF16", m, k, lda, a)
+	checkMatrix("B of GemmNNBF16", k, n, ldb, b)
+	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a16: a, b16: b, half: true, c: c, tiles: &active.tiles16})
+}
+
+// GemmTNBF16 is GemmTN with A and B in bfloat16, as GemmNNBF16 is GemmNN.
+func GemmTNBF16(m, n, k int, a []uint16, lda int, b []uint16, ldb int, c []float32, ldc int, acc bool) {
+	checkMatrix("A of GemmTNBF16", k, m, lda, a)
+	checkMatrix("B of GemmTNBF16", k, n, ldb, b)
+	gemms(gemm{form: tn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a16: a, b16: b, half: true, c: c, tiles: &active.tiles16})
+}
+
+// GemmNTBF16 is GemmNT with A and B in bfloat16, as GemmNNBF16 is GemmNN.
+func GemmNTBF16(m, n, k int, a []uint16, lda int, b []uint16, ldb int, c []float32, ldc int, acc bool) {
+	checkMatrix("A of GemmNTBF16", m, k, lda, a)
+	checkMatrix("B of GemmNTBF16", n, k, ldb, b)
+	gemms(gemm{form: nt, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a16: a, b16: b, half: true, c: c, tiles: &active.tiles16})
+}
+
+// gemmBlocked16 is gemmBlocked where A and B are bfloat16. What is packed has cells of four bytes: a value widened to
+// float32, or, for tiles that multiply pairs, two values that follow each other in k.
+func gemmBlocked16(g *gemm, s *scratch, i0, i1, j0, j1 int) {
+	if g.k == 0 {
+		gemm16Generic(g, s, i0, i1, j0, j1)
+		return
+	}
+	deep := blockK * g.tiles.cell
+	for jc := j0; jc < j1; jc += blockN {
+		nc := min(blockN, j1-jc)
+		for pc := 0; pc < g.k; pc += deep {
+			kc := min(deep, g.k-pc)
+			s.packB16(g, pc, kc, jc, nc)
+			for ic := i0; ic < i1; ic += blockM {
+				s.block16(g, ic, min(blockM, i1-ic), jc, nc, pc, kc)
+			}
+		}
+	}
+}
+
+// block16 multiplies rows [i, i+m) of A by the packed block of B.
+func (s *scratch) block16(g *gemm, i, m, j, n, p, k int) {
+	t := g.tiles
+	// Pairs of a row are read where they lie, where they begin at whole cells and the last one is full.
+	inPlace := t.cell == 2 && g.form != tn && g.lda%2 == 0 && k%2 == 0 && (g.lda%512 != 0 || n < 64)
+	if !inPlace {
+		s.packA16(g, i, m, p, k)
+	}
+	cells := (k + t.cell - 1) / t.cell
+	for jp := 0; jp < n; jp += t.cols {
+		cols := min(t.cols, n-jp)
+		for ip := 0; ip < m; {
+			height := t.height(m - ip)
+			rows := min(height, m-ip)
+			var a unsafe.Pointer
+			rs, cs := blockK+gapK, 1
+			switch {
+			case g.form == tn:
+				a, rs, cs = unsafe.Pointer(&s.a[ip]), 1, blockM+gapK
+			case !inPlace:
+				a = unsafe.Pointer(&s.a[ip*rs])
+			case rows < height: // what lacks must at least be readable
+				s.packA16(g, i+ip, rows, p, k)
+				a = unsafe.Pointer(&s.a[0])
+			default:
+				a, rs = unsafe.Pointer(&g.a16[(i+ip)*g.lda+p]), g.lda/2
+			}
+			t.run(height, rows, cols, cells, a, rs, cs, unsafe.Pointer(&s.b[jp*cells]),
+				unsafe.Pointer(&g.c[(i+ip)*g.ldc+j+jp]), g.ldc, g.acc || p > 0)
+			ip += rows
+		}
+	}
+}
+
+// packA16 packs k columns of rows [i, i+m) of A as packA does.
+func (s *scratch) packA16(g *gemm, i, m, p, k int) {
+	step := g.tiles.cell
+	if g.form == tn {
+		for q := 0; q < k; q += step {
+			g.tiles.pack(g.a16[(p+q)*g.lda+i:][:m], g.next(g.a16, p+q, p+k, g.lda, i, m), s.a[q/step*(blockM+gapK):][:m])
+		}
+		return
+	}
+	for r := range m {
+		row, to := g.a16[(i+r)*g.lda+p:][:k], s.a[r*(blockK+gapK):]
+		if step == 1 {
+			g.tiles.pack(row, nil, to[:k])
+			continue
+		}
+		copy(halves(to), row)
+		if k%2 == 1 {
+			halves(to)[k] = 0
+		}
+	}
+}
+
+// next returns n values of the row of x after row q, nil where that is row end.
+func (g *gemm) next(x []uint16, q, end, ld, j, n int) []uint16 {
+	if q+1 == end {
+		return nil
+	}
+	return x[(q+1)*ld+j:][:n]
+}
+
+// packB16 packs rows [p, p+k) and columns [j, j+n) of B as packB does.
+func (s *scratch) packB16(g *gemm, p, k, j, n int) {
+	cols, step := g.tiles.cols, g.tiles.cell
+	cells := (k + step - 1) / step
+	for c := 0; c < n; c += cols {
+		to, width, panel := s.b[c*cells:], min(cols, n-c), panel16(g.tiles, n-c)
+		if g.form == nt {
+			for r := range width {
+				packColumn16(g.b16[(j+c+r)*g.ldb+p:][:k], to[r:], panel, step)
+			}
+			continue
+		}
+		for q := 0; q < k; q += step {
+			g.tiles.pack(g.b16[(p+q)*g.ldb+j+c:][:width], g.next(g.b16, p+q, p+k, g.ldb, j+c, width), to[q/step*panel:][:width])
+		}
+	}
+}
+
+// panel16 is panel; tiles of pairs are 16 wide at least.
+func panel16(t *tiles, n int) int {
+	p := panel(t.cols, n)
+	if t.cell == 2 {
+		return max(p, 16)
+	}
+	return p
+}
+
+// packColumn16 writes a row of a transposed B, cell by cell, to every width-th place.
+func packColumn16(x []uint16, to []float32, width, step int) {
+	if step == 1 {
+		for q, v := range x {
+			to[q*width] = wide(v)
+		}
+		return
+	}
+	cells := words(to)
+	for q := 0; q+1 < len(x); q += 2 {
+		cells[q/2*width] = uint32(x[q]) | uint32(x[q+1])<<16
+	}
+	if q := len(x) - 1; q%2 == 0 {
+		cells[q/2*width] = uint32(x[q])
+	}
+}
+
+// halves and words view memory that is only ever copied through: the bits of pairs are no float32.
+
+func halves(x []float32) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), 2*len(x))
+}
+
+func words(x []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+}
