@@ -231,6 +231,7 @@ func FuzzGemm(f *testing.F) {
 	f.Add(int8(3), int8(5), int8(7), int8(7), int8(5), int8(5), uint16(60), uint8(0))
 	f.Add(int8(20), int8(33), int8(9), int8(9), int8(33), int8(40), uint16(800), uint8(4))
 	f.Add(int8(2), int8(2), int8(-2), int8(0), int8(1), int8(2), uint16(3), uint8(1))
+	f.Add(int8(2), int8(2), int8(0), int8(90), int8(1), int8(2), uint16(75), uint8(0))
 	f.Fuzz(func(t *testing.T, m, n, k, lda, ldb, ldc int8, size uint16, form uint8) {
 		a, b := make([]float32, size), make([]float32, size)
 		a16, b16 := make([]uint16, size), make([]uint16, size)

@@ -26,10 +26,6 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // gemmBlocked computes the rectangle [i0,i1)×[j0,j1) of C with the micro-kernel g.tiles.
 func gemmBlocked(g *gemm, s *scratch, i0, i1, j0, j1 int) {
-	if g.k == 0 {
-		gemmGeneric(g, s, i0, i1, j0, j1)
-		return
-	}
 	for jc := j0; jc < j1; jc += blockN {
 		nc := min(blockN, j1-jc)
 		for pc := 0; pc < g.k; pc += blockK {

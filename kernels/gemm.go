@@ -59,6 +59,12 @@ func gemms(g gemm) {
 	if g.m == 0 || g.n == 0 {
 		return
 	}
+	if g.k == 0 { // A and B are empty, whatever their strides: no part may look at them
+		for i := 0; i < g.m && !g.acc; i++ {
+			clear(g.c[i*g.ldc:][:g.n])
+		}
+		return
+	}
 	call := gemmCalls.Get().(*gemm)
 	*call = g
 	parts := 1

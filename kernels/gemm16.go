@@ -27,10 +27,6 @@ func GemmNTBF16(m, n, k int, a []uint16, lda int, b []uint16, ldb int, c []float
 // gemmBlocked16 is gemmBlocked where A and B are bfloat16. What is packed has cells of four bytes: a value widened to
 // float32, or, for tiles that multiply pairs, two values that follow each other in k.
 func gemmBlocked16(g *gemm, s *scratch, i0, i1, j0, j1 int) {
-	if g.k == 0 {
-		gemm16Generic(g, s, i0, i1, j0, j1)
-		return
-	}
 	deep := blockK * g.tiles.cell
 	for jc := j0; jc < j1; jc += blockN {
 		nc := min(blockN, j1-jc)
