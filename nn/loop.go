@@ -24,12 +24,11 @@ type loop struct {
 	sparse               *mat.Sparse
 	val                  []float32
 
-	attention   *Attention
-	acc, dacc   *Acc
-	g           *graph.CSR
-	src, weight []float32
-	delta       []float32
-	trans       *transpose
+	attention          *Attention
+	acc, dacc          *Acc
+	g                  *graph.CSR
+	src, weight, delta []float32
+	trans              *transpose
 }
 
 // bandLen is how many values a band has, if it has more than one row: some 20 µs of work.
