@@ -41,11 +41,15 @@ func (a *Attention) dim() int   { return a.Src.Value.Cols }
 
 // scores writes v_h·z_h to s for every row and head.
 func (a *Attention) scores(s, z mat.Dense, v *Param) {
-	dim := a.dim()
-	for i := range z.Rows {
-		zi, si := z.Row(i), s.Row(i)
+	each(loop{body: scoreRows, rows: z.Rows, width: z.Cols, x: z, y: s, d: v.Value})
+}
+
+func scoreRows(w *loop, _, lo, hi int) {
+	dim := w.d.Cols
+	for i := lo; i < hi; i++ {
+		zi, si := w.x.Row(i), w.y.Row(i)
 		for h := range si {
-			si[h] = kernels.Dot(v.Value.Row(h), zi[h*dim:(h+1)*dim])
+			si[h] = kernels.Dot(w.d.Row(h), zi[h*dim:(h+1)*dim])
 		}
 	}
 }
@@ -72,10 +76,29 @@ func (a *Attention) Begin(acc *Acc, z mat.Dense) {
 func (a *Attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Attention", acc.rows, g, z)
 	heads, edges := a.heads(), len(g.Col)
-	src := acc.takeEdges((z.Rows+1)*heads + edges*heads)
-	keep, weight := src[z.Rows*heads:][:heads], src[(z.Rows+1)*heads:] // weight: head by head, edge by edge
-	a.scores(mat.View(z.Rows, heads, src), z, a.Src)
-	for i := range g.NumDst {
+	w := loop{body: attendRows, rows: g.NumDst, width: a.edgeWork(g), attention: a, acc: acc, g: g}
+	scratch := acc.takeEdges((z.Rows + edges + w.bands()) * heads)
+	w.src, scratch = scratch[:z.Rows*heads], scratch[z.Rows*heads:]
+	w.weight, scratch = scratch[:edges*heads], scratch[edges*heads:] // head by head, edge by edge
+	w.sums = mat.View(w.bands(), heads, scratch)                     // of each band: the mask of an edge
+	a.scores(mat.View(z.Rows, heads, w.src), z, a.Src)
+	each(w)
+	weight := w.weight
+	for h := range heads {
+		zh, out := a.head(z, h), a.head(acc.sum, h)
+		kernels.SpMM(g.RowPtr, g.Col, weight[h*edges:(h+1)*edges], a.dim(), zh.Data, zh.Stride, out.Data, out.Stride, true)
+	}
+}
+
+// edgeWork is the work of a destination's edges, in values of a row.
+func (a *Attention) edgeWork(g *graph.CSR) int {
+	return 1 + 4*a.heads()*len(g.Col)/max(g.NumDst, 1)
+}
+
+func attendRows(w *loop, band, lo, hi int) {
+	a, acc, g, src, weight, keep := w.attention, w.acc, w.g, w.src, w.weight, w.sums.Row(band)
+	heads, edges := a.heads(), len(g.Col)
+	for i := lo; i < hi; i++ {
 		lo, hi := int(g.RowPtr[i]), int(g.RowPtr[i+1])
 		if lo == hi {
 			continue
@@ -108,10 +131,6 @@ func (a *Attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 				}
 			}
 		}
-	}
-	for h := range heads {
-		zh, out := a.head(z, h), a.head(acc.sum, h)
-		kernels.SpMM(g.RowPtr, g.Col, weight[h*edges:(h+1)*edges], a.dim(), zh.Data, zh.Stride, out.Data, out.Stride, true)
 	}
 }
 
@@ -155,50 +174,71 @@ func (a *Attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *
 		return
 	}
 	// Destination by destination: weight, what of the source reached the sum, and delta, the gradient of the logit.
-	src := acc.takeEdges((z.Rows+1)*heads + 3*edges*heads)
-	keep := src[z.Rows*heads:][:heads]
-	weight, delta := src[(z.Rows+1)*heads:][:edges*heads], src[(z.Rows+1)*heads+edges*heads:][:edges*heads]
-	a.scores(mat.View(z.Rows, heads, src), z, a.Src)
+	// Then source by source, so that each row is written by one core in one order.
+	rows := loop{body: attendGrads, rows: g.NumDst, width: a.edgeWork(g) + z.Cols*edges/g.NumDst, attention: a, x: z, acc: acc, dacc: dacc, g: g}
+	cols := loop{body: sourceGrads, rows: g.NumSrc, width: dim + edges/g.NumSrc}
+	scratch := acc.takeEdges((z.Rows+2*edges+rows.bands())*heads + edges + cols.bands()*dim)
+	rows.src, scratch = scratch[:z.Rows*heads], scratch[z.Rows*heads:]
+	rows.weight, scratch = scratch[:edges*heads], scratch[edges*heads:]
+	rows.delta, scratch = scratch[:edges*heads], scratch[edges*heads:]
+	back, scratch := scratch[:edges], scratch[edges:]
+	rows.sums, scratch = mat.View(rows.bands(), heads, scratch), scratch[rows.bands()*heads:]
+	cols.sums = mat.View(cols.bands(), dim, scratch) // of each band: its part of the gradient of a head's vector
+	a.scores(mat.View(z.Rows, heads, rows.src), z, a.Src)
+	each(rows)
+	tr := acc.transposes().get(g.RowPtr, g.Col, g.NumSrc)
+	for h := range heads {
+		tr.gather(back, rows.weight[h*edges:(h+1)*edges])
+		gh, dh := a.head(dacc.sum, h), a.head(dz, h)
+		kernels.SpMM(tr.rowPtr, tr.col, back, dim, gh.Data, gh.Stride, dh.Data, dh.Stride, true)
+		cols.x, cols.y, cols.trans, cols.delta, cols.val = a.head(z, h), dh, tr, rows.delta[h*edges:(h+1)*edges], a.Src.Value.Row(h)
+		cols.sums.Zero()
+		each(cols)
+		for band := range cols.sums.Rows {
+			kernels.Add(cols.sums.Row(band), a.Src.Grad.Row(h))
+		}
+	}
+}
+
+func attendGrads(w *loop, band, lo, hi int) {
+	a, acc, dacc, g := w.attention, w.acc, w.dacc, w.g
+	heads, dim, edges := a.heads(), a.dim(), len(g.Col)
+	keep := w.sums.Row(band)
 	for h := range keep {
 		keep[h] = 1
 	}
-	for i := range g.NumDst {
+	for i := lo; i < hi; i++ {
 		top, own, gi, base, down := acc.stat.Row(i), acc.dst.Row(i), dacc.sum.Row(i), dacc.stat.Row(i), dacc.dst.Row(i)
 		for k := int(g.RowPtr[i]); k < int(g.RowPtr[i+1]); k++ {
 			j := int(g.Col[k])
 			if acc.Train && a.Dropout > 0 {
 				a.mask(keep, acc, i, j)
 			}
-			zj, sj := z.Row(j), src[j*heads:(j+1)*heads]
+			zj, sj := w.x.Row(j), w.src[j*heads:(j+1)*heads]
 			for h := range heads {
 				e := sj[h] + own[h]
 				p := exp(leaky(e) - top[h])
-				w := float32(p * keep[h])
-				d := float32(w*dot(gi[h*dim:(h+1)*dim], zj[h*dim:(h+1)*dim])) - float32(p*base[h])
+				v := float32(p * keep[h])
+				d := float32(v*dot(gi[h*dim:(h+1)*dim], zj[h*dim:(h+1)*dim])) - float32(p*base[h])
 				if e < 0 {
 					d *= attentionSlope
 				}
-				weight[h*edges+k], delta[h*edges+k] = w, d
+				w.weight[h*edges+k], w.delta[h*edges+k] = v, d
 				down[h] += d
 			}
 		}
 	}
-	// Source by source, so that each row is written by one core in one order.
-	tr := acc.transposes().get(g.RowPtr, g.Col, g.NumSrc)
-	back := src[(z.Rows+1)*heads+2*edges*heads:][:edges]
-	for h := range heads {
-		tr.gather(back, weight[h*edges:(h+1)*edges])
-		gh, dh, zh := a.head(dacc.sum, h), a.head(dz, h), a.head(z, h)
-		kernels.SpMM(tr.rowPtr, tr.col, back, dim, gh.Data, gh.Stride, dh.Data, dh.Stride, true)
-		vec, grad, deltas := a.Src.Value.Row(h), a.Src.Grad.Row(h), delta[h*edges:(h+1)*edges]
-		for j := range g.NumSrc {
-			var sum float32
-			for k := tr.rowPtr[j]; k < tr.rowPtr[j+1]; k++ {
-				sum += deltas[tr.perm[k]]
-			}
-			axpy(sum, vec, dh.Row(j))
-			axpy(sum, zh.Row(j), grad)
+}
+
+func sourceGrads(w *loop, band, lo, hi int) {
+	grad, tr := w.sums.Row(band), w.trans
+	for j := lo; j < hi; j++ {
+		var sum float32
+		for _, p := range tr.perm[tr.rowPtr[j]:tr.rowPtr[j+1]] {
+			sum += w.delta[p]
 		}
+		axpy(sum, w.val, w.y.Row(j))
+		axpy(sum, w.x.Row(j), grad)
 	}
 }
 
