@@ -133,3 +133,29 @@ func spmax32AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Poin
 
 //go:noescape
 func spmax8AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+
+// Rows of LayerNorm and softmax. Lengths are those of the first slice.
+
+//go:noescape
+func sumAVX512(x []float32) float64
+
+//go:noescape
+func sumSquaresAVX512(x []float32, mean float64) float64
+
+//go:noescape
+func normaliseAVX512(x, gain, bias, y []float32, mean, inv float32)
+
+//go:noescape
+func normSumsAVX512(x, dy, gain []float32, mean, inv float32) (a, b float64)
+
+//go:noescape
+func normGradAVX512(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
+
+//go:noescape
+func addNormAVX512(x, dy []float32, mean, inv float32, sum []float64)
+
+//go:noescape
+func maxAVX512(x []float32) float32
+
+//go:noescape
+func expSumAVX512(shift float32, x, y []float32) float64

@@ -25,6 +25,15 @@ var generic = &set{
 	toInt8:   toInt8Generic,
 	fromInt8: fromInt8Generic,
 
+	sum:        sumGeneric,
+	sumSquares: sumSquaresGeneric,
+	normalise:  normaliseGeneric,
+	normSums:   normSumsGeneric,
+	normGrad:   normGradGeneric,
+	addNorm:    addNormGeneric,
+	max:        maxGeneric,
+	expSum:     expSumGeneric,
+
 	gemm:   gemmGeneric,
 	spmm:   spmmGeneric,
 	spmax:  spmaxGeneric,

@@ -77,6 +77,10 @@ func TestWalls(t *testing.T) {
 				AdamStep(x, y, z, v, 0.1, 0.9, 0.9, 1e-8, 1, 1, 0, 0)
 				DropoutMask(3, 0.5, x)
 				SumColumns(1, x, n, y, true)
+				ExpSum(Max(x), x, y)
+				var stats [2]float32
+				LayerNorm(1, 1, x, n, y, z, v, n, stats[:])
+				LayerNormGrad(1, x, n, stats[:], y, z, n, v, n, x, z)
 				col := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(z))), n)
 				clear(col)
 				GatherRows(1, col, y, 1, x, 1)

@@ -29,6 +29,16 @@ type set struct {
 	toInt8   func(up float32, x []float32, y []int8)
 	fromInt8 func(scale float32, x []int8, y []float32)
 
+	// Rows of LayerNorm and softmax; sums are in the order of type lanes.
+	sum        func(x []float32) float64
+	sumSquares func(x []float32, mean float64) float64 // of what x is from the mean
+	normalise  func(x, gain, bias, y []float32, mean, inv float32)
+	normSums   func(x, dy, gain []float32, mean, inv float32) (a, b float64) // Σ dy·gain, Σ dy·gain·x̂
+	normGrad   func(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
+	addNorm    func(x, dy []float32, mean, inv float32, sum []float64) // sum += dy·x̂
+	max        func(x []float32) float32
+	expSum     func(shift float32, x, y []float32) float64
+
 	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C
 	tiles tiles                                         // what gemm is made of where it is blocked
 	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y

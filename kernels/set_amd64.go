@@ -43,6 +43,15 @@ var avx2 = &set{
 	toInt8:   toInt8AVX2,
 	fromInt8: fromInt8AVX2,
 
+	sum:        sumGeneric,
+	sumSquares: sumSquaresGeneric,
+	normalise:  normaliseGeneric,
+	normSums:   normSumsGeneric,
+	normGrad:   normGradGeneric,
+	addNorm:    addNormGeneric,
+	max:        maxGeneric,
+	expSum:     expSumGeneric,
+
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2},
 	spmm:  spmmAVX2,
@@ -73,6 +82,15 @@ var avx512 = &set{
 	maxAbs:   maxAbsAVX512,
 	toInt8:   toInt8AVX512,
 	fromInt8: fromInt8AVX512,
+
+	sum:        sumAVX512,
+	sumSquares: sumSquaresAVX512,
+	normalise:  normaliseAVX512,
+	normSums:   normSumsAVX512,
+	normGrad:   normGradAVX512,
+	addNorm:    addNormAVX512,
+	max:        maxAVX512,
+	expSum:     expSumAVX512,
 
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512},

@@ -26,6 +26,15 @@ var neon = &set{
 	toInt8:   toInt8Generic,
 	fromInt8: fromInt8Generic,
 
+	sum:        sumGeneric,
+	sumSquares: sumSquaresGeneric,
+	normalise:  normaliseGeneric,
+	normSums:   normSumsGeneric,
+	normGrad:   normGradGeneric,
+	addNorm:    addNormGeneric,
+	max:        maxGeneric,
+	expSum:     expSumGeneric,
+
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON},
 	spmm:  spmmNEON,

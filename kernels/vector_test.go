@@ -236,20 +236,23 @@ func TestNoAllocation(t *testing.T) {
 		arg, half, bytes := make([]int32, n*n), make([]uint16, n*n), make([]int8, 200)
 		index := slices.Repeat([]int32{5, 2, 8}, 100)
 		for name, f := range map[string]func(){
-			"Gemm":         func() { GemmNN(n, n, 100, a, n, b, n, c, n, false) },
-			"small Gemm":   func() { GemmTN(20, 20, 20, a, n, b, n, c, n, false) },
-			"SpMM":         func() { SpMM(rowPtr, col, nil, n, a, n, c, n, false) },
-			"SpMax":        func() { SpMax(rowPtr, col, n, a, n, c, n, arg, n) },
-			"Add":          func() { Add(a[:10], c[:10]) },
-			"Gemm of BF16": func() { GemmNNBF16(n, n, 100, half, n, half, n, c, n, false) },
-			"SpMM of BF16": func() { SpMMBF16(rowPtr, col, nil, n, half, n, c, n, false) },
-			"long ToBF16":  func() { ToBF16(a, half) },
-			"ToInt8":       func() { ToInt8(a[:200], bytes) },
-			"long Axpy":    func() { Axpy(1, long, long) },
-			"AdamStep":     func() { AdamStep(a, b, c, c, 0, 0, 0, 1, 1, 1, 0, 0) },
-			"SumColumns":   func() { SumColumns(n, a, n, c[:n], true) },
-			"GatherRows":   func() { GatherRows(n, index, a, n, c, n) },
-			"DropoutMask":  func() { DropoutMask(1, 0.5, c[:n]) },
+			"Gemm":          func() { GemmNN(n, n, 100, a, n, b, n, c, n, false) },
+			"small Gemm":    func() { GemmTN(20, 20, 20, a, n, b, n, c, n, false) },
+			"SpMM":          func() { SpMM(rowPtr, col, nil, n, a, n, c, n, false) },
+			"SpMax":         func() { SpMax(rowPtr, col, n, a, n, c, n, arg, n) },
+			"Add":           func() { Add(a[:10], c[:10]) },
+			"Gemm of BF16":  func() { GemmNNBF16(n, n, 100, half, n, half, n, c, n, false) },
+			"SpMM of BF16":  func() { SpMMBF16(rowPtr, col, nil, n, half, n, c, n, false) },
+			"long ToBF16":   func() { ToBF16(a, half) },
+			"LayerNorm":     func() { LayerNorm(n, 1e-5, a, n, b[:n], b[:n], c, n, long[:2*n]) },
+			"LayerNormGrad": func() { LayerNormGrad(n, a, n, long[:2*n], b[:n], b, n, c, n, c[:n], c[n:2*n]) },
+			"ExpSum":        func() { ExpSum(Max(a), a, c) },
+			"ToInt8":        func() { ToInt8(a[:200], bytes) },
+			"long Axpy":     func() { Axpy(1, long, long) },
+			"AdamStep":      func() { AdamStep(a, b, c, c, 0, 0, 0, 1, 1, 1, 0, 0) },
+			"SumColumns":    func() { SumColumns(n, a, n, c[:n], true) },
+			"GatherRows":    func() { GatherRows(n, index, a, n, c, n) },
+			"DropoutMask":   func() { DropoutMask(1, 0.5, c[:n]) },
 		} {
 			if got := testing.AllocsPerRun(20, f); got != 0 {
 				t.Errorf("%s allocates %g times a call", name, got)

@@ -1,0 +1,239 @@
+package kernels
+
+import (
+	"math"
+	"runtime"
+	"sync"
+)
+
+// LayerNorm writes y = (x − mean)·inv·gain + bias for each of the rows of X and Y, which are len(gain) wide, and to
+// stats two values a row: mean, and inv = 1/√(variance + eps) (Ba, Kiros and Hinton, arXiv 1607.06450). Sums are kept
+// in float64. Y may be X.
+func LayerNorm(rows int, eps float64, x []float32, ldx int, gain, bias, y []float32, ldy int, stats []float32) {
+	n := len(gain)
+	checkLength("bias of LayerNorm", len(bias), n)
+	checkLength("stats of LayerNorm", len(stats), 2*rows)
+	checkMatrix("X of LayerNorm", rows, n, ldx, x)
+	checkMatrix("Y of LayerNorm", rows, n, ldy, y)
+	norms(norm{step: normForward, rows: rows, eps: eps, x: x, ldx: ldx, gain: gain, bias: bias, out: y, ldo: ldy, stats: stats})
+}
+
+// LayerNormGrad adds the gradients of LayerNorm, given X and stats as it left them and the gradient dY: to dX, unless
+// that is nil, to dgain and to dbias. Columns are summed in float64 and rounded once.
+func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, lddy int, dx []float32, lddx int, dgain, dbias []float32) {
+	n := len(gain)
+	checkLength("dgain of LayerNormGrad", len(dgain), n)
+	checkLength("dbias of LayerNormGrad", len(dbias), n)
+	checkLength("stats of LayerNormGrad", len(stats), 2*rows)
+	checkMatrix("X of LayerNormGrad", rows, n, ldx, x)
+	checkMatrix("dY of LayerNormGrad", rows, n, lddy, dy)
+	g := norm{step: normBackward, rows: rows, x: x, ldx: ldx, gain: gain, dy: dy, lddy: lddy, out: dx, ldo: lddx, stats: stats}
+	if dx != nil {
+		checkMatrix("dX of LayerNormGrad", rows, n, lddx, dx)
+		norms(g)
+	}
+	g.step, g.gain = normGain, dgain
+	norms(g)
+	SumColumns(rows, dy, lddy, dbias, true)
+}
+
+type normStep uint8
+
+const (
+	normForward normStep = iota
+	normBackward
+	normGain
+)
+
+// norm is a pass over X: by rows, or, for the gradient of the gain (then in gain), by columns.
+type norm struct {
+	step           normStep
+	rows, piece    int
+	eps            float64
+	x, dy, out     []float32
+	ldx, lddy, ldo int
+	gain, bias     []float32
+	stats          []float32
+}
+
+var normCalls = sync.Pool{New: func() any { return new(norm) }}
+
+func norms(g norm) {
+	if g.rows == 0 || len(g.gain) == 0 {
+		return
+	}
+	c := normCalls.Get().(*norm)
+	*c = g
+	length := c.rows
+	if c.piece = length; c.step == normGain {
+		length, c.piece = len(c.gain), blockN
+	}
+	if size := c.rows * len(c.gain); size >= aloneRows {
+		parts := min(4*runtime.GOMAXPROCS(0), size/(aloneRows/4))
+		if c.piece = (length + parts - 1) / parts; c.step == normGain {
+			c.piece = min(blockN, (c.piece+63)&^63)
+		}
+	}
+	shared.do(c, (length+c.piece-1)/c.piece)
+	*c = norm{}
+	normCalls.Put(c)
+}
+
+func (c *norm) run(part int) {
+	lo := part * c.piece
+	if c.step == normGain {
+		c.columns(lo, min(lo+c.piece, len(c.gain)))
+		return
+	}
+	n := len(c.gain)
+	for i := lo; i < min(lo+c.piece, c.rows); i++ {
+		x, out := c.x[i*c.ldx:][:n], c.out[i*c.ldo:][:n]
+		reads(x)
+		writes(out)
+		if c.step == normForward {
+			m := active.sum(x) / float64(n)
+			inv := float32(1 / math.Sqrt(active.sumSquares(x, m)/float64(n)+c.eps))
+			c.stats[2*i], c.stats[2*i+1] = float32(m), inv
+			active.normalise(x, c.gain, c.bias, out, float32(m), inv)
+			continue
+		}
+		dy := c.dy[i*c.lddy:][:n]
+		reads(dy)
+		mean, inv := c.stats[2*i], c.stats[2*i+1]
+		a, b := active.normSums(x, dy, c.gain, mean, inv)
+		active.normGrad(x, dy, c.gain, out, mean, inv, float32(a/float64(n)), float32(b/float64(n)))
+	}
+}
+
+// columns adds Σ dy·(x − mean)·inv over all rows to columns [lo, hi) of the gain's gradient.
+func (c *norm) columns(lo, hi int) {
+	s := scratches.Get().(*scratch)
+	sum := s.wide[:hi-lo]
+	clear(sum)
+	for i := range c.rows {
+		x, dy := c.x[i*c.ldx+lo:i*c.ldx+hi], c.dy[i*c.lddy+lo:i*c.lddy+hi]
+		reads(x)
+		reads(dy)
+		active.addNorm(x, dy, c.stats[2*i], c.stats[2*i+1], sum)
+	}
+	for j, v := range sum {
+		c.gain[lo+j] = float32(float64(c.gain[lo+j]) + v)
+	}
+	scratches.Put(s)
+}
+
+// Max returns the greatest of x, −Inf where it is empty. NaN is never the greatest.
+func Max(x []float32) float32 {
+	reads(x)
+	return active.max(x)
+}
+
+// ExpSum writes exp(x − shift) to y, within 2 units in the last place, and returns its sum: with shift = Max(x), a
+// softmax but for the division. Below −87.6 the exponential is 0, above 88.3 infinite. The sum is kept in float64.
+// y may be x.
+func ExpSum(shift float32, x, y []float32) float64 {
+	checkLength("y of ExpSum", len(y), len(x))
+	reads(x)
+	writes(y)
+	return active.expSum(shift, x, y)
+}
+
+// The sums below have eight lanes, column c in lane c modulo 8, which fold adds: the order in which vectors do it.
+
+type lanes [8]float64
+
+func (l *lanes) fold() float64 {
+	return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+}
+
+func sumGeneric(x []float32) float64 {
+	var l lanes
+	for c, v := range x {
+		l[c%8] += float64(v)
+	}
+	return l.fold()
+}
+
+func sumSquaresGeneric(x []float32, mean float64) float64 {
+	var l lanes
+	for c, v := range x {
+		d := float64(v) - mean
+		l[c%8] += float64(d * d)
+	}
+	return l.fold()
+}
+
+func normaliseGeneric(x, gain, bias, y []float32, mean, inv float32) {
+	gain, bias, y = gain[:len(x)], bias[:len(x)], y[:len(x)]
+	for c, v := range x {
+		y[c] = float32(float32((v-mean)*inv)*gain[c]) + bias[c]
+	}
+}
+
+func normSumsGeneric(x, dy, gain []float32, mean, inv float32) (a, b float64) {
+	var la, lb lanes
+	dy, gain = dy[:len(x)], gain[:len(x)]
+	for c, v := range x {
+		w, xhat := float32(dy[c]*gain[c]), float32((v-mean)*inv)
+		la[c%8] += float64(w)
+		lb[c%8] += float64(float64(w) * float64(xhat))
+	}
+	return la.fold(), lb.fold()
+}
+
+func normGradGeneric(x, dy, gain, dx []float32, mean, inv, ma, mb float32) {
+	dy, gain, dx = dy[:len(x)], gain[:len(x)], dx[:len(x)]
+	for c, v := range x {
+		w, xhat := float32(dy[c]*gain[c]), float32((v-mean)*inv)
+		dx[c] += float32(inv * (w - ma - float32(xhat*mb)))
+	}
+}
+
+func addNormGeneric(x, dy []float32, mean, inv float32, sum []float64) {
+	dy, sum = dy[:len(x)], sum[:len(x)]
+	for c, v := range x {
+		sum[c] += float64(float32(dy[c] * float32((v-mean)*inv)))
+	}
+}
+
+func maxGeneric(x []float32) float32 {
+	m := float32(math.Inf(-1))
+	for _, v := range x {
+		if v > m {
+			m = v
+		}
+	}
+	return m
+}
+
+func expSumGeneric(shift float32, x, y []float32) float64 {
+	var l lanes
+	y = y[:len(x)]
+	for c, v := range x {
+		e := exp(v - shift)
+		y[c] = e
+		l[c%8] += float64(e)
+	}
+	return l.fold()
+}
+
+// exp is 2ᵏ·eʳ with |r| ≤ ln 2/2 and eʳ by a polynomial, coefficients of Moshier's Cephes library (expf). No product is
+// fused with a sum, so that every set gives the same bits.
+func exp(t float32) float32 {
+	if t < -88 {
+		t = -88
+	}
+	if t > 89 {
+		t = 89
+	}
+	const round = 3 << 22 // added and taken away, it rounds to an integer
+	k := float32(float32(float32(t*1.44269504088896341)+round) - round)
+	r := float32(t-float32(k*0.693359375)) - float32(k*-2.12194440e-4)
+	p := float32(1.9875691500e-4*r) + 1.3981999507e-3
+	p = float32(p*r) + 8.3334519073e-3
+	p = float32(p*r) + 4.1665795894e-2
+	p = float32(p*r) + 1.6666665459e-1
+	p = float32(p*r) + 5.0000001201e-1
+	p = float32(float32(p*float32(r*r))+r) + 1
+	return p * math.Float32frombits(uint32(int32(k)+127)<<23)
+}

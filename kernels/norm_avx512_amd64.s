@@ -1,0 +1,403 @@
+#include "textflag.h"
+
+// Rows of LayerNorm and softmax: vectors of 16, the last one under a mask; K1 masks the sixteen, K2 the upper eight. Sums
+// are float64 in eight lanes, which plain Go adds in the same order; nothing is fused.
+
+// TAIL makes K1 the mask of the last CX < 16 values, and K2 that of those past eight.
+#define TAIL \
+	MOVL   $1, AX     \
+	SHLL   CX, AX     \
+	DECL   AX         \
+	KMOVW  AX, K1     \
+	KSHIFTRW $8, K1, K2
+
+#define ALL \
+	MOVL     $0xffff, AX \
+	KMOVW    AX, K1      \
+	KSHIFTRW $8, K1, K2
+
+#define SPLAT(bits, z) \
+	MOVL $bits, AX     \
+	VPBROADCASTD AX, z
+
+// WIDE makes z0 and z1 the float64 of z, whose lower half is y.
+#define WIDE(z, y, z0, z1, y1) \
+	VCVTPS2PD     y, z0      \
+	VEXTRACTF64X4 $1, z, y1  \
+	VCVTPS2PD     y1, z1
+
+// FOLD adds the lanes of z.
+#define FOLD(z, y, x, y1, x1) \
+	VEXTRACTF64X4 $1, z, y1 \
+	VADDPD        y1, y, y  \
+	VEXTRACTF128  $1, y, x1 \
+	VADDPD        x1, x, x  \
+	VPERMILPD     $1, x, x1 \
+	VADDSD        x1, x, x
+
+// func sumAVX512(x []float32) float64
+TEXT ·sumAVX512(SB), NOSPLIT, $0-32
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VPXORD Z0, Z0, Z0
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z1
+	WIDE(Z1, Y1, Z2, Z3, Y3)
+	VADDPD Z2, Z0, Z0
+	VADDPD Z3, Z0, Z0
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	FOLD(Z0, Y0, X0, Y1, X1)
+	VMOVSD X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
+
+// func sumSquaresAVX512(x []float32, mean float64) float64
+TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-40
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VBROADCASTSD mean+24(FP), Z10
+	VPXORD Z0, Z0, Z0
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z1
+	WIDE(Z1, Y1, Z2, Z3, Y3)
+	VSUBPD.Z Z10, Z2, K1, Z2
+	VMULPD Z2, Z2, Z2
+	VADDPD Z2, Z0, Z0
+	VSUBPD.Z Z10, Z3, K2, Z3
+	VMULPD Z3, Z3, Z3
+	VADDPD Z3, Z0, Z0
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	FOLD(Z0, Y0, X0, Y1, X1)
+	VMOVSD X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
+
+// func normaliseAVX512(x, gain, bias, y []float32, mean, inv float32)
+TEXT ·normaliseAVX512(SB), NOSPLIT, $0-104
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ gain_base+24(FP), BX
+	MOVQ bias_base+48(FP), DX
+	MOVQ y_base+72(FP), DI
+	VBROADCASTSS mean+96(FP), Z10
+	VBROADCASTSS inv+100(FP), Z11
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (BX), K1, Z2
+	VMOVUPS.Z (DX), K1, Z3
+	VSUBPS Z10, Z1, Z1
+	VMULPS Z11, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z3, Z1, Z1
+	VMOVUPS Z1, K1, (DI)
+	ADDQ $64, SI
+	ADDQ $64, BX
+	ADDQ $64, DX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
+
+// func normSumsAVX512(x, dy, gain []float32, mean, inv float32) (a, b float64)
+TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ dy_base+24(FP), BX
+	MOVQ gain_base+48(FP), DX
+	VBROADCASTSS mean+72(FP), Z10
+	VBROADCASTSS inv+76(FP), Z11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z5, Z5, Z5
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (BX), K1, Z2
+	VMOVUPS.Z (DX), K1, Z3
+	VSUBPS.Z Z10, Z1, K1, Z1
+	VMULPS.Z Z11, Z1, K1, Z1
+	VMULPS Z3, Z2, Z2
+	WIDE(Z2, Y2, Z3, Z4, Y4)
+	WIDE(Z1, Y1, Z6, Z7, Y7)
+	VADDPD Z3, Z0, Z0
+	VADDPD Z4, Z0, Z0
+	VMULPD Z3, Z6, Z6
+	VADDPD Z6, Z5, Z5
+	VMULPD Z4, Z7, Z7
+	VADDPD Z7, Z5, Z5
+	ADDQ $64, SI
+	ADDQ $64, BX
+	ADDQ $64, DX
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	FOLD(Z0, Y0, X0, Y1, X1)
+	VMOVSD X0, a+80(FP)
+	FOLD(Z5, Y5, X5, Y1, X1)
+	VMOVSD X5, b+88(FP)
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
+
+// func normGradAVX512(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
+TEXT ·normGradAVX512(SB), NOSPLIT, $0-112
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ dy_base+24(FP), BX
+	MOVQ gain_base+48(FP), DX
+	MOVQ dx_base+72(FP), DI
+	VBROADCASTSS mean+96(FP), Z10
+	VBROADCASTSS inv+100(FP), Z11
+	VBROADCASTSS ma+104(FP), Z12
+	VBROADCASTSS mb+108(FP), Z13
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (BX), K1, Z2
+	VMOVUPS.Z (DX), K1, Z3
+	VMOVUPS.Z (DI), K1, Z4
+	VSUBPS Z10, Z1, Z1
+	VMULPS Z11, Z1, Z1
+	VMULPS Z3, Z2, Z2
+	VSUBPS Z12, Z2, Z2
+	VMULPS Z13, Z1, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS Z11, Z2, Z2
+	VADDPS Z2, Z4, Z4
+	VMOVUPS Z4, K1, (DI)
+	ADDQ $64, SI
+	ADDQ $64, BX
+	ADDQ $64, DX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
+
+// func addNormAVX512(x, dy []float32, mean, inv float32, sum []float64)
+TEXT ·addNormAVX512(SB), NOSPLIT, $0-80
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ dy_base+24(FP), BX
+	VBROADCASTSS mean+48(FP), Z10
+	VBROADCASTSS inv+52(FP), Z11
+	MOVQ sum_base+56(FP), DI
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVUPS.Z (BX), K1, Z2
+	VSUBPS Z10, Z1, Z1
+	VMULPS Z11, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	WIDE(Z1, Y1, Z2, Z3, Y3)
+	VMOVUPD.Z (DI), K1, Z4
+	VADDPD Z2, Z4, Z4
+	VMOVUPD Z4, K1, (DI)
+	VMOVUPD.Z 64(DI), K2, Z4
+	VADDPD Z3, Z4, Z4
+	VMOVUPD Z4, K2, 64(DI)
+	ADDQ $64, SI
+	ADDQ $64, BX
+	ADDQ $128, DI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
+
+// func maxAVX512(x []float32) float32
+TEXT ·maxAVX512(SB), NOSPLIT, $0-28
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	SPLAT(0xff800000, Z0)
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z1
+	VMAXPS Z0, Z1, K1, Z0
+	ADDQ $64, SI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	VEXTRACTF64X4 $1, Z0, Y1
+	VMAXPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VMAXPS X1, X0, X0
+	VPERMILPS $0x4e, X0, X1
+	VMAXPS X1, X0, X0
+	VPERMILPS $0xb1, X0, X1
+	VMAXPS X1, X0, X0
+	VMOVSS X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
+
+// func expSumAVX512(shift float32, x, y []float32) float64
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
+	VBROADCASTSS shift+0(FP), Z10
+	MOVQ x_base+8(FP), SI
+	MOVQ x_len+16(FP), CX
+	MOVQ y_base+32(FP), DI
+	SPLAT(0xc2b00000, Z11) // -88
+	SPLAT(0x42b20000, Z12) // 89
+	SPLAT(0x3fb8aa3b, Z13) // 1.4426950408889634
+	SPLAT(0x4b400000, Z14) // 12582912
+	SPLAT(0x3f318000, Z15) // 0.693359375
+	SPLAT(0xb95e8083, Z16) // -0.00021219444
+	SPLAT(0x39506967, Z17) // 0.000198756915
+	SPLAT(0x3ab743ce, Z18) // 0.0013981999507
+	SPLAT(0x3c088908, Z19) // 0.0083334519073
+	SPLAT(0x3d2aa9c1, Z20) // 0.041665795894
+	SPLAT(0x3e2aaaaa, Z21) // 0.16666665459
+	SPLAT(0x3f000000, Z22) // 0.50000001201
+	SPLAT(0x3f800000, Z23) // 1
+	SPLAT(127, Z24)
+	VPXORD Z0, Z0, Z0
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z1
+	VSUBPS Z10, Z1, Z1
+	VMAXPS Z1, Z11, Z1 // NaN stays: it is the second operand
+	VMINPS Z1, Z12, Z1
+	VMULPS Z13, Z1, Z2
+	VADDPS Z14, Z2, Z2
+	VSUBPS Z14, Z2, Z2
+	VMULPS Z15, Z2, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS Z16, Z2, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS Z17, Z1, Z3
+	VADDPS Z18, Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VADDPS Z19, Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VADDPS Z20, Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VADDPS Z21, Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VADDPS Z22, Z3, Z3
+	VMULPS Z1, Z1, Z4
+	VMULPS Z4, Z3, Z3
+	VADDPS Z1, Z3, Z3
+	VADDPS Z23, Z3, Z3
+	VCVTPS2DQ Z2, Z2
+	VPADDD Z24, Z2, Z2
+	VPSLLD $23, Z2, Z2
+	VMULPS.Z Z2, Z3, K1, Z3
+	VMOVUPS Z3, K1, (DI)
+	WIDE(Z3, Y3, Z4, Z5, Y5)
+	VADDPD Z4, Z0, Z0
+	VADDPD Z5, Z0, Z0
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	FOLD(Z0, Y0, X0, Y1, X1)
+	VMOVSD X0, ret+56(FP)
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next

@@ -1,0 +1,201 @@
+package kernels
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// TestExp holds that the exponential is within 2 units in the last place, and where it ends.
+func TestExp(t *testing.T) {
+	for i := range 2_000_000 {
+		x := float32(-87.3 + float64(i)*(87.3+88)/2_000_000)
+		want := math.Exp(float64(x))
+		if got := float64(exp(x)); math.Abs(got-want) > want*0x1p-22 {
+			t.Fatalf("exp(%g) = %g, want %g", x, got, want)
+		}
+	}
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	in, out := []float32{0, -88, -1e30, -inf, 90, inf, nan}, []float32{1, 0, 0, 0, inf, inf, nan}
+	each(t, func(t *testing.T) {
+		for i := range in {
+			y := make([]float32, 1)
+			if sum := ExpSum(0, in[i:i+1], y); float32(sum) != out[i] && out[i] == out[i] {
+				t.Errorf("sum of exp(%g) = %g, want %g", in[i], sum, out[i])
+			}
+			same(t, "exp", y, out[i:i+1])
+		}
+		if got := ExpSum(0, nil, nil); got != 0 {
+			t.Errorf("empty sum %g", got)
+		}
+		if got := Max([]float32{nan, -3, nan, -2, nan}); got != -2 {
+			t.Errorf("Max = %g, want -2", got)
+		}
+		if got := Max(nil); got != -inf {
+			t.Errorf("Max of nothing = %g, want -Inf", got)
+		}
+	})
+}
+
+// TestRows holds that rows of LayerNorm and softmax have the bits of plain Go on every set.
+func TestRows(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for i, n := range lengths() {
+			if n > 1003 {
+				continue
+			}
+			for _, fill := range []func(uint64, []float32) []float32{noise, special} {
+				offset := i % 9
+				x, dy, gain, bias := fill(1, make([]float32, n+offset))[offset:], fill(2, make([]float32, n)), noise(3, make([]float32, n)), noise(4, make([]float32, n))
+				scalar := func(what string, got, want float64) {
+					if math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
+						t.Fatalf("%s of %d: %g, want %g", what, n, got, want)
+					}
+				}
+				row := func(what string, f, g func(y []float32)) {
+					y, check := fenced(t, offset, n)
+					noise(5, y)
+					want := slices.Clone(y)
+					f(y)
+					g(want)
+					check()
+					same(t, what, y, want)
+				}
+				scalar("Max", float64(Max(x)), float64(maxGeneric(x)))
+				scalar("sum", active.sum(x), sumGeneric(x))
+				scalar("sumSquares", active.sumSquares(x, 0.3), sumSquaresGeneric(x, 0.3))
+				a, b := active.normSums(x, dy, gain, 0.1, 1.7)
+				wantA, wantB := normSumsGeneric(x, dy, gain, 0.1, 1.7)
+				scalar("a", a, wantA)
+				scalar("b", b, wantB)
+				row("ExpSum", func(y []float32) { a = ExpSum(0.9, x, y) }, func(y []float32) { b = expSumGeneric(0.9, x, y) })
+				scalar("ExpSum", a, b)
+				row("normalise", func(y []float32) { active.normalise(x, gain, bias, y, 0.1, 1.7) }, func(y []float32) { normaliseGeneric(x, gain, bias, y, 0.1, 1.7) })
+				row("normGrad", func(y []float32) { active.normGrad(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) }, func(y []float32) { normGradGeneric(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) })
+				got, want := make([]float64, n+1), make([]float64, n+1)
+				got[n], want[n] = 7, 7
+				active.addNorm(x, dy, 0.1, 1.7, got)
+				addNormGeneric(x, dy, 0.1, 1.7, want)
+				for c := range got {
+					scalar("addNorm", got[c], want[c])
+				}
+			}
+		}
+	})
+}
+
+// normTruth returns y, mean and inv in float64.
+func normTruth(x, gain, bias []float64, eps float64) (y []float64, mean, inv float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		inv += (v - mean) * (v - mean) / float64(len(x))
+	}
+	inv = 1 / math.Sqrt(inv+eps)
+	for c, v := range x {
+		y = append(y, (v-mean)*inv*gain[c]+bias[c])
+	}
+	return y, mean, inv
+}
+
+func float64s(x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
+}
+
+// TestLayerNorm compares with float64, and the gradients with differences of it.
+func TestLayerNorm(t *testing.T) {
+	const eps = 1e-5
+	each(t, func(t *testing.T) {
+		for _, d := range [][2]int{{0, 4}, {1, 1}, {3, 5}, {4, 16}, {7, 33}, {2, 100}} {
+			rows, n := d[0], d[1]
+			ld := n + rows%3
+			size := max(0, (rows-1)*ld+n)
+			x, dy := noise(1, make([]float32, size)), noise(2, make([]float32, size))
+			gain, bias := noise(3, make([]float32, n)), noise(4, make([]float32, n))
+			y, check := fenced(t, 1, size)
+			stats := make([]float32, 2*rows)
+			LayerNorm(rows, eps, x, ld, gain, bias, y, ld, stats)
+			check()
+			dx, checkX := fenced(t, 2, size)
+			noise(5, dx)
+			before := slices.Clone(dx)
+			dgain, dbias := slices.Repeat([]float32{0.5}, n), slices.Repeat([]float32{-0.5}, n)
+			LayerNormGrad(rows, x, ld, stats, gain, dy, ld, dx, ld, dgain, dbias)
+			checkX()
+			g64, b64, x64 := float64s(gain), float64s(bias), float64s(x)
+			loss := func() (sum float64) {
+				for i := range rows {
+					y, _, _ := normTruth(x64[i*ld:][:n], g64, b64, eps)
+					for c, v := range y {
+						sum += v * float64(dy[i*ld+c])
+					}
+				}
+				return sum
+			}
+			slope := func(v *float64) float64 {
+				const h = 1e-5
+				at := *v
+				*v = at + h
+				up := loss()
+				*v = at - h
+				down := loss()
+				*v = at
+				return (up - down) / (2 * h)
+			}
+			near := func(what string, got float32, want float64) {
+				t.Helper()
+				if !(math.Abs(float64(got)-want) <= 2e-5*(1+math.Abs(want))) {
+					t.Fatalf("%v %s: %g, want %g", d, what, got, want)
+				}
+			}
+			for i := range rows {
+				want, mean, inv := normTruth(x64[i*ld:][:n], g64, b64, eps)
+				if n > 1 { // of one value the variance is 0
+					near("mean", stats[2*i], mean)
+					near("inv", stats[2*i+1], inv)
+				}
+				for c := range n {
+					near("y", y[i*ld+c], want[c])
+					near("dx", dx[i*ld+c]-before[i*ld+c], slope(&x64[i*ld+c]))
+				}
+			}
+			for c := range n {
+				near("dgain", dgain[c]-0.5, slope(&g64[c]))
+				near("dbias", dbias[c]+0.5, slope(&b64[c]))
+			}
+		}
+		x := make([]float32, 12)
+		panics(t, "stats of LayerNorm", func() { LayerNorm(3, eps, x, 4, x[:4], x[:4], x, 4, x[:5]) })
+		panics(t, "X of LayerNorm", func() { LayerNorm(3, eps, x[:11], 4, x[:4], x[:4], x, 4, x[:6]) })
+		panics(t, "dX of LayerNormGrad", func() { LayerNormGrad(3, x, 4, x[:6], x[:4], x, 4, x[:11], 4, x[:4], x[:4]) })
+		panics(t, "y of ExpSum", func() { ExpSum(0, x, x[:3]) })
+	})
+}
+
+// TestLayerNormWorkers holds that bits do not depend on the workers, where they help, nor on dX being wanted.
+func TestLayerNormWorkers(t *testing.T) {
+	each(t, func(t *testing.T) {
+		const rows, n = 5003, 130
+		x, dy, gain := noise(1, make([]float32, rows*n)), noise(2, make([]float32, rows*n)), noise(3, make([]float32, n))
+		run := func(workers int, wanted bool) []float32 {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
+			y, stats, dgain, dbias := make([]float32, rows*n), make([]float32, 2*rows), make([]float32, n), make([]float32, n)
+			LayerNorm(rows, 1e-5, x, n, gain, gain, y, n, stats)
+			if !wanted {
+				LayerNormGrad(rows, x, n, stats, gain, dy, n, nil, 0, dgain, dbias)
+				return slices.Concat(dgain, dbias)
+			}
+			LayerNormGrad(rows, x, n, stats, gain, dy, n, y, n, dgain, dbias)
+			return slices.Concat(dgain, dbias, y)
+		}
+		want := run(1, true)
+		same(t, "three workers", run(3, true), want)
+		same(t, "without dX", run(2, false), want[:2*n])
+	})
+}
