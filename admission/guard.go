@@ -10,18 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Guard returns t within the policy's bounds on bytes, rate and hours: what it does not allow is not sent, and Send
-// says so with a *Refusal. Bytes are those of frames; a run that goes on from a checkpoint is counted anew.
-func (p Policy) Guard(t comm.Transport) comm.Transport {
-	g := &guarded{Transport: t, policy: p}
-	if p.MaxRate > 0 {
-		// A tenth of a second's worth may go at once: enough for a full socket, and little beside the bound.
-		g.pace = rate.NewLimiter(rate.Limit(p.MaxRate), int(max(1024, p.MaxRate/10)))
-	}
-	return g
-}
-
-type guarded struct {
+// Guarded is a transport within a policy's bounds.
+type Guarded struct {
 	comm.Transport
 	policy Policy
 	pace   *rate.Limiter // nil: as fast as it goes
@@ -30,8 +20,19 @@ type guarded struct {
 	sent int64
 }
 
+// Guard returns t within the policy's bounds on bytes, rate and hours: what it does not allow is not sent, and Send
+// says so with a *Refusal. Bytes are those of frames; a run that goes on from a checkpoint is counted anew.
+func (p Policy) Guard(t comm.Transport) *Guarded {
+	g := &Guarded{Transport: t, policy: p}
+	if p.MaxRate > 0 {
+		// A tenth of a second's worth may go at once: enough for a full socket, and little beside the bound.
+		g.pace = rate.NewLimiter(rate.Limit(p.MaxRate), int(max(1024, p.MaxRate/10)))
+	}
+	return g
+}
+
 // Send implements comm.Transport.
-func (g *guarded) Send(ctx context.Context, to int, frame []byte) error {
+func (g *Guarded) Send(ctx context.Context, to int, frame []byte) error {
 	if err := g.take(int64(len(frame))); err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (g *guarded) Send(ctx context.Context, to int, frame []byte) error {
 	return g.Transport.Send(ctx, to, frame)
 }
 
-func (g *guarded) take(n int64) error {
+func (g *Guarded) take(n int64) error {
 	if err := g.policy.Open(time.Now()); err != nil {
 		return err
 	}
@@ -56,4 +57,11 @@ func (g *guarded) take(n int64) error {
 	}
 	g.sent += n
 	return nil
+}
+
+// Sent is how many bytes the policy let through, frame headers included.
+func (g *Guarded) Sent() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sent
 }

@@ -216,7 +216,6 @@ func (r Roster) Admit(id string, now time.Time, wanted ...Role) (Member, error) 
 func (r Roster) Next() Roster {
 	n := r
 	n.Serial, n.Previous = r.Serial+1, r.Fingerprint()
-	n.Members, n.Revoked = slices.Clone(r.Members), slices.Clone(r.Revoked)
 	return n
 }
 
@@ -227,21 +226,25 @@ func (r *Roster) Add(m Member, quorum int) error {
 		return refuse("roster.revoked", "%s was revoked in serial %d: a peer that comes back makes a new identity", r.Revoked[v].Name, r.Revoked[v].Serial)
 	}
 	if i := slices.IndexFunc(r.Members, func(o Member) bool { return o.ID == m.ID }); i >= 0 {
+		r.Members = slices.Clone(r.Members) // another version may share them
 		r.Members[i] = m
 	} else {
-		r.Members = append(r.Members, m)
+		r.Members = append(slices.Clip(r.Members), m)
 	}
 	return r.settle(quorum)
 }
 
-// Revoke removes the member with this name or peer ID for good; quorum as for Add.
+// Revoke removes the member with this name or peer ID for good; quorum as for Add. From a first version, which was
+// never in force, it only takes the member off.
 func (r *Roster) Revoke(nameOrID string, quorum int) error {
 	i := r.index(nameOrID)
 	if i < 0 {
 		return fmt.Errorf("roster: %q is no member of %s", nameOrID, r.Federation)
 	}
-	r.Revoked = append(r.Revoked, Revoked{Name: r.Members[i].Name, ID: r.Members[i].ID, Serial: r.Serial})
-	r.Members = slices.Delete(r.Members, i, i+1)
+	if r.Serial > 1 {
+		r.Revoked = append(slices.Clip(r.Revoked), Revoked{Name: r.Members[i].Name, ID: r.Members[i].ID, Serial: r.Serial})
+	}
+	r.Members = slices.Delete(slices.Clone(r.Members), i, i+1)
 	return r.settle(quorum)
 }
 

@@ -410,3 +410,23 @@ func canonical[T document](t *testing.T, file []byte) {
 		}
 	}
 }
+
+// TestVersionsAreValues: changing one version leaves those that it was made of as they are.
+func TestVersionsAreValues(t *testing.T) {
+	first := three()
+	before := first.Fingerprint()
+	for _, edit := range []func(*Roster) error{
+		func(r *Roster) error { return r.Add(east.member(), 0) },
+		func(r *Roster) error { m := north.admin(); m.Expires = "2099-01-01"; return r.Add(m, 0) },
+		func(r *Roster) error { return r.Revoke("north", 0) },
+	} {
+		for _, r := range []Roster{first, first.Next()} {
+			if err := edit(&r); err != nil {
+				t.Error(err)
+			}
+			if first.Fingerprint() != before {
+				t.Fatal("the first version has changed")
+			}
+		}
+	}
+}
