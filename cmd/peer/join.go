@@ -74,9 +74,9 @@ func newID() *cobra.Command {
 		Example: "  peer id\n  peer id --identity site-a.key",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			id, err := p2p.LoadOrCreateIdentity(path)
+			id, err := loadOrMakeKey(path)
 			if err != nil {
-				return badInput{err}
+				return err
 			}
 			fmt.Fprintln(c.OutOrStdout(), id.PeerID())
 			return nil
@@ -165,6 +165,7 @@ type seat struct {
 	plan, shard, state, identity, out, json string
 	listen                                  []string
 	wait                                    time.Duration
+	gate                                    gate
 }
 
 func newJoin() *cobra.Command {
@@ -192,6 +193,7 @@ be interrupted: when all peers have joined again it goes on.`,
 	f.StringVarP(&s.out, "out", "o", "", "directory to write model and report to (default runs/DATA-peer-N)")
 	f.StringVar(&s.json, "json", "", "write the figures to this file, too")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
+	s.gate.bind(f)
 	for _, name := range []string{"plan", "shard"} {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err)
@@ -218,9 +220,9 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	if p.Mode != "retexo" {
 		return badInput{fmt.Errorf("%s: mode: %q, want retexo: other modes have no peers to join", s.plan, p.Mode)}
 	}
-	id, err := p2p.LoadOrCreateIdentity(s.identity)
+	id, err := loadOrMakeKey(s.identity)
 	if err != nil {
-		return badInput{err}
+		return err
 	}
 	rank, err := p.rank(id.PeerID(), s.plan)
 	if err != nil {
@@ -244,18 +246,32 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	if err := errors.Join(writableDir(s.out), writable(s.json)); err != nil {
 		return err
 	}
-	one := work{settings: p.Settings, shard: shard, watch: w}
+	here, err := s.gate.admit(p, s.plan, id.PeerID(), time.Now())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		head, fault := here.end(err)
+		if err = errors.Join(err, fault); head != "" {
+			fmt.Fprintf(stdout, "audit:  %s, ends with %s\n", s.gate.audit, head)
+		}
+	}()
+	training, stop := context.WithCancel(ctx)
+	defer stop()
+	here.stop = stop
+	one := work{settings: p.Settings, shard: shard, watch: w, site: here}
 	if s.state != "" {
 		if err := writableDir(s.state); err != nil {
 			return err
 		}
 		one.store = &checkpoint.Store{Dir: s.state}
 	}
-	l, err := s.connect(ctx, p, rank, id, shard, w)
+	l, err := s.connect(training, p, here, rank, id, shard, w)
 	if err != nil {
 		return err
 	}
-	o, err := one.train(ctx, l, p.Peers[rank].Name)
+	l.Transport = here.over(l.Transport, p, rank, shard)
+	o, err := one.train(training, l, p.Peers[rank].Name)
 	w.end()
 	err = errors.Join(err, l.close())
 	if err != nil {
@@ -294,13 +310,13 @@ func (p *agreement) naming(err error) error {
 }
 
 // connect meets the other peers of the plan.
-func (s seat) connect(ctx context.Context, p *agreement, rank int, id p2p.Identity, shard *partition.Shard, w *watch) (link, error) {
+func (s seat) connect(ctx context.Context, p *agreement, here *site, rank int, id p2p.Identity, shard *partition.Shard, w *watch) (link, error) {
 	c, err := p.plan(taskOf(shard))
 	if err != nil {
 		return link{}, err
 	}
 	if s.listen == nil {
-		s.listen = p.Peers[rank].Addresses
+		s.listen = here.peers(p).Members[rank].Addrs
 	}
 	network := p2p.Config{Identity: id, Listen: s.listen, Transport: p.Carrier, MaxPeers: max(64, len(p.Peers)),
 		Waiting: func(name string, since time.Duration, last error) {
@@ -317,7 +333,7 @@ func (s seat) connect(ctx context.Context, p *agreement, rank int, id p2p.Identi
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	session, err := h.Join(ctx, p.roster(), p2p.Hello{Plan: c.Fingerprint(), Partition: shard.Fingerprint})
+	session, err := h.Join(ctx, here.peers(p), p2p.Hello{Plan: c.Fingerprint(), Partition: shard.Fingerprint})
 	if err != nil {
 		return link{}, errors.Join(err, h.Close())
 	}

@@ -68,17 +68,26 @@ Begin with:  peer demo`,
 		Args:              cobra.NoArgs,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newDemo(), newImport(), newPartition(), newTrain(), newID(), newPlan(), newJoin(), newPredict(), newInspect(), newDoctor())
+	root.AddCommand(newDemo(), newImport(), newPartition(), newTrain(), newID(), newPlan(), newJoin(), newPredict(), newInspect(), newDoctor(),
+		newInit(), newRoster(), newApprove(), newAudit())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", err, c.CommandPath())
 	})
 	began = new(bool)
 	for _, c := range root.Commands() {
-		runE := c.RunE
-		c.RunE = func(c *cobra.Command, args []string) error {
-			*began = true
-			return runE(c, args)
-		}
+		mark(c, began)
 	}
 	return root, began
+}
+
+// mark sets began when c or a command below it runs.
+func mark(c *cobra.Command, began *bool) {
+	runE := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		*began = true
+		return runE(c, args)
+	}
+	for _, below := range c.Commands() {
+		mark(below, began)
+	}
 }

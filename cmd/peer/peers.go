@@ -57,6 +57,7 @@ type work struct {
 	shard    *partition.Shard
 	store    *checkpoint.Store // nil: no checkpoints
 	watch    *watch            // nil: nobody looks
+	site     *site             // nil: nothing is recorded
 }
 
 // train trains over t and returns what this peer saw of it.
@@ -93,7 +94,7 @@ func (w work) layerwise(ctx context.Context, group *comm.Group) (*outcome, error
 	if err != nil {
 		return nil, badInput{err}
 	}
-	t.Checkpoints, t.Observer = w.store, w.watch.layerwise(c, w.shard.Rank)
+	t.Checkpoints, t.Observer = w.store, w.site.observe(w.watch.layerwise(c, w.shard.Rank))
 	if err := t.Run(ctx, group, group); err != nil {
 		return nil, err
 	}

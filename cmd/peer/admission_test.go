@@ -1,0 +1,369 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/p2p"
+)
+
+// block is a piece of docs/admission.md to run: "# at north", or "# at north, refused: rule".
+type block struct{ site, refused, script string }
+
+func blocksOf(t *testing.T, path string) (all []block) {
+	t.Helper()
+	for _, part := range strings.Split(string(contents(t, path)), "```sh\n")[1:] {
+		script, _, ok := strings.Cut(part, "```")
+		head, _, _ := strings.Cut(script, "\n")
+		site, refused, _ := strings.Cut(strings.TrimPrefix(head, "# at "), ", refused: ")
+		if !ok || !strings.HasPrefix(head, "# at ") {
+			t.Fatalf("%s: a block begins with %q, want # at SITE", path, head)
+		}
+		all = append(all, block{site, refused, script})
+	}
+	return all
+}
+
+// freePort returns a TCP port such that it and the next one are free.
+func freePort(t *testing.T) int {
+	t.Helper()
+	for range 50 {
+		a, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := a.Addr().(*net.TCPAddr).Port
+		b, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
+		a.Close()
+		if err == nil {
+			b.Close()
+			return port
+		}
+	}
+	t.Fatal("no two free ports")
+	return 0
+}
+
+// TestAdmissionGuide runs the commands of docs/admission.md: each site has a directory and settings of its own.
+func TestAdmissionGuide(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the guide's commands are those of a Unix shell")
+	}
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash to run the guide's commands")
+	}
+	dir := t.TempDir()
+	share := filepath.Join(dir, "share")
+	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", filepath.Join(share, "parts"))
+	port := freePort(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runBlock := func(b block) error {
+		at := filepath.Join(dir, b.site)
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			return err
+		}
+		// The guide's port is the default one, which may be taken here.
+		script := strings.ReplaceAll(b.script, "--carrier tcp", fmt.Sprintf("--carrier tcp --port %d", port))
+		c := exec.CommandContext(t.Context(), bash, "-euo", "pipefail", "-c", fmt.Sprintf("peer() { %s=1 '%s' \"$@\"; }\n%s", asPeer, self, script))
+		c.Dir = at
+		c.Env = append(os.Environ(), "SHARE="+share, "HOME="+at, "XDG_CONFIG_HOME="+filepath.Join(at, "config"))
+		out, err := c.CombinedOutput()
+		if b.refused != "" && err != nil && bytes.Contains(out, []byte(b.refused)) {
+			return nil
+		}
+		if (err == nil) != (b.refused == "") {
+			return fmt.Errorf("%s: %v, refused should be %q\n%s", b.script, err, b.refused, out)
+		}
+		return nil
+	}
+	var joining []block
+	join := func() {
+		var all sync.WaitGroup
+		for _, b := range joining {
+			all.Go(func() {
+				if err := runBlock(b); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		joining = nil
+	}
+	seen := map[string]bool{}
+	for _, b := range blocksOf(t, "../../docs/admission.md") {
+		seen[b.site] = true
+		if strings.Contains(b.script, "peer join") && b.refused == "" {
+			joining = append(joining, b) // one waits for the other
+			continue
+		}
+		join()
+		if t.Failed() {
+			t.FailNow()
+		}
+		if err := runBlock(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("sites %v, want four", seen)
+	}
+	if !bytes.Equal(contents(t, filepath.Join(dir, "north/run/model.safetensors")), contents(t, filepath.Join(dir, "west/run/model.safetensors"))) {
+		t.Error("the models differ")
+	}
+	// What the log says of a run and of a refusal.
+	said := map[admission.Event]string{}
+	if _, err := admission.VerifyLog(filepath.Join(dir, "south/audit.jsonl"), func(r admission.Record) error {
+		said[r.Event] += say(r) + "\n"
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for event, want := range map[admission.Event][]string{
+		admission.Began:     {"tumour-registry serial 1", "tumour-registry serial 2", "plan "},
+		admission.Connected: {"north", "west", " rows"},
+		admission.Left:      {"layer 1", "bytes by halo", "bytes by reduce"},
+		admission.Refused:   {"roster.revoked", "west"},
+		admission.Ended:     {`"done"`, "roster.revoked"},
+	} {
+		for _, w := range want {
+			if !strings.Contains(said[event], w) {
+				t.Errorf("%s: %q, want something of %q", event, said[event], w)
+			}
+		}
+	}
+}
+
+// federation makes three keys, a roster of them in force, a plan, a policy and an approval of the first one.
+type federation struct {
+	dir  string
+	ids  []string
+	join []string // arguments of peer join
+}
+
+func (f federation) at(name string) string { return filepath.Join(f.dir, name) }
+
+func found(t *testing.T) federation {
+	t.Helper()
+	f := federation{dir: t.TempDir()}
+	var members []string
+	for _, name := range []string{"north", "south", "west"} {
+		id := strings.TrimSpace(must(t, "init", "--identity", f.at(name+".key")))
+		f.ids = append(f.ids, id)
+		members = append(members, name+"="+id)
+	}
+	must(t, append([]string{"roster", "new", "tumour-registry", "-o", f.at("roster.json")}, members...)...)
+	for _, name := range []string{"north", "west"} {
+		must(t, "roster", "sign", f.at("roster.json"), "--identity", f.at(name+".key"), "--trusted", f.at("trusted.json"))
+	}
+	s, err := readRoster(f.at("roster.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, "roster", "verify", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--fingerprint", s.Body.Fingerprint())
+	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", f.at("parts"))
+	must(t, append([]string{"plan", "--preset", "frugal", "--out", f.at("plan.yaml")}, members...)...)
+	f.policy(t, "federation: tumour-registry\nencoders: [pca]\ncarries: [hidden]\nsolvers: [ridge]\nmin_peers: 3\n")
+	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--identity", f.at("north.key"), "-o", f.at("approval.json"))
+	f.join = []string{"join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--policy", f.at("policy.yaml"),
+		"--approval", f.at("approval.json"), "--identity", f.at("north.key"), "--shard", f.at("parts/part-0"), "--audit", f.at("audit.jsonl"), "-o", f.at("run"), "--wait", "1ms"}
+	return f
+}
+
+func (f federation) policy(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(f.at("policy.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAdmissionRefuses: whatever is missing or forbidden is said by rule, before a socket is opened, and recorded.
+func TestAdmissionRefuses(t *testing.T) {
+	f := found(t)
+	policy := string(contents(t, f.at("policy.yaml")))
+	plan := contents(t, f.at("plan.yaml"))
+	replace := func(old, new string) func() {
+		return func() { f.policy(t, strings.Replace(policy, old, new, 1)) }
+	}
+	for _, c := range []struct {
+		rule  string
+		exit  int
+		spoil func()
+	}{
+		{"policy.encoders", 2, replace("pca", "mlp")},
+		{"policy.carries", 2, replace("hidden", "scores")},
+		{"policy.solvers", 2, replace("ridge", "adam")},
+		{"policy.min_peers", 2, replace("min_peers: 3", "min_peers: 4")},
+		{"approval.signatures", 2, replace("min_peers", "approvers: ["+f.ids[1]+"]\nmin_peers")},
+		{"is for other", 2, replace("tumour-registry", "other")},
+		{"policy.hours", 1, replace("min_peers", "hours: [\""+shut()+"\"]\nmin_peers")},
+		{"approval.plan", 2, func() {
+			if err := os.WriteFile(f.at("plan.yaml"), append(bytes.Clone(plan), '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		f.policy(t, policy)
+		if err := os.WriteFile(f.at("plan.yaml"), plan, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil()
+		refuse(t, c.exit, []string{c.rule}, f.join...)
+		var last admission.Record
+		if _, err := admission.VerifyLog(f.at("audit.jsonl"), func(r admission.Record) error {
+			if r.Event == admission.Refused {
+				last = r
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(c.rule, ".") && last.Rule != c.rule {
+			t.Errorf("%s: the log says %q last", c.rule, last.Rule)
+		}
+	}
+	f.policy(t, policy)
+	if err := os.WriteFile(f.at("plan.yaml"), plan, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 1, []string{"south", "west"}, f.join...) // admitted, and nobody is there
+	refuse(t, 2, []string{"go together"}, append(slices.Clone(f.join), "--policy", "")...)
+	refuse(t, 2, []string{"roster.name"}, func() []string {
+		other := bytes.Replace(plan, []byte("name: south"), []byte("name: sooth"), 1)
+		if err := os.WriteFile(f.at("plan.yaml"), other, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return f.join
+	}()...)
+}
+
+// shut is a span of hours that does not hold the present one.
+func shut() string {
+	h := time.Now().Hour()
+	return fmt.Sprintf("%02d:00-%02d:00", (h+3)%24, (h+5)%24)
+}
+
+func TestRosterCommands(t *testing.T) {
+	f := found(t)
+	file, trusted := f.at("roster.json"), f.at("trusted.json")
+	old := contents(t, file)
+	sign := func(name string) []string {
+		return []string{"roster", "sign", file, "--trusted", trusted, "--identity", f.at(name + ".key")}
+	}
+	east := strings.TrimSpace(must(t, "init", "--identity", f.at("east.key")))
+	refuse(t, 2, []string{"never replaced"}, "init", "--identity", f.at("east.key"))
+	refuse(t, 2, []string{"exists"}, "roster", "new", "tumour-registry", "east="+east, "-o", file)
+	refuse(t, 2, []string{"quorum"}, "roster", "add", file, "east="+east, "--quorum", "9")
+	refuse(t, 2, []string{"nobody"}, "roster", "revoke", file, "nobody")
+	refuse(t, 2, []string{"in force here already"}, sign("north")...)
+
+	must(t, "roster", "add", file, "east="+east+"@east.example", "--expires", "2099-12-31")
+	out := must(t, "roster", "revoke", file, "west")
+	if !strings.Contains(out, "- west  ") || !strings.Contains(out, "serial 2") {
+		t.Errorf("%q, want what was changed", out)
+	}
+	refuse(t, 2, []string{"roster.quorum", "0 of the 2", "north"}, "roster", "verify", file, "--trusted", trusted)
+	refuse(t, 2, []string{"no administrator", "north, south, west"}, sign("east")...)
+	out = must(t, sign("north")...)
+	if !strings.Contains(out, "+ east  "+east) || !strings.Contains(out, "- west") {
+		t.Errorf("%q, want the changes of both commands", out)
+	}
+	refuse(t, 2, []string{"roster.quorum", "1 of the 2", "south (" + f.ids[1]}, "roster", "verify", file, "--trusted", trusted)
+	must(t, sign("south")...)
+	refuse(t, 2, []string{"32 hexadecimal"}, "roster", "verify", file, "--trusted", f.at("other.json"), "--fingerprint", "12ab")
+	refuse(t, 2, []string{"ask an administrator"}, "roster", "verify", file, "--trusted", f.at("other.json"))
+	must(t, "roster", "verify", file, "--trusted", trusted)
+	show := must(t, "roster", "show", file)
+	for _, w := range []string{"serial       2", "2 of 2", "/dns/east.example/udp/4001/quic-v1", "revoked      west", "signed by    north"} {
+		if !strings.Contains(show, w) {
+			t.Errorf("%q, want something of %q", show, w)
+		}
+	}
+	refuse(t, 2, []string{"roster.revoked", "west"}, f.join...)
+	refuse(t, 2, []string{"roster.revoked", "new identity"}, "roster", "add", file, "west="+f.ids[2])
+	if err := os.WriteFile(file, old, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 2, []string{"roster.serial", "older than serial 2"}, f.join...)
+	refuse(t, 2, []string{"roster.serial"}, "roster", "verify", file, "--trusted", trusted)
+	refuse(t, 2, []string{"line 1"}, "roster", "show", write(t, string(bytes.ReplaceAll(old, []byte("\n"), []byte("\r\n")))))
+}
+
+func TestApproveCommand(t *testing.T) {
+	f := found(t)
+	policy := string(contents(t, f.at("policy.yaml"))) + "approvers: [" + f.ids[1] + ", " + f.ids[2] + "]\napprovals: 2\n"
+	f.policy(t, policy)
+	by := func(name string) []string {
+		return []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--site", f.ids[0], "--identity", f.at(name + ".key"), "-o", f.at("two.json")}
+	}
+	if out := must(t, by("south")...); !strings.Contains(out, "not yet enough") || !strings.Contains(out, "encoder pca") || !strings.Contains(out, "west") {
+		t.Errorf("%q, want the plan and that a signature is missing", out)
+	}
+	if out := must(t, by("west")...); strings.Contains(out, "not yet enough") || !strings.Contains(out, "signed by 2") {
+		t.Errorf("%q, want two signatures", out)
+	}
+	f.policy(t, strings.Replace(policy, "ridge", "adam", 1))
+	refuse(t, 2, []string{"policy.solvers", "policy.yaml"}, by("south")...)
+	f.policy(t, policy)
+	refuse(t, 2, []string{"not among"}, append(by("south"), "--site", strings.TrimSpace(must(t, "init", "--identity", f.at("x.key"))))...)
+	refuse(t, 2, []string{"peer init"}, append(by("south"), "--identity", f.at("none.key"))...)
+}
+
+// TestPeerIDs: the admission package and libp2p read the same key out of an ID.
+func TestPeerIDs(t *testing.T) {
+	id, err := p2p.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := admission.Unsigned(admission.Approval{Federation: "f", Plan: strings.Repeat("0", 64), Site: id.PeerID(), Expires: "2099-12-31"})
+	if err := s.Sign(id.PeerID(), id.Sign); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAuditCommands(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l, err := admission.OpenLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Append(admission.Record{Event: admission.Lost, Name: "north", Text: "gone"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := l.Head().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out := must(t, "audit", "verify", path, "--head", head); !strings.Contains(out, "2 records") || !strings.Contains(out, head) {
+		t.Errorf("%q, want 2 records and the head", out)
+	}
+	if out := must(t, "audit", "show", path, "--event", "lost"); strings.Count(out, "north") != 2 {
+		t.Errorf("%q, want both records", out)
+	}
+	if out := must(t, "audit", "show", path, "--event", "left"); out != "" {
+		t.Errorf("%q, want nothing", out)
+	}
+	refuse(t, 2, []string{"SEQ:HASH"}, "audit", "verify", path, "--head", "2")
+	text := contents(t, path)
+	if err := os.WriteFile(path, bytes.Replace(text, []byte("gone"), []byte("here"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 2, []string{"line 2 does not follow"}, "audit", "verify", path)
+	refuse(t, 2, []string{"unknown command"}, "audit", "nonsense")
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/admission"
+)
+
+// judged is what a site's policy looks at in a plan.
+func (p *agreement) judged() admission.Plan {
+	return admission.Plan{Encoder: p.Encoder, Carry: p.Carry, Solver: p.Solver, Peers: len(p.Peers), Rounds: p.Rounds}
+}
+
+// readPlan reads a plan and the fingerprint of its file.
+func readPlan(path string) (*agreement, string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", badInput{err}
+	}
+	p, err := agreedPlan.load(path, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	return p, admission.PlanFingerprint(text), err
+}
+
+func newApprove() *cobra.Command {
+	var plan, policy, key, site, until, out string
+	c := &cobra.Command{
+		Use:   "approve --plan plan.yaml --policy policy.yaml",
+		Short: "Consent, for this site, to train by a plan",
+		Long: `Show a plan, check it against this site's policy, and sign this site's approval of it, without which
+peer join --approval does not begin. The approval is of the plan's file as it is, to the byte.
+
+Where the policy names approvers, each of them runs this command with a key of their own and --site; their
+signatures gather in one file.`,
+		Example: "  peer approve --plan plan.yaml --policy policy.yaml\n  peer approve --plan plan.yaml --policy policy.yaml --identity officer.key --site 12D3KooW...",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			p, fingerprint, err := readPlan(plan)
+			if err != nil {
+				return err
+			}
+			rules, err := admission.ReadPolicy(policy)
+			if err != nil {
+				return badInput{err}
+			}
+			if err := rules.Check(p.judged()); err != nil {
+				return badInput{fmt.Errorf("%s is not allowed by %s: %w", plan, policy, err)}
+			}
+			id, err := loadKey(key)
+			if err != nil {
+				return err
+			}
+			if site == "" {
+				site = id.PeerID()
+			}
+			if _, err := p.rank(site, plan); err != nil {
+				return err
+			}
+			a := admission.Unsigned(admission.Approval{Federation: rules.Federation, Plan: fingerprint, Site: site, Expires: admission.Date(until)})
+			// Another approver's signature under the same consent stays.
+			if held, err := admission.ReadFile[admission.Approval](out); err == nil && held.Body == a.Body {
+				a = held
+			} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return badInput{err}
+			}
+			if err := a.Sign(id.PeerID(), id.Sign); err != nil {
+				return badInput{err}
+			}
+			if err := writable(out); err != nil {
+				return err
+			}
+			if err := admission.WriteFile(out, a); err != nil {
+				return badInput{err}
+			}
+			w := c.OutOrStdout()
+			describePlan(w, p, fingerprint)
+			fmt.Fprintf(w, "approved     for %s until %s, signed by %d, in %s\n", rules.Federation, until, len(a.Signatures), out)
+			if err := rules.Approved(a, fingerprint, site, time.Now()); err != nil {
+				fmt.Fprintf(w, "not yet enough: %v\n", err)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&plan, "plan", "", "the plan to approve")
+	f.StringVar(&policy, "policy", "", "this site's policy")
+	f.StringVar(&key, "identity", defaultIdentity(), "key file of who approves")
+	f.StringVar(&site, "site", "", "ID of the peer that may train (default: that of the key)")
+	f.StringVar(&until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))), "last day on which training may begin")
+	f.StringVarP(&out, "out", "o", "approval.json", "file to write, or to add a signature to")
+	for _, name := range []string{"plan", "policy"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err)
+		}
+	}
+	return c
+}
+
+// describePlan says what a person should know before consenting.
+func describePlan(w io.Writer, p *agreement, fingerprint string) {
+	fmt.Fprintf(w, "plan         %s\n", fingerprint)
+	fmt.Fprintf(w, "model        %s, %d layers, %d hops, hidden width %d\n", p.Model, p.Layers, p.Hops, p.Hidden)
+	fmt.Fprintf(w, "travels      encoder %s, carry %s\n", p.Encoder, p.Carry)
+	fmt.Fprintf(w, "solver       %s, at most %d rounds of a layer\n", p.Solver, p.Rounds)
+	for _, m := range p.Peers {
+		fmt.Fprintf(w, "peer         %s  %s  %v\n", m.Name, m.ID, m.Addresses)
+	}
+}
