@@ -26,7 +26,7 @@ func bisect(l *level, c *caps, key rng.Key) []int32 {
 			return
 		}
 		mid := (lo + hi) / 2
-		side := halve(l.induced(nodes), c.halves(nodes, lo, mid, hi), key)
+		side := halve(l.induced(nodes), c.halves(nodes, lo, mid, hi).loosened(), key)
 		var sides [2][]int32
 		for k, v := range nodes {
 			sides[side[k]] = append(sides[side[k]], v)
@@ -130,9 +130,6 @@ func (r *refiner) grow(key rng.Key) {
 		total[d] = r.used[d] + r.used[dims+d]
 	}
 	enough := func() bool {
-		if dims == 0 {
-			return float64(n) <= 0
-		}
 		for d := range dims {
 			if float64(r.used[d]) >= float64(total[d])*r.caps.share[0] && total[d] > 0 {
 				return true

@@ -32,15 +32,31 @@ func (c *caps) contract(to []int32, n int) *caps {
 	return &out
 }
 
+// loosened returns caps that allow a part half of the heaviest node more, so that clusters can pass each other.
+func (c *caps) loosened() *caps {
+	dims, out := len(c.bounds), *c
+	out.most = append([]int64(nil), c.most...)
+	for d := range dims {
+		heaviest := int64(0)
+		for k := d; k < len(c.weight); k += dims {
+			heaviest = max(heaviest, c.weight[k])
+		}
+		for k := d; k < len(out.most); k += dims {
+			out.most[k] += heaviest
+		}
+	}
+	return &out
+}
+
 // cluster returns the cluster of each node, [n], and their number: label propagation, few edges first, in which a node
 // joins the cluster to which its edges weigh most, within limit and, if owner is given, within its part. What is alone
 // then joins others that would have liked the same cluster, and isolated nodes join each other.
 func cluster(l *level, c *caps, owner []int32, limit []int64, key rng.Key) (to []int32, n int) {
 	dims, size := len(c.bounds), l.n()
-	label, weight := make([]int32, size), append([]int64(nil), c.weight...)
+	label, weight, nodes := make([]int32, size), append([]int64(nil), c.weight...), make([]float64, size)
 	near, met := make([]int32, size), make([]int32, 0, 64)
 	for v := range label {
-		label[v] = int32(v)
+		label[v], nodes[v] = int32(v), float64(l.nodes(int32(v)))
 	}
 	join := func(v, at int32) bool { // whether cluster at has room for v
 		for d := range dims {
@@ -56,6 +72,8 @@ func cluster(l *level, c *caps, owner []int32, limit []int64, key rng.Key) (to [
 			weight[int(label[v])*dims+d] -= w
 			weight[int(at)*dims+d] += w
 		}
+		nodes[label[v]] -= float64(l.nodes(v))
+		nodes[at] += float64(l.nodes(v))
 		label[v] = at
 	}
 	likes := make([]int32, size) // the cluster that v would join had it room
@@ -76,9 +94,12 @@ func cluster(l *level, c *caps, owner []int32, limit []int64, key rng.Key) (to [
 				near[at] += l.weight(e)
 			}
 			own := label[v]
-			best, most, like, likes0 := own, near[own], own, int32(0)
+			best, most, like, likes0 := own, 0.0, own, 0.0
+			if near[own] > 0 {
+				most = float64(near[own]) * float64(near[own]) / (nodes[own] - float64(l.nodes(v)))
+			}
 			for _, at := range met {
-				w := near[at]
+				w := float64(near[at]) * float64(near[at]) / nodes[at]
 				near[at] = 0
 				if w > likes0 {
 					like, likes0 = at, w
@@ -171,11 +192,12 @@ func contract(l *level, to []int32, n int) *level {
 		member[next[at]] = int32(v)
 		next[at]++
 	}
-	out := &level{ptr: make([]int64, n+1)}
+	out := &level{ptr: make([]int64, n+1), size: make([]int32, n)}
 	place := make([]int64, n) // of the edge to a cluster among the edges of the one at hand, past its start
 	for at := range n {
 		lo := int64(len(out.col))
 		for _, v := range member[start[at]:start[at+1]] {
+			out.size[at] += l.nodes(v)
 			for e := l.ptr[v]; e < l.ptr[v+1]; e++ {
 				u := to[l.col[e]]
 				if int(u) == at {

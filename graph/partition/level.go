@@ -7,6 +7,7 @@ type level struct {
 	ptr  []int64 // [n+1]
 	col  []int32
 	edge []int32 // weight of each edge; nil: 1
+	size []int32 // [n] nodes of the graph to partition that each stands for; nil: 1
 }
 
 func (l *level) n() int { return len(l.ptr) - 1 }
@@ -24,6 +25,14 @@ func (l *level) weight(e int64) int32 {
 		return 1
 	}
 	return l.edge[e]
+}
+
+// nodes returns how many nodes of the graph to partition v stands for.
+func (l *level) nodes(v int32) int32 {
+	if l.size == nil {
+		return 1
+	}
+	return l.size[v]
 }
 
 // symmetric returns the graph in which u and v are neighbours where an edge goes either way, weighted by how many do:

@@ -10,14 +10,15 @@ import (
 
 // Multilevel is the policy of quality. It has the whole graph in memory: nodes are clustered and the clusters taken for
 // nodes until few are left, these are bisected recursively, and on the way back each level is refined (after Meyerhenke,
-// Sanders and Schulz, SEA 2014: clusters by label propagation within a size; and Fiduccia and Mattheyses, DAC 1982:
-// the best move first, undone past the best). The zero value makes the volume small, with at most 3 % more nodes in a
+// Sanders and Schulz, SEA 2014: clusters by label propagation within a size; Fiduccia and Mattheyses, DAC 1982: the best
+// move first, undone past the best). The zero value makes the volume small, with at most 3 % more nodes in a
 // part than its fair share, as does a goal that bounds nothing.
 type Multilevel struct{ Goal Goal }
 
 const (
-	coarsest = 60 // nodes a part at which coarsening ends
+	coarsest = 30 // nodes a part at which coarsening ends
 	cycles   = 2  // of coarsening and refinement, each but the first within the parts of the one before
+	growth   = 4  // nodes of the mean weight that a cluster takes
 	sweeps   = 3  // of label propagation at a level
 )
 
@@ -43,20 +44,16 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 	fine := symmetric(&g.Adj)
 	var owner []int32
 	for cycle := range cycles {
-		owner = cycleOnce(fine, c, owner, key.Fold(uint64(cycle)))
+		owner = cycleOnce(fine, c, owner, goal.Objective, key.Fold(uint64(cycle)))
 	}
-	b := newLedger(fine, c, owner)
-	if err := b.repair(); err != nil {
+	if err := newLedger(fine, c, owner).repair(); err != nil {
 		return nil, err
-	}
-	if goal.Objective == Volume {
-		newRefiner(b).volume()
 	}
 	return owner, nil
 }
 
-// cycleOnce coarsens l, within the parts of owner if there are any, and returns a partition of it that is no worse.
-func cycleOnce(l *level, c *caps, owner []int32, key rng.Key) []int32 {
+// cycleOnce coarsens l, within the parts of owner if there are any, and returns its partition, refined on each level.
+func cycleOnce(l *level, c *caps, owner []int32, objective Objective, key rng.Key) []int32 {
 	type step struct {
 		level *level
 		caps  *caps
@@ -64,11 +61,11 @@ func cycleOnce(l *level, c *caps, owner []int32, key rng.Key) []int32 {
 	}
 	parts := len(c.share)
 	var down []step
-	limit := c.grain(coarsest / 2)
 	for l.n() > coarsest*parts {
+		limit := c.grain(max(coarsest/2, int64(l.n()/parts/growth)))
 		to, n := cluster(l, c, owner, limit, key.Fold(uint64(len(down))))
 		if n > l.n()*19/20 {
-			break
+			break // hubs and what hangs on them
 		}
 		down = append(down, step{l, c, to})
 		if owner != nil {
@@ -84,9 +81,17 @@ func cycleOnce(l *level, c *caps, owner []int32, key rng.Key) []int32 {
 		owner = bisect(l, c, key.FoldString("bisect"))
 	}
 	for at := len(down); ; at-- {
-		b := newLedger(l, c, owner)
+		within := c
+		if at > 0 {
+			within = c.loosened()
+		}
+		b := newLedger(l, within, owner)
 		b.spill()
-		newRefiner(b).refine()
+		r := newRefiner(b)
+		r.refine()
+		if objective == Volume {
+			r.volume()
+		}
 		if at == 0 {
 			return owner
 		}

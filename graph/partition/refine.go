@@ -105,7 +105,7 @@ func (r *refiner) most(v int32) (gain int32, border bool) {
 }
 
 const (
-	rounds   = 4  // of refinement at a level, at most
+	rounds   = 3  // of refinement at a level, at most
 	patience = 50 // moves past the best that are tried at least; and of n nodes n/patience
 )
 

@@ -9,25 +9,30 @@ func (r *refiner) volume() {
 	total := int64(0)
 	for v, p := range r.owner {
 		part, _ := r.near(int32(v))
-		total += int64(len(part))
 		for _, q := range part {
-			if q == p {
-				total--
+			if q != p {
+				total += int64(r.nodes(int32(v)))
 			}
 		}
 	}
+	still := make([]bool, r.n()) // nothing next to the node has moved since it was looked at
 	for range volumePasses {
 		fell := int64(0)
 		for v := range int32(r.n()) {
 			p := r.owner[v]
 			part, _ := r.near(v)
-			if len(part) == 0 || len(part) == 1 && part[0] == p {
+			if still[v] || len(part) == 0 || len(part) == 1 && part[0] == p {
 				continue
 			}
+			still[v] = true
 			q, delta := r.lighter(v, has)
-			if q >= 0 {
-				r.move(v, q)
-				fell -= int64(delta)
+			if q < 0 {
+				continue
+			}
+			r.move(v, q)
+			fell -= int64(delta)
+			for _, u := range r.col[r.ptr[v]:r.ptr[v+1]] {
+				still[u] = false
 			}
 		}
 		if total -= fell; fell*1000 <= total {
@@ -36,46 +41,42 @@ func (r *refiner) volume() {
 	}
 }
 
-const volumePasses = 10
+const volumePasses = 5
 
 // lighter returns the part with room to which v's move makes the volume change by the least, and by how much: less
 // than 0, or 0 and the cut falls. Otherwise −1.
 func (r *refiner) lighter(v int32, has []int32) (to, change int32) {
 	p := r.owner[v]
 	clear(has)
-	freed := int32(0)
+	freed, all := int32(0), int32(0)
 	for e := r.ptr[v]; e < r.ptr[v+1]; e++ {
 		u, w := r.col[e], r.weight(e)
 		part, conn := r.near(u)
-		home := r.owner[u]
-		has[home]++
+		home, size := r.owner[u], r.nodes(u)
+		all += size
+		has[home] += size
 		for k, q := range part {
 			if q != home {
-				has[q]++
+				has[q] += size
 				if q == p && conn[k] == w {
-					freed++
+					freed += size
 				}
 			}
 		}
 	}
 	part, conn := r.near(v)
-	inside := int32(0)
+	inside, stay := int32(0), -r.nodes(v)
 	for k, q := range part {
 		if q == p {
-			inside = conn[k]
+			inside, stay = conn[k], 0
 		}
 	}
-	stay := int32(0)
-	if inside > 0 {
-		stay = 1
-	}
-	degree := int32(r.ptr[v+1] - r.ptr[v])
-	to, cut := -1, int32(0)
+	to, cut := int32(-1), int32(0)
 	for k, q := range part {
 		if q == p {
 			continue
 		}
-		d := stay - 1 - freed + degree - has[q]
+		d := stay - freed + all - has[q]
 		if (d < change || d == change && conn[k]-inside > cut) && r.fits(v, q) {
 			to, change, cut = q, d, conn[k]-inside
 		}
