@@ -104,6 +104,7 @@ func compare(data, root, python, script, only string, repeat, rounds int) error 
 				return fmt.Errorf("%s, run %d: %w", w.name, i+1, err)
 			}
 			w.runs = append(w.runs, m)
+			fmt.Fprintf(os.Stderr, "%d/%d %s: %.3f s, %.3f processor s\n", i+1, repeat, w.name, m.Seconds, m.CPUSeconds)
 		}
 	}
 	table(ways)
