@@ -43,7 +43,7 @@ func main() {
 	script := flag.String("script", "bench/rivals/retexo_torch.py", "the rival")
 	repeat := flag.Int("repeat", 7, "runs of each way")
 	rounds := flag.Int("rounds", 200, "rounds of a layer")
-	only := flag.String("only", "", "ways to run, by a part of their names and commas; empty: all")
+	only := flag.String("only", "", "ways to run, parts of their names with semicolons between; empty: all")
 	one := flag.String("one", "", "train once over the given transport (memory, quic, tcp) and print a measure")
 	profile := flag.String("profile", "", "with -one: file for a CPU profile")
 	flag.Parse()
@@ -79,7 +79,7 @@ func compare(data, root, python, script, only string, repeat, rounds int) error 
 	n := strconv.Itoa(rounds)
 	var ways []*way
 	add := func(name string, command ...string) {
-		if only == "" || slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(name, part) }) {
+		if only == "" || slices.ContainsFunc(strings.Split(only, ";"), func(part string) bool { return strings.Contains(name, part) }) {
 			ways = append(ways, &way{name: name, command: command})
 		}
 	}
