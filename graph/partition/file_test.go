@@ -306,11 +306,12 @@ func TestReport(t *testing.T) {
 	// 0–1–2–3–4–5 in runs of two: each of the two cut edges is stored twice, the middle part holds two halo rows.
 	r := Describe(cutPath(t, 6, 3), Meta{}).Report()
 	want := Report{Parts: 3, Nodes: 6, Edges: 10, Cut: 4, Halo: 4, CutShare: 0.4, Replication: 10.0 / 6,
-		NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, HaloBalance: 1.5}
-	if r != want {
+		NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, ByteBalance: 1, HaloBalance: 1.5,
+		Rows: [][]int64{{0, 1, 0}, {1, 0, 1}, {0, 1, 0}}}
+	if !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v, want %+v", r, want)
 	}
-	if r := (&Manifest{Parts: make([]Part, 2)}).Report(); r != (Report{Parts: 2}) {
+	if r := (&Manifest{Parts: make([]Part, 2)}).Report(); !reflect.DeepEqual(r, Report{Parts: 2, Rows: square(2)}) {
 		t.Errorf("of nothing: %+v", r)
 	}
 }

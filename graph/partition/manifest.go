@@ -47,6 +47,7 @@ type Part struct {
 	Train  int    `json:"train"`            // owned nodes of each split
 	Val    int    `json:"val"`              //
 	Test   int    `json:"test"`             //
+	Bytes  int64  `json:"bytes"`            // features of owned nodes as they are stored: values and, sparse, columns
 	Digest string `json:"digest,omitempty"` // graph.Sections.Digest of its file in hexadecimal; none in memory
 }
 
@@ -64,6 +65,9 @@ func Describe(shards []*Shard, meta Meta) *Manifest {
 
 func (s *Shard) describe() Part {
 	p := Part{Owned: s.Owned, Edges: s.Adj.NumEdges(), Halo: make([]int, s.Parts)}
+	for i := range s.Owned {
+		p.Bytes += rowBytes(s.X, i)
+	}
 	for _, j := range s.Adj.Col {
 		if int(j) >= s.Owned {
 			p.Cut++
@@ -101,7 +105,7 @@ func (m *Manifest) Valid() error {
 	}
 	nodes, edges := int64(0), int64(0)
 	for r, p := range m.Parts {
-		if p.Owned < 0 || int64(p.Owned) > m.Nodes || p.Edges < 0 || p.Cut < 0 || p.Cut > p.Edges ||
+		if p.Owned < 0 || int64(p.Owned) > m.Nodes || p.Edges < 0 || p.Cut < 0 || p.Cut > p.Edges || p.Bytes < 0 ||
 			p.Train < 0 || p.Val < 0 || p.Test < 0 || p.Train > p.Owned || p.Val > p.Owned-p.Train || p.Test > p.Owned-p.Train-p.Val {
 			return fmt.Errorf("part %d: counts %+v do not fit a graph of %d nodes", r, p, m.Nodes)
 		}

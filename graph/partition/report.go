@@ -10,20 +10,25 @@ type Report struct {
 	CutShare    float64 // Cut / Edges; 0 without edges
 	Replication float64 // replication factor: (Nodes + Halo) / Nodes
 	// Balance is the largest part's share over the mean: 1 is even, Parts is all in one. 0 where there are none.
-	NodeBalance, EdgeBalance, TrainBalance, HaloBalance float64
+	NodeBalance, EdgeBalance, TrainBalance, ByteBalance, HaloBalance float64
+	// Rows is the communication volume of each pair, [K][K]: the rows that part p sends to part q in one exchange of a
+	// layer's. They add up to Halo.
+	Rows [][]int64
 }
 
 // Report returns the quality of the partition that m describes.
 func (m *Manifest) Report() Report {
-	r := Report{Parts: len(m.Parts), Nodes: m.Nodes, Edges: m.Edges}
-	var nodes, edges, train, halo []int
-	for _, p := range m.Parts {
-		rows := 0
-		for _, n := range p.Halo {
-			rows += n
+	r := Report{Parts: len(m.Parts), Nodes: m.Nodes, Edges: m.Edges, Rows: square(len(m.Parts))}
+	var nodes, edges, train, bytes, halo []int64
+	for q, part := range m.Parts {
+		rows := int64(0)
+		for p, n := range part.Halo {
+			r.Rows[p][q] = int64(n)
+			rows += int64(n)
 		}
-		r.Cut, r.Halo = r.Cut+int64(p.Cut), r.Halo+int64(rows)
-		nodes, edges, train, halo = append(nodes, p.Owned), append(edges, p.Edges), append(train, p.Train), append(halo, rows)
+		r.Cut, r.Halo = r.Cut+int64(part.Cut), r.Halo+rows
+		nodes, edges, train = append(nodes, int64(part.Owned)), append(edges, int64(part.Edges)), append(train, int64(part.Train))
+		bytes, halo = append(bytes, part.Bytes), append(halo, rows)
 	}
 	if r.Edges > 0 {
 		r.CutShare = float64(r.Cut) / float64(r.Edges)
@@ -31,13 +36,14 @@ func (m *Manifest) Report() Report {
 	if r.Nodes > 0 {
 		r.Replication = float64(r.Nodes+r.Halo) / float64(r.Nodes)
 	}
-	r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.HaloBalance = balance(nodes), balance(edges), balance(train), balance(halo)
+	r.NodeBalance, r.EdgeBalance, r.TrainBalance = balance(nodes), balance(edges), balance(train)
+	r.ByteBalance, r.HaloBalance = balance(bytes), balance(halo)
 	return r
 }
 
 // balance returns the largest of x over the mean.
-func balance(x []int) float64 {
-	most, sum := 0, 0
+func balance(x []int64) float64 {
+	most, sum := int64(0), int64(0)
 	for _, v := range x {
 		most, sum = max(most, v), sum+v
 	}
