@@ -56,10 +56,24 @@ func ParsePolicy(text []byte) (Policy, error) {
 	if len(text) > maxPolicy {
 		return p, fmt.Errorf("policy: more than %d bytes", maxPolicy)
 	}
-	if err := yaml.UnmarshalWithOptions(text, &p, yaml.Strict()); err != nil {
-		return Policy{}, errors.New(yaml.FormatError(err, false, true))
+	if err := unmarshal(text, &p); err != nil {
+		return Policy{}, err
 	}
 	return p, p.Validate()
+}
+
+// unmarshal is YAML's, strict. The library panics on some texts that are no YAML (a tag before an anchor without a
+// value, in v1.19.2); a fault of the file is an error here.
+func unmarshal(text []byte, p *Policy) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("no YAML that can be read: %v", r)
+		}
+	}()
+	if err := yaml.UnmarshalWithOptions(text, p, yaml.Strict()); err != nil {
+		return errors.New(yaml.FormatError(err, false, true))
+	}
+	return nil
 }
 
 // Validate reports all faults at once.

@@ -116,6 +116,7 @@ func TestPolicyFaults(t *testing.T) {
 		policyFile + "approvers: [bob]\n":                                        "approvers",
 		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":         "named twice",
 		policyFile + "approvals: 2\n":                                            "approvals: 2",
+		"hours: !0 &a\n0":                                                        "no YAML",
 		policyFile + "min_peers: 4\n":                                            "min_peers",
 		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")): "more than",
 	} {
@@ -234,6 +235,7 @@ func FuzzApproval(f *testing.F) {
 
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(policyFile))
+	f.Add([]byte("a: 0\nhours: !0 &a\n0")) // at which the YAML library panics
 	f.Add([]byte("federation: x\nhours: [\"1:00-2:00\"]\nencoders: &a [raw]\ncarries: *a\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		p, err := ParsePolicy(file)
