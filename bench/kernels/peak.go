@@ -1,0 +1,65 @@
+package main
+
+import (
+	"runtime"
+	"sync"
+	"time"
+)
+
+// onAll runs f on every thread at once and returns the seconds until the last is done.
+func onAll(f func(thread int)) float64 {
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for t := range runtime.GOMAXPROCS(0) {
+		wg.Go(func() { f(t) })
+	}
+	wg.Wait()
+	return time.Since(begin).Seconds()
+}
+
+// fma measures 10⁹ operations a second of multiply-adds on registers alone.
+func fma() float64 {
+	const rounds = 1 << 20
+	seconds := onAll(func(int) { fmas(rounds) })
+	return float64(fmaFlops()) * rounds * float64(runtime.GOMAXPROCS(0)) / seconds / 1e9
+}
+
+const slab = 32 << 20 // values of each array: beyond every cache
+
+var arrays = sync.OnceValue(func() [2][]float32 { return [2][]float32{values(slab), values(slab)} })
+
+// triad measures 10⁹ bytes a second of a = a + s·b: what is written has been read, so that nothing moves uncounted.
+func triad() float64 {
+	a := arrays()
+	piece := slab / runtime.GOMAXPROCS(0) &^ 63
+	bytes := 12 * float64(piece*runtime.GOMAXPROCS(0))
+	seconds := onAll(func(t int) {
+		lo, hi := t*piece, (t+1)*piece
+		triads(a[0][lo:hi], a[0][lo:hi], a[1][lo:hi])
+	})
+	if !vectors {
+		return 0
+	}
+	return bytes / seconds / 1e9
+}
+
+// gather returns a measure of 10⁹ bytes a second read as rows of that many bytes from random places.
+func gather(row int) func() float64 {
+	return func() float64 {
+		if !vectors {
+			return 0
+		}
+		x := arrays()[0]
+		const reads = 1 << 19
+		step := max(row/4, 16) // values
+		index := make([]int32, reads+16)
+		for i := range index {
+			index[i] = int32(mix(uint64(i)) % uint64(slab/step-1) * uint64(step/16))
+		}
+		seconds := onAll(func(t int) {
+			piece := reads / runtime.GOMAXPROCS(0)
+			gathers(index[t*piece:(t+1)*piece], x, step/16)
+		})
+		return float64(reads) * float64(row) / seconds / 1e9
+	}
+}

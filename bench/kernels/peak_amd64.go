@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/heddle-gnn/heddle/kernels"
+)
+
+var wide = strings.HasPrefix(kernels.Name(), "avx512")
+
+// vectors is whether peaks can be measured.
+var vectors = kernels.Name() != "generic"
+
+// fmaFlops is how many operations a round of fmas does.
+func fmaFlops() int {
+	switch {
+	case wide:
+		return 24 * 16 * 2
+	case vectors:
+		return 12 * 8 * 2
+	}
+	return 0
+}
+
+func fmas(rounds int) {
+	if wide {
+		fmasAVX512(rounds)
+	} else if vectors {
+		fmasAVX2(rounds)
+	}
+}
+
+func triads(a, b, c []float32) {
+	if vectors {
+		triadAVX2(a, b, c)
+	}
+}
+
+func gathers(index []int32, x []float32, lines int) {
+	gatherAVX2(index, x, lines)
+}
+
+//go:noescape
+func fmasAVX512(rounds int)
+
+//go:noescape
+func fmasAVX2(rounds int)
+
+// triadAVX2 is a = b + 0·c, of whole cache lines.
+//
+//go:noescape
+func triadAVX2(a, b, c []float32)
+
+// gatherAVX2 reads lines cache lines for each index, which counts cache lines, and fetches 16 indices ahead: so many
+// must follow the slice in its array.
+//
+//go:noescape
+func gatherAVX2(index []int32, x []float32, lines int)

@@ -1,0 +1,94 @@
+"""The rivals of bench/kernels: PyTorch, and OpenBLAS through NumPy. Reads lines from standard input:
+
+    setup KIND ARGUMENTS   prepares work like Heddle's and answers with the engines that can do it
+    run ENGINE             does it once and answers with the seconds
+"""
+import os
+os.environ.setdefault("OPENBLAS_CORETYPE", "SKYLAKEX")  # a core it may not know gets AVX2 only
+import sys, time, warnings
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+rng = np.random.default_rng(1)
+
+
+def values(*shape):
+    return rng.random(shape, dtype=np.float32) * 2 - 1
+
+
+def gemm(form, m, n, k):
+    a, b, c = values(k, m) if form == "TN" else values(m, k), values(k, n), np.empty((m, n), np.float32)
+    ta, tb, tc = torch.from_numpy(a), torch.from_numpy(b), torch.from_numpy(c)
+    if form == "TN":
+        a, ta = a.T, ta.T
+    return {"torch": lambda: torch.mm(ta, tb, out=tc), "openblas": lambda: np.matmul(a, b, out=c)}
+
+
+def gemm16(form, m, n, k):
+    a, b = torch.from_numpy(values(m, k)).bfloat16(), torch.from_numpy(values(k, n)).bfloat16()
+    c = torch.empty(m, n, dtype=torch.bfloat16)
+    return {"torch": lambda: torch.mm(a, b, out=c)}
+
+
+def spmm(nodes, degree, power, n):
+    col = (rng.random(nodes * degree) ** power * nodes).astype(np.int64)
+    ptr = torch.arange(nodes + 1) * degree
+    s = torch.sparse_csr_tensor(ptr, torch.from_numpy(col), torch.from_numpy(values(len(col))), (nodes, nodes))
+    x = torch.from_numpy(values(nodes, n))
+    return {"torch": lambda: s @ x}
+
+
+def axpy(n):
+    x, y = torch.from_numpy(values(n)), torch.from_numpy(values(n))
+    return {"torch": lambda: y.add_(x, alpha=1e-3)}
+
+
+def adam(n):
+    p = torch.from_numpy(values(n)).requires_grad_()
+    p.grad = torch.from_numpy(values(n))
+    step = torch.optim.Adam([p], lr=1e-3, fused=True)
+    return {"torch": step.step}
+
+
+def layernorm(rows, n):
+    x, g = torch.from_numpy(values(rows, n)), torch.from_numpy(values(n))
+    return {"torch": lambda: torch.native_layer_norm(x, (n,), g, g, 1e-5)}
+
+
+def layernormgrad(rows, n):
+    x, dy, g = torch.from_numpy(values(rows, n)), torch.from_numpy(values(rows, n)), torch.from_numpy(values(n))
+    _, mean, inv = torch.native_layer_norm(x, (n,), g, g, 1e-5)
+    return {"torch": lambda: torch.ops.aten.native_layer_norm_backward(dy, x, (n,), mean, inv, g, g, [True, True, True])}
+
+
+def softmax(rows, n):
+    x = torch.from_numpy(values(rows, n))
+    y = torch.empty_like(x)
+    return {"torch": lambda: torch.softmax(x, 1, out=y)}
+
+
+def tobf16(n):
+    x, y = torch.from_numpy(values(n)), torch.empty(n, dtype=torch.bfloat16)
+    return {"torch": lambda: y.copy_(x)}
+
+
+blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+print(f"torch {torch.__version__} ({torch.get_num_threads()} threads), numpy {np.__version__} with {blas['name']} {blas['version']}", flush=True)
+engines = {}
+for line in sys.stdin:
+    what, *rest = line.split()
+    if what == "setup":
+        kind, *args = rest
+        engines = globals()[kind](*[int(a) if a.isdigit() else a for a in args])
+        with torch.no_grad():
+            for f in engines.values():
+                f()
+        print(*engines, flush=True)
+    else:
+        with torch.no_grad():
+            start = time.perf_counter()
+            engines[rest[0]]()
+            print(time.perf_counter() - start, flush=True)
