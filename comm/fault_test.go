@@ -309,11 +309,14 @@ func TestDisagreement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, gs := groups(2, sim.Config{})
+			told := make(chan struct{}) // member 1 stays until then: one that has left is a fault of its own
 			errs := each(gs, func(g *comm.Group) error {
 				defer g.Close()
 				if g.Rank() == 0 {
+					defer close(told)
 					return test.zero(g)
 				}
+				defer func() { <-told }()
 				return test.one(g)
 			})
 			if errs[0] == nil || errs[0].Error() != test.want {

@@ -94,7 +94,7 @@ func TestCancelledInsideFrame(t *testing.T) {
 func TestCancelledInsideSend(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
-		err := ss[0].Send(within(t, 100*time.Millisecond), 1, make([]byte, 32<<20))
+		err := ss[0].Send(within(t, 2*time.Second), 1, make([]byte, 32<<20))
 		wantPeerError(t, err, 1, "deadline")
 		wantPeerError(t, ss[0].Send(within(t, 10*time.Second), 1, nil), 1, "deadline")
 		_, err = ss[1].Recv(within(t, 10*time.Second), 0)
