@@ -367,3 +367,62 @@ func TestAuditCommands(t *testing.T) {
 	refuse(t, 2, []string{"line 2 does not follow"}, "audit", "verify", path)
 	refuse(t, 2, []string{"unknown command"}, "audit", "nonsense")
 }
+
+// TestPolicyEndsARun: a bound of one site's policy holds during a run, its own log says so, and the others lose it.
+func TestPolicyEndsARun(t *testing.T) {
+	f := found(t)
+	port := freePort(t)
+	plan := []string{"plan", "--preset", "frugal", "--carrier", "tcp", "--port", fmt.Sprint(port), "--out", f.at("plan.yaml")}
+	all := []string{"north", "south", "west"}
+	for i, name := range all {
+		at := "@127.0.0.1"
+		if i == 2 {
+			at = "" // dials out only, so two free ports are enough
+		}
+		plan = append(plan, name+"="+f.ids[i]+at)
+	}
+	must(t, plan...)
+	text := string(contents(t, f.at("policy.yaml")))
+	said := make([]string, 3)
+	var done sync.WaitGroup
+	for i, name := range all {
+		bound := ""
+		if i == 0 {
+			bound = "max_bytes: 20000\n"
+		}
+		if err := os.WriteFile(f.at(name+".yaml"), []byte(text+bound), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at(name+".yaml"), "--identity", f.at(name+".key"), "-o", f.at(name+".json"))
+		done.Go(func() {
+			exit, stdout, stderr := call(t.Context(), "join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"),
+				"--policy", f.at(name+".yaml"), "--approval", f.at(name+".json"), "--identity", f.at(name+".key"), "--shard", f.at(fmt.Sprintf("parts/part-%d", i)),
+				"--audit", f.at(name+".jsonl"), "-o", f.at(name), "--wait", "1m")
+			said[i] = fmt.Sprint(exit, " ", stdout, stderr)
+		})
+	}
+	done.Wait()
+	for i, want := range [][]string{{"1 ", "policy.max_bytes", "at most 20000", "north.jsonl, ends with "}, {"1 ", "north"}, {"1 ", "north"}} {
+		for _, w := range want {
+			if !strings.Contains(said[i], w) {
+				t.Errorf("%s says %q, want something of %q", all[i], said[i], w)
+			}
+		}
+	}
+	for name, want := range map[string]admission.Event{"north": admission.Refused, "south": admission.Lost, "west": admission.Lost} {
+		count := 0
+		if _, err := admission.VerifyLog(f.at(name+".jsonl"), func(r admission.Record) error {
+			if r.Event == admission.Refused || r.Event == admission.Lost {
+				if count++; r.Event != want {
+					t.Errorf("%s: %s, want %s", name, say(r), want)
+				}
+			}
+			if name == "north" && r.Event == admission.Ended && (r.Bytes == 0 || r.Bytes > 20000) {
+				t.Errorf("north sent %d bytes, want some and at most 20000", r.Bytes)
+			}
+			return nil
+		}); err != nil || count != 1 {
+			t.Errorf("%s: %d records of what went wrong (%v), want one", name, count, err)
+		}
+	}
+}
