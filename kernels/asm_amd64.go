@@ -152,7 +152,7 @@ func normSumsAVX512(x, dy, gain []float32, mean, inv float32) (a, b float64)
 func normGradAVX512(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
 
 //go:noescape
-func addNormAVX512(x, dy []float32, mean, inv float32, sum []float64)
+func addNormAVX512(x, dy []float32, mean, inv float32, gain, bias []float64)
 
 //go:noescape
 func maxAVX512(x []float32) float32

@@ -19,7 +19,7 @@ const (
 type scratch struct {
 	a    [(blockM + 16) * (blockK + gapK)]float32
 	b    [blockK * blockN]float32
-	wide [blockN]float64 // sums of columns
+	wide [2 * blockN]float64 // sums of columns
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

@@ -32,9 +32,8 @@ func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, ld
 		checkMatrix("dX of LayerNormGrad", rows, n, lddx, dx)
 		norms(g)
 	}
-	g.step, g.gain = normGain, dgain
+	g.step, g.gain, g.bias = normGain, dgain, dbias
 	norms(g)
-	SumColumns(rows, dy, lddy, dbias, true)
 }
 
 type normStep uint8
@@ -45,7 +44,7 @@ const (
 	normGain
 )
 
-// norm is a pass over X: by rows, or, for the gradient of the gain (then in gain), by columns.
+// norm is a pass over X: by rows, or, for the gradients of gain and bias (then in their places), by columns.
 type norm struct {
 	step           normStep
 	rows, piece    int
@@ -105,19 +104,21 @@ func (c *norm) run(part int) {
 	}
 }
 
-// columns adds Σ dy·(x − mean)·inv over all rows to columns [lo, hi) of the gain's gradient.
+// columns adds Σ dy·(x − mean)·inv and Σ dy over all rows to columns [lo, hi) of the gradients of gain and bias.
 func (c *norm) columns(lo, hi int) {
 	s := scratches.Get().(*scratch)
-	sum := s.wide[:hi-lo]
-	clear(sum)
+	gain, bias := s.wide[:hi-lo], s.wide[blockN:][:hi-lo]
+	clear(gain)
+	clear(bias)
 	for i := range c.rows {
 		x, dy := c.x[i*c.ldx+lo:i*c.ldx+hi], c.dy[i*c.lddy+lo:i*c.lddy+hi]
 		reads(x)
 		reads(dy)
-		active.addNorm(x, dy, c.stats[2*i], c.stats[2*i+1], sum)
+		active.addNorm(x, dy, c.stats[2*i], c.stats[2*i+1], gain, bias)
 	}
-	for j, v := range sum {
-		c.gain[lo+j] = float32(float64(c.gain[lo+j]) + v)
+	for j := range gain {
+		c.gain[lo+j] = float32(float64(c.gain[lo+j]) + gain[j])
+		c.bias[lo+j] = float32(float64(c.bias[lo+j]) + bias[j])
 	}
 	scratches.Put(s)
 }
@@ -189,10 +190,11 @@ func normGradGeneric(x, dy, gain, dx []float32, mean, inv, ma, mb float32) {
 	}
 }
 
-func addNormGeneric(x, dy []float32, mean, inv float32, sum []float64) {
-	dy, sum = dy[:len(x)], sum[:len(x)]
+func addNormGeneric(x, dy []float32, mean, inv float32, gain, bias []float64) {
+	dy, gain, bias = dy[:len(x)], gain[:len(x)], bias[:len(x)]
 	for c, v := range x {
-		sum[c] += float64(float32(dy[c] * float32((v-mean)*inv)))
+		bias[c] += float64(dy[c])
+		gain[c] += float64(float32(dy[c] * float32((v-mean)*inv)))
 	}
 }
 

@@ -244,14 +244,15 @@ tail:
 	TAIL
 	JMP   next
 
-// func addNormAVX512(x, dy []float32, mean, inv float32, sum []float64)
-TEXT ·addNormAVX512(SB), NOSPLIT, $0-80
+// func addNormAVX512(x, dy []float32, mean, inv float32, gain, bias []float64)
+TEXT ·addNormAVX512(SB), NOSPLIT, $0-104
 	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	MOVQ dy_base+24(FP), BX
 	VBROADCASTSS mean+48(FP), Z10
 	VBROADCASTSS inv+52(FP), Z11
-	MOVQ sum_base+56(FP), DI
+	MOVQ gain_base+56(FP), DI
+	MOVQ bias_base+80(FP), DX
 	ALL
 
 each:
@@ -261,19 +262,27 @@ each:
 next:
 	VMOVUPS.Z (SI), K1, Z1
 	VMOVUPS.Z (BX), K1, Z2
+	WIDE(Z2, Y2, Z3, Z4, Y4)
+	VMOVUPD.Z (DX), K1, Z5
+	VADDPD Z3, Z5, Z5
+	VMOVUPD Z5, K1, (DX)
+	VMOVUPD.Z 64(DX), K2, Z5
+	VADDPD Z4, Z5, Z5
+	VMOVUPD Z5, K2, 64(DX)
 	VSUBPS Z10, Z1, Z1
 	VMULPS Z11, Z1, Z1
 	VMULPS Z2, Z1, Z1
-	WIDE(Z1, Y1, Z2, Z3, Y3)
-	VMOVUPD.Z (DI), K1, Z4
-	VADDPD Z2, Z4, Z4
-	VMOVUPD Z4, K1, (DI)
-	VMOVUPD.Z 64(DI), K2, Z4
-	VADDPD Z3, Z4, Z4
-	VMOVUPD Z4, K2, 64(DI)
+	WIDE(Z1, Y1, Z3, Z4, Y4)
+	VMOVUPD.Z (DI), K1, Z5
+	VADDPD Z3, Z5, Z5
+	VMOVUPD Z5, K1, (DI)
+	VMOVUPD.Z 64(DI), K2, Z5
+	VADDPD Z4, Z5, Z5
+	VMOVUPD Z5, K2, 64(DI)
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $128, DI
+	ADDQ $128, DX
 	SUBQ $16, CX
 	JGT  each
 
