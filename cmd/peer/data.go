@@ -50,7 +50,7 @@ type Source struct {
 	Shards string `yaml:"shards"` // directory that peer partition wrote
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
 	Peers  int    `yaml:"peers"`  // at least 1; auto: 4, of standalone 1, of policy by-column the number of sites
-	Policy string `yaml:"policy"` // who owns which node: random, contiguous, by-column
+	Policy string `yaml:"policy"` // who owns which node: a name of partition.ParsePolicy, as random, by-column, multilevel
 }
 
 // auto is the number of peers that is not given.

@@ -48,7 +48,7 @@ func newPartition() *cobra.Command {
 	f.IntVar(&s.Split, "split", 0, "column of the data set's masks")
 	f.IntVar(&s.Peers, "parts", s.Peers, "number of parts (default 4; the sites for by-column)")
 	f.Lookup("parts").DefValue = "0"
-	f.StringVar(&s.Policy, "policy", "random", "who owns which node: random, contiguous or by-column")
+	f.StringVar(&s.Policy, "policy", "random", "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel")
 	f.Uint64Var(&seed, "seed", 1, "of what the policy draws")
 	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty")
 	required(c, "data", "out")

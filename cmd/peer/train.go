@@ -40,7 +40,7 @@ func (j *job) bind(f *pflag.FlagSet) {
 	f.IntVar(&j.Split, "split", j.Split, "column of the data set's masks")
 	f.IntVar(&j.Peers, "peers", j.Peers, "number of peers (default 4; 1 for standalone; the sites for by-column)")
 	f.Lookup("peers").DefValue = "0" // the value that help does not show
-	f.StringVar(&j.Policy, "policy", j.Policy, "who owns which node: random, contiguous or by-column")
+	f.StringVar(&j.Policy, "policy", j.Policy, "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel")
 	f.StringVar(&j.Transport, "transport", j.Transport, "libp2p (a host for each peer, on loopback) or memory")
 	f.StringVar(&j.Carrier, "carrier", j.Carrier, "of libp2p: quic or tcp")
 	f.StringVarP(&j.Out, "out", "o", j.Out, "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
