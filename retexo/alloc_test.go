@@ -72,11 +72,14 @@ func TestRoundsTakeNoMemory(t *testing.T) {
 				cycle()
 				cycle()
 				const runs = 10
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				n := testing.AllocsPerRun(runs-1, cycle)
-				runtime.ReadMemStats(&after)
-				size := float64(after.TotalAlloc-before.TotalAlloc) / runs
+				n, size := math.Inf(1), math.Inf(1)
+				for range 3 { // the least: a helper of the kernels' pool that starts or ends takes memory of its own
+					var before, after runtime.MemStats
+					runtime.ReadMemStats(&before)
+					n = min(n, testing.AllocsPerRun(runs-1, cycle))
+					runtime.ReadMemStats(&after)
+					size = min(size, float64(after.TotalAlloc-before.TotalAlloc)/runs)
+				}
 				t.Logf("%s, stage %d, %d steps: %g allocations, %.0f bytes", p.name(), stage, local, n, size)
 				if n > 8 || size > 2048 {
 					t.Errorf("%s, stage %d, %d local steps: %g allocations of %.0f bytes a round", p.name(), stage, local, n, size)
