@@ -84,14 +84,13 @@ func trainingView(ctx context.Context, g *comm.Group, s *partition.Shard) (*view
 	if err != nil {
 		return nil, err
 	}
-	adj := filter(&s.Adj, func(i int, col []int32, keep []int32) []int32 {
-		for k, j := range col {
-			if held.At(i, 0) == 0 && absent.Dense.At(int(j), 0) == 0 {
-				keep = append(keep, int32(k))
-			}
+	split := make([]graph.Split, len(s.Global))
+	for j := range split {
+		if absent.Dense.At(j, 0) != 0 {
+			split[j] = graph.Test
 		}
-		return keep
-	})
+	}
+	adj := s.Adj.Without(split, graph.Test)
 	degree, err := exchange(ctx, g, s, graph.Features{Dense: mat.View(s.Owned, 1, adj.Degrees())}, "degrees among training nodes")
 	if err != nil {
 		return nil, err
