@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -34,49 +35,38 @@ func (f *Sections) decode(kind string, b []byte) error {
 	if !littleEndian() {
 		return fmt.Errorf("section files need a little-endian machine")
 	}
-	le := binary.LittleEndian
-	if len(b) < headerSize || string(b[:8]) != magic {
-		return fmt.Errorf("not a section file: want a header of %d bytes that begins with %q", headerSize, magic)
+	if len(b) < headerSize {
+		return errHeader
 	}
-	if v := le.Uint32(b[8:]); v != version {
-		return fmt.Errorf("format version %d, want %d", v, version)
+	count, table, err := header(b, kind, int64(len(b)))
+	if err != nil {
+		return err
 	}
-	if crc32.Checksum(b[:60], castagnoli) != le.Uint32(b[60:]) {
-		return fmt.Errorf("header does not match its checksum")
-	}
-	if size := le.Uint64(b[16:]); size != uint64(len(b)) {
-		return fmt.Errorf("%d bytes long, want %d: truncated, or something follows", len(b), size)
-	}
-	if got := string(bytes.TrimRight(b[32:56], "\x00")); got != kind {
-		return fmt.Errorf("a file of kind %q, want %q", got, kind)
-	}
-	count, table := le.Uint32(b[12:]), le.Uint64(b[24:])
-	if table > maxTable || table > uint64(len(b)-headerSize) || uint64(count)*entrySize > table {
-		return fmt.Errorf("table of %d bytes for %d sections in a file of %d bytes", table, count, len(b))
-	}
-	if crc32.Checksum(b[headerSize:headerSize+table], castagnoli) != le.Uint32(b[56:]) {
-		return fmt.Errorf("table of sections does not match its checksum")
+	if crc32.Checksum(b[headerSize:headerSize+table], castagnoli) != binary.LittleEndian.Uint32(b[56:]) {
+		return errTable
 	}
 	b = aligned(b)
 	f.index = make(map[string]int)
-	if int64(len(b)) < padTo(headerSize+int64(table), align) {
+	if int64(len(b)) < padTo(headerSize+table, align) {
 		return fmt.Errorf("the file ends before its first section")
 	}
-	entries, end := b[headerSize:headerSize+table], padTo(headerSize+int64(table), align)
+	entries, end := b[headerSize:headerSize+table], padTo(headerSize+table, align)
 	var sum []uint32
-	for i := range int(count) {
-		s, size, err := entry(b, entries, padTo(end, align))
+	for i := range count {
+		at := padTo(end, align)
+		s, size, length, err := entry(entries, at, int64(len(b)))
 		if err != nil {
 			return fmt.Errorf("section %d of %d: %w", i, count, err)
 		}
-		if slices.ContainsFunc(b[end:padTo(end, align)], func(c byte) bool { return c != 0 }) {
+		s.data = b[at : at+length : at+length]
+		if slices.ContainsFunc(b[end:at], func(c byte) bool { return c != 0 }) {
 			return fmt.Errorf("section %q: the padding before it is not zero", s.Name)
 		}
 		sum = append(sum, crc32.Checksum(s.data, castagnoli))
-		if want := le.Uint32(entries); want != sum[i] {
+		if want := binary.LittleEndian.Uint32(entries); want != sum[i] {
 			return fmt.Errorf("section %q has checksum %08x, want %08x", s.Name, sum[i], want)
 		}
-		end = padTo(end, align) + int64(len(s.data))
+		end = at + length
 		entries = entries[size:]
 		f.index[s.Name] = i
 		f.list = append(f.list, s)
@@ -87,47 +77,81 @@ func (f *Sections) decode(kind string, b []byte) error {
 		return err
 	}
 	if !bytes.HasPrefix(b, want) {
-		return fmt.Errorf("header or table is not as it is written for these sections")
+		return errHead
 	}
 	f.digest = sha256.Sum256(want)
 	return nil
 }
 
-// entry reads the first of the table's entries, whose payload has to begin at byte at of the file b, and returns how
-// long the entry is.
-func entry(b, entries []byte, at int64) (s Section, size int64, err error) {
+var (
+	errHeader = fmt.Errorf("not a section file: want a header of %d bytes that begins with %q", headerSize, magic)
+	errHead   = errors.New("header or table is not as it is written for these sections")
+	errTable  = errors.New("table of sections does not match its checksum")
+)
+
+// header checks the header b of a file of that kind and size, and returns the number of sections and the length of the
+// table.
+func header(b []byte, kind string, size int64) (count int, table int64, err error) {
 	le := binary.LittleEndian
+	if string(b[:8]) != magic {
+		return 0, 0, errHeader
+	}
+	if v := le.Uint32(b[8:]); v != version {
+		return 0, 0, fmt.Errorf("format version %d, want %d", v, version)
+	}
+	if crc32.Checksum(b[:60], castagnoli) != le.Uint32(b[60:]) {
+		return 0, 0, fmt.Errorf("header does not match its checksum")
+	}
+	if want := le.Uint64(b[16:]); want != uint64(size) {
+		return 0, 0, fmt.Errorf("%d bytes long, want %d: truncated, or something follows", size, want)
+	}
+	if got := string(bytes.TrimRight(b[32:56], "\x00")); got != kind {
+		return 0, 0, fmt.Errorf("a file of kind %q, want %q", got, kind)
+	}
+	n, length := le.Uint32(b[12:]), le.Uint64(b[24:])
+	if length > maxTable || length > uint64(size-headerSize) || uint64(n)*entrySize > length {
+		return 0, 0, fmt.Errorf("table of %d bytes for %d sections in a file of %d bytes", length, n, size)
+	}
+	return int(n), int64(length), nil
+}
+
+// entry reads the first of the table's entries, whose payload has to begin at byte at of a file of that size, and
+// returns how long the entry and the payload are.
+func entry(entries []byte, at, file int64) (s Section, size, length int64, err error) {
+	le := binary.LittleEndian
+	fault := func(format string, args ...any) (Section, int64, int64, error) {
+		return Section{}, 0, 0, fmt.Errorf(format, args...)
+	}
 	if len(entries) < entrySize {
-		return s, 0, fmt.Errorf("the table ends before it")
+		return fault("the table ends before it")
 	}
 	rank, name := int64(entries[5]), int64(le.Uint16(entries[6:]))
 	if size = padTo(entrySize+8*rank+name, 8); size > int64(len(entries)) {
-		return s, 0, fmt.Errorf("the table ends inside it")
+		return fault("the table ends inside it")
 	}
 	s = Section{Name: string(entries[entrySize+8*rank:][:name]), Type: Type(entries[4])}
 	if !goodName(s.Name, maxName) {
-		return s, 0, fmt.Errorf("bad name %q", s.Name)
+		return fault("bad name %q", s.Name)
 	}
 	if s.Type < U8 || s.Type > F32 {
-		return s, 0, fmt.Errorf("%q has element %v, want u8, i32, i64 or f32", s.Name, s.Type)
+		return fault("%q has element %v, want u8, i32, i64 or f32", s.Name, s.Type)
 	}
 	for k := range rank {
 		d := le.Uint64(entries[entrySize+8*k:])
 		if d > math.MaxInt {
-			return s, 0, fmt.Errorf("%q has extent %d", s.Name, d)
+			return fault("%q has extent %d", s.Name, d)
 		}
 		s.Shape = append(s.Shape, int(d))
 	}
 	n, ok := product(s.Shape)
-	offset, length := le.Uint64(entries[8:]), le.Uint64(entries[16:])
-	if !ok || uint64(n*s.Type.size()) != length {
-		return s, 0, fmt.Errorf("%q has %d bytes for shape %v of %v", s.Name, length, s.Shape, s.Type)
+	offset, bytes := le.Uint64(entries[8:]), le.Uint64(entries[16:])
+	if !ok || uint64(n*s.Type.size()) != bytes {
+		return fault("%q has %d bytes for shape %v of %v", s.Name, bytes, s.Shape, s.Type)
 	}
-	if offset != uint64(at) || at > int64(len(b)) || length > uint64(int64(len(b))-at) {
-		return s, 0, fmt.Errorf("%q lies at byte %d, %d bytes long, want it at %d and inside the file of %d", s.Name, offset, length, at, len(b))
+	if offset != uint64(at) || at > file || bytes > uint64(file-at) {
+		return fault("%q lies at byte %d, %d bytes long, want it at %d and inside the file of %d", s.Name, offset, bytes, at, file)
 	}
-	s.data = b[at : at+int64(length) : at+int64(length)]
-	return s, size, nil
+	return s, size, int64(bytes), nil
 }
 
 // Names returns the names of the sections in the order of the file.

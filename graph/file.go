@@ -2,6 +2,7 @@ package graph
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +18,27 @@ import (
 // either what it held before or all of the new file. Only the owner may read it (mode 0600). It returns what
 // Sections.Digest will give.
 func WriteSections(path, kind string, sections []Section) (digest [32]byte, err error) {
-	err = WriteAtomic(path, func(w io.Writer) (err error) {
-		digest, err = encodeSections(w, kind, sections)
+	err = writeAtomic(path, func(f *os.File, w *bufio.Writer) error {
+		b, offset, err := layout(kind, sections, make([]uint32, len(sections)))
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		sum, err := payloads(w, sections, offset, int64(len(b)))
+		if err != nil {
+			return err
+		}
+		// The head has the checksums in it, which are known only now.
+		if b, _, err = layout(kind, sections, sum); err != nil {
+			return err
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		digest = sha256.Sum256(b)
+		_, err = f.WriteAt(b, 0)
 		return err
 	})
 	return digest, err
@@ -26,13 +46,17 @@ func WriteSections(path, kind string, sections []Section) (digest [32]byte, err 
 
 // WriteAtomic writes the file path as write fills it: to a temporary file beside it, synced and renamed.
 func WriteAtomic(path string, write func(io.Writer) error) error {
-	if err := writeAtomic(path, write); err != nil {
+	return writeAtomic(path, func(_ *os.File, w *bufio.Writer) error { return write(w) })
+}
+
+func writeAtomic(path string, write func(*os.File, *bufio.Writer) error) error {
+	if err := replace(path, write); err != nil {
 		return fmt.Errorf("graph: writing %s: %w", path, err)
 	}
 	return nil
 }
 
-func writeAtomic(path string, write func(io.Writer) error) (err error) {
+func replace(path string, write func(*os.File, *bufio.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -44,7 +68,7 @@ func writeAtomic(path string, write func(io.Writer) error) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<18)
-	if err := write(w); err != nil {
+	if err := write(f, w); err != nil {
 		return err
 	}
 	if err := w.Flush(); err != nil {

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -53,6 +52,54 @@ type Section struct {
 	Type  Type
 	Shape []int // 1 to 8 extents, row by row; their product is the number of elements
 	data  []byte
+	from  func(io.Writer) error // nil: data
+	sum   *uint32               // of what from writes, where it is known before
+}
+
+// Stream returns a section whose bytes write puts out when the file is written, so that they need not be in memory at
+// once. Only WriteSections takes it. Writing another number of bytes than the shape says is an error.
+func Stream(name string, t Type, shape []int, write func(io.Writer) error) Section {
+	return Section{Name: name, Type: t, Shape: shape, from: write}
+}
+
+// size returns the length of the payload in bytes.
+func (s Section) size() int64 {
+	if s.from == nil {
+		return int64(len(s.data))
+	}
+	n, _ := product(s.Shape)
+	return n * s.Type.size()
+}
+
+// payload writes the section's bytes and returns their checksum.
+func (s Section) payload(w io.Writer) (uint32, error) {
+	if s.from == nil {
+		_, err := w.Write(s.data)
+		return crc32.Checksum(s.data, castagnoli), err
+	}
+	c := &counter{w: w}
+	if err := s.from(c); err != nil {
+		return 0, fmt.Errorf("section %q: %w", s.Name, err)
+	}
+	if c.n != s.size() {
+		return 0, fmt.Errorf("section %q: %d bytes came, want %d", s.Name, c.n, s.size())
+	}
+	if s.sum != nil && *s.sum != c.sum {
+		return 0, fmt.Errorf("section %q has checksum %08x, want %08x", s.Name, c.sum, *s.sum)
+	}
+	return c.sum, nil
+}
+
+// counter counts and sums what is written through it.
+type counter struct {
+	w   io.Writer
+	n   int64
+	sum uint32
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	c.n, c.sum = c.n+int64(len(b)), crc32.Update(c.sum, castagnoli, b)
+	return c.w.Write(b)
 }
 
 // Array returns the section that holds data, which it shares. Without a shape it is one-dimensional. It panics where
@@ -128,13 +175,13 @@ func head(kind string, sections []Section, sum []uint32) (b []byte, offset []int
 	le := binary.LittleEndian
 	for i, s := range sections {
 		at := padTo(end, align)
-		end = at + int64(len(s.data))
+		end = at + s.size()
 		offset = append(offset, at)
 		b = le.AppendUint32(b, sum[i])
 		b = append(b, byte(s.Type), byte(len(s.Shape)))
 		b = le.AppendUint16(b, uint16(len(s.Name)))
 		b = le.AppendUint64(b, uint64(at))
-		b = le.AppendUint64(b, uint64(len(s.data)))
+		b = le.AppendUint64(b, uint64(s.size()))
 		for _, d := range s.Shape {
 			b = le.AppendUint64(b, uint64(d))
 		}
@@ -154,35 +201,51 @@ func head(kind string, sections []Section, sum []uint32) (b []byte, offset []int
 
 // EncodeSections writes the section file of the given kind (1 to 24 characters, as in names) to w.
 func EncodeSections(w io.Writer, kind string, sections []Section) error {
-	_, err := encodeSections(w, kind, sections)
+	sum := make([]uint32, len(sections))
+	for i, s := range sections {
+		switch {
+		case s.from == nil:
+			sum[i] = crc32.Checksum(s.data, castagnoli)
+		case s.sum != nil:
+			sum[i] = *s.sum
+		default:
+			return fmt.Errorf("graph: section %q: its checksum is not known before it is written", s.Name)
+		}
+	}
+	b, offset, err := layout(kind, sections, sum)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	_, err = payloads(w, sections, offset, int64(len(b)))
 	return err
 }
 
-func encodeSections(w io.Writer, kind string, sections []Section) (digest [32]byte, err error) {
+// layout is head on a machine that can write the files.
+func layout(kind string, sections []Section, sum []uint32) (b []byte, offset []int64, err error) {
 	if !littleEndian() {
-		return digest, fmt.Errorf("graph: section files need a little-endian machine")
+		return nil, nil, fmt.Errorf("graph: section files need a little-endian machine")
 	}
-	sum := make([]uint32, len(sections))
-	for i, s := range sections {
-		sum[i] = crc32.Checksum(s.data, castagnoli)
+	if b, offset, err = head(kind, sections, sum); err != nil {
+		return nil, nil, fmt.Errorf("graph: %w", err)
 	}
-	b, offset, err := head(kind, sections, sum)
-	if err != nil {
-		return digest, fmt.Errorf("graph: %w", err)
-	}
-	if _, err := w.Write(b); err != nil {
-		return digest, err
-	}
-	end := int64(len(b))
+	return b, offset, nil
+}
+
+// payloads writes what follows the head, which ends at byte end, and returns the checksums.
+func payloads(w io.Writer, sections []Section, offset []int64, end int64) (sum []uint32, err error) {
 	var zero [align]byte
+	sum = make([]uint32, len(sections))
 	for i, s := range sections {
 		if _, err := w.Write(zero[:offset[i]-end]); err != nil {
-			return digest, err
+			return nil, err
 		}
-		if _, err := w.Write(s.data); err != nil {
-			return digest, err
+		if sum[i], err = s.payload(w); err != nil {
+			return nil, err
 		}
-		end = offset[i] + int64(len(s.data))
+		end = offset[i] + s.size()
 	}
-	return sha256.Sum256(b), nil
+	return sum, nil
 }

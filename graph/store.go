@@ -181,16 +181,22 @@ func (f *Sections) Strings(name string, n int) ([]string, error) {
 	return list, nil
 }
 
-// Digest returns the SHA-256 of everything in g that training may use: all but the sites. Equal graphs have equal
-// digests on every machine.
-func (g *Graph) Digest() [32]byte {
+// Sections returns everything in g that training may use, all but the sites, as it lies in a file of kind GraphKind.
+func (g *Graph) Sections() []Section {
 	list := []Section{Array("name", []byte(g.Name)), Array("split", g.Split), Array("encoding", g.Encoding)}
 	list = append(list, g.Adj.Sections(0)...)
 	list = append(list, g.X.Sections()...)
 	list = append(list, g.Labels.Sections()...)
-	list = append(list, Strings("ids", g.IDs)...)
+	return append(list, Strings("ids", g.IDs)...)
+}
+
+// GraphKind is the kind of the section files that hold a whole graph.
+const GraphKind = "graph"
+
+// Digest returns the SHA-256 of a file of g.Sections(). Equal graphs have equal digests on every machine.
+func (g *Graph) Digest() [32]byte {
 	h := sha256.New()
-	if err := EncodeSections(h, "graph", list); err != nil {
+	if err := EncodeSections(h, GraphKind, g.Sections()); err != nil {
 		panic(err) // the names are ours, and a hash takes every byte: only a big-endian machine comes here
 	}
 	return [32]byte(h.Sum(nil))
