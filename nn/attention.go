@@ -76,6 +76,9 @@ func (a *Attention) Begin(acc *Acc, z mat.Dense) {
 func (a *Attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Attention", acc.rows, g, z)
 	heads, edges := a.heads(), len(g.Col)
+	if edges == 0 {
+		return
+	}
 	w := loop{body: attendRows, rows: g.NumDst, width: a.edgeWork(g), attention: a, acc: acc, g: g}
 	scratch := acc.takeEdges((z.Rows + edges + w.bands()) * heads)
 	w.src, scratch = scratch[:z.Rows*heads], scratch[z.Rows*heads:]

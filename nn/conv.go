@@ -95,7 +95,7 @@ func (c *Conv) Forward(y mat.Dense, in Input, t *Tape) {
 	if c.Self != nil {
 		forward(c.Self, sum, firstRows(in.X, y.Rows, t), t)
 	}
-	kept := entry{graph: in.G}
+	kept := entry{graph: in.G, far: in.Far}
 	switch add := c.Self != nil; {
 	case c.Agg == nil:
 	case in.G == nil:
@@ -134,9 +134,9 @@ func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) {
 			c.Nbr.Backward(mat.Dense{}, sum, t)
 		}
 	case kept.flag:
-		c.projectThenSumGrad(dx, sum, kept.graph, t)
+		c.projectThenSumGrad(dx, sum, kept.graph, kept.far, t)
 	default:
-		c.aggregateThenProjectGrad(dx, sum, kept.graph, t)
+		c.aggregateThenProjectGrad(dx, sum, kept.graph, kept.far, t)
 	}
 	if c.Self != nil {
 		own := dx
@@ -175,19 +175,19 @@ func (c *Conv) projectThenSum(y mat.Dense, in Input, add bool, t *Tape) {
 	lin.product(z, in.X, false, t)
 	for range c.hops(g) - 1 {
 		next := t.raw(g.NumDst, out)
-		sumInto(next, g, z, false)
+		sumOver(next, g, in.Far, z, false)
 		z = next
 	}
-	sumInto(y, g, z, add)
+	sumOver(y, g, in.Far, z, add)
 	addBias(y, lin.B)
 }
 
-func (c *Conv) projectThenSumGrad(dx, dy mat.Dense, g *graph.CSR, t *Tape) {
+func (c *Conv) projectThenSumGrad(dx, dy mat.Dense, g *graph.CSR, far Far, t *Tape) {
 	lin := c.Nbr.(*Linear)
 	biasGrad(lin.B, dy)
 	for range c.hops(g) {
 		d := t.Scratch(g.NumSrc, dy.Cols)
-		sumGrad(d, g, dy, &t.trans)
+		sumOverGrad(d, g, far, dy, t)
 		dy = d
 	}
 	lin.productGrad(dx, dy, t)
@@ -202,14 +202,14 @@ func (c *Conv) aggregateThenProject(y mat.Dense, in Input, add bool, t *Tape) {
 	}
 	for range c.hops(in.G) {
 		h := t.raw(in.G.NumDst, z.Cols)
-		c.aggregate(h, in.G, z, in.Nodes, t)
+		c.aggregate(h, in, z, t)
 		z = h
 	}
 	c.project(y, graph.Features{Dense: z}, add, t)
 }
 
-func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, g *graph.CSR, t *Tape) {
-	wanted := !dx.Empty() || !c.Frozen()
+func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, g *graph.CSR, far Far, t *Tape) {
+	wanted := dx.Cols > 0 || !c.Frozen() // a worker without rows takes part all the same
 	if c.Nbr != nil {
 		var d mat.Dense
 		if wanted {
@@ -222,12 +222,12 @@ func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, g *graph.CSR, t *Tape)
 	for hop := c.hops(g); hop > 0; hop-- {
 		var dz mat.Dense
 		switch {
-		case hop == 1 && c.Pre == nil && !dx.Empty():
+		case hop == 1 && c.Pre == nil && dx.Cols > 0:
 			dz = dx
 		case wanted:
 			dz = t.Scratch(g.NumSrc, dy.Cols)
 		}
-		c.aggregateGrad(dz, dy, g, t)
+		c.aggregateGrad(dz, dy, g, far, t)
 		dy = dz
 	}
 	if c.Pre != nil {
@@ -236,38 +236,45 @@ func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, g *graph.CSR, t *Tape)
 }
 
 // aggregate writes the aggregate of all of z to h.
-func (c *Conv) aggregate(h mat.Dense, g *graph.CSR, z mat.Dense, nodes []int64, t *Tape) {
+func (c *Conv) aggregate(h mat.Dense, in Input, z mat.Dense, t *Tape) {
+	g := in.G
 	if _, ok := c.Agg.(Sum); ok {
 		checkBlock("Sum", h.Rows, g, z)
-		sumInto(h, g, z, false)
+		sumOver(h, g, in.Far, z, false)
 		return
 	}
 	acc := t.acc()
-	acc.Train, acc.Dst, acc.Src = t.training(), nodes, nodes
+	acc.Train, acc.Dst, acc.Src = t.training(), in.Nodes, in.Nodes
 	if a, ok := c.Agg.(*Attention); ok && t.training() {
 		acc.Key = t.Key.FoldString(a.Src.Name)
 	}
 	c.Agg.Begin(acc, z.RowRange(0, g.NumDst))
-	c.Agg.Add(acc, g, z)
+	if in.Far == nil {
+		c.Agg.Add(acc, g, z)
+	} else {
+		addFar(c.Agg, acc, in, z)
+	}
 	c.Agg.End(h, acc)
-	t.push(entry{acc: acc, x: z})
+	t.push(entry{acc: acc, x: z, nodes: in.Nodes})
 }
 
 // aggregateGrad adds to dz (empty: not wanted).
-func (c *Conv) aggregateGrad(dz, dh mat.Dense, g *graph.CSR, t *Tape) {
+func (c *Conv) aggregateGrad(dz, dh mat.Dense, g *graph.CSR, far Far, t *Tape) {
 	if _, ok := c.Agg.(Sum); ok {
-		if !dz.Empty() {
-			sumGrad(dz, g, dh, &t.trans)
-		}
+		sumOverGrad(dz, g, far, dh, t)
 		return
 	}
 	e := t.pop()
-	if dz.Empty() {
+	if dz.Cols == 0 {
 		return
 	}
 	dacc := t.acc()
 	c.Agg.EndGrad(dacc, dh, e.acc)
-	c.Agg.AddGrad(dz, g, e.x, e.acc, dacc)
+	if far == nil {
+		c.Agg.AddGrad(dz, g, e.x, e.acc, dacc)
+	} else {
+		addFarGrad(c.Agg, dz, g, e.nodes, far, e.x, e.acc, dacc)
+	}
 	c.Agg.BeginGrad(dz.RowRange(0, g.NumDst), e.x.RowRange(0, g.NumDst), e.acc, dacc)
 }
 
@@ -293,6 +300,9 @@ func (c *Conv) projectsFirst(in Input) bool {
 		return true
 	}
 	w, out := lin.Dims()
+	if in.Far != nil { // what travels decides, and every worker must decide alike
+		return out < w
+	}
 	edges := in.G.NumEdges() * max(c.Hops, 1) * gatherCost
 	return edges*out+in.G.NumSrc*w*out < edges*w+in.G.NumDst*w*out
 }

@@ -50,6 +50,7 @@ type Aggregator interface {
 // the aggregate is computed once, no G but the destinations' rows X and their aggregate Z.
 type Input struct {
 	G     *graph.CSR
+	Far   Far // sources beside those of G; nil: none
 	X     graph.Features
 	Z     graph.Features
 	Nodes []int64 // [rows of X] global node IDs: keys of dropout

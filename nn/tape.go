@@ -36,6 +36,7 @@ type entry struct {
 	key    rng.Key
 	nodes  []int64
 	graph  *graph.CSR
+	far    Far
 	acc    *Acc
 }
 
