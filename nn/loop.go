@@ -16,13 +16,12 @@ type loop struct {
 	rows  int
 	width int // values of a row; a measure of its work
 
-	x, y, d, stats, sums mat.Dense
-	norm                 *LayerNorm
-	p                    float32
-	key                  rng.Key
-	nodes                []int64
-	sparse               *mat.Sparse
-	val                  []float32
+	x, y, d, sums mat.Dense
+	p             float32
+	key           rng.Key
+	nodes         []int64
+	sparse        *mat.Sparse
+	val           []float32
 
 	attention          *Attention
 	acc, dacc          *Acc

@@ -13,43 +13,11 @@ import (
 // is empty, is overwritten with the gradient of the sum: w(y)·(softmax(s) − onehot(y)), and 0 where there is no label.
 func CrossEntropy(grad, scores mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
 	checkLabels("CrossEntropy", len(labels.Class), scores.Rows)
-	for i := range scores.Rows {
-		y := int(labels.Class[i])
-		if y < 0 {
-			if !grad.Empty() {
-				clear(grad.Row(i))
-			}
-			continue
-		}
-		w := 1.0
-		if weight != nil {
-			w = float64(weight[y])
-		}
-		row := scores.Row(i)
-		top := row[0]
-		for _, v := range row {
-			top = max(top, v)
-		}
-		var g []float32
-		if !grad.Empty() {
-			g = grad.Row(i)
-		}
-		var sum float64
-		for c, v := range row {
-			e := math.Exp(float64(v) - float64(top))
-			sum += e
-			if g != nil {
-				g[c] = float32(e)
-			}
-		}
-		loss += float64(w * (math.Log(sum) - (float64(row[y]) - float64(top))))
-		count += w
-		if g != nil {
-			kernels.Scale(float32(w/sum), g)
-			g[y] -= float32(w)
-		}
+	var g []float32
+	if !grad.Empty() {
+		g = grad.Data
 	}
-	return loss, count
+	return kernels.CrossEntropy(scores.Rows, scores.Cols, scores.Data, scores.Stride, labels.Class, weight, g, grad.Stride)
 }
 
 // BCE is the binary cross-entropy of labels.Bits with logits: the sum over rows of the mean over classes of
