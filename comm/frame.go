@@ -34,11 +34,12 @@ const (
 	opSendRecv
 	opBroadcast
 	opBarrier
+	opStream
 	numOps
 )
 
 func (o op) String() string {
-	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier"}[o]
+	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream"}[o]
 }
 
 type header struct {

@@ -17,6 +17,7 @@ func (n network) groups(t *testing.T) {
 		t.Run(fmt.Sprintf("%d members", size), func(t *testing.T) { n.group(t, size) })
 	}
 	t.Run("lost member", n.groupLost)
+	t.Run("lost member in a stream", func(t *testing.T) { n.eachMember(t, 3, n.groupStreamEnds) })
 	t.Run("unequal lengths", n.groupUnequal)
 }
 
@@ -92,6 +93,9 @@ func (n network) group(t *testing.T, size int) {
 			return fmt.Errorf("reduce: %d contributors, error %v; want %d", c, err, size)
 		}
 		if err := n.groupRows(ctx, g); err != nil {
+			return err
+		}
+		if err := n.groupStream(ctx, g); err != nil {
 			return err
 		}
 		for root := range size {

@@ -1,0 +1,109 @@
+package commtest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// groupStream sends two messages between every pair: the first at once and asked for one peer at a time, the second
+// given only when the first has come, and asked for in turn.
+func (n network) groupStream(ctx context.Context, g *comm.Group) error {
+	me, size := g.Rank(), g.Size()
+	got := [2][][]float32{make([][]float32, size), make([][]float32, size)}
+	lanes := make([]comm.Lane, 2)
+	var turns []int
+	for l := range lanes {
+		lanes[l] = comm.Lane{
+			Out: make([]int, size), In: make([]int, size),
+			Fill: func(to, at int, dst []float32) { copy(dst, vector(l+me*size+to, rows(me, to))[at:]) },
+			Take: func(from, at int, src []float32) { copy(got[l][from][at:], src) },
+		}
+		for q := range size {
+			if q != me {
+				lanes[l].Out[q], lanes[l].In[q] = rows(me, q), rows(q, me)
+				got[l][q] = make([]float32, rows(q, me))
+			}
+		}
+	}
+	for r := range size - 1 {
+		turns = append(turns, (me+1+r)%size)
+	}
+	before := g.Bytes().Halo
+	s, err := g.Stream(ctx, comm.Halo, "rows", lanes...)
+	if err != nil {
+		return err
+	}
+	s.AskInTurn(1, turns)
+	for q, k := range lanes[0].Out {
+		if k > 0 {
+			s.Give(0, q)
+		}
+	}
+	sent := 0
+	for _, q := range turns {
+		if lanes[0].In[q] > 0 {
+			s.Ask(0, q)
+			if from, ok := s.Next(0); ok && from != q {
+				return fmt.Errorf("stream: a message of %d came, asked was %d", from, q)
+			}
+		}
+		if lanes[1].Out[q] > 0 {
+			s.Give(1, q)
+			sent++
+		}
+	}
+	for range sent {
+		s.Sent(1)
+	}
+	if err := s.End(); err != nil {
+		return err
+	}
+	all := 0
+	for l := range lanes {
+		for q := range size {
+			if q == me {
+				continue
+			}
+			all += 4 * rows(me, q)
+			if err := sameBits("stream", got[l][q], vector(l+q*size+me, rows(q, me))); err != nil {
+				return err
+			}
+		}
+	}
+	if d := g.Bytes().Halo - before; d != int64(all) {
+		return fmt.Errorf("stream: %d bytes counted as rows, want %d", d, all)
+	}
+	return nil
+}
+
+// groupStreamEnds ends a stream in which one member neither gives nor asks: by its absence, with an error that names it.
+func (n network) groupStreamEnds(ctx context.Context, g *comm.Group) error {
+	lane := comm.Lane{Out: make([]int, g.Size()), In: make([]int, g.Size()),
+		Fill: func(int, int, []float32) {}, Take: func(int, int, []float32) {}}
+	for q := range g.Size() {
+		if q != g.Rank() {
+			lane.Out[q], lane.In[q] = 10, 10
+		}
+	}
+	if g.Rank() == 0 {
+		return g.Close()
+	}
+	s, err := g.Stream(ctx, comm.Halo, "rows", lane)
+	if err == nil {
+		for q := range g.Size() {
+			if q != g.Rank() {
+				s.Give(0, q)
+				s.Ask(0, q)
+			}
+		}
+		for range g.Size() - 1 {
+			if _, ok := s.Next(0); !ok {
+				break
+			}
+		}
+		err = s.End()
+	}
+	return wantPeer(err, 0, "stream without member 0")
+}

@@ -1,0 +1,240 @@
+package comm
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/heddle-gnn/heddle/kernels"
+)
+
+// Lane is one message between this member and every peer, each way. The lengths are agreed beforehand, as in Exchange.
+type Lane struct {
+	Out, In []int // [Size] values to and from each peer; 0: no message
+	// Fill writes to dst the values at, at+1, … of the message to a peer; Take is lent those of the message from a peer.
+	// The pieces of a message come in order, those of different peers at the same time, from goroutines of the Stream.
+	Fill func(to, at int, dst []float32)
+	Take func(from, at int, src []float32)
+}
+
+// Stream is a running operation of messages that travel point to point, piece by piece. A message leaves when its
+// receiver has asked for it and its sender has given it, so that neither side holds more than it has room for; and as
+// every member always listens, waiting for one message never keeps another from arriving.
+type Stream struct {
+	*call
+	lanes    []Lane
+	peers    []streamPeer
+	arrived  []chan int // [lane] peers whose message is complete
+	departed []chan int // [lane] peers to whom the message has been sent
+}
+
+// streamPeer is the state of the messages to and from one peer, by lane.
+type streamPeer struct {
+	sending    sync.Mutex      // one frame at a time
+	asked      []chan struct{} // closed when the peer asks for its message
+	given      []chan struct{} // closed by Give
+	taken      []chan struct{} // closed when the peer's message is complete
+	mu         sync.Mutex
+	askedFor   []bool // by this member
+	piece, cut []float32
+}
+
+// pieceLen is how many values a frame of a Stream carries.
+const pieceLen = maxPayload / 4
+
+// Stream begins an operation with the given lanes, at most 127. It ends with End, which every member must call.
+func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lane) (*Stream, error) {
+	for l, lane := range lanes {
+		if len(lane.Out) != g.size || len(lane.In) != g.size || lane.Out[g.rank] != 0 || lane.In[g.rank] != 0 {
+			panic(fmt.Sprintf("comm: Stream %s, lane %d: wanted %d lengths, 0 at %d", what, l, g.size, g.rank))
+		}
+	}
+	c, err := g.begin(ctx, opStream, door, what)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{call: c, lanes: lanes, peers: make([]streamPeer, g.size)}
+	for range lanes {
+		s.arrived, s.departed = append(s.arrived, make(chan int, g.size)), append(s.departed, make(chan int, g.size))
+	}
+	for q := range s.peers {
+		p, frames := &s.peers[q], 0
+		p.askedFor = make([]bool, len(lanes))
+		for _, lane := range lanes {
+			p.asked, p.given, p.taken = append(p.asked, make(chan struct{})), append(p.given, make(chan struct{})), append(p.taken, make(chan struct{}))
+			frames += min(lane.Out[q], 1) + (lane.In[q]+pieceLen-1)/pieceLen
+		}
+		if frames > 0 {
+			c.tasks.Go(func() { s.listen(q, frames) })
+		}
+		for l, lane := range lanes {
+			if lane.Out[q] > 0 {
+				c.tasks.Go(func() { s.send(l, q) })
+			}
+		}
+	}
+	return s, nil
+}
+
+// A frame of lane l has step 2l where it asks for a message, and 2l+1 where it carries a piece of one.
+
+// Give lets the message to a peer leave: from now on Fill is called for it.
+func (s *Stream) Give(lane, to int) { close(s.peers[to].given[lane]) }
+
+// Ask asks a peer for its message: from now on Take is called for it.
+func (s *Stream) Ask(lane, from int) {
+	if s.lanes[lane].In[from] > 0 {
+		s.tasks.Go(func() { s.ask(lane, from) })
+	}
+}
+
+// AskInTurn asks the given peers one after another, each when the message of the one before is complete.
+func (s *Stream) AskInTurn(lane int, from []int) {
+	s.tasks.Go(func() {
+		for _, q := range from {
+			if s.lanes[lane].In[q] > 0 && !(s.ask(lane, q) && s.wait(s.peers[q].taken[lane])) {
+				return
+			}
+		}
+	})
+}
+
+// Next waits for the next complete message of a lane and returns whose it is; not ok, the operation has failed.
+func (s *Stream) Next(lane int) (from int, ok bool) { return s.next(s.arrived[lane]) }
+
+// Sent waits until the next message of a lane has been sent and returns to whom; not ok, the operation has failed.
+func (s *Stream) Sent(lane int) (to int, ok bool) { return s.next(s.departed[lane]) }
+
+// End waits until every message has been sent and taken, and returns the first cause where the operation has failed.
+func (s *Stream) End() error { return s.call.end() }
+
+func (s *Stream) next(done chan int) (int, bool) {
+	select {
+	case q := <-done:
+		return q, true
+	default:
+	}
+	select {
+	case q := <-done:
+		return q, true
+	case <-s.ctx.Done():
+		s.stop()
+		return 0, false
+	}
+}
+
+func (s *Stream) wait(gate chan struct{}) bool {
+	select {
+	case <-gate:
+		return true
+	case <-s.ctx.Done():
+		s.stop()
+		return false
+	}
+}
+
+func (s *Stream) ask(lane, from int) bool {
+	p := &s.peers[from]
+	p.mu.Lock()
+	p.askedFor[lane] = true
+	p.mu.Unlock()
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	return s.sendBytes(from, uint8(2*lane), nil)
+}
+
+func (s *Stream) send(lane, to int) {
+	p := &s.peers[to]
+	if !s.wait(p.asked[lane]) || !s.wait(p.given[lane]) {
+		return
+	}
+	n := s.lanes[lane].Out[to]
+	for at := 0; at < n; at += pieceLen {
+		if !s.sendPiece(p, lane, to, at, min(n-at, pieceLen)) {
+			return
+		}
+	}
+	s.departed[lane] <- to
+}
+
+func (s *Stream) sendPiece(p *streamPeer, lane, to, at, n int) bool {
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	if len(p.piece) < n {
+		p.piece = make([]float32, n)
+	}
+	s.lanes[lane].Fill(to, at, p.piece[:n])
+	return s.sendFloats(to, uint8(2*lane+1), p.piece[:n])
+}
+
+// listen receives what a peer sends: so many frames.
+func (s *Stream) listen(from, frames int) {
+	p, at := &s.peers[from], make([]int, len(s.lanes))
+	for range frames {
+		frame, err := s.t.Recv(s.ctx, from)
+		var h header
+		var payload []byte
+		if err == nil {
+			h, payload, err = parseFrame(frame)
+		}
+		if err == nil {
+			err = s.take(p, from, at, h, payload)
+		}
+		if err != nil {
+			s.fail(from, h.step, "recv", err)
+			return
+		}
+	}
+}
+
+// take does what a frame of peer p says; at is how far the message of each lane has come.
+func (s *Stream) take(p *streamPeer, from int, at []int, h header, payload []byte) error {
+	lane := int(h.step / 2)
+	if want := (header{s.op, s.door, h.step, s.seq, uint64(len(payload))}); h != want || lane >= len(s.lanes) {
+		return fmt.Errorf("wanted a frame of %v %d by %v, one of %d lanes; got one of %v", s.op, s.header.seq, s.door, len(s.lanes), h)
+	}
+	if h.step%2 == 0 {
+		if len(payload) > 0 || s.lanes[lane].Out[from] == 0 || closed(p.asked[lane]) {
+			return fmt.Errorf("asked, in %d bytes, for message %d, which is not there or was asked for before", len(payload), lane)
+		}
+		close(p.asked[lane])
+		return nil
+	}
+	p.mu.Lock()
+	expected := p.askedFor[lane]
+	p.mu.Unlock()
+	n := min(s.lanes[lane].In[from]-at[lane], pieceLen)
+	if !expected || n <= 0 || len(payload) != 4*n {
+		return fmt.Errorf("message %d: wanted %d bytes (asked for: %t), got %d", lane, 4*max(n, 0), expected, len(payload))
+	}
+	s.lanes[lane].Take(from, at[lane], p.values(payload))
+	if at[lane] += n; at[lane] == s.lanes[lane].In[from] {
+		close(p.taken[lane])
+		s.arrived[lane] <- from
+	}
+	return nil
+}
+
+// values returns what a payload holds; it is good until the next call.
+func (p *streamPeer) values(b []byte) []float32 {
+	if x, ok := kernels.Floats(b); ok {
+		return x
+	}
+	p.cut = slices.Grow(p.cut[:0], len(b)/4)[:len(b)/4]
+	for i := range p.cut {
+		p.cut[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return p.cut
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
