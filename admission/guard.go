@@ -32,18 +32,19 @@ func (p Policy) Guard(t comm.Transport) *Guarded {
 }
 
 // Send implements comm.Transport.
-func (g *Guarded) Send(ctx context.Context, to int, frame []byte) error {
-	if err := g.take(int64(len(frame))); err != nil {
+func (g *Guarded) Send(ctx context.Context, to int, head, body []byte) error {
+	n := len(head) + len(body)
+	if err := g.take(int64(n)); err != nil {
 		return err
 	}
-	for left := len(frame); g.pace != nil && left > 0; {
+	for left := n; g.pace != nil && left > 0; {
 		n := min(left, g.pace.Burst())
 		if err := g.pace.WaitN(ctx, n); err != nil {
 			return &comm.PeerError{Rank: to, Op: "send", Err: err}
 		}
 		left -= n
 	}
-	return g.Transport.Send(ctx, to, frame)
+	return g.Transport.Send(ctx, to, head, body)
 }
 
 func (g *Guarded) take(n int64) error {

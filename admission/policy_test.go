@@ -181,8 +181,8 @@ type sink struct {
 	bytes int
 }
 
-func (s *sink) Send(_ context.Context, _ int, frame []byte) error {
-	s.bytes += len(frame)
+func (s *sink) Send(_ context.Context, _ int, head, body []byte) error {
+	s.bytes += len(head) + len(body)
 	return nil
 }
 
@@ -194,7 +194,7 @@ func TestGuard(t *testing.T) {
 		g := p.Guard(to)
 		start := time.Now()
 		for range 20 { // 20 × 5000 bytes at 4096 bytes a second, of which a burst of 1024 is free
-			if err := g.Send(t.Context(), 1, make([]byte, 5000)); err != nil {
+			if err := g.Send(t.Context(), 1, nil, make([]byte, 5000)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,21 +202,21 @@ func TestGuard(t *testing.T) {
 		if took := time.Since(start); took < least-time.Millisecond || took > least+time.Second {
 			t.Errorf("100,000 bytes took %v, want %v", took, least)
 		}
-		rule(t, "one byte more", g.Send(t.Context(), 1, make([]byte, 1)), "policy.max_bytes", "100000")
+		rule(t, "one byte more", g.Send(t.Context(), 1, nil, make([]byte, 1)), "policy.max_bytes", "100000")
 		if to.bytes != 100000 {
 			t.Errorf("%d bytes went, want 100000", to.bytes)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var late *comm.PeerError
-		if err := p.Guard(to).Send(ctx, 3, make([]byte, 9000)); !errors.As(err, &late) || late.Rank != 3 {
+		if err := p.Guard(to).Send(ctx, 3, nil, make([]byte, 9000)); !errors.As(err, &late) || late.Rank != 3 {
 			t.Errorf("%v, want a PeerError of rank 3 where time runs out", err)
 		}
 		p.MaxRate, p.Hours = 0, []string{time.Now().Format("15:04") + "-" + time.Now().Add(time.Hour).Format("15:04")}
 		g = p.Guard(to)
-		rule(t, "within the hours", g.Send(t.Context(), 1, nil), "")
+		rule(t, "within the hours", g.Send(t.Context(), 1, nil, nil), "")
 		time.Sleep(2 * time.Hour)
-		rule(t, "after them", g.Send(t.Context(), 1, nil), "policy.hours")
+		rule(t, "after them", g.Send(t.Context(), 1, nil, nil), "policy.hours")
 	})
 }
 

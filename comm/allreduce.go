@@ -3,7 +3,6 @@ package comm
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/heddle-gnn/heddle/kernels"
 )
@@ -58,15 +57,13 @@ func (g *Group) allReduce(ctx context.Context, door Door, what string, x []float
 		return c.end()
 	}
 	lo, hi := g.chunk(len(x), g.rank)
-	own := owner{call: c, x: x[lo:hi], parts: make([]chan []byte, g.size)}
-	own.frames, own.ready = g.sumFrames(c.header, hi-lo)
+	own := newOwner(c, x[lo:hi])
 	for q := range g.size {
 		if q == g.rank {
 			continue
 		}
 		lo, hi := g.chunk(len(x), q)
 		theirs, given := x[lo:hi], make(chan struct{})
-		own.parts[q] = make(chan []byte, len(own.frames))
 		c.tasks.Go(func() {
 			if !c.sendFloats(q, stepGive, theirs) {
 				return
@@ -95,90 +92,75 @@ func (g *Group) allReduce(ctx context.Context, door Door, what string, x []float
 // contributions still arrive. It never waits for a task that sends: two owners would wait for each other.
 type owner struct {
 	*call
-	x      []float32
-	parts  []chan []byte   // parts[q] brings the pieces of member q in turn, and has room for all
-	frames [][]byte        // frame p carries the summed piece p
-	ready  []chan struct{} // closed when frame p is
+	x     []float32
+	parts []chan []byte   // parts[q] brings the frames of member q in turn, and has room for all
+	ready []chan struct{} // closed when piece p of x is the sum
 }
 
-// sumFrames returns the frames of a summed chunk of n floats, with their headers, in memory that the Group keeps.
-func (g *Group) sumFrames(h header, n int) (frames [][]byte, ready []chan struct{}) {
-	pieces := (4*n + maxPayload - 1) / maxPayload
-	if need := pieces*HeaderLen + 4*n; cap(g.sums) < need {
-		g.sums = make([]byte, need)
+func newOwner(c *call, x []float32) *owner {
+	o := &owner{call: c, x: x, parts: make([]chan []byte, c.size), ready: make([]chan struct{}, (4*len(x)+maxPayload-1)/maxPayload)}
+	for p := range o.ready {
+		o.ready[p] = make(chan struct{})
 	}
-	h.step, h.total = stepSum, 4*uint64(n)
-	frames, ready = make([][]byte, pieces), make([]chan struct{}, pieces)
-	for p := range pieces {
-		at := p * MaxFrame
-		frames[p] = g.sums[at : at+HeaderLen+min(4*n-p*maxPayload, maxPayload)]
-		h.put(frames[p])
-		ready[p] = make(chan struct{})
+	for q := range o.parts {
+		if q != c.rank {
+			o.parts[q] = make(chan []byte, len(o.ready))
+		}
 	}
-	return frames, ready
+	return o
+}
+
+// piece returns the part of the chunk that one frame carries.
+func (o *owner) piece(p int) []float32 {
+	lo := p * maxPayload / 4
+	return o.x[lo:min(lo+maxPayload/4, len(o.x))]
 }
 
 // collect receives member q's part of the chunk. It does not wait for sum, so that q is listened to, and its end
 // noticed, while another member is late; what lies in parts is at most as much as the whole vector.
 func (o *owner) collect(q int) bool {
-	return o.recvMessage(q, stepGive, 4*len(o.x), func(payload []byte) { o.parts[q] <- payload })
+	return o.recvMessage(q, stepGive, 4*len(o.x), func(frame []byte) { o.parts[q] <- frame })
 }
 
-// sum adds the pieces of all members in rank order, into x and the frames.
+// sum makes each piece of x the sum over all members, in rank order.
 func (o *owner) sum() {
-	const tile = 1024 // float64s that stay in the first-level cache over all members
-	if o.acc == nil {
-		o.acc = make([]float64, tile)
-	}
-	none := math.Copysign(0, -1) // adding to −0 changes nothing, not even the sign of a zero
-	pieces, at := make([][]byte, o.size), 0
-	for p, frame := range o.frames {
+	frames, terms := make([][]byte, o.size), make([][]float32, o.size)
+	for p := range o.ready {
+		x := o.piece(p)
 		for q, part := range o.parts {
 			if part == nil {
+				terms[q] = x
 				continue
 			}
 			select {
-			case pieces[q] = <-part:
+			case frames[q] = <-part:
+				terms[q] = floats(frames[q][HeaderLen:])
 			case <-o.ctx.Done():
 				o.stop()
 				return
 			}
 		}
-		sums := frame[HeaderLen:]
-		mine := o.x[at : at+len(sums)/4]
-		for lo := 0; lo < len(mine); lo += tile {
-			hi := min(lo+tile, len(mine))
-			acc := o.acc[:hi-lo]
-			for i := range acc {
-				acc[i] = none
-			}
-			for q, piece := range pieces {
-				if q == o.rank {
-					kernels.AddWide(mine[lo:hi], acc)
-				} else {
-					addFloats(acc, piece[4*lo:4*hi])
-				}
-			}
-			for i, v := range acc {
-				mine[lo+i] = float32(v)
-			}
-			putFloats(sums[4*lo:4*hi], mine[lo:hi])
-		}
+		kernels.SumWide(x, terms)
 		close(o.ready[p])
-		at += len(mine)
+		for q, frame := range frames {
+			if q != o.rank {
+				o.t.Free(frame)
+			}
+		}
 	}
 }
 
 // distribute sends the sums to member q.
 func (o *owner) distribute(q int) {
-	for p, frame := range o.frames {
+	head := o.head(stepSum, 4*len(o.x))
+	for p := range o.ready {
 		select {
 		case <-o.ready[p]:
 		case <-o.ctx.Done():
 			o.stop()
 			return
 		}
-		if !o.sendFrame(q, stepSum, frame) {
+		if !o.sendFrame(q, stepSum, head, floatBytes(o.piece(p))) {
 			return
 		}
 	}

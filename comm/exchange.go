@@ -62,29 +62,31 @@ func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]by
 
 // recvBytes receives a message of at most limit bytes.
 func (c *call) recvBytes(from int, limit int) []byte {
-	h, b, ok := c.recvFrame(from, 0)
+	h, frame, ok := c.recvFrame(from, 0)
 	switch {
 	case !ok:
 		return nil
 	case h.total > uint64(max(limit, 0)):
 		c.fail(from, 0, "recv", fmt.Errorf("wanted at most %d bytes, got a message of %d", limit, h.total))
 		return nil
-	case len(b) != min(int(h.total), maxPayload):
-		c.fail(from, 0, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", min(int(h.total), maxPayload), len(b)))
+	case len(frame)-HeaderLen != min(int(h.total), maxPayload):
+		c.fail(from, 0, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", min(int(h.total), maxPayload), len(frame)-HeaderLen))
 		return nil
 	}
 	// The rest grows as it arrives: memory is taken for bytes, not for promises.
+	b := frame[HeaderLen:]
 	for len(b) < int(h.total) {
-		next, payload, ok := c.recvFrame(from, 0)
+		next, frame, ok := c.recvFrame(from, 0)
 		want := min(int(h.total)-len(b), maxPayload)
 		switch {
 		case !ok:
 			return nil
-		case next.total != h.total || len(payload) != want:
-			c.fail(from, 0, "recv", fmt.Errorf("wanted a frame of %d of %d bytes, got one of %d of %d", want, h.total, len(payload), next.total))
+		case next.total != h.total || len(frame)-HeaderLen != want:
+			c.fail(from, 0, "recv", fmt.Errorf("wanted a frame of %d of %d bytes, got one of %d of %d", want, h.total, len(frame)-HeaderLen, next.total))
 			return nil
 		}
-		b = append(b, payload...)
+		b = append(b, frame[HeaderLen:]...)
+		c.t.Free(frame)
 	}
 	return b
 }

@@ -209,7 +209,7 @@ func TestForeignFrames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			net := sim.New(2, sim.Config{})
 			g := comm.NewGroup(net.Transport(0), 0, 2)
-			if err := net.Transport(1).Send(t.Context(), 0, test.frame); err != nil {
+			if err := net.Transport(1).Send(t.Context(), 0, nil, test.frame); err != nil {
 				t.Fatal(err)
 			}
 			err := test.run(g)
@@ -232,7 +232,7 @@ func TestEarlySums(t *testing.T) {
 			for step := range byte(2) {
 				frame[3] = step
 				for range 4 {
-					if err := peer.Send(t.Context(), 0, frame); err != nil {
+					if err := peer.Send(t.Context(), 0, nil, frame); err != nil {
 						t.Error(err)
 					}
 				}

@@ -82,35 +82,26 @@ func parseFrame(frame []byte) (h header, payload []byte, err error) {
 	return h, payload, nil
 }
 
-// putFloats writes src into dst, little endian on every machine; len(dst) = 4·len(src).
-func putFloats(dst []byte, src []float32) {
-	if d, ok := kernels.Floats(dst); ok {
-		copy(d, src)
-		return
+// floatBytes returns the bytes of x, little endian: its own memory, but for machines of another byte order.
+func floatBytes(x []float32) []byte {
+	if b, ok := kernels.Bytes(x); ok {
+		return b
 	}
-	for i, v := range src {
-		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+	b := make([]byte, 0, 4*len(x))
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 	}
+	return b
 }
 
-// getFloats is the inverse of putFloats; len(src) = 4·len(dst).
-func getFloats(dst []float32, src []byte) {
-	if s, ok := kernels.Floats(src); ok {
-		copy(dst, s)
-		return
+// floats is the inverse of floatBytes.
+func floats(b []byte) []float32 {
+	if x, ok := kernels.Floats(b); ok {
+		return x
 	}
-	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+	x := make([]float32, len(b)/4)
+	for i := range x {
+		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
-}
-
-// addFloats adds the floats that src holds to acc; len(src) = 4·len(acc).
-func addFloats(acc []float64, src []byte) {
-	if x, ok := kernels.Floats(src); ok {
-		kernels.AddWide(x, acc)
-		return
-	}
-	for i := range acc {
-		acc[i] += float64(math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:])))
-	}
+	return x
 }

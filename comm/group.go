@@ -25,10 +25,6 @@ type Group struct {
 	busy       atomic.Bool
 	sent       [numDoors]atomic.Int64
 
-	out  [][]byte // one frame of scratch a peer
-	sums []byte   // the frames of this member's summed chunk
-	acc  []float64
-
 	mu  sync.Mutex
 	err error // the first error: what every later call returns
 }
@@ -41,7 +37,7 @@ func NewGroup(t Transport, rank, size int) *Group {
 	if size < 1 || rank < 0 || rank >= size {
 		panic(fmt.Sprintf("comm: NewGroup: rank %d of %d members", rank, size))
 	}
-	return &Group{t: t, rank: rank, size: size, out: make([][]byte, size)}
+	return &Group{t: t, rank: rank, size: size}
 }
 
 // Rank returns this member's number, in [0, Size).
@@ -208,52 +204,37 @@ func contextError(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// scratch returns the frame buffer of a peer, for a message of total bytes.
-func (g *Group) scratch(peer, total int) []byte {
-	need := HeaderLen + min(total, maxPayload)
-	if cap(g.out[peer]) < need {
-		g.out[peer] = make([]byte, need)
-	}
-	return g.out[peer][:need]
+// head returns the header of every frame of a message of total bytes.
+func (c *call) head(step uint8, total int) []byte {
+	h := c.header
+	h.step, h.total = step, uint64(total)
+	b := make([]byte, HeaderLen)
+	h.put(b)
+	return b
 }
 
-// sendFrame sends one ready frame and counts it.
-func (c *call) sendFrame(to int, step uint8, frame []byte) bool {
-	if err := c.t.Send(c.ctx, to, frame); err != nil {
+// sendFrame sends one frame and counts it.
+func (c *call) sendFrame(to int, step uint8, head, payload []byte) bool {
+	if err := c.t.Send(c.ctx, to, head, payload); err != nil {
 		c.fail(to, step, "send", err)
 		return false
 	}
-	c.Group.sent[c.door].Add(int64(len(frame) - HeaderLen))
+	c.Group.sent[c.door].Add(int64(len(payload)))
 	c.Group.sent[Control].Add(HeaderLen)
 	return true
 }
 
 // sendFloats sends x as one message.
 func (c *call) sendFloats(to int, step uint8, x []float32) bool {
-	h := c.header
-	h.step, h.total = step, 4*uint64(len(x))
-	buf := c.scratch(to, 4*len(x))
-	h.put(buf)
-	for len(x) > 0 {
-		n := min(len(x), maxPayload/4)
-		putFloats(buf[HeaderLen:HeaderLen+4*n], x[:n])
-		if !c.sendFrame(to, step, buf[:HeaderLen+4*n]) {
-			return false
-		}
-		x = x[n:]
-	}
-	return true
+	return len(x) == 0 || c.sendBytes(to, step, floatBytes(x))
 }
 
 // sendBytes sends b as one message, which is one frame even when b is empty.
 func (c *call) sendBytes(to int, step uint8, b []byte) bool {
-	h := c.header
-	h.step, h.total = step, uint64(len(b))
-	buf := c.scratch(to, len(b))
-	h.put(buf)
+	head := c.head(step, len(b))
 	for {
-		n := copy(buf[HeaderLen:], b)
-		if !c.sendFrame(to, step, buf[:HeaderLen+n]) {
+		n := min(len(b), maxPayload)
+		if !c.sendFrame(to, step, head, b[:n]) {
 			return false
 		}
 		if b = b[n:]; len(b) == 0 {
@@ -262,11 +243,12 @@ func (c *call) sendBytes(to int, step uint8, b []byte) bool {
 	}
 }
 
-// recvFrame receives a frame and checks that it belongs to this step of this operation.
-func (c *call) recvFrame(from int, step uint8) (h header, payload []byte, ok bool) {
+// recvFrame receives a frame and checks that it belongs to this step of this operation. Its payload lies behind the
+// header.
+func (c *call) recvFrame(from int, step uint8) (h header, frame []byte, ok bool) {
 	frame, err := c.t.Recv(c.ctx, from)
 	if err == nil {
-		h, payload, err = parseFrame(frame)
+		h, _, err = parseFrame(frame)
 	}
 	if want := (header{c.op, c.door, step, c.seq, h.total}); err == nil && h != want {
 		err = fmt.Errorf("wanted a frame of %v %d by %v, step %d; got one of %v", want.op, want.seq, want.door, want.step, h)
@@ -275,14 +257,14 @@ func (c *call) recvFrame(from int, step uint8) (h header, payload []byte, ok boo
 		c.fail(from, step, "recv", err)
 		return h, nil, false
 	}
-	return h, payload, true
+	return h, frame, true
 }
 
-// recvMessage receives a message of total bytes, frame by frame, and of none when total is 0. The payload belongs to
-// take.
-func (c *call) recvMessage(from int, step uint8, total int, take func(payload []byte)) bool {
+// recvMessage receives a message of total bytes, frame by frame, and of none when total is 0. The frames belong to
+// take, which frees them.
+func (c *call) recvMessage(from int, step uint8, total int, take func(frame []byte)) bool {
 	for done := 0; done < total; {
-		h, payload, ok := c.recvFrame(from, step)
+		h, frame, ok := c.recvFrame(from, step)
 		if !ok {
 			return false
 		}
@@ -291,11 +273,11 @@ func (c *call) recvMessage(from int, step uint8, total int, take func(payload []
 		case h.total != uint64(total):
 			c.fail(from, step, "recv", fmt.Errorf("wanted %d bytes, got a message of %d", total, h.total))
 			return false
-		case len(payload) != want:
-			c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", want, len(payload)))
+		case len(frame)-HeaderLen != want:
+			c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", want, len(frame)-HeaderLen))
 			return false
 		}
-		take(payload)
+		take(frame)
 		done += want
 	}
 	return true
@@ -303,9 +285,10 @@ func (c *call) recvMessage(from int, step uint8, total int, take func(payload []
 
 // recvFloats receives one message into x.
 func (c *call) recvFloats(from int, step uint8, x []float32) bool {
-	return c.recvMessage(from, step, 4*len(x), func(payload []byte) {
-		n := len(payload) / 4
-		getFloats(x[:n], payload)
+	return c.recvMessage(from, step, 4*len(x), func(frame []byte) {
+		n := (len(frame) - HeaderLen) / 4
+		copy(x, floats(frame[HeaderLen:]))
+		c.t.Free(frame)
 		x = x[n:]
 	})
 }

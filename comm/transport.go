@@ -9,12 +9,15 @@ import (
 )
 
 // Transport carries frames between two members: they arrive once and in order, or later calls fail with *PeerError.
-// Send may return before the frame is delivered and must not keep frame after it returns. Recv returns a frame that
-// the caller owns. Send and Recv for different peers may run at the same time; for one peer, one of each.
+// A frame is sent as head and body, so that a body may lie where it is used, and received in one piece. Send may return
+// before the frame is delivered and must not keep head or body after it returns. Recv returns a frame that the caller
+// owns, and may give back by Free when it is done with it. Send and Recv for different peers may run at the same time;
+// for one peer, one of each.
 type Transport interface {
-	Send(ctx context.Context, to int, frame []byte) error
+	Send(ctx context.Context, to int, head, body []byte) error
 	Recv(ctx context.Context, from int) ([]byte, error)
-	Close() error // ends this member's own calls with an error; peers still receive what Send had accepted
+	Free(frame []byte) // keeps the memory for the next frame received
+	Close() error      // ends this member's own calls with an error; peers still receive what Send had accepted
 }
 
 // PeerError is a fault of the connection to one peer, or of what that peer sent.

@@ -17,6 +17,7 @@ var generic = &set{
 	adam:     adamGeneric,
 	dropout:  dropoutGeneric,
 	addWide:  addWideGeneric,
+	sumWide:  sumWideGeneric,
 	maxIndex: maxIndexGeneric,
 
 	toBF16:   toBF16Generic,

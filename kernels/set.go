@@ -20,8 +20,9 @@ type set struct {
 	reluGrad func(y, dy, dx []float32)
 	adam     func(p, g, m, v []float32, c adam)
 	dropout  func(lo, hi, limit uint32, up float32, keep []float32)
-	addWide  func(x []float32, sum []float64) // sum += x
-	maxIndex func(col []int32) uint32         // greatest, as unsigned, so that a negative one is greatest of all
+	addWide  func(x []float32, sum []float64)       // sum += x
+	sumWide  func(dst []float32, terms [][]float32) // dst = Σ terms in float64
+	maxIndex func(col []int32) uint32               // greatest, as unsigned, so that a negative one is greatest of all
 
 	toBF16   func(x []float32, y []uint16)
 	fromBF16 func(x []uint16, y []float32)

@@ -35,6 +35,7 @@ var avx2 = &set{
 	adam:     adamAVX2,
 	dropout:  dropoutAVX2,
 	addWide:  addWideAVX2,
+	sumWide:  sumWideAVX2,
 	maxIndex: maxIndexAVX2,
 
 	toBF16:   toBF16AVX2,
@@ -75,6 +76,7 @@ var avx512 = &set{
 	adam:     adamAVX512,
 	dropout:  dropoutAVX512,
 	addWide:  addWideAVX512,
+	sumWide:  sumWideAVX512,
 	maxIndex: maxIndexAVX512,
 
 	toBF16:   toBF16AVX512,

@@ -18,6 +18,7 @@ var neon = &set{
 	adam:     adamNEON,
 	dropout:  dropoutNEON,
 	addWide:  addWideNEON,
+	sumWide:  sumWideGeneric,
 	maxIndex: maxIndexNEON,
 
 	toBF16:   toBF16NEON,

@@ -28,3 +28,14 @@ func AddWide(x []float32, sum []float64) {
 	reads(x)
 	active.addWide(x, sum)
 }
+
+// Bytes is the inverse of Floats: the memory of x as little-endian bytes, where that is the processor's byte order.
+func Bytes(x []float32) (b []byte, ok bool) {
+	if len(x) == 0 {
+		return nil, true
+	}
+	if !littleEndian {
+		return nil, false
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x)), true
+}

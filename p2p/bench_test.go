@@ -39,7 +39,7 @@ func throughput(b *testing.B, transport string, size int) {
 	viaSession := func() {
 		go func() {
 			for range count {
-				ss[0].Send(ctx, 1, frame)
+				ss[0].Send(ctx, 1, nil, frame)
 			}
 		}()
 		for range count {
@@ -129,12 +129,12 @@ func BenchmarkRoundTrip(b *testing.B) {
 					if err != nil {
 						return
 					}
-					ss[1].Send(ctx, 0, f)
+					ss[1].Send(ctx, 0, nil, f)
 				}
 			}()
 			frame := binary.LittleEndian.AppendUint64(nil, 1)
 			for b.Loop() {
-				if err := ss[0].Send(ctx, 1, frame); err != nil {
+				if err := ss[0].Send(ctx, 1, nil, frame); err != nil {
 					b.Fatal(err)
 				}
 				if _, err := ss[0].Recv(ctx, 1); err != nil {

@@ -108,7 +108,7 @@ func (r *rendezvous) linked(s network.Stream, p *pair) {
 	s.SetDeadline(time.Time{})
 	p.mu.Lock()
 	old := p.link
-	p.link = newLink(p.rank, p.member.name, s)
+	p.link = newLink(p.rank, p.member.name, s, &r.host.pool)
 	p.last = nil
 	p.mu.Unlock()
 	if old != nil {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -58,6 +59,7 @@ type Host struct {
 	net    *swarm.Swarm
 	quic   *quicreuse.ConnManager // nil over TCP
 	protos *mss.MultistreamMuxer[protocol.ID]
+	pool   comm.Pool // of received frames
 
 	mu      sync.Mutex
 	joining *rendezvous // while Join runs

@@ -35,7 +35,7 @@ func frames(t *testing.T, a, b *Session) {
 	t.Helper()
 	ctx := within(t, 10*time.Second)
 	for _, pair := range [][2]*Session{{a, b}, {b, a}} {
-		if err := pair[0].Send(ctx, pair[1].Rank(), []byte("warp")); err != nil {
+		if err := pair[0].Send(ctx, pair[1].Rank(), nil, []byte("warp")); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := pair[1].Recv(ctx, pair[0].Rank()); err != nil || string(got) != "warp" {

@@ -35,6 +35,7 @@ type link struct {
 	rank   int
 	name   string
 	stream network.Stream
+	pool   *comm.Pool
 
 	send   sync.Mutex
 	out    []byte
@@ -50,8 +51,8 @@ type link struct {
 	fault atomic.Pointer[comm.PeerError] // once set, of every call
 }
 
-func newLink(rank int, name string, s network.Stream) *link {
-	return &link{rank: rank, name: name, stream: s, in: s}
+func newLink(rank int, name string, s network.Stream, pool *comm.Pool) *link {
+	return &link{rank: rank, name: name, stream: s, pool: pool, in: s}
 }
 
 // fail ends the link for the first fault, and returns the fault that ended it. The peer gets the code.
@@ -90,17 +91,19 @@ func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
 }
 
-// write sends one frame. clean says that an interrupted write has sent nothing, so that the link can go on.
-func (l *link) write(ctx context.Context, frame []byte) (clean bool, err error) {
+// write sends one frame, head and then body. clean says that an interrupted write has sent nothing, so that the link can
+// go on.
+func (l *link) write(ctx context.Context, head, body []byte) (clean bool, err error) {
 	l.send.Lock()
 	defer l.send.Unlock()
 	defer interrupt(ctx, l.stream.SetWriteDeadline)()
-	part := min(len(frame), firstPart)
-	l.out = binary.LittleEndian.AppendUint32(l.out[:0], uint32(len(frame)))
-	l.out = append(l.out, frame[:part]...)
+	part := min(len(body), max(firstPart-len(head), 0))
+	l.out = binary.LittleEndian.AppendUint32(l.out[:0], uint32(len(head)+len(body)))
+	l.out = append(l.out, head...)
+	l.out = append(l.out, body[:part]...)
 	n, err := l.stream.Write(l.out)
-	if err == nil && part < len(frame) {
-		_, err = l.stream.Write(frame[part:])
+	if err == nil && part < len(body) {
+		_, err = l.stream.Write(body[part:])
 	}
 	l.broken = err != nil && n > 0
 	return n == 0 && isTimeout(err), err
@@ -124,7 +127,7 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 		return nil, false, fmt.Errorf("announced a frame of %d bytes, at most %d are allowed", size, limit)
 	}
 	if l.body == nil {
-		l.body = make([]byte, 0, min(int(size), firstRead))
+		l.body = l.pool.Get(min(int(size), firstRead))[:0]
 	}
 	for len(l.body) < int(size) {
 		if len(l.body) == cap(l.body) {
@@ -132,7 +135,7 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 			copy(grown, l.body)
 			l.body = grown
 		}
-		n, err := l.in.Read(l.body[len(l.body):cap(l.body)])
+		n, err := l.in.Read(l.body[len(l.body):min(cap(l.body), int(size))])
 		l.body = l.body[:len(l.body)+n]
 		if err != nil && (len(l.body) < int(size) || err != io.EOF) {
 			// yamux can give bytes and a timeout at once, and then has lost the window that they free: the sender would

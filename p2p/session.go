@@ -57,15 +57,15 @@ func (s *Session) Size() int { return len(s.members) }
 // Send passes a frame to the member of rank to. It returns when the transport has taken all of it, which waits for the
 // peer to receive once the flow-control window (16 MiB on TCP, 10 MB on QUIC at most) is full. When ctx ends after a
 // part of the frame has gone out, the link is broken.
-func (s *Session) Send(ctx context.Context, to int, frame []byte) error {
+func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 	l := s.link(to)
 	if err := s.ready(ctx, l, "send"); err != nil {
 		return err
 	}
-	if limit := s.host.cfg.maxFrame(); len(frame) > limit {
-		return fmt.Errorf("p2p: frame of %d bytes to peer %d (%s): at most %d are allowed (MaxFrame)", len(frame), to, l.name, limit)
+	if n, limit := len(head)+len(body), s.host.cfg.maxFrame(); n > limit {
+		return fmt.Errorf("p2p: frame of %d bytes to peer %d (%s): at most %d are allowed (MaxFrame)", n, to, l.name, limit)
 	}
-	clean, err := l.write(ctx, frame)
+	clean, err := l.write(ctx, head, body)
 	return s.outcome(ctx, l, "send", clean, err)
 }
 
@@ -78,6 +78,9 @@ func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
 	frame, clean, err := l.read(ctx, s.host.cfg.maxFrame())
 	return frame, s.outcome(ctx, l, "recv", clean, err)
 }
+
+// Free implements comm.Transport.
+func (s *Session) Free(frame []byte) { s.host.pool.Put(frame) }
 
 func (s *Session) link(rank int) *link {
 	if rank < 0 || rank >= len(s.links) || rank == s.rank {

@@ -29,7 +29,7 @@ func TestOversizedFrame(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
 		ctx := within(t, 10*time.Second)
-		if err := ss[0].Send(ctx, 1, make([]byte, defaultMaxFrame+1)); err == nil || !strings.Contains(err.Error(), "67108865 bytes") {
+		if err := ss[0].Send(ctx, 1, nil, make([]byte, defaultMaxFrame+1)); err == nil || !strings.Contains(err.Error(), "67108865 bytes") {
 			t.Errorf("oversized Send: %v", err)
 		}
 		frames(t, ss[0], ss[1]) // the link goes on
@@ -40,7 +40,7 @@ func TestOversizedFrame(t *testing.T) {
 		}
 		_, err := ss[1].Recv(ctx, 0)
 		wantPeerError(t, err, 0, "announced a frame of 67108865 bytes")
-		wantPeerError(t, ss[1].Send(ctx, 0, nil), 0, "announced a frame")
+		wantPeerError(t, ss[1].Send(ctx, 0, nil, nil), 0, "announced a frame")
 	})
 }
 
@@ -94,9 +94,9 @@ func TestCancelledInsideFrame(t *testing.T) {
 func TestCancelledInsideSend(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
-		err := ss[0].Send(within(t, 2*time.Second), 1, make([]byte, 32<<20))
+		err := ss[0].Send(within(t, 2*time.Second), 1, nil, make([]byte, 32<<20))
 		wantPeerError(t, err, 1, "deadline")
-		wantPeerError(t, ss[0].Send(within(t, 10*time.Second), 1, nil), 1, "deadline")
+		wantPeerError(t, ss[0].Send(within(t, 10*time.Second), 1, nil, nil), 1, "deadline")
 		_, err = ss[1].Recv(within(t, 10*time.Second), 0)
 		wantPeerError(t, err, 0, "recv")
 	})
@@ -211,7 +211,7 @@ func TestWireBytes(t *testing.T) {
 			_, recv0 := b.WireBytes()
 			go func() {
 				for range count {
-					a.Send(ctx, b.Rank(), make([]byte, payload))
+					a.Send(ctx, b.Rank(), nil, make([]byte, payload))
 				}
 			}()
 			for range count {

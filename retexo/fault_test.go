@@ -133,7 +133,7 @@ func TestLostPeer(t *testing.T) {
 			transports := network.Transports()
 			var trainers [4]*Trainer
 			once := sync.OnceFunc(func() { network.Lose(lost) })
-			transports[lost] = &spy{Transport: transports[lost], see: func(int, []byte) {
+			transports[lost] = &spy{Transport: transports[lost], see: func(int, comm.Door, []byte) {
 				if trainers[lost].machine.next.Work.Kind == kind {
 					once()
 				}

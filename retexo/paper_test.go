@@ -345,9 +345,9 @@ func TestRawFeaturesStayHome(t *testing.T) {
 			shards := cut(t, g, "random", 3)
 			all, transports := spies(3)
 			for rank, s := range all {
-				s.see = func(to int, frame []byte) {
-					if frame[2] == byte(comm.Halo) && len(frame)-comm.HeaderLen != 4*test.width*len(shards[rank].Boundary[to]) {
-						t.Errorf("%d bytes of rows from %d to %d, want %d rows of %d columns", len(frame)-comm.HeaderLen, rank, to, len(shards[rank].Boundary[to]), test.width)
+				s.see = func(to int, door comm.Door, payload []byte) {
+					if door == comm.Halo && len(payload) != 4*test.width*len(shards[rank].Boundary[to]) {
+						t.Errorf("%d bytes of rows from %d to %d, want %d rows of %d columns", len(payload), rank, to, len(shards[rank].Boundary[to]), test.width)
 					}
 				}
 			}

@@ -206,15 +206,15 @@ func train(ctx context.Context, c Config, shards []*partition.Shard, setup func(
 type spy struct {
 	comm.Transport
 	frames [3]atomic.Int64
-	see    func(to int, frame []byte) // may be nil
+	see    func(to int, door comm.Door, payload []byte) // may be nil
 }
 
-func (s *spy) Send(ctx context.Context, to int, frame []byte) error {
-	s.frames[frame[2]].Add(1) // the door: comm, "every frame begins with the same header"
+func (s *spy) Send(ctx context.Context, to int, head, body []byte) error {
+	s.frames[head[2]].Add(1) // the door: comm, "every frame begins with the same header"
 	if s.see != nil {
-		s.see(to, frame)
+		s.see(to, comm.Door(head[2]), body)
 	}
-	return s.Transport.Send(ctx, to, frame)
+	return s.Transport.Send(ctx, to, head, body)
 }
 
 func spies(size int) (all []*spy, transports []comm.Transport) {

@@ -109,7 +109,7 @@ func fill(b []byte, key rng.Key) {
 
 func sendAll(ctx context.Context, ts []comm.Transport, from, to, count, maxLen int) error {
 	for i := range count {
-		if err := ts[from].Send(ctx, to, content(from, to, i, maxLen)); err != nil {
+		if err := ts[from].Send(ctx, to, nil, content(from, to, i, maxLen)); err != nil {
 			return fmt.Errorf("send frame %d from %d to %d: %w", i, from, to, err)
 		}
 	}
@@ -165,7 +165,7 @@ func (n network) large(t *testing.T) {
 			b := make([]byte, LargeFrame)
 			for i := range 2 {
 				fill(b, rng.New(uint64(2*from+i)))
-				if err := ts[from].Send(ctx, to, b); err != nil {
+				if err := ts[from].Send(ctx, to, nil, b); err != nil {
 					return err
 				}
 			}
@@ -198,7 +198,7 @@ func (n network) sentFrame(t *testing.T) {
 		buf := make([]byte, length)
 		for i := range count {
 			fill(buf, rng.New(uint64(i)))
-			if err := ts[0].Send(ctx, 1, buf); err != nil {
+			if err := ts[0].Send(ctx, 1, nil, buf); err != nil {
 				return err
 			}
 			clear(buf)

@@ -19,7 +19,7 @@ func stuff(ctx context.Context, m comm.Transport, to, count, length int) (taken 
 	go func() {
 		frame := make([]byte, length)
 		for range count {
-			if err := m.Send(ctx, to, frame); err != nil {
+			if err := m.Send(ctx, to, nil, frame); err != nil {
 				result <- err
 				return
 			}
@@ -70,7 +70,7 @@ func (n network) cancelledBefore(t *testing.T) {
 	_, ts := n.start(t, 2)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := ts[0].Send(ctx, 1, []byte("x")); !errors.Is(err, context.Canceled) {
+	if err := ts[0].Send(ctx, 1, nil, []byte("x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("Send with a cancelled context: %v", err)
 	}
 	if _, err := ts[0].Recv(ctx, 1); !errors.Is(err, context.Canceled) {
@@ -152,7 +152,7 @@ func (n network) closeUnblocks(t *testing.T) {
 		t.Logf("first Close: %v", err)
 	}
 	ts[0].Close()
-	if err := ts[0].Send(ctx, 2, []byte("x")); err == nil {
+	if err := ts[0].Send(ctx, 2, nil, []byte("x")); err == nil {
 		t.Error("Send after Close has no error")
 	}
 	if _, err := ts[0].Recv(ctx, 2); err == nil {
@@ -196,7 +196,7 @@ func (n network) lostPeer(t *testing.T) {
 	}, func() error {
 		var err error
 		for frame := make([]byte, 64<<10); err == nil; { // it may take a while to notice, not for ever
-			err = ts[1].Send(ctx, 2, frame)
+			err = ts[1].Send(ctx, 2, nil, frame)
 		}
 		return wantPeer(err, 2, "Send")
 	}, func() error { return sendAll(ctx, ts, 0, 1, 200, 1000) },

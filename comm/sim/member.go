@@ -29,12 +29,15 @@ func (m *member) Close() error {
 	return nil
 }
 
-// Send copies frame and puts the copy into the link's queue, waiting for room.
-func (m *member) Send(ctx context.Context, to int, frame []byte) error {
+// Free implements comm.Transport.
+func (m *member) Free(frame []byte) { m.net.pool.Put(frame) }
+
+// Send copies the frame and puts the copy into the link's queue, waiting for room.
+func (m *member) Send(ctx context.Context, to int, head, body []byte) error {
 	peer := m.peer(to)
 	l := m.net.links[m.rank][to]
-	kept := make([]byte, len(frame))
-	copy(kept, frame)
+	kept := m.net.pool.Get(len(head) + len(body))
+	copy(kept[copy(kept, head):], body)
 	for {
 		if err := m.fault(ctx, peer, "send"); err != nil {
 			return err

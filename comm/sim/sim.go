@@ -61,6 +61,7 @@ type Network struct {
 	start   time.Time
 	members []*member
 	links   [][]*link // from, to
+	pool    comm.Pool
 }
 
 // New returns a network of size members. A Config that is not valid panics.

@@ -23,7 +23,7 @@ func arrivals(t *testing.T, cfg sim.Config, count int) (at []time.Duration) {
 			for i := range count {
 				frame := make([]byte, 1000)
 				frame[0] = byte(i)
-				if err := net.Transport(0).Send(t.Context(), 1, frame); err != nil {
+				if err := net.Transport(0).Send(t.Context(), 1, nil, frame); err != nil {
 					t.Error(err)
 				}
 			}
@@ -107,7 +107,7 @@ func TestLatencies(t *testing.T) {
 					continue
 				}
 				sent := time.Now()
-				if err := net.Transport(from).Send(t.Context(), to, nil); err != nil {
+				if err := net.Transport(from).Send(t.Context(), to, nil, nil); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := net.Transport(to).Recv(t.Context(), from); err != nil {
@@ -131,7 +131,7 @@ func TestPartitionForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := sim.New(3, sim.Config{Partitions: []sim.Partition{{Ranks: []int{0}}}})
 		for _, to := range []int{0, 2} {
-			if err := net.Transport(1).Send(t.Context(), to, []byte("x")); err != nil {
+			if err := net.Transport(1).Send(t.Context(), to, nil, []byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -153,16 +153,16 @@ func TestLose(t *testing.T) {
 		net := sim.New(3, sim.Config{Queue: 1})
 		ts := net.Transports()
 		for _, to := range []int{0, 1} {
-			if err := ts[2].Send(t.Context(), to, []byte("x")); err != nil {
+			if err := ts[2].Send(t.Context(), to, nil, []byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := ts[0].Send(t.Context(), 2, []byte("x")); err != nil {
+		if err := ts[0].Send(t.Context(), 2, nil, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		waiting := make(chan error, 3)
-		go func() { waiting <- ts[0].Send(t.Context(), 2, []byte("x")) }()
-		go func() { waiting <- ts[2].Send(t.Context(), 0, []byte("x")) }()
+		go func() { waiting <- ts[0].Send(t.Context(), 2, nil, []byte("x")) }()
+		go func() { waiting <- ts[2].Send(t.Context(), 0, nil, []byte("x")) }()
 		go func() {
 			_, err := ts[2].Recv(t.Context(), 1)
 			waiting <- err
@@ -170,7 +170,7 @@ func TestLose(t *testing.T) {
 		synctest.Wait()
 		net.Lose(2)
 		net.Lose(2)
-		errs := []error{<-waiting, <-waiting, <-waiting, ts[1].Send(t.Context(), 2, nil)}
+		errs := []error{<-waiting, <-waiting, <-waiting, ts[1].Send(t.Context(), 2, nil, nil)}
 		_, err := ts[0].Recv(t.Context(), 2)
 		for _, err := range append(errs, err) {
 			fault, ok := errors.AsType[*comm.PeerError](err)
@@ -178,7 +178,7 @@ func TestLose(t *testing.T) {
 				t.Errorf("%v, want a PeerError of peer 2 that is lost", err)
 			}
 		}
-		if err := ts[0].Send(t.Context(), 1, []byte("x")); err != nil {
+		if err := ts[0].Send(t.Context(), 1, nil, []byte("x")); err != nil {
 			t.Errorf("between the others: %v", err)
 		}
 	})
@@ -187,7 +187,7 @@ func TestLose(t *testing.T) {
 func TestStats(t *testing.T) {
 	net := sim.New(2, sim.Config{})
 	for n := range 4 {
-		if err := net.Transport(0).Send(t.Context(), 1, make([]byte, n)); err != nil {
+		if err := net.Transport(0).Send(t.Context(), 1, nil, make([]byte, n)); err != nil {
 			t.Fatal(err)
 		}
 	}
