@@ -7,11 +7,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-const tries = 6 // of a bisection, of which the best counts
-
 // bisect returns a partition of l by recursive bisection: one side grows from a random node by the best gain (Karypis
 // and Kumar, SISC 1998, greedy graph growing), then both are refined. It may break caps where l's nodes are heavy.
-func bisect(l *level, c *caps, key rng.Key) []int32 {
+func bisect(l *level, c *caps, e effort, key rng.Key) []int32 {
 	owner := make([]int32, l.n())
 	all := make([]int32, l.n())
 	for v := range all {
@@ -26,7 +24,7 @@ func bisect(l *level, c *caps, key rng.Key) []int32 {
 			return
 		}
 		mid := (lo + hi) / 2
-		side := halve(l.induced(nodes), c.halves(nodes, lo, mid, hi).loosened(), key)
+		side := halve(l.induced(nodes), c.halves(nodes, lo, mid, hi).loosened(), e, key)
 		var sides [2][]int32
 		for k, v := range nodes {
 			sides[side[k]] = append(sides[side[k]], v)
@@ -60,7 +58,7 @@ func (l *level) induced(nodes []int32) *level {
 // over the bisections to come.
 func (c *caps) halves(nodes []int32, lo, mid, hi int) *caps {
 	dims := len(c.bounds)
-	out := &caps{bounds: c.bounds, weight: make([]int64, 0, len(nodes)*dims), most: make([]int64, 2*dims), share: make([]float64, 2)}
+	out := &caps{limits{bounds: c.bounds, most: make([]int64, 2*dims), share: make([]float64, 2)}, make([]int64, 0, len(nodes)*dims)}
 	total := make([]int64, dims)
 	for _, v := range nodes {
 		for d := range dims {
@@ -92,19 +90,19 @@ func (c *caps) halves(nodes []int32, lo, mid, hi int) *caps {
 }
 
 // halve returns the best of several bisections: that breaks caps least, then of the least cut.
-func halve(l *level, c *caps, key rng.Key) (best []int32) {
+func halve(l *level, c *caps, e effort, key rng.Key) (best []int32) {
 	var bestOver, bestCut int64
-	for try := range uint64(tries) {
+	for try := range uint64(e.tries) {
 		b := newLedger(l, c, make([]int32, l.n()))
 		for v := range b.owner {
 			b.owner[v] = 1
 		}
-		b.used = c.used(b.owner)
+		b.count()
 		r := newRefiner(b)
 		r.grow(key.Fold(2 + try))
 		b.spill()
 		r = newRefiner(b)
-		r.refine()
+		r.refine(e)
 		over, cut := b.excess(), r.cut()
 		if best == nil || over < bestOver || over == bestOver && cut < bestCut {
 			best, bestOver, bestCut = b.owner, over, cut

@@ -51,7 +51,7 @@ func (c *caps) loosened() *caps {
 // cluster returns the cluster of each node, [n], and their number: label propagation, few edges first, in which a node
 // joins the cluster to which its edges weigh most, within limit and, if owner is given, within its part. What is alone
 // then joins others that would have liked the same cluster, and isolated nodes join each other.
-func cluster(l *level, c *caps, owner []int32, limit []int64, key rng.Key) (to []int32, n int) {
+func cluster(l *level, c *caps, owner []int32, limit []int64, sweeps int, key rng.Key) (to []int32, n int) {
 	dims, size := len(c.bounds), l.n()
 	label, weight, nodes := make([]int32, size), append([]int64(nil), c.weight...), make([]float64, size)
 	near, met := make([]int32, size), make([]int32, 0, 64)

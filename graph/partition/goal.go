@@ -36,29 +36,21 @@ var even = Goal{Vertices: 1.03}
 type bound struct {
 	name, unit string
 	most       float64
-	weight     func(g *graph.Graph, i int) int64
+	weight     func(r *run, i int) int64 // of the run's node i
 }
 
 func (g Goal) bounds() []bound {
 	return []bound{
-		{"vertices", "nodes", g.Vertices, func(*graph.Graph, int) int64 { return 1 }},
-		{"edges", "edges", g.Edges, func(g *graph.Graph, i int) int64 { return g.Adj.RowPtr[i+1] - g.Adj.RowPtr[i] }},
-		{"train", "training nodes", g.Train, func(g *graph.Graph, i int) int64 {
-			if g.Split[i] == graph.Train {
+		{"vertices", "nodes", g.Vertices, func(*run, int) int64 { return 1 }},
+		{"edges", "edges", g.Edges, (*run).edges},
+		{"train", "training nodes", g.Train, func(r *run, i int) int64 {
+			if r.split[i] == graph.Train {
 				return 1
 			}
 			return 0
 		}},
-		{"bytes", "bytes of features", g.Bytes, func(g *graph.Graph, i int) int64 { return rowBytes(g.X, i) }},
+		{"bytes", "bytes of features", g.Bytes, (*run).bytes},
 	}
-}
-
-// rowBytes returns the size of row i as it is stored: 4 bytes a value, and 4 a column index of sparse rows.
-func rowBytes(x graph.Features, i int) int64 {
-	if x.Sparse != nil {
-		return 8 * (x.Sparse.RowPtr[i+1] - x.Sparse.RowPtr[i])
-	}
-	return 4 * int64(x.Dense.Cols)
 }
 
 // Validate returns all faults of the goal for that number of parts, or nil.
@@ -100,86 +92,104 @@ func (g Goal) shares(parts int) []float64 {
 	return share
 }
 
-// caps are a goal's bounds on one graph: D weights a node, of which each part may hold so much.
-type caps struct {
+// limits are a goal's bounds on one graph: how much of D weights each part may hold.
+type limits struct {
 	bounds []bound   // [D]
-	weight []int64   // [N×D]
 	most   []int64   // [K×D]
 	share  []float64 // [K]
 }
 
-// caps returns the bounds in whole units. It refuses a node that no part may hold.
-func (g Goal) caps(of *graph.Graph, parts int) (*caps, error) {
+// weigh stores the D weights of the run's node i.
+func (l *limits) weigh(w []int64, r *run, i int) {
+	for d, b := range l.bounds {
+		w[d] = b.weight(r, i)
+	}
+}
+
+// limits returns the bounds in whole units. It refuses a node that no part may hold.
+func (g Goal) limits(of source, parts int) (*limits, error) {
 	if err := g.Validate(parts); err != nil {
 		return nil, err
 	}
-	c := &caps{share: g.shares(parts)}
+	l := &limits{share: g.shares(parts)}
 	for _, b := range g.bounds() {
 		if b.most != 0 {
-			c.bounds = append(c.bounds, b)
+			l.bounds = append(l.bounds, b)
 		}
 	}
-	n, dims := of.N(), len(c.bounds)
-	c.weight, c.most = make([]int64, n*dims), make([]int64, parts*dims)
-	for d, b := range c.bounds {
-		total, heavy := int64(0), 0
-		for i := range n {
-			w := b.weight(of, i)
-			c.weight[i*dims+d] = w
-			total += w
-			if w > c.weight[heavy*dims+d] {
-				heavy = i
+	dims := len(l.bounds)
+	l.most = make([]int64, parts*dims)
+	total, most, heavy, w := make([]int64, dims), make([]int64, dims), make([]int32, dims), make([]int64, dims)
+	err := of.runs(false, func(r *run) error {
+		for i := range r.n() {
+			l.weigh(w, r, i)
+			for d, x := range w {
+				total[d] += x
+				if x > most[d] {
+					most[d], heavy[d] = x, r.first+int32(i)
+				}
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for d, b := range l.bounds {
 		widest := int64(0)
-		for p, s := range c.share {
-			fair := float64(total) * s
+		for p, s := range l.share {
+			fair := float64(total[d]) * s
 			// What rounding adds to a share that is whole is not a unit more.
-			c.most[p*dims+d] = int64(max(math.Ceil(fair-1e-6), math.Floor(fair*b.most+1e-6)))
-			widest = max(widest, c.most[p*dims+d])
+			l.most[p*dims+d] = int64(max(math.Ceil(fair-1e-6), math.Floor(fair*b.most+1e-6)))
+			widest = max(widest, l.most[p*dims+d])
 		}
-		if n > 0 && c.weight[heavy*dims+d] > widest {
+		if most[d] > widest {
 			return nil, fmt.Errorf("partition: cannot fit: node %d has %d %s, and no part may hold more than %d of all %d: raise the bound on %s from %v, or take fewer parts",
-				heavy, c.weight[heavy*dims+d], b.unit, widest, total, b.name, b.most)
+				heavy[d], most[d], b.unit, widest, total[d], b.name, b.most)
 		}
 	}
-	return c, nil
-}
-
-// used returns what each part holds, [K×D]. Owners below 0 are of no part.
-func (c *caps) used(owner []int32) []int64 {
-	dims := len(c.bounds)
-	used := make([]int64, len(c.most))
-	for i, p := range owner {
-		for d := range dims {
-			if p >= 0 {
-				used[int(p)*dims+d] += c.weight[i*dims+d]
-			}
-		}
-	}
-	return used
-}
-
-// check returns an error that names the first part that holds more than it may, or nil.
-func (c *caps) check(owner []int32) error {
-	dims := len(c.bounds)
-	for k, u := range c.used(owner) {
-		if b := c.bounds[k%dims]; u > c.most[k] {
-			return fmt.Errorf("part %d would hold %d %s, of at most %d: raise the bound on %s from %v, or take fewer parts or another policy",
-				k/dims, u, b.unit, c.most[k], b.name, b.most)
-		}
-	}
-	return nil
+	return l, nil
 }
 
 // Check returns an error that names the first part which holds more than g allows, or nil.
 func (g Goal) Check(of *graph.Graph, owner []int32, parts int) error {
-	c, err := g.caps(of, parts)
+	l, err := g.limits(memory{of}, parts)
 	if err != nil {
 		return err
 	}
-	if err := c.check(owner); err != nil {
+	h, err := l.holding(memory{of}, owner)
+	if err != nil {
+		return err
+	}
+	if err := h.check(); err != nil {
 		return fmt.Errorf("partition: %w", err)
 	}
 	return nil
+}
+
+// caps are limits and the weights of the nodes that they are about.
+type caps struct {
+	limits
+	weight []int64 // [N×D]
+}
+
+func (g Goal) caps(of *graph.Graph, parts int) (*caps, error) {
+	l, err := g.limits(memory{of}, parts)
+	if err != nil {
+		return nil, err
+	}
+	dims := len(l.bounds)
+	c := &caps{*l, make([]int64, of.N()*dims)}
+	return c, memory{of}.runs(false, func(r *run) error {
+		for i := range r.n() {
+			l.weigh(c.weight[i*dims:][:dims], r, i)
+		}
+		return nil
+	})
+}
+
+// of returns the weights of node v.
+func (c *caps) of(v int32) []int64 {
+	dims := len(c.bounds)
+	return c.weight[int(v)*dims:][:dims]
 }

@@ -65,8 +65,10 @@ func Describe(shards []*Shard, meta Meta) *Manifest {
 
 func (s *Shard) describe() Part {
 	p := Part{Owned: s.Owned, Edges: s.Adj.NumEdges(), Halo: make([]int, s.Parts)}
-	for i := range s.Owned {
-		p.Bytes += rowBytes(s.X, i)
+	if x := s.X.Sparse; x != nil {
+		p.Bytes = 8 * x.RowPtr[s.Owned]
+	} else {
+		p.Bytes = 4 * int64(s.Owned) * int64(s.X.Dense.Cols)
 	}
 	for _, j := range s.Adj.Col {
 		if int(j) >= s.Owned {

@@ -19,8 +19,17 @@ const (
 	coarsest = 30 // nodes a part at which coarsening ends
 	cycles   = 2  // of coarsening and refinement, each but the first within the parts of the one before
 	growth   = 4  // nodes of the mean weight that a cluster takes
-	sweeps   = 3  // of label propagation at a level
 )
+
+// effort is what is spent on a multilevel cycle.
+type effort struct {
+	sweeps int  // of label propagation at a level
+	tries  int  // of a bisection, of which the best counts
+	rounds int  // of refinement at a level, at most
+	search bool // moves past the best are tried, and undone
+}
+
+var thorough, quick = effort{3, 6, 3, true}, effort{1, 4, 1, true}
 
 // Assign implements Policy.
 func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
@@ -44,16 +53,16 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 	fine := symmetric(&g.Adj)
 	var owner []int32
 	for cycle := range cycles {
-		owner = cycleOnce(fine, c, owner, goal.Objective, key.Fold(uint64(cycle)))
+		owner = cycleOnce(fine, c, owner, goal.Objective, thorough, key.Fold(uint64(cycle)))
 	}
-	if err := newLedger(fine, c, owner).repair(); err != nil {
+	if err := (&newLedger(fine, c, owner).holding).repair(memory{g}, owner); err != nil {
 		return nil, err
 	}
 	return owner, nil
 }
 
 // cycleOnce coarsens l, within the parts of owner if there are any, and returns its partition, refined on each level.
-func cycleOnce(l *level, c *caps, owner []int32, objective Objective, key rng.Key) []int32 {
+func cycleOnce(l *level, c *caps, owner []int32, objective Objective, e effort, key rng.Key) []int32 {
 	type step struct {
 		level *level
 		caps  *caps
@@ -63,7 +72,7 @@ func cycleOnce(l *level, c *caps, owner []int32, objective Objective, key rng.Ke
 	var down []step
 	for l.n() > coarsest*parts {
 		limit := c.grain(max(coarsest/2, int64(l.n()/parts/growth)))
-		to, n := cluster(l, c, owner, limit, key.Fold(uint64(len(down))))
+		to, n := cluster(l, c, owner, limit, e.sweeps, key.Fold(uint64(len(down))))
 		if n > l.n()*19/20 {
 			break // hubs and what hangs on them
 		}
@@ -78,7 +87,7 @@ func cycleOnce(l *level, c *caps, owner []int32, objective Objective, key rng.Ke
 		l, c = contract(l, to, n), c.contract(to, n)
 	}
 	if owner == nil {
-		owner = bisect(l, c, key.FoldString("bisect"))
+		owner = bisect(l, c, e, key.FoldString("bisect"))
 	}
 	for at := len(down); ; at-- {
 		within := c
@@ -88,7 +97,7 @@ func cycleOnce(l *level, c *caps, owner []int32, objective Objective, key rng.Ke
 		b := newLedger(l, within, owner)
 		b.spill()
 		r := newRefiner(b)
-		r.refine()
+		r.refine(e)
 		if objective == Volume {
 			r.volume()
 		}

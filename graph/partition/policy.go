@@ -103,7 +103,7 @@ func (Random) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
 	}
 	owner := make([]int32, g.N())
 	for at, i := range key.Perm(g.N()) {
-		owner[i] = run(at, g.N(), parts)
+		owner[i] = runOf(at, g.N(), parts)
 	}
 	return owner, nil
 }
@@ -115,7 +115,7 @@ func (Contiguous) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) 
 	}
 	owner := make([]int32, g.N())
 	for i := range owner {
-		owner[i] = run(i, g.N(), parts)
+		owner[i] = runOf(i, g.N(), parts)
 	}
 	return owner, nil
 }
@@ -134,8 +134,8 @@ func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 	return append([]int32(nil), g.Site...), nil
 }
 
-// run returns which of parts runs of nearly equal length holds place at of n.
-func run(at, n, parts int) int32 { return int32(int64(at) * int64(parts) / int64(n)) }
+// runOf returns which of parts runs of nearly equal length holds place at of n.
+func runOf(at, n, parts int) int32 { return int32(int64(at) * int64(parts) / int64(n)) }
 
 func enough(g *graph.Graph, parts int) error {
 	if parts < 1 {

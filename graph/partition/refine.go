@@ -64,8 +64,8 @@ func (r *refiner) connect(v, p, w int32) {
 // move gives v to part q.
 func (r *refiner) move(v, q int32) {
 	p := r.owner[v]
-	r.add(v, p, -1)
-	r.add(v, q, 1)
+	r.add(r.caps.of(v), p, -1)
+	r.add(r.caps.of(v), q, 1)
 	r.owner[v] = q
 	for e := r.ptr[v]; e < r.ptr[v+1]; e++ {
 		w := r.weight(e)
@@ -83,7 +83,7 @@ func (r *refiner) best(v int32) (to int32, gain int32) {
 	for k, q := range part {
 		if q == p {
 			own = conn[k]
-		} else if (to < 0 || conn[k] > gain || conn[k] == gain && r.room(v, q) < r.room(v, to)) && r.fits(v, q) {
+		} else if (to < 0 || conn[k] > gain || conn[k] == gain && r.room(r.caps.of(v), q) < r.room(r.caps.of(v), to)) && r.fits(v, q) {
 			to, gain = q, conn[k]
 		}
 	}
@@ -104,17 +104,16 @@ func (r *refiner) most(v int32) (gain int32, border bool) {
 	return other - own, other > 0
 }
 
-const (
-	rounds   = 3  // of refinement at a level, at most
-	patience = 50 // moves past the best that are tried at least; and of n nodes n/patience
-)
+const patience = 50 // moves past the best that are tried at least; and of n nodes n/patience
 
 // refine makes the cut smaller until a round does not by a thousandth.
-func (r *refiner) refine() {
+func (r *refiner) refine(e effort) {
 	cut := r.cut()
-	for range rounds {
+	for range e.rounds {
 		gain := r.greedy()
-		gain += r.search()
+		if e.search {
+			gain += r.search()
+		}
 		if cut -= gain; gain*1000 <= cut {
 			return
 		}
@@ -139,22 +138,12 @@ func (r *refiner) greedy() (fell int64) {
 		if most, border := r.most(v); !border || most < 0 {
 			continue
 		}
-		if q, gain := r.best(v); q >= 0 && (gain > 0 || gain == 0 && r.room(v, q) < r.room0(r.owner[v])) {
+		if q, gain := r.best(v); q >= 0 && (gain > 0 || gain == 0 && r.room(r.caps.of(v), q) < r.room(nil, r.owner[v])) {
 			r.move(v, q)
 			fell += int64(gain)
 		}
 	}
 	return fell
-}
-
-// room0 returns the share of what part p may hold that it holds, of the scarcest weight.
-func (r *refiner) room0(p int32) float64 {
-	dims, most := len(r.caps.bounds), 0.0
-	for d := range dims {
-		at := int(p)*dims + d
-		most = max(most, float64(r.used[at])/float64(max(r.caps.most[at], 1)))
-	}
-	return most
 }
 
 // search moves the node of the best gain, each node once, until many moves bring nothing; it undoes those past the

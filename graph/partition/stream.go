@@ -15,7 +15,7 @@ func contiguousEdges(v int32, s *View) int32 {
 	if s.total.Edges == 0 {
 		return s.part((float64(v) + 0.5) / float64(s.total.Vertices))
 	}
-	return s.part((float64(s.Before(v)) + 0.5*float64(len(s.Sources(v)))) / float64(s.total.Edges))
+	return s.part(float64(2*s.Before(v)+s.Degree(v)) / float64(2*s.total.Edges))
 }
 
 // part returns the part that holds place x in [0, 1) of the whole, parts lying one after another by their shares.
@@ -30,54 +30,48 @@ func (s *View) part(x float64) int32 {
 }
 
 // LDG is linear deterministic greedy (Stanton and Kliot, KDD 2012), passed over the nodes that often (restreamed:
-// Nishimura and Ugander, KDD 2013): the part p of the highest |N(v) in p|·(1 − |V_p|/C_p), C_p what it may hold.
+// Nishimura and Ugander, KDD 2013): the part p of the highest |N(v) in p|·(1 − |V_p|/C_p), C_p what it may hold. Of
+// three passes and more the first two find clusters, from which the others start.
 func LDG(passes int) Rules {
-	r := Rules{State: Masters, Goal: even, Passes: passes}
-	r.Vertex = func(v int32, s *View) int32 {
-		near := s.Near(v)
-		return s.Best(v, func(p int32) float64 {
-			return float64(near[p]) * (1 - float64(s.Load(p).Vertices)/float64(s.Most(p)))
-		})
-	}
-	return r
+	return restream(passes, func(s *View, p int32) (gain, cost float64) {
+		return 1 - float64(s.load[p].Vertices)/float64(s.most[p]), 0
+	})
 }
 
 // Fennel (Tsourakakis et al., WSDM 2014), passed over the nodes that often (restreamed: Nishimura and Ugander, KDD
 // 2013): the part p of the highest |N(v) in p| − α·γ·|V_p|^(γ−1), γ = 3/2 and α = m·K^(γ−1)/n^γ for n nodes and m
-// undirected edges. Of unlike parts |V_p| is over the part's share times K.
+// undirected edges. Of unlike parts |V_p| is over the part's share times K. Of three passes and more the first two find
+// clusters, from which the others start.
 func Fennel(passes int) Rules {
-	r := Rules{State: Masters, Goal: even, Passes: passes}
-	r.Vertex = func(v int32, s *View) int32 {
-		near, k := s.Near(v), float64(s.Parts())
-		scale := fennelScale(s, float64(s.Total().Edges)/2)
-		return s.Best(v, func(p int32) float64 {
-			return float64(near[p]) - scale*math.Sqrt(float64(s.Load(p).Vertices)/(k*s.Share(p)))
-		})
-	}
-	return r
+	return restream(passes, func(s *View, p int32) (gain, cost float64) {
+		return 1, s.fennel(float64(s.total.Edges)/2, float64(s.load[p].Vertices), p)
+	})
 }
 
-// fennelScale returns α·γ.
-func fennelScale(s *View, m float64) float64 {
-	n := float64(s.Total().Vertices)
-	return 1.5 * m * math.Sqrt(float64(s.Parts())) / (n * math.Sqrt(n))
+func restream(passes int, terms func(*View, int32) (gain, cost float64)) Rules {
+	return Rules{State: Masters, Goal: even, Passes: passes, Vertex: greedily, terms: terms, clusters: passes > clusterings}
+}
+
+// fennel returns α·γ·load^(γ−1), load over part p's share times K.
+func (s *View) fennel(m, load float64, p int32) float64 {
+	n, k := float64(s.total.Vertices), float64(s.Parts())
+	return 1.5 * m * math.Sqrt(k) / (n * math.Sqrt(n)) * math.Sqrt(load/(k*s.Share(p)))
 }
 
 // FEC is CuSP's Fennel edge cut (FennelEB and Source): a node of more than 1000 edges stays with its reader, whose run
 // of nodes is that of ContiguousEdges; any other goes to the part p of the highest |N(v) in p| − α·γ·L_p^(γ−1),
 // L_p = (|V_p| + (n/m)·|E_p|)/2, γ and α as in Fennel but m the stored edges.
 func FEC() Rules {
-	r := Rules{State: Masters, Goal: even}
+	r := restream(1, func(s *View, p int32) (gain, cost float64) {
+		m := float64(max(s.total.Edges, 1))
+		load := float64(s.load[p].Vertices) + float64(float64(s.total.Vertices)/m*float64(s.load[p].Edges))
+		return 1, s.fennel(m, load/2, p)
+	})
 	r.Vertex = func(v int32, s *View) int32 {
-		if len(s.Sources(v)) > hub {
+		if s.Degree(v) > hub {
 			return contiguousEdges(v, s)
 		}
-		near, k, m := s.Near(v), float64(s.Parts()), float64(max(s.Total().Edges, 1))
-		scale, perEdge := fennelScale(s, m), float64(s.Total().Vertices)/m
-		return s.Best(v, func(p int32) float64 {
-			load := (float64(s.Load(p).Vertices) + perEdge*float64(s.Load(p).Edges)) / 2
-			return float64(near[p]) - scale*math.Sqrt(load/(k*s.Share(p)))
-		})
+		return greedily(v, s)
 	}
 	return r
 }

@@ -252,8 +252,8 @@ func TestPoliciesRefuse(t *testing.T) {
 		err  error
 		want string
 	}{
-		{parse("cvc"), `policy "cvc": vertex cuts need full-batch mode, which is not there yet`},
-		{parse("2ps-l"), "vertex cuts need"},
+		{parse("cvc"), `policy "cvc": trainers need an edge cut`},
+		{parse("2ps-l"), "trainers need an edge cut"},
 		{parse("restream:0"), "want restream:N"},
 		{parse("restream:x:ldg"), "1 to 1000"},
 		{parse("restream:1001"), "1 to 1000"},
@@ -264,7 +264,7 @@ func TestPoliciesRefuse(t *testing.T) {
 		{assign(Rules{Vertex: to(-1), State: Loads}, g, 2), "node 0 to part -1"},
 		{assign(Rules{Vertex: to(0), Passes: 2}, g, 2), "2 passes"},
 		{assign(Rules{Vertex: to(0), Goal: even}, g, 2), "part 0 would hold 4 nodes, of at most 2"},
-		{assign(Rules{Vertex: ContiguousEdges().Vertex, Edge: func(src, _ int32, s *View) int32 { return s.Owner(src) }}, g, 2), "the edge from node 2 to 1 in part 1, and part 0 owns 1: vertex cuts need"},
+		{assign(Rules{Vertex: ContiguousEdges().Vertex, Edge: func(src, _ int32, s *View) int32 { return s.Owner(src) }}, g, 2), "the edge from node 2 to 1 in part 1, and part 0 owns 1: trainers need an edge cut"},
 		{assign(Bounded(LDG(1), Goal{Vertices: 0.5, Edges: -1}), g, 2), "edges: at most -1 times"},
 		{assign(Bounded(LDG(1), Goal{Capacity: []float64{1, 0}}), g, 2), "capacity of part 1 is 0"},
 		{assign(Bounded(LDG(1), Goal{Capacity: []float64{1}}), g, 2), "capacity of 1 parts, want 2"},

@@ -1,0 +1,202 @@
+package partition
+
+import (
+	"fmt"
+	"math"
+)
+
+// holding is what the parts hold within limits.
+type holding struct {
+	*limits
+	used []int64 // [K×D]
+}
+
+// holding returns what the parts hold by these owners; owners below 0 are of no part.
+func (l *limits) holding(of source, owner []int32) (*holding, error) {
+	h, w := &holding{l, make([]int64, len(l.most))}, make([]int64, len(l.bounds))
+	if len(w) == 0 {
+		return h, nil
+	}
+	return h, of.runs(false, func(r *run) error {
+		for i := range r.n() {
+			if p := owner[int(r.first)+i]; p >= 0 {
+				l.weigh(w, r, i)
+				h.add(w, p, 1)
+			}
+		}
+		return nil
+	})
+}
+
+// add counts a node of weights w in part p, sign times.
+func (h *holding) add(w []int64, p int32, sign int64) {
+	u := h.used[int(p)*len(w):][:len(w)]
+	for d, x := range w {
+		u[d] += sign * x
+	}
+}
+
+// fits reports whether part p has room for w.
+func (h *holding) fits(w []int64, p int32) bool {
+	u, m := h.used[int(p)*len(w):][:len(w)], h.most[int(p)*len(w):][:len(w)]
+	for d, x := range w {
+		if u[d]+x > m[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// over reports whether part p holds too much of something that is in w.
+func (h *holding) over(w []int64, p int32) bool {
+	u, m := h.used[int(p)*len(w):][:len(w)], h.most[int(p)*len(w):][:len(w)]
+	for d, x := range w {
+		if u[d] > m[d] && x > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// room returns the share of what part p may hold that it would hold with w (nil: holds), of the scarcest weight.
+func (h *holding) room(w []int64, p int32) (most float64) {
+	dims := len(h.bounds)
+	for d := range dims {
+		u := h.used[int(p)*dims+d]
+		if w != nil {
+			u += w[d]
+		}
+		most = max(most, float64(u)/float64(max(h.most[int(p)*dims+d], 1)))
+	}
+	return most
+}
+
+// check returns an error that names the first part that holds more than it may, or nil.
+func (h *holding) check() error {
+	dims := len(h.bounds)
+	for k, u := range h.used {
+		if b := h.bounds[k%dims]; u > h.most[k] {
+			return fmt.Errorf("part %d would hold %d %s, of at most %d: raise the bound on %s from %v, or take fewer parts or another policy",
+				k/dims, u, b.unit, h.most[k], b.name, b.most)
+		}
+	}
+	return nil
+}
+
+// repair moves nodes out of parts that hold more than they may, those first that lose the fewest neighbours. Where that
+// does not do, it packs anew: heavy nodes first, each where it was, or else (second try) where there is most room. To
+// fit or not is bin packing, so that an error says only that no way was found.
+func (h *holding) repair(of source, owner []int32) error {
+	for range h.share { // what is moved can only free room: once a part at most
+		moved := 0
+		for _, bar := range []float64{0, 0.25, 1} {
+			if h.check() == nil {
+				return nil
+			}
+			n, err := h.spill(of, owner, bar)
+			if err != nil {
+				return err
+			}
+			moved += n
+		}
+		if moved == 0 {
+			break
+		}
+	}
+	if h.check() == nil {
+		return nil
+	}
+	for _, stay := range []bool{true, false} {
+		if err := h.pack(of, owner, stay); err != nil {
+			return err
+		}
+		if h.check() == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("partition: found no way to fit: %w", h.check())
+}
+
+// spill moves nodes from parts that are too full to where they fit and have the most neighbours, if they lose at most
+// that share of their neighbours, and returns how many.
+func (h *holding) spill(of source, owner []int32, bar float64) (moved int, err error) {
+	w, near := make([]int64, len(h.bounds)), make([]int32, len(h.share))
+	err = of.runs(true, func(r *run) error {
+		for i := range r.n() {
+			v := int(r.first) + i
+			p := owner[v]
+			if h.weigh(w, r, i); !h.over(w, p) {
+				continue
+			}
+			clear(near)
+			for _, u := range r.sources(i) {
+				near[owner[u]]++
+			}
+			best, room := int32(-1), 0.0
+			for q := range int32(len(near)) {
+				if q == p || !h.fits(w, q) {
+					continue
+				}
+				if x := h.room(w, q); best < 0 || near[q] > near[best] || near[q] == near[best] && x < room {
+					best, room = q, x
+				}
+			}
+			if best >= 0 && float64(near[p]-near[best]) <= bar*float64(r.edges(i)) {
+				h.add(w, p, -1)
+				h.add(w, best, 1)
+				owner[v] = best
+				moved++
+			}
+		}
+		return nil
+	})
+	return moved, err
+}
+
+const classes = 64 // of weight, a quarter of an octave each: the largest share of a part that a node takes
+
+// class returns the class of a node, heavy ones first. Rounding of the logarithm differs between machines, and could
+// put a node at a class's edge elsewhere: exponents and halves of the mantissa are exact.
+func (h *holding) class(w []int64) int {
+	size := 0.0
+	for k, m := range h.most {
+		size = max(size, float64(w[k%len(w)])/float64(max(m, 1)))
+	}
+	if size <= 0 {
+		return classes - 1
+	}
+	frac, exp := math.Frexp(size) // frac in [1/2, 1)
+	return min(max(-4*exp+4-int(frac*8-4)-1, 0), classes-1)
+}
+
+// pack assigns all nodes anew, class after class.
+func (h *holding) pack(of source, owner []int32, stay bool) error {
+	clear(h.used)
+	w := make([]int64, len(h.bounds))
+	for c := range classes {
+		err := of.runs(false, func(r *run) error {
+			for i := range r.n() {
+				h.weigh(w, r, i)
+				if h.class(w) != c {
+					continue
+				}
+				p := owner[int(r.first)+i]
+				if !stay || !h.fits(w, p) {
+					p = 0
+					for q := range int32(len(h.share)) {
+						if h.room(w, q) < h.room(w, p) {
+							p = q
+						}
+					}
+				}
+				owner[int(r.first)+i] = p
+				h.add(w, p, 1)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
