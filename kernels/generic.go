@@ -35,6 +35,11 @@ var generic = &set{
 	max:        maxGeneric,
 	expSum:     expSumGeneric,
 
+	pick:    pickGeneric,
+	logits:  logitsGeneric,
+	weights: weightsGeneric,
+	attend:  attendGeneric,
+
 	gemm:   gemmGeneric,
 	spmm:   spmmGeneric,
 	spmax:  spmaxGeneric,
@@ -108,12 +113,11 @@ func adamGeneric(p, g, m, v []float32, c adam) {
 	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
 	for i := range p {
 		w := p[i]
-		gi := g[i] + float32(c.decay*w)
+		gi := float32(c.scale*g[i]) + float32(c.decay*w)
 		mi := float32(c.beta1*m[i]) + float32(c.rest1*gi)
 		vi := float32(c.beta2*v[i]) + float32(float32(c.rest2*gi)*gi)
 		m[i], v[i] = mi, vi
-		step := float32(c.lr*(mi/c.correct1)) / (float32(math.Sqrt(float64(vi/c.correct2))) + c.eps)
-		p[i] = float32(w*c.shrink) - step
+		p[i] = float32(w*c.shrink) - float32(c.step*mi)/(float32(float32(math.Sqrt(float64(vi)))*c.root)+c.eps)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestWalls(t *testing.T) {
 				Scale(2, x)
 				ReLU(x, y)
 				ReLUGrad(x, y, z)
-				AdamStep(x, y, z, v, 0.1, 0.9, 0.9, 1e-8, 1, 1, 0, 0)
+				AdamStep(x, y, z, v, 1, 0.1, 0.9, 0.9, 1e-8, 1, 1, 0, 0)
 				DropoutMask(3, 0.5, x)
 				SumColumns(1, x, n, y, true)
 				ExpSum(Max(x), x, y)
@@ -108,6 +108,14 @@ func TestWalls(t *testing.T) {
 				SpMM(rowPtr, walledCol, nil, n, x, n, y, n, true)
 				SpMMBF16(rowPtr, walledCol, val, n, halves(alloc(15 * n))[:30*n], n, y, n, true)
 				SpMax(rowPtr, walledCol, n, x, n, y, n, arg, n)
+			}
+			for _, d := range [][2]int{{1, 5}, {2, 8}, {3, 7}, {4, 16}, {8, 20}, {9, 16}} {
+				w, ld := d[0]*d[1], PadHeads(d[0])
+				a := Attention{RowPtr: rowPtr, Col: walledCol, Heads: d[0], Dim: d[1], Slope: 0.2}
+				own, far, x, top, sum, sumSlope, y, slope := alloc(6*ld), alloc(30*ld), alloc(30*w), alloc(6*ld), alloc(6*ld), alloc(6*ld), alloc(6*w), alloc(6*w)
+				a.Forward(own, far, x, w, &Softmax{Top: top, Sum: sum, Y: y, LDY: w, SumSlope: sumSlope, YSlope: slope})
+				a.Forward(own, far, x, w, &Softmax{Top: top, Sum: sum, Y: y, LDY: w})
+				a.Backward(own, far, alloc(30*ld), alloc(30*ld), x, w, y, w, slope, w, top)
 			}
 			tall, long := alloc(1<<19), slices.Repeat([]int{50}, 30) // past the size where rows are fetched ahead
 			rowPtr, col = sparse(2, long, len(tall)/64)

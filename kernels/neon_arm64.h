@@ -42,3 +42,60 @@
 #define SHRN(d, n)  OP2(0x0f108400, d, n)
 
 #define FCMEQ(d, n, m) OP3(0x4e20e400, d, n, m)
+
+#define FMAX(d, n, m)   OP3(0x4e20f400, d, n, m)
+#define FMIN(d, n, m)   OP3(0x4ea0f400, d, n, m)
+#define FCVTZS(d, n)    OP2(0x4ea1b800, d, n)
+#define FSUB2(d, n, m)  OP3(0x4ee0d400, d, n, m)
+#define FMUL2(d, n, m)  OP3(0x6e60dc00, d, n, m)
+
+// EXPS loads what EXP needs into V16 to V29; R is scratch.
+#define CONST(bits, R, v) \
+	MOVD $(bits), R       \
+	VDUP R, v.S4
+
+#define EXPS(R) \
+	CONST(0xc2b00000, R, V16) \ // -88
+	CONST(0x42b20000, R, V17) \ // 89
+	CONST(0x3fb8aa3b, R, V18) \ // 1.4426950408889634
+	CONST(0x4b400000, R, V19) \ // 12582912
+	CONST(0x3f318000, R, V20) \ // 0.693359375
+	CONST(0xb95e8083, R, V21) \ // -0.00021219444
+	CONST(0x39506967, R, V22) \ // 0.000198756915
+	CONST(0x3ab743ce, R, V23) \ // 0.0013981999507
+	CONST(0x3c088908, R, V24) \ // 0.0083334519073
+	CONST(0x3d2aa9c1, R, V25) \ // 0.041665795894
+	CONST(0x3e2aaaaa, R, V26) \ // 0.16666665459
+	CONST(0x3f000000, R, V27) \ // 0.50000001201
+	CONST(0x3f800000, R, V28) \ // 1
+	CONST(127, R, V29)
+
+// EXP makes of the values in V(y) their exponentials, as exp in norm.go does: nothing is fused. V0, V1 and V15 are scratch.
+#define EXP(y) \
+	FMAX(y, y, 16)  \
+	FMIN(y, y, 17)  \
+	FMUL(0, y, 18)  \
+	FADD(0, 0, 19)  \
+	FSUB(0, 0, 19)  \
+	FMUL(1, 0, 20)  \
+	FSUB(y, y, 1)   \
+	FMUL(1, 0, 21)  \
+	FSUB(y, y, 1)   \
+	FMUL(1, y, 22)  \
+	FADD(1, 1, 23)  \
+	FMUL(1, 1, y)   \
+	FADD(1, 1, 24)  \
+	FMUL(1, 1, y)   \
+	FADD(1, 1, 25)  \
+	FMUL(1, 1, y)   \
+	FADD(1, 1, 26)  \
+	FMUL(1, 1, y)   \
+	FADD(1, 1, 27)  \
+	FCVTZS(0, 0)    \
+	VADD V29.S4, V0.S4, V0.S4 \
+	VSHL $23, V0.S4, V0.S4    \
+	FMUL(15, y, y)  \
+	FMUL(1, 1, 15)  \
+	FADD(1, 1, y)   \
+	FADD(1, 1, 28)  \
+	FMUL(y, 1, 0)

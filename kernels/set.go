@@ -40,6 +40,12 @@ type set struct {
 	max        func(x []float32) float32
 	expSum     func(shift float32, x, y []float32) float64
 
+	// Edges of an attention, by heads (see attention_generic.go).
+	pick    func(q, table []float32, ld, pad int, col []int32)
+	logits  func(q []float32, slope float32, own, top *headLanes)
+	weights func(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
+	attend  func(g *attentionGroup, r *room, lo, rows, e, n int)
+
 	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C
 	tiles tiles                                         // what gemm is made of where it is blocked
 	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y

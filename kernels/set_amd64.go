@@ -53,6 +53,11 @@ var avx2 = &set{
 	max:        maxGeneric,
 	expSum:     expSumGeneric,
 
+	pick:    pickAVX,
+	logits:  logitsAVX2,
+	weights: weightsAVX2,
+	attend:  attendAVX2,
+
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2},
 	spmm:  spmmAVX2,
@@ -93,6 +98,11 @@ var avx512 = &set{
 	addNorm:    addNormAVX512,
 	max:        maxAVX512,
 	expSum:     expSumAVX512,
+
+	pick:    pickAVX,
+	logits:  logitsAVX512,
+	weights: weightsAVX512,
+	attend:  attendAVX512,
 
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512},

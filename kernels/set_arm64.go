@@ -36,6 +36,11 @@ var neon = &set{
 	max:        maxGeneric,
 	expSum:     expSumGeneric,
 
+	pick:    pickGeneric,
+	logits:  logitsNEON,
+	weights: weightsNEON,
+	attend:  attendNEON,
+
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON},
 	spmm:  spmmNEON,

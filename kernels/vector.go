@@ -50,30 +50,32 @@ func Dot(x, y []float32) float32 {
 
 // adam is what one step of Adam has in common for all parameters.
 type adam struct {
-	lr, beta1, rest1, beta2, rest2, eps, correct1, correct2, decay, shrink float32 // in the order the assembly reads
+	step, beta1, rest1, beta2, rest2, eps, scale, root, decay, shrink float32 // in the order the assembly reads
 }
 
-// AdamStep is one step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) over a slab: p the parameters, g the
-// gradients, m and v the moments. correct1 = 1−β₁ᵗ, correct2 = 1−β₂ᵗ. decay is added to the gradient (L2); decoupled
-// scales p by 1−lr·decoupled first (AdamW, Loshchilov and Hutter, ICLR 2019). No product is fused with a sum, so that
-// unlike processors keep the same bits.
-func AdamStep(p, g, m, v []float32, lr, beta1, beta2, eps, correct1, correct2, decay, decoupled float32) {
+// AdamStep is one step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) over a slab: p the parameters, scale·g the
+// gradients, m and v the moments. correct1 = 1−β₁ᵗ and correct2 = 1−β₂ᵗ, are one factor each, of lr and of √v: to
+// divide every m and v by them costs as much as all the rest. decay is added to the gradient (L2); decoupled scales p by 1−lr·decoupled first (AdamW, Loshchilov
+// and Hutter, ICLR 2019). No product is fused with a sum, so that unlike processors keep the same bits.
+func AdamStep(p, g, m, v []float32, scale, lr, beta1, beta2, eps, correct1, correct2, decay, decoupled float32) {
 	checkLength("g of AdamStep", len(g), len(p))
 	checkLength("m of AdamStep", len(m), len(p))
 	checkLength("v of AdamStep", len(v), len(p))
 	vectors(vector{op: opAdam, x: g, y: p, m: m, v: v, adam: adam{
-		lr: lr, beta1: beta1, rest1: 1 - beta1, beta2: beta2, rest2: 1 - beta2, eps: eps,
-		correct1: correct1, correct2: correct2, decay: decay, shrink: 1 - float32(lr*decoupled),
+		step: lr / correct1, beta1: beta1, rest1: 1 - beta1, beta2: beta2, rest2: 1 - beta2, eps: eps,
+		scale: scale, root: 1 / float32(math.Sqrt(float64(correct2))), decay: decay, shrink: 1 - float32(lr*decoupled),
 	}}, 28)
 }
 
 // DropoutMask writes to keep, for columns 0…n−1 of the row that key names, 1/(1−p) where the element stays and 0
 // where it is dropped. p in [0, 1).
 func DropoutMask(key uint64, p float32, keep []float32) {
-	limit := uint32(min(float64(p)*0x1p32, math.MaxUint32))
 	writes(keep)
-	active.dropout(uint32(key), uint32(key>>32), limit, 1/(1-p), keep)
+	active.dropout(uint32(key), uint32(key>>32), dropLimit(p), 1/(1-p), keep)
 }
+
+// dropLimit is the number of 32 bits below which one with probability p is.
+func dropLimit(p float32) uint32 { return uint32(min(float64(p)*0x1p32, math.MaxUint32)) }
 
 type vectorOp uint8
 

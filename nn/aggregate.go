@@ -13,22 +13,24 @@ import (
 // ready; Begin and EndGrad take its buffers again, so an Acc kept from step to step allocates nothing.
 type Acc struct {
 	Train bool    // whether attention dropout is on
+	Infer bool    // whether no gradient will be asked for
 	Key   rng.Key // of attention dropout
 	// Global node IDs, keys of attention dropout; nil: the index. Dst is set before Begin; Src, of the block's sources,
 	// before each Add and AddGrad.
 	Dst, Src []int64
 
-	rows   int
-	sum    mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
-	stat   mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
-	norm   mat.Dense    // R×heads: running sum of the softmax
-	dst    mat.Dense    // R×heads: the destination's part of the logit; of dacc, its gradient
-	arg    []int32      // R×width: place of the maximum, counted through the blocks
-	argNow []int32      // the same within one block
-	blocks []block      // added so far
-	added  int          // sources in them
-	buf    [4][]float32 // memory of the matrices
-	edge   []float32    // scratch of one Add or AddGrad
+	rows             int
+	sum              mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
+	stat             mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
+	norm             mat.Dense    // R×heads: running sum of the softmax
+	dst              mat.Dense    // R×heads: the destination's part of the logit; of dacc, its gradient
+	slope, normSlope mat.Dense    // the derivatives of sum and norm by dst
+	arg              []int32      // R×width: place of the maximum, counted through the blocks
+	argNow           []int32      // the same within one block
+	blocks           []block      // added so far
+	added            int          // sources in them
+	buf              [6][]float32 // memory of the matrices
+	edge             []float32    // scratch of one Add or AddGrad
 
 	trans    *transposes // nil: ownTrans
 	ownTrans transposes

@@ -13,9 +13,9 @@ const attentionSlope = 0.2 // of LeakyReLU (Veličković et al., §2.2)
 
 // Attention is, for each head, h_i = Σ_j α_ij z_j with α = softmax over the in-edges (j, i) of
 // LeakyReLU(src·z_j + dst·z_i) (Veličković et al., ICLR 2018, eqs. 3 and 4). z has the heads side by side: R×(heads·dim).
-// The softmax is streamed with a running maximum and sum, so blocks of sources may come one by one, and the backward
-// pass computes α again from the two: no value per edge outlives a block. Weights are not read; a destination without
-// edges gets zeros.
+// The softmax is streamed with a running maximum and sum, so blocks of sources may come one by one; with h_i comes its
+// derivative by dst·z_i, and both passes go through the edges once and keep nothing of them: the backward pass computes
+// α again. Weights are not read; a destination without edges gets zeros.
 type Attention struct {
 	Src, Dst *Param  // heads×dim
 	Dropout  float32 // of α, keyed by destination, source and head
@@ -39,17 +39,34 @@ func (a *Attention) NeedsSource() bool { return true }
 func (a *Attention) heads() int { return a.Src.Value.Rows }
 func (a *Attention) dim() int   { return a.Src.Value.Cols }
 
-// scores writes v_h·z_h to s for every row and head.
-func (a *Attention) scores(s, z mat.Dense, v *Param) {
-	each(loop{body: scoreRows, rows: z.Rows, width: z.Cols, x: z, y: s, d: v.Value})
+// pad is the width of a row of values of heads.
+func (a *Attention) pad() int { return kernels.PadHeads(a.heads()) }
+
+// vectors writes to m, (heads·dim)×pad, the vectors of the heads one below another, each in its own column: z·m are
+// their scores.
+func (a *Attention) vectors(m mat.Dense, v *Param) {
+	m.Zero()
+	for h := range a.heads() {
+		for c, x := range v.Value.Row(h) {
+			m.Row(h*a.dim() + c)[h] = x
+		}
+	}
 }
 
-func scoreRows(w *loop, _, lo, hi int) {
-	dim := w.d.Cols
-	for i := lo; i < hi; i++ {
-		zi, si := w.x.Row(i), w.y.Row(i)
-		for h := range si {
-			si[h] = kernels.Dot(w.d.Row(h), zi[h*dim:(h+1)*dim])
+// scores writes v_h·z_h to s for every row and head; m is scratch for the vectors.
+func (a *Attention) scores(s, z, m mat.Dense, v *Param) {
+	a.vectors(m, v)
+	kernels.GemmNN(z.Rows, m.Cols, z.Cols, z.Data, z.Stride, m.Data, m.Stride, s.Data, s.Stride, false)
+}
+
+// scoreGrads adds to dz and to v's gradient what ds, the gradient of scores, brings; m and dm are scratch.
+func (a *Attention) scoreGrads(dz, ds, z, m, dm mat.Dense, v *Param) {
+	a.vectors(m, v)
+	kernels.GemmNT(z.Rows, z.Cols, m.Cols, ds.Data, ds.Stride, m.Data, m.Stride, dz.Data, dz.Stride, true)
+	kernels.GemmTN(z.Cols, m.Cols, z.Rows, z.Data, z.Stride, ds.Data, ds.Stride, dm.Data, dm.Stride, false)
+	for h := range a.heads() {
+		for c := range a.dim() {
+			v.Grad.Row(h)[c] += dm.Row(h*a.dim() + c)[h]
 		}
 	}
 }
@@ -62,109 +79,96 @@ func (a *Attention) Begin(acc *Acc, z mat.Dense) {
 	acc.begin(z.Rows)
 	acc.sum = acc.take(0, z.Rows, z.Cols)
 	acc.sum.Zero()
-	acc.stat = acc.take(1, z.Rows, a.heads()) // running maximum, then m + ln s
+	acc.stat = acc.take(1, z.Rows, a.pad()) // running maximum, then m + ln s
 	for i := range acc.stat.Data {
 		acc.stat.Data[i] = float32(math.Inf(-1))
 	}
-	acc.norm = acc.take(2, z.Rows, a.heads()) // running sum
+	acc.norm = acc.take(2, z.Rows, a.pad()) // running sum
 	acc.norm.Zero()
-	acc.dst = acc.take(3, z.Rows, a.heads())
-	a.scores(acc.dst, z, a.Dst)
+	acc.dst = acc.take(3, z.Rows, a.pad())
+	a.scores(acc.dst, z, mat.View(z.Cols, a.pad(), acc.takeEdges(z.Cols*a.pad())), a.Dst)
+	acc.slope, acc.normSlope = mat.Dense{}, mat.Dense{}
+	if !acc.Infer {
+		acc.slope = acc.take(4, z.Rows, z.Cols)
+		acc.slope.Zero()
+		acc.normSlope = acc.take(5, z.Rows, a.pad())
+		acc.normSlope.Zero()
+	}
 }
 
 // Add takes in a block of sources z.
 func (a *Attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Attention", acc.rows, g, z)
-	heads, edges := a.heads(), len(g.Col)
-	if edges == 0 {
+	if len(g.Col) == 0 {
 		return
 	}
-	w := loop{body: attendRows, rows: g.NumDst, width: a.edgeWork(g), attention: a, acc: acc, g: g}
-	scratch := acc.takeEdges((z.Rows + edges + w.bands()) * heads)
-	w.src, scratch = scratch[:z.Rows*heads], scratch[z.Rows*heads:]
-	w.weight, scratch = scratch[:edges*heads], scratch[edges*heads:] // head by head, edge by edge
-	w.sums = mat.View(w.bands(), heads, scratch)                     // of each band: the mask of an edge
-	a.scores(mat.View(z.Rows, heads, w.src), z, a.Src)
-	each(w)
-	weight := w.weight
-	for h := range heads {
-		zh, out := a.head(z, h), a.head(acc.sum, h)
-		kernels.SpMM(g.RowPtr, g.Col, weight[h*edges:(h+1)*edges], a.dim(), zh.Data, zh.Stride, out.Data, out.Stride, true)
-	}
+	pad := a.pad()
+	scratch := acc.takeEdges((z.Rows + z.Cols) * pad)
+	src := mat.View(z.Rows, pad, scratch[:z.Rows*pad])
+	a.scores(src, z, mat.View(z.Cols, pad, scratch[z.Rows*pad:]), a.Src)
+	edges := a.edges(acc, g.RowPtr, g.Col)
+	edges.Keys = (*inKeys)(acc)
+	edges.Forward(acc.dst.Data, src.Data, z.Data, z.Stride, &kernels.Softmax{
+		Top: acc.stat.Data, Sum: acc.norm.Data, Y: acc.sum.Data, LDY: acc.sum.Stride, SumSlope: acc.normSlope.Data, YSlope: acc.slope.Data,
+	})
 }
 
-// edgeWork is the work of a destination's edges, in values of a row.
-func (a *Attention) edgeWork(g *graph.CSR) int {
-	return 1 + 4*a.heads()*len(g.Col)/max(g.NumDst, 1)
-}
-
-func attendRows(w *loop, band, lo, hi int) {
-	a, acc, g, src, weight, keep := w.attention, w.acc, w.g, w.src, w.weight, w.sums.Row(band)
-	heads, edges := a.heads(), len(g.Col)
-	for i := lo; i < hi; i++ {
-		lo, hi := int(g.RowPtr[i]), int(g.RowPtr[i+1])
-		if lo == hi {
-			continue
-		}
-		top, sum, own := acc.stat.Row(i), acc.norm.Row(i), acc.dst.Row(i)
-		for h := range heads {
-			m := top[h]
-			for k := lo; k < hi; k++ {
-				e := leaky(src[int(g.Col[k])*heads+h] + own[h])
-				weight[h*edges+k] = e
-				m = max(m, e)
-			}
-			if sum[h] > 0 && m > top[h] { // an earlier block had a smaller maximum
-				shrink := exp(top[h] - m)
-				kernels.Scale(shrink, a.head(acc.sum, h).Row(i))
-				sum[h] *= shrink
-			}
-			top[h] = m
-			for k := lo; k < hi; k++ {
-				p := exp(weight[h*edges+k] - m)
-				weight[h*edges+k] = p
-				sum[h] += p
-			}
-		}
-		if acc.Train && a.Dropout > 0 {
-			for k := lo; k < hi; k++ {
-				a.mask(keep, acc, i, int(g.Col[k]))
-				for h, v := range keep {
-					weight[h*edges+k] *= v
-				}
-			}
-		}
+func (a *Attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attention {
+	e := kernels.Attention{RowPtr: rowPtr, Col: col, Heads: a.heads(), Dim: a.dim(), Slope: attentionSlope}
+	if acc.Train {
+		e.Dropout = a.Dropout
 	}
+	return e
 }
 
 // End writes the aggregate to h and leaves in acc what the gradient needs.
 func (a *Attention) End(h mat.Dense, acc *Acc) {
+	each(loop{body: endRows, rows: h.Rows, width: 2*h.Cols + 16*a.heads(), y: h, attention: a, acc: acc})
+}
+
+func endRows(w *loop, _, lo, hi int) {
+	a, acc := w.attention, w.acc
 	heads, dim := a.heads(), a.dim()
-	for i := range h.Rows {
-		out := acc.sum.Row(i)
+	for i := lo; i < hi; i++ {
+		out, stat, norm := acc.sum.Row(i), acc.stat.Row(i), acc.norm.Row(i)
 		for k := range heads {
-			if s := acc.norm.Row(i)[k]; s > 0 {
-				acc.stat.Row(i)[k] += float32(math.Log(float64(s)))
-				kernels.Scale(1/s, out[k*dim:(k+1)*dim])
+			s := norm[k]
+			if s <= 0 {
+				continue
+			}
+			stat[k] += float32(math.Log(float64(s)))
+			scale(1/s, out[k*dim:(k+1)*dim])
+			if !acc.Infer {
+				scale(1/s, acc.slope.Row(i)[k*dim:(k+1)*dim])
+				acc.normSlope.Row(i)[k] *= 1 / s
 			}
 		}
-		copy(h.Row(i), out)
+		copy(w.y.Row(i), out)
 	}
 }
 
-// EndGrad computes dh_i·h_i, which the softmax's gradient subtracts. It keeps dh, which must stay as it is until the
-// last AddGrad.
+// EndGrad computes dh_i·h_i, which the softmax's gradient subtracts, and the gradient of the destinations' part of the
+// logits. It keeps dh, which must stay as it is until the last AddGrad.
 func (a *Attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
-	heads, dim := a.heads(), a.dim()
 	dacc.begin(dh.Rows)
 	dacc.sum = dh
-	dacc.stat = dacc.take(1, dh.Rows, heads)
-	dacc.dst = dacc.take(3, dh.Rows, heads) // gradient of the destinations' part of the logits
-	dacc.dst.Zero()
-	for i := range dh.Rows {
-		gi, hi := dh.Row(i), acc.sum.Row(i)
+	dacc.stat = dacc.take(1, dh.Rows, a.pad())
+	dacc.dst = dacc.take(3, dh.Rows, a.pad())
+	each(loop{body: endGrads, rows: dh.Rows, width: 4 * dh.Cols, attention: a, acc: acc, dacc: dacc})
+}
+
+func endGrads(w *loop, _, lo, hi int) {
+	a, acc, dacc := w.attention, w.acc, w.dacc
+	heads, dim := a.heads(), a.dim()
+	for i := lo; i < hi; i++ {
+		gi, hi, slope, norm := dacc.sum.Row(i), acc.sum.Row(i), acc.slope.Row(i), acc.normSlope.Row(i)
+		base, down := dacc.stat.Row(i), dacc.dst.Row(i)
+		clear(base)
+		clear(down)
 		for h := range heads {
-			dacc.stat.Row(i)[h] = kernels.Dot(gi[h*dim:(h+1)*dim], hi[h*dim:(h+1)*dim])
+			g := gi[h*dim : (h+1)*dim]
+			base[h] = dot(g, hi[h*dim:(h+1)*dim])
+			down[h] = dot(g, slope[h*dim:(h+1)*dim]) - float32(base[h]*norm[h])
 		}
 	}
 }
@@ -172,108 +176,50 @@ func (a *Attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 // AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add.
 func (a *Attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("Attention", acc.rows, g, z)
-	heads, dim, edges := a.heads(), a.dim(), len(g.Col)
-	if edges == 0 {
+	if len(g.Col) == 0 {
 		return
 	}
-	// Destination by destination: weight, what of the source reached the sum, and delta, the gradient of the logit.
-	// Then source by source, so that each row is written by one core in one order.
-	rows := loop{body: attendGrads, rows: g.NumDst, width: a.edgeWork(g) + z.Cols*edges/g.NumDst, attention: a, x: z, acc: acc, dacc: dacc, g: g}
-	cols := loop{body: sourceGrads, rows: g.NumSrc, width: dim + edges/g.NumSrc}
-	scratch := acc.takeEdges((z.Rows+2*edges+rows.bands())*heads + edges + cols.bands()*dim)
-	rows.src, scratch = scratch[:z.Rows*heads], scratch[z.Rows*heads:]
-	rows.weight, scratch = scratch[:edges*heads], scratch[edges*heads:]
-	rows.delta, scratch = scratch[:edges*heads], scratch[edges*heads:]
-	back, scratch := scratch[:edges], scratch[edges:]
-	rows.sums, scratch = mat.View(rows.bands(), heads, scratch), scratch[rows.bands()*heads:]
-	cols.sums = mat.View(cols.bands(), dim, scratch) // of each band: its part of the gradient of a head's vector
-	a.scores(mat.View(z.Rows, heads, rows.src), z, a.Src)
-	each(rows)
+	pad := a.pad()
+	scratch := acc.takeEdges(2 * (z.Rows + z.Cols) * pad)
+	src, scratch := mat.View(z.Rows, pad, scratch[:z.Rows*pad]), scratch[z.Rows*pad:]
+	up, scratch := mat.View(z.Rows, pad, scratch[:z.Rows*pad]), scratch[z.Rows*pad:] // the gradient of src
+	m, dm := mat.View(z.Cols, pad, scratch[:z.Cols*pad]), mat.View(z.Cols, pad, scratch[z.Cols*pad:])
+	a.scores(src, z, m, a.Src)
 	tr := acc.transposes().get(g.RowPtr, g.Col, g.NumSrc)
-	for h := range heads {
-		tr.gather(back, rows.weight[h*edges:(h+1)*edges])
-		gh, dh := a.head(dacc.sum, h), a.head(dz, h)
-		kernels.SpMM(tr.rowPtr, tr.col, back, dim, gh.Data, gh.Stride, dh.Data, dh.Stride, true)
-		cols.x, cols.y, cols.trans, cols.delta, cols.val = a.head(z, h), dh, tr, rows.delta[h*edges:(h+1)*edges], a.Src.Value.Row(h)
-		cols.sums.Zero()
-		each(cols)
-		for band := range cols.sums.Rows {
-			kernels.Add(cols.sums.Row(band), a.Src.Grad.Row(h))
-		}
-	}
-}
-
-func attendGrads(w *loop, band, lo, hi int) {
-	a, acc, dacc, g := w.attention, w.acc, w.dacc, w.g
-	heads, dim, edges := a.heads(), a.dim(), len(g.Col)
-	keep := w.sums.Row(band)
-	for h := range keep {
-		keep[h] = 1
-	}
-	for i := lo; i < hi; i++ {
-		top, own, gi, base, down := acc.stat.Row(i), acc.dst.Row(i), dacc.sum.Row(i), dacc.stat.Row(i), dacc.dst.Row(i)
-		for k := int(g.RowPtr[i]); k < int(g.RowPtr[i+1]); k++ {
-			j := int(g.Col[k])
-			if acc.Train && a.Dropout > 0 {
-				a.mask(keep, acc, i, j)
-			}
-			zj, sj := w.x.Row(j), w.src[j*heads:(j+1)*heads]
-			for h := range heads {
-				e := sj[h] + own[h]
-				p := exp(leaky(e) - top[h])
-				v := float32(p * keep[h])
-				d := float32(v*dot(gi[h*dim:(h+1)*dim], zj[h*dim:(h+1)*dim])) - float32(p*base[h])
-				if e < 0 {
-					d *= attentionSlope
-				}
-				w.weight[h*edges+k], w.delta[h*edges+k] = v, d
-				down[h] += d
-			}
-		}
-	}
-}
-
-func sourceGrads(w *loop, band, lo, hi int) {
-	grad, tr := w.sums.Row(band), w.trans
-	for j := lo; j < hi; j++ {
-		var sum float32
-		for _, p := range tr.perm[tr.rowPtr[j]:tr.rowPtr[j+1]] {
-			sum += w.delta[p]
-		}
-		axpy(sum, w.val, w.y.Row(j))
-		axpy(sum, w.x.Row(j), grad)
-	}
+	edges, dh := a.edges(acc, tr.rowPtr, tr.col), dacc.sum
+	edges.Keys = (*outKeys)(acc)
+	edges.Backward(src.Data, acc.dst.Data, acc.stat.Data, dacc.stat.Data, dh.Data, dh.Stride, z.Data, z.Stride, dz.Data, dz.Stride, up.Data)
+	a.scoreGrads(dz, up, z, m, dm, a.Src)
 }
 
 // BeginGrad adds to dz the gradient that reached the destinations' rows z as such.
 func (a *Attention) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
-	dim := a.dim()
-	for i := range z.Rows {
-		zi, di := z.Row(i), dz.Row(i)
-		for h, d := range dacc.dst.Row(i) {
-			axpy(d, a.Dst.Value.Row(h), di[h*dim:(h+1)*dim])
-			axpy(d, zi[h*dim:(h+1)*dim], a.Dst.Grad.Row(h))
-		}
+	pad := a.pad()
+	scratch := acc.takeEdges(2 * z.Cols * pad)
+	a.scoreGrads(dz, dacc.dst, z, mat.View(z.Cols, pad, scratch[:z.Cols*pad]), mat.View(z.Cols, pad, scratch[z.Cols*pad:]), a.Dst)
+}
+
+// inKeys names the edges to a destination, outKeys those from a source.
+type (
+	inKeys  Acc
+	outKeys Acc
+)
+
+func (acc *inKeys) Keys(i int, sources []int32, keys []uint64) {
+	key := acc.Key.Fold(node(acc.Dst, i))
+	for k, j := range sources {
+		keys[k] = uint64(key.Fold(node(acc.Src, int(j))))
 	}
 }
 
-// mask writes the dropout of edge (j, i) for every head.
-func (a *Attention) mask(keep []float32, acc *Acc, i, j int) {
-	key := acc.Key.Fold(node(acc.Dst, i)).Fold(node(acc.Src, j))
-	kernels.DropoutMask(uint64(key), a.Dropout, keep)
-}
-
-// head returns the columns of head h.
-func (a *Attention) head(m mat.Dense, h int) mat.Dense { return m.ColRange(h*a.dim(), (h+1)*a.dim()) }
-
-func leaky(x float32) float32 {
-	if x < 0 {
-		return attentionSlope * x
+func (acc *outKeys) Keys(j int, destinations []int32, keys []uint64) {
+	source := node(acc.Src, j)
+	for k, i := range destinations {
+		keys[k] = uint64(acc.Key.Fold(node(acc.Dst, int(i))).Fold(source))
 	}
-	return x
 }
 
-// dot and axpy are for the few columns of one head, for which a call of the kernels costs more than the work.
+// dot and scale are for the few columns of one head, for which a call of the kernels costs more than the work.
 func dot(x, y []float32) float32 {
 	y = y[:len(x)]
 	var s float32
@@ -283,10 +229,9 @@ func dot(x, y []float32) float32 {
 	return s
 }
 
-func axpy(a float32, x, y []float32) {
-	y = y[:len(x)]
-	for c, v := range x {
-		y[c] += float32(a * v)
+func scale(a float32, x []float32) {
+	for c := range x {
+		x[c] *= a
 	}
 }
 

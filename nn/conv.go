@@ -244,7 +244,7 @@ func (c *Conv) aggregate(h mat.Dense, in Input, z mat.Dense, t *Tape) {
 		return
 	}
 	acc := t.acc()
-	acc.Train, acc.Dst, acc.Src = t.training(), in.Nodes, in.Nodes
+	acc.Train, acc.Infer, acc.Dst, acc.Src = t.training(), !t.training(), in.Nodes, in.Nodes
 	if a, ok := c.Agg.(*Attention); ok && t.training() {
 		acc.Key = t.Key.FoldString(a.Src.Name)
 	}

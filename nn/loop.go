@@ -3,7 +3,6 @@ package nn
 import (
 	"sync"
 
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
@@ -23,11 +22,10 @@ type loop struct {
 	sparse        *mat.Sparse
 	val           []float32
 
-	attention          *Attention
-	acc, dacc          *Acc
-	g                  *graph.CSR
-	src, weight, delta []float32
-	trans              *transpose
+	attention *Attention
+	acc, dacc *Acc
+	weight    []float32
+	trans     *transpose
 }
 
 // bandLen is how many values a band has, if it has more than one row: some 20 µs of work.

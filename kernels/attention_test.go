@@ -1,0 +1,350 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// edgeNames is the keys of a test, the same from both ends.
+type edgeNames struct{ back bool }
+
+func (e edgeNames) Keys(row int, col []int32, keys []uint64) {
+	for k, j := range col {
+		i, j := uint64(row), uint64(j)
+		if e.back {
+			i, j = j, i
+		}
+		keys[k] = i*0x9e3779b97f4a7c15 ^ j*0xd1342543de82ef95
+	}
+}
+
+// attentionCase is an attention on random rows: destinations × sources, the two ends' values of heads.
+type attentionCase struct {
+	heads, dim, gap, tall int
+	drop                  float32
+	rowPtr                []int64
+	col                   []int32
+	own, far, x, dy       []float32
+	ld, ldx               int
+}
+
+func newAttentionCase(lengths []int, tall, heads, dim, gap int, drop float32) *attentionCase {
+	c := &attentionCase{heads: heads, dim: dim, gap: gap, tall: tall, drop: drop, ld: PadHeads(heads), ldx: heads*dim + gap}
+	c.rowPtr, c.col = sparse(5, lengths, tall)
+	c.own, c.far = noise(1, make([]float32, len(lengths)*c.ld)), noise(2, make([]float32, tall*c.ld))
+	for i := range c.far {
+		c.far[i] *= 5
+	}
+	c.x, c.dy = noise(3, make([]float32, tall*c.ldx)), noise(4, make([]float32, len(lengths)*c.ldx))
+	return c
+}
+
+func (c *attentionCase) rows() int { return len(c.rowPtr) - 1 }
+
+func (c *attentionCase) edges() *Attention {
+	return &Attention{RowPtr: c.rowPtr, Col: c.col, Heads: c.heads, Dim: c.dim, Slope: 0.2, Dropout: c.drop, Keys: edgeNames{}}
+}
+
+func (c *attentionCase) start() *Softmax {
+	n := c.rows()
+	s := &Softmax{Top: make([]float32, n*c.ld), Sum: make([]float32, n*c.ld), SumSlope: make([]float32, n*c.ld),
+		Y: make([]float32, n*c.ldx), YSlope: make([]float32, n*c.ldx), LDY: c.ldx}
+	for i := range s.Top {
+		s.Top[i] = float32(math.Inf(-1))
+	}
+	return s
+}
+
+// attentionTruth is in float64, its sums divided.
+type attentionTruth struct{ log, y, ySlope, sumSlope, base, dx, dOwn []float64 }
+
+func (c *attentionCase) truth() (t attentionTruth) {
+	n, w := c.rows(), c.ldx
+	t.log, t.sumSlope, t.base, t.dOwn = make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, c.tall*c.ld)
+	t.y, t.ySlope, t.dx = make([]float64, n*w), make([]float64, n*w), make([]float64, c.tall*w)
+	keep, key := make([]float32, c.heads), make([]uint64, 1)
+	for _, pass := range []int{0, 1, 2} {
+		for i := range n {
+			for k := c.rowPtr[i]; k < c.rowPtr[i+1]; k++ {
+				j := int(c.col[k])
+				edgeNames{}.Keys(i, c.col[k:k+1], key)
+				DropoutMask(key[0], c.drop, keep)
+				for h := range c.heads {
+					e, slope := float64(c.own[i*c.ld+h]+c.far[j*c.ld+h]), 1.0
+					if e < 0 {
+						slope = 0.2
+					}
+					if e *= slope; pass == 0 {
+						t.log[i*c.ld+h] += math.Exp(e)
+						continue
+					}
+					p := math.Exp(e) / t.log[i*c.ld+h]
+					if pass == 1 {
+						t.sumSlope[i*c.ld+h] += slope * p
+					}
+					dot := 0.0
+					for d := h * c.dim; d < (h+1)*c.dim; d++ {
+						v, x, g := p*float64(keep[h]), float64(c.x[j*w+d]), float64(c.dy[i*w+d])
+						dot += float64(keep[h]) * x * g
+						if pass == 1 {
+							t.y[i*w+d] += v * x
+							t.ySlope[i*w+d] += slope * v * x
+							t.base[i*c.ld+h] += v * x * g
+						} else {
+							t.dx[j*w+d] += v * g
+						}
+					}
+					if pass == 2 {
+						t.dOwn[j*c.ld+h] += p * slope * (dot - t.base[i*c.ld+h])
+					}
+				}
+			}
+		}
+	}
+	for i, v := range t.log {
+		t.log[i] = math.Log(v)
+	}
+	return t
+}
+
+// transposed returns the case's CSR the other way round.
+func (c *attentionCase) transposed() (rowPtr []int64, col []int32) {
+	rowPtr = make([]int64, c.tall+1)
+	for j := range c.tall {
+		for i := range c.rows() {
+			for _, to := range c.col[c.rowPtr[i]:c.rowPtr[i+1]] {
+				if int(to) == j {
+					col = append(col, int32(i))
+				}
+			}
+		}
+		rowPtr[j+1] = int64(len(col))
+	}
+	return rowPtr, col
+}
+
+// run returns the softmax of all columns, taken in as many blocks as are wanted, and both gradients.
+func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, dOwn []float32) {
+	t.Helper()
+	s = c.start()
+	y, checkY := fenced(t, offset, len(s.Y))
+	slope, checkSlope := fenced(t, offset, len(s.Y))
+	clear(y)
+	clear(slope)
+	s.Y, s.YSlope = y, slope
+	e := c.edges()
+	for b := range blocks { // each has the columns of a range
+		part := *e
+		part.RowPtr, part.Col = []int64{0}, nil
+		for i := range c.rows() {
+			for _, j := range c.col[c.rowPtr[i]:c.rowPtr[i+1]] {
+				if int(j)*blocks/c.tall == b {
+					part.Col = append(part.Col, j)
+				}
+			}
+			part.RowPtr = append(part.RowPtr, int64(len(part.Col)))
+		}
+		part.Forward(c.own, c.far, c.x, c.ldx, s)
+	}
+	checkY()
+	checkSlope()
+	n := c.rows()
+	log, base := make([]float32, n*c.ld), make([]float32, n*c.ld)
+	for i := range n {
+		for h := range c.heads {
+			at := i*c.ld + h
+			log[at] = s.Top[at] + float32(math.Log(float64(s.Sum[at])))
+			if s.Sum[at] == 0 {
+				continue
+			}
+			for d := h * c.dim; d < (h+1)*c.dim; d++ {
+				s.Y[i*c.ldx+d] /= s.Sum[at]
+				s.YSlope[i*c.ldx+d] /= s.Sum[at]
+				base[at] += c.dy[i*c.ldx+d] * s.Y[i*c.ldx+d]
+			}
+			s.SumSlope[at] /= s.Sum[at]
+		}
+	}
+	dx, checkX := fenced(t, offset, len(c.x))
+	clear(dx)
+	dOwn, checkOwn := fenced(t, offset, c.tall*c.ld)
+	back := *e
+	back.RowPtr, back.Col = c.transposed()
+	back.Keys = edgeNames{true}
+	back.Backward(c.far, c.own, log, base, c.dy, c.ldx, c.x, c.ldx, dx, c.ldx, dOwn)
+	checkX()
+	checkOwn()
+	return s, dx, dOwn
+}
+
+// TestAttention compares with float64: the softmax, its derivatives, and gradients, with and without dropout, in one
+// block and in several.
+func TestAttention(t *testing.T) {
+	hub := slices.Repeat([]int{3}, 70) // and more rows than a round has
+	hub[40] = 2500
+	for _, lengths := range [][]int{{}, {0}, {1}, {0, 3, 0, 1, 17, 0, 40, 0}, hub} {
+		for k, d := range [][2]int{{1, 1}, {1, 7}, {2, 8}, {3, 5}, {4, 16}, {8, 8}, {8, 1}, {5, 33}, {9, 3}, {17, 4}, {1, 300}, {4, 50}} {
+			if len(lengths) > 10 && (k%3 > 0 || raceEnabled) {
+				continue
+			}
+			c := newAttentionCase(lengths, 45, d[0], d[1], k%3, float32(k%2)*0.4)
+			want := c.truth()
+			each(t, func(t *testing.T) {
+				for _, blocks := range []int{1, 3} {
+					s, dx, dOwn := c.run(t, blocks, k%7)
+					near := func(what string, got []float32, want []float64, values, ld int) {
+						t.Helper()
+						for i := range got {
+							if i%ld < values && !(math.Abs(float64(got[i])-want[i]) <= 2e-5*(1+math.Abs(want[i]))) && !(math.IsInf(want[i], -1)) {
+								t.Fatalf("%d heads of %d, %d rows, %d blocks: %s[%d] = %g, want %g", c.heads, c.dim, c.rows(), blocks, what, i, got[i], want[i])
+							}
+						}
+					}
+					near("Y", s.Y, want.y, c.heads*c.dim, c.ldx)
+					near("YSlope", s.YSlope, want.ySlope, c.heads*c.dim, c.ldx)
+					near("SumSlope", s.SumSlope, want.sumSlope, c.heads, c.ld)
+					near("dX", dx, want.dx, c.heads*c.dim, c.ldx)
+					near("dOwn", dOwn, want.dOwn, c.heads, c.ld)
+					for i := range s.Top {
+						got := float64(s.Top[i]) + math.Log(float64(s.Sum[i]))
+						if i%c.ld < c.heads && math.Abs(got-want.log[i]) > 1e-5 {
+							t.Fatalf("log[%d] = %g, want %g", i, got, want.log[i])
+						}
+					}
+					for i, v := range s.Y {
+						if i%c.ldx >= c.heads*c.dim && v != 0 {
+							t.Fatalf("wrote between rows at %d", i)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestAttentionBits holds that weights have the bits of plain Go on every set, that sums agree between the sets of
+// assembly, and that none depends on the workers or on whether derivatives are wanted.
+func TestAttentionBits(t *testing.T) {
+	lengths := make([]int, 400)
+	for i := range lengths {
+		lengths[i] = i % 90
+	}
+	lengths[7] = 5000
+	c := newAttentionCase(lengths, 300, 4, 20, 1, 0.3)
+	forward := func(workers int) *Softmax {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
+		s := c.start()
+		c.edges().Forward(c.own, c.far, c.x, c.ldx, s)
+		return s
+	}
+	before := active
+	defer func() { active = before }()
+	active = generic
+	plain := forward(1)
+	var first *Softmax
+	for _, set := range usable()[1:] {
+		active = set
+		s := forward(1)
+		same(t, set.name+" Top", s.Top, plain.Top)
+		same(t, set.name+" Sum", s.Sum, plain.Sum)
+		same(t, set.name+" SumSlope", s.SumSlope, plain.SumSlope)
+		if first == nil {
+			first = s
+		}
+		same(t, set.name+" Y", s.Y, first.Y)
+		same(t, set.name+" YSlope", s.YSlope, first.YSlope)
+		three := forward(3)
+		same(t, set.name+" with three workers", three.Y, s.Y)
+		alone := c.start()
+		alone.YSlope, alone.SumSlope = nil, nil
+		c.edges().Forward(c.own, c.far, c.x, c.ldx, alone)
+		same(t, set.name+" without derivatives", alone.Y, s.Y)
+	}
+}
+
+// TestAttentionSpecial holds that NaN and infinities come out where they go in, and nowhere else.
+func TestAttentionSpecial(t *testing.T) {
+	each(t, func(t *testing.T) {
+		c := newAttentionCase([]int{20, 0, 5, 20}, 30, 4, 8, 0, 0)
+		c.own[2*c.ld+1] = float32(math.NaN())
+		c.own[3*c.ld] = float32(math.Inf(1))
+		s := c.start()
+		c.edges().Forward(c.own, c.far, c.x, c.ldx, s)
+		for i, v := range s.Y {
+			bad := i/c.ldx == 2 && i%c.ldx/c.dim == 1 || i/c.ldx == 3 && i%c.ldx < c.dim
+			if (v != v) != bad {
+				t.Fatalf("Y[%d, %d] = %g", i/c.ldx, i%c.ldx, v)
+			}
+		}
+	})
+}
+
+func TestAttentionPanics(t *testing.T) {
+	each(t, func(t *testing.T) {
+		c := newAttentionCase([]int{2, 1}, 4, 2, 3, 0, 0)
+		s := c.start()
+		run := func(change func(a *Attention, s *Softmax)) func() {
+			a, soft := *c.edges(), *s
+			a.RowPtr, a.Col = slices.Clone(a.RowPtr), slices.Clone(a.Col)
+			change(&a, &soft)
+			return func() { a.Forward(c.own, c.far, c.x, c.ldx, &soft) }
+		}
+		panics(t, "column 4 of edge 1", run(func(a *Attention, s *Softmax) { a.Col[1] = 4 }))
+		panics(t, "column -1 of edge 0", run(func(a *Attention, s *Softmax) { a.Col[0] = -1 }))
+		panics(t, "row pointer 1", run(func(a *Attention, s *Softmax) { a.RowPtr[1] = 9 }))
+		panics(t, "no row pointers", run(func(a *Attention, s *Softmax) { a.RowPtr = nil }))
+		panics(t, "own of Attention.Forward", run(func(a *Attention, s *Softmax) { a.RowPtr = a.RowPtr[:2] }))
+		panics(t, "0 heads", run(func(a *Attention, s *Softmax) { a.Heads = 0 }))
+		panics(t, "heads of 0", run(func(a *Attention, s *Softmax) { a.Dim = 0 }))
+		panics(t, "slope 0", run(func(a *Attention, s *Softmax) { a.Slope = 0 }))
+		panics(t, "dropout 1", run(func(a *Attention, s *Softmax) { a.Dropout = 1 }))
+		panics(t, "Top of", run(func(a *Attention, s *Softmax) { s.Top = s.Top[1:] }))
+		panics(t, "Y of", run(func(a *Attention, s *Softmax) { s.Y = s.Y[:5] }))
+		panics(t, "SumSlope of", run(func(a *Attention, s *Softmax) { s.SumSlope = nil }))
+		rowPtr, col := c.transposed()
+		back := &Attention{RowPtr: rowPtr, Col: col, Heads: 2, Dim: 3, Slope: 1}
+		panics(t, "column 1 of", func() {
+			back.Backward(c.far, c.own[:2], s.Top[:2], s.Sum[:2], c.dy, 6, c.x, 6, make([]float32, 24), 6, make([]float32, 8))
+		})
+		panics(t, "dX of", func() {
+			back.Backward(c.far, c.own, s.Top, s.Sum, c.dy, 6, c.x, 6, make([]float32, 23), 6, make([]float32, 8))
+		})
+	})
+}
+
+// FuzzAttention holds that no CSR, however broken, does more than panic with a message.
+func FuzzAttention(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3}, []byte{0, 1, 2}, uint8(3), uint8(5))
+	f.Add([]byte{0, 200, 3}, []byte{255, 1, 2}, uint8(1), uint8(40))
+	f.Fuzz(func(t *testing.T, ptr, cols []byte, heads, dim uint8) {
+		rowPtr, col := make([]int64, len(ptr)), make([]int32, len(cols))
+		for i, p := range ptr {
+			rowPtr[i] = int64(int8(p))
+		}
+		for i, c := range cols {
+			col[i] = int32(int8(c))
+		}
+		a := Attention{RowPtr: rowPtr, Col: col, Heads: 1 + int(heads%20), Dim: 1 + int(dim%70), Slope: 0.2, Dropout: 0.5, Keys: edgeNames{}}
+		w, ld, rows := a.Heads*a.Dim, PadHeads(a.Heads), max(0, len(ptr)-1)
+		x, own, far := noise(1, make([]float32, 20*w)), noise(2, make([]float32, rows*ld)), noise(3, make([]float32, 20*ld))
+		before := active
+		defer func() { active = before }()
+		for _, s := range usable() {
+			active = s
+			y, check := fenced(t, int(dim)%7, rows*w)
+			func() {
+				defer func() {
+					if r := recover(); r != nil && !strings.HasPrefix(fmt.Sprint(r), "kernels: ") {
+						panic(r)
+					}
+				}()
+				a.Forward(own, far, x, w, &Softmax{Top: make([]float32, rows*ld), Sum: make([]float32, rows*ld), Y: y, LDY: w})
+			}()
+			check()
+		}
+	})
+}
