@@ -264,14 +264,14 @@ TEXT ·adam4NEON(SB), NOSPLIT, $0-104
 	MOVD v_base+72(FP), R3
 	MOVD c+96(FP), R5
 	CBZ  R4, done
-	VLD1R.P 4(R5), [V16.S4] // lr
+	VLD1R.P 4(R5), [V16.S4] // step
 	VLD1R.P 4(R5), [V17.S4] // beta1
 	VLD1R.P 4(R5), [V18.S4] // rest1
 	VLD1R.P 4(R5), [V19.S4] // beta2
 	VLD1R.P 4(R5), [V20.S4] // rest2
 	VLD1R.P 4(R5), [V21.S4] // eps
-	VLD1R.P 4(R5), [V22.S4] // correct1
-	VLD1R.P 4(R5), [V23.S4] // correct2
+	VLD1R.P 4(R5), [V22.S4] // scale
+	VLD1R.P 4(R5), [V23.S4] // root
 	VLD1R.P 4(R5), [V24.S4] // decay
 	VLD1R   (R5), [V25.S4]  // shrink
 
@@ -280,6 +280,7 @@ each:
 	FMOVQ.P 16(R1), F1
 	FMOVQ   (R2), F2
 	FMOVQ   (R3), F3
+	FMUL(1, 1, 22)
 	FMUL(4, 24, 0)
 	FADD(1, 1, 4)
 	FMUL(2, 17, 2)
@@ -291,10 +292,9 @@ each:
 	FADD(3, 3, 4)
 	FMOVQ.P F2, 16(R2)
 	FMOVQ.P F3, 16(R3)
-	FDIV(2, 2, 22)
 	FMUL(2, 16, 2)
-	FDIV(3, 3, 23)
 	FSQRT(3, 3)
+	FMUL(3, 3, 23)
 	FADD(3, 3, 21)
 	FDIV(2, 2, 3)
 	FMUL(0, 0, 25)

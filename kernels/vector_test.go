@@ -85,8 +85,8 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		}
 		want[k] = slices.Clone(got[k])
 	}
-	AdamStep(got[0], got[1], got[2], got[3], 0.01, 0.9, 0.999, 1e-8, 0.1, 0.001, 5e-4, 0.02)
-	adamGeneric(want[0], want[1], want[2], want[3], adam{0.01, 0.9, 1 - float32(0.9), 0.999, 1 - float32(0.999), 1e-8, 0.1, 0.001, 5e-4, 1 - float32(float32(0.01)*float32(0.02))})
+	AdamStep(got[0], got[1], got[2], got[3], 0.25, 0.01, 0.9, 0.999, 1e-8, 0.1, 0.001, 5e-4, 0.02)
+	adamGeneric(want[0], want[1], want[2], want[3], adam{float32(0.01) / float32(0.1), 0.9, 1 - float32(0.9), 0.999, 1 - float32(0.999), 1e-8, 0.25, 1 / float32(math.Sqrt(float64(float32(0.001)))), 5e-4, 1 - float32(float32(0.01)*float32(0.02))})
 	for k := range got {
 		checks[k]()
 		same(t, "AdamStep", got[k], want[k])
@@ -210,7 +210,7 @@ func TestLengthPanics(t *testing.T) {
 		"ReLU":     func() { ReLU(x, y) },
 		"dx of":    func() { ReLUGrad(x, x, y) },
 		"dy of":    func() { ReLUGrad(x, y, x) },
-		"AdamStep": func() { AdamStep(x, x, x, y, 0, 0, 0, 0, 0, 0, 0, 0) },
+		"AdamStep": func() { AdamStep(x, x, x, y, 0, 0, 0, 0, 0, 0, 0, 0, 0) },
 		"A of":     func() { GemmNN(2, 2, 2, x, 2, y, 2, y, 2, false) },
 		"B of":     func() { GemmTN(2, 2, 2, y, 2, x, 2, y, 2, false) },
 		"C of":     func() { GemmNT(2, 2, 2, y, 2, y, 2, x, 2, false) },
@@ -249,7 +249,7 @@ func TestNoAllocation(t *testing.T) {
 			"ExpSum":        func() { ExpSum(Max(a), a, c) },
 			"ToInt8":        func() { ToInt8(a[:200], bytes) },
 			"long Axpy":     func() { Axpy(1, long, long) },
-			"AdamStep":      func() { AdamStep(a, b, c, c, 0, 0, 0, 1, 1, 1, 0, 0) },
+			"AdamStep":      func() { AdamStep(a, b, c, c, 1, 0, 0, 0, 1, 1, 1, 0, 0) },
 			"SumColumns":    func() { SumColumns(n, a, n, c[:n], true) },
 			"GatherRows":    func() { GatherRows(n, index, a, n, c, n) },
 			"DropoutMask":   func() { DropoutMask(1, 0.5, c[:n]) },

@@ -2,6 +2,7 @@ package retexo
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -175,24 +176,25 @@ func (st *stage) undo(c Config) error {
 	return st.opt.Restore(st.steps, st.moments)
 }
 
-// digest returns 24 bits that name x: as many as a float32 carries exactly. Eight lanes of FNV-like mixing, each in a
-// register, so that it runs at the memory's pace.
+// digest returns 24 bits that name x: as many as a float32 carries exactly. Eight lanes of multiply and rotate, each in a
+// register and of two values at a time, so that it runs at the memory's pace.
 func digest(x []float32) uint32 {
 	const prime = 0x9e3779b97f4a7c15
+	two := func(a, b float32) uint64 { return uint64(math.Float32bits(a)) | uint64(math.Float32bits(b))<<32 }
 	var h0, h1, h2, h3, h4, h5, h6, h7 uint64 = 1, 2, 3, 4, 5, 6, 7, 8
-	for ; len(x) >= 8; x = x[8:] {
-		b := x[:8:8]
-		h0 = (h0 ^ uint64(math.Float32bits(b[0]))) * prime
-		h1 = (h1 ^ uint64(math.Float32bits(b[1]))) * prime
-		h2 = (h2 ^ uint64(math.Float32bits(b[2]))) * prime
-		h3 = (h3 ^ uint64(math.Float32bits(b[3]))) * prime
-		h4 = (h4 ^ uint64(math.Float32bits(b[4]))) * prime
-		h5 = (h5 ^ uint64(math.Float32bits(b[5]))) * prime
-		h6 = (h6 ^ uint64(math.Float32bits(b[6]))) * prime
-		h7 = (h7 ^ uint64(math.Float32bits(b[7]))) * prime
+	for ; len(x) >= 16; x = x[16:] {
+		b := x[:16:16]
+		h0 = bits.RotateLeft64((h0^two(b[0], b[1]))*prime, 29)
+		h1 = bits.RotateLeft64((h1^two(b[2], b[3]))*prime, 29)
+		h2 = bits.RotateLeft64((h2^two(b[4], b[5]))*prime, 29)
+		h3 = bits.RotateLeft64((h3^two(b[6], b[7]))*prime, 29)
+		h4 = bits.RotateLeft64((h4^two(b[8], b[9]))*prime, 29)
+		h5 = bits.RotateLeft64((h5^two(b[10], b[11]))*prime, 29)
+		h6 = bits.RotateLeft64((h6^two(b[12], b[13]))*prime, 29)
+		h7 = bits.RotateLeft64((h7^two(b[14], b[15]))*prime, 29)
 	}
 	for _, v := range x {
-		h0 = (h0 ^ uint64(math.Float32bits(v))) * prime
+		h0 = bits.RotateLeft64((h0^uint64(math.Float32bits(v)))*prime, 29)
 	}
 	k := rng.Key(h0)
 	for _, h := range [...]uint64{h1, h2, h3, h4, h5, h6, h7} {

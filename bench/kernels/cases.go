@@ -3,7 +3,11 @@ package main
 import (
 	"fmt"
 
+	heddle "github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 )
 
 // kernel is a piece of work and the peak it is held against.
@@ -38,6 +42,11 @@ func cases(large bool) (all []kernel) {
 	for _, g := range graphs {
 		for _, n := range []int{16, 64, 128, 256} {
 			all = append(all, spmm(g, n), spmmBF16(g, n))
+		}
+	}
+	for _, g := range []*graph{uniform(18_333, 9), uniform(13_752, 36), skewed(50_000, 20)} {
+		for _, d := range [][2]int{{4, 16}, {8, 8}, {8, 32}} {
+			all = append(all, gat(g, d[0], d[1]))
 		}
 	}
 	return append(all, rows()...)
@@ -127,6 +136,31 @@ func spmmBF16(g *graph, n int) kernel {
 	}
 }
 
+// gat is both passes of a layer of graph attention on rows of 64, with dropout of the attention.
+func gat(g *graph, heads, dim int) kernel {
+	const in = 64
+	return kernel{
+		name: fmt.Sprintf("GAT %s, %d×%d", g.name, heads, dim), unit: "Medge/s", work: 1e3 * float64(len(g.col)), peak: func() float64 { return 0 },
+		rival: fmt.Sprintf("gat %s %d %d", g.seed, heads, dim),
+		prepare: func() func() {
+			key := rng.New(1)
+			conv := nn.NewGAT("gat", in, heads*dim, heads, false, 0.6, key)
+			csr := &heddle.CSR{NumDst: g.nodes, NumSrc: g.nodes, RowPtr: g.rowPtr, Col: g.col}
+			x := mat.View(g.nodes, in, values(g.nodes*in))
+			y, dx, dy := mat.New(g.nodes, heads*dim), mat.New(g.nodes, in), mat.New(g.nodes, heads*dim)
+			for i := range dy.Data {
+				dy.Data[i] = 1
+			}
+			t := nn.NewTape()
+			return func() {
+				t.Reset()
+				conv.Forward(y, nn.Input{G: csr, X: heddle.Features{Dense: x}}, t)
+				conv.Backward(dx, dy, t)
+			}
+		},
+	}
+}
+
 // rows are the loops that memory bounds, on slabs beyond the caches.
 func rows() []kernel {
 	const tall, wide = 100_000, 256
@@ -138,7 +172,7 @@ func rows() []kernel {
 		}},
 		{name: "AdamStep", unit: "GB/s", work: 28 * n, peak: triad, rival: fmt.Sprintf("adam %d", n), prepare: func() func() {
 			p, g, m, v := values(n), values(n), make([]float32, n), make([]float32, n)
-			return func() { kernels.AdamStep(p, g, m, v, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }
+			return func() { kernels.AdamStep(p, g, m, v, 1, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }
 		}},
 		{name: "LayerNorm", unit: "GB/s", work: 8 * n, peak: triad, rival: fmt.Sprintf("layernorm %d %d", tall, wide), prepare: func() func() {
 			x, y, gain, stats := values(n), make([]float32, n), values(wide), make([]float32, 2*tall)

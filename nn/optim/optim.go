@@ -88,8 +88,8 @@ func orDefault(x, def float32) float32 {
 // value, both as long as New's n.
 func (o *Optimizer) Step(value, grad []float32, lr float32) { o.StepScaled(value, grad, 1, lr) }
 
-// StepScaled is Step with scale·grad, which grad becomes: the same bits as multiplying first, in one pass over the
-// memory instead of two.
+// StepScaled is Step with scale·grad: the same bits as multiplying first, in one pass over the memory instead of two.
+// What it leaves in grad is of no use.
 func (o *Optimizer) StepScaled(value, grad []float32, scale, lr float32) {
 	if len(value) != o.n || len(grad) != o.n {
 		panic(fmt.Sprintf("optim: step over %d values and %d gradients, want %d", len(value), len(grad), o.n))
@@ -120,7 +120,7 @@ type pass struct {
 func (p *pass) Run(part int) {
 	lo, hi := part*piece, min((part+1)*piece, len(p.value))
 	c, value, grad := p.config, p.value[lo:hi], p.grad[lo:hi]
-	if p.scale != 1 {
+	if c.Name == "sgd" && p.scale != 1 {
 		kernels.Scale(p.scale, grad)
 	}
 	switch {
@@ -133,7 +133,7 @@ func (p *pass) Run(part int) {
 		if c.Name == "adamw" {
 			l2, decoupled = 0, c.Decay
 		}
-		kernels.AdamStep(value, grad, p.moments[0][lo:hi], p.moments[1][lo:hi], p.lr, c.Beta1, c.Beta2, c.Eps, p.correct1, p.correct2, l2, decoupled)
+		kernels.AdamStep(value, grad, p.moments[0][lo:hi], p.moments[1][lo:hi], p.scale, p.lr, c.Beta1, c.Beta2, c.Eps, p.correct1, p.correct2, l2, decoupled)
 	}
 }
 
