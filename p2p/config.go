@@ -3,8 +3,11 @@ package p2p
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 )
 
@@ -14,15 +17,28 @@ const (
 	limitMaxFrame   = 1 << 30
 	defaultMaxPeers = 64
 	limitMaxPeers   = 4096
+	defaultSilence  = 10 * time.Second
+	leastSilence    = time.Second
+	mostSilence     = 10 * time.Minute
 )
 
 // Config says how a Host is reached. The zero value of each field but Identity is usable.
 type Config struct {
 	Identity  Identity // this peer's key; required
 	Listen    []string // multiaddresses to listen on, port 0 for any; none: this peer only dials out
-	Transport string   // "quic" (default; UDP, TLS 1.3 inside) or "tcp" (TLS 1.3 and yamux)
+	Transport string   // one of Transports; "" = quic
 	MaxFrame  int      // bytes, largest frame sent or taken; 0 = 64 MiB, at most 1 GiB; equal on all peers
 	MaxPeers  int      // largest roster, sizes the limits on connections and memory; 0 = 64, at most 4096
+
+	// Silence is how long a peer may say nothing at all (power cut, unplugged cable) before it is lost; 0 = 10 s, 1 s to
+	// 10 min. Over QUIC the shorter one of two peers' counts for both.
+	Silence time.Duration
+	MaxRate int64 // bytes a second taken from one member, whatever it sends; 0 = as they come
+
+	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry what cannot go directly, after
+	// an attempt to open a direct way between two peers behind NATs.
+	Relays []string
+	LAN    bool // find members on the local network by mDNS, which tells everybody there this peer's ID and addresses
 
 	// Waiting, when set, is called about once a second for each member that has not joined yet: its name, how long
 	// it has been waited for, and the last error in reaching it (nil when there was none). One call at a time.
@@ -35,15 +51,24 @@ func (c Config) Validate() error {
 	if c.Identity.key == nil {
 		errs = append(errs, errors.New("identity: missing"))
 	}
-	known := c.transport() == "quic" || c.transport() == "tcp"
+	known := slices.Contains(Transports, c.transport())
 	if !known {
-		errs = append(errs, fmt.Errorf("transport %q, want quic or tcp", c.Transport))
+		errs = append(errs, fmt.Errorf("transport %q, want one of %s", c.Transport, strings.Join(Transports, ", ")))
 	}
 	if c.MaxFrame < 0 || c.MaxFrame > limitMaxFrame {
 		errs = append(errs, fmt.Errorf("MaxFrame: %d bytes, want 0 to %d", c.MaxFrame, limitMaxFrame))
 	}
 	if c.MaxPeers < 0 || c.MaxPeers > limitMaxPeers {
 		errs = append(errs, fmt.Errorf("MaxPeers: %d, want 0 to %d", c.MaxPeers, limitMaxPeers))
+	}
+	if c.Silence != 0 && (c.Silence < leastSilence || c.Silence > mostSilence) {
+		errs = append(errs, fmt.Errorf("silence: %s, want %s to %s", c.Silence, leastSilence, mostSilence))
+	}
+	if c.MaxRate < 0 {
+		errs = append(errs, fmt.Errorf("rate: MaxRate is %d bytes a second, want 0 or more", c.MaxRate))
+	}
+	if _, err := c.relays(); err != nil {
+		errs = append(errs, err)
 	}
 	for _, s := range c.Listen {
 		switch a, err := ma.NewMultiaddr(s); {
@@ -66,28 +91,6 @@ func (c Config) transport() string {
 	return c.Transport
 }
 
-func (c Config) sample() string {
-	if c.transport() == "tcp" {
-		return "/ip4/127.0.0.1/tcp/0"
-	}
-	return "/ip4/127.0.0.1/udp/0/quic-v1"
-}
-
-// carries says whether the chosen transport speaks at address a: /…/tcp/N or /…/udp/N/quic-v1, with or without /p2p/ID.
-func (c Config) carries(a ma.Multiaddr) bool {
-	var last ma.Component
-	ma.ForEach(a, func(p ma.Component) bool {
-		if p.Protocol().Code != ma.P_P2P {
-			last = p
-		}
-		return true
-	})
-	if c.transport() == "tcp" {
-		return last.Protocol().Code == ma.P_TCP
-	}
-	return last.Protocol().Code == ma.P_QUIC_V1
-}
-
 func (c Config) maxFrame() int {
 	if c.MaxFrame == 0 {
 		return defaultMaxFrame
@@ -100,4 +103,34 @@ func (c Config) maxPeers() int {
 		return defaultMaxPeers
 	}
 	return c.MaxPeers
+}
+
+func (c Config) silence() time.Duration {
+	if c.Silence == 0 {
+		return defaultSilence
+	}
+	return c.Silence
+}
+
+// relays parses Relays.
+func (c Config) relays() ([]peer.AddrInfo, error) {
+	var errs []error
+	var addrs []ma.Multiaddr
+	for _, s := range c.Relays {
+		a, err := ma.NewMultiaddr(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("relays: %w", err))
+			continue
+		}
+		bare, id := peer.SplitAddr(a)
+		if id == "" || bare == nil || !c.carries(bare) {
+			errs = append(errs, fmt.Errorf("relays: %s, want an address for transport %s that ends in /p2p/ID", s, c.transport()))
+			continue
+		}
+		addrs = append(addrs, a)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return peer.AddrInfosFromP2pAddrs(addrs...)
 }

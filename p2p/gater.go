@@ -1,55 +1,159 @@
 package p2p
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/libp2p/go-libp2p/core/control"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+	"golang.org/x/time/rate"
 )
 
-// gater lets in and out only the members of the current session. Without a session it lets in nobody.
+// ErrRevoked says that a peer was a member and is one no more.
+var ErrRevoked = errors.New("it was revoked")
+
+var errKnock = errors.New("too many connection attempts")
+
+// gater lets in and out only the members of the current session, and out to the relays. Without a session it lets in
+// nobody. How often strangers may come as far as a handshake is bounded, and does not touch what members may.
 type gater struct {
-	mu      sync.RWMutex
-	members map[peer.ID]bool
+	relays map[peer.ID]bool // set before the network starts
+	peers  int              // MaxPeers
+
+	mu        sync.RWMutex
+	members   map[peer.ID]*rate.Limiter // of the streams that each opens
+	revoked   map[peer.ID]error         // for as long as the host lives
+	addresses map[string]*rate.Limiter  // of the connections from each address at which a member is known
+	strangers *rate.Limiter             // of all others
 }
 
-func (g *gater) admit(members []member) {
-	set := make(map[peer.ID]bool, len(members))
-	for _, m := range members {
-		set[m.id] = true
+func newGater(peers int, relays []peer.AddrInfo) *gater {
+	g := &gater{peers: peers, relays: map[peer.ID]bool{}, revoked: map[peer.ID]error{}, strangers: rate.NewLimiter(strangersRate, strangersBurst)}
+	for _, r := range relays {
+		g.relays[r.ID] = true
 	}
+	g.admit(nil)
+	return g
+}
+
+// admit replaces the members.
+func (g *gater) admit(members []member) {
 	g.mu.Lock()
-	g.members = set
+	defer g.mu.Unlock()
+	g.members, g.addresses = make(map[peer.ID]*rate.Limiter, len(members)), map[string]*rate.Limiter{}
+	for _, m := range members {
+		if g.revoked[m.id] != nil {
+			continue
+		}
+		g.members[m.id] = rate.NewLimiter(streamsRate, streamsBurst)
+		for _, a := range m.addrs {
+			g.learn(a)
+		}
+	}
+}
+
+// learn notes that a member is at a. The caller holds mu.
+func (g *gater) learn(a ma.Multiaddr) {
+	ip := addressOf(a)
+	if _, known := g.addresses[ip]; ip != "" && !known && len(g.addresses) < connsPerPeer*g.peers {
+		// A site's peers often share one address (a laboratory, a NAT, this machine).
+		g.addresses[ip] = rate.NewLimiter(rate.Limit(strangersRate+4*g.peers), strangersBurst+8*g.peers)
+	}
+}
+
+// addressOf is the network address that a connection is counted under: IPv4 whole, of IPv6 the /56 that a site gets.
+func addressOf(a ma.Multiaddr) string {
+	if kindOf(a) == "relay" {
+		return ""
+	}
+	ip, err := manet.ToIP(a)
+	if err != nil {
+		return ""
+	}
+	if four := ip.To4(); four != nil {
+		return string(four)
+	}
+	return string(ip[:7])
+}
+
+// revoke shuts p out for good.
+func (g *gater) revoke(p peer.ID, why error) {
+	g.mu.Lock()
+	g.revoked[p] = why
+	delete(g.members, p)
 	g.mu.Unlock()
 }
 
 func (g *gater) listed(p peer.ID) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.members[p]
+	return g.members[p] != nil
+}
+
+// mayOpen reports whether p may open one more stream now.
+func (g *gater) mayOpen(p peer.ID) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.relays[p] || g.members[p] != nil && g.members[p].Allow()
+}
+
+// knows reports whether a member is known to be at a's address.
+func (g *gater) knows(a ma.Multiaddr) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.addresses[addressOf(a)] != nil
+}
+
+// knock reports whether a connection from a may come as far as a handshake.
+func (g *gater) knock(a ma.Multiaddr) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if len(g.members) == 0 {
+		return false
+	}
+	if l := g.addresses[addressOf(a)]; l != nil {
+		return l.Allow()
+	}
+	return g.strangers.Allow()
 }
 
 // InterceptPeerDial refuses to dial a peer that is not listed.
-func (g *gater) InterceptPeerDial(p peer.ID) bool { return g.listed(p) }
+func (g *gater) InterceptPeerDial(p peer.ID) bool { return g.relays[p] || g.listed(p) }
 
-// InterceptAddrDial allows every address: only configured ones are in the peer store.
-func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool { return g.listed(p) }
+// InterceptAddrDial allows every address: those in the peer store are configured, or the peer's own word.
+func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool { return g.InterceptPeerDial(p) }
 
-// InterceptAccept saves the cost of a handshake while nobody may come in.
-func (g *gater) InterceptAccept(network.ConnMultiaddrs) bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return len(g.members) > 0
+// InterceptAccept saves the cost of a handshake. QUIC asks knock itself, as this comes too late there; what comes
+// through a relay cost the handshake with the relay.
+func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
+	switch from := c.RemoteMultiaddr(); kindOf(from) {
+	case "relay", "quic":
+		g.mu.RLock()
+		defer g.mu.RUnlock()
+		return len(g.members) > 0
+	default:
+		return g.knock(from)
+	}
 }
 
 // InterceptSecured refuses a peer whose proven identity is not listed, before any multiplexer or stream exists.
-func (g *gater) InterceptSecured(_ network.Direction, p peer.ID, _ network.ConnMultiaddrs) bool {
-	return g.listed(p)
+func (g *gater) InterceptSecured(d network.Direction, p peer.ID, c network.ConnMultiaddrs) bool {
+	if g.relays[p] {
+		return d == network.DirOutbound
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.members[p] == nil {
+		return false
+	}
+	g.learn(c.RemoteMultiaddr())
+	return true
 }
 
 // InterceptUpgraded looks once more: the list may have changed during the handshake.
 func (g *gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
-	return g.listed(c.RemotePeer()), 0
+	return g.InterceptPeerDial(c.RemotePeer()), 0
 }

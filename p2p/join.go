@@ -83,13 +83,13 @@ func (h *Host) Join(ctx context.Context, roster Roster, hello Hello) (*Session, 
 			r.pairs[i] = &pair{rank: i, member: m}
 		}
 	}
-	if err := r.begin(); err != nil {
+	if err := errors.Join(r.barred(), r.begin()); err != nil {
 		return nil, err
 	}
 	dialCtx, stop := context.WithCancel(ctx)
 	var dialling sync.WaitGroup
 	for _, p := range r.pairs {
-		if p != nil && len(p.member.addrs) > 0 {
+		if p != nil && (len(p.member.addrs) > 0 || h.indirect != nil || h.lan != nil) {
 			dialling.Go(func() { r.dial(dialCtx, p) })
 		}
 	}
@@ -256,10 +256,12 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
+	if err := r.reach(ctx, p); err != nil {
+		return explain(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
-	// A direct dial is forced to pass over libp2p's own back-off, which begins at 5 s.
-	s, err := r.host.net.NewStream(network.WithForceDirectDial(ctx, "roster"), p.member.id)
+	s, err := r.host.net.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"), p.member.id)
 	if err != nil {
 		return explain(err)
 	}
@@ -282,6 +284,44 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 		s.Reset()
 	}
 	return explain(err)
+}
+
+// reach makes a connection to p, where there is none: directly, or else through a relay.
+func (r *rendezvous) reach(ctx context.Context, p *pair) error {
+	h, id := r.host, p.member.id
+	if h.direct(id) {
+		return nil
+	}
+	if h.lan != nil {
+		h.lan.place(id)
+	}
+	if h.cfg.transport() == "auto" {
+		h.choose(ctx, id)
+	}
+	patience := handshakeTime
+	if h.indirect != nil {
+		patience = directFirst
+	}
+	first, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	// A direct dial is forced to pass over libp2p's own back-off, which begins at 5 s.
+	_, err := h.net.DialPeer(network.WithForceDirectDial(first, "roster"), id)
+	if err == nil {
+		return nil
+	}
+	h.forget(id)
+	for _, a := range p.member.addrs { // those that choose had put aside
+		if h.cfg.carries(a) {
+			h.store.AddAddr(id, a, peerstore.PermanentAddrTTL)
+		}
+	}
+	if h.indirect == nil || ctx.Err() != nil {
+		return err
+	}
+	if relayed := h.indirect.reach(ctx, id); relayed != nil {
+		return errors.Join(explain(err), explain(relayed))
+	}
+	return nil
 }
 
 // answer serves a session stream that a member opened.

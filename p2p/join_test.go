@@ -167,7 +167,8 @@ func TestMissingPeerIsNamed(t *testing.T) {
 
 // A pair meets whichever side can be dialled, and whichever comes first.
 func TestRendezvous(t *testing.T) {
-	nowhere := map[string]string{"quic": "/ip4/127.0.0.1/udp/9/quic-v1", "tcp": "/ip4/127.0.0.1/tcp/9"}
+	nowhere := map[string]string{"quic": "/ip4/127.0.0.1/udp/9/quic-v1", "tcp": "/ip4/127.0.0.1/tcp/9", "noise": "/ip4/127.0.0.1/tcp/9",
+		"ws": "/ip4/127.0.0.1/tcp/9/ws", "auto": "/ip4/127.0.0.1/tcp/9/wss"}
 	for name, change := range map[string]func(m []Member, transport string){
 		"both":              func([]Member, string) {},
 		"higher dials only": func(m []Member, _ string) { m[1].Addrs = nil },

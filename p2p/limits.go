@@ -11,18 +11,26 @@ import (
 )
 
 // What one member may use. A session needs one connection and one stream; the rest is for dials that cross, for
-// the stream that says goodbye, and for windows that grow to their full size.
+// measuring, for the stream that says goodbye, and for windows that grow to their full size.
 const (
-	connsPerPeer   = 4
-	streamsPerPeer = 16
-	memoryPerPeer  = 64 << 20
-	// Connections whose peer ID is not proven yet: a stranger can hold one of these for the length of a handshake.
-	unprovenConns  = 64
+	connsPerPeer   = 8
+	memoryPerPeer  = 64 << 20 // beside one frame
+	streamsRate    = 32       // streams that one member may open a second,
+	streamsBurst   = 64       // and at once
+	acceptTime     = 5 * time.Second
+	strangersRate  = 8  // handshakes a second with addresses at which no member is known, all together:
+	strangersBurst = 32 // each costs about a millisecond of one core
+	// Connections whose peer ID is not proven yet: a stranger can hold one of these for acceptTime.
+	unprovenConns  = strangersBurst + strangersRate*int(acceptTime/time.Second)
 	unprovenMemory = 16 << 20
 )
 
-// newLimits bounds what the network may take of this process, for at most peers members.
-func newLimits(peers int) (network.ResourceManager, error) {
+// streamsPerPeer leaves room for what a relay carries: two ends of a circuit to each other member.
+func streamsPerPeer(peers int) int { return 16 + 4*peers }
+
+// newLimits bounds what the network may take of this process, for at most peers members and frames of at most frame
+// bytes.
+func newLimits(peers, frame int) (network.ResourceManager, error) {
 	scope := func(conns, streams int, memory int64) rcmgr.ResourceLimits {
 		return rcmgr.ResourceLimits{
 			Conns: rcmgr.LimitVal(conns), ConnsInbound: rcmgr.LimitVal(conns), ConnsOutbound: rcmgr.LimitVal(conns),
@@ -30,33 +38,24 @@ func newLimits(peers int) (network.ResourceManager, error) {
 			FD: rcmgr.LimitVal(conns), Memory: rcmgr.LimitVal64(memory),
 		}
 	}
-	perPeer := scope(connsPerPeer, streamsPerPeer, memoryPerPeer)
-	all := scope(peers*connsPerPeer+unprovenConns, peers*streamsPerPeer, int64(peers)*memoryPerPeer+unprovenMemory)
-	transient := scope(unprovenConns, peers*streamsPerPeer, unprovenMemory+int64(peers)<<20)
+	streams, memory := streamsPerPeer(peers), int64(memoryPerPeer+frame)
+	perPeer := scope(connsPerPeer, streams, memory)
+	all := scope(peers*connsPerPeer+unprovenConns, peers*streams, int64(peers)*memory+unprovenMemory)
+	transient := scope(peers*connsPerPeer+unprovenConns, peers*streams, unprovenMemory+int64(peers)<<20)
 	cfg := rcmgr.PartialLimitConfig{
 		System: all, Transient: transient, PeerDefault: perPeer,
 		ProtocolDefault: all, ProtocolPeerDefault: perPeer, ServiceDefault: all, ServicePeerDefault: perPeer,
-		Conn: scope(1, streamsPerPeer, memoryPerPeer), Stream: scope(0, 1, memoryPerPeer),
+		Conn: scope(1, streams, memory), Stream: scope(0, 1, memory),
 	}.Build(rcmgr.DefaultLimits.Scale(0, 0))
-	// A site's peers often share one address (a laboratory, a NAT, this machine), so an address may hold as many
-	// connections as the roster has members, and no fewer than the handshakes it may have open.
-	perIP := peers*connsPerPeer + unprovenConns
-	// Every member may try again each second (retryMost) from one address; a flood from there goes no faster.
-	attempts := rate.Limit{RPS: float64(2 * peers), Burst: perIP}
+	// How many connections one address may have follows from how often it may connect, which is the gater's business:
+	// only that knows at which addresses members are.
 	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(cfg),
 		rcmgr.WithMetricsDisabled(),
-		rcmgr.WithNetworkPrefixLimit(
-			[]rcmgr.NetworkPrefixLimit{{Network: netip.MustParsePrefix("127.0.0.0/8"), ConnCount: math.MaxInt}},
-			[]rcmgr.NetworkPrefixLimit{{Network: netip.MustParsePrefix("::1/128"), ConnCount: math.MaxInt}}),
+		rcmgr.WithConnRateLimiters(&rate.Limiter{}),
 		rcmgr.WithLimitPerSubnet(
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: perIP}},
-			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: perIP}}),
-		rcmgr.WithConnRateLimiters(&rate.Limiter{
-			NetworkPrefixLimits: []rate.PrefixLimit{
-				{Prefix: netip.MustParsePrefix("127.0.0.0/8")}, {Prefix: netip.MustParsePrefix("::1/128")}},
-			SubnetRateLimiter: rate.SubnetLimiter{
-				IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: attempts}},
-				IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: attempts}},
-				GracePeriod:      time.Minute,
-			}}))
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: math.MaxInt}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: math.MaxInt}}),
+		rcmgr.WithNetworkPrefixLimit(
+			[]rcmgr.NetworkPrefixLimit{{Network: netip.MustParsePrefix("0.0.0.0/0"), ConnCount: math.MaxInt}},
+			[]rcmgr.NetworkPrefixLimit{{Network: netip.MustParsePrefix("::/0"), ConnCount: math.MaxInt}}))
 }

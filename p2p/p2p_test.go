@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/commtest"
 )
 
+// transports are those that every test runs over; carrier_test.go has the others.
 var transports = []string{"quic", "tcp"}
 
 // listen opens a host on loopback that closes when the test ends.
@@ -22,6 +23,9 @@ func listen(t testing.TB, transport string) *Host {
 	}
 	cfg := Config{Identity: id, Transport: transport}
 	cfg.Listen = []string{cfg.sample()}
+	if transport == "auto" {
+		cfg.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/wss"}
+	}
 	h, err := Listen(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/quic-go/quic-go"
 )
 
 // explain says in one line why a peer could not be reached, as far as libp2p lets us know.
@@ -25,7 +26,8 @@ func explain(err error) error {
 	}
 	gone, _ := errors.AsType[*network.ConnError](err)
 	cut, _ := errors.AsType[*network.StreamError](err)
-	if gone != nil && gone.Remote || cut != nil && cut.Remote || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+	shut, _ := errors.AsType[*quic.TransportError](err)
+	if shut != nil && shut.ErrorCode == quic.ConnectionRefused || gone != nil && gone.Remote || cut != nil && cut.Remote || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return &reachError{"it hung up: it has not joined yet, or its roster does not list this peer", err}
 	}
 	return err

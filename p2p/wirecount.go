@@ -2,7 +2,9 @@ package p2p
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -43,34 +45,86 @@ func (c countedConn) Write(b []byte) (int, error) {
 }
 
 func (c countedConn) Stat() network.ConnStats {
-	return network.ConnStats{Stats: network.Stats{Extra: map[any]any{wireKey{}: c.n}}}
+	var s network.ConnStats
+	if below, ok := c.Conn.(network.ConnStat); ok { // a relay's limits are told there
+		s = below.Stat()
+	}
+	extra := map[any]any{wireKey{}: c.n}
+	maps.Copy(extra, s.Extra)
+	s.Extra = extra
+	return s
 }
 
 // countingUpgrader puts a countedConn under every connection, dialled or accepted, once the TCP transport has set its
-// socket's options.
-type countingUpgrader struct{ transport.Upgrader }
+// socket's options, and bounds how long the other side may leave unanswered what was sent.
+type countingUpgrader struct {
+	transport.Upgrader
+	silence time.Duration
+}
 
 func (u countingUpgrader) UpgradeGatedMaListener(t transport.Transport, l transport.GatedMaListener) transport.Listener {
-	return u.Upgrader.UpgradeGatedMaListener(t, countingListener{l})
+	return foundListener{u.Upgrader.UpgradeGatedMaListener(t, countingListener{l, u.silence})}
 }
 
 func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction, p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
-	return u.Upgrader.Upgrade(ctx, t, counted(c), dir, p, scope)
+	boundSilence(c, u.silence)
+	up, err := u.Upgrader.Upgrade(ctx, t, counted(c), dir, p, scope)
+	return found(up), err
 }
 
-type countingListener struct{ transport.GatedMaListener }
+// foundConn lets As find a connection's counter: the WebSocket transport hides what Stat says.
+type foundConn struct {
+	transport.CapableConn
+	stat network.ConnStats
+}
+
+func found(c transport.CapableConn) transport.CapableConn {
+	if s, ok := c.(network.ConnStat); ok {
+		return foundConn{c, s.Stat()}
+	}
+	return c
+}
+
+func (c foundConn) Stat() network.ConnStats { return c.stat }
+
+func (c foundConn) As(target any) bool {
+	w, asked := target.(**wire)
+	n, counts := c.stat.Extra[wireKey{}].(*wire)
+	if asked && counts {
+		*w = n
+		return true
+	}
+	return c.CapableConn.As(target)
+}
+
+type foundListener struct{ transport.Listener }
+
+func (l foundListener) Accept() (transport.CapableConn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return found(c), nil
+}
+
+type countingListener struct {
+	transport.GatedMaListener
+	silence time.Duration
+}
 
 func (l countingListener) Accept() (manet.Conn, network.ConnManagementScope, error) {
 	c, scope, err := l.GatedMaListener.Accept()
 	if err != nil {
 		return nil, nil, err
 	}
+	boundSilence(c, l.silence)
 	return counted(c), scope, nil
 }
 
 // wireBytes reads the counter of a connection, also after it has closed.
 func wireBytes(c network.Conn) (sent, received int64) {
-	if n, ok := c.Stat().Extra[wireKey{}].(*wire); ok {
+	var n *wire
+	if c.As(&n) {
 		return n.sent.Load(), n.received.Load()
 	}
 	var q *quic.Conn

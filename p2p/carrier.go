@@ -1,0 +1,210 @@
+package p2p
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"net"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/sec"
+	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	libp2pquic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"github.com/libp2p/go-libp2p/p2p/transport/websocket"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/quic-go/quic-go"
+)
+
+// Transports lists what Config.Transport may be: QUIC over UDP; TCP with TLS 1.3, or with Noise, where TLS is meddled
+// with; WebSocket, for networks that let only web traffic out; or auto: all of them, and for each peer the one that was
+// measured to be the fastest.
+var Transports = []string{"quic", "tcp", "noise", "ws", "auto"}
+
+// kindOf is the carrier that an address stands for, with or without /p2p/ID: quic, tcp, ws, relay, or "".
+func kindOf(a ma.Multiaddr) string {
+	var last ma.Component
+	circuit := false
+	ma.ForEach(a, func(p ma.Component) bool {
+		circuit = circuit || p.Protocol().Code == ma.P_CIRCUIT
+		if p.Protocol().Code != ma.P_P2P {
+			last = p
+		}
+		return true
+	})
+	switch code := last.Protocol().Code; {
+	case circuit:
+		return "relay"
+	case code == ma.P_QUIC_V1:
+		return "quic"
+	case code == ma.P_TCP:
+		return "tcp"
+	case code == ma.P_WS || code == ma.P_WSS:
+		return "ws"
+	}
+	return ""
+}
+
+// carries says whether the chosen transport speaks at address a.
+func (c Config) carries(a ma.Multiaddr) bool {
+	kind := kindOf(a)
+	switch t := c.transport(); t {
+	case "auto":
+		return kind == "quic" || kind == "tcp" || kind == "ws"
+	case "noise":
+		return kind == "tcp"
+	default:
+		return kind == t
+	}
+}
+
+// sample is an address that the chosen transport can listen on.
+func (c Config) sample() string {
+	switch c.transport() {
+	case "tcp", "noise":
+		return "/ip4/127.0.0.1/tcp/0"
+	case "ws":
+		return "/ip4/127.0.0.1/tcp/0/ws"
+	}
+	return "/ip4/127.0.0.1/udp/0/quic-v1"
+}
+
+// carriers gives the host the transports that its configuration asks for.
+func (h *Host) carriers() error {
+	t := h.cfg.transport()
+	var all []transport.Transport
+	add := func(c transport.Transport, err error) error {
+		all = append(all, c)
+		return err
+	}
+	up, err := h.newUpgrader()
+	if err != nil {
+		return err
+	}
+	h.upgrader = countingUpgrader{Upgrader: up, silence: h.cfg.silence()}
+	if t == "quic" || t == "auto" {
+		err = errors.Join(err, add(h.newQUIC()))
+	}
+	if t == "tcp" || t == "noise" || t == "auto" {
+		var options []tcp.Option
+		if len(h.cfg.Relays) == 0 {
+			// Without SO_REUSEPORT a second peer on the same port is an error, not a silent half of the connections. A hole is
+			// punched from the port that listens, and so needs it.
+			options = append(options, tcp.DisableReuseport())
+		}
+		err = errors.Join(err, add(tcp.NewTCPTransport(h.upgrader, h.limits, nil, options...)))
+	}
+	if t == "ws" || t == "auto" {
+		err = errors.Join(err, add(h.newWebSocket()))
+	}
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if err := h.net.AddTransport(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bulkYamux is libp2p's yamux with patience for slow links; windows begin at 4 MiB, as a
+// measured round trip of microseconds would never let them grow, and reach 16 MiB where it is long.
+func (h *Host) bulkYamux() *yamux.Transport {
+	c := *yamux.DefaultTransport.Config()
+	c.InitialStreamWindowSize = 4 << 20
+	c.MaxStreamWindowSize = 16 << 20
+	c.KeepAliveInterval = h.cfg.silence() / 2
+	c.ConnectionWriteTimeout = tcpPatience
+	c.MaxIncomingStreams = uint32(streamsPerPeer(h.cfg.maxPeers()))
+	return (*yamux.Transport)(&c)
+}
+
+// newUpgrader turns sockets into authenticated connections of many streams, over all but QUIC, which is one.
+func (h *Host) newUpgrader() (transport.Upgrader, error) {
+	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: h.bulkYamux()}}
+	plain, err := noise.New(noise.ID, h.cfg.Identity.key, muxers)
+	if err != nil {
+		return nil, err
+	}
+	offers := []sec.SecureTransport{plain}
+	if h.cfg.transport() != "noise" {
+		tls, err := libp2ptls.New(libp2ptls.ID, h.cfg.Identity.key, muxers)
+		if err != nil {
+			return nil, err
+		}
+		offers = []sec.SecureTransport{tls, plain}
+	}
+	return upgrader.New(offers, muxers, nil, h.limits, h.gate, upgrader.WithAcceptTimeout(acceptTime))
+}
+
+func (h *Host) newQUIC() (transport.Transport, error) {
+	var reset quic.StatelessResetKey
+	var token quic.TokenGeneratorKey
+	rand.Read(reset[:])
+	rand.Read(token[:])
+	// The gate and the limits are asked before the handshake, so that half-open connections count against them, too.
+	admit := func(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+		from, err := quicreuse.ToQuicMultiaddr(info.RemoteAddr, quic.Version1)
+		if err != nil {
+			return ctx, err
+		}
+		if !h.gate.knock(from) {
+			return ctx, errKnock
+		}
+		scope, err := h.limits.OpenConnection(network.DirInbound, false, from)
+		if err != nil {
+			return ctx, err
+		}
+		ctx = network.WithConnManagementScope(ctx, scope)
+		context.AfterFunc(ctx, scope.Done)
+		return ctx, nil
+	}
+	var err error
+	h.quic, err = quicreuse.NewConnManager(reset, token, quicreuse.ConnContext(admit),
+		// Who is not known must show that it receives what goes to its address before it costs more than a packet.
+		quicreuse.VerifySourceAddress(func(a net.Addr) bool {
+			from, err := quicreuse.ToQuicMultiaddr(a, quic.Version1)
+			return err != nil || !h.gate.knows(from)
+		}))
+	if err != nil {
+		return nil, err
+	}
+	// A connection's idle time-out is the shorter one of its two ends, so setting the dialling end bounds both; quic-go
+	// asks for a sign of life each half of it.
+	h.quic.ClientConfig().MaxIdleTimeout = h.cfg.silence()
+	return libp2pquic.NewTransport(h.cfg.Identity.key, h.quic, nil, h.gate, h.limits)
+}
+
+// newWebSocket speaks at /ws, and at /wss in a TLS of its own, for networks that let only HTTPS out. That outer TLS proves
+// nothing and hides little: who the peers are is proven inside, as over TCP. HTTPS_PROXY is heeded.
+func (h *Host) newWebSocket() (transport.Transport, error) {
+	certificate, err := selfSigned()
+	if err != nil {
+		return nil, err
+	}
+	return websocket.New(h.upgrader, h.limits, nil, websocket.WithHandshakeTimeout(acceptTime),
+		websocket.WithTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}),
+		websocket.WithTLSClientConfig(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}))
+}
+
+func selfSigned() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}

@@ -1,0 +1,200 @@
+package p2p
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	"github.com/libp2p/go-libp2p/p2p/protocol/identify"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// ofRelays are the protocols by which a relay may address a peer: nothing of a session is among them.
+var ofRelays = map[protocol.ID]bool{proto.ProtoIDv2Stop: true, identify.ID: true, identify.IDPush: true}
+
+const (
+	punchTime    = 6 * time.Second // that a hole may take to open, before the relay carries the session
+	directFirst  = 3 * time.Second // that a direct dial has before a relay is asked, too
+	relayRetry   = 2 * time.Second // between two attempts to reach a relay
+	renewBefore  = 5 * time.Minute // a reservation ends
+	observedMost = 8
+)
+
+// indirect is a host's way to members that it cannot dial: circuits through the federation's relays (libp2p's circuit
+// relay, version 2), and the punching of holes through NATs (DCUtR), for which a relay tells each side under which
+// address it is seen.
+type indirect struct {
+	host     *Host
+	node     *node
+	relays   []peer.AddrInfo
+	circuits *client.Client
+	identify interface{ Close() error }
+	punch    *holepunch.Service
+	seen     event.Subscription
+	stop     context.CancelFunc
+	all      sync.WaitGroup
+
+	mu       sync.Mutex
+	observed []ma.Multiaddr // this host's addresses, as relays see them; the latest last
+	reserved map[peer.ID]error
+}
+
+// useRelays begins to hold a reservation at every relay.
+func (h *Host) useRelays() (err error) {
+	i := &indirect{host: h, node: &node{h: h}, reserved: map[peer.ID]error{}}
+	if i.relays, err = h.cfg.relays(); err != nil {
+		return err
+	}
+	ids, err := identify.NewIDService(i.node, identify.UserAgent("heddle"), identify.DisableSignedPeerRecord())
+	if err != nil {
+		return err
+	}
+	i.identify = ids
+	if i.seen, err = h.bus.Subscribe(new(event.EvtPeerIdentificationCompleted)); err != nil {
+		return err
+	}
+	if i.circuits, err = client.New(i.node, h.upgrader); err != nil {
+		return err
+	}
+	if err := h.net.AddTransport(i.circuits); err != nil {
+		return err
+	}
+	if err := h.net.AddListenAddr(ma.StringCast("/p2p-circuit")); err != nil {
+		return err
+	}
+	i.circuits.Start()
+	ids.Start()
+	if i.punch, err = holepunch.NewService(i.node, ids, i.places); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	i.stop = stop
+	i.all.Go(func() { i.listen(ctx) })
+	for _, r := range i.relays {
+		h.store.AddAddrs(r.ID, r.Addrs, peerstore.PermanentAddrTTL)
+		i.all.Go(func() { i.keep(ctx, r) })
+	}
+	h.indirect = i
+	return nil
+}
+
+func (i *indirect) close() {
+	i.stop()
+	i.seen.Close()
+	i.punch.Close()
+	i.circuits.Close()
+	i.identify.Close()
+	i.all.Wait()
+}
+
+// keep holds a reservation at a relay, and takes another whenever the connection to it broke: after a change of
+// networks the relay sees this peer under its new address.
+func (i *indirect) keep(ctx context.Context, r peer.AddrInfo) {
+	for ctx.Err() == nil {
+		attempt, cancel := context.WithTimeout(network.WithForceDirectDial(ctx, "relay"), handshakeTime)
+		slot, err := client.Reserve(attempt, i.node, r)
+		cancel()
+		i.mu.Lock()
+		i.reserved[r.ID] = err
+		i.mu.Unlock()
+		if err != nil {
+			sleep(ctx, relayRetry)
+			continue
+		}
+		until := time.Until(slot.Expiration) - renewBefore
+		for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < until && i.host.net.Connectedness(r.ID) == network.Connected; {
+			sleep(ctx, relayRetry)
+		}
+	}
+}
+
+// listen collects the addresses under which the relays see this host. Members are not believed in this.
+func (i *indirect) listen(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-i.seen.Out():
+			if !ok {
+				return
+			}
+			about := e.(event.EvtPeerIdentificationCompleted)
+			kind := kindOf(about.Conn.RemoteMultiaddr())
+			if !i.host.gate.relays[about.Peer] || about.ObservedAddr == nil || kind == "ws" || kindOf(about.ObservedAddr) != kind {
+				continue
+			}
+			i.mu.Lock()
+			i.observed = slices.DeleteFunc(i.observed, about.ObservedAddr.Equal)
+			i.observed = append(i.observed, about.ObservedAddr)
+			i.observed = i.observed[max(0, len(i.observed)-observedMost):]
+			i.mu.Unlock()
+		}
+	}
+}
+
+// places are the addresses at which a member may try to reach this host: none until a relay has told one, then these and
+// those of its own interfaces, for members on the same network.
+func (i *indirect) places() []ma.Multiaddr {
+	i.mu.Lock()
+	out := slices.Clone(i.observed)
+	i.mu.Unlock()
+	if len(out) == 0 {
+		return nil
+	}
+	for _, a := range i.host.listening() {
+		if !slices.ContainsFunc(out, a.Equal) && kindOf(a) != "ws" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// circuitsTo are the addresses of a member behind the relays.
+func (i *indirect) circuitsTo(p peer.ID) (out []ma.Multiaddr) {
+	for _, r := range i.relays {
+		for _, a := range r.Addrs {
+			out = append(out, ma.Join(a, ma.StringCast("/p2p/"+r.ID.String()+"/p2p-circuit")))
+		}
+	}
+	return out
+}
+
+// reach connects to p through a relay and gives the two sides a while to open a direct way.
+func (i *indirect) reach(ctx context.Context, p peer.ID) error {
+	h := i.host
+	if len(h.net.ConnsToPeer(p)) == 0 {
+		h.store.AddAddrs(p, i.circuitsTo(p), peerstore.TempAddrTTL)
+		h.net.Backoff().Clear(p) // its 5 s are for peers that nobody waits for
+		if _, err := h.net.DialPeer(network.WithAllowLimitedConn(ctx, "relay"), p); err != nil {
+			return err
+		}
+	}
+	direct := time.Now().Add(punchTime)
+	for ctx.Err() == nil && time.Now().Before(direct) && !h.direct(p) && len(h.net.ConnsToPeer(p)) > 0 {
+		sleep(ctx, 50*time.Millisecond)
+	}
+	return nil
+}
+
+// direct reports whether there is a connection to p that no relay carries.
+func (h *Host) direct(p peer.ID) bool {
+	return slices.ContainsFunc(h.net.ConnsToPeer(p), func(c network.Conn) bool { return kindOf(c.RemoteMultiaddr()) != "relay" })
+}
+
+// listening lists the addresses of the host's interfaces at which it listens.
+func (h *Host) listening() []ma.Multiaddr {
+	addrs, err := h.net.InterfaceListenAddresses()
+	if err != nil {
+		addrs = h.net.ListenAddresses() // Android does not let programs list interfaces
+	}
+	return slices.DeleteFunc(addrs, func(a ma.Multiaddr) bool { return kindOf(a) == "relay" })
+}
