@@ -5,21 +5,31 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dgl"
 )
 
 func newImport() *cobra.Command {
 	var c dataset.ImportConfig
-	var out string
+	var out, fromDGL, features string
+	var directed, loops bool
 	cmd := &cobra.Command{
-		Use:   "import --nodes nodes.csv [--edges edges.csv] --out DIR",
-		Short: "Make a data set of your own tables",
+		Use:   "import (--nodes nodes.csv [--edges edges.csv] | --dgl DIR) --out DIR",
+		Short: "Make a data set of your own tables, or shards of DGL's partition",
 		Long: `Make a data set of a table of nodes and a table of edges (CSV, TSV, gzipped or not, or Parquet). Columns of
 numbers are standardised, columns of texts become categories; how is saved with the data set and with the
-models trained on it, so that prediction reads other tables in the same way.`,
-		Example: `  peer import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients`,
+models trained on it, so that prediction reads other tables in the same way.
+
+With --dgl, make shards of a partition that dgl.distributed.partition_graph wrote: its NAME.json, or the folder it lies
+in. Who owns what stays; labels and features are the columns label and feat unless said otherwise.`,
+		Example: `  peer import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
+  peer import --dgl partitions/cora.json --out parts`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if fromDGL != "" {
+				return importDGL(cmd, fromDGL, out, dgl.Names{Features: features, Label: c.Label, Weight: c.Weight, Build: graph.Build{Directed: directed, KeepLoops: loops}})
+			}
 			if err := c.Validate(); err != nil {
 				return badInput{err}
 			}
@@ -54,8 +64,14 @@ models trained on it, so that prediction reads other tables in the same way.`,
 	f.Float64Var(&c.Val, "val", 0, "share of each class for validation")
 	f.Float64Var(&c.Test, "test", 0, "share of each class for testing")
 	f.Uint64Var(&c.Seed, "seed", 1, "of the split by shares")
+	f.StringVar(&fromDGL, "dgl", "", "a partition of DGL's: the file NAME.json, or its folder")
+	f.StringVar(&features, "feature-column", "", "of --dgl: features of nodes (default feat or features)")
+	f.BoolVar(&directed, "directed", false, "of --dgl: keep edges as they are; otherwise the reverse of each is added")
+	f.BoolVar(&loops, "keep-loops", false, "of --dgl: keep edges from a node to itself")
 	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty")
-	required(cmd, "nodes", "out")
+	required(cmd, "out")
+	cmd.MarkFlagsOneRequired("nodes", "dgl")
+	cmd.MarkFlagsMutuallyExclusive("nodes", "dgl")
 	return cmd
 }
 

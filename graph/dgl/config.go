@@ -1,0 +1,207 @@
+package dgl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	defaultNode = "_N"
+	defaultEdge = "_N:_E:_N"
+	maxConfig   = 1 << 26 // bytes of NAME.json
+	maxParts    = 1 << 16
+	maxTypes    = 1 << 15 // DGL stores the type of a node in 16 bits
+)
+
+// Range is a run of IDs, [0] up to [1].
+type Range [2]int64
+
+func (r Range) len() int64 { return r[1] - r[0] }
+
+// config is NAME.json.
+type config struct {
+	Name      string          `json:"graph_name"`
+	Parts     int             `json:"num_parts"`
+	Nodes     int64           `json:"num_nodes"`
+	Edges     int64           `json:"num_edges"`
+	Method    string          `json:"part_method"`
+	NodeMap   json.RawMessage `json:"node_map"`
+	EdgeMap   json.RawMessage `json:"edge_map"`
+	NodeTypes map[string]int  `json:"ntypes"`
+	EdgeTypes map[string]int  `json:"etypes"`
+
+	nodes, edges types   // by type, then part
+	files        []files // of each part
+}
+
+// types are the kinds of nodes or edges in the order of their numbers, with each part's run of IDs.
+type types struct {
+	names  []string
+	ranges [][]Range // [type][part]
+}
+
+type files struct {
+	Nodes     string `json:"node_feats"`
+	Edges     string `json:"edge_feats"`
+	Graph     string `json:"part_graph"`
+	Graphbolt string `json:"part_graph_graphbolt"`
+}
+
+// parseConfig reads NAME.json, as DGL 1.0 and later write it and as versions before did: relations without the types
+// of their ends, maps that are lists of ends, one map where there are no types.
+func parseConfig(path string, b []byte) (*config, error) {
+	c := &config{}
+	fail := func(format string, args ...any) (*config, error) {
+		return nil, fmt.Errorf("dgl: %s: %w", path, fmt.Errorf(format, args...))
+	}
+	if err := json.Unmarshal(b, c); err != nil {
+		return fail("%w", err)
+	}
+	var parts map[string]json.RawMessage
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return fail("%w", err)
+	}
+	if c.Parts < 1 || c.Parts > maxParts {
+		return fail("num_parts is %d, want 1 to %d", c.Parts, maxParts)
+	}
+	if c.Nodes < 0 || c.Nodes > math.MaxInt32 || c.Edges < 0 {
+		return fail("num_nodes is %d and num_edges %d, want 0 or more, of nodes at most %d", c.Nodes, c.Edges, math.MaxInt32)
+	}
+	for p := range c.Parts {
+		key := fmt.Sprintf("part-%d", p)
+		var f files
+		if parts[key] == nil {
+			return fail("no %s, want num_parts = %d of them", key, c.Parts)
+		}
+		if err := json.Unmarshal(parts[key], &f); err != nil {
+			return fail("%s: %w", key, err)
+		}
+		if f.Graph == "" && f.Graphbolt != "" {
+			return fail("%s: a partition for GraphBolt (part_graph_graphbolt), whose graphs are pickled Python objects: write it with partition_graph(…, use_graphbolt=False)", key)
+		}
+		for name, file := range map[string]string{"part_graph": f.Graph, "node_feats": f.Nodes, "edge_feats": f.Edges} {
+			if !filepath.IsLocal(filepath.FromSlash(file)) {
+				return fail("%s: %s is %q, want a path below the folder of this file", key, name, file)
+			}
+		}
+		c.files = append(c.files, f)
+	}
+	var err error
+	if c.nodes, err = parseTypes(c.NodeTypes, c.NodeMap, defaultNode, c.Parts, c.Nodes); err != nil {
+		return fail("node_map: %w", err)
+	}
+	if c.edges, err = parseTypes(c.EdgeTypes, c.EdgeMap, defaultEdge, c.Parts, c.Edges); err != nil {
+		return fail("edge_map: %w", err)
+	}
+	return c, nil
+}
+
+// parseTypes puts the map of one kind of thing into the order of the types' numbers, and checks that the runs follow on
+// each other by part, then by type, from 0 to total.
+func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts int, total int64) (t types, err error) {
+	text = bytes.TrimSpace(text)
+	maps := map[string]json.RawMessage{}
+	switch {
+	case len(text) == 0:
+		return t, errors.New("missing")
+	case text[0] == '"':
+		return t, errors.New("the name of a file of owners, want a map of ranges: neither does DGL read such a partition (write it with reshuffle=True)")
+	case text[0] == '[':
+		maps[standard] = text
+	default:
+		if err := json.Unmarshal(text, &maps); err != nil {
+			return t, err
+		}
+	}
+	if ids == nil {
+		ids = map[string]int{standard: 0}
+		if len(maps) == 1 { // its one type may be called otherwise
+			for name := range maps {
+				ids = map[string]int{name: 0}
+			}
+		}
+	}
+	if len(ids) == 0 || len(ids) > maxTypes || len(ids) != len(maps) {
+		return t, fmt.Errorf("%d types in the map and %d with a number, want as many, 1 to %d", len(maps), len(ids), maxTypes)
+	}
+	t.names, t.ranges = make([]string, len(ids)), make([][]Range, len(ids))
+	for name, id := range ids {
+		if id < 0 || id >= len(ids) || t.ranges[id] != nil {
+			return t, fmt.Errorf("type %q has number %d, want each of 0 to %d once", name, id, len(ids)-1)
+		}
+		if maps[name] == nil {
+			return t, fmt.Errorf("type %q is missing", name)
+		}
+		t.names[id] = name
+		if t.ranges[id], err = parseRanges(maps[name], parts); err != nil {
+			return t, fmt.Errorf("type %q: %w", name, err)
+		}
+	}
+	at := int64(0)
+	for p := range parts {
+		for k, ranges := range t.ranges {
+			if ranges[p][0] != at || ranges[p][1] < at {
+				return t, fmt.Errorf("type %q of part %d is %v, want it to begin at %d", t.names[k], p, ranges[p], at)
+			}
+			at = ranges[p][1]
+		}
+	}
+	if at != total {
+		return t, fmt.Errorf("runs end at %d, want the total %d", at, total)
+	}
+	return t, nil
+}
+
+// parseRanges reads a range for each part, or the old list of where each ends.
+func parseRanges(text json.RawMessage, parts int) ([]Range, error) {
+	var ranges []Range
+	var ends []int64
+	if err := json.Unmarshal(text, &ends); err == nil {
+		start := int64(0)
+		for _, end := range ends {
+			ranges = append(ranges, Range{start, end})
+			start = end
+		}
+	} else {
+		var pairs [][]int64
+		if err := json.Unmarshal(text, &pairs); err != nil {
+			return nil, fmt.Errorf("want [start, end] for each part, or the ends: %w", err)
+		}
+		for p, pair := range pairs {
+			if len(pair) != 2 {
+				return nil, fmt.Errorf("part %d has %d numbers, want [start, end]", p, len(pair))
+			}
+			ranges = append(ranges, Range(pair))
+		}
+	}
+	if len(ranges) != parts {
+		return nil, fmt.Errorf("%d parts, want %d", len(ranges), parts)
+	}
+	return ranges, nil
+}
+
+// of returns the run of part p over all types.
+func (t types) of(p int) Range { return Range{t.ranges[0][p][0], t.ranges[len(t.ranges)-1][p][1]} }
+
+// find returns the number of the type of that name: of an edge, the whole name or, as old files have it, the relation
+// alone. −1 where there is none, or more than one.
+func (t types) find(name string) int {
+	found := -1
+	for k, have := range t.names {
+		if have == name {
+			return k
+		}
+		if f := strings.Split(have, ":"); len(f) == 3 && f[1] == name {
+			if found >= 0 {
+				return -1
+			}
+			found = k
+		}
+	}
+	return found
+}

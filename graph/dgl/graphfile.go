@@ -1,0 +1,241 @@
+package dgl
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	fileMagic    = 0xDD2E4FF046B4A13F
+	heteroMagic  = 0xDD589FBE35224ABF
+	metaMagic    = 0xDD3C5FFE20046ABF
+	unitMagic    = 0xDD2E60F0F6B4A127
+	cooMagic     = 0xDD61FFD305DFF127
+	csrMagic     = 0xDD6CD31205DFF127
+	tensorsMagic = 0xDD5A9FBE3FA2443F
+
+	fileVersion = 2
+	heteroKind  = 2    // of the graphs in a file
+	dataAt      = 4096 // where the list of graphs begins
+)
+
+// The sparse formats that a relation may be saved in; flags.
+const (
+	coo = 1 << iota
+	csr
+	csc
+	flagged = 1 << 32 // set where the number is flags and not one of 1, 2, 3, as old versions wrote
+)
+
+// local is the graph in graph.dgl: one node type and one relation, also where the whole graph has many.
+type local struct {
+	nodes      int
+	src, dst   []int64 // [E] of edge k
+	node, edge map[string]Tensor
+}
+
+// parseGraph reads graph.dgl in version 2.
+func parseGraph(path string, b []byte) (*local, error) {
+	s := &stream{path: path, b: b}
+	s.expect(fileMagic, "magic number of a file of graphs")
+	at := s.at
+	if version := s.u64("version"); s.err == nil && version != fileVersion {
+		s.fail(at, "version %d of DGL's file of graphs, want %d", version, fileVersion)
+	}
+	s.expect(heteroKind, "kind of graphs")
+	s.expect(1, "number of graphs")
+	s.take(dataAt-uint64(s.at), "filling after the header")
+	at = s.at
+	start := s.u64("place of the graph")
+	s.columns("label")
+	if s.err == nil && start != uint64(s.at) {
+		s.fail(at, "the graph is said to be at byte %d, want %d", start, s.at)
+	}
+	g := s.graph()
+	s.expect(16, "length of the list of graphs")
+	s.expect(1, "number of graphs in the list")
+	s.expect(start, "place of the graph in the list")
+	s.expect(16, "length of the list of graphs")
+	s.end()
+	return g, s.err
+}
+
+func (s *stream) graph() *local {
+	g := &local{}
+	s.expect(heteroMagic, "magic number of a graph")
+	s.metagraph()
+	at := s.at
+	if n := s.count("relations", 24); s.err == nil && n != 1 {
+		s.fail(at, "%d relations, want 1: DGL stores a part with the types side by side", n)
+	}
+	cols := s.unit(g)
+	at = s.at
+	s.expect(1, "number of node types")
+	n := s.u64("number of nodes")
+	if s.err == nil && (n > math.MaxInt32 || int64(n) != cols) {
+		s.fail(at, "%d nodes and an adjacency of %d, want the same number, at most %d", n, cols, math.MaxInt32)
+	}
+	g.nodes = int(n)
+	s.expect(1, "number of tables of nodes")
+	g.node = s.columns("node column")
+	s.expect(1, "number of tables of edges")
+	g.edge = s.columns("edge column")
+	for _, what := range []string{"node type", "edge type"} {
+		s.expect(1, "number of names of "+what+"s")
+		s.text("name of a " + what)
+	}
+	if s.err != nil {
+		return nil
+	}
+	for k := range g.src {
+		if i, j := g.src[k], g.dst[k]; i < 0 || i >= int64(n) || j < 0 || j >= int64(n) {
+			s.fail(at, "edge %d goes from node %d to node %d, out of [0, %d)", k, i, j, n)
+			return nil
+		}
+	}
+	return g
+}
+
+// metagraph reads past what relation has which types: with one of each there is nothing to say.
+func (s *stream) metagraph() {
+	s.expect(metaMagic, "magic number of a metagraph")
+	s.sparse()
+}
+
+// sparse reads a matrix of compressed rows and returns its arrays; rows and columns are counted.
+func (s *stream) sparse() (ptr, index, data Tensor, rows, cols int64) {
+	s.expect(csrMagic, "magic number of compressed rows")
+	cols, rows = int64(s.u64("columns")), int64(s.u64("rows"))
+	ptr, index, data = s.tensor(), s.tensor(), s.tensor()
+	s.u8("whether rows are sorted")
+	return ptr, index, data, rows, cols
+}
+
+// unit reads the edges of a relation in whichever format it was saved, and returns the number of its nodes.
+func (s *stream) unit(g *local) (nodes int64) {
+	s.expect(unitMagic, "magic number of a relation")
+	at := s.at
+	formats := s.u64("saved formats")
+	s.u64("allowed formats")
+	if formats>>32 == 0 { // one of 1, 2, 3
+		formats = 1 << (formats - 1) & (coo | csr | csc)
+	}
+	if formats &^= flagged; s.err == nil && (formats == 0 || formats > coo|csr|csc) {
+		s.fail(at, "saved formats are %#x, want some of 1 (pairs), 2 (rows), 4 (columns)", formats)
+	}
+	for format := uint64(coo); format <= csc && s.err == nil; format <<= 1 {
+		if formats&format == 0 {
+			continue
+		}
+		s.metagraph()
+		at := s.at
+		var src, dst []int64
+		var err error
+		if format == coo {
+			src, dst, nodes, err = s.pairs()
+		} else {
+			src, dst, nodes, err = s.rows(format == csc)
+		}
+		if err != nil {
+			s.fail(at, "%w", err)
+		}
+		if g.src == nil { // further formats say the same
+			g.src, g.dst = src, dst
+		}
+	}
+	return nodes
+}
+
+// pairs reads a list of edges.
+func (s *stream) pairs() (src, dst []int64, nodes int64, err error) {
+	s.expect(cooMagic, "magic number of pairs")
+	cols, rows := int64(s.u64("columns")), int64(s.u64("rows"))
+	row, col, data := s.tensor(), s.tensor(), s.tensor()
+	s.u8("whether rows are sorted")
+	s.u8("whether columns are sorted")
+	if s.err != nil {
+		return nil, nil, 0, nil
+	}
+	if rows != cols {
+		return nil, nil, 0, fmt.Errorf("%d rows and %d columns, want a square", rows, cols)
+	}
+	if src, err = row.vector(row.Len(), 0, math.MaxInt64); err != nil {
+		return nil, nil, 0, fmt.Errorf("sources: %w", err)
+	}
+	if dst, err = col.vector(len(src), 0, math.MaxInt64); err != nil {
+		return nil, nil, 0, fmt.Errorf("destinations: %w", err)
+	}
+	src, dst, err = byID(src, dst, data)
+	return src, dst, rows, err
+}
+
+// rows reads compressed rows, of the transpose where those of a destination are its sources.
+func (s *stream) rows(transposed bool) (src, dst []int64, nodes int64, err error) {
+	ptr, index, data, rows, cols := s.sparse()
+	if s.err != nil {
+		return nil, nil, 0, nil
+	}
+	if rows != cols || rows < 0 || int64(ptr.Len()) != rows+1 {
+		return nil, nil, 0, fmt.Errorf("%d rows and %d columns with %d pointers, want a square and a pointer more than rows", rows, cols, ptr.Len())
+	}
+	edges := index.Len()
+	place, err := ptr.vector(ptr.Len(), 0, int64(edges)+1)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("row pointers: %w", err)
+	}
+	if src, err = index.vector(edges, 0, math.MaxInt64); err != nil {
+		return nil, nil, 0, fmt.Errorf("columns: %w", err)
+	}
+	dst = make([]int64, 0, edges)
+	for i := range int(rows) {
+		if place[i] != int64(len(dst)) || place[i+1] < place[i] {
+			return nil, nil, 0, fmt.Errorf("row %d runs from %d to %d, want it to begin at %d", i, place[i], place[i+1], len(dst))
+		}
+		for range place[i+1] - place[i] {
+			dst = append(dst, int64(i))
+		}
+	}
+	if len(dst) != edges {
+		return nil, nil, 0, fmt.Errorf("rows end at %d of %d edges", len(dst), edges)
+	}
+	if !transposed {
+		src, dst = dst, src
+	}
+	src, dst, err = byID(src, dst, data)
+	return src, dst, rows, err
+}
+
+// byID puts the edges into the order of their numbers, which columns follow. None means the order they are in.
+func byID(src, dst []int64, id Tensor) ([]int64, []int64, error) {
+	if id.Len() == 0 {
+		return src, dst, nil
+	}
+	at, err := id.vector(len(src), 0, int64(len(src)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("edge numbers: %w", err)
+	}
+	seen := make([]bool, len(at))
+	s, d := make([]int64, len(at)), make([]int64, len(at))
+	for k, e := range at {
+		if seen[e] {
+			return nil, nil, fmt.Errorf("edge number %d occurs twice", e)
+		}
+		seen[e] = true
+		s[e], d[e] = src[k], dst[k]
+	}
+	return s, d, nil
+}
+
+// parseTensors reads node_feat.dgl or edge_feat.dgl.
+func parseTensors(path string, b []byte) (map[string]Tensor, error) {
+	s := &stream{path: path, b: b}
+	s.expect(tensorsMagic, "magic number of a file of tensors")
+	at := s.at
+	n := s.u64("number of tensors")
+	all := s.columns("tensor")
+	if s.err == nil && n != uint64(len(all)) {
+		s.fail(at, "%d tensors announced, %d follow", n, len(all))
+	}
+	s.end()
+	return all, s.err
+}

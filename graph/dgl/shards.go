@@ -1,0 +1,353 @@
+package dgl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Names says which columns are what. The zero value takes DGL's own names. A name may be led by its type, "paper/feat".
+type Names struct {
+	Features string // of every type that has it; "": feat or features, none where neither is there
+	Label    string // integers, −1 or NaN for none, or rows of 0 and 1; "": label or labels
+	Weight   string // of edges, 0 or more; "": all weigh 1
+	// Build is how edges become a graph: the zero value adds the reverse of every edge and drops loops, as the trainers
+	// want it.
+	Build graph.Build
+}
+
+// Shards returns Heddle's shards of the same nodes: Graph cut by the same owners.
+func (p *Partition) Shards(n Names) ([]*partition.Shard, error) {
+	g, owner, err := p.Graph(n)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := partition.Cut(g, owner, len(p.Parts))
+	if err != nil {
+		return nil, fmt.Errorf("dgl: %s: %w", p.Name, err)
+	}
+	return shards, nil
+}
+
+// Graph returns the whole graph, whose node i is DGL's global ID i, and the part that owns each node. Masks are the
+// columns train_mask, val_mask and test_mask; a node without a label is in no split.
+//
+// Of a graph with types the nodes of all types are nodes, and an edge of any relation is an edge. Each type's features
+// have columns of their own, after those of the types before it. The labels are those of the one type that has some,
+// and every node is named TYPE/number, the number being DGL's ID within the type.
+func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
+	g = &graph.Graph{Name: p.Name}
+	for k, part := range p.Parts {
+		owner = append(owner, slices.Repeat([]int32{int32(k)}, part.Inner)...)
+	}
+	if g.X, err = p.features(n.Features); err != nil {
+		return nil, nil, err
+	}
+	if err := p.labels(g, n.Label); err != nil {
+		return nil, nil, err
+	}
+	if g.Adj, err = p.adjacency(n); err != nil {
+		return nil, nil, err
+	}
+	if len(p.NodeTypes) > 1 {
+		g.IDs = p.names()
+	}
+	return g, owner, nil
+}
+
+// first returns the place of the first node of part k's type t.
+func (p *Partition) first(k, t int) int { return int(p.nodes.ranges[t][k][0]) }
+
+func (p *Partition) adjacency(n Names) (graph.CSR, error) {
+	var src, dst []int32
+	var weight []float32
+	if n.Weight != "" {
+		weight = []float32{}
+	}
+	for k, part := range p.Parts {
+		for e := range part.Src {
+			src, dst = append(src, int32(part.Global[part.Src[e]])), append(dst, int32(part.Global[part.Dst[e]]))
+		}
+		if n.Weight == "" {
+			continue
+		}
+		column := make([][]float32, len(p.EdgeTypes))
+		for t, relation := range p.EdgeTypes {
+			tensor, ok := part.Edges[t][n.Weight]
+			if !ok {
+				return graph.CSR{}, fmt.Errorf("dgl: part %d: edges of type %s have no column %q", k, relation, n.Weight)
+			}
+			w, err := tensor.Floats(false)
+			if err == nil && len(w) != int(tensor.Shape[0]) {
+				err = fmt.Errorf("%v, want one number an edge", tensor)
+			}
+			if err != nil {
+				return graph.CSR{}, fmt.Errorf("dgl: part %d: column %s/%s: %w", k, relation, n.Weight, err)
+			}
+			column[t] = w
+		}
+		for _, t := range part.Type { // rows follow the edges of their type
+			weight = append(weight, column[t][0])
+			column[t] = column[t][1:]
+		}
+	}
+	adj, err := graph.FromEdges(int(p.Nodes), src, dst, weight, n.Build)
+	if err != nil {
+		return adj, fmt.Errorf("dgl: %s: %w", p.Name, err)
+	}
+	return adj, nil
+}
+
+// column returns the place of the column of one of those names, which may be led by a type, among type t's; "" if there
+// is none.
+func (p *Partition) column(t int, names ...string) string {
+	for _, name := range names {
+		if kind, rest, ok := strings.Cut(name, "/"); ok && kind == p.NodeTypes[t] {
+			name = rest
+		}
+		if _, ok := p.Parts[0].Columns[t][name]; ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// or returns the given name, or DGL's.
+func or(name string, standard ...string) []string {
+	if name != "" {
+		return []string{name}
+	}
+	return standard
+}
+
+// tensors returns a column of type t of all parts, and how many numbers a row has.
+func (p *Partition) tensors(t int, name string) (parts []Tensor, width int, err error) {
+	width = -1
+	for k, part := range p.Parts {
+		tensor, ok := part.Columns[t][name]
+		if !ok {
+			return nil, 0, fmt.Errorf("dgl: part %d: nodes of type %s have no column %q", k, p.NodeTypes[t], name)
+		}
+		product := int64(1)
+		for _, n := range tensor.Shape[1:] {
+			if n > 0 && product > math.MaxInt32/n {
+				return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s is %v, want at most %d numbers a row", k, p.NodeTypes[t], name, tensor, math.MaxInt32)
+			}
+			product *= n
+		}
+		if width >= 0 && int64(width) != product {
+			return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s is %v, want rows of %d numbers as in part 0", k, p.NodeTypes[t], name, tensor, width)
+		}
+		width, parts = int(product), append(parts, tensor)
+	}
+	return parts, width, nil
+}
+
+func (p *Partition) features(name string) (graph.Features, error) {
+	names := or(name, "feat", "features")
+	type block struct {
+		kind, first, width int
+		parts              []Tensor
+	}
+	var blocks []block
+	total := 0
+	for t := range p.NodeTypes {
+		column := p.column(t, names...)
+		if column == "" {
+			continue
+		}
+		parts, width, err := p.tensors(t, column)
+		if err != nil {
+			return graph.Features{}, err
+		}
+		if total+width > maxColumns {
+			return graph.Features{}, fmt.Errorf("dgl: %s: more than %d columns of features", p.Name, maxColumns)
+		}
+		blocks = append(blocks, block{t, total, width, parts})
+		total += width
+	}
+	if len(blocks) == 0 || total == 0 {
+		if name != "" {
+			return graph.Features{}, fmt.Errorf("dgl: %s: no nodes have a column %q", p.Name, name)
+		}
+		return graph.Features{}, nil
+	}
+	x := &mat.Sparse{Rows: int(p.Nodes), Cols: total, RowPtr: make([]int64, 1, p.Nodes+1)}
+	dense := mat.Dense{}
+	if len(p.NodeTypes) == 1 {
+		dense = mat.New(int(p.Nodes), total)
+	}
+	for k := range p.Parts {
+		for t := range p.NodeTypes {
+			at := slices.IndexFunc(blocks, func(b block) bool { return b.kind == t })
+			rows := int(p.nodes.ranges[t][k].len())
+			if at < 0 {
+				for range rows {
+					x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
+				}
+				continue
+			}
+			b := blocks[at]
+			v, err := b.parts[k].Floats(false)
+			if err != nil {
+				return graph.Features{}, fmt.Errorf("dgl: part %d: features of %s: %w", k, p.NodeTypes[t], err)
+			}
+			if dense.Cols > 0 {
+				copy(dense.Data[p.first(k, t)*total:], v)
+				continue
+			}
+			for i := range rows {
+				for j, value := range v[i*b.width : (i+1)*b.width] {
+					if value != 0 {
+						x.Col, x.Val = append(x.Col, int32(b.first+j)), append(x.Val, value)
+					}
+				}
+				x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
+			}
+		}
+	}
+	if dense.Cols > 0 {
+		return graph.Features{Dense: dense}, nil
+	}
+	return graph.Features{Sparse: x}, nil
+}
+
+// names returns TYPE/number of every node.
+func (p *Partition) names() []string {
+	ids := make([]string, 0, p.Nodes)
+	count := make([]int, len(p.NodeTypes))
+	for k := range p.Parts {
+		for t, name := range p.NodeTypes {
+			for range p.nodes.ranges[t][k].len() {
+				ids = append(ids, fmt.Sprintf("%s/%d", name, count[t]))
+				count[t]++
+			}
+		}
+	}
+	return ids
+}
+
+// masks holds the column of each split.
+var masks = [...]string{graph.Train: "train_mask", graph.Val: "val_mask", graph.Test: "test_mask"}
+
+func (p *Partition) labels(g *graph.Graph, name string) error {
+	g.Split = make([]graph.Split, p.Nodes)
+	names := or(name, "label", "labels")
+	kind, column := -1, ""
+	for t := range p.NodeTypes {
+		c := p.column(t, names...)
+		if c == "" {
+			continue
+		}
+		if kind >= 0 {
+			return fmt.Errorf("dgl: %s: nodes of type %s and of type %s have labels: say which, as %s/%s", p.Name, p.NodeTypes[kind], p.NodeTypes[t], p.NodeTypes[kind], column)
+		}
+		kind, column = t, c
+	}
+	if kind < 0 {
+		if name != "" {
+			return fmt.Errorf("dgl: %s: no nodes have a column %q", p.Name, name)
+		}
+		return nil
+	}
+	parts, width, err := p.tensors(kind, column)
+	if err != nil {
+		return err
+	}
+	single := width == 1
+	if rows := p.rows(kind); !single && (width > maxClasses || int64(width) > maxPad*(rows*int64(width)/max(p.Nodes, 1)+1)) {
+		return fmt.Errorf("dgl: %s: labels of %d classes for %d of %d nodes, want at most %d classes, and less than %d times the room", p.Name, width, rows, p.Nodes, maxClasses, maxPad)
+	}
+	if single {
+		g.Labels.Class = slices.Repeat([]int32{-1}, int(p.Nodes))
+	} else {
+		g.Labels.Classes, g.Labels.Bits = width, make([]uint8, int(p.Nodes)*width)
+	}
+	for k, tensor := range parts {
+		v, err := tensor.Floats(true)
+		if err == nil && single {
+			err = classes(&g.Labels, v, p.first(k, kind))
+		} else if err == nil {
+			err = bits(&g.Labels, v, p.first(k, kind)*width)
+		}
+		if err == nil {
+			err = p.split(g, k, kind)
+		}
+		if err != nil {
+			return fmt.Errorf("dgl: part %d: column %s/%s: %w", k, p.NodeTypes[kind], column, err)
+		}
+	}
+	return nil
+}
+
+// Bounds on the classes, and on the room that nodes of other types take among the labels of one, so that a damaged file
+// cannot ask for memory that it has no bytes for.
+const (
+	maxClasses = 1 << 20
+	maxColumns = 1 << 24
+	maxPad     = 1 << 12
+)
+
+// rows returns how many nodes of type t there are.
+func (p *Partition) rows(t int) (n int64) {
+	for k := range p.Parts {
+		n += p.nodes.ranges[t][k].len()
+	}
+	return n
+}
+
+func classes(l *graph.Labels, v []float32, first int) error {
+	for i, c := range v {
+		if c != c || c == -1 {
+			continue
+		}
+		if c < 0 || c >= maxClasses || c != float32(int32(c)) {
+			return fmt.Errorf("row %d is %v, want a class from 0 to %d, or -1 for none", i, c, maxClasses-1)
+		}
+		l.Class[first+i] = int32(c)
+		l.Classes = max(l.Classes, int(c)+1)
+	}
+	return nil
+}
+
+func bits(l *graph.Labels, v []float32, first int) error {
+	for i, b := range v {
+		if b != 0 && b != 1 {
+			return fmt.Errorf("element %d is %v, want 0 or 1", i, b)
+		}
+		l.Bits[first+i] = uint8(b)
+	}
+	return nil
+}
+
+// split reads part k's masks of type t. A node may be in one only.
+func (p *Partition) split(g *graph.Graph, k, t int) error {
+	n := int(p.nodes.ranges[t][k].len())
+	for split := graph.Train; split <= graph.Test; split++ {
+		tensor, ok := p.Parts[k].Columns[t][masks[split]]
+		if !ok {
+			continue
+		}
+		mask, err := tensor.vector(n, 0, 2)
+		if err != nil {
+			return errors.Join(errors.New(masks[split]), err)
+		}
+		for i, m := range mask {
+			at := p.first(k, t) + i
+			if m == 0 || g.Labels.Class != nil && g.Labels.Class[at] < 0 {
+				continue
+			}
+			if g.Split[at] != graph.None {
+				return fmt.Errorf("node %d is in %s and in %s", at, masks[g.Split[at]], masks[split])
+			}
+			g.Split[at] = split
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package dgl
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Kind is the kind of a tensor's elements, as DLPack numbers them.
+type Kind uint8
+
+// The kinds that DGL stores.
+const (
+	Int    Kind = 0
+	Uint   Kind = 1
+	Float  Kind = 2
+	Bfloat Kind = 4
+	Bool   Kind = 6
+)
+
+// Tensor is an array as it lies in a file: row by row, little-endian.
+type Tensor struct {
+	Kind  Kind
+	Bits  int // of an element
+	Shape []int64
+	data  []byte
+}
+
+const (
+	arrayMagic = 0xDD5E40F096B4A13F
+	maxRank    = 8
+)
+
+// Len returns the number of elements.
+func (t Tensor) Len() int {
+	if t.Bits == 0 {
+		return 0
+	}
+	return len(t.data) / (t.Bits / 8)
+}
+
+func (t Tensor) String() string {
+	names := map[Kind]string{Int: "int", Uint: "uint", Float: "float", Bfloat: "bfloat", Bool: "bool"}
+	name, ok := names[t.Kind]
+	if !ok {
+		name = fmt.Sprintf("kind %d of ", t.Kind)
+	}
+	return fmt.Sprintf("%s%d %v", name, t.Bits, t.Shape)
+}
+
+// Ints returns the elements of a tensor of integers or truth values.
+func (t Tensor) Ints() ([]int64, error) {
+	le := binary.LittleEndian
+	var get func([]byte) int64
+	switch kind := t.Kind; {
+	case (kind == Uint || kind == Bool) && t.Bits == 8:
+		get = func(b []byte) int64 { return int64(b[0]) }
+	case kind == Int && t.Bits == 8:
+		get = func(b []byte) int64 { return int64(int8(b[0])) }
+	case kind == Int && t.Bits == 16:
+		get = func(b []byte) int64 { return int64(int16(le.Uint16(b))) }
+	case kind == Int && t.Bits == 32:
+		get = func(b []byte) int64 { return int64(int32(le.Uint32(b))) }
+	case kind == Int && t.Bits == 64:
+		get = func(b []byte) int64 { return int64(le.Uint64(b)) }
+	default:
+		return nil, fmt.Errorf("%v, want integers", t)
+	}
+	return decode(t, get), nil
+}
+
+// Floats returns the elements of a tensor of numbers, rounded to float32, and refuses one that is not finite then. A
+// NaN is taken where nan says so: labels have it for none.
+func (t Tensor) Floats(nan bool) ([]float32, error) {
+	le := binary.LittleEndian
+	var out []float32
+	switch kind := t.Kind; {
+	case kind == Float && t.Bits == 16:
+		out = decode(t, func(b []byte) float32 { return half(le.Uint16(b)) })
+	case kind == Bfloat && t.Bits == 16:
+		out = decode(t, func(b []byte) float32 { return math.Float32frombits(uint32(le.Uint16(b)) << 16) })
+	case kind == Float && t.Bits == 32:
+		out = decode(t, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
+	case kind == Float && t.Bits == 64:
+		out = decode(t, func(b []byte) float32 { return float32(math.Float64frombits(le.Uint64(b))) })
+	default:
+		ints, err := t.Ints()
+		if err != nil {
+			return nil, fmt.Errorf("%v, want numbers", t)
+		}
+		out = make([]float32, len(ints))
+		for k, v := range ints {
+			out[k] = float32(v)
+		}
+	}
+	for k, v := range out {
+		if math.IsInf(float64(v), 0) || v != v && !nan {
+			return nil, fmt.Errorf("element %d is %v, want a finite number", k, v)
+		}
+	}
+	return out, nil
+}
+
+func decode[T int64 | float32](t Tensor, get func([]byte) T) []T {
+	out, size := make([]T, t.Len()), t.Bits/8
+	for k := range out {
+		out[k] = get(t.data[k*size:])
+	}
+	return out
+}
+
+// half widens an IEEE 754 binary16.
+func half(h uint16) float32 {
+	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
+	switch exp {
+	case 0: // zero and subnormals: frac · 2⁻²⁴
+		v := float32(frac) * 0x1p-24
+		return math.Float32frombits(math.Float32bits(v) | sign)
+	case 31:
+		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
+	}
+	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
+}
+
+// vector returns the elements of a tensor that has to be n integers in [lo, hi).
+func (t Tensor) vector(n int, lo, hi int64) ([]int64, error) {
+	if !slices.Equal(t.Shape, []int64{int64(n)}) {
+		return nil, fmt.Errorf("%v, want %d integers", t, n)
+	}
+	v, err := t.Ints()
+	if err != nil {
+		return nil, err
+	}
+	for k, x := range v {
+		if x < lo || x >= hi {
+			return nil, fmt.Errorf("element %d is %d, out of [%d, %d)", k, x, lo, hi)
+		}
+	}
+	return v, nil
+}
