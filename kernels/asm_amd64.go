@@ -152,10 +152,34 @@ func normSumsAVX512(x, dy, gain []float32, mean, inv float32) (a, b float64)
 func normGradAVX512(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
 
 //go:noescape
-func addNormAVX512(x, dy []float32, mean, inv float32, gain, bias []float64)
+func addNormAVX512(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64)
 
 //go:noescape
 func maxAVX512(x []float32) float32
 
 //go:noescape
 func expSumAVX512(shift float32, x, y []float32) float64
+
+//go:noescape
+func sumAVX2(x []float32) float64
+
+//go:noescape
+func sumSquaresAVX2(x []float32, mean float64) float64
+
+//go:noescape
+func normaliseAVX2(x, gain, bias, y []float32, mean, inv float32)
+
+//go:noescape
+func normSumsAVX2(x, dy, gain []float32, mean, inv float32) (a, b float64)
+
+//go:noescape
+func normGradAVX2(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
+
+//go:noescape
+func addNormAVX2(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64)
+
+//go:noescape
+func maxAVX2(x []float32) float32
+
+//go:noescape
+func expSumAVX2(shift float32, x, y []float32) float64

@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"math"
-	"runtime"
 	"sync"
 )
 
@@ -15,7 +14,7 @@ func LayerNorm(rows int, eps float64, x []float32, ldx int, gain, bias, y []floa
 	checkLength("stats of LayerNorm", len(stats), 2*rows)
 	checkMatrix("X of LayerNorm", rows, n, ldx, x)
 	checkMatrix("Y of LayerNorm", rows, n, ldy, y)
-	norms(norm{step: normForward, rows: rows, eps: eps, x: x, ldx: ldx, gain: gain, bias: bias, out: y, ldo: ldy, stats: stats})
+	norms(norm{rows: rows, eps: eps, x: x, ldx: ldx, gain: gain, bias: bias, out: y, ldo: ldy, stats: stats})
 }
 
 // LayerNormGrad adds the gradients of LayerNorm, given X and stats as it left them and the gradient dY: to dX, unless
@@ -27,32 +26,29 @@ func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, ld
 	checkLength("stats of LayerNormGrad", len(stats), 2*rows)
 	checkMatrix("X of LayerNormGrad", rows, n, ldx, x)
 	checkMatrix("dY of LayerNormGrad", rows, n, lddy, dy)
-	g := norm{step: normBackward, rows: rows, x: x, ldx: ldx, gain: gain, dy: dy, lddy: lddy, out: dx, ldo: lddx, stats: stats}
 	if dx != nil {
 		checkMatrix("dX of LayerNormGrad", rows, n, lddx, dx)
-		norms(g)
 	}
-	g.step, g.gain, g.bias = normGain, dgain, dbias
-	norms(g)
+	norms(norm{rows: rows, x: x, ldx: ldx, gain: gain, dy: dy, lddy: lddy, out: dx, ldo: lddx, stats: stats, dgain: dgain, bias: dbias})
 }
 
-type normStep uint8
-
+// normRows is how many rows a part has, and normBlock how many are gone through by rows and then by columns: the bits of
+// the sums of columns must not depend on the number of workers.
 const (
-	normForward normStep = iota
-	normBackward
-	normGain
+	normRows  = 1024
+	normBlock = 16
 )
 
-// norm is a pass over X: by rows, or, for the gradients of gain and bias (then in their places), by columns.
+// norm is a call: forward, or, where dgain is not nil, backward.
 type norm struct {
-	step           normStep
-	rows, piece    int
+	rows           int
 	eps            float64
 	x, dy, out     []float32
 	ldx, lddy, ldo int
 	gain, bias     []float32
+	dgain          []float32
 	stats          []float32
+	sums           []float64 // of each part backward: columns of dgain, then of dbias
 }
 
 var normCalls = sync.Pool{New: func() any { return new(norm) }}
@@ -62,65 +58,78 @@ func norms(g norm) {
 		return
 	}
 	c := normCalls.Get().(*norm)
+	sums := c.sums
 	*c = g
-	length := c.rows
-	if c.piece = length; c.step == normGain {
-		length, c.piece = len(c.gain), blockN
-	}
-	if size := c.rows * len(c.gain); size >= aloneRows {
-		parts := min(4*runtime.GOMAXPROCS(0), size/(aloneRows/4))
-		if c.piece = (length + parts - 1) / parts; c.step == normGain {
-			c.piece = min(blockN, (c.piece+63)&^63)
+	parts := (c.rows + normRows - 1) / normRows
+	if n := 2 * len(g.gain); g.dgain != nil {
+		if cap(sums) < parts*n {
+			sums = make([]float64, parts*n)
 		}
+		c.sums = sums[:parts*n]
 	}
-	shared.do(c, (length+c.piece-1)/c.piece)
-	*c = norm{}
+	shared.some(c, parts, c.rows*len(c.gain))
+	if g.dgain != nil {
+		c.add()
+	}
+	*c = norm{sums: sums}
 	normCalls.Put(c)
 }
 
-func (c *norm) run(part int) {
-	lo := part * c.piece
-	if c.step == normGain {
-		c.columns(lo, min(lo+c.piece, len(c.gain)))
-		return
-	}
+// add adds the parts' sums of columns to the gradients of gain and bias.
+func (c *norm) add() {
 	n := len(c.gain)
-	for i := lo; i < min(lo+c.piece, c.rows); i++ {
-		x, out := c.x[i*c.ldx:][:n], c.out[i*c.ldo:][:n]
-		reads(x)
-		writes(out)
-		if c.step == normForward {
+	total := c.sums[:2*n]
+	for rest := c.sums[2*n:]; len(rest) > 0; rest = rest[2*n:] {
+		for j, v := range rest[:2*n] {
+			total[j] += v
+		}
+	}
+	for j := range n {
+		c.dgain[j] = float32(float64(c.dgain[j]) + total[j])
+		c.bias[j] = float32(float64(c.bias[j]) + total[n+j])
+	}
+}
+
+func (c *norm) run(part int) {
+	lo, hi := part*normRows, min((part+1)*normRows, c.rows)
+	n := len(c.gain)
+	if c.dgain == nil {
+		for i := lo; i < hi; i++ {
+			x, out := c.x[i*c.ldx:][:n], c.out[i*c.ldo:][:n]
+			reads(x)
+			writes(out)
 			m := active.sum(x) / float64(n)
 			inv := float32(1 / math.Sqrt(active.sumSquares(x, m)/float64(n)+c.eps))
 			c.stats[2*i], c.stats[2*i+1] = float32(m), inv
 			active.normalise(x, c.gain, c.bias, out, float32(m), inv)
+		}
+		return
+	}
+	sums := c.sums[2*n*part:][:2*n]
+	clear(sums)
+	for ; lo < hi; lo += normBlock {
+		end := min(lo+normBlock, hi)
+		c.backward(lo, end)
+		active.addNorm(end-lo, c.x[lo*c.ldx:], c.ldx, c.dy[lo*c.lddy:], c.lddy, c.stats[2*lo:], sums[:n], sums[n:])
+	}
+}
+
+// backward adds to the rows [lo, hi) of dX.
+func (c *norm) backward(lo, hi int) {
+	n := len(c.gain)
+	for i := lo; i < hi; i++ {
+		x, dy := c.x[i*c.ldx:][:n], c.dy[i*c.lddy:][:n]
+		reads(x)
+		reads(dy)
+		if c.out == nil {
 			continue
 		}
-		dy := c.dy[i*c.lddy:][:n]
-		reads(dy)
+		out := c.out[i*c.ldo:][:n]
+		writes(out)
 		mean, inv := c.stats[2*i], c.stats[2*i+1]
 		a, b := active.normSums(x, dy, c.gain, mean, inv)
 		active.normGrad(x, dy, c.gain, out, mean, inv, float32(a/float64(n)), float32(b/float64(n)))
 	}
-}
-
-// columns adds Σ dy·(x − mean)·inv and Σ dy over all rows to columns [lo, hi) of the gradients of gain and bias.
-func (c *norm) columns(lo, hi int) {
-	s := scratches.Get().(*scratch)
-	gain, bias := s.wide[:hi-lo], s.wide[blockN:][:hi-lo]
-	clear(gain)
-	clear(bias)
-	for i := range c.rows {
-		x, dy := c.x[i*c.ldx+lo:i*c.ldx+hi], c.dy[i*c.lddy+lo:i*c.lddy+hi]
-		reads(x)
-		reads(dy)
-		active.addNorm(x, dy, c.stats[2*i], c.stats[2*i+1], gain, bias)
-	}
-	for j := range gain {
-		c.gain[lo+j] = float32(float64(c.gain[lo+j]) + gain[j])
-		c.bias[lo+j] = float32(float64(c.bias[lo+j]) + bias[j])
-	}
-	scratches.Put(s)
 }
 
 // Max returns the greatest of x, −Inf where it is empty. NaN is never the greatest.
@@ -139,29 +148,40 @@ func ExpSum(shift float32, x, y []float32) float64 {
 	return active.expSum(shift, x, y)
 }
 
-// The sums below have eight lanes, column c in lane c modulo 8, which fold adds: the order in which vectors do it.
+// The sums below have sixteen lanes, column c in lane c modulo 16, which fold adds: the order in which vectors do it.
 
-type lanes [8]float64
+type lanes [16]float64
 
 func (l *lanes) fold() float64 {
+	for c := range 8 {
+		l[c] += l[c+8]
+	}
 	return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
 }
 
 func sumGeneric(x []float32) float64 {
 	var l lanes
-	for c, v := range x {
-		l[c%8] += float64(v)
-	}
+	l.sum(x)
 	return l.fold()
+}
+
+func (l *lanes) sum(x []float32) {
+	for c, v := range x {
+		l[c%16] += float64(v)
+	}
 }
 
 func sumSquaresGeneric(x []float32, mean float64) float64 {
 	var l lanes
+	l.sumSquares(x, mean)
+	return l.fold()
+}
+
+func (l *lanes) sumSquares(x []float32, mean float64) {
 	for c, v := range x {
 		d := float64(v) - mean
-		l[c%8] += float64(d * d)
+		l[c%16] += float64(d * d)
 	}
-	return l.fold()
 }
 
 func normaliseGeneric(x, gain, bias, y []float32, mean, inv float32) {
@@ -173,13 +193,17 @@ func normaliseGeneric(x, gain, bias, y []float32, mean, inv float32) {
 
 func normSumsGeneric(x, dy, gain []float32, mean, inv float32) (a, b float64) {
 	var la, lb lanes
+	normSums(x, dy, gain, mean, inv, &la, &lb)
+	return la.fold(), lb.fold()
+}
+
+func normSums(x, dy, gain []float32, mean, inv float32, la, lb *lanes) {
 	dy, gain = dy[:len(x)], gain[:len(x)]
 	for c, v := range x {
 		w, xhat := float32(dy[c]*gain[c]), float32((v-mean)*inv)
-		la[c%8] += float64(w)
-		lb[c%8] += float64(float64(w) * float64(xhat))
+		la[c%16] += float64(w)
+		lb[c%16] += float64(float64(w) * float64(xhat))
 	}
-	return la.fold(), lb.fold()
 }
 
 func normGradGeneric(x, dy, gain, dx []float32, mean, inv, ma, mb float32) {
@@ -190,11 +214,14 @@ func normGradGeneric(x, dy, gain, dx []float32, mean, inv, ma, mb float32) {
 	}
 }
 
-func addNormGeneric(x, dy []float32, mean, inv float32, gain, bias []float64) {
-	dy, gain, bias = dy[:len(x)], gain[:len(x)], bias[:len(x)]
-	for c, v := range x {
-		bias[c] += float64(dy[c])
-		gain[c] += float64(float32(dy[c] * float32((v-mean)*inv)))
+func addNormGeneric(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) {
+	for i := range rows {
+		mean, inv := stats[2*i], stats[2*i+1]
+		x, dy := x[i*ldx:][:len(gain)], dy[i*lddy:][:len(gain)]
+		for c, v := range x {
+			bias[c] += float64(dy[c])
+			gain[c] += float64(float32(dy[c] * float32((v-mean)*inv)))
+		}
 	}
 }
 
@@ -210,13 +237,17 @@ func maxGeneric(x []float32) float32 {
 
 func expSumGeneric(shift float32, x, y []float32) float64 {
 	var l lanes
+	l.expSum(shift, x, y)
+	return l.fold()
+}
+
+func (l *lanes) expSum(shift float32, x, y []float32) {
 	y = y[:len(x)]
 	for c, v := range x {
 		e := exp(v - shift)
 		y[c] = e
-		l[c%8] += float64(e)
+		l[c%16] += float64(e)
 	}
-	return l.fold()
 }
 
 // exp is 2ᵏ·eʳ with |r| ≤ ln 2/2 and eʳ by a polynomial, coefficients of Moshier's Cephes library (expf). No product is

@@ -1,7 +1,7 @@
 #include "textflag.h"
 
 // Rows of LayerNorm and softmax: vectors of 16, the last one under a mask; K1 masks the sixteen, K2 the upper eight. Sums
-// are float64 in eight lanes, which plain Go adds in the same order; nothing is fused.
+// are float64 in sixteen lanes, which plain Go adds in the same order; nothing is fused.
 
 // TAIL makes K1 the mask of the last CX < 16 values, and K2 that of those past eight.
 #define TAIL \
@@ -40,6 +40,7 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	VPXORD Z0, Z0, Z0
+	VPXORD Z4, Z4, Z4
 	ALL
 
 each:
@@ -50,12 +51,13 @@ next:
 	VMOVUPS.Z (SI), K1, Z1
 	WIDE(Z1, Y1, Z2, Z3, Y3)
 	VADDPD Z2, Z0, Z0
-	VADDPD Z3, Z0, Z0
+	VADDPD Z3, Z4, Z4
 	ADDQ $64, SI
 	SUBQ $16, CX
 	JGT  each
 
 done:
+	VADDPD Z4, Z0, Z0
 	FOLD(Z0, Y0, X0, Y1, X1)
 	VMOVSD X0, ret+24(FP)
 	VZEROUPPER
@@ -73,6 +75,7 @@ TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-40
 	MOVQ x_len+8(FP), CX
 	VBROADCASTSD mean+24(FP), Z10
 	VPXORD Z0, Z0, Z0
+	VPXORD Z4, Z4, Z4
 	ALL
 
 each:
@@ -87,12 +90,13 @@ next:
 	VADDPD Z2, Z0, Z0
 	VSUBPD.Z Z10, Z3, K2, Z3
 	VMULPD Z3, Z3, Z3
-	VADDPD Z3, Z0, Z0
+	VADDPD Z3, Z4, Z4
 	ADDQ $64, SI
 	SUBQ $16, CX
 	JGT  each
 
 done:
+	VADDPD Z4, Z0, Z0
 	FOLD(Z0, Y0, X0, Y1, X1)
 	VMOVSD X0, ret+32(FP)
 	VZEROUPPER
@@ -155,6 +159,8 @@ TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96
 	VBROADCASTSS inv+76(FP), Z11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z5, Z5, Z5
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	ALL
 
 each:
@@ -171,11 +177,11 @@ next:
 	WIDE(Z2, Y2, Z3, Z4, Y4)
 	WIDE(Z1, Y1, Z6, Z7, Y7)
 	VADDPD Z3, Z0, Z0
-	VADDPD Z4, Z0, Z0
+	VADDPD Z4, Z8, Z8
 	VMULPD Z3, Z6, Z6
 	VADDPD Z6, Z5, Z5
 	VMULPD Z4, Z7, Z7
-	VADDPD Z7, Z5, Z5
+	VADDPD Z7, Z9, Z9
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $64, DX
@@ -183,8 +189,10 @@ next:
 	JGT  each
 
 done:
+	VADDPD Z8, Z0, Z0
 	FOLD(Z0, Y0, X0, Y1, X1)
 	VMOVSD X0, a+80(FP)
+	VADDPD Z9, Z5, Z5
 	FOLD(Z5, Y5, X5, Y1, X1)
 	VMOVSD X5, b+88(FP)
 	VZEROUPPER
@@ -244,15 +252,17 @@ tail:
 	TAIL
 	JMP   next
 
-// func addNormAVX512(x, dy []float32, mean, inv float32, gain, bias []float64)
-TEXT ·addNormAVX512(SB), NOSPLIT, $0-104
-	MOVQ x_base+0(FP), SI
-	MOVQ x_len+8(FP), CX
-	MOVQ dy_base+24(FP), BX
-	VBROADCASTSS mean+48(FP), Z10
-	VBROADCASTSS inv+52(FP), Z11
-	MOVQ gain_base+56(FP), DI
-	MOVQ bias_base+80(FP), DX
+// func addNormAVX512(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64)
+TEXT ·addNormAVX512(SB), NOSPLIT, $0-144
+	MOVQ x_base+8(FP), SI
+	MOVQ ldx+32(FP), R12
+	MOVQ dy_base+40(FP), BX
+	MOVQ lddy+64(FP), R13
+	MOVQ gain_base+96(FP), DI
+	MOVQ gain_len+104(FP), CX
+	MOVQ bias_base+120(FP), DX
+	SHLQ $2, R12
+	SHLQ $2, R13
 	ALL
 
 each:
@@ -260,25 +270,36 @@ each:
 	JLT  tail
 
 next:
-	VMOVUPS.Z (SI), K1, Z1
-	VMOVUPS.Z (BX), K1, Z2
+	VMOVUPD.Z (DI), K1, Z6
+	VMOVUPD.Z 64(DI), K2, Z7
+	VMOVUPD.Z (DX), K1, Z8
+	VMOVUPD.Z 64(DX), K2, Z9
+	MOVQ SI, R8
+	MOVQ BX, R9
+	MOVQ stats_base+72(FP), R10
+	MOVQ rows+0(FP), R11
+
+row:
+	VMOVUPS.Z (R8), K1, Z1
+	VMOVUPS.Z (R9), K1, Z2
 	WIDE(Z2, Y2, Z3, Z4, Y4)
-	VMOVUPD.Z (DX), K1, Z5
-	VADDPD Z3, Z5, Z5
-	VMOVUPD Z5, K1, (DX)
-	VMOVUPD.Z 64(DX), K2, Z5
-	VADDPD Z4, Z5, Z5
-	VMOVUPD Z5, K2, 64(DX)
-	VSUBPS Z10, Z1, Z1
-	VMULPS Z11, Z1, Z1
+	VADDPD Z3, Z8, Z8
+	VADDPD Z4, Z9, Z9
+	VSUBPS.BCST (R10), Z1, Z1
+	VMULPS.BCST 4(R10), Z1, Z1
 	VMULPS Z2, Z1, Z1
 	WIDE(Z1, Y1, Z3, Z4, Y4)
-	VMOVUPD.Z (DI), K1, Z5
-	VADDPD Z3, Z5, Z5
-	VMOVUPD Z5, K1, (DI)
-	VMOVUPD.Z 64(DI), K2, Z5
-	VADDPD Z4, Z5, Z5
-	VMOVUPD Z5, K2, 64(DI)
+	VADDPD Z3, Z6, Z6
+	VADDPD Z4, Z7, Z7
+	ADDQ R12, R8
+	ADDQ R13, R9
+	ADDQ $8, R10
+	DECQ R11
+	JNZ  row
+	VMOVUPD Z6, K1, (DI)
+	VMOVUPD Z7, K2, 64(DI)
+	VMOVUPD Z8, K1, (DX)
+	VMOVUPD Z9, K2, 64(DX)
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $128, DI
@@ -354,6 +375,7 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
 	SPLAT(0x3f800000, Z23) // 1
 	SPLAT(127, Z24)
 	VPXORD Z0, Z0, Z0
+	VPXORD Z6, Z6, Z6
 	ALL
 
 each:
@@ -393,13 +415,14 @@ next:
 	VMOVUPS Z3, K1, (DI)
 	WIDE(Z3, Y3, Z4, Z5, Y5)
 	VADDPD Z4, Z0, Z0
-	VADDPD Z5, Z0, Z0
+	VADDPD Z5, Z6, Z6
 	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
 	JGT  each
 
 done:
+	VADDPD Z6, Z0, Z0
 	FOLD(Z0, Y0, X0, Y1, X1)
 	VMOVSD X0, ret+56(FP)
 	VZEROUPPER

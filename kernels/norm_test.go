@@ -77,8 +77,11 @@ func TestRows(t *testing.T) {
 				row("normalise", func(y []float32) { active.normalise(x, gain, bias, y, 0.1, 1.7) }, func(y []float32) { normaliseGeneric(x, gain, bias, y, 0.1, 1.7) })
 				row("normGrad", func(y []float32) { active.normGrad(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) }, func(y []float32) { normGradGeneric(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) })
 				got, want := slices.Repeat([]float64{7}, 2*n+2), slices.Repeat([]float64{7}, 2*n+2)
-				active.addNorm(x, dy, 0.1, 1.7, got[:n], got[n+1:2*n+1])
-				addNormGeneric(x, dy, 0.1, 1.7, want[:n], want[n+1:2*n+1])
+				rows := 1 + n%3
+				tall, tallDy := fill(6, make([]float32, rows*(n+1))), fill(7, make([]float32, rows*n))
+				stats := noise(8, make([]float32, 2*rows))
+				active.addNorm(rows, tall, n+1, tallDy, n, stats, got[:n], got[n+1:2*n+1])
+				addNormGeneric(rows, tall, n+1, tallDy, n, stats, want[:n], want[n+1:2*n+1])
 				for c := range got {
 					scalar("addNorm", got[c], want[c])
 				}

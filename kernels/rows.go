@@ -41,6 +41,17 @@ func GatherRows(n int, index []int32, src []float32, lds int, dst []float32, ldd
 // aloneRows is how many values a row operation moves without help: some 50 µs.
 const aloneRows = 1 << 18
 
+// some runs the parts of work on that many values, alone where they are few.
+func (p *pool) some(w work, parts, values int) {
+	if values >= aloneRows {
+		p.do(w, parts)
+		return
+	}
+	for i := range parts {
+		w.run(i)
+	}
+}
+
 type gather struct {
 	n        int
 	index    []int32

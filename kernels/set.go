@@ -36,7 +36,7 @@ type set struct {
 	normalise  func(x, gain, bias, y []float32, mean, inv float32)
 	normSums   func(x, dy, gain []float32, mean, inv float32) (a, b float64) // Σ dy·gain, Σ dy·gain·x̂
 	normGrad   func(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
-	addNorm    func(x, dy []float32, mean, inv float32, gain, bias []float64) // gain += dy·x̂, bias += dy
+	addNorm    func(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) // gain += dy·x̂, bias += dy
 	max        func(x []float32) float32
 	expSum     func(shift float32, x, y []float32) float64
 

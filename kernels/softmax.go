@@ -34,7 +34,7 @@ func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []flo
 		c.sums = make([][2]float64, parts)
 	}
 	c.sums = c.sums[:parts]
-	shared.do(c, parts)
+	shared.some(c, parts, rows*n)
 	for _, p := range c.sums {
 		loss += p[0]
 		count += p[1]

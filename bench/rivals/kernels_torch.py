@@ -41,6 +41,23 @@ def spmm(nodes, degree, power, n):
     return {"torch": lambda: s @ x}
 
 
+def gat(nodes, degree, power, heads, dim):
+    """PyTorch Geometric's layer, where it is installed."""
+    try:
+        from torch_geometric.nn import GATConv
+    except ImportError:
+        return {}
+    src = torch.from_numpy((rng.random(nodes * degree) ** power * nodes).astype(np.int64))
+    edges = torch.stack([src, torch.arange(nodes).repeat_interleave(degree)])
+    x = torch.from_numpy(values(nodes, 64)).requires_grad_()
+    conv = GATConv(64, dim, heads, dropout=0.6, add_self_loops=False)
+
+    @torch.enable_grad()
+    def both():
+        conv(x, edges).sum().backward()
+    return {"torch": both}
+
+
 def axpy(n):
     x, y = torch.from_numpy(values(n)), torch.from_numpy(values(n))
     return {"torch": lambda: y.add_(x, alpha=1e-3)}

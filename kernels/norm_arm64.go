@@ -1,0 +1,89 @@
+package kernels
+
+import "math"
+
+//go:noescape
+func sum16NEON(x []float32, l *lanes)
+
+//go:noescape
+func sumSquares16NEON(x []float32, mean float64, l *lanes)
+
+//go:noescape
+func normSums16NEON(x, dy, gain []float32, mean, inv float32, a, b *lanes)
+
+//go:noescape
+func normalise4NEON(x, gain, bias, y []float32, mean, inv float32)
+
+//go:noescape
+func normGrad4NEON(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
+
+//go:noescape
+func addNorm4NEON(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64)
+
+//go:noescape
+func max4NEON(x []float32, top *[4]float32)
+
+//go:noescape
+func expSum16NEON(shift float32, x, y []float32, l *lanes)
+
+// What is left of a row after sixteens, or fours, is done in Go, which rounds in the same way.
+
+func sumNEON(x []float32) float64 {
+	var l lanes
+	n := len(x) &^ 15
+	sum16NEON(x[:n], &l)
+	l.sum(x[n:])
+	return l.fold()
+}
+
+func sumSquaresNEON(x []float32, mean float64) float64 {
+	var l lanes
+	n := len(x) &^ 15
+	sumSquares16NEON(x[:n], mean, &l)
+	l.sumSquares(x[n:], mean)
+	return l.fold()
+}
+
+func normSumsNEON(x, dy, gain []float32, mean, inv float32) (float64, float64) {
+	var a, b lanes
+	n := len(x) &^ 15
+	normSums16NEON(x[:n], dy, gain, mean, inv, &a, &b)
+	normSums(x[n:], dy[n:], gain[n:], mean, inv, &a, &b)
+	return a.fold(), b.fold()
+}
+
+func normaliseNEON(x, gain, bias, y []float32, mean, inv float32) {
+	n := len(x) &^ 3
+	normalise4NEON(x[:n], gain, bias, y, mean, inv)
+	normaliseGeneric(x[n:], gain[n:], bias[n:], y[n:], mean, inv)
+}
+
+func normGradNEON(x, dy, gain, dx []float32, mean, inv, ma, mb float32) {
+	n := len(x) &^ 3
+	normGrad4NEON(x[:n], dy, gain, dx, mean, inv, ma, mb)
+	normGradGeneric(x[n:], dy[n:], gain[n:], dx[n:], mean, inv, ma, mb)
+}
+
+func addNormNEON(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) {
+	n := len(gain) &^ 3
+	addNorm4NEON(rows, x, ldx, dy, lddy, stats, gain[:n], bias)
+	if n < len(gain) {
+		addNormGeneric(rows, x[n:], ldx, dy[n:], lddy, stats, gain[n:], bias[n:])
+	}
+}
+
+func maxNEON(x []float32) float32 {
+	none := float32(math.Inf(-1))
+	top := [4]float32{none, none, none, none}
+	n := len(x) &^ 3
+	max4NEON(x[:n], &top)
+	return max(maxGeneric(top[:]), maxGeneric(x[n:]))
+}
+
+func expSumNEON(shift float32, x, y []float32) float64 {
+	var l lanes
+	n := len(x) &^ 15
+	expSum16NEON(shift, x[:n], y, &l)
+	l.expSum(shift, x[n:], y[n:])
+	return l.fold()
+}
