@@ -30,7 +30,11 @@ type Group struct {
 }
 
 // Counts is how many bytes one member has sent: the payload under its operation's door, frame headers under Control.
-type Counts struct{ Halo, Reduce, Control int64 }
+type Counts struct {
+	Halo    int64 `json:"halo"`
+	Reduce  int64 `json:"reduce"`
+	Control int64 `json:"control"`
+}
 
 // NewGroup returns member rank of the size members that t connects. The Group owns t and closes it.
 func NewGroup(t Transport, rank, size int) *Group {

@@ -22,6 +22,7 @@ type header struct {
 	Position Position          `json:"position"`
 	Steps    int64             `json:"steps"`   // of the optimiser
 	Reduces  uint64            `json:"reduces"` // done so far
+	Sent     comm.Counts       `json:"sent"`    // so far
 	Shapes   map[string][2]int `json:"shapes"`  // of the row arrays
 }
 
@@ -124,7 +125,7 @@ func (t *Trainer) save() error {
 		return err
 	}
 	st := t.stage
-	h := header{Position: at, Reduces: t.reduces, Shapes: map[string][2]int{}}
+	h := header{Position: at, Reduces: t.reduces, Sent: t.sent(), Shapes: map[string][2]int{}}
 	s := &checkpoint.State{Fingerprints: t.fingerprints(), F32: map[string][]float32{}, I64: map[string][]int64{}, F64: map[string][]float64{"labels": t.labels, "rounds": t.result.rounds(), "stages": t.result.stages()}}
 	for _, p := range t.model.Params() {
 		s.F32["param/"+p.Name] = p.Value.Data
@@ -185,7 +186,7 @@ func (t *Trainer) restore(seq uint64) (*Position, error) {
 	if at.Stage < 0 || at.Stage >= t.config.Stages() {
 		return nil, fmt.Errorf("checkpoint %d is of stage %d, of %d", seq, at.Stage, t.config.Stages())
 	}
-	t.reduces = h.Reduces
+	t.reduces, t.before = h.Reduces, h.Sent
 	if err := t.result.restore(s.F64["rounds"], s.F64["stages"], at); err != nil {
 		return nil, fmt.Errorf("checkpoint %d: %w", seq, err)
 	}

@@ -210,6 +210,9 @@ func TestResume(t *testing.T) {
 					sameModels(t, append([]*nn.Model{whole.models[0]}, again.models...))
 					sameCurve(t, "all that was measured", whole.result[0].Rounds, again.result[0].Rounds, 0)
 					for i, s := range again.result[0].Stages {
+						if b := whole.result[0].Stages[i].Bytes; s.Bytes.Halo < b.Halo || s.Bytes.Reduce < b.Reduce {
+							t.Errorf("stage %d: %+v sent, before the stop and after it, without a stop %+v", s.Stage, s.Bytes, b)
+						}
 						if s.Bytes = whole.result[0].Stages[i].Bytes; s != whole.result[0].Stages[i] {
 							t.Errorf("%+v, without a stop %+v", s, whole.result[0].Stages[i])
 						}

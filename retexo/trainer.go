@@ -29,7 +29,8 @@ type Trainer struct {
 	key     rng.Key
 	group   *comm.Group
 	reducer comm.Reducer
-	reduces uint64 // reductions done: the round number that the reducer sees
+	reduces uint64      // reductions done: the round number that the reducer sees
+	before  comm.Counts // sent before this start, up to the checkpoint that it goes on from
 
 	full     *view // the whole graph
 	base     *view // what training may see of it: the same, or (inductive) the graph without held-out nodes
@@ -82,7 +83,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			}
 		}
 		if ready.Work.Kind == Finish {
-			t.result.Bytes = g.Bytes()
+			t.result.Bytes = t.sent()
 			return nil
 		}
 		event, err := t.do(ctx, ready.Work)
@@ -468,7 +469,7 @@ func (t *Trainer) report(ctx context.Context, w Work) error {
 	if info.Test, info.TestLoss, err = final.Read(v[size:]); err != nil {
 		return err
 	}
-	info.Bytes = t.group.Bytes()
+	info.Bytes = t.sent()
 	t.result.Stages = append(t.result.Stages, info)
 	if t.Observer.StageEnd != nil {
 		t.Observer.StageEnd(info)
@@ -476,8 +477,14 @@ func (t *Trainer) report(ctx context.Context, w Work) error {
 	return nil
 }
 
+// sent is what this peer has sent in the run, before an interruption too.
+func (t *Trainer) sent() comm.Counts {
+	b := t.group.Bytes()
+	return comm.Counts{Halo: t.before.Halo + b.Halo, Reduce: t.before.Reduce + b.Reduce, Control: t.before.Control + b.Control}
+}
+
 func (t *Trainer) observe(w Work, e *Event) {
-	info := RoundInfo{Stage: w.Stage, Round: w.Round, Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Bytes: t.group.Bytes()}
+	info := RoundInfo{Stage: w.Stage, Round: w.Round, Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Bytes: t.sent()}
 	t.result.Rounds = append(t.result.Rounds, info)
 	if t.Observer.RoundEnd != nil {
 		t.Observer.RoundEnd(info)

@@ -240,6 +240,7 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	if err := p.check(shards); err != nil {
 		return err
 	}
+	p.warn(shard, w)
 	if s.out == "" {
 		s.out = filepath.Join("runs", fmt.Sprintf("%s-peer-%d", fileName(shard.Name), rank))
 	}
@@ -297,6 +298,9 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	fmt.Fprintf(stdout, "%s: %s %s test, %s validation, %.1f s; this peer sent halo %s, reduce %s, control %s; on the wire %s\nmodel:  %s\nreport: %s\n",
 		shard.Name, o.Metric, percent(o.Test), percent(o.Val), o.Seconds,
 		report.Bytes(sum.Halo), report.Bytes(sum.Reduce), report.Bytes(sum.Control), report.Bytes(sum.Wire), files.model, files.report)
+	if s.state != "" {
+		fmt.Fprintf(stdout, "state:  checkpoints stay in %s until you remove them; a peer that has no model yet needs all of them to go on\n", s.state)
+	}
 	return nil
 }
 

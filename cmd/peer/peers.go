@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ import (
 // outcome is what training gave: the measures are of all peers together, Peers are those of this process.
 type outcome struct {
 	Model   *nn.Model
-	Config  any // retexo.Config or fullbatch.Config
+	Config  any         // retexo.Config or fullbatch.Config
+	Sent    comm.Counts // by this peer in the whole run
 	Metric  eval.Metric
 	Stages  []report.Stage
 	Peers   []report.Peer
@@ -75,8 +77,7 @@ func (w work) train(ctx context.Context, t link, name string) (*outcome, error) 
 	if err != nil {
 		return nil, err
 	}
-	b := group.Bytes()
-	o.Peers = []report.Peer{{Name: name, Halo: b.Halo, Reduce: b.Reduce, Control: b.Control, Wire: t.wire()}}
+	o.Peers = []report.Peer{{Name: name, Halo: o.Sent.Halo, Reduce: o.Sent.Reduce, Control: o.Sent.Control, Wire: t.wire()}}
 	o.Seconds = time.Since(start).Seconds()
 	return o, nil
 }
@@ -99,7 +100,7 @@ func (w work) layerwise(ctx context.Context, group *comm.Group) (*outcome, error
 		return nil, err
 	}
 	r := t.Result()
-	o := &outcome{Model: m, Config: c, Metric: c.Metric, Val: math.NaN(), Test: math.NaN(), Rounds: len(r.Rounds)}
+	o := &outcome{Model: m, Config: c, Sent: r.Bytes, Metric: c.Metric, Val: math.NaN(), Test: math.NaN(), Rounds: len(r.Rounds)}
 	for _, s := range r.Stages {
 		stage := report.Stage{Name: stageName(s.Stage), BestRound: s.BestRound, Val: s.Val, Test: s.Test}
 		for _, q := range r.Rounds {
@@ -170,6 +171,15 @@ func (s Settings) check(shards []*partition.Shard) (err error) {
 	return err
 }
 
+// warn says what of the settings is allowed and hardly meant.
+func (s Settings) warn(shard *partition.Shard, w *watch) {
+	kind, k, _ := strings.Cut(s.Encoder, ":")
+	if n, err := strconv.Atoi(k); kind == "pca" && err == nil && n >= shard.X.Cols() {
+		w.log.Warn("the encoder keeps as many components as there are features: the rows that travel hold all of them",
+			"encoder", s.Encoder, "features", shard.X.Cols())
+	}
+}
+
 // network says how the peers of one process reach one another.
 type network struct {
 	Transport string // memory or libp2p
@@ -182,6 +192,7 @@ func together(ctx context.Context, s Settings, shards []*partition.Shard, n netw
 	if err := s.check(shards); err != nil {
 		return nil, err
 	}
+	s.warn(shards[0], w)
 	start := time.Now()
 	links, err := n.connect(ctx, s, shards)
 	if err != nil {
