@@ -2,20 +2,6 @@ package kernels
 
 import "unsafe"
 
-// Tiles of a GEMM whose A and B are pairs of bfloat16.
-
-//go:noescape
-func gemm14x32BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
-
-//go:noescape
-func gemm8x32BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
-
-//go:noescape
-func gemm14x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
-
-//go:noescape
-func gemm8x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
-
 // Sparse times dense where X is bfloat16.
 
 //go:noescape

@@ -35,17 +35,17 @@ func spmmBF16AVX2(s *spmm, lo, hi int) {
 	}
 }
 
-func tileBF16(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+func tileBF16(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool) {
 	tall := height == 14
 	switch {
 	case tall && cols > 16:
-		gemm14x32BF16(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm14x32BF16(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	case tall:
-		gemm14x16BF16(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm14x16BF16(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	case cols > 16:
-		gemm8x32BF16(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm8x32BF16(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	default:
-		gemm8x16BF16(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm8x16BF16(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	}
 }
 

@@ -5,19 +5,19 @@ import (
 	"unsafe"
 )
 
-// Blocks of a GEMM (Goto and van de Geijn, ACM TOMS 34(3), 2008): a sliver of B, blockK×tile columns, stays in L1
-// while slivers of A, tile rows×blockK, pass by; blocks of A and B stay in L2. Blocks of k leave their sums in C,
-// which a float32 survives unchanged: the order of summation is that of one long loop.
+// Blocks of a GEMM (after Goto and van de Geijn, ACM TOMS 34(3), 2008): some rows of A, as many as a tile has, by blockK
+// stay in L1 while slivers of B, blockK×tile columns, pass by from L2. Blocks of k leave their sums in C, which a
+// float32 survives unchanged: the order of summation is that of one long loop.
 const (
-	blockK = 256
-	blockM = 224 // 16 tiles of 14 rows
-	blockN = 512
-	gapK   = 16 // between packed rows, so that they do not meet in one cache set
+	blockK  = 384
+	blockN  = 512
+	tallest = 32 // rows of a tile
+	gapK    = 16 // between packed rows, so that they do not meet in one cache set
 )
 
 // scratch is what one worker packs into.
 type scratch struct {
-	a    [(blockM + 16) * (blockK + gapK)]float32
+	a    [tallest * (blockK + gapK)]float32
 	b    [blockK * blockN]float32
 	wide [2 * blockN]float64 // sums of columns
 }
@@ -26,66 +26,119 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // gemmBlocked computes the rectangle [i0,i1)×[j0,j1) of C with the micro-kernel g.tiles.
 func gemmBlocked(g *gemm, s *scratch, i0, i1, j0, j1 int) {
+	m, n := i1-i0, j1-j0
+	if g.form == tn && g.tiles.masks && n <= g.tiles.rows && m > 2*n {
+		gemmThin(g, s, i0, i1, j0, j1)
+		return
+	}
+	inPlace, deep := g.placed(m, n)
 	for jc := j0; jc < j1; jc += blockN {
 		nc := min(blockN, j1-jc)
-		for pc := 0; pc < g.k; pc += blockK {
-			kc := min(blockK, g.k-pc)
-			s.packB(g, pc, kc, jc, nc)
-			for ic := i0; ic < i1; ic += blockM {
-				s.block(g, ic, min(blockM, i1-ic), jc, nc, pc, kc)
+		for pc := 0; pc < g.k; pc += deep {
+			kc := min(deep, g.k-pc)
+			if !inPlace {
+				s.packB(g, pc, kc, jc, nc)
+			}
+			s.block(g, i0, m, jc, nc, pc, kc, inPlace)
+		}
+	}
+}
+
+// placed reports whether a rectangle m×n takes A and B where they lie, and the depth of its blocks of k. A gradient of
+// weights (Aᵀ·B, tall A and B, small C) uses each value so few times that a copy costs more than the cache misses of
+// strides, as long as the blocks are shallow enough to stay in L1.
+func (g *gemm) placed(m, n int) (inPlace bool, deep int) {
+	switch t := g.tiles; {
+	case !t.masks || g.form == nt:
+		return false, blockK
+	case g.form == tn && n <= 64:
+		return true, 48
+	case g.form == tn && m <= 256:
+		return true, 128
+	default:
+		return m <= t.rows, blockK
+	}
+}
+
+// gemmThin computes Cᵀ = Bᵀ·A where C is so narrow that it would fill no vector, in rows as long as the packed block
+// of B, which nothing else needs then.
+func gemmThin(g *gemm, s *scratch, i0, i1, j0, j1 int) {
+	n := j1 - j0
+	c := s.b[:n*blockN]
+	for i := i0; i < i1; i += blockN {
+		m := min(blockN, i1-i)
+		clear(c)
+		for q := 0; q < m && g.acc; q++ {
+			for j, v := range g.c[(i+q)*g.ldc+j0:][:n] {
+				c[j*blockN+q] = v
+			}
+		}
+		t := gemm{form: tn, m: n, n: m, k: g.k, lda: g.ldb, ldb: g.lda, ldc: blockN, acc: true, a: g.b[j0:], b: g.a[i:], c: c, tiles: g.tiles}
+		const deep = 48
+		for p := 0; p < g.k; p += deep {
+			s.block(&t, 0, n, 0, m, p, min(deep, g.k-p), true)
+		}
+		for q := range m {
+			row := g.c[(i+q)*g.ldc+j0:][:n]
+			for j := range row {
+				row[j] = c[j*blockN+q]
 			}
 		}
 	}
 }
 
-// block multiplies rows [i, i+m) of A by the packed block of B.
-func (s *scratch) block(g *gemm, i, m, j, n, p, k int) {
+// block adds to, or puts in, rows [i, i+m) and columns [j, j+n) of C the product of k columns of A, from p on, and the
+// packed block of B, or B in place.
+func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 	t := g.tiles
 	// A is read where it lies, unless its parts would meet in a few cache sets: rows a power of two apart, or columns,
 	// which then must be used more than once to repay the copy.
-	packed := m > t.rows && n >= 64 && (g.form == tn || g.lda%256 == 0)
-	if packed {
-		s.packA(g, i, m, p, k)
-	}
-	for jp := 0; jp < n; jp += t.cols {
-		cols := min(t.cols, n-jp)
-		for ip := 0; ip < m; {
-			height := t.height(m - ip)
-			rows := min(height, m-ip)
-			var a unsafe.Pointer
-			rs, cs := blockK+gapK, 1
-			if g.form == tn {
-				rs, cs = 1, blockM+gapK
-			}
-			switch {
-			case packed:
-				a = unsafe.Pointer(&s.a[ip*rs])
-			case rows < height: // what lacks must at least be readable
-				s.packA(g, i+ip, rows, p, k)
-				a = unsafe.Pointer(&s.a[0])
-			case g.form == tn:
-				a, cs = unsafe.Pointer(&g.a[p*g.lda+i+ip]), g.lda
-			default:
-				a, rs = unsafe.Pointer(&g.a[(i+ip)*g.lda+p]), g.lda
-			}
-			t.run(height, rows, cols, k, a, rs, cs, unsafe.Pointer(&s.b[jp*k]),
-				unsafe.Pointer(&g.c[(i+ip)*g.ldc+j+jp]), g.ldc, g.acc || p > 0)
-			ip += rows
+	packed := m > t.rows && n >= 64 && (g.form == tn && !inPlace || g.form != tn && g.lda%256 == 0)
+	for end := i + m; i < end; {
+		height := t.height(end - i)
+		rows := min(height, end-i)
+		var a unsafe.Pointer
+		var rs, cs int
+		switch {
+		case packed || rows < height: // what lacks must at least be readable
+			a, rs, cs = s.packA(g, i, rows, height, p, k)
+		case g.form == tn:
+			a, rs, cs = unsafe.Pointer(&g.a[p*g.lda+i]), 1, g.lda
+		default:
+			a, rs, cs = unsafe.Pointer(&g.a[i*g.lda+p]), g.lda, 1
 		}
+		for jp := 0; jp < n; jp += t.cols {
+			b, ldb := unsafe.Pointer(&s.b[jp*k]), panel(t.cols, n-jp)
+			if inPlace {
+				b, ldb = unsafe.Pointer(&g.b[p*g.ldb+j+jp]), g.ldb
+			}
+			cols, next := t.cols, t.cols
+			if left := n - jp; left <= cols {
+				cols, next = left, rows*g.ldc-jp
+			}
+			t.run(height, rows, cols, k, a, rs, cs, b, ldb, unsafe.Pointer(&g.c[i*g.ldc+j+jp]), g.ldc, next, g.acc || p > 0)
+		}
+		i += rows
 	}
 }
 
-// packA copies k columns of rows [i, i+m) of A, or of Aᵀ where A is stored transposed, with gaps between.
-func (s *scratch) packA(g *gemm, i, m, p, k int) {
+// packA copies k columns of rows [i, i+m) of A with gaps between; or, of Aᵀ, k rows with as much room as height.
+func (s *scratch) packA(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, cs int) {
 	if g.form == tn {
 		for q := range k {
-			copy(s.a[q*(blockM+gapK):][:m], g.a[(p+q)*g.lda+i:])
+			row, to := g.a[(p+q)*g.lda+i:][:m], s.a[q*height:]
+			if m == 14 {
+				*(*[14]float32)(to) = *(*[14]float32)(row)
+			} else {
+				copy(to, row)
+			}
 		}
-		return
+		return unsafe.Pointer(&s.a), 1, height
 	}
 	for r := range m {
 		copy(s.a[r*(blockK+gapK):][:k], g.a[(i+r)*g.lda+p:])
 	}
+	return unsafe.Pointer(&s.a), blockK + gapK, 1
 }
 
 // packB copies rows [p, p+k) and columns [j, j+n) of B into panels as wide as a tile, the last one no wider

@@ -9,7 +9,7 @@ import (
 func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmNN", m, k, lda, a)
 	checkMatrix("B of GemmNN", k, n, ldb, b)
-	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: &active.tiles})
+	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: active.shape(n)})
 }
 
 // GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
@@ -17,7 +17,7 @@ func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmTN", k, m, lda, a)
 	checkMatrix("B of GemmTN", k, n, ldb, b)
-	gemms(gemm{form: tn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: &active.tiles})
+	gemms(gemm{form: tn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: active.shape(n)})
 }
 
 // GemmNT computes C = A·Bᵀ, or C += A·Bᵀ where acc: A is m×k, B n×k, C m×n. It is an input's gradient: A the
@@ -25,7 +25,15 @@ func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 func GemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmNT", m, k, lda, a)
 	checkMatrix("B of GemmNT", n, k, ldb, b)
-	gemms(gemm{form: nt, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: &active.tiles})
+	gemms(gemm{form: nt, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: active.shape(n)})
+}
+
+// shape returns the tiles for a C of n columns.
+func (s *set) shape(n int) *tiles {
+	if s.wider.run != nil && n > 32 && n <= 48 {
+		return &s.wider
+	}
+	return &s.tiles
 }
 
 type form uint8
@@ -85,15 +93,26 @@ func (g *gemm) cut(parts int) int {
 		rows    = 112 // multiple of every tile's rows; fewer would not repay the packing of B
 		columns = 64  // multiple of every tile's columns
 	)
-	down := max(1, min(parts, g.m/rows))
-	g.high = (g.m + down - 1) / down
+	down := 1
+	g.high, g.wide, g.across = g.m, g.n, 1
+	for down*g.across < parts {
+		tall, broad := g.high >= 2*rows, g.wide >= 2*columns
+		switch {
+		case tall && (g.high >= g.wide || !broad):
+			down *= 2
+			g.high = (g.m + down - 1) / down
+		case broad:
+			g.across *= 2
+			g.wide = (g.n + g.across - 1) / g.across
+		default:
+			parts = 0
+		}
+	}
 	if down > 1 {
 		g.high = (g.high + rows/8 - 1) / (rows / 8) * (rows / 8)
 	}
-	down = (g.m + g.high - 1) / g.high
-	g.across = max(1, min(parts/down, (g.n+columns/2)/columns))
-	g.wide = ((g.n+g.across-1)/g.across + columns/2 - 1) / (columns / 2) * (columns / 2)
-	g.across = (g.n + g.wide - 1) / g.wide
+	g.wide = (g.wide + columns/2 - 1) / (columns / 2) * (columns / 2)
+	down, g.across = (g.m+g.high-1)/g.high, (g.n+g.wide-1)/g.wide
 	return down * g.across
 }
 

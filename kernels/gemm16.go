@@ -33,67 +33,75 @@ func gemmBlocked16(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 		for pc := 0; pc < g.k; pc += deep {
 			kc := min(deep, g.k-pc)
 			s.packB16(g, pc, kc, jc, nc)
-			for ic := i0; ic < i1; ic += blockM {
-				s.block16(g, ic, min(blockM, i1-ic), jc, nc, pc, kc)
-			}
+			s.block16(g, i0, i1-i0, jc, nc, pc, kc)
 		}
 	}
+}
+
+// cells returns how many cells of k values a tile takes; what is packed ends in zeros.
+func (t *tiles) cells(k int) int {
+	return ((k+t.cell-1)/t.cell + t.whole - 1) / t.whole * t.whole
 }
 
 // block16 multiplies rows [i, i+m) of A by the packed block of B.
 func (s *scratch) block16(g *gemm, i, m, j, n, p, k int) {
 	t := g.tiles
+	cells := t.cells(k)
 	// Pairs of a row are read where they lie, where they begin at whole cells and the last one is full.
-	inPlace := t.cell == 2 && g.form != tn && g.lda%2 == 0 && k%2 == 0 && (g.lda%512 != 0 || n < 64)
-	if !inPlace {
-		s.packA16(g, i, m, p, k)
-	}
-	cells := (k + t.cell - 1) / t.cell
-	for jp := 0; jp < n; jp += t.cols {
-		cols := min(t.cols, n-jp)
-		for ip := 0; ip < m; {
-			height := t.height(m - ip)
-			rows := min(height, m-ip)
-			var a unsafe.Pointer
-			rs, cs := blockK+gapK, 1
-			switch {
-			case g.form == tn:
-				a, rs, cs = unsafe.Pointer(&s.a[ip]), 1, blockM+gapK
-			case !inPlace:
-				a = unsafe.Pointer(&s.a[ip*rs])
-			case rows < height: // what lacks must at least be readable
-				s.packA16(g, i+ip, rows, p, k)
-				a = unsafe.Pointer(&s.a[0])
-			default:
-				a, rs = unsafe.Pointer(&g.a16[(i+ip)*g.lda+p]), g.lda/2
-			}
-			t.run(height, rows, cols, cells, a, rs, cs, unsafe.Pointer(&s.b[jp*cells]),
-				unsafe.Pointer(&g.c[(i+ip)*g.ldc+j+jp]), g.ldc, g.acc || p > 0)
-			ip += rows
+	inPlace := t.cell == 2 && g.form != tn && g.lda%2 == 0 && k == 2*cells && (g.lda%512 != 0 || n < 64)
+	for end := i + m; i < end; {
+		height := t.height(end - i)
+		rows := min(height, end-i)
+		var a unsafe.Pointer
+		var rs, cs int
+		if inPlace && rows == height {
+			a, rs, cs = unsafe.Pointer(&g.a16[i*g.lda+p]), g.lda/2, 1
+		} else {
+			a, rs, cs = s.packA16(g, i, rows, height, p, k)
 		}
+		for jp, cols := 0, 0; jp < n; jp += cols {
+			cols = min(t.cols, n-jp)
+			if t.strips {
+				cols = max(cols, (n-jp)/t.cols*t.cols)
+			}
+			t.run(height, rows, cols, cells, a, rs, cs, unsafe.Pointer(&s.b[jp*cells]), panel16(t, n-jp),
+				unsafe.Pointer(&g.c[i*g.ldc+j+jp]), g.ldc, cols, g.acc || p > 0)
+		}
+		i += rows
 	}
 }
 
 // packA16 packs k columns of rows [i, i+m) of A as packA does.
-func (s *scratch) packA16(g *gemm, i, m, p, k int) {
-	step := g.tiles.cell
-	if g.form == tn {
+func (s *scratch) packA16(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, cs int) {
+	const ld = blockK + gapK
+	step, cells := g.tiles.cell, g.tiles.cells(k)
+	a = unsafe.Pointer(&s.a)
+	if g.form == tn && g.tiles.whole == 1 {
 		for q := 0; q < k; q += step {
-			g.tiles.pack(g.a16[(p+q)*g.lda+i:][:m], g.next(g.a16, p+q, p+k, g.lda, i, m), s.a[q/step*(blockM+gapK):][:m])
+			g.tiles.pack(g.a16[(p+q)*g.lda+i:][:m], g.next(g.a16, p+q, p+k, g.lda, i, m), s.a[q/step*height:][:m])
 		}
-		return
+		return a, 1, height
+	}
+	if g.form == tn {
+		to := words(s.a[:])
+		for q := 0; q < k; q += 2 {
+			packColumn16(g.a16[(p+q)*g.lda+i:][:m], g.next(g.a16, p+q, p+k, g.lda, i, m), to[q/2:], ld)
+		}
+		for r := range m {
+			clear(s.a[r*ld+(k+1)/2 : r*ld+cells])
+		}
+		return a, ld, 1
 	}
 	for r := range m {
-		row, to := g.a16[(i+r)*g.lda+p:][:k], s.a[r*(blockK+gapK):]
+		row, to := g.a16[(i+r)*g.lda+p:][:k], s.a[r*ld:][:cells]
 		if step == 1 {
-			g.tiles.pack(row, nil, to[:k])
+			g.tiles.pack(row, nil, to)
 			continue
 		}
-		copy(halves(to), row)
-		if k%2 == 1 {
-			halves(to)[k] = 0
-		}
+		pairs := halves(to)
+		clear(pairs[copy(pairs, row):])
 	}
+	return a, ld, 1
 }
 
 // next returns n values of the row of x after row q, nil where that is row end.
@@ -106,13 +114,13 @@ func (g *gemm) next(x []uint16, q, end, ld, j, n int) []uint16 {
 
 // packB16 packs rows [p, p+k) and columns [j, j+n) of B as packB does.
 func (s *scratch) packB16(g *gemm, p, k, j, n int) {
-	cols, step := g.tiles.cols, g.tiles.cell
-	cells := (k + step - 1) / step
+	cols, step, cells := g.tiles.cols, g.tiles.cell, g.tiles.cells(k)
 	for c := 0; c < n; c += cols {
 		to, width, panel := s.b[c*cells:], min(cols, n-c), panel16(g.tiles, n-c)
+		clear(to[(k+step-1)/step*panel : cells*panel])
 		if g.form == nt {
 			for r := range width {
-				packColumn16(g.b16[(j+c+r)*g.ldb+p:][:k], to[r:], panel, step)
+				packRow16(g.b16[(j+c+r)*g.ldb+p:][:k], to[r:], panel, step)
 			}
 			continue
 		}
@@ -131,8 +139,8 @@ func panel16(t *tiles, n int) int {
 	return p
 }
 
-// packColumn16 writes a row of a transposed B, cell by cell, to every width-th place.
-func packColumn16(x []uint16, to []float32, width, step int) {
+// packRow16 writes a row of a transposed B, cell by cell, to every width-th place.
+func packRow16(x []uint16, to []float32, width, step int) {
 	if step == 1 {
 		for q, v := range x {
 			to[q*width] = wide(v)
@@ -145,6 +153,20 @@ func packColumn16(x []uint16, to []float32, width, step int) {
 	}
 	if q := len(x) - 1; q%2 == 0 {
 		cells[q/2*width] = uint32(x[q])
+	}
+}
+
+// packColumn16 writes pairs of x and y (nil: zeros) to every ld-th place.
+func packColumn16(x, y []uint16, to []uint32, ld int) {
+	if y == nil {
+		for r, v := range x {
+			to[r*ld] = uint32(v)
+		}
+		return
+	}
+	y = y[:len(x)]
+	for r, v := range x {
+		to[r*ld] = uint32(v) | uint32(y[r])<<16
 	}
 }
 

@@ -27,8 +27,8 @@ GLOBL masks<>(SB), RODATA|NOPTR, $64
 
 // C, its stride in bytes, the rows to go, and in Y0 the mask of cols-less columns.
 #define LOADC(less) \
-	MOVQ    c+56(FP), DI     \
-	MOVQ    ldc+64(FP), R10  \
+	MOVQ    c+64(FP), DI     \
+	MOVQ    ldc+72(FP), R10  \
 	SHLQ    $2, R10          \
 	MOVQ    cols+8(FP), R11  \
 	MOVQ    $(less+8), R12   \
@@ -89,15 +89,15 @@ GLOBL masks<>(SB), RODATA|NOPTR, $64
 	DECQ       CX          \
 	JZ         end
 
-// func gemm6x16AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
-TEXT ·gemm6x16AVX2(SB), NOSPLIT, $0-73
+// func gemm6x16AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
+TEXT ·gemm6x16AVX2(SB), NOSPLIT, $0-89
 	ZERO2(Y4, Y5)
 	ZERO2(Y6, Y7)
 	ZERO2(Y8, Y9)
 	ZERO2(Y10, Y11)
 	ZERO2(Y12, Y13)
 	ZERO2(Y14, Y15)
-	CMPB acc+72(FP), $0
+	CMPB acc+88(FP), $0
 	JEQ  start
 	LOADC(8)
 	GET2(Y4, Y5, start)
@@ -145,12 +145,12 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemm6x8AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
-TEXT ·gemm6x8AVX2(SB), NOSPLIT, $0-73
+// func gemm6x8AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
+TEXT ·gemm6x8AVX2(SB), NOSPLIT, $0-89
 	ZERO2(Y4, Y5)
 	ZERO2(Y6, Y7)
 	ZERO2(Y8, Y9)
-	CMPB acc+72(FP), $0
+	CMPB acc+88(FP), $0
 	JEQ  start
 	LOADC(0)
 	GET1(Y4, start)

@@ -48,6 +48,7 @@ type set struct {
 
 	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C
 	tiles tiles                                         // what gemm is made of where it is blocked
+	wider tiles                                         // instead of tiles where C has 33 to 48 columns, if there are any
 	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y
 	spmax func(s *spmax, lo, hi int)
 
@@ -61,12 +62,18 @@ type tiles struct {
 	rows, cols int           // the largest tile; narrow ones halve the columns, down to 8
 	height     func(int) int // how many rows the next tile computes, given how many are left
 	// run computes rows×cols of C from k columns of A, element (i,p) at a[i·rs+p·cs], and packed rows of B.
-	// height rows of A must be readable, even where fewer are stored.
-	run func(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool)
+	// height rows of A must be readable, even where fewer are stored. The tile of C that comes next is next values on.
+	run func(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
+	// masks is whether run reads no more than cols of each row of B, at any stride ldb. Otherwise B is packed, in rows
+	// as wide as the tile.
+	masks bool
+	// strips is whether run takes several full tiles side by side, from panels of B that follow each other.
+	strips bool
 
 	// Of bfloat16, what is packed are cells of four bytes: a value widened, or a pair of values that follow in k.
-	cell int                               // values in a cell
-	pack func(x, y []uint16, to []float32) // makes cells of x, or of pairs of x and y (nil: zeros)
+	cell  int                               // values in a cell
+	whole int                               // cells of k are a multiple of it: run takes no fewer
+	pack  func(x, y []uint16, to []float32) // makes cells of x, or of pairs of x and y (nil: zeros)
 }
 
 // env names the variable that overrides the choice of the instruction set.
@@ -91,7 +98,7 @@ func choose(name string, sets []*set) (*set, error) {
 	return best, fmt.Errorf("kernels: %s=%q is not usable on this machine, want one of %s", env, name, strings.Join(names, ", "))
 }
 
-// Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16" or "neon".
+// Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16", "amx" or "neon".
 func Name() string { return active.name }
 
 // Usable returns the names that HEDDLE_KERNELS may have on this machine, the slowest first.

@@ -13,9 +13,16 @@ func usable() []*set {
 	if x.HasAVX2 && x.HasFMA {
 		sets = append(sets, avx2)
 		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
-			sets = append(sets, avx512)
-			if x.HasAVX512BF16 {
-				sets = append(sets, avx512bf16)
+			switch {
+			case !x.HasAVX512BF16:
+				sets = append(sets, avx512)
+			case x.HasAMXBF16: // where VDPBF16PS takes longer than two multiply-adds of float32
+				sets = append(sets, avx512bf16, avx512)
+			default:
+				sets = append(sets, avx512, avx512bf16)
+			}
+			if x.HasAMXTile && x.HasAMXBF16 && tilesAllowed() {
+				sets = append(sets, amx)
 			}
 		}
 	}
@@ -64,7 +71,7 @@ var avx2 = &set{
 	spmax: spmaxAVX2,
 
 	gemm16:  gemmBlocked16,
-	tiles16: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2, cell: 1, pack: func(x, _ []uint16, to []float32) { fromBF16AVX2(x, to) }},
+	tiles16: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2, cell: 1, whole: 1, pack: func(x, _ []uint16, to []float32) { fromBF16AVX2(x, to) }},
 	spmm16:  spmmBF16AVX2,
 }
 
@@ -105,12 +112,13 @@ var avx512 = &set{
 	attend:  attendAVX512,
 
 	gemm:  gemmBlocked,
-	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512},
+	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, masks: true},
+	wider: tiles{rows: 9, cols: 48, height: func(int) int { return 9 }, run: tile48AVX512, masks: true},
 	spmm:  spmmAVX512,
 	spmax: spmaxAVX512,
 
 	gemm16:  gemmBlocked16,
-	tiles16: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, cell: 1, pack: func(x, _ []uint16, to []float32) { fromBF16AVX512(x, to) }},
+	tiles16: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, cell: 1, whole: 1, pack: func(x, _ []uint16, to []float32) { fromBF16AVX512(x, to) }},
 	spmm16:  spmmBF16AVX512,
 }
 
@@ -118,15 +126,52 @@ var avx512 = &set{
 var avx512bf16 = func() *set {
 	s := *avx512
 	s.name = "avx512bf16"
-	s.tiles16 = tiles{rows: 14, cols: 32, height: heightAVX512, run: tileBF16, cell: 2, pack: zipAVX512}
+	s.tiles16 = tiles{rows: 14, cols: 32, height: heightAVX512, run: tileBF16, cell: 2, whole: 1, pack: zipAVX512}
 	return &s
 }()
 
-func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+// amx is avx512 with tiles of registers of their own for bfloat16.
+var amx = func() *set {
+	s := *avx512
+	s.name = "amx"
+	s.tiles16 = tiles{rows: 32, cols: 32, height: func(int) int { return 32 }, run: tileAMX, strips: true, cell: 2, whole: 16, pack: zipAVX512}
+	return &s
+}()
+
+// tileAMX computes with 2×2 tiles of C at a time, each 16×16 at most.
+func tileAMX(_, rows, cols, k int, a unsafe.Pointer, rs, _ int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, _ int, acc bool) {
+	var shape tileShape
+	shape.palette = 1
+	for t := range 4 { // C: two rows of two
+		shape.set(t, min(16, rows-16*(t/2)), min(16, cols-16*(t%2)))
+	}
+	for t := range 2 {
+		shape.set(4+t, min(16, rows-16*t), 16) // A
+		shape.set(6+t, 16, min(16, cols-16*t)) // B
+	}
+	gemmAMX(&shape, rows, cols, k, a, rs, b, ldb, c, ldc, acc)
+}
+
+// tileShape is the operand of LDTILECFG.
+type tileShape struct {
+	palette uint8
+	_       [15]uint8
+	bytes   [16]uint16 // of a row
+	rows    [16]uint8
+}
+
+// set gives tile t its shape, in values of four bytes; without rows or columns it is not used.
+func (s *tileShape) set(t, rows, cols int) {
+	if rows > 0 && cols > 0 {
+		s.rows[t], s.bytes[t] = uint8(rows), uint16(4*cols)
+	}
+}
+
+func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool) {
 	if cols > 8 {
-		gemm6x16AVX2(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm6x16AVX2(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	} else {
-		gemm6x8AVX2(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm6x8AVX2(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	}
 }
 
@@ -138,20 +183,24 @@ func heightAVX512(left int) int {
 	return 14
 }
 
-func tileAVX512(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+func tile48AVX512(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool) {
+	gemm9x48AVX512(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
+}
+
+func tileAVX512(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool) {
 	tall := height == 14
 	switch {
 	case tall && cols > 16:
-		gemm14x32AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm14x32AVX512(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	case tall && cols > 8:
-		gemm14x16AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm14x16AVX512(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	case tall:
-		gemm14x8AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm14x8AVX512(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	case cols > 16:
-		gemm8x32AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm8x32AVX512(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	case cols > 8:
-		gemm8x16AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm8x16AVX512(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	default:
-		gemm8x8AVX512(rows, cols, k, a, rs, cs, b, c, ldc, acc)
+		gemm8x8AVX512(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	}
 }

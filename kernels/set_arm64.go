@@ -48,12 +48,12 @@ var neon = &set{
 
 	gemm16: gemmBlocked16,
 	tiles16: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON,
-		cell: 1, pack: func(x, _ []uint16, to []float32) { fromBF16NEON(x, to) }},
+		cell: 1, whole: 1, pack: func(x, _ []uint16, to []float32) { fromBF16NEON(x, to) }},
 	spmm16: spmmBF16NEON,
 }
 
 // tileNEON computes what is not a full tile beside C.
-func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc int, acc bool) {
+func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, _ int, c unsafe.Pointer, ldc, _ int, acc bool) {
 	if rows == 8 && cols == 8 {
 		fullTileNEON(k, a, rs, cs, b, c, ldc, acc)
 		return

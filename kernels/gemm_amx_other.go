@@ -1,0 +1,5 @@
+//go:build amd64 && !linux
+
+package kernels
+
+func tilesAllowed() bool { return false }
