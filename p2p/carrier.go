@@ -80,6 +80,19 @@ func (c Config) sample() string {
 	return "/ip4/127.0.0.1/udp/0/quic-v1"
 }
 
+// anywhere are addresses on every interface and any port.
+func (c Config) anywhere() []string {
+	switch c.transport() {
+	case "tcp", "noise":
+		return []string{"/ip4/0.0.0.0/tcp/0"}
+	case "ws":
+		return nil
+	case "auto":
+		return []string{"/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0"}
+	}
+	return []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
+}
+
 // carriers gives the host the transports that its configuration asks for.
 func (h *Host) carriers() error {
 	t := h.cfg.transport()
@@ -172,7 +185,7 @@ func (h *Host) newQUIC() (transport.Transport, error) {
 		return ctx, nil
 	}
 	var err error
-	h.quic, err = quicreuse.NewConnManager(reset, token, quicreuse.ConnContext(admit),
+	h.quic, err = quicreuse.NewConnManager(reset, token, quicreuse.OverrideListenUDP(listenSteady), quicreuse.ConnContext(admit),
 		// Who is not known must show that it receives what goes to its address before it costs more than a packet.
 		quicreuse.VerifySourceAddress(func(a net.Addr) bool {
 			from, err := quicreuse.ToQuicMultiaddr(a, quic.Version1)

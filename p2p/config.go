@@ -31,7 +31,7 @@ type Config struct {
 	MaxPeers  int      // largest roster, sizes the limits on connections and memory; 0 = 64, at most 4096
 
 	// Silence is how long a peer may say nothing at all (power cut, unplugged cable) before it is lost; 0 = 10 s, 1 s to
-	// 10 min. Over QUIC the shorter one of two peers' counts for both.
+	// 10 min; equal on all peers, for it is half of the time between two signs of life, too.
 	Silence time.Duration
 	MaxRate int64 // bytes a second taken from one member, whatever it sends; 0 = as they come
 

@@ -126,3 +126,28 @@ func TestKnock(t *testing.T) {
 		t.Error("a stranger passed")
 	}
 }
+
+// No more is taken of a member than MaxRate, and a deadline that falls into the wait loses nothing.
+func TestMaxRate(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		hs, roster := hosts(t, transport, 2)
+		const rate = 4 << 20
+		hs[1].cfg.MaxRate = rate
+		ss, errs := join(within(t, 10*time.Second), hs, []Roster{roster}, []Hello{{}})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		go ss[0].Send(within(t, 20*time.Second), 1, make([]byte, rate), nil)
+		var err error
+		for patience := 20 * time.Millisecond; ; patience *= 2 {
+			if _, err = ss[1].Recv(within(t, patience), 0); !errors.Is(err, context.DeadlineExceeded) {
+				break
+			}
+		}
+		if took := time.Since(begun); err != nil || took < 800*time.Millisecond {
+			t.Errorf("a second's worth came after %v, %v", took, err)
+		}
+		frames(t, ss[0], ss[1])
+	})
+}

@@ -108,8 +108,9 @@ func (r *rendezvous) linked(s network.Stream, p *pair) {
 	s.SetDeadline(time.Time{})
 	p.mu.Lock()
 	old := p.link
-	p.link = newLink(p.rank, p.member.name, s, &r.host.pool)
+	p.link = newLink(p.rank, p.member.name, r.host.paced(s), &r.host.pool)
 	p.last = nil
+	r.host.watch(p.link)
 	p.mu.Unlock()
 	if old != nil {
 		old.stream.Reset()

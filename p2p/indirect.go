@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -22,10 +23,12 @@ import (
 var ofRelays = map[protocol.ID]bool{proto.ProtoIDv2Stop: true, identify.ID: true, identify.IDPush: true}
 
 const (
-	punchTime    = 6 * time.Second // that a hole may take to open, before the relay carries the session
-	directFirst  = 3 * time.Second // that a direct dial has before a relay is asked, too
-	relayRetry   = 2 * time.Second // between two attempts to reach a relay
-	renewBefore  = 5 * time.Minute // a reservation ends
+	punchStart   = 3 * time.Second  // between two signs of an attempt to punch a hole, or there is none
+	punchTime    = 10 * time.Second // that a hole may take to open, before the relay carries the session
+	punchDial    = 2 * time.Second  // of each of the three attempts
+	directFirst  = 3 * time.Second  // that a direct dial has before a relay is asked, too
+	relayRetry   = 2 * time.Second  // between two attempts to reach a relay
+	renewBefore  = 5 * time.Minute  // a reservation ends
 	observedMost = 8
 )
 
@@ -37,31 +40,34 @@ type indirect struct {
 	node     *node
 	relays   []peer.AddrInfo
 	circuits *client.Client
-	identify interface{ Close() error }
-	punch    *holepunch.Service
+	identify identify.IDService
+	punch    *holepunch.Service // nil until ready
+	ready    chan struct{}      // closed when a relay has told how it sees this host: from then on holes are punched
 	seen     event.Subscription
 	stop     context.CancelFunc
 	all      sync.WaitGroup
 
 	mu       sync.Mutex
-	observed []ma.Multiaddr // this host's addresses, as relays see them; the latest last
-	reserved map[peer.ID]error
+	observed []ma.Multiaddr        // this host's addresses, as relays see them; the latest last
+	punching map[peer.ID]time.Time // when something was last heard of an attempt
 }
 
-// useRelays begins to hold a reservation at every relay.
+// useRelays begins to hold a reservation at every relay. Close ends what it began, also where it fails.
 func (h *Host) useRelays() (err error) {
-	i := &indirect{host: h, node: &node{h: h}, reserved: map[peer.ID]error{}}
+	ctx, stop := context.WithCancel(context.Background())
+	i := &indirect{host: h, node: &node{h: h}, punching: map[peer.ID]time.Time{}, ready: make(chan struct{}), stop: stop}
+	h.indirect = i
 	if i.relays, err = h.cfg.relays(); err != nil {
 		return err
 	}
-	ids, err := identify.NewIDService(i.node, identify.UserAgent("heddle"), identify.DisableSignedPeerRecord())
-	if err != nil {
-		return err
-	}
-	i.identify = ids
 	if i.seen, err = h.bus.Subscribe(new(event.EvtPeerIdentificationCompleted)); err != nil {
 		return err
 	}
+	i.all.Go(func() { i.listen(ctx) })
+	if i.identify, err = identify.NewIDService(i.node, identify.UserAgent("heddle"), identify.DisableSignedPeerRecord()); err != nil {
+		return err
+	}
+	i.identify.Start()
 	if i.circuits, err = client.New(i.node, h.upgrader); err != nil {
 		return err
 	}
@@ -72,28 +78,31 @@ func (h *Host) useRelays() (err error) {
 		return err
 	}
 	i.circuits.Start()
-	ids.Start()
-	if i.punch, err = holepunch.NewService(i.node, ids, i.places); err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	i.stop = stop
-	i.all.Go(func() { i.listen(ctx) })
 	for _, r := range i.relays {
 		h.store.AddAddrs(r.ID, r.Addrs, peerstore.PermanentAddrTTL)
 		i.all.Go(func() { i.keep(ctx, r) })
 	}
-	h.indirect = i
+	if len(h.cfg.Listen) == 0 { // through a hole, too, one side has to listen
+		h.cfg.Listen = h.cfg.anywhere()
+	}
 	return nil
 }
 
 func (i *indirect) close() {
 	i.stop()
-	i.seen.Close()
-	i.punch.Close()
-	i.circuits.Close()
-	i.identify.Close()
+	if i.seen != nil {
+		i.seen.Close()
+	}
+	if i.circuits != nil {
+		i.circuits.Close()
+	}
 	i.all.Wait()
+	if i.punch != nil {
+		i.punch.Close()
+	}
+	if i.identify != nil {
+		i.identify.Close()
+	}
 }
 
 // keep holds a reservation at a relay, and takes another whenever the connection to it broke: after a change of
@@ -101,12 +110,10 @@ func (i *indirect) close() {
 func (i *indirect) keep(ctx context.Context, r peer.AddrInfo) {
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithTimeout(network.WithForceDirectDial(ctx, "relay"), handshakeTime)
-		slot, err := client.Reserve(attempt, i.node, r)
+		slot, err := i.reserve(attempt, r)
 		cancel()
-		i.mu.Lock()
-		i.reserved[r.ID] = err
-		i.mu.Unlock()
 		if err != nil {
+			slog.Debug("no reservation at a relay", "relay", r.ID, "error", err)
 			sleep(ctx, relayRetry)
 			continue
 		}
@@ -115,6 +122,37 @@ func (i *indirect) keep(ctx context.Context, r peer.AddrInfo) {
 			sleep(ctx, relayRetry)
 		}
 	}
+}
+
+// reserve lets members come through r, once holes can be punched for them: libp2p does that for a circuit when it comes,
+// and never again.
+func (i *indirect) reserve(ctx context.Context, r peer.AddrInfo) (*client.Reservation, error) {
+	c, err := i.host.net.DialPeer(ctx, r.ID)
+	if err != nil {
+		return nil, explain(err)
+	}
+	select {
+	case <-i.identify.IdentifyWait(c):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	i.settle(ctx)
+	return client.Reserve(ctx, i.node, r)
+}
+
+// settle waits until a relay has told how it sees this host, so that holes can be punched. It gives up where none tells;
+// then the relay has to do.
+func (i *indirect) settle(ctx context.Context) (ready bool) {
+	if i.host.cfg.transport() == "ws" {
+		return false
+	}
+	select {
+	case <-i.ready:
+		return true
+	case <-time.After(punchStart):
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // listen collects the addresses under which the relays see this host. Members are not believed in this.
@@ -137,6 +175,13 @@ func (i *indirect) listen(ctx context.Context) {
 			i.observed = append(i.observed, about.ObservedAddr)
 			i.observed = i.observed[max(0, len(i.observed)-observedMost):]
 			i.mu.Unlock()
+			if i.punch != nil {
+				continue
+			}
+			var err error
+			if i.punch, err = holepunch.NewService(i.node, i.identify, i.places, holepunch.WithTracer(i), holepunch.DirectDialTimeout(punchDial)); err == nil {
+				close(i.ready)
+			}
 		}
 	}
 }
@@ -171,6 +216,7 @@ func (i *indirect) circuitsTo(p peer.ID) (out []ma.Multiaddr) {
 // reach connects to p through a relay and gives the two sides a while to open a direct way.
 func (i *indirect) reach(ctx context.Context, p peer.ID) error {
 	h := i.host
+	ready := i.settle(ctx)
 	if len(h.net.ConnsToPeer(p)) == 0 {
 		h.store.AddAddrs(p, i.circuitsTo(p), peerstore.TempAddrTTL)
 		h.net.Backoff().Clear(p) // its 5 s are for peers that nobody waits for
@@ -178,11 +224,25 @@ func (i *indirect) reach(ctx context.Context, p peer.ID) error {
 			return err
 		}
 	}
-	direct := time.Now().Add(punchTime)
-	for ctx.Err() == nil && time.Now().Before(direct) && !h.direct(p) && len(h.net.ConnsToPeer(p)) > 0 {
-		sleep(ctx, 50*time.Millisecond)
+	for begun := time.Now(); ready && ctx.Err() == nil && !h.direct(p) && len(h.net.ConnsToPeer(p)) > 0; sleep(ctx, 20*time.Millisecond) {
+		i.mu.Lock()
+		heard := i.punching[p]
+		i.mu.Unlock()
+		if heard.Before(begun) {
+			heard = begun
+		}
+		if time.Since(heard) > punchStart || time.Since(begun) > punchTime {
+			break
+		}
 	}
 	return nil
+}
+
+// Trace implements holepunch.EventTracer.
+func (i *indirect) Trace(e *holepunch.Event) {
+	i.mu.Lock()
+	i.punching[e.Remote] = time.Now()
+	i.mu.Unlock()
 }
 
 // direct reports whether there is a connection to p that no relay carries.

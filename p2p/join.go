@@ -41,6 +41,7 @@ type pair struct {
 	rank   int
 	member member
 
+	relayed  bool       // the higher rank has left it to the lower to come through a relay first; of dial alone
 	choosing sync.Mutex // held by the lower rank from verdict to acknowledgement
 
 	mu   sync.Mutex
@@ -316,6 +317,12 @@ func (r *rendezvous) reach(ctx context.Context, p *pair) error {
 		}
 	}
 	if h.indirect == nil || ctx.Err() != nil {
+		return err
+	}
+	if r.rank() > p.rank && !p.relayed {
+		// The lower rank is to come through a relay, so that one hole is punched at a time.
+		p.relayed = true
+		sleep(ctx, secondDialler)
 		return err
 	}
 	if relayed := h.indirect.reach(ctx, id); relayed != nil {

@@ -1,0 +1,87 @@
+package p2p
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+)
+
+// paced takes no more than Config.MaxRate bytes a second from a stream. What comes faster fills the stream's window, and
+// then the sender waits.
+func (h *Host) paced(s network.Stream) network.Stream {
+	if h.cfg.MaxRate == 0 {
+		return s
+	}
+	return &pacedStream{Stream: s, rate: float64(h.cfg.MaxRate), changed: make(chan struct{})}
+}
+
+const (
+	paceLeast = 16 << 10               // bytes that one Read may take at any rate
+	paceSlack = 100 * time.Millisecond // that a sender may have been slower, to make up for it
+)
+
+type pacedStream struct {
+	network.Stream
+	rate float64   // bytes a second
+	next time.Time // when what was read so far has had its time; of the one reader
+
+	mu       sync.Mutex
+	deadline time.Time
+	changed  chan struct{} // closed when the deadline changes
+}
+
+// Read implements io.Reader. It waits before it reads, so that a deadline that ends the wait loses nothing.
+func (p *pacedStream) Read(b []byte) (int, error) {
+	if err := p.wait(time.Until(p.next)); err != nil {
+		return 0, err
+	}
+	if earliest := time.Now().Add(-paceSlack); p.next.Before(earliest) {
+		p.next = earliest
+	}
+	n, err := p.Stream.Read(b[:min(len(b), max(paceLeast, int(p.rate*paceSlack.Seconds())))])
+	p.next = p.next.Add(time.Duration(float64(n) / p.rate * float64(time.Second)))
+	return n, err
+}
+
+func (p *pacedStream) wait(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for d > 0 {
+		p.mu.Lock()
+		deadline, changed := p.deadline, p.changed
+		p.mu.Unlock()
+		over := time.Duration(1<<63 - 1)
+		if !deadline.IsZero() {
+			over = time.Until(deadline)
+		}
+		late := time.NewTimer(over)
+		select {
+		case <-timer.C:
+			late.Stop()
+			return nil
+		case <-late.C:
+			return os.ErrDeadlineExceeded
+		case <-changed:
+			late.Stop()
+		}
+	}
+	return nil
+}
+
+// SetReadDeadline implements network.Stream.
+func (p *pacedStream) SetReadDeadline(t time.Time) error {
+	p.mu.Lock()
+	p.deadline = t
+	close(p.changed)
+	p.changed = make(chan struct{})
+	p.mu.Unlock()
+	return p.Stream.SetReadDeadline(t)
+}
+
+// SetDeadline implements network.Stream.
+func (p *pacedStream) SetDeadline(t time.Time) error {
+	p.SetReadDeadline(t)
+	return p.Stream.SetWriteDeadline(t)
+}
