@@ -16,6 +16,7 @@ import (
 // goroutines at once.
 type Ranges struct {
 	path string
+	kind string
 	file *os.File
 	list []Section
 	at   []int64 // where each payload begins
@@ -28,14 +29,14 @@ func OpenRanges(path, kind string) (*Ranges, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Ranges{path: path, file: file}
-	if err := f.open(kind); err != nil {
+	f := &Ranges{path: path, kind: kind, file: file}
+	if err := f.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("graph: %s: %w", path, err), file.Close())
 	}
 	return f, nil
 }
 
-func (f *Ranges) open(kind string) error {
+func (f *Ranges) open() error {
 	info, err := f.file.Stat()
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (f *Ranges) open(kind string) error {
 	if _, err := f.file.ReadAt(b, 0); err != nil {
 		return err
 	}
-	count, table, err := header(b, kind, info.Size())
+	count, table, err := header(b, f.kind, info.Size())
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (f *Ranges) open(kind string) error {
 		f.list, f.at, sums = append(f.list, s), append(f.at, at), append(sums, sum)
 		entries, end = entries[size:], at+length
 	}
-	want, _, err := head(kind, f.list, sums)
+	want, _, err := head(f.kind, f.list, sums)
 	if err != nil {
 		return err
 	}
@@ -92,6 +93,20 @@ func (f *Ranges) Close() error { return f.file.Close() }
 // Sections returns the sections in the order of the file, to be written again or, with EncodeSections, to be checked:
 // that reads all of it and refuses what does not match its checksum.
 func (f *Ranges) Sections() []Section { return slices.Clone(f.list) }
+
+// Table writes what tells this file from any other: its sections' names, shapes and checksums.
+func (f *Ranges) Table(w io.Writer) error {
+	sums := make([]uint32, len(f.list))
+	for k, s := range f.list {
+		sums[k] = *s.sum
+	}
+	b, _, err := head(f.kind, f.list, sums)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
 
 // Shape returns the shape of a section of type t, nil where there is none of that name.
 func (f *Ranges) Shape(name string, t Type) ([]int, error) {
@@ -114,15 +129,15 @@ func (f *Ranges) index(name string) int {
 	return slices.IndexFunc(f.list, func(s Section) bool { return s.Name == name })
 }
 
-// Bytes returns a reader of n elements of a section from element at on, and their size.
-func (f *Ranges) Bytes(name string, at, n int64) (*io.SectionReader, error) {
+// Elements returns a reader of n elements of a section from element at on.
+func (f *Ranges) Elements(name string, at, n int64) (*io.SectionReader, error) {
 	k := f.index(name)
 	if k < 0 {
 		return nil, f.Errorf(name, "missing")
 	}
 	size := f.list[k].Type.size()
-	if at < 0 || n < 0 || at > math.MaxInt64/size-n || (at+n)*size > f.list[k].size() {
-		return nil, f.Errorf(name, "elements %d to %d of %d", at, at+n, f.list[k].size()/size)
+	if at < 0 || n < 0 || at > math.MaxInt64/size-n || (at+n)*size > f.list[k].Bytes() {
+		return nil, f.Errorf(name, "elements %d to %d of %d", at, at+n, f.list[k].Bytes()/size)
 	}
 	return io.NewSectionReader(f.file, f.at[k]+at*size, n*size), nil
 }
@@ -132,7 +147,7 @@ func ReadRange[T Element](f *Ranges, name string, at int64, dst []T) error {
 	if k := f.index(name); k < 0 || f.list[k].Type != typeOf[T]() {
 		return f.Errorf(name, "missing, or not %v", typeOf[T]())
 	}
-	r, err := f.Bytes(name, at, int64(len(dst)))
+	r, err := f.Elements(name, at, int64(len(dst)))
 	if err != nil {
 		return err
 	}
@@ -153,3 +168,6 @@ func WriteArray[T Element](w io.Writer, src []T) error {
 	_, err := w.Write(bytesOf(src))
 	return err
 }
+
+// Size returns the bytes of an element of T.
+func Size[T Element]() int64 { return typeOf[T]().size() }

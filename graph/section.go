@@ -62,8 +62,8 @@ func Stream(name string, t Type, shape []int, write func(io.Writer) error) Secti
 	return Section{Name: name, Type: t, Shape: shape, from: write}
 }
 
-// size returns the length of the payload in bytes.
-func (s Section) size() int64 {
+// Bytes returns the length of the payload.
+func (s Section) Bytes() int64 {
 	if s.from == nil {
 		return int64(len(s.data))
 	}
@@ -81,8 +81,8 @@ func (s Section) payload(w io.Writer) (uint32, error) {
 	if err := s.from(c); err != nil {
 		return 0, fmt.Errorf("section %q: %w", s.Name, err)
 	}
-	if c.n != s.size() {
-		return 0, fmt.Errorf("section %q: %d bytes came, want %d", s.Name, c.n, s.size())
+	if c.n != s.Bytes() {
+		return 0, fmt.Errorf("section %q: %d bytes came, want %d", s.Name, c.n, s.Bytes())
 	}
 	if s.sum != nil && *s.sum != c.sum {
 		return 0, fmt.Errorf("section %q has checksum %08x, want %08x", s.Name, c.sum, *s.sum)
@@ -175,13 +175,13 @@ func head(kind string, sections []Section, sum []uint32) (b []byte, offset []int
 	le := binary.LittleEndian
 	for i, s := range sections {
 		at := padTo(end, align)
-		end = at + s.size()
+		end = at + s.Bytes()
 		offset = append(offset, at)
 		b = le.AppendUint32(b, sum[i])
 		b = append(b, byte(s.Type), byte(len(s.Shape)))
 		b = le.AppendUint16(b, uint16(len(s.Name)))
 		b = le.AppendUint64(b, uint64(at))
-		b = le.AppendUint64(b, uint64(s.size()))
+		b = le.AppendUint64(b, uint64(s.Bytes()))
 		for _, d := range s.Shape {
 			b = le.AppendUint64(b, uint64(d))
 		}
@@ -245,7 +245,7 @@ func payloads(w io.Writer, sections []Section, offset []int64, end int64) (sum [
 		if sum[i], err = s.payload(w); err != nil {
 			return nil, err
 		}
-		end = offset[i] + s.size()
+		end = offset[i] + s.Bytes()
 	}
 	return sum, nil
 }

@@ -13,11 +13,12 @@ import (
 )
 
 // ImportConfig says where a user's tables are and what their columns mean. A table's kind follows from its suffix:
-// .csv, .tsv, .csv.gz, .tsv.gz or .parquet. The zero value of a column that is not required means: none.
+// .csv or .tsv, with .gz or .zst after it where it is packed, or .parquet. The zero value of a column that is not
+// required means: none.
 type ImportConfig struct {
 	Name  string // of the data set; "": from the file of nodes
 	Nodes string // table of the nodes; required
-	Edges string // table of the edges, each undirected; "": no edges
+	Edges string // table of the edges, each undirected, or a list of numbers that EdgeConfig opens by its suffix; "": no edges
 
 	ID    string // column of Nodes with their names, each once; "": id
 	Label string // class of a node; an empty cell or NaN: no label

@@ -3,7 +3,6 @@ package dataset
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -22,43 +21,33 @@ type table struct {
 	files   []io.Closer                   // closed last to first
 }
 
-// openTable opens path, whose suffix is .csv, .tsv, .csv.gz, .tsv.gz or .parquet.
+// openTable opens path, whose suffix is .csv or .tsv, then perhaps .gz or .zst, or .parquet.
 func openTable(path string) (*table, error) {
-	f, err := os.Open(path)
+	p, err := unpack(path)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, err
 	}
-	t := &table{path: path, unit: "line", files: []io.Closer{f}}
-	if err := t.open(f); err != nil {
+	t := &table{path: path, unit: "line", files: p.files}
+	if err := t.open(p); err != nil {
 		return nil, fmt.Errorf("dataset: %s: %w", path, errors.Join(err, t.close()))
 	}
 	return t, nil
 }
 
-func (t *table) open(f *os.File) error {
-	plain, packed := strings.CutSuffix(t.path, ".gz")
-	parquet, comma := strings.HasSuffix(t.path, ".parquet"), ','
-	if strings.HasSuffix(plain, ".tsv") {
-		comma = '\t'
-	} else if !parquet && !strings.HasSuffix(plain, ".csv") {
-		return errors.New("unknown kind of table, want a name that ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet")
+func (t *table) open(p *packed) error {
+	var err error
+	f, plain := p.Reader.(*os.File) // Parquet packs its own columns
+	switch {
+	case plain && strings.HasSuffix(p.plain, ".parquet"):
+		err = t.openParquet(f)
+	case strings.HasSuffix(p.plain, ".csv"):
+		err = t.openCSV(p, ',')
+	case strings.HasSuffix(p.plain, ".tsv"):
+		err = t.openCSV(p, '\t')
+	default:
+		err = errors.New("unknown kind of table, want a name that ends in .csv or .tsv, with .gz or .zst after it where it is packed, or in .parquet")
 	}
-	if parquet {
-		if err := t.openParquet(f); err != nil {
-			return err
-		}
-		return t.checkColumns()
-	}
-	r := io.Reader(f)
-	if packed {
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			return err
-		}
-		t.files = append(t.files, z)
-		r = z
-	}
-	if err := t.openCSV(r, comma); err != nil {
+	if err != nil {
 		return err
 	}
 	return t.checkColumns()

@@ -1,9 +1,11 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -157,6 +159,10 @@ func shorten(names []string) string {
 }
 
 func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (graph.CSR, error) {
+	c := EdgeConfig{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight}
+	if format, err := c.format(); err == nil && !isTable(format) {
+		return c.named(nodes, index)
+	}
 	t, err := openTable(path)
 	if err != nil {
 		return graph.CSR{}, err
@@ -206,6 +212,41 @@ func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (graph.
 	adj, err := graph.FromEdges(len(index), src, dst, w, graph.Build{})
 	if err != nil {
 		return adj, fmt.Errorf("dataset: %s: %w", path, err)
+	}
+	return adj, nil
+}
+
+// named reads a list whose IDs are the names of nodes in a table.
+func (c EdgeConfig) named(nodes string, index map[string]int32) (adj graph.CSR, err error) {
+	list, err := c.Open()
+	if err != nil {
+		return graph.CSR{}, err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	var src, dst []int32
+	var weight []float32
+	if c.Weight != "" {
+		weight = []float32{}
+	}
+	for edge, err := range list.All() {
+		if err != nil {
+			return graph.CSR{}, err
+		}
+		var ends [2]int32
+		for k, id := range [2]int64{edge.Source, edge.Target} {
+			i, ok := index[strconv.FormatInt(id, 10)]
+			if !ok {
+				return graph.CSR{}, list.fault(edge, "unknown node %d, want a name in %s", id, nodes)
+			}
+			ends[k] = i
+		}
+		src, dst = append(src, ends[0]), append(dst, ends[1])
+		if weight != nil {
+			weight = append(weight, edge.Weight)
+		}
+	}
+	if adj, err = graph.FromEdges(len(index), src, dst, weight, graph.Build{}); err != nil {
+		return adj, fmt.Errorf("dataset: %s: %w", c.Path, err)
 	}
 	return adj, nil
 }

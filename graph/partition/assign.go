@@ -56,9 +56,9 @@ func (r Rules) assigner(src source, parts int, key rng.Key) (*assigner, error) {
 }
 
 // steps returns what is to do, in order.
-func (a *assigner) steps() (list []kind) {
-	passes := max(a.rules.Passes, 1)
-	if a.rules.clusters {
+func (r Rules) steps() (list []kind) {
+	passes := max(r.Passes, 1)
+	if r.clusters {
 		list = append(slices.Repeat([]kind{clustering}, clusterings), joining)
 		passes -= clusterings
 	}
@@ -67,7 +67,7 @@ func (a *assigner) steps() (list []kind) {
 
 // step does step k.
 func (a *assigner) step(k int) error {
-	switch kind := a.steps()[k]; {
+	switch kind := a.rules.steps()[k]; {
 	case kind == clustering:
 		return a.cluster(k == 0)
 	case kind == joining:

@@ -9,11 +9,12 @@ import (
 // give the passes over parts a start (as 2PS, Mayer et al., ICDE 2022, does for edges; the clusters are those of
 // Multilevel).
 const (
-	clusterings = 2
-	smallest    = 16      // clusters a part at least,
-	fewest      = 256     // and in all
-	inside      = 0.08    // share of the edges inside clusters below which there are none to speak of
-	sampled     = 1 << 23 // edges between clusters that are in memory, of more a sample
+	clusterings  = 2
+	smallest     = 16      // clusters a part at least,
+	fewest       = 256     // and in all
+	inside       = 0.08    // share of the edges inside clusters below which there are none to speak of
+	mostClusters = 1 << 20 // that get a part; nodes of smaller ones are left to the passes
+	sampled      = 1 << 23 // edges between clusters that are in memory, of more a sample
 )
 
 // cluster is a pass in which each node joins the cluster, of limited size, to which its edges are densest.
@@ -29,7 +30,7 @@ func (a *assigner) cluster(first bool) error {
 			size[at]++
 		}
 	}
-	limit := int32(max(len(label)/max(a.view.Parts()*smallest, fewest), 2))
+	limit := a.mostInCluster()
 	near := newCounts()
 	return a.src.runs(true, func(r *run) error {
 		for i := range r.n() {
@@ -59,6 +60,11 @@ func (a *assigner) cluster(first bool) error {
 		}
 		return nil
 	})
+}
+
+// mostInCluster returns how many nodes a cluster may have.
+func (a *assigner) mostInCluster() int32 {
+	return int32(max(len(a.owner)/max(a.view.Parts()*smallest, fewest), 2))
 }
 
 // density is what draws a node to a cluster of that size to which it has so many edges: small ones grow first, so that
@@ -114,26 +120,20 @@ func (c *counts) of(key int32) int32 { return c.count[c.slot(key)] }
 // join gives each cluster to a part: the graph of clusters is partitioned as Multilevel does. In a graph without
 // clusters it leaves all to the passes to come.
 func (a *assigner) join() error {
-	name, n := make([]int32, len(a.owner)), int32(0)
-	for _, at := range a.owner {
-		if name[at] == 0 {
-			n++
-			name[at] = n
-		}
-	}
-	for v, at := range a.owner {
-		a.owner[v] = name[at] - 1
-	}
-	name = nil
+	n := a.nameClusters()
 	c := &caps{*a.view.hold.limits, nil}
 	dims := len(c.bounds)
 	c.weight = make([]int64, int(n)*dims)
 	w := make([]int64, dims)
 	err := a.src.runs(false, func(r *run) error {
 		for i := range r.n() {
+			at := int(a.owner[int(r.first)+i])
+			if at < 0 {
+				continue
+			}
 			c.weigh(w, r, i)
 			for d, x := range w {
-				c.weight[int(a.owner[int(r.first)+i])*dims+d] += x
+				c.weight[at*dims+d] += x
 			}
 		}
 		return nil
@@ -153,9 +153,39 @@ func (a *assigner) join() error {
 	}
 	part := cycleOnce(l, c, nil, EdgeCut, quick, a.key.FoldString("join"))
 	for v, at := range a.owner {
-		a.owner[v] = part[at]
+		if at >= 0 {
+			a.owner[v] = part[at]
+		}
 	}
 	return nil
+}
+
+// nameClusters numbers the clusters, as many as there may be, and returns how many. Nodes of others are in none.
+func (a *assigner) nameClusters() (n int32) {
+	name := make([]int32, len(a.owner)) // first the size, then the complement of the number
+	for _, at := range a.owner {
+		name[at]++
+	}
+	of := make([]int, a.mostInCluster()+2) // clusters of that size
+	for _, size := range name {
+		of[size]++
+	}
+	least, sum := int32(len(of)-1), 0
+	for ; least > 1 && sum+of[least-1] <= mostClusters; least-- {
+		sum += of[least-1]
+	}
+	for v, at := range a.owner {
+		if name[at] >= 0 {
+			if name[at] < least {
+				a.owner[v] = -1
+				continue
+			}
+			name[at] = ^n
+			n++
+		}
+		a.owner[v] = ^name[at]
+	}
+	return n
 }
 
 // between returns the graph of n clusters, of a sample of the edges where they are many; nil where too few are inside.
@@ -171,13 +201,16 @@ func (a *assigner) between(n int) (*level, error) {
 		for i := range r.n() {
 			v := r.first + int32(i)
 			at := a.owner[v]
+			if at < 0 {
+				continue
+			}
 			for _, u := range r.sources(i) {
 				to := a.owner[u]
 				if to == at {
 					kept++
 					continue
 				}
-				if rate < 1 && !chosen(key, v, u, rate) {
+				if to < 0 || rate < 1 && !chosen(key, v, u, rate) {
 					continue
 				}
 				pairs = append(pairs, pair{at, to})

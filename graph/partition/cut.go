@@ -146,7 +146,11 @@ func Whole(g *graph.Graph) *Shard {
 
 // fingerprint names a partition: the graph's digest, the number of parts and who owns what.
 func fingerprint(g *graph.Graph, owner []int32, parts int) [32]byte {
-	digest, h := g.Digest(), sha256.New()
+	return fingerprintOf(g.Digest(), owner, parts)
+}
+
+func fingerprintOf(digest [32]byte, owner []int32, parts int) [32]byte {
+	h := sha256.New()
 	if err := graph.EncodeSections(h, "partition", []graph.Section{graph.Array("graph", digest[:]),
 		graph.Array("parts", []int64{int64(parts)}), graph.Array("owner", owner)}); err != nil {
 		panic(err) // as in graph.Graph.Digest

@@ -33,9 +33,7 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 		return nil, err
 	}
 	dir = filepath.Clean(dir)
-	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return nil, fmt.Errorf("partition: %s is not empty: remove it, or choose another directory", dir)
-	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := vacant(dir); err != nil {
 		return nil, err
 	}
 	tmp := dir + incomplete
@@ -49,13 +47,31 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	if err != nil {
 		return nil, errors.Join(err, discard(tmp))
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := publish(tmp, dir); err != nil {
 		return nil, errors.Join(err, discard(tmp))
+	}
+	return m, nil
+}
+
+// vacant refuses a directory that has anything in it.
+func vacant(dir string) error {
+	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
+		return fmt.Errorf("partition: %s is not empty: remove it, or choose another directory", dir)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// publish gives the complete partition at tmp its name.
+func publish(tmp, dir string) error {
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	if err := os.Rename(tmp, dir); err != nil {
-		return nil, errors.Join(err, discard(tmp))
+		return err
 	}
-	return m, graph.SyncDir(filepath.Dir(dir))
+	return graph.SyncDir(filepath.Dir(dir))
 }
 
 func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
@@ -67,17 +83,7 @@ func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 		}
 		m.Parts[p].Digest = hex.EncodeToString(digest[:])
 	}
-	if err := m.Valid(); err != nil {
-		return nil, fmt.Errorf("partition: %w", err)
-	}
-	b, err := m.encode()
-	if err != nil {
-		return nil, err
-	}
-	return m, graph.WriteAtomic(filepath.Join(dir, manifestName), func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	return m, m.write(dir)
 }
 
 // discard removes what an interrupted WriteDir left at dir, and refuses to remove anything else.

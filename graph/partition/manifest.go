@@ -136,6 +136,21 @@ func (m *Manifest) encode() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
+// write writes the manifest into dir.
+func (m *Manifest) write(dir string) error {
+	if err := m.Valid(); err != nil {
+		return fmt.Errorf("partition: %w", err)
+	}
+	b, err := m.encode()
+	if err != nil {
+		return err
+	}
+	return graph.WriteAtomic(filepath.Join(dir, manifestName), func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
 // decodeManifest reads what encode wrote. Keys that it does not know are refused.
 func decodeManifest(b []byte) (*Manifest, error) {
 	m := new(Manifest)

@@ -137,12 +137,14 @@ func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 // runOf returns which of parts runs of nearly equal length holds place at of n.
 func runOf(at, n, parts int) int32 { return int32(int64(at) * int64(parts) / int64(n)) }
 
-func enough(g *graph.Graph, parts int) error {
+func enough(g *graph.Graph, parts int) error { return enoughNodes(g.N(), parts) }
+
+func enoughNodes(n, parts int) error {
 	if parts < 1 {
 		return fmt.Errorf("partition: %d parts, want 1 or more", parts)
 	}
-	if parts > g.N() {
-		return fmt.Errorf("partition: %d parts for a graph of %d nodes, want at most one part a node", parts, g.N())
+	if parts > n {
+		return fmt.Errorf("partition: %d parts for a graph of %d nodes, want at most one part a node", parts, n)
 	}
 	return nil
 }

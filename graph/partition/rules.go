@@ -167,7 +167,7 @@ func (r Rules) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	for k := range a.steps() {
+	for k := range r.steps() {
 		if err := a.step(k); err != nil {
 			return nil, err
 		}

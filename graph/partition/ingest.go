@@ -1,0 +1,329 @@
+package partition
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// Edges is a list of edges that is read in batches, as often as it is called, always the same: what a reader of some
+// format has to be for its graph to be stored in bounded memory. yield's error ends it and is returned. The batches are
+// the callee's until yield returns.
+type Edges func(yield func(src, dst []int32) error) error
+
+// Ingest stores the graph of n nodes with these edges in the file path as WriteGraph would what graph.FromEdges makes
+// of them: both directions unless b says otherwise, no edge twice. It takes 8 bytes of memory a node and buffers of
+// about memory bytes in all, 0: 256 MiB; beside the file it needs room for the edges, twice, while it works. Nodes have no
+// features, no labels and no split.
+func Ingest(path, name string, n int, edges Edges, b graph.Build, memory int64) (err error) {
+	if n < 1 || n > math.MaxInt32 {
+		return fmt.Errorf("partition: %d nodes, want 1 to %d", n, math.MaxInt32)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if memory == 0 {
+		memory = 1 << 28
+	}
+	g := &ingest{n: n, dir: dir, Build: b, edges: edges}
+	if err := g.count(memory); err != nil {
+		return err
+	}
+	if err := g.scatter(); err != nil {
+		return err
+	}
+	if err := g.gather(); err != nil {
+		return err
+	}
+	col := filepath.Join(dir, "col")
+	_, err = graph.WriteSections(path, graph.GraphKind, []graph.Section{
+		graph.Array("name", []byte(name)),
+		graph.Stream("split", graph.U8, []int{n}, g.none),
+		graph.Array("encoding", []byte{}),
+		graph.Stream("adj/0/row_ptr", graph.I64, []int{n + 1}, g.pointers),
+		graph.Stream("adj/0/col", graph.I32, []int{int(g.stored)}, func(w io.Writer) error {
+			f, err := os.Open(col)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			_, err = io.Copy(w, f)
+			return err
+		}),
+		graph.Array("y/classes", []int64{0}),
+	})
+	return err
+}
+
+// ingest is a list on its way into rows: edges are dealt to buckets of destinations, which fit into memory one by one.
+type ingest struct {
+	graph.Build
+	n      int
+	dir    string
+	edges  Edges
+	degree []int32 // [n] of destinations, at most
+	bounds []int32 // [B+1] bucket k has the destinations [bounds[k], bounds[k+1])
+	stored int64
+}
+
+// each calls f for each stored edge, some of them more than once.
+func (g *ingest) each(f func(src, dst int32) error) error {
+	at := 0
+	return g.edges(func(src, dst []int32) error {
+		if len(src) != len(dst) {
+			return fmt.Errorf("partition: %d sources and %d destinations of edges", len(src), len(dst))
+		}
+		for k, u := range src {
+			v := dst[k]
+			if uint32(u) >= uint32(g.n) || uint32(v) >= uint32(g.n) {
+				return fmt.Errorf("partition: edge %d goes from node %d to node %d, out of [0, %d)", at+k, u, v, g.n)
+			}
+			if u == v && !g.KeepLoops {
+				continue
+			}
+			if err := f(u, v); err != nil {
+				return err
+			}
+			if !g.Directed && u != v {
+				if err := f(v, u); err != nil {
+					return err
+				}
+			}
+		}
+		at += len(src)
+		return nil
+	})
+}
+
+// count finds the degrees, and buckets of which each fits into the memory.
+func (g *ingest) count(memory int64) error {
+	g.degree = make([]int32, g.n)
+	err := g.each(func(_, v int32) error {
+		if g.degree[v] == math.MaxInt32 {
+			return fmt.Errorf("partition: node %d has more than %d edges", v, math.MaxInt32)
+		}
+		g.degree[v]++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	most, sum := max(memory/16, 1<<16), int64(0) // a bucket is 12 bytes an edge
+	g.bounds = []int32{0}
+	for v, d := range g.degree {
+		if sum += int64(d); sum > most && int32(v) > g.bounds[len(g.bounds)-1] {
+			g.bounds, sum = append(g.bounds, int32(v)), int64(d)
+		}
+	}
+	g.bounds = append(g.bounds, int32(g.n))
+	if len(g.bounds) > filesAtOnce {
+		return fmt.Errorf("partition: the edges need %d buckets of %d MiB, of at most %d: allow more memory", len(g.bounds)-1, memory>>20, filesAtOnce)
+	}
+	return nil
+}
+
+func (g *ingest) bucket(k int) string { return filepath.Join(g.dir, fmt.Sprint("bucket-", k)) }
+
+// scatter writes the edges into the files of their buckets: source, then destination.
+func (g *ingest) scatter() (err error) {
+	var files []*os.File
+	var to []*bufio.Writer
+	defer func() {
+		for k, f := range files {
+			err = errors.Join(err, to[k].Flush(), f.Close())
+		}
+	}()
+	var of [1 << 16]uint8 // bucket of the first node with those leading bits
+	shift := 0
+	for g.n>>shift > len(of) {
+		shift++
+	}
+	for k := range len(g.bounds) - 1 {
+		f, err := os.Create(g.bucket(k))
+		if err != nil {
+			return err
+		}
+		files, to = append(files, f), append(to, bufio.NewWriterSize(f, 1<<16))
+	}
+	k := 0
+	for at := range of {
+		for k+2 < len(g.bounds) && int(g.bounds[k+1]) <= at<<shift {
+			k++
+		}
+		of[at] = uint8(k)
+	}
+	pair := make([]int32, 2)
+	return g.each(func(u, v int32) error {
+		k := int(of[v>>shift])
+		for v >= g.bounds[k+1] {
+			k++
+		}
+		pair[0], pair[1] = u, v
+		return graph.WriteArray(to[k], pair)
+	})
+}
+
+// gather sorts each bucket into rows without repetitions, and leaves the degrees that these have.
+func (g *ingest) gather() (err error) {
+	out, err := os.Create(filepath.Join(g.dir, "col"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var pairs, col []int32
+	for k := range len(g.bounds) - 1 {
+		lo, hi := int(g.bounds[k]), int(g.bounds[k+1])
+		ptr := make([]int64, hi-lo+1)
+		for v := lo; v < hi; v++ {
+			ptr[v-lo+1] = ptr[v-lo] + int64(g.degree[v])
+		}
+		col = room(col, int(ptr[hi-lo]))
+		if err := g.place(k, slices.Clone(ptr), &pairs, col); err != nil {
+			return err
+		}
+		var wait sync.WaitGroup
+		threads := runtime.GOMAXPROCS(0)
+		for t := range threads {
+			wait.Go(func() {
+				for v := lo + (hi-lo)*t/threads; v < lo+(hi-lo)*(t+1)/threads; v++ {
+					row := col[ptr[v-lo]:ptr[v-lo+1]]
+					slices.Sort(row)
+					g.degree[v] = int32(len(slices.Compact(row)))
+				}
+			})
+		}
+		wait.Wait()
+		end := 0
+		for v := lo; v < hi; v++ {
+			at := ptr[v-lo]
+			end += copy(col[end:], col[at:at+int64(g.degree[v])])
+		}
+		if err := graph.WriteArray(out, col[:end]); err != nil {
+			return err
+		}
+		g.stored += int64(end)
+		if err := os.Remove(g.bucket(k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place reads bucket k and puts each source into its destination's row, which begins at next.
+func (g *ingest) place(k int, next []int64, pairs *[]int32, col []int32) error {
+	f, err := os.Open(g.bucket(k))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lo := g.bounds[k]
+	for left := 2 * len(col); left > 0; {
+		p := room(*pairs, min(left, 1<<18))
+		*pairs = p
+		if err := graph.ReadArray(f, p); err != nil {
+			return err
+		}
+		for e := 0; e < len(p); e += 2 {
+			v := p[e+1] - lo
+			col[next[v]] = p[e]
+			next[v]++
+		}
+		left -= len(p)
+	}
+	return nil
+}
+
+// none writes the splits: no node is of any.
+func (g *ingest) none(w io.Writer) error {
+	zero := make([]byte, runNodes)
+	for left := g.n; left > 0; left -= len(zero) {
+		zero = zero[:min(len(zero), left)]
+		if _, err := w.Write(zero); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pointers writes the row pointers.
+func (g *ingest) pointers(w io.Writer) error {
+	ptr := make([]int64, 1, 1<<13)
+	sum := int64(0)
+	for _, d := range g.degree {
+		if len(ptr) == cap(ptr) {
+			if err := graph.WriteArray(w, ptr); err != nil {
+				return err
+			}
+			ptr = ptr[:0]
+		}
+		sum += int64(d)
+		ptr = append(ptr, sum)
+	}
+	return graph.WriteArray(w, ptr)
+}
+
+// BinaryEdges returns the edges of a file of pairs of little-endian numbers, source and destination, of bits bits each:
+// 32 or 64; and the number of nodes, one more than the largest.
+func BinaryEdges(path string, bits int) (edges Edges, n int, err error) {
+	edges = func(yield func(src, dst []int32) error) error {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if info.Size()%int64(bits/4) != 0 {
+			return fmt.Errorf("partition: %s: %d bytes, want pairs of %d", path, info.Size(), bits/4)
+		}
+		if bits == 64 {
+			return batches[int64](path, f, info.Size()/8, yield)
+		}
+		return batches[int32](path, f, info.Size()/4, yield)
+	}
+	if bits != 32 && bits != 64 {
+		return nil, 0, fmt.Errorf("partition: edges of %d bits, want 32 or 64", bits)
+	}
+	err = edges(func(src, dst []int32) error {
+		n = max(n, int(slices.Max(src))+1, int(slices.Max(dst))+1)
+		return nil
+	})
+	return edges, n, err
+}
+
+// batches yields the pairs in a file of count numbers.
+func batches[T int32 | int64](path string, f io.Reader, count int64, yield func(src, dst []int32) error) error {
+	buf := make([]T, 1<<17)
+	src, dst := make([]int32, len(buf)/2), make([]int32, len(buf)/2)
+	for at := int64(0); at < count; at += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), count-at)]
+		if err := graph.ReadArray(f, buf); err != nil {
+			return fmt.Errorf("partition: %s: %w", path, err)
+		}
+		for k := range len(buf) / 2 {
+			for _, x := range buf[2*k : 2*k+2] {
+				if x < 0 || int64(x) >= math.MaxInt32 {
+					return fmt.Errorf("partition: %s: byte %d: node %d, want 0 to %d", path, (at+int64(2*k))*graph.Size[T](), x, math.MaxInt32-1)
+				}
+			}
+			src[k], dst[k] = int32(buf[2*k]), int32(buf[2*k+1])
+		}
+		if err := yield(src[:len(buf)/2], dst[:len(buf)/2]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

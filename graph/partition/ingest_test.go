@@ -1,0 +1,102 @@
+package partition
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// What is stored from a list of edges is what the graph in memory stores.
+func TestIngestIsAsFromEdges(t *testing.T) {
+	dir, key := t.TempDir(), rng.New(2)
+	const n, m = 30_000, 200_000 // over one bucket and one batch
+	var src, dst []int32
+	for e := range uint64(m) {
+		u, v := int32(key.Float64(2*e)*key.Float64(2*e)*n), int32(key.Float64(2*e+1)*n)
+		if e%10 == 0 {
+			v = u
+		}
+		src, dst = append(src, u), append(dst, v)
+	}
+	src, dst = append(src, src[:5000]...), append(dst, dst[:5000]...)
+	raw := make(map[int][]byte)
+	for k := range src {
+		raw[32] = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(raw[32], uint32(src[k])), uint32(dst[k]))
+		raw[64] = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(raw[64], uint64(src[k])), uint64(dst[k]))
+	}
+	for bits, b := range map[int]graph.Build{32: {}, 64: {Directed: true, KeepLoops: true}} {
+		list, path, want := filepath.Join(dir, "list"), filepath.Join(dir, "graph"), filepath.Join(dir, "want")
+		if err := os.WriteFile(list, raw[bits], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		edges, nodes, err := BinaryEdges(list, bits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		adj, err := graph.FromEdges(nodes, src, dst, nil, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &graph.Graph{Name: "list", Adj: adj, Split: make([]graph.Split, nodes)}
+		if err := WriteGraph(want, g); err != nil {
+			t.Fatal(err)
+		}
+		if err := Ingest(path, "list", nodes, edges, b, 1); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "ingested", map[string]string{"": read(t, path)}, map[string]string{"": read(t, want)})
+		if list, err := os.ReadDir(dir); err != nil || len(list) != 3 {
+			t.Errorf("%v, %v: something is left", list, err)
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestIngestRefuses(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "list")
+	list := func(bits int, b []byte) error {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := BinaryEdges(path, bits)
+		return err
+	}
+	one := func(src, dst []int32) Edges {
+		return func(yield func(src, dst []int32) error) error { return yield(src, dst) }
+	}
+	long := binary.LittleEndian.AppendUint64(make([]byte, 16), math.MaxInt32)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{list(32, make([]byte, 12)), "12 bytes, want pairs of 8"},
+		{list(64, make([]byte, 24)), "24 bytes, want pairs of 16"},
+		{list(16, nil), "edges of 16 bits"},
+		{list(32, []byte{0, 0, 0, 0, 255, 255, 255, 255}), "byte 0: node -1"},
+		{list(64, append(long, make([]byte, 8)...)), "byte 16: node 2147483647"},
+		{Ingest(filepath.Join(dir, "g"), "", 0, nil, graph.Build{}, 0), "0 nodes"},
+		{Ingest(filepath.Join(dir, "g"), "", 3, one([]int32{0, 3}, []int32{1, 1}), graph.Build{}, 0), "edge 1 goes from node 3 to node 1, out of [0, 3)"},
+		{Ingest(filepath.Join(dir, "g"), "", 3, one([]int32{0}, nil), graph.Build{}, 0), "1 sources and 0 destinations"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%v, want %q", c.err, c.want)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v: something is left", left, err)
+	}
+}
