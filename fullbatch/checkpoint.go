@@ -1,13 +1,17 @@
 package fullbatch
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
 )
 
 // header is the small part of a checkpoint.
@@ -47,37 +51,134 @@ func (t *Trainer) save() error {
 	return nil
 }
 
-// restore takes up the newest checkpoint, if there is one.
-func (t *Trainer) restore() error {
-	if t.Checkpoints == nil {
+// greeting is what workers tell one another first.
+type greeting struct {
+	rank, size        int
+	config, partition [32]byte
+	newest            uint64 // checkpoint that this worker could go on from; 0: none
+}
+
+const greetingLen = 4 + 4 + 32 + 32 + 8
+
+func (g greeting) encode() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(g.rank))
+	b = binary.LittleEndian.AppendUint32(b, uint32(g.size))
+	b = append(append(b, g.config[:]...), g.partition[:]...)
+	return binary.LittleEndian.AppendUint64(b, g.newest)
+}
+
+// hello makes sure that all workers mean the same run, and returns the worker to go on from and its newest checkpoint;
+// 0, none has one.
+func (t *Trainer) hello(ctx context.Context) (from resume, err error) {
+	mine := greeting{rank: t.shard.Rank, size: t.shard.Parts, config: t.config.Fingerprint(), partition: t.shard.Fingerprint}
+	if t.Checkpoints != nil {
+		switch s, err := t.Checkpoints.Latest(t.fingerprints()); {
+		case err == nil:
+			mine.newest = s.Seq
+		case !errors.Is(err, fs.ErrNotExist):
+			return from, err
+		}
+	}
+	from = resume{mine.rank, mine.newest}
+	out := make([][]byte, t.shard.Parts)
+	for q := range out {
+		out[q] = mine.encode()
+	}
+	in, err := t.line.group.SendRecv(ctx, comm.Control, "greetings", out, greetingLen)
+	if err != nil {
+		return from, err
+	}
+	for q, b := range in {
+		if q == mine.rank {
+			continue
+		}
+		want := mine
+		want.rank = q
+		if len(b) == greetingLen {
+			want.newest = binary.LittleEndian.Uint64(b[greetingLen-8:])
+		}
+		if !bytes.Equal(b, want.encode()) {
+			return from, &comm.PeerError{Rank: q, Op: "greeting", Err: errors.New("another rank, number of workers, plan or partition than here")}
+		}
+		if want.newest > from.seq || want.newest == from.seq && q < from.rank {
+			from = resume{q, want.newest}
+		}
+	}
+	return from, nil
+}
+
+// resume says where a run goes on: all workers hold the same state, so that any one's will do.
+type resume struct {
+	rank int
+	seq  uint64 // 0: at the beginning
+}
+
+// restore takes up a checkpoint, which worker from.rank has.
+func (t *Trainer) restore(ctx context.Context, from resume) error {
+	if from.seq == 0 {
 		return nil
 	}
-	s, err := t.Checkpoints.Latest(t.fingerprints())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	out := make([][]byte, t.shard.Parts)
+	var head []byte
+	if from.rank == t.shard.Rank {
+		s, err := t.Checkpoints.Load(from.seq, t.fingerprints())
+		if err != nil {
+			return err
+		}
+		if err := t.load(s); err != nil {
+			return fmt.Errorf("checkpoint %d: %w", s.Seq, err)
+		}
+		head = s.Header
+		for q := range out {
+			out[q] = head
+		}
 	}
+	in, err := t.line.group.SendRecv(ctx, comm.Control, "where the run stands", out, maxHeader)
 	if err != nil {
 		return err
 	}
+	_, moments := t.opt.State()
+	for _, x := range append([][]float32{t.slab.Value, t.best}, moments...) {
+		if err := t.line.group.Broadcast(ctx, comm.Control, from.rank, x); err != nil {
+			return err
+		}
+	}
+	if head == nil {
+		head = in[from.rank]
+	}
+	var h header
+	if err := json.Unmarshal(head, &h); err != nil {
+		return &comm.PeerError{Rank: from.rank, Op: "where the run stands", Err: err}
+	}
+	if err := t.opt.Restore(h.Steps, moments); err != nil {
+		return err
+	}
+	t.at = h.Position
+	if t.Observer.Restored != nil {
+		t.Observer.Restored(t.at.Epoch)
+	}
+	return nil
+}
+
+const maxHeader = 1 << 12
+
+// load takes parameters and optimiser from a state.
+func (t *Trainer) load(s *checkpoint.State) error {
 	var h header
 	if err := json.Unmarshal(s.Header, &h); err != nil {
-		return fmt.Errorf("checkpoint %d: header: %w", s.Seq, err)
+		return fmt.Errorf("header: %w", err)
 	}
 	if n := len(t.slab.Value); len(s.F32["slab"]) != n || len(s.F32["best"]) != n {
-		return fmt.Errorf("checkpoint %d: %d parameters, %d best ones, want %d", s.Seq, len(s.F32["slab"]), len(s.F32["best"]), n)
+		return fmt.Errorf("%d parameters, %d best ones, want %d", len(s.F32["slab"]), len(s.F32["best"]), n)
 	}
 	var moments [][]float32
 	for i := 0; s.F32[fmt.Sprintf("moment/%d", i)] != nil; i++ {
 		moments = append(moments, s.F32[fmt.Sprintf("moment/%d", i)])
 	}
 	if err := t.opt.Restore(h.Steps, moments); err != nil {
-		return fmt.Errorf("checkpoint %d: %w", s.Seq, err)
+		return err
 	}
 	copy(t.slab.Value, s.F32["slab"])
 	copy(t.best, s.F32["best"])
-	t.at = h.Position
-	if t.Observer.Restored != nil {
-		t.Observer.Restored(t.at.Epoch)
-	}
 	return nil
 }

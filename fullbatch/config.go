@@ -1,5 +1,9 @@
-// Package fullbatch trains all layers of a model jointly on the whole graph, one step an epoch. With one worker it is
-// the ordinary end-to-end training of a graph neural network, the baseline of every comparison.
+// Package fullbatch trains all layers of a model jointly on the whole graph, one step an epoch, over any number of
+// workers that each hold a part of it: the same curve for any number, up to rounding. A layer's halo rows are fetched
+// while it is computed, part by part if wanted (sequential aggregation and rematerialisation; Mostafa, MLSys 2022). With
+// one worker it is the ordinary end-to-end training of a graph neural network, the baseline of every comparison.
+//
+// Letters in comments: N nodes, F in, H hidden, C classes, K workers.
 package fullbatch
 
 import (
@@ -7,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -27,8 +32,18 @@ type Config struct {
 	Balanced  bool           `json:"balanced"`  // weigh each class by the inverse of its share of the training labels
 	Inductive bool           `json:"inductive"` // validation and test nodes and their edges are absent while training
 
+	Fetch    string `json:"fetch"` // how a layer's halo rows come: "sar", "sa", "oneshot" or "auto" (Fetches)
+	Order    string `json:"order"` // in which they are added up: "any" (as they come), or "fixed": the same bits at every run
+	Prefetch int    `json:"-"`     // blocks of rows, and of gradients, on their way while one is worked on; ≥ 0
+	Memory   int64  `json:"-"`     // bytes that this worker may hold of halo rows that it could fetch again; 0: any number
+
 	Checkpoint int `json:"-"` // epochs between two checkpoints; 0: none but at an interruption
 }
+
+// Fetches are the ways in which a layer's halo rows come. "sar" fetches them peer by peer, drops what has been added up,
+// and fetches it again for the gradient if that reads it; "sa" keeps it instead; "oneshot" fetches all at once, and
+// keeps. "auto" keeps what fits in Memory.
+var Fetches = []string{"sar", "sa", "oneshot", "auto"}
 
 // Defaults returns the config of spec that the program starts from.
 func Defaults(spec nn.Spec) Config {
@@ -36,6 +51,7 @@ func Defaults(spec nn.Spec) Config {
 		Seed: 1, Spec: spec, Epochs: 200, EvalEvery: 1, Metric: "accuracy",
 		Optimizer: optim.Config{Name: "adam", LR: 0.01, Decay: 5e-4},
 		Schedule:  optim.Schedule{Kind: "constant"},
+		Fetch:     "auto", Order: "any", Prefetch: 1,
 	}
 }
 
@@ -51,6 +67,10 @@ func (c Config) Validate() error {
 	fault(c.Patience < 0, "patience: %d, want 0 (none) or more epochs", c.Patience)
 	fault(c.EvalEvery < 1, "eval_every: %d, want at least 1", c.EvalEvery)
 	fault(c.Checkpoint < 0, "checkpoint: %d, want 0 (none) or more epochs", c.Checkpoint)
+	fault(!slices.Contains(Fetches, c.Fetch), "fetch: %q, want one of %q", c.Fetch, Fetches)
+	fault(c.Order != "any" && c.Order != "fixed", "order: %q, want any or fixed", c.Order)
+	fault(c.Prefetch < 0, "prefetch: %d, want 0 or more", c.Prefetch)
+	fault(c.Memory < 0, "memory: %d, want 0 (no bound) or more bytes", c.Memory)
 	fault(c.Spec.Encoder.Kind == "pca", "encoder: pca is found layer-wise; end to end the first layer learns its own projection, use raw or mlp")
 	for i, l := range c.Spec.Layers {
 		fault(l.Hops > 1 && (i > 0 || c.Spec.Encoder.Kind != "raw"), "layers[%d]: hops %d, but only the first layer, on raw features, aggregates more than once end to end", i, l.Hops)

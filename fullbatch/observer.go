@@ -12,8 +12,9 @@ type Observer struct {
 // EpochInfo is one epoch.
 type EpochInfo struct {
 	Epoch        int
-	Loss         float64 // mean over the training labels, before the epoch's step
-	Val, ValLoss float64 // metric and mean loss of the validation labels; NaN: not looked at
+	Loss         float64     // mean over the training labels, before the epoch's step
+	Val, ValLoss float64     // metric and mean loss of the validation labels; NaN: not looked at
+	Bytes        comm.Counts // sent by this worker so far
 }
 
 // Result is what a run measured.

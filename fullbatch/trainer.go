@@ -2,9 +2,12 @@ package fullbatch
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
@@ -17,7 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 )
 
-// Trainer trains one model on one worker.
+// Trainer trains one model at one worker.
 type Trainer struct {
 	Observer    Observer
 	Checkpoints *checkpoint.Store // nil: none are written
@@ -27,26 +30,32 @@ type Trainer struct {
 	model  *nn.Model
 	key    rng.Key
 	units  []unit
-	input  graph.Features // what the first unit sees
+	input  graph.Features // of the owned nodes, what the first unit sees
+	rows   graph.Features // the same and, where first says so, of the halo
+	first  first
+	line   *line
 	slab   *nn.Slab
+	sum    []float32 // the slab's gradients and what travels with them
 	opt    *optim.Optimizer
 	tape   *nn.Tape // of steps
 	infer  *nn.Tape // of validation
 	best   []float32
 	at     position
-	rows   map[graph.Split][]int32
-	train  *view     // what a step computes
-	val    *view     // what is validated
-	weight []float32 // of each class, or nil
+	split  map[graph.Split][]int32 // owned nodes
+	full   *sight                  // the whole graph
+	seen   *sight                  // what training may see of it
+	train  *view                   // what a step computes
+	val    *view                   // what is validated
+	weight []float32               // of each class, or nil
+	count  float64                 // training labels of all workers, by weight
 	result Result
 }
 
 // unit is one stage of the chain that is trained jointly: the encoder's layer or a graph layer, with its head where the
 // model keeps one.
 type unit struct {
-	layer       *nn.Layer
-	head        nn.Rows    // nil: none
-	train, full *graph.CSR // normalised as the layer wants it; nil: it sees no edge
+	layer *nn.Layer
+	head  nn.Rows // nil: none
 }
 
 // position is where a run stands: enough, with the parameters, to go on.
@@ -57,29 +66,28 @@ type position struct {
 	BestEpoch int     `json:"best_epoch"` // −1: no state has been validated yet
 }
 
-// New returns the trainer of model m, made from c.Spec, over the whole graph s. More than one part is refused.
+// New returns the trainer of the worker that holds s. m is the model of c.Spec, made with the same key at every worker;
+// it is changed in place.
 func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if s.Parts != 1 {
-		return nil, fmt.Errorf("fullbatch: shard %d of %d: training all layers jointly over more than one worker is not built yet", s.Rank, s.Parts)
-	}
 	if f := s.X.Cols(); f != c.Spec.Features {
-		return nil, fmt.Errorf("fullbatch: the graph has %d features a node, the model takes %d", f, c.Spec.Features)
+		return nil, fmt.Errorf("fullbatch: shard %d has %d features a node, the model takes %d", s.Rank, f, c.Spec.Features)
 	}
 	if s.Labels.Classes != c.Spec.Classes || s.Labels.Multi() != (c.Spec.Task == "multi") {
-		return nil, fmt.Errorf("fullbatch: the graph has %d classes (several a node: %t), the model %d (task %s)", s.Labels.Classes, s.Labels.Multi(), c.Spec.Classes, c.Spec.Task)
+		return nil, fmt.Errorf("fullbatch: shard %d has %d classes (several a node: %t), the model %d (task %s)", s.Rank, s.Labels.Classes, s.Labels.Multi(), c.Spec.Classes, c.Spec.Task)
 	}
 	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: nn.NewTape(), infer: nn.NewInference(), at: position{BestEpoch: -1}}
-	t.rows = make(map[graph.Split][]int32)
+	t.split = make(map[graph.Split][]int32)
 	for i, split := range s.Split {
-		t.rows[split] = append(t.rows[split], int32(i))
+		t.split[split] = append(t.split[split], int32(i))
 	}
-	if len(t.rows[graph.Train]) == 0 {
-		return nil, errors.New("fullbatch: the graph has no training node: nothing can be learned")
+	if s.Parts == 1 && len(t.split[graph.Train]) == 0 {
+		return nil, errNoTraining
 	}
 	t.slab = nn.NewSlab(m.Params())
+	t.sum = t.slab.Room(2 + s.Parts)
 	t.best = make([]float32, len(t.slab.Value))
 	var err error
 	if t.opt, err = optim.New(c.Optimizer, len(t.slab.Value)); err != nil {
@@ -87,14 +95,12 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	t.input = m.Encoder.Input(s.X)
 	t.chain()
-	t.train, t.val = t.blocks(t.rows[graph.Train], c.Inductive), t.blocks(t.rows[graph.Val], false)
-	if c.Balanced {
-		t.weight = nn.ClassWeights(t.train.labels.Count())
-	}
 	return t, nil
 }
 
-// chain lines up the layers and the adjacency each of them sees.
+var errNoTraining = errors.New("fullbatch: the graph has no training node: nothing can be learned")
+
+// chain lines up the layers.
 func (t *Trainer) chain() {
 	scores := t.model.Spec.Carry == "scores"
 	if e := t.model.Encoder; e.Layer != nil {
@@ -104,24 +110,8 @@ func (t *Trainer) chain() {
 		}
 		t.units = append(t.units, u)
 	}
-	full, degree := &t.shard.Adj, t.shard.Degree
-	train, trainDegree := full, degree
-	if t.config.Inductive {
-		train = full.Without(t.shard.Split, graph.Val, graph.Test)
-		trainDegree = train.Degrees()
-	}
-	made := make(map[graph.Norm][2]*graph.CSR) // layers of one kind share an adjacency, and its transpose
 	for k, l := range t.model.Layers {
-		pair, ok := made[l.Edges]
-		if !ok {
-			pair[0] = graph.Normalise(full, degree, l.Edges)
-			pair[1] = pair[0]
-			if t.config.Inductive {
-				pair[1] = graph.Normalise(train, trainDegree, l.Edges)
-			}
-			made[l.Edges] = pair
-		}
-		u := unit{layer: l, full: pair[0], train: pair[1]}
+		u := unit{layer: l}
 		if scores || k == len(t.model.Layers)-1 {
 			u.head = l.Head
 		}
@@ -129,15 +119,25 @@ func (t *Trainer) chain() {
 	}
 }
 
-// Run trains until the epochs or the patience are used up or ctx ends; then a checkpoint is left and the error says so.
+// Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then a checkpoint is left and
+// the error says why. Rows and their gradients travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	if err := t.restore(); err != nil {
+	t.line = &line{ctx: ctx, group: g, fixed: t.config.Order == "fixed", ahead: t.config.Prefetch}
+	if err := t.begin(ctx, r); err != nil {
 		return err
 	}
+	if err := t.epochs(ctx, r); err != nil {
+		return errors.Join(err, t.save()) // a step is taken whole or not at all: the state is that of the epoch's begin
+	}
+	copy(t.slab.Value, t.best)
+	return t.finish(ctx, r, g)
+}
+
+func (t *Trainer) epochs(ctx context.Context, r comm.Reducer) error {
 	final := t.config.Epochs
 	for t.at.Epoch < final {
 		if err := ctx.Err(); err != nil {
-			return errors.Join(err, t.save())
+			return err
 		}
 		info := EpochInfo{Epoch: t.at.Epoch, Val: math.NaN(), ValLoss: math.NaN()}
 		if t.at.Epoch%t.config.EvalEvery == 0 {
@@ -146,10 +146,14 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 				return err
 			}
 			if p := t.config.Patience; p > 0 && t.at.BestEpoch >= 0 && t.at.Epoch-t.at.BestEpoch >= p {
-				break
+				return nil
 			}
 		}
-		info.Loss = t.step()
+		var err error
+		if info.Loss, err = t.step(ctx, r); err != nil {
+			return err
+		}
+		info.Bytes = t.line.group.Bytes()
 		t.observe(info)
 		t.at.Epoch++
 		if c := t.config.Checkpoint; c > 0 && t.at.Epoch%c == 0 {
@@ -158,17 +162,12 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			}
 		}
 	}
-	if t.at.Epoch == final {
-		if _, _, err := t.validate(ctx, r); err != nil {
-			return err
-		}
-	}
-	copy(t.slab.Value, t.best)
-	return t.finish(ctx, r, g)
+	_, _, err := t.validate(ctx, r)
+	return err
 }
 
 // step makes one step of the optimiser and returns the mean loss over the training labels before it.
-func (t *Trainer) step() float64 {
+func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	t.slab.ZeroGrad()
 	t.tape.Reset()
 	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.at.Epoch))
@@ -179,16 +178,59 @@ func (t *Trainer) step() float64 {
 	if v.rows != nil {
 		some, d = t.pick(scores, v.rows, t.tape), t.tape.Scratch(len(v.rows), scores.Cols)
 	}
-	sum, count := nn.Loss(d, some, v.labels, t.weight)
-	if count == 0 {
-		return math.NaN()
-	}
+	loss, _ := nn.Loss(d, some, v.labels, t.weight)
 	for k, i := range v.rows {
 		copy(grad.Row(int(i)), d.Row(k))
 	}
 	t.backward(v, grad)
-	t.opt.StepScaled(t.slab.Value, t.slab.Grad, float32(1/count), t.config.Optimizer.LR*t.config.Schedule.At(t.at.Epoch))
-	return sum / count
+	if t.line.err != nil {
+		return 0, t.line.err
+	}
+	loss, err := t.reduce(ctx, r, loss)
+	if err != nil {
+		return 0, err
+	}
+	t.opt.StepScaled(t.slab.Value, t.slab.Grad, float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.at.Epoch))
+	return loss / t.count, nil
+}
+
+// reduce adds up the gradients and the losses of the workers, and makes sure that all of them hold the same parameters.
+func (t *Trainer) reduce(ctx context.Context, r comm.Reducer, loss float64) (float64, error) {
+	tail := t.sum[len(t.slab.Grad):]
+	clear(tail)
+	tail[0] = float32(loss)
+	tail[1] = float32(loss - float64(tail[0])) // what the first leaves
+	digests := tail[2:]
+	if t.shard.Parts > 1 {
+		digests[t.shard.Rank] = digest(t.slab.Value)
+	}
+	if _, err := r.Reduce(ctx, uint64(t.at.Epoch), t.sum); err != nil {
+		return 0, err
+	}
+	for q, d := range digests {
+		if d != digests[t.shard.Rank] {
+			return 0, &comm.PeerError{Rank: q, Op: fmt.Sprintf("epoch %d", t.at.Epoch), Err: errors.New("its parameters differ from this worker's: the processors round apart, or a memory is at fault")}
+		}
+	}
+	loss = float64(tail[0]) + float64(tail[1])
+	if t.at.Epoch > 0 && !(math.Abs(loss) <= math.MaxFloat64) {
+		return 0, fmt.Errorf("fullbatch: the loss is %g: training has diverged; lower the learning rate", loss)
+	}
+	return loss, nil
+}
+
+// digest is a checksum of 24 bits, which a float32 holds.
+func digest(x []float32) float32 {
+	b := make([]byte, 0, 4*256)
+	var sum uint32
+	for part := range slices.Chunk(x, 256) {
+		b = b[:0]
+		for _, v := range part {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		sum = crc32.Update(sum, crc32.IEEETable, b)
+	}
+	return float32(sum >> 8)
 }
 
 // pick returns the given rows of scores in the tape's memory.
@@ -204,15 +246,16 @@ func (t *Trainer) pick(scores mat.Dense, rows []int32, tape *nn.Tape) mat.Dense 
 func (t *Trainer) forward(v *view, tape *nn.Tape) mat.Dense {
 	x := v.input
 	for k, u := range t.units {
-		n := x.Rows()
-		if v.graphs[k] != nil {
-			n = v.graphs[k].NumDst
+		p := &v.parts[k]
+		h := tape.Scratch(p.dst, u.layer.Spec.Out)
+		in := nn.Input{G: p.near, X: x, Z: p.z, Nodes: p.nodes}
+		if p.far != nil {
+			in.Far = p.far
 		}
-		h := tape.Scratch(n, u.layer.Spec.Out)
-		u.layer.Forward(h, nn.Input{G: v.graphs[k], X: x, Nodes: v.nodes[k]}, tape)
+		u.layer.Forward(h, in, tape)
 		if u.head != nil {
 			_, c := u.head.Dims()
-			scores := tape.Scratch(n, c)
+			scores := tape.Scratch(p.dst, c)
 			u.head.Forward(scores, h, tape)
 			h = scores
 		}
@@ -232,11 +275,7 @@ func (t *Trainer) backward(v *view, d mat.Dense) {
 		}
 		var dx mat.Dense
 		if k > 0 {
-			n := d.Rows
-			if v.graphs[k] != nil {
-				n = v.graphs[k].NumSrc
-			}
-			dx = t.tape.Scratch(n, u.layer.Spec.In)
+			dx = t.tape.Scratch(len(v.parts[k].nodes), u.layer.Spec.In)
 		}
 		u.layer.Backward(dx, d, t.tape)
 		d = dx
@@ -266,6 +305,9 @@ const selectionBins = 256
 func (t *Trainer) measure(ctx context.Context, r comm.Reducer, v *view, bins int) (metric, loss float64, err error) {
 	t.infer.Reset()
 	scores := t.forward(v, t.infer)
+	if t.line.err != nil {
+		return 0, 0, t.line.err
+	}
 	if v.rows != nil {
 		scores = t.pick(scores, v.rows, t.infer)
 	}
@@ -279,13 +321,24 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer, v *view, bins int
 	return tally.Read(x)
 }
 
-// finish reports the best state over the whole graph, as whoever uses the model will compute it: to the last bit.
+// finish reports the best state over the whole graph; with one worker as whoever uses the model will compute it, to the
+// last bit.
 func (t *Trainer) finish(ctx context.Context, r comm.Reducer, g *comm.Group) (err error) {
 	t.result.BestEpoch = t.at.BestEpoch
-	if t.result.Val, t.result.ValLoss, err = t.measure(ctx, r, t.whole(t.rows[graph.Val], false), eval.DefaultBins); err != nil {
+	a := *t.full
+	a.plain = t.shard.Parts == 1
+	v, err := t.look(ctx, r, t.split[graph.Val], &a, true)
+	if err != nil {
 		return err
 	}
-	t.result.Test, t.result.TestLoss, err = t.measure(ctx, r, t.whole(t.rows[graph.Test], false), eval.DefaultBins)
+	if t.result.Val, t.result.ValLoss, err = t.measure(ctx, r, v, eval.DefaultBins); err != nil {
+		return err
+	}
+	v.rows, v.labels = t.split[graph.Test], t.shard.Labels.Select(t.split[graph.Test])
+	if v.rows == nil {
+		v.rows = []int32{}
+	}
+	t.result.Test, t.result.TestLoss, err = t.measure(ctx, r, v, eval.DefaultBins)
 	t.result.Bytes = g.Bytes()
 	return err
 }

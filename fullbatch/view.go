@@ -1,52 +1,367 @@
 package fullbatch
 
-import "github.com/heddle-gnn/heddle/graph"
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
 
-// view is what computing the scores of some nodes takes: of each unit, the edges it sees and the nodes it computes.
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// view is what computing the scores of some nodes takes, at this worker.
 type view struct {
-	input  graph.Features
-	graphs []*graph.CSR // of each unit; nil: it sees no edge
-	nodes  [][]int64    // of each unit, the global IDs of its input's rows
-	rows   []int32      // places of the wanted nodes among the last unit's rows; nil: they are all of these
-	labels graph.Labels // of the wanted nodes
+	input  graph.Features // what the first unit sees
+	parts  []part         // of each unit
+	rows   []int32        // places of the wanted nodes among the last unit's rows; nil: they are all of these
+	labels graph.Labels   // of the wanted nodes
 }
 
-// whole returns the view that computes every node and picks those wanted.
-func (t *Trainer) whole(wanted []int32, inductive bool) *view {
-	v := &view{input: t.input, rows: wanted, labels: t.shard.Labels.Select(wanted)}
+// part is what a view has of one unit.
+type part struct {
+	near  *graph.CSR     // edges from rows that are at hand; nil: there are none, or z is
+	far   *halo          // rows that others have; nil: none
+	z     graph.Features // the aggregate, where it never changes
+	nodes []int64        // global IDs of the input's rows
+	dst   int            // rows that are computed: the first of the input's
+}
+
+// reach is which rows one unit computes and what it reads for it.
+type reach struct {
+	dst, src   []int32   // owned nodes; dst are the first of src
+	need, give [][]int32 // by peer: halo sources that are read, ascending; places in src of the rows that the peer reads
+}
+
+// look returns the view that computes the wanted owned nodes of every worker. Where that takes less than half of the
+// edges, nothing else is computed: the scores of few nodes need few rows (a layer's message-flow block; Hamilton, Ying
+// and Leskovec, NeurIPS 2017, algorithm 2). all asks for every node in any case.
+func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *sight, all bool) (*view, error) {
+	v := &view{labels: t.shard.Labels.Select(wanted)}
 	for _, u := range t.units {
-		g := u.full
-		if inductive {
-			g = u.train
-		}
-		v.graphs, v.nodes = append(v.graphs, g), append(v.nodes, t.shard.Global)
+		all = all || u.layer.Spec.Hops > 1
 	}
-	return v
+	var reaches []reach
+	if !all {
+		var err error
+		edges := make([]int64, 2) // in the blocks, and in all
+		if reaches, err = t.reaches(ctx, wanted, a, edges); err != nil {
+			return nil, err
+		}
+		if err = sumCounts(ctx, r, edges); err != nil {
+			return nil, err
+		}
+		all = 2*edges[0] > edges[1]
+	}
+	if all {
+		v.rows = wanted
+		if v.rows == nil {
+			v.rows = []int32{} // none is not all
+		}
+		reaches = make([]reach, len(t.units))
+		whole := t.everything()
+		for k := range reaches {
+			reaches[k] = whole
+		}
+	}
+	made := make(map[graph.Norm]part) // layers of one kind that compute everything share their edges, and the transposes
+	for k, u := range t.units {
+		share := all && u.layer.Conv.Agg != nil && !t.constant(k)
+		p, ok := made[u.layer.Edges]
+		if !ok || !share {
+			p = t.part(k, a, reaches[k])
+		}
+		if share {
+			made[u.layer.Edges] = p
+		}
+		if p.far != nil {
+			far := *p.far
+			far.what, far.blocks, far.again = u.layer.Name, slices.Clone(far.blocks), slices.Clone(far.again)
+			p.far = &far
+		}
+		v.parts = append(v.parts, p)
+	}
+	v.input = t.firstInput(a, reaches[0], &v.parts[0])
+	return v, nil
 }
 
-// blocks returns the view that computes the wanted nodes from the nodes within reach of them and no others: the scores
-// of few nodes need few rows (a layer's message-flow block; Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 2).
-// Where the blocks have most of the edges that the whole has, or a layer takes more than one hop, it is the whole.
-func (t *Trainer) blocks(wanted []int32, inductive bool) *view {
-	all := t.whole(wanted, inductive)
-	v := &view{graphs: make([]*graph.CSR, len(t.units)), nodes: make([][]int64, len(t.units)), labels: all.labels}
-	reach, edges, limit := wanted, 0, 0
-	for k := len(t.units) - 1; k >= 0; k-- {
-		if g := all.graphs[k]; g != nil {
-			if t.units[k].layer.Spec.Hops > 1 {
-				return all
+// constant reports whether unit k aggregates rows that never change: the features.
+func (t *Trainer) constant(k int) bool { return k == 0 && t.units[0].layer.Conv.Agg != nil }
+
+// everything is the reach of a unit that computes all nodes.
+func (t *Trainer) everything() reach {
+	s := t.shard
+	r := reach{dst: identity(s.Owned), need: make([][]int32, s.Parts), give: make([][]int32, s.Parts)}
+	r.src = r.dst
+	for q := range s.Parts {
+		if q != s.Rank {
+			for j := s.HaloPtr[q]; j < s.HaloPtr[q+1]; j++ {
+				r.need[q] = append(r.need[q], int32(j))
 			}
-			v.graphs[k], reach = graph.Block(g, reach)
-			edges, limit = edges+v.graphs[k].NumEdges(), limit+g.NumEdges()/2
-		}
-		v.nodes[k] = make([]int64, len(reach))
-		for i, j := range reach {
-			v.nodes[k][i] = t.shard.Global[j]
+			r.give[q] = s.Boundary[q]
 		}
 	}
-	if edges > limit {
-		return all
+	return r
+}
+
+// reaches returns the reach of every unit, from the wanted nodes down, and counts edges.
+func (t *Trainer) reaches(ctx context.Context, wanted []int32, a *sight, edges []int64) ([]reach, error) {
+	s := t.shard
+	all := make([]reach, len(t.units))
+	dst := wanted
+	for k := len(t.units) - 1; k >= 0; k-- {
+		r := &all[k]
+		r.dst, r.src = dst, dst
+		g := a.of(t.units[k].layer)
+		if g == nil {
+			continue
+		}
+		read := make([]bool, g.NumSrc)
+		for _, i := range dst {
+			col, _ := g.Row(int(i))
+			edges[0] += int64(len(col))
+			for _, j := range col {
+				read[j] = true
+			}
+		}
+		edges[1] += int64(g.NumEdges())
+		r.need = make([][]int32, s.Parts)
+		for q := range s.Parts {
+			for j := s.HaloPtr[q]; j < s.HaloPtr[q+1]; j++ {
+				if read[j] {
+					r.need[q] = append(r.need[q], int32(j))
+				}
+			}
+		}
+		if !t.constant(k) || t.first == stream { // else what is read is at hand, once and for all
+			var err error
+			if r.give, err = t.needs(ctx, r.need, t.units[k].layer.Name); err != nil {
+				return nil, err
+			}
+		}
+		at := make([]int32, s.Owned) // place in src, plus one
+		for n, i := range dst {
+			at[i] = int32(n) + 1
+		}
+		for _, list := range r.give {
+			for _, i := range list {
+				read[i] = true
+			}
+		}
+		r.src = slices.Clone(dst)
+		for i := range s.Owned {
+			if read[i] && at[i] == 0 {
+				r.src = append(r.src, int32(i))
+				at[i] = int32(len(r.src))
+			}
+		}
+		for _, list := range r.give {
+			for n, i := range list {
+				list[n] = at[i] - 1
+			}
+		}
+		dst = r.src
 	}
-	v.input = t.input.Select(reach)
-	return v
+	return all, nil
+}
+
+// needs tells every peer which of its rows this worker reads and returns the owned nodes that each peer reads.
+func (t *Trainer) needs(ctx context.Context, need [][]int32, what string) ([][]int32, error) {
+	s := t.shard
+	out, largest := make([][]byte, s.Parts), 0
+	for q := range s.Parts {
+		if q == s.Rank {
+			continue
+		}
+		for _, j := range need[q] {
+			out[q] = binary.LittleEndian.AppendUint32(out[q], uint32(int(j)-s.HaloPtr[q]))
+		}
+		largest = max(largest, len(out[q]), 4*len(s.Boundary[q]))
+	}
+	in, err := t.line.group.SendRecv(ctx, comm.Control, "rows read by "+what, out, largest)
+	if err != nil {
+		return nil, err
+	}
+	give := make([][]int32, s.Parts)
+	for q, b := range in {
+		last := -1
+		for ; len(b) >= 4; b = b[4:] {
+			k := binary.LittleEndian.Uint32(b)
+			if int(k) <= last || k >= uint32(len(s.Boundary[q])) {
+				return nil, &comm.PeerError{Rank: q, Op: what, Err: fmt.Errorf("reads row %d after row %d, of the %d that it has as halo", k, last, len(s.Boundary[q]))}
+			}
+			last = int(k)
+			give[q] = append(give[q], s.Boundary[q][k])
+		}
+	}
+	return give, nil
+}
+
+// part cuts the edges of unit k into those from near rows and those from far ones.
+func (t *Trainer) part(k int, a *sight, r reach) part {
+	s := t.shard
+	p := part{dst: len(r.dst)}
+	for _, i := range r.src {
+		p.nodes = append(p.nodes, s.Global[i])
+	}
+	g := a.of(t.units[k].layer)
+	if g == nil {
+		return p
+	}
+	to := make([]int32, g.NumSrc)
+	clear := func() {
+		for j := range to {
+			to[j] = -1
+		}
+	}
+	clear()
+	for n, i := range r.src {
+		to[i] = int32(n)
+	}
+	switch {
+	case t.constant(k) && t.first == aggregate && !a.plain:
+		p.nodes = p.nodes[:len(r.dst)]
+		return p
+	case t.constant(k) && t.first != stream:
+		n := len(r.src)
+		for _, list := range r.need {
+			for _, j := range list {
+				to[j] = int32(n)
+				p.nodes = append(p.nodes, s.Global[j])
+				n++
+			}
+		}
+		p.near = columns(g, r.dst, to, n)
+		return p
+	}
+	p.near = columns(g, r.dst, to, len(r.src))
+	if s.Parts == 1 {
+		return p
+	}
+	p.far = &halo{line: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts)}
+	fetch, _ := turns(s.Rank, s.Parts)
+	var groups [][]int
+	for _, q := range fetch {
+		switch {
+		case len(r.need[q]) == 0:
+		case t.config.Fetch == "oneshot" && len(groups) == 1:
+			groups[0] = append(groups[0], q)
+		default:
+			groups = append(groups, []int{q})
+		}
+	}
+	for _, from := range groups {
+		clear()
+		b := block{from: from, at: make([]int, s.Parts), rows: make([]int, s.Parts)}
+		for _, q := range from {
+			b.at[q], b.rows[q] = len(b.nodes), len(r.need[q])
+			for _, j := range r.need[q] {
+				to[j] = int32(len(b.nodes))
+				b.nodes = append(b.nodes, s.Global[j])
+			}
+			p.far.of[q] = len(p.far.blocks)
+		}
+		b.g = columns(g, r.dst, to, len(b.nodes))
+		p.far.blocks = append(p.far.blocks, b)
+	}
+	return p
+}
+
+// columns returns the rows dst of g with those of its sources that have a name, renamed: source j is to[j], −1 meaning
+// that it is left out. g itself where that is everything.
+func columns(g *graph.CSR, dst, to []int32, n int) *graph.CSR {
+	same := len(dst) == g.NumDst && n == g.NumSrc
+	for k, i := range dst {
+		same = same && int(i) == k
+	}
+	for j, k := range to {
+		same = same && int(k) == j
+	}
+	if same {
+		return g
+	}
+	out := &graph.CSR{NumDst: len(dst), NumSrc: n, RowPtr: make([]int64, len(dst)+1)}
+	for k, i := range dst {
+		col, _ := g.Row(int(i))
+		out.RowPtr[k+1] = out.RowPtr[k]
+		for _, j := range col {
+			if to[j] >= 0 {
+				out.RowPtr[k+1]++
+			}
+		}
+	}
+	out.Col = make([]int32, 0, out.RowPtr[len(dst)])
+	if g.Weight != nil {
+		out.Weight = make([]float32, 0, out.RowPtr[len(dst)])
+	}
+	var key []uint64 // new name, then place in the row: sorting keys sorts the weights with them
+	for _, i := range dst {
+		col, weight := g.Row(int(i))
+		key = key[:0]
+		for k, j := range col {
+			if to[j] >= 0 {
+				key = append(key, uint64(to[j])<<32|uint64(k))
+			}
+		}
+		if !slices.IsSorted(key) {
+			slices.Sort(key)
+		}
+		for _, x := range key {
+			out.Col = append(out.Col, int32(x>>32))
+			if weight != nil {
+				out.Weight = append(out.Weight, weight[uint32(x)])
+			}
+		}
+	}
+	return out
+}
+
+// firstInput returns the rows that the first unit of a view sees, and fills in what p knows of them beforehand.
+func (t *Trainer) firstInput(a *sight, r reach, p *part) graph.Features {
+	switch {
+	case !t.constant(0) || p.far != nil:
+		return choose(t.input, r.src)
+	case p.near == nil:
+		p.z = choose(a.z, r.dst)
+		return choose(t.input, r.dst)
+	}
+	rows := slices.Clone(r.src)
+	for _, list := range r.need {
+		rows = append(rows, list...)
+	}
+	return choose(t.rows, rows)
+}
+
+// choose returns the given rows of f: f itself where that is all of them in order.
+func choose(f graph.Features, rows []int32) graph.Features {
+	if len(rows) != f.Rows() {
+		return f.Select(rows)
+	}
+	for k, i := range rows {
+		if int(i) != k {
+			return f.Select(rows)
+		}
+	}
+	return f
+}
+
+// sight is the graph as one purpose sees it: all of it, or, training inductively, without held-out nodes.
+type sight struct {
+	adj    *graph.CSR
+	degree []float32
+	normed map[graph.Norm]*graph.CSR
+	z      graph.Features // the first layer's aggregate, where that never changes
+	plain  bool           // the first layer is computed as whoever uses the model will, to the last bit
+}
+
+// of returns the edges as a layer wants them; nil where it sees none.
+func (a *sight) of(l *nn.Layer) *graph.CSR {
+	if l.Conv.Agg == nil {
+		return nil
+	}
+	if a.normed[l.Edges] == nil {
+		a.normed[l.Edges] = graph.Normalise(a.adj, a.degree, l.Edges)
+	}
+	return a.normed[l.Edges]
 }

@@ -1,0 +1,241 @@
+package fullbatch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// first is how the first layer comes by the features of the halo, which never change.
+type first int
+
+const (
+	rows      first = iota // they are fetched once and kept
+	aggregate              // their aggregate is computed once and kept; they are not
+	stream                 // they are fetched whenever the layer is computed, as the rows of the other layers are
+)
+
+// begin makes what a run needs before its first epoch. Every worker takes part in each step.
+func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
+	resume, err := t.hello(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.census(ctx, r); err != nil {
+		return err
+	}
+	s := t.shard
+	t.full = &sight{adj: &s.Adj, degree: s.Degree, normed: make(map[graph.Norm]*graph.CSR)}
+	t.seen = t.full
+	if t.config.Inductive {
+		if t.seen, err = t.trainingSight(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.firstLayer(ctx, r); err != nil {
+		return err
+	}
+	if t.train, err = t.look(ctx, r, t.split[graph.Train], t.seen, false); err != nil {
+		return err
+	}
+	if t.val, err = t.look(ctx, r, t.split[graph.Val], t.full, false); err != nil {
+		return err
+	}
+	if err := t.plan(ctx); err != nil {
+		return err
+	}
+	return t.restore(ctx, resume)
+}
+
+// census counts the training labels of all workers, class by class.
+func (t *Trainer) census(ctx context.Context, r comm.Reducer) error {
+	labels := t.shard.Labels.Select(t.split[graph.Train])
+	c := labels.Classes
+	n := make([]int64, c+2)
+	for k, v := range labels.Count() {
+		n[k] = int64(v)
+	}
+	n[c], n[c+1] = int64(labels.Labelled()), int64(len(t.split[graph.Train]))
+	if err := sumCounts(ctx, r, n); err != nil {
+		return err
+	}
+	if n[c+1] == 0 || n[c] == 0 {
+		return errNoTraining
+	}
+	t.count = float64(n[c])
+	if !t.config.Balanced {
+		return nil
+	}
+	share := make([]float64, c)
+	for k := range share {
+		share[k] = float64(n[k])
+	}
+	t.weight = nn.ClassWeights(share)
+	if !labels.Multi() {
+		t.count = 0
+		for k, w := range t.weight {
+			t.count += float64(w) * share[k]
+		}
+	}
+	return nil
+}
+
+// trainingSight returns the graph without its validation and test nodes: their edges are gone on both sides, and the
+// degrees are those of what is left. Two numbers a halo row travel for it: whether it is there, and its degree.
+func (t *Trainer) trainingSight(ctx context.Context) (*sight, error) {
+	s := t.shard
+	held := mat.New(s.Owned, 1)
+	for i, split := range s.Split {
+		if split == graph.Val || split == graph.Test {
+			held.Set(i, 0, 1)
+		}
+	}
+	absent, err := exchange(ctx, t.line.group, s, graph.Features{Dense: held}, "which halo nodes are held out")
+	if err != nil {
+		return nil, err
+	}
+	split := make([]graph.Split, len(s.Global))
+	for j := range split {
+		if absent.Dense.At(j, 0) != 0 {
+			split[j] = graph.Test
+		}
+	}
+	adj := s.Adj.Without(split, graph.Test)
+	degree, err := exchange(ctx, t.line.group, s, graph.Features{Dense: mat.View(s.Owned, 1, adj.Degrees())}, "degrees among training nodes")
+	if err != nil {
+		return nil, err
+	}
+	return &sight{adj: adj, degree: degree.Dense.Data[:len(s.Global)], normed: make(map[graph.Norm]*graph.CSR)}, nil
+}
+
+// firstLayer fetches what the first layer needs of the halo's features, or their aggregate.
+func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
+	if !t.constant(0) {
+		return nil
+	}
+	l := t.units[0].layer
+	switch {
+	case l.Frozen() && l.Spec.Dropout == 0 && t.input.Sparse == nil:
+		t.first = aggregate
+	case t.shard.Parts > 1 && l.Spec.Hops > 1:
+		t.first = stream // dropout comes before the first hop, so that the second one changes with it
+	default:
+		over := []int64{0}
+		if m := t.config.Memory; m > 0 && size(t.input)*int64(t.shard.Halo()) > m*int64(max(t.shard.Owned, 1)) {
+			over[0] = 1
+		}
+		if err := sumCounts(ctx, r, over); err != nil {
+			return err
+		}
+		if t.first = rows; over[0] > 0 && t.input.Sparse == nil {
+			t.first = stream
+		}
+	}
+	t.rows = t.input
+	switch t.first {
+	case rows:
+		var err error
+		t.rows, err = exchange(ctx, t.line.group, t.shard, t.input, "features of the halo")
+		return err
+	case aggregate:
+		t.aggregate(t.full)
+		if t.seen != t.full {
+			t.aggregate(t.seen)
+		}
+	}
+	return t.line.err
+}
+
+// size returns the bytes of some rows.
+func size(f graph.Features) int64 {
+	if f.Sparse != nil {
+		return 8 * int64(f.Sparse.NNZ())
+	}
+	return 4 * int64(f.Rows()) * int64(f.Cols())
+}
+
+// aggregate computes the first layer's aggregate of the features.
+func (t *Trainer) aggregate(a *sight) {
+	t.first = stream // the edges are wanted, cut by where the rows are
+	p := t.part(0, a, t.everything())
+	t.first = aggregate
+	agg, z := t.units[0].layer.Conv.Agg, t.input.Dense
+	for range max(t.units[0].layer.Spec.Hops, 1) {
+		var acc nn.Acc
+		h := mat.New(t.shard.Owned, z.Cols)
+		agg.Begin(&acc, z)
+		near := func() { agg.Add(&acc, p.near, z) }
+		if p.far == nil {
+			near()
+		} else {
+			p.far.what = "features of the halo"
+			p.far.Add(z, near, func(g *graph.CSR, _ []int64, z mat.Dense) { agg.Add(&acc, g, z) })
+		}
+		agg.End(h, &acc)
+		z = h
+	}
+	a.z = graph.Features{Dense: z}
+}
+
+// plan decides which fetched rows are kept until the gradient has been computed, where that reads them, and tells the
+// peers which of theirs will be fetched again.
+func (t *Trainer) plan(ctx context.Context) error {
+	s, left := t.shard, t.config.Memory
+	out := make([][]byte, s.Parts)
+	for k, u := range t.units {
+		h := t.train.parts[k].far
+		again := make([]byte, s.Parts)
+		if h != nil && u.layer.Conv.Agg.NeedsSource() {
+			for i := range h.blocks {
+				b := &h.blocks[i]
+				bytes := 4 * int64(len(b.nodes)) * int64(width(u.layer))
+				b.keep = t.config.Fetch == "sa" || t.config.Fetch == "oneshot" || t.config.Fetch == "auto" && (t.config.Memory == 0 || bytes <= left)
+				if b.keep {
+					left -= bytes
+					continue
+				}
+				for _, q := range b.from {
+					again[q] = 1
+				}
+			}
+		}
+		for q := range out {
+			out[q] = append(out[q], again[q])
+		}
+	}
+	in, err := t.line.group.SendRecv(ctx, comm.Control, "which rows are fetched again", out, len(t.units))
+	if err != nil {
+		return err
+	}
+	for q, flags := range in {
+		if q == s.Rank {
+			continue
+		}
+		if len(flags) != len(t.units) {
+			return &comm.PeerError{Rank: q, Op: "plan", Err: fmt.Errorf("%d layers, want %d", len(flags), len(t.units))}
+		}
+		for k, f := range flags {
+			if h := t.train.parts[k].far; h != nil {
+				h.again[q] = f == 1
+			}
+		}
+	}
+	return nil
+}
+
+// width is how many values of a row travel where a layer's sources are far.
+func width(l *nn.Layer) int {
+	if l.Conv.Pre != nil {
+		_, w := l.Conv.Pre.Dims()
+		return w
+	}
+	if lin, ok := l.Conv.Nbr.(*nn.Linear); ok {
+		in, out := lin.Dims()
+		return min(in, out)
+	}
+	return l.Spec.In
+}

@@ -1,0 +1,361 @@
+package fullbatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// toy returns a graph of n nodes, the last tenth of them isolated, with dense features, 3 classes and all splits.
+func toy(key rng.Key, n, features int) *graph.Graph {
+	joined := n - n/10
+	edges := make(map[[2]int32]bool)
+	for i := range int32(joined) {
+		for k := range uint64(4) {
+			j := int32(key.Fold(uint64(i)).Uint64(k) % uint64(joined))
+			if i != j {
+				edges[[2]int32{i, j}], edges[[2]int32{j, i}] = true, true
+			}
+		}
+	}
+	g := &graph.Graph{Name: "toy", Adj: graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}}
+	g.X.Dense = mat.New(n, features)
+	for k := range g.X.Dense.Data {
+		g.X.Dense.Data[k] = float32(key.FoldString("x").Normal(uint64(k)))
+	}
+	g.Labels.Classes = 3
+	for i := range int32(n) {
+		for j := range int32(n) {
+			if edges[[2]int32{i, j}] {
+				g.Adj.Col = append(g.Adj.Col, j)
+			}
+		}
+		g.Adj.RowPtr[i+1] = int64(len(g.Adj.Col))
+		u := key.FoldString("label").Uint64(uint64(i))
+		g.Labels.Class = append(g.Labels.Class, int32(u%3))
+		g.Split = append(g.Split, []graph.Split{graph.Train, graph.Val, graph.Test, graph.None}[u>>8%4])
+	}
+	return g
+}
+
+// sparsed returns g with two thirds of its features left out and the rest stored sparsely.
+func sparsed(g *graph.Graph) *graph.Graph {
+	s := &mat.Sparse{Rows: g.N(), Cols: g.X.Cols(), RowPtr: []int64{0}}
+	for i := range s.Rows {
+		for c, v := range g.X.Dense.Row(i) {
+			if v > 0.4 {
+				s.Col, s.Val = append(s.Col, int32(c)), append(s.Val, v)
+			}
+		}
+		s.RowPtr = append(s.RowPtr, int64(len(s.Col)))
+	}
+	h := *g
+	h.X = graph.Features{Sparse: s}
+	return &h
+}
+
+// owners are ways to deal out a toy's nodes: at random and unevenly; with a part that owns nothing; with one that owns
+// isolated nodes alone; with all training nodes in one part.
+var owners = map[string]func(g *graph.Graph, parts int) []int32{
+	"uneven": func(g *graph.Graph, parts int) []int32 {
+		o := make([]int32, g.N())
+		for i := range o {
+			u := rng.New(3).Float64(uint64(i))
+			o[i] = int32(float64(parts) * u * u)
+		}
+		return o
+	},
+	"empty": func(g *graph.Graph, parts int) []int32 {
+		o := make([]int32, g.N())
+		for i := range o {
+			o[i] = 1 + int32(i%max(parts-1, 1))
+			if parts == 1 {
+				o[i] = 0
+			}
+		}
+		return o
+	},
+	"without edges": func(g *graph.Graph, parts int) []int32 {
+		o := make([]int32, g.N())
+		for i := range o {
+			o[i] = int32(i % max(parts-1, 1))
+			if i >= g.N()-g.N()/10 {
+				o[i] = int32(parts - 1)
+			}
+		}
+		return o
+	},
+	"training in one": func(g *graph.Graph, parts int) []int32 {
+		o := make([]int32, g.N())
+		for i := range o {
+			o[i] = int32(i % parts)
+			if g.Split[i] == graph.Train {
+				o[i] = int32(parts / 2)
+			}
+		}
+		return o
+	},
+}
+
+func cut(t testing.TB, g *graph.Graph, how string, parts int) []*partition.Shard {
+	t.Helper()
+	if parts == 1 {
+		return []*partition.Shard{partition.Whole(g)}
+	}
+	s, err := partition.Cut(g, owners[how](g, parts), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// workers runs f as every worker of a run, with its trainer begun.
+func workers(t testing.TB, c Config, shards []*partition.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
+	t.Helper()
+	all := make([]*Trainer, len(shards))
+	errs := make([]error, len(shards))
+	net := sim.New(len(shards), sim.Config{})
+	var group sync.WaitGroup
+	for r, s := range shards {
+		group.Go(func() {
+			g := comm.NewGroup(net.Transport(r), r, len(shards))
+			defer g.Close()
+			m, err := NewModel(c)
+			if err == nil {
+				all[r], err = New(c, s, m)
+			}
+			if err == nil {
+				err = f(all[r], g)
+			}
+			if err != nil {
+				errs[r] = fmt.Errorf("worker %d: %w", r, err)
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// pass is what one step computes: by layer, the rows that it puts out and the gradient of those that it takes in, by
+// global ID; and the gradients of the parameters.
+type pass struct {
+	mu     sync.Mutex
+	h, dx  []mat.Dense
+	params []float32
+}
+
+// onePass computes a whole step over all nodes, in training or not.
+func onePass(t testing.TB, c Config, shards []*partition.Shard) *pass {
+	t.Helper()
+	p := &pass{}
+	n := int(shards[0].Nodes)
+	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
+		ctx := context.Background()
+		tr.line = &line{ctx: ctx, group: g, fixed: c.Order == "fixed", ahead: c.Prefetch}
+		if err := tr.begin(ctx, g); err != nil {
+			return err
+		}
+		v, err := tr.look(ctx, g, tr.split[graph.Train], tr.seen, true)
+		if err != nil {
+			return err
+		}
+		tr.train = v
+		if err := tr.plan(ctx); err != nil {
+			return err
+		}
+		tr.tape.Key = rng.New(9)
+		x := v.input
+		place := func(all *[]mat.Dense, k int, m mat.Dense) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for len(*all) <= k {
+				*all = append(*all, mat.Dense{})
+			}
+			if (*all)[k].Rows == 0 {
+				(*all)[k] = mat.New(n, m.Cols)
+			}
+			for i := range tr.shard.Owned {
+				copy((*all)[k].Row(int(tr.shard.Global[i])), m.Row(i))
+			}
+		}
+		for k, u := range tr.units {
+			q := &v.parts[k]
+			h := tr.tape.Scratch(q.dst, u.layer.Spec.Out)
+			in := nn.Input{G: q.near, X: x, Z: q.z, Nodes: q.nodes}
+			if q.far != nil {
+				in.Far = q.far
+			}
+			u.layer.Forward(h, in, tr.tape)
+			place(&p.h, k, h)
+			if u.head != nil {
+				_, width := u.head.Dims()
+				s := tr.tape.Scratch(q.dst, width)
+				u.head.Forward(s, h, tr.tape)
+				h = s
+			}
+			x = graph.Features{Dense: h}
+		}
+		d := tr.tape.Scratch(x.Dense.Rows, x.Dense.Cols) // a gradient for every node, not of the training nodes alone
+		for i := range d.Rows {
+			for j := range d.Row(i) {
+				d.Set(i, j, float32(rng.New(5).Fold(uint64(tr.shard.Global[i])).Normal(uint64(j))))
+			}
+		}
+		for k := len(tr.units) - 1; k >= 0; k-- {
+			u := tr.units[k]
+			if u.head != nil {
+				dh := tr.tape.Scratch(d.Rows, u.layer.Spec.Out)
+				u.head.Backward(dh, d, tr.tape)
+				d = dh
+			}
+			var dx mat.Dense
+			if k > 0 {
+				dx = tr.tape.Scratch(len(v.parts[k].nodes), u.layer.Spec.In)
+			}
+			u.layer.Backward(dx, d, tr.tape)
+			if k > 0 {
+				place(&p.dx, k, dx)
+			}
+			d = dx
+		}
+		if tr.line.err != nil {
+			return tr.line.err
+		}
+		if tr.line.now != 0 {
+			return fmt.Errorf("%d values of halo rows are still held", tr.line.now)
+		}
+		if _, err := g.Reduce(ctx, 1, tr.slab.Grad); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.params != nil && !slices.Equal(p.params, tr.slab.Grad) {
+			return errors.New("its sum of gradients has other bits than another worker's")
+		}
+		p.params = slices.Clone(tr.slab.Grad)
+		return nil
+	})
+	return p
+}
+
+// near fails unless every element of got is within 1e-5 of want, relative to its magnitude or, where the sum that it
+// is cancels, to the root mean square of all.
+func near(t testing.TB, what string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
+	}
+	var sq float64
+	for _, v := range want {
+		sq += float64(v) * float64(v)
+	}
+	rms := math.Sqrt(sq / float64(max(len(want), 1)))
+	for i, v := range want {
+		if d := math.Abs(float64(got[i]) - float64(v)); !(d <= 1e-5*max(math.Abs(float64(v)), rms)) {
+			t.Fatalf("%s: value %d is %g, want %g (root mean square %g)", what, i, got[i], v, rms)
+		}
+	}
+}
+
+func (p *pass) compare(t testing.TB, want *pass) {
+	t.Helper()
+	for k := range want.h {
+		near(t, fmt.Sprintf("rows of layer %d", k), p.h[k].Data, want.h[k].Data)
+	}
+	for k := 1; k < len(want.dx); k++ {
+		near(t, fmt.Sprintf("gradient of the input of layer %d", k), p.dx[k].Data, want.dx[k].Data)
+	}
+	near(t, "gradients of the parameters", p.params, want.params)
+}
+
+// models are all layers, with widths that rise and fall, so that both orders of product and sum occur.
+func models(features int) map[string]nn.Spec {
+	all := make(map[string]nn.Spec)
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin"} {
+		s := nn.Spec{Task: "single", Features: features, Classes: 3, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
+		in := features
+		for k, out := range []int{8, 12, 3} {
+			l := nn.LayerSpec{Conv: name, In: in, Out: out, Hops: 1, Act: "relu", Dropout: 0.3}
+			if name == "gat" {
+				l.Heads, l.Act, l.AttentionDropout = 4, "elu", 0.4
+			}
+			if k == 1 {
+				l.Norm, l.Residual = true, true
+			}
+			if k == 2 {
+				l.Act = ""
+				if name == "gat" {
+					l.Heads, l.Average = 2, true
+				}
+			}
+			s.Layers = append(s.Layers, l)
+			in = out
+		}
+		all[name] = s
+	}
+	plain := all["sage"]
+	plain.Layers = slices.Clone(plain.Layers)
+	plain.Layers[0].Dropout = 0
+	all["sage, aggregated once"] = plain
+	hops := all["gcn"]
+	hops.Layers = slices.Clone(hops.Layers)
+	hops.Layers[0].Hops = 3
+	all["gcn of 3 hops"] = hops
+	scores := all["gat"]
+	scores.Carry, scores.Encoder = "scores", nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 10, Dropout: 0.2}
+	scores.Layers = slices.Clone(scores.Layers)
+	for k := range scores.Layers {
+		l := &scores.Layers[k]
+		l.In, l.Out, l.Average, l.Heads, l.Residual, l.Head = 3, 8, false, 4, false, []int{3}
+	}
+	all["gat of scores, encoder mlp"] = scores
+	return all
+}
+
+// TestEveryLayerIsExact holds the rows of every layer, the gradients of its input and those of all parameters to what
+// one worker computes, for every way to fetch, number of workers and kind of part.
+func TestEveryLayerIsExact(t *testing.T) {
+	g := toy(rng.New(1), 90, 9)
+	for name, spec := range models(9) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Defaults(spec)
+			want := onePass(t, c, cut(t, g, "", 1))
+			for _, parts := range []int{2, 3, 4, 8} {
+				for how := range owners {
+					shards := cut(t, g, how, parts)
+					for _, fetch := range Fetches {
+						c := c
+						c.Fetch, c.Order, c.Prefetch = fetch, "any", parts%3
+						if how == "uneven" {
+							c.Order = "fixed"
+						}
+						if fetch == "auto" {
+							c.Memory = 900 // some blocks are kept, some are not; nor are the features of the halo
+						}
+						t.Logf("%d workers, %s, %s, %s", parts, how, fetch, c.Order)
+						onePass(t, c, shards).compare(t, want)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,341 @@
+package fullbatch
+
+import (
+	"context"
+	"sync"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// line is this worker's way to the others while a run lasts.
+type line struct {
+	ctx   context.Context
+	group *comm.Group
+	fixed bool  // rows and gradients are added up in one order
+	ahead int   // blocks on their way while one is worked on
+	err   error // the first; after it nothing is fetched
+
+	spare     [][]float32 // memory of blocks that are done with
+	now, peak int         // values of halo rows and of their gradients that are held
+}
+
+// take returns memory for n values.
+func (l *line) take(n int) []float32 {
+	l.now += n
+	l.peak = max(l.peak, l.now)
+	for k, b := range l.spare {
+		if cap(b) >= n {
+			l.spare[k] = l.spare[len(l.spare)-1]
+			l.spare = l.spare[:len(l.spare)-1]
+			return b[:n]
+		}
+	}
+	if k := len(l.spare); k > 0 {
+		l.spare = l.spare[:k-1] // too short for what is wanted now
+	}
+	return make([]float32, n)
+}
+
+func (l *line) drop(b []float32) {
+	l.now -= len(b)
+	l.spare = append(l.spare, b)
+}
+
+// halo is the sources of one layer that other workers hold: the nn.Far of a view.
+type halo struct {
+	*line
+	what   string    // for errors
+	give   [][]int32 // give[q]: near rows that peer q fetches
+	blocks []block   // in the order in which they are asked for
+	of     []int     // of[q]: the block that peer q's rows are in
+	again  []bool    // again[q]: peer q fetches rows again for its gradient, where that reads them
+}
+
+// block is what is fetched and added up at once: the rows of one peer, or of all.
+type block struct {
+	g     *graph.CSR
+	nodes []int64
+	from  []int // peers
+	at    []int // at[q]: first row of peer q
+	rows  []int // rows[q]: how many
+	keep  bool  // the rows stay until the gradient has been computed
+	kept  mat.Dense
+}
+
+// turns returns the other peers in the order in which this one fetches from them: the rank before its own first, so
+// that no two begin with the same. Their gradients are sent in this order and taken in the reverse one, which is the
+// order in which they are sent here.
+func turns(rank, size int) (fetch, take []int) {
+	for r := 1; r < size; r++ {
+		fetch, take = append(fetch, (rank+size-r)%size), append(take, (rank+r)%size)
+	}
+	return fetch, take
+}
+
+// Add fetches every block and calls add with its rows.
+func (h *halo) Add(z mat.Dense, near func(), add func(g *graph.CSR, nodes []int64, z mat.Dense)) {
+	if h.err != nil {
+		return
+	}
+	f := h.fetch(z.Cols, func(b *block) bool { return true })
+	lane := f.lane()
+	for q, rows := range h.give {
+		lane.Out[q] = len(rows) * z.Cols
+	}
+	lane.Fill = func(to, at int, dst []float32) { gather(dst, z, h.give[to], at) }
+	var err error
+	if f.stream, err = h.group.Stream(h.ctx, comm.Halo, h.what, lane); err != nil {
+		h.err = err
+		return
+	}
+	giveAll(f.stream, lane)
+	f.begin()
+	near()
+	for b, rows, ok := f.next(); ok; b, rows, ok = f.next() {
+		add(b.g, b.nodes, rows)
+		if b.keep {
+			b.kept = rows
+			f.ask()
+		} else {
+			f.done(rows)
+		}
+	}
+	h.err = f.stream.End()
+}
+
+// AddGrad calls grad for every block, with its rows where reads, and sends what it finds to their owners.
+func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *graph.CSR, nodes []int64, dz, z mat.Dense)) {
+	if h.err != nil {
+		return
+	}
+	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })
+	rows := f.lane()
+	rows.Fill = func(to, at int, dst []float32) { gather(dst, z, h.give[to], at) }
+	grads := comm.Lane{Out: make([]int, len(h.give)), In: make([]int, len(h.give))}
+	for q, list := range h.give {
+		if reads && h.again[q] {
+			rows.Out[q] = len(list) * dz.Cols
+		}
+		grads.In[q] = len(list) * dz.Cols
+	}
+	out := queue{halo: h, left: make([]int, len(h.blocks)), of: make([][]float32, len(h.blocks))}
+	for i, b := range h.blocks {
+		for _, q := range b.from {
+			grads.Out[q] = b.rows[q] * dz.Cols
+		}
+		out.left[i] = len(b.from)
+	}
+	grads.Fill = func(to, at int, dst []float32) {
+		i := h.of[to]
+		copy(dst, out.of[i][h.blocks[i].at[to]*dz.Cols+at:])
+	}
+	var adding sync.Mutex
+	grads.Take = func(from, at int, src []float32) {
+		adding.Lock()
+		defer adding.Unlock()
+		scatterAdd(dz, h.give[from], at, src)
+	}
+	s, err := h.group.Stream(h.ctx, comm.Halo, "gradients of "+h.what, rows, grads)
+	if err != nil {
+		h.err = err
+		return
+	}
+	f.stream, out.stream = s, s
+	giveAll(s, rows)
+	f.begin()
+	near()
+	_, take := turns(h.group.Rank(), h.group.Size())
+	if h.fixed {
+		s.AskInTurn(1, take)
+	} else {
+		for _, q := range take {
+			s.Ask(1, q)
+		}
+	}
+	for b, rows, ok := f.next(); ok; b, rows, ok = f.next() {
+		dzb, room := out.room(f.at, len(b.nodes)*dz.Cols)
+		if !room {
+			break
+		}
+		grad(b.g, b.nodes, mat.View(len(b.nodes), dz.Cols, dzb), rows)
+		switch {
+		case f.wanted(b):
+			f.done(rows)
+		case reads:
+			f.drop(b.kept.Data)
+			b.kept = mat.Dense{}
+		}
+		for _, q := range b.from {
+			s.Give(1, q)
+		}
+	}
+	h.err = s.End()
+	out.clear()
+}
+
+// fetching is the rows of blocks on their way.
+type fetching struct {
+	*halo
+	stream *comm.Stream
+	cols   int
+	wanted func(*block) bool // whether a block has to be fetched; else it is at hand, or not read
+	bufs   [][]float32       // [block] being filled
+	left   []int             // [block] peers whose rows are missing
+	asked  int               // blocks asked for, of those in order
+	taken  []bool            // [block] next has returned it
+	at     int               // the block that next returned last
+}
+
+func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
+	n := len(h.blocks)
+	return &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n), taken: make([]bool, n)}
+}
+
+// lane is lane 0 of a stream, without what this worker sends.
+func (f *fetching) lane() comm.Lane {
+	in := make([]int, len(f.give))
+	for i := range f.blocks {
+		if b := &f.blocks[i]; f.wanted(b) {
+			for _, q := range b.from {
+				in[q] = b.rows[q] * f.cols
+			}
+		}
+	}
+	return comm.Lane{Out: make([]int, len(f.give)), In: in, Take: func(from, at int, src []float32) {
+		i := f.of[from]
+		copy(f.bufs[i][f.blocks[i].at[from]*f.cols+at:], src)
+	}}
+}
+
+// begin asks for the first blocks.
+func (f *fetching) begin() {
+	for range 1 + f.ahead {
+		f.ask()
+	}
+}
+
+// ask asks for the next block that has to be fetched.
+func (f *fetching) ask() {
+	for f.asked < len(f.blocks) {
+		i := f.asked
+		b := &f.blocks[i]
+		f.asked++
+		if !f.wanted(b) {
+			continue
+		}
+		f.bufs[i], f.left[i] = f.line.take(len(b.nodes)*f.cols), len(b.from)
+		for _, q := range b.from {
+			f.stream.Ask(0, q)
+		}
+		return
+	}
+}
+
+// next returns a block and its rows: the next one in order, or the first that is there. Rows that are not read are
+// empty. Not ok, all have been returned or the operation has failed.
+func (f *fetching) next() (b *block, rows mat.Dense, ok bool) {
+	for {
+		waits := false
+		for i := range f.blocks {
+			if f.taken[i] {
+				continue
+			}
+			b := &f.blocks[i]
+			if rows = b.kept; !f.wanted(b) || f.bufs[i] != nil && f.left[i] == 0 {
+				if f.wanted(b) {
+					rows = mat.View(len(b.nodes), f.cols, f.bufs[i])
+				}
+				f.taken[i], f.at = true, i
+				return b, rows, true
+			}
+			waits = true
+			if f.fixed {
+				break
+			}
+		}
+		if !waits {
+			return nil, mat.Dense{}, false
+		}
+		q, ok := f.stream.Next(0)
+		if !ok {
+			return nil, mat.Dense{}, false
+		}
+		f.left[f.of[q]]--
+	}
+}
+
+// done gives a block's memory back and asks for another block.
+func (f *fetching) done(rows mat.Dense) {
+	f.line.drop(rows.Data)
+	f.ask()
+}
+
+// queue is the gradients of blocks on their way to the owners of the rows: at most one more than the line has ahead.
+type queue struct {
+	*halo
+	stream *comm.Stream
+	of     [][]float32 // [block]
+	left   []int       // [block] peers to whom it has not been sent
+	held   int
+}
+
+// room waits for room and returns n zeros for a block's gradient.
+func (o *queue) room(i, n int) ([]float32, bool) {
+	for o.held > o.ahead {
+		q, ok := o.stream.Sent(1)
+		if !ok {
+			return nil, false
+		}
+		k := o.halo.of[q]
+		if o.left[k]--; o.left[k] == 0 {
+			o.release(k)
+		}
+	}
+	o.held++
+	o.of[i] = o.take(n)
+	clear(o.of[i])
+	return o.of[i], true
+}
+
+func (o *queue) release(i int) {
+	o.drop(o.of[i])
+	o.of[i] = nil
+	o.held--
+}
+
+func (o *queue) clear() {
+	for i, b := range o.of {
+		if b != nil {
+			o.release(i)
+		}
+	}
+}
+
+func giveAll(s *comm.Stream, lane comm.Lane) {
+	for q, n := range lane.Out {
+		if n > 0 {
+			s.Give(0, q)
+		}
+	}
+}
+
+// gather writes to dst the values of the given rows of z, one after another, from value at on.
+func gather(dst []float32, z mat.Dense, rows []int32, at int) {
+	for len(dst) > 0 {
+		n := copy(dst, z.Row(int(rows[at/z.Cols]))[at%z.Cols:])
+		dst, at = dst[n:], at+n
+	}
+}
+
+// scatterAdd adds the values of src to those that gather would have read.
+func scatterAdd(z mat.Dense, rows []int32, at int, src []float32) {
+	for len(src) > 0 {
+		to := z.Row(int(rows[at/z.Cols]))[at%z.Cols:]
+		n := min(len(to), len(src))
+		kernels.Add(src[:n], to[:n])
+		src, at = src[n:], at+n
+	}
+}

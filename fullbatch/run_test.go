@@ -1,0 +1,268 @@
+package fullbatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// trained runs c over the shards and returns the trainers.
+func trained(t testing.TB, c Config, shards []*partition.Shard) []*Trainer {
+	t.Helper()
+	return workers(t, c, shards, func(tr *Trainer, g *comm.Group) error { return tr.Run(context.Background(), g, g) })
+}
+
+func within(t *testing.T, what string, got, want, tol float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tol*math.Abs(want)) && got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+		t.Fatalf("%s: %g, want %g within %g of it", what, got, want, tol)
+	}
+}
+
+// TestCurvesDoNotDependOnTheNumberOfWorkers trains for 50 epochs with 1, 2 and 4 workers: losses, validation losses and
+// the tests of the best state agree.
+func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
+	dense := toy(rng.New(2), 120, 9)
+	few := *dense // few training and validation nodes, so that a step computes a part of the graph
+	few.Split = slices.Clone(dense.Split)
+	for i := range few.Split {
+		if i%30 != 0 && few.Split[i] != graph.Test {
+			few.Split[i] = graph.None
+		} else if i%60 == 0 {
+			few.Split[i] = graph.Train
+		}
+	}
+	all := models(9)
+	for _, k := range []struct {
+		name, model string
+		g           *graph.Graph
+		set         func(c *Config)
+	}{
+		{"gcn", "gcn", dense, nil},
+		{"gcn, sparse features", "gcn", sparsed(dense), nil},
+		{"gcn of 3 hops, sparse features", "gcn of 3 hops", sparsed(dense), nil},
+		{"sage, blocks", "sage", &few, nil},
+		{"sage, aggregated once, blocks", "sage, aggregated once", &few, nil},
+		{"sage, inductive, balanced", "sage, aggregated once", dense, func(c *Config) { c.Inductive, c.Balanced = true, true }},
+		{"gat, sparse, blocks", "gat", sparsed(&few), nil},
+		{"gat, features fetched at every step", "gat", dense, func(c *Config) { c.Memory = 1 }},
+		{"gin, inductive", "gin", dense, func(c *Config) { c.Inductive = true }},
+		{"gat of scores, encoder mlp", "gat of scores, encoder mlp", dense, nil},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			c := Defaults(all[k.model])
+			c.Epochs, c.EvalEvery = 50, 5
+			if k.set != nil {
+				k.set(&c)
+			}
+			want := trained(t, c, cut(t, k.g, "", 1))[0].Result()
+			for _, parts := range []int{2, 4} {
+				for r, tr := range trained(t, c, cut(t, k.g, "uneven", parts)) {
+					got := tr.Result()
+					if len(got.Epochs) != len(want.Epochs) {
+						t.Fatalf("%d epochs, want %d", len(got.Epochs), len(want.Epochs))
+					}
+					for i, w := range want.Epochs {
+						at := fmt.Sprintf("worker %d of %d, epoch %d: ", r, parts, i)
+						within(t, at+"loss", got.Epochs[i].Loss, w.Loss, 1e-4)
+						within(t, at+"validation loss", got.Epochs[i].ValLoss, w.ValLoss, 1e-4)
+					}
+					within(t, "test loss", got.TestLoss, want.TestLoss, 1e-4)
+					within(t, "test", got.Test, want.Test, 1e-9)
+				}
+			}
+		})
+	}
+}
+
+// TestTraffic holds the bytes of an epoch to the formulas of Mostafa, MLSys 2022: a layer whose gradient does not read
+// the rows sends them and their gradient, 2·d·ΣH values; one whose does, and drops them, sends them again: 3·d·ΣH. The
+// first layer sends nothing after the run's begin.
+func TestTraffic(t *testing.T) {
+	g := toy(rng.New(4), 150, 9)
+	for i := range g.Split {
+		g.Split[i] = graph.Train // every node is wanted: no blocks, and nothing to validate
+	}
+	for _, k := range []struct {
+		model, fetch string
+		times        [3]int // rows sent of each layer, 4 bytes a value
+	}{
+		{"gcn", "sar", [3]int{0, 2 * 8, 2 * 3}},
+		{"gcn", "oneshot", [3]int{0, 2 * 8, 2 * 3}},
+		{"sage", "sa", [3]int{0, 2 * 8, 2 * 3}},
+		{"gin", "sar", [3]int{0, 2 * 8, 2 * 3}},
+		{"sage, aggregated once", "sar", [3]int{0, 2 * 8, 2 * 3}},
+		{"sage-pool", "sar", [3]int{0, 2 * 12, 2 * 3}},
+		{"gat", "sar", [3]int{0, 3 * 12, 3 * 6}},
+		{"gat", "sa", [3]int{0, 2 * 12, 2 * 6}},
+		{"gat", "oneshot", [3]int{0, 2 * 12, 2 * 6}},
+		{"gat", "auto", [3]int{0, 2 * 12, 2 * 6}},
+	} {
+		t.Run(k.model+" "+k.fetch, func(t *testing.T) {
+			c := Defaults(models(9)[k.model])
+			c.Epochs, c.EvalEvery, c.Fetch = 4, 1000, k.fetch
+			shards := cut(t, g, "uneven", 3)
+			halo, values := 0, 0
+			for _, s := range shards {
+				halo += s.Halo()
+			}
+			for _, n := range k.times {
+				values += n
+			}
+			sent := make([]int64, c.Epochs)
+			for _, tr := range trained(t, c, shards) {
+				for i, e := range tr.Result().Epochs {
+					sent[i] += e.Bytes.Halo
+				}
+			}
+			for i := 1; i < len(sent); i++ {
+				if got, want := sent[i]-sent[i-1], int64(4*halo*values); got != want {
+					t.Errorf("epoch %d sent %d bytes of rows and gradients, want %d: 4 bytes of %d values for each of %d halo rows", i, got, want, values, halo)
+				}
+			}
+		})
+	}
+}
+
+// TestRowsHeld holds the halo rows that a worker has at a time to what the way to fetch promises: some blocks, or all.
+func TestRowsHeld(t *testing.T) {
+	g := toy(rng.New(4), 400, 9)
+	shards := cut(t, g, "training in one", 8)
+	peak := make(map[string]int)
+	for _, fetch := range []string{"sar", "sa", "oneshot"} {
+		c := Defaults(models(9)["gat"])
+		c.Epochs, c.Fetch, c.Prefetch = 2, fetch, 1
+		for r, tr := range trained(t, c, shards) {
+			peak[fetch] = max(peak[fetch], tr.line.peak)
+			s, largest := shards[r], 0
+			for q := range shards {
+				largest = max(largest, s.HaloPtr[q+1]-s.HaloPtr[q])
+			}
+			if bound := 4 * largest * 12; fetch == "sar" && tr.line.peak > bound { // two blocks of rows, two of gradients
+				t.Errorf("worker %d held %d values, want at most %d", r, tr.line.peak, bound)
+			}
+			if all := s.Halo() * (12 + 6); fetch != "sar" && tr.line.peak < all {
+				t.Errorf("worker %d held %d values by %s, want the %d of both layers", r, tr.line.peak, fetch, all)
+			}
+		}
+	}
+	if 2*peak["sar"] > peak["oneshot"] {
+		t.Errorf("sar held %d values, oneshot %d: want at most half", peak["sar"], peak["oneshot"])
+	}
+}
+
+// TestFixedOrderRepeatsBits runs the same training twice.
+func TestFixedOrderRepeatsBits(t *testing.T) {
+	g := toy(rng.New(6), 120, 9)
+	for _, fetch := range []string{"sar", "auto"} {
+		c := Defaults(models(9)["gat"])
+		c.Epochs, c.Fetch, c.Order, c.Prefetch = 10, fetch, "fixed", 0
+		shards := cut(t, g, "uneven", 4)
+		want := trained(t, c, shards)[0].slab.Value
+		c.Prefetch = 2
+		if !slices.Equal(trained(t, c, shards)[3].slab.Value, want) {
+			t.Errorf("%s: another run gave other bits", fetch)
+		}
+	}
+}
+
+// TestResume interrupts a run, takes one worker's checkpoints away, and goes on: the bits are those of a run that was
+// not interrupted.
+func TestResume(t *testing.T) {
+	g := toy(rng.New(6), 120, 9)
+	c := Defaults(models(9)["sage"])
+	c.Epochs, c.Order, c.Checkpoint = 20, "fixed", 4
+	shards := cut(t, g, "uneven", 3)
+	whole := trained(t, c, shards)[0]
+
+	dir := t.TempDir()
+	stop := errors.New("stop")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
+		tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, tr.shard.Rank)}
+		tr.Observer.EpochEnd = func(e EpochInfo) {
+			if e.Epoch == 10 && tr.shard.Rank == 1 {
+				cancel(stop)
+			}
+		}
+		if err := tr.Run(ctx, g, g); err == nil {
+			return errors.New("it was not interrupted")
+		}
+		return nil
+	})
+	again := workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
+		tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, tr.shard.Rank)}
+		if tr.shard.Rank == 2 {
+			tr.Checkpoints = &checkpoint.Store{Dir: dir + "/new"}
+		}
+		first := -1
+		tr.Observer.Restored = func(epoch int) { first = epoch }
+		if err := tr.Run(context.Background(), g, g); err != nil {
+			return err
+		}
+		if first < 8 {
+			return fmt.Errorf("went on from epoch %d, want one after 8", first)
+		}
+		return nil
+	})
+	for r, tr := range again {
+		if !slices.Equal(tr.slab.Value, whole.slab.Value) {
+			t.Errorf("worker %d has other bits than a run without interruption", r)
+		}
+	}
+}
+
+// TestLostWorker ends a run in which a worker disappears: everybody else is told who it was.
+func TestLostWorker(t *testing.T) {
+	g := toy(rng.New(6), 120, 9)
+	c := Defaults(models(9)["gat"])
+	c.Epochs = 50
+	var told sync.WaitGroup // before a worker goes, and is taken for the one that was lost
+	told.Add(3)
+	workers(t, c, cut(t, g, "uneven", 3), func(tr *Trainer, g *comm.Group) error {
+		tr.Observer.EpochEnd = func(e EpochInfo) {
+			if e.Epoch == 3 && tr.shard.Rank == 1 {
+				g.Close()
+			}
+		}
+		err := tr.Run(context.Background(), g, g)
+		told.Done()
+		told.Wait()
+		if tr.shard.Rank == 1 {
+			return nil
+		}
+		var at *comm.PeerError
+		if !errors.As(err, &at) || at.Rank != 1 {
+			return fmt.Errorf("error %v, want one that names peer 1", err)
+		}
+		return nil
+	})
+}
+
+// TestOtherPlan refuses to train with a worker that means another run.
+func TestOtherPlan(t *testing.T) {
+	g := toy(rng.New(6), 60, 9)
+	shards := cut(t, g, "uneven", 2)
+	c := Defaults(models(9)["gcn"])
+	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
+		if tr.shard.Rank == 1 {
+			tr.config.Seed++
+		}
+		var at *comm.PeerError
+		if err := tr.Run(context.Background(), g, g); !errors.As(err, &at) || at.Rank == tr.shard.Rank {
+			return fmt.Errorf("error %v, want one that names the other worker", err)
+		}
+		return nil
+	})
+}
