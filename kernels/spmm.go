@@ -36,7 +36,9 @@ func SpMMBF16(rowPtr []int64, col []int32, val []float32, n int, x []uint16, ldx
 
 func (s *spmm) call() {
 	checkMatrix("Y of SpMM", s.rows(), s.n, s.ldy, s.y)
-	s.do(s)
+	if s.cut(); s.n > 0 && s.rows() > 0 {
+		shared.do(s, s.split())
+	}
 	if s.broken.Load() {
 		s.explain("SpMM")
 	}
@@ -71,7 +73,9 @@ type csr struct {
 	ldx    int
 
 	tall   int // rows of X
-	parts  int
+	parts  int // of rows
+	hubs   [maxHubs]hub
+	nHubs  int
 	broken atomic.Bool // a part met a fault, which explain names
 }
 
@@ -119,33 +123,68 @@ func (s *csr) init(name string, rowPtr []int64, col []int32, n, size, ldx int) {
 
 func (s *csr) rows() int { return len(s.rowPtr) - 1 }
 
+// hub is a row with so many edges that it is a part of its own, or several: each of some of the columns, so that the
+// order of a sum stays.
+type hub struct{ row, cols, parts int }
+
+const maxHubs = 16
+
 // do runs w, which s is part of, in parts of about equally many edges.
 func (s *csr) do(w work) {
-	const alone = 1 << 18 // edges × columns: some 50 µs
-	s.parts = 1
-	size := (s.rowPtr[s.rows()] - s.rowPtr[0] + int64(s.rows())) * int64(s.n)
-	if size >= alone {
-		s.parts = int(min(size/(alone/4), int64(4*runtime.GOMAXPROCS(0)), int64(s.rows())))
-	}
-	if s.n > 0 && s.rows() > 0 {
+	if s.cut(); s.n > 0 && s.rows() > 0 {
 		shared.do(w, s.parts)
 	}
 }
 
+// cut decides the number of parts.
+func (s *csr) cut() {
+	const alone = 1 << 18 // edges × columns: some 50 µs
+	s.parts = 1
+	if size := s.size() * int64(s.n); size >= alone {
+		s.parts = int(min(size/(alone/4), int64(4*runtime.GOMAXPROCS(0))))
+	}
+}
+
+// split makes hubs of the rows that have more than twice a part's share of the edges, and returns the number of parts
+// with those of the hubs, each of which has at least 16 columns.
+func (s *csr) split() (parts int) {
+	parts, s.nHubs = s.parts, 0
+	share := s.size() / int64(s.parts)
+	for i := 1; i < s.parts && s.n >= 32 && s.nHubs < maxHubs; i++ {
+		row := s.start(i) - 1 // if a hub lies across the beginning of a part
+		if row < 0 || s.nHubs > 0 && s.hubs[s.nHubs-1].row == row {
+			continue
+		}
+		if edges := s.rowPtr[row+1] - s.rowPtr[row]; edges > 2*share {
+			n := int(min((edges+share-1)/share, int64(s.n/16)))
+			cols := ((s.n+n-1)/n + 15) &^ 15
+			n = (s.n + cols - 1) / cols
+			s.hubs[s.nHubs] = hub{row, cols, n}
+			s.nHubs++
+			parts += n
+		}
+	}
+	return parts
+}
+
 // part returns the rows of a part: it begins at the first row that has its share of edges and rows before it.
 func (s *csr) part(i int) (lo, hi int) {
-	start := func(i int) int {
-		share := (s.rowPtr[s.rows()] - s.rowPtr[0] + int64(s.rows())) * int64(i) / int64(s.parts)
-		return sort.Search(s.rows(), func(r int) bool { return s.rowPtr[r]-s.rowPtr[0]+int64(r) >= share })
-	}
 	if hi = s.rows(); i+1 < s.parts {
-		hi = start(i + 1)
+		hi = s.start(i + 1)
 	}
 	if i > 0 {
-		lo = start(i)
+		lo = s.start(i)
 	}
 	return lo, hi
 }
+
+func (s *csr) start(i int) int {
+	share := s.size() * int64(i) / int64(s.parts)
+	return sort.Search(s.rows(), func(r int) bool { return s.rowPtr[r]-s.rowPtr[0]+int64(r) >= share })
+}
+
+// size is the number of edges and rows.
+func (s *csr) size() int64 { return s.rowPtr[s.rows()] - s.rowPtr[0] + int64(s.rows()) }
 
 // block returns the end of the next rows to work on: so many that their edges stay in L2 while they are checked and
 // then gone through once for each range of columns. It reports false where they are not those of a CSR.
@@ -170,29 +209,74 @@ func (s *csr) block(lo, hi int) (end int, ok bool) {
 	return end, len(col) == 0 || uint64(active.maxIndex(col)) < uint64(s.tall)
 }
 
+// run does the rows of a part but the hubs, or some columns of a hub.
 func (s *spmm) run(part int) {
+	if part >= s.parts {
+		s.hub(part - s.parts)
+		return
+	}
 	for lo, hi := s.part(part); lo < hi; {
-		end, ok := s.block(lo, hi)
+		stop := hi
+		for _, h := range s.hubs[:s.nHubs] {
+			if lo <= h.row && h.row < stop {
+				stop = h.row
+			}
+		}
+		if stop == lo {
+			lo++
+			continue
+		}
+		end, ok := s.block(lo, stop)
 		if !ok {
 			s.broken.Store(true)
 			return
 		}
-		if raceEnabled {
-			if s.val != nil {
-				reads(s.val[s.rowPtr[lo]:s.rowPtr[end]])
-			}
-			if s.half {
-				tell(&s.csr, lo, end, s.x16, s.y, s.ldy)
-			} else {
-				tell(&s.csr, lo, end, s.x, s.y, s.ldy)
-			}
+		s.sum(lo, end)
+		lo = end
+	}
+}
+
+// hub does a part of a hub.
+func (s *spmm) hub(part int) {
+	k := 0
+	for ; part >= s.hubs[k].parts; k++ {
+		part -= s.hubs[k].parts
+	}
+	h := s.hubs[k]
+	if _, ok := s.block(h.row, h.row+1); !ok {
+		s.broken.Store(true)
+		return
+	}
+	c := spmmCalls.Get().(*spmm)
+	c.rowPtr, c.col, c.ldx, c.val, c.ldy, c.acc, c.half = s.rowPtr, s.col, s.ldx, s.val, s.ldy, s.acc, s.half
+	from := part * h.cols
+	c.n, c.y = min(h.cols, s.n-from), s.y[from:]
+	if s.half {
+		c.x16 = s.x16[from:]
+	} else {
+		c.x = s.x[from:]
+	}
+	c.sum(h.row, h.row+1)
+	*c = spmm{}
+	spmmCalls.Put(c)
+}
+
+// sum does the rows [lo, end).
+func (s *spmm) sum(lo, end int) {
+	if raceEnabled {
+		if s.val != nil {
+			reads(s.val[s.rowPtr[lo]:s.rowPtr[end]])
 		}
 		if s.half {
-			active.spmm16(s, lo, end)
+			tell(&s.csr, lo, end, s.x16, s.y, s.ldy)
 		} else {
-			active.spmm(s, lo, end)
+			tell(&s.csr, lo, end, s.x, s.y, s.ldy)
 		}
-		lo = end
+	}
+	if s.half {
+		active.spmm16(s, lo, end)
+	} else {
+		active.spmm(s, lo, end)
 	}
 }
 

@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,47 @@ func TestSpMM(t *testing.T) {
 		long[77] = 20000
 		testSpMM(t, 40, long, 0, 1, true, false, false, 9000)
 		testSpMM(t, 300, long[:500], 1, 0, false, true, true, 2000)
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3)) // hubs: the first row, two beside one another, the last, the only one
+		for k, at := range [][]int{{0}, {10, 11}, {499}, {0, 250, 499}} {
+			some := slices.Clone(long[:500])
+			some[77] = 0
+			for _, i := range at {
+				some[i] = 9000
+			}
+			testSpMM(t, []int{40, 256, 100, 33}[k], some, k, 1, k%2 == 0, k%3 == 0, true, 2000)
+		}
+		testSpMM(t, 200, []int{30000}, 0, 0, true, true, false, 900)
+	})
+}
+
+// TestHubs holds that a row with most of the edges is shared out by its columns, and that bits stay.
+func TestHubs(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for _, lengths := range [][]int{{20000}, {3, 20000, 0}, {1, 9000, 9000, 2}} {
+			const n, tall = 100, 300
+			rowPtr, col := sparse(1, lengths, tall)
+			x, val := noise(2, make([]float32, tall*n)), noise(3, make([]float32, len(col)))
+			run := func(workers int) []float32 {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
+				y := make([]float32, len(lengths)*n)
+				SpMM(rowPtr, col, val, n, x, n, y, n, false)
+				return y
+			}
+			same(t, "four workers", run(4), run(1))
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+			var s spmm
+			s.init("SpMM", rowPtr, col, n, len(x), n)
+			s.cut()
+			rows := 0
+			for _, edges := range lengths {
+				if edges > 1000 {
+					rows++
+				}
+			}
+			if parts := s.split(); s.nHubs != rows || parts < s.parts+2*rows {
+				t.Errorf("lengths %v: %d hubs in %d parts beside %d", lengths, s.nHubs, parts-s.parts, s.parts)
+			}
+		}
 	})
 }
 
