@@ -42,11 +42,16 @@ func run() error {
 	repeat := flag.Int("repeat", 3, "runs of which the fastest counts")
 	edges := flag.Int("edges", 1_000_000, "undirected edges of a generated graph")
 	objective := flag.String("objective", "volume", "what multilevel makes small: volume or cut")
+	stored := flag.String("stored", "", "folder for a generated graph that is stored and partitioned in bounded memory, instead of the others")
+	memory := flag.Int64("memory", 2<<30, "bytes of memory for that")
 	export := flag.String("export", "", "write the graphs into this folder, and measure nothing")
 	flag.Parse()
 	goal := partition.Goal{Vertices: 1.03}
 	if *objective == "cut" {
 		goal.Objective = partition.EdgeCut
+	}
+	if *stored != "" {
+		return stream(*stored, *graphs, *policies, *parts, *edges, *memory)
 	}
 	if *export == "" {
 		fmt.Println("graph k policy cut volume balance edge_balance seconds cpu_seconds extra_MB")
@@ -141,24 +146,50 @@ func open(root, name string, edges int) (*graph.Graph, error) {
 	case "power-law":
 		return draw(edges, 1, 0)
 	case "communities":
-		return draw(edges, 256, 0.8)
+		return draw(edges, groups, inside)
 	}
 	return dataset.Read(filepath.Join(root, name), 0)
 }
 
-// draw returns a graph of a tenth as many nodes as edges and degrees of a power law of exponent 3 (Chung and Lu), in
+const (
+	groups = 256 // of communities
+	inside = 0.8 // share of their edges
+)
+
+// list draws a graph of a tenth as many nodes as edges and degrees of a power law of exponent 3 (Chung and Lu), in
 // groups in which that share of the edges stays; IDs tell nothing.
-func draw(edges, groups int, inside float64) (*graph.Graph, error) {
-	n, key := edges/10, rng.New(1).FoldString("bench/partition")
+func list(edges, groups int, inside float64) (n int, batches partition.Edges) {
+	n = edges / 10
+	key := rng.New(1).FoldString("bench/partition")
 	name := key.FoldString("name").Perm(n)
 	skewed := func(at uint64, n int) int { x := key.Float64(at); return int(x * x * float64(n)) }
-	var src, dst []int32
-	for e := range uint64(edges) {
-		u, v := skewed(3*e, n), 0
-		if v = skewed(3*e+1, n); key.Float64(3*e+2) < inside {
-			v = u%groups + groups*skewed(3*e+1, n/groups)
+	return n, func(yield func(src, dst []int32) error) error {
+		var src, dst []int32
+		for e := range uint64(edges) {
+			u, v := skewed(3*e, n), 0
+			if v = skewed(3*e+1, n); key.Float64(3*e+2) < inside {
+				v = u%groups + groups*skewed(3*e+1, n/groups)
+			}
+			if src, dst = append(src, name[u]), append(dst, name[v]); len(src) == 1<<16 || e == uint64(edges)-1 {
+				if err := yield(src, dst); err != nil {
+					return err
+				}
+				src, dst = src[:0], dst[:0]
+			}
 		}
-		src, dst = append(src, name[u]), append(dst, name[v])
+		return nil
+	}
+}
+
+// draw returns such a graph in memory.
+func draw(edges, groups int, inside float64) (*graph.Graph, error) {
+	n, batches := list(edges, groups, inside)
+	var src, dst []int32
+	if err := batches(func(u, v []int32) error {
+		src, dst = append(src, u...), append(dst, v...)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
 	return &graph.Graph{Name: "drawn", Adj: adj, Split: make([]graph.Split, n), Labels: graph.Labels{Classes: 1, Class: make([]int32, n)}}, err
