@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -28,6 +29,27 @@ func TestDGL(t *testing.T) {
 	}
 }
 
+// TestLists makes data sets of lists of edges and of sets of the Open Graph Benchmark.
+func TestLists(t *testing.T) {
+	const lists = "../../graph/dataset/testdata/"
+	dir := t.TempDir()
+	for k, args := range []string{
+		"--edges graph.el", "--edges graph.el.zst --weight-column 3 --strict", "--edges graph.mtx", "--edges graph.v2.gr --weight-column u32", "--edges graph.parquet --num-nodes 30",
+		"--ogb ogb_plain", "--ogb ogb_typed --ogb-split time --name mag",
+	} {
+		flags := strings.Fields(args)
+		flags[1] = lists + flags[1]
+		out := filepath.Join(dir, strconv.Itoa(k))
+		text := must(t, append([]string{"import", "-o", out}, flags...)...)
+		if !strings.Contains(text, "30 nodes, ") {
+			t.Errorf("import %s said %q", args, text)
+		}
+		must(t, "inspect", out)
+		must(t, "partition", "--data", out, "--parts", "3", "-o", out+"-parts")
+	}
+	train(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "5"), "--peers", "2", "--policy", "random", "--encoder", "raw", "--transport", "memory")
+}
+
 func TestFormatFaults(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -38,6 +60,11 @@ func TestFormatFaults(t *testing.T) {
 		{"import --dgl " + dir + " -o " + dir + "/x", []string{"no NAME.json"}},
 		{"import --dgl " + dglData + "random-2 --label-column none -o " + dir + "/x", []string{`column "none"`}},
 		{"import --dgl " + dglData + "random-2 --nodes n.csv -o " + dir + "/x", []string{"dgl", "nodes"}},
+		{"import --edges ../../graph/dataset/testdata/graph.foo -o " + dir + "/x", []string{"graph.foo", "unknown format"}},
+		{"import --edges ../../graph/dataset/testdata/graph.el --num-nodes 3 -o " + dir + "/x", []string{"graph.el", "line 2"}},
+		{"import --ogb " + dir + " -o " + dir + "/x", []string{"no raw/data.npz"}},
+		{"import --edges e.el --ogb o -o " + dir + "/x", []string{"edges", "ogb"}},
+		{"import --edges e.el --nodes n.csv --strict -o " + dir + "/x", []string{"nodes", "strict"}},
 		{"export --shards " + dir + " -o " + dir + "/x", []string{"manifest.json"}},
 	} {
 		exit, _, stderr := call(t.Context(), strings.Fields(c.args)...)

@@ -12,30 +12,48 @@ import (
 
 func newImport() *cobra.Command {
 	var c dataset.ImportConfig
-	var out, fromDGL, features string
+	var out, fromDGL, features, fromOGB, split string
 	var directed, loops bool
+	var list dataset.EdgeConfig
 	cmd := &cobra.Command{
-		Use:   "import (--nodes nodes.csv [--edges edges.csv] | --dgl DIR) --out DIR",
-		Short: "Make a data set of your own tables, or shards of DGL's partition",
-		Long: `Make a data set of a table of nodes and a table of edges (CSV, TSV, gzipped or not, or Parquet). Columns of
+		Use:   "import (--nodes FILE [--edges FILE] | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
+		Short: "Make a data set of your own tables, a list of edges or an OGB set, or shards of DGL's partition",
+		Long: `Make a data set of a table of nodes and a table of edges (CSV, TSV, packed by gzip or zstd or not, or Parquet). Columns of
 numbers are standardised, columns of texts become categories; how is saved with the data set and with the
 models trained on it, so that prediction reads other tables in the same way.
+
+With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet, binary
+(.el32, .el64, .wel32, .wel64), Galois (.gr) or Matrix Market (.mtx). Columns without names are numbered from 1.
+
+With --ogb, make a data set of a folder of the Open Graph Benchmark: raw/ and split/ as they are downloaded.
 
 With --dgl, make shards of a partition that dgl.distributed.partition_graph wrote: its NAME.json, or the folder it lies
 in. Who owns what stays; labels and features are the columns label and feat unless said otherwise.`,
 		Example: `  peer import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
+  peer import --edges soc-LiveJournal1.txt.gz --out data/livejournal
+  peer import --ogb ogbn_arxiv --out data/arxiv
   peer import --dgl partitions/cora.json --out parts`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if fromDGL != "" {
 				return importDGL(cmd, fromDGL, out, dgl.Names{Features: features, Label: c.Label, Weight: c.Weight, Build: graph.Build{Directed: directed, KeepLoops: loops}})
 			}
-			if err := c.Validate(); err != nil {
-				return badInput{err}
+			var g *graph.Graph
+			var err error
+			switch {
+			case fromOGB != "":
+				g, err = dataset.ReadOGB(fromOGB, split)
+			case c.Nodes == "":
+				list.Path, list.Source, list.Target, list.Weight = c.Edges, c.Source, c.Target, c.Weight
+				g, err = dataset.ReadEdges(list)
+			default:
+				g, err = dataset.Import(c)
 			}
-			g, err := dataset.Import(c)
 			if err != nil {
 				return badInput{err}
+			}
+			if c.Name != "" {
+				g.Name = c.Name
 			}
 			if err := dataset.Write(out, g); err != nil {
 				return badInput{err}
@@ -48,7 +66,7 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 	f := cmd.Flags()
 	f.StringVar(&c.Name, "name", "", "of the data set (default: from the file of nodes)")
 	f.StringVar(&c.Nodes, "nodes", "", "table of the nodes")
-	f.StringVar(&c.Edges, "edges", "", "table of the edges, each undirected")
+	f.StringVar(&c.Edges, "edges", "", "table or list of the edges, each undirected")
 	f.StringVar(&c.ID, "id-column", "", "names of the nodes (default id)")
 	f.StringVar(&c.Label, "label-column", "", "class of a node; an empty cell: no label")
 	f.BoolVar(&c.Multi, "multi", false, "a cell of the label column holds any number of classes, separated by ;")
@@ -59,19 +77,28 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
 	f.StringVar(&c.Source, "source-column", "", "of the table of edges (default source)")
 	f.StringVar(&c.Target, "target-column", "", "of the table of edges (default target)")
-	f.StringVar(&c.Weight, "weight-column", "", "of the table of edges (default: all weigh 1)")
+	f.StringVar(&c.Weight, "weight-column", "", "of the table of edges (default: all weigh 1); of --edges alone: its column, of .gr the type u32, f32, u64 or f64")
 	f.Float64Var(&c.Train, "train", 0, "share of each class for training (default: all three unset: 0.6, 0.2, 0.2)")
 	f.Float64Var(&c.Val, "val", 0, "share of each class for validation")
 	f.Float64Var(&c.Test, "test", 0, "share of each class for testing")
 	f.Uint64Var(&c.Seed, "seed", 1, "of the split by shares")
+	f.StringVar(&list.Format, "edge-format", "", "of --edges alone: text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx (default: the suffix)")
+	f.IntVar(&list.Nodes, "num-nodes", 0, "of --edges alone: nodes there are (default: as the file says, or one more than the largest number)")
+	f.BoolVar(&list.Strict, "strict", false, "of --edges alone: refuse an edge that occurs twice or joins a node to itself")
+	f.StringVar(&fromOGB, "ogb", "", "folder of a set of the Open Graph Benchmark")
+	f.StringVar(&split, "ogb-split", "", "folder in its split/ (default: the only one)")
 	f.StringVar(&fromDGL, "dgl", "", "a partition of DGL's: the file NAME.json, or its folder")
 	f.StringVar(&features, "feature-column", "", "of --dgl: features of nodes (default feat or features)")
 	f.BoolVar(&directed, "directed", false, "of --dgl: keep edges as they are; otherwise the reverse of each is added")
 	f.BoolVar(&loops, "keep-loops", false, "of --dgl: keep edges from a node to itself")
 	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty")
 	required(cmd, "out")
-	cmd.MarkFlagsOneRequired("nodes", "dgl")
-	cmd.MarkFlagsMutuallyExclusive("nodes", "dgl")
+	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
+	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
+	cmd.MarkFlagsMutuallyExclusive("edges", "ogb", "dgl")
+	for _, name := range []string{"edge-format", "num-nodes", "strict"} {
+		cmd.MarkFlagsMutuallyExclusive("nodes", name)
+	}
 	return cmd
 }
 

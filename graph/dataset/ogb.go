@@ -1,0 +1,368 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// ReadOGB reads a node classification set of the Open Graph Benchmark as it is downloaded and unpacked (ogbn_arxiv,
+// ogbn_products, ogbn_mag, ogbn_papers100M, …): dir with raw/, in packed CSV or in data.npz, and split/. split is the
+// folder in split/ to use, "" where there is one. A label that is missing or NaN is none; labels in several columns, of
+// 0 and 1, are any number of classes. Features of edges are read past.
+//
+// Of a set with types the nodes of all types are nodes, by ascending name of their type, each called TYPE/number; an
+// edge of any relation is an edge; and each type's features have columns of their own.
+func ReadOGB(dir, split string) (*graph.Graph, error) {
+	o := &ogb{dir: dir}
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, "raw", name))
+		return err == nil
+	}
+	var err error
+	switch {
+	case has("data.npz"):
+		err = o.binary()
+	case has("triplet-type-list.csv.gz"):
+		err = o.typed()
+	case has("edge.csv.gz"):
+		err = o.plain()
+	case has("edge_index_dict.npz"):
+		return nil, fmt.Errorf("dataset: %s: a set with types in binary files (raw/edge_index_dict.npz), want it in CSV", dir)
+	default:
+		return nil, fmt.Errorf("dataset: %s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, one of which every set of the Open Graph Benchmark has", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := o.readSplit(split); err != nil {
+		return nil, err
+	}
+	o.g.Name = strings.ReplaceAll(filepath.Base(filepath.Clean(dir)), "_", "-")
+	return &o.g, nil
+}
+
+// ogb is a set that is being read.
+type ogb struct {
+	dir   string
+	kinds []kind
+	g     graph.Graph
+}
+
+// kind is one type of nodes: the IDs from first on.
+type kind struct {
+	name     string // "": there are no types
+	first, n int
+}
+
+func (o *ogb) raw(names ...string) string {
+	return filepath.Join(append([]string{o.dir, "raw"}, names...)...)
+}
+
+// plain reads one type of nodes and one relation, in CSV.
+func (o *ogb) plain() error {
+	n, err := oneCount(o.raw("num-node-list.csv.gz"))
+	if err != nil {
+		return err
+	}
+	o.kinds = []kind{{n: n}}
+	src, dst, err := o.edges(o.raw("edge.csv.gz"), o.raw("num-edge-list.csv.gz"), o.kinds[0], o.kinds[0])
+	if err != nil {
+		return err
+	}
+	return o.finish(src, dst, func(kind) string { return o.raw("node-feat.csv.gz") }, func(kind) string { return o.raw("node-label.csv.gz") })
+}
+
+// typed reads several types and relations.
+func (o *ogb) typed() error {
+	counts, err := openTable(o.raw("num-node-dict.csv.gz"))
+	if err != nil {
+		return err
+	}
+	cells, line, err := counts.read()
+	if err != nil {
+		return errors.Join(fmt.Errorf("dataset: %s: counts of nodes: %w", counts.path, ended(err)), counts.close())
+	}
+	place := map[string]int{}
+	for k, name := range counts.columns {
+		n, err := parseID([]byte(cells[k]))
+		if err != nil || n > math.MaxInt32 || !local(name) {
+			return errors.Join(counts.fault(line, k, "%.40q nodes of type %.40q, want a number up to %d and a plain name", cells[k], name, math.MaxInt32), counts.close())
+		}
+		o.kinds = append(o.kinds, kind{name: name, n: int(n)})
+	}
+	if err := counts.close(); err != nil {
+		return err
+	}
+	slices.SortFunc(o.kinds, func(a, b kind) int { return strings.Compare(a.name, b.name) })
+	total := 0
+	for k := range o.kinds {
+		o.kinds[k].first, place[o.kinds[k].name] = total, k
+		if total += o.kinds[k].n; total > math.MaxInt32 {
+			return fmt.Errorf("dataset: %s: more than %d nodes", counts.path, math.MaxInt32)
+		}
+	}
+	var src, dst []int32
+	triplets, err := openLines(o.raw("triplet-type-list.csv.gz"))
+	if err != nil {
+		return err
+	}
+	for {
+		line, err := triplets.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return errors.Join(err, triplets.close())
+		}
+		t := strings.Split(strings.TrimSpace(string(line)), ",")
+		if len(t) == 3 && local(t[1]) {
+			head, ok := place[t[0]]
+			if tail, also := place[t[2]]; ok && also {
+				folder := o.raw("relations", strings.Join(t, "___"))
+				s, d, err := o.edges(filepath.Join(folder, "edge.csv.gz"), filepath.Join(folder, "num-edge-list.csv.gz"), o.kinds[head], o.kinds[tail])
+				if err != nil {
+					return errors.Join(err, triplets.close())
+				}
+				src, dst = append(src, s...), append(dst, d...)
+				continue
+			}
+		}
+		return errors.Join(triplets.fault("%.80q, want a type of nodes, a relation, a type of nodes", line), triplets.close())
+	}
+	if err := triplets.close(); err != nil {
+		return err
+	}
+	return o.finish(src, dst, func(k kind) string { return o.raw("node-feat", k.name, "node-feat.csv.gz") },
+		func(k kind) string { return o.raw("node-label", k.name, "node-label.csv.gz") })
+}
+
+// local reports whether a name from a file may be one in a path.
+func local(name string) bool {
+	return name != "" && filepath.IsLocal(name) && !strings.ContainsAny(name, `/\`)
+}
+
+// edges reads one relation, with the IDs that its types have among all.
+func (o *ogb) edges(path, count string, head, tail kind) (src, dst []int32, err error) {
+	want, err := oneCount(count)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := EdgeConfig{Path: path, Format: "text"}.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	for e, err := range list.All() {
+		if err == nil && (e.Source >= int64(head.n) || e.Target >= int64(tail.n)) {
+			err = list.fault(e, "edge from %d to %d, want nodes below %d and %d", e.Source, e.Target, head.n, tail.n)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		src, dst = append(src, int32(head.first)+int32(e.Source)), append(dst, int32(tail.first)+int32(e.Target))
+	}
+	if len(src) != want {
+		return nil, nil, fmt.Errorf("dataset: %s: %d edges, want %d as %s has it", path, len(src), want, count)
+	}
+	return src, dst, nil
+}
+
+// finish builds the graph of the edges and reads what its nodes have.
+func (o *ogb) finish(src, dst []int32, features, labels func(kind) string) (err error) {
+	last := o.kinds[len(o.kinds)-1]
+	n := last.first + last.n
+	if n > max(freeNodes, nodesByEdge*len(src)) {
+		return fmt.Errorf("dataset: %s: %d nodes and %d edges, want at most %d nodes an edge", o.dir, n, len(src), nodesByEdge)
+	}
+	if o.g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{}); err != nil {
+		return fmt.Errorf("dataset: %s: %w", o.dir, err)
+	}
+	if len(o.kinds) > 1 {
+		for _, k := range o.kinds {
+			for i := range k.n {
+				o.g.IDs = append(o.g.IDs, k.name+"/"+strconv.Itoa(i))
+			}
+		}
+	}
+	if err := o.features(n, features); err != nil {
+		return err
+	}
+	return o.labels(n, labels)
+}
+
+func (o *ogb) features(n int, path func(kind) string) error {
+	x := &mat.Sparse{Rows: n, RowPtr: make([]int64, 1, n+1)}
+	for _, k := range o.kinds {
+		v, columns, err := readFloats(path(k), k.n)
+		if errors.Is(err, fs.ErrNotExist) {
+			v, columns = nil, 0
+		} else if err != nil {
+			return err
+		}
+		if at := firstInfinite(v); at >= 0 {
+			return fmt.Errorf("dataset: %s: row %d, column %d is %v, want a finite number", path(k), at/columns, at%columns, v[at])
+		}
+		if len(o.kinds) == 1 {
+			if columns > 0 {
+				o.g.X.Dense = mat.View(n, columns, v)
+			}
+			return nil
+		}
+		for i := range k.n {
+			for j, f := range v[i*columns : (i+1)*columns] {
+				if f != 0 {
+					x.Col, x.Val = append(x.Col, int32(x.Cols+j)), append(x.Val, f)
+				}
+			}
+			x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
+		}
+		x.Cols += columns
+	}
+	if x.Cols > 0 {
+		o.g.X.Sparse = x
+	}
+	return nil
+}
+
+func firstInfinite(v []float32) int {
+	return slices.IndexFunc(v, func(f float32) bool { return !finite(f) })
+}
+
+func (o *ogb) labels(n int, path func(kind) string) error {
+	found := ""
+	for _, k := range o.kinds {
+		v, columns, err := readFloats(path(k), k.n)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if found != "" {
+			return fmt.Errorf("dataset: %s: labels of a second type of nodes, after %s", path(k), found)
+		}
+		found = path(k)
+		if err := o.label(v, columns, n, k.first); err != nil {
+			return fmt.Errorf("dataset: %s: %w", path(k), err)
+		}
+	}
+	if found == "" {
+		return fmt.Errorf("dataset: %s: no labels", path(o.kinds[0]))
+	}
+	return nil
+}
+
+// label sets the labels of the nodes from first on, of n in all.
+func (o *ogb) label(v []float32, columns, n, first int) error {
+	l := &o.g.Labels
+	if columns != 1 {
+		if len(o.kinds) > 1 {
+			return fmt.Errorf("%d columns, want one class a node in a set with types", columns)
+		}
+		l.Classes, l.Bits = columns, make([]uint8, len(v))
+		for k, b := range v {
+			if b != 0 && b != 1 {
+				return fmt.Errorf("row %d, column %d is %v, want 0 or 1", k/columns, k%columns, b)
+			}
+			l.Bits[k] = uint8(b)
+		}
+		return nil
+	}
+	l.Class = slices.Repeat([]int32{-1}, n)
+	for i, c := range v {
+		if c != c || c == -1 {
+			continue
+		}
+		if c < 0 || c >= maxClasses || c != float32(int32(c)) {
+			return fmt.Errorf("row %d is %v, want a class from 0 to %d, or none", i, c, maxClasses-1)
+		}
+		l.Class[first+i] = int32(c)
+		l.Classes = max(l.Classes, int(c)+1)
+	}
+	return nil
+}
+
+// binary reads data.npz and node-label.npz.
+func (o *ogb) binary() error {
+	a, err := openArchive(o.raw("data.npz"))
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	count, _, err := read[int32](a, "num_nodes_list", 1)
+	if err != nil {
+		return err
+	}
+	n := int(count[0])
+	edges, _, err := read[int32](a, "num_edges_list", 1)
+	if err != nil {
+		return err
+	}
+	pairs, shape, err := read[int32](a, "edge_index", 2, int(edges[0]))
+	if err != nil {
+		return err
+	}
+	if n < 0 || n > max(freeNodes, nodesByEdge*shape[1]) {
+		return a.fault("num_nodes_list", fmt.Errorf("%d nodes and %d edges, want at most %d nodes an edge", n, shape[1], nodesByEdge))
+	}
+	o.kinds = []kind{{n: n}}
+	if o.g.Adj, err = graph.FromEdges(n, pairs[:shape[1]], pairs[shape[1]:], nil, graph.Build{}); err != nil {
+		return a.fault("edge_index", err)
+	}
+	if a.has("node_feat") {
+		x, shape, err := read[float32](a, "node_feat", n, -1)
+		if err != nil {
+			return err
+		}
+		if at := firstInfinite(x); at >= 0 {
+			return a.fault("node_feat", fmt.Errorf("row %d, column %d is %v, want a finite number", at/shape[1], at%shape[1], x[at]))
+		}
+		o.g.X.Dense = mat.View(n, shape[1], x)
+	}
+	return o.binaryLabels(n)
+}
+
+func (o *ogb) binaryLabels(n int) error {
+	a, err := openArchive(o.raw("node-label.npz"))
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	h, err := a.header("node_label")
+	if err != nil {
+		return err
+	}
+	want := []int{n, -1}[:min(2, max(1, len(h.shape)))]
+	var v []float32
+	if strings.HasPrefix(h.descr, "<f") {
+		v, _, err = read[float32](a, "node_label", want...)
+	} else {
+		var ints []int32
+		ints, _, err = read[int32](a, "node_label", want...)
+		for _, c := range ints {
+			v = append(v, float32(c))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	columns := 1
+	if len(h.shape) == 2 {
+		columns = h.shape[1]
+	}
+	if err := o.label(v, columns, n, 0); err != nil {
+		return a.fault("node_label", err)
+	}
+	return nil
+}
