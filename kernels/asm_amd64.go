@@ -14,9 +14,6 @@ func gemm6x8AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Point
 // the rows of X for the first far edges are fetched 16 edges ahead.
 
 //go:noescape
-func spmm256AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
 func spmm128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 
 //go:noescape

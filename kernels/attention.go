@@ -145,7 +145,8 @@ type room struct {
 	group                  attentionGroup
 	q, keep, shift, factor [roomValues + 16]float32 // logits; dropout; what is subtracted; what the sum of slopes is times
 	w                      [2][roomValues + 16]float32
-	keys                   [roomValues]uint64
+	keys                   [roomValues + 16]uint64 // vectors read on
+	drop                   dropPattern
 	own, top, one          headLanes
 	sums                   [2]headLanes // of exp(logit − shift), and of its derivative times factor
 	rowPtr                 [roomRows + 1]int64
@@ -321,13 +322,31 @@ func (g *attentionGroup) raise(r *room, i int) {
 	r.top.repeat(top, g.pad)
 }
 
-// drop writes the dropout of the edges of row i.
+// drop writes the dropout of the edges of row i. Vectors may write past keep, where the next row's comes later.
 func (g *attentionGroup) drop(r *room, i int, col []int32, keep []float32) {
 	keys := r.keys[:len(col)]
 	g.Keys.Keys(i, col, keys)
-	step := uint32(g.h0) * 0x9e3779b9 // DropoutMask's of a column
-	for k, key := range keys {
-		active.dropout(uint32(key)+step, uint32(key>>32), g.limit, g.up, keep[k*g.pad:(k+1)*g.pad])
+	r.drop.fill(g.h0, g.pad)
+	active.drop(keys, &r.drop, g.limit, g.up, keep)
+}
+
+// dropPattern says for each of sixteen values where in the keys, in pieces of 32 bits, the halves of its own are, and
+// what its head adds.
+type dropPattern struct {
+	lo, hi [16]uint32
+	add    [16]uint32
+	h0     int
+	pad    int // 0: not yet filled
+}
+
+func (p *dropPattern) fill(h0, pad int) {
+	if p.h0 == h0 && p.pad == pad {
+		return
+	}
+	p.h0, p.pad = h0, pad
+	for c := range p.add {
+		p.lo[c], p.hi[c] = uint32(2*(c/pad)), uint32(2*(c/pad)+1)
+		p.add[c] = uint32(h0+c%pad) * 0x9e3779b9 // DropoutMask's of a column
 	}
 }
 

@@ -31,6 +31,30 @@ func weightsAVX2(n int, q, shift, factor *float32, step int, keep, w0, w1 *float
 //go:noescape
 func weightsAVX512(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
 
+// Masks of edges: bytes is how far 16 values reach in the keys.
+
+//go:noescape
+func dropEdgesAVX512(keys []uint64, bytes int, p *dropPattern, limit uint32, up float32, keep []float32)
+
+//go:noescape
+func dropEdgesAVX2(keys []uint64, bytes int, p *dropPattern, limit uint32, up float32, keep []float32)
+
+func dropAVX512(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
+	if p.pad == 1 {
+		dropGeneric(keys, p, limit, up, keep)
+	} else {
+		dropEdgesAVX512(keys, 128/p.pad, p, limit, up, keep)
+	}
+}
+
+func dropAVX2(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
+	if p.pad == 1 {
+		dropGeneric(keys, p, limit, up, keep)
+	} else {
+		dropEdgesAVX2(keys, 128/p.pad, p, limit, up, keep)
+	}
+}
+
 // Sums over edges: to cols columns of the rows of Y that the row pointers are of, Σ w0·x, and to those of its slope
 // Σ w1·x. Weights go on by step bytes an edge and head says which of them is a column's; the rows of X for the first far
 // edges are fetched 16 edges ahead.

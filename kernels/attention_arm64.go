@@ -30,6 +30,12 @@ func weightsNEON(n int, q, shift, factor *float32, step int, keep, w0, w1 *float
 	weightsGeneric(n-many, on(q, 4*many), shift, factor, step, keep, on(w0, 4*many), on(w1, 4*many), slope, sums)
 }
 
+func dropEdgesNEON(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
+	for k, key := range keys {
+		dropoutNEON(uint32(key)+p.add[0], uint32(key>>32), limit, up, keep[k*p.pad:(k+1)*p.pad])
+	}
+}
+
 // attendNEON takes one head after another, by the kernels of SpMM.
 func attendNEON(g *attentionGroup, r *room, lo, rows, e, n int) {
 	for h := range g.heads {

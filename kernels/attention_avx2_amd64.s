@@ -103,6 +103,17 @@ GLOBL ones<>(SB), RODATA|NOPTR, $64
 	VMAXPS     top, Y1, Y1         \
 	VBLENDVPS  Y15, Y1, top, top
 
+// MIX is the hash of DropoutMask on z; t is scratch, a and b its factors.
+#define MIX(z, t, a, b) \
+	VPSRLD  $16, z, t \
+	VPXOR   t, z, z   \
+	VPMULLD a, z, z   \
+	VPSRLD  $15, z, t \
+	VPXOR   t, z, z   \
+	VPMULLD b, z, z   \
+	VPSRLD  $16, z, t \
+	VPXOR   t, z, z
+
 // func logitsAVX2(q []float32, slope float32, own, top *headLanes)
 TEXT ·logitsAVX2(SB), NOSPLIT, $0-48
 	MOVQ q_base+0(FP), SI
@@ -316,3 +327,43 @@ next:
 none:
 	SLOPE
 	JMP next
+
+// func dropEdgesAVX2(keys []uint64, bytes int, p *dropPattern, limit uint32, up float32, keep []float32)
+TEXT ·dropEdgesAVX2(SB), NOSPLIT, $0-72
+	MOVQ keys_base+0(FP), SI
+	MOVQ bytes+24(FP), R8
+	MOVQ p+32(FP), BX
+	MOVL limit+40(FP), AX
+	VMOVD AX, X10
+	VPBROADCASTD X10, Y10
+	VBROADCASTSS up+44(FP), Y11
+	MOVQ keep_base+48(FP), DI
+	MOVQ keep_len+56(FP), CX
+	VMOVDQU (BX), Y12
+	VMOVDQU 64(BX), Y13
+	VMOVDQU 128(BX), Y14
+	MOVL $0x7feb352d, AX
+	VMOVD AX, X6
+	VPBROADCASTD X6, Y6
+	MOVL $0x846ca68b, AX
+	VMOVD AX, X7
+	VPBROADCASTD X7, Y7
+	SHRQ $1, R8
+
+each:
+	VMOVDQU (SI), Y0
+	VPERMD Y0, Y12, Y1
+	VPERMD Y0, Y13, Y2
+	VPADDD Y14, Y1, Y1
+	VPXOR Y2, Y1, Y1
+	MIX(Y1, Y2, Y6, Y7)
+	VPMAXUD Y10, Y1, Y2 // itself where not below the limit
+	VPCMPEQD Y2, Y1, Y1
+	VPAND Y11, Y1, Y1
+	VMOVUPS Y1, (DI)
+	ADDQ R8, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JGT  each
+	VZEROUPPER
+	RET

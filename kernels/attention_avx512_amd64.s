@@ -123,6 +123,50 @@ tail:
 	TAIL
 	JMP   next
 
+// MIX is the hash of DropoutMask on z; t is scratch, a and b its factors.
+#define MIX(z, t, a, b) \
+	VPSRLD  $16, z, t \
+	VPXORD  t, z, z   \
+	VPMULLD a, z, z   \
+	VPSRLD  $15, z, t \
+	VPXORD  t, z, z   \
+	VPMULLD b, z, z   \
+	VPSRLD  $16, z, t \
+	VPXORD  t, z, z
+
+// func dropEdgesAVX512(keys []uint64, bytes int, p *dropPattern, limit uint32, up float32, keep []float32)
+TEXT ·dropEdgesAVX512(SB), NOSPLIT, $0-72
+	MOVQ keys_base+0(FP), SI
+	MOVQ bytes+24(FP), R8
+	MOVQ p+32(FP), BX
+	MOVL limit+40(FP), AX
+	VPBROADCASTD AX, Z10
+	VBROADCASTSS up+44(FP), Z11
+	MOVQ keep_base+48(FP), DI
+	MOVQ keep_len+56(FP), CX
+	VMOVDQU32 (BX), Z12
+	VMOVDQU32 64(BX), Z13
+	VMOVDQU32 128(BX), Z14
+	SPLAT(0x7feb352d, Z15)
+	SPLAT(0x846ca68b, Z16)
+
+each:
+	VMOVDQU32 (SI), Z0
+	VPERMD Z0, Z12, Z1
+	VPERMD Z0, Z13, Z2
+	VPADDD Z14, Z1, Z1
+	VPXORD Z2, Z1, Z1
+	MIX(Z1, Z2, Z15, Z16)
+	VPCMPUD $5, Z10, Z1, K1 // not below the limit
+	VMOVAPS.Z Z11, K1, Z1
+	VMOVUPS Z1, (DI)
+	ADDQ R8, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JGT  each
+	VZEROUPPER
+	RET
+
 DATA ones<>+0(SB)/8, $0x3f8000003f800000
 DATA ones<>+8(SB)/8, $0x3f8000003f800000
 DATA ones<>+16(SB)/8, $0x3f8000003f800000

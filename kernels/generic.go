@@ -38,6 +38,7 @@ var generic = &set{
 	pick:    pickGeneric,
 	logits:  logitsGeneric,
 	weights: weightsGeneric,
+	drop:    dropGeneric,
 	attend:  attendGeneric,
 
 	gemm:   gemmGeneric,

@@ -44,6 +44,7 @@ type set struct {
 	pick    func(q, table []float32, ld, pad int, col []int32)
 	logits  func(q []float32, slope float32, own, top *headLanes)
 	weights func(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
+	drop    func(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32)
 	attend  func(g *attentionGroup, r *room, lo, rows, e, n int)
 
 	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C

@@ -63,6 +63,7 @@ var avx2 = &set{
 	pick:    pickAVX,
 	logits:  logitsAVX2,
 	weights: weightsAVX2,
+	drop:    dropAVX2,
 	attend:  attendAVX2,
 
 	gemm:  gemmBlocked,
@@ -109,6 +110,7 @@ var avx512 = &set{
 	pick:    pickAVX,
 	logits:  logitsAVX512,
 	weights: weightsAVX512,
+	drop:    dropAVX512,
 	attend:  attendAVX512,
 
 	gemm:  gemmBlocked,

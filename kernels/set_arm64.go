@@ -39,6 +39,7 @@ var neon = &set{
 	pick:    pickGeneric,
 	logits:  logitsNEON,
 	weights: weightsNEON,
+	drop:    dropEdgesNEON,
 	attend:  attendNEON,
 
 	gemm:  gemmBlocked,
