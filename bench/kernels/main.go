@@ -13,12 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/kernels/measure"
 )
 
 func main() {
@@ -51,60 +51,31 @@ func run(threads, turns int, python, script, only string, large bool) error {
 	}
 	fmt.Printf("kernels %s, %d threads, medians of %d turns\n\n", kernels.Name(), threads, turns)
 	fmt.Printf("%-34s %10s %-8s %9s %9s %9s\n", "kernel", "rate", "", "of peak", "×torch", "×openblas")
-	for _, c := range cases(large) {
-		if !strings.Contains(c.name, only) {
+	for _, c := range append(measure.Cases(large), attention()...) {
+		if !strings.Contains(c.Name, only) {
 			continue
 		}
-		if err := c.measure(rival, turns); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-	}
-	return nil
-}
-
-// measure prints one line: ours, the peak and the rivals in turn.
-func (c kernel) measure(rival *rivals, turns int) error {
-	ours := c.prepare()
-	engines := []string{}
-	if rival != nil {
-		var err error
-		if engines, err = rival.setup(c.rival); err != nil {
-			return err
-		}
-	}
-	ours() // once for the caches, pages and clock
-	var rates, peaks []float64
-	ratios := map[string][]float64{}
-	for range turns {
-		begin := time.Now()
-		ours()
-		seconds := time.Since(begin).Seconds()
-		rates = append(rates, c.work/seconds/1e9)
-		if peak := c.peak(); peak > 0 {
-			peaks = append(peaks, c.work/seconds/1e9/peak)
-		}
-		for _, e := range engines {
-			theirs, err := rival.run(e)
-			if err != nil {
-				return err
+		var turn measure.Rival
+		if rival != nil && c.Rival != "" {
+			var err error
+			if turn, err = rival.setup(c.Rival); err != nil {
+				return fmt.Errorf("%s: %w", c.Name, err)
 			}
-			ratios[e] = append(ratios[e], theirs/seconds)
 		}
-	}
-	show := func(x []float64) string {
-		if len(x) == 0 {
-			return "-"
+		r, err := c.Run(turns, turn)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
 		}
-		return fmt.Sprintf("%.2f", median(x))
+		fmt.Printf("%-34s %10.1f %-8s %9s %9s %9s\n", c.Name, r.Rate, c.Unit, show(r.OfPeak), show(r.Times["torch"]), show(r.Times["openblas"]))
 	}
-	fmt.Printf("%-34s %10.1f %-8s %9s %9s %9s\n", c.name, median(rates), c.unit, show(peaks), show(ratios["torch"]), show(ratios["openblas"]))
 	return nil
 }
 
-func median(x []float64) float64 {
-	x = slices.Clone(x)
-	slices.Sort(x)
-	return x[len(x)/2]
+func show(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", x)
 }
 
 // rivals is a Python process that does one piece of work at a time, when told.
@@ -157,25 +128,27 @@ func (r *rivals) ask(line string) (string, error) {
 	return r.answer()
 }
 
-// setup prepares the work that line describes and returns who can do it.
-func (r *rivals) setup(line string) ([]string, error) {
-	if line == "" {
-		return nil, nil
-	}
+// setup prepares the work that line describes and returns its turn: each engine that can do it, after which its threads
+// may go on spinning for a moment.
+func (r *rivals) setup(line string) (measure.Rival, error) {
 	answer, err := r.ask("setup " + line)
-	return strings.Fields(answer), err
-}
-
-// run returns the seconds that engine takes for the work once. Its threads go on spinning for a moment: wait for that.
-func (r *rivals) run(engine string) (float64, error) {
-	answer, err := r.ask("run " + engine)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	seconds, err := strconv.ParseFloat(answer, 64)
-	if err != nil || !(seconds > 0) || math.IsInf(seconds, 0) {
-		return 0, fmt.Errorf("%s answered %q", engine, answer)
-	}
-	time.Sleep(10 * time.Millisecond)
-	return seconds, nil
+	return func() (map[string]float64, error) {
+		all := map[string]float64{}
+		for _, engine := range strings.Fields(answer) {
+			answer, err := r.ask("run " + engine)
+			if err != nil {
+				return nil, err
+			}
+			seconds, err := strconv.ParseFloat(answer, 64)
+			if err != nil || !(seconds > 0) || math.IsInf(seconds, 0) {
+				return nil, fmt.Errorf("%s answered %q", engine, answer)
+			}
+			all[engine] = seconds
+			time.Sleep(10 * time.Millisecond)
+		}
+		return all, nil
+	}, nil
 }

@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package main
+package measure
 
 // No peak is measured here.
 const vectors = false

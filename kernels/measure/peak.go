@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"runtime"
@@ -19,14 +19,14 @@ func onAll(f func(thread int)) float64 {
 
 // fma measures 10⁹ operations a second of multiply-adds on registers alone.
 func fma() float64 {
-	const rounds = 1 << 20
+	const rounds = 1 << 17
 	seconds := onAll(func(int) { fmas(rounds) })
 	return float64(fmaFlops()) * rounds * float64(runtime.GOMAXPROCS(0)) / seconds / 1e9
 }
 
 const slab = 32 << 20 // values of each array: beyond every cache
 
-var arrays = sync.OnceValue(func() [2][]float32 { return [2][]float32{values(slab), values(slab)} })
+var arrays = sync.OnceValue(func() [2][]float32 { return [2][]float32{Values(slab), Values(slab)} })
 
 // triad measures 10⁹ bytes a second of a = a + s·b: what is written has been read, so that nothing moves uncounted.
 func triad() float64 {
@@ -61,5 +61,26 @@ func gather(row int) func() float64 {
 			gathers(index[t*piece:(t+1)*piece], x, step/16)
 		})
 		return float64(reads) * float64(row) / seconds / 1e9
+	}
+}
+
+// Peak is a rate of the machine, in 10⁹ a second, 0 where it is unknown.
+type Peak struct {
+	Name, Unit string
+	Rate       float64
+}
+
+// Peaks measures this machine: the best of some runs each.
+func Peaks() []Peak {
+	best := func(f func() float64) (rate float64) {
+		for range 20 {
+			rate = max(rate, f())
+		}
+		return rate
+	}
+	return []Peak{
+		{"multiply-adds of float32", "GFLOP/s", best(fma)},
+		{"triad", "GB/s", best(triad)},
+		{"gathered rows of 512 bytes", "GB/s", best(gather(512))},
 	}
 }

@@ -1,0 +1,295 @@
+// Package measure times the kernels at the work of training and holds them against peaks of this machine, measured
+// beside them: multiply-adds on registers, triad and gathered rows of memory. Everything takes turns, and what counts
+// are medians of ratios between neighbours in time: a busy machine slows all alike.
+package measure
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/heddle-gnn/heddle/kernels"
+)
+
+// Case is a piece of work and the peak it is held against.
+type Case struct {
+	Name, Unit string
+	Work       float64        // flops or bytes of a run
+	Peak       func() float64 // measures the machine's rate, in 10⁹ a second; 0: unknown here. nil: there is none
+	Rival      string         // the same work, as bench/rivals/kernels_torch.py reads it; empty: it has none
+	Prepare    func() (run func())
+}
+
+// Rival does the same work in turn with a case and returns the seconds that each engine took.
+type Rival func() (seconds map[string]float64, err error)
+
+// Result has medians over turns.
+type Result struct {
+	Rate   float64            // 10⁹ a second
+	OfPeak float64            // Rate over a peak measured beside it, 0 where that is unknown
+	Times  map[string]float64 // how many times faster than each engine of the rival
+}
+
+// Run does the work so many times, in turn with its peak and with rival, which may be nil. Short work is repeated in its
+// turn: the first time a core is cold and helpers sleep.
+func (c Case) Run(turns int, rival Rival) (Result, error) {
+	const least = 5 * time.Millisecond
+	run := c.Prepare()
+	run() // once for the caches, pages and clock
+	repeats := 0
+	for begin := time.Now(); time.Since(begin) < least; repeats++ {
+		run()
+	}
+	var rates, peaks []float64
+	times := map[string][]float64{}
+	for range turns {
+		begin := time.Now()
+		for range repeats {
+			run()
+		}
+		seconds := time.Since(begin).Seconds() / float64(repeats)
+		rate := c.Work / seconds / 1e9
+		rates = append(rates, rate)
+		if c.Peak != nil {
+			if peak := c.Peak(); peak > 0 {
+				peaks = append(peaks, rate/peak)
+			}
+		}
+		if rival == nil {
+			continue
+		}
+		theirs, err := rival()
+		if err != nil {
+			return Result{}, err
+		}
+		for engine, s := range theirs {
+			times[engine] = append(times[engine], s/seconds)
+		}
+	}
+	r := Result{Rate: median(rates), OfPeak: median(peaks), Times: map[string]float64{}}
+	for engine, x := range times {
+		r.Times[engine] = median(x)
+	}
+	return r, nil
+}
+
+// median returns 0 of nothing.
+func median(x []float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	x = slices.Sorted(slices.Values(x))
+	return x[len(x)/2]
+}
+
+// Cases returns the kernels' work; with large, also what takes seconds or gigabytes.
+func Cases(large bool) (all []Case) {
+	squares := []int{512, 1024, 2048}
+	if large {
+		squares = append(squares, 4096)
+	}
+	for _, n := range squares {
+		all = append(all, gemm("NN", n, n, n))
+	}
+	for _, d := range [][3]int{{140, 256, 1433}, {100_000, 256, 100}, {100_000, 47, 256}, {100_000, 40, 128}, {2708, 7, 256}} {
+		m, n, k := d[0], d[1], d[2] // a layer, and the gradients of its weights and of its inputs
+		all = append(all, gemm("NN", m, n, k), gemm("TN", k, n, m), gemm("NT", m, k, n))
+	}
+	for _, n := range squares[1:] {
+		all = append(all, gemmBF16(n, n, n))
+	}
+	all = append(all, gemmBF16(100_000, 256, 100), gemmBF16(100_000, 47, 256))
+	graphs := []*Graph{Uniform(100_000, 20), Skewed(50_000, 20)}
+	if large {
+		graphs = append(graphs, Skewed(1_000_000, 20))
+	}
+	for _, g := range graphs {
+		for _, n := range []int{16, 64, 128, 256} {
+			all = append(all, spmm(g, n), spmmBF16(g, n))
+		}
+	}
+	return append(all, rows()...)
+}
+
+func gemm(form string, m, n, k int) Case {
+	run, lda, ldb := kernels.GemmNN, k, n
+	switch form {
+	case "TN":
+		run, lda = kernels.GemmTN, m
+	case "NT":
+		run, ldb = kernels.GemmNT, k
+	}
+	return Case{
+		Name: fmt.Sprintf("Gemm%s %d×%d×%d", form, m, n, k), Unit: "GFLOP/s", Work: 2 * float64(m) * float64(n) * float64(k), Peak: fma,
+		Rival: fmt.Sprintf("gemm %s %d %d %d", form, m, n, k),
+		Prepare: func() func() {
+			a, b, c := Values(m*k), Values(k*n), make([]float32, m*n)
+			return func() { run(m, n, k, a, lda, b, ldb, c, n, false) }
+		},
+	}
+}
+
+func gemmBF16(m, n, k int) Case {
+	return Case{
+		Name: fmt.Sprintf("GemmNNBF16 %d×%d×%d", m, n, k), Unit: "GFLOP/s", Work: 2 * float64(m) * float64(n) * float64(k), Peak: fma,
+		Rival: fmt.Sprintf("gemm16 NN %d %d %d", m, n, k),
+		Prepare: func() func() {
+			a, b, c := halves(m*k), halves(k*n), make([]float32, m*n)
+			return func() { kernels.GemmNNBF16(m, n, k, a, k, b, n, c, n, false) }
+		},
+	}
+}
+
+// Graph has as many sources as destinations, all of the same degree.
+type Graph struct {
+	Name   string
+	Nodes  int
+	RowPtr []int64
+	Col    []int32
+	Seed   string // how the rival makes a graph of the same kind
+}
+
+// Uniform has neighbours drawn from all nodes: the worst case for caches.
+func Uniform(nodes, degree int) *Graph {
+	return draw(fmt.Sprintf("random %d×%d", nodes, degree), nodes, degree, 1)
+}
+
+// Skewed has neighbours as in a power law: node i with a density of i^(−2/3).
+func Skewed(nodes, degree int) *Graph {
+	return draw(fmt.Sprintf("skewed %d×%d", nodes, degree), nodes, degree, 3)
+}
+
+func draw(name string, nodes, degree, power int) *Graph {
+	g := &Graph{Name: name, Nodes: nodes, RowPtr: make([]int64, nodes+1), Col: make([]int32, nodes*degree)}
+	for i := range g.RowPtr {
+		g.RowPtr[i] = int64(i * degree)
+	}
+	for e := range g.Col {
+		u := float64(mix(uint64(e))>>11) * 0x1p-53
+		x := u
+		for range power - 1 {
+			x *= u
+		}
+		g.Col[e] = int32(x * float64(nodes))
+	}
+	g.Seed = fmt.Sprintf("%d %d %d", nodes, degree, power)
+	return g
+}
+
+func spmm(g *Graph, n int) Case {
+	return Case{
+		Name: fmt.Sprintf("SpMM %s, %d wide", g.Name, n), Unit: "GB/s", Work: float64(4 * n * len(g.Col)), Peak: gather(4 * n),
+		Rival: fmt.Sprintf("spmm %s %d", g.Seed, n),
+		Prepare: func() func() {
+			x, y, val := Values(g.Nodes*n), make([]float32, g.Nodes*n), Values(len(g.Col))
+			return func() { kernels.SpMM(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
+		},
+	}
+}
+
+func spmmBF16(g *Graph, n int) Case {
+	return Case{
+		Name: fmt.Sprintf("SpMMBF16 %s, %d wide", g.Name, n), Unit: "GB/s", Work: float64(2 * n * len(g.Col)), Peak: gather(2 * n),
+		Prepare: func() func() {
+			x, y, val := halves(g.Nodes*n), make([]float32, g.Nodes*n), Values(len(g.Col))
+			return func() { kernels.SpMMBF16(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
+		},
+	}
+}
+
+// rows are the loops that memory bounds, on slabs beyond the caches.
+func rows() []Case {
+	const tall, wide, classes = 100_000, 256, 500_000
+	const n = tall * wide
+	return []Case{
+		{Name: "Axpy", Unit: "GB/s", Work: 12 * n, Peak: triad, Rival: fmt.Sprintf("axpy %d", n), Prepare: func() func() {
+			x, y := Values(n), Values(n)
+			return func() { kernels.Axpy(1e-3, x, y) }
+		}},
+		{Name: "AdamStep", Unit: "GB/s", Work: 28 * n, Peak: triad, Rival: fmt.Sprintf("adam %d", n), Prepare: func() func() {
+			p, g, m, v := Values(n), Values(n), make([]float32, n), make([]float32, n)
+			return func() { kernels.AdamStep(p, g, m, v, 1, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }
+		}},
+		{Name: "LayerNorm", Unit: "GB/s", Work: 8 * n, Peak: triad, Rival: fmt.Sprintf("layernorm %d %d", tall, wide), Prepare: func() func() {
+			x, y, gain, stats := Values(n), make([]float32, n), Values(wide), make([]float32, 2*tall)
+			return func() { kernels.LayerNorm(tall, 1e-5, x, wide, gain, gain, y, wide, stats) }
+		}},
+		{Name: "LayerNormGrad", Unit: "GB/s", Work: 24 * n, Peak: triad, Rival: fmt.Sprintf("layernormgrad %d %d", tall, wide), Prepare: func() func() {
+			x, y, gain, stats := Values(n), make([]float32, n), Values(wide), make([]float32, 2*tall)
+			dgain, dbias := make([]float32, wide), make([]float32, wide)
+			kernels.LayerNorm(tall, 1e-5, x, wide, gain, gain, y, wide, stats)
+			dy := Values(n)
+			return func() { kernels.LayerNormGrad(tall, x, wide, stats, gain, dy, wide, y, wide, dgain, dbias) }
+		}},
+		{Name: "ExpSum of rows of 64", Unit: "GB/s", Work: 8 * n, Peak: triad, Rival: fmt.Sprintf("softmax %d 64", n/64), Prepare: func() func() {
+			w := &softmax{x: Values(n), y: make([]float32, n)}
+			return func() { kernels.Parallel(w, pieces) }
+		}},
+		{Name: "CrossEntropy of rows of 47", Unit: "GB/s", Work: 8 * 47 * classes, Peak: triad, Rival: fmt.Sprintf("entropy %d 47", classes), Prepare: func() func() {
+			s, g, class := Values(47*classes), make([]float32, 47*classes), make([]int32, classes)
+			for i := range class {
+				class[i] = int32(i % 47)
+			}
+			return func() { kernels.CrossEntropy(classes, 47, s, 47, class, nil, g, 47) }
+		}},
+		{Name: "Dropout", Unit: "GB/s", Work: 8 * n, Peak: triad, Rival: fmt.Sprintf("dropout %d", n), Prepare: func() func() {
+			w := &dropout{x: Values(n), y: make([]float32, n), width: wide}
+			return func() { kernels.Parallel(w, pieces) }
+		}},
+		{Name: "ToBF16", Unit: "GB/s", Work: 6 * n, Peak: triad, Rival: fmt.Sprintf("tobf16 %d", n), Prepare: func() func() {
+			x, y := Values(n), make([]uint16, n)
+			return func() { kernels.ToBF16(x, y) }
+		}},
+	}
+}
+
+const pieces = 16 // of a loop that is no kernel
+
+// softmax is that of rows of 64 without the division.
+type softmax struct{ x, y []float32 }
+
+func (s *softmax) Run(part int) {
+	piece := len(s.x) / pieces
+	for i := part * piece; i < (part+1)*piece; i += 64 {
+		row := s.x[i : i+64]
+		kernels.ExpSum(kernels.Max(row), row, s.y[i:i+64])
+	}
+}
+
+// dropout drops half of x into y, row by row, as nn does.
+type dropout struct {
+	x, y  []float32
+	width int
+}
+
+func (d *dropout) Run(part int) {
+	rows := len(d.x) / d.width
+	for i := part * rows / pieces; i < (part+1)*rows/pieces; i++ {
+		x, y := d.x[i*d.width:][:d.width], d.y[i*d.width:][:d.width]
+		kernels.DropoutMask(uint64(i), 0.5, y)
+		kernels.Mul(x, y)
+	}
+}
+
+// Values returns n of a fixed sequence in [−1, 1).
+func Values(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(int32(mix(uint64(i))>>32)) * 0x1p-31
+	}
+	return x
+}
+
+func halves(n int) []uint16 {
+	y := make([]uint16, n)
+	kernels.ToBF16(Values(n), y)
+	return y
+}
+
+// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+func mix(z uint64) uint64 {
+	z = (z + 1) * 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
