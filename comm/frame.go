@@ -42,6 +42,14 @@ func (o op) String() string {
 	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream"}[o]
 }
 
+// trips is how many messages of an operation wait for one another.
+func (o op) trips() int64 {
+	if o == opAllReduce {
+		return 2
+	}
+	return 1
+}
+
 type header struct {
 	op    op
 	door  Door

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // ErrClosed is the error of a call on a Group or a Transport that its own owner has closed.
@@ -24,6 +25,8 @@ type Group struct {
 	calls      uint32 // so far; the sequence number of the running one
 	busy       atomic.Bool
 	sent       [numDoors]atomic.Int64
+	trips      atomic.Int64
+	spent      atomic.Int64 // nanoseconds
 
 	mu  sync.Mutex
 	err error // the first error: what every later call returns
@@ -55,6 +58,12 @@ func (g *Group) Bytes() Counts {
 	return Counts{g.sent[Halo].Load(), g.sent[Reduce].Load(), g.sent[Control].Load()}
 }
 
+// Waits returns how many messages this member's calls waited for one after another, a sum two and all others one, and
+// how long the calls took.
+func (g *Group) Waits() (trips int64, spent time.Duration) {
+	return g.trips.Load(), time.Duration(g.spent.Load())
+}
+
 // Close closes the transport. A running call ends with ErrClosed, as does every later one.
 func (g *Group) Close() error {
 	g.breakWith(ErrClosed)
@@ -76,6 +85,7 @@ type call struct {
 	*Group
 	header        // of every frame, but for step and total
 	what   string // the caller's name for it
+	begun  time.Time
 	parent context.Context
 	ctx    context.Context // ends with the first failure
 	cancel context.CancelFunc
@@ -110,7 +120,7 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 		return nil, err
 	}
 	g.calls++
-	c := &call{Group: g, header: header{op: op, door: door, seq: g.calls}, what: what, parent: ctx}
+	c := &call{Group: g, header: header{op: op, door: door, seq: g.calls}, what: what, begun: time.Now(), parent: ctx}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c, nil
 }
@@ -119,6 +129,10 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 func (c *call) end() error {
 	c.tasks.Wait()
 	c.cancel()
+	if c.size > 1 {
+		c.trips.Add(c.op.trips())
+	}
+	c.spent.Add(int64(time.Since(c.begun)))
 	defer c.busy.Store(false)
 	switch {
 	case c.cause != nil:

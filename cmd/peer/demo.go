@@ -102,7 +102,7 @@ func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writ
 	rows, edges := pooling(shards)
 	add("features only, pooled (no edges)", feature.Test, report.Bytes(rows)+" of raw data")
 
-	o, err := together(ctx, frugal, shards, network{"libp2p", "quic"}, "", w)
+	o, err := together(ctx, frugal, shards, network{Transport: "libp2p", Carrier: "quic"}, "", w)
 	w.end()
 	if err != nil {
 		return fmt.Errorf("together: %w", err)

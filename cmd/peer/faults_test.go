@@ -68,6 +68,7 @@ func TestUsage(t *testing.T) {
 		{"train --data D --mode standalone --encoder pca:4", []string{"pca:4", "raw"}},
 		{"train --data D --model mlp", []string{"mlp", "no edges"}},
 		{"train --data D --transport pigeon", []string{"pigeon", "libp2p"}},
+		{"train --data D --link rate=5", []string{"rate=5", "latency=50ms"}},
 		{"train --data D --carrier udp", []string{"udp", "quic"}},
 		{"train --data D --preset thrifty", []string{"thrifty", "frugal"}},
 		{"train --data D --encoder pca:0", []string{"pca:0"}},

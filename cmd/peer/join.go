@@ -162,10 +162,10 @@ func (p *agreement) name(args []string, port int) error {
 
 // seat is what one peer brings to a run.
 type seat struct {
-	plan, shard, state, identity, out, json string
-	listen                                  []string
-	wait                                    time.Duration
-	gate                                    gate
+	plan, shard, state, identity, out, json, link string
+	listen                                        []string
+	wait                                          time.Duration
+	gate                                          gate
 }
 
 func newJoin() *cobra.Command {
@@ -190,6 +190,7 @@ be interrupted: when all peers have joined again it goes on.`,
 	f.StringVar(&s.state, "state", "", "directory for checkpoints; empty: none are kept")
 	f.StringSliceVar(&s.listen, "listen", nil, "multiaddresses to listen on (default: this peer's in the plan)")
 	f.DurationVar(&s.wait, "wait", 10*time.Minute, "how long to wait for the other peers")
+	f.StringVar(&s.link, "link", "", linkHelp)
 	f.StringVarP(&s.out, "out", "o", "", "directory to write model and report to (default runs/DATA-peer-N)")
 	f.StringVar(&s.json, "json", "", "write the figures to this file, too")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
@@ -219,6 +220,10 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	}
 	if p.Mode != "retexo" {
 		return badInput{fmt.Errorf("%s: mode: %q, want retexo: other modes have no peers to join", s.plan, p.Mode)}
+	}
+	way, err := slower(s.link)
+	if err != nil {
+		return err
 	}
 	id, err := loadOrMakeKey(s.identity)
 	if err != nil {
@@ -272,7 +277,7 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 		return err
 	}
 	l.Transport = here.over(l.Transport, p, rank, shard)
-	o, err := one.train(training, l, p.Peers[rank].Name)
+	o, err := one.train(training, l.behind(way, rank, len(p.Peers), p.Seed), p.Peers[rank].Name)
 	w.end()
 	err = errors.Join(err, l.close())
 	if err != nil {
@@ -281,6 +286,7 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 		}
 		return p.naming(err)
 	}
+	o.Link = way
 	setting, err := yaml.Marshal(p)
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ type result struct {
 	Preset  string        `json:"preset,omitempty"`
 	Stages  []stageResult `json:"stages"`
 	Kernels string        `json:"kernels"`
+	Links   []prediction  `json:"predicted,omitempty"` // how long the run takes over other connections
 }
 
 type stageResult struct {
@@ -57,7 +58,7 @@ func number(x float64) *float64 {
 func (o *outcome) result(s Settings, dataset string, peers int, kernels string) result {
 	r := result{Mode: s.Mode, Model: s.Model, Encoder: s.Encoder, Dataset: dataset, Peers: peers, Seed: s.Seed,
 		TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
-		Metric: string(o.Metric), Preset: s.Preset, Kernels: kernels, PeakRSS: []int64{}, Loss: []*float64{}}
+		Metric: string(o.Metric), Preset: s.Preset, Kernels: kernels, PeakRSS: []int64{}, Loss: []*float64{}, Links: o.predictions(o.Link)}
 	sum := o.bytes()
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
 	if peak := peakMemory(); peak > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
+	slow "github.com/heddle-gnn/heddle/comm/link"
 	"github.com/heddle-gnn/heddle/comm/sim"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -36,6 +37,8 @@ type outcome struct {
 	Test    float64
 	Rounds  int // reductions of updates, or epochs
 	Seconds float64
+	Load    slow.Load   // on the network: of the peer with most of each
+	Link    *slow.Model // that was put in the way; nil: none
 }
 
 // bytes returns what the peers sent together.
@@ -78,7 +81,8 @@ func (w work) train(ctx context.Context, t link, name string) (*outcome, error) 
 		return nil, err
 	}
 	o.Peers = []report.Peer{{Name: name, Halo: o.Sent.Halo, Reduce: o.Sent.Reduce, Control: o.Sent.Control, Wire: t.wire()}}
-	o.Seconds = time.Since(start).Seconds()
+	took := time.Since(start)
+	o.Seconds, o.Load = took.Seconds(), load(group, took)
 	return o, nil
 }
 
@@ -182,8 +186,9 @@ func (s Settings) warn(shard *partition.Shard, w *watch) {
 
 // network says how the peers of one process reach one another.
 type network struct {
-	Transport string // memory or libp2p
-	Carrier   string // of libp2p: quic or tcp
+	Transport string      // memory or libp2p
+	Carrier   string      // of libp2p: quic or tcp
+	Link      *slow.Model // put in the way; nil: none
 }
 
 // together trains with a peer for each shard, all in this process. Peer r keeps its checkpoints in the directory
@@ -209,7 +214,7 @@ func together(ctx context.Context, s Settings, shards []*partition.Shard, n netw
 			if r == 0 {
 				one.watch = w
 			}
-			peers[r], err = one.train(ctx, links[r], fmt.Sprintf("peer %d", r))
+			peers[r], err = one.train(ctx, links[r].behind(n.Link, r, len(shards), s.Seed), fmt.Sprintf("peer %d", r))
 			return err
 		})
 	}
@@ -223,8 +228,9 @@ func together(ctx context.Context, s Settings, shards []*partition.Shard, n netw
 	o := peers[0]
 	for _, p := range peers[1:] {
 		o.Peers = append(o.Peers, p.Peers...)
+		o.Load = slow.Load{Busy: max(o.Load.Busy, p.Load.Busy), Trips: max(o.Load.Trips, p.Load.Trips), Bytes: max(o.Load.Bytes, p.Load.Bytes)}
 	}
-	o.Seconds = time.Since(start).Seconds()
+	o.Seconds, o.Link = time.Since(start).Seconds(), n.Link
 	return o, nil
 }
 

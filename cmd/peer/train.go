@@ -26,6 +26,7 @@ type job struct {
 	Source    `yaml:",inline"`
 	Transport string `yaml:"transport"` // libp2p (a host for each peer, on loopback) or memory
 	Carrier   string `yaml:"carrier"`   // of libp2p: quic or tcp
+	Link      string `yaml:"link"`      // a slower network to put in the way; empty: none
 	Out       string `yaml:"out"`       // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
 }
 
@@ -43,6 +44,7 @@ func (j *job) bind(f *pflag.FlagSet) {
 	f.StringVar(&j.Policy, "policy", j.Policy, "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel")
 	f.StringVar(&j.Transport, "transport", j.Transport, "libp2p (a host for each peer, on loopback) or memory")
 	f.StringVar(&j.Carrier, "carrier", j.Carrier, "of libp2p: quic or tcp")
+	f.StringVar(&j.Link, "link", j.Link, linkHelp)
 	f.StringVarP(&j.Out, "out", "o", j.Out, "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
 }
 
@@ -61,7 +63,8 @@ result.json. Ctrl-C leaves checkpoints there, and the same command with --resume
 		Example: `  peer train --data data/cora --peers 4 --model gcn --seed 1 --json out.json
   peer train --data data/cora --preset retexo
   peer train --data data/cora --mode standalone --model gat
-  peer train --shards parts --config settings.yaml --lr 0.01`,
+  peer train --shards parts --config settings.yaml --lr 0.01
+  peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			j, err := jobFile.load(config, c.Flags(), newJob)
@@ -95,6 +98,10 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *watch, s
 	if err := j.validate(); err != nil {
 		return err
 	}
+	way, err := slower(j.Link)
+	if err != nil {
+		return err
+	}
 	shards, closer, err := j.open(j.Mode, j.Seed)
 	if err != nil {
 		return err
@@ -116,7 +123,7 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *watch, s
 	} else if left && !resume {
 		return badInput{fmt.Errorf("%s holds an interrupted run: add --resume to go on with it, or remove %s to start anew", j.Out, state)}
 	}
-	o, err := together(ctx, j.Settings, shards, network{j.Transport, j.Carrier}, state, w)
+	o, err := together(ctx, j.Settings, shards, network{j.Transport, j.Carrier, way}, state, w)
 	w.end()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -194,6 +201,7 @@ func (o *outcome) write(dir string, shards []*partition.Shard, s Settings, page 
 	}
 	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, s.Mode, s.Model, first.Parts)
 	page.Metric, page.Stages, page.Peers = string(o.Metric), o.Stages, o.Peers
+	page.Links = predicted(o.predictions(o.Link))
 	page.Summary = []report.Fact{
 		{Name: "test " + string(o.Metric), Value: percent(o.Test)}, {Name: "validation " + string(o.Metric), Value: percent(o.Val)},
 		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},

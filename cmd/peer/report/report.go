@@ -15,6 +15,7 @@ type Page struct {
 	Title   string
 	Summary []Fact
 	Compare *Table // ways of training side by side, or nil
+	Links   *Table // how long the run takes over other connections, or nil
 	Metric  string // what Val and Test are: "accuracy"
 	Stages  []Stage
 	Peers   []Peer

@@ -1,0 +1,143 @@
+// Package link puts a slower network in the way of a fast one: latency, rate and loss, above any transport, and says
+// how long a run would take over it.
+package link
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Model is what a peer's connection to all others is like.
+type Model struct {
+	Latency time.Duration // one way
+	Rate    float64       // bytes a second that a peer sends to all others together; 0: no bound
+	Loss    float64       // share of packets lost, each sent again a round trip later, in [0, 1)
+}
+
+// Presets are connections that reports compare: a wire in one building, a telephone line, a mobile network.
+var Presets = []struct {
+	Name  string
+	Model Model
+}{
+	{"LAN", Model{Latency: 200 * time.Microsecond, Rate: 1e9 / 8}},
+	{"DSL", Model{Latency: 15 * time.Millisecond, Rate: 10e6 / 8}},
+	{"4G", Model{Latency: 40 * time.Millisecond, Rate: 15e6 / 8, Loss: 0.005}},
+}
+
+// Parse reads what String writes: "latency=50ms,rate=5Mbit,loss=1%", any of them left out. Rates are in bit, kbit,
+// Mbit or Gbit a second; a loss is in per cent or a share.
+func Parse(s string) (m Model, err error) {
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if seen[name] {
+			return Model{}, fmt.Errorf("link: %s is given twice in %q", name, s)
+		}
+		seen[name] = true
+		ok := false
+		switch name {
+		case "latency":
+			m.Latency, err = time.ParseDuration(value)
+			ok = err == nil && m.Latency >= 0
+		case "rate":
+			m.Rate, ok = parseRate(value)
+		case "loss":
+			number, percent := strings.CutSuffix(value, "%")
+			m.Loss, err = strconv.ParseFloat(number, 64)
+			if percent {
+				m.Loss /= 100
+			}
+			ok = err == nil && m.Loss >= 0 && m.Loss < 1
+		}
+		if !ok {
+			return Model{}, fmt.Errorf("link: %q in %q, want latency=50ms, rate=5Mbit or loss=1%%, with commas between", part, s)
+		}
+	}
+	return m, nil
+}
+
+var units = []struct {
+	name string
+	bits float64
+}{{"Gbit", 1e9}, {"Mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
+
+func parseRate(s string) (bytes float64, ok bool) {
+	for _, u := range units {
+		if number, has := strings.CutSuffix(s, u.name); has {
+			x, err := strconv.ParseFloat(number, 64)
+			return x * u.bits / 8, err == nil && x > 0 && x*u.bits < math.MaxFloat64
+		}
+	}
+	return 0, false
+}
+
+func (m Model) String() string {
+	parts := []string{"latency=" + m.Latency.String()}
+	if m.Rate > 0 {
+		bits := 8 * m.Rate
+		for _, u := range units {
+			if bits >= u.bits || u.bits == 1 {
+				parts = append(parts, fmt.Sprintf("rate=%.4g%s", bits/u.bits, u.name))
+				break
+			}
+		}
+	}
+	if m.Loss > 0 {
+		parts = append(parts, fmt.Sprintf("loss=%.4g%%", 100*m.Loss))
+	}
+	return strings.Join(parts, ",")
+}
+
+// packet is how many bytes are lost at once.
+const packet = 1400
+
+func packets(n int) float64 { return math.Ceil(float64(n) / packet) }
+
+// wire is how long n bytes keep the sender busy: what is lost takes its time too.
+func (m Model) wire(n int) time.Duration {
+	if m.Rate == 0 {
+		return 0
+	}
+	return time.Duration(float64(n) / (m.Rate * (1 - m.Loss)) * float64(time.Second))
+}
+
+// repeats is how many round trips after the first sending the last of n bytes is there, where u in [0, 1) is a draw:
+// k repeats are enough with probability (1 − lossᵏ⁺¹)^packets.
+func (m Model) repeats(n int, u float64) (k int) {
+	if m.Loss == 0 {
+		return 0
+	}
+	for p := m.Loss; math.Pow(1-p, packets(n)) <= u; p *= m.Loss {
+		k++
+	}
+	return k
+}
+
+// expected is the mean of repeats.
+func (m Model) expected(n int) (mean float64) {
+	for p := m.Loss; p > 1e-9; p *= m.Loss {
+		mean += 1 - math.Pow(1-p, packets(n))
+	}
+	return mean
+}
+
+// Load is what a run asks of its network.
+type Load struct {
+	Busy  time.Duration // of computation: what it takes without any network
+	Trips int64         // messages that one after another waited for
+	Bytes int64         // sent by the peer that sends most
+}
+
+// Predict returns how long a run of this load takes over m: it computes, waits for each trip in turn, and sends its
+// bytes, none of which is taken to overlap with another.
+func (m Model) Predict(l Load) time.Duration {
+	each := 0
+	if l.Trips > 0 {
+		each = int(l.Bytes / l.Trips)
+	}
+	trip := float64(m.Latency) * (1 + 2*m.expected(each))
+	return l.Busy + time.Duration(trip*float64(l.Trips)) + m.wire(int(l.Bytes))
+}
