@@ -55,6 +55,12 @@ func reluAVX2(x, y []float32)
 func reluGradAVX2(y, dy, dx []float32)
 
 //go:noescape
+func eluAVX2(x, y []float32)
+
+//go:noescape
+func eluGradAVX2(y, dy, dx []float32)
+
+//go:noescape
 func adamAVX2(p, g, m, v []float32, c adam)
 
 //go:noescape
@@ -86,6 +92,12 @@ func reluAVX512(x, y []float32)
 
 //go:noescape
 func reluGradAVX512(y, dy, dx []float32)
+
+//go:noescape
+func eluAVX512(x, y []float32)
+
+//go:noescape
+func eluGradAVX512(y, dy, dx []float32)
 
 //go:noescape
 func adamAVX512(p, g, m, v []float32, c adam)

@@ -69,6 +69,12 @@ func relu4NEON(x, y []float32)
 func reluGrad4NEON(y, dy, dx []float32)
 
 //go:noescape
+func elu4NEON(x, y []float32)
+
+//go:noescape
+func eluGrad4NEON(y, dy, dx []float32)
+
+//go:noescape
 func adam4NEON(p, g, m, v []float32, c *adam)
 
 //go:noescape

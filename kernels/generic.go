@@ -14,6 +14,8 @@ var generic = &set{
 	scale:    scaleGeneric,
 	relu:     reluGeneric,
 	reluGrad: reluGradGeneric,
+	elu:      eluGeneric,
+	eluGrad:  eluGradGeneric,
 	adam:     adamGeneric,
 	dropout:  dropoutGeneric,
 	addWide:  addWideGeneric,

@@ -74,6 +74,8 @@ func TestWalls(t *testing.T) {
 				Scale(2, x)
 				ReLU(x, y)
 				ReLUGrad(x, y, z)
+				ELU(x, y)
+				ELUGrad(x, y, z)
 				AdamStep(x, y, z, v, 1, 0.1, 0.9, 0.9, 1e-8, 1, 1, 0, 0)
 				DropoutMask(3, 0.5, x)
 				SumColumns(1, x, n, y, true)

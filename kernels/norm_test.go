@@ -41,6 +41,29 @@ func TestExp(t *testing.T) {
 	})
 }
 
+// TestELU holds that exp(x) − 1 is within 4 units in the last place, and where it ends.
+func TestELU(t *testing.T) {
+	each(t, func(t *testing.T) {
+		var x []float32
+		for v := float32(-1e-6); v > -100; v *= 1.0007 {
+			x = append(x, v)
+		}
+		inf, nan := float32(math.Inf(1)), float32(math.NaN())
+		y := make([]float32, len(x))
+		ELU(x, y)
+		for i, v := range x {
+			if want := math.Expm1(float64(v)); math.Abs(float64(y[i])-want) > 4.8e-7*math.Abs(want) {
+				t.Fatalf("ELU(%v) is %v, want %v", v, y[i], want)
+			}
+		}
+		y = y[:6]
+		ELU([]float32{0, 3, inf, -inf, nan, -1e30}, y)
+		same(t, "ELU", y, []float32{0, 3, inf, -1, nan, -1})
+		panics(t, "y of ELU", func() { ELU(x, y) })
+		panics(t, "dx of ELUGrad", func() { ELUGrad(x, x, y) })
+	})
+}
+
 // TestRows holds that rows of LayerNorm and softmax have the bits of plain Go on every set.
 func TestRows(t *testing.T) {
 	each(t, func(t *testing.T) {

@@ -18,6 +18,8 @@ type set struct {
 	scale    func(a float32, x []float32)
 	relu     func(x, y []float32)
 	reluGrad func(y, dy, dx []float32)
+	elu      func(x, y []float32)
+	eluGrad  func(y, dy, dx []float32)
 	adam     func(p, g, m, v []float32, c adam)
 	dropout  func(lo, hi, limit uint32, up float32, keep []float32)
 	addWide  func(x []float32, sum []float64)       // sum += x

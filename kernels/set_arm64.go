@@ -15,6 +15,8 @@ var neon = &set{
 	scale:    scaleNEON,
 	relu:     reluNEON,
 	reluGrad: reluGradNEON,
+	elu:      eluNEON,
+	eluGrad:  eluGradNEON,
 	adam:     adamNEON,
 	dropout:  dropoutNEON,
 	addWide:  addWideNEON,
@@ -156,6 +158,18 @@ func reluGradNEON(y, dy, dx []float32) {
 	n := len(y) &^ 3
 	reluGrad4NEON(y[:n], dy, dx)
 	reluGradGeneric(y[n:], dy[n:], dx[n:])
+}
+
+func eluNEON(x, y []float32) {
+	n := len(x) &^ 3
+	elu4NEON(x[:n], y)
+	eluGeneric(x[n:], y[n:])
+}
+
+func eluGradNEON(y, dy, dx []float32) {
+	n := len(y) &^ 3
+	eluGrad4NEON(y[:n], dy, dx)
+	eluGradGeneric(y[n:], dy[n:], dx[n:])
 }
 
 func adamNEON(p, g, m, v []float32, c adam) {

@@ -86,6 +86,8 @@ const (
 	opScale
 	opReLU
 	opReLUGrad
+	opELU
+	opELUGrad
 	opAdam
 	opToBF16
 	opFromBF16
@@ -134,6 +136,11 @@ func (c *vector) on(lo, hi int) {
 	case opReLUGrad:
 		reads(c.z[lo:hi])
 		active.reluGrad(c.x[lo:hi], c.z[lo:hi], y)
+	case opELU:
+		active.elu(c.x[lo:hi], y)
+	case opELUGrad:
+		reads(c.z[lo:hi])
+		active.eluGrad(c.x[lo:hi], c.z[lo:hi], y)
 	case opAdam:
 		writes(c.m[lo:hi])
 		writes(c.v[lo:hi])

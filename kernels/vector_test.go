@@ -59,6 +59,9 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		{"ReLU", func(y []float32) { ReLU(x, y) }, func(y []float32) { reluGeneric(x, y) }},
 		{"ReLU in place", func(y []float32) { ReLU(y, y) }, func(y []float32) { reluGeneric(y, y) }},
 		{"ReLUGrad", func(y []float32) { ReLUGrad(x, z, y) }, func(y []float32) { reluGradGeneric(x, z, y) }},
+		{"ELU", func(y []float32) { ELU(x, y) }, func(y []float32) { eluGeneric(x, y) }},
+		{"ELU in place", func(y []float32) { ELU(y, y) }, func(y []float32) { eluGeneric(y, y) }},
+		{"ELUGrad", func(y []float32) { ELUGrad(x, z, y) }, func(y []float32) { eluGradGeneric(x, z, y) }},
 		{"DropoutMask", func(y []float32) { DropoutMask(0x123456789abcdef0, 0.6, y) },
 			func(y []float32) {
 				dropoutGeneric(0x9abcdef0, 0x12345678, uint32(float64(float32(0.6))*0x1p32), 1/(1-float32(0.6)), y)

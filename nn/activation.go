@@ -54,7 +54,14 @@ func (ELU) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
 func (ELU) Forward(y, x mat.Dense, t *Tape) {
-	each(loop{body: eluRows, rows: x.Rows, width: 4 * x.Cols, x: x, y: y})
+	if x.Compact() && y.Compact() {
+		n := x.Rows * x.Cols
+		kernels.ELU(x.Data[:n], y.Data[:n])
+	} else {
+		for i := range x.Rows {
+			kernels.ELU(x.Row(i), y.Row(i))
+		}
+	}
 	t.push(entry{y: y})
 }
 
@@ -64,28 +71,12 @@ func (ELU) Backward(dx, dy mat.Dense, t *Tape) {
 	if dx.Empty() {
 		return
 	}
-	each(loop{body: eluGrads, rows: dy.Rows, width: dy.Cols, x: y, d: dy, y: dx})
-}
-
-func eluRows(w *loop, _, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		xi := w.x.Row(i)
-		yi := w.y.Row(i)[:len(xi)]
-		for c, v := range xi {
-			if v <= 0 {
-				v = expm1(v)
-			}
-			yi[c] = v
-		}
+	if y.Compact() && dy.Compact() && dx.Compact() {
+		n := y.Rows * y.Cols
+		kernels.ELUGrad(y.Data[:n], dy.Data[:n], dx.Data[:n])
+		return
 	}
-}
-
-func eluGrads(w *loop, _, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		gi := w.d.Row(i)
-		yi, di := w.x.Row(i)[:len(gi)], w.y.Row(i)[:len(gi)]
-		for c, g := range gi {
-			di[c] += float32(g * min(1, 1+yi[c]))
-		}
+	for i := range dy.Rows {
+		kernels.ELUGrad(y.Row(i), dy.Row(i), dx.Row(i))
 	}
 }

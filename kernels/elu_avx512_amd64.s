@@ -1,0 +1,151 @@
+#include "textflag.h"
+
+// ELU: vectors of 16, the last one under the mask K1; nothing is fused.
+
+#define TAIL \
+	MOVL  $1, AX \
+	SHLL  CX, AX \
+	DECL  AX     \
+	KMOVW AX, K1
+
+#define ALL \
+	MOVL  $0xffff, AX \
+	KMOVW AX, K1
+
+#define SPLAT(bits, z) \
+	MOVL $bits, AX     \
+	VPBROADCASTD AX, z
+
+// func eluAVX512(x, y []float32)
+TEXT ·eluAVX512(SB), NOSPLIT, $0-48
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ y_base+24(FP), DI
+	SPLAT(0xc2b00000, Z11) // -88
+	SPLAT(0x42b20000, Z12) // 89
+	SPLAT(0x3fb8aa3b, Z13) // 1.4426950408889634
+	SPLAT(0x4b400000, Z14) // 12582912
+	SPLAT(0x3f318000, Z15) // 0.693359375
+	SPLAT(0xb95e8083, Z16) // -0.00021219444
+	SPLAT(0x39506967, Z17) // 0.000198756915
+	SPLAT(0x3ab743ce, Z18) // 0.0013981999507
+	SPLAT(0x3c088908, Z19) // 0.0083334519073
+	SPLAT(0x3d2aa9c1, Z20) // 0.041665795894
+	SPLAT(0x3e2aaaaa, Z21) // 0.16666665459
+	SPLAT(0x3f000000, Z22) // 0.50000001201
+	SPLAT(0x3f800000, Z23) // 1
+	SPLAT(127, Z24)
+	SPLAT(0x37d00d01, Z25) // 1/40320
+	SPLAT(0x39500d01, Z26) // 1/5040
+	SPLAT(0x3ab60b61, Z27) // 1/720
+	SPLAT(0x3c088889, Z28) // 1/120
+	SPLAT(0x3d2aaaab, Z29) // 1/24
+	SPLAT(0x3e2aaaab, Z30) // 1/6
+	SPLAT(0xbeb33333, Z31) // -0.35
+	VPXORD Z10, Z10, Z10
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z0
+	VMAXPS Z0, Z11, Z1 // NaN stays: it is the second operand
+	VMINPS Z1, Z12, Z1
+	VMULPS Z13, Z1, Z2
+	VADDPS Z14, Z2, Z2
+	VSUBPS Z14, Z2, Z2
+	VMULPS Z15, Z2, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS Z16, Z2, Z3
+	VSUBPS Z3, Z1, Z1
+	VMULPS Z17, Z1, Z3
+	VADDPS Z18, Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VADDPS Z19, Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VADDPS Z20, Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VADDPS Z21, Z3, Z3
+	VMULPS Z1, Z3, Z3
+	VADDPS Z22, Z3, Z3
+	VMULPS Z1, Z1, Z4
+	VMULPS Z4, Z3, Z3
+	VADDPS Z1, Z3, Z3
+	VADDPS Z23, Z3, Z3
+	VCVTPS2DQ Z2, Z2
+	VPADDD Z24, Z2, Z2
+	VPSLLD $23, Z2, Z2
+	VMULPS Z2, Z3, Z3
+	VSUBPS Z23, Z3, Z3
+	VMULPS Z25, Z0, Z4
+	VADDPS Z26, Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VADDPS Z27, Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VADDPS Z28, Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VADDPS Z29, Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VADDPS Z30, Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VADDPS Z22, Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VADDPS Z23, Z4, Z4
+	VMULPS Z0, Z4, Z4
+	VCMPPS $0x1e, Z31, Z0, K2 // the series' part
+	VMOVAPS Z4, K2, Z3
+	VCMPPS $0x1e, Z10, Z0, K2
+	VMOVAPS Z0, K2, Z3
+	VMOVUPS Z3, K1, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
+
+// func eluGradAVX512(y, dy, dx []float32)
+TEXT ·eluGradAVX512(SB), NOSPLIT, $0-72
+	MOVQ y_base+0(FP), SI
+	MOVQ y_len+8(FP), CX
+	MOVQ dy_base+24(FP), BX
+	MOVQ dx_base+48(FP), DI
+	SPLAT(0x3f800000, Z23) // 1
+	ALL
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+
+next:
+	VMOVUPS.Z (SI), K1, Z0
+	VADDPS Z23, Z0, Z0
+	VMINPS Z0, Z23, Z0 // NaN stays: it is the second operand
+	VMULPS.Z (BX), Z0, K1, Z0
+	VADDPS.Z (DI), Z0, K1, Z0
+	VMOVUPS Z0, K1, (DI)
+	ADDQ $64, SI
+	ADDQ $64, BX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JGT  each
+
+done:
+	VZEROUPPER
+	RET
+
+tail:
+	TESTQ CX, CX
+	JLE   done
+	TAIL
+	JMP   next
