@@ -18,6 +18,8 @@ import (
 type header struct {
 	Position position `json:"position"`
 	Steps    int64    `json:"steps"` // of the optimiser
+
+	Sent comm.Counts `json:"sent"` // by the worker that wrote it, in the whole run
 }
 
 func (t *Trainer) fingerprints() checkpoint.Fingerprints {
@@ -34,11 +36,12 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	steps, moments := t.opt.State()
-	head, err := json.Marshal(header{Position: t.at, Steps: steps})
+	head, err := json.Marshal(header{Position: t.at, Steps: steps, Sent: t.sent()})
 	if err != nil {
 		return err
 	}
-	s := &checkpoint.State{Fingerprints: t.fingerprints(), Header: head, F32: map[string][]float32{"slab": t.slab.Value, "best": t.best}}
+	s := &checkpoint.State{Fingerprints: t.fingerprints(), Header: head,
+		F32: map[string][]float32{"slab": t.slab.Value, "best": t.best}, F64: map[string][]float64{"epochs": t.result.curve()}}
 	for i, m := range moments {
 		s.F32[fmt.Sprintf("moment/%d", i)] = m
 	}
@@ -75,6 +78,7 @@ func (t *Trainer) hello(ctx context.Context) (from resume, err error) {
 		switch s, err := t.Checkpoints.Latest(t.fingerprints()); {
 		case err == nil:
 			mine.newest = s.Seq
+			t.history(s)
 		case !errors.Is(err, fs.ErrNotExist):
 			return from, err
 		}
@@ -154,6 +158,7 @@ func (t *Trainer) restore(ctx context.Context, from resume) error {
 		return err
 	}
 	t.at = h.Position
+	t.result.Epochs = t.result.Epochs[:min(t.at.Epoch, len(t.result.Epochs))]
 	if t.Observer.Restored != nil {
 		t.Observer.Restored(t.at.Epoch)
 	}
@@ -161,6 +166,32 @@ func (t *Trainer) restore(ctx context.Context, from resume) error {
 }
 
 const maxHeader = 1 << 12
+
+// history takes from this worker's own checkpoint what it has measured and sent before, which no other one knows.
+func (t *Trainer) history(s *checkpoint.State) {
+	var h header
+	if json.Unmarshal(s.Header, &h) == nil {
+		t.before = h.Sent
+	}
+	for e := s.F64["epochs"]; len(e) >= 4; e = e[4:] {
+		t.result.Epochs = append(t.result.Epochs, EpochInfo{Epoch: int(e[0]), Loss: e[1], Val: e[2], ValLoss: e[3]})
+	}
+}
+
+// curve is the epochs as history reads them.
+func (r *Result) curve() []float64 {
+	var all []float64
+	for _, e := range r.Epochs {
+		all = append(all, float64(e.Epoch), e.Loss, e.Val, e.ValLoss)
+	}
+	return all
+}
+
+// sent is what this worker has sent in the whole run, interruptions included.
+func (t *Trainer) sent() comm.Counts {
+	now := t.line.group.Bytes()
+	return comm.Counts{Halo: t.before.Halo + now.Halo, Reduce: t.before.Reduce + now.Reduce, Control: t.before.Control + now.Control}
+}
 
 // load takes parameters and optimiser from a state.
 func (t *Trainer) load(s *checkpoint.State) error {

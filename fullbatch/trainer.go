@@ -49,6 +49,7 @@ type Trainer struct {
 	weight []float32               // of each class, or nil
 	count  float64                 // training labels of all workers, by weight
 	result Result
+	before comm.Counts // sent before an interruption
 }
 
 // unit is one stage of the chain that is trained jointly: the encoder's layer or a graph layer, with its head where the
@@ -130,7 +131,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		return errors.Join(err, t.save()) // a step is taken whole or not at all: the state is that of the epoch's begin
 	}
 	copy(t.slab.Value, t.best)
-	return t.finish(ctx, r, g)
+	return t.finish(ctx, r)
 }
 
 func (t *Trainer) epochs(ctx context.Context, r comm.Reducer) error {
@@ -153,7 +154,7 @@ func (t *Trainer) epochs(ctx context.Context, r comm.Reducer) error {
 		if info.Loss, err = t.step(ctx, r); err != nil {
 			return err
 		}
-		info.Bytes = t.line.group.Bytes()
+		info.Bytes = t.sent()
 		t.observe(info)
 		t.at.Epoch++
 		if c := t.config.Checkpoint; c > 0 && t.at.Epoch%c == 0 {
@@ -323,7 +324,7 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer, v *view, bins int
 
 // finish reports the best state over the whole graph; with one worker as whoever uses the model will compute it, to the
 // last bit.
-func (t *Trainer) finish(ctx context.Context, r comm.Reducer, g *comm.Group) (err error) {
+func (t *Trainer) finish(ctx context.Context, r comm.Reducer) (err error) {
 	t.result.BestEpoch = t.at.BestEpoch
 	a := *t.full
 	a.plain = t.shard.Parts == 1
@@ -339,7 +340,7 @@ func (t *Trainer) finish(ctx context.Context, r comm.Reducer, g *comm.Group) (er
 		v.rows = []int32{}
 	}
 	t.result.Test, t.result.TestLoss, err = t.measure(ctx, r, v, eval.DefaultBins)
-	t.result.Bytes = g.Bytes()
+	t.result.Bytes = t.sent()
 	return err
 }
 

@@ -61,7 +61,7 @@ func TestUsage(t *testing.T) {
 		{"partition --data D --parts 0 -o X", []string{"parts: 0"}},
 		{"partition --data D --parts 601 -o X", []string{"601", "600"}},
 		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
-		{"train --data D --mode fullbatch", []string{"fullbatch", "does not exist yet"}},
+		{"train --data D --mode minibatch", []string{"minibatch", "does not exist yet"}},
 		{"train --data D --mode minibatch", []string{"minibatch", "does not exist yet"}},
 		{"train --data D --mode nonsense", []string{"nonsense", "standalone"}},
 		{"train --data D --mode standalone --peers 2", []string{"standalone", "2 peers"}},

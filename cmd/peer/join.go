@@ -218,8 +218,8 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	if p.Mode != "retexo" {
-		return badInput{fmt.Errorf("%s: mode: %q, want retexo: other modes have no peers to join", s.plan, p.Mode)}
+	if p.Mode == "standalone" {
+		return badInput{fmt.Errorf("%s: mode: standalone has no peers to join, want retexo or fullbatch", s.plan)}
 	}
 	way, err := slower(s.link)
 	if err != nil {
@@ -321,7 +321,7 @@ func (p *agreement) naming(err error) error {
 
 // connect meets the other peers of the plan.
 func (s seat) connect(ctx context.Context, p *agreement, here *site, rank int, id p2p.Identity, shard *partition.Shard, w *watch) (link, error) {
-	c, err := p.plan(taskOf(shard))
+	plan, err := p.fingerprint(taskOf(shard))
 	if err != nil {
 		return link{}, err
 	}
@@ -343,7 +343,7 @@ func (s seat) connect(ctx context.Context, p *agreement, here *site, rank int, i
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	session, err := h.Join(ctx, here.peers(p), p2p.Hello{Plan: c.Fingerprint(), Partition: shard.Fingerprint})
+	session, err := h.Join(ctx, here.peers(p), p2p.Hello{Plan: plan, Partition: shard.Fingerprint})
 	if err != nil {
 		return link{}, errors.Join(err, h.Close())
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	slow "github.com/heddle-gnn/heddle/comm/link"
 	"github.com/heddle-gnn/heddle/comm/sim"
-	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -72,10 +71,10 @@ func (w work) train(ctx context.Context, t link, name string) (*outcome, error) 
 	defer group.Close()
 	var o *outcome
 	var err error
-	if w.settings.Mode == "standalone" {
-		o, err = w.standalone(ctx, group)
-	} else {
+	if w.settings.Mode == "retexo" {
 		o, err = w.layerwise(ctx, group)
+	} else {
+		o, err = w.atOnce(ctx, group)
 	}
 	if err != nil {
 		return nil, err
@@ -127,41 +126,12 @@ func stageName(stage int) string {
 	return fmt.Sprintf("layer %d", stage)
 }
 
-func (w work) standalone(ctx context.Context, group *comm.Group) (*outcome, error) {
-	c, err := w.settings.endToEnd(taskOf(w.shard))
-	if err != nil {
-		return nil, err
-	}
-	m, err := fullbatch.NewModel(c)
-	if err != nil {
-		return nil, badInput{err}
-	}
-	t, err := fullbatch.New(c, w.shard, m)
-	if err != nil {
-		return nil, badInput{err}
-	}
-	t.Checkpoints, t.Observer = w.store, w.watch.endToEnd(c)
-	if err := t.Run(ctx, group, group); err != nil {
-		return nil, err
-	}
-	r := t.Result()
-	stage := report.Stage{Name: "all layers", BestRound: r.BestEpoch, Val: r.Val, Test: r.Test}
-	for _, q := range r.Epochs {
-		stage.Curve = append(stage.Curve, report.Point{Round: q.Epoch, Loss: q.Loss, Val: q.Val})
-	}
-	return &outcome{Model: m, Config: c, Metric: c.Metric, Stages: []report.Stage{stage}, Val: r.Val, Test: r.Test, Rounds: len(r.Epochs)}, nil
-}
-
 // check finds the faults of s for the given shards before any peer starts.
 func (s Settings) check(shards []*partition.Shard) (err error) {
-	if s.Mode == "standalone" {
-		if len(shards) != 1 {
-			return badInput{fmt.Errorf("mode: standalone trains on one machine, not over %d peers: use --peers 1 or mode retexo", len(shards))}
-		}
-		_, err = s.endToEnd(taskOf(shards[0]))
-	} else {
-		_, err = s.plan(taskOf(shards[0]))
+	if s.Mode == "standalone" && shards[0].Parts != 1 {
+		return badInput{fmt.Errorf("mode: standalone trains at one peer, not %d peers: use --peers 1, or mode fullbatch or retexo", shards[0].Parts)}
 	}
+	_, err = s.fingerprint(taskOf(shards[0]))
 	if !identity(shards[0]) || shards[0].Owned == 0 {
 		return err
 	}
@@ -273,11 +243,11 @@ func (n network) connect(ctx context.Context, s Settings, shards []*partition.Sh
 	all, ctx := errgroup.WithContext(ctx)
 	for r, h := range hosts {
 		all.Go(func() error {
-			c, err := s.plan(taskOf(shards[r]))
+			plan, err := s.fingerprint(taskOf(shards[r]))
 			if err != nil {
 				return err
 			}
-			session, err := h.Join(ctx, roster, p2p.Hello{Plan: c.Fingerprint(), Partition: shards[r].Fingerprint})
+			session, err := h.Join(ctx, roster, p2p.Hello{Plan: plan, Partition: shards[r].Fingerprint})
 			if err != nil {
 				return err
 			}

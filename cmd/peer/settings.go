@@ -23,10 +23,10 @@ import (
 // and a flag of the same name (with dashes) overrides it. A field that neither gives has the preset's value.
 type Settings struct {
 	Preset string `yaml:"preset"` // retexo (the paper's setting), frugal (fewest bytes), or none: retexo with encoder pca:128
-	Mode   string `yaml:"mode"`   // retexo (layer by layer over peers) or standalone (all layers at once, one machine)
+	Mode   string `yaml:"mode"`   // retexo (layer by layer over peers), fullbatch (all layers at once over peers) or standalone (the same at one)
 	Seed   uint64 `yaml:"seed"`   // of everything that is drawn
 
-	Model            string  `yaml:"model"`             // gcn, sage, sage-pool, gat, gin; mlp uses no edges (standalone only)
+	Model            string  `yaml:"model"`             // gcn, sage, sage-pool, gat, gin; mlp uses no edges (not retexo)
 	Encoder          string  `yaml:"encoder"`           // raw (features travel), pca:K (their K leading components, at most all) or mlp (trained hidden rows)
 	Carry            string  `yaml:"carry"`             // what a layer hands on: hidden rows, or class scores
 	Layers           int     `yaml:"layers"`            // graph layers, at least 1
@@ -38,7 +38,7 @@ type Settings struct {
 	Residual         bool    `yaml:"residual"`          // add a layer's input to its output
 	UnitSum          bool    `yaml:"unit_sum"`          // divide a node's features by the sum of their magnitudes first
 
-	Rounds          int       `yaml:"rounds"`           // of a layer at most (standalone: epochs), at least 1
+	Rounds          int       `yaml:"rounds"`           // of a layer at most (fullbatch, standalone: epochs), at least 1
 	LocalSteps      int       `yaml:"local_steps"`      // optimiser steps between two reductions, at least 1; 1 is exact
 	Patience        int       `yaml:"patience"`         // rounds without a better validation metric that end a layer; 0: none
 	EvalEvery       int       `yaml:"eval_every"`       // rounds between two looks at the validation nodes, at least 1
@@ -55,11 +55,16 @@ type Settings struct {
 	Neighbours      int       `yaml:"neighbours"`       // in-edges kept of a node while a layer trains; 0: all
 	PCAPasses       int       `yaml:"pca_passes"`       // encoder pca: passes over the features, at least 1
 	CheckpointEvery int       `yaml:"checkpoint_every"` // rounds between two checkpoints; 0: at the ends of layers only
+
+	Fetch    string `yaml:"fetch"`    // fullbatch: how a layer's halo rows come: sar, sa, oneshot or auto
+	Order    string `yaml:"order"`    // fullbatch: in which they are added up: any, or fixed (the same bits at every run)
+	Prefetch int    `yaml:"prefetch"` // fullbatch: peers' rows on their way while others are added up, at least 0
+	Memory   int64  `yaml:"memory"`   // fullbatch: MiB that a peer may hold of rows that it could fetch again; 0: any number
 }
 
 var (
-	modes   = []string{"retexo", "standalone"}
-	later   = []string{"fullbatch", "minibatch"} // modes that will come and do not exist yet
+	modes   = []string{"retexo", "fullbatch", "standalone"}
+	later   = []string{"minibatch"} // modes that will come and do not exist yet
 	presets = []string{"retexo", "frugal"}
 )
 
@@ -70,6 +75,7 @@ func base(mode, preset, model string) (Settings, error) {
 		Model: model, Encoder: "pca:128", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Heads: 8, Dropout: 0.3,
 		Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
 		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20,
+		Fetch: "auto", Order: "any", Prefetch: 1,
 	}
 	if slices.Contains(later, mode) {
 		return s, fmt.Errorf("mode: %q is planned and does not exist yet, use one of %s", mode, strings.Join(modes, ", "))
@@ -81,9 +87,9 @@ func base(mode, preset, model string) (Settings, error) {
 		return s, fmt.Errorf("preset: %q, want one of %s", preset, strings.Join(presets, ", "))
 	}
 	switch {
-	case mode == "standalone" && preset != "":
-		return s, fmt.Errorf("preset: %q is one of mode retexo, standalone has none", preset)
-	case mode == "standalone": // Kipf and Welling, ICLR 2017, §5.2; Veličković et al., ICLR 2018, §3.3
+	case mode != "retexo" && preset != "":
+		return s, fmt.Errorf("preset: %q is one of mode retexo, %s has none", preset, mode)
+	case mode != "retexo": // Kipf and Welling, ICLR 2017, §5.2; Veličković et al., ICLR 2018, §3.3
 		s.Encoder, s.Hidden, s.LR, s.Dropout = "raw", 64, 0.01, 0.5
 		if model == "gat" {
 			s.LR, s.Dropout, s.AttentionDropout = 0.005, 0.6, 0.6
@@ -99,9 +105,9 @@ func base(mode, preset, model string) (Settings, error) {
 // bind adds a flag for every setting; a flag that is given changes s.
 func (s *Settings) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.Preset, "preset", s.Preset, "settings to start from: retexo (the paper's) or frugal (fewest bytes)")
-	f.StringVar(&s.Mode, "mode", s.Mode, "retexo (layer by layer over peers) or standalone (all layers at once, one machine)")
+	f.StringVar(&s.Mode, "mode", s.Mode, "retexo (layer by layer over peers), fullbatch (all layers at once over peers) or standalone (the same at one)")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "of everything that is drawn: same seed, same model")
-	f.StringVar(&s.Model, "model", s.Model, "gcn, sage, sage-pool, gat, gin, or mlp (no edges; standalone only)")
+	f.StringVar(&s.Model, "model", s.Model, "gcn, sage, sage-pool, gat, gin, or mlp (no edges; not retexo)")
 	f.StringVar(&s.Encoder, "encoder", s.Encoder, "what of a node's own features travels: raw, pca:K or mlp")
 	f.StringVar(&s.Carry, "carry", s.Carry, "what a layer hands on: hidden or scores")
 	f.IntVar(&s.Layers, "layers", s.Layers, "graph layers")
@@ -112,7 +118,7 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.Float32Var(&s.AttentionDropout, "attention-dropout", s.AttentionDropout, "gat: share of the attention weights that is dropped")
 	f.BoolVar(&s.Residual, "residual", s.Residual, "add a layer's input to its output")
 	f.BoolVar(&s.UnitSum, "unit-sum", s.UnitSum, "divide a node's features by the sum of their magnitudes first")
-	f.IntVar(&s.Rounds, "rounds", s.Rounds, "rounds of a layer at most (standalone: epochs)")
+	f.IntVar(&s.Rounds, "rounds", s.Rounds, "rounds of a layer at most (fullbatch, standalone: epochs)")
 	f.IntVar(&s.LocalSteps, "local-steps", s.LocalSteps, "optimiser steps between two reductions; 1 is exact")
 	f.IntVar(&s.Patience, "patience", s.Patience, "rounds without a better validation metric that end a layer; 0: none")
 	f.IntVar(&s.EvalEvery, "eval-every", s.EvalEvery, "rounds between two looks at the validation nodes")
@@ -129,6 +135,10 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.IntVar(&s.Neighbours, "neighbours", s.Neighbours, "in-edges kept of a node while a layer trains; 0: all")
 	f.IntVar(&s.PCAPasses, "pca-passes", s.PCAPasses, "encoder pca: passes over the features")
 	f.IntVar(&s.CheckpointEvery, "checkpoint-every", s.CheckpointEvery, "rounds between two checkpoints; 0: at the ends of layers only")
+	f.StringVar(&s.Fetch, "fetch", s.Fetch, "fullbatch: how halo rows come: sar (dropped and fetched again), sa (kept), oneshot or auto")
+	f.StringVar(&s.Order, "order", s.Order, "fullbatch: in which halo rows are added up: any, or fixed (the same bits at every run)")
+	f.IntVar(&s.Prefetch, "prefetch", s.Prefetch, "fullbatch: peers' rows on their way while others are added up")
+	f.Int64Var(&s.Memory, "memory", s.Memory, "fullbatch: MiB that a peer may hold of rows that it could fetch again; 0: any number")
 }
 
 // file is what a YAML file may hold: Settings at its top level, and fields of its own.
@@ -226,7 +236,7 @@ func (s Settings) schedule(steps int) optim.Schedule {
 // plan returns the config of layer-wise training of t, or all faults of s.
 func (s Settings) plan(t task) (retexo.Config, error) {
 	if s.Model == "mlp" {
-		return retexo.Config{}, badInput{errors.New("model: mlp uses no edges, so there is nothing to train layer by layer over peers: use mode standalone, or encoder mlp")}
+		return retexo.Config{}, badInput{errors.New("model: mlp uses no edges, so there is nothing to train layer by layer over peers: use mode fullbatch or standalone, or encoder mlp")}
 	}
 	encoder := s.Encoder
 	if k, ok := strings.CutPrefix(encoder, "pca:"); ok {
@@ -261,7 +271,7 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	return c, nil
 }
 
-// endToEnd returns the config of ordinary training of t on one machine, or all faults of s.
+// endToEnd returns the config of training all layers of a model of t at once, or all faults of s.
 func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	var errs []error
 	fault := func(bad bool, format string, args ...any) {
@@ -269,10 +279,10 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault(s.Encoder != "raw", "encoder: %q, but standalone trains all layers at once, on raw features", s.Encoder)
-	fault(s.LocalSteps != 1, "local_steps: %d, but standalone has no peers to be local to, want 1", s.LocalSteps)
-	fault(s.Neighbours != 0, "neighbours: %d, but standalone sees all edges, want 0", s.Neighbours)
-	fault(s.Carry != "hidden", "carry: %q, but standalone hands hidden rows on, want hidden", s.Carry)
+	fault(s.Encoder != "raw", "encoder: %q, but %s trains all layers at once, on raw features", s.Encoder, s.Mode)
+	fault(s.LocalSteps != 1, "local_steps: %d, but %s takes every step together, want 1", s.LocalSteps, s.Mode)
+	fault(s.Neighbours != 0, "neighbours: %d, but %s sees all edges, want 0", s.Neighbours, s.Mode)
+	fault(s.Carry != "hidden", "carry: %q, but %s hands hidden rows on, want hidden", s.Carry, s.Mode)
 	spec, err := nn.Preset(s.Model, t.Kind, t.Features, t.Classes, s.Hidden, s.Layers)
 	if err != nil {
 		return fullbatch.Config{}, badInput{errors.Join(append(errs, err)...)}
@@ -292,6 +302,8 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	c.Seed, c.Epochs, c.Patience, c.EvalEvery, c.Metric = s.Seed, s.Rounds, s.Patience, s.EvalEvery, s.metric(t)
 	c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds)
 	c.Balanced, c.Inductive, c.Checkpoint = s.Balanced, s.Inductive, s.CheckpointEvery
+	c.Fetch, c.Order, c.Prefetch, c.Memory = s.Fetch, s.Order, s.Prefetch, s.Memory<<20
+	fault(s.Memory > 1<<40, "memory: %d MiB, want at most %d", s.Memory, int64(1)<<40)
 	if err := errors.Join(append(errs, c.Validate(), spec.Validate())...); err != nil {
 		return fullbatch.Config{}, badInput{err}
 	}

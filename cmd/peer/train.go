@@ -62,6 +62,7 @@ The model, a report and the figures are written to a directory: model.safetensor
 result.json. Ctrl-C leaves checkpoints there, and the same command with --resume goes on from them.`,
 		Example: `  peer train --data data/cora --peers 4 --model gcn --seed 1 --json out.json
   peer train --data data/cora --preset retexo
+  peer train --data data/cora --mode fullbatch --peers 4 --model gat
   peer train --data data/cora --mode standalone --model gat
   peer train --shards parts --config settings.yaml --lr 0.01
   peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,

@@ -65,7 +65,7 @@ func TestSameBits(t *testing.T) {
 }
 
 // processes runs a peer process for each part, which write to out-0 and so on.
-func processes(t *testing.T, parts string, n int, out string) {
+func processes(t *testing.T, parts string, n int, out string, more ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	members := make([]string, n)
@@ -77,7 +77,7 @@ func processes(t *testing.T, parts string, n int, out string) {
 	// A range of ports of this process, so that two runs of the tests at once do not meet.
 	port := 20000 + os.Getpid()%4000*8
 	settings := slices.DeleteFunc(slices.Clone(quick), func(s string) bool { return s == "-q" })
-	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(port)}, settings, members)...)
+	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(port)}, settings, more, members)...)
 	done := make(chan error, n)
 	for r := range n {
 		c := process(t, "join", "--plan", plan, "--shard", filepath.Join(parts, fmt.Sprintf("part-%d", r)), "--identity", filepath.Join(dir, fmt.Sprintf("key-%d", r)),
@@ -103,6 +103,7 @@ func TestInterrupt(t *testing.T) {
 	for mode, more := range map[string][]string{
 		"retexo":     {"--peers", "3", "--rounds", "100", "--checkpoint-every", "25"},
 		"standalone": {"--mode", "standalone", "--encoder", "raw", "--rounds", "400", "--checkpoint-every", "100"},
+		"fullbatch":  {"--mode", "fullbatch", "--encoder", "raw", "--order", "fixed", "--peers", "3", "--rounds", "120", "--checkpoint-every", "25"},
 	} {
 		whole, broken := filepath.Join(dir, mode+"-whole"), filepath.Join(dir, mode)
 		train(t, whole, slices.Concat([]string{"--data", data, "--transport", "memory"}, more)...)

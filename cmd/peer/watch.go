@@ -122,16 +122,16 @@ func (w *watch) layerwise(c retexo.Config, rank int) retexo.Observer {
 	}
 }
 
-// endToEnd watches a standalone run.
-func (w *watch) endToEnd(c fullbatch.Config) fullbatch.Observer {
+// endToEnd watches one peer of a run that trains all layers at once.
+func (w *watch) endToEnd(c fullbatch.Config, rank int) fullbatch.Observer {
 	if w == nil {
 		return fullbatch.Observer{}
 	}
 	w.begin(c.Epochs)
 	return fullbatch.Observer{
 		EpochEnd: func(i fullbatch.EpochInfo) {
-			w.round("all layers", i.Epoch, i.Epoch+1, i.Loss, i.Val, string(c.Metric), comm.Counts{})
+			w.round("all layers", i.Epoch, i.Epoch+1, i.Loss, i.Val, string(c.Metric), i.Bytes)
 		},
-		Restored: func(epoch int) { w.log.Info("resumed from a checkpoint", "epoch", epoch) },
+		Restored: func(epoch int) { w.log.Info("resumed from a checkpoint", "epoch", epoch, "peer", rank) },
 	}
 }
