@@ -7,6 +7,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -28,22 +29,29 @@ func main() {
 	turns := flag.Int("turns", 7, "runs of each")
 	only := flag.String("only", "", "cases to run, by a part of their names; empty: all")
 	large := flag.Bool("large", false, "also the cases that take seconds or gigabytes")
+	processor := flag.Bool("cpu", false, "count the processor's time, not what passes: for one thread on a machine that others use")
 	flag.Parse()
-	if err := run(*threads, *turns, *python, *script, *only, *large); err != nil {
+	if err := run(*threads, *turns, *python, *script, *only, *large, *processor); err != nil {
 		fmt.Fprintln(os.Stderr, "kernels:", err)
 		os.Exit(1)
 	}
 }
 
-func run(threads, turns int, python, script, only string, large bool) error {
+func run(threads, turns int, python, script, only string, large, processor bool) error {
 	if err := kernels.Choice(); err != nil {
 		return err
+	}
+	clock := measure.Clock(measure.Wall)
+	if processor {
+		if clock = processorTime; clock == nil || threads != 1 {
+			return errors.New("-cpu is for one thread on a system that counts its time")
+		}
 	}
 	runtime.GOMAXPROCS(threads)
 	var rival *rivals
 	if python != "" {
 		var err error
-		if rival, err = start(python, script, threads); err != nil {
+		if rival, err = start(python, script, threads, processor); err != nil {
 			return err
 		}
 		defer rival.stop()
@@ -62,7 +70,7 @@ func run(threads, turns int, python, script, only string, large bool) error {
 				return fmt.Errorf("%s: %w", c.Name, err)
 			}
 		}
-		r, err := c.Run(turns, turn)
+		r, err := c.Run(turns, clock, turn)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -87,10 +95,13 @@ type rivals struct {
 	about   string
 }
 
-func start(python, script string, threads int) (*rivals, error) {
+func start(python, script string, threads int, processor bool) (*rivals, error) {
 	c := exec.Command(python, script)
 	n := strconv.Itoa(threads)
 	c.Env = append(os.Environ(), "OMP_NUM_THREADS="+n, "MKL_NUM_THREADS="+n, "OPENBLAS_NUM_THREADS="+n)
+	if processor {
+		c.Env = append(c.Env, "HEDDLE_CLOCK=processor")
+	}
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {

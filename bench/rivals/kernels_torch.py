@@ -13,6 +13,7 @@ import torch.nn.functional as F
 warnings.filterwarnings("ignore")
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 rng = np.random.default_rng(1)
+clock = time.process_time if os.environ.get("HEDDLE_CLOCK") == "processor" else time.perf_counter
 
 
 def values(*shape):
@@ -126,8 +127,8 @@ for line in sys.stdin:
         with torch.no_grad():
             f, runs = engines[rest[0]], 0
             f()  # wakes what sleeps
-            start = time.perf_counter()
-            while runs == 0 or time.perf_counter() - start < 0.005:
+            start = clock()
+            while runs == 0 or clock() - start < 0.005:
                 f()
                 runs += 1
-            print((time.perf_counter() - start) / runs, flush=True)
+            print((clock() - start) / runs, flush=True)

@@ -14,11 +14,20 @@ import (
 // Case is a piece of work and the peak it is held against.
 type Case struct {
 	Name, Unit string
-	Work       float64        // flops or bytes of a run
-	Peak       func() float64 // measures the machine's rate, in 10⁹ a second; 0: unknown here. nil: there is none
-	Rival      string         // the same work, as bench/rivals/kernels_torch.py reads it; empty: it has none
+	Work       float64             // flops or bytes of a run
+	Peak       func(Clock) float64 // measures the machine's rate, in 10⁹ a second; 0: unknown here. nil: there is none
+	Rival      string              // the same work, as bench/rivals/kernels_torch.py reads it; empty: it has none
 	Prepare    func() (run func())
 }
+
+// Clock says how long something took, by the difference of two calls: Wall, or the processor's time where others use
+// the machine too.
+type Clock func() time.Duration
+
+var begin = time.Now()
+
+// Wall is the time that passes.
+func Wall() time.Duration { return time.Since(begin) }
 
 // Rival does the same work in turn with a case and returns the seconds that each engine took.
 type Rival func() (seconds map[string]float64, err error)
@@ -32,26 +41,26 @@ type Result struct {
 
 // Run does the work so many times, in turn with its peak and with rival, which may be nil. Short work is repeated in its
 // turn: the first time a core is cold and helpers sleep.
-func (c Case) Run(turns int, rival Rival) (Result, error) {
+func (c Case) Run(turns int, clock Clock, rival Rival) (Result, error) {
 	const least = 5 * time.Millisecond
 	run := c.Prepare()
 	run() // once for the caches, pages and clock
 	repeats := 0
-	for begin := time.Now(); time.Since(begin) < least; repeats++ {
+	for begin := clock(); clock()-begin < least; repeats++ {
 		run()
 	}
 	var rates, peaks []float64
 	times := map[string][]float64{}
 	for range turns {
-		begin := time.Now()
+		begin := clock()
 		for range repeats {
 			run()
 		}
-		seconds := time.Since(begin).Seconds() / float64(repeats)
+		seconds := (clock() - begin).Seconds() / float64(repeats)
 		rate := c.Work / seconds / 1e9
 		rates = append(rates, rate)
 		if c.Peak != nil {
-			if peak := c.Peak(); peak > 0 {
+			if peak := c.Peak(clock); peak > 0 {
 				peaks = append(peaks, rate/peak)
 			}
 		}

@@ -14,10 +14,10 @@ func TestRun(t *testing.T) {
 	var ours, peaks, theirs int
 	c := Case{
 		Work:    1e9,
-		Peak:    func() float64 { peaks++; return 1e6 },
+		Peak:    func(Clock) float64 { peaks++; return 1e6 },
 		Prepare: func() func() { return func() { ours++; time.Sleep(10 * time.Millisecond) } },
 	}
-	r, err := c.Run(5, func() (map[string]float64, error) { theirs++; return map[string]float64{"slow": 3600}, nil })
+	r, err := c.Run(5, Wall, func() (map[string]float64, error) { theirs++; return map[string]float64{"slow": 3600}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	broken := errors.New("broken")
-	if _, err := c.Run(1, func() (map[string]float64, error) { return nil, broken }); err != broken {
+	if _, err := c.Run(1, Wall, func() (map[string]float64, error) { return nil, broken }); err != broken {
 		t.Errorf("error %v, want %v", err, broken)
 	}
 }
@@ -44,7 +44,7 @@ func TestCases(t *testing.T) {
 		if !strings.Contains(c.Name, "2708×7") {
 			continue
 		}
-		r, err := c.Run(1, nil)
+		r, err := c.Run(1, Wall, nil)
 		if err != nil || !(r.Rate > 0) {
 			t.Errorf("%s: %+v, %v", c.Name, r, err)
 		}

@@ -3,24 +3,23 @@ package measure
 import (
 	"runtime"
 	"sync"
-	"time"
 )
 
 // onAll runs f on every thread at once and returns the seconds until the last is done.
-func onAll(f func(thread int)) float64 {
+func onAll(clock Clock, f func(thread int)) float64 {
 	var wg sync.WaitGroup
-	begin := time.Now()
+	begin := clock()
 	for t := range runtime.GOMAXPROCS(0) {
 		wg.Go(func() { f(t) })
 	}
 	wg.Wait()
-	return time.Since(begin).Seconds()
+	return (clock() - begin).Seconds()
 }
 
 // fma measures 10⁹ operations a second of multiply-adds on registers alone.
-func fma() float64 {
+func fma(clock Clock) float64 {
 	const rounds = 1 << 17
-	seconds := onAll(func(int) { fmas(rounds) })
+	seconds := onAll(clock, func(int) { fmas(rounds) })
 	return float64(fmaFlops()) * rounds * float64(runtime.GOMAXPROCS(0)) / seconds / 1e9
 }
 
@@ -29,11 +28,11 @@ const slab = 32 << 20 // values of each array: beyond every cache
 var arrays = sync.OnceValue(func() [2][]float32 { return [2][]float32{Values(slab), Values(slab)} })
 
 // triad measures 10⁹ bytes a second of a = a + s·b: what is written has been read, so that nothing moves uncounted.
-func triad() float64 {
+func triad(clock Clock) float64 {
 	a := arrays()
 	piece := slab / runtime.GOMAXPROCS(0) &^ 63
 	bytes := 12 * float64(piece*runtime.GOMAXPROCS(0))
-	seconds := onAll(func(t int) {
+	seconds := onAll(clock, func(t int) {
 		lo, hi := t*piece, (t+1)*piece
 		triads(a[0][lo:hi], a[0][lo:hi], a[1][lo:hi])
 	})
@@ -44,8 +43,8 @@ func triad() float64 {
 }
 
 // gather returns a measure of 10⁹ bytes a second read as rows of that many bytes from random places.
-func gather(row int) func() float64 {
-	return func() float64 {
+func gather(row int) func(Clock) float64 {
+	return func(clock Clock) float64 {
 		if !vectors {
 			return 0
 		}
@@ -56,7 +55,7 @@ func gather(row int) func() float64 {
 		for i := range index {
 			index[i] = int32(mix(uint64(i)) % uint64(slab/step-1) * uint64(step/16))
 		}
-		seconds := onAll(func(t int) {
+		seconds := onAll(clock, func(t int) {
 			piece := reads / runtime.GOMAXPROCS(0)
 			gathers(index[t*piece:(t+1)*piece], x, step/16)
 		})
@@ -72,9 +71,9 @@ type Peak struct {
 
 // Peaks measures this machine: the best of some runs each.
 func Peaks() []Peak {
-	best := func(f func() float64) (rate float64) {
+	best := func(f func(Clock) float64) (rate float64) {
 		for range 20 {
-			rate = max(rate, f())
+			rate = max(rate, f(Wall))
 		}
 		return rate
 	}
