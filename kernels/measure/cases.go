@@ -223,7 +223,7 @@ func rows() []Case {
 			x, y, gain, stats := Values(n), make([]float32, n), Values(wide), make([]float32, 2*tall)
 			return func() { kernels.LayerNorm(tall, 1e-5, x, wide, gain, gain, y, wide, stats) }
 		}},
-		{Name: "LayerNormGrad", Unit: "GB/s", Work: 24 * n, Peak: triad, Rival: fmt.Sprintf("layernormgrad %d %d", tall, wide), Prepare: func() func() {
+		{Name: "LayerNormGrad", Unit: "GB/s", Work: 16 * n, Peak: triad, Rival: fmt.Sprintf("layernormgrad %d %d", tall, wide), Prepare: func() func() {
 			x, y, gain, stats := Values(n), make([]float32, n), Values(wide), make([]float32, 2*tall)
 			dgain, dbias := make([]float32, wide), make([]float32, wide)
 			kernels.LayerNorm(tall, 1e-5, x, wide, gain, gain, y, wide, stats)

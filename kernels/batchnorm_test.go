@@ -1,0 +1,134 @@
+package kernels
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// TestBatchNorm compares with float64, gradients with differences of it, and the bits with those of plain Go and of one
+// worker.
+func TestBatchNorm(t *testing.T) {
+	type result struct {
+		sum, product, sum2, product2 []float64
+		y, dx                        []float32
+	}
+	const eps = 1e-3
+	for _, d := range [][2]int{{0, 3}, {3, 1}, {5, 7}, {40, 17}, {2600, 130}, {9, 600}} {
+		rows, n := d[0], d[1]
+		ld := n + rows%3
+		size := max(0, (rows-1)*ld+n)
+		x, dy := noise(1, make([]float32, size)), noise(2, make([]float32, size))
+		gain, bias := noise(3, make([]float32, n)), noise(4, make([]float32, n))
+		run := func(t *testing.T) (r result) {
+			r.sum, r.product, r.sum2, r.product2 = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+			ColumnSums(rows, x, ld, x, ld, r.sum, r.product)
+			ColumnSums(rows, x, ld, dy, ld, r.sum2, r.product2)
+			scale, shift, b, c := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
+			for j := range n {
+				mean := r.sum[j] / float64(rows)
+				inv := 1 / math.Sqrt(r.product[j]/float64(rows)-mean*mean+eps)
+				a := float64(gain[j]) * inv
+				bj := -a * inv * inv * (r.product2[j] - mean*r.sum2[j]) / float64(rows)
+				scale[j], shift[j] = float32(a), float32(float64(bias[j])-mean*a)
+				b[j], c[j] = float32(bj), float32(-a*r.sum2[j]/float64(rows)-bj*mean)
+			}
+			var checkY, checkX func()
+			r.y, checkY = fenced(t, rows%7, size)
+			BatchNorm(rows, x, ld, scale, shift, r.y, ld)
+			checkY()
+			r.dx, checkX = fenced(t, rows%5, size)
+			noise(5, r.dx)
+			BatchNormGrad(rows, x, ld, dy, ld, scale, b, c, r.dx, ld)
+			checkX()
+			return r
+		}
+		before := active
+		active = generic
+		plain := run(t)
+		active = before
+		each(t, func(t *testing.T) {
+			got := run(t)
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+			for _, r := range []result{got, run(t)} {
+				same(t, "y", r.y, plain.y)
+				same(t, "dx", r.dx, plain.dx)
+				if !slices.Equal(r.sum2, plain.sum2) || !slices.Equal(r.product2, plain.product2) {
+					t.Fatalf("%v: sums differ from those of plain Go", d)
+				}
+			}
+		})
+		if rows == 0 || rows > 100 {
+			continue
+		}
+		x64, add := float64s(x), noise(5, make([]float32, size))
+		column := func(j int) (y []float64, loss float64) {
+			var mean, square float64
+			for i := range rows {
+				mean += x64[i*ld+j] / float64(rows)
+			}
+			for i := range rows {
+				square += (x64[i*ld+j] - mean) * (x64[i*ld+j] - mean) / float64(rows)
+			}
+			for i := range rows {
+				v := (x64[i*ld+j]-mean)/math.Sqrt(square+eps)*float64(gain[j]) + float64(bias[j])
+				y = append(y, v)
+				loss += v * float64(dy[i*ld+j])
+			}
+			return y, loss
+		}
+		for j := range n {
+			y, _ := column(j)
+			for i := range rows {
+				at, h := i*ld+j, 1e-5
+				v := x64[at]
+				x64[at] = v + h
+				_, up := column(j)
+				x64[at] = v - h
+				_, down := column(j)
+				x64[at] = v
+				slope := (up - down) / (2 * h)
+				if math.Abs(float64(plain.y[at])-y[i]) > 2e-5 || math.Abs(float64(plain.dx[at]-add[at])-slope) > 1e-4*(1+math.Abs(slope)) {
+					t.Fatalf("%v at %d, %d: y %g, want %g; dx %g, want %g", d, i, j, plain.y[at], y[i], plain.dx[at]-add[at], slope)
+				}
+			}
+		}
+	}
+	x, s := make([]float32, 12), make([]float64, 4)
+	panics(t, "product of ColumnSums", func() { ColumnSums(3, x, 4, x, 4, s, s[:3]) })
+	panics(t, "dY of ColumnSums", func() { ColumnSums(3, x, 4, x[:11], 4, s, s) })
+	panics(t, "shift of BatchNorm", func() { BatchNorm(3, x, 4, x[:4], x[:3], x, 4) })
+	panics(t, "Y of BatchNorm", func() { BatchNorm(3, x, 4, x[:4], x[:4], x, 3) })
+	panics(t, "dX of BatchNormGrad", func() { BatchNormGrad(3, x, 4, x, 4, x[:4], x[:4], x[:4], x[:11], 4) })
+}
+
+// TestScatterAddRows compares with a plain loop; rows that come more than once are added in order.
+func TestScatterAddRows(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for _, d := range [][2]int{{0, 5}, {1, 1}, {40, 33}, {5000, 130}, {3, 0}} {
+			count, n := d[0], d[1]
+			const tall = 50
+			index := make([]int32, count)
+			for i, v := range noise(1, make([]float32, count)) {
+				index[i] = int32((v + 1) / 2 * (tall - 1))
+			}
+			src := noise(2, make([]float32, count*(n+1)))
+			dst, check := fenced(t, count%7, tall*n)
+			noise(3, dst)
+			want := slices.Clone(dst)
+			for i, j := range index {
+				addGeneric(src[i*(n+1):][:n], want[int(j)*n:][:n])
+			}
+			old := runtime.GOMAXPROCS(3)
+			ScatterAddRows(n, index, src, n+1, dst, n)
+			runtime.GOMAXPROCS(old)
+			check()
+			same(t, "rows", dst, want)
+		}
+		x := make([]float32, 12)
+		panics(t, "index[1] = 3", func() { ScatterAddRows(4, []int32{0, 3}, x, 4, x, 4) })
+		panics(t, "index[0] = -1", func() { ScatterAddRows(4, []int32{-1, 3}, x, 4, x, 4) })
+		panics(t, "src of ScatterAddRows", func() { ScatterAddRows(4, []int32{0, 1}, x[:7], 4, x, 4) })
+	})
+}
