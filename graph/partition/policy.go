@@ -2,7 +2,6 @@ package partition
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +54,7 @@ func ParsePolicy(name string) (Policy, error) {
 		}
 		return Fennel(n), nil
 	}
-	if slices.Contains([]string{"dbh", "hdrf", "2ps-l", "hvc", "cvc", "gvc", "svc"}, name) {
+	if ParseVertexCut(name) != nil {
 		return nil, fmt.Errorf("partition: policy %q: %s", name, vertexCuts)
 	}
 	return nil, fmt.Errorf("partition: no policy %q, want one of %s, restream:N, restream:N:ldg", name, strings.Join(known, ", "))

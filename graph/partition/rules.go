@@ -50,6 +50,8 @@ type View struct {
 	near  []int32   // [1+K]
 	gain  []float64 // [K] terms
 	cost  []float64
+	in    []int32 // [N] degrees, for edge rules
+	out   []int32
 }
 
 // Load is what a part holds.
@@ -173,7 +175,7 @@ func (r Rules) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
 		}
 	}
 	if r.Edge != nil {
-		if err := r.edgeCut(a); err != nil {
+		if err := r.edgeCut(a, g); err != nil {
 			return nil, err
 		}
 	}
@@ -183,8 +185,9 @@ func (r Rules) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
 const vertexCuts = "trainers need an edge cut, in which a node's edges lie with its owner"
 
 // edgeCut refuses an edge rule that puts an edge elsewhere than with the owner of its destination.
-func (r Rules) edgeCut(a *assigner) error {
+func (r Rules) edgeCut(a *assigner, g *graph.Graph) error {
 	s := a.view
+	s.count(g)
 	s.state = Masters // all are known by now
 	return a.src.runs(true, func(run *run) error {
 		for i := range run.n() {

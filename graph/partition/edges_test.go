@@ -1,0 +1,183 @@
+package partition
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"pgregory.net/rapid"
+)
+
+func of(n int, ends ...int32) *graph.Graph {
+	var src, dst []int32
+	for k := 0; k < len(ends); k += 2 {
+		src, dst = append(src, ends[k]), append(dst, ends[k+1])
+	}
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		panic(err)
+	}
+	return &graph.Graph{Adj: adj}
+}
+
+// Edges are in the order of rows: into node 0, into node 1 …
+func TestVertexCutsByHand(t *testing.T) {
+	triangles := of(6, 0, 1, 0, 2, 1, 2, 3, 4, 3, 5, 4, 5, 2, 3)
+	for _, c := range []struct {
+		what          string
+		cut           VertexCut
+		g             *graph.Graph
+		parts         int
+		owner, holder []int32
+		replicas      int64
+	}{
+		// Owners of equally many edges: the middles of the nodes' lie at 0.5, 2, 4, 5.5 of 6. No hubs: with the source.
+		{"hvc", HVC(), path(4), 2, []int32{0, 0, 1, 1}, []int32{0, 0, 1, 0, 1, 1}, 6},
+		// A grid of 2×2: an edge from u to v is in part (owner of u)/2·2 + (owner of v) mod 2.
+		{"cvc", CVC(), path(4), 4, []int32{0, 1, 2, 3}, []int32{0, 1, 3, 0, 2, 3}, 10},
+		// Two parts are a grid of 2×1: with the source.
+		{"cvc", CVC(), path(4), 2, []int32{0, 0, 1, 1}, []int32{0, 0, 1, 0, 1, 1}, 6},
+		// FEC as in TestFormulas, but that 1 is full when 3 comes.
+		{"gvc", GVC(), path(4), 2, []int32{0, 1, 1, 0}, []int32{1, 0, 1, 1, 0, 1}, 8},
+		{"svc", SVC(), path(4), 2, []int32{0, 1, 1, 0}, []int32{1, 0, 1, 1, 0, 1}, 8},
+		// 1–0 is first. 3–2: 2/3 for the empty part. 4–3: both alike but for 3, which is in 1.
+		{"hdrf", HDRF{}, of(5, 0, 1, 2, 3, 3, 4), 2, []int32{0, 0, 1, 1, 1}, []int32{0, 0, 1, 1, 1, 1}, 5},
+		// Volumes of 14 at most: the triangles are the clusters, 14 each, in part 0 and 1. 2–3: 2 for either part, and
+		// of node 2's two the emptier is its owner.
+		{"2ps-l", TwoPhase{}, triangles, 2, []int32{0, 0, 1, 1, 1, 1}, []int32{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}, 7},
+	} {
+		owner, holder, err := c.cut.AssignEdges(c.g, c.parts, 0)
+		if err != nil || !slices.Equal(owner, c.owner) || !slices.Equal(holder, c.holder) {
+			t.Errorf("%s in %d: %v, %v, %v, want %v, %v", c.what, c.parts, owner, holder, err, c.owner, c.holder)
+			continue
+		}
+		if r := ReplicasOf(c.g, owner, holder, c.parts); r.Replicas != c.replicas {
+			t.Errorf("%s in %d: %d replicas, want %d", c.what, c.parts, r.Replicas, c.replicas)
+		}
+	}
+}
+
+func TestHybridMovesEdgesOfHubs(t *testing.T) {
+	for leaves, hubs := range map[int]bool{1000: false, 1001: true} {
+		g := star(leaves)
+		owner, holder, err := HVC().AssignEdges(g, 3, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v := range int32(g.N()) {
+			col, _ := g.Adj.Row(int(v))
+			for k, u := range col {
+				want := owner[u]
+				if u == 600 && hubs {
+					want = owner[v]
+				}
+				if got := holder[g.Adj.RowPtr[v]+int64(k)]; got != want {
+					t.Fatalf("%d leaves: edge from %d to %d in part %d, want %d", leaves, u, v, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestDBHReplicatesHubs(t *testing.T) {
+	g := star(1001)
+	owner, holder, err := DBH().AssignEdges(g, 4, rng.New(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := ReplicasOf(g, owner, holder, 4); r.Replicas != r.Nodes+3 {
+		t.Errorf("%d places of %d nodes, want the hub in 4 parts and all others in one", r.Replicas, r.Nodes)
+	}
+}
+
+// In a cartesian cut a node meets a row and a column of the grid at most.
+func TestCartesianMeetsRowAndColumn(t *testing.T) {
+	g := communities(600, 6, 20, 0.1, rng.New(1))
+	owner, holder, err := CVC().AssignEdges(g, 12, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := newPlaces(g.N(), 12)
+	for v := range int32(g.N()) {
+		col, _ := g.Adj.Row(int(v))
+		for k, u := range col {
+			in.put(u, holder[g.Adj.RowPtr[v]+int64(k)])
+			in.put(v, holder[g.Adj.RowPtr[v]+int64(k)])
+		}
+	}
+	for v := range int32(g.N()) {
+		in.each(v, func(p int32) {
+			if p/3 != owner[v]/3 && p%3 != owner[v]%3 {
+				t.Fatalf("node %d of part %d lies in part %d, in another row and column of 4×3", v, owner[v], p)
+			}
+		})
+	}
+}
+
+func TestVertexCutsHoldEveryEdge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGraph(t)
+		parts := rapid.IntRange(1, g.N()).Draw(t, "parts")
+		key := rng.New(rapid.Uint64().Draw(t, "seed"))
+		for _, c := range vertexCutNames {
+			owner, holder, err := c.cut.AssignEdges(g, parts, key)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			bad := func(p int32) bool { return p < 0 || int(p) >= parts }
+			if len(owner) != g.N() || len(holder) != g.Adj.NumEdges() || slices.ContainsFunc(owner, bad) || slices.ContainsFunc(holder, bad) {
+				t.Fatalf("%s: owners %v, holders %v", c.name, owner, holder)
+			}
+			r := ReplicasOf(g, owner, holder, parts)
+			sent := int64(0)
+			for _, row := range r.Rows {
+				for _, n := range row {
+					sent += n
+				}
+			}
+			if r.Replicas != r.Nodes+sent || r.Replication < 1 || r.Replication > float64(parts) {
+				t.Fatalf("%s: %+v", c.name, r)
+			}
+		}
+	})
+}
+
+// What streams look at pays: on a graph of communities hdrf and 2ps-l replicate less than hashing, and 2ps-l is even.
+func TestVertexCutsFindCommunities(t *testing.T) {
+	g := communities(4000, 16, 8, 0.9, rng.New(7))
+	of := func(c VertexCut) Replicas {
+		owner, holder, err := c.AssignEdges(g, 8, rng.New(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ReplicasOf(g, owner, holder, 8)
+	}
+	dbh, hdrf, two := of(DBH()), of(HDRF{}), of(TwoPhase{})
+	if hdrf.Replication > 0.85*dbh.Replication || two.Replication > 0.8*dbh.Replication || two.EdgeBalance > 1.051 {
+		t.Errorf("dbh %+v, hdrf %+v, 2ps-l %+v", dbh, hdrf, two)
+	}
+}
+
+func TestVertexCutsRefuse(t *testing.T) {
+	bad := path(4)
+	bad.Adj.Col[0] = 77
+	for _, c := range vertexCutNames {
+		if _, _, err := c.cut.AssignEdges(path(4), 5, 0); err == nil || !strings.Contains(err.Error(), "5 parts for a graph of 4 nodes") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, _, err := c.cut.AssignEdges(bad, 2, 0); err == nil || !strings.Contains(err.Error(), "source 77") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if p, ok := c.cut.(Policy); ok {
+			if _, err := p.Assign(of(4, 0, 1, 1, 2, 2, 3, 0, 3), 2, 3); err == nil || !strings.Contains(err.Error(), "trainers need an edge cut") {
+				t.Errorf("%s as an edge cut: %v", c.name, err)
+			}
+		}
+	}
+	r := Rules{Vertex: Hash().Vertex, Edge: func(_, _ int32, _ *View) int32 { return 2 }}
+	if _, _, err := r.AssignEdges(path(4), 2, 0); err == nil || !strings.Contains(err.Error(), "to part 2, out of [0, 2)") {
+		t.Error(err)
+	}
+}
