@@ -91,3 +91,14 @@ func toBF16x4NEON(x []float32, y []uint16)
 
 //go:noescape
 func fromBF16x4NEON(x []uint16, y []float32)
+
+// Bytes: lengths are multiples of 16.
+
+//go:noescape
+func maxAbs16NEON(x []float32) float32
+
+//go:noescape
+func toInt8x16NEON(up float32, x []float32, y []int8)
+
+//go:noescape
+func fromInt8x16NEON(scale float32, x []int8, y []float32)

@@ -218,11 +218,14 @@ func spmmGeneric(s *spmm, lo, hi int) {
 	}
 }
 
-func spmaxGeneric(s *spmax, lo, hi int) {
+func spmaxGeneric(s *spmax, lo, hi int) { spmaxColumns(s, lo, hi, 0) }
+
+// spmaxColumns does the columns from one on.
+func spmaxColumns(s *spmax, lo, hi, from int) {
 	for i := lo; i < hi; i++ {
-		yi, ai := s.y[i*s.ldy:][:s.n], s.arg[i*s.lda:][:s.n]
+		yi, ai := s.y[i*s.ldy:][from:s.n], s.arg[i*s.lda:][from:s.n]
 		for _, j := range s.col[s.rowPtr[i]:s.rowPtr[i+1]] {
-			for c, v := range s.x[int(j)*s.ldx:][:s.n] {
+			for c, v := range s.x[int(j)*s.ldx:][from:s.n] {
 				if v > yi[c] {
 					yi[c], ai[c] = v, j
 				}

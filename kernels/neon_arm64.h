@@ -45,6 +45,20 @@
 
 #define FMAX(d, n, m)   OP3(0x4e20f400, d, n, m)
 #define FMIN(d, n, m)   OP3(0x4ea0f400, d, n, m)
+// To the nearest integer, ties to even; back; and narrow: int32 to int16 in the lower and the upper half, int16 to int8.
+#define FCVTNS(d, n) OP2(0x4e21a800, d, n)
+#define SCVTF(d, n)  OP2(0x4e21d800, d, n)
+#define XTN(d, n)    OP2(0x0e612800, d, n)
+#define XTN2(d, n)   OP2(0x4e612800, d, n)
+#define XTNB(d, n)   OP2(0x0e212800, d, n)
+#define XTNB2(d, n)  OP2(0x4e212800, d, n)
+
+// Wider: the lower or upper half of int8 to int16, and of int16 to int32.
+#define SXTLB(d, n)  OP2(0x0f08a400, d, n)
+#define SXTLB2(d, n) OP2(0x4f08a400, d, n)
+#define SXTL(d, n)   OP2(0x0f10a400, d, n)
+#define SXTL2(d, n)  OP2(0x4f10a400, d, n)
+
 #define FCVTZS(d, n)    OP2(0x4ea1b800, d, n)
 #define FSUB2(d, n, m)  OP3(0x4ee0d400, d, n, m)
 #define FMUL2(d, n, m)  OP3(0x6e60dc00, d, n, m)

@@ -1,6 +1,9 @@
 package kernels
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // usable returns both sets: every 64-bit Arm processor that Go runs on has NEON.
 func usable() []*set { return []*set{generic, neon} }
@@ -25,9 +28,9 @@ var neon = &set{
 
 	toBF16:   toBF16NEON,
 	fromBF16: fromBF16NEON,
-	maxAbs:   maxAbsGeneric,
-	toInt8:   toInt8Generic,
-	fromInt8: fromInt8Generic,
+	maxAbs:   maxAbsNEON,
+	toInt8:   toInt8NEON,
+	fromInt8: fromInt8NEON,
 
 	sum:        sumNEON,
 	sumSquares: sumSquaresNEON,
@@ -47,7 +50,7 @@ var neon = &set{
 	gemm:  gemmBlocked,
 	tiles: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON},
 	spmm:  spmmNEON,
-	spmax: spmaxGeneric,
+	spmax: spmaxNEON,
 
 	gemm16: gemmBlocked16,
 	tiles16: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON,
@@ -205,4 +208,22 @@ func fromBF16NEON(x []uint16, y []float32) {
 	n := len(x) &^ 3
 	fromBF16x4NEON(x[:n], y)
 	fromBF16Generic(x[n:], y[n:])
+}
+
+func maxAbsNEON(x []float32) float32 {
+	n := len(x) &^ 15
+	a, b := maxAbs16NEON(x[:n]), maxAbsGeneric(x[n:])
+	return math.Float32frombits(max(math.Float32bits(a), math.Float32bits(b)))
+}
+
+func toInt8NEON(up float32, x []float32, y []int8) {
+	n := len(x) &^ 15
+	toInt8x16NEON(up, x[:n], y)
+	toInt8Generic(up, x[n:], y[n:])
+}
+
+func fromInt8NEON(scale float32, x []int8, y []float32) {
+	n := len(x) &^ 15
+	fromInt8x16NEON(scale, x[:n], y)
+	fromInt8Generic(scale, x[n:], y[n:])
 }

@@ -46,6 +46,9 @@ func TestSpMM(t *testing.T) {
 		long[77] = 20000
 		testSpMM(t, 40, long, 0, 1, true, false, false, 9000)
 		testSpMM(t, 300, long[:500], 1, 0, false, true, true, 2000)
+		if testing.Short() {
+			return
+		}
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3)) // hubs: the first row, two beside one another, the last, the only one
 		for k, at := range [][]int{{0}, {10, 11}, {499}, {0, 250, 499}} {
 			some := slices.Clone(long[:500])
