@@ -59,6 +59,22 @@ func (s *Store) Save(seq uint64, st *State) error {
 	return nil
 }
 
+// Rewind removes the states above seq: those of a run that goes on from seq once more.
+func (s *Store) Rewind(seq uint64) error {
+	all, err := s.List()
+	if err != nil {
+		return err
+	}
+	for _, newer := range all {
+		if newer > seq {
+			if err := os.Remove(s.path(newer)); err != nil {
+				return fmt.Errorf("checkpoint: remove a state that the run goes back from: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // Latest returns the newest state that can be read, nil and an error that is fs.ErrNotExist where there is none, and a
 // *MismatchError where it belongs to another run. State.Skipped says why newer ones were passed over.
 func (s *Store) Latest(fp Fingerprints) (*State, error) {

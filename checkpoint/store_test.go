@@ -93,6 +93,26 @@ func TestStoreKeepsTheTwoNewest(t *testing.T) {
 	checkList(t, s, 6, 5)
 }
 
+// A run that went back to a state keeps it until there are two newer ones, though there was a newer one before.
+func TestRewind(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	save(t, s, 10)
+	save(t, s, 17)
+	if err := s.Rewind(10); err != nil {
+		t.Fatal(err)
+	}
+	checkList(t, s, 10)
+	save(t, s, 25)
+	checkList(t, s, 25, 10)
+	if err := s.Rewind(25); err != nil {
+		t.Fatal(err)
+	}
+	checkList(t, s, 25, 10)
+	if err := (&Store{Dir: filepath.Join(t.TempDir(), "none")}).Rewind(3); err != nil {
+		t.Errorf("without a directory: %v", err)
+	}
+}
+
 func TestDamagedNewestFallsBack(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	save(t, s, 1)

@@ -178,6 +178,10 @@ func (t *Trainer) restore(seq uint64) (*Position, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What is newer not all peers have. It goes now: among the two that are kept has to be one that all do.
+	if err := t.Checkpoints.Rewind(seq); err != nil {
+		return nil, err
+	}
 	var h header
 	if err := json.Unmarshal(s.Header, &h); err != nil {
 		return nil, fmt.Errorf("checkpoint %d: header: %w", seq, err)

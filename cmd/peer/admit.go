@@ -131,7 +131,10 @@ func (s *site) over(t comm.Transport, p *agreement, rank int, shard *partition.S
 	if s.policy == nil {
 		return t
 	}
-	s.guard = s.policy.Guard(t)
+	if s.guard == nil {
+		s.guard = s.policy.Guard(t)
+	}
+	s.guard.Transport = t // after a peer was lost another session goes on under the same bounds
 	return s.guard
 }
 

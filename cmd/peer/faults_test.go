@@ -356,7 +356,7 @@ func TestLostPeer(t *testing.T) {
 		lost.Process.Kill()
 		lost.Wait()
 	}()
-	refuse(t, 1, []string{"site-1"}, c.join(0, plan, "--state", state(0))...)
+	refuse(t, 1, []string{"site-1"}, c.join(0, plan, "--state", state(0), "--rejoin", "0")...)
 	<-killed
 
 	back := process(t, c.join(1, plan, "--state", state(1))...)
@@ -376,6 +376,59 @@ func TestLostPeer(t *testing.T) {
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {
 			t.Errorf("peer %d: the resumed run made another model", r)
+		}
+	}
+}
+
+// TestStay: a peer that is killed, twice, is waited for by the other, and when it is back both go on to the model of a run
+// that nothing happened to.
+func TestStay(t *testing.T) {
+	c := newCrew(t, 2)
+	settings := []string{"--rounds", "1500", "--checkpoint-every", "50"}
+	plan := c.plan(t, c.members, append(settings, "--port", freePorts(t, 2), "--carrier", "tcp")...)
+	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
+	type end struct {
+		exit   int
+		stderr string
+	}
+	stayed := make(chan end)
+	go func() {
+		exit, _, stderr := call(t.Context(), slices.DeleteFunc(c.join(0, plan, "--state", state(0), "--rejoin", "1m"), func(s string) bool { return s == "-q" })...)
+		stayed <- end{exit, stderr}
+	}()
+	newest := uint64(0)
+	for life := range 3 {
+		p := process(t, c.join(1, plan, "--state", state(1))...)
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if life == 2 {
+			if err := p.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		for begun := time.Now(); ; time.Sleep(time.Millisecond) { // until it is further than in its life before
+			if list := checkpoints(t, state(1)); len(list) > 0 && list[0] > newest+50 {
+				newest = list[0]
+				break
+			}
+			if time.Since(begun) > time.Minute {
+				t.Fatalf("life %d got no further than checkpoint %d", life, newest)
+			}
+		}
+		p.Process.Kill()
+		p.Wait()
+	}
+	if e := <-stayed; e.exit != 0 || strings.Count(e.stderr, "a peer is lost") != 2 || strings.Count(e.stderr, "resumed from a checkpoint") != 2 {
+		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
+	}
+	whole := filepath.Join(c.dir, "whole")
+	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	want := contents(t, filepath.Join(whole, "model.safetensors"))
+	for r := range 2 {
+		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {
+			t.Errorf("peer %d made another model than a run without faults", r)
 		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -164,7 +163,8 @@ func (p *agreement) name(args []string, port int) error {
 type seat struct {
 	plan, shard, state, identity, out, json, link string
 	listen                                        []string
-	wait                                          time.Duration
+	wait                                          time.Duration // for all peers at first, and for one that was lost
+	rejoin                                        time.Duration
 	gate                                          gate
 }
 
@@ -175,8 +175,9 @@ func newJoin() *cobra.Command {
 		Use:   "join --plan plan.yaml --shard DIR/part-N",
 		Short: "Take part in a run on several machines",
 		Long: `Take part, as one peer, in a run on several machines. Which peer this is follows from its key: the plan
-lists the ID that peer id prints. The run begins when all peers of the plan are there. With --state it can
-be interrupted: when all peers have joined again it goes on.`,
+lists the ID that peer id prints. The run begins when all peers of the plan are there. With --state it
+survives: a peer that was lost is waited for, and when it has joined again the run goes on from the last
+checkpoint that all have, to the same model.`,
 		Example: "  peer join --plan plan.yaml --shard parts/part-0 --state state --json out.json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -191,6 +192,7 @@ be interrupted: when all peers have joined again it goes on.`,
 	f.StringSliceVar(&s.listen, "listen", nil, "multiaddresses to listen on (default: this peer's in the plan)")
 	f.DurationVar(&s.wait, "wait", 10*time.Minute, "how long to wait for the other peers")
 	f.StringVar(&s.link, "link", "", linkHelp)
+	f.DurationVar(&s.rejoin, "rejoin", 10*time.Minute, "with --state: how long to wait for a lost peer; 0: its loss ends the run")
 	f.StringVarP(&s.out, "out", "o", "", "directory to write model and report to (default runs/DATA-peer-N)")
 	f.StringVar(&s.json, "json", "", "write the figures to this file, too")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
@@ -272,14 +274,9 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 		}
 		one.store = &checkpoint.Store{Dir: s.state}
 	}
-	l, err := s.connect(training, p, here, rank, id, shard, w)
-	if err != nil {
-		return err
-	}
-	l.Transport = here.over(l.Transport, p, rank, shard)
-	o, err := one.train(training, l.behind(way, rank, len(p.Peers), p.Seed), p.Peers[rank].Name)
+	a := attendance{seat: s, plan: p, rank: rank, site: here, way: way, work: one}
+	o, err := a.stay(training, id)
 	w.end()
-	err = errors.Join(err, l.close())
 	if err != nil {
 		if ctx.Err() != nil && s.state != "" {
 			return fmt.Errorf("interrupted; when all peers run the same command again they go on from the checkpoints in %s", s.state)
@@ -308,44 +305,4 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 		fmt.Fprintf(stdout, "state:  checkpoints stay in %s until you remove them; a peer that has no model yet needs all of them to go on\n", s.state)
 	}
 	return nil
-}
-
-// naming adds the plan's name of the peer at fault, which trainers know by its rank only.
-func (p *agreement) naming(err error) error {
-	var at *comm.PeerError
-	if errors.As(err, &at) && at.Name == "" && at.Rank >= 0 && at.Rank < len(p.Peers) {
-		return fmt.Errorf("%s: %w", p.Peers[at.Rank].Name, err)
-	}
-	return err
-}
-
-// connect meets the other peers of the plan.
-func (s seat) connect(ctx context.Context, p *agreement, here *site, rank int, id p2p.Identity, shard *partition.Shard, w *watch) (link, error) {
-	plan, err := p.fingerprint(taskOf(shard))
-	if err != nil {
-		return link{}, err
-	}
-	if s.listen == nil {
-		s.listen = here.peers(p).Members[rank].Addrs
-	}
-	network := p2p.Config{Identity: id, Listen: s.listen, Transport: p.Carrier, MaxPeers: max(64, len(p.Peers)),
-		Waiting: func(name string, since time.Duration, last error) {
-			if int(since.Seconds())%5 == 0 {
-				w.log.Info("waiting", "for", name, "seconds", int(since.Seconds()), "last_error", fmt.Sprint(last))
-			}
-		}}
-	if err := network.Validate(); err != nil {
-		return link{}, badInput{fmt.Errorf("%s: %w", s.plan, err)}
-	}
-	h, err := p2p.Listen(network)
-	if err != nil {
-		return link{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.wait)
-	defer cancel()
-	session, err := h.Join(ctx, here.peers(p), p2p.Hello{Plan: plan, Partition: shard.Fingerprint})
-	if err != nil {
-		return link{}, errors.Join(err, h.Close())
-	}
-	return overNetwork(session, h), nil
 }

@@ -62,6 +62,7 @@ type work struct {
 	store    *checkpoint.Store // nil: no checkpoints
 	watch    *watch            // nil: nobody looks
 	site     *site             // nil: nothing is recorded
+	advanced func()            // called after each round; may be nil
 }
 
 // train trains over t and returns what this peer saw of it.
@@ -99,6 +100,14 @@ func (w work) layerwise(ctx context.Context, group *comm.Group) (*outcome, error
 		return nil, badInput{err}
 	}
 	t.Checkpoints, t.Observer = w.store, w.site.observe(w.watch.layerwise(c, w.shard.Rank))
+	if end := t.Observer.RoundEnd; w.advanced != nil {
+		t.Observer.RoundEnd = func(i retexo.RoundInfo) {
+			w.advanced()
+			if end != nil {
+				end(i)
+			}
+		}
+	}
 	if err := t.Run(ctx, group, group); err != nil {
 		return nil, err
 	}
@@ -251,7 +260,7 @@ func (n network) connect(ctx context.Context, s Settings, shards []*partition.Sh
 			if err != nil {
 				return err
 			}
-			links[r] = overNetwork(session, h)
+			links[r] = overNetwork(session, h.Close)
 			return nil
 		})
 	}
@@ -262,6 +271,6 @@ func (n network) connect(ctx context.Context, s Settings, shards []*partition.Sh
 	return links, nil
 }
 
-func overNetwork(s *p2p.Session, h *p2p.Host) link {
-	return link{s, func() int64 { sent, _ := s.WireBytes(); return sent }, h.Close}
+func overNetwork(s *p2p.Session, end func() error) link {
+	return link{s, func() int64 { sent, _ := s.WireBytes(); return sent }, end}
 }
