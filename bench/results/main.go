@@ -19,6 +19,7 @@ func main() {
 	table := flag.String("table", "", "print the named table of docs/results.md: "+strings.Join(tableNames(), ", "))
 	root := flag.String("root", "../shared/data", "folder of the data sets")
 	only := flag.String("only", "", "with -table: the one data set to run")
+	part := flag.String("row", "", "with -table: only rows whose name has this in it")
 	seeds := flag.Int("seeds", 10, "runs, each with a seed of its own and, where the data set has several splits, the next split")
 	e.flags(flag.CommandLine)
 	flag.Parse()
@@ -28,7 +29,7 @@ func main() {
 	ctx := context.Background()
 	var err error
 	if *table != "" {
-		err = printTable(ctx, *table, *only, *root, *seeds)
+		err = printTable(ctx, *table, *only, *part, *root, *seeds)
 	} else {
 		var s summary
 		if s, err = e.run(ctx, filepath.Join(*root, e.Data), *seeds); err == nil {

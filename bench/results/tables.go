@@ -43,7 +43,7 @@ func tableNames() (names []string) {
 	return names
 }
 
-func printTable(ctx context.Context, name, only, root string, seeds int) error {
+func printTable(ctx context.Context, name, only, part, root string, seeds int) error {
 	all := tables()
 	i := slices.IndexFunc(all, func(t table) bool { return t.name == name })
 	if i < 0 {
@@ -58,6 +58,9 @@ func printTable(ctx context.Context, name, only, root string, seeds int) error {
 		}
 		dir := filepath.Join(root, data)
 		for _, r := range all[i].rows(data) {
+			if !strings.Contains(r.Name, part) {
+				continue
+			}
 			r.Data = data
 			e, err := r.tuned(ctx, dir)
 			if err != nil {
@@ -192,6 +195,13 @@ func rates(x ...float64) (all []func(*experiment)) {
 	return all
 }
 
+func widths(x ...int) (all []func(*experiment)) {
+	for _, v := range x {
+		all = append(all, func(e *experiment) { e.Hidden = v })
+	}
+	return all
+}
+
 func unitSums() []func(*experiment) {
 	return each(func(e *experiment) { e.UnitSum = false }, func(e *experiment) { e.UnitSum = true })
 }
@@ -271,7 +281,7 @@ func everything(data string) (rows []row) {
 		e := fix(base("standalone "+m, "standalone", m))
 		grid := unitSums()
 		if data == "tolokers" {
-			grid = rates(0.01, 0.03)
+			grid = cross(rates(0.01, 0.03), widths(64, 128))
 		}
 		rows = append(rows, row{e, grid})
 	}
