@@ -44,19 +44,21 @@ func gemmBlocked(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	}
 }
 
-// placed reports whether a rectangle m×n takes A and B where they lie, and the depth of its blocks of k. A gradient of
-// weights (Aᵀ·B, tall A and B, small C) uses each value so few times that a copy costs more than the cache misses of
-// strides, as long as the blocks are shallow enough to stay in L1.
+// placed reports whether a rectangle m×n takes B where it lies, and the depth of its blocks of k. Copies of B, and of A
+// where it is stored transposed, are repaid only where each value is used often. A gradient of weights (Aᵀ·B of tall A
+// and B) goes without; its blocks are so shallow that what it reads by strides stays in L1.
 func (g *gemm) placed(m, n int) (inPlace bool, deep int) {
-	switch t := g.tiles; {
-	case !t.masks || g.form == nt:
+	switch {
+	case !g.tiles.masks || g.form == nt:
 		return false, blockK
-	case g.form == tn && n <= 64:
-		return true, 48
-	case g.form == tn && m <= 256:
+	case g.form == nn:
+		return m <= 256, blockK
+	case g.k <= blockK/2:
+		return true, blockK
+	case n > 64 && m <= 256:
 		return true, 128
 	default:
-		return m <= t.rows, blockK
+		return true, 48
 	}
 }
 
@@ -74,7 +76,7 @@ func gemmThin(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 			}
 		}
 		t := gemm{form: tn, m: n, n: m, k: g.k, lda: g.ldb, ldb: g.lda, ldc: blockN, acc: true, a: g.b[j0:], b: g.a[i:], c: c, tiles: g.tiles}
-		const deep = 48
+		const deep = 48 // as in placed
 		for p := 0; p < g.k; p += deep {
 			s.block(&t, 0, n, 0, m, p, min(deep, g.k-p), true)
 		}
@@ -126,12 +128,7 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 func (s *scratch) packA(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, cs int) {
 	if g.form == tn {
 		for q := range k {
-			row, to := g.a[(p+q)*g.lda+i:][:m], s.a[q*height:]
-			if m == 14 {
-				*(*[14]float32)(to) = *(*[14]float32)(row)
-			} else {
-				copy(to, row)
-			}
+			copy(s.a[q*height:], g.a[(p+q)*g.lda+i:][:m])
 		}
 		return unsafe.Pointer(&s.a), 1, height
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-var wide = strings.HasPrefix(kernels.Name(), "avx512")
+var wide = strings.HasPrefix(kernels.Name(), "avx512") || kernels.Name() == "amx"
 
 // vectors is whether peaks can be measured.
 var vectors = kernels.Name() != "generic"
