@@ -24,7 +24,7 @@ type attendance struct {
 // stay trains until the model is done. Where a peer is lost and there are checkpoints, it waits for that peer and goes
 // on in another session; without one round in all the time that a lost peer is waited for, it gives up.
 func (a attendance) stay(ctx context.Context, id p2p.Identity) (*outcome, error) {
-	h, err := a.listen(id)
+	h, err := a.listen(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -66,21 +66,8 @@ func (a attendance) session(ctx context.Context, h *p2p.Host, wait time.Duration
 }
 
 // listen opens this peer's host.
-func (a attendance) listen(id p2p.Identity) (*p2p.Host, error) {
-	at := a.seat.listen
-	if at == nil {
-		at = a.site.peers(a.plan).Members[a.rank].Addrs
-	}
-	network := p2p.Config{Identity: id, Listen: at, Transport: a.plan.Carrier, MaxPeers: max(64, len(a.plan.Peers)),
-		Waiting: func(name string, since time.Duration, last error) {
-			if int(since.Seconds())%5 == 0 {
-				a.work.watch.log.Info("waiting", "for", name, "seconds", int(since.Seconds()), "last_error", fmt.Sprint(last))
-			}
-		}}
-	if err := network.Validate(); err != nil {
-		return nil, badInput{fmt.Errorf("%s: %w", a.seat.plan, err)}
-	}
-	return p2p.Listen(network)
+func (a attendance) listen(ctx context.Context, id p2p.Identity) (*p2p.Host, error) {
+	return a.seat.open(ctx, a.plan, a.site, a.rank, id, a.work.watch)
 }
 
 // naming adds the plan's name of the peer at fault, which trainers know by its rank only.

@@ -1,34 +1,176 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/p2p"
 )
 
+// doctor looks at what a run would need. Each finding goes out as it is made, with what helps against it.
+type doctor struct {
+	plan, roster, trusted, identity, shard, state string
+	listen                                        []string
+	wait                                          time.Duration
+	lan                                           bool
+
+	w      io.Writer
+	faults int
+}
+
 func newDoctor() *cobra.Command {
-	return &cobra.Command{
+	var d doctor
+	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this program is and what the machine offers it",
-		Args:  cobra.NoArgs,
+		Short: "Say what this machine offers, whether it reaches the others, and what to do about it",
+		Long: `Say what this program is and what the machine offers it. With --plan or --roster, also whether each other
+member is reached: directly, by which transport, through a relay, how fast, and whether the clocks agree.
+Members answer while they join or train, or run peer doctor themselves: start it on both sides with a longer
+--wait.`,
+		Example: "  peer doctor\n  peer doctor --plan plan.yaml --shard parts/part-0 --state state\n  peer doctor --roster roster.json --wait 2m",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			w := c.OutOrStdout()
-			version := "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
-			}
-			fmt.Fprintf(w, "heddle   %s, %s, %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			fmt.Fprintf(w, "kernels  %s (of %s; HEDDLE_KERNELS chooses)\n", kernels.Name(), strings.Join(kernels.Usable(), ", "))
-			fmt.Fprintf(w, "cores    %d, of which %d are used (GOMAXPROCS)\n", runtime.NumCPU(), runtime.GOMAXPROCS(0))
-			if peak := peakMemory(); peak > 0 {
-				fmt.Fprintf(w, "memory   %d MB held by this program\n", peak/1e6)
-			}
-			return nil
+			d.w = c.OutOrStdout()
+			return d.run(c.Context())
 		},
 	}
+	f := c.Flags()
+	f.StringVar(&d.plan, "plan", "", "the plan whose peers to reach")
+	f.StringVar(&d.roster, "roster", "", "the federation's roster, whose members to reach")
+	f.StringVar(&d.identity, "identity", defaultIdentity(), "this peer's key")
+	f.StringVar(&d.shard, "shard", "", "this peer's part of the graph")
+	f.StringVar(&d.state, "state", ".", "directory that checkpoints would go to")
+	f.StringSliceVar(&d.listen, "listen", nil, "multiaddresses to listen on (default: this peer's)")
+	f.DurationVar(&d.wait, "wait", 5*time.Second, "how long to try to reach a member")
+	f.BoolVar(&d.lan, "lan", false, "find peers on the local network by mDNS, too")
+	return c
+}
+
+func (d *doctor) run(ctx context.Context) error {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+	}
+	d.fine("heddle", "%s, %s, %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	d.fine("kernels", "%s (of %s; HEDDLE_KERNELS chooses)", kernels.Name(), strings.Join(kernels.Usable(), ", "))
+	d.fine("cores", "%d, of which %d are used (GOMAXPROCS)", runtime.NumCPU(), runtime.GOMAXPROCS(0))
+	d.memory()
+	d.disk()
+	d.buffers()
+	if d.plan != "" || d.roster != "" {
+		if err := d.network(ctx); err != nil {
+			return err
+		}
+	}
+	if d.faults > 0 {
+		return fmt.Errorf("%d faults were found", d.faults)
+	}
+	return nil
+}
+
+func (d *doctor) fine(about, format string, args ...any) {
+	fmt.Fprintf(d.w, "%-8s %s\n", about, fmt.Sprintf(format, args...))
+}
+
+// advise tells of what is slower or less safe than it could be, and fault of what keeps a run from working.
+func (d *doctor) advise(about, remedy, format string, args ...any) {
+	fmt.Fprintf(d.w, "%-8s NOTE  %s\n%-8s       → %s\n", about, fmt.Sprintf(format, args...), "", remedy)
+}
+
+func (d *doctor) fault(about, remedy, format string, args ...any) {
+	d.faults++
+	fmt.Fprintf(d.w, "%-8s FAULT %s\n%-8s       → %s\n", about, fmt.Sprintf(format, args...), "", remedy)
+}
+
+// meeting is whom to reach, and over what.
+type meeting struct {
+	members p2p.Roster
+	relays  []string
+	carrier string
+}
+
+// meet reads plan and roster.
+func (d *doctor) meet(now time.Time) (m meeting, err error) {
+	m.carrier = "auto"
+	if d.roster != "" {
+		s, err := readRoster(d.roster)
+		if err != nil {
+			return m, err
+		}
+		m.relays = relaysOf(s.Body, now)
+		for _, one := range carried(s.Body, now).Members {
+			if listed, _ := s.Body.Find(one.ID); listed.Role != "relay" {
+				m.members.Members = append(m.members.Members, one)
+			}
+		}
+	}
+	if d.plan == "" {
+		return m, nil
+	}
+	p, err := agreedPlan.load(d.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	if err != nil {
+		return m, err
+	}
+	listed := m.members.Members
+	m.carrier, m.members, m.relays = p.Carrier, p.roster(), append(m.relays, p.Relays...)
+	for i, one := range m.members.Members {
+		for _, other := range listed {
+			if one.ID == other.ID && len(one.Addrs) == 0 {
+				m.members.Members[i].Addrs = other.Addrs
+			}
+		}
+	}
+	return m, nil
+}
+
+// network tries to reach everybody.
+func (d *doctor) network(ctx context.Context) error {
+	m, err := d.meet(time.Now())
+	if err != nil {
+		return err
+	}
+	id, err := loadOrMakeKey(d.identity)
+	if err != nil {
+		return err
+	}
+	self := -1
+	for i, one := range m.members.Members {
+		if one.ID == id.PeerID() {
+			self = i
+		}
+	}
+	if self < 0 {
+		d.fault("identity", "ask for "+id.PeerID()+" to be added, or give --identity", "this peer is not among the %d members", len(m.members.Members))
+		return nil
+	}
+	if d.listen == nil {
+		d.listen = m.members.Members[self].Addrs
+	}
+	cfg := p2p.Config{Identity: id, Listen: d.listen, Transport: m.carrier, Relays: m.relays, LAN: d.lan, MaxPeers: max(64, len(m.members.Members))}
+	if err := cfg.Validate(); err != nil {
+		return badInput{err}
+	}
+	h, err := p2p.Listen(cfg)
+	if err != nil {
+		d.fault("listen", "stop the program that has the port, or give this peer another one", "%v", err)
+		return nil
+	}
+	d.fine("listen", "%s", strings.Join(h.Addrs(), " "))
+	ctx, cancel := context.WithTimeout(ctx, d.wait)
+	defer cancel()
+	found, err := h.Survey(ctx, m.members)
+	if err == nil {
+		d.sightings(found)
+	}
+	return errors.Join(err, h.Close())
 }

@@ -25,8 +25,9 @@ import (
 // agreement is what the peers of a run on several machines share: the settings file of peer join.
 type agreement struct {
 	Settings `yaml:",inline"`
-	Carrier  string   `yaml:"carrier"` // quic or tcp
-	Peers    []member `yaml:"peers"`   // peer r holds part-r
+	Carrier  string   `yaml:"carrier"`          // quic, tcp, noise, ws or auto
+	Relays   []string `yaml:"relays,omitempty"` // multiaddresses that end in /p2p/ID, beside those of the roster
+	Peers    []member `yaml:"peers"`            // peer r holds part-r
 }
 
 // member is one peer of a plan.
@@ -46,7 +47,8 @@ func startPlan() *agreement { return &agreement{Carrier: "quic"} }
 
 func (p *agreement) bind(f *pflag.FlagSet) {
 	p.Settings.bind(f)
-	f.StringVar(&p.Carrier, "carrier", p.Carrier, "quic or tcp")
+	f.StringVar(&p.Carrier, "carrier", p.Carrier, "quic, tcp, noise (TCP without TLS), ws (WebSocket) or auto (the fastest for each pair)")
+	f.StringSliceVar(&p.Relays, "relay", p.Relays, "multiaddress of a relay that ends in /p2p/ID; may be repeated")
 }
 
 func (p *agreement) roster() (r p2p.Roster) {
@@ -147,12 +149,14 @@ func (p *agreement) name(args []string, port int) error {
 					kind = "ip6"
 				}
 			}
-			at := fmt.Sprintf("/%s/%s/udp/%d/quic-v1", kind, host, port+ports[host])
-			if p.Carrier == "tcp" {
-				at = fmt.Sprintf("/%s/%s/tcp/%d", kind, host, port+ports[host])
+			tails := map[string][]string{"tcp": {"/tcp/%d"}, "noise": {"/tcp/%d"}, "ws": {"/tcp/%d/wss"}, "auto": {"/udp/%d/quic-v1", "/tcp/%d"}}[p.Carrier]
+			if tails == nil {
+				tails = []string{"/udp/%d/quic-v1"}
+			}
+			for _, tail := range tails {
+				m.Addresses = append(m.Addresses, fmt.Sprintf("/%s/%s"+tail, kind, host, port+ports[host]))
 			}
 			ports[host]++
-			m.Addresses = append(m.Addresses, at)
 		}
 		p.Peers = append(p.Peers, m)
 	}
@@ -165,6 +169,7 @@ type seat struct {
 	listen                                        []string
 	wait                                          time.Duration // for all peers at first, and for one that was lost
 	rejoin                                        time.Duration
+	lan                                           bool
 	gate                                          gate
 }
 
@@ -190,6 +195,7 @@ checkpoint that all have, to the same model.`,
 	f.StringVar(&s.identity, "identity", defaultIdentity(), "this peer's key, made on first use")
 	f.StringVar(&s.state, "state", "", "directory for checkpoints; empty: none are kept")
 	f.StringSliceVar(&s.listen, "listen", nil, "multiaddresses to listen on (default: this peer's in the plan)")
+	f.BoolVar(&s.lan, "lan", false, "find peers on the local network by mDNS, which tells everybody there this peer's ID and addresses")
 	f.DurationVar(&s.wait, "wait", 10*time.Minute, "how long to wait for the other peers")
 	f.StringVar(&s.link, "link", "", linkHelp)
 	f.DurationVar(&s.rejoin, "rejoin", 10*time.Minute, "with --state: how long to wait for a lost peer; 0: its loss ends the run")

@@ -62,7 +62,7 @@ func (e *entry) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&e.role, "role", string(admission.Trainer), "trainer, coordinator, observer or relay")
 	f.StringVar(&e.expires, "expires", nextYear(), "last day of membership")
-	f.StringVar(&e.carrier, "carrier", "quic", "of an address that @HOST gives: quic or tcp")
+	f.StringVar(&e.carrier, "carrier", "quic", "of an address that @HOST gives: quic, tcp, ws or auto (QUIC and TCP)")
 	f.IntVar(&e.port, "port", 4001, "of an address that @HOST gives")
 }
 
