@@ -29,12 +29,19 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	s := t.shard
-	t.full = &sight{adj: &s.Adj, degree: s.Degree, normed: make(map[graph.Norm]*graph.CSR)}
+	t.full = &sight{adj: &s.Adj, degree: s.Degree, share: 1, normed: make(map[graph.Norm]*graph.CSR)}
 	t.seen = t.full
 	if t.config.Inductive {
 		if t.seen, err = t.trainingSight(ctx); err != nil {
 			return err
 		}
+	}
+	if share, _ := t.config.Share(); share == 0 && s.Parts > 1 {
+		t.seen = t.aloneSight()
+	} else if share < 1 {
+		seen := *t.seen
+		seen.share = share
+		t.seen = &seen
 	}
 	if err := t.firstLayer(ctx, r); err != nil {
 		return err
@@ -109,7 +116,21 @@ func (t *Trainer) trainingSight(ctx context.Context) (*sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sight{adj: adj, degree: degree.Dense.Data[:len(s.Global)], normed: make(map[graph.Norm]*graph.CSR)}, nil
+	return &sight{adj: adj, degree: degree.Dense.Data[:len(s.Global)], share: 1, normed: make(map[graph.Norm]*graph.CSR)}, nil
+}
+
+// aloneSight returns what training sees without the edges between workers.
+func (t *Trainer) aloneSight() *sight {
+	s := t.shard
+	to := make([]int32, t.seen.adj.NumSrc)
+	for j := range to {
+		if to[j] = int32(j); j >= s.Owned {
+			to[j] = -1
+		}
+	}
+	adj := columns(t.seen.adj, identity(s.Owned), to, len(to))
+	degree := append(adj.Degrees(), make([]float32, s.Halo())...)
+	return &sight{adj: adj, degree: degree, share: 1, alone: true, normed: make(map[graph.Norm]*graph.CSR)}
 }
 
 // firstLayer fetches what the first layer needs of the halo's features, or their aggregate.
@@ -143,7 +164,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 		return err
 	case aggregate:
 		t.aggregate(t.full)
-		if t.seen != t.full {
+		if t.seen.z = t.full.z; t.seen.adj != t.full.adj {
 			t.aggregate(t.seen)
 		}
 	}
@@ -172,7 +193,7 @@ func (t *Trainer) aggregate(a *sight) {
 		if p.far == nil {
 			near()
 		} else {
-			p.far.what = "features of the halo"
+			p.far.what, p.far.share = "features of the halo", 1
 			p.far.Add(z, near, func(g *graph.CSR, _ []int64, z mat.Dense) { agg.Add(&acc, g, z) })
 		}
 		agg.End(h, &acc)

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -32,10 +34,11 @@ type Config struct {
 	Balanced  bool           `json:"balanced"`  // weigh each class by the inverse of its share of the training labels
 	Inductive bool           `json:"inductive"` // validation and test nodes and their edges are absent while training
 
-	Fetch    string `json:"fetch"` // how a layer's halo rows come: "sar", "sa", "oneshot" or "auto" (Fetches)
-	Order    string `json:"order"` // in which they are added up: "any" (as they come), or "fixed": the same bits at every run
-	Prefetch int    `json:"-"`     // blocks of rows, and of gradients, on their way while one is worked on; ≥ 0
-	Memory   int64  `json:"-"`     // bytes that this worker may hold of halo rows that it could fetch again; 0: any number
+	Fetch    string `json:"fetch"`    // how a layer's halo rows come: "sar", "sa", "oneshot" or "auto" (Fetches)
+	Boundary string `json:"boundary"` // of halo rows and their gradients while training: "exact", "sample:P" or "none" (see Share)
+	Order    string `json:"order"`    // in which they are added up: "any" (as they come), or "fixed": the same bits at every run
+	Prefetch int    `json:"-"`        // blocks of rows, and of gradients, on their way while one is worked on; ≥ 0
+	Memory   int64  `json:"-"`        // bytes that this worker may hold of halo rows that it could fetch again; 0: any number
 
 	Checkpoint int `json:"-"` // epochs between two checkpoints; 0: none but at an interruption
 }
@@ -51,7 +54,7 @@ func Defaults(spec nn.Spec) Config {
 		Seed: 1, Spec: spec, Epochs: 200, EvalEvery: 1, Metric: "accuracy",
 		Optimizer: optim.Config{Name: "adam", LR: 0.01, Decay: 5e-4},
 		Schedule:  optim.Schedule{Kind: "constant"},
-		Fetch:     "auto", Order: "any", Prefetch: 1,
+		Boundary:  "exact", Fetch: "auto", Order: "any", Prefetch: 1,
 	}
 }
 
@@ -68,6 +71,13 @@ func (c Config) Validate() error {
 	fault(c.EvalEvery < 1, "eval_every: %d, want at least 1", c.EvalEvery)
 	fault(c.Checkpoint < 0, "checkpoint: %d, want 0 (none) or more epochs", c.Checkpoint)
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch: %q, want one of %q", c.Fetch, Fetches)
+	if share, err := c.Share(); err != nil {
+		errs = append(errs, err)
+	} else if share > 0 && share < 1 {
+		for i, l := range c.Spec.Layers {
+			fault(l.Conv == "gat" || l.Conv == "sage-pool", "boundary: %s, but layers[%d] (%s) is no sum, of which a sample would be unbiased; use exact or none", c.Boundary, i, l.Conv)
+		}
+	}
 	fault(c.Order != "any" && c.Order != "fixed", "order: %q, want any or fixed", c.Order)
 	fault(c.Prefetch < 0, "prefetch: %d, want 0 or more", c.Prefetch)
 	fault(c.Memory < 0, "memory: %d, want 0 (no bound) or more bytes", c.Memory)
@@ -77,6 +87,24 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.Metric.Validate(), c.Optimizer.Validate(), c.Schedule.Validate())
 	return errors.Join(errs...)
+}
+
+// Share returns the share of the halo rows that travel at a step: 1 for boundary "exact"; P of "sample:P", drawn anew at
+// every step, the sums divided by P and weighed by the degrees of the whole graph, so that they are unbiased; 0 for
+// "none", which leaves out the edges between workers, also from degrees. Features of the halo, fetched once, and
+// whatever is validated or tested are exact in any case but training by "none".
+func (c Config) Share() (float32, error) {
+	switch p, sampled := strings.CutPrefix(c.Boundary, "sample:"); {
+	case c.Boundary == "exact":
+		return 1, nil
+	case c.Boundary == "none":
+		return 0, nil
+	case sampled:
+		if share, err := strconv.ParseFloat(p, 32); err == nil && share > 0 && share < 1 {
+			return float32(share), nil
+		}
+	}
+	return 0, fmt.Errorf("boundary: %q, want exact, none, or sample:P with P between 0 and 1", c.Boundary)
 }
 
 // Fingerprint names everything that decides the result.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -17,6 +18,9 @@ type line struct {
 	fixed bool  // rows and gradients are added up in one order
 	ahead int   // blocks on their way while one is worked on
 	err   error // the first; after it nothing is fetched
+
+	key   rng.Key // of samples of the boundary
+	epoch uint64
 
 	spare     [][]float32 // memory of blocks that are done with
 	now, peak int         // values of halo rows and of their gradients that are held
@@ -51,6 +55,8 @@ type halo struct {
 	give   [][]int32 // give[q]: near rows that peer q fetches
 	blocks []block   // in the order in which they are asked for
 	of     []int     // of[q]: the block that peer q's rows are in
+	nodes  []int64   // global IDs of the near rows
+	share  float32   // of the halo rows that come, drawn anew at every step; 1: all
 	again  []bool    // again[q]: peer q fetches rows again for its gradient, where that reads them
 }
 
@@ -82,10 +88,10 @@ func (h *halo) Add(z mat.Dense, near func(), add func(g *graph.CSR, nodes []int6
 	}
 	f := h.fetch(z.Cols, func(b *block) bool { return true })
 	lane := f.lane()
-	for q, rows := range h.give {
+	for q, rows := range f.give {
 		lane.Out[q] = len(rows) * z.Cols
 	}
-	lane.Fill = func(to, at int, dst []float32) { gather(dst, z, h.give[to], at) }
+	lane.Fill = func(to, at int, dst []float32) { gather(dst, z, f.give[to], at) }
 	var err error
 	if f.stream, err = h.group.Stream(h.ctx, comm.Halo, h.what, lane); err != nil {
 		h.err = err
@@ -113,9 +119,9 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 	}
 	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })
 	rows := f.lane()
-	rows.Fill = func(to, at int, dst []float32) { gather(dst, z, h.give[to], at) }
+	rows.Fill = func(to, at int, dst []float32) { gather(dst, z, f.give[to], at) }
 	grads := comm.Lane{Out: make([]int, len(h.give)), In: make([]int, len(h.give))}
-	for q, list := range h.give {
+	for q, list := range f.give {
 		if reads && h.again[q] {
 			rows.Out[q] = len(list) * dz.Cols
 		}
@@ -124,19 +130,25 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 	out := queue{halo: h, left: make([]int, len(h.blocks)), of: make([][]float32, len(h.blocks))}
 	for i, b := range h.blocks {
 		for _, q := range b.from {
-			grads.Out[q] = b.rows[q] * dz.Cols
+			if grads.Out[q] = f.count(b, q) * dz.Cols; grads.Out[q] > 0 {
+				out.left[i]++
+			}
 		}
-		out.left[i] = len(b.from)
 	}
 	grads.Fill = func(to, at int, dst []float32) {
-		i := h.of[to]
-		copy(dst, out.of[i][h.blocks[i].at[to]*dz.Cols+at:])
+		b, from := &h.blocks[h.of[to]], out.of[h.of[to]]
+		if f.picked == nil {
+			copy(dst, from[b.at[to]*dz.Cols+at:])
+			return
+		}
+		gather(dst, mat.View(len(b.nodes), dz.Cols, from), f.picked[to], at)
+		kernels.Scale(1/h.share, dst)
 	}
 	var adding sync.Mutex
 	grads.Take = func(from, at int, src []float32) {
 		adding.Lock()
 		defer adding.Unlock()
-		scatterAdd(dz, h.give[from], at, src)
+		scatterAdd(dz, f.give[from], at, src)
 	}
 	s, err := h.group.Stream(h.ctx, comm.Halo, "gradients of "+h.what, rows, grads)
 	if err != nil {
@@ -171,6 +183,9 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 		for _, q := range b.from {
 			s.Give(1, q)
 		}
+		if out.left[f.at] == 0 {
+			out.release(f.at)
+		}
 	}
 	h.err = s.End()
 	out.clear()
@@ -187,11 +202,54 @@ type fetching struct {
 	asked  int               // blocks asked for, of those in order
 	taken  []bool            // [block] next has returned it
 	at     int               // the block that next returned last
+	give   [][]int32         // as in halo, of the rows that are drawn
+	picked [][]int32         // picked[q]: rows of its block that come from peer q; nil: all
 }
 
 func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
 	n := len(h.blocks)
-	return &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n), taken: make([]bool, n)}
+	f := &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n), taken: make([]bool, n), give: h.give}
+	if h.share < 1 {
+		f.draw()
+	}
+	return f
+}
+
+// draw samples the boundary: each worker draws which halo rows it is sent at this step, and their owners draw the same
+// (boundary node sampling; Wan, Li, Kim and Lin, MLSys 2022). What is summed of them is divided by their share, so that
+// sums, and their gradients, are unbiased.
+func (f *fetching) draw() {
+	h := f.halo
+	at := h.key.Fold(h.epoch)
+	drawn := func(reader int, node int64) bool {
+		return at.Fold(uint64(reader)).Float64(uint64(node)) < float64(h.share)
+	}
+	f.give, f.picked = make([][]int32, len(h.give)), make([][]int32, len(h.give))
+	for q, list := range h.give {
+		for _, i := range list {
+			if drawn(q, h.nodes[i]) {
+				f.give[q] = append(f.give[q], i)
+			}
+		}
+	}
+	for i := range h.blocks {
+		b := &h.blocks[i]
+		for _, q := range b.from {
+			for k := b.at[q]; k < b.at[q]+b.rows[q]; k++ {
+				if drawn(h.group.Rank(), b.nodes[k]) {
+					f.picked[q] = append(f.picked[q], int32(k))
+				}
+			}
+		}
+	}
+}
+
+// count returns how many rows of a block come from peer q.
+func (f *fetching) count(b block, q int) int {
+	if f.picked != nil {
+		return len(f.picked[q])
+	}
+	return b.rows[q]
 }
 
 // lane is lane 0 of a stream, without what this worker sends.
@@ -200,13 +258,18 @@ func (f *fetching) lane() comm.Lane {
 	for i := range f.blocks {
 		if b := &f.blocks[i]; f.wanted(b) {
 			for _, q := range b.from {
-				in[q] = b.rows[q] * f.cols
+				in[q] = f.count(*b, q) * f.cols
 			}
 		}
 	}
 	return comm.Lane{Out: make([]int, len(f.give)), In: in, Take: func(from, at int, src []float32) {
 		i := f.of[from]
-		copy(f.bufs[i][f.blocks[i].at[from]*f.cols+at:], src)
+		if f.picked == nil {
+			copy(f.bufs[i][f.blocks[i].at[from]*f.cols+at:], src)
+			return
+		}
+		kernels.Scale(1/f.share, src)
+		scatterAdd(mat.View(len(f.blocks[i].nodes), f.cols, f.bufs[i]), f.picked[from], at, src)
 	}}
 }
 
@@ -226,9 +289,15 @@ func (f *fetching) ask() {
 		if !f.wanted(b) {
 			continue
 		}
-		f.bufs[i], f.left[i] = f.line.take(len(b.nodes)*f.cols), len(b.from)
+		f.bufs[i] = f.line.take(len(b.nodes) * f.cols)
+		if f.picked != nil {
+			clear(f.bufs[i]) // rows that are not drawn
+		}
 		for _, q := range b.from {
-			f.stream.Ask(0, q)
+			if f.count(*b, q) > 0 {
+				f.left[i]++
+				f.stream.Ask(0, q)
+			}
 		}
 		return
 	}

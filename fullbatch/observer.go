@@ -1,6 +1,9 @@
 package fullbatch
 
-import "github.com/heddle-gnn/heddle/comm"
+import (
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/nn"
+)
 
 // Observer is told what happens, synchronously; its callbacks must not block. Any may be nil.
 type Observer struct {
@@ -24,4 +27,13 @@ type Result struct {
 	Val, ValLoss   float64
 	Test, TestLoss float64
 	Bytes          comm.Counts // sent by this worker
+	Memory         Memory      // held by this worker for a step
+}
+
+// Memory is how many bytes a worker holds for a step, besides parameters, the shard and what the transport buffers.
+type Memory struct {
+	Tape  nn.Memory // of its own nodes: all of it falls as one over the number of workers
+	Halo  int64     // most that was held at a time of halo rows and of their gradients
+	First int64     // of the features of the halo, or of their aggregate, kept for the run
+	Edges int64     // of the step's edges
 }

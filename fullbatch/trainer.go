@@ -123,7 +123,7 @@ func (t *Trainer) chain() {
 // Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then a checkpoint is left and
 // the error says why. Rows and their gradients travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	t.line = &line{ctx: ctx, group: g, fixed: t.config.Order == "fixed", ahead: t.config.Prefetch}
+	t.line = &line{ctx: ctx, group: g, fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
 	if err := t.begin(ctx, r); err != nil {
 		return err
 	}
@@ -171,6 +171,7 @@ func (t *Trainer) epochs(ctx context.Context, r comm.Reducer) error {
 func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	t.slab.ZeroGrad()
 	t.tape.Reset()
+	t.line.epoch = uint64(t.at.Epoch)
 	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.at.Epoch))
 	v := t.train
 	scores := t.forward(v, t.tape)
@@ -340,7 +341,7 @@ func (t *Trainer) finish(ctx context.Context, r comm.Reducer) (err error) {
 		v.rows = []int32{}
 	}
 	t.result.Test, t.result.TestLoss, err = t.measure(ctx, r, v, eval.DefaultBins)
-	t.result.Bytes = t.sent()
+	t.result.Bytes, t.result.Memory = t.sent(), t.memory()
 	return err
 }
 

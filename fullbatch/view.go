@@ -239,7 +239,10 @@ func (t *Trainer) part(k int, a *sight, r reach) part {
 	if s.Parts == 1 {
 		return p
 	}
-	p.far = &halo{line: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts)}
+	if a.alone {
+		return p
+	}
+	p.far = &halo{line: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts), nodes: p.nodes, share: a.share}
 	fetch, _ := turns(s.Rank, s.Parts)
 	var groups [][]int
 	for _, q := range fetch {
@@ -352,6 +355,8 @@ type sight struct {
 	degree []float32
 	normed map[graph.Norm]*graph.CSR
 	z      graph.Features // the first layer's aggregate, where that never changes
+	share  float32        // of the halo rows that come at a step
+	alone  bool           // no edge comes from a halo row
 	plain  bool           // the first layer is computed as whoever uses the model will, to the last bit
 }
 

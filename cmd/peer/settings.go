@@ -57,6 +57,7 @@ type Settings struct {
 	CheckpointEvery int       `yaml:"checkpoint_every"` // rounds between two checkpoints; 0: at the ends of layers only
 
 	Fetch    string `yaml:"fetch"`    // fullbatch: how a layer's halo rows come: sar, sa, oneshot or auto
+	Boundary string `yaml:"boundary"` // fullbatch: halo rows and gradients while training: exact, sample:P (a share of them, drawn at every step) or none
 	Order    string `yaml:"order"`    // fullbatch: in which they are added up: any, or fixed (the same bits at every run)
 	Prefetch int    `yaml:"prefetch"` // fullbatch: peers' rows on their way while others are added up, at least 0
 	Memory   int64  `yaml:"memory"`   // fullbatch: MiB that a peer may hold of rows that it could fetch again; 0: any number
@@ -75,7 +76,7 @@ func base(mode, preset, model string) (Settings, error) {
 		Model: model, Encoder: "pca:128", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Heads: 8, Dropout: 0.3,
 		Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
 		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20,
-		Fetch: "auto", Order: "any", Prefetch: 1,
+		Fetch: "auto", Boundary: "exact", Order: "any", Prefetch: 1,
 	}
 	if slices.Contains(later, mode) {
 		return s, fmt.Errorf("mode: %q is planned and does not exist yet, use one of %s", mode, strings.Join(modes, ", "))
@@ -136,6 +137,7 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.IntVar(&s.PCAPasses, "pca-passes", s.PCAPasses, "encoder pca: passes over the features")
 	f.IntVar(&s.CheckpointEvery, "checkpoint-every", s.CheckpointEvery, "rounds between two checkpoints; 0: at the ends of layers only")
 	f.StringVar(&s.Fetch, "fetch", s.Fetch, "fullbatch: how halo rows come: sar (dropped and fetched again), sa (kept), oneshot or auto")
+	f.StringVar(&s.Boundary, "boundary", s.Boundary, "fullbatch: halo rows while training: exact, sample:P (a share of them) or none")
 	f.StringVar(&s.Order, "order", s.Order, "fullbatch: in which halo rows are added up: any, or fixed (the same bits at every run)")
 	f.IntVar(&s.Prefetch, "prefetch", s.Prefetch, "fullbatch: peers' rows on their way while others are added up")
 	f.Int64Var(&s.Memory, "memory", s.Memory, "fullbatch: MiB that a peer may hold of rows that it could fetch again; 0: any number")
@@ -302,7 +304,7 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	c.Seed, c.Epochs, c.Patience, c.EvalEvery, c.Metric = s.Seed, s.Rounds, s.Patience, s.EvalEvery, s.metric(t)
 	c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds)
 	c.Balanced, c.Inductive, c.Checkpoint = s.Balanced, s.Inductive, s.CheckpointEvery
-	c.Fetch, c.Order, c.Prefetch, c.Memory = s.Fetch, s.Order, s.Prefetch, s.Memory<<20
+	c.Fetch, c.Boundary, c.Order, c.Prefetch, c.Memory = s.Fetch, s.Boundary, s.Order, s.Prefetch, s.Memory<<20
 	fault(s.Memory > 1<<40, "memory: %d MiB, want at most %d", s.Memory, int64(1)<<40)
 	if err := errors.Join(append(errs, c.Validate(), spec.Validate())...); err != nil {
 		return fullbatch.Config{}, badInput{err}
