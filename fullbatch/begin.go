@@ -208,20 +208,11 @@ func (t *Trainer) plan(ctx context.Context) error {
 	s, left := t.shard, t.config.Memory
 	out := make([][]byte, s.Parts)
 	for k, u := range t.units {
-		h := t.train.parts[k].far
 		again := make([]byte, s.Parts)
-		if h != nil && u.layer.Conv.Agg.NeedsSource() {
-			for i := range h.blocks {
-				b := &h.blocks[i]
-				bytes := 4 * int64(len(b.nodes)) * int64(width(u.layer))
-				b.keep = t.config.Fetch == "sa" || t.config.Fetch == "oneshot" || t.config.Fetch == "auto" && (t.config.Memory == 0 || bytes <= left)
-				if b.keep {
-					left -= bytes
-					continue
-				}
-				for _, q := range b.from {
-					again[q] = 1
-				}
+		if u.layer.Conv.Agg != nil {
+			p := t.keep(k, &left, again)
+			if t.Observer.Planned != nil {
+				t.Observer.Planned(p)
 			}
 		}
 		for q := range out {
@@ -246,6 +237,56 @@ func (t *Trainer) plan(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// keep decides which rows of unit k are kept, within the bytes left, and marks the peers from whom they are fetched again.
+func (t *Trainer) keep(k int, left *int64, again []byte) Plan {
+	l, h := t.units[k].layer, t.train.parts[k].far
+	p := Plan{Layer: l.Name, Width: width(l)}
+	switch {
+	case h == nil && t.shard.Parts == 1:
+		p.Why = "one worker has the whole graph"
+		return p
+	case h == nil && t.seen.alone && !t.constant(k):
+		p.Why = "boundary none"
+		return p
+	case h == nil && t.first == aggregate:
+		p.Kept, p.Why = size(t.seen.z), "the aggregate of the features never changes"
+		return p
+	case h == nil:
+		p.Rows, p.Width, p.Kept, p.Why = t.shard.Halo(), t.input.Cols(), size(t.rows)-size(t.input), "the features never change"
+		return p
+	}
+	for _, b := range h.blocks {
+		p.Rows += len(b.nodes)
+	}
+	if !l.Conv.Agg.NeedsSource() {
+		p.Why = "the gradient does not read the rows"
+		return p
+	}
+	for i := range h.blocks {
+		b := &h.blocks[i]
+		bytes := 4 * int64(len(b.nodes)) * int64(p.Width)
+		b.keep = t.config.Fetch == "sa" || t.config.Fetch == "oneshot" || t.config.Fetch == "auto" && (t.config.Memory == 0 || bytes <= *left)
+		if b.keep {
+			*left -= bytes
+			p.Kept += bytes
+			continue
+		}
+		p.Again += len(b.nodes)
+		for _, q := range b.from {
+			again[q] = 1
+		}
+	}
+	switch {
+	case t.config.Fetch != "auto":
+		p.Why = "fetch " + t.config.Fetch
+	case t.config.Memory == 0:
+		p.Why = "the gradient reads the rows, and memory has no bound"
+	default:
+		p.Why = fmt.Sprintf("the gradient reads the rows; %d of %d bytes of memory are left", *left, t.config.Memory)
+	}
+	return p
 }
 
 // width is how many values of a row travel where a layer's sources are far.

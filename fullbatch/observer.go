@@ -7,9 +7,20 @@ import (
 
 // Observer is told what happens, synchronously; its callbacks must not block. Any may be nil.
 type Observer struct {
+	Planned  func(Plan) // before the first epoch, of each layer that sees edges
 	EpochEnd func(EpochInfo)
 	Saved    func(epoch int) // a checkpoint is on disk
 	Restored func(epoch int)
+}
+
+// Plan is how the halo rows of one layer come to this worker.
+type Plan struct {
+	Layer string
+	Rows  int    // of the halo that a step reads
+	Width int    // values of a row that travel
+	Again int    // rows that are fetched again for the gradient, at every step
+	Kept  int64  // bytes kept: until the gradient has been computed or, of the first layer, for the run
+	Why   string // what decided it
 }
 
 // EpochInfo is one epoch.

@@ -215,7 +215,7 @@ func (t *Trainer) reduce(ctx context.Context, r comm.Reducer, loss float64) (flo
 		}
 	}
 	loss = float64(tail[0]) + float64(tail[1])
-	if t.at.Epoch > 0 && !(math.Abs(loss) <= math.MaxFloat64) {
+	if !(math.Abs(loss) <= math.MaxFloat64) {
 		return 0, fmt.Errorf("fullbatch: the loss is %g: training has diverged; lower the learning rate", loss)
 	}
 	return loss, nil

@@ -132,6 +132,11 @@ func (w *watch) endToEnd(c fullbatch.Config, rank int) fullbatch.Observer {
 		EpochEnd: func(i fullbatch.EpochInfo) {
 			w.round("all layers", i.Epoch, i.Epoch+1, i.Loss, i.Val, string(c.Metric), i.Bytes)
 		},
+		Planned: func(p fullbatch.Plan) {
+			if p.Rows > 0 {
+				w.log.Info("halo", "layer", p.Layer, "rows", p.Rows, "width", p.Width, "fetched_again", p.Again, "kept", report.Bytes(p.Kept), "why", p.Why)
+			}
+		},
 		Restored: func(epoch int) { w.log.Info("resumed from a checkpoint", "epoch", epoch, "peer", rank) },
 	}
 }
