@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -143,4 +144,65 @@ func BenchmarkRoundTrip(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkFootprint opens a session of 24 peers in this process and reports what one of them holds while it is idle:
+// memory of heap and stacks, goroutines, and processor time of all 24 in ten seconds.
+//
+//	go test ./p2p -run - -bench Footprint -benchtime 1x
+func BenchmarkFootprint(b *testing.B) {
+	for _, transport := range transports {
+		b.Run(transport, func(b *testing.B) {
+			for range b.N {
+				const peers = 24
+				bytes, goroutines := heap(), runtime.NumGoroutine()
+				begun := time.Now()
+				ss := sessions(b, transport, peers)
+				b.ReportMetric(time.Since(begun).Seconds(), "join-s")
+				b.ReportMetric(float64(heap()-bytes)/peers/1024, "KiB/peer")
+				b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/peers, "goroutines/peer")
+				cpu := processTime()
+				time.Sleep(10 * time.Second)
+				b.ReportMetric((processTime() - cpu).Seconds(), "cpu-s/10s")
+				for _, s := range ss {
+					s.host.Close()
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSessions opens and closes sessions of two peers, and reports what is left of them.
+//
+//	go test ./p2p -run - -bench Sessions -benchtime 1000x
+func BenchmarkSessions(b *testing.B) {
+	for _, transport := range transports {
+		b.Run(transport, func(b *testing.B) {
+			hs, roster := hosts(b, transport, 2)
+			open := func(generation uint64) {
+				ss, errs := join(context.Background(), hs, []Roster{roster}, []Hello{{Generation: generation}})
+				for i, err := range errs {
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer ss[i].Close()
+				}
+			}
+			open(0)
+			bytes, goroutines, files := heap(), runtime.NumGoroutine(), openFiles()
+			for i := range b.N {
+				open(uint64(i) + 1)
+			}
+			time.Sleep(8 * time.Second) // quic-go answers late packets of a closed connection for a while
+			b.ReportMetric(float64(heap()-bytes)/1024, "KiB-left")
+			b.ReportMetric(float64(runtime.NumGoroutine()-goroutines), "goroutines-left")
+			b.ReportMetric(float64(openFiles()-files), "files-left")
+		})
+	}
+}
+
+// openFiles is how many descriptors this process has; 0 where the system does not tell.
+func openFiles() int {
+	all, _ := os.ReadDir("/proc/self/fd")
+	return len(all)
 }

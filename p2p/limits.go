@@ -17,7 +17,7 @@ const (
 	memoryPerPeer  = 64 << 20 // beside one frame
 	streamsRate    = 32       // streams that one member may open a second,
 	streamsBurst   = 64       // and at once
-	acceptTime     = 5 * time.Second
+	acceptTime     = handshakeTime
 	strangersRate  = 8  // handshakes a second with addresses at which no member is known, all together:
 	strangersBurst = 32 // each costs about a millisecond of one core
 	// Connections whose peer ID is not proven yet: a stranger can hold one of these for acceptTime.

@@ -63,7 +63,7 @@ func join(ctx context.Context, hs []*Host, rosters []Roster, hellos []Hello) ([]
 func sessions(t testing.TB, transport string, n int) []*Session {
 	t.Helper()
 	hs, roster := hosts(t, transport, n)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	ss, errs := join(ctx, hs, []Roster{roster}, []Hello{{Plan: [32]byte{1}}})
 	for i, err := range errs {
