@@ -34,7 +34,7 @@ func (a attendance) stay(ctx context.Context, id p2p.Identity) (*outcome, error)
 	for {
 		o, err := a.session(ctx, h, wait)
 		var lost *comm.PeerError
-		if err == nil || ctx.Err() != nil || a.seat.rejoin == 0 || a.work.store == nil || !errors.As(err, &lost) {
+		if err == nil || ctx.Err() != nil || a.seat.rejoin == 0 || a.work.store == nil || !errors.As(err, &lost) || errors.Is(err, p2p.ErrRevoked) {
 			return o, err
 		}
 		if wait = a.seat.rejoin - time.Since(moved); wait <= 0 {
