@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,6 +51,31 @@ func TestLists(t *testing.T) {
 	train(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "5"), "--peers", "2", "--policy", "random", "--encoder", "raw", "--transport", "memory")
 }
 
+// TestReorder trains on shards in another order of rows: the same nodes, and nearly the same numbers.
+func TestReorder(t *testing.T) {
+	dir := t.TempDir()
+	parts := filepath.Join(dir, "parts")
+	must(t, "partition", "--data", sites(t), "--parts", "3", "-o", parts)
+	run := func(shards string) result {
+		out := shards + "-run"
+		train(t, out, "--shards", shards, "--encoder", "raw", "--transport", "memory", "--json", out+".json")
+		return figures(t, out+".json")
+	}
+	want := run(parts)
+	for _, by := range []string{"cluster", "rcm", "degree"} {
+		out := filepath.Join(dir, by)
+		text := must(t, "reorder", "--shards", parts, "--by", by, "-o", out)
+		if !strings.Contains(text, "rows by "+by) {
+			t.Errorf("reorder said %q", text)
+		}
+		must(t, "inspect", out+"/part-1")
+		got := run(out)
+		if len(got.Loss) == 0 || len(got.Loss) != len(want.Loss) || math.Abs(*got.Loss[0]-*want.Loss[0]) > 1e-4**want.Loss[0] {
+			t.Errorf("%s: losses %v, want %v", by, got.Loss, want.Loss)
+		}
+	}
+}
+
 func TestFormatFaults(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -65,6 +91,8 @@ func TestFormatFaults(t *testing.T) {
 		{"import --ogb " + dir + " -o " + dir + "/x", []string{"no raw/data.npz"}},
 		{"import --edges e.el --ogb o -o " + dir + "/x", []string{"edges", "ogb"}},
 		{"import --edges e.el --nodes n.csv --strict -o " + dir + "/x", []string{"nodes", "strict"}},
+		{"reorder --shards " + dir + " --by chance -o " + dir + "/x", []string{`no order "chance"`}},
+		{"reorder --shards " + dir + " -o " + dir + "/x", []string{"manifest.json"}},
 		{"export --shards " + dir + " -o " + dir + "/x", []string{"manifest.json"}},
 	} {
 		exit, _, stderr := call(t.Context(), strings.Fields(c.args)...)

@@ -81,7 +81,7 @@ func TestShardRefusesForged(t *testing.T) {
 		{"negative nodes", func(s *Shard) { s.Nodes = -1 }, "graph of -1 nodes"},
 		{"owned", func(s *Shard) { s.Owned++ }, `section "split"`},
 		{"parts", func(s *Shard) { s.Parts++; s.HaloPtr = append(s.HaloPtr, 5) }, `section "boundary/ptr"`},
-		{"owned order", func(s *Shard) { s.Global[0], s.Global[1] = s.Global[1], s.Global[0] }, "source 1 has global ID 4, not ascending"},
+		{"owned twice", func(s *Shard) { s.Global[0] = s.Global[1] }, "node 5 is a source twice"},
 		{"ID past the graph", func(s *Shard) { s.Global[len(s.Global)-1] = 10 }, "out of [0, 10)"},
 		{"negative ID", func(s *Shard) { s.Global[0] = -1 }, "source 0 has global ID -1"},
 		{"owned and halo", func(s *Shard) { s.Global[len(s.Global)-1] = 4 }, "node 4 is a source twice"},

@@ -6,7 +6,8 @@ import (
 )
 
 // Shard is one peer's part. Sources are numbered owned first, then halo by owner, so that the rows that come
-// from peer q are contiguous; both owned and each peer's halo are in ascending order of global ID.
+// from peer q are contiguous. Owned nodes are in ascending order of global ID, unless Reorder put them into another;
+// each peer's halo is in the order in which the peer has them.
 type Shard struct {
 	Rank, Parts int
 	Owned       int       // destinations are sources [0, Owned)
