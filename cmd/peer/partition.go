@@ -1,58 +1,282 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 )
 
+// cutting is what the flags of peer partition say.
+type cutting struct {
+	Source
+	seed                 uint64
+	out, page            string
+	caps                 map[string]string
+	capacity             []float64
+	objective, memory    string
+	dry, quiet, directed bool
+	policy               partition.Policy
+	vertexCut            partition.VertexCut // or this one
+	goal                 partition.Goal
+	bytes                int64 // of memory; 0: any
+	manifest             *partition.Manifest
+	phases               []partition.PhaseTimes
+}
+
 func newPartition() *cobra.Command {
-	s := Source{Peers: auto}
-	var seed uint64
-	var out string
+	s := cutting{Source: Source{Peers: auto}}
 	c := &cobra.Command{
 		Use:   "partition --data D --parts K --out DIR",
 		Short: "Cut a data set into a part for each peer",
 		Example: `  peer partition --data data/cora --parts 4 --policy random --out parts
-  peer partition --data data/twitch --policy by-column --out parts`,
+  peer partition --data data/twitch --policy by-column --out parts
+  peer partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
+  peer partition --data web.u32 --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if s.Peers < 1 && s.Peers != auto {
-				return badInput{fmt.Errorf("parts: %d, want at least 1", s.Peers)}
-			}
-			policy, err := partition.ParsePolicy(s.Policy)
-			if err != nil {
+			if err := s.read(); err != nil {
 				return badInput{err}
 			}
-			g, err := readData(s.Data, s.Split)
-			if err != nil {
+			if s.vertexCut != nil {
+				return s.weigh(c.OutOrStdout())
+			}
+			w := newWatch(c.ErrOrStderr(), s.quiet)
+			defer w.end()
+			run := s.inMemory
+			if s.stored() {
+				run = s.fromDisk
+			}
+			if err := run(c, w); err != nil {
 				return err
 			}
-			shards, err := cut(g, policy, s.parts("retexo"), seed)
-			if err != nil {
-				return err
-			}
-			m, err := partition.WriteDir(out, shards, partition.Meta{Policy: s.Policy, Seed: seed, Sites: sitesOf(s.Policy, g.Sites)})
-			if err != nil {
-				return badInput{err}
-			}
-			describe(c.OutOrStdout(), out, m)
-			return nil
+			w.end()
+			describe(c.OutOrStdout(), s.out, s.manifest)
+			timings(c.OutOrStdout(), s.phases)
+			return s.write()
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
+	f.StringVar(&s.Data, "data", "", "data set: a directory with graph.npz, the .npz file, a stored graph (.graph), or pairs of binary numbers (.u32, .u64)")
 	f.IntVar(&s.Split, "split", 0, "column of the data set's masks")
 	f.IntVar(&s.Peers, "parts", s.Peers, "number of parts (default 4; the sites for by-column)")
 	f.Lookup("parts").DefValue = "0"
-	f.StringVar(&s.Policy, "policy", "random", "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel")
-	f.Uint64Var(&seed, "seed", 1, "of what the policy draws")
-	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty")
-	required(c, "data", "out")
+	f.StringVar(&s.Policy, "policy", "random", "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel; with --dry also dbh, hvc, cvc, gvc, svc, hdrf and 2ps-l")
+	f.Uint64Var(&s.seed, "seed", 1, "of what the policy draws")
+	f.StringVarP(&s.out, "out", "o", "", "directory to write, which must not exist or be empty")
+	f.StringToStringVar(&s.caps, "cap", nil, "most that a part holds over its fair share, of vertices, edges, train (training nodes) and bytes (of features), as vertices=1.03,train=1.1: kept, or refused")
+	f.Float64SliceVar(&s.capacity, "capacity", nil, "fair shares of the parts, for unlike machines, as 2,1,1 (default: all alike)")
+	f.StringVar(&s.objective, "objective", "volume", "what multilevel makes small: volume (rows that travel) or cut (edges)")
+	f.StringVar(&s.memory, "memory", "", "most memory to take for a stored graph, as 2GiB (default: as much as it takes)")
+	f.BoolVar(&s.directed, "directed", false, "edges of .u32 and .u64 go one way")
+	f.StringVar(&s.page, "report", "", "HTML page to write: quality, and a picture of what travels between each pair of parts")
+	f.BoolVar(&s.dry, "dry", false, "say what the partition would be like, and write no parts (--out is not needed)")
+	f.BoolVarP(&s.quiet, "quiet", "q", false, "show no progress")
+	required(c, "data")
 	return c
+}
+
+// read checks the flags.
+func (s *cutting) read() (err error) {
+	if s.Peers < 1 && s.Peers != auto {
+		return fmt.Errorf("parts: %d, want at least 1", s.Peers)
+	}
+	if s.out == "" && !s.dry {
+		return errors.New("out: want a directory to write, or --dry")
+	}
+	if s.goal, err = goal(s.caps, s.capacity, s.objective); err != nil {
+		return err
+	}
+	if s.memory != "" {
+		if s.bytes, err = bytesOf(s.memory); err != nil {
+			return fmt.Errorf("memory: %w", err)
+		}
+		if !s.stored() {
+			return fmt.Errorf("memory: %s is read into memory as a whole; stored graphs (.graph, .u32, .u64) are not", s.Data)
+		}
+	}
+	bounded := len(s.caps) > 0 || s.capacity != nil || s.objective != "volume"
+	if s.dry {
+		if s.vertexCut = partition.ParseVertexCut(s.Policy); s.vertexCut != nil {
+			if bounded || s.stored() {
+				return fmt.Errorf("policy %q: vertex cuts are for graphs in memory, without bounds", s.Policy)
+			}
+			return nil
+		}
+		if s.stored() {
+			return errors.New("dry: stored graphs are partitioned in files: want --out")
+		}
+	}
+	if s.policy, err = partition.ParsePolicy(s.Policy); err != nil {
+		return err
+	}
+	if bounded {
+		s.policy = partition.Bounded(s.policy, s.goal)
+	}
+	return nil
+}
+
+// goal returns what --cap, --capacity and --objective say.
+func goal(caps map[string]string, capacity []float64, objective string) (g partition.Goal, err error) {
+	bounds := map[string]*float64{"vertices": &g.Vertices, "edges": &g.Edges, "train": &g.Train, "bytes": &g.Bytes}
+	for name, text := range caps {
+		bound, ok := bounds[name]
+		if !ok {
+			return g, fmt.Errorf("cap: %q, want vertices, edges, train or bytes", name)
+		}
+		if *bound, err = strconv.ParseFloat(text, 64); err != nil || !(*bound >= 1) {
+			return g, fmt.Errorf("cap: %s=%s, want a number of 1 or more, as %s=1.05", name, text, name)
+		}
+	}
+	if g.Vertices == 0 { // what policies that balance do unasked
+		g.Vertices = 1.03
+	}
+	g.Capacity = capacity
+	switch objective {
+	case "volume":
+	case "cut":
+		g.Objective = partition.EdgeCut
+	default:
+		return g, fmt.Errorf("objective: %q, want volume or cut", objective)
+	}
+	return g, nil
+}
+
+// bytesOf reads a size as 2GiB, 500 MB or 1000000.
+func bytesOf(text string) (int64, error) {
+	units := []struct {
+		name string
+		size float64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"", 1}}
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(text, u.name); ok {
+			x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil || !(x >= 1 && x*u.size < 1<<62) {
+				break
+			}
+			return int64(x * u.size), nil
+		}
+	}
+	return 0, fmt.Errorf("%q, want a size as 2GiB or 500MB", text)
+}
+
+// stored reports whether the data is a graph that need not be in memory.
+func (s *cutting) stored() bool {
+	return slices.Contains([]string{".graph", ".u32", ".u64"}, filepath.Ext(s.Data))
+}
+
+func (s *cutting) meta(sites []string) partition.Meta {
+	return partition.Meta{Policy: s.Policy, Seed: s.seed, Sites: sitesOf(s.Policy, sites)}
+}
+
+// inMemory partitions a data set that is read as a whole.
+func (s *cutting) inMemory(*cobra.Command, *watch) error {
+	g, err := readData(s.Data, s.Split)
+	if err != nil {
+		return err
+	}
+	shards, err := cut(g, s.policy, s.parts("retexo"), s.seed)
+	if err != nil {
+		return err
+	}
+	if s.dry {
+		s.out, s.manifest = s.Data, partition.Describe(shards, s.meta(g.Sites))
+		return nil
+	}
+	if s.manifest, err = partition.WriteDir(s.out, shards, s.meta(g.Sites)); err != nil {
+		return badInput{err}
+	}
+	return nil
+}
+
+// fromDisk partitions a stored graph; a list of edges is stored first, beside the parts.
+func (s *cutting) fromDisk(c *cobra.Command, w *watch) (err error) {
+	if s.bytes > 0 {
+		debug.SetMemoryLimit(s.bytes * 3 / 4)
+	}
+	path := s.Data
+	if bits := map[string]int{".u32": 32, ".u64": 64}[filepath.Ext(path)]; bits > 0 {
+		if path, err = s.ingest(w, bits); err != nil {
+			return badInput{err}
+		}
+	}
+	g, err := partition.OpenGraph(path)
+	if err != nil {
+		return badInput{err}
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	sites, err := g.Sites()
+	if err != nil {
+		return badInput{err}
+	}
+	p := &partitioning{watch: w, ctx: c.Context()}
+	s.manifest, s.phases, err = g.Write(s.out, partition.Job{Policy: s.policy, Parts: s.parts("retexo"), Memory: s.bytes,
+		Meta: s.meta(sites), Watch: p.show})
+	if c.Context().Err() != nil {
+		return fmt.Errorf("partition: stopped; the same command goes on from here: %w", err)
+	}
+	if err != nil {
+		return badInput{err}
+	}
+	return nil
+}
+
+// ingest stores a list of edges as OUT.graph, unless it is there from an earlier run and newer than the list.
+func (s *cutting) ingest(w *watch, bits int) (path string, err error) {
+	path = filepath.Clean(s.out) + ".graph"
+	list, err := os.Stat(s.Data)
+	if err != nil {
+		return "", err
+	}
+	if stored, err := os.Stat(path); err == nil && stored.ModTime().After(list.ModTime()) {
+		w.log.Info("stored graph is there already: taken as it is", "file", path)
+		return path, nil
+	}
+	edges, n, err := partition.BinaryEdges(s.Data, bits)
+	if err != nil {
+		return "", err
+	}
+	w.log.Info("storing the edges", "file", path, "nodes", n)
+	name := strings.TrimSuffix(filepath.Base(s.Data), filepath.Ext(s.Data))
+	return path, partition.Ingest(path, name, n, edges, graph.Build{Directed: s.directed}, s.bytes/4)
+}
+
+// write writes the page, if one is asked for.
+func (s *cutting) write() error {
+	if s.page == "" {
+		return nil
+	}
+	return graph.WriteAtomic(s.page, func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, peakMemory()) })
+}
+
+// weigh says what a vertex cut would be worth.
+func (s *cutting) weigh(w io.Writer) error {
+	g, err := readData(s.Data, s.Split)
+	if err != nil {
+		return err
+	}
+	parts := s.parts("retexo")
+	owner, holder, err := s.vertexCut.AssignEdges(g, parts, partition.Key(s.seed))
+	if err != nil {
+		return badInput{err}
+	}
+	r := partition.ReplicasOf(g, owner, holder, parts)
+	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d: a vertex cut, which no trainer takes\n", s.Data, g.Name, parts, s.Policy, s.seed)
+	fmt.Fprintf(w, "  %d nodes, %d edges; replication factor %.2f\n", r.Nodes, r.Edges/2, r.Replication)
+	fmt.Fprintf(w, "  largest part over the mean: edges %.2f, replicas %.2f\n", r.EdgeBalance, r.ReplicaBalance)
+	fmt.Fprintf(w, "  an exchange: %d partial sums to the owners, and as many rows back\n", r.Replicas-r.Nodes)
+	return nil
 }
 
 func sitesOf(policy string, sites []string) []string {
@@ -68,6 +292,11 @@ func describe(w io.Writer, dir string, m *partition.Manifest) {
 	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d\n", dir, m.Name, r.Parts, m.Policy, m.Seed)
 	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2, 100*r.CutShare, r.Replication)
 	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.HaloBalance)
+	row := r.Halo * 4 * report.Width
+	fmt.Fprintf(w, "  an exchange is %d rows; of %d columns layer by layer %s a layer, once; full-batch %s a layer and epoch\n", r.Halo, report.Width, report.Bytes(row), report.Bytes(2*row))
+	if p, q, most := r.Widest(); most > 0 {
+		fmt.Fprintf(w, "  most between two parts: %d rows from part-%d to part-%d\n", most, p, q)
+	}
 	for i, p := range m.Parts {
 		name := ""
 		if i < len(m.Sites) {
@@ -78,5 +307,22 @@ func describe(w io.Writer, dir string, m *partition.Manifest) {
 			halo += n
 		}
 		fmt.Fprintf(w, "  part-%d%s: %d nodes (%d train, %d val, %d test), %d halo rows\n", i, name, p.Owned, p.Train, p.Val, p.Test, halo)
+	}
+}
+
+// timings prints how long the phases took.
+func timings(w io.Writer, phases []partition.PhaseTimes) {
+	if len(phases) == 0 {
+		return
+	}
+	for _, t := range phases {
+		rate := ""
+		if t.Edges > 0 {
+			rate = fmt.Sprintf(", %.1f M edges/s", float64(t.Edges)/1e6/t.Seconds)
+		}
+		fmt.Fprintf(w, "  %s: %.1f s%s\n", t.Phase, t.Seconds, rate)
+	}
+	if peak := peakMemory(); peak > 0 {
+		fmt.Fprintf(w, "  peak memory %s\n", report.Bytes(peak))
 	}
 }

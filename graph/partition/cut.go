@@ -12,7 +12,7 @@ import (
 // Partition assigns the nodes of g by a policy, drawing what it draws from seed, and cuts g accordingly. parts may be
 // 0 where the policy knows the number (ByColumn).
 func Partition(g *graph.Graph, p Policy, parts int, seed uint64) ([]*Shard, error) {
-	owner, err := p.Assign(g, parts, rng.New(seed).FoldString("partition"))
+	owner, err := p.Assign(g, parts, Key(seed))
 	if err != nil {
 		return nil, err
 	}
@@ -21,6 +21,9 @@ func Partition(g *graph.Graph, p Policy, parts int, seed uint64) ([]*Shard, erro
 	}
 	return Cut(g, owner, parts)
 }
+
+// Key returns what a policy draws from by that seed.
+func Key(seed uint64) rng.Key { return rng.New(seed).FoldString("partition") }
 
 // Cut returns the shards of g, one a part, in which part owner[i] owns node i. A part may own nothing. Adjacency,
 // features and labels are copied. It refuses a graph that is not valid, less than one part or more than nodes, and

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
 // Job says how a stored graph is partitioned.
@@ -342,7 +341,7 @@ func (m *meter) Write(b []byte) (int, error) {
 
 // assigner returns what does each step of finding the owners, which it leaves in r.owner.
 func (r *runner) assigner() (do func(k int) error, err error) {
-	key := rng.New(r.Meta.Seed).FoldString("partition")
+	key := Key(r.Meta.Seed)
 	if rules, ok := r.Policy.(Rules); ok {
 		if rules.Edge != nil {
 			return nil, fmt.Errorf("partition: rules with an edge rule are not streamed: %s", vertexCuts)

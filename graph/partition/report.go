@@ -41,6 +41,18 @@ func (m *Manifest) Report() Report {
 	return r
 }
 
+// Widest returns the pair of parts between which most rows travel, from p to q.
+func (r Report) Widest() (p, q int, rows int64) {
+	for from, to := range r.Rows {
+		for at, n := range to {
+			if n > rows {
+				p, q, rows = from, at, n
+			}
+		}
+	}
+	return p, q, rows
+}
+
 // balance returns the largest of x over the mean.
 func balance(x []int64) float64 {
 	most, sum := int64(0), int64(0)

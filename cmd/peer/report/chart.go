@@ -120,7 +120,9 @@ func bars(peers []Peer) (string, error) {
 	return svg(p)
 }
 
-func svg(p *plot.Plot) (string, error) {
+func svg(p *plot.Plot) (string, error) { return svgOf(p, width, height) }
+
+func svgOf(p *plot.Plot, width, height vg.Length) (string, error) {
 	c := vgsvg.New(width, height)
 	p.Draw(draw.New(c))
 	var b bytes.Buffer

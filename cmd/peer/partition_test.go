@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+)
+
+// ring writes a list of the edges of a ring of n nodes, 32 bits a number.
+func ring(t *testing.T, n int) string {
+	var b []byte
+	for v := range n {
+		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, uint32(v)), uint32((v+1)%n))
+	}
+	path := filepath.Join(t.TempDir(), "ring.u32")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPartitionOfAListOfEdges(t *testing.T) {
+	list, dir := ring(t, 5000), t.TempDir()
+	out, page := filepath.Join(dir, "parts"), filepath.Join(dir, "parts.html")
+	args := []string{"partition", "--data", list, "--parts", "3", "--policy", "contiguous-edges", "--memory", "1GiB", "--report", page, "-o", out}
+	text := must(t, args...)
+	for _, want := range []string{"5000 nodes, 5000 edges", "an exchange is 6 rows", "write: ", "1 rows from part-0 to part-1"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if again := must(t, "inspect", out); !strings.HasPrefix(text, again) {
+		t.Errorf("inspect says\n%s, partition said\n%s", again, text)
+	}
+	b, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(b), "<svg") || !strings.Contains(string(b), "ring in 3 parts by contiguous-edges, seed 1") {
+		t.Errorf("%v, %s", err, b)
+	}
+
+	// The same as of the graph in memory.
+	edges, n, err := partition.BinaryEdges(list, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var src, dst []int32
+	if err := edges(func(u, v []int32) error { src, dst = append(src, u...), append(dst, v...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := partition.Partition(&graph.Graph{Name: "ring", Adj: adj, Split: make([]graph.Split, n)}, partition.ContiguousEdges(), 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := partition.ReadManifest(out)
+	if want := partition.Describe(shards, m.Meta); err != nil || m.Fingerprint != want.Fingerprint {
+		t.Errorf("%v: fingerprint %s, in memory %s", err, m.Fingerprint, want.Fingerprint)
+	}
+}
+
+func TestPartitionStoppedGoesOn(t *testing.T) {
+	list, dir := ring(t, 5000), t.TempDir()
+	out := filepath.Join(dir, "parts")
+	args := []string{"partition", "--data", list, "--parts", "3", "--policy", "restream:3", "-o", out, "-q"}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var stdout, stderr strings.Builder
+	if exit := run(ctx, args, &stdout, &stderr); exit != 1 || !strings.Contains(stderr.String(), "the same command goes on") {
+		t.Fatalf("exit %d: %s", exit, stderr.String())
+	}
+	if _, err := os.Stat(out + ".incomplete"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, args...)
+	if _, err := os.Stat(out + ".incomplete"); err == nil {
+		t.Error("the incomplete directory is left")
+	}
+	must(t, "inspect", filepath.Join(out, "part-2"))
+}
+
+func TestPartitionDry(t *testing.T) {
+	data := sites(t)
+	if text := must(t, "partition", "--data", data, "--parts", "2", "--policy", "multilevel", "--objective", "cut", "--cap", "train=1.2", "--capacity", "1,2", "--dry"); !strings.Contains(text, "in 2 parts by multilevel") {
+		t.Error(text)
+	}
+	for _, policy := range []string{"dbh", "hvc", "cvc", "gvc", "svc", "hdrf", "2ps-l"} {
+		if text := must(t, "partition", "--data", data, "--parts", "4", "--policy", policy, "--dry"); !strings.Contains(text, "a vertex cut, which no trainer takes") || !strings.Contains(text, "replication factor") {
+			t.Error(text)
+		}
+		refuse(t, 2, []string{policy, "trainers need an edge cut"}, "partition", "--data", data, "--parts", "4", "--policy", policy, "-o", filepath.Join(t.TempDir(), "x"))
+	}
+}
+
+func TestPartitionRefuses(t *testing.T) {
+	data, list, out := sites(t), ring(t, 100), filepath.Join(t.TempDir(), "x")
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"--data D", []string{"out:", "--dry"}},
+		{"--data D -o X --cap nodes=1", []string{`cap: "nodes"`}},
+		{"--data D -o X --cap edges=0.5", []string{"edges=0.5"}},
+		{"--data D -o X --cap edges=x", []string{"edges=x"}},
+		{"--data D -o X --objective least", []string{`"least"`}},
+		{"--data D -o X --capacity 1,2 --parts 3 --policy ldg", []string{"capacity of 2 parts, want 3"}},
+		{"--data D -o X --capacity 1,-2 --parts 2 --policy ldg", []string{"part 1 is -2"}},
+		{"--data D -o X --memory 1GiB", []string{"memory", "as a whole"}},
+		{"--data L -o X --memory 2Gb", []string{"2Gb"}},
+		{"--data L -o X --memory 1MiB", []string{"MiB of memory, with 1 allowed"}},
+		{"--data L --dry", []string{"--out"}},
+		{"--data L --dry --policy hdrf", []string{"graphs in memory"}},
+		{"--data L.u64 -o X", []string{"L.u64"}},
+	} {
+		args := strings.Fields(strings.NewReplacer("L.u64", "L.u64", "D", data, "L ", list+" ", "X", out).Replace("partition " + c.args))
+		refuse(t, 2, c.want, args...)
+	}
+	for _, c := range []struct {
+		text string
+		want int64
+	}{{"2GiB", 2 << 30}, {"500 MB", 500e6}, {"1.5kB", 1500}, {"12345", 12345}} {
+		if n, err := bytesOf(c.text); err != nil || n != c.want {
+			t.Errorf("%s: %d, %v", c.text, n, err)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"image/color"
+	"io"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/heddle-gnn/heddle/graph/partition"
+)
+
+// Width is the number of columns for which bytes of an exchange are estimated: a usual hidden layer.
+const Width = 64
+
+//go:embed partition.html
+var partitionPage string
+
+var partitionLayout = template.Must(template.New("partition").Funcs(template.FuncMap{"bytes": Bytes}).Parse(partitionPage))
+
+// WritePartition writes what a partition is like as one HTML file that needs no other: quality, balance, what travels
+// between each pair of parts as a picture and in numbers, and, where they are known, the times of the phases and the
+// peak of the memory (0: unknown).
+func WritePartition(w io.Writer, m *partition.Manifest, phases []partition.PhaseTimes, memory int64) error {
+	r := m.Report()
+	picture, err := matrix(r.Rows)
+	if err != nil {
+		return fmt.Errorf("report: picture of the pairs: %w", err)
+	}
+	facts := []Fact{
+		{"nodes", fmt.Sprint(r.Nodes)}, {"edges", fmt.Sprint(r.Edges / 2)}, {"edges cut", percent(r.CutShare)},
+		{"replication factor", fmt.Sprintf("%.2f", r.Replication)}, {"rows of an exchange", fmt.Sprint(r.Halo)},
+	}
+	if memory > 0 {
+		facts = append(facts, Fact{"peak memory", Bytes(memory)})
+	}
+	balance := Table{Head: []string{"largest part over the mean", ""}}
+	for _, b := range []struct {
+		name  string
+		value float64
+	}{{"nodes", r.NodeBalance}, {"edges", r.EdgeBalance}, {"training nodes", r.TrainBalance}, {"bytes of features", r.ByteBalance}, {"halo rows", r.HaloBalance}} {
+		balance.Rows = append(balance.Rows, []string{b.name, fmt.Sprintf("%.3f", b.value)})
+	}
+	row := r.Halo * 4 * Width
+	travel := Table{Head: []string{"what travels", "bytes"}, Rows: [][]string{
+		{"layer by layer: a layer, once", Bytes(row)},
+		{"full-batch: a layer and epoch, forward and back", Bytes(2 * row)},
+	}}
+	parts := Table{Head: []string{"part", "nodes", "edges", "cut", "train", "val", "test", "features", "halo rows"}}
+	for k, p := range m.Parts {
+		name := fmt.Sprint(k)
+		if k < len(m.Sites) {
+			name += " " + m.Sites[k]
+		}
+		halo := 0
+		for _, n := range p.Halo {
+			halo += n
+		}
+		parts.Rows = append(parts.Rows, []string{name, fmt.Sprint(p.Owned), fmt.Sprint(p.Edges), fmt.Sprint(p.Cut), fmt.Sprint(p.Train),
+			fmt.Sprint(p.Val), fmt.Sprint(p.Test), Bytes(p.Bytes), fmt.Sprint(halo)})
+	}
+	tables := []Table{balance, travel, parts}
+	if len(r.Rows) <= 32 { // of more the picture says enough
+		pairs := Table{Head: []string{"rows from part, to"}}
+		for q := range r.Rows {
+			pairs.Head = append(pairs.Head, fmt.Sprint(q))
+		}
+		for p, to := range r.Rows {
+			line := []string{fmt.Sprint(p)}
+			for _, n := range to {
+				line = append(line, fmt.Sprint(n))
+			}
+			pairs.Rows = append(pairs.Rows, line)
+		}
+		tables = append(tables, pairs)
+	}
+	if len(phases) > 0 {
+		took := Table{Head: []string{"phase", "seconds", "million edges a second"}}
+		for _, t := range phases {
+			rate := "–"
+			if t.Edges > 0 && t.Seconds > 0 {
+				rate = fmt.Sprintf("%.1f", float64(t.Edges)/1e6/t.Seconds)
+			}
+			took.Rows = append(took.Rows, []string{t.Phase, fmt.Sprintf("%.1f", t.Seconds), rate})
+		}
+		tables = append(tables, took)
+	}
+	return partitionLayout.Execute(w, struct {
+		Title   string
+		Summary []Fact
+		Matrix  template.HTML // SVG that this package has drawn
+		Tables  []Table
+	}{fmt.Sprintf("%s in %d parts by %s, seed %d", m.Name, r.Parts, m.Policy, m.Seed), facts, template.HTML(picture), tables})
+}
+
+// pairs is a matrix as plotter.HeatMap reads it: column q, row p from above.
+type pairs [][]int64
+
+func (m pairs) Dims() (c, r int)   { return len(m), len(m) }
+func (m pairs) Z(c, r int) float64 { return float64(m[len(m)-1-r][c]) }
+func (m pairs) X(c int) float64    { return float64(c) }
+func (m pairs) Y(r int) float64    { return float64(r) }
+
+// shades go from white to the palette's blue.
+type shades struct{}
+
+func (shades) Colors() (list []color.Color) {
+	dark := color.RGBAModel.Convert(palette[0]).(color.RGBA)
+	for k := range 64 {
+		mix := func(c uint8) uint8 { return uint8(255 - k*(255-int(c))/63) }
+		list = append(list, color.RGBA{mix(dark.R), mix(dark.G), mix(dark.B), 255})
+	}
+	return list
+}
+
+// matrix draws the rows that each part sends to each, dark where they are many; "" where nothing travels.
+func matrix(rows [][]int64) (string, error) {
+	most := int64(0)
+	for _, to := range rows {
+		for _, n := range to {
+			most = max(most, n)
+		}
+	}
+	if most == 0 {
+		return "", nil
+	}
+	p := newPlot("to part", "from part")
+	h := plotter.NewHeatMap(pairs(rows), shades{})
+	h.Min, h.Max = 0, float64(most)
+	p.Add(h)
+	step := (len(rows) + 15) / 16
+	ticks := func(at func(k int) int) plot.ConstantTicks {
+		var list plot.ConstantTicks
+		for k := 0; k < len(rows); k += step {
+			list = append(list, plot.Tick{Value: float64(at(k)), Label: fmt.Sprint(k)})
+		}
+		return list
+	}
+	p.X.Tick.Marker = ticks(func(k int) int { return k })
+	p.Y.Tick.Marker = ticks(func(k int) int { return len(rows) - 1 - k })
+	return svgOf(p, height, height)
+}
