@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/partition"
 )
 
 const dglData = "../../graph/dgl/testdata/"
@@ -48,6 +50,15 @@ func TestLists(t *testing.T) {
 		must(t, "inspect", out)
 		must(t, "partition", "--data", out, "--parts", "3", "-o", out+"-parts")
 	}
+	stored := filepath.Join(dir, "el.graph")
+	if text := must(t, "import", "--edges", lists+"graph.el.zst", "-o", stored); !strings.Contains(text, "30 nodes, of ") {
+		t.Errorf("import said %q", text)
+	}
+	if s, err := partition.OpenGraph(stored); err != nil {
+		t.Error(err)
+	} else if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 	train(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "5"), "--peers", "2", "--policy", "random", "--encoder", "raw", "--transport", "memory")
 }
 
@@ -88,6 +99,8 @@ func TestFormatFaults(t *testing.T) {
 		{"import --dgl " + dglData + "random-2 --nodes n.csv -o " + dir + "/x", []string{"dgl", "nodes"}},
 		{"import --edges ../../graph/dataset/testdata/graph.foo -o " + dir + "/x", []string{"graph.foo", "unknown format"}},
 		{"import --edges ../../graph/dataset/testdata/graph.el --num-nodes 3 -o " + dir + "/x", []string{"graph.el", "line 2"}},
+		{"import --edges ../../graph/dataset/testdata/graph.el --strict -o " + dir + "/x.graph", []string{"x.graph", "strict"}},
+		{"import --edges ../../graph/dataset/testdata/formats.py --edge-format text -o " + dir + "/x.graph", []string{"formats.py", "line 1"}},
 		{"import --ogb " + dir + " -o " + dir + "/x", []string{"no raw/data.npz"}},
 		{"import --edges e.el --ogb o -o " + dir + "/x", []string{"edges", "ogb"}},
 		{"import --edges e.el --nodes n.csv --strict -o " + dir + "/x", []string{"nodes", "strict"}},

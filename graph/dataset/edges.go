@@ -34,7 +34,7 @@ type Edges struct {
 type EdgeConfig struct {
 	Path string
 	// Format is one of text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx; "": by the suffix, before .gz or .zst.
-	// The suffixes .txt, .el, .wel, .edges and .edgelist are text.
+	// The suffixes .txt, .el, .wel, .edges and .edgelist are text, .u32 is el32 and .u64 el64.
 	Format string
 	// Source and Target are columns by name or, in files without names, by number from 1; "": source and target, or 1
 	// and 2. Weight is the column of the weights, each above 0; "": all weigh 1. Where the values of a format have no
@@ -59,8 +59,11 @@ func (c EdgeConfig) format() (string, error) {
 	if name == "" {
 		plain := strings.TrimSuffix(strings.TrimSuffix(c.Path, ".gz"), ".zst")
 		name = strings.TrimPrefix(filepath.Ext(plain), ".")
-		if slices.Contains([]string{"txt", "el", "wel", "edges", "edgelist"}, name) {
+		switch name {
+		case "txt", "el", "wel", "edges", "edgelist":
 			name = "text"
+		case "u32", "u64":
+			name = "el" + name[1:]
 		}
 	}
 	if formats[name] == nil {
@@ -121,6 +124,52 @@ func (e *Edges) fault(edge Edge, format string, args ...any) error {
 
 // Close closes the file.
 func (e *Edges) Close() error { return e.close() }
+
+// Batches reads the list and gives the ends of many edges at a time, valid until yield returns, whose error ends it. It
+// may be called as often as it takes, and is what partition.Ingest stores a graph from that does not fit into memory.
+func (c EdgeConfig) Batches(yield func(src, dst []int32) error) (err error) {
+	list, err := c.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	const batch = 1 << 16
+	src, dst := make([]int32, 0, batch), make([]int32, 0, batch)
+	for e, err := range list.All() {
+		if err != nil {
+			return err
+		}
+		if src, dst = append(src, int32(e.Source)), append(dst, int32(e.Target)); len(src) == batch {
+			if err := yield(src, dst); err != nil {
+				return err
+			}
+			src, dst = src[:0], dst[:0]
+		}
+	}
+	if len(src) == 0 {
+		return nil
+	}
+	return yield(src, dst)
+}
+
+// Size reads the list and returns how many nodes and edges there are, in memory that does not depend on its length.
+func (c EdgeConfig) Size() (nodes int, edges int64, err error) {
+	list, err := c.Open()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	top := int64(-1)
+	for e, err := range list.All() {
+		if err != nil {
+			return 0, 0, err
+		}
+		top = max(top, e.Source, e.Target)
+		edges++
+	}
+	nodes, err = c.nodes(list, top, edges)
+	return nodes, edges, err
+}
 
 // A list whose IDs do not say how many nodes there are may leave many of them out, so that one damaged number does not
 // ask for memory: there are at most this many nodes, or this many an edge.
@@ -185,18 +234,26 @@ func (c EdgeConfig) load(list *Edges) (src, dst []int32, weight []float32, n int
 			return nil, nil, nil, 0, list.fault(Edge{At: places[at]}, "edge from %d to %d is there already", src[at], dst[at])
 		}
 	}
-	n = c.Nodes
-	if n == 0 {
-		said := list.Nodes
-		if said < 0 {
-			said = max(top.Source, top.Target) + 1
+	n, err = c.nodes(list, max(top.Source, top.Target), int64(len(src)))
+	return src, dst, weight, n, err
+}
+
+// nodes returns how many nodes a list with that largest ID has.
+func (c EdgeConfig) nodes(list *Edges, top, edges int64) (int, error) {
+	if c.Nodes > 0 {
+		if top >= int64(c.Nodes) {
+			return 0, fmt.Errorf("dataset: %s: node %d, want one of 0 to %d", c.Path, top, c.Nodes-1)
 		}
-		if said > max(freeNodes, nodesByEdge*int64(len(src))) {
-			return nil, nil, nil, 0, fmt.Errorf("dataset: %s: %d nodes and %d edges: where that is so, say how many nodes there are; IDs that leave many numbers out need a table of the nodes", c.Path, said, len(src))
-		}
-		n = int(said)
+		return c.Nodes, nil
 	}
-	return src, dst, weight, n, nil
+	said := list.Nodes
+	if said < 0 {
+		said = top + 1
+	}
+	if said > max(freeNodes, nodesByEdge*edges) {
+		return 0, fmt.Errorf("dataset: %s: %d nodes and %d edges: where that is so, say how many nodes there are; IDs that leave many numbers out need a table of the nodes", c.Path, said, edges)
+	}
+	return int(said), nil
 }
 
 // repeated returns the place of the first edge that an edge before it is equal to, or −1.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -83,6 +84,8 @@ func lists(t testing.TB, s sample) string {
 	}
 	put("b.el32", el32.Bytes())
 	put("b.el64", el64.Bytes())
+	put("b.u32", el32.Bytes())
+	put("b.u64", el64.Bytes())
 	put("b.wel32", wel32.Bytes())
 	put("b.wel64", wel64.Bytes())
 	put("bare.csv", csv.Bytes())
@@ -112,7 +115,7 @@ func TestReadEdges(t *testing.T) {
 	dir := lists(t, s)
 	for _, c := range []struct{ file, weight string }{
 		{"graph.el", "3"}, {"graph.el.zst", "3"}, {"graph.mtx", "3"}, {"graph.parquet", "weight"}, {"graph.v1.gr", "u32"}, {"graph.v2.gr", "u32"},
-		{"b.el32", ""}, {"b.el64", ""}, {"b.wel32", "3"}, {"b.wel64", "3"}, {"b.el32.gz", ""}, {"bare.csv", "3"}, {"named.csv", "weight"},
+		{"b.el32", ""}, {"b.el64", ""}, {"b.u32", ""}, {"b.u64", ""}, {"b.wel32", "3"}, {"b.wel64", "3"}, {"b.el32.gz", ""}, {"bare.csv", "3"}, {"named.csv", "weight"},
 	} {
 		for _, weight := range []string{"", c.weight} {
 			cfg := EdgeConfig{Path: filepath.Join(dir, c.file), Weight: weight, Strict: true}
@@ -132,6 +135,35 @@ func TestReadEdges(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestBatches reads the same edges in batches, more than once.
+func TestBatches(t *testing.T) {
+	s := readSample(t)
+	c := EdgeConfig{Path: filepath.Join(lists(t, s), "graph.v1.gr")}
+	if n, e, err := c.Size(); err != nil || n != len(s.Y) || e != int64(len(s.Edges)) {
+		t.Errorf("%d nodes and %d edges (%v), want %d and %d", n, e, err, len(s.Y), len(s.Edges))
+	}
+	for range 2 {
+		var edges [][2]int32
+		if err := c.Batches(func(src, dst []int32) error {
+			for k := range src {
+				edges = append(edges, [2]int32{src[k], dst[k]})
+			}
+			return nil
+		}); err != nil || !reflect.DeepEqual(edges, s.Edges) {
+			t.Errorf("edges %v (%v), want %v", edges, err, s.Edges)
+		}
+	}
+	stop := errors.New("enough")
+	if err := c.Batches(func(_, _ []int32) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("error %v, want %v", err, stop)
+	}
+	if err := (EdgeConfig{Path: "testdata/graph.el", Nodes: 3}).Batches(func(_, _ []int32) error { return nil }); err != nil {
+		t.Error(err) // Size compares with Nodes
+	}
+	_, _, err := EdgeConfig{Path: "testdata/graph.el", Nodes: 3}.Size()
+	names(t, err, "graph.el", "want one of 0 to 2")
 }
 
 // TestReadEdgesRoundTrip stores what was read and reads it back.
