@@ -15,12 +15,12 @@ type loop struct {
 	rows  int
 	width int // values of a row; a measure of its work
 
-	x, y, d, sums mat.Dense
-	p             float32
-	key           rng.Key
-	nodes         []int64
-	sparse        *mat.Sparse
-	val           []float32
+	y, d, sums mat.Dense
+	p          float32
+	key        rng.Key
+	nodes      []int64
+	sparse     *mat.Sparse
+	val        []float32
 
 	attention *Attention
 	acc, dacc *Acc
