@@ -50,13 +50,13 @@ func (a attendance) stay(ctx context.Context, id p2p.Identity) (*outcome, error)
 
 // session meets the other peers and trains until the model is done or one of them is lost.
 func (a attendance) session(ctx context.Context, h *p2p.Host, wait time.Duration) (*outcome, error) {
-	c, err := a.plan.plan(taskOf(a.work.shard))
+	plan, err := a.plan.fingerprint(taskOf(a.work.shard))
 	if err != nil {
 		return nil, err
 	}
 	meeting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	s, err := h.Join(meeting, a.site.peers(a.plan), p2p.Hello{Plan: c.Fingerprint(), Partition: a.work.shard.Fingerprint})
+	s, err := h.Join(meeting, a.site.peers(a.plan), p2p.Hello{Plan: plan, Partition: a.work.shard.Fingerprint})
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 func newBench() *cobra.Command {
 	bench := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure this machine",
+		Short: "Measure this machine, and the way to others",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -39,7 +39,7 @@ HEDDLE_KERNELS chooses the instruction set and GOMAXPROCS the number of threads.
 	table.Flags().IntVar(&turns, "turns", 7, "runs of each kernel")
 	table.Flags().StringVar(&only, "only", "", "kernels to run, by a part of their names")
 	table.Flags().BoolVar(&large, "large", false, "also what takes seconds or gigabytes")
-	bench.AddCommand(table)
+	bench.AddCommand(table, newBenchComm())
 	return bench
 }
 

@@ -178,7 +178,10 @@ func together(ctx context.Context, s Settings, shards []*partition.Shard, n netw
 	}
 	s.warn(shards[0], w)
 	start := time.Now()
-	links, err := n.connect(ctx, s, shards)
+	links, err := n.meet(ctx, len(shards), func(r int) (p2p.Hello, error) {
+		plan, err := s.fingerprint(taskOf(shards[r]))
+		return p2p.Hello{Plan: plan, Partition: shards[r].Fingerprint}, err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -213,11 +216,11 @@ func together(ctx context.Context, s Settings, shards []*partition.Shard, n netw
 	return o, nil
 }
 
-// connect gives each shard's peer a link to the others.
-func (n network) connect(ctx context.Context, s Settings, shards []*partition.Shard) ([]link, error) {
-	links := make([]link, len(shards))
-	if n.Transport == "memory" || len(shards) == 1 {
-		mem := sim.New(len(shards), sim.Config{})
+// meet gives each of size peers a link to the others. hello is what peer r greets them with.
+func (n network) meet(ctx context.Context, size int, hello func(r int) (p2p.Hello, error)) ([]link, error) {
+	links := make([]link, size)
+	if n.Transport == "memory" || size == 1 {
+		mem := sim.New(size, sim.Config{})
 		for r := range links {
 			links[r] = link{mem.Transport(r), func() int64 { return 0 }, func() error { return nil }}
 		}
@@ -228,7 +231,7 @@ func (n network) connect(ctx context.Context, s Settings, shards []*partition.Sh
 		listen = "/ip4/127.0.0.1/tcp/0"
 	}
 	var roster p2p.Roster
-	hosts := make([]*p2p.Host, len(shards))
+	hosts := make([]*p2p.Host, size)
 	closeAll := func() {
 		for _, h := range hosts {
 			if h != nil {
@@ -239,7 +242,7 @@ func (n network) connect(ctx context.Context, s Settings, shards []*partition.Sh
 	for r := range hosts {
 		id, err := p2p.NewIdentity()
 		if err == nil {
-			hosts[r], err = p2p.Listen(p2p.Config{Identity: id, Listen: []string{listen}, Transport: n.Carrier, MaxPeers: max(64, len(shards))})
+			hosts[r], err = p2p.Listen(p2p.Config{Identity: id, Listen: []string{listen}, Transport: n.Carrier, MaxPeers: max(64, size)})
 		}
 		if err != nil {
 			closeAll()
@@ -252,11 +255,11 @@ func (n network) connect(ctx context.Context, s Settings, shards []*partition.Sh
 	all, ctx := errgroup.WithContext(ctx)
 	for r, h := range hosts {
 		all.Go(func() error {
-			plan, err := s.fingerprint(taskOf(shards[r]))
+			greeting, err := hello(r)
 			if err != nil {
 				return err
 			}
-			session, err := h.Join(ctx, roster, p2p.Hello{Plan: plan, Partition: shards[r].Fingerprint})
+			session, err := h.Join(ctx, roster, greeting)
 			if err != nil {
 				return err
 			}

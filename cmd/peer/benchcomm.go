@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/comm"
+	slow "github.com/heddle-gnn/heddle/comm/link"
+	"github.com/heddle-gnn/heddle/p2p"
+)
+
+// commBench measures the way between peers: those of a plan, each on its machine, or some in this process.
+type commBench struct {
+	seat
+	peers              int
+	transport, carrier string
+	link               string
+	megabytes, turns   int
+}
+
+func newBenchComm() *cobra.Command {
+	b := commBench{}
+	c := &cobra.Command{
+		Use:   "comm (--peers K | --plan plan.yaml)",
+		Short: "Print round trips, throughput and the time of sums between peers",
+		Long: `Prints, for each pair of peers, the round trip of a small message and the throughput of a large one,
+and how long a sum over all peers takes by its length: what layer-wise training waits for in every round.
+
+With --plan every peer of the plan runs the same command on its own machine, and all print the same table.
+Without, the peers are in this process and meet on loopback or in memory.`,
+		Example: `  peer bench comm --peers 4 --carrier tcp
+  peer bench comm --peers 2 --transport memory --link latency=15ms,rate=10Mbit --megabytes 1
+  peer bench comm --plan plan.yaml --identity site-a.key`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return b.run(c.Context(), newWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&b.peers, "peers", 4, "peers in this process")
+	f.StringVar(&b.transport, "transport", "libp2p", "of peers in this process: libp2p or memory")
+	f.StringVar(&b.carrier, "carrier", "quic", "of peers in this process: quic or tcp")
+	f.StringVar(&b.link, "link", "", linkHelp)
+	f.IntVar(&b.megabytes, "megabytes", 16, "length of the large message and of the longest sum")
+	f.IntVar(&b.turns, "turns", 7, "turns, of which the median is printed")
+	f.StringVar(&b.plan, "plan", "", "the plan whose peers are measured")
+	f.StringVar(&b.identity, "identity", defaultIdentity(), "with --plan: this peer's key")
+	f.StringSliceVar(&b.listen, "listen", nil, "with --plan: multiaddresses to listen on (default: this peer's in the plan)")
+	f.DurationVar(&b.wait, "wait", 10*time.Minute, "with --plan: how long to wait for the other peers")
+	return c
+}
+
+func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
+	if b.megabytes < 1 || b.megabytes > 1024 || b.turns < 1 {
+		return badInput{fmt.Errorf("--megabytes is %d and --turns %d, want 1 to 1024 and at least 1", b.megabytes, b.turns)}
+	}
+	way, err := slower(b.link)
+	if err != nil {
+		return err
+	}
+	if b.plan != "" {
+		return b.member(ctx, way, w, stdout)
+	}
+	if b.peers < 2 || b.peers > 64 {
+		return badInput{fmt.Errorf("--peers is %d, want 2 to 64", b.peers)}
+	}
+	j := job{Transport: b.transport, Carrier: b.carrier}
+	if err := j.validate(); err != nil {
+		return err
+	}
+	links, err := network{Transport: b.transport, Carrier: b.carrier}.meet(ctx, b.peers, func(int) (p2p.Hello, error) { return p2p.Hello{}, nil })
+	if err != nil {
+		return err
+	}
+	what := b.transport
+	if what == "libp2p" {
+		what += " over " + b.carrier
+	}
+	fmt.Fprintf(stdout, "%d peers in one process, %s\n", b.peers, what)
+	names := make([]string, b.peers)
+	for r := range names {
+		names[r] = fmt.Sprintf("peer %d", r)
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for r, l := range links {
+		all.Go(func() error {
+			g := comm.NewGroup(l.behind(way, r, b.peers, 1), r, b.peers)
+			out := io.Discard
+			if r == 0 {
+				out = stdout
+			}
+			return errors.Join(b.measure(ctx, g, names, out), g.Close())
+		})
+	}
+	err = all.Wait()
+	for _, l := range links {
+		err = errors.Join(err, l.close())
+	}
+	return err
+}
+
+// member measures as one peer of a plan.
+func (b commBench) member(ctx context.Context, way *slow.Model, w *watch, stdout io.Writer) error {
+	p, err := agreedPlan.load(b.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(b.plan)
+	if err != nil {
+		return err
+	}
+	id, err := loadOrMakeKey(b.identity)
+	if err != nil {
+		return err
+	}
+	rank, err := p.rank(id.PeerID(), b.plan)
+	if err != nil {
+		return err
+	}
+	here := &site{stop: func() {}}
+	h, err := b.open(ctx, p, here, rank, id, w)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	meeting, cancel := context.WithTimeout(ctx, b.wait)
+	defer cancel()
+	s, err := h.Join(meeting, here.peers(p), p2p.Hello{Plan: sha256.Sum256(append([]byte("bench comm\n"), text...))})
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(p.Peers))
+	for r, m := range p.Peers {
+		names[r] = m.Name
+	}
+	fmt.Fprintf(stdout, "%d peers of %s, carrier %s\n", len(names), b.plan, p.Carrier)
+	l := overNetwork(s, func() error { return nil })
+	g := comm.NewGroup(l.behind(way, rank, len(names), 1), rank, len(names))
+	return errors.Join(p.naming(b.measure(ctx, g, names, stdout)), g.Close())
+}
+
+// measure makes all peers measure, pair by pair and then together, and prints what they found.
+func (b commBench) measure(ctx context.Context, g *comm.Group, names []string, w io.Writer) error {
+	large := b.megabytes << 20 / 4
+	fmt.Fprintf(w, "\n%-16s %-16s %14s %14s\n", "from", "to", "round trip", fmt.Sprintf("%d MiB", b.megabytes))
+	for from := range g.Size() {
+		for to := range g.Size() {
+			if from == to {
+				continue
+			}
+			small, err := b.pair(ctx, g, from, to, 1)
+			if err != nil {
+				return err
+			}
+			long, err := b.pair(ctx, g, from, to, large)
+			if err != nil {
+				return err
+			}
+			rate := float64(4*large) / max(long-small/2, 1e-9)
+			fmt.Fprintf(w, "%-16s %-16s %14s %12s/s\n", names[from], names[to], seconds(small), report.Bytes(int64(rate)))
+		}
+	}
+	fmt.Fprintf(w, "\n%-16s %14s %14s\n", "sum over all of", "takes", "each sends")
+	for n := 256; ; n *= 16 {
+		n = min(n, large)
+		took, err := b.sum(ctx, g, n)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%-16s %14s %12s/s\n", report.Bytes(int64(4*n)), seconds(took),
+			report.Bytes(int64(float64(2*4*n*(g.Size()-1))/float64(g.Size())/took)))
+		if n == large {
+			return nil
+		}
+	}
+}
+
+// pair sends n floats one way and one back; it returns the median time, which all peers agree on.
+func (b commBench) pair(ctx context.Context, g *comm.Group, from, to, n int) (float64, error) {
+	there, back := make([]float32, n), make([]float32, 1)
+	return b.median(ctx, g, from, func() error {
+		for _, way := range []struct {
+			from, to int
+			x        []float32
+		}{{from, to, there}, {to, from, back}} {
+			out, in := make([][]float32, g.Size()), make([][]float32, g.Size())
+			switch g.Rank() {
+			case way.from:
+				out[way.to] = way.x
+			case way.to:
+				in[way.from] = way.x
+			}
+			if err := g.Exchange(ctx, comm.Control, "bench", out, in); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// sum adds n floats over all peers.
+func (b commBench) sum(ctx context.Context, g *comm.Group, n int) (float64, error) {
+	x := make([]float32, n)
+	return b.median(ctx, g, everyone, func() error { return g.AllReduce(ctx, comm.Control, x) })
+}
+
+// median is that of what a turn took, in seconds, as the peer who measured it; everyone: the peer it took longest. The
+// first turn does not count. All peers return the same.
+func (b commBench) median(ctx context.Context, g *comm.Group, who int, turn func() error) (float64, error) {
+	var all []float64
+	for k := range b.turns + 1 {
+		if err := g.Barrier(ctx); err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		if err := turn(); err != nil {
+			return 0, err
+		}
+		if k > 0 {
+			all = append(all, time.Since(start).Seconds())
+		}
+	}
+	slices.Sort(all)
+	took := make([]float32, g.Size())
+	took[g.Rank()] = float32(all[len(all)/2])
+	err := g.AllReduce(ctx, comm.Control, took)
+	if who == everyone {
+		return float64(slices.Max(took)), err
+	}
+	return float64(took[who]), err
+}
+
+const everyone = -1
+
+func seconds(x float64) string {
+	return time.Duration(x * float64(time.Second)).Round(time.Microsecond).String()
+}
