@@ -1,5 +1,5 @@
 // Kernels prints what this machine's kernels reach: rates, the fraction of a peak measured beside them, and, with
-// -python, how many times faster they are than PyTorch and OpenBLAS (through NumPy) at the same work. Everything takes
+// -python, how many times faster they are than PyTorch, OpenBLAS (through NumPy) and DGL at the same work. Everything takes
 // turns, and what is printed are medians of ratios between neighbours in time: a busy machine slows all alike.
 //
 //	go run ./bench/kernels -threads 1 -python python3
@@ -58,7 +58,7 @@ func run(threads, turns int, python, script, only string, large, processor bool)
 		fmt.Println(rival.about)
 	}
 	fmt.Printf("kernels %s, %d threads, medians of %d turns\n\n", kernels.Name(), threads, turns)
-	fmt.Printf("%-34s %10s %-8s %9s %9s %9s\n", "kernel", "rate", "", "of peak", "×torch", "×openblas")
+	fmt.Printf("%-34s %10s %-8s %9s %9s %9s %9s\n", "kernel", "rate", "", "of peak", "×torch", "×openblas", "×dgl")
 	for _, c := range append(measure.Cases(large), attention()...) {
 		if !strings.Contains(c.Name, only) {
 			continue
@@ -74,7 +74,8 @@ func run(threads, turns int, python, script, only string, large, processor bool)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
-		fmt.Printf("%-34s %10.1f %-8s %9s %9s %9s\n", c.Name, r.Rate, c.Unit, show(r.OfPeak), show(r.Times["torch"]), show(r.Times["openblas"]))
+		fmt.Printf("%-34s %10.1f %-8s %9s %9s %9s %9s\n", c.Name, r.Rate, c.Unit, show(r.OfPeak),
+			show(r.Times["torch"]), show(r.Times["openblas"]), show(r.Times["dgl"]))
 	}
 	return nil
 }

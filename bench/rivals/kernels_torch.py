@@ -1,4 +1,4 @@
-"""The rivals of bench/kernels: PyTorch, and OpenBLAS through NumPy. Reads lines from standard input:
+"""The rivals of bench/kernels: PyTorch, OpenBLAS through NumPy, and DGL where it is installed. Reads lines from standard input:
 
     setup KIND ARGUMENTS   prepares work like Heddle's and answers with the engines that can do it
     run ENGINE             does it, short work again and again, and answers with the seconds of one run
@@ -9,6 +9,12 @@ import sys, time, warnings
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+try:
+    os.environ.setdefault("DGLBACKEND", "pytorch")
+    import dgl
+except ImportError:
+    dgl = None
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
@@ -42,7 +48,11 @@ def spmm(nodes, degree, power, n):
     ptr = torch.arange(nodes + 1) * degree
     s = torch.sparse_csr_tensor(ptr, torch.from_numpy(col), torch.from_numpy(values(len(col))), (nodes, nodes))
     x = torch.from_numpy(values(nodes, n))
-    return {"torch": lambda: s @ x}
+    all = {"torch": lambda: s @ x}
+    if dgl:
+        g, weight = dgl.graph(("csc", (ptr, torch.from_numpy(col), [])), num_nodes=nodes), s.values()
+        all["dgl"] = lambda: dgl.ops.u_mul_e_sum(g, x, weight)
+    return all
 
 
 def gat(nodes, degree, power, heads, dim):
@@ -112,7 +122,7 @@ def tobf16(n):
 
 
 blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-print(f"torch {torch.__version__} ({torch.get_num_threads()} threads), numpy {np.__version__} with {blas['name']} {blas['version']}", flush=True)
+print(f"torch {torch.__version__} ({torch.get_num_threads()} threads), numpy {np.__version__} with {blas['name']} {blas['version']}" + (f", dgl {dgl.__version__}" if dgl else ""), flush=True)
 engines = {}
 for line in sys.stdin:
     what, *rest = line.split()
