@@ -26,7 +26,11 @@ func TestGemm(t *testing.T) {
 	}
 	// Past the blocks of m, n and k, and past the size where helpers join.
 	shapes = append(shapes, [][3]int{{1, 1, 1000}, {3, 7, 255}, {14, 32, 256}, {15, 33, 257}, {30, 40, 513}, {16, 520, 270},
-		{449, 70, 30}, {230, 7, 256}, {16, 600, 40}, {250, 65, 260}, {113, 100, 260}}...)
+		{449, 70, 30}, {230, 7, 256}, {16, 600, 40}, {250, 65, 260}, {113, 100, 260}, {260, 40, 400}, {270, 97, 390}}...)
+	for len(shapes)%2 == 1 { // an even place: no gap
+		shapes = append(shapes, [3]int{1, 1, 1})
+	}
+	shapes = append(shapes, [3]int{30, 70, 256}) // rows of A a power of two apart
 	each(t, func(t *testing.T) {
 		for s, d := range shapes {
 			if raceEnabled && s%7 != 0 {
