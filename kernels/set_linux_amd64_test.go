@@ -1,0 +1,45 @@
+package kernels
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSetsOfProcessor holds that what the system says the processor has is usable, lest tests leave it out unnoticed.
+func TestSetsOfProcessor(t *testing.T) {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, flags, found := strings.Cut(string(info), "\nflags")
+	if !found {
+		t.Fatal("/proc/cpuinfo has no flags")
+	}
+	flags, _, _ = strings.Cut(flags, "\n")
+	has := strings.Fields(flags)
+	want := []string{"generic"}
+	for _, set := range []struct {
+		name  string
+		needs []string
+	}{
+		{"avx2", []string{"avx2", "fma"}},
+		{"avx512", []string{"avx512f", "avx512bw", "avx512dq", "avx512vl"}},
+		{"avx512bf16", []string{"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16"}},
+		{"amx", []string{"avx512f", "avx512bw", "avx512dq", "avx512vl", "amx_tile", "amx_bf16"}},
+	} {
+		if !slices.ContainsFunc(set.needs, func(flag string) bool { return !slices.Contains(has, flag) }) {
+			want = append(want, set.name)
+		}
+	}
+	got := Usable()
+	if best := got[len(got)-1]; os.Getenv(env) == "" && Name() != best {
+		t.Errorf("in use is %s, want %s", Name(), best)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("usable are %v, want %v", got, want)
+	}
+}
