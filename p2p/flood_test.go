@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"runtime/metrics"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -86,14 +85,6 @@ func flood(t testing.TB, h *Host, transport string, perSecond int) (stop func() 
 		child.Wait()
 		return tried
 	}
-}
-
-// processTime is the processor time that this process's Go code has used.
-func processTime() time.Duration {
-	runtime.GC() // the figure is brought up to date by a collection
-	s := []metrics.Sample{{Name: "/cpu/classes/user:cpu-seconds"}}
-	metrics.Read(s)
-	return time.Duration(s[0].Value.Float64() * float64(time.Second))
 }
 
 // heap is what the program holds, after a collection.

@@ -60,7 +60,7 @@ func (g *gater) learn(a ma.Multiaddr) {
 	ip := addressOf(a)
 	if _, known := g.addresses[ip]; ip != "" && !known && len(g.addresses) < connsPerPeer*g.peers {
 		// A site's peers often share one address (a laboratory, a NAT, this machine).
-		g.addresses[ip] = rate.NewLimiter(rate.Limit(strangersRate+4*g.peers), strangersBurst+8*g.peers)
+		g.addresses[ip] = rate.NewLimiter(rate.Limit(strangersRate+2*g.peers), strangersBurst+8*g.peers)
 	}
 }
 

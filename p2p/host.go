@@ -185,10 +185,7 @@ func (h *Host) ID() string { return h.cfg.Identity.PeerID() }
 
 // Addrs lists the addresses the host listens on, each with /p2p/ID, ready to be put in a roster.
 func (h *Host) Addrs() []string {
-	addrs, err := h.net.InterfaceListenAddresses()
-	if err != nil {
-		addrs = h.net.ListenAddresses()
-	}
+	addrs := h.listening()
 	out := make([]string, len(addrs))
 	for i, a := range addrs {
 		out[i] = a.String() + "/p2p/" + h.ID()

@@ -224,7 +224,8 @@ func (h *Host) dismiss(members []member) {
 func (r *rendezvous) dial(ctx context.Context, p *pair) {
 	backoff := retryFirst
 	if r.rank() > p.rank && len(r.members[r.rank()].addrs) > 0 {
-		sleep(ctx, secondDialler)
+		// Many handshakes at once take their time: who dials too early makes more of them.
+		sleep(ctx, secondDialler*time.Duration(1+len(r.members)/8))
 	}
 	for ctx.Err() == nil {
 		if p.alive() {

@@ -14,7 +14,7 @@ func (s seat) open(ctx context.Context, p *agreement, here *site, rank int, id p
 	if at == nil {
 		at = here.peers(p).Members[rank].Addrs
 	}
-	network := p2p.Config{Identity: id, Listen: at, Transport: p.Carrier, MaxPeers: max(64, len(p.Peers)), LAN: s.lan,
+	network := p2p.Config{Identity: id, Listen: at, Transport: p.Carrier, MaxPeers: len(p.Peers), LAN: s.lan,
 		Relays: append(p.Relays[:len(p.Relays):len(p.Relays)], relaysOf(here.roster, time.Now())...),
 		Waiting: func(name string, since time.Duration, last error) {
 			if int(since.Seconds())%5 == 0 {
