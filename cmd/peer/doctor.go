@@ -19,10 +19,10 @@ import (
 
 // doctor looks at what a run would need. Each finding goes out as it is made, with what helps against it.
 type doctor struct {
-	plan, roster, trusted, identity, shard, state string
-	listen                                        []string
-	wait                                          time.Duration
-	lan                                           bool
+	plan, roster, identity, shard, state string
+	listen                               []string
+	wait                                 time.Duration
+	lan                                  bool
 
 	w      io.Writer
 	faults int
