@@ -336,10 +336,7 @@ func (t *Trainer) finish(ctx context.Context, r comm.Reducer) (err error) {
 	if t.result.Val, t.result.ValLoss, err = t.measure(ctx, r, v, eval.DefaultBins); err != nil {
 		return err
 	}
-	v.rows, v.labels = t.split[graph.Test], t.shard.Labels.Select(t.split[graph.Test])
-	if v.rows == nil {
-		v.rows = []int32{}
-	}
+	v.rows, v.labels = append([]int32{}, t.split[graph.Test]...), t.shard.Labels.Select(t.split[graph.Test])
 	t.result.Test, t.result.TestLoss, err = t.measure(ctx, r, v, eval.DefaultBins)
 	t.result.Bytes, t.result.Memory = t.sent(), t.memory()
 	return err

@@ -55,9 +55,8 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *s
 		all = 2*edges[0] > edges[1]
 	}
 	if all {
-		v.rows = wanted
-		if v.rows == nil {
-			v.rows = []int32{} // none is not all
+		if len(wanted) < t.shard.Owned {
+			v.rows = append([]int32{}, wanted...) // none is not all
 		}
 		reaches = make([]reach, len(t.units))
 		whole := t.everything()

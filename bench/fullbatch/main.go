@@ -31,6 +31,7 @@ func main() {
 	nodes := flag.Int("nodes", 50_000, "nodes")
 	degree := flag.Int("degree", 400, "edges into each node, even")
 	features := flag.Int("features", 100, "columns of the features")
+	classes := flag.Int("classes", 40, "classes")
 	model := flag.String("model", "sage", "sage (hidden 256), gat (4 heads of 128) or gcn (hidden 256); 3 layers with LayerNorm")
 	workers := flag.String("workers", "1,2,4,8", "numbers of workers")
 	fetches := flag.String("fetch", "sar,sa,oneshot", "ways to fetch halo rows")
@@ -38,15 +39,15 @@ func main() {
 	memory := flag.Int64("memory", 0, "MiB that a worker may hold of rows that it could fetch again; 0: any number")
 	steps := flag.Int("steps", 2, "steps, at least 2")
 	flag.Parse()
-	if err := run(*nodes, *degree, *features, *model, *workers, *fetches, *prefetch, *memory, *steps); err != nil {
+	if err := run(*nodes, *degree, *features, *classes, *model, *workers, *fetches, *prefetch, *memory, *steps); err != nil {
 		fmt.Fprintln(os.Stderr, "fullbatch:", err)
 		os.Exit(1)
 	}
 }
 
-func run(nodes, degree, features int, model, workers, fetches string, prefetch int, memory int64, steps int) error {
-	g := ring(nodes, degree, features)
-	spec, err := spec(model, features)
+func run(nodes, degree, features, classes int, model, workers, fetches string, prefetch int, memory int64, steps int) error {
+	g := ring(nodes, degree, features, classes)
+	spec, err := spec(model, features, classes)
 	if err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ func mb(n int64) float64 { return float64(n) / 1e6 }
 
 // ring is a graph in which node i has the neighbours i ± o for the same offsets o, drawn from all: whatever the parts,
 // nearly every node is a neighbour of each of them. All nodes train.
-func ring(n, degree, features int) *graph.Graph {
+func ring(n, degree, features, classes int) *graph.Graph {
 	key := rng.New(1)
 	offsets := make([]int32, 0, degree)
 	for _, o := range key.Perm((n - 1) / 2)[:degree/2] {
@@ -161,21 +162,21 @@ func ring(n, degree, features int) *graph.Graph {
 	for k := range g.X.Dense.Data {
 		g.X.Dense.Data[k] = float32(key.Float64(uint64(k))) - 0.5
 	}
-	g.Labels.Classes = 40
+	g.Labels.Classes = classes
 	g.Labels.Class = make([]int32, n)
 	g.Split = make([]graph.Split, n)
 	for i := range n {
-		g.Labels.Class[i], g.Split[i] = int32(key.FoldString("y").Uint64(uint64(i))%40), graph.Train
+		g.Labels.Class[i], g.Split[i] = int32(key.FoldString("y").Uint64(uint64(i))%uint64(classes)), graph.Train
 	}
 	return g
 }
 
-func spec(model string, features int) (nn.Spec, error) {
+func spec(model string, features, classes int) (nn.Spec, error) {
 	hidden := 256
 	if model == "gat" {
 		hidden = 512
 	}
-	s, err := nn.Preset(model, "single", features, 40, hidden, 3)
+	s, err := nn.Preset(model, "single", features, classes, hidden, 3)
 	for k := range s.Layers {
 		l := &s.Layers[k]
 		l.Dropout, l.AttentionDropout, l.Norm = 0, 0, k < 2

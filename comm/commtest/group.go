@@ -18,6 +18,7 @@ func (n network) groups(t *testing.T) {
 	}
 	t.Run("lost member", n.groupLost)
 	t.Run("lost member in a stream", func(t *testing.T) { n.eachMember(t, 3, n.groupStreamEnds) })
+	t.Run("unequal lengths in a stream", func(t *testing.T) { n.eachMember(t, 2, n.groupStreamUnequal) })
 	t.Run("unequal lengths", n.groupUnequal)
 }
 

@@ -107,3 +107,22 @@ func (n network) groupStreamEnds(ctx context.Context, g *comm.Group) error {
 	}
 	return wantPeer(err, 0, "stream without member 0")
 }
+
+// groupStreamUnequal: a message of another length than was agreed is an error that names the peer.
+func (n network) groupStreamUnequal(ctx context.Context, g *comm.Group) error {
+	other := 1 - g.Rank()
+	lane := comm.Lane{Out: make([]int, 2), In: make([]int, 2), Fill: func(int, int, []float32) {}, Take: func(int, int, []float32) {}}
+	lane.Out[other], lane.In[other] = 10+g.Rank(), 10
+	s, err := g.Stream(ctx, comm.Halo, "rows", lane)
+	if err != nil {
+		return err
+	}
+	s.Give(0, other)
+	s.Ask(0, other)
+	err = s.End()
+	g.Close() // member 1, whose message is at fault, may still wait for the other's
+	if g.Rank() == 1 {
+		return nil
+	}
+	return wantPeer(err, 1, "stream with a message too long")
+}
