@@ -112,7 +112,7 @@ const (
 func ByCluster(adj *graph.CSR) []int32 {
 	l := symmetric(adj)
 	c := &caps{limits{bounds: make([]bound, 1)}, slices.Repeat([]int64{1}, l.n())} // how many nodes: one each
-	var up [][]int32 // cluster of each node of a level
+	var up [][]int32                                                               // cluster of each node of a level
 	for limit := int64(inCluster); l.n() > 1; limit *= byLevel {
 		to, n := cluster(l, c, nil, []int64{limit}, thorough.sweeps, rng.New(1).Fold(uint64(len(up))))
 		if n == l.n() {
