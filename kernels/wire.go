@@ -22,13 +22,6 @@ func Floats(b []byte) (x []float32, ok bool) {
 	return unsafe.Slice((*float32)(p), n), true
 }
 
-// AddWide computes sum += x in float64.
-func AddWide(x []float32, sum []float64) {
-	checkLength("sum of AddWide", len(sum), len(x))
-	reads(x)
-	active.addWide(x, sum)
-}
-
 // Bytes is the inverse of Floats: the memory of x as little-endian bytes, where that is the processor's byte order.
 func Bytes(x []float32) (b []byte, ok bool) {
 	if len(x) == 0 {

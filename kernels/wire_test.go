@@ -45,7 +45,7 @@ func TestAddWide(t *testing.T) {
 			sum[i] = 1e8 + float64(i)
 			want[i] = sum[i] + float64(x[i])
 		}
-		AddWide(x, sum)
+		active.addWide(x, sum)
 		for i := range sum {
 			if sum[i] != want[i] {
 				t.Fatalf("%d values: sum %d is %v, want %v", n, i, sum[i], want[i])

@@ -24,7 +24,7 @@ type attendance struct {
 // stay trains until the model is done. Where a peer is lost and there are checkpoints, it waits for that peer and goes
 // on in another session; without one round in all the time that a lost peer is waited for, it gives up.
 func (a attendance) stay(ctx context.Context, id p2p.Identity) (*outcome, error) {
-	h, err := a.listen(ctx, id)
+	h, err := a.seat.open(ctx, a.plan, a.site, a.rank, id, a.work.watch)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (a attendance) stay(ctx context.Context, id p2p.Identity) (*outcome, error)
 		if wait = a.seat.rejoin - time.Since(moved); wait <= 0 {
 			return nil, fmt.Errorf("no round was done for %v: %w", a.seat.rejoin, err)
 		}
-		a.work.watch.log.Warn("a peer is lost; waiting for it", "peer", a.plan.Peers[lost.Rank].Name, "at most", wait.Round(time.Second), "error", err)
+		a.work.watch.log.Warn("a peer is lost; waiting for it", "at most", wait.Round(time.Second), "error", a.plan.naming(err))
 		select { // whoever is to blame has a moment to notice, and a fault that comes at once does not spin
 		case <-time.After(min(time.Second, wait)):
 		case <-ctx.Done():
@@ -63,11 +63,6 @@ func (a attendance) session(ctx context.Context, h *p2p.Host, wait time.Duration
 	l := overNetwork(s, func() error { return nil }) // the host stays for the next session
 	l.Transport = a.site.over(l.Transport, a.plan, a.rank, a.work.shard)
 	return a.work.train(ctx, l.behind(a.way, a.rank, len(a.plan.Peers), a.plan.Seed), a.plan.Peers[a.rank].Name)
-}
-
-// listen opens this peer's host.
-func (a attendance) listen(ctx context.Context, id p2p.Identity) (*p2p.Host, error) {
-	return a.seat.open(ctx, a.plan, a.site, a.rank, id, a.work.watch)
 }
 
 // naming adds the plan's name of the peer at fault, which trainers know by its rank only.

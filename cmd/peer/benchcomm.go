@@ -25,7 +25,6 @@ type commBench struct {
 	seat
 	peers              int
 	transport, carrier string
-	link               string
 	megabytes, turns   int
 }
 
