@@ -90,14 +90,16 @@ func Listen(cfg Config) (_ *Host, err error) {
 		}
 	})
 	h.handle(probeProtocol, answerProbe)
+	begin := func() {}
 	if len(cfg.Relays) > 0 {
-		if err = h.useRelays(); err != nil {
+		if begin, err = h.useRelays(); err != nil {
 			return nil, fmt.Errorf("p2p: relays: %w", err)
 		}
 	}
 	if err = h.listen(); err != nil {
 		return nil, err
 	}
+	begin()
 	if cfg.LAN {
 		if err = h.searchLAN(); err != nil {
 			return nil, fmt.Errorf("p2p: mDNS: %w", err)

@@ -52,40 +52,43 @@ type indirect struct {
 	punching map[peer.ID]time.Time // when something was last heard of an attempt
 }
 
-// useRelays begins to hold a reservation at every relay. Close ends what it began, also where it fails.
-func (h *Host) useRelays() (err error) {
+// useRelays readies the host for relays. begin, called once the sockets are open, holds a reservation at every relay: one
+// that is dialled before them sees a port that nobody listens at, to which no hole can be punched. Close ends what either
+// began, also where useRelays fails.
+func (h *Host) useRelays() (begin func(), err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	i := &indirect{host: h, node: &node{h: h}, punching: map[peer.ID]time.Time{}, ready: make(chan struct{}), stop: stop}
 	h.indirect = i
 	if i.relays, err = h.cfg.relays(); err != nil {
-		return err
+		return nil, err
 	}
 	if i.seen, err = h.bus.Subscribe(new(event.EvtPeerIdentificationCompleted)); err != nil {
-		return err
+		return nil, err
 	}
 	i.all.Go(func() { i.listen(ctx) })
 	if i.identify, err = identify.NewIDService(i.node, identify.UserAgent("heddle"), identify.DisableSignedPeerRecord()); err != nil {
-		return err
+		return nil, err
 	}
 	i.identify.Start()
 	if i.circuits, err = client.New(i.node, h.upgrader); err != nil {
-		return err
+		return nil, err
 	}
 	if err := h.net.AddTransport(i.circuits); err != nil {
-		return err
+		return nil, err
 	}
 	if err := h.net.AddListenAddr(ma.StringCast("/p2p-circuit")); err != nil {
-		return err
+		return nil, err
 	}
 	i.circuits.Start()
-	for _, r := range i.relays {
-		h.store.AddAddrs(r.ID, r.Addrs, peerstore.PermanentAddrTTL)
-		i.all.Go(func() { i.keep(ctx, r) })
-	}
 	if len(h.cfg.Listen) == 0 { // through a hole, too, one side has to listen
 		h.cfg.Listen = h.cfg.anywhere()
 	}
-	return nil
+	return func() {
+		for _, r := range i.relays {
+			h.store.AddAddrs(r.ID, r.Addrs, peerstore.PermanentAddrTTL)
+			i.all.Go(func() { i.keep(ctx, r) })
+		}
+	}, nil
 }
 
 func (i *indirect) close() {

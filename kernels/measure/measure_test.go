@@ -2,6 +2,7 @@ package measure
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,8 @@ func TestRun(t *testing.T) {
 	if ours != 7 || peaks != 5 || theirs != 5 {
 		t.Errorf("%d, %d and %d runs, want 7, 5 and 5", ours, peaks, theirs)
 	}
-	if !(r.Rate > 0 && r.Rate < 100) || r.OfPeak != r.Rate/1e6 || r.Times["slow"] != 3600*r.Rate {
+	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-12*want }
+	if !(r.Rate > 0 && r.Rate <= 100) || !near(r.OfPeak, r.Rate/1e6) || !near(r.Times["slow"], 3600*r.Rate) {
 		t.Errorf("%+v", r)
 	}
 	broken := errors.New("broken")
