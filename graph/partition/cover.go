@@ -9,20 +9,26 @@ import (
 // MinCover returns a least set of sources and destinations that has an end of every edge of adj. What part p sends to
 // part q of a linear aggregator is either the row of a source or the partial sum of a destination over p's sources:
 // adj being the edges from p into q, this is the least that carries all (König 1931, by the matching of Hopcroft and
-// Karp, SICOMP 1973). Both lists ascend.
-func MinCover(adj *graph.CSR) (rows, sums []int32) {
+// Karp, SICOMP 1973). Of more than 2²⁴ edges it is at most twice that, in one pass (Gavril 1974; in Garey and Johnson
+// 1979, §6.1). Both lists ascend.
+func MinCover(adj *graph.CSR) (rows, sums []int32) { return minCover(adj, 1<<24) }
+
+// minCover is exact up to so many edges.
+func minCover(adj *graph.CSR, exact int) (rows, sums []int32) {
 	m := matching{adj: adj, dst: slices.Repeat([]int32{-1}, adj.NumSrc), src: slices.Repeat([]int32{-1}, adj.NumDst),
 		depth: make([]int32, adj.NumDst), next: make([]int64, adj.NumDst)}
+	pairs := 0
 	for i := range int32(adj.NumDst) { // most of it, by the first that is free
 		col, _ := adj.Row(int(i))
 		for _, j := range col {
 			if m.dst[j] < 0 {
 				m.src[i], m.dst[j] = j, i
+				pairs++
 				break
 			}
 		}
 	}
-	for m.layer() {
+	for m.layer() && adj.NumEdges() <= exact {
 		copy(m.next, adj.RowPtr)
 		for i := range int32(adj.NumDst) {
 			if m.src[i] < 0 {
@@ -30,7 +36,8 @@ func MinCover(adj *graph.CSR) (rows, sums []int32) {
 			}
 		}
 	}
-	// What alternating paths from unmatched destinations reach: of those destinations none, of those sources all.
+	// What alternating paths from unmatched destinations reach: of those destinations none, of those sources all. That
+	// covers whatever the matching is, and is as large as it where no path is left that would augment it.
 	reached := make([]bool, adj.NumSrc)
 	for i := range int32(adj.NumDst) {
 		col, _ := adj.Row(int(i))
@@ -45,6 +52,19 @@ func MinCover(adj *graph.CSR) (rows, sums []int32) {
 	for j, r := range reached {
 		if r {
 			rows = append(rows, int32(j))
+		}
+	}
+	if adj.NumEdges() > exact && len(rows)+len(sums) > 2*pairs { // both ends of each pair cover as well
+		rows, sums = rows[:0], sums[:0]
+		for i, j := range m.src {
+			if j >= 0 {
+				sums = append(sums, int32(i))
+			}
+		}
+		for j, i := range m.dst {
+			if i >= 0 {
+				rows = append(rows, int32(j))
+			}
 		}
 	}
 	return rows, sums
@@ -120,37 +140,41 @@ type Plan struct {
 	Total      int64
 }
 
-// Cover returns the plan of the least messages between shards, all of one partition in order. An aggregator that is not
+// Plans returns the plan of the least messages between shards, all of one partition in order. An aggregator that is not
 // linear in the rows needs them all: Report.Halo.
-func Cover(shards []*Shard) Plan {
+func Plans(shards []*Shard) Plan {
 	plan := Plan{Rows: square(len(shards)), Sums: square(len(shards))}
 	for q, s := range shards {
 		for p := range shards {
-			rows, sums := MinCover(s.from(p))
-			plan.Rows[p][q], plan.Sums[p][q] = int64(len(rows)), int64(len(sums))
-			plan.Total += int64(len(rows) + len(sums))
+			c := NewCover(s.From(&s.Adj, p))
+			plan.Rows[p][q], plan.Sums[p][q] = int64(len(c.Rows)), int64(len(c.Dst))
+			plan.Total += int64(c.Len())
 		}
 	}
 	return plan
 }
 
-// from returns the edges from part p's rows, numbered from 0, into those of s's nodes that have any.
-func (s *Shard) from(p int) *graph.CSR {
+// From returns the edges of adj, which has the shard's destinations and sources, that come from part p: source j is
+// p's j-th halo row.
+func (s *Shard) From(adj *graph.CSR, p int) *graph.CSR {
 	lo, hi := int32(s.HaloPtr[p]), int32(s.HaloPtr[p+1])
-	adj := &graph.CSR{NumSrc: int(hi - lo), RowPtr: []int64{0}}
-	for i := range s.Owned {
-		col, _ := s.Adj.Row(i)
+	out := &graph.CSR{NumDst: adj.NumDst, NumSrc: int(hi - lo), RowPtr: make([]int64, adj.NumDst+1)}
+	for i := range adj.NumDst {
+		col, weight := adj.Row(i)
 		first, _ := slices.BinarySearch(col, lo)
 		last, _ := slices.BinarySearch(col, hi)
 		for _, j := range col[first:last] {
-			adj.Col = append(adj.Col, j-lo)
+			out.Col = append(out.Col, j-lo)
 		}
-		if first < last {
-			adj.RowPtr = append(adj.RowPtr, int64(len(adj.Col)))
-			adj.NumDst++
+		if weight != nil {
+			out.Weight = append(out.Weight, weight[first:last]...)
 		}
+		out.RowPtr[i+1] = int64(len(out.Col))
 	}
-	return adj
+	if adj.Weight != nil && out.Weight == nil {
+		out.Weight = []float32{}
+	}
+	return out
 }
 
 func square(n int) [][]int64 {

@@ -28,6 +28,18 @@ func leastCover(adj *graph.CSR) int {
 	return least
 }
 
+func covers(adj *graph.CSR, rows, sums []int32) bool {
+	for i := range adj.NumDst {
+		col, _ := adj.Row(i)
+		for _, j := range col {
+			if !slices.Contains(rows, j) && !slices.Contains(sums, int32(i)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func TestMinCoverIsLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		adj := &graph.CSR{NumDst: rapid.IntRange(0, 9).Draw(t, "destinations"), NumSrc: rapid.IntRange(1, 8).Draw(t, "sources"), RowPtr: []int64{0}}
@@ -43,16 +55,15 @@ func TestMinCoverIsLeast(t *testing.T) {
 		if !slices.IsSorted(rows) || !slices.IsSorted(sums) {
 			t.Fatalf("rows %v and sums %v do not ascend", rows, sums)
 		}
-		for i := range adj.NumDst {
-			col, _ := adj.Row(i)
-			for _, j := range col {
-				if !slices.Contains(rows, j) && !slices.Contains(sums, int32(i)) {
-					t.Fatalf("edge from %d to %d has an end neither in rows %v nor in sums %v", j, i, rows, sums)
-				}
-			}
+		if !covers(adj, rows, sums) {
+			t.Fatalf("an edge of %v has an end neither in rows %v nor in sums %v", adj, rows, sums)
 		}
-		if got, want := len(rows)+len(sums), leastCover(adj); got != want {
+		want := leastCover(adj)
+		if got := len(rows) + len(sums); got != want {
 			t.Fatalf("%d messages, %d will do", got, want)
+		}
+		if rows, sums = minCover(adj, -1); !covers(adj, rows, sums) || len(rows)+len(sums) > 2*want {
+			t.Fatalf("in one pass rows %v and sums %v, %d will do", rows, sums, want)
 		}
 	})
 }
@@ -87,7 +98,7 @@ func TestCoverByHand(t *testing.T) {
 	}
 	// 0 → 1 takes row 0, and row 1 or the sum for 2. 1 → 0 takes the sum for 0 in place of rows 2, 3, 4, and row 2 or
 	// the sum for 1. Without sums that would be 2 and 3 rows.
-	plan, r := Cover(shards), Describe(shards, Meta{}).Report()
+	plan, r := Plans(shards), Describe(shards, Meta{}).Report()
 	if got := plan.Rows[0][1] + plan.Sums[0][1]; got != 2 || r.Rows[0][1] != 2 {
 		t.Errorf("0 → 1: %d messages of %d rows, want 2 of 2", got, r.Rows[0][1])
 	}
@@ -106,7 +117,7 @@ func TestCoverIsNoMoreThanRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, r := Cover(shards), Describe(shards, Meta{}).Report()
+		plan, r := Plans(shards), Describe(shards, Meta{}).Report()
 		sum := int64(0)
 		for p := range shards {
 			for q := range shards {
