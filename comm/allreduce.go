@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/kernels"
 )
@@ -17,11 +18,11 @@ const (
 )
 
 // AllReduce makes x the elementwise sum over the members: x₀ + x₁ + … in rank order in float64, rounded to float32
-// once. Chunk r of x is summed by its owner, member r, and distributed (a reduce-scatter and an all-gather by direct
+// once. The r-th chunk of x is summed by its owner, the r-th member, and distributed (a reduce-scatter and an all-gather by direct
 // exchange; Thakur, Rabenseifner and Gropp 2005, §4), so that every member ends with the same bits whatever the
-// transport, the size and the timing. Short vectors have one chunk, which member 0 owns.
+// transport, the size and the timing. Short vectors have one chunk, which the first member owns.
 //
-// len(x) must agree between members. All members together send 2·4·len(x)·(Size−1) bytes; an empty x sends nothing
+// len(x) must agree between members. M members together send 2·4·len(x)·(M−1) bytes; an empty x sends nothing
 // and does not wait.
 func (g *Group) AllReduce(ctx context.Context, door Door, x []float32) error {
 	return g.allReduce(ctx, door, "", x)
@@ -32,11 +33,12 @@ func (g *Group) Reduce(ctx context.Context, round uint64, x []float32) (contribu
 	if err := g.allReduce(ctx, Reduce, fmt.Sprintf("round %d", round), x); err != nil {
 		return 0, err
 	}
-	return g.size, nil
+	return len(g.members), nil
 }
 
-// chunk returns the part of a vector of n floats that member r owns.
-func (g *Group) chunk(n, r int) (lo, hi int) {
+// chunk returns the part of a vector of n floats that the member of a rank owns.
+func (g *Group) chunk(n, rank int) (lo, hi int) {
+	r := slices.Index(g.members, rank)
 	if n < starBelow {
 		if r == 0 {
 			return 0, n
@@ -44,7 +46,7 @@ func (g *Group) chunk(n, r int) (lo, hi int) {
 		return n, n
 	}
 	// Quotient and remainder apart: r·n may not fit where int has 32 bits.
-	q, rem := n/g.size, n%g.size
+	q, rem := n/len(g.members), n%len(g.members)
 	return r*q + min(r, rem), (r+1)*q + min(r+1, rem)
 }
 
@@ -53,15 +55,12 @@ func (g *Group) allReduce(ctx context.Context, door Door, what string, x []float
 	if err != nil {
 		return err
 	}
-	if g.size == 1 || len(x) == 0 {
+	if len(g.members) == 1 || len(x) == 0 {
 		return c.end()
 	}
 	lo, hi := g.chunk(len(x), g.rank)
 	own := newOwner(c, x[lo:hi])
-	for q := range g.size {
-		if q == g.rank {
-			continue
-		}
+	for q := range g.others {
 		lo, hi := g.chunk(len(x), q)
 		theirs, given := x[lo:hi], make(chan struct{})
 		c.tasks.Go(func() {
@@ -93,7 +92,7 @@ func (g *Group) allReduce(ctx context.Context, door Door, what string, x []float
 type owner struct {
 	*call
 	x     []float32
-	parts []chan []byte   // parts[q] brings the frames of member q in turn, and has room for all
+	parts []chan []byte   // parts[q] brings the frames of member q in turn, and has room for all; nil: no member, or this one
 	ready []chan struct{} // closed when piece p of x is the sum
 }
 
@@ -102,10 +101,8 @@ func newOwner(c *call, x []float32) *owner {
 	for p := range o.ready {
 		o.ready[p] = make(chan struct{})
 	}
-	for q := range o.parts {
-		if q != c.rank {
-			o.parts[q] = make(chan []byte, len(o.ready))
-		}
+	for q := range c.others {
+		o.parts[q] = make(chan []byte, len(o.ready))
 	}
 	return o
 }
@@ -124,17 +121,17 @@ func (o *owner) collect(q int) bool {
 
 // sum makes each piece of x the sum over all members, in rank order.
 func (o *owner) sum() {
-	frames, terms := make([][]byte, o.size), make([][]float32, o.size)
+	frames, terms := make([][]byte, len(o.members)), make([][]float32, len(o.members))
 	for p := range o.ready {
 		x := o.piece(p)
-		for q, part := range o.parts {
-			if part == nil {
-				terms[q] = x
+		for k, q := range o.members {
+			if q == o.rank {
+				terms[k] = x
 				continue
 			}
 			select {
-			case frames[q] = <-part:
-				terms[q] = floats(frames[q][HeaderLen:])
+			case frames[k] = <-o.parts[q]:
+				terms[k] = floats(frames[k][HeaderLen:])
 			case <-o.ctx.Done():
 				o.stop()
 				return
@@ -142,8 +139,8 @@ func (o *owner) sum() {
 		}
 		kernels.SumWide(x, terms)
 		close(o.ready[p])
-		for q, frame := range frames {
-			if q != o.rank {
+		for k, frame := range frames {
+			if o.members[k] != o.rank {
 				o.t.Free(frame)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // Exchange sends out[q] to every peer q and fills in[q] from it, all peers at once. Both have Size entries, those of
-// this member empty; an empty entry sends and awaits nothing. The lengths are agreed beforehand: len(in[q]) here is
+// this member and of ranks that are no members empty; an empty entry sends and awaits nothing. The lengths are agreed beforehand: len(in[q]) here is
 // len(out[rank]) there, and another length is a *PeerError that names the peer, what, and both lengths.
 func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in [][]float32) error {
 	if len(out) != g.size || len(in) != g.size || len(out[g.rank]) != 0 || len(in[g.rank]) != 0 {
@@ -16,7 +16,7 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 	if err != nil {
 		return err
 	}
-	for q := range g.size {
+	for q := range g.others {
 		if len(out[q]) > 0 {
 			c.tasks.Go(func() { c.sendFloats(q, 0, out[q]) })
 		}
@@ -29,7 +29,8 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 
 // SendRecv sends out[q] to every peer q and returns what each sent here, all peers at once. The lengths need not be
 // known: whatever is sent has at most limit bytes, and a peer that announces more is refused before any memory is
-// taken for it. A nil entry arrives as an empty one. out[Rank] is not sent; in[Rank] is nil.
+// taken for it. A nil entry arrives as an empty one. out[Rank] is not sent, nor what is for a rank that is no member; what
+// would come from them is nil.
 func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]byte, limit int) (in [][]byte, err error) {
 	if len(out) != g.size {
 		panic(fmt.Sprintf("comm: SendRecv %s: %d entries for %d members", what, len(out), g.size))
@@ -39,7 +40,7 @@ func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]by
 		return nil, err
 	}
 	for q, b := range out {
-		if q != g.rank && len(b) > limit {
+		if q != g.rank && g.Has(q) && len(b) > limit {
 			err := fmt.Errorf("comm: %s: %d bytes for peer %d, wanted at most %d", c.name(), len(b), q, limit)
 			g.breakWith(err) // the peers wait for a message that will not come
 			c.end()
@@ -47,12 +48,9 @@ func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]by
 		}
 	}
 	in = make([][]byte, g.size)
-	for q := range g.size {
-		if q == g.rank {
-			continue
-		}
+	for q := range g.others {
 		c.tasks.Go(func() { c.sendBytes(q, 0, out[q]) })
-		c.tasks.Go(func() { in[q] = c.recvBytes(q, limit) })
+		c.tasks.Go(func() { in[q] = c.recvBytes(q, 0, limit) })
 	}
 	if err := c.end(); err != nil {
 		return nil, err
@@ -61,28 +59,28 @@ func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]by
 }
 
 // recvBytes receives a message of at most limit bytes.
-func (c *call) recvBytes(from int, limit int) []byte {
-	h, frame, ok := c.recvFrame(from, 0)
+func (c *call) recvBytes(from int, step uint8, limit int) []byte {
+	h, frame, ok := c.recvFrame(from, step)
 	switch {
 	case !ok:
 		return nil
 	case h.total > uint64(max(limit, 0)):
-		c.fail(from, 0, "recv", fmt.Errorf("wanted at most %d bytes, got a message of %d", limit, h.total))
+		c.fail(from, step, "recv", fmt.Errorf("wanted at most %d bytes, got a message of %d", limit, h.total))
 		return nil
 	case len(frame)-HeaderLen != min(int(h.total), maxPayload):
-		c.fail(from, 0, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", min(int(h.total), maxPayload), len(frame)-HeaderLen))
+		c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", min(int(h.total), maxPayload), len(frame)-HeaderLen))
 		return nil
 	}
 	// The rest grows as it arrives: memory is taken for bytes, not for promises.
 	b := frame[HeaderLen:]
 	for len(b) < int(h.total) {
-		next, frame, ok := c.recvFrame(from, 0)
+		next, frame, ok := c.recvFrame(from, step)
 		want := min(int(h.total)-len(b), maxPayload)
 		switch {
 		case !ok:
 			return nil
 		case next.total != h.total || len(frame)-HeaderLen != want:
-			c.fail(from, 0, "recv", fmt.Errorf("wanted a frame of %d of %d bytes, got one of %d of %d", want, h.total, len(frame)-HeaderLen, next.total))
+			c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d of %d bytes, got one of %d of %d", want, h.total, len(frame)-HeaderLen, next.total))
 			return nil
 		}
 		b = append(b, frame[HeaderLen:]...)
@@ -93,8 +91,8 @@ func (c *call) recvBytes(from int, limit int) []byte {
 
 // Broadcast makes x of every member that of root. len(x) must agree; root sends 4·len(x)·(Size−1) bytes.
 func (g *Group) Broadcast(ctx context.Context, door Door, root int, x []float32) error {
-	if root < 0 || root >= g.size {
-		panic(fmt.Sprintf("comm: Broadcast from %d of %d members", root, g.size))
+	if !g.Has(root) {
+		panic(fmt.Sprintf("comm: Broadcast from %d, of members %v", root, g.members))
 	}
 	c, err := g.begin(ctx, opBroadcast, door, "")
 	if err != nil {
@@ -104,10 +102,8 @@ func (g *Group) Broadcast(ctx context.Context, door Door, root int, x []float32)
 		c.recvFloats(root, 0, x)
 		return c.end()
 	}
-	for q := range g.size {
-		if q != root {
-			c.tasks.Go(func() { c.sendFloats(q, 0, x) })
-		}
+	for q := range g.others {
+		c.tasks.Go(func() { c.sendFloats(q, 0, x) })
 	}
 	return c.end()
 }
@@ -118,11 +114,9 @@ func (g *Group) Barrier(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for q := range g.size {
-		if q != g.rank {
-			c.tasks.Go(func() { c.sendBytes(q, 0, nil) })
-			c.tasks.Go(func() { c.recvBytes(q, 0) })
-		}
+	for q := range g.others {
+		c.tasks.Go(func() { c.sendBytes(q, 0, nil) })
+		c.tasks.Go(func() { c.recvBytes(q, 0, 0) })
 	}
 	return c.end()
 }

@@ -13,7 +13,7 @@ import (
 //	byte 0      version of this layout, 1
 //	byte 1      operation
 //	byte 2      door
-//	byte 3      step within the operation (of AllReduce: 0 contributions, 1 sums)
+//	byte 3      step within the operation (of AllReduce: 0 contributions, 1 sums; of Agree: 0 views, 1 the decision)
 //	bytes 4–7   sequence number of the operation in its Group, little endian, from 1, wrapping
 //	bytes 8–15  payload bytes of the whole message, little endian
 //
@@ -35,16 +35,17 @@ const (
 	opBroadcast
 	opBarrier
 	opStream
+	opAgree
 	numOps
 )
 
 func (o op) String() string {
-	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream"}[o]
+	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree"}[o]
 }
 
 // trips is how many messages of an operation wait for one another.
 func (o op) trips() int64 {
-	if o == opAllReduce {
+	if o == opAllReduce || o == opAgree {
 		return 2
 	}
 	return 1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,9 +20,14 @@ var ErrClosed = errors.New("comm: closed")
 // An operation ends with no goroutine left behind. Its error is the first cause: a *PeerError naming the member at
 // fault, the context's error naming the members still waited for, or ErrClosed. The buffers of a failed operation
 // hold anything; the Group is broken and every later call returns the same error.
+//
+// A group may have fewer members than Size, those that Agree found: the others have a rank and no part in anything,
+// and their entries of slices by rank are empty.
 type Group struct {
 	t          Transport
 	rank, size int
+	members    []int  // their ranks, ascending, this one's among them
+	generation uint64 // that Agree found; 0: none was agreed on
 	calls      uint32 // so far; the sequence number of the running one
 	busy       atomic.Bool
 	sent       [numDoors]atomic.Int64
@@ -44,14 +50,36 @@ func NewGroup(t Transport, rank, size int) *Group {
 	if size < 1 || rank < 0 || rank >= size {
 		panic(fmt.Sprintf("comm: NewGroup: rank %d of %d members", rank, size))
 	}
-	return &Group{t: t, rank: rank, size: size}
+	g := &Group{t: t, rank: rank, size: size}
+	for r := range size {
+		g.members = append(g.members, r)
+	}
+	return g
 }
 
 // Rank returns this member's number, in [0, Size).
 func (g *Group) Rank() int { return g.rank }
 
-// Size returns how many members there are, this one included.
+// Size returns how many ranks there are, this one included. All of them are members, unless Agree found fewer.
 func (g *Group) Size() int { return g.size }
+
+// Members returns the ranks of the members, ascending. It is not to be changed.
+func (g *Group) Members() []int { return g.members }
+
+// Has reports whether rank q is a member.
+func (g *Group) Has(q int) bool { return slices.Contains(g.members, q) }
+
+// Generation returns the number that Agree gave this set of members; 0 without one.
+func (g *Group) Generation() uint64 { return g.generation }
+
+// others yields the ranks of the other members.
+func (g *Group) others(yield func(q int) bool) {
+	for _, q := range g.members {
+		if q != g.rank && !yield(q) {
+			return
+		}
+	}
+}
 
 // Bytes returns what this member has sent so far.
 func (g *Group) Bytes() Counts {
@@ -129,7 +157,7 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 func (c *call) end() error {
 	c.tasks.Wait()
 	c.cancel()
-	if c.size > 1 {
+	if len(c.members) > 1 {
 		c.trips.Add(c.op.trips())
 	}
 	c.spent.Add(int64(time.Since(c.begun)))
