@@ -6,20 +6,29 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"testing"
 	"testing/iotest"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/libp2p/go-libp2p/core/network"
+	mss "github.com/multiformats/go-multistream"
 )
 
 // bytesStream is a stream on which in comes, and then its end.
 type bytesStream struct {
 	network.Stream
-	in  io.Reader
-	out bytes.Buffer
+	in    io.Reader
+	out   bytes.Buffer
+	reset bool
 }
+
+// bytesConn is the connection below a bytesStream.
+type bytesConn struct{ network.Conn }
+
+func (bytesConn) IsClosed() bool { return false }
+func (bytesConn) As(any) bool    { return false }
 
 func (s *bytesStream) Read(b []byte) (int, error)       { return s.in.Read(b) }
 func (s *bytesStream) Write(b []byte) (int, error)      { return s.out.Write(b) }
@@ -27,22 +36,29 @@ func (s *bytesStream) SetDeadline(time.Time) error      { return nil }
 func (s *bytesStream) SetReadDeadline(time.Time) error  { return nil }
 func (s *bytesStream) SetWriteDeadline(time.Time) error { return nil }
 func (s *bytesStream) Close() error                     { return nil }
-func (s *bytesStream) Reset() error                     { return nil }
+func (s *bytesStream) CloseWrite() error                { return nil }
+func (s *bytesStream) Reset() error                     { s.reset = true; return nil }
+func (s *bytesStream) Conn() network.Conn               { return bytesConn{} }
 
 // Whatever a peer sends, the frames that are taken encode to what came, none is larger than allowed, and what a length
-// promises costs no more than four times what came of it.
+// promises costs no more than four times what came of it. It comes byte by byte where slow, and as what a goodbye left
+// behind where drained. Every Read takes a byte or is the last, so the target ends after len(in) of them.
 func FuzzFrames(f *testing.F) {
-	f.Add([]byte{}, false)
-	f.Add([]byte{4, 0, 0, 0, 'w', 'a', 'r', 'p', 0, 0, 0, 0, 1}, true)
-	f.Add([]byte{255, 255, 255, 255, 1}, false)
-	f.Add(binary.LittleEndian.AppendUint32(nil, 1<<20), true)
+	f.Add([]byte{}, false, false)
+	f.Add([]byte{4, 0, 0, 0, 'w', 'a', 'r', 'p', 0, 0, 0, 0, 1}, true, false)
+	f.Add([]byte{4, 0, 0, 0, 'w', 'e', 'f', 't', 1, 0, 0, 0, 1}, false, true)
+	f.Add([]byte{255, 255, 255, 255, 1}, false, false)
+	f.Add(binary.LittleEndian.AppendUint32(nil, 1<<20), true, true)
 	const limit = 2 << 20
-	f.Fuzz(func(t *testing.T, in []byte, slow bool) {
+	f.Fuzz(func(t *testing.T, in []byte, slow, drained bool) {
 		s := &bytesStream{in: bytes.NewReader(in)}
 		if slow {
 			s.in = iotest.OneByteReader(s.in)
 		}
 		l := newLink(1, "site-1", s, new(comm.Pool))
+		if drained {
+			l.drain()
+		}
 		var taken []byte
 		for {
 			frame, clean, err := l.read(context.Background(), limit)
@@ -62,6 +78,75 @@ func FuzzFrames(f *testing.F) {
 		}
 		if !bytes.HasPrefix(in, taken) {
 			t.Fatalf("took %x of %x", taken, in)
+		}
+	})
+}
+
+// Whatever a peer says in a handshake, the stream becomes the session's only after a hello that matches and a verdict that
+// agrees; this side says its hello and at most one byte more; and a hello that differs ends the attempt for good.
+func FuzzHandshake(f *testing.F) {
+	id, err := NewIdentity()
+	if err != nil {
+		f.Fatal(err)
+	}
+	hello := func(rank uint32) greeting { return greeting{Hello: Hello{Generation: 3}, rank: rank, size: 2} }
+	for _, theirs := range []uint32{0, 1} {
+		good := hello(theirs).encode()
+		f.Add(append(good, verdictUse), theirs == 0, true)
+		f.Add(append(good, verdictOther), theirs == 0, false)
+		f.Add(good[:40], theirs == 0, false)
+		f.Add(append(hello(1-theirs).encode(), verdictUse), theirs == 0, false)
+		f.Add(append(greeting{rank: theirs, size: 2}.encode(), verdictUse), theirs == 0, true)
+	}
+	f.Fuzz(func(t *testing.T, in []byte, low, dialled bool) { // low: the peer has the lower rank
+		ours, p := hello(0), &pair{rank: 1, member: member{name: "site", id: id.id}}
+		if low {
+			ours, p.rank = hello(1), 0
+		}
+		r := &rendezvous{host: &Host{}, ours: ours, fatal: make(chan error, 1), changed: make(chan struct{}, 1)}
+		s := &bytesStream{in: bytes.NewReader(in)}
+		kept := false
+		err := r.shake(s, p, dialled, func() bool { kept = true; return true })
+		want := append(hello(uint32(p.rank)).encode(), verdictUse)
+		if linked := p.link != nil; linked != (err == nil) || linked != kept || linked != bytes.HasPrefix(in, want) {
+			t.Fatalf("linked %v, kept %v, error %v", linked, kept, err)
+		}
+		said := ours.encode()
+		if out := s.out.Bytes(); !bytes.HasPrefix(append(said, verdictUse), out) {
+			t.Fatalf("said %x", out)
+		}
+		theirs, parsed := greeting{}, error(nil)
+		if len(in) >= helloSize {
+			theirs, parsed = parseGreeting(in[:helloSize])
+		}
+		if differs := len(in) >= helloSize && (parsed != nil || theirs != hello(uint32(p.rank))); differs != (len(r.fatal) == 1) {
+			t.Fatalf("the hello differs: %v, and for good: %v (%v)", differs, len(r.fatal) == 1, err)
+		}
+	})
+}
+
+// A probe's answers are taken where they are whole and count what was sent.
+func FuzzProbeAnswer(f *testing.F) {
+	said := func(sent uint64) []byte {
+		s := &bytesStream{in: bytes.NewReader(nil)}
+		mss.SelectProtoOrFail(probeProtocol, s) // what one side says when it asks is what the other says when it agrees
+		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s.out.Bytes(), 1<<60), sent)
+	}
+	f.Add(said(100), uint16(100))
+	f.Add(said(0), uint16(0))
+	f.Add(said(99), uint16(100))
+	f.Add(said(1 << 40)[:20], uint16(7))
+	f.Add([]byte("\x03na\n"), uint16(7))
+	f.Fuzz(func(t *testing.T, in []byte, n uint16) {
+		s := &bytesStream{in: bytes.NewReader(in)}
+		seen, err := probe(context.Background(), s, int(n))
+		switch {
+		case err != nil && !s.reset:
+			t.Fatalf("%v, and the stream is left open", err)
+		case err == nil && (seen.rtt < 0 || seen.rate < 0 || math.IsInf(seen.rate, 0) || n == 0 != (seen.rate == 0)):
+			t.Fatalf("%+v of %d bytes", seen, n)
+		case err == nil && n > 0 && !bytes.Contains(in, binary.LittleEndian.AppendUint64(nil, uint64(n))):
+			t.Fatalf("%x counts %d bytes", in, n)
 		}
 	})
 }

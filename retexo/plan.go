@@ -24,6 +24,9 @@ type Plan struct {
 	Residual         bool    // a layer's own input is added to its output
 }
 
+// maxLayers bounds what a plan, which others write, makes this peer take memory for.
+const maxLayers = 1000
+
 // Spec returns the layers of p over F features and C classes:
 //
 //	carry hidden (Retexo "convolution first"): conv → LayerNorm → ReLU, of width H; the last conv straight to C
@@ -49,8 +52,8 @@ func (p Plan) Spec(task string, features, classes int) (nn.Spec, error) {
 	default:
 		errs = append(errs, fmt.Errorf("encoder: %q, want raw, pca:K or mlp", p.Encoder))
 	}
-	if p.Layers < 1 || p.Hidden < 1 || p.Hops < 1 {
-		errs = append(errs, fmt.Errorf("layers %d, hidden %d, hops %d: want at least 1 of each", p.Layers, p.Hidden, p.Hops))
+	if p.Layers < 1 || p.Layers > maxLayers || p.Hidden < 1 || p.Hops < 1 {
+		errs = append(errs, fmt.Errorf("layers %d, hidden %d, hops %d: want at least 1 of each, and at most %d layers", p.Layers, p.Hidden, p.Hops, maxLayers))
 	}
 	if p.Carry != "hidden" && p.Carry != "scores" {
 		errs = append(errs, fmt.Errorf("carry: %q, want hidden or scores", p.Carry))
