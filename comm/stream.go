@@ -2,23 +2,28 @@ package comm
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
-	"slices"
 	"sync"
-
-	"github.com/heddle-gnn/heddle/kernels"
 )
 
 // Lane is one message between this member and every peer, each way. The lengths are agreed beforehand, as in Exchange.
 type Lane struct {
-	Out, In []int // [Size] values to and from each peer; 0: no message
-	// Fill writes to dst the values at, at+1, … of the message to a peer; Take is lent those of the message from a peer.
-	// The pieces of a message come in order, those of different peers at the same time, from goroutines of the Stream.
-	Fill func(to, at int, dst []float32)
-	Take func(from, at int, src []float32)
+	Out, In []int // [Size] bytes to and from each peer, multiples of Unit; 0: no message
+	Unit    int   // bytes that no frame cuts; at most MaxUnit
+	Packed  bool  // a frame may carry fewer bytes than the piece that it stands for, where Fill and Take know how
+	// Fill returns the bytes at, at+1, …, at+len(dst)−1 of the message to a peer: dst or, if Packed, what stands for
+	// them. Take is lent the bytes at, …, at+n−1 of the message from a peer, or what stands for them; it may write to
+	// them. The pieces of a message come in order, those of different peers at the same time, from goroutines of the
+	// Stream.
+	Fill func(to, at int, dst []byte) []byte
+	Take func(from, at, n int, src []byte) error
 }
+
+// MaxUnit is the longest Unit of a Lane.
+const MaxUnit = maxPayload
+
+// piece returns how many bytes of a message go into one frame: as many whole units as there is room for.
+func (l *Lane) piece() int { return maxPayload / l.Unit * l.Unit }
 
 // Stream is a running operation of messages that travel point to point, piece by piece. A message leaves when its
 // receiver has asked for it and its sender has given it, so that neither side holds more than it has room for; and as
@@ -33,23 +38,23 @@ type Stream struct {
 
 // streamPeer is the state of the messages to and from one peer, by lane.
 type streamPeer struct {
-	sending    sync.Mutex      // one frame at a time
-	asked      []chan struct{} // closed when the peer asks for its message
-	given      []chan struct{} // closed by Give
-	taken      []chan struct{} // closed when the peer's message is complete
-	mu         sync.Mutex
-	askedFor   []bool // by this member
-	piece, cut []float32
+	sending  sync.Mutex      // one frame at a time
+	asked    []chan struct{} // closed when the peer asks for its message
+	given    []chan struct{} // closed by Give
+	taken    []chan struct{} // closed when the peer's message is complete
+	mu       sync.Mutex
+	askedFor []bool // by this member
+	piece    []byte
 }
-
-// pieceLen is how many values a frame of a Stream carries.
-const pieceLen = maxPayload / 4
 
 // Stream begins an operation with the given lanes, at most 127. It ends with End, which every member must call.
 func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lane) (*Stream, error) {
 	for l, lane := range lanes {
 		if len(lane.Out) != g.size || len(lane.In) != g.size || lane.Out[g.rank] != 0 || lane.In[g.rank] != 0 {
 			panic(fmt.Sprintf("comm: Stream %s, lane %d: wanted %d lengths, 0 at %d", what, l, g.size, g.rank))
+		}
+		if lane.Unit < 1 || lane.Unit > MaxUnit {
+			panic(fmt.Sprintf("comm: Stream %s, lane %d: a unit of %d bytes, wanted 1 to %d", what, l, lane.Unit, MaxUnit))
 		}
 	}
 	c, err := g.begin(ctx, opStream, door, what)
@@ -65,7 +70,7 @@ func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lan
 		p.askedFor = make([]bool, len(lanes))
 		for _, lane := range lanes {
 			p.asked, p.given, p.taken = append(p.asked, make(chan struct{})), append(p.given, make(chan struct{})), append(p.taken, make(chan struct{}))
-			frames += min(lane.Out[q], 1) + (lane.In[q]+pieceLen-1)/pieceLen
+			frames += min(lane.Out[q], 1) + (lane.In[q]+lane.piece()-1)/lane.piece()
 		}
 		if frames > 0 {
 			c.tasks.Go(func() { s.listen(q, frames) })
@@ -151,9 +156,9 @@ func (s *Stream) send(lane, to int) {
 	if !s.wait(p.asked[lane]) || !s.wait(p.given[lane]) {
 		return
 	}
-	n := s.lanes[lane].Out[to]
-	for at := 0; at < n; at += pieceLen {
-		if !s.sendPiece(p, lane, to, at, min(n-at, pieceLen)) {
+	n, piece := s.lanes[lane].Out[to], s.lanes[lane].piece()
+	for at := 0; at < n; at += piece {
+		if !s.sendPiece(p, lane, to, at, min(n-at, piece)) {
 			return
 		}
 	}
@@ -164,10 +169,9 @@ func (s *Stream) sendPiece(p *streamPeer, lane, to, at, n int) bool {
 	p.sending.Lock()
 	defer p.sending.Unlock()
 	if len(p.piece) < n {
-		p.piece = make([]float32, n)
+		p.piece = make([]byte, n)
 	}
-	s.lanes[lane].Fill(to, at, p.piece[:n])
-	return s.sendFloats(to, uint8(2*lane+1), p.piece[:n])
+	return s.sendBytes(to, uint8(2*lane+1), s.lanes[lane].Fill(to, at, p.piece[:n]))
 }
 
 // listen receives what a peer sends: so many frames.
@@ -187,6 +191,7 @@ func (s *Stream) listen(from, frames int) {
 			s.fail(from, h.step, "recv", err)
 			return
 		}
+		s.t.Free(frame)
 	}
 }
 
@@ -206,28 +211,19 @@ func (s *Stream) take(p *streamPeer, from int, at []int, h header, payload []byt
 	p.mu.Lock()
 	expected := p.askedFor[lane]
 	p.mu.Unlock()
-	n := min(s.lanes[lane].In[from]-at[lane], pieceLen)
-	if !expected || n <= 0 || len(payload) != 4*n {
-		return fmt.Errorf("message %d: wanted %d bytes (asked for: %t), got %d", lane, 4*max(n, 0), expected, len(payload))
+	l := &s.lanes[lane]
+	n := min(l.In[from]-at[lane], l.piece())
+	if !expected || n <= 0 || len(payload) != n && !(l.Packed && len(payload) > 0 && len(payload) < n) {
+		return fmt.Errorf("message %d: wanted %d bytes (asked for: %t), got %d", lane, max(n, 0), expected, len(payload))
 	}
-	s.lanes[lane].Take(from, at[lane], p.values(payload))
-	if at[lane] += n; at[lane] == s.lanes[lane].In[from] {
+	if err := l.Take(from, at[lane], n, payload); err != nil {
+		return fmt.Errorf("message %d: %w", lane, err)
+	}
+	if at[lane] += n; at[lane] == l.In[from] {
 		close(p.taken[lane])
 		s.arrived[lane] <- from
 	}
 	return nil
-}
-
-// values returns what a payload holds; it is good until the next call.
-func (p *streamPeer) values(b []byte) []float32 {
-	if x, ok := kernels.Floats(b); ok {
-		return x
-	}
-	p.cut = slices.Grow(p.cut[:0], len(b)/4)[:len(b)/4]
-	for i := range p.cut {
-		p.cut[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return p.cut
 }
 
 func closed(c chan struct{}) bool {

@@ -95,28 +95,28 @@ func (t *Trainer) census(ctx context.Context, r comm.Reducer) error {
 // degrees are those of what is left. Two numbers a halo row travel for it: whether it is there, and its degree.
 func (t *Trainer) trainingSight(ctx context.Context) (*sight, error) {
 	s := t.shard
-	held := mat.New(s.Owned, 1)
+	held := make([]float32, s.Owned)
 	for i, split := range s.Split {
 		if split == graph.Val || split == graph.Test {
-			held.Set(i, 0, 1)
+			held[i] = 1
 		}
 	}
-	absent, err := exchange(ctx, t.line.group, s, graph.Features{Dense: held}, "which halo nodes are held out")
+	absent, err := numbers(ctx, t.line.group, s, held, "which halo nodes are held out")
 	if err != nil {
 		return nil, err
 	}
 	split := make([]graph.Split, len(s.Global))
 	for j := range split {
-		if absent.Dense.At(j, 0) != 0 {
+		if absent[j] != 0 {
 			split[j] = graph.Test
 		}
 	}
 	adj := s.Adj.Without(split, graph.Test)
-	degree, err := exchange(ctx, t.line.group, s, graph.Features{Dense: mat.View(s.Owned, 1, adj.Degrees())}, "degrees among training nodes")
+	degree, err := numbers(ctx, t.line.group, s, adj.Degrees(), "degrees among training nodes")
 	if err != nil {
 		return nil, err
 	}
-	return &sight{adj: adj, degree: degree.Dense.Data[:len(s.Global)], share: 1, normed: make(map[graph.Norm]*graph.CSR)}, nil
+	return &sight{adj: adj, degree: degree, share: 1, normed: make(map[graph.Norm]*graph.CSR)}, nil
 }
 
 // aloneSight returns what training sees without the edges between workers.
@@ -160,7 +160,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 	switch t.first {
 	case rows:
 		var err error
-		t.rows, err = exchange(ctx, t.line.group, t.shard, t.input, "features of the halo")
+		t.rows, err = exchange(ctx, t.line.group, t.line.coder, t.shard, t.input, "features of the halo")
 		return err
 	case aggregate:
 		t.aggregate(t.full)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -27,7 +28,7 @@ func TestSampleIsUnbiased(t *testing.T) {
 	var sent, halo int64
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &line{ctx: ctx, group: g, ahead: 1, key: rng.New(2)}
+		tr.line = &line{ctx: ctx, group: g, coder: new(wire.Coder), ahead: 1, key: rng.New(2)}
 		if err := tr.begin(ctx, g); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
@@ -34,11 +35,12 @@ type Config struct {
 	Balanced  bool           `json:"balanced"`  // weigh each class by the inverse of its share of the training labels
 	Inductive bool           `json:"inductive"` // validation and test nodes and their edges are absent while training
 
-	Fetch    string `json:"fetch"`    // how a layer's halo rows come: "sar", "sa", "oneshot" or "auto" (Fetches)
-	Boundary string `json:"boundary"` // of halo rows and their gradients while training: "exact", "sample:P" or "none" (see Share)
-	Order    string `json:"order"`    // in which they are added up: "any" (as they come), or "fixed": the same bits at every run
-	Prefetch int    `json:"-"`        // blocks of rows, and of gradients, on their way while one is worked on; ≥ 0
-	Memory   int64  `json:"-"`        // bytes that this worker may hold of halo rows that it could fetch again; 0: any number
+	Fetch    string      `json:"fetch"`         // how a layer's halo rows come: "sar", "sa", "oneshot" or "auto" (Fetches)
+	Boundary string      `json:"boundary"`      // of halo rows and their gradients while training: "exact", "sample:P" or "none" (see Share)
+	Order    string      `json:"order"`         // in which they are added up: "any" (as they come), or "fixed": the same bits at every run
+	Rows     wire.Coding `json:"rows,omitzero"` // how the values of halo rows and of their gradients travel
+	Prefetch int         `json:"-"`             // blocks of rows, and of gradients, on their way while one is worked on; ≥ 0
+	Memory   int64       `json:"-"`             // bytes that this worker may hold of halo rows that it could fetch again; 0: any number
 
 	Checkpoint int `json:"-"` // epochs between two checkpoints; 0: none but at an interruption
 }
@@ -83,9 +85,10 @@ func (c Config) Validate() error {
 	fault(c.Memory < 0, "memory: %d, want 0 (no bound) or more bytes", c.Memory)
 	fault(c.Spec.Encoder.Kind == "pca", "encoder: pca is found layer-wise; end to end the first layer learns its own projection, use raw or mlp")
 	for i, l := range c.Spec.Layers {
+		fault(max(l.In, l.Out) > wire.MaxCols && c.Rows.Values != "", "rows: %s, but layers[%d] has %d columns, of %d that one travels with", c.Rows.Values, i, max(l.In, l.Out), wire.MaxCols)
 		fault(l.Hops > 1 && (i > 0 || c.Spec.Encoder.Kind != "raw"), "layers[%d]: hops %d, but only the first layer, on raw features, aggregates more than once end to end", i, l.Hops)
 	}
-	errs = append(errs, c.Metric.Validate(), c.Optimizer.Validate(), c.Schedule.Validate())
+	errs = append(errs, c.Rows.Validate(), c.Metric.Validate(), c.Optimizer.Validate(), c.Schedule.Validate())
 	return errors.Join(errs...)
 }
 

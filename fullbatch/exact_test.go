@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/leak"
@@ -169,7 +170,7 @@ func onePass(t testing.TB, c Config, shards []*partition.Shard) *pass {
 	n := int(shards[0].Nodes)
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &line{ctx: ctx, group: g, fixed: c.Order == "fixed", ahead: c.Prefetch}
+		tr.line = &line{ctx: ctx, group: g, coder: wire.New(c.Rows), fixed: c.Order == "fixed", ahead: c.Prefetch}
 		if err := tr.begin(ctx, g); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -15,6 +16,7 @@ import (
 type line struct {
 	ctx   context.Context
 	group *comm.Group
+	coder *wire.Coder
 	fixed bool  // rows and gradients are added up in one order
 	ahead int   // blocks on their way while one is worked on
 	err   error // the first; after it nothing is fetched
@@ -87,11 +89,7 @@ func (h *halo) Add(z mat.Dense, near func(), add func(g *graph.CSR, nodes []int6
 		return
 	}
 	f := h.fetch(z.Cols, func(b *block) bool { return true })
-	lane := f.lane()
-	for q, rows := range f.give {
-		lane.Out[q] = len(rows) * z.Cols
-	}
-	lane.Fill = func(to, at int, dst []float32) { gather(dst, z, f.give[to], at) }
+	lane := f.lane(z, func(q int) bool { return true })
 	var err error
 	if f.stream, err = h.group.Stream(h.ctx, comm.Halo, h.what, lane); err != nil {
 		h.err = err
@@ -118,38 +116,37 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 		return
 	}
 	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })
-	rows := f.lane()
-	rows.Fill = func(to, at int, dst []float32) { gather(dst, z, f.give[to], at) }
-	grads := comm.Lane{Out: make([]int, len(h.give)), In: make([]int, len(h.give))}
-	for q, list := range f.give {
-		if reads && h.again[q] {
-			rows.Out[q] = len(list) * dz.Cols
-		}
-		grads.In[q] = len(list) * dz.Cols
-	}
+	rows := f.lane(z, func(q int) bool { return reads && h.again[q] })
 	out := queue{halo: h, left: make([]int, len(h.blocks)), of: make([][]float32, len(h.blocks))}
+	send, recv := make([]int, len(h.give)), make([]int, len(h.give))
+	for q, list := range f.give {
+		recv[q] = len(list)
+	}
 	for i, b := range h.blocks {
 		for _, q := range b.from {
-			if grads.Out[q] = f.count(b, q) * dz.Cols; grads.Out[q] > 0 {
+			if send[q] = f.count(b, q); send[q] > 0 && dz.Cols > 0 {
 				out.left[i]++
 			}
 		}
 	}
-	grads.Fill = func(to, at int, dst []float32) {
-		b, from := &h.blocks[h.of[to]], out.of[h.of[to]]
-		if f.picked == nil {
-			copy(dst, from[b.at[to]*dz.Cols+at:])
-			return
-		}
-		gather(dst, mat.View(len(b.nodes), dz.Cols, from), f.picked[to], at)
-		kernels.Scale(1/h.share, dst)
-	}
 	var adding sync.Mutex
-	grads.Take = func(from, at int, src []float32) {
+	grads := h.coder.Lane(dz.Cols, send, recv, func(to, k int) []float32 {
+		i := h.of[to]
+		b := &h.blocks[i]
+		if f.picked == nil {
+			k += b.at[to]
+		} else {
+			k = int(f.picked[to][k])
+		}
+		return out.of[i][k*dz.Cols:][:dz.Cols]
+	}, func(from, k, at int, values []float32) {
+		if f.picked != nil {
+			kernels.Scale(1/h.share, values)
+		}
 		adding.Lock()
 		defer adding.Unlock()
-		scatterAdd(dz, f.give[from], at, src)
-	}
+		kernels.Add(values, dz.Row(int(f.give[from][k]))[at:][:len(values)])
+	})
 	s, err := h.group.Stream(h.ctx, comm.Halo, "gradients of "+h.what, rows, grads)
 	if err != nil {
 		h.err = err
@@ -252,25 +249,32 @@ func (f *fetching) count(b block, q int) int {
 	return b.rows[q]
 }
 
-// lane is lane 0 of a stream, without what this worker sends.
-func (f *fetching) lane() comm.Lane {
-	in := make([]int, len(f.give))
+// lane is lane 0 of a stream: rows of z for the peers to whom this worker sends them, and those of the wanted blocks.
+func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
+	send, recv := make([]int, len(f.give)), make([]int, len(f.give))
+	for q, list := range f.give {
+		if sends(q) {
+			send[q] = len(list)
+		}
+	}
 	for i := range f.blocks {
 		if b := &f.blocks[i]; f.wanted(b) {
 			for _, q := range b.from {
-				in[q] = f.count(*b, q) * f.cols
+				recv[q] = f.count(*b, q)
 			}
 		}
 	}
-	return comm.Lane{Out: make([]int, len(f.give)), In: in, Take: func(from, at int, src []float32) {
-		i := f.of[from]
-		if f.picked == nil {
-			copy(f.bufs[i][f.blocks[i].at[from]*f.cols+at:], src)
-			return
-		}
-		kernels.Scale(1/f.share, src)
-		scatterAdd(mat.View(len(f.blocks[i].nodes), f.cols, f.bufs[i]), f.picked[from], at, src)
-	}}
+	return f.coder.Lane(f.cols, send, recv, func(to, k int) []float32 { return z.Row(int(f.give[to][k])) },
+		func(from, k, at int, values []float32) {
+			i := f.of[from]
+			if f.picked == nil {
+				k += f.blocks[i].at[from]
+			} else {
+				k = int(f.picked[from][k])
+				kernels.Scale(1/f.share, values)
+			}
+			copy(f.bufs[i][k*f.cols+at:], values)
+		})
 }
 
 // begin asks for the first blocks.
@@ -388,23 +392,5 @@ func giveAll(s *comm.Stream, lane comm.Lane) {
 		if n > 0 {
 			s.Give(0, q)
 		}
-	}
-}
-
-// gather writes to dst the values of the given rows of z, one after another, from value at on.
-func gather(dst []float32, z mat.Dense, rows []int32, at int) {
-	for len(dst) > 0 {
-		n := copy(dst, z.Row(int(rows[at/z.Cols]))[at%z.Cols:])
-		dst, at = dst[n:], at+n
-	}
-}
-
-// scatterAdd adds the values of src to those that gather would have read.
-func scatterAdd(z mat.Dense, rows []int32, at int, src []float32) {
-	for len(src) > 0 {
-		to := z.Row(int(rows[at/z.Cols]))[at%z.Cols:]
-		n := min(len(to), len(src))
-		kernels.Add(src[:n], to[:n])
-		src, at = src[n:], at+n
 	}
 }

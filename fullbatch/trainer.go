@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -123,7 +124,7 @@ func (t *Trainer) chain() {
 // Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then a checkpoint is left and
 // the error says why. Rows and their gradients travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	t.line = &line{ctx: ctx, group: g, fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
+	t.line = &line{ctx: ctx, group: g, coder: wire.New(t.config.Rows), fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
 	if err := t.begin(ctx, r); err != nil {
 		return err
 	}

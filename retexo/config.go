@@ -13,6 +13,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
@@ -37,7 +38,10 @@ type Config struct {
 	Inductive  bool `json:"inductive"`  // validation and test nodes and their edges are absent while training
 	Neighbours int  `json:"neighbours"` // in-edges kept of a node while a layer trains; 0: all
 	PCAPasses  int  `json:"pca_passes"` // encoder pca: products with the Gram matrix; ≥ 1
-	Checkpoint int  `json:"-"`          // rounds between two checkpoints; 0: at the ends of stages only
+
+	Rows wire.Coding `json:"rows,omitzero"` // how the values of halo rows travel
+
+	Checkpoint int `json:"-"` // rounds between two checkpoints; 0: at the ends of stages only
 }
 
 // Defaults returns the config of spec that the program starts from.
@@ -92,9 +96,7 @@ func (c Config) Validate() error {
 		fault(true, "solver: %q, want adam, adamw, sgd or ridge", c.Solver)
 	}
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes: %d, want at least 1", c.PCAPasses)
-	if err := c.Metric.Validate(); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, c.Metric.Validate(), c.Rows.Validate())
 	return errors.Join(errs...)
 }
 

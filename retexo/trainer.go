@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -28,6 +29,7 @@ type Trainer struct {
 	machine *Machine
 	key     rng.Key
 	group   *comm.Group
+	coder   *wire.Coder
 	reducer comm.Reducer
 	reduces uint64      // reductions done: the round number that the reducer sees
 	before  comm.Counts // sent before this start, up to the checkpoint that it goes on from
@@ -61,7 +63,7 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	input := m.Encoder.Input(s.X)
 	whole := &view{adj: &s.Adj, degree: s.Degree, own: input}
-	return &Trainer{config: c, shard: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
+	return &Trainer{config: c, shard: s, model: m, input: input, machine: machine, key: rng.New(c.Seed), coder: wire.New(c.Rows),
 		tally: eval.NewTally(c.Metric, s.Labels, selectionBins), full: whole, base: whole, training: whole}, nil
 }
 
@@ -226,18 +228,18 @@ func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
 func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
 	l := t.model.Layers[w.Stage-1]
 	what := fmt.Sprintf("rows of stage %d, hop %d", w.Stage, w.Hop)
-	if err := t.full.fetch(ctx, t.group, t.shard, w.Hop, what); err != nil {
+	if err := t.full.fetch(ctx, t.group, t.coder, t.shard, w.Hop, what); err != nil {
 		return err
 	}
 	if w.Hop > 0 {
 		if t.training == t.full {
 			return nil
 		}
-		return t.training.fetch(ctx, t.group, t.shard, w.Hop, what)
+		return t.training.fetch(ctx, t.group, t.coder, t.shard, w.Hop, what)
 	}
 	if same(t.base.own, t.full.own) {
 		t.base.src = t.full.src
-	} else if err := t.base.fetch(ctx, t.group, t.shard, 0, what); err != nil {
+	} else if err := t.base.fetch(ctx, t.group, t.coder, t.shard, 0, what); err != nil {
 		return err
 	}
 	t.training = t.base

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -24,16 +24,12 @@ type view struct {
 }
 
 // fetch fills src with the input (hop 0) or the aggregate so far, and the halo's rows of the same.
-func (v *view) fetch(ctx context.Context, g *comm.Group, s *partition.Shard, hop int, what string) (err error) {
-	rows := v.own
+func (v *view) fetch(ctx context.Context, g *comm.Group, k *wire.Coder, s *partition.Shard, hop int, what string) (err error) {
+	x := v.own
 	if hop > 0 {
-		rows = v.z
+		x = v.z
 	}
-	if v.own.Sparse != nil { // on all peers or none
-		v.src, err = exchangeCoded(ctx, g, s, rows, what)
-	} else {
-		v.src, err = exchange(ctx, g, s, rows, what)
-	}
+	v.src, err = exchange(ctx, g, k, s, x, v.own.Sparse != nil, what)
 	return err
 }
 
@@ -74,28 +70,28 @@ func globals(s *partition.Shard, rows []int32) []int64 {
 // trainingView returns the graph without its validation and test nodes: their edges are gone on both sides, and the
 // degrees are those of what is left. Two numbers a halo row travel for it: whether it is there, and its degree.
 func trainingView(ctx context.Context, g *comm.Group, s *partition.Shard) (*view, error) {
-	held := mat.New(s.Owned, 1)
+	held := make([]float32, s.Owned)
 	for i, split := range s.Split {
 		if split == graph.Val || split == graph.Test {
-			held.Set(i, 0, 1)
+			held[i] = 1
 		}
 	}
-	absent, err := exchange(ctx, g, s, graph.Features{Dense: held}, "which halo nodes are held out")
+	absent, err := numbers(ctx, g, s, held, "which halo nodes are held out")
 	if err != nil {
 		return nil, err
 	}
 	split := make([]graph.Split, len(s.Global))
 	for j := range split {
-		if absent.Dense.At(j, 0) != 0 {
+		if absent[j] != 0 {
 			split[j] = graph.Test
 		}
 	}
 	adj := s.Adj.Without(split, graph.Test)
-	degree, err := exchange(ctx, g, s, graph.Features{Dense: mat.View(s.Owned, 1, adj.Degrees())}, "degrees among training nodes")
+	degree, err := numbers(ctx, g, s, adj.Degrees(), "degrees among training nodes")
 	if err != nil {
 		return nil, err
 	}
-	return &view{adj: adj, degree: degree.Dense.Data}, nil
+	return &view{adj: adj, degree: degree}, nil
 }
 
 // sampled returns v with at most n in-edges a node, those with the smallest keys: every peer and every run with
@@ -120,11 +116,10 @@ func (v *view) sampled(ctx context.Context, g *comm.Group, s *partition.Shard, n
 	degree := slices.Clone(v.degree)
 	copy(degree, adj.Degrees())
 	if norm == graph.GCN {
-		all, err := exchange(ctx, g, s, graph.Features{Dense: mat.View(s.Owned, 1, degree)}, "degrees of the sample")
-		if err != nil {
+		var err error
+		if degree, err = numbers(ctx, g, s, degree, "degrees of the sample"); err != nil {
 			return nil, err
 		}
-		degree = all.Dense.Data
 	}
 	return &view{adj: adj, degree: degree, own: v.own, src: v.src, z: v.z}, nil
 }

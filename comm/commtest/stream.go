@@ -2,7 +2,9 @@ package commtest
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
 )
@@ -17,12 +19,20 @@ func (n network) groupStream(ctx context.Context, g *comm.Group) error {
 	for l := range lanes {
 		lanes[l] = comm.Lane{
 			Out: make([]int, size), In: make([]int, size),
-			Fill: func(to, at int, dst []float32) { copy(dst, vector(l+me*size+to, rows(me, to))[at:]) },
-			Take: func(from, at int, src []float32) { copy(got[l][from][at:], src) },
+			Unit: 4 + 8*l,
+			Fill: func(to, at int, dst []byte) []byte {
+				return bytesOf(dst[:0], vector(l+me*size+to, rows(me, to))[at/4:(at+len(dst))/4])
+			},
+			Take: func(from, at, n int, src []byte) error {
+				for k := 0; k < n; k += 4 {
+					got[l][from][(at+k)/4] = math.Float32frombits(binary.LittleEndian.Uint32(src[k:]))
+				}
+				return nil
+			},
 		}
 		for q := range size {
 			if q != me {
-				lanes[l].Out[q], lanes[l].In[q] = rows(me, q), rows(q, me)
+				lanes[l].Out[q], lanes[l].In[q] = 4*rows(me, q), 4*rows(q, me)
 				got[l][q] = make([]float32, rows(q, me))
 			}
 		}
@@ -81,7 +91,7 @@ func (n network) groupStream(ctx context.Context, g *comm.Group) error {
 // groupStreamEnds ends a stream in which one member neither gives nor asks: by its absence, with an error that names it.
 func (n network) groupStreamEnds(ctx context.Context, g *comm.Group) error {
 	lane := comm.Lane{Out: make([]int, g.Size()), In: make([]int, g.Size()),
-		Fill: func(int, int, []float32) {}, Take: func(int, int, []float32) {}}
+		Unit: 1, Fill: func(_, _ int, dst []byte) []byte { return dst }, Take: func(int, int, int, []byte) error { return nil }}
 	for q := range g.Size() {
 		if q != g.Rank() {
 			lane.Out[q], lane.In[q] = 10, 10
@@ -111,7 +121,8 @@ func (n network) groupStreamEnds(ctx context.Context, g *comm.Group) error {
 // groupStreamUnequal: a message of another length than was agreed is an error that names the peer.
 func (n network) groupStreamUnequal(ctx context.Context, g *comm.Group) error {
 	other := 1 - g.Rank()
-	lane := comm.Lane{Out: make([]int, 2), In: make([]int, 2), Fill: func(int, int, []float32) {}, Take: func(int, int, []float32) {}}
+	lane := comm.Lane{Out: make([]int, 2), In: make([]int, 2), Unit: 1,
+		Fill: func(_, _ int, dst []byte) []byte { return dst }, Take: func(int, int, int, []byte) error { return nil }}
 	lane.Out[other], lane.In[other] = 10+g.Rank(), 10
 	s, err := g.Stream(ctx, comm.Halo, "rows", lane)
 	if err != nil {
@@ -125,4 +136,12 @@ func (n network) groupStreamUnequal(ctx context.Context, g *comm.Group) error {
 		return nil
 	}
 	return wantPeer(err, 1, "stream with a message too long")
+}
+
+// bytesOf appends x to b, little endian.
+func bytesOf(b []byte, x []float32) []byte {
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
 }

@@ -1,0 +1,87 @@
+package wire
+
+import (
+	"context"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Halo is who sends which rows to whom, as a shard knows it.
+type Halo struct {
+	Give [][]int32 // [Size] own rows that go to each peer, ascending
+	Ptr  []int     // peer q's rows are [Ptr[q], Ptr[q+1]) of all, after the own ones
+}
+
+// Exchange returns own, this member's rows, followed by those that the others send, and is sparse where all of it is.
+// mixed, the same at every member, says that rows are sparse or were once: how full they are by now may differ. They,
+// and whatever is not float32, travel in messages that say how they are laid out; dense float32 as it is, 4 bytes a value.
+func (k *Coder) Exchange(ctx context.Context, g *comm.Group, h Halo, own Block, mixed bool, what string) (Block, error) {
+	switch size, me := g.Size(), g.Rank(); {
+	case size == 1:
+		return own, nil
+	case mixed || k.coding != (Coding{}):
+		return k.exchangeCoded(ctx, g, h, own, what)
+	default:
+		d := own.Cols()
+		x := mat.New(h.Ptr[size], d)
+		x.RowRange(0, own.Rows()).CopyFrom(own.Dense)
+		out, in := make([][]float32, size), make([][]float32, size)
+		for q := range size {
+			if q != me {
+				out[q], in[q] = own.Dense.Select(h.Give[q]).Data, x.Data[h.Ptr[q]*d:h.Ptr[q+1]*d]
+			}
+		}
+		return Block{Dense: x}, g.Exchange(ctx, comm.Halo, what, out, in)
+	}
+}
+
+func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Block, what string) (Block, error) {
+	size, me, d := g.Size(), g.Rank(), own.Cols()
+	out, largest := make([][]byte, size), 0
+	for q := range size {
+		if q != me {
+			out[q] = k.Append(nil, own, h.Give[q])
+			largest = max(largest, len(h.Give[q]), h.Ptr[q+1]-h.Ptr[q]) // the limit is on both ways
+		}
+	}
+	in, err := g.SendRecv(ctx, comm.Halo, what, out, k.coding.MaxLen(largest, d))
+	if err != nil {
+		return Block{}, err
+	}
+	parts, sparse := []Block{own}, own.Sparse != nil // those of the peers follow by rank, as the halo does
+	for q := range size {
+		if q == me {
+			continue
+		}
+		part, err := k.Parse(in[q], h.Ptr[q+1]-h.Ptr[q], d)
+		if err != nil {
+			return Block{}, &comm.PeerError{Rank: q, Op: what, Err: err}
+		}
+		parts, sparse = append(parts, part), sparse && part.Sparse != nil
+	}
+	return stack(parts, h.Ptr[size], d, sparse), nil
+}
+
+// stack puts parts, rows×cols in all, one below the other.
+func stack(parts []Block, rows, cols int, sparse bool) Block {
+	if sparse {
+		x := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: []int64{0}}
+		for _, p := range parts {
+			for _, end := range p.Sparse.RowPtr[1:] {
+				x.RowPtr = append(x.RowPtr, int64(len(x.Col))+end)
+			}
+			x.Col, x.Val = append(x.Col, p.Sparse.Col...), append(x.Val, p.Sparse.Val...)
+		}
+		return Block{Sparse: x}
+	}
+	x, at := mat.New(rows, cols), 0
+	for _, p := range parts {
+		if p.Sparse != nil {
+			p.Dense = p.Sparse.Dense()
+		}
+		x.RowRange(at, at+p.Rows()).CopyFrom(p.Dense)
+		at += p.Rows()
+	}
+	return Block{Dense: x}
+}

@@ -1,0 +1,162 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/kernels"
+)
+
+// Lane returns a lane of a Stream that carries dense rows of cols values, RowLen(cols) bytes each: send[q] of them to
+// peer q and recv[q] from it. row returns the k-th row for a peer. take is lent the values at, at+1, … of the k-th row
+// from a peer, which it may change; a row may come in several calls, from its first value on.
+func (k *Coder) Lane(cols int, send, recv []int, row func(to, k int) []float32, take func(from, k, at int, values []float32)) comm.Lane {
+	l := lane{Coder: k, cols: cols, row: row, take: take, room: make([]scratch, len(send))}
+	bytes := func(rows []int) []int {
+		n := make([]int, len(rows))
+		for q, r := range rows {
+			n[q] = r * k.coding.RowLen(cols)
+		}
+		return n
+	}
+	return comm.Lane{Out: bytes(send), In: bytes(recv), Unit: k.unit(cols), Packed: k.enc != nil, Fill: l.fill, Take: l.read}
+}
+
+// unit is how many bytes of a dense row only mean something together.
+func (k *Coder) unit(cols int) int {
+	switch k.coding.Values {
+	case "bf16":
+		return 2
+	case "int8":
+		return 4 + cols
+	}
+	return 4
+}
+
+type lane struct {
+	*Coder
+	cols int
+	row  func(to, k int) []float32
+	take func(from, k, at int, values []float32)
+	room []scratch // by peer: out and in are worked on at the same time
+}
+
+type scratch struct{ out, in buffers }
+
+type buffers struct {
+	half   []uint16
+	small  []int8
+	values []float32
+	packed []byte
+}
+
+func (l *lane) fill(to, at int, dst []byte) []byte {
+	b, n := &l.room[to].out, l.coding.RowLen(l.cols)
+	for rest := dst; len(rest) > 0; {
+		r, in := at/n, at%n
+		part := rest[:min(len(rest), n-in)]
+		l.encode(part, l.row(to, r), in, b)
+		at, rest = at+len(part), rest[len(part):]
+	}
+	if l.enc == nil {
+		return dst
+	}
+	packed := l.pack(b.packed, dst)
+	if len(packed) < len(dst) {
+		b.packed = packed
+	}
+	return packed
+}
+
+// encode writes to dst the bytes of a row from byte at on.
+func (l *lane) encode(dst []byte, row []float32, at int, b *buffers) {
+	switch l.coding.Values {
+	case "bf16":
+		row = row[at/2:][:len(dst)/2]
+		b.half = grow(b.half, len(row))
+		kernels.ToBF16(row, b.half)
+		for i, v := range b.half {
+			binary.LittleEndian.PutUint16(dst[2*i:], v)
+		}
+	case "int8":
+		b.small = grow(b.small, len(row))
+		scale := kernels.ToInt8(row, b.small)
+		binary.LittleEndian.PutUint32(dst, math.Float32bits(scale))
+		for i, v := range b.small {
+			dst[4+i] = byte(v)
+		}
+	default:
+		row = row[at/4:][:len(dst)/4]
+		if raw, ok := kernels.Bytes(row); ok {
+			copy(dst, raw)
+			return
+		}
+		for i, v := range row {
+			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+		}
+	}
+}
+
+// read takes the bytes at, …, at+n−1 of the message from a peer, or what stands for them.
+func (l *lane) read(from, at, n int, src []byte) error {
+	b, row := &l.room[from].in, l.coding.RowLen(l.cols)
+	if len(src) < n {
+		var err error
+		if b.packed, err = l.unpack(b.packed, src, n); err != nil {
+			return err
+		}
+		if src = b.packed; len(src) != n {
+			return fmt.Errorf("a zstd frame of %d bytes, want %d", len(src), n)
+		}
+	}
+	for len(src) > 0 {
+		r, in := at/row, at%row
+		part := src[:min(len(src), row-in)]
+		l.decode(part, r, in, from, b)
+		at, src = at+len(part), src[len(part):]
+	}
+	return nil
+}
+
+// decode gives what part holds of row r, from byte at on, to take. Every bit pattern is a row: one that is not finite
+// ends training where it shows, in the loss.
+func (l *lane) decode(part []byte, r, at, from int, b *buffers) {
+	switch l.coding.Values {
+	case "bf16":
+		b.half = grow(b.half, len(part)/2)
+		for i := range b.half {
+			b.half[i] = binary.LittleEndian.Uint16(part[2*i:])
+		}
+		b.values = grow(b.values, len(b.half))
+		kernels.FromBF16(b.half, b.values)
+		l.take(from, r, at/2, b.values)
+	case "int8":
+		scale := math.Float32frombits(binary.LittleEndian.Uint32(part))
+		b.small, b.values = grow(b.small, len(part)-4), grow(b.values, len(part)-4)
+		for i := range b.small {
+			b.small[i] = int8(part[4+i])
+		}
+		kernels.FromInt8(scale, b.small, b.values)
+		l.take(from, r, 0, b.values)
+	default:
+		values, ok := kernels.Floats(part)
+		if !ok {
+			b.values = grow(b.values, len(part)/4)
+			for i := range b.values {
+				b.values[i] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*i:]))
+			}
+			values = b.values
+		}
+		l.take(from, r, at/4, values)
+	}
+}
+
+// grow returns n elements in the memory of b where it has room.
+func grow[T any](b []T, n int) []T {
+	if cap(b) < n {
+		b = make([]T, n)
+	}
+	return b[:n]
+}

@@ -1,0 +1,302 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Block is rows, dense or sparse.
+type Block struct {
+	Dense  mat.Dense
+	Sparse *mat.Sparse // not nil: the rows, and Dense is unused
+}
+
+// Rows returns the number of rows.
+func (x Block) Rows() int {
+	if x.Sparse != nil {
+		return x.Sparse.Rows
+	}
+	return x.Dense.Rows
+}
+
+// Cols returns the number of columns.
+func (x Block) Cols() int {
+	if x.Sparse != nil {
+		return x.Sparse.Cols
+	}
+	return x.Dense.Cols
+}
+
+// A message of rows begins with one byte, a code: the layout and 16 times the values.
+const (
+	manyValues = 0 // u32 stored columns of each row · u32 columns of all rows · values of all columns
+	oneValue   = 1 // the same, but one value for all columns, always f32: bags of words are mostly this
+	denseRows  = 2 // values of all columns, row by row
+
+	float32s = 0 << 4 // 4 bytes a value
+	bf16s    = 1 << 4 // 2 bytes a value
+	int8s    = 2 << 4 // an f32 scale and 1 byte a value: before each dense row; scales of all rows first where they are sparse
+
+	packed = 1 << 7 // what follows the byte is a zstd frame of it
+)
+
+func (c Coding) values() byte {
+	switch c.Values {
+	case "bf16":
+		return bf16s
+	case "int8":
+		return int8s
+	}
+	return float32s
+}
+
+// MaxLen is the bytes that a message of rows×cols takes at most.
+func (c Coding) MaxLen(rows, cols int) int { return 1 + c.RowLen(cols)*rows }
+
+// Append appends to b a message of the given rows of x. The layout is the one that takes the fewest bytes, so that rows
+// have one coding; zeros are not stored.
+func (k *Coder) Append(b []byte, x Block, rows []int32) []byte {
+	at := len(b)
+	b = k.append(b, x, rows)
+	if k.enc == nil {
+		return b
+	}
+	if frame := k.pack(nil, b[at+1:]); len(frame) < len(b)-at-1 {
+		b[at] |= packed
+		b = append(b[:at+1], frame...)
+	}
+	return b
+}
+
+func (k *Coder) append(b []byte, x Block, rows []int32) []byte {
+	s := nonZeros(x, rows)
+	layout, values, size := byte(oneValue), s.Val[:min(1, len(s.Val))], 0
+	for _, v := range s.Val {
+		if v != values[0] {
+			layout, values = manyValues, s.Val
+			break
+		}
+	}
+	switch n := len(values); {
+	case layout == oneValue || k.coding.Values == "":
+		size = 4 * n
+	case k.coding.Values == "bf16":
+		size = 2 * n
+	default:
+		size = 4*s.Rows + n
+	}
+	if k.coding.RowLen(s.Cols)*s.Rows < 4*(s.Rows+s.NNZ())+size {
+		b = append(b, denseRows|k.coding.values())
+		d := s.Dense()
+		l := lane{Coder: k, cols: s.Cols}
+		var room buffers
+		for i := range d.Rows {
+			n := len(b)
+			b = append(b, make([]byte, k.coding.RowLen(s.Cols))...)
+			l.encode(b[n:], d.Row(i), 0, &room)
+		}
+		return b
+	}
+	if layout == oneValue {
+		b = append(b, oneValue)
+	} else {
+		b = append(b, manyValues|k.coding.values())
+	}
+	for i := range s.Rows {
+		b = binary.LittleEndian.AppendUint32(b, uint32(s.RowPtr[i+1]-s.RowPtr[i]))
+	}
+	for _, j := range s.Col {
+		b = binary.LittleEndian.AppendUint32(b, uint32(j))
+	}
+	switch {
+	case layout == oneValue || k.coding.Values == "":
+		for _, v := range values {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+	case k.coding.Values == "bf16":
+		half := make([]uint16, len(values))
+		kernels.ToBF16(values, half)
+		for _, v := range half {
+			b = binary.LittleEndian.AppendUint16(b, v)
+		}
+	default:
+		small := make([]int8, len(values))
+		for i := range s.Rows {
+			lo, hi := s.RowPtr[i], s.RowPtr[i+1]
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(kernels.ToInt8(values[lo:hi], small[lo:hi])))
+		}
+		for _, v := range small {
+			b = append(b, byte(v))
+		}
+	}
+	return b
+}
+
+// NonZeros returns all rows sparsely.
+func (x Block) NonZeros() *mat.Sparse { return nonZeros(x, everyRow(x.Rows())) }
+
+func everyRow(n int) []int32 {
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return all
+}
+
+// nonZeros returns the given rows of x without their zeros.
+func nonZeros(x Block, rows []int32) *mat.Sparse {
+	s := &mat.Sparse{Rows: len(rows), Cols: x.Cols(), RowPtr: make([]int64, 1, len(rows)+1)}
+	for _, i := range rows {
+		if x.Sparse != nil {
+			col, val := x.Sparse.Row(int(i))
+			for k, j := range col {
+				if val[k] != 0 {
+					s.Col, s.Val = append(s.Col, j), append(s.Val, val[k])
+				}
+			}
+		} else {
+			for j, v := range x.Dense.Row(int(i)) {
+				if v != 0 {
+					s.Col, s.Val = append(s.Col, int32(j)), append(s.Val, v)
+				}
+			}
+		}
+		s.RowPtr = append(s.RowPtr, int64(len(s.Col)))
+	}
+	return s
+}
+
+// Parse returns the rows×cols values of a message. b is a peer's: nothing in it is believed, and of the layouts and
+// values that its coding allows only those of this Coder are.
+func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
+	if len(b) == 0 {
+		return x, fmt.Errorf("no bytes, want at least a code")
+	}
+	code, body := b[0], b[1:]
+	if code&packed != 0 {
+		if body, err = k.unpack(nil, body, k.coding.MaxLen(rows, cols)-1); err != nil {
+			return x, err
+		}
+		code &^= packed
+	}
+	switch code {
+	case denseRows | k.coding.values():
+		x.Dense, err = k.parseDense(body, rows, cols)
+	case manyValues | k.coding.values(), oneValue:
+		x.Sparse, err = k.parseSparse(body, rows, cols, code == oneValue)
+	default:
+		return x, fmt.Errorf("rows of unknown code %d", b[0])
+	}
+	if err != nil {
+		return Block{}, err
+	}
+	if k.coding != (Coding{}) { // rounded and compressed rows have more than one coding
+		return x, nil
+	}
+	if !bytes.Equal(b, k.append(make([]byte, 0, len(b)), x, everyRow(rows))) {
+		return Block{}, fmt.Errorf("rows of code %d have zeros stored or take more bytes than they need", b[0])
+	}
+	return x, nil
+}
+
+func (k *Coder) parseDense(b []byte, rows, cols int) (mat.Dense, error) {
+	n := k.coding.RowLen(cols)
+	if len(b) != n*rows {
+		return mat.Dense{}, fmt.Errorf("%d dense rows of %d columns take %d bytes, got %d", rows, cols, n*rows, len(b))
+	}
+	x := mat.New(rows, cols)
+	var room buffers
+	l := lane{Coder: k, cols: cols, take: func(_, i, _ int, values []float32) { copy(x.Row(i), values) }}
+	for i := range rows {
+		l.decode(b[i*n:][:n], i, 0, 0, &room)
+		for j, v := range x.Row(i) {
+			if !finite(v) {
+				return mat.Dense{}, notFinite(i, j, v)
+			}
+		}
+	}
+	return x, nil
+}
+
+func (k *Coder) parseSparse(b []byte, rows, cols int, one bool) (*mat.Sparse, error) {
+	if len(b) < 4*rows {
+		return nil, fmt.Errorf("%d bytes cannot hold the lengths of %d rows", len(b), rows)
+	}
+	lengths, rest := b[:4*rows], b[4*rows:]
+	s := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: make([]int64, 1, rows+1)}
+	total := 0
+	for i := range rows {
+		n := binary.LittleEndian.Uint32(lengths[4*i:])
+		if n > uint32(cols) {
+			return nil, fmt.Errorf("row %d has %d columns, of %d there are", i, n, cols)
+		}
+		total += int(n)
+		s.RowPtr = append(s.RowPtr, int64(total))
+	}
+	size := 4 * total // of the values
+	switch {
+	case one:
+		size = 4 * min(1, total)
+	case k.coding.Values == "bf16":
+		size = 2 * total
+	case k.coding.Values == "int8":
+		size = 4*rows + total
+	}
+	if len(rest) != 4*total+size {
+		return nil, fmt.Errorf("%d rows with %d columns take %d bytes, got %d", rows, total, 4*total+size, len(rest))
+	}
+	cells, values := rest[:4*total], rest[4*total:]
+	s.Col, s.Val = make([]int32, total), make([]float32, total)
+	k.sparseValues(s, values, one)
+	for i := range rows {
+		last := -1
+		for at := s.RowPtr[i]; at < s.RowPtr[i+1]; at++ {
+			j := binary.LittleEndian.Uint32(cells[4*at:])
+			if j >= uint32(cols) || int(j) <= last {
+				return nil, fmt.Errorf("row %d: column %d is not ascending in [0, %d)", i, j, cols)
+			}
+			if v := s.Val[at]; !finite(v) {
+				return nil, notFinite(i, int(j), v)
+			}
+			s.Col[at], last = int32(j), int(j)
+		}
+	}
+	return s, nil
+}
+
+// sparseValues fills in the values of s, whose length has been checked.
+func (k *Coder) sparseValues(s *mat.Sparse, b []byte, one bool) {
+	f32 := func(at int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b[at:])) }
+	switch {
+	case one:
+		for i := range s.Val {
+			s.Val[i] = f32(0)
+		}
+	case k.coding.Values == "bf16":
+		for i := range s.Val {
+			s.Val[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
+		}
+	case k.coding.Values == "int8":
+		for i := range s.Rows {
+			scale := f32(4 * i)
+			for at := s.RowPtr[i]; at < s.RowPtr[i+1]; at++ {
+				s.Val[at] = scale * float32(int8(b[4*s.Rows+int(at)]))
+			}
+		}
+	default:
+		for i := range s.Val {
+			s.Val[i] = f32(4 * i)
+		}
+	}
+}
+
+func finite(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }
+
+func notFinite(i, j int, v float32) error {
+	return fmt.Errorf("row %d, column %d: %g is not a number to train on", i, j, v)
+}
