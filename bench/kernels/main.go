@@ -6,18 +6,17 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/heddle-gnn/heddle/bench/rivals"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 )
@@ -43,19 +42,23 @@ func run(threads, turns int, python, script, only string, large, processor bool)
 	}
 	clock := measure.Clock(measure.Wall)
 	if processor {
-		if clock = processorTime; clock == nil || threads != 1 {
+		if clock = rivals.ProcessorTime; clock == nil || threads != 1 {
 			return errors.New("-cpu is for one thread on a system that counts its time")
 		}
 	}
 	runtime.GOMAXPROCS(threads)
-	var rival *rivals
+	var rival *rivals.Process
 	if python != "" {
+		var env []string
+		if processor {
+			env = []string{"HEDDLE_CLOCK=processor"}
+		}
 		var err error
-		if rival, err = start(python, script, threads, processor); err != nil {
+		if rival, err = rivals.Start(python, script, threads, env...); err != nil {
 			return err
 		}
-		defer rival.stop()
-		fmt.Println(rival.about)
+		defer rival.Stop()
+		fmt.Println(rival.About)
 	}
 	fmt.Printf("kernels %s, %d threads, medians of %d turns\n\n", kernels.Name(), threads, turns)
 	fmt.Printf("%-34s %10s %-8s %9s %9s %9s %9s\n", "kernel", "rate", "", "of peak", "×torch", "×openblas", "×dgl")
@@ -66,7 +69,7 @@ func run(threads, turns int, python, script, only string, large, processor bool)
 		var turn measure.Rival
 		if rival != nil && c.Rival != "" {
 			var err error
-			if turn, err = rival.setup(c.Rival); err != nil {
+			if turn, err = setup(rival, c.Rival); err != nil {
 				return fmt.Errorf("%s: %w", c.Name, err)
 			}
 		}
@@ -87,70 +90,17 @@ func show(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// rivals is a Python process that does one piece of work at a time, when told.
-type rivals struct {
-	command *exec.Cmd
-	in      *bufio.Writer
-	out     *bufio.Scanner
-	close   func() error
-	about   string
-}
-
-func start(python, script string, threads int, processor bool) (*rivals, error) {
-	c := exec.Command(python, script)
-	n := strconv.Itoa(threads)
-	c.Env = append(os.Environ(), "OMP_NUM_THREADS="+n, "MKL_NUM_THREADS="+n, "OPENBLAS_NUM_THREADS="+n)
-	if processor {
-		c.Env = append(c.Env, "HEDDLE_CLOCK=processor")
-	}
-	c.Stderr = os.Stderr
-	in, err := c.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	r := &rivals{command: c, in: bufio.NewWriter(in), out: bufio.NewScanner(out), close: in.Close}
-	r.about, err = r.answer()
-	return r, err
-}
-
-func (r *rivals) stop() {
-	r.close()
-	r.command.Wait()
-}
-
-func (r *rivals) answer() (string, error) {
-	if !r.out.Scan() {
-		return "", fmt.Errorf("the rivals' process ended: %v", r.out.Err())
-	}
-	return r.out.Text(), nil
-}
-
-func (r *rivals) ask(line string) (string, error) {
-	fmt.Fprintln(r.in, line)
-	if err := r.in.Flush(); err != nil {
-		return "", err
-	}
-	return r.answer()
-}
-
 // setup prepares the work that line describes and returns its turn: each engine that can do it, after which its threads
 // may go on spinning for a moment.
-func (r *rivals) setup(line string) (measure.Rival, error) {
-	answer, err := r.ask("setup " + line)
+func setup(rival *rivals.Process, line string) (measure.Rival, error) {
+	answer, err := rival.Ask("setup " + line)
 	if err != nil {
 		return nil, err
 	}
 	return func() (map[string]float64, error) {
 		all := map[string]float64{}
 		for _, engine := range strings.Fields(answer) {
-			answer, err := r.ask("run " + engine)
+			answer, err := rival.Ask("run " + engine)
 			if err != nil {
 				return nil, err
 			}
