@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/nn"
@@ -56,6 +57,9 @@ type Settings struct {
 	PCAPasses       int       `yaml:"pca_passes"`       // encoder pca: passes over the features, at least 1
 	CheckpointEvery int       `yaml:"checkpoint_every"` // rounds between two checkpoints; 0: at the ends of layers only
 
+	Rows     string `yaml:"rows"`     // values of halo rows on the wire: float32 (exact), bf16 or int8 (a scale a row)
+	Compress string `yaml:"compress"` // halo rows on the wire: none or zstd
+
 	Fetch    string `yaml:"fetch"`    // fullbatch: how a layer's halo rows come: sar, sa, oneshot or auto
 	Boundary string `yaml:"boundary"` // fullbatch: halo rows and gradients while training: exact, sample:P (a share of them, drawn at every step) or none
 	Order    string `yaml:"order"`    // fullbatch: in which they are added up: any, or fixed (the same bits at every run)
@@ -75,7 +79,7 @@ func base(mode, preset, model string) (Settings, error) {
 		Preset: preset, Mode: mode, Seed: 1,
 		Model: model, Encoder: "pca:128", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Heads: 8, Dropout: 0.3,
 		Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
-		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20,
+		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20, Rows: "float32", Compress: "none",
 		Fetch: "auto", Boundary: "exact", Order: "any", Prefetch: 1,
 	}
 	if slices.Contains(later, mode) {
@@ -136,6 +140,8 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.IntVar(&s.Neighbours, "neighbours", s.Neighbours, "in-edges kept of a node while a layer trains; 0: all")
 	f.IntVar(&s.PCAPasses, "pca-passes", s.PCAPasses, "encoder pca: passes over the features")
 	f.IntVar(&s.CheckpointEvery, "checkpoint-every", s.CheckpointEvery, "rounds between two checkpoints; 0: at the ends of layers only")
+	f.StringVar(&s.Rows, "rows", s.Rows, "values of halo rows on the wire: float32 (exact), bf16 or int8 (a scale a row)")
+	f.StringVar(&s.Compress, "compress", s.Compress, "halo rows on the wire: none or zstd")
 	f.StringVar(&s.Fetch, "fetch", s.Fetch, "fullbatch: how halo rows come: sar (dropped and fetched again), sa (kept), oneshot or auto")
 	f.StringVar(&s.Boundary, "boundary", s.Boundary, "fullbatch: halo rows while training: exact, sample:P (a share of them) or none")
 	f.StringVar(&s.Order, "order", s.Order, "fullbatch: in which halo rows are added up: any, or fixed (the same bits at every run)")
@@ -267,7 +273,11 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 		c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds*s.LocalSteps)
 	}
 	c.Balanced, c.Inductive, c.Neighbours, c.PCAPasses, c.Checkpoint = s.Balanced, s.Inductive, s.Neighbours, s.PCAPasses, s.CheckpointEvery
-	if err := errors.Join(fault, c.Validate()); err != nil {
+	coding, unknown := wire.Parse(s.Rows, s.Compress)
+	if unknown == nil {
+		c.Rows = coding
+	}
+	if err := errors.Join(fault, unknown, c.Validate()); err != nil {
 		return retexo.Config{}, badInput{err}
 	}
 	return c, nil
@@ -305,6 +315,10 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds)
 	c.Balanced, c.Inductive, c.Checkpoint = s.Balanced, s.Inductive, s.CheckpointEvery
 	c.Fetch, c.Boundary, c.Order, c.Prefetch, c.Memory = s.Fetch, s.Boundary, s.Order, s.Prefetch, s.Memory<<20
+	coding, unknown := wire.Parse(s.Rows, s.Compress)
+	if errs = append(errs, unknown); unknown == nil {
+		c.Rows = coding
+	}
 	fault(s.Memory > 1<<40, "memory: %d MiB, want at most %d", s.Memory, int64(1)<<40)
 	if err := errors.Join(append(errs, c.Validate(), spec.Validate())...); err != nil {
 		return fullbatch.Config{}, badInput{err}

@@ -75,7 +75,7 @@ func New(c Coding) *Coder {
 		return k
 	}
 	var err error
-	if k.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2), zstd.WithEncoderCRC(false)); err == nil {
+	if k.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true)); err == nil {
 		k.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecodeAllCapLimit(true))
 	}
 	if err != nil {
@@ -111,10 +111,11 @@ func (k *Coder) unpack(dst, frame []byte, limit int) ([]byte, error) {
 	if !h.HasFCS || h.FrameContentSize > uint64(limit) {
 		return nil, fmt.Errorf("a zstd frame of %d bytes (told: %t), want %d at most", h.FrameContentSize, h.HasFCS, limit)
 	}
-	if n := int(h.FrameContentSize); cap(dst) < n {
+	n := int(h.FrameContentSize)
+	if cap(dst) < n {
 		dst = make([]byte, 0, n)
 	}
-	dst, err := k.dec.DecodeAll(frame, dst[:0:min(cap(dst), limit)])
+	dst, err := k.dec.DecodeAll(frame, dst[:0:n])
 	if err != nil {
 		return nil, fmt.Errorf("a zstd frame: %w", err)
 	}
