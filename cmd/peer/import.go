@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -73,23 +74,8 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Name, "name", "", "of the data set (default: from the file of nodes)")
-	f.StringVar(&c.Nodes, "nodes", "", "table of the nodes")
-	f.StringVar(&c.Edges, "edges", "", "table or list of the edges, each undirected")
-	f.StringVar(&c.ID, "id-column", "", "names of the nodes (default id)")
-	f.StringVar(&c.Label, "label-column", "", "class of a node; an empty cell: no label")
-	f.BoolVar(&c.Multi, "multi", false, "a cell of the label column holds any number of classes, separated by ;")
-	f.StringVar(&c.Split, "split-column", "", "train, val, test or none; without it nodes are split by shares")
+	bindTables(f, &c)
 	f.StringVar(&c.Site, "site-column", "", "owner of a node, such as a hospital")
-	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns that are numbers (default: those that hold numbers)")
-	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns that are categories (default: those that hold texts)")
-	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
-	f.StringVar(&c.Source, "source-column", "", "of the table of edges (default source)")
-	f.StringVar(&c.Target, "target-column", "", "of the table of edges (default target)")
-	f.StringVar(&c.Weight, "weight-column", "", "of the table of edges (default: all weigh 1); of --edges alone: its column, of .gr the type u32, f32, u64 or f64")
-	f.Float64Var(&c.Train, "train", 0, "share of each class for training (default: all three unset: 0.6, 0.2, 0.2)")
-	f.Float64Var(&c.Val, "val", 0, "share of each class for validation")
-	f.Float64Var(&c.Test, "test", 0, "share of each class for testing")
 	f.Uint64Var(&c.Seed, "seed", 1, "of the split by shares")
 	f.StringVar(&list.Format, "edge-format", "", "of --edges alone: text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx (default: the suffix)")
 	f.IntVar(&list.Nodes, "num-nodes", 0, "of --edges alone: nodes there are (default: as the file says, or one more than the largest number)")
@@ -109,6 +95,26 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 		cmd.MarkFlagsMutuallyExclusive("nodes", name)
 	}
 	return cmd
+}
+
+// bindTables binds the flags that say what the columns of the user's tables mean.
+func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
+	f.StringVar(&c.Name, "name", "", "of the data set (default: from the file of nodes)")
+	f.StringVar(&c.Nodes, "nodes", "", "table of the nodes")
+	f.StringVar(&c.Edges, "edges", "", "table or list of the edges, each undirected")
+	f.StringVar(&c.ID, "id-column", "", "names of the nodes (default id)")
+	f.StringVar(&c.Label, "label-column", "", "class of a node; an empty cell: no label")
+	f.BoolVar(&c.Multi, "multi", false, "a cell of the label column holds any number of classes, separated by ;")
+	f.StringVar(&c.Split, "split-column", "", "train, val, test or none; without it nodes are split by shares")
+	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns that are numbers (default: those that hold numbers)")
+	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns that are categories (default: those that hold texts)")
+	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
+	f.StringVar(&c.Source, "source-column", "", "of the table of edges (default source)")
+	f.StringVar(&c.Target, "target-column", "", "of the table of edges (default target)")
+	f.StringVar(&c.Weight, "weight-column", "", "of the table of edges (default: all weigh 1); of --edges alone: its column, of .gr the type u32, f32, u64 or f64")
+	f.Float64Var(&c.Train, "train", 0, "share of each class for training (default: all three unset: 0.6, 0.2, 0.2)")
+	f.Float64Var(&c.Val, "val", 0, "share of each class for validation")
+	f.Float64Var(&c.Test, "test", 0, "share of each class for testing")
 }
 
 // required marks flags that have no default.

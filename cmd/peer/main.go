@@ -68,7 +68,7 @@ Begin with:  peer demo`,
 		Args:              cobra.NoArgs,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newDemo(), newImport(), newExport(), newReorder(), newPartition(), newTrain(), newID(), newPlan(), newJoin(), newPredict(), newInspect(), newDoctor(), newBench(), newRelay(),
+	root.AddCommand(newDemo(), newImport(), newExport(), newReorder(), newPartition(), newTrain(), newID(), newPlan(), newMeet(), newJoin(), newPredict(), newInspect(), newDoctor(), newBench(), newRelay(),
 		newInit(), newRoster(), newApprove(), newAudit())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", err, c.CommandPath())

@@ -84,13 +84,19 @@ func (s *columnStats) column(t *table, at int, kind Kind) (Column, error) {
 			return c, fmt.Errorf("dataset: %s: column %s: its numbers are too large to be standardised", t.path, c.Name)
 		}
 	case Categorical:
-		values := slices.SortedFunc(maps.Keys(s.count), func(a, b string) int {
-			return cmp.Or(cmp.Compare(s.count[b], s.count[a]), cmp.Compare(a, b))
-		})
-		c.Values = slices.Clone(values[:min(len(values), maxValues)])
-		slices.Sort(c.Values)
+		c.Values = frequent(s.count)
 	}
 	return c, nil
+}
+
+// frequent returns the values that get a feature column each, ascending.
+func frequent(count map[string]int) []string {
+	values := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
+	})
+	values = slices.Clone(values[:min(len(values), maxValues)])
+	slices.Sort(values)
+	return values
 }
 
 // fit reads the table of nodes once and decides how its columns become features, classes and sites.
@@ -105,38 +111,11 @@ func (c *ImportConfig) fit() (*Encoding, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats := make([]*columnStats, len(t.columns))
-	for k := range stats {
-		if kinds[k] != Ignored {
-			stats[k] = &columnStats{count: map[string]int{}}
-		}
-	}
-	label, classes, labelled := t.find(c.Label), map[string]bool{}, 0
-	err = t.each(func(cells []string, line int) error {
-		for k, s := range stats {
-			if s != nil {
-				s.add(cells[k], line)
-			}
-		}
-		if label < 0 {
-			return nil
-		}
-		found := e.split(cells[label])
-		labelled += min(1, len(found))
-		for _, name := range found {
-			if !classes[name] {
-				classes[strings.Clone(name)] = true
-			}
-		}
-		if len(classes) > maxClasses {
-			return t.fault(line, label, "more than %d classes", maxClasses)
-		}
-		return nil
-	})
+	stats, classes, labelled, err := c.survey(t, kinds)
 	if err != nil {
 		return nil, err
 	}
-	if label >= 0 {
+	if c.Label != "" {
 		if labelled == 0 {
 			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", t.path, c.Label)
 		}
@@ -159,6 +138,40 @@ func (c *ImportConfig) fit() (*Encoding, error) {
 		e.Columns = append(e.Columns, column)
 	}
 	return e, nil
+}
+
+// survey reads the table of nodes once: what its columns hold, its classes, and how many nodes have a label.
+func (c *ImportConfig) survey(t *table, kinds []Kind) (stats []*columnStats, classes map[string]bool, labelled int, err error) {
+	stats = make([]*columnStats, len(t.columns))
+	for k := range stats {
+		if kinds[k] != Ignored {
+			stats[k] = &columnStats{count: map[string]int{}}
+		}
+	}
+	label, e := t.find(c.Label), &Encoding{Multi: c.Multi}
+	classes = map[string]bool{}
+	err = t.each(func(cells []string, line int) error {
+		for k, s := range stats {
+			if s != nil {
+				s.add(cells[k], line)
+			}
+		}
+		if label < 0 {
+			return nil
+		}
+		found := e.split(cells[label])
+		labelled += min(1, len(found))
+		for _, name := range found {
+			if !classes[name] {
+				classes[strings.Clone(name)] = true
+			}
+		}
+		if len(classes) > maxClasses {
+			return t.fault(line, label, "more than %d classes", maxClasses)
+		}
+		return nil
+	})
+	return stats, classes, labelled, err
 }
 
 // split returns the labels in a cell; none where it is empty or NaN. "none" may be a class.

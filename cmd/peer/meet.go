@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/meet"
+	"github.com/heddle-gnn/heddle/p2p"
+)
+
+func newMeet() *cobra.Command {
+	var s seat
+	var tables dataset.SiteConfig
+	c := &cobra.Command{
+		Use:   "meet --plan plan.yaml --nodes FILE --edges FILE --out DIR",
+		Short: "Make this site's part of a graph that sites hold together, from its own tables",
+		Long: `Make this site's part of a graph that several sites hold together and may not pool. Every site of the plan runs
+this with its own tables: of its own nodes, and of the edges it knows of. Where an edge ends at a node of another site,
+a column of the edges' table has that site's name, as the plan has it. The sites agree on columns, categories and
+classes, tell each other which of their nodes an edge joins, and each writes its own part for peer join. What the
+others learn by it is in docs/privacy.md.`,
+		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.meet(c.Context(), tables, newWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&s.plan, "plan", "", "the plan that all sites have; its seed splits the nodes")
+	f.StringVar(&s.identity, "identity", defaultIdentity(), "this peer's key, made on first use")
+	bindTables(f, &tables.ImportConfig)
+	f.StringVar(&tables.Site, "site-column", "", "of the table of nodes, where it has one: this site's name in each row")
+	f.StringVar(&tables.SourceSite, "source-site-column", "", "of the table of edges: the site of the source; an empty cell is this one")
+	f.StringVar(&tables.TargetSite, "target-site-column", "", "of the table of edges: the site of the target; an empty cell is this one")
+	f.StringSliceVar(&s.listen, "listen", nil, "multiaddresses to listen on (default: this peer's in the plan)")
+	f.BoolVar(&s.lan, "lan", false, "find peers on the local network by mDNS, which tells everybody there this peer's ID and addresses")
+	f.DurationVar(&s.wait, "wait", 10*time.Minute, "how long to wait for the other peers")
+	f.StringVarP(&s.out, "out", "o", "", "directory to write, which must not exist or be empty")
+	s.gate.bind(f)
+	required(c, "plan", "nodes", "out")
+	return c
+}
+
+func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, w *watch, stdout io.Writer) (err error) {
+	p, err := agreedPlan.load(s.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	if err != nil {
+		return err
+	}
+	id, err := loadOrMakeKey(s.identity)
+	if err != nil {
+		return err
+	}
+	rank, err := p.rank(id.PeerID(), s.plan)
+	if err != nil {
+		return err
+	}
+	if tables.Name == "" {
+		tables.Name = "sites"
+	}
+	tables.Here, tables.Seed = p.Peers[rank].Name, p.Seed
+	if err := tables.Validate(); err != nil {
+		return badInput{err}
+	}
+	if err := writableDir(filepath.Dir(filepath.Clean(s.out))); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(s.plan)
+	if err != nil {
+		return err
+	}
+	here, err := s.gate.admit(p, s.plan, id.PeerID(), time.Now())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_, fault := here.end(err)
+		err = errors.Join(err, fault)
+	}()
+	meeting, stop := context.WithCancel(ctx)
+	defer stop()
+	here.stop = stop
+	g, end, err := s.group(meeting, p, here, rank, id, sha256.Sum256(append([]byte("meet\n"), text...)), w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	names := p.names()
+	shard, err := meet.Shard(meeting, g, meet.Config{Sites: names, Tables: tables, Phase: func(name string) { w.log.Info("meeting", "phase", name) }})
+	var lost *comm.PeerError
+	if err != nil && meeting.Err() == nil && !errors.As(err, &lost) {
+		return badInput{err} // the tables'
+	}
+	if err != nil {
+		return p.naming(err)
+	}
+	m, err := meet.Write(meeting, g, s.out, shard, names)
+	if err != nil {
+		return p.naming(err)
+	}
+	sent := g.Bytes()
+	here.left(sent, "meet", 0)
+	own := m.Parts[rank]
+	fmt.Fprintf(stdout, "%s: %s of %d sites, %d of %d nodes, %d edges into them, %d of these from other sites, %d features, %d classes\n",
+		filepath.Join(s.out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges, own.Cut, shard.X.Cols(), shard.Labels.Classes)
+	for q, of := range names {
+		if q != rank {
+			fmt.Fprintf(stdout, "  %s: %d of its nodes are neighbours here, %d nodes here are neighbours there\n", of, own.Halo[q], len(shard.Boundary[q]))
+		}
+	}
+	fmt.Fprintf(stdout, "  sent: names and numbers of neighbours %s, sums %s, columns and the like %s\n", report.Bytes(sent.Halo), report.Bytes(sent.Reduce), report.Bytes(sent.Control))
+	return nil
+}
+
+// group meets the other peers of the plan for something else than training: those that do the same by the same plan.
+func (s seat) group(ctx context.Context, p *agreement, here *site, rank int, id p2p.Identity, what [32]byte, w *watch) (g *comm.Group, end func() error, err error) {
+	h, err := s.open(ctx, p, here, rank, id, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	meeting, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	session, err := h.Join(meeting, here.peers(p), p2p.Hello{Plan: what})
+	if err != nil {
+		return nil, nil, errors.Join(err, h.Close())
+	}
+	var t comm.Transport = session
+	if here.policy != nil {
+		here.guard = here.policy.Guard(session)
+		t = here.guard
+	}
+	g = comm.NewGroup(t, rank, len(p.Peers))
+	return g, func() error { return errors.Join(g.Close(), h.Close()) }, nil
+}
+
+// names lists the peers of the plan in order.
+func (p *agreement) names() (names []string) {
+	for _, m := range p.Peers {
+		names = append(names, m.Name)
+	}
+	return names
+}

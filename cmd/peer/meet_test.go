@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const hospitalTables = "../../examples/hospitals/sites"
+
+// TestMeet: sites make their parts from tables of their own, and the parts are one partition that trains.
+func TestMeet(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
+	names := []string{"north", "south", "west"}
+	args := []string{"plan", "--encoder", "pca:4", "-o", at("plan.yaml"), "--port", freePorts(t, 2)}
+	for k, name := range names {
+		id := strings.TrimSpace(must(t, "id", "--identity", at("%s.key", name)))
+		if k < 2 { // the third dials out only
+			id += "@127.0.0.1"
+		}
+		args = append(args, name+"="+id)
+	}
+	must(t, args...)
+	meet := func(name string, more ...string) (int, string, string) {
+		return call(t.Context(), append([]string{"meet", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--nodes", filepath.Join(hospitalTables, name+"-patients.csv"),
+			"--edges", filepath.Join(hospitalTables, name+"-contacts.csv"), "--source-column", "patient", "--target-column", "contact", "--target-site-column", "hospital",
+			"--label-column", "readmitted", "--wait", "30s"}, more...)...)
+	}
+	type end struct {
+		exit        int
+		out, errors string
+	}
+	all := func(more func(name string) []string) map[string]end {
+		ends, done := map[string]end{}, make(chan func(), len(names))
+		for _, name := range names {
+			go func() {
+				var e end
+				e.exit, e.out, e.errors = meet(name, more(name)...)
+				done <- func() { ends[name] = e }
+			}()
+		}
+		for range names {
+			(<-done)()
+		}
+		return ends
+	}
+	for name, e := range all(func(name string) []string { return []string{"--out", at("%s", name), "--audit", at("%s.log", name)} }) {
+		if e.exit != 0 || !strings.Contains(e.out, "of 360 nodes") {
+			t.Fatalf("%s: exit %d\n%s%s", name, e.exit, e.out, e.errors)
+		}
+		must(t, "audit", "verify", at("%s.log", name))
+	}
+	if err := os.Mkdir(at("parts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	manifest := contents(t, at("north/manifest.json"))
+	for k, name := range names {
+		if !bytes.Equal(contents(t, at("%s/manifest.json", name)), manifest) {
+			t.Errorf("%s has another manifest", name)
+		}
+		part := fmt.Sprintf("part-%d", k)
+		for from, to := range map[string]string{part: part, "manifest.json": "manifest.json"} {
+			if err := os.WriteFile(at("parts/%s", to), contents(t, at("%s/%s", name, from)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	train(t, at("together"), "--shards", at("parts"), "--transport", "memory", "--encoder", "raw")
+	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.TestAccuracy > 0.8) {
+		t.Errorf("accuracy %v with %d bytes of halo rows", *r.TestAccuracy, r.Bytes.Halo)
+	}
+
+	// A site's mistake is its own to read: the others learn whose it is.
+	for name, e := range all(func(name string) []string {
+		more := []string{"--out", at("%s-again", name)}
+		if name == "west" {
+			more = append(more, "--nodes", filepath.Join(hospitalTables, "north-patients.csv"))
+		}
+		return more
+	}) {
+		want := "west"
+		if name == "west" {
+			want = "west-contacts.csv: line 2, column patient: unknown node"
+		}
+		if e.exit != map[bool]int{true: 2, false: 1}[name == "west"] || !strings.Contains(e.errors, want) {
+			t.Errorf("%s: exit %d, %s, want %s", name, e.exit, e.errors, want)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package meet
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+)
+
+// ends are the edges between this site and another: node by node in each site's own numbering.
+type ends struct {
+	here, there []int32
+	weight      []float32
+}
+
+// cross returns the edges to every other site that this one or the other lists.
+func (m *meeting) cross(edges *dataset.SiteEdges) ([]ends, error) {
+	asked := make([][]byte, len(m.c.Sites))
+	for site, x := range edges.Cross {
+		asked[slices.Index(m.c.Sites, site)] = encodeNames(x.Names)
+	}
+	in, err := m.g.SendRecv(m.ctx, comm.Halo, "names of neighbours", asked, maxEdges)
+	if err != nil {
+		return nil, err
+	}
+	index := make(map[string]int32, len(m.own.IDs))
+	for i, name := range m.own.IDs {
+		index[name] = int32(i)
+	}
+	answers := make([][]byte, len(in))
+	for q, b := range in {
+		if q == m.g.Rank() {
+			continue
+		}
+		names, err := decodeNames(b)
+		if err != nil {
+			return nil, m.blame(q, err)
+		}
+		for _, name := range names {
+			i, ok := index[name]
+			if !ok {
+				i = -1
+			}
+			answers[q] = binary.LittleEndian.AppendUint32(answers[q], uint32(i))
+		}
+	}
+	if in, err = m.g.SendRecv(m.ctx, comm.Halo, "numbers of neighbours", answers, maxEdges); err != nil {
+		return nil, err
+	}
+	out, listed := make([]ends, len(in)), make([][]byte, len(in))
+	var unknown error
+	for q, b := range in {
+		x := edges.Cross[m.c.Sites[q]]
+		if x == nil || unknown != nil {
+			continue
+		}
+		if len(b) != 4*len(x.Names) {
+			return nil, m.blame(q, fmt.Errorf("%d bytes answer %d names, want %d", len(b), len(x.Names), 4*len(x.Names)))
+		}
+		for k, name := range x.There {
+			i := int32(binary.LittleEndian.Uint32(b[4*name:]))
+			if i == -1 {
+				unknown = edges.Fault(m.c.Sites[q], int(name), fmt.Sprintf("%s has no node %.40q", m.c.Sites[q], x.Names[name]))
+				break
+			}
+			if i < 0 || int(i) >= m.nodes(q) {
+				return nil, m.blame(q, fmt.Errorf("node number %d, out of [0, %d)", i, m.nodes(q)))
+			}
+			out[q].add(x.Here[k], i, x.Weight[k])
+		}
+		listed[q] = out[q].encode()
+	}
+	if err := m.settle(unknown); err != nil {
+		return nil, err
+	}
+	if in, err = m.g.SendRecv(m.ctx, comm.Halo, "edges", listed, maxEdges); err != nil {
+		return nil, err
+	}
+	for q, b := range in {
+		if q == m.g.Rank() {
+			continue
+		}
+		if err := out[q].decode(b, len(m.own.IDs), m.nodes(q)); err != nil {
+			return nil, m.blame(q, err)
+		}
+	}
+	return out, nil
+}
+
+func (e *ends) add(here, there int32, weight float32) {
+	e.here, e.there, e.weight = append(e.here, here), append(e.there, there), append(e.weight, weight)
+}
+
+// encode writes the edges for the other site: its node, the node here, the weight, of four bytes each.
+func (e *ends) encode() (b []byte) {
+	for k := range e.here {
+		b = binary.LittleEndian.AppendUint32(b, uint32(e.there[k]))
+		b = binary.LittleEndian.AppendUint32(b, uint32(e.here[k]))
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(e.weight[k]))
+	}
+	return b
+}
+
+// decode adds what encode wrote at a site of that many nodes.
+func (e *ends) decode(b []byte, here, there int) error {
+	if len(b)%12 != 0 {
+		return fmt.Errorf("edges of %d bytes, want a multiple of 12", len(b))
+	}
+	for at := 0; at < len(b); at += 12 {
+		i, j := binary.LittleEndian.Uint32(b[at:]), binary.LittleEndian.Uint32(b[at+4:])
+		w := math.Float32frombits(binary.LittleEndian.Uint32(b[at+8:]))
+		if int64(i) >= int64(here) || int64(j) >= int64(there) || !(w > 0 && w <= math.MaxFloat32) {
+			return fmt.Errorf("edge %d joins nodes %d and %d of %d and %d with weight %v", at/12, i, j, here, there, w)
+		}
+		e.add(int32(i), int32(j), w)
+	}
+	return nil
+}
+
+// encodeNames writes each name behind its length.
+func encodeNames(names []string) (b []byte) {
+	for _, name := range names {
+		b = binary.AppendUvarint(b, uint64(len(name)))
+		b = append(b, name...)
+	}
+	return b
+}
+
+func decodeNames(b []byte) (names []string, err error) {
+	for len(b) > 0 {
+		n, k := binary.Uvarint(b)
+		if k <= 0 || n > uint64(len(b)-k) {
+			return nil, fmt.Errorf("name %d of neighbours reaches past the end of the message", len(names))
+		}
+		names = append(names, string(b[k:k+int(n)]))
+		b = b[k+int(n):]
+	}
+	return names, nil
+}
+
+// shard puts the site's nodes first and its neighbours at other sites after them, site by site in their numbers' order.
+func (m *meeting) shard(edges *dataset.SiteEdges, cross []ends) (*partition.Shard, error) {
+	rank, n := m.g.Rank(), len(m.own.IDs)
+	s := &partition.Shard{Rank: rank, Parts: m.g.Size(), Owned: n, HaloPtr: []int{n}, X: m.own.X, Labels: m.own.Labels, Split: m.own.Split,
+		IDs: m.own.IDs, Nodes: m.first[m.g.Size()], Name: m.own.Name, Encoding: m.own.Encoding}
+	for i := range n {
+		s.Global = append(s.Global, m.first[rank]+int64(i))
+	}
+	src, dst, weight := edges.Src, edges.Dst, edges.Weight
+	weighted := weight != nil
+	for q, e := range cross {
+		halo, boundary := unique(e.there), unique(e.here)
+		at := len(s.Global)
+		for k := range e.here {
+			place, _ := slices.BinarySearch(halo, e.there[k])
+			src, dst = append(src, int32(at+place)), append(dst, e.here[k])
+			if weighted {
+				weight = append(weight, e.weight[k])
+			}
+		}
+		for _, j := range halo {
+			s.Global = append(s.Global, m.first[q]+int64(j))
+		}
+		s.HaloPtr, s.Boundary = append(s.HaloPtr, len(s.Global)), append(s.Boundary, boundary)
+	}
+	all, err := graph.FromEdges(len(s.Global), src, dst, weight, graph.Build{})
+	if err != nil {
+		return nil, fmt.Errorf("meet: %w", err)
+	}
+	edge := all.RowPtr[n] // what neighbours elsewhere take from here is in their own shards
+	s.Adj = graph.CSR{NumDst: n, NumSrc: len(s.Global), RowPtr: slices.Clip(all.RowPtr[:n+1]), Col: slices.Clip(all.Col[:edge])}
+	if weighted {
+		s.Adj.Weight = slices.Clip(all.Weight[:edge])
+	}
+	s.Degree = append(s.Adj.Degrees(), make([]float32, len(s.Global)-n)...)
+	return s, nil
+}
+
+// unique returns the values in list, ascending.
+func unique(list []int32) []int32 {
+	out := append([]int32{}, list...)
+	slices.Sort(out)
+	return slices.Clip(slices.Compact(out))
+}
+
+// degrees tells the other sites the degrees of their neighbours here, and is told theirs.
+func (m *meeting) degrees(s *partition.Shard) error {
+	out, in := make([][]float32, s.Parts), make([][]float32, s.Parts)
+	for q, nodes := range s.Boundary {
+		for _, i := range nodes {
+			out[q] = append(out[q], s.Degree[i])
+		}
+		in[q] = s.Degree[s.HaloPtr[q]:s.HaloPtr[q+1]]
+	}
+	if err := m.g.Exchange(m.ctx, comm.Halo, "degrees", out, in); err != nil {
+		return err
+	}
+	return s.Valid()
+}

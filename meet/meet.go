@@ -1,0 +1,205 @@
+// Package meet builds the shards of a graph that several sites hold together and may not pool. Each site has tables of
+// its own nodes and of the edges that it knows of, some of which end at nodes of other sites. The sites agree on how
+// columns become features, tell each other which of their nodes an edge joins, and each ends up with its own shard of
+// one partition: the one that partition.ByColumn makes of the pooled tables, up to the rounding of means.
+//
+// What the others learn of a site is in docs/privacy.md: names of columns, categories and classes; sums over all sites
+// of counts, values and squares; how many nodes and edges it has; and of its boundary nodes which node of theirs each
+// joins, its number and its degree. Names of nodes go only to the site whose nodes they are said to be.
+package meet
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+)
+
+const (
+	maxSurvey = 1 << 26 // bytes
+	maxEdges  = 1 << 31 // bytes of names or edges between two sites
+)
+
+// Config is what one site brings. Every site has the same Sites and Name.
+type Config struct {
+	Sites  []string // names of the sites, in the order of their ranks
+	Tables dataset.SiteConfig
+	Phase  func(name string) // called as each phase begins, for people; may be nil
+}
+
+// Shard returns this site's shard, without a fingerprint yet (partition.WriteOwn gives it one). A site that cannot go on
+// tells the others so, and all return an error: its own the fault, with file and line, the others its name.
+func Shard(ctx context.Context, g *comm.Group, c Config) (*partition.Shard, error) {
+	if len(c.Sites) != g.Size() || c.Sites[g.Rank()] != c.Tables.Here {
+		return nil, fmt.Errorf("meet: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites), g.Size(), g.Rank(), c.Tables.Here)
+	}
+	m := &meeting{ctx: ctx, g: g, c: c}
+	m.phase("table of nodes")
+	tables, err := dataset.OpenSite(c.Tables)
+	if err := m.settle(err); err != nil {
+		return nil, err
+	}
+	m.phase("columns")
+	e, err := m.encoding(tables)
+	if err != nil {
+		return nil, err
+	}
+	m.phase("features and edges")
+	var edges *dataset.SiteEdges
+	m.own, edges, err = tables.Read(e)
+	if err == nil {
+		err = m.known(edges)
+	}
+	if err := m.settle(err); err != nil {
+		return nil, err
+	}
+	if err := m.number(); err != nil {
+		return nil, err
+	}
+	m.phase("neighbours")
+	ends, err := m.cross(edges)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.shard(edges, ends)
+	if err := m.settle(err); err != nil {
+		return nil, err
+	}
+	return s, m.degrees(s)
+}
+
+// meeting is one site's part in the meeting of all.
+type meeting struct {
+	ctx   context.Context
+	g     *comm.Group
+	c     Config
+	own   *graph.Graph // this site's nodes, without edges
+	first []int64      // [K+1] number in the whole graph of each site's first node
+}
+
+func (m *meeting) phase(name string) {
+	if m.c.Phase != nil {
+		m.c.Phase(name)
+	}
+}
+
+// tell sends b to all and returns what each site told, this one's in its place.
+func (m *meeting) tell(what string, b []byte, limit int) ([][]byte, error) {
+	out := make([][]byte, m.g.Size())
+	for q := range out {
+		out[q] = b
+	}
+	in, err := m.g.SendRecv(m.ctx, comm.Control, what, out, limit)
+	if err == nil {
+		in[m.g.Rank()] = b
+	}
+	return in, err
+}
+
+// settle returns err, or, where another site had one, an error that names that site: what the fault was is for its own
+// people to read, as it may name their files and nodes.
+func (m *meeting) settle(err error) error {
+	mark := []byte{0}
+	if err != nil {
+		mark[0] = 1
+	}
+	in, lost := m.tell("settle", mark, 1)
+	if err != nil || lost != nil {
+		return errors.Join(err, lost)
+	}
+	for q, b := range in {
+		if len(b) != 1 || b[0] != 0 {
+			return &comm.PeerError{Rank: q, Name: m.c.Sites[q], Op: "meet", Err: errors.New("gave up: what it told its own people says why")}
+		}
+	}
+	return nil
+}
+
+// Write writes this site's shard into dir as partition.WriteOwn does, while all the others write theirs.
+func Write(ctx context.Context, g *comm.Group, dir string, s *partition.Shard, sites []string) (*partition.Manifest, error) {
+	m := &meeting{ctx: ctx, g: g}
+	return partition.WriteOwn(dir, s, partition.Meta{Policy: "by-column", Sites: sites}, func(b []byte) ([][]byte, error) {
+		return m.tell("manifest", b, maxSurvey)
+	})
+}
+
+// encoding agrees on how columns become features.
+func (m *meeting) encoding(tables *dataset.SiteTables) (*dataset.Encoding, error) {
+	own, err := tables.Survey()
+	if err := m.settle(err); err != nil {
+		return nil, err
+	}
+	text, err := own.Encode()
+	if err != nil {
+		return nil, err
+	}
+	in, err := m.tell("survey", text, maxSurvey)
+	if err != nil {
+		return nil, err
+	}
+	surveys := make([]dataset.Survey, len(in))
+	for q, b := range in {
+		if surveys[q], err = dataset.ParseSurvey(b); err != nil {
+			return nil, m.blame(q, err)
+		}
+	}
+	e, err := dataset.Agree(m.c.Sites, surveys)
+	if err != nil {
+		return nil, err // the same at every site
+	}
+	counts := tables.Counts(e)
+	if err := m.g.AllReduce(m.ctx, comm.Reduce, counts); err != nil {
+		return nil, err
+	}
+	squares := tables.Squares(e, counts)
+	if err := m.g.AllReduce(m.ctx, comm.Reduce, squares); err != nil {
+		return nil, err
+	}
+	return e, e.Fit(counts, squares)
+}
+
+func (m *meeting) blame(q int, err error) error {
+	return &comm.PeerError{Rank: q, Name: m.c.Sites[q], Op: "meet", Err: err}
+}
+
+// known refuses edges to a site that is not there.
+func (m *meeting) known(edges *dataset.SiteEdges) error {
+	for site := range edges.Cross {
+		if !slices.Contains(m.c.Sites, site) {
+			return edges.Fault(site, 0, fmt.Sprintf("no site %.40q takes part, want one of %q", site, m.c.Sites))
+		}
+	}
+	return nil
+}
+
+// number gives the nodes their numbers in the whole graph: site after site, each in the order of its table.
+func (m *meeting) number() error {
+	in, err := m.tell("nodes", binary.LittleEndian.AppendUint64(nil, uint64(len(m.own.IDs))), 8)
+	if err != nil {
+		return err
+	}
+	m.first = []int64{0}
+	for q, b := range in {
+		if len(b) != 8 {
+			return m.blame(q, fmt.Errorf("the count of nodes has %d bytes, want 8", len(b)))
+		}
+		n := binary.LittleEndian.Uint64(b)
+		if n > math.MaxInt32 {
+			return m.blame(q, fmt.Errorf("%d nodes, want at most %d", n, math.MaxInt32))
+		}
+		m.first = append(m.first, m.first[q]+int64(n))
+	}
+	if all := m.first[len(m.first)-1]; all > math.MaxInt32 {
+		return fmt.Errorf("meet: %d nodes at all sites together, want at most %d", all, math.MaxInt32)
+	}
+	return nil
+}
+
+func (m *meeting) nodes(q int) int { return int(m.first[q+1] - m.first[q]) }
