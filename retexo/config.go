@@ -39,7 +39,8 @@ type Config struct {
 	Neighbours int  `json:"neighbours"` // in-edges kept of a node while a layer trains; 0: all
 	PCAPasses  int  `json:"pca_passes"` // encoder pca: products with the Gram matrix; ≥ 1
 
-	Rows wire.Coding `json:"rows,omitzero"` // how the values of halo rows travel
+	Rows     wire.Coding `json:"rows,omitzero"` // how the values of halo rows travel
+	Exchange string      `json:"exchange"`      // what travels: "halo", "cover" or "auto" (Exchanges)
 
 	Checkpoint int `json:"-"` // rounds between two checkpoints; 0: at the ends of stages only
 }
@@ -50,7 +51,7 @@ func Defaults(spec nn.Spec) Config {
 		Seed: 1, Spec: spec, Rounds: 200, LocalSteps: 1, EvalEvery: 1, Metric: "accuracy", Solver: "adam",
 		Optimizer: optim.Config{Name: "adam", LR: 0.003, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 5e-4},
 		Schedule:  optim.Schedule{Kind: "constant"},
-		Lambdas:   []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}, PCAPasses: 1,
+		Lambdas:   []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}, PCAPasses: 1, Exchange: "auto",
 	}
 }
 
@@ -71,6 +72,8 @@ func (c Config) Validate() error {
 	fault(c.EvalEvery < 1, "eval_every: %d, want at least 1", c.EvalEvery)
 	fault(c.Neighbours < 0, "neighbours: %d, want 0 (all) or more", c.Neighbours)
 	fault(c.Checkpoint < 0, "checkpoint: %d, want 0 (ends of stages) or more rounds", c.Checkpoint)
+	fault(!slices.Contains(Exchanges, c.Exchange), "exchange: %q, want one of %q", c.Exchange, Exchanges)
+	fault(c.Exchange == "cover" && (c.Inductive || c.Neighbours > 0), "exchange: cover, but training sees another graph (inductive: %t, neighbours: %d), for which the rows of the halo serve as well; use halo or auto", c.Inductive, c.Neighbours)
 	fault(len(c.Spec.Layers) == 0, "layers: none, want at least one")
 	switch c.Solver {
 	case "adam", "adamw", "sgd":

@@ -123,7 +123,8 @@ func sparseOf(d mat.Dense) *mat.Sparse {
 	return s
 }
 
-// configOf is the config of p over g with little to do: ten rounds a stage of a fast optimiser.
+// configOf is the config of p over g with little to do: ten rounds a stage of a fast optimiser, and rows of the halo as the
+// paper has them.
 func configOf(t testing.TB, g *graph.Graph, p Plan) Config {
 	t.Helper()
 	task := "single"
@@ -135,7 +136,7 @@ func configOf(t testing.TB, g *graph.Graph, p Plan) Config {
 		t.Fatal(err)
 	}
 	c := Defaults(spec)
-	c.Rounds, c.Optimizer.LR = 10, 0.02
+	c.Rounds, c.Optimizer.LR, c.Exchange = 10, 0.02, "halo"
 	return c
 }
 

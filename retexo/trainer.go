@@ -30,6 +30,7 @@ type Trainer struct {
 	key     rng.Key
 	group   *comm.Group
 	coder   *wire.Coder
+	covers  *covers // nil: not yet agreed
 	reducer comm.Reducer
 	reduces uint64      // reductions done: the round number that the reducer sees
 	before  comm.Counts // sent before this start, up to the checkpoint that it goes on from
@@ -228,6 +229,9 @@ func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
 func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
 	l := t.model.Layers[w.Stage-1]
 	what := fmt.Sprintf("rows of stage %d, hop %d", w.Stage, w.Hop)
+	if t.covered(l) {
+		return t.cross(ctx, l, w, what)
+	}
 	if err := t.full.fetch(ctx, t.group, t.coder, t.shard, w.Hop, what); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type view struct {
 	own    graph.Features // [Owned] the stage's input
 	src    graph.Features // [Owned + halo] what the next hop aggregates
 	z      graph.Features // [Owned] what the last hop made of it
+	met    *graph.CSR     // weighed edges from src where sums are in it; nil: adj are the edges
 }
 
 // fetch fills src with the input (hop 0) or the aggregate so far, and the halo's rows of the same.
@@ -35,7 +36,11 @@ func (v *view) fetch(ctx context.Context, g *comm.Group, k *wire.Coder, s *parti
 
 // aggregate replaces z by the aggregate of src.
 func (v *view) aggregate(l *nn.Layer) {
-	v.z = nn.Aggregate(l.Conv.Agg, graph.Normalise(v.adj, v.degree, l.Edges), v.src)
+	edges := v.met
+	if edges == nil {
+		edges = graph.Normalise(v.adj, v.degree, l.Edges)
+	}
+	v.z = nn.Aggregate(l.Conv.Agg, edges, v.src)
 }
 
 // batch returns the layer's input for the given owned nodes.

@@ -1,0 +1,173 @@
+package retexo
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+)
+
+// TestCoverIsRows holds what is trained by covers to what is trained by rows, over random graphs of every kind and 1 to 7
+// peers, and the bytes of rows to one row for each message of a least cover.
+func TestCoverIsRows(t *testing.T) {
+	plans := []Plan{
+		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
+		{Model: "gcn", Encoder: "pca:4", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 2},
+		{Model: "sage", Encoder: "raw", Carry: "scores", Layers: 2, Hidden: 8, Hops: 2, Residual: true},
+		{Model: "gin", Encoder: "mlp", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
+		{Model: "sage-pool", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 8, Hops: 1},
+	}
+	for i, p := range plans {
+		for peers := 1 + i%2; peers <= 7; peers += 2 {
+			o := toy{seed: uint64(i*7 + peers), degree: 2 + i%3, directed: peers%2 == 1, hasWeights: i%2 == 0, sparse: peers%3 == 0, values: i%2 == 1}
+			t.Run(fmt.Sprintf("%s-%d", p.name(), peers), func(t *testing.T) {
+				t.Parallel()
+				g := o.graph(t)
+				shards := cut(t, g, []string{"random", "contiguous", "hash"}[peers%3], peers)
+				c := configOf(t, g, p)
+				c.Rounds, c.Exchange = 5, "halo"
+				want := mustTrain(t, c, shards, nil)
+				c.Exchange = "cover"
+				got := mustTrain(t, c, shards, nil)
+				sameCurve(t, "losses", want.result[0].Rounds, got.result[0].Rounds, 1e-4)
+				if a, b := final(got.result[0]).TestLoss, final(want.result[0]).TestLoss; !(math.Abs(a-b) <= 1e-4*b) {
+					t.Errorf("test loss %g, by rows %g", a, b)
+				}
+				if again := mustTrain(t, c, shards, nil); again.bytes != got.bytes || digest(again.models[0].Params()[0].Value.Data) != digest(got.models[0].Params()[0].Value.Data) {
+					t.Error("trained again it is not the same")
+				}
+				if o.sparse && p.Encoder == "raw" || p.Model == "sage-pool" {
+					return // sums of sparse rows are fuller than they; a maximum takes rows
+				}
+				agreed, saved := covered(shards)
+				bytes := int64(agreed)
+				for _, l := range c.Spec.Layers {
+					bytes -= int64(max(l.Hops, 1) * 4 * l.In * saved)
+				}
+				if got.bytes.Halo-want.bytes.Halo != bytes {
+					t.Errorf("%d bytes of rows, by rows %d: want %d fewer", got.bytes.Halo, want.bytes.Halo, -bytes)
+				}
+			})
+		}
+	}
+}
+
+// covered is the bytes of agreeing on every cover that saves a message, and the messages that they save.
+func covered(shards []*partition.Shard) (agreed, saved int) {
+	for _, s := range shards {
+		for q := range shards {
+			c := partition.NewCover(s.From(&s.Adj, q))
+			if n := s.HaloPtr[q+1] - s.HaloPtr[q] - c.Len(); n > 0 {
+				agreed, saved = agreed+len(c.Append(nil)), saved+n
+			}
+		}
+	}
+	return agreed, saved
+}
+
+// hub is a graph in which every part has one node that has an edge from most nodes of the other: what a sum is for.
+func hub(t *testing.T, o toy) (*graph.Graph, []*partition.Shard) {
+	g := o.graph(t)
+	n := g.N()
+	var src, dst []int32
+	owner := make([]int32, n)
+	for i := range int32(n) {
+		owner[i] = i % 2
+		if i > 3 {
+			src, dst = append(src, i, i), append(dst, 1-i%2, i%2)
+		}
+	}
+	var err error
+	if g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{Directed: true}); err != nil {
+		t.Fatal(err)
+	}
+	shards, err := partition.Cut(g, owner, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, shards
+}
+
+// TestAutoWeighsBytes: auto agrees on covers where that takes fewer bytes, and on each exchange of sparse rows by what
+// they and their sums take.
+func TestAutoWeighsBytes(t *testing.T) {
+	bytes := func(c Config, shards []*partition.Shard, how string) comm.Counts {
+		c.Exchange = how
+		return mustTrain(t, c, shards, nil).bytes
+	}
+	// One sum in place of some forty rows.
+	g, shards := hub(t, toy{})
+	wide := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	if auto, cover, halo := bytes(wide, shards, "auto"), bytes(wide, shards, "cover"), bytes(wide, shards, "halo"); auto != cover || 10*auto.Halo > halo.Halo {
+		t.Errorf("auto %d bytes, cover %d, halo %d: want those of cover, a tenth of halo", auto.Halo, cover.Halo, halo.Halo)
+	}
+	// Sparse rows of one column each: their sum has all columns, and takes as many bytes as they.
+	g, shards = hub(t, toy{sparse: true, features: 64, nodes: 64})
+	for i := range g.N() {
+		x := g.X.Sparse
+		if i == 0 {
+			x.RowPtr, x.Col, x.Val = []int64{0}, nil, nil
+		}
+		x.Col, x.Val = append(x.Col, int32(i)), append(x.Val, 1)
+		x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
+	}
+	shards, err := partition.Cut(g, ownersOf(shards), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+	auto, cover, halo := bytes(raw, shards, "auto"), bytes(raw, shards, "cover"), bytes(raw, shards, "halo")
+	if auto.Halo > min(cover.Halo, halo.Halo)+int64(len("x")*2*2) {
+		t.Errorf("auto %d bytes, cover %d, halo %d", auto.Halo, cover.Halo, halo.Halo)
+	}
+	t.Logf("sparse: auto %d, cover %d, halo %d", auto.Halo, cover.Halo, halo.Halo)
+	// Validation nodes absent from training: two views, whose rows are the same.
+	inductive := wide
+	inductive.Inductive = true
+	g, shards = hub(t, toy{})
+	if auto, halo := bytes(inductive, shards, "auto"), bytes(inductive, shards, "halo"); auto != halo {
+		t.Errorf("inductive: auto %v, halo %v", auto, halo)
+	}
+	inductive.Exchange = "cover"
+	if err := inductive.Validate(); err == nil {
+		t.Error("cover of two views is not refused")
+	}
+}
+
+func ownersOf(shards []*partition.Shard) []int32 {
+	owner := make([]int32, shards[0].Nodes)
+	for p, s := range shards {
+		for _, u := range s.Global[:s.Owned] {
+			owner[u] = int32(p)
+		}
+	}
+	return owner
+}
+
+// TestCoverNamesTheLiar: a peer that answers nonsense where rows or sums are chosen is named.
+func TestCoverNamesTheLiar(t *testing.T) {
+	g, shards := hub(t, toy{sparse: true})
+	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c.Exchange = "auto"
+	_, transports := spies(2)
+	transports[1] = forger{transports[1]}
+	_, errs := trainOver(context.Background(), func(int) Config { return c }, shards, transports, nil)
+	if errs[0] == nil {
+		t.Fatal("nobody noticed")
+	}
+	t.Log(errs[0])
+}
+
+// forger says 7 where a message is one byte long.
+type forger struct{ comm.Transport }
+
+func (f forger) Send(ctx context.Context, to int, head, body []byte) error {
+	if len(body) == 1 {
+		body = []byte{7}
+	}
+	return f.Transport.Send(ctx, to, head, body)
+}
