@@ -24,6 +24,7 @@ type Policy struct {
 	MaxRounds  int      `yaml:"max_rounds"` // of a layer; 0: no bound
 	MaxBytes   int64    `yaml:"max_bytes"`  // that this peer sends in one run; 0: no bound
 	MaxRate    int64    `yaml:"max_rate"`   // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
+	MaxIntake  int64    `yaml:"max_intake"` // bytes a second that this peer takes of each other peer; 0: no bound, otherwise at least 1024
 	Hours      []string `yaml:"hours"`      // spans such as 22:00-06:00, by this machine's clock; none: always
 	Approvers  []string `yaml:"approvers"`  // peer IDs whose signatures under an approval count; none: this peer's own
 	Approvals  int      `yaml:"approvals"`  // how many of them must sign; 0: one
@@ -103,8 +104,9 @@ func (p Policy) Validate() error {
 	if p.MinPeers < 2 {
 		fault("min_peers: %d, want at least 2: what a group of this peer and one other sums up shows that one this peer's part", p.MinPeers)
 	}
-	if p.MaxRounds < 0 || p.MaxBytes < 0 || p.MaxRate < 0 || p.MaxRate > 0 && p.MaxRate < 1024 {
-		fault("max_rounds %d, max_bytes %d, max_rate %d: want 0 for no bound, or more; a rate of at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate)
+	rate := func(r int64) bool { return r == 0 || r >= 1024 }
+	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.MaxIntake) {
+		fault("max_rounds %d, max_bytes %d, max_rate %d, max_intake %d: want 0 for no bound, or more; a rate or intake of at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.MaxIntake)
 	}
 	for _, h := range p.Hours {
 		if _, err := parseSpan(h); err != nil {

@@ -112,6 +112,7 @@ func TestPolicyFaults(t *testing.T) {
 		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00", 1):             `hours: "24:00-25:00"`,
 		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00", 1):             `hours: "20:00-20:00"`,
 		strings.Replace(policyFile, "max_rate: 4096", "max_rate: 1", 1):          "max_rate 1",
+		policyFile + "max_intake: 1023\n":                                        "max_intake 1023",
 		strings.Replace(policyFile, "max_bytes: 100000", "max_bytes: -1", 1):     "max_bytes -1",
 		policyFile + "approvers: [bob]\n":                                        "approvers",
 		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":         "named twice",

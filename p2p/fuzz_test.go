@@ -22,7 +22,17 @@ type bytesStream struct {
 	in    io.Reader
 	out   bytes.Buffer
 	reset bool
+	scope countedScope
 }
+
+// countedScope is a scope that knows what is reserved.
+type countedScope struct {
+	network.NullScope
+	held int
+}
+
+func (c *countedScope) ReserveMemory(n int, _ uint8) error { c.held += n; return nil }
+func (c *countedScope) ReleaseMemory(n int)                { c.held -= n }
 
 // bytesConn is the connection below a bytesStream.
 type bytesConn struct{ network.Conn }
@@ -39,6 +49,7 @@ func (s *bytesStream) Close() error                     { return nil }
 func (s *bytesStream) CloseWrite() error                { return nil }
 func (s *bytesStream) Reset() error                     { s.reset = true; return nil }
 func (s *bytesStream) Conn() network.Conn               { return bytesConn{} }
+func (s *bytesStream) Scope() network.StreamScope       { return &s.scope }
 
 // Whatever a peer sends, the frames that are taken encode to what came, none is larger than allowed, and what a length
 // promises costs no more than four times what came of it. It comes byte by byte where slow, and as what a goodbye left
@@ -64,6 +75,9 @@ func FuzzFrames(f *testing.F) {
 			frame, clean, err := l.read(context.Background(), limit)
 			if cap(l.body) > max(firstRead, 4*len(in)) {
 				t.Fatalf("%d bytes of room for %d that came", cap(l.body), len(in))
+			}
+			if s.scope.held < cap(l.body) || l.body == nil && s.scope.held > 0 {
+				t.Fatalf("%d bytes are reserved and %d taken", s.scope.held, cap(l.body))
 			}
 			if err != nil {
 				if clean || len(taken) == len(in) != errors.Is(err, errLeft) {

@@ -47,6 +47,8 @@ type link struct {
 	head  [lengthBytes]byte
 	nhead int
 	body  []byte
+	// reserved is how many bytes the host's limits know of for it.
+	reserved int
 
 	fault atomic.Pointer[comm.PeerError] // once set, of every call
 }
@@ -127,11 +129,18 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 		return nil, false, fmt.Errorf("announced a frame of %d bytes, at most %d are allowed", size, limit)
 	}
 	if l.body == nil {
+		if err := l.reserve(max(min(int(size), firstRead), comm.MaxFrame)); err != nil { // what the pool may give
+			return nil, false, err
+		}
 		l.body = l.pool.Get(min(int(size), firstRead))[:0]
 	}
 	for len(l.body) < int(size) {
 		if len(l.body) == cap(l.body) {
-			grown := make([]byte, len(l.body), min(int(size), 4*cap(l.body)))
+			room := min(int(size), 4*cap(l.body))
+			if err := l.reserve(cap(l.body) + room); err != nil { // both, while one is copied to the other
+				return nil, false, err
+			}
+			grown := make([]byte, len(l.body), room)
 			copy(grown, l.body)
 			l.body = grown
 		}
@@ -144,7 +153,26 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 		}
 	}
 	frame, l.body, l.nhead = l.body, nil, 0
+	l.release()
 	return frame, false, nil
+}
+
+// reserve sees to it that the host's limits allow n bytes for the frame that comes, before they are allocated.
+func (l *link) reserve(n int) error {
+	if n <= l.reserved {
+		return nil
+	}
+	if err := l.stream.Scope().ReserveMemory(n-l.reserved, network.ReservationPriorityAlways); err != nil {
+		return fmt.Errorf("there is no room for %d bytes of a frame of it: %w", n, err)
+	}
+	l.reserved = n
+	return nil
+}
+
+// release ends what was reserved for a frame that is whole: it is its receiver's from now on.
+func (l *link) release() {
+	l.stream.Scope().ReleaseMemory(l.reserved)
+	l.reserved = 0
 }
 
 // cut says what the end of a stream means.

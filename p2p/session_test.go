@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/libp2p/go-libp2p/core/network"
 )
 
 func wantPeerError(t *testing.T, err error, rank int, text string) {
@@ -228,6 +229,32 @@ func TestWireBytes(t *testing.T) {
 					t.Errorf("%s %d bytes for a payload of %d", door, n, payload*count)
 				}
 			}
+		}
+	})
+}
+
+// Room for a frame is asked of the host's limits before it is taken: a peer that announces what there is no room for is named,
+// and the frame is not allocated.
+func TestFrameIsReserved(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		ss := sessions(t, transport, 2)
+		l := ss[1].links[0]
+		held := func() int64 { return l.stream.Scope().Stat().Memory }
+		frames(t, ss[0], ss[1])
+		if n := held(); n != 0 {
+			t.Errorf("%d bytes are reserved when no frame comes", n)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go ss[0].Send(ctx, 1, make([]byte, 8<<20), nil)
+		rest := int64(memoryPerPeer + defaultMaxFrame - 2<<20)
+		if err := l.stream.Scope().ReserveMemory(int(rest), network.ReservationPriorityAlways); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ss[1].Recv(within(t, 10*time.Second), 0)
+		fault, ok := errors.AsType[*comm.PeerError](err)
+		if !ok || fault.Rank != 0 || !errors.Is(err, network.ErrResourceLimitExceeded) || cap(l.body) > 2<<20 {
+			t.Errorf("%v with %d bytes taken, want that there is no room for the frame of peer 0", err, cap(l.body))
 		}
 	})
 }

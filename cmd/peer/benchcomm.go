@@ -49,7 +49,7 @@ Without, the peers are in this process and meet on loopback or in memory.`,
 	f := c.Flags()
 	f.IntVar(&b.peers, "peers", 4, "peers in this process")
 	f.StringVar(&b.transport, "transport", "libp2p", "of peers in this process: libp2p or memory")
-	f.StringVar(&b.carrier, "carrier", "quic", "of peers in this process: quic or tcp")
+	f.StringVar(&b.carrier, "carrier", "quic", "of peers in this process: quic, tcp, noise, ws or auto")
 	f.StringVar(&b.link, "link", "", linkHelp)
 	f.IntVar(&b.megabytes, "megabytes", 16, "length of the large message and of the longest sum")
 	f.IntVar(&b.turns, "turns", 7, "turns, of which the median is printed")

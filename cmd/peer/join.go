@@ -25,9 +25,10 @@ import (
 // agreement is what the peers of a run on several machines share: the settings file of peer join.
 type agreement struct {
 	Settings `yaml:",inline"`
-	Carrier  string   `yaml:"carrier"`          // quic, tcp, noise, ws or auto
-	Relays   []string `yaml:"relays,omitempty"` // multiaddresses that end in /p2p/ID, beside those of the roster
-	Peers    []member `yaml:"peers"`            // peer r holds part-r
+	Carrier  string        `yaml:"carrier"`           // quic, tcp, noise, ws or auto
+	Silence  time.Duration `yaml:"silence,omitempty"` // after which a peer of which nothing comes is lost, 1s to 10m; 0: 10 s
+	Relays   []string      `yaml:"relays,omitempty"`  // multiaddresses that end in /p2p/ID, beside those of the roster
+	Peers    []member      `yaml:"peers"`             // peer r holds part-r
 }
 
 // member is one peer of a plan.
@@ -48,6 +49,8 @@ func startPlan() *agreement { return &agreement{Carrier: "quic"} }
 func (p *agreement) bind(f *pflag.FlagSet) {
 	p.Settings.bind(f)
 	f.StringVar(&p.Carrier, "carrier", p.Carrier, "quic, tcp, noise (TCP without TLS), ws (WebSocket) or auto (the fastest for each pair)")
+	f.DurationVar(&p.Silence, "silence", p.Silence, "after which a peer of which nothing comes is lost (default 10s)")
+	f.Lookup("silence").DefValue = "0" // the value that help does not show
 	f.StringSliceVar(&p.Relays, "relay", p.Relays, "multiaddress of a relay that ends in /p2p/ID; may be repeated")
 }
 
@@ -149,18 +152,24 @@ func (p *agreement) name(args []string, port int) error {
 					kind = "ip6"
 				}
 			}
-			tails := map[string][]string{"tcp": {"/tcp/%d"}, "noise": {"/tcp/%d"}, "ws": {"/tcp/%d/wss"}, "auto": {"/udp/%d/quic-v1", "/tcp/%d"}}[p.Carrier]
-			if tails == nil {
-				tails = []string{"/udp/%d/quic-v1"}
-			}
-			for _, tail := range tails {
-				m.Addresses = append(m.Addresses, fmt.Sprintf("/%s/%s"+tail, kind, host, port+ports[host]))
-			}
+			m.Addresses = addresses(p.Carrier, "/"+kind+"/"+host, port+ports[host])
 			ports[host]++
 		}
 		p.Peers = append(p.Peers, m)
 	}
 	return errors.Join(errs...)
+}
+
+// addresses are those at which a peer listens for a carrier, at a host written as "/ip4/10.0.0.1".
+func addresses(carrier, host string, port int) (all []string) {
+	tails := map[string][]string{"tcp": {"/tcp/%d"}, "noise": {"/tcp/%d"}, "ws": {"/tcp/%d/wss"}, "auto": {"/udp/%d/quic-v1", "/tcp/%d"}}[carrier]
+	if tails == nil {
+		tails = []string{"/udp/%d/quic-v1"}
+	}
+	for _, tail := range tails {
+		all = append(all, host+fmt.Sprintf(tail, port))
+	}
+	return all
 }
 
 // seat is what one peer brings to a run.
@@ -170,6 +179,7 @@ type seat struct {
 	wait                                          time.Duration // for all peers at first, and for one that was lost
 	rejoin                                        time.Duration
 	lan                                           bool
+	intake                                        int64 // bytes a second taken of each other peer; 0: as they come
 	gate                                          gate
 }
 
@@ -197,6 +207,7 @@ checkpoint that all have, to the same model.`,
 	f.StringSliceVar(&s.listen, "listen", nil, "multiaddresses to listen on (default: this peer's in the plan)")
 	f.BoolVar(&s.lan, "lan", false, "find peers on the local network by mDNS, which tells everybody there this peer's ID and addresses")
 	f.DurationVar(&s.wait, "wait", 10*time.Minute, "how long to wait for the other peers")
+	f.Int64Var(&s.intake, "max-intake", 0, "bytes a second to take of each other peer; 0: as they come (a policy's max_intake holds, too)")
 	f.StringVar(&s.link, "link", "", linkHelp)
 	f.DurationVar(&s.rejoin, "rejoin", 10*time.Minute, "with --state: how long to wait for a lost peer; 0: its loss ends the run")
 	f.StringVarP(&s.out, "out", "o", "", "directory to write model and report to (default runs/DATA-peer-N)")

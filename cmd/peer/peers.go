@@ -166,7 +166,7 @@ func (s Settings) warn(shard *partition.Shard, w *watch) {
 // network says how the peers of one process reach one another.
 type network struct {
 	Transport string      // memory or libp2p
-	Carrier   string      // of libp2p: quic or tcp
+	Carrier   string      // of libp2p: one of p2p.Transports
 	Link      *slow.Model // put in the way; nil: none
 }
 
@@ -226,10 +226,6 @@ func (n network) meet(ctx context.Context, size int, hello func(r int) (p2p.Hell
 		}
 		return links, nil
 	}
-	listen := "/ip4/127.0.0.1/udp/0/quic-v1"
-	if n.Carrier == "tcp" {
-		listen = "/ip4/127.0.0.1/tcp/0"
-	}
 	var roster p2p.Roster
 	hosts := make([]*p2p.Host, size)
 	closeAll := func() {
@@ -242,7 +238,7 @@ func (n network) meet(ctx context.Context, size int, hello func(r int) (p2p.Hell
 	for r := range hosts {
 		id, err := p2p.NewIdentity()
 		if err == nil {
-			hosts[r], err = p2p.Listen(p2p.Config{Identity: id, Listen: []string{listen}, Transport: n.Carrier, MaxPeers: max(64, size)})
+			hosts[r], err = p2p.Listen(p2p.Config{Identity: id, Listen: addresses(n.Carrier, "/ip4/127.0.0.1", 0), Transport: n.Carrier, MaxPeers: max(64, size)})
 		}
 		if err != nil {
 			closeAll()

@@ -10,17 +10,12 @@ import (
 
 // open opens this peer's host for a run, and lets it follow the roster until ctx ends.
 func (s seat) open(ctx context.Context, p *agreement, here *site, rank int, id p2p.Identity, w *watch) (*p2p.Host, error) {
-	at := s.listen
-	if at == nil {
-		at = here.peers(p).Members[rank].Addrs
+	network := s.network(p, here, rank, id)
+	network.Waiting = func(name string, since time.Duration, last error) {
+		if int(since.Seconds())%5 == 0 {
+			w.log.Info(fmt.Sprintf("waiting for %s (%.10s…): %s of %s", name, p.idOf(name), since.Round(time.Second), s.wait), "last_error", fmt.Sprint(last))
+		}
 	}
-	network := p2p.Config{Identity: id, Listen: at, Transport: p.Carrier, MaxPeers: len(p.Peers), LAN: s.lan,
-		Relays: append(p.Relays[:len(p.Relays):len(p.Relays)], relaysOf(here.roster, time.Now())...),
-		Waiting: func(name string, since time.Duration, last error) {
-			if int(since.Seconds())%5 == 0 {
-				w.log.Info(fmt.Sprintf("waiting for %s (%.10s…): %s of %s", name, p.idOf(name), since.Round(time.Second), s.wait), "last_error", fmt.Sprint(last))
-			}
-		}}
 	if err := network.Validate(); err != nil {
 		return nil, badInput{fmt.Errorf("%s: %w", s.plan, err)}
 	}
@@ -30,6 +25,20 @@ func (s seat) open(ctx context.Context, p *agreement, here *site, rank int, id p
 	}
 	go here.revoke(ctx, s.gate, p, id.PeerID(), h, w.log)
 	return h, nil
+}
+
+// network is what plan, policy and this peer's own flags say of its host. Where several bound a rate the least holds.
+func (s seat) network(p *agreement, here *site, rank int, id p2p.Identity) p2p.Config {
+	at := s.listen
+	if at == nil {
+		at = here.peers(p).Members[rank].Addrs
+	}
+	intake := s.intake
+	if here.policy != nil && here.policy.MaxIntake > 0 && (intake == 0 || here.policy.MaxIntake < intake) {
+		intake = here.policy.MaxIntake
+	}
+	return p2p.Config{Identity: id, Listen: at, Transport: p.Carrier, MaxPeers: len(p.Peers), LAN: s.lan, Silence: p.Silence, MaxRate: intake,
+		Relays: append(p.Relays[:len(p.Relays):len(p.Relays)], relaysOf(here.roster, time.Now())...)}
 }
 
 func (p *agreement) idOf(name string) string {

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/p2p"
 )
 
 // job is a run of all peers on this machine: the settings file of peer train.
@@ -25,7 +28,7 @@ type job struct {
 	Settings  `yaml:",inline"`
 	Source    `yaml:",inline"`
 	Transport string `yaml:"transport"` // libp2p (a host for each peer, on loopback) or memory
-	Carrier   string `yaml:"carrier"`   // of libp2p: quic or tcp
+	Carrier   string `yaml:"carrier"`   // of libp2p: quic, tcp, noise, ws or auto
 	Link      string `yaml:"link"`      // a slower network to put in the way; empty: none
 	Out       string `yaml:"out"`       // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
 }
@@ -43,7 +46,7 @@ func (j *job) bind(f *pflag.FlagSet) {
 	f.Lookup("peers").DefValue = "0" // the value that help does not show
 	f.StringVar(&j.Policy, "policy", j.Policy, "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel")
 	f.StringVar(&j.Transport, "transport", j.Transport, "libp2p (a host for each peer, on loopback) or memory")
-	f.StringVar(&j.Carrier, "carrier", j.Carrier, "of libp2p: quic or tcp")
+	f.StringVar(&j.Carrier, "carrier", j.Carrier, "of libp2p: quic, tcp, noise (TCP without TLS), ws (WebSocket) or auto (the fastest for each pair)")
 	f.StringVar(&j.Link, "link", j.Link, linkHelp)
 	f.StringVarP(&j.Out, "out", "o", j.Out, "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
 }
@@ -89,8 +92,8 @@ func (j *job) validate() error {
 	if j.Transport != "libp2p" && j.Transport != "memory" {
 		return badInput{fmt.Errorf("transport: %q, want libp2p or memory", j.Transport)}
 	}
-	if j.Carrier != "quic" && j.Carrier != "tcp" {
-		return badInput{fmt.Errorf("carrier: %q, want quic or tcp", j.Carrier)}
+	if !slices.Contains(p2p.Transports, j.Carrier) {
+		return badInput{fmt.Errorf("carrier: %q, want one of %s", j.Carrier, strings.Join(p2p.Transports, ", "))}
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ func TestSameBits(t *testing.T) {
 		"memory": {"--shards", parts, "--transport", "memory"},
 		"quic":   {"--shards", parts},
 		"tcp":    {"--shards", parts, "--carrier", "tcp"},
+		"noise":  {"--shards", parts, "--carrier", "noise"},
+		"ws":     {"--shards", parts, "--carrier", "ws"},
+		"auto":   {"--shards", parts, "--carrier", "auto"},
 		"data":   {"--data", data, "--policy", "by-column", "--transport", "memory"},
 	}
 	for name, args := range ways {
@@ -43,7 +46,7 @@ func TestSameBits(t *testing.T) {
 	first := figures(t, filepath.Join(dir, "memory", "result.json"))
 	equal(t, "losses", len(first.Loss), 24)
 	equal(t, "wire bytes in memory", first.Bytes.Wire, 0)
-	for _, name := range []string{"quic", "tcp", "data", "join-0", "join-1", "join-2"} {
+	for _, name := range []string{"quic", "tcp", "noise", "ws", "auto", "data", "join-0", "join-1", "join-2"} {
 		if !bytes.Equal(contents(t, filepath.Join(dir, name, "model.safetensors")), want) {
 			t.Errorf("%s: another model than in memory", name)
 		}
