@@ -69,7 +69,7 @@ func TestMeet(t *testing.T) {
 			}
 		}
 	}
-	train(t, at("together"), "--shards", at("parts"), "--transport", "memory", "--encoder", "raw")
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))
 	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.TestAccuracy > 0.8) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.TestAccuracy, r.Bytes.Halo)
 	}
