@@ -182,8 +182,12 @@ func size(f graph.Features) int64 {
 // aggregate computes the first layer's aggregate of the features.
 func (t *Trainer) aggregate(a *sight) {
 	t.first = stream // the edges are wanted, cut by where the rows are
-	p := t.part(0, a, t.everything())
+	p, err := t.part(0, a, t.everything())
 	t.first = aggregate
+	if err != nil {
+		t.line.err = err
+		return
+	}
 	agg, z := t.units[0].layer.Conv.Agg, t.input.Dense
 	for range max(t.units[0].layer.Spec.Hops, 1) {
 		var acc nn.Acc

@@ -39,6 +39,7 @@ type Config struct {
 	Boundary string      `json:"boundary"`      // of halo rows and their gradients while training: "exact", "sample:P" or "none" (see Share)
 	Order    string      `json:"order"`         // in which they are added up: "any" (as they come), or "fixed": the same bits at every run
 	Rows     wire.Coding `json:"rows,omitzero"` // how the values of halo rows and of their gradients travel
+	Exchange string      `json:"exchange"`      // what travels of the halo: "halo", "cover" or "auto" (Exchanges)
 	Prefetch int         `json:"-"`             // blocks of rows, and of gradients, on their way while one is worked on; ≥ 0
 	Memory   int64       `json:"-"`             // bytes that this worker may hold of halo rows that it could fetch again; 0: any number
 
@@ -56,7 +57,7 @@ func Defaults(spec nn.Spec) Config {
 		Seed: 1, Spec: spec, Epochs: 200, EvalEvery: 1, Metric: "accuracy",
 		Optimizer: optim.Config{Name: "adam", LR: 0.01, Decay: 5e-4},
 		Schedule:  optim.Schedule{Kind: "constant"},
-		Boundary:  "exact", Fetch: "auto", Order: "any", Prefetch: 1,
+		Boundary:  "exact", Fetch: "auto", Order: "any", Exchange: "auto", Prefetch: 1,
 	}
 }
 
@@ -80,6 +81,7 @@ func (c Config) Validate() error {
 			fault(l.Conv == "gat" || l.Conv == "sage-pool", "boundary: %s, but layers[%d] (%s) is no sum, of which a sample would be unbiased; use exact or none", c.Boundary, i, l.Conv)
 		}
 	}
+	fault(!slices.Contains(Exchanges, c.Exchange), "exchange: %q, want one of %q", c.Exchange, Exchanges)
 	fault(c.Order != "any" && c.Order != "fixed", "order: %q, want any or fixed", c.Order)
 	fault(c.Prefetch < 0, "prefetch: %d, want 0 or more", c.Prefetch)
 	fault(c.Memory < 0, "memory: %d, want 0 (no bound) or more bytes", c.Memory)

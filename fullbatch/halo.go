@@ -53,13 +53,14 @@ func (l *line) drop(b []float32) {
 // halo is the sources of one layer that other workers hold: the nn.Far of a view.
 type halo struct {
 	*line
-	what   string    // for errors
-	give   [][]int32 // give[q]: near rows that peer q fetches
-	blocks []block   // in the order in which they are asked for
-	of     []int     // of[q]: the block that peer q's rows are in
-	nodes  []int64   // global IDs of the near rows
-	share  float32   // of the halo rows that come, drawn anew at every step; 1: all
-	again  []bool    // again[q]: peer q fetches rows again for its gradient, where that reads them
+	what   string       // for errors
+	give   [][]int32    // give[q]: near rows that peer q fetches
+	sums   []*graph.CSR // sums[q]: over near rows, that peer q fetches after them; nil: none
+	blocks []block      // in the order in which they are asked for
+	of     []int        // of[q]: the block that peer q's rows are in
+	nodes  []int64      // global IDs of the near rows
+	share  float32      // of the halo rows that come, drawn anew at every step; 1: all
+	again  []bool       // again[q]: peer q fetches rows again for its gradient, where that reads them
 }
 
 // block is what is fetched and added up at once: the rows of one peer, or of all.
@@ -119,8 +120,8 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 	rows := f.lane(z, func(q int) bool { return reads && h.again[q] })
 	out := queue{halo: h, left: make([]int, len(h.blocks)), of: make([][]float32, len(h.blocks))}
 	send, recv := make([]int, len(h.give)), make([]int, len(h.give))
-	for q, list := range f.give {
-		recv[q] = len(list)
+	for q := range f.give {
+		recv[q] = f.given(q)
 	}
 	for i, b := range h.blocks {
 		for _, q := range b.from {
@@ -145,7 +146,7 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 		}
 		adding.Lock()
 		defer adding.Unlock()
-		kernels.Add(values, dz.Row(int(f.give[from][k]))[at:][:len(values)])
+		f.back(dz, from, k, at, values)
 	})
 	s, err := h.group.Stream(h.ctx, comm.Halo, "gradients of "+h.what, rows, grads)
 	if err != nil {
@@ -201,11 +202,12 @@ type fetching struct {
 	at     int               // the block that next returned last
 	give   [][]int32         // as in halo, of the rows that are drawn
 	picked [][]int32         // picked[q]: rows of its block that come from peer q; nil: all
+	room   [][]float32       // room[q]: a sum on its way to peer q
 }
 
 func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
 	n := len(h.blocks)
-	f := &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n), taken: make([]bool, n), give: h.give}
+	f := &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n), taken: make([]bool, n), give: h.give, room: make([][]float32, len(h.give))}
 	if h.share < 1 {
 		f.draw()
 	}
@@ -252,9 +254,9 @@ func (f *fetching) count(b block, q int) int {
 // lane is lane 0 of a stream: rows of z for the peers to whom this worker sends them, and those of the wanted blocks.
 func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 	send, recv := make([]int, len(f.give)), make([]int, len(f.give))
-	for q, list := range f.give {
+	for q := range f.give {
 		if sends(q) {
-			send[q] = len(list)
+			send[q] = f.given(q)
 		}
 	}
 	for i := range f.blocks {
@@ -264,7 +266,7 @@ func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 			}
 		}
 	}
-	return f.coder.Lane(f.cols, send, recv, func(to, k int) []float32 { return z.Row(int(f.give[to][k])) },
+	return f.coder.Lane(f.cols, send, recv, func(to, k int) []float32 { return f.out(z, to, k) },
 		func(from, k, at int, values []float32) {
 			i := f.of[from]
 			if f.picked == nil {

@@ -111,7 +111,7 @@ func TestTraffic(t *testing.T) {
 	} {
 		t.Run(k.model+" "+k.fetch, func(t *testing.T) {
 			c := Defaults(models(9)[k.model])
-			c.Epochs, c.EvalEvery, c.Fetch = 4, 1000, k.fetch
+			c.Epochs, c.EvalEvery, c.Fetch, c.Exchange = 4, 1000, k.fetch, "halo"
 			shards := cut(t, g, "uneven", 3)
 			halo, values := 0, 0
 			for _, s := range shards {

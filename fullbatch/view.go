@@ -32,6 +32,7 @@ type part struct {
 type reach struct {
 	dst, src   []int32   // owned nodes; dst are the first of src
 	need, give [][]int32 // by peer: halo sources that are read, ascending; places in src of the rows that the peer reads
+	whole      bool      // all nodes are computed
 }
 
 // look returns the view that computes the wanted owned nodes of every worker. Where that takes less than half of the
@@ -64,15 +65,23 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *s
 			reaches[k] = whole
 		}
 	}
-	made := make(map[graph.Norm]part) // layers of one kind that compute everything share their edges, and the transposes
+	type kind struct {
+		edges graph.Norm
+		sums  bool
+	}
+	made := make(map[kind]part) // layers of one kind that compute everything share their edges, and the transposes
 	for k, u := range t.units {
 		share := all && u.layer.Conv.Agg != nil && !t.constant(k)
-		p, ok := made[u.layer.Edges]
+		of := kind{u.layer.Edges, t.sums(k, a)}
+		p, ok := made[of]
 		if !ok || !share {
-			p = t.part(k, a, reaches[k])
+			var err error
+			if p, err = t.part(k, a, reaches[k]); err != nil {
+				return nil, err
+			}
 		}
 		if share {
-			made[u.layer.Edges] = p
+			made[of] = p
 		}
 		if p.far != nil {
 			far := *p.far
@@ -91,7 +100,7 @@ func (t *Trainer) constant(k int) bool { return k == 0 && t.units[0].layer.Conv.
 // everything is the reach of a unit that computes all nodes.
 func (t *Trainer) everything() reach {
 	s := t.shard
-	r := reach{dst: identity(s.Owned), need: make([][]int32, s.Parts), give: make([][]int32, s.Parts)}
+	r := reach{whole: true, dst: identity(s.Owned), need: make([][]int32, s.Parts), give: make([][]int32, s.Parts)}
 	r.src = r.dst
 	for q := range s.Parts {
 		if q != s.Rank {
@@ -198,7 +207,7 @@ func (t *Trainer) needs(ctx context.Context, need [][]int32, what string) ([][]i
 }
 
 // part cuts the edges of unit k into those from near rows and those from far ones.
-func (t *Trainer) part(k int, a *sight, r reach) part {
+func (t *Trainer) part(k int, a *sight, r reach) (part, error) {
 	s := t.shard
 	p := part{dst: len(r.dst)}
 	for _, i := range r.src {
@@ -206,7 +215,7 @@ func (t *Trainer) part(k int, a *sight, r reach) part {
 	}
 	g := a.of(t.units[k].layer)
 	if g == nil {
-		return p
+		return p, nil
 	}
 	to := make([]int32, g.NumSrc)
 	clear := func() {
@@ -221,7 +230,7 @@ func (t *Trainer) part(k int, a *sight, r reach) part {
 	switch {
 	case t.constant(k) && t.first == aggregate && !a.plain:
 		p.nodes = p.nodes[:len(r.dst)]
-		return p
+		return p, nil
 	case t.constant(k) && t.first != stream:
 		n := len(r.src)
 		for _, list := range r.need {
@@ -232,14 +241,14 @@ func (t *Trainer) part(k int, a *sight, r reach) part {
 			}
 		}
 		p.near = columns(g, r.dst, to, n)
-		return p
+		return p, nil
 	}
 	p.near = columns(g, r.dst, to, len(r.src))
 	if s.Parts == 1 {
-		return p
+		return p, nil
 	}
 	if a.alone {
-		return p
+		return p, nil
 	}
 	p.far = &halo{line: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts), nodes: p.nodes, share: a.share}
 	fetch, _ := turns(s.Rank, s.Parts)
@@ -267,7 +276,10 @@ func (t *Trainer) part(k int, a *sight, r reach) part {
 		b.g = columns(g, r.dst, to, len(b.nodes))
 		p.far.blocks = append(p.far.blocks, b)
 	}
-	return p
+	if t.sums(k, a) {
+		return p, t.cover(k, &p, a, r)
+	}
+	return p, nil
 }
 
 // columns returns the rows dst of g with those of its sources that have a name, renamed: source j is to[j], −1 meaning
@@ -354,6 +366,7 @@ type sight struct {
 	degree []float32
 	normed map[graph.Norm]*graph.CSR
 	z      graph.Features // the first layer's aggregate, where that never changes
+	covers *covers        // of units that compute all nodes; nil: not yet agreed
 	share  float32        // of the halo rows that come at a step
 	alone  bool           // no edge comes from a halo row
 	plain  bool           // the first layer is computed as whoever uses the model will, to the last bit
