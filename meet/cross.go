@@ -2,6 +2,7 @@ package meet
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,6 +34,7 @@ func (m *meeting) cross(edges *dataset.SiteEdges) ([]ends, error) {
 		index[name] = int32(i)
 	}
 	answers := make([][]byte, len(in))
+	var refused []error
 	for q, b := range in {
 		if q == m.g.Rank() {
 			continue
@@ -41,13 +43,21 @@ func (m *meeting) cross(edges *dataset.SiteEdges) ([]ends, error) {
 		if err != nil {
 			return nil, m.blame(q, err)
 		}
+		unknown := 0
 		for _, name := range names {
 			i, ok := index[name]
 			if !ok {
 				i = -1
+				unknown++
 			}
 			answers[q] = binary.LittleEndian.AppendUint32(answers[q], uint32(i))
 		}
+		if m.c.Asked != nil {
+			refused = append(refused, m.c.Asked(m.c.Sites[q], len(names), unknown))
+		}
+	}
+	if err := m.settle(errors.Join(refused...)); err != nil {
+		return nil, err
 	}
 	if in, err = m.g.SendRecv(m.ctx, comm.Halo, "numbers of neighbours", answers, maxEdges); err != nil {
 		return nil, err

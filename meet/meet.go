@@ -32,6 +32,9 @@ type Config struct {
 	Sites  []string // names of the sites, in the order of their ranks
 	Tables dataset.SiteConfig
 	Phase  func(name string) // called as each phase begins, for people; may be nil
+	// Asked is called for each other site, before it is answered, with how many names it asked for as nodes of this one and
+	// how many of them are none: many of those are a mistake, or a site that tries names. May be nil. An error is a refusal.
+	Asked func(site string, names, unknown int) error
 }
 
 // Shard returns this site's shard, without a fingerprint yet (partition.WriteOwn gives it one). A site that cannot go on

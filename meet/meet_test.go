@@ -2,6 +2,7 @@ package meet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -198,6 +199,16 @@ func TestFaults(t *testing.T) {
 		{"no such node", func(t *testing.T, dir string, _ []Config) {
 			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n2,,1\nn3,,nobody,south,1\n")
 		}, 0, `north-edges.csv: line 3: south has no node "nobody"`, "north"},
+		{"a name too many", func(t *testing.T, dir string, c []Config) {
+			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n45,south,1\nn3,,nobody,south,1\n")
+			c[1].Tables.Nodes = filepath.Join(dir, "south.csv")
+			c[1].Asked = func(site string, names, unknown int) error {
+				if site == "north" && names == 2 && unknown == 1 {
+					return errors.New("north tries names")
+				}
+				return nil
+			}
+		}, 1, "north tries names", "south"},
 		{"no such site", func(t *testing.T, dir string, _ []Config) {
 			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn41,,n2,east,1\n")
 		}, 1, `south-edges.csv: line 2: no site "east" takes part`, "south"},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -23,6 +24,7 @@ import (
 func newMeet() *cobra.Command {
 	var s seat
 	var tables dataset.SiteConfig
+	var maxUnknown int
 	c := &cobra.Command{
 		Use:   "meet --plan plan.yaml --nodes FILE --edges FILE --out DIR",
 		Short: "Make this site's part of a graph that sites hold together, from its own tables",
@@ -34,7 +36,7 @@ others learn by it is in docs/privacy.md.`,
 		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.meet(c.Context(), tables, newWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+			return s.meet(c.Context(), tables, maxUnknown, newWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
@@ -44,6 +46,7 @@ others learn by it is in docs/privacy.md.`,
 	f.StringVar(&tables.Site, "site-column", "", "of the table of nodes, where it has one: this site's name in each row")
 	f.StringVar(&tables.SourceSite, "source-site-column", "", "of the table of edges: the site of the source; an empty cell is this one")
 	f.StringVar(&tables.TargetSite, "target-site-column", "", "of the table of edges: the site of the target; an empty cell is this one")
+	f.IntVar(&maxUnknown, "max-unknown", 10, "names that another site may ask for in vain: more, and nothing is answered")
 	f.StringSliceVar(&s.listen, "listen", nil, "multiaddresses to listen on (default: this peer's in the plan)")
 	f.BoolVar(&s.lan, "lan", false, "find peers on the local network by mDNS, which tells everybody there this peer's ID and addresses")
 	f.DurationVar(&s.wait, "wait", 10*time.Minute, "how long to wait for the other peers")
@@ -53,7 +56,7 @@ others learn by it is in docs/privacy.md.`,
 	return c
 }
 
-func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, w *watch, stdout io.Writer) (err error) {
+func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, maxUnknown int, w *watch, stdout io.Writer) (err error) {
 	p, err := agreedPlan.load(s.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
 	if err != nil {
 		return err
@@ -97,7 +100,16 @@ func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, w *watch, std
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	names := p.names()
-	shard, err := meet.Shard(meeting, g, meet.Config{Sites: names, Tables: tables, Phase: func(name string) { w.log.Info("meeting", "phase", name) }})
+	shard, err := meet.Shard(meeting, g, meet.Config{Sites: names, Tables: tables,
+		Phase: func(name string) { w.log.Info("meeting", "phase", name) },
+		Asked: func(site string, names, unknown int) error {
+			here.record(admission.Record{Event: admission.Connected, Peer: p.idOf(site), Name: site, Rows: int64(names - unknown),
+				Text: fmt.Sprintf("it asked for %d names as nodes of this site; %d are none", names, unknown)})
+			if unknown > maxUnknown {
+				return fmt.Errorf("%s asked for %d names as nodes of this site, of which %d are none, more than %d: is its table right, or does it try names? (--max-unknown)", site, names, unknown, maxUnknown)
+			}
+			return nil
+		}})
 	var lost *comm.PeerError
 	if err != nil && meeting.Err() == nil && !errors.As(err, &lost) {
 		return badInput{err} // the tables'
