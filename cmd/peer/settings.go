@@ -59,6 +59,7 @@ type Settings struct {
 
 	Rows     string `yaml:"rows"`     // values of halo rows on the wire: float32 (exact), bf16 or int8 (a scale a row)
 	Compress string `yaml:"compress"` // halo rows on the wire: none or zstd
+	Exchange string `yaml:"exchange"` // what travels where a layer sums rows: halo (rows), cover (the fewest rows and sums) or auto (that if it takes fewer bytes)
 
 	Fetch    string `yaml:"fetch"`    // fullbatch: how a layer's halo rows come: sar, sa, oneshot or auto
 	Boundary string `yaml:"boundary"` // fullbatch: halo rows and gradients while training: exact, sample:P (a share of them, drawn at every step) or none
@@ -79,7 +80,7 @@ func base(mode, preset, model string) (Settings, error) {
 		Preset: preset, Mode: mode, Seed: 1,
 		Model: model, Encoder: "pca:128", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Heads: 8, Dropout: 0.3,
 		Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
-		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20, Rows: "float32", Compress: "none",
+		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20, Rows: "float32", Compress: "none", Exchange: "auto",
 		Fetch: "auto", Boundary: "exact", Order: "any", Prefetch: 1,
 	}
 	if slices.Contains(later, mode) {
@@ -142,6 +143,7 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.IntVar(&s.CheckpointEvery, "checkpoint-every", s.CheckpointEvery, "rounds between two checkpoints; 0: at the ends of layers only")
 	f.StringVar(&s.Rows, "rows", s.Rows, "values of halo rows on the wire: float32 (exact), bf16 or int8 (a scale a row)")
 	f.StringVar(&s.Compress, "compress", s.Compress, "halo rows on the wire: none or zstd")
+	f.StringVar(&s.Exchange, "exchange", s.Exchange, "what travels where a layer sums rows: halo (rows), cover (the fewest rows and sums) or auto (that if it takes fewer bytes)")
 	f.StringVar(&s.Fetch, "fetch", s.Fetch, "fullbatch: how halo rows come: sar (dropped and fetched again), sa (kept), oneshot or auto")
 	f.StringVar(&s.Boundary, "boundary", s.Boundary, "fullbatch: halo rows while training: exact, sample:P (a share of them) or none")
 	f.StringVar(&s.Order, "order", s.Order, "fullbatch: in which halo rows are added up: any, or fixed (the same bits at every run)")
@@ -273,6 +275,7 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 		c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds*s.LocalSteps)
 	}
 	c.Balanced, c.Inductive, c.Neighbours, c.PCAPasses, c.Checkpoint = s.Balanced, s.Inductive, s.Neighbours, s.PCAPasses, s.CheckpointEvery
+	c.Exchange = s.Exchange
 	coding, unknown := wire.Parse(s.Rows, s.Compress)
 	if unknown == nil {
 		c.Rows = coding
@@ -315,6 +318,7 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds)
 	c.Balanced, c.Inductive, c.Checkpoint = s.Balanced, s.Inductive, s.CheckpointEvery
 	c.Fetch, c.Boundary, c.Order, c.Prefetch, c.Memory = s.Fetch, s.Boundary, s.Order, s.Prefetch, s.Memory<<20
+	c.Exchange = s.Exchange
 	coding, unknown := wire.Parse(s.Rows, s.Compress)
 	if errs = append(errs, unknown); unknown == nil {
 		c.Rows = coding
