@@ -11,7 +11,7 @@ import (
 // A message is cut into frames of at most MaxFrame bytes; every frame begins with the same header:
 //
 //	byte 0      version of this layout, 1
-//	byte 1      operation
+//	byte 1      operation; the highest bit marks those of a group beside the first (Beside)
 //	byte 2      door
 //	byte 3      step within the operation (of AllReduce: 0 contributions, 1 sums; of Agree: 0 views, 1 the decision)
 //	bytes 4–7   sequence number of the operation in its Group, little endian, from 1, wrapping

@@ -33,6 +33,7 @@ type Group struct {
 	sent       [numDoors]atomic.Int64
 	trips      atomic.Int64
 	spent      atomic.Int64 // nanoseconds
+	beside     atomic.Pointer[Group]
 
 	mu  sync.Mutex
 	err error // the first error: what every later call returns
@@ -83,7 +84,12 @@ func (g *Group) others(yield func(q int) bool) {
 
 // Bytes returns what this member has sent so far.
 func (g *Group) Bytes() Counts {
-	return Counts{g.sent[Halo].Load(), g.sent[Reduce].Load(), g.sent[Control].Load()}
+	c := Counts{g.sent[Halo].Load(), g.sent[Reduce].Load(), g.sent[Control].Load()}
+	if beside := g.beside.Load(); beside != nil {
+		b := beside.Bytes()
+		c.Halo, c.Reduce, c.Control = c.Halo+b.Halo, c.Reduce+b.Reduce, c.Control+b.Control
+	}
+	return c
 }
 
 // Waits returns how many messages this member's calls waited for one after another, a sum two and all others one, and

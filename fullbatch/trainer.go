@@ -37,6 +37,9 @@ type Trainer struct {
 	line   *line
 	slab   *nn.Slab
 	sum    []float32 // the slab's gradients and what travels with them
+	begins []int     // [unit] of what is whole in sum when its backward pass is done
+	beside bool      // sums are taken while rows travel
+	bucket int       // the least of gradients that are summed at once
 	opt    *optim.Optimizer
 	tape   *nn.Tape // of steps
 	infer  *nn.Tape // of validation
@@ -97,6 +100,7 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	t.input = m.Encoder.Input(s.X)
 	t.chain()
+	t.begins, t.bucket = begins(t.slab.Params, t.units), bucket
 	return t, nil
 }
 
@@ -127,6 +131,10 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	t.line = &line{ctx: ctx, group: g, coder: wire.New(t.config.Rows), fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
 	if err := t.begin(ctx, r); err != nil {
 		return err
+	}
+	t.beside = r == comm.Reducer(g) && g.Size() > 1
+	if t.beside {
+		g.Beside()
 	}
 	if err := t.epochs(ctx, r); err != nil {
 		return errors.Join(err, t.save()) // a step is taken whole or not at all: the state is that of the epoch's begin
@@ -185,11 +193,13 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	for k, i := range v.rows {
 		copy(grad.Row(int(i)), d.Row(k))
 	}
-	t.backward(v, grad)
-	if t.line.err != nil {
-		return 0, t.line.err
+	t.tail(loss)
+	sums := t.reduction(ctx, r)
+	t.backward(v, grad, sums.ready)
+	if err := sums.end(t.line.err); err != nil {
+		return 0, err
 	}
-	loss, err := t.reduce(ctx, r, loss)
+	loss, err := t.reduced()
 	if err != nil {
 		return 0, err
 	}
@@ -197,25 +207,27 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	return loss / t.count, nil
 }
 
-// reduce adds up the gradients and the losses of the workers, and makes sure that all of them hold the same parameters.
-func (t *Trainer) reduce(ctx context.Context, r comm.Reducer, loss float64) (float64, error) {
+// tail sets what is summed with the gradients: this worker's loss, and a checksum of the parameters that it holds.
+func (t *Trainer) tail(loss float64) {
 	tail := t.sum[len(t.slab.Grad):]
 	clear(tail)
 	tail[0] = float32(loss)
 	tail[1] = float32(loss - float64(tail[0])) // what the first leaves
-	digests := tail[2:]
 	if t.shard.Parts > 1 {
-		digests[t.shard.Rank] = digest(t.slab.Value)
+		tail[2+t.shard.Rank] = digest(t.slab.Value)
 	}
-	if _, err := r.Reduce(ctx, uint64(t.at.Epoch), t.sum); err != nil {
-		return 0, err
-	}
+}
+
+// reduced returns the loss of all workers, and makes sure that they hold the same parameters.
+func (t *Trainer) reduced() (float64, error) {
+	tail := t.sum[len(t.slab.Grad):]
+	digests := tail[2:]
 	for q, d := range digests {
 		if d != digests[t.shard.Rank] {
 			return 0, &comm.PeerError{Rank: q, Op: fmt.Sprintf("epoch %d", t.at.Epoch), Err: errors.New("its parameters differ from this worker's: the processors round apart, or a memory is at fault")}
 		}
 	}
-	loss = float64(tail[0]) + float64(tail[1])
+	loss := float64(tail[0]) + float64(tail[1])
 	if !(math.Abs(loss) <= math.MaxFloat64) {
 		return 0, fmt.Errorf("fullbatch: the loss is %g: training has diverged; lower the learning rate", loss)
 	}
@@ -267,8 +279,8 @@ func (t *Trainer) forward(v *view, tape *nn.Tape) mat.Dense {
 	return x.Dense
 }
 
-// backward adds to the slab's gradients, from d, the gradient of the scores.
-func (t *Trainer) backward(v *view, d mat.Dense) {
+// backward adds to the slab's gradients, from d, the gradient of the scores. ready is told when those of a unit are done.
+func (t *Trainer) backward(v *view, d mat.Dense, ready func(k int)) {
 	for k := len(t.units) - 1; k >= 0; k-- {
 		u := t.units[k]
 		if u.head != nil {
@@ -281,6 +293,7 @@ func (t *Trainer) backward(v *view, d mat.Dense) {
 			dx = t.tape.Scratch(len(v.parts[k].nodes), u.layer.Spec.In)
 		}
 		u.layer.Backward(dx, d, t.tape)
+		ready(k)
 		d = dx
 	}
 }
