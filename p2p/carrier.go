@@ -173,7 +173,7 @@ func (h *Host) newQUIC() (transport.Transport, error) {
 		if err != nil {
 			return ctx, err
 		}
-		if !h.gate.knock(from) {
+		if !info.AddrVerified && !h.gate.knows(from) || !h.gate.knock(from) {
 			return ctx, errKnock
 		}
 		scope, err := h.limits.OpenConnection(network.DirInbound, false, from)
@@ -186,10 +186,11 @@ func (h *Host) newQUIC() (transport.Transport, error) {
 	}
 	var err error
 	h.quic, err = quicreuse.NewConnManager(reset, token, quicreuse.OverrideListenUDP(listenSteady), quicreuse.ConnContext(admit),
-		// Who is not known must show that it receives what goes to its address before it costs more than a packet.
+		// Who is not known must show that it receives what goes to its address before it costs more than a packet. Where too
+		// many have come already it is not asked, and refused by one packet that is shorter than its own.
 		quicreuse.VerifySourceAddress(func(a net.Addr) bool {
 			from, err := quicreuse.ToQuicMultiaddr(a, quic.Version1)
-			return err != nil || !h.gate.knows(from)
+			return err != nil || h.gate.asks(from)
 		}))
 	if err != nil {
 		return nil, err

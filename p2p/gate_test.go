@@ -108,6 +108,9 @@ func TestKnock(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.admit([]member{{id: id.id, addrs: []ma.Multiaddr{at("/ip4/198.51.100.7/tcp/4001"), at("/ip6/2001:db8:1:2::1/udp/1/quic-v1")}}})
+	if !g.asks(at("/ip4/192.0.2.1/udp/4001/quic-v1")) || g.asks(at("/ip4/198.51.100.7/udp/99/quic-v1")) {
+		t.Error("who is not known has to show its address, a member does not")
+	}
 	let := 0
 	for i := range 1000 {
 		if g.knock(at("/ip4/192.0.2." + string(rune('0'+i%10)) + "/tcp/4001")) {
@@ -116,6 +119,9 @@ func TestKnock(t *testing.T) {
 	}
 	if let < strangersBurst || let > strangersBurst+strangersRate {
 		t.Errorf("%d of 1000 strangers came as far as a handshake, want %d", let, strangersBurst)
+	}
+	if g.strangers.SetLimit(0); g.asks(at("/ip4/192.0.2.1/udp/4001/quic-v1")) {
+		t.Error("too many have come, and one more is asked for its address")
 	}
 	for _, known := range []string{"/ip4/198.51.100.7/udp/99/quic-v1", "/ip6/2001:db8:1:ff::9/tcp/1"} {
 		if !g.knock(at(known)) {

@@ -25,6 +25,7 @@ type gater struct {
 
 	mu        sync.RWMutex
 	members   map[peer.ID]*rate.Limiter // of the streams that each opens
+	size      int                       // of the roster
 	revoked   map[peer.ID]error         // for as long as the host lives
 	addresses map[string]*rate.Limiter  // of the connections from each address at which a member is known
 	strangers *rate.Limiter             // of all others
@@ -43,7 +44,7 @@ func newGater(peers int, relays []peer.AddrInfo) *gater {
 func (g *gater) admit(members []member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.members, g.addresses = make(map[peer.ID]*rate.Limiter, len(members)), map[string]*rate.Limiter{}
+	g.members, g.addresses, g.size = make(map[peer.ID]*rate.Limiter, len(members)), map[string]*rate.Limiter{}, len(members)
 	for _, m := range members {
 		if g.revoked[m.id] != nil {
 			continue
@@ -59,8 +60,8 @@ func (g *gater) admit(members []member) {
 func (g *gater) learn(a ma.Multiaddr) {
 	ip := addressOf(a)
 	if _, known := g.addresses[ip]; ip != "" && !known && len(g.addresses) < connsPerPeer*g.peers {
-		// A site's peers often share one address (a laboratory, a NAT, this machine).
-		g.addresses[ip] = rate.NewLimiter(rate.Limit(strangersRate+2*g.peers), strangersBurst+8*g.peers)
+		// A site's peers often share one address (a laboratory, a NAT, this machine), and with strangers, too.
+		g.addresses[ip] = rate.NewLimiter(rate.Limit(strangersRate+2*g.size), strangersBurst+8*g.size)
 	}
 }
 
@@ -105,6 +106,12 @@ func (g *gater) knows(a ma.Multiaddr) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.addresses[addressOf(a)] != nil
+}
+
+// asks reports whether a is to show that it receives what goes to its address: no member is known there, and a stranger may
+// come now.
+func (g *gater) asks(a ma.Multiaddr) bool {
+	return !g.knows(a) && g.strangers.Tokens() >= 1
 }
 
 // knock reports whether a connection from a may come as far as a handshake.
