@@ -221,6 +221,16 @@ func values(spec nn.Spec, limit int64) int64 {
 			out *= l.Heads
 		}
 		matrix(l.In, out)
+		if l.Conv == "rgcn" {
+			mats := l.Bases
+			if mats == 0 {
+				mats = l.Relations
+			}
+			for range mats {
+				matrix(l.In, l.Out)
+			}
+			matrix(l.Relations, l.Bases)
+		}
 		if l.Conv == "gin" || l.Conv == "sage-pool" {
 			matrix(l.Out, l.Out)
 		}

@@ -29,7 +29,7 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	s := t.shard
-	t.full = &sight{adj: &s.Adj, degree: s.Degree, share: 1, normed: make(map[graph.Norm]*graph.CSR)}
+	t.full = &sight{adj: &s.Adj, typed: &s.Typed.Adj, degree: s.Degree, share: 1, normed: make(map[edges]*graph.CSR)}
 	t.seen = t.full
 	if t.config.Inductive {
 		if t.seen, err = t.trainingSight(ctx); err != nil {
@@ -111,12 +111,15 @@ func (t *Trainer) trainingSight(ctx context.Context) (*sight, error) {
 			split[j] = graph.Test
 		}
 	}
-	adj := s.Adj.Without(split, graph.Test)
+	adj, typed := s.Adj.Without(split, graph.Test), &s.Typed.Adj
+	if s.Typed.Count() > 0 {
+		typed = s.Typed.Without(split, graph.Test)
+	}
 	degree, err := numbers(ctx, t.line.group, s, adj.Degrees(), "degrees among training nodes")
 	if err != nil {
 		return nil, err
 	}
-	return &sight{adj: adj, degree: degree, share: 1, normed: make(map[graph.Norm]*graph.CSR)}, nil
+	return &sight{adj: adj, typed: typed, degree: degree, share: 1, normed: make(map[edges]*graph.CSR)}, nil
 }
 
 // aloneSight returns what training sees without the edges between workers.
@@ -130,7 +133,8 @@ func (t *Trainer) aloneSight() *sight {
 	}
 	adj := columns(t.seen.adj, identity(s.Owned), to, len(to))
 	degree := append(adj.Degrees(), make([]float32, s.Halo())...)
-	return &sight{adj: adj, degree: degree, share: 1, alone: true, normed: make(map[graph.Norm]*graph.CSR)}
+	typed := columns(t.seen.typed, identity(t.seen.typed.NumDst), to, len(to))
+	return &sight{adj: adj, typed: typed, degree: degree, share: 1, alone: true, normed: make(map[edges]*graph.CSR)}
 }
 
 // firstLayer fetches what the first layer needs of the halo's features, or their aggregate.

@@ -54,6 +54,28 @@ func toy(key rng.Key, n, features int) *graph.Graph {
 	return g
 }
 
+const relations = 3
+
+// typed returns g with its edges dealt to relations, those with an odd end in one direction only, some to two of them.
+func typed(g *graph.Graph) *graph.Graph {
+	h, list := *g, make([]*graph.CSR, relations)
+	for r := range list {
+		one := &graph.CSR{NumDst: g.N(), NumSrc: g.N(), RowPtr: []int64{0}}
+		for i := range g.N() {
+			col, _ := g.Adj.Row(i)
+			for _, j := range col {
+				if u := rng.New(11).Fold(uint64(i)).Uint64(uint64(j)); u%relations == uint64(r) && j%2 == 0 || r == 2 && u>>8%3 == 0 {
+					one.Col = append(one.Col, j)
+				}
+			}
+			one.RowPtr = append(one.RowPtr, int64(len(one.Col)))
+		}
+		list[r] = one
+	}
+	h.Typed = graph.Relations{Names: []string{"a", "b", "c"}, Adj: graph.Stack(list)}
+	return &h
+}
+
 // sparsed returns g with two thirds of its features left out and the rest stored sparsely.
 func sparsed(g *graph.Graph) *graph.Graph {
 	s := &mat.Sparse{Rows: g.N(), Cols: g.X.Cols(), RowPtr: []int64{0}}
@@ -290,13 +312,16 @@ func (p *pass) compare(t testing.TB, want *pass) {
 // models are all layers, with widths that rise and fall, so that both orders of product and sum occur.
 func models(features int) map[string]nn.Spec {
 	all := make(map[string]nn.Spec)
-	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin"} {
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn"} {
 		s := nn.Spec{Task: "single", Features: features, Classes: 3, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
 		in := features
 		for k, out := range []int{8, 12, 3} {
 			l := nn.LayerSpec{Conv: name, In: in, Out: out, Hops: 1, Act: "relu", Dropout: 0.3}
 			if name == "gat" {
 				l.Heads, l.Act, l.AttentionDropout = 4, "elu", 0.4
+			}
+			if name == "rgcn" {
+				l.Relations, l.Bases = relations, 2*(k%2)
 			}
 			if k == 1 {
 				l.Norm, l.Residual = true, true
@@ -334,7 +359,7 @@ func models(features int) map[string]nn.Spec {
 // TestEveryLayerIsExact holds the rows of every layer, the gradients of its input and those of all parameters to what
 // one worker computes, for every way to fetch, number of workers and kind of part.
 func TestEveryLayerIsExact(t *testing.T) {
-	g := toy(rng.New(1), 90, 9)
+	g := typed(toy(rng.New(1), 90, 9))
 	for name, spec := range models(9) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

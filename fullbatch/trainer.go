@@ -83,6 +83,11 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	if s.Labels.Classes != c.Spec.Classes || s.Labels.Multi() != (c.Spec.Task == "multi") {
 		return nil, fmt.Errorf("fullbatch: shard %d has %d classes (several a node: %t), the model %d (task %s)", s.Rank, s.Labels.Classes, s.Labels.Multi(), c.Spec.Classes, c.Spec.Task)
 	}
+	for _, l := range c.Spec.Layers {
+		if l.Relations > 0 && l.Relations != s.Typed.Count() {
+			return nil, fmt.Errorf("fullbatch: shard %d has %d relations, the model %d", s.Rank, s.Typed.Count(), l.Relations)
+		}
+	}
 	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: nn.NewTape(), infer: nn.NewInference(), at: position{BestEpoch: -1}}
 	t.split = make(map[graph.Split][]int32)
 	for i, split := range s.Split {

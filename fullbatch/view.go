@@ -46,14 +46,14 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *s
 	var reaches []reach
 	if !all {
 		var err error
-		edges := make([]int64, 2) // in the blocks, and in all
-		if reaches, err = t.reaches(ctx, wanted, a, edges); err != nil {
+		count := make([]int64, 2) // of edges in the blocks, and in all
+		if reaches, err = t.reaches(ctx, wanted, a, count); err != nil {
 			return nil, err
 		}
-		if err = sumCounts(ctx, r, edges); err != nil {
+		if err = sumCounts(ctx, r, count); err != nil {
 			return nil, err
 		}
-		all = 2*edges[0] > edges[1]
+		all = 2*count[0] > count[1]
 	}
 	if all {
 		if len(wanted) < t.shard.Owned {
@@ -66,13 +66,13 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *s
 		}
 	}
 	type kind struct {
-		edges graph.Norm
+		edges edges
 		sums  bool
 	}
 	made := make(map[kind]part) // layers of one kind that compute everything share their edges, and the transposes
 	for k, u := range t.units {
 		share := all && u.layer.Conv.Agg != nil && !t.constant(k)
-		of := kind{u.layer.Edges, t.sums(k, a)}
+		of := kind{edgesOf(u.layer), t.sums(k, a)}
 		p, ok := made[of]
 		if !ok || !share {
 			var err error
@@ -114,7 +114,7 @@ func (t *Trainer) everything() reach {
 }
 
 // reaches returns the reach of every unit, from the wanted nodes down, and counts edges.
-func (t *Trainer) reaches(ctx context.Context, wanted []int32, a *sight, edges []int64) ([]reach, error) {
+func (t *Trainer) reaches(ctx context.Context, wanted []int32, a *sight, count []int64) ([]reach, error) {
 	s := t.shard
 	all := make([]reach, len(t.units))
 	dst := wanted
@@ -126,14 +126,14 @@ func (t *Trainer) reaches(ctx context.Context, wanted []int32, a *sight, edges [
 			continue
 		}
 		read := make([]bool, g.NumSrc)
-		for _, i := range dst {
+		for _, i := range rowsOf(t.units[k].layer, g, dst) {
 			col, _ := g.Row(int(i))
-			edges[0] += int64(len(col))
+			count[0] += int64(len(col))
 			for _, j := range col {
 				read[j] = true
 			}
 		}
-		edges[1] += int64(g.NumEdges())
+		count[1] += int64(g.NumEdges())
 		r.need = make([][]int32, s.Parts)
 		for q := range s.Parts {
 			for j := s.HaloPtr[q]; j < s.HaloPtr[q+1]; j++ {
@@ -217,6 +217,7 @@ func (t *Trainer) part(k int, a *sight, r reach) (part, error) {
 	if g == nil {
 		return p, nil
 	}
+	dst := rowsOf(t.units[k].layer, g, r.dst)
 	to := make([]int32, g.NumSrc)
 	clear := func() {
 		for j := range to {
@@ -240,10 +241,10 @@ func (t *Trainer) part(k int, a *sight, r reach) (part, error) {
 				n++
 			}
 		}
-		p.near = columns(g, r.dst, to, n)
+		p.near = columns(g, dst, to, n)
 		return p, nil
 	}
-	p.near = columns(g, r.dst, to, len(r.src))
+	p.near = columns(g, dst, to, len(r.src))
 	if s.Parts == 1 {
 		return p, nil
 	}
@@ -273,7 +274,7 @@ func (t *Trainer) part(k int, a *sight, r reach) (part, error) {
 			}
 			p.far.of[q] = len(p.far.blocks)
 		}
-		b.g = columns(g, r.dst, to, len(b.nodes))
+		b.g = columns(g, dst, to, len(b.nodes))
 		p.far.blocks = append(p.far.blocks, b)
 	}
 	if t.sums(k, a) {
@@ -363,8 +364,9 @@ func choose(f graph.Features, rows []int32) graph.Features {
 // sight is the graph as one purpose sees it: all of it, or, training inductively, without held-out nodes.
 type sight struct {
 	adj    *graph.CSR
+	typed  *graph.CSR // by relation
 	degree []float32
-	normed map[graph.Norm]*graph.CSR
+	normed map[edges]*graph.CSR
 	z      graph.Features // the first layer's aggregate, where that never changes
 	covers *covers        // of units that compute all nodes; nil: not yet agreed
 	share  float32        // of the halo rows that come at a step
@@ -377,8 +379,29 @@ func (a *sight) of(l *nn.Layer) *graph.CSR {
 	if l.Conv.Agg == nil {
 		return nil
 	}
-	if a.normed[l.Edges] == nil {
-		a.normed[l.Edges] = graph.Normalise(a.adj, a.degree, l.Edges)
+	e := edgesOf(l)
+	switch {
+	case a.normed[e] != nil:
+	case e.typed:
+		a.normed[e] = graph.Normalise(a.typed, a.typed.Degrees(), l.Edges)
+	default:
+		a.normed[e] = graph.Normalise(a.adj, a.degree, l.Edges)
 	}
-	return a.normed[l.Edges]
+	return a.normed[e]
+}
+
+// edges are those of a sight as some layers want them.
+type edges struct {
+	norm  graph.Norm
+	typed bool
+}
+
+func edgesOf(l *nn.Layer) edges { return edges{l.Edges, l.Conv.Relations > 0} }
+
+// rowsOf returns the rows of the destinations dst in g, which has one for each relation of the layer.
+func rowsOf(l *nn.Layer, g *graph.CSR, dst []int32) []int32 {
+	if r := l.Conv.Relations; r > 0 {
+		return graph.StackedRows(dst, g.NumDst/r, r)
+	}
+	return dst
 }

@@ -99,6 +99,24 @@ func Block(g *CSR, dst []int32) (b *CSR, sources []int32) {
 	return g.Relabel(dst, to, len(sources)), sources
 }
 
+// Within returns g without its sources from n on, and with as many sources as that.
+func (g *CSR) Within(n int) *CSR {
+	out := &CSR{NumDst: g.NumDst, NumSrc: n, RowPtr: make([]int64, g.NumDst+1)}
+	if g.Weight != nil {
+		out.Weight = []float32{}
+	}
+	for i := range g.NumDst {
+		col, weight := g.Row(i)
+		end, _ := slices.BinarySearch(col, int32(n))
+		out.Col = append(out.Col, col[:end]...)
+		if weight != nil {
+			out.Weight = append(out.Weight, weight[:end]...)
+		}
+		out.RowPtr[i+1] = int64(len(out.Col))
+	}
+	return out
+}
+
 // Without returns g, in the same shape, without the edges into or out of nodes whose split is one of gone: with Val
 // and Test the graph of inductive training. split has an entry for every source; destination i must be source i.
 // Degrees change with it.

@@ -107,7 +107,8 @@ func (l Labels) Labelled() int {
 // Graph is a node classification task in memory.
 type Graph struct {
 	Name     string
-	Adj      CSR // N×N, both directions of every edge, no self-loops
+	Adj      CSR       // N×N, both directions of every edge, no self-loops
+	Typed    Relations // the same edges by relation, in their directions; none where edges have no types
 	X        Features
 	Labels   Labels
 	Split    []Split  // [N]

@@ -12,9 +12,9 @@ import (
 // How the types of this package lie in section files. Each writer has its reader below it, which checks everything
 // that Valid checks; what it returns shares the file's memory.
 
-// Sections returns the adjacency of one relation as sections adj/RELATION/….
-func (g *CSR) Sections(relation int) []Section {
-	name := fmt.Sprintf("adj/%d/", relation)
+// Sections returns the adjacency as sections adj/NUMBER/…: 0 is that of all edges, 1 the stack of relations.
+func (g *CSR) Sections(number int) []Section {
+	name := fmt.Sprintf("adj/%d/", number)
 	list := []Section{Array(name+"row_ptr", g.RowPtr), Array(name+"col", g.Col)}
 	if g.Weight != nil {
 		list = append(list, Array(name+"weight", g.Weight))
@@ -22,9 +22,9 @@ func (g *CSR) Sections(relation int) []Section {
 	return list
 }
 
-// CSR returns the adjacency of one relation between numDst destinations and numSrc sources.
-func (f *Sections) CSR(relation, numDst, numSrc int) (g CSR, err error) {
-	name := fmt.Sprintf("adj/%d/", relation)
+// CSR returns the adjacency under a number, 0 that of all edges, between numDst destinations and numSrc sources.
+func (f *Sections) CSR(number, numDst, numSrc int) (g CSR, err error) {
+	name := fmt.Sprintf("adj/%d/", number)
 	g.NumDst, g.NumSrc = numDst, numSrc
 	if g.RowPtr, err = Values[int64](f, name+"row_ptr", numDst+1); err != nil {
 		return CSR{}, err
@@ -185,6 +185,7 @@ func (f *Sections) Strings(name string, n int) ([]string, error) {
 func (g *Graph) Sections() []Section {
 	list := []Section{Array("name", []byte(g.Name)), Array("split", g.Split), Array("encoding", g.Encoding)}
 	list = append(list, g.Adj.Sections(0)...)
+	list = append(list, g.Typed.Sections()...)
 	list = append(list, g.X.Sections()...)
 	list = append(list, g.Labels.Sections()...)
 	return append(list, Strings("ids", g.IDs)...)

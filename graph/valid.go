@@ -105,6 +105,9 @@ func (g *Graph) Valid() error {
 	if err := g.Adj.validWeights(); err != nil {
 		return err
 	}
+	if err := g.Typed.Valid(&g.Adj); err != nil {
+		return err
+	}
 	if g.X.Rows() != n && g.X.Cols() != 0 {
 		return fmt.Errorf("graph: %d rows of features for %d nodes", g.X.Rows(), n)
 	}

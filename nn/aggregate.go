@@ -31,6 +31,8 @@ type Acc struct {
 	added            int          // sources in them
 	buf              [6][]float32 // memory of the matrices
 	edge             []float32    // scratch of one Add or AddGrad
+	weight           mat.Dense    // matrices of relations; of dacc, their gradient
+	sums             [][]float32  // of each block: sums of its rows by relation
 
 	trans    *transposes // nil: ownTrans
 	ownTrans transposes
@@ -64,6 +66,18 @@ func (a *Acc) takeEdges(n int) []float32 {
 	return a.edge[:n]
 }
 
+// takeSums returns memory for the sums of block k.
+func (a *Acc) takeSums(k, n int) []float32 {
+	for len(a.sums) <= k {
+		a.sums = append(a.sums, nil)
+	}
+	if cap(a.sums[k]) < n {
+		a.sums[k] = make([]float32, n)
+	}
+	a.sums[k] = a.sums[k][:n]
+	return a.sums[k]
+}
+
 // add notes a block and returns the number of sources before it.
 func (a *Acc) add(g *graph.CSR, who string, z mat.Dense) (base int) {
 	checkBlock(who, a.rows, g, z)
@@ -74,12 +88,15 @@ func (a *Acc) add(g *graph.CSR, who string, z mat.Dense) (base int) {
 }
 
 // base returns the number of sources before a block that was added.
-func (a *Acc) base(g *graph.CSR) int {
+func (a *Acc) base(g *graph.CSR) int { return a.blocks[a.index(g)].base }
+
+// index returns the place of a block among those that were added.
+func (a *Acc) index(g *graph.CSR) int {
 	k := slices.IndexFunc(a.blocks, func(b block) bool { return b.g == g })
 	if k < 0 {
 		panic("nn: AddGrad of a block that was not added")
 	}
-	return a.blocks[k].base
+	return k
 }
 
 func (a *Acc) transposes() *transposes {

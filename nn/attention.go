@@ -33,6 +33,9 @@ func NewAttention(name string, heads, dim int, dropout float32, key rng.Key) *At
 // Params returns the two vectors of every head.
 func (a *Attention) Params() []*Param { return []*Param{a.Src, a.Dst} }
 
+// Dims returns the width of all heads twice.
+func (a *Attention) Dims() (in, out int) { return a.heads() * a.dim(), a.heads() * a.dim() }
+
 // NeedsSource returns true: the gradient of α reads z.
 func (a *Attention) NeedsSource() bool { return true }
 

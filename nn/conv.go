@@ -11,6 +11,7 @@ import (
 type Conv struct {
 	Pre, Self, Nbr, Post Rows
 	Agg                  Aggregator
+	Relations            int // of typed edges, of which a block has that many rows a destination; 0: they have no types
 	Hops                 int // times Agg is applied, 0 meaning 1; more than once only on a whole graph
 }
 
@@ -54,6 +55,12 @@ func NewGIN(name string, in, out int, key rng.Key) Conv {
 		Agg: Sum{}, Nbr: NewLinear(name+".nbr", in, out, true, key),
 		Post: Stack{ReLU{}, NewLinear(name+".post", out, out, true, key)},
 	}
+}
+
+// NewRGCN is y_i = x_i·W₀ + b + Σ_r mean_{j∈N_r(i)} x_j·W_r over typed edges normalised by graph.Mean, the W_r combined of
+// that many bases, or free where there are none (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
+func NewRGCN(name string, in, out, relations, bases int, key rng.Key) Conv {
+	return Conv{Self: NewLinear(name+".self", in, out, true, key), Agg: NewRelational(name+".nbr", in, out, relations, bases, key), Relations: relations}
 }
 
 // NewMLP is y_i = x_i·W + b, without edges.
@@ -101,7 +108,7 @@ func (c *Conv) Forward(y mat.Dense, in Input, t *Tape) {
 	case in.G == nil:
 		c.project(sum, in.Z, add, t)
 	default:
-		kept.flag = c.projectsFirst(in)
+		kept.flag, kept.sparse = c.projectsFirst(in), in.X.Sparse
 		if kept.flag {
 			c.projectThenSum(sum, in, add, t)
 		} else {
@@ -136,7 +143,7 @@ func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) {
 	case kept.flag:
 		c.projectThenSumGrad(dx, sum, kept.graph, kept.far, t)
 	default:
-		c.aggregateThenProjectGrad(dx, sum, kept.graph, kept.far, t)
+		c.aggregateThenProjectGrad(dx, sum, kept, t)
 	}
 	if c.Self != nil {
 		own := dx
@@ -193,22 +200,35 @@ func (c *Conv) projectThenSumGrad(dx, dy mat.Dense, g *graph.CSR, far Far, t *Ta
 	lin.productGrad(dx, dy, t)
 }
 
+// dsts returns the number of destinations of a block.
+func (c *Conv) dsts(g *graph.CSR) int { return g.NumDst / max(c.Relations, 1) }
+
 // aggregateThenProject writes Nbr(Agg(Pre(x))) to y, or adds it.
 func (c *Conv) aggregateThenProject(y mat.Dense, in Input, add bool, t *Tape) {
 	z := in.X.Dense
+	if a, ok := c.Agg.(*Relational); ok && in.X.Sparse != nil && c.Pre == nil {
+		if in.Far != nil {
+			panic("nn: sparse rows of far sources; they come once, to be near")
+		}
+		z = t.raw(y.Rows, y.Cols)
+		a.sumSparse(z, in.G, in.X.Sparse, t)
+		c.project(y, graph.Features{Dense: z}, add, t)
+		return
+	}
 	if c.Pre != nil {
 		z = t.raw(in.X.Rows(), outWidth(c.Pre, in.X.Cols()))
 		forward(c.Pre, z, in.X, t)
 	}
 	for range c.hops(in.G) {
-		h := t.raw(in.G.NumDst, z.Cols)
+		h := t.raw(c.dsts(in.G), aggWidth(c.Agg, z.Cols))
 		c.aggregate(h, in, z, t)
 		z = h
 	}
 	c.project(y, graph.Features{Dense: z}, add, t)
 }
 
-func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, g *graph.CSR, far Far, t *Tape) {
+func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, kept entry, t *Tape) {
+	g, far := kept.graph, kept.far
 	wanted := dx.Cols > 0 || !c.Frozen() // a worker without rows takes part all the same
 	if c.Nbr != nil {
 		var d mat.Dense
@@ -219,13 +239,21 @@ func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, g *graph.CSR, far Far,
 		c.Nbr.Backward(d, dy, t)
 		dy = d
 	}
+	if a, ok := c.Agg.(*Relational); ok && kept.sparse != nil && c.Pre == nil {
+		a.sumSparseGrad(dy, g, t)
+		return
+	}
 	for hop := c.hops(g); hop > 0; hop-- {
 		var dz mat.Dense
 		switch {
 		case hop == 1 && c.Pre == nil && dx.Cols > 0:
 			dz = dx
 		case wanted:
-			dz = t.Scratch(g.NumSrc, dy.Cols)
+			width, _ := c.Agg.Dims()
+			if width == 0 {
+				width = dy.Cols
+			}
+			dz = t.Scratch(g.NumSrc, width)
 		}
 		c.aggregateGrad(dz, dy, g, far, t)
 		dy = dz
@@ -248,7 +276,7 @@ func (c *Conv) aggregate(h mat.Dense, in Input, z mat.Dense, t *Tape) {
 	if a, ok := c.Agg.(*Attention); ok && t.training() {
 		acc.Key = t.Key.FoldString(a.Src.Name)
 	}
-	c.Agg.Begin(acc, z.RowRange(0, g.NumDst))
+	c.Agg.Begin(acc, z.RowRange(0, c.dsts(g)))
 	if in.Far == nil {
 		c.Agg.Add(acc, g, z)
 	} else {
@@ -275,7 +303,15 @@ func (c *Conv) aggregateGrad(dz, dh mat.Dense, g *graph.CSR, far Far, t *Tape) {
 	} else {
 		addFarGrad(c.Agg, dz, g, e.nodes, far, e.x, e.acc, dacc)
 	}
-	c.Agg.BeginGrad(dz.RowRange(0, g.NumDst), e.x.RowRange(0, g.NumDst), e.acc, dacc)
+	c.Agg.BeginGrad(dz.RowRange(0, c.dsts(g)), e.x.RowRange(0, c.dsts(g)), e.acc, dacc)
+}
+
+// aggWidth returns the width of the aggregates of rows of the given width.
+func aggWidth(agg Aggregator, width int) int {
+	if _, out := agg.Dims(); out != 0 {
+		return out
+	}
+	return width
 }
 
 // hops returns how often Agg is applied over g.

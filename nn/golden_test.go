@@ -80,7 +80,7 @@ func newGolden(t *testing.T, name string, sparse bool) *golden {
 		layers = 1
 	}
 	preset := name
-	if name == "mlp" {
+	if name == "mlp" || want["typed edges"].Rows > 0 {
 		preset = "gcn"
 	}
 	spec, err := nn.Preset(preset, "single", x.Cols, classes, 8, layers)
@@ -96,9 +96,18 @@ func newGolden(t *testing.T, name string, sparse bool) *golden {
 		if name == "gat" {
 			l.Heads = 2 + k
 		}
+		if want["typed edges"].Rows > 0 {
+			l.Conv, l.Relations = "rgcn", 3
+			if name == "rgcn-bases" {
+				l.Bases = 2
+			}
+		}
 	}
 	gold := &golden{want: want, weight: want["class weights"].Row(0)}
 	gold.g = &graph.Graph{Adj: adj, X: graph.Features{Dense: x}, Labels: graph.Labels{Classes: classes}}
+	if e := want["typed edges"]; e.Rows > 0 {
+		gold.g.Typed = typed(e, n)
+	}
 	for _, v := range want["labels"].Row(0) {
 		gold.g.Labels.Class = append(gold.g.Labels.Class, int32(v))
 	}
@@ -112,6 +121,20 @@ func newGolden(t *testing.T, name string, sparse bool) *golden {
 	gold.slab = nn.NewSlab(gold.model.Params())
 	gold.restart(t)
 	return gold
+}
+
+// typed returns relations of the rows kind, destination, source, which ascend.
+func typed(e mat.Dense, n int) graph.Relations {
+	t := graph.Relations{Names: []string{"first", "second", "third"}}
+	t.Adj = graph.CSR{NumDst: 3 * n, NumSrc: n, RowPtr: make([]int64, 3*n+1)}
+	for k, r := range e.Row(0) {
+		t.Adj.RowPtr[int(r)*n+int(e.At(1, k))+1]++
+		t.Adj.Col = append(t.Adj.Col, int32(e.At(2, k)))
+	}
+	for i := range 3 * n {
+		t.Adj.RowPtr[i+1] += t.Adj.RowPtr[i]
+	}
+	return t
 }
 
 func sparsify(x mat.Dense) *mat.Sparse {
@@ -146,7 +169,11 @@ func (g *golden) step(tape *nn.Tape) (scores mat.Dense, loss float64) {
 	rows := make([]mat.Dense, len(g.model.Layers))
 	for k, l := range g.model.Layers {
 		rows[k] = tape.Scratch(g.g.N(), l.Spec.Out)
-		l.Forward(rows[k], nn.Input{G: graph.Normalise(&g.g.Adj, g.g.Adj.Degrees(), l.Edges), X: x}, tape)
+		adj := &g.g.Adj
+		if l.Conv.Relations > 0 {
+			adj = &g.g.Typed.Adj
+		}
+		l.Forward(rows[k], nn.Input{G: graph.Normalise(adj, adj.Degrees(), l.Edges), X: x}, tape)
 		x = graph.Features{Dense: rows[k]}
 	}
 	d := tape.Scratch(g.g.N(), x.Cols())
@@ -184,7 +211,7 @@ func compare(t *testing.T, what string, got, want mat.Dense) {
 
 // TestGolden compares scores, every gradient and five optimiser steps with PyTorch Geometric's.
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "mlp"} {
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "rgcn-bases", "mlp"} {
 		for _, sparse := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/sparse=%v", name, sparse), func(t *testing.T) {
 				g := newGolden(t, name, sparse)

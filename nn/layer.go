@@ -46,6 +46,8 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 		l.Conv, l.Edges = NewGAT(name, in, out, max(spec.Heads, 1), spec.Average, spec.AttentionDropout, key), graph.Loops
 	case "gin":
 		l.Conv, l.Edges = NewGIN(name, in, out, key), graph.Loops
+	case "rgcn":
+		l.Conv, l.Edges = NewRGCN(name, in, out, spec.Relations, spec.Bases, key), graph.Mean
 	case "mlp":
 		l.Conv = NewMLP(name, in, out, key)
 	}
@@ -222,7 +224,7 @@ func (l *Layer) check(h mat.Dense, in Input) {
 		if in.X.Rows() != in.G.NumSrc {
 			panic(fmt.Sprintf("nn: %s: %d rows for a block of %d sources", l.Name, in.X.Rows(), in.G.NumSrc))
 		}
-		rows = in.G.NumDst
+		rows = l.Conv.dsts(in.G)
 	case l.Conv.Agg == nil:
 	case !l.Frozen():
 		panic(fmt.Sprintf("nn: %s: the aggregate of %s depends on its parameters; it takes a block", l.Name, l.Spec.Conv))

@@ -29,7 +29,7 @@ func TestLayers(t *testing.T) {
 		"residual": func(s *nn.LayerSpec) { s.In, s.Residual, s.Act = 4, true, "relu" },
 		"dropout":  func(s *nn.LayerSpec) { s.Dropout = 0.2 },
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "mlp"} {
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "mlp"} {
 		for name, change := range forms {
 			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1}
 			change(&spec)
@@ -38,6 +38,9 @@ func TestLayers(t *testing.T) {
 				if spec.Dropout > 0 {
 					spec.AttentionDropout = 0.3
 				}
+			}
+			if conv == "rgcn" {
+				spec.Relations, spec.Bases = 4, len(name)%2*3 // some forms have bases
 			}
 			t.Run(conv+"/"+name, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 		}
@@ -61,7 +64,14 @@ func TestAggregators(t *testing.T) {
 		"attention":         nn.NewAttention("att", 2, 3, 0, rng.New(1)),
 		"attention dropout": nn.NewAttention("att", 3, 2, 0.4, rng.New(1)),
 	} {
-		t.Run(name, func(t *testing.T) { nntest.CheckAggregator(t, agg, 6) })
+		t.Run(name, func(t *testing.T) { nntest.CheckAggregator(t, agg, 6, 0) })
+	}
+}
+
+func TestRelational(t *testing.T) {
+	for _, bases := range []int{0, 2} {
+		agg := nn.NewRelational("rel", 6, 4, 3, bases, rng.New(1))
+		t.Run(fmt.Sprintf("%d bases", bases), func(t *testing.T) { nntest.CheckAggregator(t, agg, 6, 3) })
 	}
 }
 

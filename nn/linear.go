@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"slices"
-
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -64,7 +62,7 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, t *Tape) {
 	if s := x.Sparse; s != nil {
 		kernels.SpMM(s.RowPtr, s.Col, s.Val, out, w.Data, w.Stride, y.Data, y.Stride, add)
 		if t.training() {
-			t.push(entry{sparse: s, fixed: len(s.Val) == 0 || !slices.Contains(t.dropped, &s.Val[0])})
+			t.push(entry{sparse: s, fixed: t.isFixed(s)})
 		}
 		return
 	}
@@ -77,27 +75,32 @@ func (l *Linear) productGrad(dx, dy mat.Dense, t *Tape) {
 	in, out := l.Dims()
 	e := t.pop()
 	w, dw := l.W.Value, l.W.Grad
-	if s := e.sparse; s != nil {
-		if s.RowPtr[s.Rows] == 0 {
-			return
-		}
-		tr := t.trans.get(s.RowPtr, s.Col, s.Cols)
-		m := t.arena.at
-		var val []float32
-		if e.fixed {
-			val = tr.fixed(s.Val)
-		} else {
-			val = t.arena.take(len(tr.perm))
-			tr.gather(val, s.Val)
-		}
-		kernels.SpMM(tr.rowPtr, tr.col, val, out, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
-		t.arena.release(m)
+	if e.sparse != nil {
+		sparseGrad(dw, e.sparse, e.fixed, dy, t)
 		return
 	}
 	kernels.GemmTN(in, out, dy.Rows, e.x.Data, e.x.Stride, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
 	if !dx.Empty() {
 		kernels.GemmNT(dy.Rows, in, out, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, true)
 	}
+}
+
+// sparseGrad adds xᵀ·dy to dw; fixed says that x is the same at every step.
+func sparseGrad(dw mat.Dense, x *mat.Sparse, fixed bool, dy mat.Dense, t *Tape) {
+	if x.RowPtr[x.Rows] == 0 {
+		return
+	}
+	tr := t.trans.get(x.RowPtr, x.Col, x.Cols)
+	m := t.arena.at
+	var val []float32
+	if fixed {
+		val = tr.fixed(x.Val)
+	} else {
+		val = t.arena.take(len(tr.perm))
+		tr.gather(val, x.Val)
+	}
+	kernels.SpMM(tr.rowPtr, tr.col, val, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
+	t.arena.release(m)
 }
 
 // Bias is y = x + b, of any number of rows.

@@ -16,6 +16,9 @@ type Max struct{}
 // Params returns nil.
 func (Max) Params() []*Param { return nil }
 
+// Dims returns 0, 0: any width is kept.
+func (Max) Dims() (in, out int) { return 0, 0 }
+
 // NeedsSource returns false: the places of the maxima are kept.
 func (Max) NeedsSource() bool { return false }
 

@@ -16,6 +16,9 @@ func (t *Tape) Memory() (m Memory) {
 		for _, b := range a.buf {
 			m.Aggregates += 4 * int64(cap(b))
 		}
+		for _, s := range a.sums {
+			m.Aggregates += 4 * int64(cap(s))
+		}
 		m.Aggregates += 4 * int64(cap(a.arg)+cap(a.argNow)+cap(a.edge))
 	}
 	for _, tr := range t.trans.of {

@@ -68,13 +68,24 @@ func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
 	}
 	degree := g.Adj.Degrees()
 	adj := map[graph.Norm]*graph.CSR{}
+	var typed *graph.CSR
 	for k, l := range m.Layers {
 		in := Input{X: x}
 		if l.Conv.Agg != nil {
-			if adj[l.Edges] == nil {
-				adj[l.Edges] = graph.Normalise(&g.Adj, degree, l.Edges)
+			if n := l.Conv.Relations; n > 0 {
+				if n != g.Typed.Count() {
+					return mat.Dense{}, fmt.Errorf("nn: graph %q has %d relations, want %d", g.Name, g.Typed.Count(), n)
+				}
+				if typed == nil {
+					typed = graph.Normalise(&g.Typed.Adj, g.Typed.Adj.Degrees(), l.Edges)
+				}
+				in.G = typed
+			} else {
+				if adj[l.Edges] == nil {
+					adj[l.Edges] = graph.Normalise(&g.Adj, degree, l.Edges)
+				}
+				in.G = adj[l.Edges]
 			}
-			in.G = adj[l.Edges]
 		}
 		h := mat.New(g.N(), l.Spec.Out)
 		l.Forward(h, in, nil)

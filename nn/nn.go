@@ -27,7 +27,7 @@ type Rows interface {
 	Backward(dx, dy mat.Dense, t *Tape)
 }
 
-// Aggregator is an operator over edges, the only one; it keeps the width of the rows. Its law: Add over two disjoint
+// Aggregator is an operator over edges, the only one. Its law: Add over two disjoint
 // sets of sources equals Add over their union, up to rounding; so a whole graph and a sequence of blocks give the same
 // rows and the same gradients.
 //
@@ -37,7 +37,8 @@ type Rows interface {
 // block is the same CSR in both passes.
 type Aggregator interface {
 	Params() []*Param
-	NeedsSource() bool // whether AddGrad reads z, which sequential training must then fetch again
+	Dims() (in, out int) // widths of z and of h; 0, 0: h is as wide as z
+	NeedsSource() bool   // whether AddGrad reads z, which sequential training must then fetch again
 	Begin(acc *Acc, z mat.Dense)
 	Add(acc *Acc, g *graph.CSR, z mat.Dense)
 	End(h mat.Dense, acc *Acc)
@@ -49,8 +50,8 @@ type Aggregator interface {
 // Input is what a layer computes on: either a block G with the rows X of its sources (destinations first), or, where
 // the aggregate is computed once, no G but the destinations' rows X and their aggregate Z.
 type Input struct {
-	G     *graph.CSR
-	Far   Far // sources beside those of G; nil: none
+	G     *graph.CSR // of a layer of R relations, R·D rows for D destinations (graph.Relations)
+	Far   Far        // sources beside those of G; nil: none
 	X     graph.Features
 	Z     graph.Features
 	Nodes []int64 // [rows of X] global node IDs: keys of dropout
@@ -77,15 +78,17 @@ type EncoderSpec struct {
 
 // LayerSpec describes one layer: dropout, convolution, norm, activation, residual and, where it has one, a head.
 type LayerSpec struct {
-	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin; or mlp, which sees no edge
+	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin; rgcn, which sees typed edges; or mlp, which sees none
 	In               int     `json:"in"`
-	Out              int     `json:"out"`               // width after the convolution; with concatenated heads, of all heads together
-	Hops             int     `json:"hops"`              // ≥ 1; > 1 only where the aggregator has no parameters
-	Heads            int     `json:"heads,omitempty"`   // gat
-	Average          bool    `json:"average,omitempty"` // gat: average the heads instead of concatenating
-	Norm             bool    `json:"norm,omitempty"`    // LayerNorm after the convolution
-	Act              string  `json:"act,omitempty"`     // "", "relu", "elu"
-	Dropout          float32 `json:"dropout,omitempty"` // of the input, [0, 1)
+	Out              int     `json:"out"`                 // width after the convolution; with concatenated heads, of all heads together
+	Hops             int     `json:"hops"`                // ≥ 1; > 1 only where the aggregator has no parameters
+	Relations        int     `json:"relations,omitempty"` // rgcn: of the graph
+	Bases            int     `json:"bases,omitempty"`     // rgcn: of the relations' matrices; 0: a matrix each
+	Heads            int     `json:"heads,omitempty"`     // gat
+	Average          bool    `json:"average,omitempty"`   // gat: average the heads instead of concatenating
+	Norm             bool    `json:"norm,omitempty"`      // LayerNorm after the convolution
+	Act              string  `json:"act,omitempty"`       // "", "relu", "elu"
+	Dropout          float32 `json:"dropout,omitempty"`   // of the input, [0, 1)
 	AttentionDropout float32 `json:"attention_dropout,omitempty"`
 	Residual         bool    `json:"residual,omitempty"` // x is added to what the activation puts out; a linear map of x where the widths differ
 	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C; empty: none

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // convs are the values of LayerSpec.Conv.
-var convs = []string{"gcn", "sage", "sage-pool", "gat", "gin", "mlp"}
+var convs = []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "mlp"}
 
 // faults returns all that is wrong with s.
 func (s LayerSpec) faults() (all []error) {
@@ -32,6 +34,16 @@ func (s LayerSpec) faults() (all []error) {
 		}
 	} else if s.Heads != 0 || s.Average || s.AttentionDropout != 0 {
 		bad("heads, average and attention_dropout belong to gat, not to %s", s.Conv)
+	}
+	if s.Conv == "rgcn" {
+		if s.Relations < 1 || s.Relations > graph.MaxRelations {
+			bad("relations is %d, want 1 to %d: rgcn sees the typed edges of a graph that has relations", s.Relations, graph.MaxRelations)
+		}
+		if s.Bases < 0 || s.Bases > s.Relations {
+			bad("bases is %d, want 0 (none) to the %d relations", s.Bases, s.Relations)
+		}
+	} else if s.Relations != 0 || s.Bases != 0 {
+		bad("relations and bases belong to rgcn, not to %s", s.Conv)
 	}
 	if !slices.Contains([]string{"", "relu", "elu"}, s.Act) {
 		bad(`act is %q, want "", "relu" or "elu"`, s.Act)

@@ -14,6 +14,9 @@ type Sum struct{}
 // Params returns nil.
 func (Sum) Params() []*Param { return nil }
 
+// Dims returns 0, 0: any width is kept.
+func (Sum) Dims() (in, out int) { return 0, 0 }
+
 // NeedsSource returns false: the gradient is the transposed sum.
 func (Sum) NeedsSource() bool { return false }
 

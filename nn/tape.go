@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"slices"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -103,6 +105,11 @@ func (t *Tape) view(s mat.Sparse) *mat.Sparse {
 	t.nSparse++
 	*v = s
 	return v
+}
+
+// isFixed reports whether x is the caller's own, the same at every step, and not what dropout left.
+func (t *Tape) isFixed(x *mat.Sparse) bool {
+	return len(x.Val) == 0 || !slices.Contains(t.dropped, &x.Val[0])
 }
 
 // acc returns an accumulator that lives until Reset; its buffers stay for the next step.

@@ -6,6 +6,7 @@ import "github.com/heddle-gnn/heddle/mat"
 // With a transpose a gradient is a product whose output rows are split between cores, in the same order each time.
 type transposes struct {
 	of   map[pattern]*transpose
+	cuts map[pattern]*relationCut // blocks of typed edges
 	now  int
 	used bool // since the last age
 }
@@ -76,6 +77,11 @@ func (ts *transposes) age() {
 	for p, tr := range ts.of {
 		if tr.used < ts.now {
 			delete(ts.of, p)
+		}
+	}
+	for p, c := range ts.cuts {
+		if c.used < ts.now {
+			delete(ts.cuts, p)
 		}
 	}
 	ts.now, ts.used = ts.now+1, false

@@ -113,20 +113,10 @@ func cut(g *graph.Graph, p partition.Policy, parts int, seed uint64) ([]*partiti
 func alone(s *partition.Shard) *graph.Graph {
 	g := &graph.Graph{
 		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Labels: s.Labels, Split: s.Split, IDs: s.IDs, Encoding: s.Encoding,
-		Adj: graph.CSR{NumDst: s.Owned, NumSrc: s.Owned, RowPtr: make([]int64, s.Owned+1)},
+		Adj: *s.Adj.Within(s.Owned), // halo comes after owned
 	}
-	for i := range s.Owned {
-		col, weight := s.Adj.Row(i)
-		for k, j := range col {
-			if int(j) >= s.Owned {
-				break // halo comes after owned, and columns ascend
-			}
-			g.Adj.Col = append(g.Adj.Col, j)
-			if weight != nil {
-				g.Adj.Weight = append(g.Adj.Weight, weight[k])
-			}
-		}
-		g.Adj.RowPtr[i+1] = int64(len(g.Adj.Col))
+	if s.Typed.Count() > 0 {
+		g.Typed = graph.Relations{Names: s.Typed.Names, Adj: *s.Typed.Adj.Within(s.Owned)}
 	}
 	return g
 }

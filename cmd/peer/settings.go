@@ -27,12 +27,13 @@ type Settings struct {
 	Mode   string `yaml:"mode"`   // retexo (layer by layer over peers), fullbatch (all layers at once over peers) or standalone (the same at one)
 	Seed   uint64 `yaml:"seed"`   // of everything that is drawn
 
-	Model            string  `yaml:"model"`             // gcn, sage, sage-pool, gat, gin; mlp uses no edges (not retexo)
+	Model            string  `yaml:"model"`             // gcn, sage, sage-pool, gat, gin; rgcn uses typed edges, mlp none (neither in retexo)
 	Encoder          string  `yaml:"encoder"`           // raw (features travel), pca:K (their K leading components, at most all) or mlp (trained hidden rows)
 	Carry            string  `yaml:"carry"`             // what a layer hands on: hidden rows, or class scores
 	Layers           int     `yaml:"layers"`            // graph layers, at least 1
 	Hidden           int     `yaml:"hidden"`            // width of hidden rows, at least 1; of all heads together for gat
 	Hops             int     `yaml:"hops"`              // aggregations before a layer, at least 1; more than 1: gcn, sage, gin
+	Bases            int     `yaml:"bases"`             // of the matrices of rgcn's relations, at most as many as these; 0: a matrix each
 	Heads            int     `yaml:"heads"`             // of attention, at least 1; gat only
 	Dropout          float32 `yaml:"dropout"`           // share of a layer's input, in [0, 1)
 	AttentionDropout float32 `yaml:"attention_dropout"` // share of the attention weights, in [0, 1); gat only
@@ -100,6 +101,9 @@ func base(mode, preset, model string) (Settings, error) {
 		if model == "gat" {
 			s.LR, s.Dropout, s.AttentionDropout = 0.005, 0.6, 0.6
 		}
+		if model == "rgcn" { // Schlichtkrull et al., ESWC 2018, §5.1
+			s.Hidden, s.Dropout, s.Decay, s.Rounds = 16, 0, 0, 50
+		}
 	case preset == "retexo": // github.com/aashishkolluri/retexo-distributed
 		s.Encoder, s.LR, s.Decay, s.UnitSum = "raw", 0.01, 5e-3, true // the step size and decay of docs/results.md
 	case preset == "frugal": // simplified graph convolution (Wu et al., ICML 2019) on projected rows; tuned in docs/results.md
@@ -113,12 +117,13 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.Preset, "preset", s.Preset, "settings to start from: retexo (the paper's) or frugal (fewest bytes)")
 	f.StringVar(&s.Mode, "mode", s.Mode, "retexo (layer by layer over peers), fullbatch (all layers at once over peers) or standalone (the same at one)")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "of everything that is drawn: same seed, same model")
-	f.StringVar(&s.Model, "model", s.Model, "gcn, sage, sage-pool, gat, gin, or mlp (no edges; not retexo)")
+	f.StringVar(&s.Model, "model", s.Model, "gcn, sage, sage-pool, gat, gin, rgcn (typed edges) or mlp (no edges); the last two not retexo")
 	f.StringVar(&s.Encoder, "encoder", s.Encoder, "what of a node's own features travels: raw, pca:K or mlp")
 	f.StringVar(&s.Carry, "carry", s.Carry, "what a layer hands on: hidden or scores")
 	f.IntVar(&s.Layers, "layers", s.Layers, "graph layers")
 	f.IntVar(&s.Hidden, "hidden", s.Hidden, "width of hidden rows (gat: of all heads together)")
 	f.IntVar(&s.Hops, "hops", s.Hops, "aggregations before a layer")
+	f.IntVar(&s.Bases, "bases", s.Bases, "rgcn: bases of the relations' matrices; 0: a matrix each")
 	f.IntVar(&s.Heads, "heads", s.Heads, "gat: attention heads")
 	f.Float32Var(&s.Dropout, "dropout", s.Dropout, "share of a layer's input that is dropped")
 	f.Float32Var(&s.AttentionDropout, "attention-dropout", s.AttentionDropout, "gat: share of the attention weights that is dropped")
@@ -212,13 +217,14 @@ func (f file[T]) overlay(t *T, path string, text []byte, given *pflag.FlagSet) e
 
 // task describes the data that a model is for.
 type task struct {
-	Kind     string // "single" or "multi"
-	Features int    // F
-	Classes  int    // C
+	Kind      string // "single" or "multi"
+	Features  int    // F
+	Classes   int    // C
+	Relations int    // of typed edges
 }
 
 func taskOf(s *partition.Shard) task {
-	t := task{Kind: "single", Features: s.X.Cols(), Classes: s.Labels.Classes}
+	t := task{Kind: "single", Features: s.X.Cols(), Classes: s.Labels.Classes, Relations: s.Typed.Count()}
 	if s.Labels.Multi() {
 		t.Kind = "multi"
 	}
@@ -247,6 +253,9 @@ func (s Settings) schedule(steps int) optim.Schedule {
 func (s Settings) plan(t task) (retexo.Config, error) {
 	if s.Model == "mlp" {
 		return retexo.Config{}, badInput{errors.New("model: mlp uses no edges, so there is nothing to train layer by layer over peers: use mode fullbatch or standalone, or encoder mlp")}
+	}
+	if s.Model == "rgcn" {
+		return retexo.Config{}, badInput{errors.New("model: rgcn is trained end to end: use mode fullbatch or standalone")}
 	}
 	encoder := s.Encoder
 	if k, ok := strings.CutPrefix(encoder, "pca:"); ok {
@@ -298,13 +307,23 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	fault(s.LocalSteps != 1, "local_steps: %d, but %s takes every step together, want 1", s.LocalSteps, s.Mode)
 	fault(s.Neighbours != 0, "neighbours: %d, but %s sees all edges, want 0", s.Neighbours, s.Mode)
 	fault(s.Carry != "hidden", "carry: %q, but %s hands hidden rows on, want hidden", s.Carry, s.Mode)
-	spec, err := nn.Preset(s.Model, t.Kind, t.Features, t.Classes, s.Hidden, s.Layers)
+	if s.Model == "rgcn" && t.Relations == 0 {
+		return fullbatch.Config{}, badInput{errors.New("model: rgcn, but the graph's edges have no types: use another model")}
+	}
+	model := s.Model
+	if model == "rgcn" {
+		model = "gcn" // the same but for the convolution
+	}
+	spec, err := nn.Preset(model, t.Kind, t.Features, t.Classes, s.Hidden, s.Layers)
 	if err != nil {
 		return fullbatch.Config{}, badInput{errors.Join(append(errs, err)...)}
 	}
 	for i := range spec.Layers {
 		l := &spec.Layers[i]
 		l.Dropout, l.Residual = s.Dropout, s.Residual
+		if s.Model == "rgcn" {
+			l.Conv, l.Relations, l.Bases = "rgcn", t.Relations, s.Bases
+		}
 		if s.Model == "gat" {
 			l.AttentionDropout = s.AttentionDropout
 			if i < s.Layers-1 {

@@ -38,14 +38,16 @@ type meta struct {
 	Classes    *int            `json:"classes,omitempty"`
 	ClassNames []string        `json:"class_names,omitempty"`
 	Sites      []string        `json:"client_names,omitempty"`
+	Relations  []string        `json:"relation_names,omitempty"`
 	Encoding   json.RawMessage `json:"encoding,omitempty"`
 }
 
 // Read opens a data set: a directory with graph.npz and, where there is one, meta.json, or the .npz file itself.
 // split is the column of the masks to use, 0 where there is one split only. The package comment lists the arrays.
 //
-// The graph is made symmetric, its self-loops and repeated entries are dropped. The relations of a multi-relation
-// set (edge_type) are merged: an edge of any relation is an edge. The features are as stored, not normalised.
+// The graph is made symmetric, its self-loops and repeated entries are dropped. Of a multi-relation set (edge_type) an
+// edge of any relation is an edge; Graph.Typed has the relations beside it, with the reverse of each where the set
+// itself has not all of them. The features are as stored, not normalised.
 //
 // An error names the file and the array, the entry where there is one, and what was expected.
 func Read(path string, split int) (*graph.Graph, error) {
@@ -107,7 +109,7 @@ func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
 	if g.X, err = a.features(n); err != nil {
 		return nil, err
 	}
-	if g.Adj, err = a.edges(n); err != nil {
+	if g.Adj, g.Typed, err = a.edges(n, m.Relations); err != nil {
 		return nil, err
 	}
 	if a.has("client") {
@@ -285,37 +287,86 @@ func (a *archive) sparse(n int) (*mat.Sparse, error) {
 	return x, nil
 }
 
-func (a *archive) edges(n int) (graph.CSR, error) {
+// edges returns the adjacency of n nodes and, where edges have types, the relations, which meta.json may name.
+func (a *archive) edges(n int, names []string) (adj graph.CSR, typed graph.Relations, err error) {
+	fail := func(err error) (graph.CSR, graph.Relations, error) { return graph.CSR{}, graph.Relations{}, err }
 	pairs, shape, err := read[int32](a, "edge_index", 2, -1)
 	if err != nil {
-		return graph.CSR{}, err
+		return fail(err)
 	}
 	for k, i := range pairs {
 		if i < 0 || int(i) >= n {
-			return graph.CSR{}, a.fault("edge_index", fmt.Errorf("entry [%d, %d] is node %d, want 0 to %d", k/shape[1], k%shape[1], i, n-1))
+			return fail(a.fault("edge_index", fmt.Errorf("entry [%d, %d] is node %d, want 0 to %d", k/shape[1], k%shape[1], i, n-1)))
 		}
 	}
-	if a.has("edge_type") {
-		if _, _, err := read[int32](a, "edge_type", shape[1]); err != nil {
-			return graph.CSR{}, err
-		}
-	}
+	src, dst := pairs[:shape[1]], pairs[shape[1]:]
 	var weight []float32
 	if a.has("edge_weight") {
 		if weight, _, err = read[float32](a, "edge_weight", shape[1]); err != nil {
-			return graph.CSR{}, err
+			return fail(err)
 		}
 		for k, w := range weight {
 			if !finite(w) || w <= 0 {
-				return graph.CSR{}, a.fault("edge_weight", fmt.Errorf("entry %d is %v, want a finite number above 0", k, w))
+				return fail(a.fault("edge_weight", fmt.Errorf("entry %d is %v, want a finite number above 0", k, w)))
 			}
 		}
 	}
-	adj, err := graph.FromEdges(n, pairs[:shape[1]], pairs[shape[1]:], weight, graph.Build{})
-	if err != nil {
-		return adj, a.fault("edge_index", err)
+	if adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
+		return fail(a.fault("edge_index", err))
 	}
-	return adj, nil
+	if a.has("edge_type") {
+		if typed, err = a.relations(n, src, dst, weight, names); err != nil {
+			return fail(err)
+		}
+	}
+	return adj, typed, nil
+}
+
+// relations deals the edges to their relations. Self-loops are dropped, as everywhere.
+func (a *archive) relations(n int, src, dst []int32, weight []float32, names []string) (graph.Relations, error) {
+	kind, _, err := read[int32](a, "edge_type", len(src))
+	if err != nil {
+		return graph.Relations{}, err
+	}
+	count := len(names)
+	if count == 0 {
+		for _, r := range kind {
+			count = max(count, int(r)+1)
+		}
+	}
+	if count < 1 || 2*count > graph.MaxRelations || 2*int64(count)*int64(n) > math.MaxInt32 {
+		return graph.Relations{}, a.fault("edge_type", fmt.Errorf("%d relations of %d nodes, want 1 to %d, and at most %d in all", count, n, graph.MaxRelations/2, math.MaxInt32/2))
+	}
+	for r := len(names); r < count; r++ {
+		names = append(names, strconv.Itoa(r))
+	}
+	of := make([][]int, count)
+	for k, r := range kind {
+		if r < 0 || int(r) >= count {
+			return graph.Relations{}, a.fault("edge_type", fmt.Errorf("entry %d is of relation %d, want 0 to %d", k, r, count-1))
+		}
+		of[r] = append(of[r], k)
+	}
+	list := make([]*graph.CSR, count)
+	for r, entries := range of {
+		var s, d []int32
+		var w []float32
+		for _, k := range entries {
+			s, d = append(s, src[k]), append(d, dst[k])
+			if weight != nil {
+				w = append(w, weight[k])
+			}
+		}
+		if weight != nil && w == nil {
+			w = []float32{}
+		}
+		g, err := graph.FromEdges(n, s, d, w, graph.Build{Directed: true})
+		if err != nil {
+			return graph.Relations{}, a.fault("edge_index", err)
+		}
+		list[r] = &g
+	}
+	return graph.WithInverses(names, list), nil
 }
 
 func (a *archive) sites(g *graph.Graph, n int, names []string) error {

@@ -113,6 +113,62 @@ func TestReadSmall(t *testing.T) {
 	}
 }
 
+// TestReadTyped: relations keep their direction, lose repeats and loops, and are followed by their reverses; the adjacency
+// does not change with them.
+func TestReadTyped(t *testing.T) {
+	m := small()
+	untyped, err := Read(folder(t, pack(t, m), ""), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m["edge_type"] = arr{[]int{6}, []int32{0, 1, 1, 0, 0, 0}}
+	g, err := Read(folder(t, pack(t, m), `{"relation_names": ["likes", "knows"]}`), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(g.Adj, untyped.Adj) {
+		t.Errorf("adjacency %+v, without types %+v", g.Adj, untyped.Adj)
+	}
+	pairs := m["edge_index"].values.([]int32)
+	want := make([]map[[2]int32]bool, 4)
+	for r := range want {
+		want[r] = make(map[[2]int32]bool)
+	}
+	for k, r := range m["edge_type"].values.([]int32) {
+		if s, d := pairs[k], pairs[6+k]; s != d {
+			want[r][[2]int32{s, d}], want[r+2][[2]int32{d, s}] = true, true
+		}
+	}
+	if !slices.Equal(g.Typed.Names, []string{"likes", "knows", "likes (inverse)", "knows (inverse)"}) {
+		t.Fatalf("relations %q", g.Typed.Names)
+	}
+	for r := range want {
+		one := g.Typed.Adj.Relation(r, 4)
+		n := 0
+		for i := range one.NumDst {
+			col, _ := one.Row(i)
+			for _, j := range col {
+				n++
+				if !want[r][[2]int32{j, int32(i)}] {
+					t.Errorf("relation %d has %d → %d", r, j, i)
+				}
+			}
+		}
+		if n != len(want[r]) {
+			t.Errorf("relation %d has %d edges, want %d", r, n, len(want[r]))
+		}
+	}
+	if err := g.Valid(); err != nil {
+		t.Error(err)
+	}
+	m["edge_type"] = arr{[]int{6}, []int32{0, 1, 1, 0, 2, 0}}
+	_, err = Read(folder(t, pack(t, m), `{"relation_names": ["likes", "knows"]}`), 1)
+	names(t, err, "edge_type", "entry 4", "relation 2", "0 to 1")
+	m["edge_type"] = arr{[]int{5}, []int32{0, 1, 1, 0, 0}}
+	_, err = Read(folder(t, pack(t, m), ""), 1)
+	names(t, err, "edge_type")
+}
+
 func TestReadFaults(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, c := range []struct {
@@ -311,7 +367,15 @@ func TestWriteRead(t *testing.T) {
 		Labels: graph.Labels{Class: []int32{-1, -1}},
 		Split:  make([]graph.Split, 2),
 	}
-	for _, want := range []*graph.Graph{weighted, bare, Sites(SitesConfig{Nodes: 200}, rng.New(3))} {
+	typed := &graph.Graph{
+		Name:   "typed",
+		Adj:    graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 3, 4}, Col: []int32{1, 0, 2, 1}},
+		Labels: graph.Labels{Class: []int32{-1, -1, -1}},
+		Split:  make([]graph.Split, 3),
+		Typed: graph.Relations{Names: []string{"likes", "knows", "likes (inverse)"}, Adj: graph.CSR{NumDst: 9, NumSrc: 3, // 1 likes 0, 1 and 2 know each other
+			RowPtr: []int64{0, 1, 1, 1, 1, 2, 3, 3, 4, 4}, Col: []int32{1, 2, 1, 0}}},
+	}
+	for _, want := range []*graph.Graph{weighted, bare, typed, Sites(SitesConfig{Nodes: 200}, rng.New(3))} {
 		dir := filepath.Join(t.TempDir(), "a", "b")
 		if err := Write(dir, want); err != nil {
 			t.Fatal(err)

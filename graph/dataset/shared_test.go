@@ -56,8 +56,9 @@ func TestReadShared(t *testing.T) {
 					Undirected int `json:"undirected_edges_without_loops"`
 					Isolated   int `json:"isolated_nodes"`
 				}
-				Clients []int `json:"client_counts"`
-				Split   struct {
+				Clients   []int `json:"client_counts"`
+				Relations []int `json:"relation_edge_counts"`
+				Split     struct {
 					Splits int
 					Train  any `json:"train_nodes"`
 					Val    any `json:"val_nodes"`
@@ -87,6 +88,15 @@ func TestReadShared(t *testing.T) {
 			is("columns", g.X.Cols(), want.Features.Columns)
 			if g.X.Sparse != nil {
 				is("nonzero", g.X.Sparse.NNZ(), want.Features.Nonzero)
+			}
+			if r := len(want.Relations); r > 0 && g.Typed.Count() != r && g.Typed.Count() != 2*r {
+				t.Errorf("%d relations, want %d, or with their reverses twice as many", g.Typed.Count(), r)
+			}
+			for r, n := range want.Relations {
+				is("edges of "+g.Typed.Names[r], g.Typed.Adj.Relation(r, g.Typed.Count()).NumEdges(), n)
+			}
+			if err := g.Typed.Valid(&g.Adj); err != nil {
+				t.Error(err)
 			}
 			isolated := 0
 			for _, d := range g.Adj.Degrees() {

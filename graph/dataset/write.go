@@ -16,7 +16,8 @@ import (
 )
 
 // Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and meta.json in the
-// layout that Read opens, each undirected edge once. dir must not exist or must be empty; it appears whole or not at all.
+// layout that Read opens, each undirected edge once, or where edges have types each edge of each relation, which must have
+// the reverse of each among them. dir must not exist or must be empty; it appears whole or not at all.
 func Write(dir string, g *graph.Graph) (err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("dataset: %s: the directory is not empty; remove it or choose another", dir)
@@ -70,7 +71,7 @@ func writeFile(path string, fill func(io.Writer) error) (err error) {
 
 func writeMeta(w io.Writer, g *graph.Graph) error {
 	n := g.N()
-	m := meta{Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes, ClassNames: g.Labels.Names, Sites: g.Sites, Encoding: g.Encoding}
+	m := meta{Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes, ClassNames: g.Labels.Names, Sites: g.Sites, Relations: g.Typed.Names, Encoding: g.Encoding}
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return err
@@ -90,6 +91,13 @@ func writeArrays(w io.Writer, g *graph.Graph) error {
 		if err == nil {
 			err = writeArray(z, name, shape, values)
 		}
+	}
+	if g.Typed.Count() > 0 {
+		var kind []int32
+		if pairs, kind, weight, err = typedEdges(g); err != nil {
+			return err
+		}
+		put("edge_type", []int{len(kind)}, kind)
 	}
 	put("edge_index", []int{2, len(pairs) / 2}, pairs)
 	if weight != nil {
@@ -172,6 +180,27 @@ func upper(g *graph.CSR) (pairs []int32, weight []float32, err error) {
 		return nil, nil, fmt.Errorf("%d entries of which %d rise: want both directions of every edge and no self-loops", g.NumEdges(), len(dst))
 	}
 	return append(pairs, dst...), weight, nil
+}
+
+// typedEdges returns each edge of each relation: sources, then destinations; relations; weights.
+func typedEdges(g *graph.Graph) (pairs, kind []int32, weight []float32, err error) {
+	n := g.N()
+	var dst []int32
+	if g.Typed.Adj.Weight != nil {
+		weight = []float32{}
+	}
+	for row := range g.Typed.Adj.NumDst {
+		col, w := g.Typed.Adj.Row(row)
+		for range col {
+			dst, kind = append(dst, int32(row%n)), append(kind, int32(row/n))
+		}
+		pairs, weight = append(pairs, col...), append(weight, w...)
+	}
+	all, err := graph.FromEdges(n, pairs, dst, nil, graph.Build{})
+	if err == nil && all.NumEdges() != g.Adj.NumEdges() {
+		err = fmt.Errorf("the relations join %d pairs of nodes, the graph %d", all.NumEdges(), g.Adj.NumEdges())
+	}
+	return append(pairs, dst...), kind, weight, err
 }
 
 // writeArray adds one .npy member: version 1.0, the header padded so that the values start at a multiple of 64.

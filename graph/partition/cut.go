@@ -105,6 +105,7 @@ func (c *cutter) shard(p int) *Shard {
 		s.Global[k], s.Degree[k] = int64(j), c.degree[j]
 	}
 	s.Adj = *c.g.Adj.Relabel(own, c.to, len(sources))
+	s.Typed = relabelled(&c.g.Typed, own, c.to, len(sources))
 	for _, j := range sources {
 		c.to[j] = -1
 	}
@@ -132,10 +133,19 @@ func (c *cutter) frame(p int, own []int32, sources int) *Shard {
 	return s
 }
 
+// relabelled returns the relations' edges into the nodes dst, with source j renamed to[j].
+func relabelled(t *graph.Relations, dst, to []int32, numSrc int) graph.Relations {
+	if t.Count() == 0 {
+		return graph.Relations{}
+	}
+	n := t.Adj.NumDst / t.Count()
+	return graph.Relations{Names: t.Names, Adj: *t.Adj.Relabel(graph.StackedRows(dst, n, t.Count()), to, numSrc)}
+}
+
 // Whole returns g, which must be valid, as the only part of one: what Cut returns, without copying.
 func Whole(g *graph.Graph) *Shard {
 	n := g.N()
-	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Global: make([]int64, n), Degree: g.Adj.Degrees(), HaloPtr: []int{n, n},
+	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Typed: g.Typed, Global: make([]int64, n), Degree: g.Adj.Degrees(), HaloPtr: []int{n, n},
 		Boundary: [][]int32{{}}, Labels: g.Labels, Split: g.Split, IDs: g.IDs, Nodes: int64(n), Name: g.Name,
 		Encoding: g.Encoding, Fingerprint: fingerprint(g, make([]int32, n), 1)}
 	if g.X.Cols() > 0 {

@@ -198,6 +198,7 @@ func (s *Shard) reordered(shards []*Shard, order []int32, place [][]int32) *Shar
 		out.Global[k], out.Degree[k] = s.Global[j], s.Degree[j]
 	}
 	out.Adj = *s.Adj.Relabel(order, to, len(source))
+	out.Typed = relabelled(&s.Typed, order, to, len(source))
 	if s.X.Cols() > 0 {
 		out.X = s.X.Select(order)
 	}

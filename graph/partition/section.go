@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// sections returns the shard as it lies in its file. Relations beyond the first would be adj/1/… and so on.
+// sections returns the shard as it lies in its file.
 func (s *Shard) sections() []graph.Section {
 	list := []graph.Section{
 		graph.Array("shard", []int64{int64(s.Rank), int64(s.Parts), int64(s.Owned), int64(len(s.Global)), s.Nodes}),
@@ -29,6 +29,7 @@ func (s *Shard) sections() []graph.Section {
 	list = append(list, graph.Array("global", s.Global), graph.Array("degree", s.Degree), graph.Array("halo_ptr", haloPtr),
 		graph.Array("boundary/ptr", boundaryPtr), graph.Array("boundary/node", boundary), graph.Array("split", s.Split))
 	list = append(list, s.Adj.Sections(0)...)
+	list = append(list, s.Typed.Sections()...)
 	list = append(list, s.X.Sections()...)
 	list = append(list, s.Labels.Sections()...)
 	return append(list, graph.Strings("ids", s.IDs)...)
@@ -91,6 +92,9 @@ func fromSections(f *graph.Sections) (*Shard, error) {
 		return nil, err
 	}
 	if s.Adj, err = f.CSR(0, s.Owned, sources); err != nil {
+		return nil, err
+	}
+	if s.Typed, err = f.Relations(&s.Adj); err != nil {
 		return nil, err
 	}
 	if s.X, err = f.Features(s.Owned); err != nil {

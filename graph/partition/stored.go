@@ -61,6 +61,9 @@ func (s *Stored) open() error {
 		}
 		return shape, true, nil
 	}
+	if shape, err := s.file.Shape("relations/ptr", graph.I64); err != nil || shape != nil {
+		return errors.Join(err, s.file.Errorf("relations/ptr", "edges have types, which are not streamed: partition the data set itself"))
+	}
 	shape, ok, err := extents("split", graph.U8, 1, -1)
 	if err != nil {
 		return err

@@ -21,6 +21,9 @@ func (s *Shard) Valid() error {
 	if err := s.Adj.Valid(); err != nil {
 		return fail("%w", err)
 	}
+	if err := s.Typed.Valid(&s.Adj); err != nil {
+		return fail("%w", err)
+	}
 	if err := s.validSources(); err != nil {
 		return fail("%w", err)
 	}

@@ -11,19 +11,26 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// CheckAggregator tests an aggregator on rows of the given width: blocks of sources equal their union in rows and in
+// CheckAggregator tests an aggregator on rows of the given width, over the edges of so many relations (0: without types): blocks of sources equal their union in rows and in
 // gradients, derivatives, destinations without edges, inputs unwritten.
-func CheckAggregator(t *testing.T, agg nn.Aggregator, width int) {
+func CheckAggregator(t *testing.T, agg nn.Aggregator, width, relations int) {
 	t.Helper()
 	const n = 13
 	g := RandomGraph(seed.Fold(3), n)
+	if relations > 0 {
+		g = RandomRelations(seed.Fold(3), n, relations)
+	}
+	_, out := agg.Dims()
+	if out == 0 {
+		out = width
+	}
 	g.Weight = make([]float32, len(g.Col))
 	for k := range g.Weight {
 		g.Weight[k] = 0.5 + float32(seed.Fold(4).Float64(uint64(k)))
 	}
 	perturb(agg.Params())
 	z := Random(seed.Fold(5), n, width)
-	weight := Random(seed.Fold(6), n, width)
+	weight := Random(seed.Fold(6), n, out)
 	key := rng.New(7)
 	whole := []part{{g, z, nil}}
 	h, dz := runParts(agg, whole, z, weight, key)
@@ -78,7 +85,7 @@ func runParts(agg nn.Aggregator, parts []part, z, weight mat.Dense, key rng.Key)
 		acc.Src = ids(p.src)
 		agg.Add(acc, p.g, p.z)
 	}
-	h = mat.New(z.Rows, z.Cols)
+	h = mat.New(weight.Rows, weight.Cols)
 	agg.End(h, acc)
 	dz = mat.New(z.Rows, z.Cols)
 	agg.EndGrad(dacc, weight, acc)

@@ -18,9 +18,11 @@ import (
 func Check(t *testing.T, l *nn.Layer) {
 	t.Helper()
 	const n = 14
-	adj := RandomGraph(seed.Fold(11), n)
-	degree := adj.Degrees()
-	g := graph.Normalise(adj, degree, l.Edges)
+	adj, relations := RandomGraph(seed.Fold(11), n), l.Conv.Relations
+	if relations > 0 {
+		adj = RandomRelations(seed.Fold(11), n, relations)
+	}
+	g := graph.Normalise(adj, adj.Degrees(), l.Edges)
 	x := Random(seed.Fold(12), n, l.Spec.In)
 	for i := range x.Data { // zeros, so that the sparse form leaves something out; no row of zeros: equal rows tie
 		if i%x.Cols < x.Cols/2 && seed.Fold(13).Float64(uint64(i)) < 0.6 {
@@ -82,7 +84,7 @@ func Check(t *testing.T, l *nn.Layer) {
 			nodes[k] = int64(i)
 		}
 		p := problem{layer: l, tape: tape, key: rng.New(17), weight: whole.weight.Select(perm)}
-		p.in = input(l, permute(g, perm), graph.Features{Dense: x.Select(perm)}, nodes)
+		p.in = input(l, permute(g, perm, max(relations, 1)), graph.Features{Dense: x.Select(perm)}, nodes)
 		hp, dxp, params2 := p.run(true)
 		near(t, "rows", hp, h.Select(perm), rounding)
 		near(t, "dx", dxp, dx.Select(perm), rounding)
@@ -114,14 +116,14 @@ func Check(t *testing.T, l *nn.Layer) {
 		}
 		dxs := mat.New(n, l.Spec.In)
 		for lo := 0; lo < n; lo += 5 {
-			block, src := destinations(g, lo, min(lo+5, n))
+			block, src := destinations(g, lo, min(lo+5, n), max(relations, 1))
 			nodes := make([]int64, len(src))
 			for k, j := range src {
 				nodes[k] = int64(j)
 			}
-			p := problem{layer: l, tape: tape, key: rng.New(17), in: nn.Input{G: block, X: graph.Features{Dense: x.Select(src)}, Nodes: nodes}, weight: whole.weight.RowRange(lo, lo+block.NumDst)}
+			p := problem{layer: l, tape: tape, key: rng.New(17), in: nn.Input{G: block, X: graph.Features{Dense: x.Select(src)}, Nodes: nodes}, weight: whole.weight.RowRange(lo, min(lo+5, n))}
 			hb, dxb, pb := p.run(true)
-			near(t, fmt.Sprintf("rows from %d", lo), hb, h.RowRange(lo, lo+block.NumDst), rounding)
+			near(t, fmt.Sprintf("rows from %d", lo), hb, h.RowRange(lo, min(lo+5, n)), rounding)
 			for k, j := range src {
 				for c, v := range dxb.Row(k) {
 					dxs.Data[int(j)*dxs.Stride+c] += v
@@ -199,13 +201,13 @@ func input(l *nn.Layer, g *graph.CSR, x graph.Features, nodes []int64) nn.Input 
 	return in
 }
 
-// permute returns g with node perm[k] renamed to k.
-func permute(g *graph.CSR, perm []int32) *graph.CSR {
+// permute returns g, a stack of relations, with node perm[k] renamed to k.
+func permute(g *graph.CSR, perm []int32, relations int) *graph.CSR {
 	name := make([]int32, len(perm))
 	for k, i := range perm {
 		name[i] = int32(k)
 	}
-	return choose(g, perm, name, g.NumSrc)
+	return choose(g, graph.StackedRows(perm, len(perm), relations), name, g.NumSrc)
 }
 
 // choose returns the rows of g named by dst, with source j renamed to name[j].
@@ -228,8 +230,8 @@ func choose(g *graph.CSR, dst, name []int32, sources int) *graph.CSR {
 	return out
 }
 
-// destinations returns the block of destinations [lo, hi) and the nodes that its sources are.
-func destinations(g *graph.CSR, lo, hi int) (*graph.CSR, []int32) {
+// destinations returns the block of destinations [lo, hi) of a stack of relations and the nodes that its sources are.
+func destinations(g *graph.CSR, lo, hi, relations int) (*graph.CSR, []int32) {
 	name := make([]int32, g.NumSrc)
 	for j := range name {
 		name[j] = -1
@@ -245,8 +247,9 @@ func destinations(g *graph.CSR, lo, hi int) (*graph.CSR, []int32) {
 		dst = append(dst, int32(i))
 		see(int32(i))
 	}
-	for i := lo; i < hi; i++ {
-		col, _ := g.Row(i)
+	dst = graph.StackedRows(dst, g.NumDst/relations, relations)
+	for _, i := range dst {
+		col, _ := g.Row(int(i))
 		for _, j := range col {
 			see(j)
 		}

@@ -38,6 +38,26 @@ func RandomGraph(key rng.Key, n int) *graph.CSR {
 	return g
 }
 
+// RandomRelations returns that many stacked relations of a directed graph of n nodes, the last one isolated; one relation
+// has no edge.
+func RandomRelations(key rng.Key, n, relations int) *graph.CSR {
+	list := make([]*graph.CSR, relations)
+	for r := range list {
+		g := &graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}
+		for i := range n {
+			for j := range n {
+				if max(i, j) < n-1 && r != 1 && key.Fold(uint64(r)).Float64(uint64(i*n+j)) < 0.15 {
+					g.Col = append(g.Col, int32(j))
+				}
+			}
+			g.RowPtr[i+1] = int64(len(g.Col))
+		}
+		list[r] = g
+	}
+	g := graph.Stack(list)
+	return &g
+}
+
 // near fails unless got equals want up to tol times the largest absolute value of want (at least 1).
 func near(t testing.TB, what string, got, want mat.Dense, tol float64) {
 	t.Helper()

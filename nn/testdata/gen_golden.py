@@ -1,11 +1,13 @@
 """Writes <model>.golden: two-layer models of PyTorch Geometric's layers on a small graph, in float64.
 
 Each file holds the graph, the input, the parameters under this package's names, the scores, the loss, every gradient,
-and the losses of five steps of Adam and of SGD with momentum. Run: python gen_golden.py (torch 2.x, torch_geometric 2.x).
+and the losses of five steps of Adam and of SGD with momentum. Run: python gen_golden.py [MODEL...] (torch 2.x, torch_geometric 2.x).
 """
+import sys
+
 import torch
 import torch.nn.functional as F
-from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
+from torch_geometric.nn import GATConv, GCNConv, GINConv, RGCNConv, SAGEConv
 
 torch.set_default_dtype(torch.float64)
 N, FEATURES, HIDDEN, CLASSES = 16, 6, 6, 3
@@ -19,6 +21,24 @@ def graph():
     y = torch.randint(0, CLASSES, (N,), generator=g)
     y[::4] = -1  # no label
     return (upper | upper.T).nonzero().T, x, y
+
+
+def relations():
+    """Directed edges of three relations, of which the second has none; the last node is isolated."""
+    g = torch.Generator().manual_seed(3)
+    edges = (torch.rand(3, N - 1, N - 1, generator=g) < 0.15).nonzero().T
+    edges = edges[:, edges[0] != 1]
+    return edges[0], edges[1:]
+
+
+class RGCN(torch.nn.Module):
+    def __init__(self, i, o, bases):
+        super().__init__()
+        self.conv = RGCNConv(i, o, 3, num_bases=bases)
+        self.kind, self.edges = relations()
+
+    def forward(self, x, _):
+        return self.conv(x, self.edges.flip(0), self.kind)
 
 
 class MLP(torch.nn.Module):
@@ -47,13 +67,17 @@ MODELS = {
             {"pre.weight": "lin.weight", "attention.src": "att_src", "attention.dst": "att_dst", "post.bias": "bias"}),
     "gin": ([gin] * 2, F.relu, {"nbr.weight": "nn.0.weight", "nbr.bias": "nn.0.bias",
                                 "post.weight": "nn.2.weight", "post.bias": "nn.2.bias"}),
+    "rgcn": ([lambda i, o: RGCN(i, o, None)] * 2, F.relu,
+             {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.weight": "conv.weight"}),
+    "rgcn-bases": ([lambda i, o: RGCN(i, o, 2)] * 2, F.relu,
+                   {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.bases": "conv.weight", "nbr.coefficients": "conv.comp"}),
     "mlp": ([MLP] * 2, F.relu, {"self.weight": "lin.weight", "self.bias": "lin.bias"}),
 }
 
 
-def ours(name, p):
+def ours(model, name, p):
     """p in this package's shape: weights are in×out, vectors are rows, attention is heads×dim."""
-    if name.endswith("weight"):
+    if name.endswith("weight") and not model.startswith("rgcn"):
         return p.T
     return p.reshape(-1, p.shape[-1])
 
@@ -99,11 +123,14 @@ def run(model):
     with open(f"{model}.golden", "w") as f:
         for name, m in ("edges", edges), ("x", x), ("labels", y), ("class weights", weight):
             write(f, name, m)
+        if model.startswith("rgcn"):
+            kind, typed = relations()
+            write(f, "typed edges", torch.cat([kind[None], typed]))
         s = scores()
         loss(s).backward()
         for name, p in params.items():
-            write(f, "value " + name, ours(name, p.detach()))
-            write(f, "grad " + name, ours(name, p.grad))
+            write(f, "value " + name, ours(model, name, p.detach()))
+            write(f, "grad " + name, ours(model, name, p.grad))
         write(f, "scores", s.detach())
         for name, opt in (
             ("adam", torch.optim.Adam(params.values(), lr=0.01, weight_decay=5e-4)),
@@ -123,8 +150,8 @@ def run(model):
             write(f, "loss " + name, torch.stack(losses))
             if name == "adam":
                 for key, p in params.items():
-                    write(f, "after " + key, ours(key, p.detach()))
+                    write(f, "after " + key, ours(model, key, p.detach()))
 
 
-for name in MODELS:
+for name in sys.argv[1:] or MODELS:
     run(name)

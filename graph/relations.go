@@ -1,0 +1,174 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Relations are the typed edges of a graph of R relations between D destinations and S sources, one adjacency a relation,
+// stacked: row r·D+i of Adj, which is R·D × S, has the in-edges of destination i under relation r. A pair may occur under
+// several relations. The zero value is a graph without types.
+type Relations struct {
+	Names []string // [R]
+	Adj   CSR
+}
+
+// MaxRelations bounds R: a layer has weights for each.
+const MaxRelations = 1 << 16
+
+// Count returns R; 0 where edges have no types.
+func (t *Relations) Count() int { return len(t.Names) }
+
+// Stack returns the relations' adjacencies, of one shape, as one.
+func Stack(list []*CSR) CSR {
+	n, weighted := 0, false
+	for _, g := range list {
+		n += g.NumEdges()
+		weighted = weighted || g.Weight != nil
+	}
+	out := CSR{NumDst: len(list) * list[0].NumDst, NumSrc: list[0].NumSrc, RowPtr: make([]int64, 1, len(list)*list[0].NumDst+1), Col: make([]int32, 0, n)}
+	if weighted {
+		out.Weight = make([]float32, 0, n)
+	}
+	for _, g := range list {
+		base := int64(len(out.Col))
+		for _, end := range g.RowPtr[1:] {
+			out.RowPtr = append(out.RowPtr, base+end)
+		}
+		out.Col = append(out.Col, g.Col...)
+		if weighted {
+			out.Weight = append(out.Weight, g.Weight...)
+		}
+	}
+	return out
+}
+
+// Relation returns relation k of g, in which relations are stacked; it shares g's columns and weights.
+func (g *CSR) Relation(k, relations int) *CSR {
+	n := g.NumDst / relations
+	lo, hi := g.RowPtr[k*n], g.RowPtr[(k+1)*n]
+	one := &CSR{NumDst: n, NumSrc: g.NumSrc, RowPtr: make([]int64, n+1), Col: g.Col[lo:hi:hi]}
+	for i := range one.RowPtr {
+		one.RowPtr[i] = g.RowPtr[k*n+i] - lo
+	}
+	if g.Weight != nil {
+		one.Weight = g.Weight[lo:hi:hi]
+	}
+	return one
+}
+
+// StackedRows returns the rows of the destinations dst, of n, in a stack of relations, relation by relation.
+func StackedRows(dst []int32, n, relations int) []int32 {
+	rows := make([]int32, 0, relations*len(dst))
+	for r := range relations {
+		for _, i := range dst {
+			rows = append(rows, int32(r*n)+i)
+		}
+	}
+	return rows
+}
+
+// Without returns the relations without the edges into or out of nodes whose split is one of gone, as CSR.Without does.
+func (t *Relations) Without(split []Split, gone ...Split) *CSR {
+	list := make([]*CSR, t.Count())
+	for k := range list {
+		list[k] = t.Adj.Relation(k, t.Count()).Without(split, gone...)
+	}
+	out := Stack(list)
+	return &out
+}
+
+// WithInverses returns the relations between n nodes that an encoder of a directed graph wants: where not every relation's
+// reverse is one of the relations, the reverse of each follows as a relation of its own (Schlichtkrull et al., ESWC 2018,
+// §2.1), named "NAME (inverse)".
+func WithInverses(names []string, list []*CSR) Relations {
+	reversed, closed := make([]*CSR, len(list)), true
+	for k, g := range list {
+		r := g.Transpose(nil)
+		reversed[k] = r
+		closed = closed && slices.ContainsFunc(list, func(g *CSR) bool {
+			return slices.Equal(g.RowPtr, r.RowPtr) && slices.Equal(g.Col, r.Col) && slices.Equal(g.Weight, r.Weight)
+		})
+	}
+	names = slices.Clone(names)
+	if !closed {
+		list = append(slices.Clone(list), reversed...)
+		for _, name := range names[:len(names):len(names)] {
+			names = append(names, name+" (inverse)")
+		}
+	}
+	return Relations{names, Stack(list)}
+}
+
+// Valid returns an error that names the first broken invariant of relations between dst destinations and src sources,
+// or nil. Every typed edge must be an edge of adj as well.
+func (t *Relations) Valid(adj *CSR) error {
+	n := t.Count()
+	if n == 0 {
+		if t.Adj.NumEdges() != 0 {
+			return fmt.Errorf("graph: %d typed edges of no relation", t.Adj.NumEdges())
+		}
+		return nil
+	}
+	if n > MaxRelations {
+		return fmt.Errorf("graph: %d relations, want at most %d", n, MaxRelations)
+	}
+	g := &t.Adj
+	if int64(n)*int64(adj.NumDst) > math.MaxInt32 {
+		return fmt.Errorf("graph: %d relations of %d nodes, want at most %d in all", n, adj.NumDst, math.MaxInt32)
+	}
+	if g.NumDst != n*adj.NumDst || g.NumSrc != adj.NumSrc {
+		return fmt.Errorf("graph: typed adjacency of %d×%d for %d relations of %d×%d", g.NumDst, g.NumSrc, n, adj.NumDst, adj.NumSrc)
+	}
+	if err := g.Valid(); err != nil {
+		return err
+	}
+	if err := g.validWeights(); err != nil {
+		return err
+	}
+	for row := range g.NumDst {
+		i := row % adj.NumDst
+		all, _ := adj.Row(i)
+		col, _ := g.Row(row)
+		for _, j := range col {
+			if _, ok := slices.BinarySearch(all, j); !ok {
+				return fmt.Errorf("graph: relation %q joins source %d to destination %d, which the graph does not", t.Names[row/adj.NumDst], j, i)
+			}
+		}
+	}
+	return nil
+}
+
+// Sections returns the relations as sections adj/1/… and relations/…, none where edges have no types.
+func (t *Relations) Sections() []Section {
+	if t.Count() == 0 {
+		return nil
+	}
+	return append(t.Adj.Sections(1), Strings("relations", t.Names)...)
+}
+
+// Relations returns the relations of a file whose untyped adjacency is adj.
+func (f *Sections) Relations(adj *CSR) (t Relations, err error) {
+	if !f.Has("relations/ptr") {
+		return t, nil
+	}
+	ptr, err := Values[int64](f, "relations/ptr", -1)
+	if err != nil {
+		return Relations{}, err
+	}
+	n := len(ptr) - 1
+	if n < 1 || n > MaxRelations || int64(n)*int64(adj.NumDst) > math.MaxInt32 {
+		return Relations{}, f.Errorf("relations/ptr", "%d relations of %d nodes, want 1 to %d, and at most %d in all", n, adj.NumDst, MaxRelations, math.MaxInt32)
+	}
+	if t.Names, err = f.Strings("relations", n); err != nil {
+		return Relations{}, err
+	}
+	if t.Adj, err = f.CSR(1, n*adj.NumDst, adj.NumSrc); err != nil {
+		return Relations{}, err
+	}
+	if err := t.Valid(adj); err != nil {
+		return Relations{}, f.Errorf("adj/1/col", "%w", err)
+	}
+	return t, nil
+}
