@@ -24,7 +24,7 @@ import (
 
 const (
 	sets      = "cora,citeseer,dblp-citation,coauthor-cs,amazon-photo,amazon-computers,facebook-pages,github-web-ml,nell,lastfm-asia,tolokers,actor,squirrel-filtered,chameleon-filtered,twitch"
-	generated = "power-law,communities"
+	generated = "power-law-1M,communities-1M"
 )
 
 func main() {
@@ -36,11 +36,11 @@ func main() {
 
 func run() error {
 	root := flag.String("root", "../shared/data", "folder of the data sets")
-	graphs := flag.String("graph", sets+","+generated, "graphs to partition")
+	graphs := flag.String("graph", sets+","+generated, "graphs to partition; power-law-20M is generated, with 20 M undirected edges")
 	policies := flag.String("policy", "multilevel,restream:5", "policies to measure")
 	parts := flag.String("k", "4,16", "numbers of parts")
 	repeat := flag.Int("repeat", 3, "runs of which the fastest counts")
-	edges := flag.Int("edges", 1_000_000, "undirected edges of a generated graph")
+	edges := flag.Int("edges", 1_000_000, "undirected edges of a generated graph that is stored")
 	objective := flag.String("objective", "volume", "what multilevel makes small: volume or cut")
 	stored := flag.String("stored", "", "folder for a generated graph that is stored and partitioned in bounded memory, instead of the others")
 	memory := flag.Int64("memory", 2<<30, "bytes of memory for that")
@@ -57,7 +57,7 @@ func run() error {
 		fmt.Println("graph k policy cut volume balance edge_balance seconds cpu_seconds extra_MB")
 	}
 	for _, name := range strings.Split(*graphs, ",") {
-		g, err := open(*root, name, *edges)
+		g, err := open(*root, name)
 		if err != nil {
 			return err
 		}
@@ -141,12 +141,12 @@ func processor() (sum time.Duration) {
 	return sum
 }
 
-func open(root, name string, edges int) (*graph.Graph, error) {
-	switch name {
-	case "power-law":
-		return draw(edges, 1, 0)
-	case "communities":
-		return draw(edges, groups, inside)
+func open(root, name string) (*graph.Graph, error) {
+	if kind, size, ok := strings.Cut(name, "-"); ok && kind == "communities" {
+		return draw(size, groups, inside)
+	}
+	if size, ok := strings.CutPrefix(name, "power-law-"); ok {
+		return draw(size, 1, 0)
 	}
 	return dataset.Read(filepath.Join(root, name), 0)
 }
@@ -181,9 +181,13 @@ func list(edges, groups int, inside float64) (n int, batches partition.Edges) {
 	}
 }
 
-// draw returns such a graph in memory.
-func draw(edges, groups int, inside float64) (*graph.Graph, error) {
-	n, batches := list(edges, groups, inside)
+// draw returns such a graph in memory, of that many million edges, as 20M.
+func draw(size string, groups int, inside float64) (*graph.Graph, error) {
+	millions, err := strconv.Atoi(strings.TrimSuffix(size, "M"))
+	if err != nil || millions < 1 || !strings.HasSuffix(size, "M") {
+		return nil, fmt.Errorf("a generated graph of %q edges, want millions, as 20M", size)
+	}
+	n, batches := list(millions*1_000_000, groups, inside)
 	var src, dst []int32
 	if err := batches(func(u, v []int32) error {
 		src, dst = append(src, u...), append(dst, v...)

@@ -41,8 +41,7 @@ func (r Rules) assigner(src source, parts int, key rng.Key) (*assigner, error) {
 	total := src.size()
 	a := &assigner{rules: r, src: src, key: key, owner: slices.Repeat([]int32{-1}, int(total.Vertices))}
 	s := &View{Key: key, rules: &a.rules, state: r.State, hold: &holding{l, make([]int64, len(l.most))}, owner: a.owner,
-		w: make([]int64, len(l.bounds)), load: make([]Load, parts), near: make([]int32, parts+1), total: total,
-		gain: make([]float64, parts), cost: make([]float64, parts)}
+		w: make([]int64, len(l.bounds)), load: make([]Load, parts), near: make([]int32, parts+1), total: total}
 	for p := range parts {
 		s.most = append(s.most, total.Vertices)
 		for d, b := range l.bounds {
@@ -59,7 +58,7 @@ func (r Rules) assigner(src source, parts int, key rng.Key) (*assigner, error) {
 func (r Rules) steps() (list []kind) {
 	passes := max(r.Passes, 1)
 	if r.clusters {
-		list = append(slices.Repeat([]kind{clustering}, clusterings), joining)
+		list = append(slices.Repeat([]kind{clustering}, clusterings-1), joining)
 		passes -= clusterings
 	}
 	return append(append(list, slices.Repeat([]kind{assigning}, passes)...), keeping)
@@ -69,7 +68,7 @@ func (r Rules) steps() (list []kind) {
 func (a *assigner) step(k int) error {
 	switch kind := a.rules.steps()[k]; {
 	case kind == clustering:
-		return a.cluster(k == 0)
+		return a.cluster(k == 0, nil)
 	case kind == joining:
 		return a.join()
 	case kind == keeping && a.rules.State == None:
@@ -90,6 +89,9 @@ func (a *assigner) step(k int) error {
 	}
 	if err := a.tally(); err != nil {
 		return err
+	}
+	if a.rules.terms != nil {
+		return a.greedily()
 	}
 	return a.inOrder()
 }
@@ -119,14 +121,6 @@ func (a *assigner) inOrder() error {
 		s.hold.add(s.w, p, sign)
 		s.load[p].Vertices += sign
 		s.load[p].Edges += sign * edges
-		if a.rules.terms != nil {
-			s.gain[p], s.cost[p] = a.rules.terms(s, p)
-		}
-	}
-	if a.rules.terms != nil {
-		for p := range int32(s.Parts()) {
-			s.gain[p], s.cost[p] = a.rules.terms(s, p)
-		}
 	}
 	return a.src.runs(true, func(r *run) error {
 		s.run = r

@@ -91,21 +91,17 @@ func (c *caps) halves(nodes []int32, lo, mid, hi int) *caps {
 
 // halve returns the best of several bisections: that breaks caps least, then of the least cut.
 func halve(l *level, c *caps, e effort, key rng.Key) (best []int32) {
+	h := newHalves(l, c)
 	var bestOver, bestCut int64
 	for try := range uint64(e.tries) {
-		b := newLedger(l, c, make([]int32, l.n()))
-		for v := range b.owner {
-			b.owner[v] = 1
+		h.grow(key.Fold(2 + try))
+		if h.excess() > 0 {
+			h.spill()
+			h.weigh()
 		}
-		b.count()
-		r := newRefiner(b)
-		r.grow(key.Fold(2 + try))
-		b.spill()
-		r = newRefiner(b)
-		r.refine(e)
-		over, cut := b.excess(), r.cut()
-		if best == nil || over < bestOver || over == bestOver && cut < bestCut {
-			best, bestOver, bestCut = b.owner, over, cut
+		h.refine(e.rounds)
+		if over := h.excess(); best == nil || over < bestOver || over == bestOver && h.cut < bestCut {
+			best, bestOver, bestCut = append(best[:0], h.owner...), over, h.cut
 		}
 	}
 	return best
@@ -119,49 +115,148 @@ func (b *ledger) excess() (sum int64) {
 	return sum
 }
 
-// grow gives part 0, in which nothing is, its share of the nodes: always that of the best gain of those next to it,
-// and a random one where there is none.
-func (r *refiner) grow(key rng.Key) {
-	n, dims := r.n(), len(r.caps.bounds)
-	total := make([]int64, dims)
-	for d := range dims {
-		total[d] = r.used[d] + r.used[dims+d]
+// halves is a ledger of two parts, in which a node's gain is a number.
+type halves struct {
+	*ledger
+	degree []int32 // [n] weight of a node's edges
+	gain   []int32 // [n] by how much the cut falls if the node moves
+	cut    int64
+	queue  heap
+	done   []bool
+	path   []int32 // nodes moved, to be undone
+}
+
+func newHalves(l *level, c *caps) *halves {
+	n := l.n()
+	h := &halves{ledger: newLedger(l, c, make([]int32, n)), degree: make([]int32, n), gain: make([]int32, n), done: make([]bool, n)}
+	for v := range h.degree {
+		for e := l.ptr[v]; e < l.ptr[v+1]; e++ {
+			h.degree[v] += l.weight(e)
+		}
 	}
+	return h
+}
+
+// weigh computes gains and cut anew.
+func (h *halves) weigh() {
+	h.cut = 0
+	for v, p := range h.owner {
+		gain := int32(0)
+		for e := h.ptr[v]; e < h.ptr[v+1]; e++ {
+			w := h.weight(e)
+			if h.owner[h.col[e]] == p {
+				w = -w
+			}
+			gain += w
+		}
+		h.gain[v] = gain
+		h.cut += int64(gain+h.degree[v]) / 2
+	}
+	h.cut /= 2
+}
+
+// move takes v to the other side, and calls met for each neighbour, whose gain is then another.
+func (h *halves) move(v int32, met func(u int32)) {
+	p := h.owner[v]
+	w := h.caps.of(v)
+	h.add(w, p, -1)
+	h.add(w, 1-p, 1)
+	h.owner[v] = 1 - p
+	h.cut -= int64(h.gain[v])
+	h.gain[v] = -h.gain[v]
+	for e := h.ptr[v]; e < h.ptr[v+1]; e++ {
+		u := h.col[e]
+		w := 2 * h.weight(e)
+		if h.owner[u] == p {
+			h.gain[u] += w
+		} else {
+			h.gain[u] -= w
+		}
+		met(u)
+	}
+}
+
+// grow gives part 0 its share of the nodes, part 1 the rest: always that of the best gain of those next to it, and a
+// random one where there is none.
+func (h *halves) grow(key rng.Key) {
+	n, dims := h.n(), len(h.caps.bounds)
+	h.cut = 0
+	for v := range n {
+		h.owner[v], h.gain[v] = 1, -h.degree[v]
+	}
+	h.count()
+	total := append([]int64(nil), h.used[dims:]...)
 	enough := func() bool {
 		for d := range dims {
-			if float64(r.used[d]) >= float64(total[d])*r.caps.share[0] && total[d] > 0 {
+			if float64(h.used[d]) >= float64(total[d])*h.caps.share[0] && total[d] > 0 {
 				return true
 			}
 		}
 		return false
 	}
-	r.queue.reset(n)
-	at := 0
-	order := key.Perm(n)
+	h.queue.reset(n)
+	next := func(u int32) {
+		if h.owner[u] == 1 {
+			h.queue.put(u, h.gain[u])
+		}
+	}
+	at, order := 0, key.Perm(n)
 	for !enough() {
 		v := int32(-1)
-		if r.queue.len() > 0 {
-			v, _ = r.queue.pop()
+		if h.queue.len() > 0 {
+			v, _ = h.queue.pop()
 		} else {
-			for at < n && r.owner[order[at]] == 0 {
+			for at < n && h.owner[order[at]] == 0 {
 				at++
 			}
 			if at == n {
 				return
 			}
 			v = order[at]
+			at++
 		}
-		if !r.fits(v, 0) {
-			if r.queue.len() == 0 && at < n && order[at] == v {
-				at++
-			}
-			continue
+		if h.fits(v, 0) {
+			h.move(v, next)
 		}
-		r.move(v, 0)
-		for e := r.ptr[v]; e < r.ptr[v+1]; e++ {
-			if u := r.col[e]; r.owner[u] == 1 {
-				r.queue.put(u, r.to(u, 0)-r.to(u, 1))
+	}
+}
+
+// refine makes the cut smaller, for that many rounds or until one does not: the node of the best gain moves, each node
+// once, until many moves bring nothing; those past the best are undone (Fiduccia and Mattheyses, DAC 1982).
+func (h *halves) refine(rounds int) {
+	n := h.n()
+	for range rounds {
+		h.queue.reset(n)
+		clear(h.done)
+		for v, gain := range h.gain {
+			if gain+h.degree[v] > 0 {
+				h.queue.put(int32(v), gain)
 			}
+		}
+		h.path = h.path[:0]
+		before, best, at := h.cut, h.cut, 0
+		next := func(u int32) {
+			if !h.done[u] {
+				h.queue.put(u, h.gain[u])
+			}
+		}
+		for h.queue.len() > 0 && len(h.path)-at < max(patience, n/patience) {
+			v, _ := h.queue.pop()
+			if !h.fits(v, 1-h.owner[v]) {
+				continue
+			}
+			h.done[v] = true
+			h.path = append(h.path, v)
+			h.move(v, next)
+			if h.cut < best {
+				best, at = h.cut, len(h.path)
+			}
+		}
+		for k := len(h.path) - 1; k >= at; k-- {
+			h.move(h.path[k], func(int32) {})
+		}
+		if best == before {
+			return
 		}
 	}
 }

@@ -1,24 +1,25 @@
 package partition
 
-import (
-	"github.com/heddle-gnn/heddle/internal/rng"
-)
+import "math"
 
 // A stream of nodes meets most of them before their neighbours, and then scatters what belongs together. Passes that
 // let every node join its neighbours in small clusters, and clusters then be dealt to parts by a graph of their own,
 // give the passes over parts a start (as 2PS, Mayer et al., ICDE 2022, does for edges; the clusters are those of
 // Multilevel).
 const (
-	clusterings  = 2
+	clusterings  = 2       // passes, the second of which also finds what ties clusters
 	smallest     = 16      // clusters a part at least,
 	fewest       = 256     // and in all
 	inside       = 0.08    // share of the edges inside clusters below which there are none to speak of
 	mostClusters = 1 << 20 // that get a part; nodes of smaller ones are left to the passes
-	sampled      = 1 << 23 // edges between clusters that are in memory, of more a sample
+	looked       = 32      // neighbours at which a node looks for a cluster, of more every so many-th
+	tied         = 3       // other clusters that a node ties its own to
+	mostTies     = 1 << 22 // in memory, of more nodes a sample
 )
 
-// cluster is a pass in which each node joins the cluster, of limited size, to which its edges are densest.
-func (a *assigner) cluster(first bool) error {
+// cluster is a pass in which each node joins the cluster, of limited size, to which its edges are densest. It calls
+// joined, if given, with the cluster that the node is in then, and how many neighbours were in each.
+func (a *assigner) cluster(first bool, joined func(v, to int32, near *counts)) error {
 	label := a.owner
 	size := make([]int32, len(label))
 	if first {
@@ -31,31 +32,31 @@ func (a *assigner) cluster(first bool) error {
 		}
 	}
 	limit := a.mostInCluster()
-	near := newCounts()
+	var near counts
 	return a.src.runs(true, func(r *run) error {
 		for i := range r.n() {
 			v := r.first + int32(i)
-			near.reset(len(r.sources(i)))
-			for _, u := range r.sources(i) {
-				near.add(label[u], 1)
-			}
+			near.count(r.sources(i), label)
 			own := label[v]
-			best, most := own, float32(0)
+			best := uint64(math.MaxUint32) // a density's bits, which are in the order of densities, and a slot
 			if c := near.of(own); c > 0 && size[own] > 1 {
-				most = density(c, size[own]-1)
+				best |= uint64(math.Float32bits(density(c, size[own]-1))) << 32
 			}
 			for _, slot := range near.met {
-				at, c := near.key[slot], near.count[slot]
-				if at != own && size[at] < limit {
-					if x := density(c, size[at]); x > most {
-						best, most = at, x
-					}
-				}
+				at, c := near.at(slot)
+				has := size[at]
+				room := uint64(int64(has-limit) >> 63) // all bits, or none: as likely as not, so that a branch would cost more
+				best = max(best, (uint64(math.Float32bits(density(c, has)))<<32|uint64(slot))&room)
 			}
-			if best != own {
+			to := own
+			if slot := uint32(best); slot != math.MaxUint32 {
+				to, _ = near.at(slot)
 				size[own]--
-				size[best]++
-				label[v] = best
+				size[to]++
+				label[v] = to
+			}
+			if joined != nil {
+				joined(v, to, &near)
 			}
 		}
 		return nil
@@ -71,61 +72,120 @@ func (a *assigner) mostInCluster() int32 {
 // none swallows its surroundings before they have formed.
 func density(edges, size int32) float32 { return float32(edges) * float32(edges) / float32(size) }
 
-// counts counts by keys, few at a time: an open hash table that fits into the nearest cache.
+// counts counts labels, few at a time, in an open hash table.
 type counts struct {
-	key   []int32
-	count []int32 // 0: the slot is free
-	met   []int32 // slots in use
-	shift uint
+	slots []uint64 // label and count; 0: free
+	met   []uint32 // slots in use
 }
 
-func newCounts() *counts {
-	c := &counts{shift: 32 - 6}
-	c.key, c.count = make([]int32, 1<<6), make([]int32, 1<<6)
-	return c
-}
+const countBits = 7 // a table of four slots a label
 
-// reset empties the table and makes room for n keys.
-func (c *counts) reset(n int) {
+// count counts the labels of those nodes, of at most looked of them, and nothing else.
+func (c *counts) count(nodes, label []int32) {
+	if c.slots == nil {
+		c.slots, c.met = make([]uint64, 1<<countBits), make([]uint32, looked+1)
+	}
 	for _, slot := range c.met {
-		c.count[slot] = 0
+		c.slots[slot] = 0
 	}
-	c.met = c.met[:0]
-	for 2*n > len(c.key) {
-		c.shift--
-		c.key, c.count = make([]int32, 2*len(c.key)), make([]int32, 2*len(c.key))
+	slots, met, n := c.slots, c.met[:looked+1], 0
+	step := max(len(nodes)<<16/looked, 1<<16) // in 65536ths
+	for k := 0; k>>16 < len(nodes); k += step {
+		key := label[nodes[k>>16]]
+		at := uint32(key) * 0x9e3779b1 >> (32 - countBits)
+		was := slots[at]
+		for was != 0 && int32(was>>32) != key {
+			if at++; int(at) == len(slots) {
+				at = 0
+			}
+			was = slots[at]
+		}
+		met[n] = at
+		if was == 0 {
+			n++
+		}
+		slots[at] = uint64(key)<<32 | uint64(uint32(was)+1)
+	}
+	c.met = met[:n]
+}
+
+// at returns what is in a slot.
+func (c *counts) at(slot uint32) (label, count int32) {
+	x := c.slots[slot]
+	return int32(x >> 32), int32(uint32(x))
+}
+
+// of returns how often a label was counted.
+func (c *counts) of(label int32) int32 {
+	at := uint32(label) * 0x9e3779b1 >> (32 - countBits)
+	for {
+		switch key, n := c.at(at); {
+		case n == 0 || key == label:
+			return n
+		}
+		if at++; int(at) == len(c.slots) {
+			at = 0
+		}
 	}
 }
 
-func (c *counts) slot(key int32) uint32 {
-	mask := uint32(len(c.key) - 1)
-	at := uint32(key) * 0x9e3779b1 >> c.shift
-	for c.count[at&mask] != 0 && c.key[at&mask] != key {
-		at++
-	}
-	return at & mask
-}
+// tie is that a node of one cluster has edges to another.
+// tie says how many edges a node of cluster a has to cluster b.
+type tie struct{ a, b, edges int32 }
 
-func (c *counts) add(key, n int32) {
-	at := c.slot(key)
-	if c.count[at] == 0 {
-		c.key[at] = key
-		c.met = append(c.met, int32(at))
-	}
-	c.count[at] += n
-}
-
-func (c *counts) of(key int32) int32 { return c.count[c.slot(key)] }
-
-// join gives each cluster to a part: the graph of clusters is partitioned as Multilevel does. In a graph without
-// clusters it leaves all to the passes to come.
+// join clusters once more and gives each cluster to a part: a graph of clusters, tied by their nodes, is partitioned as
+// Multilevel does. In a graph without clusters it leaves all to the passes to come.
 func (a *assigner) join() error {
-	n := a.nameClusters()
+	rate, key := min(mostTies/(tied*float64(len(a.owner))), 1), a.key.FoldString("ties")
+	ties := make([]tie, 0, min(tied*len(a.owner), mostTies+mostTies/8)) // a sample is never an eighth more
+	inner, all := 0, 0
+	err := a.cluster(false, func(v, to int32, near *counts) {
+		var top [tied + 1]uint64 // the most edges, and the slot of their cluster
+		for _, slot := range near.met {
+			_, c := near.at(slot)
+			all += int(c)
+			x := uint64(c)<<32 | uint64(slot)
+			for k, y := range top {
+				top[k], x = max(x, y), min(x, y)
+			}
+		}
+		inner += int(near.of(to))
+		if rate < 1 && key.Float64(uint64(v)) >= rate {
+			return
+		}
+		left := tied
+		for _, x := range top {
+			if at, c := near.at(uint32(x)); x > 0 && at != to && left > 0 {
+				ties = append(ties, tie{to, at, c})
+				left--
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if float64(inner) < inside*float64(all) {
+		for v := range a.owner {
+			a.owner[v] = -1
+		}
+		return nil
+	}
+	name, n := a.nameClusters()
+	kept := ties[:0]
+	for _, t := range ties {
+		// A cluster that had no room may have lost its nodes since.
+		if t.a, t.b = ^name[t.a], ^name[t.b]; t.a >= 0 && t.b >= 0 && t.a != t.b {
+			kept = append(kept, t)
+		}
+	}
+	name = nil
+	l := between(kept, n)
+	ties, kept = nil, nil
 	c := &caps{*a.view.hold.limits, nil}
 	dims := len(c.bounds)
-	c.weight = make([]int64, int(n)*dims)
+	c.weight = make([]int64, n*dims)
 	w := make([]int64, dims)
-	err := a.src.runs(false, func(r *run) error {
+	err = a.src.runs(false, func(r *run) error {
 		for i := range r.n() {
 			at := int(a.owner[int(r.first)+i])
 			if at < 0 {
@@ -141,16 +201,6 @@ func (a *assigner) join() error {
 	if err != nil {
 		return err
 	}
-	l, err := a.between(int(n))
-	if err != nil {
-		return err
-	}
-	if l == nil {
-		for v := range a.owner {
-			a.owner[v] = -1
-		}
-		return nil
-	}
 	part := cycleOnce(l, c, nil, EdgeCut, quick, a.key.FoldString("join"))
 	for v, at := range a.owner {
 		if at >= 0 {
@@ -160,9 +210,10 @@ func (a *assigner) join() error {
 	return nil
 }
 
-// nameClusters numbers the clusters, as many as there may be, and returns how many. Nodes of others are in none.
-func (a *assigner) nameClusters() (n int32) {
-	name := make([]int32, len(a.owner)) // first the size, then the complement of the number
+// nameClusters numbers the clusters, as many as there may be, and returns the complement of each one's number by its
+// label, and how many. Nodes of others are in none.
+func (a *assigner) nameClusters() (name []int32, n int) {
+	name = make([]int32, len(a.owner)) // first the size
 	for _, at := range a.owner {
 		name[at]++
 	}
@@ -180,87 +231,51 @@ func (a *assigner) nameClusters() (n int32) {
 				a.owner[v] = -1
 				continue
 			}
-			name[at] = ^n
+			name[at] = ^int32(n)
 			n++
 		}
 		a.owner[v] = ^name[at]
 	}
-	return n
+	return name, n
 }
 
-// between returns the graph of n clusters, of a sample of the edges where they are many; nil where too few are inside.
-func (a *assigner) between(n int) (*level, error) {
-	type pair struct{ a, b int32 }
-	rate, key, m, kept := 1.0, a.key.FoldString("between"), a.src.size().Edges, int64(0)
-	if m > sampled {
-		rate = sampled / float64(m)
-	}
-	var pairs []pair
+// between returns the graph of n clusters with these ties, each as heavy as the edges.
+func between(ties []tie, n int) *level {
 	l := &level{ptr: make([]int64, n+1)}
-	err := a.src.runs(true, func(r *run) error {
-		for i := range r.n() {
-			v := r.first + int32(i)
-			at := a.owner[v]
-			if at < 0 {
-				continue
-			}
-			for _, u := range r.sources(i) {
-				to := a.owner[u]
-				if to == at {
-					kept++
-					continue
-				}
-				if to < 0 || rate < 1 && !chosen(key, v, u, rate) {
-					continue
-				}
-				pairs = append(pairs, pair{at, to})
-				l.ptr[at+1]++
-				l.ptr[to+1]++
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if float64(kept) < inside*float64(m) {
-		return nil, nil
+	for _, t := range ties {
+		l.ptr[t.a+1]++
+		l.ptr[t.b+1]++
 	}
 	for at := range n {
 		l.ptr[at+1] += l.ptr[at]
 	}
-	col, next := make([]int32, l.ptr[n]), append([]int64(nil), l.ptr[:n]...)
-	for _, p := range pairs {
-		col[next[p.a]] = p.b
-		next[p.a]++
-		col[next[p.b]] = p.a
-		next[p.b]++
+	col, edge, next := make([]int32, l.ptr[n]), make([]int32, l.ptr[n]), append([]int64(nil), l.ptr[:n]...)
+	put := func(a, b, edges int32) {
+		col[next[a]], edge[next[a]] = b, edges
+		next[a]++
 	}
-	pairs = nil
-	// Each neighbour once, with the number of edges as the weight.
+	for _, t := range ties {
+		put(t.a, t.b, t.edges)
+		put(t.b, t.a, t.edges)
+	}
+	// Each neighbour once.
 	place, end := next, int64(0) // of a neighbour among those of the cluster at hand, past its start
 	clear(place)
-	l.edge = make([]int32, len(col))
 	for at := range n {
 		lo, hi := l.ptr[at], l.ptr[at+1]
 		l.ptr[at] = end
 		first := end
-		for _, to := range col[lo:hi] {
-			if k := place[to]; k > first {
-				l.edge[k-1]++
+		for e := lo; e < hi; e++ {
+			if k := place[col[e]]; k > first {
+				edge[k-1] += edge[e]
 				continue
 			}
-			col[end], l.edge[end] = to, 1
+			col[end], edge[end] = col[e], edge[e]
 			end++
-			place[to] = end
+			place[col[e]] = end
 		}
 	}
 	l.ptr[n] = end
-	l.col, l.edge = col[:end], l.edge[:end]
-	return l, nil
-}
-
-// chosen reports whether the edge between u and v is in the sample.
-func chosen(key rng.Key, u, v int32, rate float64) bool {
-	return key.Float64(uint64(uint32(min(u, v)))<<32|uint64(uint32(max(u, v)))) < rate
+	l.col, l.edge = col[:end], edge[:end]
+	return l
 }

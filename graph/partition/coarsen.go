@@ -2,6 +2,7 @@ package partition
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
@@ -178,8 +179,9 @@ func byDegree(l *level) []int32 {
 	return order
 }
 
-// contract returns the graph of n clusters: node v is part of to[v].
-func contract(l *level, to []int32, n int) *level {
+// contract returns the graph of n clusters: node v is part of to[v]. Its edges are put together in room of l's size,
+// which stays the caller's.
+func contract(l *level, to []int32, n int, room *level) *level {
 	start, member := make([]int32, n+1), make([]int32, len(to))
 	for _, at := range to {
 		start[at+1]++
@@ -192,10 +194,14 @@ func contract(l *level, to []int32, n int) *level {
 		member[next[at]] = int32(v)
 		next[at]++
 	}
+	if room.col == nil {
+		room.col, room.edge = make([]int32, len(l.col)), make([]int32, len(l.col))
+	}
 	out := &level{ptr: make([]int64, n+1), size: make([]int32, n)}
+	col, edge, end := room.col, room.edge, int64(0)
 	place := make([]int64, n) // of the edge to a cluster among the edges of the one at hand, past its start
 	for at := range n {
-		lo := int64(len(out.col))
+		lo := end
 		for _, v := range member[start[at]:start[at+1]] {
 			out.size[at] += l.nodes(v)
 			for e := l.ptr[v]; e < l.ptr[v+1]; e++ {
@@ -204,14 +210,16 @@ func contract(l *level, to []int32, n int) *level {
 					continue
 				}
 				if k := place[u]; k > lo {
-					out.edge[k-1] += l.weight(e)
+					edge[k-1] += l.weight(e)
 				} else {
-					out.col, out.edge = append(out.col, u), append(out.edge, l.weight(e))
-					place[u] = int64(len(out.col))
+					col[end], edge[end] = u, l.weight(e)
+					end++
+					place[u] = end
 				}
 			}
 		}
-		out.ptr[at+1] = int64(len(out.col))
+		out.ptr[at+1] = end
 	}
+	out.col, out.edge = slices.Clone(col[:end]), slices.Clone(edge[:end])
 	return out
 }

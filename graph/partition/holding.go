@@ -47,6 +47,18 @@ func (h *holding) fits(w []int64, p int32) bool {
 	return true
 }
 
+// keeps reports whether part p, as it is, holds no more than it may.
+func (h *holding) keeps(p int32) bool {
+	dims := len(h.bounds)
+	u, m := h.used[int(p)*dims:][:dims], h.most[int(p)*dims:][:dims]
+	for d, x := range u {
+		if x > m[d] {
+			return false
+		}
+	}
+	return true
+}
+
 // over reports whether part p holds too much of something that is in w.
 func (h *holding) over(w []int64, p int32) bool {
 	u, m := h.used[int(p)*len(w):][:len(w)], h.most[int(p)*len(w):][:len(w)]

@@ -114,7 +114,7 @@ func (s *Stored) fits(job Job) error {
 		need = 100*n + 60*s.edges
 	case Rules:
 		if p.clusters {
-			need += min(s.edges, sampled)*40 + 200*min(n, mostClusters)
+			need += min(tied*n, mostTies)*60 + 200*min(n, mostClusters)
 		}
 	}
 	if job.Memory > 0 && need > job.Memory {

@@ -34,6 +34,9 @@ func (b *ledger) fits(v, p int32) bool { return b.holding.fits(b.caps.of(v), p) 
 
 // spill moves nodes from parts that are too full to parts where they fit, those first that lose the fewest neighbours.
 func (b *ledger) spill() {
+	if b.excess() == 0 {
+		return
+	}
 	near := make([]int64, len(b.share))
 	for range near { // what is moved can only free room: once a part at most
 		type candidate struct {

@@ -16,20 +16,20 @@ import (
 type Multilevel struct{ Goal Goal }
 
 const (
-	coarsest = 30 // nodes a part at which coarsening ends
-	cycles   = 2  // of coarsening and refinement, each but the first within the parts of the one before
-	growth   = 4  // nodes of the mean weight that a cluster takes
+	cycles = 2 // of coarsening and refinement, each but the first within the parts of the one before
+	growth = 4 // nodes of the mean weight that a cluster takes
 )
 
 // effort is what is spent on a multilevel cycle.
 type effort struct {
-	sweeps int  // of label propagation at a level
-	tries  int  // of a bisection, of which the best counts
-	rounds int  // of refinement at a level, at most
-	search bool // moves past the best are tried, and undone
+	coarsest int  // nodes a part at which coarsening ends
+	sweeps   int  // of label propagation at a level
+	tries    int  // of a bisection, of which the best counts
+	rounds   int  // of refinement at a level, at most
+	search   bool // moves past the best are tried, and undone
 }
 
-var thorough, quick = effort{3, 6, 3, true}, effort{1, 4, 1, true}
+var thorough, quick = effort{30, 3, 6, 3, true}, effort{15, 1, 2, 1, false}
 
 // Assign implements Policy.
 func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
@@ -74,8 +74,9 @@ func cycleOnce(l *level, c *caps, owner []int32, objective Objective, e effort, 
 	}
 	parts := len(c.share)
 	var down []step
-	for l.n() > coarsest*parts {
-		limit := c.grain(max(coarsest/2, int64(l.n()/parts/growth)))
+	var room level
+	for l.n() > e.coarsest*parts {
+		limit := c.grain(max(int64(e.coarsest/2), int64(l.n()/parts/growth)))
 		to, n := cluster(l, c, owner, limit, e.sweeps, key.Fold(uint64(len(down))))
 		if n > l.n()*19/20 {
 			break // hubs and what hangs on them
@@ -88,7 +89,7 @@ func cycleOnce(l *level, c *caps, owner []int32, objective Objective, e effort, 
 			}
 			owner = coarse
 		}
-		l, c = contract(l, to, n), c.contract(to, n)
+		l, c = contract(l, to, n, &room), c.contract(to, n)
 	}
 	if owner == nil {
 		owner = bisect(l, c, e, key.FoldString("bisect"))

@@ -18,10 +18,21 @@ func newRefiner(b *ledger) *refiner {
 		r.start[v+1] = r.start[v] + min(b.ptr[v+1]-b.ptr[v], parts)
 	}
 	r.part, r.conn = make([]int32, r.start[n]), make([]int32, r.start[n])
-	for v := range int32(n) {
+	place := make([]int64, parts) // of the part among those of the node at hand, plus 1
+	for v := range n {
+		lo := r.start[v]
+		end := lo
 		for e := b.ptr[v]; e < b.ptr[v+1]; e++ {
-			r.connect(v, b.owner[b.col[e]], b.weight(e))
+			p := b.owner[b.col[e]]
+			if k := place[p]; k > lo {
+				r.conn[k-1] += b.weight(e)
+				continue
+			}
+			r.part[end], r.conn[end] = p, b.weight(e)
+			end++
+			place[p] = end
 		}
+		r.count[v] = int32(end - lo)
 	}
 	return r
 }
@@ -30,17 +41,6 @@ func newRefiner(b *ledger) *refiner {
 func (r *refiner) near(v int32) (part, conn []int32) {
 	lo, hi := r.start[v], r.start[v]+int64(r.count[v])
 	return r.part[lo:hi], r.conn[lo:hi]
-}
-
-// to returns what v's edges to part p weigh.
-func (r *refiner) to(v, p int32) int32 {
-	part, conn := r.near(v)
-	for k, q := range part {
-		if q == p {
-			return conn[k]
-		}
-	}
-	return 0
 }
 
 // connect adds w to what v's edges to part p weigh.

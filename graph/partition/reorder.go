@@ -112,14 +112,15 @@ const (
 func ByCluster(adj *graph.CSR) []int32 {
 	l := symmetric(adj)
 	c := &caps{limits{bounds: make([]bound, 1)}, slices.Repeat([]int64{1}, l.n())} // how many nodes: one each
-	var up [][]int32                                                               // cluster of each node of a level
+	var room level
+	var up [][]int32 // cluster of each node of a level
 	for limit := int64(inCluster); l.n() > 1; limit *= byLevel {
 		to, n := cluster(l, c, nil, []int64{limit}, thorough.sweeps, rng.New(1).Fold(uint64(len(up))))
 		if n == l.n() {
 			break
 		}
 		up = append(up, to)
-		l, c = contract(l, to, n), c.contract(to, n)
+		l, c = contract(l, to, n, &room), c.contract(to, n)
 	}
 	order := RCM(&graph.CSR{NumDst: l.n(), NumSrc: l.n(), RowPtr: l.ptr, Col: l.col})
 	for _, to := range slices.Backward(up) {

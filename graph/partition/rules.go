@@ -2,7 +2,6 @@ package partition
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -27,9 +26,10 @@ type Rules struct {
 	Goal   Goal
 	Passes int // Masters: how often the nodes are assigned, each time but the first from where they were; 0: once
 
-	// terms are what Vertex, being greedily, takes for part p as it is: the score is gain·|N(v) in p| − cost.
-	terms    func(s *View, p int32) (gain, cost float64)
-	clusters bool // the first passes cluster: see clusters.go
+	// terms of part p, that holds load, are what a greedy pass takes in place of Vertex.
+	terms    func(s *View, p int32, load Load) (gain, cost float64)
+	stay     int64 // of a greedy pass: nodes of more edges stay with their reader; 0: none does
+	clusters bool  // the first passes cluster: see clusters.go
 }
 
 // Destination is the edge rule of an edge cut: an edge lies with the owner of its destination.
@@ -47,9 +47,7 @@ type View struct {
 	load  []Load
 	most  []int64 // [K] nodes
 	total Load
-	near  []int32   // [1+K]
-	gain  []float64 // [K] terms
-	cost  []float64
+	near  []int32 // [1+K]
 	in    []int32 // [N] degrees, for edge rules
 	out   []int32
 }
@@ -117,35 +115,21 @@ func (s *View) Best(v int32, score func(p int32) float64) int32 {
 	if best >= 0 {
 		return best
 	}
-	return s.roomiest()
+	return s.roomiest(-1)
 }
 
-// roomiest returns the part of most room for the node at hand.
-func (s *View) roomiest() (best int32) {
+// roomiest returns the part of most room for the node at hand, which is in part own, or in none.
+func (s *View) roomiest(own int32) (best int32) {
+	room := func(p int32) float64 {
+		if p == own {
+			return s.hold.room(nil, p)
+		}
+		return s.hold.room(s.w, p)
+	}
 	for p := range int32(len(s.load)) {
-		if s.hold.room(s.w, p) < s.hold.room(s.w, best) {
+		if room(p) < room(best) {
 			best = p
 		}
-	}
-	return best
-}
-
-// greedily is Best of gain·|N(v) in p| − cost, whose terms change only when what p holds does.
-func greedily(v int32, s *View) int32 {
-	near := s.Near(v)
-	best, top := int32(-1), math.Inf(-1)
-	gain, cost := s.gain[:len(near)], s.cost[:len(near)]
-	for p, c := range near {
-		x := float64(float64(c)*gain[p]) - cost[p]
-		if x < top || !s.hold.fits(s.w, int32(p)) {
-			continue
-		}
-		if x > top || float64(s.load[p].Vertices)*s.Share(best) < float64(s.load[best].Vertices)*s.Share(int32(p)) {
-			best, top = int32(p), x
-		}
-	}
-	if best < 0 {
-		return s.roomiest()
 	}
 	return best
 }

@@ -33,8 +33,8 @@ func (s *View) part(x float64) int32 {
 // Nishimura and Ugander, KDD 2013): the part p of the highest |N(v) in p|·(1 − |V_p|/C_p), C_p what it may hold. Of
 // three passes and more the first two find clusters, from which the others start.
 func LDG(passes int) Rules {
-	return restream(passes, func(s *View, p int32) (gain, cost float64) {
-		return 1 - float64(s.load[p].Vertices)/float64(s.most[p]), 0
+	return restream(passes, func(s *View, p int32, load Load) (gain, cost float64) {
+		return 1 - float64(load.Vertices)/float64(s.most[p]), 0
 	})
 }
 
@@ -43,36 +43,31 @@ func LDG(passes int) Rules {
 // undirected edges. Of unlike parts |V_p| is over the part's share times K. Of three passes and more the first two find
 // clusters, from which the others start.
 func Fennel(passes int) Rules {
-	return restream(passes, func(s *View, p int32) (gain, cost float64) {
-		return 1, s.fennel(float64(s.total.Edges)/2, float64(s.load[p].Vertices), p)
+	return restream(passes, func(s *View, p int32, load Load) (gain, cost float64) {
+		return 1, s.fennel(float64(s.total.Edges)/2, float64(load.Vertices), p)
 	})
 }
 
-func restream(passes int, terms func(*View, int32) (gain, cost float64)) Rules {
-	return Rules{State: Masters, Goal: even, Passes: passes, Vertex: greedily, terms: terms, clusters: passes > clusterings}
+func restream(passes int, terms func(*View, int32, Load) (gain, cost float64)) Rules {
+	return Rules{State: Masters, Goal: even, Passes: passes, terms: terms, clusters: passes > clusterings}
 }
 
 // fennel returns α·γ·load^(γ−1), load over part p's share times K.
 func (s *View) fennel(m, load float64, p int32) float64 {
 	n, k := float64(s.total.Vertices), float64(s.Parts())
-	return 1.5 * m * math.Sqrt(k) / (n * math.Sqrt(n)) * math.Sqrt(load/(k*s.Share(p)))
+	return 1.5 * m * math.Sqrt(k) / (n * math.Sqrt(n)) * math.Sqrt(max(load, 0)/(k*s.Share(p)))
 }
 
 // FEC is CuSP's Fennel edge cut (FennelEB and Source): a node of more than 1000 edges stays with its reader, whose run
 // of nodes is that of ContiguousEdges; any other goes to the part p of the highest |N(v) in p| − α·γ·L_p^(γ−1),
 // L_p = (|V_p| + (n/m)·|E_p|)/2, γ and α as in Fennel but m the stored edges.
 func FEC() Rules {
-	r := restream(1, func(s *View, p int32) (gain, cost float64) {
+	r := restream(1, func(s *View, p int32, held Load) (gain, cost float64) {
 		m := float64(max(s.total.Edges, 1))
-		load := float64(s.load[p].Vertices) + float64(float64(s.total.Vertices)/m*float64(s.load[p].Edges))
+		load := float64(held.Vertices) + float64(float64(s.total.Vertices)/m*float64(held.Edges))
 		return 1, s.fennel(m, load/2, p)
 	})
-	r.Vertex = func(v int32, s *View) int32 {
-		if s.Degree(v) > hub {
-			return contiguousEdges(v, s)
-		}
-		return greedily(v, s)
-	}
+	r.stay = hub
 	return r
 }
 

@@ -1,0 +1,127 @@
+package partition
+
+import "math"
+
+// greedy is a pass that gives each node v to the part p of the highest gain·|N(v) in p| − cost, of those where it fits
+// the least full (for its capacity) and lowest of several. Terms change only when what p holds does, and parts in which
+// v has no neighbours are looked at only where one of them may be best, so that it is as fast as neighbours are met.
+type greedy struct {
+	*assigner
+	s          *View
+	near       []int32 // [1+K] sources of the node at hand by owner, those that have none first; all 0 between nodes
+	met        []int32 // [K+2] where near is not 0
+	gain, cost []float64
+	// Terms of a node that the part holds already.
+	stayGain, stayCost []float64
+	least              float64 // no part's cost is less
+}
+
+func (a *assigner) greedily() error {
+	k := a.view.Parts()
+	g := &greedy{assigner: a, s: a.view, near: make([]int32, k+1), met: make([]int32, k+2), gain: make([]float64, k),
+		cost: make([]float64, k), stayGain: make([]float64, k), stayCost: make([]float64, k), least: math.Inf(1)}
+	for p := range int32(k) {
+		g.weigh(p)
+	}
+	return a.src.runs(true, func(r *run) error {
+		g.s.run = r
+		for i := range r.n() {
+			v, edges, from := r.first+int32(i), r.edges(i), a.owner[int(r.first)+i]
+			g.s.hold.weigh(g.s.w, r, i)
+			to := int32(-1)
+			if a.rules.stay > 0 && edges > a.rules.stay {
+				to = contiguousEdges(v, g.s)
+			} else {
+				to = g.best(from, r.sources(i))
+			}
+			if to == from {
+				continue
+			}
+			if from >= 0 {
+				g.put(from, edges, -1)
+			}
+			a.owner[v] = to
+			g.put(to, edges, 1)
+		}
+		return nil
+	})
+}
+
+// put counts the node at hand in part p, sign times.
+func (g *greedy) put(p int32, edges, sign int64) {
+	g.s.hold.add(g.s.w, p, sign)
+	g.s.load[p].Vertices += sign
+	g.s.load[p].Edges += sign * edges
+	g.weigh(p)
+}
+
+// weigh computes part p's terms.
+func (g *greedy) weigh(p int32) {
+	load := g.s.load[p]
+	g.gain[p], g.cost[p] = g.rules.terms(g.s, p, load)
+	load.Vertices--
+	g.stayGain[p], g.stayCost[p] = g.rules.terms(g.s, p, load)
+	g.least = min(g.least, g.cost[p])
+}
+
+// best returns the part for the node at hand, which is in part own (−1: in none) and has these sources.
+func (g *greedy) best(own int32, sources []int32) int32 {
+	near, met, n, owner := g.near, g.met, 0, g.owner
+	for _, u := range sources {
+		at := owner[u] + 1
+		c := near[at]
+		met[n] = at
+		if c == 0 {
+			n++
+		}
+		near[at] = c + 1
+	}
+	best, top := int32(-1), math.Inf(-1)
+	if own >= 0 && g.s.hold.keeps(own) {
+		best, top = own, float64(float64(near[own+1])*g.stayGain[own])-g.stayCost[own]
+	}
+	for _, at := range met[:n] {
+		if p := at - 1; p >= 0 && p != own {
+			if x := float64(float64(near[at])*g.gain[p]) - g.cost[p]; x >= top {
+				best, top = g.better(p, x, best, top, own)
+			}
+		}
+	}
+	if top <= -g.least {
+		g.least = math.Inf(1)
+		for p := range int32(len(g.cost)) {
+			g.least = min(g.least, g.cost[p])
+			if x := -g.cost[p]; near[p+1] == 0 && p != own && x >= top {
+				best, top = g.better(p, x, best, top, own)
+			}
+		}
+	}
+	for _, at := range met[:n] {
+		near[at] = 0
+	}
+	if best < 0 {
+		return g.s.roomiest(own)
+	}
+	return best
+}
+
+// better returns p and its score x, not less than top, or best and top as they are.
+func (g *greedy) better(p int32, x float64, best int32, top float64, own int32) (int32, float64) {
+	if !g.s.hold.fits(g.s.w, p) {
+		return best, top
+	}
+	if x > top || best < 0 {
+		return p, x
+	}
+	held := func(p int32) float64 { // without the node at hand
+		if p == own {
+			return float64(g.s.load[p].Vertices - 1)
+		}
+		return float64(g.s.load[p].Vertices)
+	}
+	a, b := held(p)*g.s.Share(best), held(best)*g.s.Share(p)
+	if a < b || a == b && p < best {
+		return p, x
+	}
+	return best, top
+}
