@@ -49,6 +49,13 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 	if t.train, err = t.look(ctx, r, t.split[graph.Train], t.seen, false); err != nil {
 		return err
 	}
+	if gamma, is := t.config.Stale(); is {
+		for k := range t.train.parts {
+			if far := t.train.parts[k].far; far != nil {
+				far.stale = &stale{gamma: gamma}
+			}
+		}
+	}
 	if t.val, err = t.look(ctx, r, t.split[graph.Val], t.full, false); err != nil {
 		return err
 	}
@@ -267,6 +274,10 @@ func (t *Trainer) keep(k int, left *int64, again []byte) Plan {
 	}
 	for _, b := range h.blocks {
 		p.Rows += len(b.nodes)
+	}
+	if h.stale != nil {
+		p.Kept, p.Why = 8*int64(p.Rows)*int64(p.Width), "boundary "+t.config.Boundary+": those of the step before, and those that come"
+		return p
 	}
 	if !l.Conv.Agg.NeedsSource() {
 		p.Why = "the gradient does not read the rows"

@@ -135,7 +135,7 @@ func TestNoBoundary(t *testing.T) {
 
 // TestBoundaryIsChecked: a sample of what is no sum would be biased.
 func TestBoundaryIsChecked(t *testing.T) {
-	for boundary, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": false, "sample:1": false, "sample:x": false, "stale": false} {
+	for boundary, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": false, "sample:1": false, "sample:x": false, "stale": false, "stale:1": true, "stale:2": false, "stale:1:0.5": true, "stale:1:1": false} {
 		c := Defaults(models(9)["gat"])
 		c.Boundary = boundary
 		if err := c.Validate(); (err == nil) != ok {

@@ -36,7 +36,7 @@ type Config struct {
 	Inductive bool           `json:"inductive"` // validation and test nodes and their edges are absent while training
 
 	Fetch    string      `json:"fetch"`         // how a layer's halo rows come: "sar", "sa", "oneshot" or "auto" (Fetches)
-	Boundary string      `json:"boundary"`      // of halo rows and their gradients while training: "exact", "sample:P" or "none" (see Share)
+	Boundary string      `json:"boundary"`      // of halo rows and their gradients while training: "exact", "sample:P", "stale:1", "stale:1:G" or "none" (see Share, Stale)
 	Order    string      `json:"order"`         // in which they are added up: "any" (as they come), or "fixed": the same bits at every run
 	Rows     wire.Coding `json:"rows,omitzero"` // how the values of halo rows and of their gradients travel
 	Exchange string      `json:"exchange"`      // what travels of the halo: "halo", "cover" or "auto" (Exchanges)
@@ -102,6 +102,10 @@ func (c Config) Share() (float32, error) {
 	switch p, sampled := strings.CutPrefix(c.Boundary, "sample:"); {
 	case c.Boundary == "exact":
 		return 1, nil
+	case strings.HasPrefix(c.Boundary, "stale:"):
+		if _, stale := c.Stale(); stale {
+			return 1, nil
+		}
 	case c.Boundary == "none":
 		return 0, nil
 	case sampled:
@@ -109,7 +113,18 @@ func (c Config) Share() (float32, error) {
 			return float32(share), nil
 		}
 	}
-	return 0, fmt.Errorf("boundary: %q, want exact, none, or sample:P with P between 0 and 1", c.Boundary)
+	return 0, fmt.Errorf("boundary: %q, want exact, none, stale:1, stale:1:G with G in [0, 1), or sample:P with P between 0 and 1", c.Boundary)
+}
+
+// Stale reports whether a step computes with the halo's rows and gradients of the step before, boundary "stale:1", and
+// what share of what was known stays when new ones come: G of "stale:1:G", 0 without.
+func (c Config) Stale() (gamma float32, stale bool) {
+	if c.Boundary == "stale:1" {
+		return 0, true
+	}
+	g, stale := strings.CutPrefix(c.Boundary, "stale:1:")
+	x, err := strconv.ParseFloat(g, 32)
+	return float32(x), stale && err == nil && x >= 0 && x < 1
 }
 
 // Fingerprint names everything that decides the result.

@@ -21,6 +21,8 @@ type line struct {
 	ahead int   // blocks on their way while one is worked on
 	err   error // the first; after it nothing is fetched
 
+	later func(op func(ctx context.Context, g *comm.Group) error) // while a step goes on; nil: it waits
+
 	key   rng.Key // of samples of the boundary
 	epoch uint64
 
@@ -61,6 +63,7 @@ type halo struct {
 	nodes  []int64      // global IDs of the near rows
 	share  float32      // of the halo rows that come, drawn anew at every step; 1: all
 	again  []bool       // again[q]: peer q fetches rows again for its gradient, where that reads them
+	stale  *stale       // nil: a step waits for rows and gradients
 }
 
 // block is what is fetched and added up at once: the rows of one peer, or of all.
@@ -89,6 +92,10 @@ func (h *halo) Add(z mat.Dense, near func(), add func(g *graph.CSR, nodes []int6
 	if h.err != nil {
 		return
 	}
+	if h.stale != nil {
+		h.addStale(z, near, add)
+		return
+	}
 	f := h.fetch(z.Cols, func(b *block) bool { return true })
 	lane := f.lane(z, func(q int) bool { return true })
 	var err error
@@ -114,6 +121,10 @@ func (h *halo) Add(z mat.Dense, near func(), add func(g *graph.CSR, nodes []int6
 // AddGrad calls grad for every block, with its rows where reads, and sends what it finds to their owners.
 func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *graph.CSR, nodes []int64, dz, z mat.Dense)) {
 	if h.err != nil {
+		return
+	}
+	if h.stale != nil {
+		h.gradStale(dz, near, grad)
 		return
 	}
 	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })

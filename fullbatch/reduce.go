@@ -17,8 +17,9 @@ const bucket = 1 << 18
 // VLDB 2020, §3.2.3). A sum is taken element by element, so that its bits do not depend on what it is taken with.
 type reduction struct {
 	t      *Trainer
+	r      comm.Reducer
 	cancel context.CancelFunc
-	ranges chan [2]int
+	work   chan func(ctx context.Context, g *comm.Group) error
 	done   chan error
 	hi     int // of t.sum: what lies from here on has been handed over
 }
@@ -26,16 +27,18 @@ type reduction struct {
 // reduction begins the sums of a step. r is called for the whole at once, when no rows travel any more, unless it is the
 // group itself, which has another one beside it.
 func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
-	s := &reduction{t: t, hi: len(t.sum), ranges: make(chan [2]int, len(t.units)+1), done: make(chan error, 1)}
+	s := &reduction{t: t, r: r, hi: len(t.sum), work: make(chan func(context.Context, *comm.Group) error, 3*len(t.units)+1), done: make(chan error, 1)}
 	ctx, s.cancel = context.WithCancel(ctx)
+	g := t.line.group
 	if t.beside {
-		r = t.line.group.Beside()
+		g = g.Beside()
+		s.r, t.line.later = g, func(op func(context.Context, *comm.Group) error) { s.work <- op }
 	}
 	go func() {
 		var err error
-		for part := range s.ranges {
+		for op := range s.work {
 			if err == nil {
-				_, err = r.Reduce(ctx, uint64(t.at.Epoch), t.sum[part[0]:part[1]])
+				err = op(ctx, g)
 			}
 		}
 		s.done <- err
@@ -49,8 +52,12 @@ func (s *reduction) ready(k int) {
 	if k > 0 && (!s.t.beside || s.hi-lo < s.t.bucket) {
 		return
 	}
-	s.ranges <- [2]int{lo, s.hi}
+	part := s.t.sum[lo:s.hi]
 	s.hi = lo
+	s.work <- func(ctx context.Context, _ *comm.Group) error {
+		_, err := s.r.Reduce(ctx, uint64(s.t.at.Epoch), part)
+		return err
+	}
 }
 
 // end waits for the sums and returns what went wrong in them or, before, in the backward pass.
@@ -58,7 +65,8 @@ func (s *reduction) end(err error) error {
 	if err != nil {
 		s.cancel()
 	}
-	close(s.ranges)
+	close(s.work)
+	s.t.line.later = nil
 	sum := <-s.done
 	s.cancel()
 	var lost *comm.PeerError

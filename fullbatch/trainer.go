@@ -45,6 +45,7 @@ type Trainer struct {
 	infer  *nn.Tape // of validation
 	best   []float32
 	at     position
+	steps  int                     // that this run has made
 	split  map[graph.Split][]int32 // owned nodes
 	full   *sight                  // the whole graph
 	seen   *sight                  // what training may see of it
@@ -188,6 +189,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	t.line.epoch = uint64(t.at.Epoch)
 	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.at.Epoch))
 	v := t.train
+	sums := t.reduction(ctx, r)
 	scores := t.forward(v, t.tape)
 	grad := t.tape.Scratch(scores.Rows, scores.Cols)
 	some, d := scores, grad
@@ -199,7 +201,6 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 		copy(grad.Row(int(i)), d.Row(k))
 	}
 	t.tail(loss)
-	sums := t.reduction(ctx, r)
 	t.backward(v, grad, sums.ready)
 	if err := sums.end(t.line.err); err != nil {
 		return 0, err
@@ -208,6 +209,12 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	for k := range v.parts {
+		if far := v.parts[k].far; far != nil {
+			far.settle(t.steps == 0)
+		}
+	}
+	t.steps++
 	t.opt.StepScaled(t.slab.Value, t.slab.Grad, float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.at.Epoch))
 	return loss / t.count, nil
 }

@@ -63,7 +63,7 @@ type Settings struct {
 	Exchange string `yaml:"exchange"` // what travels where a layer sums rows: halo (rows), cover (the fewest rows and sums) or auto (that if it takes fewer bytes)
 
 	Fetch    string `yaml:"fetch"`    // fullbatch: how a layer's halo rows come: sar, sa, oneshot or auto
-	Boundary string `yaml:"boundary"` // fullbatch: halo rows and gradients while training: exact, sample:P (a share of them, drawn at every step) or none
+	Boundary string `yaml:"boundary"` // fullbatch: halo rows and gradients while training: exact, sample:P (a share of them, drawn at every step), stale:1[:G] (those of the step before) or none
 	Order    string `yaml:"order"`    // fullbatch: in which they are added up: any, or fixed (the same bits at every run)
 	Prefetch int    `yaml:"prefetch"` // fullbatch: peers' rows on their way while others are added up, at least 0
 	Memory   int64  `yaml:"memory"`   // fullbatch: MiB that a peer may hold of rows that it could fetch again; 0: any number
@@ -150,7 +150,7 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.Compress, "compress", s.Compress, "halo rows on the wire: none or zstd")
 	f.StringVar(&s.Exchange, "exchange", s.Exchange, "what travels where a layer sums rows: halo (rows), cover (the fewest rows and sums) or auto (that if it takes fewer bytes)")
 	f.StringVar(&s.Fetch, "fetch", s.Fetch, "fullbatch: how halo rows come: sar (dropped and fetched again), sa (kept), oneshot or auto")
-	f.StringVar(&s.Boundary, "boundary", s.Boundary, "fullbatch: halo rows while training: exact, sample:P (a share of them) or none")
+	f.StringVar(&s.Boundary, "boundary", s.Boundary, "fullbatch: halo rows while training: exact, sample:P (a share of them), stale:1 (those of the step before) or none")
 	f.StringVar(&s.Order, "order", s.Order, "fullbatch: in which halo rows are added up: any, or fixed (the same bits at every run)")
 	f.IntVar(&s.Prefetch, "prefetch", s.Prefetch, "fullbatch: peers' rows on their way while others are added up")
 	f.Int64Var(&s.Memory, "memory", s.Memory, "fullbatch: MiB that a peer may hold of rows that it could fetch again; 0: any number")
