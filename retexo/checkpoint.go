@@ -24,6 +24,9 @@ type header struct {
 	Reduces  uint64            `json:"reduces"` // done so far
 	Sent     comm.Counts       `json:"sent"`    // so far
 	Shapes   map[string][2]int `json:"shapes"`  // of the row arrays
+
+	Generation uint64 `json:"generation,omitempty"` // in which this was agreed on
+	Dropped    []int  `json:"dropped,omitempty"`    // lost peers whose edges the stage at hand goes without
 }
 
 func (t *Trainer) fingerprints() checkpoint.Fingerprints {
@@ -38,7 +41,9 @@ func (t *Trainer) fingerprints() checkpoint.Fingerprints {
 // hello exchanges greetings: whom I take myself for, my plan, my partition, my checkpoints.
 func (t *Trainer) hello(ctx context.Context) ([]Greeting, error) {
 	mine := Greeting{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.config.Fingerprint(), Partition: t.shard.Fingerprint}
-	if t.Checkpoints != nil {
+	if t.config.Survival.On() {
+		t.present(&mine)
+	} else if t.Checkpoints != nil {
 		var err error
 		if mine.Checkpoints, err = t.usable(); err != nil {
 			return nil, err
@@ -60,10 +65,14 @@ func (t *Trainer) hello(ctx context.Context) ([]Greeting, error) {
 			all[q] = mine
 			continue
 		}
+		if !t.group.Has(q) {
+			continue
+		}
 		if all[q], err = parseGreeting(in[q]); err != nil {
 			return nil, &comm.PeerError{Rank: q, Op: "greeting", Err: err}
 		}
 	}
+	t.greeted = all
 	return all, nil
 }
 
@@ -89,13 +98,17 @@ func (t *Trainer) usable() ([]uint64, error) {
 // maxCheckpoints is how many a greeting can list; a store keeps two.
 const maxCheckpoints = 8
 
-func greetingLen(checkpoints int) int { return 4 + 4 + 32 + 32 + 8*checkpoints }
+func greetingLen(checkpoints int) int { return 4 + 4 + 3*32 + 2*8 + 8*checkpoints }
 
-// encode: u32 rank · u32 size · 32 bytes config · 32 bytes partition · u64 a checkpoint.
+// encode: u32 rank · u32 size · 32 bytes config · 32 bytes partition · u64 generation · u64 position · 32 bytes state ·
+// u64 a checkpoint.
 func (g Greeting) encode() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(g.Rank))
 	b = binary.LittleEndian.AppendUint32(b, uint32(g.Size))
 	b = append(append(b, g.Config[:]...), g.Partition[:]...)
+	b = binary.LittleEndian.AppendUint64(b, g.Generation)
+	b = binary.LittleEndian.AppendUint64(b, g.Seq)
+	b = append(b, g.State[:]...)
 	for _, s := range g.Checkpoints {
 		b = binary.LittleEndian.AppendUint64(b, s)
 	}
@@ -109,7 +122,9 @@ func parseGreeting(b []byte) (g Greeting, err error) {
 	g.Rank, g.Size = int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
 	copy(g.Config[:], b[8:])
 	copy(g.Partition[:], b[40:])
-	for b = b[72:]; len(b) > 0; b = b[8:] {
+	g.Generation, g.Seq = binary.LittleEndian.Uint64(b[72:]), binary.LittleEndian.Uint64(b[80:])
+	copy(g.State[:], b[88:])
+	for b = b[120:]; len(b) > 0; b = b[8:] {
 		g.Checkpoints = append(g.Checkpoints, binary.LittleEndian.Uint64(b))
 	}
 	return g, nil
@@ -125,7 +140,7 @@ func (t *Trainer) save() error {
 		return err
 	}
 	st := t.stage
-	h := header{Position: at, Reduces: t.reduces, Sent: t.sent(), Shapes: map[string][2]int{}}
+	h := header{Position: at, Reduces: t.reduces, Sent: t.sent(), Shapes: map[string][2]int{}, Generation: t.agreed, Dropped: t.dropped}
 	s := &checkpoint.State{Fingerprints: t.fingerprints(), F32: map[string][]float32{}, I64: map[string][]int64{}, F64: map[string][]float64{"labels": t.labels, "rounds": t.result.rounds(), "stages": t.result.stages()}}
 	for _, p := range t.model.Params() {
 		s.F32["param/"+p.Name] = p.Value.Data
@@ -212,9 +227,17 @@ func (t *Trainer) restore(seq uint64) (*Position, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("checkpoint %d: %w", seq, r.err)
 	}
+	if t.dropped = h.Dropped; len(t.dropped) > 0 {
+		t.full.adj = t.without(t.dropped)
+	}
 	if err := t.begin(at.Stage); err != nil {
 		return nil, err
 	}
+	if l := s.F64["labels"]; len(l) == t.config.Spec.Classes {
+		t.labels = l // or else the census has counted them
+	}
+	t.agreed, t.last = h.Generation, max(t.last, h.Generation)
+	t.own, t.rows = t.placeOf(at.Stage), t.placeOf(at.Stage)
 	if st := t.stage; st.slab != nil {
 		var moments [][]float32
 		for i := 0; s.F32[fmt.Sprintf("moment/%d", i)] != nil; i++ {

@@ -42,6 +42,8 @@ type Config struct {
 	Rows     wire.Coding `json:"rows,omitzero"` // how the values of halo rows travel
 	Exchange string      `json:"exchange"`      // what travels: "halo", "cover" or "auto" (Exchanges)
 
+	Survival Survival `json:"survival,omitzero"` // how it goes on when a peer is lost
+
 	Checkpoint int `json:"-"` // rounds between two checkpoints; 0: at the ends of stages only
 }
 
@@ -99,7 +101,9 @@ func (c Config) Validate() error {
 		fault(true, "solver: %q, want adam, adamw, sgd or ridge", c.Solver)
 	}
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes: %d, want at least 1", c.PCAPasses)
-	errs = append(errs, c.Metric.Validate(), c.Rows.Validate())
+	fault(c.Inductive && c.Survival.LostRows != "" && c.Survival.LostRows != "wait",
+		"lost_rows: %s, but with inductive the halo's degrees among training nodes are wanted as well: use wait", c.Survival.LostRows)
+	errs = append(errs, c.Metric.Validate(), c.Rows.Validate(), c.Survival.Validate(0))
 	return errors.Join(errs...)
 }
 

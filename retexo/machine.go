@@ -27,10 +27,17 @@ const (
 	Choose                // take solution Choice
 	Freeze                // take the best parameters; compute the rows the next stage sees; sum the test counts
 	Finish                // the model is trained
+
+	// Of runs that go on without lost peers, when a generation begins or ends.
+	Fetch      // take up the state of peer From, where ours is another
+	Hold       // find what rows of the stage all have
+	Carry      // compute the rows of own nodes that the next stage sees once more
+	Revalidate // validate the best state once more: the validation nodes are others
+	Regroup    // end the generation: a lost peer is back
 )
 
 var kindNames = [...]string{"hello", "census", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
-	"evaluate", "solve", "choose", "freeze", "finish"}
+	"evaluate", "solve", "choose", "freeze", "finish", "fetch", "hold", "carry", "revalidate", "regroup"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -56,15 +63,22 @@ type Greeting struct {
 	Config      [32]byte // Config.Fingerprint
 	Partition   [32]byte // partition.Shard.Fingerprint
 	Checkpoints []uint64 // that the peer can restore, any order
+
+	// Of runs that go on without lost peers, in place of Checkpoints: what the peer would go on from.
+	Generation uint64   // in which it was agreed on last
+	Seq        uint64   // Position.seq of it; 0: nothing
+	State      [32]byte // SHA-256 of it
 }
 
 // Event reports work done.
 type Event struct {
 	Work      Work
 	Greetings []Greeting // Hello: of all peers, by rank
-	Position  *Position  // Restore: what the checkpoint says
+	Position  *Position  // Restore, Fetch: what the checkpoint or the state says
+	Have      int        // Hold: the least that a peer has of the stage's rows
+	Regroup   bool       // Round: some peer asks for another generation
 	Loss      float64    // Round: mean over all training labels
-	Val       float64    // Round with Eval, Evaluate: the metric over all validation labels; NaN: there are none
+	Val       float64    // Round with Eval, Evaluate, Revalidate: the metric over all validation labels; NaN: there are none
 	ValLoss   float64    // the same: mean loss
 	Digests   []uint32   // Round, Evaluate: of each peer's parameters, by rank
 	Labels    float64    // Census: training labels of all peers; Solve: validation labels
@@ -90,6 +104,12 @@ func (p Position) seq() uint64 { return uint64(p.Stage)<<32 | uint64(p.Round) + 
 //	Hello ─ Census ─ Restore? ─ (Project) ─ Freeze 0 ─┐
 //	┌────────────────────────────────────────────────┘
 //	└ (Exchange ─ Aggregate)×hops ─ (Round ─ Apply | Round ─ Sync)×rounds ─ Evaluate ─ Freeze ─ next stage … Finish
+//
+// Where a run goes on without lost peers, each generation begins with Hello and goes on with what its members hold:
+//
+//	Hello ─ Fetch ─ Hold ─┬ rows are in place ─────────────────────────────── (Revalidate) ─ Round …
+//	                      ├ own rows are: (Exchange ─ Aggregate)×hops ──────── (Revalidate) ─ Round …
+//	                      └ a peer has none: Carry ─ ((Exchange ─ Aggregate)×hops ─ Carry)×stages …
 type Machine struct {
 	config     Config
 	frozen     []bool // by stage: the aggregate is computed once
@@ -101,6 +121,13 @@ type Machine struct {
 	newest     uint64 // checkpoint that all peers have; 0: none
 	choice     int    // ridge: the solution to take
 	synced     int    // syncs since the last round that committed
+
+	// Of runs that go on without lost peers.
+	members []int // ranks, of this generation
+	held    bool  // there is something to go on from
+	rebuild int   // stage whose rows are being computed once more, with those of all before it; 0: none
+	stale   bool  // the best state was validated over other members
+	regroup bool  // the generation ends after this round
 }
 
 // NewMachine returns the machine of peer rank of size. frozen says of each layer whether its aggregate can be
@@ -116,6 +143,9 @@ func NewMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*M
 		if l.Hops > 1 && !frozen[i] {
 			return nil, fmt.Errorf("layers[%d]: hops %d, but %s aggregates with parameters and can do so once a layer only", i, l.Hops, l.Conv)
 		}
+	}
+	if err := c.Survival.Validate(size); err != nil {
+		return nil, err
 	}
 	return &Machine{config: c, frozen: frozen, rank: rank, size: size, partition: partition,
 		at: Position{BestRound: -1}, next: Ready{Work: Work{Kind: Hello}}}, nil
@@ -162,36 +192,40 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		m.at = *e.Position
 		return m.resume()
 	case Project:
-		if from, ok := differs(e.Digests); ok {
+		if from, ok := m.differs(e.Digests); ok {
 			return m.sync(from)
 		}
 		return m.agreed(), nil
 	case Prepare:
-		return m.enter(0), nil
+		return m.enter(1, 0), nil
 	case Exchange:
-		if m.stageFrozen() {
+		if m.frozen[w.Stage-1] {
 			return do(Work{Kind: Aggregate, Stage: w.Stage, Hop: w.Hop}), nil
 		}
-		return m.train(), nil
+		return m.aggregated(w.Stage), nil
 	case Aggregate:
 		if w.Hop+1 < m.config.Spec.Layers[w.Stage-1].Hops {
-			return do(Work{Kind: Exchange, Stage: w.Stage, Hop: w.Hop + 1}), nil
+			return m.enter(w.Stage, w.Hop+1), nil
 		}
-		return m.train(), nil
+		return m.aggregated(w.Stage), nil
 	case Round:
-		if from, ok := differs(e.Digests); ok {
+		if from, ok := m.differs(e.Digests); ok {
 			return m.sync(from)
 		}
+		m.regroup = e.Regroup
 		return m.judge(e), nil
 	case Apply:
 		m.at.Round, m.synced = w.Round+1, 0
+		if m.regroup {
+			return do(Work{Kind: Regroup, Stage: w.Stage, Round: m.at.Round}), nil
+		}
 		r := m.round()
 		r.Save = m.config.Checkpoint > 0 && m.at.Round%m.config.Checkpoint == 0
 		return r, nil
 	case Sync:
 		return m.agreed(), nil
 	case Evaluate:
-		if from, ok := differs(e.Digests); ok {
+		if from, ok := m.differs(e.Digests); ok {
 			return m.sync(from)
 		}
 		keep := m.better(e)
@@ -199,21 +233,36 @@ func (m *Machine) decide(e Event) (Ready, error) {
 	case Solve:
 		m.choice = strongest(e.Vals, e.Labels)
 		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
-		if from, ok := differs(e.Digests); ok {
+		if from, ok := m.differs(e.Digests); ok {
 			return m.sync(from)
 		}
 		return m.agreed(), nil
 	case Choose:
 		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: true}), nil
 	case Freeze:
+		m.held = true
 		if w.Stage == len(m.config.Spec.Layers) {
+			if m.config.Survival.On() {
+				m.at = Position{Stage: m.config.Stages(), BestRound: -1}
+			}
 			return do(Work{Kind: Finish}), nil
 		}
 		m.at = Position{Stage: w.Stage + 1, BestRound: -1}
 		if w.Stage == 0 && m.config.Inductive {
 			return do(Work{Kind: Prepare}), nil
 		}
-		return m.enter(0), nil
+		return m.enter(m.at.Stage, 0), nil
+	case Fetch:
+		return m.fetched(e.Position)
+	case Hold:
+		return m.placed(e.Have)
+	case Carry:
+		return m.carried(w.Stage), nil
+	case Revalidate:
+		if e.Val == e.Val {
+			m.at.Best, m.at.BestLoss = e.Val, e.ValLoss
+		}
+		return m.round(), nil
 	}
 	return Ready{}, errors.New("retexo: the run is finished")
 }
@@ -224,7 +273,12 @@ func (m *Machine) agree(all []Greeting) (Ready, error) {
 		return Ready{}, fmt.Errorf("retexo: %d greetings for %d peers", len(all), m.size)
 	}
 	config := m.config.Fingerprint()
+	m.members = m.members[:0:0]
 	for r, g := range all {
+		if m.config.Survival.On() && g.Size == 0 {
+			continue
+		}
+		m.members = append(m.members, r)
 		switch {
 		case g.Rank != r || g.Size != m.size:
 			return Ready{}, fmt.Errorf("peer %d takes itself for rank %d of %d, expected %d of %d", r, g.Rank, g.Size, r, m.size)
@@ -233,6 +287,9 @@ func (m *Machine) agree(all []Greeting) (Ready, error) {
 		case g.Partition != m.partition:
 			return Ready{}, fmt.Errorf("peer %d holds a shard of another partition: its fingerprint is %x, ours %x", r, g.Partition[:6], m.partition[:6])
 		}
+	}
+	if m.config.Survival.On() {
+		return m.source(all)
 	}
 	for _, s := range all[0].Checkpoints {
 		if s > m.newest && !slices.ContainsFunc(all, func(g Greeting) bool { return !slices.Contains(g.Checkpoints, s) }) {
@@ -264,13 +321,22 @@ func (m *Machine) resume() (Ready, error) {
 	return m.round(), nil
 }
 
-// enter begins the stage at hand with its first exchange.
-func (m *Machine) enter(hop int) Ready {
-	return do(Work{Kind: Exchange, Stage: m.at.Stage, Hop: hop})
+// enter exchanges the rows of a stage.
+func (m *Machine) enter(stage, hop int) Ready {
+	return do(Work{Kind: Exchange, Stage: stage, Hop: hop})
+}
+
+// aggregated goes on when a stage's rows are in place.
+func (m *Machine) aggregated(stage int) Ready {
+	if stage < m.rebuild {
+		return do(Work{Kind: Carry, Stage: stage})
+	}
+	return m.train()
 }
 
 // train begins the rounds of the stage at hand; its rows are in place, which is worth a checkpoint.
 func (m *Machine) train() Ready {
+	m.held, m.rebuild = true, 0
 	r := m.round()
 	if m.config.Solver == "ridge" {
 		r = do(Work{Kind: Solve, Stage: m.at.Stage})
@@ -280,6 +346,10 @@ func (m *Machine) train() Ready {
 }
 
 func (m *Machine) round() Ready {
+	if m.stale {
+		m.stale = false
+		return do(Work{Kind: Revalidate, Stage: m.at.Stage, Round: m.at.Round})
+	}
 	if m.at.Round >= m.config.Rounds {
 		return do(Work{Kind: Evaluate, Stage: m.at.Stage, Round: m.at.Round})
 	}
@@ -348,15 +418,16 @@ func (m *Machine) agreed() Ready {
 	return m.round()
 }
 
-func (m *Machine) stageFrozen() bool { return m.frozen[m.at.Stage-1] }
-
-// differs reports whether the digests are not all equal, and the lowest rank among those that most peers agree with.
-func differs(digests []uint32) (from int, ok bool) {
+// differs reports whether the members' digests are not all equal, and the lowest rank among those that most agree with.
+func (m *Machine) differs(digests []uint32) (from int, ok bool) {
+	if len(digests) == 0 {
+		return 0, false
+	}
 	most := 0
-	for r, d := range digests {
+	for _, r := range m.members {
 		votes := 0
-		for _, e := range digests {
-			if e == d {
+		for _, q := range m.members {
+			if digests[q] == digests[r] {
 				votes++
 			}
 		}
@@ -364,7 +435,7 @@ func differs(digests []uint32) (from int, ok bool) {
 			from, most = r, votes
 		}
 	}
-	return from, most < len(digests)
+	return from, most < len(m.members)
 }
 
 func do(w Work) Ready { return Ready{Work: w} }

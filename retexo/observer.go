@@ -9,6 +9,23 @@ type Observer struct {
 	Sync     func(stage, round, from int, differed bool) // parameters were fetched again; differed: this peer's were others
 	Saved    func(Position)                              // a checkpoint is on disk
 	Restored func(Position)
+
+	Generation func(GenerationInfo) // a generation goes on from where it says
+	LostRows   func(LostRowsInfo)   // an exchange went without some peer's rows
+}
+
+// GenerationInfo is one set of members and where they went on. There are none where every lost peer is waited for.
+type GenerationInfo struct {
+	Number       uint64
+	Members      []int // ranks
+	Stage, Round int
+}
+
+// LostRowsInfo is what this peer did about the rows of a peer that was not there when they were exchanged.
+type LostRowsInfo struct {
+	Stage, Hop, Peer int
+	Rows             int    // of the peer's nodes, that edges come from
+	Did              string // "previous": the rows of the exchange before were used; "drop": those edges were left out
 }
 
 // RoundInfo is one round, summed over all peers.
@@ -32,4 +49,7 @@ type Result struct {
 	Rounds []RoundInfo
 	Stages []StageInfo
 	Bytes  comm.Counts // sent by this peer
+
+	Generations []GenerationInfo // of this process; what it did before it was started again is not in them
+	LostRows    []LostRowsInfo
 }

@@ -143,6 +143,13 @@ func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 // keep remembers the state that the round at hand started from and validated.
 func (st *stage) keep() { copy(st.best, st.slab.Value) }
 
+// swap exchanges the parameters at hand for those of the best state.
+func (st *stage) swap() {
+	for i, v := range st.best {
+		st.best[i], st.slab.Value[i] = st.slab.Value[i], v
+	}
+}
+
 // carry computes what the next stage sees of n owned nodes: hidden rows, or the head's scores.
 func (st *stage) carry(in nn.Input, n int, what string) mat.Dense {
 	h := mat.New(n, st.layer.Spec.Out)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
@@ -21,6 +22,7 @@ import (
 type Trainer struct {
 	Observer    Observer
 	Checkpoints *checkpoint.Store // nil: none are written
+	Knock       func() bool       // whether a lost peer asks to be let in again; asked once a round, nil: never
 
 	config  Config
 	shard   *partition.Shard
@@ -43,6 +45,8 @@ type Trainer struct {
 	labels   []float64 // training labels of each class, of all peers
 	result   Result
 	nudge    func([]float32) // tests: rounds apart what this peer computes from sums; nil
+
+	generations // of runs that go on without lost peers
 }
 
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key on every peer; it
@@ -70,7 +74,15 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 
 // Run trains until the model is done, ctx ends or a peer is lost; then the error says why, and the run can be resumed
 // from the checkpoints. Halo rows travel over g, updates through r.
+//
+// Where the plan lets it go on without lost peers, g is one that has agreed on its members, and Run may be called again,
+// with the group of the next generation: after ErrRegroup, and after a *comm.PeerError.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	if t.config.Survival.On() {
+		if err := t.regroup(g); err != nil {
+			return err
+		}
+	}
 	t.group, t.reducer = g, r
 	for {
 		ready, ok := t.machine.Ready()
@@ -85,9 +97,15 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 				return err
 			}
 		}
-		if ready.Work.Kind == Finish {
-			t.result.Bytes = t.sent()
+		switch ready.Work.Kind {
+		case Finish:
+			t.result.Bytes, t.done = t.sent(), true
+			if t.config.Survival.On() { // whoever has no model yet may need this peer's
+				return g.Barrier(ctx)
+			}
 			return nil
+		case Regroup:
+			return ErrRegroup
 		}
 		event, err := t.do(ctx, ready.Work)
 		if err != nil {
@@ -105,6 +123,9 @@ func (t *Trainer) Result() Result { return t.result }
 // stop ends the run for cause while work w was to be done. Where the parameters at hand are those the round began with,
 // they are saved first, so that the run can be resumed from here.
 func (t *Trainer) stop(w Work, cause error) error {
+	if t.config.Survival.On() {
+		t.halt(w)
+	}
 	if t.stage == nil || w.Kind != Round && w.Kind != Apply && w.Kind != Evaluate {
 		return cause
 	}
@@ -121,7 +142,7 @@ func (t *Trainer) stop(w Work, cause error) error {
 
 func (t *Trainer) describe(w Work) string {
 	switch w.Kind {
-	case Hello, Census, Project, Prepare, Restore:
+	case Hello, Census, Project, Prepare, Restore, Fetch:
 		return w.Kind.String()
 	case Exchange, Aggregate:
 		return fmt.Sprintf("%s, stage %d, hop %d", w.Kind, w.Stage, w.Hop)
@@ -135,7 +156,9 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 	case Hello:
 		e.Greetings, err = t.hello(ctx)
 	case Census:
-		e.Labels, err = t.census(ctx)
+		if e.Labels, err = t.census(ctx); err == nil && t.config.Survival.On() {
+			t.begun(t.machine.at)
+		}
 	case Restore:
 		e.Position, err = t.restore(w.Seq)
 	case Project:
@@ -145,9 +168,13 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 			t.base.own = t.full.own
 		}
 	case Exchange:
-		err = t.exchange(ctx, w)
+		if err = t.exchange(ctx, w); err == nil && t.config.Survival.On() {
+			t.inPlace(w)
+		}
 	case Aggregate:
-		t.aggregate(w)
+		if t.aggregate(w); t.config.Survival.On() {
+			t.inPlace(w)
+		}
 	case Round:
 		err = t.round(ctx, w, &e)
 	case Apply:
@@ -162,6 +189,14 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 		t.stage.choose(w.Choice)
 	case Freeze:
 		err = t.freeze(ctx, w)
+	case Fetch:
+		e.Position, err = t.fetch(ctx, w)
+	case Hold:
+		e.Have, err = t.hold(ctx, w)
+	case Carry:
+		err = t.carryAgain(w)
+	case Revalidate:
+		err = t.revalidate(ctx, w, &e)
 	}
 	return e, err
 }
@@ -229,17 +264,31 @@ func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
 func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
 	l := t.model.Layers[w.Stage-1]
 	what := fmt.Sprintf("rows of stage %d, hop %d", w.Stage, w.Hop)
+	if t.config.Survival.On() {
+		if err := t.unplace(w, what); err != nil {
+			return err
+		}
+	}
 	if t.covered(l) {
 		return t.cross(ctx, l, w, what)
 	}
 	if err := t.full.fetch(ctx, t.group, t.coder, t.shard, w.Hop, what); err != nil {
 		return err
 	}
+	if t.config.Survival.On() {
+		if err := t.standIn(ctx, w, l); err != nil {
+			return err
+		}
+	}
 	if w.Hop > 0 {
 		if t.training == t.full {
 			return nil
 		}
-		return t.training.fetch(ctx, t.group, t.coder, t.shard, w.Hop, what)
+		if err := t.training.fetch(ctx, t.group, t.coder, t.shard, w.Hop, what); err != nil {
+			return err
+		}
+		t.fill(t.training)
+		return nil
 	}
 	if same(t.base.own, t.full.own) {
 		t.base.src = t.full.src
@@ -292,7 +341,7 @@ func (t *Trainer) begin(k int) error {
 	st.slab = nn.NewSlab(params)
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
-	st.sum = st.slab.Room(2 + t.tally.Size() + t.shard.Parts)
+	st.sum = st.slab.Room(2 + t.tally.Size() + t.shard.Parts + 1)
 	opt, err := optim.New(t.config.Optimizer, n)
 	if err != nil {
 		return err
@@ -328,8 +377,20 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 	}
 	rest = tail[size : size+t.shard.Parts]
 	rest[t.shard.Rank] = float32(digest(st.slab.Value))
-	if err := t.reduce(ctx, st.sum[:n+size+t.shard.Parts]); err != nil {
+	all := st.sum[:n+size+t.shard.Parts]
+	if t.config.Survival.On() {
+		all = all[:len(all)+1]
+		all[len(all)-1] = t.knocks()
+		var done context.CancelFunc
+		ctx, done = t.roundLimit(ctx)
+		defer done()
+	}
+	if err := t.reduce(ctx, all); err != nil {
 		return err
+	}
+	e.Regroup = t.config.Survival.On() && all[len(all)-1] > 0
+	if tail[1] == 0 {
+		return errors.New("no peer that is left has a training node")
 	}
 	e.Loss, st.count = float64(tail[0])/float64(tail[1]), float64(tail[1])
 	if w.Eval {
@@ -341,7 +402,7 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 		e.Val = math.NaN()
 	}
 	e.Digests = digests(rest)
-	if _, again := differs(e.Digests); again {
+	if _, again := t.machine.differs(e.Digests); again {
 		return nil // the round does not count
 	}
 	t.observe(w, e)
@@ -353,10 +414,14 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 
 // enter begins the stage unless it has begun.
 func (t *Trainer) enter(k int) error {
+	t.restoreKept()
 	if t.stage != nil {
 		return nil
 	}
-	return t.begin(k)
+	if err := t.begin(k); err != nil {
+		return err
+	}
+	return t.goOn()
 }
 
 func digests(v []float32) []uint32 {
@@ -383,10 +448,15 @@ func (t *Trainer) sync(ctx context.Context, w Work) error {
 		}
 	}
 	before := digest(held[0])
-	for _, x := range held {
-		if err := t.group.Broadcast(ctx, comm.Control, w.From, x); err != nil {
+	fetched := make([][]float32, len(held)) // all of it or nothing: a peer may be lost in between
+	for i, x := range held {
+		fetched[i] = slices.Clone(x)
+		if err := t.group.Broadcast(ctx, comm.Control, w.From, fetched[i]); err != nil {
 			return err
 		}
+	}
+	for i, x := range held {
+		copy(x, fetched[i])
 	}
 	if t.Observer.Sync != nil {
 		t.Observer.Sync(w.Stage, w.Round, w.From, digest(held[0]) != before)
@@ -432,17 +502,32 @@ func (t *Trainer) evaluate(ctx context.Context, w Work, e *Event) error {
 // over all validation and test nodes is summed.
 func (t *Trainer) freeze(ctx context.Context, w Work) error {
 	if w.Stage == 0 && t.config.Spec.Encoder.Kind != "mlp" {
-		if t.config.Spec.Encoder.Kind == "pca" {
-			t.full.own = t.model.Encoder.Encode(t.shard.X)
-		}
+		t.carry(nil, 0)
 		return nil
 	}
 	st := t.stage
 	if !w.Keep && st.slab != nil {
-		copy(st.slab.Value, st.best)
+		st.swap()
 	}
 	if err := t.report(ctx, w); err != nil {
 		return err
+	}
+	t.carry(st, w.Stage)
+	t.stage = nil
+	return nil
+}
+
+// carry computes the rows that the stage after k sees of own nodes. st is stage k's, with its final parameters; nil for
+// an encoder that is not trained.
+func (t *Trainer) carry(st *stage, k int) {
+	if t.config.Survival.On() {
+		defer func() { t.own, t.rows = t.placeOf(k+1), place{} }()
+	}
+	if st == nil {
+		if t.config.Spec.Encoder.Kind == "pca" {
+			t.full.own = t.model.Encoder.Encode(t.shard.X)
+		}
+		return
 	}
 	full := graph.Features{Dense: st.carry(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry)}
 	if t.base != t.full {
@@ -450,11 +535,10 @@ func (t *Trainer) freeze(ctx context.Context, w Work) error {
 			own: graph.Features{Dense: st.carry(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry)}}
 	}
 	t.full = &view{adj: t.full.adj, degree: t.full.degree, own: full}
-	if !t.config.Inductive || w.Stage == 0 {
+	if !t.config.Inductive || k == 0 {
 		t.base = t.full
 	}
-	t.training, t.stage = t.base, nil
-	return nil
+	t.training = t.base
 }
 
 // report sums the metric of the finished stage over all validation and test nodes.

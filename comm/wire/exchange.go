@@ -15,7 +15,8 @@ type Halo struct {
 
 // Exchange returns own, this member's rows, followed by those that the others send, and is sparse where all of it is.
 // mixed, the same at every member, says that rows are sparse or were once: how full they are by now may differ. They,
-// and whatever is not float32, travel in messages that say how they are laid out; dense float32 as it is, 4 bytes a value.
+// and whatever is not float32, travel in messages that say how they are laid out; dense float32 as it is, 4 bytes a value. Rows of a rank that is no
+// member of g are zero.
 func (k *Coder) Exchange(ctx context.Context, g *comm.Group, h Halo, own Block, mixed bool, what string) (Block, error) {
 	switch size, me := g.Size(), g.Rank(); {
 	case size == 1:
@@ -52,6 +53,10 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 	parts, sparse := []Block{own}, own.Sparse != nil // those of the peers follow by rank, as the halo does
 	for q := range size {
 		if q == me {
+			continue
+		}
+		if n := h.Ptr[q+1] - h.Ptr[q]; !g.Has(q) {
+			parts = append(parts, Block{Sparse: &mat.Sparse{Rows: n, Cols: d, RowPtr: make([]int64, n+1)}})
 			continue
 		}
 		part, err := k.Parse(in[q], h.Ptr[q+1]-h.Ptr[q], d)

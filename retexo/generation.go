@@ -1,0 +1,442 @@
+package retexo
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// generations is what a trainer keeps from one generation of members to the next.
+type generations struct {
+	last    uint64     // highest generation that this peer has had a part in
+	agreed  uint64     // the one in which what it holds was agreed on
+	loaded  bool       // checkpoints have been looked at
+	done    bool       // the model is trained
+	greeted []Greeting // of this generation
+	pending *state     // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
+	own     place      // whose rows of own nodes are in place
+	rows    place      // the same, with what was exchanged
+	dropped []int      // lost peers whose edges the stage at hand goes without
+	earlier graph.Features
+	filled  []int    // lost peers for whose rows earlier ones stand
+	kept    *holding // rows that are in place already, while those of other peers are computed once more
+}
+
+// place names the rows of a stage: they follow from the parameters of the stages before it.
+type place struct {
+	stage  int
+	params [32]byte
+}
+
+// holding is the rows of a stage, with all that is computed from them.
+type holding struct {
+	full, base, training *view
+	stage                *stage
+	own, rows            place
+	dropped, filled      []int
+}
+
+// placeOf names the rows of stage k under the parameters at hand.
+func (t *Trainer) placeOf(k int) place {
+	h := sha256.New()
+	for i := range min(k, len(t.model.Layers)+1) {
+		params := t.model.Encoder.Params()
+		if i > 0 {
+			l := t.model.Layers[i-1]
+			params = l.Params()
+			if t.config.Spec.Carry == "scores" && l.Head != nil {
+				params = append(params, l.Head.Params()...)
+			}
+		}
+		for _, p := range params {
+			h.Write(appendF32(nil, p.Value.Clone().Data))
+		}
+	}
+	return place{stage: k, params: [32]byte(h.Sum(nil))}
+}
+
+// Generation returns the highest generation that this peer has had a part in, as its newest checkpoint says where the
+// process began anew: what the next Group.Agree is told.
+func (t *Trainer) Generation() (uint64, error) {
+	if !t.loaded && t.Checkpoints != nil {
+		all, err := t.usable()
+		if err == nil && len(all) > 0 {
+			var at *Position
+			if at, err = t.restore(all[0]); err == nil {
+				t.machine.at, t.machine.held = *at, true
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	t.loaded = true
+	return t.last, nil
+}
+
+// Done reports whether the model is trained. What Run returned then concerns the other peers only: the last of them may
+// need what this one holds.
+func (t *Trainer) Done() bool { return t.done }
+
+// regroup begins a generation.
+func (t *Trainer) regroup(g *comm.Group) error {
+	if g.Generation() == 0 || len(g.Members()) < t.config.Survival.MinPeers {
+		return fmt.Errorf("retexo: a group of %d members that have agreed on no generation, want at least %d that have", len(g.Members()), t.config.Survival.MinPeers)
+	}
+	if _, err := t.Generation(); err != nil {
+		return err
+	}
+	if t.group != nil {
+		t.before = t.sent()
+	}
+	t.last = max(t.last, g.Generation())
+	t.result = Result{Generations: t.result.Generations, LostRows: t.result.LostRows, Rounds: t.result.Rounds, Stages: t.result.Stages}
+	if t.machine.held {
+		cut := t.result.until(t.machine.at)
+		t.result.Rounds, t.result.Stages = cut.Rounds, cut.Stages
+	} else { // what was not agreed on by then begins anew
+		t.result.Rounds, t.result.Stages, t.stage, t.pending = nil, nil, nil, nil
+		t.full = &view{adj: &t.shard.Adj, degree: t.shard.Degree, own: t.input}
+		t.base, t.training, t.own, t.rows = t.full, t.full, place{}, place{}
+	}
+	t.reduces = g.Generation() << 32 // whatever each has counted, from here on all count alike
+	t.machine.again()
+	return nil
+}
+
+// halt leaves this peer with what it held when work w began, which has failed.
+func (t *Trainer) halt(w Work) {
+	t.restoreKept()
+	if st := t.stage; w.Kind == Freeze && st != nil && st.slab != nil {
+		if w.Keep {
+			st.keep() // the position says that they are the best
+		} else {
+			st.swap()
+		}
+	}
+}
+
+// present completes a greeting with what this peer would go on from.
+func (t *Trainer) present(mine *Greeting) {
+	if t.machine.held {
+		mine.Generation, mine.Seq, mine.State = t.agreed, t.machine.at.seq(), t.state().digest(t.ownMoments())
+	}
+}
+
+// ownMoments reports whether each peer's optimiser has moments of its own.
+func (t *Trainer) ownMoments() bool { return t.config.LocalSteps > 1 }
+
+// begun notes that the members of this generation go on, all from the same position.
+func (t *Trainer) begun(at Position) {
+	t.agreed = t.group.Generation()
+	info := GenerationInfo{Number: t.agreed, Members: t.group.Members(), Stage: at.Stage, Round: at.Round}
+	t.result.Generations = append(t.result.Generations, info)
+	if t.Observer.Generation != nil {
+		t.Observer.Generation(info)
+	}
+}
+
+// fetch gives those who hold another state than peer w.From that peer's, through the door of updates.
+func (t *Trainer) fetch(ctx context.Context, w Work) (*Position, error) {
+	out := make([][]byte, t.shard.Parts)
+	source := t.greeted[w.From]
+	if t.shard.Rank == w.From {
+		b, _ := t.state().encode(t.ownMoments())
+		for _, q := range t.group.Members() {
+			if q != w.From && !t.greeted[q].sameState(source) {
+				out[q] = b
+			}
+		}
+	}
+	in, err := t.group.SendRecv(ctx, comm.Reduce, "state", out, t.stateLen())
+	if err != nil {
+		return nil, err
+	}
+	at := t.machine.at
+	if mine := t.greeted[t.shard.Rank]; t.shard.Rank != w.From && !mine.sameState(source) {
+		s, err := t.parseState(in[w.From])
+		if err == nil && s.at.seq() != source.Seq {
+			err = fmt.Errorf("the state of position %d, announced was %d", s.at.seq(), source.Seq)
+		}
+		if err != nil {
+			return nil, &comm.PeerError{Rank: w.From, Op: "state", Err: err}
+		}
+		if err := t.adopt(s); err != nil {
+			return nil, &comm.PeerError{Rank: w.From, Op: "state", Err: err}
+		}
+		at = s.at
+	}
+	t.machine.at = at // what halt and save go by, from here on
+	t.begun(at)
+	return &at, nil
+}
+
+// hold finds what rows of stage w.Stage this peer has, computing what it can by itself, and what all have at least.
+func (t *Trainer) hold(ctx context.Context, w Work) (have int, err error) {
+	k := w.Stage
+	want := t.placeOf(k)
+	switch {
+	case k == 0 || t.rows == want:
+		have = allRows
+	case t.own == want:
+		have = ownRows
+	case k > 1 && t.rows == t.placeOf(k-1): // the others were about to exchange what this peer can compute as well
+		t.carry(t.bare(k-1), k-1)
+		have = ownRows
+	}
+	if have == allRows && t.better() {
+		have = ownRows
+	}
+	out := make([][]byte, t.shard.Parts)
+	for q := range out {
+		out[q] = []byte{byte(have)}
+	}
+	in, err := t.group.SendRecv(ctx, comm.Control, "what rows are in place", out, 1)
+	if err != nil {
+		return 0, err
+	}
+	least := have
+	for _, q := range t.group.Members() {
+		if q == t.shard.Rank {
+			continue
+		}
+		if len(in[q]) != 1 || in[q][0] > allRows {
+			return 0, &comm.PeerError{Rank: q, Op: "what rows are in place", Err: fmt.Errorf("%v, want a number up to %d", in[q], allRows)}
+		}
+		least = min(least, int(in[q][0]))
+	}
+	if least == noRows && have == allRows {
+		t.kept = &holding{full: t.full, base: t.base, training: t.training, stage: t.stage, own: t.own, rows: t.rows, dropped: t.dropped, filled: t.filled}
+		t.stage = nil
+	}
+	return least, nil
+}
+
+// better reports whether an exchange now would have the rows of more peers than the last one.
+func (t *Trainer) better() bool {
+	without := slices.Concat(t.dropped, t.filled)
+	return slices.ContainsFunc(without, t.group.Has) && !slices.ContainsFunc(t.lost(), func(q int) bool {
+		return t.shard.HaloPtr[q] < t.shard.HaloPtr[q+1] && !slices.Contains(without, q)
+	})
+}
+
+// inPlace notes that the rows of w's stage are, where w was the last that it took.
+func (t *Trainer) inPlace(w Work) {
+	if l := t.model.Layers[w.Stage-1]; w.Kind == Exchange && !l.Frozen() || w.Kind == Aggregate && w.Hop+1 >= l.Spec.Hops {
+		t.rows = t.placeOf(w.Stage)
+	}
+}
+
+// bare is stage k for computing rows: no batches, no optimiser.
+func (t *Trainer) bare(k int) *stage {
+	if k == 0 {
+		if t.config.Spec.Encoder.Kind != "mlp" {
+			return nil
+		}
+		return &stage{layer: t.model.Encoder.Layer, head: t.model.Encoder.Layer.Head}
+	}
+	return &stage{layer: t.model.Layers[k-1], head: t.model.Layers[k-1].Head}
+}
+
+// carryAgain computes rows of stage w.Stage+1 once more; the first time it begins at the input.
+func (t *Trainer) carryAgain(w Work) error {
+	if w.Stage == 0 {
+		t.full = &view{adj: &t.shard.Adj, degree: t.shard.Degree, own: t.input}
+		t.base, t.training, t.dropped, t.filled = t.full, t.full, nil, nil
+	}
+	t.carry(t.bare(w.Stage), w.Stage)
+	return nil
+}
+
+// restoreKept puts back rows that this peer had all along.
+func (t *Trainer) restoreKept() {
+	if k := t.kept; k != nil {
+		t.full, t.base, t.training, t.stage, t.own, t.rows, t.dropped, t.filled = k.full, k.base, k.training, k.stage, k.own, k.rows, k.dropped, k.filled
+		t.kept = nil
+	}
+}
+
+// goOn puts the parameters and the optimiser that wait for the stage in place.
+func (t *Trainer) goOn() error {
+	s, st := t.pending, t.stage
+	if t.pending = nil; s == nil || st.slab == nil {
+		return nil
+	}
+	if len(s.slab) != len(st.slab.Value) || len(s.best) != len(st.best) {
+		return fmt.Errorf("retexo: %d parameters of stage %d were fetched, want %d", len(s.slab), s.at.Stage, len(st.slab.Value))
+	}
+	copy(st.slab.Value, s.slab)
+	copy(st.best, s.best)
+	return st.opt.Restore(s.steps, s.moments)
+}
+
+// revalidate validates the best state of the stage over the validation nodes of this generation's members.
+func (t *Trainer) revalidate(ctx context.Context, w Work, e *Event) error {
+	if err := t.enter(w.Stage); err != nil {
+		return err
+	}
+	v := make([]float32, t.tally.Size())
+	t.stage.swap()
+	t.stage.val.tally(t.tally, v, t.stage.forward(t.stage.val))
+	t.stage.swap()
+	if err := t.reduce(ctx, v); err != nil {
+		return err
+	}
+	var err error
+	e.Val, e.ValLoss, err = t.tally.Read(v)
+	return err
+}
+
+// knocks is 1 where this peer asks for another generation.
+func (t *Trainer) knocks() float32 {
+	if t.Knock != nil && len(t.lost()) > 0 && t.Knock() {
+		return 1
+	}
+	return 0
+}
+
+// roundLimit bounds the wait for a round's sum. The first member, who adds up what is short, knows who is late: the
+// others leave it half of the limit to say so.
+func (t *Trainer) roundLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := t.config.Survival.RoundLimit
+	if limit == 0 {
+		return ctx, func() {}
+	}
+	if t.shard.Rank != t.group.Members()[0] {
+		limit += limit / 2
+	}
+	return context.WithTimeoutCause(ctx, limit, ErrSlow)
+}
+
+// ErrSlow is why a round ends that a peer was too late for. The error is a *comm.PeerError as well, but at a peer that was
+// held up by its own frames.
+var ErrSlow = errors.New("slower than the plan's round_limit")
+
+// lost returns the ranks that are no members of this generation.
+func (t *Trainer) lost() (ranks []int) {
+	for q := range t.shard.Parts {
+		if !t.group.Has(q) {
+			ranks = append(ranks, q)
+		}
+	}
+	return ranks
+}
+
+// unplace makes ready for an exchange: rows are about to be replaced, and those of a lost peer may have to be waited for.
+func (t *Trainer) unplace(w Work, what string) error {
+	lost := t.lost()
+	if len(lost) > 0 && (t.config.Survival.LostRows == "" || t.config.Survival.LostRows == "wait") {
+		return &comm.PeerError{Rank: lost[0], Op: what, Err: ErrLostRows}
+	}
+	if t.rows = (place{}); w.Hop > 0 {
+		return nil
+	}
+	if t.stage != nil {
+		if s := t.state(); s.slab != nil {
+			t.pending = &s
+		}
+		t.stage = nil
+	}
+	t.full.adj, t.full.degree, t.full.met, t.dropped, t.filled = &t.shard.Adj, t.shard.Degree, nil, nil, nil
+	return nil
+}
+
+// standIn does what the plan says about the rows of lost peers, which an exchange has left zero.
+func (t *Trainer) standIn(ctx context.Context, w Work, l *nn.Layer) error {
+	defer func() {
+		if t.config.Survival.LostRows == "previous" {
+			t.earlier = t.full.src
+		}
+	}()
+	if w.Hop > 0 {
+		t.fill(t.full)
+		return nil
+	}
+	for _, q := range t.lost() {
+		info := LostRowsInfo{Stage: w.Stage, Hop: w.Hop, Peer: q, Rows: t.shard.HaloPtr[q+1] - t.shard.HaloPtr[q], Did: "drop"}
+		if info.Rows == 0 {
+			continue
+		}
+		if t.config.Survival.LostRows == "previous" && t.earlier.Rows() == t.full.src.Rows() && t.earlier.Cols() == t.full.src.Cols() {
+			info.Did = "previous"
+			t.filled = append(t.filled, q)
+		} else {
+			t.dropped = append(t.dropped, q)
+		}
+		t.result.LostRows = append(t.result.LostRows, info)
+		if t.Observer.LostRows != nil {
+			t.Observer.LostRows(info)
+		}
+	}
+	t.fill(t.full)
+	if len(t.lost()) == 0 || t.config.Survival.LostRows == "wait" {
+		return nil
+	}
+	// Degrees are exchanged even by a peer that drops no edge: its neighbours may.
+	t.full.adj = t.without(t.dropped)
+	t.full.degree = slices.Clone(t.full.degree)
+	copy(t.full.degree, t.full.adj.Degrees())
+	if l.Edges == graph.GCN {
+		all, err := numbers(ctx, t.group, t.shard, t.full.degree[:t.shard.Owned], "degrees without lost peers")
+		if err != nil {
+			return err
+		}
+		for _, q := range t.group.Members() {
+			if lo, hi := t.shard.HaloPtr[q], t.shard.HaloPtr[q+1]; q != t.shard.Rank {
+				copy(t.full.degree[lo:hi], all[lo:hi])
+			}
+		}
+	}
+	return nil
+}
+
+// fill puts the rows of the exchange before in the place of those of lost peers, where that was decided on.
+func (t *Trainer) fill(v *view) {
+	for _, q := range t.filled {
+		v.src = replaceRows(v.src, t.earlier, t.shard.HaloPtr[q], t.shard.HaloPtr[q+1])
+	}
+}
+
+// without is the graph without the edges from nodes of the given peers.
+func (t *Trainer) without(peers []int) *graph.CSR {
+	s := t.shard
+	return filter(&s.Adj, func(_ int, col []int32, keep []int32) []int32 {
+		for k, j := range col {
+			from := slices.ContainsFunc(peers, func(q int) bool { return s.HaloPtr[q] <= int(j) && int(j) < s.HaloPtr[q+1] })
+			if !from {
+				keep = append(keep, int32(k))
+			}
+		}
+		return keep
+	})
+}
+
+// replaceRows returns x with rows lo to hi of y in place of its own. Both have as many rows and columns.
+func replaceRows(x, y graph.Features, lo, hi int) graph.Features {
+	if x.Sparse == nil && y.Sparse == nil {
+		x.Dense.RowRange(lo, hi).CopyFrom(y.Dense.RowRange(lo, hi))
+		return x
+	}
+	out := &mat.Sparse{Rows: x.Rows(), Cols: x.Cols(), RowPtr: make([]int64, 1, x.Rows()+1)}
+	for i := range out.Rows {
+		from := x
+		if lo <= i && i < hi {
+			from = y
+		}
+		one := wire.Block(from.Select([]int32{int32(i)})).NonZeros()
+		out.Col, out.Val = append(out.Col, one.Col...), append(out.Val, one.Val...)
+		out.RowPtr = append(out.RowPtr, int64(len(out.Col)))
+	}
+	if x.Sparse == nil {
+		return graph.Features{Dense: out.Dense()}
+	}
+	return graph.Features{Sparse: out}
+}

@@ -1,0 +1,362 @@
+package retexo
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+func TestSurvivalValidate(t *testing.T) {
+	for _, test := range []struct {
+		s     Survival
+		peers int
+		want  string // empty: no fault
+	}{
+		{Survival{}, 4, ""},
+		{Survival{MinPeers: 3}, 4, ""},
+		{Survival{MinPeers: 4}, 4, ""},
+		{Survival{MinPeers: 3, LostRows: "drop", Straggler: "drop", RoundLimit: time.Second}, 5, ""},
+		{Survival{MinPeers: 2}, 4, "more than half"},
+		{Survival{MinPeers: 5}, 4, "of 4 peers"},
+		{Survival{MinPeers: 1}, 0, "at least 2"},
+		{Survival{MinPeers: -1}, 0, "min_peers: -1"},
+		{Survival{MinPeers: 3, LostRows: "guess"}, 0, "guess"},
+		{Survival{MinPeers: 3, Straggler: "adapt"}, 0, "does not exist yet"},
+		{Survival{MinPeers: 3, Straggler: "drop"}, 0, "round_limit: 0s"},
+		{Survival{MinPeers: 3, RoundLimit: time.Second}, 0, "want straggler drop"},
+		{Survival{LostRows: "drop"}, 0, "want min_peers"},
+		{Survival{Straggler: "drop", RoundLimit: time.Second}, 0, "want min_peers"},
+	} {
+		if err := test.s.Validate(test.peers); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v of %d peers: %v, want %q", test.s, test.peers, err, test.want)
+		}
+	}
+	g := toy{}.graph(t)
+	c := configOf(t, g, everyPlan()[0])
+	c.Survival, c.Inductive = Survival{MinPeers: 3, LostRows: "drop"}, true
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "inductive") {
+		t.Errorf("%v, want a word on inductive", err)
+	}
+}
+
+// together runs one generation of the given trainers (nil: not there) and returns their errors. delay, if not nil, is
+// how long a member takes to send; without is whom rank 0 will not go on with, −1: nobody.
+func together(t *testing.T, trainers []*Trainer, least, without int, delay func(rank int) time.Duration) []error {
+	t.Helper()
+	size := len(trainers)
+	network := sim.New(size, sim.Config{})
+	here, errs := make([]bool, size), make([]error, size)
+	for r, tr := range trainers {
+		here[r] = tr != nil
+	}
+	var all sync.WaitGroup
+	for r, tr := range trainers {
+		if tr == nil {
+			continue
+		}
+		all.Go(func() {
+			transport := &spy{Transport: network.Transport(r), see: func(int, comm.Door, []byte) {
+				if delay != nil {
+					time.Sleep(delay(r))
+				}
+			}}
+			g := comm.NewGroup(transport, r, size)
+			last, err := tr.Generation()
+			no := make([]bool, size)
+			if r == 0 && without >= 0 {
+				no[without] = true
+			}
+			if err == nil {
+				err = g.Agree(t.Context(), here, no, least, last)
+			}
+			if err == nil {
+				err = tr.Run(t.Context(), g, g)
+			}
+			errs[r] = err
+			g.Close()
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+func trainersOf(t *testing.T, c Config, shards []*partition.Shard) []*Trainer {
+	t.Helper()
+	all := make([]*Trainer, len(shards))
+	for r, s := range shards {
+		m, err := NewModel(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[r], err = New(c, s, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestDropIsTheGraphWithoutTheLost: three of four peers that go without the rows of the fourth train as four do over the
+// graph in which its nodes have no edges and no labels.
+func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
+	const lost = 2
+	for _, p := range []Plan{
+		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
+		{Model: "sage", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1},
+		{Model: "gin", Encoder: "raw", Carry: "scores", Layers: 1, Hidden: 8, Hops: 2},
+		{Model: "gat", Encoder: "mlp", Carry: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1},
+	} {
+		for _, sparse := range []bool{false, true} {
+			g := toy{sparse: sparse, hasWeights: p.Model == "gcn"}.graph(t)
+			c := configOf(t, g, p)
+			shards := cut(t, g, "random", 4)
+			c.Survival = Survival{MinPeers: 3, LostRows: "drop"}
+			some := trainersOf(t, c, shards)
+			some[lost] = nil
+			if err := errors.Join(together(t, some, 3, -1, nil)...); err != nil {
+				t.Fatal(err)
+			}
+
+			bare := *g
+			bare.Split = slices.Clone(g.Split)
+			mark := make([]graph.Split, g.N())
+			for _, i := range shards[lost].Global[:shards[lost].Owned] {
+				bare.Split[i], mark[i] = graph.None, graph.Test
+			}
+			bare.Adj = *g.Adj.Without(mark, graph.Test)
+			c.Survival = Survival{}
+			want := mustTrain(t, c, cut(t, &bare, "random", 4), nil)
+			sameCurve(t, p.name(), want.result[0].Rounds, some[0].Result().Rounds, 1e-4)
+			rows := 0
+			for _, r := range []int{0, 1, 3} {
+				for _, info := range some[r].Result().LostRows {
+					if info.Peer != lost || info.Did != "drop" || info.Rows != shards[r].HaloPtr[lost+1]-shards[r].HaloPtr[lost] {
+						t.Errorf("%s: peer %d did %+v", p.name(), r, info)
+					}
+					rows += info.Rows
+				}
+			}
+			if rows == 0 {
+				t.Errorf("%s: nothing was dropped", p.name())
+			}
+		}
+	}
+}
+
+// TestPreviousRows: the rows of the exchange before stand for those of a lost peer where they are as wide, and edges are
+// dropped where they are not. A peer that comes back gets rows computed for it, and everybody has its rows again.
+func TestPreviousRows(t *testing.T) {
+	g := toy{}.graph(t)
+	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 3, Hidden: 8, Hops: 1})
+	c.Rounds, c.Survival = 4, Survival{MinPeers: 3, LostRows: "previous"}
+	all := trainersOf(t, c, cut(t, g, "random", 4))
+	gone := errors.New("gone")
+	all[3].Observer.RoundEnd = func(i RoundInfo) {
+		if i.Stage == 2 && i.Round == 2 {
+			panic(gone)
+		}
+	}
+	lose := func() []error {
+		network := sim.New(4, sim.Config{})
+		errs := make([]error, 4)
+		var wait sync.WaitGroup
+		for r, tr := range all {
+			wait.Go(func() {
+				defer func() {
+					if r == 3 && recover() != nil {
+						network.Lose(3)
+					}
+				}()
+				g := comm.NewGroup(network.Transport(r), r, 4)
+				if errs[r] = g.Agree(t.Context(), []bool{true, true, true, true}, nil, 3, 0); errs[r] == nil {
+					errs[r] = tr.Run(t.Context(), g, g)
+				}
+				g.Close()
+			})
+		}
+		wait.Wait()
+		return errs
+	}
+	for r, err := range lose()[:3] {
+		if lost, ok := errors.AsType[*comm.PeerError](err); !ok {
+			t.Fatalf("peer %d: %v, want a PeerError", r, lost)
+		}
+	}
+	fresh := trainersOf(t, c, cut(t, g, "random", 4))[3]
+	all[3] = nil
+	for _, tr := range all[:3] { // the lost one is back in the third stage
+		tr.Knock = func() bool { return tr.machine.at.Stage == 3 && tr.machine.at.Round == 1 }
+	}
+	for r, err := range together(t, all, 3, -1, nil)[:3] {
+		if !errors.Is(err, ErrRegroup) {
+			t.Fatalf("peer %d: %v, want ErrRegroup", r, err)
+		}
+		stood := all[r].Result().LostRows
+		if len(stood) != 1 || stood[0].Stage != 3 || stood[0].Peer != 3 || stood[0].Did != "previous" {
+			t.Errorf("peer %d did %+v, want the previous rows of peer 3 at stage 3", r, stood)
+		}
+	}
+	before := slices.Clone(all[0].full.src.Dense.Data)
+	all[3] = fresh
+	if err := errors.Join(together(t, all, 3, -1, nil)...); err != nil {
+		t.Fatal(err)
+	}
+	var models []*nn.Model
+	for _, tr := range all {
+		models = append(models, tr.model)
+		if i := tr.Result().Generations[len(tr.Result().Generations)-1]; i.Stage != 3 || i.Round != 2 || len(i.Members) != 4 {
+			t.Errorf("the last generation is %+v, want all four from stage 3, round 2", i)
+		}
+		if n := len(tr.Result().Rounds); n != 12 {
+			t.Errorf("%d rounds are in the result, want 12", n)
+		}
+	}
+	sameModels(t, models)
+	if slices.Equal(before, all[0].full.src.Dense.Data) {
+		t.Error("with the lost peer back, its earlier rows are still used")
+	}
+}
+
+// TestSlowPeer: a peer that is slower than the limit is named, by its rank, and the others go on without it.
+func TestSlowPeer(t *testing.T) {
+	g := toy{}.graph(t)
+	for _, hidden := range []int{4, 400} { // short vectors have one owner, long ones many
+		for slow := range 4 {
+			synctest.Test(t, func(t *testing.T) {
+				c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: hidden, Hops: 1})
+				c.Rounds, c.Survival = 3, Survival{MinPeers: 3, LostRows: "drop", Straggler: "drop", RoundLimit: time.Second}
+				all := trainersOf(t, c, cut(t, g, "random", 4))
+				errs := together(t, all, 3, -1, func(rank int) time.Duration {
+					if all[rank].machine.next.Work.Kind == Round && all[rank].machine.at.Round == 1 && rank == slow {
+						return time.Minute
+					}
+					return time.Millisecond
+				})
+				named := false
+				for r, err := range errs {
+					lost, ok := errors.AsType[*comm.PeerError](err)
+					if !ok {
+						if r != slow || !errors.Is(err, ErrSlow) { // its own frames are what it waited for
+							t.Errorf("peer %d: %v, want a PeerError", r, err)
+						}
+						continue
+					}
+					if errors.Is(err, ErrSlow) && r != slow {
+						named = true
+						if lost.Rank != slow {
+							t.Errorf("peer %d takes peer %d for slow, not %d: %v", r, lost.Rank, slow, err)
+						}
+					}
+				}
+				if !named {
+					t.Errorf("nobody says that peer %d is slow: %v", slow, errs)
+				}
+				if slow == 0 {
+					return
+				}
+				errs = together(t, all, 3, slow, nil)
+				for r, err := range errs {
+					if r == slow && !errors.Is(err, comm.ErrLeftOut) || r != slow && err != nil {
+						t.Errorf("peer %d: %v", r, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestStateTravelsWhole: a state parses to what it was, and nothing else is taken for one.
+func TestStateTravelsWhole(t *testing.T) {
+	g := toy{}.graph(t)
+	for _, local := range []int{1, 3} {
+		c := configOf(t, g, everyPlan()[0])
+		c.LocalSteps, c.Survival = local, Survival{MinPeers: 2}
+		tr, _ := atRound(t, c1(c), g, 2)
+		if err := tr.enter(2); err != nil {
+			t.Fatal(err)
+		}
+		tr.machine.at.Round = 1
+		tr.labels = []float64{1, 2, 3}
+		b, common := tr.state().encode(tr.ownMoments())
+		if len(b) > tr.stateLen() || (local > 1) != (common < len(b)) {
+			t.Errorf("%d bytes, %d of them common, want at most %d", len(b), common, tr.stateLen())
+		}
+		s, err := tr.parseState(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := s.encode(tr.ownMoments()); !slices.Equal(b, again) {
+			t.Error("parsed and encoded again the state is another")
+		}
+		for n := 0; n < len(b); n += 1 + n/20 {
+			if _, err := tr.parseState(b[:n]); err == nil {
+				t.Errorf("%d of %d bytes were taken for a state", n, len(b))
+			}
+		}
+		if _, err := tr.parseState(append(slices.Clone(b), 0)); err == nil {
+			t.Error("a byte too many was taken")
+		}
+		far := slices.Clone(b)
+		binary.LittleEndian.PutUint64(far, 77<<32)
+		if _, err := tr.parseState(far); err == nil || !strings.Contains(err.Error(), "stage 77") {
+			t.Errorf("%v, want a word on stage 77", err)
+		}
+		nan := slices.Clone(b)
+		binary.LittleEndian.PutUint32(nan[common-4:], math.Float32bits(float32(math.NaN())))
+		if _, err := tr.parseState(nan); err == nil {
+			t.Error("a parameter that is no number was taken")
+		}
+	}
+}
+
+// c1 is c for one peer, who cannot go on without others.
+func c1(c Config) Config {
+	c.Survival = Survival{}
+	return c
+}
+
+func FuzzParseState(f *testing.F) {
+	g := toy{nodes: 20, features: 3}.graph(f)
+	c := configOf(f, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 2, Hops: 1})
+	tr, _ := atRound(f, c, g, 1)
+	if err := tr.enter(1); err != nil {
+		f.Fatal(err)
+	}
+	tr.machine.at.Round = 1
+	b, _ := tr.state().encode(false)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := tr.parseState(b)
+		if err != nil {
+			return
+		}
+		again, _ := s.encode(false)
+		if !slices.Equal(b, again) {
+			t.Errorf("% x parses to % x", b, again)
+		}
+	})
+}
+
+// TestGroupMustHaveAgreed: a run that goes on without lost peers refuses a group of nobody knows whom.
+func TestGroupMustHaveAgreed(t *testing.T) {
+	g := toy{}.graph(t)
+	c := configOf(t, g, everyPlan()[0])
+	c.Survival = Survival{MinPeers: 2}
+	tr := trainersOf(t, c, cut(t, g, "random", 2))[0]
+	group := comm.NewGroup(sim.New(2, sim.Config{}).Transport(0), 0, 2)
+	if err := tr.Run(context.Background(), group, group); err == nil || !strings.Contains(err.Error(), "no generation") {
+		t.Errorf("%v, want a word on the generation", err)
+	}
+}
