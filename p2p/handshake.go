@@ -107,6 +107,11 @@ func readVerdict(s network.Stream) error {
 func (r *rendezvous) linked(s network.Stream, p *pair) {
 	s.SetDeadline(time.Time{})
 	p.mu.Lock()
+	if p.over {
+		p.mu.Unlock()
+		s.Reset()
+		return
+	}
 	old := p.link
 	p.link = newLink(p.rank, p.member.name, r.host.paced(s), &r.host.pool)
 	p.last = nil

@@ -76,11 +76,15 @@ func Listen(cfg Config) (_ *Host, err error) {
 		}
 	}()
 	h.handle(sessionProtocol, func(s network.Stream) {
-		if joining, _ := h.state(); joining != nil {
+		joining, session := h.state()
+		if joining != nil {
 			joining.answer(s)
-		} else {
-			s.Reset()
+			return
 		}
+		if session != nil {
+			session.knock(s.Conn().RemotePeer())
+		}
+		s.Reset()
 	})
 	h.handle(goodbyeProtocol, func(s network.Stream) {
 		if _, session := h.state(); session != nil {

@@ -31,6 +31,7 @@ type rendezvous struct {
 	members []member
 	ours    greeting
 	start   time.Time
+	quorum  *quorum // nil: all members
 	pairs   []*pair
 	fatal   chan error    // capacity 1: a mismatch, which no retry mends
 	changed chan struct{} // capacity 1: a pair has been linked
@@ -46,6 +47,7 @@ type pair struct {
 
 	mu   sync.Mutex
 	link *link
+	over bool  // the session has begun: without this pair, where there is no link
 	last error // of the last failed attempt
 }
 
@@ -66,6 +68,10 @@ func (p *pair) failed(err error) {
 // another protocol version, or whose hello differs, ends it at once with an error that says which part (MismatchError).
 // A host has one session at a time.
 func (h *Host) Join(ctx context.Context, roster Roster, hello Hello) (*Session, error) {
+	return h.join(ctx, roster, hello, nil)
+}
+
+func (h *Host) join(ctx context.Context, roster Roster, hello Hello, q *quorum) (*Session, error) {
 	members, err := roster.parse(h.cfg.maxPeers())
 	if err != nil {
 		return nil, err
@@ -75,7 +81,7 @@ func (h *Host) Join(ctx context.Context, roster Roster, hello Hello) (*Session, 
 		return nil, fmt.Errorf("p2p: roster: this peer (%s) is not among the %d members", h.ID(), len(members))
 	}
 	r := &rendezvous{
-		host: h, members: members, start: time.Now(),
+		host: h, members: members, start: time.Now(), quorum: q,
 		ours:  greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), roster: fingerprint(members)},
 		pairs: make([]*pair, len(members)), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
 	}
@@ -127,13 +133,13 @@ func (r *rendezvous) begin() error {
 	return nil
 }
 
-// wait returns nil once every pair is linked.
+// wait returns nil once every pair is linked, or as many as there must be.
 func (r *rendezvous) wait(ctx context.Context) error {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
 	for {
 		missing := r.missing()
-		if len(missing) == 0 {
+		if r.enough(len(missing)) {
 			return nil
 		}
 		select {

@@ -29,7 +29,8 @@ type Session struct {
 	host    *Host
 	rank    int
 	members []member
-	links   []*link // nil at our own rank
+	links   []*link // nil at our own rank, and at those of members that were not there
+	knocks  []atomic.Bool
 
 	culprit atomic.Pointer[comm.PeerError] // the first fault that a caller was told of
 	closed  atomic.Bool
@@ -39,10 +40,14 @@ type Session struct {
 var _ comm.Transport = (*Session)(nil)
 
 func newSession(h *Host, r *rendezvous) *Session {
-	s := &Session{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members))}
+	s := &Session{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members)), knocks: make([]atomic.Bool, len(r.members))}
 	for i, p := range r.pairs {
 		if p != nil {
-			s.links[i] = p.link
+			p.mu.Lock()
+			if p.over = true; p.link != nil && !p.link.stream.Conn().IsClosed() {
+				s.links[i] = p.link
+			}
+			p.mu.Unlock()
 		}
 	}
 	return s
@@ -59,6 +64,9 @@ func (s *Session) Size() int { return len(s.members) }
 // part of the frame has gone out, the link is broken.
 func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 	l := s.link(to)
+	if l == nil {
+		return s.absent(to, "send")
+	}
 	if err := s.ready(ctx, l, "send"); err != nil {
 		return err
 	}
@@ -72,6 +80,9 @@ func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 // Recv takes the next frame from the member of rank from. When ctx ends first, nothing is lost: the next Recv goes on.
 func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
 	l := s.link(from)
+	if l == nil {
+		return nil, s.absent(from, "recv")
+	}
 	if err := s.ready(ctx, l, "recv"); err != nil {
 		return nil, err
 	}
@@ -87,6 +98,10 @@ func (s *Session) link(rank int) *link {
 		panic(fmt.Sprintf("p2p: no link from rank %d to rank %d of %d", s.rank, rank, len(s.links)))
 	}
 	return s.links[rank]
+}
+
+func (s *Session) absent(rank int, op string) error {
+	return &comm.PeerError{Rank: rank, Name: s.members[rank].name, Op: op, Err: errAbsent}
 }
 
 func (s *Session) ready(ctx context.Context, l *link, op string) error {
