@@ -128,6 +128,11 @@ const (
 
 // runs implements source: a few goroutines read ahead, the runs come in order.
 func (s *Stored) runs(edges bool, f func(*run) error) error {
+	return s.runsIn(0, s.nodes, edges, f)
+}
+
+// runsIn is runs of the nodes [first, end).
+func (s *Stored) runsIn(first, end int, edges bool, f func(*run) error) error {
 	type loading struct {
 		*run
 		err  error
@@ -140,7 +145,7 @@ func (s *Stored) runs(edges bool, f func(*run) error) error {
 	var readers sync.WaitGroup
 	readers.Go(func() {
 		defer close(queue)
-		for at := 0; at < s.nodes; {
+		for at := first; at < end; {
 			var l *loading
 			select {
 			case <-stop:
@@ -148,7 +153,7 @@ func (s *Stored) runs(edges bool, f func(*run) error) error {
 			case r := <-free:
 				l = &loading{run: r, done: make(chan struct{})}
 			}
-			placed := s.place(l.run, at)
+			placed := s.place(l.run, at, end)
 			if placed != nil {
 				l.err = placed
 				close(l.done)
@@ -184,9 +189,9 @@ func (s *Stored) runs(edges bool, f func(*run) error) error {
 	return nil
 }
 
-// place makes r the run that begins at node first: its row pointers are read, for the others there is room.
-func (s *Stored) place(r *run, first int) error {
-	n := min(runNodes, s.nodes-first)
+// place makes r the run that begins at node first, and ends before node end or earlier: its row pointers are read, for the others there is room.
+func (s *Stored) place(r *run, first, end int) error {
+	n := min(runNodes, end-first)
 	r.first = int32(first)
 	r.ptr = room(r.ptr, n+1)
 	if err := graph.ReadRange(s.file, "adj/0/row_ptr", int64(first), r.ptr); err != nil {
