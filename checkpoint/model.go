@@ -220,6 +220,9 @@ func values(spec nn.Spec, limit int64) int64 {
 		if l.Average {
 			out *= l.Heads
 		}
+		if l.Conv == "sign" {
+			out /= l.Hops + 1
+		}
 		matrix(l.In, out)
 		if l.Conv == "rgcn" {
 			mats := l.Bases

@@ -11,8 +11,9 @@ import (
 type Conv struct {
 	Pre, Self, Nbr, Post Rows
 	Agg                  Aggregator
-	Relations            int // of typed edges, of which a block has that many rows a destination; 0: they have no types
-	Hops                 int // times Agg is applied, 0 meaning 1; more than once only on a whole graph
+	Teleport             float32 // not 0: the share of Pre's rows in what each hop puts out (NewAPPNP)
+	Relations            int     // of typed edges, of which a block has that many rows a destination; 0: they have no types
+	Hops                 int     // times Agg is applied, 0 meaning 1; more than once only on a whole graph
 }
 
 // NewGCN is y_i = Σ_j ã_ij x_j·W + b over a graph normalised by graph.GCN (Kipf and Welling, ICLR 2017, eq. 2).
@@ -105,6 +106,8 @@ func (c *Conv) Forward(y mat.Dense, in Input, t *Tape) {
 	kept := entry{graph: in.G, far: in.Far}
 	switch add := c.Self != nil; {
 	case c.Agg == nil:
+	case c.Teleport > 0:
+		c.propagate(sum, in, t)
 	case in.G == nil:
 		c.project(sum, in.Z, add, t)
 	default:
@@ -136,6 +139,8 @@ func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) {
 	}
 	switch kept := t.pop(); {
 	case c.Agg == nil:
+	case c.Teleport > 0:
+		c.propagateGrad(dx, sum, kept.graph, kept.far, t)
 	case kept.graph == nil:
 		if c.Nbr != nil { // an aggregate that was given is a constant
 			c.Nbr.Backward(mat.Dense{}, sum, t)

@@ -56,6 +56,7 @@ type golden struct {
 	model  *nn.Model
 	slab   *nn.Slab
 	weight []float32
+	hops   graph.Features // of sign
 }
 
 func newGolden(t *testing.T, name string, sparse bool) *golden {
@@ -80,7 +81,7 @@ func newGolden(t *testing.T, name string, sparse bool) *golden {
 		layers = 1
 	}
 	preset := name
-	if name == "mlp" || want["typed edges"].Rows > 0 {
+	if name == "mlp" || name == "sign" || name == "appnp" || want["typed edges"].Rows > 0 {
 		preset = "gcn"
 	}
 	spec, err := nn.Preset(preset, "single", x.Cols, classes, 8, layers)
@@ -96,7 +97,15 @@ func newGolden(t *testing.T, name string, sparse bool) *golden {
 		if name == "gat" {
 			l.Heads = 2 + k
 		}
-		if want["typed edges"].Rows > 0 {
+		switch {
+		case name == "appnp":
+			l.Hops, l.Teleport = 3, 0.2
+		case name == "sign" && k == 0:
+			spec.Encoder = nn.EncoderSpec{Kind: "sign", Hops: 2, Out: 18}
+			l.Hops, l.In = 2, 18
+		case name == "sign":
+			l.Conv = "mlp"
+		case want["typed edges"].Rows > 0:
 			l.Conv, l.Relations = "rgcn", 3
 			if name == "rgcn-bases" {
 				l.Bases = 2
@@ -166,6 +175,12 @@ func (g *golden) step(tape *nn.Tape) (scores mat.Dense, loss float64) {
 	tape.Reset()
 	g.slab.ZeroGrad()
 	x := g.g.X
+	if hops := g.model.Spec.Encoder.Hops; hops > 0 {
+		if g.hops.Rows() == 0 { // constant: a tape knows what it has seen by its memory
+			g.hops = nn.Hops(graph.Normalise(&g.g.Adj, g.g.Adj.Degrees(), graph.GCN), x, hops)
+		}
+		x = g.hops
+	}
 	rows := make([]mat.Dense, len(g.model.Layers))
 	for k, l := range g.model.Layers {
 		rows[k] = tape.Scratch(g.g.N(), l.Spec.Out)
@@ -211,7 +226,7 @@ func compare(t *testing.T, what string, got, want mat.Dense) {
 
 // TestGolden compares scores, every gradient and five optimiser steps with PyTorch Geometric's.
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "rgcn-bases", "mlp"} {
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "rgcn-bases", "appnp", "sign", "mlp"} {
 		for _, sparse := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/sparse=%v", name, sparse), func(t *testing.T) {
 				g := newGolden(t, name, sparse)

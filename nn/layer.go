@@ -48,6 +48,10 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 		l.Conv, l.Edges = NewGIN(name, in, out, key), graph.Loops
 	case "rgcn":
 		l.Conv, l.Edges = NewRGCN(name, in, out, spec.Relations, spec.Bases, key), graph.Mean
+	case "appnp":
+		l.Conv, l.Edges = NewAPPNP(name, in, out, spec.Teleport, key), graph.GCN
+	case "sign":
+		l.Conv = NewSIGN(name, in, out, spec.Hops, key)
 	case "mlp":
 		l.Conv = NewMLP(name, in, out, key)
 	}

@@ -48,6 +48,21 @@ func TestLayers(t *testing.T) {
 	t.Run("gat/average", func(t *testing.T) {
 		nntest.Check(t, layer(t, nn.LayerSpec{Conv: "gat", In: 5, Out: 3, Hops: 1, Heads: 3, Average: true, AttentionDropout: 0.5}))
 	})
+	for _, hops := range []int{1, 2, 5} {
+		for name, change := range forms {
+			spec := nn.LayerSpec{Conv: "appnp", In: 6, Out: 4, Hops: hops, Teleport: 0.3}
+			change(&spec)
+			t.Run(fmt.Sprintf("appnp/%d hops/%s", hops, name), func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
+		}
+	}
+	for name, change := range forms {
+		spec := nn.LayerSpec{Conv: "sign", In: 6, Out: 9, Hops: 2}
+		if change(&spec); spec.In == 4 {
+			spec.In = 9 // a residual layer without a map
+		}
+		spec.Out = 9
+		t.Run("sign/"+name, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
+	}
 	for _, conv := range []string{"gcn", "sage", "gin"} {
 		for _, in := range []int{2, 7} {
 			t.Run(fmt.Sprintf("%s/3 hops from %d", conv, in), func(t *testing.T) {
@@ -79,6 +94,7 @@ func TestRows(t *testing.T) {
 	key := rng.New(1)
 	for name, op := range map[string]nn.Rows{
 		"linear":      nn.NewLinear("a", 5, 3, true, key),
+		"beside":      nn.NewBeside("a", 6, 9, 3, key),
 		"linear only": nn.NewLinear("a", 5, 3, false, key),
 		"layer norm":  nn.NewLayerNorm("a", 6),
 		"relu":        nn.ReLU{},

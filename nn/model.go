@@ -63,6 +63,9 @@ func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
 		return mat.Dense{}, fmt.Errorf("nn: graph %q has %d rows of %d features, want %d rows of %d", g.Name, g.X.Rows(), g.X.Cols(), g.N(), m.Spec.Features)
 	}
 	x := m.Encoder.Encode(g.X)
+	if hops := m.Spec.Encoder.Hops; hops > 0 {
+		x = Hops(graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), x, hops)
+	}
 	if len(m.Layers) == 0 && !m.Encoder.scores {
 		return headScores(m.Encoder.Layer.Head, x.Dense), nil
 	}

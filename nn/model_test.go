@@ -61,6 +61,13 @@ func allSpecs(t testing.TB) map[string]nn.Spec {
 			all[e+" "+c] = layerwise(e, c)
 		}
 	}
+	var err error
+	if all["appnp"], err = nn.PresetAPPNP("single", 20, 3, 16, 2, 5, 0.1); err != nil {
+		t.Fatal(err)
+	}
+	if all["sign"], err = nn.PresetSIGN("single", 20, 3, 16, 2, 3); err != nil {
+		t.Fatal(err)
+	}
 	alone := layerwise("mlp", "hidden")
 	alone.Layers = nil
 	all["mlp alone"] = alone

@@ -70,18 +70,20 @@ type Spec struct {
 // EncoderSpec describes stage 0, which sees a node's own features and no edge.
 type EncoderSpec struct {
 	UnitSum bool    `json:"unit_sum,omitempty"` // each row of the features is divided by the sum of its magnitudes first
-	Kind    string  `json:"kind"`               // "raw": the features themselves; "pca": projection, rows of unit length; "mlp": hidden layer, trained
-	Out     int     `json:"out"`                // width of what it hands on; F for raw
+	Hops    int     `json:"hops,omitempty"`     // sign: times the features are aggregated, at least 1
+	Kind    string  `json:"kind"`               // "raw": the features themselves; "sign": beside them their aggregates of 1 to Hops hops; "pca": projection, rows of unit length; "mlp": hidden layer, trained
+	Out     int     `json:"out"`                // width of what it hands on; F for raw, (Hops+1)·F for sign
 	Hidden  int     `json:"hidden,omitempty"`   // mlp: hidden width; Out = Hidden, or Classes where Carry is "scores"
 	Dropout float32 `json:"dropout,omitempty"`  // mlp: of the input and of the hidden rows
 }
 
 // LayerSpec describes one layer: dropout, convolution, norm, activation, residual and, where it has one, a head.
 type LayerSpec struct {
-	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin; rgcn, which sees typed edges; or mlp, which sees none
+	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin; appnp; rgcn, which sees typed edges; sign and mlp, which see none
 	In               int     `json:"in"`
 	Out              int     `json:"out"`                 // width after the convolution; with concatenated heads, of all heads together
-	Hops             int     `json:"hops"`                // ≥ 1; > 1 only where the aggregator has no parameters
+	Hops             int     `json:"hops"`                // ≥ 1; > 1 only where the aggregator has no parameters; sign: the encoder's
+	Teleport         float32 `json:"teleport,omitempty"`  // appnp: share of its first row in what a node puts out at each hop, (0, 1]
 	Relations        int     `json:"relations,omitempty"` // rgcn: of the graph
 	Bases            int     `json:"bases,omitempty"`     // rgcn: of the relations' matrices; 0: a matrix each
 	Heads            int     `json:"heads,omitempty"`     // gat

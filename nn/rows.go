@@ -105,6 +105,8 @@ func forward(op Rows, y mat.Dense, x graph.Features, t *Tape) {
 	switch op := op.(type) {
 	case *Linear:
 		op.ForwardSparse(y, x.Sparse, t)
+	case *Beside:
+		op.ForwardSparse(y, x.Sparse, t)
 	case Stack:
 		op.forward(y, x, t)
 	default:

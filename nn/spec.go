@@ -9,7 +9,7 @@ import (
 )
 
 // convs are the values of LayerSpec.Conv.
-var convs = []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "mlp"}
+var convs = []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "appnp", "sign", "mlp"}
 
 // faults returns all that is wrong with s.
 func (s LayerSpec) faults() (all []error) {
@@ -23,8 +23,8 @@ func (s LayerSpec) faults() (all []error) {
 	if s.Out < 1 || s.Out > maxWidth {
 		bad("out is %d, want 1 to %d", s.Out, maxWidth)
 	}
-	if s.Hops < 0 || s.Hops > 1 && !slices.Contains([]string{"gcn", "sage", "gin"}, s.Conv) {
-		bad("hops is %d, want 1, or more for gcn, sage or gin", s.Hops)
+	if s.Hops < 0 || s.Hops > 1 && !slices.Contains([]string{"gcn", "sage", "gin", "appnp", "sign"}, s.Conv) || s.Hops > maxHops {
+		bad("hops is %d, want 1, or up to %d for gcn, sage, gin, appnp or sign", s.Hops, maxHops)
 	}
 	if s.Conv == "gat" {
 		if s.Heads < 1 || s.Heads > 1024 {
@@ -34,6 +34,12 @@ func (s LayerSpec) faults() (all []error) {
 		}
 	} else if s.Heads != 0 || s.Average || s.AttentionDropout != 0 {
 		bad("heads, average and attention_dropout belong to gat, not to %s", s.Conv)
+	}
+	if s.Conv == "sign" && (s.Hops < 1 || s.In%(s.Hops+1) != 0 || s.Out%(s.Hops+1) != 0) {
+		bad("hops is %d and the widths are %d and %d, want at least 1 hop and multiples of one more", s.Hops, s.In, s.Out)
+	}
+	if s.Conv == "appnp" && !(s.Teleport > 0 && s.Teleport <= 1) || s.Conv != "appnp" && s.Teleport != 0 {
+		bad("teleport is %g, want more than 0 and at most 1 for appnp, and 0 for others", s.Teleport)
 	}
 	if s.Conv == "rgcn" {
 		if s.Relations < 1 || s.Relations > graph.MaxRelations {
@@ -62,6 +68,8 @@ func (s LayerSpec) faults() (all []error) {
 	return all
 }
 
+const maxHops = 1000
+
 const maxWidth = 1 << 24 // of any row: what comes from a file is bounded before anything is allocated
 
 // Validate returns all that is wrong with s, each fault naming its field, or nil.
@@ -87,6 +95,10 @@ func (s Spec) Validate() error {
 		if e.Out != s.Features {
 			bad("encoder.out is %d, want the %d features", e.Out, s.Features)
 		}
+	case "sign":
+		if e.Hops < 1 || e.Hops > maxHops || e.Out != (e.Hops+1)*s.Features {
+			bad("encoder.hops is %d and encoder.out %d, want 1 to %d hops, and one more times the %d features", e.Hops, e.Out, maxHops, s.Features)
+		}
 	case "pca":
 		if e.Out < 1 || e.Out > s.Features {
 			bad("encoder.out is %d, want 1 to the %d features", e.Out, s.Features)
@@ -103,7 +115,10 @@ func (s Spec) Validate() error {
 			bad("encoder.out is %d, want %d as carry is %q", e.Out, want, s.Carry)
 		}
 	default:
-		bad(`encoder.kind is %q, want "raw", "pca" or "mlp"`, e.Kind)
+		bad(`encoder.kind is %q, want "raw", "sign", "pca" or "mlp"`, e.Kind)
+	}
+	if e.Hops != 0 && e.Kind != "sign" {
+		bad("encoder.hops is %d, want 0 for %q", e.Hops, e.Kind)
 	}
 	if !(e.Dropout >= 0 && e.Dropout < 1) {
 		bad("encoder.dropout is %g, want at least 0 and less than 1", e.Dropout)
@@ -132,7 +147,7 @@ func (s Spec) Validate() error {
 	return errors.Join(all...)
 }
 
-// Preset returns the ordinary end-to-end architecture of a model (gcn, sage, sage-pool, gat, gin): the given number of
+// Preset returns the ordinary end-to-end architecture of a model (gcn, sage, sage-pool, gat, gin, mlp): the given number of
 // layers on raw features, the last one straight to the classes. For gat, hidden is the width of 8 heads together and
 // the last layer averages one head (Veličković et al., ICLR 2018, §3.3).
 func Preset(model, task string, features, classes, hidden, layers int) (Spec, error) {
@@ -158,5 +173,34 @@ func Preset(model, task string, features, classes, hidden, layers int) (Spec, er
 		s.Layers = append(s.Layers, l)
 		in = hidden
 	}
+	return s, s.Validate()
+}
+
+// PresetAPPNP returns layers without edges, the last of which propagates what it puts out: so many hops, each with
+// that share of teleport (Klicpera, Bojchevski and Günnemann, ICLR 2019).
+func PresetAPPNP(task string, features, classes, hidden, layers, hops int, teleport float32) (Spec, error) {
+	s, err := Preset("mlp", task, features, classes, hidden, layers)
+	if err != nil {
+		return Spec{}, err
+	}
+	last := &s.Layers[layers-1]
+	last.Conv, last.Hops, last.Teleport = "appnp", hops, teleport
+	return s, s.Validate()
+}
+
+// PresetSIGN returns layers without edges on features beside which stand their aggregates of 1 to hops hops: the first has a
+// matrix for each, the hidden width being that of one, the others see all (Frasca et al., 2020, arXiv 2004.11198).
+func PresetSIGN(task string, features, classes, hidden, layers, hops int) (Spec, error) {
+	if layers < 2 || hops < 1 || hops > maxHops {
+		return Spec{}, fmt.Errorf("nn: layers is %d and hops is %d, want at least 2 layers and 1 to %d hops for sign", layers, hops, maxHops)
+	}
+	s, err := Preset("mlp", task, features, classes, hidden, layers)
+	if err != nil {
+		return Spec{}, err
+	}
+	s.Encoder = EncoderSpec{Kind: "sign", Hops: hops, Out: (hops + 1) * features}
+	first := &s.Layers[0]
+	first.Conv, first.Hops, first.In, first.Out = "sign", hops, s.Encoder.Out, (hops+1)*hidden
+	s.Layers[1].In = first.Out
 	return s, s.Validate()
 }

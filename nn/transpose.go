@@ -7,6 +7,7 @@ import "github.com/heddle-gnn/heddle/mat"
 type transposes struct {
 	of   map[pattern]*transpose
 	cuts map[pattern]*relationCut // blocks of typed edges
+	rows map[pattern]*piecePtr    // of sparse rows that are cut into pieces
 	now  int
 	used bool // since the last age
 }
@@ -82,6 +83,11 @@ func (ts *transposes) age() {
 	for p, c := range ts.cuts {
 		if c.used < ts.now {
 			delete(ts.cuts, p)
+		}
+	}
+	for p, c := range ts.rows {
+		if c.used < ts.now {
+			delete(ts.rows, p)
 		}
 	}
 	ts.now, ts.used = ts.now+1, false

@@ -8,6 +8,8 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch_geometric.nn import GATConv, GCNConv, GINConv, RGCNConv, SAGEConv
+from torch_geometric.nn import APPNP as Propagation
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 torch.set_default_dtype(torch.float64)
 N, FEATURES, HIDDEN, CLASSES = 16, 6, 6, 3
@@ -50,6 +52,30 @@ class MLP(torch.nn.Module):
         return self.lin(x)
 
 
+class APPNP(torch.nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.lin = torch.nn.Linear(i, o)
+        self.propagation = Propagation(K=3, alpha=0.2)
+
+    def forward(self, x, edges):
+        return self.propagation(self.lin(x), edges)
+
+
+class SIGN(torch.nn.Module):
+    """Inputs of 0, 1 and 2 hops, a third of the output each."""
+    def __init__(self, i, o):
+        super().__init__()
+        self.lin = torch.nn.Linear(3 * i, o // 3)
+        self.lin.bias = torch.nn.Parameter(torch.zeros(o))
+
+    def forward(self, x, edges):
+        at, w = gcn_norm(edges, num_nodes=N)
+        a = torch.zeros(N, N).index_put((at[1], at[0]), w, accumulate=True)
+        pieces = self.lin.weight.chunk(3, dim=1)
+        return torch.cat([x @ pieces[0].T, a @ x @ pieces[1].T, a @ a @ x @ pieces[2].T], dim=1) + self.lin.bias
+
+
 def gin(i, o):
     return GINConv(torch.nn.Sequential(torch.nn.Linear(i, o), torch.nn.ReLU(), torch.nn.Linear(o, o)))
 
@@ -71,6 +97,8 @@ MODELS = {
              {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.weight": "conv.weight"}),
     "rgcn-bases": ([lambda i, o: RGCN(i, o, 2)] * 2, F.relu,
                    {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.bases": "conv.weight", "nbr.coefficients": "conv.comp"}),
+    "appnp": ([APPNP] * 2, F.relu, {"pre.weight": "lin.weight", "pre.bias": "lin.bias"}),
+    "sign": ([SIGN, MLP], F.relu, {"self.weight": "lin.weight", "self.bias": "lin.bias"}),
     "mlp": ([MLP] * 2, F.relu, {"self.weight": "lin.weight", "self.bias": "lin.bias"}),
 }
 
