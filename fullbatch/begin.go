@@ -43,6 +43,14 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 		seen.share = share
 		t.seen = &seen
 	}
+	if err := t.hops(ctx, r, t.full); err != nil {
+		return err
+	}
+	if t.seen.beside = t.full.beside; t.seen.adj != t.full.adj {
+		if err := t.hops(ctx, r, t.seen); err != nil {
+			return err
+		}
+	}
 	if err := t.firstLayer(ctx, r); err != nil {
 		return err
 	}

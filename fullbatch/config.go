@@ -88,7 +88,7 @@ func (c Config) Validate() error {
 	fault(c.Spec.Encoder.Kind == "pca", "encoder: pca is found layer-wise; end to end the first layer learns its own projection, use raw or mlp")
 	for i, l := range c.Spec.Layers {
 		fault(max(l.In, l.Out) > wire.MaxCols && c.Rows.Values != "", "rows: %s, but layers[%d] has %d columns, of %d that one travels with", c.Rows.Values, i, max(l.In, l.Out), wire.MaxCols)
-		fault(l.Hops > 1 && (i > 0 || c.Spec.Encoder.Kind != "raw"), "layers[%d]: hops %d, but only the first layer, on raw features, aggregates more than once end to end", i, l.Hops)
+		fault(l.Hops > 1 && l.Conv != "appnp" && l.Conv != "sign" && (i > 0 || c.Spec.Encoder.Kind != "raw"), "layers[%d]: hops %d, but only appnp and the first layer, on raw features, aggregate more than once end to end", i, l.Hops)
 	}
 	errs = append(errs, c.Rows.Validate(), c.Metric.Validate(), c.Optimizer.Validate(), c.Schedule.Validate())
 	return errors.Join(errs...)

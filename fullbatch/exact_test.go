@@ -341,6 +341,21 @@ func models(features int) map[string]nn.Spec {
 	plain.Layers = slices.Clone(plain.Layers)
 	plain.Layers[0].Dropout = 0
 	all["sage, aggregated once"] = plain
+	for name, at := range map[string]int{"appnp": 2, "appnp, propagated first": 0} {
+		s := all["sage"]
+		s.Layers = slices.Clone(s.Layers)
+		for k := range s.Layers {
+			s.Layers[k].Conv = "mlp"
+		}
+		s.Layers[at].Conv, s.Layers[at].Hops, s.Layers[at].Teleport = "appnp", 3, 0.2
+		all[name] = s
+	}
+	sign := all["sage"]
+	sign.Layers = slices.Clone(sign.Layers)
+	sign.Encoder = nn.EncoderSpec{Kind: "sign", Hops: 2, Out: 3 * features}
+	sign.Layers[0].Conv, sign.Layers[0].Hops, sign.Layers[0].In, sign.Layers[0].Out = "sign", 2, 3*features, 12
+	sign.Layers[1].In, sign.Layers[1].Conv, sign.Layers[2].Conv = 12, "mlp", "mlp"
+	all["sign"] = sign
 	hops := all["gcn"]
 	hops.Layers = slices.Clone(hops.Layers)
 	hops.Layers[0].Hops = 3

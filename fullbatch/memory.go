@@ -4,9 +4,9 @@ import "github.com/heddle-gnn/heddle/graph"
 
 // memory counts what a step holds.
 func (t *Trainer) memory() Memory {
-	m := Memory{Tape: t.tape.Memory(), Halo: 4 * int64(t.line.peak), First: size(t.rows) - size(t.input) + size(t.seen.z)}
+	m := Memory{Tape: t.tape.Memory(), Halo: 4 * int64(t.line.peak), First: size(t.rows) - size(t.input) + size(t.seen.z) + size(t.seen.beside)}
 	if t.full != t.seen {
-		m.First += size(t.full.z)
+		m.First += size(t.full.z) + size(t.full.beside)
 	}
 	seen := make(map[*graph.CSR]bool)
 	add := func(g *graph.CSR) {

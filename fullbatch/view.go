@@ -41,7 +41,7 @@ type reach struct {
 func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *sight, all bool) (*view, error) {
 	v := &view{labels: t.shard.Labels.Select(wanted)}
 	for _, u := range t.units {
-		all = all || u.layer.Spec.Hops > 1
+		all = all || u.layer.Spec.Hops > 1 && u.layer.Conv.Agg != nil
 	}
 	var reaches []reach
 	if !all {
@@ -335,6 +335,8 @@ func columns(g *graph.CSR, dst, to []int32, n int) *graph.CSR {
 // firstInput returns the rows that the first unit of a view sees, and fills in what p knows of them beforehand.
 func (t *Trainer) firstInput(a *sight, r reach, p *part) graph.Features {
 	switch {
+	case a.beside.Cols() > 0:
+		return choose(a.beside, r.src)
 	case !t.constant(0) || p.far != nil:
 		return choose(t.input, r.src)
 	case p.near == nil:
@@ -367,6 +369,7 @@ type sight struct {
 	typed  *graph.CSR // by relation
 	degree []float32
 	normed map[edges]*graph.CSR
+	beside graph.Features // features and their sums over some hops, which a model of them sees instead
 	z      graph.Features // the first layer's aggregate, where that never changes
 	covers *covers        // of units that compute all nodes; nil: not yet agreed
 	share  float32        // of the halo rows that come at a step

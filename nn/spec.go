@@ -131,6 +131,9 @@ func (s Spec) Validate() error {
 		for _, err := range l.faults() {
 			bad("layers[%d].%w", k, err)
 		}
+		if l.Conv == "sign" && (k > 0 || l.Hops != e.Hops) {
+			bad("layers[%d].conv is sign of %d hops, want it first, behind an encoder of as many (it has %d)", k, l.Hops, e.Hops)
+		}
 		if l.In != width {
 			bad("layers[%d].in is %d, want %d, what comes before hands on", k, l.In, width)
 		}

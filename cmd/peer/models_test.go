@@ -42,7 +42,9 @@ func typedSites(t *testing.T) string {
 
 // endToEndModels are the models that train end to end only.
 var endToEndModels = map[string][]string{
-	"rgcn": {"--model", "rgcn", "--bases", "1"},
+	"rgcn":  {"--model", "rgcn", "--bases", "1"},
+	"appnp": {"--model", "appnp", "--hops", "4"},
+	"sign":  {"--model", "sign", "--hops", "2", "--unit-sum"},
 }
 
 // TestEndToEndModels: each reaches with three peers, from shards, what it reaches with one, and predict computes it anew

@@ -27,12 +27,13 @@ type Settings struct {
 	Mode   string `yaml:"mode"`   // retexo (layer by layer over peers), fullbatch (all layers at once over peers) or standalone (the same at one)
 	Seed   uint64 `yaml:"seed"`   // of everything that is drawn
 
-	Model            string  `yaml:"model"`             // gcn, sage, sage-pool, gat, gin; rgcn uses typed edges, mlp none (neither in retexo)
+	Model            string  `yaml:"model"`             // gcn, sage, sage-pool, gat, gin; appnp, sign, rgcn (typed edges) and mlp (no edges) not in retexo
 	Encoder          string  `yaml:"encoder"`           // raw (features travel), pca:K (their K leading components, at most all) or mlp (trained hidden rows)
 	Carry            string  `yaml:"carry"`             // what a layer hands on: hidden rows, or class scores
 	Layers           int     `yaml:"layers"`            // graph layers, at least 1
 	Hidden           int     `yaml:"hidden"`            // width of hidden rows, at least 1; of all heads together for gat
 	Hops             int     `yaml:"hops"`              // aggregations before a layer, at least 1; more than 1: gcn, sage, gin
+	Teleport         float32 `yaml:"teleport"`          // appnp: share of a node's own row in what each hop puts out, in (0, 1]
 	Bases            int     `yaml:"bases"`             // of the matrices of rgcn's relations, at most as many as these; 0: a matrix each
 	Heads            int     `yaml:"heads"`             // of attention, at least 1; gat only
 	Dropout          float32 `yaml:"dropout"`           // share of a layer's input, in [0, 1)
@@ -101,7 +102,12 @@ func base(mode, preset, model string) (Settings, error) {
 		if model == "gat" {
 			s.LR, s.Dropout, s.AttentionDropout = 0.005, 0.6, 0.6
 		}
-		if model == "rgcn" { // Schlichtkrull et al., ESWC 2018, §5.1
+		switch model {
+		case "appnp": // Klicpera, Bojchevski and Günnemann, ICLR 2019, §5
+			s.Hops, s.Teleport = 10, 0.1
+		case "sign":
+			s.Hops = 3
+		case "rgcn": // Schlichtkrull et al., ESWC 2018, §5.1
 			s.Hidden, s.Dropout, s.Decay, s.Rounds = 16, 0, 0, 50
 		}
 	case preset == "retexo": // github.com/aashishkolluri/retexo-distributed
@@ -117,12 +123,13 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.Preset, "preset", s.Preset, "settings to start from: retexo (the paper's) or frugal (fewest bytes)")
 	f.StringVar(&s.Mode, "mode", s.Mode, "retexo (layer by layer over peers), fullbatch (all layers at once over peers) or standalone (the same at one)")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "of everything that is drawn: same seed, same model")
-	f.StringVar(&s.Model, "model", s.Model, "gcn, sage, sage-pool, gat, gin, rgcn (typed edges) or mlp (no edges); the last two not retexo")
+	f.StringVar(&s.Model, "model", s.Model, "gcn, sage, sage-pool, gat, gin; not retexo: appnp, sign, rgcn (typed edges), mlp (no edges)")
 	f.StringVar(&s.Encoder, "encoder", s.Encoder, "what of a node's own features travels: raw, pca:K or mlp")
 	f.StringVar(&s.Carry, "carry", s.Carry, "what a layer hands on: hidden or scores")
 	f.IntVar(&s.Layers, "layers", s.Layers, "graph layers")
 	f.IntVar(&s.Hidden, "hidden", s.Hidden, "width of hidden rows (gat: of all heads together)")
 	f.IntVar(&s.Hops, "hops", s.Hops, "aggregations before a layer")
+	f.Float32Var(&s.Teleport, "teleport", s.Teleport, "appnp: share of a node's own row in what each hop puts out")
 	f.IntVar(&s.Bases, "bases", s.Bases, "rgcn: bases of the relations' matrices; 0: a matrix each")
 	f.IntVar(&s.Heads, "heads", s.Heads, "gat: attention heads")
 	f.Float32Var(&s.Dropout, "dropout", s.Dropout, "share of a layer's input that is dropped")
@@ -254,8 +261,8 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	if s.Model == "mlp" {
 		return retexo.Config{}, badInput{errors.New("model: mlp uses no edges, so there is nothing to train layer by layer over peers: use mode fullbatch or standalone, or encoder mlp")}
 	}
-	if s.Model == "rgcn" {
-		return retexo.Config{}, badInput{errors.New("model: rgcn is trained end to end: use mode fullbatch or standalone")}
+	if s.Model == "rgcn" || s.Model == "appnp" || s.Model == "sign" {
+		return retexo.Config{}, badInput{fmt.Errorf("model: %s is trained end to end: use mode fullbatch or standalone", s.Model)}
 	}
 	encoder := s.Encoder
 	if k, ok := strings.CutPrefix(encoder, "pca:"); ok {
@@ -310,11 +317,18 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	if s.Model == "rgcn" && t.Relations == 0 {
 		return fullbatch.Config{}, badInput{errors.New("model: rgcn, but the graph's edges have no types: use another model")}
 	}
-	model := s.Model
-	if model == "rgcn" {
-		model = "gcn" // the same but for the convolution
+	var spec nn.Spec
+	var err error
+	switch s.Model {
+	case "appnp":
+		spec, err = nn.PresetAPPNP(t.Kind, t.Features, t.Classes, s.Hidden, s.Layers, s.Hops, s.Teleport)
+	case "sign":
+		spec, err = nn.PresetSIGN(t.Kind, t.Features, t.Classes, s.Hidden, s.Layers, s.Hops)
+	case "rgcn": // the same as gcn but for the convolution
+		spec, err = nn.Preset("gcn", t.Kind, t.Features, t.Classes, s.Hidden, s.Layers)
+	default:
+		spec, err = nn.Preset(s.Model, t.Kind, t.Features, t.Classes, s.Hidden, s.Layers)
 	}
-	spec, err := nn.Preset(model, t.Kind, t.Features, t.Classes, s.Hidden, s.Layers)
 	if err != nil {
 		return fullbatch.Config{}, badInput{errors.Join(append(errs, err)...)}
 	}
@@ -331,7 +345,10 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 			}
 		}
 	}
-	spec.Layers[0].Hops, spec.Encoder.UnitSum = s.Hops, s.UnitSum
+	if s.Model != "appnp" { // its hops are the last layer's
+		spec.Layers[0].Hops = s.Hops
+	}
+	spec.Encoder.UnitSum = s.UnitSum
 	c := fullbatch.Defaults(spec)
 	c.Seed, c.Epochs, c.Patience, c.EvalEvery, c.Metric = s.Seed, s.Rounds, s.Patience, s.EvalEvery, s.metric(t)
 	c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds)
