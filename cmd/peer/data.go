@@ -49,7 +49,7 @@ type Source struct {
 	Data   string `yaml:"data"`   // directory or .npz of a data set; or
 	Shards string `yaml:"shards"` // directory that peer partition wrote
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
-	Peers  int    `yaml:"peers"`  // at least 1; auto: 4, of standalone 1, of policy by-column the number of sites
+	Peers  int    `yaml:"peers"`  // at least 1, with shards at most as many as these; auto: those of shards, or 4, of standalone 1, of policy by-column the number of sites
 	Policy string `yaml:"policy"` // who owns which node: a name of partition.ParsePolicy, as random, by-column, multilevel
 }
 
@@ -62,12 +62,14 @@ func (s Source) open(mode string, seed uint64) ([]*partition.Shard, io.Closer, e
 	case (s.Data == "") == (s.Shards == ""):
 		return nil, nil, badInput{errors.New("data: want either --data D (a data set) or --shards DIR (written by peer partition)")}
 	case s.Shards != "":
-		if s.Peers != auto {
-			return nil, nil, badInput{fmt.Errorf("peers: %d, but the shards in %s say how many there are: leave it out", s.Peers, s.Shards)}
-		}
 		shards, closer, err := partition.ReadDir(s.Shards)
 		if err != nil {
 			return nil, nil, badInput{err}
+		}
+		if s.Peers != auto && s.Peers != len(shards) {
+			if shards, err = grouped(shards, s.Peers); err != nil {
+				return nil, nil, errors.Join(badInput{fmt.Errorf("peers: %w", err)}, closer.Close())
+			}
 		}
 		return shards, closer, nil
 	case s.Peers < 1 && s.Peers != auto:
@@ -83,6 +85,54 @@ func (s Source) open(mode string, seed uint64) ([]*partition.Shard, io.Closer, e
 	}
 	shards, err := cut(g, policy, s.parts(mode), seed)
 	return shards, io.NopCloser(nil), err
+}
+
+// grouped deals the parts out to fewer peers.
+func grouped(shards []*partition.Shard, peers int) ([]*partition.Shard, error) {
+	if peers < 1 || peers > len(shards) {
+		return nil, fmt.Errorf("%d, want 1 to %d, as many as there are shards", peers, len(shards))
+	}
+	var all []*partition.Shard
+	for w := range peers {
+		lo, hi := partition.Group(len(shards), peers, w)
+		one, err := partition.Merge(shards[lo:hi], peers)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// readParts reads what one of so many peers holds: a part, or several with commas between where there are fewer peers
+// than parts.
+func readParts(paths string, peers int) (*partition.Shard, io.Closer, error) {
+	var parts []*partition.Shard
+	var files closers
+	for path := range strings.SplitSeq(paths, ",") {
+		s, f, err := partition.ReadShard(path)
+		if err != nil {
+			return nil, nil, errors.Join(badInput{err}, files.Close())
+		}
+		parts, files = append(parts, s), append(files, f)
+	}
+	if len(parts) == 1 && parts[0].Parts <= peers {
+		return parts[0], files, nil
+	}
+	s, err := partition.Merge(parts, peers)
+	if err != nil {
+		return nil, nil, errors.Join(badInput{fmt.Errorf("%s: %w", paths, err)}, files.Close())
+	}
+	return s, files, nil
+}
+
+type closers []io.Closer
+
+func (c closers) Close() (err error) {
+	for _, f := range c {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
 func (s Source) parts(mode string) int {

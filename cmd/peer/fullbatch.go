@@ -24,6 +24,14 @@ func (w work) atOnce(ctx context.Context, group *comm.Group) (*outcome, error) {
 		return nil, badInput{err}
 	}
 	t.Checkpoints, t.Observer = w.store, w.site.observeEpochs(w.watch.endToEnd(c, w.shard.Rank))
+	if end := t.Observer.EpochEnd; w.advanced != nil {
+		t.Observer.EpochEnd = func(i fullbatch.EpochInfo) {
+			w.advanced()
+			if end != nil {
+				end(i)
+			}
+		}
+	}
 	if err := t.Run(ctx, group, group); err != nil {
 		return nil, err
 	}

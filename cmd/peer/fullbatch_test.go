@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestFullbatch: in a fixed order the transport and the number of processes change no bit; and the curve is that of one
@@ -38,4 +42,61 @@ func TestFullbatch(t *testing.T) {
 		t.Errorf("%d bytes of rows and %d of sums were counted", first.Bytes.Halo, first.Bytes.Reduce)
 	}
 	predicts(t, filepath.Join(dir, "memory"), "--data", data)
+}
+
+// TestFullbatchStay: three parts at two peers, of which one, with two of them, is killed and loses its checkpoints. The
+// other waits; when the lost one is back with its parts it is told where the run stands, and both go on to the model of
+// a run that nothing happened to.
+func TestFullbatchStay(t *testing.T) {
+	c := newCrew(t, 2)
+	parts := filepath.Join(c.dir, "three")
+	must(t, "partition", "--data", sites(t), "--parts", "3", "-o", parts)
+	settings := []string{"--mode", "fullbatch", "--order", "fixed", "--rounds", "400", "--checkpoint-every", "20"}
+	plan := c.plan(t, c.members, slices.Concat(settings, []string{"--port", freePorts(t, 2), "--carrier", "tcp"})...)
+	state := func(r, life int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d-%d", r, life)) }
+	part := func(n int) string { return filepath.Join(parts, fmt.Sprintf("part-%d", n)) }
+	type end struct {
+		exit   int
+		stderr string
+	}
+	stayed := make(chan end)
+	go func() {
+		args := slices.DeleteFunc(c.join(0, plan, "--shard", part(0), "--state", state(0, 0), "--rejoin", "1m"), func(s string) bool { return s == "-q" })
+		exit, _, stderr := call(t.Context(), args...)
+		stayed <- end{exit, stderr}
+	}()
+	for life := range 2 {
+		p := process(t, "join", "--plan", plan, "--shard", part(1)+","+part(2), "--identity", c.key(1), "-q", "--wait", "20s",
+			"-o", filepath.Join(c.dir, "out-1"), "--state", state(1, life))
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if life == 1 {
+			if err := p.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		for begun := time.Now(); len(checkpoints(t, state(1, 0))) == 0; time.Sleep(time.Millisecond) {
+			if time.Since(begun) > time.Minute {
+				t.Fatal("no checkpoint was left")
+			}
+		}
+		p.Process.Kill()
+		p.Wait()
+		if err := os.RemoveAll(state(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := <-stayed; e.exit != 0 || strings.Count(e.stderr, "a peer is lost") != 1 {
+		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
+	}
+	whole := filepath.Join(c.dir, "whole")
+	must(t, slices.Concat([]string{"train", "--shards", parts, "--peers", "2", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	want := contents(t, filepath.Join(whole, "model.safetensors"))
+	for r := range 2 {
+		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {
+			t.Errorf("peer %d made another model than a run without faults", r)
+		}
+	}
 }

@@ -201,7 +201,7 @@ checkpoint that all have, to the same model.`,
 	}
 	f := c.Flags()
 	f.StringVar(&s.plan, "plan", "", "the plan that all peers have")
-	f.StringVar(&s.shard, "shard", "", "this peer's part of the graph")
+	f.StringVar(&s.shard, "shard", "", "this peer's part of the graph; its parts, with commas between, where there are fewer peers than parts")
 	f.StringVar(&s.identity, "identity", defaultIdentity(), "this peer's key, made on first use")
 	f.StringVar(&s.state, "state", "", "directory for checkpoints; empty: none are kept")
 	f.StringSliceVar(&s.listen, "listen", nil, "multiaddresses to listen on (default: this peer's in the plan)")
@@ -252,9 +252,9 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	shard, closer, err := partition.ReadShard(s.shard)
+	shard, closer, err := readParts(s.shard, len(p.Peers))
 	if err != nil {
-		return badInput{err}
+		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	if shard.Rank != rank || shard.Parts != len(p.Peers) {

@@ -42,7 +42,7 @@ func (j *job) bind(f *pflag.FlagSet) {
 	f.StringVar(&j.Data, "data", j.Data, "data set: a directory with graph.npz, or the .npz file")
 	f.StringVar(&j.Shards, "shards", j.Shards, "partition: a directory that peer partition wrote")
 	f.IntVar(&j.Split, "split", j.Split, "column of the data set's masks")
-	f.IntVar(&j.Peers, "peers", j.Peers, "number of peers (default 4; 1 for standalone; the sites for by-column)")
+	f.IntVar(&j.Peers, "peers", j.Peers, "number of peers (default 4; 1 for standalone; the sites for by-column; with --shards, as many as parts, or fewer that hold several each)")
 	f.Lookup("peers").DefValue = "0" // the value that help does not show
 	f.StringVar(&j.Policy, "policy", j.Policy, "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel")
 	f.StringVar(&j.Transport, "transport", j.Transport, "libp2p (a host for each peer, on loopback) or memory")
