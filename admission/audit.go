@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // Record is one line of the audit log. Fields that say nothing are left out. Fields are only ever added, at the end
@@ -121,7 +123,7 @@ func readHead(log string) (Head, error) {
 // Log is an audit log that this process writes; one process at a time may, one goroutine at a time too. It keeps no
 // record in memory.
 type Log struct {
-	file, head *os.File
+	file, head disk.File
 	last       Head
 	failed     error // the log may end in half a line
 	unlock     func()
@@ -129,7 +131,9 @@ type Log struct {
 
 // OpenLog opens the log at path, or begins one. Beside it lie path.head and path.lock. A log whose end does not agree
 // with its head is refused; one that a crash left with half a line is cut there and says so in a record.
-func OpenLog(path string) (_ *Log, err error) {
+func OpenLog(path string) (*Log, error) { return openLog(disk.OS{}, path) }
+
+func openLog(on disk.FS, path string) (_ *Log, err error) {
 	l := &Log{}
 	defer func() {
 		if err != nil {
@@ -137,26 +141,26 @@ func OpenLog(path string) (_ *Log, err error) {
 			err = fmt.Errorf("audit log %s: %w", path, err)
 		}
 	}()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := disk.MkdirAll(on, filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	if l.unlock, err = lock(path+".lock", false); err != nil {
 		return nil, err
 	}
-	if err := beginLog(path); err != nil {
+	if err := beginLog(on, path); err != nil {
 		return nil, err
 	}
 	noted, err := readHead(path)
 	if err != nil {
 		return nil, err
 	}
-	if l.head, err = os.OpenFile(headFile(path), os.O_WRONLY, 0); err != nil {
+	if l.head, err = on.OpenFile(headFile(path), os.O_WRONLY, 0); err != nil {
 		return nil, err
 	}
-	if l.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+	if l.file, err = on.OpenFile(path, os.O_RDWR, 0); err != nil {
 		return nil, err
 	}
-	last, before, torn, err := tail(l.file)
+	last, before, torn, err := tail(l.file, noted)
 	if err != nil {
 		return nil, err
 	}
@@ -185,23 +189,28 @@ func OpenLog(path string) (_ *Log, err error) {
 }
 
 // beginLog makes the files of a log where there are none. The head comes first: a log without one has lost it.
-func beginLog(path string) error {
+func beginLog(on disk.FS, path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if _, err := os.Stat(headFile(path)); errors.Is(err, fs.ErrNotExist) {
-		if err := os.WriteFile(headFile(path), Head{0, none}.encode(), 0o600); err != nil {
+		err := disk.Replace(on, headFile(path), 0o600, func(f disk.File) error {
+			_, err := f.Write(Head{0, none}.encode())
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	} else if h, err := readHead(path); err != nil || h.Seq > 0 {
 		return errors.Join(err, fmt.Errorf("the log is gone, and %s knows of %d records: bring it back, or move that file away to begin another", headFile(path), h.Seq))
 	}
-	return os.WriteFile(path, nil, 0o600)
+	return disk.Replace(on, path, 0o600, func(disk.File) error { return nil })
 }
 
 // tail returns the head of the log in f from its last line, the hash that the line gives for the one before it, and
-// the bytes behind the last whole line.
-func tail(f *os.File) (last Head, before string, torn []byte, err error) {
+// the bytes behind the last whole line. A line behind the one that was noted, of which power failed to leave some sectors, is
+// among those bytes.
+func tail(f disk.File, noted Head) (last Head, before string, torn []byte, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return last, "", nil, err
@@ -218,8 +227,18 @@ func tail(f *os.File) (last Head, before string, torn []byte, err error) {
 	if end < 0 {
 		return Head{0, none}, "", torn, nil
 	}
-	line := b[bytes.LastIndexByte(b[:end], '\n')+1 : end]
+	begin := bytes.LastIndexByte(b[:end], '\n') + 1
+	line := b[begin:end]
 	r, err := parseRecord(line)
+	if err != nil && bytes.IndexByte(line, 0) >= 0 && len(b)-begin <= maxLine {
+		before := Head{0, none}
+		if begin > 0 {
+			before = Head{noted.Seq, hashLine(b[bytes.LastIndexByte(b[:begin-1], '\n')+1 : begin-1])}
+		}
+		if before == noted {
+			return noted, "", b[begin:], nil
+		}
+	}
 	if err != nil {
 		return last, "", nil, fmt.Errorf("its last line: %w", err)
 	}
@@ -261,10 +280,13 @@ func (l *Log) Append(r Record) error {
 	return l.failed
 }
 
-// note writes the head down. It is never ahead of the log, whose line is on disk by now.
+// note writes the head down. It is never ahead of the log, whose line is on disk by now, and is on disk itself before the next
+// line goes there.
 func (l *Log) note() error {
-	_, err := l.head.WriteAt(l.last.encode(), 0)
-	return err
+	if _, err := l.head.WriteAt(l.last.encode(), 0); err != nil {
+		return err
+	}
+	return l.head.Sync()
 }
 
 // Head returns the end of the log.
@@ -273,7 +295,7 @@ func (l *Log) Head() Head { return l.last }
 // Close releases the log for other processes.
 func (l *Log) Close() error {
 	var errs []error
-	for _, f := range []*os.File{l.file, l.head} {
+	for _, f := range []disk.File{l.file, l.head} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}

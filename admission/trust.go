@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // Found checks the first version of a roster: a quorum of its own administrators has signed it.
@@ -195,28 +197,15 @@ func ReadFile[T document](path string) (*Signed[T], error) {
 	return s, nil
 }
 
-// WriteFile replaces the file at path, whole or not at all.
-func WriteFile[T document](path string, s *Signed[T]) (err error) {
+// WriteFile replaces the file at path, whole or not at all; when it returns nil the file survives a power cut.
+func WriteFile[T document](path string, s *Signed[T]) error {
 	text, err := s.Encode()
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".signed-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(text); err != nil {
-		return err
-	}
 	// Nothing in it is secret, and others pass it on.
-	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+	return disk.Replace(disk.OS{}, path, 0o644, func(f disk.File) error {
+		_, err := f.Write(text)
 		return err
-	}
-	return os.Rename(f.Name(), path)
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -46,8 +47,8 @@ func WriteModel(path string, m *nn.Model, card Card) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: write model %s: %w", path, err)
 	}
-	return replaceFile(path, 0o644, func(f *os.File) error {
-		_, err := f.Write(b)
+	return replaceFile(disk.OS{}, path, 0o644, func(w io.Writer) error {
+		_, err := w.Write(b)
 		return err
 	})
 }

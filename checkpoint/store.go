@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // Store keeps the states of one peer's run in a directory of its own: one file a state, the two newest. It is not safe
@@ -17,7 +19,7 @@ import (
 type Store struct {
 	Dir string // made at the first Save, for its owner alone: states may hold rows of features
 
-	wrap func(io.Writer) io.Writer // tests let writing fail
+	on disk.FS // nil: the machine's
 }
 
 const kept = 2
@@ -26,20 +28,13 @@ const kept = 2
 // the states saved before are as they were. Afterwards the store holds seq and the one before it; a number above seq,
 // which only a run that went back can leave, is removed.
 func (s *Store) Save(seq uint64, st *State) error {
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
 		return fmt.Errorf("checkpoint: make directory of states: %w", err)
 	}
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
-	err := replaceFile(s.path(seq), 0o600, func(f *os.File) error {
-		var w io.Writer = f
-		if s.wrap != nil {
-			w = s.wrap(f)
-		}
-		return st.write(w, seq)
-	})
-	if err != nil {
+	if err := replaceFile(s.disk(), s.path(seq), 0o600, func(w io.Writer) error { return st.write(w, seq) }); err != nil {
 		return err
 	}
 	all, err := s.List()
@@ -50,7 +45,7 @@ func (s *Store) Save(seq uint64, st *State) error {
 	at := slices.Index(all, seq)
 	for i, old := range all {
 		if i < at || i >= at+kept {
-			errs = append(errs, os.Remove(s.path(old)))
+			errs = append(errs, s.disk().Remove(s.path(old)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -67,7 +62,7 @@ func (s *Store) Rewind(seq uint64) error {
 	}
 	for _, newer := range all {
 		if newer > seq {
-			if err := os.Remove(s.path(newer)); err != nil {
+			if err := s.disk().Remove(s.path(newer)); err != nil {
 				return fmt.Errorf("checkpoint: remove a state that the run goes back from: %w", err)
 			}
 		}
@@ -145,12 +140,27 @@ func (s *Store) path(seq uint64) string {
 	return filepath.Join(s.Dir, fmt.Sprintf("%s%020d%s", statePrefix, seq, stateSuffix))
 }
 
+func (s *Store) disk() disk.FS {
+	if s.on == nil {
+		return disk.OS{}
+	}
+	return s.on
+}
+
+// replaceFile makes path hold what write writes, or leaves it as it was.
+func replaceFile(on disk.FS, path string, perm fs.FileMode, write func(io.Writer) error) error {
+	if err := disk.Replace(on, path, perm, func(f disk.File) error { return write(f) }); err != nil {
+		return fmt.Errorf("checkpoint: write %s: %w", path, err)
+	}
+	return nil
+}
+
 // removeLeftovers removes temporary files of a process that ended while it wrote: they may be what fills the disk.
 func (s *Store) removeLeftovers() error {
 	files, err := os.ReadDir(s.Dir)
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), "."+statePrefix) && strings.HasSuffix(f.Name(), ".tmp") {
-			err = errors.Join(err, os.Remove(filepath.Join(s.Dir, f.Name())))
+			err = errors.Join(err, s.disk().Remove(filepath.Join(s.Dir, f.Name())))
 		}
 	}
 	if err != nil {

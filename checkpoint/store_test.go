@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 var run = Fingerprints{Config: [32]byte{1}, Model: [32]byte{2}, Shard: [32]byte{3}}
@@ -185,20 +186,29 @@ func TestMismatchDoesNotFallBack(t *testing.T) {
 
 // fullDisk takes room bytes and then fails, as a full disk does.
 type fullDisk struct {
-	w    io.Writer
+	disk.OS
 	room int
+}
+
+func (d *fullDisk) CreateTemp(dir, pattern string) (disk.File, error) {
+	f, err := d.OS.CreateTemp(dir, pattern)
+	return &fullFile{f, d}, err
+}
+
+type fullFile struct {
+	disk.File
+	on *fullDisk
 }
 
 var errFull = errors.New("no space left on device")
 
-func (d *fullDisk) Write(b []byte) (int, error) {
-	if len(b) <= d.room {
-		d.room -= len(b)
-		return d.w.Write(b)
+func (f *fullFile) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b[:min(len(b), f.on.room)])
+	f.on.room -= n
+	if err == nil && n < len(b) {
+		err = errFull
 	}
-	n, _ := d.w.Write(b[:d.room])
-	d.room = 0
-	return n, errFull
+	return n, err
 }
 
 func TestFullDiskKeepsWhatWasSaved(t *testing.T) {
@@ -210,7 +220,7 @@ func TestFullDiskKeepsWhatWasSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for room := 0; room < int(info.Size()); room += 7 {
-		s.wrap = func(w io.Writer) io.Writer { return &fullDisk{w, room} }
+		s.on = &fullDisk{room: room}
 		err := s.Save(3, stateOf(3))
 		if !errors.Is(err, errFull) || !strings.Contains(err.Error(), s.path(3)) {
 			t.Fatalf("room for %d bytes: %v", room, err)
@@ -220,7 +230,7 @@ func TestFullDiskKeepsWhatWasSaved(t *testing.T) {
 	if err := s.Save(2, stateOf(7)); !errors.Is(err, errFull) { // over one that is there
 		t.Fatal(err)
 	}
-	s.wrap = nil
+	s.on = nil
 	st, err := s.Latest(run)
 	if err != nil {
 		t.Fatal(err)

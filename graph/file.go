@@ -8,17 +8,21 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
-	"runtime"
 
 	"github.com/edsrzf/mmap-go"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // WriteSections writes the section file path: to a temporary file beside it, synced and renamed, so that path holds
 // either what it held before or all of the new file. Only the owner may read it (mode 0600). It returns what
 // Sections.Digest will give.
 func WriteSections(path, kind string, sections []Section) (digest [32]byte, err error) {
-	err = writeAtomic(path, func(f *os.File, w *bufio.Writer) error {
+	return writeSections(disk.OS{}, path, kind, sections)
+}
+
+func writeSections(on disk.FS, path, kind string, sections []Section) (digest [32]byte, err error) {
+	err = writeAtomic(on, path, func(f disk.File, w *bufio.Writer) error {
 		b, offset, err := layout(kind, sections, make([]uint32, len(sections)))
 		if err != nil {
 			return err
@@ -46,57 +50,25 @@ func WriteSections(path, kind string, sections []Section) (digest [32]byte, err 
 
 // WriteAtomic writes the file path as write fills it: to a temporary file beside it, synced and renamed.
 func WriteAtomic(path string, write func(io.Writer) error) error {
-	return writeAtomic(path, func(_ *os.File, w *bufio.Writer) error { return write(w) })
+	return writeAtomic(disk.OS{}, path, func(_ disk.File, w *bufio.Writer) error { return write(w) })
 }
 
-func writeAtomic(path string, write func(*os.File, *bufio.Writer) error) error {
-	if err := replace(path, write); err != nil {
+func writeAtomic(on disk.FS, path string, write func(disk.File, *bufio.Writer) error) error {
+	err := disk.Replace(on, path, 0o600, func(f disk.File) error {
+		w := bufio.NewWriterSize(f, 1<<18)
+		if err := write(f, w); err != nil {
+			return err
+		}
+		return w.Flush()
+	})
+	if err != nil {
 		return fmt.Errorf("graph: writing %s: %w", path, err)
 	}
 	return nil
 }
 
-func replace(path string, write func(*os.File, *bufio.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	w := bufio.NewWriterSize(f, 1<<18)
-	if err := write(f, w); err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
-// SyncDir makes the names in a directory durable. Windows has no such call and needs none.
-func SyncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+// SyncDir makes the names in a directory durable.
+func SyncDir(dir string) error { return disk.OS{}.SyncDir(dir) }
 
 // OpenSections maps the section file path of the given kind into memory and checks all of it (DecodeSections). Close
 // unmaps it: no array that came from it may be used after that. The arrays are read only; a write to one faults.

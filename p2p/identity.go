@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
 )
@@ -138,30 +139,14 @@ func CreateIdentity(path, passphrase string) (_ Identity, err error) {
 			return Identity{}, err
 		}
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := disk.MkdirAll(disk.OS{}, filepath.Dir(path), 0o700); err != nil {
 		return Identity{}, err
 	}
-	f, err := os.CreateTemp(dir, ".identity-*") // CreateTemp's mode is 0600
-	if err != nil {
-		return Identity{}, err
+	write := func(f disk.File) error {
+		_, err := f.Write(text)
+		return err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(text); err != nil {
-		return Identity{}, err
-	}
-	if err := f.Sync(); err != nil {
-		return Identity{}, err
-	}
-	if err := f.Close(); err != nil {
-		return Identity{}, err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := disk.Replace(disk.OS{}, path, 0o600, write); err != nil {
 		return Identity{}, err
 	}
 	return identityOf(raw)

@@ -1,18 +1,20 @@
-package checkpoint
+package disk_test
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-func TestReplaceFile(t *testing.T) {
+func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	put := func(text string, fail error) error {
-		return replaceFile(path, 0o640, func(f *os.File) error {
-			_, err := f.WriteString(text)
+		return disk.Replace(disk.OS{}, path, 0o640, func(f disk.File) error {
+			_, err := f.Write([]byte(text))
 			if now, readErr := os.ReadFile(path); readErr == nil && string(now) == text {
 				t.Error("the new text is seen before it is whole")
 			}

@@ -1,0 +1,120 @@
+// Package disk writes files so that a machine that loses power, or a process that ends, leaves the old content or the new
+// one, never a mixture.
+package disk
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// FS is what durable writing asks of a file system: OS, or one that fails or forgets for a test (disktest).
+type FS interface {
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	CreateTemp(dir, pattern string) (File, error)
+	Mkdir(dir string, perm fs.FileMode) error
+	Rename(from, to string) error
+	Remove(name string) error
+	SyncDir(dir string) error // makes the names in dir durable
+}
+
+// File is a file of an FS; *os.File is one.
+type File interface {
+	io.Writer
+	io.WriterAt
+	io.ReaderAt
+	io.Seeker
+	io.Closer
+	Name() string
+	Chmod(fs.FileMode) error
+	Truncate(size int64) error
+	Sync() error
+}
+
+// OS is the file system of the machine.
+type OS struct{}
+
+// OpenFile implements FS.
+func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err // not a File that holds a nil *os.File
+	}
+	return f, nil
+}
+
+// CreateTemp implements FS.
+func (OS) CreateTemp(dir, pattern string) (File, error) {
+	f, err := os.CreateTemp(dir, pattern)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Mkdir implements FS.
+func (OS) Mkdir(dir string, perm fs.FileMode) error { return os.Mkdir(dir, perm) }
+
+// Rename implements FS.
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// Remove implements FS.
+func (OS) Remove(name string) error { return os.Remove(name) }
+
+// SyncDir implements FS. Windows has no such call and needs none.
+func (OS) SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Replace makes path hold what write writes, or leaves it as it was, by a temporary file beside it that is synced and
+// renamed. When it returns nil the new content survives a power cut. perm holds whatever the umask.
+func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err error) {
+	dir := filepath.Dir(path)
+	f, err := on.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			on.Remove(f.Name()) // already renamed where the last sync failed
+		}
+	}()
+	// What fails first ends it: after a sync that failed nobody knows what of the file is on the disk.
+	for _, step := range []func() error{
+		func() error { return f.Chmod(perm) }, func() error { return write(f) }, f.Sync, f.Close,
+		func() error { return on.Rename(f.Name(), path) }, func() error { return on.SyncDir(dir) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MkdirAll makes dir and what is missing above it, durably.
+func MkdirAll(on FS, dir string, perm fs.FileMode) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := MkdirAll(on, parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := on.Mkdir(dir, perm); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return on.SyncDir(parent)
+}
