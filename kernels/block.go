@@ -13,6 +13,7 @@ const (
 	blockN  = 512
 	tallest = 32 // rows of a tile
 	gapK    = 16 // between packed rows, so that they do not meet in one cache set
+	repay   = 96 // columns of C at which turning a sliver of A repays
 )
 
 // scratch is what one worker packs into.
@@ -96,12 +97,16 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 	// A is read where it lies, unless its parts would meet in a few cache sets: rows a power of two apart, or columns,
 	// which then must be used more than once to repay the copy.
 	packed := m > t.rows && n >= 64 && (g.form == tn && !inPlace || g.form != tn && g.lda%256 == 0)
+	turned := t.transpose != nil && !inPlace && n >= repay
 	for end := i + m; i < end; {
 		height := t.height(end - i)
 		rows := min(height, end-i)
 		var a unsafe.Pointer
 		var rs, cs int
 		switch {
+		case turned && g.form != tn:
+			a, rs, cs = unsafe.Pointer(&s.a), 1, height
+			t.transpose(rows, k, unsafe.Pointer(&g.a[i*g.lda+p]), g.lda, a, height)
 		case packed || rows < height: // what lacks must at least be readable
 			a, rs, cs = s.packA(g, i, rows, height, p, k)
 		case g.form == tn:
@@ -128,7 +133,12 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 func (s *scratch) packA(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, cs int) {
 	if g.form == tn {
 		for q := range k {
-			copy(s.a[q*height:], g.a[(p+q)*g.lda+i:][:m])
+			switch row := g.a[(p+q)*g.lda+i:][:m]; m {
+			case 14: // of AVX-512; a call costs more than the copy
+				*(*[14]float32)(s.a[q*height:]) = *(*[14]float32)(row)
+			default:
+				copy(s.a[q*height:], row)
+			}
 		}
 		return unsafe.Pointer(&s.a), 1, height
 	}
@@ -170,6 +180,11 @@ func (s *scratch) packB(g *gemm, p, k, j, n int) {
 func (s *scratch) packBT(g *gemm, to []float32, n, width, p, k, j int) {
 	row := func(c int) []float32 { return g.b[(j+c)*g.ldb+p:][:k] }
 	c := 0
+	if transpose := g.tiles.transpose; transpose != nil {
+		for ; c < n; c += 16 {
+			transpose(min(16, n-c), k, unsafe.Pointer(&g.b[(j+c)*g.ldb+p]), g.ldb, unsafe.Pointer(&to[c]), width)
+		}
+	}
 	for ; c+8 <= n; c += 8 {
 		b0, b1, b2, b3, b4, b5, b6, b7 := row(c), row(c+1), row(c+2), row(c+3), row(c+4), row(c+5), row(c+6), row(c+7)
 		for q := range k {

@@ -36,3 +36,6 @@ func gemm14x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Poi
 
 //go:noescape
 func gemm8x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
+
+//go:noescape
+func transposeAVX512(rows, k int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"unsafe"
 )
 
 type gemmFunc func(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool)
@@ -109,4 +110,31 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3
 			}
 		}
 	}
+}
+
+// TestTranspose holds that exactly the rows of Y are written, up to 16 values each.
+func TestTranspose(t *testing.T) {
+	each(t, func(t *testing.T) {
+		transpose := active.tiles.transpose
+		for rows := 1; transpose != nil && rows <= 16; rows++ {
+			for _, k := range []int{1, 2, 15, 16, 17, 31, 48, 53} {
+				ldx, ldy := k+rows%3, rows+k%4
+				x := noise(1, make([]float32, (rows-1)*ldx+k))
+				y, check := fenced(t, k%5, (k-1)*ldy+rows)
+				noise(2, y)
+				before := append([]float32(nil), y...)
+				transpose(rows, k, unsafe.Pointer(&x[0]), ldx, unsafe.Pointer(&y[0]), ldy)
+				check()
+				for i := range y {
+					want := before[i]
+					if q, r := i/ldy, i%ldy; r < rows {
+						want = x[r*ldx+q]
+					}
+					if y[i] != want {
+						t.Fatalf("%d rows of %d: y[%d] = %g, want %g", rows, k, i, y[i], want)
+					}
+				}
+			}
+		}
+	})
 }

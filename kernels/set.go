@@ -70,6 +70,9 @@ type tiles struct {
 	// masks is whether run reads no more than cols of each row of B, at any stride ldb. Otherwise B is packed, in rows
 	// as wide as the tile.
 	masks bool
+	// transpose, unless it is nil, lays up to 16 rows x, ldx apart, side by side: y[q·ldy+r] = x[r·ldx+q] for k columns q.
+	// A is then packed column by column where it is used often, which run takes at the fastest rate, and Bᵀ too.
+	transpose func(rows, k int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 	// strips is whether run takes several full tiles side by side, from panels of B that follow each other.
 	strips bool
 
