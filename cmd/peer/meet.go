@@ -56,49 +56,29 @@ others learn by it is in docs/privacy.md.`,
 	return c
 }
 
-func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, maxUnknown int, w *watch, stdout io.Writer) (err error) {
-	p, err := agreedPlan.load(s.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
-	if err != nil {
-		return err
-	}
-	id, err := loadOrMakeKey(s.identity)
-	if err != nil {
-		return err
-	}
-	rank, err := p.rank(id.PeerID(), s.plan)
+func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, maxUnknown int, w *watch, stdout io.Writer) error {
+	at, err := s.sit()
 	if err != nil {
 		return err
 	}
 	if tables.Name == "" {
 		tables.Name = "sites"
 	}
-	tables.Here, tables.Seed = p.Peers[rank].Name, p.Seed
+	tables.Here, tables.Seed = at.plan.Peers[at.rank].Name, at.plan.Seed
 	if err := tables.Validate(); err != nil {
 		return badInput{err}
 	}
 	if err := writableDir(filepath.Dir(filepath.Clean(s.out))); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(s.plan)
-	if err != nil {
-		return err
-	}
-	here, err := s.gate.admit(p, s.plan, id.PeerID(), time.Now())
-	if err != nil {
-		return err
-	}
-	defer func() {
-		_, fault := here.end(err)
-		err = errors.Join(err, fault)
-	}()
-	meeting, stop := context.WithCancel(ctx)
-	defer stop()
-	here.stop = stop
-	g, end, err := s.group(meeting, p, here, rank, id, sha256.Sum256(append([]byte("meet\n"), text...)), w)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
+	return s.meeting(ctx, at, "meet", w, func(ctx context.Context, g *comm.Group, here *site) error {
+		return s.build(ctx, at, g, here, tables, maxUnknown, w, stdout)
+	})
+}
+
+// build makes this site's part with the others.
+func (s seat) build(meeting context.Context, at place, g *comm.Group, here *site, tables dataset.SiteConfig, maxUnknown int, w *watch, stdout io.Writer) error {
+	p, rank := at.plan, at.rank
 	names := p.names()
 	shard, err := meet.Shard(meeting, g, meet.Config{Sites: names, Tables: tables,
 		Phase: func(name string) { w.log.Info("meeting", "phase", name) },
@@ -133,6 +113,50 @@ func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, maxUnknown in
 	}
 	fmt.Fprintf(stdout, "  sent: names and numbers of neighbours %s, sums %s, columns and the like %s\n", report.Bytes(sent.Halo), report.Bytes(sent.Reduce), report.Bytes(sent.Control))
 	return nil
+}
+
+// place is where a peer is in a plan.
+type place struct {
+	plan *agreement
+	text []byte // of the plan's file
+	id   p2p.Identity
+	rank int
+}
+
+// sit finds this peer's place in its plan.
+func (s seat) sit() (at place, err error) {
+	if at.plan, err = agreedPlan.load(s.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan); err != nil {
+		return at, err
+	}
+	if at.id, err = loadOrMakeKey(s.identity); err != nil {
+		return at, err
+	}
+	if at.rank, err = at.plan.rank(at.id.PeerID(), s.plan); err != nil {
+		return at, err
+	}
+	at.text, err = os.ReadFile(s.plan)
+	return at, err
+}
+
+// meeting does something else than training with the other peers of the plan, those that do the same by the same plan.
+func (s seat) meeting(ctx context.Context, at place, what string, w *watch, do func(ctx context.Context, g *comm.Group, here *site) error) (err error) {
+	here, err := s.gate.admit(at.plan, s.plan, at.id.PeerID(), time.Now())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_, fault := here.end(err)
+		err = errors.Join(err, fault)
+	}()
+	meeting, stop := context.WithCancel(ctx)
+	defer stop()
+	here.stop = stop
+	g, end, err := s.group(meeting, at.plan, here, at.rank, at.id, sha256.Sum256(append([]byte(what+"\n"), at.text...)), w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	return do(meeting, g, here)
 }
 
 // group meets the other peers of the plan for something else than training: those that do the same by the same plan.

@@ -33,6 +33,8 @@ type cutting struct {
 	bytes                int64 // of memory; 0: any
 	manifest             *partition.Manifest
 	phases               []partition.PhaseTimes
+	seat                 seat // with other peers, where it has a plan
+	rounds               int
 }
 
 func newPartition() *cobra.Command {
@@ -43,7 +45,8 @@ func newPartition() *cobra.Command {
 		Example: `  peer partition --data data/cora --parts 4 --policy random --out parts
   peer partition --data data/twitch --policy by-column --out parts
   peer partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
-  peer partition --data web.u32 --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html`,
+  peer partition --data web.u32 --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html
+  peer partition --data web.graph --plan plan.yaml --policy restream:2 --out part`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := s.read(); err != nil {
@@ -55,7 +58,10 @@ func newPartition() *cobra.Command {
 			w := newWatch(c.ErrOrStderr(), s.quiet)
 			defer w.end()
 			run := s.inMemory
-			if s.stored() {
+			switch {
+			case s.seat.plan != "":
+				run = func(c *cobra.Command, w *watch) error { return s.together(c.Context(), w) }
+			case s.stored():
 				run = s.fromDisk
 			}
 			if err := run(c, w); err != nil {
@@ -83,6 +89,7 @@ func newPartition() *cobra.Command {
 	f.StringVar(&s.page, "report", "", "HTML page to write: quality, and a picture of what travels between each pair of parts")
 	f.BoolVar(&s.dry, "dry", false, "say what the partition would be like, and write no parts (--out is not needed)")
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "show no progress")
+	s.bindTogether(f)
 	required(c, "data")
 	return c
 }
@@ -94,6 +101,11 @@ func (s *cutting) read() (err error) {
 	}
 	if s.out == "" && !s.dry {
 		return errors.New("out: want a directory to write, or --dry")
+	}
+	if s.seat.plan != "" {
+		if err := s.checkTogether(); err != nil {
+			return err
+		}
 	}
 	if s.goal, err = goal(s.caps, s.capacity, s.objective); err != nil {
 		return err
