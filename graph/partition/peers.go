@@ -121,6 +121,8 @@ func (p *sharing) agree() error {
 	}
 	for q, b := range all {
 		if !bytes.Equal(b, all[p.team.Rank]) {
+			// All see that they differ, and none leaves before all have: who does is lost to the others, for another reason.
+			_, _ = p.tell("settle", nil, 1)
 			return fault(q, "partition", "has another graph, policy, bounds, seed or number of rounds")
 		}
 	}
