@@ -201,7 +201,7 @@ func (a *assigner) join() error {
 	if err != nil {
 		return err
 	}
-	part := cycleOnce(l, c, nil, EdgeCut, quick, a.key.FoldString("join"))
+	part := multilevel(l, c, EdgeCut, quick, a.key.FoldString("join"))
 	for v, at := range a.owner {
 		if at >= 0 {
 			a.owner[v] = part[at]

@@ -50,12 +50,12 @@ func (c *caps) loosened() *caps {
 }
 
 // cluster returns the cluster of each node, [n], and their number: label propagation, few edges first, in which a node
-// joins the cluster to which its edges weigh most, within limit and, if owner is given, within its part. What is alone
-// then joins others that would have liked the same cluster, and isolated nodes join each other.
-func cluster(l *level, c *caps, owner []int32, limit []int64, sweeps int, key rng.Key) (to []int32, n int) {
+// joins the cluster to which its edges weigh most, within limit. What is alone then joins others that would have liked
+// the same cluster, and isolated nodes join each other.
+func cluster(l *level, c *caps, limit []int64, sweeps int, key rng.Key) (to []int32, n int) {
 	dims, size := len(c.bounds), l.n()
 	label, weight, nodes := make([]int32, size), append([]int64(nil), c.weight...), make([]float64, size)
-	near, met := make([]int32, size), make([]int32, 0, 64)
+	near, met := make([]int32, size), make([]int32, 64)
 	for v := range label {
 		label[v], nodes[v] = int32(v), float64(l.nodes(int32(v)))
 	}
@@ -78,28 +78,39 @@ func cluster(l *level, c *caps, owner []int32, limit []int64, sweeps int, key rn
 		label[v] = at
 	}
 	likes := make([]int32, size) // the cluster that v would join had it room
+	still := make([]bool, size)  // no neighbour has moved since v was looked at
 	order := byDegree(l)
 	for sweep := range sweeps {
 		moved := 0
 		for _, v := range order {
-			met = met[:0]
-			for e := l.ptr[v]; e < l.ptr[v+1]; e++ {
-				u := l.col[e]
-				if owner != nil && owner[u] != owner[v] {
-					continue
+			if still[v] {
+				continue
+			}
+			still[v] = true
+			lo, hi := l.ptr[v], l.ptr[v+1]
+			col, n := l.col[lo:hi], 0
+			if len(col) >= len(met) {
+				met = make([]int32, 2*len(col)+1)
+			}
+			for e, u := range col {
+				w := int32(1)
+				if l.edge != nil {
+					w = l.edge[lo+int64(e)]
 				}
 				at := label[u]
-				if near[at] == 0 {
-					met = append(met, at)
+				c := near[at]
+				met[n] = at
+				if c == 0 {
+					n++
 				}
-				near[at] += l.weight(e)
+				near[at] = c + w
 			}
 			own := label[v]
 			best, most, like, likes0 := own, 0.0, own, 0.0
 			if near[own] > 0 {
 				most = float64(near[own]) * float64(near[own]) / (nodes[own] - float64(l.nodes(v)))
 			}
-			for _, at := range met {
+			for _, at := range met[:n] {
 				w := float64(near[at]) * float64(near[at]) / nodes[at]
 				near[at] = 0
 				if w > likes0 {
@@ -117,6 +128,9 @@ func cluster(l *level, c *caps, owner []int32, limit []int64, sweeps int, key rn
 			if best != own {
 				move(v, best)
 				moved++
+				for _, u := range col {
+					still[u] = false
+				}
 			}
 		}
 		if moved < size/50 {
@@ -128,22 +142,19 @@ func cluster(l *level, c *caps, owner []int32, limit []int64, sweeps int, key rn
 	for _, at := range label {
 		count[at]++
 	}
-	waiting := make(map[[2]int32]int32)
+	waiting := make(map[int32]int32)
 	for v := range int32(size) {
 		if count[label[v]] != 1 {
 			continue
 		}
-		at, part := likes[v], int32(0)
+		at := likes[v]
 		if at == label[v] {
-			at = -1 // no neighbours in its part
+			at = -1 // no neighbours
 		}
-		if owner != nil {
-			part = owner[v]
-		}
-		if with, ok := waiting[[2]int32{at, part}]; ok && join(v, with) {
+		if with, ok := waiting[at]; ok && join(v, with) {
 			move(v, with)
 		} else {
-			waiting[[2]int32{at, part}] = label[v]
+			waiting[at] = label[v]
 		}
 	}
 	to, name := make([]int32, size), count

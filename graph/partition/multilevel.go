@@ -15,12 +15,10 @@ import (
 // part than its fair share, as does a goal that bounds nothing.
 type Multilevel struct{ Goal Goal }
 
-const (
-	cycles = 2 // of coarsening and refinement, each but the first within the parts of the one before
-	growth = 4 // nodes of the mean weight that a cluster takes
-)
+const growth = 4 // nodes of the mean weight that a cluster takes
 
-// effort is what is spent on a multilevel cycle.
+// effort is what is spent on quality. A second run of it all, within the parts that the first found (V-cycles), was
+// tried: it takes as long as the first, and makes nothing smaller.
 type effort struct {
 	coarsest int  // nodes a part at which coarsening ends
 	sweeps   int  // of label propagation at a level
@@ -51,22 +49,15 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 		return nil, err
 	}
 	fine := symmetric(&g.Adj)
-	var owner []int32
-	for cycle := range cycles {
-		objective := goal.Objective
-		if cycle < cycles-1 { // the cut is as good a start, and faster
-			objective = EdgeCut
-		}
-		owner = cycleOnce(fine, c, owner, objective, thorough, key.Fold(uint64(cycle)))
-	}
+	owner := multilevel(fine, c, goal.Objective, thorough, key)
 	if err := (&newLedger(fine, c, owner).holding).repair(memory{g}, owner); err != nil {
 		return nil, err
 	}
 	return owner, nil
 }
 
-// cycleOnce coarsens l, within the parts of owner if there are any, and returns its partition, refined on each level.
-func cycleOnce(l *level, c *caps, owner []int32, objective Objective, e effort, key rng.Key) []int32 {
+// multilevel coarsens l and returns its partition, refined on each level on the way back.
+func multilevel(l *level, c *caps, objective Objective, e effort, key rng.Key) []int32 {
 	type step struct {
 		level *level
 		caps  *caps
@@ -77,23 +68,14 @@ func cycleOnce(l *level, c *caps, owner []int32, objective Objective, e effort, 
 	var room level
 	for l.n() > e.coarsest*parts {
 		limit := c.grain(max(int64(e.coarsest/2), int64(l.n()/parts/growth)))
-		to, n := cluster(l, c, owner, limit, e.sweeps, key.Fold(uint64(len(down))))
+		to, n := cluster(l, c, limit, e.sweeps, key.Fold(uint64(len(down))))
 		if n > l.n()*19/20 {
 			break // hubs and what hangs on them
 		}
 		down = append(down, step{l, c, to})
-		if owner != nil {
-			coarse := make([]int32, n)
-			for v, at := range to {
-				coarse[at] = owner[v]
-			}
-			owner = coarse
-		}
 		l, c = contract(l, to, n, &room), c.contract(to, n)
 	}
-	if owner == nil {
-		owner = bisect(l, c, e, key.FoldString("bisect"))
-	}
+	owner := bisect(l, c, e, key.FoldString("bisect"))
 	for at := len(down); ; at-- {
 		within := c
 		if at > 0 {

@@ -115,7 +115,7 @@ func ByCluster(adj *graph.CSR) []int32 {
 	var room level
 	var up [][]int32 // cluster of each node of a level
 	for limit := int64(inCluster); l.n() > 1; limit *= byLevel {
-		to, n := cluster(l, c, nil, []int64{limit}, thorough.sweeps, rng.New(1).Fold(uint64(len(up))))
+		to, n := cluster(l, c, []int64{limit}, thorough.sweeps, rng.New(1).Fold(uint64(len(up))))
 		if n == l.n() {
 			break
 		}
