@@ -181,6 +181,7 @@ type seat struct {
 	lan                                           bool
 	intake                                        int64 // bytes a second taken of each other peer; 0: as they come
 	gate                                          gate
+	launch                                        launch
 }
 
 func newJoin() *cobra.Command {
@@ -214,6 +215,7 @@ checkpoint that all have, to the same model.`,
 	f.StringVar(&s.json, "json", "", "write the figures to this file, too")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
 	s.gate.bind(f)
+	s.launch.bind(f)
 	for _, name := range []string{"plan", "shard"} {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err)
@@ -244,7 +246,15 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	id, err := loadOrMakeKey(s.identity)
+	var id p2p.Identity
+	switch {
+	case s.launch.secret != "":
+		id, err = s.launch.join(&s, p, os.Getenv)
+	case s.launch.given():
+		err = badInput{errors.New("rank, ranks, hosts: they only mean something with --secret; without it the plan and this peer's key say who is who")}
+	default:
+		id, err = loadOrMakeKey(s.identity)
+	}
 	if err != nil {
 		return err
 	}

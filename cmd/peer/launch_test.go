@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// TestScheduled reads what schedulers set.
+func TestScheduled(t *testing.T) {
+	for _, c := range []struct {
+		env         string
+		rank, ranks int
+		hosts       string
+		fault       string
+	}{
+		{"JOB_COMPLETION_INDEX=3", 3, 0, "", ""},
+		{"JOB_COMPLETION_INDEX=x", 0, 0, "", "JOB_COMPLETION_INDEX"},
+		{"SLURM_PROCID=3 SLURM_NTASKS=5 SLURM_STEP_NODELIST=n[08-10],gpu SLURM_STEP_TASKS_PER_NODE=2,1(x3) SLURM_NODEID=2 SLURM_LOCALID=0", 3, 5, "n08 n08 n09 n10 gpu", ""},
+		{"SLURM_PROCID=1 SLURM_NTASKS=4 SLURM_STEP_NODELIST=a,b SLURM_STEP_TASKS_PER_NODE=2(x2) SLURM_NODEID=0 SLURM_LOCALID=1", 1, 4, "a a b b", ""},
+		{"SLURM_PROCID=1 SLURM_NTASKS=4 SLURM_STEP_NODELIST=a,b SLURM_STEP_TASKS_PER_NODE=2(x2) SLURM_NODEID=1 SLURM_LOCALID=0", 0, 0, "", "distribution=block"},
+		{"SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_STEP_NODELIST=a,b SLURM_STEP_TASKS_PER_NODE=2(x2) SLURM_NODEID=0 SLURM_LOCALID=0", 0, 0, "", "4 ranks, SLURM_NTASKS is 3"},
+		{"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NODELIST=a[1-2]b[3-4] SLURM_STEP_TASKS_PER_NODE=2 SLURM_NODEID=0 SLURM_LOCALID=0", 0, 0, "", "SLURM_STEP_NODELIST"},
+		{"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NODELIST=a[1-99999999] SLURM_STEP_TASKS_PER_NODE=1 SLURM_NODEID=0 SLURM_LOCALID=0", 0, 0, "", "SLURM_STEP_NODELIST"},
+		{"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NODELIST=a SLURM_STEP_TASKS_PER_NODE=2000000000(x2) SLURM_NODEID=0 SLURM_LOCALID=0", 0, 0, "", "SLURM_STEP_TASKS_PER_NODE"},
+		{"SLURM_PROCID=0", 0, 0, "", "SLURM_NTASKS"},
+		{"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2", 1, 2, "127.0.0.1 127.0.0.1", ""},
+		{"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2", 1, 4, "", ""},
+		{"", 0, 0, "", "--rank"},
+	} {
+		env := make(map[string]string)
+		for _, pair := range strings.Fields(c.env) {
+			name, value, _ := strings.Cut(pair, "=")
+			env[name] = value
+		}
+		got, err := scheduled(func(name string) string { return env[name] })
+		if c.fault != "" {
+			if err == nil || !strings.Contains(err.Error(), c.fault) {
+				t.Errorf("%s: %v, want something of %q", c.env, err, c.fault)
+			}
+			continue
+		}
+		if err != nil || got.rank != c.rank || got.ranks != c.ranks || strings.Join(got.hosts, " ") != c.hosts {
+			t.Errorf("%s: rank %d of %d on %v, %v; want %d of %d on %s", c.env, got.rank, got.ranks, got.hosts, err, c.rank, c.ranks, c.hosts)
+		}
+	}
+}
+
+// FuzzSlurmHosts: no list of nodes makes the reader panic or write more names than a session has members.
+func FuzzSlurmHosts(f *testing.F) {
+	f.Add("n[08-10],gpu", "2,1(x3)", 5)
+	f.Add("a[1-2]b[3]", "1", 1)
+	f.Fuzz(func(t *testing.T, nodes, tasks string, ranks int) {
+		hosts, err := slurmHosts(nodes, tasks, ranks)
+		if err == nil && (len(hosts) != ranks || len(hosts) > maxRanks) {
+			t.Fatalf("%d hosts for %d ranks", len(hosts), ranks)
+		}
+	})
+}
+
+// TestLaunch starts three processes as Open MPI would, with five parts, one secret and a plan without names: they find
+// each other, and make the model that one process makes of the same.
+func TestLaunch(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, "partition", "--data", sites(t), "--parts", "5", "-o", at("parts"))
+	settings := "mode: fullbatch\norder: fixed\nhidden: 8\nrounds: 4\n"
+	for name, text := range map[string]string{"plan.yaml": settings + "carrier: tcp\n", "settings.yaml": settings, "secret": strings.Repeat("0123456789abcdef", 2)} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := freePorts(t, 3)
+	first, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*exec.Cmd
+	for r := range 3 {
+		p := process(t, "join", "--plan", at("plan.yaml"), "--shard", at("parts"), "--secret", at("secret"), "--port", port, "-q", "--wait", "20s",
+			"-o", at("out"), "--state", at("state"), "--json", at("figures.json"), "--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", first+r))
+		p.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SLURM_") || strings.HasPrefix(s, "JOB_") }),
+			append(p.Env, fmt.Sprint("OMPI_COMM_WORLD_RANK=", r), "OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_LOCAL_SIZE=3")...)
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	for r, p := range all {
+		if err := p.Wait(); err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	must(t, "train", "--config", at("settings.yaml"), "--shards", at("parts"), "--peers", "3", "--transport", "memory", "-q", "-o", at("whole"))
+	want := contents(t, filepath.Join(at("whole"), "model.safetensors"))
+	for r := range all {
+		if !bytes.Equal(contents(t, filepath.Join(at("out"), fmt.Sprintf("rank-%d", r), "model.safetensors")), want) {
+			t.Errorf("rank %d made another model", r)
+		}
+	}
+	equal(t, "peers of the one file of figures", figures(t, at("figures.json")).Peers, 3)
+}
+
+// TestLaunchRefuses: what a launch cannot work with.
+func TestLaunchRefuses(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, "partition", "--data", sites(t), "--parts", "2", "-o", at("parts"))
+	for name, text := range map[string]string{"plan.yaml": "mode: fullbatch\n", "secret": strings.Repeat("x", 32), "short": "password"} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--secret " + at("short") + " --rank 0 --ranks 2 --hosts a,b", "8 bytes"},
+		{"--secret " + at("none") + " --rank 0 --ranks 2 --hosts a,b", "none"},
+		{"--secret " + at("secret") + " --rank 2 --ranks 2 --hosts a,b", "rank: 2"},
+		{"--secret " + at("secret") + " --rank 0 --ranks 3 --hosts a,b", "hosts: 2"},
+		{"--secret " + at("secret") + " --rank 0 --ranks 2", "--hosts"},
+		{"--secret " + at("secret") + " --rank 0 --ranks 3 --hosts a,b,c", "2 parts"},
+		{"--rank 0", "--secret"},
+	} {
+		refuse(t, 2, []string{c.want}, append([]string{"join", "--plan", at("plan.yaml"), "--shard", at("parts")}, strings.Fields(c.args)...)...)
+	}
+}
+
+// TestManifests holds the examples of Kubernetes to what its API server checks of these kinds, and to each other: the
+// strict reader refuses fields that a kind does not have.
+func TestManifests(t *testing.T) {
+	type meta struct {
+		Name string `yaml:"name"`
+	}
+	type volume struct {
+		Name   string `yaml:"name"`
+		Secret *struct {
+			SecretName  string `yaml:"secretName"`
+			DefaultMode int    `yaml:"defaultMode"`
+		} `yaml:"secret"`
+		ConfigMap *meta `yaml:"configMap"`
+		Claim     *struct {
+			ClaimName string `yaml:"claimName"`
+			ReadOnly  bool   `yaml:"readOnly"`
+		} `yaml:"persistentVolumeClaim"`
+	}
+	type pod struct {
+		Metadata struct {
+			Labels map[string]string `yaml:"labels"`
+		} `yaml:"metadata"`
+		Spec struct {
+			Subdomain       string         `yaml:"subdomain"`
+			RestartPolicy   string         `yaml:"restartPolicy"`
+			SecurityContext map[string]any `yaml:"securityContext"`
+			Containers      []struct {
+				Name    string   `yaml:"name"`
+				Image   string   `yaml:"image"`
+				Command []string `yaml:"command"`
+				Args    []string `yaml:"args"`
+				Ports   []struct {
+					ContainerPort int    `yaml:"containerPort"`
+					Protocol      string `yaml:"protocol"`
+				} `yaml:"ports"`
+				Resources    map[string]map[string]string `yaml:"resources"`
+				VolumeMounts []struct {
+					Name      string `yaml:"name"`
+					MountPath string `yaml:"mountPath"`
+					ReadOnly  bool   `yaml:"readOnly"`
+				} `yaml:"volumeMounts"`
+			} `yaml:"containers"`
+			Volumes []volume `yaml:"volumes"`
+		} `yaml:"spec"`
+	}
+	type Job struct {
+		CompletionMode string `yaml:"completionMode"`
+		Completions    int    `yaml:"completions"`
+		Parallelism    int    `yaml:"parallelism"`
+		BackoffLimit   int    `yaml:"backoffLimit"`
+		Template       pod    `yaml:"template"`
+	}
+	type object struct {
+		APIVersion string            `yaml:"apiVersion"`
+		Kind       string            `yaml:"kind"`
+		Metadata   meta              `yaml:"metadata"`
+		Data       map[string]string `yaml:"data"`
+		Spec       struct {
+			Job                      `yaml:",inline"`
+			ClusterIP                string            `yaml:"clusterIP"`
+			PublishNotReadyAddresses bool              `yaml:"publishNotReadyAddresses"`
+			Selector                 map[string]string `yaml:"selector"`
+			Network                  struct {
+				EnableDNSHostnames       bool `yaml:"enableDNSHostnames"`
+				PublishNotReadyAddresses bool `yaml:"publishNotReadyAddresses"`
+			} `yaml:"network"`
+			FailurePolicy  map[string]int `yaml:"failurePolicy"`
+			ReplicatedJobs []struct {
+				Name     string `yaml:"name"`
+				Replicas int    `yaml:"replicas"`
+				Template struct {
+					Spec Job `yaml:"spec"`
+				} `yaml:"template"`
+			} `yaml:"replicatedJobs"`
+		} `yaml:"spec"`
+	}
+	for file, hosts := range map[string]string{"job.yaml": "heddle-{rank}.heddle", "jobset.yaml": "heddle-workers-0-{rank}.heddle"} {
+		text := contents(t, filepath.Join("..", "..", "examples", "k8s", file))
+		objects := make(map[string]object)
+		d := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
+		for range bytes.Count(text, []byte("\n---\n")) + 1 {
+			var o object
+			if err := d.Decode(&o); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			objects[o.APIVersion+" "+o.Kind] = o
+		}
+		var j Job
+		var service string
+		if o, ok := objects["jobset.x-k8s.io/v1alpha2 JobSet"]; ok {
+			equal(t, file+": replicated jobs", len(o.Spec.ReplicatedJobs), 1)
+			r := o.Spec.ReplicatedJobs[0]
+			equal(t, file+": replicas", r.Replicas, 1)
+			equal(t, file+": hosts", strings.ReplaceAll(hosts, "{rank}", "0"), fmt.Sprintf("%s-%s-0-0.%s", o.Metadata.Name, r.Name, o.Metadata.Name))
+			j, service = r.Template.Spec, o.Metadata.Name
+			if !o.Spec.Network.EnableDNSHostnames || !o.Spec.Network.PublishNotReadyAddresses {
+				t.Errorf("%s: names of pods do not resolve before they are ready", file)
+			}
+		} else {
+			o, s := objects["batch/v1 Job"], objects["v1 Service"]
+			j, service = o.Spec.Job, s.Metadata.Name
+			equal(t, file+": hosts", strings.ReplaceAll(hosts, "{rank}", "0"), fmt.Sprintf("%s-0.%s", o.Metadata.Name, service))
+			equal(t, file+": subdomain", j.Template.Spec.Subdomain, service)
+			equal(t, file+": headless", s.Spec.ClusterIP, "None")
+			for k, v := range s.Spec.Selector {
+				equal(t, file+": label "+k, j.Template.Metadata.Labels[k], v)
+			}
+			if len(s.Spec.Selector) == 0 || !s.Spec.PublishNotReadyAddresses {
+				t.Errorf("%s: names of pods do not resolve before they are ready", file)
+			}
+		}
+		equal(t, file+": completion mode", j.CompletionMode, "Indexed")
+		equal(t, file+": pods at a time", j.Parallelism, j.Completions)
+		if p := j.Template.Spec.RestartPolicy; p != "OnFailure" && p != "Never" {
+			t.Errorf("%s: restart policy %q is none of a job", file, p)
+		}
+		equal(t, file+": containers", len(j.Template.Spec.Containers), 1)
+		c := j.Template.Spec.Containers[0]
+		arg := func(name string) string {
+			k := slices.Index(c.Args, name)
+			if k < 0 || k+1 == len(c.Args) {
+				t.Fatalf("%s: no %s among the arguments", file, name)
+			}
+			return c.Args[k+1]
+		}
+		equal(t, file+": --ranks", arg("--ranks"), fmt.Sprint(j.Completions))
+		equal(t, file+": --hosts", arg("--hosts"), hosts)
+		mounted := func(path string) {
+			for _, m := range c.VolumeMounts {
+				if strings.HasPrefix(path, m.MountPath+"/") || path == m.MountPath {
+					for _, v := range j.Template.Spec.Volumes {
+						if v.Name == m.Name {
+							return
+						}
+					}
+				}
+			}
+			t.Errorf("%s: nothing is mounted for %s", file, path)
+		}
+		for _, name := range []string{"--plan", "--shard", "--secret", "--state", "--out"} {
+			mounted(arg(name))
+		}
+		if len(c.Ports) != 1 || c.Ports[0].ContainerPort != 4001 || c.Ports[0].Protocol != "UDP" {
+			t.Errorf("%s: ports %v, want 4001 by UDP", file, c.Ports)
+		}
+		plan := objects["v1 ConfigMap"].Data["plan.yaml"]
+		if _, err := agreedPlan.load(write(t, plan), newJoin().Flags(), startPlan); err != nil {
+			t.Errorf("%s: plan.yaml: %v", file, err)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package p2p
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"fmt"
+)
+
+// MinSecret is how many bytes of a secret DeriveIdentity takes at least.
+const MinSecret = 32
+
+// DeriveIdentity returns the key of one of the peers that a scheduler starts and that share a secret: the same for the
+// same secret and rank, everywhere (HKDF with SHA-256, RFC 5869). Whoever has the secret can be any of them, and nobody
+// else can be one.
+func DeriveIdentity(secret []byte, rank int) (Identity, error) {
+	if len(secret) < MinSecret {
+		return Identity{}, fmt.Errorf("p2p: a secret of %d bytes, want at least %d random ones", len(secret), MinSecret)
+	}
+	seed, err := hkdf.Key(sha256.New, secret, nil, fmt.Sprintf("heddle identity of rank %d", rank), ed25519.SeedSize)
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: derive identity: %w", err)
+	}
+	return identityOf(ed25519.NewKeyFromSeed(seed))
+}
