@@ -339,10 +339,15 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer, v *view, bins int
 	if v.rows != nil {
 		scores = t.pick(scores, v.rows, t.infer)
 	}
+	return t.compare(ctx, r, scores, v.labels, bins)
+}
+
+// compare compares scores with labels, of all workers.
+func (t *Trainer) compare(ctx context.Context, r comm.Reducer, scores mat.Dense, labels graph.Labels, bins int) (metric, loss float64, err error) {
 	tally := eval.NewTally(t.config.Metric, t.shard.Labels, bins)
 	x := make([]float32, tally.Size())
-	sum, count := nn.Loss(mat.Dense{}, scores, v.labels, nil)
-	tally.Write(x, sum, count, scores, v.labels)
+	sum, count := nn.Loss(mat.Dense{}, scores, labels, nil)
+	tally.Write(x, sum, count, scores, labels)
 	if _, err := r.Reduce(ctx, uint64(t.at.Epoch), x); err != nil {
 		return 0, 0, err
 	}
@@ -359,11 +364,23 @@ func (t *Trainer) finish(ctx context.Context, r comm.Reducer) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.result.Val, t.result.ValLoss, err = t.measure(ctx, r, v, eval.DefaultBins); err != nil {
+	t.infer.Reset()
+	scores := t.forward(v, t.infer)
+	if err := t.line.err; err != nil {
 		return err
 	}
-	v.rows, v.labels = append([]int32{}, t.split[graph.Test]...), t.shard.Labels.Select(t.split[graph.Test])
-	t.result.Test, t.result.TestLoss, err = t.measure(ctx, r, v, eval.DefaultBins)
+	if c := t.model.Spec.CorrectSmooth; c != nil {
+		if scores, err = c.Apply(scores, nn.TrainClass(t.shard.Labels, t.shard.Split), t.spread(ctx, r)); err != nil {
+			return err
+		}
+	}
+	of := func(split graph.Split) (metric, loss float64, err error) {
+		return t.compare(ctx, r, t.pick(scores, t.split[split], t.infer), t.shard.Labels.Select(t.split[split]), eval.DefaultBins)
+	}
+	if t.result.Val, t.result.ValLoss, err = of(graph.Val); err != nil {
+		return err
+	}
+	t.result.Test, t.result.TestLoss, err = of(graph.Test)
 	t.result.Bytes, t.result.Memory = t.sent(), t.memory()
 	return err
 }

@@ -15,6 +15,8 @@ const (
 	GCN
 	// Mean weighs edge (j, i) by w/d_i (GraphSAGE, NeurIPS 2017, mean aggregator). A node without edges gets no sum: zeros.
 	Mean
+	// Symmetric weighs edge (j, i) by w/√(d_i d_j), without self-loops (Correct & Smooth; Huang et al., ICLR 2021, §2).
+	Symmetric
 )
 
 // Degrees returns the weighted in-degree of every destination; 0 where it has no edges.
@@ -35,7 +37,7 @@ func (g *CSR) Degrees() []float32 {
 }
 
 // Normalise returns g weighted by norm. degree holds the weighted degree in the whole graph of every source
-// (len NumSrc), so that a shard or block weighs its edges as the whole graph does; only GCN and Mean read it.
+// (len NumSrc), so that a shard or block weighs its edges as the whole graph does; Plain and Loops do not read it.
 // With Loops and GCN destination i must be source i. A degree of 0 (a source of a directed graph that nothing points
 // to, edges of weight 0) gives finite weights. Where degree is unlike the weights and what is under the root or the
 // fraction is not positive, the edge weighs 0.
@@ -85,6 +87,11 @@ func scale(w float32, i, j int, degree []float32, norm Norm) float32 {
 	switch norm {
 	case GCN:
 		if d := (1 + float64(degree[i])) * (1 + float64(degree[j])); d > 0 {
+			return float32(float64(w) / math.Sqrt(d))
+		}
+		return 0
+	case Symmetric:
+		if d := float64(degree[i]) * float64(degree[j]); d > 0 {
 			return float32(float64(w) / math.Sqrt(d))
 		}
 		return 0

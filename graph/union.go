@@ -51,6 +51,14 @@ func Factors(degree []float32, norm Norm) (dst, src []float64) {
 			}
 		}
 		return f, f
+	case Symmetric:
+		f := make([]float64, len(degree))
+		for i, d := range degree {
+			if d > 0 {
+				f[i] = 1 / math.Sqrt(float64(d))
+			}
+		}
+		return f, f
 	case Mean:
 		f := make([]float64, len(degree))
 		for i, d := range degree {

@@ -269,3 +269,34 @@ func TestGolden(t *testing.T) {
 		}
 	}
 }
+
+// TestCorrectSmoothGolden compares with PyTorch Geometric's CorrectAndSmooth.
+func TestCorrectSmoothGolden(t *testing.T) {
+	want := readGolden(t, "testdata/correct_smooth.golden")
+	n := want["scores"].Rows
+	var src, dst []int32
+	for k, i := range want["edges"].Row(0) {
+		src, dst = append(src, int32(i)), append(dst, int32(want["edges"].At(1, k)))
+	}
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var class []int32
+	for _, y := range want["class"].Row(0) {
+		class = append(class, int32(y))
+	}
+	before := want["scores"].Clone()
+	norm := graph.Normalise(&adj, adj.Degrees(), graph.Symmetric)
+	got, err := nn.CorrectSmooth{Steps: 6, Correct: 0.9, Smooth: 0.7}.Apply(want["scores"], class, nn.Spread{
+		Hop: func(x mat.Dense) (mat.Dense, error) {
+			return nn.Aggregate(nn.Sum{}, norm, graph.Features{Dense: x}).Dense, nil
+		},
+		Sum: func([]float64) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "logarithms of shares", got, want["shares"])
+	compare(t, "scores, which are not written", want["scores"], before)
+}

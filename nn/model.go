@@ -57,8 +57,18 @@ func (m *Model) keepsHead(k int) bool {
 	return m.Layers[k].Head != nil && (m.Spec.Carry == "scores" || k == len(m.Layers)-1)
 }
 
-// Infer returns the class scores of all nodes of g, N×C, computed on the whole graph.
+// Infer returns the class scores of all nodes of g, N×C, computed on the whole graph. A model that corrects and smooths
+// reads g's training labels.
 func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
+	scores, err := m.infer(g)
+	if c := m.Spec.CorrectSmooth; c != nil && err == nil {
+		return c.Apply(scores, TrainClass(g.Labels, g.Split), wholeSpread(g))
+	}
+	return scores, err
+}
+
+// infer returns the scores before they are corrected and smoothed.
+func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 	if g.X.Cols() != m.Spec.Features || g.X.Rows() != g.N() {
 		return mat.Dense{}, fmt.Errorf("nn: graph %q has %d rows of %d features, want %d rows of %d", g.Name, g.X.Rows(), g.X.Cols(), g.N(), m.Spec.Features)
 	}

@@ -65,6 +65,8 @@ type Spec struct {
 	Encoder  EncoderSpec `json:"encoder"`
 	Layers   []LayerSpec `json:"layers"`
 	Carry    string      `json:"carry"` // what a layer hands on: "hidden" or "scores" (of its own head)
+	// CorrectSmooth is what becomes of the scores of the trained model; nil: they stay.
+	CorrectSmooth *CorrectSmooth `json:"correct_smooth,omitempty"`
 }
 
 // EncoderSpec describes stage 0, which sees a node's own features and no edge.

@@ -126,6 +126,14 @@ func (s Spec) Validate() error {
 	if len(s.Layers) == 0 && e.Kind != "mlp" {
 		bad("layers is empty, want one at least where the encoder is %q", e.Kind)
 	}
+	if c := s.CorrectSmooth; c != nil {
+		if err := c.Validate(); err != nil {
+			bad("%w", err)
+		}
+		if s.Task != "single" {
+			bad("correct_smooth is of one class a node, not of several")
+		}
+	}
 	width := e.Out
 	for k, l := range s.Layers {
 		for _, err := range l.faults() {

@@ -44,6 +44,7 @@ func typedSites(t *testing.T) string {
 var endToEndModels = map[string][]string{
 	"rgcn":  {"--model", "rgcn", "--bases", "1"},
 	"appnp": {"--model", "appnp", "--hops", "4"},
+	"mlp":   {"--model", "mlp", "--correct-smooth", "10"},
 	"sign":  {"--model", "sign", "--hops", "2", "--unit-sum"},
 }
 

@@ -41,6 +41,10 @@ type Settings struct {
 	Residual         bool    `yaml:"residual"`          // add a layer's input to its output
 	UnitSum          bool    `yaml:"unit_sum"`          // divide a node's features by the sum of their magnitudes first
 
+	CorrectSmooth int     `yaml:"correct_smooth"` // fullbatch, standalone: steps by which training labels correct and smooth the trained model's scores; 0: none
+	CorrectAlpha  float32 `yaml:"correct_alpha"`  // how far errors spread, in [0, 1)
+	SmoothAlpha   float32 `yaml:"smooth_alpha"`   // how far scores spread, in [0, 1)
+
 	Rounds          int       `yaml:"rounds"`           // of a layer at most (fullbatch, standalone: epochs), at least 1
 	LocalSteps      int       `yaml:"local_steps"`      // optimiser steps between two reductions, at least 1; 1 is exact
 	Patience        int       `yaml:"patience"`         // rounds without a better validation metric that end a layer; 0: none
@@ -81,7 +85,7 @@ func base(mode, preset, model string) (Settings, error) {
 	s := Settings{
 		Preset: preset, Mode: mode, Seed: 1,
 		Model: model, Encoder: "pca:128", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Heads: 8, Dropout: 0.3,
-		Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
+		CorrectAlpha: 0.9, SmoothAlpha: 0.8, Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
 		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20, Rows: "float32", Compress: "none", Exchange: "auto",
 		Fetch: "auto", Boundary: "exact", Order: "any", Prefetch: 1,
 	}
@@ -136,6 +140,9 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.Float32Var(&s.AttentionDropout, "attention-dropout", s.AttentionDropout, "gat: share of the attention weights that is dropped")
 	f.BoolVar(&s.Residual, "residual", s.Residual, "add a layer's input to its output")
 	f.BoolVar(&s.UnitSum, "unit-sum", s.UnitSum, "divide a node's features by the sum of their magnitudes first")
+	f.IntVar(&s.CorrectSmooth, "correct-smooth", s.CorrectSmooth, "fullbatch, standalone: steps by which training labels correct and smooth the scores (Correct & Smooth); 0: none")
+	f.Float32Var(&s.CorrectAlpha, "correct-alpha", s.CorrectAlpha, "how far errors spread")
+	f.Float32Var(&s.SmoothAlpha, "smooth-alpha", s.SmoothAlpha, "how far scores spread")
 	f.IntVar(&s.Rounds, "rounds", s.Rounds, "rounds of a layer at most (fullbatch, standalone: epochs)")
 	f.IntVar(&s.LocalSteps, "local-steps", s.LocalSteps, "optimiser steps between two reductions; 1 is exact")
 	f.IntVar(&s.Patience, "patience", s.Patience, "rounds without a better validation metric that end a layer; 0: none")
@@ -264,6 +271,9 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	if s.Model == "rgcn" || s.Model == "appnp" || s.Model == "sign" {
 		return retexo.Config{}, badInput{fmt.Errorf("model: %s is trained end to end: use mode fullbatch or standalone", s.Model)}
 	}
+	if s.CorrectSmooth != 0 {
+		return retexo.Config{}, badInput{errors.New("correct_smooth: of modes fullbatch and standalone")}
+	}
 	encoder := s.Encoder
 	if k, ok := strings.CutPrefix(encoder, "pca:"); ok {
 		if n, err := strconv.Atoi(k); err == nil && n > t.Features {
@@ -349,6 +359,9 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 		spec.Layers[0].Hops = s.Hops
 	}
 	spec.Encoder.UnitSum = s.UnitSum
+	if s.CorrectSmooth != 0 {
+		spec.CorrectSmooth = &nn.CorrectSmooth{Steps: s.CorrectSmooth, Correct: s.CorrectAlpha, Smooth: s.SmoothAlpha}
+	}
 	c := fullbatch.Defaults(spec)
 	c.Seed, c.Epochs, c.Patience, c.EvalEvery, c.Metric = s.Seed, s.Rounds, s.Patience, s.EvalEvery, s.metric(t)
 	c.Optimizer, c.Schedule = s.optimizer(), s.schedule(s.Rounds)

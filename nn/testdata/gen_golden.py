@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.nn import GATConv, GCNConv, GINConv, RGCNConv, SAGEConv
 from torch_geometric.nn import APPNP as Propagation
+from torch_geometric.nn import CorrectAndSmooth
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 torch.set_default_dtype(torch.float64)
@@ -181,5 +182,20 @@ def run(model):
                     write(f, "after " + key, ours(model, key, p.detach()))
 
 
-for name in sys.argv[1:] or MODELS:
-    run(name)
+def correct_and_smooth():
+    edges, _, y = graph()
+    torch.manual_seed(4)
+    scores = 2 * torch.randn(N, CLASSES)
+    train = (y >= 0) & (torch.arange(N) % 3 == 0)
+    post = CorrectAndSmooth(6, 0.9, 6, 0.7)
+    soft = post.correct(scores.softmax(dim=1), y[train], train, edges)
+    out = post.smooth(soft, y[train], train, edges).clamp(min=1e-9)
+    with open("correct_smooth.golden", "w") as f:
+        for name, m in (("edges", edges), ("scores", scores), ("class", torch.where(train, y, -1)),
+                        ("shares", (out / out.sum(dim=1, keepdim=True)).log())):
+            write(f, name, m)
+
+
+RUNS = {name: (lambda name=name: run(name)) for name in MODELS} | {"correct_smooth": correct_and_smooth}
+for name in sys.argv[1:] or RUNS:
+    RUNS[name]()
