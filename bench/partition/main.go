@@ -1,15 +1,18 @@
 // Partition measures policies on the homogeneous graphs of shared/data and on generated ones: cut, volume, balance,
 // seconds and memory, one line each. With -export it writes the graphs for bench/rivals/metis.py.
 //
-//	go run ./bench/partition -policy multilevel,restream:5,random
+//	go run ./bench/partition -policy multilevel,restream:5,random,hdrf
+//	go run ./bench/partition -rival "python bench/rivals/metis.py --repeat 1"
 //	go run ./bench/partition -export /tmp/graphs
 package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -37,13 +40,14 @@ func main() {
 func run() error {
 	root := flag.String("root", "../shared/data", "folder of the data sets")
 	graphs := flag.String("graph", sets+","+generated, "graphs to partition; power-law-20M is generated, with 20 M undirected edges")
-	policies := flag.String("policy", "multilevel,restream:5", "policies to measure")
+	policies := flag.String("policy", "multilevel,restream:5", "policies to measure, vertex cuts among them")
 	parts := flag.String("k", "4,16", "numbers of parts")
 	repeat := flag.Int("repeat", 3, "runs of which the fastest counts")
 	edges := flag.Int("edges", 1_000_000, "undirected edges of a generated graph that is stored")
 	objective := flag.String("objective", "volume", "what multilevel makes small: volume or cut")
 	stored := flag.String("stored", "", "folder for a generated graph that is stored and partitioned in bounded memory, instead of the others")
 	memory := flag.Int64("memory", 2<<30, "bytes of memory for that")
+	rival := flag.String("rival", "", "command that measures a rival on each graph, in turn with the policies")
 	export := flag.String("export", "", "write the graphs into this folder, and measure nothing")
 	flag.Parse()
 	goal := partition.Goal{Vertices: 1.03}
@@ -72,7 +76,18 @@ func run() error {
 			if err != nil {
 				return err
 			}
+			if *rival != "" {
+				if err := compare(*rival, name, g, k); err != nil {
+					return err
+				}
+			}
 			for _, policy := range strings.Split(*policies, ",") {
+				if cut := partition.ParseVertexCut(policy); cut != nil {
+					if err := measureEdges(g, name, cut, policy, k, *repeat); err != nil {
+						return fmt.Errorf("%s: %w", name, err)
+					}
+					continue
+				}
 				p, err := partition.ParsePolicy(policy)
 				if err != nil {
 					return err
@@ -89,31 +104,80 @@ func run() error {
 	return nil
 }
 
-func measure(g *graph.Graph, name string, p partition.Policy, policy string, k, repeat int) error {
+// cost is the least of several runs, and by how much the first raised the peak of memory.
+type cost struct {
+	clock, processor time.Duration
+	kB               int
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("%.3f %.4f %.1f", c.clock.Seconds(), c.processor.Seconds(), float64(c.kB)/1024)
+}
+
+func costOf(repeat int, f func() error) (c cost, err error) {
 	debug.FreeOSMemory()
 	base := resident("VmRSS", true)
-	best, cpu := time.Duration(1<<62), time.Duration(1<<62)
-	var owner []int32
-	var peak int
-	for range repeat {
-		var err error
+	for k := range repeat {
 		start, busy := time.Now(), processor()
+		if err := f(); err != nil {
+			return c, err
+		}
+		clock, busy := time.Since(start), processor()-busy
+		if k == 0 {
+			c = cost{clock, busy, resident("VmHWM", false) - base}
+		}
+		c.clock, c.processor = min(c.clock, clock), min(c.processor, busy)
+	}
+	return c, nil
+}
+
+func measure(g *graph.Graph, name string, p partition.Policy, policy string, k, repeat int) error {
+	var owner []int32
+	c, err := costOf(repeat, func() (err error) {
 		owner, err = p.Assign(g, k, rng.New(1))
-		if err != nil {
-			return err
-		}
-		cpu = min(cpu, processor()-busy)
-		if best = min(best, time.Since(start)); peak == 0 {
-			peak = resident("VmHWM", false)
-		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	shards, err := partition.Cut(&graph.Graph{Adj: g.Adj, Split: g.Split, Labels: g.Labels}, owner, k)
 	if err != nil {
 		return err
 	}
 	r := partition.Describe(shards, partition.Meta{}).Report()
-	fmt.Printf("%s %d %s %d %d %.3f %.3f %.3f %.3f %.1f\n", name, k, policy, r.Cut/2, r.Halo, r.NodeBalance, r.EdgeBalance, best.Seconds(), cpu.Seconds(), float64(peak-base)/1024)
+	fmt.Println(name, k, policy, r.Cut/2, r.Halo, fmt.Sprintf("%.3f %.3f", r.NodeBalance, r.EdgeBalance), c)
 	return nil
+}
+
+// measureEdges measures a vertex cut: no edge is cut, and the volume is what partial sums travel to their owners.
+func measureEdges(g *graph.Graph, name string, cut partition.VertexCut, policy string, k, repeat int) error {
+	var owner, holder []int32
+	c, err := costOf(repeat, func() (err error) {
+		owner, holder, err = cut.AssignEdges(g, k, rng.New(1))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r := partition.ReplicasOf(g, owner, holder, k)
+	fmt.Println(name, k, policy, 0, r.Replicas-r.Nodes, fmt.Sprintf("%.3f %.3f", r.ReplicaBalance, r.EdgeBalance), c)
+	return nil
+}
+
+// compare has the rival measure the graph, which it reads from a folder of its own.
+func compare(command, name string, g *graph.Graph, k int) (err error) {
+	dir, err := os.MkdirTemp("", "graph")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := write(filepath.Join(dir, name), g); err != nil {
+		return err
+	}
+	words := append(strings.Fields(command), "--only", name, "--k", strconv.Itoa(k), "--bare", dir)
+	c := exec.Command(words[0], words[1:]...)
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	return c.Run()
 }
 
 // resident returns a line of /proc/self/status in kB, and with reset makes the peak what is there now; 0 elsewhere than

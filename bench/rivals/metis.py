@@ -40,7 +40,7 @@ def measure(path, k, objective, repeat, recursive):
     volume = len(np.unique(owner[dst[cross]].astype(np.int64) * n + col[cross]))
     nodes, edges = np.bincount(owner, minlength=k), np.bincount(owner[dst], minlength=k)
     print(os.path.basename(path), k, "metis-" + objective, cross.sum() // 2, volume, f"{nodes.max() * k / n:.3f}",
-          f"{edges.max() * k / len(col):.3f}", f"{best:.3f}", f"{cpu:.3f}", f"{(peak - base) / 1024:.1f}", flush=True)
+          f"{edges.max() * k / len(col):.3f}", f"{best:.3f}", f"{cpu:.4f}", f"{(peak - base) / 1024:.1f}", flush=True)
 
 
 if __name__ == "__main__":
@@ -51,8 +51,10 @@ if __name__ == "__main__":
     a.add_argument("--objective", default="cut,volume")
     a.add_argument("--repeat", type=int, default=3)
     a.add_argument("--recursive", action="store_true", help="recursive bisection instead of k-way")
+    a.add_argument("--bare", action="store_true", help="no line of headings")
     a = a.parse_args()
-    print("graph k policy cut volume balance edge_balance seconds cpu_seconds extra_MB")
+    if not a.bare:
+        print("graph k policy cut volume balance edge_balance seconds cpu_seconds extra_MB")
     for name in (a.only.split(",") if a.only else sorted(os.listdir(a.graphs))):
         for k in a.k.split(","):
             for objective in a.objective.split(","):
