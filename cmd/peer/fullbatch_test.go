@@ -44,6 +44,24 @@ func TestFullbatch(t *testing.T) {
 	predicts(t, filepath.Join(dir, "memory"), "--data", data)
 }
 
+// TestBoundaryByTransport: what is drawn of the boundary, and what is a step old, does not depend on what carries it, so
+// that what fullbatch's tests show of their means and bytes in memory holds over QUIC and TCP.
+func TestBoundaryByTransport(t *testing.T) {
+	data, dir := sites(t), t.TempDir()
+	for _, boundary := range []string{"sample:0.3", "stale:1:0.5"} {
+		var want []byte
+		for _, way := range [][]string{{"--transport", "memory"}, {"--carrier", "quic"}, {"--carrier", "tcp"}} {
+			out := filepath.Join(dir, way[1]+boundary[:5])
+			train(t, out, slices.Concat([]string{"--data", data, "--peers", "3", "--mode", "fullbatch", "--encoder", "raw", "--order", "fixed", "--boundary", boundary, "--rows", "bf16"}, way)...)
+			if got := contents(t, filepath.Join(out, "model.safetensors")); want == nil {
+				want = got
+			} else if !bytes.Equal(got, want) {
+				t.Errorf("%s over %s: another model than in memory", boundary, way[1])
+			}
+		}
+	}
+}
+
 // TestFullbatchStay: three parts at two peers, of which one, with two of them, is killed and loses its checkpoints. The
 // other waits; when the lost one is back with its parts it is told where the run stands, and both go on to the model of
 // a run that nothing happened to.
