@@ -140,7 +140,7 @@ func components(encoder string) (k int, ok bool) {
 // Plan is what a policy judges of a plan.
 type Plan struct {
 	Encoder, Carry, Solver string
-	Peers                  int // how many take part
+	Peers                  int // how many take part at least: with how few it goes on when others are lost
 	Rounds                 int // of a layer, at most
 }
 

@@ -120,10 +120,10 @@ func (s *site) peers(p *agreement) p2p.Roster {
 	return r
 }
 
-// over puts the policy's bounds around t, and records who is connected.
-func (s *site) over(t comm.Transport, p *agreement, rank int, shard *partition.Shard) comm.Transport {
+// over puts the policy's bounds around t, and records who is connected: those that are here.
+func (s *site) over(t comm.Transport, p *agreement, rank int, here []bool, shard *partition.Shard) comm.Transport {
 	for r, m := range p.Peers {
-		if r != rank {
+		if r != rank && here[r] {
 			s.record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name, Rows: int64(len(shard.Boundary[r])),
 				Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
 		}

@@ -16,7 +16,11 @@ import (
 
 // judged is what a site's policy looks at in a plan.
 func (p *agreement) judged() admission.Plan {
-	return admission.Plan{Encoder: p.Encoder, Carry: p.Carry, Solver: p.Solver, Peers: len(p.Peers), Rounds: p.Rounds}
+	least := len(p.Peers)
+	if p.MinPeers > 0 {
+		least = p.MinPeers // sums of so few are seen, once others are lost
+	}
+	return admission.Plan{Encoder: p.Encoder, Carry: p.Carry, Solver: p.Solver, Peers: least, Rounds: p.Rounds}
 }
 
 // readPlan reads a plan and the fingerprint of its file.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -178,6 +179,7 @@ type seat struct {
 	listen                                        []string
 	wait                                          time.Duration // for all peers at first, and for one that was lost
 	rejoin                                        time.Duration
+	waiting                                       *atomic.Int64 // nanoseconds that others are waited for at the moment; nil: wait
 	lan                                           bool
 	intake                                        int64 // bytes a second taken of each other peer; 0: as they come
 	gate                                          gate
@@ -193,7 +195,8 @@ func newJoin() *cobra.Command {
 		Long: `Take part, as one peer, in a run on several machines. Which peer this is follows from its key: the plan
 lists the ID that peer id prints. The run begins when all peers of the plan are there. With --state it
 survives: a peer that was lost is waited for, and when it has joined again the run goes on from the last
-checkpoint that all have, to the same model.`,
+checkpoint that all have, to the same model. Where the plan says min_peers, the others go on without a lost
+peer, and it may come back at any time before the end.`,
 		Example: "  peer join --plan plan.yaml --shard parts/part-0 --state state --json out.json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -210,7 +213,7 @@ checkpoint that all have, to the same model.`,
 	f.DurationVar(&s.wait, "wait", 10*time.Minute, "how long to wait for the other peers")
 	f.Int64Var(&s.intake, "max-intake", 0, "bytes a second to take of each other peer; 0: as they come (a policy's max_intake holds, too)")
 	f.StringVar(&s.link, "link", "", linkHelp)
-	f.DurationVar(&s.rejoin, "rejoin", 10*time.Minute, "with --state: how long to wait for a lost peer; 0: its loss ends the run")
+	f.DurationVar(&s.rejoin, "rejoin", 10*time.Minute, "with --state or min_peers: how long to wait for lost peers without whom it does not go on; 0: a loss ends the run")
 	f.StringVarP(&s.out, "out", "o", "", "directory to write model and report to (default runs/DATA-peer-N)")
 	f.StringVar(&s.json, "json", "", "write the figures to this file, too")
 	f.BoolVarP(&quiet, "quiet", "q", false, "show no progress")
@@ -301,7 +304,7 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 		}
 		one.store = &checkpoint.Store{Dir: s.state}
 	}
-	a := attendance{seat: s, plan: p, rank: rank, site: here, way: way, work: one}
+	a := &attendance{seat: s, plan: p, rank: rank, site: here, way: way, work: one}
 	o, err := a.stay(training, id)
 	w.end()
 	if err != nil {

@@ -37,6 +37,9 @@ type result struct {
 	Stages  []stageResult `json:"stages"`
 	Kernels string        `json:"kernels"`
 	Links   []prediction  `json:"predicted,omitempty"` // how long the run takes over other connections
+
+	Generations []generation `json:"generations,omitempty"` // of a run with min_peers: who went on, and where
+	LostRows    []lostRows   `json:"lost_rows,omitempty"`   // what this peer did about rows of peers that were lost
 }
 
 type stageResult struct {
@@ -59,6 +62,7 @@ func (o *outcome) result(s Settings, dataset string, peers int, kernels string) 
 	r := result{Mode: s.Mode, Model: s.Model, Encoder: s.Encoder, Dataset: dataset, Peers: peers, Seed: s.Seed,
 		TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: s.Preset, Kernels: kernels, PeakRSS: []int64{}, Loss: []*float64{}, Links: o.predictions(o.Link)}
+	r.Generations, r.LostRows = o.history(peers)
 	sum := o.bytes()
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
 	if peak := peakMemory(); peak > 0 {

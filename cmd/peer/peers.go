@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,6 +37,10 @@ type outcome struct {
 	Seconds float64
 	Load    slow.Load   // on the network: of the peer with most of each
 	Link    *slow.Model // that was put in the way; nil: none
+
+	Generations []retexo.GenerationInfo // of a run that goes on without lost peers
+	LostRows    []retexo.LostRowsInfo
+	Names       []string // of all peers by rank; nil: they have none
 }
 
 // bytes returns what the peers sent together.
@@ -63,9 +66,11 @@ type work struct {
 	watch    *watch            // nil: nobody looks
 	site     *site             // nil: nothing is recorded
 	advanced func()            // called after each round; may be nil
+	layers   *learner          // that goes on from session to session; nil: every session begins from checkpoints
 }
 
-// train trains over t and returns what this peer saw of it.
+// train trains over t and returns what this peer saw of it: with an error, too, where the model is done and only the
+// others' may not be.
 func (w work) train(ctx context.Context, t link, name string) (*outcome, error) {
 	start := time.Now()
 	group := comm.NewGroup(t, w.shard.Rank, w.shard.Parts)
@@ -77,55 +82,28 @@ func (w work) train(ctx context.Context, t link, name string) (*outcome, error) 
 	} else {
 		o, err = w.atOnce(ctx, group)
 	}
-	if err != nil {
+	if o == nil {
 		return nil, err
 	}
 	o.Peers = []report.Peer{{Name: name, Halo: o.Sent.Halo, Reduce: o.Sent.Reduce, Control: o.Sent.Control, Wire: t.wire()}}
 	took := time.Since(start)
 	o.Seconds, o.Load = took.Seconds(), load(group, took)
-	return o, nil
+	return o, err
 }
 
 func (w work) layerwise(ctx context.Context, group *comm.Group) (*outcome, error) {
-	c, err := w.settings.plan(taskOf(w.shard))
-	if err != nil {
+	l := w.layers
+	if l == nil {
+		var err error
+		if l, err = w.learner(); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.train(ctx, group); err != nil && !l.Done() {
 		return nil, err
+	} else {
+		return l.outcome(), err
 	}
-	m, err := retexo.NewModel(c)
-	if err != nil {
-		return nil, badInput{err}
-	}
-	t, err := retexo.New(c, w.shard, m)
-	if err != nil {
-		return nil, badInput{err}
-	}
-	t.Checkpoints, t.Observer = w.store, w.site.observe(w.watch.layerwise(c, w.shard.Rank))
-	if end := t.Observer.RoundEnd; w.advanced != nil {
-		t.Observer.RoundEnd = func(i retexo.RoundInfo) {
-			w.advanced()
-			if end != nil {
-				end(i)
-			}
-		}
-	}
-	if err := t.Run(ctx, group, group); err != nil {
-		return nil, err
-	}
-	r := t.Result()
-	o := &outcome{Model: m, Config: c, Sent: r.Bytes, Metric: c.Metric, Val: math.NaN(), Test: math.NaN(), Rounds: len(r.Rounds)}
-	for _, s := range r.Stages {
-		stage := report.Stage{Name: stageName(s.Stage), BestRound: s.BestRound, Val: s.Val, Test: s.Test}
-		for _, q := range r.Rounds {
-			if q.Stage == s.Stage {
-				stage.Curve = append(stage.Curve, report.Point{Round: q.Round, Loss: q.Loss, Val: q.Val})
-			}
-		}
-		if stage.Curve == nil {
-			o.Rounds++ // solved at once
-		}
-		o.Stages, o.Val, o.Test = append(o.Stages, stage), s.Val, s.Test
-	}
-	return o, nil
 }
 
 func stageName(stage int) string {
@@ -141,6 +119,9 @@ func (s Settings) check(shards []*partition.Shard) (err error) {
 		return badInput{fmt.Errorf("mode: standalone trains at one peer, not %d peers: use --peers 1, or mode fullbatch or retexo", shards[0].Parts)}
 	}
 	_, err = s.fingerprint(taskOf(shards[0]))
+	if err == nil {
+		err = s.Survival.together(shards[0].Parts)
+	}
 	if !identity(shards[0]) || shards[0].Owned == 0 {
 		return err
 	}

@@ -13,7 +13,11 @@ func (s seat) open(ctx context.Context, p *agreement, here *site, rank int, id p
 	network := s.network(p, here, rank, id)
 	network.Waiting = func(name string, since time.Duration, last error) {
 		if int(since.Seconds())%5 == 0 {
-			w.log.Info(fmt.Sprintf("waiting for %s (%.10s…): %s of %s", name, p.idOf(name), since.Round(time.Second), s.wait), "last_error", fmt.Sprint(last))
+			wait := s.wait
+			if s.waiting != nil {
+				wait = time.Duration(s.waiting.Load())
+			}
+			w.log.Info(fmt.Sprintf("waiting for %s (%.10s…): %s of %s", name, p.idOf(name), since.Round(time.Second), wait.Round(time.Second)), "last_error", fmt.Sprint(last))
 		}
 	}
 	if err := network.Validate(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/pflag"
@@ -67,6 +68,8 @@ type Settings struct {
 	Compress string `yaml:"compress"` // halo rows on the wire: none or zstd
 	Exchange string `yaml:"exchange"` // what travels where a layer sums rows: halo (rows), cover (the fewest rows and sums) or auto (that if it takes fewer bytes)
 
+	Survival `yaml:",inline"` // mode retexo
+
 	Fetch    string `yaml:"fetch"`    // fullbatch: how a layer's halo rows come: sar, sa, oneshot or auto
 	Boundary string `yaml:"boundary"` // fullbatch: halo rows and gradients while training: exact, sample:P (a share of them, drawn at every step), stale:1[:G] (those of the step before) or none
 	Order    string `yaml:"order"`    // fullbatch: in which they are added up: any, or fixed (the same bits at every run)
@@ -88,6 +91,7 @@ func base(mode, preset, model string) (Settings, error) {
 		CorrectAlpha: 0.9, SmoothAlpha: 0.8, Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
 		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20, Rows: "float32", Compress: "none", Exchange: "auto",
 		Fetch: "auto", Boundary: "exact", Order: "any", Prefetch: 1,
+		Survival: Survival{LostWait: 30 * time.Second, LostRows: "wait", Straggler: "wait"},
 	}
 	if slices.Contains(later, mode) {
 		return s, fmt.Errorf("mode: %q is planned and does not exist yet, use one of %s", mode, strings.Join(modes, ", "))
@@ -163,6 +167,7 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.Rows, "rows", s.Rows, "values of halo rows on the wire: float32 (exact), bf16 or int8 (a scale a row)")
 	f.StringVar(&s.Compress, "compress", s.Compress, "halo rows on the wire: none or zstd")
 	f.StringVar(&s.Exchange, "exchange", s.Exchange, "what travels where a layer sums rows: halo (rows), cover (the fewest rows and sums) or auto (that if it takes fewer bytes)")
+	s.Survival.bind(f)
 	f.StringVar(&s.Fetch, "fetch", s.Fetch, "fullbatch: how halo rows come: sar (dropped and fetched again), sa (kept), oneshot or auto")
 	f.StringVar(&s.Boundary, "boundary", s.Boundary, "fullbatch: halo rows while training: exact, sample:P (a share of them), stale:1 (those of the step before) or none")
 	f.StringVar(&s.Order, "order", s.Order, "fullbatch: in which halo rows are added up: any, or fixed (the same bits at every run)")
@@ -306,7 +311,9 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	if unknown == nil {
 		c.Rows = coding
 	}
-	if err := errors.Join(fault, unknown, c.Validate()); err != nil {
+	var unwell error
+	c.Survival, unwell = s.Survival.policy()
+	if err := errors.Join(fault, unknown, unwell, c.Validate()); err != nil {
 		return retexo.Config{}, badInput{err}
 	}
 	return c, nil
@@ -322,6 +329,7 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	}
 	fault(s.Encoder != "raw", "encoder: %q, but %s trains all layers at once, on raw features", s.Encoder, s.Mode)
 	fault(s.LocalSteps != 1, "local_steps: %d, but %s takes every step together, want 1", s.LocalSteps, s.Mode)
+	fault(s.MinPeers != 0, "min_peers: %d, but %s needs every peer at every step, want 0", s.MinPeers, s.Mode)
 	fault(s.Neighbours != 0, "neighbours: %d, but %s sees all edges, want 0", s.Neighbours, s.Mode)
 	fault(s.Carry != "hidden", "carry: %q, but %s hands hidden rows on, want hidden", s.Carry, s.Mode)
 	if s.Model == "rgcn" && t.Relations == 0 {

@@ -206,6 +206,7 @@ func (o *outcome) write(dir string, shards []*partition.Shard, s Settings, page 
 	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, s.Mode, s.Model, first.Parts)
 	page.Metric, page.Stages, page.Peers = string(o.Metric), o.Stages, o.Peers
 	page.Links = predicted(o.predictions(o.Link))
+	page.Lost = survived(o.history(first.Parts))
 	page.Summary = []report.Fact{
 		{Name: "test " + string(o.Metric), Value: percent(o.Test)}, {Name: "validation " + string(o.Metric), Value: percent(o.Val)},
 		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},

@@ -116,6 +116,12 @@ func (w *watch) layerwise(c retexo.Config, rank int) retexo.Observer {
 		Sync: func(stage, round, from int, differed bool) {
 			w.log.Warn("parameters differed between peers and were fetched again", "stage", stageName(stage), "round", round, "from_peer", from, "this_peer_differed", differed)
 		},
+		Generation: func(g retexo.GenerationInfo) {
+			w.log.Info("generation", "number", g.Number, "members", fmt.Sprint(g.Members), "stage", stageName(g.Stage), "round", g.Round)
+		},
+		LostRows: func(l retexo.LostRowsInfo) {
+			w.log.Warn("rows of a lost peer", "peer", l.Peer, "stage", stageName(l.Stage), "hop", l.Hop, "rows", l.Rows, "did", l.Did)
+		},
 		Restored: func(p retexo.Position) {
 			w.log.Info("resumed from a checkpoint", "stage", stageName(p.Stage), "round", p.Round, "peer", rank)
 		},

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+func TestSurvivalSettings(t *testing.T) {
+	data := sites(t)
+	for args, want := range map[string][]string{
+		"--min-peers 2":                                      {"min_peers: 2 of 4", "more than half"},
+		"--min-peers 5":                                      {"min_peers: 5", "of 4"},
+		"--min-peers 3 --lost-rows guess":                    {"guess", "previous"},
+		"--lost-rows drop":                                   {"lost_rows", "min_peers"},
+		"--min-peers 3 --straggler adapt":                    {"adapt", "does not exist yet"},
+		"--min-peers 3 --straggler drop":                     {"round_limit"},
+		"--min-peers 3 --lost-wait 10ms":                     {"lost_wait: 10ms", "1s"},
+		"--min-peers 3 --mode fullbatch":                     {"min_peers: 3", "fullbatch"},
+		"--min-peers 3 --lost-rows previous --inductive":     {"lost_rows", "inductive"},
+		"--min-peers 3 --straggler drop --round-limit -1s":   {"round_limit: -1s"},
+		"--min-peers 3 --round-limit 5s --lost-rows missing": {"round_limit: 5s", "missing"},
+	} {
+		refuse(t, 2, want, append([]string{"train", "--data", data, "--peers", "4", "--transport", "memory", "-q"}, strings.Fields(args)...)...)
+	}
+
+	// In one process nobody is lost, and the model is that of a run that waits.
+	dir := t.TempDir()
+	for name, more := range map[string][]string{"waits": nil, "survives": {"--min-peers", "3"}} {
+		must(t, slices.Concat([]string{"train", "--data", data, "--peers", "4", "--encoder", "raw", "--hidden", "8", "--rounds", "5", "--transport", "memory", "-q",
+			"-o", filepath.Join(dir, name)}, more)...)
+	}
+	if a, b := figures(t, filepath.Join(dir, "waits", "result.json")), figures(t, filepath.Join(dir, "survives", "result.json")); *a.Loss[9] != *b.Loss[9] || *a.TestAccuracy != *b.TestAccuracy {
+		t.Errorf("losses %v and %v, accuracies %v and %v", *a.Loss[9], *b.Loss[9], *a.TestAccuracy, *b.TestAccuracy)
+	}
+}
+
+// flock is the peers of one run, a process each.
+type flock struct {
+	*crew
+	plan  string
+	mu    sync.Mutex
+	lines []bytes.Buffer // standard error by rank
+	procs []*exec.Cmd
+}
+
+// Write of a peer's standard error.
+type tail struct {
+	f    *flock
+	rank int
+}
+
+func (w tail) Write(b []byte) (int, error) {
+	w.f.mu.Lock()
+	defer w.f.mu.Unlock()
+	return w.f.lines[w.rank].Write(b)
+}
+
+func (f *flock) start(t *testing.T, r int, more ...string) {
+	t.Helper()
+	args := slices.DeleteFunc(f.join(r, f.plan, append([]string{"--json", f.json(r), "--rejoin", "1m"}, more...)...), func(s string) bool { return s == "-q" })
+	p := process(t, args...)
+	p.Stderr = tail{f, r}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.procs[r] = p
+}
+
+func (f *flock) json(r int) string { return filepath.Join(f.dir, fmt.Sprintf("result-%d.json", r)) }
+
+func (f *flock) said(r int, text string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Contains(f.lines[r].String(), text)
+}
+
+// until waits for peer r to say text.
+func (f *flock) until(t *testing.T, r int, text string) {
+	t.Helper()
+	for begun := time.Now(); !f.said(r, text); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("peer %d has not said %q:\n%s", r, text, f.lines[r].String())
+		}
+	}
+}
+
+func (f *flock) kill(r int) {
+	f.procs[r].Process.Kill()
+	f.procs[r].Wait()
+}
+
+// accuracy is that of the model at path over all test nodes of g.
+func accuracy(t *testing.T, path string, g *graph.Graph) float64 {
+	t.Helper()
+	m, _, err := checkpoint.ReadModel(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scores, err := m.Infer(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, all := 0, 0
+	for i, split := range g.Split {
+		if split != graph.Test {
+			continue
+		}
+		row, best := scores.Row(i), 0
+		for k, v := range row {
+			if v > row[best] {
+				best = k
+			}
+		}
+		all++
+		if int32(best) == g.Labels.Class[i] {
+			right++
+		}
+	}
+	return float64(right) / float64(all)
+}
+
+// TestSurvive kills, as kill -9 does, one of four peers over QUIC. The others go on without it. Where it never comes
+// back, they end with one model, as good as that of a run that nothing happened to; where it does, it fetches what they
+// have and all four end with the same.
+func TestSurvive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 4000, Sites: 4, Classes: 4, Columns: 60, Train: 0.2, Val: 0.1}, rng.New(3))
+	data := filepath.Join(t.TempDir(), "data")
+	if err := dataset.Write(data, g); err != nil {
+		t.Fatal(err)
+	}
+	settings := []string{"--rounds", "100", "--hidden", "16", "--encoder", "raw", "--lr", "0.01"}
+	whole := filepath.Join(t.TempDir(), "whole")
+	must(t, slices.Concat([]string{"train", "--data", data, "--peers", "4", "--policy", "by-column", "--transport", "memory", "-q", "-o", whole}, settings)...)
+
+	var port int
+	if _, err := fmt.Sscan(freePorts(t, 8), &port); err != nil {
+		t.Fatal(err)
+	}
+	undisturbed := accuracy(t, filepath.Join(whole, "model.safetensors"), g)
+	for i, test := range []struct {
+		name   string
+		victim int
+		rows   string
+		back   bool
+	}{{"the coordinator, never back", 0, "drop", false}, {"back", 2, "previous", true}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := &flock{crew: &crew{dir: t.TempDir()}, lines: make([]bytes.Buffer, 4), procs: make([]*exec.Cmd, 4)}
+			f.parts = filepath.Join(f.dir, "parts")
+			must(t, "partition", "--data", data, "--parts", "4", "--policy", "by-column", "-o", f.parts)
+			for r := range 4 {
+				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", f.key(r)))))
+			}
+			f.plan = f.crew.plan(t, f.members, slices.Concat(settings, []string{"--port", fmt.Sprint(port + 4*i), "--silence", "1s", "--min-peers", "3", "--lost-wait", "1s", "--lost-rows", test.rows})...)
+			for r := range 4 {
+				f.start(t, r, "--link", "latency=5ms")
+			}
+			other := (test.victim + 1) % 4
+			f.until(t, other, "stage done") // in the second layer's rounds, or about to be
+			f.kill(test.victim)
+			f.until(t, other, "number=2")
+			if test.back {
+				f.start(t, test.victim, "--link", "latency=5ms")
+				f.until(t, other, "number=3")
+			}
+			var want []byte
+			for r, p := range f.procs {
+				if r == test.victim && !test.back {
+					continue
+				}
+				if err := p.Wait(); err != nil {
+					t.Fatalf("peer %d: %v\n%s", r, err, f.lines[r].String())
+				}
+				model := filepath.Join(f.dir, fmt.Sprintf("out-%d", r), "model.safetensors")
+				m, _, err := checkpoint.ReadModel(model)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var bits []byte
+				for _, p := range m.Params() {
+					bits = fmt.Appendf(bits, "%x", p.Value.Data)
+				}
+				if want == nil {
+					want = bits
+				}
+				if !bytes.Equal(bits, want) {
+					t.Errorf("peer %d made another model", r)
+				}
+				got := accuracy(t, model, g)
+				t.Logf("peer %d: test accuracy over all nodes %.4f, undisturbed %.4f", r, got, undisturbed)
+				if got < undisturbed-0.005 {
+					t.Errorf("peer %d: accuracy %.4f, undisturbed %.4f", r, got, undisturbed)
+				}
+				gs := figures(t, f.json(r)).Generations
+				lost := fmt.Sprintf("site-%d", test.victim)
+				if r != test.victim && (len(gs) < 2 || len(gs[0].Lost) != 0 || !slices.Equal(gs[1].Lost, []string{lost})) || test.back && len(gs[len(gs)-1].Lost) != 0 {
+					t.Errorf("peer %d: generations %+v, want one without %s", r, gs, lost)
+				}
+				if len(figures(t, f.json(r)).Loss) != 200 {
+					t.Errorf("peer %d: %d rounds in the report, want 200", r, len(figures(t, f.json(r)).Loss))
+				}
+			}
+		})
+	}
+}
