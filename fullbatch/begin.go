@@ -57,6 +57,8 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 	if t.train, err = t.look(ctx, r, t.split[graph.Train], t.seen, false); err != nil {
 		return err
 	}
+	t.findHints()
+	t.count *= 1 - float64(t.model.Spec.Encoder.Labels) // labels that are given are not learned
 	if gamma, is := t.config.Stale(); is {
 		for k := range t.train.parts {
 			if far := t.train.parts[k].far; far != nil {
@@ -159,7 +161,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 	}
 	l := t.units[0].layer
 	switch {
-	case l.Frozen() && l.Spec.Dropout == 0 && t.input.Sparse == nil:
+	case l.Frozen() && l.Spec.Dropout == 0 && t.input.Sparse == nil && t.model.Spec.Encoder.Labels == 0:
 		t.first = aggregate
 	case t.shard.Parts > 1 && l.Spec.Hops > 1:
 		t.first = stream // dropout comes before the first hop, so that the second one changes with it

@@ -11,9 +11,11 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
 )
 
 // trained runs c over the shards and returns the trainers.
@@ -58,6 +60,13 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		{"gat, features fetched at every step", "gat", dense, func(c *Config) { c.Memory = 1 }},
 		{"gin, inductive", "gin", dense, func(c *Config) { c.Inductive = true }},
 		{"gat of scores, encoder mlp", "gat of scores, encoder mlp", dense, nil},
+		{"rgcn, inductive, blocks", "rgcn", typed(&few), func(c *Config) { c.Inductive = true }},
+		{"rgcn, sparse", "rgcn", typed(sparsed(dense)), nil},
+		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &nn.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
+		{"sign, inductive, sparse", "sign", sparsed(dense), func(c *Config) { c.Inductive = true }},
+		{"gcn, labels given", "gcn", sparsed(dense), labelsGiven},
+		{"sage, labels given, blocks, no dropout", "sage, aggregated once", &few, labelsGiven},
+		{"gat, labels given, features fetched at every step", "gat", dense, func(c *Config) { labelsGiven(c); c.Memory = 1 }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +92,77 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// labelsGiven makes labels of training nodes inputs.
+func labelsGiven(c *Config) {
+	s := &c.Spec
+	s.Layers = slices.Clone(s.Layers)
+	s.Encoder.Labels, s.Encoder.Out = 0.4, s.Features+s.Classes
+	s.Layers[0].In = s.Encoder.Out
+}
+
+// TestLabelsThatAreGivenAreNotLearned: at a step each training node is either an input or learned, the same at its owner
+// as wherever it is halo, and at about the share that was asked for.
+func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
+	for name, g := range map[string]*graph.Graph{"dense": toy(rng.New(2), 120, 9), "sparse": sparsed(toy(rng.New(2), 120, 9))} {
+		c := Defaults(models(9)["sage"])
+		labelsGiven(&c)
+		shards := cut(t, g, "uneven", 3)
+		for epoch := range 3 {
+			var mu sync.Mutex
+			learned, given, inputs := make(map[int64]bool), make(map[int64]bool), 0
+			workers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
+				tr.line = &line{ctx: context.Background(), group: group, coder: new(wire.Coder)}
+				if err := tr.begin(context.Background(), group); err != nil {
+					return err
+				}
+				tr.at.Epoch = epoch
+				tr.dealHints()
+				mu.Lock()
+				defer mu.Unlock()
+				for k, i := range tr.split[graph.Train] {
+					if tr.train.labels.Class[k] >= 0 {
+						learned[tr.shard.Global[i]] = true
+					}
+				}
+				x := tr.train.input.Dense
+				if s := tr.train.input.Sparse; s != nil {
+					x = s.Dense()
+				}
+				for i, node := range tr.train.parts[0].nodes {
+					for k, v := range x.Row(i)[9:] {
+						if v == 0 {
+							continue
+						}
+						inputs++
+						given[node] = true
+						if v != 1 || int32(k) != g.Labels.Class[node] || g.Split[node] != graph.Train {
+							return fmt.Errorf("node %d is given column %d with %v", node, k, v)
+						}
+					}
+				}
+				return nil
+			})
+			for node := range given {
+				if learned[node] {
+					t.Errorf("%s, epoch %d: node %d is given and learned", name, epoch, node)
+				}
+			}
+			train := 0
+			for i, s := range g.Split {
+				if s == graph.Train {
+					train++
+					if !given[int64(i)] && !learned[int64(i)] {
+						t.Errorf("%s, epoch %d: training node %d is neither given nor learned", name, epoch, i)
+					}
+				}
+			}
+			if n := len(given); n < train/5 || n > train*3/5 || inputs <= n {
+				t.Errorf("%s, epoch %d: %d of %d training labels are given, %d times in all; want some 0.4 of them, also as halo", name, epoch, n, train, inputs)
+			}
+		}
 	}
 }
 

@@ -50,6 +50,7 @@ type Trainer struct {
 	full   *sight                  // the whole graph
 	seen   *sight                  // what training may see of it
 	train  *view                   // what a step computes
+	hints  *hints                  // labels among its input; nil: none
 	val    *view                   // what is validated
 	weight []float32               // of each class, or nil
 	count  float64                 // training labels of all workers, by weight
@@ -105,6 +106,9 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	t.input = m.Encoder.Input(s.X)
+	if m.Spec.Encoder.Labels > 0 {
+		t.input = nn.Columns([]graph.Features{t.input, nn.OneHot(nn.TrainClass(s.Labels, s.Split), m.Spec.Classes)})
+	}
 	t.chain()
 	t.begins, t.bucket = begins(t.slab.Params, t.units), bucket
 	return t, nil
@@ -188,6 +192,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	t.tape.Reset()
 	t.line.epoch = uint64(t.at.Epoch)
 	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.at.Epoch))
+	t.dealHints()
 	v := t.train
 	sums := t.reduction(ctx, r)
 	scores := t.forward(v, t.tape)

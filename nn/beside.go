@@ -177,3 +177,15 @@ func Columns(list []graph.Features) graph.Features {
 	}
 	return graph.Features{Sparse: out}
 }
+
+// OneHot returns a row for each class of the list, 1 at its column; of zeros where it is −1.
+func OneHot(class []int32, classes int) graph.Features {
+	s := &mat.Sparse{Rows: len(class), Cols: classes, RowPtr: make([]int64, len(class)+1)}
+	for i, y := range class {
+		if y >= 0 {
+			s.Col, s.Val = append(s.Col, y), append(s.Val, 1)
+		}
+		s.RowPtr[i+1] = int64(len(s.Col))
+	}
+	return graph.Features{Sparse: s}
+}

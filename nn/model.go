@@ -73,6 +73,9 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		return mat.Dense{}, fmt.Errorf("nn: graph %q has %d rows of %d features, want %d rows of %d", g.Name, g.X.Rows(), g.X.Cols(), g.N(), m.Spec.Features)
 	}
 	x := m.Encoder.Encode(g.X)
+	if m.Spec.Encoder.Labels > 0 {
+		x = Columns([]graph.Features{x, OneHot(TrainClass(g.Labels, g.Split), m.Spec.Classes)})
+	}
 	if hops := m.Spec.Encoder.Hops; hops > 0 {
 		x = Hops(graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), x, hops)
 	}

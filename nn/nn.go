@@ -74,7 +74,8 @@ type EncoderSpec struct {
 	UnitSum bool    `json:"unit_sum,omitempty"` // each row of the features is divided by the sum of its magnitudes first
 	Hops    int     `json:"hops,omitempty"`     // sign: times the features are aggregated, at least 1
 	Kind    string  `json:"kind"`               // "raw": the features themselves; "sign": beside them their aggregates of 1 to Hops hops; "pca": projection, rows of unit length; "mlp": hidden layer, trained
-	Out     int     `json:"out"`                // width of what it hands on; F for raw, (Hops+1)·F for sign
+	Out     int     `json:"out"`                // width of what it hands on; F for raw, or F+C with Labels; (Hops+1)·F for sign
+	Labels  float32 `json:"labels,omitempty"`   // raw: share of the training labels that a step takes as C more columns, and does not learn; [0, 1). Else all are given
 	Hidden  int     `json:"hidden,omitempty"`   // mlp: hidden width; Out = Hidden, or Classes where Carry is "scores"
 	Dropout float32 `json:"dropout,omitempty"`  // mlp: of the input and of the hidden rows
 }

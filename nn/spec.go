@@ -92,8 +92,12 @@ func (s Spec) Validate() error {
 	e := s.Encoder
 	switch e.Kind {
 	case "raw":
-		if e.Out != s.Features {
-			bad("encoder.out is %d, want the %d features", e.Out, s.Features)
+		want := s.Features
+		if e.Labels != 0 {
+			want += s.Classes
+		}
+		if e.Out != want {
+			bad("encoder.out is %d, want the %d features (%d with the classes as labels are given)", e.Out, s.Features, s.Features+s.Classes)
 		}
 	case "sign":
 		if e.Hops < 1 || e.Hops > maxHops || e.Out != (e.Hops+1)*s.Features {
@@ -116,6 +120,9 @@ func (s Spec) Validate() error {
 		}
 	default:
 		bad(`encoder.kind is %q, want "raw", "sign", "pca" or "mlp"`, e.Kind)
+	}
+	if !(e.Labels >= 0 && e.Labels < 1) || e.Labels > 0 && (e.Kind != "raw" || s.Task != "single") {
+		bad("encoder.labels is %g, want at least 0 and less than 1, and 0 unless the encoder is raw and a node has one class", e.Labels)
 	}
 	if e.Hops != 0 && e.Kind != "sign" {
 		bad("encoder.hops is %d, want 0 for %q", e.Hops, e.Kind)

@@ -42,10 +42,12 @@ func typedSites(t *testing.T) string {
 
 // endToEndModels are the models that train end to end only.
 var endToEndModels = map[string][]string{
-	"rgcn":  {"--model", "rgcn", "--bases", "1"},
-	"appnp": {"--model", "appnp", "--hops", "4"},
-	"mlp":   {"--model", "mlp", "--correct-smooth", "10"},
-	"sign":  {"--model", "sign", "--hops", "2", "--unit-sum"},
+	"rgcn":                     {"--model", "rgcn", "--bases", "1"},
+	"appnp":                    {"--model", "appnp", "--hops", "4"},
+	"mlp":                      {"--model", "mlp", "--correct-smooth", "10"},
+	"gcn, sparse labels":       {"--model", "gcn", "--label-augmentation", "0.5", "--correct-smooth", "10"},
+	"sage, labels, no dropout": {"--model", "sage", "--label-augmentation", "0.3", "--dropout", "0"},
+	"sign":                     {"--model", "sign", "--hops", "2", "--unit-sum"},
 }
 
 // TestEndToEndModels: each reaches with three peers, from shards, what it reaches with one, and predict computes it anew

@@ -42,9 +42,10 @@ type Settings struct {
 	Residual         bool    `yaml:"residual"`          // add a layer's input to its output
 	UnitSum          bool    `yaml:"unit_sum"`          // divide a node's features by the sum of their magnitudes first
 
-	CorrectSmooth int     `yaml:"correct_smooth"` // fullbatch, standalone: steps by which training labels correct and smooth the trained model's scores; 0: none
-	CorrectAlpha  float32 `yaml:"correct_alpha"`  // how far errors spread, in [0, 1)
-	SmoothAlpha   float32 `yaml:"smooth_alpha"`   // how far scores spread, in [0, 1)
+	LabelAugmentation float32 `yaml:"label_augmentation"` // fullbatch, standalone: share of the training labels that a step takes as input and does not learn, in [0, 1); 0: none are inputs
+	CorrectSmooth     int     `yaml:"correct_smooth"`     // fullbatch, standalone: steps by which training labels correct and smooth the trained model's scores; 0: none
+	CorrectAlpha      float32 `yaml:"correct_alpha"`      // how far errors spread, in [0, 1)
+	SmoothAlpha       float32 `yaml:"smooth_alpha"`       // how far scores spread, in [0, 1)
 
 	Rounds          int       `yaml:"rounds"`           // of a layer at most (fullbatch, standalone: epochs), at least 1
 	LocalSteps      int       `yaml:"local_steps"`      // optimiser steps between two reductions, at least 1; 1 is exact
@@ -144,6 +145,7 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.Float32Var(&s.AttentionDropout, "attention-dropout", s.AttentionDropout, "gat: share of the attention weights that is dropped")
 	f.BoolVar(&s.Residual, "residual", s.Residual, "add a layer's input to its output")
 	f.BoolVar(&s.UnitSum, "unit-sum", s.UnitSum, "divide a node's features by the sum of their magnitudes first")
+	f.Float32Var(&s.LabelAugmentation, "label-augmentation", s.LabelAugmentation, "fullbatch, standalone: share of the training labels that a step takes as input and does not learn; 0: none are inputs")
 	f.IntVar(&s.CorrectSmooth, "correct-smooth", s.CorrectSmooth, "fullbatch, standalone: steps by which training labels correct and smooth the scores (Correct & Smooth); 0: none")
 	f.Float32Var(&s.CorrectAlpha, "correct-alpha", s.CorrectAlpha, "how far errors spread")
 	f.Float32Var(&s.SmoothAlpha, "smooth-alpha", s.SmoothAlpha, "how far scores spread")
@@ -276,8 +278,8 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	if s.Model == "rgcn" || s.Model == "appnp" || s.Model == "sign" {
 		return retexo.Config{}, badInput{fmt.Errorf("model: %s is trained end to end: use mode fullbatch or standalone", s.Model)}
 	}
-	if s.CorrectSmooth != 0 {
-		return retexo.Config{}, badInput{errors.New("correct_smooth: of modes fullbatch and standalone")}
+	if s.CorrectSmooth != 0 || s.LabelAugmentation != 0 {
+		return retexo.Config{}, badInput{errors.New("correct_smooth and label_augmentation: of modes fullbatch and standalone")}
 	}
 	encoder := s.Encoder
 	if k, ok := strings.CutPrefix(encoder, "pca:"); ok {
@@ -367,6 +369,11 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 		spec.Layers[0].Hops = s.Hops
 	}
 	spec.Encoder.UnitSum = s.UnitSum
+	if s.LabelAugmentation != 0 {
+		spec.Encoder.Labels = s.LabelAugmentation
+		spec.Encoder.Out += t.Classes
+		spec.Layers[0].In += t.Classes
+	}
 	if s.CorrectSmooth != 0 {
 		spec.CorrectSmooth = &nn.CorrectSmooth{Steps: s.CorrectSmooth, Correct: s.CorrectAlpha, Smooth: s.SmoothAlpha}
 	}
