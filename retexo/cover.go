@@ -37,14 +37,15 @@ func (t *Trainer) covered(l *nn.Layer) bool {
 	return t.config.Exchange != "halo" && t.shard.Parts > 1 && !t.config.Inductive && t.config.Neighbours == 0 && sum && l.Frozen()
 }
 
-// agree asks every peer for a cover where one is worth it from stage k on.
-func (t *Trainer) agree(ctx context.Context, k int, x graph.Features) error {
+// agree asks every peer for a cover where one is worth it over the whole run: a run that is resumed, at whatever layer, agrees
+// on the same and goes on with the same bits.
+func (t *Trainer) agree(ctx context.Context) error {
 	s := t.shard
-	each := 0 // bytes of a row in all exchanges to come
-	for i, l := range t.model.Layers[k-1:] {
+	each := 0 // bytes of a row in all exchanges
+	for i, l := range t.model.Layers {
 		width := t.coder.Coding().RowLen(l.Spec.In)
-		if i == 0 && x.Sparse != nil {
-			width = min(width, 4+8*x.Sparse.NNZ()/max(x.Rows(), 1)) // others' rows are like ours
+		if x := s.X.Sparse; i == 0 && x != nil && t.config.Spec.Encoder.Kind == "raw" {
+			width = min(width, 4+8*x.NNZ()/max(x.Rows, 1)) // others' rows are like ours
 		}
 		if t.covered(l) {
 			each += max(l.Spec.Hops, 1) * width
@@ -77,7 +78,7 @@ func (t *Trainer) cross(ctx context.Context, l *nn.Layer, w Work, what string) e
 		x = v.z
 	}
 	if t.covers == nil || t.covers.group != t.group {
-		if err := t.agree(ctx, w.Stage, x); err != nil {
+		if err := t.agree(ctx); err != nil {
 			return err
 		}
 	}
