@@ -26,11 +26,13 @@ type cutting struct {
 	caps                 map[string]string
 	capacity             []float64
 	objective, memory    string
+	reorder              string
 	dry, quiet, directed bool
 	policy               partition.Policy
 	vertexCut            partition.VertexCut // or this one
 	goal                 partition.Goal
-	bytes                int64 // of memory; 0: any
+	order                partition.Order // of the rows; nil: as it is
+	bytes                int64           // of memory; 0: any
 	manifest             *partition.Manifest
 	phases               []partition.PhaseTimes
 	seat                 seat // with other peers, where it has a plan
@@ -86,6 +88,7 @@ func newPartition() *cobra.Command {
 	f.StringVar(&s.objective, "objective", "volume", "what multilevel makes small: volume (rows that travel) or cut (edges)")
 	f.StringVar(&s.memory, "memory", "", "most memory to take for a stored graph, as 2GiB (default: as much as it takes)")
 	f.BoolVar(&s.directed, "directed", false, "edges of .u32 and .u64 go one way")
+	f.StringVar(&s.reorder, "reorder", "", "order of each part's rows, so that neighbours lie together: cluster, rcm or degree (default: that of the IDs)")
 	f.StringVar(&s.page, "report", "", "HTML page to write: quality, and a picture of what travels between each pair of parts")
 	f.BoolVar(&s.dry, "dry", false, "say what the partition would be like, and write no parts (--out is not needed)")
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "show no progress")
@@ -118,11 +121,19 @@ func (s *cutting) read() (err error) {
 			return fmt.Errorf("memory: %s is read into memory as a whole; stored graphs (.graph, .u32, .u64) are not", s.Data)
 		}
 	}
+	if s.reorder != "" {
+		if s.order, err = partition.ParseOrder(s.reorder); err != nil {
+			return fmt.Errorf("reorder: %w", err)
+		}
+		if s.stored() {
+			return fmt.Errorf("reorder: %s is not in memory as a whole; its parts are put into order by peer reorder", s.Data)
+		}
+	}
 	bounded := len(s.caps) > 0 || s.capacity != nil || s.objective != "volume"
 	if s.dry {
 		if s.vertexCut = partition.ParseVertexCut(s.Policy); s.vertexCut != nil {
-			if bounded || s.stored() {
-				return fmt.Errorf("policy %q: vertex cuts are for graphs in memory, without bounds", s.Policy)
+			if bounded || s.stored() || s.order != nil {
+				return fmt.Errorf("policy %q: vertex cuts are for graphs in memory, without bounds and orders", s.Policy)
 			}
 			return nil
 		}
@@ -189,7 +200,11 @@ func (s *cutting) stored() bool {
 }
 
 func (s *cutting) meta(sites []string) partition.Meta {
-	return partition.Meta{Policy: s.Policy, Seed: s.seed, Sites: sitesOf(s.Policy, sites)}
+	policy := s.Policy
+	if s.order != nil {
+		policy += ", rows by " + s.reorder
+	}
+	return partition.Meta{Policy: policy, Seed: s.seed, Sites: sitesOf(s.Policy, sites)}
 }
 
 // inMemory partitions a data set that is read as a whole.
@@ -201,6 +216,9 @@ func (s *cutting) inMemory(*cobra.Command, *watch) error {
 	shards, err := cut(g, s.policy, s.parts("retexo"), s.seed)
 	if err != nil {
 		return err
+	}
+	if s.order != nil {
+		shards = partition.Reorder(shards, s.order)
 	}
 	if s.dry {
 		s.out, s.manifest = s.Data, partition.Describe(shards, s.meta(g.Sites))

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,6 +101,34 @@ func TestPartitionDry(t *testing.T) {
 	}
 }
 
+// Parts that are put into order as they are made are those that peer reorder makes of them.
+func TestPartitionReordered(t *testing.T) {
+	data, dir := sites(t), t.TempDir()
+	parts, after, at := filepath.Join(dir, "parts"), filepath.Join(dir, "after"), filepath.Join(dir, "at-once")
+	must(t, "partition", "--data", data, "--parts", "2", "-o", parts)
+	must(t, "reorder", "--shards", parts, "--by", "rcm", "-o", after)
+	if text := must(t, "partition", "--data", data, "--parts", "2", "--reorder", "rcm", "-o", at); !strings.Contains(text, "rows by rcm") {
+		t.Error(text)
+	}
+	err := filepath.WalkDir(after, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		got, err := os.ReadFile(at + strings.TrimPrefix(path, after))
+		if err == nil && !bytes.Equal(got, want) {
+			t.Errorf("%s differs", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPartitionRefuses(t *testing.T) {
 	data, list, out := sites(t), ring(t, 100), filepath.Join(t.TempDir(), "x")
 	for _, c := range []struct {
@@ -116,6 +146,9 @@ func TestPartitionRefuses(t *testing.T) {
 		{"--data L -o X --memory 2Gb", []string{"2Gb"}},
 		{"--data L -o X --memory 1MiB", []string{"MiB of memory, with 1 allowed"}},
 		{"--data L --dry", []string{"--out"}},
+		{"--data D -o X --reorder best", []string{`no order "best"`}},
+		{"--data L -o X --reorder rcm", []string{"peer reorder"}},
+		{"--data D --dry --policy dbh --reorder rcm", []string{"vertex cuts"}},
 		{"--data L --dry --policy hdrf", []string{"graphs in memory"}},
 		{"--data L.u64 -o X", []string{"L.u64"}},
 	} {
