@@ -29,7 +29,8 @@ models trained on it, so that prediction reads other tables in the same way.
 
 With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet, binary
 (.el32, .el64, .wel32, .wel64), Galois (.gr) or Matrix Market (.mtx). Columns without names are numbered from 1.
-A list that does not fit into memory is stored: --out NAME.graph, which peer partition --memory takes.
+A list that does not fit into memory is stored: --out NAME.graph, which peer partition --memory takes. With --nodes so is a
+table of nodes: their names have to be 0, 1, 2, … in its order, and the edges those numbers.
 
 With --ogb, make a data set of a folder of the Open Graph Benchmark: raw/ and split/ as they are downloaded.
 
@@ -38,6 +39,7 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 		Example: `  peer import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
   peer import --edges soc-LiveJournal1.txt.gz --out data/livejournal
   peer import --edges web.el.zst --out web.graph
+  peer import --nodes pages.csv.zst --edges web.el.zst --label-column topic --out web.graph
   peer import --ogb ogbn_arxiv --out data/arxiv
   peer import --dgl partitions/cora.json --out parts`,
 		Args: cobra.NoArgs,
@@ -47,7 +49,7 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 			}
 			list.Path, list.Source, list.Target, list.Weight = c.Edges, c.Source, c.Target, c.Weight
 			if strings.HasSuffix(out, storedSuffix) {
-				return store(cmd, list, out, c.Name)
+				return store(cmd, list, c, out)
 			}
 			var g *graph.Graph
 			var err error
@@ -86,7 +88,7 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 	f.StringVar(&features, "feature-column", "", "of --dgl: features of nodes (default feat or features)")
 	f.BoolVar(&directed, "directed", false, "of --dgl: keep edges as they are; otherwise the reverse of each is added")
 	f.BoolVar(&loops, "keep-loops", false, "of --dgl: keep edges from a node to itself")
-	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty; of --edges alone also NAME.graph, which must not exist")
+	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty; of a list of edges also NAME.graph, which must not exist")
 	required(cmd, "out")
 	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
@@ -129,24 +131,33 @@ func required(c *cobra.Command, names ...string) {
 // storedSuffix is what the name of a stored graph ends in.
 const storedSuffix = ".graph"
 
-// store makes a graph of a list of edges that need not fit into memory.
-func store(cmd *cobra.Command, list dataset.EdgeConfig, out, name string) error {
+// store makes a graph of a list of edges, and of a table of numbered nodes where there is one, that need not fit into memory.
+func store(cmd *cobra.Command, list dataset.EdgeConfig, tables dataset.ImportConfig, out string) error {
 	switch _, err := os.Lstat(out); {
-	case list.Path == "" || cmd.Flags().Changed("nodes"):
-		return badInput{fmt.Errorf("%s: a stored graph is made of a list of edges alone: want --edges, and no --nodes", out)}
+	case list.Path == "":
+		return badInput{fmt.Errorf("%s: a stored graph is made of a list of edges: want --edges", out)}
 	case list.Weight != "" || list.Strict:
 		return badInput{fmt.Errorf("%s: a stored graph has no weights, and its edges are merged: want no --weight-column and no --strict", out)}
 	case err == nil:
 		return badInput{fmt.Errorf("%s is there already: remove it, or choose another name", out)}
 	}
+	of, features := &graph.Graph{Name: tables.Name}, []graph.Section(nil)
+	if tables.Nodes != "" {
+		tables.Edges = ""
+		nodes, err := dataset.ReadStored(tables)
+		if err != nil {
+			return badInput{err}
+		}
+		of, features, list.Nodes = nodes.Graph, nodes.Features(), len(nodes.Graph.Split)
+	}
 	nodes, edges, err := list.Size()
 	if err != nil {
 		return badInput{err}
 	}
-	if name == "" {
-		name, _, _ = strings.Cut(filepath.Base(list.Path), ".")
+	if of.Name == "" {
+		of.Name, _, _ = strings.Cut(filepath.Base(list.Path), ".")
 	}
-	if err := partition.Ingest(out, name, nodes, list.Batches, graph.Build{}, 0); err != nil {
+	if err := partition.IngestNodes(out, of, features, nodes, list.Batches, graph.Build{}, 0); err != nil {
 		return badInput{err}
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, of %d listed edges\n", out, nodes, edges)

@@ -92,6 +92,11 @@ func Import(cfg ImportConfig) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	return g, c.finish(g, e)
+}
+
+// finish gives a graph that was read by e its name, encoding and split.
+func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 	g.Name = c.Name
 	if c.Split == "" && c.Label != "" {
 		c.drawSplit(g)
@@ -104,11 +109,11 @@ func Import(cfg ImportConfig) (*graph.Graph, error) {
 			}
 		}
 		if train == 0 {
-			return nil, fmt.Errorf("dataset: %s: column %s: no labelled node is for training, want at least one cell \"train\"", c.Nodes, c.Split)
+			return fmt.Errorf("dataset: %s: column %s: no labelled node is for training, want at least one cell \"train\"", c.Nodes, c.Split)
 		}
 	}
 	g.Encoding, err = json.Marshal(e)
-	return g, err
+	return err
 }
 
 // Encode reads other tables exactly as those were read that Import made encoding (graph.Graph.Encoding) of, for

@@ -28,6 +28,12 @@ func (e *Encoding) read(nodes, edges string) (*graph.Graph, error) {
 }
 
 func (e *Encoding) readNodes(path string) (g *graph.Graph, index map[string]int32, err error) {
+	return e.scanNodes(path, nil)
+}
+
+// scanNodes is readNodes that hands the features to row, where that is not nil, node after node, and keeps neither them
+// nor names: the nodes have to be numbered, from 0 in the order of the table.
+func (e *Encoding) scanNodes(path string, row func(x *mat.Sparse) error) (g *graph.Graph, index map[string]int32, err error) {
 	t, err := openTable(path)
 	if err != nil {
 		return nil, nil, err
@@ -61,17 +67,27 @@ func (e *Encoding) readNodes(path string) (g *graph.Graph, index map[string]int3
 		if name == "" {
 			return t.fault(line, id, "empty, want the node's name")
 		}
+		if len(g.Split) == math.MaxInt32 {
+			return t.fault(line, id, "more than %d nodes", math.MaxInt32)
+		}
 		if first, ok := index[name]; ok {
 			return t.fault(line, id, "node %q occurs on %s %d already", name, t.unit, lines[first])
 		}
-		if len(g.IDs) == math.MaxInt32 {
-			return t.fault(line, id, "more than %d nodes", math.MaxInt32)
+		if row == nil {
+			name = strings.Clone(name) // not the whole row's memory
+			index[name] = int32(len(g.IDs))
+			g.IDs, lines = append(g.IDs, name), append(lines, line)
+		} else if want := strconv.Itoa(len(g.Split)); name != want {
+			return t.fault(line, id, "%.40q, want %s: the nodes of a stored graph are numbered, from 0 in the order of the table", name, want)
 		}
-		name = strings.Clone(name) // not the whole row's memory
-		index[name] = int32(len(g.IDs))
-		g.IDs, lines = append(g.IDs, name), append(lines, line)
 		if err := e.encode(x, t, cells, line, at); err != nil {
 			return err
+		}
+		if row != nil {
+			if err := row(x); err != nil {
+				return err
+			}
+			x.Rows, x.RowPtr, x.Col, x.Val = 0, x.RowPtr[:1], x.Col[:0], x.Val[:0]
 		}
 		mark := graph.None
 		var found []string
@@ -105,7 +121,7 @@ func (e *Encoding) readNodes(path string) (g *graph.Graph, index map[string]int3
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(g.IDs) == 0 {
+	if len(g.Split) == 0 {
 		return nil, nil, fmt.Errorf("dataset: %s: no rows, want at least one node", path)
 	}
 	if site >= 0 {
@@ -115,14 +131,17 @@ func (e *Encoding) readNodes(path string) (g *graph.Graph, index map[string]int3
 			g.Site = append(g.Site, int32(s))
 		}
 	}
-	if x.Cols > 0 {
+	if x.Cols > 0 && row == nil {
 		g.X.Sparse = x
-		if int64(x.NNZ()) > int64(x.Rows)*int64(x.Cols)/4 {
+		if fuller(int64(x.NNZ()), x.Rows, x.Cols) {
 			g.X = graph.Features{Dense: x.Dense()}
 		}
 	}
 	return g, index, nil
 }
+
+// fuller reports whether rows of so many values are fuller than a quarter, and so kept densely.
+func fuller(values int64, rows, cols int) bool { return values > int64(rows)*int64(cols)/4 }
 
 var splitNames = map[string]graph.Split{
 	"train": graph.Train, "val": graph.Val, "valid": graph.Val, "validation": graph.Val, "test": graph.Test, "none": graph.None, "": graph.None,

@@ -24,7 +24,19 @@ type Edges func(yield func(src, dst []int32) error) error
 // of them: both directions unless b says otherwise, no edge twice. It takes 8 bytes of memory a node and buffers of
 // about memory bytes in all, 0: 256 MiB; beside the file it needs room for the edges, twice, while it works. Nodes have no
 // features, no labels and no split.
-func Ingest(path, name string, n int, edges Edges, b graph.Build, memory int64) (err error) {
+func Ingest(path, name string, n int, edges Edges, b graph.Build, memory int64) error {
+	return IngestNodes(path, &graph.Graph{Name: name}, nil, n, edges, b, memory)
+}
+
+// IngestNodes is Ingest of nodes that have what g has, but for edges and features, and features, as sections that are
+// written as they are read.
+func IngestNodes(path string, of *graph.Graph, features []graph.Section, n int, edges Edges, b graph.Build, memory int64) (err error) {
+	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
+		return fmt.Errorf("partition: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
+	}
+	if err := of.Labels.Valid(n); err != nil && (of.Labels.Class != nil || of.Labels.Bits != nil) {
+		return err
+	}
 	if n < 1 || n > math.MaxInt32 {
 		return fmt.Errorf("partition: %d nodes, want 1 to %d", n, math.MaxInt32)
 	}
@@ -47,10 +59,14 @@ func Ingest(path, name string, n int, edges Edges, b graph.Build, memory int64) 
 		return err
 	}
 	col := filepath.Join(dir, "col")
-	_, err = graph.WriteSections(path, graph.GraphKind, []graph.Section{
-		graph.Array("name", []byte(name)),
-		graph.Stream("split", graph.U8, []int{n}, g.none),
-		graph.Array("encoding", []byte{}),
+	split := graph.Stream("split", graph.U8, []int{n}, g.none)
+	if of.Split != nil {
+		split = graph.Array("split", of.Split)
+	}
+	list := []graph.Section{
+		graph.Array("name", []byte(of.Name)),
+		split,
+		graph.Array("encoding", of.Encoding),
 		graph.Stream("adj/0/row_ptr", graph.I64, []int{n + 1}, g.pointers),
 		graph.Stream("adj/0/col", graph.I32, []int{int(g.stored)}, func(w io.Writer) error {
 			f, err := os.Open(col)
@@ -61,9 +77,17 @@ func Ingest(path, name string, n int, edges Edges, b graph.Build, memory int64) 
 			_, err = io.Copy(w, f)
 			return err
 		}),
-		graph.Array("y/classes", []int64{0}),
-	})
+	}
+	list = append(append(list, features...), of.Labels.Sections()...)
+	_, err = graph.WriteSections(path, graph.GraphKind, append(list, siteSections(of)...))
 	return err
+}
+
+func siteSections(g *graph.Graph) []graph.Section {
+	if g.Site == nil {
+		return nil
+	}
+	return append([]graph.Section{graph.Array("site", g.Site)}, graph.Strings("sites", g.Sites)...)
 }
 
 // ingest is a list on its way into rows: edges are dealt to buckets of destinations, which fit into memory one by one.

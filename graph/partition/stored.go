@@ -27,12 +27,7 @@ func WriteGraph(path string, g *graph.Graph) error {
 	if err := g.Valid(); err != nil {
 		return err
 	}
-	list := g.Sections()
-	if g.Site != nil {
-		list = append(list, graph.Array("site", g.Site))
-		list = append(list, graph.Strings("sites", g.Sites)...)
-	}
-	_, err := graph.WriteSections(path, graph.GraphKind, list)
+	_, err := graph.WriteSections(path, graph.GraphKind, append(g.Sections(), siteSections(g)...))
 	return err
 }
 

@@ -1,0 +1,96 @@
+package dataset
+
+import (
+	"bufio"
+	"errors"
+	"io"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// StoredNodes is a table of nodes on its way to a stored graph: its features, which need not fit into memory, are read
+// row by row as they are written.
+type StoredNodes struct {
+	Graph  *graph.Graph // without edges, features and names
+	cfg    ImportConfig
+	e      *Encoding
+	values []int32 // [N] of each row of features
+}
+
+// ReadStored reads the table of nodes of cfg, which names no table of edges, twice: once to decide what its columns
+// become, as Import does, once for labels, splits and owners. The names of the nodes have to be 0, 1, 2, … in the order
+// of the table, so that none need be kept. It takes some 10 bytes a node.
+func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s := &StoredNodes{cfg: cfg.withDefaults()}
+	var err error
+	if s.e, err = s.cfg.fit(); err != nil {
+		return nil, err
+	}
+	s.Graph, _, err = s.e.scanNodes(s.cfg.Nodes, func(x *mat.Sparse) error {
+		s.values = append(s.values, int32(x.NNZ()))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.cfg.finish(s.Graph, s.e)
+}
+
+// Features returns the features as sections of a graph file, dense where Import's would be: each reads the table once.
+func (s *StoredNodes) Features() []graph.Section {
+	n, cols, total := len(s.values), s.e.Width(), int64(0)
+	for _, v := range s.values {
+		total += int64(v)
+	}
+	switch {
+	case cols == 0:
+		return nil
+	case fuller(total, n, cols):
+		row := make([]float32, cols)
+		return []graph.Section{graph.Stream("x/dense", graph.F32, []int{n, cols}, s.rows(func(w io.Writer, x *mat.Sparse) error {
+			clear(row)
+			for k, j := range x.Col {
+				row[j] = x.Val[k]
+			}
+			return graph.WriteArray(w, row)
+		}))}
+	}
+	return []graph.Section{
+		graph.Array("x/shape", []int64{int64(n), int64(cols)}),
+		graph.Stream("x/row_ptr", graph.I64, []int{n + 1}, s.pointers),
+		graph.Stream("x/col", graph.I32, []int{int(total)}, s.rows(func(w io.Writer, x *mat.Sparse) error { return graph.WriteArray(w, x.Col) })),
+		graph.Stream("x/val", graph.F32, []int{int(total)}, s.rows(func(w io.Writer, x *mat.Sparse) error { return graph.WriteArray(w, x.Val) })),
+	}
+}
+
+// rows returns what writes one piece of each row of the table.
+func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		b, at := bufio.NewWriterSize(w, 1<<16), 0
+		_, _, err := s.e.scanNodes(s.cfg.Nodes, func(x *mat.Sparse) error {
+			if at == len(s.values) || int(s.values[at]) != x.NNZ() {
+				return errors.New("dataset: " + s.cfg.Nodes + ": has changed while it was read")
+			}
+			at++
+			return write(b, x)
+		})
+		return errors.Join(err, b.Flush())
+	}
+}
+
+func (s *StoredNodes) pointers(w io.Writer) error {
+	b, ptr := bufio.NewWriterSize(w, 1<<16), []int64{0}
+	for k := 0; ; k++ {
+		if err := graph.WriteArray(b, ptr); err != nil {
+			return err
+		}
+		if k == len(s.values) {
+			return b.Flush()
+		}
+		ptr[0] += int64(s.values[k])
+	}
+}
