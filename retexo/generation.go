@@ -127,12 +127,9 @@ func (t *Trainer) halt(w Work) {
 // present completes a greeting with what this peer would go on from.
 func (t *Trainer) present(mine *Greeting) {
 	if t.machine.held {
-		mine.Generation, mine.Seq, mine.State = t.agreed, t.machine.at.seq(), t.state().digest(t.ownMoments())
+		mine.Generation, mine.Seq, mine.State = t.agreed, t.machine.at.seq(), t.state().shared(t.config.LocalSteps).digest()
 	}
 }
-
-// ownMoments reports whether each peer's optimiser has moments of its own.
-func (t *Trainer) ownMoments() bool { return t.config.LocalSteps > 1 }
 
 // begun notes that the members of this generation go on, all from the same position.
 func (t *Trainer) begun(at Position) {
@@ -149,7 +146,7 @@ func (t *Trainer) fetch(ctx context.Context, w Work) (*Position, error) {
 	out := make([][]byte, t.shard.Parts)
 	source := t.greeted[w.From]
 	if t.shard.Rank == w.From {
-		b, _ := t.state().encode(t.ownMoments())
+		b := t.state().shared(t.config.LocalSteps).encode()
 		for _, q := range t.group.Members() {
 			if q != w.From && !t.greeted[q].sameState(source) {
 				out[q] = b
@@ -275,6 +272,9 @@ func (t *Trainer) goOn() error {
 	}
 	copy(st.slab.Value, s.slab)
 	copy(st.best, s.best)
+	if s.moments == nil {
+		return nil // the optimiser begins anew
+	}
 	return st.opt.Restore(s.steps, s.moments)
 }
 

@@ -334,7 +334,7 @@ func (f *fleet) compare(t *testing.T, about string, late int) bool {
 		}
 		done = done && tr.Done()
 		if tr.machine.held {
-			k, sum := at{tr.agreed, tr.machine.at.seq()}, tr.state().digest(tr.ownMoments())
+			k, sum := at{tr.agreed, tr.machine.at.seq()}, tr.state().shared(tr.config.LocalSteps).digest()
 			if other, ok := states[k]; ok && other != sum {
 				t.Errorf("%s: peer %d holds another state than others at %+v", about, r, k)
 			}

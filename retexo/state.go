@@ -20,7 +20,7 @@ type state struct {
 	slab    []float32   // of the stage at hand, with a head that the model does not keep; nil: before the first round
 	best    []float32   // as long
 	steps   int64       // of the optimiser
-	moments [][]float32 // each as long as slab; with several local steps each peer's are its own
+	moments [][]float32 // each as long as slab
 }
 
 // Bytes of bytes sent in rows of what was measured: they are each peer's own and do not travel.
@@ -48,9 +48,8 @@ func (t *Trainer) state() state {
 
 // encode: u64 position (stage·2³² + round + 1) · f64 best · f64 its loss · u64 its round + 1 · u64 steps ·
 // u32 C · C f64 labels · u32 n · n rounds of 5 f64 · u32 n · n stages of 6 f64 · u32 n · n f32 parameters · u32 n · n f32
-// of the stage's slab · n of its best · u32 m · m times n f32 moments. common is how much of it all peers hold alike:
-// without the moments where each has its own.
-func (s state) encode(ownMoments bool) (b []byte, common int) {
+// of the stage's slab · n of its best · u32 m · m times n f32 moments.
+func (s state) encode() (b []byte) {
 	u64 := func(x uint64) { b = binary.LittleEndian.AppendUint64(b, x) }
 	u32 := func(n int) { b = binary.LittleEndian.AppendUint32(b, uint32(n)) }
 	f32 := func(x []float32) { b = appendF32(b, x) }
@@ -75,15 +74,11 @@ func (s state) encode(ownMoments bool) (b []byte, common int) {
 	u32(len(s.slab))
 	f32(s.slab)
 	f32(s.best)
-	common = len(b)
 	u32(len(s.moments))
 	for _, m := range s.moments {
 		f32(m)
 	}
-	if !ownMoments {
-		common = len(b)
-	}
-	return b, common
+	return b
 }
 
 func appendF32(b []byte, x []float32) []byte {
@@ -94,9 +89,15 @@ func appendF32(b []byte, x []float32) []byte {
 }
 
 // digest is what greetings compare.
-func (s state) digest(ownMoments bool) [32]byte {
-	b, common := s.encode(ownMoments)
-	return sha256.Sum256(b[:common])
+func (s state) digest() [32]byte { return sha256.Sum256(s.encode()) }
+
+// shared is s without what is this peer's own: with several local steps its optimiser has seen its own gradients only,
+// which are nobody else's business.
+func (s state) shared(localSteps int) state {
+	if localSteps > 1 {
+		s.steps, s.moments = 0, nil
+	}
+	return s
 }
 
 // maxMoments is how many vectors an optimiser keeps at most.
@@ -214,6 +215,9 @@ func (t *Trainer) adopt(s state) error {
 		n := p.Value.Rows * p.Value.Cols
 		copy(p.Value.Data, s.params[:n])
 		s.params = s.params[n:]
+	}
+	if mine := t.state(); t.config.LocalSteps > 1 && mine.at.Stage == s.at.Stage && len(mine.slab) == len(s.slab) {
+		s.steps, s.moments = mine.steps, mine.moments
 	}
 	t.stage, t.kept, t.pending = nil, nil, nil
 	if len(s.slab) > 0 {
