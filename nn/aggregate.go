@@ -18,6 +18,7 @@ type Acc struct {
 	// Global node IDs, keys of attention dropout; nil: the index. Dst is set before Begin; Src, of the block's sources,
 	// before each Add and AddGrad.
 	Dst, Src []int64
+	State    any // what an Aggregator of another package keeps from Begin on; it stays from step to step
 
 	rows             int
 	sum              mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
