@@ -102,33 +102,3 @@ func TestBatchNorm(t *testing.T) {
 	panics(t, "Y of BatchNorm", func() { BatchNorm(3, x, 4, x[:4], x[:4], x, 3) })
 	panics(t, "dX of BatchNormGrad", func() { BatchNormGrad(3, x, 4, x, 4, x[:4], x[:4], x[:4], x[:11], 4) })
 }
-
-// TestScatterAddRows compares with a plain loop; rows that come more than once are added in order.
-func TestScatterAddRows(t *testing.T) {
-	each(t, func(t *testing.T) {
-		for _, d := range [][2]int{{0, 5}, {1, 1}, {40, 33}, {5000, 130}, {3, 0}} {
-			count, n := d[0], d[1]
-			const tall = 50
-			index := make([]int32, count)
-			for i, v := range noise(1, make([]float32, count)) {
-				index[i] = int32((v + 1) / 2 * (tall - 1))
-			}
-			src := noise(2, make([]float32, count*(n+1)))
-			dst, check := fenced(t, count%7, tall*n)
-			noise(3, dst)
-			want := slices.Clone(dst)
-			for i, j := range index {
-				addGeneric(src[i*(n+1):][:n], want[int(j)*n:][:n])
-			}
-			old := runtime.GOMAXPROCS(3)
-			ScatterAddRows(n, index, src, n+1, dst, n)
-			runtime.GOMAXPROCS(old)
-			check()
-			same(t, "rows", dst, want)
-		}
-		x := make([]float32, 12)
-		panics(t, "index[1] = 3", func() { ScatterAddRows(4, []int32{0, 3}, x, 4, x, 4) })
-		panics(t, "index[0] = -1", func() { ScatterAddRows(4, []int32{-1, 3}, x, 4, x, 4) })
-		panics(t, "src of ScatterAddRows", func() { ScatterAddRows(4, []int32{0, 1}, x[:7], 4, x, 4) })
-	})
-}

@@ -75,56 +75,6 @@ func (g *gather) run(part int) {
 	}
 }
 
-// ScatterAddRows adds row i of src to row index[i] of dst, for all i in turn; rows are n values long.
-func ScatterAddRows(n int, index []int32, src []float32, lds int, dst []float32, ldd int) {
-	checkMatrix("src of ScatterAddRows", len(index), n, lds, src)
-	if n == 0 || len(index) == 0 {
-		return
-	}
-	if ldd < n {
-		panic(fmt.Sprintf("kernels: dst of ScatterAddRows has rows of %d values with stride %d", n, ldd))
-	}
-	tall := 0
-	if len(dst) >= n {
-		tall = (len(dst)-n)/ldd + 1
-	}
-	if uint64(active.maxIndex(index)) >= uint64(tall) {
-		for i, j := range index {
-			if j < 0 || int(j) >= tall {
-				panic(fmt.Sprintf("kernels: ScatterAddRows: index[%d] = %d is out of the %d rows of dst", i, j, tall))
-			}
-		}
-	}
-	c := scatterCalls.Get().(*scatter)
-	*c = scatter{n, index, src, dst, lds, ldd, n}
-	if len(index)*n >= aloneRows { // each part has its own columns, so that rows may come more than once
-		c.piece = max(64, (n/runtime.GOMAXPROCS(0)+63)&^63)
-	}
-	shared.do(c, (n+c.piece-1)/c.piece)
-	*c = scatter{}
-	scatterCalls.Put(c)
-}
-
-type scatter struct {
-	n        int
-	index    []int32
-	src, dst []float32
-	lds, ldd int
-	piece    int // columns
-}
-
-var scatterCalls = sync.Pool{New: func() any { return new(scatter) }}
-
-func (c *scatter) run(part int) {
-	lo, hi := part*c.piece, min((part+1)*c.piece, c.n)
-	for i, j := range c.index {
-		x, y := c.src[i*c.lds+lo:i*c.lds+hi], c.dst[int(j)*c.ldd+lo:][:hi-lo]
-		reads(x)
-		writes(y)
-		active.add(x, y)
-	}
-}
-
 // SumColumns computes dst[j] = Σᵢ X[i,j], or adds that to dst where acc: a bias's gradient. X has rows of len(dst)
 // values. Sums are kept in float64 and rounded once.
 func SumColumns(rows int, x []float32, ldx int, dst []float32, acc bool) {

@@ -1,5 +1,5 @@
 // Epoch times whole epochs of end-to-end training, `peer train --mode standalone`, against PyTorch Geometric: the same
-// layers, widths, dropout, Adam, on the same split. Both train for real and take turns, a few epochs each; printed are
+// layers, widths, dropout, Adam, on the same split of features whose rows add up to 1. Both train for real and take turns, a few epochs each; printed are
 // medians over turns, by the wall and by the processor's time, and the test accuracies that both end with.
 //
 //	go run ./bench/epoch -python python3 -threads 1
@@ -191,6 +191,7 @@ func (b *bench) trainer(data, model string) (*fullbatch.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
+	spec.Encoder.UnitSum = true
 	c := fullbatch.Defaults(spec)
 	c.EvalEvery, c.Epochs = 1<<30, warm+b.turns*b.epochs
 	m, err := fullbatch.NewModel(c)

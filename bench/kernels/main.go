@@ -29,14 +29,24 @@ func main() {
 	only := flag.String("only", "", "cases to run, by a part of their names; empty: all")
 	large := flag.Bool("large", false, "also the cases that take seconds or gigabytes")
 	processor := flag.Bool("cpu", false, "count the processor's time, not what passes: for one thread on a machine that others use")
+	root := flag.String("root", "../shared/data", "folder of the data sets; $HEDDLE_DATA goes before it")
+	sets := flag.String("data", "", "data sets whose neighbour sums are measured too, with commas between")
 	flag.Parse()
-	if err := run(*threads, *turns, *python, *script, *only, *large, *processor); err != nil {
+	if env := os.Getenv("HEDDLE_DATA"); env != "" {
+		*root = env
+	}
+	cases, err := real(*root, *sets)
+	if err == nil {
+		cases = append(append(measure.Cases(*large), attention()...), cases...)
+		err = run(cases, *threads, *turns, *python, *script, *only, *processor)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "kernels:", err)
 		os.Exit(1)
 	}
 }
 
-func run(threads, turns int, python, script, only string, large, processor bool) error {
+func run(cases []measure.Case, threads, turns int, python, script, only string, processor bool) error {
 	if err := kernels.Choice(); err != nil {
 		return err
 	}
@@ -62,7 +72,7 @@ func run(threads, turns int, python, script, only string, large, processor bool)
 	}
 	fmt.Printf("kernels %s, %d threads, medians of %d turns\n\n", kernels.Name(), threads, turns)
 	fmt.Printf("%-34s %10s %-8s %9s %9s %9s %9s\n", "kernel", "rate", "", "of peak", "×torch", "×openblas", "×dgl")
-	for _, c := range append(measure.Cases(large), attention()...) {
+	for _, c := range cases {
 		if !strings.Contains(c.Name, only) {
 			continue
 		}

@@ -42,6 +42,7 @@ class Features:
         ptr, col = torch.from_numpy(z["x_indptr"]), torch.from_numpy(z["x_indices"].astype(np.int64))
         self.val, self.shape = torch.from_numpy(z["x_data"]), tuple(int(v) for v in z["x_shape"])
         row = torch.repeat_interleave(torch.arange(self.shape[0]), ptr.diff())
+        self.val = self.val / torch.zeros(self.shape[0]).index_add_(0, row, self.val.abs())[row]
         self.perm = torch.argsort(col, stable=True)
         tptr = F.pad(torch.bincount(col, minlength=self.shape[1]).cumsum(0), (1, 0))
         self.ptr, self.col, self.tptr, self.trow = (v.to(torch.int32) for v in (ptr, col, tptr, row[self.perm]))

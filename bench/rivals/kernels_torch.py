@@ -45,13 +45,29 @@ def gemm16(form, m, n, k):
 
 def spmm(nodes, degree, power, n):
     col = (rng.random(nodes * degree) ** power * nodes).astype(np.int64)
-    ptr = torch.arange(nodes + 1) * degree
-    s = torch.sparse_csr_tensor(ptr, torch.from_numpy(col), torch.from_numpy(values(len(col))), (nodes, nodes))
+    return product(torch.arange(nodes + 1) * degree, torch.from_numpy(col), torch.from_numpy(values(len(col))), n)
+
+
+def spmmof(path, n):
+    """The neighbour sums of a data set, made symmetric and with self-loops."""
+    z = np.load(path)
+    (src, dst), nodes = z["edge_index"].astype(np.int64), int(z["x_shape"][0])
+    loop = np.arange(nodes)
+    row, col = np.concatenate([src, dst, loop]), np.concatenate([dst, src, loop])
+    pairs = np.unique(row * nodes + col)
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(pairs // nodes, minlength=nodes))])
+    return product(torch.from_numpy(ptr), torch.from_numpy(pairs % nodes), torch.from_numpy(values(len(pairs))), n)
+
+
+def product(ptr, col, val, n):
+    nodes = len(ptr) - 1
+    narrow = [v.to(torch.int32) for v in (ptr, col)]  # MKL's own index type: no conversion at each product
+    s = torch.sparse_csr_tensor(*narrow, val, (nodes, nodes))
     x = torch.from_numpy(values(nodes, n))
     all = {"torch": lambda: s @ x}
     if dgl:
-        g, weight = dgl.graph(("csc", (ptr, torch.from_numpy(col), [])), num_nodes=nodes), s.values()
-        all["dgl"] = lambda: dgl.ops.u_mul_e_sum(g, x, weight)
+        g = dgl.graph(("csc", (ptr, col, [])), num_nodes=nodes)
+        all["dgl"] = lambda: dgl.ops.u_mul_e_sum(g, x, val)
     return all
 
 
