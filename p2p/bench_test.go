@@ -18,7 +18,8 @@ import (
 //
 //	go test ./p2p -run - -bench Throughput -benchtime 3s
 //
-// It reports the rate of both and their ratio.
+// It reports the rate of both, and the medians of what the stream took over what the session took, by the clock and by
+// processor time.
 func BenchmarkThroughput(b *testing.B) {
 	for _, transport := range transports {
 		for _, size := range []int{64 << 10, 256 << 10, 1 << 20, 16 << 20} {
@@ -29,7 +30,7 @@ func BenchmarkThroughput(b *testing.B) {
 
 func throughput(b *testing.B, transport string, size int) {
 	ss := sessions(b, transport, 2)
-	bare := bareStream(b, ss)
+	bare := bareStream(b, ss, 0, 1)
 	frame, part, room := make([]byte, size), make([]byte, min(size, 1<<20)), make([]byte, 1<<20)
 	shard := make([]byte, 128<<20) // as a peer's heap holds; with an empty one the collector would run every few frames
 	defer runtime.KeepAlive(shard)
@@ -44,10 +45,12 @@ func throughput(b *testing.B, transport string, size int) {
 			}
 		}()
 		for range count {
-			if _, err := ss[1].Recv(ctx, 0); err != nil {
+			f, err := ss[1].Recv(ctx, 0)
+			if err != nil {
 				b.Error(err)
 				return
 			}
+			ss[1].Free(f)
 		}
 	}
 	viaStream := func() {
@@ -65,19 +68,23 @@ func throughput(b *testing.B, transport string, size int) {
 	viaSession()
 	viaStream()
 	var session, stream time.Duration
+	var byCPU, byWall []float64
 	b.ResetTimer()
 	for range b.N {
-		t0 := time.Now()
+		t0, c0 := time.Now(), processTime()
 		viaSession()
-		t1 := time.Now()
+		t1, c1 := time.Now(), processTime()
 		viaStream()
 		session, stream = session+t1.Sub(t0), stream+time.Since(t1)
+		byWall = append(byWall, time.Since(t1).Seconds()/t1.Sub(t0).Seconds())
+		byCPU = append(byCPU, (processTime()-c1).Seconds()/(c1-c0).Seconds())
 	}
 	b.StopTimer()
+	b.ReportMetric(median(byCPU), "cpu-ratio")
 	mb := float64(b.N) * batch / 1e6
 	b.ReportMetric(mb/session.Seconds(), "session-MB/s")
 	b.ReportMetric(mb/stream.Seconds(), "bare-MB/s")
-	b.ReportMetric(stream.Seconds()/session.Seconds(), "ratio")
+	b.ReportMetric(median(byWall), "wall-ratio")
 }
 
 // discard reads with a buffer of a megabyte, as a program that wants the bytes would.
@@ -98,11 +105,11 @@ func (d discard) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// bareStream opens a second stream on the session's connection.
-func bareStream(b *testing.B, ss []*Session) [2]network.Stream {
+// bareStream opens a second stream on the connection of two sessions, of the given ranks.
+func bareStream(b *testing.B, ss []*Session, from, to int) [2]network.Stream {
 	got := make(chan network.Stream, 1)
 	ss[1].host.net.SetStreamHandler(func(s network.Stream) { got <- s })
-	out, err := ss[0].links[1].stream.Conn().NewStream(context.Background())
+	out, err := ss[0].links[to].stream.Conn().NewStream(context.Background())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -147,7 +154,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 }
 
 // BenchmarkFootprint opens a session of 24 peers in this process and reports what one of them holds while it is idle:
-// memory of heap and stacks, goroutines, and processor time of all 24 in ten seconds.
+// memory of heap and stacks, goroutines, and processor time and wake-ups (a thread that had nothing to do has something) of
+// all 24 in ten seconds; and what is resident of the whole process.
 //
 //	go test ./p2p -run - -bench Footprint -benchtime 1x
 func BenchmarkFootprint(b *testing.B) {
@@ -161,9 +169,11 @@ func BenchmarkFootprint(b *testing.B) {
 				b.ReportMetric(time.Since(begun).Seconds(), "join-s")
 				b.ReportMetric(float64(heap()-bytes)/peers/1024, "KiB/peer")
 				b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/peers, "goroutines/peer")
-				cpu := processTime()
+				cpu, woken := processTime(), wakeups()
 				time.Sleep(10 * time.Second)
 				b.ReportMetric((processTime() - cpu).Seconds(), "cpu-s/10s")
+				b.ReportMetric(float64(wakeups()-woken)/10, "wakeups/s")
+				b.ReportMetric(float64(resident())/(1<<20), "resident-MiB")
 				for _, s := range ss {
 					s.host.Close()
 				}

@@ -139,7 +139,7 @@ func (h *Host) bulkYamux() *yamux.Transport {
 	c.InitialStreamWindowSize = 4 << 20
 	c.MaxStreamWindowSize = 16 << 20
 	c.KeepAliveInterval = h.cfg.silence() / 2
-	c.ConnectionWriteTimeout = tcpPatience
+	c.ConnectionWriteTimeout = tcpPatience * h.cfg.silence()
 	c.MaxIncomingStreams = uint32(streamsPerPeer(h.cfg.maxPeers()))
 	return (*yamux.Transport)(&c)
 }

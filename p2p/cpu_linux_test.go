@@ -1,6 +1,9 @@
 package p2p
 
 import (
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,4 +16,24 @@ func processTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// wakeups is how often a thread of this process has waited and was woken.
+func wakeups() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Nvcsw
+}
+
+// resident is how many bytes of this process are in memory.
+func resident() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if fields := strings.Fields(string(b)); err == nil && len(fields) > 1 {
+		if n, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+			return n * int64(os.Getpagesize())
+		}
+	}
+	return 0
 }

@@ -37,9 +37,9 @@ const (
 	probeProtocol   protocol.ID = "/heddle/probe/1"
 )
 
-// tcpPatience is how long yamux waits for an answer to its own probe: on a slow link the answer queues behind data. A
-// peer that is gone is noticed sooner, by Config.Silence.
-const tcpPatience = 30 * time.Second
+// tcpPatience is how many times Config.Silence yamux waits for an answer to its own probe: on a slow link the answer queues
+// behind data. A peer that is gone is noticed sooner, by the kernel; one that is stopped, whose kernel answers for it, is not.
+const tcpPatience = 3
 
 // Host is one peer on the network: its identity, its listening sockets and at most one session at a time.
 type Host struct {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -97,6 +99,8 @@ func (p nsPeer) run() {
 	h.Close()
 }
 
+var worlds atomic.Int64 // so far; tests that run side by side have namespaces of their own
+
 // world is a set of namespaces that goes when the test ends.
 type world struct {
 	t      *testing.T
@@ -110,7 +114,7 @@ func newWorld(t *testing.T) *world {
 			t.Skipf("SKIPPED, not shown here: no program %s to make networks with", program)
 		}
 	}
-	w := &world{t, fmt.Sprintf("hd%d", os.Getpid()%100000)}
+	w := &world{t, fmt.Sprintf("hd%d.%d", os.Getpid()%100000, worlds.Add(1))}
 	if out, err := exec.Command("ip", "netns", "add", w.prefix+"probe").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED, not shown here: network namespaces are not allowed: %s", out)
 	}
@@ -182,6 +186,7 @@ type nsProcess struct {
 	ns  string
 	in  io.WriteCloser
 	out *bufio.Scanner
+	pid *os.Process
 }
 
 func (w *world) start(ns string, p nsPeer) *nsProcess {
@@ -210,7 +215,7 @@ func (w *world) start(ns string, p nsPeer) *nsProcess {
 		c.Wait()
 		kill.Stop()
 	})
-	one := &nsProcess{w.t, ns, in, bufio.NewScanner(out)}
+	one := &nsProcess{w.t, ns, in, bufio.NewScanner(out), c.Process}
 	one.hear("ready")
 	return one
 }
@@ -325,6 +330,66 @@ func TestSilence(t *testing.T) {
 				}
 				t.Log(p.ns, took, why)
 			}
+		})
+	}
+}
+
+// A peer that is stopped (SIGSTOP), or a network that is split, for less than Config.Silence leaves the session whole. After
+// longer both sides know that the other is lost; when it goes on, or the network has healed, they meet again in the next
+// generation.
+func TestPauseAndSplit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 15 s")
+	}
+	for transport, listen := range map[string]string{"quic": "/ip4/10.9.0.2/udp/4001/quic-v1", "tcp": "/ip4/10.9.0.2/tcp/4001"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.add("a", "b")
+			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
+			files, ids := keys(t, 2)
+			roster := Roster{Members: []Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
+			const silence = 2 * time.Second
+			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, Silence: silence})
+			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen}, Silence: silence})
+			both := func(line, want string) {
+				t.Helper()
+				for i, p := range []*nsProcess{a, b} {
+					p.say(strings.ReplaceAll(line, "OTHER", fmt.Sprint(1-i)))
+				}
+				t.Log(want, a.hear(want), "/", b.hear(want))
+			}
+			stop := func(s syscall.Signal) {
+				if err := b.pid.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for generation, fault := range []struct{ begin, end func() }{
+				{func() { stop(syscall.SIGSTOP) }, func() { stop(syscall.SIGCONT) }},
+				{func() { w.do("a", "ip link set eth down") }, func() { w.do("a", "ip link set eth up") }},
+			} {
+				both(fmt.Sprint("join ", generation), "joined")
+				fault.begin()
+				time.Sleep(300 * time.Millisecond)
+				fault.end()
+				both("swap OTHER", "swapped")
+
+				a.say("wait 1")
+				fault.begin()
+				lost := a.hear("lost")
+				t.Log(lost)
+				if !strings.Contains(lost, "site-b") || strings.Contains(lost, "deadline exceeded") {
+					t.Errorf("the other side noticed: %s", lost)
+				}
+				fault.end()
+				b.say("wait 0")
+				if lost := b.hear("lost"); !strings.Contains(lost, "site-a") || strings.Contains(lost, "deadline exceeded") {
+					t.Errorf("the peer itself noticed: %s", lost)
+				}
+				both("close", "closed")
+			}
+			both("join 2", "joined")
+			both("swap OTHER", "swapped")
 		})
 	}
 }
