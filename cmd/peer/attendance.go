@@ -21,7 +21,7 @@ type attendance struct {
 	plan *agreement
 	rank int
 	site *site
-	way  *slow.Model // a slower network in between, or nil
+	way  *slow.Table // a slower network in between, or nil
 	work work
 
 	joined *p2p.Session // the last one

@@ -16,7 +16,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
-	slow "github.com/heddle-gnn/heddle/comm/link"
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
@@ -64,15 +63,15 @@ func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
 	if b.megabytes < 1 || b.megabytes > 1024 || b.turns < 1 {
 		return badInput{fmt.Errorf("--megabytes is %d and --turns %d, want 1 to 1024 and at least 1", b.megabytes, b.turns)}
 	}
-	way, err := slower(b.link)
-	if err != nil {
-		return err
-	}
 	if b.plan != "" {
-		return b.member(ctx, way, w, stdout)
+		return b.member(ctx, w, stdout)
 	}
 	if b.peers < 2 || b.peers > 64 {
 		return badInput{fmt.Errorf("--peers is %d, want 2 to 64", b.peers)}
+	}
+	way, err := slower(b.link, b.peers)
+	if err != nil {
+		return err
 	}
 	j := job{Transport: b.transport, Carrier: b.carrier}
 	if err := j.validate(); err != nil {
@@ -110,8 +109,12 @@ func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
 }
 
 // member measures as one peer of a plan.
-func (b commBench) member(ctx context.Context, way *slow.Model, w *watch, stdout io.Writer) error {
+func (b commBench) member(ctx context.Context, w *watch, stdout io.Writer) error {
 	p, err := agreedPlan.load(b.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	if err != nil {
+		return err
+	}
+	way, err := slower(b.link, len(p.Peers))
 	if err != nil {
 		return err
 	}

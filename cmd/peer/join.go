@@ -245,7 +245,7 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 	if p.Mode == "standalone" {
 		return badInput{fmt.Errorf("%s: mode: standalone has no peers to join, want retexo or fullbatch", s.plan)}
 	}
-	way, err := slower(s.link)
+	way, err := slower(s.link, len(p.Peers))
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type outcome struct {
 	Rounds  int // reductions of updates, or epochs
 	Seconds float64
 	Load    slow.Load   // on the network: of the peer with most of each
-	Link    *slow.Model // that was put in the way; nil: none
+	Link    *slow.Table // that was put in the way; nil: none
 
 	Generations []retexo.GenerationInfo // of a run that goes on without lost peers
 	LostRows    []retexo.LostRowsInfo
@@ -148,7 +148,7 @@ func (s Settings) warn(shard *partition.Shard, w *watch) {
 type network struct {
 	Transport string      // memory or libp2p
 	Carrier   string      // of libp2p: one of p2p.Transports
-	Link      *slow.Model // put in the way; nil: none
+	Link      *slow.Table // put in the way; nil: none
 }
 
 // together trains with a peer for each shard, all in this process. Peer r keeps its checkpoints in the directory

@@ -9,24 +9,27 @@ import (
 	slow "github.com/heddle-gnn/heddle/comm/link"
 )
 
-const linkHelp = `a slower network to put in the way, like "latency=50ms,rate=5Mbit,loss=1%"`
+const linkHelp = `a slower network to put in the way, like "latency=50ms,rate=5Mbit,loss=1%", for some pairs another: "rate=5Mbit; 0-2: latency=150ms"`
 
-// slower is the model that --link describes, or nil where it is empty.
-func slower(text string) (*slow.Model, error) {
+// slower is what --link describes of the connections of size peers, or nil where it is empty.
+func slower(text string, size int) (*slow.Table, error) {
 	if text == "" {
 		return nil, nil
 	}
-	m, err := slow.Parse(text)
-	if err != nil {
-		return nil, badInput{fmt.Errorf("link: %w", err)}
+	ways, err := slow.ParseTable(text)
+	if err == nil {
+		err = ways.Check(size)
 	}
-	return &m, nil
+	if err != nil {
+		return nil, badInput{err}
+	}
+	return &ways, nil
 }
 
-// behind returns l behind a connection of model m, or l itself where there is none.
-func (l link) behind(m *slow.Model, rank, size int, seed uint64) link {
-	if m != nil {
-		l.Transport = slow.Over(l.Transport, rank, size, *m, seed)
+// behind returns l behind the connections of ways, or l itself where there are none.
+func (l link) behind(ways *slow.Table, rank, size int, seed uint64) link {
+	if ways != nil {
+		l.Transport = slow.Over(l.Transport, rank, size, *ways, seed)
 	}
 	return l
 }
@@ -39,15 +42,19 @@ type prediction struct {
 }
 
 // predictions are for connections that people have, and for the one that was modelled.
-func (o *outcome) predictions(m *slow.Model) (all []prediction) {
+func (o *outcome) predictions(ways *slow.Table) (all []prediction) {
 	if o.Load.Trips == 0 {
 		return nil
 	}
 	for _, p := range slow.Presets {
 		all = append(all, prediction{p.Name, p.Model.String(), p.Model.Predict(o.Load).Seconds()})
 	}
-	if m != nil {
-		all = append(all, prediction{"this run's", m.String(), m.Predict(o.Load).Seconds()})
+	if ways != nil {
+		name := "this run's"
+		if len(ways.Pairs) > 0 {
+			name = "this run's, as slow as the slowest of each"
+		}
+		all = append(all, prediction{name, ways.String(), ways.Worst().Predict(o.Load).Seconds()})
 	}
 	return all
 }

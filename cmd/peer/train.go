@@ -102,15 +102,15 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *watch, s
 	if err := j.validate(); err != nil {
 		return err
 	}
-	way, err := slower(j.Link)
-	if err != nil {
-		return err
-	}
 	shards, closer, err := j.open(j.Mode, j.Seed)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
+	way, err := slower(j.Link, len(shards))
+	if err != nil {
+		return err
+	}
 	if err := j.check(shards); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package link_test
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 func over(size int, m link.Model) []comm.Transport {
 	ts := sim.New(size, sim.Config{}).Transports()
 	for r, t := range ts {
-		ts[r] = link.Over(t, r, size, m, 1)
+		ts[r] = link.Over(t, r, size, link.Table{All: m}, 1)
 	}
 	return ts
 }
@@ -134,6 +135,7 @@ func TestParse(t *testing.T) {
 		"latency=50ms,rate=5Mbit,loss=1%": {Latency: 50 * time.Millisecond, Rate: 625_000, Loss: 0.01},
 		"rate=1.5Gbit":                    {Rate: 187.5e6},
 		"loss=0.25":                       {Loss: 0.25},
+		"loss=0.99999":                    {Loss: 0.99999},
 		"latency=0s,rate=800bit":          {Rate: 100},
 	} {
 		m, err := link.Parse(text)
@@ -151,10 +153,86 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParseTable(t *testing.T) {
+	slow, far := link.Model{Rate: 625_000}, link.Model{Latency: 150 * time.Millisecond}
+	for text, want := range map[string]link.Table{
+		"rate=5Mbit":                     {All: slow},
+		"latency=150ms; 0-2: rate=5Mbit": {All: far, Pairs: []link.Pair{{0, 2, slow}, {2, 0, slow}}},
+		"3>1: latency=150ms\nrate=5Mbit\n1-0:rate=5Mbit\n": {All: slow, Pairs: []link.Pair{{3, 1, far}, {1, 0, slow}, {0, 1, slow}}},
+	} {
+		got, err := link.ParseTable(text)
+		if err != nil || got.All != want.All || !slices.Equal(got.Pairs, want.Pairs) {
+			t.Errorf("%q is %+v, %v, want %+v", text, got, err, want)
+		}
+		if again, err := link.ParseTable(got.String()); err != nil || again.String() != got.String() {
+			t.Errorf("%+v writes itself as %q, which is %+v, %v", got, got.String(), again, err)
+		}
+		if err := got.Check(4); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, text := range []string{"", ";", "0: rate=5Mbit", "0-0: rate=5Mbit", "0-x: rate=5Mbit", "-1>2: rate=5Mbit", "0-1:", "0>1>2: rate=5Mbit"} {
+		if got, err := link.ParseTable(text); err == nil || !strings.Contains(err.Error(), "link: ") {
+			t.Errorf("%q is %+v, %v, want an error", text, got, err)
+		}
+	}
+	two, _ := link.ParseTable("0-2: rate=5Mbit")
+	if err := two.Check(2); err == nil || !strings.Contains(err.Error(), "peer 2") {
+		t.Errorf("of two peers: %v", err)
+	}
+	if got := (link.Table{All: far, Pairs: []link.Pair{{0, 1, slow}}}).Worst(); got != (link.Model{Latency: far.Latency, Rate: slow.Rate}) {
+		t.Errorf("the worst is %+v", got)
+	}
+}
+
+// A pair with a way of its own is as slow as that says, the others are not, and neither takes of the other's rate.
+func TestPairs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ways, err := link.ParseTable("rate=8Mbit; 0>1: latency=1s,rate=80kbit")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ts := sim.New(3, sim.Config{}).Transports()
+		for r, m := range ts {
+			ts[r] = link.Over(m, r, 3, ways, 1)
+		}
+		start := time.Now()
+		frame := make([]byte, 10_000) // 1 s of 80 kbit/s, 10 ms of 8 Mbit/s
+		for _, to := range []int{1, 2} {
+			if err := ts[0].Send(t.Context(), to, nil, frame); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := ts[1].Send(t.Context(), 0, nil, frame); err != nil {
+			t.Fatal(err)
+		}
+		for _, arrival := range []struct {
+			from, to int
+			after    time.Duration
+		}{{0, 2, 10 * time.Millisecond}, {1, 0, 10 * time.Millisecond}, {0, 1, 2 * time.Second}} {
+			if _, err := ts[arrival.to].Recv(t.Context(), arrival.from); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(start); got != arrival.after {
+				t.Errorf("from %d to %d: %v, want %v", arrival.from, arrival.to, got, arrival.after)
+			}
+		}
+		for _, m := range ts {
+			m.Close()
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("latency=50ms,rate=5Mbit,loss=1%")
 	f.Add("rate=1bit,,")
+	f.Add("0-1: rate=1bit; 2>1: loss=1%")
 	f.Fuzz(func(t *testing.T, s string) {
+		if ways, err := link.ParseTable(s); err == nil {
+			if again, err := link.ParseTable(ways.String()); err != nil || len(again.Pairs) != len(ways.Pairs) {
+				t.Errorf("%q is %+v, then %+v, %v", s, ways, again, err)
+			}
+		}
 		if m, err := link.Parse(s); err == nil && !(m.Latency >= 0 && m.Rate >= 0 && m.Loss >= 0 && m.Loss < 1) {
 			t.Errorf("%q is %+v", s, m)
 		}

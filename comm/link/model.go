@@ -85,8 +85,10 @@ func (m Model) String() string {
 			}
 		}
 	}
-	if m.Loss > 0 {
-		parts = append(parts, fmt.Sprintf("loss=%.4g%%", 100*m.Loss))
+	if percent := fmt.Sprintf("%.4g%%", 100*m.Loss); percent == "100%" { // all but all of it
+		parts = append(parts, fmt.Sprintf("loss=%v", m.Loss))
+	} else if m.Loss > 0 {
+		parts = append(parts, "loss="+percent)
 	}
 	return strings.Join(parts, ",")
 }

@@ -17,8 +17,7 @@ const (
 // slow is a transport whose frames go on when the model lets them arrive.
 type slow struct {
 	comm.Transport
-	model Model
-	outs  []*out // by rank; nil: this member
+	outs []*out // by rank; nil: this member
 
 	once   sync.Once
 	closed chan struct{}
@@ -27,12 +26,14 @@ type slow struct {
 	tasks  sync.WaitGroup
 
 	mu   sync.Mutex
-	idle time.Time // when all that was accepted has left this member
+	idle time.Time // when all that was accepted has left this member, but for ways of their own
 }
 
 // out is the way to one peer.
 type out struct {
 	key     rng.Key
+	model   Model
+	own     bool          // the rate is of this way alone
 	changed chan struct{} // closed and renewed under mu when anything below changes
 
 	mu     sync.Mutex
@@ -40,6 +41,7 @@ type out struct {
 	bytes  int
 	count  uint64    // of frames ever accepted
 	last   time.Time // when the last of them arrives
+	idle   time.Time // of an own rate: when all that was accepted has left
 	err    error     // of the transport, which accepts no more
 }
 
@@ -48,14 +50,15 @@ type parcel struct {
 	at    time.Time // when it arrives
 }
 
-// Over returns t, the transport of member rank of size, as it is behind a connection that m describes. What is lost
+// Over returns t, the transport of member rank of size, as it is behind the connections that ways describes. What is lost
 // follows from seed. The result owns t; what is under way when it is closed arrives at once.
-func Over(t comm.Transport, rank, size int, m Model, seed uint64) comm.Transport {
-	s := &slow{Transport: t, model: m, outs: make([]*out, size), closed: make(chan struct{}), idle: time.Now()}
+func Over(t comm.Transport, rank, size int, ways Table, seed uint64) comm.Transport {
+	s := &slow{Transport: t, outs: make([]*out, size), closed: make(chan struct{}), idle: time.Now()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for q := range s.outs {
 		if q != rank {
-			s.outs[q] = &out{key: rng.New(seed).FoldString("link").Fold(uint64(rank)).Fold(uint64(q)), changed: make(chan struct{})}
+			m, own := ways.way(rank, q)
+			s.outs[q] = &out{key: rng.New(seed).FoldString("link").Fold(uint64(rank)).Fold(uint64(q)), model: m, own: own, changed: make(chan struct{})}
 			s.tasks.Go(func() { s.deliver(q) })
 		}
 	}
@@ -104,14 +107,17 @@ func (s *slow) Send(ctx context.Context, to int, head, body []byte) error {
 
 // accept puts frame on the way. The caller holds o.mu.
 func (s *slow) accept(o *out, frame []byte) {
-	s.mu.Lock()
-	if now := time.Now(); s.idle.Before(now) {
-		s.idle = now
+	idle := &o.idle
+	if !o.own {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		idle = &s.idle
 	}
-	s.idle = s.idle.Add(s.model.wire(len(frame)))
-	at := s.idle
-	s.mu.Unlock()
-	at = at.Add(s.model.Latency * time.Duration(1+2*s.model.repeats(len(frame), o.key.Float64(o.count))))
+	if now := time.Now(); idle.Before(now) {
+		*idle = now
+	}
+	*idle = idle.Add(o.model.wire(len(frame)))
+	at := idle.Add(o.model.Latency * time.Duration(1+2*o.model.repeats(len(frame), o.key.Float64(o.count))))
 	if at.Before(o.last) { // frames keep their order
 		at = o.last
 	}

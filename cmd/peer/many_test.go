@@ -1,0 +1,28 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+)
+
+// TestTwentyFourPeers: that many peers on one machine, each with a host and a connection to every other, train to the losses
+// of the same run in memory.
+func TestTwentyFourPeers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("276 handshakes")
+	}
+	data, dir := sites(t), t.TempDir()
+	net, memory := filepath.Join(dir, "net"), filepath.Join(dir, "memory")
+	train(t, net, "--data", data, "--peers", "24", "--carrier", "tcp")
+	train(t, memory, "--data", data, "--peers", "24", "--transport", "memory")
+	a, b := figures(t, filepath.Join(net, "result.json")), figures(t, filepath.Join(memory, "result.json"))
+	if a.Peers != 24 || len(a.Loss) == 0 || len(a.Loss) != len(b.Loss) {
+		t.Fatalf("%d peers, %d and %d losses", a.Peers, len(a.Loss), len(b.Loss))
+	}
+	for i := range a.Loss {
+		if math.Abs(*a.Loss[i]-*b.Loss[i]) > 1e-6 {
+			t.Fatalf("round %d: loss %v, in memory %v", i, *a.Loss[i], *b.Loss[i])
+		}
+	}
+}
