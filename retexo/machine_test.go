@@ -20,7 +20,8 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the 
 //
 //	peers N [key=value …]   N machines of one plan; keys are those of plan below
 //	alter R key=value       machine R gets another plan
-//	step [key=value …]      all report their work done: val, valloss, labels, digests, vals, checkpoints, at (a position)
+//	step [key=value …]      all report their work done: val, valloss, labels, digests, vals, checkpoints, at (a position),
+//	                        states (generation:position:state of each peer, or gone), have, regroup
 //	run [N]                 step until the machines finish, or N times, with nothing to report
 //	ready                   say what is asked for
 func TestTranscripts(t *testing.T) {
@@ -130,6 +131,7 @@ func newScripted(t *testing.T, args map[string]string, rank, size int) (*Machine
 	c := Defaults(spec)
 	c.Rounds, c.LocalSteps = number(t, get("rounds", "2")), number(t, get("local", "1"))
 	c.Patience, c.EvalEvery, c.Checkpoint = number(t, get("patience", "0")), number(t, get("every", "1")), number(t, get("checkpoint", "0"))
+	c.Survival.MinPeers = number(t, get("min", "0"))
 	_, c.Inductive = args["inductive"]
 	c.Seed = uint64(number(t, get("seed", "1")))
 	if c.Solver = get("solver", "adam"); c.Solver == "ridge" {
@@ -165,9 +167,16 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 			for _, x := range strings.Split(v, ",") {
 				e.Digests = append(e.Digests, uint32(number(t, x)))
 			}
-		case "at": // stage,round
-			a, b, _ := strings.Cut(v, ",")
-			e.Position = &Position{Stage: number(t, a), Round: number(t, b), BestRound: -1}
+		case "at": // stage,round[,best round]
+			p := strings.Split(v, ",")
+			e.Position = &Position{Stage: number(t, p[0]), Round: number(t, p[1]), BestRound: -1}
+			if len(p) == 3 {
+				e.Position.BestRound = number(t, p[2])
+			}
+		case "have":
+			e.Have = number(t, v)
+		case "regroup":
+			e.Regroup = true
 		}
 	}
 	if s.machines[0].next.Work.Kind == Hello {
@@ -177,6 +186,14 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 			for _, x := range strings.Split(sets[min(r, len(sets)-1)], ",") {
 				if x != "" {
 					g.Checkpoints = append(g.Checkpoints, uint64(number(t, x)))
+				}
+			}
+			if states := strings.Split(args["states"], ";"); r < len(states) {
+				switch p := strings.Split(states[r], ":"); {
+				case states[r] == "gone":
+					g = Greeting{}
+				case len(p) == 3:
+					g.Generation, g.Seq, g.State = uint64(number(t, p[0])), uint64(number(t, p[1])), [32]byte{byte(number(t, p[2]))}
 				}
 			}
 			e.Greetings = append(e.Greetings, g)
@@ -219,14 +236,14 @@ func (r Ready) String() string {
 	switch w.Kind {
 	case Exchange, Aggregate:
 		s = fmt.Sprintf("stage %d hop %d: %s", w.Stage, w.Hop, s)
-	case Round, Apply, Sync, Evaluate:
+	case Round, Apply, Sync, Evaluate, Revalidate, Regroup:
 		s = fmt.Sprintf("stage %d round %d: %s", w.Stage, w.Round, s)
-	case Solve, Choose, Freeze:
+	case Solve, Choose, Freeze, Hold, Carry:
 		s = fmt.Sprintf("stage %d: %s", w.Stage, s)
 	case Restore:
 		s += fmt.Sprintf(" %d", w.Seq)
 	}
-	if w.Kind == Sync {
+	if w.Kind == Sync || w.Kind == Fetch {
 		s += fmt.Sprintf(" from %d", w.From)
 	}
 	if w.Kind == Choose {
