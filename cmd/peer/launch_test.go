@@ -220,19 +220,19 @@ func TestManifests(t *testing.T) {
 			objects[o.APIVersion+" "+o.Kind] = o
 		}
 		var j Job
-		var service string
 		if o, ok := objects["jobset.x-k8s.io/v1alpha2 JobSet"]; ok {
 			equal(t, file+": replicated jobs", len(o.Spec.ReplicatedJobs), 1)
 			r := o.Spec.ReplicatedJobs[0]
 			equal(t, file+": replicas", r.Replicas, 1)
 			equal(t, file+": hosts", strings.ReplaceAll(hosts, "{rank}", "0"), fmt.Sprintf("%s-%s-0-0.%s", o.Metadata.Name, r.Name, o.Metadata.Name))
-			j, service = r.Template.Spec, o.Metadata.Name
+			j = r.Template.Spec
 			if !o.Spec.Network.EnableDNSHostnames || !o.Spec.Network.PublishNotReadyAddresses {
 				t.Errorf("%s: names of pods do not resolve before they are ready", file)
 			}
 		} else {
 			o, s := objects["batch/v1 Job"], objects["v1 Service"]
-			j, service = o.Spec.Job, s.Metadata.Name
+			j = o.Spec.Job
+			service := s.Metadata.Name
 			equal(t, file+": hosts", strings.ReplaceAll(hosts, "{rank}", "0"), fmt.Sprintf("%s-0.%s", o.Metadata.Name, service))
 			equal(t, file+": subdomain", j.Template.Spec.Subdomain, service)
 			equal(t, file+": headless", s.Spec.ClusterIP, "None")
