@@ -142,6 +142,10 @@ func TestBoundaryIsChecked(t *testing.T) {
 			t.Errorf("%s of attention: %v", boundary, err)
 		}
 	}
+	hops := Defaults(models(9)["gcn of 3 hops"])
+	if hops.Boundary = "stale:1"; hops.Validate() == nil {
+		t.Error("stale:1 of a layer of three hops was taken")
+	}
 	c := Defaults(models(9)["sage"])
 	if c.Boundary = "sample:0.1"; c.Validate() != nil {
 		t.Error(c.Validate())

@@ -81,6 +81,11 @@ func (c Config) Validate() error {
 			fault(l.Conv == "gat" || l.Conv == "sage-pool", "boundary: %s, but layers[%d] (%s) is no sum, of which a sample would be unbiased; use exact or none", c.Boundary, i, l.Conv)
 		}
 	}
+	if _, stale := c.Stale(); stale {
+		for i, l := range c.Spec.Layers {
+			fault(l.Hops > 1, "boundary: %s, but layers[%d] (%s) aggregates %d times in a step, and one step old is known of each layer once; use exact", c.Boundary, i, l.Conv, l.Hops)
+		}
+	}
 	fault(!slices.Contains(Exchanges, c.Exchange), "exchange: %q, want one of %q", c.Exchange, Exchanges)
 	fault(c.Order != "any" && c.Order != "fixed", "order: %q, want any or fixed", c.Order)
 	fault(c.Prefetch < 0, "prefetch: %d, want 0 or more", c.Prefetch)
