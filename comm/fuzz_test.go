@@ -65,6 +65,26 @@ var pairwise = []func(g *comm.Group) error{
 		return g.Broadcast(context.Background(), comm.Control, 1, make([]float32, 70_000))
 	},
 	func(g *comm.Group) error { return g.Barrier(context.Background()) },
+	func(g *comm.Group) error {
+		const length = 300_000
+		lane := comm.Lane{Unit: 4, Out: make([]int, 2), In: make([]int, 2),
+			Fill: func(_, _ int, dst []byte) []byte { clear(dst); return dst },
+			Take: func(_, at, n int, src []byte) error {
+				if at+n > length || len(src) != n {
+					panic("a piece goes beyond its message")
+				}
+				return nil
+			}}
+		q := 1 - g.Rank()
+		lane.Out[q], lane.In[q] = length, length
+		s, err := g.Stream(context.Background(), comm.Halo, "rows", lane)
+		if err != nil {
+			return err
+		}
+		s.Ask(0, q)
+		s.Give(0, q)
+		return s.End()
+	},
 }
 
 // FuzzOperations: whatever frames the other member sends, an operation ends, without a panic, and fails with a *PeerError
@@ -147,9 +167,10 @@ func decodeScript(b []byte) (frames [][]byte) {
 	return frames
 }
 
-// What the fuzz target begins with is what lets each operation end well, so that what differs from it is what fails it.
+// What the fuzz target begins with is what lets each operation end well, so that what differs from it is what fails it. A
+// stream's pieces have to come after they were asked for, which a script does not wait for.
 func TestScript(t *testing.T) {
-	for k, run := range pairwise {
+	for k, run := range pairwise[:len(pairwise)-1] {
 		in := decodeScript(encodeScript(heard(t, run)))
 		if err := run(comm.NewGroup(&script{in: in}, 0, 2)); err != nil {
 			t.Errorf("operation %d: %v", k, err)
