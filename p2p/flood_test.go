@@ -31,7 +31,7 @@ import (
 const floodChild = "HEDDLE_P2P_FLOOD_CHILD"
 
 // playFlood tries "RATE TRANSPORT ADDRESS FROM" until standard input ends, as 64 strangers at the network address FROM, and
-// says how many attempts they made and how many of them gave a connection.
+// says when they have made a few attempts, and at the end how many they made and how many of them gave a connection.
 func playFlood(what string) {
 	var perSecond int
 	var transport, at, from string
@@ -62,7 +62,9 @@ func playFlood(what string) {
 					c.Close()
 				}
 				cancel()
-				tried.Add(1)
+				if tried.Add(1) == enough {
+					fmt.Println("begun")
+				}
 			}
 		})
 	}
@@ -105,9 +107,11 @@ func stranger(carrier string, from net.IP) (dial func(context.Context, ma.Multia
 	return t.Dial, func() { h.Close() }
 }
 
+const enough = 20 // attempts, to show something
+
 // flood lets strangers at the network address from try to connect to h until stop is called, which returns how many
-// attempts they made and how many of them were served.
-func flood(t testing.TB, h *Host, transport, from string, perSecond int) (stop func() (tried, got int)) {
+// attempts they made and how many of them were served. begun is closed when they have made enough.
+func flood(t testing.TB, h *Host, transport, from string, perSecond int) (begun chan struct{}, stop func() (tried, got int)) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestStrangersFlood$")
 	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s %s", floodChild, perSecond, transport, h.Addrs()[0], from))
@@ -123,15 +127,23 @@ func flood(t testing.TB, h *Host, transport, from string, perSecond int) (stop f
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return func() (tried, got int) {
-		in.Close()
+	begun, said := make(chan struct{}), make(chan [2]int, 1)
+	go func() {
+		var end [2]int
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if n, _ := fmt.Sscan(lines.Text(), &tried, &got); n == 2 {
+			if lines.Text() == "begun" {
+				close(begun)
+			} else if n, _ := fmt.Sscan(lines.Text(), &end[0], &end[1]); n == 2 {
 				break
 			}
 		}
+		said <- end
+	}()
+	return begun, func() (tried, got int) {
+		in.Close()
+		end := <-said
 		child.Wait()
-		return tried, got
+		return end[0], end[1]
 	}
 }
 
@@ -155,10 +167,16 @@ func TestStrangersFlood(t *testing.T) {
 	for _, transport := range transports { // one after the other: memory is the whole process's
 		ss := sessions(t, transport, 2)
 		before := heap()
-		stop := flood(t, ss[1].host, transport, "127.0.0.1", 300)
+		enoughCame, stop := flood(t, ss[1].host, transport, "127.0.0.1", 300)
 		ctx := within(t, 60*time.Second)
 		most := int64(0)
-		for begun := time.Now(); time.Since(begun) < time.Second; {
+		came := false
+		for begun := time.Now(); ctx.Err() == nil && (!came || time.Since(begun) < time.Second); {
+			select {
+			case <-enoughCame:
+				came = true
+			default:
+			}
 			sent := make(chan error, 1)
 			go func() { sent <- ss[0].Send(ctx, 1, make([]byte, 1<<20), nil) }()
 			f, err := ss[1].Recv(ctx, 0)
@@ -173,8 +191,8 @@ func TestStrangersFlood(t *testing.T) {
 				}
 			}
 		}
-		if tried, got := stop(); tried < 20 || got > 0 {
-			t.Errorf("%s: %d attempts, of which %d were served: want at least 20, and none", transport, tried, got)
+		if tried, got := stop(); tried < enough || got > 0 {
+			t.Errorf("%s: %d attempts, of which %d were served: want at least %d, and none", transport, tried, got, enough)
 		} else {
 			t.Logf("%s: %d attempts, %.1f MiB more memory at most", transport, tried, float64(most)/(1<<20))
 		}

@@ -39,7 +39,7 @@ func strangers(b *testing.B, transport, from string) {
 	const span = 2 * time.Second
 	ss := sessions(b, transport, 3)
 	cost := func() float64 {
-		stop := flood(b, ss[1].host, transport, from, 1000)
+		_, stop := flood(b, ss[1].host, transport, from, 1000)
 		time.Sleep(time.Second) // they start, and use up what may come at once
 		used := processTime()
 		time.Sleep(span)
@@ -62,9 +62,9 @@ func strangers(b *testing.B, transport, from string) {
 	before, most, served := heap(), int64(0), 0
 	for range b.N {
 		cpu, wall := measure()
-		stop := flood(b, ss[1].host, transport, from, 1000)
+		started, stop := flood(b, ss[1].host, transport, from, 1000)
 		begun := time.Now()
-		time.Sleep(500 * time.Millisecond) // they start
+		<-started
 		cpu2, wall2 := measure()
 		most = max(most, heap()-before)
 		tried, got := stop()
