@@ -116,7 +116,7 @@ func readParts(paths string, peers int) (*partition.Shard, io.Closer, error) {
 		}
 		parts, files = append(parts, s), append(files, f)
 	}
-	if len(parts) == 1 && parts[0].Parts <= peers {
+	if len(parts) == 1 {
 		return parts[0], files, nil
 	}
 	s, err := partition.Merge(parts, peers)
