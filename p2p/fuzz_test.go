@@ -28,10 +28,17 @@ type bytesStream struct {
 // countedScope is a scope that knows what is reserved.
 type countedScope struct {
 	network.NullScope
-	held int
+	held   int
+	closed bool
 }
 
-func (c *countedScope) ReserveMemory(n int, _ uint8) error { c.held += n; return nil }
+func (c *countedScope) ReserveMemory(n int, _ uint8) error {
+	if c.closed {
+		return network.ErrResourceScopeClosed
+	}
+	c.held += n
+	return nil
+}
 func (c *countedScope) ReleaseMemory(n int)                { c.held -= n }
 
 // bytesConn is the connection below a bytesStream.

@@ -162,7 +162,11 @@ func (l *link) reserve(n int) error {
 	if n <= l.reserved {
 		return nil
 	}
-	if err := l.stream.Scope().ReserveMemory(n-l.reserved, network.ReservationPriorityAlways); err != nil {
+	err := l.stream.Scope().ReserveMemory(n-l.reserved, network.ReservationPriorityAlways)
+	if errors.Is(err, network.ErrResourceScopeClosed) {
+		return nil // the connection is gone: what comes now is in memory already, since the peer's goodbye
+	}
+	if err != nil {
 		return fmt.Errorf("there is no room for %d bytes of a frame of it: %w", n, err)
 	}
 	l.reserved = n

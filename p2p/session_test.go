@@ -233,6 +233,20 @@ func TestWireBytes(t *testing.T) {
 	})
 }
 
+// What a peer sent before its goodbye is received when its connection, and with it the stream's scope, is gone.
+func TestFrameAfterTheConnection(t *testing.T) {
+	s := &bytesStream{in: bytes.NewReader([]byte{4, 0, 0, 0, 'w', 'a', 'r', 'p'})}
+	l := newLink(1, "site-1", s, new(comm.Pool))
+	l.drain()
+	s.scope.closed = true
+	if got, _, err := l.read(t.Context(), 100); err != nil || string(got) != "warp" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, _, err := l.read(t.Context(), 100); !errors.Is(err, errLeft) {
+		t.Errorf("%v, want that it has left", err)
+	}
+}
+
 // Room for a frame is asked of the host's limits before it is taken: a peer that announces what there is no room for is named,
 // and the frame is not allocated.
 func TestFrameIsReserved(t *testing.T) {
