@@ -39,7 +39,7 @@ func (c *countedScope) ReserveMemory(n int, _ uint8) error {
 	c.held += n
 	return nil
 }
-func (c *countedScope) ReleaseMemory(n int)                { c.held -= n }
+func (c *countedScope) ReleaseMemory(n int) { c.held -= n }
 
 // bytesConn is the connection below a bytesStream.
 type bytesConn struct{ network.Conn }
