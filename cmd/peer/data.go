@@ -116,10 +116,10 @@ func readParts(paths string, peers int) (*partition.Shard, io.Closer, error) {
 		}
 		parts, files = append(parts, s), append(files, f)
 	}
-	if len(parts) == 1 {
+	s, err := partition.Merge(parts, peers)
+	if len(parts) == 1 && (parts[0].Parts == peers || err != nil) { // the caller says what does not fit
 		return parts[0], files, nil
 	}
-	s, err := partition.Merge(parts, peers)
 	if err != nil {
 		return nil, nil, errors.Join(badInput{fmt.Errorf("%s: %w", paths, err)}, files.Close())
 	}
