@@ -32,6 +32,12 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	if err := Consistent(shards); err != nil {
 		return nil, err
 	}
+	return whole(dir, func(tmp string) (*Manifest, error) { return fill(tmp, shards, meta) })
+}
+
+// whole lets fill write the files of a partition, and gives their directory its name when all of them are there. On an error
+// nothing is left.
+func whole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	if err := vacant(dir); err != nil {
 		return nil, err
@@ -43,11 +49,11 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	if err := os.MkdirAll(tmp, 0o777); err != nil {
 		return nil, err
 	}
-	m, err := fill(tmp, shards, meta)
-	if err != nil {
-		return nil, errors.Join(err, discard(tmp))
+	m, err := fill(tmp)
+	if err == nil {
+		err = publish(tmp, dir)
 	}
-	if err := publish(tmp, dir); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, discard(tmp))
 	}
 	return m, nil

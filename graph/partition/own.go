@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -17,25 +15,7 @@ import (
 // order, with these in their place. The partition's fingerprint, which WriteOwn gives the shard, is of the digests of all.
 // On an error nothing is left; dir must be empty or absent.
 func WriteOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (*Manifest, error) {
-	dir = filepath.Clean(dir)
-	if err := vacant(dir); err != nil {
-		return nil, err
-	}
-	tmp := dir + incomplete
-	if err := discard(tmp); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(tmp, 0o777); err != nil {
-		return nil, err
-	}
-	m, err := fillOwn(tmp, s, meta, gather)
-	if err == nil {
-		err = publish(tmp, dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, discard(tmp))
-	}
-	return m, nil
+	return whole(dir, func(tmp string) (*Manifest, error) { return fillOwn(tmp, s, meta, gather) })
 }
 
 func fillOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (*Manifest, error) {
