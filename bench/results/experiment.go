@@ -248,6 +248,7 @@ func (e experiment) layerwise(ctx context.Context, g *graph.Graph, seed uint64) 
 		return outcome{}, err
 	}
 	c := retexo.Defaults(spec)
+	c.Exchange = "halo" // whose bytes the formulas give
 	c.Seed, c.Rounds, c.LocalSteps, c.Patience, c.EvalEvery = seed, e.Rounds, e.Local, e.Patience, e.Every
 	c.Metric, c.Solver, c.Balanced, c.PCAPasses = eval.Metric(e.Metric), e.Solver, e.Balanced, e.Passes
 	c.Optimizer = optim.Config{Name: e.Solver, LR: float32(e.LR), Decay: float32(e.Decay)}

@@ -121,6 +121,7 @@ func base(mode, preset, model string) (Settings, error) {
 		}
 	case preset == "retexo": // github.com/aashishkolluri/retexo-distributed
 		s.Encoder, s.LR, s.Decay, s.UnitSum = "raw", 0.01, 5e-3, true // the step size and decay of docs/results.md
+		s.Exchange = "halo"                                           // its bytes are the yardstick
 	case preset == "frugal": // simplified graph convolution (Wu et al., ICML 2019) on projected rows; tuned in docs/results.md
 		s.Layers, s.Hops, s.Dropout, s.Solver, s.UnitSum = 1, 4, 0, "ridge", true
 	}
