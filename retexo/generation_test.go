@@ -32,16 +32,7 @@ import (
 //
 // In the end every survivor has the model, the same bits, and a loss that was learned.
 func TestSurvivalSchedules(t *testing.T) {
-	first, count := 0, 60
-	if testing.Short() {
-		count = 15
-	}
-	if env := os.Getenv("HEDDLE_SCHEDULES"); env != "" {
-		count = integer(t, env)
-	}
-	if env := os.Getenv("HEDDLE_SCHEDULE"); env != "" {
-		first, count = integer(t, env), 1
-	}
+	first, count := seeds(t, 60, 15)
 	worlds := survivals(t)
 	seen := map[string]int{}
 	for seed := first; seed < first+count && !t.Failed(); seed++ {

@@ -31,16 +31,7 @@ import (
 //
 // HEDDLE_SCHEDULES says how many; a violation names the seed, and HEDDLE_SCHEDULE runs that one alone.
 func TestFaultSchedules(t *testing.T) {
-	first, count := 0, 150
-	if testing.Short() {
-		count = 30
-	}
-	if env := os.Getenv("HEDDLE_SCHEDULES"); env != "" {
-		count = integer(t, env)
-	}
-	if env := os.Getenv("HEDDLE_SCHEDULE"); env != "" {
-		first, count = integer(t, env), 1
-	}
+	first, count := seeds(t, 150, 30)
 	worlds := scheduled(t)
 	kinds := map[string]int{}
 	for seed := first; seed < first+count && !t.Failed(); seed++ {
@@ -51,6 +42,20 @@ func TestFaultSchedules(t *testing.T) {
 	if count >= 150 && len(kinds) < 6 {
 		t.Errorf("only %v of six kinds of faults came up", kinds)
 	}
+}
+
+// seeds returns which seeds of schedules to run, fewer where time is short: HEDDLE_SCHEDULES says how many, HEDDLE_SCHEDULE the only one.
+func seeds(t *testing.T, count, short int) (first, n int) {
+	if testing.Short() {
+		count = short
+	}
+	if env := os.Getenv("HEDDLE_SCHEDULES"); env != "" {
+		count = integer(t, env)
+	}
+	if env := os.Getenv("HEDDLE_SCHEDULE"); env != "" {
+		return integer(t, env), 1
+	}
+	return 0, count
 }
 
 func integer(t *testing.T, s string) int {

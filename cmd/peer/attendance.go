@@ -182,9 +182,7 @@ func (a *attendance) session(ctx context.Context, h *p2p.Host, wait time.Duratio
 	l.Transport = a.site.over(l.Transport, a.plan, a.rank, s.Here(), a.work.shard)
 	o, err := a.work.train(ctx, l.behind(a.way, a.rank, len(a.plan.Peers), a.plan.Seed), a.plan.Peers[a.rank].Name)
 	if o != nil {
-		for _, m := range a.plan.Peers {
-			o.Names = append(o.Names, m.Name)
-		}
+		o.Names = a.plan.names()
 	}
 	return o, err
 }

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
@@ -110,46 +107,17 @@ func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
 
 // member measures as one peer of a plan.
 func (b commBench) member(ctx context.Context, w *watch, stdout io.Writer) error {
-	p, err := agreedPlan.load(b.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	at, err := b.sit()
 	if err != nil {
 		return err
 	}
-	way, err := slower(b.link, len(p.Peers))
+	g, end, err := b.group(ctx, at, &site{stop: func() {}}, "bench comm", w)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(b.plan)
-	if err != nil {
-		return err
-	}
-	id, err := loadOrMakeKey(b.identity)
-	if err != nil {
-		return err
-	}
-	rank, err := p.rank(id.PeerID(), b.plan)
-	if err != nil {
-		return err
-	}
-	here := &site{stop: func() {}}
-	h, err := b.open(ctx, p, here, rank, id, w)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	meeting, cancel := context.WithTimeout(ctx, b.wait)
-	defer cancel()
-	s, err := h.Join(meeting, here.peers(p), p2p.Hello{Plan: sha256.Sum256(append([]byte("bench comm\n"), text...))})
-	if err != nil {
-		return err
-	}
-	names := make([]string, len(p.Peers))
-	for r, m := range p.Peers {
-		names[r] = m.Name
-	}
-	fmt.Fprintf(stdout, "%d peers of %s, carrier %s\n", len(names), b.plan, p.Carrier)
-	l := overNetwork(s, func() error { return nil })
-	g := comm.NewGroup(l.behind(way, rank, len(names), 1), rank, len(names))
-	return errors.Join(p.naming(b.measure(ctx, g, names, stdout)), g.Close())
+	names := at.plan.names()
+	fmt.Fprintf(stdout, "%d peers of %s, carrier %s\n", len(names), b.plan, at.plan.Carrier)
+	return errors.Join(at.plan.naming(b.measure(ctx, g, names, stdout)), end())
 }
 
 // measure makes all peers measure, pair by pair and then together, and prints what they found.

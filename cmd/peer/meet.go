@@ -151,7 +151,7 @@ func (s seat) meeting(ctx context.Context, at place, what string, w *watch, do f
 	meeting, stop := context.WithCancel(ctx)
 	defer stop()
 	here.stop = stop
-	g, end, err := s.group(meeting, at.plan, here, at.rank, at.id, sha256.Sum256(append([]byte(what+"\n"), at.text...)), w)
+	g, end, err := s.group(meeting, at, here, what, w)
 	if err != nil {
 		return err
 	}
@@ -160,24 +160,29 @@ func (s seat) meeting(ctx context.Context, at place, what string, w *watch, do f
 }
 
 // group meets the other peers of the plan for something else than training: those that do the same by the same plan.
-func (s seat) group(ctx context.Context, p *agreement, here *site, rank int, id p2p.Identity, what [32]byte, w *watch) (g *comm.Group, end func() error, err error) {
-	h, err := s.open(ctx, p, here, rank, id, w)
+func (s seat) group(ctx context.Context, at place, here *site, what string, w *watch) (g *comm.Group, end func() error, err error) {
+	p, size := at.plan, len(at.plan.Peers)
+	way, err := slower(s.link, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := s.open(ctx, p, here, at.rank, at.id, w)
 	if err != nil {
 		return nil, nil, err
 	}
 	meeting, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	session, err := h.Join(meeting, here.peers(p), p2p.Hello{Plan: what})
+	session, err := h.Join(meeting, here.peers(p), p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), at.text...))})
 	if err != nil {
 		return nil, nil, errors.Join(err, h.Close())
 	}
-	var t comm.Transport = session
+	l := overNetwork(session, h.Close)
 	if here.policy != nil {
 		here.guard = here.policy.Guard(session)
-		t = here.guard
+		l.Transport = here.guard
 	}
-	g = comm.NewGroup(t, rank, len(p.Peers))
-	return g, func() error { return errors.Join(g.Close(), h.Close()) }, nil
+	g = comm.NewGroup(l.behind(way, at.rank, size, 1), at.rank, size)
+	return g, func() error { return errors.Join(g.Close(), l.close()) }, nil
 }
 
 // names lists the peers of the plan in order.

@@ -54,21 +54,7 @@ func TestMeet(t *testing.T) {
 		}
 		must(t, "audit", "verify", at("%s.log", name))
 	}
-	if err := os.Mkdir(at("parts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	manifest := contents(t, at("north/manifest.json"))
-	for k, name := range names {
-		if !bytes.Equal(contents(t, at("%s/manifest.json", name)), manifest) {
-			t.Errorf("%s has another manifest", name)
-		}
-		part := fmt.Sprintf("part-%d", k)
-		for from, to := range map[string]string{part: part, "manifest.json": "manifest.json"} {
-			if err := os.WriteFile(at("parts/%s", to), contents(t, at("%s/%s", name, from)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	gather(t, at("parts"), at("north"), at("south"), at("west"))
 	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))
 	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.TestAccuracy > 0.8) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.TestAccuracy, r.Bytes.Halo)
@@ -88,6 +74,25 @@ func TestMeet(t *testing.T) {
 		}
 		if e.exit != map[bool]int{true: 2, false: 1}[name == "west"] || !strings.Contains(e.errors, want) {
 			t.Errorf("%s: exit %d, %s, want %s", name, e.exit, e.errors, want)
+		}
+	}
+}
+
+// gather copies the parts that peers wrote, each into a directory of its own, into one. All have one manifest.
+func gather(t *testing.T, to string, dirs ...string) {
+	t.Helper()
+	if err := os.Mkdir(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	manifest := contents(t, filepath.Join(dirs[0], "manifest.json"))
+	for k, dir := range dirs {
+		if !bytes.Equal(contents(t, filepath.Join(dir, "manifest.json")), manifest) {
+			t.Errorf("%s has another manifest", dir)
+		}
+		for _, file := range []string{fmt.Sprintf("part-%d", k), "manifest.json"} {
+			if err := os.WriteFile(filepath.Join(to, file), contents(t, filepath.Join(dir, file)), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

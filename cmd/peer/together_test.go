@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,21 +51,7 @@ func TestPartitionTogether(t *testing.T) {
 			t.Fatalf("%s: exit %d\n%s%s", names[k], e.exit, e.out, e.errors)
 		}
 	}
-	if err := os.Mkdir(at("parts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	manifest := contents(t, at("part-a/manifest.json"))
-	for k, name := range names {
-		if !bytes.Equal(contents(t, at("part-%s/manifest.json", name)), manifest) {
-			t.Errorf("%s has another manifest", name)
-		}
-		part := fmt.Sprintf("part-%d", k)
-		for _, file := range []string{part, "manifest.json"} {
-			if err := os.WriteFile(at("parts/%s", file), contents(t, at("part-%s/%s", name, file)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	gather(t, at("parts"), at("part-%s", names[0]), at("part-%s", names[1]), at("part-%s", names[2]))
 	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "--seed", "1", "-q", "--out", at("run"), "--json", at("run/result.json"))
 	if r := figures(t, at("run/result.json")); !(*r.TestAccuracy > 0.5) {
 		t.Errorf("accuracy %v", *r.TestAccuracy)
