@@ -29,7 +29,8 @@ import (
 // Then a session without faults ends with the model and the curve of a run that nothing happened to, and it never
 // begins anew once all peers had a checkpoint.
 //
-// HEDDLE_SCHEDULES says how many; a violation names the seed, and HEDDLE_SCHEDULE runs that one alone.
+// HEDDLE_SCHEDULES says how many; a violation names the seed, and HEDDLE_SCHEDULE runs that one alone, or begins there
+// where both are set.
 func TestFaultSchedules(t *testing.T) {
 	first, count := seeds(t, 150, 30)
 	worlds := scheduled(t)
@@ -44,18 +45,19 @@ func TestFaultSchedules(t *testing.T) {
 	}
 }
 
-// seeds returns which seeds of schedules to run, fewer where time is short: HEDDLE_SCHEDULES says how many, HEDDLE_SCHEDULE the only one.
+// seeds returns which seeds of schedules to run, fewer where time is short: HEDDLE_SCHEDULES says how many,
+// HEDDLE_SCHEDULE the first one, or the only one where it is set alone.
 func seeds(t *testing.T, count, short int) (first, n int) {
 	if testing.Short() {
 		count = short
 	}
+	if env := os.Getenv("HEDDLE_SCHEDULE"); env != "" {
+		first, count = integer(t, env), 1
+	}
 	if env := os.Getenv("HEDDLE_SCHEDULES"); env != "" {
 		count = integer(t, env)
 	}
-	if env := os.Getenv("HEDDLE_SCHEDULE"); env != "" {
-		return integer(t, env), 1
-	}
-	return 0, count
+	return first, count
 }
 
 func integer(t *testing.T, s string) int {
