@@ -3,7 +3,7 @@ package kernels
 import "unsafe"
 
 // GemmNNBF16 is GemmNN with A and B in bfloat16. Products and sums are float32; where the processor multiplies pairs of
-// bfloat16 (avx512bf16, amx), denormal numbers count as zeros, and amx sums 16 pairs before it adds them to C.
+// bfloat16 (avx512bf16, amx, neonbf16), denormal numbers count as zeros, and amx sums 16 pairs before it adds them to C.
 func GemmNNBF16(m, n, k int, a []uint16, lda int, b []uint16, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmNNBF16", m, k, lda, a)
 	checkMatrix("B of GemmNNBF16", k, n, ldb, b)

@@ -32,7 +32,7 @@ func TestGemm(t *testing.T) {
 		shapes = append(shapes, [3]int{1, 1, 1})
 	}
 	shapes = append(shapes, [3]int{30, 70, 256}) // rows of A a power of two apart
-	each(t, func(t *testing.T) {
+	distinct(t, func(t *testing.T) {
 		for s, d := range shapes {
 			if raceEnabled && s%7 != 0 {
 				continue // slow there, and every path is met anyway

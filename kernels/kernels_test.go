@@ -3,6 +3,7 @@ package kernels
 import (
 	"math"
 	"math/bits"
+	"reflect"
 	"testing"
 )
 
@@ -13,6 +14,25 @@ func each(t *testing.T, f func(t *testing.T)) {
 	for _, s := range usable() {
 		active = s
 		t.Run(s.name, f)
+	}
+}
+
+// distinct is each without the sets whose products of float32 are those of a set before.
+func distinct(t *testing.T, f func(t *testing.T)) {
+	seen := map[[2]uintptr]bool{}
+	each(t, func(t *testing.T) {
+		key := [2]uintptr{reflect.ValueOf(active.gemm).Pointer(), reflect.ValueOf(active.tiles.run).Pointer()}
+		if !seen[key] {
+			f(t)
+		}
+		seen[key] = true
+	})
+}
+
+// TestChoice holds that tests do not run with another set than the one that was asked for.
+func TestChoice(t *testing.T) {
+	if err := Choice(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -14,6 +14,9 @@
 // FMLAE adds to d the product of n and value l of m.
 #define FMLAE(d, n, m, l) OP3((0x4f801000 | ((l)&1)<<21 | ((l)>>1)<<11), d, n, m)
 
+// BFMMLA adds to d, 2×2, the products of the two rows of n and the two of m, four bfloat16 each.
+#define BFMMLA(d, n, m) OP3(0x6e40ec00, d, n, m)
+
 // FADDP adds neighbours: those of n, then those of m.
 #define FADDP(d, n, m) OP3(0x6e20d400, d, n, m)
 

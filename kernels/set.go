@@ -104,7 +104,8 @@ func choose(name string, sets []*set) (*set, error) {
 	return best, fmt.Errorf("kernels: %s=%q is not usable on this machine, want one of %s", env, name, strings.Join(names, ", "))
 }
 
-// Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16", "amx" or "neon".
+// Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16", "amx",
+// "neon" or "neonbf16".
 func Name() string { return active.name }
 
 // Usable returns the names that HEDDLE_KERNELS may have on this machine, the slowest first.

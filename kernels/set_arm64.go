@@ -5,8 +5,14 @@ import (
 	"unsafe"
 )
 
-// usable returns both sets: every 64-bit Arm processor that Go runs on has NEON.
-func usable() []*set { return []*set{generic, neon} }
+// usable returns the sets that this processor supports, the slowest first. All that Go runs on have NEON.
+func usable() []*set {
+	sets := []*set{generic, neon}
+	if hasBF16() {
+		sets = append(sets, neonbf16)
+	}
+	return sets
+}
 
 var neon = &set{
 	name: "neon",
@@ -58,22 +64,41 @@ var neon = &set{
 	spmm16: spmmBF16NEON,
 }
 
+// neonbf16 is neon with products of bfloat16 by instructions of their own.
+var neonbf16 = func() *set {
+	s := *neon
+	s.name = "neonbf16"
+	s.gemm16 = gemmQuads
+	return &s
+}()
+
 // tileNEON computes what is not a full tile beside C.
 func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, _ int, c unsafe.Pointer, ldc, _ int, acc bool) {
 	if rows == 8 && cols == 8 {
 		fullTileNEON(k, a, rs, cs, b, c, ldc, acc)
 		return
 	}
-	var tile [8][8]float32
+	var e edge
 	out := unsafe.Slice((*float32)(c), (rows-1)*ldc+cols)
 	if acc {
-		for i := range rows {
-			copy(tile[i][:cols], out[i*ldc:])
-		}
+		e.get(rows, cols, out, ldc)
 	}
-	fullTileNEON(k, a, rs, cs, b, unsafe.Pointer(&tile), 8, acc)
+	fullTileNEON(k, a, rs, cs, b, unsafe.Pointer(&e), 8, acc)
+	e.put(rows, cols, out, ldc)
+}
+
+// edge stands for a tile of C that is not full.
+type edge [8][8]float32
+
+func (e *edge) get(rows, cols int, c []float32, ldc int) {
 	for i := range rows {
-		copy(out[i*ldc:], tile[i][:cols])
+		copy(e[i][:cols], c[i*ldc:])
+	}
+}
+
+func (e *edge) put(rows, cols int, c []float32, ldc int) {
+	for i := range rows {
+		copy(c[i*ldc:], e[i][:cols])
 	}
 }
 
