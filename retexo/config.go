@@ -77,6 +77,7 @@ func (c Config) Validate() error {
 	fault(!slices.Contains(Exchanges, c.Exchange), "exchange: %q, want one of %q", c.Exchange, Exchanges)
 	fault(c.Exchange == "cover" && (c.Inductive || c.Neighbours > 0), "exchange: cover, but training sees another graph (inductive: %t, neighbours: %d), for which the rows of the halo serve as well; use halo or auto", c.Inductive, c.Neighbours)
 	fault(len(c.Spec.Layers) == 0, "layers: none, want at least one")
+	fault(c.Spec.BatchNormed(), "batch_norm: its statistics add up rows of all peers at every local step, of which only updates travel here, and those of one peer's nodes alone would make another model at each; use norm (of each row)")
 	switch c.Solver {
 	case "adam", "adamw", "sgd":
 		fault(c.Optimizer.Name != c.Solver, "solver: %q, but the optimizer is %q", c.Solver, c.Optimizer.Name)
@@ -103,6 +104,8 @@ func (c Config) Validate() error {
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes: %d, want at least 1", c.PCAPasses)
 	fault(c.Inductive && c.Survival.LostRows != "" && c.Survival.LostRows != "wait",
 		"lost_rows: %s, but with inductive the halo's degrees among training nodes are wanted as well: use wait", c.Survival.LostRows)
+	fault(c.Survival.Straggler == "adapt" && c.Solver == "ridge",
+		"straggler: adapt, but ridge solves a layer in one round: there is no local work to make less, use wait or drop")
 	errs = append(errs, c.Metric.Validate(), c.Rows.Validate(), c.Survival.Validate(0))
 	return errors.Join(errs...)
 }

@@ -98,7 +98,7 @@ func (t *Trainer) regroup(g *comm.Group) error {
 		t.before = t.sent()
 	}
 	t.last = max(t.last, g.Generation())
-	t.result = Result{Generations: t.result.Generations, LostRows: t.result.LostRows, Rounds: t.result.Rounds, Stages: t.result.Stages}
+	t.result = Result{Generations: t.result.Generations, LostRows: t.result.LostRows, Shares: t.result.Shares, Rounds: t.result.Rounds, Stages: t.result.Stages}
 	if t.machine.held {
 		cut := t.result.until(t.machine.at)
 		t.result.Rounds, t.result.Stages = cut.Rounds, cut.Stages

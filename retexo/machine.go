@@ -49,6 +49,8 @@ type Work struct {
 	Seq               uint64
 	Eval              bool // Round: look at the validation nodes too
 	Keep              bool // Apply, Freeze: the parameters at hand are the best so far
+
+	Share float64 // Round: of its training nodes that this peer takes its steps from; 0: all
 }
 
 // Ready is what to do now.
@@ -81,6 +83,7 @@ type Event struct {
 	Val       float64    // Round with Eval, Evaluate, Revalidate: the metric over all validation labels; NaN: there are none
 	ValLoss   float64    // the same: mean loss
 	Digests   []uint32   // Round, Evaluate: of each peer's parameters, by rank
+	Times     []float32  // Round with straggler adapt: seconds of each peer's own work, by rank
 	Labels    float64    // Census: training labels of all peers; Solve: validation labels
 	Vals      []float64  // Solve: the metric of each penalty; NaN: no validation labels
 }
@@ -121,6 +124,7 @@ type Machine struct {
 	newest     uint64 // checkpoint that all peers have; 0: none
 	choice     int    // ridge: the solution to take
 	synced     int    // syncs since the last round that committed
+	pace       *pace  // straggler adapt: who is given how much of its work; nil: all of it
 
 	// Of runs that go on without lost peers.
 	members []int // ranks, of this generation
@@ -147,8 +151,12 @@ func NewMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*M
 	if err := c.Survival.Validate(size); err != nil {
 		return nil, err
 	}
-	return &Machine{config: c, frozen: frozen, rank: rank, size: size, partition: partition,
-		at: Position{BestRound: -1}, next: Ready{Work: Work{Kind: Hello}}}, nil
+	m := &Machine{config: c, frozen: frozen, rank: rank, size: size, partition: partition,
+		at: Position{BestRound: -1}, next: Ready{Work: Work{Kind: Hello}}}
+	if c.Survival.Straggler == "adapt" {
+		m.pace = newPace(size)
+	}
+	return m, nil
 }
 
 // Position returns where the run stands.
@@ -213,6 +221,9 @@ func (m *Machine) decide(e Event) (Ready, error) {
 			return m.sync(from)
 		}
 		m.regroup = e.Regroup
+		if m.pace != nil {
+			m.pace.note(e.Times, m.members)
+		}
 		return m.judge(e), nil
 	case Apply:
 		m.at.Round, m.synced = w.Round+1, 0
@@ -353,7 +364,7 @@ func (m *Machine) round() Ready {
 	if m.at.Round >= m.config.Rounds {
 		return do(Work{Kind: Evaluate, Stage: m.at.Stage, Round: m.at.Round})
 	}
-	return do(Work{Kind: Round, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0})
+	return do(Work{Kind: Round, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0, Share: m.pace.of(m.rank)})
 }
 
 // judge decides what a round's sums mean: a better state, the end of patience, the next step.

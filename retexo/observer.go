@@ -12,6 +12,7 @@ type Observer struct {
 
 	Generation func(GenerationInfo) // a generation goes on from where it says
 	LostRows   func(LostRowsInfo)   // an exchange went without some peer's rows
+	Share      func(ShareInfo)      // straggler adapt: a peer is given less local work, or more again
 }
 
 // GenerationInfo is one set of members and where they went on. There are none where every lost peer is waited for.
@@ -26,6 +27,13 @@ type LostRowsInfo struct {
 	Stage, Hop, Peer int
 	Rows             int    // of the peer's nodes, that edges come from
 	Did              string // "previous": the rows of the exchange before were used; "drop": those edges were left out
+}
+
+// ShareInfo is how much of its training nodes a peer's steps are computed from, from the round that it names on. The loss of
+// such rounds is an estimate.
+type ShareInfo struct {
+	Stage, Round, Peer int
+	Share              float64 // in (0, 1]
 }
 
 // RoundInfo is one round, summed over all peers.
@@ -52,4 +60,5 @@ type Result struct {
 
 	Generations []GenerationInfo // of this process; what it did before it was started again is not in them
 	LostRows    []LostRowsInfo
+	Shares      []ShareInfo
 }

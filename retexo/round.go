@@ -1,11 +1,13 @@
 package retexo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -45,7 +47,7 @@ func (t *Trainer) begin(k int) error {
 	st.slab = nn.NewSlab(params)
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
-	st.sum = st.slab.Room(2 + t.tally.Size() + t.shard.Parts + 1)
+	st.sum = st.slab.Room(2 + t.tally.Size() + 2*t.shard.Parts + 1)
 	opt, err := optim.New(t.config.Optimizer, n)
 	if err != nil {
 		return err
@@ -67,7 +69,9 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 	}
 	st := t.stage
 	n := len(st.slab.Value)
-	loss, count := st.update(t.config, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
+	begun := time.Now()
+	b, each := t.sample(w)
+	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
 	tail := st.sum[n:]
 	clear(tail)
 	tail[0], tail[1] = float32(loss), float32(count)
@@ -82,6 +86,14 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 	rest = tail[size : size+t.shard.Parts]
 	rest[t.shard.Rank] = float32(digest(st.slab.Value))
 	all := st.sum[:n+size+t.shard.Parts]
+	if t.busy != nil {
+		t.busy(b.rows)
+	}
+	if t.adapts() {
+		e.Times = st.sum[len(all) : len(all)+t.shard.Parts]
+		e.Times[t.shard.Rank] = float32(time.Since(begun).Seconds())
+		all = st.sum[:len(all)+t.shard.Parts]
+	}
 	if t.config.Survival.On() {
 		all = all[:len(all)+1]
 		all[len(all)-1] = t.knocks()
@@ -110,6 +122,7 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 		return nil // the round does not count
 	}
 	t.observe(w, e)
+	t.paced(w)
 	if !(math.Abs(e.Loss) <= math.MaxFloat64) {
 		return fmt.Errorf("the loss is %g: training has diverged; lower the learning rate", e.Loss)
 	}
@@ -207,5 +220,54 @@ func (t *Trainer) observe(w Work, e *Event) {
 	t.result.Rounds = append(t.result.Rounds, info)
 	if t.Observer.RoundEnd != nil {
 		t.Observer.RoundEnd(info)
+	}
+}
+
+// adapts reports whether a slow peer is given less local work.
+func (t *Trainer) adapts() bool { return t.machine.pace != nil }
+
+// sample returns the training nodes that a round's steps are computed from, and how many each of them stands for. A share
+// of them is the next so many in an order that is drawn once a stage: one round's are a sample without replacement of all,
+// so the sum over them, times what each stands for, is that over all in the mean; and in 1/share rounds each had its turn.
+func (t *Trainer) sample(w Work) (batch, float64) {
+	st := t.stage
+	n := st.train.rows
+	take := max(int(math.Ceil(w.Share*float64(n))), leastSample)
+	if w.Share == 0 || take >= n {
+		return st.train, 1
+	}
+	if st.order == nil {
+		key := t.key.FoldString("share").Fold(uint64(w.Stage))
+		st.order = nodesOf(t.shard, graph.Train)
+		slices.SortFunc(st.order, func(a, b int32) int {
+			return cmp.Compare(key.Uint64(uint64(t.shard.Global[a])), key.Uint64(uint64(t.shard.Global[b])))
+		})
+	}
+	rows := make([]int32, take)
+	for i, first := 0, w.Round*take%n; i < take; i++ {
+		rows[i] = st.order[(first+i)%n]
+	}
+	slices.Sort(rows)
+	return batchOf(t.training, st.layer, t.shard, rows), float64(n) / float64(take)
+}
+
+// paced reports whose share was another in this round than in the one before.
+func (t *Trainer) paced(w Work) {
+	if !t.adapts() {
+		return
+	}
+	if t.shares == nil {
+		t.shares = newPace(t.shard.Parts).share
+	}
+	for q, now := range t.machine.pace.share {
+		if now == t.shares[q] {
+			continue
+		}
+		t.shares[q] = now
+		info := ShareInfo{Stage: w.Stage, Round: w.Round, Peer: q, Share: now}
+		t.result.Shares = append(t.result.Shares, info)
+		if t.Observer.Share != nil {
+			t.Observer.Share(info)
+		}
 	}
 }

@@ -23,6 +23,7 @@ type stage struct {
 	best  []float32        // the best state's parameters
 
 	train, val, test batch
+	order            []int32 // straggler adapt: training nodes in the order in which shares of them are taken; nil: not yet needed
 	tape, infer      *nn.Tape
 	sum              []float32   // what a round reduces: update (in the slab's gradients), tally of training and validation, digests
 	count            float64     // labels in sum's update
@@ -45,12 +46,20 @@ type batch struct {
 }
 
 func newBatch(v *view, l *nn.Layer, s *partition.Shard, split graph.Split) batch {
-	var rows []int32
+	return batchOf(v, l, s, nodesOf(s, split))
+}
+
+// nodesOf lists the owned nodes of a split.
+func nodesOf(s *partition.Shard, split graph.Split) (rows []int32) {
 	for i, sp := range s.Split {
 		if sp == split {
 			rows = append(rows, int32(i))
 		}
 	}
+	return rows
+}
+
+func batchOf(v *view, l *nn.Layer, s *partition.Shard, rows []int32) batch {
 	return batch{in: v.batch(l, s, rows), labels: s.Labels.Select(rows), rows: len(rows)}
 }
 
@@ -79,10 +88,9 @@ func (st *stage) forward(b batch) mat.Dense {
 	return scores
 }
 
-// gradient leaves in the slab the gradient of the loss summed over the training batch.
-func (st *stage) gradient(key rng.Key) (sum, count float64) {
+// gradient leaves in the slab the gradient of the loss summed over b.
+func (st *stage) gradient(b batch, key rng.Key) (sum, count float64) {
 	st.slab.ZeroGrad()
-	b := st.train
 	if b.rows == 0 {
 		return 0, 0
 	}
@@ -110,10 +118,15 @@ func (st *stage) gradient(key rng.Key) (sum, count float64) {
 }
 
 // update leaves in st.sum what this peer adds to the round: the gradient (one local step), or the way that several
-// local steps went, times the labels they were computed from. It returns the first step's loss.
-func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
+// local steps went, times the labels that they stand for. Steps are computed from b, each of whose nodes stands for that
+// many training nodes. It returns the first step's loss.
+func (st *stage) update(c Config, b batch, each float64, key rng.Key, round int) (sum, count float64) {
 	if c.LocalSteps == 1 {
-		return st.gradient(key.Fold(0))
+		sum, count = st.gradient(b, key.Fold(0))
+		if each != 1 {
+			kernels.Scale(float32(each), st.slab.Grad)
+		}
+		return each * sum, each * count
 	}
 	copy(st.start, st.slab.Value)
 	st.round = round
@@ -123,12 +136,12 @@ func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 		copy(st.moments[i], m)
 	}
 	for step := range c.LocalSteps {
-		s, k := st.gradient(key.Fold(uint64(step)))
+		s, k := st.gradient(b, key.Fold(uint64(step)))
 		if k == 0 {
 			break
 		}
 		if step == 0 {
-			sum, count = s, k
+			sum, count = each*s, each*k
 		}
 		st.opt.StepScaled(st.slab.Value, st.slab.Grad, float32(1/k), c.Optimizer.LR*c.Schedule.At(round*c.LocalSteps+step))
 	}

@@ -18,8 +18,8 @@ type Survival struct {
 	// are gone, and the others' weights are those of a graph without them). Empty: wait.
 	LostRows string `json:"lost_rows,omitempty"`
 
-	// Straggler is what happens to a slow peer: wait, or drop, which goes on without it when a round's sum has been
-	// waited for as long as RoundLimit. It comes back as a lost one does. Empty: wait.
+	// Straggler is what happens to a slow peer: wait; drop, which goes on without it when a round's sum has been waited for as
+	// long as RoundLimit, and it comes back as a lost one does; or adapt, which gives it less local work (pace). Empty: wait.
 	Straggler  string        `json:"straggler,omitempty"`
 	RoundLimit time.Duration `json:"round_limit,omitempty"` // with drop: at least 100 ms
 }
@@ -42,10 +42,9 @@ func (s Survival) Validate(peers int) error {
 	fault(peers > 0 && s.MinPeers > 1 && 2*s.MinPeers <= peers,
 		"min_peers: %d of %d peers, want more than half: two groups that cannot reach each other would train a model each", s.MinPeers, peers)
 	fault(!slices.Contains([]string{"", "wait", "previous", "drop"}, s.LostRows), "lost_rows: %q, want wait, previous or drop", s.LostRows)
-	fault(s.Straggler == "adapt", "straggler: adapt (less local work for a slow peer) is planned and does not exist yet, use wait or drop")
-	fault(!slices.Contains([]string{"", "wait", "drop", "adapt"}, s.Straggler), "straggler: %q, want wait or drop", s.Straggler)
+	fault(!slices.Contains([]string{"", "wait", "drop", "adapt"}, s.Straggler), "straggler: %q, want wait, drop or adapt", s.Straggler)
 	fault(s.Straggler == "drop" && s.RoundLimit < leastRoundLimit, "round_limit: %v, want at least %v for straggler drop", s.RoundLimit, leastRoundLimit)
-	fault(s.Straggler != "drop" && s.RoundLimit != 0, "round_limit: %v, but a slow peer is waited for: want straggler drop", s.RoundLimit)
+	fault(s.Straggler != "drop" && s.RoundLimit != 0, "round_limit: %v, but no slow peer is lost for it: want straggler drop", s.RoundLimit)
 	if !s.On() {
 		fault(s.LostRows != "" && s.LostRows != "wait", "lost_rows: %s, but every lost peer is waited for: want min_peers", s.LostRows)
 		fault(s.Straggler == "drop", "straggler: drop, but the run does not go on without a peer: want min_peers")
@@ -142,4 +141,7 @@ func (m *Machine) carried(stage int) Ready {
 func (m *Machine) again() {
 	m.next, m.waiting = do(Work{Kind: Hello}), false
 	m.rebuild, m.synced, m.newest, m.regroup = 0, 0, 0, false
+	if m.pace != nil {
+		m.pace = newPace(m.size) // members may have seen other rounds; all begin alike
+	}
 }

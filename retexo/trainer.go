@@ -41,7 +41,9 @@ type Trainer struct {
 	tally    eval.Tally
 	labels   []float64 // training labels of each class, of all peers
 	result   Result
+	shares   []float64       // straggler adapt: as they were last reported
 	nudge    func([]float32) // tests: rounds apart what this peer computes from sums; nil
+	busy     func(nodes int) // tests: works as long as a slow peer does for so many training nodes; nil
 
 	generations // of runs that go on without lost peers
 }

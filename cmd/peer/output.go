@@ -40,6 +40,7 @@ type result struct {
 
 	Generations []generation `json:"generations,omitempty"` // of a run with min_peers: who went on, and where
 	LostRows    []lostRows   `json:"lost_rows,omitempty"`   // what this peer did about rows of peers that were lost
+	Shares      []share      `json:"shares,omitempty"`      // with straggler: adapt, how much local work each peer was given when that changed
 }
 
 type stageResult struct {
@@ -62,7 +63,7 @@ func (o *outcome) result(s Settings, dataset string, peers int, kernels string) 
 	r := result{Mode: s.Mode, Model: s.Model, Encoder: s.Encoder, Dataset: dataset, Peers: peers, Seed: s.Seed,
 		TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: s.Preset, Kernels: kernels, PeakRSS: []int64{}, Loss: []*float64{}, Links: o.predictions(o.Link)}
-	r.Generations, r.LostRows = o.history(peers)
+	r.Generations, r.LostRows, r.Shares = o.history(peers)
 	sum := o.bytes()
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
 	if peak := peakMemory(); peak > 0 {

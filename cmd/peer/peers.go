@@ -40,6 +40,7 @@ type outcome struct {
 
 	Generations []retexo.GenerationInfo // of a run that goes on without lost peers
 	LostRows    []retexo.LostRowsInfo
+	Shares      []retexo.ShareInfo
 	Names       []string // of all peers by rank; nil: they have none
 }
 

@@ -39,6 +39,7 @@ type Settings struct {
 	Heads            int     `yaml:"heads"`             // of attention, at least 1; gat only
 	Dropout          float32 `yaml:"dropout"`           // share of a layer's input, in [0, 1)
 	AttentionDropout float32 `yaml:"attention_dropout"` // share of the attention weights, in [0, 1); gat only
+	Norm             string  `yaml:"norm"`              // after each layer but the last: none, layer (of each row) or batch (over all nodes; not retexo); empty: layer in retexo, else none
 	Residual         bool    `yaml:"residual"`          // add a layer's input to its output
 	UnitSum          bool    `yaml:"unit_sum"`          // divide a node's features by the sum of their magnitudes first
 
@@ -144,6 +145,7 @@ func (s *Settings) bind(f *pflag.FlagSet) {
 	f.IntVar(&s.Heads, "heads", s.Heads, "gat: attention heads")
 	f.Float32Var(&s.Dropout, "dropout", s.Dropout, "share of a layer's input that is dropped")
 	f.Float32Var(&s.AttentionDropout, "attention-dropout", s.AttentionDropout, "gat: share of the attention weights that is dropped")
+	f.StringVar(&s.Norm, "norm", s.Norm, "after each layer but the last: none, layer (of each row) or batch (over all nodes; fullbatch, standalone) (default layer in retexo, else none)")
 	f.BoolVar(&s.Residual, "residual", s.Residual, "add a layer's input to its output")
 	f.BoolVar(&s.UnitSum, "unit-sum", s.UnitSum, "divide a node's features by the sum of their magnitudes first")
 	f.Float32Var(&s.LabelAugmentation, "label-augmentation", s.LabelAugmentation, "fullbatch, standalone: share of the training labels that a step takes as input and does not learn; 0: none are inputs")
@@ -282,6 +284,13 @@ func (s Settings) plan(t task) (retexo.Config, error) {
 	if s.CorrectSmooth != 0 || s.LabelAugmentation != 0 {
 		return retexo.Config{}, badInput{errors.New("correct_smooth and label_augmentation: of modes fullbatch and standalone")}
 	}
+	switch s.Norm {
+	case "", "layer":
+	case "batch":
+		return retexo.Config{}, badInput{errors.New("norm: batch takes its statistics of all peers' rows at every step, of which only updates travel in retexo, and those of one peer's nodes alone would make another model at each: use layer, or mode fullbatch or standalone")}
+	default:
+		return retexo.Config{}, badInput{fmt.Errorf("norm: %q, want layer (or empty), which every layer but the last has in retexo", s.Norm)}
+	}
 	encoder := s.Encoder
 	if k, ok := strings.CutPrefix(encoder, "pca:"); ok {
 		if n, err := strconv.Atoi(k); err == nil && n > t.Features {
@@ -333,7 +342,9 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	fault(s.Encoder != "raw", "encoder: %q, but %s trains all layers at once, on raw features", s.Encoder, s.Mode)
 	fault(s.LocalSteps != 1, "local_steps: %d, but %s takes every step together, want 1", s.LocalSteps, s.Mode)
 	fault(s.MinPeers != 0, "min_peers: %d, but %s needs every peer at every step, want 0", s.MinPeers, s.Mode)
+	fault(s.Straggler != "wait", "straggler: %s, but %s needs every peer's whole work at every step, want wait", s.Straggler, s.Mode)
 	fault(s.Neighbours != 0, "neighbours: %d, but %s sees all edges, want 0", s.Neighbours, s.Mode)
+	fault(!slices.Contains([]string{"", "none", "layer", "batch"}, s.Norm), "norm: %q, want none, layer or batch", s.Norm)
 	fault(s.Carry != "hidden", "carry: %q, but %s hands hidden rows on, want hidden", s.Carry, s.Mode)
 	if s.Model == "rgcn" && t.Relations == 0 {
 		return fullbatch.Config{}, badInput{errors.New("model: rgcn, but the graph's edges have no types: use another model")}
@@ -356,6 +367,8 @@ func (s Settings) endToEnd(t task) (fullbatch.Config, error) {
 	for i := range spec.Layers {
 		l := &spec.Layers[i]
 		l.Dropout, l.Residual = s.Dropout, s.Residual
+		last := i == len(spec.Layers)-1
+		l.Norm, l.BatchNorm = s.Norm == "layer" && !last, s.Norm == "batch" && !last
 		if s.Model == "rgcn" {
 			l.Conv, l.Relations, l.Bases = "rgcn", t.Relations, s.Bases
 		}

@@ -21,7 +21,7 @@ type Survival struct {
 	MinPeers   int           `yaml:"min_peers,omitempty"`   // with which the run goes on, more than half of all; 0: every lost peer is waited for
 	LostWait   time.Duration `yaml:"lost_wait,omitempty"`   // how long a lost peer is waited for before the others go on, 1s to 1h
 	LostRows   string        `yaml:"lost_rows,omitempty"`   // what stands for a lost peer's rows at an exchange: wait, previous or drop
-	Straggler  string        `yaml:"straggler,omitempty"`   // a slow peer: wait, or drop (it is lost for a while)
+	Straggler  string        `yaml:"straggler,omitempty"`   // a slow peer: wait, drop (it is lost for a while) or adapt (it is given less local work)
 	RoundLimit time.Duration `yaml:"round_limit,omitempty"` // straggler drop: how long a round's sum is waited for
 }
 
@@ -29,7 +29,7 @@ func (s *Survival) bind(f *pflag.FlagSet) {
 	f.IntVar(&s.MinPeers, "min-peers", s.MinPeers, "peers with which the run goes on when others are lost, more than half; 0: all are waited for")
 	f.DurationVar(&s.LostWait, "lost-wait", s.LostWait, "min-peers: how long a lost peer is waited for before the others go on")
 	f.StringVar(&s.LostRows, "lost-rows", s.LostRows, "min-peers: what stands for a lost peer's rows: wait, previous (those of the exchange before) or drop (its edges)")
-	f.StringVar(&s.Straggler, "straggler", s.Straggler, "min-peers: a slow peer: wait, or drop (it is lost for a while)")
+	f.StringVar(&s.Straggler, "straggler", s.Straggler, "a slow peer: wait, adapt (it is given less local work), or with min-peers drop (it is lost for a while)")
 	f.DurationVar(&s.RoundLimit, "round-limit", s.RoundLimit, "straggler drop: how long a round's sum is waited for")
 }
 
@@ -135,7 +135,7 @@ func (l *learner) agree(ctx context.Context, group *comm.Group) error {
 func (l *learner) outcome() *outcome {
 	r := l.Result()
 	o := &outcome{Model: l.model, Config: l.config, Sent: r.Bytes, Metric: l.config.Metric, Val: math.NaN(), Test: math.NaN(), Rounds: len(r.Rounds),
-		Generations: r.Generations, LostRows: r.LostRows}
+		Generations: r.Generations, LostRows: r.LostRows, Shares: r.Shares}
 	for _, s := range r.Stages {
 		stage := report.Stage{Name: stageName(s.Stage), BestRound: s.BestRound, Val: s.Val, Test: s.Test}
 		for _, q := range r.Rounds {
@@ -151,7 +151,7 @@ func (l *learner) outcome() *outcome {
 	return o
 }
 
-// generation and lostRows are what --json says of a run that went on without lost peers.
+// generation, lostRows and share are what --json says of a run that went on without lost peers, or gave slow ones less work.
 type generation struct {
 	Number  uint64   `json:"generation"`
 	Stage   string   `json:"stage"`
@@ -168,8 +168,15 @@ type lostRows struct {
 	Did   string `json:"did"`  // previous or drop
 }
 
+type share struct {
+	Stage string  `json:"stage"`
+	Round int     `json:"round"` // from which on
+	Peer  string  `json:"peer"`
+	Share float64 `json:"share"` // of its training nodes that its steps are computed from
+}
+
 // history says in names what o has by rank.
-func (o *outcome) history(peers int) (gs []generation, rows []lostRows) {
+func (o *outcome) history(peers int) (gs []generation, rows []lostRows, shares []share) {
 	names := o.Names
 	for r := len(names); r < peers; r++ {
 		names = append(names, fmt.Sprintf("peer %d", r))
@@ -192,12 +199,15 @@ func (o *outcome) history(peers int) (gs []generation, rows []lostRows) {
 	for _, l := range o.LostRows {
 		rows = append(rows, lostRows{stageName(l.Stage), l.Hop, names[l.Peer], l.Rows, l.Did})
 	}
-	return gs, rows
+	for _, s := range o.Shares {
+		shares = append(shares, share{stageName(s.Stage), s.Round, names[s.Peer], s.Share})
+	}
+	return gs, rows, shares
 }
 
-// survived is the table of a report; nil where nobody was ever lost.
-func survived(gs []generation, rows []lostRows) *report.Table {
-	if len(gs) < 2 && len(rows) == 0 && (len(gs) == 0 || len(gs[0].Lost) == 0) {
+// survived is the table of a report; nil where nobody was ever lost or slow.
+func survived(gs []generation, rows []lostRows, shares []share) *report.Table {
+	if len(gs) < 2 && len(rows) == 0 && len(shares) == 0 && (len(gs) == 0 || len(gs[0].Lost) == 0) {
 		return nil
 	}
 	t := &report.Table{Head: []string{"generation", "goes on at", "without"}}
@@ -214,6 +224,9 @@ func survived(gs []generation, rows []lostRows) *report.Table {
 			did = "earlier rows used"
 		}
 		t.Rows = append(t.Rows, []string{"rows of " + r.Peer, fmt.Sprintf("%s, hop %d", r.Stage, r.Hop), fmt.Sprintf("%d: %s", r.Rows, did)})
+	}
+	for _, s := range shares {
+		t.Rows = append(t.Rows, []string{"work of " + s.Peer, fmt.Sprintf("%s, round %d", s.Stage, s.Round), percent(s.Share)})
 	}
 	return t
 }

@@ -122,6 +122,9 @@ func (w *watch) layerwise(c retexo.Config, rank int) retexo.Observer {
 		LostRows: func(l retexo.LostRowsInfo) {
 			w.log.Warn("rows of a lost peer", "peer", l.Peer, "stage", stageName(l.Stage), "hop", l.Hop, "rows", l.Rows, "did", l.Did)
 		},
+		Share: func(s retexo.ShareInfo) {
+			w.log.Info("local work of a peer", "peer", s.Peer, "stage", stageName(s.Stage), "round", s.Round, "share", s.Share)
+		},
 		Restored: func(p retexo.Position) {
 			w.log.Info("resumed from a checkpoint", "stage", stageName(p.Stage), "round", p.Round, "peer", rank)
 		},

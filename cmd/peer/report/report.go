@@ -16,7 +16,7 @@ type Page struct {
 	Summary []Fact
 	Compare *Table // ways of training side by side, or nil
 	Links   *Table // how long the run takes over other connections, or nil
-	Lost    *Table // peers that were lost, and what was done, or nil
+	Lost    *Table // peers that were lost or slow, and what was done, or nil
 	Metric  string // what Val and Test are: "accuracy"
 	Stages  []Stage
 	Peers   []Peer
