@@ -34,6 +34,10 @@ func specs(t *testing.T) map[string]nn.Spec {
 			{Conv: "gcn", In: 6, Out: 6, Hops: 1, Norm: true, Act: "elu", Residual: true, Head: []int{3}},
 		},
 	}
+	all["batch norm"] = nn.Spec{
+		Task: "single", Features: 9, Classes: 3, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: 9},
+		Layers: []nn.LayerSpec{{Conv: "gcn", In: 9, Out: 6, Hops: 1, BatchNorm: true, Act: "relu", Head: []int{3}}},
+	}
 	all["mlp, scores"] = nn.Spec{
 		Task: "single", Features: 9, Classes: 3, Carry: "scores", Encoder: nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 7, Dropout: 0.5},
 		Layers: []nn.LayerSpec{{Conv: "sage", In: 3, Out: 8, Hops: 1, Act: "relu", Head: []int{3}}},

@@ -54,7 +54,8 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 	if err := t.firstLayer(ctx, r); err != nil {
 		return err
 	}
-	if t.train, err = t.look(ctx, r, t.split[graph.Train], t.seen, false); err != nil {
+	// A BatchNorm's statistics are those of all nodes, wherever the labels are.
+	if t.train, err = t.look(ctx, r, t.split[graph.Train], t.seen, t.config.Spec.BatchNormed()); err != nil {
 		return err
 	}
 	t.findHints()

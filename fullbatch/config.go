@@ -86,6 +86,7 @@ func (c Config) Validate() error {
 			fault(l.Hops > 1, "boundary: %s, but layers[%d] (%s) aggregates %d times in a step, and one step old is known of each layer once; use exact", c.Boundary, i, l.Conv, l.Hops)
 		}
 	}
+	fault(c.Inductive && c.Spec.BatchNormed(), "inductive: but batch_norm takes its statistics of every node, and held-out ones would be among them; use norm (of each row)")
 	fault(!slices.Contains(Exchanges, c.Exchange), "exchange: %q, want one of %q", c.Exchange, Exchanges)
 	fault(c.Order != "any" && c.Order != "fixed", "order: %q, want any or fixed", c.Order)
 	fault(c.Prefetch < 0, "prefetch: %d, want 0 or more", c.Prefetch)

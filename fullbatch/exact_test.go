@@ -204,7 +204,7 @@ func onePass(t testing.TB, c Config, shards []*partition.Shard) *pass {
 		if err := tr.plan(ctx); err != nil {
 			return err
 		}
-		tr.tape.Key = rng.New(9)
+		tr.tape.Key, tr.tape.Others = rng.New(9), tr.others(g)
 		x := v.input
 		place := func(all *[]mat.Dense, k int, m mat.Dense) {
 			p.mu.Lock()
@@ -337,6 +337,10 @@ func models(features int) map[string]nn.Spec {
 		}
 		all[name] = s
 	}
+	batch := all["sage"]
+	batch.Layers = slices.Clone(batch.Layers)
+	batch.Layers[0].BatchNorm, batch.Layers[1].Norm, batch.Layers[1].BatchNorm = true, false, true
+	all["sage, batch norm"] = batch
 	plain := all["sage"]
 	plain.Layers = slices.Clone(plain.Layers)
 	plain.Layers[0].Dropout = 0

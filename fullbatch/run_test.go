@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -64,6 +66,8 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		{"rgcn, sparse", "rgcn", typed(sparsed(dense)), nil},
 		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &nn.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
 		{"sign, inductive, sparse", "sign", sparsed(dense), func(c *Config) { c.Inductive = true }},
+		{"sage, batch norm", "sage, batch norm", dense, nil},
+		{"sage, batch norm, sparse, few labels", "sage, batch norm", sparsed(&few), nil},
 		{"gcn, labels given", "gcn", sparsed(dense), labelsGiven},
 		{"sage, labels given, blocks, no dropout", "sage, aggregated once", &few, labelsGiven},
 		{"gat, labels given, features fetched at every step", "gat", dense, func(c *Config) { labelsGiven(c); c.Memory = 1 }},
@@ -261,7 +265,7 @@ func TestFixedOrderRepeatsBits(t *testing.T) {
 // not interrupted.
 func TestResume(t *testing.T) {
 	g := toy(rng.New(6), 120, 9)
-	c := Defaults(models(9)["sage"])
+	c := Defaults(models(9)["sage, batch norm"]) // whose running statistics are a part of the state
 	c.Epochs, c.Order, c.Checkpoint = 20, "fixed", 4
 	shards := cut(t, g, "uneven", 3)
 	whole := trained(t, c, shards)[0]
@@ -300,6 +304,39 @@ func TestResume(t *testing.T) {
 		if !slices.Equal(tr.slab.Value, whole.slab.Value) {
 			t.Errorf("worker %d has other bits than a run without interruption", r)
 		}
+	}
+}
+
+// TestBatchNormOfAllNodes: what a model infers on the whole graph, from the running statistics, is what its workers found
+// with theirs; the statistics are those of all of them; and held-out nodes, which would be among them, are refused.
+func TestBatchNormOfAllNodes(t *testing.T) {
+	g := toy(rng.New(6), 120, 9)
+	c := Defaults(models(9)["sage, batch norm"])
+	c.Epochs = 15
+	one := trained(t, c, cut(t, g, "", 1))[0]
+	for _, how := range []string{"uneven", "empty"} {
+		tr := trained(t, c, cut(t, g, how, 3))[1]
+		scores, err := tr.model.Infer(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var test []int32
+		for i, split := range g.Split {
+			if split == graph.Test {
+				test = append(test, int32(i))
+			}
+		}
+		loss, count := nn.Loss(mat.Dense{}, scores.Select(test), g.Labels.Select(test), nil)
+		within(t, how+": test loss", tr.Result().TestLoss, loss/count, 1e-5)
+		for k, u := range tr.units {
+			for i, p := range u.layer.Running() {
+				near(t, how+": "+p.Name, p.Value.Data, one.units[k].layer.Running()[i].Value.Data)
+			}
+		}
+	}
+	c.Inductive = true
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "batch_norm") {
+		t.Errorf("inductive: %v", err)
 	}
 }
 

@@ -102,7 +102,7 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	t.sum = t.slab.Room(2 + s.Parts)
 	t.best = make([]float32, len(t.slab.Value))
 	var err error
-	if t.opt, err = optim.New(c.Optimizer, len(t.slab.Value)); err != nil {
+	if t.opt, err = optim.New(c.Optimizer, t.slab.Trained); err != nil {
 		return nil, err
 	}
 	t.input = m.Encoder.Input(s.X)
@@ -139,6 +139,7 @@ func (t *Trainer) chain() {
 // the error says why. Rows and their gradients travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.line = &line{ctx: ctx, group: g, coder: wire.New(t.config.Rows), fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
+	t.tape.Others = t.others(r)
 	if err := t.begin(ctx, r); err != nil {
 		return err
 	}
@@ -220,8 +221,24 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 		}
 	}
 	t.steps++
-	t.opt.StepScaled(t.slab.Value, t.slab.Grad, float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.at.Epoch))
+	n := t.slab.Trained
+	t.opt.StepScaled(t.slab.Value[:n], t.slab.Grad[:n], float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.at.Epoch))
+	for _, u := range t.units {
+		u.layer.Settle()
+	}
 	return loss / t.count, nil
+}
+
+// others is how a layer adds up statistics over the workers in the midst of a step, when no rows travel; nil: there are none.
+func (t *Trainer) others(r comm.Reducer) *nn.Others {
+	if t.shard.Parts == 1 {
+		return nil
+	}
+	return &nn.Others{Rank: t.shard.Rank, Size: t.shard.Parts, Sum: func(x []float32) {
+		if t.line.err == nil {
+			_, t.line.err = r.Reduce(t.line.ctx, uint64(t.at.Epoch), x)
+		}
+	}}
 }
 
 // tail sets what is summed with the gradients: this worker's loss, and a checksum of the parameters that it holds.

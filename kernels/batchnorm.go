@@ -3,7 +3,7 @@ package kernels
 import "sync"
 
 // BatchNorm (Ioffe and Szegedy, ICML 2015) is made of sums over rows, which add up over blocks and peers, and of passes
-// with one or a few factors a column. With N rows, mean = Σx/N, inv = 1/√(Σx²/N − mean² + eps) and x̂ = (x − mean)·inv,
+// with one or a few factors a column. With N rows, mean = Σx/N, inv = 1/√(Σ(x − mean)²/N + eps) and x̂ = (x − mean)·inv,
 //
 //	y  = gain·x̂ + bias                       = scale·x + shift,  scale = gain·inv, shift = bias − mean·scale
 //	dx = gain·inv·(dy − Σdy/N − x̂·Σ(dy·x̂)/N) = a·dy + b·x + c,   a = gain·inv,     b = −a·inv·Σ(dy·x̂)/N,
@@ -11,8 +11,31 @@ import "sync"
 //
 // where Σ(dy·x̂) = inv·(Σ dy·x − mean·Σ dy) is also the gain's gradient, and Σ dy the bias's.
 
-// ColumnSums adds Σ dy and Σ dy·x over the rows to sum and product, column by column: with X for dY, a column's moments.
-// Products are rounded to float32 and summed in float64.
+// ColumnMoments writes each column's mean and its sum of squared deviations from it; of no rows, zeros. Deviations are
+// first taken from one of the rows, so that a column far from 0 loses nothing, and parts of the rows are merged as Merge
+// does.
+func ColumnMoments(rows int, x []float32, ldx int, mean, square []float64) {
+	n := len(mean)
+	checkLength("square of ColumnMoments", len(square), n)
+	checkMatrix("X of ColumnMoments", rows, n, ldx, x)
+	clear(mean)
+	clear(square)
+	batches(batch{step: batchMoments, rows: rows, n: n, x: x, ldx: ldx}, mean, square)
+}
+
+// Merge adds more rows to a mean and a sum of squared deviations of so many rows: those of a second set of rows (Chan,
+// Golub and LeVeque, 1979, eq. 2.1). Of no rows in all, both must be 0.
+func Merge(rows int, mean, square *float64, more int, mean2, square2 float64) {
+	if more == 0 {
+		return
+	}
+	d, share := mean2-*mean, float64(more)/float64(rows+more)
+	*mean += float64(d * share)
+	*square += square2 + float64(float64(d*d)*float64(float64(rows)*share))
+}
+
+// ColumnSums adds Σ dy and Σ dy·x over the rows to sum and product, column by column. Products are rounded to float32 and
+// summed in float64.
 func ColumnSums(rows int, x []float32, ldx int, dy []float32, lddy int, sum, product []float64) {
 	n := len(sum)
 	checkLength("product of ColumnSums", len(product), n)
@@ -46,6 +69,7 @@ type batchStep uint8
 const (
 	batchForward batchStep = iota
 	batchSums
+	batchMoments
 	batchBackward
 )
 
@@ -55,7 +79,7 @@ type batch struct {
 	x, dy, out     []float32
 	ldx, lddy, ldo int
 	a, b, c        []float32
-	sums           []float64 // of each part: columns of the sum, then of the product
+	sums           []float64 // of each part: columns of the sum, then of the product; of moments, mean and squares
 }
 
 var batchCalls = sync.Pool{New: func() any { return new(batch) }}
@@ -69,17 +93,22 @@ func batches(b batch, sum, product []float64) {
 	sums := c.sums
 	*c = b
 	parts := (b.rows + normRows - 1) / normRows
-	if b.step == batchSums {
+	if b.step == batchSums || b.step == batchMoments {
 		if cap(sums) < 2*b.n*parts {
 			sums = make([]float64, 2*b.n*parts)
 		}
 		c.sums = sums[:2*b.n*parts]
 	}
 	shared.some(c, parts, b.rows*b.n)
-	for rest := c.sums; len(rest) > 0; rest = rest[2*b.n:] {
+	for part := 0; 2*b.n*part < len(c.sums); part++ {
+		of := c.sums[2*b.n*part:]
 		for j := range b.n {
-			sum[j] += rest[j]
-			product[j] += rest[b.n+j]
+			if b.step == batchMoments {
+				Merge(part*normRows, &sum[j], &product[j], min(normRows, b.rows-part*normRows), of[j], of[b.n+j])
+				continue
+			}
+			sum[j] += of[j]
+			product[j] += of[b.n+j]
 		}
 	}
 	*c = batch{sums: sums}
@@ -96,6 +125,10 @@ var asIs = func() (stats [2 * normBlock]float32) {
 
 func (c *batch) run(part int) {
 	lo, hi := part*normRows, min((part+1)*normRows, c.rows)
+	if c.step == batchMoments {
+		c.moments(part, lo, hi)
+		return
+	}
 	if c.step == batchSums {
 		sums := c.sums[2*c.n*part:][:2*c.n]
 		clear(sums)
@@ -113,6 +146,47 @@ func (c *batch) run(part int) {
 	for i := lo; i < hi; i++ {
 		for j := 0; j < c.n; j += blockN {
 			c.columns(i, j, min(j+blockN, c.n), room.b[:blockN])
+		}
+	}
+	scratches.Put(room)
+}
+
+// ones are factors that change nothing.
+var ones = func() (all [blockN]float32) {
+	for i := range all {
+		all[i] = 1
+	}
+	return all
+}()
+
+// moments finds mean and squares of a part, the rows [lo, hi), strip by strip of columns: a block of rows less the part's
+// first row is summed with itself.
+func (c *batch) moments(part, lo, hi int) {
+	room := scratches.Get().(*scratch)
+	sums := c.sums[2*c.n*part:][:2*c.n]
+	clear(sums)
+	for j := 0; j < c.n; j += blockN {
+		n := min(blockN, c.n-j)
+		first, less := c.x[lo*c.ldx+j:][:n], room.b[:n]
+		reads(first)
+		for k, v := range first {
+			less[k] = -v
+		}
+		mean, square := sums[j:][:n], sums[c.n+j:][:n]
+		for i := lo; i < hi; i += normBlock {
+			end := min(i+normBlock, hi)
+			block := room.b[blockN:][:normBlock*n]
+			for k := i; k < end; k++ {
+				x := c.x[k*c.ldx+j:][:n]
+				reads(x)
+				active.normalise(x, ones[:n], less, block[(k-i)*n:][:n], 0, 1)
+			}
+			active.addNorm(end-i, block, n, block, n, asIs[:], square, mean)
+		}
+		rows := float64(hi - lo)
+		for k, v := range first {
+			square[k] = max(0, square[k]-float64(mean[k]*mean[k])/rows)
+			mean[k] = float64(v) + mean[k]/rows
 		}
 	}
 	scratches.Put(room)

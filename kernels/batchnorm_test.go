@@ -11,7 +11,7 @@ import (
 // worker.
 func TestBatchNorm(t *testing.T) {
 	type result struct {
-		sum, product, sum2, product2 []float64
+		mean, square, sum2, product2 []float64
 		y, dx                        []float32
 	}
 	const eps = 1e-3
@@ -22,13 +22,13 @@ func TestBatchNorm(t *testing.T) {
 		x, dy := noise(1, make([]float32, size)), noise(2, make([]float32, size))
 		gain, bias := noise(3, make([]float32, n)), noise(4, make([]float32, n))
 		run := func(t *testing.T) (r result) {
-			r.sum, r.product, r.sum2, r.product2 = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
-			ColumnSums(rows, x, ld, x, ld, r.sum, r.product)
+			r.mean, r.square, r.sum2, r.product2 = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+			ColumnMoments(rows, x, ld, r.mean, r.square)
 			ColumnSums(rows, x, ld, dy, ld, r.sum2, r.product2)
 			scale, shift, b, c := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
 			for j := range n {
-				mean := r.sum[j] / float64(rows)
-				inv := 1 / math.Sqrt(r.product[j]/float64(rows)-mean*mean+eps)
+				mean := r.mean[j]
+				inv := 1 / math.Sqrt(r.square[j]/float64(rows)+eps)
 				a := float64(gain[j]) * inv
 				bj := -a * inv * inv * (r.product2[j] - mean*r.sum2[j]) / float64(rows)
 				scale[j], shift[j] = float32(a), float32(float64(bias[j])-mean*a)
@@ -54,7 +54,7 @@ func TestBatchNorm(t *testing.T) {
 			for _, r := range []result{got, run(t)} {
 				same(t, "y", r.y, plain.y)
 				same(t, "dx", r.dx, plain.dx)
-				if !slices.Equal(r.sum2, plain.sum2) || !slices.Equal(r.product2, plain.product2) {
+				if !slices.Equal(r.sum2, plain.sum2) || !slices.Equal(r.product2, plain.product2) || !slices.Equal(r.mean, plain.mean) || !slices.Equal(r.square, plain.square) {
 					t.Fatalf("%v: sums differ from those of plain Go", d)
 				}
 			}
@@ -96,9 +96,43 @@ func TestBatchNorm(t *testing.T) {
 		}
 	}
 	x, s := make([]float32, 12), make([]float64, 4)
+	panics(t, "square of ColumnMoments", func() { ColumnMoments(3, x, 4, s, s[:3]) })
+	panics(t, "X of ColumnMoments", func() { ColumnMoments(3, x, 5, s, s) })
 	panics(t, "product of ColumnSums", func() { ColumnSums(3, x, 4, x, 4, s, s[:3]) })
 	panics(t, "dY of ColumnSums", func() { ColumnSums(3, x, 4, x[:11], 4, s, s) })
 	panics(t, "shift of BatchNorm", func() { BatchNorm(3, x, 4, x[:4], x[:3], x, 4) })
 	panics(t, "Y of BatchNorm", func() { BatchNorm(3, x, 4, x[:4], x[:4], x, 3) })
 	panics(t, "dX of BatchNormGrad", func() { BatchNormGrad(3, x, 4, x, 4, x[:4], x[:4], x[:4], x[:11], 4) })
+}
+
+// TestColumnMoments: columns whose mean is thousands of times their deviation keep their variance, of one set of rows or
+// of two that are merged.
+func TestColumnMoments(t *testing.T) {
+	const rows, n = 3000, 37
+	x := noise(1, make([]float32, rows*n))
+	for i := range x {
+		x[i] += 4096 * float32(i%n%3)
+	}
+	each(t, func(t *testing.T) {
+		for _, first := range []int{0, 1, 700, 1024, rows} {
+			mean, square := make([]float64, n), make([]float64, n)
+			mean2, square2 := make([]float64, n), make([]float64, n)
+			ColumnMoments(first, x[:first*n], n, mean, square)
+			ColumnMoments(rows-first, x[first*n:], n, mean2, square2)
+			for j := range n {
+				Merge(first, &mean[j], &square[j], rows-first, mean2[j], square2[j])
+				var m, sq float64
+				for i := range rows {
+					m += float64(x[i*n+j]) / rows
+				}
+				for i := range rows {
+					d := float64(x[i*n+j]) - m
+					sq += d * d
+				}
+				if math.Abs(mean[j]-m) > 1e-6 || math.Abs(square[j]-sq) > 1e-5*sq {
+					t.Fatalf("%d rows and the rest, column %d: mean %g, squares %g, want %g, %g", first, j, mean[j], square[j], m, sq)
+				}
+			}
+		}
+	})
 }

@@ -14,7 +14,7 @@ import (
 type Beside struct {
 	Pieces int
 	W      *Param // in×(out/pieces): the matrices one below another
-	B      *Param // 1×out
+	B      *Param // 1×out, or nil: no bias
 }
 
 // NewBeside returns a Beside of so many pieces; in and out are the widths of all together.
@@ -32,11 +32,16 @@ func NewSIGN(name string, in, out, hops int, key rng.Key) Conv {
 	return Conv{Self: NewBeside(name+".self", in, out, hops+1, key)}
 }
 
-// Params returns the matrices and the bias.
-func (b *Beside) Params() []*Param { return []*Param{b.W, b.B} }
+// Params returns the matrices and, where there is one, the bias.
+func (b *Beside) Params() []*Param {
+	if b.B == nil {
+		return []*Param{b.W}
+	}
+	return []*Param{b.W, b.B}
+}
 
 // Dims returns the widths of all pieces together.
-func (b *Beside) Dims() (in, out int) { return b.W.Value.Rows, b.B.Value.Cols }
+func (b *Beside) Dims() (in, out int) { return b.W.Value.Rows, b.Pieces * b.W.Value.Cols }
 
 // Forward writes y and keeps x, which must stay as it is until Backward.
 func (b *Beside) Forward(y, x mat.Dense, t *Tape) {

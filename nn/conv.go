@@ -69,6 +69,31 @@ func NewMLP(name string, in, out int, key rng.Key) Conv {
 	return Conv{Self: NewLinear(name+".self", in, out, true, key)}
 }
 
+// endWithoutBias leaves out the bias that is added last. A BatchNorm would take it away again, and its gradient would be
+// nothing but rounding, by which an Adam step moves it as far as by any other.
+func (c *Conv) endWithoutBias() {
+	switch last := c.Post.(type) {
+	case *Bias:
+		c.Post = nil
+		return
+	case Stack:
+		last[len(last)-1].(*Linear).B = nil
+		return
+	}
+	switch {
+	case c.Nbr != nil:
+		c.Nbr.(*Linear).B = nil
+	case c.Teleport > 0: // what Pre adds does not reach all rows alike
+	default:
+		switch self := c.Self.(type) {
+		case *Linear:
+			self.B = nil
+		case *Beside:
+			self.B = nil
+		}
+	}
+}
+
 // Params returns the parameters of Pre, Self, Agg, Nbr and Post.
 func (c *Conv) Params() []*Param {
 	var all []*Param

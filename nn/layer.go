@@ -56,8 +56,12 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 		l.Conv = NewMLP(name, in, out, key)
 	}
 	l.Conv.Hops = spec.Hops
-	if spec.Norm {
+	switch {
+	case spec.Norm:
 		l.Norm = NewLayerNorm(name+".norm", out)
+	case spec.BatchNorm:
+		l.Norm = NewBatchNorm(name+".norm", out)
+		l.Conv.endWithoutBias()
 	}
 	switch spec.Act {
 	case "relu":
@@ -84,6 +88,21 @@ func (l *Layer) Params() []*Param {
 		all = append(all, l.Norm.Params()...)
 	}
 	return all
+}
+
+// Running returns the statistics that inference reads and no optimiser changes: those of a BatchNorm.
+func (l *Layer) Running() []*Param {
+	if b, ok := l.Norm.(*BatchNorm); ok {
+		return b.Running()
+	}
+	return nil
+}
+
+// Settle moves the running statistics to those of the last Forward in training. It ends a step that counts.
+func (l *Layer) Settle() {
+	if b, ok := l.Norm.(*BatchNorm); ok {
+		b.Settle()
+	}
 }
 
 // Frozen reports whether the aggregate of a constant input is constant, so that it can be computed once and given as

@@ -47,6 +47,18 @@ func TestLayers(t *testing.T) {
 			t.Run(conv+"/"+name, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 		}
 	}
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gin", "mlp", "sign", "rgcn", "gat"} {
+		t.Run(conv+"/batch norm", func(t *testing.T) {
+			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1, BatchNorm: true, Act: "relu", Residual: true, Dropout: 0.2}
+			switch conv {
+			case "gat":
+				spec.Heads = 2
+			case "rgcn":
+				spec.Relations = 4
+			}
+			nntest.Check(t, layer(t, spec))
+		})
+	}
 	t.Run("gat/average", func(t *testing.T) {
 		nntest.Check(t, layer(t, nn.LayerSpec{Conv: "gat", In: 5, Out: 3, Hops: 1, Heads: 3, Average: true, AttentionDropout: 0.5}))
 	})
@@ -155,6 +167,7 @@ func TestRows(t *testing.T) {
 		"beside":      nn.NewBeside("a", 6, 9, 3, key),
 		"linear only": nn.NewLinear("a", 5, 3, false, key),
 		"layer norm":  nn.NewLayerNorm("a", 6),
+		"batch norm":  nn.NewBatchNorm("a", 6),
 		"relu":        nn.ReLU{},
 		"elu":         nn.ELU{},
 		"dropout":     &nn.Dropout{Name: "a", P: 0.3},

@@ -37,7 +37,7 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 }
 
 // Params returns the parameters that inference reads, under unique names: of the encoder, of the layers, and of the
-// heads that are kept (all of them where scores are carried, else the last one).
+// heads that are kept (all of them where scores are carried, else the last one); then running statistics.
 func (m *Model) Params() []*Param {
 	all := m.Encoder.Params()
 	if len(m.Layers) == 0 && !m.Encoder.scores {
@@ -48,6 +48,9 @@ func (m *Model) Params() []*Param {
 		if m.keepsHead(k) {
 			all = append(all, l.Head.Params()...)
 		}
+	}
+	for _, l := range m.Layers {
+		all = append(all, l.Running()...)
 	}
 	return all
 }

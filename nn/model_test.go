@@ -68,6 +68,9 @@ func allSpecs(t testing.TB) map[string]nn.Spec {
 	if all["sign"], err = nn.PresetSIGN("single", 20, 3, 16, 2, 3); err != nil {
 		t.Fatal(err)
 	}
+	batch := preset(t, "gcn")
+	batch.Layers[0].BatchNorm = true
+	all["batch norm"] = batch
 	alone := layerwise("mlp", "hidden")
 	alone.Layers = nil
 	all["mlp alone"] = alone
@@ -159,6 +162,7 @@ func TestFaults(t *testing.T) {
 		{func(s *nn.Spec) { s.Layers = nil }, []string{"layers is empty"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[1].Act = "cheb", "tanh" }, []string{`layers[0].conv is "cheb"`, `layers[1].act is "tanh"`}},
 		{func(s *nn.Spec) { s.Layers[0].Dropout = float32(math.NaN()) }, []string{"layers[0].dropout is NaN"}},
+		{func(s *nn.Spec) { s.Layers[0].Norm, s.Layers[0].BatchNorm = true, true }, []string{"layers[0].norm and batch_norm"}},
 		{func(s *nn.Spec) { s.Layers[0].Hops = -1 }, []string{"layers[0].hops is -1"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Hops = "sage-pool", 2 }, []string{"layers[0].hops is 2"}},
 		{func(s *nn.Spec) { s.Layers[0].Heads = 2 }, []string{"layers[0].heads, average and attention_dropout belong to gat"}},

@@ -14,9 +14,11 @@ import (
 type Param struct {
 	Name        string // unique in its model: "layer1.nbr.weight"
 	Value, Grad mat.Dense
+	Running     bool // no gradient: a statistic that inference reads, and that Settle moves
 }
 
-// Rows is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack of them.
+// Rows is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack of them. BatchNorm
+// alone, while it trains, sees all rows together.
 type Rows interface {
 	Params() []*Param
 	Dims() (in, out int) // 0, 0: keeps any width
@@ -84,16 +86,17 @@ type EncoderSpec struct {
 type LayerSpec struct {
 	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin; appnp; rgcn, which sees typed edges; sign and mlp, which see none
 	In               int     `json:"in"`
-	Out              int     `json:"out"`                 // width after the convolution; with concatenated heads, of all heads together
-	Hops             int     `json:"hops"`                // ≥ 1; > 1 only where the aggregator has no parameters; sign: the encoder's
-	Teleport         float32 `json:"teleport,omitempty"`  // appnp: share of its first row in what a node puts out at each hop, (0, 1]
-	Relations        int     `json:"relations,omitempty"` // rgcn: of the graph
-	Bases            int     `json:"bases,omitempty"`     // rgcn: of the relations' matrices; 0: a matrix each
-	Heads            int     `json:"heads,omitempty"`     // gat
-	Average          bool    `json:"average,omitempty"`   // gat: average the heads instead of concatenating
-	Norm             bool    `json:"norm,omitempty"`      // LayerNorm after the convolution
-	Act              string  `json:"act,omitempty"`       // "", "relu", "elu"
-	Dropout          float32 `json:"dropout,omitempty"`   // of the input, [0, 1)
+	Out              int     `json:"out"`                  // width after the convolution; with concatenated heads, of all heads together
+	Hops             int     `json:"hops"`                 // ≥ 1; > 1 only where the aggregator has no parameters; sign: the encoder's
+	Teleport         float32 `json:"teleport,omitempty"`   // appnp: share of its first row in what a node puts out at each hop, (0, 1]
+	Relations        int     `json:"relations,omitempty"`  // rgcn: of the graph
+	Bases            int     `json:"bases,omitempty"`      // rgcn: of the relations' matrices; 0: a matrix each
+	Heads            int     `json:"heads,omitempty"`      // gat
+	Average          bool    `json:"average,omitempty"`    // gat: average the heads instead of concatenating
+	Norm             bool    `json:"norm,omitempty"`       // LayerNorm after the convolution
+	BatchNorm        bool    `json:"batch_norm,omitempty"` // BatchNorm instead; the convolution then ends without a bias
+	Act              string  `json:"act,omitempty"`        // "", "relu", "elu"
+	Dropout          float32 `json:"dropout,omitempty"`    // of the input, [0, 1)
 	AttentionDropout float32 `json:"attention_dropout,omitempty"`
 	Residual         bool    `json:"residual,omitempty"` // x is added to what the activation puts out; a linear map of x where the widths differ
 	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C; empty: none

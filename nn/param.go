@@ -12,10 +12,11 @@ import (
 type Slab struct {
 	Value, Grad []float32
 	Params      []*Param
+	Trained     int // values that an optimiser changes: those before the Running ones
 }
 
 // NewSlab moves params into one slab, keeping their values; their matrices become compact views of it. Gradients
-// start at zero.
+// start at zero. What is Running comes last.
 func NewSlab(params []*Param) *Slab {
 	n := 0
 	for _, p := range params {
@@ -29,6 +30,9 @@ func NewSlab(params []*Param) *Slab {
 		value.CopyFrom(p.Value)
 		p.Value, p.Grad = value, mat.View(rows, cols, s.Grad[n:n+rows*cols:n+rows*cols])
 		n += rows * cols
+		if !p.Running {
+			s.Trained = n
+		}
 	}
 	return s
 }

@@ -51,6 +51,9 @@ func (s LayerSpec) faults() (all []error) {
 	} else if s.Relations != 0 || s.Bases != 0 {
 		bad("relations and bases belong to rgcn, not to %s", s.Conv)
 	}
+	if s.Norm && s.BatchNorm {
+		bad("norm and batch_norm are both true, want one of them")
+	}
 	if !slices.Contains([]string{"", "relu", "elu"}, s.Act) {
 		bad(`act is %q, want "", "relu" or "elu"`, s.Act)
 	}
@@ -163,6 +166,11 @@ func (s Spec) Validate() error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// BatchNormed reports whether a layer has a BatchNorm: its scores in training then depend on all rows together.
+func (s Spec) BatchNormed() bool {
+	return slices.ContainsFunc(s.Layers, func(l LayerSpec) bool { return l.BatchNorm })
 }
 
 // Preset returns the ordinary end-to-end architecture of a model (gcn, sage, sage-pool, gat, gin, mlp): the given number of

@@ -101,6 +101,7 @@ func (s *stepper) step() float64 {
 			dx = t.Scratch(s.g.N(), s.rows[k-1].Cols)
 		}
 		s.model.Layers[k].Backward(dx, d, t)
+		s.model.Layers[k].Settle()
 		d = dx
 	}
 	return loss
@@ -121,6 +122,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			spec.Layers[0].BatchNorm = true
 			spec.Layers[1].Norm, spec.Layers[1].Residual, spec.Layers[2].Residual = true, true, true
 			s := newStepper(t, spec, g)
 			s.step()

@@ -18,6 +18,8 @@ type Tape struct {
 	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
 	Nodes []int64 // global node IDs of the rows in hand, keys of dropout; nil: the row's index. Layer.Forward sets it
 
+	Others *Others // who holds the other rows of the step; nil: nobody
+
 	infer   bool
 	kept    []entry
 	arena   arena
@@ -40,6 +42,13 @@ type entry struct {
 	graph  *graph.CSR
 	far    Far
 	acc    *Acc
+}
+
+// Others are the workers that share a step, each with rows of its own, of whom this one is the Rank-th of Size. Sum makes x
+// the sum over all workers, element by element and the same bits at each; they make the same calls in the same order.
+type Others struct {
+	Rank, Size int
+	Sum        func(x []float32)
 }
 
 // NewTape returns an empty tape.

@@ -48,6 +48,7 @@ var endToEndModels = map[string][]string{
 	"gcn, sparse labels":       {"--model", "gcn", "--label-augmentation", "0.5", "--correct-smooth", "10"},
 	"sage, labels, no dropout": {"--model", "sage", "--label-augmentation", "0.3", "--dropout", "0"},
 	"sign":                     {"--model", "sign", "--hops", "2", "--unit-sum"},
+	"batch norm":               {"--model", "sage", "--norm", "batch", "--layers", "3"},
 }
 
 // TestEndToEndModels: each reaches with three peers, from shards, what it reaches with one, and predict computes it anew
@@ -80,6 +81,7 @@ func TestModelsThatNeedMore(t *testing.T) {
 	for want, args := range map[string][]string{
 		"model: rgcn, but the graph's edges have no types": {"--data", sites(t), "--mode", "standalone", "--model", "rgcn"},
 		"model: rgcn is trained end to end":                {"--data", typedSites(t), "--model", "rgcn"},
+		"norm: batch takes its statistics of all peers'":   {"--data", sites(t), "--norm", "batch"},
 	} {
 		exit, _, stderr := call(t.Context(), append([]string{"train"}, args...)...)
 		if exit != 2 || !strings.Contains(stderr, want) {

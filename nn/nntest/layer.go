@@ -14,7 +14,8 @@ import (
 // Check tests a layer: shapes, permutation of nodes (and with it the order of edges), isolated nodes, blocks of
 // destinations equal to the whole graph in rows and in gradients (dropout included), derivatives by x and every
 // parameter, inputs unwritten, training without dropout equal to inference, sparse input equal to dense input, and a
-// frozen aggregate equal to the one computed in the pass.
+// frozen aggregate equal to the one computed in the pass. A BatchNorm in training takes a whole graph, and is not that of
+// inference.
 func Check(t *testing.T, l *nn.Layer) {
 	t.Helper()
 	const n = 14
@@ -70,7 +71,7 @@ func Check(t *testing.T, l *nn.Layer) {
 		}
 	})
 	t.Run("inference", func(t *testing.T) {
-		if l.Spec.Dropout > 0 || l.Spec.AttentionDropout > 0 {
+		if l.Spec.Dropout > 0 || l.Spec.AttentionDropout > 0 || l.Spec.BatchNorm {
 			return
 		}
 		y := mat.New(n, l.Spec.Out)
@@ -107,7 +108,7 @@ func Check(t *testing.T, l *nn.Layer) {
 		return
 	}
 	t.Run("blocks", func(t *testing.T) {
-		if l.Spec.Hops > 1 {
+		if l.Spec.Hops > 1 || l.Spec.BatchNorm {
 			return // takes a whole graph
 		}
 		sum := make([]mat.Dense, len(params))

@@ -84,6 +84,7 @@ def gin(i, o):
 # model: layers, activation, and where this package's parameters are in the layer
 MODELS = {
     "gcn": ([lambda i, o: GCNConv(i, o)] * 2, F.relu, {"nbr.weight": "lin.weight", "nbr.bias": "bias"}),
+    "gcn-batch": ([lambda i, o: GCNConv(i, o, bias=False), lambda i, o: GCNConv(i, o)], F.relu, {"nbr.weight": "lin.weight", "nbr.bias": "bias"}),
     "sage": ([lambda i, o: SAGEConv(i, o)] * 2, F.relu,
              {"self.weight": "lin_r.weight", "nbr.weight": "lin_l.weight", "nbr.bias": "lin_l.bias"}),
     # its projection keeps the width of the input, ours has the width of the output: one layer, where they agree
@@ -124,14 +125,21 @@ def run(model):
     widths = [FEATURES] + [HIDDEN] * (len(make) - 1) + [CLASSES if len(make) > 1 else FEATURES]
     edges, x, y = graph()
     layers = torch.nn.ModuleList(m(widths[k], widths[k + 1]) for k, m in enumerate(make))
-    norms = torch.nn.ModuleList(torch.nn.LayerNorm(w) for w in widths[1:-1])
+    batch = model.endswith("-batch")
+    norms = torch.nn.ModuleList((torch.nn.BatchNorm1d if batch else torch.nn.LayerNorm)(w) for w in widths[1:-1])
     params = {}
     for k, layer in enumerate(layers):
         here = dict(layer.named_parameters())
         for our, theirs in names.items():
-            params[f"layer{k + 1}.{our}"] = here[theirs]
+            if theirs in here:
+                params[f"layer{k + 1}.{our}"] = here[theirs]
     for k, norm in enumerate(norms):
         params[f"layer{k + 1}.norm.gain"], params[f"layer{k + 1}.norm.bias"] = norm.weight, norm.bias
+    running = {f"layer{k + 1}.norm.{our}": getattr(norm, theirs) for k, norm in enumerate(norms) if batch
+               for our, theirs in (("mean", "running_mean"), ("variance", "running_var"))}
+    for p in running.values():
+        p.add_(torch.linspace(0.1, 0.5, len(p)))
+    begun = [p.clone() for p in running.values()]
     with torch.no_grad():  # off their initial values, which are 0 and 1 for some
         for p in params.values():
             p.add_(0.2 * torch.randn_like(p))
@@ -161,12 +169,19 @@ def run(model):
             write(f, "value " + name, ours(model, name, p.detach()))
             write(f, "grad " + name, ours(model, name, p.grad))
         write(f, "scores", s.detach())
+        if batch:
+            for (name, p), v in zip(running.items(), begun):
+                write(f, "value " + name, v)
+                write(f, "settled " + name, p)
+            norms.eval()
+            write(f, "inferred", scores().detach())
+            norms.train()
         for name, opt in (
             ("adam", torch.optim.Adam(params.values(), lr=0.01, weight_decay=5e-4)),
             ("sgd", torch.optim.SGD(params.values(), lr=0.1, momentum=0.9, weight_decay=5e-4)),
         ):
             with torch.no_grad():
-                for p, v in zip(params.values(), start):
+                for p, v in zip([*params.values(), *running.values()], start + begun):
                     p.copy_(v)
             losses = []
             for _ in range(5):
@@ -178,7 +193,7 @@ def run(model):
             losses.append(loss(scores()).detach())
             write(f, "loss " + name, torch.stack(losses))
             if name == "adam":
-                for key, p in params.items():
+                for key, p in (params | running).items():
                     write(f, "after " + key, ours(model, key, p.detach()))
 
 

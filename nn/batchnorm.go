@@ -1,0 +1,157 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// batchMomentum is how far the running statistics of a BatchNorm move to those of a step.
+const batchMomentum = 0.1
+
+// BatchNorm is y = (x − mean)/√(variance + 1e-5) · gain + bias of each column (Ioffe and Szegedy, ICML 2015). In training,
+// mean and variance are those of the rows in hand and, where the tape has Others, of theirs: it does not act on each row
+// by itself. In inference they are the running ones, which Settle moves.
+type BatchNorm struct {
+	Gain, Bias     *Param // 1×width
+	Mean, Variance *Param // 1×width, Running
+
+	// Of the last Forward in training, over all workers.
+	rows              float64
+	mean, square, inv []float64 // square: the sum of squared deviations
+	sums              []float64 // [2·width] room
+	factors           []float32 // [3·width] room
+	travel            []float32 // room for what the workers add up
+}
+
+// NewBatchNorm returns a BatchNorm of gain 1, bias 0, and running mean 0 and variance 1.
+func NewBatchNorm(name string, width int) *BatchNorm {
+	b := &BatchNorm{
+		Gain: newParam(name+".gain", 1, width, 1), Bias: newParam(name+".bias", 1, width, 0),
+		Mean: newParam(name+".mean", 1, width, 0), Variance: newParam(name+".variance", 1, width, 1),
+		mean: make([]float64, width), square: make([]float64, width), inv: make([]float64, width),
+		sums: make([]float64, 2*width), factors: make([]float32, 3*width),
+	}
+	b.Mean.Running, b.Variance.Running = true, true
+	return b
+}
+
+// Params returns gain and bias.
+func (b *BatchNorm) Params() []*Param { return []*Param{b.Gain, b.Bias} }
+
+// Running returns mean and variance of inference.
+func (b *BatchNorm) Running() []*Param { return []*Param{b.Mean, b.Variance} }
+
+// Dims returns the width twice.
+func (b *BatchNorm) Dims() (in, out int) { return b.Gain.Value.Cols, b.Gain.Value.Cols }
+
+// Forward writes y, which in inference may be x, and keeps x.
+func (b *BatchNorm) Forward(y, x mat.Dense, t *Tape) {
+	gain, bias := b.Gain.Value.Row(0), b.Bias.Value.Row(0)
+	if !t.training() {
+		scale, shift := t.raw(1, x.Cols).Row(0), t.raw(1, x.Cols).Row(0)
+		for j, v := range b.Variance.Value.Row(0) {
+			s := float64(gain[j]) / math.Sqrt(max(0, float64(v))+normEps)
+			scale[j], shift[j] = float32(s), float32(float64(bias[j])-float64(float64(b.Mean.Value.At(0, j))*s))
+		}
+		kernels.BatchNorm(x.Rows, x.Data, x.Stride, scale, shift, y.Data, y.Stride)
+		return
+	}
+	kernels.ColumnMoments(x.Rows, x.Data, x.Stride, b.mean, b.square)
+	b.rows = float64(x.Rows)
+	if t.Others != nil {
+		b.merge(t.Others)
+	}
+	scale, shift := b.factors[:x.Cols], b.factors[x.Cols:2*x.Cols]
+	for j := range scale {
+		b.inv[j] = 1 / math.Sqrt(b.square[j]/max(b.rows, 1)+normEps)
+		s := float64(gain[j]) * b.inv[j]
+		scale[j], shift[j] = float32(s), float32(float64(bias[j])-float64(b.mean[j]*s))
+	}
+	kernels.BatchNorm(x.Rows, x.Data, x.Stride, scale, shift, y.Data, y.Stride)
+	t.push(entry{x: x})
+}
+
+// merge makes the moments those of the rows of all workers, which are merged in the order of their ranks: the same bits
+// at each. A worker's numbers travel as two float32, the second what the first leaves, in places of its own, so that
+// their sum with the zeros of the others is exact.
+func (b *BatchNorm) merge(o *Others) {
+	width := len(b.mean)
+	each := 2 * (1 + 2*width)
+	if len(b.travel) != each*o.Size {
+		b.travel = make([]float32, each*o.Size)
+	}
+	clear(b.travel)
+	own := b.travel[each*o.Rank:][:each]
+	split(own, 0, b.rows)
+	for j := range width {
+		split(own, 1+j, b.mean[j])
+		split(own, 1+width+j, b.square[j])
+	}
+	o.Sum(b.travel)
+	clear(b.mean)
+	clear(b.square)
+	rows := 0
+	for of := b.travel; len(of) > 0; of = of[each:] {
+		more := int(joined(of, 0))
+		for j := range width {
+			kernels.Merge(rows, &b.mean[j], &b.square[j], more, joined(of, 1+j), joined(of, 1+width+j))
+		}
+		rows += more
+	}
+	b.rows = float64(rows)
+}
+
+// split writes v to x as number k of two float32, joined reads it.
+func split(x []float32, k int, v float64) {
+	x[2*k] = float32(v)
+	x[2*k+1] = float32(v - float64(x[2*k]))
+}
+
+func joined(x []float32, k int) float64 { return float64(x[2*k]) + float64(x[2*k+1]) }
+
+// Backward adds to dx and to the gradients of gain and bias; these of the rows in hand alone, as all gradients are.
+func (b *BatchNorm) Backward(dx, dy mat.Dense, t *Tape) {
+	x := t.pop().x
+	width := len(b.mean)
+	clear(b.sums)
+	sum, product := b.sums[:width], b.sums[width:]
+	kernels.ColumnSums(x.Rows, x.Data, x.Stride, dy.Data, dy.Stride, sum, product)
+	dgain, dbias := b.Gain.Grad.Row(0), b.Bias.Grad.Row(0)
+	for j := range width {
+		product[j] = b.inv[j] * (product[j] - float64(b.mean[j]*sum[j])) // Σ dy·x̂
+		dgain[j] = float32(float64(dgain[j]) + product[j])
+		dbias[j] = float32(float64(dbias[j]) + sum[j])
+	}
+	if o := t.Others; o != nil {
+		all := b.travel[:2*width]
+		for j, v := range b.sums {
+			all[j] = float32(v)
+		}
+		o.Sum(all)
+		for j, v := range all {
+			b.sums[j] = float64(v)
+		}
+	}
+	if dx.Empty() {
+		return
+	}
+	ca, cb, cc := b.factors[:width], b.factors[width:2*width], b.factors[2*width:]
+	for j, gain := range b.Gain.Value.Row(0) {
+		a := float64(gain) * b.inv[j]
+		slope := -a * b.inv[j] * product[j] / b.rows
+		ca[j], cb[j], cc[j] = float32(a), float32(slope), float32(-a*sum[j]/b.rows-float64(slope*b.mean[j]))
+	}
+	kernels.BatchNormGrad(x.Rows, x.Data, x.Stride, dy.Data, dy.Stride, ca, cb, cc, dx.Data, dx.Stride)
+}
+
+// Settle moves the running statistics a tenth of the way to those of the last Forward in training, whose variance is taken
+// without bias (divided by one row less).
+func (b *BatchNorm) Settle() {
+	move := func(p *float32, to float64) { *p = float32((1-batchMomentum)*float64(*p) + batchMomentum*to) }
+	for j := range b.mean {
+		move(&b.Mean.Value.Row(0)[j], b.mean[j])
+		move(&b.Variance.Value.Row(0)[j], b.square[j]/max(b.rows-1, 1))
+	}
+}
