@@ -136,6 +136,8 @@ func (s *scratch) packA(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, 
 			switch row := g.a[(p+q)*g.lda+i:][:m]; m {
 			case 14: // of AVX-512; a call costs more than the copy
 				*(*[14]float32)(s.a[q*height:]) = *(*[14]float32)(row)
+			case 8: // of NEON
+				*(*[8]float32)(s.a[q*height:]) = *(*[8]float32)(row)
 			default:
 				copy(s.a[q*height:], row)
 			}
