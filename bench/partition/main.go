@@ -151,15 +151,14 @@ func measure(g *graph.Graph, name string, p partition.Policy, policy string, k, 
 
 // measureEdges measures a vertex cut: no edge is cut, and the volume is what partial sums travel to their owners.
 func measureEdges(g *graph.Graph, name string, cut partition.VertexCut, policy string, k, repeat int) error {
-	var owner, holder []int32
+	var r partition.Replicas
 	c, err := costOf(repeat, func() (err error) {
-		owner, holder, err = cut.AssignEdges(g, k, rng.New(1))
+		r, err = partition.ReplicasOf(g, cut, k, rng.New(1))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	r := partition.ReplicasOf(g, owner, holder, k)
 	fmt.Println(name, k, policy, 0, r.Replicas-r.Nodes, fmt.Sprintf("%.3f %.3f", r.ReplicaBalance, r.EdgeBalance), c)
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,11 +55,16 @@ func newPartition() *cobra.Command {
 			if err := s.read(); err != nil {
 				return badInput{err}
 			}
-			if s.vertexCut != nil {
-				return s.weigh(c.OutOrStdout())
-			}
 			w := newWatch(c.ErrOrStderr(), s.quiet)
 			defer w.end()
+			if s.vertexCut != nil {
+				r, err := s.weigh(c.Context(), w)
+				if err != nil {
+					return err
+				}
+				w.end()
+				return s.describeReplicas(c.OutOrStdout(), r)
+			}
 			run := s.inMemory
 			switch {
 			case s.seat.plan != "":
@@ -132,8 +138,11 @@ func (s *cutting) read() (err error) {
 	bounded := len(s.caps) > 0 || s.capacity != nil || s.objective != "volume"
 	if s.dry {
 		if s.vertexCut = partition.ParseVertexCut(s.Policy); s.vertexCut != nil {
-			if bounded || s.stored() || s.order != nil {
-				return fmt.Errorf("policy %q: vertex cuts are for graphs in memory, without bounds and orders", s.Policy)
+			if bounded || s.order != nil {
+				return fmt.Errorf("policy %q: a vertex cut takes no bounds and no order", s.Policy)
+			}
+			if s.stored() && filepath.Ext(s.Data) != storedSuffix {
+				return fmt.Errorf("dry: %s is a list of edges: store it first, by peer import --edges %s --out NAME.graph", s.Data, s.Data)
 			}
 			return nil
 		}
@@ -290,23 +299,41 @@ func (s *cutting) write() error {
 	return graph.WriteAtomic(s.page, func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, peakMemory()) })
 }
 
-// weigh says what a vertex cut would be worth.
-func (s *cutting) weigh(w io.Writer) error {
-	g, err := readData(s.Data, s.Split)
-	if err != nil {
-		return err
-	}
+// weigh finds out what a vertex cut would be worth.
+func (s *cutting) weigh(ctx context.Context, w *watch) (r partition.Replicas, err error) {
 	parts := s.parts("retexo")
-	owner, holder, err := s.vertexCut.AssignEdges(g, parts, partition.Key(s.seed))
-	if err != nil {
-		return badInput{err}
+	if !s.stored() {
+		g, err := readData(s.Data, s.Split)
+		if err != nil {
+			return r, err
+		}
+		if r, err = partition.ReplicasOf(g, s.vertexCut, parts, partition.Key(s.seed)); err != nil {
+			return r, badInput{err}
+		}
+		return r, nil
 	}
-	r := partition.ReplicasOf(g, owner, holder, parts)
-	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d: a vertex cut, which no trainer takes\n", s.Data, g.Name, parts, s.Policy, s.seed)
+	if s.bytes > 0 {
+		debug.SetMemoryLimit(s.bytes * 3 / 4)
+	}
+	g, err := partition.OpenGraph(s.Data)
+	if err != nil {
+		return r, badInput{err}
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	p := &partitioning{watch: w, ctx: ctx}
+	if r, err = g.Replicas(s.vertexCut, partition.Job{Parts: parts, Memory: s.bytes, Meta: s.meta(nil), Watch: p.show}); err != nil && ctx.Err() == nil {
+		return r, badInput{err}
+	}
+	return r, err
+}
+
+// describeReplicas prints what a vertex cut would be worth.
+func (s *cutting) describeReplicas(w io.Writer, r partition.Replicas) error {
+	fmt.Fprintf(w, "%s in %d parts by %s, seed %d: a vertex cut, which no trainer takes\n", s.Data, r.Parts, s.Policy, s.seed)
 	fmt.Fprintf(w, "  %d nodes, %d edges; replication factor %.2f\n", r.Nodes, r.Edges/2, r.Replication)
 	fmt.Fprintf(w, "  largest part over the mean: edges %.2f, replicas %.2f\n", r.EdgeBalance, r.ReplicaBalance)
-	fmt.Fprintf(w, "  an exchange: %d partial sums to the owners, and as many rows back\n", r.Replicas-r.Nodes)
-	return nil
+	_, err := fmt.Fprintf(w, "  an exchange: %d partial sums to the owners, and as many rows back\n", r.Replicas-r.Nodes)
+	return err
 }
 
 func sitesOf(policy string, sites []string) []string {

@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -48,13 +50,13 @@ func TestVertexCutsByHand(t *testing.T) {
 		// of node 2's two the emptier is its owner.
 		{"2ps-l", TwoPhase{}, triangles, 2, []int32{0, 0, 1, 1, 1, 1}, []int32{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}, 7},
 	} {
-		owner, holder, err := c.cut.AssignEdges(c.g, c.parts, 0)
+		owner, holder, err := AssignEdges(c.g, c.cut, c.parts, 0)
 		if err != nil || !slices.Equal(owner, c.owner) || !slices.Equal(holder, c.holder) {
 			t.Errorf("%s in %d: %v, %v, %v, want %v, %v", c.what, c.parts, owner, holder, err, c.owner, c.holder)
 			continue
 		}
-		if r := ReplicasOf(c.g, owner, holder, c.parts); r.Replicas != c.replicas {
-			t.Errorf("%s in %d: %d replicas, want %d", c.what, c.parts, r.Replicas, c.replicas)
+		if r, err := ReplicasOf(c.g, c.cut, c.parts, 0); err != nil || r.Replicas != c.replicas {
+			t.Errorf("%s in %d: %d replicas, %v, want %d", c.what, c.parts, r.Replicas, err, c.replicas)
 		}
 	}
 }
@@ -62,7 +64,7 @@ func TestVertexCutsByHand(t *testing.T) {
 func TestHybridMovesEdgesOfHubs(t *testing.T) {
 	for leaves, hubs := range map[int]bool{1000: false, 1001: true} {
 		g := star(leaves)
-		owner, holder, err := HVC().AssignEdges(g, 3, 0)
+		owner, holder, err := AssignEdges(g, HVC(), 3, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,11 +85,11 @@ func TestHybridMovesEdgesOfHubs(t *testing.T) {
 
 func TestDBHReplicatesHubs(t *testing.T) {
 	g := star(1001)
-	owner, holder, err := DBH().AssignEdges(g, 4, rng.New(3))
+	r, err := ReplicasOf(g, DBH(), 4, rng.New(3))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := ReplicasOf(g, owner, holder, 4); r.Replicas != r.Nodes+3 {
+	if r.Replicas != r.Nodes+3 {
 		t.Errorf("%d places of %d nodes, want the hub in 4 parts and all others in one", r.Replicas, r.Nodes)
 	}
 }
@@ -95,7 +97,7 @@ func TestDBHReplicatesHubs(t *testing.T) {
 // In a cartesian cut a node meets a row and a column of the grid at most.
 func TestCartesianMeetsRowAndColumn(t *testing.T) {
 	g := communities(600, 6, 20, 0.1, rng.New(1))
-	owner, holder, err := CVC().AssignEdges(g, 12, 0)
+	owner, holder, err := AssignEdges(g, CVC(), 12, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func TestVertexCutsHoldEveryEdge(t *testing.T) {
 		parts := rapid.IntRange(1, g.N()).Draw(t, "parts")
 		key := rng.New(rapid.Uint64().Draw(t, "seed"))
 		for _, c := range vertexCutNames {
-			owner, holder, err := c.cut.AssignEdges(g, parts, key)
+			owner, holder, err := AssignEdges(g, c.cut, parts, key)
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -130,7 +132,10 @@ func TestVertexCutsHoldEveryEdge(t *testing.T) {
 			if len(owner) != g.N() || len(holder) != g.Adj.NumEdges() || slices.ContainsFunc(owner, bad) || slices.ContainsFunc(holder, bad) {
 				t.Fatalf("%s: owners %v, holders %v", c.name, owner, holder)
 			}
-			r := ReplicasOf(g, owner, holder, parts)
+			r, err := ReplicasOf(g, c.cut, parts, key)
+			if err != nil {
+				t.Fatal(err)
+			}
 			sent := int64(0)
 			for _, row := range r.Rows {
 				for _, n := range row {
@@ -148,11 +153,11 @@ func TestVertexCutsHoldEveryEdge(t *testing.T) {
 func TestVertexCutsFindCommunities(t *testing.T) {
 	g := communities(4000, 16, 8, 0.9, rng.New(7))
 	of := func(c VertexCut) Replicas {
-		owner, holder, err := c.AssignEdges(g, 8, rng.New(1))
+		r, err := ReplicasOf(g, c, 8, rng.New(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ReplicasOf(g, owner, holder, 8)
+		return r
 	}
 	dbh, hdrf, two := of(DBH()), of(HDRF{}), of(TwoPhase{})
 	if hdrf.Replication > 0.85*dbh.Replication || two.Replication > 0.8*dbh.Replication || two.EdgeBalance > 1.051 {
@@ -164,10 +169,10 @@ func TestVertexCutsRefuse(t *testing.T) {
 	bad := path(4)
 	bad.Adj.Col[0] = 77
 	for _, c := range vertexCutNames {
-		if _, _, err := c.cut.AssignEdges(path(4), 5, 0); err == nil || !strings.Contains(err.Error(), "5 parts for a graph of 4 nodes") {
+		if _, _, err := AssignEdges(path(4), c.cut, 5, 0); err == nil || !strings.Contains(err.Error(), "5 parts for a graph of 4 nodes") {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if _, _, err := c.cut.AssignEdges(bad, 2, 0); err == nil || !strings.Contains(err.Error(), "source 77") {
+		if _, _, err := AssignEdges(bad, c.cut, 2, 0); err == nil || !strings.Contains(err.Error(), "source 77") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if p, ok := c.cut.(Policy); ok {
@@ -177,7 +182,72 @@ func TestVertexCutsRefuse(t *testing.T) {
 		}
 	}
 	r := Rules{Vertex: Hash().Vertex, Edge: func(_, _ int32, _ *View) int32 { return 2 }}
-	if _, _, err := r.AssignEdges(path(4), 2, 0); err == nil || !strings.Contains(err.Error(), "to part 2, out of [0, 2)") {
+	if _, _, err := AssignEdges(path(4), r, 2, 0); err == nil || !strings.Contains(err.Error(), "to part 2, out of [0, 2)") {
 		t.Error(err)
+	}
+}
+
+// A vertex cut of a stored graph is worth what it is in memory, be edges one-way or not, and says how far it is.
+func TestVertexCutsStream(t *testing.T) {
+	oneWay, err := graph.FromEdges(6, []int32{0, 1, 2, 2, 5, 4}, []int32{1, 2, 0, 5, 4, 2}, nil, graph.Build{Directed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, g := range []*graph.Graph{communities(3000, 8, 12, 0.8, rng.New(2)), star(1001), {Adj: oneWay}} {
+		g.Split, g.Labels = make([]graph.Split, g.N()), graph.Labels{Classes: 1, Class: make([]int32, g.N())}
+		s := store(t, t.TempDir(), g)
+		for _, c := range vertexCutNames {
+			want, err := ReplicasOf(g, c.cut, 5, Key(3))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var last Progress
+			got, err := s.Replicas(c.cut, Job{Parts: 5, Meta: Meta{Seed: 3}, Watch: func(p Progress) error {
+				if p.Step < last.Step || p.Step >= p.Steps || p.Done > p.Total {
+					t.Errorf("%s: %+v after %+v", c.name, p, last)
+				}
+				last = p
+				return nil
+			}})
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("graph %d, %s: %+v, %v, want %+v", k, c.name, got, err, want)
+			}
+			if last.Step != last.Steps-1 {
+				t.Errorf("%s: ended with %+v", c.name, last)
+			}
+			stop := errors.New("stop")
+			if _, err := s.Replicas(c.cut, Job{Parts: 5, Watch: func(Progress) error { return stop }}); err != stop {
+				t.Errorf("%s stopped: %v", c.name, err)
+			}
+			if _, err := s.Replicas(c.cut, Job{Parts: 5, Memory: 1 << 20}); err == nil || !strings.Contains(err.Error(), "with 1 allowed") {
+				t.Errorf("%s in 1 MiB: %v", c.name, err)
+			}
+			if _, err := s.Replicas(c.cut, Job{Parts: g.N() + 1}); err == nil || !strings.Contains(err.Error(), "at most one part a node") {
+				t.Errorf("%s in too many parts: %v", c.name, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Edges and their reverses lie together where all have one.
+func TestReverseEdgesLieTogether(t *testing.T) {
+	g := communities(500, 5, 10, 0.7, rng.New(4))
+	for _, cut := range []VertexCut{HDRF{}, TwoPhase{}} {
+		at := make(map[[2]int32]int32)
+		w, err := placed(g, cut, 4, 1, func(u, v, p int32) { at[[2]int32{u, v}] = p })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(at) != g.Adj.NumEdges() {
+			t.Errorf("%T: %d edges of %d", cut, len(at), g.Adj.NumEdges())
+		}
+		for e, p := range at {
+			if q, ok := at[[2]int32{e[1], e[0]}]; !ok || p != q || !w.has(e[0], p) {
+				t.Errorf("%T: edge %v in part %d, its reverse in %d", cut, e, p, q)
+			}
+		}
 	}
 }

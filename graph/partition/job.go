@@ -108,7 +108,7 @@ func (s *Stored) Write(dir string, job Job) (*Manifest, []PhaseTimes, error) {
 // fits returns an error where the job takes more memory than it may.
 func (s *Stored) fits(job Job) error {
 	n, k := int64(s.nodes), int64(job.Parts)
-	need := 8*n + n/8 + 1<<25 + ahead*(runEdges*4+runNodes*24) + k*bufferOf(job.Parts)*2
+	need := 8*n + n/8 + 1<<25 + readAhead + k*bufferOf(job.Parts)*2
 	switch p := job.Policy.(type) {
 	case Multilevel:
 		need = 100*n + 60*s.edges

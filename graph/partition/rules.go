@@ -149,7 +149,21 @@ func (r Rules) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
 	if err := g.Adj.Valid(); err != nil {
 		return nil, err
 	}
-	a, err := r.assigner(memory{g}, parts, key)
+	a, err := r.owners(memory{g}, parts, key)
+	if err != nil {
+		return nil, err
+	}
+	if r.Edge != nil {
+		if err := r.edgeCut(a); err != nil {
+			return nil, err
+		}
+	}
+	return a.owner, nil
+}
+
+// owners assigns the nodes of a source, all steps of it.
+func (r Rules) owners(src source, parts int, key rng.Key) (*assigner, error) {
+	a, err := r.assigner(src, parts, key)
 	if err != nil {
 		return nil, err
 	}
@@ -158,20 +172,17 @@ func (r Rules) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
 			return nil, err
 		}
 	}
-	if r.Edge != nil {
-		if err := r.edgeCut(a, g); err != nil {
-			return nil, err
-		}
-	}
-	return a.owner, nil
+	return a, nil
 }
 
 const vertexCuts = "trainers need an edge cut, in which a node's edges lie with its owner"
 
 // edgeCut refuses an edge rule that puts an edge elsewhere than with the owner of its destination.
-func (r Rules) edgeCut(a *assigner, g *graph.Graph) error {
+func (r Rules) edgeCut(a *assigner) error {
 	s := a.view
-	s.count(g)
+	if err := s.count(a.src); err != nil {
+		return err
+	}
 	s.state = Masters // all are known by now
 	return a.src.runs(true, func(run *run) error {
 		for i := range run.n() {

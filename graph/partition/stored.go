@@ -119,6 +119,8 @@ const (
 	runNodes = 1 << 16 // at most in a run
 	runEdges = 1 << 20 // likewise, but a node is never split
 	ahead    = 4       // runs that are read while one is worked on
+
+	readAhead = ahead * (runEdges*4 + runNodes*24) // bytes of those
 )
 
 // runs implements source: a few goroutines read ahead, the runs come in order.
