@@ -64,7 +64,13 @@ func eluGradAVX2(y, dy, dx []float32)
 func adamAVX2(p, g, m, v []float32, c adam)
 
 //go:noescape
-func dropoutAVX2(lo, hi, limit uint32, up float32, keep []float32)
+func dropoutAVX2(lo, hi, limit uint32, up float32, x, y []float32, add bool)
+
+//go:noescape
+func dropColumnsAVX2(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
+
+//go:noescape
+func dropRowsAVX2(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
 
 //go:noescape
 func addWideAVX2(x []float32, sum []float64)
@@ -103,7 +109,13 @@ func eluGradAVX512(y, dy, dx []float32)
 func adamAVX512(p, g, m, v []float32, c adam)
 
 //go:noescape
-func dropoutAVX512(lo, hi, limit uint32, up float32, keep []float32)
+func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add bool)
+
+//go:noescape
+func dropColumnsAVX512(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
+
+//go:noescape
+func dropRowsAVX512(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
 
 //go:noescape
 func addWideAVX512(x []float32, sum []float64)

@@ -78,7 +78,7 @@ func eluGrad4NEON(y, dy, dx []float32)
 func adam4NEON(p, g, m, v []float32, c *adam)
 
 //go:noescape
-func dropout4NEON(lo, hi, limit uint32, up float32, keep []float32)
+func mask4NEON(lo, hi, limit uint32, up float32, keep []float32)
 
 //go:noescape
 func addWide4NEON(x []float32, sum []float64)

@@ -18,7 +18,7 @@ type Attention struct {
 	Keys       EdgeKeys
 }
 
-// EdgeKeys names the edges, for dropout: the mask of an edge's heads is that of DropoutMask.
+// EdgeKeys names the edges, for dropout: the mask of an edge's heads is that of Dropout.
 type EdgeKeys interface {
 	// Keys writes the keys of the edges between row and each of the columns.
 	Keys(row int, col []int32, keys []uint64)
@@ -346,7 +346,7 @@ func (p *dropPattern) fill(h0, pad int) {
 	p.h0, p.pad = h0, pad
 	for c := range p.add {
 		p.lo[c], p.hi[c] = uint32(2*(c/pad)), uint32(2*(c/pad)+1)
-		p.add[c] = uint32(h0+c%pad) * 0x9e3779b9 // DropoutMask's of a column
+		p.add[c] = uint32(h0+c%pad) * golden // Dropout's of a column
 	}
 }
 

@@ -32,7 +32,7 @@ func weightsNEON(n int, q, shift, factor *float32, step int, keep, w0, w1 *float
 
 func dropEdgesNEON(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
 	for k, key := range keys {
-		dropoutNEON(uint32(key)+p.add[0], uint32(key>>32), limit, up, keep[k*p.pad:(k+1)*p.pad])
+		maskNEON(uint32(key)+p.add[0], uint32(key>>32), limit, up, keep[k*p.pad:(k+1)*p.pad])
 	}
 }
 

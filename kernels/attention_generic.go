@@ -23,7 +23,7 @@ func pickGeneric(q, table []float32, ld, pad int, col []int32) {
 // dropGeneric writes the dropout of the edges that have the keys, for all heads of a group.
 func dropGeneric(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
 	for k, key := range keys {
-		dropoutGeneric(uint32(key)+p.add[0], uint32(key>>32), limit, up, keep[k*p.pad:(k+1)*p.pad])
+		maskGeneric(uint32(key)+p.add[0], uint32(key>>32), limit, up, keep[k*p.pad:(k+1)*p.pad])
 	}
 }
 

@@ -72,7 +72,7 @@ func (c *attentionCase) truth() (t attentionTruth) {
 			for k := c.rowPtr[i]; k < c.rowPtr[i+1]; k++ {
 				j := int(c.col[k])
 				edgeNames{}.Keys(i, c.col[k:k+1], key)
-				DropoutMask(key[0], c.drop, keep)
+				dropped(key[0], c.drop, keep)
 				for h := range c.heads {
 					e, slope := float64(c.own[i*c.ld+h]+c.far[j*c.ld+h]), 1.0
 					if e < 0 {

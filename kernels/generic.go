@@ -18,6 +18,8 @@ var generic = &set{
 	eluGrad:  eluGradGeneric,
 	adam:     adamGeneric,
 	dropout:  dropoutGeneric,
+	dropCols: dropColumnsGeneric,
+	dropRows: dropRowsGeneric,
 	addWide:  addWideGeneric,
 	sumWide:  sumWideGeneric,
 	maxIndex: maxIndexGeneric,
@@ -121,20 +123,6 @@ func adamGeneric(p, g, m, v []float32, c adam) {
 		vi := float32(c.beta2*v[i]) + float32(float32(c.rest2*gi)*gi)
 		m[i], v[i] = mi, vi
 		p[i] = float32(w*c.shrink) - float32(c.step*mi)/(float32(float32(math.Sqrt(float64(vi)))*c.root)+c.eps)
-	}
-}
-
-func dropoutGeneric(lo, hi, limit uint32, up float32, keep []float32) {
-	for c := range keep {
-		z := (lo + uint32(c)*0x9e3779b9) ^ hi
-		z = (z ^ z>>16) * 0x7feb352d
-		z = (z ^ z>>15) * 0x846ca68b
-		z ^= z >> 16
-		if z < limit {
-			keep[c] = 0
-		} else {
-			keep[c] = up
-		}
 	}
 }
 

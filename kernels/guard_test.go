@@ -77,7 +77,12 @@ func TestWalls(t *testing.T) {
 				ELU(x, y)
 				ELUGrad(x, y, z)
 				AdamStep(x, y, z, v, 1, 0.1, 0.9, 0.9, 1e-8, 1, 1, 0, 0)
-				DropoutMask(3, 0.5, x)
+				Dropout(3, 0.5, x, y, false)
+				Dropout(3, 0.5, x, y, true)
+				at := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(z))), n)
+				clear(at)
+				DropoutColumns(3, 0.5, at, x, y)
+				DropoutRows([]uint64{3}, 5, 0.5, at, x, y)
 				SumColumns(1, x, n, y, true)
 				ExpSum(Max(x), x, y)
 				var stats [2]float32

@@ -21,7 +21,9 @@ type set struct {
 	elu      func(x, y []float32)
 	eluGrad  func(y, dy, dx []float32)
 	adam     func(p, g, m, v []float32, c adam)
-	dropout  func(lo, hi, limit uint32, up float32, keep []float32)
+	dropout  func(lo, hi, limit uint32, up float32, x, y []float32, add bool)
+	dropCols func(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
+	dropRows func(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
 	addWide  func(x []float32, sum []float64)       // sum += x
 	sumWide  func(dst []float32, terms [][]float32) // dst = Σ terms in float64
 	maxIndex func(col []int32) uint32               // greatest, as unsigned, so that a negative one is greatest of all

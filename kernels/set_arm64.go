@@ -28,6 +28,8 @@ var neon = &set{
 	eluGrad:  eluGradNEON,
 	adam:     adamNEON,
 	dropout:  dropoutNEON,
+	dropCols: dropColumnsGeneric,
+	dropRows: dropRowsGeneric,
 	addWide:  addWideNEON,
 	sumWide:  sumWideGeneric,
 	maxIndex: maxIndexNEON,
@@ -206,10 +208,26 @@ func adamNEON(p, g, m, v []float32, c adam) {
 	adamGeneric(p[n:], g[n:], m[n:], v[n:], c)
 }
 
-func dropoutNEON(lo, hi, limit uint32, up float32, keep []float32) {
+func maskNEON(lo, hi, limit uint32, up float32, keep []float32) {
 	n := len(keep) &^ 3
-	dropout4NEON(lo, hi, limit, up, keep[:n])
-	dropoutGeneric(lo+uint32(n)*0x9e3779b9, hi, limit, up, keep[n:])
+	mask4NEON(lo, hi, limit, up, keep[:n])
+	maskGeneric(lo+uint32(n)*golden, hi, limit, up, keep[n:])
+}
+
+func dropoutNEON(lo, hi, limit uint32, up float32, x, y []float32, add bool) {
+	var keep [256]float32
+	for at := 0; at < len(x); at += len(keep) {
+		x, y := x[at:], y[at:]
+		k := keep[:min(len(keep), len(x))]
+		maskNEON(lo+uint32(at)*golden, hi, limit, up, k)
+		x, y = x[:len(k)], y[:len(k)]
+		mulNEON(x, k)
+		if add {
+			addNEON(k, y)
+		} else {
+			copy(y, k)
+		}
+	}
 }
 
 func addWideNEON(x []float32, sum []float64) {

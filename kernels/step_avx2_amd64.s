@@ -130,48 +130,56 @@ DATA columns<>+16(SB)/8, $0x1715609d78dde6e4
 DATA columns<>+24(SB)/8, $0x5384540fb54cda56
 GLOBL columns<>(SB), RODATA|NOPTR, $32
 
-// func dropoutAVX2(lo, hi, limit uint32, up float32, keep []float32)
-TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
-	MOVL lo+0(FP), AX
-	VMOVD AX, X0
-	VPBROADCASTD X0, Y0
-	VPADDD columns<>(SB), Y0, Y0
-	MOVL hi+4(FP), AX
-	VMOVD AX, X1
-	VPBROADCASTD X1, Y1
-	MOVL limit+8(FP), AX
-	VMOVD AX, X4
-	VPBROADCASTD X4, Y4
-	VBROADCASTSS up+12(FP), Y10
-	MOVL $0x7feb352d, AX
-	VMOVD AX, X2
-	VPBROADCASTD X2, Y2
-	MOVL $0x846ca68b, AX
-	VMOVD AX, X3
+// MIX makes of v, places told apart, random bits (t is scratch), and of t the factors: Y10 where they are kept.
+#define MIX(v, t) \
+	VPSRLD   $16, v, t  \
+	VPXOR    t, v, v    \
+	VPMULLD  Y2, v, v   \
+	VPSRLD   $15, v, t  \
+	VPXOR    t, v, v    \
+	VPMULLD  Y3, v, v   \
+	VPSRLD   $16, v, t  \
+	VPXOR    t, v, v    \
+	VPMAXUD  Y4, v, t   \
+	VPCMPEQD t, v, t    \
+	VPAND    t, Y10, t
+
+// FACTORS makes Y2 and Y3 the factors of MIX.
+#define FACTORS \
+	MOVL         $0x7feb352d, AX \
+	VMOVD        AX, X2          \
+	VPBROADCASTD X2, Y2          \
+	MOVL         $0x846ca68b, AX \
+	VMOVD        AX, X3          \
 	VPBROADCASTD X3, Y3
+
+// func dropoutAVX2(lo, hi, limit uint32, up float32, x, y []float32, add bool)
+TEXT ·dropoutAVX2(SB), NOSPLIT, $0-65
+	VBROADCASTSS lo+0(FP), Y0
+	VPADDD columns<>(SB), Y0, Y0
+	VBROADCASTSS hi+4(FP), Y1
+	VBROADCASTSS limit+8(FP), Y4
+	VBROADCASTSS up+12(FP), Y10
+	FACTORS
 	MOVL $0xf1bbcdc8, AX
 	VMOVD AX, X6
 	VPBROADCASTD X6, Y6
-	MOVQ keep_base+16(FP), DI
-	MOVQ keep_len+24(FP), CX
+	MOVQ x_base+16(FP), SI
+	MOVQ x_len+24(FP), CX
+	MOVQ y_base+40(FP), DI
+	MOVBLZX add+64(FP), R8
+	TESTL R8, R8
+	JNZ  addeach
 
 each:
 	CMPQ CX, $8
 	JLT  tail
 	VPXOR Y0, Y1, Y7
 	VPADDD Y6, Y0, Y0
-	VPSRLD $16, Y7, Y8
-	VPXOR Y8, Y7, Y7
-	VPMULLD Y2, Y7, Y7
-	VPSRLD $15, Y7, Y8
-	VPXOR Y8, Y7, Y7
-	VPMULLD Y3, Y7, Y7
-	VPSRLD $16, Y7, Y8
-	VPXOR Y8, Y7, Y7
-	VPMAXUD Y4, Y7, Y8
-	VPCMPEQD Y8, Y7, Y8
-	VPAND Y8, Y10, Y9
-	VMOVUPS Y9, (DI)
+	MIX(Y7, Y8)
+	VMULPS (SI), Y8, Y8
+	VMOVUPS Y8, (DI)
+	ADDQ $32, SI
 	ADDQ $32, DI
 	SUBQ $8, CX
 	JMP  each
@@ -181,19 +189,128 @@ tail:
 	JZ    done
 	MASK
 	VPXOR Y0, Y1, Y7
+	MIX(Y7, Y8)
+	VMASKMOVPS (SI), Y5, Y9
+	VMULPS Y9, Y8, Y8
+	VMASKMOVPS Y8, Y5, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+addeach:
+	CMPQ CX, $8
+	JLT  addtail
+	VPXOR Y0, Y1, Y7
 	VPADDD Y6, Y0, Y0
-	VPSRLD $16, Y7, Y8
-	VPXOR Y8, Y7, Y7
-	VPMULLD Y2, Y7, Y7
-	VPSRLD $15, Y7, Y8
-	VPXOR Y8, Y7, Y7
-	VPMULLD Y3, Y7, Y7
-	VPSRLD $16, Y7, Y8
-	VPXOR Y8, Y7, Y7
-	VPMAXUD Y4, Y7, Y8
-	VPCMPEQD Y8, Y7, Y8
-	VPAND Y8, Y10, Y9
-	VMASKMOVPS Y9, Y5, (DI)
+	MIX(Y7, Y8)
+	VMULPS (SI), Y8, Y8
+	VADDPS (DI), Y8, Y8
+	VMOVUPS Y8, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  addeach
+
+addtail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VPXOR Y0, Y1, Y7
+	MIX(Y7, Y8)
+	VMASKMOVPS (SI), Y5, Y9
+	VMULPS Y9, Y8, Y8
+	VMASKMOVPS (DI), Y5, Y9
+	VADDPS Y9, Y8, Y8
+	VMASKMOVPS Y8, Y5, (DI)
+	JMP  done
+
+// func dropColumnsAVX2(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
+TEXT ·dropColumnsAVX2(SB), NOSPLIT, $0-88
+	VBROADCASTSS lo+0(FP), Y0
+	VBROADCASTSS hi+4(FP), Y1
+	VBROADCASTSS limit+8(FP), Y4
+	VBROADCASTSS up+12(FP), Y10
+	FACTORS
+	MOVL $0x9e3779b9, AX
+	VMOVD AX, X6
+	VPBROADCASTD X6, Y6
+	MOVQ col_base+16(FP), BX
+	MOVQ col_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ y_base+64(FP), DI
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VPMULLD (BX), Y6, Y7
+	VPADDD Y0, Y7, Y7
+	VPXOR Y1, Y7, Y7
+	MIX(Y7, Y8)
+	VMULPS (SI), Y8, Y8
+	VMOVUPS Y8, (DI)
+	ADDQ $32, BX
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (BX), Y5, Y7
+	VPMULLD Y7, Y6, Y7
+	VPADDD Y0, Y7, Y7
+	VPXOR Y1, Y7, Y7
+	MIX(Y7, Y8)
+	VMASKMOVPS (SI), Y5, Y9
+	VMULPS Y9, Y8, Y8
+	VMASKMOVPS Y8, Y5, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func dropRowsAVX2(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
+TEXT ·dropRowsAVX2(SB), NOSPLIT, $0-112
+	VBROADCASTSS add+24(FP), Y0
+	VBROADCASTSS limit+28(FP), Y4
+	VBROADCASTSS up+32(FP), Y10
+	FACTORS
+	MOVQ keys_base+0(FP), R8
+	MOVQ row_base+40(FP), BX
+	MOVQ row_len+48(FP), CX
+	MOVQ x_base+64(FP), SI
+	MOVQ y_base+88(FP), DI
+	VPCMPEQD Y5, Y5, Y5
+
+each:
+	CMPQ CX, $8
+	JGE  some
+	TESTQ CX, CX
+	JZ   done
+	MASK
+
+some:
+	VMASKMOVPS (BX), Y5, Y9
+	VMOVAPS Y5, Y12
+	VMOVAPS Y5, Y13
+	VPXOR Y7, Y7, Y7
+	VPXOR Y11, Y11, Y11
+	VPGATHERDD Y12, (R8)(Y9*8), Y7
+	VPGATHERDD Y13, 4(R8)(Y9*8), Y11
+	VPADDD Y0, Y7, Y7
+	VPXOR Y11, Y7, Y7
+	MIX(Y7, Y8)
+	VMASKMOVPS (SI), Y5, Y9
+	VMULPS Y9, Y8, Y8
+	VMASKMOVPS Y8, Y5, (DI)
+	ADDQ $32, BX
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JGT  each
 
 done:
 	VZEROUPPER

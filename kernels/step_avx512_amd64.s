@@ -123,47 +123,52 @@ DATA columns<>+48(SB)/8, $0x08d12e656a99b4ac
 DATA columns<>+56(SB)/8, $0x454021d7a708a81e
 GLOBL columns<>(SB), RODATA|NOPTR, $64
 
-// func dropoutAVX512(lo, hi, limit uint32, up float32, keep []float32)
-TEXT ·dropoutAVX512(SB), NOSPLIT, $0-40
-	MOVL lo+0(FP), AX
-	VMOVD AX, X0
-	VPBROADCASTD X0, Z0
+// MIX makes of v, places told apart, random bits (t is scratch), and K2 the mask of those that are kept.
+#define MIX(v, t) \
+	VPSRLD  $16, v, t   \
+	VPXORD  t, v, v     \
+	VPMULLD Z2, v, v    \
+	VPSRLD  $15, v, t   \
+	VPXORD  t, v, v     \
+	VPMULLD Z3, v, v    \
+	VPSRLD  $16, v, t   \
+	VPXORD  t, v, v     \
+	VPCMPUD $5, Z4, v, K2
+
+// FACTORS makes Z2 and Z3 the factors of MIX.
+#define FACTORS \
+	MOVL         $0x7feb352d, AX \
+	VPBROADCASTD AX, Z2          \
+	MOVL         $0x846ca68b, AX \
+	VPBROADCASTD AX, Z3
+
+// func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add bool)
+TEXT ·dropoutAVX512(SB), NOSPLIT, $0-65
+	VBROADCASTSS lo+0(FP), Z0
 	VPADDD columns<>(SB), Z0, Z0
-	MOVL hi+4(FP), AX
-	VMOVD AX, X1
-	VPBROADCASTD X1, Z1
-	MOVL limit+8(FP), AX
-	VMOVD AX, X4
-	VPBROADCASTD X4, Z4
+	VBROADCASTSS hi+4(FP), Z1
+	VBROADCASTSS limit+8(FP), Z4
 	VBROADCASTSS up+12(FP), Z10
-	MOVL $0x7feb352d, AX
-	VMOVD AX, X2
-	VPBROADCASTD X2, Z2
-	MOVL $0x846ca68b, AX
-	VMOVD AX, X3
-	VPBROADCASTD X3, Z3
+	FACTORS
 	MOVL $0xe3779b90, AX
-	VMOVD AX, X6
-	VPBROADCASTD X6, Z6
-	MOVQ keep_base+16(FP), DI
-	MOVQ keep_len+24(FP), CX
+	VPBROADCASTD AX, Z6
+	MOVQ x_base+16(FP), SI
+	MOVQ x_len+24(FP), CX
+	MOVQ y_base+40(FP), DI
+	MOVBLZX add+64(FP), R8
+	TESTL R8, R8
+	JNZ  addeach
 
 each:
 	CMPQ CX, $16
 	JLT  tail
 	VPXORD Z0, Z1, Z7
 	VPADDD Z6, Z0, Z0
-	VPSRLD $16, Z7, Z8
-	VPXORD Z8, Z7, Z7
-	VPMULLD Z2, Z7, Z7
-	VPSRLD $15, Z7, Z8
-	VPXORD Z8, Z7, Z7
-	VPMULLD Z3, Z7, Z7
-	VPSRLD $16, Z7, Z8
-	VPXORD Z8, Z7, Z7
-	VPCMPUD $5, Z4, Z7, K2
+	MIX(Z7, Z8)
 	VMOVAPS.Z Z10, K2, Z9
+	VMULPS (SI), Z9, Z9
 	VMOVUPS Z9, (DI)
+	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
 	JMP  each
@@ -173,18 +178,133 @@ tail:
 	JZ    done
 	MASK
 	VPXORD Z0, Z1, Z7
-	VPADDD Z6, Z0, Z0
-	VPSRLD $16, Z7, Z8
-	VPXORD Z8, Z7, Z7
-	VPMULLD Z2, Z7, Z7
-	VPSRLD $15, Z7, Z8
-	VPXORD Z8, Z7, Z7
-	VPMULLD Z3, Z7, Z7
-	VPSRLD $16, Z7, Z8
-	VPXORD Z8, Z7, Z7
-	VPCMPUD $5, Z4, Z7, K2
+	MIX(Z7, Z8)
 	VMOVAPS.Z Z10, K2, Z9
+	VMOVUPS.Z (SI), K1, Z8
+	VMULPS Z8, Z9, Z9
 	VMOVUPS Z9, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+addeach:
+	CMPQ CX, $16
+	JLT  addtail
+	VPXORD Z0, Z1, Z7
+	VPADDD Z6, Z0, Z0
+	MIX(Z7, Z8)
+	VMOVAPS.Z Z10, K2, Z9
+	VMULPS (SI), Z9, Z9
+	VADDPS (DI), Z9, Z9
+	VMOVUPS Z9, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  addeach
+
+addtail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VPXORD Z0, Z1, Z7
+	MIX(Z7, Z8)
+	VMOVAPS.Z Z10, K2, Z9
+	VMOVUPS.Z (SI), K1, Z8
+	VMULPS Z8, Z9, Z9
+	VMOVUPS.Z (DI), K1, Z8
+	VADDPS Z8, Z9, Z9
+	VMOVUPS Z9, K1, (DI)
+	JMP  done
+
+// func dropColumnsAVX512(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
+TEXT ·dropColumnsAVX512(SB), NOSPLIT, $0-88
+	VBROADCASTSS lo+0(FP), Z0
+	VBROADCASTSS hi+4(FP), Z1
+	VBROADCASTSS limit+8(FP), Z4
+	VBROADCASTSS up+12(FP), Z10
+	FACTORS
+	MOVL $0x9e3779b9, AX
+	VPBROADCASTD AX, Z6
+	MOVQ col_base+16(FP), BX
+	MOVQ col_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ y_base+64(FP), DI
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VPMULLD (BX), Z6, Z7
+	VPADDD Z0, Z7, Z7
+	VPXORD Z1, Z7, Z7
+	MIX(Z7, Z8)
+	VMOVAPS.Z Z10, K2, Z9
+	VMULPS (SI), Z9, Z9
+	VMOVUPS Z9, (DI)
+	ADDQ $64, BX
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVDQU32.Z (BX), K1, Z7
+	VPMULLD Z7, Z6, Z7
+	VPADDD Z0, Z7, Z7
+	VPXORD Z1, Z7, Z7
+	MIX(Z7, Z8)
+	VMOVAPS.Z Z10, K2, Z9
+	VMOVUPS.Z (SI), K1, Z8
+	VMULPS Z8, Z9, Z9
+	VMOVUPS Z9, K1, (DI)
+
+done:
+	VZEROUPPER
+	RET
+
+// func dropRowsAVX512(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
+TEXT ·dropRowsAVX512(SB), NOSPLIT, $0-112
+	VBROADCASTSS add+24(FP), Z0
+	VBROADCASTSS limit+28(FP), Z4
+	VBROADCASTSS up+32(FP), Z10
+	FACTORS
+	MOVQ keys_base+0(FP), R8
+	MOVQ row_base+40(FP), BX
+	MOVQ row_len+48(FP), CX
+	MOVQ x_base+64(FP), SI
+	MOVQ y_base+88(FP), DI
+	KXNORW K1, K1, K1
+
+each:
+	CMPQ CX, $16
+	JGE  some
+	TESTQ CX, CX
+	JZ   done
+	MASK
+
+some:
+	VMOVDQU32.Z (BX), K1, Z5
+	KMOVW K1, K3
+	KMOVW K1, K4
+	VPXORD Z7, Z7, Z7
+	VPXORD Z11, Z11, Z11
+	VPGATHERDD (R8)(Z5*8), K3, Z7
+	VPGATHERDD 4(R8)(Z5*8), K4, Z11
+	VPADDD Z0, Z7, Z7
+	VPXORD Z11, Z7, Z7
+	MIX(Z7, Z8)
+	VMOVAPS.Z Z10, K2, Z9
+	VMOVUPS.Z (SI), K1, Z8
+	VMULPS Z8, Z9, Z9
+	VMOVUPS Z9, K1, (DI)
+	ADDQ $64, BX
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JGT  each
 
 done:
 	VZEROUPPER

@@ -67,16 +67,6 @@ func AdamStep(p, g, m, v []float32, scale, lr, beta1, beta2, eps, correct1, corr
 	}}, 28)
 }
 
-// DropoutMask writes to keep, for columns 0…n−1 of the row that key names, 1/(1−p) where the element stays and 0
-// where it is dropped. p in [0, 1).
-func DropoutMask(key uint64, p float32, keep []float32) {
-	writes(keep)
-	active.dropout(uint32(key), uint32(key>>32), dropLimit(p), 1/(1-p), keep)
-}
-
-// dropLimit is the number of 32 bits below which one with probability p is.
-func dropLimit(p float32) uint32 { return uint32(min(float64(p)*0x1p32, math.MaxUint32)) }
-
 type vectorOp uint8
 
 const (

@@ -210,8 +210,8 @@ DATA columns<>+0(SB)/8, $0x9e3779b900000000
 DATA columns<>+8(SB)/8, $0xdaa66d2b3c6ef372
 GLOBL columns<>(SB), RODATA|NOPTR, $16
 
-// func dropout4NEON(lo, hi, limit uint32, up float32, keep []float32)
-TEXT ·dropout4NEON(SB), NOSPLIT, $0-40
+// func mask4NEON(lo, hi, limit uint32, up float32, keep []float32)
+TEXT ·mask4NEON(SB), NOSPLIT, $0-40
 	MOVD  keep_base+16(FP), R0
 	MOVD  keep_len+24(FP), R2
 	CBZ   R2, done

@@ -62,9 +62,15 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		{"ELU", func(y []float32) { ELU(x, y) }, func(y []float32) { eluGeneric(x, y) }},
 		{"ELU in place", func(y []float32) { ELU(y, y) }, func(y []float32) { eluGeneric(y, y) }},
 		{"ELUGrad", func(y []float32) { ELUGrad(x, z, y) }, func(y []float32) { eluGradGeneric(x, z, y) }},
-		{"DropoutMask", func(y []float32) { DropoutMask(0x123456789abcdef0, 0.6, y) },
+		{"Dropout", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, x, y, false) },
+			func(y []float32) { Mul(x, dropped(0x123456789abcdef0, 0.6, y)) }},
+		{"Dropout in place", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, y, y, false) },
+			func(y []float32) { Mul(dropped(0x123456789abcdef0, 0.6, make([]float32, n)), y) }},
+		{"Dropout added", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, x, y, true) },
 			func(y []float32) {
-				dropoutGeneric(0x9abcdef0, 0x12345678, uint32(float64(float32(0.6))*0x1p32), 1/(1-float32(0.6)), y)
+				keep := dropped(0x123456789abcdef0, 0.6, make([]float32, n))
+				Mul(x, keep)
+				Add(keep, y)
 			}},
 	} {
 		y, check := fenced(t, offset, n)
@@ -94,33 +100,6 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		checks[k]()
 		same(t, "AdamStep", got[k], want[k])
 	}
-}
-
-// TestDropoutMask pins the mask: a change here changes every trained model.
-func TestDropoutMask(t *testing.T) {
-	each(t, func(t *testing.T) {
-		keep := make([]float32, 40)
-		DropoutMask(42, 0.5, keep)
-		var bits uint64
-		for c, v := range keep {
-			switch v {
-			case 2:
-				bits |= 1 << c
-			case 0:
-			default:
-				t.Fatalf("keep[%d] = %g, want 0 or 2", c, v)
-			}
-		}
-		if want := uint64(0x95c1623cde); bits != want {
-			t.Errorf("mask %#x, want %#x", bits, want)
-		}
-		DropoutMask(42, 0, keep)
-		for c, v := range keep {
-			if v != 1 {
-				t.Fatalf("p = 0: keep[%d] = %g, want 1", c, v)
-			}
-		}
-	})
 }
 
 func TestDot(t *testing.T) {
@@ -255,7 +234,7 @@ func TestNoAllocation(t *testing.T) {
 			"AdamStep":      func() { AdamStep(a, b, c, c, 1, 0, 0, 0, 1, 1, 1, 0, 0) },
 			"SumColumns":    func() { SumColumns(n, a, n, c[:n], true) },
 			"GatherRows":    func() { GatherRows(n, index, a, n, c, n) },
-			"DropoutMask":   func() { DropoutMask(1, 0.5, c[:n]) },
+			"Dropout":       func() { Dropout(1, 0.5, a[:n], c[:n], true) },
 		} {
 			if got := testing.AllocsPerRun(20, f); got != 0 {
 				t.Errorf("%s allocates %g times a call", name, got)

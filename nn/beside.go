@@ -69,7 +69,7 @@ func (b *Beside) ForwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
 	kernels.SpMM(pieces.RowPtr, pieces.Col, pieces.Val, out, b.W.Value.Data, b.W.Value.Stride, into.Data, out, false)
 	copyRows(y, into)
 	if t.training() {
-		t.push(entry{sparse: pieces, fixed: t.isFixed(x)})
+		t.push(entry{sparse: pieces, lost: t.lost(x)})
 	}
 	addBias(y, b.B)
 }
@@ -87,7 +87,7 @@ func (b *Beside) Backward(dx, dy mat.Dense, t *Tape) {
 			d.CopyFrom(dy)
 			dy = d
 		}
-		sparseGrad(b.W.Grad, e.sparse, e.fixed, mat.View(e.sparse.Rows, out, dy.Data), t)
+		sparseGrad(b.W.Grad, e.sparse, &e.lost, b.Pieces, mat.View(e.sparse.Rows, out, dy.Data), t)
 		t.arena.release(m)
 		return
 	}

@@ -1,7 +1,7 @@
 package nn
 
 import (
-	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -31,20 +31,15 @@ func (d *Dropout) Forward(y, x mat.Dense, t *Tape) {
 	}
 	e := entry{key: t.Key.FoldString(d.Name), nodes: t.Nodes}
 	if d.P > 0 {
-		w := loop{body: dropRows, rows: y.Rows, width: y.Cols, y: y, p: d.P, key: e.key, nodes: e.nodes}
-		m := t.arena.at
-		w.sums = t.raw(w.bands(), y.Cols) // of each band: a row's mask
-		each(w)
-		t.arena.release(m)
+		each(loop{body: dropRows, rows: y.Rows, width: y.Cols, y: y, p: d.P, key: e.key, nodes: e.nodes})
 	}
 	t.push(e)
 }
 
-func dropRows(w *loop, band, lo, hi int) {
-	keep := w.sums.Row(band)
+func dropRows(w *loop, _, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		kernels.DropoutMask(uint64(w.key.Fold(node(w.nodes, i))), w.p, keep)
-		kernels.Mul(keep, w.y.Row(i))
+		y := w.y.Row(i)
+		kernels.Dropout(uint64(w.key.Fold(node(w.nodes, i))), w.p, y, y, false)
 	}
 }
 
@@ -58,19 +53,12 @@ func (d *Dropout) Backward(dx, dy mat.Dense, t *Tape) {
 		addRows(dx, dy)
 		return
 	}
-	w := loop{body: dropGrads, rows: dy.Rows, width: dy.Cols, y: dx, d: dy, p: d.P, key: e.key, nodes: e.nodes}
-	m := t.arena.at
-	w.sums = t.raw(w.bands(), dy.Cols)
-	each(w)
-	t.arena.release(m)
+	each(loop{body: dropGrads, rows: dy.Rows, width: dy.Cols, y: dx, d: dy, p: d.P, key: e.key, nodes: e.nodes})
 }
 
-func dropGrads(w *loop, band, lo, hi int) {
-	keep := w.sums.Row(band)
+func dropGrads(w *loop, _, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		kernels.DropoutMask(uint64(w.key.Fold(node(w.nodes, i))), w.p, keep)
-		kernels.Mul(w.d.Row(i), keep)
-		kernels.Add(keep, w.y.Row(i))
+		kernels.Dropout(uint64(w.key.Fold(node(w.nodes, i))), w.p, w.d.Row(i), w.y.Row(i), true)
 	}
 }
 
@@ -91,7 +79,7 @@ func (d *Dropout) features(x graph.Features, t *Tape) graph.Features {
 	s.Val = t.arena.take(len(s.Val))
 	each(loop{body: dropSparse, rows: s.Rows, width: 1 + len(s.Val)/max(s.Rows, 1), p: d.P, key: e.key, nodes: e.nodes, sparse: x.Sparse, val: s.Val})
 	if len(s.Val) > 0 {
-		t.dropped = append(t.dropped, &s.Val[0])
+		t.dropped = append(t.dropped, dropped{at: &s.Val[0], from: x.Sparse.Val, key: e.key, nodes: e.nodes, p: d.P})
 	}
 	t.push(e)
 	return graph.Features{Sparse: t.view(s)}
@@ -100,22 +88,33 @@ func (d *Dropout) features(x graph.Features, t *Tape) graph.Features {
 func dropSparse(w *loop, _, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		col, val := w.sparse.Row(i)
-		dropColumns(w.key.Fold(node(w.nodes, i)), w.p, col, val, w.val[w.sparse.RowPtr[i]:w.sparse.RowPtr[i+1]])
+		kernels.DropoutColumns(uint64(w.key.Fold(node(w.nodes, i))), w.p, col, val, w.val[w.sparse.RowPtr[i]:w.sparse.RowPtr[i+1]])
 	}
 }
 
-// dropColumns writes y = x times the mask that kernels.DropoutMask has at the given columns, for rows of which few
-// columns are stored.
-func dropColumns(key rng.Key, p float32, col []int32, x, y []float32) {
-	limit, up := int64(min(float64(p)*0x1p32, math.MaxUint32)), math.Float32bits(1/(1-p))
-	lo, hi := uint32(key), uint32(key>>32)
-	x, y = x[:len(col)], y[:len(col)]
-	for k, c := range col {
-		z := (lo + uint32(c)*0x9e3779b9) ^ hi
-		z = (z ^ z>>16) * 0x7feb352d
-		z = (z ^ z>>15) * 0x846ca68b
-		z ^= z >> 16
-		drop := uint32((int64(z) - limit) >> 63) // all ones where z < limit: no branch on a random bit
-		y[k] = x[k] * math.Float32frombits(up&^drop)
+// dropped is the values of a sparse input after dropout: new at every step, at the same address.
+type dropped struct {
+	at    *float32
+	from  []float32 // the values before it, the same at every step
+	key   rng.Key
+	nodes []int64
+	p     float32
+}
+
+// transposed writes the values to val in the order of tr, whose columns are the rows of the input or the pieces that these
+// are cut into. The mask is computed in that order: nothing is fetched from all over the values.
+func (d *dropped) transposed(val []float32, tr *transpose, rows, pieces int, t *Tape) {
+	t.keys = slices.Grow(t.keys[:0], rows)[:rows]
+	for i := range rows {
+		t.keys[i] = uint64(d.key.Fold(node(d.nodes, i/pieces)))
+	}
+	cols := len(tr.rowPtr) - 1
+	each(loop{body: dropTransposed, rows: cols, width: 1 + len(val)/max(cols, 1), p: d.p, keys: t.keys, trans: tr, val: val, weight: tr.fixed(d.from)})
+}
+
+func dropTransposed(w *loop, _, lo, hi int) {
+	for c := lo; c < hi; c++ {
+		k, end := w.trans.rowPtr[c], w.trans.rowPtr[c+1]
+		kernels.DropoutRows(w.keys, c, w.p, w.trans.col[k:end], w.weight[k:end], w.val[k:end])
 	}
 }

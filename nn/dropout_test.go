@@ -6,32 +6,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
-
-// TestDropColumns holds the dropout of single columns, for sparse rows, to that of whole rows.
-func TestDropColumns(t *testing.T) {
-	mask := make([]float32, 1000)
-	var col []int32
-	for c := int32(0); c < 1000; c += 1 + c%7 {
-		col = append(col, c)
-	}
-	x, y := make([]float32, len(col)), make([]float32, len(col))
-	for k := range x {
-		x[k] = float32(k) - 3.25
-	}
-	for k, p := range []float32{0, 0.1, 0.5, 0.75, math.Nextafter32(1, 0)} {
-		key := rng.New(3).Fold(uint64(k))
-		kernels.DropoutMask(uint64(key), p, mask)
-		dropColumns(key, p, col, x, y)
-		for k, c := range col {
-			if want := x[k] * mask[c]; y[k] != want {
-				t.Fatalf("p %v, column %d: %v alone, %v in its row", p, c, y[k], want)
-			}
-		}
-	}
-}
 
 // TestDropoutIsIndependent: as many elements are dropped as P says, each divided so that the mean stays; and no two
 // places share their masks.

@@ -62,7 +62,7 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, t *Tape) {
 	if s := x.Sparse; s != nil {
 		kernels.SpMM(s.RowPtr, s.Col, s.Val, out, w.Data, w.Stride, y.Data, y.Stride, add)
 		if t.training() {
-			t.push(entry{sparse: s, fixed: t.isFixed(s)})
+			t.push(entry{sparse: s, lost: t.lost(s)})
 		}
 		return
 	}
@@ -76,7 +76,7 @@ func (l *Linear) productGrad(dx, dy mat.Dense, t *Tape) {
 	e := t.pop()
 	w, dw := l.W.Value, l.W.Grad
 	if e.sparse != nil {
-		sparseGrad(dw, e.sparse, e.fixed, dy, t)
+		sparseGrad(dw, e.sparse, &e.lost, 1, dy, t)
 		return
 	}
 	kernels.GemmTN(in, out, dy.Rows, e.x.Data, e.x.Stride, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
@@ -85,19 +85,19 @@ func (l *Linear) productGrad(dx, dy mat.Dense, t *Tape) {
 	}
 }
 
-// sparseGrad adds xᵀ·dy to dw; fixed says that x is the same at every step.
-func sparseGrad(dw mat.Dense, x *mat.Sparse, fixed bool, dy mat.Dense, t *Tape) {
+// sparseGrad adds xᵀ·dy to dw, where x has been through a dropout, or not, in rows that are cut into pieces.
+func sparseGrad(dw mat.Dense, x *mat.Sparse, lost *dropped, pieces int, dy mat.Dense, t *Tape) {
 	if x.RowPtr[x.Rows] == 0 {
 		return
 	}
 	tr := t.trans.get(x.RowPtr, x.Col, x.Cols)
 	m := t.arena.at
 	var val []float32
-	if fixed {
+	if lost.at == nil {
 		val = tr.fixed(x.Val)
 	} else {
 		val = t.arena.take(len(tr.perm))
-		tr.gather(val, x.Val)
+		lost.transposed(val, tr, x.Rows, pieces, t)
 	}
 	kernels.SpMM(tr.rowPtr, tr.col, val, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
 	t.arena.release(m)

@@ -15,12 +15,13 @@ type loop struct {
 	rows  int
 	width int // values of a row; a measure of its work
 
-	y, d, sums mat.Dense
-	p          float32
-	key        rng.Key
-	nodes      []int64
-	sparse     *mat.Sparse
-	val        []float32
+	y, d   mat.Dense
+	p      float32
+	key    rng.Key
+	nodes  []int64
+	sparse *mat.Sparse
+	val    []float32
+	keys   []uint64
 
 	attention *Attention
 	acc, dacc *Acc

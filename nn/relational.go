@@ -233,7 +233,7 @@ func (a *Relational) sumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *Tape
 	}
 	h.CopyFrom(acc.sum)
 	if t.training() {
-		t.push(entry{acc: acc, sparse: x, fixed: t.isFixed(x)})
+		t.push(entry{acc: acc, sparse: x, lost: t.lost(x)})
 	}
 }
 
@@ -251,7 +251,7 @@ func (a *Relational) sumSparseGrad(dh mat.Dense, g *graph.CSR, t *Tape) {
 		r.gather(d, dh)
 		dz.Zero()
 		sumGrad(dz, &r.g, d, e.acc.transposes())
-		sparseGrad(a.of(dacc.weight, r.kind), x, e.fixed, dz, t)
+		sparseGrad(a.of(dacc.weight, r.kind), x, &e.lost, 1, dz, t)
 	}
 	t.arena.release(m)
 	a.BeginGrad(mat.Dense{}, mat.Dense{}, e.acc, dacc)

@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"slices"
-
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -26,7 +24,8 @@ type Tape struct {
 	trans   transposes
 	sparse  []*mat.Sparse
 	nSparse int
-	dropped []*float32 // values of sparse inputs after dropout: new at every step, at the same address
+	dropped []dropped
+	keys    []uint64 // of the rows of one of them
 	accs    []*Acc
 	nAccs   int
 }
@@ -35,10 +34,10 @@ type Tape struct {
 type entry struct {
 	x, y   mat.Dense
 	sparse *mat.Sparse
-	fixed  bool // sparse is the caller's own, the same at every step
 	flag   bool
 	key    rng.Key
 	nodes  []int64
+	lost   dropped // of sparse; zero: that is the caller's own, the same at every step
 	graph  *graph.CSR
 	far    Far
 	acc    *Acc
@@ -116,9 +115,14 @@ func (t *Tape) view(s mat.Sparse) *mat.Sparse {
 	return v
 }
 
-// isFixed reports whether x is the caller's own, the same at every step, and not what dropout left.
-func (t *Tape) isFixed(x *mat.Sparse) bool {
-	return len(x.Val) == 0 || !slices.Contains(t.dropped, &x.Val[0])
+// lost returns what dropout has made of the values of x, or zero where they are the caller's own.
+func (t *Tape) lost(x *mat.Sparse) dropped {
+	for _, d := range t.dropped {
+		if len(x.Val) > 0 && d.at == &x.Val[0] {
+			return d
+		}
+	}
+	return dropped{}
 }
 
 // acc returns an accumulator that lives until Reset; its buffers stay for the next step.

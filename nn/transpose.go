@@ -52,22 +52,12 @@ func (tr *transpose) fixed(val []float32) []float32 {
 		return nil
 	}
 	if tr.valOf != &val[0] {
-		tr.gather(tr.val, val)
+		for k, p := range tr.perm {
+			tr.val[k] = val[p]
+		}
 		tr.valOf = &val[0]
 	}
 	return tr.val
-}
-
-// gather writes val to out in the transpose's order.
-func (tr *transpose) gather(out, val []float32) {
-	each(loop{body: gatherValues, rows: len(tr.perm), width: 1, trans: tr, val: out, weight: val})
-}
-
-func gatherValues(w *loop, _, lo, hi int) {
-	out := w.val[lo:hi]
-	for k, p := range w.trans.perm[lo:hi] {
-		out[k] = w.weight[p]
-	}
 }
 
 // age ends a step: it drops what the step did not use, for a sampler's blocks are new at every step.

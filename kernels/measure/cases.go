@@ -275,8 +275,7 @@ func (d *dropout) Run(part int) {
 	rows := len(d.x) / d.width
 	for i := part * rows / pieces; i < (part+1)*rows/pieces; i++ {
 		x, y := d.x[i*d.width:][:d.width], d.y[i*d.width:][:d.width]
-		kernels.DropoutMask(uint64(i), 0.5, y)
-		kernels.Mul(x, y)
+		kernels.Dropout(uint64(i), 0.5, x, y, false)
 	}
 }
 
