@@ -177,18 +177,18 @@ func workers(t testing.TB, c Config, shards []*partition.Shard, f func(tr *Train
 	return all
 }
 
-// pass is what one step computes: by layer, the rows that it puts out and the gradient of those that it takes in, by
+// computed is what one step computes: by layer, the rows that it puts out and the gradient of those that it takes in, by
 // global ID; and the gradients of the parameters.
-type pass struct {
+type computed struct {
 	mu     sync.Mutex
 	h, dx  []mat.Dense
 	params []float32
 }
 
 // onePass computes a whole step over all nodes, in training or not.
-func onePass(t testing.TB, c Config, shards []*partition.Shard) *pass {
+func onePass(t testing.TB, c Config, shards []*partition.Shard) *computed {
 	t.Helper()
-	p := &pass{}
+	p := &computed{}
 	n := int(shards[0].Nodes)
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
@@ -205,7 +205,6 @@ func onePass(t testing.TB, c Config, shards []*partition.Shard) *pass {
 			return err
 		}
 		tr.tape.Key, tr.tape.Others = rng.New(9), tr.others(g)
-		x := v.input
 		place := func(all *[]mat.Dense, k int, m mat.Dense) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -219,45 +218,22 @@ func onePass(t testing.TB, c Config, shards []*partition.Shard) *pass {
 				copy((*all)[k].Row(int(tr.shard.Global[i])), m.Row(i))
 			}
 		}
-		for k, u := range tr.units {
-			q := &v.parts[k]
-			h := tr.tape.Scratch(q.dst, u.layer.Spec.Out)
-			in := nn.Input{G: q.near, X: x, Z: q.z, Nodes: q.nodes}
-			if q.far != nil {
-				in.Far = q.far
-			}
-			u.layer.Forward(h, in, tr.tape)
+		w, x := tr.pass(v, tr.tape), v.input.Dense
+		for k := range tr.units {
+			var h mat.Dense
+			h, x = w.unit(k, x)
 			place(&p.h, k, h)
-			if u.head != nil {
-				_, width := u.head.Dims()
-				s := tr.tape.Scratch(q.dst, width)
-				u.head.Forward(s, h, tr.tape)
-				h = s
-			}
-			x = graph.Features{Dense: h}
 		}
-		d := tr.tape.Scratch(x.Dense.Rows, x.Dense.Cols) // a gradient for every node, not of the training nodes alone
+		d := tr.tape.Scratch(x.Rows, x.Cols) // a gradient for every node, not of the training nodes alone
 		for i := range d.Rows {
 			for j := range d.Row(i) {
 				d.Set(i, j, float32(rng.New(5).Fold(uint64(tr.shard.Global[i])).Normal(uint64(j))))
 			}
 		}
 		for k := len(tr.units) - 1; k >= 0; k-- {
-			u := tr.units[k]
-			if u.head != nil {
-				dh := tr.tape.Scratch(d.Rows, u.layer.Spec.Out)
-				u.head.Backward(dh, d, tr.tape)
-				d = dh
+			if d = w.back(k, d); k > 0 {
+				place(&p.dx, k, d)
 			}
-			var dx mat.Dense
-			if k > 0 {
-				dx = tr.tape.Scratch(len(v.parts[k].nodes), u.layer.Spec.In)
-			}
-			u.layer.Backward(dx, d, tr.tape)
-			if k > 0 {
-				place(&p.dx, k, dx)
-			}
-			d = dx
 		}
 		if tr.line.err != nil {
 			return tr.line.err
@@ -298,7 +274,7 @@ func near(t testing.TB, what string, got, want []float32) {
 	}
 }
 
-func (p *pass) compare(t testing.TB, want *pass) {
+func (p *computed) compare(t testing.TB, want *computed) {
 	t.Helper()
 	for k := range want.h {
 		near(t, fmt.Sprintf("rows of layer %d", k), p.h[k].Data, want.h[k].Data)
@@ -345,6 +321,24 @@ func models(features int) map[string]nn.Spec {
 	plain.Layers = slices.Clone(plain.Layers)
 	plain.Layers[0].Dropout = 0
 	all["sage, aggregated once"] = plain
+	for _, name := range []string{"gcn", "sage", "gat"} { // whose rows share memory and are made again
+		s := all[name]
+		s.Layers = slices.Clone(s.Layers)
+		for k := range s.Layers {
+			l := &s.Layers[k]
+			l.Norm, l.Residual = k < 2, false
+			if name != "gat" {
+				l.Dropout = 0
+			}
+		}
+		all[name+", normed"] = s
+	}
+	batches := all["gcn, normed"]
+	batches.Layers = slices.Clone(batches.Layers)
+	for k := range 2 {
+		batches.Layers[k].BatchNorm, batches.Layers[k].Norm = true, false
+	}
+	all["gcn, batch norm, made again"] = batches
 	for name, at := range map[string]int{"appnp": 2, "appnp, propagated first": 0} {
 		s := all["sage"]
 		s.Layers = slices.Clone(s.Layers)

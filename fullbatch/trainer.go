@@ -90,7 +90,8 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 			return nil, fmt.Errorf("fullbatch: shard %d has %d relations, the model %d", s.Rank, s.Typed.Count(), l.Relations)
 		}
 	}
-	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: nn.NewTape(), infer: nn.NewInference(), at: position{BestEpoch: -1}}
+	tape := nn.NewTape()
+	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: tape, infer: tape.Inference(), at: position{BestEpoch: -1}}
 	t.split = make(map[graph.Split][]int32)
 	for i, split := range s.Split {
 		t.split[split] = append(t.split[split], int32(i))
@@ -196,7 +197,8 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	t.dealHints()
 	v := t.train
 	sums := t.reduction(ctx, r)
-	scores := t.forward(v, t.tape)
+	w := t.pass(v, t.tape)
+	scores := w.forward()
 	grad := t.tape.Scratch(scores.Rows, scores.Cols)
 	some, d := scores, grad
 	if v.rows != nil {
@@ -207,7 +209,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 		copy(grad.Row(int(i)), d.Row(k))
 	}
 	t.tail(loss)
-	t.backward(v, grad, sums.ready)
+	w.backward(grad, sums.ready)
 	if err := sums.end(t.line.err); err != nil {
 		return 0, err
 	}
@@ -291,47 +293,6 @@ func (t *Trainer) pick(scores mat.Dense, rows []int32, tape *nn.Tape) mat.Dense 
 	return some
 }
 
-// forward returns the scores of v's nodes.
-func (t *Trainer) forward(v *view, tape *nn.Tape) mat.Dense {
-	x := v.input
-	for k, u := range t.units {
-		p := &v.parts[k]
-		h := tape.Scratch(p.dst, u.layer.Spec.Out)
-		in := nn.Input{G: p.near, X: x, Z: p.z, Nodes: p.nodes}
-		if p.far != nil {
-			in.Far = p.far
-		}
-		u.layer.Forward(h, in, tape)
-		if u.head != nil {
-			_, c := u.head.Dims()
-			scores := tape.Scratch(p.dst, c)
-			u.head.Forward(scores, h, tape)
-			h = scores
-		}
-		x = graph.Features{Dense: h}
-	}
-	return x.Dense
-}
-
-// backward adds to the slab's gradients, from d, the gradient of the scores. ready is told when those of a unit are done.
-func (t *Trainer) backward(v *view, d mat.Dense, ready func(k int)) {
-	for k := len(t.units) - 1; k >= 0; k-- {
-		u := t.units[k]
-		if u.head != nil {
-			dh := t.tape.Scratch(d.Rows, u.layer.Spec.Out)
-			u.head.Backward(dh, d, t.tape)
-			d = dh
-		}
-		var dx mat.Dense
-		if k > 0 {
-			dx = t.tape.Scratch(len(v.parts[k].nodes), u.layer.Spec.In)
-		}
-		u.layer.Backward(dx, d, t.tape)
-		ready(k)
-		d = dx
-	}
-}
-
 // validate scores the validation nodes and keeps the parameters if they are the best so far: a higher metric, or the
 // same with a lower loss. Without validation labels the last state is the best.
 func (t *Trainer) validate(ctx context.Context, r comm.Reducer) (val, loss float64, err error) {
@@ -354,7 +315,7 @@ const selectionBins = 256
 
 func (t *Trainer) measure(ctx context.Context, r comm.Reducer, v *view, bins int) (metric, loss float64, err error) {
 	t.infer.Reset()
-	scores := t.forward(v, t.infer)
+	scores := t.pass(v, t.infer).forward()
 	if t.line.err != nil {
 		return 0, 0, t.line.err
 	}
@@ -387,7 +348,7 @@ func (t *Trainer) finish(ctx context.Context, r comm.Reducer) (err error) {
 		return err
 	}
 	t.infer.Reset()
-	scores := t.forward(v, t.infer)
+	scores := t.pass(v, t.infer).forward()
 	if err := t.line.err; err != nil {
 		return err
 	}

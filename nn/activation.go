@@ -28,20 +28,7 @@ func (ReLU) Forward(y, x mat.Dense, t *Tape) {
 }
 
 // Backward adds dy where y > 0 to dx.
-func (ReLU) Backward(dx, dy mat.Dense, t *Tape) {
-	y := t.pop().y
-	if dx.Empty() {
-		return
-	}
-	if y.Compact() && dy.Compact() && dx.Compact() {
-		n := y.Rows * y.Cols
-		kernels.ReLUGrad(y.Data[:n], dy.Data[:n], dx.Data[:n])
-		return
-	}
-	for i := range dy.Rows {
-		kernels.ReLUGrad(y.Row(i), dy.Row(i), dx.Row(i))
-	}
-}
+func (ReLU) Backward(dx, dy mat.Dense, t *Tape) { actGrad(ReLU{}, t.pop().y, dy, dx) }
 
 // ELU is y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α = 1).
 type ELU struct{}
@@ -66,17 +53,23 @@ func (ELU) Forward(y, x mat.Dense, t *Tape) {
 }
 
 // Backward adds dy·min(1, 1+y) to dx.
-func (ELU) Backward(dx, dy mat.Dense, t *Tape) {
-	y := t.pop().y
+func (ELU) Backward(dx, dy mat.Dense, t *Tape) { actGrad(ELU{}, t.pop().y, dy, dx) }
+
+// actGrad adds to dx, unless it is empty, the gradient of an activation that put out y.
+func actGrad(act Rows, y, dy, dx mat.Dense) {
 	if dx.Empty() {
 		return
 	}
+	grad := kernels.ReLUGrad
+	if _, ok := act.(ELU); ok {
+		grad = kernels.ELUGrad
+	}
 	if y.Compact() && dy.Compact() && dx.Compact() {
 		n := y.Rows * y.Cols
-		kernels.ELUGrad(y.Data[:n], dy.Data[:n], dx.Data[:n])
+		grad(y.Data[:n], dy.Data[:n], dx.Data[:n])
 		return
 	}
 	for i := range dy.Rows {
-		kernels.ELUGrad(y.Row(i), dy.Row(i), dx.Row(i))
+		grad(y.Row(i), dy.Row(i), dx.Row(i))
 	}
 }

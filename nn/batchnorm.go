@@ -114,6 +114,17 @@ func joined(x []float32, k int) float64 { return float64(x[2*k]) + float64(x[2*k
 // Backward adds to dx and to the gradients of gain and bias; these of the rows in hand alone, as all gradients are.
 func (b *BatchNorm) Backward(dx, dy mat.Dense, t *Tape) {
 	x := t.pop().x
+	b.sumGrads(x, dy, t)
+	b.grad(dx, x, dy)
+}
+
+// again writes to y rows x of the last Forward in training as that did.
+func (b *BatchNorm) again(y, x mat.Dense) {
+	kernels.BatchNorm(x.Rows, x.Data, x.Stride, b.factors[:x.Cols], b.factors[x.Cols:2*x.Cols], y.Data, y.Stride)
+}
+
+// sumGrads adds to the gradients of gain and bias and finds the factors of grad.
+func (b *BatchNorm) sumGrads(x, dy mat.Dense, t *Tape) {
 	width := len(b.mean)
 	clear(b.sums)
 	sum, product := b.sums[:width], b.sums[width:]
@@ -134,15 +145,21 @@ func (b *BatchNorm) Backward(dx, dy mat.Dense, t *Tape) {
 			b.sums[j] = float64(v)
 		}
 	}
+	ca, cb, cc := b.factors[:width], b.factors[width:2*width], b.factors[2*width:]
+	for j, gain := range b.Gain.Value.Row(0) {
+		a, rows := float64(gain)*b.inv[j], max(b.rows, 1)
+		slope := -a * b.inv[j] * product[j] / rows
+		ca[j], cb[j], cc[j] = float32(a), float32(slope), float32(-a*sum[j]/rows-float64(slope*b.mean[j]))
+	}
+}
+
+// grad adds to dx the gradient of some of the rows x.
+func (b *BatchNorm) grad(dx, x, dy mat.Dense) {
 	if dx.Empty() {
 		return
 	}
-	ca, cb, cc := b.factors[:width], b.factors[width:2*width], b.factors[2*width:]
-	for j, gain := range b.Gain.Value.Row(0) {
-		a := float64(gain) * b.inv[j]
-		slope := -a * b.inv[j] * product[j] / b.rows
-		ca[j], cb[j], cc[j] = float32(a), float32(slope), float32(-a*sum[j]/b.rows-float64(slope*b.mean[j]))
-	}
+	n := dx.Cols
+	ca, cb, cc := b.factors[:n], b.factors[n:2*n], b.factors[2*n:]
 	kernels.BatchNormGrad(x.Rows, x.Data, x.Stride, dy.Data, dy.Stride, ca, cb, cc, dx.Data, dx.Stride)
 }
 

@@ -150,7 +150,10 @@ func (c *Conv) Forward(y mat.Dense, in Input, t *Tape) {
 }
 
 // Backward takes what Forward kept and adds to dx, the gradient of the rows of X, unless it is empty.
-func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) {
+func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) { c.backward(dx, dy, false, t) }
+
+// backward is Backward; over says that dx is X's memory, whose place the gradient takes.
+func (c *Conv) backward(dx, dy mat.Dense, over bool, t *Tape) {
 	m := t.arena.at
 	sum := dy
 	switch {
@@ -163,6 +166,10 @@ func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) {
 		c.Post.Backward(sum, dy, t)
 	}
 	switch kept := t.pop(); {
+	case over:
+		c.backwardOver(dx, sum, kept, t)
+		t.arena.release(m)
+		return
 	case c.Agg == nil:
 	case c.Teleport > 0:
 		c.propagateGrad(dx, sum, kept.graph, kept.far, t)
@@ -183,6 +190,79 @@ func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) {
 		c.Self.Backward(own, sum, t)
 	}
 	t.arena.release(m)
+}
+
+// fitsOver reports whether the gradient of X can take X's place: what reads X are Linears and a sum over edges, or one Linear in
+// front of the aggregator.
+func (c *Conv) fitsOver() bool {
+	linear := func(op Rows) bool { _, ok := op.(*Linear); return ok }
+	if c.Teleport > 0 || c.Hops > 1 || c.Relations > 0 || c.Self != nil && !linear(c.Self) {
+		return false
+	}
+	_, sum := c.Agg.(Sum)
+	return c.Agg == nil || sum && c.Pre == nil && linear(c.Nbr) || !sum && linear(c.Pre)
+}
+
+// backwardOver is backward where fitsOver: the gradients of what multiplies X first, then that of X in its place.
+func (c *Conv) backwardOver(dx, dy mat.Dense, kept entry, t *Tape) {
+	own := dx.RowRange(0, dy.Rows)
+	self, _ := c.Self.(*Linear)
+	selfGrad := func(add bool) {
+		switch {
+		case self != nil:
+			self.inputGrad(own, dy, add)
+		case !add:
+			own.Zero()
+		}
+	}
+	selfWeights := func() {
+		if self != nil {
+			biasGrad(self.B, dy)
+			self.weightGrad(dy, t)
+		}
+	}
+	nbr, _ := c.Nbr.(*Linear)
+	switch {
+	case c.Agg == nil:
+		selfWeights()
+		selfGrad(false)
+		return
+	case kept.graph == nil:
+		if c.Nbr != nil {
+			c.Nbr.Backward(mat.Dense{}, dy, t)
+		}
+		selfWeights()
+		selfGrad(false)
+	case kept.flag: // X·W is summed
+		biasGrad(nbr.B, dy)
+		d := t.Scratch(dx.Rows, dy.Cols)
+		sumOverGrad(d, kept.graph, kept.far, dy, t)
+		nbr.weightGrad(d, t)
+		selfWeights()
+		nbr.inputGrad(dx, d, false)
+		selfGrad(true)
+	case c.Pre == nil: // sums of X are multiplied
+		d := nbr.backwardOver(dy, t)
+		selfWeights()
+		selfGrad(false)
+		dx.RowRange(dy.Rows, dx.Rows).Zero()
+		sumOverGrad(dx, kept.graph, kept.far, d, t)
+	default:
+		pre := c.Pre.(*Linear)
+		_, width := pre.Dims()
+		dz, d := t.Scratch(dx.Rows, width), dy
+		if c.Nbr != nil {
+			in, _ := c.Nbr.Dims()
+			d = t.Scratch(dy.Rows, in)
+			c.Nbr.Backward(d, dy, t)
+		}
+		c.aggregateGrad(dz, d, kept.graph, kept.far, t)
+		biasGrad(pre.B, dz)
+		pre.weightGrad(dz, t)
+		selfWeights()
+		pre.inputGrad(dx, dz, false)
+		selfGrad(true)
+	}
 }
 
 // project writes Nbr(z) to y, or adds it.
@@ -208,6 +288,10 @@ func (c *Conv) project(y mat.Dense, z graph.Features, add bool, t *Tape) {
 func (c *Conv) projectThenSum(y mat.Dense, in Input, add bool, t *Tape) {
 	lin, g := c.Nbr.(*Linear), in.G
 	_, out := lin.Dims()
+	var m mark
+	if t != nil {
+		m = t.arena.at
+	}
 	z := t.raw(g.NumSrc, out)
 	lin.product(z, in.X, false, t)
 	for range c.hops(g) - 1 {
@@ -217,6 +301,9 @@ func (c *Conv) projectThenSum(y mat.Dense, in Input, add bool, t *Tape) {
 	}
 	sumOver(y, g, in.Far, z, add)
 	addBias(y, lin.B)
+	if t != nil {
+		t.arena.release(m)
+	}
 }
 
 func (c *Conv) projectThenSumGrad(dx, dy mat.Dense, g *graph.CSR, far Far, t *Tape) {
@@ -249,18 +336,26 @@ func (c *Conv) aggregateThenProject(y mat.Dense, in Input, add bool, t *Tape) {
 		z = t.raw(in.X.Rows(), outWidth(c.Pre, in.X.Cols()))
 		forward(c.Pre, z, in.X, t)
 	}
-	for range c.hops(in.G) {
-		h := t.raw(c.dsts(in.G), aggWidth(c.Agg, z.Cols))
+	for hop := range c.hops(in.G) {
+		h := y // where nothing is to be done with the last aggregate, it is y
+		if hop < c.hops(in.G)-1 || c.Nbr != nil || add {
+			h = t.raw(c.dsts(in.G), aggWidth(c.Agg, z.Cols))
+		}
 		c.aggregate(h, in, z, t)
 		z = h
 	}
-	c.project(y, graph.Features{Dense: z}, add, t)
+	if c.Nbr != nil || add {
+		c.project(y, graph.Features{Dense: z}, add, t)
+	}
 }
 
 func (c *Conv) aggregateThenProjectGrad(dx, dy mat.Dense, kept entry, t *Tape) {
 	g, far := kept.graph, kept.far
 	wanted := dx.Cols > 0 || !c.Frozen() // a worker without rows takes part all the same
-	if c.Nbr != nil {
+	switch lin, ok := c.Nbr.(*Linear); {
+	case ok && wanted:
+		dy = lin.backwardOver(dy, t) // the aggregate was the layer's own
+	case c.Nbr != nil:
 		var d mat.Dense
 		if wanted {
 			width, _ := c.Nbr.Dims()

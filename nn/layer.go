@@ -130,7 +130,8 @@ func (l *Layer) Affine() (self, nbr *Linear, ok bool) {
 }
 
 // Forward writes the layer's rows h, R×Spec.Out: R is the block's destinations, or the rows of X where in.G is nil. The
-// head is not applied. h and in must stay as they are until Backward. A wrong shape panics.
+// head is not applied. In training h and in must stay as they are until Backward, but where X or h can be made again
+// (Again): X's memory, given in.Again, may be h's as well, and others' later. A wrong shape panics.
 func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
 	l.check(h, in)
 	var m mark
@@ -171,7 +172,7 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
 		}
 		addRows(h, y)
 	}
-	t.push(entry{graph: in.G})
+	t.push(entry{graph: in.G, x: in.X.Dense, again: in.Again})
 	if t != nil && t.infer {
 		t.arena.release(m)
 	}
@@ -192,46 +193,65 @@ func addIdentity(h mat.Dense, x graph.Features) {
 	}
 }
 
-// Backward takes what Forward kept, adds to the parameters' gradients and, unless dx is empty, adds to dx the gradient
-// of the rows of X. Z is a constant.
+// Backward takes what Forward kept, adds to the parameters' gradients and, unless dx is empty, to dx the gradient of the
+// rows of X. Z is a constant. dh is used up. Given in.Again, X is made again where that is needed, and dx, unless it is
+// empty, must be X: its gradient takes its place.
 func (l *Layer) Backward(dx, dh mat.Dense, t *Tape) {
 	kept := t.pop()
 	m := t.arena.at
+	dropped, again := l.readsX(kept.graph) && l.Spec.Dropout > 0, kept.again.Possible()
+	over := (dropped || again) && !dx.Empty() && !l.Spec.Residual && l.Conv.fitsOver()
 	d := dx // gradient of x after dropout
-	if !dx.Empty() && l.Spec.Dropout > 0 {
+	switch {
+	case over:
+		d = kept.x
+	case (dropped || again) && !dx.Empty():
 		d = t.Scratch(dx.Rows, dx.Cols)
 	}
+	fill := func() {
+		if again && !dropped {
+			kept.again.rows(kept.x, t)
+		}
+	}
+	var dy mat.Dense
 	if l.Spec.Residual {
-		var own mat.Dense
-		if !d.Empty() {
-			own = d.RowRange(0, dh.Rows)
-		}
-		if l.Residual != nil {
-			l.Residual.Backward(own, dh, t)
-		} else {
-			addRows(own, dh)
-		}
+		fill()
+		l.residualGrad(d, dh, t)
+		dy = l.tailGrad(dh, t)
+	} else {
+		dy = l.tailGrad(dh, t) // dh may lie where X is made again
+		fill()
 	}
-	dy := dh
-	for _, op := range [2]Rows{l.Act, l.Norm} {
-		if op != nil {
-			next := t.Scratch(dh.Rows, dh.Cols)
-			op.Backward(next, dy, t)
-			dy = next
-		}
-	}
-	l.Conv.Backward(d, dy, t)
+	l.Conv.backward(d, dy, over, t)
 	if kept.graph == nil && l.Conv.Agg != nil {
 		t.pop() // dropout of Z
 	}
-	if l.readsX(kept.graph) {
-		if l.Spec.Dropout > 0 {
-			l.dropX.Backward(dx, d, t)
-		} else {
-			t.pop()
+	switch {
+	case dropped:
+		if again {
+			dx.Zero()
+		}
+		l.dropX.Backward(dx, d, t)
+	case l.readsX(kept.graph):
+		t.pop()
+		if again && !over {
+			copyRows(dx, d)
 		}
 	}
 	t.arena.release(m)
+}
+
+// residualGrad adds to dx what reached h beside the convolution.
+func (l *Layer) residualGrad(dx, dh mat.Dense, t *Tape) {
+	var own mat.Dense
+	if !dx.Empty() {
+		own = dx.RowRange(0, dh.Rows)
+	}
+	if l.Residual != nil {
+		l.Residual.Backward(own, dh, t)
+	} else {
+		addRows(own, dh)
+	}
 }
 
 // readsX reports whether the layer reads X: given the aggregate alone, GCN and GIN do not.

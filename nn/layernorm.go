@@ -31,10 +31,15 @@ func (l *LayerNorm) Forward(y, x mat.Dense, t *Tape) {
 // Backward adds to dx and to the gradients of gain and bias.
 func (l *LayerNorm) Backward(dx, dy mat.Dense, t *Tape) {
 	e := t.pop()
+	l.grad(dx, e.x, e.y, dy)
+}
+
+// grad is Backward of rows x, whose statistics Forward left.
+func (l *LayerNorm) grad(dx, x, stats, dy mat.Dense) {
 	var d []float32
 	if !dx.Empty() {
 		d = dx.Data
 	}
-	kernels.LayerNormGrad(dy.Rows, e.x.Data, e.x.Stride, e.y.Data, l.Gain.Value.Row(0), dy.Data, dy.Stride,
+	kernels.LayerNormGrad(dy.Rows, x.Data, x.Stride, stats.Data, l.Gain.Value.Row(0), dy.Data, dy.Stride,
 		d, dx.Stride, l.Gain.Grad.Row(0), l.Bias.Grad.Row(0))
 }

@@ -72,17 +72,38 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, t *Tape) {
 
 // productGrad is the backward pass of product.
 func (l *Linear) productGrad(dx, dy mat.Dense, t *Tape) {
-	in, out := l.Dims()
-	e := t.pop()
-	w, dw := l.W.Value, l.W.Grad
-	if e.sparse != nil {
-		sparseGrad(dw, e.sparse, &e.lost, 1, dy, t)
+	if l.weightGrad(dy, t).Empty() || dx.Empty() {
 		return
 	}
-	kernels.GemmTN(in, out, dy.Rows, e.x.Data, e.x.Stride, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
-	if !dx.Empty() {
-		kernels.GemmNT(dy.Rows, in, out, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, true)
+	l.inputGrad(dx, dy, true)
+}
+
+// weightGrad adds xᵀ·dy to the weight's gradient and returns x, empty where it is sparse.
+func (l *Linear) weightGrad(dy mat.Dense, t *Tape) mat.Dense {
+	in, out := l.Dims()
+	e := t.pop()
+	dw := l.W.Grad
+	if e.sparse != nil {
+		sparseGrad(dw, e.sparse, &e.lost, 1, dy, t)
+		return mat.Dense{}
 	}
+	kernels.GemmTN(in, out, dy.Rows, e.x.Data, e.x.Stride, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
+	return e.x
+}
+
+// inputGrad makes dy·Wᵀ of dx, or adds it.
+func (l *Linear) inputGrad(dx, dy mat.Dense, add bool) {
+	in, out := l.Dims()
+	w := l.W.Value
+	kernels.GemmNT(dy.Rows, in, out, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, add)
+}
+
+// backwardOver is Backward with the gradient of x in the memory of x, which nobody else may read any more.
+func (l *Linear) backwardOver(dy mat.Dense, t *Tape) mat.Dense {
+	biasGrad(l.B, dy)
+	x := l.weightGrad(dy, t)
+	l.inputGrad(x, dy, false)
+	return x
 }
 
 // sparseGrad adds xᵀ·dy to dw, where x has been through a dropout, or not, in rows that are cut into pieces.

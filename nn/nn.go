@@ -57,6 +57,7 @@ type Input struct {
 	X     graph.Features
 	Z     graph.Features
 	Nodes []int64 // [rows of X] global node IDs: keys of dropout
+	Again Again   // how X can be made again, if others may use its memory
 }
 
 // Spec describes a model completely: New(Spec) and the parameters make it again.

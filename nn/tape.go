@@ -20,7 +20,7 @@ type Tape struct {
 
 	infer   bool
 	kept    []entry
-	arena   arena
+	arena   *arena
 	trans   transposes
 	sparse  []*mat.Sparse
 	nSparse int
@@ -41,6 +41,7 @@ type entry struct {
 	graph  *graph.CSR
 	far    Far
 	acc    *Acc
+	again  Again
 }
 
 // Others are the workers that share a step, each with rows of its own, of whom this one is the Rank-th of Size. Sum makes x
@@ -51,10 +52,13 @@ type Others struct {
 }
 
 // NewTape returns an empty tape.
-func NewTape() *Tape { return &Tape{} }
+func NewTape() *Tape { return &Tape{arena: new(arena)} }
 
 // NewInference returns a tape that drops nothing and keeps nothing but its memory.
-func NewInference() *Tape { return &Tape{infer: true} }
+func NewInference() *Tape { return NewTape().Inference() }
+
+// Inference returns a tape for inference in t's memory: resetting either takes back what both have handed out.
+func (t *Tape) Inference() *Tape { return &Tape{infer: true, arena: t.arena} }
 
 // training reports whether there will be a backward pass.
 func (t *Tape) training() bool { return t != nil && !t.infer }
@@ -62,7 +66,7 @@ func (t *Tape) training() bool { return t != nil && !t.infer }
 // Reset forgets what was kept and takes back all scratch memory.
 func (t *Tape) Reset() {
 	t.kept = t.kept[:0]
-	t.arena.release(mark{})
+	t.arena.reset()
 	t.nSparse, t.nAccs, t.dropped = 0, 0, t.dropped[:0]
 	t.trans.age()
 }
@@ -146,27 +150,42 @@ func node(nodes []int64, i int) uint64 {
 	return uint64(nodes[i])
 }
 
-// arena hands out float32s from a few chunks, forwards only.
+// arena hands out float32s, forwards only: from a few chunks until it is known how many a step takes, then from one.
 type arena struct {
 	chunks [][]float32
 	at     mark
+	most   int // that were handed out at a time
 }
 
-type mark struct{ chunk, used int }
+type mark struct{ chunk, used, all int }
 
 const chunkLen = 1 << 20 // 4 MiB: touching fresh memory is slow, so chunks are kept
 
 func (a *arena) take(n int) []float32 {
-	for ; a.at.chunk < len(a.chunks); a.at = (mark{a.at.chunk + 1, 0}) {
+	whole := (n + 15) &^ 15 // rows begin on a cache line
+	for ; a.at.chunk < len(a.chunks); a.at.chunk, a.at.used = a.at.chunk+1, 0 {
 		if c := a.chunks[a.at.chunk]; len(c)-a.at.used >= n {
 			s := c[a.at.used : a.at.used+n : a.at.used+n]
-			a.at.used += (n + 15) &^ 15 // rows begin on a cache line
-			a.at.used = min(a.at.used, len(c))
+			a.at.used = min(a.at.used+whole, len(c))
+			a.at.all += whole
+			a.most = max(a.most, a.at.all)
 			return s
 		}
 	}
-	a.chunks = append(a.chunks, make([]float32, max(n, chunkLen)))
+	least := chunkLen
+	if len(a.chunks) == 0 {
+		least = max(least, a.most)
+	}
+	a.chunks = append(a.chunks, make([]float32, max(n, least)))
 	return a.take(n)
 }
 
 func (a *arena) release(m mark) { a.at = m }
+
+// reset takes everything back. Chunks of which some rest was too short for what came next are given up for a single one.
+func (a *arena) reset() {
+	a.at = mark{}
+	if len(a.chunks) > 1 {
+		a.chunks = nil
+	}
+}

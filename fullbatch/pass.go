@@ -1,0 +1,110 @@
+package fullbatch
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// pass computes a view's scores, unit by unit, and their gradients back. Rows of which nobody reads the memory again, or
+// that can be made again, give their place to the next ones.
+type pass struct {
+	t    *Trainer
+	v    *view
+	tape *nn.Tape
+	room [2]mat.Dense // memory that units share
+	in   []nn.Input   // [unit]
+}
+
+func (t *Trainer) pass(v *view, tape *nn.Tape) *pass {
+	p := &pass{t: t, v: v, tape: tape, in: make([]nn.Input, len(t.units))}
+	var size [2]int
+	for k, u := range t.units {
+		if r := p.shares(k); r >= 0 {
+			size[r] = max(size[r], v.parts[k].dst*u.layer.Spec.Out)
+		}
+	}
+	for r, n := range size {
+		if n > 0 {
+			p.room[r] = tape.Scratch(1, n)
+		}
+	}
+	return p
+}
+
+// shares returns which shared memory a unit's rows lie in; −1: they have their own. In training it is that of rows which can
+// be made again; else rows are good until the next ones have been computed from them.
+func (p *pass) shares(k int) int {
+	switch u := p.t.units[k]; {
+	case p.tape == p.t.infer:
+		return k % 2
+	case k < len(p.t.units)-1 && u.head == nil && u.layer.Remakes():
+		return 0
+	}
+	return -1
+}
+
+// forward returns the scores of the view's nodes.
+func (p *pass) forward() mat.Dense {
+	x := p.v.input.Dense
+	for k := range p.t.units {
+		_, x = p.unit(k, x)
+	}
+	return x
+}
+
+// unit computes unit k from x, which the first one has of the view: the layer's rows, and what is handed on.
+func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense) {
+	u, q := p.t.units[k], &p.v.parts[k]
+	in := nn.Input{G: q.near, X: graph.Features{Dense: x}, Z: q.z, Nodes: q.nodes}
+	if k == 0 {
+		in.X = p.v.input
+	} else if p.shares(k-1) >= 0 {
+		in.Again = p.t.units[k-1].layer.Again(p.tape)
+	}
+	if q.far != nil {
+		in.Far = q.far
+	}
+	if r := p.shares(k); r >= 0 {
+		h = mat.View(q.dst, u.layer.Spec.Out, p.room[r].Data)
+	} else {
+		h = p.tape.Scratch(q.dst, u.layer.Spec.Out)
+	}
+	u.layer.Forward(h, in, p.tape)
+	p.in[k] = in
+	if u.head == nil {
+		return h, h
+	}
+	_, c := u.head.Dims()
+	scores := p.tape.Scratch(q.dst, c)
+	u.head.Forward(scores, h, p.tape)
+	return h, scores
+}
+
+// backward adds to the slab's gradients, from d, the gradient of the scores, which is used up. ready is told when those of
+// a unit are done.
+func (p *pass) backward(d mat.Dense, ready func(k int)) {
+	for k := len(p.t.units) - 1; k >= 0; k-- {
+		d = p.back(k, d)
+		ready(k)
+	}
+}
+
+// back returns the gradient of what unit k takes in, from that of what it hands on.
+func (p *pass) back(k int, d mat.Dense) mat.Dense {
+	u, in := p.t.units[k], p.in[k]
+	if u.head != nil {
+		dh := p.tape.Scratch(d.Rows, u.layer.Spec.Out)
+		u.head.Backward(dh, d, p.tape)
+		d = dh
+	}
+	var dx mat.Dense
+	switch {
+	case in.Again.Possible():
+		dx = in.X.Dense
+	case k > 0:
+		dx = p.tape.Scratch(len(p.v.parts[k].nodes), u.layer.Spec.In)
+	}
+	u.layer.Backward(dx, d, p.tape)
+	return dx
+}
