@@ -106,7 +106,7 @@ func (r *refiner) most(v int32) (gain int32, border bool) {
 
 const patience = 50 // moves past the best that are tried at least; and of n nodes n/patience
 
-// refine makes the cut smaller until a round does not by a thousandth.
+// refine makes the cut smaller until a round does not by a two-hundredth.
 func (r *refiner) refine(e effort) {
 	cut := r.cut()
 	for range e.rounds {
@@ -114,7 +114,7 @@ func (r *refiner) refine(e effort) {
 		if e.search {
 			gain += r.search()
 		}
-		if cut -= gain; gain*1000 <= cut {
+		if cut -= gain; gain*200 <= cut {
 			return
 		}
 	}

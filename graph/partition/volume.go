@@ -1,51 +1,33 @@
 package partition
 
-// volume makes the volume smaller by moving single nodes, until a pass does not by a thousandth. Of node v that goes
-// from part p to q: v is needed in p if a neighbour is there, no longer in q; a neighbour u of another part is no
-// longer needed in p if v was its only neighbour there, and is needed in q if it had none.
+// volume makes the volume smaller by moving each node once at most to where that is least: a second pass was tried, takes as
+// long and finds next to nothing. Of node v that goes from part p to q: v is needed in p if a neighbour is there, no longer
+// in q; a neighbour u of another part is no longer needed in p if v was its only neighbour there, and is needed in q if
+// it had none.
 func (r *refiner) volume() {
-	parts := len(r.caps.share)
-	has := make([]int32, parts) // neighbours of v that are in the part or needed there
-	total := int64(0)
-	for v, p := range r.owner {
-		part, _ := r.near(int32(v))
-		for _, q := range part {
-			if q != p {
-				total += int64(r.nodes(int32(v)))
+	has := make([]int32, len(r.caps.share)) // neighbours of v that are in the part or needed there
+	for v := range int32(r.n()) {
+		inside, other := int32(0), int32(0)
+		part, conn := r.near(v)
+		for k, q := range part {
+			if q == r.owner[v] {
+				inside = conn[k]
+			} else {
+				other = max(other, conn[k])
 			}
 		}
-	}
-	still := make([]bool, r.n()) // nothing next to the node has moved since it was looked at
-	for range volumePasses {
-		fell := int64(0)
-		for v := range int32(r.n()) {
-			p := r.owner[v]
-			part, _ := r.near(v)
-			if still[v] || len(part) == 0 || len(part) == 1 && part[0] == p {
-				continue
-			}
-			still[v] = true
-			q, delta := r.lighter(v, has)
-			if q < 0 {
-				continue
-			}
+		if other == 0 || inside > 2*other { // those that would be cut off outweigh what can be won
+			continue
+		}
+		if q := r.lighter(v, has); q >= 0 {
 			r.move(v, q)
-			fell -= int64(delta)
-			for _, u := range r.col[r.ptr[v]:r.ptr[v+1]] {
-				still[u] = false
-			}
-		}
-		if total -= fell; fell*1000 <= total {
-			return
 		}
 	}
 }
 
-const volumePasses = 5
-
-// lighter returns the part with room to which v's move makes the volume change by the least, and by how much: less
-// than 0, or 0 and the cut falls. Otherwise −1.
-func (r *refiner) lighter(v int32, has []int32) (to, change int32) {
+// lighter returns the part with room to which v's move makes the volume fall the most, or stay and the cut fall; −1 where
+// there is none.
+func (r *refiner) lighter(v int32, has []int32) (to int32) {
 	p := r.owner[v]
 	clear(has)
 	freed, all := int32(0), int32(0)
@@ -71,7 +53,7 @@ func (r *refiner) lighter(v int32, has []int32) (to, change int32) {
 			inside, stay = conn[k], 0
 		}
 	}
-	to, cut := int32(-1), int32(0)
+	to, change, cut := int32(-1), int32(0), int32(0)
 	for k, q := range part {
 		if q == p {
 			continue
@@ -81,5 +63,5 @@ func (r *refiner) lighter(v int32, has []int32) (to, change int32) {
 			to, change, cut = q, d, conn[k]-inside
 		}
 	}
-	return to, change
+	return to
 }
