@@ -31,7 +31,8 @@ type rendezvous struct {
 	members []member
 	ours    greeting
 	start   time.Time
-	quorum  *quorum // nil: all members
+	came    time.Time // when the last one came: who has long been waiting does not leave out who comes next
+	quorum  *quorum   // nil: all members
 	pairs   []*pair
 	fatal   chan error    // capacity 1: a mismatch, which no retry mends
 	changed chan struct{} // capacity 1: a pair has been linked
@@ -81,7 +82,7 @@ func (h *Host) join(ctx context.Context, roster Roster, hello Hello, q *quorum) 
 		return nil, fmt.Errorf("p2p: roster: this peer (%s) is not among the %d members", h.ID(), len(members))
 	}
 	r := &rendezvous{
-		host: h, members: members, start: time.Now(), quorum: q,
+		host: h, members: members, start: time.Now(), came: time.Now(), quorum: q,
 		ours:  greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), roster: fingerprint(members)},
 		pairs: make([]*pair, len(members)), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
 	}
@@ -148,6 +149,7 @@ func (r *rendezvous) wait(ctx context.Context) error {
 		case err := <-r.fatal:
 			return err
 		case <-r.changed:
+			r.came = time.Now()
 		case <-tick.C:
 			if r.host.cfg.Waiting == nil {
 				continue

@@ -8,8 +8,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// JoinSome is Join that makes do with fewer members: once patience has passed and least of them are there, this one
-// included, the session begins without the others. Which these are each member finds for itself, and may find otherwise
+// JoinSome is Join that makes do with fewer members: once nobody has come for as long as patience and least of them are there,
+// this one included, the session begins without the others. Which these are each member finds for itself, and may find otherwise
 // than the next: Session.Here says it, and comm.Group.Agree settles it. The others may knock while the session lasts
 // (Session.Knocked), and are in when all join again.
 func (h *Host) JoinSome(ctx context.Context, roster Roster, hello Hello, least int, patience time.Duration) (*Session, error) {
@@ -25,7 +25,7 @@ type quorum struct {
 // enough reports whether the session may begin without the missing.
 func (r *rendezvous) enough(missing int) bool {
 	q := r.quorum
-	return missing == 0 || q != nil && time.Since(r.start) >= q.patience && len(r.members)-missing >= q.least
+	return missing == 0 || q != nil && time.Since(r.came) >= q.patience && len(r.members)-missing >= q.least
 }
 
 var errAbsent = errors.New("not there when the session began")

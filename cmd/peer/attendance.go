@@ -24,8 +24,10 @@ type attendance struct {
 	way  *slow.Table // a slower network in between, or nil
 	work work
 
-	joined *p2p.Session // the last one
-	away   []absence    // by rank, where the plan lets the run go on without lost peers
+	write  func(*outcome) error // what this peer makes of the run, again where it was written before
+	joined *p2p.Session         // the last one
+	away   []absence            // by rank, where the plan lets the run go on without lost peers
+	whole  []bool               // the same: who has the model
 }
 
 // stay trains until the model is done. Where a peer is lost, and there are checkpoints or the plan lets the others go on,
@@ -50,6 +52,9 @@ func (a *attendance) stay(ctx context.Context, id p2p.Identity) (*outcome, error
 	for {
 		a.seat.waiting.Store(int64(wait))
 		o, err := a.session(ctx, h, wait)
+		if o != nil && done != nil { // what there is to measure was measured before
+			o.Seconds, o.Load, o.Peers = done.Seconds, done.Load, done.Peers
+		}
 		if err == nil {
 			return o, nil
 		}
@@ -57,7 +62,13 @@ func (a *attendance) stay(ctx context.Context, id p2p.Identity) (*outcome, error
 			if wait = a.plan.LostWait + lastWait; o == nil || ctx.Err() != nil {
 				return done, nil
 			}
+			if errors.Is(err, retexo.ErrRegroup) {
+				a.work.watch.log.Info("a lost peer is back, and is given the model")
+			}
 			continue
+		}
+		if a.joined == nil && a.plan.MinPeers > 0 && errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w. If the others have ended the run, they all hold its model: take model.safetensors from any of them", err)
 		}
 		if ctx.Err() != nil || a.seat.rejoin == 0 || errors.Is(err, p2p.ErrRevoked) || !a.again(err) {
 			return nil, err
@@ -118,7 +129,8 @@ func (a *attendance) survive() (err error) {
 	}
 	l := a.work.layers
 	l.agreed.limit = a.plan.LostWait + agreeTime
-	a.away = make([]absence, len(a.plan.Peers))
+	a.work.done = a.linger
+	a.away, a.whole = make([]absence, len(a.plan.Peers)), make([]bool, len(a.plan.Peers))
 	l.Knock = func() bool {
 		s := a.joined
 		for q := range a.away {
@@ -142,6 +154,50 @@ func (a *attendance) survive() (err error) {
 	}
 	return nil
 }
+
+// linger keeps the members of the last generation together for lost peers: one that comes back within the plan's time
+// is let in, as in a round, and fetches the model. What this peer made is written before. All count the same
+// ticks, so all leave after the same.
+func (a *attendance) linger(ctx context.Context, g *comm.Group, o *outcome) error {
+	var lost []int
+	var names []string
+	for q, m := range a.plan.Peers {
+		if a.whole[q] = a.whole[q] || g.Has(q); !a.whole[q] {
+			lost, names = append(lost, q), append(names, m.Name)
+		}
+	}
+	if len(lost) == 0 || a.plan.Linger == 0 {
+		return nil
+	}
+	o.Names = a.plan.names()
+	if err := a.write(o); err != nil {
+		return err
+	}
+	a.work.watch.log.Info("the model is done and written; staying for lost peers", "peers", fmt.Sprint(names), "at most", a.plan.Linger)
+	for range a.plan.Linger / lingerTick {
+		select {
+		case <-time.After(lingerTick):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var knock [1]float32
+		for _, q := range lost {
+			if a.joined.Knocked(q) && a.away[q].over(a.plan.LostWait) {
+				knock[0] = 1
+			}
+		}
+		if err := g.AllReduce(ctx, comm.Control, knock[:]); err != nil {
+			return err
+		}
+		if knock[0] > 0 {
+			return retexo.ErrRegroup
+		}
+	}
+	return nil
+}
+
+// lingerTick is how often peers that linger tell each other whether anybody is back.
+const lingerTick = time.Second
 
 // agreeTime is how much longer than a lost peer the members of a generation wait for one another to agree on it.
 const agreeTime = 30 * time.Second

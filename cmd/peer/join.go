@@ -304,7 +304,19 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 		}
 		one.store = &checkpoint.Store{Dir: s.state}
 	}
-	a := &attendance{seat: s, plan: p, rank: rank, site: here, way: way, work: one}
+	var files written
+	write := func(o *outcome) error {
+		o.Link = way
+		setting, err := yaml.Marshal(p)
+		if err != nil {
+			return err
+		}
+		if files, err = o.write(s.out, shards, p.Settings, report.Page{Setting: string(setting), Command: "peer join --plan plan.yaml --shard " + s.shard}); err != nil || s.json == "" {
+			return err
+		}
+		return writeJSON(s.json, o.result(p.Settings, shard.Name, len(p.Peers), kernels.Name()))
+	}
+	a := &attendance{seat: s, plan: p, rank: rank, site: here, way: way, work: one, write: write}
 	o, err := a.stay(training, id)
 	w.end()
 	if err != nil {
@@ -313,19 +325,8 @@ func (s seat) join(ctx context.Context, w *watch, stdout io.Writer) (err error) 
 		}
 		return p.naming(err)
 	}
-	o.Link = way
-	setting, err := yaml.Marshal(p)
-	if err != nil {
+	if err := write(o); err != nil {
 		return err
-	}
-	files, err := o.write(s.out, shards, p.Settings, report.Page{Setting: string(setting), Command: "peer join --plan plan.yaml --shard " + s.shard})
-	if err != nil {
-		return err
-	}
-	if s.json != "" {
-		if err := writeJSON(s.json, o.result(p.Settings, shard.Name, len(p.Peers), kernels.Name())); err != nil {
-			return err
-		}
 	}
 	sum := o.bytes()
 	fmt.Fprintf(stdout, "%s: %s %s test, %s validation, %.1f s; this peer sent halo %s, reduce %s, control %s; on the wire %s\nmodel:  %s\nreport: %s\n",

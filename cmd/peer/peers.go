@@ -67,6 +67,10 @@ type work struct {
 	watch    *watch            // nil: nobody looks
 	site     *site             // nil: nothing is recorded
 	advanced func()            // called after each round; may be nil
+
+	// done is called when the model is, while the others can still be reached; may be nil. Its error counts as theirs.
+	done func(context.Context, *comm.Group, *outcome) error
+
 	layers   *learner          // that goes on from session to session; nil: every session begins from checkpoints
 }
 
@@ -89,6 +93,9 @@ func (w work) train(ctx context.Context, t link, name string) (*outcome, error) 
 	o.Peers = []report.Peer{{Name: name, Halo: o.Sent.Halo, Reduce: o.Sent.Reduce, Control: o.Sent.Control, Wire: t.wire()}}
 	took := time.Since(start)
 	o.Seconds, o.Load = took.Seconds(), load(group, took)
+	if err == nil && w.done != nil {
+		err = w.done(ctx, group, o)
+	}
 	return o, err
 }
 

@@ -93,7 +93,7 @@ func base(mode, preset, model string) (Settings, error) {
 		CorrectAlpha: 0.9, SmoothAlpha: 0.8, Rounds: 200, LocalSteps: 1, EvalEvery: 1, Solver: "adam", LR: 0.003, Decay: 5e-4, Schedule: "constant",
 		Lambdas: retexo.Defaults(nn.Spec{}).Lambdas, PCAPasses: 1, CheckpointEvery: 20, Rows: "float32", Compress: "none", Exchange: "auto",
 		Fetch: "auto", Boundary: "exact", Order: "any", Prefetch: 1,
-		Survival: Survival{LostWait: 30 * time.Second, LostRows: "wait", Straggler: "wait"},
+		Survival: Survival{LostWait: 30 * time.Second, Linger: 5 * time.Minute, LostRows: "wait", Straggler: "wait"},
 	}
 	if slices.Contains(later, mode) {
 		return s, fmt.Errorf("mode: %q is planned and does not exist yet, use one of %s", mode, strings.Join(modes, ", "))

@@ -20,6 +20,7 @@ import (
 type Survival struct {
 	MinPeers   int           `yaml:"min_peers,omitempty"`   // with which the run goes on, more than half of all; 0: every lost peer is waited for
 	LostWait   time.Duration `yaml:"lost_wait,omitempty"`   // how long a lost peer is waited for before the others go on, 1s to 1h
+	Linger     time.Duration `yaml:"linger,omitempty"`      // how long peers that are done stay for lost ones, who then fetch the model, 0 to 24h
 	LostRows   string        `yaml:"lost_rows,omitempty"`   // what stands for a lost peer's rows at an exchange: wait, previous or drop
 	Straggler  string        `yaml:"straggler,omitempty"`   // a slow peer: wait, drop (it is lost for a while) or adapt (it is given less local work)
 	RoundLimit time.Duration `yaml:"round_limit,omitempty"` // straggler drop: how long a round's sum is waited for
@@ -28,12 +29,16 @@ type Survival struct {
 func (s *Survival) bind(f *pflag.FlagSet) {
 	f.IntVar(&s.MinPeers, "min-peers", s.MinPeers, "peers with which the run goes on when others are lost, more than half; 0: all are waited for")
 	f.DurationVar(&s.LostWait, "lost-wait", s.LostWait, "min-peers: how long a lost peer is waited for before the others go on")
+	f.DurationVar(&s.Linger, "linger", s.Linger, "min-peers: how long peers that are done stay for lost ones, who then fetch the model; 0: not at all")
 	f.StringVar(&s.LostRows, "lost-rows", s.LostRows, "min-peers: what stands for a lost peer's rows: wait, previous (those of the exchange before) or drop (its edges)")
 	f.StringVar(&s.Straggler, "straggler", s.Straggler, "a slow peer: wait, adapt (it is given less local work), or with min-peers drop (it is lost for a while)")
 	f.DurationVar(&s.RoundLimit, "round-limit", s.RoundLimit, "straggler drop: how long a round's sum is waited for")
 }
 
-const leastLostWait, mostLostWait = time.Second, time.Hour
+const (
+	leastLostWait, mostLostWait = time.Second, time.Hour
+	mostLinger                  = 24 * time.Hour
+)
 
 // policy is s as the trainer takes it, for any number of peers; its own faults are the trainer's to find.
 func (s Survival) policy() (retexo.Survival, error) {
@@ -46,6 +51,9 @@ func (s Survival) policy() (retexo.Survival, error) {
 	}
 	if s.MinPeers > 0 && (s.LostWait < leastLostWait || s.LostWait > mostLostWait) {
 		return p, fmt.Errorf("lost_wait: %v, want %v to %v", s.LostWait, leastLostWait, mostLostWait)
+	}
+	if s.Linger < 0 || s.Linger > mostLinger {
+		return p, fmt.Errorf("linger: %v, want 0 to %v", s.Linger, mostLinger)
 	}
 	return p, nil
 }

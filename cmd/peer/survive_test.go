@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -134,9 +135,9 @@ func accuracy(t *testing.T, path string, g *graph.Graph) float64 {
 	return float64(right) / float64(all)
 }
 
-// TestSurvive kills, as kill -9 does, one of four peers over QUIC. The others go on without it. Where it never comes
-// back, they end with one model, as good as that of a run that nothing happened to; where it does, it fetches what they
-// have and all four end with the same.
+// TestSurvive kills, as kill -9 does, one of four peers over QUIC. The others go on without it, to a model as good as that
+// of a run that nothing happened to. Whether it comes back while they train, or when they are done and linger, it
+// fetches what they have and all four end with the same.
 func TestSurvive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
@@ -159,8 +160,8 @@ func TestSurvive(t *testing.T) {
 		name   string
 		victim int
 		rows   string
-		back   bool
-	}{{"coordinator never back", 0, "drop", false}, {"back", 2, "previous", true}} {
+		back   bool // before the end
+	}{{"coordinator back after the end", 0, "drop", false}, {"back", 2, "previous", true}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := &flock{crew: &crew{dir: t.TempDir()}, lines: make([]bytes.Buffer, 4), procs: make([]*exec.Cmd, 4)}
@@ -169,7 +170,7 @@ func TestSurvive(t *testing.T) {
 			for r := range 4 {
 				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", f.key(r)))))
 			}
-			f.plan = f.crew.plan(t, f.members, slices.Concat(settings, []string{"--port", fmt.Sprint(port + 4*i), "--silence", "1s", "--min-peers", "3", "--lost-wait", "1s", "--lost-rows", test.rows})...)
+			f.plan = f.crew.plan(t, f.members, slices.Concat(settings, []string{"--port", fmt.Sprint(port + 4*i), "--silence", "1s", "--min-peers", "3", "--lost-wait", "1s", "--linger", "1m", "--lost-rows", test.rows})...)
 			for r := range 4 {
 				f.start(t, r, "--link", "latency=20ms") // 40 ms a round: time to be killed in, and to come back
 			}
@@ -180,12 +181,19 @@ func TestSurvive(t *testing.T) {
 			if test.back {
 				f.start(t, test.victim, "--link", "latency=20ms")
 				f.until(t, other, "number=3")
+			} else {
+				for r := range 4 {
+					if r != test.victim {
+						f.until(t, r, "staying for lost peers")
+						if _, err := os.Stat(filepath.Join(f.dir, fmt.Sprintf("out-%d", r), "model.safetensors")); err != nil {
+							t.Errorf("peer %d stays, and has not written its model: %v", r, err)
+						}
+					}
+				}
+				f.start(t, test.victim)
 			}
 			var want []byte
 			for r, p := range f.procs {
-				if r == test.victim && !test.back {
-					continue
-				}
 				if err := p.Wait(); err != nil {
 					t.Fatalf("peer %d: %v\n%s", r, err, f.lines[r].String())
 				}
@@ -211,7 +219,7 @@ func TestSurvive(t *testing.T) {
 				}
 				gs := figures(t, f.json(r)).Generations
 				lost := fmt.Sprintf("site-%d", test.victim)
-				if r != test.victim && (len(gs) < 2 || len(gs[0].Lost) != 0 || !slices.Equal(gs[1].Lost, []string{lost})) || test.back && len(gs[len(gs)-1].Lost) != 0 {
+				if r != test.victim && (len(gs) < 2 || len(gs[0].Lost) != 0 || !slices.Equal(gs[1].Lost, []string{lost})) || len(gs[len(gs)-1].Lost) != 0 {
 					t.Errorf("peer %d: generations %+v, want one without %s", r, gs, lost)
 				}
 				if len(figures(t, f.json(r)).Loss) != 200 {
@@ -220,4 +228,11 @@ func TestSurvive(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTooLate: who comes back when the others are gone is told where the model is.
+func TestTooLate(t *testing.T) {
+	c := newCrew(t, 3)
+	plan := c.plan(t, c.members, "--port", freePorts(t, 6), "--min-peers", "2")
+	refuse(t, 1, []string{"waiting for", "site-1", "model.safetensors"}, c.join(0, plan, "--wait", "300ms")...)
 }
