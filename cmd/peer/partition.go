@@ -89,7 +89,7 @@ func newPartition() *cobra.Command {
 	f.StringVar(&s.Policy, "policy", "random", "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel; with --dry also dbh, hvc, cvc, gvc, svc, hdrf and 2ps-l")
 	f.Uint64Var(&s.seed, "seed", 1, "of what the policy draws")
 	f.StringVarP(&s.out, "out", "o", "", "directory to write, which must not exist or be empty")
-	f.StringToStringVar(&s.caps, "cap", nil, "most that a part holds over its fair share, of vertices, edges, train (training nodes) and bytes (of features), as vertices=1.03,train=1.1: kept, or refused")
+	f.StringToStringVar(&s.caps, "cap", nil, "most that a part holds over its fair share, of vertices, edges, train (training nodes), bytes (of features) and relations (edges of each), as vertices=1.03,train=1.1: kept, or refused")
 	f.Float64SliceVar(&s.capacity, "capacity", nil, "fair shares of the parts, for unlike machines, as 2,1,1 (default: all alike)")
 	f.StringVar(&s.objective, "objective", "volume", "what multilevel makes small: volume (rows that travel) or cut (edges)")
 	f.StringVar(&s.memory, "memory", "", "most memory to take for a stored graph, as 2GiB (default: as much as it takes)")
@@ -161,11 +161,11 @@ func (s *cutting) read() (err error) {
 
 // goal returns what --cap, --capacity and --objective say.
 func goal(caps map[string]string, capacity []float64, objective string) (g partition.Goal, err error) {
-	bounds := map[string]*float64{"vertices": &g.Vertices, "edges": &g.Edges, "train": &g.Train, "bytes": &g.Bytes}
+	bounds := map[string]*float64{"vertices": &g.Vertices, "edges": &g.Edges, "train": &g.Train, "bytes": &g.Bytes, "relations": &g.Relations}
 	for name, text := range caps {
 		bound, ok := bounds[name]
 		if !ok {
-			return g, fmt.Errorf("cap: %q, want vertices, edges, train or bytes", name)
+			return g, fmt.Errorf("cap: %q, want vertices, edges, train, bytes or relations", name)
 		}
 		if *bound, err = strconv.ParseFloat(text, 64); err != nil || !(*bound >= 1) {
 			return g, fmt.Errorf("cap: %s=%s, want a number of 1 or more, as %s=1.05", name, text, name)

@@ -141,6 +141,7 @@ func TestPartitionRefuses(t *testing.T) {
 		want []string
 	}{
 		{"--data D", []string{"out:", "--dry"}},
+		{"--data D -o X --policy ldg --cap relations=1.2", []string{"edges have no types"}},
 		{"--data D -o X --cap nodes=1", []string{`cap: "nodes"`}},
 		{"--data D -o X --cap edges=0.5", []string{"edges=0.5"}},
 		{"--data D -o X --cap edges=x", []string{"edges=x"}},

@@ -30,6 +30,28 @@ func skewed(n, groups, edges int, inside float64, key rng.Key) *graph.Graph {
 	return g
 }
 
+// related gives every edge of g one of two relations.
+func related(g *graph.Graph) graph.Relations {
+	var list []*graph.CSR
+	for r := range int32(2) {
+		var src, dst []int32
+		for v := range int32(g.N()) {
+			col, _ := g.Adj.Row(int(v))
+			for _, u := range col {
+				if (u+v)%3/2 == r {
+					src, dst = append(src, u), append(dst, v)
+				}
+			}
+		}
+		one, err := graph.FromEdges(g.N(), src, dst, nil, graph.Build{Directed: true})
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, &one)
+	}
+	return graph.Relations{Names: []string{"often", "seldom"}, Adj: graph.Stack(list)}
+}
+
 // A part never holds more than max(⌈share⌉, ⌊bound·share⌋) of anything, whatever the graph, the bounds, the capacities and the
 // policy: here the weights are added up anew, and not by what policies plan with. Graphs are large enough for clusters
 // and levels.
@@ -41,7 +63,8 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 		g := skewed(n, rapid.IntRange(1, 8).Draw(t, "groups"), rapid.IntRange(1, 6).Draw(t, "edges"), rapid.Float64Range(0, 1).Draw(t, "inside"), key)
 		k := rapid.IntRange(1, 12).Draw(t, "parts")
 		goal := Goal{Objective: Objective(rapid.IntRange(0, 1).Draw(t, "objective"))}
-		bounds := []*float64{&goal.Vertices, &goal.Edges, &goal.Train, &goal.Bytes}
+		bounds := []*float64{&goal.Vertices, &goal.Edges, &goal.Train, &goal.Bytes, &goal.Relations}
+		g.Typed = related(g)
 		for _, bound := range bounds {
 			if rapid.Bool().Draw(t, "bounded") {
 				*bound = rapid.SampledFrom([]float64{1, 1.001, 1.03, 1.2, 3}).Draw(t, "bound")
@@ -64,6 +87,11 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 			return // refused; what can be kept is TestCapsThatFitAreKept's
 		}
 		kept++
+		bounds = append(bounds, &goal.Relations) // of the second relation
+		in := func(relation, v int) float64 {
+			row := relation*g.N() + v
+			return float64(g.Typed.Adj.RowPtr[row+1] - g.Typed.Adj.RowPtr[row])
+		}
 		total, held := make([]float64, len(bounds)), make([]float64, k*len(bounds))
 		for v, p := range owner {
 			train := 0.0
@@ -71,7 +99,7 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 				train = 1
 			}
 			values := g.X.Sparse.RowPtr[v+1] - g.X.Sparse.RowPtr[v]
-			for d, x := range []float64{1, float64(g.Adj.RowPtr[v+1] - g.Adj.RowPtr[v]), train, float64(8 * values)} {
+			for d, x := range []float64{1, float64(g.Adj.RowPtr[v+1] - g.Adj.RowPtr[v]), train, float64(8 * values), in(0, v), in(1, v)} {
 				total[d] += x
 				held[int(p)*len(bounds)+d] += x
 			}

@@ -26,6 +26,7 @@ type Goal struct {
 	Edges     float64   // stored edges into owned nodes
 	Train     float64   // owned training nodes
 	Bytes     float64   // features of owned nodes
+	Relations float64   // stored edges of each relation into owned nodes, of a typed graph in memory
 	Capacity  []float64 // [K] fair shares relative to each other, for unlike machines; nil: all alike
 }
 
@@ -39,8 +40,9 @@ type bound struct {
 	weight     func(r *run, i int) int64 // of the run's node i
 }
 
-func (g Goal) bounds() []bound {
-	return []bound{
+// bounds returns the goal's bounds on a graph of these relations.
+func (g Goal) bounds(relations []string) []bound {
+	list := []bound{
 		{"vertices", "nodes", g.Vertices, func(*run, int) int64 { return 1 }},
 		{"edges", "edges", g.Edges, (*run).edges},
 		{"train", "training nodes", g.Train, func(r *run, i int) int64 {
@@ -51,6 +53,10 @@ func (g Goal) bounds() []bound {
 		}},
 		{"bytes", "bytes of features", g.Bytes, (*run).bytes},
 	}
+	for k, name := range relations {
+		list = append(list, bound{"relations", fmt.Sprintf("edges of relation %q", name), g.Relations, func(r *run, i int) int64 { return r.related(k, i) }})
+	}
+	return list
 }
 
 // Validate returns all faults of the goal for that number of parts, or nil.
@@ -60,7 +66,7 @@ func (g Goal) Validate(parts int) error {
 	if g.Objective > EdgeCut {
 		fault("objective is %d, want Volume or EdgeCut", g.Objective)
 	}
-	for _, b := range g.bounds() {
+	for _, b := range g.bounds([]string{"any"}) {
 		if b.most != 0 && !(b.most >= 1 && b.most <= math.MaxFloat32) {
 			fault("%s: at most %v times the fair share, want 1 or more (0: no bound)", b.name, b.most)
 		}
@@ -111,8 +117,12 @@ func (g Goal) limits(of source, parts int) (*limits, error) {
 	if err := g.Validate(parts); err != nil {
 		return nil, err
 	}
+	relations := of.relations()
+	if g.Relations != 0 && len(relations) == 0 {
+		return nil, errors.New("partition: a bound on relations, of a graph whose edges have no types")
+	}
 	l := &limits{share: g.shares(parts)}
-	for _, b := range g.bounds() {
+	for _, b := range g.bounds(relations) {
 		if b.most != 0 {
 			l.bounds = append(l.bounds, b)
 		}

@@ -42,7 +42,7 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 		return nil, fmt.Errorf("partition: multilevel: %d edges, of at most %d: take restream:5", g.Adj.NumEdges(), math.MaxInt32/2)
 	}
 	goal := m.Goal
-	if goal.Vertices == 0 && goal.Edges == 0 && goal.Train == 0 && goal.Bytes == 0 {
+	if goal.Vertices == 0 && goal.Edges == 0 && goal.Train == 0 && goal.Bytes == 0 && goal.Relations == 0 {
 		goal.Vertices = even.Vertices
 	}
 	c, err := goal.caps(g, parts)

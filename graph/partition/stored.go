@@ -115,6 +115,9 @@ func (s *Stored) Edges() int64 { return s.edges }
 
 func (s *Stored) size() Load { return Load{int64(s.nodes), s.edges} }
 
+// relations implements source: a graph with typed edges is not opened.
+func (s *Stored) relations() []string { return nil }
+
 const (
 	runNodes = 1 << 16 // at most in a run
 	runEdges = 1 << 20 // likewise, but a node is never split

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"bytes"
+	"math"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -109,5 +110,47 @@ func TestTypedGraphsAreNotStreamed(t *testing.T) {
 	}
 	if _, err := OpenGraph(path); err == nil || !strings.Contains(err.Error(), "edges have types") {
 		t.Fatalf("error is %v, want one that says that edges have types", err)
+	}
+}
+
+// A bound on relations is of each of them, and of nothing where edges have no types.
+func TestRelationsHaveBounds(t *testing.T) {
+	g := typedGraph(t)
+	names := g.Typed.Names
+	for _, name := range []string{"multilevel", "ldg", "restream:5"} {
+		owner, err := Bounded(policy(t, name), Goal{Relations: 1.3}).Assign(g, 4, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := make([][]int, len(names))
+		for k := range held {
+			held[k] = make([]int, 4)
+			one := g.Typed.Adj.Relation(k, len(names))
+			for v, p := range owner {
+				held[k][p] += int(one.RowPtr[v+1] - one.RowPtr[v])
+			}
+			for p, n := range held[k] {
+				if fair := float64(one.NumEdges()) / 4; float64(n) > max(1.3*fair, math.Ceil(fair)) {
+					t.Errorf("%s: part %d has %d edges of %q, of a fair share of %v", name, p, n, names[k], fair)
+				}
+			}
+		}
+	}
+	hub := typedGraph(t)
+	var src []int32
+	for u := range int32(39) {
+		src = append(src, u+1)
+	}
+	one, err := graph.FromEdges(40, src, make([]int32, 39), nil, graph.Build{Directed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub.Adj, hub.Typed = one, graph.Relations{Names: []string{"cites"}, Adj: one}
+	if _, err := Bounded(policy(t, "ldg"), Goal{Relations: 1.5}).Assign(hub, 4, 1); err == nil || !strings.Contains(err.Error(), `node 0 has 39 edges of relation "cites"`) {
+		t.Error(err)
+	}
+	plain := path(4)
+	if _, err := Bounded(policy(t, "ldg"), Goal{Relations: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "edges have no types") {
+		t.Error(err)
 	}
 }
