@@ -93,7 +93,7 @@ func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
 		t.fill(t.training)
 		return nil
 	}
-	if same(t.base.own, t.full.own) {
+	if !t.config.Inductive || w.Stage == 1 { // both views' rows are the same, at every peer, wherever it has them from
 		t.base.src = t.full.src
 	} else if err := t.base.fetch(ctx, t.group, t.coder, t.shard, 0, what); err != nil {
 		return err

@@ -115,12 +115,12 @@ func (t *Trainer) regroup(g *comm.Group) error {
 // halt leaves this peer with what it held when work w began, which has failed.
 func (t *Trainer) halt(w Work) {
 	t.restoreKept()
-	if st := t.stage; w.Kind == Freeze && st != nil && st.slab != nil {
-		if w.Keep {
-			st.keep() // the position says that they are the best
-		} else {
-			st.swap()
-		}
+	switch st := t.stage; {
+	case w.Kind != Freeze || st == nil:
+	case w.Keep: // not all have seen that; they are at the same place and must hold the same
+		t.machine.at = t.machine.unjudged
+	case st.slab != nil:
+		st.swap()
 	}
 }
 

@@ -35,7 +35,16 @@ func TestSurvivalSchedules(t *testing.T) {
 	first, count := seeds(t, 60, 15)
 	worlds := survivals(t)
 	seen := map[string]int{}
-	for seed := first; seed < first+count && !t.Failed(); seed++ {
+	// First those that once ended badly. 2179: a peer that came back with checkpoints, inductive, exchanged once more than the
+	// others. 3505: of those whose last state of a stage was the best, only some had seen that.
+	all := []int{2179, 3505}
+	for seed := first; seed < first+count; seed++ {
+		all = append(all, seed)
+	}
+	for _, seed := range all {
+		if t.Failed() {
+			break
+		}
 		f := &fleet{world: worlds[seed%len(worlds)], seed: seed, seen: seen}
 		synctest.Test(t, f.live)
 	}

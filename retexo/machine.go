@@ -132,6 +132,8 @@ type Machine struct {
 	rebuild int   // stage whose rows are being computed once more, with those of all before it; 0: none
 	stale   bool  // the best state was validated over other members
 	regroup bool  // the generation ends after this round
+
+	unjudged Position // at, before the last state of the stage was compared with the best
 }
 
 // NewMachine returns the machine of peer rank of size. frozen says of each layer whether its aggregate can be
@@ -239,10 +241,11 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		if from, ok := m.differs(e.Digests); ok {
 			return m.sync(from)
 		}
+		m.unjudged = m.at
 		keep := m.better(e)
 		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: keep}), nil
 	case Solve:
-		m.choice = strongest(e.Vals, e.Labels)
+		m.choice, m.unjudged = strongest(e.Vals, e.Labels), m.at
 		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
 		if from, ok := m.differs(e.Digests); ok {
 			return m.sync(from)
