@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -109,7 +110,7 @@ func grouped(shards []*partition.Shard, peers int) ([]*partition.Shard, error) {
 func readParts(paths string, peers int) (*partition.Shard, io.Closer, error) {
 	var parts []*partition.Shard
 	var files closers
-	for path := range strings.SplitSeq(paths, ",") {
+	for _, path := range partPaths(paths) {
 		s, f, err := partition.ReadShard(path)
 		if err != nil {
 			return nil, nil, errors.Join(badInput{err}, files.Close())
@@ -124,6 +125,20 @@ func readParts(paths string, peers int) (*partition.Shard, io.Closer, error) {
 		return nil, nil, errors.Join(badInput{fmt.Errorf("%s: %w", paths, err)}, files.Close())
 	}
 	return s, files, nil
+}
+
+// partPaths splits a list of paths at its commas, but for those in the names of files that are there.
+func partPaths(list string) (paths []string) {
+	for rest := strings.Split(list, ","); len(rest) > 0; {
+		n := len(rest)
+		for ; n > 1; n-- {
+			if _, err := os.Stat(strings.Join(rest[:n], ",")); err == nil {
+				break
+			}
+		}
+		paths, rest = append(paths, strings.Join(rest[:n], ",")), rest[n:]
+	}
+	return paths
 }
 
 type closers []io.Closer

@@ -66,12 +66,31 @@ func inspectData(w io.Writer, path string) error {
 		return err
 	}
 	fmt.Fprintf(w, "%s: data set %s\n  %d nodes, %d undirected edges\n", path, g.Name, g.N(), g.Adj.NumEdges()/2)
+	relations(w, &g.Typed)
 	features(w, g.X)
 	labels(w, g.Labels, g.Split)
 	if len(g.Sites) > 0 {
 		fmt.Fprintf(w, "  %d sites: %s\n", len(g.Sites), strings.Join(g.Sites, ", "))
 	}
 	return nil
+}
+
+// relations prints the edges of each relation, of many the first few.
+func relations(w io.Writer, t *graph.Relations) {
+	n := t.Count()
+	if n == 0 {
+		return
+	}
+	const shown = 12
+	var list []string
+	for k, name := range t.Names[:min(n, shown)] {
+		rows := t.Adj.NumDst / n
+		list = append(list, fmt.Sprintf("%s (%d)", name, t.Adj.RowPtr[(k+1)*rows]-t.Adj.RowPtr[k*rows]))
+	}
+	if n > shown {
+		list = append(list, fmt.Sprintf("and %d more", n-shown))
+	}
+	fmt.Fprintf(w, "  %d relations (edges of each): %s\n", n, strings.Join(list, ", "))
 }
 
 func features(w io.Writer, x graph.Features) {
@@ -110,6 +129,7 @@ func inspectShard(w io.Writer, path string) (err error) {
 			fmt.Fprintf(w, "  peer %d: sends %d rows here, gets %d\n", q, s.HaloPtr[q+1]-s.HaloPtr[q], len(s.Boundary[q]))
 		}
 	}
+	relations(w, &s.Typed)
 	features(w, s.X)
 	labels(w, s.Labels, s.Split)
 	return nil

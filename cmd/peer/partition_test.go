@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,5 +170,36 @@ func TestPartitionRefuses(t *testing.T) {
 		if n, err := bytesOf(c.text); err != nil || n != c.want {
 			t.Errorf("%s: %d, %v", c.text, n, err)
 		}
+	}
+}
+
+// What peer inspect says of a typed graph and its parts names the relations; paths of parts may have commas in them.
+func TestInspectRelations(t *testing.T) {
+	data, parts := typedSites(t), filepath.Join(t.TempDir(), "a,b")
+	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
+	part := func(p int) string { return filepath.Join(parts, fmt.Sprintf("part-%d", p)) }
+	for _, path := range []string{data, part(1)} {
+		if text := must(t, "inspect", path); !strings.Contains(text, "relations (edges of each): even (") || !strings.Contains(text, ", odd (") {
+			t.Errorf("%s:\n%s", path, text)
+		}
+	}
+	missing := filepath.Join(parts, "part-9")
+	for list, want := range map[string][]string{part(0): {part(0)}, part(0) + "," + part(1): {part(0), part(1)}, missing: strings.Split(missing, ",")} {
+		if got := partPaths(list); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", list, got, want)
+		}
+	}
+	s, files, err := readParts(part(1)+","+part(2), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	one, file, err := partition.ReadShard(part(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if s.Owned <= one.Owned {
+		t.Errorf("%d nodes of two parts, %d of the first", s.Owned, one.Owned)
 	}
 }
