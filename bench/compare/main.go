@@ -7,13 +7,17 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"image/color"
+	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -24,20 +28,44 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// way is one way to train: what peer train is told besides the data, the peers and the seed.
-type way struct{ name, flags string }
+// way is one way to train: what peer train is told besides the data, the peers and the seed, and what it takes of the
+// settings of a graph.
+type way struct {
+	name, flags string
+	of          func(settings) string
+}
 
-// End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the reference. Rates are
-// what docs/results.md found for either.
-const endToEnd = "--mode fullbatch --model gcn --hidden 256 --rounds 200 --eval-every 10 --lr 0.01 --decay 0.002 --dropout 0.5 --unit-sum --exchange halo --boundary "
+// End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the reference.
+const (
+	endToEnd  = "--mode fullbatch --model gcn --hidden 256 --rounds 200 --eval-every 10 --lr 0.01 --dropout 0.5 --exchange halo --boundary "
+	layerWise = "--preset retexo --model gcn --eval-every 10"
+)
 
 var ways = []way{
-	{"full batch", endToEnd + "exact"},
-	{"sample:0.1", endToEnd + "sample:0.1"},
-	{"sample:0.01", endToEnd + "sample:0.01"},
-	{"stale:1", endToEnd + "stale:1"},
-	{"layer-wise, reference", "--preset retexo --model gcn --eval-every 10"},
-	{"layer-wise, frugal", "--preset frugal --model gcn"},
+	{"full batch", endToEnd + "exact", settings.joint},
+	{"sample:0.1", endToEnd + "sample:0.1", settings.joint},
+	{"sample:0.01", endToEnd + "sample:0.01", settings.joint},
+	{"stale:1", endToEnd + "stale:1", settings.joint},
+	{"layer-wise, reference", layerWise, settings.layered},
+	{"layer-wise, frugal", "--preset frugal --model gcn", settings.none},
+}
+
+// settings are what differs between graphs: decay and scaling, which validation nodes chose for docs/results.md, and how
+// many splits there are; run k takes the k-th.
+type settings struct {
+	end, layer string
+	splits     int
+}
+
+func (s settings) joint() string   { return s.end }
+func (s settings) layered() string { return s.layer }
+func (s settings) none() string    { return "" }
+
+var tuned = map[string]settings{
+	"cora":             {"--decay 0.002 --unit-sum", "--decay 0.005", 1},
+	"amazon-computers": {"--decay 0.0005", "--decay 0.0005 --unit-sum=false", 10},
+	"coauthor-cs":      {"--decay 0.0005 --unit-sum", "--decay 0.0005 --unit-sum=false", 10},
+	"facebook-pages":   {"--decay 0", "--decay 0.005 --unit-sum=false", 5},
 }
 
 // figures are what a run has measured.
@@ -63,19 +91,27 @@ func main() {
 	peers := flag.Int("peers", 4, "peers, by a random partition")
 	seeds := flag.Int("seeds", 3, "runs of each, seeds from 1")
 	svg := flag.String("svg", "compare.svg", "file of the plot")
+	runs := flag.String("runs", "", "directory of the runs' figures; what is there is not run again (empty: a temporary one)")
 	flag.Parse()
-	if err := compare(*peer, *data, strings.Split(*graphs, ","), *peers, *seeds, *svg); err != nil {
+	if err := compare(*peer, *data, *runs, strings.Split(*graphs, ","), *peers, *seeds, *svg); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }
 
-func compare(peer, data string, graphs []string, peers, seeds int, svg string) error {
-	dir, err := os.MkdirTemp("", "compare")
-	if err != nil {
-		return err
+func compare(peer, data, dir string, graphs []string, peers, seeds int, svg string) error {
+	for _, graph := range graphs {
+		if _, ok := tuned[graph]; !ok {
+			return fmt.Errorf("graph %q has no settings here, want %s", graph, strings.Join(slices.Sorted(maps.Keys(tuned)), ", "))
+		}
 	}
-	defer os.RemoveAll(dir)
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "compare"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+	}
 	fmt.Println("| graph | training | test accuracy, % | halo, MB | updates, MB | all, MB | of full batch | runs |")
 	fmt.Println("|---|---|---|---|---|---|---|---|")
 	var plots [][]*plot.Plot
@@ -84,8 +120,10 @@ func compare(peer, data string, graphs []string, peers, seeds int, svg string) e
 		for _, w := range ways {
 			var runs []figures
 			for seed := 1; seed <= seeds; seed++ {
-				f, err := run(peer, dir, append(strings.Fields(w.flags), "--data", filepath.Join(data, graph), "--peers", fmt.Sprint(peers),
-					"--policy", "random", "--transport", "memory", "--seed", fmt.Sprint(seed)))
+				args := strings.Fields(w.flags + " " + w.of(tuned[graph]))
+				args = append(args, "--data", filepath.Join(data, graph), "--split", fmt.Sprint((seed-1)%tuned[graph].splits),
+					"--peers", fmt.Sprint(peers), "--policy", "random", "--transport", "memory", "--seed", fmt.Sprint(seed))
+				f, err := run(peer, filepath.Join(dir, graph, fmt.Sprintf("%s-%d", strings.NewReplacer(":", "-", ", ", "-", " ", "-").Replace(w.name), seed)), args)
 				if err != nil {
 					return fmt.Errorf("%s, %s, seed %d: %w", graph, w.name, seed, err)
 				}
@@ -104,13 +142,17 @@ func compare(peer, data string, graphs []string, peers, seeds int, svg string) e
 	return draws(plots, svg)
 }
 
+// run returns the figures of a run, whose results are in dir if it has been made.
 func run(peer, dir string, args []string) (f figures, err error) {
-	path := filepath.Join(dir, "figures.json")
-	c := exec.Command(peer, append([]string{"train", "-q", "--json", path, "--out", filepath.Join(dir, "run")}, args...)...)
-	if out, err := c.CombinedOutput(); err != nil {
-		return f, fmt.Errorf("%v: %w\n%s", c.Args, err, out)
-	}
+	path := filepath.Join(dir, "result.json")
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		c := exec.Command(peer, append([]string{"train", "-q", "--out", dir}, args...)...)
+		if out, err := c.CombinedOutput(); err != nil {
+			return f, fmt.Errorf("%v: %w\n%s", c.Args, err, out)
+		}
+		text, err = os.ReadFile(path)
+	}
 	if err != nil {
 		return f, err
 	}
