@@ -123,6 +123,9 @@ func (m *Machine) placed(have int) (Ready, error) {
 	case allRows:
 		return m.resume()
 	case ownRows:
+		if m.config.Inductive && m.at.Stage == 1 { // nobody may have got so far, or not with these members
+			return do(Work{Kind: Prepare, Stage: m.at.Stage}), nil
+		}
 		return m.enter(m.at.Stage, 0), nil
 	}
 	m.rebuild = m.at.Stage

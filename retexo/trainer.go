@@ -163,8 +163,9 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 	case Project:
 		err = t.project(ctx, w, &e)
 	case Prepare:
-		if t.base, err = trainingView(ctx, t.group, t.shard); err == nil {
-			t.base.own = t.full.own
+		var seen *view
+		if seen, err = trainingView(ctx, t.group, t.shard); err == nil {
+			seen.own, t.base = t.full.own, seen
 		}
 	case Exchange:
 		if err = t.exchange(ctx, w); err == nil && t.config.Survival.On() {
