@@ -71,7 +71,7 @@ type work struct {
 	// done is called when the model is, while the others can still be reached; may be nil. Its error counts as theirs.
 	done func(context.Context, *comm.Group, *outcome) error
 
-	layers   *learner          // that goes on from session to session; nil: every session begins from checkpoints
+	layers *learner // that goes on from session to session; nil: every session begins from checkpoints
 }
 
 // train trains over t and returns what this peer saw of it: with an error, too, where the model is done and only the

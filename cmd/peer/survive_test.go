@@ -57,6 +57,7 @@ type flock struct {
 	mu    sync.Mutex
 	lines []bytes.Buffer // standard error by rank
 	procs []*exec.Cmd
+	env   []string // more of it, of those that are started
 }
 
 // Write of a peer's standard error.
@@ -76,6 +77,7 @@ func (f *flock) start(t *testing.T, r int, more ...string) {
 	args := slices.DeleteFunc(f.join(r, f.plan, append([]string{"--json", f.json(r), "--rejoin", "1m"}, more...)...), func(s string) bool { return s == "-q" })
 	p := process(t, args...)
 	p.Stderr = tail{f, r}
+	p.Env = append(p.Env, f.env...)
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}

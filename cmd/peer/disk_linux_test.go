@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// noSync makes the kernel answer every fsync of a test's peer with an I/O error, as a disk that fails does.
+const noSync = "HEDDLE_TEST_NO_SYNC"
+
+func init() {
+	if os.Getenv(noSync) == "" {
+		return
+	}
+	const load, jump, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	filter := []unix.SockFilter{
+		{Code: load, K: 0}, // the number of the system call
+		{Code: jump, K: unix.SYS_FSYNC, Jf: 1},
+		{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EIO)},
+		{Code: give, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	if err == nil {
+		if _, _, no := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))); no != 0 {
+			err = no
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "no seccomp:", err)
+		os.Exit(3)
+	}
+}
+
+// TestDiskFailsInARun: one of three peers' disks is full in the middle of a run, or fails to sync. That peer ends and names the
+// file; the others go on without it; when the disk is well again it goes on from what it had saved or from theirs, and all
+// end with one model.
+func TestDiskFailsInARun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
+	const victim = 1
+	data := sites(t)
+	for i, test := range []struct{ name, want string }{{"full", "no space left on device"}, {"sync", "input/output error"}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := &flock{crew: &crew{dir: t.TempDir()}, lines: make([]bytes.Buffer, 3), procs: make([]*exec.Cmd, 3)}
+			f.parts = filepath.Join(f.dir, "parts")
+			must(t, "partition", "--data", data, "--parts", "3", "-o", f.parts)
+			for r := range 3 {
+				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", f.key(r)))))
+			}
+			var port int
+			if _, err := fmt.Sscan(freePorts(t, 6), &port); err != nil {
+				t.Fatal(err)
+			}
+			f.plan = f.crew.plan(t, f.members, "--rounds", "60", "--checkpoint-every", "5", "--port", fmt.Sprint(port+3*i), "--silence", "1s",
+				"--min-peers", "2", "--lost-wait", "1s", "--lost-rows", "drop", "--linger", "1m")
+			state := filepath.Join(f.dir, "state")
+			if err := os.Mkdir(state, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			begin := func(r int) {
+				more := []string{"--link", "latency=10ms"}
+				if r == victim {
+					more = append(more, "--state", state)
+				}
+				f.start(t, r, more...)
+			}
+			filler := filepath.Join(state, "filler")
+			switch test.name {
+			case "full":
+				if err := unix.Mount("heddle", state, "tmpfs", 0, "size=4m"); err != nil {
+					t.Skipf("SKIPPED, not shown here: no small disk can be mounted: %v", err)
+				}
+				t.Cleanup(func() { unix.Unmount(state, unix.MNT_DETACH) })
+			case "sync":
+				f.env = []string{noSync + "=1"}
+			}
+			begin(victim)
+			f.env = nil
+			begin(0)
+			begin(2)
+			if test.name == "full" {
+				for begun := time.Now(); len(checkpoints(t, state)) == 0; time.Sleep(5 * time.Millisecond) {
+					if time.Since(begun) > time.Minute {
+						t.Fatal("no checkpoint after a minute")
+					}
+				}
+				if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+					t.Fatalf("filling the disk: %v", err)
+				}
+			}
+			err := f.procs[victim].Wait()
+			said := f.lines[victim].String()
+			if strings.Contains(said, "no seccomp") {
+				t.Skipf("SKIPPED, not shown here: %s", said)
+			}
+			if got := f.procs[victim].ProcessState.ExitCode(); err == nil || got != 1 || !strings.Contains(said, test.want) || !strings.Contains(said, state) {
+				t.Fatalf("exit %d; it says %q, want something of %q and a file in %s", got, said, test.want, state)
+			}
+			before := checkpoints(t, state)
+			f.until(t, 0, "number=2")
+			os.Remove(filler)
+			begin(victim)
+			if test.name == "full" {
+				f.until(t, victim, "resumed from a checkpoint")
+				if len(before) == 0 {
+					t.Error("nothing was left of what had been saved")
+				}
+			}
+			for r, p := range f.procs {
+				if err := p.Wait(); err != nil {
+					t.Fatalf("peer %d: %v\n%s", r, err, f.lines[r].String())
+				}
+				model := func(r int) []byte {
+					return contents(t, filepath.Join(f.dir, fmt.Sprintf("out-%d", r), "model.safetensors"))
+				}
+				if !bytes.Equal(model(r), model(0)) {
+					t.Errorf("peer %d made another model", r)
+				}
+			}
+		})
+	}
+}
