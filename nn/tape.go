@@ -159,7 +159,7 @@ type arena struct {
 
 type mark struct{ chunk, used, all int }
 
-const chunkLen = 1 << 20 // 4 MiB: touching fresh memory is slow, so chunks are kept
+const chunkLen = 1 << 16 // 256 KiB: what a chunk's rest is too short for goes to the next one
 
 func (a *arena) take(n int) []float32 {
 	whole := (n + 15) &^ 15 // rows begin on a cache line
@@ -182,10 +182,15 @@ func (a *arena) take(n int) []float32 {
 
 func (a *arena) release(m mark) { a.at = m }
 
-// reset takes everything back. Chunks of which some rest was too short for what came next are given up for a single one.
+// reset takes everything back. Chunks are given up for a single one where too much of them was left over; else they are
+// kept, for touching fresh memory is slow, and both would be held for a while.
 func (a *arena) reset() {
 	a.at = mark{}
-	if len(a.chunks) > 1 {
+	held := 0
+	for _, c := range a.chunks {
+		held += len(c)
+	}
+	if len(a.chunks) > 1 && held > a.most+a.most/16 {
 		a.chunks = nil
 	}
 }
