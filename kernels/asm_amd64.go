@@ -143,7 +143,7 @@ func spmax8AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Point
 func sumAVX512(x []float32) float64
 
 //go:noescape
-func sumSquaresAVX512(x []float32, mean float64) float64
+func sumSquaresAVX512(x []float32, mean float32) float64
 
 //go:noescape
 func normaliseAVX512(x, gain, bias, y []float32, mean, inv float32)
@@ -167,7 +167,7 @@ func expSumAVX512(shift float32, x, y []float32) float64
 func sumAVX2(x []float32) float64
 
 //go:noescape
-func sumSquaresAVX2(x []float32, mean float64) float64
+func sumSquaresAVX2(x []float32, mean float32) float64
 
 //go:noescape
 func normaliseAVX2(x, gain, bias, y []float32, mean, inv float32)

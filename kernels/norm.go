@@ -2,12 +2,13 @@ package kernels
 
 import (
 	"math"
+	"slices"
 	"sync"
 )
 
 // LayerNorm writes y = (x − mean)·inv·gain + bias for each of the rows of X and Y, which are len(gain) wide, and to
-// stats two values a row: mean, and inv = 1/√(variance + eps) (Ba, Kiros and Hinton, arXiv 1607.06450). Sums are kept
-// in float64. Y may be X.
+// stats two values a row: mean, and inv = 1/√(variance + eps) (Ba, Kiros and Hinton, arXiv 1607.06450). Sums are of
+// eight terms in float32, and of these in float64. Y may be X.
 func LayerNorm(rows int, eps float64, x []float32, ldx int, gain, bias, y []float32, ldy int, stats []float32) {
 	n := len(gain)
 	checkLength("bias of LayerNorm", len(bias), n)
@@ -18,7 +19,7 @@ func LayerNorm(rows int, eps float64, x []float32, ldx int, gain, bias, y []floa
 }
 
 // LayerNormGrad adds the gradients of LayerNorm, given X and stats as it left them and the gradient dY: to dX, unless
-// that is nil, to dgain and to dbias. Columns are summed in float64 and rounded once.
+// that is nil, to dgain and to dbias. Columns are summed in float64, sixteen rows at a time, and rounded once.
 func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, lddy int, dx []float32, lddx int, dgain, dbias []float32) {
 	n := len(gain)
 	checkLength("dgain of LayerNormGrad", len(dgain), n)
@@ -98,10 +99,10 @@ func (c *norm) run(part int) {
 			x, out := c.x[i*c.ldx:][:n], c.out[i*c.ldo:][:n]
 			reads(x)
 			writes(out)
-			m := active.sum(x) / float64(n)
-			inv := float32(1 / math.Sqrt(active.sumSquares(x, m)/float64(n)+c.eps))
-			c.stats[2*i], c.stats[2*i+1] = float32(m), inv
-			active.normalise(x, c.gain, c.bias, out, float32(m), inv)
+			mean := float32(active.sum(x) / float64(n))
+			inv := float32(1 / math.Sqrt(active.sumSquares(x, mean)/float64(n)+c.eps))
+			c.stats[2*i], c.stats[2*i+1] = mean, inv
+			active.normalise(x, c.gain, c.bias, out, mean, inv)
 		}
 		return
 	}
@@ -139,7 +140,8 @@ func Max(x []float32) float32 {
 }
 
 // ExpSum writes exp(x − shift) to y, within 2 units in the last place, and returns its sum: with shift = Max(x), a
-// softmax but for the division. Below −87.6 the exponential is 0, above 88.3 infinite. The sum is kept in float64.
+// softmax but for the division. Below −87.6 the exponential is 0, above 88.3 infinite. The sum is of eight
+// terms in float32, and of these in float64.
 // y may be x.
 func ExpSum(shift float32, x, y []float32) float64 {
 	checkLength("y of ExpSum", len(y), len(x))
@@ -148,39 +150,50 @@ func ExpSum(shift float32, x, y []float32) float64 {
 	return active.expSum(shift, x, y)
 }
 
-// The sums below have sixteen lanes, column c in lane c modulo 16, which fold adds: the order in which vectors do it.
+// The sums below are taken in sixteen lanes of float32, column c in lane c modulo 16, over sumColumns columns; what these
+// add up to, folded in the order in which vectors do it, is float64.
 
-type lanes [16]float64
+type lanes [16]float32
+
+// sumColumns is eight terms a lane: what they lose is below a rounding of the result.
+const sumColumns = 128
 
 func (l *lanes) fold() float64 {
-	for c := range 8 {
-		l[c] += l[c+8]
+	var w [8]float64
+	for c := range w {
+		w[c] = float64(l[c]) + float64(l[c+8])
 	}
-	return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+	return ((w[0] + w[4]) + (w[2] + w[6])) + ((w[1] + w[5]) + (w[3] + w[7]))
 }
 
-func sumGeneric(x []float32) float64 {
-	var l lanes
-	l.sum(x)
-	return l.fold()
+func sumGeneric(x []float32) (sum float64) {
+	for part := range slices.Chunk(x, sumColumns) {
+		var l lanes
+		l.sum(part)
+		sum += l.fold()
+	}
+	return sum
 }
 
 func (l *lanes) sum(x []float32) {
 	for c, v := range x {
-		l[c%16] += float64(v)
+		l[c%16] += v
 	}
 }
 
-func sumSquaresGeneric(x []float32, mean float64) float64 {
-	var l lanes
-	l.sumSquares(x, mean)
-	return l.fold()
+func sumSquaresGeneric(x []float32, mean float32) (sum float64) {
+	for part := range slices.Chunk(x, sumColumns) {
+		var l lanes
+		l.sumSquares(part, mean)
+		sum += l.fold()
+	}
+	return sum
 }
 
-func (l *lanes) sumSquares(x []float32, mean float64) {
+func (l *lanes) sumSquares(x []float32, mean float32) {
 	for c, v := range x {
-		d := float64(v) - mean
-		l[c%16] += float64(d * d)
+		d := v - mean
+		l[c%16] += float32(d * d)
 	}
 }
 
@@ -192,17 +205,21 @@ func normaliseGeneric(x, gain, bias, y []float32, mean, inv float32) {
 }
 
 func normSumsGeneric(x, dy, gain []float32, mean, inv float32) (a, b float64) {
-	var la, lb lanes
-	normSums(x, dy, gain, mean, inv, &la, &lb)
-	return la.fold(), lb.fold()
+	for at := 0; at < len(x); at += sumColumns {
+		var la, lb lanes
+		normSums(x[at:min(at+sumColumns, len(x))], dy[at:], gain[at:], mean, inv, &la, &lb)
+		a += la.fold()
+		b += lb.fold()
+	}
+	return a, b
 }
 
 func normSums(x, dy, gain []float32, mean, inv float32, la, lb *lanes) {
 	dy, gain = dy[:len(x)], gain[:len(x)]
 	for c, v := range x {
 		w, xhat := float32(dy[c]*gain[c]), float32((v-mean)*inv)
-		la[c%16] += float64(w)
-		lb[c%16] += float64(float64(w) * float64(xhat))
+		la[c%16] += w
+		lb[c%16] += float32(w * xhat)
 	}
 }
 
@@ -215,13 +232,15 @@ func normGradGeneric(x, dy, gain, dx []float32, mean, inv, ma, mb float32) {
 }
 
 func addNormGeneric(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) {
-	for i := range rows {
-		mean, inv := stats[2*i], stats[2*i+1]
-		x, dy := x[i*ldx:][:len(gain)], dy[i*lddy:][:len(gain)]
-		for c, v := range x {
-			bias[c] += float64(dy[c])
-			gain[c] += float64(float32(dy[c] * float32((v-mean)*inv)))
+	for c := range gain {
+		var g, b float32
+		for i := range rows {
+			d := dy[i*lddy+c]
+			g += float32(d * float32((x[i*ldx+c]-stats[2*i])*stats[2*i+1]))
+			b += d
 		}
+		gain[c] += float64(g)
+		bias[c] += float64(b)
 	}
 }
 
@@ -235,10 +254,13 @@ func maxGeneric(x []float32) float32 {
 	return m
 }
 
-func expSumGeneric(shift float32, x, y []float32) float64 {
-	var l lanes
-	l.expSum(shift, x, y)
-	return l.fold()
+func expSumGeneric(shift float32, x, y []float32) (sum float64) {
+	for at := 0; at < len(x); at += sumColumns {
+		var l lanes
+		l.expSum(shift, x[at:min(at+sumColumns, len(x))], y[at:])
+		sum += l.fold()
+	}
+	return sum
 }
 
 func (l *lanes) expSum(shift float32, x, y []float32) {
@@ -246,7 +268,7 @@ func (l *lanes) expSum(shift float32, x, y []float32) {
 	for c, v := range x {
 		e := exp(v - shift)
 		y[c] = e
-		l[c%16] += float64(e)
+		l[c%16] += e
 	}
 }
 

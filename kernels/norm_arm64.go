@@ -1,12 +1,15 @@
 package kernels
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 //go:noescape
 func sum16NEON(x []float32, l *lanes)
 
 //go:noescape
-func sumSquares16NEON(x []float32, mean float64, l *lanes)
+func sumSquares16NEON(x []float32, mean float32, l *lanes)
 
 //go:noescape
 func normSums16NEON(x, dy, gain []float32, mean, inv float32, a, b *lanes)
@@ -28,28 +31,39 @@ func expSum16NEON(shift float32, x, y []float32, l *lanes)
 
 // What is left of a row after sixteens, or fours, is done in Go, which rounds in the same way.
 
-func sumNEON(x []float32) float64 {
-	var l lanes
-	n := len(x) &^ 15
-	sum16NEON(x[:n], &l)
-	l.sum(x[n:])
-	return l.fold()
+func sumNEON(x []float32) (sum float64) {
+	for part := range slices.Chunk(x, sumColumns) {
+		var l lanes
+		n := len(part) &^ 15
+		sum16NEON(part[:n], &l)
+		l.sum(part[n:])
+		sum += l.fold()
+	}
+	return sum
 }
 
-func sumSquaresNEON(x []float32, mean float64) float64 {
-	var l lanes
-	n := len(x) &^ 15
-	sumSquares16NEON(x[:n], mean, &l)
-	l.sumSquares(x[n:], mean)
-	return l.fold()
+func sumSquaresNEON(x []float32, mean float32) (sum float64) {
+	for part := range slices.Chunk(x, sumColumns) {
+		var l lanes
+		n := len(part) &^ 15
+		sumSquares16NEON(part[:n], mean, &l)
+		l.sumSquares(part[n:], mean)
+		sum += l.fold()
+	}
+	return sum
 }
 
-func normSumsNEON(x, dy, gain []float32, mean, inv float32) (float64, float64) {
-	var a, b lanes
-	n := len(x) &^ 15
-	normSums16NEON(x[:n], dy, gain, mean, inv, &a, &b)
-	normSums(x[n:], dy[n:], gain[n:], mean, inv, &a, &b)
-	return a.fold(), b.fold()
+func normSumsNEON(x, dy, gain []float32, mean, inv float32) (a, b float64) {
+	for ; len(x) > 0; x, dy, gain = x[min(sumColumns, len(x)):], dy[min(sumColumns, len(dy)):], gain[min(sumColumns, len(gain)):] {
+		var la, lb lanes
+		part := x[:min(sumColumns, len(x))]
+		n := len(part) &^ 15
+		normSums16NEON(part[:n], dy, gain, mean, inv, &la, &lb)
+		normSums(part[n:], dy[n:], gain[n:], mean, inv, &la, &lb)
+		a += la.fold()
+		b += lb.fold()
+	}
+	return a, b
 }
 
 func normaliseNEON(x, gain, bias, y []float32, mean, inv float32) {
@@ -80,10 +94,14 @@ func maxNEON(x []float32) float32 {
 	return max(maxGeneric(top[:]), maxGeneric(x[n:]))
 }
 
-func expSumNEON(shift float32, x, y []float32) float64 {
-	var l lanes
-	n := len(x) &^ 15
-	expSum16NEON(shift, x[:n], y, &l)
-	l.expSum(shift, x[n:], y[n:])
-	return l.fold()
+func expSumNEON(shift float32, x, y []float32) (sum float64) {
+	for at := 0; at < len(x); at += sumColumns {
+		var l lanes
+		part, y := x[at:min(at+sumColumns, len(x))], y[at:]
+		n := len(part) &^ 15
+		expSum16NEON(shift, part[:n], y, &l)
+		l.expSum(shift, part[n:], y[n:])
+		sum += l.fold()
+	}
+	return sum
 }

@@ -1,8 +1,9 @@
 #include "textflag.h"
 #include "exp_amd64.h"
 
-// Rows of LayerNorm and softmax: vectors of 8, the last one under the mask Y15. Sums are float64 in sixteen lanes, four
-// to a register, which plain Go adds in the same order; nothing is fused.
+// Rows of LayerNorm and softmax: vectors of 8, the last one under the mask Y15. Sums are
+// taken in sixteen lanes of float32 over 128 columns, and of these in float64, in the order of plain Go; nothing is fused.
+// What rows further on read is fetched ahead: a row is gone through several times, and memory would rest meanwhile.
 
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
@@ -31,101 +32,100 @@ GLOBL masks<>(SB), RODATA|NOPTR, $64
 	VCVTPS2PD    x, y0     \
 	VCVTPS2PD    x1, y1
 
-// FOLD adds the lanes of a, b, c and d, which are columns 0 to 3, 4 to 7 and so on modulo 16; x and x1 are a's and b's halves.
-#define FOLD(a, b, c, d, x, x1) \
-	VADDPD       c, a, a    \
-	VADDPD       d, b, b    \
-	VADDPD       b, a, a    \
-	VEXTRACTF128 $1, a, x1  \
-	VADDPD       x1, x, x   \
-	VPERMILPD    $1, x, x1  \
-	VADDSD       x1, x, x
+// FOLD adds up the lanes of a and b, columns 0 to 7 and 8 to 15 modulo 16, of which xa and xb are the lower parts, and adds
+// what they make to sum. The others are scratch; x2 and x3 are the lower parts of y2 and y3.
+#define FOLD(a, xa, b, xb, y0, x0, y1, x1, y2, x2, y3, x3, sum) \
+	WIDE(a, xa, y0, y1, x1)  \
+	WIDE(b, xb, y2, y3, x3)  \
+	VADDPD       y2, y0, y0  \
+	VADDPD       y3, y1, y1  \
+	VADDPD       y1, y0, y0  \
+	VEXTRACTF128 $1, y0, x1  \
+	VADDPD       x1, x0, x0  \
+	VPERMILPD    $1, x0, x1  \
+	VADDSD       x1, x0, x0  \
+	VADDSD       x0, sum, sum
 
 // func sumAVX2(x []float32) float64
 TEXT ·sumAVX2(SB), NOSPLIT, $0-32
 	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	MASKS
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	VXORPS X0, X0, X0
 
-each:
+part:
 	TESTQ CX, CX
 	JLE   done
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ $8, R8
+
+each:
 	MASK
+	PREFETCHT0 2048(SI)
 	VMASKMOVPS (SI), Y15, Y4
-	WIDE(Y4, X4, Y5, Y6, X6)
-	VADDPD Y5, Y0, Y0
-	VADDPD Y6, Y1, Y1
+	VADDPS Y4, Y1, Y1
 	SUBQ $8, CX
-	JLE  done
+	JLE  last
 	MASK
 	VMASKMOVPS 32(SI), Y15, Y4
-	WIDE(Y4, X4, Y5, Y6, X6)
-	VADDPD Y5, Y2, Y2
-	VADDPD Y6, Y3, Y3
-	SUBQ $8, CX
+	VADDPS Y4, Y2, Y2
 	ADDQ $64, SI
-	JMP  each
+	SUBQ $8, CX
+	JLE  last
+	DECQ R8
+	JNZ  each
+
+last:
+	FOLD(Y1, X1, Y2, X2, Y4, X4, Y5, X5, Y6, X6, Y7, X7, X0)
+	JMP  part
 
 done:
-	FOLD(Y0, Y1, Y2, Y3, X0, X1)
 	VMOVSD X0, ret+24(FP)
 	VZEROUPPER
 	RET
 
-// func sumSquaresAVX2(x []float32, mean float64) float64
+// func sumSquaresAVX2(x []float32, mean float32) float64
 TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-40
 	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
-	VBROADCASTSD mean+24(FP), Y10
+	VBROADCASTSS mean+24(FP), Y10
 	MASKS
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	VXORPS X0, X0, X0
 
-each:
+part:
 	TESTQ CX, CX
 	JLE   done
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ $8, R8
+
+each:
 	MASK
 	VMASKMOVPS (SI), Y15, Y4
-	WIDE(Y4, X4, Y5, Y6, X6)
-	VPMOVSXDQ X15, Y7
-	VEXTRACTF128 $1, Y15, X8
-	VPMOVSXDQ X8, Y8
-	VSUBPD Y10, Y5, Y5
-	VANDPD Y7, Y5, Y5
-	VMULPD Y5, Y5, Y5
-	VADDPD Y5, Y0, Y0
-	VSUBPD Y10, Y6, Y6
-	VANDPD Y8, Y6, Y6
-	VMULPD Y6, Y6, Y6
-	VADDPD Y6, Y1, Y1
+	VSUBPS Y10, Y4, Y4
+	VANDPS Y15, Y4, Y4
+	VMULPS Y4, Y4, Y4
+	VADDPS Y4, Y1, Y1
 	SUBQ $8, CX
-	JLE  done
+	JLE  last
 	MASK
 	VMASKMOVPS 32(SI), Y15, Y4
-	WIDE(Y4, X4, Y5, Y6, X6)
-	VPMOVSXDQ X15, Y7
-	VEXTRACTF128 $1, Y15, X8
-	VPMOVSXDQ X8, Y8
-	VSUBPD Y10, Y5, Y5
-	VANDPD Y7, Y5, Y5
-	VMULPD Y5, Y5, Y5
-	VADDPD Y5, Y2, Y2
-	VSUBPD Y10, Y6, Y6
-	VANDPD Y8, Y6, Y6
-	VMULPD Y6, Y6, Y6
-	VADDPD Y6, Y3, Y3
-	SUBQ $8, CX
+	VSUBPS Y10, Y4, Y4
+	VANDPS Y15, Y4, Y4
+	VMULPS Y4, Y4, Y4
+	VADDPS Y4, Y2, Y2
 	ADDQ $64, SI
-	JMP  each
+	SUBQ $8, CX
+	JLE  last
+	DECQ R8
+	JNZ  each
+
+last:
+	FOLD(Y1, X1, Y2, X2, Y4, X4, Y5, X5, Y6, X6, Y7, X7, X0)
+	JMP  part
 
 done:
-	FOLD(Y0, Y1, Y2, Y3, X0, X1)
 	VMOVSD X0, ret+32(FP)
 	VZEROUPPER
 	RET
@@ -153,6 +153,7 @@ each:
 	VMULPS Y2, Y1, Y1
 	VADDPS Y3, Y1, Y1
 	VMASKMOVPS Y1, Y15, (DI)
+	PREFETCHT0 1024(DI)
 	ADDQ $32, SI
 	ADDQ $32, BX
 	ADDQ $32, DX
@@ -164,6 +165,19 @@ done:
 	VZEROUPPER
 	RET
 
+// TERMS reads eight values of x, dy and gain and adds to a and b.
+#define TERMS(off, a, b) \
+	VMASKMOVPS off(SI), Y15, Y8 \
+	VMASKMOVPS off(BX), Y15, Y9 \
+	VMASKMOVPS off(DX), Y15, Y12 \
+	VSUBPS Y10, Y8, Y8  \
+	VMULPS Y11, Y8, Y8  \
+	VANDPS Y15, Y8, Y8  \
+	VMULPS Y12, Y9, Y9  \
+	VADDPS Y9, a, a     \
+	VMULPS Y8, Y9, Y9   \
+	VADDPS Y9, b, b
+
 // func normSumsAVX2(x, dy, gain []float32, mean, inv float32) (a, b float64)
 TEXT ·normSumsAVX2(SB), NOSPLIT, $0-96
 	MOVQ x_base+0(FP), SI
@@ -173,63 +187,43 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-96
 	VBROADCASTSS mean+72(FP), Y10
 	VBROADCASTSS inv+76(FP), Y11
 	MASKS
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	VXORPS X0, X0, X0
+	VXORPS X1, X1, X1
+
+part:
+	TESTQ CX, CX
+	JLE   done
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
+	MOVQ $8, R8
 
 each:
-	TESTQ CX, CX
-	JLE   done
 	MASK
-	VMASKMOVPS (SI), Y15, Y8
-	VMASKMOVPS (BX), Y15, Y9
-	VMASKMOVPS (DX), Y15, Y12
-	VSUBPS Y10, Y8, Y8
-	VMULPS Y11, Y8, Y8
-	VANDPS Y15, Y8, Y8
-	VMULPS Y12, Y9, Y9
-	WIDE(Y9, X9, Y12, Y13, X13)
-	VADDPD Y12, Y0, Y0
-	VADDPD Y13, Y1, Y1
-	WIDE(Y8, X8, Y9, Y14, X14)
-	VMULPD Y12, Y9, Y9
-	VADDPD Y9, Y4, Y4
-	VMULPD Y13, Y14, Y14
-	VADDPD Y14, Y5, Y5
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2048(BX)
+	TERMS(0, Y2, Y4)
 	SUBQ $8, CX
-	JLE  done
+	JLE  last
 	MASK
-	VMASKMOVPS 32(SI), Y15, Y8
-	VMASKMOVPS 32(BX), Y15, Y9
-	VMASKMOVPS 32(DX), Y15, Y12
-	VSUBPS Y10, Y8, Y8
-	VMULPS Y11, Y8, Y8
-	VANDPS Y15, Y8, Y8
-	VMULPS Y12, Y9, Y9
-	WIDE(Y9, X9, Y12, Y13, X13)
-	VADDPD Y12, Y2, Y2
-	VADDPD Y13, Y3, Y3
-	WIDE(Y8, X8, Y9, Y14, X14)
-	VMULPD Y12, Y9, Y9
-	VADDPD Y9, Y6, Y6
-	VMULPD Y13, Y14, Y14
-	VADDPD Y14, Y7, Y7
-	SUBQ $8, CX
+	TERMS(32, Y3, Y5)
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $64, DX
-	JMP  each
+	SUBQ $8, CX
+	JLE  last
+	DECQ R8
+	JNZ  each
+
+last:
+	FOLD(Y2, X2, Y3, X3, Y6, X6, Y7, X7, Y8, X8, Y9, X9, X0)
+	FOLD(Y4, X4, Y5, X5, Y6, X6, Y7, X7, Y8, X8, Y9, X9, X1)
+	JMP  part
 
 done:
-	FOLD(Y0, Y1, Y2, Y3, X0, X1)
 	VMOVSD X0, a+80(FP)
-	FOLD(Y4, Y5, Y6, Y7, X4, X5)
-	VMOVSD X4, b+88(FP)
+	VMOVSD X1, b+88(FP)
 	VZEROUPPER
 	RET
 
@@ -263,6 +257,7 @@ each:
 	VMULPS Y11, Y2, Y2
 	VADDPS Y2, Y4, Y4
 	VMASKMOVPS Y4, Y15, (DI)
+	PREFETCHT0 2048(DI)
 	ADDQ $32, SI
 	ADDQ $32, BX
 	ADDQ $32, DX
@@ -294,10 +289,8 @@ each:
 	VPMOVSXDQ X15, Y13
 	VEXTRACTF128 $1, Y15, X14
 	VPMOVSXDQ X14, Y14
-	VMASKMOVPD (DI), Y13, Y6
-	VMASKMOVPD 32(DI), Y14, Y7
-	VMASKMOVPD (DX), Y13, Y8
-	VMASKMOVPD 32(DX), Y14, Y9
+	VXORPS Y6, Y6, Y6
+	VXORPS Y8, Y8, Y8
 	MOVQ SI, R8
 	MOVQ BX, R9
 	MOVQ stats_base+72(FP), R10
@@ -306,26 +299,32 @@ each:
 row:
 	VMASKMOVPS (R8), Y15, Y1
 	VMASKMOVPS (R9), Y15, Y2
-	WIDE(Y2, X2, Y3, Y4, X4)
-	VADDPD Y3, Y8, Y8
-	VADDPD Y4, Y9, Y9
+	VADDPS Y2, Y8, Y8
 	VBROADCASTSS (R10), Y3
 	VSUBPS Y3, Y1, Y1
 	VBROADCASTSS 4(R10), Y3
 	VMULPS Y3, Y1, Y1
 	VMULPS Y2, Y1, Y1
-	WIDE(Y1, X1, Y3, Y4, X4)
-	VADDPD Y3, Y6, Y6
-	VADDPD Y4, Y7, Y7
+	VADDPS Y1, Y6, Y6
 	ADDQ R12, R8
 	ADDQ R14, R9
 	ADDQ $8, R10
 	DECQ R11
 	JNZ  row
-	VMASKMOVPD Y6, Y13, (DI)
-	VMASKMOVPD Y7, Y14, 32(DI)
-	VMASKMOVPD Y8, Y13, (DX)
-	VMASKMOVPD Y9, Y14, 32(DX)
+	WIDE(Y6, X6, Y1, Y2, X2)
+	WIDE(Y8, X8, Y3, Y4, X4)
+	VMASKMOVPD (DI), Y13, Y5
+	VADDPD Y1, Y5, Y5
+	VMASKMOVPD Y5, Y13, (DI)
+	VMASKMOVPD 32(DI), Y14, Y5
+	VADDPD Y2, Y5, Y5
+	VMASKMOVPD Y5, Y14, 32(DI)
+	VMASKMOVPD (DX), Y13, Y5
+	VADDPD Y3, Y5, Y5
+	VMASKMOVPD Y5, Y13, (DX)
+	VMASKMOVPD 32(DX), Y14, Y5
+	VADDPD Y4, Y5, Y5
+	VMASKMOVPD Y5, Y14, 32(DX)
 	ADDQ $32, SI
 	ADDQ $32, BX
 	ADDQ $64, DI
@@ -376,41 +375,44 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-64
 	MOVQ y_base+32(FP), DI
 	LEAQ exps<>(SB), R14
 	MASKS
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	VXORPS X0, X0, X0
 
-each:
+part:
 	TESTQ CX, CX
 	JLE   done
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	MOVQ $8, R8
+
+each:
 	MASK
 	VMASKMOVPS (SI), Y15, Y4
 	VSUBPS Y10, Y4, Y4
 	EXP(R14, Y4, Y5, Y6, Y7)
 	VANDPS Y15, Y4, Y4
 	VMASKMOVPS Y4, Y15, (DI)
-	WIDE(Y4, X4, Y5, Y6, X6)
-	VADDPD Y5, Y0, Y0
-	VADDPD Y6, Y1, Y1
+	VADDPS Y4, Y1, Y1
 	SUBQ $8, CX
-	JLE  done
+	JLE  last
 	MASK
 	VMASKMOVPS 32(SI), Y15, Y4
 	VSUBPS Y10, Y4, Y4
 	EXP(R14, Y4, Y5, Y6, Y7)
 	VANDPS Y15, Y4, Y4
 	VMASKMOVPS Y4, Y15, 32(DI)
-	WIDE(Y4, X4, Y5, Y6, X6)
-	VADDPD Y5, Y2, Y2
-	VADDPD Y6, Y3, Y3
-	SUBQ $8, CX
+	VADDPS Y4, Y2, Y2
 	ADDQ $64, SI
 	ADDQ $64, DI
-	JMP  each
+	SUBQ $8, CX
+	JLE  last
+	DECQ R8
+	JNZ  each
+
+last:
+	FOLD(Y1, X1, Y2, X2, Y4, X4, Y5, X5, Y6, X6, Y7, X7, X0)
+	JMP  part
 
 done:
-	FOLD(Y0, Y1, Y2, Y3, X0, X1)
 	VMOVSD X0, ret+56(FP)
 	VZEROUPPER
 	RET

@@ -1,7 +1,8 @@
 #include "textflag.h"
 
 // Rows of LayerNorm and softmax: vectors of 16, the last one under a mask; K1 masks the sixteen, K2 the upper eight. Sums
-// are float64 in sixteen lanes, which plain Go adds in the same order; nothing is fused.
+// are taken in sixteen lanes of float32 over 128 columns, and of these in float64, in the order of plain Go; nothing is fused.
+// What rows further on read is fetched ahead: a row is gone through several times, and memory would rest meanwhile.
 
 // TAIL makes K1 the mask of the last CX < 16 values, and K2 that of those past eight.
 #define TAIL \
@@ -26,21 +27,52 @@
 	VEXTRACTF64X4 $1, z, y1  \
 	VCVTPS2PD     y1, z1
 
-// FOLD adds the lanes of z.
-#define FOLD(z, y, x, y1, x1) \
-	VEXTRACTF64X4 $1, z, y1 \
-	VADDPD        y1, y, y  \
-	VEXTRACTF128  $1, y, x1 \
-	VADDPD        x1, x, x  \
-	VPERMILPD     $1, x, x1 \
-	VADDSD        x1, x, x
+// FOLD adds up the lanes of z, of which y and x are the lower parts, and adds what they make to sum.
+#define FOLD(z, y, x, z1, y1, x1, z2, y2, sum) \
+	WIDE(z, y, z1, z2, y2)   \
+	VADDPD        z2, z1, z  \
+	VEXTRACTF64X4 $1, z, y1  \
+	VADDPD        y1, y, y   \
+	VEXTRACTF128  $1, y, x1  \
+	VADDPD        x1, x, x   \
+	VPERMILPD     $1, x, x1  \
+	VADDSD        x1, x, x   \
+	VADDSD        x, sum, sum
 
 // func sumAVX512(x []float32) float64
 TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	VPXORD Z0, Z0, Z0
-	VPXORD Z4, Z4, Z4
+
+many:
+	CMPQ CX, $128
+	JLT  few
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2176(SI)
+	PREFETCHT0 2240(SI)
+	PREFETCHT0 2304(SI)
+	PREFETCHT0 2368(SI)
+	PREFETCHT0 2432(SI)
+	PREFETCHT0 2496(SI)
+	VMOVUPS (SI), Z1
+	VADDPS 64(SI), Z1, Z1
+	VADDPS 128(SI), Z1, Z1
+	VADDPS 192(SI), Z1, Z1
+	VADDPS 256(SI), Z1, Z1
+	VADDPS 320(SI), Z1, Z1
+	VADDPS 384(SI), Z1, Z1
+	VADDPS 448(SI), Z1, Z1
+	FOLD(Z1, Y1, X1, Z2, Y2, X2, Z3, Y3, X0)
+	ADDQ $512, SI
+	SUBQ $128, CX
+	JMP  many
+
+few:
+	TESTQ CX, CX
+	JLE   done
+	VPXORD Z1, Z1, Z1
 	ALL
 
 each:
@@ -48,34 +80,60 @@ each:
 	JLT  tail
 
 next:
-	VMOVUPS.Z (SI), K1, Z1
-	WIDE(Z1, Y1, Z2, Z3, Y3)
-	VADDPD Z2, Z0, Z0
-	VADDPD Z3, Z4, Z4
+	VMOVUPS.Z (SI), K1, Z2
+	VADDPS Z2, Z1, Z1
 	ADDQ $64, SI
 	SUBQ $16, CX
 	JGT  each
 
+last:
+	FOLD(Z1, Y1, X1, Z2, Y2, X2, Z3, Y3, X0)
+
 done:
-	VADDPD Z4, Z0, Z0
-	FOLD(Z0, Y0, X0, Y1, X1)
 	VMOVSD X0, ret+24(FP)
 	VZEROUPPER
 	RET
 
 tail:
 	TESTQ CX, CX
-	JLE   done
+	JLE   last
 	TAIL
 	JMP   next
 
-// func sumSquaresAVX512(x []float32, mean float64) float64
+#define SQUARES(off) \
+	VMOVUPS off(SI), Z2   \
+	VSUBPS  Z10, Z2, Z2   \
+	VMULPS  Z2, Z2, Z2    \
+	VADDPS  Z2, Z1, Z1
+
+// func sumSquaresAVX512(x []float32, mean float32) float64
 TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-40
 	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
-	VBROADCASTSD mean+24(FP), Z10
+	VBROADCASTSS mean+24(FP), Z10
 	VPXORD Z0, Z0, Z0
-	VPXORD Z4, Z4, Z4
+
+many:
+	CMPQ CX, $128
+	JLT  few
+	VPXORD Z1, Z1, Z1
+	SQUARES(0)
+	SQUARES(64)
+	SQUARES(128)
+	SQUARES(192)
+	SQUARES(256)
+	SQUARES(320)
+	SQUARES(384)
+	SQUARES(448)
+	FOLD(Z1, Y1, X1, Z2, Y2, X2, Z3, Y3, X0)
+	ADDQ $512, SI
+	SUBQ $128, CX
+	JMP  many
+
+few:
+	TESTQ CX, CX
+	JLE   done
+	VPXORD Z1, Z1, Z1
 	ALL
 
 each:
@@ -83,28 +141,25 @@ each:
 	JLT  tail
 
 next:
-	VMOVUPS.Z (SI), K1, Z1
-	WIDE(Z1, Y1, Z2, Z3, Y3)
-	VSUBPD.Z Z10, Z2, K1, Z2
-	VMULPD Z2, Z2, Z2
-	VADDPD Z2, Z0, Z0
-	VSUBPD.Z Z10, Z3, K2, Z3
-	VMULPD Z3, Z3, Z3
-	VADDPD Z3, Z4, Z4
+	VMOVUPS.Z (SI), K1, Z2
+	VSUBPS.Z Z10, Z2, K1, Z2
+	VMULPS Z2, Z2, Z2
+	VADDPS Z2, Z1, Z1
 	ADDQ $64, SI
 	SUBQ $16, CX
 	JGT  each
 
+last:
+	FOLD(Z1, Y1, X1, Z2, Y2, X2, Z3, Y3, X0)
+
 done:
-	VADDPD Z4, Z0, Z0
-	FOLD(Z0, Y0, X0, Y1, X1)
 	VMOVSD X0, ret+32(FP)
 	VZEROUPPER
 	RET
 
 tail:
 	TESTQ CX, CX
-	JLE   done
+	JLE   last
 	TAIL
 	JMP   next
 
@@ -132,6 +187,7 @@ next:
 	VMULPS Z2, Z1, Z1
 	VADDPS Z3, Z1, Z1
 	VMOVUPS Z1, K1, (DI)
+	PREFETCHT0 1024(DI)
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $64, DX
@@ -159,48 +215,51 @@ TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96
 	VBROADCASTSS inv+76(FP), Z11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z5, Z5, Z5
+	ALL
+
+part:
+	TESTQ CX, CX
+	JLE   done
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
-	ALL
+	MOVQ $8, R8
 
 each:
 	CMPQ CX, $16
 	JLT  tail
 
 next:
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2048(BX)
 	VMOVUPS.Z (SI), K1, Z1
 	VMOVUPS.Z (BX), K1, Z2
 	VMOVUPS.Z (DX), K1, Z3
-	VSUBPS.Z Z10, Z1, K1, Z1
+	VSUBPS Z10, Z1, Z1
 	VMULPS.Z Z11, Z1, K1, Z1
 	VMULPS Z3, Z2, Z2
-	WIDE(Z2, Y2, Z3, Z4, Y4)
-	WIDE(Z1, Y1, Z6, Z7, Y7)
-	VADDPD Z3, Z0, Z0
-	VADDPD Z4, Z8, Z8
-	VMULPD Z3, Z6, Z6
-	VADDPD Z6, Z5, Z5
-	VMULPD Z4, Z7, Z7
-	VADDPD Z7, Z9, Z9
+	VADDPS Z2, Z8, Z8
+	VMULPS Z1, Z2, Z2
+	VADDPS Z2, Z9, Z9
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $64, DX
 	SUBQ $16, CX
-	JGT  each
+	JLE  last
+	DECQ R8
+	JNZ  each
+
+last:
+	FOLD(Z8, Y8, X8, Z1, Y1, X1, Z2, Y2, X0)
+	FOLD(Z9, Y9, X9, Z1, Y1, X1, Z2, Y2, X5)
+	JMP  part
 
 done:
-	VADDPD Z8, Z0, Z0
-	FOLD(Z0, Y0, X0, Y1, X1)
 	VMOVSD X0, a+80(FP)
-	VADDPD Z9, Z5, Z5
-	FOLD(Z5, Y5, X5, Y1, X1)
 	VMOVSD X5, b+88(FP)
 	VZEROUPPER
 	RET
 
 tail:
-	TESTQ CX, CX
-	JLE   done
 	TAIL
 	JMP   next
 
@@ -235,6 +294,7 @@ next:
 	VMULPS Z11, Z2, Z2
 	VADDPS Z2, Z4, Z4
 	VMOVUPS Z4, K1, (DI)
+	PREFETCHT0 2048(DI)
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $64, DX
@@ -270,10 +330,8 @@ each:
 	JLT  tail
 
 next:
-	VMOVUPD.Z (DI), K1, Z6
-	VMOVUPD.Z 64(DI), K2, Z7
-	VMOVUPD.Z (DX), K1, Z8
-	VMOVUPD.Z 64(DX), K2, Z9
+	VPXORD Z6, Z6, Z6
+	VPXORD Z8, Z8, Z8
 	MOVQ SI, R8
 	MOVQ BX, R9
 	MOVQ stats_base+72(FP), R10
@@ -282,24 +340,30 @@ next:
 row:
 	VMOVUPS.Z (R8), K1, Z1
 	VMOVUPS.Z (R9), K1, Z2
-	WIDE(Z2, Y2, Z3, Z4, Y4)
-	VADDPD Z3, Z8, Z8
-	VADDPD Z4, Z9, Z9
+	VADDPS Z2, Z8, Z8
 	VSUBPS.BCST (R10), Z1, Z1
 	VMULPS.BCST 4(R10), Z1, Z1
 	VMULPS Z2, Z1, Z1
-	WIDE(Z1, Y1, Z3, Z4, Y4)
-	VADDPD Z3, Z6, Z6
-	VADDPD Z4, Z7, Z7
+	VADDPS Z1, Z6, Z6
 	ADDQ R12, R8
 	ADDQ R13, R9
 	ADDQ $8, R10
 	DECQ R11
 	JNZ  row
-	VMOVUPD Z6, K1, (DI)
-	VMOVUPD Z7, K2, 64(DI)
-	VMOVUPD Z8, K1, (DX)
-	VMOVUPD Z9, K2, 64(DX)
+	WIDE(Z6, Y6, Z1, Z2, Y2)
+	WIDE(Z8, Y8, Z3, Z4, Y4)
+	VMOVUPD.Z (DI), K1, Z5
+	VADDPD Z1, Z5, Z5
+	VMOVUPD Z5, K1, (DI)
+	VMOVUPD.Z 64(DI), K2, Z5
+	VADDPD Z2, Z5, Z5
+	VMOVUPD Z5, K2, 64(DI)
+	VMOVUPD.Z (DX), K1, Z5
+	VADDPD Z3, Z5, Z5
+	VMOVUPD Z5, K1, (DX)
+	VMOVUPD.Z 64(DX), K2, Z5
+	VADDPD Z4, Z5, Z5
+	VMOVUPD Z5, K2, 64(DX)
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $128, DI
@@ -375,8 +439,13 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
 	SPLAT(0x3f800000, Z23) // 1
 	SPLAT(127, Z24)
 	VPXORD Z0, Z0, Z0
-	VPXORD Z6, Z6, Z6
 	ALL
+
+part:
+	TESTQ CX, CX
+	JLE   done
+	VPXORD Z6, Z6, Z6
+	MOVQ $8, R8
 
 each:
 	CMPQ CX, $16
@@ -413,23 +482,23 @@ next:
 	VPSLLD $23, Z2, Z2
 	VMULPS.Z Z2, Z3, K1, Z3
 	VMOVUPS Z3, K1, (DI)
-	WIDE(Z3, Y3, Z4, Z5, Y5)
-	VADDPD Z4, Z0, Z0
-	VADDPD Z5, Z6, Z6
+	VADDPS Z3, Z6, Z6
 	ADDQ $64, SI
 	ADDQ $64, DI
 	SUBQ $16, CX
-	JGT  each
+	JLE  last
+	DECQ R8
+	JNZ  each
+
+last:
+	FOLD(Z6, Y6, X6, Z1, Y1, X1, Z2, Y2, X0)
+	JMP  part
 
 done:
-	VADDPD Z6, Z0, Z0
-	FOLD(Z0, Y0, X0, Y1, X1)
 	VMOVSD X0, ret+56(FP)
 	VZEROUPPER
 	RET
 
 tail:
-	TESTQ CX, CX
-	JLE   done
 	TAIL
 	JMP   next

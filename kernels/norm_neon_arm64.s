@@ -1,65 +1,40 @@
 #include "textflag.h"
 #include "neon_arm64.h"
 
-// Rows of LayerNorm and softmax: sums are float64 in sixteen lanes, two to a register; nothing is fused. The sums take a
-// multiple of sixteen values, the others one of four; what is left is done in Go.
+// Rows of LayerNorm and softmax: sums are taken in sixteen lanes of float32, four to a register; nothing is fused. The
+// sums take a multiple of sixteen values, the others one of four; what is left is done in Go.
 
 #define LANES(R) \
 	FLDPQ (R), (F16, F17)   \
-	FLDPQ 32(R), (F18, F19) \
-	FLDPQ 64(R), (F20, F21) \
-	FLDPQ 96(R), (F22, F23)
+	FLDPQ 32(R), (F18, F19)
 
 #define PUTLANES(R) \
 	FSTPQ (F16, F17), (R)   \
-	FSTPQ (F18, F19), 32(R) \
-	FSTPQ (F20, F21), 64(R) \
-	FSTPQ (F22, F23), 96(R)
+	FSTPQ (F18, F19), 32(R)
 
-#define ADDUP(x, l0, l1) \
-	FCVTL(4, x)       \
-	FCVTL2(5, x)      \
-	FADD2(l0, l0, 4)  \
-	FADD2(l1, l1, 5)
-
-#define SQUARES(x, l0, l1) \
-	FCVTL(4, x)       \
-	FCVTL2(5, x)      \
-	FSUB2(4, 4, 31)   \
-	FSUB2(5, 5, 31)   \
-	FMUL2(4, 4, 4)    \
-	FMUL2(5, 5, 5)    \
-	FADD2(l0, l0, 4)  \
-	FADD2(l1, l1, 5)
+#define SQUARES(x, l) \
+	FSUB(x, x, 31)    \
+	FMUL(x, x, x)     \
+	FADD(l, l, x)
 
 // TERMS reads four values of x, dy and gain; V14 and V15 are mean and inv.
-#define TERMS(a0, a1, b0, b1) \
+#define TERMS(a, b) \
 	FMOVQ.P 16(R0), F0  \
 	FMOVQ.P 16(R1), F1  \
 	FMOVQ.P 16(R3), F2  \
 	FSUB(0, 0, 14)      \
 	FMUL(0, 0, 15)      \
 	FMUL(1, 1, 2)       \
-	FCVTL(3, 1)         \
-	FCVTL2(4, 1)        \
-	FADD2(a0, a0, 3)    \
-	FADD2(a1, a1, 4)    \
-	FCVTL(5, 0)         \
-	FCVTL2(6, 0)        \
-	FMUL2(5, 5, 3)      \
-	FMUL2(6, 6, 4)      \
-	FADD2(b0, b0, 5)    \
-	FADD2(b1, b1, 6)
+	FADD(a, a, 1)       \
+	FMUL(1, 1, 0)       \
+	FADD(b, b, 1)
 
-#define EXPONENTS(l0, l1) \
+#define EXPONENTS(l) \
 	FMOVQ.P 16(R0), F2  \
 	FSUB(2, 2, 31)      \
 	EXP(2)              \
 	FMOVQ.P F2, 16(R1)  \
-	FCVTL(0, 2)         \
-	FCVTL2(1, 2)        \
-	FADD2(l0, l0, 0)    \
-	FADD2(l1, l1, 1)
+	FADD(l, l, 2)
 
 // func sum16NEON(x []float32, l *lanes)
 TEXT ·sum16NEON(SB), NOSPLIT, $0-32
@@ -72,10 +47,10 @@ TEXT ·sum16NEON(SB), NOSPLIT, $0-32
 each:
 	FLDPQ.P 32(R0), (F0, F1)
 	FLDPQ.P 32(R0), (F2, F3)
-	ADDUP(0, 16, 17)
-	ADDUP(1, 18, 19)
-	ADDUP(2, 20, 21)
-	ADDUP(3, 22, 23)
+	FADD(16, 16, 0)
+	FADD(17, 17, 1)
+	FADD(18, 18, 2)
+	FADD(19, 19, 3)
 	SUBS    $16, R2
 	BNE     each
 	PUTLANES(R3)
@@ -83,23 +58,23 @@ each:
 done:
 	RET
 
-// func sumSquares16NEON(x []float32, mean float64, l *lanes)
+// func sumSquares16NEON(x []float32, mean float32, l *lanes)
 TEXT ·sumSquares16NEON(SB), NOSPLIT, $0-40
-	MOVD x_base+0(FP), R0
-	MOVD x_len+8(FP), R2
-	MOVD mean+24(FP), R4
-	MOVD l+32(FP), R3
-	CBZ  R2, done
-	VDUP R4, V31.D2
+	MOVD  x_base+0(FP), R0
+	MOVD  x_len+8(FP), R2
+	MOVWU mean+24(FP), R4
+	MOVD  l+32(FP), R3
+	CBZ   R2, done
+	VDUP  R4, V31.S4
 	LANES(R3)
 
 each:
 	FLDPQ.P 32(R0), (F0, F1)
 	FLDPQ.P 32(R0), (F2, F3)
-	SQUARES(0, 16, 17)
-	SQUARES(1, 18, 19)
-	SQUARES(2, 20, 21)
-	SQUARES(3, 22, 23)
+	SQUARES(0, 16)
+	SQUARES(1, 17)
+	SQUARES(2, 18)
+	SQUARES(3, 19)
 	SUBS    $16, R2
 	BNE     each
 	PUTLANES(R3)
@@ -123,21 +98,17 @@ TEXT ·normSums16NEON(SB), NOSPLIT, $0-96
 	LANES(R5)
 	FLDPQ (R6), (F24, F25)
 	FLDPQ 32(R6), (F26, F27)
-	FLDPQ 64(R6), (F28, F29)
-	FLDPQ 96(R6), (F30, F31)
 
 each:
-	TERMS(16, 17, 24, 25)
-	TERMS(18, 19, 26, 27)
-	TERMS(20, 21, 28, 29)
-	TERMS(22, 23, 30, 31)
+	TERMS(16, 24)
+	TERMS(17, 25)
+	TERMS(18, 26)
+	TERMS(19, 27)
 	SUBS  $16, R2
 	BNE   each
 	PUTLANES(R5)
 	FSTPQ (F24, F25), (R6)
 	FSTPQ (F26, F27), 32(R6)
-	FSTPQ (F28, F29), 64(R6)
-	FSTPQ (F30, F31), 96(R6)
 
 done:
 	RET
@@ -221,33 +192,37 @@ TEXT ·addNorm4NEON(SB), NOSPLIT, $0-144
 	CBZ  R2, done
 
 each:
-	FLDPQ (R5), (F16, F17)
-	FLDPQ (R6), (F18, F19)
-	MOVD  R0, R7
-	MOVD  R3, R8
-	MOVD  stats_base+72(FP), R9
-	MOVD  rows+0(FP), R10
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	MOVD R0, R7
+	MOVD R3, R8
+	MOVD stats_base+72(FP), R9
+	MOVD rows+0(FP), R10
 
 row:
 	FMOVQ   (R7), F0
 	FMOVQ   (R8), F1
 	VLD1R.P 4(R9), [V14.S4]
 	VLD1R.P 4(R9), [V15.S4]
-	FCVTL(2, 1)
-	FCVTL2(3, 1)
-	FADD2(18, 18, 2)
-	FADD2(19, 19, 3)
+	FADD(5, 5, 1)
 	FSUB(0, 0, 14)
 	FMUL(0, 0, 15)
 	FMUL(0, 0, 1)
-	FCVTL(2, 0)
-	FCVTL2(3, 0)
-	FADD2(16, 16, 2)
-	FADD2(17, 17, 3)
+	FADD(4, 4, 0)
 	ADD     R1, R7
 	ADD     R4, R8
 	SUBS    $1, R10
 	BNE     row
+	FLDPQ   (R5), (F16, F17)
+	FLDPQ   (R6), (F18, F19)
+	FCVTL(2, 4)
+	FCVTL2(3, 4)
+	FADD2(16, 16, 2)
+	FADD2(17, 17, 3)
+	FCVTL(2, 5)
+	FCVTL2(3, 5)
+	FADD2(18, 18, 2)
+	FADD2(19, 19, 3)
 	FSTPQ.P (F16, F17), 32(R5)
 	FSTPQ.P (F18, F19), 32(R6)
 	ADD     $16, R0
@@ -289,20 +264,16 @@ TEXT ·expSum16NEON(SB), NOSPLIT, $0-64
 	EXPS(R3)
 	FLDPQ (R4), (F4, F5)
 	FLDPQ 32(R4), (F6, F7)
-	FLDPQ 64(R4), (F8, F9)
-	FLDPQ 96(R4), (F10, F11)
 
 each:
-	EXPONENTS(4, 5)
-	EXPONENTS(6, 7)
-	EXPONENTS(8, 9)
-	EXPONENTS(10, 11)
+	EXPONENTS(4)
+	EXPONENTS(5)
+	EXPONENTS(6)
+	EXPONENTS(7)
 	SUBS  $16, R2
 	BNE   each
 	FSTPQ (F4, F5), (R4)
 	FSTPQ (F6, F7), 32(R4)
-	FSTPQ (F8, F9), 64(R4)
-	FSTPQ (F10, F11), 96(R4)
 
 done:
 	RET

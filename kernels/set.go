@@ -36,11 +36,11 @@ type set struct {
 
 	// Rows of LayerNorm and softmax; sums are in the order of type lanes.
 	sum        func(x []float32) float64
-	sumSquares func(x []float32, mean float64) float64 // of what x is from the mean
+	sumSquares func(x []float32, mean float32) float64 // of what x is from the mean
 	normalise  func(x, gain, bias, y []float32, mean, inv float32)
 	normSums   func(x, dy, gain []float32, mean, inv float32) (a, b float64) // Σ dy·gain, Σ dy·gain·x̂
 	normGrad   func(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
-	addNorm    func(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) // gain += dy·x̂, bias += dy
+	addNorm    func(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) // gain += dy·x̂, bias += dy, of up to normBlock rows
 	max        func(x []float32) float32
 	expSum     func(shift float32, x, y []float32) float64
 

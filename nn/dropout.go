@@ -25,21 +25,22 @@ func (d *Dropout) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x. In inference y = x.
 func (d *Dropout) Forward(y, x mat.Dense, t *Tape) {
-	copyRows(y, x)
+	if d.P == 0 || !t.training() {
+		copyRows(y, x)
+	}
 	if !t.training() {
 		return
 	}
 	e := entry{key: t.Key.FoldString(d.Name), nodes: t.Nodes}
 	if d.P > 0 {
-		each(loop{body: dropRows, rows: y.Rows, width: y.Cols, y: y, p: d.P, key: e.key, nodes: e.nodes})
+		each(loop{body: dropRows, rows: y.Rows, width: y.Cols, y: y, d: x, p: d.P, key: e.key, nodes: e.nodes})
 	}
 	t.push(e)
 }
 
 func dropRows(w *loop, _, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		y := w.y.Row(i)
-		kernels.Dropout(uint64(w.key.Fold(node(w.nodes, i))), w.p, y, y, false)
+		kernels.Dropout(uint64(w.key.Fold(node(w.nodes, i))), w.p, w.d.Row(i), w.y.Row(i), false)
 	}
 }
 
