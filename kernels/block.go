@@ -160,12 +160,16 @@ func (s *scratch) packB(g *gemm, p, k, j, n int) {
 		}
 		return
 	}
+	if lay := g.tiles.lay; lay != nil {
+		for c := 0; c < n; c += cols {
+			lay(k, min(cols, n-c), unsafe.Pointer(&g.b[p*g.ldb+j+c]), g.ldb, unsafe.Pointer(&s.b[c*k]), panel(cols, n-c))
+		}
+		return
+	}
 	for q := range k {
 		row := g.b[(p+q)*g.ldb+j:][:n]
 		for c := 0; len(row) > 0; c += cols {
 			switch {
-			case len(row) >= 32 && cols == 32:
-				*(*[32]float32)(s.b[c*k+q*32:]) = *(*[32]float32)(row)
 			case len(row) >= 16 && cols == 16:
 				*(*[16]float32)(s.b[c*k+q*16:]) = *(*[16]float32)(row)
 			case len(row) >= 8 && cols == 8:

@@ -39,3 +39,6 @@ func gemm8x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Poin
 
 //go:noescape
 func transposeAVX512(rows, k int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
+
+//go:noescape
+func packAVX512(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)

@@ -138,3 +138,30 @@ func TestTranspose(t *testing.T) {
 		}
 	})
 }
+
+// TestLay holds that exactly n values of each row are copied.
+func TestLay(t *testing.T) {
+	distinct(t, func(t *testing.T) {
+		lay := active.tiles.lay
+		for n := 1; lay != nil && n <= 48; n++ {
+			for _, rows := range []int{1, 2, 3, 4, 5, 8, 31} {
+				ldx, ldy := n+rows%3, n+rows%4
+				x := noise(1, make([]float32, (rows-1)*ldx+n))
+				y, check := fenced(t, rows%5, (rows-1)*ldy+n)
+				noise(2, y)
+				before := append([]float32(nil), y...)
+				lay(rows, n, unsafe.Pointer(&x[0]), ldx, unsafe.Pointer(&y[0]), ldy)
+				check()
+				for i := range y {
+					want := before[i]
+					if q, c := i/ldy, i%ldy; c < n {
+						want = x[q*ldx+c]
+					}
+					if y[i] != want {
+						t.Fatalf("%d of %d rows: y[%d] = %g, want %g", n, rows, i, y[i], want)
+					}
+				}
+			}
+		}
+	})
+}

@@ -75,6 +75,8 @@ type tiles struct {
 	// transpose, unless it is nil, lays up to 16 rows x, ldx apart, side by side: y[q·ldy+r] = x[r·ldx+q] for k columns q.
 	// A is then packed column by column where it is used often, which run takes at the fastest rate, and Bᵀ too.
 	transpose func(rows, k int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
+	// lay, unless it is nil, copies n columns of x's rows, ldx apart, to those of y, ldy apart: B is so packed.
+	lay func(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 	// strips is whether run takes several full tiles side by side, from panels of B that follow each other.
 	strips bool
 

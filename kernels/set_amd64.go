@@ -122,8 +122,8 @@ var avx512 = &set{
 	attend:  attendAVX512,
 
 	gemm:  gemmBlocked,
-	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, masks: true, transpose: transposeAVX512},
-	wider: tiles{rows: 9, cols: 48, height: func(int) int { return 9 }, run: tile48AVX512, masks: true, transpose: transposeAVX512},
+	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
+	wider: tiles{rows: 9, cols: 48, height: func(int) int { return 9 }, run: tile48AVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
 	spmm:  spmmAVX512,
 	spmax: spmaxAVX512,
 

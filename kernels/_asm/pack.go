@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+)
+
+const packArguments = "(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)"
+
+// writePack appends the kernel that copies n values of so many rows, 32 columns at a time: four rows by masked vectors,
+// while those eight rows on are fetched, which in a wide matrix lie on pages of their own.
+func writePack(w *bytes.Buffer) {
+	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	p("\n// func packAVX512%s", packArguments)
+	p("TEXT ·packAVX512(SB), NOSPLIT, $0-48")
+	p("\tMOVQ n+8(FP), BX\n\tMOVQ x+16(FP), R13\n\tMOVQ ldx+24(FP), R8\n\tMOVQ y+32(FP), R14\n\tMOVQ ldy+40(FP), R9")
+	p("\tSHLQ $2, R8\n\tSHLQ $2, R9\n\tLEAQ (R8)(R8*2), R11\n\tLEAQ (R9)(R9*2), R12")
+	p("\nblock:\n\tMOVL $-1, AX\n\tMOVQ BX, CX\n\tCMPQ CX, $32\n\tJGE whole\n\tMOVL $1, AX\n\tSHLL CX, AX\n\tDECL AX")
+	p("\nwhole:\n\tKMOVW AX, K1\n\tSHRL $16, AX\n\tKMOVW AX, K2")
+	p("\tMOVQ R13, SI\n\tMOVQ R14, DI\n\tLEAQ (SI)(R8*8), R10\n\tMOVQ rows+0(FP), DX\n\tSUBQ $4, DX\n\tJLT few\n\nfour:")
+	from := []string{"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R11*1)"}
+	to := []string{"(DI)", "(DI)(R9*1)", "(DI)(R9*2)", "(DI)(R12*1)"}
+	ahead := []string{"(R10)", "(R10)(R8*1)", "(R10)(R8*2)", "(R10)(R11*1)"}
+	load := func(r int) {
+		p("\tVMOVUPS.Z %s, K1, Z%d\n\tVMOVUPS.Z 64%s, K2, Z%d", from[r], 2*r, from[r], 2*r+1)
+	}
+	store := func(r int) {
+		p("\tVMOVUPS Z%d, K1, %s\n\tVMOVUPS Z%d, K2, 64%s", 2*r, to[r], 2*r+1, to[r])
+	}
+	for r := range 4 {
+		load(r)
+	}
+	for r := range 4 {
+		p("\tPREFETCHT0 %s\n\tPREFETCHT0 64%s", ahead[r], ahead[r])
+	}
+	for r := range 4 {
+		store(r)
+	}
+	p("\tLEAQ (SI)(R8*4), SI\n\tLEAQ (R10)(R8*4), R10\n\tLEAQ (DI)(R9*4), DI\n\tSUBQ $4, DX\n\tJGE four")
+	p("\nfew:\n\tADDQ $4, DX\n\tJZ next\n\none:")
+	load(0)
+	store(0)
+	p("\tADDQ R8, SI\n\tADDQ R9, DI\n\tDECQ DX\n\tJNZ one")
+	p("\nnext:\n\tADDQ $128, R13\n\tADDQ $128, R14\n\tSUBQ $32, BX\n\tJG block\n\tVZEROUPPER\n\tRET")
+}
