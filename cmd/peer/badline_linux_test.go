@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// badLine is a cable between two network namespaces, of two TUN devices and this process in between: what passes is late, at
+// most so fast, and in part lost, both ways, whatever the protocol.
+type badLine struct {
+	delay time.Duration
+	rate  float64 // bytes a second each way
+	loss  float64
+	lost  atomic.Int64 // packets
+}
+
+const lineQueue = 256 << 10 // bytes that wait for their turn; what comes then is lost, too
+
+// open makes the namespaces and returns their names; their addresses are 10.9.0.1 and 10.9.0.2.
+func (l *badLine) open(t *testing.T, name string) (spaces [2]string) {
+	t.Helper()
+	var ends [2]*os.File
+	for i := range spaces {
+		spaces[i] = fmt.Sprintf("hd%d%s%d", os.Getpid()%100000, name, i)
+		if out, err := exec.Command("ip", "netns", "add", spaces[i]).CombinedOutput(); err != nil {
+			t.Skipf("SKIPPED, not shown here: network namespaces are not allowed: %v %s", err, out)
+		}
+		t.Cleanup(func() { exec.Command("ip", "netns", "del", spaces[i]).Run() })
+		var err error
+		if ends[i], err = tunnel(spaces[i]); err != nil {
+			t.Skipf("SKIPPED, not shown here: no TUN device: %v", err)
+		}
+		for _, line := range []string{"link set lo up", fmt.Sprintf("addr add 10.9.0.%d/24 dev line", i+1), "link set line up"} {
+			if out, err := exec.Command("ip", append([]string{"-n", spaces[i]}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v %s", line, err, out)
+			}
+		}
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		ends[0].Close()
+		ends[1].Close()
+		all.Wait()
+	})
+	for i := range ends {
+		all.Go(func() { l.carry(ends[i], ends[1-i], uint64(i)) })
+	}
+	return spaces
+}
+
+// tunnel opens a TUN device named line in a namespace.
+func tunnel(space string) (*os.File, error) {
+	type opened struct {
+		f   *os.File
+		err error
+	}
+	done := make(chan opened)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with this goroutine, and the namespace it is in with it
+		f, err := func() (*os.File, error) {
+			ns, err := os.Open("/var/run/netns/" + space)
+			if err != nil {
+				return nil, err
+			}
+			defer ns.Close()
+			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+				return nil, err
+			}
+			fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return nil, err
+			}
+			req, err := unix.NewIfreq("line")
+			if err == nil {
+				req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+				err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
+			}
+			if err != nil {
+				unix.Close(fd)
+				return nil, err
+			}
+			return os.NewFile(uintptr(fd), "line"), nil
+		}()
+		done <- opened{f, err}
+	}()
+	o := <-done
+	return o.f, o.err
+}
+
+// carry is one direction.
+func (l *badLine) carry(from, to *os.File, seed uint64) {
+	key, idle := rng.New(seed).FoldString("line"), time.Now()
+	for count := uint64(0); ; count++ {
+		packet := make([]byte, 2048)
+		n, err := from.Read(packet)
+		if err != nil {
+			return
+		}
+		now := time.Now()
+		if idle.Before(now) {
+			idle = now
+		}
+		if key.Float64(count) < l.loss || idle.Sub(now).Seconds()*l.rate > lineQueue {
+			l.lost.Add(1)
+			continue
+		}
+		idle = idle.Add(time.Duration(float64(n) / l.rate * float64(time.Second)))
+		time.AfterFunc(idle.Sub(now)+l.delay, func() { to.Write(packet[:n]) })
+	}
+}
+
+// TestTrainOverABadLine trains over a line of 150 ms there and back, 5 Mbit/s, that loses 2 % of its packets both ways: the run
+// ends, over QUIC and over TCP, with the model of one in memory, to the bit.
+func TestTrainOverABadLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
+	c := newCrew(t, 2)
+	settings := []string{"--rounds", "16", "--encoder", "raw", "--hidden", "8"}
+	whole := filepath.Join(c.dir, "whole")
+	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--transport", "memory", "-q", "-o", whole}, settings)...)
+	for _, carrier := range []string{"quic", "tcp"} {
+		t.Run(carrier, func(t *testing.T) {
+			t.Parallel()
+			line := &badLine{delay: 75 * time.Millisecond, rate: 5e6 / 8, loss: 0.02}
+			spaces := line.open(t, carrier)
+			plan := filepath.Join(t.TempDir(), "plan.yaml")
+			must(t, slices.Concat([]string{"plan", "-o", plan, "--carrier", carrier}, settings, []string{c.members[0] + "@10.9.0.1", c.members[1] + "@10.9.0.2"})...)
+			var all sync.WaitGroup
+			begun := time.Now()
+			for r := range 2 {
+				out := filepath.Join(t.TempDir(), "out")
+				p := process(t, c.join(r, plan, "-o", out, "--wait", "1m")...)
+				in := exec.CommandContext(t.Context(), "ip", slices.Concat([]string{"netns", "exec", spaces[r]}, p.Args)...)
+				in.Env = p.Env
+				all.Go(func() {
+					if text, err := in.CombinedOutput(); err != nil {
+						t.Errorf("peer %d: %v\n%s", r, err, text)
+					} else if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
+						t.Errorf("peer %d made another model than a run in memory", r)
+					}
+				})
+			}
+			all.Wait()
+			t.Logf("%v in all; %d packets were lost", time.Since(begun).Round(time.Millisecond), line.lost.Load())
+			if line.lost.Load() == 0 {
+				t.Error("the line lost nothing")
+			}
+		})
+	}
+}
