@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -157,9 +159,24 @@ func store(cmd *cobra.Command, list dataset.EdgeConfig, tables dataset.ImportCon
 	if of.Name == "" {
 		of.Name, _, _ = strings.Cut(filepath.Base(list.Path), ".")
 	}
-	if err := partition.IngestNodes(out, of, features, nodes, list.Batches, graph.Build{}, 0); err != nil {
+	err = partition.IngestNodes(out, of, features, nodes, until(cmd.Context(), list.Batches), graph.Build{}, 0)
+	if cmd.Context().Err() != nil {
+		return stopped(err)
+	}
+	if err != nil {
 		return badInput{err}
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, of %d listed edges\n", out, nodes, edges)
 	return nil
+}
+
+// until returns edges whose reading ends with the context.
+func until(ctx context.Context, edges partition.Edges) partition.Edges {
+	return func(yield func(src, dst []int32) error) error {
+		return edges(func(src, dst []int32) error { return errors.Join(ctx.Err(), yield(src, dst)) })
+	}
+}
+
+func stopped(err error) error {
+	return fmt.Errorf("stopped; the same command goes on with what is done: %w", err)
 }

@@ -246,7 +246,11 @@ func (s *cutting) fromDisk(c *cobra.Command, w *watch) (err error) {
 	}
 	path := s.Data
 	if bits := map[string]int{".u32": 32, ".u64": 64}[filepath.Ext(path)]; bits > 0 {
-		if path, err = s.ingest(w, bits); err != nil {
+		path, err = s.ingest(c.Context(), w, bits)
+		if c.Context().Err() != nil {
+			return stopped(err)
+		}
+		if err != nil {
 			return badInput{err}
 		}
 	}
@@ -263,7 +267,7 @@ func (s *cutting) fromDisk(c *cobra.Command, w *watch) (err error) {
 	s.manifest, s.phases, err = g.Write(s.out, partition.Job{Policy: s.policy, Parts: s.parts("retexo"), Memory: s.bytes,
 		Meta: s.meta(sites), Watch: p.show})
 	if c.Context().Err() != nil {
-		return fmt.Errorf("partition: stopped; the same command goes on from here: %w", err)
+		return stopped(err)
 	}
 	if err != nil {
 		return badInput{err}
@@ -272,7 +276,7 @@ func (s *cutting) fromDisk(c *cobra.Command, w *watch) (err error) {
 }
 
 // ingest stores a list of edges as OUT.graph, unless it is there from an earlier run and newer than the list.
-func (s *cutting) ingest(w *watch, bits int) (path string, err error) {
+func (s *cutting) ingest(ctx context.Context, w *watch, bits int) (path string, err error) {
 	path = filepath.Clean(s.out) + ".graph"
 	list, err := os.Stat(s.Data)
 	if err != nil {
@@ -288,7 +292,7 @@ func (s *cutting) ingest(w *watch, bits int) (path string, err error) {
 	}
 	w.log.Info("storing the edges", "file", path, "nodes", n)
 	name := strings.TrimSuffix(filepath.Base(s.Data), filepath.Ext(s.Data))
-	return path, partition.Ingest(path, name, n, edges, graph.Build{Directed: s.directed}, s.bytes/4)
+	return path, partition.Ingest(path, name, n, until(ctx, edges), graph.Build{Directed: s.directed}, s.bytes/4)
 }
 
 // write writes the page, if one is asked for.

@@ -73,13 +73,21 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 func TestPartitionStoppedGoesOn(t *testing.T) {
 	list, dir := ring(t, 5000), t.TempDir()
 	out := filepath.Join(dir, "parts")
-	args := []string{"partition", "--data", list, "--parts", "3", "--policy", "restream:3", "-o", out, "-q"}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	var stdout, stderr strings.Builder
-	if exit := run(ctx, args, &stdout, &stderr); exit != 1 || !strings.Contains(stderr.String(), "the same command goes on") {
-		t.Fatalf("exit %d: %s", exit, stderr.String())
+	stop := func(args ...string) {
+		t.Helper()
+		var stdout, stderr strings.Builder
+		if exit := run(ctx, args, &stdout, &stderr); exit != 1 || !strings.Contains(stderr.String(), "the same command goes on") {
+			t.Fatalf("exit %d: %s", exit, stderr.String())
+		}
 	}
+	stored := filepath.Join(dir, "ring.graph")
+	stop("partition", "--data", list, "--parts", "3", "--policy", "restream:3", "-o", out, "-q")
+	stop("import", "--edges", list, "-o", stored)
+	must(t, "import", "--edges", list, "-o", stored)
+	args := []string{"partition", "--data", stored, "--parts", "3", "--policy", "restream:3", "-o", out, "-q"}
+	stop(args...)
 	if _, err := os.Stat(out + ".incomplete"); err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,17 @@
 package partition
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
 // Edges is a list of edges that is read in batches, as often as it is called, always the same: what a reader of some
@@ -23,14 +22,15 @@ type Edges func(yield func(src, dst []int32) error) error
 // Ingest stores the graph of n nodes with these edges in the file path as WriteGraph would what graph.FromEdges makes
 // of them: both directions unless b says otherwise, no edge twice. It takes 8 bytes of memory a node and buffers of
 // about memory bytes in all, 0: 256 MiB; beside the file it needs room for the edges, twice, while it works. Nodes have no
-// features, no labels and no split.
+// features, no labels and no split. What is unfinished is in path.incomplete; the same call goes on there with what it has
+// sorted, another begins anew.
 func Ingest(path, name string, n int, edges Edges, b graph.Build, memory int64) error {
 	return IngestNodes(path, &graph.Graph{Name: name}, nil, n, edges, b, memory)
 }
 
 // IngestNodes is Ingest of nodes that have what g has, but for edges and features, and features, as sections that are
 // written as they are read.
-func IngestNodes(path string, of *graph.Graph, features []graph.Section, n int, edges Edges, b graph.Build, memory int64) (err error) {
+func IngestNodes(path string, of *graph.Graph, features []graph.Section, n int, edges Edges, b graph.Build, memory int64) error {
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
 		return fmt.Errorf("partition: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
 	}
@@ -40,25 +40,22 @@ func IngestNodes(path string, of *graph.Graph, features []graph.Section, n int, 
 	if n < 1 || n > math.MaxInt32 {
 		return fmt.Errorf("partition: %d nodes, want 1 to %d", n, math.MaxInt32)
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if memory == 0 {
 		memory = 1 << 28
 	}
-	g := &ingest{n: n, dir: dir, Build: b, edges: edges}
+	g := &ingest{n: n, dir: path + incomplete, Build: b, edges: edges}
 	if err := g.count(memory); err != nil {
 		return err
 	}
-	if err := g.scatter(); err != nil {
+	if err := g.resume(); err != nil {
 		return err
+	}
+	if err := g.scatter(); err != nil {
+		return errors.Join(err, discard(g.dir))
 	}
 	if err := g.gather(); err != nil {
 		return err
 	}
-	col := filepath.Join(dir, "col")
 	split := graph.Stream("split", graph.U8, []int{n}, g.none)
 	if of.Split != nil {
 		split = graph.Array("split", of.Split)
@@ -68,19 +65,13 @@ func IngestNodes(path string, of *graph.Graph, features []graph.Section, n int, 
 		split,
 		graph.Array("encoding", of.Encoding),
 		graph.Stream("adj/0/row_ptr", graph.I64, []int{n + 1}, g.pointers),
-		graph.Stream("adj/0/col", graph.I32, []int{int(g.stored)}, func(w io.Writer) error {
-			f, err := os.Open(col)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			_, err = io.Copy(w, f)
-			return err
-		}),
+		graph.Stream("adj/0/col", graph.I32, []int{int(g.stored)}, g.columns),
 	}
 	list = append(append(list, features...), of.Labels.Sections()...)
-	_, err = graph.WriteSections(path, graph.GraphKind, append(list, siteSections(of)...))
-	return err
+	if _, err := graph.WriteSections(path, graph.GraphKind, append(list, siteSections(of)...)); err != nil {
+		return err
+	}
+	return discard(g.dir)
 }
 
 func siteSections(g *graph.Graph) []graph.Section {
@@ -99,6 +90,8 @@ type ingest struct {
 	degree []int32 // [n] of destinations, at most
 	bounds []int32 // [B+1] bucket k has the destinations [bounds[k], bounds[k+1])
 	stored int64
+	digest uint64 // of the list
+	done   sorting
 }
 
 // each calls f for each stored edge, some of them more than once.
@@ -133,7 +126,9 @@ func (g *ingest) each(f func(src, dst int32) error) error {
 // count finds the degrees, and buckets of which each fits into the memory.
 func (g *ingest) count(memory int64) error {
 	g.degree = make([]int32, g.n)
-	err := g.each(func(_, v int32) error {
+	key := rng.New(uint64(g.n)).FoldString(fmt.Sprintf("%+v %d", g.Build, memory))
+	err := g.each(func(u, v int32) error {
+		g.digest += key.Uint64(uint64(u)<<32 | uint64(v))
 		if g.degree[v] == math.MaxInt32 {
 			return fmt.Errorf("partition: node %d has more than %d edges", v, math.MaxInt32)
 		}
@@ -157,115 +152,60 @@ func (g *ingest) count(memory int64) error {
 	return nil
 }
 
-func (g *ingest) bucket(k int) string { return filepath.Join(g.dir, fmt.Sprint("bucket-", k)) }
-
-// scatter writes the edges into the files of their buckets: source, then destination.
-func (g *ingest) scatter() (err error) {
-	var files []*os.File
-	var to []*bufio.Writer
-	defer func() {
-		for k, f := range files {
-			err = errors.Join(err, to[k].Flush(), f.Close())
-		}
-	}()
-	var of [1 << 16]uint8 // bucket of the first node with those leading bits
-	shift := 0
-	for g.n>>shift > len(of) {
-		shift++
+// sort makes rows without repetitions of bucket k, with buffers that are used again.
+func (g *ingest) sort(k int, pairs, buf *[]int32) error {
+	lo, hi := int(g.bounds[k]), int(g.bounds[k+1])
+	ptr := make([]int64, hi-lo+1)
+	for v := lo; v < hi; v++ {
+		ptr[v-lo+1] = ptr[v-lo] + int64(g.degree[v])
 	}
-	for k := range len(g.bounds) - 1 {
-		f, err := os.Create(g.bucket(k))
-		if err != nil {
-			return err
-		}
-		files, to = append(files, f), append(to, bufio.NewWriterSize(f, 1<<16))
-	}
-	k := 0
-	for at := range of {
-		for k+2 < len(g.bounds) && int(g.bounds[k+1]) <= at<<shift {
-			k++
-		}
-		of[at] = uint8(k)
-	}
-	pair := make([]int32, 2)
-	return g.each(func(u, v int32) error {
-		k := int(of[v>>shift])
-		for v >= g.bounds[k+1] {
-			k++
-		}
-		pair[0], pair[1] = u, v
-		return graph.WriteArray(to[k], pair)
-	})
-}
-
-// gather sorts each bucket into rows without repetitions, and leaves the degrees that these have.
-func (g *ingest) gather() (err error) {
-	out, err := os.Create(filepath.Join(g.dir, "col"))
-	if err != nil {
+	col := room(*buf, int(ptr[hi-lo]))
+	*buf = col
+	if err := g.place(k, slices.Clone(ptr), pairs, col); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	var pairs, col []int32
-	for k := range len(g.bounds) - 1 {
-		lo, hi := int(g.bounds[k]), int(g.bounds[k+1])
-		ptr := make([]int64, hi-lo+1)
-		for v := lo; v < hi; v++ {
-			ptr[v-lo+1] = ptr[v-lo] + int64(g.degree[v])
-		}
-		col = room(col, int(ptr[hi-lo]))
-		if err := g.place(k, slices.Clone(ptr), &pairs, col); err != nil {
-			return err
-		}
-		var wait sync.WaitGroup
-		threads := runtime.GOMAXPROCS(0)
-		for t := range threads {
-			wait.Go(func() {
-				for v := lo + (hi-lo)*t/threads; v < lo+(hi-lo)*(t+1)/threads; v++ {
-					row := col[ptr[v-lo]:ptr[v-lo+1]]
-					slices.Sort(row)
-					g.degree[v] = int32(len(slices.Compact(row)))
-				}
-			})
-		}
-		wait.Wait()
-		end := 0
-		for v := lo; v < hi; v++ {
-			at := ptr[v-lo]
-			end += copy(col[end:], col[at:at+int64(g.degree[v])])
-		}
-		if err := graph.WriteArray(out, col[:end]); err != nil {
-			return err
-		}
-		g.stored += int64(end)
-		if err := os.Remove(g.bucket(k)); err != nil {
-			return err
-		}
+	var wait sync.WaitGroup
+	threads := runtime.GOMAXPROCS(0)
+	for t := range threads {
+		wait.Go(func() {
+			for v := lo + (hi-lo)*t/threads; v < lo+(hi-lo)*(t+1)/threads; v++ {
+				row := col[ptr[v-lo]:ptr[v-lo+1]]
+				slices.Sort(row)
+				g.degree[v] = int32(len(slices.Compact(row)))
+			}
+		})
 	}
-	return nil
+	wait.Wait()
+	end := 0
+	for v := lo; v < hi; v++ {
+		at := ptr[v-lo]
+		end += copy(col[end:], col[at:at+int64(g.degree[v])])
+	}
+	return g.keep(k, col[:end], g.degree[lo:hi])
 }
 
 // place reads bucket k and puts each source into its destination's row, which begins at next.
 func (g *ingest) place(k int, next []int64, pairs *[]int32, col []int32) error {
-	f, err := os.Open(g.bucket(k))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	lo := g.bounds[k]
-	for left := 2 * len(col); left > 0; {
-		p := room(*pairs, min(left, 1<<18))
-		*pairs = p
-		if err := graph.ReadArray(f, p); err != nil {
-			return err
+	return readBack(g.path("pairs", k), g.done.Buckets[k].Pairs, func(r io.Reader) error {
+		for left := 2 * len(col); left > 0; {
+			p := room(*pairs, min(left, 1<<18))
+			*pairs = p
+			if err := graph.ReadArray(r, p); err != nil {
+				return err
+			}
+			for e := 0; e < len(p); e += 2 {
+				v := p[e+1] - lo
+				if uint(v) >= uint(len(next)-1) || next[v] >= int64(len(col)) {
+					return errors.New("not as it was written")
+				}
+				col[next[v]] = p[e]
+				next[v]++
+			}
+			left -= len(p)
 		}
-		for e := 0; e < len(p); e += 2 {
-			v := p[e+1] - lo
-			col[next[v]] = p[e]
-			next[v]++
-		}
-		left -= len(p)
-	}
-	return nil
+		return nil
+	})
 }
 
 // none writes the splits: no node is of any.

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -98,5 +99,121 @@ func TestIngestRefuses(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v: something is left", left, err)
+	}
+}
+
+// listed returns a list of m edges of n nodes, and counts how often it is read.
+func listed(n, m int, key rng.Key, reads *int) Edges {
+	src, dst := make([]int32, m), make([]int32, m)
+	for e := range uint64(m) {
+		src[e], dst[e] = int32(key.Float64(2*e)*float64(n)), int32(key.Float64(2*e+1)*float64(n))
+	}
+	return func(yield func(src, dst []int32) error) error {
+		*reads++
+		for lo := 0; lo < m; lo += 1000 {
+			if err := yield(src[lo:min(lo+1000, m)], dst[lo:min(lo+1000, m)]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// An ingest that was ended between any two of its steps goes on there, without what is done, and gives the same bytes;
+// another begins anew.
+func TestStoppedIngestGoesOn(t *testing.T) {
+	const n, m = 3000, 140_000
+	dir, reads := t.TempDir(), 0
+	list, other := listed(n, m, rng.New(1), &reads), listed(n, m, rng.New(2), &reads)
+	want := make(map[*Edges]string)
+	for k, edges := range []*Edges{&list, &other} {
+		path := filepath.Join(dir, fmt.Sprint("want-", k))
+		if err := Ingest(path, "list", n, *edges, graph.Build{}, 1); err != nil {
+			t.Fatal(err)
+		}
+		want[edges] = read(t, path)
+	}
+	path := filepath.Join(dir, "graph")
+	// stop does what Ingest does until bucket last is to be sorted, and leaves what that left.
+	stop := func(last int) *ingest {
+		t.Helper()
+		g := &ingest{n: n, dir: path + incomplete, edges: list}
+		if err := g.count(1); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.resume(); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.scatter(); err != nil {
+			t.Fatal(err)
+		}
+		if len(g.done.Buckets) < 4 {
+			t.Fatalf("%d buckets, want several", len(g.done.Buckets))
+		}
+		var pairs, col []int32
+		for k := range last {
+			if err := g.sort(k, &pairs, &col); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return g
+	}
+	finish := func(what string, edges *Edges, times int) {
+		t.Helper()
+		reads = 0
+		if err := Ingest(path, "list", n, *edges, graph.Build{}, 1); err != nil {
+			t.Fatal(what, err)
+		}
+		if reads != times {
+			t.Errorf("%s: the list was read %d times, want %d", what, reads, times)
+		}
+		if read(t, path) != want[edges] {
+			t.Errorf("%s: another file", what)
+		}
+		if _, err := os.Stat(path + incomplete); !os.IsNotExist(err) {
+			t.Errorf("%s: %v: something is left", what, err)
+		}
+	}
+	for _, last := range []int{0, 1, 3} {
+		stop(last)
+		finish(fmt.Sprint("sorted ", last), &list, 1)
+	}
+	stop(2)
+	finish("another list", &other, 2)
+	// Before all edges are dealt.
+	g := stop(0)
+	g.done.Dealt = false
+	if err := g.save(); err != nil {
+		t.Fatal(err)
+	}
+	finish("half dealt", &list, 2)
+	stop(1)
+	if err := os.WriteFile(g.journal(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	finish("no journal", &list, 2)
+
+	// What is no longer as it was written is refused by name.
+	for _, name := range []string{"part-pairs-2", "part-rows-0", "part-degree-1"} {
+		for what, damage := range map[string]func([]byte) []byte{"flipped": func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, "short": func(b []byte) []byte { return b[:len(b)-3] }} {
+			stop(2)
+			file := filepath.Join(path+incomplete, name)
+			if err := os.WriteFile(file, damage([]byte(read(t, file))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := Ingest(path, "list", n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s %s: %v", name, what, err)
+			}
+			if err := os.RemoveAll(path + incomplete); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// What is not an ingest's is not removed.
+	if err := os.MkdirAll(filepath.Join(path+incomplete, "mine"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Ingest(path, "list", n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), "mine") {
+		t.Error(err)
 	}
 }

@@ -211,7 +211,7 @@ func checksum(path string) (uint32, error) {
 		return 0, err
 	}
 	defer f.Close()
-	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	h := crc32.New(castagnoli)
 	_, err = io.Copy(h, f)
 	return h.Sum32(), err
 }
