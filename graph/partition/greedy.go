@@ -16,13 +16,18 @@ type greedy struct {
 	least              float64 // no part's cost is less
 }
 
-func (a *assigner) greedily() error {
+func newGreedy(a *assigner) *greedy {
 	k := a.view.Parts()
 	g := &greedy{assigner: a, s: a.view, near: make([]int32, k+1), met: make([]int32, k+2), gain: make([]float64, k),
 		cost: make([]float64, k), stayGain: make([]float64, k), stayCost: make([]float64, k), least: math.Inf(1)}
 	for p := range int32(k) {
 		g.weigh(p)
 	}
+	return g
+}
+
+func (a *assigner) greedily() error {
+	g := newGreedy(a)
 	return a.src.runs(true, func(r *run) error {
 		g.s.run = r
 		for i := range r.n() {

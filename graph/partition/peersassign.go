@@ -20,13 +20,13 @@ func (p *sharing) assign() error {
 		return err
 	}
 	w := &working{sharing: p, assigner: a, parts: make([]Load, p.team.Size), held: make([]int64, len(a.view.hold.used)),
-		bounds: slices.Clone(a.view.hold.most), gain: make([]float64, p.team.Size), cost: make([]float64, p.team.Size)}
+		bounds: slices.Clone(a.view.hold.most)}
 	own := *a.view.hold.limits
 	own.most = slices.Clone(own.most)
 	a.view.hold.limits = &own
 	p.owner = a.owner
-	for part := range int32(p.team.Size) {
-		w.score(part)
+	if rules.terms != nil {
+		w.greedy = newGreedy(a)
 	}
 	passes := max(rules.Passes, 1)
 	for pass := range passes {
@@ -86,11 +86,10 @@ func (p *sharing) alone() error {
 type working struct {
 	*sharing
 	*assigner
-	parts  []Load    // [K] added by this peer since the last round ended
-	held   []int64   // [K×D] likewise, of the bounded weights
-	bounds []int64   // [K×D] of the goal
-	gain   []float64 // [K] terms of a greedy rule: gain·|N(v) in p| − cost
-	cost   []float64
+	parts  []Load  // [K] added by this peer since the last round ended
+	held   []int64 // [K×D] likewise, of the bounded weights
+	bounds []int64 // [K×D] of the goal
+	greedy *greedy // nil: the rule is not greedy
 	left   []int32 // nodes of the first pass that fitted nowhere within this peer's room
 }
 
@@ -160,7 +159,7 @@ func (w *working) place(run *run, i int) (bool, error) {
 	if before >= 0 {
 		w.put(before, edges, -1)
 	}
-	p := w.choose(v, edges)
+	p := w.choose(v, run.sources(i))
 	if err := inRange(v, p, s.Parts()); err != nil {
 		return false, err
 	}
@@ -174,17 +173,15 @@ func (w *working) place(run *run, i int) (bool, error) {
 	return true, nil
 }
 
-// choose returns where the rule puts v, the node at hand, of so many edges.
-func (w *working) choose(v int32, edges int64) int32 {
-	s := w.view
+// choose returns where the rule puts v, the node at hand, which has these sources and is in no part.
+func (w *working) choose(v int32, sources []int32) int32 {
 	switch {
-	case w.rules.terms == nil:
-		return w.rules.Vertex(v, s)
-	case w.rules.stay > 0 && edges > w.rules.stay:
-		return contiguousEdges(v, s)
+	case w.greedy == nil:
+		return w.rules.Vertex(v, w.view)
+	case w.rules.stay > 0 && int64(len(sources)) > w.rules.stay:
+		return contiguousEdges(v, w.view)
 	}
-	near := s.Near(v)
-	return s.Best(v, func(p int32) float64 { return float64(float64(near[p])*w.gain[p]) - w.cost[p] })
+	return w.greedy.best(-1, sources)
 }
 
 // put counts the node at hand, of so many edges, in part p, sign times.
@@ -198,12 +195,8 @@ func (w *working) put(p int32, edges, sign int64) {
 		l.Vertices += sign
 		l.Edges += sign * edges
 	}
-	w.score(p)
-}
-
-func (w *working) score(p int32) {
-	if w.rules.terms != nil {
-		w.gain[p], w.cost[p] = w.rules.terms(w.view, p, w.view.load[p])
+	if w.greedy != nil {
+		w.greedy.weigh(p)
 	}
 }
 
@@ -314,7 +307,9 @@ func (w *working) learn(q int, b []byte, nodes []int32) error {
 		if l.Vertices < 0 || l.Vertices > s.total.Vertices || l.Edges < 0 || l.Edges > s.total.Edges {
 			return fault(q, "masters", "part %d would hold %+v of %+v", p, l, s.total)
 		}
-		w.score(int32(p))
+		if w.greedy != nil {
+			w.greedy.weigh(int32(p))
+		}
 	}
 	for _, v := range nodes {
 		p, n := binary.Uvarint(b)
