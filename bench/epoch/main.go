@@ -3,6 +3,7 @@
 // medians over turns, by the wall and by the processor's time, and the test accuracies that both end with.
 //
 //	go run ./bench/epoch -python python3 -threads 1
+//	python3 bench/rivals/generate.py drawn/large 100000 100 64 40 && go run ./bench/epoch -python python3 -root drawn -data large -models gcn,sage -ways adj
 package main
 
 import (

@@ -109,8 +109,11 @@ class Net(torch.nn.Module):
 
 def setup(path, model, hidden, wanted):
     z = np.load(path)
-    f = Features(z)
-    n = f.shape[0]
+    n = len(z["y"])
+    f = Features(z) if "x_data" in z else None
+    if not f:
+        dense = torch.from_numpy(z["x"])
+        dense = dense / dense.abs().sum(1, keepdim=True)
     src, dst = torch.from_numpy(z["edge_index"].astype(np.int64))
     src, dst = torch.cat([src, dst]), torch.cat([dst, src])
     keep = src != dst
@@ -121,12 +124,12 @@ def setup(path, model, hidden, wanted):
     edges = torch.stack([src, dst])
     adj = torch.sparse_coo_tensor(torch.stack([dst, src]), torch.ones(len(src)), (n, n)).coalesce().to_sparse_csr()
     y = torch.from_numpy(z["y"])
-    split = {k: torch.from_numpy(np.flatnonzero(z[k + "_mask"][:, 0])) for k in ("train", "test")}
+    split = {k: torch.from_numpy(np.flatnonzero(z[k + "_mask"].reshape(n, -1)[:, 0])) for k in ("train", "test")}
     ways = {}
     for way in wanted.split(","):
-        if model == "gat" and way == "adj":
+        if model == "gat" and way == "adj" or way == "sparse" and not f:
             continue
-        net = Net(way, model, f if way == "sparse" else f.dense(), adj, edges, int(hidden), int(y.max()) + 1)
+        net = Net(way, model, f if way == "sparse" else f.dense() if f else dense, adj, edges, int(hidden), int(y.max()) + 1)
         for conv in net.modules():
             if isinstance(conv, GATConv):
                 conv.add_self_loops = False
