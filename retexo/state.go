@@ -88,8 +88,12 @@ func appendF32(b []byte, x []float32) []byte {
 	return b
 }
 
-// digest is what greetings compare.
-func (s state) digest() [32]byte { return sha256.Sum256(s.encode()) }
+// digest is what greetings compare. What the best state measured is not in it: that depends on the members, some of whom may
+// not have seen it, and each generation measures it anew.
+func (s state) digest() [32]byte {
+	s.at.Best, s.at.BestLoss = 0, 0
+	return sha256.Sum256(s.encode())
+}
 
 // shared is s without what is this peer's own: with several local steps its optimiser has seen its own gradients only,
 // which are nobody else's business.
