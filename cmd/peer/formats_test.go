@@ -24,6 +24,12 @@ func TestDGL(t *testing.T) {
 		}
 		must(t, "inspect", parts)
 		train(t, filepath.Join(dir, "run-"+name), "--shards", parts, "--encoder", "raw", "--transport", "memory")
+		if strings.HasPrefix(name, "typed") {
+			if text := must(t, "inspect", filepath.Join(parts, "part-1")); !strings.Contains(text, "relations (edges of each): ") {
+				t.Error(text)
+			}
+			train(t, filepath.Join(dir, "typed-"+name), "--shards", parts, "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
+		}
 		must(t, "export", "--shards", parts, "-o", back)
 		again := must(t, "import", "--dgl", filepath.Join(back, "small.json"), "-o", back+"-parts")
 		if cut := func(s string) string { return s[strings.Index(s, "\n")+1:] }; cut(again) != cut(text) {

@@ -279,6 +279,61 @@ func TestShardsTyped(t *testing.T) {
 	}
 }
 
+// TestShardsRelations compares the typed edges of the shards with those that DGL says each part has, and looks for the
+// reverse of each.
+func TestShardsRelations(t *testing.T) {
+	for _, name := range []string{"typed-random-2", "typed-metis-4", "typed-csc-2", "metis-4"} {
+		p, want := open(t, name), expected(t, name)
+		directed, err := p.Shards(Names{Build: graph.Build{Directed: true, KeepLoops: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		both, err := p.Shards(Names{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "metis-4" {
+			if both[0].Typed.Count() != 0 || directed[0].Typed.Count() != 0 {
+				t.Errorf("%s: relations of a graph of one type", name)
+			}
+			continue
+		}
+		edges := func(s *partition.Shard) (list [][3]int64) {
+			for row := range s.Typed.Adj.NumDst {
+				col, _ := s.Typed.Adj.Row(row)
+				for _, j := range col {
+					list = append(list, [3]int64{s.Global[j], s.Global[row%s.Owned], int64(row / s.Owned)})
+				}
+			}
+			slices.SortFunc(list, func(a, b [3]int64) int { return slices.Compare(a[:], b[:]) })
+			return list
+		}
+		inverse := map[[3]int64]bool{}
+		relations := int64(len(p.EdgeTypes))
+		for k, s := range directed {
+			if !slices.Equal(s.Typed.Names, p.EdgeTypes) {
+				t.Errorf("%s: relations %q, want %q", name, s.Typed.Names, p.EdgeTypes)
+			}
+			if got := edges(s); !slices.Equal(got, slices.Compact(want[k].Pairs)) {
+				t.Errorf("%s: part %d: edges\n%v, want\n%v", name, k, got, want[k].Pairs)
+			}
+			for _, e := range edges(both[k]) {
+				inverse[e] = true
+			}
+		}
+		for k := range directed {
+			for _, e := range want[k].Pairs {
+				if reverse := [3]int64{e[1], e[0], e[2] + relations}; e[0] != e[1] && (!inverse[e] || !inverse[reverse]) {
+					t.Errorf("%s: edge %v or its reverse is missing", name, e)
+				}
+			}
+		}
+		if n := both[0].Typed.Names; len(n) != 2*len(p.EdgeTypes) || n[relations] != p.EdgeTypes[0]+" (inverse)" {
+			t.Errorf("%s: relations %q", name, n)
+		}
+	}
+}
+
 func TestFormatsAgree(t *testing.T) {
 	// Part 0 of metis-4 has the edges as pairs and as columns; reading columns alone gives the same.
 	path := filepath.Join("testdata", "metis-4", "part0", "graph.dgl")

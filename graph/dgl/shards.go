@@ -38,7 +38,8 @@ func (p *Partition) Shards(n Names) ([]*partition.Shard, error) {
 // Graph returns the whole graph, whose node i is DGL's global ID i, and the part that owns each node. Masks are the
 // columns train_mask, val_mask and test_mask; a node without a label is in no split.
 //
-// Of a graph with types the nodes of all types are nodes, and an edge of any relation is an edge. Each type's features
+// Of a graph with types the nodes of all types are nodes, and an edge of any relation is an edge, and is one of that relation
+// too (graph.WithInverses, unless the graph is built as directed). Each type's features
 // have columns of their own, after those of the types before it. The labels are those of the one type that has some,
 // and every node is named TYPE/number, the number being DGL's ID within the type.
 func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
@@ -52,7 +53,7 @@ func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
 	if err := p.labels(g, n.Label); err != nil {
 		return nil, nil, err
 	}
-	if g.Adj, err = p.adjacency(n); err != nil {
+	if err := p.adjacency(g, n); err != nil {
 		return nil, nil, err
 	}
 	if len(p.NodeTypes) > 1 {
@@ -64,13 +65,15 @@ func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
 // first returns the place of the first node of part k's type t.
 func (p *Partition) first(k, t int) int { return int(p.nodes.ranges[t][k][0]) }
 
-func (p *Partition) adjacency(n Names) (graph.CSR, error) {
-	var src, dst []int32
+// adjacency fills in the edges, of several relations also by relation.
+func (p *Partition) adjacency(g *graph.Graph, n Names) error {
+	var src, dst, kind []int32
 	var weight []float32
 	if n.Weight != "" {
 		weight = []float32{}
 	}
 	for k, part := range p.Parts {
+		kind = append(kind, part.Type...)
 		for e := range part.Src {
 			src, dst = append(src, int32(part.Global[part.Src[e]])), append(dst, int32(part.Global[part.Dst[e]]))
 		}
@@ -81,14 +84,14 @@ func (p *Partition) adjacency(n Names) (graph.CSR, error) {
 		for t, relation := range p.EdgeTypes {
 			tensor, ok := part.Edges[t][n.Weight]
 			if !ok {
-				return graph.CSR{}, fmt.Errorf("dgl: part %d: edges of type %s have no column %q", k, relation, n.Weight)
+				return fmt.Errorf("dgl: part %d: edges of type %s have no column %q", k, relation, n.Weight)
 			}
 			w, err := tensor.Floats(false)
 			if err == nil && len(w) != int(tensor.Shape[0]) {
 				err = fmt.Errorf("%v, want one number an edge", tensor)
 			}
 			if err != nil {
-				return graph.CSR{}, fmt.Errorf("dgl: part %d: column %s/%s: %w", k, relation, n.Weight, err)
+				return fmt.Errorf("dgl: part %d: column %s/%s: %w", k, relation, n.Weight, err)
 			}
 			column[t] = w
 		}
@@ -97,11 +100,45 @@ func (p *Partition) adjacency(n Names) (graph.CSR, error) {
 			column[t] = column[t][1:]
 		}
 	}
-	adj, err := graph.FromEdges(int(p.Nodes), src, dst, weight, n.Build)
-	if err != nil {
-		return adj, fmt.Errorf("dgl: %s: %w", p.Name, err)
+	var err error
+	if g.Adj, err = graph.FromEdges(int(p.Nodes), src, dst, weight, n.Build); err != nil {
+		return fmt.Errorf("dgl: %s: %w", p.Name, err)
 	}
-	return adj, nil
+	relations := len(p.EdgeTypes)
+	if relations < 2 {
+		return nil
+	}
+	if 2*int64(relations)*p.Nodes > math.MaxInt32 {
+		return fmt.Errorf("dgl: %s: %d relations of %d nodes, want at most %d of both and the reverse, multiplied", p.Name, relations, p.Nodes, math.MaxInt32)
+	}
+	list := make([]*graph.CSR, relations)
+	for r := range list {
+		var u, v []int32
+		var w []float32
+		if weight != nil {
+			w = []float32{}
+		}
+		for e, of := range kind {
+			if int(of) != r {
+				continue
+			}
+			u, v = append(u, src[e]), append(v, dst[e])
+			if weight != nil {
+				w = append(w, weight[e])
+			}
+		}
+		one, err := graph.FromEdges(int(p.Nodes), u, v, w, graph.Build{Directed: true, KeepLoops: n.Build.KeepLoops})
+		if err != nil {
+			return fmt.Errorf("dgl: %s: %w", p.Name, err)
+		}
+		list[r] = &one
+	}
+	if n.Build.Directed {
+		g.Typed = graph.Relations{Names: p.EdgeTypes, Adj: graph.Stack(list)}
+	} else {
+		g.Typed = graph.WithInverses(p.EdgeTypes, list)
+	}
+	return nil
 }
 
 // column returns the place of the column of one of those names, which may be led by a type, among type t's; "" if there
