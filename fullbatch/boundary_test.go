@@ -103,6 +103,83 @@ func TestSampleIsUnbiased(t *testing.T) {
 	}
 }
 
+// TestSampleOfHopsIsUnbiased: the same of sums of sums of sums, whose gradients are taken the other way round.
+func TestSampleOfHopsIsUnbiased(t *testing.T) {
+	const draws, hops = 2000, 3
+	g := toy(rng.New(8), 24, 9)
+	for i := range g.Split {
+		g.Split[i] = graph.Train
+	}
+	c := Defaults(models(9)["appnp"])
+	c.Boundary = "sample:0.3"
+	workers(t, c, cut(t, g, "uneven", 3), func(tr *Trainer, g *comm.Group) error {
+		ctx := context.Background()
+		tr.line = &line{ctx: ctx, group: g, coder: new(wire.Coder), ahead: 1, key: rng.New(2)}
+		if err := tr.begin(ctx, g); err != nil {
+			return err
+		}
+		p, n := tr.train.parts[2], tr.shard.Owned
+		first, last := mat.New(n, 1), mat.New(n, 1)
+		for i := range n {
+			key := rng.New(1).Fold(uint64(p.nodes[i]))
+			first.Set(i, 0, float32(key.Normal(0)))
+			last.Set(i, 0, float32(key.Normal(1)))
+		}
+		sum := func(h mat.Dense, g *graph.CSR, z mat.Dense) {
+			for i := range g.NumDst {
+				col, w := g.Row(i)
+				for e, j := range col {
+					h.Row(i)[0] += w[e] * z.At(int(j), 0)
+				}
+			}
+		}
+		back := func(dz mat.Dense, g *graph.CSR, dh mat.Dense) {
+			for i := range g.NumDst {
+				col, w := g.Row(i)
+				for e, j := range col {
+					dz.Row(int(j))[0] += w[e] * dh.At(i, 0)
+				}
+			}
+		}
+		pass := func() []mat.Dense {
+			z, d := first, last
+			for range hops {
+				h := mat.New(n, 1)
+				p.far.Add(z, func() { sum(h, p.near, z) }, func(g *graph.CSR, _ []int64, z mat.Dense) { sum(h, g, z) })
+				z = h
+			}
+			for range hops {
+				dz := mat.New(n, 1)
+				p.far.AddGrad(dz, mat.Dense{}, false, func() { back(dz, p.near, d) }, func(g *graph.CSR, _ []int64, dz, _ mat.Dense) { back(dz, g, d) })
+				d = dz
+			}
+			return []mat.Dense{z, d}
+		}
+		p.far.share = 1
+		want := pass()
+		p.far.share = 0.3
+		mean, square := [2][]float64{make([]float64, n), make([]float64, n)}, [2][]float64{make([]float64, n), make([]float64, n)}
+		for e := range uint64(draws) {
+			tr.line.epoch = e
+			for k, x := range pass() {
+				for i, v := range x.Data {
+					mean[k][i] += float64(v) / draws
+					square[k][i] += float64(v) * float64(v) / draws
+				}
+			}
+		}
+		for k := range want {
+			for i, w := range want[k].Data {
+				sigma := math.Sqrt(max(square[k][i]-mean[k][i]*mean[k][i], 0) / draws)
+				if off := math.Abs(mean[k][i] - float64(w)); off > 4.5*sigma+1e-5 {
+					t.Errorf("worker %d, of sum and gradient %d, value %d: mean %g over %d draws, exactly %g: off by %g, one standard deviation is %g", tr.shard.Rank, k, i, mean[k][i], draws, w, off, sigma)
+				}
+			}
+		}
+		return tr.line.err
+	})
+}
+
 // TestNoBoundary: without the edges between workers a step is that of one worker with the graph that is left.
 func TestNoBoundary(t *testing.T) {
 	g := toy(rng.New(8), 90, 9)

@@ -61,7 +61,8 @@ type halo struct {
 	blocks []block      // in the order in which they are asked for
 	of     []int        // of[q]: the block that peer q's rows are in
 	nodes  []int64      // global IDs of the near rows
-	share  float32      // of the halo rows that come, drawn anew at every step; 1: all
+	share  float32      // of the halo rows that come, drawn anew for every sum; 1: all
+	hop    uint64       // sums of this step whose gradients have not been taken
 	again  []bool       // again[q]: peer q fetches rows again for its gradient, where that reads them
 	stale  *stale       // nil: a step waits for rows and gradients
 }
@@ -97,6 +98,7 @@ func (h *halo) Add(z mat.Dense, near func(), add func(g *graph.CSR, nodes []int6
 		return
 	}
 	f := h.fetch(z.Cols, func(b *block) bool { return true })
+	h.hop++
 	lane := f.lane(z, func(q int) bool { return true })
 	var err error
 	if f.stream, err = h.group.Stream(h.ctx, comm.Halo, h.what, lane); err != nil {
@@ -127,6 +129,7 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 		h.gradStale(dz, near, grad)
 		return
 	}
+	h.hop--
 	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })
 	rows := f.lane(z, func(q int) bool { return reads && h.again[q] })
 	out := queue{halo: h, left: make([]int, len(h.blocks)), of: make([][]float32, len(h.blocks))}
@@ -227,10 +230,11 @@ func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
 
 // draw samples the boundary: each worker draws which halo rows it is sent at this step, and their owners draw the same
 // (boundary node sampling; Wan, Li, Kim and Lin, MLSys 2022). What is summed of them is divided by their share, so that
-// sums, and their gradients, are unbiased.
+// sums, and their gradients, are unbiased. Layers draw apart, and so do the hops of one: of drawn sums that are summed
+// again, rows that were drawn together would count too much.
 func (f *fetching) draw() {
 	h := f.halo
-	at := h.key.Fold(h.epoch)
+	at := h.key.Fold(h.epoch).FoldString(h.what).Fold(h.hop)
 	drawn := func(reader int, node int64) bool {
 		return at.Fold(uint64(reader)).Float64(uint64(node)) < float64(h.share)
 	}
