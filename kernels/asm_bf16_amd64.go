@@ -40,9 +40,6 @@ func toBF16AVX512(x []float32, y []uint16)
 func fromBF16AVX512(x []uint16, y []float32)
 
 //go:noescape
-func zipAVX512(x, y []uint16, to []float32)
-
-//go:noescape
 func maxAbsAVX512(x []float32) float32
 
 //go:noescape

@@ -87,45 +87,6 @@ tail:
 	MASK
 	JMP   next
 
-// func zipAVX512(x, y []uint16, to []float32)
-TEXT ·zipAVX512(SB), NOSPLIT, $0-72
-	MOVQ x_base+0(FP), SI
-	MOVQ x_len+8(FP), CX
-	MOVQ y_base+24(FP), BX
-	MOVQ to_base+48(FP), DI
-	VPXORD Z2, Z2, Z2
-	ALL
-
-each:
-	CMPQ CX, $16
-	JLT  tail
-
-next:
-	VPMOVZXWD.Z (SI), K1, Z1
-	TESTQ BX, BX
-	JZ   put
-	VPMOVZXWD.Z (BX), K1, Z2
-	VPSLLD $16, Z2, Z2
-	ADDQ $32, BX
-
-put:
-	VPORD Z2, Z1, Z1
-	VMOVUPS Z1, K1, (DI)
-	ADDQ $32, SI
-	ADDQ $64, DI
-	SUBQ $16, CX
-	JGT  each
-
-done:
-	VZEROUPPER
-	RET
-
-tail:
-	TESTQ CX, CX
-	JLE   done
-	MASK
-	JMP   next
-
 // func maxAbsAVX512(x []float32) float32
 TEXT ·maxAbsAVX512(SB), NOSPLIT, $0-28
 	MOVQ x_base+0(FP), SI

@@ -74,18 +74,24 @@ func (s *scratch) block16(g *gemm, i, m, j, n, p, k int) {
 // packA16 packs k columns of rows [i, i+m) of A as packA does.
 func (s *scratch) packA16(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, cs int) {
 	const ld = blockK + gapK
-	step, cells := g.tiles.cell, g.tiles.cells(k)
+	t, cells := g.tiles, g.tiles.cells(k)
 	a = unsafe.Pointer(&s.a)
-	if g.form == tn && g.tiles.whole == 1 {
-		for q := 0; q < k; q += step {
-			g.tiles.pack(g.a16[(p+q)*g.lda+i:][:m], g.next(g.a16, p+q, p+k, g.lda, i, m), s.a[q/step*height:][:m])
+	if g.form == tn && t.whole == 1 {
+		if t.cell == 2 {
+			t.pairs(k, m, unsafe.Pointer(&g.a16[p*g.lda+i]), g.lda, a, height)
+			return a, 1, height
+		}
+		for q := range k {
+			t.widen(g.a16[(p+q)*g.lda+i:][:m], s.a[q*height:])
 		}
 		return a, 1, height
 	}
-	if g.form == tn {
-		to := words(s.a[:])
-		for q := 0; q < k; q += 2 {
-			packColumn16(g.a16[(p+q)*g.lda+i:][:m], g.next(g.a16, p+q, p+k, g.lda, i, m), to[q/2:], ld)
+	if g.form == tn { // rows of pairs, sixteen at a time, become columns
+		var pairs [16 * tallest]float32
+		for q := 0; q < k; q += 32 {
+			rows := min(32, k-q)
+			t.pairs(rows, m, unsafe.Pointer(&g.a16[(p+q)*g.lda+i]), g.lda, unsafe.Pointer(&pairs), tallest)
+			t.transpose((rows+1)/2, m, unsafe.Pointer(&pairs), tallest, unsafe.Pointer(&s.a[q/2]), ld)
 		}
 		for r := range m {
 			clear(s.a[r*ld+(k+1)/2 : r*ld+cells])
@@ -94,22 +100,14 @@ func (s *scratch) packA16(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs
 	}
 	for r := range m {
 		row, to := g.a16[(i+r)*g.lda+p:][:k], s.a[r*ld:][:cells]
-		if step == 1 {
-			g.tiles.pack(row, nil, to)
+		if t.cell == 1 {
+			t.widen(row, to)
 			continue
 		}
 		pairs := halves(to)
 		clear(pairs[copy(pairs, row):])
 	}
 	return a, ld, 1
-}
-
-// next returns n values of the row of x after row q, nil where that is row end.
-func (g *gemm) next(x []uint16, q, end, ld, j, n int) []uint16 {
-	if q+1 == end {
-		return nil
-	}
-	return x[(q+1)*ld+j:][:n]
 }
 
 // packB16 packs rows [p, p+k) and columns [j, j+n) of B as packB does.
@@ -124,8 +122,12 @@ func (s *scratch) packB16(g *gemm, p, k, j, n int) {
 			}
 			continue
 		}
-		for q := 0; q < k; q += step {
-			g.tiles.pack(g.b16[(p+q)*g.ldb+j+c:][:width], g.next(g.b16, p+q, p+k, g.ldb, j+c, width), to[q/step*panel:][:width])
+		if step == 2 {
+			g.tiles.pairs(k, width, unsafe.Pointer(&g.b16[p*g.ldb+j+c]), g.ldb, unsafe.Pointer(&to[0]), panel)
+			continue
+		}
+		for q := range k {
+			g.tiles.widen(g.b16[(p+q)*g.ldb+j+c:][:width], to[q*panel:])
 		}
 	}
 }
@@ -153,20 +155,6 @@ func packRow16(x []uint16, to []float32, width, step int) {
 	}
 	if q := len(x) - 1; q%2 == 0 {
 		cells[q/2*width] = uint32(x[q])
-	}
-}
-
-// packColumn16 writes pairs of x and y (nil: zeros) to every ld-th place.
-func packColumn16(x, y []uint16, to []uint32, ld int) {
-	if y == nil {
-		for r, v := range x {
-			to[r*ld] = uint32(v)
-		}
-		return
-	}
-	y = y[:len(x)]
-	for r, v := range x {
-		to[r*ld] = uint32(v) | uint32(y[r])<<16
 	}
 }
 

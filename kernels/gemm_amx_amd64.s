@@ -2,7 +2,8 @@
 
 // Tiles of C, up to 32×32, from pairs of bfloat16 in the tile registers of AMX, whose instructions Go's assembler does
 // not know: T0 to T3 are C, T4 and T5 two bands of A, 16 rows and 16 pairs each, T6 and T7 two bands of B. Full tiles
-// are done side by side in one call, for it takes long to set their shapes.
+// are done side by side in one call, for it takes long to set their shapes. What a load of a tile misses it waits for, row
+// by row; so the next tile of C is fetched before, and meanwhile the next 32 rows of A, where it is not packed.
 
 #define TILECFG \
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
@@ -48,16 +49,54 @@
 	SHLQ $4, R11  \
 	ADDQ R11, DI
 
-// func gemmAMX(shape *tileShape, rows, cols, k int, a unsafe.Pointer, rs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc int, acc bool)
-TEXT ·gemmAMX(SB), NOSPLIT, $0-81
+// FETCHC fetches four rows of C, from DI on; FETCHA 64 bytes of four rows of A, from R14 on.
+#define FETCHC \
+	PREFETCHT0 (DI)          \
+	PREFETCHT0 64(DI)        \
+	PREFETCHT0 (DI)(DX*1)    \
+	PREFETCHT0 64(DI)(DX*1)  \
+	PREFETCHT0 (DI)(DX*2)    \
+	PREFETCHT0 64(DI)(DX*2)  \
+	PREFETCHT0 (DI)(R11*1)   \
+	PREFETCHT0 64(DI)(R11*1) \
+	LEAQ       (DI)(DX*4), DI
+
+#define FETCHA \
+	PREFETCHT0 (R14)        \
+	PREFETCHT0 (R14)(SI*1)  \
+	PREFETCHT0 (R14)(SI*2)  \
+	PREFETCHT0 (R14)(R11*1) \
+	LEAQ       (R14)(SI*4), R14
+
+// func gemmAMX(shape *tileShape, rows, cols, k int, a unsafe.Pointer, rs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc int, acc, below bool)
+TEXT ·gemmAMX(SB), NOSPLIT, $0-82
 	MOVQ shape+0(FP), AX
 	MOVQ rows+8(FP), R9
 	MOVQ cols+16(FP), R10
 	TILECFG
 	MOVQ c+64(FP), R13
 	MOVQ b+48(FP), BX
+	MOVBQZX below+81(FP), R15 // 1 only for the first tile
 
 tile:
+	LOADC
+	ADDQ $128, DI
+	CMPQ R10, $32
+	JG   fetch
+	MOVQ DX, DI // the tile after the last is the first of the next rows
+	SHLQ $5, DI
+	ADDQ c+64(FP), DI
+
+fetch:
+	LEAQ (DX)(DX*2), R11
+	FETCHC
+	FETCHC
+	FETCHC
+	FETCHC
+	FETCHC
+	FETCHC
+	FETCHC
+	FETCHC
 	CMPB acc+80(FP), $0
 	JNE  get
 	TILEZERO(0)
@@ -99,7 +138,9 @@ start:
 	SHLQ $2, DX
 	MOVQ SI, CX
 	SHLQ $4, CX
+	LEAQ (AX)(CX*2), R14
 	ADDQ AX, CX
+	LEAQ (SI)(SI*2), R11
 	MOVQ DX, R12
 	SHLQ $4, R12
 
@@ -125,6 +166,20 @@ narrow:
 	DP(2, 5, 6)
 
 next:
+	TESTQ R15, R15
+	JZ    on
+	MOVQ  R14, DI
+	FETCHA
+	FETCHA
+	FETCHA
+	FETCHA
+	FETCHA
+	FETCHA
+	FETCHA
+	FETCHA
+	LEAQ  64(DI), R14
+
+on:
 	ADDQ $64, AX
 	ADDQ $64, CX
 	ADDQ R12, BX
@@ -147,6 +202,7 @@ putLower:
 	TILESTORE64(3, C)
 
 done:
+	XORL R15, R15
 	ADDQ $128, R13 // B goes on with its next panel
 	SUBQ $32, R10
 	JG   tile

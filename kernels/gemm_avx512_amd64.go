@@ -42,3 +42,6 @@ func transposeAVX512(rows, k int, x unsafe.Pointer, ldx int, y unsafe.Pointer, l
 
 //go:noescape
 func packAVX512(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
+
+//go:noescape
+func pairsAVX512(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)

@@ -4102,3 +4102,70 @@ next:
 	JG block
 	VZEROUPPER
 	RET
+
+// func pairsAVX512(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
+TEXT ·pairsAVX512(SB), NOSPLIT, $0-48
+	MOVQ n+8(FP), BX
+	MOVQ x+16(FP), R13
+	MOVQ ldx+24(FP), R8
+	MOVQ y+32(FP), R14
+	MOVQ ldy+40(FP), R9
+	SHLQ $1, R8
+	SHLQ $2, R9
+
+block:
+	MOVL $-1, AX
+	MOVQ BX, CX
+	CMPQ CX, $32
+	JGE whole
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+
+whole:
+	KMOVW AX, K1
+	SHRL $16, AX
+	KMOVW AX, K2
+	MOVQ R13, SI
+	MOVQ R14, DI
+	MOVQ R8, R10
+	SHLQ $4, R10
+	ADDQ SI, R10
+	MOVQ rows+0(FP), DX
+	SUBQ $2, DX
+	JLT odd
+
+two:
+	VPMOVZXWD.Z (SI), K1, Z0
+	VPMOVZXWD.Z 32(SI), K2, Z1
+	VPMOVZXWD.Z (SI)(R8*1), K1, Z2
+	VPMOVZXWD.Z 32(SI)(R8*1), K2, Z3
+	PREFETCHT0 (R10)
+	PREFETCHT0 (R10)(R8*1)
+	VPSLLD $16, Z2, Z2
+	VPSLLD $16, Z3, Z3
+	VPORD Z2, Z0, Z0
+	VPORD Z3, Z1, Z1
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Z1, K2, 64(DI)
+	LEAQ (SI)(R8*2), SI
+	LEAQ (R10)(R8*2), R10
+	ADDQ R9, DI
+	SUBQ $2, DX
+	JGE two
+
+odd:
+	ADDQ $2, DX
+	JZ next
+	VPMOVZXWD.Z (SI), K1, Z0
+	VPMOVZXWD.Z 32(SI), K2, Z1
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Z1, K2, 64(DI)
+
+next:
+	ADDQ $64, R13
+	ADDQ $128, R14
+	SUBQ $32, BX
+	JG block
+	VZEROUPPER
+	RET

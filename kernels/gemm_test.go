@@ -165,3 +165,32 @@ func TestLay(t *testing.T) {
 		}
 	})
 }
+
+// TestPairs holds that exactly n pairs are made of each two rows, and that the last of an odd number is paired with zeros.
+func TestPairs(t *testing.T) {
+	each(t, func(t *testing.T) {
+		pairs := active.tiles16.pairs
+		for n := 1; pairs != nil && n <= 48; n++ {
+			for _, rows := range []int{1, 2, 3, 4, 5, 31} {
+				ldx, ldy, high := n+rows%3, n+rows%4, (rows+1)/2
+				x := bf16(noise(1, make([]float32, (rows-1)*ldx+n)))
+				y, check := fenced(t, rows%5, (high-1)*ldy+n)
+				before := append([]float32(nil), y...)
+				pairs(rows, n, unsafe.Pointer(&x[0]), ldx, unsafe.Pointer(&y[0]), ldy)
+				check()
+				for i, got := range words(y) {
+					want := math.Float32bits(before[i])
+					if q, c := 2*(i/ldy), i%ldy; c < n {
+						want = uint32(x[q*ldx+c])
+						if q+1 < rows {
+							want |= uint32(x[(q+1)*ldx+c]) << 16
+						}
+					}
+					if got != want {
+						t.Fatalf("%d of %d rows: y[%d] = %#x, want %#x", n, rows, i, got, want)
+					}
+				}
+			}
+		}
+	})
+}

@@ -81,9 +81,11 @@ type tiles struct {
 	strips bool
 
 	// Of bfloat16, what is packed are cells of four bytes: a value widened, or a pair of values that follow in k.
-	cell  int                               // values in a cell
-	whole int                               // cells of k are a multiple of it: run takes no fewer
-	pack  func(x, y []uint16, to []float32) // makes cells of x, or of pairs of x and y (nil: zeros)
+	cell  int                           // values in a cell
+	whole int                           // cells of k are a multiple of it: run takes no fewer
+	widen func(x []uint16, y []float32) // makes cells of one value
+	// pairs makes cells of two: of rows x, ldx apart, rows of n pairs, ldy apart; the last of an odd number pairs with zeros.
+	pairs func(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 }
 
 // env names the variable that overrides the choice of the instruction set.

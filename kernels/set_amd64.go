@@ -76,7 +76,7 @@ var avx2 = &set{
 	spmax: spmaxAVX2,
 
 	gemm16:  gemmBlocked16,
-	tiles16: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2, cell: 1, whole: 1, pack: func(x, _ []uint16, to []float32) { fromBF16AVX2(x, to) }},
+	tiles16: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2, cell: 1, whole: 1, widen: fromBF16AVX2},
 	spmm16:  spmmBF16AVX2,
 }
 
@@ -128,7 +128,7 @@ var avx512 = &set{
 	spmax: spmaxAVX512,
 
 	gemm16:  gemmBlocked16,
-	tiles16: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, cell: 1, whole: 1, pack: func(x, _ []uint16, to []float32) { fromBF16AVX512(x, to) }},
+	tiles16: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, cell: 1, whole: 1, widen: fromBF16AVX512},
 	spmm16:  spmmBF16AVX512,
 }
 
@@ -136,7 +136,7 @@ var avx512 = &set{
 var avx512bf16 = func() *set {
 	s := *avx512
 	s.name = "avx512bf16"
-	s.tiles16 = tiles{rows: 14, cols: 32, height: heightAVX512, run: tileBF16, cell: 2, whole: 1, pack: zipAVX512}
+	s.tiles16 = tiles{rows: 14, cols: 32, height: heightAVX512, run: tileBF16, cell: 2, whole: 1, pairs: pairsAVX512}
 	return &s
 }()
 
@@ -144,7 +144,7 @@ var avx512bf16 = func() *set {
 var amx = func() *set {
 	s := *avx512
 	s.name = "amx"
-	s.tiles16 = tiles{rows: 32, cols: 32, height: func(int) int { return 32 }, run: tileAMX, strips: true, cell: 2, whole: 16, pack: zipAVX512}
+	s.tiles16 = tiles{rows: 32, cols: 32, height: func(int) int { return 32 }, run: tileAMX, strips: true, transpose: transposeAVX512, cell: 2, whole: 16, pairs: pairsAVX512}
 	return &s
 }()
 
@@ -159,7 +159,8 @@ func tileAMX(_, rows, cols, k int, a unsafe.Pointer, rs, _ int, b unsafe.Pointer
 		shape.set(4+t, min(16, rows-16*t), 16) // A
 		shape.set(6+t, 16, min(16, cols-16*t)) // B
 	}
-	gemmAMX(&shape, rows, cols, k, a, rs, b, ldb, c, ldc, acc)
+	packed := rs == blockK+gapK // otherwise A's next rows lie below these
+	gemmAMX(&shape, rows, cols, k, a, rs, b, ldb, c, ldc, acc, !packed)
 }
 
 // tileShape is the operand of LDTILECFG.

@@ -62,7 +62,7 @@ var neon = &set{
 
 	gemm16: gemmBlocked16,
 	tiles16: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON,
-		cell: 1, whole: 1, pack: func(x, _ []uint16, to []float32) { fromBF16NEON(x, to) }},
+		cell: 1, whole: 1, widen: fromBF16NEON},
 	spmm16: spmmBF16NEON,
 }
 

@@ -41,7 +41,8 @@ func main() {
 	writeTranspose(&text)
 	fmt.Fprintf(&decls, "\n//go:noescape\nfunc transposeAVX512%s\n", transposeArguments)
 	writePack(&text)
-	fmt.Fprintf(&decls, "\n//go:noescape\nfunc packAVX512%s\n", packArguments)
+	writePairs(&text)
+	fmt.Fprintf(&decls, "\n//go:noescape\nfunc packAVX512%[1]s\n\n//go:noescape\nfunc pairsAVX512%[1]s\n", packArguments)
 	for name, want := range map[string][]byte{"kernels/gemm_avx512_amd64.s": text.Bytes(), "kernels/gemm_avx512_amd64.go": decls.Bytes()} {
 		if !*check {
 			if err := os.WriteFile(name, want, 0o644); err != nil {
