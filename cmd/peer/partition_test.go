@@ -152,6 +152,8 @@ func TestPartitionRefuses(t *testing.T) {
 	}{
 		{"--data D", []string{"out:", "--dry"}},
 		{"--data D -o X --policy ldg --cap relations=1.2", []string{"edges have no types"}},
+		{"--data D -o X --parts 0", []string{"parts: 0, want at least 1"}},
+		{"--data D -o X --parts 999999 --policy ldg", []string{"999999 parts", "at most one part a node"}},
 		{"--data D -o X --cap nodes=1", []string{`cap: "nodes"`}},
 		{"--data D -o X --cap edges=0.5", []string{"edges=0.5"}},
 		{"--data D -o X --cap edges=x", []string{"edges=x"}},

@@ -297,3 +297,43 @@ func TestStoredGraphsAreChecked(t *testing.T) {
 func path8() *graph.Graph { g := path(8); g.Name = "path"; return g }
 
 func inf() float64 { return math.Inf(1) }
+
+// Whatever is in the file of a stored graph, its runs are refused or read to the end.
+func FuzzStored(f *testing.F) {
+	weighted := path8()
+	weighted.Adj.Weight = make([]float32, len(weighted.Adj.Col))
+	weighted.X, weighted.Labels = graph.Identity(8), graph.Labels{Classes: 2, Class: []int32{0, 1, -1, 0, 1, 1, 0, 0}}
+	sites := path8()
+	sites.Site, sites.Sites = []int32{0, 0, 0, 0, 1, 1, 1, 1}, []string{"a", "b"}
+	for _, g := range []*graph.Graph{path8(), weighted, sites} {
+		path := filepath.Join(f.TempDir(), "graph")
+		if err := WriteGraph(path, g); err != nil {
+			f.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(b[:len(b)-9])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = bytes.Clone(b)
+		reseal(b)
+		path := filepath.Join(t.TempDir(), "graph")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenGraph(path)
+		if err != nil {
+			return
+		}
+		defer s.Close()
+		if r, err := s.Replicas(HDRF{}, Job{Parts: 2}); err == nil && (r.Edges != s.Edges() || r.Replicas < r.Nodes) {
+			t.Fatalf("%+v of %d nodes and %d edges", r, s.Nodes(), s.Edges())
+		}
+		if names, err := s.Sites(); err == nil && len(names) != s.sites {
+			t.Fatalf("%d names of %d owners", len(names), s.sites)
+		}
+	})
+}
