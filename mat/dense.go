@@ -1,7 +1,11 @@
 // Package mat holds row-major matrix views. It knows shapes and addresses, and no arithmetic: that is package kernels.
 package mat
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/kernels"
+)
 
 // Dense is a row-major view: element (i, j) is Data[i*Stride+j], 0 ≤ i < Rows, 0 ≤ j < Cols ≤ Stride.
 // Fields and order are those of gonum's blas32.General, so one converts to the other.
@@ -13,7 +17,7 @@ type Dense struct {
 
 // New returns a zeroed rows×cols matrix with Stride = cols.
 func New(rows, cols int) Dense {
-	return Dense{Rows: rows, Cols: cols, Stride: cols, Data: make([]float32, rows*cols)}
+	return Dense{Rows: rows, Cols: cols, Stride: cols, Data: kernels.Room(rows * cols)}
 }
 
 // View returns data as a rows×cols matrix with Stride = cols. It panics where data is too short.

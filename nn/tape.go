@@ -3,6 +3,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -176,7 +177,7 @@ func (a *arena) take(n int) []float32 {
 	if len(a.chunks) == 0 {
 		least = max(least, a.most)
 	}
-	a.chunks = append(a.chunks, make([]float32, max(n, least)))
+	a.chunks = append(a.chunks, kernels.Room(max(n, least)))
 	return a.take(n)
 }
 

@@ -190,7 +190,7 @@ func spmm(g *Graph, n int) Case {
 		Name: fmt.Sprintf("SpMM %s, %d wide", g.Name, n), Unit: "GB/s", Work: float64(4 * n * len(g.Col)), Peak: gather(4 * n),
 		Rival: fmt.Sprintf("spmm %s %d", g.Seed, n),
 		Prepare: func() func() {
-			x, y, val := Values(g.Nodes*n), make([]float32, g.Nodes*n), Values(len(g.Col))
+			x, y, val := Values(g.Nodes*n), kernels.Room(g.Nodes*n), Values(len(g.Col))
 			return func() { kernels.SpMM(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
 		},
 	}
@@ -281,7 +281,7 @@ func (d *dropout) Run(part int) {
 
 // Values returns n of a fixed sequence in [−1, 1).
 func Values(n int) []float32 {
-	x := make([]float32, n)
+	x := kernels.Room(n)
 	for i := range x {
 		x[i] = float32(int32(mix(uint64(i))>>32)) * 0x1p-31
 	}
