@@ -14,10 +14,11 @@ type pass struct {
 	tape *nn.Tape
 	room [2]mat.Dense // memory that units share
 	in   []nn.Input   // [unit]
+	from []nn.Mark    // [unit] where its memory begins
 }
 
 func (t *Trainer) pass(v *view, tape *nn.Tape) *pass {
-	p := &pass{t: t, v: v, tape: tape, in: make([]nn.Input, len(t.units))}
+	p := &pass{t: t, v: v, tape: tape, in: make([]nn.Input, len(t.units)), from: make([]nn.Mark, len(t.units))}
 	var size [2]int
 	for k, u := range t.units {
 		if r := p.shares(k); r >= 0 {
@@ -56,6 +57,7 @@ func (p *pass) forward() mat.Dense {
 // unit computes unit k from x, which the first one has of the view: the layer's rows, and what is handed on.
 func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense) {
 	u, q := p.t.units[k], &p.v.parts[k]
+	p.from[k] = p.tape.Mark()
 	in := nn.Input{G: q.near, X: graph.Features{Dense: x}, Z: q.z, Nodes: q.nodes}
 	if k == 0 {
 		in.X = p.v.input
@@ -106,5 +108,8 @@ func (p *pass) back(k int, d mat.Dense) mat.Dense {
 		dx = p.tape.Scratch(len(p.v.parts[k].nodes), u.layer.Spec.In)
 	}
 	u.layer.Backward(dx, d, p.tape)
+	if in.Again.Possible() { // dx lies in front of the unit's memory, and nobody reads that again
+		p.tape.Release(p.from[k])
+	}
 	return dx
 }

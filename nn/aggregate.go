@@ -35,6 +35,7 @@ type Acc struct {
 	weight           mat.Dense    // matrices of relations; of dacc, their gradient
 	sums             [][]float32  // of each block: sums of its rows by relation
 
+	arena    *arena      // of a tape, whose Reset takes back what is in buf; nil: buf's memory is this Acc's
 	trans    *transposes // nil: ownTrans
 	ownTrans transposes
 }
@@ -53,6 +54,9 @@ func (a *Acc) begin(rows int) {
 
 // take returns buffer k as a rows×cols matrix, contents unknown.
 func (a *Acc) take(k, rows, cols int) mat.Dense {
+	if a.arena != nil {
+		return mat.View(rows, cols, a.arena.take(rows*cols))
+	}
 	if cap(a.buf[k]) < rows*cols {
 		a.buf[k] = make([]float32, rows*cols)
 	}

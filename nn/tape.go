@@ -72,6 +72,15 @@ func (t *Tape) Reset() {
 	t.trans.age()
 }
 
+// Mark is a place in what a tape has handed out.
+type Mark struct{ at mark }
+
+// Mark returns where t stands.
+func (t *Tape) Mark() Mark { return Mark{t.arena.at} }
+
+// Release takes back the memory handed out since m.
+func (t *Tape) Release(m Mark) { t.arena.release(m.at) }
+
 // Scratch returns a zeroed rows×cols matrix that is valid until Reset. A nil tape allocates it.
 func (t *Tape) Scratch(rows, cols int) mat.Dense {
 	m := t.raw(rows, cols)
@@ -136,7 +145,7 @@ func (t *Tape) acc() *Acc {
 		return &Acc{}
 	}
 	if t.nAccs == len(t.accs) {
-		t.accs = append(t.accs, &Acc{trans: &t.trans})
+		t.accs = append(t.accs, &Acc{trans: &t.trans, arena: t.arena})
 	}
 	a := t.accs[t.nAccs]
 	t.nAccs++
