@@ -33,6 +33,8 @@ func tables() []table {
 		{"mlp", []string{"facebook-pages", "github-web-ml"}, withLabels},
 		{"all", []string{"amazon-photo", "amazon-computers", "coauthor-cs", "dblp-citation", "facebook-pages", "github-web-ml", "twitch", "tolokers"}, everything},
 		{"lastfm", []string{"lastfm-asia"}, featureless},
+		{"unlike", []string{"actor", "squirrel-filtered", "chameleon-filtered"}, heterophilous},
+		{"attention", []string{"coauthor-cs", "amazon-photo", "amazon-computers"}, attention},
 	}
 }
 
@@ -317,4 +319,23 @@ func featureless(string) (rows []row) {
 		rows = append(rows, row{e, decays(0, 5e-4)})
 	}
 	return rows
+}
+
+// heterophilous is of graphs whose neighbours are mostly of another class.
+func heterophilous(string) (rows []row) {
+	for _, m := range []string{"gcn", "sage", "gat"} {
+		e := base("standalone "+m, "standalone", m)
+		e.Every = 2
+		plain := func(*experiment) {}
+		normed := func(e *experiment) { e.Residual, e.Norm = true, true } // Platonov et al., ICLR 2023
+		rows = append(rows, row{e, cross(each(plain, normed), decays(5e-4, 5e-3))})
+	}
+	return rows
+}
+
+// attention is what the table of eight data sets leaves out.
+func attention(string) []row {
+	e := base("standalone gat", "standalone", "gat")
+	e.Every = 4
+	return []row{{e, unitSums()}}
 }
