@@ -31,7 +31,8 @@ import (
 const floodChild = "HEDDLE_P2P_FLOOD_CHILD"
 
 // playFlood tries "RATE TRANSPORT ADDRESS FROM" until standard input ends, as 64 strangers at the network address FROM, and
-// says when they have made a few attempts, and at the end how many they made and how many of them gave a connection.
+// says when they have made a few attempts, and at the end how many they made and how many of them gave a connection. FROM may be
+// "initials@ADDRESS", or "initials@" alone: see playInitials.
 func playFlood(what string) {
 	var perSecond int
 	var transport, at, from string
@@ -40,6 +41,14 @@ func playFlood(what string) {
 	to, err := Roster{Members: []Member{{Name: "victim", ID: victim, Addrs: []string{strings.Split(at, "/p2p/")[0]}}}}.parse(1)
 	if err != nil {
 		panic(err)
+	}
+	if source, only := strings.CutPrefix(from, "initials@"); only {
+		udp, _, err := quicreuse.FromQuicMultiaddr(to[0].addrs[0])
+		if err != nil {
+			panic(err)
+		}
+		playInitials(perSecond, udp, net.ParseIP(source))
+		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() { io.Copy(io.Discard, os.Stdin); stop() }()

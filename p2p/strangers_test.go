@@ -22,14 +22,19 @@ import (
 //
 //	go test ./p2p -run - -bench Strangers -benchtime 8x
 //
-// here: the strangers are at the members' own network address, as behind one router; elsewhere: at one where no member is.
+// here: the strangers are at the members' own network address, as behind one router; elsewhere: at one where no member is;
+// initials: they send the first packets of connections only, anywhere: with addresses of their choice.
 // cpu-us/attempt is the processor time that one attempt costs that process while it does not train. The rest are medians:
 // rounds a second with strangers over those just before without, by processor time of the training process (cpu-ratio) and
 // by the clock (wall-ratio), which the strangers' own work on the same machine slows down; and attempts a second. MiB is how
 // much more memory the training process held at most.
 func BenchmarkStrangers(b *testing.B) {
 	for _, transport := range transports {
-		for where, from := range map[string]string{"here": "127.0.0.1", "elsewhere": "127.0.0.9"} {
+		from := map[string]string{"here": "127.0.0.1", "elsewhere": "127.0.0.9"}
+		if transport == "quic" {
+			from["initials-here"], from["initials-elsewhere"], from["initials-anywhere"] = "initials@127.0.0.1", "initials@127.0.0.9", "initials@"
+		}
+		for where, from := range from {
 			b.Run(transport+"/"+where, func(b *testing.B) { strangers(b, transport, from) })
 		}
 	}
@@ -39,8 +44,9 @@ func strangers(b *testing.B, transport, from string) {
 	const span = 2 * time.Second
 	ss := sessions(b, transport, 3)
 	cost := func() float64 {
-		_, stop := flood(b, ss[1].host, transport, from, 1000)
-		time.Sleep(time.Second) // they start, and use up what may come at once
+		started, stop := flood(b, ss[1].host, transport, from, 1000)
+		<-started
+		time.Sleep(time.Second) // they use up what may come at once
 		used := processTime()
 		time.Sleep(span)
 		all := (processTime() - used).Seconds()
@@ -63,8 +69,8 @@ func strangers(b *testing.B, transport, from string) {
 	for range b.N {
 		cpu, wall := measure()
 		started, stop := flood(b, ss[1].host, transport, from, 1000)
-		begun := time.Now()
 		<-started
+		begun := time.Now()
 		cpu2, wall2 := measure()
 		most = max(most, heap()-before)
 		tried, got := stop()
