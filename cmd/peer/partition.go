@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -218,10 +219,15 @@ func (s *cutting) meta(sites []string) partition.Meta {
 
 // inMemory partitions a data set that is read as a whole.
 func (s *cutting) inMemory(*cobra.Command, *watch) error {
+	began := time.Now()
+	took := func(phase string) {
+		s.phases, began = append(s.phases, partition.PhaseTimes{Phase: phase, Seconds: time.Since(began).Seconds()}), time.Now()
+	}
 	g, err := readData(s.Data, s.Split)
 	if err != nil {
 		return err
 	}
+	took("read")
 	shards, err := cut(g, s.policy, s.parts("retexo"), s.seed)
 	if err != nil {
 		return err
@@ -229,6 +235,7 @@ func (s *cutting) inMemory(*cobra.Command, *watch) error {
 	if s.order != nil {
 		shards = partition.Reorder(shards, s.order)
 	}
+	took("partition")
 	if s.dry {
 		s.out, s.manifest = s.Data, partition.Describe(shards, s.meta(g.Sites))
 		return nil
@@ -236,6 +243,7 @@ func (s *cutting) inMemory(*cobra.Command, *watch) error {
 	if s.manifest, err = partition.WriteDir(s.out, shards, s.meta(g.Sites)); err != nil {
 		return badInput{err}
 	}
+	took("write")
 	return nil
 }
 
@@ -352,7 +360,7 @@ func describe(w io.Writer, dir string, m *partition.Manifest) {
 	r := m.Report()
 	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d\n", dir, m.Name, r.Parts, m.Policy, m.Seed)
 	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2, 100*r.CutShare, r.Replication)
-	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.HaloBalance)
+	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, bytes of features %.2f, halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
 	row := r.Halo * 4 * report.Width
 	fmt.Fprintf(w, "  an exchange is %d rows; of %d columns layer by layer %s a layer, once; full-batch %s a layer and epoch\n", r.Halo, report.Width, report.Bytes(row), report.Bytes(2*row))
 	if p, q, most := r.Widest(); most > 0 {
