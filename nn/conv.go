@@ -150,10 +150,11 @@ func (c *Conv) Forward(y mat.Dense, in Input, t *Tape) {
 }
 
 // Backward takes what Forward kept and adds to dx, the gradient of the rows of X, unless it is empty.
-func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) { c.backward(dx, dy, false, t) }
+func (c *Conv) Backward(dx, dy mat.Dense, t *Tape) { c.backward(dx, dy, false, nil, t) }
 
-// backward is Backward; over says that dx is X's memory, whose place the gradient takes.
-func (c *Conv) backward(dx, dy mat.Dense, over bool, t *Tape) {
+// backward is Backward; over says that dx is X's memory, whose place the gradient takes. Where keepsSum, fill makes X there
+// once dy has been read, which may lie there till then.
+func (c *Conv) backward(dx, dy mat.Dense, over bool, fill func(), t *Tape) {
 	m := t.arena.at
 	sum := dy
 	switch {
@@ -167,7 +168,7 @@ func (c *Conv) backward(dx, dy mat.Dense, over bool, t *Tape) {
 	}
 	switch kept := t.pop(); {
 	case over:
-		c.backwardOver(dx, sum, kept, t)
+		c.backwardOver(dx, sum, kept, fill, t)
 		t.arena.release(m)
 		return
 	case c.Agg == nil:
@@ -203,8 +204,15 @@ func (c *Conv) fitsOver() bool {
 	return c.Agg == nil || sum && c.Pre == nil && linear(c.Nbr) || !sum && linear(c.Pre)
 }
 
+// keepsSum reports whether what the convolution puts out is an attention's aggregate, which that keeps, and a bias.
+func (c *Conv) keepsSum() bool {
+	_, attention := c.Agg.(*Attention)
+	_, linear := c.Pre.(*Linear)
+	return attention && linear && c.Self == nil && c.Nbr == nil && c.Hops <= 1 && c.Post != nil && isBias(c.Post)
+}
+
 // backwardOver is backward where fitsOver: the gradients of what multiplies X first, then that of X in its place.
-func (c *Conv) backwardOver(dx, dy mat.Dense, kept entry, t *Tape) {
+func (c *Conv) backwardOver(dx, dy mat.Dense, kept entry, fill func(), t *Tape) {
 	own := dx.RowRange(0, dy.Rows)
 	self, _ := c.Self.(*Linear)
 	selfGrad := func(add bool) {
@@ -257,6 +265,9 @@ func (c *Conv) backwardOver(dx, dy mat.Dense, kept entry, t *Tape) {
 			c.Nbr.Backward(d, dy, t)
 		}
 		c.aggregateGrad(dz, d, kept.graph, kept.far, t)
+		if c.keepsSum() {
+			fill()
+		}
 		biasGrad(pre.B, dz)
 		pre.weightGrad(dz, t)
 		selfWeights()

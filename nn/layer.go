@@ -145,7 +145,7 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
 		in.Z = l.dropZ.features(in.Z, t)
 	}
 	y := h
-	if l.Spec.Residual || l.Norm != nil && t.training() { // the norm's gradient reads its input
+	if l.Spec.Residual || l.Norm != nil && t.training() && !l.sums() { // the norm's gradient reads its input
 		y = t.raw(h.Rows, h.Cols)
 	}
 	l.Conv.Forward(y, in, t)
@@ -158,6 +158,10 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
 			}
 		}
 		l.Norm.Forward(next, y, t)
+		if t.training() && l.sums() {
+			n := len(t.kept)
+			t.kept[n-1].acc = t.kept[n-3].acc // the aggregator's; between them lies the convolution's own
+		}
 		y = next
 	}
 	if l.Act != nil {
@@ -220,9 +224,11 @@ func (l *Layer) Backward(dx, dh mat.Dense, t *Tape) {
 		dy = l.tailGrad(dh, t)
 	} else {
 		dy = l.tailGrad(dh, t) // dh may lie where X is made again
-		fill()
+		if !l.sums() {
+			fill()
+		}
 	}
-	l.Conv.backward(d, dy, over, t)
+	l.Conv.backward(d, dy, over, fill, t)
 	if kept.graph == nil && l.Conv.Agg != nil {
 		t.pop() // dropout of Z
 	}

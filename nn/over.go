@@ -7,7 +7,7 @@ import (
 
 // What a step holds decides how large a graph fits, so that a gradient takes the place of what nobody reads any more, and
 // what is cheap is computed again: of a layer h = Act(Norm(y)) training keeps y, not h, and y's memory is the gradient's
-// in the end.
+// in the end. Of attention it does not keep y either, but the aggregate, which is y without its bias.
 
 // overLen is how many values are worked on at a time where a gradient takes the place of what it is computed from.
 const overLen = 1 << 16
@@ -20,6 +20,22 @@ type Again struct {
 
 // Possible reports whether the rows can be made again.
 func (a Again) Possible() bool { return a.layer != nil }
+
+// sums reports whether what the norm took in is made again, of what the aggregator keeps.
+func (l *Layer) sums() bool {
+	_, ok := l.Norm.(*LayerNorm)
+	return ok && !l.Spec.Residual && l.Conv.keepsSum()
+}
+
+// took writes to y rows lo, lo+1, … of what the norm took in.
+func (l *Layer) took(y mat.Dense, e entry, lo int) {
+	if e.acc == nil {
+		y.CopyFrom(e.x.RowRange(lo, lo+y.Rows))
+		return
+	}
+	y.CopyFrom(e.acc.sum.RowRange(lo, lo+y.Rows))
+	addBias(y, l.Conv.Post.(*Bias).B)
+}
 
 // Remakes reports whether the rows that Forward puts out in training can be made again.
 func (l *Layer) Remakes() bool {
@@ -48,6 +64,10 @@ func (a Again) rows(h mat.Dense, t *Tape) { a.layer.tail(h, t.kept[a.at], 0) }
 // tail writes to h rows lo, lo+1, … of Act(Norm(y)), of which e is what the norm kept.
 func (l *Layer) tail(h mat.Dense, e entry, lo int) {
 	y := e.x.RowRange(lo, lo+h.Rows)
+	if e.acc != nil {
+		l.took(h, e, lo)
+		y = h
+	}
 	switch n := l.Norm.(type) {
 	case *LayerNorm:
 		stats := e.y.RowRange(lo, lo+h.Rows)
@@ -88,17 +108,22 @@ func (l *Layer) tailGrad(dh mat.Dense, t *Tape) mat.Dense {
 	if batch != nil {
 		batch.sumGrads(e.x, dh, t)
 	}
-	inBands(dh, t, func(lo, hi int, x, _ mat.Dense) { // and its place takes that of what the norm took in
-		y, d := e.x.RowRange(lo, hi), dh.RowRange(lo, hi)
-		x.CopyFrom(y)
-		y.Zero()
+	place := e.x // of the gradient of what the norm took in
+	if e.acc != nil {
+		place = dh
+	}
+	inBands(dh, t, func(lo, hi int, x, d mat.Dense) {
+		dx := place.RowRange(lo, hi)
+		l.took(x, e, lo)
+		d.CopyFrom(dh.RowRange(lo, hi))
+		dx.Zero()
 		if batch != nil {
-			batch.grad(y, x, d)
+			batch.grad(dx, x, d)
 		} else {
-			l.Norm.(*LayerNorm).grad(y, x, e.y.RowRange(lo, hi), d)
+			l.Norm.(*LayerNorm).grad(dx, x, e.y.RowRange(lo, hi), d)
 		}
 	})
-	return e.x
+	return place
 }
 
 // inBands calls f for bands of the rows of d, with two matrices of a band's shape.

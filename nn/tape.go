@@ -200,7 +200,7 @@ func (a *arena) reset() {
 	for _, c := range a.chunks {
 		held += len(c)
 	}
-	if len(a.chunks) > 1 && held > a.most+a.most/16 {
+	if len(a.chunks) > 1 && held > a.most+a.most/8 {
 		a.chunks = nil
 	}
 }
