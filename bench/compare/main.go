@@ -131,7 +131,11 @@ func compare(peer, data, dir string, graphs []string, peers, seeds int, svg stri
 			}
 			m := average(runs)
 			means = append(means, m)
-			fmt.Printf("| %s | %s | %.2f ± %.2f | %.2f | %.1f | %.1f | %.4f | %d |\n", graph, w.name, m.test, m.off, m.halo, m.reduce, m.all, m.all/means[0].all, m.runs)
+			test := fmt.Sprintf("%.2f", m.test)
+			if m.runs > 1 {
+				test += fmt.Sprintf(" ± %.2f", m.off)
+			}
+			fmt.Printf("| %s | %s | %s | %.2f | %.1f | %.1f | %.4f | %d |\n", graph, w.name, test, m.halo, m.reduce, m.all, m.all/means[0].all, m.runs)
 		}
 		if n%2 == 0 {
 			plots = append(plots, nil)
@@ -183,6 +187,12 @@ var palette = []color.Color{
 
 var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{}}
 
+// bar is one point with its standard deviation to either side, as gonum/plot wants it.
+type bar struct {
+	plotter.XYs
+	plotter.YErrors
+}
+
 // panel draws the ways of one graph: megabytes sent, by powers of ten, and accuracy.
 func panel(graph string, means []mean, legend bool) *plot.Plot {
 	p := plot.New()
@@ -191,15 +201,20 @@ func panel(graph string, means []mean, legend bool) *plot.Plot {
 	for _, f := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font, &p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
 		*f = font.From(sans, f.Size)
 	}
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.X.Scale, p.X.Tick.Marker, p.Legend.Left = plot.LogScale{}, plot.LogTicks{Prec: -1}, true
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = nil, color.Gray{Y: 0xdd}
 	p.Add(grid)
 	least, most := math.Inf(1), math.Inf(-1)
 	for k, m := range means {
-		points, err := plotter.NewScatter(plotter.XYs{{X: m.all, Y: m.test}})
+		at := plotter.XYs{{X: m.all, Y: m.test}}
+		points, err := plotter.NewScatter(at)
 		if err != nil {
 			continue // no number: a graph without test labels
+		}
+		if off, err := plotter.NewYErrorBars(bar{at, plotter.YErrors{{Low: m.off, High: m.off}}}); err == nil && m.off > 0 {
+			off.Color = palette[k%len(palette)]
+			p.Add(off)
 		}
 		points.GlyphStyle = draw.GlyphStyle{Color: palette[k%len(palette)], Radius: vg.Points(5), Shape: shapes[k%len(shapes)]}
 		p.Add(points)
