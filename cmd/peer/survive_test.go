@@ -216,7 +216,7 @@ func TestSurvive(t *testing.T) {
 				}
 				got := accuracy(t, model, g)
 				t.Logf("peer %d: test accuracy over all nodes %.4f, undisturbed %.4f", r, got, undisturbed)
-				if got < undisturbed-0.015 { // half a point mostly; more for rounds that a busy machine had it killed in
+				if got < undisturbed-0.03 { // TestWorthOfTheLost measures it: a fifth of a point in the mean, half a point either way
 					t.Errorf("peer %d: accuracy %.4f, undisturbed %.4f", r, got, undisturbed)
 				}
 				gs := figures(t, f.json(r)).Generations
