@@ -125,6 +125,9 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 			}
 			t.run(height, rows, cols, k, a, rs, cs, b, ldb, unsafe.Pointer(&g.c[i*g.ldc+j+jp]), g.ldc, next, g.acc || p > 0)
 		}
+		if p+k == g.k {
+			g.finish(i, i+rows, j, j+n)
+		}
 		i += rows
 	}
 }

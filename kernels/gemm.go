@@ -7,9 +7,18 @@ import (
 
 // GemmNN computes C = A·B, or C += A·B where acc: A is m×k, B k×n, C m×n, all row-major with strides lda, ldb, ldc.
 func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
+	GemmNNBias(m, n, k, a, lda, b, ldb, c, ldc, acc, nil)
+}
+
+// GemmNNBias is GemmNN and then adds bias, n values, to every row of C, as Add would, but while it is in the cache. nil
+// adds nothing.
+func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32) {
 	checkMatrix("A of GemmNN", m, k, lda, a)
 	checkMatrix("B of GemmNN", k, n, ldb, b)
-	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: active.shape(n)})
+	if bias != nil {
+		checkLength("bias of GemmNNBias", len(bias), n)
+	}
+	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, bias: bias, add: active.add, tiles: active.shape(n)})
 }
 
 // GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
@@ -54,6 +63,8 @@ type gemm struct {
 	a, b, c       []float32
 	a16, b16      []uint16 // in place of a and b, where half
 	half          bool
+	bias          []float32 // of the columns, or nil
+	add           func(x, y []float32)
 	tiles         *tiles
 
 	high, wide, across int // a rectangle's rows and columns; rectangles side by side
@@ -71,6 +82,7 @@ func gemms(g gemm) {
 		for i := 0; i < g.m && !g.acc; i++ {
 			clear(g.c[i*g.ldc:][:g.n])
 		}
+		g.finish(0, g.m, 0, g.n)
 		return
 	}
 	call := gemmCalls.Get().(*gemm)
@@ -129,6 +141,18 @@ func (g *gemm) run(part int) {
 		active.gemm(g, s, i0, i1, j0, j1)
 	}
 	scratches.Put(s)
+}
+
+// finish adds the bias to rows [i0,i1) and columns [j0,j1) of C.
+func (g *gemm) finish(i0, i1, j0, j1 int) {
+	if g.bias == nil {
+		return
+	}
+	bias := g.bias[j0:j1]
+	reads(bias)
+	for i := i0; i < i1; i++ {
+		g.add(bias, g.c[i*g.ldc+j0:i*g.ldc+j1])
+	}
 }
 
 // tellGemm tells the race detector what a rectangle touches.

@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -192,5 +193,28 @@ func TestPairs(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// TestGemmNNBias holds that a bias gives the bits that it gives when it is added afterwards.
+func TestGemmNNBias(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for i, d := range [][3]int{{1, 1, 1}, {3, 5, 0}, {0, 3, 4}, {15, 33, 40}, {29, 47, 400}, {16, 530, 9}, {300, 64, 390}, {450, 100, 64}} {
+			m, n, k, acc := d[0], d[1], d[2], i%2 == 0
+			ldc := n + i%3
+			a, b, bias := noise(1, make([]float32, m*k)), noise(2, make([]float32, k*n)), noise(3, make([]float32, n))
+			c, check := fenced(t, i%5, max(0, (m-1)*ldc+n))
+			want := slices.Clone(noise(4, c))
+			GemmNNBias(m, n, k, a, k, b, n, c, ldc, acc, bias)
+			check()
+			GemmNN(m, n, k, a, k, b, n, want, ldc, acc)
+			for r := range m {
+				Add(bias, want[r*ldc:][:n])
+			}
+			same(t, fmt.Sprint(d), c, want)
+		}
+		panics(t, "bias of GemmNNBias has length 2, want 1", func() {
+			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false, make([]float32, 2))
+		})
 	})
 }

@@ -155,6 +155,7 @@ func gemmGeneric(g *gemm, _ *scratch, i0, i1, j0, j1 int) {
 			for p, v := range g.a[i*g.lda:][:g.k] {
 				axpyGeneric(v, g.b[p*g.ldb+j0:p*g.ldb+j1], ci)
 			}
+			g.finish(i, i+1, j0, j1)
 		}
 	case tn:
 		for p := range g.k {

@@ -280,8 +280,7 @@ func (c *Conv) backwardOver(dx, dy mat.Dense, kept entry, fill func(), t *Tape) 
 func (c *Conv) project(y mat.Dense, z graph.Features, add bool, t *Tape) {
 	switch lin, ok := c.Nbr.(*Linear); {
 	case ok:
-		lin.product(y, z, add, t)
-		addBias(y, lin.B)
+		lin.product(y, z, add, lin.B, t)
 	case c.Nbr == nil && !add:
 		y.CopyFrom(z.Dense)
 	case c.Nbr == nil:
@@ -304,7 +303,7 @@ func (c *Conv) projectThenSum(y mat.Dense, in Input, add bool, t *Tape) {
 		m = t.arena.at
 	}
 	z := t.raw(g.NumSrc, out)
-	lin.product(z, in.X, false, t)
+	lin.product(z, in.X, false, nil, t)
 	for range c.hops(g) - 1 {
 		next := t.raw(g.NumDst, out)
 		sumOver(next, g, in.Far, z, false)

@@ -35,14 +35,12 @@ func (l *Linear) Dims() (in, out int) { return l.W.Value.Rows, l.W.Value.Cols }
 
 // Forward writes y = x·W + b and keeps x, which must stay as it is until Backward.
 func (l *Linear) Forward(y, x mat.Dense, t *Tape) {
-	l.product(y, graph.Features{Dense: x}, false, t)
-	addBias(y, l.B)
+	l.product(y, graph.Features{Dense: x}, false, l.B, t)
 }
 
 // ForwardSparse is Forward of a sparse x. Its Backward takes an empty dx.
 func (l *Linear) ForwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
-	l.product(y, graph.Features{Sparse: x}, false, t)
-	addBias(y, l.B)
+	l.product(y, graph.Features{Sparse: x}, false, l.B, t)
 }
 
 // Backward adds dy·Wᵀ to dx, xᵀ·dy to the weight's gradient and the column sums of dy to the bias's.
@@ -51,8 +49,8 @@ func (l *Linear) Backward(dx, dy mat.Dense, t *Tape) {
 	l.productGrad(dx, dy, t)
 }
 
-// product writes y = x·W, or adds it where add.
-func (l *Linear) product(y mat.Dense, x graph.Features, add bool, t *Tape) {
+// product writes y = x·W, or adds it where add, and adds b, if there is one.
+func (l *Linear) product(y mat.Dense, x graph.Features, add bool, b *Param, t *Tape) {
 	in, out := l.Dims()
 	checkShape("Linear", y, x.Rows(), out)
 	if x.Cols() != in {
@@ -61,12 +59,13 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, t *Tape) {
 	w := l.W.Value
 	if s := x.Sparse; s != nil {
 		kernels.SpMM(s.RowPtr, s.Col, s.Val, out, w.Data, w.Stride, y.Data, y.Stride, add)
+		addBias(y, b)
 		if t.training() {
 			t.push(entry{sparse: s, lost: t.lost(s)})
 		}
 		return
 	}
-	kernels.GemmNN(y.Rows, out, in, x.Dense.Data, x.Dense.Stride, w.Data, w.Stride, y.Data, y.Stride, add)
+	kernels.GemmNNBias(y.Rows, out, in, x.Dense.Data, x.Dense.Stride, w.Data, w.Stride, y.Data, y.Stride, add, biasRow(b))
 	t.push(entry{x: x.Dense})
 }
 
@@ -143,6 +142,14 @@ func (b *Bias) Forward(y, x mat.Dense, t *Tape) {
 func (b *Bias) Backward(dx, dy mat.Dense, t *Tape) {
 	biasGrad(b.B, dy)
 	addRows(dx, dy)
+}
+
+// biasRow returns the values of a bias, nil where there is none.
+func biasRow(b *Param) []float32 {
+	if b == nil {
+		return nil
+	}
+	return b.Value.Row(0)
 }
 
 func addBias(y mat.Dense, b *Param) {
