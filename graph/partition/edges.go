@@ -11,7 +11,8 @@ import (
 
 // VertexCut decides which part holds each edge, and which owns each node: a node lies wherever one of its edges does, and
 // its owner sums up what the others have of it. It reads a graph as a stream, pass after pass. Trainers take edge cuts
-// alone; what a vertex cut would be worth ReplicasOf says, and Stored.Replicas of a graph that need not fit into memory.
+// alone; what a vertex cut would be worth ReplicasOf says, and Stored.Replicas of a graph that need not fit into memory. One
+// of one's own is a Rules with an Edge rule.
 type VertexCut interface {
 	// needs returns how often the edges are read, and the bytes of memory a node at most.
 	needs(parts int) (passes int, bytes int64)
@@ -56,7 +57,7 @@ func placed(g *graph.Graph, cut VertexCut, parts int, key rng.Key, told func(u, 
 
 // Replicas returns the quality of a vertex cut, of which nothing is written: job says the number of parts, the seed, the
 // memory that it may take and who watches. It holds the parts in which each node lies, K/8 bytes a node, and what the cut
-// looks at, 4 to 24.
+// looks at, 4 to 24. What the file holds is checked, but not compared with its checksums.
 func (s *Stored) Replicas(cut VertexCut, job Job) (Replicas, error) {
 	if err := enoughNodes(s.nodes, job.Parts); err != nil {
 		return Replicas{}, err
