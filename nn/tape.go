@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"runtime/debug"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -67,9 +69,25 @@ func (t *Tape) training() bool { return t != nil && !t.infer }
 // Reset forgets what was kept and takes back all scratch memory.
 func (t *Tape) Reset() {
 	t.kept = t.kept[:0]
-	t.arena.reset()
+	t.arena.release(mark{})
+	if t.arena.gaps() {
+		t.gather()
+	}
 	t.nSparse, t.nAccs, t.dropped = 0, 0, t.dropped[:0]
 	t.trans.age()
+}
+
+// gather gives up the chunks of the arena for a single one: once in a run, if its steps are alike.
+func (t *Tape) gather() {
+	clear(t.kept[:cap(t.kept)]) // whoever still knows of a chunk holds it
+	for _, a := range t.accs {
+		a.sum, a.stat, a.norm, a.dst, a.slope, a.normSlope, a.weight = mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}
+	}
+	held := t.arena.held()
+	t.arena.chunks = nil
+	if held > 1<<24 { // 64 MiB: it must be gone before as much is asked for
+		debug.FreeOSMemory()
+	}
 }
 
 // Mark is a place in what a tape has handed out.
@@ -192,15 +210,14 @@ func (a *arena) take(n int) []float32 {
 
 func (a *arena) release(m mark) { a.at = m }
 
-// reset takes everything back. Chunks are given up for a single one where too much of them was left over; else they are
-// kept, for touching fresh memory is slow, and both would be held for a while.
-func (a *arena) reset() {
-	a.at = mark{}
-	held := 0
+// gaps reports whether much of the chunks is left over: too short for what came next.
+func (a *arena) gaps() bool {
+	return len(a.chunks) > 1 && a.held() > a.most+a.most/32
+}
+
+func (a *arena) held() (n int) {
 	for _, c := range a.chunks {
-		held += len(c)
+		n += len(c)
 	}
-	if len(a.chunks) > 1 && held > a.most+a.most/8 {
-		a.chunks = nil
-	}
+	return n
 }
