@@ -43,9 +43,6 @@ func dotAVX2(x, y []float32) float32
 func addAVX2(x, y []float32)
 
 //go:noescape
-func mulAVX2(x, y []float32)
-
-//go:noescape
 func scaleAVX2(a float32, x []float32)
 
 //go:noescape
@@ -86,9 +83,6 @@ func dotAVX512(x, y []float32) float32
 
 //go:noescape
 func addAVX512(x, y []float32)
-
-//go:noescape
-func mulAVX512(x, y []float32)
 
 //go:noescape
 func scaleAVX512(a float32, x []float32)

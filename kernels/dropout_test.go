@@ -11,6 +11,13 @@ func dropped(key uint64, p float32, keep []float32) []float32 {
 	return keep
 }
 
+// times makes of y the products with x, one by one.
+func times(x, y []float32) {
+	for i, v := range x {
+		y[i] *= v
+	}
+}
+
 // TestDropoutMask pins the mask: a change here changes every trained model.
 func TestDropoutMask(t *testing.T) {
 	each(t, func(t *testing.T) {

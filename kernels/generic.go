@@ -10,7 +10,6 @@ var generic = &set{
 	axpy:     axpyGeneric,
 	dot:      dotGeneric,
 	add:      addGeneric,
-	mul:      mulGeneric,
 	scale:    scaleGeneric,
 	relu:     reluGeneric,
 	reluGrad: reluGradGeneric,
@@ -79,13 +78,6 @@ func addGeneric(x, y []float32) {
 	y = y[:len(x)]
 	for i, v := range x {
 		y[i] += v
-	}
-}
-
-func mulGeneric(x, y []float32) {
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] *= v
 	}
 }
 

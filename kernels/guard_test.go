@@ -70,7 +70,6 @@ func TestWalls(t *testing.T) {
 				Axpy(2, x, y)
 				Dot(x, y)
 				Add(x, y)
-				Mul(x, y)
 				Scale(2, x)
 				ReLU(x, y)
 				ReLUGrad(x, y, z)

@@ -14,7 +14,6 @@ type set struct {
 	axpy     func(a float32, x, y []float32)
 	dot      func(x, y []float32) float32
 	add      func(x, y []float32)
-	mul      func(x, y []float32)
 	scale    func(a float32, x []float32)
 	relu     func(x, y []float32)
 	reluGrad func(y, dy, dx []float32)

@@ -20,7 +20,6 @@ var neon = &set{
 	axpy:     axpyNEON,
 	dot:      dotNEON,
 	add:      addNEON,
-	mul:      mulNEON,
 	scale:    scaleNEON,
 	relu:     reluNEON,
 	reluGrad: reluGradNEON,
@@ -169,7 +168,9 @@ func addNEON(x, y []float32) {
 func mulNEON(x, y []float32) {
 	n := len(x) &^ 3
 	mul4NEON(x[:n], y)
-	mulGeneric(x[n:], y[n:])
+	for i, v := range x[n:] {
+		y[n+i] *= v
+	}
 }
 
 func scaleNEON(a float32, x []float32) {

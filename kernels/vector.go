@@ -18,12 +18,6 @@ func Add(x, y []float32) {
 	vectors(vector{op: opAdd, x: x, y: y}, 12)
 }
 
-// Mul computes y *= x, element by element.
-func Mul(x, y []float32) {
-	checkLength("y of Mul", len(y), len(x))
-	vectors(vector{op: opMul, x: x, y: y}, 12)
-}
-
 // Scale computes x *= a.
 func Scale(a float32, x []float32) { vectors(vector{op: opScale, a: a, y: x}, 8) }
 
@@ -72,7 +66,6 @@ type vectorOp uint8
 const (
 	opAxpy vectorOp = iota
 	opAdd
-	opMul
 	opScale
 	opReLU
 	opReLUGrad
@@ -117,8 +110,6 @@ func (c *vector) on(lo, hi int) {
 		active.axpy(c.a, c.x[lo:hi], y)
 	case opAdd:
 		active.add(c.x[lo:hi], y)
-	case opMul:
-		active.mul(c.x[lo:hi], y)
 	case opScale:
 		active.scale(c.a, y)
 	case opReLU:

@@ -137,61 +137,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func mulAVX2(x, y []float32)
-TEXT ·mulAVX2(SB), NOSPLIT, $0-48
-	MOVQ x_base+0(FP), SI
-	MOVQ x_len+8(FP), CX
-	MOVQ y_base+24(FP), DI
-
-many:
-	CMPQ CX, $32
-	JLT  each
-	VMOVUPS (SI), Y1
-	VMOVUPS (DI), Y2
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, (DI)
-	VMOVUPS 32(SI), Y1
-	VMOVUPS 32(DI), Y2
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 32(DI)
-	VMOVUPS 64(SI), Y1
-	VMOVUPS 64(DI), Y2
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 64(DI)
-	VMOVUPS 96(SI), Y1
-	VMOVUPS 96(DI), Y2
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, 96(DI)
-	ADDQ $128, SI
-	ADDQ $128, DI
-	SUBQ $32, CX
-	JMP  many
-
-each:
-	CMPQ CX, $8
-	JLT  tail
-	VMOVUPS (SI), Y1
-	VMOVUPS (DI), Y2
-	VMULPS Y1, Y2, Y2
-	VMOVUPS Y2, (DI)
-	ADDQ $32, SI
-	ADDQ $32, DI
-	SUBQ $8, CX
-	JMP  each
-
-tail:
-	TESTQ CX, CX
-	JZ    done
-	MASK
-	VMASKMOVPS (SI), Y5, Y1
-	VMASKMOVPS (DI), Y5, Y2
-	VMULPS Y1, Y2, Y2
-	VMASKMOVPS Y2, Y5, (DI)
-
-done:
-	VZEROUPPER
-	RET
-
 // func scaleAVX2(a float32, x []float32)
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	VBROADCASTSS a+0(FP), Y0

@@ -54,7 +54,6 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 	}{
 		{"Axpy", func(y []float32) { Axpy(0.3, x, y) }, func(y []float32) { axpyGeneric(0.3, x, y) }},
 		{"Add", func(y []float32) { Add(x, y) }, func(y []float32) { addGeneric(x, y) }},
-		{"Mul", func(y []float32) { Mul(x, y) }, func(y []float32) { mulGeneric(x, y) }},
 		{"Scale", func(y []float32) { Scale(-1.7, y) }, func(y []float32) { scaleGeneric(-1.7, y) }},
 		{"ReLU", func(y []float32) { ReLU(x, y) }, func(y []float32) { reluGeneric(x, y) }},
 		{"ReLU in place", func(y []float32) { ReLU(y, y) }, func(y []float32) { reluGeneric(y, y) }},
@@ -63,13 +62,13 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		{"ELU in place", func(y []float32) { ELU(y, y) }, func(y []float32) { eluGeneric(y, y) }},
 		{"ELUGrad", func(y []float32) { ELUGrad(x, z, y) }, func(y []float32) { eluGradGeneric(x, z, y) }},
 		{"Dropout", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, x, y, false) },
-			func(y []float32) { Mul(x, dropped(0x123456789abcdef0, 0.6, y)) }},
+			func(y []float32) { times(x, dropped(0x123456789abcdef0, 0.6, y)) }},
 		{"Dropout in place", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, y, y, false) },
-			func(y []float32) { Mul(dropped(0x123456789abcdef0, 0.6, make([]float32, n)), y) }},
+			func(y []float32) { times(dropped(0x123456789abcdef0, 0.6, make([]float32, n)), y) }},
 		{"Dropout added", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, x, y, true) },
 			func(y []float32) {
 				keep := dropped(0x123456789abcdef0, 0.6, make([]float32, n))
-				Mul(x, keep)
+				times(x, keep)
 				Add(keep, y)
 			}},
 	} {
@@ -188,7 +187,6 @@ func TestLengthPanics(t *testing.T) {
 		"Axpy":     func() { Axpy(1, x, y) },
 		"Dot":      func() { Dot(x, y) },
 		"Add":      func() { Add(x, y) },
-		"Mul":      func() { Mul(x, y) },
 		"ReLU":     func() { ReLU(x, y) },
 		"dx of":    func() { ReLUGrad(x, x, y) },
 		"dy of":    func() { ReLUGrad(x, y, x) },
