@@ -1,0 +1,290 @@
+package main
+
+import "strings"
+
+// writeStep writes loops over slices: the greatest of indices, sums in float64, dropout and Adam.
+func (w *writer) writeStep() {
+	w.text(generated + "\n// Loops over slices: vectors in fours, then one by one, then what is left under a mask.\n")
+	w.text(either(w, masksAVX2, maskAVX512))
+	w.maxIndex()
+	w.addWide()
+	w.mix()
+	w.dropout()
+	w.dropColumns()
+	w.dropRows()
+	w.adam()
+}
+
+const masksAVX2 = `// Eight ones and eight zeros: the mask of n values begins 8-n in.
+DATA masks<>+0(SB)/8, $-1
+DATA masks<>+8(SB)/8, $-1
+DATA masks<>+16(SB)/8, $-1
+DATA masks<>+24(SB)/8, $-1
+DATA masks<>+32(SB)/8, $0
+DATA masks<>+40(SB)/8, $0
+DATA masks<>+48(SB)/8, $0
+DATA masks<>+56(SB)/8, $0
+GLOBL masks<>(SB), RODATA|NOPTR, $64
+
+// MASK makes Y5 the mask of the last CX < 8 values.
+#define MASK \
+	MOVQ    $8, AX           \
+	SUBQ    CX, AX           \
+	LEAQ    masks<>(SB), DX  \
+	VMOVUPS (DX)(AX*4), Y5`
+
+const maskAVX512 = `// MASK makes K1 the mask of the last CX < 16 values.
+#define MASK \
+	MOVL  $1, AX  \
+	SHLL  CX, AX  \
+	DECL  AX      \
+	KMOVW AX, K1`
+
+func (w *writer) maxIndex() {
+	w.function("maxIndex", "(col []int32) uint32", 28)
+	sums := []int{0, 2, 3, 4}
+	for _, v := range sums {
+		w.textf("\tZERO V%d", v)
+	}
+	w.text("\tMOVQ col_base+0(FP), SI\n\tMOVQ col_len+8(FP), CX")
+	w.round("many", "each", 4*w.lanes(), func() {
+		for i, v := range sums {
+			w.textf("\tVPMAXUD %d(SI), V%d, V%d", i*w.bytes(), v, v)
+		}
+		w.textf("\tADDQ $%d, SI", 4*w.bytes())
+	})
+	w.round("each", "tail", w.lanes(), func() { w.text("\tVPMAXUD (SI), V0, V0\n\tADDQ $BYTES, SI") })
+	w.left("tail")
+	w.text(either(w, "\tVPMASKMOVD (SI), Y5, Y1", "\tVMOVDQU32.Z (SI), K1, Z1"))
+	w.text(`	VPMAXUD V1, V0, V0
+
+done:
+	VPMAXUD V2, V0, V0
+	VPMAXUD V4, V3, V3
+	VPMAXUD V3, V0, V0`)
+	if w.wide {
+		w.text("\tVEXTRACTI64X4 $1, Z0, Y1\n\tVPMAXUD Y1, Y0, Y0")
+	}
+	w.text(`	VEXTRACTI128 $1, Y0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0x4e, X0, X1
+	VPMAXUD X1, X0, X0
+	VPSHUFD $0xb1, X0, X1
+	VPMAXUD X1, X0, X0
+	VMOVD X0, AX
+	MOVL AX, ret+24(FP)
+	VZEROUPPER
+	RET`)
+}
+
+func (w *writer) addWide() {
+	w.function("addWide", "(x []float32, sum []float64)", 48)
+	w.text("\tMOVQ x_base+0(FP), SI\n\tMOVQ x_len+8(FP), CX\n\tMOVQ sum_base+24(FP), DI")
+	add := func(vectors int) {
+		for i := range vectors {
+			w.textf("\tVCVTPS2PD %d(SI), V1\n\tVADDPD %d(DI), V1, V1\n\tVMOVUPD V1, %[2]d(DI)", i*w.bytes()/2, i*w.bytes())
+		}
+		w.textf("\tADDQ $%d, SI\n\tADDQ $%d, DI", vectors*w.bytes()/2, vectors*w.bytes())
+	}
+	w.round("many", "each", 2*w.lanes(), func() { add(4) })
+	w.round("each", "tail", w.lanes()/2, func() { add(1) })
+	if w.wide {
+		w.left("tail")
+		w.text(`	VMOVUPS.Z (SI), K1, Y1
+	VCVTPS2PD Y1, Z1
+	VMOVUPD.Z (DI), K1, Z2
+	VADDPD Z1, Z2, Z2
+	VMOVUPD Z2, K1, (DI)`)
+	} else { // the mask is of values of 4 bytes: one by one
+		w.text(`
+tail:
+	TESTQ CX, CX
+	JZ    done
+	VMOVSS (SI), X1
+	VCVTSS2SD X1, X1, X1
+	VADDSD (DI), X1, X1
+	VMOVSD X1, (DI)
+	ADDQ $4, SI
+	ADDQ $8, DI
+	DECQ CX
+	JMP  tail`)
+	}
+	w.end()
+}
+
+const goldenRatio = 0x9e3779b9 // of 2³², in 32 bits: what tells columns apart
+
+// mix writes the hash that all masks of dropout come from, and which columns the lanes are.
+func (w *writer) mix() {
+	w.textf("\n// Multiples 0 to %d of %#x, which tells columns apart.", w.lanes()-1, uint32(goldenRatio))
+	for i := 0; i < w.lanes(); i += 2 {
+		even, odd := uint32(i*goldenRatio), uint32((i+1)*goldenRatio)
+		w.textf("DATA columns<>+%d(SB)/8, $0x%08x%08x", 4*i, odd, even)
+	}
+	w.text("GLOBL columns<>(SB), RODATA|NOPTR, $BYTES\n")
+	w.text(either(w, "// MIX makes of v, places told apart, random bits (t is scratch), and of t the factors: Y10 where they are kept.",
+		"// MIX makes of v, places told apart, random bits (t is scratch), and K2 the mask of those that are kept."))
+	w.text(`#define MIX(v, t) \
+	VPSRLD  $16, v, t \
+	XOR   t, v, v   \
+	VPMULLD V2, v, v  \
+	VPSRLD  $15, v, t \
+	XOR   t, v, v   \
+	VPMULLD V3, v, v  \
+	VPSRLD  $16, v, t \
+	XOR   t, v, v   \
+` + either(w, "\tVPMAXUD Y4, v, t  \\\n\tVPCMPEQD t, v, t  \\\n\tVPAND t, Y10, t", "\tVPCMPUD $5, Z4, v, K2"))
+}
+
+// factors appends what makes V2 and V3 the factors of MIX.
+func (w *writer) factors() { w.text("\tSPLAT 0x7feb352d, V2\n\tSPLAT 0x846ca68b, V3") }
+
+// drop appends what drops values of (SI) at the places V7 into (DI), to which it adds them if so told.
+func (w *writer) drop(masked, add bool) {
+	t := "\tMIX(V7, V8)\n" + either(w, "", "\tVMOVAPS.Z V10, K2, V9\n") + "\tFOLD VMULPS (SI), up, t\n"
+	if add {
+		t += "\tFOLD VADDPS (DI), up, t\n"
+	}
+	up, scratch := either(w, "V8", "V9"), either(w, "V9", "V8")
+	t = strings.NewReplacer("up", up, ", t", ", "+scratch).Replace(t)
+	w.body(masked, t+"\tSTORE "+up+", (DI)")
+}
+
+func (w *writer) dropout() {
+	w.function("dropout", "(lo, hi, limit uint32, up float32, x, y []float32, add bool)", 65)
+	w.text(`	VBROADCASTSS lo+0(FP), V0
+	VPADDD columns<>(SB), V0, V0
+	VBROADCASTSS hi+4(FP), V1
+	VBROADCASTSS limit+8(FP), V4
+	VBROADCASTSS up+12(FP), V10`)
+	w.factors()
+	w.textf(`	SPLAT %#x, V6
+	MOVQ x_base+16(FP), SI
+	MOVQ x_len+24(FP), CX
+	MOVQ y_base+40(FP), DI
+	MOVBLZX add+64(FP), R8
+	TESTL R8, R8
+	JNZ  addeach`, uint32(w.lanes()*goldenRatio))
+	loop := func(each, tail string, add bool) {
+		w.round(each, tail, w.lanes(), func() {
+			w.text("\tXOR V0, V1, V7\n\tVPADDD V6, V0, V0")
+			w.drop(false, add)
+			w.text("\tPREFETCHT0 2048(SI)\n\tPREFETCHT0 2048(DI)\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI")
+		})
+		w.left(tail)
+		w.text("\tXOR V0, V1, V7")
+		w.drop(true, add)
+	}
+	loop("each", "tail", false)
+	w.end()
+	loop("addeach", "addtail", true)
+	w.text("\tJMP  done")
+}
+
+func (w *writer) dropColumns() {
+	w.function("dropColumns", "(lo, hi, limit uint32, up float32, col []int32, x, y []float32)", 88)
+	w.text(`	VBROADCASTSS lo+0(FP), V0
+	VBROADCASTSS hi+4(FP), V1
+	VBROADCASTSS limit+8(FP), V4
+	VBROADCASTSS up+12(FP), V10`)
+	w.factors()
+	w.textf(`	SPLAT %#x, V6
+	MOVQ col_base+16(FP), BX
+	MOVQ col_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ y_base+64(FP), DI`, uint32(goldenRatio))
+	places := "\tVPADDD V0, V7, V7\n\tXOR V1, V7, V7"
+	w.round("each", "tail", w.lanes(), func() {
+		w.text("\tVPMULLD (BX), V6, V7\n" + places)
+		w.drop(false, false)
+		w.text("\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI")
+	})
+	w.left("tail")
+	w.text("\tLOADINT (BX), V7\n\tVPMULLD V7, V6, V7\n" + places)
+	w.drop(true, false)
+	w.end()
+}
+
+func (w *writer) dropRows() {
+	w.function("dropRows", "(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)", 112)
+	w.text(`	VBROADCASTSS add+24(FP), V0
+	VBROADCASTSS limit+28(FP), V4
+	VBROADCASTSS up+32(FP), V10`)
+	w.factors()
+	w.textf(`	MOVQ keys_base+0(FP), R8
+	MOVQ row_base+40(FP), BX
+	MOVQ row_len+48(FP), CX
+	MOVQ x_base+64(FP), SI
+	MOVQ y_base+88(FP), DI
+	%s
+
+each:
+	CMPQ CX, $LANES
+	JGE  some
+	TESTQ CX, CX
+	JZ   done
+	MASK
+
+some:`, either(w, "VPCMPEQD Y5, Y5, Y5", "KXNORW K1, K1, K1"))
+	w.text(either(w, `	LOADINT (BX), Y9
+	VMOVAPS Y5, Y12
+	VMOVAPS Y5, Y13
+	VPXOR Y7, Y7, Y7
+	VPXOR Y11, Y11, Y11
+	VPGATHERDD Y12, (R8)(Y9*8), Y7
+	VPGATHERDD Y13, 4(R8)(Y9*8), Y11`, `	LOADINT (BX), Z5
+	KMOVW K1, K3
+	KMOVW K1, K4
+	VPXORD Z7, Z7, Z7
+	VPXORD Z11, Z11, Z11
+	VPGATHERDD (R8)(Z5*8), K3, Z7
+	VPGATHERDD 4(R8)(Z5*8), K4, Z11`))
+	w.text("\tVPADDD V0, V7, V7\n\tXOR V11, V7, V7")
+	w.drop(true, false)
+	w.text("\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI\n\tSUBQ $LANES, CX\n\tJGT  each")
+	w.end()
+}
+
+func (w *writer) adam() {
+	w.text("\n// The order of operations is that of adamGeneric, none is fused: the bits are the same.\n//")
+	w.function("adam", "(p, g, m, v []float32, c adam)", 136)
+	for i, c := range []string{"step", "beta1", "rest1", "beta2", "rest2", "eps", "scale", "root", "decay", "shrink"} {
+		w.textf("\tVBROADCASTSS c_%s+%d(FP), V%d", c, 96+4*i, 6+i)
+	}
+	w.text(`	MOVQ p_base+0(FP), SI
+	MOVQ p_len+8(FP), CX
+	MOVQ g_base+24(FP), DI
+	MOVQ m_base+48(FP), BX
+	MOVQ v_base+72(FP), R8`)
+	const step = `	LOAD (SI), V0
+	LOAD (DI), V1
+	LOAD (BX), V2
+	LOAD (R8), V3
+	VMULPS V1, V12, V1
+	VMULPS V0, V14, V4
+	VADDPS V4, V1, V1
+	VMULPS V2, V7, V2
+	VMULPS V1, V8, V4
+	VADDPS V4, V2, V2
+	VMULPS V3, V9, V3
+	VMULPS V1, V10, V4
+	VMULPS V1, V4, V4
+	VADDPS V4, V3, V3
+	STORE V2, (BX)
+	STORE V3, (R8)
+	VMULPS V2, V6, V2
+	VSQRTPS V3, V3
+	VMULPS V3, V13, V3
+	VADDPS V11, V3, V3
+	VDIVPS V3, V2, V2
+	VMULPS V15, V0, V0
+	VSUBPS V2, V0, V0
+	STORE V0, (SI)`
+	w.round("each", "tail", w.lanes(), func() {
+		w.body(false, step)
+		w.text("\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI\n\tADDQ $BYTES, BX\n\tADDQ $BYTES, R8")
+	})
+	w.left("tail")
+	w.body(true, step)
+	w.end()
+}
