@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// slices is a kernel over slices of CX values, each at a pointer that moves on: several vectors a turn, then one by one,
+// then what is left under the mask.
+type slices struct {
+	comment          string
+	name, parameters string
+	size             int    // of the arguments
+	load             string // from the arguments
+	pointers         string
+	unrolled         int
+	vector           string // what is done with one, AT bytes on; SUM is a register of its own
+	result           string // from the four SUMs, if there is any
+}
+
+var vectorKernels = []slices{
+	{
+		name: "axpy", parameters: "(a float32, x, y []float32)", size: 56, pointers: "SI DI", unrolled: 4,
+		load:   "\tVBROADCASTSS a+0(FP), V0\n\tMOVQ x_base+8(FP), SI\n\tMOVQ x_len+16(FP), CX\n\tMOVQ y_base+32(FP), DI",
+		vector: "\tLOAD AT(SI), V1\n\tVMULPS V0, V1, V1\n\tLOAD AT(DI), V2\n\tVADDPS V1, V2, V2\n\tSTORE V2, AT(DI)",
+	},
+	{
+		name: "add", parameters: "(x, y []float32)", size: 48, pointers: "SI DI", unrolled: 4,
+		load:   "\tMOVQ x_base+0(FP), SI\n\tMOVQ x_len+8(FP), CX\n\tMOVQ y_base+24(FP), DI",
+		vector: "\tLOAD AT(SI), V1\n\tLOAD AT(DI), V2\n\tVADDPS V1, V2, V2\n\tSTORE V2, AT(DI)",
+	},
+	{
+		name: "scale", parameters: "(a float32, x []float32)", size: 32, pointers: "SI", unrolled: 4,
+		load:   "\tVBROADCASTSS a+0(FP), V0\n\tMOVQ x_base+8(FP), SI\n\tMOVQ x_len+16(FP), CX",
+		vector: "\tLOAD AT(SI), V1\n\tVMULPS V0, V1, V1\n\tSTORE V1, AT(SI)",
+	},
+	{
+		comment: "The maximum of 0 and x is its second operand, x, where that is NaN.",
+		name:    "relu", parameters: "(x, y []float32)", size: 48, pointers: "SI DI", unrolled: 4,
+		load:   "\tZERO V0\n\tMOVQ x_base+0(FP), SI\n\tMOVQ x_len+8(FP), CX\n\tMOVQ y_base+24(FP), DI",
+		vector: "\tLOAD AT(SI), V1\n\tVMAXPS V1, V0, V1\n\tSTORE V1, AT(DI)",
+	},
+	{
+		name: "reluGrad", parameters: "(y, dy, dx []float32)", size: 72, pointers: "SI BX DI", unrolled: 2,
+		load:   "\tZERO V0\n\tMOVQ y_base+0(FP), SI\n\tMOVQ y_len+8(FP), CX\n\tMOVQ dy_base+24(FP), BX\n\tMOVQ dx_base+48(FP), DI",
+		vector: "\tLOAD AT(SI), V1\n\tLOAD AT(BX), V2\n\tLOAD AT(DI), V3\n\tADDPOSITIVE\n\tSTORE V3, AT(DI)",
+	},
+	{
+		name: "dot", parameters: "(x, y []float32) float32", size: 52, pointers: "SI DI", unrolled: 4,
+		load:   "\tZERO V10\n\tZERO V11\n\tZERO V12\n\tZERO V13\n\tMOVQ x_base+0(FP), SI\n\tMOVQ x_len+8(FP), CX\n\tMOVQ y_base+24(FP), DI",
+		vector: "\tLOAD AT(SI), V1\n\tLOAD AT(DI), V2\n\tVFMADD231PS V1, V2, SUM",
+		result: `	VADDPS V11, V10, V10
+	VADDPS V13, V12, V12
+	VADDPS V12, V10, V0
+	HALVE
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVHLPS X0, X0, X1
+	VADDPS X1, X0, X0
+	VMOVSHDUP X0, X1
+	VADDSS X1, X0, X0
+	VMOVSS X0, ret+48(FP)
+`,
+	},
+}
+
+// writeVector writes the kernels over slices that do one thing to each value.
+func (w *writer) writeVector() {
+	w.text(generated + "\n// Loops over slices: vectors, some at a time, then one by one, then what is left under a mask.\n")
+	w.text(either(w, masksAVX2, maskAVX512))
+	own := strings.NewReplacer( // the ways of the sets: adding where a value is positive; the two halves of a vector
+		"ADDPOSITIVE", either(w, "VCMPPS $0x1e, V0, V1, V1\n\tVADDPS V2, V3, V2\n\tVBLENDVPS V1, V2, V3, V3", "VCMPPS $0x1e, V0, V1, K2\n\tVADDPS V2, V3, K2, V3"),
+		"\tHALVE\n", either(w, "", "\tVEXTRACTF64X4 $1, Z0, Y1\n\tVADDPS Y1, Y0, Y0\n"))
+	for _, k := range vectorKernels {
+		if k.comment != "" {
+			w.text("\n// " + k.comment + "\n//")
+		}
+		w.function(k.name, k.parameters, k.size)
+		w.text(k.load)
+		vectors := func(n int, masked bool) {
+			for i := range n {
+				at := strings.TrimPrefix(fmt.Sprint(i*w.bytes()), "0")
+				w.body(masked, strings.NewReplacer("AT", at, "SUM", fmt.Sprintf("V%d", 10+i)).Replace(own.Replace(k.vector)))
+			}
+		}
+		turn := func(label, next string, n int) {
+			w.round(label, next, n*w.lanes(), func() {
+				vectors(n, false)
+				for _, p := range strings.Fields(k.pointers) {
+					w.textf("\tADDQ $%d, %s", n*w.bytes(), p)
+				}
+			})
+		}
+		turn("many", "each", k.unrolled)
+		turn("each", "tail", 1)
+		w.left("tail")
+		vectors(1, true)
+		w.text("\ndone:\n" + own.Replace(k.result) + "\tVZEROUPPER\n\tRET")
+	}
+}
