@@ -15,31 +15,6 @@ func (w *writer) writeStep() {
 	w.adam()
 }
 
-const masksAVX2 = `// Eight ones and eight zeros: the mask of n values begins 8-n in.
-DATA masks<>+0(SB)/8, $-1
-DATA masks<>+8(SB)/8, $-1
-DATA masks<>+16(SB)/8, $-1
-DATA masks<>+24(SB)/8, $-1
-DATA masks<>+32(SB)/8, $0
-DATA masks<>+40(SB)/8, $0
-DATA masks<>+48(SB)/8, $0
-DATA masks<>+56(SB)/8, $0
-GLOBL masks<>(SB), RODATA|NOPTR, $64
-
-// MASK makes Y5 the mask of the last CX < 8 values.
-#define MASK \
-	MOVQ    $8, AX           \
-	SUBQ    CX, AX           \
-	LEAQ    masks<>(SB), DX  \
-	VMOVUPS (DX)(AX*4), Y5`
-
-const maskAVX512 = `// MASK makes K1 the mask of the last CX < 16 values.
-#define MASK \
-	MOVL  $1, AX  \
-	SHLL  CX, AX  \
-	DECL  AX      \
-	KMOVW AX, K1`
-
 func (w *writer) maxIndex() {
 	w.function("maxIndex", "(col []int32) uint32", 28)
 	sums := []int{0, 2, 3, 4}

@@ -79,8 +79,7 @@ func (w *writer) writeVector() {
 		w.text(k.load)
 		vectors := func(n int, masked bool) {
 			for i := range n {
-				at := strings.TrimPrefix(fmt.Sprint(i*w.bytes()), "0")
-				w.body(masked, strings.NewReplacer("AT", at, "SUM", fmt.Sprintf("V%d", 10+i)).Replace(own.Replace(k.vector)))
+				w.body(masked, strings.NewReplacer("AT", fmt.Sprint(i*w.bytes()), "SUM", fmt.Sprintf("V%d", 10+i)).Replace(own.Replace(k.vector)))
 			}
 		}
 		turn := func(label, next string, n int) {

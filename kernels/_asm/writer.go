@@ -30,7 +30,7 @@ func (w *writer) lanes() int  { return w.bytes() / 4 }
 
 var register = regexp.MustCompile(`\bV(\d+)\b`)
 
-// pseudo are instructions that the sets spell differently, each with the two spellings.
+// pseudo are instructions that the sets spell differently, each with the two spellings; and an offset of 0, which both leave out.
 var pseudo = []struct {
 	pattern      *regexp.Regexp
 	avx2, avx512 string
@@ -41,6 +41,7 @@ var pseudo = []struct {
 	{regexp.MustCompile(`\bLOADINT (\S+), (\w+)`), "VMASKMOVPS $1, Y5, $2", "VMOVDQU32.Z $1, K1, $2"},
 	{regexp.MustCompile(`\bLOAD (\S+), (\w+)`), "VMASKMOVPS $1, Y5, $2", "VMOVUPS.Z $1, K1, $2"},
 	{regexp.MustCompile(`\bSTORE (\w+), (\S+)`), "VMASKMOVPS $1, Y5, $2", "VMOVUPS $1, K1, $2"},
+	{regexp.MustCompile(` 0\(`), " (", " ("},
 }
 
 // text appends assembly, in which V7 is a vector's register, SET, LANES, BYTES and HALF what they are in this set, and XOR,
@@ -91,3 +92,30 @@ func (w *writer) function(name, parameters string, size int) {
 }
 
 func (w *writer) end() { w.text("\ndone:\n\tVZEROUPPER\n\tRET") }
+
+const masks = `// Eight ones and eight zeros: the mask of n values begins 8-n in.
+DATA masks<>+0(SB)/8, $-1
+DATA masks<>+8(SB)/8, $-1
+DATA masks<>+16(SB)/8, $-1
+DATA masks<>+24(SB)/8, $-1
+DATA masks<>+32(SB)/8, $0
+DATA masks<>+40(SB)/8, $0
+DATA masks<>+48(SB)/8, $0
+DATA masks<>+56(SB)/8, $0
+GLOBL masks<>(SB), RODATA|NOPTR, $64`
+
+const masksAVX2 = masks + `
+
+// MASK makes Y5 the mask of the last CX < 8 values.
+#define MASK \
+	MOVQ    $8, AX           \
+	SUBQ    CX, AX           \
+	LEAQ    masks<>(SB), DX  \
+	VMOVUPS (DX)(AX*4), Y5`
+
+const maskAVX512 = `// MASK makes K1 the mask of the last CX < 16 values.
+#define MASK \
+	MOVL  $1, AX  \
+	SHLL  CX, AX  \
+	DECL  AX      \
+	KMOVW AX, K1`
