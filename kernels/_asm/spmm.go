@@ -125,7 +125,7 @@ func (w *writer) spmm(kernels ...rows) {
 		}
 		w.text("\tJMP  edges\n\nget:")
 		for v := range k.vectors {
-			w.textf("\t%s", w.load(k.masked, v, fmt.Sprintf("%d(DI)", v*w.bytes()), v))
+			w.load(k.mask(w, v), v*w.bytes(), "DI", v)
 		}
 		w.text("\nedges:\n\tCMPQ R8, CX\n\tJAE  put\n\nedge:\n\tAHEAD(here)")
 		for b := 0; b < k.vectors*w.lanes()*size; b += 64 {
@@ -150,7 +150,7 @@ func (w *writer) spmm(kernels ...rows) {
 		}
 		w.text("\tNEXT(edge)\n\nput:")
 		for v := range k.vectors {
-			w.textf("\t%s", w.store(k.masked, v, v, fmt.Sprintf("%d(DI)", v*w.bytes())))
+			w.store(k.mask(w, v), v, v*w.bytes(), "DI")
 		}
 		w.text("\tADDQ R13, DI\n\tDECQ DX\n\tJNZ  row\n\tVZEROUPPER\n\tRET")
 	}
@@ -177,23 +177,27 @@ func (w *writer) widened(k rows, value string) {
 	}
 }
 
-// load is the instruction that loads the v-th vector of columns; store is the one that stores it.
-func (w *writer) load(masked bool, v int, at string, register int) string {
-	switch {
-	case !masked:
-		return fmt.Sprintf("VMOVUPS %s, V%d", at, register)
-	case w.wide:
-		return fmt.Sprintf("VMOVUPS.Z %s, K%d, V%d", at, v+1, register)
+// mask names the mask of the v-th vector, if it has one.
+func (k rows) mask(w *writer, v int) string {
+	if !k.masked {
+		return ""
 	}
-	return fmt.Sprintf("VMASKMOVPS %s, V14, V%d", at, register)
+	return either(w, "V14", fmt.Sprintf("K%d", v+1))
 }
 
-func (w *writer) store(masked bool, v, register int, at string) string {
-	switch {
-	case !masked:
-		return fmt.Sprintf("VMOVUPS V%d, %s", register, at)
-	case w.wide:
-		return fmt.Sprintf("VMOVUPS V%d, K%d, %s", register, v+1, at)
+// load loads a vector that lies so many bytes on, what a mask lets through if one is named; store stores it.
+func (w *writer) load(mask string, at int, pointer string, register int) {
+	if mask == "" {
+		w.textf("\tVMOVUPS %d(%s), V%d", at, pointer, register)
+	} else {
+		w.textf("\t%s %d(%s), %s, V%d", either(w, "VMASKMOVPS", "VMOVUPS.Z"), at, pointer, mask, register)
 	}
-	return fmt.Sprintf("VMASKMOVPS V%d, V14, %s", register, at)
+}
+
+func (w *writer) store(mask string, register, at int, pointer string) {
+	if mask == "" {
+		w.textf("\tVMOVUPS V%d, %d(%s)", register, at, pointer)
+	} else {
+		w.textf("\t%s V%d, %s, %d(%s)", either(w, "VMASKMOVPS", "VMOVUPS"), register, mask, at, pointer)
+	}
 }

@@ -41,11 +41,12 @@ var pseudo = []struct {
 	{regexp.MustCompile(`\bLOADINT (\S+), (\w+)`), "VMASKMOVPS $1, Y5, $2", "VMOVDQU32.Z $1, K1, $2"},
 	{regexp.MustCompile(`\bLOAD (\S+), (\w+)`), "VMASKMOVPS $1, Y5, $2", "VMOVUPS.Z $1, K1, $2"},
 	{regexp.MustCompile(`\bSTORE (\w+), (\S+)`), "VMASKMOVPS $1, Y5, $2", "VMOVUPS $1, K1, $2"},
+	{regexp.MustCompile(`\bMOVINT\b`), "VMOVDQU", "VMOVDQU32"},
 	{regexp.MustCompile(` 0\(`), " (", " ("},
 }
 
 // text appends assembly, in which V7 is a vector's register, SET, LANES, BYTES and HALF what they are in this set, and XOR,
-// ZERO, SPLAT, LOADINT, LOAD and STORE are those of pseudo.
+// ZERO, SPLAT, LOADINT, MOVINT, LOAD and STORE are those of pseudo.
 func (w *writer) text(t string) {
 	for _, p := range pseudo {
 		t = p.pattern.ReplaceAllString(t, either(w, p.avx2, p.avx512))
