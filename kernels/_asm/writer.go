@@ -45,22 +45,21 @@ var pseudo = []struct {
 	{regexp.MustCompile(` 0\(`), " (", " ("},
 }
 
-// text appends assembly, in which V7 is a vector's register, SET, LANES, BYTES and HALF what they are in this set, and XOR,
+// text appends assembly, in which V7 is a vector's register, SET, LANES and BYTES what they are in this set, and XOR,
 // ZERO, SPLAT, LOADINT, MOVINT, LOAD and STORE are those of pseudo.
 func (w *writer) text(t string) {
 	for _, p := range pseudo {
 		t = p.pattern.ReplaceAllString(t, either(w, p.avx2, p.avx512))
 	}
 	t = register.ReplaceAllString(t, either(w, "Y$1", "Z$1"))
-	w.WriteString(strings.NewReplacer("SET", w.set(), "LANES", fmt.Sprint(w.lanes()), "BYTES", fmt.Sprint(w.bytes()), "HALF", fmt.Sprint(w.bytes()/2)).Replace(t) + "\n")
+	w.WriteString(strings.NewReplacer("SET", w.set(), "LANES", fmt.Sprint(w.lanes()), "BYTES", fmt.Sprint(w.bytes())).Replace(t) + "\n")
 }
 
 func (w *writer) textf(format string, args ...any) { w.text(fmt.Sprintf(format, args...)) }
 
 var (
-	wholeLoad  = regexp.MustCompile(`\bLOAD\b`)
-	wholeStore = regexp.MustCompile(`\bSTORE\b`)
-	fold       = regexp.MustCompile(`\bFOLD (\w+) (\S+), (\w+), (\w+)`)
+	whole = regexp.MustCompile(`\b(LOAD|STORE)\b`)
+	fold  = regexp.MustCompile(`\bFOLD (\w+) (\S+), (\w+), (\w+)`)
 )
 
 // body appends assembly of one vector: a whole one, whose LOAD and STORE know no mask, or what is left under the mask.
@@ -69,8 +68,7 @@ func (w *writer) body(masked bool, t string) {
 	if masked {
 		t = fold.ReplaceAllString(t, "LOAD $2, $4\n\t$1 $4, $3, $3")
 	} else {
-		t = fold.ReplaceAllString(t, "$1 $2, $3, $3")
-		t = wholeStore.ReplaceAllString(wholeLoad.ReplaceAllString(t, "VMOVUPS"), "VMOVUPS")
+		t = whole.ReplaceAllString(fold.ReplaceAllString(t, "$1 $2, $3, $3"), "VMOVUPS")
 	}
 	w.text(t)
 }
