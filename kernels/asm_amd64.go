@@ -158,6 +158,9 @@ func maxAVX512(x []float32) float32
 func expSumAVX512(shift float32, x, y []float32) float64
 
 //go:noescape
+func softmaxAVX512(rows, n int, row *int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, w, top *float32, sum *float64, room *float32)
+
+//go:noescape
 func sumAVX2(x []float32) float64
 
 //go:noescape

@@ -112,6 +112,7 @@ var avx512 = &set{
 	addNorm:    addNormAVX512,
 	max:        maxAVX512,
 	expSum:     expSumAVX512,
+	softmax:    softmaxAVX512,
 
 	pick:    pickAVX,
 	logits:  logitsAVX512,

@@ -10,7 +10,12 @@ import (
 // TestCrossEntropy compares with float64, and the bits with those of plain Go.
 func TestCrossEntropy(t *testing.T) {
 	each(t, func(t *testing.T) {
-		for _, d := range [][2]int{{0, 3}, {1, 1}, {7, 3}, {5, 16}, {9, 47}, {2500, 7}} {
+		shapes := [][2]int{{0, 3}, {1, 1}, {7, 3}, {5, 16}, {9, 47}, {2500, 7}}
+		for n := 1; n <= 130; n++ {
+			shapes = append(shapes, [2]int{16 + n%7, n})
+		}
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+		for _, d := range shapes {
 			rows, n := d[0], d[1]
 			ld := n + rows%3
 			size := max(0, (rows-1)*ld+n)
@@ -64,7 +69,6 @@ func TestCrossEntropy(t *testing.T) {
 				again := slices.Clone(before)
 				loss2, _ := CrossEntropy(rows, n, s, ld, class, w, again, ld)
 				active = set
-				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 				only, _ := CrossEntropy(rows, n, s, ld, class, w, nil, 0)
 				if loss2 != loss || only != loss {
 					t.Fatalf("%v: loss %v, in plain Go %v, without the gradient and with three workers %v", d, loss, loss2, only)
@@ -81,5 +85,46 @@ func TestCrossEntropy(t *testing.T) {
 		panics(t, "class of CrossEntropy", func() { CrossEntropy(2, 3, s, 3, []int32{0}, nil, nil, 0) })
 		panics(t, "G of CrossEntropy", func() { CrossEntropy(2, 3, s, 3, []int32{0, 1}, nil, s[:5], 3) })
 		panics(t, "weight of CrossEntropy", func() { CrossEntropy(2, 3, s, 3, []int32{0, 1}, s, nil, 0) })
+	})
+}
+
+// TestCrossEntropyExtremes holds that rows with values that are not finite, or far apart, are those of plain Go, and that rows
+// beside them are as if alone.
+func TestCrossEntropyExtremes(t *testing.T) {
+	each(t, func(t *testing.T) {
+		inf, nan := float32(math.Inf(1)), float32(math.NaN())
+		for _, n := range []int{3, 16, 47, 64, 100} {
+			const rows = 21
+			s, class := noise(1, make([]float32, rows*n)), make([]int32, rows)
+			for i := range class {
+				class[i] = int32(i % n)
+			}
+			class[4] = -1
+			for i, v := range map[int]float32{2: nan, 4: nan, 6: inf, 8: -inf, 11: math.MaxFloat32, 12: -math.MaxFloat32} {
+				s[i*n+n-1] = v
+			}
+			for c := range n {
+				s[3*n+c], s[5*n+c], s[7*n+c] = -inf, nan, -200*float32(c)/float32(n)
+				s[9*n+c], s[10*n+c] = -87-float32(c)/float32(n), inf
+			}
+			s[9*n] = 0
+			g, want := make([]float32, len(s)), make([]float32, len(s))
+			loss, _ := CrossEntropy(rows, n, s, n, class, nil, g, n)
+			if loss == loss {
+				t.Errorf("loss of rows with NaN is %g", loss)
+			}
+			set := active
+			active = generic
+			for i := range rows {
+				CrossEntropy(1, n, s[i*n:], n, class[i:i+1], nil, want[i*n:], n)
+			}
+			active = set
+			same(t, "gradient", g, want)
+			for c, v := range g[4*n : 5*n] {
+				if v != 0 {
+					t.Fatalf("gradient of a row without a class is %g at %d", v, c)
+				}
+			}
+		}
 	})
 }
