@@ -20,6 +20,7 @@ type loop struct {
 	key    rng.Key
 	nodes  []int64
 	sparse *mat.Sparse
+	first  int // row of sparse that is row 0 here
 	val    []float32
 	keys   []uint64
 

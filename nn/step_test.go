@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -126,8 +127,12 @@ func TestStepAllocatesNothing(t *testing.T) {
 			spec.Layers[1].Norm, spec.Layers[1].Residual, spec.Layers[2].Residual = true, true, true
 			s := newStepper(t, spec, g)
 			s.step()
-			if n := testing.AllocsPerRun(20, func() { s.step() }); n > 0 {
-				t.Errorf("%s, sparse %t: %v allocations a step", model, sparse, n)
+			least := math.Inf(1) // of a few tries: the runtime's own are counted as well
+			for range 5 {
+				least = min(least, testing.AllocsPerRun(20, func() { s.step() }))
+			}
+			if least > 0 {
+				t.Errorf("%s, sparse %t: %v allocations a step", model, sparse, least)
 			}
 		}
 	}

@@ -1,0 +1,52 @@
+package nn
+
+import (
+	"math"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// TestGradientOfFullRows: the weights' gradient of sparse rows, few or many of whose values are stored, in one block or
+// several, is that of the same rows as a dense matrix, the same elements dropped.
+func TestGradientOfFullRows(t *testing.T) {
+	for _, c := range []struct {
+		rows, cols, out int
+		share           float64
+	}{
+		{1500, 400, 64, 0.1}, {1500, 400, 64, 0.5}, {1500, 400, 70, 1}, {1500, 400, 8, 0.5}, {1311, 400, 65, 0.3},
+		{1, 64, 64, 1}, {70, 5000, 64, 0.25}, {3, 2, 64, 0}, {0, 5, 64, 0},
+	} {
+		key := rng.New(3)
+		x := &mat.Sparse{Rows: c.rows, Cols: c.cols, RowPtr: make([]int64, c.rows+1)}
+		for i := range c.rows {
+			for j := range c.cols {
+				if u := key.Float64(uint64(i*c.cols + j)); u < c.share {
+					x.Col, x.Val = append(x.Col, int32(j)), append(x.Val, float32(u+0.1))
+				}
+			}
+			x.RowPtr[i+1] = int64(len(x.Col))
+		}
+		dy := mat.New(c.rows, c.out)
+		for i := range dy.Data {
+			dy.Data[i] = float32(key.Fold(1).Float64(uint64(i)) - 0.5)
+		}
+		gradient := func(x graph.Features) []float32 {
+			l, tape := NewLinear("l", c.cols, c.out, false, rng.New(1)), NewTape()
+			l.W.Grad = mat.New(c.cols, c.out)
+			tape.Key = rng.New(2)
+			y := mat.New(c.rows, c.out)
+			forward(l, y, (&Dropout{"d", 0.4}).features(x, tape), tape)
+			l.Backward(mat.Dense{}, dy, tape)
+			return l.W.Grad.Data
+		}
+		got, want := gradient(graph.Features{Sparse: x}), gradient(graph.Features{Dense: x.Dense()})
+		for i, v := range want {
+			if d := math.Abs(float64(got[i] - v)); !(d <= 1e-5*(1+math.Sqrt(float64(c.rows)))) {
+				t.Fatalf("%+v: element %d is %v, want %v", c, i, got[i], v)
+			}
+		}
+	}
+}
