@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // TestWorthOfTheLost measures what it costs to lose one of four sites for good, at a round of the second layer that is drawn:
@@ -102,19 +103,11 @@ func rightOf(t *testing.T, m *nn.Model, g *graph.Graph) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right, all := 0.0, 0.0
+	var rows []int32
 	for i, split := range g.Split {
-		if split != graph.Test {
-			continue
+		if split == graph.Test {
+			rows = append(rows, int32(i))
 		}
-		row, best := scores.Row(i), 0
-		for k, v := range row {
-			if v > row[best] {
-				best = k
-			}
-		}
-		all++
-		right += b2f(int32(best) == g.Labels.Class[i])
 	}
-	return right / all
+	return eval.Metric("accuracy").Exact(scores, g.Labels, rows)
 }

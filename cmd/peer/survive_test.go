@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 func TestSurvivalSettings(t *testing.T) {
@@ -118,23 +119,13 @@ func accuracy(t *testing.T, path string, g *graph.Graph) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right, all := 0, 0
+	var rows []int32
 	for i, split := range g.Split {
-		if split != graph.Test {
-			continue
-		}
-		row, best := scores.Row(i), 0
-		for k, v := range row {
-			if v > row[best] {
-				best = k
-			}
-		}
-		all++
-		if int32(best) == g.Labels.Class[i] {
-			right++
+		if split == graph.Test {
+			rows = append(rows, int32(i))
 		}
 	}
-	return float64(right) / float64(all)
+	return eval.Metric("accuracy").Exact(scores, g.Labels, rows)
 }
 
 // TestSurvive kills, as kill -9 does, one of four peers over QUIC. The others go on without it, to a model as good as that
