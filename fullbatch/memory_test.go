@@ -38,6 +38,9 @@ func everywhere(n, degree, features int) *graph.Graph {
 // what one worker does, a tenth more, and a constant: a block of halo rows (of rows and one of gradients where the gradient
 // reads rows). One exchange at once takes at least twice that with eight workers.
 func TestMemoryFallsWithWorkers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
 	const n, hidden, few = 1 << 14, 48, 8
 	g := everywhere(n, 8, few)
 	for _, model := range []string{"sage", "gat"} {

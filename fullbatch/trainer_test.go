@@ -34,6 +34,9 @@ func train(t testing.TB, c Config, s *partition.Shard) (*nn.Model, Result) {
 
 // TestCora holds the published accuracies of the public split within what one seed varies.
 func TestCora(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
 	g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
 	if err != nil {
 		t.Fatal(err)
