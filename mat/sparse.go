@@ -43,13 +43,18 @@ func (s *Sparse) Select(rows []int32) *Sparse {
 func (s *Sparse) Dense() Dense {
 	d := New(s.Rows, s.Cols)
 	for i := range s.Rows {
-		row := d.Row(i)
-		col, val := s.Row(i)
-		for k, j := range col {
-			row[j] = val[k]
-		}
+		s.Spread(d.Row(i), i)
 	}
 	return d
+}
+
+// Spread writes row i to y, [Cols], with its zeros.
+func (s *Sparse) Spread(y []float32, i int) {
+	clear(y)
+	col, val := s.Row(i)
+	for k, j := range col {
+		y[j] = val[k]
+	}
 }
 
 // Transpose returns sᵀ. Where perm is not nil it must have length NNZ, and perm[k] becomes the place in s of

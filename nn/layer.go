@@ -188,12 +188,8 @@ func addIdentity(h mat.Dense, x graph.Features) {
 		h.CopyFrom(x.Dense)
 		return
 	}
-	h.Zero()
 	for i := range h.Rows {
-		col, val := x.Sparse.Row(i)
-		for k, j := range col {
-			h.Row(i)[j] = val[k]
-		}
+		x.Sparse.Spread(h.Row(i), i)
 	}
 }
 

@@ -152,12 +152,7 @@ func fullGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense, t *Tape) {
 
 func spreadRows(w *loop, _, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		y := w.y.Row(i)
-		clear(y)
-		col, val := w.sparse.Row(w.first + i)
-		for k, j := range col {
-			y[j] = val[k]
-		}
+		w.sparse.Spread(w.y.Row(i), w.first+i)
 	}
 }
 
