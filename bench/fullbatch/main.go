@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/heddle-gnn/heddle/bench/rivals"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/sim"
 	"github.com/heddle-gnn/heddle/fullbatch"
@@ -182,7 +183,7 @@ func train(ctx context.Context, c fullbatch.Config, shard *partition.Shard, t co
 	var first, last time.Time
 	var from, to time.Duration
 	trainer.Observer.EpochEnd = func(e fullbatch.EpochInfo) {
-		if last, to = time.Now(), processor(); e.Epoch == 0 {
+		if last, to = time.Now(), rivals.Processor(); e.Epoch == 0 {
 			first, from = last, to
 		}
 	}

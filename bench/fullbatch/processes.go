@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/heddle-gnn/heddle/bench/rivals"
 	"github.com/heddle-gnn/heddle/graph/partition"
 )
 
@@ -99,12 +100,12 @@ func work(where string) error {
 	touch(shard)
 	runtime.GC()
 	debug.FreeOSMemory()
-	before := resident("VmRSS", true)
+	before := rivals.Resident("VmRSS", true)
 	t, err := train(context.Background(), c, shard, mesh, j.Settings.Late)
 	if err != nil {
 		return err
 	}
-	t.Resident = resident("VmHWM", false) - before
+	t.Resident = rivals.Resident("VmHWM", false) - before
 	return json.NewEncoder(os.Stdout).Encode(t)
 }
 
@@ -115,32 +116,6 @@ func touch(s *partition.Shard) (sum float32) {
 	}
 	for _, v := range s.X.Dense.Data {
 		sum += v
-	}
-	return sum
-}
-
-// resident returns a line of /proc/self/status in bytes, 0 elsewhere than on Linux; reset makes what is resident now the
-// most that there was.
-func resident(line string, reset bool) int64 {
-	if reset {
-		os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
-	}
-	text, _ := os.ReadFile("/proc/self/status")
-	var kib int64
-	if _, rest, ok := strings.Cut(string(text), line+":"); ok {
-		fmt.Sscan(rest, &kib)
-	}
-	return kib << 10
-}
-
-// processor returns the time that this process has run on any processor; 0 elsewhere than on Linux.
-func processor() (sum time.Duration) {
-	threads, _ := filepath.Glob("/proc/self/task/*/schedstat")
-	for _, path := range threads {
-		text, _ := os.ReadFile(path)
-		var ns int64
-		fmt.Sscan(string(text), &ns)
-		sum += time.Duration(ns)
 	}
 	return sum
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/heddle-gnn/heddle/bench/rivals"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -117,17 +118,17 @@ func (c cost) String() string {
 
 func costOf(repeat int, f func() error) (c cost, err error) {
 	debug.FreeOSMemory()
-	base, percent := resident("VmRSS", true), debug.SetGCPercent(10)
+	base, percent := rivals.Resident("VmRSS", true), debug.SetGCPercent(10)
 	err = f()
 	debug.SetGCPercent(percent)
-	c.kB = resident("VmHWM", false) - base
+	c.kB = int(rivals.Resident("VmHWM", false)-base) >> 10
 	for k := range repeat {
 		if err != nil {
 			return c, err
 		}
-		start, busy := time.Now(), processor()
+		start, busy := time.Now(), rivals.Processor()
 		err = f()
-		clock, busy := time.Since(start), processor()-busy
+		clock, busy := time.Since(start), rivals.Processor()-busy
 		if k == 0 {
 			c.clock, c.processor = clock, busy
 		}
@@ -182,31 +183,6 @@ func compare(command, name string, g *graph.Graph, k int) (err error) {
 	c := exec.Command(words[0], words[1:]...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	return c.Run()
-}
-
-// resident returns a line of /proc/self/status in kB, and with reset makes the peak what is there now; 0 elsewhere than
-// on Linux.
-func resident(line string, reset bool) (kb int) {
-	if reset {
-		os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
-	}
-	text, _ := os.ReadFile("/proc/self/status")
-	if _, rest, ok := strings.Cut(string(text), line+":"); ok {
-		fmt.Sscan(rest, &kb)
-	}
-	return kb
-}
-
-// processor returns the time that this process has run on any processor; 0 elsewhere than on Linux.
-func processor() (sum time.Duration) {
-	threads, _ := filepath.Glob("/proc/self/task/*/schedstat")
-	for _, path := range threads {
-		text, _ := os.ReadFile(path)
-		var ns int64
-		fmt.Sscan(string(text), &ns)
-		sum += time.Duration(ns)
-	}
-	return sum
 }
 
 func open(root, name string) (*graph.Graph, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/heddle-gnn/heddle/bench/rivals"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 )
@@ -29,12 +30,12 @@ func stream(dir, graphs, policies, parts string, edges int, memory int64) error 
 			if groups == 1 {
 				inside = 0
 			}
-			start, busy := time.Now(), processor()
+			start, busy := time.Now(), rivals.Processor()
 			n, batches := list(edges, groups, inside)
 			if err := partition.Ingest(path, name, n, batches, graph.Build{}, memory/4); err != nil {
 				return err
 			}
-			fmt.Printf("%s ingest seconds %.1f cpu %.1f peak_MB %d\n", name, time.Since(start).Seconds(), (processor() - busy).Seconds(), resident("VmHWM", false)>>10)
+			fmt.Printf("%s ingest seconds %.1f cpu %.1f peak_MB %d\n", name, time.Since(start).Seconds(), (rivals.Processor() - busy).Seconds(), rivals.Resident("VmHWM", false)>>20)
 		}
 		for _, policy := range strings.Split(policies, ",") {
 			for _, k := range strings.Split(parts, ",") {
@@ -62,14 +63,14 @@ func streamOne(path, out, policy string, k int, memory int64) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	debug.FreeOSMemory()
-	resident("VmRSS", true)
-	start, busy := time.Now(), processor()
+	rivals.Resident("VmRSS", true)
+	start, busy := time.Now(), rivals.Processor()
 	last, lastBusy := "", time.Duration(0)
 	took := make(map[string]time.Duration) // processor time of each phase
 	m, phases, err := s.Write(out, partition.Job{Policy: p, Parts: k, Memory: memory, Meta: partition.Meta{Policy: policy, Seed: 1},
 		Watch: func(p partition.Progress) error {
 			if p.Phase != last {
-				now := processor()
+				now := rivals.Processor()
 				took[last] += now - lastBusy
 				last, lastBusy = p.Phase, now
 			}
@@ -78,13 +79,13 @@ func streamOne(path, out, policy string, k int, memory int64) (err error) {
 	if err != nil {
 		return err
 	}
-	took[last] += processor() - lastBusy
+	took[last] += rivals.Processor() - lastBusy
 	for _, t := range phases {
 		cpu := took[t.Phase].Seconds()
 		fmt.Printf("%s %s seconds %.1f cpu %.1f M_edges %.1f M_edges_per_second %.1f per_cpu_second %.1f\n", filepath.Base(out), t.Phase, t.Seconds, cpu, float64(t.Edges)/1e6, float64(t.Edges)/1e6/t.Seconds, float64(t.Edges)/1e6/cpu)
 	}
 	r := m.Report()
 	fmt.Printf("%s all seconds %.1f cpu %.1f peak_MB %d nodes %d stored_edges %d cut %.4f replication %.3f nodes_balance %.3f edges_balance %.3f\n", filepath.Base(out),
-		time.Since(start).Seconds(), (processor() - busy).Seconds(), resident("VmHWM", false)>>10, r.Nodes, r.Edges, r.CutShare, r.Replication, r.NodeBalance, r.EdgeBalance)
+		time.Since(start).Seconds(), (rivals.Processor() - busy).Seconds(), rivals.Resident("VmHWM", false)>>20, r.Nodes, r.Edges, r.CutShare, r.Replication, r.NodeBalance, r.EdgeBalance)
 	return nil
 }
