@@ -1,6 +1,7 @@
 // Kernels prints what this machine's kernels reach: rates, the fraction of a peak measured beside them, and, with
 // -python, how many times faster they are than PyTorch, OpenBLAS (through NumPy) and DGL at the same work. Everything takes
-// turns, and what is printed are medians of ratios between neighbours in time: a busy machine slows all alike.
+// turns, and what is printed are medians of ratios between neighbours in time, of turns in which the machine kept its
+// speed; the last columns are how many these are, and what multiply-adds on registers reached.
 //
 //	go run ./bench/kernels -threads 1 -python python3
 package main
@@ -71,24 +72,24 @@ func run(cases []measure.Case, threads, turns int, python, script, only string, 
 		fmt.Println(rival.About)
 	}
 	fmt.Printf("kernels %s, %d threads, medians of %d turns\n\n", kernels.Name(), threads, turns)
-	fmt.Printf("%-34s %10s %-8s %9s %9s %9s %9s\n", "kernel", "rate", "", "of peak", "×torch", "×openblas", "×dgl")
+	fmt.Printf("%-34s %10s %-8s %9s %9s %9s %9s %6s %8s\n", "kernel", "rate", "", "of peak", "×torch", "×openblas", "×dgl", "turns", "GFLOP/s")
 	for _, c := range cases {
 		if !strings.Contains(c.Name, only) {
 			continue
 		}
-		var turn measure.Rival
+		var engines []measure.Engine
 		if rival != nil && c.Rival != "" {
 			var err error
-			if turn, err = setup(rival, c.Rival); err != nil {
+			if engines, err = setup(rival, c.Rival); err != nil {
 				return fmt.Errorf("%s: %w", c.Name, err)
 			}
 		}
-		r, err := c.Run(turns, clock, turn)
+		r, err := c.Run(turns, clock, rest, engines...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
-		fmt.Printf("%-34s %10.1f %-8s %9s %9s %9s %9s\n", c.Name, r.Rate, c.Unit, show(r.OfPeak),
-			show(r.Times["torch"]), show(r.Times["openblas"]), show(r.Times["dgl"]))
+		fmt.Printf("%-34s %10.1f %-8s %9s %9s %9s %9s %6d %8.0f\n", c.Name, r.Rate, c.Unit, show(r.OfPeak),
+			show(r.Times["torch"]), show(r.Times["openblas"]), show(r.Times["dgl"]), r.Turns, r.Speed)
 	}
 	return nil
 }
@@ -100,27 +101,28 @@ func show(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// setup prepares the work that line describes and returns its turn: each engine that can do it, after which its threads
-// may go on spinning for a moment.
-func setup(rival *rivals.Process, line string) (measure.Rival, error) {
+// rest is how long the threads of an engine may go on spinning after its work (OpenBLAS: 2^26 cycles), and would be in
+// the way of whoever comes next.
+const rest = 40 * time.Millisecond
+
+// setup prepares the work that line describes and returns each engine that can do it.
+func setup(rival *rivals.Process, line string) (all []measure.Engine, err error) {
 	answer, err := rival.Ask("setup " + line)
 	if err != nil {
 		return nil, err
 	}
-	return func() (map[string]float64, error) {
-		all := map[string]float64{}
-		for _, engine := range strings.Fields(answer) {
-			answer, err := rival.Ask("run " + engine)
+	for _, name := range strings.Fields(answer) {
+		all = append(all, measure.Engine{Name: name, Run: func() (float64, error) {
+			answer, err := rival.Ask("run " + name)
 			if err != nil {
-				return nil, err
+				return 0, err
 			}
 			seconds, err := strconv.ParseFloat(answer, 64)
 			if err != nil || !(seconds > 0) || math.IsInf(seconds, 0) {
-				return nil, fmt.Errorf("%s answered %q", engine, answer)
+				return 0, fmt.Errorf("%s answered %q", name, answer)
 			}
-			all[engine] = seconds
-			time.Sleep(10 * time.Millisecond)
-		}
-		return all, nil
-	}, nil
+			return seconds, nil
+		}})
+	}
+	return all, nil
 }

@@ -61,7 +61,7 @@ func benchKernels(w io.Writer, turns int, only string, large bool) error {
 	}
 	fmt.Fprintf(w, "\n%-34s %10s %-8s %9s\n", "kernel", "rate", "", "of peak")
 	for _, c := range cases {
-		r, err := c.Run(turns, measure.Wall, nil)
+		r, err := c.Run(turns, measure.Wall, 0)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}

@@ -1,11 +1,10 @@
 // Package measure times the kernels at the work of training and holds them against peaks of this machine, measured
 // beside them: multiply-adds on registers, triad and gathered rows of memory. Everything takes turns, and what counts
-// are medians of ratios between neighbours in time: a busy machine slows all alike.
+// are medians of ratios between neighbours in time, of turns in which the machine kept its speed.
 package measure
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/heddle-gnn/heddle/kernels"
@@ -28,68 +27,6 @@ var begin = time.Now()
 
 // Wall is the time that passes.
 func Wall() time.Duration { return time.Since(begin) }
-
-// Rival does the same work in turn with a case and returns the seconds that each engine took.
-type Rival func() (seconds map[string]float64, err error)
-
-// Result has medians over turns.
-type Result struct {
-	Rate   float64            // 10⁹ a second
-	OfPeak float64            // Rate over a peak measured beside it, 0 where that is unknown
-	Times  map[string]float64 // how many times faster than each engine of the rival
-}
-
-// Run does the work so many times, in turn with its peak and with rival, which may be nil. Short work is repeated in its
-// turn: the first time a core is cold and helpers sleep.
-func (c Case) Run(turns int, clock Clock, rival Rival) (Result, error) {
-	const least = 5 * time.Millisecond
-	run := c.Prepare()
-	run() // once for the caches, pages and clock
-	repeats := 0
-	for begin := clock(); clock()-begin < least; repeats++ {
-		run()
-	}
-	var rates, peaks []float64
-	times := map[string][]float64{}
-	for range turns {
-		begin := clock()
-		for range repeats {
-			run()
-		}
-		seconds := (clock() - begin).Seconds() / float64(repeats)
-		rate := c.Work / seconds / 1e9
-		rates = append(rates, rate)
-		if c.Peak != nil {
-			if peak := c.Peak(clock); peak > 0 {
-				peaks = append(peaks, rate/peak)
-			}
-		}
-		if rival == nil {
-			continue
-		}
-		theirs, err := rival()
-		if err != nil {
-			return Result{}, err
-		}
-		for engine, s := range theirs {
-			times[engine] = append(times[engine], s/seconds)
-		}
-	}
-	r := Result{Rate: median(rates), OfPeak: median(peaks), Times: map[string]float64{}}
-	for engine, x := range times {
-		r.Times[engine] = median(x)
-	}
-	return r, nil
-}
-
-// median returns 0 of nothing.
-func median(x []float64) float64 {
-	if len(x) == 0 {
-		return 0
-	}
-	x = slices.Sorted(slices.Values(x))
-	return x[len(x)/2]
-}
 
 // Cases returns the kernels' work; with large, also what takes seconds or gigabytes.
 func Cases(large bool) (all []Case) {

@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// TestRun holds that every turn is one of each, and that ratios say how many times faster ours is.
+// TestRun holds that every turn is one of each, that enough turns count, and that ratios say how many times faster ours is.
 func TestRun(t *testing.T) {
 	var ours, peaks, theirs int
 	c := Case{
@@ -18,20 +18,33 @@ func TestRun(t *testing.T) {
 		Peak:    func(Clock) float64 { peaks++; return 1e6 },
 		Prepare: func() func() { return func() { ours++; time.Sleep(10 * time.Millisecond) } },
 	}
-	r, err := c.Run(5, Wall, func() (map[string]float64, error) { theirs++; return map[string]float64{"slow": 3600}, nil })
+	slow := Engine{"slow", func() (float64, error) { theirs++; return 3600, nil }}
+	r, err := c.Run(5, Wall, 0, slow)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ours != 7 || peaks != 5 || theirs != 5 {
-		t.Errorf("%d, %d and %d runs, want 7, 5 and 5", ours, peaks, theirs)
+	if peaks < 5 || peaks > 20 || ours != 2+2*peaks || theirs != peaks || r.Turns < 5 || r.Turns > peaks {
+		t.Errorf("%d, %d and %d runs, %d turns count, want at least 5 of each, 20 at most", ours, peaks, theirs, r.Turns)
 	}
 	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-12*want }
 	if !(r.Rate > 0 && r.Rate <= 100) || !near(r.OfPeak, r.Rate/1e6) || !near(r.Times["slow"], 3600*r.Rate) {
 		t.Errorf("%+v", r)
 	}
 	broken := errors.New("broken")
-	if _, err := c.Run(1, Wall, func() (map[string]float64, error) { return nil, broken }); err != broken {
+	if _, err := c.Run(1, Wall, 0, Engine{"broken", func() (float64, error) { return 0, broken }}); err != broken {
 		t.Errorf("error %v, want %v", err, broken)
+	}
+}
+
+// TestCalm holds that slow turns do not count.
+func TestCalm(t *testing.T) {
+	turns := []turn{{speed: 300, rate: 1}, {speed: 150, rate: 9}, {speed: 280, rate: 2}, {speed: 110, rate: 8}}
+	kept := calm(turns, 300)
+	if len(kept) != 2 || median(kept, func(t turn) float64 { return t.rate }) != 1.5 {
+		t.Errorf("kept %+v", kept)
+	}
+	if len(calm(make([]turn, 3), 0)) != 3 {
+		t.Error("turns of unknown speed do not count")
 	}
 }
 
@@ -46,7 +59,7 @@ func TestCases(t *testing.T) {
 		if !strings.Contains(c.Name, "2708×7") {
 			continue
 		}
-		r, err := c.Run(1, Wall, nil)
+		r, err := c.Run(1, Wall, 0)
 		if err != nil || !(r.Rate > 0) {
 			t.Errorf("%s: %+v, %v", c.Name, r, err)
 		}

@@ -16,9 +16,12 @@ func onAll(clock Clock, f func(thread int)) float64 {
 	return (clock() - begin).Seconds()
 }
 
-// fma measures 10⁹ operations a second of multiply-adds on registers alone.
+// fma measures 10⁹ operations a second of multiply-adds on registers alone; 0 where that is unknown.
 func fma(clock Clock) float64 {
-	const rounds = 1 << 17
+	const rounds = 1 << 19 // some milliseconds: a thread is awake in a tenth of one
+	if !vectors {
+		return 0
+	}
 	seconds := onAll(clock, func(int) { fmas(rounds) })
 	return float64(fmaFlops()) * rounds * float64(runtime.GOMAXPROCS(0)) / seconds / 1e9
 }
