@@ -24,6 +24,12 @@ type Roster struct {
 	Members []Member
 }
 
+// Validate reports all faults at once: names, IDs that are none or occur twice, addresses that cannot be dialled.
+func (r Roster) Validate() error {
+	_, err := r.parse(limitMaxPeers)
+	return err
+}
+
 const maxName = 255
 
 // member is a Member whose ID and addresses have been parsed.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -41,14 +40,10 @@ type site struct {
 	written time.Time          // of the last record of bytes
 }
 
-// admit checks that this peer, by its ID, may take part in the plan at path. What speaks against it is recorded.
-func (g gate) admit(p *agreement, path, id string, now time.Time) (_ *site, err error) {
+// admit checks that this peer, by its ID, may take part in a plan. What speaks against it is recorded.
+func (g gate) admit(p *agreement, id string, now time.Time) (_ *site, err error) {
 	if g.roster == "" && (g.policy != "" || g.approval != "") || g.roster != "" && (g.policy == "" || g.approval == "") {
 		return nil, badInput{errors.New("--roster, --policy and --approval go together: give all three, or none")}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, badInput{err}
 	}
 	s := &site{stop: func() {}}
 	if g.audit != "" {
@@ -56,7 +51,7 @@ func (g gate) admit(p *agreement, path, id string, now time.Time) (_ *site, err 
 			return nil, badInput{err}
 		}
 	}
-	began := admission.Record{Event: admission.Began, Peer: id, Plan: admission.PlanFingerprint(text)}
+	began := admission.Record{Event: admission.Began, Peer: id, Plan: admission.PlanFingerprint(p.text)}
 	if g.roster != "" {
 		err = g.enforce(s, p, began.Plan, id, now)
 		began.Federation, began.Roster = s.roster.Federation, s.roster.Serial

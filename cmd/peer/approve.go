@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/admission"
 )
@@ -21,16 +19,6 @@ func (p *agreement) judged() admission.Plan {
 		least = p.MinPeers // sums of so few are seen, once others are lost
 	}
 	return admission.Plan{Encoder: p.Encoder, Carry: p.Carry, Solver: p.Solver, Peers: least, Rounds: p.Rounds}
-}
-
-// readPlan reads a plan and the fingerprint of its file.
-func readPlan(path string) (*agreement, string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, "", badInput{err}
-	}
-	p, err := agreedPlan.load(path, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
-	return p, admission.PlanFingerprint(text), err
 }
 
 func newApprove() *cobra.Command {
@@ -46,10 +34,11 @@ signatures gather in one file.`,
 		Example: "  peer approve --plan plan.yaml --policy policy.yaml\n  peer approve --plan plan.yaml --policy policy.yaml --identity officer.key --site 12D3KooW...",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			p, fingerprint, err := readPlan(plan)
+			p, err := readPlan(plan)
 			if err != nil {
 				return err
 			}
+			fingerprint := admission.PlanFingerprint(p.text)
 			rules, err := admission.ReadPolicy(policy)
 			if err != nil {
 				return badInput{err}
@@ -99,11 +88,7 @@ signatures gather in one file.`,
 	f.StringVar(&site, "site", "", "ID of the peer that may train (default: that of the key)")
 	f.StringVar(&until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))), "last day on which training may begin")
 	f.StringVarP(&out, "out", "o", "approval.json", "file to write, or to add a signature to")
-	for _, name := range []string{"plan", "policy"} {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err)
-		}
-	}
+	required(c, "plan", "policy")
 	return c
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -117,7 +116,7 @@ func (d *doctor) meet(now time.Time) (m meeting, err error) {
 	if d.plan == "" {
 		return m, nil
 	}
-	p, err := agreedPlan.load(d.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	p, err := readPlan(d.plan)
 	if err != nil {
 		return m, err
 	}

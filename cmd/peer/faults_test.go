@@ -62,7 +62,6 @@ func TestUsage(t *testing.T) {
 		{"partition --data D --parts 601 -o X", []string{"601", "600"}},
 		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
 		{"train --data D --mode minibatch", []string{"minibatch", "does not exist yet"}},
-		{"train --data D --mode minibatch", []string{"minibatch", "does not exist yet"}},
 		{"train --data D --mode nonsense", []string{"nonsense", "standalone"}},
 		{"train --data D --mode standalone --peers 2", []string{"standalone", "2 peers"}},
 		{"train --data D --mode standalone --encoder pca:4", []string{"pca:4", "raw"}},
@@ -83,6 +82,8 @@ func TestUsage(t *testing.T) {
 		{"inspect /nonexistent", []string{"/nonexistent"}},
 		{"join --plan /nonexistent --shard X", []string{"/nonexistent"}},
 		{"plan north", []string{`"north"`, "NAME=ID"}},
+		{"plan north=nobody", []string{"north", `"nobody"`}},
+		{"plan --carrier pigeon north=nobody", []string{`"pigeon"`, "quic"}},
 	} {
 		dir := t.TempDir()
 		args := strings.Fields(c.args)
@@ -99,6 +100,26 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s left %v", c.args, left)
 		}
 	}
+}
+
+// TestPlansRefused: a plan by which peers could not meet is not written, and one that was written by hand is not begun.
+func TestPlansRefused(t *testing.T) {
+	dir := t.TempDir()
+	key := func(name string) (path, id string) {
+		path = filepath.Join(dir, name+".key")
+		return path, strings.TrimSpace(must(t, "id", "--identity", path))
+	}
+	north, a := key("north")
+	_, b := key("south")
+	plan := filepath.Join(dir, "plan.yaml")
+	refuse(t, 2, []string{"number 0 and number 1", `"north"`}, "plan", "-o", plan, "north="+a, "north="+b)
+	refuse(t, 2, []string{"south", "member 0's too"}, "plan", "-o", plan, "north="+a, "south="+a)
+	if _, err := os.Stat(plan); err == nil {
+		t.Error("a refused plan was written")
+	}
+	must(t, "plan", "-o", plan, "north="+a+"@127.0.0.1", "south="+b+"@127.0.0.1")
+	wrong := write(t, strings.Replace(string(contents(t, plan)), "/udp/4002", "/udp/x", 1))
+	refuse(t, 2, []string{wrong, "south", "/udp/x"}, "join", "--plan", wrong, "--identity", north, "--shard", dir)
 }
 
 func TestSettingsFiles(t *testing.T) {

@@ -278,7 +278,7 @@ func TestManifests(t *testing.T) {
 			t.Errorf("%s: ports %v, want 4001 by UDP", file, c.Ports)
 		}
 		plan := objects["v1 ConfigMap"].Data["plan.yaml"]
-		if _, err := agreedPlan.load(write(t, plan), newJoin().Flags(), startPlan); err != nil {
+		if _, err := readPlan(write(t, plan)); err != nil {
 			t.Errorf("%s: plan.yaml: %v", file, err)
 		}
 	}

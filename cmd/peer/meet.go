@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
@@ -118,29 +116,25 @@ func (s seat) build(meeting context.Context, at place, g *comm.Group, here *site
 // place is where a peer is in a plan.
 type place struct {
 	plan *agreement
-	text []byte // of the plan's file
 	id   p2p.Identity
 	rank int
 }
 
 // sit finds this peer's place in its plan.
 func (s seat) sit() (at place, err error) {
-	if at.plan, err = agreedPlan.load(s.plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan); err != nil {
+	if at.plan, err = readPlan(s.plan); err != nil {
 		return at, err
 	}
 	if at.id, err = loadOrMakeKey(s.identity); err != nil {
 		return at, err
 	}
-	if at.rank, err = at.plan.rank(at.id.PeerID(), s.plan); err != nil {
-		return at, err
-	}
-	at.text, err = os.ReadFile(s.plan)
+	at.rank, err = at.plan.rank(at.id.PeerID(), s.plan)
 	return at, err
 }
 
 // meeting does something else than training with the other peers of the plan, those that do the same by the same plan.
 func (s seat) meeting(ctx context.Context, at place, what string, w *watch, do func(ctx context.Context, g *comm.Group, here *site) error) (err error) {
-	here, err := s.gate.admit(at.plan, s.plan, at.id.PeerID(), time.Now())
+	here, err := s.gate.admit(at.plan, at.id.PeerID(), time.Now())
 	if err != nil {
 		return err
 	}
@@ -172,7 +166,7 @@ func (s seat) group(ctx context.Context, at place, here *site, what string, w *w
 	}
 	meeting, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	session, err := h.Join(meeting, here.peers(p), p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), at.text...))})
+	session, err := h.Join(meeting, here.peers(p), p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), p.text...))})
 	if err != nil {
 		return nil, nil, errors.Join(err, h.Close())
 	}

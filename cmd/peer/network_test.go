@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/p2p"
 )
@@ -48,7 +46,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 func TestBoundsOfAHost(t *testing.T) {
 	c := newCrew(t, 2)
 	plan := c.plan(t, c.members, "--silence", "3s")
-	p, err := agreedPlan.load(plan, pflag.NewFlagSet("", pflag.ContinueOnError), startPlan)
+	p, err := readPlan(plan)
 	if err != nil {
 		t.Fatal(err)
 	}

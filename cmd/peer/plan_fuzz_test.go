@@ -35,6 +35,7 @@ func FuzzPlan(f *testing.F) {
 			t.Fatal("the second reading fails where the first did not")
 		}
 		p.fingerprint(task{Kind: "single", Features: 10, Classes: 3})
+		p.validate()
 		p2p.Config{Transport: p.Carrier, Relays: p.Relays}.Validate()
 		if rank, err := p.rank("12D3KooW", "plan.yaml"); err == nil && p.Peers[rank].ID != "12D3KooW" {
 			t.Fatalf("rank %d", rank)

@@ -45,9 +45,7 @@ Members are let in, strangers are not; a new version of the roster is followed w
 	f.Int64Var(&p.limits.Bytes, "circuit-bytes", 0, "that one connection may carry each way; 0: no bound")
 	f.DurationVar(&p.limits.Duration, "circuit-time", 0, "that one connection may last; 0: no bound")
 	f.IntVar(&p.limits.Circuits, "circuits", 0, "connections of one member at once; 0: two to each other member")
-	if err := c.MarkFlagRequired("roster"); err != nil {
-		panic(err)
-	}
+	required(c, "roster")
 	return c
 }
 

@@ -193,10 +193,15 @@ func (f file[T]) load(path string, given *pflag.FlagSet, fresh func() *T) (*T, e
 	if path != "" {
 		var err error
 		if text, err = os.ReadFile(path); err != nil {
-			return nil, badInput{err}
+			return nil, badInput{fmt.Errorf("config: %w", err)}
 		}
 	}
-	// The file is read twice: what it says of mode, preset and model decides what its other fields default to.
+	return f.parse(path, text, given, fresh)
+}
+
+// parse is load of a file that was read from path.
+func (f file[T]) parse(path string, text []byte, given *pflag.FlagSet, fresh func() *T) (*T, error) {
+	// The text is read twice: what it says of mode, preset and model decides what its other fields default to.
 	probe := fresh()
 	*f.settings(probe) = Settings{Mode: "retexo", Model: "gcn"}
 	if err := f.overlay(probe, path, text, given); err != nil {

@@ -9,8 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -20,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/kernels"
-	"github.com/heddle-gnn/heddle/p2p"
 )
 
 // job is a run of all peers on this machine: the settings file of peer train.
@@ -92,8 +89,8 @@ func (j *job) validate() error {
 	if j.Transport != "libp2p" && j.Transport != "memory" {
 		return badInput{fmt.Errorf("transport: %q, want libp2p or memory", j.Transport)}
 	}
-	if !slices.Contains(p2p.Transports, j.Carrier) {
-		return badInput{fmt.Errorf("carrier: %q, want one of %s", j.Carrier, strings.Join(p2p.Transports, ", "))}
+	if err := knownCarrier(j.Carrier); err != nil {
+		return badInput{err}
 	}
 	return nil
 }
