@@ -32,7 +32,7 @@ import (
 
 // The protocols a member speaks. A number at the end is a version: peers of different versions refuse each other.
 const (
-	sessionProtocol protocol.ID = "/heddle/session/1"
+	sessionProtocol protocol.ID = "/heddle/session/2"
 	goodbyeProtocol protocol.ID = "/heddle/goodbye/1"
 	probeProtocol   protocol.ID = "/heddle/probe/1"
 )

@@ -1,8 +1,9 @@
 package retexo
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"math"
-	"math/bits"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -196,29 +197,17 @@ func (st *stage) undo(c Config) error {
 	return st.opt.Restore(st.steps, st.moments)
 }
 
-// digest returns 24 bits that name x: as many as a float32 carries exactly. Eight lanes of multiply and rotate, each in a
-// register and of two values at a time, so that it runs at the memory's pace.
+// digest returns 24 bits that name x: as many as a float32 carries exactly. They are of a CRC-32C, for which processors
+// have an instruction.
 func digest(x []float32) uint32 {
-	const prime = 0x9e3779b97f4a7c15
-	two := func(a, b float32) uint64 { return uint64(math.Float32bits(a)) | uint64(math.Float32bits(b))<<32 }
-	var h0, h1, h2, h3, h4, h5, h6, h7 uint64 = 1, 2, 3, 4, 5, 6, 7, 8
-	for ; len(x) >= 16; x = x[16:] {
-		b := x[:16:16]
-		h0 = bits.RotateLeft64((h0^two(b[0], b[1]))*prime, 29)
-		h1 = bits.RotateLeft64((h1^two(b[2], b[3]))*prime, 29)
-		h2 = bits.RotateLeft64((h2^two(b[4], b[5]))*prime, 29)
-		h3 = bits.RotateLeft64((h3^two(b[6], b[7]))*prime, 29)
-		h4 = bits.RotateLeft64((h4^two(b[8], b[9]))*prime, 29)
-		h5 = bits.RotateLeft64((h5^two(b[10], b[11]))*prime, 29)
-		h6 = bits.RotateLeft64((h6^two(b[12], b[13]))*prime, 29)
-		h7 = bits.RotateLeft64((h7^two(b[14], b[15]))*prime, 29)
+	b, ok := kernels.Bytes(x)
+	if !ok {
+		b = make([]byte, 0, 4*len(x))
+		for _, v := range x {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
 	}
-	for _, v := range x {
-		h0 = bits.RotateLeft64((h0^uint64(math.Float32bits(v)))*prime, 29)
-	}
-	k := rng.Key(h0)
-	for _, h := range [...]uint64{h1, h2, h3, h4, h5, h6, h7} {
-		k = k.Fold(h)
-	}
-	return uint32(k >> 40)
+	return crc32.Checksum(b, castagnoli) >> 8
 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
