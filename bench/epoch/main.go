@@ -1,6 +1,7 @@
 // Epoch times whole epochs of end-to-end training, `peer train --mode standalone`, against PyTorch Geometric: the same
 // layers, widths, dropout, Adam, on the same split of features whose rows add up to 1. Both train for real and take turns, a few epochs each; printed are
-// medians over turns, by the wall and by the processor's time, and the test accuracies that both end with.
+// medians over turns in which the machine kept its speed, by the wall and by the processor's time, and the test accuracies
+// that both end with.
 //
 //	go run ./bench/epoch -python python3 -threads 1
 //	python3 bench/rivals/generate.py drawn/large 100000 100 64 40 && go run ./bench/epoch -python python3 -root drawn -data large -models gcn,sage -ways adj
@@ -26,6 +27,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/kernels/measure"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -56,6 +58,7 @@ type bench struct {
 	python, script, ways           string
 	threads, hidden, turns, epochs int
 	rival                          *rivals.Process
+	best                           float64 // rate of multiply-adds seen
 }
 
 func (b *bench) run(root string, sets, models []string, profile string) error {
@@ -83,8 +86,8 @@ func (b *bench) run(root string, sets, models []string, profile string) error {
 		defer pprof.StopCPUProfile()
 	}
 	fmt.Printf("kernels %s, %d threads, hidden %d, %d turns of %d epochs\n\n", kernels.Name(), b.threads, b.hidden, b.turns, b.epochs)
-	fmt.Println("| data | model | way | ms | processor ms | times slower | by the processor | test accuracy |")
-	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|")
+	fmt.Println("| data | model | way | ms | processor ms | times slower | by the processor | test accuracy | turns |")
+	fmt.Println("|---|---|---|---:|---:|---:|---:|---:|---:|")
 	for _, set := range sets {
 		for _, model := range models {
 			if err := b.compare(filepath.Join(root, set), model); err != nil {
@@ -98,8 +101,11 @@ func (b *bench) run(root string, sets, models []string, profile string) error {
 // warm is how many epochs each way trains before its turns.
 const warm = 3
 
-// cost is what an epoch takes, in seconds.
-type cost struct{ wall, processor float64 }
+// rest is how long the rival's threads may go on spinning after its turn.
+const rest = 40 * time.Millisecond
+
+// cost is what an epoch takes, in seconds, and the machine's least rate of multiply-adds around the turn.
+type cost struct{ wall, processor, speed float64 }
 
 // way is one way to train and what its turns cost.
 type way struct {
@@ -126,15 +132,21 @@ func (b *bench) compare(data, model string) error {
 		return err
 	}
 	var start stamp
+	var before float64
 	var failed error
 	trainer.Observer.EpochEnd = func(e fullbatch.EpochInfo) {
-		if done := e.Epoch + 1 - warm; done > 0 && done%b.epochs == 0 {
-			ours.turns = append(ours.turns, start.since(b.epochs))
+		done := e.Epoch + 1 - warm
+		if done < 0 || done%b.epochs != 0 {
+			return
+		}
+		if done > 0 {
+			c := start.since(b.epochs)
+			c.speed = min(before, b.settle(0))
+			ours.turns = append(ours.turns, c)
 			failed = errors.Join(failed, b.turn(ways[1:], b.epochs))
 		}
-		if done := e.Epoch + 1 - warm; done >= 0 && done%b.epochs == 0 {
-			start = now()
-		}
+		before = b.settle(0)
+		start = now()
 	}
 	if err := b.turn(ways[1:], warm); err != nil {
 		return err
@@ -157,10 +169,13 @@ func (b *bench) compare(data, model string) error {
 			return fmt.Errorf("accuracy of %s: %q", w.name, answer)
 		}
 	}
+	calm := b.calm(ways)
 	for _, w := range ways {
 		wall, processor := func(c cost) float64 { return c.wall }, func(c cost) float64 { return c.processor }
-		fmt.Printf("| %s | %s | %s | %.1f | %.1f | %.2f | %.2f | %.3f |\n", filepath.Base(data), model, w.name, 1e3*median(w.turns, wall), 1e3*median(w.turns, processor),
-			ratio(w.turns, ours.turns, wall), ratio(w.turns, ours.turns, processor), w.accuracy)
+		fmt.Printf("| %s | %s | %s | %.1f | %.1f | %.2f | %.2f | %.3f | %d |\n", filepath.Base(data), model, w.name,
+			1e3*middle(calm, func(i int) float64 { return wall(w.turns[i]) }), 1e3*middle(calm, func(i int) float64 { return processor(w.turns[i]) }),
+			middle(calm, func(i int) float64 { return wall(w.turns[i]) / wall(ours.turns[i]) }),
+			middle(calm, func(i int) float64 { return processor(w.turns[i]) / processor(ours.turns[i]) }), w.accuracy, len(calm))
 	}
 	return nil
 }
@@ -168,6 +183,7 @@ func (b *bench) compare(data, model string) error {
 // turn lets each of the rival's ways train for some epochs.
 func (b *bench) turn(ways []*way, epochs int) error {
 	for _, w := range ways {
+		before := b.settle(0)
 		answer, err := b.rival.Ask(fmt.Sprintf("run %s %d", w.name, epochs))
 		if err != nil {
 			return err
@@ -176,10 +192,32 @@ func (b *bench) turn(ways []*way, epochs int) error {
 		if _, err := fmt.Sscan(answer, &c.wall, &c.processor); err != nil || !(c.wall > 0 && c.processor > 0) {
 			return fmt.Errorf("%s answered %q", w.name, answer)
 		}
+		c.speed = min(before, b.settle(rest))
 		w.turns = append(w.turns, c)
-		time.Sleep(10 * time.Millisecond) // its threads may go on spinning
 	}
 	return nil
+}
+
+// settle waits for the machine to be as fast as it was, and for all threads to be awake.
+func (b *bench) settle(rest time.Duration) float64 {
+	speed := measure.Settle(measure.Wall, rest, b.best)
+	b.best = max(b.best, speed)
+	return speed
+}
+
+// calm returns the turns in which the machine kept its speed while each of ways trained; all of them where there are none.
+func (b *bench) calm(ways []*way) (turns []int) {
+	for i := range ways[0].turns {
+		if !slices.ContainsFunc(ways, func(w *way) bool { return w.turns[i].speed < measure.Steady*b.best }) {
+			turns = append(turns, i)
+		}
+	}
+	if turns == nil {
+		for i := range ways[0].turns {
+			turns = append(turns, i)
+		}
+	}
+	return turns
 }
 
 // trainer returns one worker's trainer for the preset of model, which looks at validation nodes only at the begin and end.
@@ -218,23 +256,15 @@ func now() stamp {
 // since returns what each of so many epochs took.
 func (s stamp) since(epochs int) cost {
 	t := now()
-	return cost{(t.wall - s.wall).Seconds() / float64(epochs), (t.processor - s.processor).Seconds() / float64(epochs)}
+	return cost{wall: (t.wall - s.wall).Seconds() / float64(epochs), processor: (t.processor - s.processor).Seconds() / float64(epochs)}
 }
 
-func median(turns []cost, of func(cost) float64) float64 {
-	return middle(len(turns), func(i int) float64 { return of(turns[i]) })
-}
-
-// ratio is the median over turns of x to y, neighbours in time.
-func ratio(x, y []cost, of func(cost) float64) float64 {
-	return middle(len(x), func(i int) float64 { return of(x[i]) / of(y[i]) })
-}
-
-func middle(n int, of func(int) float64) float64 {
+// middle is the median over turns.
+func middle(turns []int, of func(turn int) float64) float64 {
 	var all []float64
-	for i := range n {
+	for _, i := range turns {
 		all = append(all, of(i))
 	}
 	slices.Sort(all)
-	return (all[(n-1)/2] + all[n/2]) / 2
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }

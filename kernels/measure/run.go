@@ -21,8 +21,10 @@ type Result struct {
 }
 
 const (
-	least  = 10 * time.Millisecond // of a turn: shorter work is repeated
-	steady = 0.85                  // of Result.Speed, the least that is reached before and after each part of a turn that counts
+	least = 10 * time.Millisecond // of a turn: shorter work is repeated
+	// Steady is the share of the machine's best rate of multiply-adds that is reached before and after each part of a turn
+	// that counts.
+	Steady = 0.85
 )
 
 // turn is one run of a case, its peak and each engine.
@@ -47,7 +49,7 @@ func (c Case) Run(turns int, clock Clock, rest time.Duration, engines ...Engine)
 	var all []turn
 	var best float64
 	for len(all) < 4*turns && len(calm(all, best)) < turns {
-		t := turn{speed: settle(clock, 0, best), times: map[string]float64{}}
+		t := turn{speed: Settle(clock, 0, best), times: map[string]float64{}}
 		run() // wakes the helpers
 		begin := clock()
 		for range repeats {
@@ -63,13 +65,13 @@ func (c Case) Run(turns int, clock Clock, rest time.Duration, engines ...Engine)
 			}
 		}
 		for _, e := range engines {
-			note(settle(clock, 0, best))
+			note(Settle(clock, 0, best))
 			s, err := e.Run()
 			if err != nil {
 				return Result{}, err
 			}
 			t.times[e.Name] = s / seconds
-			settle(clock, rest, best)
+			Settle(clock, rest, best)
 			note(fma(clock))
 		}
 		best = max(best, t.speed)
@@ -87,12 +89,12 @@ func (c Case) Run(turns int, clock Clock, rest time.Duration, engines ...Engine)
 	return r, nil
 }
 
-// settle spends at least rest on multiply-adds and, for a quarter of a second, waits for them to be as fast as best; it
-// returns their last rate.
-func settle(clock Clock, rest time.Duration, best float64) float64 {
+// Settle spends at least rest on multiply-adds and, for a quarter of a second, waits for them to be as fast as best; it
+// returns their last rate, 10⁹ operations a second, 0 where that is unknown.
+func Settle(clock Clock, rest time.Duration, best float64) float64 {
 	for begin := Wall(); ; {
 		speed, passed := fma(clock), Wall()-begin
-		if passed >= rest && (speed >= steady*best || passed >= rest+time.Second/4) {
+		if passed >= rest && (speed >= Steady*best || passed >= rest+time.Second/4) {
 			return speed
 		}
 	}
@@ -101,7 +103,7 @@ func settle(clock Clock, rest time.Duration, best float64) float64 {
 // calm returns the turns that count.
 func calm(all []turn, best float64) (kept []turn) {
 	for _, t := range all {
-		if t.speed >= steady*best {
+		if t.speed >= Steady*best {
 			kept = append(kept, t)
 		}
 	}
