@@ -97,7 +97,7 @@ func decode(file []byte) (archive, error) {
 	}
 	n := binary.LittleEndian.Uint64(file)
 	if n > uint64(len(file)-8) {
-		return archive{}, fmt.Errorf("checkpoint: safetensors header of %d bytes in a file of %d", n, len(file))
+		return archive{}, fmt.Errorf("checkpoint: no safetensors: its first 8 bytes say a header of %d bytes, in a file of %d", n, len(file))
 	}
 	data := file[8+n:]
 	meta, entries, err := parseHeader(file[8 : 8+n])

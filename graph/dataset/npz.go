@@ -54,6 +54,10 @@ func Read(path string, split int) (*graph.Graph, error) {
 	file, dir := filepath.Join(path, arraysFile), path
 	if strings.HasSuffix(path, ".npz") {
 		file, dir = path, filepath.Dir(path)
+	} else if info, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("dataset: %s is no data set, want a directory with %s in it, or an .npz file", path, arraysFile)
 	}
 	a, err := openArchive(file)
 	if err != nil {

@@ -112,6 +112,9 @@ func discard(dir string) error {
 // ReadShard maps the part at path, dir/part-N, into memory and checks it and that it is the part which the manifest
 // beside it describes. The shard's arrays are read only, and no longer there after Close.
 func ReadShard(path string) (*Shard, io.Closer, error) {
+	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
+		return nil, nil, fmt.Errorf("partition: %s is a whole partition, want one part of it, as %s", path, filepath.Join(path, partName(0)))
+	}
 	m, err := ReadManifest(filepath.Dir(path))
 	if err != nil {
 		return nil, nil, err
