@@ -43,6 +43,18 @@ func init() {
 	}
 }
 
+// TestFullDisk: what was given is right, and trying again helps once there is room.
+func TestFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := unix.Mount("heddle", disk, "tmpfs", 0, "size=8k"); err != nil {
+		t.Skipf("SKIPPED, not shown here: no small disk can be mounted: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+	out := filepath.Join(disk, "out")
+	refuse(t, 1, []string{"no space left on device", disk}, "import", "--nodes", filepath.Join(hospitalTables, "../patients.csv"), "--out", out)
+	refuse(t, 1, []string{"no space left on device", disk}, "partition", "--data", sites(t), "--parts", "2", "-o", out)
+}
+
 // TestDiskFailsInARun: one of three peers' disks is full in the middle of a run, or fails to sync. That peer ends and names the
 // file; the others go on without it; when the disk is well again it goes on from what it had saved or from theirs, and all
 // end with one model.

@@ -63,6 +63,7 @@ func TestUsage(t *testing.T) {
 		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
 		{"train --data D --mode minibatch", []string{"minibatch", "does not exist yet"}},
 		{"train --data D --mode nonsense", []string{"nonsense", "standalone"}},
+		{"train --data D --model nonsense", []string{`model: "nonsense"`, "gcn, sage"}},
 		{"train --data D --mode standalone --peers 2", []string{"standalone", "2 peers"}},
 		{"train --data D --mode standalone --encoder pca:4", []string{"pca:4", "raw"}},
 		{"train --data D --model mlp", []string{"mlp", "no edges"}},
@@ -125,7 +126,13 @@ func TestPlansRefused(t *testing.T) {
 func TestSettingsFiles(t *testing.T) {
 	for text, want := range map[string][]string{
 		"model: gcn\nrouns: 3\n":             {"file.yaml", "[2:1]", `"rouns"`},
-		"model: gcn\nrounds: three\n":        {"file.yaml", "[2:9]", "int"},
+		"model: gcn\nrounds: three\n":        {"file.yaml", "[2:9]", `"three"`, "an integer"},
+		"lr: [1]\n":                          {"file.yaml", "[1:5]", "a number"},
+		"lambdas: 3\n":                       {"file.yaml", "[1:10]", "sequence is expected"},
+		"balanced: 3\n":                      {"file.yaml", "[1:11]", "true or false"},
+		"lost_wait: 5\n":                     {"file.yaml", "[1:12]", "5", "30s"},
+		"lost_wait: soon\n":                  {"file.yaml", "soon"},
+		"model: cgn\n":                       {`model: "cgn"`, "gcn, sage"},
 		"model: gcn\nmodel: sage\n":          {"file.yaml", "[2:1]", "model"},
 		"rounds: [1\n":                       {"file.yaml"},
 		"peers:\n- name: a\n":                {"file.yaml"},

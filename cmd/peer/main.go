@@ -48,6 +48,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 	var input badInput
 	var plan *p2p.MismatchError
 	var state *checkpoint.MismatchError
+	if errors.Is(err, syscall.ENOSPC) { // what was given is right
+		return 1
+	}
 	if !*began || errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) {
 		return 2
 	}

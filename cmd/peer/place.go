@@ -17,7 +17,11 @@ func (s seat) open(ctx context.Context, p *agreement, here *site, rank int, id p
 			if s.waiting != nil {
 				wait = time.Duration(s.waiting.Load())
 			}
-			w.log.Info(fmt.Sprintf("waiting for %s (%.10s…): %s of %s", name, p.idOf(name), since.Round(time.Second), wait.Round(time.Second)), "last_error", fmt.Sprint(last))
+			var more []any
+			if last != nil {
+				more = []any{"last_error", last}
+			}
+			w.log.Info(fmt.Sprintf("waiting for %s (%.10s…): %s of %s", name, p.idOf(name), since.Round(time.Second), wait.Round(time.Second)), more...)
 		}
 	}
 	if err := network.Validate(); err != nil {

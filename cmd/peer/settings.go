@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,6 +84,7 @@ var (
 	modes   = []string{"retexo", "fullbatch", "standalone"}
 	later   = []string{"minibatch"} // modes that will come and do not exist yet
 	presets = []string{"retexo", "frugal"}
+	models  = []string{"gcn", "sage", "sage-pool", "gat", "gin", "appnp", "sign", "rgcn", "mlp"}
 )
 
 // base returns the settings that a file and flags start from.
@@ -100,6 +102,9 @@ func base(mode, preset, model string) (Settings, error) {
 	}
 	if !slices.Contains(modes, mode) {
 		return s, fmt.Errorf("mode: %q, want one of %s", mode, strings.Join(modes, ", "))
+	}
+	if !slices.Contains(models, model) {
+		return s, fmt.Errorf("model: %q, want one of %s", model, strings.Join(models, ", "))
 	}
 	if preset != "" && !slices.Contains(presets, preset) {
 		return s, fmt.Errorf("preset: %q, want one of %s", preset, strings.Join(presets, ", "))
@@ -422,7 +427,34 @@ func unmarshal(text []byte, t any) (err error) {
 		}
 	}()
 	if err := yaml.UnmarshalWithOptions(text, t, yaml.Strict()); err != nil {
-		return errors.New(yaml.FormatError(err, false, true))
+		said := yaml.FormatError(err, false, true)
+		var typed *yaml.TypeError
+		if errors.As(err, &typed) { // in place of the names of Go's types
+			_, excerpt, _ := strings.Cut(said, "\n")
+			at := typed.Token.Position
+			said = fmt.Sprintf("[%d:%d] found %.40q, want %s\n%s", at.Line, at.Column, typed.Token.Value, wanted(typed.DstType), excerpt)
+		}
+		return errors.New(said)
 	}
 	return nil
+}
+
+// wanted says what a setting of type t takes.
+func wanted(t reflect.Type) string {
+	if t == reflect.TypeFor[time.Duration]() {
+		return "a duration, as 30s or 5m"
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "an integer"
+	case reflect.Uint64:
+		return "an integer, 0 or more"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	}
+	return "settings" // a struct
 }

@@ -123,6 +123,8 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *watch, s
 		return err
 	} else if left && !resume {
 		return badInput{fmt.Errorf("%s holds an interrupted run: add --resume to go on with it, or remove %s to start anew", j.Out, state)}
+	} else if resume && !left {
+		w.log.Warn("there are no checkpoints to go on from: the run begins anew", "checkpoints", state)
 	}
 	o, err := together(ctx, j.Settings, shards, network{j.Transport, j.Carrier, way}, state, w)
 	w.end()
