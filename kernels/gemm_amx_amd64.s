@@ -3,7 +3,8 @@
 // Tiles of C, up to 32×32, from pairs of bfloat16 in the tile registers of AMX, whose instructions Go's assembler does
 // not know: T0 to T3 are C, T4 and T5 two bands of A, 16 rows and 16 pairs each, T6 and T7 two bands of B. Full tiles
 // are done side by side in one call, for it takes long to set their shapes. What a load of a tile misses it waits for, row
-// by row; so the next tile of C is fetched before, and meanwhile the next 32 rows of A, where it is not packed.
+// by row; so the next tile of C is fetched before, and meanwhile the next band of B and, where it is not packed, the next 32
+// rows of A.
 
 #define TILECFG \
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
@@ -67,6 +68,17 @@
 	PREFETCHT0 (R14)(SI*2)  \
 	PREFETCHT0 (R14)(R11*1) \
 	LEAQ       (R14)(SI*4), R14
+
+// FETCHB fetches eight lines of B's next band.
+#define FETCHB(at) \
+	PREFETCHT0 (at+0)(BX)   \
+	PREFETCHT0 (at+64)(BX)  \
+	PREFETCHT0 (at+128)(BX) \
+	PREFETCHT0 (at+192)(BX) \
+	PREFETCHT0 (at+256)(BX) \
+	PREFETCHT0 (at+320)(BX) \
+	PREFETCHT0 (at+384)(BX) \
+	PREFETCHT0 (at+448)(BX)
 
 // func gemmAMX(shape *tileShape, rows, cols, k int, a unsafe.Pointer, rs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc int, acc, below bool)
 TEXT ·gemmAMX(SB), NOSPLIT, $0-82
@@ -150,13 +162,17 @@ loop:
 	DP(0, 4, 6)
 	CMPQ R10, $16
 	JLE  narrow
+	FETCHB(2048)
 	TILELOAD64(7, B)
 	DP(1, 4, 7)
+	FETCHB(2560)
 	CMPQ R9, $16
 	JLE  next
 	TILELOAD(5, A1)
+	FETCHB(3072)
 	DP(2, 5, 6)
 	DP(3, 5, 7)
+	FETCHB(3584)
 	JMP  next
 
 narrow:
