@@ -70,21 +70,21 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 	st := t.stage
 	n := len(st.slab.Value)
 	begun := time.Now()
-	b, each := t.sample(w)
-	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
-	tail := st.sum[n:]
-	clear(tail)
-	tail[0], tail[1] = float32(loss), float32(count)
-	rest := tail[2:]
-	if w.Eval {
-		st.val.tally(t.tally, rest, st.forward(st.val))
-	}
 	size := 2
 	if w.Eval {
 		size += t.tally.Size()
 	}
-	rest = tail[size : size+t.shard.Parts]
+	tail := st.sum[n:]
+	clear(tail)
+	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
+	rest := tail[size : size+t.shard.Parts]
 	rest[t.shard.Rank] = float32(digest(st.slab.Value))
+	if w.Eval {
+		st.val.tally(t.tally, tail[2:size], st.forward(st.val))
+	}
+	b, each := t.sample(w)
+	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
+	tail[0], tail[1] = float32(loss), float32(count)
 	all := st.sum[:n+size+t.shard.Parts]
 	if t.busy != nil {
 		t.busy(b.rows)
