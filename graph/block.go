@@ -99,6 +99,16 @@ func Block(g *CSR, dst []int32) (b *CSR, sources []int32) {
 	return g.Relabel(dst, to, len(sources)), sources
 }
 
+// First returns the edges into the first n destinations; it shares g's columns and weights.
+func (g *CSR) First(n int) *CSR {
+	end := g.RowPtr[n]
+	one := &CSR{NumDst: n, NumSrc: g.NumSrc, RowPtr: slices.Clip(g.RowPtr[:n+1]), Col: slices.Clip(g.Col[:end])}
+	if g.Weight != nil {
+		one.Weight = slices.Clip(g.Weight[:end])
+	}
+	return one
+}
+
 // Within returns g without its sources from n on, and with as many sources as that.
 func (g *CSR) Within(n int) *CSR {
 	out := &CSR{NumDst: g.NumDst, NumSrc: n, RowPtr: make([]int64, g.NumDst+1)}

@@ -79,6 +79,47 @@ func (t *Relations) Without(split []Split, gone ...Split) *CSR {
 	return &out
 }
 
+// Deal returns the N×N adjacency of each of R relations between n nodes: relation kind[k], of [0, R), has an edge from src[k]
+// to dst[k], of weight weight[k] (nil: every weight is 1), as FromEdges makes it of directed edges.
+func Deal(n, relations int, kind, src, dst []int32, weight []float32) ([]*CSR, error) {
+	of := make([][]int, relations)
+	for k, r := range kind {
+		if r < 0 || int(r) >= relations {
+			return nil, fmt.Errorf("graph: edge %d is of relation %d, want 0 to %d", k, r, relations-1)
+		}
+		of[r] = append(of[r], k)
+	}
+	list := make([]*CSR, relations)
+	for r, entries := range of {
+		s, d := make([]int32, 0, len(entries)), make([]int32, 0, len(entries))
+		var w []float32
+		if weight != nil {
+			w = make([]float32, 0, len(entries))
+		}
+		for _, k := range entries {
+			s, d = append(s, src[k]), append(d, dst[k])
+			if weight != nil {
+				w = append(w, weight[k])
+			}
+		}
+		g, err := FromEdges(n, s, d, w, Build{Directed: true})
+		if err != nil {
+			return nil, err
+		}
+		list[r] = &g
+	}
+	return list, nil
+}
+
+// InverseNames returns the names of relations and then those of the reverse of each.
+func InverseNames(names []string) []string {
+	both := slices.Clone(names)
+	for _, name := range names {
+		both = append(both, name+" (inverse)")
+	}
+	return both
+}
+
 // WithInverses returns the relations between n nodes that an encoder of a directed graph wants: where not every relation's
 // reverse is one of the relations, the reverse of each follows as a relation of its own (Schlichtkrull et al., ESWC 2018,
 // §2.1), named "NAME (inverse)".
@@ -91,14 +132,10 @@ func WithInverses(names []string, list []*CSR) Relations {
 			return slices.Equal(g.RowPtr, r.RowPtr) && slices.Equal(g.Col, r.Col) && slices.Equal(g.Weight, r.Weight)
 		})
 	}
-	names = slices.Clone(names)
 	if !closed {
-		list = append(slices.Clone(list), reversed...)
-		for _, name := range names[:len(names):len(names)] {
-			names = append(names, name+" (inverse)")
-		}
+		names, list = InverseNames(names), append(slices.Clone(list), reversed...)
 	}
-	return Relations{names, Stack(list)}
+	return Relations{slices.Clone(names), Stack(list)}
 }
 
 // Valid returns an error that names the first broken invariant of relations between dst destinations and src sources,

@@ -49,6 +49,9 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 			if fromDGL != "" {
 				return importDGL(cmd, fromDGL, out, dgl.Names{Features: features, Label: c.Label, Weight: c.Weight, Build: graph.Build{Directed: directed, KeepLoops: loops}})
 			}
+			if c.Relation != "" && (c.Nodes == "" || strings.HasSuffix(out, storedSuffix)) {
+				return badInput{errors.New("relation-column: relations are read from a table of edges beside one of --nodes, and no stored graph has them")}
+			}
 			list.Path, list.Source, list.Target, list.Weight = c.Edges, c.Source, c.Target, c.Weight
 			if strings.HasSuffix(out, storedSuffix) {
 				return store(cmd, list, c, out)
@@ -72,8 +75,12 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 			if err := dataset.Write(out, g); err != nil {
 				return badInput{err}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, %d edges, %d features, %d classes, %d sites\n",
-				out, g.N(), g.Adj.NumEdges()/2, g.X.Cols(), g.Labels.Classes, len(g.Sites))
+			typed := ""
+			if n := g.Typed.Count(); n > 0 {
+				typed = fmt.Sprintf(" of %d relations with their reverses", n)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, %d edges%s, %d features, %d classes, %d sites\n",
+				out, g.N(), g.Adj.NumEdges()/2, typed, g.X.Cols(), g.Labels.Classes, len(g.Sites))
 			return nil
 		},
 	}
@@ -116,6 +123,7 @@ func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringVar(&c.Source, "source-column", "", "of the table of edges (default source)")
 	f.StringVar(&c.Target, "target-column", "", "of the table of edges (default target)")
 	f.StringVar(&c.Weight, "weight-column", "", "of the table of edges (default: all weigh 1); of --edges alone: its column, of .gr the type u32, f32, u64 or f64")
+	f.StringVar(&c.Relation, "relation-column", "", "of the table of edges: the relation that goes from source to target (default: edges have no types)")
 	f.Float64Var(&c.Train, "train", 0, "share of each class for training (default: all three unset: 0.6, 0.2, 0.2)")
 	f.Float64Var(&c.Val, "val", 0, "share of each class for validation")
 	f.Float64Var(&c.Test, "test", 0, "share of each class for testing")

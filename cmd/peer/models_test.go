@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,6 +76,41 @@ func TestEndToEndModels(t *testing.T) {
 			predicts(t, three, "--data", data)
 		})
 	}
+}
+
+// TestTypedTables: tables whose edges have relations train a model of relations, which is asked about tables again, with
+// edges and without.
+func TestTypedTables(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	nodes, edges := "id,site,age,outcome\n", "source,target,kind\n"
+	for i := range 120 {
+		nodes += fmt.Sprintf("n%d,%s,%d,%d\n", i, []string{"north", "south"}[i%2], 20+5*(i%3)+i%7, i%3)
+		for k, kind := range []string{"refers", "treats"} { // the one stays in a class, the other leaves it
+			edges += fmt.Sprintf("n%d,n%d,%s\n", i, (i+3*(i%5+1)+k)%120, kind)
+		}
+	}
+	for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tables := []string{"--nodes", at("nodes.csv"), "--edges", at("edges.csv")}
+	if said := must(t, slices.Concat([]string{"import", "--label-column", "outcome", "--site-column", "site", "--relation-column", "kind", "--out", at("data")}, tables)...); !strings.Contains(said, "of 4 relations") {
+		t.Error(said)
+	}
+	if said := must(t, "inspect", at("data")); !strings.Contains(said, "refers (120), treats (120), refers (inverse) (120)") {
+		t.Error(said)
+	}
+	train(t, at("run"), "--data", at("data"), "--policy", "by-column", "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
+	if r := figures(t, at("run/result.json")); !(*r.TestAccuracy > 0.6) { // a third without edges
+		t.Errorf("accuracy %v", *r.TestAccuracy)
+	}
+	predicts(t, at("run"), "--data", at("data"))
+	must(t, slices.Concat([]string{"predict", "--model", at("run/model.safetensors"), "-o", at("again.csv")}, tables)...)
+	must(t, "predict", "--model", at("run/model.safetensors"), "-o", at("alone.csv"), "--nodes", at("nodes.csv"))
+	refuse(t, 2, []string{"relation-column"}, "import", "--edges", at("edges.csv"), "--relation-column", "kind", "--out", at("x"))
+	refuse(t, 2, []string{"relation-column"}, slices.Concat([]string{"import", "--relation-column", "kind", "--out", at("x.graph")}, tables)...)
 }
 
 // TestModelsThatNeedMore: a model that the data or the mode cannot train is refused by name.

@@ -9,7 +9,7 @@
 //
 //	edge_index                        int32   [2, E]        sources, then targets, in 0..N-1
 //	edge_weight                       float32 [E]           above 0; absent: all 1
-//	edge_type                         int32   [E]           relation; read past
+//	edge_type                         int32   [E]           relation, from 0; absent: edges have no types
 //	x                                 float32 [N, F]        dense features, or:
 //	x_indptr, x_indices               int64 [N+1], int32    sparse features as CSR, columns rising within a row
 //	x_data, x_shape                   float32, int64 [2]
@@ -21,5 +21,6 @@
 //
 // Other dtypes are taken where no value is lost: int64 for int32, float64 for float32, uint8 for all.
 //
-// Of meta.json these fields are read: name, nodes, classes, class_names, client_names, and encoding (an Encoding).
+// Of meta.json these fields are read: name, nodes, classes, class_names, client_names, relation_names, and
+// encoding (an Encoding).
 package dataset

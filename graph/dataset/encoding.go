@@ -25,6 +25,10 @@ type Encoding struct {
 	Source  string   `json:"source"`          // columns of the table of edges
 	Target  string   `json:"target"`
 	Weight  string   `json:"weight,omitempty"`
+
+	Relation  string   `json:"relation,omitempty"`  // column of the relations, or ""
+	Relations []string `json:"relations,omitempty"` // their names, ascending
+
 	Columns []Column `json:"columns"` // every other column of the table of nodes, in its order
 }
 
@@ -88,6 +92,9 @@ func ParseEncoding(text []byte) (*Encoding, error) {
 	}
 	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > maxClasses {
 		return nil, fmt.Errorf("dataset: encoding: %d classes, want 1 to %d", len(e.Classes), maxClasses)
+	}
+	if err := checkRelations(e.Relations); err != nil {
+		return nil, fmt.Errorf("dataset: encoding: %w", err)
 	}
 	seen := map[string]bool{}
 	for _, c := range e.Columns {

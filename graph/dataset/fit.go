@@ -99,9 +99,10 @@ func frequent(count map[string]int) []string {
 	return values
 }
 
-// fit reads the table of nodes once and decides how its columns become features, classes and sites.
+// fit reads the table of nodes once and decides how its columns become features, classes and sites; where edges have
+// types, their table, for the names of these.
 func (c *ImportConfig) fit() (*Encoding, error) {
-	e := &Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target, Weight: c.Weight}
+	e := &Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target, Weight: c.Weight, Relation: c.Relation}
 	t, err := openTable(c.Nodes)
 	if err != nil {
 		return nil, err
@@ -137,7 +138,8 @@ func (c *ImportConfig) fit() (*Encoding, error) {
 		}
 		e.Columns = append(e.Columns, column)
 	}
-	return e, nil
+	e.Relations, err = c.relations()
+	return e, err
 }
 
 // survey reads the table of nodes once: what its columns hold, its classes, and how many nodes have a label.

@@ -32,6 +32,7 @@ type ImportConfig struct {
 
 	Source, Target string  // columns of Edges, names of nodes; "": source, target
 	Weight         string  // weight of an edge, above 0; "": all 1
+	Relation       string  // column of Edges with the relation that goes from source to target, of at most 4096; "": edges have no types
 	Train          float64 // share of each class's labelled nodes, at least one of them; all three 0: 0.6
 	Val            float64 // the same for validation; all three 0: 0.2
 	Test           float64 // the same for testing; all three 0: 0.2; the sum is at most 1, the rest is in no split
@@ -60,6 +61,9 @@ func (c ImportConfig) Validate() error {
 	if c.Source == c.Target {
 		faults = append(faults, fmt.Errorf("dataset: import: Source and Target are both column %s", c.Source))
 	}
+	if c.Relation != "" && (c.Relation == c.Source || c.Relation == c.Target || c.Relation == c.Weight) {
+		faults = append(faults, fmt.Errorf("dataset: import: Relation and another of Source, Target and Weight are both column %s", c.Relation))
+	}
 	if c.Multi && c.Label == "" {
 		faults = append(faults, errors.New("dataset: import: Multi without Label"))
 	}
@@ -76,7 +80,8 @@ func (c ImportConfig) Validate() error {
 // unseen ones with Encode. The encoding is in the graph's Encoding.
 //
 // A node without a label is in no split. Edges are undirected; repeated ones count once, with the largest weight, and
-// self-loops are dropped.
+// self-loops are dropped. With a column Relation they have types, too: Graph.Typed has the relations in ascending order of
+// their names, then the reverse of each, whether or not it is one of the relations.
 //
 // An error names the file, line (row in Parquet) and column, and what was expected.
 func Import(cfg ImportConfig) (*graph.Graph, error) {

@@ -344,31 +344,14 @@ func (a *archive) relations(n int, src, dst []int32, weight []float32, names []s
 	for r := len(names); r < count; r++ {
 		names = append(names, strconv.Itoa(r))
 	}
-	of := make([][]int, count)
 	for k, r := range kind {
 		if r < 0 || int(r) >= count {
 			return graph.Relations{}, a.fault("edge_type", fmt.Errorf("entry %d is of relation %d, want 0 to %d", k, r, count-1))
 		}
-		of[r] = append(of[r], k)
 	}
-	list := make([]*graph.CSR, count)
-	for r, entries := range of {
-		var s, d []int32
-		var w []float32
-		for _, k := range entries {
-			s, d = append(s, src[k]), append(d, dst[k])
-			if weight != nil {
-				w = append(w, weight[k])
-			}
-		}
-		if weight != nil && w == nil {
-			w = []float32{}
-		}
-		g, err := graph.FromEdges(n, s, d, w, graph.Build{Directed: true})
-		if err != nil {
-			return graph.Relations{}, a.fault("edge_index", err)
-		}
-		list[r] = &g
+	list, err := graph.Deal(n, count, kind, src, dst, weight)
+	if err != nil {
+		return graph.Relations{}, a.fault("edge_index", err)
 	}
 	return graph.WithInverses(names, list), nil
 }

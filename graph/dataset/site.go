@@ -38,9 +38,12 @@ type SiteTables struct {
 	kinds   []Kind
 	stats   []*columnStats
 	classes map[string]bool
+
+	relations []string // of the table of edges, ascending
 }
 
-// OpenSite reads the table of nodes once.
+// OpenSite reads the table of nodes once, and of the table of edges the first line or, where edges have types, the names of
+// these: what is wrong with a site's own tables is best found before it meets the others.
 func OpenSite(cfg SiteConfig) (*SiteTables, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -56,15 +59,45 @@ func OpenSite(cfg SiteConfig) (*SiteTables, error) {
 	if t.kinds, err = cfg.kinds(table); err != nil {
 		return nil, err
 	}
-	t.stats, t.classes, _, err = cfg.survey(table, t.kinds)
+	if t.stats, t.classes, _, err = cfg.survey(table, t.kinds); err != nil || cfg.Edges == "" {
+		return t, err
+	}
+	edges, _, err := cfg.openEdges()
+	if err != nil {
+		return nil, err
+	}
+	if err := edges.close(); err != nil {
+		return nil, err
+	}
+	t.relations, err = cfg.ImportConfig.relations()
 	return t, err
 }
+
+// openEdges opens the table of edges and finds its columns: source, target, their sites, weight, relation; −1: none.
+func (c *SiteConfig) openEdges() (t *table, at [6]int, err error) {
+	if t, err = openTable(c.Edges); err != nil {
+		return nil, at, err
+	}
+	for k, column := range []struct{ name, role string }{{c.Source, "the edges' sources"}, {c.Target, "the edges' targets"},
+		{c.SourceSite, "the sources' sites"}, {c.TargetSite, "the targets' sites"}, {c.Weight, "the edges' weights"}, {c.Relation, "the edges' relations"}} {
+		if at[k] = -1; column.name == "" {
+			continue
+		}
+		if at[k], err = t.column(column.name, column.role); err != nil {
+			return nil, at, errors.Join(err, t.close())
+		}
+	}
+	return t, at, nil
+}
+
+// Site returns the name of the site whose tables they are.
+func (t *SiteTables) Site() string { return t.cfg.Here }
 
 // Survey returns what the other sites need to know.
 func (t *SiteTables) Survey() (Survey, error) {
 	c := t.cfg
 	s := Survey{Encoding: Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Classes: sortedNames(t.classes), Split: c.Split, Site: c.Site,
-		Source: c.Source, Target: c.Target, Weight: c.Weight}}
+		Source: c.Source, Target: c.Target, Weight: c.Weight, Relation: c.Relation, Relations: t.relations}}
 	roles := []string{c.ID, c.Label, c.Split, c.Site}
 	for k, name := range t.nodes.columns {
 		if name == "" || slices.Contains(roles, name) {
@@ -103,6 +136,9 @@ func ParseSurvey(text []byte) (s Survey, err error) {
 	if len(s.Sparse) != len(s.Columns) || len(s.Empty) != len(s.Columns) || len(s.Classes) > maxClasses {
 		return s, fmt.Errorf("dataset: survey: %d and %d marks for %d columns, %d classes", len(s.Sparse), len(s.Empty), len(s.Columns), len(s.Classes))
 	}
+	if err := checkRelations(s.Relations); err != nil {
+		return s, fmt.Errorf("dataset: survey: %w", err)
+	}
 	for _, c := range s.Columns {
 		if c.Kind != Numeric && c.Kind != Categorical && c.Kind != Ignored || len(c.Values) > maxTracked || !rising(c.Values) {
 			return s, fmt.Errorf("dataset: survey: column %.40q is of kind %.20q with %d values, or they are not ascending", c.Name, c.Kind, len(c.Values))
@@ -117,10 +153,11 @@ func Agree(sites []string, surveys []Survey) (*Encoding, error) {
 	first := surveys[0]
 	e := first.Encoding
 	e.Site = "" // each site's own affair
-	classes := map[string]bool{}
+	classes, relations := map[string]bool{}, map[string]bool{}
 	for q, s := range surveys {
 		for _, role := range [][3]string{{"names of the nodes", first.ID, s.ID}, {"labels", first.Label, s.Label}, {"splits", first.Split, s.Split},
-			{"sources", first.Source, s.Source}, {"targets", first.Target, s.Target}, {"weights", first.Weight, s.Weight}} {
+			{"sources", first.Source, s.Source}, {"targets", first.Target, s.Target}, {"weights", first.Weight, s.Weight},
+			{"relations", first.Relation, s.Relation}} {
 			if role[1] != role[2] {
 				return nil, fmt.Errorf("dataset: the column of the %s is %q at %s and %q at %s, want one name", role[0], role[1], sites[0], role[2], sites[q])
 			}
@@ -131,6 +168,13 @@ func Agree(sites []string, surveys []Survey) (*Encoding, error) {
 		for _, name := range s.Classes {
 			classes[name] = true
 		}
+		for _, name := range s.Relations {
+			relations[name] = true
+		}
+	}
+	e.Relations = slices.Sorted(maps.Keys(relations))
+	if err := checkRelations(e.Relations); err != nil {
+		return nil, fmt.Errorf("dataset: column %s, of all sites together: %w", e.Relation, err)
 	}
 	if e.Label != "" && len(classes) == 0 || len(classes) > maxClasses {
 		return nil, fmt.Errorf("dataset: column %s: %d classes at all sites together, want 1 to %d", e.Label, len(classes), maxClasses)
@@ -277,12 +321,14 @@ type Cross struct {
 	Lines       []int    // where each stands first
 	Here, There []int32  // ends of each edge: a node, and a place in Names
 	Weight      []float32
+	Kind        []int32 // relation of each edge as it ends at the node here; nil: edges have no types
 }
 
 // SiteEdges is a site's table of edges: those between its own nodes, and those to other sites by their names.
 type SiteEdges struct {
 	Src, Dst []int32
 	Weight   []float32 // nil: all 1
+	Kind     []int32   // relation of each from Src to Dst, by its number in Encoding.Relations; nil: edges have no types
 	Cross    map[string]*Cross
 	fault    func(line int, text string) error
 }
@@ -324,21 +370,11 @@ func (t *SiteTables) Read(e *Encoding) (*graph.Graph, *SiteEdges, error) {
 }
 
 func (c *SiteConfig) readEdges(e *Encoding, out *SiteEdges, index map[string]int32) error {
-	t, err := openTable(c.Edges)
+	t, at, err := c.openEdges()
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	var at [5]int // source, target, their sites, weight; −1: none
-	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources"}, {e.Target, "the edges' targets"},
-		{c.SourceSite, "the sources' sites"}, {c.TargetSite, "the targets' sites"}, {e.Weight, "the edges' weights"}} {
-		if at[k] = -1; column.name == "" {
-			continue
-		}
-		if at[k], err = t.column(column.name, column.role); err != nil {
-			return err
-		}
-	}
 	place := map[[2]string]int32{} // site and name → place in Names
 	out.fault = func(line int, text string) error {
 		return fmt.Errorf("dataset: %s: %s %d: %s", c.Edges, t.unit, line, text)
@@ -384,14 +420,28 @@ func (c *SiteConfig) readEdges(e *Encoding, out *SiteEdges, index map[string]int
 		}
 		weight := float32(1)
 		if at[4] >= 0 {
-			v, ok := number(cells[at[4]])
-			if weight = float32(v); !ok || !(weight > 0) || !finite(weight) {
-				return t.fault(line, at[4], "%.40q, want a number above 0", cells[at[4]])
+			if weight, err = t.weight(cells, line, at[4]); err != nil {
+				return err
+			}
+		}
+		typed, kind := at[5] >= 0, int32(0)
+		if typed {
+			if kind, err = e.relation(t, cells, line, at[5]); err != nil {
+				return err
+			}
+			if foreign == 1 { // it ends there, its reverse here
+				kind = e.Reverse(kind)
 			}
 		}
 		if x := out.Cross[other]; x != nil {
 			x.Here, x.There, x.Weight = append(x.Here, end[0]), append(x.There, end[1]), append(x.Weight, weight)
+			if typed {
+				x.Kind = append(x.Kind, kind)
+			}
 			return nil
+		}
+		if typed {
+			out.Kind = append(out.Kind, kind)
 		}
 		out.Src, out.Dst = append(out.Src, end[0]), append(out.Dst, end[1])
 		if out.Weight != nil {

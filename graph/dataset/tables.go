@@ -19,12 +19,20 @@ func (e *Encoding) read(nodes, edges string) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	if edges == "" {
-		g.Adj, err = graph.FromEdges(len(g.IDs), nil, nil, nil, graph.Build{})
-	} else {
-		g.Adj, err = e.readEdges(edges, nodes, index)
+	l := &edgeList{}
+	if edges != "" {
+		if l, err = e.readEdges(edges, nodes, index); err != nil {
+			return nil, err
+		}
 	}
-	return g, err
+	if g.Adj, err = graph.FromEdges(len(index), l.src, l.dst, l.weight, graph.Build{}); err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", edges, err)
+	}
+	kind, src, dst, weight := e.BothWays(l.kind, l.src, l.dst, l.weight)
+	if g.Typed, err = e.Typed(len(index), len(index), kind, src, dst, weight); err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", edges, err)
+	}
+	return g, nil
 }
 
 func (e *Encoding) readNodes(path string) (g *graph.Graph, index map[string]int32, err error) {
@@ -177,95 +185,104 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (graph.CSR, error) {
+// edgeList is a table of edges between nodes by their places in the table of nodes.
+type edgeList struct {
+	src, dst []int32
+	kind     []int32   // relation of each; nil: edges have no types
+	weight   []float32 // nil: all 1
+}
+
+func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (*edgeList, error) {
 	c := EdgeConfig{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight}
 	if format, err := c.format(); err == nil && !isTable(format) {
+		if e.Relation != "" {
+			return nil, fmt.Errorf("dataset: %s: a list of numbered edges has no relations, want a table with a column %s", path, e.Relation)
+		}
 		return c.named(nodes, index)
 	}
 	t, err := openTable(path)
 	if err != nil {
-		return graph.CSR{}, err
+		return nil, err
 	}
 	defer t.close()
-	source, err := t.column(e.Source, "the edges' sources")
-	if err != nil {
-		return graph.CSR{}, err
-	}
-	target, err := t.column(e.Target, "the edges' targets")
-	if err != nil {
-		return graph.CSR{}, err
-	}
-	weight := -1
-	if e.Weight != "" {
-		if weight, err = t.column(e.Weight, "the edges' weights"); err != nil {
-			return graph.CSR{}, err
+	var at [4]int // source, target, weight, relation; −1: none
+	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources"}, {e.Target, "the edges' targets"},
+		{e.Weight, "the edges' weights"}, {e.Relation, "the edges' relations"}} {
+		if at[k] = -1; column.name == "" {
+			continue
+		}
+		if at[k], err = t.column(column.name, column.role); err != nil {
+			return nil, err
 		}
 	}
-	var src, dst []int32
-	var w []float32
-	if weight >= 0 {
-		w = []float32{}
+	l := &edgeList{}
+	if e.Weight != "" {
+		l.weight = []float32{}
 	}
-	err = t.each(func(cells []string, line int) error {
+	return l, t.each(func(cells []string, line int) error {
 		var ends [2]int32
-		for k, column := range [2]int{source, target} {
-			i, ok := index[cells[column]]
+		for k := range ends {
+			i, ok := index[cells[at[k]]]
 			if !ok {
-				return t.fault(line, column, "unknown node %.40q, want a name in %s", cells[column], nodes)
+				return t.fault(line, at[k], "unknown node %.40q, want a name in %s", cells[at[k]], nodes)
 			}
 			ends[k] = i
 		}
-		src, dst = append(src, ends[0]), append(dst, ends[1])
-		if weight >= 0 {
-			v, ok := number(cells[weight])
-			if f := float32(v); !ok || !(f > 0) || !finite(f) {
-				return t.fault(line, weight, "%.40q, want a number above 0", cells[weight])
+		l.src, l.dst = append(l.src, ends[0]), append(l.dst, ends[1])
+		if l.weight != nil {
+			w, err := t.weight(cells, line, at[2])
+			if err != nil {
+				return err
 			}
-			w = append(w, float32(v))
+			l.weight = append(l.weight, w)
+		}
+		if e.Relation != "" {
+			r, err := e.relation(t, cells, line, at[3])
+			if err != nil {
+				return err
+			}
+			l.kind = append(l.kind, r)
 		}
 		return nil
 	})
-	if err != nil {
-		return graph.CSR{}, err
+}
+
+// weight reads the weight of an edge.
+func (t *table) weight(cells []string, line, at int) (float32, error) {
+	v, ok := number(cells[at])
+	if w := float32(v); ok && w > 0 && finite(w) {
+		return w, nil
 	}
-	adj, err := graph.FromEdges(len(index), src, dst, w, graph.Build{})
-	if err != nil {
-		return adj, fmt.Errorf("dataset: %s: %w", path, err)
-	}
-	return adj, nil
+	return 0, t.fault(line, at, "%.40q, want a number above 0", cells[at])
 }
 
 // named reads a list whose IDs are the names of nodes in a table.
-func (c EdgeConfig) named(nodes string, index map[string]int32) (adj graph.CSR, err error) {
+func (c EdgeConfig) named(nodes string, index map[string]int32) (l *edgeList, err error) {
 	list, err := c.Open()
 	if err != nil {
-		return graph.CSR{}, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
-	var src, dst []int32
-	var weight []float32
+	l = &edgeList{}
 	if c.Weight != "" {
-		weight = []float32{}
+		l.weight = []float32{}
 	}
 	for edge, err := range list.All() {
 		if err != nil {
-			return graph.CSR{}, err
+			return nil, err
 		}
 		var ends [2]int32
 		for k, id := range [2]int64{edge.Source, edge.Target} {
 			i, ok := index[strconv.FormatInt(id, 10)]
 			if !ok {
-				return graph.CSR{}, list.fault(edge, "unknown node %d, want a name in %s", id, nodes)
+				return nil, list.fault(edge, "unknown node %d, want a name in %s", id, nodes)
 			}
 			ends[k] = i
 		}
-		src, dst = append(src, ends[0]), append(dst, ends[1])
-		if weight != nil {
-			weight = append(weight, edge.Weight)
+		l.src, l.dst = append(l.src, ends[0]), append(l.dst, ends[1])
+		if l.weight != nil {
+			l.weight = append(l.weight, edge.Weight)
 		}
 	}
-	if adj, err = graph.FromEdges(len(index), src, dst, weight, graph.Build{}); err != nil {
-		return adj, fmt.Errorf("dataset: %s: %w", c.Path, err)
-	}
-	return adj, nil
+	return l, nil
 }

@@ -1,0 +1,122 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// maxRelations bounds those of a table of edges: a graph has as many rows for each as nodes, and in the reverse of each.
+const maxRelations = 1 << 12
+
+// relations reads the names of the relations in the table of edges, ascending; none where edges have no types.
+func (c *ImportConfig) relations() ([]string, error) {
+	if c.Relation == "" || c.Edges == "" {
+		return nil, nil
+	}
+	t, err := openTable(c.Edges)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	at, err := t.column(c.Relation, "the edges' relations")
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	if err := t.each(func(cells []string, line int) error {
+		name := strings.TrimSpace(cells[at])
+		if name == "" {
+			return t.fault(line, at, "empty, want the name of the edge's relation")
+		}
+		if !seen[name] {
+			seen[strings.Clone(name)] = true
+		}
+		if len(seen) > maxRelations {
+			return t.fault(line, at, "more than %d relations", maxRelations)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(seen))
+	if err := checkRelations(names); err != nil {
+		return nil, fmt.Errorf("dataset: %s: column %s: %w", c.Edges, c.Relation, err)
+	}
+	return names, nil
+}
+
+// checkRelations refuses names of which no typed graph can be made.
+func checkRelations(names []string) error {
+	if len(names) > maxRelations {
+		return fmt.Errorf("%d relations, want at most %d", len(names), maxRelations)
+	}
+	if !rising(names) {
+		return errors.New("the names of the relations are not ascending")
+	}
+	all := graph.InverseNames(names)
+	slices.Sort(all)
+	for k := 1; k < len(all); k++ {
+		if all[k] == all[k-1] {
+			return fmt.Errorf("a relation is called %q, as the reverse of another is", all[k])
+		}
+	}
+	return nil
+}
+
+// relation returns the number of the relation of a row of the table of edges.
+func (e *Encoding) relation(t *table, cells []string, line, at int) (int32, error) {
+	name := strings.TrimSpace(cells[at])
+	r, ok := slices.BinarySearch(e.Relations, name)
+	if !ok {
+		return 0, t.fault(line, at, "unknown relation %.40q, want one of %s", name, shorten(e.Relations))
+	}
+	return int32(r), nil
+}
+
+// Reverse returns the number of the reverse of relation r, of e's and the reverse of each.
+func (e *Encoding) Reverse(r int32) int32 {
+	count := int32(len(e.Relations))
+	return (r + count) % (2 * count)
+}
+
+// Typed returns the relations of a graph of n nodes, those of e and then the reverse of each, as they end at its first own
+// nodes (all but the halo, in a shard). Edge k goes from src[k] to dst[k] under relation kind[k] of all of these.
+func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32) (graph.Relations, error) {
+	if len(e.Relations) == 0 {
+		return graph.Relations{}, nil
+	}
+	count := 2 * len(e.Relations)
+	if int64(count)*int64(n) > math.MaxInt32 {
+		return graph.Relations{}, fmt.Errorf("dataset: %d relations, with the reverse of each, of %d nodes, want at most %d in all", count, n, math.MaxInt32)
+	}
+	list, err := graph.Deal(n, count, kind, src, dst, weight)
+	if err != nil {
+		return graph.Relations{}, err
+	}
+	for k, g := range list {
+		list[k] = g.First(own)
+	}
+	return graph.Relations{Names: graph.InverseNames(e.Relations), Adj: graph.Stack(list)}, nil
+}
+
+// BothWays returns typed edges and then the reverse of each, under the relation that is the reverse of its own;
+// nothing where edges have no types.
+func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32) (kinds, srcs, dsts []int32, weights []float32) {
+	if len(e.Relations) == 0 {
+		return nil, nil, nil, nil
+	}
+	kinds = slices.Clone(kind)
+	for _, r := range kind {
+		kinds = append(kinds, e.Reverse(r))
+	}
+	if weight != nil {
+		weights = append(slices.Clip(weight), weight...)
+	}
+	return kinds, slices.Concat(src, dst), slices.Concat(dst, src), weights
+}
