@@ -17,6 +17,7 @@ import (
 type ends struct {
 	here, there []int32
 	weight      []float32
+	kind        []int32 // relation as it ends here, of relations and the reverse of each; nil: edges have no types
 }
 
 // cross returns the edges to every other site that this one or the other lists.
@@ -83,7 +84,8 @@ func (m *meeting) cross(edges *dataset.SiteEdges) ([]ends, error) {
 			}
 			out[q].add(x.Here[k], i, x.Weight[k])
 		}
-		listed[q] = out[q].encode()
+		out[q].kind = x.Kind
+		listed[q] = out[q].encode(m.encoded)
 	}
 	if err := m.settle(unknown); err != nil {
 		return nil, err
@@ -95,7 +97,7 @@ func (m *meeting) cross(edges *dataset.SiteEdges) ([]ends, error) {
 		if q == m.g.Rank() {
 			continue
 		}
-		if err := out[q].decode(b, len(m.own.IDs), m.nodes(q)); err != nil {
+		if err := out[q].decode(b, len(m.own.IDs), m.nodes(q), m.encoded); err != nil {
 			return nil, m.blame(q, err)
 		}
 	}
@@ -106,28 +108,44 @@ func (e *ends) add(here, there int32, weight float32) {
 	e.here, e.there, e.weight = append(e.here, here), append(e.there, there), append(e.weight, weight)
 }
 
-// encode writes the edges for the other site: its node, the node here, the weight, of four bytes each.
-func (e *ends) encode() (b []byte) {
+// encode writes the edges for the other site: its node, the node here, the weight and, where edges have types, the relation
+// as it ends there, of four bytes each.
+func (e *ends) encode(by *dataset.Encoding) (b []byte) {
 	for k := range e.here {
 		b = binary.LittleEndian.AppendUint32(b, uint32(e.there[k]))
 		b = binary.LittleEndian.AppendUint32(b, uint32(e.here[k]))
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(e.weight[k]))
+		if e.kind != nil {
+			b = binary.LittleEndian.AppendUint32(b, uint32(by.Reverse(e.kind[k])))
+		}
 	}
 	return b
 }
 
 // decode adds what encode wrote at a site of that many nodes.
-func (e *ends) decode(b []byte, here, there int) error {
-	if len(b)%12 != 0 {
-		return fmt.Errorf("edges of %d bytes, want a multiple of 12", len(b))
+func (e *ends) decode(b []byte, here, there int, by *dataset.Encoding) error {
+	size, relations := 12, 2*len(by.Relations)
+	if relations > 0 {
+		size = 16
 	}
-	for at := 0; at < len(b); at += 12 {
+	if len(b)%size != 0 {
+		return fmt.Errorf("edges of %d bytes, want a multiple of %d", len(b), size)
+	}
+	for at := 0; at < len(b); at += size {
 		i, j := binary.LittleEndian.Uint32(b[at:]), binary.LittleEndian.Uint32(b[at+4:])
 		w := math.Float32frombits(binary.LittleEndian.Uint32(b[at+8:]))
 		if int64(i) >= int64(here) || int64(j) >= int64(there) || !(w > 0 && w <= math.MaxFloat32) {
-			return fmt.Errorf("edge %d joins nodes %d and %d of %d and %d with weight %v", at/12, i, j, here, there, w)
+			return fmt.Errorf("edge %d joins nodes %d and %d of %d and %d with weight %v", at/size, i, j, here, there, w)
 		}
 		e.add(int32(i), int32(j), w)
+		if relations == 0 {
+			continue
+		}
+		r := binary.LittleEndian.Uint32(b[at+12:])
+		if int64(r) >= int64(relations) {
+			return fmt.Errorf("edge %d is of relation %d, want 0 to %d", at/size, r, relations-1)
+		}
+		e.kind = append(e.kind, int32(r))
 	}
 	return nil
 }
@@ -162,6 +180,7 @@ func (m *meeting) shard(edges *dataset.SiteEdges, cross []ends) (*partition.Shar
 		s.Global = append(s.Global, m.first[rank]+int64(i))
 	}
 	src, dst, weight := edges.Src, edges.Dst, edges.Weight
+	kind, from, to, typedWeight := m.encoded.BothWays(edges.Kind, src, dst, weight) // of typed edges, which have a direction
 	weighted := weight != nil
 	for q, e := range cross {
 		halo, boundary := unique(e.there), unique(e.here)
@@ -173,6 +192,12 @@ func (m *meeting) shard(edges *dataset.SiteEdges, cross []ends) (*partition.Shar
 				weight = append(weight, e.weight[k])
 			}
 		}
+		if e.kind != nil {
+			kind, from, to = append(kind, e.kind...), append(from, src[len(src)-len(e.kind):]...), append(to, e.here...)
+			if weighted {
+				typedWeight = append(typedWeight, e.weight...)
+			}
+		}
 		for _, j := range halo {
 			s.Global = append(s.Global, m.first[q]+int64(j))
 		}
@@ -182,10 +207,9 @@ func (m *meeting) shard(edges *dataset.SiteEdges, cross []ends) (*partition.Shar
 	if err != nil {
 		return nil, fmt.Errorf("meet: %w", err)
 	}
-	edge := all.RowPtr[n] // what neighbours elsewhere take from here is in their own shards
-	s.Adj = graph.CSR{NumDst: n, NumSrc: len(s.Global), RowPtr: slices.Clip(all.RowPtr[:n+1]), Col: slices.Clip(all.Col[:edge])}
-	if weighted {
-		s.Adj.Weight = slices.Clip(all.Weight[:edge])
+	s.Adj = *all.First(n) // what neighbours elsewhere take from here is in their own shards
+	if s.Typed, err = m.encoded.Typed(n, len(s.Global), kind, from, to, typedWeight); err != nil {
+		return nil, fmt.Errorf("meet: %w", err)
 	}
 	s.Degree = append(s.Adj.Degrees(), make([]float32, len(s.Global)-n)...)
 	return s, nil

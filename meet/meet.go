@@ -5,7 +5,7 @@
 //
 // What the others learn of a site is in docs/privacy.md: names of columns, categories and classes; sums over all sites
 // of counts, values and squares; how many nodes and edges it has; and of its boundary nodes which node of theirs each
-// joins, its number and its degree. Names of nodes go only to the site whose nodes they are said to be.
+// joins, its number and its degree. Where edges have types, these too: their names, and of each edge across sites its own. Names of nodes go only to the site whose nodes they are said to be.
 package meet
 
 import (
@@ -29,9 +29,9 @@ const (
 
 // Config is what one site brings. Every site has the same Sites and Name.
 type Config struct {
-	Sites  []string // names of the sites, in the order of their ranks
-	Tables dataset.SiteConfig
-	Phase  func(name string) // called as each phase begins, for people; may be nil
+	Sites  []string            // names of the sites, in the order of their ranks
+	Tables *dataset.SiteTables // of the site of this rank
+	Phase  func(name string)   // called as each phase begins, for people; may be nil
 	// Asked is called for each other site, before it is answered, with how many names it asked for as nodes of this one and
 	// how many of them are none: many of those are a mistake, or a site that tries names. May be nil. An error is a refusal.
 	Asked func(site string, names, unknown int) error
@@ -40,23 +40,18 @@ type Config struct {
 // Shard returns this site's shard, without a fingerprint yet (partition.WriteOwn gives it one). A site that cannot go on
 // tells the others so, and all return an error: its own the fault, with file and line, the others its name.
 func Shard(ctx context.Context, g *comm.Group, c Config) (*partition.Shard, error) {
-	if len(c.Sites) != g.Size() || c.Sites[g.Rank()] != c.Tables.Here {
-		return nil, fmt.Errorf("meet: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites), g.Size(), g.Rank(), c.Tables.Here)
+	if len(c.Sites) != g.Size() || c.Sites[g.Rank()] != c.Tables.Site() {
+		return nil, fmt.Errorf("meet: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites), g.Size(), g.Rank(), c.Tables.Site())
 	}
 	m := &meeting{ctx: ctx, g: g, c: c}
-	m.phase("table of nodes")
-	tables, err := dataset.OpenSite(c.Tables)
-	if err := m.settle(err); err != nil {
-		return nil, err
-	}
 	m.phase("columns")
-	e, err := m.encoding(tables)
+	err := m.encoding()
 	if err != nil {
 		return nil, err
 	}
 	m.phase("features and edges")
 	var edges *dataset.SiteEdges
-	m.own, edges, err = tables.Read(e)
+	m.own, edges, err = c.Tables.Read(m.encoded)
 	if err == nil {
 		err = m.known(edges)
 	}
@@ -85,6 +80,8 @@ type meeting struct {
 	c     Config
 	own   *graph.Graph // this site's nodes, without edges
 	first []int64      // [K+1] number in the whole graph of each site's first node
+
+	encoded *dataset.Encoding // that the sites agreed on
 }
 
 func (m *meeting) phase(name string) {
@@ -133,39 +130,41 @@ func Write(ctx context.Context, g *comm.Group, dir string, s *partition.Shard, s
 	})
 }
 
-// encoding agrees on how columns become features.
-func (m *meeting) encoding(tables *dataset.SiteTables) (*dataset.Encoding, error) {
+// encoding agrees on how columns become features, and on the relations of typed edges.
+func (m *meeting) encoding() error {
+	tables := m.c.Tables
 	own, err := tables.Survey()
 	if err := m.settle(err); err != nil {
-		return nil, err
+		return err
 	}
 	text, err := own.Encode()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	in, err := m.tell("survey", text, maxSurvey)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	surveys := make([]dataset.Survey, len(in))
 	for q, b := range in {
 		if surveys[q], err = dataset.ParseSurvey(b); err != nil {
-			return nil, m.blame(q, err)
+			return m.blame(q, err)
 		}
 	}
 	e, err := dataset.Agree(m.c.Sites, surveys)
 	if err != nil {
-		return nil, err // the same at every site
+		return err // the same at every site
 	}
+	m.encoded = e
 	counts := tables.Counts(e)
 	if err := m.g.AllReduce(m.ctx, comm.Reduce, counts); err != nil {
-		return nil, err
+		return err
 	}
 	squares := tables.Squares(e, counts)
 	if err := m.g.AllReduce(m.ctx, comm.Reduce, squares); err != nil {
-		return nil, err
+		return err
 	}
-	return e, e.Fit(counts, squares)
+	return e.Fit(counts, squares)
 }
 
 func (m *meeting) blame(q int, err error) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/leak"
@@ -41,12 +42,12 @@ func tables(t *testing.T) (dir string) {
 	key := rng.New(1)
 	draw := func(what string, i, n int) int { return int(key.FoldString(what).Uint64(uint64(i)) % uint64(n)) }
 	write("pooled", node)
-	write("pooled-edges", "source,target,weight\n")
+	write("pooled-edges", "source,target,weight,relation\n")
 	of := map[int]string{}
 	n := 0
 	for s, size := range []int{40, 25, 33} {
 		write(sites[s], node)
-		write(sites[s]+"-edges", "source,source site,target,target site,weight\n")
+		write(sites[s]+"-edges", "source,source site,target,target site,weight,relation\n")
 		for range size {
 			age := fmt.Sprint(20 + draw("age", n, 60))
 			if draw("missing", n, 9) == 0 {
@@ -63,18 +64,18 @@ func tables(t *testing.T) (dir string) {
 	}
 	for k := range 300 {
 		i, j := draw("source", k, n), draw("target", k, n)
-		w := 1 + draw("weight", k, 4)
-		write("pooled-edges", "n%d,n%d,%d\n", i, j, w)
+		w, relation := 1+draw("weight", k, 4), []string{"refers", "knows", "supplies"}[draw("relation", k, 3)]
+		write("pooled-edges", "n%d,n%d,%d,%s\n", i, j, w, relation)
 		if of[i] == of[j] {
-			write(of[i]+"-edges", "n%d,,n%d,%s,%d\n", i, j, of[j], w)
+			write(of[i]+"-edges", "n%d,,n%d,%s,%d,%s\n", i, j, of[j], w, relation)
 			continue
 		}
 		how := draw("listed", k, 3)
 		if how != 0 {
-			write(of[i]+"-edges", "n%d,,n%d,%s,%d\n", i, j, of[j], w)
+			write(of[i]+"-edges", "n%d,,n%d,%s,%d,%s\n", i, j, of[j], w, relation)
 		}
 		if how != 1 {
-			write(of[j]+"-edges", "n%d,%s,n%d,%s,%d\n", i, of[i], j, of[j], w)
+			write(of[j]+"-edges", "n%d,%s,n%d,%s,%d,%s\n", i, of[i], j, of[j], w, relation)
 		}
 	}
 	dir = t.TempDir()
@@ -91,28 +92,38 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-func config(dir string, rank int, weighted bool) Config {
-	c := Config{Sites: sites, Tables: dataset.SiteConfig{Here: sites[rank], SourceSite: "source site", TargetSite: "target site",
+// entrant is a site that is to meet others by its tables.
+type entrant struct {
+	Config
+	tables dataset.SiteConfig
+	opened func() // called once they are; may be nil
+}
+
+func config(dir string, rank int, weight, relation string) entrant {
+	return entrant{Config: Config{Sites: sites}, tables: dataset.SiteConfig{Here: sites[rank], SourceSite: "source site", TargetSite: "target site",
 		ImportConfig: dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, sites[rank]+".csv"), Edges: filepath.Join(dir, sites[rank]+"-edges.csv"),
-			Label: "outcome", Split: "split", Site: "site"}}}
-	if weighted {
-		c.Tables.Weight = "weight"
-	}
-	return c
+			Label: "outcome", Split: "split", Site: "site", Weight: weight, Relation: relation}}}
 }
 
 // assemble meets, and returns what each site wrote.
-func assemble(ctx context.Context, t *testing.T, configs []Config) (dirs []string, errs []error) {
+func assemble(ctx context.Context, t *testing.T, configs []entrant) (dirs []string, errs []error) {
 	t.Helper()
 	network, to := sim.New(len(configs), sim.Config{}), t.TempDir()
 	errs = make([]error, len(configs))
 	var all errgroup.Group
 	for r, c := range configs {
-		dirs = append(dirs, filepath.Join(to, c.Tables.Here))
+		var err error
+		if c.Tables, err = dataset.OpenSite(c.tables); err != nil {
+			t.Fatal(err)
+		}
+		if c.opened != nil {
+			c.opened()
+		}
+		dirs = append(dirs, filepath.Join(to, c.tables.Here))
 		all.Go(func() error {
 			g := comm.NewGroup(network.Transport(r), r, len(configs))
 			defer g.Close()
-			s, err := Shard(ctx, g, c)
+			s, err := Shard(ctx, g, c.Config)
 			if err == nil {
 				_, err = Write(ctx, g, dirs[r], s, sites)
 			}
@@ -126,12 +137,10 @@ func assemble(ctx context.Context, t *testing.T, configs []Config) (dirs []strin
 
 // The sites' shards are those of the pooled tables, but for the rounding of features.
 func TestLikePooled(t *testing.T) {
-	for _, weighted := range []bool{false, true} {
+	for _, test := range []struct{ weight, relation string }{{"", ""}, {"weight", ""}, {"", "relation"}, {"weight", "relation"}} {
 		dir := tables(t)
-		pooled := dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, "pooled.csv"), Edges: filepath.Join(dir, "pooled-edges.csv"), Label: "outcome", Split: "split", Site: "site"}
-		if weighted {
-			pooled.Weight = "weight"
-		}
+		pooled := dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, "pooled.csv"), Edges: filepath.Join(dir, "pooled-edges.csv"), Label: "outcome", Split: "split", Site: "site",
+			Weight: test.weight, Relation: test.relation}
 		g, err := dataset.Import(pooled)
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +149,7 @@ func TestLikePooled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		configs := []Config{config(dir, 0, weighted), config(dir, 1, weighted), config(dir, 2, weighted)}
+		configs := []entrant{config(dir, 0, test.weight, test.relation), config(dir, 1, test.weight, test.relation), config(dir, 2, test.weight, test.relation)}
 		dirs, errs := assemble(t.Context(), t, configs)
 		var got []*partition.Shard
 		for r, err := range errs {
@@ -161,10 +170,13 @@ func TestLikePooled(t *testing.T) {
 			w := want[r]
 			if s.Owned != w.Owned || !slices.Equal(s.Global, w.Global) || !slices.Equal(s.HaloPtr, w.HaloPtr) || !slices.Equal(s.Degree, w.Degree) ||
 				!slices.Equal(s.Split, w.Split) || !slices.Equal(s.IDs, w.IDs) || !slices.Equal(s.Labels.Class, w.Labels.Class) || s.Nodes != w.Nodes {
-				t.Errorf("weighted %v: part %d differs", weighted, r)
+				t.Errorf("%+v: part %d differs", test, r)
 			}
-			if !slices.Equal(s.Adj.RowPtr, w.Adj.RowPtr) || !slices.Equal(s.Adj.Col, w.Adj.Col) || !slices.Equal(s.Adj.Weight, w.Adj.Weight) {
-				t.Errorf("weighted %v: part %d has other edges", weighted, r)
+			if !same(&s.Adj, &w.Adj) {
+				t.Errorf("%+v: part %d has other edges", test, r)
+			}
+			if len(s.Typed.Names) != map[string]int{"": 0, "relation": 6}[test.relation] || !slices.Equal(s.Typed.Names, w.Typed.Names) || !same(&s.Typed.Adj, &w.Typed.Adj) {
+				t.Errorf("%+v: part %d has other relations: %q, pooled %q", test, r, s.Typed.Names, w.Typed.Names)
 			}
 			for q := range s.Boundary {
 				if !slices.Equal(s.Boundary[q], w.Boundary[q]) {
@@ -187,21 +199,24 @@ func TestLikePooled(t *testing.T) {
 	}
 }
 
+func same(a, b *graph.CSR) bool {
+	return a.NumDst == b.NumDst && a.NumSrc == b.NumSrc && slices.Equal(a.RowPtr, b.RowPtr) && slices.Equal(a.Col, b.Col) && slices.Equal(a.Weight, b.Weight)
+}
+
 // What is wrong at one site ends the meeting at all, and nothing is left of it.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		spoil  func(t *testing.T, dir string, c []Config)
+		spoil  func(t *testing.T, dir string, c []entrant)
 		rank   int // who is told what is wrong
 		want   string
 		others string // what the others are told
 	}{
-		{"no such node", func(t *testing.T, dir string, _ []Config) {
+		{"no such node", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n2,,1\nn3,,nobody,south,1\n")
 		}, 0, `north-edges.csv: line 3: south has no node "nobody"`, "north"},
-		{"a name too many", func(t *testing.T, dir string, c []Config) {
+		{"a name too many", func(t *testing.T, dir string, c []entrant) {
 			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n45,south,1\nn3,,nobody,south,1\n")
-			c[1].Tables.Nodes = filepath.Join(dir, "south.csv")
 			c[1].Asked = func(site string, names, unknown int) error {
 				if site == "north" && names == 2 && unknown == 1 {
 					return errors.New("north tries names")
@@ -209,26 +224,29 @@ func TestFaults(t *testing.T) {
 				return nil
 			}
 		}, 1, "north tries names", "south"},
-		{"no such site", func(t *testing.T, dir string, _ []Config) {
+		{"no such site", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn41,,n2,east,1\n")
 		}, 1, `south-edges.csv: line 2: no site "east" takes part`, "south"},
-		{"neither end", func(t *testing.T, dir string, _ []Config) {
+		{"neither end", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn1,north,n2,west,1\n")
 		}, 1, "south-edges.csv: line 2: neither end of the edge is at south", "south"},
-		{"another site's node", func(t *testing.T, dir string, _ []Config) {
+		{"another site's node", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "west", node+"n70,west,1,1,a,yes,train\nn71,north,1,1,a,no,val\n")
 		}, 2, `west.csv: column site: node "n71" is of "north", want "west"`, "west"},
-		{"no file", func(t *testing.T, dir string, c []Config) { c[1].Tables.Nodes = filepath.Join(dir, "gone.csv") }, 1, "gone.csv", "south"},
-		{"a column less", func(t *testing.T, dir string, c []Config) {
+		{"the file is gone", func(t *testing.T, dir string, c []entrant) {
+			c[1].opened = func() { os.Remove(filepath.Join(dir, "south.csv")) }
+		}, 1, "south.csv", "south"},
+		{"relations here, none there", func(t *testing.T, dir string, c []entrant) { c[1].tables.Relation = "relation" }, 0, `relations is "" at north and "relation" at south`, "relations"},
+		{"a column less", func(t *testing.T, dir string, c []entrant) {
 			put(t, dir, "west", "id,site,age,height,outcome,split\nn70,west,1,1,yes,train\n")
 		}, 0, `west has no column "ward"`, "west has no column"},
-		{"numbers here, texts there", func(t *testing.T, dir string, _ []Config) {
+		{"numbers here, texts there", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "west", node+"n70,west,old,1,a,yes,train\nn71,west,young,1,a,no,val\nn72,west,old,1,a,no,val\n")
 		}, 0, `column "age" is numeric at north and categorical at west`, "column \"age\" is numeric at north"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := tables(t)
-			configs := []Config{config(dir, 0, false), config(dir, 1, false), config(dir, 2, false)}
+			configs := []entrant{config(dir, 0, "", ""), config(dir, 1, "", ""), config(dir, 2, "", "")}
 			test.spoil(t, dir, configs)
 			dirs, errs := assemble(t.Context(), t, configs)
 			for r, err := range errs {
@@ -255,7 +273,9 @@ func TestFaults(t *testing.T) {
 // A peer's bytes never make a site panic or take memory for more than came.
 func FuzzMessages(f *testing.F) {
 	f.Add(encodeNames([]string{"a", "", "long name"}))
-	f.Add((&ends{[]int32{1}, []int32{2}, []float32{3}}).encode())
+	plain, typed := &dataset.Encoding{}, &dataset.Encoding{Relations: []string{"knows", "refers"}}
+	f.Add((&ends{[]int32{1}, []int32{2}, []float32{3}, nil}).encode(plain))
+	f.Add((&ends{[]int32{1}, []int32{2}, []float32{3}, []int32{3}}).encode(typed))
 	survey, err := dataset.Survey{Encoding: dataset.Encoding{Columns: []dataset.Column{{Name: "a", Kind: dataset.Numeric}}}, Sparse: []bool{false}, Empty: []bool{true}}.Encode()
 	if err != nil {
 		f.Fatal(err)
@@ -268,10 +288,20 @@ func FuzzMessages(f *testing.F) {
 				t.Errorf("%q, then %q, %v", names, again, err)
 			}
 		}
-		var e, back ends
-		if e.decode(b, 10, 20) == nil {
-			if err := back.decode((&ends{e.there, e.here, e.weight}).encode(), 10, 20); err == nil && !slices.Equal(back.here, e.here) {
-				t.Errorf("%v, then %v", e, back)
+		for _, by := range []*dataset.Encoding{plain, typed} {
+			var e ends
+			if e.decode(b, 10, 20, by) != nil {
+				continue
+			}
+			// What the other site would send back is the same, but that an edge ends at its other end.
+			var back ends
+			if err := back.decode(e.encode(by), 20, 10, by); err != nil || !slices.Equal(back.here, e.there) || !slices.Equal(back.there, e.here) {
+				t.Errorf("%v, then %v, %v", e, back, err)
+			}
+			for k, r := range e.kind {
+				if back.kind[k] != by.Reverse(r) {
+					t.Errorf("relation %d, then %d", r, back.kind[k])
+				}
 			}
 		}
 		if s, err := dataset.ParseSurvey(b); err == nil {

@@ -28,8 +28,8 @@ func newMeet() *cobra.Command {
 		Short: "Make this site's part of a graph that sites hold together, from its own tables",
 		Long: `Make this site's part of a graph that several sites hold together and may not pool. Every site of the plan runs
 this with its own tables: of its own nodes, and of the edges it knows of. Where an edge ends at a node of another site,
-a column of the edges' table has that site's name, as the plan has it. The sites agree on columns, categories and
-classes, tell each other which of their nodes an edge joins, and each writes its own part for peer join. What the
+a column of the edges' table has that site's name, as the plan has it. The sites agree on columns, categories,
+classes and relations, tell each other which of their nodes an edge joins, and each writes its own part for peer join. What the
 others learn by it is in docs/privacy.md.`,
 		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part`,
 		Args:    cobra.NoArgs,
@@ -63,19 +63,20 @@ func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, maxUnknown in
 		tables.Name = "sites"
 	}
 	tables.Here, tables.Seed = at.plan.Peers[at.rank].Name, at.plan.Seed
-	if err := tables.Validate(); err != nil {
+	own, err := dataset.OpenSite(tables)
+	if err != nil {
 		return badInput{err}
 	}
 	if err := writableDir(filepath.Dir(filepath.Clean(s.out))); err != nil {
 		return err
 	}
 	return s.meeting(ctx, at, "meet", w, func(ctx context.Context, g *comm.Group, here *site) error {
-		return s.build(ctx, at, g, here, tables, maxUnknown, w, stdout)
+		return s.build(ctx, at, g, here, own, maxUnknown, w, stdout)
 	})
 }
 
 // build makes this site's part with the others.
-func (s seat) build(meeting context.Context, at place, g *comm.Group, here *site, tables dataset.SiteConfig, maxUnknown int, w *watch, stdout io.Writer) error {
+func (s seat) build(meeting context.Context, at place, g *comm.Group, here *site, tables *dataset.SiteTables, maxUnknown int, w *watch, stdout io.Writer) error {
 	p, rank := at.plan, at.rank
 	names := p.names()
 	shard, err := meet.Shard(meeting, g, meet.Config{Sites: names, Tables: tables,
@@ -104,6 +105,7 @@ func (s seat) build(meeting context.Context, at place, g *comm.Group, here *site
 	own := m.Parts[rank]
 	fmt.Fprintf(stdout, "%s: %s of %d sites, %d of %d nodes, %d edges into them, %d of these from other sites, %d features, %d classes\n",
 		filepath.Join(s.out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges, own.Cut, shard.X.Cols(), shard.Labels.Classes)
+	relations(stdout, &shard.Typed)
 	for q, of := range names {
 		if q != rank {
 			fmt.Fprintf(stdout, "  %s: %d of its nodes are neighbours here, %d nodes here are neighbours there\n", of, own.Halo[q], len(shard.Boundary[q]))

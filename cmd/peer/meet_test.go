@@ -60,6 +60,13 @@ func TestMeet(t *testing.T) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.TestAccuracy, r.Bytes.Halo)
 	}
 
+	// What a site can find wrong by itself it finds before it waits for the others.
+	for _, wrong := range [][]string{{"--nodes", at("gone.csv")}, {"--edges", at("gone.csv")}, {"--target-column", "gone.csv"}} {
+		if exit, _, errors := meet("west", append(wrong, "--out", at("never"))...); exit != 2 || !strings.Contains(errors, "gone.csv") || strings.Contains(errors, "waiting") {
+			t.Errorf("%v: exit %d, %s", wrong, exit, errors)
+		}
+	}
+
 	// A site's mistake is its own to read: the others learn whose it is.
 	for name, e := range all(func(name string) []string {
 		more := []string{"--out", at("%s-again", name)}
