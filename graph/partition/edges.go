@@ -2,6 +2,7 @@ package partition
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -57,7 +58,7 @@ func placed(g *graph.Graph, cut VertexCut, parts int, key rng.Key, told func(u, 
 
 // Replicas returns the quality of a vertex cut, of which nothing is written: job says the number of parts, the seed, the
 // memory that it may take and who watches. It holds the parts in which each node lies, K/8 bytes a node, and what the cut
-// looks at, 4 to 24. What the file holds is checked, but not compared with its checksums.
+// looks at, 4 to 24. All of the file is read first, and compared with its checksums.
 func (s *Stored) Replicas(cut VertexCut, job Job) (Replicas, error) {
 	if err := enoughNodes(s.nodes, job.Parts); err != nil {
 		return Replicas{}, err
@@ -65,6 +66,9 @@ func (s *Stored) Replicas(cut VertexCut, job Job) (Replicas, error) {
 	passes, each := cut.needs(job.Parts)
 	if need := each*int64(s.nodes) + 1<<25 + readAhead; job.Memory > 0 && need > job.Memory {
 		return Replicas{}, fmt.Errorf("partition: a vertex cut of %d nodes in %d parts needs about %d MiB of memory, with %d allowed: allow more", s.nodes, job.Parts, need>>20, job.Memory>>20)
+	}
+	if err := s.digest(io.Discard); err != nil {
+		return Replicas{}, err
 	}
 	w := newPlacing(s.nodes, job.Parts, nil)
 	if err := cut.place(&passing{s, job.Watch, Progress{Phase: "assign", Steps: passes, Total: s.edges}}, Key(job.Meta.Seed), w); err != nil {

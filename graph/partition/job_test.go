@@ -284,7 +284,10 @@ func TestStoredGraphsAreChecked(t *testing.T) {
 		out := filepath.Join(dir, "damaged")
 		s, err := OpenGraph(path)
 		if err == nil {
-			_, _, err = s.Write(out, Job{Policy: LDG(1), Parts: 2})
+			_, weighed := s.Replicas(HDRF{}, Job{Parts: 2})
+			if _, _, err = s.Write(out, Job{Policy: LDG(1), Parts: 2}); (err == nil) != (weighed == nil) {
+				t.Errorf("byte %d: partitioned with %v, weighed with %v", n, err, weighed)
+			}
 			s.Close()
 		}
 		if err == nil { // the padding between sections is not read

@@ -259,8 +259,8 @@ func (s *Stored) load(r *run, edges bool) error {
 	return nil
 }
 
-// Digest returns what graph.Graph.Digest would of the graph in memory. It reads all of the file, and refuses what does
-// not match its checksum.
+// digest writes to w what graph.Graph.Digest hashes of the graph in memory. It reads all of the file, and refuses what
+// does not match its checksum.
 func (s *Stored) digest(w io.Writer) error {
 	var list []graph.Section
 	for _, section := range s.file.Sections() {
