@@ -89,16 +89,12 @@ func (s seat) build(meeting context.Context, at place, g *comm.Group, here *site
 			}
 			return nil
 		}})
-	var lost *comm.PeerError
-	if err != nil && meeting.Err() == nil && !errors.As(err, &lost) {
-		return badInput{err} // the tables'
-	}
 	if err != nil {
-		return p.naming(err)
+		return err
 	}
 	m, err := meet.Write(meeting, g, s.out, shard, names)
 	if err != nil {
-		return p.naming(err)
+		return err
 	}
 	sent := g.Bytes()
 	here.left(sent, "meet", 0)
@@ -134,7 +130,8 @@ func (s seat) sit() (at place, err error) {
 	return at, err
 }
 
-// meeting does something else than training with the other peers of the plan, those that do the same by the same plan.
+// meeting does something else than training with the other peers of the plan, those that do the same by the same plan. What
+// ends it but a lost peer or an interruption is a fault of what this one was given.
 func (s seat) meeting(ctx context.Context, at place, what string, w *watch, do func(ctx context.Context, g *comm.Group, here *site) error) (err error) {
 	here, err := s.gate.admit(at.plan, at.id.PeerID(), time.Now())
 	if err != nil {
@@ -152,7 +149,15 @@ func (s seat) meeting(ctx context.Context, at place, what string, w *watch, do f
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	return do(meeting, g, here)
+	var lost *comm.PeerError
+	switch err := do(meeting, g, here); {
+	case err == nil:
+		return nil
+	case meeting.Err() != nil || errors.As(err, &lost):
+		return at.plan.naming(err)
+	default:
+		return badInput{err}
+	}
 }
 
 // group meets the other peers of the plan for something else than training: those that do the same by the same plan.

@@ -61,13 +61,6 @@ func (s *cutting) together(ctx context.Context, w *watch) error {
 				return group.SendRecv(ctx, comm.Halo, what, out, limit)
 			}})
 		here.left(group.Bytes(), "partition", 0)
-		var lost *comm.PeerError
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil || errors.As(err, &lost):
-			return at.plan.naming(err)
-		}
-		return badInput{err}
+		return err
 	})
 }
