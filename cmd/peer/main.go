@@ -80,7 +80,26 @@ Begin with:  peer demo`,
 	for _, c := range root.Commands() {
 		mark(c, began)
 	}
+	explain(root)
 	return root, began
+}
+
+// explain has c, and each command below it, say what it takes where its arguments are wrong.
+func explain(c *cobra.Command) {
+	check := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		err := check(c, args)
+		switch {
+		case err == nil:
+			return nil
+		case c.HasSubCommands():
+			return fmt.Errorf("%w (see %s --help)", err, c.CommandPath())
+		}
+		return fmt.Errorf("%w: want %s (see %s --help)", err, c.UseLine(), c.CommandPath())
+	}
+	for _, below := range c.Commands() {
+		explain(below)
+	}
 }
 
 // mark sets began when c or a command below it runs.
