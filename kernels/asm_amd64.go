@@ -10,27 +10,6 @@ func gemm6x16AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Poin
 //go:noescape
 func gemm6x8AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
 
-// Sparse times dense: cols columns of the rows of Y that the row pointers are of. val goes on by step bytes an edge;
-// the rows of X for the first far edges are fetched 16 edges ahead.
-
-//go:noescape
-func spmm128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmm64AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmm16AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmm64AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmm32AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmm8AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
 // Loops over slices. Lengths are those of the first slice.
 
 //go:noescape

@@ -4,18 +4,11 @@ import "unsafe"
 
 // spmmBF16AVX512 goes through the edges once for every 256 columns, and again for what is left.
 func spmmBF16AVX512(s *spmm, lo, hi int) {
-	for j := 0; j < s.n; {
-		switch left := s.n - j; {
-		case left >= 256:
-			j = s.columns(spmmBF16x256AVX512, lo, hi, j, 256)
-		case left >= 128:
-			j = s.columns(spmmBF16x128AVX512, lo, hi, j, 128)
-		case left > 16:
-			j = s.columns(spmmBF16x64AVX512, lo, hi, j, min(left, 64))
-		default:
-			j = s.columns(spmmBF16x16AVX512, lo, hi, j, left)
-		}
+	j := 0
+	for s.n-j >= 256 {
+		j = s.columns(spmmBF16x256AVX512, lo, hi, j, 256)
 	}
+	s.vectors(&spmmsBF16AVX512, 16, lo, hi, j)
 }
 
 func spmmBF16AVX2(s *spmm, lo, hi int) {

@@ -2,4 +2,4 @@
 
 package kernels
 
-func adviseLarge([]float32) {}
+func adviseLarge(uintptr, uintptr) {}

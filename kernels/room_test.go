@@ -5,20 +5,26 @@ import "testing"
 // TestRoom: whatever the system says, there are as many zeros as were asked for, and they can be written.
 func TestRoom(t *testing.T) {
 	for _, n := range []int{0, 1, 1000, 1 << 19, 3<<19 + 7} {
-		x := Room(n)
-		if len(x) != n {
-			t.Fatalf("%d values, want %d", len(x), n)
+		testRoom(t, n, Room(n))
+		testRoom(t, n, RoomBF16(n))
+		testRoom(t, n, onLargePages(n)[:n])
+	}
+}
+
+func testRoom[T float32 | uint16](t *testing.T, n int, x []T) {
+	t.Helper()
+	if len(x) != n {
+		t.Fatalf("%d values, want %d", len(x), n)
+	}
+	for i, v := range x {
+		if v != 0 {
+			t.Fatalf("value %d of %d is %v", i, n, v)
 		}
-		for i, v := range x {
-			if v != 0 {
-				t.Fatalf("value %d of %d is %g", i, n, v)
-			}
-			x[i] = float32(i)
-		}
-		for i, v := range x {
-			if v != float32(i) {
-				t.Fatalf("value %d of %d is %g", i, n, v)
-			}
+		x[i] = T(i % 1000)
+	}
+	for i, v := range x {
+		if v != T(i%1000) {
+			t.Fatalf("value %d of %d is %v", i, n, v)
 		}
 	}
 }

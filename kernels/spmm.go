@@ -37,7 +37,12 @@ func SpMMBF16(rowPtr []int64, col []int32, val []float32, n int, x []uint16, ldx
 func (s *spmm) call() {
 	checkMatrix("Y of SpMM", s.rows(), s.n, s.ldy, s.y)
 	if s.cut(); s.n > 0 && s.rows() > 0 {
-		shared.do(s, s.split())
+		parts := s.split()
+		if width := s.stripWidth(); width > 0 {
+			s.strips(width)
+		} else {
+			shared.do(s, parts)
+		}
 	}
 	if s.broken.Load() {
 		s.explain("SpMM")
@@ -72,11 +77,12 @@ type csr struct {
 	n      int
 	ldx    int
 
-	tall   int // rows of X
-	parts  int // of rows
-	hubs   [maxHubs]hub
-	nHubs  int
-	broken atomic.Bool // a part met a fault, which explain names
+	tall    int // rows of X
+	parts   int // of rows
+	hubs    [maxHubs]hub
+	nHubs   int
+	checked bool        // no fault is in it
+	broken  atomic.Bool // a part met a fault, which explain names
 }
 
 type spmm struct {
@@ -202,6 +208,9 @@ func (s *csr) block(lo, hi int) (end int, ok bool) {
 	}
 	if first < 0 {
 		return 0, false
+	}
+	if s.checked {
+		return end, true
 	}
 	col := s.col[first:s.rowPtr[end]]
 	reads(col)

@@ -2,31 +2,29 @@ package kernels
 
 import "unsafe"
 
+// cached is the bytes of X from which rows are fetched ahead. Below, rows come from a cache, and as many of them are under way
+// at once without.
+const cached = 32 << 20
+
 // spmmAVX512 goes through the edges once for every 128 columns, and again for what is left: fetching ahead takes no more
-// than eight lines of a row at a time well.
+// than eight lines of a row at a time well. Few columns are the business of short vectors, which lie in one cache line
+// more often: one across two takes twice as long, whatever its mask.
 func spmmAVX512(s *spmm, lo, hi int) {
-	for j := 0; j < s.n; {
-		switch left := s.n - j; {
-		case left >= 128:
-			j = s.columns(spmm128AVX512, lo, hi, j, 128)
-		case left > 16:
-			j = s.columns(spmm64AVX512, lo, hi, j, min(left, 64))
-		default:
-			j = s.columns(spmm16AVX512, lo, hi, j, left)
-		}
+	if s.n <= 8 {
+		s.columns(spmm8AVX2, lo, hi, 0, s.n)
+		return
 	}
+	s.vectors(&spmmsAVX512, 16, lo, hi, 0)
 }
 
-func spmmAVX2(s *spmm, lo, hi int) {
-	for j := 0; j < s.n; {
-		switch left := s.n - j; {
-		case left >= 64:
-			j = s.columns(spmm64AVX2, lo, hi, j, 64)
-		case left >= 32:
-			j = s.columns(spmm32AVX2, lo, hi, j, 32)
-		default:
-			j = s.columns(spmm8AVX2, lo, hi, j, min(left, 8))
-		}
+func spmmAVX2(s *spmm, lo, hi int) { s.vectors(&spmmsAVX2, 8, lo, hi, 0) }
+
+// vectors computes the columns from j on of rows [lo, hi), with vectors of so many lanes, as many as there are kernels
+// at a time.
+func (s *spmm) vectors(kernels *[8]spmmAsm, lanes, lo, hi, j int) {
+	for j < s.n {
+		cols := min(s.n-j, len(kernels)*lanes)
+		j = s.columns(kernels[(cols-1)/lanes], lo, hi, j, cols)
 	}
 }
 

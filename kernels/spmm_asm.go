@@ -4,6 +4,8 @@ package kernels
 
 import "unsafe"
 
+// An spmmAsm sums cols columns of the rows of Y that the row pointers are of. val goes on by step bytes an edge; the rows of X for
+// the first far edges are fetched 16 edges ahead.
 type spmmAsm func(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 
 // one is the value of every edge of an unweighted graph.
@@ -11,7 +13,7 @@ var one = float32(1)
 
 // columns computes columns [j, j+cols) of rows [lo, hi) and returns j+cols.
 func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
-	const ahead, cached = 16, 1 << 20 // edges; bytes of X that L2 has room for
+	const ahead, narrow = 16, 1 << 20 // edges; bytes of X from which rows of one cache line are fetched ahead
 	if s.rowPtr[lo] == s.rowPtr[hi] && s.acc {
 		return j + cols
 	}
@@ -23,7 +25,7 @@ func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
 	if s.half {
 		x, bytes = from(s.x16, j)
 	}
-	if bytes > cached {
+	if bytes > cached || cols <= 16 && bytes > narrow {
 		far = max(0, int(s.rowPtr[hi])-ahead)
 	}
 	f(hi-lo, unsafe.Pointer(&s.rowPtr[lo]), unsafe.Pointer(unsafe.SliceData(s.col)), val, step,

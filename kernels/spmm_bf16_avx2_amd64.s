@@ -5,6 +5,43 @@
 
 // Sparse times dense where X is bfloat16: rows are widened, by a shift, as they are fetched.
 
+// func spmmBF16x8AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x8AVX2(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VXORPS Y0, Y0, Y0
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Y0
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+
+here:
+	EDGE(Y15)
+	VPMOVZXWD (AX), Y8
+	VPSLLD $16, Y8, Y8
+	VFMADD231PS Y8, Y15, Y0
+	NEXT(edge)
+
+put:
+	VMOVUPS Y0, (DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func spmmBF16x64AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmmBF16x64AVX2(SB), NOSPLIT, $0-89
 	LOADARGS(1)
@@ -79,43 +116,6 @@ put:
 	VMOVUPS Y5, 160(DI)
 	VMOVUPS Y6, 192(DI)
 	VMOVUPS Y7, 224(DI)
-	ADDQ R13, DI
-	DECQ DX
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func spmmBF16x8AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-TEXT ·spmmBF16x8AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(1)
-
-row:
-	ROWEND
-	CMPB acc+88(FP), $0
-	JNE  get
-	VXORPS Y0, Y0, Y0
-	JMP  edges
-
-get:
-	VMOVUPS (DI), Y0
-
-edges:
-	CMPQ R8, CX
-	JAE  put
-
-edge:
-	AHEAD(here)
-	PREFETCHT0 (R11)
-
-here:
-	EDGE(Y15)
-	VPMOVZXWD (AX), Y8
-	VPSLLD $16, Y8, Y8
-	VFMADD231PS Y8, Y15, Y0
-	NEXT(edge)
-
-put:
-	VMOVUPS Y0, (DI)
 	ADDQ R13, DI
 	DECQ DX
 	JNZ  row

@@ -5,19 +5,528 @@
 
 // Sparse times dense where X is bfloat16: rows are widened, by a shift, as they are fetched.
 
-// K1 to K4 mask the last 64 columns or fewer.
-#define MASK \
-	MOVQ  cols+72(FP), CX \
-	MOVQ  $-1, AX         \
-	NEGQ  CX              \
-	SHRQ  CX, AX          \
-	KMOVW AX, K1          \
-	SHRQ  $16, AX         \
-	KMOVW AX, K2          \
-	SHRQ  $16, AX         \
-	KMOVW AX, K3          \
-	SHRQ  $16, AX         \
-	KMOVW AX, K4
+// func spmmBF16x16AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x16AVX512(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+	MOVQ cols+72(FP), CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VPXORD Z0, Z0, Z0
+	JMP  edges
+
+get:
+	VMOVUPS.Z (DI), K1, Z0
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+
+here:
+	EDGE(Z31)
+	VPMOVZXWD.Z (AX), K1, Z16
+	VPSLLD $16, Z16, Z16
+	VFMADD231PS Z16, Z31, Z0
+	NEXT(edge)
+
+put:
+	VMOVUPS Z0, K1, (DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func spmmBF16x32AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x32AVX512(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+	MOVQ cols+72(FP), CX
+	SUBQ $16, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Z0
+	VMOVUPS.Z 64(DI), K1, Z1
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+
+here:
+	EDGE(Z31)
+	VPMOVZXWD (AX), Z16
+	VPMOVZXWD.Z 32(AX), K1, Z17
+	VPSLLD $16, Z16, Z16
+	VPSLLD $16, Z17, Z17
+	VFMADD231PS Z16, Z31, Z0
+	VFMADD231PS Z17, Z31, Z1
+	NEXT(edge)
+
+put:
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, K1, 64(DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func spmmBF16x48AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x48AVX512(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+	MOVQ cols+72(FP), CX
+	SUBQ $32, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS.Z 128(DI), K1, Z2
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+
+here:
+	EDGE(Z31)
+	VPMOVZXWD (AX), Z16
+	VPMOVZXWD 32(AX), Z17
+	VPMOVZXWD.Z 64(AX), K1, Z18
+	VPSLLD $16, Z16, Z16
+	VPSLLD $16, Z17, Z17
+	VPSLLD $16, Z18, Z18
+	VFMADD231PS Z16, Z31, Z0
+	VFMADD231PS Z17, Z31, Z1
+	VFMADD231PS Z18, Z31, Z2
+	NEXT(edge)
+
+put:
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, K1, 128(DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func spmmBF16x64AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x64AVX512(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+	MOVQ cols+72(FP), CX
+	SUBQ $48, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS.Z 192(DI), K1, Z3
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+
+here:
+	EDGE(Z31)
+	VPMOVZXWD (AX), Z16
+	VPMOVZXWD 32(AX), Z17
+	VPMOVZXWD 64(AX), Z18
+	VPMOVZXWD.Z 96(AX), K1, Z19
+	VPSLLD $16, Z16, Z16
+	VPSLLD $16, Z17, Z17
+	VPSLLD $16, Z18, Z18
+	VPSLLD $16, Z19, Z19
+	VFMADD231PS Z16, Z31, Z0
+	VFMADD231PS Z17, Z31, Z1
+	VFMADD231PS Z18, Z31, Z2
+	VFMADD231PS Z19, Z31, Z3
+	NEXT(edge)
+
+put:
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, K1, 192(DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func spmmBF16x80AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x80AVX512(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+	MOVQ cols+72(FP), CX
+	SUBQ $64, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS 192(DI), Z3
+	VMOVUPS.Z 256(DI), K1, Z4
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+
+here:
+	EDGE(Z31)
+	VPMOVZXWD (AX), Z16
+	VPMOVZXWD 32(AX), Z17
+	VPMOVZXWD 64(AX), Z18
+	VPMOVZXWD 96(AX), Z19
+	VPMOVZXWD.Z 128(AX), K1, Z20
+	VPSLLD $16, Z16, Z16
+	VPSLLD $16, Z17, Z17
+	VPSLLD $16, Z18, Z18
+	VPSLLD $16, Z19, Z19
+	VPSLLD $16, Z20, Z20
+	VFMADD231PS Z16, Z31, Z0
+	VFMADD231PS Z17, Z31, Z1
+	VFMADD231PS Z18, Z31, Z2
+	VFMADD231PS Z19, Z31, Z3
+	VFMADD231PS Z20, Z31, Z4
+	NEXT(edge)
+
+put:
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, 192(DI)
+	VMOVUPS Z4, K1, 256(DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func spmmBF16x96AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x96AVX512(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+	MOVQ cols+72(FP), CX
+	SUBQ $80, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS 192(DI), Z3
+	VMOVUPS 256(DI), Z4
+	VMOVUPS.Z 320(DI), K1, Z5
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+
+here:
+	EDGE(Z31)
+	VPMOVZXWD (AX), Z16
+	VPMOVZXWD 32(AX), Z17
+	VPMOVZXWD 64(AX), Z18
+	VPMOVZXWD 96(AX), Z19
+	VPMOVZXWD 128(AX), Z20
+	VPMOVZXWD.Z 160(AX), K1, Z21
+	VPSLLD $16, Z16, Z16
+	VPSLLD $16, Z17, Z17
+	VPSLLD $16, Z18, Z18
+	VPSLLD $16, Z19, Z19
+	VPSLLD $16, Z20, Z20
+	VPSLLD $16, Z21, Z21
+	VFMADD231PS Z16, Z31, Z0
+	VFMADD231PS Z17, Z31, Z1
+	VFMADD231PS Z18, Z31, Z2
+	VFMADD231PS Z19, Z31, Z3
+	VFMADD231PS Z20, Z31, Z4
+	VFMADD231PS Z21, Z31, Z5
+	NEXT(edge)
+
+put:
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, 192(DI)
+	VMOVUPS Z4, 256(DI)
+	VMOVUPS Z5, K1, 320(DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func spmmBF16x112AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x112AVX512(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+	MOVQ cols+72(FP), CX
+	SUBQ $96, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS 192(DI), Z3
+	VMOVUPS 256(DI), Z4
+	VMOVUPS 320(DI), Z5
+	VMOVUPS.Z 384(DI), K1, Z6
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+
+here:
+	EDGE(Z31)
+	VPMOVZXWD (AX), Z16
+	VPMOVZXWD 32(AX), Z17
+	VPMOVZXWD 64(AX), Z18
+	VPMOVZXWD 96(AX), Z19
+	VPMOVZXWD 128(AX), Z20
+	VPMOVZXWD 160(AX), Z21
+	VPSLLD $16, Z16, Z16
+	VPSLLD $16, Z17, Z17
+	VPSLLD $16, Z18, Z18
+	VPSLLD $16, Z19, Z19
+	VPSLLD $16, Z20, Z20
+	VPSLLD $16, Z21, Z21
+	VFMADD231PS Z16, Z31, Z0
+	VFMADD231PS Z17, Z31, Z1
+	VFMADD231PS Z18, Z31, Z2
+	VFMADD231PS Z19, Z31, Z3
+	VFMADD231PS Z20, Z31, Z4
+	VFMADD231PS Z21, Z31, Z5
+	VPMOVZXWD.Z 192(AX), K1, Z22
+	VPSLLD $16, Z22, Z22
+	VFMADD231PS Z22, Z31, Z6
+	NEXT(edge)
+
+put:
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, 192(DI)
+	VMOVUPS Z4, 256(DI)
+	VMOVUPS Z5, 320(DI)
+	VMOVUPS Z6, K1, 384(DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func spmmBF16x128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+TEXT ·spmmBF16x128AVX512(SB), NOSPLIT, $0-89
+	LOADARGS(1)
+	MOVQ cols+72(FP), CX
+	SUBQ $112, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+
+row:
+	ROWEND
+	CMPB acc+88(FP), $0
+	JNE  get
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS 192(DI), Z3
+	VMOVUPS 256(DI), Z4
+	VMOVUPS 320(DI), Z5
+	VMOVUPS 384(DI), Z6
+	VMOVUPS.Z 448(DI), K1, Z7
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	AHEAD(here)
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+
+here:
+	EDGE(Z31)
+	VPMOVZXWD (AX), Z16
+	VPMOVZXWD 32(AX), Z17
+	VPMOVZXWD 64(AX), Z18
+	VPMOVZXWD 96(AX), Z19
+	VPMOVZXWD 128(AX), Z20
+	VPMOVZXWD 160(AX), Z21
+	VPSLLD $16, Z16, Z16
+	VPSLLD $16, Z17, Z17
+	VPSLLD $16, Z18, Z18
+	VPSLLD $16, Z19, Z19
+	VPSLLD $16, Z20, Z20
+	VPSLLD $16, Z21, Z21
+	VFMADD231PS Z16, Z31, Z0
+	VFMADD231PS Z17, Z31, Z1
+	VFMADD231PS Z18, Z31, Z2
+	VFMADD231PS Z19, Z31, Z3
+	VFMADD231PS Z20, Z31, Z4
+	VFMADD231PS Z21, Z31, Z5
+	VPMOVZXWD 192(AX), Z22
+	VPMOVZXWD.Z 224(AX), K1, Z23
+	VPSLLD $16, Z22, Z22
+	VPSLLD $16, Z23, Z23
+	VFMADD231PS Z22, Z31, Z6
+	VFMADD231PS Z23, Z31, Z7
+	NEXT(edge)
+
+put:
+	VMOVUPS Z0, (DI)
+	VMOVUPS Z1, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z3, 192(DI)
+	VMOVUPS Z4, 256(DI)
+	VMOVUPS Z5, 320(DI)
+	VMOVUPS Z6, 384(DI)
+	VMOVUPS Z7, K1, 448(DI)
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
 
 // func spmmBF16x256AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmmBF16x256AVX512(SB), NOSPLIT, $0-89
@@ -147,183 +656,6 @@ put:
 	VMOVUPS Z13, 832(DI)
 	VMOVUPS Z14, 896(DI)
 	VMOVUPS Z15, 960(DI)
-	ADDQ R13, DI
-	DECQ DX
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func spmmBF16x128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-TEXT ·spmmBF16x128AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(1)
-
-row:
-	ROWEND
-	CMPB acc+88(FP), $0
-	JNE  get
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	JMP  edges
-
-get:
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), Z2
-	VMOVUPS 192(DI), Z3
-	VMOVUPS 256(DI), Z4
-	VMOVUPS 320(DI), Z5
-	VMOVUPS 384(DI), Z6
-	VMOVUPS 448(DI), Z7
-
-edges:
-	CMPQ R8, CX
-	JAE  put
-
-edge:
-	AHEAD(here)
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-	PREFETCHT0 128(R11)
-	PREFETCHT0 192(R11)
-
-here:
-	EDGE(Z31)
-	VPMOVZXWD (AX), Z16
-	VPMOVZXWD 32(AX), Z17
-	VPMOVZXWD 64(AX), Z18
-	VPMOVZXWD 96(AX), Z19
-	VPMOVZXWD 128(AX), Z20
-	VPMOVZXWD 160(AX), Z21
-	VPSLLD $16, Z16, Z16
-	VPSLLD $16, Z17, Z17
-	VPSLLD $16, Z18, Z18
-	VPSLLD $16, Z19, Z19
-	VPSLLD $16, Z20, Z20
-	VPSLLD $16, Z21, Z21
-	VFMADD231PS Z16, Z31, Z0
-	VFMADD231PS Z17, Z31, Z1
-	VFMADD231PS Z18, Z31, Z2
-	VFMADD231PS Z19, Z31, Z3
-	VFMADD231PS Z20, Z31, Z4
-	VFMADD231PS Z21, Z31, Z5
-	VPMOVZXWD 192(AX), Z22
-	VPMOVZXWD 224(AX), Z23
-	VPSLLD $16, Z22, Z22
-	VPSLLD $16, Z23, Z23
-	VFMADD231PS Z22, Z31, Z6
-	VFMADD231PS Z23, Z31, Z7
-	NEXT(edge)
-
-put:
-	VMOVUPS Z0, (DI)
-	VMOVUPS Z1, 64(DI)
-	VMOVUPS Z2, 128(DI)
-	VMOVUPS Z3, 192(DI)
-	VMOVUPS Z4, 256(DI)
-	VMOVUPS Z5, 320(DI)
-	VMOVUPS Z6, 384(DI)
-	VMOVUPS Z7, 448(DI)
-	ADDQ R13, DI
-	DECQ DX
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func spmmBF16x64AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-TEXT ·spmmBF16x64AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(1)
-	MASK
-
-row:
-	ROWEND
-	CMPB acc+88(FP), $0
-	JNE  get
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	JMP  edges
-
-get:
-	VMOVUPS.Z (DI), K1, Z0
-	VMOVUPS.Z 64(DI), K2, Z1
-	VMOVUPS.Z 128(DI), K3, Z2
-	VMOVUPS.Z 192(DI), K4, Z3
-
-edges:
-	CMPQ R8, CX
-	JAE  put
-
-edge:
-	AHEAD(here)
-	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
-
-here:
-	EDGE(Z31)
-	VPMOVZXWD.Z (AX), K1, Z16
-	VPMOVZXWD.Z 32(AX), K2, Z17
-	VPMOVZXWD.Z 64(AX), K3, Z18
-	VPMOVZXWD.Z 96(AX), K4, Z19
-	VPSLLD $16, Z16, Z16
-	VPSLLD $16, Z17, Z17
-	VPSLLD $16, Z18, Z18
-	VPSLLD $16, Z19, Z19
-	VFMADD231PS Z16, Z31, Z0
-	VFMADD231PS Z17, Z31, Z1
-	VFMADD231PS Z18, Z31, Z2
-	VFMADD231PS Z19, Z31, Z3
-	NEXT(edge)
-
-put:
-	VMOVUPS Z0, K1, (DI)
-	VMOVUPS Z1, K2, 64(DI)
-	VMOVUPS Z2, K3, 128(DI)
-	VMOVUPS Z3, K4, 192(DI)
-	ADDQ R13, DI
-	DECQ DX
-	JNZ  row
-	VZEROUPPER
-	RET
-
-// func spmmBF16x16AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-TEXT ·spmmBF16x16AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(1)
-	MASK
-
-row:
-	ROWEND
-	CMPB acc+88(FP), $0
-	JNE  get
-	VPXORD Z0, Z0, Z0
-	JMP  edges
-
-get:
-	VMOVUPS.Z (DI), K1, Z0
-
-edges:
-	CMPQ R8, CX
-	JAE  put
-
-edge:
-	AHEAD(here)
-	PREFETCHT0 (R11)
-
-here:
-	EDGE(Z31)
-	VPMOVZXWD.Z (AX), K1, Z16
-	VPSLLD $16, Z16, Z16
-	VFMADD231PS Z16, Z31, Z0
-	NEXT(edge)
-
-put:
-	VMOVUPS Z0, K1, (DI)
 	ADDQ R13, DI
 	DECQ DX
 	JNZ  row

@@ -51,7 +51,7 @@ def spmm(nodes, degree, power, n):
 def spmmof(path, n):
     """The neighbour sums of a data set, made symmetric and with self-loops."""
     z = np.load(path)
-    (src, dst), nodes = z["edge_index"].astype(np.int64), int(z["x_shape"][0])
+    (src, dst), nodes = z["edge_index"].astype(np.int64), int(z["x_shape"][0] if "x_shape" in z else len(z["x"]))
     loop = np.arange(nodes)
     row, col = np.concatenate([src, dst, loop]), np.concatenate([dst, src, loop])
     pairs = np.unique(row * nodes + col)

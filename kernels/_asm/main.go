@@ -45,7 +45,8 @@ func main() {
 	writePack(&text)
 	writePairs(&text)
 	fmt.Fprintf(&decls, "\n//go:noescape\nfunc packAVX512%[1]s\n\n//go:noescape\nfunc pairsAVX512%[1]s\n", packArguments)
-	files := map[string][]byte{"kernels/gemm_avx512_amd64.s": text.Bytes(), "kernels/gemm_avx512_amd64.go": decls.Bytes()}
+	files := map[string][]byte{"kernels/gemm_avx512_amd64.s": text.Bytes(), "kernels/gemm_avx512_amd64.go": decls.Bytes(),
+		"kernels/spmm_kernels_amd64.go": declareSpMM()}
 	for _, wide := range []bool{false, true} {
 		for family, write := range map[string]func(*writer){
 			"attend": (*writer).writeAttend, "spmm": (*writer).writeSpMM, "spmm_bf16": (*writer).writeSpMMBF16, "step": (*writer).writeStep, "vector": (*writer).writeVector,

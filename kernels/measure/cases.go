@@ -137,7 +137,7 @@ func spmmBF16(g *Graph, n int) Case {
 	return Case{
 		Name: fmt.Sprintf("SpMMBF16 %s, %d wide", g.Name, n), Unit: "GB/s", Work: float64(2 * n * len(g.Col)), Peak: gather(2 * n),
 		Prepare: func() func() {
-			x, y, val := halves(g.Nodes*n), make([]float32, g.Nodes*n), Values(len(g.Col))
+			x, y, val := halves(g.Nodes*n), kernels.Room(g.Nodes*n), Values(len(g.Col))
 			return func() { kernels.SpMMBF16(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
 		},
 	}
@@ -226,7 +226,7 @@ func Values(n int) []float32 {
 }
 
 func halves(n int) []uint16 {
-	y := make([]uint16, n)
+	y := kernels.RoomBF16(n)
 	kernels.ToBF16(Values(n), y)
 	return y
 }

@@ -26,14 +26,15 @@ func fma(clock Clock) float64 {
 	return float64(fmaFlops()) * rounds * float64(runtime.GOMAXPROCS(0)) / seconds / 1e9
 }
 
-const slab = 32 << 20 // values of each array: beyond every cache
+// Slab is the values of each array: beyond every cache.
+const Slab = 32 << 20
 
-var arrays = sync.OnceValue(func() [2][]float32 { return [2][]float32{Values(slab), Values(slab)} })
+var arrays = sync.OnceValue(func() [2][]float32 { return [2][]float32{Values(Slab), Values(Slab)} })
 
 // triad measures 10⁹ bytes a second of a = a + s·b: what is written has been read, so that nothing moves uncounted.
 func triad(clock Clock) float64 {
 	a := arrays()
-	piece := slab / runtime.GOMAXPROCS(0) &^ 63
+	piece := Slab / runtime.GOMAXPROCS(0) &^ 63
 	bytes := 12 * float64(piece*runtime.GOMAXPROCS(0))
 	seconds := onAll(clock, func(t int) {
 		lo, hi := t*piece, (t+1)*piece
@@ -47,23 +48,39 @@ func triad(clock Clock) float64 {
 
 // gather returns a measure of 10⁹ bytes a second read as rows of that many bytes from random places.
 func gather(row int) func(Clock) float64 {
+	const reads = 1 << 19
+	lines := max(row/4, 16) / 16
+	places := Slab/16/lines - 1
+	order := make([]int32, reads)
 	return func(clock Clock) float64 {
-		if !vectors {
-			return 0
+		for i := range order {
+			order[i] = int32(mix(uint64(i)) % uint64(places))
 		}
-		x := arrays()[0]
-		const reads = 1 << 19
-		step := max(row/4, 16) // values
-		index := make([]int32, reads+16)
-		for i := range index {
-			index[i] = int32(mix(uint64(i)) % uint64(slab/step-1) * uint64(step/16))
-		}
-		seconds := onAll(clock, func(t int) {
-			piece := reads / runtime.GOMAXPROCS(0)
-			gathers(index[t*piece:(t+1)*piece], x, step/16)
-		})
-		return float64(reads) * float64(row) / seconds / 1e9
+		return gathered(clock, order, row)
 	}
+}
+
+// Gather returns a measure of 10⁹ bytes a second read as rows of that many bytes, whole cache lines, in that order from a
+// table of no more of them than it names, at most 128 MB: what a neighbour sum could reach that did nothing else.
+func Gather(order []int32, row int) func(Clock) float64 {
+	return func(clock Clock) float64 { return gathered(clock, order, row) }
+}
+
+func gathered(clock Clock, order []int32, row int) float64 {
+	if !vectors {
+		return 0
+	}
+	const ahead = 16 // gathers reads as many past the end
+	lines := max(row/4, 16) / 16
+	index := make([]int32, len(order)+ahead)
+	for i, r := range order {
+		index[i] = r * int32(lines)
+	}
+	x := arrays()[0]
+	threads := runtime.GOMAXPROCS(0)
+	piece := len(order) / threads
+	seconds := onAll(clock, func(t int) { gathers(index[t*piece:(t+1)*piece], x, lines) })
+	return float64(piece*threads) * float64(row) / seconds / 1e9
 }
 
 // Peak is a rate of the machine, in 10⁹ a second, 0 where it is unknown.

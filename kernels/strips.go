@@ -1,0 +1,98 @@
+package kernels
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+// Where rows of X are picked many times and X is beyond L2, Y = S·X is computed a strip of columns after another, each
+// from a copy in which the strip's rows follow one another: what is gathered from then fits L2, or nearly. In X itself
+// the strip of rows a power of two apart would lie in few sets of the caches. Rows of a few columns that do not begin on
+// a cache line are copied to where they do. The order of a sum stays.
+const (
+	stripCols = 64
+	stripFrom = 4 << 20 // bytes of X
+	stripMost = 4 << 20 // bytes of a copy, for each strip after the first
+	stripUses = 24      // edges for each row of X, which repay its copy
+	alignUses = 16      // the same where rows are only moved to where lines begin
+)
+
+// stripWidth returns how many columns of X to copy at a time, with what fills their lines, 0 where X is taken as it lies.
+func (s *spmm) stripWidth() int {
+	if active.tiles.lay == nil || s.half || s.nHubs > 0 {
+		return 0
+	}
+	edges := s.rowPtr[s.rows()] - s.rowPtr[0]
+	switch {
+	case s.n >= 2*stripCols:
+		count := (s.n + stripCols/2) / stripCols
+		width := ((s.n+count-1)/count + 15) &^ 15
+		if edges >= stripUses*int64(s.tall) && 4*s.n*s.tall >= stripFrom && 4*width*s.tall <= stripMost*(count-1) {
+			return width
+		}
+	case 8 < s.n && s.n < stripCols && s.n%8 != 0:
+		if width := (s.n + 15) &^ 15; edges >= alignUses*int64(s.tall) && 4*width*s.tall <= stripMost {
+			return width
+		}
+	}
+	return 0
+}
+
+// strip is columns of X and their copy.
+type strip struct {
+	from    *spmm
+	j, cols int
+	x       []float32 // rows of width values
+	width   int
+	piece   int // rows that are copied at a time
+}
+
+var stripCalls = sync.Pool{New: func() any { return new(strip) }}
+
+// strips computes Y that many columns at a time.
+func (s *spmm) strips(width int) {
+	c, t := stripCalls.Get().(*strip), spmmCalls.Get().(*spmm)
+	if size := s.tall * width; len(c.x) < size {
+		c.x = onLargePages(size)
+	}
+	c.from, c.width, c.piece = s, width, s.tall
+	if size := s.tall * width; size >= aloneRows {
+		parts := min(4*runtime.GOMAXPROCS(0), size/(aloneRows/4))
+		c.piece = (s.tall + parts - 1) / parts
+	}
+	for c.j = 0; c.j < s.n && !s.broken.Load(); c.j += width {
+		c.cols = min(width, s.n-c.j)
+		shared.do(c, (s.tall+c.piece-1)/c.piece)
+		t.rowPtr, t.col, t.val, t.tall, t.checked = s.rowPtr, s.col, s.val, s.tall, c.j > 0
+		t.n, t.x, t.ldx, t.y, t.ldy, t.acc = c.cols, c.x, width, s.y[c.j:], s.ldy, s.acc
+		t.cut()
+		shared.do(t, t.split())
+		if t.broken.Load() {
+			s.broken.Store(true)
+		}
+	}
+	*t = spmm{}
+	spmmCalls.Put(t)
+	c.from = nil
+	stripCalls.Put(c)
+}
+
+// run copies some rows.
+func (c *strip) run(part int) {
+	s, lo := c.from, part*c.piece
+	hi := min(lo+c.piece, s.tall)
+	if raceEnabled {
+		for i := lo; i < hi; i++ {
+			reads(s.x[i*s.ldx+c.j:][:c.cols])
+		}
+	}
+	active.tiles.lay(hi-lo, c.cols, unsafe.Pointer(&s.x[lo*s.ldx+c.j]), s.ldx, unsafe.Pointer(&c.x[lo*c.width]), c.width)
+}
+
+// onLargePages is Room that begins at a large page: small enough to lie on one or two, it would else lie on none.
+func onLargePages(n int) []float32 {
+	x := Room(n + 2*largePage/4)
+	past := uintptr(unsafe.Pointer(unsafe.SliceData(x))) % largePage
+	return x[(largePage-past)%largePage/4:]
+}
