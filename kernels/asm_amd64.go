@@ -136,8 +136,14 @@ func maxAVX512(x []float32) float32
 //go:noescape
 func expSumAVX512(shift float32, x, y []float32) float64
 
+// fence ends what is written past the caches: others see it then.
+func fence()
+
 //go:noescape
-func softmaxAVX512(rows, n int, row *int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, w, top *float32, sum *float64, room *float32)
+func softmaxAVX512(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, past bool)
+
+//go:noescape
+func softmaxAVX2(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, past bool)
 
 //go:noescape
 func sumAVX2(x []float32) float64

@@ -42,9 +42,11 @@ type set struct {
 	addNorm    func(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) // gain += dy·x̂, bias += dy, of up to normBlock rows
 	max        func(x []float32) float32
 	expSum     func(shift float32, x, y []float32) float64
-	// softmax, unless it is nil, does what max, expSum and scale by w/sum do for up to softmaxRows rows of X, of up to
-	// softmaxCols values, and writes those of Y. room is for as many values.
-	softmax func(rows, n int, row *int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, w, top *float32, sum *float64, room *float32)
+	// softmax, unless it is nil, does the softmaxRows rows of a block, of 1 to softmaxCols scores: their maxima, sums, the
+	// scores of their classes and, unless y is nil, their gradients. past: rows of y, which follow each other, past the caches.
+	softmax func(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, past bool)
+	// fence, nil where nothing can be written past the caches, makes what has been visible to others.
+	fence func()
 
 	// Edges of an attention, by heads (see attention_generic.go).
 	pick    func(q, table []float32, ld, pad int, col []int32)

@@ -62,6 +62,8 @@ var avx2 = &set{
 	addNorm:    addNormAVX2,
 	max:        maxAVX2,
 	expSum:     expSumAVX2,
+	softmax:    softmaxAVX2,
+	fence:      fence,
 
 	pick:    pickAVX,
 	logits:  logitsAVX2,
@@ -113,6 +115,7 @@ var avx512 = &set{
 	max:        maxAVX512,
 	expSum:     expSumAVX512,
 	softmax:    softmaxAVX512,
+	fence:      fence,
 
 	pick:    pickAVX,
 	logits:  logitsAVX512,

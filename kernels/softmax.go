@@ -30,6 +30,7 @@ func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []flo
 	}
 	c := entropyCalls.Get().(*entropy)
 	c.n, c.rows, c.s, c.lds, c.class, c.weight, c.g, c.ldg = n, rows, s, lds, class, weight, g, ldg
+	c.past = past(g, n, ldg)
 	parts := (rows + entropyRows - 1) / entropyRows
 	if cap(c.sums) < parts {
 		c.sums = make([][2]float64, parts)
@@ -47,7 +48,7 @@ func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []flo
 
 const (
 	entropyRows = 1024 // of a part, whatever the number of workers
-	softmaxRows = 16   // of a call of set.softmax
+	softmaxRows = 32   // of a call of set.softmax
 	softmaxCols = 64   // at most, of those rows
 )
 
@@ -57,6 +58,7 @@ type entropy struct {
 	lds, ldg int
 	class    []int32
 	weight   []float32
+	past     bool         // whether G is written past the caches, where its rows are whole lines
 	sums     [][2]float64 // of each part: loss and count
 }
 
@@ -65,94 +67,106 @@ var entropyCalls = sync.Pool{New: func() any { return new(entropy) }}
 func (c *entropy) run(part int) {
 	b := entropyBlocks.Get().(*entropyBlock)
 	b.loss, b.count = 0, 0
-	for i := part * entropyRows; i < min((part+1)*entropyRows, c.rows); i++ {
-		y := c.class[i]
+	lo := part * entropyRows
+	k := 0
+	for i, y := range c.class[lo:min(lo+entropyRows, c.rows)] {
 		if y < 0 {
 			if c.g != nil {
-				g := c.g[i*c.ldg:][:c.n]
+				g := c.g[(lo+i)*c.ldg:][:c.n]
 				writes(g)
 				clear(g)
 			}
 			continue
 		}
-		b.row[b.rows], b.w[b.rows] = i, 1
+		b.row[k], b.class[k], b.w[k] = lo+i, y, 1
 		if c.weight != nil {
-			b.w[b.rows] = c.weight[y]
+			b.w[k] = c.weight[y]
 		}
-		if b.rows++; b.rows == len(b.row) {
-			b.add(c)
+		if k++; k == softmaxRows {
+			b.add(c, k)
+			k = 0
 		}
 	}
-	b.add(c)
+	if k > 0 {
+		b.add(c, k)
+	}
+	if c.past {
+		active.fence()
+	}
 	c.sums[part] = [2]float64{b.loss, b.count}
 	entropyBlocks.Put(b)
 }
 
-// entropyBlock is what becomes of a few rows that have a class.
+// entropyBlock is what becomes of a few rows that have a class. set.softmax reads and writes it.
 type entropyBlock struct {
-	room        [softmaxRows * softmaxCols]float32 // exponentials; first, and so not across lines of the caches
-	rows        int
-	row         [softmaxRows]int
-	w, top      [softmaxRows]float32
-	sum         [softmaxRows]float64 // of the exponentials
-	loss, count float64              // of all blocks so far
+	room          [softmaxRows*softmaxCols + 16*16 + softmaxRows]float32 // exponentials and scratch; first, and so not across lines of the caches
+	row           [softmaxRows]int
+	class         [softmaxRows]int32
+	w, top, score [softmaxRows]float32
+	sum           [softmaxRows]float64 // of the exponentials
+	loss, count   float64              // of all blocks so far
 }
 
 var entropyBlocks = sync.Pool{New: func() any { return new(entropyBlock) }}
 
-// add computes the block's rows, adds what they lose, and empties the block. Of sums whose rows weigh the same, the logarithm
-// is taken of their product, which 16 sums cannot drive out of range, each between 1 and 2³¹.
-func (b *entropyBlock) add(c *entropy) {
-	if b.rows == 0 {
-		return
-	}
-	if c.g != nil && c.n <= softmaxCols && active.softmax != nil {
-		b.gradients(c)
+// add computes the block's first rows and adds what they lose. Of sums whose rows weigh the same, the logarithm is taken of
+// their product, which 32 sums cannot drive out of range, each between 1 and 2³¹.
+func (b *entropyBlock) add(c *entropy, rows int) {
+	if c.n <= softmaxCols && active.softmax != nil {
+		b.softmaxes(c, rows)
 	} else {
-		for k := range b.rows {
+		for k := range rows {
 			b.softmax(c, k)
 		}
 	}
-	product, w := 1.0, b.w[0]
-	for k, i := range b.row[:b.rows] {
-		y := int(c.class[i])
-		if c.g != nil {
-			c.g[i*c.ldg+y] -= b.w[k]
-		}
-		if b.w[k] != w {
-			b.loss += float64(float64(w) * math.Log(product))
-			product, w = 1, b.w[k]
+	product, loss, count, w := 1.0, 0.0, 0.0, b.w[0]
+	for k, v := range b.w[:rows] {
+		if v != w {
+			loss += float64(float64(w) * math.Log(product))
+			product, w = 1, v
 		}
 		product *= b.sum[k]
-		b.loss -= float64(float64(w) * (float64(c.s[i*c.lds+y]) - float64(b.top[k])))
-		b.count += float64(w)
+		loss += float64(float64(v) * (float64(b.top[k]) - float64(b.score[k])))
+		count += float64(v)
 	}
-	b.loss += float64(float64(w) * math.Log(product))
-	b.rows = 0
+	b.loss += loss + float64(float64(w)*math.Log(product))
+	b.count += count
 }
 
-// gradients writes w·softmax of the block's rows to those of G.
-func (b *entropyBlock) gradients(c *entropy) {
+// softmaxes does what softmax does for each of the block's first rows.
+func (b *entropyBlock) softmaxes(c *entropy, rows int) {
+	first := b.row[0]
+	past := c.past && rows == softmaxRows && first%softmaxRows == 0 && b.row[softmaxRows-1] == first+softmaxRows-1
+	for k := rows; k < softmaxRows; k++ { // set.softmax takes all: the first row again
+		b.row[k], b.class[k], b.w[k] = first, b.class[0], b.w[0]
+	}
+	var g unsafe.Pointer
+	if c.g != nil {
+		g = unsafe.Pointer(&c.g[0])
+	}
 	if raceEnabled {
-		for _, i := range b.row[:b.rows] {
+		for _, i := range b.row[:rows] {
 			reads(c.s[i*c.lds:][:c.n])
-			writes(c.g[i*c.ldg:][:c.n])
+			if c.g != nil {
+				writes(c.g[i*c.ldg:][:c.n])
+			}
 		}
 	}
-	active.softmax(b.rows, c.n, &b.row[0], unsafe.Pointer(&c.s[0]), c.lds, unsafe.Pointer(&c.g[0]), c.ldg, &b.w[0], &b.top[0], &b.sum[0], &b.room[0])
+	active.softmax(b, c.n, unsafe.Pointer(&c.s[0]), c.lds, g, c.ldg, past)
 }
 
-// softmax finds the maximum of the block's row k and the sum of its exponentials, and writes w·softmax to that of G, unless that
-// is nil.
+// softmax finds the maximum of the block's row k, the score of its class and the sum of its exponentials, and writes
+// w·(softmax − onehot) to that of G, unless that is nil.
 func (b *entropyBlock) softmax(c *entropy, k int) {
 	s := c.s[b.row[k]*c.lds:][:c.n]
 	reads(s)
-	b.top[k] = active.max(s)
+	b.top[k], b.score[k] = active.max(s), s[b.class[k]]
 	if c.g != nil {
 		g := c.g[b.row[k]*c.ldg:][:c.n]
 		writes(g)
 		b.sum[k] = active.expSum(b.top[k], s, g)
 		active.scale(float32(float64(b.w[k])/b.sum[k]), g)
+		g[b.class[k]] -= b.w[k]
 		return
 	}
 	b.sum[k] = 0

@@ -5,9 +5,10 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
-// TestCrossEntropy compares with float64, and the bits with those of plain Go.
+// TestCrossEntropy compares with float64, and the bits with those of another number of workers and without the gradient.
 func TestCrossEntropy(t *testing.T) {
 	each(t, func(t *testing.T) {
 		shapes := [][2]int{{0, 3}, {1, 1}, {7, 3}, {5, 16}, {9, 47}, {2500, 7}}
@@ -64,14 +65,13 @@ func TestCrossEntropy(t *testing.T) {
 				if math.Abs(loss-want) > 1e-6*(1+math.Abs(want)) || math.Abs(count-wantCount) > 1e-9*float64(rows) {
 					t.Fatalf("%v: loss %g over %g, want %g over %g", d, loss, count, want, wantCount)
 				}
-				set := active
-				active = generic
 				again := slices.Clone(before)
-				loss2, _ := CrossEntropy(rows, n, s, ld, class, w, again, ld)
-				active = set
+				workers := runtime.GOMAXPROCS(1)
+				alone, _ := CrossEntropy(rows, n, s, ld, class, w, again, ld)
+				runtime.GOMAXPROCS(workers)
 				only, _ := CrossEntropy(rows, n, s, ld, class, w, nil, 0)
-				if loss2 != loss || only != loss {
-					t.Fatalf("%v: loss %v, in plain Go %v, without the gradient and with three workers %v", d, loss, loss2, only)
+				if alone != loss || only != loss {
+					t.Fatalf("%v: loss %v, with one worker %v, without the gradient %v", d, loss, alone, only)
 				}
 				same(t, "gradient", g, again)
 			}
@@ -88,8 +88,8 @@ func TestCrossEntropy(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyExtremes holds that rows with values that are not finite, or far apart, are those of plain Go, and that rows
-// beside them are as if alone.
+// TestCrossEntropyExtremes holds what comes of values that are not finite, or far apart, and that rows beside such rows are as
+// if alone.
 func TestCrossEntropyExtremes(t *testing.T) {
 	each(t, func(t *testing.T) {
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -113,18 +113,113 @@ func TestCrossEntropyExtremes(t *testing.T) {
 			if loss == loss {
 				t.Errorf("loss of rows with NaN is %g", loss)
 			}
-			set := active
-			active = generic
 			for i := range rows {
 				CrossEntropy(1, n, s[i*n:], n, class[i:i+1], nil, want[i*n:], n)
 			}
-			active = set
 			same(t, "gradient", g, want)
-			for c, v := range g[4*n : 5*n] {
-				if v != 0 {
-					t.Fatalf("gradient of a row without a class is %g at %d", v, c)
+			for i := range rows {
+				row, truth := g[i*n:][:n], want[i*n:][:n]
+				softmaxTruth(s[i*n:][:n], truth)
+				if class[i] >= 0 {
+					truth[class[i]]--
+				} else {
+					clear(truth)
+				}
+				for c, v := range row {
+					if !(math.Abs(float64(v-truth[c])) <= 1e-6) && (v == v || truth[c] == truth[c]) {
+						t.Fatalf("gradient of row %d of %d is %g at %d, want %g", i, n, v, c, truth[c])
+					}
 				}
 			}
 		}
 	})
+}
+
+// softmaxTruth writes the softmax of s, in float64, to y: NaN where NaN or +Inf is in s, or nothing else than −Inf.
+func softmaxTruth(s, y []float32) {
+	top, sum := math.Inf(-1), 0.0
+	for _, v := range s {
+		top = math.Max(top, float64(v))
+	}
+	for _, v := range s {
+		sum += math.Exp(float64(v) - top)
+	}
+	for c, v := range s {
+		y[c] = float32(math.Exp(float64(v)-top) / sum)
+	}
+}
+
+// TestSoftmaxExp holds that the exponentials of blocks are within 2⁻²² + |x|·2⁻²⁸ of the true ones (float32 has x within |x|·2⁻²⁴),
+// 1 of 0, and 0 below −87.7.
+func TestSoftmaxExp(t *testing.T) {
+	each(t, func(t *testing.T) {
+		if active.softmax == nil {
+			t.Skip("rows go one by one: see TestExp")
+		}
+		var b entropyBlock
+		x := make([]float32, softmaxRows*softmaxCols)
+		for i := range softmaxRows {
+			b.row[i] = i
+		}
+		for at := range 200 {
+			for i := range x {
+				x[i] = -float32(at*len(x)+i) * (90.0 / 200 / softmaxRows / softmaxCols)
+				if i%softmaxCols == 0 {
+					x[i] = 0 // the greatest
+				}
+			}
+			active.softmax(&b, softmaxCols, unsafe.Pointer(&x[0]), softmaxCols, nil, 0, false)
+			for i, got := range b.room[:len(x)] {
+				want := math.Exp(float64(x[i]))
+				if x[i] < -87.7 {
+					want = 0
+				}
+				between := x[i] <= -87.3 && x[i] >= -87.7 // where it becomes 0
+				if !between && math.Abs(float64(got)-want) > want*(0x1p-22-float64(x[i])*0x1p-28) || x[i] == 0 && got != 1 {
+					t.Fatalf("exp(%g) = %g, want %g", x[i], got, want)
+				}
+			}
+		}
+	})
+}
+
+// TestCrossEntropyPast holds that a gradient written past the caches is the same, and nothing beside it is touched.
+func TestCrossEntropyPast(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for _, n := range []int{1, 7, 8, 16, 31, 47, 64, 65} {
+			const rows, around = softmaxRows*3 + 9, 64
+			s, class := noise(1, make([]float32, rows*n)), make([]int32, rows)
+			for i := range class {
+				class[i] = int32(i % n)
+			}
+			class[40] = -1
+			want := make([]float32, rows*n)
+			loss, _ := CrossEntropy(rows, n, s, n, class, nil, want, n)
+			all := aligned(around + rows*n + around)
+			for i := range all {
+				all[i] = 7
+			}
+			g := all[around : around+rows*n]
+			c := entropy{n: n, rows: rows, s: s, lds: n, class: class, g: g, ldg: n, past: active.fence != nil, sums: make([][2]float64, 1)}
+			c.run(0)
+			same(t, "gradient", g, want)
+			if c.sums[0][0] != loss {
+				t.Fatalf("%d: loss %v, want %v", n, c.sums[0][0], loss)
+			}
+			for i, v := range slices.Concat(all[:around], all[around+rows*n:]) {
+				if v != 7 {
+					t.Fatalf("%d: wrote %g beside the gradient, at %d", n, v, i)
+				}
+			}
+		}
+	})
+}
+
+// aligned returns n values that begin at a line of the caches.
+func aligned(n int) []float32 {
+	x := make([]float32, n+15)
+	for uintptr(unsafe.Pointer(&x[0]))%64 != 0 {
+		x = x[1:]
+	}
+	return x[:n]
 }

@@ -1,0 +1,16 @@
+package kernels
+
+import "unsafe"
+
+// A line of memory that is written is read first, and one that is written past the caches is not: 8 bytes move instead of 12
+// where an output is as large as its input. Whoever reads it next finds nothing of it in the caches then.
+
+// pastFrom is the bytes of an output from which on the latter costs less than the former gains: on a Xeon with 300 MB of
+// last-level cache, shared, an output and a pass that reads it were faster from 56 to 64 MB on.
+const pastFrom = 64 << 20
+
+// past is whether rows of n values, ld apart, are written past the caches: whether they are large together, nothing lies between
+// them, and y begins at a line's first byte.
+func past(y []float32, n, ld int) bool {
+	return active.fence != nil && ld == n && 4*len(y) >= pastFrom && uintptr(unsafe.Pointer(unsafe.SliceData(y)))%64 == 0
+}
