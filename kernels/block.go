@@ -55,7 +55,7 @@ func (g *gemm) placed(m, n int) (inPlace bool, deep int) {
 	case g.form == nn:
 		return m <= 256, blockK
 	case g.k <= blockK/2:
-		return true, blockK
+		return m < 128 || n < 96, blockK
 	case n > 64 && m <= 256:
 		return true, 128
 	default:
@@ -135,11 +135,13 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 // packA copies k columns of rows [i, i+m) of A with gaps between; or, of Aᵀ, k rows with as much room as height.
 func (s *scratch) packA(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, cs int) {
 	if g.form == tn {
+		if lay := g.tiles.lay; lay != nil {
+			lay(k, m, unsafe.Pointer(&g.a[p*g.lda+i]), g.lda, unsafe.Pointer(&s.a), height)
+			return unsafe.Pointer(&s.a), 1, height
+		}
 		for q := range k {
 			switch row := g.a[(p+q)*g.lda+i:][:m]; m {
-			case 14: // of AVX-512; a call costs more than the copy
-				*(*[14]float32)(s.a[q*height:]) = *(*[14]float32)(row)
-			case 8: // of NEON
+			case 8: // of NEON; a call costs more than the copy
 				*(*[8]float32)(s.a[q*height:]) = *(*[8]float32)(row)
 			default:
 				copy(s.a[q*height:], row)

@@ -85,6 +85,10 @@ func gemms(g gemm) {
 		g.finish(0, g.m, 0, g.n)
 		return
 	}
+	if n := g.slabs(); n > 1 {
+		g.inSlabs(n)
+		return
+	}
 	call := gemmCalls.Get().(*gemm)
 	*call = g
 	parts := 1

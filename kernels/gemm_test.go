@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"unsafe"
@@ -28,7 +29,7 @@ func TestGemm(t *testing.T) {
 	}
 	// Past the blocks of m, n and k, and past the size where helpers join.
 	shapes = append(shapes, [][3]int{{1, 1, 1000}, {3, 7, 255}, {14, 32, 256}, {15, 33, 257}, {30, 40, 513}, {16, 520, 270},
-		{449, 70, 30}, {230, 7, 256}, {16, 600, 40}, {250, 65, 260}, {113, 100, 260}, {260, 40, 400}, {270, 97, 390}}...)
+		{449, 70, 30}, {230, 7, 256}, {16, 600, 40}, {250, 65, 260}, {113, 100, 260}, {260, 40, 400}, {270, 97, 390}, {129, 97, 65}, {20, 6, 6200}, {16, 40, 4100}}...)
 	for len(shapes)%2 == 1 { // an even place: no gap
 		shapes = append(shapes, [3]int{1, 1, 1})
 	}
@@ -111,6 +112,36 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3
 			}
 		}
 	}
+}
+
+// TestGemmThreads holds that the number of threads, of which there may be more than slabs of k, decides no bit.
+func TestGemmThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	distinct(t, func(t *testing.T) {
+		for _, d := range [][3]int{{300, 130, 60}, {16, 40, 4100}, {130, 20, 6300}} {
+			m, n, k := d[0], d[1], d[2]
+			a, b := noise(1, make([]float32, m*k)), noise(2, make([]float32, n*k))
+			for _, f := range gemmForms {
+				lda, ldb := k, n
+				if f.transA {
+					lda = m
+				}
+				if f.transB {
+					ldb = k
+				}
+				var want []float32
+				for _, threads := range []int{1, 2, 5} {
+					runtime.GOMAXPROCS(threads)
+					c := noise(3, make([]float32, m*n))
+					f.run(m, n, k, a, lda, b, ldb, c, n, true)
+					if want == nil {
+						want = c
+					}
+					same(t, fmt.Sprint(f.name, d, threads), c, want)
+				}
+			}
+		}
+	})
 }
 
 // TestTranspose holds that exactly the rows of Y are written, up to 16 values each.

@@ -88,19 +88,21 @@ func (t tile) first() int { return 32 - t.rows*t.vectors }
 var (
 	rowsAt = []string{"(AX)", "(AX)(SI*1)", "(AX)(SI*2)", "(AX)(R8*1)", "(AX)(SI*4)", "(AX)(R9*1)", "(AX)(R8*2)", "(AX)(R10*1)",
 		"(AX)(SI*8)", "(AX)(R11*1)", "(AX)(R9*2)", "(AX)(R12*1)", "(AX)(R8*4)", "(AX)(R13*1)"}
-	aheadAt   = []string{"(DX)", "(DX)(SI*1)", "(DX)(SI*2)", "(DX)(R8*1)", "(DX)(SI*4)", "(DX)(R9*1)", "(DX)(R8*2)"}
-	columnsAt = []string{"(AX)", "(AX)(DX*1)", "(AX)(DX*2)", "(AX)(R8*1)"}
-	nextAt    = []string{"(SI)", "(SI)(DX*1)", "(SI)(DX*2)", "(SI)(R8*1)"}
-	bAt       = []string{"(BX)", "(BX)(R15*1)"}
-	bAheadAt  = []string{"(BX)(R15*8)", "(BX)(R14*1)"}
-	bNextAt   = []string{"(R9)", "(R9)(R15*1)"}
+	aheadAt  = []string{"(DX)", "(DX)(SI*1)", "(DX)(SI*2)", "(DX)(R8*1)", "(DX)(SI*4)", "(DX)(R9*1)", "(DX)(R8*2)"}
+	bAt      = []string{"(BX)", "(BX)(R15*1)"}
+	bAheadAt = []string{"(BX)(R15*8)", "(BX)(R14*1)"}
 )
+
+// apart is how many values of A there are, down columns, to one that is broadcast by an instruction of its own. The
+// multiply-adds themselves broadcast the others, which saves an instruction but loads a value for each vector. Along rows
+// they do not: an address with an index would split each in two again.
+const apart = 4
 
 // write appends the kernel, first its macros: a step of k along rows of A and one along columns of Aᵀ.
 func (t tile) write(w *bytes.Buffer) {
 	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	n := t.name()
-	step := func(name, parameter string, at func(i int) string) {
+	step := func(name, parameter string, at func(i int) string, apart int) {
 		var lines []string
 		for v := range t.vectors {
 			if v < t.vectors-1 {
@@ -115,7 +117,13 @@ func (t tile) write(w *bytes.Buffer) {
 				lines = append(lines, fmt.Sprintf("VFMADD231PS.BCST %s, %s, %s", at(i), t.register(0), t.register(c)))
 				continue
 			}
-			value := t.vectors + i%min(2, t.first()-t.vectors)
+			if i%apart != 0 {
+				for v := range t.vectors {
+					lines = append(lines, fmt.Sprintf("VFMADD231PS.BCST %s, %s, %s", at(i), t.register(v), t.register(c+v)))
+				}
+				continue
+			}
+			value := t.vectors + i/apart%min(2, t.first()-t.vectors)
 			lines = append(lines, fmt.Sprintf("VBROADCASTSS %s, %s", at(i), t.register(value)))
 			for v := range t.vectors {
 				if t.half {
@@ -133,8 +141,12 @@ func (t tile) write(w *bytes.Buffer) {
 			p("\t%s", l)
 		}
 	}
-	step("ROWS_"+n, "d", func(i int) string { return "d " + rowsAt[i] })
-	step("COLUMNS_"+n, "a", func(i int) string { return fmt.Sprintf("%d a", 4*i) })
+	step("ROWS_"+n, "d", func(i int) string { return "d " + rowsAt[i] }, 1)
+	columns := apart
+	if t.half {
+		columns = 1
+	}
+	step("COLUMNS_"+n, "a", func(i int) string { return fmt.Sprintf("%d a", 4*i) }, columns)
 
 	p("\n// func %s%s", n, arguments)
 	p("TEXT ·%s(SB), NOSPLIT, $0-89", n)
@@ -194,16 +206,14 @@ func (t tile) write(w *bytes.Buffer) {
 		t.packed(p)
 	}
 	p("\tNEXT\n\tSUBQ $4, CX\n\tJLT fewcolumns\n\nfour:")
-	for q := range 4 {
-		p("\tCOLUMNS_%s(%s, %s)\n\tPREFETCHT0 %s", n, columnsAt[q], bAt[q%2], nextAt[q])
+	for range 4 {
+		p("\tCOLUMNS_%s((AX), (BX))\n\tPREFETCHT0 (AX)(SI*1)", n)
 		for v := 0; v < t.vectors*t.size(); v += 64 {
-			p("\tPREFETCHT0 %d%s", v, bNextAt[q%2])
+			p("\tPREFETCHT0 %d(BX)(R9*1)", v)
 		}
-		if q%2 == 1 {
-			p("\tLEAQ (BX)(R15*2), BX\n\tLEAQ (R9)(R15*2), R9")
-		}
+		p("\tADDQ DX, AX\n\tADDQ R15, BX")
 	}
-	p("\tLEAQ (AX)(DX*4), AX\n\tLEAQ (SI)(DX*4), SI\n\tSUBQ $4, CX\n\tJGE four")
+	p("\tSUBQ $4, CX\n\tJGE four")
 	p("\nfewcolumns:\n\tADDQ $4, CX\n\tJZ done\n\nonecolumn:\n\tCOLUMNS_%s((AX), (BX))\n\tADDQ DX, AX\n\tADDQ R15, BX\n\tDECQ CX\n\tJNZ onecolumn", n)
 
 	p("\ndone:\n\tLOADC")
@@ -217,7 +227,7 @@ func (t tile) write(w *bytes.Buffer) {
 }
 
 // packed appends the loop for an A and a B that lie as the tile takes them, column by column and row by row: all
-// addresses are constants, so that every other value of A is broadcast by the multiply-adds themselves.
+// addresses are constants.
 func (t tile) packed(p func(format string, args ...any)) {
 	a, b := 4*t.rows, t.vectors*t.size() // bytes of a step
 	step := func(q int) {
@@ -225,12 +235,12 @@ func (t tile) packed(p func(format string, args ...any)) {
 			p("\tVMOVUPS %d(BX), %s", q*b+v*t.size(), t.register(v))
 		}
 		for i := range t.rows {
-			at, c, value := fmt.Sprintf("%d(AX)", q*a+4*i), t.first()+i*t.vectors, t.register(t.vectors+i/2%2)
-			if i%2 == 0 {
+			at, c, value := fmt.Sprintf("%d(AX)", q*a+4*i), t.first()+i*t.vectors, t.register(t.vectors+i/apart%2)
+			if i%apart == 0 {
 				p("\tVBROADCASTSS %s, %s", at, value)
 			}
 			for v := range t.vectors {
-				if i%2 == 0 {
+				if i%apart == 0 {
 					p("\tVFMADD231PS %s, %s, %s", t.register(v), value, t.register(c+v))
 				} else {
 					p("\tVFMADD231PS.BCST %s, %s, %s", at, t.register(v), t.register(c+v))
@@ -239,15 +249,12 @@ func (t tile) packed(p func(format string, args ...any)) {
 		}
 	}
 	const unrolled = 4
-	fetch := func(q int) {
-		for v := range t.vectors {
-			p("\tPREFETCHT0 %d(BX)", (8+q)*b+v*t.size())
-		}
-	}
 	p("\tCMPQ DX, $%d\n\tJNE apart\n\tCMPQ R15, $%d\n\tJNE apart\n\tSUBQ $%d, CX\n\tJLT fewpacked\n\npacked:", a, b, unrolled)
 	for q := range unrolled {
 		step(q)
-		fetch(q)
+		for v := range t.vectors {
+			p("\tPREFETCHT0 %d(BX)", (8+q)*b+v*t.size())
+		}
 	}
 	p("\tADDQ $%d, AX\n\tADDQ $%d, BX\n\tSUBQ $%d, CX\n\tJGE packed", unrolled*a, unrolled*b, unrolled)
 	p("\nfewpacked:\n\tADDQ $%d, CX\n\tJZ done\n\nonepacked:", unrolled)
@@ -302,13 +309,10 @@ const head = `// Code generated by kernels/_asm. DO NOT EDIT.
 	LEAQ (R9)(SI*8), R13
 
 #define NEXT \
-	LEAQ  (DX)(DX*2), R8 \
-	MOVQ  CX, SI         \
-	IMULQ DX, SI         \
-	ADDQ  AX, SI         \
-	MOVQ  CX, R9         \
-	IMULQ R15, R9        \
-	ADDQ  BX, R9
+	MOVQ  CX, SI  \
+	IMULQ DX, SI  \
+	MOVQ  CX, R9  \
+	IMULQ R15, R9
 
 // DP adds to d, two columns a value, the products of the pairs of bfloat16 in n and m: VDPBF16PS, which Go's assembler
 // does not know. Numbers of Z registers.

@@ -1,0 +1,107 @@
+package kernels
+
+import (
+	"runtime"
+	"sync"
+)
+
+// slabs is a product Aᵀ·B of tall A and B, whose C is small, cut along k: each value is read once, where a share of C
+// would read all of A or all of B. The shape alone decides the cuts, never the number of threads, and sums are added in
+// the order of k.
+type slabs struct {
+	whole  gemm      // or its transpose, Cᵀ = Bᵀ·A
+	deep   int       // rows of a slab
+	pieces int       // rectangles of C a slab is cut into, where there are more threads than slabs
+	sums   []float32 // C of each slab
+}
+
+var slabCalls = sync.Pool{New: func() any { return new(slabs) }}
+
+// slabs returns into how many parts k is cut.
+func (g *gemm) slabs() int {
+	const (
+		least = 2048 // rows of a slab
+		most  = 16
+		size  = 1 << 16 // values of C at most
+	)
+	if g.form != tn || g.m*g.n > size {
+		return 1
+	}
+	return min(most, g.k/least)
+}
+
+// inSlabs computes g in n slabs.
+func (g *gemm) inSlabs(n int) {
+	s := slabCalls.Get().(*slabs)
+	turned := g.turned()
+	s.whole, s.deep, s.pieces = *g, (g.k+n-1)/n, 1
+	w := &s.whole
+	if turned {
+		w.m, w.n, w.lda, w.ldb, w.a, w.b, w.tiles = g.n, g.m, g.ldb, g.lda, g.b, g.a, active.shape(g.m)
+	}
+	size := g.m * g.n
+	w.ldc, w.acc = w.n, false
+	w.high, w.wide, w.across = w.m, w.n, 1
+	if threads := runtime.GOMAXPROCS(0); threads > n {
+		s.pieces = w.cut((2*threads + n - 1) / n)
+	}
+	if cap(s.sums) < n*size {
+		s.sums = make([]float32, n*size)
+	}
+	s.sums = s.sums[:n*size]
+	shared.do(s, n*s.pieces)
+	sum := s.sums[:size]
+	for i := 1; i < n; i++ {
+		Add(s.sums[i*size:][:size], sum)
+	}
+	for i := range g.m {
+		row := g.c[i*g.ldc:][:g.n]
+		if turned {
+			for j := range row {
+				if g.acc {
+					row[j] += sum[j*g.m+i]
+				} else {
+					row[j] = sum[j*g.m+i]
+				}
+			}
+		} else if g.acc {
+			Add(sum[i*g.n:][:g.n], row)
+		} else {
+			copy(row, sum[i*g.n:])
+		}
+	}
+	s.whole = gemm{}
+	slabCalls.Put(s)
+}
+
+func (s *slabs) run(part int) {
+	g := gemmCalls.Get().(*gemm)
+	*g = s.whole
+	slab := part / s.pieces
+	from, size := slab*s.deep, g.m*g.n
+	g.k = min(s.deep, g.k-from)
+	if g.half {
+		g.a16, g.b16 = g.a16[from*g.lda:], g.b16[from*g.ldb:]
+	} else {
+		g.a, g.b = g.a[from*g.lda:], g.b[from*g.ldb:]
+	}
+	g.c = s.sums[slab*size:][:size]
+	g.run(part % s.pieces)
+	*g = gemm{}
+	gemmCalls.Put(g)
+}
+
+// turned reports whether Cᵀ leaves much less of its tiles unused than C does.
+func (g *gemm) turned() bool {
+	if !g.tiles.masks || g.half {
+		return false
+	}
+	vectors := func(t *tiles, m, n int) int {
+		rows := 0
+		for rows < m {
+			rows += t.height(m - rows)
+		}
+		return rows * ((n + 15) / 16)
+	}
+	return 10*vectors(active.shape(g.m), g.n, g.m) < 9*vectors(g.tiles, g.m, g.n)
+}
