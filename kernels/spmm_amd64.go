@@ -2,8 +2,8 @@ package kernels
 
 import "unsafe"
 
-// cached is the bytes of X from which rows are fetched ahead. Below, rows come from a cache, and as many of them are under way
-// at once without.
+// cached is the bytes of X from which rows of several cache lines are fetched ahead. Below, they come from L3, and the processor has
+// as many under way without.
 const cached = 32 << 20
 
 // spmmAVX512 goes through the edges once for every 128 columns, and again for what is left: fetching ahead takes no more

@@ -13,7 +13,8 @@ var one = float32(1)
 
 // columns computes columns [j, j+cols) of rows [lo, hi) and returns j+cols.
 func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
-	const ahead, narrow = 16, 1 << 20 // edges; bytes of X from which rows of one cache line are fetched ahead
+	// Rows of one cache line, and those of bfloat16, whose instructions leave room for fewer edges at once, are fetched ahead from L2 on.
+	const ahead, near = 16, 1 << 20 // edges, bytes of X
 	if s.rowPtr[lo] == s.rowPtr[hi] && s.acc {
 		return j + cols
 	}
@@ -25,7 +26,7 @@ func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
 	if s.half {
 		x, bytes = from(s.x16, j)
 	}
-	if bytes > cached || cols <= 16 && bytes > narrow {
+	if bytes > cached || bytes > near && (cols <= 16 || s.half) {
 		far = max(0, int(s.rowPtr[hi])-ahead)
 	}
 	f(hi-lo, unsafe.Pointer(&s.rowPtr[lo]), unsafe.Pointer(unsafe.SliceData(s.col)), val, step,
