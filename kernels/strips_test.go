@@ -57,3 +57,15 @@ func TestStrips(t *testing.T) {
 		}
 	})
 }
+
+// TestNoRowsToCopy: of an X without rows, as a peer holds none of another's, nothing is copied and nothing is added.
+func TestNoRowsToCopy(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for _, n := range []int{1, 9, 63, 128} {
+			y := noise(1, make([]float32, 3*n))
+			want := slices.Clone(y)
+			SpMM([]int64{0, 0, 0, 0}, nil, nil, n, nil, n, y, n, true)
+			same(t, fmt.Sprintf("n %d", n), y, want)
+		}
+	})
+}
