@@ -320,12 +320,7 @@ func TestBatchNormOfAllNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var test []int32
-		for i, split := range g.Split {
-			if split == graph.Test {
-				test = append(test, int32(i))
-			}
-		}
+		test := g.InSplit(graph.Test)
 		loss, count := nn.Loss(mat.Dense{}, scores.Select(test), g.Labels.Select(test), nil)
 		within(t, how+": test loss", tr.Result().TestLoss, loss/count, 1e-5)
 		for k, u := range tr.units {

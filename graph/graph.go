@@ -120,3 +120,14 @@ type Graph struct {
 
 // N returns the number of nodes.
 func (g *Graph) N() int { return g.Adj.NumDst }
+
+// InSplit returns the nodes of that split which have a label, ascending: those that its metrics are over.
+func (g *Graph) InSplit(split Split) []int32 {
+	nodes := []int32{}
+	for i, s := range g.Split {
+		if s == split && (g.Labels.Multi() || g.Labels.Class[i] >= 0) {
+			nodes = append(nodes, int32(i))
+		}
+	}
+	return nodes
+}

@@ -37,13 +37,7 @@ func TestSeveralLabels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var test []int32
-				for i, s := range g.Split {
-					if s == graph.Test {
-						test = append(test, int32(i))
-					}
-				}
-				counts := c.Metric.Count(scores, g.Labels, test)
+				counts := c.Metric.Count(scores, g.Labels, g.InSplit(graph.Test))
 				got, reported := c.Metric.Of(&counts), final(four.result[0]).Test
 				if math.Abs(got-reported) > map[eval.Metric]float64{"micro-f1": 0, "auc": 1e-3}[metric] {
 					t.Errorf("the model has %v, the run reported %v", got, reported)

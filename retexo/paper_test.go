@@ -189,13 +189,7 @@ func TestModelIsWhatWasReported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var test []int32
-		for i, s := range g.Split {
-			if s == graph.Test {
-				test = append(test, int32(i))
-			}
-		}
-		counts := c.Metric.Count(scores, g.Labels, test)
+		counts := c.Metric.Count(scores, g.Labels, g.InSplit(graph.Test))
 		if got, want := c.Metric.Of(&counts), final(r.result[0]).Test; got != want {
 			t.Errorf("the model has test accuracy %v, the run reported %v", got, want)
 		}

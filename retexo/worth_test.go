@@ -103,11 +103,5 @@ func rightOf(t *testing.T, m *nn.Model, g *graph.Graph) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []int32
-	for i, split := range g.Split {
-		if split == graph.Test {
-			rows = append(rows, int32(i))
-		}
-	}
-	return eval.Metric("accuracy").Exact(scores, g.Labels, rows)
+	return eval.Metric("accuracy").Exact(scores, g.Labels, g.InSplit(graph.Test))
 }

@@ -53,7 +53,7 @@ func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writ
 	}
 	fmt.Fprintf(stdout, "A graph of %d nodes and %d edges in %d classes lies on %d sites; %d of the edges join two sites.\n",
 		g.N(), g.Adj.NumEdges()/2, g.Labels.Classes, len(shards), partition.Describe(shards, partition.Meta{}).Report().Cut/2)
-	fmt.Fprintf(stdout, "%d nodes have a label to learn from; accuracy is over the %d test nodes of all sites.\n\n", len(labelled(g, graph.Train)), len(labelled(g, graph.Test)))
+	fmt.Fprintf(stdout, "%d nodes have a label to learn from; accuracy is over the %d test nodes of all sites.\n\n", len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))
 
 	whole := []*partition.Shard{partition.Whole(g)}
 	gcn, err := base("standalone", "", "gcn")
@@ -85,7 +85,7 @@ func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writ
 		if err != nil {
 			return err
 		}
-		counts := eval.Count(scores, site.Labels, labelled(site, graph.Test))
+		counts := eval.Count(scores, site.Labels, site.InSplit(graph.Test))
 		if r == 0 {
 			right = counts
 		} else {

@@ -77,7 +77,7 @@ func (q question) answer(stdout io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s: %d nodes\n", q.out, g.N())
-	if rows := labelled(g, graph.Test); len(rows) > 0 && g.Labels.Classes == m.Spec.Classes && g.Labels.Multi() == (m.Spec.Task == "multi") {
+	if rows := g.InSplit(graph.Test); len(rows) > 0 && g.Labels.Classes == m.Spec.Classes && g.Labels.Multi() == (m.Spec.Task == "multi") {
 		metric := eval.Metric(card.Metric)
 		if err := metric.Validate(); err != nil {
 			return badInput{fmt.Errorf("%s: %w", q.model, err)}
@@ -121,16 +121,6 @@ func (q question) graph(card checkpoint.Card) (g *graph.Graph, done func(), err 
 		return nil, nil, badInput{err}
 	}
 	return alone(s), func() { closer.Close() }, nil
-}
-
-func labelled(g *graph.Graph, split graph.Split) []int32 {
-	rows := []int32{}
-	for i, s := range g.Split {
-		if s == split && (g.Labels.Multi() || g.Labels.Class[i] >= 0) {
-			rows = append(rows, int32(i))
-		}
-	}
-	return rows
 }
 
 // writePredictions writes a line a node: ID, class and its probability; of several classes a node, all that are more

@@ -119,13 +119,7 @@ func accuracy(t *testing.T, path string, g *graph.Graph) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows []int32
-	for i, split := range g.Split {
-		if split == graph.Test {
-			rows = append(rows, int32(i))
-		}
-	}
-	return eval.Metric("accuracy").Exact(scores, g.Labels, rows)
+	return eval.Metric("accuracy").Exact(scores, g.Labels, g.InSplit(graph.Test))
 }
 
 // TestSurvive kills, as kill -9 does, one of four peers over QUIC. The others go on without it, to a model as good as that
