@@ -97,9 +97,6 @@ func (r *Relay) Admit(members Roster) error {
 	return nil
 }
 
-// ID is the relay's peer ID.
-func (r *Relay) ID() string { return r.host.ID() }
-
 // Addrs lists the relay's addresses, each with /p2p/ID, as Config.Relays wants them.
 func (r *Relay) Addrs() []string { return r.host.Addrs() }
 
