@@ -40,7 +40,7 @@ func eluGradAVX2(y, dy, dx []float32)
 func adamAVX2(p, g, m, v []float32, c adam)
 
 //go:noescape
-func dropoutAVX2(lo, hi, limit uint32, up float32, x, y []float32, add bool)
+func dropoutAVX2(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)
 
 //go:noescape
 func dropColumnsAVX2(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
@@ -82,7 +82,7 @@ func eluGradAVX512(y, dy, dx []float32)
 func adamAVX512(p, g, m, v []float32, c adam)
 
 //go:noescape
-func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add bool)
+func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)
 
 //go:noescape
 func dropColumnsAVX512(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
@@ -119,7 +119,7 @@ func sumAVX512(x []float32) float64
 func sumSquaresAVX512(x []float32, mean float32) float64
 
 //go:noescape
-func normaliseAVX512(x, gain, bias, y []float32, mean, inv float32)
+func normaliseAVX512(x, gain, bias, y []float32, mean, inv float32, past bool)
 
 //go:noescape
 func normSumsAVX512(x, dy, gain []float32, mean, inv float32) (a, b float64)
@@ -152,7 +152,7 @@ func sumAVX2(x []float32) float64
 func sumSquaresAVX2(x []float32, mean float32) float64
 
 //go:noescape
-func normaliseAVX2(x, gain, bias, y []float32, mean, inv float32)
+func normaliseAVX2(x, gain, bias, y []float32, mean, inv float32, past bool)
 
 //go:noescape
 func normSumsAVX2(x, dy, gain []float32, mean, inv float32) (a, b float64)

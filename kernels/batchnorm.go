@@ -179,7 +179,7 @@ func (c *batch) moments(part, lo, hi int) {
 			for k := i; k < end; k++ {
 				x := c.x[k*c.ldx+j:][:n]
 				reads(x)
-				active.normalise(x, ones[:n], less, block[(k-i)*n:][:n], 0, 1)
+				active.normalise(x, ones[:n], less, block[(k-i)*n:][:n], 0, 1, false)
 			}
 			active.addNorm(end-i, block, n, block, n, asIs[:], square, mean)
 		}
@@ -198,12 +198,12 @@ func (c *batch) columns(i, lo, hi int, room []float32) {
 	reads(x)
 	writes(out)
 	if c.step == batchForward {
-		active.normalise(x, c.a[lo:hi], c.c[lo:hi], out, 0, 1)
+		active.normalise(x, c.a[lo:hi], c.c[lo:hi], out, 0, 1, false)
 		return
 	}
 	dy, room := c.dy[i*c.lddy:][lo:hi], room[:hi-lo]
 	reads(dy)
-	active.normalise(x, c.b[lo:hi], c.c[lo:hi], room, 0, 1)
-	active.normalise(dy, c.a[lo:hi], room, room, 0, 1)
+	active.normalise(x, c.b[lo:hi], c.c[lo:hi], room, 0, 1, false)
+	active.normalise(dy, c.a[lo:hi], room, room, 0, 1, false)
 	active.add(room, out)
 }

@@ -1,6 +1,9 @@
 package kernels
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Dropout multiplies an element by 1/(1−p), or with probability p by 0. Which ones is a function of the key of its row, 64
 // random bits, and of its column: the same in any order, alone or in its row, on every instruction set. p is in [0, 1).
@@ -11,9 +14,34 @@ const golden = 0x9e3779b9
 // Dropout writes to y, which may be x, what is left of a row x, or adds it.
 func Dropout(key uint64, p float32, x, y []float32, add bool) {
 	checkLength("y of Dropout", len(y), len(x))
+	dropoutRow(key, dropLimit(p), 1/(1-p), x, y, add, false)
+}
+
+// DropoutMatrix is Dropout of the rows of X from first on, n values each, to those of Y, which may be X; their keys are keys.
+func DropoutMatrix(keys []uint64, p float32, first, n int, x []float32, ldx int, y []float32, ldy int, add bool) {
+	if first < 0 {
+		panic(fmt.Sprintf("kernels: DropoutMatrix begins with row %d", first))
+	}
+	checkMatrix("X of DropoutMatrix", first+len(keys), n, ldx, x)
+	checkMatrix("Y of DropoutMatrix", first+len(keys), n, ldy, y)
+	dropoutRows(keys, p, first, n, x, ldx, y, ldy, add, !add && n%16 == 0 && past(x, y, n, ldy))
+}
+
+func dropoutRows(keys []uint64, p float32, first, n int, x []float32, ldx int, y []float32, ldy int, add, past bool) {
+	limit, up := dropLimit(p), 1/(1-p)
+	for k, key := range keys {
+		i := first + k
+		dropoutRow(key, limit, up, x[i*ldx:][:n], y[i*ldy:][:n], add, past)
+	}
+	if past {
+		active.fence()
+	}
+}
+
+func dropoutRow(key uint64, limit uint32, up float32, x, y []float32, add, past bool) {
 	reads(x)
 	writes(y)
-	active.dropout(uint32(key), uint32(key>>32), dropLimit(p), 1/(1-p), x, y, add)
+	active.dropout(uint32(key), uint32(key>>32), limit, up, x, y, add, past)
 }
 
 // DropoutColumns is Dropout of a row's values x at the given columns.
@@ -62,7 +90,7 @@ func maskGeneric(lo, hi, limit uint32, up float32, keep []float32) {
 	}
 }
 
-func dropoutGeneric(lo, hi, limit uint32, up float32, x, y []float32, add bool) {
+func dropoutGeneric(lo, hi, limit uint32, up float32, x, y []float32, add, _ bool) {
 	y = y[:len(x)]
 	for c, v := range x {
 		v = float32(v * dropFactor(dropMix((lo+uint32(c)*golden)^hi), limit, math.Float32bits(up)))

@@ -15,7 +15,7 @@ func LayerNorm(rows int, eps float64, x []float32, ldx int, gain, bias, y []floa
 	checkLength("stats of LayerNorm", len(stats), 2*rows)
 	checkMatrix("X of LayerNorm", rows, n, ldx, x)
 	checkMatrix("Y of LayerNorm", rows, n, ldy, y)
-	norms(norm{rows: rows, eps: eps, x: x, ldx: ldx, gain: gain, bias: bias, out: y, ldo: ldy, stats: stats})
+	norms(norm{rows: rows, eps: eps, x: x, ldx: ldx, gain: gain, bias: bias, out: y, ldo: ldy, stats: stats, past: n%16 == 0 && past(x, y, n, ldy)})
 }
 
 // LayerNormGrad adds the gradients of LayerNorm, given X and stats as it left them and the gradient dY: to dX, unless
@@ -49,6 +49,7 @@ type norm struct {
 	gain, bias     []float32
 	dgain          []float32
 	stats          []float32
+	past           bool      // whether Y is written past the caches
 	sums           []float64 // of each part backward: columns of dgain, then of dbias
 }
 
@@ -95,14 +96,24 @@ func (c *norm) run(part int) {
 	lo, hi := part*normRows, min((part+1)*normRows, c.rows)
 	n := len(c.gain)
 	if c.dgain == nil {
+		row := func(i int) []float32 { return c.x[i*c.ldx:][:n] }
+		reads(row(lo))
+		total := active.sum(row(lo))
 		for i := lo; i < hi; i++ {
-			x, out := c.x[i*c.ldx:][:n], c.out[i*c.ldo:][:n]
-			reads(x)
+			x, out := row(i), c.out[i*c.ldo:][:n]
 			writes(out)
-			mean := float32(active.sum(x) / float64(n))
-			inv := float32(1 / math.Sqrt(active.sumSquares(x, mean)/float64(n)+c.eps))
+			mean := float32(total / float64(n))
+			squares := active.sumSquares(x, mean)
+			if i+1 < hi { // now: the processor has something to do until the squares are added up
+				reads(row(i + 1))
+				total = active.sum(row(i + 1))
+			}
+			inv := float32(1 / math.Sqrt(squares/float64(n)+c.eps))
 			c.stats[2*i], c.stats[2*i+1] = mean, inv
-			active.normalise(x, c.gain, c.bias, out, mean, inv)
+			active.normalise(x, c.gain, c.bias, out, mean, inv, c.past)
+		}
+		if c.past {
+			active.fence()
 		}
 		return
 	}
@@ -197,7 +208,7 @@ func (l *lanes) sumSquares(x []float32, mean float32) {
 	}
 }
 
-func normaliseGeneric(x, gain, bias, y []float32, mean, inv float32) {
+func normaliseGeneric(x, gain, bias, y []float32, mean, inv float32, _ bool) {
 	gain, bias, y = gain[:len(x)], bias[:len(x)], y[:len(x)]
 	for c, v := range x {
 		y[c] = float32(float32((v-mean)*inv)*gain[c]) + bias[c]

@@ -66,10 +66,10 @@ func normSumsNEON(x, dy, gain []float32, mean, inv float32) (a, b float64) {
 	return a, b
 }
 
-func normaliseNEON(x, gain, bias, y []float32, mean, inv float32) {
+func normaliseNEON(x, gain, bias, y []float32, mean, inv float32, _ bool) {
 	n := len(x) &^ 3
 	normalise4NEON(x[:n], gain, bias, y, mean, inv)
-	normaliseGeneric(x[n:], gain[n:], bias[n:], y[n:], mean, inv)
+	normaliseGeneric(x[n:], gain[n:], bias[n:], y[n:], mean, inv, false)
 }
 
 func normGradNEON(x, dy, gain, dx []float32, mean, inv, ma, mb float32) {

@@ -130,8 +130,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func normaliseAVX2(x, gain, bias, y []float32, mean, inv float32)
-TEXT ·normaliseAVX2(SB), NOSPLIT, $0-104
+// func normaliseAVX2(x, gain, bias, y []float32, mean, inv float32, past bool)
+TEXT ·normaliseAVX2(SB), NOSPLIT, $0-105
 	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	MOVQ gain_base+24(FP), BX
@@ -139,6 +139,7 @@ TEXT ·normaliseAVX2(SB), NOSPLIT, $0-104
 	MOVQ y_base+72(FP), DI
 	VBROADCASTSS mean+96(FP), Y10
 	VBROADCASTSS inv+100(FP), Y11
+	MOVBLZX past+104(FP), R8
 	MASKS
 
 each:
@@ -152,8 +153,12 @@ each:
 	VMULPS Y11, Y1, Y1
 	VMULPS Y2, Y1, Y1
 	VADDPS Y3, Y1, Y1
+	TESTL R8, R8
+	JNZ   past
 	VMASKMOVPS Y1, Y15, (DI)
 	PREFETCHT0 1024(DI)
+
+on:
 	ADDQ $32, SI
 	ADDQ $32, BX
 	ADDQ $32, DX
@@ -164,6 +169,10 @@ each:
 done:
 	VZEROUPPER
 	RET
+
+past: // whole lines only
+	VMOVNTPS Y1, (DI)
+	JMP   on
 
 // TERMS reads eight values of x, dy and gain and adds to a and b.
 #define TERMS(off, a, b) \

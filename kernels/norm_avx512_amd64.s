@@ -163,8 +163,8 @@ tail:
 	TAIL
 	JMP   next
 
-// func normaliseAVX512(x, gain, bias, y []float32, mean, inv float32)
-TEXT ·normaliseAVX512(SB), NOSPLIT, $0-104
+// func normaliseAVX512(x, gain, bias, y []float32, mean, inv float32, past bool)
+TEXT ·normaliseAVX512(SB), NOSPLIT, $0-105
 	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	MOVQ gain_base+24(FP), BX
@@ -172,6 +172,7 @@ TEXT ·normaliseAVX512(SB), NOSPLIT, $0-104
 	MOVQ y_base+72(FP), DI
 	VBROADCASTSS mean+96(FP), Z10
 	VBROADCASTSS inv+100(FP), Z11
+	MOVBLZX past+104(FP), R8
 	ALL
 
 each:
@@ -186,8 +187,12 @@ next:
 	VMULPS Z11, Z1, Z1
 	VMULPS Z2, Z1, Z1
 	VADDPS Z3, Z1, Z1
+	TESTL R8, R8
+	JNZ   past
 	VMOVUPS Z1, K1, (DI)
 	PREFETCHT0 1024(DI)
+
+on:
 	ADDQ $64, SI
 	ADDQ $64, BX
 	ADDQ $64, DX
@@ -204,6 +209,10 @@ tail:
 	JLE   done
 	TAIL
 	JMP   next
+
+past: // whole lines only
+	VMOVNTPS Z1, (DI)
+	JMP   on
 
 // func normSumsAVX512(x, dy, gain []float32, mean, inv float32) (a, b float64)
 TEXT ·normSumsAVX512(SB), NOSPLIT, $0-96

@@ -97,7 +97,7 @@ func TestRows(t *testing.T) {
 				scalar("b", b, wantB)
 				row("ExpSum", func(y []float32) { a = ExpSum(0.9, x, y) }, func(y []float32) { b = expSumGeneric(0.9, x, y) })
 				scalar("ExpSum", a, b)
-				row("normalise", func(y []float32) { active.normalise(x, gain, bias, y, 0.1, 1.7) }, func(y []float32) { normaliseGeneric(x, gain, bias, y, 0.1, 1.7) })
+				row("normalise", func(y []float32) { active.normalise(x, gain, bias, y, 0.1, 1.7, false) }, func(y []float32) { normaliseGeneric(x, gain, bias, y, 0.1, 1.7, false) })
 				row("normGrad", func(y []float32) { active.normGrad(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) }, func(y []float32) { normGradGeneric(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) })
 				got, want := slices.Repeat([]float64{7}, 2*n+2), slices.Repeat([]float64{7}, 2*n+2)
 				rows := 1 + n%3
@@ -204,6 +204,53 @@ func TestLayerNorm(t *testing.T) {
 		panics(t, "dX of LayerNormGrad", func() { LayerNormGrad(3, x, 4, x[:6], x[:4], x, 4, x[:11], 4, x[:4], x[:4]) })
 		panics(t, "y of ExpSum", func() { ExpSum(0, x, x[:3]) })
 	})
+}
+
+// TestPast holds that what LayerNorm and dropout write past the caches is the same, and that nothing beside it is touched.
+func TestPast(t *testing.T) {
+	each(t, func(t *testing.T) {
+		if active.fence == nil {
+			t.Skip("this set has no such stores")
+		}
+		for _, n := range []int{16, 64, 272} {
+			const rows, around = 7, 64
+			x, gain, want, stats, keys := noise(1, make([]float32, rows*n)), noise(2, make([]float32, n)), make([]float32, rows*n), make([]float32, 2*rows), make([]uint64, rows)
+			for i := range keys {
+				keys[i] = uint64(i) * 0xd1342543de82ef95
+			}
+			all := aligned(around + rows*n + around)
+			y := all[around : around+rows*n]
+			check := func(what string) {
+				t.Helper()
+				same(t, what, y, want)
+				for i, v := range slices.Concat(all[:around], all[around+rows*n:]) {
+					if v != 7 {
+						t.Fatalf("%s of %d: wrote %g beside the output, at %d", what, n, v, i)
+					}
+				}
+			}
+			for i := range all {
+				all[i] = 7
+			}
+			LayerNorm(rows, 1e-5, x, n, gain, gain, want, n, stats)
+			norms(norm{rows: rows, eps: 1e-5, x: x, ldx: n, gain: gain, bias: gain, out: y, ldo: n, stats: stats, past: true})
+			check("LayerNorm")
+			DropoutMatrix(keys[2:], 0.4, 2, n, x, n, want, n, false)
+			dropoutRows(keys[2:], 0.4, 2, n, x, n, y, n, false, true)
+			check("dropout")
+			DropoutMatrix(keys, 0.4, 0, n, x, n, want, n, true)
+			dropoutRows(keys, 0.4, 0, n, x, n, y, n, true, false)
+			check("dropout added")
+		}
+		x := aligned(pastFrom / 4)
+		if y := aligned(pastFrom / 4); !past(x, y, 16, 16) || past(x, x, 16, 16) || past(x, y[16:], 16, 16) || past(x, y, 16, 32) {
+			t.Error("what is written past the caches is not what is large and lies alone")
+		}
+	})
+	x := make([]float32, 12)
+	panics(t, "X of DropoutMatrix", func() { DropoutMatrix(make([]uint64, 3), 0.5, 1, 4, x, 4, x, 4, false) })
+	panics(t, "Y of DropoutMatrix", func() { DropoutMatrix(make([]uint64, 3), 0.5, 0, 4, x, 4, x[:11], 4, false) })
+	panics(t, "begins with row -1", func() { DropoutMatrix(make([]uint64, 3), 0.5, -1, 4, x, 4, x, 4, false) })
 }
 
 // TestLayerNormWorkers holds that bits do not depend on the workers, where they help, nor on dX being wanted.

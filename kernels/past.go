@@ -9,8 +9,9 @@ import "unsafe"
 // last-level cache, shared, an output and a pass that reads it were faster from 56 to 64 MB on.
 const pastFrom = 64 << 20
 
-// past is whether rows of n values, ld apart, are written past the caches: whether they are large together, nothing lies between
-// them, and y begins at a line's first byte.
-func past(y []float32, n, ld int) bool {
-	return active.fence != nil && ld == n && 4*len(y) >= pastFrom && uintptr(unsafe.Pointer(unsafe.SliceData(y)))%64 == 0
+// past is whether y, rows of n values, ld apart, made of those of x, is written past the caches: whether it is large, is not x,
+// whose lines have been read, nothing lies between its rows, and it begins at a line's first byte.
+func past(x, y []float32, n, ld int) bool {
+	return active.fence != nil && 4*len(y) >= pastFrom && ld == n && unsafe.SliceData(x) != unsafe.SliceData(y) &&
+		uintptr(unsafe.Pointer(unsafe.SliceData(y)))%64 == 0
 }

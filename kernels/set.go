@@ -20,7 +20,7 @@ type set struct {
 	elu      func(x, y []float32)
 	eluGrad  func(y, dy, dx []float32)
 	adam     func(p, g, m, v []float32, c adam)
-	dropout  func(lo, hi, limit uint32, up float32, x, y []float32, add bool)
+	dropout  func(lo, hi, limit uint32, up float32, x, y []float32, add, past bool) // past the caches, whole lines that is, unless add
 	dropCols func(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
 	dropRows func(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
 	addWide  func(x []float32, sum []float64)       // sum += x
@@ -35,9 +35,9 @@ type set struct {
 
 	// Rows of LayerNorm and softmax; sums are in the order of type lanes.
 	sum        func(x []float32) float64
-	sumSquares func(x []float32, mean float32) float64 // of what x is from the mean
-	normalise  func(x, gain, bias, y []float32, mean, inv float32)
-	normSums   func(x, dy, gain []float32, mean, inv float32) (a, b float64) // Σ dy·gain, Σ dy·gain·x̂
+	sumSquares func(x []float32, mean float32) float64                        // of what x is from the mean
+	normalise  func(x, gain, bias, y []float32, mean, inv float32, past bool) // past the caches, whole lines that is
+	normSums   func(x, dy, gain []float32, mean, inv float32) (a, b float64)  // Σ dy·gain, Σ dy·gain·x̂
 	normGrad   func(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
 	addNorm    func(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) // gain += dy·x̂, bias += dy, of up to normBlock rows
 	max        func(x []float32) float32

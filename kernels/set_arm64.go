@@ -218,7 +218,7 @@ func maskNEON(lo, hi, limit uint32, up float32, keep []float32) {
 	maskGeneric(lo+uint32(n)*golden, hi, limit, up, keep[n:])
 }
 
-func dropoutNEON(lo, hi, limit uint32, up float32, x, y []float32, add bool) {
+func dropoutNEON(lo, hi, limit uint32, up float32, x, y []float32, add, _ bool) {
 	var keep [256]float32
 	for at := 0; at < len(x); at += len(keep) {
 		x, y := x[at:], y[at:]

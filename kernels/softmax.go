@@ -30,7 +30,7 @@ func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []flo
 	}
 	c := entropyCalls.Get().(*entropy)
 	c.n, c.rows, c.s, c.lds, c.class, c.weight, c.g, c.ldg = n, rows, s, lds, class, weight, g, ldg
-	c.past = past(g, n, ldg)
+	c.past = past(s, g, n, ldg)
 	parts := (rows + entropyRows - 1) / entropyRows
 	if cap(c.sums) < parts {
 		c.sums = make([][2]float64, parts)

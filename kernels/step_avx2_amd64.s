@@ -146,8 +146,8 @@ GLOBL columns<>(SB), RODATA|NOPTR, $32
 	VPCMPEQD t, v, t  \
 	VPAND t, Y10, t
 
-// func dropoutAVX2(lo, hi, limit uint32, up float32, x, y []float32, add bool)
-TEXT ·dropoutAVX2(SB), NOSPLIT, $0-65
+// func dropoutAVX2(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)
+TEXT ·dropoutAVX2(SB), NOSPLIT, $0-66
 	VBROADCASTSS lo+0(FP), Y0
 	VPADDD columns<>(SB), Y0, Y0
 	VBROADCASTSS hi+4(FP), Y1
@@ -168,6 +168,8 @@ TEXT ·dropoutAVX2(SB), NOSPLIT, $0-65
 	MOVBLZX add+64(FP), R8
 	TESTL R8, R8
 	JNZ  addeach
+	CMPB past+65(FP), $0
+	JNE  past
 
 each:
 	CMPQ CX, $8
@@ -225,6 +227,19 @@ addtail:
 	VMASKMOVPS (DI), Y5, Y9
 	VADDPS Y9, Y8, Y8
 	VMASKMOVPS Y8, Y5, (DI)
+	JMP  done
+
+past: // whole lines only
+	VPXOR Y0, Y1, Y7
+	VPADDD Y6, Y0, Y0
+	MIX(Y7, Y8)
+	VMULPS (SI), Y8, Y8
+	VMOVNTPS Y8, (DI)
+	PREFETCHT0 2048(SI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JGT  past
 	JMP  done
 
 // func dropColumnsAVX2(lo, hi, limit uint32, up float32, col []int32, x, y []float32)

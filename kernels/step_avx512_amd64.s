@@ -137,8 +137,8 @@ GLOBL columns<>(SB), RODATA|NOPTR, $64
 	VPXORD   t, v, v   \
 	VPCMPUD $5, Z4, v, K2
 
-// func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add bool)
-TEXT ·dropoutAVX512(SB), NOSPLIT, $0-65
+// func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)
+TEXT ·dropoutAVX512(SB), NOSPLIT, $0-66
 	VBROADCASTSS lo+0(FP), Z0
 	VPADDD columns<>(SB), Z0, Z0
 	VBROADCASTSS hi+4(FP), Z1
@@ -156,6 +156,8 @@ TEXT ·dropoutAVX512(SB), NOSPLIT, $0-65
 	MOVBLZX add+64(FP), R8
 	TESTL R8, R8
 	JNZ  addeach
+	CMPB past+65(FP), $0
+	JNE  past
 
 each:
 	CMPQ CX, $16
@@ -217,6 +219,20 @@ addtail:
 	VMOVUPS.Z (DI), K1, Z8
 	VADDPS Z8, Z9, Z9
 	VMOVUPS Z9, K1, (DI)
+	JMP  done
+
+past: // whole lines only
+	VPXORD Z0, Z1, Z7
+	VPADDD Z6, Z0, Z0
+	MIX(Z7, Z8)
+	VMOVAPS.Z Z10, K2, Z9
+	VMULPS (SI), Z9, Z9
+	VMOVNTPS Z9, (DI)
+	PREFETCHT0 2048(SI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JGT  past
 	JMP  done
 
 // func dropColumnsAVX512(lo, hi, limit uint32, up float32, col []int32, x, y []float32)

@@ -38,9 +38,17 @@ func (d *Dropout) Forward(y, x mat.Dense, t *Tape) {
 	t.push(e)
 }
 
-func dropRows(w *loop, _, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		kernels.Dropout(uint64(w.key.Fold(node(w.nodes, i))), w.p, w.d.Row(i), w.y.Row(i), false)
+func dropRows(w *loop, _, lo, hi int) { w.dropout(lo, hi, false) }
+
+// dropout drops the rows [lo, hi) of w.d into those of w.y.
+func (w *loop) dropout(lo, hi int, add bool) {
+	var keys [64]uint64
+	for ; lo < hi; lo += len(keys) {
+		n := min(hi-lo, len(keys))
+		for k := range keys[:n] {
+			keys[k] = uint64(w.key.Fold(node(w.nodes, lo+k)))
+		}
+		kernels.DropoutMatrix(keys[:n], w.p, lo, w.y.Cols, w.d.Data, w.d.Stride, w.y.Data, w.y.Stride, add)
 	}
 }
 
@@ -57,11 +65,7 @@ func (d *Dropout) Backward(dx, dy mat.Dense, t *Tape) {
 	each(loop{body: dropGrads, rows: dy.Rows, width: dy.Cols, y: dx, d: dy, p: d.P, key: e.key, nodes: e.nodes})
 }
 
-func dropGrads(w *loop, _, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		kernels.Dropout(uint64(w.key.Fold(node(w.nodes, i))), w.p, w.d.Row(i), w.y.Row(i), true)
-	}
-}
+func dropGrads(w *loop, _, lo, hi int) { w.dropout(lo, hi, true) }
 
 // features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a sparse matrix the
 // stored values are dropped as Forward would drop them, and the pattern stays.

@@ -114,19 +114,23 @@ func (w *writer) mix() {
 // factors appends what makes V2 and V3 the factors of MIX.
 func (w *writer) factors() { w.text("\tSPLAT 0x7feb352d, V2\n\tSPLAT 0x846ca68b, V3") }
 
-// drop appends what drops values of (SI) at the places V7 into (DI), to which it adds them if so told.
-func (w *writer) drop(masked, add bool) {
+// drop appends what drops values of (SI) at the places V7 into (DI), to which it adds them if so told, or past the caches.
+func (w *writer) drop(masked, add, past bool) {
 	t := "\tMIX(V7, V8)\n" + either(w, "", "\tVMOVAPS.Z V10, K2, V9\n") + "\tFOLD VMULPS (SI), up, t\n"
 	if add {
 		t += "\tFOLD VADDPS (DI), up, t\n"
 	}
 	up, scratch := either(w, "V8", "V9"), either(w, "V9", "V8")
 	t = strings.NewReplacer("up", up, ", t", ", "+scratch).Replace(t)
-	w.body(masked, t+"\tSTORE "+up+", (DI)")
+	store := "STORE"
+	if past {
+		store = "VMOVNTPS"
+	}
+	w.body(masked, t+"\t"+store+" "+up+", (DI)")
 }
 
 func (w *writer) dropout() {
-	w.function("dropout", "(lo, hi, limit uint32, up float32, x, y []float32, add bool)", 65)
+	w.function("dropout", "(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)", 66)
 	w.text(`	VBROADCASTSS lo+0(FP), V0
 	VPADDD columns<>(SB), V0, V0
 	VBROADCASTSS hi+4(FP), V1
@@ -139,21 +143,25 @@ func (w *writer) dropout() {
 	MOVQ y_base+40(FP), DI
 	MOVBLZX add+64(FP), R8
 	TESTL R8, R8
-	JNZ  addeach`, uint32(w.lanes()*goldenRatio))
+	JNZ  addeach
+	CMPB past+65(FP), $0
+	JNE  past`, uint32(w.lanes()*goldenRatio))
 	loop := func(each, tail string, add bool) {
 		w.round(each, tail, w.lanes(), func() {
 			w.text("\tXOR V0, V1, V7\n\tVPADDD V6, V0, V0")
-			w.drop(false, add)
+			w.drop(false, add, false)
 			w.text("\tPREFETCHT0 2048(SI)\n\tPREFETCHT0 2048(DI)\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI")
 		})
 		w.left(tail)
 		w.text("\tXOR V0, V1, V7")
-		w.drop(true, add)
+		w.drop(true, add, false)
 	}
 	loop("each", "tail", false)
 	w.end()
 	loop("addeach", "addtail", true)
-	w.text("\tJMP  done")
+	w.text("\tJMP  done\n\npast: // whole lines only\n\tXOR V0, V1, V7\n\tVPADDD V6, V0, V0")
+	w.drop(false, false, true)
+	w.text("\tPREFETCHT0 2048(SI)\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI\n\tSUBQ $LANES, CX\n\tJGT  past\n\tJMP  done")
 }
 
 func (w *writer) dropColumns() {
@@ -171,12 +179,12 @@ func (w *writer) dropColumns() {
 	places := "\tVPADDD V0, V7, V7\n\tXOR V1, V7, V7"
 	w.round("each", "tail", w.lanes(), func() {
 		w.text("\tVPMULLD (BX), V6, V7\n" + places)
-		w.drop(false, false)
+		w.drop(false, false, false)
 		w.text("\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI")
 	})
 	w.left("tail")
 	w.text("\tLOADINT (BX), V7\n\tVPMULLD V7, V6, V7\n" + places)
-	w.drop(true, false)
+	w.drop(true, false, false)
 	w.end()
 }
 
@@ -215,7 +223,7 @@ some:`, either(w, "VPCMPEQD Y5, Y5, Y5", "KXNORW K1, K1, K1"))
 	VPGATHERDD (R8)(Z5*8), K3, Z7
 	VPGATHERDD 4(R8)(Z5*8), K4, Z11`))
 	w.text("\tVPADDD V0, V7, V7\n\tXOR V11, V7, V7")
-	w.drop(true, false)
+	w.drop(true, false, false)
 	w.text("\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI\n\tSUBQ $LANES, CX\n\tJGT  each")
 	w.end()
 }

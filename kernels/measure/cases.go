@@ -202,7 +202,7 @@ func (s *softmax) Run(part int) {
 	}
 }
 
-// dropout drops half of x into y, row by row, as nn does.
+// dropout drops half of x into y, some rows at a time, as nn does.
 type dropout struct {
 	x, y  []float32
 	width int
@@ -210,9 +210,14 @@ type dropout struct {
 
 func (d *dropout) Run(part int) {
 	rows := len(d.x) / d.width
-	for i := part * rows / pieces; i < (part+1)*rows/pieces; i++ {
-		x, y := d.x[i*d.width:][:d.width], d.y[i*d.width:][:d.width]
-		kernels.Dropout(uint64(i), 0.5, x, y, false)
+	var keys [64]uint64
+	end := (part + 1) * rows / pieces
+	for i := part * rows / pieces; i < end; i += len(keys) {
+		n := min(end-i, len(keys))
+		for k := range keys[:n] {
+			keys[k] = uint64(i + k)
+		}
+		kernels.DropoutMatrix(keys[:n], 0.5, i, d.width, d.x, d.width, d.y, d.width, false)
 	}
 }
 
