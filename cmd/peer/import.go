@@ -46,11 +46,11 @@ in. Who owns what stays; labels and features are the columns label and feat unle
   peer import --dgl partitions/cora.json --out parts`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if fromDGL != "" {
-				return importDGL(cmd, fromDGL, out, dgl.Names{Features: features, Label: c.Label, Weight: c.Weight, Build: graph.Build{Directed: directed, KeepLoops: loops}})
-			}
 			if c.Relation != "" && (c.Nodes == "" || strings.HasSuffix(out, storedSuffix)) {
 				return badInput{errors.New("relation-column: relations are read from a table of edges beside one of --nodes, and no stored graph has them")}
+			}
+			if fromDGL != "" {
+				return importDGL(cmd, fromDGL, out, dgl.Names{Features: features, Label: c.Label, Weight: c.Weight, Build: graph.Build{Directed: directed, KeepLoops: loops}})
 			}
 			list.Path, list.Source, list.Target, list.Weight = c.Edges, c.Source, c.Target, c.Weight
 			if strings.HasSuffix(out, storedSuffix) {

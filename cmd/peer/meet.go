@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/meet"
 	"github.com/heddle-gnn/heddle/p2p"
 )
@@ -65,6 +66,9 @@ func (s seat) meet(ctx context.Context, tables dataset.SiteConfig, maxUnknown in
 	tables.Here, tables.Seed = at.plan.Peers[at.rank].Name, at.plan.Seed
 	own, err := dataset.OpenSite(tables)
 	if err != nil {
+		return badInput{err}
+	}
+	if err := partition.Vacant(s.out); err != nil {
 		return badInput{err}
 	}
 	if err := writableDir(filepath.Dir(filepath.Clean(s.out))); err != nil {

@@ -61,8 +61,8 @@ func TestMeet(t *testing.T) {
 	}
 
 	// What a site can find wrong by itself it finds before it waits for the others.
-	for _, wrong := range [][]string{{"--nodes", at("gone.csv")}, {"--edges", at("gone.csv")}, {"--target-column", "gone.csv"}} {
-		if exit, _, errors := meet("west", append(wrong, "--out", at("never"))...); exit != 2 || !strings.Contains(errors, "gone.csv") || strings.Contains(errors, "waiting") {
+	for _, wrong := range [][]string{{"--nodes", at("gone.csv")}, {"--edges", at("gone.csv")}, {"--target-column", "gone.csv"}, {"--out", at("west")}} {
+		if exit, _, errors := meet("west", append([]string{"--out", at("never")}, wrong...)...); exit != 2 || !strings.Contains(errors, wrong[1]) || strings.Contains(errors, "waiting") {
 			t.Errorf("%v: exit %d, %s", wrong, exit, errors)
 		}
 	}

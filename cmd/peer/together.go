@@ -44,6 +44,9 @@ func (s *cutting) together(ctx context.Context, w *watch) error {
 	if err != nil {
 		return err
 	}
+	if err := partition.Vacant(s.out); err != nil {
+		return badInput{err}
+	}
 	g, err := partition.OpenGraph(s.Data)
 	if err != nil {
 		return badInput{err}

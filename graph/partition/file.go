@@ -39,7 +39,7 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 // nothing is left.
 func whole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, error) {
 	dir = filepath.Clean(dir)
-	if err := vacant(dir); err != nil {
+	if err := Vacant(dir); err != nil {
 		return nil, err
 	}
 	tmp := dir + incomplete
@@ -59,8 +59,9 @@ func whole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, err
 	return m, nil
 }
 
-// vacant refuses a directory that has anything in it.
-func vacant(dir string) error {
+// Vacant refuses a directory that has anything in it, as all do that write partitions: for who wants to know before the
+// work is done.
+func Vacant(dir string) error {
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
 		return fmt.Errorf("partition: %s is not empty: remove it, or choose another directory", dir)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {

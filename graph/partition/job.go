@@ -88,7 +88,7 @@ func (s *Stored) Write(dir string, job Job) (*Manifest, []PhaseTimes, error) {
 		return nil, nil, err
 	}
 	dir = filepath.Clean(dir)
-	if err := vacant(dir); err != nil {
+	if err := Vacant(dir); err != nil {
 		return nil, nil, err
 	}
 	r := &runner{Stored: s, Job: job, dir: dir + incomplete}
