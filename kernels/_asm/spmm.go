@@ -51,6 +51,9 @@ func (w *writer) writeSpMM() {
 // writeSpMMBF16 writes those of a dense one of bfloat16.
 func (w *writer) writeSpMMBF16() {
 	w.text(generated + "#include \"spmm_amd64.h\"\n\n// Sparse times dense where X is bfloat16: rows are widened, by a shift, as they are fetched.")
+	if w.wide {
+		w.text(places())
+	}
 	w.spmm(w.spmmRows(true)...)
 	if w.wide {
 		return
@@ -147,13 +150,23 @@ func (w *writer) spmm(kernels ...rows) {
 		if k.masked {
 			w.lastMask(k.vectors)
 		}
+		if k.odd(w, 1) {
+			w.text("\tMOVL $0xffff0000, AX\n\tVPBROADCASTD AX, V30")
+			if k.mask(w, k.vectors-1) != "" && k.vectors%2 == 0 {
+				w.text("\tKMOVW K1, AX\n\tSHLL $16, AX\n\tORL $0xffff, AX\n\tKMOVD AX, K2")
+			}
+		}
 		w.text("\nrow:\n\tROWEND\n\tCMPB acc+88(FP), $0\n\tJNE  get")
 		for v := range k.vectors {
 			w.textf("\tZERO V%d", v)
 		}
 		w.text("\tJMP  edges\n\nget:")
 		for v := range k.vectors {
-			w.load(k.mask(w, v), v*w.bytes(), "DI", v)
+			w.load(k.mask(w, v), v*w.bytes(), "DI", k.loaded(w, v))
+			if k.odd(w, v) {
+				w.textf("\tVMOVDQU32 apart<>+0(SB), V%d\n\tVMOVDQU32 apart<>+64(SB), V%d", v-1, v)
+				w.textf("\tVPERMI2PS V17, V16, V%d\n\tVPERMI2PS V17, V16, V%d", v-1, v)
+			}
 		}
 		w.text("\nedges:\n\tCMPQ R8, CX\n\tJAE  put\n\nedge:\n\tAHEAD(here)")
 		for b := 0; b < k.vectors*w.lanes()*size; b += 64 {
@@ -178,10 +191,29 @@ func (w *writer) spmm(kernels ...rows) {
 		}
 		w.text("\tNEXT(edge)\n\nput:")
 		for v := range k.vectors {
-			w.store(k.mask(w, v), v, v*w.bytes(), "DI")
+			if k.odd(w, v+1) {
+				w.textf("\tVMOVDQU32 together<>+0(SB), V16\n\tVMOVDQU32 together<>+64(SB), V17")
+				w.textf("\tVPERMI2PS V%d, V%d, V16\n\tVPERMI2PS V%d, V%d, V17", v+1, v, v+1, v)
+			}
+			w.store(k.mask(w, v), k.loaded(w, v), v*w.bytes(), "DI")
 		}
 		w.text("\tADDQ R13, DI\n\tDECQ DX\n\tJNZ  row\n\tVZEROUPPER\n\tRET")
 	}
+}
+
+// paired reports whether the v-th vector sums every other of 32 columns, those of even places or those of odd ones: AVX-512
+// widens bfloat16 in place, by a shift or a mask, with two instructions for 32 values instead of four.
+func (k rows) paired(w *writer, v int) bool { return w.wide && k.half && v/2*2+1 < k.vectors }
+
+// odd reports whether the v-th vector is the second of such two.
+func (k rows) odd(w *writer, v int) bool { return v%2 == 1 && v < k.vectors && k.paired(w, v) }
+
+// loaded is the register in which the v-th vector's columns lie in order.
+func (k rows) loaded(w *writer, v int) int {
+	if k.paired(w, v) {
+		return 16 + v%2
+	}
+	return v
 }
 
 // widened appends the products of an edge with values of bfloat16, six vectors at a time: as many loads, then as many shifts,
@@ -191,18 +223,57 @@ func (w *writer) widened(k rows, value string) {
 	for g := 0; g < k.vectors; g += 6 {
 		group := func(format func(v, r int) string) {
 			for v := g; v < min(g+6, k.vectors); v++ {
-				w.text("\t" + format(v, first+v%registers))
+				if line := format(v, first+v%registers); line != "" {
+					w.text("\t" + line)
+				}
 			}
 		}
 		group(func(v, r int) string {
-			if mask := k.mask(w, v); mask != "" {
-				return fmt.Sprintf("VPMOVZXWD.Z %d(AX), %s, V%d", v*w.bytes()/2, mask, r)
+			at, mask := fmt.Sprintf("%d(AX)", v*w.bytes()/2), k.mask(w, v)
+			pair := fmt.Sprintf("%d(AX)", v/2*w.bytes())
+			switch {
+			case k.paired(w, v) && k.mask(w, v|1) != "": // loaded once, by the mask
+				if v%2 == 0 {
+					return fmt.Sprintf("VMOVDQU16.Z %s, K2, V%d\n\tVPSLLD $16, V%[2]d, V%d", pair, r+1, r)
+				}
+				return fmt.Sprintf("VPANDD V%d, V30, V%[1]d", r)
+			case k.paired(w, v) && v%2 == 0:
+				return fmt.Sprintf("VPSLLD $16, %s, V%d", pair, r)
+			case k.paired(w, v):
+				return fmt.Sprintf("VPANDD %s, V30, V%d", pair, r)
+			case mask != "":
+				return fmt.Sprintf("VPMOVZXWD.Z %s, %s, V%d", at, mask, r)
 			}
-			return fmt.Sprintf("VPMOVZXWD %d(AX), V%d", v*w.bytes()/2, r)
+			return fmt.Sprintf("VPMOVZXWD %s, V%d", at, r)
 		})
-		group(func(v, r int) string { return fmt.Sprintf("VPSLLD $16, V%d, V%d", r, r) })
+		group(func(v, r int) string {
+			if k.paired(w, v) {
+				return ""
+			}
+			return fmt.Sprintf("VPSLLD $16, V%d, V%d", r, r)
+		})
 		group(func(v, r int) string { return fmt.Sprintf("VFMADD231PS V%d, %s, V%d", r, value, v) })
 	}
+}
+
+// places are the indices by which VPERMI2PS takes 32 columns apart into even and odd ones, and puts them together.
+func places() string {
+	var apart, together [32]int
+	for i := range 16 {
+		apart[i], apart[16+i] = 2*i, 2*i+1
+		together[2*i], together[2*i+1] = i, 16+i
+	}
+	var text strings.Builder
+	for _, t := range []struct {
+		name  string
+		index [32]int
+	}{{"apart", apart}, {"together", together}} {
+		for i := 0; i < 32; i += 2 {
+			fmt.Fprintf(&text, "DATA %s<>+%d(SB)/8, $%#x\n", t.name, 4*i, t.index[i]|t.index[i+1]<<32)
+		}
+		fmt.Fprintf(&text, "GLOBL %s<>(SB), RODATA|NOPTR, $128\n", t.name)
+	}
+	return text.String()
 }
 
 // lastMask makes K1, or Y14, the mask of the last of so many vectors.
