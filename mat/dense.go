@@ -92,9 +92,7 @@ func (m Dense) CopyFrom(src Dense) {
 // Select returns a compact matrix whose row k is row rows[k] of m.
 func (m Dense) Select(rows []int32) Dense {
 	s := New(len(rows), m.Cols)
-	for k, i := range rows {
-		copy(s.Row(k), m.Row(int(i)))
-	}
+	kernels.GatherRows(m.Cols, rows, m.Data, m.Stride, s.Data, s.Stride)
 	return s
 }
 

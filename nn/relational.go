@@ -266,9 +266,7 @@ func (r *relation) scatter(h, y mat.Dense) {
 
 // gather writes to y the rows of the relation's destinations in h.
 func (r *relation) gather(y, h mat.Dense) {
-	for k, i := range r.dst {
-		copy(y.Row(k), h.Row(int(i)))
-	}
+	kernels.GatherRows(h.Cols, r.dst, h.Data, h.Stride, y.Data, y.Stride)
 }
 
 // largest returns the most rows that a relation has.
