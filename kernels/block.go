@@ -97,7 +97,7 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 	// A is read where it lies, unless its parts would meet in a few cache sets: rows a power of two apart, or columns,
 	// which then must be used more than once to repay the copy.
 	packed := m > t.rows && n >= 64 && (g.form == tn && !inPlace || g.form != tn && g.lda%256 == 0)
-	turned := t.transpose != nil && !inPlace && n >= repay
+	turned := t.transpose != nil && !inPlace && (n >= repay || packed) // a copy that must be is a turned one
 	for end := i + m; i < end; {
 		height := t.height(end - i)
 		rows := min(height, end-i)
