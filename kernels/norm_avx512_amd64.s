@@ -1,4 +1,5 @@
 #include "textflag.h"
+#include "exp_avx512_amd64.h"
 
 // Rows of LayerNorm and softmax: vectors of 16, the last one under a mask; K1 masks the sixteen, K2 the upper eight. Sums
 // are taken in sixteen lanes of float32 over 128 columns, and of these in float64, in the order of plain Go; nothing is fused.
@@ -16,10 +17,6 @@
 	MOVL     $0xffff, AX \
 	KMOVW    AX, K1      \
 	KSHIFTRW $8, K1, K2
-
-#define SPLAT(bits, z) \
-	MOVL $bits, AX     \
-	VPBROADCASTD AX, z
 
 // WIDE makes z0 and z1 the float64 of z, whose lower half is y.
 #define WIDE(z, y, z0, z1, y1) \
@@ -433,20 +430,7 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-64
 	MOVQ x_base+8(FP), SI
 	MOVQ x_len+16(FP), CX
 	MOVQ y_base+32(FP), DI
-	SPLAT(0xc2b00000, Z11) // -88
-	SPLAT(0x42b20000, Z12) // 89
-	SPLAT(0x3fb8aa3b, Z13) // 1.4426950408889634
-	SPLAT(0x4b400000, Z14) // 12582912
-	SPLAT(0x3f318000, Z15) // 0.693359375
-	SPLAT(0xb95e8083, Z16) // -0.00021219444
-	SPLAT(0x39506967, Z17) // 0.000198756915
-	SPLAT(0x3ab743ce, Z18) // 0.0013981999507
-	SPLAT(0x3c088908, Z19) // 0.0083334519073
-	SPLAT(0x3d2aa9c1, Z20) // 0.041665795894
-	SPLAT(0x3e2aaaaa, Z21) // 0.16666665459
-	SPLAT(0x3f000000, Z22) // 0.50000001201
-	SPLAT(0x3f800000, Z23) // 1
-	SPLAT(127, Z24)
+	EXPS512
 	VPXORD Z0, Z0, Z0
 	ALL
 
@@ -463,32 +447,7 @@ each:
 next:
 	VMOVUPS.Z (SI), K1, Z1
 	VSUBPS Z10, Z1, Z1
-	VMAXPS Z1, Z11, Z1 // NaN stays: it is the second operand
-	VMINPS Z1, Z12, Z1
-	VMULPS Z13, Z1, Z2
-	VADDPS Z14, Z2, Z2
-	VSUBPS Z14, Z2, Z2
-	VMULPS Z15, Z2, Z3
-	VSUBPS Z3, Z1, Z1
-	VMULPS Z16, Z2, Z3
-	VSUBPS Z3, Z1, Z1
-	VMULPS Z17, Z1, Z3
-	VADDPS Z18, Z3, Z3
-	VMULPS Z1, Z3, Z3
-	VADDPS Z19, Z3, Z3
-	VMULPS Z1, Z3, Z3
-	VADDPS Z20, Z3, Z3
-	VMULPS Z1, Z3, Z3
-	VADDPS Z21, Z3, Z3
-	VMULPS Z1, Z3, Z3
-	VADDPS Z22, Z3, Z3
-	VMULPS Z1, Z1, Z4
-	VMULPS Z4, Z3, Z3
-	VADDPS Z1, Z3, Z3
-	VADDPS Z23, Z3, Z3
-	VCVTPS2DQ Z2, Z2
-	VPADDD Z24, Z2, Z2
-	VPSLLD $23, Z2, Z2
+	EXP512(Z1)
 	VMULPS.Z Z2, Z3, K1, Z3
 	VMOVUPS Z3, K1, (DI)
 	VADDPS Z3, Z6, Z6
