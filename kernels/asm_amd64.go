@@ -140,10 +140,10 @@ func expSumAVX512(shift float32, x, y []float32) float64
 func fence()
 
 //go:noescape
-func softmaxAVX512(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, past bool)
+func softmaxAVX512(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 
 //go:noescape
-func softmaxAVX2(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, past bool)
+func softmaxAVX2(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 
 //go:noescape
 func sumAVX2(x []float32) float64

@@ -43,8 +43,8 @@ type set struct {
 	max        func(x []float32) float32
 	expSum     func(shift float32, x, y []float32) float64
 	// softmax, unless it is nil, does the softmaxRows rows of a block, of 1 to softmaxCols scores: their maxima, sums, the
-	// scores of their classes and, unless y is nil, their gradients. past: rows of y, which follow each other, past the caches.
-	softmax func(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, past bool)
+	// scores of their classes and, unless y is nil, their gradients.
+	softmax func(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 	// fence, nil where nothing can be written past the caches, makes what has been visible to others.
 	fence func()
 

@@ -30,7 +30,6 @@ func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []flo
 	}
 	c := entropyCalls.Get().(*entropy)
 	c.n, c.rows, c.s, c.lds, c.class, c.weight, c.g, c.ldg = n, rows, s, lds, class, weight, g, ldg
-	c.past = past(s, g, n, ldg)
 	parts := (rows + entropyRows - 1) / entropyRows
 	if cap(c.sums) < parts {
 		c.sums = make([][2]float64, parts)
@@ -58,7 +57,6 @@ type entropy struct {
 	lds, ldg int
 	class    []int32
 	weight   []float32
-	past     bool         // whether G is written past the caches, where its rows are whole lines
 	sums     [][2]float64 // of each part: loss and count
 }
 
@@ -89,9 +87,6 @@ func (c *entropy) run(part int) {
 	}
 	if k > 0 {
 		b.add(c, k)
-	}
-	if c.past {
-		active.fence()
 	}
 	c.sums[part] = [2]float64{b.loss, b.count}
 	entropyBlocks.Put(b)
@@ -136,7 +131,6 @@ func (b *entropyBlock) add(c *entropy, rows int) {
 // softmaxes does what softmax does for each of the block's first rows.
 func (b *entropyBlock) softmaxes(c *entropy, rows int) {
 	first := b.row[0]
-	past := c.past && rows == softmaxRows && first%softmaxRows == 0 && b.row[softmaxRows-1] == first+softmaxRows-1
 	for k := rows; k < softmaxRows; k++ { // set.softmax takes all: the first row again
 		b.row[k], b.class[k], b.w[k] = first, b.class[0], b.w[0]
 	}
@@ -152,7 +146,7 @@ func (b *entropyBlock) softmaxes(c *entropy, rows int) {
 			}
 		}
 	}
-	active.softmax(b, c.n, unsafe.Pointer(&c.s[0]), c.lds, g, c.ldg, past)
+	active.softmax(b, c.n, unsafe.Pointer(&c.s[0]), c.lds, g, c.ldg)
 }
 
 // softmax finds the maximum of the block's row k, the score of its class and the sum of its exponentials, and writes

@@ -16,8 +16,8 @@
 	DECL  AX      \
 	KMOVW AX, K1
 
-// func softmaxAVX512(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, past bool)
-TEXT ·softmaxAVX512(SB), NOSPLIT, $0-49
+// func softmaxAVX512(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
+TEXT ·softmaxAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+8(FP), CX
 	DECQ CX
 	MOVQ CX, R12
@@ -204,7 +204,7 @@ maxturn:
 	LEAQ entropyBlock_room(R8), DI
 	XORQ R9, R9
 
-	// The next rows of X, and of Y if they go into the caches, are fetched: those that follow, if all have a class.
+	// The next rows of X and Y are fetched: those that follow, if all have a class.
 	MOVQ entropyBlock_row(R8), BX
 	ADDQ $32, BX
 	MOVQ BX, DX
@@ -214,10 +214,6 @@ maxturn:
 	SHLQ $2, R13
 	IMULQ R13, DX
 	ADDQ y+32(FP), DX
-	CMPB past+48(FP), $0
-	JEQ  exp
-	MOVQ R10, R13
-	MOVQ BX, DX
 
 exp:
 	LEAQ entropyBlock_room+8192(R8), R11
@@ -552,17 +548,6 @@ expturn:
 	SHLQ $2, R10
 	LEAQ entropyBlock_room(R8), SI
 	XORQ R9, R9
-	CMPB past+48(FP), $0
-	JEQ  scale
-
-	// Into the room, where rows follow each other and what is written past one's end is overwritten.
-	MOVQ n+8(FP), R10
-	SHLQ $2, R10
-	MOVQ entropyBlock_row(R8), AX
-	IMULQ R10, AX
-	MOVQ SI, R11
-	SUBQ AX, R11
-	KXNORW K1, K1, K1
 
 scale:
 	CMPQ R12, $1
@@ -656,29 +641,7 @@ scale4:
 	JLT  scale4
 
 scaleturn:
-	CMPB past+48(FP), $0
-	JEQ  done
-	LEAQ entropyBlock_room(R8), SI
-	MOVQ ldy+40(FP), DI
-	IMULQ entropyBlock_row(R8), DI
-	SHLQ $2, DI
-	ADDQ y+32(FP), DI
-	MOVQ n+8(FP), CX
-	SHLQ $1, CX // 32 rows of 4 bytes a value in lines of 64
-
-line:
-	VMOVUPS (SI), Z0
-	VMOVNTPS Z0, (DI)
-	ADDQ $64, SI
-	ADDQ $64, DI
-	DECQ CX
-	JNZ  line
 
 done:
 	VZEROUPPER
-	RET
-
-// func fence()
-TEXT ·fence(SB), NOSPLIT, $0-0
-	SFENCE
 	RET

@@ -421,3 +421,8 @@ tail:
 done:
 	VZEROUPPER
 	RET
+
+// func fence()
+TEXT ·fence(SB), NOSPLIT, $0-0
+	SFENCE
+	RET

@@ -11,7 +11,7 @@ func (w *writer) writeSoftmax() {
 // sixteen are gone through.
 `)
 	w.text(either(w, masksAVX2, maskAVX512))
-	w.function("softmax", "(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, past bool)", 49)
+	w.function("softmax", "(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)", 48)
 	w.textf(`	MOVQ n+8(FP), CX
 	DECQ CX
 	MOVQ CX, R12
@@ -59,7 +59,7 @@ func (w *writer) writeSoftmax() {
 	LEAQ entropyBlock_room(R8), DI
 	XORQ R9, R9
 
-	// The next rows of X, and of Y if they go into the caches, are fetched: those that follow, if all have a class.
+	// The next rows of X and Y are fetched: those that follow, if all have a class.
 	MOVQ entropyBlock_row(R8), BX
 	ADDQ $32, BX
 	MOVQ BX, DX
@@ -68,11 +68,7 @@ func (w *writer) writeSoftmax() {
 	MOVQ ldy+40(FP), R13
 	SHLQ $2, R13
 	IMULQ R13, DX
-	ADDQ y+32(FP), DX
-	CMPB past+48(FP), $0
-	JEQ  exp
-	MOVQ R10, R13
-	MOVQ BX, DX`)
+	ADDQ y+32(FP), DX`)
 	w.rows("exp", func(v int) {
 		address("R10", "x+16(FP)", "SI")
 		w.text("\tVBROADCASTSS entropyBlock_top(R8)(R9*4), V0\n\tZERO V6")
@@ -106,18 +102,7 @@ func (w *writer) writeSoftmax() {
 	MOVQ ldy+40(FP), R10
 	SHLQ $2, R10
 	LEAQ entropyBlock_room(R8), SI
-	XORQ R9, R9
-	CMPB past+48(FP), $0
-	JEQ  scale
-
-	// Into the room, where rows follow each other and what is written past one's end is overwritten.
-	MOVQ n+8(FP), R10
-	SHLQ $2, R10
-	MOVQ entropyBlock_row(R8), AX
-	IMULQ R10, AX
-	MOVQ SI, R11
-	SUBQ AX, R11`)
-	w.text(either(w, "\tVPCMPEQD Y5, Y5, Y5", "\tKXNORW K1, K1, K1"))
+	XORQ R9, R9`)
 	w.rows("scale", func(v int) {
 		address("R10", "R11", "DI")
 		w.text(`	MOVQ DI, BX
@@ -135,29 +120,7 @@ func (w *writer) writeSoftmax() {
 		})
 		w.textf("\tVMOVSS X2, (BX)(AX*4)\n\tADDQ $%d, SI", max(v, 1)*w.bytes())
 	}, "", nil)
-	w.text(`	CMPB past+48(FP), $0
-	JEQ  done
-	LEAQ entropyBlock_room(R8), SI
-	MOVQ ldy+40(FP), DI
-	IMULQ entropyBlock_row(R8), DI
-	SHLQ $2, DI
-	ADDQ y+32(FP), DI
-	MOVQ n+8(FP), CX
-	SHLQ $1, CX // 32 rows of 4 bytes a value in lines of 64
-
-line:`)
-	for at := 0; at < 64; at += w.bytes() {
-		w.textf("\tVMOVUPS %d(SI), V0\n\tVMOVNTPS V0, %[1]d(DI)", at)
-	}
-	w.text("\tADDQ $64, SI\n\tADDQ $64, DI\n\tDECQ CX\n\tJNZ  line")
 	w.end()
-	if w.wide {
-		w.text(`
-// func fence()
-TEXT ·fence(SB), NOSPLIT, $0-0
-	SFENCE
-	RET`)
-	}
 }
 
 // rows appends a loop over the block's rows, R9. With AVX-512 it is written for each number of vectors that a row may have, with

@@ -13,6 +13,9 @@ func (w *writer) writeStep() {
 	w.dropColumns()
 	w.dropRows()
 	w.adam()
+	if w.wide {
+		w.text("\n// func fence()\nTEXT ·fence(SB), NOSPLIT, $0-0\n\tSFENCE\n\tRET")
+	}
 }
 
 func (w *writer) maxIndex() {
