@@ -111,7 +111,7 @@ func BenchmarkVector(b *testing.B) {
 		{"ReLU", 8, func() { ReLU(x, y) }},
 		{"ReLUGrad", 16, func() { ReLUGrad(x, y, m) }},
 		{"AdamStep", 28, func() { AdamStep(x, y, m, v, 1, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }},
-		{"Dropout", 8, func() { Dropout(1, 0.5, x, y, false) }},
+		{"Dropout", 8, func() { dropRow(1, 0.5, x, y, false) }},
 		{"LayerNorm", 8, func() { LayerNorm(1433, 1e-5, x, 256, y[:256], y[:256], m, 256, v[:2*1433]) }},
 		{"LayerNormGrad", 28, func() { LayerNormGrad(1433, x, 256, v[:2*1433], y[:256], y, 256, m, 256, v[5000:5256], v[6000:6256]) }},
 		{"ExpSum", 8, func() { ExpSum(1, x, y) }},

@@ -11,19 +11,14 @@ import (
 // golden tells columns apart: 2³² over the golden ratio.
 const golden = 0x9e3779b9
 
-// Dropout writes to y, which may be x, what is left of a row x, or adds it.
-func Dropout(key uint64, p float32, x, y []float32, add bool) {
-	checkLength("y of Dropout", len(y), len(x))
-	dropoutRow(key, dropLimit(p), 1/(1-p), x, y, add, false)
-}
-
-// DropoutMatrix is Dropout of the rows of X from first on, n values each, to those of Y, which may be X; their keys are keys.
-func DropoutMatrix(keys []uint64, p float32, first, n int, x []float32, ldx int, y []float32, ldy int, add bool) {
+// Dropout writes to Y, which may be X, what is left of the rows of X from first on, n values each, or adds it; their keys
+// are keys.
+func Dropout(keys []uint64, p float32, first, n int, x []float32, ldx int, y []float32, ldy int, add bool) {
 	if first < 0 {
-		panic(fmt.Sprintf("kernels: DropoutMatrix begins with row %d", first))
+		panic(fmt.Sprintf("kernels: Dropout begins with row %d", first))
 	}
-	checkMatrix("X of DropoutMatrix", first+len(keys), n, ldx, x)
-	checkMatrix("Y of DropoutMatrix", first+len(keys), n, ldy, y)
+	checkMatrix("X of Dropout", first+len(keys), n, ldx, x)
+	checkMatrix("Y of Dropout", first+len(keys), n, ldy, y)
 	dropoutRows(keys, p, first, n, x, ldx, y, ldy, add, !add && n%16 == 0 && past(x, y, n, ldy))
 }
 

@@ -18,6 +18,10 @@ func times(x, y []float32) {
 	}
 }
 
+func dropRow(key uint64, p float32, x, y []float32, add bool) {
+	Dropout([]uint64{key}, p, 0, len(x), x, len(x), y, len(x), add)
+}
+
 // TestDropoutMask pins the mask: a change here changes every trained model.
 func TestDropoutMask(t *testing.T) {
 	each(t, func(t *testing.T) {
@@ -25,7 +29,7 @@ func TestDropoutMask(t *testing.T) {
 		for c := range one {
 			one[c] = 1
 		}
-		Dropout(42, 0.5, one, keep, false)
+		dropRow(42, 0.5, one, keep, false)
 		var bits uint64
 		for c, v := range keep {
 			switch v {
@@ -39,7 +43,7 @@ func TestDropoutMask(t *testing.T) {
 		if want := uint64(0x95c1623cde); bits != want {
 			t.Errorf("mask %#x, want %#x", bits, want)
 		}
-		Dropout(42, 0, one, keep, false)
+		dropRow(42, 0, one, keep, false)
 		for c, v := range keep {
 			if v != 1 {
 				t.Fatalf("p = 0: keep[%d] = %g, want 1", c, v)
@@ -84,5 +88,5 @@ func TestDropoutOfSparse(t *testing.T) {
 	panics(t, "a row has no key", func() { DropoutRows(keys, 0, 0.5, []int32{0, rows}, x[:2], x[2:4]) })
 	panics(t, "a row has no key", func() { DropoutRows(nil, 0, 0.5, []int32{-1}, x[:1], x[1:2]) })
 	panics(t, "x of DropoutColumns", func() { DropoutColumns(1, 0.5, make([]int32, 3), x[:2], x[2:5]) })
-	panics(t, "y of Dropout", func() { Dropout(1, 0.5, x[:3], x[3:5], false) })
+	panics(t, "Y of Dropout", func() { Dropout([]uint64{1}, 0.5, 0, 3, x[:3], 3, x[3:5], 3, false) })
 }

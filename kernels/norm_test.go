@@ -235,10 +235,10 @@ func TestPast(t *testing.T) {
 			LayerNorm(rows, 1e-5, x, n, gain, gain, want, n, stats)
 			norms(norm{rows: rows, eps: 1e-5, x: x, ldx: n, gain: gain, bias: gain, out: y, ldo: n, stats: stats, past: true})
 			check("LayerNorm")
-			DropoutMatrix(keys[2:], 0.4, 2, n, x, n, want, n, false)
+			Dropout(keys[2:], 0.4, 2, n, x, n, want, n, false)
 			dropoutRows(keys[2:], 0.4, 2, n, x, n, y, n, false, true)
 			check("dropout")
-			DropoutMatrix(keys, 0.4, 0, n, x, n, want, n, true)
+			Dropout(keys, 0.4, 0, n, x, n, want, n, true)
 			dropoutRows(keys, 0.4, 0, n, x, n, y, n, true, false)
 			check("dropout added")
 		}
@@ -248,9 +248,9 @@ func TestPast(t *testing.T) {
 		}
 	})
 	x := make([]float32, 12)
-	panics(t, "X of DropoutMatrix", func() { DropoutMatrix(make([]uint64, 3), 0.5, 1, 4, x, 4, x, 4, false) })
-	panics(t, "Y of DropoutMatrix", func() { DropoutMatrix(make([]uint64, 3), 0.5, 0, 4, x, 4, x[:11], 4, false) })
-	panics(t, "begins with row -1", func() { DropoutMatrix(make([]uint64, 3), 0.5, -1, 4, x, 4, x, 4, false) })
+	panics(t, "X of Dropout", func() { Dropout(make([]uint64, 3), 0.5, 1, 4, x, 4, x, 4, false) })
+	panics(t, "Y of Dropout", func() { Dropout(make([]uint64, 3), 0.5, 0, 4, x, 4, x[:11], 4, false) })
+	panics(t, "begins with row -1", func() { Dropout(make([]uint64, 3), 0.5, -1, 4, x, 4, x, 4, false) })
 }
 
 // TestLayerNormWorkers holds that bits do not depend on the workers, where they help, nor on dX being wanted.

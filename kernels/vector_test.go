@@ -61,11 +61,11 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		{"ELU", func(y []float32) { ELU(x, y) }, func(y []float32) { eluGeneric(x, y) }},
 		{"ELU in place", func(y []float32) { ELU(y, y) }, func(y []float32) { eluGeneric(y, y) }},
 		{"ELUGrad", func(y []float32) { ELUGrad(x, z, y) }, func(y []float32) { eluGradGeneric(x, z, y) }},
-		{"Dropout", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, x, y, false) },
+		{"Dropout", func(y []float32) { dropRow(0x123456789abcdef0, 0.6, x, y, false) },
 			func(y []float32) { times(x, dropped(0x123456789abcdef0, 0.6, y)) }},
-		{"Dropout in place", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, y, y, false) },
+		{"Dropout in place", func(y []float32) { dropRow(0x123456789abcdef0, 0.6, y, y, false) },
 			func(y []float32) { times(dropped(0x123456789abcdef0, 0.6, make([]float32, n)), y) }},
-		{"Dropout added", func(y []float32) { Dropout(0x123456789abcdef0, 0.6, x, y, true) },
+		{"Dropout added", func(y []float32) { dropRow(0x123456789abcdef0, 0.6, x, y, true) },
 			func(y []float32) {
 				keep := dropped(0x123456789abcdef0, 0.6, make([]float32, n))
 				times(x, keep)
@@ -232,7 +232,7 @@ func TestNoAllocation(t *testing.T) {
 			"AdamStep":      func() { AdamStep(a, b, c, c, 1, 0, 0, 0, 1, 1, 1, 0, 0) },
 			"SumColumns":    func() { SumColumns(n, a, n, c[:n], true) },
 			"GatherRows":    func() { GatherRows(n, index, a, n, c, n) },
-			"Dropout":       func() { Dropout(1, 0.5, a[:n], c[:n], true) },
+			"Dropout":       func() { dropRow(1, 0.5, a[:n], c[:n], true) },
 		} {
 			if got := testing.AllocsPerRun(20, f); got != 0 {
 				t.Errorf("%s allocates %g times a call", name, got)

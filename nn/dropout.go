@@ -48,7 +48,7 @@ func (w *loop) dropout(lo, hi int, add bool) {
 		for k := range keys[:n] {
 			keys[k] = uint64(w.key.Fold(node(w.nodes, lo+k)))
 		}
-		kernels.DropoutMatrix(keys[:n], w.p, lo, w.y.Cols, w.d.Data, w.d.Stride, w.y.Data, w.y.Stride, add)
+		kernels.Dropout(keys[:n], w.p, lo, w.y.Cols, w.d.Data, w.d.Stride, w.y.Data, w.y.Stride, add)
 	}
 }
 

@@ -217,7 +217,7 @@ func (d *dropout) Run(part int) {
 		for k := range keys[:n] {
 			keys[k] = uint64(i + k)
 		}
-		kernels.DropoutMatrix(keys[:n], 0.5, i, d.width, d.x, d.width, d.y, d.width, false)
+		kernels.Dropout(keys[:n], 0.5, i, d.width, d.x, d.width, d.y, d.width, false)
 	}
 }
 

@@ -23,10 +23,14 @@ func fmaFlops() int {
 }
 
 func fmas(rounds int) {
+	var x [32 * 16]float32 // processors are faster at multiplying zeros, for which they need less power
+	for i := range x {
+		x[i] = float32(int32(mix(uint64(i))>>32)) * 0x1p-31
+	}
 	if wide {
-		fmasAVX512(rounds)
+		fmasAVX512(rounds, x[:])
 	} else if vectors {
-		fmasAVX2(rounds)
+		fmasAVX2(rounds, x[:])
 	}
 }
 
@@ -40,11 +44,15 @@ func gathers(index []int32, x []float32, lines int) {
 	gatherAVX2(index, x, lines)
 }
 
+// fmasAVX512 adds products of 8 registers to 24, all loaded from x, in each round.
+//
 //go:noescape
-func fmasAVX512(rounds int)
+func fmasAVX512(rounds int, x []float32)
 
+// fmasAVX2 adds products of 4 registers to 12.
+//
 //go:noescape
-func fmasAVX2(rounds int)
+func fmasAVX2(rounds int, x []float32)
 
 // triadAVX2 is a = b + 0·c, of whole cache lines.
 //
