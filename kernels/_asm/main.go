@@ -1,6 +1,6 @@
 // Asm writes assembly that repeats itself: the tiles of GEMM for AVX-512, those of float32 and those of pairs of bfloat16,
 // which differ in one instruction (gemm_avx512_amd64.s, and the Go declarations in gemm_avx512_amd64.go), and kernels that
-// AVX2 and AVX-512 have in common, described once (attend_*, softmax_*, spmm_*, step_*, vector_*).
+// AVX2 and AVX-512 have in common, described once (attend_*, norm_*, softmax_*, spmm_*, step_*, vector_*).
 //
 //	go run ./kernels/_asm          writes them
 //	go run ./kernels/_asm -check   fails where what is written differs
@@ -49,9 +49,10 @@ func main() {
 		"kernels/spmm_kernels_amd64.go": declareSpMM()}
 	for _, wide := range []bool{false, true} {
 		for family, write := range map[string]func(*writer){
-			"attend": (*writer).writeAttend, "spmm": (*writer).writeSpMM, "spmm_bf16": (*writer).writeSpMMBF16, "softmax": (*writer).writeSoftmax, "step": (*writer).writeStep, "vector": (*writer).writeVector,
+			"attend": (*writer).writeAttend, "norm": (*writer).writeNorm, "spmm": (*writer).writeSpMM, "spmm_bf16": (*writer).writeSpMMBF16,
+			"softmax": (*writer).writeSoftmax, "step": (*writer).writeStep, "vector": (*writer).writeVector,
 		} {
-			w := writer{wide: wide}
+			w := writer{wide: wide, mask: "Y5"}
 			write(&w)
 			files["kernels/"+family+"_"+strings.ToLower(w.set())+"_amd64.s"] = w.Bytes()
 		}
