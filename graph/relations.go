@@ -132,10 +132,10 @@ func WithInverses(names []string, list []*CSR) Relations {
 			return slices.Equal(g.RowPtr, r.RowPtr) && slices.Equal(g.Col, r.Col) && slices.Equal(g.Weight, r.Weight)
 		})
 	}
-	if !closed {
-		names, list = InverseNames(names), append(slices.Clone(list), reversed...)
+	if closed {
+		return Relations{slices.Clone(names), Stack(list)}
 	}
-	return Relations{slices.Clone(names), Stack(list)}
+	return Relations{InverseNames(names), Stack(append(slices.Clone(list), reversed...))}
 }
 
 // Valid returns an error that names the first broken invariant of relations between dst destinations and src sources,

@@ -101,9 +101,6 @@ func (b *bench) run(root string, sets, models []string, profile string) error {
 // warm is how many epochs each way trains before its turns.
 const warm = 3
 
-// rest is how long the rival's threads may go on spinning after its turn.
-const rest = 40 * time.Millisecond
-
 // cost is what an epoch takes, in seconds, and the machine's least rate of multiply-adds around the turn.
 type cost struct{ wall, processor, speed float64 }
 
@@ -192,7 +189,7 @@ func (b *bench) turn(ways []*way, epochs int) error {
 		if _, err := fmt.Sscan(answer, &c.wall, &c.processor); err != nil || !(c.wall > 0 && c.processor > 0) {
 			return fmt.Errorf("%s answered %q", w.name, answer)
 		}
-		c.speed = min(before, b.settle(rest))
+		c.speed = min(before, b.settle(rivals.Rest))
 		w.turns = append(w.turns, c)
 	}
 	return nil

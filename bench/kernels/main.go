@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/heddle-gnn/heddle/bench/rivals"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -84,7 +83,7 @@ func run(cases []measure.Case, threads, turns int, python, script, only string, 
 				return fmt.Errorf("%s: %w", c.Name, err)
 			}
 		}
-		r, err := c.Run(turns, clock, rest, engines...)
+		r, err := c.Run(turns, clock, rivals.Rest, engines...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -100,10 +99,6 @@ func show(x float64) string {
 	}
 	return fmt.Sprintf("%.2f", x)
 }
-
-// rest is how long the threads of an engine may go on spinning after its work (OpenBLAS: 2^26 cycles), and would be in
-// the way of whoever comes next.
-const rest = 40 * time.Millisecond
 
 // setup prepares the work that line describes and returns each engine that can do it.
 func setup(rival *rivals.Process, line string) (all []measure.Engine, err error) {

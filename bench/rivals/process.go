@@ -8,7 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"time"
 )
+
+// Rest is how long a rival's threads may go on spinning after its work (OpenBLAS: 2^26 cycles), and would be in the way of
+// whoever comes next.
+const Rest = 40 * time.Millisecond
 
 // Process answers each line that it is told with one line.
 type Process struct {
