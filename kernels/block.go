@@ -7,7 +7,7 @@ import (
 
 // Blocks of a GEMM (after Goto and van de Geijn, ACM TOMS 34(3), 2008): some rows of A, as many as a tile has, by blockK
 // stay in L1 while slivers of B, blockK×tile columns, pass by from L2. Blocks of k leave their sums in C, which a
-// float32 survives unchanged: the order of summation is that of one long loop, within each slab where there are slabs.
+// float32 survives unchanged: the order of summation is that of one long loop, within each slice where k is cut into slices.
 const (
 	blockK  = 384
 	blockN  = 512

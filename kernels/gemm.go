@@ -85,8 +85,8 @@ func gemms(g gemm) {
 		g.finish(0, g.m, 0, g.n)
 		return
 	}
-	if n := g.slabs(); n > 1 {
-		g.inSlabs(n)
+	if n := g.slices(); n > 1 {
+		g.inSlices(n)
 		return
 	}
 	call := gemmCalls.Get().(*gemm)

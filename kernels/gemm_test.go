@@ -114,7 +114,7 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3
 	}
 }
 
-// TestGemmThreads holds that the number of threads, of which there may be more than slabs of k, decides no bit.
+// TestGemmThreads holds that the number of threads, of which there may be more than slices of k, decides no bit.
 func TestGemmThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	distinct(t, func(t *testing.T) {

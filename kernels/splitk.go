@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// slabs is a product Aᵀ·B of tall A and B, whose C is small, cut along k: each value is read once, where a share of C
+// splitK is a product Aᵀ·B of tall A and B, whose C is small, cut along k into slices: each value is read once, where a share of C
 // would read all of A or all of B. The shape alone decides the cuts, never the number of threads, and sums are added in
 // the order of k.
-type slabs struct {
+type splitK struct {
 	whole  gemm      // or its transpose, Cᵀ = Bᵀ·A
-	deep   int       // rows of a slab
-	pieces int       // rectangles of C a slab is cut into, where there are more threads than slabs
-	sums   []float32 // C of each slab
+	deep   int       // rows of a slice
+	pieces int       // rectangles of C a slice is cut into, where there are more threads than slices
+	sums   []float32 // C of each slice
 }
 
-var slabCalls = sync.Pool{New: func() any { return new(slabs) }}
+var splitKCalls = sync.Pool{New: func() any { return new(splitK) }}
 
-// slabs returns into how many parts k is cut.
-func (g *gemm) slabs() int {
+// slices returns into how many k is cut.
+func (g *gemm) slices() int {
 	const (
-		least = 2048 // rows of a slab
+		least = 2048 // rows of a slice
 		most  = 16
 		size  = 1 << 16 // values of C at most
 	)
@@ -30,9 +30,9 @@ func (g *gemm) slabs() int {
 	return min(most, g.k/least)
 }
 
-// inSlabs computes g in n slabs.
-func (g *gemm) inSlabs(n int) {
-	s := slabCalls.Get().(*slabs)
+// inSlices computes g in n slices of k.
+func (g *gemm) inSlices(n int) {
+	s := splitKCalls.Get().(*splitK)
 	turned := g.turned()
 	s.whole, s.deep, s.pieces = *g, (g.k+n-1)/n, 1
 	w := &s.whole
@@ -71,21 +71,21 @@ func (g *gemm) inSlabs(n int) {
 		}
 	}
 	s.whole = gemm{}
-	slabCalls.Put(s)
+	splitKCalls.Put(s)
 }
 
-func (s *slabs) run(part int) {
+func (s *splitK) run(part int) {
 	g := gemmCalls.Get().(*gemm)
 	*g = s.whole
-	slab := part / s.pieces
-	from, size := slab*s.deep, g.m*g.n
+	slice := part / s.pieces
+	from, size := slice*s.deep, g.m*g.n
 	g.k = min(s.deep, g.k-from)
 	if g.half {
 		g.a16, g.b16 = g.a16[from*g.lda:], g.b16[from*g.ldb:]
 	} else {
 		g.a, g.b = g.a[from*g.lda:], g.b[from*g.ldb:]
 	}
-	g.c = s.sums[slab*size:][:size]
+	g.c = s.sums[slice*size:][:size]
 	g.run(part % s.pieces)
 	*g = gemm{}
 	gemmCalls.Put(g)
