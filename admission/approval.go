@@ -35,7 +35,7 @@ func (a Approval) Validate() error {
 	if !isFingerprint(a.Plan) {
 		errs = append(errs, fmt.Errorf("approval: plan: %q, want 64 hexadecimal digits", a.Plan))
 	}
-	if _, err := PublicKey(a.Site); err != nil {
+	if _, err := publicKey(a.Site); err != nil {
 		errs = append(errs, fmt.Errorf("approval: site: %w", err))
 	}
 	if err := a.Expires.validate(); err != nil {

@@ -48,7 +48,7 @@ type Record struct {
 // Event says what a record is about.
 type Event string
 
-// The events. A log begins anywhere with Began; Repaired follows a line that a crash cut off.
+// The events. A log begins anywhere with Began; repaired follows a line that a crash cut off.
 const (
 	Began     Event = "began"     // a run: plan, roster
 	Connected Event = "connected" // to a peer
@@ -56,7 +56,7 @@ const (
 	Refused   Event = "refused"   // by a rule
 	Lost      Event = "lost"      // a peer
 	Ended     Event = "ended"     // the run
-	Repaired  Event = "repaired"  // the log itself
+	repaired  Event = "repaired"  // the log itself
 )
 
 const (
@@ -181,7 +181,7 @@ func openLog(on disk.FS, path string) (_ *Log, err error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(torn)
-		if err := l.Append(Record{Event: Repaired, Text: fmt.Sprintf("a crash left %d bytes that are no whole line; they are cut off; their SHA-256 was %x", len(torn), sum)}); err != nil {
+		if err := l.Append(Record{Event: repaired, Text: fmt.Sprintf("a crash left %d bytes that are no whole line; they are cut off; their SHA-256 was %x", len(torn), sum)}); err != nil {
 			return nil, err
 		}
 	}

@@ -182,12 +182,12 @@ func TestLogAfterCrash(t *testing.T) {
 		}
 		add(t, l, Record{Event: Ended})
 		l.Close()
-		repaired := false
-		if _, err := VerifyLog(path, func(r Record) error { repaired = repaired || r.Event == Repaired; return nil }); err != nil {
+		found := false
+		if _, err := VerifyLog(path, func(r Record) error { found = found || r.Event == repaired; return nil }); err != nil {
 			t.Errorf("%s: %v", c.what, err)
 		}
-		if repaired != c.repair {
-			t.Errorf("%s: a record of the repair: %v, want %v", c.what, repaired, c.repair)
+		if found != c.repair {
+			t.Errorf("%s: a record of the repair: %v, want %v", c.what, found, c.repair)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package admission says who may take part in a federation, with what plan, and keeps the record of it: a roster that
 // a quorum of administrators signs, a site's approval of a plan, the site's own policy, and a log that shows when it
-// was changed. docs/admission.md tells how three hospitals use it.
+// was changed. docs/how-to/federation.md tells how three hospitals use it.
 //
 // It knows no network. A peer is its Ed25519 key, and its peer ID, which rosters list, is that key written as libp2p
 // does; so a signature can be checked with nothing but the file it stands in.

@@ -13,13 +13,13 @@ import (
 // protobuf of key type 1 with 32 bytes of key (github.com/libp2p/specs, peer-ids). So the ID is the key.
 const idPrefix = "\x00\x24\x08\x01\x12\x20"
 
-// PeerID returns the name of the peer that holds key, as libp2p writes it: "12D3KooW…".
-func PeerID(key ed25519.PublicKey) string {
+// peerID returns the name of the peer that holds key, as libp2p writes it: "12D3KooW…".
+func peerID(key ed25519.PublicKey) string {
 	return base58.Encode(append([]byte(idPrefix), key...))
 }
 
-// PublicKey returns the key inside a peer ID. Each key has one ID: another spelling of it is an error.
-func PublicKey(id string) (ed25519.PublicKey, error) {
+// publicKey returns the key inside a peer ID. Each key has one ID: another spelling of it is an error.
+func publicKey(id string) (ed25519.PublicKey, error) {
 	if len(id) > 64 {
 		return nil, fmt.Errorf("peer ID of %d characters, want the 52 of an Ed25519 key", len(id))
 	}
@@ -31,7 +31,7 @@ func PublicKey(id string) (ed25519.PublicKey, error) {
 	if !ok || len(key) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("peer ID %q is not that of an Ed25519 key, which begins with 12D3KooW", id)
 	}
-	if PeerID(ed25519.PublicKey(key)) != id {
+	if peerID(ed25519.PublicKey(key)) != id {
 		return nil, errors.New("peer ID " + id + " is not written as libp2p writes it")
 	}
 	return ed25519.PublicKey(key), nil

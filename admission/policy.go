@@ -18,16 +18,18 @@ import (
 type Policy struct {
 	Federation string   `yaml:"federation"` // whose rosters and plans this site takes
 	Encoders   []string `yaml:"encoders"`   // raw, mlp, pca (any number of components), pca:K (at most K)
-	Carries    []string `yaml:"carries"`    // hidden, scores
 	Solvers    []string `yaml:"solvers"`    // adam, adamw, sgd, ridge
-	MinPeers   int      `yaml:"min_peers"`  // least size of the group, this peer included; at least 2
-	MaxRounds  int      `yaml:"max_rounds"` // of a layer; 0: no bound
-	MaxBytes   int64    `yaml:"max_bytes"`  // that this peer sends in one run; 0: no bound
-	MaxRate    int64    `yaml:"max_rate"`   // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
-	MaxIntake  int64    `yaml:"max_intake"` // bytes a second that this peer takes of each other peer; 0: no bound, otherwise at least 1024
-	Hours      []string `yaml:"hours"`      // spans such as 22:00-06:00, by this machine's clock; none: always
-	Approvers  []string `yaml:"approvers"`  // peer IDs whose signatures under an approval count; none: this peer's own
-	Approvals  int      `yaml:"approvals"`  // how many of them must sign; 0: one
+
+	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
+	ReceiveLimit int64    `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
+
+	MinPeers  int      `yaml:"min_peers"`  // least size of the group, this peer included; at least 2
+	MaxRounds int      `yaml:"max_rounds"` // of a layer; 0: no bound
+	MaxBytes  int64    `yaml:"max_bytes"`  // that this peer sends in one run; 0: no bound
+	MaxRate   int64    `yaml:"max_rate"`   // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
+	Hours     []string `yaml:"hours"`      // spans such as 22:00-06:00, by this machine's clock; none: always
+	Approvers []string `yaml:"approvers"`  // peer IDs whose signatures under an approval count; none: this peer's own
+	Approvals int      `yaml:"approvals"`  // how many of them must sign; 0: one
 }
 
 // maxPolicy is how long a policy file may be, in bytes.
@@ -44,31 +46,48 @@ func ReadPolicy(path string) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	p, err := ParsePolicy(text)
+	p, err := parsePolicy(text)
 	if err != nil {
 		return Policy{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
 }
 
-// ParsePolicy reads the content of a policy file.
-func ParsePolicy(text []byte) (Policy, error) {
-	var p Policy
+// parsePolicy reads the content of a policy file.
+func parsePolicy(text []byte) (Policy, error) {
 	if len(text) > maxPolicy {
-		return p, fmt.Errorf("policy: more than %d bytes", maxPolicy)
+		return Policy{}, fmt.Errorf("a policy must have at most %d bytes (got %d)", maxPolicy, len(text))
 	}
-	if err := unmarshal(text, &p); err != nil {
+	var file policyText
+	if err := unmarshal(text, &file); err != nil {
 		return Policy{}, err
+	}
+	p := file.Policy
+	for _, name := range file.Carries {
+		if name == "scores" {
+			name = "logits"
+		}
+		p.LayerOutputs = append(p.LayerOutputs, name)
+	}
+	if file.MaxIntake != 0 {
+		p.ReceiveLimit = file.MaxIntake
 	}
 	return p, p.Validate()
 }
 
+// policyText is a policy as a file has it, with the former names of its settings, which are accepted for one version.
+type policyText struct {
+	Policy    `yaml:",inline"`
+	Carries   []string `yaml:"carries"`    // layer_outputs, with scores in place of logits
+	MaxIntake int64    `yaml:"max_intake"` // receive_limit
+}
+
 // unmarshal is YAML's, strict. The library panics on some texts that are no YAML (a tag before an anchor without a
 // value, in v1.19.2); a fault of the file is an error here.
-func unmarshal(text []byte, p *Policy) (err error) {
+func unmarshal(text []byte, p *policyText) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("no YAML that can be read: %v", r)
+			err = fmt.Errorf("the text must be YAML (got %v)", r)
 		}
 	}()
 	if err := yaml.UnmarshalWithOptions(text, p, yaml.Strict()); err != nil {
@@ -82,31 +101,31 @@ func (p Policy) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if !named(p.Federation, lower+digits+"-") {
-		fault("federation: %q, want the name in the roster", p.Federation)
+		fault("federation must be the name in the roster (got %q)", p.Federation)
 	}
 	for _, l := range []struct {
 		field     string
 		got, want []string
 	}{
 		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K"}},
-		{"carries", p.Carries, []string{"hidden", "scores"}},
+		{"layer_outputs", p.LayerOutputs, []string{"hidden", "logits"}},
 		{"solvers", p.Solvers, []string{"adam", "adamw", "sgd", "ridge"}},
 	} {
 		if len(l.got) == 0 {
-			fault("%s: none, so no plan would do; name some of %s", l.field, strings.Join(l.want, ", "))
+			fault("%s must name some of %s (got none)", l.field, strings.Join(l.want, ", "))
 		}
 		for _, s := range l.got {
 			if _, isPCA := components(s); !slices.Contains(l.want, s) && !(isPCA && l.field == "encoders") || s == "pca:K" {
-				fault("%s: %q, want some of %s", l.field, s, strings.Join(l.want, ", "))
+				fault("%s must be some of %s (got %q)", l.field, strings.Join(l.want, ", "), s)
 			}
 		}
 	}
 	if p.MinPeers < 2 {
-		fault("min_peers: %d, want at least 2: what a group of this peer and one other sums up shows that one this peer's part", p.MinPeers)
+		fault("min_peers must be at least 2 (got %d): in a group of two, a sum shows each the other's part", p.MinPeers)
 	}
 	rate := func(r int64) bool { return r == 0 || r >= 1024 }
-	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.MaxIntake) {
-		fault("max_rounds %d, max_bytes %d, max_rate %d, max_intake %d: want 0 for no bound, or more; a rate or intake of at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.MaxIntake)
+	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.ReceiveLimit) {
+		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
 	}
 	for _, h := range p.Hours {
 		if _, err := parseSpan(h); err != nil {
@@ -114,7 +133,7 @@ func (p Policy) Validate() error {
 		}
 	}
 	for i, id := range p.Approvers {
-		if _, err := PublicKey(id); err != nil {
+		if _, err := publicKey(id); err != nil {
 			fault("approvers: %w", err)
 		}
 		if slices.Contains(p.Approvers[:i], id) {
@@ -122,7 +141,7 @@ func (p Policy) Validate() error {
 		}
 	}
 	if p.Approvals < 0 || p.Approvals > max(1, len(p.Approvers)) {
-		fault("approvals: %d, want 0 to %d, the number of approvers", p.Approvals, max(1, len(p.Approvers)))
+		fault("approvals must be 0 to %d, the number of approvers (got %d)", max(1, len(p.Approvers)), p.Approvals)
 	}
 	return errors.Join(errs...)
 }
@@ -139,9 +158,9 @@ func components(encoder string) (k int, ok bool) {
 
 // Plan is what a policy judges of a plan.
 type Plan struct {
-	Encoder, Carry, Solver string
-	Peers                  int // how many take part at least: with how few it goes on when others are lost
-	Rounds                 int // of a layer, at most
+	Encoder, LayerOutput, Solver string
+	Peers                        int // how many take part at least: with how few it continues when others fail
+	Rounds                       int // of a layer, at most
 }
 
 // Check refuses a plan that the policy does not allow, with a *Refusal for each rule, joined.
@@ -150,17 +169,17 @@ func (p Policy) Check(plan Plan) error {
 	if !p.allowsEncoder(plan.Encoder) {
 		errs = append(errs, refuse("policy.encoders", "the plan's encoder %s is none of %s", plan.Encoder, list(p.Encoders)))
 	}
-	if !slices.Contains(p.Carries, plan.Carry) {
-		errs = append(errs, refuse("policy.carries", "the plan carries %s, none of %s", plan.Carry, list(p.Carries)))
+	if !slices.Contains(p.LayerOutputs, plan.LayerOutput) {
+		errs = append(errs, refuse("policy.layer_outputs", "the plan's layer output %s is none of %s", plan.LayerOutput, list(p.LayerOutputs)))
 	}
 	if !slices.Contains(p.Solvers, plan.Solver) {
 		errs = append(errs, refuse("policy.solvers", "the plan's solver %s is none of %s", plan.Solver, list(p.Solvers)))
 	}
 	if plan.Peers < p.MinPeers {
-		errs = append(errs, refuse("policy.min_peers", "%d peers take part, want at least %d", plan.Peers, p.MinPeers))
+		errs = append(errs, refuse("policy.min_peers", "at least %d peers must take part (got %d)", p.MinPeers, plan.Peers))
 	}
 	if p.MaxRounds > 0 && plan.Rounds > p.MaxRounds {
-		errs = append(errs, refuse("policy.max_rounds", "%d rounds of a layer, want at most %d", plan.Rounds, p.MaxRounds))
+		errs = append(errs, refuse("policy.max_rounds", "a layer must have at most %d rounds (got %d)", p.MaxRounds, plan.Rounds))
 	}
 	return errors.Join(errs...)
 }
@@ -181,7 +200,7 @@ func parseSpan(s string) (span, error) {
 	from, err1 := time.Parse("15:04", a)
 	to, err2 := time.Parse("15:04", b)
 	if !ok || err1 != nil || err2 != nil || from.Equal(to) {
-		return span{}, fmt.Errorf("hours: %q, want a span such as 22:00-06:00", s)
+		return span{}, fmt.Errorf("hours must be spans such as 22:00-06:00 (got %q)", s)
 	}
 	minutes := func(t time.Time) int { return 60*t.Hour() + t.Minute() }
 	return span{minutes(from), minutes(to)}, nil

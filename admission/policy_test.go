@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,7 @@ import (
 
 const policyFile = `federation: tumour-registry
 encoders: ["pca:64", mlp]
-carries: [scores]
+layer_outputs: [logits]
 solvers: [ridge, adam]
 min_peers: 3
 max_rounds: 200
@@ -26,7 +27,7 @@ hours: ["20:00-06:30", "12:00-13:00"]
 
 func policy(t *testing.T) Policy {
 	t.Helper()
-	p, err := ParsePolicy([]byte(policyFile))
+	p, err := parsePolicy([]byte(policyFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func consent() Approval {
 }
 
 func TestPolicyCheck(t *testing.T) {
-	allowed := Plan{Encoder: "pca:64", Carry: "scores", Solver: "ridge", Peers: 3, Rounds: 200}
+	allowed := Plan{Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Peers: 3, Rounds: 200}
 	for what, c := range map[string]struct {
 		change func(*Plan)
 		want   []string
@@ -51,8 +52,8 @@ func TestPolicyCheck(t *testing.T) {
 		"raw":             {func(p *Plan) { p.Encoder = "raw" }, []string{"policy.encoders"}},
 		"nonsense":        {func(p *Plan) { p.Encoder = "pca:-1" }, []string{"policy.encoders"}},
 		"no number":       {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
-		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.carries", "policy.solvers", "policy.min_peers"}},
-		"hidden rows":     {func(p *Plan) { p.Carry = "hidden" }, []string{"policy.carries"}},
+		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.layer_outputs", "policy.solvers", "policy.min_peers"}},
+		"hidden rows":     {func(p *Plan) { p.LayerOutput = "hidden" }, []string{"policy.layer_outputs"}},
 		"solver":          {func(p *Plan) { p.Solver = "sgd" }, []string{"policy.solvers"}},
 		"two peers":       {func(p *Plan) { p.Peers = 2 }, []string{"policy.min_peers"}},
 		"too many rounds": {func(p *Plan) { p.Rounds = 201 }, []string{"policy.max_rounds"}},
@@ -101,27 +102,27 @@ func TestPolicyFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "federation",
 		policyFile + "encoder: raw\n": `[10:1]`,
-		strings.Replace(policyFile, "min_peers: 3", "min_peers: 1", 1):           "min_peers: 1",
-		strings.Replace(policyFile, "min_peers: 3", "min_peers: many", 1):        "[5:12]",
-		strings.Replace(policyFile, "[scores]", "[]", 1):                         "carries: none",
-		strings.Replace(policyFile, "[scores]", "[rows]", 1):                     `carries: "rows"`,
-		strings.Replace(policyFile, "mlp", "pca:0", 1):                           `encoders: "pca:0"`,
-		strings.Replace(policyFile, "mlp", "pca:K", 1):                           `encoders: "pca:K"`,
-		strings.Replace(policyFile, "ridge", "magic", 1):                         `solvers: "magic"`,
-		strings.Replace(policyFile, "20:00-06:30", "20:00", 1):                   `hours: "20:00"`,
-		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00", 1):             `hours: "24:00-25:00"`,
-		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00", 1):             `hours: "20:00-20:00"`,
-		strings.Replace(policyFile, "max_rate: 4096", "max_rate: 1", 1):          "max_rate 1",
-		policyFile + "max_intake: 1023\n":                                        "max_intake 1023",
-		strings.Replace(policyFile, "max_bytes: 100000", "max_bytes: -1", 1):     "max_bytes -1",
-		policyFile + "approvers: [bob]\n":                                        "approvers",
-		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":         "named twice",
-		policyFile + "approvals: 2\n":                                            "approvals: 2",
-		"hours: !0 &a\n0":                                                        "no YAML",
-		policyFile + "min_peers: 4\n":                                            "min_peers",
-		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")): "more than",
+		strings.Replace(policyFile, "min_peers: 3", "min_peers must be at least 2 (got 1)", 1): "min_peers must be at least 2 (got 1)",
+		strings.Replace(policyFile, "min_peers: 3", "min_peers: many", 1):                      "[5:12]",
+		strings.Replace(policyFile, "[logits]", "[]", 1):                                       "layer_outputs must name some of hidden, logits (got none)",
+		strings.Replace(policyFile, "[logits]", "[rows]", 1):                                   `layer_outputs must be some of hidden, logits (got "rows")`,
+		strings.Replace(policyFile, "mlp", "pca:0", 1):                                         `encoders must be some of raw, mlp, pca, pca:K (got "pca:0")`,
+		strings.Replace(policyFile, "mlp", "pca:K", 1):                                         `encoders must be some of raw, mlp, pca, pca:K (got "pca:K")`,
+		strings.Replace(policyFile, "ridge", "magic", 1):                                       `solvers must be some of adam, adamw, sgd, ridge (got "magic")`,
+		strings.Replace(policyFile, "20:00-06:30", "20:00", 1):                                 `hours must be spans such as 22:00-06:00 (got "20:00")`,
+		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00", 1):                           `hours must be spans such as 22:00-06:00 (got "24:00-25:00")`,
+		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00", 1):                           `hours must be spans such as 22:00-06:00 (got "20:00-20:00")`,
+		strings.Replace(policyFile, "max_rate: 4096", "max_rate: 1", 1):                        "max_rate 1",
+		policyFile + "receive_limit: 1023\n":                                                   "receive_limit 1023",
+		strings.Replace(policyFile, "max_bytes: 100000", "max_bytes: -1", 1):                   "max_bytes -1",
+		policyFile + "approvers: [bob]\n":                                                      "approvers",
+		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":                       "named twice",
+		policyFile + "approvals: 2\n":                                                          "approvals must be 0 to 1, the number of approvers (got 2)",
+		"hours: !0 &a\n0":                                                                      "must be YAML",
+		policyFile + "min_peers: 4\n":                                                          "min_peers",
+		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")):               "at most 65536 bytes",
 	} {
-		if _, err := ParsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q…: %v, want something of %q", text, err, want)
 		}
 	}
@@ -234,12 +235,20 @@ func FuzzApproval(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) { canonical[Approval](t, file) })
 }
 
+// TestFormerPolicy: a policy with the former names of its settings is read.
+func TestFormerPolicy(t *testing.T) {
+	p, err := parsePolicy([]byte("federation: x\nencoders: [raw]\ncarries: [hidden, scores]\nsolvers: [adam]\nmin_peers: 2\nmax_intake: 5000\n"))
+	if err != nil || !slices.Equal(p.LayerOutputs, []string{"hidden", "logits"}) || p.ReceiveLimit != 5000 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(policyFile))
 	f.Add([]byte("a: 0\nhours: !0 &a\n0")) // at which the YAML library panics
 	f.Add([]byte("federation: x\nhours: [\"1:00-2:00\"]\nencoders: &a [raw]\ncarries: *a\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		p, err := ParsePolicy(file)
+		p, err := parsePolicy(file)
 		if err != nil {
 			return
 		}

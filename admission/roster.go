@@ -38,7 +38,7 @@ type Revoked struct {
 // Role is what a member does.
 type Role string
 
-// The roles. Trainers and coordinators hold data and train; observers see progress and no rows; relays carry
+// The roles. Trainers and coordinators hold data and train; observers take part in no run; relays carry
 // encrypted traffic for others.
 const (
 	Trainer     Role = "trainer"
@@ -108,7 +108,7 @@ func (r Roster) Validate() error {
 		names[m.Name], ids[m.ID] = true, true
 	}
 	for _, v := range r.Revoked {
-		if _, err := PublicKey(v.ID); err != nil || !named(v.Name, nameLetters) || v.Serial < 2 || v.Serial > r.Serial {
+		if _, err := publicKey(v.ID); err != nil || !named(v.Name, nameLetters) || v.Serial < 2 || v.Serial > r.Serial {
 			fault("revoked %q: want a name, a peer ID and a serial of 2 to %d", v.Name, r.Serial)
 		}
 		if ids[v.ID] {
@@ -127,10 +127,10 @@ func (m Member) validate() error {
 	if !named(m.Name, nameLetters) {
 		errs = append(errs, fmt.Errorf("name: want 1 to %d letters, digits and . _ -", maxName))
 	}
-	if _, err := PublicKey(m.Name); err == nil {
+	if _, err := publicKey(m.Name); err == nil {
 		errs = append(errs, errors.New("name: it is a peer ID, and could be taken for that peer"))
 	}
-	if _, err := PublicKey(m.ID); err != nil {
+	if _, err := publicKey(m.ID); err != nil {
 		errs = append(errs, err)
 	}
 	if !slices.Contains(roles, m.Role) {
@@ -293,4 +293,17 @@ func (m Member) String() string {
 		s += "  " + strings.Join(m.Addresses, " ")
 	}
 	return s
+}
+
+// RelayAddresses returns the multiaddresses of the federation's relays, which end in /p2p/ID.
+func (r Roster) RelayAddresses(now time.Time) (out []string) {
+	for _, m := range r.Members {
+		if m.Role != Relay || m.Expires.Past(now) {
+			continue
+		}
+		for _, a := range m.Addresses {
+			out = append(out, a+"/p2p/"+m.ID)
+		}
+	}
+	return out
 }

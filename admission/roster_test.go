@@ -20,7 +20,7 @@ type someone struct {
 
 func person(name string) someone {
 	key := ed25519.NewKeyFromSeed([]byte(fmt.Sprintf("%-32s", name)))
-	return someone{name, PeerID(key.Public().(ed25519.PublicKey)), key}
+	return someone{name, peerID(key.Public().(ed25519.PublicKey)), key}
 }
 
 func (p someone) sign(message []byte) ([]byte, error) { return ed25519.Sign(p.key, message), nil }
@@ -89,13 +89,13 @@ func rule(t *testing.T, what string, err error, want string, words ...string) {
 
 func TestPeerID(t *testing.T) {
 	for _, p := range []someone{north, south, west, stranger} {
-		key, err := PublicKey(p.id)
+		key, err := publicKey(p.id)
 		if err != nil || !key.Equal(p.key.Public()) || !strings.HasPrefix(p.id, "12D3KooW") || len(p.id) != 52 {
 			t.Errorf("%s: key %x (%v), want %x", p.id, key, err, p.key.Public())
 		}
 	}
 	for _, bad := range []string{"", "12D3KooW", north.id + "1", "1" + north.id, north.id[:51], strings.Replace(north.id, "K", "0", 1), "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N", strings.Repeat("1", 65)} {
-		if _, err := PublicKey(bad); err == nil {
+		if _, err := publicKey(bad); err == nil {
 			t.Errorf("%q is taken for a peer ID", bad)
 		}
 	}
@@ -145,10 +145,10 @@ func TestSignatures(t *testing.T) {
 		{"on the last day", []someone{north, west}, late.Add(-time.Nanosecond), "", nil},
 		{"after it", []someone{north, west}, late, "roster.quorum", []string{"0 of the 2", "membership ended: north (on 2027-03-31)"}},
 	} {
-		rule(t, "first version, "+c.what, Found(signed(t, three(), c.by...), c.at), c.want, c.says...)
+		rule(t, "first version, "+c.what, found(signed(t, three(), c.by...), c.at), c.want, c.says...)
 		rule(t, "next version, "+c.what, Accept(signed(t, three(), north, south), signed(t, next, c.by...), c.at), c.want, c.says...)
 	}
-	rule(t, "a later version as the first", Found(signed(t, next, north, south), now), "roster.serial")
+	rule(t, "a later version as the first", found(signed(t, next, north, south), now), "roster.serial")
 }
 
 func TestAccept(t *testing.T) {
@@ -259,8 +259,8 @@ func TestAnyByteChanged(t *testing.T) {
 	if err := next.Revoke("west", 0); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, encoded(t, signed(t, next, north, south)), func(b []byte) error { _, err := Parse[Roster](b); return err })
-	flip(t, encoded(t, signed(t, consent(), north)), func(b []byte) error { _, err := Parse[Approval](b); return err })
+	flip(t, encoded(t, signed(t, next, north, south)), func(b []byte) error { _, err := parseDocument[Roster](b); return err })
+	flip(t, encoded(t, signed(t, consent(), north)), func(b []byte) error { _, err := parseDocument[Approval](b); return err })
 }
 
 func flip(t *testing.T, file []byte, parse func([]byte) error) {
@@ -315,11 +315,11 @@ func TestParseSays(t *testing.T) {
 		"a signature twice":   {doubled, "each signer once"},
 		"null for signatures": {good[:strings.Index(good, `"signatures"`)] + "\"signatures\": null\n}\n", "want a list"},
 	} {
-		if _, err := Parse[Roster]([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parseDocument[Roster]([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something of %q", what, err, c.want)
 		}
 	}
-	if _, err := Parse[Roster]([]byte(encoded(t, Unsigned(three())))); err != nil {
+	if _, err := parseDocument[Roster]([]byte(encoded(t, Unsigned(three())))); err != nil {
 		t.Errorf("a draft without signatures: %v", err)
 	}
 }
@@ -394,7 +394,7 @@ func FuzzRoster(f *testing.F) {
 
 // canonical fails where a file that parses does not encode to the same bytes, or its parts cannot be used.
 func canonical[T document](t *testing.T, file []byte) {
-	s, err := Parse[T](file)
+	s, err := parseDocument[T](file)
 	if err != nil {
 		return
 	}

@@ -99,7 +99,7 @@ func (s *Signed[T]) Sign(id string, sign func(message []byte) ([]byte, error)) e
 }
 
 func (s *Signed[T]) check(g Signature) error {
-	key, err := PublicKey(g.By)
+	key, err := publicKey(g.By)
 	if err != nil {
 		return fmt.Errorf("%s: signature: %w", s.Kind, err)
 	}
@@ -130,9 +130,9 @@ func (s *Signed[T]) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Parse reads a file. It takes exactly what Encode writes, and only where every signature is right; whether the
+// parseDocument reads a file. It takes exactly what Encode writes, and only where every signature is right; whether the
 // signers may sign is not asked here.
-func Parse[T document](file []byte) (*Signed[T], error) {
+func parseDocument[T document](file []byte) (*Signed[T], error) {
 	var s Signed[T]
 	want := s.Body.kind()
 	if len(file) > maxFile {

@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Found checks the first version of a roster: a quorum of its own administrators has signed it.
-func Found(first *Signed[Roster], now time.Time) error {
+// found checks the first version of a roster: a quorum of its own administrators has signed it.
+func found(first *Signed[Roster], now time.Time) error {
 	if first.Body.Serial != 1 {
 		return refuse("roster.serial", "serial %d is not the first of %s", first.Body.Serial, first.Body.Federation)
 	}
@@ -134,7 +134,7 @@ func (t Trusted) Update(next *Signed[Roster], fingerprint string, now time.Time)
 			return fmt.Errorf("%s: %w: ask an administrator for its fingerprint and give it along; this file's is %s", next.Body.Federation, err, Grouped(next.Body.Fingerprint()))
 		}
 		if next.Body.Serial == 1 {
-			err = Found(next, now)
+			err = found(next, now)
 		} else {
 			err = nil // signed by a quorum of a version that is not known here: the fingerprint alone vouches for it
 		}
@@ -190,7 +190,7 @@ func ReadFile[T document](path string) (*Signed[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := Parse[T](text)
+	s, err := parseDocument[T](text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -1,3 +1,4 @@
+// Package checkpoint keeps the durable state of a run: what it needs to go on as if it had not stopped.
 package checkpoint
 
 import (
@@ -54,8 +55,18 @@ func (s *Store) Save(seq uint64, st *State) error {
 	return nil
 }
 
-// Rewind removes the states above seq: those of a run that goes on from seq once more.
-func (s *Store) Rewind(seq uint64) error {
+// Restore returns state seq for a run that goes on from it, as Load does, and removes the states above it: not all peers
+// have those, and among the two that a store keeps one has to be that all have.
+func (s *Store) Restore(seq uint64, fp Fingerprints) (*State, error) {
+	st, err := s.Load(seq, fp)
+	if err != nil {
+		return nil, err
+	}
+	return st, s.rewind(seq)
+}
+
+// rewind removes the states above seq.
+func (s *Store) rewind(seq uint64) error {
 	all, err := s.List()
 	if err != nil {
 		return err
@@ -69,6 +80,36 @@ func (s *Store) Rewind(seq uint64) error {
 	}
 	return nil
 }
+
+// Generation returns the number that KeepGeneration kept last; 0: none.
+func (s *Store) Generation() (uint64, error) {
+	b, err := os.ReadFile(filepath.Join(s.Dir, generationFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("checkpoint: read the generation: %w", err)
+	}
+	n, err := strconv.ParseUint(strings.TrimSuffix(string(b), "\n"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("checkpoint: %s must hold a number (got %q)", filepath.Join(s.Dir, generationFile), b)
+	}
+	return n, nil
+}
+
+// KeepGeneration keeps the number of the generation of members that this peer is in, durably: states come and go, but no
+// later generation of the run may have the same number.
+func (s *Store) KeepGeneration(n uint64) error {
+	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
+		return fmt.Errorf("checkpoint: make directory of states: %w", err)
+	}
+	return replaceFile(s.disk(), filepath.Join(s.Dir, generationFile), 0o600, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, n)
+		return err
+	})
+}
+
+const generationFile = "generation"
 
 // Latest returns the newest state that can be read, nil and an error that is fs.ErrNotExist where there is none, and a
 // *MismatchError where it belongs to another run. State.Skipped says why newer ones were passed over.
@@ -159,7 +200,7 @@ func replaceFile(on disk.FS, path string, perm fs.FileMode, write func(io.Writer
 func (s *Store) removeLeftovers() error {
 	files, err := os.ReadDir(s.Dir)
 	for _, f := range files {
-		if strings.HasPrefix(f.Name(), "."+statePrefix) && strings.HasSuffix(f.Name(), ".tmp") {
+		if (strings.HasPrefix(f.Name(), "."+statePrefix) || strings.HasPrefix(f.Name(), "."+generationFile)) && strings.HasSuffix(f.Name(), ".tmp") {
 			err = errors.Join(err, s.disk().Remove(filepath.Join(s.Dir, f.Name())))
 		}
 	}

@@ -94,23 +94,35 @@ func TestStoreKeepsTheTwoNewest(t *testing.T) {
 	checkList(t, s, 6, 5)
 }
 
-// A run that went back to a state keeps it until there are two newer ones, though there was a newer one before.
-func TestRewind(t *testing.T) {
+// A run that went back to a state keeps it until there are two newer ones, though there was a newer one before: that is
+// gone as soon as the state is restored, and stays where it is not.
+func TestRestoreRemovesNewerStates(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	save(t, s, 10)
 	save(t, s, 17)
-	if err := s.Rewind(10); err != nil {
+	other := run
+	other.Config[0]++
+	if _, err := s.Restore(10, other); err == nil {
+		t.Error("a state of another run was restored")
+	}
+	if _, err := s.Restore(11, run); err == nil {
+		t.Error("a state that is not there was restored")
+	}
+	checkList(t, s, 17, 10)
+	st, err := s.Restore(10, run)
+	if err != nil {
 		t.Fatal(err)
 	}
+	checkState(t, st, 10)
 	checkList(t, s, 10)
 	save(t, s, 25)
 	checkList(t, s, 25, 10)
-	if err := s.Rewind(25); err != nil {
+	if _, err := s.Restore(25, run); err != nil {
 		t.Fatal(err)
 	}
 	checkList(t, s, 25, 10)
-	if err := (&Store{Dir: filepath.Join(t.TempDir(), "none")}).Rewind(3); err != nil {
-		t.Errorf("without a directory: %v", err)
+	if _, err := (&Store{Dir: filepath.Join(t.TempDir(), "none")}).Restore(3, run); err == nil {
+		t.Error("restored from no directory")
 	}
 }
 
@@ -349,5 +361,33 @@ func TestReadStateRefuses(t *testing.T) {
 	}
 	if _, err := readState(path); err == nil || !strings.Contains(err.Error(), `kind "shard"`) {
 		t.Errorf("a file of another kind: %v", err)
+	}
+}
+
+// TestGeneration: the number that was kept last is read, whatever becomes of the states.
+func TestGeneration(t *testing.T) {
+	s := &Store{Dir: filepath.Join(t.TempDir(), "states")}
+	for _, n := range []uint64{0, 1, 1<<63 + 5} {
+		if n > 0 {
+			if err := s.KeepGeneration(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := (&Store{Dir: s.Dir}).Generation(); err != nil || got != n {
+			t.Errorf("generation %d (%v), want %d", got, err, n)
+		}
+	}
+	save(t, s, 3)
+	if err := s.rewind(0); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Generation(); err != nil || got != 1<<63+5 {
+		t.Errorf("after states were removed: generation %d (%v)", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "generation"), []byte("many\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Generation(); err == nil || !strings.Contains(err.Error(), `"many`) {
+		t.Errorf("a generation that is not a number: %v", err)
 	}
 }

@@ -20,8 +20,12 @@ type TooFewError struct {
 }
 
 func (e *TooFewError) Error() string {
-	return fmt.Sprintf("comm: %d members can talk to one another, %v, want at least %d", len(e.Members), e.Members, e.Least)
+	return fmt.Sprintf("comm: at least %d members must be able to talk to one another (got %d: %v)", e.Least, len(e.Members), e.Members)
 }
+
+// MaxGenerationLead is how far a member's last generation may be beyond another's. Without a bound one member could use
+// up all numbers.
+const MaxGenerationLead = 1 << 20
 
 // ErrLeftOut is the error of Agree at a rank that the generation goes on without.
 var ErrLeftOut = errors.New("comm: the members of this generation go on without this one")
@@ -33,7 +37,7 @@ var ErrLeftOut = errors.New("comm: the members of this generation go on without 
 //
 // The lowest rank of a member's here is its coordinator. It hears from all whom it reaches, takes out as few as it must
 // for the rest to reach each other, and tells everybody. Where the rest are fewer than least the error is a
-// *TooFewError, and at a rank that is taken out ErrLeftOut. A coordinator that is lost is a lost peer like any other:
+// *TooFewError, and at a rank that is taken out ErrLeftOut. A coordinator that fails is a failed peer like any other:
 // the error is a *PeerError, nothing has been agreed on, and the group is broken.
 //
 // It has to be a group's first operation.
@@ -67,8 +71,8 @@ func (g *Group) Agree(ctx context.Context, here, without []bool, least int, last
 			return err
 		}
 		decided, err := parseView(b, g.size)
-		if err == nil && decided.last <= last {
-			err = fmt.Errorf("generation %d decided on after generation %d", decided.last, last)
+		if err == nil && (decided.last <= last || decided.last-last > MaxGenerationLead+1) {
+			err = fmt.Errorf("generation %d was decided on, but this member's last is %d", decided.last, last)
 		}
 		if err != nil {
 			return g.breakWith(&PeerError{Rank: coordinator, Op: c.name(), Err: err})
@@ -85,6 +89,9 @@ func (g *Group) Agree(ctx context.Context, here, without []bool, least int, last
 				return
 			}
 			v, err := parseView(b, g.size)
+			if err == nil && v.last > last && v.last-last > MaxGenerationLead {
+				err = fmt.Errorf("generation %d is too far beyond this member's %d", v.last, last)
+			}
 			if err != nil {
 				c.fail(q, stepView, "recv", err)
 			}
@@ -146,7 +153,7 @@ func (v view) encode() []byte {
 
 func parseView(b []byte, size int) (v view, err error) {
 	if len(b) != viewLen(size) {
-		return v, fmt.Errorf("%d bytes, want %d: a generation and a bit for each of %d ranks", len(b), viewLen(size), size)
+		return v, fmt.Errorf("a view of %d ranks must have %d bytes (got %d)", size, viewLen(size), len(b))
 	}
 	v = view{last: binary.LittleEndian.Uint64(b), with: make([]bool, size)}
 	for q := range 8 * (len(b) - 8) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -56,7 +56,7 @@ func TestAgree(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			size := len(test.here)
-			_, gs := groups(size, sim.Config{})
+			_, gs := groups(size, netsim.Config{})
 			isolated := func(r int) bool { return !slices.Contains(slices.Concat(test.here[r][:r], test.here[r][r+1:]), true) }
 			errs := each(gs, func(g *comm.Group) error {
 				r := g.Rank()
@@ -97,8 +97,8 @@ func TestAgree(t *testing.T) {
 // leave the others alone.
 func TestGroupOfSome(t *testing.T) {
 	members := []int{1, 2, 4}
-	_, gs := groups(5, sim.Config{})
-	_, small := groups(3, sim.Config{})
+	_, gs := groups(5, netsim.Config{})
+	_, small := groups(3, netsim.Config{})
 	here := reach(5, slices.Concat(gone(0, 5), gone(3, 5))...)
 	each(gs, func(g *comm.Group) error {
 		k := slices.Index(members, g.Rank())
@@ -115,10 +115,15 @@ func TestGroupOfSome(t *testing.T) {
 				x[i] = float32(rng.New(uint64(k)).Normal(uint64(i)))
 			}
 			copy(y, x)
-			count, err := g.Reduce(t.Context(), 0, x)
-			_, err2 := small[k].Reduce(t.Context(), 0, y)
-			if err := errors.Join(err, err2); err != nil || count != 3 {
-				t.Errorf("rank %d: %d contributors, %v", g.Rank(), count, err)
+			r, err := g.Reduce(t.Context(), &comm.Contribution{Update: x, Meta: []byte{byte(g.Rank())}})
+			_, err2 := small[k].Reduce(t.Context(), &comm.Contribution{Update: y, Meta: []byte{byte(k)}})
+			if err := errors.Join(err, err2); err != nil {
+				t.Errorf("rank %d: %v", g.Rank(), err)
+			}
+			for q, m := range r.Meta {
+				if g.Has(q) != (m != nil) || m != nil && !slices.Equal(m, []byte{byte(q)}) {
+					t.Errorf("rank %d: meta of rank %d is %v", g.Rank(), q, m)
+				}
 			}
 			if !slices.EqualFunc(x, y, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
 				t.Errorf("rank %d, %d floats: another sum than that of three", g.Rank(), n)
@@ -159,7 +164,7 @@ func TestAgreeWhileMembersAreLost(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			const size = 4
-			net := sim.New(size, sim.Config{Seed: seed, MinLatency: time.Millisecond, MaxLatency: 30 * time.Millisecond})
+			net := netsim.New(size, netsim.Config{Seed: seed, Links: netsim.Table{All: netsim.Model{Latency: time.Millisecond}}, Spread: 29 * time.Millisecond})
 			victim, at := int(key.Uint64(0)%size), int64(key.Uint64(1)%8)
 			var sent atomic.Int64
 			var gs []*comm.Group
@@ -212,10 +217,10 @@ func (f *fuse) Send(ctx context.Context, to int, head, body []byte) error {
 // What a peer sends in place of a view is refused by its name.
 func TestAgreeRefusesWhatIsNoView(t *testing.T) {
 	for _, bytes := range [][]byte{nil, make([]byte, 8), make([]byte, 10), {0, 0, 0, 0, 0, 0, 0, 0, 0b1000}} {
-		net, gs := groups(3, sim.Config{})
+		net, gs := groups(3, netsim.Config{})
 		go func() {
 			head := make([]byte, comm.HeaderLen)
-			head[0], head[1], head[2], head[4], head[8] = 1, 6, byte(comm.Control), 1, byte(len(bytes))
+			head[0], head[1], head[2], head[4], head[8] = 2, 6, byte(comm.Control), 1, byte(len(bytes))
 			net.Transport(1).Send(context.Background(), 0, head, bytes)
 			net.Transport(2).Send(context.Background(), 0, head, bytes)
 		}()

@@ -2,8 +2,8 @@ package comm
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/heddle-gnn/heddle/kernels"
 )
@@ -11,29 +11,25 @@ import (
 // starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short.
 const starBelow = 4096
 
-// The steps of AllReduce.
+// The steps of a reduction, in the order in which a member sends them to another.
 const (
-	stepGive uint8 = iota // a member's part of a chunk, to the chunk's owner
-	stepSum               // the summed chunk, from its owner
+	stepMeta      uint8 = iota // a member's Meta, to every other
+	stepGive                   // its part of a chunk of Update, to the chunk's owner
+	stepGiveCount              // the same of Counts
+	stepSum                    // the summed chunk of Update, from its owner
+	stepSumCount               // the same of Counts
 )
 
 // AllReduce makes x the elementwise sum over the members: x₀ + x₁ + … in rank order in float64, rounded to float32
-// once. The r-th chunk of x is summed by its owner, the r-th member, and distributed (a reduce-scatter and an all-gather by direct
-// exchange; Thakur, Rabenseifner and Gropp 2005, §4), so that every member ends with the same bits whatever the
-// transport, the size and the timing. Short vectors have one chunk, which the first member owns.
+// once. The r-th chunk of x is summed by its owner, the r-th member, and distributed (a reduce-scatter and an all-gather
+// by direct exchange; Thakur, Rabenseifner and Gropp 2005, §4), so that every member ends with the same bits whatever
+// the transport, the size and the timing. Short vectors have one chunk, which the first member owns.
 //
 // len(x) must agree between members. M members together send 2·4·len(x)·(M−1) bytes; an empty x sends nothing
 // and does not wait.
 func (g *Group) AllReduce(ctx context.Context, door Door, x []float32) error {
-	return g.allReduce(ctx, door, "", x)
-}
-
-// Reduce is AllReduce by the door Reduce: Group is the Reducer in the clear, and every member contributes.
-func (g *Group) Reduce(ctx context.Context, round uint64, x []float32) (contributors int, err error) {
-	if err := g.allReduce(ctx, Reduce, fmt.Sprintf("round %d", round), x); err != nil {
-		return 0, err
-	}
-	return len(g.members), nil
+	_, err := g.reduce(ctx, door, &Contribution{Update: x})
+	return err
 }
 
 // chunk returns the part of a vector of n floats that the member of a rank owns.
@@ -50,28 +46,50 @@ func (g *Group) chunk(n, rank int) (lo, hi int) {
 	return r*q + min(r, rem), (r+1)*q + min(r+1, rem)
 }
 
-func (g *Group) allReduce(ctx context.Context, door Door, what string, x []float32) error {
-	c, err := g.begin(ctx, opAllReduce, door, what)
+// reduce runs a reduction whose sums leave by door.
+func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Reduced, error) {
+	c, err := g.begin(ctx, opAllReduce, door, "")
 	if err != nil {
-		return err
+		return Reduced{}, err
 	}
-	if len(g.members) == 1 || len(x) == 0 {
-		return c.end()
+	c.id = part.ID
+	r := Reduced{Meta: make([][]byte, g.size)}
+	if len(part.Meta) > 0 {
+		r.Meta[g.rank] = part.Meta
 	}
-	lo, hi := g.chunk(len(x), g.rank)
-	own := newOwner(c, x[lo:hi])
+	if len(g.members) == 1 || len(part.Update)+len(part.Counts)+len(part.Meta) == 0 {
+		return r, c.end()
+	}
+	lo, hi := g.chunk(len(part.Update), g.rank)
+	own := newOwner(c, part.Update[lo:hi])
+	lo, hi = g.chunk(len(part.Counts), g.rank)
+	counts := newCounter(c, part.Counts[lo:hi])
 	for q := range g.others {
-		lo, hi := g.chunk(len(x), q)
-		theirs, given := x[lo:hi], make(chan struct{})
+		lo, hi := g.chunk(len(part.Update), q)
+		theirs, given := part.Update[lo:hi], make(chan struct{})
+		lo, hi = g.chunk(len(part.Counts), q)
+		theirCounts := part.Counts[lo:hi]
 		c.tasks.Go(func() {
-			if !c.sendFloats(q, stepGive, theirs) {
+			if len(part.Meta) > 0 && !c.sendBytes(q, stepMeta, part.Meta) {
+				return
+			}
+			if !c.sendFloats(q, stepGive, theirs) || !c.sendInts(q, stepGiveCount, theirCounts) {
 				return
 			}
 			close(given)
-			own.distribute(q)
+			if own.distribute(q) {
+				counts.distribute(q)
+			}
 		})
 		c.tasks.Go(func() {
-			if !own.collect(q) {
+			if len(part.Meta) > 0 {
+				b := c.recvBytes(q, stepMeta, MaxMeta)
+				if b == nil {
+					return
+				}
+				r.Meta[q] = b
+			}
+			if !own.collect(q) || !counts.collect(q) {
 				return
 			}
 			select {
@@ -80,11 +98,59 @@ func (g *Group) allReduce(ctx context.Context, door Door, what string, x []float
 				c.stop()
 				return
 			}
-			c.recvFloats(q, stepSum, theirs)
+			if c.recvFloats(q, stepSum, theirs) {
+				c.recvInts(q, stepSumCount, theirCounts)
+			}
 		})
 	}
 	own.sum()
-	return c.end()
+	return r, c.end()
+}
+
+// counter sums this member's chunk of Counts.
+type counter struct {
+	*call
+	x     []int64
+	mu    sync.Mutex
+	left  int           // members whose part is not in x
+	ready chan struct{} // closed when x is the sum
+}
+
+func newCounter(c *call, x []int64) *counter {
+	return &counter{call: c, x: x, left: len(c.members) - 1, ready: make(chan struct{})}
+}
+
+// collect adds member q's part of the chunk.
+func (o *counter) collect(q int) bool {
+	if len(o.x) == 0 {
+		return true
+	}
+	part := make([]int64, len(o.x))
+	if !o.recvInts(q, stepGiveCount, part) {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, v := range part {
+		o.x[i] += v
+	}
+	if o.left--; o.left == 0 {
+		close(o.ready)
+	}
+	return true
+}
+
+// distribute sends the sums to member q.
+func (o *counter) distribute(q int) {
+	if len(o.x) == 0 {
+		return
+	}
+	select {
+	case <-o.ready:
+		o.sendInts(q, stepSumCount, o.x)
+	case <-o.ctx.Done():
+		o.stop()
+	}
 }
 
 // owner sums this member's chunk piece by piece, a piece being one frame, so that the first sums leave while the last
@@ -148,17 +214,18 @@ func (o *owner) sum() {
 }
 
 // distribute sends the sums to member q.
-func (o *owner) distribute(q int) {
+func (o *owner) distribute(q int) bool {
 	head := o.head(stepSum, 4*len(o.x))
 	for p := range o.ready {
 		select {
 		case <-o.ready[p]:
 		case <-o.ctx.Done():
 			o.stop()
-			return
+			return false
 		}
 		if !o.sendFrame(q, stepSum, head, floatBytes(o.piece(p))) {
-			return
+			return false
 		}
 	}
+	return true
 }

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 )
 
 func BenchmarkAllReduce(b *testing.B) {
 	const size, n = 4, 375_000
-	net := sim.New(size, sim.Config{})
+	net := netsim.New(size, netsim.Config{})
 	gs := make([]*comm.Group, size)
 	xs := make([][]float32, size)
 	for r := range gs {

@@ -27,7 +27,7 @@ func (g *Group) Beside() *Group {
 		w.reading, w.came = make(chan struct{}, 1), [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	}
 	g.t = half{ways, 0}
-	b := &Group{t: half{ways, 1}, rank: g.rank, size: g.size, members: g.members, generation: g.generation}
+	b := &Group{t: half{ways, 1}, rank: g.rank, size: g.size, members: g.members, generation: g.generation, patience: g.patience}
 	g.beside.Store(b)
 	return b
 }
@@ -70,7 +70,7 @@ func (w *way) keep(which int, frame []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.held+len(frame) > MaxBeside {
-		return fmt.Errorf("%d bytes came for which nobody had asked, want %d at most", w.held+len(frame), MaxBeside)
+		return fmt.Errorf("a peer may send at most %d bytes before they are requested (got %d)", MaxBeside, w.held+len(frame))
 	}
 	w.kept[which], w.held = append(w.kept[which], frame), w.held+len(frame)
 	select {

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 )
 
 // TestBeside runs sums in one group while the other one sums and exchanges rows, at every member in its own time: each
 // gets what is its own, and what both send is counted.
 func TestBeside(t *testing.T) {
 	const size, times = 4, 10
-	net, gs := groups(size, sim.Config{Seed: 1, MinLatency: 50 * time.Microsecond, MaxLatency: time.Millisecond})
+	net, gs := groups(size, netsim.Config{Seed: 1, Links: netsim.Table{All: netsim.Model{Latency: 50 * time.Microsecond}}, Spread: 950 * time.Microsecond})
 	errs := each(gs, func(g *comm.Group) error {
 		b := g.Beside()
 		if g.Beside() != b {
@@ -62,7 +62,7 @@ func TestBeside(t *testing.T) {
 
 // TestBesideEnds: a member that is lost ends the operations of both groups.
 func TestBesideEnds(t *testing.T) {
-	_, gs := groups(3, sim.Config{})
+	_, gs := groups(3, netsim.Config{})
 	errs := each(gs, func(g *comm.Group) error {
 		b := g.Beside()
 		if g.Rank() == 2 {

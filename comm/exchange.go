@@ -10,7 +10,7 @@ import (
 // len(out[rank]) there, and another length is a *PeerError that names the peer, what, and both lengths.
 func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in [][]float32) error {
 	if len(out) != g.size || len(in) != g.size || len(out[g.rank]) != 0 || len(in[g.rank]) != 0 {
-		panic(fmt.Sprintf("comm: Exchange %s: wanted %d entries, empty at %d", what, g.size, g.rank))
+		panic(fmt.Sprintf("comm: Exchange %s: there must be %d entries, empty at %d", what, g.size, g.rank))
 	}
 	c, err := g.begin(ctx, opExchange, door, what)
 	if err != nil {
@@ -41,7 +41,7 @@ func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]by
 	}
 	for q, b := range out {
 		if q != g.rank && g.Has(q) && len(b) > limit {
-			err := fmt.Errorf("comm: %s: %d bytes for peer %d, wanted at most %d", c.name(), len(b), q, limit)
+			err := fmt.Errorf("comm: %s: a message to peer %d must have at most %d bytes (got %d)", c.name(), q, limit, len(b))
 			g.breakWith(err) // the peers wait for a message that will not come
 			c.end()
 			return nil, err
@@ -65,10 +65,10 @@ func (c *call) recvBytes(from int, step uint8, limit int) []byte {
 	case !ok:
 		return nil
 	case h.total > uint64(max(limit, 0)):
-		c.fail(from, step, "recv", fmt.Errorf("wanted at most %d bytes, got a message of %d", limit, h.total))
+		c.fail(from, step, "recv", fmt.Errorf("the message must have at most %d bytes (got %d)", limit, h.total))
 		return nil
 	case len(frame)-HeaderLen != min(int(h.total), maxPayload):
-		c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", min(int(h.total), maxPayload), len(frame)-HeaderLen))
+		c.fail(from, step, "recv", fmt.Errorf("the frame must have %d bytes (got %d)", min(int(h.total), maxPayload), len(frame)-HeaderLen))
 		return nil
 	}
 	// The rest grows as it arrives: memory is taken for bytes, not for promises.
@@ -80,7 +80,7 @@ func (c *call) recvBytes(from int, step uint8, limit int) []byte {
 		case !ok:
 			return nil
 		case next.total != h.total || len(frame)-HeaderLen != want:
-			c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d of %d bytes, got one of %d of %d", want, h.total, len(frame)-HeaderLen, next.total))
+			c.fail(from, step, "recv", fmt.Errorf("the frame must have %d of %d bytes (got %d of %d)", want, h.total, len(frame)-HeaderLen, next.total))
 			return nil
 		}
 		b = append(b, frame[HeaderLen:]...)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 )
 
 // operations are all that a Group can do, in a size where every member waits for every other.
@@ -46,7 +46,7 @@ func TestLostMember(t *testing.T) {
 		for _, when := range []time.Duration{0, 30 * time.Millisecond} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					net, gs := groups(3, sim.Config{MaxLatency: 20 * time.Millisecond, Bandwidth: 1e6, Queue: 1})
+					net, gs := groups(3, netsim.Config{Links: netsim.Table{All: netsim.Model{Rate: 1e6}}, Spread: 20 * time.Millisecond, Queue: 1})
 					time.AfterFunc(when, func() { net.Lose(2) })
 					each(gs, func(g *comm.Group) error {
 						var err error
@@ -58,7 +58,7 @@ func TestLostMember(t *testing.T) {
 							want = 0
 						}
 						fault, ok := errors.AsType[*comm.PeerError](err)
-						if !ok || fault.Rank != want || want == 2 && !errors.Is(err, sim.ErrLost) {
+						if !ok || fault.Rank != want || want == 2 && !errors.Is(err, netsim.ErrLost) {
 							t.Errorf("member %d: %v, want a PeerError of peer %d", g.Rank(), err, want)
 						}
 						if name == "allreduce short" && g.Rank() == 0 {
@@ -81,7 +81,7 @@ func TestDeadlineNamesTheLate(t *testing.T) {
 	for name, run := range operations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, gs := groups(4, sim.Config{})
+				_, gs := groups(4, netsim.Config{})
 				each(gs, func(g *comm.Group) error {
 					if g.Rank() == 2 || name == "allreduce short" && g.Rank() != 0 {
 						return nil // never joins; or waits for member 0, which waits for 2
@@ -112,7 +112,7 @@ func TestCancel(t *testing.T) {
 	for name, run := range operations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, gs := groups(3, sim.Config{Queue: 1})
+				_, gs := groups(3, netsim.Config{Queue: 1})
 				g := gs[0]
 				ctx, cancel := context.WithCancelCause(context.Background())
 				time.AfterFunc(time.Second, func() { cancel(why) })
@@ -129,7 +129,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestCancelledBefore(t *testing.T) {
-	_, gs := groups(2, sim.Config{})
+	_, gs := groups(2, netsim.Config{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := gs[0].Barrier(ctx); !errors.Is(err, context.Canceled) {
@@ -145,7 +145,7 @@ func TestClose(t *testing.T) {
 	for name, run := range operations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, gs := groups(3, sim.Config{})
+				_, gs := groups(3, netsim.Config{})
 				time.AfterFunc(time.Second, func() { gs[0].Close() })
 				time.AfterFunc(2*time.Second, func() { gs[2].Close() })
 				errs := each(gs[:2], func(g *comm.Group) error { return run(context.Background(), g) }) // 2 stays away
@@ -172,7 +172,7 @@ func TestClose(t *testing.T) {
 func TestForeignFrames(t *testing.T) {
 	frame := func(op, door, step, seq byte, total uint64, payload int) []byte {
 		b := make([]byte, comm.HeaderLen+payload)
-		b[0], b[1], b[2], b[3], b[4] = 1, op, door, step, seq
+		b[0], b[1], b[2], b[3], b[4] = 2, op, door, step, seq
 		for i := range 8 {
 			b[8+i] = byte(total >> (8 * i))
 		}
@@ -190,24 +190,24 @@ func TestForeignFrames(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		"short":          {exchange, make([]byte, 15), "frame of 15 bytes, wanted at least 16"},
-		"empty":          {exchange, nil, "frame of 0 bytes, wanted at least 16"},
-		"version":        {exchange, make([]byte, 16), "frame version 0, wanted 1"},
-		"no operation":   {exchange, frame(99, 0, 0, 1, 400, 400), "frame of operation 99"},
-		"no door":        {exchange, frame(1, 9, 0, 1, 400, 400), "frame of door 9"},
-		"operation":      {exchange, frame(4, 0, 0, 1, 400, 400), "wanted a frame of exchange 1 by halo, step 0; got one of barrier 1"},
-		"door":           {exchange, frame(1, 1, 0, 1, 400, 400), "got one of exchange 1 by reduce"},
-		"step":           {exchange, frame(1, 0, 1, 1, 400, 400), "got one of exchange 1 by halo, step 1"},
-		"sequence":       {exchange, frame(1, 0, 0, 2, 400, 400), "got one of exchange 2"},
-		"length":         {exchange, frame(1, 0, 0, 1, 404, 404), "wanted 400 bytes, got a message of 404"},
-		"huge":           {exchange, frame(1, 0, 0, 1, 1<<63, 400), "wanted 400 bytes, got a message of 9223372036854775808"},
-		"cut":            {exchange, frame(1, 0, 0, 1, 400, 396), "wanted a frame of 400 bytes, got one of 396"},
-		"too much":       {exchange, frame(1, 0, 0, 1, 400, 404), "frame carries 404 bytes, wanted at most 400"},
-		"over the limit": {sendRecv, frame(2, 2, 0, 1, 1<<62, 1000), "wanted at most 1000 bytes, got a message of 4611686018427387904"},
-		"blob cut":       {sendRecv, frame(2, 2, 0, 1, 1000, 999), "wanted a frame of 1000 bytes, got one of 999"},
+		"short":          {exchange, make([]byte, 15), "a frame must have at least 16 bytes (got 15)"},
+		"empty":          {exchange, nil, "a frame must have at least 16 bytes (got 0)"},
+		"version":        {exchange, make([]byte, 16), "the version of the frame must be 2 (got 0)"},
+		"no operation":   {exchange, frame(99, 0, 0, 1, 400, 400), "below 7 (got 99)"},
+		"no door":        {exchange, frame(1, 9, 0, 1, 400, 400), "below 3 (got 9)"},
+		"operation":      {exchange, frame(4, 0, 0, 1, 400, 400), "the frame must be of exchange 1 by halo, step 0 (got barrier 1"},
+		"door":           {exchange, frame(1, 1, 0, 1, 400, 400), "(got exchange 1 by reduce"},
+		"step":           {exchange, frame(1, 0, 1, 1, 400, 400), "(got exchange 1 by halo, step 1"},
+		"sequence":       {exchange, frame(1, 0, 0, 2, 400, 400), "(got exchange 2"},
+		"length":         {exchange, frame(1, 0, 0, 1, 404, 404), "the message must have 400 bytes (got 404)"},
+		"huge":           {exchange, frame(1, 0, 0, 1, 1<<63, 400), "the message must have 400 bytes (got 9223372036854775808)"},
+		"cut":            {exchange, frame(1, 0, 0, 1, 400, 396), "the frame must have 400 bytes (got 396)"},
+		"too much":       {exchange, frame(1, 0, 0, 1, 400, 404), "the frame must carry at most 400 bytes (got 404)"},
+		"over the limit": {sendRecv, frame(2, 2, 0, 1, 1<<62, 1000), "the message must have at most 1000 bytes (got 4611686018427387904)"},
+		"blob cut":       {sendRecv, frame(2, 2, 0, 1, 1000, 999), "the frame must have 1000 bytes (got 999)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			net := sim.New(2, sim.Config{})
+			net := netsim.New(2, netsim.Config{})
 			g := comm.NewGroup(net.Transport(0), 0, 2)
 			if err := net.Transport(1).Send(t.Context(), 0, nil, test.frame); err != nil {
 				t.Fatal(err)
@@ -224,12 +224,12 @@ func TestForeignFrames(t *testing.T) {
 func TestEarlySums(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const floats = 65536 // a frame
-		net := sim.New(2, sim.Config{Queue: 1})
+		net := netsim.New(2, netsim.Config{Queue: 1})
 		g, peer := comm.NewGroup(net.Transport(0), 0, 2), net.Transport(1)
 		frame := make([]byte, comm.MaxFrame) // zeros, of a chunk of four frames
-		copy(frame, []byte{1, 0, byte(comm.Reduce), 0, 1, 0, 0, 0, 0, 0, 16})
+		copy(frame, []byte{2, 0, byte(comm.Reduce), 0, 1, 0, 0, 0, 0, 0, 16})
 		go func() {
-			for step := range byte(2) {
+			for _, step := range []byte{1, 3} { // its part, and its sums
 				frame[3] = step
 				for range 4 {
 					if err := peer.Send(t.Context(), 0, nil, frame); err != nil {
@@ -279,12 +279,12 @@ func TestDisagreement(t *testing.T) {
 			func(g *comm.Group) error {
 				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil}, make([][]float32, 2))
 			},
-			"peer 1: exchange 1 (layer 1): recv: wanted 120 bytes, got a message of 96",
+			"peer 1: exchange 1 (layer 1): recv: the message must have 120 bytes (got 96)",
 		},
 		"operation": {
 			func(g *comm.Group) error { return g.Barrier(ctx) },
 			func(g *comm.Group) error { return g.AllReduce(ctx, comm.Reduce, make([]float32, 2)) },
-			"peer 1: barrier 1: recv: wanted a frame of barrier 1 by control, step 0; got one of allreduce 1 by reduce, step 0, 8 bytes",
+			"peer 1: barrier 1: recv: the frame must be of barrier 1 by control, step 0 (got allreduce 1 by reduce, step 1, 8 bytes)",
 		},
 		"rows that were not awaited": {
 			func(g *comm.Group) error {
@@ -296,7 +296,7 @@ func TestDisagreement(t *testing.T) {
 			func(g *comm.Group) error {
 				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil}, make([][]float32, 2))
 			},
-			"peer 1: barrier 2: recv: wanted a frame of barrier 2 by control, step 0; got one of exchange 1 by halo, step 0, 96 bytes",
+			"peer 1: barrier 2: recv: the frame must be of barrier 2 by control, step 0 (got exchange 1 by halo, step 0, 96 bytes)",
 		},
 		"a blob over the limit": {
 			func(g *comm.Group) error {
@@ -304,11 +304,11 @@ func TestDisagreement(t *testing.T) {
 				return err
 			},
 			func(g *comm.Group) error { return nil },
-			"comm: sendrecv 1 (blobs): 11 bytes for peer 1, wanted at most 10",
+			"comm: sendrecv 1 (blobs): a message to peer 1 must have at most 10 bytes (got 11)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, gs := groups(2, sim.Config{})
+			_, gs := groups(2, netsim.Config{})
 			told := make(chan struct{}) // member 1 stays until then: one that has left is a fault of its own
 			errs := each(gs, func(g *comm.Group) error {
 				defer g.Close()
@@ -327,7 +327,7 @@ func TestDisagreement(t *testing.T) {
 }
 
 func TestCallersBugsPanic(t *testing.T) {
-	_, gs := groups(2, sim.Config{})
+	_, gs := groups(2, netsim.Config{})
 	for name, f := range map[string]func(){
 		"rank":          func() { comm.NewGroup(nil, 2, 2) },
 		"no members":    func() { comm.NewGroup(nil, 0, 0) },
@@ -347,7 +347,7 @@ func TestCallersBugsPanic(t *testing.T) {
 		}()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		_, gs := groups(2, sim.Config{})
+		_, gs := groups(2, netsim.Config{})
 		done := make(chan error)
 		go func() { done <- gs[0].Barrier(context.Background()) }()
 		synctest.Wait()

@@ -10,10 +10,10 @@ import (
 
 // A message is cut into frames of at most MaxFrame bytes; every frame begins with the same header:
 //
-//	byte 0      version of this layout, 1
+//	byte 0      version of this layout, 2
 //	byte 1      operation; the highest bit marks those of a group beside the first (Beside)
 //	byte 2      door
-//	byte 3      step within the operation (of AllReduce: 0 contributions, 1 sums; of Agree: 0 views, 1 the decision)
+//	byte 3      step within the operation (of AllReduce: allreduce.go; of Agree: 0 views, 1 the decision)
 //	bytes 4–7   sequence number of the operation in its Group, little endian, from 1, wrapping
 //	bytes 8–15  payload bytes of the whole message, little endian
 //
@@ -21,9 +21,9 @@ import (
 const (
 	HeaderLen  = 16
 	MaxFrame   = HeaderLen + maxPayload
-	maxPayload = 1 << 18 // a multiple of 4; small enough that a frame stays in a core's cache from encoding to sending
+	maxPayload = 1 << 18 // a multiple of 8; small enough that a frame stays in a core's cache from encoding to sending
 
-	frameVersion = 1
+	frameVersion = 2
 )
 
 type op uint8
@@ -72,21 +72,21 @@ func (h header) put(b []byte) {
 // parseFrame splits a frame into its header and payload, checking only what can be known without expectation.
 func parseFrame(frame []byte) (h header, payload []byte, err error) {
 	if len(frame) < HeaderLen {
-		return h, nil, fmt.Errorf("frame of %d bytes, wanted at least %d", len(frame), HeaderLen)
+		return h, nil, fmt.Errorf("a frame must have at least %d bytes (got %d)", HeaderLen, len(frame))
 	}
 	if frame[0] != frameVersion {
-		return h, nil, fmt.Errorf("frame version %d, wanted %d", frame[0], frameVersion)
+		return h, nil, fmt.Errorf("the version of the frame must be %d (got %d)", frameVersion, frame[0])
 	}
 	h = header{op(frame[1]), Door(frame[2]), frame[3], binary.LittleEndian.Uint32(frame[4:]), binary.LittleEndian.Uint64(frame[8:])}
 	if h.op >= numOps {
-		return h, nil, fmt.Errorf("frame of operation %d, wanted less than %d", frame[1], numOps)
+		return h, nil, fmt.Errorf("the operation of the frame must be below %d (got %d)", numOps, frame[1])
 	}
 	if h.door >= numDoors {
-		return h, nil, fmt.Errorf("frame of door %d, wanted less than %d", frame[2], numDoors)
+		return h, nil, fmt.Errorf("the door of the frame must be below %d (got %d)", numDoors, frame[2])
 	}
 	payload = frame[HeaderLen:]
 	if uint64(len(payload)) > min(h.total, maxPayload) {
-		return h, nil, fmt.Errorf("frame carries %d bytes, wanted at most %d", len(payload), min(h.total, maxPayload))
+		return h, nil, fmt.Errorf("the frame must carry at most %d bytes (got %d)", min(h.total, maxPayload), len(payload))
 	}
 	return h, payload, nil
 }

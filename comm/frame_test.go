@@ -45,7 +45,7 @@ func TestFloatsAreLittleEndian(t *testing.T) {
 func TestHeaderLayout(t *testing.T) {
 	b := make([]byte, HeaderLen)
 	header{opBroadcast, Control, 1, 0x01020304, 0x1122}.put(b)
-	want := []byte{1, 3, 2, 1, 4, 3, 2, 1, 0x22, 0x11, 0, 0, 0, 0, 0, 0}
+	want := []byte{2, 3, 2, 1, 4, 3, 2, 1, 0x22, 0x11, 0, 0, 0, 0, 0, 0}
 	if !bytes.Equal(b, want) {
 		t.Fatalf("header % x, want % x", b, want)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 )
 
 // script is a transport on which the given frames come from the one other member, and then its end. What is sent is kept.
@@ -46,6 +46,14 @@ var pairwise = []func(g *comm.Group) error{
 	func(g *comm.Group) error { return g.AllReduce(context.Background(), comm.Reduce, make([]float32, 5)) },
 	func(g *comm.Group) error {
 		return g.AllReduce(context.Background(), comm.Reduce, make([]float32, 140_000))
+	},
+	func(g *comm.Group) error {
+		c := comm.Contribution{Update: make([]float32, 3), Counts: make([]int64, 5000), Meta: []byte("digest")}
+		r, err := g.Reduce(context.Background(), &c)
+		if err == nil && len(r.Meta[1-g.Rank()]) > comm.MaxMeta {
+			return errors.New("took a longer meta than there may be")
+		}
+		return err
 	},
 	func(g *comm.Group) error {
 		out, in := make([][]float32, 2), make([][]float32, 2)
@@ -110,7 +118,7 @@ func heard(t testing.TB, run func(g *comm.Group) error) [][]byte {
 	t.Helper()
 	kept := &script{}
 	var all sync.WaitGroup
-	for r, m := range sim.New(2, sim.Config{}).Transports() {
+	for r, m := range netsim.New(2, netsim.Config{}).Transports() {
 		all.Go(func() {
 			if r == 1 {
 				m = tee{m, kept}

@@ -2,6 +2,7 @@ package comm
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,6 +35,7 @@ type Group struct {
 	trips      atomic.Int64
 	spent      atomic.Int64 // nanoseconds
 	beside     atomic.Pointer[Group]
+	patience   time.Duration // of LimitSilence; 0: without bound
 
 	mu  sync.Mutex
 	err error // the first error: what every later call returns
@@ -45,6 +47,14 @@ type Counts struct {
 	Reduce  int64 `json:"reduce"`
 	Control int64 `json:"control"`
 }
+
+// Plus returns the sum of c and d, class by class.
+func (c Counts) Plus(d Counts) Counts {
+	return Counts{Halo: c.Halo + d.Halo, Reduce: c.Reduce + d.Reduce, Control: c.Control + d.Control}
+}
+
+// Total returns all bytes of c.
+func (c Counts) Total() int64 { return c.Halo + c.Reduce + c.Control }
 
 // NewGroup returns member rank of the size members that t connects. The Group owns t and closes it.
 func NewGroup(t Transport, rank, size int) *Group {
@@ -72,6 +82,14 @@ func (g *Group) Has(q int) bool { return slices.Contains(g.members, q) }
 
 // Generation returns the number that Agree gave this set of members; 0 without one.
 func (g *Group) Generation() uint64 { return g.generation }
+
+// LimitSilence ends an operation in which no frame has come or gone for d, 0: never. The error is a *PeerError of a
+// member that was waited for, and ErrSilent: a member may keep its connections and say nothing. Members but the first
+// wait half as long again. It is to be called before the first operation.
+func (g *Group) LimitSilence(d time.Duration) { g.patience = d }
+
+// ErrSilent is why an operation ends in which a member kept its connection and sent nothing.
+var ErrSilent = errors.New("no progress")
 
 // others yields the ranks of the other members.
 func (g *Group) others(yield func(q int) bool) {
@@ -117,16 +135,21 @@ func (g *Group) breakWith(err error) error {
 // call is one running operation: a task a peer and direction, and the first thing that went wrong.
 type call struct {
 	*Group
-	header        // of every frame, but for step and total
-	what   string // the caller's name for it
+	header          // of every frame, but for step and total
+	what   string   // the caller's name for it
+	id     ReduceID // the same of a reduction
 	begun  time.Time
 	parent context.Context
 	ctx    context.Context // ends with the first failure
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
+	moved  atomic.Int64  // when a frame came or went last, nanoseconds after begun
+	limit  time.Duration // of silence
+	watch  *time.Timer   // for it; nil: without bound
 
 	mu      sync.Mutex
 	cause   error  // the first
+	silent  bool   // it ends since no frame came or went
 	stopped bool   // some task gave up because ctx ended
 	waits   []wait // for whom, when the parent ended
 }
@@ -156,13 +179,43 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 	g.calls++
 	c := &call{Group: g, header: header{op: op, door: door, seq: g.calls}, what: what, begun: time.Now(), parent: ctx}
 	c.ctx, c.cancel = context.WithCancel(ctx)
+	if g.patience > 0 && len(g.members) > 1 {
+		c.limit = g.patience
+		if g.rank != g.members[0] { // who sums what is short knows who is late: the others leave it time to say so
+			c.limit += g.patience / 2
+		}
+		c.mu.Lock()
+		c.watch = time.AfterFunc(c.limit, c.look)
+		c.mu.Unlock()
+	}
 	return c, nil
 }
+
+// look ends the call if nothing has moved for too long, and looks again later if something has.
+func (c *call) look() {
+	left := c.limit - (time.Since(c.begun) - time.Duration(c.moved.Load()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ctx.Err() != nil:
+	case left > 0:
+		c.watch.Reset(left)
+	default:
+		c.silent = true
+		c.cancel()
+	}
+}
+
+// move notes that a frame came or went.
+func (c *call) move() { c.moved.Store(int64(time.Since(c.begun))) }
 
 // end waits for the call's tasks and returns the first cause of its failure.
 func (c *call) end() error {
 	c.tasks.Wait()
 	c.cancel()
+	if c.watch != nil {
+		c.watch.Stop()
+	}
 	if len(c.members) > 1 {
 		c.trips.Add(c.op.trips())
 	}
@@ -179,10 +232,13 @@ func (c *call) end() error {
 
 // name says what was being done, for errors.
 func (c *call) name() string {
-	if c.what == "" {
-		return fmt.Sprintf("%v %d", c.op, c.seq)
+	switch {
+	case c.id != (ReduceID{}):
+		return fmt.Sprintf("%v %d (%v)", c.op, c.seq, c.id)
+	case c.what != "":
+		return fmt.Sprintf("%v %d (%s)", c.op, c.seq, c.what)
 	}
-	return fmt.Sprintf("%v %d (%s)", c.op, c.seq, c.what)
+	return fmt.Sprintf("%v %d", c.op, c.seq)
 }
 
 // fail notes that a task's dealing with a peer failed at a step, and stops the other tasks.
@@ -221,6 +277,9 @@ func (c *call) stop() {
 // was not done, since a peer in a later step waits for others itself.
 func (c *call) interrupted() error {
 	err := contextError(c.parent)
+	if c.silent {
+		err = fmt.Errorf("%w for %v", ErrSilent, c.limit)
+	}
 	if len(c.waits) == 0 {
 		return fmt.Errorf("comm: %s: %w", c.name(), err)
 	}
@@ -242,7 +301,7 @@ func (c *call) interrupted() error {
 		}
 	}
 	doing := fmt.Sprintf("%s: still waiting for %s", c.name(), list)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if c.silent || errors.Is(err, context.DeadlineExceeded) {
 		return &PeerError{Rank: lowest, Op: doing, Err: err}
 	}
 	return fmt.Errorf("comm: %s: %w", doing, err)
@@ -256,10 +315,18 @@ func contextError(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// doorOf returns the door by which the frames of a step leave.
+func (c *call) doorOf(step uint8) Door {
+	if c.op == opAllReduce && step == stepMeta {
+		return Control
+	}
+	return c.door
+}
+
 // head returns the header of every frame of a message of total bytes.
 func (c *call) head(step uint8, total int) []byte {
 	h := c.header
-	h.step, h.total = step, uint64(total)
+	h.door, h.step, h.total = c.doorOf(step), step, uint64(total)
 	b := make([]byte, HeaderLen)
 	h.put(b)
 	return b
@@ -271,7 +338,8 @@ func (c *call) sendFrame(to int, step uint8, head, payload []byte) bool {
 		c.fail(to, step, "send", err)
 		return false
 	}
-	c.Group.sent[c.door].Add(int64(len(payload)))
+	c.move()
+	c.Group.sent[c.doorOf(step)].Add(int64(len(payload)))
 	c.Group.sent[Control].Add(HeaderLen)
 	return true
 }
@@ -299,11 +367,12 @@ func (c *call) sendBytes(to int, step uint8, b []byte) bool {
 // header.
 func (c *call) recvFrame(from int, step uint8) (h header, frame []byte, ok bool) {
 	frame, err := c.t.Recv(c.ctx, from)
+	c.move()
 	if err == nil {
 		h, _, err = parseFrame(frame)
 	}
-	if want := (header{c.op, c.door, step, c.seq, h.total}); err == nil && h != want {
-		err = fmt.Errorf("wanted a frame of %v %d by %v, step %d; got one of %v", want.op, want.seq, want.door, want.step, h)
+	if want := (header{c.op, c.doorOf(step), step, c.seq, h.total}); err == nil && h != want {
+		err = fmt.Errorf("the frame must be of %v %d by %v, step %d (got %v)", want.op, want.seq, want.door, want.step, h)
 	}
 	if err != nil {
 		c.fail(from, step, "recv", err)
@@ -323,10 +392,10 @@ func (c *call) recvMessage(from int, step uint8, total int, take func(frame []by
 		want := min(total-done, maxPayload)
 		switch {
 		case h.total != uint64(total):
-			c.fail(from, step, "recv", fmt.Errorf("wanted %d bytes, got a message of %d", total, h.total))
+			c.fail(from, step, "recv", fmt.Errorf("the message must have %d bytes (got %d)", total, h.total))
 			return false
 		case len(frame)-HeaderLen != want:
-			c.fail(from, step, "recv", fmt.Errorf("wanted a frame of %d bytes, got one of %d", want, len(frame)-HeaderLen))
+			c.fail(from, step, "recv", fmt.Errorf("the frame must have %d bytes (got %d)", want, len(frame)-HeaderLen))
 			return false
 		}
 		take(frame)
@@ -342,5 +411,28 @@ func (c *call) recvFloats(from int, step uint8, x []float32) bool {
 		copy(x, floats(frame[HeaderLen:]))
 		c.t.Free(frame)
 		x = x[n:]
+	})
+}
+
+// sendInts sends x as one message.
+func (c *call) sendInts(to int, step uint8, x []int64) bool {
+	if len(x) == 0 {
+		return true
+	}
+	b := make([]byte, 0, 8*len(x))
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint64(b, uint64(v))
+	}
+	return c.sendBytes(to, step, b)
+}
+
+// recvInts receives one message into x.
+func (c *call) recvInts(from int, step uint8, x []int64) bool {
+	return c.recvMessage(from, step, 8*len(x), func(frame []byte) {
+		b := frame[HeaderLen:]
+		for ; len(b) > 0; b, x = b[8:], x[1:] {
+			x[0] = int64(binary.LittleEndian.Uint64(b))
+		}
+		c.t.Free(frame)
 	})
 }

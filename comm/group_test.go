@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
@@ -23,8 +23,8 @@ import (
 func TestMain(m *testing.M) { leak.Main(m) }
 
 // groups returns the members of a group over a simulated network.
-func groups(size int, cfg sim.Config) (*sim.Network, []*comm.Group) {
-	net, gs := sim.New(size, cfg), make([]*comm.Group, size)
+func groups(size int, cfg netsim.Config) (*netsim.Network, []*comm.Group) {
+	net, gs := netsim.New(size, cfg), make([]*comm.Group, size)
 	for r := range gs {
 		gs[r] = comm.NewGroup(net.Transport(r), r, size)
 	}
@@ -54,7 +54,7 @@ func must(t *testing.T, errs []error) {
 func TestBytesOfAllReduce(t *testing.T) {
 	for size := 1; size <= 7; size++ {
 		for _, n := range []int{0, 1, 4095, 4096, 5003, 65_536 * 7, 375_000} {
-			net, gs := groups(size, sim.Config{})
+			net, gs := groups(size, netsim.Config{})
 			must(t, each(gs, func(g *comm.Group) error { return g.AllReduce(t.Context(), comm.Halo, make([]float32, n)) }))
 			var got comm.Counts
 			var frames, carried int64
@@ -75,9 +75,10 @@ func TestBytesOfAllReduce(t *testing.T) {
 }
 
 func TestBytesByDoor(t *testing.T) {
-	_, gs := groups(3, sim.Config{})
+	_, gs := groups(3, netsim.Config{})
 	must(t, each(gs, func(g *comm.Group) error {
-		if _, err := g.Reduce(t.Context(), 0, make([]float32, 10)); err != nil {
+		part := comm.Contribution{Update: make([]float32, 10), Counts: make([]int64, 7), Meta: make([]byte, 9)}
+		if _, err := g.Reduce(t.Context(), &part); err != nil {
 			return err
 		}
 		out, in := make([][]float32, 3), make([][]float32, 3)
@@ -92,9 +93,10 @@ func TestBytesByDoor(t *testing.T) {
 		return g.Barrier(t.Context())
 	}))
 	for r, want := range []comm.Counts{
-		{Halo: 20, Reduce: 2 * 40, Control: (2 + 1 + 2) * comm.HeaderLen}, // it owns the chunk of a short vector
-		{Reduce: 40, Control: (1 + 2) * comm.HeaderLen},
-		{Reduce: 40, Control: (1 + 2) * comm.HeaderLen},
+		// it owns the chunk of a short vector; frames carry the update, the counts and the meta for each other member
+		{Halo: 20, Reduce: 2 * (4*10 + 8*7), Control: 2*9 + (2*3+1+2)*comm.HeaderLen},
+		{Reduce: 4*10 + 8*7, Control: 2*9 + (2+2+2)*comm.HeaderLen},
+		{Reduce: 4*10 + 8*7, Control: 2*9 + (2+2+2)*comm.HeaderLen},
 	} {
 		if got := gs[r].Bytes(); got != want {
 			t.Errorf("member %d sent %+v, want %+v", r, got, want)
@@ -105,7 +107,7 @@ func TestBytesByDoor(t *testing.T) {
 // In steady state a Group takes no memory for payload: only the transport's frames are new.
 func TestAllReduceKeepsItsBuffers(t *testing.T) {
 	const runs, n = 10, 300_000
-	net, gs := groups(3, sim.Config{})
+	net, gs := groups(3, netsim.Config{})
 	run := func() {
 		must(t, each(gs, func(g *comm.Group) error { return g.AllReduce(t.Context(), comm.Reduce, make([]float32, 0, n)[:n]) }))
 	}
@@ -144,7 +146,7 @@ func TestSumOrder(t *testing.T) {
 		{[4]float32{zero, zero, zero, zero}, zero},
 	}
 	for _, n := range []int{len(columns), 2000 * len(columns)} {
-		_, gs := groups(4, sim.Config{})
+		_, gs := groups(4, netsim.Config{})
 		must(t, each(gs, func(g *comm.Group) error {
 			x := make([]float32, n)
 			for i := range x {
@@ -221,8 +223,24 @@ func (s step) run(ctx context.Context, g *comm.Group, at int) error {
 		for i, v := range wide {
 			want[i] = float32(v)
 		}
-		if _, err := g.Reduce(ctx, uint64(at), x); err != nil {
+		counts, meta := make([]int64, s.length/2), make([]byte, 1+s.length%comm.MaxMeta)
+		for i := range counts {
+			counts[i] = int64(i)<<40 + int64(me)
+		}
+		meta[0] = byte(me)
+		got, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Round: at, Kind: "test"}, Update: x, Counts: counts, Meta: meta})
+		if err != nil {
 			return err
+		}
+		for i, n := range counts {
+			if want := int64(size)*int64(i)<<40 + int64(size*(size-1)/2); n != want {
+				return fmt.Errorf("step %d, member %d: count %d is %d, want %d", at, me, i, n, want)
+			}
+		}
+		for q, m := range got.Meta {
+			if len(m) != len(meta) || m[0] != byte(q) {
+				return fmt.Errorf("step %d, member %d: meta of member %d is %d bytes that begin with %d", at, me, q, len(m), m[0])
+			}
 		}
 		return same(x, want)
 	case 1:
@@ -270,12 +288,12 @@ func (s step) run(ctx context.Context, g *comm.Group, at int) error {
 func TestProgramsAgreeWithPlainLoops(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(1, 5).Draw(rt, "size")
-		cfg := sim.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Queue: rapid.SampledFrom([]int{0, 1, 300_000}).Draw(rt, "queue")}
+		cfg := netsim.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Queue: rapid.SampledFrom([]int{0, 1, 300_000}).Draw(rt, "queue")}
 		if rapid.Bool().Draw(rt, "timed") {
-			cfg.MaxLatency = 50 * time.Millisecond
-			cfg.Bandwidth = 1e6
-			cfg.Loss = rapid.Float64Range(0, 0.5).Draw(rt, "loss")
-			cfg.Partitions = []sim.Partition{{Ranks: []int{0}, Start: 100 * time.Millisecond, End: time.Second}}
+			cfg.Spread = 50 * time.Millisecond
+			cfg.Links.All.Rate = 1e6
+			cfg.Links.All.Loss = rapid.Float64Range(0, 0.5).Draw(rt, "loss")
+			cfg.Partitions = []netsim.Partition{{Ranks: []int{0}, Start: 100 * time.Millisecond, End: time.Second}}
 		}
 		var program []step
 		for range rapid.IntRange(1, 4).Draw(rt, "steps") {

@@ -51,10 +51,10 @@ type streamPeer struct {
 func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lane) (*Stream, error) {
 	for l, lane := range lanes {
 		if len(lane.Out) != g.size || len(lane.In) != g.size || lane.Out[g.rank] != 0 || lane.In[g.rank] != 0 {
-			panic(fmt.Sprintf("comm: Stream %s, lane %d: wanted %d lengths, 0 at %d", what, l, g.size, g.rank))
+			panic(fmt.Sprintf("comm: Stream %s, lane %d: there must be %d lengths, 0 at %d", what, l, g.size, g.rank))
 		}
 		if lane.Unit < 1 || lane.Unit > MaxUnit {
-			panic(fmt.Sprintf("comm: Stream %s, lane %d: a unit of %d bytes, wanted 1 to %d", what, l, lane.Unit, MaxUnit))
+			panic(fmt.Sprintf("comm: Stream %s, lane %d: a unit must have 1 to %d bytes (got %d)", what, l, MaxUnit, lane.Unit))
 		}
 	}
 	c, err := g.begin(ctx, opStream, door, what)
@@ -179,6 +179,7 @@ func (s *Stream) listen(from, frames int) {
 	p, at := &s.peers[from], make([]int, len(s.lanes))
 	for range frames {
 		frame, err := s.t.Recv(s.ctx, from)
+		s.move()
 		var h header
 		var payload []byte
 		if err == nil {
@@ -199,11 +200,11 @@ func (s *Stream) listen(from, frames int) {
 func (s *Stream) take(p *streamPeer, from int, at []int, h header, payload []byte) error {
 	lane := int(h.step / 2)
 	if want := (header{s.op, s.door, h.step, s.seq, uint64(len(payload))}); h != want || lane >= len(s.lanes) {
-		return fmt.Errorf("wanted a frame of %v %d by %v, one of %d lanes; got one of %v", s.op, s.header.seq, s.door, len(s.lanes), h)
+		return fmt.Errorf("the frame must be of %v %d by %v, one of %d lanes (got %v)", s.op, s.header.seq, s.door, len(s.lanes), h)
 	}
 	if h.step%2 == 0 {
 		if len(payload) > 0 || s.lanes[lane].Out[from] == 0 || closed(p.asked[lane]) {
-			return fmt.Errorf("asked, in %d bytes, for message %d, which is not there or was asked for before", len(payload), lane)
+			return fmt.Errorf("a request of %d bytes for message %d, which does not exist or was requested before", len(payload), lane)
 		}
 		close(p.asked[lane])
 		return nil
@@ -214,7 +215,7 @@ func (s *Stream) take(p *streamPeer, from int, at []int, h header, payload []byt
 	l := &s.lanes[lane]
 	n := min(l.In[from]-at[lane], l.piece())
 	if !expected || n <= 0 || len(payload) != n && !(l.Packed && len(payload) > 0 && len(payload) < n) {
-		return fmt.Errorf("message %d: wanted %d bytes (asked for: %t), got %d", lane, max(n, 0), expected, len(payload))
+		return fmt.Errorf("message %d must have %d bytes (got %d; requested: %t)", lane, max(n, 0), len(payload), expected)
 	}
 	if err := l.Take(from, at[lane], n, payload); err != nil {
 		return fmt.Errorf("message %d: %w", lane, err)

@@ -37,16 +37,10 @@ func (e *PeerError) Error() string {
 
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// Reducer sums vectors over the members: in the clear (Group) or privately (privacy/secagg).
-// x becomes the sum, the same bits on every member; contributors is how many members' vectors are in it.
-type Reducer interface {
-	Reduce(ctx context.Context, round uint64, x []float32) (contributors int, err error)
-}
-
 // Door is a way by which bytes leave a peer. There are two for data, and control for what carries none.
 type Door uint8
 
-// The doors. Rows leave by Halo, updates by Reduce; Control carries fingerprints, digests and barriers.
+// The doors. Rows leave by Halo, updates and counts by Reduce; Control carries fingerprints, digests and barriers.
 const (
 	Halo Door = iota
 	Reduce

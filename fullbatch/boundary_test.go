@@ -11,24 +11,29 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestSampleIsUnbiased: over many draws the mean of a sum over sampled halo rows, and of its gradient, is that over all of
 // them, within four and a half standard deviations; and the rows that travel are the share that was asked for.
 func TestSampleIsUnbiased(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: a statistic of 2000 steps")
+	}
 	const draws, d = 2000, 3
 	g := toy(rng.New(8), 40, 9)
 	for i := range g.Split {
 		g.Split[i] = graph.Train
 	}
 	c := Defaults(models(9)["gcn"])
-	c.Boundary = "sample:0.3"
+	c.Boundary = 0.3
 	shards := cut(t, g, "uneven", 3)
 	var mu sync.Mutex
 	var sent, halo int64
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &line{ctx: ctx, group: g, coder: new(wire.Coder), ahead: 1, key: rng.New(2)}
+		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
 		if err := tr.begin(ctx, g); err != nil {
 			return err
 		}
@@ -42,29 +47,16 @@ func TestSampleIsUnbiased(t *testing.T) {
 				dh.Set(i, k, float32(key.Normal(uint64(d+k))))
 			}
 		}
+		l := summed(t, d)
 		sums := func() (h, dz mat.Dense) {
-			h, dz = mat.New(n, d), mat.New(n, d)
-			add := func(g *graph.CSR, z mat.Dense) {
-				for i := range g.NumDst {
-					col, w := g.Row(i)
-					for e, j := range col {
-						for k := range d {
-							h.Row(i)[k] += w[e] * z.At(int(j), k)
-						}
-					}
-				}
+			tape := nn.NewTape()
+			h, err := p.sums(l, z, tape)
+			if err == nil {
+				dz, err = p.sumGrads(l, dh, tape)
 			}
-			p.far.Add(z, func() {}, func(g *graph.CSR, _ []int64, z mat.Dense) { add(g, z) })
-			p.far.AddGrad(dz, z, false, func() {}, func(g *graph.CSR, _ []int64, dzb, _ mat.Dense) {
-				for i := range g.NumDst {
-					col, w := g.Row(i)
-					for e, j := range col {
-						for k := range d {
-							dzb.Row(int(j))[k] += w[e] * dh.At(i, k)
-						}
-					}
-				}
-			})
+			if err != nil {
+				t.Error(err)
+			}
 			return h, dz
 		}
 		p.far.share = 1
@@ -96,25 +88,72 @@ func TestSampleIsUnbiased(t *testing.T) {
 				}
 			}
 		}
-		return tr.line.err
+		return nil
 	})
 	if got := float64(sent) / draws / float64(halo*2*d*4); math.Abs(got-0.3) > 0.01 {
 		t.Errorf("%.3f of the rows and gradients travelled, want 0.3", got)
 	}
 }
 
+// summed is a layer that sums rows of a width and does nothing else.
+func summed(t *testing.T, width int) *nn.Layer {
+	t.Helper()
+	l, err := nn.NewLayer("sum", nn.LayerSpec{Conv: "gcn", In: width, Out: width}, rng.New(1))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	w := l.Conv.Nbr.W.Value
+	w.Zero()
+	for k := range width {
+		w.Set(k, k, 1)
+	}
+	return l
+}
+
+// sums returns the sums of near rows z and of those that others have.
+func (p *part) sums(l *nn.Layer, z mat.Dense, tape *nn.Tape) (mat.Dense, error) {
+	var f nn.Forward
+	h := mat.New(p.near.NumDst, z.Cols)
+	f.Begin(l, h, nn.Input{G: p.near, Remote: true, X: graph.Features{Dense: z}, Nodes: p.nodes}, tape)
+	for hop := f.Hop(); hop != nil; hop = f.Hop() {
+		if err := p.sum(hop); err != nil {
+			return h, err
+		}
+	}
+	f.End()
+	return h, nil
+}
+
+// sumGrads is the backward pass of sums.
+func (p *part) sumGrads(l *nn.Layer, dh mat.Dense, tape *nn.Tape) (mat.Dense, error) {
+	var b nn.Backward
+	dz := mat.New(p.near.NumSrc, dh.Cols)
+	b.Begin(l, dz, dh.Clone(), tape)
+	for hop := b.Hop(); hop != nil; hop = b.Hop() {
+		if err := p.grad(hop); err != nil {
+			return dz, err
+		}
+	}
+	b.End()
+	return dz, nil
+}
+
 // TestSampleOfHopsIsUnbiased: the same of sums of sums of sums, whose gradients are taken the other way round.
 func TestSampleOfHopsIsUnbiased(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: a statistic of 2000 steps")
+	}
 	const draws, hops = 2000, 3
 	g := toy(rng.New(8), 24, 9)
 	for i := range g.Split {
 		g.Split[i] = graph.Train
 	}
 	c := Defaults(models(9)["appnp"])
-	c.Boundary = "sample:0.3"
+	c.Boundary = 0.3
 	workers(t, c, cut(t, g, "uneven", 3), func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &line{ctx: ctx, group: g, coder: new(wire.Coder), ahead: 1, key: rng.New(2)}
+		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
 		if err := tr.begin(ctx, g); err != nil {
 			return err
 		}
@@ -125,33 +164,20 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 			first.Set(i, 0, float32(key.Normal(0)))
 			last.Set(i, 0, float32(key.Normal(1)))
 		}
-		sum := func(h mat.Dense, g *graph.CSR, z mat.Dense) {
-			for i := range g.NumDst {
-				col, w := g.Row(i)
-				for e, j := range col {
-					h.Row(i)[0] += w[e] * z.At(int(j), 0)
-				}
-			}
-		}
-		back := func(dz mat.Dense, g *graph.CSR, dh mat.Dense) {
-			for i := range g.NumDst {
-				col, w := g.Row(i)
-				for e, j := range col {
-					dz.Row(int(j))[0] += w[e] * dh.At(i, 0)
-				}
-			}
-		}
+		l := summed(t, 1)
 		pass := func() []mat.Dense {
 			z, d := first, last
-			for range hops {
-				h := mat.New(n, 1)
-				p.far.Add(z, func() { sum(h, p.near, z) }, func(g *graph.CSR, _ []int64, z mat.Dense) { sum(h, g, z) })
-				z = h
+			var tapes []*nn.Tape
+			var err error
+			for k := 0; k < hops && err == nil; k++ {
+				tapes = append(tapes, nn.NewTape())
+				z, err = p.sums(l, z, tapes[k])
 			}
-			for range hops {
-				dz := mat.New(n, 1)
-				p.far.AddGrad(dz, mat.Dense{}, false, func() { back(dz, p.near, d) }, func(g *graph.CSR, _ []int64, dz, _ mat.Dense) { back(dz, g, d) })
-				d = dz
+			for k := hops - 1; k >= 0 && err == nil; k-- {
+				d, err = p.sumGrads(l, d, tapes[k])
+			}
+			if err != nil {
+				t.Error(err)
 			}
 			return []mat.Dense{z, d}
 		}
@@ -176,7 +202,7 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 				}
 			}
 		}
-		return tr.line.err
+		return nil
 	})
 }
 
@@ -197,13 +223,13 @@ func TestNoBoundary(t *testing.T) {
 	}
 	for _, model := range []string{"gcn", "sage, aggregated once", "gat"} {
 		c := Defaults(models(9)[model])
-		c.Epochs, c.EvalEvery = 10, 100
-		want := trained(t, c, cut(t, &left, "", 1))[0].Result()
-		c.Boundary = "none"
+		c.Rounds, c.EvalEvery = 10, 100
+		want := trained(t, c, cut(t, &left, "", 1))[0].Result().Final()
+		c.Boundary = 0
 		tr := trained(t, c, cut(t, g, "uneven", 3))[0]
-		for i, e := range tr.Result().Epochs {
-			within(t, model+": loss", e.Loss, want.Epochs[i].Loss, 1e-4)
-			if i > 0 && e.Bytes.Halo != tr.Result().Epochs[i-1].Bytes.Halo {
+		for i, e := range tr.Result().Curve() {
+			within(t, model+": loss", e.Loss, want.Curve[i].Loss, 1e-4)
+			if i > 0 && e.Sent.Halo != tr.Result().Curve()[i-1].Sent.Halo {
 				t.Errorf("%s: rows travelled in epoch %d", model, i)
 			}
 		}
@@ -212,19 +238,15 @@ func TestNoBoundary(t *testing.T) {
 
 // TestBoundaryIsChecked: a sample of what is no sum would be biased.
 func TestBoundaryIsChecked(t *testing.T) {
-	for boundary, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": false, "sample:1": false, "sample:x": false, "stale": false, "stale:1": true, "stale:2": false, "stale:1:0.5": true, "stale:1:1": false} {
+	for boundary, ok := range map[float32]bool{1: true, 0: true, 0.1: false, 1.5: false, -0.1: false, float32(math.NaN()): false} {
 		c := Defaults(models(9)["gat"])
 		c.Boundary = boundary
 		if err := c.Validate(); (err == nil) != ok {
-			t.Errorf("%s of attention: %v", boundary, err)
+			t.Errorf("%g of attention: %v", boundary, err)
 		}
 	}
-	hops := Defaults(models(9)["gcn of 3 hops"])
-	if hops.Boundary = "stale:1"; hops.Validate() == nil {
-		t.Error("stale:1 of a layer of three hops was taken")
-	}
 	c := Defaults(models(9)["sage"])
-	if c.Boundary = "sample:0.1"; c.Validate() != nil {
+	if c.Boundary = 0.1; c.Validate() != nil {
 		t.Error(c.Validate())
 	}
 }

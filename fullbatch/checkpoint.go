@@ -3,7 +3,6 @@ package fullbatch
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -12,22 +11,19 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // header is the small part of a checkpoint.
 type header struct {
-	Position position `json:"position"`
-	Steps    int64    `json:"steps"` // of the optimiser
+	Position train.Position `json:"position"`
+	Steps    int64          `json:"steps"` // of the optimiser
 
 	Sent comm.Counts `json:"sent"` // by the worker that wrote it, in the whole run
 }
 
 func (t *Trainer) fingerprints() checkpoint.Fingerprints {
-	spec, err := json.Marshal(t.config.Spec)
-	if err != nil {
-		panic("fullbatch: spec does not encode: " + err.Error())
-	}
-	return checkpoint.Fingerprints{Config: t.config.Fingerprint(), Model: sha256.Sum256(spec), Shard: t.shard.Fingerprint}
+	return checkpoint.Fingerprints{Config: t.config.Fingerprint(), Model: train.Fingerprint(t.config.Spec), Shard: t.shard.Fingerprint}
 }
 
 // save writes a checkpoint: the parameters, the best ones, the optimiser and the position.
@@ -40,17 +36,16 @@ func (t *Trainer) save() error {
 	if err != nil {
 		return err
 	}
+	rounds, stages := t.result.Encode()
 	s := &checkpoint.State{Fingerprints: t.fingerprints(), Header: head,
-		F32: map[string][]float32{"slab": t.slab.Value, "best": t.best}, F64: map[string][]float64{"epochs": t.result.curve()}}
+		F32: map[string][]float32{"slab": t.slab.Value, "best": t.best}, F64: map[string][]float64{"rounds": rounds, "stages": stages}}
 	for i, m := range moments {
 		s.F32[fmt.Sprintf("moment/%d", i)] = m
 	}
-	if err := t.Checkpoints.Save(uint64(t.at.Epoch)+1, s); err != nil {
+	if err := t.Checkpoints.Save(t.at.Seq(), s); err != nil {
 		return err
 	}
-	if t.Observer.Saved != nil {
-		t.Observer.Saved(t.at.Epoch)
-	}
+	t.report(train.Event{Kind: train.Saved, Round: t.at.Round, Peer: t.shard.Rank})
 	return nil
 }
 
@@ -58,15 +53,17 @@ func (t *Trainer) save() error {
 type greeting struct {
 	rank, size        int
 	config, partition [32]byte
+	generation        uint64 // the highest that this worker had a part in
 	newest            uint64 // checkpoint that this worker could go on from; 0: none
 }
 
-const greetingLen = 4 + 4 + 32 + 32 + 8
+const greetingLen = 4 + 4 + 32 + 32 + 8 + 8
 
 func (g greeting) encode() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(g.rank))
 	b = binary.LittleEndian.AppendUint32(b, uint32(g.size))
 	b = append(append(b, g.config[:]...), g.partition[:]...)
+	b = binary.LittleEndian.AppendUint64(b, g.generation)
 	return binary.LittleEndian.AppendUint64(b, g.newest)
 }
 
@@ -75,10 +72,15 @@ func (g greeting) encode() []byte {
 func (t *Trainer) hello(ctx context.Context) (from resume, err error) {
 	mine := greeting{rank: t.shard.Rank, size: t.shard.Parts, config: t.config.Fingerprint(), partition: t.shard.Fingerprint}
 	if t.Checkpoints != nil {
+		if mine.generation, err = t.Checkpoints.Generation(); err != nil {
+			return from, err
+		}
 		switch s, err := t.Checkpoints.Latest(t.fingerprints()); {
 		case err == nil:
 			mine.newest = s.Seq
-			t.history(s)
+			if err := t.history(s); err != nil {
+				return from, fmt.Errorf("checkpoint %d: %w", s.Seq, err)
+			}
 		case !errors.Is(err, fs.ErrNotExist):
 			return from, err
 		}
@@ -92,6 +94,7 @@ func (t *Trainer) hello(ctx context.Context) (from resume, err error) {
 	if err != nil {
 		return from, err
 	}
+	newest := mine.generation
 	for q, b := range in {
 		if q == mine.rank {
 			continue
@@ -99,16 +102,24 @@ func (t *Trainer) hello(ctx context.Context) (from resume, err error) {
 		want := mine
 		want.rank = q
 		if len(b) == greetingLen {
-			want.newest = binary.LittleEndian.Uint64(b[greetingLen-8:])
+			want.generation, want.newest = binary.LittleEndian.Uint64(b[greetingLen-16:]), binary.LittleEndian.Uint64(b[greetingLen-8:])
 		}
 		if !bytes.Equal(b, want.encode()) {
 			return from, &comm.PeerError{Rank: q, Op: "greeting", Err: errors.New("another rank, number of workers, plan or partition than here")}
 		}
+		if want.generation > mine.generation+comm.MaxGenerationLead {
+			return from, &comm.PeerError{Rank: q, Op: "greeting", Err: fmt.Errorf("generation %d is too far beyond this worker's %d", want.generation, mine.generation)}
+		}
+		newest = max(newest, want.generation)
 		if want.newest > from.seq || want.newest == from.seq && q < from.rank {
 			from = resume{q, want.newest}
 		}
 	}
-	return from, nil
+	t.generation = newest + 1
+	if t.Checkpoints == nil {
+		return from, nil
+	}
+	return from, t.Checkpoints.KeepGeneration(t.generation)
 }
 
 // resume says where a run goes on: all workers hold the same state, so that any one's will do.
@@ -158,40 +169,52 @@ func (t *Trainer) restore(ctx context.Context, from resume) error {
 		return err
 	}
 	t.at = h.Position
-	t.result.Epochs = t.result.Epochs[:min(t.at.Epoch, len(t.result.Epochs))]
-	if t.Observer.Restored != nil {
-		t.Observer.Restored(t.at.Epoch)
-	}
+	t.result = t.result.Until(t.at)
+	t.report(train.Event{Kind: train.Restored, Round: t.at.Round, Peer: t.shard.Rank})
 	return nil
 }
 
 const maxHeader = 1 << 12
 
 // history takes from this worker's own checkpoint what it has measured and sent before, which no other one knows.
-func (t *Trainer) history(s *checkpoint.State) {
+func (t *Trainer) history(s *checkpoint.State) error {
 	var h header
-	if json.Unmarshal(s.Header, &h) == nil {
-		t.before = h.Sent
+	if err := json.Unmarshal(s.Header, &h); err != nil {
+		return fmt.Errorf("header: %w", err)
 	}
-	for e := s.F64["epochs"]; len(e) >= 4; e = e[4:] {
-		t.result.Epochs = append(t.result.Epochs, EpochInfo{Epoch: int(e[0]), Loss: e[1], Val: e[2], ValLoss: e[3]})
-	}
+	t.before = h.Sent
+	return t.result.Restore(s.F64["rounds"], s.F64["stages"], h.Position, func(int) string { return train.AllLayers })
 }
 
-// curve is the epochs as history reads them.
-func (r *Result) curve() []float64 {
-	var all []float64
-	for _, e := range r.Epochs {
-		all = append(all, float64(e.Epoch), e.Loss, e.Val, e.ValLoss)
+// Generation returns the highest generation that this worker had a part in.
+func (t *Trainer) Generation() (uint64, error) {
+	if t.Checkpoints == nil {
+		return t.generation, nil
 	}
-	return all
+	return t.Checkpoints.Generation()
+}
+
+// Resume takes up a final model that the checkpoints have, and reports whether there is one.
+func (t *Trainer) Resume() (done bool, err error) {
+	if t.Checkpoints == nil || t.done {
+		return t.done, nil
+	}
+	s, err := t.Checkpoints.Latest(t.fingerprints())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || s.Seq != (train.Position{Stage: 1, Round: final}).Seq() {
+		return false, err
+	}
+	if err := errors.Join(t.load(s), t.history(s)); err != nil {
+		return false, fmt.Errorf("checkpoint %d: %w", s.Seq, err)
+	}
+	t.result.Sent, t.done = t.before, true
+	return true, nil
 }
 
 // sent is what this worker has sent in the whole run, interruptions included.
-func (t *Trainer) sent() comm.Counts {
-	now := t.line.group.Bytes()
-	return comm.Counts{Halo: t.before.Halo + now.Halo, Reduce: t.before.Reduce + now.Reduce, Control: t.before.Control + now.Control}
-}
+func (t *Trainer) sent() comm.Counts { return t.before.Plus(t.line.group.Bytes()) }
 
 // load takes parameters and optimiser from a state.
 func (t *Trainer) load(s *checkpoint.State) error {

@@ -3,60 +3,43 @@ package fullbatch
 import (
 	"slices"
 
-	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // A layer that sums rows needs of an edge between workers either the source's row or the sum of its destination over
-// that worker's rows; the least of both (partition.Cover) travels in place of the halo's rows. On the way back the
+// that worker's rows; the least of both (shard.Cover) travels in place of the halo's rows. On the way back the
 // gradient of a sum travels in place of those of its terms: s = Σ_j w_j z_j gives dz_j = w_j ds, which the terms' owner
 // adds to each.
 
-// Exchanges are what travels of a layer's halo: "halo" is rows, "cover" the fewest rows and sums wherever a layer sums,
-// "auto" the same where agreeing on it does not take more bytes than it saves.
-var Exchanges = []string{"halo", "cover", "auto"}
-
-// covers is what workers have agreed to send one another for one unit of a view.
-type covers struct {
-	give []*partition.Cover // [Parts] of the rows that are given; nil: all
-	take []*partition.Cover // [Parts] of the rows that are needed; nil: all
-}
-
 // sums reports whether sums may stand for rows of unit k's halo. A sample of the boundary is one of rows.
-func (t *Trainer) sums(k int, a *sight) bool {
-	_, sum := t.units[k].layer.Conv.Agg.(nn.Sum)
-	return sum && t.config.Exchange != "halo" && a.share == 1
+func (t *Trainer) sums(k int, a *graphView) bool {
+	return t.units[k].layer.Sums() && t.config.Exchange != "halo" && a.share == 1
 }
 
-// agree asks every worker for a cover of what unit k reads of it, where that is worth it.
-func (t *Trainer) agree(k int, a *sight, r reach) (*covers, error) {
+// agreeCovers asks every worker for a cover of what unit k reads of it, where that is worth it.
+func (t *Trainer) agreeCovers(k int, a *graphView, r receptiveField) (*train.Covers, error) {
 	if r.whole && a.covers != nil {
 		return a.covers, nil
 	}
-	s, l := t.shard, t.units[k].layer
-	c := &covers{take: make([]*partition.Cover, s.Parts)}
-	rows, to := make([]int, s.Parts), slices.Repeat([]int32{-1}, a.adj.NumSrc)
-	for q, need := range r.need {
+	l, to, rows := t.units[k].layer, slices.Repeat([]int32{-1}, a.Adj.NumSrc), make([]int, t.shard.Parts)
+	for q := range rows {
 		rows[q] = len(r.give[q])
-		for n, j := range need {
+	}
+	c, err := t.line.sender.AgreeCovers(t.line.ctx, "covers of "+l.Name, rows, func(q int) *graph.CSR {
+		for n, j := range r.need[q] {
 			to[j] = int32(n)
 		}
-		cover := partition.NewCover(columns(a.adj, r.dst, to, len(need)))
-		for _, j := range need {
+		edges := subgraph(a.Adj, r.dst, to, len(r.need[q]))
+		for _, j := range r.need[q] {
 			to[j] = -1
 		}
-		saved := len(need) - cover.Len()
-		if saved > 0 && (t.config.Exchange == "cover" || saved*t.line.coder.Coding().RowLen(width(l))*t.config.Epochs > len(cover.Append(nil))) {
-			c.take[q] = cover
-		}
-	}
-	var err error
-	c.give, err = partition.Agree(c.take, rows, a.adj.Weight != nil, func(out [][]byte, limit int) ([][]byte, error) {
-		return t.line.group.SendRecv(t.line.ctx, comm.Halo, "covers of "+l.Name, out, limit)
+		return edges
+	}, func(fewer, bytes int) bool {
+		return t.config.Exchange == "cover" || fewer*t.line.sender.RowLen(l.SentWidth())*t.config.Rounds > bytes
 	})
 	if err == nil && r.whole {
 		a.covers = c
@@ -65,26 +48,15 @@ func (t *Trainer) agree(k int, a *sight, r reach) (*covers, error) {
 }
 
 // cover makes of p's halo, so far of rows, one of rows and sums.
-func (t *Trainer) cover(k int, p *part, a *sight, r reach) error {
-	c, err := t.agree(k, a, r)
+func (t *Trainer) cover(k int, p *part, a *graphView, r receptiveField) error {
+	c, err := t.agreeCovers(k, a, r)
 	if err != nil {
 		return err
 	}
 	h, l, s := p.far, t.units[k].layer, t.shard
-	toDst, toSrc := graph.Factors(a.degree, l.Edges)
-	h.give, h.sums = slices.Clone(h.give), make([]*graph.CSR, s.Parts)
-	toSrc = choice(toSrc, r.src)
-	for q, cover := range c.give {
-		if cover == nil {
-			continue
-		}
-		h.give[q] = nil
-		for _, j := range cover.Rows {
-			h.give[q] = append(h.give[q], r.give[q][j])
-		}
-		h.sums[q] = cover.Weigh(toSrc, r.give[q], len(r.src))
-	}
-	to := slices.Repeat([]int32{-1}, a.adj.NumSrc)
+	toDst, toSrc := graph.Factors(a.Degree, l.Edges)
+	h.give, h.sums = c.Split(r.give, choice(toSrc, r.src), len(r.src))
+	to := slices.Repeat([]int32{-1}, a.Adj.NumSrc)
 	for i := range h.blocks {
 		b := &h.blocks[i]
 		b.nodes = nil
@@ -95,22 +67,22 @@ func (t *Trainer) cover(k int, p *part, a *sight, r reach) error {
 			for n := range places {
 				places[n] += int32(base)
 			}
-			if c.take[q] != nil {
-				c.take[q].Place(places, virtual, base)
+			if c.Take[q] != nil {
+				c.Take[q].Place(places, virtual, base)
 			}
 			for n, j := range need {
 				if to[j] = places[n]; places[n] >= 0 {
 					b.nodes = append(b.nodes, s.Global[j])
 				}
 			}
-			if cover := c.take[q]; cover != nil {
+			if cover := c.Take[q]; cover != nil {
 				for _, i := range cover.Dst {
 					b.nodes = append(b.nodes, s.Global[r.dst[i]])
 				}
 			}
 			b.at[q], b.rows[q] = base, len(b.nodes)-base
 		}
-		b.g = partition.Beside(columns(a.of(l), r.dst, to, len(b.nodes)), virtual, choice(toDst, r.dst))
+		b.g = shard.WithSums(subgraph(a.Edges(l), r.dst, to, len(b.nodes)), virtual, choice(toDst, r.dst))
 		for _, q := range b.from {
 			for _, j := range r.need[q] {
 				to[j] = -1

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -60,23 +60,23 @@ func TestCoverTrainsAsRows(t *testing.T) {
 				g := oneWay(toy(rng.New(31), 120, 9), rng.New(6))
 				shards := cut(t, g, "uneven", 3)
 				c := Defaults(models(9)[model])
-				c.Epochs, c.Inductive, c.Exchange, c.Order = 6, inductive, "halo", "fixed"
+				c.Rounds, c.Inductive, c.Exchange, c.Order = 6, inductive, "halo", "fixed"
 				rows := trained(t, c, shards)
 				c.Exchange = "cover"
 				covers := trained(t, c, shards)
 				again := trained(t, c, shards)
-				got, want := covers[0].Result(), rows[0].Result()
-				for i, e := range got.Epochs {
-					within(t, fmt.Sprintf("loss of epoch %d", i), e.Loss, want.Epochs[i].Loss, 1e-4)
-					if again[0].Result().Epochs[i].Loss != e.Loss {
-						t.Errorf("epoch %d: %v, and again %v", i, e.Loss, again[0].Result().Epochs[i].Loss)
+				got, want := covers[0].Result().Final(), rows[0].Result().Final()
+				for i, e := range got.Curve {
+					within(t, fmt.Sprintf("loss of epoch %d", i), e.Loss, want.Curve[i].Loss, 1e-4)
+					if again[0].Result().Curve()[i].Loss != e.Loss {
+						t.Errorf("epoch %d: %v, and again %v", i, e.Loss, again[0].Result().Curve()[i].Loss)
 					}
 				}
 				within(t, "test loss", got.TestLoss, want.TestLoss, 1e-4)
 				saved := func(tr []*Trainer) (n int64) {
 					for _, tr := range tr {
-						e := tr.Result().Epochs
-						n += e[5].Bytes.Halo - e[1].Bytes.Halo
+						e := tr.Result().Curve()
+						n += e[5].Sent.Halo - e[1].Sent.Halo
 					}
 					return n
 				}
@@ -102,18 +102,18 @@ func TestCoverTraffic(t *testing.T) {
 	for _, s := range shards {
 		halo += s.Halo()
 	}
-	plan := partition.Plans(shards)
+	plan := quality.Plans(shards)
 	if plan.Total >= int64(halo) {
 		t.Fatalf("%d messages in place of %d rows", plan.Total, halo)
 	}
 	for _, model := range []string{"gcn", "sage", "gin"} {
 		for _, exchange := range []string{"cover", "auto"} {
 			c := Defaults(models(9)[model])
-			c.Epochs, c.EvalEvery, c.Exchange = 4, 1000, exchange
-			sent := make([]int64, c.Epochs)
+			c.Rounds, c.EvalEvery, c.Exchange = 4, 1000, exchange
+			sent := make([]int64, c.Rounds)
 			for _, tr := range trained(t, c, shards) {
-				for i, e := range tr.Result().Epochs {
-					sent[i] += e.Bytes.Halo
+				for i, e := range tr.Result().Curve() {
+					sent[i] += e.Sent.Halo
 				}
 			}
 			for i := 1; i < len(sent); i++ {

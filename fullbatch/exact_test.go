@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
-	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -135,12 +135,12 @@ var owners = map[string]func(g *graph.Graph, parts int) []int32{
 	},
 }
 
-func cut(t testing.TB, g *graph.Graph, how string, parts int) []*partition.Shard {
+func cut(t testing.TB, g *graph.Graph, how string, parts int) []*shard.Shard {
 	t.Helper()
 	if parts == 1 {
-		return []*partition.Shard{partition.Whole(g)}
+		return []*shard.Shard{shard.Whole(g)}
 	}
-	s, err := partition.Cut(g, owners[how](g, parts), parts)
+	s, err := shard.Cut(g, owners[how](g, parts), parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,17 +148,17 @@ func cut(t testing.TB, g *graph.Graph, how string, parts int) []*partition.Shard
 }
 
 // workers runs f as every worker of a run, with its trainer begun.
-func workers(t testing.TB, c Config, shards []*partition.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
+func workers(t testing.TB, c Config, shards []*shard.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
 	t.Helper()
 	all := make([]*Trainer, len(shards))
 	errs := make([]error, len(shards))
-	net := sim.New(len(shards), sim.Config{})
+	net := netsim.New(len(shards), netsim.Config{})
 	var group sync.WaitGroup
 	for r, s := range shards {
 		group.Go(func() {
 			g := comm.NewGroup(net.Transport(r), r, len(shards))
 			defer g.Close()
-			m, err := NewModel(c)
+			m, err := c.NewModel()
 			if err == nil {
 				all[r], err = New(c, s, m)
 			}
@@ -186,17 +186,17 @@ type computed struct {
 }
 
 // onePass computes a whole step over all nodes, in training or not.
-func onePass(t testing.TB, c Config, shards []*partition.Shard) *computed {
+func onePass(t testing.TB, c Config, shards []*shard.Shard) *computed {
 	t.Helper()
 	p := &computed{}
 	n := int(shards[0].Nodes)
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &line{ctx: ctx, group: g, coder: wire.New(c.Rows), fixed: c.Order == "fixed", ahead: c.Prefetch}
+		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, c.Rows), fixed: c.Order == "fixed", ahead: c.Prefetch}
 		if err := tr.begin(ctx, g); err != nil {
 			return err
 		}
-		v, err := tr.look(ctx, g, tr.split[graph.Train], tr.seen, true)
+		v, err := tr.look(ctx, g, graph.Train, tr.seen, true)
 		if err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func onePass(t testing.TB, c Config, shards []*partition.Shard) *computed {
 		if err := tr.plan(ctx); err != nil {
 			return err
 		}
-		tr.tape.Key, tr.tape.Others = rng.New(9), tr.others(g)
+		tr.tape.Key = rng.New(9)
 		place := func(all *[]mat.Dense, k int, m mat.Dense) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -218,10 +218,12 @@ func onePass(t testing.TB, c Config, shards []*partition.Shard) *computed {
 				copy((*all)[k].Row(int(tr.shard.Global[i])), m.Row(i))
 			}
 		}
-		w, x := tr.pass(v, tr.tape), v.input.Dense
+		w, x := tr.pass(v, tr.tape, tr.statistics(g)), v.input.Dense
 		for k := range tr.units {
 			var h mat.Dense
-			h, x = w.unit(k, x)
+			if h, x, err = w.unit(k, x); err != nil {
+				return err
+			}
 			place(&p.h, k, h)
 		}
 		d := tr.tape.Scratch(x.Rows, x.Cols) // a gradient for every node, not of the training nodes alone
@@ -231,17 +233,17 @@ func onePass(t testing.TB, c Config, shards []*partition.Shard) *computed {
 			}
 		}
 		for k := len(tr.units) - 1; k >= 0; k-- {
-			if d = w.back(k, d); k > 0 {
+			if d, err = w.back(k, d); err != nil {
+				return err
+			}
+			if k > 0 {
 				place(&p.dx, k, d)
 			}
-		}
-		if tr.line.err != nil {
-			return tr.line.err
 		}
 		if tr.line.now != 0 {
 			return fmt.Errorf("%d values of halo rows are still held", tr.line.now)
 		}
-		if _, err := g.Reduce(ctx, 1, tr.slab.Grad); err != nil {
+		if _, err := g.Reduce(ctx, &comm.Contribution{Update: tr.slab.Grad}); err != nil {
 			return err
 		}
 		p.mu.Lock()
@@ -288,12 +290,12 @@ func (p *computed) compare(t testing.TB, want *computed) {
 // models are all layers, with widths that rise and fall, so that both orders of product and sum occur.
 func models(features int) map[string]nn.Spec {
 	all := make(map[string]nn.Spec)
-	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn"} {
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn"} {
 		s := nn.Spec{Task: "single", Features: features, Classes: 3, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
 		in := features
 		for k, out := range []int{8, 12, 3} {
 			l := nn.LayerSpec{Conv: name, In: in, Out: out, Hops: 1, Act: "relu", Dropout: 0.3}
-			if name == "gat" {
+			if c, _ := nn.ConvolutionNamed(name); c.Heads {
 				l.Heads, l.Act, l.AttentionDropout = 4, "elu", 0.4
 			}
 			if name == "rgcn" {
@@ -304,7 +306,7 @@ func models(features int) map[string]nn.Spec {
 			}
 			if k == 2 {
 				l.Act = ""
-				if name == "gat" {
+				if c, _ := nn.ConvolutionNamed(name); c.Heads {
 					l.Heads, l.Average = 2, true
 				}
 			}
@@ -345,7 +347,7 @@ func models(features int) map[string]nn.Spec {
 		for k := range s.Layers {
 			s.Layers[k].Conv = "mlp"
 		}
-		s.Layers[at].Conv, s.Layers[at].Hops, s.Layers[at].Teleport = "appnp", 3, 0.2
+		s.Layers[at].Conv, s.Layers[at].Hops, s.Layers[at].Alpha = "appnp", 3, 0.2
 		all[name] = s
 	}
 	sign := all["sage"]

@@ -5,23 +5,21 @@ import (
 	"sync"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // line is this worker's way to the others while a run lasts.
 type line struct {
-	ctx   context.Context
-	group *comm.Group
-	coder *wire.Coder
-	fixed bool  // rows and gradients are added up in one order
-	ahead int   // blocks on their way while one is worked on
-	err   error // the first; after it nothing is fetched
-
-	later func(op func(ctx context.Context, g *comm.Group) error) // while a step goes on; nil: it waits
+	ctx    context.Context
+	group  *comm.Group
+	sender *train.Sender
+	fixed  bool // rows and gradients are added up in one order
+	ahead  int  // blocks on their way while one is worked on
 
 	key   rng.Key // of samples of the boundary
 	epoch uint64
@@ -52,7 +50,7 @@ func (l *line) drop(b []float32) {
 	l.spare = append(l.spare, b)
 }
 
-// halo is the sources of one layer that other workers hold: the nn.Far of a view.
+// halo is the sources of one layer that other workers hold.
 type halo struct {
 	*line
 	what   string       // for errors
@@ -64,7 +62,6 @@ type halo struct {
 	share  float32      // of the halo rows that come, drawn anew for every sum; 1: all
 	hop    uint64       // sums of this step whose gradients have not been taken
 	again  []bool       // again[q]: peer q fetches rows again for its gradient, where that reads them
-	stale  *stale       // nil: a step waits for rows and gradients
 }
 
 // block is what is fetched and added up at once: the rows of one peer, or of all.
@@ -78,9 +75,9 @@ type block struct {
 	kept  mat.Dense
 }
 
-// turns returns the other peers in the order in which this one fetches from them: the rank before its own first, so
-// that no two begin with the same. Their gradients are sent in this order and taken in the reverse one, which is the
-// order in which they are sent here.
+// turns returns the other peers in the order in which this one fetches from them: the rank before
+// its own first, so that no two begin with the same. Their gradients are sent in this order and
+// taken in the reverse one, which is the order in which they are sent here.
 func turns(rank, size int) (fetch, take []int) {
 	for r := 1; r < size; r++ {
 		fetch, take = append(fetch, (rank+size-r)%size), append(take, (rank+r)%size)
@@ -88,28 +85,21 @@ func turns(rank, size int) (fetch, take []int) {
 	return fetch, take
 }
 
-// Add fetches every block and calls add with its rows.
-func (h *halo) Add(z mat.Dense, near func(), add func(g *graph.CSR, nodes []int64, z mat.Dense)) {
-	if h.err != nil {
-		return
-	}
-	if h.stale != nil {
-		h.addStale(z, near, add)
-		return
-	}
+// sum takes the near block and every block that is fetched into a hop.
+func (h *halo) sum(hop *nn.Hop) error {
+	z := hop.Rows()
 	f := h.fetch(z.Cols, func(b *block) bool { return true })
 	h.hop++
 	lane := f.lane(z, func(q int) bool { return true })
 	var err error
 	if f.stream, err = h.group.Stream(h.ctx, comm.Halo, h.what, lane); err != nil {
-		h.err = err
-		return
+		return err
 	}
 	giveAll(f.stream, lane)
 	f.begin()
-	near()
+	hop.Near()
 	for b, rows, ok := f.next(); ok; b, rows, ok = f.next() {
-		add(b.g, b.nodes, rows)
+		hop.Add(b.g, b.nodes, rows)
 		if b.keep {
 			b.kept = rows
 			f.ask()
@@ -117,18 +107,13 @@ func (h *halo) Add(z mat.Dense, near func(), add func(g *graph.CSR, nodes []int6
 			f.done(rows)
 		}
 	}
-	h.err = f.stream.End()
+	return f.stream.End()
 }
 
-// AddGrad calls grad for every block, with its rows where reads, and sends what it finds to their owners.
-func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *graph.CSR, nodes []int64, dz, z mat.Dense)) {
-	if h.err != nil {
-		return
-	}
-	if h.stale != nil {
-		h.gradStale(dz, near, grad)
-		return
-	}
+// grad takes the near block and every block into the backward pass of a hop, with the block's rows
+// where that reads them, and sends what it finds to the rows' owners.
+func (h *halo) grad(hop *nn.HopGrad) error {
+	dz, z, reads := hop.Grad(), hop.Rows(), hop.NeedsSource()
 	h.hop--
 	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })
 	rows := f.lane(z, func(q int) bool { return reads && h.again[q] })
@@ -145,7 +130,7 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 		}
 	}
 	var adding sync.Mutex
-	grads := h.coder.Lane(dz.Cols, send, recv, func(to, k int) []float32 {
+	grads := h.sender.Lane(dz.Cols, send, recv, func(to, k int) []float32 {
 		i := h.of[to]
 		b := &h.blocks[i]
 		if f.picked == nil {
@@ -164,13 +149,12 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 	})
 	s, err := h.group.Stream(h.ctx, comm.Halo, "gradients of "+h.what, rows, grads)
 	if err != nil {
-		h.err = err
-		return
+		return err
 	}
 	f.stream, out.stream = s, s
 	giveAll(s, rows)
 	f.begin()
-	near()
+	hop.Near()
 	_, take := turns(h.group.Rank(), h.group.Size())
 	if h.fixed {
 		s.AskInTurn(1, take)
@@ -184,7 +168,7 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 		if !room {
 			break
 		}
-		grad(b.g, b.nodes, mat.View(len(b.nodes), dz.Cols, dzb), rows)
+		hop.Add(b.g, b.nodes, mat.View(len(b.nodes), dz.Cols, dzb), rows)
 		switch {
 		case f.wanted(b):
 			f.done(rows)
@@ -199,8 +183,9 @@ func (h *halo) AddGrad(dz, z mat.Dense, reads bool, near func(), grad func(g *gr
 			out.release(f.at)
 		}
 	}
-	h.err = s.End()
+	err = s.End()
 	out.clear()
+	return err
 }
 
 // fetching is the rows of blocks on their way.
@@ -228,10 +213,11 @@ func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
 	return f
 }
 
-// draw samples the boundary: each worker draws which halo rows it is sent at this step, and their owners draw the same
-// (boundary node sampling; Wan, Li, Kim and Lin, MLSys 2022). What is summed of them is divided by their share, so that
-// sums, and their gradients, are unbiased. Layers draw apart, and so do the hops of one: of drawn sums that are summed
-// again, rows that were drawn together would count too much.
+// draw samples the boundary: each worker draws which halo rows it is sent at this step, and their
+// owners draw the same (boundary node sampling; Wan, Li, Kim and Lin, MLSys 2022). What is summed
+// of them is divided by their share, so that sums, and their gradients, are unbiased. Layers draw
+// apart, and so do the hops of one: of drawn sums that are summed again, rows that were drawn
+// together would count too much.
 func (f *fetching) draw() {
 	h := f.halo
 	at := h.key.Fold(h.epoch).FoldString(h.what).Fold(h.hop)
@@ -266,7 +252,8 @@ func (f *fetching) count(b block, q int) int {
 	return b.rows[q]
 }
 
-// lane is lane 0 of a stream: rows of z for the peers to whom this worker sends them, and those of the wanted blocks.
+// lane is lane 0 of a stream: rows of z for the peers to whom this worker sends them, and those of
+// the wanted blocks.
 func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 	send, recv := make([]int, len(f.give)), make([]int, len(f.give))
 	for q := range f.give {
@@ -281,7 +268,7 @@ func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 			}
 		}
 	}
-	return f.coder.Lane(f.cols, send, recv, func(to, k int) []float32 { return f.out(z, to, k) },
+	return f.sender.Lane(f.cols, send, recv, func(to, k int) []float32 { return f.out(z, to, k) },
 		func(from, k, at int, values []float32) {
 			i := f.of[from]
 			if f.picked == nil {
@@ -324,8 +311,8 @@ func (f *fetching) ask() {
 	}
 }
 
-// next returns a block and its rows: the next one in order, or the first that is there. Rows that are not read are
-// empty. Not ok, all have been returned or the operation has failed.
+// next returns a block and its rows: the next one in order, or the first that is there. Rows that
+// are not read are empty. Not ok, all have been returned or the operation has failed.
 func (f *fetching) next() (b *block, rows mat.Dense, ok bool) {
 	for {
 		waits := false
@@ -363,7 +350,8 @@ func (f *fetching) done(rows mat.Dense) {
 	f.ask()
 }
 
-// queue is the gradients of blocks on their way to the owners of the rows: at most one more than the line has ahead.
+// queue is the gradients of blocks on their way to the owners of the rows: at most one more than
+// the line has ahead.
 type queue struct {
 	*halo
 	stream *comm.Stream

@@ -8,29 +8,28 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// hops puts beside the features their sums over 1 to as many hops as the encoder says, each computed once a run: for each
-// hop the halo's rows travel once, and none afterwards (SIGN; Frasca et al., 2020, arXiv 2004.11198).
-func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *sight) error {
+// hops puts beside the features their sums over 1 to as many hops as the encoder says, each
+// computed once a run: for each hop the halo's rows travel once, and none afterwards (SIGN; Frasca
+// et al., 2020, arXiv 2004.11198). which is 0 for the whole graph and 1 for what training sees of
+// it.
+func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which int) error {
 	n := t.model.Spec.Encoder.Hops
 	if n == 0 {
 		return nil
 	}
-	e := edges{norm: graph.GCN}
-	if a.normed[e] == nil {
-		a.normed[e] = graph.Normalise(a.adj, a.degree, graph.GCN)
-	}
+	edges := a.Normalised(graph.GCN, false)
 	list := []graph.Features{t.input}
 	for k := range n {
-		rows, err := exchange(ctx, t.line.group, t.line.coder, t.shard, list[k], "features of the halo")
+		rows, err := t.line.sender.Features(ctx, list[k], "features of the halo")
 		if err != nil {
 			return err
 		}
-		x := nn.Aggregate(nn.Sum{}, a.normed[e], rows)
+		x := nn.Aggregate(nn.Sum{}, edges, rows)
 		dense := []int64{0} // sums of sparse rows become dense where they are full, at all workers or at none
 		if x.Sparse == nil {
 			dense[0] = 1
 		}
-		if err := sumCounts(ctx, r, dense); err != nil {
+		if err := sumCounts(ctx, r, t.id(ofHops, which*n+k), dense); err != nil {
 			return err
 		}
 		if dense[0] > 0 && x.Sparse != nil {
@@ -38,6 +37,6 @@ func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *sight) error {
 		}
 		list = append(list, x)
 	}
-	a.beside = nn.Columns(list)
+	a.beside = graph.Columns(list)
 	return nil
 }

@@ -11,22 +11,22 @@ import (
 // given, and the others are learned; whoever uses the model gives all (Shi et al., IJCAI 2021, §3.2). Who is drawn is a
 // function of seed, epoch and node, so that a node's owner and whoever has it as halo draw alike.
 
-// hints are the labels in the input of the training view.
-type hints struct {
+// labelInputs are the labels in the input of the training view.
+type labelInputs struct {
 	node  []int64 // whose labels they are
 	at    []int   // where their values lie
 	class []int32 // of the wanted nodes, whether given or not
 	other []float32
 }
 
-// findHints makes the training view's input its own and finds the labels in it.
-func (t *Trainer) findHints() {
+// findLabelInputs makes the training view's input its own and finds the labels in it.
+func (t *Trainer) findLabelInputs() {
 	if t.model.Spec.Encoder.Labels == 0 {
 		return
 	}
 	v, first := t.train, t.model.Spec.Features
-	t.hints = &hints{class: slices.Clone(v.labels.Class)}
-	h, nodes := t.hints, v.parts[0].nodes
+	t.given = &labelInputs{class: slices.Clone(v.labels.Class)}
+	h, nodes := t.given, v.parts[0].nodes
 	if v.input.Sparse != nil {
 		s := *v.input.Sparse
 		s.Val = slices.Clone(s.Val)
@@ -49,13 +49,13 @@ func (t *Trainer) findHints() {
 	}
 }
 
-// dealHints gives this step's share of the labels, and leaves the others to be learned.
-func (t *Trainer) dealHints() {
-	h, v := t.hints, t.train
+// drawLabelInputs draws which labels are inputs of this step, and leaves the others to be learned.
+func (t *Trainer) drawLabelInputs() {
+	h, v := t.given, t.train
 	if h == nil {
 		return
 	}
-	key := t.key.FoldString("labels").Fold(uint64(t.at.Epoch))
+	key := t.key.FoldString("labels").Fold(uint64(t.at.Round))
 	given := func(node int64) bool {
 		return key.Float64(uint64(node)) < float64(t.model.Spec.Encoder.Labels)
 	}

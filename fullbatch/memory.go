@@ -1,9 +1,21 @@
 package fullbatch
 
-import "github.com/heddle-gnn/heddle/graph"
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn"
+)
 
-// memory counts what a step holds.
-func (t *Trainer) memory() Memory {
+// Memory is how many bytes a worker holds for a step, besides parameters, the shard and what the
+// transport buffers.
+type Memory struct {
+	Tape  nn.Memory // of its own nodes: inversely proportional to the number of workers
+	Halo  int64     // peak of halo rows and of their gradients
+	First int64     // of the features of the halo, or of their aggregate, kept for the run
+	Edges int64     // of the step's edges
+}
+
+// Memory returns what the steps of Run held.
+func (t *Trainer) Memory() Memory {
 	m := Memory{Tape: t.tape.Memory(), Halo: 4 * int64(t.line.peak), First: size(t.rows) - size(t.input) + size(t.seen.z) + size(t.seen.beside)}
 	if t.full != t.seen {
 		m.First += size(t.full.z) + size(t.full.beside)

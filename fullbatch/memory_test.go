@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -53,21 +54,21 @@ func TestMemoryFallsWithWorkers(t *testing.T) {
 			l.Dropout, l.AttentionDropout, l.Norm = 0, 0, k < 2
 		}
 		c := Defaults(spec)
-		c.Epochs, c.EvalEvery, c.Prefetch, c.Exchange = 2, 100, 0, "halo"
+		c.Rounds, c.EvalEvery, c.Prefetch, c.Exchange = 2, 100, 0, "halo"
 		held := func(fetch string, parts int) (most int64) {
 			c := c
 			c.Fetch = fetch
 			if c.Memory = 0; model == "gat" {
 				c.Memory = 1 // the halo's features are fetched at every step
 			}
-			shards := []*partition.Shard{partition.Whole(g)}
+			shards := []*shard.Shard{shard.Whole(g)}
 			if parts > 1 {
 				if shards, err = partition.Partition(g, partition.Contiguous{}, parts, 1); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for _, tr := range trained(t, c, shards) {
-				m := tr.Result().Memory
+				m := tr.Memory()
 				most = max(most, m.Tape.Rows+m.Tape.Aggregates+m.Halo+m.First)
 			}
 			return most

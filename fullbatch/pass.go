@@ -6,19 +6,24 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// pass computes a view's scores, unit by unit, and their gradients back. Rows of which nobody reads the memory again, or
-// that can be made again, give their place to the next ones.
+// pass computes a view's scores, unit by unit, and their gradients back: it drives the phases of
+// each layer. Rows of which nobody reads the memory again, or that can be made again, give their
+// place to the next ones.
 type pass struct {
 	t    *Trainer
 	v    *view
 	tape *nn.Tape
-	room [2]mat.Dense // memory that units share
-	in   []nn.Input   // [unit]
-	from []nn.Mark    // [unit] where its memory begins
+	add  func(x []float32) error // adds statistics up over the workers; nil in inference
+	room [2]mat.Dense            // memory that units share
+	in   []nn.Input              // [unit]
+	from []nn.Mark               // [unit] where its memory begins
+
+	forwards  nn.Forward // of the unit at hand
+	backwards nn.Backward
 }
 
-func (t *Trainer) pass(v *view, tape *nn.Tape) *pass {
-	p := &pass{t: t, v: v, tape: tape, in: make([]nn.Input, len(t.units)), from: make([]nn.Mark, len(t.units))}
+func (t *Trainer) pass(v *view, tape *nn.Tape, add func(x []float32) error) *pass {
+	p := &pass{t: t, v: v, tape: tape, add: add, in: make([]nn.Input, len(t.units)), from: make([]nn.Mark, len(t.units))}
 	var size [2]int
 	for k, u := range t.units {
 		if r := p.shares(k); r >= 0 {
@@ -33,8 +38,9 @@ func (t *Trainer) pass(v *view, tape *nn.Tape) *pass {
 	return p
 }
 
-// shares returns which shared memory a unit's rows lie in; −1: they have their own. In training it is that of rows which can
-// be made again; else rows are good until the next ones have been computed from them.
+// shares returns which shared memory a unit's rows lie in; −1: they have their own. In training it
+// is that of rows which can be made again; else rows are good until the next ones have been
+// computed from them.
 func (p *pass) shares(k int) int {
 	switch u := p.t.units[k]; {
 	case p.tape == p.t.infer:
@@ -45,71 +51,117 @@ func (p *pass) shares(k int) int {
 	return -1
 }
 
-// forward returns the scores of the view's nodes.
-func (p *pass) forward() mat.Dense {
-	x := p.v.input.Dense
-	for k := range p.t.units {
-		_, x = p.unit(k, x)
+// sum drives a hop over the rows at hand and those that others have.
+func (p *part) sum(hop *nn.Hop) error {
+	if p.far != nil {
+		return p.far.sum(hop)
 	}
-	return x
+	hop.Near()
+	return nil
 }
 
-// unit computes unit k from x, which the first one has of the view: the layer's rows, and what is handed on.
-func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense) {
+// grad is the same of its backward pass.
+func (p *part) grad(hop *nn.HopGrad) error {
+	if p.far != nil {
+		return p.far.grad(hop)
+	}
+	hop.Near()
+	return nil
+}
+
+// forward returns the scores of the view's nodes.
+func (p *pass) forward() (mat.Dense, error) {
+	x := p.v.input.Dense
+	for k := range p.t.units {
+		var err error
+		if _, x, err = p.unit(k, x); err != nil {
+			return mat.Dense{}, err
+		}
+	}
+	return x, nil
+}
+
+// unit computes unit k from x, which the first one has of the view: the layer's rows, and what is
+// handed on.
+func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	u, q := p.t.units[k], &p.v.parts[k]
 	p.from[k] = p.tape.Mark()
-	in := nn.Input{G: q.near, X: graph.Features{Dense: x}, Z: q.z, Nodes: q.nodes}
+	in := nn.Input{G: q.near, Remote: q.far != nil, X: graph.Features{Dense: x}, Z: q.z, Nodes: q.nodes}
 	if k == 0 {
 		in.X = p.v.input
 	} else if p.shares(k-1) >= 0 {
 		in.Again = p.t.units[k-1].layer.Again(p.tape)
-	}
-	if q.far != nil {
-		in.Far = q.far
 	}
 	if r := p.shares(k); r >= 0 {
 		h = mat.View(q.dst, u.layer.Spec.Out, p.room[r].Data)
 	} else {
 		h = p.tape.Scratch(q.dst, u.layer.Spec.Out)
 	}
-	u.layer.Forward(h, in, p.tape)
 	p.in[k] = in
+	f := &p.forwards
+	f.Begin(u.layer, h, in, p.tape)
+	for hop := f.Hop(); hop != nil; hop = f.Hop() {
+		if err := q.sum(hop); err != nil {
+			return h, h, err
+		}
+	}
+	if s := f.Statistics(p.t.shard.Rank, p.t.shard.Parts); s != nil {
+		if err := p.add(s); err != nil {
+			return h, h, err
+		}
+	}
+	f.End()
 	if u.head == nil {
-		return h, h
+		return h, h, nil
 	}
 	_, c := u.head.Dims()
 	scores := p.tape.Scratch(q.dst, c)
 	u.head.Forward(scores, h, p.tape)
-	return h, scores
+	return h, scores, nil
 }
 
-// backward adds to the slab's gradients, from d, the gradient of the scores, which is used up. ready is told when those of
-// a unit are done.
-func (p *pass) backward(d mat.Dense, ready func(k int)) {
+// backward adds to the slab's gradients, from d, the gradient of the scores, which is used up.
+// ready is told when those of a unit are done.
+func (p *pass) backward(d mat.Dense, ready func(k int)) error {
 	for k := len(p.t.units) - 1; k >= 0; k-- {
-		d = p.back(k, d)
+		var err error
+		if d, err = p.back(k, d); err != nil {
+			return err
+		}
 		ready(k)
 	}
+	return nil
 }
 
 // back returns the gradient of what unit k takes in, from that of what it hands on.
-func (p *pass) back(k int, d mat.Dense) mat.Dense {
+func (p *pass) back(k int, d mat.Dense) (dx mat.Dense, err error) {
 	u, in := p.t.units[k], p.in[k]
 	if u.head != nil {
 		dh := p.tape.Scratch(d.Rows, u.layer.Spec.Out)
 		u.head.Backward(dh, d, p.tape)
 		d = dh
 	}
-	var dx mat.Dense
 	switch {
 	case in.Again.Possible():
 		dx = in.X.Dense
 	case k > 0:
 		dx = p.tape.Scratch(len(p.v.parts[k].nodes), u.layer.Spec.In)
 	}
-	u.layer.Backward(dx, d, p.tape)
+	b := &p.backwards
+	b.Begin(u.layer, dx, d, p.tape)
+	if s := b.Statistics(p.t.shard.Parts); s != nil {
+		if err := p.add(s); err != nil {
+			return dx, err
+		}
+	}
+	for hop := b.Hop(); hop != nil; hop = b.Hop() {
+		if err := p.v.parts[k].grad(hop); err != nil {
+			return dx, err
+		}
+	}
+	b.End()
 	if in.Again.Possible() { // dx lies in front of the unit's memory, and nobody reads that again
 		p.tape.Release(p.from[k])
 	}
-	return dx
+	return dx, nil
 }

@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // drawn is a graph of which everything is drawn: one to forty nodes, directed edges, loops among them, between none and all,
@@ -71,13 +72,13 @@ func TestRandomGraphs(t *testing.T) {
 		name := names[pick("model", len(names))]
 		c := Defaults(all[name])
 		c.Order, c.Prefetch = []string{"any", "fixed"}[pick("order", 2)], pick("prefetch", 4)
-		c.Fetch, c.Exchange = Fetches[pick("fetch", len(Fetches))], Exchanges[pick("exchange", len(Exchanges))]
+		c.Fetch, c.Exchange = Fetches[pick("fetch", len(Fetches))], train.Exchanges[pick("exchange", len(train.Exchanges))]
 		c.Memory = []int64{0, 1, 300, 3000}[pick("memory", 4)]
 		c.Inductive = pick("inductive", 3) == 0 && !c.Spec.BatchNormed()
 		what := fmt.Sprintf("draw %d: %s, %d nodes, %d edges, %d parts, fetch %s, order %s, exchange %s, prefetch %d, memory %d, inductive %t", k, name, g.N(), g.Adj.NumEdges(), parts, c.Fetch, c.Order, c.Exchange, c.Prefetch, c.Memory, c.Inductive)
 		ok := t.Run(what, func(t *testing.T) {
 			want := onePass(t, c, cut(t, g, "", 1))
-			shards, err := partition.Cut(g, owner, parts)
+			shards, err := shard.Cut(g, owner, parts)
 			if err != nil {
 				t.Fatal(err)
 			}

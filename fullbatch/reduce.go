@@ -1,18 +1,47 @@
 package fullbatch
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
 )
+
+// What the reductions of a run are of. With generation, epoch and step (comm.ReduceID) no two are the same.
+const (
+	ofLabels     = "label counts"
+	ofMemory     = "workers short of memory"
+	ofHops       = "workers with dense sums" // a step a hop
+	ofEdges      = "edges of a split's view" // a step a split
+	ofGradient   = "gradient"                // a step a bucket
+	ofStatistics = "batch norm statistics"   // a step a sum
+	ofValidation = "validation"
+	ofResult     = "result" // a step a split
+	ofSmoothing  = "residuals to smooth"
+)
+
+// id names a reduction of the epoch at hand.
+func (t *Trainer) id(kind string, step int) comm.ReduceID {
+	return comm.ReduceID{Generation: t.generation, Round: t.at.Round, Step: step, Kind: kind}
+}
+
+// sumCounts adds counts up over the workers.
+func sumCounts(ctx context.Context, r comm.Reducer, id comm.ReduceID, n []int64) error {
+	_, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: n})
+	return err
+}
 
 // bucket is the least number of gradients that are summed at once: a megabyte, beside which the two trips of a sum cost
 // little.
 const bucket = 1 << 18
 
-// reduction adds up what the workers have in t.sum while the backward pass goes on: as soon as the gradients of the last
+// reduction adds up the workers' gradients while the backward pass goes on: as soon as the gradients of the last
 // layers are whole, while those of the layers before are computed and their rows travel (Li et al., PyTorch Distributed,
 // VLDB 2020, §3.2.3). A sum is taken element by element, so that its bits do not depend on what it is taken with.
 type reduction struct {
@@ -21,18 +50,23 @@ type reduction struct {
 	cancel context.CancelFunc
 	work   chan func(ctx context.Context, g *comm.Group) error
 	done   chan error
-	hi     int // of t.sum: what lies from here on has been handed over
+	hi     int // of the gradients: what lies from here on has been handed over
+	parts  int // handed over so far
+
+	// With the first gradients to be summed go the loss, and a checksum of the parameters that each worker holds.
+	loss    [eval.RealLen]int64
+	digests [][]byte // of each worker, by rank
 }
 
-// reduction begins the sums of a step. r is called for the whole at once, when no rows travel any more, unless it is the
+// reduction begins the sums of a step, whose loss is this worker's. r is called for the whole at once, when no rows travel any more, unless it is the
 // group itself, which has another one beside it.
 func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
-	s := &reduction{t: t, r: r, hi: len(t.sum), work: make(chan func(context.Context, *comm.Group) error, 3*len(t.units)+1), done: make(chan error, 1)}
+	s := &reduction{t: t, r: r, hi: len(t.slab.Grad), work: make(chan func(context.Context, *comm.Group) error, 3*len(t.units)+1), done: make(chan error, 1)}
 	ctx, s.cancel = context.WithCancel(ctx)
 	g := t.line.group
 	if t.beside {
 		g = g.Beside()
-		s.r, t.line.later = g, func(op func(context.Context, *comm.Group) error) { s.work <- op }
+		s.r = g
 	}
 	go func() {
 		var err error
@@ -52,10 +86,21 @@ func (s *reduction) ready(k int) {
 	if k > 0 && (!s.t.beside || s.hi-lo < s.t.bucket) {
 		return
 	}
-	part := s.t.sum[lo:s.hi]
+	c := &comm.Contribution{ID: s.t.id(ofGradient, s.parts), Update: s.t.slab.Grad[lo:s.hi]}
+	first := s.parts == 0
+	if first {
+		c.Counts = s.loss[:]
+		if s.t.shard.Parts > 1 {
+			c.Meta = binary.LittleEndian.AppendUint32(nil, train.Digest(s.t.slab.Value))
+		}
+	}
 	s.hi = lo
+	s.parts++
 	s.work <- func(ctx context.Context, _ *comm.Group) error {
-		_, err := s.r.Reduce(ctx, uint64(s.t.at.Epoch), part)
+		sums, err := s.r.Reduce(ctx, c)
+		if first {
+			s.digests = sums.Meta
+		}
 		return err
 	}
 }
@@ -66,7 +111,6 @@ func (s *reduction) end(err error) error {
 		s.cancel()
 	}
 	close(s.work)
-	s.t.line.later = nil
 	sum := <-s.done
 	s.cancel()
 	var lost *comm.PeerError
@@ -74,6 +118,21 @@ func (s *reduction) end(err error) error {
 		return sum
 	}
 	return err
+}
+
+// sum returns the loss of all workers, and makes sure that they hold the same parameters.
+func (s *reduction) sum() (float64, error) {
+	own := s.digests[s.t.shard.Rank]
+	for q, d := range s.digests {
+		if !bytes.Equal(d, own) {
+			return 0, &comm.PeerError{Rank: q, Op: fmt.Sprintf("epoch %d", s.t.at.Round), Err: fmt.Errorf("its parameters differ from those of this worker (%d): the processors round apart, or a memory is at fault", s.t.shard.Rank)}
+		}
+	}
+	loss := eval.Real(s.loss[:])
+	if loss != loss {
+		return 0, errors.New("fullbatch: the loss is not a finite number: training has diverged; lower the learning rate")
+	}
+	return loss, nil
 }
 
 // begins returns, by unit, where in the slab the gradients begin that are whole when its backward pass is done: all

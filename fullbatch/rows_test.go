@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestCountsAreExact: sums of counts beyond 2²⁴, which a float32 does not hold.
@@ -17,7 +18,7 @@ func TestCountsAreExact(t *testing.T) {
 	c := Defaults(models(9)["gcn"])
 	workers(t, c, cut(t, toy(rng.New(1), 30, 9), "uneven", 3), func(tr *Trainer, g *comm.Group) error {
 		n := []int64{1<<24 + 1, 0, 1<<40 + int64(tr.shard.Rank), 4095}
-		if err := sumCounts(context.Background(), g, n); err != nil {
+		if err := sumCounts(context.Background(), g, comm.ReduceID{}, n); err != nil {
 			return err
 		}
 		if want := []int64{3<<24 + 3, 0, 3<<40 + 3, 3 * 4095}; !slices.Equal(n, want) {
@@ -36,8 +37,8 @@ func TestNarrowRows(t *testing.T) {
 	}
 	shards := cut(t, g, "uneven", 3)
 	c := Defaults(models(9)["gat"])
-	c.Epochs, c.EvalEvery, c.Fetch, c.Order = 20, 1000, "sar", "fixed"
-	exact := trained(t, c, shards)[0].Result().Epochs
+	c.Rounds, c.EvalEvery, c.Fetch, c.Order = 20, 1000, "sar", "fixed"
+	exact := trained(t, c, shards)[0].Result().Curve()
 	halo := 0
 	for _, s := range shards {
 		halo += s.Halo()
@@ -45,15 +46,15 @@ func TestNarrowRows(t *testing.T) {
 	for _, coding := range []wire.Coding{{Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"}, {Values: "int8", Compress: "zstd"}} {
 		c.Rows = coding
 		var sent [2]int64
-		run := func() []EpochInfo {
+		run := func() []train.Point {
 			sent = [2]int64{}
 			all := trained(t, c, shards)
 			for _, tr := range all {
 				for i := range sent {
-					sent[i] += tr.Result().Epochs[i].Bytes.Halo
+					sent[i] += tr.Result().Curve()[i].Sent.Halo
 				}
 			}
-			return all[0].Result().Epochs
+			return all[0].Result().Curve()
 		}
 		first := run()
 		want := int64(3 * halo * (coding.RowLen(12) + coding.RowLen(6))) // rows, rows again, gradients

@@ -14,14 +14,17 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn/task"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // trained runs c over the shards and returns the trainers.
-func trained(t testing.TB, c Config, shards []*partition.Shard) []*Trainer {
+func trained(t testing.TB, c Config, shards []*shard.Shard) []*Trainer {
 	t.Helper()
 	return workers(t, c, shards, func(tr *Trainer, g *comm.Group) error { return tr.Run(context.Background(), g, g) })
 }
@@ -60,11 +63,14 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		{"sage, inductive, balanced", "sage, aggregated once", dense, func(c *Config) { c.Inductive, c.Balanced = true, true }},
 		{"gat, sparse, blocks", "gat", sparsed(&few), nil},
 		{"gat, features fetched at every step", "gat", dense, func(c *Config) { c.Memory = 1 }},
+		{"gatv2", "gatv2", dense, nil},
+		// By SGD: with few labels some gradients of its columns are nothing but rounding, which Adam would scale up to whole steps.
+		{"gatv2, blocks", "gatv2", &few, func(c *Config) { c.Optimizer = optim.Config{Name: "sgd", LR: 0.05, Momentum: 0.9} }},
 		{"gin, inductive", "gin", dense, func(c *Config) { c.Inductive = true }},
 		{"gat of scores, encoder mlp", "gat of scores, encoder mlp", dense, nil},
 		{"rgcn, inductive, blocks", "rgcn", typed(&few), func(c *Config) { c.Inductive = true }},
 		{"rgcn, sparse", "rgcn", typed(sparsed(dense)), nil},
-		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &nn.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
+		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &smooth.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
 		{"sign, inductive, sparse", "sign", sparsed(dense), func(c *Config) { c.Inductive = true }},
 		{"sage, batch norm", "sage, batch norm", dense, nil},
 		{"sage, batch norm, sparse, few labels", "sage, batch norm", sparsed(&few), nil},
@@ -75,21 +81,21 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			c := Defaults(all[k.model])
-			c.Epochs, c.EvalEvery = 50, 5
+			c.Rounds, c.EvalEvery = 50, 5
 			if k.set != nil {
 				k.set(&c)
 			}
-			want := trained(t, c, cut(t, k.g, "", 1))[0].Result()
+			want := trained(t, c, cut(t, k.g, "", 1))[0].Result().Final()
 			for _, parts := range []int{2, 4} {
 				for r, tr := range trained(t, c, cut(t, k.g, "uneven", parts)) {
-					got := tr.Result()
-					if len(got.Epochs) != len(want.Epochs) {
-						t.Fatalf("%d epochs, want %d", len(got.Epochs), len(want.Epochs))
+					got := tr.Result().Final()
+					if len(got.Curve) != len(want.Curve) {
+						t.Fatalf("%d epochs, want %d", len(got.Curve), len(want.Curve))
 					}
-					for i, w := range want.Epochs {
+					for i, w := range want.Curve {
 						at := fmt.Sprintf("worker %d of %d, epoch %d: ", r, parts, i)
-						within(t, at+"loss", got.Epochs[i].Loss, w.Loss, 1e-4)
-						within(t, at+"validation loss", got.Epochs[i].ValLoss, w.ValLoss, 1e-4)
+						within(t, at+"loss", got.Curve[i].Loss, w.Loss, 1e-4)
+						within(t, at+"validation loss", got.Curve[i].ValLoss, w.ValLoss, 1e-4)
 					}
 					within(t, "test loss", got.TestLoss, want.TestLoss, 1e-4)
 					within(t, "test", got.Test, want.Test, 1e-9)
@@ -118,12 +124,12 @@ func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
 			var mu sync.Mutex
 			learned, given, inputs := make(map[int64]bool), make(map[int64]bool), 0
 			workers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
-				tr.line = &line{ctx: context.Background(), group: group, coder: new(wire.Coder)}
+				tr.line = &line{ctx: context.Background(), group: group, sender: train.NewSender(group, tr.shard, wire.Coding{})}
 				if err := tr.begin(context.Background(), group); err != nil {
 					return err
 				}
-				tr.at.Epoch = epoch
-				tr.dealHints()
+				tr.at.Round = epoch
+				tr.drawLabelInputs()
 				mu.Lock()
 				defer mu.Unlock()
 				for k, i := range tr.split[graph.Train] {
@@ -195,7 +201,7 @@ func TestTraffic(t *testing.T) {
 	} {
 		t.Run(k.model+" "+k.fetch, func(t *testing.T) {
 			c := Defaults(models(9)[k.model])
-			c.Epochs, c.EvalEvery, c.Fetch, c.Exchange = 4, 1000, k.fetch, "halo"
+			c.Rounds, c.EvalEvery, c.Fetch, c.Exchange = 4, 1000, k.fetch, "halo"
 			shards := cut(t, g, "uneven", 3)
 			halo, values := 0, 0
 			for _, s := range shards {
@@ -204,10 +210,10 @@ func TestTraffic(t *testing.T) {
 			for _, n := range k.times {
 				values += n
 			}
-			sent := make([]int64, c.Epochs)
+			sent := make([]int64, c.Rounds)
 			for _, tr := range trained(t, c, shards) {
-				for i, e := range tr.Result().Epochs {
-					sent[i] += e.Bytes.Halo
+				for i, e := range tr.Result().Curve() {
+					sent[i] += e.Sent.Halo
 				}
 			}
 			for i := 1; i < len(sent); i++ {
@@ -226,7 +232,7 @@ func TestRowsHeld(t *testing.T) {
 	peak := make(map[string]int)
 	for _, fetch := range []string{"sar", "sa", "oneshot"} {
 		c := Defaults(models(9)["gat"])
-		c.Epochs, c.Fetch, c.Prefetch = 2, fetch, 1
+		c.Rounds, c.Fetch, c.Prefetch = 2, fetch, 1
 		for r, tr := range trained(t, c, shards) {
 			peak[fetch] = max(peak[fetch], tr.line.peak)
 			s, largest := shards[r], 0
@@ -251,7 +257,7 @@ func TestFixedOrderRepeatsBits(t *testing.T) {
 	g := toy(rng.New(6), 120, 9)
 	for _, fetch := range []string{"sar", "auto"} {
 		c := Defaults(models(9)["gat"])
-		c.Epochs, c.Fetch, c.Order, c.Prefetch = 10, fetch, "fixed", 0
+		c.Rounds, c.Fetch, c.Order, c.Prefetch = 10, fetch, "fixed", 0
 		shards := cut(t, g, "uneven", 4)
 		want := trained(t, c, shards)[0].slab.Value
 		c.Prefetch = 2
@@ -266,17 +272,17 @@ func TestFixedOrderRepeatsBits(t *testing.T) {
 func TestResume(t *testing.T) {
 	g := toy(rng.New(6), 120, 9)
 	c := Defaults(models(9)["sage, batch norm"]) // whose running statistics are a part of the state
-	c.Epochs, c.Order, c.Checkpoint = 20, "fixed", 4
+	c.Rounds, c.Order, c.Checkpoint = 20, "fixed", 4
 	shards := cut(t, g, "uneven", 3)
-	whole := trained(t, c, shards)[0]
+	whole := trained(t, c, shards)
 
 	dir := t.TempDir()
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, tr.shard.Rank)}
-		tr.Observer.EpochEnd = func(e EpochInfo) {
-			if e.Epoch == 10 && tr.shard.Rank == 1 {
+		tr.OnEvent = func(e train.Event) {
+			if e.Kind == train.RoundEnd && e.Round == 10 && tr.shard.Rank == 1 {
 				cancel(stop)
 			}
 		}
@@ -285,24 +291,84 @@ func TestResume(t *testing.T) {
 		}
 		return nil
 	})
+	var own, first [3]int // epochs that each worker's own checkpoint has measured, and where it went on
 	again := workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
-		tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, tr.shard.Rank)}
-		if tr.shard.Rank == 2 {
+		r := tr.shard.Rank
+		tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, r)}
+		if r == 2 {
 			tr.Checkpoints = &checkpoint.Store{Dir: dir + "/new"}
 		}
-		first := -1
-		tr.Observer.Restored = func(epoch int) { first = epoch }
+		switch s, err := tr.Checkpoints.Latest(tr.fingerprints()); {
+		case err == nil:
+			own[r] = int(s.Seq) - 1
+		case r != 2:
+			return err
+		}
+		tr.OnEvent = func(e train.Event) {
+			if e.Kind == train.Restored {
+				first[r] = e.Round
+			}
+		}
 		if err := tr.Run(context.Background(), g, g); err != nil {
 			return err
 		}
-		if first < 8 {
-			return fmt.Errorf("went on from epoch %d, want one after 8", first)
+		if first[r] < 8 {
+			return fmt.Errorf("went on from epoch %d, want one after 8", first[r])
 		}
 		return nil
 	})
 	for r, tr := range again {
-		if !slices.Equal(tr.slab.Value, whole.slab.Value) {
+		if !slices.Equal(tr.slab.Value, whole[r].slab.Value) {
 			t.Errorf("worker %d has other bits than a run without interruption", r)
+		}
+		got := tr.Result().Curve()
+		for _, w := range whole[r].Result().Curve() {
+			if w.Round >= own[r] && w.Round < first[r] {
+				continue // another worker was further, and its parameters were taken
+			}
+			if len(got) == 0 || got[0].Round != w.Round || got[0].Loss != w.Loss || got[0].Val != w.Val || w.Round < own[r] && got[0].Sent != w.Sent {
+				t.Fatalf("worker %d reports %+v, want first %+v as without an interruption", r, got, w)
+			}
+			got = got[1:]
+		}
+		if len(got) > 0 {
+			t.Errorf("worker %d reports %+v more than once", r, got)
+		}
+	}
+	t.Run("at the end", func(t *testing.T) { resumeAtTheEnd(t, c, shards, dir, whole[0]) })
+}
+
+// resumeAtTheEnd goes on with a run that has ended: a worker that lost its model gets it from the others, nothing is
+// trained, and a worker by itself needs nobody.
+func resumeAtTheEnd(t *testing.T, c Config, shards []*shard.Shard, dir string, whole *Trainer) {
+	again := workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
+		tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, tr.shard.Rank)}
+		if tr.shard.Rank == 2 {
+			tr.Checkpoints = &checkpoint.Store{Dir: t.TempDir()}
+		}
+		tr.OnEvent = func(e train.Event) {
+			if e.Kind == train.RoundEnd {
+				t.Errorf("worker %d trained epoch %d", tr.shard.Rank, e.Round)
+			}
+		}
+		return tr.Run(context.Background(), g, g)
+	})
+	m, err := c.NewModel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := New(c, shards[0], m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone.Checkpoints = &checkpoint.Store{Dir: dir + "/0"}
+	if done, err := alone.Resume(); err != nil || !done || !alone.Done() {
+		t.Fatalf("a final model is not taken up: %v", err)
+	}
+	for r, tr := range append(again, alone) {
+		got, want := tr.Result().Final(), whole.Result().Final()
+		if !tr.Done() || !slices.Equal(tr.slab.Value, whole.slab.Value) || got.Test != want.Test || got.Val != want.Val || got.BestRound != want.BestRound {
+			t.Errorf("trainer %d has another model or result: %+v, want %+v", r, got, want)
 		}
 	}
 }
@@ -312,7 +378,7 @@ func TestResume(t *testing.T) {
 func TestBatchNormOfAllNodes(t *testing.T) {
 	g := toy(rng.New(6), 120, 9)
 	c := Defaults(models(9)["sage, batch norm"])
-	c.Epochs = 15
+	c.Rounds = 15
 	one := trained(t, c, cut(t, g, "", 1))[0]
 	for _, how := range []string{"uneven", "empty"} {
 		tr := trained(t, c, cut(t, g, how, 3))[1]
@@ -321,8 +387,8 @@ func TestBatchNormOfAllNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		test := g.InSplit(graph.Test)
-		loss, count := nn.Loss(mat.Dense{}, scores.Select(test), g.Labels.Select(test), nil)
-		within(t, how+": test loss", tr.Result().TestLoss, loss/count, 1e-5)
+		loss, count := task.Loss(mat.Dense{}, scores.Select(test), g.Labels.Select(test), nil)
+		within(t, how+": test loss", tr.Result().Final().TestLoss, loss/count, 1e-5)
 		for k, u := range tr.units {
 			for i, p := range u.layer.Running() {
 				near(t, how+": "+p.Name, p.Value.Data, one.units[k].layer.Running()[i].Value.Data)
@@ -339,12 +405,12 @@ func TestBatchNormOfAllNodes(t *testing.T) {
 func TestLostWorker(t *testing.T) {
 	g := toy(rng.New(6), 120, 9)
 	c := Defaults(models(9)["gat"])
-	c.Epochs = 50
+	c.Rounds = 50
 	var told sync.WaitGroup // before a worker goes, and is taken for the one that was lost
 	told.Add(3)
 	workers(t, c, cut(t, g, "uneven", 3), func(tr *Trainer, g *comm.Group) error {
-		tr.Observer.EpochEnd = func(e EpochInfo) {
-			if e.Epoch == 3 && tr.shard.Rank == 1 {
+		tr.OnEvent = func(e train.Event) {
+			if e.Kind == train.RoundEnd && e.Round == 3 && tr.shard.Rank == 1 {
 				g.Close()
 			}
 		}

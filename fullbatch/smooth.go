@@ -4,19 +4,19 @@ import (
 	"context"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/smooth"
 )
 
 // spread is what Correct & Smooth needs of the graph: each hop, the halo's rows of C values travel once, exactly.
-func (t *Trainer) spread(ctx context.Context, r comm.Reducer) nn.Spread {
-	s := t.shard
-	adj := graph.Normalise(t.full.adj, t.full.degree, graph.Symmetric)
-	return nn.Spread{
+func (t *Trainer) spread(ctx context.Context, r comm.Reducer) smooth.Spread {
+	sums := 0
+	adj, exact := t.full.Normalised(graph.Symmetric, false), t.line.sender.Exact()
+	return smooth.Spread{
 		Hop: func(x mat.Dense) (mat.Dense, error) {
-			rows, err := exchange(ctx, t.line.group, new(wire.Coder), s, graph.Features{Dense: x}, "scores to smooth")
+			rows, err := exact.Halo(ctx, graph.Features{Dense: x}, false, "logits to smooth")
 			if err != nil {
 				return mat.Dense{}, err
 			}
@@ -27,7 +27,9 @@ func (t *Trainer) spread(ctx context.Context, r comm.Reducer) nn.Spread {
 			for _, v := range x {
 				parts = append(parts, float32(v), float32(v-float64(float32(v))))
 			}
-			if _, err := r.Reduce(ctx, uint64(t.at.Epoch), parts); err != nil {
+			id := t.id(ofSmoothing, sums)
+			sums++
+			if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: parts}); err != nil {
 				return err
 			}
 			for k := range x {

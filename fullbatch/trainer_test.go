@@ -5,16 +5,17 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/train"
 )
 
-func train(t testing.TB, c Config, s *partition.Shard) (*nn.Model, Result) {
+func trainAlone(t testing.TB, c Config, s *shard.Shard) (*nn.Model, train.StageResult) {
 	t.Helper()
 	m, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
 	if err != nil {
@@ -24,12 +25,12 @@ func train(t testing.TB, c Config, s *partition.Shard) (*nn.Model, Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := comm.NewGroup(sim.New(1, sim.Config{}).Transport(0), 0, 1)
+	g := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer g.Close()
 	if err := tr.Run(context.Background(), g, g); err != nil {
 		t.Fatal(err)
 	}
-	return m, tr.Result()
+	return m, tr.Result().Final()
 }
 
 // TestCora holds the published accuracies of the public split within what one seed varies.
@@ -41,7 +42,7 @@ func TestCora(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := partition.Whole(g)
+	s := shard.Whole(g)
 	for _, k := range []struct {
 		model  string
 		hidden int
@@ -55,8 +56,8 @@ func TestCora(t *testing.T) {
 			}
 			c := Defaults(spec)
 			c.Optimizer = optim.Config{Name: "adam", LR: k.lr, Decay: 5e-4}
-			_, r := train(t, c, s)
-			t.Logf("best epoch %d: val %.4f, test %.4f", r.BestEpoch, r.Val, r.Test)
+			_, r := trainAlone(t, c, s)
+			t.Logf("best epoch %d: val %.4f, test %.4f", r.BestRound, r.Val, r.Test)
 			if r.Test < k.least {
 				t.Errorf("test accuracy %.4f, want at least %.2f", r.Test, k.least)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // view is what computing the scores of some nodes takes, at this worker.
@@ -28,29 +29,31 @@ type part struct {
 	dst   int            // rows that are computed: the first of the input's
 }
 
-// reach is which rows one unit computes and what it reads for it.
-type reach struct {
+// receptiveField is which rows one unit computes and what it reads for it.
+type receptiveField struct {
 	dst, src   []int32   // owned nodes; dst are the first of src
 	need, give [][]int32 // by peer: halo sources that are read, ascending; places in src of the rows that the peer reads
 	whole      bool      // all nodes are computed
 }
 
-// look returns the view that computes the wanted owned nodes of every worker. Where that takes less than half of the
-// edges, nothing else is computed: the scores of few nodes need few rows (a layer's message-flow block; Hamilton, Ying
-// and Leskovec, NeurIPS 2017, algorithm 2). all asks for every node in any case.
-func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *sight, all bool) (*view, error) {
+// look returns the view that computes the owned nodes of a split at every worker. Where that takes
+// less than half of the edges, nothing else is computed: the scores of few nodes need few rows (a
+// layer's message-flow block; Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 2). all asks for
+// every node in any case.
+func (t *Trainer) look(ctx context.Context, r comm.Reducer, split graph.Split, a *graphView, all bool) (*view, error) {
+	wanted := t.split[split]
 	v := &view{labels: t.shard.Labels.Select(wanted)}
 	for _, u := range t.units {
 		all = all || u.layer.Spec.Hops > 1 && u.layer.Conv.Agg != nil
 	}
-	var reaches []reach
+	var fields []receptiveField
 	if !all {
 		var err error
 		count := make([]int64, 2) // of edges in the blocks, and in all
-		if reaches, err = t.reaches(ctx, wanted, a, count); err != nil {
+		if fields, err = t.receptiveFields(ctx, wanted, a, count); err != nil {
 			return nil, err
 		}
-		if err = sumCounts(ctx, r, count); err != nil {
+		if err = sumCounts(ctx, r, t.id(ofEdges, int(split)), count); err != nil {
 			return nil, err
 		}
 		all = 2*count[0] > count[1]
@@ -59,24 +62,24 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *s
 		if len(wanted) < t.shard.Owned {
 			v.rows = append([]int32{}, wanted...) // none is not all
 		}
-		reaches = make([]reach, len(t.units))
-		whole := t.everything()
-		for k := range reaches {
-			reaches[k] = whole
+		fields = make([]receptiveField, len(t.units))
+		whole := t.wholeField()
+		for k := range fields {
+			fields[k] = whole
 		}
 	}
 	type kind struct {
-		edges edges
+		edges *graph.CSR
 		sums  bool
 	}
 	made := make(map[kind]part) // layers of one kind that compute everything share their edges, and the transposes
 	for k, u := range t.units {
 		share := all && u.layer.Conv.Agg != nil && !t.constant(k)
-		of := kind{edgesOf(u.layer), t.sums(k, a)}
+		of := kind{a.Edges(u.layer), t.sums(k, a)}
 		p, ok := made[of]
 		if !ok || !share {
 			var err error
-			if p, err = t.part(k, a, reaches[k]); err != nil {
+			if p, err = t.part(k, a, fields[k]); err != nil {
 				return nil, err
 			}
 		}
@@ -90,17 +93,17 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, wanted []int32, a *s
 		}
 		v.parts = append(v.parts, p)
 	}
-	v.input = t.firstInput(a, reaches[0], &v.parts[0])
+	v.input = t.firstInput(a, fields[0], &v.parts[0])
 	return v, nil
 }
 
 // constant reports whether unit k aggregates rows that never change: the features.
 func (t *Trainer) constant(k int) bool { return k == 0 && t.units[0].layer.Conv.Agg != nil }
 
-// everything is the reach of a unit that computes all nodes.
-func (t *Trainer) everything() reach {
+// wholeField is the receptive field of a unit that computes all nodes.
+func (t *Trainer) wholeField() receptiveField {
 	s := t.shard
-	r := reach{whole: true, dst: identity(s.Owned), need: make([][]int32, s.Parts), give: make([][]int32, s.Parts)}
+	r := receptiveField{whole: true, dst: identity(s.Owned), need: make([][]int32, s.Parts), give: make([][]int32, s.Parts)}
 	r.src = r.dst
 	for q := range s.Parts {
 		if q != s.Rank {
@@ -113,15 +116,16 @@ func (t *Trainer) everything() reach {
 	return r
 }
 
-// reaches returns the reach of every unit, from the wanted nodes down, and counts edges.
-func (t *Trainer) reaches(ctx context.Context, wanted []int32, a *sight, count []int64) ([]reach, error) {
+// receptiveFields returns the receptive field of every unit, from the wanted nodes down, and counts
+// edges.
+func (t *Trainer) receptiveFields(ctx context.Context, wanted []int32, a *graphView, count []int64) ([]receptiveField, error) {
 	s := t.shard
-	all := make([]reach, len(t.units))
+	all := make([]receptiveField, len(t.units))
 	dst := wanted
 	for k := len(t.units) - 1; k >= 0; k-- {
 		r := &all[k]
 		r.dst, r.src = dst, dst
-		g := a.of(t.units[k].layer)
+		g := a.Edges(t.units[k].layer)
 		if g == nil {
 			continue
 		}
@@ -174,7 +178,8 @@ func (t *Trainer) reaches(ctx context.Context, wanted []int32, a *sight, count [
 	return all, nil
 }
 
-// needs tells every peer which of its rows this worker reads and returns the owned nodes that each peer reads.
+// needs tells every peer which of its rows this worker reads and returns the owned nodes that each
+// peer reads.
 func (t *Trainer) needs(ctx context.Context, need [][]int32, what string) ([][]int32, error) {
 	s := t.shard
 	out, largest := make([][]byte, s.Parts), 0
@@ -207,13 +212,13 @@ func (t *Trainer) needs(ctx context.Context, need [][]int32, what string) ([][]i
 }
 
 // part cuts the edges of unit k into those from near rows and those from far ones.
-func (t *Trainer) part(k int, a *sight, r reach) (part, error) {
+func (t *Trainer) part(k int, a *graphView, r receptiveField) (part, error) {
 	s := t.shard
 	p := part{dst: len(r.dst)}
 	for _, i := range r.src {
 		p.nodes = append(p.nodes, s.Global[i])
 	}
-	g := a.of(t.units[k].layer)
+	g := a.Edges(t.units[k].layer)
 	if g == nil {
 		return p, nil
 	}
@@ -241,10 +246,10 @@ func (t *Trainer) part(k int, a *sight, r reach) (part, error) {
 				n++
 			}
 		}
-		p.near = columns(g, dst, to, n)
+		p.near = subgraph(g, dst, to, n)
 		return p, nil
 	}
-	p.near = columns(g, dst, to, len(r.src))
+	p.near = subgraph(g, dst, to, len(r.src))
 	if s.Parts == 1 {
 		return p, nil
 	}
@@ -274,7 +279,7 @@ func (t *Trainer) part(k int, a *sight, r reach) (part, error) {
 			}
 			p.far.of[q] = len(p.far.blocks)
 		}
-		b.g = columns(g, dst, to, len(b.nodes))
+		b.g = subgraph(g, dst, to, len(b.nodes))
 		p.far.blocks = append(p.far.blocks, b)
 	}
 	if t.sums(k, a) {
@@ -283,9 +288,8 @@ func (t *Trainer) part(k int, a *sight, r reach) (part, error) {
 	return p, nil
 }
 
-// columns returns the rows dst of g with those of its sources that have a name, renamed: source j is to[j], −1 meaning
-// that it is left out. g itself where that is everything.
-func columns(g *graph.CSR, dst, to []int32, n int) *graph.CSR {
+// subgraph returns g.Relabel(dst, to, n), which is g itself where nothing changes.
+func subgraph(g *graph.CSR, dst, to []int32, n int) *graph.CSR {
 	same := len(dst) == g.NumDst && n == g.NumSrc
 	for k, i := range dst {
 		same = same && int(i) == k
@@ -296,44 +300,12 @@ func columns(g *graph.CSR, dst, to []int32, n int) *graph.CSR {
 	if same {
 		return g
 	}
-	out := &graph.CSR{NumDst: len(dst), NumSrc: n, RowPtr: make([]int64, len(dst)+1)}
-	for k, i := range dst {
-		col, _ := g.Row(int(i))
-		out.RowPtr[k+1] = out.RowPtr[k]
-		for _, j := range col {
-			if to[j] >= 0 {
-				out.RowPtr[k+1]++
-			}
-		}
-	}
-	out.Col = make([]int32, 0, out.RowPtr[len(dst)])
-	if g.Weight != nil {
-		out.Weight = make([]float32, 0, out.RowPtr[len(dst)])
-	}
-	var key []uint64 // new name, then place in the row: sorting keys sorts the weights with them
-	for _, i := range dst {
-		col, weight := g.Row(int(i))
-		key = key[:0]
-		for k, j := range col {
-			if to[j] >= 0 {
-				key = append(key, uint64(to[j])<<32|uint64(k))
-			}
-		}
-		if !slices.IsSorted(key) {
-			slices.Sort(key)
-		}
-		for _, x := range key {
-			out.Col = append(out.Col, int32(x>>32))
-			if weight != nil {
-				out.Weight = append(out.Weight, weight[uint32(x)])
-			}
-		}
-	}
-	return out
+	return g.Relabel(dst, to, n)
 }
 
-// firstInput returns the rows that the first unit of a view sees, and fills in what p knows of them beforehand.
-func (t *Trainer) firstInput(a *sight, r reach, p *part) graph.Features {
+// firstInput returns the rows that the first unit of a view sees, and fills in what p knows of them
+// beforehand.
+func (t *Trainer) firstInput(a *graphView, r receptiveField, p *part) graph.Features {
 	switch {
 	case a.beside.Cols() > 0:
 		return choose(a.beside, r.src)
@@ -363,48 +335,31 @@ func choose(f graph.Features, rows []int32) graph.Features {
 	return f
 }
 
-// sight is the graph as one purpose sees it: all of it, or, training inductively, without held-out nodes.
-type sight struct {
-	adj    *graph.CSR
-	typed  *graph.CSR // by relation
-	degree []float32
-	normed map[edges]*graph.CSR
+// graphView is the graph as one purpose sees it, with what is computed of it once.
+type graphView struct {
+	train.GraphView
 	beside graph.Features // features and their sums over some hops, which a model of them sees instead
 	z      graph.Features // the first layer's aggregate, where that never changes
-	covers *covers        // of units that compute all nodes; nil: not yet agreed
+	covers *train.Covers  // of units that compute all nodes; nil: not yet agreed
 	share  float32        // of the halo rows that come at a step
 	alone  bool           // no edge comes from a halo row
 	plain  bool           // the first layer is computed as whoever uses the model will, to the last bit
 }
 
-// of returns the edges as a layer wants them; nil where it sees none.
-func (a *sight) of(l *nn.Layer) *graph.CSR {
-	if l.Conv.Agg == nil {
-		return nil
-	}
-	e := edgesOf(l)
-	switch {
-	case a.normed[e] != nil:
-	case e.typed:
-		a.normed[e] = graph.Normalise(a.typed, a.typed.Degrees(), l.Edges)
-	default:
-		a.normed[e] = graph.Normalise(a.adj, a.degree, l.Edges)
-	}
-	return a.normed[e]
-}
-
-// edges are those of a sight as some layers want them.
-type edges struct {
-	norm  graph.Norm
-	typed bool
-}
-
-func edgesOf(l *nn.Layer) edges { return edges{l.Edges, l.Conv.Relations > 0} }
-
-// rowsOf returns the rows of the destinations dst in g, which has one for each relation of the layer.
+// rowsOf returns the rows of the destinations dst in g, which has one for each relation of the
+// layer.
 func rowsOf(l *nn.Layer, g *graph.CSR, dst []int32) []int32 {
 	if r := l.Conv.Relations; r > 0 {
 		return graph.StackedRows(dst, g.NumDst/r, r)
 	}
 	return dst
+}
+
+// identity returns 0, 1, …, n−1.
+func identity(n int) []int32 {
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return all
 }

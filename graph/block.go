@@ -40,11 +40,17 @@ func (g *CSR) Transpose(perm []int64) *CSR {
 }
 
 // Relabel returns the rows dst of g with source j renamed to[j], sorted again: destination k of the result is
-// destination dst[k] of g. Every source of those rows must have a name in [0, numSrc), and no two the same.
+// destination dst[k] of g. Edges from sources with to[j] < 0 are left out; all others have distinct names in [0, numSrc).
 func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 	out := &CSR{NumDst: len(dst), NumSrc: numSrc, RowPtr: make([]int64, len(dst)+1)}
 	for k, i := range dst {
-		out.RowPtr[k+1] = out.RowPtr[k] + g.RowPtr[i+1] - g.RowPtr[i]
+		col, _ := g.Row(int(i))
+		out.RowPtr[k+1] = out.RowPtr[k]
+		for _, j := range col {
+			if to[j] >= 0 {
+				out.RowPtr[k+1]++
+			}
+		}
 	}
 	out.Col = make([]int32, 0, out.RowPtr[len(dst)])
 	if g.Weight != nil {
@@ -55,9 +61,13 @@ func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 		col, weight := g.Row(int(i))
 		key = key[:0]
 		for k, j := range col {
-			key = append(key, uint64(to[j])<<32|uint64(k))
+			if to[j] >= 0 {
+				key = append(key, uint64(to[j])<<32|uint64(k))
+			}
 		}
-		slices.Sort(key)
+		if !slices.IsSorted(key) {
+			slices.Sort(key)
+		}
 		for _, x := range key {
 			out.Col = append(out.Col, int32(x>>32))
 			if weight != nil {

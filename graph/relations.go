@@ -20,14 +20,15 @@ const MaxRelations = 1 << 16
 // Count returns R; 0 where edges have no types.
 func (t *Relations) Count() int { return len(t.Names) }
 
-// Stack returns the relations' adjacencies, of one shape, as one.
+// Stack returns the rows of all the adjacencies, which have the same sources, one below the other.
 func Stack(list []*CSR) CSR {
-	n, weighted := 0, false
+	n, rows, weighted := 0, 0, false
 	for _, g := range list {
 		n += g.NumEdges()
+		rows += g.NumDst
 		weighted = weighted || g.Weight != nil
 	}
-	out := CSR{NumDst: len(list) * list[0].NumDst, NumSrc: list[0].NumSrc, RowPtr: make([]int64, 1, len(list)*list[0].NumDst+1), Col: make([]int32, 0, n)}
+	out := CSR{NumDst: rows, NumSrc: list[0].NumSrc, RowPtr: make([]int64, 1, rows+1), Col: make([]int32, 0, n)}
 	if weighted {
 		out.Weight = make([]float32, 0, n)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A section file is a list of named arrays: header, table, payloads (docs/format.md draws it). Every byte of it follows
+// A section file is a list of named arrays: header, table, payloads (docs/reference/file-format.md draws it). Every byte of it follows
 // from its kind and its sections, so that what is read and written again is the same file.
 const (
 	magic       = "\x89HEDDLE\n"

@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// Attention is a sum over edges whose weights are a softmax (Veličković et al., ICLR 2018, eqs. 3 and 4). For each row i,
-// each of its columns j and each head, the logit is LeakyReLU(own_i + far_j), and the sums are of the head's own columns
-// of X: a row of X has the heads side by side, Dim values each. Values of heads come in rows of PadHeads(Heads), of which
-// what is beyond Heads must be finite. No value of an edge is kept: the gradient computes the weights again.
+// Attention is a sum over edges whose weights are a softmax (Veličković et al., ICLR 2018, eqs. 3
+// and 4). For each row i, each of its columns j and each head, the logit is LeakyReLU(own_i +
+// far_j), and the sums are of the head's own columns of X: a row of X has the heads side by side,
+// Dim values each. Values of heads come in rows of PadHeads(Heads), of which what is beyond Heads
+// must be finite. No value of an edge is kept: the gradient computes the weights again.
 type Attention struct {
 	RowPtr     []int64
 	Col        []int32
@@ -39,13 +40,14 @@ func PadHeads(heads int) int {
 // headGroup is how many heads are computed together.
 const headGroup = 8
 
-// Softmax is the running state of Forward, by rows: begin with Top at −Inf and the others at zero. Blocks of columns may
-// then come one after another. Y/Sum is the result.
+// Softmax is the running state of Forward, by rows: begin with Top at −Inf and the others at zero.
+// Blocks of columns may then come one after another. Y/Sum is the result.
 type Softmax struct {
 	Top, Sum []float32 // greatest logit, and the sum of exp(logit − Top)
 	Y        []float32 // Σ exp(logit − Top)·x_j, after dropout; rows of Heads·Dim values with stride LDY
 	LDY      int
-	// The derivatives of Sum and of Y by own, with the stride of Y; both nil where no gradient will be asked for.
+	// The derivatives of Sum and of Y by own, with the stride of Y; both nil where no gradient is
+	// needed.
 	SumSlope, YSlope []float32
 }
 
@@ -67,10 +69,11 @@ func (a *Attention) Forward(own, far, x []float32, ldx int, s *Softmax) {
 	c.end(name)
 }
 
-// Backward is the other way round: rows are what Forward had as columns, and Col what it had as rows, of which far, log
-// (Top + ln Sum) and base (dY·Y/Sum of each head) hold a row of values each and dY the gradient of Y/Sum. X are the rows
-// that Forward summed. It adds their gradient to dX, but for what goes through the logits: that is written to dOwn, the
-// gradient of own, which Forward had as far.
+// Backward is the other way round: rows are what Forward had as columns, and Col what it had as
+// rows, of which far, log (Top + ln Sum) and base (dY·Y/Sum of each head) hold a row of values each
+// and dY the gradient of Y/Sum. X are the rows that Forward summed. It adds their gradient to dX,
+// but for what goes through the logits: that is written to dOwn, the gradient of own, which Forward
+// had as far.
 func (a *Attention) Backward(own, far, log, base, dy []float32, lddy int, x []float32, ldx int, dx []float32, lddx int, dOwn []float32) {
 	const name = "Attention.Backward"
 	c := a.begin(name, far, dy, lddy)
@@ -92,7 +95,7 @@ type attention struct {
 	Attention
 	name     string
 	backward bool
-	slanted  bool // Y's derivative is wanted
+	slanted  bool // Y's derivative is computed
 	ld       int  // of values of heads
 	limit    uint32
 	up       float32 // of dropout
@@ -130,7 +133,8 @@ func (c *attention) end(name string) {
 	attentionCalls.Put(c)
 }
 
-// roomValues is how many values of heads one round has room for; roomRows and roomSums bound its rows and their sums.
+// roomValues is how many values of heads one round has room for; roomRows and roomSums bound its
+// rows and their sums.
 const (
 	roomValues = 2048
 	roomRows   = 64
@@ -191,8 +195,9 @@ func (c *attention) tell(lo, end int) {
 	}
 }
 
-// group computes the heads of one group, the first of which is h0, for rows [lo, end): some whole rows at a time, or a
-// part of a row that has too many edges. Where a row is cut depends on the row alone.
+// group computes the heads of one group, the first of which is h0, for rows [lo, end): some whole
+// rows at a time, or a part of a row that has too many edges. Where a row is cut depends on the row
+// alone.
 func (c *attention) group(r *room, lo, end, h0 int) {
 	g := &r.group // not a variable here: what is passed to a function of the set would be allocated
 	g.attention, g.h0, g.heads, g.pad = c, h0, min(headGroup, c.Heads-h0), min(headGroup, c.ld)
@@ -297,7 +302,8 @@ func (g *attentionGroup) weigh(r *room, i, row, from, to, at int) {
 	}
 }
 
-// raise makes r.top the greatest logit so far of row i and shrinks what was summed below a smaller one.
+// raise makes r.top the greatest logit so far of row i and shrinks what was summed below a smaller
+// one.
 func (g *attentionGroup) raise(r *room, i int) {
 	r.top.foldMax(g.pad)
 	at := i*g.ld + g.h0
@@ -322,7 +328,8 @@ func (g *attentionGroup) raise(r *room, i int) {
 	r.top.repeat(top, g.pad)
 }
 
-// drop writes the dropout of the edges of row i. Vectors may write past keep, where the next row's comes later.
+// drop writes the dropout of the edges of row i. Vectors may write past keep, where the next row's
+// comes later.
 func (g *attentionGroup) drop(r *room, i int, col []int32, keep []float32) {
 	keys := r.keys[:len(col)]
 	g.Keys.Keys(i, col, keys)
@@ -330,8 +337,8 @@ func (g *attentionGroup) drop(r *room, i int, col []int32, keep []float32) {
 	active.drop(keys, &r.drop, g.limit, g.up, keep)
 }
 
-// dropPattern says for each of sixteen values where in the keys, in pieces of 32 bits, the halves of its own are, and
-// what its head adds.
+// dropPattern says for each of sixteen values where in the keys, in pieces of 32 bits, the halves
+// of its own are, and what its head adds.
 type dropPattern struct {
 	lo, hi [16]uint32
 	add    [16]uint32

@@ -27,7 +27,8 @@ func dropGeneric(keys []uint64, p *dropPattern, limit uint32, up float32, keep [
 	}
 }
 
-// logitsGeneric makes LeakyReLU(q + own) of q and raises top to it, lane by lane; NaN is never the greatest.
+// logitsGeneric makes LeakyReLU(q + own) of q and raises top to it, lane by lane; NaN is never the
+// greatest.
 func logitsGeneric(q []float32, slope float32, own, top *headLanes) {
 	for c, v := range q {
 		v += own[c%16]
@@ -41,9 +42,9 @@ func logitsGeneric(q []float32, slope float32, own, top *headLanes) {
 	}
 }
 
-// weightsGeneric computes for n logits q, with p = exp(q − shift) and s the slope of LeakyReLU there, w0 = p·keep and
-// w1 = s·w0, and adds p and s·p·factor to sums, lane by lane. shift and factor have n values where step is 64, and 16
-// that repeat where it is 0. keep may be nil: ones.
+// weightsGeneric computes for n logits q, with p = exp(q − shift) and s the slope of LeakyReLU
+// there, w0 = p·keep and w1 = s·w0, and adds p and s·p·factor to sums, lane by lane. shift and
+// factor have n values where step is 64, and 16 that repeat where it is 0. keep may be nil: ones.
 func weightsGeneric(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes) {
 	own := 16
 	if step != 0 {
@@ -67,8 +68,8 @@ func weightsGeneric(n int, q, shift, factor *float32, step int, keep, w0, w1 *fl
 	}
 }
 
-// attendGeneric adds to rows of Y, from lo on, Σ w[0]·x over the n edges of a round, which are from e on, and Σ w[1]·x to
-// the rows of its slope.
+// attendGeneric adds to rows of Y, from lo on, Σ w[0]·x over the n edges of a round, which are from
+// e on, and Σ w[1]·x to the rows of its slope.
 func attendGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	col := g.col[e : e+n]
 	for row := range rows {
@@ -86,7 +87,8 @@ func attendGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	}
 }
 
-// sums returns the group's columns of row lo+row of Y, and of its slope, or nil where that is not wanted.
+// sums returns the group's columns of row lo+row of Y, and of its slope, or nil where that is not
+// computed.
 func (g *attentionGroup) sums(r *room, lo, row int) (y, slope []float32) {
 	at := (lo+row)*g.ldy + g.h0*g.Dim
 	y = g.y[at:][:g.width]

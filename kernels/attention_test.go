@@ -296,7 +296,7 @@ func TestAttentionPanics(t *testing.T) {
 		panics(t, "column 4 of edge 1", run(func(a *Attention, s *Softmax) { a.Col[1] = 4 }))
 		panics(t, "column -1 of edge 0", run(func(a *Attention, s *Softmax) { a.Col[0] = -1 }))
 		panics(t, "row pointer 1", run(func(a *Attention, s *Softmax) { a.RowPtr[1] = 9 }))
-		panics(t, "no row pointers", run(func(a *Attention, s *Softmax) { a.RowPtr = nil }))
+		panics(t, "one row pointer more than rows", run(func(a *Attention, s *Softmax) { a.RowPtr = nil }))
 		panics(t, "own of Attention.Forward", run(func(a *Attention, s *Softmax) { a.RowPtr = a.RowPtr[:2] }))
 		panics(t, "0 heads", run(func(a *Attention, s *Softmax) { a.Heads = 0 }))
 		panics(t, "heads of 0", run(func(a *Attention, s *Softmax) { a.Dim = 0 }))

@@ -5,14 +5,15 @@ import (
 	"math"
 )
 
-// Dropout multiplies an element by 1/(1−p), or with probability p by 0. Which ones is a function of the key of its row, 64
-// random bits, and of its column: the same in any order, alone or in its row, on every instruction set. p is in [0, 1).
+// Dropout multiplies an element by 1/(1−p), or with probability p by 0. Which ones is a function of
+// the key of its row, 64 random bits, and of its column: the same in any order, alone or in its
+// row, on every instruction set. p is in [0, 1).
 
 // golden tells columns apart: 2³² over the golden ratio.
 const golden = 0x9e3779b9
 
-// Dropout writes to Y, which may be X, what is left of the rows of X from first on, n values each, or adds it; their keys
-// are keys.
+// Dropout writes to Y, which may be X, what is left of the rows of X from first on, n values each,
+// or adds it; their keys are keys.
 func Dropout(keys []uint64, p float32, first, n int, x []float32, ldx int, y []float32, ldy int, add bool) {
 	if first < 0 {
 		panic(fmt.Sprintf("kernels: Dropout begins with row %d", first))
@@ -73,7 +74,8 @@ func dropMix(z uint32) uint32 {
 	return z ^ z>>16
 }
 
-// dropFactor is up, or 0 where the bits z are below limit; without a branch, which nobody could foresee.
+// dropFactor is up, or 0 where the bits z are below limit; without a branch, which a processor
+// could not predict.
 func dropFactor(z, limit, up uint32) float32 {
 	return math.Float32frombits(up &^ uint32((int64(z)-int64(limit))>>63))
 }

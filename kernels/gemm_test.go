@@ -244,7 +244,7 @@ func TestGemmNNBias(t *testing.T) {
 			}
 			same(t, fmt.Sprint(d), c, want)
 		}
-		panics(t, "bias of GemmNNBias has length 2, want 1", func() {
+		panics(t, "the length of bias of GemmNNBias must be 1 (got 2)", func() {
 			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false, make([]float32, 2))
 		})
 	})

@@ -1,6 +1,7 @@
-// Package kernels holds the loops on slices of float32, and of bfloat16 where bytes count, that everything above is
-// made of: dense and sparse products, row operations, optimiser steps. Plain Go is the truth and builds everywhere;
-// assembly for AVX2 and AVX-512 on amd64, for NEON on arm64, is chosen once at start-up (see Name, Choice).
+// Package kernels holds the loops on slices of float32, and of bfloat16 where bytes count, that
+// everything above is made of: dense and sparse products, row operations, optimiser steps. Plain Go
+// is the truth and builds everywhere; assembly for AVX2 and AVX-512 on amd64, for NEON on arm64, is
+// chosen once at start-up (see Name, Choice).
 //
 // What holds on every instruction set:
 //   - A result does not depend on the number of workers, nor a row's bits on the row's place in its matrix: each
@@ -33,6 +34,6 @@ func checkMatrix[T any](name string, rows, cols, ld int, data []T) {
 // checkLength panics unless got equals want.
 func checkLength(name string, got, want int) {
 	if got != want {
-		panic(fmt.Sprintf("kernels: %s has length %d, want %d", name, got, want))
+		panic(fmt.Sprintf("kernels: the length of %s must be %d (got %d)", name, want, got))
 	}
 }

@@ -2,8 +2,8 @@ package kernels
 
 import "unsafe"
 
-// Room returns n zeros. Where that is megabytes, the system is asked for large pages: rows that are gathered from all over
-// small ones miss the processor's list of pages as well as its caches.
+// Room returns n zeros. For megabytes it requests large pages from the system: rows that are
+// gathered from all over small ones miss the processor's list of pages as well as its caches.
 func Room(n int) []float32 { return zeros[float32](n) }
 
 // RoomBF16 is Room for values of bfloat16.

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// set is one implementation of every loop. Its functions trust their arguments: exported ones have checked them.
+// set is one implementation of every loop. Its functions trust their arguments: exported ones have
+// checked them.
 type set struct {
 	name string
 
@@ -42,10 +43,11 @@ type set struct {
 	addNorm    func(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) // gain += dy·x̂, bias += dy, of up to normBlock rows
 	max        func(x []float32) float32
 	expSum     func(shift float32, x, y []float32) float64
-	// softmax, unless it is nil, does the softmaxRows rows of a block, of 1 to softmaxCols scores: their maxima, sums, the
-	// scores of their classes and, unless y is nil, their gradients.
+	// softmax, unless it is nil, does the softmaxRows rows of a block, of 1 to softmaxCols scores:
+	// their maxima, sums, the scores of their classes and, unless y is nil, their gradients.
 	softmax func(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
-	// fence, nil where nothing can be written past the caches, makes what has been visible to others.
+	// fence, nil where nothing can be written past the caches, makes what has been visible to
+	// others.
 	fence func()
 
 	// Edges of an attention, by heads (see attention_generic.go).
@@ -66,29 +68,36 @@ type set struct {
 	spmm16  func(s *spmm, lo, hi int)
 }
 
-// tiles is the micro-kernel of a blocked GEMM: rows×cols of C at a time, and the smaller shapes for the edges.
+// tiles is the micro-kernel of a blocked GEMM: rows×cols of C at a time, and the smaller shapes for
+// the edges.
 type tiles struct {
 	rows, cols int           // the largest tile; narrow ones halve the columns, down to 8
 	height     func(int) int // how many rows the next tile computes, given how many are left
-	// run computes rows×cols of C from k columns of A, element (i,p) at a[i·rs+p·cs], and packed rows of B.
-	// height rows of A must be readable, even where fewer are stored. The tile of C that comes next is next values on.
+	// run computes rows×cols of C from k columns of A, element (i,p) at a[i·rs+p·cs], and packed
+	// rows of B. height rows of A must be readable, even where fewer are stored. The tile of C that
+	// comes next is next values on.
 	run func(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
-	// masks is whether run reads no more than cols of each row of B, at any stride ldb. Otherwise B is packed, in rows
-	// as wide as the tile.
+	// masks is whether run reads no more than cols of each row of B, at any stride ldb. Otherwise B
+	// is packed, in rows as wide as the tile.
 	masks bool
-	// transpose, unless it is nil, lays up to 16 rows x, ldx apart, side by side: y[q·ldy+r] = x[r·ldx+q] for k columns q.
-	// A is then packed column by column where it is used often, which run takes at the fastest rate, and Bᵀ too.
+	// transpose, unless it is nil, lays up to 16 rows x, ldx apart, side by side: y[q·ldy+r] =
+	// x[r·ldx+q] for k columns q. A is then packed column by column where it is used often, which
+	// run takes at the fastest rate, and Bᵀ too.
 	transpose func(rows, k int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
-	// lay, unless it is nil, copies n columns of x's rows, ldx apart, to those of y, ldy apart: B is so packed.
+	// lay, unless it is nil, copies n columns of x's rows, ldx apart, to those of y, ldy apart: B
+	// is so packed.
 	lay func(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
-	// strips is whether run takes several full tiles side by side, from panels of B that follow each other.
+	// strips is whether run takes several full tiles side by side, from panels of B that follow
+	// each other.
 	strips bool
 
-	// Of bfloat16, what is packed are cells of four bytes: a value widened, or a pair of values that follow in k.
+	// Of bfloat16, what is packed are cells of four bytes: a value widened, or a pair of values
+	// that follow in k.
 	cell  int                           // values in a cell
 	whole int                           // cells of k are a multiple of it: run takes no fewer
 	widen func(x []uint16, y []float32) // makes cells of one value
-	// pairs makes cells of two: of rows x, ldx apart, rows of n pairs, ldy apart; the last of an odd number pairs with zeros.
+	// pairs makes cells of two: of rows x, ldx apart, rows of n pairs, ldy apart; the last of an
+	// odd number pairs with zeros.
 	pairs func(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 }
 
@@ -98,7 +107,8 @@ const env = "HEDDLE_KERNELS"
 // active is the set in use, chosen once.
 var active, choiceErr = choose(os.Getenv(env), usable())
 
-// choose returns the set called name, or the best of sets (worst first), with an error where name is not among them.
+// choose returns the set called name, or the best of sets (worst first), with an error where name
+// is not among them.
 func choose(name string, sets []*set) (*set, error) {
 	best := sets[len(sets)-1]
 	if name == "" {
@@ -111,11 +121,11 @@ func choose(name string, sets []*set) (*set, error) {
 		}
 		names = append(names, s.name)
 	}
-	return best, fmt.Errorf("kernels: %s=%q is not usable on this machine, want one of %s", env, name, strings.Join(names, ", "))
+	return best, fmt.Errorf("kernels: %s must be one of %s on this machine (got %q)", env, strings.Join(names, ", "), name)
 }
 
-// Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16", "amx",
-// "neon" or "neonbf16".
+// Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16",
+// "amx", "neon" or "neonbf16".
 func Name() string { return active.name }
 
 // Usable returns the names that HEDDLE_KERNELS may have on this machine, the slowest first.
@@ -127,6 +137,6 @@ func Usable() []string {
 	return names
 }
 
-// Choice returns an error where the environment variable HEDDLE_KERNELS names a set that this machine cannot use;
-// the best one is then in use. A program should check it at start-up.
+// Choice returns an error where the environment variable HEDDLE_KERNELS names a set that this
+// machine cannot use; the best one is then in use. A program should check it at start-up.
 func Choice() error { return choiceErr }

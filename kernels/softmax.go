@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// CrossEntropy returns Σ w(y)·(ln Σ_c exp s_c − s_y) over the rows of S that have a class y ≥ 0, and count = Σ w(y).
-// S has rows of n scores, class one value a row, weight n values (nil: all 1). The gradient of the sum,
-// w(y)·(softmax(s) − onehot(y)) and 0 without a class, overwrites the rows of G, unless that is nil. Sums are kept in
-// float64, 1024 rows at a time.
+// CrossEntropy returns Σ w(y)·(ln Σ_c exp s_c − s_y) over the rows of S that have a class y ≥ 0,
+// and count = Σ w(y). S has rows of n scores, class one value a row, weight n values (nil: all 1).
+// The gradient of the sum, w(y)·(softmax(s) − onehot(y)) and 0 without a class, overwrites the rows
+// of G, unless that is nil. Sums are kept in float64, 1024 rows at a time.
 func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []float32, g []float32, ldg int) (loss, count float64) {
 	checkMatrix("S of CrossEntropy", rows, n, lds, s)
 	checkLength("class of CrossEntropy", len(class), rows)
@@ -22,7 +22,7 @@ func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []flo
 	}
 	for i, y := range class {
 		if int(y) >= n {
-			panic(fmt.Sprintf("kernels: CrossEntropy: class[%d] = %d, want one of %d", i, y, n))
+			panic(fmt.Sprintf("kernels: CrossEntropy: class[%d] must be below %d (got %d)", i, n, y))
 		}
 	}
 	if rows == 0 {
@@ -104,8 +104,9 @@ type entropyBlock struct {
 
 var entropyBlocks = sync.Pool{New: func() any { return new(entropyBlock) }}
 
-// add computes the block's first rows and adds what they lose. Of sums whose rows weigh the same, the logarithm is taken of
-// their product, which 32 sums cannot drive out of range, each between 1 and 2³¹.
+// add computes the block's first rows and adds what they lose. Of sums whose rows weigh the same,
+// the logarithm is taken of their product, which 32 sums cannot drive out of range, each between 1
+// and 2³¹.
 func (b *entropyBlock) add(c *entropy, rows int) {
 	if c.n <= softmaxCols && active.softmax != nil {
 		b.softmaxes(c, rows)
@@ -149,8 +150,8 @@ func (b *entropyBlock) softmaxes(c *entropy, rows int) {
 	active.softmax(b, c.n, unsafe.Pointer(&c.s[0]), c.lds, g, c.ldg)
 }
 
-// softmax finds the maximum of the block's row k, the score of its class and the sum of its exponentials, and writes
-// w·(softmax − onehot) to that of G, unless that is nil.
+// softmax finds the maximum of the block's row k, the score of its class and the sum of its
+// exponentials, and writes w·(softmax − onehot) to that of G, unless that is nil.
 func (b *entropyBlock) softmax(c *entropy, k int) {
 	s := c.s[b.row[k]*c.lds:][:c.n]
 	reads(s)

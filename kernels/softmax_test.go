@@ -81,7 +81,7 @@ func TestCrossEntropy(t *testing.T) {
 		if loss == loss {
 			t.Errorf("loss of a row with NaN is %g", loss)
 		}
-		panics(t, "class[1] = 3", func() { CrossEntropy(2, 3, s, 3, []int32{0, 3}, nil, nil, 0) })
+		panics(t, "class[1] must be below 3 (got 3)", func() { CrossEntropy(2, 3, s, 3, []int32{0, 3}, nil, nil, 0) })
 		panics(t, "class of CrossEntropy", func() { CrossEntropy(2, 3, s, 3, []int32{0}, nil, nil, 0) })
 		panics(t, "G of CrossEntropy", func() { CrossEntropy(2, 3, s, 3, []int32{0, 1}, nil, s[:5], 3) })
 		panics(t, "weight of CrossEntropy", func() { CrossEntropy(2, 3, s, 3, []int32{0, 1}, s, nil, 0) })

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// SpMM computes Y = S·X, or Y += S·X where acc: S is a CSR of len(rowPtr)-1 rows with columns col and values val
-// (nil: all 1), X has rows of n values with stride ldx, Y with stride ldy. It serves neighbour sums (S the adjacency)
-// and sparse inputs (S the features, X the weights).
+// SpMM computes Y = S·X, or Y += S·X where acc: S is a CSR of len(rowPtr)-1 rows with columns col
+// and values val (nil: all 1), X has rows of n values with stride ldx, Y with stride ldy. It serves
+// neighbour sums (S the adjacency) and sparse inputs (S the features, X the weights).
 func SpMM(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx int, y []float32, ldy int, acc bool) {
 	if val != nil && len(val) < len(col) {
 		panic(fmt.Sprintf("kernels: SpMM has %d values for %d columns", len(val), len(col)))
@@ -22,8 +22,8 @@ func SpMM(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx in
 	s.call()
 }
 
-// SpMMBF16 is SpMM with X in bfloat16, half the bytes to fetch. Values and sums are float32: the bits are those of SpMM
-// on what FromBF16 makes of X.
+// SpMMBF16 is SpMM with X in bfloat16, half the bytes to fetch. Values and sums are float32: the
+// bits are those of SpMM on what FromBF16 makes of X.
 func SpMMBF16(rowPtr []int64, col []int32, val []float32, n int, x []uint16, ldx int, y []float32, ldy int, acc bool) {
 	if val != nil && len(val) < len(col) {
 		panic(fmt.Sprintf("kernels: SpMM has %d values for %d columns", len(val), len(col)))
@@ -51,9 +51,10 @@ func (s *spmm) call() {
 	spmmCalls.Put(s)
 }
 
-// SpMax computes Y = max over the columns of each row of S of the rows of X, element by element, with arg the column
-// that gave it (the first, where several tie). A row of S without columns leaves its row of Y and arg as they were,
-// so that blocks can be taken one after another: begin with −Inf and −1. NaN is never the greatest.
+// SpMax computes Y = max over the columns of each row of S of the rows of X, element by element,
+// with arg the column that gave it (the first, where several tie). A row of S without columns
+// leaves its row of Y and arg as they were, so that blocks can be taken one after another: begin
+// with −Inf and −1. NaN is never the greatest.
 func SpMax(rowPtr []int64, col []int32, n int, x []float32, ldx int, y []float32, ldy int, arg []int32, lda int) {
 	s := spmaxCalls.Get().(*spmax)
 	s.init("SpMax", rowPtr, col, n, len(x), ldx)
@@ -108,10 +109,11 @@ var (
 	spmaxCalls = sync.Pool{New: func() any { return new(spmax) }}
 )
 
-// init checks what can be seen at once, size being the length of X; the rest is checked block by block, just before the block is used.
+// init checks the lengths, size being that of X; the indices are checked block by block, just
+// before the block is used.
 func (s *csr) init(name string, rowPtr []int64, col []int32, n, size, ldx int) {
 	if len(rowPtr) == 0 {
-		panic("kernels: " + name + " has no row pointers, want one more than rows")
+		panic("kernels: " + name + " must have one row pointer more than rows (got none)")
 	}
 	if n < 0 || ldx < n {
 		panic(fmt.Sprintf("kernels: X of %s has rows of %d values with stride %d", name, n, ldx))
@@ -129,8 +131,8 @@ func (s *csr) init(name string, rowPtr []int64, col []int32, n, size, ldx int) {
 
 func (s *csr) rows() int { return len(s.rowPtr) - 1 }
 
-// hub is a row with so many edges that it is a part of its own, or several: each of some of the columns, so that the
-// order of a sum stays.
+// hub is a row with so many edges that it is a part of its own, or several: each of some of the
+// columns, so that the order of a sum stays.
 type hub struct{ row, cols, parts int }
 
 const maxHubs = 16
@@ -151,8 +153,8 @@ func (s *csr) cut() {
 	}
 }
 
-// split makes hubs of the rows that have more than twice a part's share of the edges, and returns the number of parts
-// with those of the hubs, each of which has at least 16 columns.
+// split makes hubs of the rows that have more than twice a part's share of the edges, and returns
+// the number of parts with those of the hubs, each of which has at least 16 columns.
 func (s *csr) split() (parts int) {
 	parts, s.nHubs = s.parts, 0
 	share := s.size() / int64(s.parts)
@@ -173,7 +175,8 @@ func (s *csr) split() (parts int) {
 	return parts
 }
 
-// part returns the rows of a part: it begins at the first row that has its share of edges and rows before it.
+// part returns the rows of a part: it begins at the first row that has its share of edges and rows
+// before it.
 func (s *csr) part(i int) (lo, hi int) {
 	if hi = s.rows(); i+1 < s.parts {
 		hi = s.start(i + 1)
@@ -192,8 +195,9 @@ func (s *csr) start(i int) int {
 // size is the number of edges and rows.
 func (s *csr) size() int64 { return s.rowPtr[s.rows()] - s.rowPtr[0] + int64(s.rows()) }
 
-// block returns the end of the next rows to work on: so many that their edges stay in L2 while they are checked and
-// then gone through once for each range of columns. It reports false where they are not those of a CSR.
+// block returns the end of the next rows to work on: so many that their edges stay in L2 while they
+// are checked and then gone through once for each range of columns. It reports false where they are
+// not those of a CSR.
 func (s *csr) block(lo, hi int) (end int, ok bool) {
 	const edges, rows = 16 << 10, 4 << 10
 	hi = min(hi, lo+rows)

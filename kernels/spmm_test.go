@@ -216,7 +216,7 @@ func TestSpMMPanics(t *testing.T) {
 			col    []int32
 			val    []float32
 		}{
-			{"no row pointers", nil, nil, nil},
+			{"one row pointer more than rows", nil, nil, nil},
 			{"row pointer 2", []int64{0, 2, 1}, []int32{0, 1}, nil},
 			{"row pointer 1", []int64{0, 9, 2}, []int32{0, 1}, nil},
 			{"row pointer 2", []int64{0, 1, 3}, []int32{0, 1}, nil},

@@ -5,17 +5,23 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// ReLU is y = max(x, 0).
-type ReLU struct{}
+// activation is a function of each value, whose gradient is one of what it puts out.
+type activation interface {
+	Rows
+	gradOf(y, dy, dx []float32) // adds to dx the gradient, y being what was put out
+}
+
+// relu is y = max(x, 0).
+type relu struct{}
 
 // Params returns nil.
-func (ReLU) Params() []*Param { return nil }
+func (relu) Params() []*Param { return nil }
 
 // Dims returns 0, 0: any width.
-func (ReLU) Dims() (in, out int) { return 0, 0 }
+func (relu) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
-func (ReLU) Forward(y, x mat.Dense, t *Tape) {
+func (relu) Forward(y, x mat.Dense, t *Tape) {
 	if x.Compact() && y.Compact() {
 		n := x.Rows * x.Cols
 		kernels.ReLU(x.Data[:n], y.Data[:n])
@@ -28,19 +34,22 @@ func (ReLU) Forward(y, x mat.Dense, t *Tape) {
 }
 
 // Backward adds dy where y > 0 to dx.
-func (ReLU) Backward(dx, dy mat.Dense, t *Tape) { actGrad(ReLU{}, t.pop().y, dy, dx) }
+func (relu) Backward(dx, dy mat.Dense, t *Tape) { actGrad(relu{}, t.pop().y, dy, dx) }
 
-// ELU is y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α = 1).
-type ELU struct{}
+func (relu) gradOf(y, dy, dx []float32) { kernels.ReLUGrad(y, dy, dx) }
+
+// elu is y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α =
+// 1).
+type elu struct{}
 
 // Params returns nil.
-func (ELU) Params() []*Param { return nil }
+func (elu) Params() []*Param { return nil }
 
 // Dims returns 0, 0: any width.
-func (ELU) Dims() (in, out int) { return 0, 0 }
+func (elu) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
-func (ELU) Forward(y, x mat.Dense, t *Tape) {
+func (elu) Forward(y, x mat.Dense, t *Tape) {
 	if x.Compact() && y.Compact() {
 		n := x.Rows * x.Cols
 		kernels.ELU(x.Data[:n], y.Data[:n])
@@ -53,23 +62,21 @@ func (ELU) Forward(y, x mat.Dense, t *Tape) {
 }
 
 // Backward adds dy·min(1, 1+y) to dx.
-func (ELU) Backward(dx, dy mat.Dense, t *Tape) { actGrad(ELU{}, t.pop().y, dy, dx) }
+func (elu) Backward(dx, dy mat.Dense, t *Tape) { actGrad(elu{}, t.pop().y, dy, dx) }
+
+func (elu) gradOf(y, dy, dx []float32) { kernels.ELUGrad(y, dy, dx) }
 
 // actGrad adds to dx, unless it is empty, the gradient of an activation that put out y.
-func actGrad(act Rows, y, dy, dx mat.Dense) {
+func actGrad(act activation, y, dy, dx mat.Dense) {
 	if dx.Empty() {
 		return
 	}
-	grad := kernels.ReLUGrad
-	if _, ok := act.(ELU); ok {
-		grad = kernels.ELUGrad
-	}
 	if y.Compact() && dy.Compact() && dx.Compact() {
 		n := y.Rows * y.Cols
-		grad(y.Data[:n], dy.Data[:n], dx.Data[:n])
+		act.gradOf(y.Data[:n], dy.Data[:n], dx.Data[:n])
 		return
 	}
 	for i := range dy.Rows {
-		grad(y.Row(i), dy.Row(i), dx.Row(i))
+		act.gradOf(y.Row(i), dy.Row(i), dx.Row(i))
 	}
 }

@@ -8,19 +8,21 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Acc is what an aggregator keeps for each destination: the running aggregate between Begin and End, what the
-// backward pass needs until EndGrad, and in its second role (dacc) the gradients until BeginGrad. The zero value is
-// ready; Begin and EndGrad take its buffers again, so an Acc kept from step to step allocates nothing.
+// Acc is what an aggregator keeps for each destination: the running aggregate between Begin and
+// End, what the backward pass needs until EndGrad, and in its second role (dacc) the gradients
+// until BeginGrad. The zero value is ready; Begin and EndGrad take its buffers again, so an Acc
+// kept from step to step allocates nothing.
 type Acc struct {
 	Train bool    // whether attention dropout is on
-	Infer bool    // whether no gradient will be asked for
-	Key   rng.Key // of attention dropout
-	// Global node IDs, keys of attention dropout; nil: the index. Dst is set before Begin; Src, of the block's sources,
-	// before each Add and AddGrad.
+	Infer bool    // whether no gradient is needed
+	Key   rng.Key // of the step
+	// Global node IDs, keys of attention dropout; nil: the index. Dst is set before Begin; Src, of
+	// the block's sources, before each Add and AddGrad.
 	Dst, Src []int64
 	State    any // what an Aggregator of another package keeps from Begin on; it stays from step to step
 
 	rows             int
+	key              rng.Key      // of attention dropout
 	sum              mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
 	stat             mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
 	norm             mat.Dense    // R×heads: running sum of the softmax
@@ -99,7 +101,7 @@ func (a *Acc) base(g *graph.CSR) int { return a.blocks[a.index(g)].base }
 func (a *Acc) index(g *graph.CSR) int {
 	k := slices.IndexFunc(a.blocks, func(b block) bool { return b.g == g })
 	if k < 0 {
-		panic("nn: AddGrad of a block that was not added")
+		panic("nn: AddGrad must follow Add of the same block")
 	}
 	return k
 }

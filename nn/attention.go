@@ -9,21 +9,48 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
+// newGAT is graph attention, y_i = Σ_j α_ij x_j·W + b for each head (Attention), over a graph with
+// self-loops: x R×In. y is R×Out: the heads side by side, or their mean (Veličković et al., ICLR
+// 2018).
+func newGAT(name string, s LayerSpec, key rng.Key) Conv {
+	heads, dim := s.Heads, s.headWidth()
+	c := Conv{
+		Pre: newLinear(name+".pre", s.In, heads*dim, false, key),
+		Agg: newAttention(name+".attention", heads, dim, s.AttentionDropout, key),
+	}
+	if s.Average {
+		c.Post = headMean{heads, dim}
+	}
+	if !s.BatchNorm {
+		c.Bias = newParam(name+".post.bias", 1, s.Out, 0)
+	}
+	return c
+}
+
+// headWidth returns the width of one attention head.
+func (s LayerSpec) headWidth() int {
+	if s.Average {
+		return s.Out
+	}
+	return s.Out / s.Heads
+}
+
 const attentionSlope = 0.2 // of LeakyReLU (Veličković et al., §2.2)
 
-// Attention is, for each head, h_i = Σ_j α_ij z_j with α = softmax over the in-edges (j, i) of
-// LeakyReLU(src·z_j + dst·z_i) (Veličković et al., ICLR 2018, eqs. 3 and 4). z has the heads side by side: R×(heads·dim).
-// The softmax is streamed with a running maximum and sum, so blocks of sources may come one by one; with h_i comes its
-// derivative by dst·z_i, and both passes go through the edges once and keep nothing of them: the backward pass computes
-// α again. Weights are not read; a destination without edges gets zeros.
-type Attention struct {
+// attention is, for each head, h_i = Σ_j α_ij z_j with α = softmax over the in-edges (j, i) of
+// LeakyReLU(src·z_j + dst·z_i) (Veličković et al., ICLR 2018, eqs. 3 and 4). z has the heads side
+// by side: R×(heads·dim). The softmax is streamed with a running maximum and sum, so blocks of
+// sources may come one by one; with h_i comes its derivative by dst·z_i, and both passes go through
+// the edges once and keep nothing of them: the backward pass computes α again. Weights are not
+// read; a destination without edges gets zeros.
+type attention struct {
 	Src, Dst *Param  // heads×dim
 	Dropout  float32 // of α, keyed by destination, source and head
 }
 
-// NewAttention returns an Attention of the given heads, each dim wide.
-func NewAttention(name string, heads, dim int, dropout float32, key rng.Key) *Attention {
-	return &Attention{
+// newAttention returns an Attention of the given heads, each dim wide.
+func newAttention(name string, heads, dim int, dropout float32, key rng.Key) *attention {
+	return &attention{
 		Src:     glorot(name+".src", heads, dim, heads, dim, key),
 		Dst:     glorot(name+".dst", heads, dim, heads, dim, key),
 		Dropout: dropout,
@@ -31,23 +58,28 @@ func NewAttention(name string, heads, dim int, dropout float32, key rng.Key) *At
 }
 
 // Params returns the two vectors of every head.
-func (a *Attention) Params() []*Param { return []*Param{a.Src, a.Dst} }
+func (a *attention) Params() []*Param { return []*Param{a.Src, a.Dst} }
 
 // Dims returns the width of all heads twice.
-func (a *Attention) Dims() (in, out int) { return a.heads() * a.dim(), a.heads() * a.dim() }
+func (a *attention) Dims() (in, out int) { return a.heads() * a.dim(), a.heads() * a.dim() }
 
 // NeedsSource returns true: the gradient of α reads z.
-func (a *Attention) NeedsSource() bool { return true }
+func (a *attention) NeedsSource() bool { return true }
 
-func (a *Attention) heads() int { return a.Src.Value.Rows }
-func (a *Attention) dim() int   { return a.Src.Value.Cols }
+// IsSum returns false: α weighs the rows.
+func (a *attention) IsSum() bool { return false }
+
+func (a *attention) keepsAggregate() {}
+
+func (a *attention) heads() int { return a.Src.Value.Rows }
+func (a *attention) dim() int   { return a.Src.Value.Cols }
 
 // pad is the width of a row of values of heads.
-func (a *Attention) pad() int { return kernels.PadHeads(a.heads()) }
+func (a *attention) pad() int { return kernels.PadHeads(a.heads()) }
 
-// vectors writes to m, (heads·dim)×pad, the vectors of the heads one below another, each in its own column: z·m are
-// their scores.
-func (a *Attention) vectors(m mat.Dense, v *Param) {
+// vectors writes to m, (heads·dim)×pad, the vectors of the heads one below another, each in its own
+// column: z·m are their scores.
+func (a *attention) vectors(m mat.Dense, v *Param) {
 	m.Zero()
 	for h := range a.heads() {
 		for c, x := range v.Value.Row(h) {
@@ -57,13 +89,14 @@ func (a *Attention) vectors(m mat.Dense, v *Param) {
 }
 
 // scores writes v_h·z_h to s for every row and head; m is scratch for the vectors.
-func (a *Attention) scores(s, z, m mat.Dense, v *Param) {
+func (a *attention) scores(s, z, m mat.Dense, v *Param) {
 	a.vectors(m, v)
 	kernels.GemmNN(z.Rows, m.Cols, z.Cols, z.Data, z.Stride, m.Data, m.Stride, s.Data, s.Stride, false)
 }
 
-// scoreGrads adds to dz and to v's gradient what ds, the gradient of scores, brings; m and dm are scratch.
-func (a *Attention) scoreGrads(dz, ds, z, m, dm mat.Dense, v *Param) {
+// scoreGrads adds to dz and to v's gradient what ds, the gradient of scores, brings; m and dm are
+// scratch.
+func (a *attention) scoreGrads(dz, ds, z, m, dm mat.Dense, v *Param) {
 	a.vectors(m, v)
 	kernels.GemmNT(z.Rows, z.Cols, m.Cols, ds.Data, ds.Stride, m.Data, m.Stride, dz.Data, dz.Stride, true)
 	kernels.GemmTN(z.Cols, m.Cols, z.Rows, z.Data, z.Stride, ds.Data, ds.Stride, dm.Data, dm.Stride, false)
@@ -75,11 +108,14 @@ func (a *Attention) scoreGrads(dz, ds, z, m, dm mat.Dense, v *Param) {
 }
 
 // Begin computes the destinations' part of the logits from their rows z.
-func (a *Attention) Begin(acc *Acc, z mat.Dense) {
+func (a *attention) Begin(acc *Acc, z mat.Dense) {
 	if z.Cols != a.heads()*a.dim() {
 		panic(shapeFault("columns of Attention's input", z.Cols, a.heads()*a.dim()))
 	}
 	acc.begin(z.Rows)
+	if acc.Train {
+		acc.key = acc.Key.FoldString(a.Src.Name)
+	}
 	acc.sum = acc.take(0, z.Rows, z.Cols)
 	acc.sum.Zero()
 	acc.stat = acc.take(1, z.Rows, a.pad()) // running maximum, then m + ln s
@@ -100,7 +136,7 @@ func (a *Attention) Begin(acc *Acc, z mat.Dense) {
 }
 
 // Add takes in a block of sources z.
-func (a *Attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
+func (a *attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Attention", acc.rows, g, z)
 	if len(g.Col) == 0 {
 		return
@@ -116,7 +152,7 @@ func (a *Attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	})
 }
 
-func (a *Attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attention {
+func (a *attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attention {
 	e := kernels.Attention{RowPtr: rowPtr, Col: col, Heads: a.heads(), Dim: a.dim(), Slope: attentionSlope}
 	if acc.Train {
 		e.Dropout = a.Dropout
@@ -125,7 +161,7 @@ func (a *Attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attenti
 }
 
 // End writes the aggregate to h and leaves in acc what the gradient needs.
-func (a *Attention) End(h mat.Dense, acc *Acc) {
+func (a *attention) End(h mat.Dense, acc *Acc) {
 	each(loop{body: endRows, rows: h.Rows, width: 2*h.Cols + 16*a.heads(), y: h, attention: a, acc: acc})
 }
 
@@ -150,9 +186,9 @@ func endRows(w *loop, _, lo, hi int) {
 	}
 }
 
-// EndGrad computes dh_i·h_i, which the softmax's gradient subtracts, and the gradient of the destinations' part of the
-// logits. It keeps dh, which must stay as it is until the last AddGrad.
-func (a *Attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
+// EndGrad computes dh_i·h_i, which the softmax's gradient subtracts, and the gradient of the
+// destinations' part of the logits. It keeps dh, which must stay as it is until the last AddGrad.
+func (a *attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.begin(dh.Rows)
 	dacc.sum = dh
 	dacc.stat = dacc.take(1, dh.Rows, a.pad())
@@ -177,7 +213,7 @@ func endGrads(w *loop, _, lo, hi int) {
 }
 
 // AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add.
-func (a *Attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
+func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("Attention", acc.rows, g, z)
 	if len(g.Col) == 0 {
 		return
@@ -196,7 +232,7 @@ func (a *Attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *
 }
 
 // BeginGrad adds to dz the gradient that reached the destinations' rows z as such.
-func (a *Attention) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
+func (a *attention) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
 	pad := a.pad()
 	scratch := acc.takeEdges(2 * z.Cols * pad)
 	a.scoreGrads(dz, dacc.dst, z, mat.View(z.Cols, pad, scratch[:z.Cols*pad]), mat.View(z.Cols, pad, scratch[z.Cols*pad:]), a.Dst)
@@ -209,7 +245,7 @@ type (
 )
 
 func (acc *inKeys) Keys(i int, sources []int32, keys []uint64) {
-	key := acc.Key.Fold(node(acc.Dst, i))
+	key := acc.key.Fold(node(acc.Dst, i))
 	for k, j := range sources {
 		keys[k] = uint64(key.Fold(node(acc.Src, int(j))))
 	}
@@ -218,11 +254,12 @@ func (acc *inKeys) Keys(i int, sources []int32, keys []uint64) {
 func (acc *outKeys) Keys(j int, destinations []int32, keys []uint64) {
 	source := node(acc.Src, j)
 	for k, i := range destinations {
-		keys[k] = uint64(acc.Key.Fold(node(acc.Dst, int(i))).Fold(source))
+		keys[k] = uint64(acc.key.Fold(node(acc.Dst, int(i))).Fold(source))
 	}
 }
 
-// dot and scale are for the few columns of one head, for which a call of the kernels costs more than the work.
+// dot and scale are for the few columns of one head, for which a call of the kernels costs more
+// than the work.
 func dot(x, y []float32) float32 {
 	y = y[:len(x)]
 	var s float32
@@ -238,17 +275,17 @@ func scale(a float32, x []float32) {
 	}
 }
 
-// HeadMean is the mean of heads that lie side by side: x R×(heads·dim), y R×dim.
-type HeadMean struct{ Heads, Dim int }
+// headMean is the mean of heads that lie side by side: x R×(heads·dim), y R×dim.
+type headMean struct{ Heads, Dim int }
 
 // Params returns nil.
-func (m HeadMean) Params() []*Param { return nil }
+func (m headMean) Params() []*Param { return nil }
 
 // Dims returns heads·dim and dim.
-func (m HeadMean) Dims() (in, out int) { return m.Heads * m.Dim, m.Dim }
+func (m headMean) Dims() (in, out int) { return m.Heads * m.Dim, m.Dim }
 
 // Forward writes y.
-func (m HeadMean) Forward(y, x mat.Dense, t *Tape) {
+func (m headMean) Forward(y, x mat.Dense, t *Tape) {
 	for i := range x.Rows {
 		yi, xi := y.Row(i), x.Row(i)
 		clear(yi)
@@ -259,7 +296,7 @@ func (m HeadMean) Forward(y, x mat.Dense, t *Tape) {
 }
 
 // Backward adds dy/heads to dx, for every head.
-func (m HeadMean) Backward(dx, dy mat.Dense, t *Tape) {
+func (m headMean) Backward(dx, dy mat.Dense, t *Tape) {
 	if dx.Empty() {
 		return
 	}

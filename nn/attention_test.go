@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestAttentionKeepsNoEdges holds that both passes of a graph need the same memory however many edges it has, but for
-// the graph's transpose.
+// TestAttentionKeepsNoEdges holds that both passes of a graph need the same memory however many
+// edges it has, but for the graph's transpose.
 func TestAttentionKeepsNoEdges(t *testing.T) {
 	const n, heads, dim = 40, 8, 4
 	memory := func(degree int) (floats int) {
@@ -20,7 +20,7 @@ func TestAttentionKeepsNoEdges(t *testing.T) {
 			}
 			g.RowPtr[i+1] = int64(len(g.Col))
 		}
-		a := NewAttention("attention", heads, dim, 0.5, rng.New(1))
+		a := newAttention("attention", heads, dim, 0.5, rng.New(1))
 		var acc, dacc Acc
 		acc.Train = true
 		z, dz := mat.New(n, heads*dim), mat.New(n, heads*dim)

@@ -10,10 +10,11 @@ import (
 // batchMomentum is how far the running statistics of a BatchNorm move to those of a step.
 const batchMomentum = 0.1
 
-// BatchNorm is y = (x − mean)/√(variance + 1e-5) · gain + bias of each column (Ioffe and Szegedy, ICML 2015). In training,
-// mean and variance are those of the rows in hand and, where the tape has Others, of theirs: it does not act on each row
-// by itself. In inference they are the running ones, which Settle moves.
-type BatchNorm struct {
+// batchNorm is y = (x − mean)/√(variance + 1e-5) · gain + bias of each column (Ioffe and Szegedy,
+// ICML 2015). In training, mean and variance are those of the given rows and, where workers share
+// a step (Forward.Statistics), of theirs: it does not act on each row by itself. In inference they
+// are the running ones, which Settle moves.
+type batchNorm struct {
 	Gain, Bias     *Param // 1×width
 	Mean, Variance *Param // 1×width, Running
 
@@ -23,11 +24,13 @@ type BatchNorm struct {
 	sums              []float64 // [2·width] room
 	factors           []float32 // [3·width] room
 	travel            []float32 // room for what the workers add up
+	shared            bool      // the moments are merged from travel
+	sharedGrad        bool      // the sums are those of travel
 }
 
-// NewBatchNorm returns a BatchNorm of gain 1, bias 0, and running mean 0 and variance 1.
-func NewBatchNorm(name string, width int) *BatchNorm {
-	b := &BatchNorm{
+// newBatchNorm returns a BatchNorm of gain 1, bias 0, and running mean 0 and variance 1.
+func newBatchNorm(name string, width int) *batchNorm {
+	b := &batchNorm{
 		Gain: newParam(name+".gain", 1, width, 1), Bias: newParam(name+".bias", 1, width, 0),
 		Mean: newParam(name+".mean", 1, width, 0), Variance: newParam(name+".variance", 1, width, 1),
 		mean: make([]float64, width), square: make([]float64, width), inv: make([]float64, width),
@@ -38,16 +41,16 @@ func NewBatchNorm(name string, width int) *BatchNorm {
 }
 
 // Params returns gain and bias.
-func (b *BatchNorm) Params() []*Param { return []*Param{b.Gain, b.Bias} }
+func (b *batchNorm) Params() []*Param { return []*Param{b.Gain, b.Bias} }
 
 // Running returns mean and variance of inference.
-func (b *BatchNorm) Running() []*Param { return []*Param{b.Mean, b.Variance} }
+func (b *batchNorm) Running() []*Param { return []*Param{b.Mean, b.Variance} }
 
 // Dims returns the width twice.
-func (b *BatchNorm) Dims() (in, out int) { return b.Gain.Value.Cols, b.Gain.Value.Cols }
+func (b *batchNorm) Dims() (in, out int) { return b.Gain.Value.Cols, b.Gain.Value.Cols }
 
 // Forward writes y, which in inference may be x, and keeps x.
-func (b *BatchNorm) Forward(y, x mat.Dense, t *Tape) {
+func (b *batchNorm) Forward(y, x mat.Dense, t *Tape) {
 	gain, bias := b.Gain.Value.Row(0), b.Bias.Value.Row(0)
 	if !t.training() {
 		scale, shift := t.raw(1, x.Cols).Row(0), t.raw(1, x.Cols).Row(0)
@@ -58,38 +61,56 @@ func (b *BatchNorm) Forward(y, x mat.Dense, t *Tape) {
 		kernels.BatchNorm(x.Rows, x.Data, x.Stride, scale, shift, y.Data, y.Stride)
 		return
 	}
+	b.moments(x)
+	b.normalise(y, x, t)
+}
+
+// moments computes those of the given rows.
+func (b *batchNorm) moments(x mat.Dense) {
 	kernels.ColumnMoments(x.Rows, x.Data, x.Stride, b.mean, b.square)
-	b.rows = float64(x.Rows)
-	if t.Others != nil {
-		b.merge(t.Others)
+	b.rows, b.shared = float64(x.Rows), false
+}
+
+// normalise writes y by the moments, which are merged first where workers share them, and keeps x.
+func (b *batchNorm) normalise(y, x mat.Dense, t *Tape) {
+	if b.shared {
+		b.merge()
 	}
 	scale, shift := b.factors[:x.Cols], b.factors[x.Cols:2*x.Cols]
-	for j := range scale {
+	for j, gain := range b.Gain.Value.Row(0) {
 		b.inv[j] = 1 / math.Sqrt(b.square[j]/max(b.rows, 1)+normEps)
-		s := float64(gain[j]) * b.inv[j]
-		scale[j], shift[j] = float32(s), float32(float64(bias[j])-float64(b.mean[j]*s))
+		s := float64(gain) * b.inv[j]
+		scale[j], shift[j] = float32(s), float32(float64(b.Bias.Value.At(0, j))-float64(b.mean[j]*s))
 	}
-	kernels.BatchNorm(x.Rows, x.Data, x.Stride, scale, shift, y.Data, y.Stride)
+	b.again(y, x, mat.Dense{})
 	t.push(entry{x: x})
 }
 
-// merge makes the moments those of the rows of all workers, which are merged in the order of their ranks: the same bits
-// at each. A worker's numbers travel as two float32, the second what the first leaves, in places of its own, so that
-// their sum with the zeros of the others is exact.
-func (b *BatchNorm) merge(o *Others) {
+// contribution returns room for the moments of all workers with those of this one in its place. A
+// worker's numbers travel as two float32, the second what the first leaves, in places of its own,
+// so that their sum with the zeros of the others is exact.
+func (b *batchNorm) contribution(rank, workers int) []float32 {
 	width := len(b.mean)
 	each := 2 * (1 + 2*width)
-	if len(b.travel) != each*o.Size {
-		b.travel = make([]float32, each*o.Size)
+	if len(b.travel) != each*workers {
+		b.travel = make([]float32, each*workers)
 	}
 	clear(b.travel)
-	own := b.travel[each*o.Rank:][:each]
+	own := b.travel[each*rank:][:each]
 	split(own, 0, b.rows)
 	for j := range width {
 		split(own, 1+j, b.mean[j])
 		split(own, 1+width+j, b.square[j])
 	}
-	o.Sum(b.travel)
+	b.shared = true
+	return b.travel
+}
+
+// merge makes the moments those of the rows of all workers, which are merged in the order of their
+// ranks: the same bits at each.
+func (b *batchNorm) merge() {
+	width := len(b.mean)
+	each := 2 * (1 + 2*width)
 	clear(b.mean)
 	clear(b.square)
 	rows := 0
@@ -111,22 +132,26 @@ func split(x []float32, k int, v float64) {
 
 func joined(x []float32, k int) float64 { return float64(x[2*k]) + float64(x[2*k+1]) }
 
-// Backward adds to dx and to the gradients of gain and bias; these of the rows in hand alone, as all gradients are.
-func (b *BatchNorm) Backward(dx, dy mat.Dense, t *Tape) {
+// Backward adds to dx and to the gradients of gain and bias; these of the given rows alone, as
+// all gradients are.
+func (b *batchNorm) Backward(dx, dy mat.Dense, t *Tape) {
 	x := t.pop().x
-	b.sumGrads(x, dy, t)
-	b.grad(dx, x, dy)
+	b.sumGrads(x, dy)
+	b.prepareGrad()
+	b.grad(dx, x, mat.Dense{}, dy)
 }
 
 // again writes to y rows x of the last Forward in training as that did.
-func (b *BatchNorm) again(y, x mat.Dense) {
+func (b *batchNorm) again(y, x, _ mat.Dense) {
 	kernels.BatchNorm(x.Rows, x.Data, x.Stride, b.factors[:x.Cols], b.factors[x.Cols:2*x.Cols], y.Data, y.Stride)
 }
 
-// sumGrads adds to the gradients of gain and bias and finds the factors of grad.
-func (b *BatchNorm) sumGrads(x, dy mat.Dense, t *Tape) {
+// sumGrads adds to the gradients of gain and bias, and computes the sums that the gradient of the
+// rows reads.
+func (b *batchNorm) sumGrads(x, dy mat.Dense) {
 	width := len(b.mean)
 	clear(b.sums)
+	b.sharedGrad = false
 	sum, product := b.sums[:width], b.sums[width:]
 	kernels.ColumnSums(x.Rows, x.Data, x.Stride, dy.Data, dy.Stride, sum, product)
 	dgain, dbias := b.Gain.Grad.Row(0), b.Bias.Grad.Row(0)
@@ -135,16 +160,27 @@ func (b *BatchNorm) sumGrads(x, dy mat.Dense, t *Tape) {
 		dgain[j] = float32(float64(dgain[j]) + product[j])
 		dbias[j] = float32(float64(dbias[j]) + sum[j])
 	}
-	if o := t.Others; o != nil {
-		all := b.travel[:2*width]
-		for j, v := range b.sums {
-			all[j] = float32(v)
-		}
-		o.Sum(all)
-		for j, v := range all {
+}
+
+// gradContribution returns those sums, to be added up over all workers.
+func (b *batchNorm) gradContribution() []float32 {
+	all := b.travel[:len(b.sums)]
+	for j, v := range b.sums {
+		all[j] = float32(v)
+	}
+	b.sharedGrad = true
+	return all
+}
+
+// prepareGrad finds the factors of grad.
+func (b *batchNorm) prepareGrad() {
+	width := len(b.mean)
+	if b.sharedGrad {
+		for j, v := range b.travel[:len(b.sums)] {
 			b.sums[j] = float64(v)
 		}
 	}
+	sum, product := b.sums[:width], b.sums[width:]
 	ca, cb, cc := b.factors[:width], b.factors[width:2*width], b.factors[2*width:]
 	for j, gain := range b.Gain.Value.Row(0) {
 		a, rows := float64(gain)*b.inv[j], max(b.rows, 1)
@@ -154,7 +190,7 @@ func (b *BatchNorm) sumGrads(x, dy mat.Dense, t *Tape) {
 }
 
 // grad adds to dx the gradient of some of the rows x.
-func (b *BatchNorm) grad(dx, x, dy mat.Dense) {
+func (b *batchNorm) grad(dx, x, _, dy mat.Dense) {
 	if dx.Empty() {
 		return
 	}
@@ -163,9 +199,9 @@ func (b *BatchNorm) grad(dx, x, dy mat.Dense) {
 	kernels.BatchNormGrad(x.Rows, x.Data, x.Stride, dy.Data, dy.Stride, ca, cb, cc, dx.Data, dx.Stride)
 }
 
-// Settle moves the running statistics a tenth of the way to those of the last Forward in training, whose variance is taken
-// without bias (divided by one row less).
-func (b *BatchNorm) Settle() {
+// Settle moves the running statistics a tenth of the way to those of the last Forward in training,
+// whose variance is taken without bias (divided by one row less).
+func (b *batchNorm) Settle() {
 	move := func(p *float32, to float64) { *p = float32((1-batchMomentum)*float64(*p) + batchMomentum*to) }
 	for j := range b.mean {
 		move(&b.Mean.Value.Row(0)[j], b.mean[j])

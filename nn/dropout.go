@@ -9,22 +9,22 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Dropout sets elements to 0 with probability P and divides the others by 1−P (Srivastava et al., JMLR 2014). Which
-// ones is a function of (tape's key, Name, global node ID, column): the same for any number of peers and any block,
-// and nothing is stored.
-type Dropout struct {
+// dropout sets elements to 0 with probability P and divides the others by 1−P (Srivastava et al.,
+// JMLR 2014). Which ones is a function of (tape's key, Name, global node ID, column): the same for
+// any number of peers and any block, and nothing is stored.
+type dropout struct {
 	Name string
 	P    float32 // in [0, 1)
 }
 
 // Params returns nil.
-func (d *Dropout) Params() []*Param { return nil }
+func (d *dropout) Params() []*Param { return nil }
 
 // Dims returns 0, 0: any width.
-func (d *Dropout) Dims() (in, out int) { return 0, 0 }
+func (d *dropout) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x. In inference y = x.
-func (d *Dropout) Forward(y, x mat.Dense, t *Tape) {
+func (d *dropout) Forward(y, x mat.Dense, t *Tape) {
 	if d.P == 0 || !t.training() {
 		copyRows(y, x)
 	}
@@ -53,7 +53,7 @@ func (w *loop) dropout(lo, hi int, add bool) {
 }
 
 // Backward adds dy times the mask to dx.
-func (d *Dropout) Backward(dx, dy mat.Dense, t *Tape) {
+func (d *dropout) Backward(dx, dy mat.Dense, t *Tape) {
 	e := t.pop()
 	if dx.Empty() {
 		return
@@ -67,9 +67,9 @@ func (d *Dropout) Backward(dx, dy mat.Dense, t *Tape) {
 
 func dropGrads(w *loop, _, lo, hi int) { w.dropout(lo, hi, true) }
 
-// features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a sparse matrix the
-// stored values are dropped as Forward would drop them, and the pattern stays.
-func (d *Dropout) features(x graph.Features, t *Tape) graph.Features {
+// features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a
+// sparse matrix the stored values are dropped as Forward would drop them, and the pattern stays.
+func (d *dropout) features(x graph.Features, t *Tape) graph.Features {
 	if !t.training() || d.P == 0 {
 		t.push(entry{})
 		return x
@@ -106,8 +106,9 @@ type dropped struct {
 	p     float32
 }
 
-// transposed writes the values to val in the order of tr, whose columns are the rows of the input or the pieces that these
-// are cut into. The mask is computed in that order: nothing is fetched from all over the values.
+// transposed writes the values to val in the order of tr, whose columns are the rows of the input
+// or the pieces that these are cut into. The mask is computed in that order: nothing is fetched
+// from all over the values.
 func (d *dropped) transposed(val []float32, tr *transpose, rows, pieces int, t *Tape) {
 	t.keys = slices.Grow(t.keys[:0], rows)[:rows]
 	for i := range rows {

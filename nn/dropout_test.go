@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestDropoutIsIndependent: as many elements are dropped as P says, each divided so that the mean stays; and no two
-// places share their masks.
+// TestDropoutIsIndependent: as many elements are dropped as P says, each divided so that the mean
+// stays; and no two places share their masks.
 func TestDropoutIsIndependent(t *testing.T) {
 	const rows, cols, p = 400, 50, 0.3
 	ones := mat.New(rows, cols)
@@ -21,7 +21,7 @@ func TestDropoutIsIndependent(t *testing.T) {
 	mask := func(key rng.Key, name string) mat.Dense {
 		tape.Key = key
 		y := mat.New(rows, cols)
-		(&Dropout{name, p}).Forward(y, ones, tape)
+		(&dropout{name, p}).Forward(y, ones, tape)
 		return y
 	}
 	masks := []mat.Dense{mask(rng.New(1), "a"), mask(rng.New(2), "a"), mask(rng.New(1), "b")}
@@ -53,7 +53,8 @@ func mean(a, b mat.Dense) float64 {
 	return sum / float64(len(a.Data))
 }
 
-// TestLayerDropsAggregateApart: where a node's row and its aggregate are the same numbers, they lose different ones.
+// TestLayerDropsAggregateApart: where a node's row and its aggregate are the same numbers, they
+// lose different ones.
 func TestLayerDropsAggregateApart(t *testing.T) {
 	l, err := NewLayer("layer1", LayerSpec{Conv: "sage", In: 64, Out: 1, Hops: 1, Dropout: 0.5}, rng.New(1))
 	if err != nil {
@@ -74,11 +75,11 @@ func TestLayerDropsAggregateApart(t *testing.T) {
 	}
 }
 
-// TestAttentionDropoutIsPerEdgeAndHead: of many edges with equal logits, about the share P is dropped for each head,
-// whatever the destination or the source have in common.
+// TestAttentionDropoutIsPerEdgeAndHead: of many edges with equal logits, about the share P is
+// dropped for each head, whatever the destination or the source have in common.
 func TestAttentionDropoutIsPerEdgeAndHead(t *testing.T) {
 	const n, p = 60, 0.5
-	a := NewAttention("a", 2, 1, p, rng.New(1))
+	a := newAttention("a", 2, 1, p, rng.New(1))
 	g := &graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}
 	z := mat.New(n, 2)
 	for i := range n {
@@ -95,7 +96,8 @@ func TestAttentionDropoutIsPerEdgeAndHead(t *testing.T) {
 	a.Begin(acc, z)
 	a.Add(acc, g, z)
 	a.End(h, acc)
-	// Each of the 120 is the mean of 60 masks of mean 1 and deviation 1: within 5/√60 of 1, and no two rows alike.
+	// Each of the 120 is the mean of 60 masks of mean 1 and deviation 1: within 5/√60 of 1, and no
+	// two rows alike.
 	equal := 0
 	for i := range n {
 		for k := range 2 {

@@ -10,17 +10,18 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Encoder is stage 0: what it makes of a node's own features is what the first layer sees and what travels.
+// Encoder is stage 0: what it makes of a node's own features is what the first layer sees and what
+// travels.
 type Encoder struct {
 	Spec  EncoderSpec
 	Proj  *Linear // pca: the F×K leading components, without bias; zero until found. Else nil
 	Layer *Layer  // mlp: Linear, norm, ReLU and a head, trained as a layer without edges. Else nil
 
-	scores bool // mlp hands on its head's scores
+	scores bool // the output of mlp is its head's logits
 }
 
-// NewEncoder returns the encoder of a model that spec describes.
-func NewEncoder(spec Spec, key rng.Key) (*Encoder, error) {
+// newEncoder returns the encoder of a model that spec describes.
+func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	e := &Encoder{Spec: spec.Encoder, scores: spec.Carry == "scores"}
 	switch e.Spec.Kind {
 	case "pca":
@@ -32,9 +33,9 @@ func NewEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 		if err != nil {
 			return nil, err
 		}
-		layer.Head = Stack{
-			&Dropout{"encoder.head.dropout", e.Spec.Dropout},
-			NewLinear("encoder.head.0", e.Spec.Hidden, spec.Classes, true, key),
+		layer.Head = stack{
+			&dropout{"encoder.head.dropout", e.Spec.Dropout},
+			newLinear("encoder.head.0", e.Spec.Hidden, spec.Classes, true, key),
 		}
 		e.Layer = layer
 	}
@@ -54,8 +55,8 @@ func (e *Encoder) Params() []*Param {
 	return nil
 }
 
-// Input returns the features as every kind of encoder first sees them: x, or where the spec says so x with each row
-// divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2).
+// Input returns the features as every kind of encoder first sees them: x, or where the spec says so
+// x with each row divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2).
 func (e *Encoder) Input(x graph.Features) graph.Features {
 	if !e.Spec.UnitSum {
 		return x
@@ -86,8 +87,8 @@ func unitSum(row []float32) {
 	}
 }
 
-// Encode returns what the encoder hands on for the rows x: x itself; or x·Proj with each row scaled to unit length (a
-// row of zeros stays so); or the hidden rows or class scores of the mlp.
+// Encode returns the output of the encoder for the rows x: x itself; or x·Proj with each row scaled
+// to unit length (a row of zeros stays so); or the hidden rows or class scores of the mlp.
 func (e *Encoder) Encode(x graph.Features) graph.Features {
 	x = e.Input(x)
 	switch {

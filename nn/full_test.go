@@ -9,8 +9,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestGradientOfFullRows: the weights' gradient of sparse rows, few or many of whose values are stored, in one block or
-// several, is that of the same rows as a dense matrix, the same elements dropped.
+// TestGradientOfFullRows: the weights' gradient of sparse rows, few or many of whose values are
+// stored, in one block or several, is that of the same rows as a dense matrix, the same elements
+// dropped.
 func TestGradientOfFullRows(t *testing.T) {
 	for _, c := range []struct {
 		rows, cols, out int
@@ -34,11 +35,11 @@ func TestGradientOfFullRows(t *testing.T) {
 			dy.Data[i] = float32(key.Fold(1).Float64(uint64(i)) - 0.5)
 		}
 		gradient := func(x graph.Features) []float32 {
-			l, tape := NewLinear("l", c.cols, c.out, false, rng.New(1)), NewTape()
+			l, tape := newLinear("l", c.cols, c.out, false, rng.New(1)), NewTape()
 			l.W.Grad = mat.New(c.cols, c.out)
 			tape.Key = rng.New(2)
 			y := mat.New(c.rows, c.out)
-			forward(l, y, (&Dropout{"d", 0.4}).features(x, tape), tape)
+			forward(l, y, (&dropout{"d", 0.4}).features(x, tape), tape)
 			l.Backward(mat.Dense{}, dy, tape)
 			return l.W.Grad.Data
 		}

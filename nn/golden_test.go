@@ -14,9 +14,12 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn/task"
 )
 
-// readGolden returns the matrices of a file that testdata/gen_golden.py wrote: "name rows cols", then the rows.
+// readGolden returns the matrices of a file that testdata/gen_golden.py wrote: "name rows cols",
+// then the rows.
 func readGolden(t *testing.T, path string) map[string]mat.Dense {
 	t.Helper()
 	f, err := os.Open(path)
@@ -96,12 +99,12 @@ func newGolden(t *testing.T, name string, sparse bool) *golden {
 			l.Norm, l.BatchNorm = name == conv, name != conv
 			l.Out, spec.Layers[k+1].In = 6, 6
 		}
-		if name == "gat" {
+		if c, _ := nn.ConvolutionNamed(name); c.Heads {
 			l.Heads = 2 + k
 		}
 		switch {
 		case name == "appnp":
-			l.Hops, l.Teleport = 3, 0.2
+			l.Hops, l.Alpha = 3, 0.2
 		case name == "sign" && k == 0:
 			spec.Encoder = nn.EncoderSpec{Kind: "sign", Hops: 2, Out: 18}
 			l.Hops, l.In = 2, 18
@@ -194,7 +197,7 @@ func (g *golden) step(tape *nn.Tape) (scores mat.Dense, loss float64) {
 		x = graph.Features{Dense: rows[k]}
 	}
 	d := tape.Scratch(g.g.N(), x.Cols())
-	loss, count := nn.CrossEntropy(d, x.Dense, g.g.Labels, g.weight)
+	loss, count := task.Loss(d, x.Dense, g.g.Labels, g.weight)
 	for i := range d.Data {
 		d.Data[i] /= float32(count)
 	}
@@ -229,7 +232,7 @@ func compare(t *testing.T, what string, got, want mat.Dense) {
 
 // TestGolden compares scores, every gradient and five optimiser steps with PyTorch Geometric's.
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "rgcn-bases", "appnp", "sign", "mlp", "gcn-batch"} {
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn", "rgcn-bases", "appnp", "sign", "mlp", "gcn-batch"} {
 		for _, sparse := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/sparse=%v", name, sparse), func(t *testing.T) {
 				g := newGolden(t, name, sparse)
@@ -300,7 +303,7 @@ func TestCorrectSmoothGolden(t *testing.T) {
 	}
 	before := want["scores"].Clone()
 	norm := graph.Normalise(&adj, adj.Degrees(), graph.Symmetric)
-	got, err := nn.CorrectSmooth{Steps: 6, Correct: 0.9, Smooth: 0.7}.Apply(want["scores"], class, nn.Spread{
+	got, err := smooth.CorrectSmooth{Steps: 6, Correct: 0.9, Smooth: 0.7}.Apply(want["scores"], class, smooth.Spread{
 		Hop: func(x mat.Dense) (mat.Dense, error) {
 			return nn.Aggregate(nn.Sum{}, norm, graph.Features{Dense: x}).Dense, nil
 		},

@@ -20,8 +20,9 @@ func layer(t testing.TB, spec nn.LayerSpec) *nn.Layer {
 	return l
 }
 
-// TestLayers holds every layer to the laws, in each form that changes the path its rows take: narrowing and widening
-// (which decides whether GCN projects first), with and without dropout, norm, activation, residual and hops.
+// TestLayers holds every layer to the laws, in each form that changes the path its rows take:
+// narrowing and widening (which decides whether GCN projects first), with and without dropout,
+// norm, activation, residual and hops.
 func TestLayers(t *testing.T) {
 	forms := map[string]func(*nn.LayerSpec){
 		"plain":    func(s *nn.LayerSpec) {},
@@ -31,11 +32,11 @@ func TestLayers(t *testing.T) {
 		"residual": func(s *nn.LayerSpec) { s.In, s.Residual, s.Act = 4, true, "relu" },
 		"dropout":  func(s *nn.LayerSpec) { s.Dropout = 0.2 },
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gin", "rgcn", "mlp"} {
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn", "mlp"} {
 		for name, change := range forms {
 			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1}
 			change(&spec)
-			if conv == "gat" {
+			if c, _ := nn.ConvolutionNamed(conv); c.Heads {
 				spec.Heads = 2
 				if spec.Dropout > 0 {
 					spec.AttentionDropout = 0.3
@@ -47,11 +48,11 @@ func TestLayers(t *testing.T) {
 			t.Run(conv+"/"+name, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 		}
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gin", "mlp", "sign", "rgcn", "gat"} {
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gin", "mlp", "sign", "rgcn", "gat", "gatv2"} {
 		t.Run(conv+"/batch norm", func(t *testing.T) {
 			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1, BatchNorm: true, Act: "relu", Residual: true, Dropout: 0.2}
 			switch conv {
-			case "gat":
+			case "gat", "gatv2":
 				spec.Heads = 2
 			case "rgcn":
 				spec.Relations = 4
@@ -59,12 +60,14 @@ func TestLayers(t *testing.T) {
 			nntest.Check(t, layer(t, spec))
 		})
 	}
-	t.Run("gat/average", func(t *testing.T) {
-		nntest.Check(t, layer(t, nn.LayerSpec{Conv: "gat", In: 5, Out: 3, Hops: 1, Heads: 3, Average: true, AttentionDropout: 0.5}))
-	})
+	for _, conv := range []string{"gat", "gatv2"} {
+		t.Run(conv+"/average", func(t *testing.T) {
+			nntest.Check(t, layer(t, nn.LayerSpec{Conv: conv, In: 5, Out: 3, Hops: 1, Heads: 3, Average: true, AttentionDropout: 0.5}))
+		})
+	}
 	for _, hops := range []int{1, 2, 5} {
 		for name, change := range forms {
-			spec := nn.LayerSpec{Conv: "appnp", In: 6, Out: 4, Hops: hops, Teleport: 0.3}
+			spec := nn.LayerSpec{Conv: "appnp", In: 6, Out: 4, Hops: hops, Alpha: 0.3}
 			change(&spec)
 			t.Run(fmt.Sprintf("appnp/%d hops/%s", hops, name), func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 		}
@@ -93,6 +96,7 @@ func TestAggregators(t *testing.T) {
 		"attention":         nn.NewAttention("att", 2, 3, 0, rng.New(1)),
 		"messages":          squares(),
 		"of one's own":      doubled{},
+		"dynamic attention": layer(t, nn.LayerSpec{Conv: "gatv2", In: 4, Out: 6, Heads: 2, AttentionDropout: 0.3}).Conv.Agg,
 		"attention dropout": nn.NewAttention("att", 3, 2, 0.4, rng.New(1)),
 	} {
 		t.Run(name, func(t *testing.T) { nntest.CheckAggregator(t, agg, 6, 0) })
@@ -119,11 +123,13 @@ func squares() nn.Aggregator {
 	}
 }
 
-// doubled is 2·Σ_j z_j: an Aggregator with nothing of package nn but the interface, which keeps its sums in Acc.State.
+// doubled is 2·Σ_j z_j: an Aggregator with nothing of package nn but the interface, which keeps its
+// sums in Acc.State.
 type doubled struct{}
 
 func (doubled) Params() []*nn.Param                             { return nil }
 func (doubled) Dims() (in, out int)                             { return 0, 0 }
+func (doubled) IsSum() bool                                     { return false }
 func (doubled) NeedsSource() bool                               { return false }
 func (doubled) Begin(acc *nn.Acc, z mat.Dense)                  { acc.State = mat.New(z.Rows, z.Cols) }
 func (doubled) End(h mat.Dense, acc *nn.Acc)                    { h.CopyFrom(acc.State.(mat.Dense)) }
@@ -163,17 +169,17 @@ func TestRelational(t *testing.T) {
 func TestRows(t *testing.T) {
 	key := rng.New(1)
 	for name, op := range map[string]nn.Rows{
-		"linear":      nn.NewLinear("a", 5, 3, true, key),
-		"beside":      nn.NewBeside("a", 6, 9, 3, key),
-		"linear only": nn.NewLinear("a", 5, 3, false, key),
-		"layer norm":  nn.NewLayerNorm("a", 6),
-		"batch norm":  nn.NewBatchNorm("a", 6),
-		"relu":        nn.ReLU{},
-		"elu":         nn.ELU{},
-		"dropout":     &nn.Dropout{Name: "a", P: 0.3},
-		"head mean":   nn.HeadMean{Heads: 3, Dim: 2},
-		"head":        nn.NewHead("head", 5, []int{4, 6, 3}, 0.3, key),
-		"empty stack": nn.Stack{},
+		"linear":       nn.NewLinear("a", 5, 3, true, key),
+		"block linear": nn.NewBlockLinear("a", 6, 9, 3, true, key),
+		"linear only":  nn.NewLinear("a", 5, 3, false, key),
+		"layer norm":   nn.NewLayerNorm("a", 6),
+		"batch norm":   nn.NewBatchNorm("a", 6),
+		"relu":         nn.ReLU{},
+		"elu":          nn.ELU{},
+		"dropout":      &nn.Dropout{Name: "a", P: 0.3},
+		"head mean":    nn.HeadMean{Heads: 3, Dim: 2},
+		"head":         nn.NewHead("head", 5, []int{4, 6, 3}, 0.3, key),
+		"empty stack":  nn.Stack{},
 	} {
 		t.Run(name, func(t *testing.T) { nntest.CheckRows(t, op, 6) })
 	}

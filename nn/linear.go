@@ -13,8 +13,9 @@ type Linear struct {
 	B *Param // 1×out, or nil: no bias
 }
 
-// NewLinear returns a Linear whose weight is drawn from key and its name (Glorot, uniform) and whose bias is 0.
-func NewLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
+// newLinear returns a Linear whose weight is drawn from key and its name (Glorot, uniform) and
+// whose bias is 0.
+func newLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
 	l := &Linear{W: glorot(name+".weight", in, out, in, out, key)}
 	if bias {
 		l.B = newParam(name+".bias", 1, out, 0)
@@ -38,12 +39,13 @@ func (l *Linear) Forward(y, x mat.Dense, t *Tape) {
 	l.product(y, graph.Features{Dense: x}, false, l.B, t)
 }
 
-// ForwardSparse is Forward of a sparse x. Its Backward takes an empty dx.
-func (l *Linear) ForwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
+// forwardSparse is Forward of a sparse x. Its Backward takes an empty dx.
+func (l *Linear) forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
 	l.product(y, graph.Features{Sparse: x}, false, l.B, t)
 }
 
-// Backward adds dy·Wᵀ to dx, xᵀ·dy to the weight's gradient and the column sums of dy to the bias's.
+// Backward adds dy·Wᵀ to dx, xᵀ·dy to the weight's gradient and the column sums of dy to the
+// bias's.
 func (l *Linear) Backward(dx, dy mat.Dense, t *Tape) {
 	biasGrad(l.B, dy)
 	l.productGrad(dx, dy, t)
@@ -68,6 +70,8 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, b *Param, t *T
 	kernels.GemmNNBias(y.Rows, out, in, x.Dense.Data, x.Dense.Stride, w.Data, w.Stride, y.Data, y.Stride, add, biasRow(b))
 	t.push(entry{x: x.Dense})
 }
+
+func (l *Linear) weights() (w, b *Param) { return l.W, l.B }
 
 // productGrad is the backward pass of product.
 func (l *Linear) productGrad(dx, dy mat.Dense, t *Tape) {
@@ -97,7 +101,8 @@ func (l *Linear) inputGrad(dx, dy mat.Dense, add bool) {
 	kernels.GemmNT(dy.Rows, in, out, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, add)
 }
 
-// backwardOver is Backward with the gradient of x in the memory of x, which nobody else may read any more.
+// backwardOver is Backward with the gradient of x in the memory of x, which nobody else may read
+// any more.
 func (l *Linear) backwardOver(dy mat.Dense, t *Tape) mat.Dense {
 	biasGrad(l.B, dy)
 	x := l.weightGrad(dy, t)
@@ -105,7 +110,8 @@ func (l *Linear) backwardOver(dy mat.Dense, t *Tape) mat.Dense {
 	return x
 }
 
-// sparseGrad adds xᵀ·dy to dw, where x has been through a dropout, or not, in rows that are cut into pieces.
+// sparseGrad adds xᵀ·dy to dw, where x has been through a dropout, or not, in rows that are cut
+// into pieces.
 func sparseGrad(dw mat.Dense, x *mat.Sparse, lost *dropped, pieces int, dy mat.Dense, t *Tape) {
 	nnz := x.RowPtr[x.Rows]
 	switch {
@@ -128,8 +134,8 @@ func sparseGrad(dw mat.Dense, x *mat.Sparse, lost *dropped, pieces int, dy mat.D
 	t.arena.release(m)
 }
 
-// The transposed product of sparse rows fetches a row of dy for each value, from all over. Of rows as full as this, and as
-// wide, a dense product takes less time, the rows' spreading included.
+// The transposed product of sparse rows fetches a row of dy for each value, from all over. Of rows
+// as full as this, and as wide, a dense product takes less time, the rows' spreading included.
 const (
 	fullShare = 20 // percent of the values that are stored
 	fullWidth = 64
@@ -154,27 +160,6 @@ func spreadRows(w *loop, _, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		w.sparse.Spread(w.y.Row(i), w.first+i)
 	}
-}
-
-// Bias is y = x + b, of any number of rows.
-type Bias struct{ B *Param } // 1×width
-
-// Params returns b.
-func (b *Bias) Params() []*Param { return []*Param{b.B} }
-
-// Dims returns the width twice.
-func (b *Bias) Dims() (in, out int) { return b.B.Value.Cols, b.B.Value.Cols }
-
-// Forward writes y = x + b; y may be x.
-func (b *Bias) Forward(y, x mat.Dense, t *Tape) {
-	copyRows(y, x)
-	addBias(y, b.B)
-}
-
-// Backward adds dy to dx and its column sums to b's gradient.
-func (b *Bias) Backward(dx, dy mat.Dense, t *Tape) {
-	biasGrad(b.B, dy)
-	addRows(dx, dy)
 }
 
 // biasRow returns the values of a bias, nil where there is none.

@@ -8,8 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// loop is a loop over rows that the kernels' pool shares between cores: bands of rows, cut by their width alone, so that
-// a sum over bands has the same bits for any number of cores. The other fields are what a body reads and writes.
+// loop is a loop over rows that the kernels' pool shares between cores: bands of rows, cut by their
+// width alone, so that a sum over bands has the same bits for any number of cores. The other fields
+// are what a body reads and writes.
 type loop struct {
 	body  func(w *loop, band, lo, hi int)
 	rows  int
@@ -24,7 +25,7 @@ type loop struct {
 	val    []float32
 	keys   []uint64
 
-	attention *Attention
+	attention *attention
 	acc, dacc *Acc
 	weight    []float32
 	trans     *transpose

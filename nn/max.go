@@ -8,22 +8,25 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Max is h_i = max_j z_j over the in-edges (j, i), element by element (Hamilton, Ying and Leskovec, NeurIPS 2017,
-// eq. 3, whose ReLU(Linear) stands before it). The gradient goes to the first source that has the maximum. Weights are
-// not read; a destination without edges gets zeros.
-type Max struct{}
+// maximum is h_i = max_j z_j over the in-edges (j, i), element by element (Hamilton, Ying and
+// Leskovec, NeurIPS 2017, eq. 3, whose ReLU(Linear) stands before it). The gradient goes to the
+// first source that has the maximum. Weights are not read; a destination without edges gets zeros.
+type maximum struct{}
 
 // Params returns nil.
-func (Max) Params() []*Param { return nil }
+func (maximum) Params() []*Param { return nil }
 
 // Dims returns 0, 0: any width is kept.
-func (Max) Dims() (in, out int) { return 0, 0 }
+func (maximum) Dims() (in, out int) { return 0, 0 }
+
+// IsSum returns false.
+func (maximum) IsSum() bool { return false }
 
 // NeedsSource returns false: the places of the maxima are kept.
-func (Max) NeedsSource() bool { return false }
+func (maximum) NeedsSource() bool { return false }
 
 // Begin makes room for the rows of z, the destinations.
-func (Max) Begin(acc *Acc, z mat.Dense) {
+func (maximum) Begin(acc *Acc, z mat.Dense) {
 	acc.begin(z.Rows)
 	acc.sum = acc.take(0, z.Rows, z.Cols)
 	for i := range acc.sum.Data {
@@ -36,7 +39,7 @@ func (Max) Begin(acc *Acc, z mat.Dense) {
 }
 
 // Add takes the maximum with a block of sources z.
-func (Max) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
+func (maximum) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	base := acc.add(g, "Max", z)
 	h, n := acc.sum, z.Cols
 	if base == 0 {
@@ -56,7 +59,7 @@ func (Max) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 }
 
 // End writes the maxima to h.
-func (Max) End(h mat.Dense, acc *Acc) {
+func (maximum) End(h mat.Dense, acc *Acc) {
 	for i := range h.Rows {
 		hi, ai := h.Row(i), acc.arg[i*h.Cols:]
 		for c, v := range acc.sum.Row(i) {
@@ -69,10 +72,11 @@ func (Max) End(h mat.Dense, acc *Acc) {
 }
 
 // EndGrad keeps dh, which must stay as it is until the last AddGrad.
-func (Max) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) { dacc.sum = dh }
+func (maximum) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) { dacc.sum = dh }
 
-// AddGrad adds dh_i to dz_j where source j of the block has destination i's maximum. z may be empty.
-func (Max) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
+// AddGrad adds dh_i to dz_j where source j of the block has destination i's maximum. z may be
+// empty.
+func (maximum) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	lo := int32(acc.base(g))
 	hi := lo + int32(g.NumSrc)
 	for i := range dacc.sum.Rows {
@@ -86,7 +90,7 @@ func (Max) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 }
 
 // BeginGrad has nothing to add: Begin read no value.
-func (Max) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {}
+func (maximum) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {}
 
 func ints(buf *[]int32, n int) []int32 {
 	if cap(*buf) < n {

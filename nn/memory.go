@@ -1,6 +1,7 @@
 package nn
 
-// Memory is how many bytes a tape holds, by what for. It grows to what the largest step so far needed.
+// Memory is how many bytes a tape holds, by what for. It grows to what the largest step so far
+// needed.
 type Memory struct {
 	Rows       int64 // of layers: what operators and accumulators put out, keep, and compute in
 	Aggregates int64 // of accumulators, beside that: sums by relation, places of maxima, scratch

@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/smooth"
 )
 
 // Model is an encoder and layers.
@@ -15,13 +16,13 @@ type Model struct {
 	Layers  []*Layer
 }
 
-// New returns the model that spec describes, its parameters drawn from key and their names; or all that is wrong with
-// spec.
+// New returns the model that spec describes, its parameters drawn from key and their names; or all
+// that is wrong with spec.
 func New(spec Spec, key rng.Key) (*Model, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, err
 	}
-	enc, err := NewEncoder(spec, key)
+	enc, err := newEncoder(spec, key)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +37,9 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 	return m, nil
 }
 
-// Params returns the parameters that inference reads, under unique names: of the encoder, of the layers, and of the
-// heads that are kept (all of them where scores are carried, else the last one); then running statistics.
+// Params returns the parameters that inference reads, under unique names: of the encoder, of the
+// layers, and of the heads that are kept (all of them where scores are carried, else the last one);
+// then running statistics.
 func (m *Model) Params() []*Param {
 	all := m.Encoder.Params()
 	if len(m.Layers) == 0 && !m.Encoder.scores {
@@ -55,17 +57,17 @@ func (m *Model) Params() []*Param {
 	return all
 }
 
-// keepsHead reports whether what layer k hands on has gone through its head.
+// keepsHead reports whether the output of layer k is that of its head.
 func (m *Model) keepsHead(k int) bool {
 	return m.Layers[k].Head != nil && (m.Spec.Carry == "scores" || k == len(m.Layers)-1)
 }
 
-// Infer returns the class scores of all nodes of g, N×C, computed on the whole graph. A model that corrects and smooths
-// reads g's training labels.
+// Infer returns the class scores of all nodes of g, N×C, computed on the whole graph. A model that
+// corrects and smooths reads g's training labels.
 func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
 	scores, err := m.infer(g)
 	if c := m.Spec.CorrectSmooth; c != nil && err == nil {
-		return c.Apply(scores, TrainClass(g.Labels, g.Split), wholeSpread(g))
+		return c.Apply(scores, graph.TrainClass(g.Labels, g.Split), wholeSpread(g))
 	}
 	return scores, err
 }
@@ -73,14 +75,14 @@ func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
 // infer returns the scores before they are corrected and smoothed.
 func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 	if g.X.Cols() != m.Spec.Features || g.X.Rows() != g.N() {
-		return mat.Dense{}, fmt.Errorf("nn: graph %q has %d rows of %d features, want %d rows of %d", g.Name, g.X.Rows(), g.X.Cols(), g.N(), m.Spec.Features)
+		return mat.Dense{}, fmt.Errorf("nn: graph %q must have %d rows of %d features (got %d of %d)", g.Name, g.N(), m.Spec.Features, g.X.Rows(), g.X.Cols())
 	}
 	x := m.Encoder.Encode(g.X)
 	if m.Spec.Encoder.Labels > 0 {
-		x = Columns([]graph.Features{x, OneHot(TrainClass(g.Labels, g.Split), m.Spec.Classes)})
+		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.TrainClass(g.Labels, g.Split), m.Spec.Classes)})
 	}
 	if hops := m.Spec.Encoder.Hops; hops > 0 {
-		x = Hops(graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), x, hops)
+		x = withHops(graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), x, hops)
 	}
 	if len(m.Layers) == 0 && !m.Encoder.scores {
 		return headScores(m.Encoder.Layer.Head, x.Dense), nil
@@ -93,7 +95,7 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		if l.Conv.Agg != nil {
 			if n := l.Conv.Relations; n > 0 {
 				if n != g.Typed.Count() {
-					return mat.Dense{}, fmt.Errorf("nn: graph %q has %d relations, want %d", g.Name, g.Typed.Count(), n)
+					return mat.Dense{}, fmt.Errorf("nn: graph %q must have %d relations (got %d)", g.Name, n, g.Typed.Count())
 				}
 				if typed == nil {
 					typed = graph.Normalise(&g.Typed.Adj, g.Typed.Adj.Degrees(), l.Edges)
@@ -114,4 +116,15 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		x = graph.Features{Dense: h}
 	}
 	return x.Dense, nil
+}
+
+// wholeSpread is Spread over a graph at hand.
+func wholeSpread(g *graph.Graph) smooth.Spread {
+	adj := graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.Symmetric)
+	return smooth.Spread{
+		Hop: func(x mat.Dense) (mat.Dense, error) {
+			return Aggregate(Sum{}, adj, graph.Features{Dense: x}).Dense, nil
+		},
+		Sum: func([]float64) error { return nil },
+	}
 }

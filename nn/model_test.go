@@ -53,20 +53,13 @@ func layerwise(encoder, carry string) nn.Spec {
 
 func allSpecs(t testing.TB) map[string]nn.Spec {
 	all := map[string]nn.Spec{}
-	for _, m := range []string{"gcn", "sage", "sage-pool", "gat", "gin"} {
+	for _, m := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "appnp", "sign"} {
 		all[m] = preset(t, m)
 	}
 	for _, e := range []string{"raw", "pca", "mlp"} {
 		for _, c := range []string{"hidden", "scores"} {
 			all[e+" "+c] = layerwise(e, c)
 		}
-	}
-	var err error
-	if all["appnp"], err = nn.PresetAPPNP("single", 20, 3, 16, 2, 5, 0.1); err != nil {
-		t.Fatal(err)
-	}
-	if all["sign"], err = nn.PresetSIGN("single", 20, 3, 16, 2, 3); err != nil {
-		t.Fatal(err)
 	}
 	batch := preset(t, "gcn")
 	batch.Layers[0].BatchNorm = true
@@ -80,8 +73,8 @@ func allSpecs(t testing.TB) map[string]nn.Spec {
 	return all
 }
 
-// TestSpecAndParametersMakeTheModel: a model made again from its Spec, through JSON, and its named parameters gives the
-// same scores.
+// TestSpecAndParametersMakeTheModel: a model made again from its Spec, through JSON, and its named
+// parameters gives the same scores.
 func TestSpecAndParametersMakeTheModel(t *testing.T) {
 	g := synthetic(40, 4, 20, 5, 3)
 	for name, spec := range allSpecs(t) {
@@ -141,7 +134,7 @@ func TestInferRefusesAnotherGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Infer(synthetic(10, 2, 19, 3, 3)); err == nil || !strings.Contains(err.Error(), "19 features") {
+	if _, err := m.Infer(synthetic(10, 2, 19, 3, 3)); err == nil || !strings.Contains(err.Error(), "of 20 features (got 10 of 19)") {
 		t.Fatalf("error is %v, want one that names the 19 features", err)
 	}
 }
@@ -152,27 +145,32 @@ func TestFaults(t *testing.T) {
 		change func(*nn.Spec)
 		want   []string
 	}{
-		{func(s *nn.Spec) { s.Task, s.Carry = "many", "" }, []string{`task is "many"`, `carry is ""`}},
-		{func(s *nn.Spec) { s.Features = 0 }, []string{"features is 0", "encoder.out is 20"}},
-		{func(s *nn.Spec) { s.Classes = -1 }, []string{"classes is -1", "layers[1].out is 3"}},
-		{func(s *nn.Spec) { s.Encoder.Kind = "cnn" }, []string{`encoder.kind is "cnn"`}},
-		{func(s *nn.Spec) { s.Encoder.Dropout = 1 }, []string{"encoder.dropout is 1"}},
-		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "mlp", Out: 20} }, []string{"encoder.hidden is 0", "encoder.out is 20"}},
-		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "pca", Out: 21} }, []string{"encoder.out is 21", "layers[0].in is 20"}},
-		{func(s *nn.Spec) { s.Layers = nil }, []string{"layers is empty"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[1].Act = "cheb", "tanh" }, []string{`layers[0].conv is "cheb"`, `layers[1].act is "tanh"`}},
-		{func(s *nn.Spec) { s.Layers[0].Dropout = float32(math.NaN()) }, []string{"layers[0].dropout is NaN"}},
+		{func(s *nn.Spec) { s.Task, s.Carry = "many", "" }, []string{`task must be "single" or "multi" (got "many")`, `carry must be "hidden" or "scores" (got "")`}},
+		{func(s *nn.Spec) { s.Features = 0 }, []string{"(got 0)", "encoder.out must be the 0 features"}},
+		{func(s *nn.Spec) { s.Classes = -1 }, []string{"(got -1)", "layers[1].out must be the -1 classes"}},
+		{func(s *nn.Spec) { s.Encoder.Kind = "cnn" }, []string{`mlp" (got "cnn")`}},
+		{func(s *nn.Spec) { s.Encoder.Dropout = 1 }, []string{"encoder.dropout must be at least 0 and less than 1 (got 1)"}},
+		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "mlp", Out: 20} }, []string{"encoder.hidden must be 1 to 16777216 (got 0)", `encoder.out must be 0 where carry is "hidden" (got 20)`}},
+		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "pca", Out: 21} }, []string{"encoder.out must be 1 to the 20 features (got 21)", "layers[0].in must be 21, the width before it (got 20)"}},
+		{func(s *nn.Spec) { s.Layers = nil }, []string{"layers must have at least one layer"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[1].Act = "cheb", "tanh" }, []string{`(got "cheb")`, `layers[1].act must be "", "relu" or "elu" (got "tanh")`}},
+		{func(s *nn.Spec) { s.Layers[0].Dropout = float32(math.NaN()) }, []string{"layers[0].dropout must be at least 0 and less than 1 (got NaN)"}},
 		{func(s *nn.Spec) { s.Layers[0].Norm, s.Layers[0].BatchNorm = true, true }, []string{"layers[0].norm and batch_norm"}},
-		{func(s *nn.Spec) { s.Layers[0].Hops = -1 }, []string{"layers[0].hops is -1"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Hops = "sage-pool", 2 }, []string{"layers[0].hops is 2"}},
-		{func(s *nn.Spec) { s.Layers[0].Heads = 2 }, []string{"layers[0].heads, average and attention_dropout belong to gat"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Heads = "gat", 5 }, []string{"layers[0].out is 16, want a multiple of 5"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv = "gat" }, []string{"layers[0].heads is 0"}},
-		{func(s *nn.Spec) { s.Layers[0].Out, s.Layers[1].In = 1<<40, 1<<40 }, []string{"layers[0].out is 1099511627776", "layers[1].in"}},
-		{func(s *nn.Spec) { s.Layers[1].In = 7 }, []string{"layers[1].in is 7, want 16"}},
-		{func(s *nn.Spec) { s.Layers[1].Out = 4 }, []string{"layers[1].out is 4, want the 3 classes"}},
-		{func(s *nn.Spec) { s.Layers[1].Head = []int{0, 4} }, []string{"layers[1].head[0] is 0", "layers[1].head ends in 4"}},
-		{func(s *nn.Spec) { s.Carry = "scores" }, []string{"layers[0].out is 16, want the 3 classes or a head"}},
+		{func(s *nn.Spec) { s.Layers[0].Hops = -1 }, []string{"(got -1)", "layers[0].hops must be 1, or up to 1000 for gcn, sage, gin, appnp, sign"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Hops = "sage-pool", 2 }, []string{"layers[0].hops must be 1, or up to 1000 for gcn, sage, gin, appnp, sign (got 2)"}},
+		{func(s *nn.Spec) { s.Layers[0].Heads = 2 }, []string{"layers[0].heads, average and attention_dropout do not belong to gcn"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Heads = "gat", 5 }, []string{"layers[0].out must be a multiple of the 5 heads (got 16)"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv = "gat" }, []string{"layers[0].heads must be 1 to 1024 (got 0)"}},
+		{func(s *nn.Spec) { s.Layers[0].Out, s.Layers[1].In = 1<<40, 1<<40 }, []string{"layers[0].out must be 1 to 16777216 (got 1099511627776)", "layers[1].in"}},
+		{func(s *nn.Spec) { s.Layers[0].Alpha = 0.1 }, []string{"layers[0].teleport does not belong to gcn"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv = "appnp" }, []string{"layers[0].teleport must be above 0 and at most 1 (got 0)"}},
+		{func(s *nn.Spec) { s.Layers[0].Bases = 1 }, []string{"layers[0].relations and bases do not belong to gcn"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv = "rgcn" }, []string{"layers[0].relations must be 1 to"}},
+		{func(s *nn.Spec) { s.Layers[1].Conv = "sign" }, []string{"layers[1].conv is sign, which must be the first"}},
+		{func(s *nn.Spec) { s.Layers[1].In = 7 }, []string{"layers[1].in must be 16, the width before it (got 7)"}},
+		{func(s *nn.Spec) { s.Layers[1].Out = 4 }, []string{"layers[1].out must be the 3 classes, or the layer must have a head (got 4)"}},
+		{func(s *nn.Spec) { s.Layers[1].Head = []int{0, 4} }, []string{"layers[1].head[0] must be 1 to 16777216 (got 0)", "layers[1].head must end in the 3 classes (got 4)"}},
+		{func(s *nn.Spec) { s.Carry = "scores" }, []string{"layers[0].out must be the 3 classes, or the layer must have a head (got 16)"}},
 	} {
 		s := preset(t, "gcn")
 		c.change(&s)
@@ -192,7 +190,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := nn.NewLayer("layer1", nn.LayerSpec{Conv: "gcn", In: 0, Out: 0}, rng.New(1)); err == nil || !strings.Contains(err.Error(), "layer1: in is 0") || !strings.Contains(err.Error(), "out is 0") {
+	if _, err := nn.NewLayer("layer1", nn.LayerSpec{Conv: "gcn", In: 0, Out: 0}, rng.New(1)); err == nil || !strings.Contains(err.Error(), "layer1: in must be 1 to 16777216 (got 0)") || !strings.Contains(err.Error(), "out must be 1 to 16777216 (got 0)") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := nn.Preset("gcn", "single", 5, 2, 4, 0); err == nil {
@@ -226,7 +224,8 @@ func TestPCARowsHaveUnitLength(t *testing.T) {
 	}
 }
 
-// TestAffine: what the ridge solver writes to the maps of an affine layer is what the layer computes.
+// TestAffine: what the ridge solver writes to the maps of an affine layer is what the layer
+// computes.
 func TestAffine(t *testing.T) {
 	for conv, want := range map[string][2]bool{"gcn": {false, true}, "sage": {true, true}, "mlp": {true, false}} {
 		l := layer(t, nn.LayerSpec{Conv: conv, In: 4, Out: 2, Hops: 1})
@@ -306,8 +305,8 @@ func TestSlab(t *testing.T) {
 	}
 }
 
-// TestAggregateOfSparseRows: sparse while a quarter is stored at most, dense above, the same values and the columns
-// ascending.
+// TestAggregateOfSparseRows: sparse while a quarter is stored at most, dense above, the same values
+// and the columns ascending.
 func TestAggregateOfSparseRows(t *testing.T) {
 	for _, c := range []struct {
 		nnz    int

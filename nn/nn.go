@@ -1,13 +1,14 @@
 // Package nn holds the layers of graph neural networks with hand-written backward passes.
 //
-// Letters in comments: N nodes, E edges, F in, H hidden, C classes. Everything that acts row by row is a Rows;
-// only an Aggregator sees edges; a Conv puts them together; a Layer adds what stands around a convolution; a Model is
-// an encoder and layers.
+// Letters in comments: N nodes, E edges, F in, H hidden, C classes. Everything that acts row by row
+// is a Rows; only an Aggregator sees edges; a Conv puts them together; a Layer adds what stands
+// around a convolution; a Model is an encoder and layers.
 package nn
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/smooth"
 )
 
 // Param is one tensor that training changes. Grad has Value's shape; backward passes add to it.
@@ -17,29 +18,31 @@ type Param struct {
 	Running     bool // no gradient: a statistic that inference reads, and that Settle moves
 }
 
-// Rows is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack of them. BatchNorm
-// alone, while it trains, sees all rows together.
+// Rows is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack
+// of them. BatchNorm alone, while it trains, sees all rows together.
 type Rows interface {
 	Params() []*Param
 	Dims() (in, out int) // 0, 0: keeps any width
 	// Forward writes y (R×out) from x (R×in). t is nil in inference: no dropout, nothing kept.
 	Forward(y, x mat.Dense, t *Tape)
-	// Backward takes what Forward kept, last in first out, and adds to dx (R×in; empty: not wanted) and to each
-	// Param's Grad.
+	// Backward takes what Forward kept, last in first out, and adds to dx (R×in; empty: not
+	// computed) and to each Param's Grad.
 	Backward(dx, dy mat.Dense, t *Tape)
 }
 
-// Aggregator is an operator over edges, the only one. Its law: Add over two disjoint
-// sets of sources equals Add over their union, up to rounding; so a whole graph and a sequence of blocks give the same
-// rows and the same gradients.
+// Aggregator is an operator over edges, the only one. Its law: Add over two disjoint sets of
+// sources equals Add over their union, up to rounding; so a whole graph and a sequence of blocks
+// give the same rows and the same gradients.
 //
-// Forward: Begin with the destinations' own rows z, Add for each block and the rows z of its sources, End writes the
-// aggregate h. Backward: EndGrad with dh, then for each block, in any order, AddGrad adds to dz, the gradient of its
-// sources (z may be empty unless NeedsSource), and BeginGrad adds to the destinations' dz what came through Begin. A
-// block is the same CSR in both passes.
+// Forward: Begin with the destinations' own rows z, Add for each block and the rows z of its
+// sources, End writes the aggregate h. Backward: EndGrad with dh, then for each block, in any
+// order, AddGrad adds to dz, the gradient of its sources (z may be empty unless NeedsSource), and
+// BeginGrad adds to the destinations' dz what came through Begin. A block is the same CSR in both
+// passes.
 type Aggregator interface {
 	Params() []*Param
 	Dims() (in, out int) // widths of z and of h; 0, 0: h is as wide as z
+	IsSum() bool         // whether it is Σ_j w_ij z_j and nothing else, which layers then compute themselves, as Sum does
 	NeedsSource() bool   // whether AddGrad reads z, which sequential training must then fetch again
 	Begin(acc *Acc, z mat.Dense)
 	Add(acc *Acc, g *graph.CSR, z mat.Dense)
@@ -49,15 +52,16 @@ type Aggregator interface {
 	BeginGrad(dz, z mat.Dense, acc, dacc *Acc)
 }
 
-// Input is what a layer computes on: either a block G with the rows X of its sources (destinations first), or, where
-// the aggregate is computed once, no G but the destinations' rows X and their aggregate Z.
+// Input is what a layer computes on: either a block G with the rows X of its sources (destinations
+// first), or, where the aggregate is computed once, no G but the destinations' rows X and their
+// aggregate Z.
 type Input struct {
-	G     *graph.CSR // of a layer of R relations, R·D rows for D destinations (graph.Relations)
-	Far   Far        // sources beside those of G; nil: none
-	X     graph.Features
-	Z     graph.Features
-	Nodes []int64 // [rows of X] global node IDs: keys of dropout
-	Again Again   // how X can be made again, if others may use its memory
+	G      *graph.CSR // of a layer of R relations, R·D rows for D destinations (graph.Relations)
+	Remote bool       // other workers hold more of the sources: blocks that Hop.Add takes in
+	X      graph.Features
+	Z      graph.Features
+	Nodes  []int64 // [rows of X] global node IDs: keys of dropout
+	Again  Again   // how X can be made again, if others may use its memory
 }
 
 // Spec describes a model completely: New(Spec) and the parameters make it again.
@@ -67,38 +71,44 @@ type Spec struct {
 	Classes  int         `json:"classes"`  // C
 	Encoder  EncoderSpec `json:"encoder"`
 	Layers   []LayerSpec `json:"layers"`
-	Carry    string      `json:"carry"` // what a layer hands on: "hidden" or "scores" (of its own head)
+	Carry    string      `json:"carry"` // the output of a layer: "hidden" rows, or "scores", the logits of its head
 	// CorrectSmooth is what becomes of the scores of the trained model; nil: they stay.
-	CorrectSmooth *CorrectSmooth `json:"correct_smooth,omitempty"`
+	CorrectSmooth *smooth.CorrectSmooth `json:"correct_smooth,omitempty"`
 }
 
-// EncoderSpec describes stage 0, which sees a node's own features and no edge.
+// EncoderSpec describes stage 0, which sees a node's own features and no edge. Kind is one of
+//
+//	raw   the features themselves
+//	sign  the features and their aggregates of 1 to Hops hops, side by side
+//	pca   a projection of the features, rows of unit length
+//	mlp   a hidden layer, trained
 type EncoderSpec struct {
-	UnitSum bool    `json:"unit_sum,omitempty"` // each row of the features is divided by the sum of its magnitudes first
-	Hops    int     `json:"hops,omitempty"`     // sign: times the features are aggregated, at least 1
-	Kind    string  `json:"kind"`               // "raw": the features themselves; "sign": beside them their aggregates of 1 to Hops hops; "pca": projection, rows of unit length; "mlp": hidden layer, trained
-	Out     int     `json:"out"`                // width of what it hands on; F for raw, or F+C with Labels; (Hops+1)·F for sign
-	Labels  float32 `json:"labels,omitempty"`   // raw: share of the training labels that a step takes as C more columns, and does not learn; [0, 1). Else all are given
-	Hidden  int     `json:"hidden,omitempty"`   // mlp: hidden width; Out = Hidden, or Classes where Carry is "scores"
-	Dropout float32 `json:"dropout,omitempty"`  // mlp: of the input and of the hidden rows
+	UnitSum bool    `json:"unit_sum,omitempty"` // divide each row of the features by its l1 norm
+	Hops    int     `json:"hops,omitempty"`     // sign: times the features are aggregated, ≥ 1
+	Kind    string  `json:"kind"`
+	Out     int     `json:"out"`               // width of its output: F, or F+C with Labels, for raw; (Hops+1)·F for sign
+	Labels  float32 `json:"labels,omitempty"`  // raw: fraction of the training labels that are inputs of a step, [0, 1)
+	Hidden  int     `json:"hidden,omitempty"`  // mlp: width; Out = Hidden, or Classes where Carry is "scores"
+	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
 }
 
-// LayerSpec describes one layer: dropout, convolution, norm, activation, residual and, where it has one, a head.
+// LayerSpec describes one layer: dropout, convolution, norm, activation, residual and, where it has
+// one, a head.
 type LayerSpec struct {
-	Conv             string  `json:"conv"` // gcn, sage, sage-pool, gat, gin; appnp; rgcn, which sees typed edges; sign and mlp, which see none
+	Conv             string  `json:"conv"` // the name of a Convolution
 	In               int     `json:"in"`
 	Out              int     `json:"out"`                  // width after the convolution; with concatenated heads, of all heads together
 	Hops             int     `json:"hops"`                 // ≥ 1; > 1 only where the aggregator has no parameters; sign: the encoder's
-	Teleport         float32 `json:"teleport,omitempty"`   // appnp: share of its first row in what a node puts out at each hop, (0, 1]
-	Relations        int     `json:"relations,omitempty"`  // rgcn: of the graph
-	Bases            int     `json:"bases,omitempty"`      // rgcn: of the relations' matrices; 0: a matrix each
-	Heads            int     `json:"heads,omitempty"`      // gat
-	Average          bool    `json:"average,omitempty"`    // gat: average the heads instead of concatenating
+	Alpha            float32 `json:"teleport,omitempty"`   // restart probability, (0, 1], where the convolution restarts
+	Relations        int     `json:"relations,omitempty"`  // of the graph, where the convolution is typed
+	Bases            int     `json:"bases,omitempty"`      // of the relations' matrices; 0: a matrix each
+	Heads            int     `json:"heads,omitempty"`      // of attention, at least 1 where the convolution has heads
+	Average          bool    `json:"average,omitempty"`    // average the heads instead of concatenating
 	Norm             bool    `json:"norm,omitempty"`       // LayerNorm after the convolution
 	BatchNorm        bool    `json:"batch_norm,omitempty"` // BatchNorm instead; the convolution then ends without a bias
 	Act              string  `json:"act,omitempty"`        // "", "relu", "elu"
 	Dropout          float32 `json:"dropout,omitempty"`    // of the input, [0, 1)
 	AttentionDropout float32 `json:"attention_dropout,omitempty"`
-	Residual         bool    `json:"residual,omitempty"` // x is added to what the activation puts out; a linear map of x where the widths differ
+	Residual         bool    `json:"residual,omitempty"` // add x to the output; by a linear map where the widths differ
 	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C; empty: none
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Slab is the parameters of a model in one piece of memory each for values and gradients, in the order of Params:
-// what an optimiser steps over and a reducer sums.
+// Slab is the parameters of a model in one piece of memory each for values and gradients, in the
+// order of Params: what an optimiser steps over and a reducer sums.
 type Slab struct {
 	Value, Grad []float32
 	Params      []*Param
 	Trained     int // values that an optimiser changes: those before the Running ones
 }
 
-// NewSlab moves params into one slab, keeping their values; their matrices become compact views of it. Gradients
-// start at zero. What is Running comes last.
+// NewSlab moves params into one slab, keeping their values; their matrices become compact views of
+// it. Gradients start at zero. What is Running comes last.
 func NewSlab(params []*Param) *Slab {
 	n := 0
 	for _, p := range params {
@@ -37,20 +37,6 @@ func NewSlab(params []*Param) *Slab {
 	return s
 }
 
-// Room moves the gradients to where n values lie behind them, all zero, and returns both in one piece: what travels
-// with a gradient needs no copy of it.
-func (s *Slab) Room(n int) []float32 {
-	all := make([]float32, len(s.Grad)+n)
-	s.Grad = all[:len(s.Grad):len(s.Grad)]
-	at := 0
-	for _, p := range s.Params {
-		rows, cols := p.Value.Rows, p.Value.Cols
-		p.Grad = mat.View(rows, cols, s.Grad[at:at+rows*cols:at+rows*cols])
-		at += rows * cols
-	}
-	return all
-}
-
 // ZeroGrad sets every gradient to 0.
 func (s *Slab) ZeroGrad() { clear(s.Grad) }
 
@@ -62,7 +48,8 @@ func newParam(name string, rows, cols int, fill float32) *Param {
 	return p
 }
 
-// glorot returns a parameter uniform in ±√(6/(in+out)) (Glorot and Bengio, AISTATS 2010, eq. 16), keyed by its name.
+// glorot returns a parameter uniform in ±√(6/(in+out)) (Glorot and Bengio, AISTATS 2010, eq. 16),
+// keyed by its name.
 func glorot(name string, rows, cols, in, out int, key rng.Key) *Param {
 	p := newParam(name, rows, cols, 0)
 	k := key.FoldString(name)

@@ -7,22 +7,48 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Relational is h_i = Σ_r Σ_j w_ijr z_j·W_r over the in-edges (j, i) of each of R relations (Schlichtkrull et al., ESWC
-// 2018, eq. 2; graph.Mean makes w_ijr their 1/c_ir): z is S×in, h D×out. With B bases W_r = Σ_b a_rb V_b (eq. 3). A block
-// has R·D rows, relation by relation (graph.Relations).
+// newRGCN is y_i = x_i·W₀ + b + Σ_r mean_{j∈N_r(i)} x_j·W_r over typed edges normalised by
+// graph.Mean: x R×In, y R×Out. The W_r are combinations of s.Bases bases, or a matrix each where
+// that is 0 (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
+func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
+	return Conv{
+		Self: newLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
+		Agg:  newRelational(name+".nbr", s.In, s.Out, s.Relations, s.Bases, key), Relations: s.Relations,
+	}
+}
+
+// weightsOfRGCN are those of a node's own row, of the relations or their bases, and the bases'
+// coefficients.
+func weightsOfRGCN(s LayerSpec, matrix func(rows, cols int)) {
+	matrix(s.In, s.Out)
+	matrices := s.Bases
+	if matrices == 0 {
+		matrices = s.Relations
+	}
+	for range matrices {
+		matrix(s.In, s.Out)
+	}
+	matrix(s.Relations, s.Bases)
+}
+
+// relational is h_i = Σ_r Σ_j w_ijr z_j·W_r over the in-edges (j, i) of each of R relations
+// (Schlichtkrull et al., ESWC 2018, eq. 2; graph.Mean makes w_ijr their 1/c_ir): z is S×in, h
+// D×out. With B bases W_r = Σ_b a_rb V_b (eq. 3). A block has R·D rows, relation by relation
+// (graph.Relations).
 //
-// The rows that have edges are summed first and multiplied then; their sums are kept for the gradient of W, which so
-// reads no source.
-type Relational struct {
+// The rows that have edges are summed first and multiplied then; their sums are kept for the
+// gradient of W, which so reads no source.
+type relational struct {
 	Relations int
 	In        int
 	Weight    *Param // (R·in)×out, W_r one below another; with bases (B·in)×out, V_b likewise
 	Coef      *Param // R×B: a; nil without bases
 }
 
-// NewRelational returns a Relational of that many relations and bases; no bases: a matrix for each relation.
-func NewRelational(name string, in, out, relations, bases int, key rng.Key) *Relational {
-	a := &Relational{Relations: relations, In: in}
+// newRelational returns a Relational of that many relations and bases; no bases: a matrix for each
+// relation.
+func newRelational(name string, in, out, relations, bases int, key rng.Key) *relational {
+	a := &relational{Relations: relations, In: in}
 	if bases == 0 {
 		a.Weight = glorot(name+".weight", relations*in, out, in, out, key)
 		return a
@@ -33,18 +59,21 @@ func NewRelational(name string, in, out, relations, bases int, key rng.Key) *Rel
 }
 
 // Params returns the matrices, or the bases and their coefficients.
-func (a *Relational) Params() []*Param {
+func (a *relational) Params() []*Param {
 	if a.Coef == nil {
 		return []*Param{a.Weight}
 	}
 	return []*Param{a.Weight, a.Coef}
 }
 
+// IsSum returns false.
+func (a *relational) IsSum() bool { return false }
+
 // NeedsSource returns false.
-func (a *Relational) NeedsSource() bool { return false }
+func (a *relational) NeedsSource() bool { return false }
 
 // Dims returns the widths of z and h.
-func (a *Relational) Dims() (in, out int) { return a.In, a.Weight.Value.Cols }
+func (a *relational) Dims() (in, out int) { return a.In, a.Weight.Value.Cols }
 
 // relation is the destinations of one relation that have edges, and these.
 type relation struct {
@@ -53,7 +82,8 @@ type relation struct {
 	dst  []int32
 }
 
-// relations cuts a block of R·D rows into its relations, without those that have no edges; it remembers them.
+// relations cuts a block of R·D rows into its relations, without those that have no edges; it
+// remembers them.
 func (ts *transposes) relations(g *graph.CSR, count int) []relation {
 	if len(g.Col) == 0 {
 		return nil
@@ -96,15 +126,16 @@ type relationCut struct {
 	used int
 }
 
-// Begin makes room for the rows of z, the destinations, and computes the matrices where they are made of bases.
-func (a *Relational) Begin(acc *Acc, z mat.Dense) {
+// Begin makes room for the rows of z, the destinations, and computes the matrices where they are
+// made of bases.
+func (a *relational) Begin(acc *Acc, z mat.Dense) {
 	if z.Cols != a.In {
 		panic(shapeFault("columns of Relational's input", z.Cols, a.In))
 	}
 	a.begin(acc, z.Rows)
 }
 
-func (a *Relational) begin(acc *Acc, rows int) {
+func (a *relational) begin(acc *Acc, rows int) {
 	_, out := a.Dims()
 	acc.begin(rows)
 	acc.sum = acc.take(0, rows, out)
@@ -118,12 +149,12 @@ func (a *Relational) begin(acc *Acc, rows int) {
 }
 
 // of returns W_r in a stack of matrices.
-func (a *Relational) of(weights mat.Dense, r int) mat.Dense {
+func (a *relational) of(weights mat.Dense, r int) mat.Dense {
 	return weights.RowRange(r*a.In, (r+1)*a.In)
 }
 
 // cut notes a block and returns its relations and, in training, memory for the sums of its rows.
-func (a *Relational) cut(acc *Acc, g *graph.CSR) (of []relation, rows int) {
+func (a *relational) cut(acc *Acc, g *graph.CSR) (of []relation, rows int) {
 	if g.NumDst != a.Relations*acc.rows {
 		panic(shapeFault("rows of a block for Relational", g.NumDst, a.Relations*acc.rows))
 	}
@@ -136,7 +167,7 @@ func (a *Relational) cut(acc *Acc, g *graph.CSR) (of []relation, rows int) {
 }
 
 // Add adds a block of sources z.
-func (a *Relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
+func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	if z.Rows != g.NumSrc {
 		panic(shapeFault("rows of sources for Relational", z.Rows, g.NumSrc))
 	}
@@ -164,10 +195,10 @@ func (a *Relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 }
 
 // End writes the sums to h.
-func (a *Relational) End(h mat.Dense, acc *Acc) { h.CopyFrom(acc.sum) }
+func (a *relational) End(h mat.Dense, acc *Acc) { h.CopyFrom(acc.sum) }
 
 // EndGrad keeps dh, which must stay as it is until BeginGrad.
-func (a *Relational) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
+func (a *relational) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.sum, dacc.weight = dh, a.Weight.Grad
 	if a.Coef != nil {
 		dacc.weight = dacc.take(1, a.Relations*a.In, dh.Cols)
@@ -175,8 +206,9 @@ func (a *Relational) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	}
 }
 
-// AddGrad adds Σ_r Σ_i w_ijr dh_i·W_rᵀ to each source's dz_j and what the block brings to the gradient of W. z may be empty.
-func (a *Relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
+// AddGrad adds Σ_r Σ_i w_ijr dh_i·W_rᵀ to each source's dz_j and what the block brings to the
+// gradient of W. z may be empty.
+func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	in, out := a.Dims()
 	of := acc.transposes().relations(g, a.Relations)
 	sums := acc.sums[acc.index(g)]
@@ -197,7 +229,7 @@ func (a *Relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc 
 }
 
 // BeginGrad adds the gradient of the matrices to those of bases and coefficients.
-func (a *Relational) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
+func (a *relational) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
 	if a.Coef == nil {
 		return
 	}
@@ -208,9 +240,10 @@ func (a *Relational) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
 	kernels.GemmTN(b, n, a.Relations, a.Coef.Value.Data, a.Coef.Value.Stride, dw, n, a.Weight.Grad.Data, n, true)
 }
 
-// sumSparse writes to h what Begin, Add and End make of sparse rows x, which are multiplied first, relation by relation:
-// the sums of sparse rows would be dense. Rows of the identity make W_r a learned row for each node and relation.
-func (a *Relational) sumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *Tape) {
+// sumSparse writes to h what Begin, Add and End make of sparse rows x, which are multiplied first,
+// relation by relation: the sums of sparse rows would be dense. Rows of the identity make W_r a
+// learned row for each node and relation.
+func (a *relational) sumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *Tape) {
 	acc := t.acc()
 	_, out := a.Dims()
 	a.begin(acc, h.Rows)
@@ -238,7 +271,7 @@ func (a *Relational) sumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *Tape
 }
 
 // sumSparseGrad adds to the gradients of the parameters.
-func (a *Relational) sumSparseGrad(dh mat.Dense, g *graph.CSR, t *Tape) {
+func (a *relational) sumSparseGrad(dh mat.Dense, g *graph.CSR, t *Tape) {
 	e := t.pop()
 	x, dacc := e.sparse, t.acc()
 	a.EndGrad(dacc, dh, e.acc)

@@ -8,11 +8,11 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Stack applies operators one after another.
-type Stack []Rows
+// stack applies operators one after another.
+type stack []Rows
 
 // Params returns the operators' parameters in order.
-func (s Stack) Params() []*Param {
+func (s stack) Params() []*Param {
 	var all []*Param
 	for _, op := range s {
 		all = append(all, op.Params()...)
@@ -21,7 +21,7 @@ func (s Stack) Params() []*Param {
 }
 
 // Dims returns the width that the first operator with one takes and that the last one gives.
-func (s Stack) Dims() (in, out int) {
+func (s stack) Dims() (in, out int) {
 	for _, op := range s {
 		i, o := op.Dims()
 		if in == 0 {
@@ -35,16 +35,20 @@ func (s Stack) Dims() (in, out int) {
 }
 
 // Forward writes the last operator's rows to y.
-func (s Stack) Forward(y, x mat.Dense, t *Tape) { s.forward(y, graph.Features{Dense: x}, t) }
+func (s stack) Forward(y, x mat.Dense, t *Tape) { s.forward(y, graph.Features{Dense: x}, t) }
 
-func (s Stack) forward(y mat.Dense, x graph.Features, t *Tape) {
+func (s stack) forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
+	s.forward(y, graph.Features{Sparse: x}, t)
+}
+
+func (s stack) forward(y mat.Dense, x graph.Features, t *Tape) {
 	if len(s) == 0 {
 		copyRows(y, x.Dense)
 		return
 	}
 	for _, op := range s[:len(s)-1] {
 		out := outWidth(op, x.Cols())
-		if d, ok := op.(*Dropout); ok {
+		if d, ok := op.(*dropout); ok {
 			x = d.features(x, t)
 			continue
 		}
@@ -55,14 +59,14 @@ func (s Stack) forward(y mat.Dense, x graph.Features, t *Tape) {
 	forward(s[len(s)-1], y, x, t)
 }
 
-// Backward runs the operators' backward passes in reverse. Where dx is not wanted, gradients go no further down than
-// the first operator with parameters.
-func (s Stack) Backward(dx, dy mat.Dense, t *Tape) {
+// Backward runs the operators' backward passes in reverse. Where dx is not wanted, gradients go no
+// further down than the first operator with parameters.
+func (s stack) Backward(dx, dy mat.Dense, t *Tape) {
 	if len(s) == 0 {
 		addRows(dx, dy)
 		return
 	}
-	last := 0 // the lowest operator whose dx somebody reads
+	last := 0 // the lowest operator whose dx is read
 	for dx.Empty() && last < len(s)-1 && !trained(s[last]) {
 		last++
 	}
@@ -82,36 +86,30 @@ func (s Stack) Backward(dx, dy mat.Dense, t *Tape) {
 // trained reports whether op may have parameters; Params would allocate.
 func trained(op Rows) bool {
 	switch op.(type) {
-	case ReLU, ELU, *Dropout, HeadMean:
+	case relu, elu, *dropout, headMean:
 		return false
 	}
 	return true
 }
 
 // width returns the width of operator k's input, given that of its output.
-func (s Stack) width(k, out int) int {
+func (s stack) width(k, out int) int {
 	if in, _ := s[k].Dims(); in != 0 {
 		return in
 	}
 	return out
 }
 
-// forward runs op on dense or sparse rows. Sparse rows reach only what begins with a Linear or a Dropout.
+// forward runs op on dense or sparse rows. Sparse rows reach only what begins with a Linear or a
+// Dropout.
 func forward(op Rows, y mat.Dense, x graph.Features, t *Tape) {
 	if x.Sparse == nil {
 		op.Forward(y, x.Dense, t)
 		return
 	}
-	switch op := op.(type) {
-	case *Linear:
-		op.ForwardSparse(y, x.Sparse, t)
-	case *Beside:
-		op.ForwardSparse(y, x.Sparse, t)
-	case Stack:
-		op.forward(y, x, t)
-	default:
-		panic(fmt.Sprintf("nn: %T of sparse rows", op))
-	}
+	op.(interface {
+		forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape)
+	}).forwardSparse(y, x.Sparse, t)
 }
 
 // outWidth returns the width that op makes of in.
@@ -130,7 +128,7 @@ func copyRows(y, x mat.Dense) {
 	}
 }
 
-// addRows adds x to y, unless y is empty: not wanted.
+// addRows adds x to y, unless y is empty, which means that it is not needed.
 func addRows(y, x mat.Dense) {
 	if y.Empty() {
 		return
@@ -147,10 +145,10 @@ func addRows(y, x mat.Dense) {
 
 func checkShape(who string, m mat.Dense, rows, cols int) {
 	if m.Rows != rows || m.Cols != cols {
-		panic(fmt.Sprintf("nn: %s writes %d×%d rows into %d×%d", who, rows, cols, m.Rows, m.Cols))
+		panic(fmt.Sprintf("nn: output of %s must be %d×%d (got %d×%d)", who, rows, cols, m.Rows, m.Cols))
 	}
 }
 
 func shapeFault(who string, got, want int) string {
-	return fmt.Sprintf("nn: %s: %d where %d are wanted", who, got, want)
+	return fmt.Sprintf("nn: %s must be %d (got %d)", who, want, got)
 }

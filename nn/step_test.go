@@ -10,10 +10,11 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/task"
 )
 
-// synthetic returns a random symmetric graph of n nodes, degree in-edges each about, with rows of nnz non-zeros among
-// features columns.
+// synthetic returns a random symmetric graph of n nodes, degree in-edges each about, with rows of
+// nnz non-zeros among features columns.
 func synthetic(n, degree, features, nnz, classes int) *graph.Graph {
 	key := rng.New(5)
 	rows := make([][]int32, n)
@@ -95,7 +96,7 @@ func (s *stepper) step() float64 {
 		s.rows[k], x = h, graph.Features{Dense: h}
 	}
 	d := t.Scratch(x.Rows(), x.Cols())
-	loss, _ := nn.CrossEntropy(d, x.Dense, s.g.Labels, nil)
+	loss, _ := task.Loss(d, x.Dense, s.g.Labels, nil)
 	for k := len(s.rows) - 1; k >= 0; k-- {
 		var dx mat.Dense
 		if k > 0 {
@@ -108,7 +109,8 @@ func (s *stepper) step() float64 {
 	return loss
 }
 
-// TestStepAllocatesNothing is decision 7 of the design: from the second step on, all memory is the tape's.
+// TestStepAllocatesNothing is decision 7 of the design: from the second step on, all memory is the
+// tape's.
 func TestStepAllocatesNothing(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector makes sync.Pool forget")
@@ -118,7 +120,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 		if !sparse {
 			g.X = graph.Features{Dense: g.X.Sparse.Dense()}
 		}
-		for _, model := range []string{"gcn", "sage", "sage-pool", "gat", "gin"} {
+		for _, model := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin"} {
 			spec, err := nn.Preset(model, "single", 20, 3, 16, 3)
 			if err != nil {
 				t.Fatal(err)
@@ -138,7 +140,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkStep is an epoch of ordinary training, without the optimiser, on a graph of coauthor-cs's shape.
+// BenchmarkStep is an epoch of ordinary training, without the optimiser, on a graph of
+// coauthor-cs's shape.
 func BenchmarkStep(b *testing.B) {
 	g := synthetic(18333, 9, 6805, 60, 15)
 	for _, c := range []struct {

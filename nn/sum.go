@@ -6,9 +6,10 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Sum is h_i = Σ_j w_ij z_j over the in-edges (j, i). How the edges are weighted (graph.Normalise) makes it the
-// aggregator of GCN (Kipf and Welling, ICLR 2017), of GraphSAGE's mean (Hamilton, Ying and Leskovec, NeurIPS 2017) and
-// of GIN (Xu et al., ICLR 2019). A destination without edges gets zeros.
+// Sum is h_i = Σ_j w_ij z_j over the in-edges (j, i). How the edges are weighted (graph.Normalise)
+// makes it the aggregator of GCN (Kipf and Welling, ICLR 2017), of GraphSAGE's mean (Hamilton, Ying
+// and Leskovec, NeurIPS 2017) and of GIN (Xu et al., ICLR 2019). A destination without edges gets
+// zeros.
 type Sum struct{}
 
 // Params returns nil.
@@ -16,6 +17,9 @@ func (Sum) Params() []*Param { return nil }
 
 // Dims returns 0, 0: any width is kept.
 func (Sum) Dims() (in, out int) { return 0, 0 }
+
+// IsSum returns true.
+func (Sum) IsSum() bool { return true }
 
 // NeedsSource returns false: the gradient is the transposed sum.
 func (Sum) NeedsSource() bool { return false }

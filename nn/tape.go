@@ -9,17 +9,15 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Tape holds what a forward pass keeps for its backward pass, last in first out, and the memory that both compute in.
-// Reset it before each step: from the second step of a shape on nothing is allocated. A nil Tape means inference; one of
-// NewInference is inference in memory that is kept.
+// Tape holds what a forward pass keeps for its backward pass, last in first out, and the memory
+// that both compute in. Reset it before each step: from the second step of a shape on nothing is
+// allocated. A nil Tape means inference; one of NewInference is inference in memory that is kept.
 //
-// A tape remembers the transposes of the graphs and sparse inputs it has seen, by the address of their columns: they
-// must not change between a step and the next.
+// A tape remembers the transposes of the graphs and sparse inputs it has seen, by the address of
+// their columns: they must not change between a step and the next.
 type Tape struct {
 	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
-	Nodes []int64 // global node IDs of the rows in hand, keys of dropout; nil: the row's index. Layer.Forward sets it
-
-	Others *Others // who holds the other rows of the step; nil: nobody
+	Nodes []int64 // global node IDs of the current rows, keys of dropout; nil: the row's index. Layer.Forward sets it
 
 	infer   bool
 	kept    []entry
@@ -37,21 +35,13 @@ type Tape struct {
 type entry struct {
 	x, y   mat.Dense
 	sparse *mat.Sparse
-	flag   bool
+	route  route
 	key    rng.Key
 	nodes  []int64
 	lost   dropped // of sparse; zero: that is the caller's own, the same at every step
 	graph  *graph.CSR
-	far    Far
 	acc    *Acc
 	again  Again
-}
-
-// Others are the workers that share a step, each with rows of its own, of whom this one is the Rank-th of Size. Sum makes x
-// the sum over all workers, element by element and the same bits at each; they make the same calls in the same order.
-type Others struct {
-	Rank, Size int
-	Sum        func(x []float32)
 }
 
 // NewTape returns an empty tape.
@@ -60,7 +50,8 @@ func NewTape() *Tape { return &Tape{arena: new(arena)} }
 // NewInference returns a tape that drops nothing and keeps nothing but its memory.
 func NewInference() *Tape { return NewTape().Inference() }
 
-// Inference returns a tape for inference in t's memory: resetting either takes back what both have handed out.
+// Inference returns a tape for inference in t's memory: resetting either takes back what both have
+// handed out.
 func (t *Tape) Inference() *Tape { return &Tape{infer: true, arena: t.arena} }
 
 // training reports whether there will be a backward pass.
@@ -79,13 +70,13 @@ func (t *Tape) Reset() {
 
 // gather gives up the chunks of the arena for a single one: once in a run, if its steps are alike.
 func (t *Tape) gather() {
-	clear(t.kept[:cap(t.kept)]) // whoever still knows of a chunk holds it
+	clear(t.kept[:cap(t.kept)]) // a reference would keep a chunk alive
 	for _, a := range t.accs {
 		a.sum, a.stat, a.norm, a.dst, a.slope, a.normSlope, a.weight = mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}
 	}
 	held := t.arena.held()
 	t.arena.chunks = nil
-	if held > 1<<24 { // 64 MiB: it must be gone before as much is asked for
+	if held > 1<<24 { // 64 MiB: it must be freed before as much is allocated
 		debug.FreeOSMemory()
 	}
 }
@@ -94,10 +85,19 @@ func (t *Tape) gather() {
 type Mark struct{ at mark }
 
 // Mark returns where t stands.
-func (t *Tape) Mark() Mark { return Mark{t.arena.at} }
+func (t *Tape) Mark() Mark {
+	if t == nil {
+		return Mark{}
+	}
+	return Mark{t.arena.at}
+}
 
 // Release takes back the memory handed out since m.
-func (t *Tape) Release(m Mark) { t.arena.release(m.at) }
+func (t *Tape) Release(m Mark) {
+	if t != nil {
+		t.arena.release(m.at)
+	}
+}
 
 // Scratch returns a zeroed rows×cols matrix that is valid until Reset. A nil tape allocates it.
 func (t *Tape) Scratch(rows, cols int) mat.Dense {
@@ -125,7 +125,7 @@ func (t *Tape) push(e entry) {
 func (t *Tape) pop() entry {
 	n := len(t.kept) - 1
 	if n < 0 {
-		panic("nn: Backward without its Forward")
+		panic("nn: Backward must follow its Forward")
 	}
 	e := t.kept[n]
 	t.kept = t.kept[:n]
@@ -178,7 +178,8 @@ func node(nodes []int64, i int) uint64 {
 	return uint64(nodes[i])
 }
 
-// arena hands out float32s, forwards only: from a few chunks until it is known how many a step takes, then from one.
+// arena hands out float32s, forwards only: from a few chunks until it is known how many a step
+// takes, then from one.
 type arena struct {
 	chunks [][]float32
 	at     mark

@@ -55,10 +55,11 @@ func TestTapeMemory(t *testing.T) {
 			t.Error("Backward without its Forward does not panic")
 		}
 	}()
-	ReLU{}.Backward(mat.Dense{}, mat.Dense{}, tape)
+	relu{}.Backward(mat.Dense{}, mat.Dense{}, tape)
 }
 
-// TestTransposesAge: a graph is transposed once while steps use it, and forgotten after a step that does not.
+// TestTransposesAge: a graph is transposed once while steps use it, and forgotten after a step that
+// does not.
 func TestTransposesAge(t *testing.T) {
 	g := &graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 1}, Col: []int32{0}}
 	tape := NewTape()

@@ -2,8 +2,9 @@ package nn
 
 import "github.com/heddle-gnn/heddle/mat"
 
-// transposes remembers the transposed patterns of the graphs and sparse inputs that gradients flow back through.
-// With a transpose a gradient is a product whose output rows are split between cores, in the same order each time.
+// transposes remembers the transposed patterns of the graphs and sparse inputs that gradients flow
+// back through. With a transpose a gradient is a product whose output rows are split between cores,
+// in the same order each time.
 type transposes struct {
 	of   map[pattern]*transpose
 	cuts map[pattern]*relationCut // blocks of typed edges
@@ -60,7 +61,8 @@ func (tr *transpose) fixed(val []float32) []float32 {
 	return tr.val
 }
 
-// age ends a step: it drops what the step did not use, for a sampler's blocks are new at every step.
+// age ends a step: it drops what the step did not use, for a sampler's blocks are new at every
+// step.
 func (ts *transposes) age() {
 	if !ts.used {
 		return

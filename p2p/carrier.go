@@ -93,7 +93,7 @@ func (c Config) anywhere() []string {
 	return []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
 }
 
-// carriers gives the host the transports that its configuration asks for.
+// carriers gives the host the transports that its configuration names.
 func (h *Host) carriers() error {
 	t := h.cfg.transport()
 	var all []transport.Transport
@@ -105,7 +105,7 @@ func (h *Host) carriers() error {
 	if err != nil {
 		return err
 	}
-	h.upgrader = countingUpgrader{Upgrader: up, silence: h.cfg.silence()}
+	h.upgrader = countingUpgrader{Upgrader: up, timeout: h.cfg.peerTimeout()}
 	if t == "quic" || t == "auto" {
 		err = errors.Join(err, add(h.newQUIC()))
 	}
@@ -138,8 +138,8 @@ func (h *Host) bulkYamux() *yamux.Transport {
 	c := *yamux.DefaultTransport.Config()
 	c.InitialStreamWindowSize = 4 << 20
 	c.MaxStreamWindowSize = 16 << 20
-	c.KeepAliveInterval = h.cfg.silence() / 2
-	c.ConnectionWriteTimeout = tcpPatience * h.cfg.silence()
+	c.KeepAliveInterval = h.cfg.peerTimeout() / 2
+	c.ConnectionWriteTimeout = tcpPatience * h.cfg.peerTimeout()
 	c.MaxIncomingStreams = uint32(streamsPerPeer(h.cfg.maxPeers()))
 	return (*yamux.Transport)(&c)
 }
@@ -167,14 +167,14 @@ func (h *Host) newQUIC() (transport.Transport, error) {
 	var token quic.TokenGeneratorKey
 	rand.Read(reset[:])
 	rand.Read(token[:])
-	// The gate and the limits are asked before the handshake, so that half-open connections count against them, too.
+	// The gate and the limits decide before the handshake, so that half-open connections count too.
 	admit := func(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 		from, err := quicreuse.ToQuicMultiaddr(info.RemoteAddr, quic.Version1)
 		if err != nil {
 			return ctx, err
 		}
-		if !info.AddrVerified && !h.gate.knows(from) || !h.gate.knock(from) {
-			return ctx, errKnock
+		if !info.AddrVerified && !h.gate.knows(from) || !h.gate.mayConnect(from) {
+			return ctx, errTooMany
 		}
 		scope, err := h.limits.OpenConnection(network.DirInbound, false, from)
 		if err != nil {
@@ -186,8 +186,8 @@ func (h *Host) newQUIC() (transport.Transport, error) {
 	}
 	var err error
 	h.quic, err = quicreuse.NewConnManager(reset, token, quicreuse.OverrideListenUDP(listenSteady), quicreuse.ConnContext(admit),
-		// Who is not known must show that it receives what goes to its address before it costs more than a packet. Where too
-		// many have come already it is not asked, and refused by one packet that is shorter than its own.
+		// A stranger must show that it receives what is sent to its address before it costs more than a packet. When too many
+		// have come already, one packet refuses it that is shorter than its own.
 		quicreuse.VerifySourceAddress(func(a net.Addr) bool {
 			from, err := quicreuse.ToQuicMultiaddr(a, quic.Version1)
 			return err != nil || h.gate.asks(from)
@@ -195,9 +195,9 @@ func (h *Host) newQUIC() (transport.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A connection's idle time-out is the shorter one of its two ends, so setting the dialling end bounds both; quic-go
-	// asks for a sign of life each half of it.
-	h.quic.ClientConfig().MaxIdleTimeout = h.cfg.silence()
+	// The idle timeout of a connection is the shorter one of its two ends, so that of the dialling end bounds both. quic-go
+	// sends a keep-alive every half of it.
+	h.quic.ClientConfig().MaxIdleTimeout = h.cfg.peerTimeout()
 	return libp2pquic.NewTransport(h.cfg.Identity.key, h.quic, nil, h.gate, h.limits)
 }
 

@@ -17,9 +17,9 @@ const (
 	limitMaxFrame   = 1 << 30
 	defaultMaxPeers = 64
 	limitMaxPeers   = 4096
-	defaultSilence  = 10 * time.Second
-	leastSilence    = time.Second
-	mostSilence     = 10 * time.Minute
+	defaultTimeout  = 10 * time.Second
+	leastTimeout    = time.Second
+	mostTimeout     = 10 * time.Minute
 )
 
 // Config says how a Host is reached. The zero value of each field but Identity is usable.
@@ -30,18 +30,18 @@ type Config struct {
 	MaxFrame  int      // bytes, largest frame sent or taken; 0 = 64 MiB, at most 1 GiB; equal on all peers
 	MaxPeers  int      // largest roster, sizes the limits on connections and memory; 0 = 64, at most 4096
 
-	// Silence is how long a peer may say nothing at all (power cut, unplugged cable) before it is lost; 0 = 10 s, 1 s to
-	// 10 min; equal on all peers, for it is half of the time between two signs of life, too.
-	Silence time.Duration
-	MaxRate int64 // bytes a second taken from one member, whatever it sends; 0 = as they come
+	// PeerTimeout is how long nothing may come from a peer (power cut, unplugged cable) before it counts as failed; 0 = 10 s,
+	// 1 s to 10 min. It must be equal on all peers, since keep-alives are sent every half of it.
+	PeerTimeout time.Duration
+	MaxRate     int64 // receive rate limit for each member, bytes a second; 0 = none
 
-	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry what cannot go directly, after
-	// an attempt to open a direct way between two peers behind NATs.
+	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry the traffic of pairs that cannot
+	// connect directly, after an attempt to punch a hole through their NATs.
 	Relays []string
-	LAN    bool // find members on the local network by mDNS, which tells everybody there this peer's ID and addresses
+	LAN    bool // find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
 
-	// Waiting, when set, is called about once a second for each member that has not joined yet: its name, how long
-	// it has been waited for, and the last error in reaching it (nil when there was none). One call at a time.
+	// Waiting, when set, is called about once a second for each member that has not joined yet, with its name, the time since
+	// Join began, and the last error in reaching it (nil when there was none). Calls do not overlap.
 	Waiting func(name string, since time.Duration, last error)
 }
 
@@ -49,23 +49,23 @@ type Config struct {
 func (c Config) Validate() error {
 	var errs []error
 	if c.Identity.key == nil {
-		errs = append(errs, errors.New("identity: missing"))
+		errs = append(errs, errors.New("identity must be set"))
 	}
 	known := slices.Contains(Transports, c.transport())
 	if !known {
-		errs = append(errs, fmt.Errorf("transport %q, want one of %s", c.Transport, strings.Join(Transports, ", ")))
+		errs = append(errs, fmt.Errorf("transport must be one of %s (got %q)", strings.Join(Transports, ", "), c.Transport))
 	}
 	if c.MaxFrame < 0 || c.MaxFrame > limitMaxFrame {
-		errs = append(errs, fmt.Errorf("MaxFrame: %d bytes, want 0 to %d", c.MaxFrame, limitMaxFrame))
+		errs = append(errs, fmt.Errorf("MaxFrame must be 0 to %d bytes (got %d)", limitMaxFrame, c.MaxFrame))
 	}
 	if c.MaxPeers < 0 || c.MaxPeers > limitMaxPeers {
-		errs = append(errs, fmt.Errorf("MaxPeers: %d, want 0 to %d", c.MaxPeers, limitMaxPeers))
+		errs = append(errs, fmt.Errorf("MaxPeers must be 0 to %d (got %d)", limitMaxPeers, c.MaxPeers))
 	}
-	if c.Silence != 0 && (c.Silence < leastSilence || c.Silence > mostSilence) {
-		errs = append(errs, fmt.Errorf("silence: %s, want %s to %s", c.Silence, leastSilence, mostSilence))
+	if c.PeerTimeout != 0 && (c.PeerTimeout < leastTimeout || c.PeerTimeout > mostTimeout) {
+		errs = append(errs, fmt.Errorf("peer_timeout must be %s to %s (got %s)", leastTimeout, mostTimeout, c.PeerTimeout))
 	}
 	if c.MaxRate < 0 {
-		errs = append(errs, fmt.Errorf("rate: MaxRate is %d bytes a second, want 0 or more", c.MaxRate))
+		errs = append(errs, fmt.Errorf("MaxRate must be at least 0 bytes a second (got %d)", c.MaxRate))
 	}
 	if _, err := c.relays(); err != nil {
 		errs = append(errs, err)
@@ -75,7 +75,7 @@ func (c Config) Validate() error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("Listen: %w", err))
 		case known && !c.carries(a):
-			errs = append(errs, fmt.Errorf("Listen: %s is no address for transport %s, want one like %s", s, c.transport(), c.sample()))
+			errs = append(errs, fmt.Errorf("Listen must be an address of transport %s, as %s (got %s)", c.transport(), c.sample(), s))
 		}
 	}
 	if len(errs) == 0 {
@@ -105,11 +105,11 @@ func (c Config) maxPeers() int {
 	return c.MaxPeers
 }
 
-func (c Config) silence() time.Duration {
-	if c.Silence == 0 {
-		return defaultSilence
+func (c Config) peerTimeout() time.Duration {
+	if c.PeerTimeout == 0 {
+		return defaultTimeout
 	}
-	return c.Silence
+	return c.PeerTimeout
 }
 
 // relays parses Relays.
@@ -124,7 +124,7 @@ func (c Config) relays() ([]peer.AddrInfo, error) {
 		}
 		bare, id := peer.SplitAddr(a)
 		if id == "" || bare == nil || !c.carries(bare) {
-			errs = append(errs, fmt.Errorf("relays: %s, want an address for transport %s that ends in /p2p/ID", s, c.transport()))
+			errs = append(errs, fmt.Errorf("relays must be addresses of transport %s that end in /p2p/ID (got %s)", c.transport(), s))
 			continue
 		}
 		addrs = append(addrs, a)

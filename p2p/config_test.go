@@ -53,8 +53,8 @@ func TestRosterReportsAllFaults(t *testing.T) {
 		{Name: strings.Repeat("e", maxName+1), ID: b.PeerID(), Addrs: []string{"10.0.0.1:80", "/p2p/" + b.PeerID()}},
 	}}
 	_, err = roster.parse(10)
-	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() + " is member 0's too", "name of 0 bytes", "names another peer",
-		`member 3 (d): peer ID "site-d"`, "name of 256 bytes", `"10.0.0.1:80"`, "no place to dial"} {
+	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() + " is also that of member 0", "1 to 255 bytes (got 0)", "names another peer",
+		`member 3 (d): peer ID "site-d"`, "1 to 255 bytes (got 256)", `"10.0.0.1:80"`, "must name a host and a port"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nlacks %q", err, want)
 		}

@@ -23,6 +23,7 @@ type bytesStream struct {
 	out   bytes.Buffer
 	reset bool
 	scope countedScope
+	conn  network.Conn // nil: a bytesConn
 }
 
 // countedScope is a scope that knows what is reserved.
@@ -46,6 +47,7 @@ type bytesConn struct{ network.Conn }
 
 func (bytesConn) IsClosed() bool { return false }
 func (bytesConn) As(any) bool    { return false }
+func (bytesConn) Close() error   { return nil }
 
 func (s *bytesStream) Read(b []byte) (int, error)       { return s.in.Read(b) }
 func (s *bytesStream) Write(b []byte) (int, error)      { return s.out.Write(b) }
@@ -55,8 +57,13 @@ func (s *bytesStream) SetWriteDeadline(time.Time) error { return nil }
 func (s *bytesStream) Close() error                     { return nil }
 func (s *bytesStream) CloseWrite() error                { return nil }
 func (s *bytesStream) Reset() error                     { s.reset = true; return nil }
-func (s *bytesStream) Conn() network.Conn               { return bytesConn{} }
-func (s *bytesStream) Scope() network.StreamScope       { return &s.scope }
+func (s *bytesStream) Conn() network.Conn {
+	if s.conn != nil {
+		return s.conn
+	}
+	return bytesConn{}
+}
+func (s *bytesStream) Scope() network.StreamScope { return &s.scope }
 
 // Whatever a peer sends, the frames that are taken encode to what came, none is larger than allowed, and what a length
 // promises costs no more than four times what came of it. It comes byte by byte where slow, and as what a goodbye left
@@ -110,37 +117,46 @@ func FuzzHandshake(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	hello := func(rank uint32) greeting { return greeting{Hello: Hello{Generation: 3}, rank: rank, size: 2} }
+	hello := func(rank uint32) greeting {
+		return greeting{Hello: Hello{Generation: 3}, rank: rank, size: 2, attempt: 1}
+	}
 	for _, theirs := range []uint32{0, 1} {
 		good := hello(theirs).encode()
 		f.Add(append(good, verdictUse), theirs == 0, true)
 		f.Add(append(good, verdictOther), theirs == 0, false)
 		f.Add(good[:40], theirs == 0, false)
 		f.Add(append(hello(1-theirs).encode(), verdictUse), theirs == 0, false)
-		f.Add(append(greeting{rank: theirs, size: 2}.encode(), verdictUse), theirs == 0, true)
+		f.Add(append(greeting{rank: theirs, size: 2, attempt: 1}.encode(), verdictUse), theirs == 0, true)
+		f.Add(append(greeting{Hello: Hello{Generation: 3}, rank: theirs, size: 2}.encode(), verdictUse), theirs == 0, true)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, low, dialled bool) { // low: the peer has the lower rank
 		ours, p := hello(0), &pair{rank: 1, member: member{name: "site", id: id.id}}
 		if low {
 			ours, p.rank = hello(1), 0
 		}
-		r := &rendezvous{host: &Host{}, ours: ours, fatal: make(chan error, 1), changed: make(chan struct{}, 1)}
+		r := newRendezvous(&Host{}, []member{{}, {}}, int(ours.rank), Hello{}, nil)
+		r.ours = ours
 		s := &bytesStream{in: bytes.NewReader(in)}
 		kept := false
 		err := r.shake(s, p, dialled, func() bool { kept = true; return true })
-		want := append(hello(uint32(p.rank)).encode(), verdictUse)
-		if linked := p.link != nil; linked != (err == nil) || linked != kept || linked != bytes.HasPrefix(in, want) {
-			t.Fatalf("linked %v, kept %v, error %v", linked, kept, err)
-		}
-		said := ours.encode()
-		if out := s.out.Bytes(); !bytes.HasPrefix(append(said, verdictUse), out) {
-			t.Fatalf("said %x", out)
-		}
+		r.listening.Wait()
 		theirs, parsed := greeting{}, error(nil)
 		if len(in) >= helloSize {
 			theirs, parsed = parseGreeting(in[:helloSize])
+			theirs.attempt = 1
 		}
-		if differs := len(in) >= helloSize && (parsed != nil || theirs != hello(uint32(p.rank))); differs != (len(r.fatal) == 1) {
+		matches := len(in) >= helloSize && parsed == nil && theirs == hello(uint32(p.rank))
+		if linked := err == nil; linked != kept || linked != (matches && len(in) > helloSize && in[helloSize] == verdictUse) {
+			t.Fatalf("linked %v, kept %v, error %v", linked, kept, err)
+		}
+		said := append(ours.encode(), verdictUse)
+		if parsed == nil && theirs.Plan != ours.Plan && len(in) >= helloSize {
+			said = append(ours.encode(), 0, 0, 0, 0, refusalTaken) // the text of a plan that has none, and that the other's came
+		}
+		if out := s.out.Bytes(); !bytes.HasPrefix(said, out) {
+			t.Fatalf("said %x", out)
+		}
+		if differs := len(in) >= helloSize && !matches; differs != (len(r.fatal) == 1) {
 			t.Fatalf("the hello differs: %v, and for good: %v (%v)", differs, len(r.fatal) == 1, err)
 		}
 	})
@@ -191,6 +207,8 @@ func FuzzProbe(f *testing.F) {
 		switch {
 		case err != nil && s.out.Len() > 0:
 			t.Fatalf("%x was answered", in)
+		case err == nil && n > probeMost:
+			t.Fatalf("a probe of %d bytes is taken", n)
 		case err == nil && !bytes.Equal(encodeProbe(n), in[:probeSize]):
 			t.Fatalf("%x is read as %d bytes", in[:probeSize], n)
 		case err == nil && n == 0 && s.out.Len() != probeAnswer:

@@ -98,10 +98,10 @@ func TestStreamsOfAMemberAreBounded(t *testing.T) {
 }
 
 // What strangers may cost is bounded together; an address at which a member is known has a budget of its own.
-func TestKnock(t *testing.T) {
+func TestMayConnect(t *testing.T) {
 	g := newGater(2, nil)
 	at := func(s string) ma.Multiaddr { return ma.StringCast(s) }
-	if g.knock(at("/ip4/192.0.2.1/tcp/4001")) {
+	if g.mayConnect(at("/ip4/192.0.2.1/tcp/4001")) {
 		t.Error("let in while there is no session")
 	}
 	id, err := NewIdentity()
@@ -114,7 +114,7 @@ func TestKnock(t *testing.T) {
 	}
 	let := 0
 	for i := range 1000 {
-		if g.knock(at("/ip4/192.0.2." + string(rune('0'+i%10)) + "/tcp/4001")) {
+		if g.mayConnect(at("/ip4/192.0.2." + string(rune('0'+i%10)) + "/tcp/4001")) {
 			let++
 		}
 	}
@@ -125,7 +125,7 @@ func TestKnock(t *testing.T) {
 		t.Error("too many have come, and one more is asked for its address")
 	}
 	for _, known := range []string{"/ip4/198.51.100.7/udp/99/quic-v1", "/ip6/2001:db8:1:ff::9/tcp/1"} {
-		if !g.knock(at(known)) {
+		if !g.mayConnect(at(known)) {
 			t.Errorf("%s is a member's address and was kept out with the strangers", known)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrRevoked says that a peer was a member and is one no more.
-var ErrRevoked = errors.New("it was revoked")
+// ErrRevoked says that a peer's membership was revoked.
+var ErrRevoked = errors.New("its membership was revoked")
 
-var errKnock = errors.New("too many connection attempts")
+var errTooMany = errors.New("too many connection attempts")
 
-// gater lets in and out only the members of the current session, and out to the relays. Without a session it lets in
-// nobody. How often strangers may come as far as a handshake is bounded, and does not touch what members may.
+// gater admits connections from and to the members of the current session, and to the relays. Without a session it admits
+// nobody. Strangers share one limit on handshakes, which does not count against members.
 type gater struct {
 	relays map[peer.ID]bool // set before the network starts
 	peers  int              // MaxPeers
@@ -80,7 +80,7 @@ func addressOf(a ma.Multiaddr) string {
 	return string(ip[:7])
 }
 
-// revoke shuts p out for good.
+// revoke refuses p for as long as the host lives.
 func (g *gater) revoke(p peer.ID, why error) {
 	g.mu.Lock()
 	g.revoked[p] = why
@@ -108,14 +108,14 @@ func (g *gater) knows(a ma.Multiaddr) bool {
 	return g.addresses[addressOf(a)] != nil
 }
 
-// asks reports whether a is to show that it receives what goes to its address: no member is known there, and a stranger may
-// come now.
+// asks reports whether the sender at a must show that it receives what is sent there: no member is known at a, and the limit
+// on strangers is not used up.
 func (g *gater) asks(a ma.Multiaddr) bool {
 	return !g.knows(a) && g.strangers.Tokens() >= 1
 }
 
-// knock reports whether a connection from a may come as far as a handshake.
-func (g *gater) knock(a ma.Multiaddr) bool {
+// mayConnect reports whether a connection from a may begin a handshake.
+func (g *gater) mayConnect(a ma.Multiaddr) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if len(g.members) == 0 {
@@ -130,11 +130,11 @@ func (g *gater) knock(a ma.Multiaddr) bool {
 // InterceptPeerDial refuses to dial a peer that is not listed.
 func (g *gater) InterceptPeerDial(p peer.ID) bool { return g.relays[p] || g.listed(p) }
 
-// InterceptAddrDial allows every address: those in the peer store are configured, or the peer's own word.
+// InterceptAddrDial allows every address of a listed peer: they are configured, or the peer itself told them.
 func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool { return g.InterceptPeerDial(p) }
 
-// InterceptAccept saves the cost of a handshake. QUIC asks knock itself, as this comes too late there; what comes
-// through a relay cost the handshake with the relay.
+// InterceptAccept saves the cost of a handshake. QUIC calls mayConnect itself, since this is too late there. What comes
+// through a relay has cost the handshake with the relay.
 func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	switch from := c.RemoteMultiaddr(); kindOf(from) {
 	case "relay", "quic":
@@ -142,7 +142,7 @@ func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
 		defer g.mu.RUnlock()
 		return len(g.members) > 0
 	default:
-		return g.knock(from)
+		return g.mayConnect(from)
 	}
 }
 

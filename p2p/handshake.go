@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 )
@@ -16,8 +15,8 @@ const (
 	verdictOther = 2 // another stream does, or the session has begun
 )
 
-// shake exchanges hellos and agrees on whether s carries the pair's frames. The stream is the session's from when keep
-// returns true: no end of the attempt may reset it then.
+// shake exchanges hellos and agrees on whether s carries the pair's frames. The stream is the session's as soon as keep
+// returns true: the end of the attempt to dial must not reset it after that.
 func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool, keep func() bool) error {
 	if dialled {
 		if _, err := s.Write(r.ours.encode()); err != nil {
@@ -41,22 +40,31 @@ func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool, keep func() 
 	}
 	if err != nil {
 		// Both sides have both hellos, or soon will: leave only when the other has read ours.
+		r.exchangeTexts(s, err)
 		s.CloseWrite()
 		io.Copy(io.Discard, io.LimitReader(s, 1))
-		r.give(err)
+		r.giveUp(err)
 		return err
 	}
 	if r.rank() < p.rank {
-		return r.choose(s, p, keep)
+		p.choosing.Lock()
+		defer p.choosing.Unlock()
+		err = r.choose(s, p)
+	} else {
+		err = r.accept(s)
 	}
-	return r.accept(s, p, keep)
+	if err == nil && !keep() {
+		err = context.Canceled
+	}
+	if err == nil {
+		r.linked(s, p, theirs.attempt)
+	}
+	return err
 }
 
 // choose is the lower rank's half: it takes the first stream that the other side acknowledges.
-func (r *rendezvous) choose(s network.Stream, p *pair, keep func() bool) error {
-	p.choosing.Lock()
-	defer p.choosing.Unlock()
-	if p.alive() {
+func (r *rendezvous) choose(s network.Stream, p *pair) error {
+	if r.alive(p) {
 		s.Write([]byte{verdictOther})
 		s.CloseWrite()
 		io.Copy(io.Discard, io.LimitReader(s, 1))
@@ -65,29 +73,16 @@ func (r *rendezvous) choose(s network.Stream, p *pair, keep func() bool) error {
 	if _, err := s.Write([]byte{verdictUse}); err != nil {
 		return err
 	}
-	if err := readVerdict(s); err != nil {
-		return err
-	}
-	if !keep() {
-		return context.Canceled
-	}
-	r.linked(s, p)
-	return nil
+	return readVerdict(s)
 }
 
 // accept is the higher rank's half.
-func (r *rendezvous) accept(s network.Stream, p *pair, keep func() bool) error {
+func (r *rendezvous) accept(s network.Stream) error {
 	if err := readVerdict(s); err != nil {
 		return err
 	}
-	if _, err := s.Write([]byte{verdictUse}); err != nil {
-		return err
-	}
-	if !keep() {
-		return context.Canceled
-	}
-	r.linked(s, p)
-	return nil
+	_, err := s.Write([]byte{verdictUse})
+	return err
 }
 
 func readVerdict(s network.Stream) error {
@@ -101,27 +96,5 @@ func readVerdict(s network.Stream) error {
 	case verdictOther:
 		return errors.New("it is in this session over another connection: is a second peer running with this identity?")
 	}
-	return fmt.Errorf("verdict %d, want %d or %d", v[0], verdictUse, verdictOther)
-}
-
-func (r *rendezvous) linked(s network.Stream, p *pair) {
-	s.SetDeadline(time.Time{})
-	p.mu.Lock()
-	if p.over {
-		p.mu.Unlock()
-		s.Reset()
-		return
-	}
-	old := p.link
-	p.link = newLink(p.rank, p.member.name, r.host.paced(s), &r.host.pool)
-	p.last = nil
-	r.host.watch(p.link)
-	p.mu.Unlock()
-	if old != nil {
-		old.stream.Reset()
-	}
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
+	return fmt.Errorf("verdict must be %d or %d (got %d)", verdictUse, verdictOther, v[0])
 }

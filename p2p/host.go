@@ -1,6 +1,6 @@
 // Package p2p carries frames between peers over libp2p: one Host per peer, and one Session per fixed set of members,
 // which is a comm.Transport. Only the members of a session may connect, each proves its identity, and both sides
-// compare fingerprints before the first byte of data. docs/wire.md gives the bytes.
+// compare fingerprints before the first byte of data. docs/reference/wire.md gives the bytes.
 //
 // The host is put together from libp2p's parts: QUIC, TCP and WebSocket with TLS or Noise and yamux, and, where the
 // federation runs relays of its own, circuits and hole punching. Nothing leaves but to the addresses that are
@@ -32,12 +32,13 @@ import (
 
 // The protocols a member speaks. A number at the end is a version: peers of different versions refuse each other.
 const (
-	sessionProtocol protocol.ID = "/heddle/session/2"
+	sessionProtocol protocol.ID = "/heddle/session/3"
+	refusalProtocol protocol.ID = "/heddle/refusal/1"
 	goodbyeProtocol protocol.ID = "/heddle/goodbye/1"
 	probeProtocol   protocol.ID = "/heddle/probe/1"
 )
 
-// tcpPatience is how many times Config.Silence yamux waits for an answer to its own probe: on a slow link the answer queues
+// tcpPatience is how many times Config.PeerTimeout yamux waits for an answer to its own probe: on a slow link the answer queues
 // behind data. A peer that is gone is noticed sooner, by the kernel; one that is stopped, whose kernel answers for it, is not.
 const tcpPatience = 3
 
@@ -50,12 +51,13 @@ type Host struct {
 	bus      event.Bus
 	net      *swarm.Swarm
 	upgrader transport.Upgrader
-	quic     *quicreuse.ConnManager // nil: no QUIC
-	protos   *mss.MultistreamMuxer[protocol.ID]
-	pool     comm.Pool  // of received frames
-	indirect *indirect  // nil: no relays
-	lan      *lan       // nil: no search on the local network
-	probing  sync.Mutex // held while one path is measured, so that another does not disturb it
+	quic     *quicreuse.ConnManager             // nil: no QUIC
+	protos   *mss.MultistreamMuxer[protocol.ID] // that members may open
+	relayed  *mss.MultistreamMuxer[protocol.ID] // that relays may open: those of ofRelays
+	pool     comm.Pool                          // of received frames
+	indirect *indirect                          // nil: no relays
+	lan      *lan                               // nil: no search on the local network
+	probing  sync.Mutex                         // held while one path is measured, so that another does not disturb it
 
 	mu      sync.Mutex
 	joining *rendezvous // while Join runs
@@ -82,7 +84,7 @@ func Listen(cfg Config) (_ *Host, err error) {
 			return
 		}
 		if session != nil {
-			session.knock(s.Conn().RemotePeer())
+			session.rejoinRequested(s.Conn().RemotePeer())
 		}
 		s.Reset()
 	})
@@ -93,7 +95,22 @@ func Listen(cfg Config) (_ *Host, err error) {
 			s.Reset()
 		}
 	})
+	h.handle(refusalProtocol, func(s network.Stream) {
+		if joining, _ := h.state(); joining != nil {
+			joining.refused(s)
+		} else {
+			s.Reset()
+		}
+	})
 	h.handle(probeProtocol, answerProbe)
+	h.net.Notify(&network.NotifyBundle{DisconnectedF: func(_ network.Network, c network.Conn) {
+		if joining, _ := h.state(); joining != nil {
+			joining.disconnected(c)
+		}
+		if _, session := h.state(); session != nil { // which may have begun meanwhile
+			session.disconnected(c)
+		}
+	}})
 	begin := func() {}
 	if len(cfg.Relays) > 0 {
 		if begin, err = h.useRelays(); err != nil {
@@ -122,7 +139,8 @@ func newHost(cfg Config) (_ *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, gate: newGater(cfg.maxPeers(), relays), protos: mss.NewMultistreamMuxer[protocol.ID](), bus: eventbus.NewBus(), chosen: map[peer.ID]choice{}}
+	h := &Host{cfg: cfg, gate: newGater(cfg.maxPeers(), relays), bus: eventbus.NewBus(), chosen: map[peer.ID]choice{},
+		protos: mss.NewMultistreamMuxer[protocol.ID](), relayed: mss.NewMultistreamMuxer[protocol.ID]()}
 	defer func() {
 		if err != nil {
 			h.Close()
@@ -162,7 +180,7 @@ func (h *Host) listen() error {
 		bare, _ := peer.SplitAddr(a)
 		if err := h.net.AddListenAddr(bare); err != nil {
 			if errors.Is(err, syscall.EADDRINUSE) {
-				return fmt.Errorf("p2p: listen on %s: the port is in use by another program or peer: choose another, or 0 for any: %w", s, err)
+				return fmt.Errorf("p2p: listen on %s: the port is in use by another program or peer; choose another one, or 0 for any: %w", s, err)
 			}
 			return fmt.Errorf("p2p: listen on %s: %w", s, err)
 		}
@@ -172,10 +190,14 @@ func (h *Host) listen() error {
 
 // handle answers streams of a protocol.
 func (h *Host) handle(p protocol.ID, serve func(network.Stream)) {
-	h.protos.AddHandler(p, func(_ protocol.ID, s io.ReadWriteCloser) error {
+	handler := func(_ protocol.ID, s io.ReadWriteCloser) error {
 		serve(s.(network.Stream))
 		return nil
-	})
+	}
+	h.protos.AddHandler(p, handler)
+	if ofRelays[p] {
+		h.relayed.AddHandler(p, handler)
+	}
 }
 
 func (h *Host) state() (*rendezvous, *Session) {
@@ -244,12 +266,13 @@ func (h *Host) onStream(s network.Stream) {
 		return
 	}
 	s.SetDeadline(time.Now().Add(handshakeTime))
-	proto, serve, err := h.protos.Negotiate(s)
+	protos := h.protos
+	if h.gate.relays[s.Conn().RemotePeer()] {
+		protos = h.relayed
+	}
+	proto, serve, err := protos.Negotiate(s)
 	if err == nil {
 		err = s.SetProtocol(proto)
-	}
-	if err == nil && h.gate.relays[s.Conn().RemotePeer()] && !ofRelays[proto] {
-		err = fmt.Errorf("a relay has no business with %s", proto)
 	}
 	if err != nil {
 		s.Reset()

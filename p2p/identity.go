@@ -37,8 +37,8 @@ func NewIdentity() (Identity, error) {
 }
 
 // LoadOrCreateIdentity reads the key file at path (PEM, PKCS #8), or makes it on first use with mode 0600 in a
-// directory of mode 0700. A file that others may read is refused: whoever holds the key is this peer. One under a
-// passphrase is ErrSealed.
+// directory of mode 0700. A file that others may read is refused, since whoever holds the key can act as this peer. The
+// error of a file that a passphrase seals is ErrSealed.
 func LoadOrCreateIdentity(path string) (Identity, error) {
 	id, err := LoadIdentity(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,8 @@ func LoadOrCreateIdentity(path string) (Identity, error) {
 	return id, err
 }
 
-// LoadIdentity is LoadOrCreateIdentity for a file that exists. Where the key is under a passphrase, passphrase is
-// called for it; nil stands for nobody to ask.
+// LoadIdentity is LoadOrCreateIdentity for a file that exists. If a passphrase seals the key, passphrase is called for it;
+// nil means that nobody can be asked.
 func LoadIdentity(path string, passphrase func() (string, error)) (Identity, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func LoadIdentity(path string, passphrase func() (string, error)) (Identity, err
 		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return Identity{}, fmt.Errorf("p2p: identity %s: not a regular file", path)
+		return Identity{}, fmt.Errorf("p2p: identity %s must be a regular file", path)
 	}
 	// Windows keeps no such bits: access lists guard the file there.
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
@@ -97,11 +97,11 @@ func identityOf(raw ed25519.PrivateKey) (Identity, error) {
 
 func parseIdentity(text []byte) (Identity, error) {
 	if len(text) > maxKeyFile {
-		return Identity{}, fmt.Errorf("longer than %d bytes, so no Ed25519 key", maxKeyFile)
+		return Identity{}, fmt.Errorf("a file of an Ed25519 key must have at most %d bytes", maxKeyFile)
 	}
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return Identity{}, errors.New(`no "PRIVATE KEY" PEM block`)
+		return Identity{}, errors.New(`the file must hold a PEM block "PRIVATE KEY"`)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -109,7 +109,7 @@ func parseIdentity(text []byte) (Identity, error) {
 	}
 	raw, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return Identity{}, fmt.Errorf("holds a %T, want an Ed25519 key", key)
+		return Identity{}, fmt.Errorf("the key must be of Ed25519 (got %T)", key)
 	}
 	return identityOf(raw)
 }
@@ -123,7 +123,7 @@ func CreateIdentity(path, passphrase string) (_ Identity, err error) {
 		}
 	}()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return Identity{}, errors.Join(err, errors.New("there is a file already; a key is never replaced"))
+		return Identity{}, errors.Join(err, errors.New("the file exists already, and a key is never replaced"))
 	}
 	_, raw, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestIdentityRefused(t *testing.T) {
 		{"readable by all", string(key), 0o604, "chmod 600"},
 		{"empty", "", 0o600, "PEM"},
 		{"truncated", string(key[:60]), 0o600, "PEM"},
-		{"huge", strings.Repeat("x", maxKeyFile+1), 0o600, "longer than"},
+		{"huge", strings.Repeat("x", maxKeyFile+1), 0o600, "at most 4096 bytes"},
 		{"no key inside", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", 0o600, "asn1"},
 	} {
 		if runtime.GOOS == "windows" && test.mode != 0o600 {
@@ -76,8 +76,8 @@ func TestIdentityRefused(t *testing.T) {
 			t.Errorf("%s: error %v, want %q and the path in it", test.name, err, test.want)
 		}
 	}
-	if _, err := LoadOrCreateIdentity(dir); err == nil {
-		t.Error("a directory was taken for a key")
+	if _, err := LoadOrCreateIdentity(dir); err == nil || !strings.Contains(err.Error(), "must be a regular file") {
+		t.Errorf("a directory was taken for a key: %v", err)
 	}
 	if _, err := LoadOrCreateIdentity(filepath.Join(good, "below")); err == nil {
 		t.Error("made a key below a file")

@@ -2,10 +2,13 @@ package p2p
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -18,6 +21,7 @@ const (
 	handshakeTime = 10 * time.Second        // for one attempt: dial, TLS, hello and verdict
 	retryFirst    = 50 * time.Millisecond   // wait after the first failed attempt; doubles up to retryMost
 	retryMost     = time.Second             //
+	linkedWait    = 100 * time.Millisecond  // between two looks whether a link is still there
 	secondDialler = 1500 * time.Millisecond // how long the higher rank waits to be dialled before it dials too
 	statusEvery   = time.Second
 )
@@ -27,15 +31,21 @@ const (
 // The lower rank of a pair dials. The higher one dials too where the lower has no address for it, or does not get
 // through. Of streams that cross, the lower rank chooses one.
 type rendezvous struct {
-	host    *Host
-	members []member
-	ours    greeting
-	start   time.Time
-	came    time.Time // when the last one came: who has long been waiting does not leave out who comes next
-	quorum  *quorum   // nil: all members
-	pairs   []*pair
-	fatal   chan error    // capacity 1: a mismatch, which no retry mends
-	changed chan struct{} // capacity 1: a pair has been linked
+	host      *Host
+	members   []member
+	ours      greeting
+	start     time.Time
+	quorum    *quorum // nil: all members
+	pairs     []*pair
+	fatal     chan error    // capacity 1: a mismatch, which no retry mends
+	changed   chan struct{} // capacity 1: something has happened to a link
+	listening sync.WaitGroup
+
+	mu       sync.Mutex // of what follows, and of link and last of each pair
+	assembly assembly
+	came     time.Time // when the last member came: members that were missing for long do not leave out the next one
+	over     bool      // the session has begun, or the attempt has failed: no more links
+	whole    bool      // the session has begun with all members, who agree on that
 }
 
 // pair is what one Join knows of one other member.
@@ -43,30 +53,18 @@ type pair struct {
 	rank   int
 	member member
 
-	relayed  bool       // the higher rank has left it to the lower to come through a relay first; of dial alone
-	choosing sync.Mutex // held by the lower rank from verdict to acknowledgement
+	relayed  bool        // the higher rank has left it to the lower to come through a relay first; of dial alone
+	choosing sync.Mutex  // held by the lower rank from verdict to acknowledgement
+	informed atomic.Bool // it knows why the attempt has failed
 
-	mu   sync.Mutex
 	link *link
-	over bool  // the session has begun: without this pair, where there is no link
 	last error // of the last failed attempt
-}
-
-func (p *pair) alive() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.link != nil && !p.link.stream.Conn().IsClosed()
-}
-
-func (p *pair) failed(err error) {
-	p.mu.Lock()
-	p.last = err
-	p.mu.Unlock()
 }
 
 // Join meets all other members of the roster and returns when a stream to each is agreed on. This host's rank is its
 // index in the roster. It retries until ctx ends; the error then names who was missing and why. A member that speaks
-// another protocol version, or whose hello differs, ends it at once with an error that says which part (MismatchError).
+// another protocol version, or whose hello differs, ends it at once at all members, with an error that says which part
+// differs between whom (MismatchError).
 // A host has one session at a time.
 func (h *Host) Join(ctx context.Context, roster Roster, hello Hello) (*Session, error) {
 	return h.join(ctx, roster, hello, nil)
@@ -81,16 +79,10 @@ func (h *Host) join(ctx context.Context, roster Roster, hello Hello, q *quorum) 
 	if rank < 0 {
 		return nil, fmt.Errorf("p2p: roster: this peer (%s) is not among the %d members", h.ID(), len(members))
 	}
-	r := &rendezvous{
-		host: h, members: members, start: time.Now(), came: time.Now(), quorum: q,
-		ours:  greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), roster: fingerprint(members)},
-		pairs: make([]*pair, len(members)), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
+	if len(hello.PlanText) > MaxPlanText {
+		return nil, fmt.Errorf("p2p: hello: the plan must have at most %d bytes (got %d)", MaxPlanText, len(hello.PlanText))
 	}
-	for i, m := range members {
-		if i != rank {
-			r.pairs[i] = &pair{rank: i, member: m}
-		}
-	}
+	r := newRendezvous(h, members, rank, hello, q)
 	if err := errors.Join(r.barred(), r.begin()); err != nil {
 		return nil, err
 	}
@@ -101,10 +93,35 @@ func (h *Host) join(ctx context.Context, roster Roster, hello Hello, q *quorum) 
 			dialling.Go(func() { r.dial(dialCtx, p) })
 		}
 	}
-	err = r.wait(ctx)
+	if err = r.wait(ctx); err != nil {
+		r.spread(ctx, err)
+	}
 	stop()
 	dialling.Wait()
 	return r.end(err)
+}
+
+func newRendezvous(h *Host, members []member, rank int, hello Hello, q *quorum) *rendezvous {
+	attempt := newAttempt()
+	r := &rendezvous{
+		host: h, members: members, start: time.Now(), came: time.Now(), quorum: q,
+		ours:  greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), roster: fingerprint(members), attempt: attempt},
+		pairs: make([]*pair, len(members)), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
+		assembly: newAssembly(rank, len(members), attempt),
+	}
+	for i, m := range members {
+		if i != rank {
+			r.pairs[i] = &pair{rank: i, member: m}
+		}
+	}
+	return r
+}
+
+// newAttempt draws the number of an attempt to join.
+func newAttempt() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return max(binary.LittleEndian.Uint64(b[:]), 1)
 }
 
 func (r *rendezvous) rank() int { return int(r.ours.rank) }
@@ -134,71 +151,81 @@ func (r *rendezvous) begin() error {
 	return nil
 }
 
-// wait returns nil once every pair is linked, or as many as there must be.
+// wait returns nil once the session may begin.
 func (r *rendezvous) wait(ctx context.Context) error {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
-	for {
-		missing := r.missing()
-		if r.enough(len(missing)) {
-			return nil
-		}
+	for !r.settled() {
 		select {
 		case <-ctx.Done():
-			return r.absent(context.Cause(ctx), missing)
+			return r.absent(context.Cause(ctx))
 		case err := <-r.fatal:
 			return err
 		case <-r.changed:
-			r.came = time.Now()
 		case <-tick.C:
 			if r.host.cfg.Waiting == nil {
 				continue
 			}
-			for _, p := range missing {
-				p.mu.Lock()
-				last := p.last
-				p.mu.Unlock()
-				r.host.cfg.Waiting(p.member.name, time.Since(r.start), last)
+			for _, p := range r.missing() {
+				r.host.cfg.Waiting(p.name, time.Since(r.start), p.last)
 			}
 		}
 	}
+	return nil
 }
 
-func (r *rendezvous) missing() []*pair {
-	var out []*pair
-	for _, p := range r.pairs {
-		if p != nil && !p.alive() {
-			out = append(out, p)
+// waited is a member that a Join waits for.
+type waited struct {
+	member
+	rank   int
+	linked bool // but has not met the same members as this one
+	last   error
+}
+
+// missing lists the members that there is no stream to, or else those that have not met the members that this one has.
+func (r *rendezvous) missing() (out []waited) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, linked := range []bool{false, true} {
+		for _, p := range r.pairs {
+			if p != nil && (p.link != nil) == linked && !(linked && r.assembly.confirms(p.rank)) {
+				out = append(out, waited{p.member, p.rank, linked, p.last})
+			}
+		}
+		if len(out) > 0 {
+			break
 		}
 	}
 	return out
 }
 
-func (r *rendezvous) absent(cause error, missing []*pair) error {
-	var b strings.Builder
+func (r *rendezvous) absent(cause error) error {
+	missing := r.missing()
+	why := make([]string, len(missing))
 	for i, p := range missing {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		fmt.Fprintf(&b, "peer %d (%s, %s): ", p.rank, p.member.name, p.member.id)
-		p.mu.Lock()
+		last := "did not answer"
 		switch {
 		case p.last != nil:
-			b.WriteString(p.last.Error())
-		case len(p.member.addrs) == 0:
-			b.WriteString("did not connect, and the roster has no address to reach it")
-		default:
-			b.WriteString("did not answer")
+			last = p.last.Error()
+		case p.linked:
+			last = "is connected, but has not met all members"
+		case len(p.addrs) == 0:
+			last = "did not connect, and the roster has no address to reach it"
 		}
-		p.mu.Unlock()
+		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.rank, p.name, p.id, last)
 	}
 	return fmt.Errorf("p2p: join: %w after %s waiting for %d of %d peers: %s",
-		cause, time.Since(r.start).Round(time.Millisecond), len(missing), len(r.members)-1, b.String())
+		cause, time.Since(r.start).Round(time.Millisecond), len(missing), len(r.members)-1, strings.Join(why, "; "))
 }
 
 // end turns the rendezvous into a session, or undoes it.
 func (r *rendezvous) end(err error) (*Session, error) {
 	h := r.host
+	if err != nil {
+		r.mu.Lock()
+		r.over = true
+		r.mu.Unlock()
+	}
 	h.mu.Lock()
 	h.joining = nil
 	if err == nil && h.closed {
@@ -212,8 +239,10 @@ func (r *rendezvous) end(err error) (*Session, error) {
 	h.mu.Unlock()
 	if err != nil {
 		h.dismiss(r.members)
+		r.listening.Wait()
 		return nil, err
 	}
+	s.noticeEarlier()
 	return s, nil
 }
 
@@ -236,12 +265,13 @@ func (r *rendezvous) dial(ctx context.Context, p *pair) {
 		sleep(ctx, secondDialler*time.Duration(1+len(r.members)/8))
 	}
 	for ctx.Err() == nil {
-		if p.alive() {
-			sleep(ctx, retryMost)
+		if r.alive(p) {
+			sleep(ctx, linkedWait)
+			backoff = retryFirst
 			continue
 		}
 		if err := r.attempt(ctx, p); err != nil && ctx.Err() == nil {
-			p.failed(err)
+			r.failed(p, err)
 		}
 		sleep(ctx, backoff)
 		backoff = min(2*backoff, retryMost)
@@ -283,8 +313,8 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 		err = mss.SelectProtoOrFail(sessionProtocol, s)
 	}
 	if _, wrong := errors.AsType[mss.ErrNotSupported[protocol.ID]](err); wrong {
-		err = fmt.Errorf("p2p: peer %d (%s) does not speak %s: it runs another version of this program", p.rank, p.member.name, sessionProtocol)
-		r.give(err)
+		err = &MismatchError{Rank: p.rank, Name: p.member.name, Part: partVersion, Ours: string(sessionProtocol), Peer: "another"}
+		r.giveUp(err)
 	}
 	if err == nil {
 		err = r.shake(s, p, true, unbind)
@@ -350,8 +380,8 @@ func (r *rendezvous) answer(s network.Stream) {
 	p := r.pairs[rank]
 	if err := r.shake(s, p, false, func() bool { return true }); err != nil {
 		s.Reset()
-		if !p.alive() {
-			p.failed(explain(err))
+		if !r.alive(p) {
+			r.failed(p, explain(err))
 		}
 	}
 }

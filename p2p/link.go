@@ -41,6 +41,8 @@ type link struct {
 	out    []byte
 	broken bool // a frame went out in part
 
+	rolled chan struct{} // closed when the peer's roll has come, or will not; nil: it has come
+
 	recv sync.Mutex
 	in   io.Reader // the stream, or what was left of it when the peer said goodbye
 	// What has come of the next frame: it stays here when a Recv is cancelled.
@@ -51,6 +53,7 @@ type link struct {
 	reserved int
 
 	fault atomic.Pointer[comm.PeerError] // once set, of every call
+	left  atomic.Bool                    // the peer has ended its half of the stream in good order
 }
 
 func newLink(rank int, name string, s network.Stream, pool *comm.Pool) *link {
@@ -126,7 +129,7 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 	}
 	size := binary.LittleEndian.Uint32(l.head[:])
 	if uint64(size) > uint64(limit) {
-		return nil, false, fmt.Errorf("announced a frame of %d bytes, at most %d are allowed", size, limit)
+		return nil, false, fmt.Errorf("a frame must have at most %d bytes (got %d)", limit, size)
 	}
 	if l.body == nil {
 		if err := l.reserve(max(min(int(size), firstRead), comm.MaxFrame)); err != nil { // what the pool may give
@@ -167,7 +170,7 @@ func (l *link) reserve(n int) error {
 		return nil // the connection is gone: what comes now is in memory already, since the peer's goodbye
 	}
 	if err != nil {
-		return fmt.Errorf("there is no room for %d bytes of a frame of it: %w", n, err)
+		return fmt.Errorf("no memory for %d bytes of its frame: %w", n, err)
 	}
 	l.reserved = n
 	return nil
@@ -194,22 +197,27 @@ func cut(err error, inside bool) error {
 var errLeft = errors.New("it has left the session")
 
 // drain moves what the peer sent before its goodbye into memory: at most one flow-control window, for the peer's
-// Sends have returned. The connection may then go without loss. An error of the stream stays for Recv to find.
-func (l *link) drain() {
+// Sends have returned. The connection may then go without loss. An error of the stream stays for Recv to find, too.
+func (l *link) drain() error {
 	l.recv.Lock()
 	defer l.recv.Unlock()
 	if l.in != io.Reader(l.stream) {
-		return
+		return nil
 	}
 	l.stream.SetReadDeadline(time.Now().Add(goodbyeTime))
+	if l.rolled != nil {
+		<-l.rolled
+	}
 	rest, err := io.ReadAll(io.LimitReader(l.stream, maxRest))
 	if err == nil && len(rest) == maxRest {
-		err = fmt.Errorf("left more than %d bytes behind", maxRest)
+		err = fmt.Errorf("it must leave at most %d bytes unread", maxRest)
 	}
+	end := err
 	if err == nil {
-		err = io.EOF
+		end = io.EOF
 	}
-	l.in = io.MultiReader(bytes.NewReader(rest), ended{err})
+	l.in = io.MultiReader(bytes.NewReader(rest), ended{end})
+	return err
 }
 
 // ended is the end of a stream that has been drained.

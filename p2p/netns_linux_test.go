@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// These tests run peers as processes of their own in network namespaces, behind routers that translate addresses (nft).
-// They need root and the programs ip and nft, and say so where they are skipped.
+// These tests run peers as processes of their own in network namespaces. They need root and the program ip, those behind
+// routers that translate addresses nft as well, and say so where they are skipped.
 
 const nsChild = "HEDDLE_P2P_NAMESPACE_CHILD"
 
@@ -29,7 +29,7 @@ type nsPeer struct {
 	Listen, Relays []string
 	Roster         Roster
 	Relay, LAN     bool
-	Silence        time.Duration
+	PeerTimeout    time.Duration
 }
 
 // TestMain's process is the child where it is told so.
@@ -54,7 +54,7 @@ func (p nsPeer) run() {
 	}
 	id, err := LoadIdentity(p.Key, nil)
 	fail(err)
-	cfg := Config{Identity: id, Transport: p.Transport, Listen: p.Listen, Relays: p.Relays, LAN: p.LAN, Silence: p.Silence}
+	cfg := Config{Identity: id, Transport: p.Transport, Listen: p.Listen, Relays: p.Relays, LAN: p.LAN, PeerTimeout: p.PeerTimeout}
 	if p.Relay {
 		r, err := ListenRelay(cfg, p.Roster, RelayLimits{})
 		fail(err)
@@ -107,11 +107,12 @@ type world struct {
 	prefix string
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld makes no namespace yet. The test needs ip and the given programs.
+func newWorld(t *testing.T, programs ...string) *world {
 	t.Helper()
-	for _, program := range []string{"ip", "nft"} {
+	for _, program := range append(programs, "ip") {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("SKIPPED, not shown here: no program %s to make networks with", program)
+			t.Skipf("SKIPPED, not shown here: the program %s is not installed", program)
 		}
 	}
 	w := &world{t, fmt.Sprintf("hd%d.%d", os.Getpid()%100000, worlds.Add(1))}
@@ -265,7 +266,7 @@ func TestBehindNAT(t *testing.T) {
 		{"ws", "/ip4/11.0.0.1/tcp/443/wss", "relay", false},
 	} {
 		t.Run(fmt.Sprintf("%s, hard %v", test.transport, test.hard), func(t *testing.T) {
-			w := newWorld(t)
+			w := newWorld(t, "nft")
 			w.add("r", "na", "nb", "a", "b")
 			w.do("r", "ip link add name bridge0 type bridge")
 			w.do("r", "ip addr add 11.0.0.1/24 dev bridge0")
@@ -299,8 +300,8 @@ func TestBehindNAT(t *testing.T) {
 	}
 }
 
-// A peer that falls silent (its cable is unplugged) is lost after Config.Silence, not after libp2p's half a minute.
-func TestSilence(t *testing.T) {
+// A peer that falls silent (its cable is unplugged) is lost after Config.PeerTimeout, not after libp2p's half a minute.
+func TestPeerTimeout(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
 	}
@@ -311,9 +312,9 @@ func TestSilence(t *testing.T) {
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
 			files, ids := keys(t, 2)
 			roster := Roster{Members: []Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
-			const silence = 2 * time.Second
-			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, Silence: silence})
-			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen}, Silence: silence})
+			const timeout = 2 * time.Second
+			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: timeout})
+			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen}, PeerTimeout: timeout})
 			a.say("join 0")
 			b.say("join 0")
 			a.hear("joined")
@@ -325,7 +326,7 @@ func TestSilence(t *testing.T) {
 			for _, p := range []*nsProcess{a, b} {
 				took, why, _ := strings.Cut(p.hear("lost"), " ")
 				d, err := time.ParseDuration(took)
-				if err != nil || d > 3*silence || !strings.Contains(why, "site-") || strings.Contains(why, "deadline exceeded") {
+				if err != nil || d > 3*timeout || !strings.Contains(why, "site-") || strings.Contains(why, "deadline exceeded") {
 					t.Errorf("%s: noticed after %s: %s", p.ns, took, why)
 				}
 				t.Log(p.ns, took, why)
@@ -334,7 +335,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// A peer that is stopped (SIGSTOP), or a network that is split, for less than Config.Silence leaves the session whole. After
+// A peer that is stopped (SIGSTOP), or a network that is split, for less than Config.PeerTimeout leaves the session whole. After
 // longer both sides know that the other is lost; when it goes on, or the network has healed, they meet again in the next
 // generation.
 func TestPauseAndSplit(t *testing.T) {
@@ -349,9 +350,9 @@ func TestPauseAndSplit(t *testing.T) {
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
 			files, ids := keys(t, 2)
 			roster := Roster{Members: []Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
-			const silence = 2 * time.Second
-			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, Silence: silence})
-			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen}, Silence: silence})
+			const timeout = 2 * time.Second
+			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: timeout})
+			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen}, PeerTimeout: timeout})
 			both := func(line, want string) {
 				t.Helper()
 				for i, p := range []*nsProcess{a, b} {
@@ -409,8 +410,8 @@ func TestAddressChange(t *testing.T) {
 			w.do("a", "ip route add default via 10.9.0.2")
 			files, ids := keys(t, 2)
 			roster := Roster{Members: []Member{{Name: "laptop", ID: ids[0]}, {Name: "site-b", ID: ids[1], Addrs: []string{"/ip4/10.9.0.2" + at}}}}
-			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, Silence: time.Second})
-			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{"/ip4/0.0.0.0" + at}, Silence: time.Second})
+			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: time.Second})
+			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{"/ip4/0.0.0.0" + at}, PeerTimeout: time.Second})
 			both := func(line func(rank int) string, want string) {
 				a.say(line(0))
 				b.say(line(1))

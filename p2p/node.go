@@ -72,4 +72,7 @@ func (n *node) SetStreamHandlerMatch(p protocol.ID, match func(protocol.ID) bool
 	})
 }
 
-func (n *node) RemoveStreamHandler(p protocol.ID) { n.h.protos.RemoveHandler(p) }
+func (n *node) RemoveStreamHandler(p protocol.ID) {
+	n.h.protos.RemoveHandler(p)
+	n.h.relayed.RemoveHandler(p)
+}

@@ -39,11 +39,11 @@ func encodeProbe(bytes int) []byte {
 // parseProbe takes exactly what encodeProbe writes.
 func parseProbe(b []byte) (bytes int, err error) {
 	if len(b) != probeSize || string(b[:4]) != probeMagic {
-		return 0, fmt.Errorf("probe begins with %q, want %q and 4 bytes", b, probeMagic)
+		return 0, fmt.Errorf("a probe must be %q and 4 bytes (got %q)", probeMagic, b)
 	}
 	n := binary.LittleEndian.Uint32(b[4:])
 	if n > probeMost {
-		return 0, fmt.Errorf("probe of %d bytes, want at most %d", n, probeMost)
+		return 0, fmt.Errorf("a probe must send at most %d bytes (got %d)", probeMost, n)
 	}
 	return int(n), nil
 }
@@ -127,7 +127,7 @@ func probe(ctx context.Context, s stream, bytes int) (_ sight, err error) {
 		return sight{}, err
 	}
 	if n := binary.LittleEndian.Uint64(came[:]); n != uint64(sent) {
-		return sight{}, fmt.Errorf("%d of %d bytes of a probe came", n, sent)
+		return sight{}, fmt.Errorf("all %d bytes of a probe must arrive (got %d)", sent, n)
 	}
 	seen.rate = float64(sent) / max(time.Since(begun)-seen.rtt/2, time.Microsecond).Seconds()
 	return seen, nil

@@ -11,8 +11,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// RelayLimits bounds what a relay carries. The zero value bounds nothing: training data is large, and who may use the
-// relay is on a list.
+// RelayLimits bounds what a relay carries. The zero value bounds nothing, since training data is large and only listed
+// members may use the relay.
 type RelayLimits struct {
 	Bytes    int64         // of one circuit each way; then it ends
 	Duration time.Duration // of one circuit
@@ -33,7 +33,7 @@ const relayBuffer = 64 << 10
 // ListenRelay opens a relay for the members. cfg.Relays and cfg.LAN are not used.
 func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error) {
 	if l.Bytes < 0 || l.Duration < 0 || l.Circuits < 0 {
-		return nil, fmt.Errorf("p2p: relay: limits %+v, want none below 0", l)
+		return nil, fmt.Errorf("p2p: relay: limits must be at least 0 (got %+v)", l)
 	}
 	cfg.Relays, cfg.LAN = nil, false
 	h, err := newHost(cfg)
@@ -97,7 +97,7 @@ func (r *Relay) Admit(members Roster) error {
 	return nil
 }
 
-// Addrs lists the relay's addresses, each with /p2p/ID, as Config.Relays wants them.
+// Addrs lists the relay's addresses, each with /p2p/ID, as Config.Relays takes them.
 func (r *Relay) Addrs() []string { return r.host.Addrs() }
 
 // Connected is how many members are connected now.

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 // behind opens a relay on loopback, and n hosts that only it knows how to reach.
@@ -48,6 +52,25 @@ func behind(t testing.TB, transport string, n int, l RelayLimits) (*Relay, []*Ho
 		})
 	}
 	return r, hs, roster
+}
+
+// A relay serves members only, at both ends of a circuit.
+func TestRelayServesMembersOnly(t *testing.T) {
+	g := newGater(4, nil)
+	g.admit([]member{{id: "a"}, {id: "b"}, {id: "revoked"}})
+	g.revoke("revoked", errors.New("serial 2"))
+	acl := onlyMembers{g}
+	for p, want := range map[peer.ID]bool{"a": true, "stranger": false, "revoked": false} {
+		if got := acl.AllowReserve(p, nil); got != want {
+			t.Errorf("%s may reserve: %t", string(p), got)
+		}
+		if got := acl.AllowConnect(p, nil, "b"); got != want {
+			t.Errorf("%s may connect to a member: %t", string(p), got)
+		}
+		if got := acl.AllowConnect("b", nil, p); got != want {
+			t.Errorf("a member may connect to %s: %t", string(p), got)
+		}
+	}
 }
 
 // Peers of which none can be dialled meet through the federation's relay. Over WebSocket no hole can be punched, and the
@@ -122,6 +145,30 @@ func TestRelayIsForMembers(t *testing.T) {
 	if c := r.host.net.ConnsToPeer(hs[1].net.LocalPeer()); len(c) > 0 {
 		t.Errorf("a former member is connected to the relay: %v", c)
 	}
+}
+
+// Only relays are believed in under which address they see a peer: a member could name somebody else's, to be dialled.
+func TestObservedAddressesComeFromRelays(t *testing.T) {
+	r, hs, roster := behind(t, "tcp", 2, RelayLimits{})
+	h := hs[0]
+	emit, err := h.bus.Emitter(new(event.EvtPeerIdentificationCompleted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer emit.Close()
+	at := ma.StringCast("/ip4/192.0.2.1/tcp/4001")
+	seen := func() bool { return slices.ContainsFunc(h.indirect.places(), at.Equal) }
+	member, err := peer.Decode(roster.Members[1].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []peer.ID{member, r.host.net.LocalPeer()} {
+		if seen() {
+			t.Error("a member's word on this peer's address was taken")
+		}
+		emit.Emit(event.EvtPeerIdentificationCompleted{Peer: from, Conn: gateConn{from: from, at: at}, ObservedAddr: at})
+	}
+	await(t, within(t, 10*time.Second), "a relay's word on this peer's address is taken", seen)
 }
 
 // A relay may address a peer about circuits, and about nothing else.

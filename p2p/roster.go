@@ -24,7 +24,7 @@ type Roster struct {
 	Members []Member
 }
 
-// Validate reports all faults at once: names, IDs that are none or occur twice, addresses that cannot be dialled.
+// Validate reports all faults at once: bad names, bad or repeated IDs, addresses that cannot be dialled.
 func (r Roster) Validate() error {
 	_, err := r.parse(limitMaxPeers)
 	return err
@@ -43,7 +43,7 @@ type member struct {
 func (r Roster) parse(limit int) ([]member, error) {
 	var errs []error
 	if len(r.Members) == 0 {
-		errs = append(errs, errors.New("no members"))
+		errs = append(errs, errors.New("there must be at least one member"))
 	}
 	if len(r.Members) > limit {
 		return nil, fmt.Errorf("p2p: roster: %d members exceed MaxPeers %d", len(r.Members), limit)
@@ -55,7 +55,7 @@ func (r Roster) parse(limit int) ([]member, error) {
 			errs = append(errs, fmt.Errorf("member %d (%s): %w", i, m.Name, fmt.Errorf(format, args...)))
 		}
 		if m.Name == "" || len(m.Name) > maxName {
-			fault("name of %d bytes, want 1 to %d", len(m.Name), maxName)
+			fault("a name must have 1 to %d bytes (got %d)", maxName, len(m.Name))
 		}
 		id, err := peer.Decode(m.ID)
 		if err != nil {
@@ -63,7 +63,7 @@ func (r Roster) parse(limit int) ([]member, error) {
 			continue
 		}
 		if first, dup := seen[id]; dup {
-			fault("peer ID %s is member %d's too", m.ID, first)
+			fault("peer ID %s is also that of member %d", m.ID, first)
 		}
 		seen[id] = i
 		out[i] = member{name: m.Name, id: id}
@@ -79,7 +79,7 @@ func (r Roster) parse(limit int) ([]member, error) {
 				continue
 			}
 			if bare == nil {
-				fault("address %s has no place to dial", s)
+				fault("address %s must name a host and a port", s)
 				continue
 			}
 			out[i].addrs = append(out[i].addrs, bare)

@@ -14,7 +14,7 @@ import (
 // ChaCha20-Poly1305). The age program opens it, too, so nobody depends on this one to get a key back.
 
 // ErrSealed says that an identity's file needs a passphrase.
-var ErrSealed = errors.New("the key is under a passphrase, which was not given")
+var ErrSealed = errors.New("a passphrase seals the key, and none was given")
 
 // sealWork is scrypt's cost as a power of two: 2^17 rounds of 1 KiB blocks take 128 MiB and about half a second,
 // OWASP's recommendation for scrypt. No file may ask for more than maxWork: whoever swaps the file could otherwise
@@ -31,7 +31,7 @@ func sealed(text []byte) bool { return bytes.HasPrefix(text, []byte(armor.Header
 
 func seal(text []byte, passphrase string) ([]byte, error) {
 	if len(passphrase) < minPassphrase {
-		return nil, fmt.Errorf("passphrase of %d characters, want at least %d", len(passphrase), minPassphrase)
+		return nil, fmt.Errorf("a passphrase must have at least %d characters (got %d)", minPassphrase, len(passphrase))
 	}
 	to, err := age.NewScryptRecipient(passphrase)
 	if err != nil {
@@ -56,7 +56,7 @@ func seal(text []byte, passphrase string) ([]byte, error) {
 // open asks for the passphrase of a sealed file and returns the plain one.
 func open(file []byte, passphrase func() (string, error)) ([]byte, error) {
 	if len(file) > maxKeyFile {
-		return nil, fmt.Errorf("longer than %d bytes, so no Ed25519 key", maxKeyFile)
+		return nil, fmt.Errorf("a file of an Ed25519 key must have at most %d bytes", maxKeyFile)
 	}
 	if passphrase == nil {
 		return nil, ErrSealed
@@ -72,7 +72,7 @@ func open(file []byte, passphrase func() (string, error)) ([]byte, error) {
 	by.SetMaxWorkFactor(maxWork)
 	r, err := age.Decrypt(armor.NewReader(bytes.NewReader(file)), by)
 	if errors.Is(err, age.ErrIncorrectIdentity) {
-		return nil, errors.New("this is not the passphrase that the key is under")
+		return nil, errors.New("wrong passphrase")
 	}
 	if err != nil {
 		return nil, err

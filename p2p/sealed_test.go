@@ -1,13 +1,18 @@
 package p2p
 
 import (
+	"bytes"
 	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"filippo.io/age/armor"
 )
 
 func say(word string) func() (string, error) { return func() (string, error) { return word, nil } }
@@ -35,7 +40,7 @@ func TestSealedIdentity(t *testing.T) {
 	if _, err := LoadOrCreateIdentity(path); !errors.Is(err, ErrSealed) {
 		t.Errorf("%v, want %v", err, ErrSealed)
 	}
-	if _, err := LoadIdentity(path, say("correct horse battery stable")); err == nil || !strings.Contains(err.Error(), "not the passphrase") {
+	if _, err := LoadIdentity(path, say("correct horse battery stable")); err == nil || !strings.Contains(err.Error(), "wrong passphrase") {
 		t.Errorf("%v, want a word about the passphrase", err)
 	}
 	none := errors.New("nobody there")
@@ -45,12 +50,14 @@ func TestSealedIdentity(t *testing.T) {
 	if _, err := CreateIdentity(path, ""); err == nil || !strings.Contains(err.Error(), "never replaced") {
 		t.Errorf("%v: a key must not be replaced", err)
 	}
-	// A file that asks for 2^30 rounds of scrypt, which would take a terabyte, is refused before it begins.
+	// A file that asks for more rounds of scrypt than maxWork, which age itself would still take, is refused before it begins.
 	costly := filepath.Join(t.TempDir(), "costly.key")
-	text := "-----BEGIN AGE ENCRYPTED FILE-----\n" +
-		"YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBBQUFBQUFBQUFBQUFBQUFB\nQUFBQUFBIDMwCkFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\nQUFBQUEKLS0tIEFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB\nQUFBQUEKQUFBQUFBQUFBQUFBQUFBQQ==\n" +
-		"-----END AGE ENCRYPTED FILE-----\n"
-	if err := os.WriteFile(costly, []byte(text), 0o600); err != nil {
+	zeros := base64.RawStdEncoding.EncodeToString(make([]byte, 32))
+	var text bytes.Buffer
+	w := armor.NewWriter(&text)
+	fmt.Fprintf(w, "age-encryption.org/v1\n-> scrypt %s %d\n%s\n--- %s\n%s", zeros[:22], maxWork+1, zeros, zeros, make([]byte, 32))
+	w.Close()
+	if err := os.WriteFile(costly, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := LoadIdentity(costly, say("correct horse battery staple")); err == nil || !strings.Contains(err.Error(), "work factor too large") {

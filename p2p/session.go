@@ -23,16 +23,23 @@ const (
 // code − lostCode. It lets the others name the one at fault.
 const lostCode network.StreamErrorCode = 0x48440000
 
-// Session is a fixed set of members with a stream between each two: a comm.Transport. A fault of one link ends that
+// Session is a fixed set of members with a stream between each two: a comm.Transport. A fault that a call finds ends its
 // link: every later call that deals with its peer fails with the same *comm.PeerError. The other links go on.
+//
+// Where a peer's connection breaks, or it ends its stream because it has given up, a session that began with all members
+// ends as a whole, whether or not a call was waiting for that peer: every call fails with the *comm.PeerError of the loss. A
+// session that began with fewer members loses that link only.
 type Session struct {
-	host    *Host
-	rank    int
-	members []member
-	links   []*link // nil at our own rank, and at those of members that were not there
-	knocks  []atomic.Bool
+	host     *Host
+	rank     int
+	members  []member
+	links    []*link // nil at our own rank, and at those of members that were not there
+	requests []atomic.Bool
 
-	culprit atomic.Pointer[comm.PeerError] // the first fault that a caller was told of
+	whole   bool                           // it began with all members, who agreed: it ends when one is lost
+	listens *sync.WaitGroup                // what still reads rolls
+	culprit atomic.Pointer[comm.PeerError] // the first fault that was found
+	over    atomic.Pointer[comm.PeerError] // of a whole session: the loss that ended it
 	closed  atomic.Bool
 	close   sync.Once
 }
@@ -40,17 +47,52 @@ type Session struct {
 var _ comm.Transport = (*Session)(nil)
 
 func newSession(h *Host, r *rendezvous) *Session {
-	s := &Session{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members)), knocks: make([]atomic.Bool, len(r.members))}
+	s := &Session{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members)), requests: make([]atomic.Bool, len(r.members)),
+		whole: r.whole, listens: &r.listening}
 	for i, p := range r.pairs {
-		if p != nil {
-			p.mu.Lock()
-			if p.over = true; p.link != nil && !p.link.stream.Conn().IsClosed() {
-				s.links[i] = p.link
-			}
-			p.mu.Unlock()
+		if p != nil && p.link != nil && (s.whole || !p.link.stream.Conn().IsClosed()) {
+			s.links[i] = p.link
 		}
 	}
 	return s
+}
+
+// noticeEarlier finds the connections that broke before the session could notice.
+func (s *Session) noticeEarlier() {
+	for _, l := range s.links {
+		if l != nil && l.stream.Conn().IsClosed() {
+			s.lose(l, errBroke)
+		}
+	}
+}
+
+// disconnected notes that a connection has closed, at whatever end.
+func (s *Session) disconnected(c network.Conn) {
+	for _, l := range s.links {
+		if l != nil && l.stream.Conn() == c {
+			s.lose(l, errBroke)
+		}
+	}
+}
+
+// lose ends a link whose peer is gone without a goodbye, and the session if it is whole.
+func (s *Session) lose(l *link, err error) {
+	if s.closed.Load() || l.left.Load() {
+		return
+	}
+	e := l.fail(s.blame(l, "session", err), s.reason())
+	if errors.Is(e, ErrRevoked) { // this member has shut it out itself
+		return
+	}
+	s.culprit.CompareAndSwap(nil, e)
+	if !s.whole || !s.over.CompareAndSwap(nil, e) {
+		return
+	}
+	for _, other := range s.links {
+		if other != nil && other != l {
+			other.stream.SetDeadline(past) // calls in progress end
+		}
+	}
 }
 
 // Rank is this peer's index in the roster.
@@ -71,7 +113,7 @@ func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 		return err
 	}
 	if n, limit := len(head)+len(body), s.host.cfg.maxFrame(); n > limit {
-		return fmt.Errorf("p2p: frame of %d bytes to peer %d (%s): at most %d are allowed (MaxFrame)", n, to, l.name, limit)
+		return fmt.Errorf("p2p: a frame to peer %d (%s) must have at most %d bytes (got %d)", to, l.name, limit, n)
 	}
 	clean, err := l.write(ctx, head, body)
 	return s.outcome(ctx, l, "send", clean, err)
@@ -85,6 +127,16 @@ func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
 	}
 	if err := s.ready(ctx, l, "recv"); err != nil {
 		return nil, err
+	}
+	if l.rolled != nil {
+		select {
+		case <-l.rolled:
+		case <-ctx.Done():
+			return nil, &comm.PeerError{Rank: l.rank, Name: l.name, Op: "recv", Err: ctx.Err()}
+		}
+		if f := l.fault.Load(); f != nil {
+			return nil, f
+		}
 	}
 	frame, clean, err := l.read(ctx, s.host.cfg.maxFrame())
 	return frame, s.outcome(ctx, l, "recv", clean, err)
@@ -108,6 +160,9 @@ func (s *Session) ready(ctx context.Context, l *link, op string) error {
 	if s.closed.Load() {
 		return comm.ErrClosed
 	}
+	if f := s.over.Load(); f != nil {
+		return f
+	}
 	if f := l.fault.Load(); f != nil {
 		return f
 	}
@@ -123,6 +178,9 @@ func (s *Session) outcome(ctx context.Context, l *link, op string, clean bool, e
 	}
 	if s.closed.Load() {
 		return comm.ErrClosed
+	}
+	if f := s.over.Load(); f != nil {
+		return f
 	}
 	if ctx.Err() != nil && isTimeout(err) {
 		// The caller gave up. That is a fault of the link only where a frame was cut in two.
@@ -181,6 +239,7 @@ func (s *Session) Close() error {
 		all.Wait()
 		cancel()
 		s.host.dismiss(s.members)
+		s.listens.Wait()
 		s.host.mu.Lock()
 		s.host.session = nil
 		s.host.mu.Unlock()
@@ -196,7 +255,11 @@ func (s *Session) onGoodbye(b network.Stream) {
 			continue
 		}
 		if !s.closed.Load() {
-			l.drain()
+			if err := l.drain(); err != nil {
+				s.lose(l, err)
+			} else {
+				l.left.Store(true)
+			}
 		}
 		b.Write([]byte{goodbyeTaken})
 	}

@@ -30,7 +30,7 @@ func TestOversizedFrame(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
 		ctx := within(t, 10*time.Second)
-		if err := ss[0].Send(ctx, 1, nil, make([]byte, defaultMaxFrame+1)); err == nil || !strings.Contains(err.Error(), "67108865 bytes") {
+		if err := ss[0].Send(ctx, 1, nil, make([]byte, defaultMaxFrame+1)); err == nil || !strings.Contains(err.Error(), "(got 67108865)") {
 			t.Errorf("oversized Send: %v", err)
 		}
 		frames(t, ss[0], ss[1]) // the link goes on
@@ -40,8 +40,8 @@ func TestOversizedFrame(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := ss[1].Recv(ctx, 0)
-		wantPeerError(t, err, 0, "announced a frame of 67108865 bytes")
-		wantPeerError(t, ss[1].Send(ctx, 0, nil, nil), 0, "announced a frame")
+		wantPeerError(t, err, 0, "at most 67108864 bytes (got 67108865)")
+		wantPeerError(t, ss[1].Send(ctx, 0, nil, nil), 0, "got 67108865")
 	})
 }
 

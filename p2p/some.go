@@ -8,29 +8,28 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// JoinSome is Join that makes do with fewer members: once nobody has come for as long as patience and least of them are there,
-// this one included, the session begins without the others. Which these are each member finds for itself, and may find otherwise
-// than the next: Session.Here says it, and comm.Group.Agree settles it. The others may knock while the session lasts
-// (Session.Knocked), and are in when all join again.
+// JoinSome is Join for a session that may begin without some members: when at least least members are connected, this one
+// included, and no other has come for as long as patience. Members may differ in whom they are connected to: Session.Here tells
+// it, and comm.Group.Agree settles who takes part. The others may request to rejoin (Session.RejoinRequested), and take part
+// when all join again.
 func (h *Host) JoinSome(ctx context.Context, roster Roster, hello Hello, least int, patience time.Duration) (*Session, error) {
 	return h.join(ctx, roster, hello, &quorum{least: least, patience: patience})
 }
 
-// quorum is with how few a rendezvous makes do, and when.
+// quorum says with how few members a session may begin, and when.
 type quorum struct {
 	least    int
 	patience time.Duration
 }
 
-// enough reports whether the session may begin without the missing.
-func (r *rendezvous) enough(missing int) bool {
-	q := r.quorum
-	return missing == 0 || q != nil && time.Since(r.came) >= q.patience && len(r.members)-missing >= q.least
+// reached reports whether a session of size members may begin with the met ones, the last of whom came then.
+func (q *quorum) reached(met, size int, came time.Time) bool {
+	return q != nil && q.least < size && met >= q.least && time.Since(came) >= q.patience
 }
 
-var errAbsent = errors.New("not there when the session began")
+var errAbsent = errors.New("it was not connected when the session began")
 
-// Here says which members the session has a link to, this one included.
+// Here tells by rank which members the session is connected to, this one included.
 func (s *Session) Here() []bool {
 	here := make([]bool, len(s.links))
 	for q, l := range s.links {
@@ -39,12 +38,14 @@ func (s *Session) Here() []bool {
 	return here
 }
 
-// Knocked reports whether the member of rank q, to which there is no link, has tried to join since the session began.
-func (s *Session) Knocked(q int) bool { return s.links[q] == nil && q != s.rank && s.knocks[q].Load() }
+// RejoinRequested reports whether the member of rank q, to which there is no link, has tried to join since the session began.
+func (s *Session) RejoinRequested(q int) bool {
+	return s.links[q] == nil && q != s.rank && s.requests[q].Load()
+}
 
-// knock notes that a member opened a stream of a session that has begun.
-func (s *Session) knock(p peer.ID) {
+// rejoinRequested notes that a member opened a stream of a session that has begun.
+func (s *Session) rejoinRequested(p peer.ID) {
 	if q := rankOf(s.members, p); q >= 0 {
-		s.knocks[q].Store(true)
+		s.requests[q].Store(true)
 	}
 }

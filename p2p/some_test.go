@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Two of three members begin without the third, which knocks while their session lasts, and is in when all join again.
+// Two of three members begin without the third, which requests while their session lasts, and is in when all join again.
 func TestJoinSome(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
@@ -37,8 +37,8 @@ func TestJoinSome(t *testing.T) {
 			if err := s.Send(ctx, 0, nil, []byte("thread")); !errors.As(err, &lost) || lost.Rank != 0 || lost.Name != "site-0" {
 				t.Errorf("rank %d: a frame to who is not there: %v", i+1, err)
 			}
-			if s.Knocked(0) || s.Knocked(1) || s.Knocked(2) {
-				t.Errorf("rank %d: somebody knocked", i+1)
+			if s.RejoinRequested(0) || s.RejoinRequested(1) || s.RejoinRequested(2) {
+				t.Errorf("rank %d: a member requested to rejoin", i+1)
 			}
 		}
 		frames(t, ss[0], ss[1])
@@ -50,10 +50,10 @@ func TestJoinSome(t *testing.T) {
 			late <- err
 			joined <- s
 		}()
-		for !ss[0].Knocked(0) && !ss[1].Knocked(0) {
+		for !ss[0].RejoinRequested(0) && !ss[1].RejoinRequested(0) {
 			select {
 			case <-ctx.Done():
-				t.Fatal("nobody heard a knock")
+				t.Fatal("nobody got the request to rejoin")
 			case <-time.After(10 * time.Millisecond):
 			}
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // steadyUDP takes a packet that the network does not accept for one that got lost. While a machine changes networks it
-// has no route for a moment, and quic-go would give up every connection; so they outlive that, up to Config.Silence.
+// has no route for a moment, and quic-go would give up every connection; so they outlive that, up to Config.PeerTimeout.
 type steadyUDP struct{ *net.UDPConn }
 
 func listenSteady(network string, at *net.UDPAddr) (net.PacketConn, error) {

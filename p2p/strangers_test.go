@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // BenchmarkStrangers trains with three peers in this process while strangers in another try to connect to one of them a
@@ -101,7 +102,7 @@ func training(b *testing.B, ss []*Session) (rounds func() int64, end func()) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	spec, err := retexo.Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 64, Hops: 1}.Spec("single", g.X.Cols(), g.Labels.Classes)
+	spec, err := retexo.Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 64, Hops: 1}.Spec("single", g.X.Cols(), g.Labels.Classes)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func training(b *testing.B, ss []*Session) (rounds func() int64, end func()) {
 	var all sync.WaitGroup
 	for r, s := range ss {
 		all.Go(func() {
-			m, err := retexo.NewModel(c)
+			m, err := c.NewModel()
 			if err != nil {
 				b.Error(err)
 				return
@@ -123,7 +124,11 @@ func training(b *testing.B, ss []*Session) (rounds func() int64, end func()) {
 				return
 			}
 			if r == 0 {
-				t.Observer.RoundEnd = func(retexo.RoundInfo) { count.Add(1) }
+				t.OnEvent = func(e train.Event) {
+					if e.Kind == train.RoundEnd {
+						count.Add(1)
+					}
+				}
 			}
 			group := comm.NewGroup(s, r, len(ss))
 			if err := t.Run(ctx, group, group); err != nil && ctx.Err() == nil {

@@ -75,7 +75,7 @@ func (h *Host) Survey(ctx context.Context, roster Roster) ([]Sighting, error) {
 			s := Sighting{Name: m.name, Via: "relay"}
 			look(s, m.id, func() (network.MuxedConn, error) { return h.circuit(ctx, m.id) })
 		case ways == 0:
-			out = append(out, Sighting{Name: m.name, ID: m.id.String(), Err: errors.New("it lists no address for this transport, and there is no relay: it has to dial this peer")})
+			out = append(out, Sighting{Name: m.name, ID: m.id.String(), Err: errors.New("it has no address of this transport, and there is no relay: it must dial this peer")})
 		}
 	}
 	all.Wait()

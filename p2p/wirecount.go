@@ -59,15 +59,15 @@ func (c countedConn) Stat() network.ConnStats {
 // socket's options, and bounds how long the other side may leave unanswered what was sent.
 type countingUpgrader struct {
 	transport.Upgrader
-	silence time.Duration
+	timeout time.Duration
 }
 
 func (u countingUpgrader) UpgradeGatedMaListener(t transport.Transport, l transport.GatedMaListener) transport.Listener {
-	return foundListener{u.Upgrader.UpgradeGatedMaListener(t, countingListener{l, u.silence})}
+	return foundListener{u.Upgrader.UpgradeGatedMaListener(t, countingListener{l, u.timeout})}
 }
 
 func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction, p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
-	boundSilence(c, u.silence)
+	boundTimeout(c, u.timeout)
 	up, err := u.Upgrader.Upgrade(ctx, t, counted(c), dir, p, scope)
 	return found(up), err
 }
@@ -109,7 +109,7 @@ func (l foundListener) Accept() (transport.CapableConn, error) {
 
 type countingListener struct {
 	transport.GatedMaListener
-	silence time.Duration
+	timeout time.Duration
 }
 
 func (l countingListener) Accept() (manet.Conn, network.ConnManagementScope, error) {
@@ -117,7 +117,7 @@ func (l countingListener) Accept() (manet.Conn, network.ConnManagementScope, err
 	if err != nil {
 		return nil, nil, err
 	}
-	boundSilence(c, l.silence)
+	boundTimeout(c, l.timeout)
 	return counted(c), scope, nil
 }
 

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // atRound returns a trainer of one peer at a round of the given stage, and that round's work.
@@ -26,8 +27,8 @@ func atRound(t testing.TB, c Config, g *graph.Graph, stage int) (*Trainer, Work)
 	if err != nil {
 		t.Fatal(err)
 	}
-	group := comm.NewGroup(sim.New(1, sim.Config{}).Transport(0), 0, 1)
-	tr.group, tr.reducer = group, group
+	group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+	tr.join(group, group)
 	for {
 		ready, ok := tr.machine.Ready()
 		if !ok || ready.Work.Kind == Finish {
@@ -104,7 +105,7 @@ func TestInferenceIsTheLayer(t *testing.T) {
 			}
 			st := tr.stage
 			for _, b := range []batch{st.val, st.test, st.val} {
-				want, got := st.carry(b.in, b.rows, "scores"), st.forward(b)
+				want, got := st.output(b.in, b.rows, true), st.forward(b)
 				for i, v := range got.Data {
 					if math.Abs(float64(v-want.Data[i])) > 1e-6 {
 						t.Fatalf("%s, stage %d: score %d is %v, want %v", p.name(), stage, i, v, want.Data[i])
@@ -121,13 +122,13 @@ func BenchmarkRound(b *testing.B) {
 	for _, peers := range []int{1, 4} {
 		for _, eval := range []int{1, 1 << 20} {
 			b.Run(map[int]string{1: "1peer", 4: "4peers"}[peers]+map[bool]string{true: "/validated"}[eval == 1], func(b *testing.B) {
-				c := config(b, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3})
+				c := config(b, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3})
 				c.Rounds, c.EvalEvery = b.N+1, eval
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				b.ReportAllocs()
-				_, err := train(ctx, c, cut(b, g, "random", peers), func(rank int, tr *Trainer) {
-					tr.Observer.RoundEnd = func(info RoundInfo) {
+				_, err := runAll(ctx, c, cut(b, g, "random", peers), func(rank int, tr *Trainer) {
+					on(tr, train.RoundEnd, func(info train.Event) {
 						switch {
 						case rank == 0 && info.Round == 0:
 							b.ResetTimer()
@@ -135,7 +136,7 @@ func BenchmarkRound(b *testing.B) {
 							b.StopTimer()
 							cancel()
 						}
-					}
+					})
 				})
 				if !errors.Is(err, context.Canceled) {
 					b.Fatal(err)

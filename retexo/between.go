@@ -4,37 +4,21 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// What a trainer does between the rounds of two stages: labels are counted, components found, rows exchanged and aggregated,
-// and a finished stage makes the rows that the next one sees.
+// What a trainer does between the rounds of two stages: it counts labels, finds components, exchanges and
+// aggregates rows, and computes the rows that the stage after a finished one sees.
 
-// census counts the training labels of all peers, class by class, and the labelled nodes.
-func (t *Trainer) census(ctx context.Context) (float64, error) {
-	s := t.shard
-	c := s.Labels.Classes
-	v := make([]float32, c+1)
-	var train []int32
-	for i, split := range s.Split {
-		if split == graph.Train {
-			train = append(train, int32(i))
-		}
-	}
-	labels := s.Labels.Select(train)
-	for k, n := range labels.Count() {
-		v[k] = float32(n)
-	}
-	v[c] = float32(labels.Labelled())
-	if err := t.reduce(ctx, v); err != nil {
-		return 0, err
-	}
-	t.labels = make([]float64, c)
-	for k := range t.labels {
-		t.labels[k] = float64(v[k])
-	}
-	return float64(v[c]), nil
+// countLabels counts the training labels of all peers and returns how many of their nodes have any.
+func (t *Trainer) countLabels(ctx context.Context, w Work) (float64, error) {
+	all, err := train.CountLabels(ctx, t.reducer, t.id(ofLabels, w), t.shard)
+	t.labels = all.Classes
+	return all.Labelled, err
 }
 
 func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
@@ -48,7 +32,7 @@ func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
 		}
 		x = x.Select(present)
 	}
-	v, err := components(ctx, t.reducer, x, enc.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
+	v, err := linear.Components(ctx, t.reducer, t.id(ofProducts, w), x, enc.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
 	if err != nil {
 		return err
 	}
@@ -57,10 +41,8 @@ func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
 	if t.nudge != nil {
 		t.nudge(t.held(w)[0])
 	}
-	mine := make([]float32, t.shard.Parts)
-	mine[t.shard.Rank] = float32(digest(t.held(w)[0]))
-	err = t.reduce(ctx, mine)
-	e.Digests = digests(mine)
+	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: statement{digest: train.Digest(t.held(w)[0])}.encode(nil)})
+	e.Digests = t.digests()
 	return err
 }
 
@@ -73,9 +55,9 @@ func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
 		}
 	}
 	if t.covered(l) {
-		return t.cross(ctx, l, w, what)
+		return t.fetchCovered(ctx, l, w, what)
 	}
-	if err := t.full.fetch(ctx, t.group, t.coder, t.shard, w.Hop, what); err != nil {
+	if err := t.full.fetch(ctx, t.sender, w.Hop, what); err != nil {
 		return err
 	}
 	if t.config.Survival.On() {
@@ -87,7 +69,7 @@ func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
 		if t.training == t.full {
 			return nil
 		}
-		if err := t.training.fetch(ctx, t.group, t.coder, t.shard, w.Hop, what); err != nil {
+		if err := t.training.fetch(ctx, t.sender, w.Hop, what); err != nil {
 			return err
 		}
 		t.fill(t.training)
@@ -95,13 +77,13 @@ func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
 	}
 	if !t.config.Inductive || w.Stage == 1 { // both views' rows are the same, at every peer, wherever it has them from
 		t.base.src = t.full.src
-	} else if err := t.base.fetch(ctx, t.group, t.coder, t.shard, 0, what); err != nil {
+	} else if err := t.base.fetch(ctx, t.sender, 0, what); err != nil {
 		return err
 	}
 	t.training = t.base
 	if n := t.config.Neighbours; n > 0 {
 		key := t.key.FoldString("neighbours").Fold(uint64(w.Stage))
-		t.training, err = t.base.sampled(ctx, t.group, t.shard, l.Edges, n, key)
+		t.training, err = t.base.sampled(ctx, t.sender, t.shard, l.Edges, n, key)
 	}
 	return err
 }
@@ -118,24 +100,24 @@ func (t *Trainer) aggregate(w Work) {
 // over all validation and test nodes is summed.
 func (t *Trainer) freeze(ctx context.Context, w Work) error {
 	if w.Stage == 0 && t.config.Spec.Encoder.Kind != "mlp" {
-		t.carry(nil, 0)
+		t.layerOutput(nil, 0)
 		return nil
 	}
 	st := t.stage
 	if !w.Keep && st.slab != nil {
 		st.swap()
 	}
-	if err := t.report(ctx, w); err != nil {
+	if err := t.measure(ctx, w); err != nil {
 		return err
 	}
-	t.carry(st, w.Stage)
+	t.layerOutput(st, w.Stage)
 	t.stage = nil
 	return nil
 }
 
-// carry computes the rows that the stage after k sees of own nodes. st is stage k's, with its final parameters; nil for
+// layerOutput computes the rows that the stage after k sees of own nodes. st is stage k's, with its final parameters; nil for
 // an encoder that is not trained.
-func (t *Trainer) carry(st *stage, k int) {
+func (t *Trainer) layerOutput(st *stage, k int) {
 	if t.config.Survival.On() {
 		defer func() { t.own, t.rows = t.placeOf(k+1), place{} }()
 	}
@@ -145,40 +127,37 @@ func (t *Trainer) carry(st *stage, k int) {
 		}
 		return
 	}
-	full := graph.Features{Dense: st.carry(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry)}
+	full := graph.Features{Dense: st.output(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry == "scores")}
 	if t.base != t.full {
-		t.base = &view{adj: t.base.adj, degree: t.base.degree,
-			own: graph.Features{Dense: st.carry(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry)}}
+		t.base = &view{GraphView: t.base.GraphView,
+			own: graph.Features{Dense: st.output(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry == "scores")}}
 	}
-	t.full = &view{adj: t.full.adj, degree: t.full.degree, own: full}
+	t.full = &view{GraphView: t.full.GraphView, own: full}
 	if !t.config.Inductive || k == 0 {
 		t.base = t.full
 	}
 	t.training = t.base
 }
 
-// report sums the metric of the finished stage over all validation and test nodes.
-func (t *Trainer) report(ctx context.Context, w Work) error {
-	final := eval.NewTally(t.config.Metric, t.shard.Labels, eval.DefaultBins)
+// measure sums the metric of the finished stage over all validation and test nodes, and reports the end of the stage.
+func (t *Trainer) measure(ctx context.Context, w Work) error {
+	final := eval.NewAccumulator(t.config.Metric, t.shard.Labels, eval.DefaultBins)
 	size := final.Size()
-	v := make([]float32, 2*size)
-	t.stage.val.tally(final, v[:size], t.stage.forward(t.stage.val))
-	t.stage.test.tally(final, v[size:], t.stage.forward(t.stage.test))
-	if err := t.reduce(ctx, v); err != nil {
+	v := make([]int64, 2*size)
+	t.stage.val.measure(final, v[:size], t.stage.forward(t.stage.val))
+	t.stage.test.measure(final, v[size:], t.stage.forward(t.stage.test))
+	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofStage, w), Counts: v}); err != nil {
 		return err
 	}
-	info := StageInfo{Stage: w.Stage, BestRound: t.machine.Position().BestRound}
+	e := train.Event{Kind: train.StageEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric), BestRound: t.machine.Position().BestRound}
 	var err error
-	if info.Val, info.ValLoss, err = final.Read(v[:size]); err != nil {
+	if e.Val, e.ValLoss, _, err = final.Read(v[:size]); err != nil {
 		return err
 	}
-	if info.Test, info.TestLoss, err = final.Read(v[size:]); err != nil {
+	if e.Test, e.TestLoss, _, err = final.Read(v[size:]); err != nil {
 		return err
 	}
-	info.Bytes = t.sent()
-	t.result.Stages = append(t.result.Stages, info)
-	if t.Observer.StageEnd != nil {
-		t.Observer.StageEnd(info)
-	}
+	e.Sent = t.sent()
+	t.report(e)
 	return nil
 }

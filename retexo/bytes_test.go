@@ -6,7 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 )
@@ -31,12 +31,15 @@ func parameters(s nn.Spec, stage int) int {
 		n = l.In*l.Out + l.Out + l.In*l.Out + l.Out*l.Out + l.Out // pool, own, pooled
 	case "gin":
 		n = l.In*l.Out + l.Out + l.Out*l.Out + l.Out
-	case "gat":
+	case "gat", "gatv2":
 		dim := l.Out / l.Heads
 		if l.Average {
 			dim = l.Out
 		}
 		n = l.In*l.Heads*dim + 2*l.Heads*dim + l.Out
+		if l.Conv == "gatv2" { // two maps with biases, one vector
+			n += l.In*l.Heads*dim + l.Heads*dim
+		}
 	}
 	if l.Norm {
 		n += 2 * l.Out
@@ -50,41 +53,43 @@ func parameters(s nn.Spec, stage int) int {
 	return n
 }
 
-// tallySize is the floats that a metric without ranking and a mean loss take: loss, labels, and in two parts each the
-// rows, the right ones, and three counts of each class.
-func tallySize(classes int) int { return 2 + 2*(2+3*classes) }
+// metricSize is the counts that a metric without ranking and a mean loss take: the loss in four, the labels, the rows,
+// the right ones, and three of each class.
+func metricSize(classes int) int { return 4 + 1 + 2 + 3*classes }
 
-// updates is the floats that one peer adds to all sums of a run that no patience ends.
-func updates(c Config, peers int) int {
-	s, tally := c.Spec, tallySize(c.Spec.Classes)
-	n := s.Classes + 1 // census
+// updates is the bytes that one peer adds to all sums of a run that no patience ends.
+func updates(c Config) int {
+	s, metric := c.Spec, metricSize(c.Spec.Classes)
+	floats, counts := 0, s.Classes+1 // label counts
 	first := 1
 	switch e := s.Encoder; e.Kind {
 	case "pca":
 		w := min(e.Out+8, s.Features)
-		n += c.PCAPasses*s.Features*w + w*w + peers // the last are digests of what each made of them
+		floats += c.PCAPasses*s.Features*w + w*w
 	case "mlp":
 		first = 0
 	}
 	for k := first; k <= len(s.Layers); k++ {
-		n += 2 * tally // validation and test of the finished stage
+		counts += 2 * metric // validation and test of the finished stage
 		if c.Solver == "ridge" {
 			l := s.Layers[k-1]
 			d := l.In + 1
 			if l.Conv == "sage" {
 				d += l.In
 			}
-			n += d*(d+1)/2 + d*s.Classes + len(c.Lambdas)*tally + peers
+			floats += d*(d+1)/2 + d*s.Classes
+			counts += len(c.Lambdas) * metric
 			continue
 		}
-		n += c.Rounds*(parameters(s, k)+2+peers) + (c.Rounds+c.EvalEvery-1)/c.EvalEvery*tally
-		n += tally + peers // the last state
+		floats += c.Rounds * parameters(s, k)
+		counts += c.Rounds * (4 + 4) // loss and labels
+		counts += (c.Rounds+c.EvalEvery-1)/c.EvalEvery*metric + metric
 	}
-	return n
+	return 4*floats + 8*counts
 }
 
 // halo is the bytes of rows that all peers send.
-func halo(c Config, g *graph.Graph, shards []*partition.Shard, m *nn.Model) (n int) {
+func halo(c Config, g *graph.Graph, shards []*shard.Shard, m *nn.Model) (n int) {
 	rows := 0
 	for _, s := range shards {
 		rows += s.Halo()
@@ -118,7 +123,7 @@ func halo(c Config, g *graph.Graph, shards []*partition.Shard, m *nn.Model) (n i
 
 // sparseBytes is the bytes of raw sparse rows after so many hops, of the pooled graph or of that without held-out nodes:
 // a code, and the shorter of all values and, for what is not zero, lengths, columns and values (one where all are equal).
-func sparseBytes(g *graph.Graph, shards []*partition.Shard, hops int, l nn.LayerSpec, c Config, training bool) (n int) {
+func sparseBytes(g *graph.Graph, shards []*shard.Shard, hops int, l nn.LayerSpec, c Config, training bool) (n int) {
 	adj := &g.Adj
 	if training {
 		adj = adj.Without(g.Split, graph.Val, graph.Test)
@@ -165,13 +170,13 @@ func TestBytesEqualTheFormulas(t *testing.T) {
 		{"neighbours", func(c *Config) { c.Neighbours = 2 }},
 	}
 	for _, model := range []string{"gcn", "sage", "gat", "gin", "sage-pool"} {
-		for _, encoder := range []string{"raw", "pca:4", "mlp"} {
+		for _, encoder := range []string{"raw", "pca", "mlp"} {
 			for _, hops := range []int{1, 2} {
 				if hops == 2 && (model == "gat" || model == "sage-pool") {
 					continue
 				}
 				for i, v := range variants {
-					p := Plan{Model: model, Encoder: encoder, Carry: []string{"hidden", "scores"}[i%2], Layers: 2, Hidden: 6, Hops: hops}
+					p := Design{Model: model, Encoder: encoder, Components: 4, LayerOutput: []string{"hidden", "logits"}[i%2], Layers: 2, Hidden: 6, Hops: hops}
 					if model == "gat" {
 						p.Heads = 2
 					}
@@ -194,20 +199,20 @@ func TestBytesEqualTheFormulas(t *testing.T) {
 	for _, model := range []string{"gcn", "sage"} {
 		t.Run(model+"-ridge", func(t *testing.T) {
 			g := toy{}.graph(t)
-			c := configOf(t, g, Plan{Model: model, Encoder: "pca:4", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+			c := configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
 			c.Solver = "ridge"
 			checkBytes(t, c, g, cut(t, g, "random", 3))
 		})
 	}
 }
 
-func checkBytes(t *testing.T, c Config, g *graph.Graph, shards []*partition.Shard) {
+func checkBytes(t *testing.T, c Config, g *graph.Graph, shards []*shard.Shard) {
 	t.Helper()
 	r := mustTrain(t, c, shards, nil)
 	if got, want := r.bytes.Halo, int64(halo(c, g, shards, r.models[0])); got != want {
 		t.Errorf("%d bytes of rows, want %d", got, want)
 	}
-	if got, want := r.bytes.Reduce, int64(2*4*(len(shards)-1)*updates(c, len(shards))); got != want {
+	if got, want := r.bytes.Reduce, int64(2*(len(shards)-1)*updates(c)); got != want {
 		t.Errorf("%d bytes of updates, want %d", got, want)
 	}
 }
@@ -235,13 +240,13 @@ func TestSparseAndDenseAggregatesMix(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Adj, g.X = adj, graph.Features{Sparse: sparseOf(x)}
-	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 3})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 3})
 	c.Solver, c.Optimizer = "sgd", sgd
 	want := mustTrain(t, c, cut(t, g, "contiguous", 1), nil).result[0]
 	for _, parts := range []int{2, 3} {
 		shards := cut(t, g, "contiguous", parts)
 		got := mustTrain(t, c, shards, nil)
-		sameCurve(t, fmt.Sprintf("%d parts", parts), want.Rounds, got.result[0].Rounds, 1e-5)
+		sameCurve(t, fmt.Sprintf("%d parts", parts), want.Curve(), got.result[0].Curve(), 1e-5)
 		checkBytes(t, c, g, shards)
 	}
 }
@@ -267,7 +272,7 @@ func TestOneWayRows(t *testing.T) {
 	if g.Adj, err = graph.FromEdges(90, src, dst, nil, graph.Build{Directed: true}); err != nil {
 		t.Fatal(err)
 	}
-	c := configOf(t, g, Plan{Model: "sage", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 6, Hops: 2})
+	c := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 6, Hops: 2})
 	shards := cut(t, g, "contiguous", 2)
 	if shards[0].Halo() != 0 || shards[1].Halo() != 45 {
 		t.Fatalf("%d and %d halo rows", shards[0].Halo(), shards[1].Halo())

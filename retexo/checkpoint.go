@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // A checkpoint holds where the run stands, all parameters, the optimiser, the best state of the stage at hand and its
@@ -19,23 +20,18 @@ import (
 
 // header is the small part of a checkpoint.
 type header struct {
-	Position Position          `json:"position"`
-	Steps    int64             `json:"steps"`   // of the optimiser
-	Reduces  uint64            `json:"reduces"` // done so far
-	Sent     comm.Counts       `json:"sent"`    // so far
-	Shapes   map[string][2]int `json:"shapes"`  // of the row arrays
+	Position train.Position    `json:"position"`
+	Steps    int64             `json:"steps"`  // of the optimiser
+	Sent     comm.Counts       `json:"sent"`   // so far
+	Shapes   map[string][2]int `json:"shapes"` // of the row arrays
 
 	Generation uint64 `json:"generation,omitempty"` // in which this was agreed on
 	Dropped    []int  `json:"dropped,omitempty"`    // lost peers whose edges the stage at hand goes without
 }
 
 func (t *Trainer) fingerprints() checkpoint.Fingerprints {
-	spec, err := json.Marshal(t.config.Spec)
-	if err != nil {
-		panic("retexo: spec does not encode: " + err.Error())
-	}
 	shard := binary.LittleEndian.AppendUint32(t.shard.Fingerprint[:len(t.shard.Fingerprint):len(t.shard.Fingerprint)], uint32(t.shard.Rank))
-	return checkpoint.Fingerprints{Config: t.config.Fingerprint(), Model: sha256.Sum256(spec), Shard: sha256.Sum256(shard)}
+	return checkpoint.Fingerprints{Config: t.config.Fingerprint(), Model: train.Fingerprint(t.config.Spec), Shard: sha256.Sum256(shard)}
 }
 
 // hello exchanges greetings: whom I take myself for, my plan, my partition, my checkpoints.
@@ -44,7 +40,11 @@ func (t *Trainer) hello(ctx context.Context) ([]Greeting, error) {
 	if t.config.Survival.On() {
 		t.present(&mine)
 	} else if t.Checkpoints != nil {
-		var err error
+		last, err := t.Checkpoints.Generation()
+		if err != nil {
+			return nil, err
+		}
+		mine.Generation = max(last, t.last)
 		if mine.Checkpoints, err = t.usable(); err != nil {
 			return nil, err
 		}
@@ -73,7 +73,27 @@ func (t *Trainer) hello(ctx context.Context) ([]Greeting, error) {
 		}
 	}
 	t.greeted = all
-	return all, nil
+	if t.config.Survival.On() {
+		return all, nil
+	}
+	newest := mine.Generation
+	for q, g := range all {
+		if g.Generation > mine.Generation+comm.MaxGenerationLead {
+			return nil, &comm.PeerError{Rank: q, Op: "greeting", Err: fmt.Errorf("generation %d is too far beyond this peer's %d", g.Generation, mine.Generation)}
+		}
+		newest = max(newest, g.Generation)
+	}
+	return all, t.enterGeneration(newest + 1)
+}
+
+// enterGeneration begins the generation of that number. It is kept before anything is reduced in it: whatever becomes of
+// the states, no later generation has the same number.
+func (t *Trainer) enterGeneration(n uint64) error {
+	t.generation, t.last = n, max(t.last, n)
+	if t.Checkpoints == nil {
+		return nil
+	}
+	return t.Checkpoints.KeepGeneration(n)
 }
 
 // usable lists the checkpoints that can be read and belong to this run. One of another run is an error: going on
@@ -136,15 +156,34 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	at := t.machine.Position()
-	if err := t.enter(at.Stage); err != nil {
-		return err
-	}
-	st := t.stage
-	h := header{Position: at, Reduces: t.reduces, Sent: t.sent(), Shapes: map[string][2]int{}, Generation: t.agreed, Dropped: t.dropped}
-	s := &checkpoint.State{Fingerprints: t.fingerprints(), F32: map[string][]float32{}, I64: map[string][]int64{}, F64: map[string][]float64{"labels": t.labels, "rounds": t.result.rounds(), "stages": t.result.stages()}}
+	h := header{Position: at, Sent: t.sent(), Shapes: map[string][2]int{}, Generation: t.agreed, Dropped: t.dropped}
+	rounds, stages := t.result.Encode()
+	s := &checkpoint.State{Fingerprints: t.fingerprints(), F32: map[string][]float32{}, I64: map[string][]int64{}, F64: map[string][]float64{"labels": t.labels, "rounds": rounds, "stages": stages}}
 	for _, p := range t.model.Params() {
 		s.F32["param/"+p.Name] = p.Value.Data
 	}
+	if at.Stage < t.config.Stages() {
+		if err := t.saveStage(s, &h); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.Header, err = json.Marshal(h); err != nil {
+		return err
+	}
+	if err := t.Checkpoints.Save(at.Seq(), s); err != nil {
+		return err
+	}
+	t.report(train.Event{Kind: train.Saved, Stage: at.Stage, Round: at.Round, Peer: t.shard.Rank})
+	return nil
+}
+
+// saveStage adds the stage at hand to s: parameters, optimiser and rows.
+func (t *Trainer) saveStage(s *checkpoint.State, h *header) error {
+	if err := t.enter(h.Position.Stage); err != nil {
+		return err
+	}
+	st := t.stage
 	if st.slab != nil {
 		var moments [][]float32
 		h.Steps, moments = st.opt.State()
@@ -160,41 +199,27 @@ func (t *Trainer) save() error {
 			continue
 		}
 		if name != "full" {
-			s.I64[name+"/rowptr"], s.I64[name+"/col"] = v.adj.RowPtr, widen(v.adj.Col)
-			s.F32[name+"/degree"] = v.degree
-			if v.adj.Weight != nil {
-				s.F32[name+"/weight"] = v.adj.Weight
+			s.I64[name+"/rowptr"], s.I64[name+"/col"] = v.Adj.RowPtr, widen(v.Adj.Col)
+			s.F32[name+"/degree"] = v.Degree
+			if v.Adj.Weight != nil {
+				s.F32[name+"/weight"] = v.Adj.Weight
 			}
 		}
 		if !same(v.own, t.input) {
-			putRows(s, &h, name+"/own", v.own)
+			putRows(s, h, name+"/own", v.own)
 		}
-		putRows(s, &h, name+"/z", v.z)
-		if at.Stage > 0 && !t.model.Layers[at.Stage-1].Frozen() {
-			putRows(s, &h, name+"/src", v.src)
+		putRows(s, h, name+"/z", v.z)
+		if k := h.Position.Stage; k > 0 && !t.model.Layers[k-1].Frozen() {
+			putRows(s, h, name+"/src", v.src)
 		}
-	}
-	var err error
-	if s.Header, err = json.Marshal(h); err != nil {
-		return err
-	}
-	if err := t.Checkpoints.Save(at.seq(), s); err != nil {
-		return err
-	}
-	if t.Observer.Saved != nil {
-		t.Observer.Saved(at)
 	}
 	return nil
 }
 
 // restore takes up checkpoint seq.
-func (t *Trainer) restore(seq uint64) (*Position, error) {
-	s, err := t.Checkpoints.Load(seq, t.fingerprints())
+func (t *Trainer) restore(seq uint64) (*train.Position, error) {
+	s, err := t.Checkpoints.Restore(seq, t.fingerprints())
 	if err != nil {
-		return nil, err
-	}
-	// What is newer not all peers have. It goes now: among the two that are kept has to be one that all do.
-	if err := t.Checkpoints.Rewind(seq); err != nil {
 		return nil, err
 	}
 	var h header
@@ -202,11 +227,11 @@ func (t *Trainer) restore(seq uint64) (*Position, error) {
 		return nil, fmt.Errorf("checkpoint %d: header: %w", seq, err)
 	}
 	at := h.Position
-	if at.Stage < 0 || at.Stage >= t.config.Stages() {
+	if at.Stage < 0 || at.Stage > t.config.Stages() {
 		return nil, fmt.Errorf("checkpoint %d is of stage %d, of %d", seq, at.Stage, t.config.Stages())
 	}
-	t.reduces, t.before = h.Reduces, h.Sent
-	if err := t.result.restore(s.F64["rounds"], s.F64["stages"], at); err != nil {
+	t.before = h.Sent
+	if err := t.result.Restore(s.F64["rounds"], s.F64["stages"], at, train.StageName); err != nil {
 		return nil, fmt.Errorf("checkpoint %d: %w", seq, err)
 	}
 	for _, p := range t.model.Params() {
@@ -214,49 +239,58 @@ func (t *Trainer) restore(seq uint64) (*Position, error) {
 			return nil, err
 		}
 	}
+	if l := s.F64["labels"]; len(l) == t.config.Spec.Classes {
+		t.labels = l // or else they have been counted
+	}
+	t.agreed, t.last = h.Generation, max(t.last, h.Generation)
+	t.done = at.Stage == t.config.Stages() && at.Round == final
+	if at.Stage < t.config.Stages() {
+		if err := t.restoreStage(s, h, at.Stage); err != nil {
+			return nil, fmt.Errorf("checkpoint %d: %w", seq, err)
+		}
+	}
+	t.report(train.Event{Kind: train.Restored, Stage: at.Stage, Round: at.Round, Peer: t.shard.Rank})
+	return &at, nil
+}
+
+// restoreStage takes up stage k of a checkpoint: rows, parameters and optimiser.
+func (t *Trainer) restoreStage(s *checkpoint.State, h header, k int) error {
 	r := rows{state: s, shapes: h.Shapes, x: t.input}
-	t.full = r.view("full", &t.shard.Adj, t.shard.Degree)
+	t.full = r.view("full", train.WholeGraph(t.shard))
 	t.base, t.training = t.full, t.full
 	if _, ok := s.I64["base/rowptr"]; ok {
-		t.base = r.view("base", nil, nil)
+		t.base = r.view("base", r.graph("base"))
 		t.training = t.base
 	}
 	if _, ok := s.I64["training/rowptr"]; ok {
-		t.training = r.view("training", nil, nil)
+		t.training = r.view("training", r.graph("training"))
 	}
 	if r.err != nil {
-		return nil, fmt.Errorf("checkpoint %d: %w", seq, r.err)
+		return r.err
 	}
 	if t.dropped = h.Dropped; len(t.dropped) > 0 {
-		t.full.adj = t.without(t.dropped)
+		t.full.GraphView = train.NewGraphView(t.without(t.dropped), t.full.Typed, t.full.Degree)
 	}
-	if err := t.begin(at.Stage); err != nil {
-		return nil, err
+	if err := t.begin(k); err != nil {
+		return err
 	}
-	if l := s.F64["labels"]; len(l) == t.config.Spec.Classes {
-		t.labels = l // or else the census has counted them
-	}
-	t.agreed, t.last = h.Generation, max(t.last, h.Generation)
-	t.own, t.rows = t.placeOf(at.Stage), t.placeOf(at.Stage)
+	t.own, t.rows = t.placeOf(k), t.placeOf(k)
 	if st := t.stage; st.slab != nil {
 		var moments [][]float32
 		for i := 0; s.F32[fmt.Sprintf("moment/%d", i)] != nil; i++ {
 			moments = append(moments, s.F32[fmt.Sprintf("moment/%d", i)])
 		}
 		if err := st.opt.Restore(h.Steps, moments); err != nil {
-			return nil, err
+			return err
 		}
 		if err := take(st.slab.Value, s.F32["slab"], "slab"); err != nil {
-			return nil, err
+			return err
 		}
 		if err := take(st.best, s.F32["best"], "best state"); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if t.Observer.Restored != nil {
-		t.Observer.Restored(at)
-	}
-	return &at, nil
+	return nil
 }
 
 func take(dst, src []float32, what string) error {
@@ -295,14 +329,16 @@ type rows struct {
 	err    error
 }
 
-func (r *rows) view(name string, adj *graph.CSR, degree []float32) *view {
-	if adj == nil {
-		adj = &graph.CSR{RowPtr: r.state.I64[name+"/rowptr"], Col: narrow(r.state.I64[name+"/col"]), Weight: r.state.F32[name+"/weight"]}
-		degree = r.state.F32[name+"/degree"]
-		adj.NumDst, adj.NumSrc = len(adj.RowPtr)-1, len(degree)
-		r.fault(adj.Valid())
-	}
-	v := &view{adj: adj, degree: degree, own: r.x, src: r.features(name + "/src"), z: r.features(name + "/z")}
+func (r *rows) graph(name string) train.GraphView {
+	adj := &graph.CSR{RowPtr: r.state.I64[name+"/rowptr"], Col: narrow(r.state.I64[name+"/col"]), Weight: r.state.F32[name+"/weight"]}
+	degree := r.state.F32[name+"/degree"]
+	adj.NumDst, adj.NumSrc = len(adj.RowPtr)-1, len(degree)
+	r.fault(adj.Valid())
+	return train.NewGraphView(adj, nil, degree)
+}
+
+func (r *rows) view(name string, seen train.GraphView) *view {
+	v := &view{GraphView: seen, own: r.x, src: r.features(name + "/src"), z: r.features(name + "/z")}
 	if _, ok := r.shapes[name+"/own"]; ok {
 		v.own = r.features(name + "/own")
 	}

@@ -8,19 +8,20 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestCoverIsRows holds what is trained by covers to what is trained by rows, over random graphs of every kind and 1 to 7
 // peers, and the bytes of rows to one row for each message of a least cover.
 func TestCoverIsRows(t *testing.T) {
-	plans := []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
-		{Model: "gcn", Encoder: "pca:4", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 2},
-		{Model: "sage", Encoder: "raw", Carry: "scores", Layers: 2, Hidden: 8, Hops: 2, Residual: true},
-		{Model: "gin", Encoder: "mlp", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
-		{Model: "sage-pool", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 8, Hops: 1},
+	plans := []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
+		{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2},
+		{Model: "sage", Encoder: "raw", LayerOutput: "logits", Layers: 2, Hidden: 8, Hops: 2, Residual: true},
+		{Model: "gin", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
+		{Model: "sage-pool", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 1},
 	}
 	for i, p := range plans {
 		for peers := 1 + i%2; peers <= 7; peers += 2 {
@@ -34,11 +35,11 @@ func TestCoverIsRows(t *testing.T) {
 				want := mustTrain(t, c, shards, nil)
 				c.Exchange = "cover"
 				got := mustTrain(t, c, shards, nil)
-				sameCurve(t, "losses", want.result[0].Rounds, got.result[0].Rounds, 1e-4)
-				if a, b := final(got.result[0]).TestLoss, final(want.result[0]).TestLoss; !(math.Abs(a-b) <= 1e-4*b) {
+				sameCurve(t, "losses", want.result[0].Curve(), got.result[0].Curve(), 1e-4)
+				if a, b := got.result[0].Final().TestLoss, want.result[0].Final().TestLoss; !(math.Abs(a-b) <= 1e-4*b) {
 					t.Errorf("test loss %g, by rows %g", a, b)
 				}
-				if again := mustTrain(t, c, shards, nil); again.bytes != got.bytes || digest(again.models[0].Params()[0].Value.Data) != digest(got.models[0].Params()[0].Value.Data) {
+				if again := mustTrain(t, c, shards, nil); again.bytes != got.bytes || train.Digest(again.models[0].Params()[0].Value.Data) != train.Digest(got.models[0].Params()[0].Value.Data) {
 					t.Error("trained again it is not the same")
 				}
 				if o.sparse && p.Encoder == "raw" || p.Model == "sage-pool" {
@@ -58,10 +59,10 @@ func TestCoverIsRows(t *testing.T) {
 }
 
 // covered is the bytes of agreeing on every cover that saves a message, and the messages that they save.
-func covered(shards []*partition.Shard) (agreed, saved int) {
+func covered(shards []*shard.Shard) (agreed, saved int) {
 	for _, s := range shards {
 		for q := range shards {
-			c := partition.NewCover(s.From(&s.Adj, q))
+			c := shard.NewCover(s.From(&s.Adj, q))
 			if n := s.HaloPtr[q+1] - s.HaloPtr[q] - c.Len(); n > 0 {
 				agreed, saved = agreed+len(c.Append(nil)), saved+n
 			}
@@ -71,7 +72,7 @@ func covered(shards []*partition.Shard) (agreed, saved int) {
 }
 
 // hub is a graph in which every part has one node that has an edge from most nodes of the other: what a sum is for.
-func hub(t *testing.T, o toy) (*graph.Graph, []*partition.Shard) {
+func hub(t *testing.T, o toy) (*graph.Graph, []*shard.Shard) {
 	g := o.graph(t)
 	n := g.N()
 	var src, dst []int32
@@ -86,7 +87,7 @@ func hub(t *testing.T, o toy) (*graph.Graph, []*partition.Shard) {
 	if g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{Directed: true}); err != nil {
 		t.Fatal(err)
 	}
-	shards, err := partition.Cut(g, owner, 2)
+	shards, err := shard.Cut(g, owner, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,25 +97,25 @@ func hub(t *testing.T, o toy) (*graph.Graph, []*partition.Shard) {
 // TestAutoWeighsBytes: auto agrees on covers where that takes fewer bytes, and on each exchange of sparse rows by what
 // they and their sums take.
 func TestAutoWeighsBytes(t *testing.T) {
-	bytes := func(c Config, shards []*partition.Shard, how string) comm.Counts {
+	bytes := func(c Config, shards []*shard.Shard, how string) comm.Counts {
 		c.Exchange = how
 		return mustTrain(t, c, shards, nil).bytes
 	}
 	// One sum in place of some forty rows.
 	g, shards := hub(t, toy{})
-	wide := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	wide := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 	if auto, cover, halo := bytes(wide, shards, "auto"), bytes(wide, shards, "cover"), bytes(wide, shards, "halo"); auto != cover || 10*auto.Halo > halo.Halo {
 		t.Errorf("auto %d bytes, cover %d, halo %d: want those of cover, a tenth of halo", auto.Halo, cover.Halo, halo.Halo)
 	}
 	// Three nodes of 20 words each have edges into the same two: two sums of 60 words and their values in place of three
 	// rows, which all have the same value.
 	g = bags(t)
-	shards, err := partition.Cut(g, []int32{0, 0, 0, 1, 1, 1}, 2)
+	shards, err := shard.Cut(g, []int32{0, 0, 0, 1, 1, 1}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	agreed, _ := covered(shards)
-	raw := configOf(t, g, Plan{Model: "sage", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	raw := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 	if auto, cover, halo := bytes(raw, shards, "auto"), bytes(raw, shards, "cover"), bytes(raw, shards, "halo"); auto.Halo != halo.Halo+int64(agreed) || cover.Halo < halo.Halo+100 {
 		t.Errorf("bags of words: auto %d bytes, cover %d, halo %d: want auto to keep to rows, but for having agreed", auto.Halo, cover.Halo, halo.Halo)
 	}
@@ -154,7 +155,7 @@ func bags(t *testing.T) *graph.Graph {
 // TestCoverNamesTheLiar: a peer that answers nonsense where rows or sums are chosen is named.
 func TestCoverNamesTheLiar(t *testing.T) {
 	g, shards := hub(t, toy{sparse: true})
-	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 	c.Exchange = "auto"
 	_, transports := spies(2)
 	transports[1] = forger{transports[1]}

@@ -16,11 +16,12 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // within fails the test, instead of waiting for ever, where a run hangs.
@@ -47,7 +48,7 @@ func TestPlansMustAgree(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		config func(rank int) Config
-		shards []*partition.Shard
+		shards []*shard.Shard
 		want   string
 	}{
 		{"plan", func(rank int) Config {
@@ -59,7 +60,7 @@ func TestPlansMustAgree(t *testing.T) {
 		{"partition", func(int) Config { return plain }, foreign, "holds a shard of another partition"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, errs := trainOver(within(t), test.config, test.shards, sim.New(3, sim.Config{}).Transports(), nil)
+			r, errs := trainOver(within(t), test.config, test.shards, netsim.New(3, netsim.Config{}).Transports(), nil)
 			for rank, err := range errs {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("peer %d: %v, want %q", rank, err, test.want)
@@ -81,9 +82,9 @@ func TestNoTrainingNode(t *testing.T) {
 				g.Split[i] = graph.None
 			}
 		}
-		c := configOf(t, g, Plan{Model: "gcn", Encoder: "pca:4", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+		c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 		c.Solver = solver
-		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3), sim.New(3, sim.Config{}).Transports(), nil)
+		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3), netsim.New(3, netsim.Config{}).Transports(), nil)
 		for rank, err := range errs {
 			if err == nil || !strings.Contains(err.Error(), "no peer has a training node") {
 				t.Errorf("%s, peer %d: %v", solver, rank, err)
@@ -99,10 +100,10 @@ func TestNothingToValidate(t *testing.T) {
 		for i := range g.Split {
 			g.Split[i] = graph.Train
 		}
-		c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 		c.Solver = solver
 		r := mustTrain(t, c, cut(t, g, "random", 2), nil)
-		if s := final(r.result[0]); s.Val == s.Val || s.Test == s.Test || solver == "adam" && s.BestRound != c.Rounds {
+		if s := r.result[0].Final(); s.Val == s.Val || s.Test == s.Test || solver == "adam" && s.BestRound != c.Rounds {
 			t.Errorf("%s: %+v, want the last round and no metrics", solver, s)
 		}
 	}
@@ -112,9 +113,9 @@ func TestNothingToValidate(t *testing.T) {
 // lost one, and those that name another name one that had gone for this reason.
 func TestLostPeer(t *testing.T) {
 	g := toy{sparse: true}.graph(t)
-	trained := configOf(t, g, Plan{Model: "sage", Encoder: "pca:4", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 2})
+	trained := configOf(t, g, Design{Model: "sage", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2})
 	trained.Inductive, trained.Rounds = true, 3
-	solved := configOf(t, g, Plan{Model: "sage", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 8, Hops: 2})
+	solved := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 2})
 	solved.Solver = "ridge"
 	for kind := Hello; kind < Finish; kind++ {
 		if kind == Restore || kind == Aggregate || kind == Apply || kind == Choose {
@@ -129,7 +130,7 @@ func TestLostPeer(t *testing.T) {
 			if kind == Sync {
 				lost = 0 // whose parameters the others are about to take
 			}
-			network := sim.New(4, sim.Config{})
+			network := netsim.New(4, netsim.Config{})
 			transports := network.Transports()
 			var trainers [4]*Trainer
 			once := sync.OnceFunc(func() { network.Lose(lost) })
@@ -141,11 +142,11 @@ func TestLostPeer(t *testing.T) {
 			_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 4), transports, func(rank int, tr *Trainer) {
 				trainers[rank] = tr
 				if kind == Sync { // corrupt, so that there is one
-					tr.Observer.RoundEnd = func(info RoundInfo) {
+					on(tr, train.RoundEnd, func(info train.Event) {
 						if rank == 1 {
-							tr.stage.slab.Value[0]++
+							tr.stage.slab.Value[0] += 1e-6
 						}
-					}
+					})
 				}
 			})
 			named := false
@@ -167,16 +168,16 @@ func TestLostPeer(t *testing.T) {
 	}
 }
 
-// TestSyncMendsParameters flips a value of one peer's parameters in mid-run, before a round's step. The next round
-// notices and does not commit; all take the majority's, the run goes on, and its bits are those of a run in which
+// TestSyncMendsParameters moves a value of one peer's parameters in mid-run as rounding does, before a round's step. The
+// next round notices and does not commit; all take the majority's, the run goes on, and its bits are those of a run in which
 // nothing happened.
 func TestSyncMendsParameters(t *testing.T) {
 	g := toy{}.graph(t)
 	for _, local := range []int{1, 3} {
-		for _, at := range []RoundInfo{{Stage: 1, Round: 3}, {Stage: 2, Round: 0}, {Stage: 2, Round: 9}} { // the last: found by Evaluate
+		for _, at := range []train.Position{{Stage: 1, Round: 3}, {Stage: 2, Round: 0}, {Stage: 2, Round: 9}} { // the last: found by Evaluate
 			for _, corrupted := range []int{0, 2} {
 				t.Run(fmt.Sprintf("%d steps, stage %d, round %d, peer %d", local, at.Stage, at.Round, corrupted), func(t *testing.T) {
-					c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3})
+					c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3})
 					c.LocalSteps = local
 					shards := cut(t, g, "random", 3)
 					want := mustTrain(t, c, shards, nil)
@@ -184,31 +185,31 @@ func TestSyncMendsParameters(t *testing.T) {
 					var seen []string
 					flipped := false
 					got := mustTrain(t, c, shards, func(rank int, tr *Trainer) {
-						tr.Observer.RoundEnd = func(info RoundInfo) {
+						on(tr, train.RoundEnd, func(info train.Event) {
 							if rank == corrupted && !flipped && info.Stage == at.Stage && info.Round == at.Round {
 								flipped = true
-								tr.stage.slab.Value[5] += 0.5
+								tr.stage.slab.Value[5] += 1e-6
 							}
-						}
-						tr.Observer.Sync = func(stage, round, from int, differed bool) {
+						})
+						on(tr, train.Resync, func(e train.Event) {
 							mu.Lock()
 							defer mu.Unlock()
-							seen = append(seen, fmt.Sprintf("stage %d, round %d from %d", stage, round, from))
-							if differed != (rank == corrupted) {
-								t.Errorf("peer %d: its parameters differed: %t", rank, differed)
+							seen = append(seen, fmt.Sprintf("stage %d, round %d from %d for %d", e.Stage, e.Round, e.Peer, e.Other))
+							if e.Differed != (rank == corrupted) || e.Differed != (e.Distance > 0) {
+								t.Errorf("peer %d was told %+v", rank, e)
 							}
-						}
+						})
 					})
 					from := 0
 					if corrupted == 0 {
 						from = 1
 					}
-					sync := fmt.Sprintf("stage %d, round %d from %d", at.Stage, at.Round+1, from)
+					sync := fmt.Sprintf("stage %d, round %d from %d for %d", at.Stage, at.Round+1, from, corrupted)
 					if !slices.Equal(seen, []string{sync, sync, sync}) {
 						t.Errorf("synced %q, want %q on all", seen, sync)
 					}
 					sameModels(t, []*nn.Model{want.models[0], got.models[0]})
-					sameCurve(t, "rounds that were reported", want.result[0].Rounds, got.result[0].Rounds, 0)
+					sameCurve(t, "rounds that were reported", want.result[0].Curve(), got.result[0].Curve(), 0)
 				})
 			}
 		}
@@ -219,15 +220,15 @@ func TestSyncMendsParameters(t *testing.T) {
 func TestSyncGivesUp(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
-	_, err := train(within(t), c, cut(t, g, "random", 3), func(rank int, tr *Trainer) {
+	_, err := runAll(within(t), c, cut(t, g, "random", 3), func(rank int, tr *Trainer) {
 		if rank != 1 {
 			return
 		}
-		spoil := func() { tr.stage.slab.Value[0]++ }
-		tr.Observer.RoundEnd = func(RoundInfo) { spoil() }
-		tr.Observer.Sync = func(int, int, int, bool) { spoil() }
+		spoil := func() { tr.stage.slab.Value[0] += 1e-6 }
+		on(tr, train.RoundEnd, func(_ train.Event) { spoil() })
+		on(tr, train.Resync, func(_ train.Event) { spoil() })
 	})
-	if err == nil || !strings.Contains(err.Error(), "still differ between peers after 3 syncs") {
+	if err == nil || !strings.Contains(err.Error(), "parameters of peer 1 still differ from those of peer 0 after 3 syncs") {
 		t.Error(err)
 	}
 }
@@ -241,12 +242,12 @@ func TestCancel(t *testing.T) {
 		if round < 0 {
 			cancel()
 		}
-		_, errs := trainOver(ctx, func(int) Config { return c }, cut(t, g, "random", 3), sim.New(3, sim.Config{}).Transports(), func(rank int, tr *Trainer) {
-			tr.Observer.RoundEnd = func(info RoundInfo) {
+		_, errs := trainOver(ctx, func(int) Config { return c }, cut(t, g, "random", 3), netsim.New(3, netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
+			on(tr, train.RoundEnd, func(info train.Event) {
 				if rank == 1 && info.Round == round {
 					cancel()
 				}
-			}
+			})
 		})
 		for rank, err := range errs {
 			_, peer := errors.AsType[*comm.PeerError](err)
@@ -262,24 +263,24 @@ func TestCancel(t *testing.T) {
 // have forgotten that state.
 func TestCancelKeepsTheBestState(t *testing.T) {
 	g := toy{}.graph(t)
-	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 8, Hops: 1})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 1})
 	c.Rounds, c.Optimizer.LR = 25, 0.5
 	shards := cut(t, g, "random", 1)
 	want := mustTrain(t, c, shards, nil)
-	best := final(want.result[0]).BestRound
+	best := want.result[0].Final().BestRound
 	if best == 0 || best == c.Rounds {
 		t.Fatalf("the best round is %d: the test shows nothing", best)
 	}
 	store := checkpoint.Store{Dir: t.TempDir()}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if _, err := train(ctx, c, shards, func(_ int, tr *Trainer) {
+	if _, err := runAll(ctx, c, shards, func(_ int, tr *Trainer) {
 		tr.Checkpoints = &store
-		tr.Observer.RoundEnd = func(info RoundInfo) {
+		on(tr, train.RoundEnd, func(info train.Event) {
 			if info.Round == best {
 				cancel()
 			}
-		}
+		})
 	}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -295,17 +296,17 @@ func stores(dir string) func(rank int, tr *Trainer) {
 }
 
 // interrupted runs c until a round ends and is cancelled there; checkpoints are in dir.
-func interrupted(t *testing.T, c Config, shards []*partition.Shard, dir string, stage, round int) {
+func interrupted(t *testing.T, c Config, shards []*shard.Shard, dir string, stage, round int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	_, err := train(ctx, c, shards, func(rank int, tr *Trainer) {
+	_, err := runAll(ctx, c, shards, func(rank int, tr *Trainer) {
 		stores(dir)(rank, tr)
-		tr.Observer.RoundEnd = func(info RoundInfo) {
+		on(tr, train.RoundEnd, func(info train.Event) {
 			if rank == 0 && info.Stage == stage && info.Round == round {
 				cancel()
 			}
-		}
+		})
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("the run was not stopped: %v", err)
@@ -323,7 +324,7 @@ func TestCheckpointFaults(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, errs := trainOver(within(t), func(int) Config { return c }, shards, sim.New(2, sim.Config{}).Transports(), func(rank int, tr *Trainer) {
+		_, errs := trainOver(within(t), func(int) Config { return c }, shards, netsim.New(2, netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
 			if rank == 1 {
 				tr.Checkpoints = &checkpoint.Store{Dir: filepath.Join(file, "states")}
 			}
@@ -338,15 +339,15 @@ func TestCheckpointFaults(t *testing.T) {
 
 	t.Run("full", func(t *testing.T) { // the directory turns into a file in mid-run
 		dir := t.TempDir()
-		_, errs := trainOver(within(t), func(int) Config { return c }, shards, sim.New(2, sim.Config{}).Transports(), func(rank int, tr *Trainer) {
+		_, errs := trainOver(within(t), func(int) Config { return c }, shards, netsim.New(2, netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
 			stores(dir)(rank, tr)
 			saved := 0
-			tr.Observer.Saved = func(Position) {
+			on(tr, train.Saved, func(_ train.Event) {
 				if saved++; rank == 0 && saved == 2 {
 					os.RemoveAll(tr.Checkpoints.Dir)
 					os.WriteFile(tr.Checkpoints.Dir, nil, 0o600)
 				}
-			}
+			})
 		})
 		if errs[0] == nil || !strings.Contains(errs[0].Error(), dir) {
 			t.Errorf("peer 0: %v, want an error that names %s", errs[0], dir)
@@ -362,7 +363,7 @@ func TestCheckpointFaults(t *testing.T) {
 		other := c
 		other.Seed++
 		before := listing(t, dir)
-		_, err := train(within(t), other, shards, stores(dir))
+		_, err := runAll(within(t), other, shards, stores(dir))
 		if mismatch, ok := errors.AsType[*checkpoint.MismatchError](err); !ok || !slices.Contains(mismatch.Which, "config") {
 			t.Errorf("%v, want a mismatch of the config", err)
 		}
@@ -375,7 +376,7 @@ func TestCheckpointFaults(t *testing.T) {
 		want := mustTrain(t, c, shards, nil)
 		dir := t.TempDir()
 		interrupted(t, c, shards, dir, 2, 7)
-		states, err := filepath.Glob(filepath.Join(dir, "1", "*"))
+		states, err := filepath.Glob(filepath.Join(dir, "1", "state-*"))
 		if err != nil || len(states) != 2 {
 			t.Fatalf("%q, %v: want two states", states, err)
 		}
@@ -388,11 +389,11 @@ func TestCheckpointFaults(t *testing.T) {
 		if err := os.WriteFile(states[1], b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var from []Position
+		var from []train.Event
 		got := mustTrain(t, c, shards, func(rank int, tr *Trainer) {
 			stores(dir)(rank, tr)
 			if rank == 0 {
-				tr.Observer.Restored = func(p Position) { from = append(from, p) }
+				on(tr, train.Restored, func(p train.Event) { from = append(from, p) })
 			}
 		})
 		if len(from) != 1 || from[0].Stage != 2 || from[0].Round != 6 {
@@ -424,7 +425,7 @@ func TestDivergence(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[3])
 	c.Solver, c.Rounds, c.Optimizer = "sgd", 50, optim.Config{Name: "sgd", LR: 1e6, Momentum: 0.9}
-	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), sim.New(2, sim.Config{}).Transports(), nil)
+	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), netsim.New(2, netsim.Config{}).Transports(), nil)
 	for rank, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), "training has diverged") {
 			t.Errorf("peer %d: %v", rank, err)
@@ -436,20 +437,20 @@ func TestDivergence(t *testing.T) {
 // the others', and the model is the same bits on all.
 func TestUnlikeProcessors(t *testing.T) {
 	g := toy{}.graph(t)
-	c := configOf(t, g, Plan{Model: "gcn", Encoder: "pca:4", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
 	c.Solver = "ridge"
 	shards := cut(t, g, "random", 3)
-	whole, err := train(context.Background(), c, shards, nil)
+	whole, err := runAll(context.Background(), c, shards, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var synced [3]int
-	r, err := train(context.Background(), c, shards, func(rank int, tr *Trainer) {
-		tr.Observer.Sync = func(_, _, _ int, differed bool) {
-			if differed {
+	r, err := runAll(context.Background(), c, shards, func(rank int, tr *Trainer) {
+		on(tr, train.Resync, func(e train.Event) {
+			if e.Differed {
 				synced[rank]++
 			}
-		}
+		})
 		if rank == 1 {
 			tr.nudge = func(x []float32) { x[0] = math.Nextafter32(x[0], 2) }
 		}

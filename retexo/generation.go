@@ -3,15 +3,15 @@ package retexo
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // generations is what a trainer keeps from one generation of members to the next.
@@ -67,9 +67,14 @@ func (t *Trainer) placeOf(k int) place {
 // process began anew: what the next Group.Agree is told.
 func (t *Trainer) Generation() (uint64, error) {
 	if !t.loaded && t.Checkpoints != nil {
+		last, err := t.Checkpoints.Generation()
+		if err != nil {
+			return 0, err
+		}
+		t.last = max(t.last, last)
 		all, err := t.usable()
 		if err == nil && len(all) > 0 {
-			var at *Position
+			var at *train.Position
 			if at, err = t.restore(all[0]); err == nil {
 				t.machine.at, t.machine.held = *at, true
 			}
@@ -82,7 +87,23 @@ func (t *Trainer) Generation() (uint64, error) {
 	return t.last, nil
 }
 
-// Done reports whether the model is trained. What Run returned then concerns the other peers only: the last of them may
+// Resume takes up a final model that the checkpoints have, and reports whether there is one.
+func (t *Trainer) Resume() (done bool, err error) {
+	if t.Checkpoints == nil || t.done {
+		return t.done, nil
+	}
+	all, err := t.usable()
+	if err != nil || len(all) == 0 || all[0] != (train.Position{Stage: t.config.Stages(), Round: final}).Seq() {
+		return false, err
+	}
+	if _, err := t.restore(all[0]); err != nil {
+		return false, err
+	}
+	t.result.Sent = t.before
+	return t.done, nil
+}
+
+// Done reports whether the model is final. What Run returned then concerns the other peers only: the last of them may
 // need what this one holds.
 func (t *Trainer) Done() bool { return t.done }
 
@@ -97,17 +118,16 @@ func (t *Trainer) regroup(g *comm.Group) error {
 	if t.group != nil {
 		t.before = t.sent()
 	}
-	t.last = max(t.last, g.Generation())
-	t.result = Result{Generations: t.result.Generations, LostRows: t.result.LostRows, Shares: t.result.Shares, Rounds: t.result.Rounds, Stages: t.result.Stages}
+	if err := t.enterGeneration(g.Generation()); err != nil {
+		return err
+	}
 	if t.machine.held {
-		cut := t.result.until(t.machine.at)
-		t.result.Rounds, t.result.Stages = cut.Rounds, cut.Stages
+		t.result = t.result.Until(t.machine.at)
 	} else { // what was not agreed on by then begins anew
-		t.result.Rounds, t.result.Stages, t.stage, t.pending = nil, nil, nil, nil
-		t.full = &view{adj: &t.shard.Adj, degree: t.shard.Degree, own: t.input}
+		t.result.Stages, t.stage, t.pending = nil, nil, nil
+		t.full = wholeView(t.shard, t.input)
 		t.base, t.training, t.own, t.rows = t.full, t.full, place{}, place{}
 	}
-	t.reduces = g.Generation() << 32 // whatever each has counted, from here on all count alike
 	t.machine.again()
 	return nil
 }
@@ -127,22 +147,18 @@ func (t *Trainer) halt(w Work) {
 // present completes a greeting with what this peer would go on from.
 func (t *Trainer) present(mine *Greeting) {
 	if t.machine.held {
-		mine.Generation, mine.Seq, mine.State = t.agreed, t.machine.at.seq(), t.state().shared(t.config.LocalSteps).digest()
+		mine.Generation, mine.Seq, mine.State = t.agreed, t.machine.at.Seq(), t.state().shared(t.config.LocalSteps).digest()
 	}
 }
 
 // begun notes that the members of this generation go on, all from the same position.
-func (t *Trainer) begun(at Position) {
+func (t *Trainer) begun(at train.Position) {
 	t.agreed = t.group.Generation()
-	info := GenerationInfo{Number: t.agreed, Members: t.group.Members(), Stage: at.Stage, Round: at.Round}
-	t.result.Generations = append(t.result.Generations, info)
-	if t.Observer.Generation != nil {
-		t.Observer.Generation(info)
-	}
+	t.report(train.Event{Kind: train.Generation, Stage: at.Stage, Round: at.Round, Number: t.agreed, Members: t.group.Members()})
 }
 
 // fetch gives those who hold another state than peer w.From that peer's, through the door of updates.
-func (t *Trainer) fetch(ctx context.Context, w Work) (*Position, error) {
+func (t *Trainer) fetch(ctx context.Context, w Work) (*train.Position, error) {
 	out := make([][]byte, t.shard.Parts)
 	source := t.greeted[w.From]
 	if t.shard.Rank == w.From {
@@ -160,8 +176,8 @@ func (t *Trainer) fetch(ctx context.Context, w Work) (*Position, error) {
 	at := t.machine.at
 	if mine := t.greeted[t.shard.Rank]; t.shard.Rank != w.From && !mine.sameState(source) {
 		s, err := t.parseState(in[w.From])
-		if err == nil && s.at.seq() != source.Seq {
-			err = fmt.Errorf("the state of position %d, announced was %d", s.at.seq(), source.Seq)
+		if err == nil && s.at.Seq() != source.Seq {
+			err = fmt.Errorf("the state of position %d, announced was %d", s.at.Seq(), source.Seq)
 		}
 		if err != nil {
 			return nil, &comm.PeerError{Rank: w.From, Op: "state", Err: err}
@@ -186,7 +202,7 @@ func (t *Trainer) hold(ctx context.Context, w Work) (have int, err error) {
 	case t.own == want:
 		have = ownRows
 	case k > 1 && t.rows == t.placeOf(k-1): // the others were about to exchange what this peer can compute as well
-		t.carry(t.bare(k-1), k-1)
+		t.layerOutput(t.bare(k-1), k-1)
 		have = ownRows
 	}
 	if have == allRows && t.better() {
@@ -243,13 +259,13 @@ func (t *Trainer) bare(k int) *stage {
 	return &stage{layer: t.model.Layers[k-1], head: t.model.Layers[k-1].Head}
 }
 
-// carryAgain computes rows of stage w.Stage+1 once more; the first time it begins at the input.
-func (t *Trainer) carryAgain(w Work) error {
+// outputAgain computes rows of stage w.Stage+1 once more; the first time it begins at the input.
+func (t *Trainer) outputAgain(w Work) error {
 	if w.Stage == 0 {
-		t.full = &view{adj: &t.shard.Adj, degree: t.shard.Degree, own: t.input}
+		t.full = wholeView(t.shard, t.input)
 		t.base, t.training, t.dropped, t.filled = t.full, t.full, nil, nil
 	}
-	t.carry(t.bare(w.Stage), w.Stage)
+	t.layerOutput(t.bare(w.Stage), w.Stage)
 	return nil
 }
 
@@ -283,24 +299,21 @@ func (t *Trainer) revalidate(ctx context.Context, w Work, e *Event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}
-	v := make([]float32, t.tally.Size())
+	v := make([]int64, t.metric.Size())
 	t.stage.swap()
-	t.stage.val.tally(t.tally, v, t.stage.forward(t.stage.val))
+	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
 	t.stage.swap()
-	if err := t.reduce(ctx, v); err != nil {
+	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofRevalidation, w), Counts: v})
+	if err != nil {
 		return err
 	}
-	var err error
-	e.Val, e.ValLoss, err = t.tally.Read(v)
+	e.Val, e.ValLoss, _, err = t.metric.Read(v)
 	return err
 }
 
-// knocks is 1 where this peer asks for another generation.
-func (t *Trainer) knocks() float32 {
-	if t.Knock != nil && len(t.lost()) > 0 && t.Knock() {
-		return 1
-	}
-	return 0
+// asksToRegroup reports whether this peer asks for another generation, since a failed peer asks to rejoin.
+func (t *Trainer) asksToRegroup() bool {
+	return t.RejoinAsked != nil && len(t.lost()) > 0 && t.RejoinAsked()
 }
 
 // roundLimit bounds the wait for a round's sum. The first member, who adds up what is short, knows who is late: the
@@ -313,12 +326,8 @@ func (t *Trainer) roundLimit(ctx context.Context) (context.Context, context.Canc
 	if t.shard.Rank != t.group.Members()[0] {
 		limit += limit / 2
 	}
-	return context.WithTimeoutCause(ctx, limit, ErrSlow)
+	return context.WithTimeoutCause(ctx, limit, session.ErrSlow)
 }
-
-// ErrSlow is why a round ends that a peer was too late for. The error is a *comm.PeerError as well, but at a peer that was
-// held up by its own frames.
-var ErrSlow = errors.New("slower than the plan's round_limit")
 
 // lost returns the ranks that are no members of this generation.
 func (t *Trainer) lost() (ranks []int) {
@@ -334,7 +343,7 @@ func (t *Trainer) lost() (ranks []int) {
 func (t *Trainer) unplace(w Work, what string) error {
 	lost := t.lost()
 	if len(lost) > 0 && (t.config.Survival.LostRows == "" || t.config.Survival.LostRows == "wait") {
-		return &comm.PeerError{Rank: lost[0], Op: what, Err: ErrLostRows}
+		return &comm.PeerError{Rank: lost[0], Op: what, Err: session.ErrRowsNeeded}
 	}
 	if t.rows = (place{}); w.Hop > 0 {
 		return nil
@@ -345,7 +354,7 @@ func (t *Trainer) unplace(w Work, what string) error {
 		}
 		t.stage = nil
 	}
-	t.full.adj, t.full.degree, t.full.met, t.dropped, t.filled = &t.shard.Adj, t.shard.Degree, nil, nil, nil
+	t.full.GraphView, t.full.summed, t.dropped, t.filled = train.WholeGraph(t.shard), nil, nil, nil
 	return nil
 }
 
@@ -361,40 +370,38 @@ func (t *Trainer) standIn(ctx context.Context, w Work, l *nn.Layer) error {
 		return nil
 	}
 	for _, q := range t.lost() {
-		info := LostRowsInfo{Stage: w.Stage, Hop: w.Hop, Peer: q, Rows: t.shard.HaloPtr[q+1] - t.shard.HaloPtr[q], Did: "drop"}
-		if info.Rows == 0 {
+		e := train.Event{Kind: train.LostRows, Stage: w.Stage, Hop: w.Hop, Peer: q, Rows: t.shard.HaloPtr[q+1] - t.shard.HaloPtr[q], Action: "drop"}
+		if e.Rows == 0 {
 			continue
 		}
 		if t.config.Survival.LostRows == "previous" && t.earlier.Rows() == t.full.src.Rows() && t.earlier.Cols() == t.full.src.Cols() {
-			info.Did = "previous"
+			e.Action = "previous"
 			t.filled = append(t.filled, q)
 		} else {
 			t.dropped = append(t.dropped, q)
 		}
-		t.result.LostRows = append(t.result.LostRows, info)
-		if t.Observer.LostRows != nil {
-			t.Observer.LostRows(info)
-		}
+		t.report(e)
 	}
 	t.fill(t.full)
 	if len(t.lost()) == 0 || t.config.Survival.LostRows == "wait" {
 		return nil
 	}
 	// Degrees are exchanged even by a peer that drops no edge: its neighbours may.
-	t.full.adj = t.without(t.dropped)
-	t.full.degree = slices.Clone(t.full.degree)
-	copy(t.full.degree, t.full.adj.Degrees())
+	adj := t.without(t.dropped)
+	degree := slices.Clone(t.full.Degree)
+	copy(degree, adj.Degrees())
 	if l.Edges == graph.GCN {
-		all, err := numbers(ctx, t.group, t.shard, t.full.degree[:t.shard.Owned], "degrees without lost peers")
+		all, err := t.sender.Numbers(ctx, degree[:t.shard.Owned], "degrees without lost peers")
 		if err != nil {
 			return err
 		}
 		for _, q := range t.group.Members() {
 			if lo, hi := t.shard.HaloPtr[q], t.shard.HaloPtr[q+1]; q != t.shard.Rank {
-				copy(t.full.degree[lo:hi], all[lo:hi])
+				copy(degree[lo:hi], all[lo:hi])
 			}
 		}
 	}
+	t.full.GraphView = train.NewGraphView(adj, t.full.Typed, degree)
 	return nil
 }
 
@@ -407,16 +414,13 @@ func (t *Trainer) fill(v *view) {
 
 // without is the graph without the edges from nodes of the given peers.
 func (t *Trainer) without(peers []int) *graph.CSR {
-	s := t.shard
-	return filter(&s.Adj, func(_ int, col []int32, keep []int32) []int32 {
-		for k, j := range col {
-			from := slices.ContainsFunc(peers, func(q int) bool { return s.HaloPtr[q] <= int(j) && int(j) < s.HaloPtr[q+1] })
-			if !from {
-				keep = append(keep, int32(k))
-			}
+	to := every(len(t.shard.Global))
+	for _, q := range peers {
+		for j := t.shard.HaloPtr[q]; j < t.shard.HaloPtr[q+1]; j++ {
+			to[j] = -1
 		}
-		return keep
-	})
+	}
+	return t.shard.Adj.Relabel(every(t.shard.Owned), to, len(to))
 }
 
 // replaceRows returns x with rows lo to hi of y in place of its own. Both have as many rows and columns.
@@ -431,7 +435,7 @@ func replaceRows(x, y graph.Features, lo, hi int) graph.Features {
 		if lo <= i && i < hi {
 			from = y
 		}
-		one := wire.Block(from.Select([]int32{int32(i)})).NonZeros()
+		one := train.NonZeros(from.Select([]int32{int32(i)}))
 		out.Col, out.Val = append(out.Col, one.Col...), append(out.Val, one.Val...)
 		out.RowPtr = append(out.RowPtr, int64(len(out.Col)))
 	}

@@ -16,9 +16,12 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/commtest"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // TestSurvivalSchedules runs seeded schedules of faults in runs that go on without lost peers: four peers, three of them
@@ -61,12 +64,12 @@ const peers, enough = 4, 3
 
 func survivals(t *testing.T) (all []*world) {
 	g := toy{nodes: 60, features: 6, sparse: true}.graph(t)
-	for i, p := range []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 4, Hops: 1, Dropout: 0.3},
-		{Model: "sage", Encoder: "pca:3", Carry: "hidden", Layers: 2, Hidden: 4, Hops: 2},
-		{Model: "gat", Encoder: "mlp", Carry: "scores", Layers: 2, Hidden: 4, Heads: 2, Hops: 1, Dropout: 0.3},
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 3, Hidden: 4, Hops: 2, Dropout: 0.3},
-		{Model: "gcn", Encoder: "mlp", Carry: "hidden", Layers: 2, Hidden: 4, Hops: 1},
+	for i, p := range []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 1, Dropout: 0.3},
+		{Model: "sage", Encoder: "pca", Components: 3, LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 2},
+		{Model: "gat", Encoder: "mlp", LayerOutput: "logits", Layers: 2, Hidden: 4, Heads: 2, Hops: 1, Dropout: 0.3},
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 3, Hidden: 4, Hops: 2, Dropout: 0.3},
+		{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 1},
 	} {
 		c := configOf(t, g, p)
 		c.Rounds, c.Checkpoint, c.Survival = 5, 2, Survival{MinPeers: enough, LostRows: []string{"drop", "previous", "drop", "previous", "wait"}[i]}
@@ -99,9 +102,10 @@ type fleet struct {
 	models   [peers]*nn.Model
 	away     [peers]string // why a peer does not run: "never", or what it comes back with
 	sent     [peers]atomic.Int64
+	ids      [peers]commtest.Noise
 	seen     map[string]int
 	need     int // members that the next generation must have
-	furthest Position
+	furthest train.Position
 }
 
 // plain is what happens in one generation.
@@ -151,9 +155,9 @@ func (f *fleet) running() (ranks []int) {
 }
 
 // reached is the furthest position of all that run.
-func (f *fleet) reached() (at Position) {
+func (f *fleet) reached() (at train.Position) {
 	for _, tr := range f.trainers {
-		if tr != nil && tr.machine.held && tr.machine.at.seq() > at.seq() {
+		if tr != nil && tr.machine.held && tr.machine.at.Seq() > at.Seq() {
 			at = tr.machine.at
 		}
 	}
@@ -193,11 +197,11 @@ func (f *fleet) generation(t *testing.T, p plain) bool {
 		}
 	}
 	members = slices.DeleteFunc(members, func(r int) bool { return r == late })
-	cfg := sim.Config{Seed: uint64(f.seed), MinLatency: time.Millisecond, MaxLatency: 20 * time.Millisecond}
+	cfg := netsim.Config{Seed: uint64(f.seed), Links: netsim.Table{All: netsim.Model{Latency: time.Millisecond}}, Spread: 19 * time.Millisecond}
 	if p.kind == "part" {
-		cfg.Partitions = []sim.Partition{{Ranks: []int{p.victim}, Start: time.Duration(p.frame) * 5 * time.Millisecond}}
+		cfg.Partitions = []netsim.Partition{{Ranks: []int{p.victim}, Start: time.Duration(p.frame) * 5 * time.Millisecond}}
 	}
-	network := sim.New(peers, cfg)
+	network := netsim.New(peers, cfg)
 	disk, killed := filepath.Join(f.dir, fmt.Sprint(p.victim)), ""
 	kill := sync.OnceFunc(func() {
 		killed = copyDir(t, disk)
@@ -216,9 +220,10 @@ func (f *fleet) generation(t *testing.T, p plain) bool {
 	var mu sync.Mutex
 	losses := map[loss]float64{}
 	errs := make([]error, peers)
-	begun := make([]*GenerationInfo, peers)
+	begun := make([]*train.Event, peers)
 	var all sync.WaitGroup
 	for _, r := range members {
+		f.ids[r].T = t
 		if f.trainers[r] == nil {
 			f.start(t, r)
 			if f.away[r] != "" {
@@ -228,8 +233,9 @@ func (f *fleet) generation(t *testing.T, p plain) bool {
 		}
 		tr := f.trainers[r]
 		rounds := int64(0)
-		tr.Observer.Generation = func(i GenerationInfo) { begun[r] = &i }
-		tr.Observer.RoundEnd = func(i RoundInfo) {
+		tr.OnEvent = nil // of the generation before
+		on(tr, train.Generation, func(i train.Event) { begun[r] = &i })
+		on(tr, train.RoundEnd, func(i train.Event) {
 			rounds++
 			mu.Lock()
 			defer mu.Unlock()
@@ -238,8 +244,8 @@ func (f *fleet) generation(t *testing.T, p plain) bool {
 				t.Errorf("%s: %+v: loss %v at peer %d, %v at another", about, at, i.Loss, r, was)
 			}
 			losses[at] = i.Loss
-		}
-		tr.Knock = func() bool {
+		})
+		tr.RejoinAsked = func() bool {
 			yes := late >= 0 && rounds >= p.knock
 			if yes {
 				knocked.Store(true)
@@ -261,7 +267,7 @@ func (f *fleet) generation(t *testing.T, p plain) bool {
 				err = g.Agree(meeting, here, nil, max(enough, f.need), last)
 			}
 			if err == nil {
-				err = tr.Run(ctx, g, g)
+				err = tr.Run(ctx, g, f.ids[r].Over(g))
 			}
 			if errs[r] = err; err != nil {
 				g.Close()
@@ -275,9 +281,9 @@ func (f *fleet) generation(t *testing.T, p plain) bool {
 		var lost *comm.PeerError
 		var few *comm.TooFewError
 		switch err := errs[r]; {
-		case err == nil, errors.Is(err, ErrRegroup), errors.As(err, &few), errors.Is(err, context.DeadlineExceeded):
+		case err == nil, errors.Is(err, session.ErrRejoin), errors.As(err, &few), errors.Is(err, context.DeadlineExceeded):
 		case errors.As(err, &lost):
-			if errors.Is(err, ErrLostRows) {
+			if errors.Is(err, session.ErrRowsNeeded) {
 				f.need = peers
 			}
 		default:
@@ -292,8 +298,8 @@ func (f *fleet) generation(t *testing.T, p plain) bool {
 		if len(i.Members) < peers {
 			f.seen["went on without"]++
 		}
-		at := Position{Stage: i.Stage, Round: i.Round}
-		if f.furthest.seq() > at.seq() {
+		at := train.Position{Stage: i.Stage, Round: i.Round}
+		if f.furthest.Seq() > at.Seq() {
 			t.Errorf("%s, peer %d: went on at stage %d, round %d, after stage %d, round %d", about, r, i.Stage, i.Round, f.furthest.Stage, f.furthest.Round)
 		}
 	}
@@ -309,7 +315,7 @@ func (f *fleet) generation(t *testing.T, p plain) bool {
 		if p.after != "back" {
 			os.RemoveAll(disk)
 		}
-		if at := f.reached(); victim.machine.held && victim.machine.at.seq() > at.seq() && f.running() != nil {
+		if at := f.reached(); victim.machine.held && victim.machine.at.Seq() > at.Seq() && f.running() != nil {
 			if v := victim.machine.at; v.Stage == at.Stage && v.Round > at.Round+1 || v.Stage > at.Stage+1 {
 				t.Errorf("%s: the lost peer was at stage %d, round %d, the others are at stage %d, round %d", about, v.Stage, v.Round, at.Stage, at.Round)
 			}
@@ -335,7 +341,7 @@ func (f *fleet) compare(t *testing.T, about string, late int) bool {
 		}
 		done = done && tr.Done()
 		if tr.machine.held {
-			k, sum := at{tr.agreed, tr.machine.at.seq()}, tr.state().shared(tr.config.LocalSteps).digest()
+			k, sum := at{tr.agreed, tr.machine.at.Seq()}, tr.state().shared(tr.config.LocalSteps).digest()
 			if other, ok := states[k]; ok && other != sum {
 				t.Errorf("%s: peer %d holds another state than others at %+v", about, r, k)
 			}
@@ -362,7 +368,7 @@ func (f *fleet) compare(t *testing.T, about string, late int) bool {
 				}
 			}
 		}
-		rounds := tr.Result().Rounds
+		rounds := tr.Result().Curve()
 		for i := 1; i < len(rounds); i++ {
 			if a, b := rounds[i-1], rounds[i]; b.Stage == a.Stage && b.Round != a.Round+1 {
 				t.Errorf("%s: peer %d: round %d of stage %d follows round %d", about, r, b.Round, b.Stage, a.Round)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Kind is a kind of work that a Machine asks for.
@@ -12,21 +14,21 @@ type Kind uint8
 
 // The kinds. All but Aggregate and Apply are collective: every peer does them at the same place of the order.
 const (
-	Hello     Kind = iota // tell everyone who I am and what I hold, hear the same of them
-	Census                // count the labels of all peers
-	Restore               // take up the checkpoint Seq
-	Project               // find the components of encoder pca
-	Prepare               // learn what the training view needs to know of halo nodes (inductive only)
-	Exchange              // fetch halo rows: the stage's input after Hop aggregations
-	Aggregate             // aggregate them
-	Round                 // local steps from the parameters at hand, validation of those parameters; sum both
-	Apply                 // make the round's sum the next parameters; with Keep, remember those it started from first
-	Sync                  // take the parameters of peer From; they differ somewhere
-	Evaluate              // validate the last parameters of the stage
-	Solve                 // sum the Gram matrix, solve for each penalty, validate each
-	Choose                // take solution Choice
-	Freeze                // take the best parameters; compute the rows the next stage sees; sum the test counts
-	Finish                // the model is trained
+	Hello       Kind = iota // tell everyone who I am and what I hold, hear the same of them
+	CountLabels             // count the labels of all peers
+	Restore                 // take up the checkpoint Seq
+	Project                 // find the components of encoder pca
+	Prepare                 // learn what the training view needs to know of halo nodes (inductive only)
+	Exchange                // fetch halo rows: the stage's input after Hop aggregations
+	Aggregate               // aggregate them
+	Round                   // local steps from the parameters at hand, validation of those parameters; sum both
+	Apply                   // make the round's sum the next parameters; with Keep, remember those it started from first
+	Sync                    // take the parameters of peer From; they differ somewhere
+	Evaluate                // validate the last parameters of the stage
+	Solve                   // sum the Gram matrix, solve for each penalty, validate each
+	Choose                  // take solution Choice
+	Freeze                  // take the best parameters; compute the rows the next stage sees; sum the test counts
+	Finish                  // the model is trained; it is final when all peers have saved it
 
 	// Of runs that go on without lost peers, when a generation begins or ends.
 	Fetch      // take up the state of peer From, where ours is another
@@ -36,7 +38,7 @@ const (
 	Regroup    // end the generation: a lost peer is back
 )
 
-var kindNames = [...]string{"hello", "census", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
+var kindNames = [...]string{"hello", "count labels", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
 	"evaluate", "solve", "choose", "freeze", "finish", "fetch", "hold", "carry", "revalidate", "regroup"}
 
 func (k Kind) String() string { return kindNames[k] }
@@ -46,6 +48,7 @@ type Work struct {
 	Kind              Kind
 	Stage, Hop, Round int
 	From, Choice      int
+	Peer              int // Sync: the lowest rank that holds other parameters than peer From
 	Seq               uint64
 	Eval              bool // Round: look at the validation nodes too
 	Keep              bool // Apply, Freeze: the parameters at hand are the best so far
@@ -63,48 +66,38 @@ type Ready struct {
 type Greeting struct {
 	Rank, Size  int
 	Config      [32]byte // Config.Fingerprint
-	Partition   [32]byte // partition.Shard.Fingerprint
+	Partition   [32]byte // shard.Shard.Fingerprint
 	Checkpoints []uint64 // that the peer can restore, any order
 
-	// Of runs that go on without lost peers, in place of Checkpoints: what the peer would go on from.
-	Generation uint64   // in which it was agreed on last
-	Seq        uint64   // Position.seq of it; 0: nothing
-	State      [32]byte // SHA-256 of it
+	Generation uint64 // the highest that the peer had a part in
+
+	// Of runs that go on without lost peers, in place of Checkpoints: what the peer would go on from, of Generation, in
+	// which it was agreed on last.
+	Seq   uint64   // train.Position.Seq of it; 0: nothing
+	State [32]byte // SHA-256 of it
 }
 
 // Event reports work done.
 type Event struct {
 	Work      Work
-	Greetings []Greeting // Hello: of all peers, by rank
-	Position  *Position  // Restore, Fetch: what the checkpoint or the state says
-	Have      int        // Hold: the least that a peer has of the stage's rows
-	Regroup   bool       // Round: some peer asks for another generation
-	Loss      float64    // Round: mean over all training labels
-	Val       float64    // Round with Eval, Evaluate, Revalidate: the metric over all validation labels; NaN: there are none
-	ValLoss   float64    // the same: mean loss
-	Digests   []uint32   // Round, Evaluate: of each peer's parameters, by rank
-	Times     []float32  // Round with straggler adapt: seconds of each peer's own work, by rank
-	Labels    float64    // Census: training labels of all peers; Solve: validation labels
-	Vals      []float64  // Solve: the metric of each penalty; NaN: no validation labels
+	Greetings []Greeting      // Hello: of all peers, by rank
+	Position  *train.Position // Restore, Fetch: what the checkpoint or the state says
+	Have      int             // Hold: the least that a peer has of the stage's rows
+	Regroup   bool            // Round: some peer asks for another generation
+	Loss      float64         // Round: mean over all training labels
+	Val       float64         // Round with Eval, Evaluate, Revalidate: the metric over all validation labels; NaN: there are none
+	ValLoss   float64         // the same: mean loss
+	Digests   []uint32        // Round, Evaluate: of each peer's parameters, by rank
+	Times     []float32       // Round with straggler adapt: seconds of each peer's own work, by rank
+	Labels    float64         // CountLabels: training labels of all peers; Solve: validation labels
+	Vals      []float64       // Solve: the metric of each penalty; NaN: no validation labels
 }
-
-// Position is where a run stands between two works: enough, with the parameters, to go on.
-type Position struct {
-	Stage     int     `json:"stage"`
-	Round     int     `json:"round"`
-	Best      float64 `json:"best"` // validation metric of the best state of this stage
-	BestLoss  float64 `json:"best_loss"`
-	BestRound int     `json:"best_round"` // −1: no state has been validated yet
-}
-
-// seq orders checkpoints: stage first, then round.
-func (p Position) seq() uint64 { return uint64(p.Stage)<<32 | uint64(p.Round) + 1 }
 
 // Machine is the protocol of one peer: which work comes next, and what is decided from the sums that all peers see.
 // It has no goroutine, clock, socket, disk or kernel in it. All peers' machines see the same sums and so take the
 // same way.
 //
-//	Hello ─ Census ─ Restore? ─ (Project) ─ Freeze 0 ─┐
+//	Hello ─ CountLabels ─ Restore? ─ (Project) ─ Freeze 0 ─┐
 //	┌────────────────────────────────────────────────┘
 //	└ (Exchange ─ Aggregate)×hops ─ (Round ─ Apply | Round ─ Sync)×rounds ─ Evaluate ─ Freeze ─ next stage … Finish
 //
@@ -118,7 +111,7 @@ type Machine struct {
 	frozen     []bool // by stage: the aggregate is computed once
 	rank, size int
 	partition  [32]byte
-	at         Position
+	at         train.Position
 	next       Ready
 	waiting    bool   // next has been handed out
 	newest     uint64 // checkpoint that all peers have; 0: none
@@ -133,7 +126,7 @@ type Machine struct {
 	stale   bool  // the best state was validated over other members
 	regroup bool  // the generation ends after this round
 
-	unjudged Position // at, before the last state of the stage was compared with the best
+	unjudged train.Position // at, before the last state of the stage was compared with the best
 }
 
 // NewMachine returns the machine of peer rank of size. frozen says of each layer whether its aggregate can be
@@ -154,7 +147,7 @@ func NewMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*M
 		return nil, err
 	}
 	m := &Machine{config: c, frozen: frozen, rank: rank, size: size, partition: partition,
-		at: Position{BestRound: -1}, next: Ready{Work: Work{Kind: Hello}}}
+		at: train.Position{BestRound: -1}, next: Ready{Work: Work{Kind: Hello}}}
 	if c.Survival.Straggler == "adapt" {
 		m.pace = newPace(size)
 	}
@@ -162,7 +155,7 @@ func NewMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*M
 }
 
 // Position returns where the run stands.
-func (m *Machine) Position() Position { return m.at }
+func (m *Machine) Position() train.Position { return m.at }
 
 // Ready returns what to do now, once; ok is false while that is being done, and after Finish.
 func (m *Machine) Ready() (r Ready, ok bool) {
@@ -187,10 +180,17 @@ func (m *Machine) Step(e Event) error {
 }
 
 func (m *Machine) decide(e Event) (Ready, error) {
+	if e.Work.Kind == Solve { // the choice stands, whoever's solutions are taken
+		m.choice, m.unjudged = strongest(e.Vals, e.Labels), m.at
+		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
+	}
+	if from, peer, ok := m.differs(e.Digests); ok {
+		return m.sync(from, peer)
+	}
 	switch w := e.Work; w.Kind {
 	case Hello:
 		return m.agree(e.Greetings)
-	case Census:
+	case CountLabels:
 		if e.Labels == 0 {
 			return Ready{}, errors.New("no peer has a training node: nothing can be learned")
 		}
@@ -201,10 +201,7 @@ func (m *Machine) decide(e Event) (Ready, error) {
 	case Restore:
 		m.at = *e.Position
 		return m.resume()
-	case Project:
-		if from, ok := m.differs(e.Digests); ok {
-			return m.sync(from)
-		}
+	case Project, Solve, Sync:
 		return m.agreed(), nil
 	case Prepare:
 		return m.enter(1, 0), nil
@@ -219,9 +216,6 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		}
 		return m.aggregated(w.Stage), nil
 	case Round:
-		if from, ok := m.differs(e.Digests); ok {
-			return m.sync(from)
-		}
 		m.regroup = e.Regroup
 		if m.pace != nil {
 			m.pace.note(e.Times, m.members)
@@ -235,37 +229,14 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		r := m.round()
 		r.Save = m.config.Checkpoint > 0 && m.at.Round%m.config.Checkpoint == 0
 		return r, nil
-	case Sync:
-		return m.agreed(), nil
 	case Evaluate:
-		if from, ok := m.differs(e.Digests); ok {
-			return m.sync(from)
-		}
 		m.unjudged = m.at
-		keep := m.better(e)
+		keep := m.at.Improve(e.Work.Round, e.Val, e.ValLoss)
 		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: keep}), nil
-	case Solve:
-		m.choice, m.unjudged = strongest(e.Vals, e.Labels), m.at
-		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
-		if from, ok := m.differs(e.Digests); ok {
-			return m.sync(from)
-		}
-		return m.agreed(), nil
 	case Choose:
 		return do(Work{Kind: Freeze, Stage: w.Stage, Keep: true}), nil
 	case Freeze:
-		m.held = true
-		if w.Stage == len(m.config.Spec.Layers) {
-			if m.config.Survival.On() {
-				m.at = Position{Stage: m.config.Stages(), BestRound: -1}
-			}
-			return do(Work{Kind: Finish}), nil
-		}
-		m.at = Position{Stage: w.Stage + 1, BestRound: -1}
-		if w.Stage == 0 && m.config.Inductive {
-			return do(Work{Kind: Prepare}), nil
-		}
-		return m.enter(m.at.Stage, 0), nil
+		return m.finished(w.Stage), nil
 	case Fetch:
 		return m.fetched(e.Position)
 	case Hold:
@@ -279,6 +250,19 @@ func (m *Machine) decide(e Event) (Ready, error) {
 		return m.round(), nil
 	}
 	return Ready{}, errors.New("retexo: the run is finished")
+}
+
+// finished goes on behind a stage whose parameters are final.
+func (m *Machine) finished(stage int) Ready {
+	m.held = true
+	m.at = train.Position{Stage: stage + 1, BestRound: -1}
+	switch {
+	case m.at.Stage == m.config.Stages():
+		return Ready{Work: Work{Kind: Finish}, Save: true}
+	case stage == 0 && m.config.Inductive:
+		return do(Work{Kind: Prepare})
+	}
+	return m.enter(m.at.Stage, 0)
 }
 
 // agree compares greetings and finds the newest checkpoint that all peers have.
@@ -310,7 +294,7 @@ func (m *Machine) agree(all []Greeting) (Ready, error) {
 			m.newest = s
 		}
 	}
-	return do(Work{Kind: Census}), nil
+	return do(Work{Kind: CountLabels}), nil
 }
 
 // begin starts stage 0.
@@ -326,7 +310,10 @@ func (m *Machine) begin() Ready {
 
 // resume goes on at a restored position.
 func (m *Machine) resume() (Ready, error) {
-	if m.at.Stage < 0 || m.at.Stage >= m.config.Stages() || m.at.Round < 0 || m.at.Round > m.config.Rounds {
+	if m.at.Stage == m.config.Stages() {
+		return do(Work{Kind: Finish}), nil
+	}
+	if m.at.Stage < 0 || m.at.Stage > m.config.Stages() || m.at.Round < 0 || m.at.Round > m.config.Rounds {
 		return Ready{}, fmt.Errorf("retexo: checkpoint of stage %d, round %d, of %d stages of %d rounds", m.at.Stage, m.at.Round, m.config.Stages(), m.config.Rounds)
 	}
 	if m.config.Solver == "ridge" {
@@ -372,24 +359,11 @@ func (m *Machine) round() Ready {
 
 // judge decides what a round's sums mean: a better state, the end of patience, the next step.
 func (m *Machine) judge(e Event) Ready {
-	keep := e.Work.Eval && m.better(e)
+	keep := e.Work.Eval && m.at.Improve(e.Work.Round, e.Val, e.ValLoss)
 	if p := m.config.Patience; p > 0 && e.Work.Eval && !keep && m.at.BestRound >= 0 && e.Work.Round-m.at.BestRound >= p {
 		return do(Work{Kind: Freeze, Stage: m.at.Stage})
 	}
 	return do(Work{Kind: Apply, Stage: m.at.Stage, Round: e.Work.Round, Keep: keep})
-}
-
-// better records the state that e validated if it is the best of its stage: a higher metric, or the same with a
-// lower loss. Without validation labels the last state is the best.
-func (m *Machine) better(e Event) bool {
-	if e.Val == e.Val && m.at.BestRound >= 0 && (e.Val < m.at.Best || e.Val == m.at.Best && e.ValLoss >= m.at.BestLoss) {
-		return false
-	}
-	m.at.BestRound = e.Work.Round
-	if e.Val == e.Val { // NaN does not travel in JSON
-		m.at.Best, m.at.BestLoss = e.Val, e.ValLoss
-	}
-	return true
 }
 
 // strongest returns the last of the penalties, which ascend, whose metric is within half a standard error of the best:
@@ -413,12 +387,12 @@ func strongest(metric []float64, n float64) int {
 	return choice
 }
 
-// sync asks for the parameters of peer from, and gives up where that does not help.
-func (m *Machine) sync(from int) (Ready, error) {
+// sync asks for the parameters of peer from, since those of another differ, and gives up where that does not help.
+func (m *Machine) sync(from, peer int) (Ready, error) {
 	if m.synced++; m.synced > 3 {
-		return Ready{}, fmt.Errorf("stage %d, round %d: parameters still differ between peers after %d syncs with peer %d", m.at.Stage, m.at.Round, m.synced-1, from)
+		return Ready{}, fmt.Errorf("stage %d, round %d: parameters of peer %d still differ from those of peer %d after %d syncs", m.at.Stage, m.at.Round, peer, from, m.synced-1)
 	}
-	return do(Work{Kind: Sync, Stage: m.at.Stage, Round: m.at.Round, From: from}), nil
+	return do(Work{Kind: Sync, Stage: m.at.Stage, Round: m.at.Round, From: from, Peer: peer}), nil
 }
 
 // agreed goes on where all peers hold the same: a round is run (again), what was solved in one go is taken as it is.
@@ -432,10 +406,11 @@ func (m *Machine) agreed() Ready {
 	return m.round()
 }
 
-// differs reports whether the members' digests are not all equal, and the lowest rank among those that most agree with.
-func (m *Machine) differs(digests []uint32) (from int, ok bool) {
+// differs reports whether the members' digests are not all equal, the lowest rank among those that most agree with, and
+// the lowest rank of the others.
+func (m *Machine) differs(digests []uint32) (from, peer int, ok bool) {
 	if len(digests) == 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	most := 0
 	for _, r := range m.members {
@@ -449,7 +424,12 @@ func (m *Machine) differs(digests []uint32) (from int, ok bool) {
 			from, most = r, votes
 		}
 	}
-	return from, most < len(m.members)
+	for _, r := range m.members {
+		if digests[r] != digests[from] {
+			return from, r, true
+		}
+	}
+	return from, from, false
 }
 
 func do(w Work) Ready { return Ready{Work: w} }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the diff before you commit it")
@@ -122,7 +123,7 @@ func newScripted(t *testing.T, args map[string]string, rank, size int) (*Machine
 		}
 		return other
 	}
-	p := Plan{Model: get("model", "gcn"), Encoder: get("encoder", "raw"), Carry: get("carry", "hidden"), Layers: number(t, get("layers", "1")),
+	p := Design{Model: get("model", "gcn"), Encoder: get("encoder", "raw"), Components: 4, LayerOutput: get("layer_output", "hidden"), Layers: number(t, get("layers", "1")),
 		Hidden: 8, Hops: number(t, get("hops", "1")), Heads: 2}
 	spec, err := p.Spec("single", 16, 3)
 	if err != nil {
@@ -169,7 +170,7 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 			}
 		case "at": // stage,round[,best round]
 			p := strings.Split(v, ",")
-			e.Position = &Position{Stage: number(t, p[0]), Round: number(t, p[1]), BestRound: -1}
+			e.Position = &train.Position{Stage: number(t, p[0]), Round: number(t, p[1]), BestRound: -1}
 			if len(p) == 3 {
 				e.Position.BestRound = number(t, p[2])
 			}

@@ -7,22 +7,24 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestSeveralLabels trains on nodes that have any number of classes: the same for any number of peers, better than
 // giving every node no class or all of them, and as reported on the whole graph.
 func TestSeveralLabels(t *testing.T) {
-	for _, p := range []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 16, Hops: 1},
-		{Model: "sage", Encoder: "mlp", Carry: "scores", Layers: 1, Hidden: 16, Hops: 1},
-		{Model: "gat", Encoder: "pca:8", Carry: "hidden", Layers: 1, Hidden: 16, Heads: 2, Hops: 1},
+	for _, p := range []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 16, Hops: 1},
+		{Model: "sage", Encoder: "mlp", LayerOutput: "logits", Layers: 1, Hidden: 16, Hops: 1},
+		{Model: "gat", Encoder: "pca", Components: 8, LayerOutput: "hidden", Layers: 1, Hidden: 16, Heads: 2, Hops: 1},
 	} {
 		for _, metric := range []eval.Metric{"micro-f1", "auc"} {
 			t.Run(p.name()+"-"+string(metric), func(t *testing.T) {
@@ -32,13 +34,13 @@ func TestSeveralLabels(t *testing.T) {
 				c.EvalEvery = 1000 // the choice of a state among near equals would part the curves
 				c.Metric = metric
 				one, four := mustTrain(t, c, cut(t, g, "random", 1), nil), mustTrain(t, c, cut(t, g, "random", 4), nil)
-				sameCurve(t, "4 peers", one.result[0].Rounds, four.result[0].Rounds, 1e-3)
+				sameCurve(t, "4 peers", one.result[0].Curve(), four.result[0].Curve(), 1e-3)
 				scores, err := four.models[0].Infer(g)
 				if err != nil {
 					t.Fatal(err)
 				}
 				counts := c.Metric.Count(scores, g.Labels, g.InSplit(graph.Test))
-				got, reported := c.Metric.Of(&counts), final(four.result[0]).Test
+				got, reported := c.Metric.Of(&counts), four.result[0].Final().Test
 				if math.Abs(got-reported) > map[eval.Metric]float64{"micro-f1": 0, "auc": 1e-3}[metric] {
 					t.Errorf("the model has %v, the run reported %v", got, reported)
 				}
@@ -67,7 +69,7 @@ func TestInductiveSeesNoHeldOutNode(t *testing.T) {
 				}
 				c := configOf(t, g, p)
 				c.Inductive, c.Rounds = inductive, 4
-				for _, info := range mustTrain(t, c, cut(t, g, "contiguous", parts), nil).result[0].Rounds {
+				for _, info := range mustTrain(t, c, cut(t, g, "contiguous", parts), nil).result[0].Curve() {
 					losses = append(losses, info.Loss)
 				}
 				return losses
@@ -114,12 +116,12 @@ func TestNeighboursAreTheSame(t *testing.T) {
 			g := toy{degree: 6, sparse: i%2 == 0, hasWeights: weighted}.graph(t)
 			c := configOf(t, g, p)
 			c.Solver, c.Optimizer, c.Neighbours = "sgd", sgd, 2
-			want := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Rounds
+			want := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
 			for _, parts := range []int{2, 5} {
-				sameCurve(t, fmt.Sprintf("%s, %d parts", p.name(), parts), want, mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Rounds, 1e-4)
+				sameCurve(t, fmt.Sprintf("%s, %d parts", p.name(), parts), want, mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Curve(), 1e-4)
 			}
 			c.Neighbours = 0
-			all := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Rounds
+			all := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
 			if last := len(all) - 1; all[last].Loss == want[last].Loss {
 				t.Errorf("%s: a sample of the edges trains like all of them", p.name())
 			}
@@ -133,27 +135,27 @@ func TestSampleIsPartOfTheGraph(t *testing.T) {
 	const n = 3
 	for _, weighted := range []bool{false, true} {
 		g := toy{degree: 4, hasWeights: weighted}.graph(t)
-		s := partition.Whole(g)
-		group := comm.NewGroup(sim.New(1, sim.Config{}).Transport(0), 0, 1)
-		whole := &view{adj: &s.Adj, degree: s.Degree}
-		v, err := whole.sampled(t.Context(), group, s, graph.Mean, n, rng.New(4))
+		s := shard.Whole(g)
+		group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+		whole, sender := wholeView(s, s.X), train.NewSender(group, s, wire.Coding{})
+		v, err := whole.sampled(t.Context(), sender, s, graph.Mean, n, rng.New(4))
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := whole.sampled(t.Context(), group, s, graph.Mean, n, rng.New(5))
+		other, err := whole.sampled(t.Context(), sender, s, graph.Mean, n, rng.New(5))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Equal(v.adj.Col, other.adj.Col) {
+		if slices.Equal(v.Adj.Col, other.Adj.Col) {
 			t.Error("another key gives the same sample")
 		}
-		if err := v.adj.Valid(); err != nil {
+		if err := v.Adj.Valid(); err != nil {
 			t.Fatal(err)
 		}
-		mean := graph.Normalise(v.adj, v.degree, graph.Mean)
+		mean := graph.Normalise(v.Adj, v.Degree, graph.Mean)
 		for i := range g.N() {
 			all, weights := g.Adj.Row(i)
-			col, kept := v.adj.Row(i)
+			col, kept := v.Adj.Row(i)
 			if len(col) != min(n, len(all)) {
 				t.Fatalf("node %d keeps %d of %d edges", i, len(col), len(all))
 			}
@@ -188,11 +190,11 @@ func TestLocalStepsAverage(t *testing.T) {
 					g.Split[i] = graph.None // no validation: the last state is taken
 				}
 			}
-			shards, err := partition.Cut(g, owner, 3)
+			shards, err := shard.Cut(g, owner, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := Plan{Model: model, Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1}
+			p := Design{Model: model, Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1}
 			if model == "gat" {
 				p.Heads = 1
 			}
@@ -238,13 +240,13 @@ func TestLocalStepsAverage(t *testing.T) {
 func TestPatience(t *testing.T) {
 	g := toy{}.graph(t)
 	for _, test := range []struct{ patience, every int }{{1, 1}, {3, 1}, {3, 5}, {4, 2}} {
-		c := configOf(t, g, Plan{Model: "gcn", Encoder: "mlp", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1})
+		c := configOf(t, g, Design{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1})
 		c.Rounds, c.Optimizer.LR, c.Patience, c.EvalEvery = 60, 0.3, test.patience, test.every
 		r := mustTrain(t, c, cut(t, g, "random", 2), nil).result[0]
 		for _, stage := range r.Stages {
-			best, bestAt := RoundInfo{Val: -1}, 0
-			var last RoundInfo
-			for _, info := range r.Rounds {
+			best, bestAt := train.Point{Val: -1}, 0
+			var last train.Point
+			for _, info := range r.Curve() {
 				if info.Stage != stage.Stage {
 					continue
 				}
@@ -269,7 +271,7 @@ func TestPatience(t *testing.T) {
 				t.Errorf("%+v: stage %d ended after round %d, its best is round %d, taken was %d", test, stage.Stage, last.Round, bestAt, stage.BestRound)
 			}
 			count := 0
-			for _, info := range r.Rounds {
+			for _, info := range r.Curve() {
 				if info.Stage == stage.Stage {
 					count++
 				}
@@ -290,7 +292,7 @@ func TestBalancedLoss(t *testing.T) {
 			g.Split[i] = graph.None // a rare class
 		}
 	}
-	p := Plan{Model: "sage", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1}
+	p := Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1}
 	for _, balanced := range []bool{false, true} {
 		c := configOf(t, g, p)
 		c.Balanced, c.Rounds = balanced, 1
@@ -325,7 +327,7 @@ func TestBalancedLoss(t *testing.T) {
 			sum, weight = sum+w*(math.Log(z)-float64(scores.At(i, int(y)))), weight+w
 		}
 		for _, parts := range []int{1, 3} {
-			if got := mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Rounds[0].Loss; math.Abs(got-sum/weight) > 1e-5 {
+			if got := mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Curve()[0].Loss; math.Abs(got-sum/weight) > 1e-5 {
 				t.Errorf("balanced %t, %d parts: loss %v, want %v", balanced, parts, got, sum/weight)
 			}
 		}

@@ -3,13 +3,15 @@ package retexo
 import (
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestPace: who is slower than most gets less work, as much as makes it as fast; nobody is moved by a round or two, by a
@@ -66,9 +68,9 @@ func repeat(x []float32, n int) [][]float32 {
 // as many as it stands for, have the gradient of all nodes as their mean; so have loss and count.
 func TestSharesAddUpToTheWhole(t *testing.T) {
 	g := toy{nodes: 520}.graph(t)
-	for _, p := range []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 8, Hops: 2},
-		{Model: "gat", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 8, Heads: 2, Hops: 1},
+	for _, p := range []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 2},
+		{Model: "gat", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Heads: 2, Hops: 1},
 	} {
 		c := configOf(t, g, p)
 		c.Survival.Straggler, c.Balanced = "adapt", true
@@ -129,7 +131,7 @@ func TestStragglerAdapts(t *testing.T) {
 		shards := cut(t, g, "random", 4)
 		accuracy := map[string]float64{}
 		for _, straggler := range []string{"", "adapt"} {
-			c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 8, Hops: 1})
+			c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 1})
 			c.Rounds, c.LocalSteps, c.Survival.Straggler = 60, local, straggler
 			synctest.Test(t, func(t *testing.T) {
 				took := make([]time.Duration, c.Rounds) // of each round
@@ -143,7 +145,7 @@ func TestStragglerAdapts(t *testing.T) {
 						time.Sleep(time.Duration(nodes) * each)
 					}
 					if rank == 0 {
-						tr.Observer.RoundEnd = func(i RoundInfo) { took[i.Round], last = time.Since(last), time.Now() }
+						on(tr, train.RoundEnd, func(i train.Event) { took[i.Round], last = time.Since(last), time.Now() })
 					}
 				})
 				accuracy[straggler] = r.result[0].Stages[0].Test
@@ -153,7 +155,7 @@ func TestStragglerAdapts(t *testing.T) {
 				shares := r.result[0].Shares
 				t.Logf("%d local steps: %+v; rounds took %v before, %v at first, %v with less work, %v after", local, shares, took[5], took[12], took[35], took[55])
 				for rank := range 4 {
-					if !slices.Equal(r.result[rank].Shares, shares) {
+					if !reflect.DeepEqual(r.result[rank].Shares, shares) {
 						t.Errorf("peer %d has seen shares %+v, peer 0 %+v", rank, r.result[rank].Shares, shares)
 					}
 				}
@@ -181,10 +183,10 @@ func TestStragglerAdapts(t *testing.T) {
 func TestPaceOfAGeneration(t *testing.T) {
 	g := toy{nodes: 4000}.graph(t)
 	synctest.Test(t, func(t *testing.T) {
-		c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 4, Hops: 1})
+		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 4, Hops: 1})
 		c.Rounds, c.Survival = 30, Survival{MinPeers: 3, LostRows: "drop", Straggler: "adapt"}
 		all := trainersOf(t, c, cut(t, g, "random", 4))
-		network := sim.New(4, sim.Config{})
+		network := netsim.New(4, netsim.Config{})
 		for r, tr := range all {
 			tr.busy = func(nodes int) {
 				each := time.Millisecond
@@ -231,7 +233,7 @@ func TestPaceOfAGeneration(t *testing.T) {
 			t.Errorf("shares of the slow peer: %v, want %v", got, want)
 		}
 		for _, r := range []int{1, 2} {
-			if !slices.Equal(all[r].Result().Shares, all[0].Result().Shares) {
+			if !reflect.DeepEqual(all[r].Result().Shares, all[0].Result().Shares) {
 				t.Errorf("peer %d has seen shares %+v, peer 0 %+v", r, all[r].Result().Shares, all[0].Result().Shares)
 			}
 		}

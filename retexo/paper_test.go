@@ -11,16 +11,17 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // These tests hold the trainer to what Kolluri, Choudhary, Hooi and Saxena (arXiv 2302.13053) and their implementation
 // say of layer-wise training, claim by claim. Each runs over every kind of stage.
 
-func eachPlan(t *testing.T, test func(t *testing.T, p Plan, g *graph.Graph)) {
+func eachPlan(t *testing.T, test func(t *testing.T, p Design, g *graph.Graph)) {
 	for i, p := range everyPlan() {
 		t.Run(p.name(), func(t *testing.T) { test(t, p, toy{sparse: i%2 == 0}.graph(t)) })
 	}
@@ -29,13 +30,13 @@ func eachPlan(t *testing.T, test func(t *testing.T, p Plan, g *graph.Graph)) {
 // "Boundary rows cross the network once a layer" (and hop), before its rounds: while a stage trains, no frame leaves by
 // the door of rows, and all that did before is one message to a peer for each exchange.
 func TestRowsTravelOnceALayer(t *testing.T) {
-	eachPlan(t, func(t *testing.T, p Plan, g *graph.Graph) {
+	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
 		shards := cut(t, g, "random", 3)
 		all, transports := spies(3)
 		_, errs := trainOver(context.Background(), func(int) Config { return c }, shards, transports, func(rank int, tr *Trainer) {
 			last, seen := -1, int64(0)
-			tr.Observer.RoundEnd = func(info RoundInfo) {
+			on(tr, train.RoundEnd, func(info train.Event) {
 				now := all[rank].frames[comm.Halo].Load()
 				if info.Stage != last {
 					if want := int64(2 * exchanges(tr.model, info.Stage)); now-seen != want { // to two peers; every message fits a frame
@@ -45,7 +46,7 @@ func TestRowsTravelOnceALayer(t *testing.T) {
 					t.Errorf("peer %d: rows travelled in stage %d, round %d", rank, info.Stage, info.Round)
 				}
 				last, seen = info.Stage, now
-			}
+			})
 		})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
@@ -64,26 +65,28 @@ func exchanges(m *nn.Model, stage int) int {
 	return 1
 }
 
-// "After that only model updates travel": of a round all peers together send 2·(W−1)·(|θ_k| + tail) floats by the door
-// of updates, and nothing but frame headers by the others.
+// "After that only model updates travel": of a round all peers together send 2·(W−1) times |θ_k| floats and the counts by
+// the door of updates, and by the others nothing but each one's statement and frame headers.
 func TestRoundsSendOnlyUpdates(t *testing.T) {
-	eachPlan(t, func(t *testing.T, p Plan, g *graph.Graph) {
+	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
 		const peers = 3
 		r := mustTrain(t, c, cut(t, g, "random", peers), nil)
-		for i := 1; i < len(r.result[0].Rounds); i++ {
-			before, info := r.result[0].Rounds[i-1], r.result[0].Rounds[i]
+		for i := 1; i < len(r.result[0].Curve()); i++ {
+			before, info := r.result[0].Curve()[i-1], r.result[0].Curve()[i]
 			if before.Stage != info.Stage {
 				continue
 			}
 			var halo, reduce, control int64
 			for _, res := range r.result {
-				a, b := res.Rounds[i-1].Bytes, res.Rounds[i].Bytes
+				a, b := res.Curve()[i-1].Sent, res.Curve()[i].Sent
 				halo, reduce, control = halo+b.Halo-a.Halo, reduce+b.Reduce-a.Reduce, control+b.Control-a.Control
 			}
-			want := int64(2 * 4 * (peers - 1) * (parameters(c.Spec, info.Stage) + 2 + tallySize(c.Spec.Classes) + peers))
-			if halo != 0 || reduce != want || control > 2*(peers-1)*comm.HeaderLen {
-				t.Fatalf("stage %d, round %d: %d bytes of rows, %d of updates, %d of control; want 0, %d and headers", info.Stage, info.Round, halo, reduce, control, want)
+			want := int64(2 * (peers - 1) * (4*parameters(c.Spec, info.Stage) + 8*(8+metricSize(c.Spec.Classes))))
+			// Update and counts each go to the one owner of short vectors and back; statements from each to each.
+			small := int64(2*2*(peers-1)*comm.HeaderLen + peers*(peers-1)*(comm.HeaderLen+statementLen))
+			if halo != 0 || reduce != want || control != small {
+				t.Fatalf("stage %d, round %d: %d bytes of rows, %d of updates, %d of control; want 0, %d and %d", info.Stage, info.Round, halo, reduce, control, want, small)
 			}
 		}
 	})
@@ -92,7 +95,7 @@ func TestRoundsSendOnlyUpdates(t *testing.T) {
 // "Earlier layers are frozen": once a stage has ended, nothing changes its parameters; and before a stage begins,
 // nothing has changed them from their initial values.
 func TestFinishedStagesStayFrozen(t *testing.T) {
-	eachPlan(t, func(t *testing.T, p Plan, g *graph.Graph) {
+	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
 		mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {
 			fresh, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
@@ -104,17 +107,17 @@ func TestFinishedStagesStayFrozen(t *testing.T) {
 			for k := range want {
 				want[k] = values(stageParams(fresh, k))
 			}
-			tr.Observer.StageEnd = func(info StageInfo) { want[info.Stage] = values(stageParams(tr.model, info.Stage)) }
-			tr.Observer.RoundEnd = func(info RoundInfo) {
+			on(tr, train.StageEnd, func(info train.Event) { want[info.Stage] = values(stageParams(tr.model, info.Stage)) })
+			on(tr, train.RoundEnd, func(info train.Event) {
 				for k := range want {
-					if k == 0 && strings.HasPrefix(p.Encoder, "pca") {
+					if k == 0 && p.Encoder == "pca" {
 						continue // found, not trained: in one piece before stage 1
 					}
 					if got := values(stageParams(tr.model, k)); k != info.Stage && !equalBits(got, want[k]) {
 						t.Errorf("peer %d: training stage %d changed stage %d", rank, info.Stage, k)
 					}
 				}
-			}
+			})
 		})
 	})
 }
@@ -148,12 +151,12 @@ func equalBits(a, b []float32) bool {
 // "Aggregation of a frozen input is a constant": from its first round to its end a stage touches no edge, so that a run
 // whose edges are scribbled over in the last stage's rounds ends with the same bits. Attention alone aggregates anew.
 func TestFrozenAggregateIsComputedOnce(t *testing.T) {
-	eachPlan(t, func(t *testing.T, p Plan, g *graph.Graph) {
+	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
 		want := mustTrain(t, c, cut(t, g, "random", 2), nil)
-		aggregates := !(p.Model == "gat" || p.Model == "sage-pool")
+		aggregates := !(p.Model == "gat" || p.Model == "gatv2" || p.Model == "sage-pool")
 		got := mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {
-			tr.Observer.RoundEnd = func(info RoundInfo) {
+			on(tr, train.RoundEnd, func(info train.Event) {
 				if info.Stage == 0 {
 					return
 				}
@@ -164,7 +167,7 @@ func TestFrozenAggregateIsComputedOnce(t *testing.T) {
 					clear(tr.shard.Adj.Col)
 					clear(tr.shard.Adj.RowPtr)
 				}
-			}
+			})
 		})
 		sameModels(t, []*nn.Model{want.models[0], got.models[0]})
 	})
@@ -173,7 +176,7 @@ func TestFrozenAggregateIsComputedOnce(t *testing.T) {
 // "Heads are thrown away" where hidden rows travel, and kept where class scores do; what remains is the whole model: on
 // the whole graph it has the accuracy that the run reported, to the last bit of it.
 func TestModelIsWhatWasReported(t *testing.T) {
-	eachPlan(t, func(t *testing.T, p Plan, g *graph.Graph) {
+	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
 		r := mustTrain(t, c, cut(t, g, "random", 3), nil)
 		heads := 0
@@ -182,15 +185,15 @@ func TestModelIsWhatWasReported(t *testing.T) {
 				heads++
 			}
 		}
-		if want := map[string]bool{"hidden": false, "scores": true}[p.Carry]; heads > 0 != want {
-			t.Errorf("%d parameters of heads in a model that carries %s", heads, p.Carry)
+		if want := map[string]bool{"hidden": false, "logits": true}[p.LayerOutput]; heads > 0 != want {
+			t.Errorf("%d parameters of heads in a model whose layers put out %s", heads, p.LayerOutput)
 		}
 		scores, err := r.models[0].Infer(g)
 		if err != nil {
 			t.Fatal(err)
 		}
 		counts := c.Metric.Count(scores, g.Labels, g.InSplit(graph.Test))
-		if got, want := c.Metric.Of(&counts), final(r.result[0]).Test; got != want {
+		if got, want := c.Metric.Of(&counts), r.result[0].Final().Test; got != want {
 			t.Errorf("the model has test accuracy %v, the run reported %v", got, want)
 		}
 	})
@@ -199,16 +202,16 @@ func TestModelIsWhatWasReported(t *testing.T) {
 // "What travels between stages is the hidden representation after norm and activation" or the class scores: the halo
 // rows that stage 2 sees are what the first layer of the model puts out for those nodes on the whole graph.
 func TestWhatTravels(t *testing.T) {
-	for _, carry := range []string{"hidden", "scores"} {
+	for _, output := range []string{"hidden", "logits"} {
 		g := toy{}.graph(t)
-		c := configOf(t, g, Plan{Model: "sage", Encoder: "raw", Carry: carry, Layers: 2, Hidden: 8, Hops: 1})
+		c := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: output, Layers: 2, Hidden: 8, Hops: 1})
 		mustTrain(t, c, cut(t, g, "random", 3), func(rank int, tr *Trainer) {
-			tr.Observer.RoundEnd = func(info RoundInfo) {
+			on(tr, train.RoundEnd, func(info train.Event) {
 				if info.Stage != 2 || info.Round > 0 {
 					return
 				}
-				first := nn.Spec{Task: "single", Features: c.Spec.Features, Classes: c.Spec.Classes, Encoder: c.Spec.Encoder, Layers: c.Spec.Layers[:1], Carry: carry}
-				if carry == "hidden" {
+				first := nn.Spec{Task: "single", Features: c.Spec.Features, Classes: c.Spec.Classes, Encoder: c.Spec.Encoder, Layers: c.Spec.Layers[:1], Carry: c.Spec.Carry}
+				if output == "hidden" {
 					first.Classes = 8 // its hidden rows are what the truncated model puts out
 				}
 				m, err := nn.New(first, 1)
@@ -227,12 +230,12 @@ func TestWhatTravels(t *testing.T) {
 				for k, node := range tr.shard.Global {
 					for j, v := range tr.full.src.Dense.Row(k) {
 						if w := want.At(int(node), j); math.Abs(float64(v-w)) > 1e-5*(1+math.Abs(float64(w))) {
-							t.Errorf("carry %s: peer %d, node %d, column %d: %v travelled, want %v", carry, rank, node, j, v, w)
+							t.Errorf("layer output %s: peer %d, node %d, column %d: %v travelled, want %v", output, rank, node, j, v, w)
 							return
 						}
 					}
 				}
-			}
+			})
 		})
 	}
 }
@@ -241,20 +244,20 @@ func TestWhatTravels(t *testing.T) {
 // best, the loss deciding among equals.
 func TestBestStateIsTaken(t *testing.T) {
 	total := 0
-	eachPlan(t, func(t *testing.T, p Plan, g *graph.Graph) {
+	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
 		c.Rounds, c.Optimizer.LR = 25, 0.2 // too large: the last state is not the best one
 		early := 0                         // states
 		r := mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {
-			var at []RoundInfo
+			var at []train.Event
 			var states [][]float32
-			tr.Observer.RoundEnd = func(info RoundInfo) {
+			on(tr, train.RoundEnd, func(info train.Event) {
 				if len(at) > 0 && at[0].Stage != info.Stage {
 					at, states = nil, nil
 				}
 				at, states = append(at, info), append(states, values(stageParams(tr.model, info.Stage)))
-			}
-			tr.Observer.StageEnd = func(info StageInfo) {
+			})
+			on(tr, train.StageEnd, func(info train.Event) {
 				best := 0
 				for i, a := range at {
 					if a.Val > at[best].Val || a.Val == at[best].Val && a.ValLoss < at[best].ValLoss {
@@ -273,7 +276,7 @@ func TestBestStateIsTaken(t *testing.T) {
 				if info.BestRound != best || info.Val != at[best].Val || !equalBits(values(stageParams(tr.model, info.Stage)), states[best]) {
 					t.Errorf("stage %d took round %d (%v), want the state of round %d (%v)", info.Stage, info.BestRound, info.Val, best, at[best].Val)
 				}
-			}
+			})
 		})
 		t.Logf("%d of %d stages ended with an earlier state than the last", early, len(r.result[0].Stages))
 		total += early
@@ -286,23 +289,23 @@ func TestBestStateIsTaken(t *testing.T) {
 // "Each peer's mean gradient × (its train nodes / all train nodes)": who holds the training nodes does not matter, be
 // they spread out, all with one peer, or with all but one.
 func TestUpdatesAreWeightedByTrainingNodes(t *testing.T) {
-	eachPlan(t, func(t *testing.T, p Plan, g *graph.Graph) {
+	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
 		c.Optimizer = sgd // Adam makes much of the rounding of gradients near zero
 		c.Solver = "sgd"
-		want := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Rounds
-		owner := func(of func(i int) int32) []*partition.Shard {
+		want := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
+		owner := func(of func(i int) int32) []*shard.Shard {
 			all := make([]int32, g.N())
 			for i := range all {
 				all[i] = of(i)
 			}
-			shards, err := partition.Cut(g, all, 3)
+			shards, err := shard.Cut(g, all, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return shards
 		}
-		for name, shards := range map[string][]*partition.Shard{
+		for name, shards := range map[string][]*shard.Shard{
 			"spread out": cut(t, g, "random", 3),
 			"with one peer": owner(func(i int) int32 {
 				if g.Split[i] == graph.Train {
@@ -319,7 +322,7 @@ func TestUpdatesAreWeightedByTrainingNodes(t *testing.T) {
 			"a peer without nodes": owner(func(i int) int32 { return int32(i % 2) }),
 		} {
 			got := mustTrain(t, c, shards, nil)
-			sameCurve(t, name, want, got.result[0].Rounds, 1e-4)
+			sameCurve(t, name, want, got.result[0].Curve(), 1e-4)
 		}
 	})
 }
@@ -331,11 +334,11 @@ var sgd = optim.Config{Name: "sgd", LR: 0.1, Momentum: 0.9, Decay: 5e-4}
 func TestRawFeaturesStayHome(t *testing.T) {
 	g := toy{features: 40}.graph(t)
 	for _, test := range []struct {
-		encoder, carry string
-		width          int
-	}{{"mlp", "hidden", 8}, {"mlp", "scores", 3}, {"pca:5", "hidden", 5}, {"pca:5", "scores", 5}} {
-		t.Run(test.encoder+"-"+test.carry, func(t *testing.T) {
-			c := configOf(t, g, Plan{Model: "gcn", Encoder: test.encoder, Carry: test.carry, Layers: 1, Hidden: 8, Hops: 2})
+		encoder, output string
+		width           int
+	}{{"mlp", "hidden", 8}, {"mlp", "logits", 3}, {"pca", "hidden", 5}, {"pca", "logits", 5}} {
+		t.Run(test.encoder+"-"+test.output, func(t *testing.T) {
+			c := configOf(t, g, Design{Model: "gcn", Encoder: test.encoder, Components: 5, LayerOutput: test.output, Layers: 1, Hidden: 8, Hops: 2})
 			shards := cut(t, g, "random", 3)
 			all, transports := spies(3)
 			for rank, s := range all {
@@ -349,9 +352,9 @@ func TestRawFeaturesStayHome(t *testing.T) {
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
-			for _, info := range r.result[0].Rounds {
-				if info.Stage == 0 && info.Bytes.Halo > 0 {
-					t.Fatalf("%d bytes of rows had travelled in stage 0", info.Bytes.Halo)
+			for _, info := range r.result[0].Curve() {
+				if info.Stage == 0 && info.Sent.Halo > 0 {
+					t.Fatalf("%d bytes of rows had travelled in stage 0", info.Sent.Halo)
 				}
 			}
 		})

@@ -2,84 +2,70 @@ package retexo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"gonum.org/v1/gonum/mat"
-
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/kernels"
-	hmat "github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// maxRidge bounds the columns that ridge takes: the Gram matrix has their square of numbers.
-const maxRidge = 1 << 13
-
-// solve finds the linear layer that minimises Σ‖zW − y‖² + λ‖W‖² over the training nodes of all peers, y the one-hot
-// labels, exactly and in one reduction: of the upper triangle of ZᵀZ and of ZᵀY (Hoerl and Kennard 1970). z is the
-// layer's input, [own ‖ aggregate ‖ 1] where it has a map of its own rows; the constant is not penalised. λ is each of
-// the config's penalties times the mean diagonal of ZᵀZ, so that a scale of the input does not matter. A second
-// reduction validates all solutions at once.
+// solve finds the linear layer of least squares over the training nodes of all peers (linear.Ridge) in one reduction:
+// from the layer's input, [own ‖ aggregate ‖ 1] where it has a map of its own rows, to the one-hot labels. A second
+// reduction validates the solutions of all penalties at once.
 func (t *Trainer) solve(ctx context.Context, w Work, e *Event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}
 	st := t.stage
 	z, y := st.design(st.train), targets(st.train.labels)
-	d, c := z.Cols, y.Cols
-	if d > maxRidge {
-		return fmt.Errorf("ridge over %d columns, want at most %d: use encoder pca", d, maxRidge)
+	if d := z.Cols; d > linear.MaxRidge {
+		return fmt.Errorf("solver ridge takes at most %d columns (got %d): use encoder pca", linear.MaxRidge, d)
 	}
-	gram, cross := hmat.New(d, d), hmat.New(d, c)
-	weighted := z.Clone()
-	for i := range z.Rows {
-		kernels.Scale(rowWeight(st.train.labels, i, st.weight), weighted.Row(i))
+	weight := make([]float32, z.Rows)
+	for i := range weight {
+		weight[i] = rowWeight(st.train.labels, i, st.weight)
 	}
-	kernels.GemmTN(d, d, z.Rows, z.Data, d, weighted.Data, d, gram.Data, d, false)
-	kernels.GemmTN(d, c, z.Rows, weighted.Data, d, y.Data, c, cross.Data, c, false)
-	sum := make([]float32, 0, d*(d+1)/2+d*c)
-	for i := range d {
-		sum = append(sum, gram.Row(i)[i:]...)
-	}
-	sum = append(sum, cross.Data...)
-	if err := t.reduce(ctx, sum); err != nil {
+	sums := linear.Equations(z, y, weight)
+	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofEquations, w), Update: sums}); err != nil {
 		return err
 	}
-	if err := st.solutionsOf(sum, d, c, t.config.Lambdas); err != nil {
+	var err error
+	if st.solutions, st.solved, err = linear.Ridge(sums, z.Cols, y.Cols, t.config.Lambdas); err != nil {
 		return err
 	}
-
 	if t.nudge != nil {
 		t.nudge(st.solved)
 	}
-	// The metrics, and behind them the digests of the solutions: each peer solves by itself, and processors may round apart.
-	vals := make([]float32, len(st.solutions)*t.tally.Size()+t.shard.Parts)
-	own := vals[len(st.solutions)*t.tally.Size():]
-	own[t.shard.Rank] = float32(digest(st.solved))
+	// With the metrics go the digests of the solutions: each peer solves by itself, and processors may round apart.
+	size := t.metric.Size()
+	vals := make([]int64, len(st.solutions)*size)
 	zv := st.design(st.val)
 	for k, s := range st.solutions {
-		scores := hmat.New(zv.Rows, c)
-		kernels.GemmNN(zv.Rows, c, d, zv.Data, d, s.Data, c, scores.Data, c, false)
-		st.val.tally(t.tally, vals[k*t.tally.Size():], scores)
+		logits := mat.New(zv.Rows, s.Cols)
+		kernels.GemmNN(zv.Rows, s.Cols, zv.Cols, zv.Data, zv.Cols, s.Data, s.Cols, logits.Data, s.Cols, false)
+		st.val.measure(t.metric, vals[k*size:], logits)
 	}
-	if err := t.reduce(ctx, vals); err != nil {
+	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofSolutions, w), Counts: vals, Meta: statement{digest: train.Digest(st.solved)}.encode(nil)})
+	if err != nil {
 		return err
 	}
 	for k := range st.solutions {
-		v := vals[k*t.tally.Size() : (k+1)*t.tally.Size()]
-		metric, _, err := t.tally.Read(v)
+		metric, _, labels, err := t.metric.Read(vals[k*size:])
 		if err != nil {
 			return err
 		}
-		e.Vals, e.Labels = append(e.Vals, metric), float64(v[1])
+		e.Vals, e.Labels = append(e.Vals, metric), float64(labels)
 	}
-	e.Digests = digests(own)
+	e.Digests = t.digests()
 	return nil
 }
 
 // design returns the rows [own ‖ aggregate ‖ 1] of b, without own where the layer has no map of it.
-func (st *stage) design(b batch) hmat.Dense {
+func (st *stage) design(b batch) mat.Dense {
 	self, nbr, _ := st.layer.Affine()
 	parts := make([]graph.Features, 0, 2)
 	if self != nil {
@@ -92,7 +78,7 @@ func (st *stage) design(b batch) hmat.Dense {
 	for _, p := range parts {
 		d += p.Cols()
 	}
-	z := hmat.New(b.rows, d)
+	z := mat.New(b.rows, d)
 	for i := range b.rows {
 		row := z.Row(i)
 		row[d-1] = 1
@@ -113,16 +99,16 @@ func (st *stage) design(b batch) hmat.Dense {
 }
 
 // targets returns the labels as rows of zeros and ones.
-func targets(labels graph.Labels) hmat.Dense {
+func targets(labels graph.Labels) mat.Dense {
 	c := labels.Classes
 	if labels.Multi() {
-		y := hmat.New(len(labels.Bits)/c, c)
+		y := mat.New(len(labels.Bits)/c, c)
 		for i, b := range labels.Bits {
 			y.Data[i] = float32(b)
 		}
 		return y
 	}
-	y := hmat.New(len(labels.Class), c)
+	y := mat.New(len(labels.Class), c)
 	for i, k := range labels.Class {
 		if k >= 0 {
 			y.Set(i, int(k), 1)
@@ -143,58 +129,6 @@ func rowWeight(labels graph.Labels, i int, weight []float32) float32 {
 		return 1
 	}
 	return weight[labels.Class[i]]
-}
-
-// solutionsOf solves the normal equations, packed in sum, for each penalty (Cholesky in float64).
-func (st *stage) solutionsOf(sum []float32, d, c int, lambdas []float64) error {
-	for _, v := range sum {
-		if !finite(v) {
-			return errors.New("ridge: the squares of the features of all peers together overflow; scale their columns")
-		}
-	}
-	gram, cross := mat.NewSymDense(d, nil), mat.NewDense(d, c, nil)
-	at, trace := 0, 0.0
-	for i := range d {
-		for j := i; j < d; j++ {
-			gram.SetSym(i, j, float64(sum[at]))
-			at++
-		}
-		if i < d-1 {
-			trace += gram.At(i, i)
-		}
-	}
-	for i := range d {
-		for j := range c {
-			cross.Set(i, j, float64(sum[at]))
-			at++
-		}
-	}
-	st.solutions, st.solved = nil, make([]float32, len(lambdas)*d*c)
-	for k, lambda := range lambdas {
-		a := mat.NewSymDense(d, nil)
-		a.CopySym(gram)
-		for i := range d - 1 {
-			a.SetSym(i, i, a.At(i, i)+lambda*max(trace/float64(d-1), 1e-12))
-		}
-		var chol mat.Cholesky
-		var w mat.Dense
-		if !chol.Factorize(a) {
-			return fmt.Errorf("ridge: the equations are singular with penalty %g; want a larger one", lambda)
-		}
-		if err := chol.SolveTo(&w, cross); err != nil {
-			if _, ok := err.(mat.Condition); !ok {
-				return fmt.Errorf("ridge: penalty %g: %w", lambda, err)
-			}
-		}
-		s := hmat.View(d, c, st.solved[k*d*c:])
-		for i := range d {
-			for j := range c {
-				s.Set(i, j, float32(w.At(i, j)))
-			}
-		}
-		st.solutions = append(st.solutions, s)
-	}
-	return nil
 }
 
 // choose writes solution k to the layer.

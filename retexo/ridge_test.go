@@ -10,7 +10,7 @@ import (
 	gmat "gonum.org/v1/gonum/mat"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -132,7 +132,7 @@ func TestRidgeIsExact(t *testing.T) {
 							g.Labels.Class[i] = -1
 						}
 					}
-					c := configOf(t, g, Plan{Model: model, Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: hops})
+					c := configOf(t, g, Design{Model: model, Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: hops})
 					c.Solver, c.Lambdas, c.Balanced = "ridge", []float64{0.1}, o.balanced
 					want := directly(t, g, model, hops, 0.1, o.balanced)
 					lonely := make([]int32, g.N()) // all training nodes with peer 1; peer 3 has no node at all
@@ -142,11 +142,11 @@ func TestRidgeIsExact(t *testing.T) {
 							lonely[i] = 1
 						}
 					}
-					alone, err := partition.Cut(g, lonely, 4)
+					alone, err := shard.Cut(g, lonely, 4)
 					if err != nil {
 						t.Fatal(err)
 					}
-					for name, shards := range map[string][]*partition.Shard{"1 peer": cut(t, g, "random", 1), "4 peers": cut(t, g, "random", 4), "one trains": alone} {
+					for name, shards := range map[string][]*shard.Shard{"1 peer": cut(t, g, "random", 1), "4 peers": cut(t, g, "random", 4), "one trains": alone} {
 						r := mustTrain(t, c, shards, nil)
 						got := solution(r.models[0].Layers[0])
 						if d, _ := want.Dims(); len(got) != d {
@@ -170,7 +170,7 @@ func TestRidgeIsExact(t *testing.T) {
 func TestRidgeOnRowsOfZeros(t *testing.T) {
 	g := toy{}.graph(t)
 	g.X.Dense.Zero()
-	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 	c.Solver = "ridge"
 	r := mustTrain(t, c, cut(t, g, "random", 2), nil)
 	share := make([]float64, 3)
@@ -197,9 +197,9 @@ func TestRidgeRefuses(t *testing.T) {
 	}
 	wide := toy{features: 1<<13 + 1, sparse: true}.graph(t)
 	for want, g := range map[string]*graph.Graph{"overflow": huge, "use encoder pca": wide} {
-		c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 		c.Solver = "ridge"
-		_, err := train(context.Background(), c, cut(t, g, "random", 2), nil)
+		_, err := runAll(context.Background(), c, cut(t, g, "random", 2), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
@@ -211,20 +211,20 @@ func TestRidgeRefuses(t *testing.T) {
 			flat.X.Dense.Row(i)[j] *= 0.01 * float32(min(j, 1))
 		}
 	}
-	c := configOf(t, flat, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c := configOf(t, flat, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 	c.Solver, c.Lambdas = "ridge", []float64{math.SmallestNonzeroFloat64}
-	if _, err := train(context.Background(), c, cut(t, flat, "random", 2), nil); err == nil || !strings.Contains(err.Error(), "singular with penalty 5e-324") {
+	if _, err := runAll(context.Background(), c, cut(t, flat, "random", 2), nil); err == nil || !strings.Contains(err.Error(), "singular with penalty 5e-324") {
 		t.Errorf("%v, want singular equations", err)
 	}
 	for field, set := range map[string]func(c *Config){
-		"lambdas: none":               func(c *Config) { c.Lambdas = nil },
-		"lambdas: 0":                  func(c *Config) { c.Lambdas = []float64{0} },
-		"lambdas: NaN":                func(c *Config) { c.Lambdas = []float64{math.NaN()} },
-		"lambdas: +Inf":               func(c *Config) { c.Lambdas = []float64{math.Inf(1)} },
-		"layers[0]: ridge":            func(c *Config) { c.Spec.Layers[0].Norm = true },
-		"closed form for encoder mlp": func(c *Config) { c.Spec.Encoder.Kind = "mlp" },
+		"lambdas must have at least one penalty":                 func(c *Config) { c.Lambdas = nil },
+		"lambdas must be finite and above 0 (got 0)":             func(c *Config) { c.Lambdas = []float64{0} },
+		"lambdas must be finite and above 0 (got NaN)":           func(c *Config) { c.Lambdas = []float64{math.NaN()} },
+		"lambdas must be finite and above 0 (got +Inf)":          func(c *Config) { c.Lambdas = []float64{math.Inf(1)} },
+		"layers[0] must be gcn or sage":                          func(c *Config) { c.Spec.Layers[0].Norm = true },
+		"encoder must be raw or pca with solver ridge (got mlp)": func(c *Config) { c.Spec.Encoder.Kind = "mlp" },
 	} {
-		c := configOf(t, toy{}.graph(t), Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+		c := configOf(t, toy{}.graph(t), Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 		c.Solver = "ridge"
 		set(&c)
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), field) {

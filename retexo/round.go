@@ -12,16 +12,19 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/task"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // What a trainer does in the rounds of a stage.
 
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
-	st := &stage{tape: nn.NewTape(), infer: nn.NewInference(), round: -1}
+	st := &stage{tape: nn.NewTape(), infer: nn.NewInference(), begun: -1}
 	if t.config.Balanced {
-		st.weight = nn.ClassWeights(t.labels)
+		st.weight = task.ClassWeights(t.labels)
 	}
 	key := t.key.FoldString("init")
 	if k == 0 {
@@ -47,7 +50,7 @@ func (t *Trainer) begin(k int) error {
 	st.slab = nn.NewSlab(params)
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
-	st.sum = st.slab.Room(2 + t.tally.Size() + 2*t.shard.Parts + 1)
+	st.round = &comm.Contribution{Update: st.slab.Grad, Counts: make([]int64, 2*eval.RealLen+t.metric.Size())}
 	opt, err := optim.New(t.config.Optimizer, n)
 	if err != nil {
 		return err
@@ -67,61 +70,72 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}
-	st := t.stage
-	n := len(st.slab.Value)
+	st, c := t.stage, t.stage.round
 	begun := time.Now()
-	size := 2
+	c.ID, c.Counts = t.id(ofRound, w), c.Counts[:2*eval.RealLen]
 	if w.Eval {
-		size += t.tally.Size()
+		c.Counts = c.Counts[:2*eval.RealLen+t.metric.Size()]
 	}
-	tail := st.sum[n:]
-	clear(tail)
+	clear(c.Counts)
 	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
-	rest := tail[size : size+t.shard.Parts]
-	rest[t.shard.Rank] = float32(digest(st.slab.Value))
+	mine := statement{digest: train.Digest(st.slab.Value)}
 	if w.Eval {
-		st.val.tally(t.tally, tail[2:size], st.forward(st.val))
+		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
 	}
 	b, each := t.sample(w)
 	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
-	tail[0], tail[1] = float32(loss), float32(count)
-	all := st.sum[:n+size+t.shard.Parts]
+	eval.PutReal(c.Counts, float64(float32(loss)))
+	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
 	if t.busy != nil {
 		t.busy(b.rows)
 	}
 	if t.adapts() {
-		e.Times = st.sum[len(all) : len(all)+t.shard.Parts]
-		e.Times[t.shard.Rank] = float32(time.Since(begun).Seconds())
-		all = st.sum[:len(all)+t.shard.Parts]
+		mine.seconds = float32(time.Since(begun).Seconds())
 	}
 	if t.config.Survival.On() {
-		all = all[:len(all)+1]
-		all[len(all)-1] = t.knocks()
+		mine.regroup = t.asksToRegroup()
 		var done context.CancelFunc
 		ctx, done = t.roundLimit(ctx)
 		defer done()
 	}
-	if err := t.reduce(ctx, all); err != nil {
+	c.Meta = mine.encode(c.Meta[:0])
+	err := t.reduce(ctx, c)
+	if err != nil {
 		return err
 	}
-	e.Regroup = t.config.Survival.On() && all[len(all)-1] > 0
-	if tail[1] == 0 {
+	return t.reduced(w, e)
+}
+
+// reduced reads the sums of a round.
+func (t *Trainer) reduced(w Work, e *Event) (err error) {
+	st, c, said := t.stage, t.stage.round, t.said
+	for q, s := range said {
+		e.Regroup = e.Regroup || s.regroup && t.group.Has(q)
+	}
+	if t.adapts() {
+		e.Times = make([]float32, len(said))
+		for q, s := range said {
+			e.Times[q] = s.seconds
+		}
+	}
+	// A float32 each, as parameters are: the mean of the update is the same bits whatever the order of the peers.
+	loss, count := float32(eval.Real(c.Counts)), float32(eval.Real(c.Counts[eval.RealLen:]))
+	if count == 0 {
 		return errors.New("no peer that is left has a training node")
 	}
-	e.Loss, st.count = float64(tail[0])/float64(tail[1]), float64(tail[1])
+	e.Loss, st.count, e.Val = float64(loss)/float64(count), float64(count), math.NaN()
 	if w.Eval {
-		var err error
-		if e.Val, e.ValLoss, err = t.tally.Read(tail[2:size]); err != nil {
+		if e.Val, e.ValLoss, _, err = t.metric.Read(c.Counts[2*eval.RealLen:]); err != nil {
 			return err
 		}
-	} else {
-		e.Val = math.NaN()
 	}
-	e.Digests = digests(rest)
-	if _, again := t.machine.differs(e.Digests); again {
+	e.Digests = t.digests()
+	if _, _, again := t.machine.differs(e.Digests); again {
 		return nil // the round does not count
 	}
-	t.observe(w, e)
+	t.report(train.Event{Kind: train.RoundEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric),
+		Done: t.config.rounds(w.Stage) + w.Round + 1, Total: t.config.rounds(t.config.Stages()),
+		Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Sent: t.sent()})
 	t.paced(w)
 	if !(math.Abs(e.Loss) <= math.MaxFloat64) {
 		return fmt.Errorf("the loss is %g: training has diverged; lower the learning rate", e.Loss)
@@ -141,14 +155,6 @@ func (t *Trainer) enter(k int) error {
 	return t.goOn()
 }
 
-func digests(v []float32) []uint32 {
-	d := make([]uint32, len(v))
-	for i, x := range v {
-		d[i] = uint32(x)
-	}
-	return d
-}
-
 func (t *Trainer) apply(w Work) {
 	if w.Keep {
 		t.stage.keep()
@@ -156,7 +162,12 @@ func (t *Trainer) apply(w Work) {
 	t.stage.apply(t.config, w.Round, t.stage.count)
 }
 
-// sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From.
+// mostApart is how far from its own, in proportion, the parameters may lie that a peer takes from another one: rounding
+// on another processor is nearer by far. Beyond it one of the two is at fault.
+const mostApart = 1e-4
+
+// sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From, if they are those
+// that it announced and near this peer's own.
 func (t *Trainer) sync(ctx context.Context, w Work) error {
 	held := t.held(w)
 	if st := t.stage; st != nil && st.slab != nil {
@@ -164,7 +175,6 @@ func (t *Trainer) sync(ctx context.Context, w Work) error {
 			return err
 		}
 	}
-	before := digest(held[0])
 	fetched := make([][]float32, len(held)) // all of it or nothing: a peer may be lost in between
 	for i, x := range held {
 		fetched[i] = slices.Clone(x)
@@ -172,13 +182,37 @@ func (t *Trainer) sync(ctx context.Context, w Work) error {
 			return err
 		}
 	}
+	if got, announced := train.Digest(fetched[0]), t.said[w.From].digest; got != announced {
+		return &comm.PeerError{Rank: w.From, Op: "parameters", Err: fmt.Errorf("its parameters, of digest %08x, are not those that it announced, of digest %08x", got, announced)}
+	}
+	e := train.Event{Kind: train.Resync, Stage: w.Stage, Round: w.Round, Peer: w.From, Other: w.Peer, Differed: train.Digest(held[0]) != train.Digest(fetched[0])}
+	if e.Differed {
+		e.Other = t.shard.Rank
+	}
+	for i, x := range held {
+		e.Distance = max(e.Distance, distance(x, fetched[i]))
+	}
+	if !(e.Distance <= mostApart) {
+		return fmt.Errorf("the parameters of peers %d and %d differ by %.2g of their length, more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", e.Peer, e.Other, e.Distance, mostApart)
+	}
 	for i, x := range held {
 		copy(x, fetched[i])
 	}
-	if t.Observer.Sync != nil {
-		t.Observer.Sync(w.Stage, w.Round, w.From, digest(held[0]) != before)
-	}
+	t.report(e)
 	return nil
+}
+
+// distance is ‖x − y‖ over the larger of ‖x‖ and ‖y‖; 0 where both are 0.
+func distance(x, y []float32) float64 {
+	var apart, xx, yy float64
+	for i, v := range x {
+		d := float64(v) - float64(y[i])
+		apart, xx, yy = apart+d*d, xx+float64(v)*float64(v), yy+float64(y[i])*float64(y[i])
+	}
+	if apart == 0 {
+		return 0
+	}
+	return math.Sqrt(apart / max(xx, yy))
 }
 
 // held returns what all peers hold alike at this point of the run: components, solutions, or parameters and, where they
@@ -202,25 +236,15 @@ func (t *Trainer) evaluate(ctx context.Context, w Work, e *Event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}
-	size := t.tally.Size()
-	v := make([]float32, size+t.shard.Parts)
-	t.stage.val.tally(t.tally, v, t.stage.forward(t.stage.val))
-	v[size+t.shard.Rank] = float32(digest(t.stage.slab.Value))
-	if err := t.reduce(ctx, v); err != nil {
+	v := make([]int64, t.metric.Size())
+	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
+	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, Meta: statement{digest: train.Digest(t.stage.slab.Value)}.encode(nil)})
+	if err != nil {
 		return err
 	}
-	var err error
-	e.Val, e.ValLoss, err = t.tally.Read(v[:size])
-	e.Digests = digests(v[size:])
+	e.Digests = t.digests()
+	e.Val, e.ValLoss, _, err = t.metric.Read(v)
 	return err
-}
-
-func (t *Trainer) observe(w Work, e *Event) {
-	info := RoundInfo{Stage: w.Stage, Round: w.Round, Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Bytes: t.sent()}
-	t.result.Rounds = append(t.result.Rounds, info)
-	if t.Observer.RoundEnd != nil {
-		t.Observer.RoundEnd(info)
-	}
 }
 
 // adapts reports whether a slow peer is given less local work.
@@ -238,7 +262,7 @@ func (t *Trainer) sample(w Work) (batch, float64) {
 	}
 	if st.order == nil {
 		key := t.key.FoldString("share").Fold(uint64(w.Stage))
-		st.order = nodesOf(t.shard, graph.Train)
+		st.order = t.shard.NodesIn(graph.Train)
 		slices.SortFunc(st.order, func(a, b int32) int {
 			return cmp.Compare(key.Uint64(uint64(t.shard.Global[a])), key.Uint64(uint64(t.shard.Global[b])))
 		})
@@ -264,10 +288,6 @@ func (t *Trainer) paced(w Work) {
 			continue
 		}
 		t.shares[q] = now
-		info := ShareInfo{Stage: w.Stage, Round: w.Round, Peer: q, Share: now}
-		t.result.Shares = append(t.result.Shares, info)
-		if t.Observer.Share != nil {
-			t.Observer.Share(info)
-		}
+		t.report(train.Event{Kind: train.ShareSet, Stage: w.Stage, Round: w.Round, Peer: q, Share: now})
 	}
 }

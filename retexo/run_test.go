@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
@@ -11,19 +12,21 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // run is what one training over K peers in memory left.
 type run struct {
 	models []*nn.Model
-	result []Result
+	result []train.Result
 	bytes  comm.Counts // all peers together
 }
 
-func cut(t testing.TB, g *graph.Graph, policy string, parts int) []*partition.Shard {
+func cut(t testing.TB, g *graph.Graph, policy string, parts int) []*shard.Shard {
 	t.Helper()
 	p, err := partition.ParsePolicy(policy)
 	if err != nil {
@@ -33,7 +36,7 @@ func cut(t testing.TB, g *graph.Graph, policy string, parts int) []*partition.Sh
 	if err != nil {
 		t.Fatal(err)
 	}
-	shards, err := partition.Cut(g, owner, parts)
+	shards, err := shard.Cut(g, owner, parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +52,7 @@ func cora(t testing.TB) *graph.Graph {
 	return g
 }
 
-func config(t testing.TB, g *graph.Graph, p Plan) Config {
+func config(t testing.TB, g *graph.Graph, p Design) Config {
 	t.Helper()
 	spec, err := p.Spec("single", g.X.Cols(), g.Labels.Classes)
 	if err != nil {
@@ -58,16 +61,14 @@ func config(t testing.TB, g *graph.Graph, p Plan) Config {
 	return Defaults(spec)
 }
 
-func final(r Result) StageInfo { return r.Stages[len(r.Stages)-1] }
-
 // TestCora is the reference's own setting (§4 of the paper: two convolutions, 256 hidden units, 200 rounds a layer).
 func TestCora(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
 	g := cora(t)
-	c := config(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3})
-	r, err := train(context.Background(), c, cut(t, g, "random", 4), nil)
+	c := config(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3})
+	r, err := runAll(context.Background(), c, cut(t, g, "random", 4), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestCora(t *testing.T) {
 		t.Logf("stage %d: best round %d, val %.4f, test %.4f", s.Stage, s.BestRound, s.Val, s.Test)
 	}
 	t.Logf("bytes %+v", r.bytes)
-	if acc := final(r.result[0]).Test; acc < 0.77 {
+	if acc := r.result[0].Final().Test; acc < 0.77 {
 		t.Errorf("test accuracy %.3f, want what the reference reaches", acc)
 	}
 }
@@ -83,14 +84,14 @@ func TestCora(t *testing.T) {
 // TestFrugal is one linear layer over two hops of principal components, solved in one round.
 func TestFrugal(t *testing.T) {
 	g := cora(t)
-	c := config(t, g, Plan{Model: "gcn", Encoder: "pca:128", Carry: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+	c := config(t, g, Design{Model: "gcn", Encoder: "pca", Components: 128, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
 	c.Solver = "ridge"
-	r, err := train(context.Background(), c, cut(t, g, "random", 4), nil)
+	r, err := runAll(context.Background(), c, cut(t, g, "random", 4), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%+v, bytes %+v", final(r.result[0]), r.bytes)
-	if acc := final(r.result[0]).Test; acc < 0.80 {
+	t.Logf("%+v, bytes %+v", r.result[0].Final(), r.bytes)
+	if acc := r.result[0].Final().Test; acc < 0.80 {
 		t.Errorf("test accuracy %.3f, want that of a graph convolution at least", acc)
 	}
 }
@@ -98,38 +99,38 @@ func TestFrugal(t *testing.T) {
 // TestSameForAnyPeers holds the loss curve to 1e-4 for 1, 2, 4 and 7 peers and unlike partitions.
 func TestSameForAnyPeers(t *testing.T) {
 	g := cora(t)
-	for _, p := range []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 32, Hops: 1, Dropout: 0.3},
-		{Model: "sage", Encoder: "pca:32", Carry: "hidden", Layers: 2, Hidden: 32, Hops: 2, Dropout: 0.3},
-		{Model: "gat", Encoder: "pca:32", Carry: "hidden", Layers: 2, Hidden: 32, Heads: 4, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
-		{Model: "sage", Encoder: "mlp", Carry: "scores", Layers: 1, Hidden: 32, Hops: 1, Dropout: 0.3},
+	for _, p := range []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 32, Hops: 1, Dropout: 0.3},
+		{Model: "sage", Encoder: "pca", Components: 32, LayerOutput: "hidden", Layers: 2, Hidden: 32, Hops: 2, Dropout: 0.3},
+		{Model: "gat", Encoder: "pca", Components: 32, LayerOutput: "hidden", Layers: 2, Hidden: 32, Heads: 4, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
+		{Model: "sage", Encoder: "mlp", LayerOutput: "logits", Layers: 1, Hidden: 32, Hops: 1, Dropout: 0.3},
 	} {
 		t.Run(p.Model+"-"+p.Encoder, func(t *testing.T) {
 			c := config(t, g, p)
 			c.Rounds = 30
-			var first []RoundInfo
+			var first []train.Point
 			for _, parts := range []int{1, 2, 4, 7} {
 				if testing.Short() && parts%2 == 0 {
 					continue
 				}
 				for _, policy := range []string{"random", "contiguous"} {
-					r, err := train(context.Background(), c, cut(t, g, policy, parts), nil)
+					r, err := runAll(context.Background(), c, cut(t, g, policy, parts), nil)
 					if err != nil {
 						t.Fatal(err)
 					}
 					sameModels(t, r.models)
 					if first == nil {
-						first = r.result[0].Rounds
+						first = r.result[0].Curve()
 						continue
 					}
-					sameCurve(t, fmt.Sprintf("%s, %d parts", policy, parts), first, r.result[0].Rounds, 1e-4)
+					sameCurve(t, fmt.Sprintf("%s, %d parts", policy, parts), first, r.result[0].Curve(), 1e-4)
 				}
 			}
 		})
 	}
 }
 
-func sameCurve(t *testing.T, what string, want, got []RoundInfo, bound float64) {
+func sameCurve(t *testing.T, what string, want, got []train.Point, bound float64) {
 	t.Helper()
 	if len(want) != len(got) {
 		t.Fatalf("%s: %d rounds, want %d", what, len(got), len(want))
@@ -160,10 +161,10 @@ func sameModels(t *testing.T, models []*nn.Model) {
 // TestResume kills a run and resumes it: the bits are those of a run that was never stopped.
 func TestResume(t *testing.T) {
 	g := cora(t)
-	for _, p := range []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 16, Hops: 1, Dropout: 0.3},
-		{Model: "gat", Encoder: "pca:16", Carry: "hidden", Layers: 2, Hidden: 16, Heads: 2, Hops: 1, Dropout: 0.3},
-		{Model: "sage", Encoder: "mlp", Carry: "scores", Layers: 2, Hidden: 16, Hops: 2, Dropout: 0.3},
+	for _, p := range []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 16, Hops: 1, Dropout: 0.3},
+		{Model: "gat", Encoder: "pca", Components: 16, LayerOutput: "hidden", Layers: 2, Hidden: 16, Heads: 2, Hops: 1, Dropout: 0.3},
+		{Model: "sage", Encoder: "mlp", LayerOutput: "logits", Layers: 2, Hidden: 16, Hops: 2, Dropout: 0.3},
 	} {
 		for _, local := range []int{1, 3} {
 			if testing.Short() && local > 1 {
@@ -173,7 +174,7 @@ func TestResume(t *testing.T) {
 				c := config(t, g, p)
 				c.Rounds, c.Checkpoint, c.LocalSteps, c.Inductive = 12, 5, local, p.Model == "gcn"
 				shards := cut(t, g, "random", 3)
-				whole, err := train(context.Background(), c, shards, nil)
+				whole, err := runAll(context.Background(), c, shards, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,24 +182,24 @@ func TestResume(t *testing.T) {
 				for _, stopAt := range []int{3, 7, 15, 22} { // rounds of all stages together
 					ctx, cancel := context.WithCancel(context.Background())
 					rounds := 0
-					_, err := train(ctx, c, shards, func(rank int, tr *Trainer) {
+					_, err := runAll(ctx, c, shards, func(rank int, tr *Trainer) {
 						tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d-%d", dir, stopAt, rank)}
 						if rank == 0 {
-							tr.Observer.RoundEnd = func(RoundInfo) {
+							on(tr, train.RoundEnd, func(_ train.Event) {
 								if rounds++; rounds == stopAt {
 									cancel()
 								}
-							}
+							})
 						}
 					})
 					if err == nil {
 						t.Fatal("the run was not stopped")
 					}
-					var restored *Position
-					again, err := train(context.Background(), c, shards, func(rank int, tr *Trainer) {
+					var restored *train.Event
+					again, err := runAll(context.Background(), c, shards, func(rank int, tr *Trainer) {
 						tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d-%d", dir, stopAt, rank)}
 						if rank == 0 {
-							tr.Observer.Restored = func(p Position) { restored = &p }
+							on(tr, train.Restored, func(p train.Event) { restored = &p })
 						}
 					})
 					if err != nil {
@@ -208,13 +209,15 @@ func TestResume(t *testing.T) {
 						t.Error("the run began anew instead of going on")
 					}
 					sameModels(t, append([]*nn.Model{whole.models[0]}, again.models...))
-					sameCurve(t, "all that was measured", whole.result[0].Rounds, again.result[0].Rounds, 0)
+					sameCurve(t, "all that was measured", whole.result[0].Curve(), again.result[0].Curve(), 0)
 					for i, s := range again.result[0].Stages {
-						if b := whole.result[0].Stages[i].Bytes; s.Bytes.Halo < b.Halo || s.Bytes.Reduce < b.Reduce {
-							t.Errorf("stage %d: %+v sent, before the stop and after it, without a stop %+v", s.Stage, s.Bytes, b)
+						w := whole.result[0].Stages[i]
+						if s.Sent.Halo < w.Sent.Halo || s.Sent.Reduce < w.Sent.Reduce {
+							t.Errorf("stage %d: %+v sent, before the stop and after it, without a stop %+v", s.Stage, s.Sent, w.Sent)
 						}
-						if s.Bytes = whole.result[0].Stages[i].Bytes; s != whole.result[0].Stages[i] {
-							t.Errorf("%+v, without a stop %+v", s, whole.result[0].Stages[i])
+						s.Sent, s.Curve, w.Curve = w.Sent, nil, nil
+						if !reflect.DeepEqual(s, w) {
+							t.Errorf("%+v, without a stop %+v", s, w)
 						}
 					}
 					if len(again.result[0].Stages) != len(whole.result[0].Stages) {

@@ -18,9 +18,11 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/comm/commtest"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestFaultSchedules runs seeded schedules of faults: in each of up to four sessions a peer is killed at some frame, all
@@ -71,18 +73,18 @@ func integer(t *testing.T, s string) int {
 // world is a plan with the run that nothing happens to.
 type world struct {
 	config Config
-	shards []*partition.Shard
+	shards []*shard.Shard
 	want   run
 	frames int // that one peer sends in it
 }
 
 func scheduled(t *testing.T) (all []*world) {
 	g := toy{nodes: 40, features: 6, sparse: true}.graph(t)
-	for i, p := range []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 4, Hops: 1, Dropout: 0.3},
-		{Model: "sage", Encoder: "pca:3", Carry: "hidden", Layers: 1, Hidden: 4, Hops: 2},
-		{Model: "gat", Encoder: "mlp", Carry: "scores", Layers: 1, Hidden: 4, Heads: 2, Hops: 1, Dropout: 0.3},
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 4, Hops: 2, Dropout: 0.3},
+	for i, p := range []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 1, Dropout: 0.3},
+		{Model: "sage", Encoder: "pca", Components: 3, LayerOutput: "hidden", Layers: 1, Hidden: 4, Hops: 2},
+		{Model: "gat", Encoder: "mlp", LayerOutput: "logits", Layers: 1, Hidden: 4, Heads: 2, Hops: 1, Dropout: 0.3},
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 4, Hops: 2, Dropout: 0.3},
 	} {
 		c := configOf(t, g, p)
 		c.Rounds, c.Checkpoint = 6, 2
@@ -108,6 +110,10 @@ func (w *world) live(t *testing.T, seed int, kinds map[string]int) {
 	dir := memoryDir(t)
 	key := rng.New(uint64(seed)).FoldString("schedule")
 	begun := false // all peers had a checkpoint
+	ids := make([]commtest.Noise, 3)
+	for r := range ids {
+		ids[r].T = t
+	}
 	faults := 1 + int(key.Uint64(0)%4)
 	for session := range faults + 1 {
 		draws := key.Fold(uint64(session + 1))
@@ -116,7 +122,7 @@ func (w *world) live(t *testing.T, seed int, kinds map[string]int) {
 			f = w.draw(draws)
 			kinds[f.kind]++
 		}
-		restored, r, errs := w.session(t, dir, draws, f)
+		restored, r, errs := w.session(t, dir, draws, f, ids)
 		about := fmt.Sprintf("seed %d, session %d, %+v", seed, session, f)
 		if begun && slices.Contains(restored, false) && (errors.Join(errs...) == nil || f.kind == "corrupt") {
 			t.Errorf("%s: began anew though all had a checkpoint: %v", about, restored)
@@ -157,18 +163,18 @@ func (w *world) draw(key rng.Key) fault {
 		frame: int64(key.Uint64(3) % uint64(w.frames)), round: int64(key.Uint64(4) % rounds)}
 }
 
-func (w *world) session(t *testing.T, dir string, key rng.Key, f fault) (restored []bool, r run, errs []error) {
+func (w *world) session(t *testing.T, dir string, key rng.Key, f fault, ids []commtest.Noise) (restored []bool, r run, errs []error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	cfg := sim.Config{Seed: key.Uint64(5), MinLatency: time.Millisecond, MaxLatency: 20 * time.Millisecond}
+	cfg := netsim.Config{Seed: key.Uint64(5), Links: netsim.Table{All: netsim.Model{Latency: time.Millisecond}}, Spread: 19 * time.Millisecond}
 	switch f.kind {
 	case "loss":
-		cfg.Loss = 0.2
+		cfg.Links.All.Loss = 0.2
 	case "part": // for ever: the deadline ends it
 		at := time.Duration(f.frame) * 5 * time.Millisecond
-		cfg.Partitions = []sim.Partition{{Ranks: []int{f.peer}, Start: at}}
+		cfg.Partitions = []netsim.Partition{{Ranks: []int{f.peer}, Start: at}}
 	}
-	network := sim.New(3, cfg)
+	network := netsim.New(3, cfg)
 	transports := network.Transports()
 	var sent, rounds, saved atomic.Int64
 	disk := filepath.Join(dir, fmt.Sprint(f.peer))
@@ -185,18 +191,23 @@ func (w *world) session(t *testing.T, dir string, key rng.Key, f fault) (restore
 		}}
 	}
 	restored = make([]bool, 3)
-	r, errs = trainOver(ctx, func(int) Config { return w.config }, w.shards, transports, func(rank int, tr *Trainer) {
+	through := func(rank int, g *comm.Group) comm.Reducer { return ids[rank].Over(g) }
+	r, errs = trainThrough(ctx, func(int) Config { return w.config }, w.shards, transports, through, func(rank int, tr *Trainer) {
 		tr.Checkpoints = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(rank))}
-		tr.Observer.Restored = func(Position) { restored[rank] = true }
+		on(tr, train.Restored, func(_ train.Event) { restored[rank] = true })
 		if rank != f.peer {
 			return
 		}
-		tr.Observer.Saved = func(Position) { // between two rounds
-			if v := tr.stage.slab.Value; f.kind == "corrupt" && saved.Add(1) == 1+f.round/3 {
-				v[int(f.frame)%len(v)] += 0.5
+		on(tr, train.Saved, func(_ train.Event) { // between two rounds
+			if tr.stage == nil { // the model is trained
+				return
 			}
-		}
-		tr.Observer.RoundEnd = func(RoundInfo) {
+			if v := tr.stage.slab.Value; f.kind == "corrupt" && saved.Add(1) == 1+f.round/3 {
+				i := int(f.frame) % len(v)
+				v[i] = math.Nextafter32(v[i], 2) // as rounding does
+			}
+		})
+		on(tr, train.RoundEnd, func(_ train.Event) {
 			if rounds.Add(1) != f.round+1 {
 				return
 			}
@@ -210,7 +221,7 @@ func (w *world) session(t *testing.T, dir string, key rng.Key, f fault) (restore
 				}
 				tr.Checkpoints.Dir = filepath.Join(full, "states")
 			}
-		}
+		})
 	})
 	if killed != "" { // what the dying process still did to its disk did not happen
 		if err := errors.Join(os.RemoveAll(disk), os.Rename(killed, disk), os.WriteFile(filepath.Join(disk, ".state-1.tmp"), []byte("half"), 0o600)); err != nil {
@@ -230,7 +241,7 @@ func (w *world) same(t *testing.T, about string, rank int, r run) {
 			}
 		}
 	}
-	got, want := r.result[rank].Rounds, w.want.result[0].Rounds
+	got, want := r.result[rank].Curve(), w.want.result[0].Curve()
 	if len(got) != len(want) {
 		t.Errorf("%s: %d rounds were measured, want %d", about, len(got), len(want))
 		return

@@ -7,12 +7,13 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // state is what a peer that was lost fetches from another: everything of a run that all members hold alike. There are
 // no rows in it.
 type state struct {
-	at      Position
+	at      train.Position
 	labels  []float64 // [C] training labels of all peers
 	rounds  []float64 // what was measured, as in a checkpoint
 	stages  []float64
@@ -23,14 +24,10 @@ type state struct {
 	moments [][]float32 // each as long as slab
 }
 
-// Bytes of bytes sent in rows of what was measured: they are each peer's own and do not travel.
-const doors = 3
-
 // state returns what this peer holds at the machine's position. Its slices are the trainer's own, but for params.
 func (t *Trainer) state() state {
 	s := state{at: t.machine.Position(), labels: t.labels}
-	r := t.result.until(s.at)
-	s.rounds, s.stages = r.rounds(), r.stages()
+	s.rounds, s.stages = t.result.Until(s.at).Encode()
 	for _, p := range t.model.Params() {
 		s.params = append(s.params, p.Value.Clone().Data...)
 	}
@@ -53,7 +50,7 @@ func (s state) encode() (b []byte) {
 	u64 := func(x uint64) { b = binary.LittleEndian.AppendUint64(b, x) }
 	u32 := func(n int) { b = binary.LittleEndian.AppendUint32(b, uint32(n)) }
 	f32 := func(x []float32) { b = appendF32(b, x) }
-	u64(s.at.seq())
+	u64(s.at.Seq())
 	u64(math.Float64bits(s.at.Best))
 	u64(math.Float64bits(s.at.BestLoss))
 	u64(uint64(s.at.BestRound + 1))
@@ -67,8 +64,8 @@ func (s state) encode() (b []byte) {
 		}
 	}
 	rows(s.labels, 1, 1)
-	rows(s.rounds, roundColumns, roundColumns-doors)
-	rows(s.stages, stageColumns, stageColumns-doors)
+	rows(s.rounds, train.RoundColumns, train.RoundColumns-train.SentColumns)
+	rows(s.stages, train.StageColumns, train.StageColumns-train.SentColumns)
 	u32(len(s.params))
 	f32(s.params)
 	u32(len(s.slab))
@@ -119,7 +116,7 @@ func (t *Trainer) stateLen() int {
 	widest = max(widest, t.config.Spec.Encoder.Out)
 	slab := params + (widest+1)*t.config.Spec.Classes
 	stages := t.config.Stages()
-	return 5*8 + 8*(t.config.Spec.Classes+stages*(t.config.Rounds*(roundColumns-doors)+stageColumns-doors)) + 6*4 +
+	return 5*8 + 8*(t.config.Spec.Classes+stages*(t.config.Rounds*(train.RoundColumns-train.SentColumns)+train.StageColumns-train.SentColumns)) + 6*4 +
 		4*(params+slab*(2+maxMoments))
 }
 
@@ -127,11 +124,11 @@ func (t *Trainer) stateLen() int {
 func (t *Trainer) parseState(b []byte) (s state, err error) {
 	r := reader{b: b}
 	seq := r.u64()
-	s.at = Position{Stage: int(seq >> 32), Round: int(uint32(seq)) - 1, Best: r.f64(), BestLoss: r.f64(), BestRound: int(min(r.u64(), 1<<30)) - 1}
+	s.at = train.Position{Stage: int(seq >> 32), Round: int(uint32(seq)) - 1, Best: r.f64(), BestLoss: r.f64(), BestRound: int(min(r.u64(), 1<<30)) - 1}
 	s.steps = int64(r.u64())
 	s.labels = r.rows(1, 0)
-	s.rounds = r.rows(roundColumns-doors, doors)
-	s.stages = r.rows(stageColumns-doors, doors)
+	s.rounds = r.rows(train.RoundColumns-train.SentColumns, train.SentColumns)
+	s.stages = r.rows(train.StageColumns-train.SentColumns, train.SentColumns)
 	s.params = r.f32s(r.count(4))
 	n := r.count(8)
 	s.slab, s.best = r.f32s(n), r.f32s(n)
@@ -213,6 +210,8 @@ func (r *reader) f32s(n int) []float32 {
 	return x
 }
 
+func finite(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }
+
 // adopt makes s what this peer goes on from. Its optimiser and slab are put in place when the stage begins.
 func (t *Trainer) adopt(s state) error {
 	for _, p := range t.model.Params() {
@@ -230,44 +229,30 @@ func (t *Trainer) adopt(s state) error {
 	t.labels = s.labels
 	sent := t.sent() // of the rounds that this peer did not see it sent nothing
 	old := t.result
-	t.result.Rounds, t.result.Stages = nil, nil
-	if err := t.result.restore(s.rounds, s.stages, s.at); err != nil {
+	if err := t.result.Restore(s.rounds, s.stages, s.at, train.StageName); err != nil {
 		return err
 	}
-	for i := range t.result.Rounds {
-		t.result.Rounds[i].Bytes = old.sentBy(t.result.Rounds[i], sent)
-	}
 	for i := range t.result.Stages {
-		t.result.Stages[i].Bytes = sent
-		if i < len(old.Stages) {
-			t.result.Stages[i].Bytes = old.Stages[i].Bytes
+		stage := &t.result.Stages[i]
+		for k := range stage.Curve {
+			stage.Curve[k].Sent = sentBy(old, stage.Curve[k], sent)
+		}
+		stage.Sent = sent
+		if i < len(old.Stages) && old.Stages[i].Ended {
+			stage.Sent = old.Stages[i].Sent
 		}
 	}
 	return nil
 }
 
-// sentBy is what this peer had sent when i was done, or sent where it did not see that.
-func (r Result) sentBy(i RoundInfo, sent comm.Counts) comm.Counts {
-	for _, mine := range r.Rounds {
-		if mine.Stage == i.Stage && mine.Round == i.Round {
-			return mine.Bytes
+// sentBy is what this peer had sent when round p was done, or sent where it did not take part in it.
+func sentBy(r train.Result, p train.Point, sent comm.Counts) comm.Counts {
+	for _, s := range r.Stages {
+		for _, mine := range s.Curve {
+			if mine.Stage == p.Stage && mine.Round == p.Round {
+				return mine.Sent
+			}
 		}
 	}
 	return sent
-}
-
-// until returns what was measured before position at: what follows will be measured again.
-func (r Result) until(at Position) Result {
-	var cut Result
-	for _, i := range r.Rounds {
-		if i.Stage < at.Stage || i.Stage == at.Stage && i.Round < at.Round {
-			cut.Rounds = append(cut.Rounds, i)
-		}
-	}
-	for _, i := range r.Stages {
-		if i.Stage < at.Stage {
-			cut.Stages = append(cut.Stages, i)
-		}
-	}
-	return cut
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Survival says how a run goes on when a peer is lost. The zero value: all wait for it, and go on from a checkpoint.
@@ -52,14 +54,6 @@ func (s Survival) Validate(peers int) error {
 	return errors.Join(errs...)
 }
 
-// ErrRegroup is the error of Run when the generation has ended in good order because a lost peer is back: the next one
-// has it in.
-var ErrRegroup = errors.New("a lost peer is back")
-
-// ErrLostRows is why Run ends before an exchange that the plan does not let go on without the rows of a lost peer. The
-// error is a *comm.PeerError as well.
-var ErrLostRows = errors.New("its rows are wanted, and the plan says to wait for them (lost_rows)")
-
 // Greetings of a run that goes on without lost peers come from members alone; the entries of others are empty.
 
 // source finds the peer whose state all go on from: of the newest generation, in it furthest, and of states that
@@ -72,8 +66,8 @@ func (m *Machine) source(all []Greeting) (Ready, error) {
 		}
 	}
 	if newest.Seq == 0 {
-		m.at, m.held = Position{BestRound: -1}, false
-		return do(Work{Kind: Census}), nil
+		m.at, m.held = train.Position{BestRound: -1}, false
+		return do(Work{Kind: CountLabels}), nil
 	}
 	from, most := -1, 0
 	for _, r := range m.members {
@@ -99,7 +93,7 @@ func (g Greeting) sameState(h Greeting) bool {
 }
 
 // fetched goes on from the state that all hold now.
-func (m *Machine) fetched(at *Position) (Ready, error) {
+func (m *Machine) fetched(at *train.Position) (Ready, error) {
 	if at.Stage < 0 || at.Stage > m.config.Stages() || at.Round < 0 || at.Round > m.config.Rounds {
 		return Ready{}, fmt.Errorf("retexo: a state of stage %d, round %d, of %d stages of %d rounds", at.Stage, at.Round, m.config.Stages(), m.config.Rounds)
 	}

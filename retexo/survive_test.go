@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
 )
 
 func TestSurvivalValidate(t *testing.T) {
@@ -60,7 +62,7 @@ func TestSurvivalValidate(t *testing.T) {
 func together(t *testing.T, trainers []*Trainer, least, without int, delay func(rank int) time.Duration) []error {
 	t.Helper()
 	size := len(trainers)
-	network := sim.New(size, sim.Config{})
+	network := netsim.New(size, netsim.Config{})
 	here, errs := make([]bool, size), make([]error, size)
 	for r, tr := range trainers {
 		here[r] = tr != nil
@@ -96,11 +98,11 @@ func together(t *testing.T, trainers []*Trainer, least, without int, delay func(
 	return errs
 }
 
-func trainersOf(t *testing.T, c Config, shards []*partition.Shard) []*Trainer {
+func trainersOf(t *testing.T, c Config, shards []*shard.Shard) []*Trainer {
 	t.Helper()
 	all := make([]*Trainer, len(shards))
 	for r, s := range shards {
-		m, err := NewModel(c)
+		m, err := c.NewModel()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,11 +117,11 @@ func trainersOf(t *testing.T, c Config, shards []*partition.Shard) []*Trainer {
 // graph in which its nodes have no edges and no labels.
 func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
 	const lost = 2
-	for _, p := range []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
-		{Model: "sage", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1},
-		{Model: "gin", Encoder: "raw", Carry: "scores", Layers: 1, Hidden: 8, Hops: 2},
-		{Model: "gat", Encoder: "mlp", Carry: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1},
+	for _, p := range []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
+		{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1},
+		{Model: "gin", Encoder: "raw", LayerOutput: "logits", Layers: 1, Hidden: 8, Hops: 2},
+		{Model: "gat", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1},
 	} {
 		for _, sparse := range []bool{false, true} {
 			g := toy{sparse: sparse, hasWeights: p.Model == "gcn"}.graph(t)
@@ -141,11 +143,11 @@ func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
 			bare.Adj = *g.Adj.Without(mark, graph.Test)
 			c.Survival = Survival{}
 			want := mustTrain(t, c, cut(t, &bare, "random", 4), nil)
-			sameCurve(t, p.name(), want.result[0].Rounds, some[0].Result().Rounds, 1e-4)
+			sameCurve(t, p.name(), want.result[0].Curve(), some[0].Result().Curve(), 1e-4)
 			rows := 0
 			for _, r := range []int{0, 1, 3} {
 				for _, info := range some[r].Result().LostRows {
-					if info.Peer != lost || info.Did != "drop" || info.Rows != shards[r].HaloPtr[lost+1]-shards[r].HaloPtr[lost] {
+					if info.Peer != lost || info.Action != "drop" || info.Rows != shards[r].HaloPtr[lost+1]-shards[r].HaloPtr[lost] {
 						t.Errorf("%s: peer %d did %+v", p.name(), r, info)
 					}
 					rows += info.Rows
@@ -162,17 +164,17 @@ func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
 // dropped where they are not. A peer that comes back gets rows computed for it, and everybody has its rows again.
 func TestPreviousRows(t *testing.T) {
 	g := toy{}.graph(t)
-	c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 3, Hidden: 8, Hops: 1})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 3, Hidden: 8, Hops: 1})
 	c.Rounds, c.Survival = 4, Survival{MinPeers: 3, LostRows: "previous"}
 	all := trainersOf(t, c, cut(t, g, "random", 4))
 	gone := errors.New("gone")
-	all[3].Observer.RoundEnd = func(i RoundInfo) {
+	on(all[3], train.RoundEnd, func(i train.Event) {
 		if i.Stage == 2 && i.Round == 2 {
 			panic(gone)
 		}
-	}
+	})
 	lose := func() []error {
-		network := sim.New(4, sim.Config{})
+		network := netsim.New(4, netsim.Config{})
 		errs := make([]error, 4)
 		var wait sync.WaitGroup
 		for r, tr := range all {
@@ -200,14 +202,14 @@ func TestPreviousRows(t *testing.T) {
 	fresh := trainersOf(t, c, cut(t, g, "random", 4))[3]
 	all[3] = nil
 	for _, tr := range all[:3] { // the lost one is back in the third stage
-		tr.Knock = func() bool { return tr.machine.at.Stage == 3 && tr.machine.at.Round == 1 }
+		tr.RejoinAsked = func() bool { return tr.machine.at.Stage == 3 && tr.machine.at.Round == 1 }
 	}
 	for r, err := range together(t, all, 3, -1, nil)[:3] {
-		if !errors.Is(err, ErrRegroup) {
-			t.Fatalf("peer %d: %v, want ErrRegroup", r, err)
+		if !errors.Is(err, session.ErrRejoin) {
+			t.Fatalf("peer %d: %v, want session.ErrRejoin", r, err)
 		}
 		stood := all[r].Result().LostRows
-		if len(stood) != 1 || stood[0].Stage != 3 || stood[0].Peer != 3 || stood[0].Did != "previous" {
+		if len(stood) != 1 || stood[0].Stage != 3 || stood[0].Peer != 3 || stood[0].Action != "previous" {
 			t.Errorf("peer %d did %+v, want the previous rows of peer 3 at stage 3", r, stood)
 		}
 	}
@@ -222,7 +224,7 @@ func TestPreviousRows(t *testing.T) {
 		if i := tr.Result().Generations[len(tr.Result().Generations)-1]; i.Stage != 3 || i.Round != 2 || len(i.Members) != 4 {
 			t.Errorf("the last generation is %+v, want all four from stage 3, round 2", i)
 		}
-		if n := len(tr.Result().Rounds); n != 12 {
+		if n := len(tr.Result().Curve()); n != 12 {
 			t.Errorf("%d rounds are in the result, want 12", n)
 		}
 	}
@@ -238,7 +240,7 @@ func TestSlowPeer(t *testing.T) {
 	for _, hidden := range []int{4, 400} { // short vectors have one owner, long ones many
 		for slow := range 4 {
 			synctest.Test(t, func(t *testing.T) {
-				c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: hidden, Hops: 1})
+				c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: hidden, Hops: 1})
 				c.Rounds, c.Survival = 3, Survival{MinPeers: 3, LostRows: "drop", Straggler: "drop", RoundLimit: time.Second}
 				all := trainersOf(t, c, cut(t, g, "random", 4))
 				errs := together(t, all, 3, -1, func(rank int) time.Duration {
@@ -251,12 +253,12 @@ func TestSlowPeer(t *testing.T) {
 				for r, err := range errs {
 					lost, ok := errors.AsType[*comm.PeerError](err)
 					if !ok {
-						if r != slow || !errors.Is(err, ErrSlow) { // its own frames are what it waited for
+						if r != slow || !errors.Is(err, session.ErrSlow) { // its own frames are what it waited for
 							t.Errorf("peer %d: %v, want a PeerError", r, err)
 						}
 						continue
 					}
-					if errors.Is(err, ErrSlow) && r != slow {
+					if errors.Is(err, session.ErrSlow) && r != slow {
 						named = true
 						if lost.Rank != slow {
 							t.Errorf("peer %d takes peer %d for slow, not %d: %v", r, lost.Rank, slow, err)
@@ -335,7 +337,7 @@ func c1(c Config) Config {
 
 func FuzzParseState(f *testing.F) {
 	g := toy{nodes: 20, features: 3}.graph(f)
-	c := configOf(f, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 1, Hidden: 2, Hops: 1})
+	c := configOf(f, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 2, Hops: 1})
 	tr, _ := atRound(f, c, g, 1)
 	if err := tr.enter(1); err != nil {
 		f.Fatal(err)
@@ -361,7 +363,7 @@ func TestGroupMustHaveAgreed(t *testing.T) {
 	c := configOf(t, g, everyPlan()[0])
 	c.Survival = Survival{MinPeers: 2}
 	tr := trainersOf(t, c, cut(t, g, "random", 2))[0]
-	group := comm.NewGroup(sim.New(2, sim.Config{}).Transport(0), 0, 2)
+	group := comm.NewGroup(netsim.New(2, netsim.Config{}).Transport(0), 0, 2)
 	if err := tr.Run(context.Background(), group, group); err == nil || !strings.Contains(err.Error(), "no generation") {
 		t.Errorf("%v, want a word on the generation", err)
 	}

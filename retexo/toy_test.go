@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -125,7 +126,7 @@ func sparseOf(d mat.Dense) *mat.Sparse {
 
 // configOf is the config of p over g with little to do: ten rounds a stage of a fast optimiser, and rows of the halo as the
 // paper has them.
-func configOf(t testing.TB, g *graph.Graph, p Plan) Config {
+func configOf(t testing.TB, g *graph.Graph, p Design) Config {
 	t.Helper()
 	task := "single"
 	if g.Labels.Multi() {
@@ -140,10 +141,10 @@ func configOf(t testing.TB, g *graph.Graph, p Plan) Config {
 	return c
 }
 
-// mustTrain is train of a run that must succeed and leave the same bits on all peers.
-func mustTrain(t testing.TB, c Config, shards []*partition.Shard, setup func(rank int, tr *Trainer)) run {
+// mustTrain is runAll of a run that must succeed and leave the same bits on all peers.
+func mustTrain(t testing.TB, c Config, shards []*shard.Shard, setup func(rank int, tr *Trainer)) run {
 	t.Helper()
-	r, err := train(context.Background(), c, shards, setup)
+	r, err := runAll(context.Background(), c, shards, setup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +156,14 @@ func mustTrain(t testing.TB, c Config, shards []*partition.Shard, setup func(ran
 
 // trainOver runs c over the shards and the transports, one goroutine a peer, and returns the error of each. A peer
 // that fails closes its group, as a program that ends does. setup may be nil.
-func trainOver(ctx context.Context, c func(rank int) Config, shards []*partition.Shard, transports []comm.Transport, setup func(rank int, t *Trainer)) (run, []error) {
+func trainOver(ctx context.Context, c func(rank int) Config, shards []*shard.Shard, transports []comm.Transport, setup func(rank int, t *Trainer)) (run, []error) {
+	return trainThrough(ctx, c, shards, transports, func(_ int, g *comm.Group) comm.Reducer { return g }, setup)
+}
+
+// trainThrough is trainOver with reducers of the caller's own.
+func trainThrough(ctx context.Context, c func(rank int) Config, shards []*shard.Shard, transports []comm.Transport, through func(rank int, g *comm.Group) comm.Reducer, setup func(rank int, t *Trainer)) (run, []error) {
 	k := len(shards)
-	out := run{models: make([]*nn.Model, k), result: make([]Result, k)}
+	out := run{models: make([]*nn.Model, k), result: make([]train.Result, k)}
 	errs, trainers, groups := make([]error, k), make([]*Trainer, k), make([]*comm.Group, k)
 	for rank, s := range shards {
 		c := c(rank)
@@ -177,7 +183,7 @@ func trainOver(ctx context.Context, c func(rank int) Config, shards []*partition
 	for rank, tr := range trainers {
 		g := groups[rank]
 		go func() {
-			if errs[rank] = tr.Run(ctx, g, g); errs[rank] != nil {
+			if errs[rank] = tr.Run(ctx, g, through(rank, g)); errs[rank] != nil {
 				g.Close()
 			}
 			out.result[rank] = tr.Result()
@@ -197,9 +203,9 @@ func trainOver(ctx context.Context, c func(rank int) Config, shards []*partition
 	return out, errs
 }
 
-// train runs c over the shards in memory. setup may be nil.
-func train(ctx context.Context, c Config, shards []*partition.Shard, setup func(rank int, t *Trainer)) (run, error) {
-	r, errs := trainOver(ctx, func(int) Config { return c }, shards, sim.New(len(shards), sim.Config{}).Transports(), setup)
+// runAll runs c over the shards in memory. setup may be nil.
+func runAll(ctx context.Context, c Config, shards []*shard.Shard, setup func(rank int, t *Trainer)) (run, error) {
+	r, errs := trainOver(ctx, func(int) Config { return c }, shards, netsim.New(len(shards), netsim.Config{}).Transports(), setup)
 	return r, errors.Join(errs...)
 }
 
@@ -219,7 +225,7 @@ func (s *spy) Send(ctx context.Context, to int, head, body []byte) error {
 }
 
 func spies(size int) (all []*spy, transports []comm.Transport) {
-	for _, t := range sim.New(size, sim.Config{}).Transports() {
+	for _, t := range netsim.New(size, netsim.Config{}).Transports() {
 		s := &spy{Transport: t}
 		all, transports = append(all, s), append(transports, s)
 	}
@@ -227,16 +233,30 @@ func spies(size int) (all []*spy, transports []comm.Transport) {
 }
 
 // everyPlan is one plan of every kind of stage that there is, small.
-func everyPlan() []Plan {
-	return []Plan{
-		{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
-		{Model: "gcn", Encoder: "pca:4", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
-		{Model: "sage", Encoder: "raw", Carry: "scores", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
-		{Model: "sage", Encoder: "mlp", Carry: "scores", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
-		{Model: "sage-pool", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3, Residual: true},
-		{Model: "gat", Encoder: "mlp", Carry: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
-		{Model: "gin", Encoder: "pca:4", Carry: "scores", Layers: 1, Hidden: 8, Hops: 1},
+func everyPlan() []Design {
+	return []Design{
+		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
+		{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
+		{Model: "sage", Encoder: "raw", LayerOutput: "logits", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
+		{Model: "sage", Encoder: "mlp", LayerOutput: "logits", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
+		{Model: "sage-pool", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3, Residual: true},
+		{Model: "gat", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
+		{Model: "gatv2", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
+		{Model: "gin", Encoder: "pca", Components: 4, LayerOutput: "logits", Layers: 1, Hidden: 8, Hops: 1},
 	}
 }
 
-func (p Plan) name() string { return p.Model + "-" + p.Encoder + "-" + p.Carry }
+func (p Design) name() string { return p.Model + "-" + p.Encoder + "-" + p.LayerOutput }
+
+// on has do called with the events of a kind, after whatever was to be called before.
+func on(tr *Trainer, kind train.Kind, do func(train.Event)) {
+	before := tr.OnEvent
+	tr.OnEvent = func(e train.Event) {
+		if before != nil {
+			before(e)
+		}
+		if e.Kind == kind {
+			do(e)
+		}
+	}
+}

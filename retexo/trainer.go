@@ -7,40 +7,45 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // Trainer feeds one peer's Machine: it does the work that the machine asks for.
 type Trainer struct {
-	Observer    Observer
+	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
-	Knock       func() bool       // whether a lost peer asks to be let in again; asked once a round, nil: never
+	RejoinAsked func() bool       // whether a failed peer asks to rejoin; asked once a round, nil: never
 
-	config  Config
-	shard   *partition.Shard
-	model   *nn.Model
-	input   graph.Features // of the owned nodes, as the encoder sees them
-	machine *Machine
-	key     rng.Key
-	group   *comm.Group
-	coder   *wire.Coder
-	covers  *covers // nil: not yet agreed
-	reducer comm.Reducer
-	reduces uint64      // reductions done: the round number that the reducer sees
-	before  comm.Counts // sent before this start, up to the checkpoint that it goes on from
+	config     Config
+	shard      *shard.Shard
+	model      *nn.Model
+	input      graph.Features // of the owned nodes, as the encoder sees them
+	machine    *Machine
+	key        rng.Key
+	group      *comm.Group
+	sender     *train.Sender
+	covers     *train.Covers // nil: not yet agreed
+	coverGroup *comm.Group   // whose members have agreed on covers
+	reducer    comm.Reducer
+	generation uint64      // of the members at hand: a part of the name of every reduction
+	before     comm.Counts // sent before this start, up to the checkpoint that it goes on from
 
 	full     *view // the whole graph
 	base     *view // what training may see of it: the same, or (inductive) the graph without held-out nodes
 	training *view // what the stage at hand trains on: base, or a sample of its edges
 	stage    *stage
-	tally    eval.Tally
+	metric   eval.Accumulator
 	labels   []float64 // training labels of each class, of all peers
-	result   Result
+	result   train.Result
+	said     []statement     // of each peer, with the last reduction
+	digest   []uint32        // among it
+	names    []string        // of the stages
 	shares   []float64       // straggler adapt: as they were last reported
 	nudge    func([]float32) // tests: rounds apart what this peer computes from sums; nil
 	busy     func(nodes int) // tests: works as long as a slow peer does for so many training nodes; nil
@@ -50,7 +55,7 @@ type Trainer struct {
 
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key on every peer; it
 // is changed in place.
-func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
+func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	frozen := make([]bool, len(m.Layers))
 	for i, l := range m.Layers {
 		frozen[i] = l.Frozen()
@@ -59,30 +64,31 @@ func New(c Config, s *partition.Shard, m *nn.Model) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := s.X.Cols(); f != c.Spec.Features {
-		return nil, fmt.Errorf("retexo: shard %d has %d features a node, the model takes %d", s.Rank, f, c.Spec.Features)
+	if err := c.Fits(s); err != nil {
+		return nil, err
 	}
-	if s.Labels.Classes != c.Spec.Classes || s.Labels.Multi() != (c.Spec.Task == "multi") {
-		return nil, fmt.Errorf("retexo: shard %d has %d classes (several a node: %t), the model %d (task %s)", s.Rank, s.Labels.Classes, s.Labels.Multi(), c.Spec.Classes, c.Spec.Task)
+	names := make([]string, c.Stages())
+	for k := range names {
+		names[k] = train.StageName(k)
 	}
 	input := m.Encoder.Input(s.X)
-	whole := &view{adj: &s.Adj, degree: s.Degree, own: input}
-	return &Trainer{config: c, shard: s, model: m, input: input, machine: machine, key: rng.New(c.Seed), coder: wire.New(c.Rows),
-		tally: eval.NewTally(c.Metric, s.Labels, selectionBins), full: whole, base: whole, training: whole}, nil
+	whole := wholeView(s, input)
+	return &Trainer{config: c, shard: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
+		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names}, nil
 }
 
 // Run trains until the model is done, ctx ends or a peer is lost; then the error says why, and the run can be resumed
 // from the checkpoints. Halo rows travel over g, updates through r.
 //
 // Where the plan lets it go on without lost peers, g is one that has agreed on its members, and Run may be called again,
-// with the group of the next generation: after ErrRegroup, and after a *comm.PeerError.
+// with the group of the next generation: after session.ErrRejoin, and after a *comm.PeerError.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if t.config.Survival.On() {
 		if err := t.regroup(g); err != nil {
 			return err
 		}
 	}
-	t.group, t.reducer = g, r
+	t.join(g, r)
 	for {
 		ready, ok := t.machine.Ready()
 		if !ok {
@@ -98,13 +104,9 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 		switch ready.Work.Kind {
 		case Finish:
-			t.result.Bytes, t.done = t.sent(), true
-			if t.config.Survival.On() { // whoever has no model yet may need this peer's
-				return g.Barrier(ctx)
-			}
-			return nil
+			return t.finish(ctx)
 		case Regroup:
-			return ErrRegroup
+			return session.ErrRejoin
 		}
 		event, err := t.do(ctx, ready.Work)
 		if err != nil {
@@ -116,8 +118,38 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	}
 }
 
+// finish ends a run. Every member has saved the finished state when one of them passes the barrier: from there on
+// nobody can come back and train another model. Until then the model is not final.
+func (t *Trainer) finish(ctx context.Context) error {
+	if err := t.group.Barrier(ctx); err != nil {
+		return err
+	}
+	t.result.Sent, t.done, t.machine.at.Round = t.sent(), true, final
+	return t.save()
+}
+
+// final is the round, in the place of a stage behind the last one, of a model that all members have saved; 0 that of one
+// that this peer has.
+const final = 1
+
+// join makes g and r the way to the other peers.
+func (t *Trainer) join(g *comm.Group, r comm.Reducer) {
+	t.group, t.reducer, t.sender = g, r, train.NewSender(g, t.shard, t.config.Rows)
+}
+
 // Result returns what Run measured so far.
-func (t *Trainer) Result() Result { return t.result }
+func (t *Trainer) Result() train.Result { return t.result }
+
+// report records an event and passes it on.
+func (t *Trainer) report(e train.Event) {
+	if e.Stage < len(t.names) { // a finished run stands behind the last stage
+		e.StageName = t.names[e.Stage]
+	}
+	t.result.Record(e)
+	if t.OnEvent != nil {
+		t.OnEvent(e)
+	}
+}
 
 // stop ends the run for cause while work w was to be done. Where the parameters at hand are those the round began with,
 // they are saved first, so that the run can be resumed from here.
@@ -141,7 +173,7 @@ func (t *Trainer) stop(w Work, cause error) error {
 
 func (t *Trainer) describe(w Work) string {
 	switch w.Kind {
-	case Hello, Census, Project, Prepare, Restore, Fetch:
+	case Hello, CountLabels, Project, Prepare, Restore, Fetch:
 		return w.Kind.String()
 	case Exchange, Aggregate:
 		return fmt.Sprintf("%s, stage %d, hop %d", w.Kind, w.Stage, w.Hop)
@@ -154,8 +186,8 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 	switch w.Kind {
 	case Hello:
 		e.Greetings, err = t.hello(ctx)
-	case Census:
-		if e.Labels, err = t.census(ctx); err == nil && t.config.Survival.On() {
+	case CountLabels:
+		if e.Labels, err = t.countLabels(ctx, w); err == nil && t.config.Survival.On() {
 			t.begun(t.machine.at)
 		}
 	case Restore:
@@ -163,9 +195,9 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 	case Project:
 		err = t.project(ctx, w, &e)
 	case Prepare:
-		var seen *view
-		if seen, err = trainingView(ctx, t.group, t.shard); err == nil {
-			seen.own, t.base = t.full.own, seen
+		var seen train.GraphView
+		if seen, err = t.sender.InductiveView(ctx); err == nil {
+			t.base = &view{GraphView: seen, own: t.full.own}
 		}
 	case Exchange:
 		if err = t.exchange(ctx, w); err == nil && t.config.Survival.On() {
@@ -194,22 +226,12 @@ func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
 	case Hold:
 		e.Have, err = t.hold(ctx, w)
 	case Carry:
-		err = t.carryAgain(w)
+		err = t.outputAgain(w)
 	case Revalidate:
 		err = t.revalidate(ctx, w, &e)
 	}
 	return e, err
 }
 
-// reduce sums x over the peers.
-func (t *Trainer) reduce(ctx context.Context, x []float32) error {
-	t.reduces++
-	_, err := t.reducer.Reduce(ctx, t.reduces, x)
-	return err
-}
-
 // sent is what this peer has sent in the run, before an interruption too.
-func (t *Trainer) sent() comm.Counts {
-	b := t.group.Bytes()
-	return comm.Counts{Halo: t.before.Halo + b.Halo, Reduce: t.before.Reduce + b.Reduce, Control: t.before.Control + b.Control}
-}
+func (t *Trainer) sent() comm.Counts { return t.before.Plus(t.group.Bytes()) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -33,7 +33,7 @@ func worth(t *testing.T, layers, sets int) {
 	differences := map[string][]float64{}
 	for seed := range sets {
 		g := dataset.Sites(dataset.SitesConfig{Nodes: 4000, Sites: 4, Classes: 4, Columns: 60, Train: 0.4, Val: 0.1}, rng.New(uint64(seed)))
-		c := configOf(t, g, Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: layers, Hidden: 16, Hops: 1, Dropout: 0.3})
+		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: layers, Hidden: 16, Hops: 1, Dropout: 0.3})
 		c.Rounds, c.Optimizer.LR = 100, 0.01
 		shards := cut(t, g, "by-column", 4)
 		draw := rng.New(uint64(seed)).FoldString("worth")
@@ -46,7 +46,7 @@ func worth(t *testing.T, layers, sets int) {
 			}
 			c.Survival = Survival{MinPeers: 3, LostRows: rows}
 			all := trainersOf(t, c, shards)
-			network := sim.New(4, sim.Config{})
+			network := netsim.New(4, netsim.Config{})
 			all[victim].busy = func(int) {
 				if at := all[victim].machine.at; at.Stage == 2 && at.Round == round {
 					network.Lose(victim)

@@ -1,4 +1,4 @@
-package main
+package fullbatch
 
 import (
 	"slices"
@@ -6,18 +6,18 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn"
 )
 
-// ring is a graph in which node i has the neighbours i ± o for the same offsets o, drawn from all: whatever the parts,
-// nearly every node is a neighbour of each of them. All nodes train.
+// ring is a graph in which node i has the neighbours i ± o for the same offsets o, drawn from all:
+// whatever the parts, nearly every node is a neighbour of each of them. All nodes train.
 func ring(n, degree, features, classes int) *graph.Graph {
 	key := rng.New(1)
 	offsets := make([]int32, 0, degree)
 	for _, o := range key.Perm((n - 1) / 2)[:degree/2] {
 		offsets = append(offsets, o+1, int32(n)-o-1)
 	}
-	g := &graph.Graph{Name: "ring", Adj: graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1), Col: make([]int32, 0, n*len(offsets))}}
+	g := &graph.Graph{Name: "ring", Adj: graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1),
+		Col: make([]int32, 0, n*len(offsets))}}
 	row := make([]int32, len(offsets))
 	for i := range n {
 		for k, o := range offsets {
@@ -38,22 +38,4 @@ func ring(n, degree, features, classes int) *graph.Graph {
 		g.Labels.Class[i], g.Split[i] = int32(key.FoldString("y").Uint64(uint64(i))%uint64(classes)), graph.Train
 	}
 	return g
-}
-
-func spec(model string, features, hidden, classes int, batch bool) (nn.Spec, error) {
-	if hidden == 0 {
-		hidden = 256
-		if model == "gat" {
-			hidden = 512
-		}
-	}
-	s, err := nn.Preset(model, "single", features, classes, hidden, 3)
-	for k := range s.Layers {
-		l := &s.Layers[k]
-		l.Dropout, l.AttentionDropout, l.Norm, l.BatchNorm = 0, 0, k < 2 && !batch, k < 2 && batch
-		if model == "gat" && k < 2 {
-			l.Heads = 4
-		}
-	}
-	return s, err
 }

@@ -1,4 +1,4 @@
-package main
+package fullbatch
 
 import (
 	"bufio"
@@ -19,8 +19,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/heddle-gnn/heddle/bench/rivals"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/kernels/measure"
 )
 
 // job is what the workers of apart find in their directory.
@@ -30,14 +31,14 @@ type job struct {
 	Parts    int
 }
 
-// apart trains with each worker in a process of its own.
-func apart(s settings, fetch string, shards []*partition.Shard) ([]told, error) {
+// apart trains with one process a worker.
+func apart(ctx context.Context, s settings, fetch string, shards []*shard.Shard) ([]measured, error) {
 	dir, err := os.MkdirTemp("", "fullbatch")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if _, err := partition.WriteDir(filepath.Join(dir, "parts"), shards, partition.Meta{}); err != nil {
+	if _, err := shard.WriteDir(filepath.Join(dir, "parts"), shards, shard.Meta{}); err != nil {
 		return nil, err
 	}
 	b, err := json.Marshal(job{s, fetch, len(shards)})
@@ -51,11 +52,11 @@ func apart(s settings, fetch string, shards []*partition.Shard) ([]told, error) 
 	if err != nil {
 		return nil, err
 	}
-	all := make([]told, len(shards))
-	group, ctx := errgroup.WithContext(context.Background())
+	all := make([]measured, len(shards))
+	group, ctx := errgroup.WithContext(ctx)
 	for r := range shards {
 		group.Go(func() error {
-			c := exec.CommandContext(ctx, self, "-child", dir+":"+strconv.Itoa(r))
+			c := exec.CommandContext(ctx, self, About.Name, "-child", dir+":"+strconv.Itoa(r))
 			c.Stderr = os.Stderr
 			out, err := c.Output()
 			if err != nil {
@@ -68,13 +69,13 @@ func apart(s settings, fetch string, shards []*partition.Shard) ([]told, error) 
 }
 
 // work is one of the processes of apart. Garbage is collected when it is a tenth of what is in use.
-func work(where string) error {
+func work(ctx context.Context, where string) error {
 	debug.SetGCPercent(10)
 	k := strings.LastIndexByte(where, ':')
 	dir := where[:max(k, 0)]
 	rank, err := strconv.Atoi(where[k+1:])
 	if err != nil {
-		return fmt.Errorf("child: %q, want DIR:RANK", where)
+		return fmt.Errorf("child must be DIR:RANK (got %q)", where)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "job"))
 	if err != nil {
@@ -84,11 +85,7 @@ func work(where string) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	c, err := j.Settings.config(j.Fetch)
-	if err != nil {
-		return err
-	}
-	shard, file, err := partition.ReadShard(filepath.Join(dir, "parts", fmt.Sprintf("part-%d", rank)))
+	shard, file, err := shard.ReadShard(filepath.Join(dir, "parts", fmt.Sprintf("part-%d", rank)))
 	if err != nil {
 		return err
 	}
@@ -100,17 +97,19 @@ func work(where string) error {
 	touch(shard)
 	runtime.GC()
 	debug.FreeOSMemory()
-	before := rivals.Resident("VmRSS", true)
-	t, err := train(context.Background(), c, shard, mesh, j.Settings.Late)
+	before := measure.Resident("VmRSS", true)
+	group := comm.NewGroup(mesh, rank, j.Parts)
+	defer group.Close()
+	t, err := trainOne(ctx, j.Settings.plan(j.Fetch, ""), shard, group, j.Settings.Late)
 	if err != nil {
 		return err
 	}
-	t.Resident = rivals.Resident("VmHWM", false) - before
+	t.Resident = measure.Resident("VmHWM", false) - before
 	return json.NewEncoder(os.Stdout).Encode(t)
 }
 
 // touch reads all of a shard, so that what is mapped is resident.
-func touch(s *partition.Shard) (sum float32) {
+func touch(s *shard.Shard) (sum float32) {
 	for _, j := range s.Adj.Col {
 		sum += float32(j)
 	}

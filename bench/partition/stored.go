@@ -1,4 +1,4 @@
-package main
+package partition
 
 import (
 	"errors"
@@ -11,81 +11,100 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/bench/rivals"
+	"github.com/heddle-gnn/heddle/bench/graphs"
+	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
+	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/kernels/measure"
 )
 
-// stream stores generated graphs in dir, if they are not there, and partitions them from there in bounded memory: a
-// line for each phase with its seconds and edges, then one with the quality.
-func stream(dir, graphs, policies, parts string, edges int, memory int64) error {
-	debug.SetMemoryLimit(memory * 3 / 4)
-	for _, name := range strings.Split(graphs, ",") {
-		path := filepath.Join(dir, fmt.Sprintf("%s-%d.graph", name, edges))
+// stream stores drawn graphs, if they are not there, and partitions them from there in bounded
+// memory: a row for each phase, then one for all of them, then the quality.
+func (o options) stream(p *page.Page) error {
+	debug.SetMemoryLimit(o.memory * 3 / 4)
+	var rows [][]any
+	p.Text("%d undirected edges, %d MB of memory.", o.edges, o.memory>>20)
+	p.Table("graph %s", "policy %s", "k %d", "phase %s", "seconds %.1f", "processor seconds %.1f", "M edges %.1f",
+		"peak, MB %d")
+	for _, name := range strings.Split(o.graphs, ",") {
+		path := filepath.Join(o.stored, fmt.Sprintf("%s-%d.graph", name, o.edges))
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			groups, inside := map[string]int{"power-law": 1, "communities": groups}[name], inside
-			if groups == 0 {
-				return fmt.Errorf("%q is not generated", name)
-			}
-			if groups == 1 {
-				inside = 0
-			}
-			start, busy := time.Now(), rivals.Processor()
-			n, batches := list(edges, groups, inside)
-			if err := partition.Ingest(path, name, n, batches, graph.Build{}, memory/4); err != nil {
+			start := measure.Now()
+			n, batches, err := graphs.Draw(name, o.edges)
+			if err != nil {
 				return err
 			}
-			fmt.Printf("%s ingest seconds %.1f cpu %.1f peak_MB %d\n", name, time.Since(start).Seconds(), (rivals.Processor() - busy).Seconds(), rivals.Resident("VmHWM", false)>>20)
+			if err := ingest.WriteEdges(path, name, n, batches, graph.Build{}, o.memory/4); err != nil {
+				return err
+			}
+			took := measure.Since(start)
+			p.Row(name, "", 0, "ingest", took.Wall.Seconds(), took.Processor.Seconds(), float64(o.edges)/1e6, peak())
 		}
-		for _, policy := range strings.Split(policies, ",") {
-			for _, k := range strings.Split(parts, ",") {
-				k, err := strconv.Atoi(k)
+		for _, policy := range strings.Split(o.policies, ",") {
+			for _, list := range strings.Split(o.parts, ",") {
+				k, err := strconv.Atoi(list)
 				if err != nil {
 					return err
 				}
-				if err := streamOne(path, filepath.Join(dir, fmt.Sprintf("%s-%d-%s-%d", name, edges, policy, k)), policy, k, memory); err != nil {
+				out := filepath.Join(o.stored, fmt.Sprintf("%s-%d-%s-%d", name, o.edges, policy, k))
+				r, err := streamOne(p, name, path, out, policy, k, o.memory)
+				if err != nil {
 					return err
 				}
+				rows = append(rows, []any{name, policy, k, r.Nodes, r.Edges, r.CutShare, r.Replication, r.NodeBalance,
+					r.EdgeBalance})
 			}
 		}
+	}
+	p.Table("graph %s", "policy %s", "k %d", "nodes %d", "stored edges %d", "cut %.4f", "replication %.3f",
+		"node balance %.3f", "edge balance %.3f")
+	for _, row := range rows {
+		p.Row(row...)
 	}
 	return nil
 }
 
-func streamOne(path, out, policy string, k int, memory int64) (err error) {
-	p, err := partition.ParsePolicy(policy)
+// peak is the most memory that this process has held, in MB.
+func peak() int64 { return measure.Resident("VmHWM", false) >> 20 }
+
+func streamOne(p *page.Page, name, path, out, policy string, k int, memory int64) (r quality.Report, err error) {
+	by, err := partition.ParsePolicy(policy)
 	if err != nil {
-		return err
+		return r, err
 	}
-	s, err := partition.OpenGraph(path)
+	s, err := external.OpenGraph(path)
 	if err != nil {
-		return err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	debug.FreeOSMemory()
-	rivals.Resident("VmRSS", true)
-	start, busy := time.Now(), rivals.Processor()
+	measure.Resident("VmRSS", true)
+	start := measure.Now()
 	last, lastBusy := "", time.Duration(0)
 	took := make(map[string]time.Duration) // processor time of each phase
-	m, phases, err := s.Write(out, partition.Job{Policy: p, Parts: k, Memory: memory, Meta: partition.Meta{Policy: policy, Seed: 1},
-		Watch: func(p partition.Progress) error {
-			if p.Phase != last {
-				now := rivals.Processor()
-				took[last] += now - lastBusy
-				last, lastBusy = p.Phase, now
-			}
-			return nil
-		}})
+	watch := func(p external.Progress) error {
+		if p.Phase != last {
+			now := measure.Since(start).Processor
+			took[last] += now - lastBusy
+			last, lastBusy = p.Phase, now
+		}
+		return nil
+	}
+	meta := shard.Meta{Policy: policy, Seed: 1}
+	m, phases, err := s.Write(out, external.Job{Policy: by, Parts: k, Memory: memory, Meta: meta, Watch: watch})
 	if err != nil {
-		return err
+		return r, err
 	}
-	took[last] += rivals.Processor() - lastBusy
+	all := measure.Since(start)
+	took[last] += all.Processor - lastBusy
 	for _, t := range phases {
-		cpu := took[t.Phase].Seconds()
-		fmt.Printf("%s %s seconds %.1f cpu %.1f M_edges %.1f M_edges_per_second %.1f per_cpu_second %.1f\n", filepath.Base(out), t.Phase, t.Seconds, cpu, float64(t.Edges)/1e6, float64(t.Edges)/1e6/t.Seconds, float64(t.Edges)/1e6/cpu)
+		p.Row(name, policy, k, t.Phase, t.Seconds, took[t.Phase].Seconds(), float64(t.Edges)/1e6, peak())
 	}
-	r := m.Report()
-	fmt.Printf("%s all seconds %.1f cpu %.1f peak_MB %d nodes %d stored_edges %d cut %.4f replication %.3f nodes_balance %.3f edges_balance %.3f\n", filepath.Base(out),
-		time.Since(start).Seconds(), (rivals.Processor() - busy).Seconds(), rivals.Resident("VmHWM", false)>>20, r.Nodes, r.Edges, r.CutShare, r.Replication, r.NodeBalance, r.EdgeBalance)
-	return nil
+	p.Row(name, policy, k, "all", all.Wall.Seconds(), all.Processor.Seconds(),
+		float64(quality.Measure(m).Edges)/1e6, peak())
+	return quality.Measure(m), nil
 }

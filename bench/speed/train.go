@@ -1,139 +1,84 @@
-package main
+package speed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime/pprof"
-	"sync"
 	"time"
 
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/together"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/train"
 )
 
-const peers = 4
+// plan is what is trained over a transport: memory, quic or tcp.
+func plan(transport string, rounds int) (heddle.Plan, error) {
+	p := heddle.Defaults(heddle.Plan{})
+	p.Encoder = heddle.Encoder{Kind: "raw"}
+	p.Rounds, p.Peers = rounds, 4
+	switch transport {
+	case "memory":
+		p.Transport = transport
+	case "quic", "tcp":
+		p.Carrier = transport
+	default:
+		return p, fmt.Errorf("transport must be memory, quic or tcp (got %q)", transport)
+	}
+	return p, nil
+}
 
 // train trains once and measures from the first greeting to the last test count.
-func train(ctx context.Context, data, transport string, rounds int, profile string) (m measure, err error) {
+func (o options) train(ctx context.Context, data string) (f figures, err error) {
+	p, err := plan(o.one, o.rounds)
+	if err != nil {
+		return f, err
+	}
 	g, err := dataset.Read(data, 0)
 	if err != nil {
-		return m, err
+		return f, err
 	}
-	policy, err := partition.ParsePolicy("random")
+	shards, err := heddle.Split(g, p)
 	if err != nil {
-		return m, err
+		return f, err
 	}
-	shards, err := partition.Partition(g, policy, peers, 1)
+	groups, end, err := heddle.Groups(ctx, p, p.Peers)
 	if err != nil {
-		return m, err
+		return f, err
 	}
-	plan := retexo.Plan{Model: "gcn", Encoder: "raw", Carry: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3}
-	spec, err := plan.Spec("single", g.X.Cols(), g.Labels.Classes)
-	if err != nil {
-		return m, err
-	}
-	c := retexo.Defaults(spec)
-	c.Rounds = rounds
-	transports, closeAll, err := connect(ctx, transport)
-	if err != nil {
-		return m, err
-	}
-	defer closeAll()
-	if profile != "" {
-		f, err := os.Create(profile)
+	defer end()
+	if o.profile != "" {
+		file, err := os.Create(o.profile)
 		if err != nil {
-			return m, err
+			return f, err
 		}
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return m, err
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return f, err
 		}
 		defer pprof.StopCPUProfile()
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	start := time.Now()
-	errs, results := make([]error, peers), make([]retexo.Result, peers)
-	var all sync.WaitGroup
-	for rank, t := range transports {
-		all.Go(func() {
-			if results[rank], errs[rank] = one(ctx, c, shards[rank], t); errs[rank] != nil {
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-	m.Seconds = time.Since(start).Seconds()
-	if err := errors.Join(errs...); err != nil {
-		return m, err
-	}
-	stages := results[0].Stages
-	m.TestAccuracy = stages[len(stages)-1].Test
-	return m, nil
-}
-
-// one is one peer's run.
-func one(ctx context.Context, c retexo.Config, s *partition.Shard, t comm.Transport) (retexo.Result, error) {
-	group := comm.NewGroup(t, s.Rank, s.Parts)
-	defer group.Close()
-	model, err := retexo.NewModel(c)
-	if err != nil {
-		return retexo.Result{}, err
-	}
-	trainer, err := retexo.New(c, s, model)
-	if err != nil {
-		return retexo.Result{}, err
-	}
-	err = trainer.Run(ctx, group, group)
-	return trainer.Result(), err
-}
-
-// connect returns a transport a peer: in memory, or of libp2p hosts on loopback.
-func connect(ctx context.Context, transport string) (ts []comm.Transport, closeAll func(), err error) {
-	listen := map[string]string{"quic": "/ip4/127.0.0.1/udp/0/quic-v1", "tcp": "/ip4/127.0.0.1/tcp/0"}[transport]
-	switch {
-	case transport == "memory":
-		return sim.New(peers, sim.Config{}).Transports(), func() {}, nil
-	case listen == "":
-		return nil, nil, fmt.Errorf("transport %q, want memory, quic or tcp", transport)
-	}
-	var hosts []*p2p.Host
-	closeHosts := func() {
-		for _, h := range hosts {
-			h.Close()
-		}
-	}
-	defer func() {
+	start, results := time.Now(), make([]train.Result, p.Peers)
+	err = together.Run(ctx, groups, func(ctx context.Context, group *comm.Group) error {
+		own := shards[group.Rank()]
+		c, err := p.Layerwise(own)
 		if err != nil {
-			closeHosts()
+			return err
 		}
-	}()
-	var roster p2p.Roster
-	for i := range peers {
-		id, err := p2p.NewIdentity()
+		model, err := c.NewModel()
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		h, err := p2p.Listen(p2p.Config{Identity: id, Transport: transport, Listen: []string{listen}})
+		trainer, err := retexo.New(c, own, model)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		hosts = append(hosts, h)
-		roster.Members = append(roster.Members, p2p.Member{Name: fmt.Sprintf("peer-%d", i), ID: h.ID(), Addrs: h.Addrs()})
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	ts = make([]comm.Transport, peers)
-	errs := make([]error, peers)
-	var all sync.WaitGroup
-	for i, h := range hosts { // members are ranked in the roster's order
-		all.Go(func() { ts[i], errs[i] = h.Join(ctx, roster, p2p.Hello{Plan: [32]byte{1}}) })
-	}
-	all.Wait()
-	return ts, closeHosts, errors.Join(errs...)
+		err = trainer.Run(ctx, group, group)
+		results[group.Rank()] = trainer.Result()
+		return err
+	})
+	f.Seconds, f.TestAccuracy = time.Since(start).Seconds(), results[0].Final().Test
+	return f, err
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
-// block is a piece of docs/admission.md to run: "# at north", or "# at north, refused: rule".
+// block is a piece of docs/how-to/federation.md to run: "# at north", or "# at north, refused: rule".
 type block struct{ site, refused, script string }
 
 func blocksOf(t *testing.T, path string) (all []block) {
@@ -55,7 +55,7 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
-// TestAdmissionGuide runs the commands of docs/admission.md: each site has a directory and settings of its own.
+// TestAdmissionGuide runs the commands of docs/how-to/federation.md: each site has a directory and settings of its own.
 func TestAdmissionGuide(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the guide's commands are those of a Unix shell")
@@ -105,7 +105,7 @@ func TestAdmissionGuide(t *testing.T) {
 		joining = nil
 	}
 	seen := map[string]bool{}
-	for _, b := range blocksOf(t, "../../docs/admission.md") {
+	for _, b := range blocksOf(t, "../../docs/how-to/federation.md") {
 		seen[b.site] = true
 		if strings.Contains(b.script, "peer join") && b.refused == "" {
 			joining = append(joining, b) // one waits for the other
@@ -177,7 +177,7 @@ func found(t *testing.T) federation {
 	must(t, "roster", "verify", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--fingerprint", s.Body.Fingerprint())
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", f.at("parts"))
 	must(t, append([]string{"plan", "--preset", "frugal", "--out", f.at("plan.yaml")}, members...)...)
-	f.policy(t, "federation: tumour-registry\nencoders: [pca]\ncarries: [hidden]\nsolvers: [ridge]\nmin_peers: 3\n")
+	f.policy(t, "federation: tumour-registry\nencoders: [pca]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_peers: 3\n")
 	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--identity", f.at("north.key"), "-o", f.at("approval.json"))
 	f.join = []string{"join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--policy", f.at("policy.yaml"),
 		"--approval", f.at("approval.json"), "--identity", f.at("north.key"), "--shard", f.at("parts/part-0"), "--audit", f.at("audit.jsonl"), "-o", f.at("run"), "--wait", "1ms"}
@@ -205,7 +205,7 @@ func TestAdmissionRefuses(t *testing.T) {
 		spoil func()
 	}{
 		{"policy.encoders", 2, replace("pca", "mlp")},
-		{"policy.carries", 2, replace("hidden", "scores")},
+		{"policy.layer_outputs", 2, replace("hidden", "logits")},
 		{"policy.solvers", 2, replace("ridge", "adam")},
 		{"policy.min_peers", 2, replace("min_peers: 3", "min_peers: 4")},
 		{"approval.signatures", 2, replace("min_peers", "approvers: ["+f.ids[1]+"]\nmin_peers")},

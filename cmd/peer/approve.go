@@ -12,29 +12,20 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 )
 
-// judged is what a site's policy looks at in a plan.
-func (p *agreement) judged() admission.Plan {
-	least := len(p.Peers)
-	if p.MinPeers > 0 {
-		least = p.MinPeers // sums of so few are seen, once others are lost
-	}
-	return admission.Plan{Encoder: p.Encoder, Carry: p.Carry, Solver: p.Solver, Peers: least, Rounds: p.Rounds}
-}
-
 func newApprove() *cobra.Command {
 	var plan, policy, key, site, until, out string
 	c := &cobra.Command{
 		Use:   "approve --plan plan.yaml --policy policy.yaml",
-		Short: "Consent, for this site, to train by a plan",
-		Long: `Show a plan, check it against this site's policy, and sign this site's approval of it, without which
-peer join --approval does not begin. The approval is of the plan's file as it is, to the byte.
+		Short: "Approve a plan for this site",
+		Long: `Show a plan, check it against this site's policy, and sign this site's approval, which peer join --approval
+requires. The approval covers exactly this file: any change needs a new approval.
 
-Where the policy names approvers, each of them runs this command with a key of their own and --site; their
-signatures gather in one file.`,
+If the policy names approvers, each of them runs this command with their own key and --site. One file collects
+their signatures.`,
 		Example: "  peer approve --plan plan.yaml --policy policy.yaml\n  peer approve --plan plan.yaml --policy policy.yaml --identity officer.key --site 12D3KooW...",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			p, err := readPlan(plan)
+			p, err := readPlan(plan, func(text string) { fmt.Fprintln(c.ErrOrStderr(), "peer:", text) })
 			if err != nil {
 				return err
 			}
@@ -43,7 +34,7 @@ signatures gather in one file.`,
 			if err != nil {
 				return badInput{err}
 			}
-			if err := rules.Check(p.judged()); err != nil {
+			if err := rules.Check(p.Judged()); err != nil {
 				return badInput{fmt.Errorf("%s is not allowed by %s: %w", plan, policy, err)}
 			}
 			id, err := loadKey(key)
@@ -53,8 +44,8 @@ signatures gather in one file.`,
 			if site == "" {
 				site = id.PeerID()
 			}
-			if _, err := p.rank(site, plan); err != nil {
-				return err
+			if _, err := p.Rank(site); err != nil {
+				return fmt.Errorf("%s: %w", plan, err)
 			}
 			a := admission.Unsigned(admission.Approval{Federation: rules.Federation, Plan: fingerprint, Site: site, Expires: admission.Date(until)})
 			// Another approver's signature under the same consent stays.
@@ -82,9 +73,9 @@ signatures gather in one file.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&plan, "plan", "", "the plan to approve")
-	f.StringVar(&policy, "policy", "", "this site's policy")
-	f.StringVar(&key, "identity", defaultIdentity(), "key file of who approves")
+	f.StringVar(&plan, "plan", "", "plan to approve")
+	f.StringVar(&policy, "policy", "", "policy of this site")
+	f.StringVar(&key, "identity", defaultIdentity(), "key file of the approver")
 	f.StringVar(&site, "site", "", "ID of the peer that may train (default: that of the key)")
 	f.StringVar(&until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))), "last day on which training may begin")
 	f.StringVarP(&out, "out", "o", "approval.json", "file to write, or to add a signature to")
@@ -96,9 +87,9 @@ signatures gather in one file.`,
 func describePlan(w io.Writer, p *agreement, fingerprint string) {
 	fmt.Fprintf(w, "plan         %s\n", fingerprint)
 	fmt.Fprintf(w, "model        %s, %d layers, %d hops, hidden width %d\n", p.Model, p.Layers, p.Hops, p.Hidden)
-	fmt.Fprintf(w, "travels      encoder %s, carry %s\n", p.Encoder, p.Carry)
+	fmt.Fprintf(w, "travels      encoder %s, layer output %s\n", p.Encoder, p.LayerOutput)
 	fmt.Fprintf(w, "solver       %s, at most %d rounds of a layer\n", p.Solver, p.Rounds)
-	for _, m := range p.Peers {
+	for _, m := range p.Members {
 		fmt.Fprintf(w, "peer         %s  %s  %v\n", m.Name, m.ID, m.Addresses)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func newAudit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
-		Short: "Check and read a site's log of what it took part in",
+		Short: "Check and read this site's audit log",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -24,10 +24,10 @@ func newAuditVerify() *cobra.Command {
 	var heads []string
 	c := &cobra.Command{
 		Use:   "verify LOG",
-		Short: "Find out whether a log was changed or cut off",
-		Long: `Read a log line by line: each must follow from the one before, and the end must be the one that LOG.head
-knows. Who can write both can forge both; a head that was kept elsewhere, as each run prints it at its
-end, shows that, too: give it with --head.`,
+		Short: "Check whether a log was changed or truncated",
+		Long: `Check a log line by line: each line must hold the hash of the previous one, and the last line must match LOG.head.
+Whoever can write both files can forge both. A head that was kept elsewhere (each run prints one at its end)
+detects that: give it with --head.`,
 		Example: "  peer audit verify audit.jsonl\n  peer audit verify audit.jsonl --head 17:9f86d0...",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -47,7 +47,7 @@ end, shows that, too: give it with --head.`,
 			return nil
 		},
 	}
-	c.Flags().StringSliceVar(&heads, "head", nil, "an end that the log had once, SEQ:HASH; may be repeated")
+	c.Flags().StringSliceVar(&heads, "head", nil, "earlier end of the log, SEQ:HASH; may be repeated")
 	return c
 }
 
@@ -55,7 +55,7 @@ func newAuditShow() *cobra.Command {
 	var event string
 	c := &cobra.Command{
 		Use:   "show LOG",
-		Short: "Print a log for people, checking it on the way",
+		Short: "Print a log in readable form and check it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, err := admission.VerifyLog(args[0], func(r admission.Record) error {
@@ -71,7 +71,7 @@ func newAuditShow() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&event, "event", "", "print only these: began, connected, left, refused, lost, ended or repaired")
+	c.Flags().StringVar(&event, "event", "", "kind of records to print; empty: all")
 	return c
 }
 

@@ -15,7 +15,7 @@ import (
 func newBench() *cobra.Command {
 	bench := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure this machine, and the way to others",
+		Short: "Measure this machine and its network",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -24,9 +24,9 @@ func newBench() *cobra.Command {
 	var large bool
 	table := &cobra.Command{
 		Use:   "kernels",
-		Short: "Print the rates of the kernels and what fraction of this machine's peaks they are",
-		Long: `Prints what this machine reaches, medians over turns: multiply-adds on registers, triad and gathered
-rows of memory, and then each kernel with its fraction of the peak that bounds it, measured in turn with it.
+		Short: "Measure the kernels against this machine's peaks",
+		Long: `Print what this machine reaches, as medians over turns: multiply-adds on registers, triad and gathered rows of
+memory, then each kernel with its fraction of the peak that bounds it. Kernel and peak are measured in turn.
 HEDDLE_KERNELS chooses the instruction set and GOMAXPROCS the number of threads.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -37,8 +37,8 @@ HEDDLE_KERNELS chooses the instruction set and GOMAXPROCS the number of threads.
 		},
 	}
 	table.Flags().IntVar(&turns, "turns", 7, "runs of each kernel")
-	table.Flags().StringVar(&only, "only", "", "kernels to run, by a part of their names")
-	table.Flags().BoolVar(&large, "large", false, "also what takes seconds or gigabytes")
+	table.Flags().StringVar(&only, "only", "", "part of the names of the kernels to run")
+	table.Flags().BoolVar(&large, "large", false, "also kernels that take seconds or gigabytes")
 	bench.AddCommand(table, newBenchComm())
 	return bench
 }

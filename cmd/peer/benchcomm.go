@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/p2p"
 )
 
 // commBench measures the way between peers: those of a plan, each on its machine, or some in this process.
@@ -28,12 +28,12 @@ func newBenchComm() *cobra.Command {
 	b := commBench{}
 	c := &cobra.Command{
 		Use:   "comm (--peers K | --plan plan.yaml)",
-		Short: "Print round trips, throughput and the time of sums between peers",
-		Long: `Prints, for each pair of peers, the round trip of a small message and the throughput of a large one,
-and how long a sum over all peers takes by its length: what layer-wise training waits for in every round.
+		Short: "Measure round trips, throughput and sums between peers",
+		Long: `Print for each pair of peers the round trip of a small message and the throughput of a large one, and the time of a
+sum over all peers by its length, which layer-wise training needs in every round.
 
 With --plan every peer of the plan runs the same command on its own machine, and all print the same table.
-Without, the peers are in this process and meet on loopback or in memory.`,
+Without --plan the peers run in this process and connect over loopback or memory.`,
 		Example: `  peer bench comm --peers 4 --carrier tcp
   peer bench comm --peers 2 --transport memory --link latency=15ms,rate=10Mbit --megabytes 1
   peer bench comm --plan plan.yaml --identity site-a.key`,
@@ -44,15 +44,15 @@ Without, the peers are in this process and meet on loopback or in memory.`,
 	}
 	f := c.Flags()
 	f.IntVar(&b.peers, "peers", 4, "peers in this process")
-	f.StringVar(&b.transport, "transport", "libp2p", "of peers in this process: libp2p or memory")
-	f.StringVar(&b.carrier, "carrier", "quic", "of peers in this process: quic, tcp, noise, ws or auto")
+	f.StringVar(&b.transport, "transport", "libp2p", "connections of peers in this process: libp2p or memory")
+	f.StringVar(&b.carrier, "carrier", "quic", "protocol between peers here: quic, tcp, noise, ws or auto")
 	f.StringVar(&b.link, "link", "", linkHelp)
 	f.IntVar(&b.megabytes, "megabytes", 16, "length of the large message and of the longest sum")
-	f.IntVar(&b.turns, "turns", 7, "turns, of which the median is printed")
-	f.StringVar(&b.plan, "plan", "", "the plan whose peers are measured")
-	f.StringVar(&b.identity, "identity", defaultIdentity(), "with --plan: this peer's key")
-	f.StringSliceVar(&b.listen, "listen", nil, "with --plan: multiaddresses to listen on (default: this peer's in the plan)")
-	f.DurationVar(&b.wait, "wait", 10*time.Minute, "with --plan: how long to wait for the other peers")
+	f.IntVar(&b.turns, "turns", 7, "turns; the median is printed")
+	f.StringVar(&b.plan, "plan", "", "plan whose peers are measured")
+	f.StringVar(&b.identity, "identity", defaultIdentity(), "key file of this peer, with --plan")
+	f.StringSliceVar(&b.site.Listen, "listen", nil, "multiaddresses to listen on; default: those of the plan")
+	f.DurationVar(&b.site.Wait, "wait", 10*time.Minute, "wait for the other peers, with --plan")
 	return c
 }
 
@@ -66,15 +66,12 @@ func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
 	if b.peers < 2 || b.peers > 64 {
 		return badInput{fmt.Errorf("--peers is %d, want 2 to 64", b.peers)}
 	}
-	way, err := slower(b.link, b.peers)
-	if err != nil {
-		return err
+	p := heddle.Defaults(heddle.Plan{})
+	p.Transport, p.Carrier, p.Link = b.transport, b.carrier, b.link
+	if err := p.Validate(); err != nil {
+		return badInput{err}
 	}
-	j := job{Transport: b.transport, Carrier: b.carrier}
-	if err := j.validate(); err != nil {
-		return err
-	}
-	links, err := network{Transport: b.transport, Carrier: b.carrier}.meet(ctx, b.peers, func(int) (p2p.Hello, error) { return p2p.Hello{}, nil })
+	groups, end, err := heddle.Groups(ctx, p, b.peers)
 	if err != nil {
 		return err
 	}
@@ -88,36 +85,28 @@ func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
 		names[r] = fmt.Sprintf("peer %d", r)
 	}
 	all, ctx := errgroup.WithContext(ctx)
-	for r, l := range links {
+	for r, g := range groups {
 		all.Go(func() error {
-			g := comm.NewGroup(l.behind(way, r, b.peers, 1), r, b.peers)
 			out := io.Discard
 			if r == 0 {
 				out = stdout
 			}
-			return errors.Join(b.measure(ctx, g, names, out), g.Close())
+			return b.measure(ctx, g, names, out)
 		})
 	}
-	err = all.Wait()
-	for _, l := range links {
-		err = errors.Join(err, l.close())
-	}
-	return err
+	return errors.Join(all.Wait(), end())
 }
 
 // member measures as one peer of a plan.
 func (b commBench) member(ctx context.Context, w *watch, stdout io.Writer) error {
-	at, err := b.sit()
+	p, _, err := b.sit(w)
 	if err != nil {
 		return err
 	}
-	g, end, err := b.group(ctx, at, &site{stop: func() {}}, "bench comm", w)
-	if err != nil {
-		return err
-	}
-	names := at.plan.names()
-	fmt.Fprintf(stdout, "%d peers of %s, carrier %s\n", len(names), b.plan, at.plan.Carrier)
-	return errors.Join(at.plan.naming(b.measure(ctx, g, names, stdout)), end())
+	return heddle.Meet(ctx, *p.Plan, b.site, "bench comm", func(ctx context.Context, m *heddle.Session) error {
+		fmt.Fprintf(stdout, "%d peers of %s, carrier %s\n", len(p.Members), b.plan, p.Carrier)
+		return b.measure(ctx, m.Group, p.Names(), stdout)
+	})
 }
 
 // measure makes all peers measure, pair by pair and then together, and prints what they found.

@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // readData reads a data set. Nodes without features are known by their numbers.
@@ -31,72 +34,50 @@ func identified(g *graph.Graph) *graph.Graph {
 	return g
 }
 
-// identity reports whether the features say no more than which node it is.
-func identity(s *partition.Shard) bool {
-	x := s.X.Sparse
-	if x == nil || int64(x.Cols) != s.Nodes || x.NNZ() != s.Owned {
-		return false
-	}
-	for i := range s.Owned {
-		if col, val := x.Row(i); len(col) != 1 || int64(col[0]) != s.Global[i] || val[0] != 1 {
-			return false
-		}
-	}
-	return true
-}
-
 // Source says where a run's shards come from.
 type Source struct {
 	Data   string `yaml:"data"`   // directory or .npz of a data set; or
 	Shards string `yaml:"shards"` // directory that peer partition wrote
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
-	Peers  int    `yaml:"peers"`  // at least 1, with shards at most as many as these; auto: those of shards, or 4, of standalone 1, of policy by-column the number of sites
-	Policy string `yaml:"policy"` // who owns which node: a name of partition.ParsePolicy, as random, by-column, multilevel
 }
 
-// auto is the number of peers that is not given.
-const auto = -1
-
 // open returns the shards; its arrays are there until Close.
-func (s Source) open(mode string, seed uint64) ([]*partition.Shard, io.Closer, error) {
+func (s Source) open(p heddle.Plan) ([]*shard.Shard, io.Closer, error) {
 	switch {
 	case (s.Data == "") == (s.Shards == ""):
 		return nil, nil, badInput{errors.New("data: want either --data D (a data set) or --shards DIR (written by peer partition)")}
 	case s.Shards != "":
-		shards, closer, err := partition.ReadDir(s.Shards)
+		shards, closer, err := shard.ReadDir(s.Shards)
 		if err != nil {
 			return nil, nil, badInput{err}
 		}
-		if s.Peers != auto && s.Peers != len(shards) {
-			if shards, err = grouped(shards, s.Peers); err != nil {
+		if p.Peers != heddle.Auto && p.Peers != len(shards) {
+			if shards, err = grouped(shards, p.Peers); err != nil {
 				return nil, nil, errors.Join(badInput{fmt.Errorf("peers: %w", err)}, closer.Close())
 			}
 		}
 		return shards, closer, nil
-	case s.Peers < 1 && s.Peers != auto:
-		return nil, nil, badInput{fmt.Errorf("peers: %d, want at least 1", s.Peers)}
 	}
-	policy, err := partition.ParsePolicy(s.Policy)
-	if err != nil {
+	if _, err := parseEdgeCut(p.Policy); err != nil {
 		return nil, nil, badInput{err}
 	}
 	g, err := readData(s.Data, s.Split)
 	if err != nil {
 		return nil, nil, err
 	}
-	shards, err := cut(g, policy, s.parts(mode), seed)
+	shards, err := heddle.Split(g, p)
 	return shards, io.NopCloser(nil), err
 }
 
 // grouped deals the parts out to fewer peers.
-func grouped(shards []*partition.Shard, peers int) ([]*partition.Shard, error) {
+func grouped(shards []*shard.Shard, peers int) ([]*shard.Shard, error) {
 	if peers < 1 || peers > len(shards) {
 		return nil, fmt.Errorf("%d, want 1 to %d, as many as there are shards", peers, len(shards))
 	}
-	var all []*partition.Shard
+	var all []*shard.Shard
 	for w := range peers {
-		lo, hi := partition.Group(len(shards), peers, w)
-		one, err := partition.Merge(shards[lo:hi], peers)
+		lo, hi := shard.Group(len(shards), peers, w)
+		one, err := shard.Merge(shards[lo:hi], peers)
 		if err != nil {
 			return nil, err
 		}
@@ -107,17 +88,17 @@ func grouped(shards []*partition.Shard, peers int) ([]*partition.Shard, error) {
 
 // readParts reads what one of so many peers holds: a part, or several with commas between where there are fewer peers
 // than parts.
-func readParts(paths string, peers int) (*partition.Shard, io.Closer, error) {
-	var parts []*partition.Shard
+func readParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
+	var parts []*shard.Shard
 	var files closers
 	for _, path := range partPaths(paths) {
-		s, f, err := partition.ReadShard(path)
+		s, f, err := shard.ReadShard(path)
 		if err != nil {
 			return nil, nil, errors.Join(badInput{err}, files.Close())
 		}
 		parts, files = append(parts, s), append(files, f)
 	}
-	s, err := partition.Merge(parts, peers)
+	s, err := shard.Merge(parts, peers)
 	if len(parts) == 1 && (parts[0].Parts == peers || err != nil) { // the caller says what does not fit
 		return parts[0], files, nil
 	}
@@ -150,32 +131,9 @@ func (c closers) Close() (err error) {
 	return err
 }
 
-func (s Source) parts(mode string) int {
-	switch {
-	case s.Peers != auto:
-		return s.Peers
-	case mode == "standalone":
-		return 1
-	case s.Policy == "by-column":
-		return 0
-	}
-	return 4
-}
-
-func cut(g *graph.Graph, p partition.Policy, parts int, seed uint64) ([]*partition.Shard, error) {
-	if parts == 1 {
-		return []*partition.Shard{partition.Whole(g)}, nil
-	}
-	shards, err := partition.Partition(g, p, parts, seed)
-	if err != nil {
-		return nil, badInput{fmt.Errorf("%s: %w", g.Name, err)}
-	}
-	return shards, nil
-}
-
 // alone returns a site's own nodes and the edges between them, with the data set's classes: all that it has where
 // nobody shares.
-func alone(s *partition.Shard) *graph.Graph {
+func alone(s *shard.Shard) *graph.Graph {
 	g := &graph.Graph{
 		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Labels: s.Labels, Split: s.Split, IDs: s.IDs, Encoding: s.Encoding,
 		Adj: *s.Adj.Within(s.Owned), // halo comes after owned
@@ -195,4 +153,12 @@ func fileName(name string) string {
 		return r
 	}, filepath.Base(name))
 	return strings.TrimLeft(name, ".")
+}
+
+// parseEdgeCut returns the policy of that name, and says what a vertex cut lacks.
+func parseEdgeCut(name string) (partition.Policy, error) {
+	if vertexcut.Parse(name) != nil {
+		return nil, fmt.Errorf("policy %q is a vertex cut: trainers need an edge cut, in which a node's edges lie with its owner", name)
+	}
+	return partition.ParsePolicy(name)
 }

@@ -77,8 +77,8 @@ func TestDiskFailsInARun(t *testing.T) {
 			if _, err := fmt.Sscan(freePorts(t, 6), &port); err != nil {
 				t.Fatal(err)
 			}
-			f.plan = f.crew.plan(t, f.members, "--rounds", "60", "--checkpoint-every", "5", "--port", fmt.Sprint(port+3*i), "--silence", "1s",
-				"--min-peers", "2", "--lost-wait", "1s", "--lost-rows", "drop", "--linger", "1m")
+			f.plan = f.crew.plan(t, f.members, "--rounds", "60", "--checkpoint-every", "5", "--port", fmt.Sprint(port+3*i), "--peer-timeout", "1s",
+				"--min-peers", "2", "--failure-wait", "1s", "--failed-rows", "drop", "--grace-period", "1m")
 			state := filepath.Join(f.dir, "state")
 			if err := os.Mkdir(state, 0o700); err != nil {
 				t.Fatal(err)

@@ -31,11 +31,11 @@ func newDoctor() *cobra.Command {
 	var d doctor
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine offers, whether it reaches the others, and what to do about it",
-		Long: `Say what this program is and what the machine offers it. With --plan or --roster, also whether each other
-member is reached: directly, by which transport, through a relay, how fast, and whether the clocks agree.
-Members answer while they join or train, or run peer doctor themselves: start it on both sides with a longer
---wait.`,
+		Short: "Check this machine and its connections to other peers",
+		Long: `Report the version of this program and what the machine offers. With --plan or --roster, also report for each other
+member whether it is reached directly or through a relay, over which transport, how fast, and whether the clocks
+agree, with advice for each problem. Members answer while they join, train, or run peer doctor at the same time:
+start it on both sides with a longer --wait.`,
 		Example: "  peer doctor\n  peer doctor --plan plan.yaml --shard parts/part-0 --state state\n  peer doctor --roster roster.json --wait 2m",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -44,14 +44,14 @@ Members answer while they join or train, or run peer doctor themselves: start it
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&d.plan, "plan", "", "the plan whose peers to reach")
-	f.StringVar(&d.roster, "roster", "", "the federation's roster, whose members to reach")
-	f.StringVar(&d.identity, "identity", defaultIdentity(), "this peer's key")
+	f.StringVar(&d.plan, "plan", "", "plan whose peers are reached")
+	f.StringVar(&d.roster, "roster", "", "roster whose members are reached")
+	f.StringVar(&d.identity, "identity", defaultIdentity(), "key file of this peer")
 	f.StringVar(&d.shard, "shard", "", "this peer's part of the graph")
-	f.StringVar(&d.state, "state", ".", "directory that checkpoints would go to")
-	f.StringSliceVar(&d.listen, "listen", nil, "multiaddresses to listen on (default: this peer's)")
-	f.DurationVar(&d.wait, "wait", 5*time.Second, "how long to try to reach a member")
-	f.BoolVar(&d.lan, "lan", false, "find peers on the local network by mDNS, too")
+	f.StringVar(&d.state, "state", ".", "directory for checkpoints")
+	f.StringSliceVar(&d.listen, "listen", nil, "multiaddresses to listen on; default: this peer's")
+	f.DurationVar(&d.wait, "wait", 5*time.Second, "time limit for reaching a member")
+	f.BoolVar(&d.lan, "lan", false, "search of the local network by mDNS")
 	return c
 }
 
@@ -106,7 +106,7 @@ func (d *doctor) meet(now time.Time) (m meeting, err error) {
 		if err != nil {
 			return m, err
 		}
-		m.relays = relaysOf(s.Body, now)
+		m.relays = s.Body.RelayAddresses(now)
 		for _, one := range carried(s.Body, now).Members {
 			if listed, _ := s.Body.Find(one.ID); listed.Role != "relay" {
 				m.members.Members = append(m.members.Members, one)
@@ -116,12 +116,12 @@ func (d *doctor) meet(now time.Time) (m meeting, err error) {
 	if d.plan == "" {
 		return m, nil
 	}
-	p, err := readPlan(d.plan)
+	p, err := readPlan(d.plan, func(text string) { d.advise("plan", "change it when the plan is next agreed on", "%s", text) })
 	if err != nil {
 		return m, err
 	}
 	listed := m.members.Members
-	m.carrier, m.members, m.relays = p.Carrier, p.roster(), append(m.relays, p.Relays...)
+	m.carrier, m.members, m.relays = p.Carrier, p.Roster(), append(m.relays, p.Relays...)
 	for i, one := range m.members.Members {
 		for _, other := range listed {
 			if one.ID == other.ID && len(one.Addrs) == 0 {

@@ -7,20 +7,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/graph/dgl"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 func newExport() *cobra.Command {
 	var shards, out string
 	cmd := &cobra.Command{
 		Use:   "export --shards DIR --out DIR",
-		Short: "Write a partition as the Deep Graph Library stores one",
-		Long: `Write a partition as the Deep Graph Library stores one: dgl.distributed.load_partition opens it. DGL numbers the
-nodes of a part one after another; the column orig_id has the numbers of the shards. Sparse features become dense.`,
+		Short: "Write a partition in the format of DGL",
+		Long: `Write a partition in the format of the Deep Graph Library, which dgl.distributed.load_partition opens. DGL numbers the
+nodes of a part consecutively; the column orig_id has the node numbers of the shards. Sparse features become dense.`,
 		Example: "  peer export --shards parts --out dgl",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			list, closer, err := partition.ReadDir(shards)
+			list, closer, err := shard.ReadDir(shards)
 			if err != nil {
 				return badInput{err}
 			}
@@ -34,8 +34,8 @@ nodes of a part one after another; the column orig_id has the numbers of the sha
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&shards, "shards", "", "directory that peer partition wrote")
-	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty")
+	f.StringVar(&shards, "shards", "", "directory of a partition")
+	f.StringVarP(&out, "out", "o", "", "directory to write; must be new or empty")
 	required(cmd, "shards", "out")
 	return cmd
 }
@@ -50,11 +50,11 @@ func importDGL(cmd *cobra.Command, path, out string, n dgl.Names) error {
 	if err != nil {
 		return badInput{err}
 	}
-	shards, err := partition.Cut(identified(g), owner, len(p.Parts))
+	shards, err := shard.Cut(identified(g), owner, len(p.Parts))
 	if err != nil {
 		return badInput{fmt.Errorf("%s: %w", path, err)}
 	}
-	m, err := partition.WriteDir(out, shards, partition.Meta{Policy: "dgl " + p.Method})
+	m, err := shard.WriteDir(out, shards, shard.Meta{Policy: "dgl " + p.Method})
 	if err != nil {
 		return badInput{err}
 	}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,15 +60,15 @@ func TestUsage(t *testing.T) {
 		{"plan", []string{"arg", "NAME=ID[@HOST]"}},
 		{"roster nonsense", []string{"nonsense", "peer roster --help"}},
 		{"import --nodes n.csv", []string{`"out"`}},
-		{"train --data D --peers 0", []string{"peers: 0", "at least 1"}},
-		{"train --data D --peers -3", []string{"peers: -3"}},
+		{"train --data D --peers 0", []string{"peers must be at least 1", "(got 0)"}},
+		{"train --data D --peers -3", []string{"peers must be at least", "(got -3)"}},
 		{"train --data D --peers 601", []string{"601", "600"}},
 		{"partition --data D --parts 0 -o X", []string{"parts: 0"}},
 		{"partition --data D --parts 601 -o X", []string{"601", "600"}},
 		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
-		{"train --data D --mode minibatch", []string{"minibatch", "does not exist yet"}},
+		{"train --data D --mode minibatch", []string{"mode must be retexo, fullbatch or standalone (got \"minibatch\")"}},
 		{"train --data D --mode nonsense", []string{"nonsense", "standalone"}},
-		{"train --data D --model nonsense", []string{`model: "nonsense"`, "gcn, sage"}},
+		{"train --data D --model nonsense", []string{`(got "nonsense")`, "model must be gcn, sage"}},
 		{"train --data D --mode standalone --peers 2", []string{"standalone", "2 peers"}},
 		{"train --data D --mode standalone --encoder pca:4", []string{"pca:4", "raw"}},
 		{"train --data D --model mlp", []string{"mlp", "no edges"}},
@@ -76,9 +79,16 @@ func TestUsage(t *testing.T) {
 		{"train --data D --encoder pca:0", []string{"pca:0"}},
 		{"train --data D --encoder pca:many", []string{"pca:many"}},
 		{"train --data D --split 3", []string{"split"}},
-		{"train --data D --layers 0 --rounds 0 --solver magic --lr -1", []string{"layers 0", "rounds: 0", "magic"}},
-		{"train --data D --rounds 0 --lr -1 --local-steps 0 --metric beauty", []string{"rounds: 0", "lr is -1", "local_steps: 0", "beauty"}},
+		{"train --data D --layers 0 --rounds 0 --solver magic --lr -1", []string{"layers must be at least 1 and at most 1000 (got 0)", "rounds must be at least 1", "(got 0)", `(got "magic")`, "lr must be above 0 (got -1)"}},
+		{"train --data D --rounds 0 --lr -1 --local-steps 0 --metric beauty", []string{"rounds must be at least 1", "lr must be above 0 (got -1)", "local_steps must be at least 1", `(got "beauty")`}},
 		{"train --data D --model gat --preset frugal --encoder raw", []string{"ridge"}},
+		{"train --data D --boundary nonsense", []string{"boundary", "nonsense"}},
+		{"train --data D --boundary none", []string{"boundary applies only to mode fullbatch (got mode retexo)"}},
+		{"train --data D --fetch nonsense", []string{"fetch applies only to mode fullbatch (got mode retexo)"}},
+		{"train --data D --teleport 7", []string{"alpha applies only to model appnp (got model gcn)"}},
+		{"train --data D --attention-dropout 9", []string{"attention_dropout applies only to model gat", "(got model gcn)"}},
+		{"train --data D --lambdas=-1", []string{"lambdas applies only to solver ridge (got solver adam)"}},
+		{"train --data D --peer-timeout 3s", []string{"--peer-timeout"}},
 		{"train --data /nonexistent", []string{"/nonexistent"}},
 		{"train --shards /nonexistent", []string{"/nonexistent"}},
 		{"predict --model /nonexistent --data D -o X", []string{"/nonexistent"}},
@@ -116,7 +126,7 @@ func TestPlansRefused(t *testing.T) {
 	_, b := key("south")
 	plan := filepath.Join(dir, "plan.yaml")
 	refuse(t, 2, []string{"number 0 and number 1", `"north"`}, "plan", "-o", plan, "north="+a, "north="+b)
-	refuse(t, 2, []string{"south", "member 0's too"}, "plan", "-o", plan, "north="+a, "south="+a)
+	refuse(t, 2, []string{"south", "also that of member 0"}, "plan", "-o", plan, "north="+a, "south="+a)
 	if _, err := os.Stat(plan); err == nil {
 		t.Error("a refused plan was written")
 	}
@@ -134,13 +144,13 @@ func TestSettingsFiles(t *testing.T) {
 		"balanced: 3\n":                      {"file.yaml", "[1:11]", "true or false"},
 		"lost_wait: 5\n":                     {"file.yaml", "[1:12]", "5", "30s"},
 		"lost_wait: soon\n":                  {"file.yaml", "soon"},
-		"model: cgn\n":                       {`model: "cgn"`, "gcn, sage"},
+		"model: cgn\n":                       {`(got "cgn")`, "model must be gcn, sage"},
 		"model: gcn\nmodel: sage\n":          {"file.yaml", "[2:1]", "model"},
 		"rounds: [1\n":                       {"file.yaml"},
 		"peers:\n- name: a\n":                {"file.yaml"},
 		"seed: -1\n":                         {"file.yaml", "[1:7]"},
 		"lambdas: !0 &a\n0\n":                {"file.yaml", "YAML"}, // the library panics on it
-		"model: gcn\nlayers: 0\nrounds: 0\n": {"layers 0", "rounds: 0"},
+		"model: gcn\nlayers: 0\nrounds: 0\n": {"layers must be", "rounds must be"},
 	} {
 		refuse(t, 2, want, "train", "--data", sites(t), "--config", write(t, text))
 	}
@@ -152,7 +162,7 @@ func TestPrecedence(t *testing.T) {
 	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
 		t.Fatal(err)
 	}
-	j, err := jobFile.load(write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), c.Flags(), newJob)
+	j, err := loadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), givenSettings(c.Flags()), nil, func(text string) { t.Error(text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,6 +376,41 @@ func TestJoinRefuses(t *testing.T) {
 	})
 }
 
+// TestPlansDiffer: of three processes one has another plan. All end at once, and each says which settings differ between whom.
+func TestPlansDiffer(t *testing.T) {
+	c := newCrew(t, 3)
+	port := freePorts(t, 3)
+	same, other := c.plan(t, c.members, "--port", port), c.plan(t, c.members, "--port", port, "--lr", "0.5", "--encoder", "mlp")
+	said := make([]string, 3)
+	var all sync.WaitGroup
+	for r, plan := range []string{same, same, other} {
+		all.Go(func() {
+			begun := time.Now()
+			p := process(t, c.join(r, plan, "--wait", "2m")...)
+			text, err := p.CombinedOutput()
+			said[r] = string(text)
+			if exit, _ := errors.AsType[*exec.ExitError](err); exit == nil || exit.ExitCode() != 2 || time.Since(begun) > time.Minute {
+				t.Errorf("site %d: %v after %v\n%s", r, err, time.Since(begun), text)
+			}
+		})
+	}
+	all.Wait()
+	for r, text := range said {
+		for _, setting := range []string{"lr", "encoder"} {
+			one, another := `"0.003"`, `"0.5"`
+			if setting == "encoder" {
+				one, another = `"raw"`, `"mlp"`
+			}
+			if !strings.Contains(text, setting+" is ") || !strings.Contains(text, one) || !strings.Contains(text, another) || !strings.Contains(text, "site-2") && r < 2 {
+				t.Errorf("site %d does not say that %s differs, of which site:\n%s", r, setting, text)
+			}
+		}
+		if strings.Contains(text, "rounds is") {
+			t.Errorf("site %d names a setting that is the same:\n%s", r, text)
+		}
+	}
+}
+
 // TestLostPeer: a peer that is gone ends the run of the others with its name; when it is back they go on, and the model
 // is that of a run that nothing happened to.
 func TestLostPeer(t *testing.T) {
@@ -450,7 +495,7 @@ func TestStay(t *testing.T) {
 		p.Process.Kill()
 		p.Wait()
 	}
-	if e := <-stayed; e.exit != 0 || strings.Count(e.stderr, "a peer is lost") != 2 || strings.Count(e.stderr, "resumed from a checkpoint") != 2 {
+	if e := <-stayed; e.exit != 0 || strings.Count(e.stderr, "a peer failed") != 2 || strings.Count(e.stderr, "resumed from a checkpoint") != 2 {
 		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
 	}
 	whole := filepath.Join(c.dir, "whole")

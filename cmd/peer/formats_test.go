@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
 )
 
 const dglData = "../../graph/dgl/testdata/"
@@ -24,12 +24,12 @@ func TestDGL(t *testing.T) {
 			t.Errorf("import said %q", text)
 		}
 		must(t, "inspect", parts)
-		train(t, filepath.Join(dir, "run-"+name), "--shards", parts, "--encoder", "raw", "--transport", "memory")
+		mustTrain(t, filepath.Join(dir, "run-"+name), "--shards", parts, "--encoder", "raw", "--transport", "memory")
 		if strings.HasPrefix(name, "typed") {
 			if text := must(t, "inspect", filepath.Join(parts, "part-1")); !strings.Contains(text, "relations (edges of each): ") {
 				t.Error(text)
 			}
-			train(t, filepath.Join(dir, "typed-"+name), "--shards", parts, "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
+			mustTrain(t, filepath.Join(dir, "typed-"+name), "--shards", parts, "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
 		}
 		must(t, "export", "--shards", parts, "-o", back)
 		again := must(t, "import", "--dgl", filepath.Join(back, "small.json"), "-o", back+"-parts")
@@ -62,12 +62,12 @@ func TestLists(t *testing.T) {
 	if text := must(t, "import", "--edges", lists+"graph.el.zst", "-o", stored); !strings.Contains(text, "30 nodes, of ") {
 		t.Errorf("import said %q", text)
 	}
-	if s, err := partition.OpenGraph(stored); err != nil {
+	if s, err := external.OpenGraph(stored); err != nil {
 		t.Error(err)
 	} else if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	train(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "5"), "--peers", "2", "--policy", "random", "--encoder", "raw", "--transport", "memory")
+	mustTrain(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "5"), "--peers", "2", "--policy", "random", "--encoder", "raw", "--transport", "memory")
 }
 
 // TestReorder trains on shards in another order of rows: the same nodes, and nearly the same numbers.
@@ -77,7 +77,7 @@ func TestReorder(t *testing.T) {
 	must(t, "partition", "--data", sites(t), "--parts", "3", "-o", parts)
 	run := func(shards string) result {
 		out := shards + "-run"
-		train(t, out, "--shards", shards, "--encoder", "raw", "--transport", "memory", "--json", out+".json")
+		mustTrain(t, out, "--shards", shards, "--encoder", "raw", "--transport", "memory", "--json", out+".json")
 		return figures(t, out+".json")
 	}
 	want := run(parts)
@@ -112,7 +112,7 @@ func TestFormatFaults(t *testing.T) {
 		{"import --ogb " + dir + " -o " + dir + "/x", []string{"no raw/data.npz"}},
 		{"import --edges e.el --ogb o -o " + dir + "/x", []string{"edges", "ogb"}},
 		{"import --edges e.el --nodes n.csv --strict -o " + dir + "/x", []string{"nodes", "strict"}},
-		{"reorder --shards " + dir + " --by chance -o " + dir + "/x", []string{`no order "chance"`}},
+		{"reorder --shards " + dir + " --by chance -o " + dir + "/x", []string{`order must be degree, rcm or cluster (got "chance")`}},
 		{"reorder --shards " + dir + " -o " + dir + "/x", []string{"manifest.json"}},
 		{"export --shards " + dir + " -o " + dir + "/x", []string{"manifest.json"}},
 	} {

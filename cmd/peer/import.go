@@ -13,31 +13,41 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dgl"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/ingest"
 )
 
+// importing holds the flags of peer import.
+type importing struct {
+	tables             dataset.ImportConfig
+	list               edgelist.Config
+	out                string
+	ogb, split         string // folder of a set, and in it
+	dgl, features      string // partition, and its features
+	directed, keepLoop bool
+}
+
 func newImport() *cobra.Command {
-	var c dataset.ImportConfig
-	var out, fromDGL, features, fromOGB, split string
-	var directed, loops bool
-	var list dataset.EdgeConfig
+	var m importing
 	cmd := &cobra.Command{
 		Use:   "import (--nodes FILE [--edges FILE] | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
-		Short: "Make a data set of your own tables, a list of edges or an OGB set, or shards of DGL's partition",
-		Long: `Make a data set of a table of nodes and a table of edges (CSV, TSV, packed by gzip or zstd or not, or Parquet). Columns of
-numbers are standardised, columns of texts become categories; how is saved with the data set and with the
-models trained on it, so that prediction reads other tables in the same way.
+		Short: "Import tables, lists of edges, OGB sets or DGL partitions",
+		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with gzip or zstd).
+Columns of numbers are standardised and columns of text become categories. The data set and the models trained on it
+store this encoding, so prediction reads other tables in the same way.
 
 With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet, binary
 (.el32, .el64, .wel32, .wel64), Galois (.gr) or Matrix Market (.mtx). Columns without names are numbered from 1.
+--edge-format names the format of a file with another suffix: text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx.
+The weights of a .gr file have a type, u32, f32, u64 or f64, in place of a column.
 A list that does not fit into memory is stored: --out NAME.graph, which peer partition --memory takes. With --nodes so is a
 table of nodes: their names have to be 0, 1, 2, … in its order, and the edges those numbers.
 
-With --ogb, make a data set of a folder of the Open Graph Benchmark: raw/ and split/ as they are downloaded.
+With --ogb, make a data set from an unpacked Open Graph Benchmark folder with raw/ and split/.
 
-With --dgl, make shards of a partition that dgl.distributed.partition_graph wrote: its NAME.json, or the folder it lies
-in. Who owns what stays; labels and features are the columns label and feat unless said otherwise.`,
+With --dgl, make shards from a partition of dgl.distributed.partition_graph: its NAME.json, or the folder of that file.
+Each node keeps its owner. Labels and features are the columns label and feat unless flags name others.`,
 		Example: `  peer import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
   peer import --edges soc-LiveJournal1.txt.gz --out data/livejournal
   peer import --edges web.el.zst --out web.graph
@@ -45,59 +55,27 @@ in. Who owns what stays; labels and features are the columns label and feat unle
   peer import --ogb ogbn_arxiv --out data/arxiv
   peer import --dgl partitions/cora.json --out parts`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.Relation != "" && (c.Nodes == "" || strings.HasSuffix(out, storedSuffix)) {
-				return badInput{errors.New("relation-column: relations are read from a table of edges beside one of --nodes, and no stored graph has them")}
-			}
-			if fromDGL != "" {
-				return importDGL(cmd, fromDGL, out, dgl.Names{Features: features, Label: c.Label, Weight: c.Weight, Build: graph.Build{Directed: directed, KeepLoops: loops}})
-			}
-			list.Path, list.Source, list.Target, list.Weight = c.Edges, c.Source, c.Target, c.Weight
-			if strings.HasSuffix(out, storedSuffix) {
-				return store(cmd, list, c, out)
-			}
-			var g *graph.Graph
-			var err error
-			switch {
-			case fromOGB != "":
-				g, err = dataset.ReadOGB(fromOGB, split)
-			case c.Nodes == "":
-				g, err = dataset.ReadEdges(list)
-			default:
-				g, err = dataset.Import(c)
-			}
-			if err != nil {
-				return badInput{err}
-			}
-			if c.Name != "" {
-				g.Name = c.Name
-			}
-			if err := dataset.Write(out, g); err != nil {
-				return badInput{err}
-			}
-			typed := ""
-			if n := g.Typed.Count(); n > 0 {
-				typed = fmt.Sprintf(" of %d relations with their reverses", n)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, %d edges%s, %d features, %d classes, %d sites\n",
-				out, g.N(), g.Adj.NumEdges()/2, typed, g.X.Cols(), g.Labels.Classes, len(g.Sites))
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.run(cmd) },
 	}
+	m.bind(cmd)
+	return cmd
+}
+
+func (m *importing) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	bindTables(f, &c)
-	f.StringVar(&c.Site, "site-column", "", "owner of a node, such as a hospital")
-	f.Uint64Var(&c.Seed, "seed", 1, "of the split by shares")
-	f.StringVar(&list.Format, "edge-format", "", "of --edges alone: text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx (default: the suffix)")
-	f.IntVar(&list.Nodes, "num-nodes", 0, "of --edges alone: nodes there are (default: as the file says, or one more than the largest number)")
-	f.BoolVar(&list.Strict, "strict", false, "of --edges alone: refuse an edge that occurs twice or joins a node to itself")
-	f.StringVar(&fromOGB, "ogb", "", "folder of a set of the Open Graph Benchmark")
-	f.StringVar(&split, "ogb-split", "", "folder in its split/ (default: the only one)")
-	f.StringVar(&fromDGL, "dgl", "", "a partition of DGL's: the file NAME.json, or its folder")
-	f.StringVar(&features, "feature-column", "", "of --dgl: features of nodes (default feat or features)")
-	f.BoolVar(&directed, "directed", false, "of --dgl: keep edges as they are; otherwise the reverse of each is added")
-	f.BoolVar(&loops, "keep-loops", false, "of --dgl: keep edges from a node to itself")
-	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty; of a list of edges also NAME.graph, which must not exist")
+	bindTables(f, &m.tables)
+	f.StringVar(&m.tables.Site, "site-column", "", "column of a node's owner, such as a hospital")
+	f.Uint64Var(&m.tables.Seed, "seed", 1, "random seed of the split")
+	f.StringVar(&m.list.Format, "edge-format", "", "format of a list of edges; default: by its suffix")
+	f.IntVar(&m.list.Nodes, "num-nodes", 0, "nodes of a list of edges; 0: those that occur")
+	f.BoolVar(&m.list.Strict, "strict", false, "no repeated edges or loops in a list of edges")
+	f.StringVar(&m.ogb, "ogb", "", "folder of an Open Graph Benchmark data set")
+	f.StringVar(&m.split, "ogb-split", "", "folder in its split/ (default: the only one)")
+	f.StringVar(&m.dgl, "dgl", "", "partition by DGL: the file NAME.json, or its folder")
+	f.StringVar(&m.features, "feature-column", "", "features of --dgl (default feat or features)")
+	f.BoolVar(&m.directed, "directed", false, "edges of --dgl as they are, without their reverses")
+	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
+	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
 	required(cmd, "out")
 	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
@@ -105,28 +83,68 @@ in. Who owns what stays; labels and features are the columns label and feat unle
 	for _, name := range []string{"edge-format", "num-nodes", "strict"} {
 		cmd.MarkFlagsMutuallyExclusive("nodes", name)
 	}
-	return cmd
+}
+
+func (m *importing) run(cmd *cobra.Command) error {
+	c := m.tables
+	if c.Relation != "" && (c.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
+		return badInput{errors.New("relation-column: relations are read from a table of edges beside one of --nodes, and no stored graph has them")}
+	}
+	if m.dgl != "" {
+		build := graph.Build{Directed: m.directed, KeepLoops: m.keepLoop}
+		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Build: build})
+	}
+	m.list.Path, m.list.Source, m.list.Target, m.list.Weight = c.Edges, c.Source, c.Target, c.Weight
+	if strings.HasSuffix(m.out, storedSuffix) {
+		return store(cmd, m.list, c, m.out)
+	}
+	var g *graph.Graph
+	var err error
+	switch {
+	case m.ogb != "":
+		g, err = dataset.ReadOGB(m.ogb, m.split)
+	case c.Nodes == "":
+		g, err = edgelist.Read(m.list)
+	default:
+		g, err = dataset.Import(c)
+	}
+	if err != nil {
+		return badInput{err}
+	}
+	if c.Name != "" {
+		g.Name = c.Name
+	}
+	if err := dataset.Write(m.out, g); err != nil {
+		return badInput{err}
+	}
+	typed := ""
+	if n := g.Typed.Count(); n > 0 {
+		typed = fmt.Sprintf(" of %d relations with their reverses", n)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, %d edges%s, %d features, %d classes, %d sites\n",
+		m.out, g.N(), g.Adj.NumEdges()/2, typed, g.X.Cols(), g.Labels.Classes, len(g.Sites))
+	return nil
 }
 
 // bindTables binds the flags that say what the columns of the user's tables mean.
 func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
-	f.StringVar(&c.Name, "name", "", "of the data set (default: from the file of nodes)")
-	f.StringVar(&c.Nodes, "nodes", "", "table of the nodes")
-	f.StringVar(&c.Edges, "edges", "", "table or list of the edges, each undirected")
-	f.StringVar(&c.ID, "id-column", "", "names of the nodes (default id)")
-	f.StringVar(&c.Label, "label-column", "", "class of a node; an empty cell: no label")
-	f.BoolVar(&c.Multi, "multi", false, "a cell of the label column holds any number of classes, separated by ;")
-	f.StringVar(&c.Split, "split-column", "", "train, val, test or none; without it nodes are split by shares")
-	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns that are numbers (default: those that hold numbers)")
-	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns that are categories (default: those that hold texts)")
+	f.StringVar(&c.Name, "name", "", "name of the data set; default: of the file of nodes")
+	f.StringVar(&c.Nodes, "nodes", "", "table of nodes")
+	f.StringVar(&c.Edges, "edges", "", "table or list of undirected edges")
+	f.StringVar(&c.ID, "id-column", "", "column of the nodes' names (default id)")
+	f.StringVar(&c.Label, "label-column", "", "column of a node's class; empty cell: no label")
+	f.BoolVar(&c.Multi, "multi", false, "any number of classes in a cell, separated by ;")
+	f.StringVar(&c.Split, "split-column", "", "column of train, val, test or none; empty: random split")
+	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns of numbers; default: those that hold numbers")
+	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns of categories; default: those that hold texts")
 	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
-	f.StringVar(&c.Source, "source-column", "", "of the table of edges (default source)")
-	f.StringVar(&c.Target, "target-column", "", "of the table of edges (default target)")
-	f.StringVar(&c.Weight, "weight-column", "", "of the table of edges (default: all weigh 1); of --edges alone: its column, of .gr the type u32, f32, u64 or f64")
-	f.StringVar(&c.Relation, "relation-column", "", "of the table of edges: the relation that goes from source to target (default: edges have no types)")
-	f.Float64Var(&c.Train, "train", 0, "share of each class for training (default: all three unset: 0.6, 0.2, 0.2)")
-	f.Float64Var(&c.Val, "val", 0, "share of each class for validation")
-	f.Float64Var(&c.Test, "test", 0, "share of each class for testing")
+	f.StringVar(&c.Source, "source-column", "", "column of the source (default source)")
+	f.StringVar(&c.Target, "target-column", "", "column of the target (default target)")
+	f.StringVar(&c.Weight, "weight-column", "", "column of edge weights, or their type in a .gr file")
+	f.StringVar(&c.Relation, "relation-column", "", "column of relations; empty: edges without types")
+	f.Float64Var(&c.Train, "train", 0, "fraction of each class for training; all unset: 0.6")
+	f.Float64Var(&c.Val, "val", 0, "fraction of each class for validation")
+	f.Float64Var(&c.Test, "test", 0, "fraction of each class for testing")
 }
 
 // required marks flags that have no default.
@@ -142,7 +160,7 @@ func required(c *cobra.Command, names ...string) {
 const storedSuffix = ".graph"
 
 // store makes a graph of a list of edges, and of a table of numbered nodes where there is one, that need not fit into memory.
-func store(cmd *cobra.Command, list dataset.EdgeConfig, tables dataset.ImportConfig, out string) error {
+func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig, out string) error {
 	switch _, err := os.Lstat(out); {
 	case list.Path == "":
 		return badInput{fmt.Errorf("%s: a stored graph is made of a list of edges: want --edges", out)}
@@ -167,7 +185,7 @@ func store(cmd *cobra.Command, list dataset.EdgeConfig, tables dataset.ImportCon
 	if of.Name == "" {
 		of.Name, _, _ = strings.Cut(filepath.Base(list.Path), ".")
 	}
-	err = partition.IngestNodes(out, of, features, nodes, until(cmd.Context(), list.Batches), graph.Build{}, 0)
+	err = ingest.WriteNodes(out, of, features, nodes, until(cmd.Context(), list.Batches), graph.Build{}, 0)
 	if cmd.Context().Err() != nil {
 		return stopped(err)
 	}
@@ -179,7 +197,7 @@ func store(cmd *cobra.Command, list dataset.EdgeConfig, tables dataset.ImportCon
 }
 
 // until returns edges whose reading ends with the context.
-func until(ctx context.Context, edges partition.Edges) partition.Edges {
+func until(ctx context.Context, edges ingest.Edges) ingest.Edges {
 	return func(yield func(src, dst []int32) error) error {
 		return edges(func(src, dst []int32) error { return errors.Join(ctx.Err(), yield(src, dst)) })
 	}

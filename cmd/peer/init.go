@@ -25,12 +25,11 @@ func newInit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Make this peer's key and print its ID",
-		Long: `Make this peer's key and print its ID, by which rosters and plans name it. The key stays on this machine:
-the file is readable by its owner only, and with --passphrase of no use without that. An existing key is
-never replaced.
+		Long: `Make this peer's key and print its ID, by which rosters and plans name it. The key stays on this machine, and only
+its owner can read the file. --passphrase makes a copy of it useless. An existing key is never replaced.
 
-Where there is no terminal to ask for the passphrase, it is read from the file that the environment
-variable ` + passphraseFile + ` names. The key file is then an age file: age --decrypt opens it, too.`,
+Without a terminal the passphrase comes from the file that the environment variable ` + passphraseFile + `
+names. A key file with a passphrase is an age file: age --decrypt opens it as well.`,
 		Example: "  peer init\n  peer init --passphrase --identity site-a.key",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -53,7 +52,7 @@ variable ` + passphraseFile + ` names. The key file is then an age file: age --d
 		},
 	}
 	c.Flags().StringVar(&path, "identity", defaultIdentity(), "key file to make")
-	c.Flags().BoolVar(&seal, "passphrase", false, "put the key under a passphrase")
+	c.Flags().BoolVar(&seal, "passphrase", false, "passphrase for the key")
 	return c
 }
 

@@ -13,13 +13,14 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
 func newInspect() *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect PATH",
-		Short:   "Say what a file or directory holds: a data set, a partition, a part, a model, checkpoints",
+		Short:   "Describe a data set, partition, part, model or checkpoint",
 		Example: "  peer inspect data/cora\n  peer inspect parts\n  peer inspect parts/part-0\n  peer inspect runs/cora-retexo-gcn-1/model.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -42,7 +43,7 @@ func inspect(w io.Writer, path string) error {
 	}
 	switch {
 	case info.IsDir() && has("manifest.json"):
-		m, err := partition.ReadManifest(path)
+		m, err := shard.ReadManifest(path)
 		if err != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func labels(w io.Writer, l graph.Labels, split []graph.Split) {
 }
 
 func inspectShard(w io.Writer, path string) (err error) {
-	s, closer, err := partition.ReadShard(path)
+	s, closer, err := shard.ReadShard(path)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func inspectShard(w io.Writer, path string) (err error) {
 }
 
 func inspectModel(w io.Writer, path string) error {
-	m, card, err := checkpoint.ReadModel(path)
+	m, card, err := modelfile.Read(path)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -46,12 +47,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 	}
 	fmt.Fprintf(stderr, "peer: %v\n", err)
 	var input badInput
+	var given *heddle.InputError
 	var plan *p2p.MismatchError
 	var state *checkpoint.MismatchError
 	if errors.Is(err, syscall.ENOSPC) { // what was given is right
 		return 1
 	}
-	if !*began || errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) {
+	if !*began || errors.As(err, &input) || errors.As(err, &given) || errors.As(err, &plan) || errors.As(err, &state) {
 		return 2
 	}
 	return 1
@@ -61,11 +63,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 func newRoot() (root *cobra.Command, began *bool) {
 	root = &cobra.Command{
 		Use:   "peer",
-		Short: "Train graph neural networks over a graph whose parts may not be pooled",
-		Long: `Heddle trains graph neural networks over a graph whose parts lie on different machines
-and may not be pooled: hospitals, banks, servers, telephones.
+		Short: "Train graph neural networks across sites without pooling",
+		Long: `Heddle trains one graph neural network across sites that cannot share their data: hospitals, banks, servers, phones.
 
-Begin with:  peer demo`,
+Start with:  peer demo`,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args:              cobra.NoArgs,

@@ -14,8 +14,8 @@ func TestTwentyFourPeers(t *testing.T) {
 	}
 	data, dir := sites(t), t.TempDir()
 	net, memory := filepath.Join(dir, "net"), filepath.Join(dir, "memory")
-	train(t, net, "--data", data, "--peers", "24", "--carrier", "tcp")
-	train(t, memory, "--data", data, "--peers", "24", "--transport", "memory")
+	mustTrain(t, net, "--data", data, "--peers", "24", "--carrier", "tcp")
+	mustTrain(t, memory, "--data", data, "--peers", "24", "--transport", "memory")
 	a, b := figures(t, filepath.Join(net, "result.json")), figures(t, filepath.Join(memory, "result.json"))
 	if a.Peers != 24 || len(a.Loss) == 0 || len(a.Loss) != len(b.Loss) {
 		t.Fatalf("%d peers, %d and %d losses", a.Peers, len(a.Loss), len(b.Loss))

@@ -49,7 +49,7 @@ var endToEndModels = map[string][]string{
 	"mlp":                      {"--model", "mlp", "--correct-smooth", "10"},
 	"gcn, sparse labels":       {"--model", "gcn", "--label-augmentation", "0.5", "--correct-smooth", "10"},
 	"sage, labels, no dropout": {"--model", "sage", "--label-augmentation", "0.3", "--dropout", "0"},
-	"sign":                     {"--model", "sign", "--hops", "2", "--unit-sum"},
+	"sign":                     {"--model", "sign", "--hops", "2", "--row-norm", "l1"},
 	"batch norm":               {"--model", "sage", "--norm", "batch", "--layers", "3"},
 }
 
@@ -63,8 +63,8 @@ func TestEndToEndModels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"--encoder", "raw"}, args...)
 			one, three := filepath.Join(dir, name+"-1"), filepath.Join(dir, name+"-3")
-			train(t, one, slices.Concat([]string{"--data", data, "--mode", "standalone"}, args)...)
-			train(t, three, slices.Concat([]string{"--shards", parts, "--mode", "fullbatch", "--transport", "memory"}, args)...)
+			mustTrain(t, one, slices.Concat([]string{"--data", data, "--mode", "standalone"}, args)...)
+			mustTrain(t, three, slices.Concat([]string{"--shards", parts, "--mode", "fullbatch", "--transport", "memory"}, args)...)
 			a, b := figures(t, filepath.Join(one, "result.json")), figures(t, filepath.Join(three, "result.json"))
 			equal(t, "test accuracy", *b.TestAccuracy, *a.TestAccuracy)
 			for i := range a.Loss {
@@ -102,7 +102,7 @@ func TestTypedTables(t *testing.T) {
 	if said := must(t, "inspect", at("data")); !strings.Contains(said, "refers (120), treats (120), refers (inverse) (120)") {
 		t.Error(said)
 	}
-	train(t, at("run"), "--data", at("data"), "--policy", "by-column", "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
+	mustTrain(t, at("run"), "--data", at("data"), "--policy", "by-column", "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
 	if r := figures(t, at("run/result.json")); !(*r.TestAccuracy > 0.6) { // a third without edges
 		t.Errorf("accuracy %v", *r.TestAccuracy)
 	}
@@ -116,9 +116,9 @@ func TestTypedTables(t *testing.T) {
 // TestModelsThatNeedMore: a model that the data or the mode cannot train is refused by name.
 func TestModelsThatNeedMore(t *testing.T) {
 	for want, args := range map[string][]string{
-		"model: rgcn, but the graph's edges have no types": {"--data", sites(t), "--mode", "standalone", "--model", "rgcn"},
-		"model: rgcn is trained end to end":                {"--data", typedSites(t), "--model", "rgcn"},
-		"norm: batch takes its statistics of all peers'":   {"--data", sites(t), "--norm", "batch"},
+		"model rgcn needs typed edges":                  {"--data", sites(t), "--mode", "standalone", "--model", "rgcn"},
+		"(got rgcn, which is trained end to end)":       {"--data", typedSites(t), "--model", "rgcn"},
+		"norm must be layer in mode retexo (got batch)": {"--data", sites(t), "--norm", "batch"},
 	} {
 		exit, _, stderr := call(t.Context(), append([]string{"train"}, args...)...)
 		if exit != 2 || !strings.Contains(stderr, want) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
@@ -40,25 +39,6 @@ func TestRevokedWhileRunning(t *testing.T) {
 	if said := <-done; !strings.HasPrefix(said, "exit 1") || !strings.Contains(said, "south") || !strings.Contains(said, "revoked in serial 2") {
 		t.Errorf("the join that waited for a revoked peer: %s", said)
 	}
-}
-
-// TestBoundsOfAHost: silence comes from the plan, what is taken of a peer from the site, of whose bounds the least holds.
-func TestBoundsOfAHost(t *testing.T) {
-	c := newCrew(t, 2)
-	plan := c.plan(t, c.members, "--silence", "3s")
-	p, err := readPlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, bound := range []struct{ flag, policy, want int64 }{{0, 0, 0}, {5000, 0, 5000}, {0, 7000, 7000}, {5000, 7000, 5000}, {9000, 7000, 7000}} {
-		s := seat{intake: bound.flag}
-		got := s.network(p, &site{policy: &admission.Policy{MaxIntake: bound.policy}}, 1, p2p.Identity{})
-		if got.MaxRate != bound.want || got.Silence != 3*time.Second || got.Listen[0] != p.Peers[1].Addresses[0] {
-			t.Errorf("%+v: rate %d, silence %v, listening on %v", bound, got.MaxRate, got.Silence, got.Listen)
-		}
-	}
-	refuse(t, 2, []string{"silence: 1ms", "1s to 10m"}, c.join(0, c.plan(t, c.members, "--silence", "1ms"))...)
-	refuse(t, 2, []string{"MaxRate is -1"}, c.join(0, plan, "--max-intake", "-1")...)
 }
 
 // TestRelayedRun: two peers that only dial out train over the federation's relay, and the doctor sees it.
@@ -138,4 +118,11 @@ func TestDoctorConcludes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestBoundsRefused: bounds that cannot be are refused by name.
+func TestBoundsRefused(t *testing.T) {
+	c := newCrew(t, 2)
+	refuse(t, 2, []string{"peer_timeout must be at least 1s and at most 10m (got 1ms)"}, append([]string{"plan", "--peer-timeout", "1ms"}, c.members...)...)
+	refuse(t, 2, []string{"MaxRate must be at least 0", "got -1"}, c.join(0, c.plan(t, c.members), "--receive-limit", "-1")...)
 }

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"github.com/heddle-gnn/heddle"
 )
 
 // result is the object of --json. Fields are only ever added.
@@ -59,12 +61,12 @@ func number(x float64) *float64 {
 	return &x
 }
 
-func (o *outcome) result(s Settings, dataset string, peers int, kernels string) result {
-	r := result{Mode: s.Mode, Model: s.Model, Encoder: s.Encoder, Dataset: dataset, Peers: peers, Seed: s.Seed,
+func resultOf(o *heddle.Result, s heddle.Plan, dataset string, peers int, kernels string) result {
+	r := result{Mode: s.Mode, Model: s.Model, Encoder: s.Encoder.String(), Dataset: dataset, Peers: peers, Seed: s.Seed,
 		TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
-		Metric: string(o.Metric), Preset: s.Preset, Kernels: kernels, PeakRSS: []int64{}, Loss: []*float64{}, Links: o.predictions(o.Link)}
-	r.Generations, r.LostRows, r.Shares = o.history(peers)
-	sum := o.bytes()
+		Metric: string(o.Metric), Preset: s.Preset, Kernels: kernels, PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
+	r.Generations, r.LostRows, r.Shares = historyOf(o, peers)
+	sum := o.Total()
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
 	if peak := peakMemory(); peak > 0 {
 		r.PeakRSS = append(r.PeakRSS, peak)

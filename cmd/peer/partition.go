@@ -15,14 +15,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
+	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // cutting is what the flags of peer partition say.
 type cutting struct {
 	Source
+	parts                int    // heddle.Auto: 4, or as many as sites
+	by                   string // policy
 	seed                 uint64
 	out, page            string
 	caps                 map[string]string
@@ -31,21 +39,32 @@ type cutting struct {
 	reorder              string
 	dry, quiet, directed bool
 	policy               partition.Policy
-	vertexCut            partition.VertexCut // or this one
+	vertexCut            vertexcut.Cut // or this one
 	goal                 partition.Goal
 	order                partition.Order // of the rows; nil: as it is
 	bytes                int64           // of memory; 0: any
-	manifest             *partition.Manifest
-	phases               []partition.PhaseTimes
+	manifest             *shard.Manifest
+	phases               []external.PhaseTimes
 	seat                 seat // with other peers, where it has a plan
 	rounds               int
 }
 
 func newPartition() *cobra.Command {
-	s := cutting{Source: Source{Peers: auto}}
+	s := cutting{parts: heddle.Auto}
 	c := &cobra.Command{
 		Use:   "partition --data D --parts K --out DIR",
 		Short: "Cut a data set into a part for each peer",
+		Long: `Cut a data set into a part for each peer, and measure the quality of the partition.
+
+Policies are random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N and multilevel; with --dry
+also the vertex cuts dbh, hvc, cvc, gvc, svc, hdrf and 2ps-l.
+
+A bound limits what a part holds relative to its fair share: of vertices, edges, train (training nodes), bytes (of features)
+and relations (edges of each), as --cap vertices=1.03,train=1.1. A partition that breaks a bound is refused. --capacity sets
+the fair shares of unequal machines.
+
+With --plan the peers of a plan partition a stored graph together: each reads its slice and writes its own part. The more
+often they exchange what they have assigned (--rounds), the fewer edges are cut.`,
 		Example: `  peer partition --data data/cora --parts 4 --policy random --out parts
   peer partition --data data/twitch --policy by-column --out parts
   peer partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
@@ -83,22 +102,22 @@ func newPartition() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.Data, "data", "", "data set: a directory with graph.npz, the .npz file, a stored graph (.graph), or pairs of binary numbers (.u32, .u64)")
-	f.IntVar(&s.Split, "split", 0, "column of the data set's masks")
-	f.IntVar(&s.Peers, "parts", s.Peers, "number of parts (default 4; the sites for by-column)")
+	f.StringVar(&s.Data, "data", "", "data set: a folder, or a .npz, .graph, .u32 or .u64 file")
+	f.IntVar(&s.Split, "split", 0, "split of the data set")
+	f.IntVar(&s.parts, "parts", s.parts, "number of parts (default 4; the sites for by-column)")
 	f.Lookup("parts").DefValue = "0"
-	f.StringVar(&s.Policy, "policy", "random", "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel; with --dry also dbh, hvc, cvc, gvc, svc, hdrf and 2ps-l")
-	f.Uint64Var(&s.seed, "seed", 1, "of what the policy draws")
-	f.StringVarP(&s.out, "out", "o", "", "directory to write, which must not exist or be empty")
-	f.StringToStringVar(&s.caps, "cap", nil, "most that a part holds over its fair share, of vertices, edges, train (training nodes), bytes (of features) and relations (edges of each), as vertices=1.03,train=1.1: kept, or refused")
-	f.Float64SliceVar(&s.capacity, "capacity", nil, "fair shares of the parts, for unlike machines, as 2,1,1 (default: all alike)")
-	f.StringVar(&s.objective, "objective", "volume", "what multilevel makes small: volume (rows that travel) or cut (edges)")
-	f.StringVar(&s.memory, "memory", "", "most memory to take for a stored graph, as 2GiB (default: as much as it takes)")
-	f.BoolVar(&s.directed, "directed", false, "edges of .u32 and .u64 go one way")
-	f.StringVar(&s.reorder, "reorder", "", "order of each part's rows, so that neighbours lie together: cluster, rcm or degree (default: that of the IDs)")
-	f.StringVar(&s.page, "report", "", "HTML page to write: quality, and a picture of what travels between each pair of parts")
-	f.BoolVar(&s.dry, "dry", false, "say what the partition would be like, and write no parts (--out is not needed)")
-	f.BoolVarP(&s.quiet, "quiet", "q", false, "show no progress")
+	f.StringVar(&s.by, "policy", "random", "partitioning policy")
+	f.Uint64Var(&s.seed, "seed", 1, "random seed of the policy")
+	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
+	f.StringToStringVar(&s.caps, "cap", nil, "bounds of parts over fair shares, as vertices=1.03")
+	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1; default: equal")
+	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
+	f.StringVar(&s.memory, "memory", "", "memory limit for a stored graph, as 2GiB; empty: none")
+	f.BoolVar(&s.directed, "directed", false, "directed edges in .u32 and .u64 files")
+	f.StringVar(&s.reorder, "reorder", "", "order of rows: cluster, rcm or degree; default: by ID")
+	f.StringVar(&s.page, "report", "", "HTML page of the partition's quality")
+	f.BoolVar(&s.dry, "dry", false, "quality report only, without writing parts")
+	f.BoolVarP(&s.quiet, "quiet", "q", false, "no progress display")
 	s.bindTogether(f)
 	required(c, "data")
 	return c
@@ -106,8 +125,8 @@ func newPartition() *cobra.Command {
 
 // read checks the flags.
 func (s *cutting) read() (err error) {
-	if s.Peers < 1 && s.Peers != auto {
-		return fmt.Errorf("parts: %d, want at least 1", s.Peers)
+	if s.parts < 1 && s.parts != heddle.Auto {
+		return fmt.Errorf("parts: %d, want at least 1", s.parts)
 	}
 	if s.out == "" && !s.dry {
 		return errors.New("out: want a directory to write, or --dry")
@@ -138,9 +157,9 @@ func (s *cutting) read() (err error) {
 	}
 	bounded := len(s.caps) > 0 || s.capacity != nil || s.objective != "volume"
 	if s.dry {
-		if s.vertexCut = partition.ParseVertexCut(s.Policy); s.vertexCut != nil {
+		if s.vertexCut = vertexcut.Parse(s.by); s.vertexCut != nil {
 			if bounded || s.order != nil {
-				return fmt.Errorf("policy %q: a vertex cut takes no bounds and no order", s.Policy)
+				return fmt.Errorf("policy %q: a vertex cut takes no bounds and no order", s.by)
 			}
 			if s.stored() && filepath.Ext(s.Data) != storedSuffix {
 				return fmt.Errorf("dry: %s is a list of edges: store it first, by peer import --edges %s --out NAME.graph", s.Data, s.Data)
@@ -151,7 +170,7 @@ func (s *cutting) read() (err error) {
 			return errors.New("dry: stored graphs are partitioned in files: want --out")
 		}
 	}
-	if s.policy, err = partition.ParsePolicy(s.Policy); err != nil {
+	if s.policy, err = parseEdgeCut(s.by); err != nil {
 		return err
 	}
 	if bounded {
@@ -209,38 +228,40 @@ func (s *cutting) stored() bool {
 	return slices.Contains([]string{".graph", ".u32", ".u64"}, filepath.Ext(s.Data))
 }
 
-func (s *cutting) meta(sites []string) partition.Meta {
-	policy := s.Policy
+func (s *cutting) meta(sites []string) shard.Meta {
+	policy := s.by
 	if s.order != nil {
 		policy += ", rows by " + s.reorder
 	}
-	return partition.Meta{Policy: policy, Seed: s.seed, Sites: sitesOf(s.Policy, sites)}
+	return shard.Meta{Policy: policy, Seed: s.seed, Sites: sitesOf(s.by, sites)}
 }
 
 // inMemory partitions a data set that is read as a whole.
 func (s *cutting) inMemory(*cobra.Command, *watch) error {
 	began := time.Now()
 	took := func(phase string) {
-		s.phases, began = append(s.phases, partition.PhaseTimes{Phase: phase, Seconds: time.Since(began).Seconds()}), time.Now()
+		s.phases, began = append(s.phases, external.PhaseTimes{Phase: phase, Seconds: time.Since(began).Seconds()}), time.Now()
 	}
 	g, err := readData(s.Data, s.Split)
 	if err != nil {
 		return err
 	}
 	took("read")
-	shards, err := cut(g, s.policy, s.parts("retexo"), s.seed)
-	if err != nil {
-		return err
+	shards := []*shard.Shard{}
+	if n := s.count(); n == 1 {
+		shards = append(shards, shard.Whole(g))
+	} else if shards, err = partition.Partition(g, s.policy, n, s.seed); err != nil {
+		return badInput{fmt.Errorf("%s: %w", g.Name, err)}
 	}
 	if s.order != nil {
-		shards = partition.Reorder(shards, s.order)
+		shards = shard.Reorder(shards, s.order)
 	}
 	took("partition")
 	if s.dry {
-		s.out, s.manifest = s.Data, partition.Describe(shards, s.meta(g.Sites))
+		s.out, s.manifest = s.Data, shard.Describe(shards, s.meta(g.Sites))
 		return nil
 	}
-	if s.manifest, err = partition.WriteDir(s.out, shards, s.meta(g.Sites)); err != nil {
+	if s.manifest, err = shard.WriteDir(s.out, shards, s.meta(g.Sites)); err != nil {
 		return badInput{err}
 	}
 	took("write")
@@ -262,7 +283,7 @@ func (s *cutting) fromDisk(c *cobra.Command, w *watch) (err error) {
 			return badInput{err}
 		}
 	}
-	g, err := partition.OpenGraph(path)
+	g, err := external.OpenGraph(path)
 	if err != nil {
 		return badInput{err}
 	}
@@ -272,7 +293,7 @@ func (s *cutting) fromDisk(c *cobra.Command, w *watch) (err error) {
 		return badInput{err}
 	}
 	p := &partitioning{watch: w, ctx: c.Context()}
-	s.manifest, s.phases, err = g.Write(s.out, partition.Job{Policy: s.policy, Parts: s.parts("retexo"), Memory: s.bytes,
+	s.manifest, s.phases, err = g.Write(s.out, external.Job{Policy: s.policy, Parts: s.count(), Memory: s.bytes,
 		Meta: s.meta(sites), Watch: p.show})
 	if c.Context().Err() != nil {
 		return stopped(err)
@@ -294,13 +315,13 @@ func (s *cutting) ingest(ctx context.Context, w *watch, bits int) (path string, 
 		w.log.Info("stored graph is there already: taken as it is", "file", path)
 		return path, nil
 	}
-	edges, n, err := partition.BinaryEdges(s.Data, bits)
+	edges, n, err := ingest.BinaryEdges(s.Data, bits)
 	if err != nil {
 		return "", err
 	}
 	w.log.Info("storing the edges", "file", path, "nodes", n)
 	name := strings.TrimSuffix(filepath.Base(s.Data), filepath.Ext(s.Data))
-	return path, partition.Ingest(path, name, n, until(ctx, edges), graph.Build{Directed: s.directed}, s.bytes/4)
+	return path, ingest.WriteEdges(path, name, n, until(ctx, edges), graph.Build{Directed: s.directed}, s.bytes/4)
 }
 
 // write writes the page, if one is asked for.
@@ -311,15 +332,26 @@ func (s *cutting) write() error {
 	return graph.WriteAtomic(s.page, func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, peakMemory()) })
 }
 
+// count is the number of parts; 0: as many as sites.
+func (s *cutting) count() int {
+	switch {
+	case s.parts != heddle.Auto:
+		return s.parts
+	case s.by == "by-column":
+		return 0
+	}
+	return 4
+}
+
 // weigh finds out what a vertex cut would be worth.
-func (s *cutting) weigh(ctx context.Context, w *watch) (r partition.Replicas, err error) {
-	parts := s.parts("retexo")
+func (s *cutting) weigh(ctx context.Context, w *watch) (r vertexcut.Replicas, err error) {
+	parts := s.count()
 	if !s.stored() {
 		g, err := readData(s.Data, s.Split)
 		if err != nil {
 			return r, err
 		}
-		if r, err = partition.ReplicasOf(g, s.vertexCut, parts, partition.Key(s.seed)); err != nil {
+		if r, err = vertexcut.Measure(partition.Memory{Graph: g}, s.vertexCut, parts, partition.Key(s.seed)); err != nil {
 			return r, badInput{err}
 		}
 		return r, nil
@@ -327,21 +359,21 @@ func (s *cutting) weigh(ctx context.Context, w *watch) (r partition.Replicas, er
 	if s.bytes > 0 {
 		debug.SetMemoryLimit(s.bytes * 3 / 4)
 	}
-	g, err := partition.OpenGraph(s.Data)
+	g, err := external.OpenGraph(s.Data)
 	if err != nil {
 		return r, badInput{err}
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	p := &partitioning{watch: w, ctx: ctx}
-	if r, err = g.Replicas(s.vertexCut, partition.Job{Parts: parts, Memory: s.bytes, Meta: s.meta(nil), Watch: p.show}); err != nil && ctx.Err() == nil {
+	if r, err = g.Replicas(s.vertexCut, external.Job{Parts: parts, Memory: s.bytes, Meta: s.meta(nil), Watch: p.show}); err != nil && ctx.Err() == nil {
 		return r, badInput{err}
 	}
 	return r, err
 }
 
 // describeReplicas prints what a vertex cut would be worth.
-func (s *cutting) describeReplicas(w io.Writer, r partition.Replicas) error {
-	fmt.Fprintf(w, "%s in %d parts by %s, seed %d: a vertex cut, which no trainer takes\n", s.Data, r.Parts, s.Policy, s.seed)
+func (s *cutting) describeReplicas(w io.Writer, r vertexcut.Replicas) error {
+	fmt.Fprintf(w, "%s in %d parts by %s, seed %d: a vertex cut, which no trainer takes\n", s.Data, r.Parts, s.by, s.seed)
 	fmt.Fprintf(w, "  %d nodes, %d edges; replication factor %.2f\n", r.Nodes, r.Edges/2, r.Replication)
 	fmt.Fprintf(w, "  largest part over the mean: edges %.2f, replicas %.2f\n", r.EdgeBalance, r.ReplicaBalance)
 	_, err := fmt.Fprintf(w, "  an exchange: %d partial sums to the owners, and as many rows back\n", r.Replicas-r.Nodes)
@@ -356,8 +388,8 @@ func sitesOf(policy string, sites []string) []string {
 }
 
 // describe prints what a partition is like.
-func describe(w io.Writer, dir string, m *partition.Manifest) {
-	r := m.Report()
+func describe(w io.Writer, dir string, m *shard.Manifest) {
+	r := quality.Measure(m)
 	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d\n", dir, m.Name, r.Parts, m.Policy, m.Seed)
 	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2, 100*r.CutShare, r.Replication)
 	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, bytes of features %.2f, halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
@@ -380,7 +412,7 @@ func describe(w io.Writer, dir string, m *partition.Manifest) {
 }
 
 // timings prints how long the phases took.
-func timings(w io.Writer, phases []partition.PhaseTimes) {
+func timings(w io.Writer, phases []external.PhaseTimes) {
 	if len(phases) == 0 {
 		return
 	}

@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // ring writes a list of the edges of a ring of n nodes, 32 bits a number.
@@ -48,7 +50,7 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 	}
 
 	// The same as of the graph in memory.
-	edges, n, err := partition.BinaryEdges(list, 32)
+	edges, n, err := ingest.BinaryEdges(list, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +66,8 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := partition.ReadManifest(out)
-	if want := partition.Describe(shards, m.Meta); err != nil || m.Fingerprint != want.Fingerprint {
+	m, err := shard.ReadManifest(out)
+	if want := shard.Describe(shards, m.Meta); err != nil || m.Fingerprint != want.Fingerprint {
 		t.Errorf("%v: fingerprint %s, in memory %s", err, m.Fingerprint, want.Fingerprint)
 	}
 }
@@ -153,7 +155,7 @@ func TestPartitionRefuses(t *testing.T) {
 		{"--data D", []string{"out:", "--dry"}},
 		{"--data D -o X --policy ldg --cap relations=1.2", []string{"edges have no types"}},
 		{"--data D -o X --parts 0", []string{"parts: 0, want at least 1"}},
-		{"--data D -o X --parts 999999 --policy ldg", []string{"999999 parts", "at most one part a node"}},
+		{"--data D -o X --parts 999999 --policy ldg", []string{"parts must be 1 to", "(got 999999)"}},
 		{"--data D -o X --cap nodes=1", []string{`cap: "nodes"`}},
 		{"--data D -o X --cap edges=0.5", []string{"edges=0.5"}},
 		{"--data D -o X --cap edges=x", []string{"edges=x"}},
@@ -164,7 +166,7 @@ func TestPartitionRefuses(t *testing.T) {
 		{"--data L -o X --memory 2Gb", []string{"2Gb"}},
 		{"--data L -o X --memory 1MiB", []string{"MiB of memory, with 1 allowed"}},
 		{"--data L --dry", []string{"--out"}},
-		{"--data D -o X --reorder best", []string{`no order "best"`}},
+		{"--data D -o X --reorder best", []string{`order must be degree, rcm or cluster (got "best")`}},
 		{"--data L -o X --reorder rcm", []string{"peer reorder"}},
 		{"--data D --dry --policy dbh --reorder rcm", []string{"no order"}},
 		{"--data L --dry --policy hdrf", []string{"peer import --edges"}},
@@ -204,7 +206,7 @@ func TestInspectRelations(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer files.Close()
-	one, file, err := partition.ReadShard(part(1))
+	one, file, err := shard.ReadShard(part(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
 )
 
 // partitioning shows how far a partition is: a bar on a terminal, log lines elsewhere.
@@ -19,8 +19,8 @@ type partitioning struct {
 	last  time.Time       // when it was shown
 }
 
-// show implements partition.Job.Watch.
-func (p *partitioning) show(at partition.Progress) error {
+// show implements external.Job.Watch.
+func (p *partitioning) show(at external.Progress) error {
 	now := time.Now()
 	if p.watch.fancy && p.watch.bar == nil {
 		p.watch.begin(1000 * at.Steps)

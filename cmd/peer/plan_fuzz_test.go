@@ -3,8 +3,10 @@ package main
 import (
 	"testing"
 
-	"github.com/spf13/pflag"
-
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
@@ -21,23 +23,15 @@ func FuzzPlan(f *testing.F) {
 		if len(text) > 1<<12 {
 			return
 		}
-		p := startPlan()
-		p.Settings = Settings{Mode: "retexo", Model: "gcn"} // as load does
-		if agreedPlan.overlay(p, "plan.yaml", text, pflag.NewFlagSet("", pflag.ContinueOnError)) != nil {
-			return
-		}
-		s, err := base(p.Mode, p.Preset, p.Model)
+		plan, _, err := heddle.ReadPlan(text, nil, nil)
 		if err != nil {
 			return
 		}
-		p.Settings = s
-		if agreedPlan.overlay(p, "plan.yaml", text, pflag.NewFlagSet("", pflag.ContinueOnError)) != nil {
-			t.Fatal("the second reading fails where the first did not")
-		}
-		p.fingerprint(task{Kind: "single", Features: 10, Classes: 3})
-		p.validate()
+		p := &agreement{plan, text}
+		p.Identify(&shard.Shard{X: graph.Features{Dense: mat.New(1, 10)}, Labels: graph.Labels{Classes: 3}})
+		p.CheckMembers()
 		p2p.Config{Transport: p.Carrier, Relays: p.Relays}.Validate()
-		if rank, err := p.rank("12D3KooW", "plan.yaml"); err == nil && p.Peers[rank].ID != "12D3KooW" {
+		if rank, err := p.Rank("12D3KooW"); err == nil && p.Members[rank].ID != "12D3KooW" {
 			t.Fatalf("rank %d", rank)
 		}
 	})

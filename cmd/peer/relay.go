@@ -23,13 +23,13 @@ func newRelay() *cobra.Command {
 	var p post
 	c := &cobra.Command{
 		Use:   "relay --roster roster.json",
-		Short: "Carry connections between members that cannot reach each other",
-		Long: `Carry connections between members of a federation that cannot reach each other: both behind routers that
-let nothing in. What passes is encrypted between the two; the relay cannot read it. Where the routers allow
-it, the members open a direct way with the relay's help, and it carries nothing more.
+		Short: "Forward connections between members of a federation",
+		Long: `Forward connections between members of a federation that cannot reach each other because both are behind routers that
+accept no connections. The two ends encrypt the traffic; the relay cannot read it. If the routers allow it, the
+members open a direct connection with the relay's help.
 
-This machine must be listed in the roster with the role relay and an address that all members can reach.
-Members are let in, strangers are not; a new version of the roster is followed while the relay runs.`,
+The roster must list this machine with the role relay and an address that all members reach. The relay serves members
+only and follows a new version of the roster while it runs.`,
 		Example: "  peer roster add roster.json post=12D3KooW...@203.0.113.7 --role relay --carrier auto\n  peer relay --roster roster.json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -38,13 +38,13 @@ Members are let in, strangers are not; a new version of the roster is followed w
 	}
 	f := c.Flags()
 	f.StringVar(&p.identity, "identity", defaultIdentity(), "key file of this machine")
-	f.StringVar(&p.roster, "roster", "", "the federation's roster")
-	f.StringVar(&p.trusted, "trusted", "", "file of the roster in force here (default: one for each federation, beside the key)")
-	f.StringVar(&p.carrier, "carrier", "auto", "quic, tcp, noise, ws or auto: whatever its addresses say")
-	f.StringSliceVar(&p.listen, "listen", nil, "multiaddresses to listen on (default: this machine's in the roster)")
-	f.Int64Var(&p.limits.Bytes, "circuit-bytes", 0, "that one connection may carry each way; 0: no bound")
-	f.DurationVar(&p.limits.Duration, "circuit-time", 0, "that one connection may last; 0: no bound")
-	f.IntVar(&p.limits.Circuits, "circuits", 0, "connections of one member at once; 0: two to each other member")
+	f.StringVar(&p.roster, "roster", "", "roster of the federation")
+	f.StringVar(&p.trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	f.StringVar(&p.carrier, "carrier", "auto", "protocols: quic, tcp, noise, ws or auto (by address)")
+	f.StringSliceVar(&p.listen, "listen", nil, "multiaddresses to listen on; default: those of the roster")
+	f.Int64Var(&p.limits.Bytes, "circuit-bytes", 0, "bytes of one connection each way; 0: no limit")
+	f.DurationVar(&p.limits.Duration, "circuit-time", 0, "duration of one connection; 0: no limit")
+	f.IntVar(&p.limits.Circuits, "circuits", 0, "connections of one member at once; 0: two to each other")
 	required(c, "roster")
 	return c
 }
@@ -54,9 +54,12 @@ func (p post) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	feed := rosterFeed{path: p.roster, trusted: p.trusted}
-	r, err := feed.first(time.Now())
+	given, err := readRoster(p.roster)
 	if err != nil {
+		return err
+	}
+	r, trusted := given.Body, inForce(p.trusted, given.Body.Federation)
+	if err := trusted.Update(given, "", time.Now()); err != nil {
 		return badInput{err}
 	}
 	self, err := r.Admit(id.PeerID(), time.Now(), admission.Relay)
@@ -78,7 +81,8 @@ func (p post) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	log.Info("relay", "federation", r.Federation, "serial", r.Serial, "members", len(r.Members), "addresses", relay.Addrs())
-	feed.follow(ctx, log, func(r admission.Roster, now time.Time) {
+	feed := admission.Feed{Path: p.roster, InForce: trusted, Warn: func(text string) { log.Warn(text) }}
+	feed.Follow(ctx, r, func(r admission.Roster, now time.Time) {
 		if _, err := r.Admit(id.PeerID(), now, admission.Relay); err != nil {
 			log.Warn("this relay is one no more", "error", err)
 			r.Members = r.Members[:0]
@@ -96,19 +100,6 @@ func carried(r admission.Roster, now time.Time) (out p2p.Roster) {
 	for _, m := range r.Members {
 		if _, err := r.Admit(m.ID, now); err == nil {
 			out.Members = append(out.Members, p2p.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
-		}
-	}
-	return out
-}
-
-// relaysOf lists the addresses of a federation's relays.
-func relaysOf(r admission.Roster, now time.Time) (out []string) {
-	for _, m := range r.Members {
-		if m.Role != admission.Relay || m.Expires.Past(now) {
-			continue
-		}
-		for _, a := range m.Addresses {
-			out = append(out, a+"/p2p/"+m.ID)
 		}
 	}
 	return out

@@ -6,15 +6,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 func newReorder() *cobra.Command {
 	var shards, by, out string
 	cmd := &cobra.Command{
 		Use:   "reorder --shards DIR --by ORDER --out DIR",
-		Short: "Put the rows of a partition's parts into an order in which neighbours lie together",
-		Long: `Put the rows of a partition's parts into an order in which neighbours lie together in memory, so that sums over
-them take less time: cluster (communities, the best as a rule), rcm (reverse Cuthill-McKee) or degree. Who owns what stays.`,
+		Short: "Reorder rows so that neighbours are close in memory",
+		Long: `Reorder the rows of each part so that neighbours are close in memory, which makes sums over neighbours faster: cluster
+(communities, usually the best), rcm (reverse Cuthill-McKee) or degree. Each node keeps its owner.`,
 		Example: "  peer reorder --shards parts --by cluster --out parts-near",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -22,18 +23,18 @@ them take less time: cluster (communities, the best as a rule), rcm (reverse Cut
 			if err != nil {
 				return badInput{err}
 			}
-			before, err := partition.ReadManifest(shards)
+			before, err := shard.ReadManifest(shards)
 			if err != nil {
 				return badInput{err}
 			}
-			list, closer, err := partition.ReadDir(shards)
+			list, closer, err := shard.ReadDir(shards)
 			if err != nil {
 				return badInput{err}
 			}
 			defer func() { err = errors.Join(err, closer.Close()) }()
 			meta := before.Meta
 			meta.Policy += ", rows by " + by
-			m, err := partition.WriteDir(out, partition.Reorder(list, order), meta)
+			m, err := shard.WriteDir(out, shard.Reorder(list, order), meta)
 			if err != nil {
 				return badInput{err}
 			}
@@ -42,9 +43,9 @@ them take less time: cluster (communities, the best as a rule), rcm (reverse Cut
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&shards, "shards", "", "directory that peer partition wrote")
+	f.StringVar(&shards, "shards", "", "directory of a partition")
 	f.StringVar(&by, "by", "cluster", "order of the rows: cluster, rcm or degree")
-	f.StringVarP(&out, "out", "o", "", "directory to write, which must not exist or be empty")
+	f.StringVarP(&out, "out", "o", "", "directory to write; must be new or empty")
 	required(cmd, "shards", "out")
 	return cmd
 }

@@ -12,18 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
 )
 
 func newRoster() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "roster",
-		Short: "Say who belongs to a federation, and agree on it",
-		Long: `A roster lists the members of a federation. Its administrators sign it: a version is in force at a site
-once more than half of those of the version before have signed. Adding or revoking a member is a new
-version of this one file; nobody's key or approval changes.
+		Short: "List, change and sign the members of a federation",
+		Long: `A roster lists the members of a federation. Its administrators sign it: a site accepts a version when more than half of
+the administrators of the previous version have signed it. To add or revoke a member, sign a new version of this file;
+no key or approval changes.
 
-docs/admission.md sets up a federation of three hospitals step by step.`,
+docs/how-to/federation.md sets up a federation of three hospitals step by step.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -60,20 +61,20 @@ type entry struct {
 
 func (e *entry) bind(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&e.role, "role", string(admission.Trainer), "trainer, coordinator, observer or relay")
+	f.StringVar(&e.role, "role", string(admission.Trainer), "role: trainer, coordinator, observer or relay")
 	f.StringVar(&e.expires, "expires", nextYear(), "last day of membership")
-	f.StringVar(&e.carrier, "carrier", "quic", "of an address that @HOST gives: quic, tcp, ws or auto (QUIC and TCP)")
-	f.IntVar(&e.port, "port", 4001, "of an address that @HOST gives")
+	f.StringVar(&e.carrier, "carrier", "quic", "protocol of @HOST: quic, tcp, ws or auto (QUIC and TCP)")
+	f.IntVar(&e.port, "port", 4001, "port of @HOST")
 }
 
 // members reads arguments NAME=ID[@HOST].
 func (e *entry) members(args []string) ([]admission.Member, error) {
-	p := agreement{Carrier: e.carrier}
-	if err := p.name(args, e.port); err != nil {
+	p := heddle.Plan{Carrier: e.carrier}
+	if err := p.AddMembers(args, e.port); err != nil {
 		return nil, badInput{err}
 	}
 	var out []admission.Member
-	for _, m := range p.Peers {
+	for _, m := range p.Members {
 		out = append(out, admission.Member{Name: m.Name, ID: m.ID, Role: admission.Role(e.role), Expires: admission.Date(e.expires),
 			Addresses: append(m.Addresses, e.addresses...)})
 	}
@@ -120,7 +121,7 @@ func newRosterNew() *cobra.Command {
 	}
 	e.bind(c)
 	c.Flags().StringSliceVar(&admins, "administrators", nil, "names of the members who sign rosters (default: all)")
-	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign, more than half of them; 0: just more than half")
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: more than half")
 	c.Flags().StringVarP(&out, "out", "o", "roster.json", "file to write")
 	return c
 }
@@ -131,10 +132,9 @@ func newRosterAdd() *cobra.Command {
 	var quorum int
 	c := &cobra.Command{
 		Use:   "add FILE NAME=ID[@HOST] ...",
-		Short: "Add members, or change the entry of some, in the next version",
-		Long: `Add members in the next version of a roster, which takes the place of FILE. A member that is there already
-gets a new entry: a later day, another address, another role. Several changes before the first signature
-make one version.`,
+		Short: "Add or change members in the next version",
+		Long: `Add members in the next version of a roster, which replaces FILE. An existing member gets a new entry: a later day,
+another address, another role. Several changes before the first signature form one version.`,
 		Example: "  peer roster add roster.json east=12D3KooW...@10.0.0.4\n  peer roster add roster.json eye=12D3KooW... --role observer --expires 2027-03-31",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -155,8 +155,8 @@ make one version.`,
 	}
 	e.bind(c)
 	c.Flags().StringSliceVar(&e.addresses, "address", nil, "multiaddress at which the member listens; may be repeated")
-	c.Flags().BoolVar(&admin, "administrator", false, "the members sign rosters")
-	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: as before, or just more than half")
+	c.Flags().BoolVar(&admin, "administrator", false, "administrator rights for the members")
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: as before")
 	return c
 }
 
@@ -178,7 +178,7 @@ func newRosterRevoke() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: as before, or just more than half")
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: as before")
 	return c
 }
 
@@ -215,7 +215,7 @@ func saveDraft(w io.Writer, path string, r admission.Roster) error {
 func newRosterShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show FILE",
-		Short: "Say what a roster holds and who has signed it",
+		Short: "Show a roster and its signatures",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := readRoster(args[0])
@@ -265,9 +265,9 @@ func newRosterSign() *cobra.Command {
 	var key, trusted string
 	c := &cobra.Command{
 		Use:   "sign FILE",
-		Short: "Show what a version changes and sign it as an administrator",
-		Long: `Show what FILE changes of the version in force here, and add this administrator's signature to it. FILE then
-goes to the next administrator, and with enough signatures to all members.`,
+		Short: "Show the changes of a version and sign it",
+		Long: `Show what FILE changes relative to the version in force here, and add this administrator's signature. Then give FILE to
+the next administrator and, with enough signatures, to all members.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := readRoster(args[0])
@@ -297,7 +297,7 @@ goes to the next administrator, and with enough signatures to all members.`,
 		},
 	}
 	c.Flags().StringVar(&key, "identity", defaultIdentity(), "key file of the administrator")
-	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force here (default: one for each federation, beside the key)")
+	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force; default: beside the key")
 	return c
 }
 
@@ -342,9 +342,9 @@ func newRosterVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check a roster's signatures and put it in force at this site",
-		Long: `Check that FILE may follow the roster in force at this site, and put it in force: it has a higher serial, and
-a quorum of administrators has signed it. Of a federation that this site does not know yet, give the
-fingerprint that an administrator has read out to you: peer roster show prints it there.`,
+		Long: `Check that FILE may follow the roster in force at this site, and put it in force: it needs a higher serial and the
+signatures of a quorum of administrators. For a federation that this site does not know yet, give the fingerprint
+that an administrator has read out to you; peer roster show prints it there.`,
 		Example: "  peer roster verify roster.json --fingerprint '1f2e 3d4c ...'\n  peer roster verify roster.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -360,7 +360,7 @@ fingerprint that an administrator has read out to you: peer roster show prints i
 			return nil
 		},
 	}
-	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force here (default: one for each federation, beside the key)")
-	c.Flags().StringVar(&told, "fingerprint", "", "that an administrator told by another way; needed once")
+	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	c.Flags().StringVar(&told, "fingerprint", "", "fingerprint from an administrator; needed once")
 	return c
 }

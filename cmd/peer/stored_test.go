@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/ingest"
 )
 
 // numbered writes a table of n numbered nodes and a ring of edges between them. With words it is sparse.
@@ -54,7 +54,7 @@ func TestTablesAreStored(t *testing.T) {
 			t.Fatalf("sparse: %t, want %t", sparse, words)
 		}
 		g.IDs = nil // they are their numbers
-		if err := partition.WriteGraph(filepath.Join(dir, "want.graph"), g); err != nil {
+		if err := ingest.WriteGraph(filepath.Join(dir, "want.graph"), g); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(contents(t, out), contents(t, filepath.Join(dir, "want.graph"))) {
@@ -76,8 +76,8 @@ func TestTablesAreRefused(t *testing.T) {
 		nodes, edges string
 		want         []string
 	}{
-		{strings.Replace(text, "\n7,", "\n8,", 1), "", []string{"bad.csv", "line 9, column id", `"8", want 7`, "numbered"}},
-		{strings.Replace(text, "\n7,", "\nseven,", 1), "", []string{"bad.csv", "line 9", `"seven", want 7`}},
+		{strings.Replace(text, "\n7,", "\n8,", 1), "", []string{"bad.csv", "line 9, column id", `must be 7 (got "8")`, "numbered"}},
+		{strings.Replace(text, "\n7,", "\nseven,", 1), "", []string{"bad.csv", "line 9", `must be 7 (got "seven")`}},
 		{strings.Replace(text, "\n7,,", "\n7,old,", 1) + "30,x\n", "", []string{"bad.csv", "line 32"}},
 		{text, "1 2\n3 99\n", []string{"bad.el", "node 99, want one of 0 to 29"}},
 		{text, "1 2\n3 x\n", []string{"bad.el", "line 2"}},

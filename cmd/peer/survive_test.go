@@ -12,30 +12,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
 func TestSurvivalSettings(t *testing.T) {
 	data := sites(t)
 	for args, want := range map[string][]string{
-		"--min-peers 2":                                      {"min_peers: 2 of 4", "more than half"},
-		"--min-peers 5":                                      {"min_peers: 5", "of 4"},
-		"--min-peers 3 --lost-rows guess":                    {"guess", "previous"},
-		"--lost-rows drop":                                   {"lost_rows", "min_peers"},
-		"--straggler later":                                  {"later", "adapt"},
-		"--straggler adapt --round-limit 5s":                 {"round_limit", "drop"},
-		"--straggler adapt --preset frugal":                  {"adapt", "ridge"},
-		"--straggler adapt --mode fullbatch":                 {"adapt", "fullbatch"},
-		"--min-peers 3 --straggler drop":                     {"round_limit"},
-		"--min-peers 3 --lost-wait 10ms":                     {"lost_wait: 10ms", "1s"},
-		"--min-peers 3 --mode fullbatch":                     {"min_peers: 3", "fullbatch"},
-		"--min-peers 3 --lost-rows previous --inductive":     {"lost_rows", "inductive"},
-		"--min-peers 3 --straggler drop --round-limit -1s":   {"round_limit: -1s"},
-		"--min-peers 3 --round-limit 5s --lost-rows missing": {"round_limit: 5s", "missing"},
+		"--min-peers 2":                                        {"min_peers: 2 of 4", "more than half"},
+		"--min-peers 5":                                        {"min_peers: 5", "of 4"},
+		"--min-peers 3 --failed-rows guess":                    {"guess", "previous"},
+		"--failed-rows drop":                                   {"failed_rows applies only with min_peers (got min_peers 0)"},
+		"--straggler later":                                    {"later", "adapt"},
+		"--straggler adapt --round-limit 5s":                   {"round_limit applies only with straggler drop (got straggler adapt)"},
+		"--straggler adapt --preset frugal":                    {"adapt", "ridge"},
+		"--straggler adapt --mode fullbatch":                   {"straggler applies only to mode retexo (got mode fullbatch)"},
+		"--min-peers 3 --straggler drop":                       {"round_limit"},
+		"--min-peers 3 --failure-wait 10ms":                    {"failure_wait must be at least 1s and at most 1h (got 10ms)"},
+		"--min-peers 3 --mode fullbatch":                       {"min_peers applies only to mode retexo (got mode fullbatch)"},
+		"--min-peers 3 --failed-rows previous --inductive":     {"lost_rows", "inductive"},
+		"--min-peers 3 --straggler drop --round-limit -1s":     {"round_limit must be at least 100ms", "(got -1s)"},
+		"--min-peers 3 --round-limit 5s --failed-rows missing": {"round_limit applies only", "missing"},
 	} {
 		refuse(t, 2, want, append([]string{"train", "--data", data, "--peers", "4", "--transport", "memory", "-q"}, strings.Fields(args)...)...)
 	}
@@ -111,7 +111,7 @@ func (f *flock) kill(r int) {
 // accuracy is that of the model at path over all test nodes of g.
 func accuracy(t *testing.T, path string, g *graph.Graph) float64 {
 	t.Helper()
-	m, _, err := checkpoint.ReadModel(path)
+	m, _, err := modelfile.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestSurvive(t *testing.T) {
 			for r := range 4 {
 				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", f.key(r)))))
 			}
-			f.plan = f.crew.plan(t, f.members, slices.Concat(settings, []string{"--port", fmt.Sprint(port + 4*i), "--silence", "1s", "--min-peers", "3", "--lost-wait", "1s", "--linger", "1m", "--lost-rows", test.rows})...)
+			f.plan = f.crew.plan(t, f.members, slices.Concat(settings, []string{"--port", fmt.Sprint(port + 4*i), "--peer-timeout", "1s", "--min-peers", "3", "--failure-wait", "1s", "--grace-period", "1m", "--failed-rows", test.rows})...)
 			for r := range 4 {
 				f.start(t, r, "--link", "latency=20ms") // 40 ms a round: time to be killed in, and to come back
 			}
@@ -171,7 +171,7 @@ func TestSurvive(t *testing.T) {
 			} else {
 				for r := range 4 {
 					if r != test.victim {
-						f.until(t, r, "staying for lost peers")
+						f.until(t, r, "staying for failed peers")
 						if _, err := os.Stat(filepath.Join(f.dir, fmt.Sprintf("out-%d", r), "model.safetensors")); err != nil {
 							t.Errorf("peer %d stays, and has not written its model: %v", r, err)
 						}
@@ -185,7 +185,7 @@ func TestSurvive(t *testing.T) {
 					t.Fatalf("peer %d: %v\n%s", r, err, f.lines[r].String())
 				}
 				model := filepath.Join(f.dir, fmt.Sprintf("out-%d", r), "model.safetensors")
-				m, _, err := checkpoint.ReadModel(model)
+				m, _, err := modelfile.Read(model)
 				if err != nil {
 					t.Fatal(err)
 				}

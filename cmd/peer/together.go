@@ -9,18 +9,20 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // bindTogether adds the flags of partitioning with other peers.
 func (s *cutting) bindTogether(f *pflag.FlagSet) {
-	f.StringVar(&s.seat.plan, "plan", "", "partition a stored graph together with the other peers of this plan, each its slice, a part for each; its seed is taken")
-	f.StringVar(&s.seat.identity, "identity", defaultIdentity(), "with --plan: this peer's key, made on first use")
-	f.IntVar(&s.rounds, "rounds", 100, "with --plan: how often in a pass peers tell each other what they assigned; the more, the better the cut")
-	f.StringSliceVar(&s.seat.listen, "listen", nil, "with --plan: multiaddresses to listen on (default: this peer's in the plan)")
-	f.DurationVar(&s.seat.wait, "wait", 10*time.Minute, "with --plan: how long to wait for the other peers")
-	f.StringVar(&s.seat.gate.audit, "audit", "", "with --plan: log of what this peer took part in and what left it; empty: none is kept")
+	f.StringVar(&s.seat.plan, "plan", "", "plan whose peers partition a stored graph together")
+	f.StringVar(&s.seat.identity, "identity", defaultIdentity(), "key file of this peer, made on first use")
+	f.IntVar(&s.rounds, "rounds", 100, "exchanges between the peers in a pass, with --plan")
+	f.StringSliceVar(&s.seat.site.Listen, "listen", nil, "multiaddresses to listen on; default: those of the plan")
+	f.DurationVar(&s.seat.site.Wait, "wait", 10*time.Minute, "wait for the other peers, with --plan")
+	f.StringVar(&s.seat.site.Gate.Audit, "audit", "", "log of runs and of what left this peer; empty: none")
 }
 
 // checkTogether refuses what peers that partition together cannot do.
@@ -30,7 +32,7 @@ func (s *cutting) checkTogether() error {
 		return fmt.Errorf("data: %s, but with --plan every peer reads its slice of a stored graph (.graph)", s.Data)
 	case s.dry:
 		return errors.New("dry: with --plan parts are written")
-	case s.Peers != auto:
+	case s.parts != heddle.Auto:
 		return errors.New("parts: with --plan there is one for each peer")
 	case s.rounds < 1:
 		return fmt.Errorf("rounds: %d, want at least 1", s.rounds)
@@ -40,14 +42,14 @@ func (s *cutting) checkTogether() error {
 
 // together partitions a stored graph with the other peers of a plan.
 func (s *cutting) together(ctx context.Context, w *watch) error {
-	at, err := s.seat.sit()
+	p, rank, err := s.seat.sit(w)
 	if err != nil {
 		return err
 	}
-	if err := partition.Vacant(s.out); err != nil {
+	if err := shard.Vacant(s.out); err != nil {
 		return badInput{err}
 	}
-	g, err := partition.OpenGraph(s.Data)
+	g, err := external.OpenGraph(s.Data)
 	if err != nil {
 		return badInput{err}
 	}
@@ -56,14 +58,14 @@ func (s *cutting) together(ctx context.Context, w *watch) error {
 	if err != nil {
 		return badInput{err}
 	}
-	s.seed = at.plan.Seed
-	return s.seat.meeting(ctx, at, "partition", w, func(ctx context.Context, group *comm.Group, here *site) (err error) {
-		s.manifest, err = g.WriteShare(s.out, partition.Job{Policy: s.policy, Meta: s.meta(sites)}, partition.Team{Rank: at.rank, Size: len(at.plan.Peers), Rounds: s.rounds,
+	s.seed = p.Seed
+	return heddle.Meet(ctx, *p.Plan, s.seat.site, "partition", func(ctx context.Context, m *heddle.Session) (err error) {
+		s.manifest, err = g.WriteShare(s.out, external.Job{Policy: s.policy, Meta: s.meta(sites)}, external.Team{Rank: rank, Size: len(p.Members), Rounds: s.rounds,
 			Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {
 				w.log.Debug("partitioning", "phase", what)
-				return group.SendRecv(ctx, comm.Halo, what, out, limit)
+				return m.Group.SendRecv(ctx, comm.Halo, what, out, limit)
 			}})
-		here.left(group.Bytes(), "partition", 0)
+		m.Left("partition")
 		return err
 	})
 }

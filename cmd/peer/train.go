@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,52 +13,60 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// job is a run of all peers on this machine: the settings file of peer train.
+// job is a run of all peers on this machine.
 type job struct {
-	Settings  `yaml:",inline"`
-	Source    `yaml:",inline"`
-	Transport string `yaml:"transport"` // libp2p (a host for each peer, on loopback) or memory
-	Carrier   string `yaml:"carrier"`   // of libp2p: quic, tcp, noise, ws or auto
-	Link      string `yaml:"link"`      // a slower network to put in the way; empty: none
-	Out       string `yaml:"out"`       // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
+	plan *heddle.Plan
+	jobFile
 }
 
-func newJob() *job {
-	return &job{Source: Source{Peers: auto, Policy: "random"}, Transport: "libp2p", Carrier: "quic"}
+// jobFile is what the settings file of peer train holds besides settings.
+type jobFile struct {
+	Source `yaml:",inline"`
+	Out    string `yaml:"out"` // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
 }
 
-func (j *job) bind(f *pflag.FlagSet) {
-	j.Settings.bind(f)
-	f.StringVar(&j.Data, "data", j.Data, "data set: a directory with graph.npz, or the .npz file")
-	f.StringVar(&j.Shards, "shards", j.Shards, "partition: a directory that peer partition wrote")
-	f.IntVar(&j.Split, "split", j.Split, "column of the data set's masks")
-	f.IntVar(&j.Peers, "peers", j.Peers, "number of peers (default 4; 1 for standalone; the sites for by-column; with --shards, as many as parts, or fewer that hold several each)")
-	f.Lookup("peers").DefValue = "0" // the value that help does not show
-	f.StringVar(&j.Policy, "policy", j.Policy, "who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel")
-	f.StringVar(&j.Transport, "transport", j.Transport, "libp2p (a host for each peer, on loopback) or memory")
-	f.StringVar(&j.Carrier, "carrier", j.Carrier, "of libp2p: quic, tcp, noise (TCP without TLS), ws (WebSocket) or auto (the fastest for each pair)")
-	f.StringVar(&j.Link, "link", j.Link, linkHelp)
-	f.StringVarP(&j.Out, "out", "o", j.Out, "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
+func (j *jobFile) bind(f *pflag.FlagSet) {
+	f.StringVar(&j.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
+	f.StringVar(&j.Shards, "shards", "", "partition: a directory that peer partition wrote")
+	f.IntVar(&j.Split, "split", 0, "split of the data set")
+	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
 }
 
-var jobFile = file[job]{settings: func(j *job) *Settings { return &j.Settings }, bind: (*job).bind}
+// load puts the job together: the settings file at path, none where it is empty, and the flags that were given.
+func (j *job) load(path string, flags *pflag.FlagSet, warn func(string)) (err error) {
+	given := j.jobFile
+	if j.plan, err = loadPlan("train", path, givenSettings(flags), &j.jobFile, warn); err != nil {
+		return err
+	}
+	for name, restore := range map[string]func(){
+		"data": func() { j.Data = given.Data }, "shards": func() { j.Shards = given.Shards },
+		"split": func() { j.Split = given.Split }, "out": func() { j.Out = given.Out },
+	} {
+		if flags.Changed(name) {
+			restore()
+		}
+	}
+	return nil
+}
 
 func newTrain() *cobra.Command {
+	var j job
 	var config, jsonPath string
-	var resume, quiet bool
+	var resume bool
+	var view watchFlags
 	c := &cobra.Command{
 		Use:   "train (--data D [--peers K] | --shards DIR)",
-		Short: "Train a model with all peers on this machine",
-		Long: `Train a model with all peers on this machine, each with its own part of the graph.
+		Short: "Simulate all peers on one machine and train a model",
+		Long: `Simulate all peers on one machine, each with its own part of the graph, and train a model.
 
-The model, a report and the figures are written to a directory: model.safetensors, report.html,
-result.json. Ctrl-C leaves checkpoints there, and the same command with --resume goes on from them.`,
+The output directory gets model.safetensors, report.html and result.json. Ctrl-C leaves checkpoints there, and the
+same command with --resume continues from them.`,
 		Example: `  peer train --data data/cora --peers 4 --model gcn --seed 1 --json out.json
   peer train --data data/cora --preset retexo
   peer train --data data/cora --mode fullbatch --peers 4 --model gat
@@ -68,92 +75,85 @@ result.json. Ctrl-C leaves checkpoints there, and the same command with --resume
   peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			j, err := jobFile.load(config, c.Flags(), newJob)
+			w, err := view.start(c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			return j.run(c.Context(), jsonPath, resume, newWatch(c.ErrOrStderr(), quiet), c.OutOrStdout())
+			defer w.end()
+			if err := j.load(config, c.Flags(), w.warn); err != nil {
+				return err
+			}
+			return j.run(c.Context(), jsonPath, resume, w, c.OutOrStdout())
 		},
 	}
-	defaults := newJob()
-	defaults.Settings, _ = base("retexo", "", "gcn")
-	defaults.bind(c.Flags())
+	bindSettings(c.Flags(), "train")
+	j.bind(c.Flags())
+	groupHelp(c, "data", "shards", "split", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
-	c.Flags().StringVar(&jsonPath, "json", "", "write the figures to this file, too")
-	c.Flags().BoolVar(&resume, "resume", false, "go on from the checkpoints of an interrupted run")
-	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "show no progress")
+	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results")
+	c.Flags().BoolVar(&resume, "resume", false, "continuation of an interrupted run")
+	view.bind(c.Flags())
 	return c
 }
 
-func (j *job) validate() error {
-	if j.Transport != "libp2p" && j.Transport != "memory" {
-		return badInput{fmt.Errorf("transport: %q, want libp2p or memory", j.Transport)}
-	}
-	if err := knownCarrier(j.Carrier); err != nil {
-		return badInput{err}
-	}
-	return nil
-}
-
 func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *watch, stdout io.Writer) (err error) {
-	if err := j.validate(); err != nil {
-		return err
-	}
-	shards, closer, err := j.open(j.Mode, j.Seed)
+	p := j.plan
+	shards, closer, err := j.open(*p)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	way, err := slower(j.Link, len(shards))
-	if err != nil {
-		return err
-	}
-	if err := j.check(shards); err != nil {
-		return err
+	if err := p.Check(shards); err != nil {
+		return badInput{err}
 	}
 	name := shards[0].Name
 	if j.Out == "" {
-		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", fileName(name), j.Mode, j.Model, j.Seed))
+		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", fileName(name), p.Mode, p.Model, p.Seed))
 	}
 	state := filepath.Join(j.Out, "checkpoints")
 	if err := errors.Join(writableDir(j.Out), writable(jsonPath)); err != nil {
 		return err
 	}
-	if left, err := leftovers(state, len(shards)); err != nil {
+	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.event}
+	if left, err := local.Interrupted(); err != nil {
 		return err
 	} else if left && !resume {
 		return badInput{fmt.Errorf("%s holds an interrupted run: add --resume to go on with it, or remove %s to start anew", j.Out, state)}
 	} else if resume && !left {
 		w.log.Warn("there are no checkpoints to go on from: the run begins anew", "checkpoints", state)
 	}
-	o, err := together(ctx, j.Settings, shards, network{j.Transport, j.Carrier, way}, state, w)
+	o, err := local.Train(ctx)
 	w.end()
 	if err != nil {
 		if ctx.Err() == nil {
 			return err
 		}
-		if left, _ := leftovers(state, len(shards)); left {
+		if left, _ := local.Interrupted(); left {
 			return fmt.Errorf("interrupted; the checkpoints are in %s: the same command with --resume --out %s goes on", state, j.Out)
 		}
 		return errors.New("interrupted before the first checkpoint")
 	}
-	setting, err := yaml.Marshal(j)
+	setting, err := p.MarshalYAML()
 	if err != nil {
 		return err
 	}
-	files, err := o.write(j.Out, shards, j.Settings, report.Page{Setting: string(setting), Command: "peer train --config settings.yaml"})
+	place, err := yaml.Marshal(j.jobFile)
+	if err != nil {
+		return err
+	}
+	files, err := writeRun(o, j.Out, shards[0], *p, report.Page{Setting: string(setting) + string(place), Command: "peer train --config settings.yaml"})
 	if err != nil {
 		return err
 	}
 	if jsonPath != "" {
-		if err := writeJSON(jsonPath, o.result(j.Settings, name, len(shards), kernels.Name())); err != nil {
+		if err := writeJSON(jsonPath, resultOf(o, *p, name, len(shards), kernels.Name())); err != nil {
 			return err
 		}
 	}
 	if err := os.RemoveAll(state); err != nil {
 		return err
 	}
-	sum := o.bytes()
+	sum := o.Total()
 	fmt.Fprintf(stdout, "%s: %s %s test, %s validation, %.1f s\n", name, o.Metric, percent(o.Test), percent(o.Val), o.Seconds)
 	fmt.Fprintf(stdout, "sent: halo %s, reduce %s, control %s", report.Bytes(sum.Halo), report.Bytes(sum.Reduce), report.Bytes(sum.Control))
 	if sum.Wire > 0 {
@@ -170,42 +170,20 @@ func percent(x float64) string {
 	return fmt.Sprintf("%.2f %%", 100*x)
 }
 
-// leftovers reports whether some peer has checkpoints in state.
-func leftovers(state string, peers int) (bool, error) {
-	for r := range peers {
-		seqs, err := (&checkpoint.Store{Dir: filepath.Join(state, fmt.Sprintf("peer-%d", r))}).List()
-		if err != nil {
-			return false, badInput{err}
-		}
-		if len(seqs) > 0 {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // written are the files of a run.
 type written struct{ model, report, result string }
 
-// write writes model, report and figures into dir. page has what the outcome does not know.
-func (o *outcome) write(dir string, shards []*partition.Shard, s Settings, page report.Page) (written, error) {
+// writeRun writes model, report and figures of a run into dir. page has what the result does not know.
+func writeRun(o *heddle.Result, dir string, first *shard.Shard, p heddle.Plan, page report.Page) (written, error) {
 	f := written{filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "report.html"), filepath.Join(dir, "result.json")}
-	first := shards[0]
-	config, err := json.Marshal(o.Config)
-	if err != nil {
+	if err := o.Save(f.model); err != nil {
 		return f, err
 	}
-	sum := o.bytes()
-	// What differs between peers, or after a resume, stays out: all of them write the same file.
-	card := checkpoint.Card{Dataset: first.Name, Nodes: first.Nodes, Mode: s.Mode, Peers: first.Parts, Seed: s.Seed, Setting: config,
-		Metric: string(o.Metric), Val: finite(o.Val), Test: finite(o.Test), Classes: first.Labels.Names, Encoding: first.Encoding}
-	if err := checkpoint.WriteModel(f.model, o.Model, card); err != nil {
-		return f, err
-	}
-	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, s.Mode, s.Model, first.Parts)
+	sum := o.Total()
+	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, p.Mode, p.Model, first.Parts)
 	page.Metric, page.Stages, page.Peers = string(o.Metric), o.Stages, o.Peers
-	page.Links = predicted(o.predictions(o.Link))
-	page.Lost = survived(o.history(first.Parts))
+	page.Links = predicted(predictions(o))
+	page.Lost = survived(historyOf(o, first.Parts))
 	page.Summary = []report.Fact{
 		{Name: "test " + string(o.Metric), Value: percent(o.Test)}, {Name: "validation " + string(o.Metric), Value: percent(o.Val)},
 		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},
@@ -214,13 +192,5 @@ func (o *outcome) write(dir string, shards []*partition.Shard, s Settings, page 
 	if err := writeWhole(f.report, func(w io.Writer) error { return report.Write(w, page) }); err != nil {
 		return f, err
 	}
-	return f, writeJSON(f.result, o.result(s, first.Name, first.Parts, kernels.Name()))
-}
-
-// finite is x for a model card, whose figures are numbers: 0 where there was nothing to measure.
-func finite(x float64) float64 {
-	if math.IsNaN(x) {
-		return 0
-	}
-	return x
+	return f, writeJSON(f.result, resultOf(o, p, first.Name, first.Parts, kernels.Name()))
 }

@@ -17,14 +17,15 @@ import (
 // LargeFrame is the length of the longest frame that the suite sends.
 const LargeFrame = 8 << 20
 
-// patience ends a test that hangs; nothing that works comes near it.
+// patience is when a test counts as hanging, far beyond what a working one takes.
 const patience = time.Minute
 
-// Conformance runs the suite. open returns the connected transports of a new network of size members, in rank order;
-// what they need beyond Close it leaves to t.Cleanup. Beyond what comm.Transport says, the suite holds transports to
-// this: frames have 0 to LargeFrame bytes; memory for what nobody receives is bounded below 64 MiB a link; Close may
-// be called twice, unblocks the calls of its own member with an error, and does not lose what Send had accepted; a
-// lost peer does not disturb the links between the others.
+// Conformance runs the suite. open returns the connected transports of a new network of size
+// members, in rank order; what they need besides Close it registers with t.Cleanup. Beyond the contract
+// of comm.Transport the suite requires: frames have 0 to LargeFrame bytes; memory for unread frames is
+// bounded below 64 MiB a link; Close may be called twice, unblocks the calls of its own member with an
+// error, and does not lose what Send had accepted; a lost peer does not disturb the links between
+// others.
 func Conformance(t *testing.T, open func(t *testing.T, size int) []comm.Transport) {
 	n := network{open}
 	for _, test := range []struct {
@@ -86,7 +87,7 @@ func together(t *testing.T, tasks ...func() error) {
 	}
 }
 
-// content is frame i from one member to another: its length and bytes follow from the key.
+// content is frame i from one member to another, of a length and bytes drawn by key.
 func content(from, to, i, maxLen int) []byte {
 	key := rng.New(1).Fold(uint64(from)).Fold(uint64(to)).Fold(uint64(i))
 	b := make([]byte, key.Uint64(0)%uint64(maxLen+1))
@@ -94,7 +95,8 @@ func content(from, to, i, maxLen int) []byte {
 	return b
 }
 
-// fill writes what follows from the key, again and again after an odd number of bytes when b is long.
+// fill writes what follows from the key, again and again after an odd number of bytes when b is
+// long.
 func fill(b []byte, key rng.Key) {
 	first := b[:min(len(b), 1<<14+1)]
 	for at := 0; at < len(first); at += 8 {
@@ -129,7 +131,8 @@ func recvAll(ctx context.Context, ts []comm.Transport, from, to, count, maxLen i
 	return nil
 }
 
-// Many small frames, empty ones among them, in both directions at once: each arrives once and in order.
+// Many small frames, empty ones among them, in both directions at once: each arrives once and in
+// order.
 func (n network) order(t *testing.T) {
 	const count, maxLen = 3000, 40
 	ctx, ts := n.start(t, 2)
@@ -219,7 +222,8 @@ func (n network) sentFrame(t *testing.T) {
 	})
 }
 
-// Recv keeps nothing of the frame: the receiver holds all of them, and writes over what lies behind each.
+// Recv keeps nothing of the frame: the receiver holds all of them, and writes over what lies behind
+// each.
 func (n network) receivedFrame(t *testing.T) {
 	const count, maxLen = 200, 5000
 	ctx, ts := n.start(t, 2)

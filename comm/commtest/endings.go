@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// stuff sends to a member that does not receive until Send fails or count frames are taken, and returns Send's error.
-// It closes waits once Send seems to wait. That is a guess by time, which can let a bad transport pass on a slow
-// machine but never fails a good one.
+// stuff sends to a member that does not receive until Send fails or count frames are taken, and
+// returns Send's error. It closes waits once Send seems to wait. That is a guess by time, which can
+// let a bad transport pass on a slow machine but never fails a good one.
 func stuff(ctx context.Context, m comm.Transport, to, count, length int) (taken *atomic.Int64, waits chan struct{}, result chan error) {
 	taken, waits, result = new(atomic.Int64), make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -41,8 +41,8 @@ func stuff(ctx context.Context, m comm.Transport, to, count, length int) (taken 
 	return taken, waits, result
 }
 
-// A sender that nobody receives from waits before 64 MiB are under way, its context ends the wait, and other links go
-// on meanwhile.
+// A sender that nobody receives from waits before 64 MiB are under way, its context ends the wait,
+// and other links go on meanwhile.
 func (n network) backPressure(t *testing.T) {
 	const count, length = 1024, 64 << 10
 	ctx, ts := n.start(t, 3)
@@ -105,7 +105,8 @@ func (n network) again(t *testing.T, ctx context.Context, ts []comm.Transport) (
 	return n.start(t, len(ts))
 }
 
-// After a Recv was cancelled the link either works as before, nothing missing, or fails with a *comm.PeerError.
+// After a Recv was cancelled the link either works as before, nothing missing, or fails with a
+// *comm.PeerError.
 func (n network) afterCancelledRecv(t *testing.T) {
 	const count, maxLen = 20, 1000
 	ctx, ts := n.start(t, 2)
@@ -127,7 +128,7 @@ func (n network) afterCancelledRecv(t *testing.T) {
 	})
 }
 
-// Close ends the waiting calls of its own member, and every later one fails.
+// Close ends the waiting calls of its own member; later ones fail.
 func (n network) closeUnblocks(t *testing.T) {
 	ctx, ts := n.start(t, 3)
 	received := make(chan error, 1)
@@ -160,7 +161,7 @@ func (n network) closeUnblocks(t *testing.T) {
 	}
 }
 
-// What Send accepted arrives though the sender closes at once; then the peer is gone.
+// What Send accepted arrives although the sender closes immediately; then the peer is gone.
 func (n network) closeKeeps(t *testing.T) {
 	const count, maxLen = 50, 10_000
 	ctx, ts := n.start(t, 2)
@@ -176,7 +177,8 @@ func (n network) closeKeeps(t *testing.T) {
 	})
 }
 
-// A peer that goes fails the calls that deal with it, now and later, with its rank; the others go on.
+// A peer that goes fails the calls that deal with it, now and later, with its rank; the others go
+// on.
 func (n network) lostPeer(t *testing.T) {
 	ctx, ts := n.start(t, 3)
 	waiting := make(chan error, 1)

@@ -58,7 +58,7 @@ func sameBits(what string, got, want []float32) error {
 	return nil
 }
 
-// plainSum is what AllReduce of every member's vector gives.
+// plainSum is the result of AllReduce over all vectors.
 func plainSum(size, length int) []float32 {
 	wide := make([]float64, length)
 	for r := range size {
@@ -90,8 +90,8 @@ func (n network) group(t *testing.T, size int) {
 				return err
 			}
 		}
-		if c, err := g.Reduce(ctx, 3, vector(me, 10)); err != nil || c != size {
-			return fmt.Errorf("reduce: %d contributors, error %v; want %d", c, err, size)
+		if err := reduction(ctx, g); err != nil {
+			return err
 		}
 		if err := n.groupRows(ctx, g); err != nil {
 			return err
@@ -110,6 +110,34 @@ func (n network) group(t *testing.T, size int) {
 		}
 		return g.Barrier(ctx)
 	})
+}
+
+// reduction reduces all that a contribution can have, with few counts and with many.
+func reduction(ctx context.Context, g *comm.Group) error {
+	for _, counts := range []int{1, 5000} {
+		c := &comm.Contribution{Update: vector(g.Rank(), 10), Counts: make([]int64, counts), Meta: []byte{byte(g.Rank())}}
+		for i := range c.Counts {
+			c.Counts[i] = 1 << (i % 50)
+		}
+		r, err := g.Reduce(ctx, c)
+		if err != nil {
+			return err
+		}
+		if err := sameBits("reduce", c.Update, plainSum(g.Size(), 10)); err != nil {
+			return err
+		}
+		for i, n := range c.Counts {
+			if n != int64(g.Size())<<(i%50) {
+				return fmt.Errorf("reduce: count %d is %d, want %d", i, n, int64(g.Size())<<(i%50))
+			}
+		}
+		for q, m := range r.Meta {
+			if len(m) != 1 || m[0] != byte(q) {
+				return fmt.Errorf("reduce: meta of member %d is %v", q, m)
+			}
+		}
+	}
+	return nil
 }
 
 // rows is the uneven number of floats that one member sends another: none, or one frame or two.
@@ -153,7 +181,7 @@ func (n network) groupRows(ctx context.Context, g *comm.Group) error {
 	return nil
 }
 
-// A member that goes away is named by the operation that runs, and by every later one.
+// If a member goes away, the running operation and every later one name it.
 func (n network) groupLost(t *testing.T) {
 	n.eachMember(t, 3, func(ctx context.Context, g *comm.Group) error {
 		x := vector(g.Rank(), 200_000)
@@ -167,7 +195,7 @@ func (n network) groupLost(t *testing.T) {
 			}
 			return g.Close()
 		}
-		if err != nil { // the loss may be told by a member that is already past the barrier
+		if err != nil { // a member past the barrier may have reported the loss
 			return wantPeer(err, 2, "barrier before an allreduce without member 2")
 		}
 		err = g.AllReduce(ctx, comm.Reduce, x)
@@ -181,11 +209,11 @@ func (n network) groupLost(t *testing.T) {
 	})
 }
 
-// Lengths that do not agree are an error that names the peer, not a wait or a wrong sum.
+// Lengths that differ are an error that names the peer, not a wait or a wrong sum.
 func (n network) groupUnequal(t *testing.T) {
 	n.eachMember(t, 2, func(ctx context.Context, g *comm.Group) error {
 		err := g.AllReduce(ctx, comm.Reduce, make([]float32, 10_000+g.Rank()))
-		g.Close() // who gives up says so
+		g.Close() // the others learn that this one ended
 		return wantPeer(err, 1-g.Rank(), "allreduce of unequal lengths")
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// groupStream sends two messages between every pair: the first at once and asked for one peer at a time, the second
-// given only when the first has come, and asked for in turn.
+// groupStream sends two messages between every pair: the first is ready at once and received one peer
+// at a time, the second is ready only when the first has arrived, and received in turn.
 func (n network) groupStream(ctx context.Context, g *comm.Group) error {
 	me, size := g.Rank(), g.Size()
 	got := [2][][]float32{make([][]float32, size), make([][]float32, size)}
@@ -56,7 +56,7 @@ func (n network) groupStream(ctx context.Context, g *comm.Group) error {
 		if lanes[0].In[q] > 0 {
 			s.Ask(0, q)
 			if from, ok := s.Next(0); ok && from != q {
-				return fmt.Errorf("stream: a message of %d came, asked was %d", from, q)
+				return fmt.Errorf("stream: a message of member %d arrived in place of member %d's", from, q)
 			}
 		}
 		if lanes[1].Out[q] > 0 {
@@ -88,7 +88,8 @@ func (n network) groupStream(ctx context.Context, g *comm.Group) error {
 	return nil
 }
 
-// groupStreamEnds ends a stream in which one member neither gives nor asks: by its absence, with an error that names it.
+// groupStreamEnds ends a stream in which one member neither gives nor asks: by its absence, with an
+// error that names it.
 func (n network) groupStreamEnds(ctx context.Context, g *comm.Group) error {
 	lane := comm.Lane{Out: make([]int, g.Size()), In: make([]int, g.Size()),
 		Unit: 1, Fill: func(_, _ int, dst []byte) []byte { return dst }, Take: func(int, int, int, []byte) error { return nil }}

@@ -1,4 +1,5 @@
-// Package wire codes rows of numbers, features, hidden rows and their gradients, for the way from one peer to another.
+// Package wire encodes rows of numbers (features, hidden rows and their gradients) that peers send
+// to one another.
 package wire
 
 import (
@@ -10,14 +11,17 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Coding is how the values of a row travel. The zero Coding is float32, bit by bit. What a coding rounds is a function of
-// the row alone: the same bytes at every run.
+// Coding is how the values of a row are encoded. The zero Coding is float32, bit by bit. Rounding
+// depends on the row alone: the bytes are the same in every run.
 type Coding struct {
-	Values   string `json:"values,omitempty"`   // "": float32; "bf16": its upper half, rounded to even; "int8": multiples of a scale of the row, the greatest magnitude over 127
-	Compress string `json:"compress,omitempty"` // "", or "zstd": RFC 8878, of a message or a piece of it where that makes it shorter
+	// "": float32; "bf16": its upper half, rounded to even; "int8": multiples of the row's scale,
+	// which is its greatest magnitude over 127.
+	Values string `json:"values,omitempty"`
+	// "": none; "zstd": RFC 8878, of each message, or piece of one, that it makes shorter.
+	Compress string `json:"compress,omitempty"`
 }
 
-// Names of what Parse takes.
+// Names that Parse accepts.
 var (
 	Values      = []string{"float32", "bf16", "int8"}
 	Compressors = []string{"none", "zstd"}
@@ -39,15 +43,16 @@ func Parse(values, compress string) (Coding, error) {
 func (c Coding) Validate() error {
 	var errs []error
 	if c.Values != "" && c.Values != "bf16" && c.Values != "int8" {
-		errs = append(errs, fmt.Errorf("rows: %q, want one of %q", c.Values, Values))
+		errs = append(errs, fmt.Errorf("rows must be one of %q (got %q)", Values, c.Values))
 	}
 	if c.Compress != "" && c.Compress != "zstd" {
-		errs = append(errs, fmt.Errorf("compress: %q, want one of %q", c.Compress, Compressors))
+		errs = append(errs, fmt.Errorf("compress must be one of %q (got %q)", Compressors, c.Compress))
 	}
 	return errors.Join(errs...)
 }
 
-// RowLen is the bytes of a dense row, before compression: 4 a value, 2 as bf16, or 1 as int8 and 4 for its scale.
+// RowLen is the bytes of a dense row, before compression: 4 a value, 2 as bf16, or 1 as int8 and 4
+// for its scale.
 func (c Coding) RowLen(cols int) int {
 	switch c.Values {
 	case "bf16":
@@ -61,7 +66,7 @@ func (c Coding) RowLen(cols int) int {
 // MaxCols is the widest row that every Coding can send.
 const MaxCols = comm.MaxUnit - 4
 
-// Coder codes and decodes, by any number of goroutines. The zero Coder sends float32.
+// Coder encodes and decodes. Several goroutines may use it. The zero Coder sends float32.
 type Coder struct {
 	coding Coding
 	enc    *zstd.Encoder
@@ -75,7 +80,8 @@ func New(c Coding) *Coder {
 		return k
 	}
 	var err error
-	if k.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true)); err == nil {
+	if k.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(2), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true)); err == nil {
 		k.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecodeAllCapLimit(true))
 	}
 	if err != nil {
@@ -84,7 +90,7 @@ func New(c Coding) *Coder {
 	return k
 }
 
-// Coding returns what the coder was made for.
+// Coding returns the coding of the coder.
 func (k *Coder) Coding() Coding { return k.coding }
 
 // pack returns b as a zstd frame in the memory of dst, or b itself where that is not shorter.
@@ -98,18 +104,22 @@ func (k *Coder) pack(dst, b []byte) []byte {
 	return b
 }
 
-// unpack returns the content of a zstd frame, of limit bytes at most, in the memory of dst where it has room. The frame
-// says how many they are, and is refused before any memory is taken if they are more.
+// unpack returns the content of a zstd frame, at most limit bytes, in the memory of dst if it is
+// large enough. The frame states its length; a longer one is refused before any memory is
+// allocated.
 func (k *Coder) unpack(dst, frame []byte, limit int) ([]byte, error) {
 	if k.dec == nil {
-		return nil, errors.New("a zstd frame, which was not agreed")
+		return nil, errors.New("rows must not be compressed (got a zstd frame)")
 	}
 	var h zstd.Header
 	if err := h.Decode(frame); err != nil {
-		return nil, fmt.Errorf("no zstd frame: %w", err)
+		return nil, fmt.Errorf("rows must be a zstd frame: %w", err)
 	}
-	if !h.HasFCS || h.FrameContentSize > uint64(limit) {
-		return nil, fmt.Errorf("a zstd frame of %d bytes (told: %t), want %d at most", h.FrameContentSize, h.HasFCS, limit)
+	if !h.HasFCS {
+		return nil, errors.New("zstd frame must state its length")
+	}
+	if h.FrameContentSize > uint64(limit) {
+		return nil, fmt.Errorf("zstd frame must have at most %d bytes (got %d)", limit, h.FrameContentSize)
 	}
 	n := int(h.FrameContentSize)
 	if cap(dst) < n {
@@ -117,7 +127,7 @@ func (k *Coder) unpack(dst, frame []byte, limit int) ([]byte, error) {
 	}
 	dst, err := k.dec.DecodeAll(frame, dst[:0:n])
 	if err != nil {
-		return nil, fmt.Errorf("a zstd frame: %w", err)
+		return nil, fmt.Errorf("zstd frame: %w", err)
 	}
 	return dst, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -46,7 +46,7 @@ func (c Coding) check(t *testing.T, got, want mat.Dense) {
 	}
 }
 
-// TestMessages sends messages of every coding, dense and sparse, and holds their lengths to the formulas of docs/wire.md.
+// TestMessages sends messages of every coding, dense and sparse, and holds their lengths to the formulas of docs/reference/wire.md.
 func TestMessages(t *testing.T) {
 	for _, c := range codings {
 		for _, share := range []float64{0, 0.05, 0.6, 1} {
@@ -118,7 +118,7 @@ func TestLanes(t *testing.T) {
 	for _, c := range codings {
 		for _, cols := range []int{1, 3, 1000} {
 			const rows = 333
-			net := sim.New(2, sim.Config{})
+			net := netsim.New(2, netsim.Config{})
 			sent := rowsOf(7, rows, cols, 0.7, true)
 			got := [2]mat.Dense{mat.New(rows, cols), mat.New(rows, cols)}
 			var all sync.WaitGroup

@@ -13,10 +13,11 @@ type Halo struct {
 	Ptr  []int     // peer q's rows are [Ptr[q], Ptr[q+1]) of all, after the own ones
 }
 
-// Exchange returns own, this member's rows, followed by those that the others send, and is sparse where all of it is.
-// mixed, the same at every member, says that rows are sparse or were once: how full they are by now may differ. They,
-// and whatever is not float32, travel in messages that say how they are laid out; dense float32 as it is, 4 bytes a value. Rows of a rank that is no
-// member of g are zero.
+// Exchange returns own, this member's rows, followed by those that the others send. The result is
+// sparse if all of them are. mixed, which must be the same at every member, means that rows are
+// sparse or have been: members may differ in how full theirs are by now. Such rows, and all that
+// are not float32, travel in messages that state their layout; dense float32 travels as it is, 4
+// bytes a value. Rows of a rank that is not a member of g are zero.
 func (k *Coder) Exchange(ctx context.Context, g *comm.Group, h Halo, own Block, mixed bool, what string) (Block, error) {
 	switch size, me := g.Size(), g.Rank(); {
 	case size == 1:
@@ -43,7 +44,7 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 	for q := range size {
 		if q != me {
 			out[q] = k.Append(nil, own, h.Give[q])
-			largest = max(largest, len(h.Give[q]), h.Ptr[q+1]-h.Ptr[q]) // the limit is on both ways
+			largest = max(largest, len(h.Give[q]), h.Ptr[q+1]-h.Ptr[q]) // the limit holds in both directions
 		}
 	}
 	in, err := g.SendRecv(ctx, comm.Halo, what, out, k.coding.MaxLen(largest, d))

@@ -9,10 +9,12 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// Lane returns a lane of a Stream that carries dense rows of cols values, RowLen(cols) bytes each: send[q] of them to
-// peer q and recv[q] from it. row returns the k-th row for a peer. take is lent the values at, at+1, … of the k-th row
-// from a peer, which it may change; a row may come in several calls, from its first value on.
-func (k *Coder) Lane(cols int, send, recv []int, row func(to, k int) []float32, take func(from, k, at int, values []float32)) comm.Lane {
+// Lane returns a lane of a Stream for dense rows of cols values, RowLen(cols) bytes each: send[q]
+// of them to peer q and recv[q] from it. row returns the k-th row for a peer. take gets the values
+// at, at+1, … of the k-th row from a peer, and may change but not keep them; a row may come in
+// several calls, from its first value on.
+func (k *Coder) Lane(cols int, send, recv []int, row func(to, k int) []float32,
+	take func(from, k, at int, values []float32)) comm.Lane {
 	l := lane{Coder: k, cols: cols, row: row, take: take, room: make([]scratch, len(send))}
 	bytes := func(rows []int) []int {
 		n := make([]int, len(rows))
@@ -21,10 +23,11 @@ func (k *Coder) Lane(cols int, send, recv []int, row func(to, k int) []float32, 
 		}
 		return n
 	}
-	return comm.Lane{Out: bytes(send), In: bytes(recv), Unit: k.unit(cols), Packed: k.enc != nil, Fill: l.fill, Take: l.read}
+	return comm.Lane{Out: bytes(send), In: bytes(recv), Unit: k.unit(cols),
+		Packed: k.enc != nil, Fill: l.fill, Take: l.read}
 }
 
-// unit is how many bytes of a dense row only mean something together.
+// unit is how many bytes of a dense row can only be decoded together.
 func (k *Coder) unit(cols int) int {
 	switch k.coding.Values {
 	case "bf16":
@@ -99,7 +102,8 @@ func (l *lane) encode(dst []byte, row []float32, at int, b *buffers) {
 	}
 }
 
-// read takes the bytes at, …, at+n−1 of the message from a peer, or what stands for them.
+// read decodes the bytes at, …, at+n−1 of the message from a peer, which src holds as they are or
+// compressed.
 func (l *lane) read(from, at, n int, src []byte) error {
 	b, row := &l.room[from].in, l.coding.RowLen(l.cols)
 	if len(src) < n {
@@ -108,7 +112,7 @@ func (l *lane) read(from, at, n int, src []byte) error {
 			return err
 		}
 		if src = b.packed; len(src) != n {
-			return fmt.Errorf("a zstd frame of %d bytes, want %d", len(src), n)
+			return fmt.Errorf("zstd frame must have %d bytes (got %d)", n, len(src))
 		}
 	}
 	for len(src) > 0 {
@@ -120,8 +124,8 @@ func (l *lane) read(from, at, n int, src []byte) error {
 	return nil
 }
 
-// decode gives what part holds of row r, from byte at on, to take. Every bit pattern is a row: one that is not finite
-// ends training where it shows, in the loss.
+// decode passes what part holds of row r, from byte at on, to take. Every bit pattern is accepted:
+// a value that is not finite ends training when it reaches the loss.
 func (l *lane) decode(part []byte, r, at, from int, b *buffers) {
 	switch l.coding.Values {
 	case "bf16":
@@ -153,7 +157,7 @@ func (l *lane) decode(part []byte, r, at, from int, b *buffers) {
 	}
 }
 
-// grow returns n elements in the memory of b where it has room.
+// grow returns n elements, in the memory of b if it is large enough.
 func grow[T any](b []T, n int) []T {
 	if cap(b) < n {
 		b = make([]T, n)

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -40,7 +41,7 @@ const (
 
 	float32s = 0 << 4 // 4 bytes a value
 	bf16s    = 1 << 4 // 2 bytes a value
-	int8s    = 2 << 4 // an f32 scale and 1 byte a value: before each dense row; scales of all rows first where they are sparse
+	int8s    = 2 << 4 // 1 byte a value; an f32 scale before each dense row, or all scales first where rows are sparse
 
 	packed = 1 << 7 // what follows the byte is a zstd frame of it
 )
@@ -55,11 +56,11 @@ func (c Coding) values() byte {
 	return float32s
 }
 
-// MaxLen is the bytes that a message of rows×cols takes at most.
+// MaxLen is the most bytes that a message of rows×cols takes.
 func (c Coding) MaxLen(rows, cols int) int { return 1 + c.RowLen(cols)*rows }
 
-// Append appends to b a message of the given rows of x. The layout is the one that takes the fewest bytes, so that rows
-// have one coding; zeros are not stored.
+// Append appends to b a message of the given rows of x, in the layout that takes the fewest bytes,
+// so that the same rows always have the same bytes. Zeros are not stored.
 func (k *Coder) Append(b []byte, x Block, rows []int32) []byte {
 	at := len(b)
 	b = k.append(b, x, rows)
@@ -171,11 +172,11 @@ func nonZeros(x Block, rows []int32) *mat.Sparse {
 	return s
 }
 
-// Parse returns the rows×cols values of a message. b is a peer's: nothing in it is believed, and of the layouts and
-// values that its coding allows only those of this Coder are.
+// Parse returns the rows×cols values of a message. b comes from a peer: all of it is checked, and
+// only the values of this Coder's coding are accepted.
 func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 	if len(b) == 0 {
-		return x, fmt.Errorf("no bytes, want at least a code")
+		return x, errors.New("message must have at least 1 byte (got 0)")
 	}
 	code, body := b[0], b[1:]
 	if code&packed != 0 {
@@ -190,7 +191,7 @@ func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 	case manyValues | k.coding.values(), oneValue:
 		x.Sparse, err = k.parseSparse(body, rows, cols, code == oneValue)
 	default:
-		return x, fmt.Errorf("rows of unknown code %d", b[0])
+		return x, fmt.Errorf("code of the rows must be known (got %d)", b[0])
 	}
 	if err != nil {
 		return Block{}, err
@@ -199,7 +200,7 @@ func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 		return x, nil
 	}
 	if !bytes.Equal(b, k.append(make([]byte, 0, len(b)), x, everyRow(rows))) {
-		return Block{}, fmt.Errorf("rows of code %d have zeros stored or take more bytes than they need", b[0])
+		return Block{}, fmt.Errorf("rows must be in their shortest layout, without zeros (got code %d)", b[0])
 	}
 	return x, nil
 }
@@ -207,7 +208,7 @@ func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 func (k *Coder) parseDense(b []byte, rows, cols int) (mat.Dense, error) {
 	n := k.coding.RowLen(cols)
 	if len(b) != n*rows {
-		return mat.Dense{}, fmt.Errorf("%d dense rows of %d columns take %d bytes, got %d", rows, cols, n*rows, len(b))
+		return mat.Dense{}, fmt.Errorf("%d dense rows of %d columns must have %d bytes (got %d)", rows, cols, n*rows, len(b))
 	}
 	x := mat.New(rows, cols)
 	var room buffers
@@ -225,7 +226,7 @@ func (k *Coder) parseDense(b []byte, rows, cols int) (mat.Dense, error) {
 
 func (k *Coder) parseSparse(b []byte, rows, cols int, one bool) (*mat.Sparse, error) {
 	if len(b) < 4*rows {
-		return nil, fmt.Errorf("%d bytes cannot hold the lengths of %d rows", len(b), rows)
+		return nil, fmt.Errorf("lengths of %d rows must have %d bytes (got %d)", rows, 4*rows, len(b))
 	}
 	lengths, rest := b[:4*rows], b[4*rows:]
 	s := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: make([]int64, 1, rows+1)}
@@ -233,7 +234,7 @@ func (k *Coder) parseSparse(b []byte, rows, cols int, one bool) (*mat.Sparse, er
 	for i := range rows {
 		n := binary.LittleEndian.Uint32(lengths[4*i:])
 		if n > uint32(cols) {
-			return nil, fmt.Errorf("row %d has %d columns, of %d there are", i, n, cols)
+			return nil, fmt.Errorf("row %d must have at most %d columns (got %d)", i, cols, n)
 		}
 		total += int(n)
 		s.RowPtr = append(s.RowPtr, int64(total))
@@ -248,7 +249,7 @@ func (k *Coder) parseSparse(b []byte, rows, cols int, one bool) (*mat.Sparse, er
 		size = 4*rows + total
 	}
 	if len(rest) != 4*total+size {
-		return nil, fmt.Errorf("%d rows with %d columns take %d bytes, got %d", rows, total, 4*total+size, len(rest))
+		return nil, fmt.Errorf("%d rows with %d values must have %d bytes (got %d)", rows, total, 4*total+size, len(rest))
 	}
 	cells, values := rest[:4*total], rest[4*total:]
 	s.Col, s.Val = make([]int32, total), make([]float32, total)
@@ -258,7 +259,7 @@ func (k *Coder) parseSparse(b []byte, rows, cols int, one bool) (*mat.Sparse, er
 		for at := s.RowPtr[i]; at < s.RowPtr[i+1]; at++ {
 			j := binary.LittleEndian.Uint32(cells[4*at:])
 			if j >= uint32(cols) || int(j) <= last {
-				return nil, fmt.Errorf("row %d: column %d is not ascending in [0, %d)", i, j, cols)
+				return nil, fmt.Errorf("row %d: columns must ascend and be below %d (got %d)", i, cols, j)
 			}
 			if v := s.Val[at]; !finite(v) {
 				return nil, notFinite(i, int(j), v)
@@ -298,5 +299,5 @@ func (k *Coder) sparseValues(s *mat.Sparse, b []byte, one bool) {
 func finite(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }
 
 func notFinite(i, j int, v float32) error {
-	return fmt.Errorf("row %d, column %d: %g is not a number to train on", i, j, v)
+	return fmt.Errorf("row %d, column %d must be finite (got %g)", i, j, v)
 }

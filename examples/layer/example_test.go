@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/sim"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -18,7 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// squashed is the message w·tanh(gain ∘ z), gain a learned row: what a neighbour says is bounded.
+// squashed is the message w·tanh(gain ∘ z), gain a learned row: so the message of a neighbour is bounded.
 func squashed(name string, width int) *nn.Messages {
 	gain := &nn.Param{Name: name + ".gain", Value: mat.New(1, width), Grad: mat.New(1, width)}
 	for c := range width {
@@ -45,9 +45,9 @@ func squashed(name string, width int) *nn.Messages {
 
 func tanh(x float32) float32 { return float32(math.Tanh(float64(x))) }
 
-// model is GraphSAGE whose second layer hears squashed messages in place of the mean's.
+// model is GraphSAGE whose second layer aggregates squashed messages in place of the mean.
 func model(c fullbatch.Config) (*nn.Model, error) {
-	m, err := fullbatch.NewModel(c)
+	m, err := c.NewModel()
 	if err == nil {
 		l := m.Layers[1]
 		l.Conv.Agg, l.Edges = squashed(l.Name, l.Spec.In), graph.Mean
@@ -66,8 +66,8 @@ func train(ctx context.Context, g *graph.Graph, workers int) (float64, error) {
 		return 0, err
 	}
 	config := fullbatch.Defaults(spec)
-	config.Epochs = 30
-	network, accuracy := sim.New(workers, sim.Config{}), make([]float64, workers)
+	config.Rounds = 30
+	network, accuracy := netsim.New(workers, netsim.Config{}), make([]float64, workers)
 	run, ctx := errgroup.WithContext(ctx)
 	for rank, shard := range shards {
 		run.Go(func() error {
@@ -82,7 +82,7 @@ func train(ctx context.Context, g *graph.Graph, workers int) (float64, error) {
 			group := comm.NewGroup(network.Transport(rank), rank, workers)
 			defer group.Close()
 			err = trainer.Run(ctx, group, group)
-			accuracy[rank] = trainer.Result().Test
+			accuracy[rank] = trainer.Result().Final().Test
 			return err
 		})
 	}

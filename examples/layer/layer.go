@@ -1,2 +1,2 @@
-// Package layer shows a layer of one's own: its Example trains it over three workers and over one.
+// Package layer shows a custom layer: its Example trains it over three workers and over one.
 package layer

@@ -1,5 +1,5 @@
 // Package dataset reads and writes node classification graphs: NumPy archives (Read, Write), a user's own tables
-// (Import, Encode), lists of edges (ReadEdges), sets of the Open Graph Benchmark (ReadOGB), and a generator of multi-site
+// (Import, Encode), sets of the Open Graph Benchmark (ReadOGB), and a generator of multi-site
 // graphs (Sites).
 //
 // # The layout of a data set

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -90,10 +90,10 @@ func ParseEncoding(text []byte) (*Encoding, error) {
 	if e.ID == "" || e.Source == "" || e.Target == "" {
 		return nil, errors.New("dataset: encoding: id, source and target must name columns")
 	}
-	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > maxClasses {
-		return nil, fmt.Errorf("dataset: encoding: %d classes, want 1 to %d", len(e.Classes), maxClasses)
+	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > MaxClasses {
+		return nil, fmt.Errorf("dataset: encoding: %d classes, want 1 to %d", len(e.Classes), MaxClasses)
 	}
-	if err := checkRelations(e.Relations); err != nil {
+	if err := CheckRelations(e.Relations); err != nil {
 		return nil, fmt.Errorf("dataset: encoding: %w", err)
 	}
 	seen := map[string]bool{}
@@ -131,14 +131,8 @@ func missing(cell string) bool {
 	return false
 }
 
-// number reads a finite number.
-func number(cell string) (float64, bool) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
-	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
-}
-
 // encode appends the features of one row to x. at[k] is the place of column k in the table, unused where ignored.
-func (e *Encoding) encode(x *mat.Sparse, t *table, cells []string, line int, at []int) error {
+func (e *Encoding) encode(x *mat.Sparse, t *table.Table, cells []string, line int, at []int) error {
 	first := 0
 	put := func(j int, v float64) {
 		if f := float32(v); f != 0 {
@@ -155,10 +149,10 @@ func (e *Encoding) encode(x *mat.Sparse, t *table, cells []string, line int, at 
 				}
 				break
 			}
-			v, ok := number(cell)
+			v, ok := table.Number(cell)
 			z := (v - c.Mean) / c.Std
 			if !ok || math.Abs(z) > math.MaxFloat32 {
-				return t.fault(line, at[k], "%.40q is not a number, or too far from the others", cell)
+				return t.Fault(line, at[k], "%.40q is not a number, or too far from the others", cell)
 			}
 			put(0, z)
 		case Categorical:

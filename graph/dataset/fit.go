@@ -8,89 +8,91 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// Bounds on the values of a categorical column: the most frequent maxValues of the first maxTracked that occur get a
+// Bounds on the values of a categorical column: the most frequent maxValues of the first MaxTracked that occur get a
 // feature column each, all others share "other".
 const (
 	maxValues  = 256
-	maxTracked = 1 << 14
+	MaxTracked = 1 << 14
 )
 
-// columnStats is what one pass over a column finds out.
-type columnStats struct {
-	numbers, missing int
-	mean, m2         float64 // running mean and sum of squared deviations (Welford 1962)
-	texts            int     // cells that are neither missing nor numbers
+// ColumnStats is what one pass over a column finds out.
+type ColumnStats struct {
+	Numbers, Missing int
+	Mean, M2         float64 // running mean and sum of squared deviations (Welford 1962)
+	Texts            int     // cells that are neither missing nor numbers
 	line             int     // where the first of them stands
 	text             string
-	count            map[string]int
-	overflow         bool // more distinct values than are counted
+	Count            map[string]int
+	Overflow         bool // more distinct values than are counted
 }
 
-func (s *columnStats) add(cell string, line int) {
+func (s *ColumnStats) add(cell string, line int) {
 	cell = strings.TrimSpace(cell)
-	if n, ok := s.count[cell]; ok || len(s.count) < maxTracked {
+	if n, ok := s.Count[cell]; ok || len(s.Count) < MaxTracked {
 		if !ok {
 			cell = strings.Clone(cell) // not the whole row's memory
 		}
-		s.count[cell] = n + 1
+		s.Count[cell] = n + 1
 	} else {
-		s.overflow = true
+		s.Overflow = true
 	}
 	if missing(cell) {
-		s.missing++
+		s.Missing++
 		return
 	}
-	v, ok := number(cell)
+	v, ok := table.Number(cell)
 	if !ok {
-		if s.texts == 0 {
+		if s.Texts == 0 {
 			s.line, s.text = line, strings.Clone(cell)
 		}
-		s.texts++
+		s.Texts++
 		return
 	}
-	s.numbers++
-	d := v - s.mean
-	s.mean += d / float64(s.numbers)
-	s.m2 += float64(d * (v - s.mean))
+	s.Numbers++
+	d := v - s.Mean
+	s.Mean += d / float64(s.Numbers)
+	s.M2 += float64(d * (v - s.Mean))
 }
 
 // column decides what becomes of the column; kind is the user's choice or "".
-func (s *columnStats) column(t *table, at int, kind Kind) (Column, error) {
-	c := Column{Name: t.columns[at], Kind: kind}
-	distinct := len(s.count)
+func (s *ColumnStats) column(t *table.Table, at int, kind Kind) (Column, error) {
+	c := Column{Name: t.Columns[at], Kind: kind}
+	distinct := len(s.Count)
 	switch {
-	case kind == Numeric && s.texts > 0:
-		return c, t.fault(s.line, at, "%.40q is not a number", s.text)
+	case kind == Numeric && s.Texts > 0:
+		return c, t.Fault(s.line, at, "%.40q is not a number", s.text)
 	case kind != "":
-	case s.texts == 0 && s.numbers > 0:
+	case s.Texts == 0 && s.Numbers > 0:
 		c.Kind = Numeric
-	case s.numbers > 9*s.texts:
-		return c, t.fault(s.line, at, "%.40q is not a number, though %d other cells are: correct it, or say whether the column is numeric, categorical or ignored", s.text, s.numbers)
-	case s.texts == 0 || s.overflow || distinct > 1 && distinct == s.texts+s.numbers+min(s.missing, 1):
+	case s.Numbers > 9*s.Texts:
+		return c, t.Fault(s.line, at, "%.40q is not a number, though %d other cells are: correct it, or say whether the column is numeric, categorical or ignored", s.text, s.Numbers)
+	case s.Texts == 0 || s.Overflow || distinct > 1 && distinct == s.Texts+s.Numbers+min(s.Missing, 1):
 		c.Kind = Ignored // empty, or a text of its own in every row
 	default:
 		c.Kind = Categorical
 	}
 	switch c.Kind {
 	case Numeric:
-		c.Missing = s.missing > 0
-		c.Mean, c.Std = s.mean, 1
-		if s.numbers > 0 && s.m2 > 0 {
-			c.Std = math.Sqrt(s.m2 / float64(s.numbers))
+		c.Missing = s.Missing > 0
+		c.Mean, c.Std = s.Mean, 1
+		if s.Numbers > 0 && s.M2 > 0 {
+			c.Std = math.Sqrt(s.M2 / float64(s.Numbers))
 		}
 		if !(c.Std > 0 && c.Std <= math.MaxFloat64) || math.IsInf(c.Mean, 0) {
-			return c, fmt.Errorf("dataset: %s: column %s: its numbers are too large to be standardised", t.path, c.Name)
+			return c, fmt.Errorf("dataset: %s: column %s: its numbers are too large to be standardised", t.Path, c.Name)
 		}
 	case Categorical:
-		c.Values = frequent(s.count)
+		c.Values = Frequent(s.Count)
 	}
 	return c, nil
 }
 
-// frequent returns the values that get a feature column each, ascending.
-func frequent(count map[string]int) []string {
+// Frequent returns the values that get a feature column each, ascending.
+func Frequent(count map[string]int) []string {
 	values := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
 	})
@@ -99,60 +101,98 @@ func frequent(count map[string]int) []string {
 	return values
 }
 
-// fit reads the table of nodes once and decides how its columns become features, classes and sites; where edges have
-// types, their table, for the names of these.
-func (c *ImportConfig) fit() (*Encoding, error) {
-	e := &Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target, Weight: c.Weight, Relation: c.Relation}
-	t, err := openTable(c.Nodes)
+// Profile is what a first pass over a user's tables finds: for who encodes the tables of several owners alike.
+type Profile struct {
+	Config    ImportConfig    // with its defaults
+	Columns   []ColumnProfile // those without a role, in the table's order
+	Classes   []string        // ordered as numbers where all are, else as text
+	Relations []string        // of the table of edges, ascending
+	labelled  int             // nodes that have a label
+}
+
+// ColumnProfile is one column of a table of nodes.
+type ColumnProfile struct {
+	Column              // what Import makes of it
+	Stats  *ColumnStats // nil: the user ignores it
+}
+
+// Profile reads the table of nodes once and, where edges have types, the table of edges for the names of these.
+func (c ImportConfig) Profile() (*Profile, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	t, err := table.Open(c.Nodes)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.Close()
 	kinds, err := c.kinds(t)
 	if err != nil {
 		return nil, err
 	}
-	stats, classes, labelled, err := c.survey(t, kinds)
+	stats, classes, labelled, err := c.scan(t, kinds)
 	if err != nil {
 		return nil, err
 	}
-	if c.Label != "" {
-		if labelled == 0 {
-			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", t.path, c.Label)
-		}
-		if !c.Multi && labelled > 2 && len(classes) == labelled {
-			return nil, fmt.Errorf("dataset: %s: column %s: every one of the %d labels occurs once, want classes", t.path, c.Label, labelled)
-		}
-		e.Classes = sortedNames(classes)
-	}
-	roles := []string{e.ID, e.Label, e.Split, e.Site}
-	for k, name := range t.columns {
+	p := &Profile{Config: c, Classes: SortNames(classes), labelled: labelled}
+	roles := []string{c.ID, c.Label, c.Split, c.Site}
+	for k, name := range t.Columns {
 		if name == "" || slices.Contains(roles, name) {
 			continue
 		}
-		column := Column{Name: name, Kind: Ignored}
+		column := ColumnProfile{Column{Name: name, Kind: Ignored}, stats[k]}
 		if stats[k] != nil {
-			if column, err = stats[k].column(t, k, kinds[k]); err != nil {
+			if column.Column, err = stats[k].column(t, k, kinds[k]); err != nil {
 				return nil, err
 			}
 		}
-		e.Columns = append(e.Columns, column)
+		p.Columns = append(p.Columns, column)
 	}
-	e.Relations, err = c.relations()
-	return e, err
+	p.Relations, err = c.relations()
+	return p, err
 }
 
-// survey reads the table of nodes once: what its columns hold, its classes, and how many nodes have a label.
-func (c *ImportConfig) survey(t *table, kinds []Kind) (stats []*columnStats, classes map[string]bool, labelled int, err error) {
-	stats = make([]*columnStats, len(t.columns))
+// Encoding returns an encoding with the roles that the user gave to columns, and nothing of what the tables hold.
+func (c ImportConfig) Encoding() Encoding {
+	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
+		Weight: c.Weight, Relation: c.Relation}
+}
+
+// fit decides how the columns of the table of nodes become features, classes and sites.
+func (c *ImportConfig) fit() (*Encoding, error) {
+	p, err := c.Profile()
+	if err != nil {
+		return nil, err
+	}
+	e := c.Encoding()
+	if c.Label != "" {
+		if p.labelled == 0 {
+			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", c.Nodes, c.Label)
+		}
+		if !c.Multi && p.labelled > 2 && len(p.Classes) == p.labelled {
+			return nil, fmt.Errorf("dataset: %s: column %s: every one of the %d labels occurs once, want classes", c.Nodes, c.Label, p.labelled)
+		}
+		e.Classes = p.Classes
+	}
+	for _, column := range p.Columns {
+		e.Columns = append(e.Columns, column.Column)
+	}
+	e.Relations = p.Relations
+	return &e, nil
+}
+
+// scan reads the table of nodes once: what its columns hold, its classes, and how many nodes have a label.
+func (c *ImportConfig) scan(t *table.Table, kinds []Kind) (stats []*ColumnStats, classes map[string]bool, labelled int, err error) {
+	stats = make([]*ColumnStats, len(t.Columns))
 	for k := range stats {
 		if kinds[k] != Ignored {
-			stats[k] = &columnStats{count: map[string]int{}}
+			stats[k] = &ColumnStats{Count: map[string]int{}}
 		}
 	}
-	label, e := t.find(c.Label), &Encoding{Multi: c.Multi}
+	label, e := t.Find(c.Label), &Encoding{Multi: c.Multi}
 	classes = map[string]bool{}
-	err = t.each(func(cells []string, line int) error {
+	err = t.Each(func(cells []string, line int) error {
 		for k, s := range stats {
 			if s != nil {
 				s.add(cells[k], line)
@@ -168,8 +208,8 @@ func (c *ImportConfig) survey(t *table, kinds []Kind) (stats []*columnStats, cla
 				classes[strings.Clone(name)] = true
 			}
 		}
-		if len(classes) > maxClasses {
-			return t.fault(line, label, "more than %d classes", maxClasses)
+		if len(classes) > MaxClasses {
+			return t.Fault(line, label, "more than %d classes", MaxClasses)
 		}
 		return nil
 	})
@@ -195,9 +235,9 @@ func (e *Encoding) split(cell string) []string {
 }
 
 // kinds returns the user's choice for every column; Ignored for the columns that have another role.
-func (c *ImportConfig) kinds(t *table) ([]Kind, error) {
-	out := make([]Kind, len(t.columns))
-	for k, name := range t.columns {
+func (c *ImportConfig) kinds(t *table.Table) ([]Kind, error) {
+	out := make([]Kind, len(t.Columns))
+	for k, name := range t.Columns {
 		if name == "" {
 			out[k] = Ignored
 		}
@@ -214,12 +254,12 @@ func (c *ImportConfig) kinds(t *table) ([]Kind, error) {
 			if name == "" {
 				continue
 			}
-			at, err := t.column(name, list.field)
+			at, err := t.Column(name, list.field)
 			if err != nil {
 				return nil, err
 			}
 			if out[at] != "" {
-				return nil, fmt.Errorf("dataset: %s: column %s has two roles, the second being %s", t.path, name, list.field)
+				return nil, fmt.Errorf("dataset: %s: column %s has two roles, the second being %s", t.Path, name, list.field)
 			}
 			out[at] = list.kind
 		}
@@ -227,8 +267,8 @@ func (c *ImportConfig) kinds(t *table) ([]Kind, error) {
 	return out, nil
 }
 
-// sortedNames returns the keys of names: as numbers where all are, else as text.
-func sortedNames(names map[string]bool) []string {
+// SortNames returns the keys of names: as numbers where all are, else as text.
+func SortNames(names map[string]bool) []string {
 	numeric := true
 	for name := range names {
 		if _, err := strconv.ParseInt(name, 10, 64); err != nil {

@@ -67,7 +67,7 @@ func (c SitesConfig) Validate() error {
 	}
 	check(c.Sites >= 1 && c.Sites <= 1<<24, "Sites", c.Sites, "1 to 2²⁴")
 	check(c.Nodes >= 10*max(c.Sites, 1) && c.Nodes <= 1<<28, "Nodes", c.Nodes, "at least 10 a site, at most 2²⁸")
-	check(c.Classes >= 2 && c.Classes <= maxClasses, "Classes", c.Classes, "at least 2")
+	check(c.Classes >= 2 && c.Classes <= MaxClasses, "Classes", c.Classes, "at least 2")
 	check(c.Columns >= c.Classes && c.Columns <= maxColumns, "Columns", c.Columns, "at least one a class")
 	check(c.Degree > 0 && c.Degree < float64(c.Nodes)/4, "Degree", c.Degree, "above 0, below a quarter of Nodes")
 	check(c.Tail > 2 && c.Tail <= 100, "Tail", c.Tail, "above 2, at most 100")

@@ -18,7 +18,7 @@ import (
 type ImportConfig struct {
 	Name  string // of the data set; "": from the file of nodes
 	Nodes string // table of the nodes; required
-	Edges string // table of the edges, each undirected, or a list of numbers that EdgeConfig opens by its suffix; "": no edges
+	Edges string // table of the edges, each undirected, or a list of numbers that edgelist.Config opens by its suffix; "": no edges
 
 	ID    string // column of Nodes with their names, each once; "": id
 	Label string // class of a node; an empty cell or NaN: no label
@@ -104,7 +104,7 @@ func Import(cfg ImportConfig) (*graph.Graph, error) {
 func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 	g.Name = c.Name
 	if c.Split == "" && c.Label != "" {
-		c.drawSplit(g)
+		c.DrawSplit(g)
 	}
 	if c.Label != "" {
 		train := 0
@@ -138,9 +138,9 @@ func Encode(encoding []byte, nodes, edges string) (*graph.Graph, error) {
 	return g, nil
 }
 
-// drawSplit gives each class's labelled nodes their shares, drawn by the seed; nodes with several labels are drawn
+// DrawSplit gives each class's labelled nodes their shares, drawn by the seed; nodes with several labels are drawn
 // together.
-func (c *ImportConfig) drawSplit(g *graph.Graph) {
+func (c ImportConfig) DrawSplit(g *graph.Graph) {
 	groups := make([][]int32, max(1, g.Labels.Classes))
 	for i, s := range g.Split {
 		if s == graph.None { // marked by read: no label

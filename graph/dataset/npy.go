@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // header is what an .npy array says about itself: NumPy's format, versions 1.0 and 2.0
@@ -34,7 +36,7 @@ func readHeader(r io.Reader, size int64) (header, error) {
 	var h header
 	var b [12]byte
 	if _, err := io.ReadFull(r, b[:10]); err != nil {
-		return h, fmt.Errorf("header: %w", ended(err))
+		return h, fmt.Errorf("header: %w", table.Ended(err))
 	}
 	if string(b[:6]) != "\x93NUMPY" {
 		return h, errors.New("not an .npy array: magic string missing")
@@ -44,7 +46,7 @@ func readHeader(r io.Reader, size int64) (header, error) {
 	case [2]byte{1, 0}:
 	case [2]byte{2, 0}:
 		if _, err := io.ReadFull(r, b[10:12]); err != nil {
-			return h, fmt.Errorf("header: %w", ended(err))
+			return h, fmt.Errorf("header: %w", table.Ended(err))
 		}
 		start, length = 12, int64(binary.LittleEndian.Uint32(b[8:]))
 	default:
@@ -55,7 +57,7 @@ func readHeader(r io.Reader, size int64) (header, error) {
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return h, fmt.Errorf("header: %w", ended(err))
+		return h, fmt.Errorf("header: %w", table.Ended(err))
 	}
 	m := headerText.FindSubmatch(text)
 	if m == nil {
@@ -159,7 +161,7 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader
 	for done := 0; done < len(out); {
 		n := min(len(out)-done, len(buf)/size)
 		if _, err := io.ReadFull(r, buf[:n*size]); err != nil {
-			return fmt.Errorf("values from entry %d on: %w", done, ended(err))
+			return fmt.Errorf("values from entry %d on: %w", done, table.Ended(err))
 		}
 		for k := range n {
 			v := get(buf[k*size:])
@@ -179,12 +181,4 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader
 		return fmt.Errorf("after the last value: %w", err)
 	}
 	return nil
-}
-
-// ended turns the end of a file into an error that says so.
-func ended(err error) error {
-	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("truncated: the file ends too early")
-	}
-	return err
 }

@@ -27,7 +27,7 @@ var maskNames = [...]string{graph.Train: "train_mask", graph.Val: "val_mask", gr
 
 // Bounds on C and F, so that a damaged number cannot ask for a giant layer.
 const (
-	maxClasses = 1 << 20
+	MaxClasses = 1 << 20
 	maxColumns = 1 << 24
 )
 
@@ -147,10 +147,10 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 	if err != nil {
 		return l, err
 	}
-	top := int64(maxClasses)
+	top := int64(MaxClasses)
 	if m.Classes != nil {
-		if *m.Classes < 0 || *m.Classes > maxClasses || len(l.Names) > 0 && len(l.Names) != *m.Classes {
-			return l, a.fault("y", fmt.Errorf("%s says %d classes with %d names, want at most %d and a name each", metaFile, *m.Classes, len(l.Names), maxClasses))
+		if *m.Classes < 0 || *m.Classes > MaxClasses || len(l.Names) > 0 && len(l.Names) != *m.Classes {
+			return l, a.fault("y", fmt.Errorf("%s says %d classes with %d names, want at most %d and a name each", metaFile, *m.Classes, len(l.Names), MaxClasses))
 		}
 		top = int64(*m.Classes)
 	} else if len(l.Names) > 0 {
@@ -173,8 +173,8 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 // bits reads a multi-label y: [N, C], 0 or 1.
 func (a *archive) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error) {
 	l.Classes = shape[1]
-	if l.Classes == 0 || l.Classes > maxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
-		return l, a.fault("y", fmt.Errorf("shape %s, want 1 to %d columns, as many as %s has classes and names of classes", shapeText(shape), maxClasses, metaFile))
+	if l.Classes == 0 || l.Classes > MaxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
+		return l, a.fault("y", fmt.Errorf("shape %s, want 1 to %d columns, as many as %s has classes and names of classes", shapeText(shape), MaxClasses, metaFile))
 	}
 	var err error
 	if l.Bits, _, err = read[uint8](a, "y", -1, -1); err != nil {

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -85,23 +87,23 @@ func (o *ogb) plain() error {
 
 // typed reads several types and relations.
 func (o *ogb) typed() error {
-	counts, err := openTable(o.raw("num-node-dict.csv.gz"))
+	counts, err := table.Open(o.raw("num-node-dict.csv.gz"))
 	if err != nil {
 		return err
 	}
-	cells, line, err := counts.read()
+	cells, line, err := counts.Read()
 	if err != nil {
-		return errors.Join(fmt.Errorf("dataset: %s: counts of nodes: %w", counts.path, ended(err)), counts.close())
+		return errors.Join(fmt.Errorf("dataset: %s: counts of nodes: %w", counts.Path, table.Ended(err)), counts.Close())
 	}
 	place := map[string]int{}
-	for k, name := range counts.columns {
-		n, err := parseID([]byte(cells[k]))
+	for k, name := range counts.Columns {
+		n, err := edgelist.ParseID([]byte(cells[k]))
 		if err != nil || n > math.MaxInt32 || !local(name) {
-			return errors.Join(counts.fault(line, k, "%.40q nodes of type %.40q, want a number up to %d and a plain name", cells[k], name, math.MaxInt32), counts.close())
+			return errors.Join(counts.Fault(line, k, "%.40q nodes of type %.40q, want a number up to %d and a plain name", cells[k], name, math.MaxInt32), counts.Close())
 		}
 		o.kinds = append(o.kinds, kind{name: name, n: int(n)})
 	}
-	if err := counts.close(); err != nil {
+	if err := counts.Close(); err != nil {
 		return err
 	}
 	slices.SortFunc(o.kinds, func(a, b kind) int { return strings.Compare(a.name, b.name) })
@@ -109,21 +111,21 @@ func (o *ogb) typed() error {
 	for k := range o.kinds {
 		o.kinds[k].first, place[o.kinds[k].name] = total, k
 		if total += o.kinds[k].n; total > math.MaxInt32 {
-			return fmt.Errorf("dataset: %s: more than %d nodes", counts.path, math.MaxInt32)
+			return fmt.Errorf("dataset: %s: more than %d nodes", counts.Path, math.MaxInt32)
 		}
 	}
 	var src, dst []int32
-	triplets, err := openLines(o.raw("triplet-type-list.csv.gz"))
+	triplets, err := table.OpenLines(o.raw("triplet-type-list.csv.gz"))
 	if err != nil {
 		return err
 	}
 	for {
-		line, err := triplets.next()
+		line, err := triplets.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return errors.Join(err, triplets.close())
+			return errors.Join(err, triplets.Close())
 		}
 		t := strings.Split(strings.TrimSpace(string(line)), ",")
 		if len(t) == 3 && local(t[1]) {
@@ -132,15 +134,15 @@ func (o *ogb) typed() error {
 				folder := o.raw("relations", strings.Join(t, "___"))
 				s, d, err := o.edges(filepath.Join(folder, "edge.csv.gz"), filepath.Join(folder, "num-edge-list.csv.gz"), o.kinds[head], o.kinds[tail])
 				if err != nil {
-					return errors.Join(err, triplets.close())
+					return errors.Join(err, triplets.Close())
 				}
 				src, dst = append(src, s...), append(dst, d...)
 				continue
 			}
 		}
-		return errors.Join(triplets.fault("%.80q, want a type of nodes, a relation, a type of nodes", line), triplets.close())
+		return errors.Join(triplets.Fault("%.80q, want a type of nodes, a relation, a type of nodes", line), triplets.Close())
 	}
-	if err := triplets.close(); err != nil {
+	if err := triplets.Close(); err != nil {
 		return err
 	}
 	return o.finish(src, dst, func(k kind) string { return o.raw("node-feat", k.name, "node-feat.csv.gz") },
@@ -158,14 +160,14 @@ func (o *ogb) edges(path, count string, head, tail kind) (src, dst []int32, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	list, err := EdgeConfig{Path: path, Format: "text"}.Open()
+	list, err := edgelist.Config{Path: path, Format: "text"}.Open()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
 	for e, err := range list.All() {
 		if err == nil && (e.Source >= int64(head.n) || e.Target >= int64(tail.n)) {
-			err = list.fault(e, "edge from %d to %d, want nodes below %d and %d", e.Source, e.Target, head.n, tail.n)
+			err = list.Fault(e, "edge from %d to %d, want nodes below %d and %d", e.Source, e.Target, head.n, tail.n)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -182,8 +184,8 @@ func (o *ogb) edges(path, count string, head, tail kind) (src, dst []int32, err 
 func (o *ogb) finish(src, dst []int32, features, labels func(kind) string) (err error) {
 	last := o.kinds[len(o.kinds)-1]
 	n := last.first + last.n
-	if n > max(freeNodes, nodesByEdge*len(src)) {
-		return fmt.Errorf("dataset: %s: %d nodes and %d edges, want at most %d nodes an edge", o.dir, n, len(src), nodesByEdge)
+	if n > max(edgelist.FreeNodes, edgelist.NodesByEdge*len(src)) {
+		return fmt.Errorf("dataset: %s: %d nodes and %d edges, want at most %d nodes an edge", o.dir, n, len(src), edgelist.NodesByEdge)
 	}
 	if o.g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{}); err != nil {
 		return fmt.Errorf("dataset: %s: %w", o.dir, err)
@@ -284,8 +286,8 @@ func (o *ogb) label(v []float32, columns, n, first int) error {
 		if c != c || c == -1 {
 			continue
 		}
-		if c < 0 || c >= maxClasses || c != float32(int32(c)) {
-			return fmt.Errorf("row %d is %v, want a class from 0 to %d, or none", i, c, maxClasses-1)
+		if c < 0 || c >= MaxClasses || c != float32(int32(c)) {
+			return fmt.Errorf("row %d is %v, want a class from 0 to %d, or none", i, c, MaxClasses-1)
 		}
 		l.Class[first+i] = int32(c)
 		l.Classes = max(l.Classes, int(c)+1)
@@ -313,8 +315,8 @@ func (o *ogb) binary() error {
 	if err != nil {
 		return err
 	}
-	if n < 0 || n > max(freeNodes, nodesByEdge*shape[1]) {
-		return a.fault("num_nodes_list", fmt.Errorf("%d nodes and %d edges, want at most %d nodes an edge", n, shape[1], nodesByEdge))
+	if n < 0 || n > max(edgelist.FreeNodes, edgelist.NodesByEdge*shape[1]) {
+		return a.fault("num_nodes_list", fmt.Errorf("%d nodes and %d edges, want at most %d nodes an edge", n, shape[1], edgelist.NodesByEdge))
 	}
 	o.kinds = []kind{{n: n}}
 	if o.g.Adj, err = graph.FromEdges(n, pairs[:shape[1]], pairs[shape[1]:], nil, graph.Build{}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // readSplit reads the lists of nodes of each split.
@@ -88,21 +89,21 @@ func readFloats(path string, rows int) ([]float32, int, error) {
 
 // readNumbers reads rows of numbers, separated by commas, of which there are at most that many. An empty cell is NaN.
 func readNumbers[T float32 | float64](path string, most int) (v []T, columns int, err error) {
-	l, err := openLines(path)
+	l, err := table.OpenLines(path)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { err = errors.Join(err, l.close()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	for {
-		line, err := l.next()
+		line, err := l.Next()
 		if err == io.EOF {
 			return v, columns, nil
 		}
 		if err != nil {
 			return nil, 0, err
 		}
-		if l.n > most {
-			return nil, 0, l.fault("a row more than the %d wanted", most)
+		if l.Number > most {
+			return nil, 0, l.Fault("a row more than the %d wanted", most)
 		}
 		at := 0
 		for cell := range bytes.SplitSeq(bytes.TrimSpace(line), []byte{','}) {
@@ -111,7 +112,7 @@ func readNumbers[T float32 | float64](path string, most int) (v []T, columns int
 				f, err = strconv.ParseFloat(text, 64)
 			}
 			if err != nil {
-				return nil, 0, l.fault("column %d: %.40q is no number", at+1, cell)
+				return nil, 0, l.Fault("column %d: %.40q is no number", at+1, cell)
 			}
 			v, at = append(v, T(f)), at+1
 		}
@@ -119,7 +120,7 @@ func readNumbers[T float32 | float64](path string, most int) (v []T, columns int
 			columns = at
 		}
 		if at != columns {
-			return nil, 0, l.fault("%d columns, want %d", at, columns)
+			return nil, 0, l.Fault("%d columns, want %d", at, columns)
 		}
 	}
 }

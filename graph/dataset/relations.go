@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // maxRelations bounds those of a table of edges: a graph has as many rows for each as nodes, and in the reverse of each.
@@ -19,40 +20,40 @@ func (c *ImportConfig) relations() ([]string, error) {
 	if c.Relation == "" || c.Edges == "" {
 		return nil, nil
 	}
-	t, err := openTable(c.Edges)
+	t, err := table.Open(c.Edges)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	at, err := t.column(c.Relation, "the edges' relations")
+	defer t.Close()
+	at, err := t.Column(c.Relation, "the edges' relations")
 	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
-	if err := t.each(func(cells []string, line int) error {
+	if err := t.Each(func(cells []string, line int) error {
 		name := strings.TrimSpace(cells[at])
 		if name == "" {
-			return t.fault(line, at, "empty, want the name of the edge's relation")
+			return t.Fault(line, at, "empty, want the name of the edge's relation")
 		}
 		if !seen[name] {
 			seen[strings.Clone(name)] = true
 		}
 		if len(seen) > maxRelations {
-			return t.fault(line, at, "more than %d relations", maxRelations)
+			return t.Fault(line, at, "more than %d relations", maxRelations)
 		}
 		return nil
 	}); err != nil {
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(seen))
-	if err := checkRelations(names); err != nil {
+	if err := CheckRelations(names); err != nil {
 		return nil, fmt.Errorf("dataset: %s: column %s: %w", c.Edges, c.Relation, err)
 	}
 	return names, nil
 }
 
-// checkRelations refuses names of which no typed graph can be made.
-func checkRelations(names []string) error {
+// CheckRelations refuses names of which no typed graph can be made.
+func CheckRelations(names []string) error {
 	if len(names) > maxRelations {
 		return fmt.Errorf("%d relations, want at most %d", len(names), maxRelations)
 	}
@@ -69,12 +70,12 @@ func checkRelations(names []string) error {
 	return nil
 }
 
-// relation returns the number of the relation of a row of the table of edges.
-func (e *Encoding) relation(t *table, cells []string, line, at int) (int32, error) {
+// RelationAt returns the number of the relation of a row of the table of edges.
+func (e *Encoding) RelationAt(t *table.Table, cells []string, line, at int) (int32, error) {
 	name := strings.TrimSpace(cells[at])
 	r, ok := slices.BinarySearch(e.Relations, name)
 	if !ok {
-		return 0, t.fault(line, at, "unknown relation %.40q, want one of %s", name, shorten(e.Relations))
+		return 0, t.Fault(line, at, "unknown relation %.40q, want one of %s", name, shorten(e.Relations))
 	}
 	return int32(r), nil
 }

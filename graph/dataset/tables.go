@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// read makes a graph of two tables. Where there is no split column, the split of a labelled node is Test until
-// somebody draws another, and of others None.
+// read makes a graph of two tables. Where there is no split column, the split of a labelled node is
+// Test until somebody draws another, and of others None.
 func (e *Encoding) read(nodes, edges string) (*graph.Graph, error) {
-	g, index, err := e.readNodes(nodes)
+	g, index, err := e.ReadNodes(nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -35,117 +37,159 @@ func (e *Encoding) read(nodes, edges string) (*graph.Graph, error) {
 	return g, nil
 }
 
-func (e *Encoding) readNodes(path string) (g *graph.Graph, index map[string]int32, err error) {
+// ReadNodes returns the nodes of a table, without edges, and the number of each by its name.
+func (e *Encoding) ReadNodes(path string) (g *graph.Graph, index map[string]int32, err error) {
 	return e.scanNodes(path, nil)
 }
 
-// scanNodes is readNodes that hands the features to row, where that is not nil, node after node, and keeps neither them
-// nor names: the nodes have to be numbered, from 0 in the order of the table.
-func (e *Encoding) scanNodes(path string, row func(x *mat.Sparse) error) (g *graph.Graph, index map[string]int32, err error) {
-	t, err := openTable(path)
+// scanNodes is ReadNodes that passes the features to row, if it is not nil, node after node, and
+// keeps neither them nor names: the nodes must be numbered, from 0 in the order of the table.
+func (e *Encoding) scanNodes(path string, row func(x *mat.Sparse) error) (g *graph.Graph, index map[string]int32,
+	err error) {
+	t, err := table.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer t.close()
-	id, err := t.column(e.ID, "the nodes' names")
+	defer t.Close()
+	n, err := e.newNodeReader(t, row)
 	if err != nil {
 		return nil, nil, err
 	}
-	at := make([]int, len(e.Columns))
-	for k, c := range e.Columns {
-		if c.Kind == Ignored {
-			continue
-		}
-		if at[k], err = t.column(c.Name, string(c.Kind)+" features"); err != nil {
-			return nil, nil, err
-		}
-	}
-	label, split, site := t.find(e.Label), t.find(e.Split), t.find(e.Site)
-	g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
-	class := map[string]int32{}
-	for c, name := range e.Classes {
-		class[name] = int32(c)
-	}
-	x := &mat.Sparse{Cols: e.Width(), RowPtr: []int64{0}}
-	index = map[string]int32{}
-	var lines []int
-	var owners []string
-	err = t.each(func(cells []string, line int) error {
-		name := cells[id]
-		if name == "" {
-			return t.fault(line, id, "empty, want the node's name")
-		}
-		if len(g.Split) == math.MaxInt32 {
-			return t.fault(line, id, "more than %d nodes", math.MaxInt32)
-		}
-		if first, ok := index[name]; ok {
-			return t.fault(line, id, "node %q occurs on %s %d already", name, t.unit, lines[first])
-		}
-		if row == nil {
-			name = strings.Clone(name) // not the whole row's memory
-			index[name] = int32(len(g.IDs))
-			g.IDs, lines = append(g.IDs, name), append(lines, line)
-		} else if want := strconv.Itoa(len(g.Split)); name != want {
-			return t.fault(line, id, "%.40q, want %s: the nodes of a stored graph are numbered, from 0 in the order of the table", name, want)
-		}
-		if err := e.encode(x, t, cells, line, at); err != nil {
-			return err
-		}
-		if row != nil {
-			if err := row(x); err != nil {
-				return err
-			}
-			x.Rows, x.RowPtr, x.Col, x.Val = 0, x.RowPtr[:1], x.Col[:0], x.Val[:0]
-		}
-		mark := graph.None
-		var found []string
-		if label >= 0 {
-			if found = e.split(cells[label]); len(found) > 0 {
-				mark = graph.Test
-			}
-		}
-		if err := e.addLabels(&g.Labels, class, found); err != nil {
-			return t.fault(line, label, "%v", err)
-		}
-		if split >= 0 {
-			s, ok := splitNames[strings.ToLower(strings.TrimSpace(cells[split]))]
-			if !ok {
-				return t.fault(line, split, "%.40q, want train, val, test or none", cells[split])
-			}
-			if mark != graph.None {
-				mark = s
-			}
-		}
-		g.Split = append(g.Split, mark)
-		if site >= 0 {
-			owner := strings.TrimSpace(cells[site])
-			if owner == "" {
-				return t.fault(line, site, "empty, want the node's owner")
-			}
-			owners = append(owners, strings.Clone(owner))
-		}
-		return nil
-	})
-	if err != nil {
+	if err := t.Each(n.add); err != nil {
 		return nil, nil, err
 	}
+	g = n.g
 	if len(g.Split) == 0 {
-		return nil, nil, fmt.Errorf("dataset: %s: no rows, want at least one node", path)
+		return nil, nil, fmt.Errorf("dataset: %s: the table must have at least one node (got no rows)", path)
 	}
-	if site >= 0 {
-		g.Sites = slices.Compact(slices.Sorted(slices.Values(owners)))
-		for _, owner := range owners {
+	if n.site >= 0 {
+		g.Sites = slices.Compact(slices.Sorted(slices.Values(n.owners)))
+		for _, owner := range n.owners {
 			s, _ := slices.BinarySearch(g.Sites, owner)
 			g.Site = append(g.Site, int32(s))
 		}
 	}
-	if x.Cols > 0 && row == nil {
+	if x := n.x; x.Cols > 0 && row == nil {
 		g.X.Sparse = x
 		if fuller(int64(x.NNZ()), x.Rows, x.Cols) {
 			g.X = graph.Features{Dense: x.Dense()}
 		}
 	}
-	return g, index, nil
+	return g, n.index, nil
+}
+
+// nodeReader reads a table of nodes, row by row.
+type nodeReader struct {
+	e                      *Encoding
+	t                      *table.Table
+	row                    func(x *mat.Sparse) error
+	id, label, split, site int              // columns; −1: there is none
+	at                     []int            // columns of the features
+	class                  map[string]int32 // by name
+
+	g      *graph.Graph
+	x      *mat.Sparse // features
+	index  map[string]int32
+	lines  []int    // of the nodes
+	owners []string // of the nodes
+}
+
+func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) (*nodeReader, error) {
+	n := &nodeReader{e: e, t: t, row: row, class: map[string]int32{}, index: map[string]int32{}}
+	var err error
+	if n.id, err = t.Column(e.ID, "the nodes' names"); err != nil {
+		return nil, err
+	}
+	n.at = make([]int, len(e.Columns))
+	for k, c := range e.Columns {
+		if c.Kind == Ignored {
+			continue
+		}
+		if n.at[k], err = t.Column(c.Name, string(c.Kind)+" features"); err != nil {
+			return nil, err
+		}
+	}
+	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
+	n.g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
+	for c, name := range e.Classes {
+		n.class[name] = int32(c)
+	}
+	n.x = &mat.Sparse{Cols: e.Width(), RowPtr: []int64{0}}
+	return n, nil
+}
+
+// add reads one node.
+func (n *nodeReader) add(cells []string, line int) error {
+	if err := n.addName(cells[n.id], line); err != nil {
+		return err
+	}
+	if err := n.e.encode(n.x, n.t, cells, line, n.at); err != nil {
+		return err
+	}
+	if n.row != nil {
+		if err := n.row(n.x); err != nil {
+			return err
+		}
+		n.x.Rows, n.x.RowPtr, n.x.Col, n.x.Val = 0, n.x.RowPtr[:1], n.x.Col[:0], n.x.Val[:0]
+	}
+	if err := n.addLabel(cells, line); err != nil {
+		return err
+	}
+	if n.site >= 0 {
+		owner := strings.TrimSpace(cells[n.site])
+		if owner == "" {
+			return n.t.Fault(line, n.site, "the node's owner must be given (got an empty cell)")
+		}
+		n.owners = append(n.owners, strings.Clone(owner))
+	}
+	return nil
+}
+
+func (n *nodeReader) addName(name string, line int) error {
+	if name == "" {
+		return n.t.Fault(line, n.id, "the node's name must be given (got an empty cell)")
+	}
+	if len(n.g.Split) == math.MaxInt32 {
+		return n.t.Fault(line, n.id, "nodes must be at most %d (got more)", math.MaxInt32)
+	}
+	if first, ok := n.index[name]; ok {
+		return n.t.Fault(line, n.id, "node %q occurs on %s %d already", name, n.t.Unit, n.lines[first])
+	}
+	if n.row == nil {
+		name = strings.Clone(name) // not the whole row's memory
+		n.index[name] = int32(len(n.g.IDs))
+		n.g.IDs, n.lines = append(n.g.IDs, name), append(n.lines, line)
+	} else if number := strconv.Itoa(len(n.g.Split)); name != number {
+		return n.t.Fault(line, n.id,
+			"nodes of a stored graph must be numbered from 0 in the order of the table: the name must be %s (got %.40q)",
+			number, name)
+	}
+	return nil
+}
+
+// addLabel reads a node's classes, and which split it belongs to.
+func (n *nodeReader) addLabel(cells []string, line int) error {
+	mark := graph.None
+	var found []string
+	if n.label >= 0 {
+		if found = n.e.split(cells[n.label]); len(found) > 0 {
+			mark = graph.Test
+		}
+	}
+	if err := n.e.addLabels(&n.g.Labels, n.class, found); err != nil {
+		return n.t.Fault(line, n.label, "%v", err)
+	}
+	if n.split >= 0 {
+		s, ok := splitNames[strings.ToLower(strings.TrimSpace(cells[n.split]))]
+		if !ok {
+			return n.t.Fault(line, n.split, "split must be train, val, test or none (got %.40q)", cells[n.split])
+		}
+		if mark != graph.None {
+			mark = s
+		}
+	}
+	n.g.Split = append(n.g.Split, mark)
+	return nil
 }
 
 // fuller reports whether rows of so many values are fuller than a quarter, and so kept densely.
@@ -193,25 +237,26 @@ type edgeList struct {
 }
 
 func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (*edgeList, error) {
-	c := EdgeConfig{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight}
-	if format, err := c.format(); err == nil && !isTable(format) {
+	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight}
+	if c.Numbered() {
 		if e.Relation != "" {
 			return nil, fmt.Errorf("dataset: %s: a list of numbered edges has no relations, want a table with a column %s", path, e.Relation)
 		}
-		return c.named(nodes, index)
+		return named(c, nodes, index)
 	}
-	t, err := openTable(path)
+	t, err := table.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer t.Close()
 	var at [4]int // source, target, weight, relation; −1: none
-	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources"}, {e.Target, "the edges' targets"},
+	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources"},
+		{e.Target, "the edges' targets"},
 		{e.Weight, "the edges' weights"}, {e.Relation, "the edges' relations"}} {
 		if at[k] = -1; column.name == "" {
 			continue
 		}
-		if at[k], err = t.column(column.name, column.role); err != nil {
+		if at[k], err = t.Column(column.name, column.role); err != nil {
 			return nil, err
 		}
 	}
@@ -219,25 +264,25 @@ func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (*edgeL
 	if e.Weight != "" {
 		l.weight = []float32{}
 	}
-	return l, t.each(func(cells []string, line int) error {
+	return l, t.Each(func(cells []string, line int) error {
 		var ends [2]int32
 		for k := range ends {
 			i, ok := index[cells[at[k]]]
 			if !ok {
-				return t.fault(line, at[k], "unknown node %.40q, want a name in %s", cells[at[k]], nodes)
+				return t.Fault(line, at[k], "unknown node %.40q, want a name in %s", cells[at[k]], nodes)
 			}
 			ends[k] = i
 		}
 		l.src, l.dst = append(l.src, ends[0]), append(l.dst, ends[1])
 		if l.weight != nil {
-			w, err := t.weight(cells, line, at[2])
+			w, err := t.Weight(cells, line, at[2])
 			if err != nil {
 				return err
 			}
 			l.weight = append(l.weight, w)
 		}
 		if e.Relation != "" {
-			r, err := e.relation(t, cells, line, at[3])
+			r, err := e.RelationAt(t, cells, line, at[3])
 			if err != nil {
 				return err
 			}
@@ -247,17 +292,8 @@ func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (*edgeL
 	})
 }
 
-// weight reads the weight of an edge.
-func (t *table) weight(cells []string, line, at int) (float32, error) {
-	v, ok := number(cells[at])
-	if w := float32(v); ok && w > 0 && finite(w) {
-		return w, nil
-	}
-	return 0, t.fault(line, at, "%.40q, want a number above 0", cells[at])
-}
-
 // named reads a list whose IDs are the names of nodes in a table.
-func (c EdgeConfig) named(nodes string, index map[string]int32) (l *edgeList, err error) {
+func named(c edgelist.Config, nodes string, index map[string]int32) (l *edgeList, err error) {
 	list, err := c.Open()
 	if err != nil {
 		return nil, err
@@ -275,7 +311,7 @@ func (c EdgeConfig) named(nodes string, index map[string]int32) (l *edgeList, er
 		for k, id := range [2]int64{edge.Source, edge.Target} {
 			i, ok := index[strconv.FormatInt(id, 10)]
 			if !ok {
-				return nil, list.fault(edge, "unknown node %d, want a name in %s", id, nodes)
+				return nil, list.Fault(edge, "unknown node %d, want a name in %s", id, nodes)
 			}
 			ends[k] = i
 		}

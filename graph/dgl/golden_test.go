@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // golden is what DGL says of one part (testdata/golden.py).
@@ -151,7 +151,7 @@ func compareShards(t *testing.T, p *Partition, want []golden) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := partition.Consistent(shards); err != nil {
+	if err := shard.Consistent(shards); err != nil {
 		t.Fatal(err)
 	}
 	for k, s := range shards {
@@ -298,7 +298,7 @@ func TestShardsRelations(t *testing.T) {
 			}
 			continue
 		}
-		edges := func(s *partition.Shard) (list [][3]int64) {
+		edges := func(s *shard.Shard) (list [][3]int64) {
 			for row := range s.Typed.Adj.NumDst {
 				col, _ := s.Typed.Adj.Row(row)
 				for _, j := range col {

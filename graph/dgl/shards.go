@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -23,12 +23,12 @@ type Names struct {
 }
 
 // Shards returns Heddle's shards of the same nodes: Graph cut by the same owners.
-func (p *Partition) Shards(n Names) ([]*partition.Shard, error) {
+func (p *Partition) Shards(n Names) ([]*shard.Shard, error) {
 	g, owner, err := p.Graph(n)
 	if err != nil {
 		return nil, err
 	}
-	shards, err := partition.Cut(g, owner, len(p.Parts))
+	shards, err := shard.Cut(g, owner, len(p.Parts))
 	if err != nil {
 		return nil, fmt.Errorf("dgl: %s: %w", p.Name, err)
 	}

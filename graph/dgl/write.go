@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 const incomplete = ".incomplete" // what the folder is called until everything is in it
@@ -23,13 +23,13 @@ const incomplete = ".incomplete" // what the folder is called until everything i
 // DGL numbers the nodes of a part one after another: node i of part k gets ID first(k)+i, and the column orig_id has
 // what it is called in the shards. The other columns are feat, label (−1 for none; 0 and 1 in float32 of several
 // classes), train_mask, val_mask, test_mask and, of edges, weight. DGL has no sparse features: they are written dense.
-func WriteDir(dir string, shards []*partition.Shard) (path string, err error) {
+func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 	for _, s := range shards {
 		if err := s.Valid(); err != nil {
 			return "", fmt.Errorf("dgl: %w", err)
 		}
 	}
-	if err := partition.Consistent(shards); err != nil {
+	if err := shard.Consistent(shards); err != nil {
 		return "", fmt.Errorf("dgl: %w", err)
 	}
 	dir = filepath.Clean(dir)
@@ -92,11 +92,11 @@ func fileName(name string) string {
 
 // writer knows where DGL's numbers of each part begin.
 type writer struct {
-	shards       []*partition.Shard
+	shards       []*shard.Shard
 	nodes, edges []int64 // [K+1]
 }
 
-func newWriter(shards []*partition.Shard) *writer {
+func newWriter(shards []*shard.Shard) *writer {
 	w := &writer{shards: shards, nodes: []int64{0}, edges: []int64{0}}
 	for k, s := range shards {
 		w.nodes = append(w.nodes, w.nodes[k]+int64(s.Owned))

@@ -12,13 +12,14 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
 // small returns shards of a drawn graph. Its nodes are dealt out at random, so that DGL's numbers are not ours.
-func small(t *testing.T, parts int, directed, weighted, multi, sparse bool) []*partition.Shard {
+func small(t *testing.T, parts int, directed, weighted, multi, sparse bool) []*shard.Shard {
 	t.Helper()
 	const n, e = 50, 160
 	key := rng.New(7).FoldString("dgl")
@@ -144,7 +145,7 @@ func TestDGLReads(t *testing.T) {
 	if python == "" {
 		t.Skip("SKIPPED: set HEDDLE_DGL to a Python that has DGL (testdata/golden.py says how to make one)")
 	}
-	open := func(t *testing.T, shards []*partition.Shard) {
+	open := func(t *testing.T, shards []*shard.Shard) {
 		path, err := WriteDir(filepath.Join(t.TempDir(), "out"), shards)
 		if err != nil {
 			t.Fatal(err)

@@ -6,31 +6,75 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
+
+// Assignment is a policy at work on a Source, step after step. Between steps Owner is all there is of it, so that it goes
+// on from any step with the owners of the one before.
+type Assignment struct {
+	Owner []int32 // [N]; −1: none yet
+	// Step does step k of those that Steps lists.
+	Step func(k int) error
+}
+
+// Begin returns a policy at work on src. read returns src's graph in memory, with its edges or without, for policies that
+// look at it as a whole; of Rules it may be nil.
+func Begin(p Policy, src Source, parts int, key rng.Key, read func(edges bool) (*graph.Graph, error)) (*Assignment, error) {
+	if rules, ok := p.(Rules); ok {
+		a, err := rules.assigner(src, parts, key)
+		if err != nil {
+			return nil, err
+		}
+		return &Assignment{a.owner, a.step}, nil
+	}
+	goal := Goal{}
+	if c, ok := p.(checked); ok {
+		p, goal = c.Policy, c.goal
+	}
+	_, edges := p.(Multilevel)
+	owner := make([]int32, src.Size().Vertices)
+	return &Assignment{owner, func(int) error {
+		g, err := read(edges)
+		if err != nil {
+			return err
+		}
+		found, err := p.Assign(g, parts, key)
+		if err != nil {
+			return err
+		}
+		copy(owner, found)
+		return goal.Check(src, owner, parts)
+	}}, nil
+}
+
+// Steps returns what a policy does, step by step, as progress shows it: "cluster", "join clusters", "assign", "keep bounds".
+func Steps(p Policy) []string {
+	if rules, ok := p.(Rules); ok {
+		return rules.steps()
+	}
+	return []string{assigning}
+}
 
 // assigner assigns the nodes of a source by rules, step after step. Between steps the owners are all there is of it, so
 // that it goes on from any step with the owners of the one before.
 type assigner struct {
 	rules Rules
-	src   source
+	src   Source
 	key   rng.Key
 	owner []int32 // −1: none yet; while clustering the cluster
 	view  *View
 }
 
-// kind is what a step does.
-type kind string
-
 // The kinds of step, as progress shows them.
 const (
-	clustering kind = "cluster"
-	joining    kind = "join clusters"
-	assigning  kind = "assign"
-	keeping    kind = "keep bounds"
+	clustering = "cluster"
+	joining    = "join clusters"
+	assigning  = "assign"
+	keeping    = "keep bounds"
 )
 
-func (r Rules) assigner(src source, parts int, key rng.Key) (*assigner, error) {
+func (r Rules) assigner(src Source, parts int, key rng.Key) (*assigner, error) {
 	if r.Passes > 1 && r.State < Masters {
 		return nil, fmt.Errorf("partition: %d passes of a rule that does not read masters are as good as one", r.Passes)
 	}
@@ -38,7 +82,7 @@ func (r Rules) assigner(src source, parts int, key rng.Key) (*assigner, error) {
 	if err != nil {
 		return nil, err
 	}
-	total := src.size()
+	total := src.Size()
 	a := &assigner{rules: r, src: src, key: key, owner: slices.Repeat([]int32{-1}, int(total.Vertices))}
 	s := &View{Key: key, rules: &a.rules, state: r.State, hold: &holding{l, make([]int64, len(l.most))}, owner: a.owner,
 		w: make([]int64, len(l.bounds)), load: make([]Load, parts), near: make([]int32, parts+1), total: total}
@@ -55,13 +99,13 @@ func (r Rules) assigner(src source, parts int, key rng.Key) (*assigner, error) {
 }
 
 // steps returns what is to do, in order.
-func (r Rules) steps() (list []kind) {
+func (r Rules) steps() (list []string) {
 	passes := max(r.Passes, 1)
 	if r.clusters {
-		list = append(slices.Repeat([]kind{clustering}, clusterings-1), joining)
+		list = append(slices.Repeat([]string{clustering}, clusterings-1), joining)
 		passes -= clusterings
 	}
-	return append(append(list, slices.Repeat([]kind{assigning}, passes)...), keeping)
+	return append(append(list, slices.Repeat([]string{assigning}, passes)...), keeping)
 }
 
 // step does step k.
@@ -75,10 +119,7 @@ func (a *assigner) step(k int) error {
 		if err := a.tally(); err != nil {
 			return err
 		}
-		if err := a.view.hold.check(); err != nil {
-			return fmt.Errorf("partition: %w", err)
-		}
-		return nil
+		return a.view.hold.check()
 	case kind == keeping:
 		if err := a.tally(); err != nil {
 			return err
@@ -103,11 +144,11 @@ func (a *assigner) tally() (err error) {
 		return err
 	}
 	clear(s.load)
-	return a.src.runs(false, func(r *run) error {
-		for i := range r.n() {
-			if p := a.owner[int(r.first)+i]; p >= 0 {
+	return a.src.Runs(false, func(r *Run) error {
+		for i := range r.N() {
+			if p := a.owner[int(r.First)+i]; p >= 0 {
 				s.load[p].Vertices++
-				s.load[p].Edges += r.edges(i)
+				s.load[p].Edges += r.Edges(i)
 			}
 		}
 		return nil
@@ -122,10 +163,10 @@ func (a *assigner) inOrder() error {
 		s.load[p].Vertices += sign
 		s.load[p].Edges += sign * edges
 	}
-	return a.src.runs(true, func(r *run) error {
+	return a.src.Runs(true, func(r *Run) error {
 		s.run = r
-		for i := range r.n() {
-			v, edges := r.first+int32(i), r.edges(i)
+		for i := range r.N() {
+			v, edges := r.First+int32(i), r.Edges(i)
 			s.hold.weigh(s.w, r, i)
 			if p := a.owner[v]; p >= 0 {
 				put(p, edges, -1)
@@ -144,15 +185,15 @@ func (a *assigner) inOrder() error {
 // inParallel assigns the nodes of each run in parts, as many as there are processors.
 func (a *assigner) inParallel() error {
 	parts := runtime.GOMAXPROCS(0)
-	return a.src.runs(true, func(r *run) error {
+	return a.src.Runs(true, func(r *Run) error {
 		faults := make([]error, parts)
 		var wait sync.WaitGroup
 		for k := range parts {
 			wait.Go(func() {
 				s := *a.view
 				s.run, s.near = r, make([]int32, len(s.near))
-				for i := r.n() * k / parts; i < r.n()*(k+1)/parts; i++ {
-					v := r.first + int32(i)
+				for i := r.N() * k / parts; i < r.N()*(k+1)/parts; i++ {
+					v := r.First + int32(i)
 					a.owner[v] = a.rules.Vertex(v, &s)
 					if faults[k] = inRange(v, a.owner[v], s.Parts()); faults[k] != nil {
 						return

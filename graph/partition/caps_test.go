@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"pgregory.net/rapid"
 )
@@ -12,7 +13,7 @@ import (
 // skewed returns a graph of n nodes, some of them hubs, in which a share of the edges stays in groups:
 // heavy nodes are what caps break on.
 func skewed(n, groups, edges int, inside float64, key rng.Key) *graph.Graph {
-	g := communities(n, groups, edges, inside, key.FoldString("rest"))
+	g := graphtest.Communities(n, groups, edges, inside, key.FoldString("rest"))
 	var src, dst []int32
 	for v := range int32(n) {
 		col, _ := g.Adj.Row(int(v))
@@ -113,5 +114,69 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 	})
 	if kept == 0 {
 		t.Error("every goal was refused")
+	}
+}
+
+// Greedy policies keep the bounds themselves, node by node: what the last step would repair is nothing. A repair moves
+// nodes with no regard to the policy's terms, so that a policy that ignores its bounds would still keep them in the end,
+// and be worse.
+func TestGreedyPoliciesKeepBoundsBeforeRepair(t *testing.T) {
+	g := graphtest.Communities(2000, 3, 8, 1, rng.New(3)) // three communities, so that most of four parts would be too full
+	byRule := Rules{State: Masters, Vertex: func(v int32, s *View) int32 {
+		near := s.Near(v)
+		return s.Best(v, func(p int32) float64 { return float64(near[p]) })
+	}}
+	for name, p := range map[string]Policy{"ldg": ldg(1), "fennel": fennel(1), "fec": FEC(), "restream:2": fennel(2), "restream:2:ldg": ldg(2), "a rule": byRule} {
+		for _, goal := range []Goal{{Vertices: 1.001}, {Vertices: 1.03, Capacity: []float64{4, 2, 1, 1}}, {Bytes: 1.05}} {
+			p := Bounded(p, goal)
+			work, err := Begin(p, Memory{g}, 4, rng.New(1), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps := Steps(p)
+			for k := range len(steps) - 1 {
+				if err := work.Step(k); err != nil {
+					t.Fatal(err)
+				}
+				if err := goal.Check(Memory{g}, work.Owner, 4); err != nil {
+					t.Errorf("%s by %+v, after step %d of %d: %v", name, goal, k+1, len(steps), err)
+				}
+			}
+		}
+	}
+}
+
+// A pass over nodes that are in parts already moves them out of one that holds more than it may, against all their
+// neighbours.
+func TestGreedyPoliciesEmptyFullParts(t *testing.T) {
+	const n, k = 400, 4
+	var src, dst []int32
+	for i := range int32(n) {
+		for j := i + 1; j < i+6 && j*k/n == i*k/n; j++ { // edges within each quarter only
+			src, dst = append(src, i), append(dst, j)
+		}
+	}
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, goal := &graph.Graph{Adj: adj, Split: make([]graph.Split, n)}, Goal{Train: 1.05}
+	for i := range n / k { // all in the first quarter
+		g.Split[i] = graph.Train
+	}
+	for name, p := range map[string]Policy{"restream:2": fennel(2), "restream:2:ldg": ldg(2)} {
+		work, err := Begin(Bounded(p, goal), Memory{g}, k, rng.New(1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range work.Owner {
+			work.Owner[i] = int32(i * k / n)
+		}
+		if err := work.Step(1); err != nil {
+			t.Fatal(err)
+		}
+		if err := goal.Check(Memory{g}, work.Owner, k); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

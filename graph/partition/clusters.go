@@ -33,10 +33,10 @@ func (a *assigner) cluster(first bool, joined func(v, to int32, near *counts)) e
 	}
 	limit := a.mostInCluster()
 	var near counts
-	return a.src.runs(true, func(r *run) error {
-		for i := range r.n() {
-			v := r.first + int32(i)
-			near.count(r.sources(i), label)
+	return a.src.Runs(true, func(r *Run) error {
+		for i := range r.N() {
+			v := r.First + int32(i)
+			near.count(r.Sources(i), label)
 			own := label[v]
 			best := uint64(math.MaxUint32) // a density's bits, which are in the order of densities, and a slot
 			if c := near.of(own); c > 0 && size[own] > 1 {
@@ -129,7 +129,6 @@ func (c *counts) of(label int32) int32 {
 	}
 }
 
-// tie is that a node of one cluster has edges to another.
 // tie says how many edges a node of cluster a has to cluster b.
 type tie struct{ a, b, edges int32 }
 
@@ -185,9 +184,9 @@ func (a *assigner) join() error {
 	dims := len(c.bounds)
 	c.weight = make([]int64, n*dims)
 	w := make([]int64, dims)
-	err = a.src.runs(false, func(r *run) error {
-		for i := range r.n() {
-			at := int(a.owner[int(r.first)+i])
+	err = a.src.Runs(false, func(r *Run) error {
+		for i := range r.N() {
+			at := int(a.owner[int(r.First)+i])
 			if at < 0 {
 				continue
 			}

@@ -53,30 +53,10 @@ func (c *caps) loosened() *caps {
 // joins the cluster to which its edges weigh most, within limit. What is alone then joins others that would have liked
 // the same cluster, and isolated nodes join each other.
 func cluster(l *level, c *caps, limit []int64, sweeps int, key rng.Key) (to []int32, n int) {
-	dims, size := len(c.bounds), l.n()
-	label, weight, nodes := make([]int32, size), append([]int64(nil), c.weight...), make([]float64, size)
+	size := l.n()
+	s := newLabels(l, c, limit)
+	label, nodes := s.label, s.nodes
 	near, met := make([]int32, size), make([]int32, 64)
-	for v := range label {
-		label[v], nodes[v] = int32(v), float64(l.nodes(int32(v)))
-	}
-	join := func(v, at int32) bool { // whether cluster at has room for v
-		for d := range dims {
-			if weight[int(at)*dims+d]+c.weight[int(v)*dims+d] > limit[d] {
-				return false
-			}
-		}
-		return true
-	}
-	move := func(v, at int32) {
-		for d := range dims {
-			w := c.weight[int(v)*dims+d]
-			weight[int(label[v])*dims+d] -= w
-			weight[int(at)*dims+d] += w
-		}
-		nodes[label[v]] -= float64(l.nodes(v))
-		nodes[at] += float64(l.nodes(v))
-		label[v] = at
-	}
 	likes := make([]int32, size) // the cluster that v would join had it room
 	still := make([]bool, size)  // no neighbour has moved since v was looked at
 	order := byDegree(l)
@@ -119,14 +99,14 @@ func cluster(l *level, c *caps, limit []int64, sweeps int, key rng.Key) (to []in
 				if at == own || w < most {
 					continue
 				}
-				if w == most && (best == own || key.Uint64(uint64(at))&1 == uint64(sweep)&1) || !join(v, at) {
+				if w == most && (best == own || key.Uint64(uint64(at))&1 == uint64(sweep)&1) || !s.fits(v, at) {
 					continue
 				}
 				best, most = at, w
 			}
 			likes[v] = like
 			if best != own {
-				move(v, best)
+				s.move(v, best)
 				moved++
 				for _, u := range col {
 					still[u] = false
@@ -137,13 +117,61 @@ func cluster(l *level, c *caps, limit []int64, sweeps int, key rng.Key) (to []in
 			break
 		}
 	}
+	s.pair(likes)
+	return s.clusters()
+}
+
+// labels are the clusters that nodes are in, each named by a node, and what the clusters hold.
+type labels struct {
+	l      *level
+	c      *caps
+	limit  []int64 // [D] that a cluster may weigh
+	label  []int32
+	weight []int64   // [N×D] of the clusters
+	nodes  []float64 // [N] likewise
+}
+
+func newLabels(l *level, c *caps, limit []int64) *labels {
+	size := l.n()
+	s := &labels{l: l, c: c, limit: limit, label: make([]int32, size), weight: append([]int64(nil), c.weight...), nodes: make([]float64, size)}
+	for v := range s.label {
+		s.label[v], s.nodes[v] = int32(v), float64(l.nodes(int32(v)))
+	}
+	return s
+}
+
+// fits reports whether cluster at has room for v.
+func (s *labels) fits(v, at int32) bool {
+	dims := len(s.limit)
+	for d, most := range s.limit {
+		if s.weight[int(at)*dims+d]+s.c.weight[int(v)*dims+d] > most {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *labels) move(v, at int32) {
+	dims := len(s.limit)
+	for d := range dims {
+		w := s.c.weight[int(v)*dims+d]
+		s.weight[int(s.label[v])*dims+d] -= w
+		s.weight[int(at)*dims+d] += w
+	}
+	s.nodes[s.label[v]] -= float64(s.l.nodes(v))
+	s.nodes[at] += float64(s.l.nodes(v))
+	s.label[v] = at
+}
+
+// pair joins nodes that are alone and would join the same cluster, had it room.
+func (s *labels) pair(likes []int32) {
 	// Alone: size of the cluster 1, which is v's own label or another's that has left it.
-	count := make([]int32, size)
+	label, count := s.label, make([]int32, len(s.label))
 	for _, at := range label {
 		count[at]++
 	}
 	waiting := make(map[int32]int32)
-	for v := range int32(size) {
+	for v := range int32(len(label)) {
 		if count[label[v]] != 1 {
 			continue
 		}
@@ -151,17 +179,18 @@ func cluster(l *level, c *caps, limit []int64, sweeps int, key rng.Key) (to []in
 		if at == label[v] {
 			at = -1 // no neighbours
 		}
-		if with, ok := waiting[at]; ok && join(v, with) {
-			move(v, with)
+		if with, ok := waiting[at]; ok && s.fits(v, with) {
+			s.move(v, with)
 		} else {
 			waiting[at] = label[v]
 		}
 	}
-	to, name := make([]int32, size), count
-	for at := range name {
-		name[at] = -1
-	}
-	for v, at := range label {
+}
+
+// clusters numbers the clusters that have nodes: to[v] is that of v, of n.
+func (s *labels) clusters() (to []int32, n int) {
+	to, name := make([]int32, len(s.label)), slices.Repeat([]int32{-1}, len(s.label))
+	for v, at := range s.label {
 		if name[at] < 0 {
 			name[at] = int32(n)
 			n++

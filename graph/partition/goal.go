@@ -37,24 +37,24 @@ var even = Goal{Vertices: 1.03}
 type bound struct {
 	name, unit string
 	most       float64
-	weight     func(r *run, i int) int64 // of the run's node i
+	weight     func(r *Run, i int) int64 // of the run's node i
 }
 
 // bounds returns the goal's bounds on a graph of these relations.
 func (g Goal) bounds(relations []string) []bound {
 	list := []bound{
-		{"vertices", "nodes", g.Vertices, func(*run, int) int64 { return 1 }},
-		{"edges", "edges", g.Edges, (*run).edges},
-		{"train", "training nodes", g.Train, func(r *run, i int) int64 {
-			if r.split[i] == graph.Train {
+		{"vertices", "nodes", g.Vertices, func(*Run, int) int64 { return 1 }},
+		{"edges", "edges", g.Edges, (*Run).Edges},
+		{"train", "training nodes", g.Train, func(r *Run, i int) int64 {
+			if r.Split[i] == graph.Train {
 				return 1
 			}
 			return 0
 		}},
-		{"bytes", "bytes of features", g.Bytes, (*run).bytes},
+		{"bytes", "bytes of features", g.Bytes, (*Run).Bytes},
 	}
 	for k, name := range relations {
-		list = append(list, bound{"relations", fmt.Sprintf("edges of relation %q", name), g.Relations, func(r *run, i int) int64 { return r.related(k, i) }})
+		list = append(list, bound{"relations", fmt.Sprintf("edges of relation %q", name), g.Relations, func(r *Run, i int) int64 { return r.related(k, i) }})
 	}
 	return list
 }
@@ -106,18 +106,18 @@ type limits struct {
 }
 
 // weigh stores the D weights of the run's node i.
-func (l *limits) weigh(w []int64, r *run, i int) {
+func (l *limits) weigh(w []int64, r *Run, i int) {
 	for d, b := range l.bounds {
 		w[d] = b.weight(r, i)
 	}
 }
 
 // limits returns the bounds in whole units. It refuses a node that no part may hold.
-func (g Goal) limits(of source, parts int) (*limits, error) {
+func (g Goal) limits(of Source, parts int) (*limits, error) {
 	if err := g.Validate(parts); err != nil {
 		return nil, err
 	}
-	relations := of.relations()
+	relations := of.Relations()
 	if g.Relations != 0 && len(relations) == 0 {
 		return nil, errors.New("partition: a bound on relations, of a graph whose edges have no types")
 	}
@@ -130,13 +130,13 @@ func (g Goal) limits(of source, parts int) (*limits, error) {
 	dims := len(l.bounds)
 	l.most = make([]int64, parts*dims)
 	total, most, heavy, w := make([]int64, dims), make([]int64, dims), make([]int32, dims), make([]int64, dims)
-	err := of.runs(false, func(r *run) error {
-		for i := range r.n() {
+	err := of.Runs(false, func(r *Run) error {
+		for i := range r.N() {
 			l.weigh(w, r, i)
 			for d, x := range w {
 				total[d] += x
 				if x > most[d] {
-					most[d], heavy[d] = x, r.first+int32(i)
+					most[d], heavy[d] = x, r.First+int32(i)
 				}
 			}
 		}
@@ -162,19 +162,29 @@ func (g Goal) limits(of source, parts int) (*limits, error) {
 }
 
 // Check returns an error that names the first part which holds more than g allows, or nil.
-func (g Goal) Check(of *graph.Graph, owner []int32, parts int) error {
-	l, err := g.limits(memory{of}, parts)
+func (g Goal) Check(of Source, owner []int32, parts int) error {
+	l, err := g.limits(of, parts)
 	if err != nil {
 		return err
 	}
-	h, err := l.holding(memory{of}, owner)
+	h, err := l.holding(of, owner)
 	if err != nil {
 		return err
 	}
-	if err := h.check(); err != nil {
-		return fmt.Errorf("partition: %w", err)
+	return h.check()
+}
+
+// GoalOf returns what p is held to.
+func GoalOf(p Policy) Goal {
+	switch p := p.(type) {
+	case Rules:
+		return p.Goal
+	case Multilevel:
+		return p.Goal
+	case checked:
+		return p.goal
 	}
-	return nil
+	return Goal{}
 }
 
 // caps are limits and the weights of the nodes that they are about.
@@ -184,14 +194,14 @@ type caps struct {
 }
 
 func (g Goal) caps(of *graph.Graph, parts int) (*caps, error) {
-	l, err := g.limits(memory{of}, parts)
+	l, err := g.limits(Memory{of}, parts)
 	if err != nil {
 		return nil, err
 	}
 	dims := len(l.bounds)
 	c := &caps{*l, make([]int64, of.N()*dims)}
-	return c, memory{of}.runs(false, func(r *run) error {
-		for i := range r.n() {
+	return c, Memory{of}.Runs(false, func(r *Run) error {
+		for i := range r.N() {
 			l.weigh(c.weight[i*dims:][:dims], r, i)
 		}
 		return nil

@@ -28,16 +28,16 @@ func newGreedy(a *assigner) *greedy {
 
 func (a *assigner) greedily() error {
 	g := newGreedy(a)
-	return a.src.runs(true, func(r *run) error {
+	return a.src.Runs(true, func(r *Run) error {
 		g.s.run = r
-		for i := range r.n() {
-			v, edges, from := r.first+int32(i), r.edges(i), a.owner[int(r.first)+i]
+		for i := range r.N() {
+			v, edges, from := r.First+int32(i), r.Edges(i), a.owner[int(r.First)+i]
 			g.s.hold.weigh(g.s.w, r, i)
 			to := int32(-1)
 			if a.rules.stay > 0 && edges > a.rules.stay {
 				to = contiguousEdges(v, g.s)
 			} else {
-				to = g.best(from, r.sources(i))
+				to = g.best(from, r.Sources(i))
 			}
 			if to == from {
 				continue

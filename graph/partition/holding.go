@@ -12,14 +12,14 @@ type holding struct {
 }
 
 // holding returns what the parts hold by these owners; owners below 0 are of no part.
-func (l *limits) holding(of source, owner []int32) (*holding, error) {
+func (l *limits) holding(of Source, owner []int32) (*holding, error) {
 	h, w := &holding{l, make([]int64, len(l.most))}, make([]int64, len(l.bounds))
 	if len(w) == 0 {
 		return h, nil
 	}
-	return h, of.runs(false, func(r *run) error {
-		for i := range r.n() {
-			if p := owner[int(r.first)+i]; p >= 0 {
+	return h, of.Runs(false, func(r *Run) error {
+		for i := range r.N() {
+			if p := owner[int(r.First)+i]; p >= 0 {
 				l.weigh(w, r, i)
 				h.add(w, p, 1)
 			}
@@ -88,7 +88,7 @@ func (h *holding) check() error {
 	dims := len(h.bounds)
 	for k, u := range h.used {
 		if b := h.bounds[k%dims]; u > h.most[k] {
-			return fmt.Errorf("part %d would hold %d %s, of at most %d: raise the bound on %s from %v, or take fewer parts or another policy",
+			return fmt.Errorf("partition: part %d would hold %d %s, of at most %d: raise the bound on %s from %v, or take fewer parts or another policy",
 				k/dims, u, b.unit, h.most[k], b.name, b.most)
 		}
 	}
@@ -98,7 +98,7 @@ func (h *holding) check() error {
 // repair moves nodes out of parts that hold more than they may, those first that lose the fewest neighbours. Where that
 // does not do, it packs anew: heavy nodes first, each where it was, or else (second try) where there is most room. To
 // fit or not is bin packing, so that an error says only that no way was found.
-func (h *holding) repair(of source, owner []int32) error {
+func (h *holding) repair(of Source, owner []int32) error {
 	for range h.share { // what is moved can only free room: once a part at most
 		moved := 0
 		for _, bar := range []float64{0, 0.25, 1} {
@@ -126,22 +126,22 @@ func (h *holding) repair(of source, owner []int32) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("partition: found no way to fit: %w", h.check())
+	return fmt.Errorf("%w (no way was found to fit)", h.check())
 }
 
 // spill moves nodes from parts that are too full to where they fit and have the most neighbours, if they lose at most
 // that share of their neighbours, and returns how many.
-func (h *holding) spill(of source, owner []int32, bar float64) (moved int, err error) {
+func (h *holding) spill(of Source, owner []int32, bar float64) (moved int, err error) {
 	w, near := make([]int64, len(h.bounds)), make([]int32, len(h.share))
-	err = of.runs(true, func(r *run) error {
-		for i := range r.n() {
-			v := int(r.first) + i
+	err = of.Runs(true, func(r *Run) error {
+		for i := range r.N() {
+			v := int(r.First) + i
 			p := owner[v]
 			if h.weigh(w, r, i); !h.over(w, p) {
 				continue
 			}
 			clear(near)
-			for _, u := range r.sources(i) {
+			for _, u := range r.Sources(i) {
 				near[owner[u]]++
 			}
 			best, room := int32(-1), 0.0
@@ -153,7 +153,7 @@ func (h *holding) spill(of source, owner []int32, bar float64) (moved int, err e
 					best, room = q, x
 				}
 			}
-			if best >= 0 && float64(near[p]-near[best]) <= bar*float64(r.edges(i)) {
+			if best >= 0 && float64(near[p]-near[best]) <= bar*float64(r.Edges(i)) {
 				h.add(w, p, -1)
 				h.add(w, best, 1)
 				owner[v] = best
@@ -182,17 +182,17 @@ func (h *holding) class(w []int64) int {
 }
 
 // pack assigns all nodes anew, class after class.
-func (h *holding) pack(of source, owner []int32, stay bool) error {
+func (h *holding) pack(of Source, owner []int32, stay bool) error {
 	clear(h.used)
 	w := make([]int64, len(h.bounds))
 	for c := range classes {
-		err := of.runs(false, func(r *run) error {
-			for i := range r.n() {
+		err := of.Runs(false, func(r *Run) error {
+			for i := range r.N() {
 				h.weigh(w, r, i)
 				if h.class(w) != c {
 					continue
 				}
-				p := owner[int(r.first)+i]
+				p := owner[int(r.First)+i]
 				if !stay || !h.fits(w, p) {
 					p = 0
 					for q := range int32(len(h.share)) {
@@ -201,7 +201,7 @@ func (h *holding) pack(of source, owner []int32, stay bool) error {
 						}
 					}
 				}
-				owner[int(r.first)+i] = p
+				owner[int(r.First)+i] = p
 				h.add(w, p, 1)
 			}
 			return nil

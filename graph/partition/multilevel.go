@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -32,7 +33,7 @@ var thorough, quick = effort{20, 3, 4, 2, true}, effort{15, 2, 2, 1, false}
 
 // Assign implements Policy.
 func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
-	if err := enough(g, parts); err != nil {
+	if err := shard.CheckParts(g.N(), parts); err != nil {
 		return nil, err
 	}
 	if err := g.Adj.Valid(); err != nil {
@@ -51,7 +52,7 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 	}
 	fine := symmetric(&g.Adj)
 	owner := multilevel(fine, c, goal.Objective, thorough, key)
-	if err := (&newLedger(fine, c, owner).holding).repair(memory{g}, owner); err != nil {
+	if err := (&newLedger(fine, c, owner).holding).repair(Memory{g}, owner); err != nil {
 		return nil, err
 	}
 	return owner, nil

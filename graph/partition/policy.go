@@ -1,3 +1,5 @@
+// Package partition decides which part of a graph owns each node: policies, the goals that bound them, and the quality
+// of what they make.
 package partition
 
 import (
@@ -6,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -15,6 +18,22 @@ type Policy interface {
 	// Assign returns the owner, in [0, parts), of each of g's nodes. The same key gives the same owners everywhere.
 	Assign(g *graph.Graph, parts int, key rng.Key) (owner []int32, err error)
 }
+
+// Partition assigns the nodes of g by a policy, drawing what it draws from seed, and cuts g accordingly. parts may be
+// 0 where the policy knows the number (ByColumn).
+func Partition(g *graph.Graph, p Policy, parts int, seed uint64) ([]*shard.Shard, error) {
+	owner, err := p.Assign(g, parts, Key(seed))
+	if err != nil {
+		return nil, err
+	}
+	if parts == 0 {
+		parts = len(g.Sites)
+	}
+	return shard.Cut(g, owner, parts)
+}
+
+// Key returns what a policy draws from by that seed.
+func Key(seed uint64) rng.Key { return rng.New(seed).FoldString("partition") }
 
 // Random deals the nodes out by a keyed permutation: parts differ by at most one node.
 type Random struct{}
@@ -31,7 +50,7 @@ var names = []struct {
 	name   string
 	policy Policy
 }{{"random", Random{}}, {"contiguous", Contiguous{}}, {"contiguous-vertices", Contiguous{}}, {"contiguous-edges", ContiguousEdges()},
-	{"hash", Hash()}, {"by-column", ByColumn{}}, {"ldg", LDG(1)}, {"fennel", Fennel(1)}, {"fec", FEC()}, {"multilevel", Multilevel{}}}
+	{"hash", Hash()}, {"by-column", ByColumn{}}, {"ldg", ldg(1)}, {"fennel", fennel(1)}, {"fec", FEC()}, {"multilevel", Multilevel{}}}
 
 // ParsePolicy returns the policy of that name: random, contiguous (or contiguous-vertices), contiguous-edges, hash,
 // by-column, ldg, fennel, fec, multilevel, restream:N (N passes of fennel) or restream:N:ldg.
@@ -44,20 +63,31 @@ func ParsePolicy(name string) (Policy, error) {
 		known = append(known, p.name)
 	}
 	if passes, ok := strings.CutPrefix(name, "restream:"); ok {
-		passes, ldg := strings.CutSuffix(passes, ":ldg")
+		passes, linear := strings.CutSuffix(passes, ":ldg")
 		n, err := strconv.Atoi(passes)
 		if err != nil || n < 1 || n > maxPasses {
-			return nil, fmt.Errorf("partition: policy %q, want restream:N or restream:N:ldg of N passes, 1 to %d", name, maxPasses)
+			return nil, fmt.Errorf("partition: policy %q: the passes of restream:N and restream:N:ldg must be 1 to %d", name, maxPasses)
 		}
-		if ldg {
-			return LDG(n), nil
+		if linear {
+			return ldg(n), nil
 		}
-		return Fennel(n), nil
+		return fennel(n), nil
 	}
-	if ParseVertexCut(name) != nil {
-		return nil, fmt.Errorf("partition: policy %q: %s", name, vertexCuts)
+	return nil, fmt.Errorf("partition: policy must be one of %s, restream:N, restream:N:ldg (got %q)", strings.Join(known, ", "), name)
+}
+
+// Needs returns the bytes of memory that p takes of a graph of n nodes and so many stored edges, besides 9 bytes a node;
+// or, for a policy that has the whole graph in memory, all that it takes.
+func Needs(p Policy, n, edges int64) (bytes int64, whole bool) {
+	switch p := p.(type) {
+	case Multilevel:
+		return 100*n + 60*edges, true
+	case Rules:
+		if p.clusters {
+			return min(tied*n, mostTies)*60 + 200*min(n, mostClusters), false
+		}
 	}
-	return nil, fmt.Errorf("partition: no policy %q, want one of %s, restream:N, restream:N:ldg", name, strings.Join(known, ", "))
+	return 0, false
 }
 
 const maxPasses = 1000
@@ -89,7 +119,7 @@ func (c checked) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error)
 	if parts == 0 {
 		parts = len(g.Sites)
 	}
-	if err := c.goal.Check(g, owner, parts); err != nil {
+	if err := c.goal.Check(Memory{g}, owner, parts); err != nil {
 		return nil, err
 	}
 	return owner, nil
@@ -97,7 +127,7 @@ func (c checked) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error)
 
 // Assign implements Policy.
 func (Random) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
-	if err := enough(g, parts); err != nil {
+	if err := shard.CheckParts(g.N(), parts); err != nil {
 		return nil, err
 	}
 	owner := make([]int32, g.N())
@@ -109,7 +139,7 @@ func (Random) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
 
 // Assign implements Policy.
 func (Contiguous) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
-	if err := enough(g, parts); err != nil {
+	if err := shard.CheckParts(g.N(), parts); err != nil {
 		return nil, err
 	}
 	owner := make([]int32, g.N())
@@ -127,7 +157,7 @@ func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 	if parts != 0 && parts != len(g.Sites) {
 		return nil, fmt.Errorf("partition: by-column: %d parts for %d sites, want %d (or 0: as many as sites)", parts, len(g.Sites), len(g.Sites))
 	}
-	if err := enough(g, len(g.Sites)); err != nil {
+	if err := shard.CheckParts(g.N(), len(g.Sites)); err != nil {
 		return nil, err
 	}
 	return append([]int32(nil), g.Site...), nil
@@ -135,15 +165,3 @@ func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 
 // runOf returns which of parts runs of nearly equal length holds place at of n.
 func runOf(at, n, parts int) int32 { return int32(int64(at) * int64(parts) / int64(n)) }
-
-func enough(g *graph.Graph, parts int) error { return enoughNodes(g.N(), parts) }
-
-func enoughNodes(n, parts int) error {
-	if parts < 1 {
-		return fmt.Errorf("partition: %d parts, want 1 or more", parts)
-	}
-	if parts > n {
-		return fmt.Errorf("partition: %d parts for a graph of %d nodes, want at most one part a node", parts, n)
-	}
-	return nil
-}

@@ -1,50 +1,13 @@
 package partition
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"pgregory.net/rapid"
 )
-
-// TestReorderIsTheSamePartition draws any shards: reordered they are valid, fit together, and are the same graph with
-// the same owners.
-func TestReorderIsTheSamePartition(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g, _, shards := drawCut(t)
-		name := rapid.SampledFrom([]string{"degree", "rcm", "cluster"}).Draw(t, "order")
-		by, err := ParseOrder(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := slices.Clone(shards[0].Global)
-		out := Reorder(shards, by)
-		if err := Consistent(out); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for p, s := range out {
-			if err := s.Valid(); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			own := slices.Sorted(slices.Values(s.Global[:s.Owned]))
-			if !slices.Equal(own, shards[p].Global[:s.Owned]) || !slices.Equal(s.HaloPtr, shards[p].HaloPtr) {
-				t.Fatalf("%s: part %d owns %v, want %v", name, p, own, shards[p].Global[:s.Owned])
-			}
-			if again, err := decode(encode(t, s.sections())); err != nil || !reflect.DeepEqual(again, s) {
-				t.Fatalf("%s: part %d reads back as %+v, want %+v (%v)", name, p, again, s, err)
-			}
-		}
-		if got := together(t, out); !reflect.DeepEqual(got, together(t, shards)) || got.N() != g.N() {
-			t.Fatalf("%s: together %+v, want %+v", name, got, g)
-		}
-		if out[0].Fingerprint == shards[0].Fingerprint || !slices.Equal(before, shards[0].Global) {
-			t.Fatalf("%s: fingerprint %x as before, or the shards changed", name, out[0].Fingerprint)
-		}
-	})
-}
 
 // bandwidth is the longest way from a row to one that it reads.
 func bandwidth(adj *graph.CSR, order []int32) (most int) {
@@ -73,23 +36,23 @@ func shuffled(g *graph.Graph) *graph.CSR {
 }
 
 func TestOrders(t *testing.T) {
-	adj := shuffled(path(200))
+	adj := shuffled(graphtest.Path(200))
 	if b := bandwidth(adj, count(200)); b < 50 {
 		t.Fatalf("bandwidth %d of a shuffled path", b)
 	}
-	if b := bandwidth(adj, RCM(adj)); b != 1 {
+	if b := bandwidth(adj, rcm(adj)); b != 1 {
 		t.Errorf("RCM gives a path bandwidth %d, want 1", b)
 	}
 	grid := shuffled(&graph.Graph{Adj: lattice(t, 12, 40)})
-	if b := bandwidth(grid, RCM(grid)); b > 14 {
+	if b := bandwidth(grid, rcm(grid)); b > 14 {
 		t.Errorf("RCM gives a 12 × 40 lattice bandwidth %d, want at most 14", b)
 	}
-	by := ByDegree(&graph.CSR{NumDst: 5, NumSrc: 5, RowPtr: []int64{0, 1, 3, 4, 8, 8}, Col: []int32{3, 2, 3, 1, 0, 1, 2, 4}})
+	by := orderByDegree(&graph.CSR{NumDst: 5, NumSrc: 5, RowPtr: []int64{0, 1, 3, 4, 8, 8}, Col: []int32{3, 2, 3, 1, 0, 1, 2, 4}})
 	if want := []int32{3, 1, 0, 2, 4}; !slices.Equal(by, want) {
 		t.Errorf("by degree %v, want %v", by, want)
 	}
 	// Fifty communities of 64: what an edge inside one reads lies within one cluster's length or so.
-	g := communities(3200, 50, 10, 0.95, rng.New(2))
+	g := graphtest.Communities(3200, 50, 10, 0.95, rng.New(2))
 	c := shuffled(g)
 	near := func(order []int32) (n int) {
 		place := make([]int, len(order))
@@ -106,7 +69,7 @@ func TestOrders(t *testing.T) {
 		}
 		return n
 	}
-	if before, after := near(count(3200)), near(ByCluster(c)); after < 3*before || after < c.NumEdges()*3/4 {
+	if before, after := near(count(3200)), near(orderByCluster(c)); after < 3*before || after < c.NumEdges()*3/4 {
 		t.Errorf("%d of %d edges are near by cluster, %d before", after, c.NumEdges(), before)
 	}
 	for name, by := range orders {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -18,11 +19,11 @@ const (
 	Masters              // the owners so far as well
 )
 
-// Rules is a policy in the two rules of CuSP (Hoang et al., IPDPS 2019): who owns a vertex and who holds an edge.
+// Rules is a policy given by a rule, who owns a vertex, as in CuSP (Hoang et al., IPDPS 2019). Its other rule, who holds
+// an edge, makes a vertex cut: package vertexcut.
 type Rules struct {
 	State  State
-	Vertex func(v int32, s *View) int32        // owner of v, in [0, K)
-	Edge   func(src, dst int32, s *View) int32 // holder of an edge into dst; nil: Destination, the only one that trainers take
+	Vertex func(v int32, s *View) int32 // owner of v, in [0, K)
 	Goal   Goal
 	Passes int // Masters: how often the nodes are assigned, each time but the first from where they were; 0: once
 
@@ -32,9 +33,6 @@ type Rules struct {
 	clusters bool  // the first passes cluster: see clusters.go
 }
 
-// Destination is the edge rule of an edge cut: an edge lies with the owner of its destination.
-func Destination(_, dst int32, s *View) int32 { return s.Owner(dst) }
-
 // View is what a rule may see: the node at hand, and of the assignment what the rule's State says.
 type View struct {
 	Key   rng.Key
@@ -42,14 +40,12 @@ type View struct {
 	state State
 	hold  *holding
 	owner []int32
-	run   *run
+	run   *Run
 	w     []int64 // [D] weights of the node at hand
 	load  []Load
 	most  []int64 // [K] nodes
 	total Load
 	near  []int32 // [1+K]
-	in    []int32 // [N] degrees, for edge rules
-	out   []int32
 }
 
 // Load is what a part holds.
@@ -68,14 +64,14 @@ func (s *View) Share(p int32) float64 { return s.hold.share[p] }
 func (s *View) Most(p int32) int64 { return s.most[p] }
 
 // Before returns the number of stored edges into nodes below v, the node at hand.
-func (s *View) Before(v int32) int64 { return s.run.ptr[v-s.run.first] }
+func (s *View) Before(v int32) int64 { return s.run.Ptr[v-s.run.First] }
 
 // Degree returns the number of edges into v, the node at hand.
-func (s *View) Degree(v int32) int64 { return s.run.edges(int(v - s.run.first)) }
+func (s *View) Degree(v int32) int64 { return s.run.Edges(int(v - s.run.First)) }
 
 // Sources returns the nodes from which an edge goes to v, the node at hand: a graph that is read from a file has no
 // others in memory.
-func (s *View) Sources(v int32) []int32 { return s.run.sources(int(v - s.run.first)) }
+func (s *View) Sources(v int32) []int32 { return s.run.Sources(int(v - s.run.First)) }
 
 // Load returns what part p holds so far, without the node at hand.
 func (s *View) Load(p int32) Load {
@@ -143,26 +139,21 @@ func (s *View) need(state State) {
 // Assign implements Policy. It refuses an assignment that breaks the goal: nodes are moved to keep it only where the
 // rule reads loads, and so means to balance.
 func (r Rules) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
-	if err := enough(g, parts); err != nil {
+	if err := shard.CheckParts(g.N(), parts); err != nil {
 		return nil, err
 	}
 	if err := g.Adj.Valid(); err != nil {
 		return nil, err
 	}
-	a, err := r.owners(memory{g}, parts, key)
+	a, err := r.owners(Memory{g}, parts, key)
 	if err != nil {
 		return nil, err
-	}
-	if r.Edge != nil {
-		if err := r.edgeCut(a); err != nil {
-			return nil, err
-		}
 	}
 	return a.owner, nil
 }
 
 // owners assigns the nodes of a source, all steps of it.
-func (r Rules) owners(src source, parts int, key rng.Key) (*assigner, error) {
+func (r Rules) owners(src Source, parts int, key rng.Key) (*assigner, error) {
 	a, err := r.assigner(src, parts, key)
 	if err != nil {
 		return nil, err
@@ -173,26 +164,4 @@ func (r Rules) owners(src source, parts int, key rng.Key) (*assigner, error) {
 		}
 	}
 	return a, nil
-}
-
-const vertexCuts = "trainers need an edge cut, in which a node's edges lie with its owner"
-
-// edgeCut refuses an edge rule that puts an edge elsewhere than with the owner of its destination.
-func (r Rules) edgeCut(a *assigner) error {
-	s := a.view
-	if err := s.count(a.src); err != nil {
-		return err
-	}
-	s.state = Masters // all are known by now
-	return a.src.runs(true, func(run *run) error {
-		for i := range run.n() {
-			v := run.first + int32(i)
-			for _, u := range run.sources(i) {
-				if p := r.Edge(u, v, s); p != a.owner[v] {
-					return fmt.Errorf("partition: the rule puts the edge from node %d to %d in part %d, and part %d owns %d: %s", u, v, p, a.owner[v], v, vertexCuts)
-				}
-			}
-		}
-		return nil
-	})
 }

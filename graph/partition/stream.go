@@ -29,20 +29,20 @@ func (s *View) part(x float64) int32 {
 	return last
 }
 
-// LDG is linear deterministic greedy (Stanton and Kliot, KDD 2012), passed over the nodes that often (restreamed:
+// ldg is linear deterministic greedy (Stanton and Kliot, KDD 2012), passed over the nodes that often (restreamed:
 // Nishimura and Ugander, KDD 2013): the part p of the highest |N(v) in p|·(1 − |V_p|/C_p), C_p what it may hold. Of
 // three passes and more the first two find clusters, from which the others start.
-func LDG(passes int) Rules {
+func ldg(passes int) Rules {
 	return restream(passes, func(s *View, p int32, load Load) (gain, cost float64) {
 		return 1 - float64(load.Vertices)/float64(s.most[p]), 0
 	})
 }
 
-// Fennel (Tsourakakis et al., WSDM 2014), passed over the nodes that often (restreamed: Nishimura and Ugander, KDD
+// fennel (Tsourakakis et al., WSDM 2014), passed over the nodes that often (restreamed: Nishimura and Ugander, KDD
 // 2013): the part p of the highest |N(v) in p| − α·γ·|V_p|^(γ−1), γ = 3/2 and α = m·K^(γ−1)/n^γ for n nodes and m
 // undirected edges. Of unlike parts |V_p| is over the part's share times K. Of three passes and more the first two find
 // clusters, from which the others start.
-func Fennel(passes int) Rules {
+func fennel(passes int) Rules {
 	return restream(passes, func(s *View, p int32, load Load) (gain, cost float64) {
 		return 1, s.fennel(float64(s.total.Edges)/2, float64(load.Vertices), p)
 	})
@@ -60,7 +60,7 @@ func (s *View) fennel(m, load float64, p int32) float64 {
 
 // FEC is CuSP's Fennel edge cut (FennelEB and Source): a node of more than 1000 edges stays with its reader, whose run
 // of nodes is that of ContiguousEdges; any other goes to the part p of the highest |N(v) in p| − α·γ·L_p^(γ−1),
-// L_p = (|V_p| + (n/m)·|E_p|)/2, γ and α as in Fennel but m the stored edges.
+// L_p = (|V_p| + (n/m)·|E_p|)/2, γ and α as in fennel but m the stored edges.
 func FEC() Rules {
 	r := restream(1, func(s *View, p int32, held Load) (gain, cost float64) {
 		m := float64(max(s.total.Edges, 1))

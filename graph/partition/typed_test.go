@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"bytes"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -9,38 +8,9 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
-
-// typedGraph is 40 nodes with edges of two relations and their reverses.
-func typedGraph(t *testing.T) *graph.Graph {
-	t.Helper()
-	const n = 40
-	var all [2][]int32 // sources and destinations of both relations
-	list := make([]*graph.CSR, 2)
-	for r := range list {
-		var src, dst []int32
-		for k := range uint64(90) {
-			src = append(src, int32(rng.New(uint64(r)).Uint64(k)%n))
-			dst = append(dst, int32(rng.New(uint64(r)+7).Uint64(k)%n))
-		}
-		g, err := graph.FromEdges(n, src, dst, nil, graph.Build{Directed: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		list[r] = &g
-		all[0], all[1] = append(all[0], src...), append(all[1], dst...)
-	}
-	adj, err := graph.FromEdges(n, all[0], all[1], nil, graph.Build{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &graph.Graph{Name: "typed", Adj: adj, Typed: graph.WithInverses([]string{"a", "b"}, list), Split: make([]graph.Split, n), Labels: graph.Labels{Class: make([]int32, n), Classes: 1}}
-	if err := g.Valid(); err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
 
 // edge is a typed edge by global IDs.
 type typedEdge struct {
@@ -49,7 +19,7 @@ type typedEdge struct {
 }
 
 // typedEdges returns the typed edges of all shards, each of which must occur once.
-func typedEdges(t *testing.T, shards []*Shard) map[typedEdge]bool {
+func typedEdges(t *testing.T, shards []*shard.Shard) map[typedEdge]bool {
 	t.Helper()
 	all := make(map[typedEdge]bool)
 	for _, s := range shards {
@@ -70,8 +40,8 @@ func typedEdges(t *testing.T, shards []*Shard) map[typedEdge]bool {
 // TestTypedShards: every typed edge is in the shard of its destination, whatever the policy and the order of nodes; the
 // halo has its source; the file has all of it.
 func TestTypedShards(t *testing.T) {
-	g := typedGraph(t)
-	want := typedEdges(t, []*Shard{Whole(g)})
+	g := graphtest.Typed(t)
+	want := typedEdges(t, []*shard.Shard{shard.Whole(g)})
 	for _, name := range []string{"random", "multilevel", "ldg"} {
 		policy, err := ParsePolicy(name)
 		if err != nil {
@@ -81,41 +51,36 @@ func TestTypedShards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, shards := range map[string][]*Shard{"cut": shards, "reordered": Reorder(shards, func(g *graph.CSR) []int32 { return RCM(g) })} {
-			if err := Consistent(shards); err != nil {
+		for what, shards := range map[string][]*shard.Shard{"cut": shards, "reordered": shard.Reorder(shards, func(g *graph.CSR) []int32 { return rcm(g) })} {
+			if err := shard.Consistent(shards); err != nil {
 				t.Fatal(err)
 			}
 			if got := typedEdges(t, shards); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s, %s: %d typed edges, want the graph's %d", name, what, len(got), len(want))
 			}
-			for _, s := range shards {
-				b := encode(t, s.sections())
-				got, err := decode(b)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !reflect.DeepEqual(got.Typed, s.Typed) || !bytes.Equal(encode(t, got.sections()), b) {
+			dir := filepath.Join(t.TempDir(), "shards")
+			if _, err := shard.WriteDir(dir, shards, shard.Meta{}); err != nil {
+				t.Fatal(err)
+			}
+			again, files, err := shard.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for p, s := range shards {
+				if !reflect.DeepEqual(again[p].Typed, s.Typed) {
 					t.Fatalf("%s, %s: part %d is another after it was written and read", name, what, s.Rank)
 				}
+			}
+			if err := files.Close(); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// TestTypedGraphsAreNotStreamed: what is not supported is refused, not dropped.
-func TestTypedGraphsAreNotStreamed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "typed.graph")
-	if err := WriteGraph(path, typedGraph(t)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenGraph(path); err == nil || !strings.Contains(err.Error(), "edges have types") {
-		t.Fatalf("error is %v, want one that says that edges have types", err)
-	}
-}
-
 // A bound on relations is of each of them, and of nothing where edges have no types.
 func TestRelationsHaveBounds(t *testing.T) {
-	g := typedGraph(t)
+	g := graphtest.Typed(t)
 	names := g.Typed.Names
 	for _, name := range []string{"multilevel", "ldg", "restream:5"} {
 		owner, err := Bounded(policy(t, name), Goal{Relations: 1.3}).Assign(g, 4, 1)
@@ -136,7 +101,7 @@ func TestRelationsHaveBounds(t *testing.T) {
 			}
 		}
 	}
-	hub := typedGraph(t)
+	hub := graphtest.Typed(t)
 	var src []int32
 	for u := range int32(39) {
 		src = append(src, u+1)
@@ -149,7 +114,7 @@ func TestRelationsHaveBounds(t *testing.T) {
 	if _, err := Bounded(policy(t, "ldg"), Goal{Relations: 1.5}).Assign(hub, 4, 1); err == nil || !strings.Contains(err.Error(), `node 0 has 39 edges of relation "cites"`) {
 		t.Error(err)
 	}
-	plain := path(4)
+	plain := graphtest.Path(4)
 	if _, err := Bounded(policy(t, "ldg"), Goal{Relations: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "edges have no types") {
 		t.Error(err)
 	}

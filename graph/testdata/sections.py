@@ -1,4 +1,4 @@
-"""Writes sections.hex from docs/format.md alone: python3 sections.py > sections.hex"""
+"""Writes sections.hex from docs/reference/file-format.md alone: python3 sections.py > sections.hex"""
 import struct
 
 

@@ -1,11 +1,11 @@
-// Package measure times the kernels at the work of training and holds them against peaks of this machine, measured
-// beside them: multiply-adds on registers, triad and gathered rows of memory. Everything takes turns, and what counts
-// are medians of ratios between neighbours in time, of turns in which the machine kept its speed.
+// Package measure times the kernels at the work of training and holds them against peaks of this
+// machine, measured beside them: multiply-adds on registers, triad and gathered rows of memory.
+// Everything takes turns, and what counts are medians of ratios between neighbours in time, of
+// turns in which the machine kept its speed.
 package measure
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/heddle-gnn/heddle/kernels"
 )
@@ -15,18 +15,9 @@ type Case struct {
 	Name, Unit string
 	Work       float64             // flops or bytes of a run
 	Peak       func(Clock) float64 // measures the machine's rate, in 10⁹ a second; 0: unknown here. nil: there is none
-	Rival      string              // the same work, as bench/rivals/kernels_torch.py reads it; empty: it has none
+	Baseline   string              // the same work, as bench/baselines/kernels_torch.py reads it; empty: none
 	Prepare    func() (run func())
 }
-
-// Clock says how long something took, by the difference of two calls: Wall, or the processor's time where others use
-// the machine too.
-type Clock func() time.Duration
-
-var begin = time.Now()
-
-// Wall is the time that passes.
-func Wall() time.Duration { return time.Since(begin) }
 
 // Cases returns the kernels' work; with large, also what takes seconds or gigabytes.
 func Cases(large bool) (all []Case) {
@@ -37,7 +28,8 @@ func Cases(large bool) (all []Case) {
 	for _, n := range squares {
 		all = append(all, gemm("NN", n, n, n))
 	}
-	for _, d := range [][3]int{{140, 256, 1433}, {100_000, 256, 100}, {100_000, 47, 256}, {100_000, 40, 128}, {2708, 7, 256}} {
+	for _, d := range [][3]int{{140, 256, 1433}, {100_000, 256, 100}, {100_000, 47, 256}, {100_000, 40, 128},
+		{2708, 7, 256}} {
 		m, n, k := d[0], d[1], d[2] // a layer, and the gradients of its weights and of its inputs
 		all = append(all, gemm("NN", m, n, k), gemm("TN", k, n, m), gemm("NT", m, k, n))
 	}
@@ -66,8 +58,9 @@ func gemm(form string, m, n, k int) Case {
 		run, ldb = kernels.GemmNT, k
 	}
 	return Case{
-		Name: fmt.Sprintf("Gemm%s %d×%d×%d", form, m, n, k), Unit: "GFLOP/s", Work: 2 * float64(m) * float64(n) * float64(k), Peak: fma,
-		Rival: fmt.Sprintf("gemm %s %d %d %d", form, m, n, k),
+		Name: fmt.Sprintf("Gemm%s %d×%d×%d", form, m, n, k), Unit: "GFLOP/s",
+		Work: 2 * float64(m) * float64(n) * float64(k), Peak: fma,
+		Baseline: fmt.Sprintf("gemm %s %d %d %d", form, m, n, k),
 		Prepare: func() func() {
 			a, b, c := Values(m*k), Values(k*n), make([]float32, m*n)
 			return func() { run(m, n, k, a, lda, b, ldb, c, n, false) }
@@ -77,8 +70,9 @@ func gemm(form string, m, n, k int) Case {
 
 func gemmBF16(m, n, k int) Case {
 	return Case{
-		Name: fmt.Sprintf("GemmNNBF16 %d×%d×%d", m, n, k), Unit: "GFLOP/s", Work: 2 * float64(m) * float64(n) * float64(k), Peak: fma,
-		Rival: fmt.Sprintf("gemm16 NN %d %d %d", m, n, k),
+		Name: fmt.Sprintf("GemmNNBF16 %d×%d×%d", m, n, k), Unit: "GFLOP/s",
+		Work: 2 * float64(m) * float64(n) * float64(k), Peak: fma,
+		Baseline: fmt.Sprintf("gemm16 NN %d %d %d", m, n, k),
 		Prepare: func() func() {
 			a, b, c := halves(m*k), halves(k*n), make([]float32, m*n)
 			return func() { kernels.GemmNNBF16(m, n, k, a, k, b, n, c, n, false) }
@@ -92,7 +86,7 @@ type Graph struct {
 	Nodes  int
 	RowPtr []int64
 	Col    []int32
-	Seed   string // how the rival makes a graph of the same kind
+	Seed   string // how the baseline makes a graph of the same kind
 }
 
 // Uniform has neighbours drawn from all nodes: the worst case for caches.
@@ -124,8 +118,9 @@ func draw(name string, nodes, degree, power int) *Graph {
 
 func spmm(g *Graph, n int) Case {
 	return Case{
-		Name: fmt.Sprintf("SpMM %s, %d wide", g.Name, n), Unit: "GB/s", Work: float64(4 * n * len(g.Col)), Peak: gather(4 * n),
-		Rival: fmt.Sprintf("spmm %s %d", g.Seed, n),
+		Name: fmt.Sprintf("SpMM %s, %d wide", g.Name, n),
+		Unit: "GB/s", Work: float64(4 * n * len(g.Col)), Peak: gather(4 * n),
+		Baseline: fmt.Sprintf("spmm %s %d", g.Seed, n),
 		Prepare: func() func() {
 			x, y, val := Values(g.Nodes*n), kernels.Room(g.Nodes*n), Values(len(g.Col))
 			return func() { kernels.SpMM(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
@@ -135,7 +130,8 @@ func spmm(g *Graph, n int) Case {
 
 func spmmBF16(g *Graph, n int) Case {
 	return Case{
-		Name: fmt.Sprintf("SpMMBF16 %s, %d wide", g.Name, n), Unit: "GB/s", Work: float64(2 * n * len(g.Col)), Peak: gather(2 * n),
+		Name: fmt.Sprintf("SpMMBF16 %s, %d wide", g.Name, n),
+		Unit: "GB/s", Work: float64(2 * n * len(g.Col)), Peak: gather(2 * n),
 		Prepare: func() func() {
 			x, y, val := halves(g.Nodes*n), kernels.Room(g.Nodes*n), Values(len(g.Col))
 			return func() { kernels.SpMMBF16(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
@@ -148,48 +144,56 @@ func rows() []Case {
 	const tall, wide, classes = 100_000, 256, 500_000
 	const n = tall * wide
 	return []Case{
-		{Name: "Axpy", Unit: "GB/s", Work: 12 * n, Peak: triad, Rival: fmt.Sprintf("axpy %d", n), Prepare: func() func() {
-			x, y := Values(n), Values(n)
-			return func() { kernels.Axpy(1e-3, x, y) }
-		}},
-		{Name: "AdamStep", Unit: "GB/s", Work: 28 * n, Peak: triad, Rival: fmt.Sprintf("adam %d", n), Prepare: func() func() {
-			p, g, m, v := Values(n), Values(n), make([]float32, n), make([]float32, n)
-			return func() { kernels.AdamStep(p, g, m, v, 1, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }
-		}},
-		{Name: "LayerNorm", Unit: "GB/s", Work: 8 * n, Peak: triad, Rival: fmt.Sprintf("layernorm %d %d", tall, wide), Prepare: func() func() {
-			x, y, gain, stats := Values(n), make([]float32, n), Values(wide), make([]float32, 2*tall)
-			return func() { kernels.LayerNorm(tall, 1e-5, x, wide, gain, gain, y, wide, stats) }
-		}},
-		{Name: "LayerNormGrad", Unit: "GB/s", Work: 16 * n, Peak: triad, Rival: fmt.Sprintf("layernormgrad %d %d", tall, wide), Prepare: func() func() {
-			x, y, gain, stats := Values(n), make([]float32, n), Values(wide), make([]float32, 2*tall)
-			dgain, dbias := make([]float32, wide), make([]float32, wide)
-			kernels.LayerNorm(tall, 1e-5, x, wide, gain, gain, y, wide, stats)
-			dy := Values(n)
-			return func() { kernels.LayerNormGrad(tall, x, wide, stats, gain, dy, wide, y, wide, dgain, dbias) }
-		}},
-		{Name: "ExpSum of rows of 64", Unit: "GB/s", Work: 8 * n, Peak: triad, Rival: fmt.Sprintf("softmax %d 64", n/64), Prepare: func() func() {
-			w := &softmax{x: Values(n), y: make([]float32, n)}
-			return func() { kernels.Parallel(w, pieces) }
-		}},
-		{Name: "CrossEntropy of rows of 47", Unit: "GB/s", Work: 8 * 47 * classes, Peak: triad, Rival: fmt.Sprintf("entropy %d 47", classes), Prepare: func() func() {
-			s, g, class := Values(47*classes), make([]float32, 47*classes), make([]int32, classes)
-			for i := range class {
-				class[i] = int32(i % 47)
-			}
-			return func() { kernels.CrossEntropy(classes, 47, s, 47, class, nil, g, 47) }
-		}},
-		{Name: "Dropout", Unit: "GB/s", Work: 8 * n, Peak: triad, Rival: fmt.Sprintf("dropout %d", n), Prepare: func() func() {
-			w := &dropout{x: Values(n), y: make([]float32, n), width: wide}
-			return func() { kernels.Parallel(w, pieces) }
-		}},
-		{Name: "ToBF16", Unit: "GB/s", Work: 6 * n, Peak: triad, Rival: fmt.Sprintf("tobf16 %d", n), Prepare: func() func() {
-			x, y := Values(n), make([]uint16, n)
-			return func() { kernels.ToBF16(x, y) }
-		}},
+		{Name: "Axpy", Unit: "GB/s", Work: 12 * n, Peak: triad,
+			Baseline: fmt.Sprintf("axpy %d", n), Prepare: func() func() {
+				x, y := Values(n), Values(n)
+				return func() { kernels.Axpy(1e-3, x, y) }
+			}},
+		{Name: "AdamStep", Unit: "GB/s", Work: 28 * n, Peak: triad,
+			Baseline: fmt.Sprintf("adam %d", n), Prepare: func() func() {
+				p, g, m, v := Values(n), Values(n), make([]float32, n), make([]float32, n)
+				return func() { kernels.AdamStep(p, g, m, v, 1, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }
+			}},
+		{Name: "LayerNorm", Unit: "GB/s", Work: 8 * n, Peak: triad,
+			Baseline: fmt.Sprintf("layernorm %d %d", tall, wide), Prepare: func() func() {
+				x, y, gain, stats := Values(n), make([]float32, n), Values(wide), make([]float32, 2*tall)
+				return func() { kernels.LayerNorm(tall, 1e-5, x, wide, gain, gain, y, wide, stats) }
+			}},
+		{Name: "LayerNormGrad", Unit: "GB/s", Work: 16 * n, Peak: triad,
+			Baseline: fmt.Sprintf("layernormgrad %d %d", tall, wide), Prepare: func() func() {
+				x, y, gain, stats := Values(n), make([]float32, n), Values(wide), make([]float32, 2*tall)
+				dgain, dbias := make([]float32, wide), make([]float32, wide)
+				kernels.LayerNorm(tall, 1e-5, x, wide, gain, gain, y, wide, stats)
+				dy := Values(n)
+				return func() { kernels.LayerNormGrad(tall, x, wide, stats, gain, dy, wide, y, wide, dgain, dbias) }
+			}},
+		{Name: "ExpSum of rows of 64", Unit: "GB/s", Work: 8 * n, Peak: triad,
+			Baseline: fmt.Sprintf("softmax %d 64", n/64), Prepare: func() func() {
+				w := &softmax{x: Values(n), y: make([]float32, n)}
+				return func() { kernels.Parallel(w, pieces) }
+			}},
+		{Name: "CrossEntropy of rows of 47", Unit: "GB/s", Work: 8 * 47 * classes, Peak: triad,
+			Baseline: fmt.Sprintf("entropy %d 47", classes), Prepare: func() func() {
+				s, g, class := Values(47*classes), make([]float32, 47*classes), make([]int32, classes)
+				for i := range class {
+					class[i] = int32(i % 47)
+				}
+				return func() { kernels.CrossEntropy(classes, 47, s, 47, class, nil, g, 47) }
+			}},
+		{Name: "Dropout", Unit: "GB/s", Work: 8 * n, Peak: triad,
+			Baseline: fmt.Sprintf("dropout %d", n), Prepare: func() func() {
+				w := &dropout{x: Values(n), y: make([]float32, n), width: wide}
+				return func() { kernels.Parallel(w, pieces) }
+			}},
+		{Name: "ToBF16", Unit: "GB/s", Work: 6 * n, Peak: triad,
+			Baseline: fmt.Sprintf("tobf16 %d", n), Prepare: func() func() {
+				x, y := Values(n), make([]uint16, n)
+				return func() { kernels.ToBF16(x, y) }
+			}},
 	}
 }
 
-const pieces = 16 // of a loop that is no kernel
+const pieces = 16 // of a loop that is not a kernel
 
 // softmax is that of rows of 64 without the division.
 type softmax struct{ x, y []float32 }

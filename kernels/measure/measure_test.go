@@ -10,7 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// TestRun holds that every turn is one of each, that enough turns count, and that ratios say how many times faster ours is.
+// TestRun holds that every turn is one of each, that enough turns count, and that ratios say how
+// many times faster ours is.
 func TestRun(t *testing.T) {
 	var ours, peaks, theirs int
 	c := Case{
@@ -24,7 +25,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if peaks < 5 || peaks > 20 || ours != 2+2*peaks || theirs != peaks || r.Turns < 5 || r.Turns > peaks {
-		t.Errorf("%d, %d and %d runs, %d turns count, want at least 5 of each, 20 at most", ours, peaks, theirs, r.Turns)
+		t.Errorf("%d, %d and %d runs, %d turns count, want at least 5 of each, 20 at most", ours, peaks, theirs,
+			r.Turns)
 	}
 	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-12*want }
 	if !(r.Rate > 0 && r.Rate <= 100) || !near(r.OfPeak, r.Rate/1e6) || !near(r.Times["slow"], 3600*r.Rate) {
@@ -36,15 +38,37 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestCalm holds that slow turns do not count.
-func TestCalm(t *testing.T) {
-	turns := []turn{{speed: 300, rate: 1}, {speed: 150, rate: 9}, {speed: 280, rate: 2}, {speed: 110, rate: 8}}
-	kept := calm(turns, 300)
-	if len(kept) != 2 || median(kept, func(t turn) float64 { return t.rate }) != 1.5 {
-		t.Errorf("kept %+v", kept)
+// TestGood holds that slow turns do not count where enough others do.
+func TestGood(t *testing.T) {
+	slow := &Turns{best: 300, speeds: []float64{300, 150, 280, 110},
+		turns: []Turn{{"x": 1}, {"x": 9}, {"x": 2}, {"x": 8}}}
+	x := func(t Turn) float64 { return t["x"] }
+	if good := slow.Good(2); len(good) != 2 || Median(good, x) != 1.5 {
+		t.Errorf("good turns %v", good)
 	}
-	if len(calm(make([]turn, 3), 0)) != 3 {
+	if all := slow.Good(3); len(all) != 4 || Median(all, x) != 5 {
+		t.Errorf("of too few good turns: %v", all)
+	}
+	unknown := &Turns{speeds: make([]float64, 3), turns: make([]Turn, 3)}
+	if len(unknown.Good(3)) != 3 {
 		t.Error("turns of unknown speed do not count")
+	}
+}
+
+// TestSettle holds that the lowest speed around a turn's parts is the turn's.
+func TestSettle(t *testing.T) {
+	turns := NewTurns(Wall)
+	turns.Settle(0) // before any turn
+	turns.Begin()
+	turns.Check()
+	turns.best *= 1e6 // of a machine that was much faster
+	turn := turns.Begin()
+	turn["x"] = 1
+	if good := turns.Good(1); turns.best > 0 && (len(good) != 2 || len(turns.kept()) != 0) {
+		t.Errorf("%+v: %v", turns, good)
+	}
+	if turns.Reset(); len(turns.Good(0)) != 0 || fmaFlops() > 0 && turns.best == 0 {
+		t.Errorf("after Reset: %+v", turns)
 	}
 }
 

@@ -16,7 +16,8 @@ func onAll(clock Clock, f func(thread int)) float64 {
 	return (clock() - begin).Seconds()
 }
 
-// fma measures 10⁹ operations a second of multiply-adds on registers alone; 0 where that is unknown.
+// fma measures 10⁹ operations a second of multiply-adds on registers alone; 0 where that is
+// unknown.
 func fma(clock Clock) float64 {
 	const rounds = 1 << 19 // some milliseconds: a thread is awake in a tenth of one
 	if !vectors {
@@ -31,7 +32,8 @@ const Slab = 32 << 20
 
 var arrays = sync.OnceValue(func() [2][]float32 { return [2][]float32{Values(Slab), Values(Slab)} })
 
-// triad measures 10⁹ bytes a second of a = a + s·b: what is written has been read, so that nothing moves uncounted.
+// triad measures 10⁹ bytes a second of a = a + s·b: what is written has been read, so that nothing
+// moves uncounted.
 func triad(clock Clock) float64 {
 	a := arrays()
 	piece := Slab / runtime.GOMAXPROCS(0) &^ 63
@@ -46,7 +48,8 @@ func triad(clock Clock) float64 {
 	return bytes / seconds / 1e9
 }
 
-// gather returns a measure of 10⁹ bytes a second read as rows of that many bytes from random places.
+// gather returns a measure of 10⁹ bytes a second read as rows of that many bytes from random
+// places.
 func gather(row int) func(Clock) float64 {
 	const reads = 1 << 19
 	lines := max(row/4, 16) / 16
@@ -60,8 +63,9 @@ func gather(row int) func(Clock) float64 {
 	}
 }
 
-// Gather returns a measure of 10⁹ bytes a second read as rows of that many bytes, whole cache lines, in that order from a
-// table of no more of them than it names, at most 128 MB: what a neighbour sum could reach that did nothing else.
+// Gather returns a measure of 10⁹ bytes a second read as rows of that many bytes, whole cache
+// lines, in that order from a table of no more of them than it names, at most 128 MB: what a
+// neighbour sum could reach that did nothing else.
 func Gather(order []int32, row int) func(Clock) float64 {
 	return func(clock Clock) float64 { return gathered(clock, order, row) }
 }

@@ -59,8 +59,8 @@ func fmasAVX2(rounds int, x []float32)
 //go:noescape
 func triadAVX2(a, b, c []float32)
 
-// gatherAVX2 reads lines cache lines for each index, which counts cache lines, and fetches 16 indices ahead: so many
-// must follow the slice in its array.
+// gatherAVX2 reads lines cache lines for each index, which counts cache lines, and fetches 16
+// indices ahead: so many must follow the slice in its array.
 //
 //go:noescape
 func gatherAVX2(index []int32, x []float32, lines int)

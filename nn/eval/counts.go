@@ -1,10 +1,11 @@
-// Package eval measures predictions. What it counts is additive: peers sum vectors of counts, and the metric of the sum
-// is the metric of all their rows, exactly for accuracy and F1, within a computed bound for the ranking metrics.
+// Package eval measures predictions. What it counts is additive: peers sum vectors of counts, and
+// the metric of the sum is the metric of all their rows, exactly for accuracy and F1, within a
+// computed bound for the ranking metrics.
 package eval
 
 import (
 	"fmt"
-	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
@@ -20,9 +21,10 @@ type Counts struct {
 
 const perRow = 2 // counts before the classes': rows and right
 
-// Count counts the given rows of scores (N×C, before softmax or sigmoid) against labels, for accuracy and F1. rows nil
-// means all N, so a peer without rows passes an empty slice that is not nil. A row without a label is left out. With
-// one class a node the prediction is the largest score, the first of equals; with several, every score above 0.
+// Count counts the given rows of scores (N×C, before softmax or sigmoid) against labels, for
+// accuracy and F1. rows nil means all N, so a peer without rows passes an empty slice that is not
+// nil. A row without a label is left out. With one class a node the prediction is the largest
+// score, the first of equals; with several, every score above 0.
 func Count(scores mat.Dense, labels graph.Labels, rows []int32) Counts {
 	return CountBins(scores, labels, rows, 0)
 }
@@ -103,7 +105,8 @@ func (c *Counts) class(k int) []int64 { return c.n[perRow+3*k:][:3] }
 // curve returns positives and negatives, in turn, of each bin of ranking k.
 func (c *Counts) curve(k int) []int64 { return c.n[perRow+3*c.classes+2*k*c.bins:][:2*c.bins] }
 
-// eachRow calls f for every labelled row among rows, with its class or, where it may have several, their bits.
+// eachRow calls f for every labelled row among rows, with its class or, where it may have several,
+// their bits.
 func eachRow(scores mat.Dense, labels graph.Labels, rows []int32, f func(row []float32, class int, bits []uint8)) {
 	n := len(rows)
 	if rows == nil {
@@ -144,36 +147,21 @@ func (c *Counts) Add(o Counts) {
 	}
 }
 
-// A count travels as two parts in base 2¹². Sums of float32 are exact below 2²⁴, so they are exact over 4096 peers and
-// up to 2³⁶ rows.
-const (
-	partBits  = 12
-	exactPart = 1 << 24
-)
+// Vector returns the counts as numbers that peers sum. It is not to be changed.
+func (c *Counts) Vector() []int64 { return c.n }
 
-// Vector returns the counts as whole numbers whose float32 sums over peers are exact: [2 × number of counts].
-func (c *Counts) Vector() []float32 {
-	v := make([]float32, 0, 2*len(c.n))
-	for _, x := range c.n {
-		v = append(v, float32(x>>partBits), float32(x&(1<<partBits-1)))
-	}
-	return v
-}
-
-// FromVector replaces c's counts by those of v, a sum of Vectors of c's classes and bins. It refuses a vector of another
-// length and one that is not made of exact whole numbers; then c keeps its counts.
-func (c *Counts) FromVector(v []float32) error {
-	if len(v) != 2*len(c.n) {
-		return fmt.Errorf("eval: vector of %d values, want %d for %d classes and %d bins", len(v), 2*len(c.n), c.classes, c.bins)
+// FromVector replaces c's counts by those of v, a sum of Vectors of c's classes and bins. It
+// refuses a vector of another length and one with a negative count; then c keeps its counts.
+func (c *Counts) FromVector(v []int64) error {
+	if len(v) != len(c.n) {
+		return fmt.Errorf("eval: a vector of %d classes and %d bins must have %d counts (got %d)", c.classes, c.bins, len(c.n), len(v))
 	}
 	for i, x := range v {
-		if !(x >= 0 && x <= exactPart) || x != float32(math.Trunc(float64(x))) {
-			return fmt.Errorf("eval: value %d of the vector is %v, want a whole number in [0, 2²⁴]", i, x)
+		if x < 0 {
+			return fmt.Errorf("eval: count %d of the vector must be at least 0 (got %d)", i, x)
 		}
 	}
-	for i := range c.n {
-		c.n[i] = int64(v[2*i])<<partBits + int64(v[2*i+1])
-	}
+	c.n = slices.Clone(v)
 	return nil
 }
 
@@ -191,7 +179,8 @@ func (c *Counts) MicroF1() float64 {
 	return f1(sum[:])
 }
 
-// MacroF1 returns the mean over classes of each one's F1. A class that no row has and none was given is left out.
+// MacroF1 returns the mean over classes of each one's F1. A class that no row has and none was
+// given is left out.
 func (c *Counts) MacroF1() float64 {
 	var sum, n float64
 	for k := range c.classes {

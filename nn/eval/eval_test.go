@@ -65,7 +65,8 @@ func TestMetricsMatchSklearn(t *testing.T) {
 	}
 }
 
-// task returns scores of spread s about labels that they partly follow; every seventh row has no label.
+// task returns scores of spread s about labels that they partly follow; every seventh row has no
+// label.
 func task(seed uint64, n, classes int, multi bool, s float64) (mat.Dense, graph.Labels) {
 	key := rng.New(seed)
 	scores, labels := mat.New(n, classes), graph.Labels{Classes: classes}
@@ -102,7 +103,7 @@ func TestSumOverPeersIsExact(t *testing.T) {
 				scores, labels := task(3, 500, classes, multi, 2)
 				want := CountBins(scores, labels, nil, bins)
 				const peers = 7
-				var sum []float32
+				var sum []int64
 				var added Counts
 				for p := range peers {
 					rows := []int32{}
@@ -113,7 +114,8 @@ func TestSumOverPeersIsExact(t *testing.T) {
 					}
 					c := CountBins(scores, labels, rows, bins)
 					if p == 0 {
-						sum, added = c.Vector(), c
+						sum, added = slices.Clone(c.Vector()), c
+						added.n = slices.Clone(c.n)
 						continue
 					}
 					for i, x := range c.Vector() {
@@ -136,54 +138,66 @@ func TestSumOverPeersIsExact(t *testing.T) {
 	}
 }
 
-// Counts far above 2²⁴ sum exactly over many peers.
-func TestLargeCountsAreExact(t *testing.T) {
-	labels := graph.Labels{Classes: 1, Class: []int32{}}
-	const peers = 4096
-	sum, want := []float32(nil), int64(0)
-	for p := range int64(peers) {
-		c := newCounts(labels, 0)
-		c.n[0] = 1<<24 - 1 - p
-		want += c.n[0]
-		v := c.Vector()
-		if sum == nil {
-			sum = v
-			continue
-		}
-		for i, x := range v {
-			sum[i] += x
-		}
-	}
-	got := newCounts(labels, 0)
-	if err := got.FromVector(sum); err != nil {
-		t.Fatal(err)
-	}
-	if got.Rows() != want {
-		t.Errorf("%d rows, want %d", got.Rows(), want)
-	}
-}
-
 func TestFromVectorRefuses(t *testing.T) {
 	scores, labels := task(1, 20, 3, false, 1)
 	c := Count(scores, labels, nil)
 	good := c.Vector()
-	for _, x := range []float32{-1, 0.5, float32(math.NaN()), float32(math.Inf(1)), 1 << 25} {
-		v := slices.Clone(good)
-		v[3] = x
-		before := slices.Clone(c.n)
-		if err := c.FromVector(v); err == nil || !strings.Contains(err.Error(), "value 3") {
-			t.Errorf("%v in the vector: %v", x, err)
-		}
-		if !slices.Equal(c.n, before) {
-			t.Errorf("%v: counts changed", x)
-		}
+	bad := slices.Clone(good)
+	bad[3] = -1
+	before := slices.Clone(c.n)
+	if err := c.FromVector(bad); err == nil || !strings.Contains(err.Error(), "count 3") {
+		t.Errorf("-1 in the vector: %v", err)
+	}
+	if !slices.Equal(c.n, before) {
+		t.Error("a refused vector changed the counts")
 	}
 	if c.FromVector(good[1:]) == nil {
 		t.Error("a short vector was taken")
 	}
 }
 
-// The binned values keep to their own bounds, for soft scores, sure ones and few bins; default bins are near exact.
+// TestRealsSumExactly sums real numbers of very different size over many peers, in any order.
+func TestRealsSumExactly(t *testing.T) {
+	const peers = 4096
+	sum := make([]int64, RealLen)
+	add := func(x float64) {
+		var v [RealLen]int64
+		PutReal(v[:], x)
+		for i, d := range v {
+			sum[i] += d
+		}
+	}
+	for p := range peers / 4 {
+		for _, x := range []float64{1e26, 0.1 * float64(p), -1e26, float64(float32(0.7))} {
+			add(x)
+		}
+	}
+	want := 0.0
+	for p := range peers / 4 { // no large terms: float64 adds these with an error far below 2⁻³⁰
+		want += 0.1*float64(p) + float64(float32(0.7))
+	}
+	if got := Real(sum); math.Abs(got-want) > 1e-8 {
+		t.Errorf("sum %.12f, want %.12f", got, want)
+	}
+	for _, x := range []float64{0, 1, -1, 0x1p-40, 123.456e6, -0x1p89, float64(math.MaxInt32)} {
+		var v [RealLen]int64
+		PutReal(v[:], x)
+		if got := Real(v[:]); math.Abs(got-x) > 0x1p-41 {
+			t.Errorf("%g is read as %g", x, got)
+		}
+	}
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300} {
+		clear(sum)
+		add(1)
+		add(x)
+		if got := Real(sum); got == got {
+			t.Errorf("a sum with %g is read as %g, want NaN", x, got)
+		}
+	}
+}
+
+// The binned values keep to their own bounds, for soft scores, sure ones and few bins; default bins
+// are near exact.
 func TestBinsKeepTheirBounds(t *testing.T) {
 	for seed := range uint64(5) {
 		for _, spread := range []float64{0.1, 1, 30} {

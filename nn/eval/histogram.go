@@ -6,7 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// DefaultBins is how many bins a ranking has where nobody says otherwise.
+// DefaultBins is how many bins a ranking has by default.
 const DefaultBins = 4096
 
 // curvesOf returns the number of binary rankings that the labels ask for.
@@ -25,8 +25,9 @@ func side(positive bool) int {
 	return 1
 }
 
-// logOdds writes log(p/(1−p)) for the probability p of each ranking's positive class: sigmoid of its score with several
-// classes a node, softmax of the row with one. It ranks as p does, without p's loss of digits near 1.
+// logOdds writes log(p/(1−p)) for the probability p of each ranking's positive class: sigmoid of
+// its score with several classes a node, softmax of the row with one. It ranks as p does, without
+// p's loss of digits near 1.
 func logOdds(dst []float64, row []float32, multi bool) {
 	if multi {
 		for k, s := range row {
@@ -61,8 +62,9 @@ func logOdds(dst []float64, row []float32, multi bool) {
 	}
 }
 
-// binOf returns the bin, in [0, bins), of the log-odds x: equal widths of x/(2+|x|), as fine as bins of the
-// probability at ½ and, unlike them, able to tell apart the scores of a sure model. NaN lies in bin 0.
+// binOf returns the bin, in [0, bins), of the log-odds x: equal widths of x/(2+|x|), as fine as
+// bins of the probability at ½ and, unlike them, able to tell apart the scores of a sure model. NaN
+// lies in bin 0.
 func binOf(x float64, bins int) int {
 	if math.IsNaN(x) {
 		return 0
@@ -72,13 +74,14 @@ func binOf(x float64, bins int) int {
 	return min(int(u*float64(bins)), bins-1)
 }
 
-// AUC returns the area under the ROC curve, of class 1 where there are two, else the mean over classes of one against
-// the rest; a class without positives or without negatives is left out. Rows of one bin count as equal: the area over
-// all rows' own scores lies within AUCBound of it. It is 0 where nothing was binned.
+// AUC returns the area under the ROC curve, of class 1 where there are two, else the mean over
+// classes of one against the rest; a class without positives or without negatives is left out. Rows
+// of one bin count as equal: the area over all rows' own scores lies within AUCBound of it. It is 0
+// where nothing was binned.
 func (c *Counts) AUC() float64 { auc, _ := c.auc(); return auc }
 
-// AUCBound returns how far AUC is at most from the area over the rows' own scores: half the share of pairs of a positive
-// and a negative that lie in one bin.
+// AUCBound returns how far AUC is at most from the area over the rows' own scores: half the share
+// of pairs of a positive and a negative that lie in one bin.
 func (c *Counts) AUCBound() float64 { _, bound := c.auc(); return bound }
 
 func (c *Counts) auc() (mean, bound float64) {
@@ -101,14 +104,14 @@ func (c *Counts) auc() (mean, bound float64) {
 	return ratio(mean, n), ratio(bound, n)
 }
 
-// AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one a bin, of class 1 where there are two,
-// else the mean over classes; a class without positives is left out. The value over all rows' own scores lies within
-// APBound of it. It is 0 where nothing was binned.
+// AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one a bin, of class 1
+// where there are two, else the mean over classes; a class without positives is left out. The value
+// over all rows' own scores lies within APBound of it. It is 0 where nothing was binned.
 func (c *Counts) AP() float64 { ap, _ := c.ap(); return ap }
 
-// APBound returns how far AP is at most from the value over the rows' own scores: in a bin of p positives and q
-// negatives below T positives and F negatives, a positive's precision is at least (T+1)/(T+1+F+q) and at most
-// (T+p)/(T+p+F).
+// APBound returns how far AP is at most from the value over the rows' own scores: in a bin of p
+// positives and q negatives below T positives and F negatives, a positive's precision is at least
+// (T+1)/(T+1+F+q) and at most (T+p)/(T+p+F).
 func (c *Counts) APBound() float64 { _, bound := c.ap(); return bound }
 
 func (c *Counts) ap() (mean, bound float64) {

@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Metric names what to measure: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or "ap" (average
-// precision). More is better in all of them, and all lie in [0, 1].
+// Metric names what to measure: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC
+// curve) or "ap" (average precision). More is better in all of them, and all lie in [0, 1].
 type Metric string
 
 // Validate returns an error where m is none of the metrics.
@@ -17,13 +17,14 @@ func (m Metric) Validate() error {
 	case "accuracy", "micro-f1", "macro-f1", "auc", "ap":
 		return nil
 	}
-	return fmt.Errorf(`eval: metric is %q, want "accuracy", "micro-f1", "macro-f1", "auc" or "ap"`, string(m))
+	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap" (got %q)`, string(m))
 }
 
 // Ranks reports whether m depends on the order of the scores, and so on bins.
 func (m Metric) Ranks() bool { return m == "auc" || m == "ap" }
 
-// Count counts what m needs: with DefaultBins where it ranks, without bins elsewhere. Arguments are those of Count.
+// Count counts what m needs: with DefaultBins where it ranks, without bins elsewhere. Arguments are
+// those of Count.
 func (m Metric) Count(scores mat.Dense, labels graph.Labels, rows []int32) Counts {
 	if m.Ranks() {
 		return CountBins(scores, labels, rows, DefaultBins)
@@ -48,8 +49,8 @@ func (m Metric) Of(c *Counts) float64 {
 	panic(m.Validate())
 }
 
-// Exact returns m of rows that are all here: the ranking metrics from the scores themselves. Arguments are those of
-// Count.
+// Exact returns m of rows that are all here: the ranking metrics from the scores themselves.
+// Arguments are those of Count.
 func (m Metric) Exact(scores mat.Dense, labels graph.Labels, rows []int32) float64 {
 	if !m.Ranks() {
 		c := Count(scores, labels, rows)

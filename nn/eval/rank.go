@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// AUC returns the area under the ROC curve of scores against labels (0 negative, else positive): the probability that a
-// positive scores above a negative, equals counting half (Mann and Whitney 1947, by mid-ranks). NaN ranks lowest. It is
-// 0 where positives or negatives are missing.
+// AUC returns the area under the ROC curve of scores against labels (0 negative, else positive):
+// the probability that a positive scores above a negative, equals counting half (Mann and Whitney
+// 1947, by mid-ranks). NaN ranks lowest. It is 0 where positives or negatives are missing.
 func AUC(scores []float64, labels []uint8) float64 {
 	var below, pairs, pos float64 // below: negatives with lower scores
 	for p, q := range thresholds(scores, labels) {
@@ -19,8 +19,8 @@ func AUC(scores []float64, labels []uint8) float64 {
 	return ratio(pairs, pos*below)
 }
 
-// AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one for each distinct score. NaN ranks
-// lowest. It is 0 without positives.
+// AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one for each distinct
+// score. NaN ranks lowest. It is 0 without positives.
 func AP(scores []float64, labels []uint8) float64 {
 	var groups [][2]float64
 	for p, q := range thresholds(scores, labels) {
@@ -34,7 +34,8 @@ func AP(scores []float64, labels []uint8) float64 {
 	return ratio(sum, t)
 }
 
-// thresholds yields, for each distinct score from the lowest, the number of positives and of negatives that have it.
+// thresholds yields, for each distinct score from the lowest, the number of positives and of
+// negatives that have it.
 func thresholds(scores []float64, labels []uint8) func(yield func(positives, negatives float64) bool) {
 	if len(scores) != len(labels) {
 		panic(fmt.Sprintf("eval: %d scores for %d labels", len(scores), len(labels)))

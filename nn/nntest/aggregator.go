@@ -11,8 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// CheckAggregator tests an aggregator on rows of the given width, over the edges of so many relations (0: without types): blocks of sources equal their union in rows and in
-// gradients, derivatives, destinations without edges, inputs unwritten.
+// CheckAggregator tests an aggregator on rows of the given width, over the edges of so many
+// relations (0: without types): blocks of sources equal their union in rows and in gradients,
+// derivatives, destinations without edges, inputs unwritten.
 func CheckAggregator(t *testing.T, agg nn.Aggregator, width, relations int) {
 	t.Helper()
 	const n = 13
@@ -70,7 +71,8 @@ type part struct {
 	src []int32
 }
 
-// runParts returns the aggregate of the parts for the destinations z, and the gradient of Σ weight·h by z.
+// runParts returns the aggregate of the parts for the destinations z, and the gradient of Σ
+// weight·h by z.
 func runParts(agg nn.Aggregator, parts []part, z, weight mat.Dense, key rng.Key) (h, dz mat.Dense) {
 	zeroGrad(agg.Params())
 	ids := func(src []int32) (out []int64) {

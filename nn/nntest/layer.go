@@ -11,156 +11,208 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Check tests a layer: shapes, permutation of nodes (and with it the order of edges), isolated nodes, blocks of
-// destinations equal to the whole graph in rows and in gradients (dropout included), derivatives by x and every
-// parameter, inputs unwritten, training without dropout equal to inference, sparse input equal to dense input, and a
-// frozen aggregate equal to the one computed in the pass. A BatchNorm in training takes a whole graph, and is not that of
-// inference.
+// Check tests a layer: shapes, permutation of nodes (and with it the order of edges), isolated
+// nodes, blocks of destinations, and workers that hold parts of the rows, equal to the whole graph
+// in rows and in gradients (dropout included), derivatives by x and every parameter, inputs
+// unwritten, training without dropout equal to inference, sparse input equal to dense input, and a
+// frozen aggregate equal to the one computed in the pass. A BatchNorm in training takes a whole
+// graph, and is not that of inference.
 func Check(t *testing.T, l *nn.Layer) {
 	t.Helper()
-	const n = 14
-	adj, relations := RandomGraph(seed.Fold(11), n), l.Conv.Relations
+	c := checkOf(t, l)
+	t.Run("derivatives", c.derivatives)
+	t.Run("unwritten", c.unwritten)
+	t.Run("repeat", c.repeat)
+	t.Run("inference", c.inference)
+	t.Run("permutation", c.permutation)
+	t.Run("sparse", c.sparse)
+	if l.Conv.Agg == nil {
+		return
+	}
+	t.Run("blocks", c.blocks)
+	t.Run("workers", func(t *testing.T) { checkWorkers(t, l, c.whole, c.h, c.dx, c.params) })
+	if l.Frozen() {
+		t.Run("frozen", c.frozen)
+	}
+}
+
+// nodes is how many the graph has that layers are checked on.
+const nodes = 14
+
+// check is a layer over a whole graph: what the laws compare with.
+type check struct {
+	whole     problem
+	g         *graph.CSR
+	relations int // at least 1
+	x         mat.Dense
+	h, dx     mat.Dense
+	params    []mat.Dense // gradients
+}
+
+// checkOf computes the layer's rows and gradients on a random graph whose last node is isolated.
+func checkOf(t *testing.T, l *nn.Layer) *check {
+	t.Helper()
+	adj, relations := RandomGraph(seed.Fold(11), nodes), l.Conv.Relations
 	if relations > 0 {
-		adj = RandomRelations(seed.Fold(11), n, relations)
+		adj = RandomRelations(seed.Fold(11), nodes, relations)
 	}
 	g := graph.Normalise(adj, adj.Degrees(), l.Edges)
-	x := Random(seed.Fold(12), n, l.Spec.In)
+	x := Random(seed.Fold(12), nodes, l.Spec.In)
 	for i := range x.Data { // zeros, so that the sparse form leaves something out; no row of zeros: equal rows tie
 		if i%x.Cols < x.Cols/2 && seed.Fold(13).Float64(uint64(i)) < 0.6 {
 			x.Data[i] = 0
 		}
 	}
 	perturb(l.Params())
-	tape := nn.NewTape()
-	whole := problem{layer: l, tape: tape, key: rng.New(17), in: input(l, g, graph.Features{Dense: x}, nil), weight: Random(seed.Fold(14), n, l.Spec.Out)}
-	h, dx, params := whole.run(true)
-	for i, v := range h.Data {
+	c := &check{g: g, relations: max(relations, 1), x: x}
+	c.whole = problem{
+		layer: l, tape: nn.NewTape(), key: rng.New(17), in: input(l, g, graph.Features{Dense: x}, nil),
+		weight: Random(seed.Fold(14), nodes, l.Spec.Out),
+	}
+	c.h, c.dx, c.params = c.whole.run(true)
+	for i, v := range c.h.Data {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			t.Fatalf("row %d is %v; node %d is isolated", i/h.Cols, h.Row(i/h.Cols), n-1)
+			t.Fatalf("row %d is %v; node %d is isolated", i/c.h.Cols, c.h.Row(i/c.h.Cols), nodes-1)
 		}
 	}
+	return c
+}
 
-	t.Run("derivatives", func(t *testing.T) {
-		f := func() float64 {
-			h, _, _ := whole.run(false)
-			return dot(h, whole.weight)
+// of returns the same problem for another input.
+func (c *check) of(in nn.Input, weight mat.Dense) problem {
+	p := c.whole
+	p.in, p.weight = in, weight
+	return p
+}
+
+// derivatives agree with finite differences.
+func (c *check) derivatives(t *testing.T) {
+	f := func() float64 {
+		h, _, _ := c.whole.run(false)
+		return dot(h, c.whole.weight)
+	}
+	derivative(t, "x", c.x, c.dx, f)
+	for k, p := range c.whole.layer.Params() {
+		derivative(t, p.Name, p.Value, c.params[k], f)
+	}
+}
+
+// unwritten: no pass writes to its inputs.
+func (c *check) unwritten(t *testing.T) {
+	keep, weight := c.x.Clone(), c.whole.weight.Clone()
+	col, val := append([]int32(nil), c.g.Col...), append([]float32(nil), c.g.Weight...)
+	c.whole.run(true)
+	sameBits(t, "x", c.x, keep)
+	sameBits(t, "dh", c.whole.weight, weight)
+	for k := range col {
+		if col[k] != c.g.Col[k] || val != nil && val[k] != c.g.Weight[k] {
+			t.Fatalf("edge %d was written", k)
 		}
-		derivative(t, "x", x, dx, f)
-		for k, p := range l.Params() {
-			derivative(t, p.Name, p.Value, params[k], f)
-		}
-	})
-	t.Run("unwritten", func(t *testing.T) {
-		keep, weight := x.Clone(), whole.weight.Clone()
-		col, val := append([]int32(nil), g.Col...), append([]float32(nil), g.Weight...)
-		whole.run(true)
-		sameBits(t, "x", x, keep)
-		sameBits(t, "dh", whole.weight, weight)
-		for k := range col {
-			if col[k] != g.Col[k] || val != nil && val[k] != g.Weight[k] {
-				t.Fatalf("edge %d was written", k)
-			}
-		}
-	})
-	t.Run("repeat", func(t *testing.T) {
-		again, dx2, params2 := whole.run(true)
-		sameBits(t, "rows", again, h)
-		sameBits(t, "dx", dx2, dx)
-		for k, p := range l.Params() {
-			sameBits(t, p.Name, params2[k], params[k])
-		}
-	})
-	t.Run("inference", func(t *testing.T) {
-		if l.Spec.Dropout > 0 || l.Spec.AttentionDropout > 0 || l.Spec.BatchNorm {
-			return
-		}
-		y := mat.New(n, l.Spec.Out)
-		l.Forward(y, whole.in, nil)
-		sameBits(t, "rows", y, h)
-	})
-	t.Run("permutation", func(t *testing.T) {
-		perm := seed.Fold(15).Perm(n) // new node k was node perm[k]
-		nodes := make([]int64, n)
-		for k, i := range perm {
-			nodes[k] = int64(i)
-		}
-		p := problem{layer: l, tape: tape, key: rng.New(17), weight: whole.weight.Select(perm)}
-		p.in = input(l, permute(g, perm, max(relations, 1)), graph.Features{Dense: x.Select(perm)}, nodes)
-		hp, dxp, params2 := p.run(true)
-		near(t, "rows", hp, h.Select(perm), rounding)
-		near(t, "dx", dxp, dx.Select(perm), rounding)
-		for k, q := range l.Params() {
-			near(t, q.Name, params2[k], params[k], rounding)
-		}
-	})
-	t.Run("sparse", func(t *testing.T) {
-		p := problem{layer: l, tape: tape, key: rng.New(17), in: input(l, g, graph.Features{Sparse: sparse(x)}, nil), weight: whole.weight}
-		other := p
-		other.key = rng.New(18)
-		other.run(true) // what the tape remembers of a step must not reach the next
-		hs, _, params2 := p.run(true)
-		near(t, "rows", hs, h, rounding)
-		for k, q := range l.Params() {
-			near(t, q.Name, params2[k], params[k], rounding)
-		}
-	})
-	if l.Conv.Agg == nil {
+	}
+}
+
+// repeat: the same step has the same bits.
+func (c *check) repeat(t *testing.T) {
+	again, dx2, params2 := c.whole.run(true)
+	sameBits(t, "rows", again, c.h)
+	sameBits(t, "dx", dx2, c.dx)
+	for k, p := range c.whole.layer.Params() {
+		sameBits(t, p.Name, params2[k], c.params[k])
+	}
+}
+
+// inference is training without dropout.
+func (c *check) inference(t *testing.T) {
+	if c.whole.layer.Spec.Dropout > 0 || c.whole.layer.Spec.AttentionDropout > 0 || c.whole.layer.Spec.BatchNorm {
 		return
 	}
-	t.Run("blocks", func(t *testing.T) {
-		if l.Spec.Hops > 1 || l.Spec.BatchNorm {
-			return // takes a whole graph
+	y := mat.New(nodes, c.whole.layer.Spec.Out)
+	c.whole.layer.Forward(y, c.whole.in, nil)
+	sameBits(t, "rows", y, c.h)
+}
+
+// permutation: names of nodes do not matter.
+func (c *check) permutation(t *testing.T) {
+	perm := seed.Fold(15).Perm(nodes) // new node k was node perm[k]
+	ids := make([]int64, nodes)
+	for k, i := range perm {
+		ids[k] = int64(i)
+	}
+	p := c.of(input(c.whole.layer, permute(c.g, perm, c.relations), graph.Features{Dense: c.x.Select(perm)}, ids), c.whole.weight.Select(perm))
+	hp, dxp, params2 := p.run(true)
+	near(t, "rows", hp, c.h.Select(perm), rounding)
+	near(t, "dx", dxp, c.dx.Select(perm), rounding)
+	for k, q := range c.whole.layer.Params() {
+		near(t, q.Name, params2[k], c.params[k], rounding)
+	}
+}
+
+// sparse input gives what dense input does.
+func (c *check) sparse(t *testing.T) {
+	p := c.of(input(c.whole.layer, c.g, graph.Features{Sparse: sparse(c.x)}, nil), c.whole.weight)
+	other := p
+	other.key = rng.New(18)
+	other.run(true) // what the tape remembers of a step must not reach the next
+	hs, _, params2 := p.run(true)
+	near(t, "rows", hs, c.h, rounding)
+	for k, q := range c.whole.layer.Params() {
+		near(t, q.Name, params2[k], c.params[k], rounding)
+	}
+}
+
+// blocks of destinations add up to the whole graph.
+func (c *check) blocks(t *testing.T) {
+	if c.whole.layer.Spec.Hops > 1 || c.whole.layer.Spec.BatchNorm {
+		return // takes a whole graph
+	}
+	sum := make([]mat.Dense, len(c.params))
+	for k := range sum {
+		sum[k] = mat.New(c.params[k].Rows, c.params[k].Cols)
+	}
+	dxs := mat.New(nodes, c.whole.layer.Spec.In)
+	for lo := 0; lo < nodes; lo += 5 {
+		block, src := destinations(c.g, lo, min(lo+5, nodes), c.relations)
+		ids := make([]int64, len(src))
+		for k, j := range src {
+			ids[k] = int64(j)
 		}
-		sum := make([]mat.Dense, len(params))
+		p := c.of(nn.Input{G: block, X: graph.Features{Dense: c.x.Select(src)}, Nodes: ids}, c.whole.weight.RowRange(lo, min(lo+5, nodes)))
+		hb, dxb, pb := p.run(true)
+		near(t, fmt.Sprintf("rows from %d", lo), hb, c.h.RowRange(lo, min(lo+5, nodes)), rounding)
+		for k, j := range src {
+			for c, v := range dxb.Row(k) {
+				dxs.Data[int(j)*dxs.Stride+c] += v
+			}
+		}
 		for k := range sum {
-			sum[k] = mat.New(params[k].Rows, params[k].Cols)
-		}
-		dxs := mat.New(n, l.Spec.In)
-		for lo := 0; lo < n; lo += 5 {
-			block, src := destinations(g, lo, min(lo+5, n), max(relations, 1))
-			nodes := make([]int64, len(src))
-			for k, j := range src {
-				nodes[k] = int64(j)
-			}
-			p := problem{layer: l, tape: tape, key: rng.New(17), in: nn.Input{G: block, X: graph.Features{Dense: x.Select(src)}, Nodes: nodes}, weight: whole.weight.RowRange(lo, min(lo+5, n))}
-			hb, dxb, pb := p.run(true)
-			near(t, fmt.Sprintf("rows from %d", lo), hb, h.RowRange(lo, min(lo+5, n)), rounding)
-			for k, j := range src {
-				for c, v := range dxb.Row(k) {
-					dxs.Data[int(j)*dxs.Stride+c] += v
-				}
-			}
-			for k := range sum {
-				for i, v := range pb[k].Data {
-					sum[k].Data[i] += v
-				}
+			for i, v := range pb[k].Data {
+				sum[k].Data[i] += v
 			}
 		}
-		near(t, "dx", dxs, dx, rounding)
-		for k, q := range l.Params() {
-			near(t, q.Name, sum[k], params[k], rounding)
-		}
-	})
-	if !l.Frozen() {
-		return
 	}
-	t.Run("frozen", func(t *testing.T) {
-		if l.Spec.Dropout > 0 {
-			return // the two are dropped at different places
+	near(t, "dx", dxs, c.dx, rounding)
+	for k, q := range c.whole.layer.Params() {
+		near(t, q.Name, sum[k], c.params[k], rounding)
+	}
+}
+
+// frozen: an aggregate that was computed before gives what one computed in the pass does.
+func (c *check) frozen(t *testing.T) {
+	if c.whole.layer.Spec.Dropout > 0 {
+		return // the two are dropped at different places
+	}
+	for _, x := range []graph.Features{{Dense: c.x}, {Sparse: sparse(c.x)}} {
+		z := x
+		for range max(c.whole.layer.Spec.Hops, 1) {
+			z = nn.Aggregate(c.whole.layer.Conv.Agg, c.g, z)
 		}
-		for _, x := range []graph.Features{{Dense: x}, {Sparse: sparse(x)}} {
-			z := x
-			for range max(l.Spec.Hops, 1) {
-				z = nn.Aggregate(l.Conv.Agg, g, z)
-			}
-			p := problem{layer: l, tape: tape, key: rng.New(17), in: nn.Input{X: x, Z: z}, weight: whole.weight}
-			hz, _, params2 := p.run(true)
-			near(t, "rows", hz, h, rounding)
-			for k, q := range l.Params() {
-				near(t, q.Name, params2[k], params[k], rounding)
-			}
+		p := c.of(nn.Input{X: x, Z: z}, c.whole.weight)
+		hz, _, params2 := p.run(true)
+		near(t, "rows", hz, c.h, rounding)
+		for k, q := range c.whole.layer.Params() {
+			near(t, q.Name, params2[k], c.params[k], rounding)
 		}
-	})
+	}
 }
 
 // problem is a layer, its input and the weights of the sum of its rows that is differentiated.
@@ -231,7 +283,8 @@ func choose(g *graph.CSR, dst, name []int32, sources int) *graph.CSR {
 	return out
 }
 
-// destinations returns the block of destinations [lo, hi) of a stack of relations and the nodes that its sources are.
+// destinations returns the block of destinations [lo, hi) of a stack of relations and the nodes
+// that its sources are.
 func destinations(g *graph.CSR, lo, hi, relations int) (*graph.CSR, []int32) {
 	name := make([]int32, g.NumSrc)
 	for j := range name {

@@ -1,4 +1,5 @@
-// Package nntest holds the laws that every operator, aggregator and layer obeys, as tests for any of them.
+// Package nntest holds the laws that every operator, aggregator and layer obeys, as tests for any
+// of them.
 package nntest
 
 import (
@@ -23,7 +24,8 @@ func Random(key rng.Key, rows, cols int) mat.Dense {
 	return m
 }
 
-// RandomGraph returns a symmetric graph of n nodes without self-loops in which the last node is isolated.
+// RandomGraph returns a symmetric graph of n nodes without self-loops in which the last node is
+// isolated.
 func RandomGraph(key rng.Key, n int) *graph.CSR {
 	g := &graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}
 	for i := range n {
@@ -38,8 +40,8 @@ func RandomGraph(key rng.Key, n int) *graph.CSR {
 	return g
 }
 
-// RandomRelations returns that many stacked relations of a directed graph of n nodes, the last one isolated; one relation
-// has no edge.
+// RandomRelations returns that many stacked relations of a directed graph of n nodes, the last one
+// isolated; one relation has no edge.
 func RandomRelations(key rng.Key, n, relations int) *graph.CSR {
 	list := make([]*graph.CSR, relations)
 	for r := range list {
@@ -58,7 +60,8 @@ func RandomRelations(key rng.Key, n, relations int) *graph.CSR {
 	return &g
 }
 
-// near fails unless got equals want up to tol times the largest absolute value of want (at least 1).
+// near fails unless got equals want up to tol times the largest absolute value of want (at least
+// 1).
 func near(t testing.TB, what string, got, want mat.Dense, tol float64) {
 	t.Helper()
 	if got.Rows != want.Rows || got.Cols != want.Cols {
@@ -96,15 +99,16 @@ func dot(a, b mat.Dense) float64 {
 	return s
 }
 
-// rounding bounds what reordering float32 sums changes in the small problems here: about a hundred terms of size 1,
-// each rounded to 6e-8, and a factor for what later operators make of it.
+// rounding bounds what reordering float32 sums changes in the small problems here: about a hundred
+// terms of size 1, each rounded to 6e-8, and a factor for what later operators make of it.
 const rounding = 5e-6
 
-// derivative fails unless the derivative of f by value agrees with grad, along random directions and for single
-// elements. f is computed in float32, so each central difference carries a rounding error that grows as the step
-// shrinks, and a truncation error that shrinks with it: where a step happens to cross the kink of a ReLU or the tie of
-// a maximum, a hundred times the rest. So the best of five steps counts, and it must come within 0.5 % of the
-// gradient's length: a hundredth of what dropping any one term of a backward pass changes.
+// derivative fails unless the derivative of f by value agrees with grad, along random directions
+// and for single elements. f is computed in float32, so each central difference carries a rounding
+// error that grows as the step shrinks, and a truncation error that shrinks with it: where a step
+// happens to cross the kink of a ReLU or the tie of a maximum, a hundred times the rest. So the
+// best of five steps counts, and it must come within 0.5 % of the gradient's length: a hundredth of
+// what dropping any one term of a backward pass changes.
 func derivative(t testing.TB, what string, value, grad mat.Dense, f func() float64) {
 	t.Helper()
 	length := math.Sqrt(dot(grad, grad))
@@ -180,8 +184,9 @@ func perturb(params []*nn.Param) {
 	}
 }
 
-// CheckRows tests an operator on rows of width in (where the operator leaves it open): shapes, inputs unwritten,
-// derivatives, gradients added and not overwritten, and dx left out where it is not wanted.
+// CheckRows tests an operator on rows of width in (where the operator leaves it open): shapes,
+// inputs unwritten, derivatives, gradients added and not overwritten, and dx left out where it is
+// not wanted.
 func CheckRows(t *testing.T, op nn.Rows, in int) {
 	t.Helper()
 	if w, _ := op.Dims(); w != 0 {

@@ -1,5 +1,6 @@
-// Package optim holds optimisers that step over slabs, one slice of parameters and one of gradients, and schedules of
-// the learning rate. No product is fused with a sum, so every peer keeps the same bits whatever its processor.
+// Package optim holds optimisers that step over slabs, one slice of parameters and one of
+// gradients, and schedules of the learning rate. No product is fused with a sum, so every peer
+// keeps the same bits whatever its processor.
 package optim
 
 import (
@@ -12,13 +13,14 @@ import (
 
 // Config describes an optimiser.
 type Config struct {
-	Name     string  `json:"name"`               // "sgd", "adam" or "adamw"
-	LR       float32 `json:"lr"`                 // step size before the schedule, > 0
-	Momentum float32 `json:"momentum,omitempty"` // sgd: in [0, 1); 0: none
-	Beta1    float32 `json:"beta1,omitempty"`    // adam, adamw: in [0, 1); 0: 0.9
-	Beta2    float32 `json:"beta2,omitempty"`    // adam, adamw: in [0, 1); 0: 0.999
-	Eps      float32 `json:"eps,omitempty"`      // adam, adamw: ≥ 0; 0: 1e-8
-	Decay    float32 `json:"decay,omitempty"`    // ≥ 0; added to the gradient as Decay·w (sgd, adam: L2) or w shrunk by 1−lr·Decay (adamw)
+	Name     string  `json:"name"`                // "sgd", "adam" or "adamw"
+	LR       float32 `json:"lr"`                  // step size before the schedule, > 0
+	Momentum float32 `json:"momentum,omitempty"`  // sgd: in [0, 1); 0: none
+	Beta1    float32 `json:"beta1,omitempty"`     // adam, adamw: in [0, 1); 0: 0.9
+	Beta2    float32 `json:"beta2,omitempty"`     // adam, adamw: in [0, 1); 0: 0.999
+	Eps      float32 `json:"eps,omitempty"`       // adam, adamw: ≥ 0; 0: 1e-8
+	ClipNorm float32 `json:"clip_norm,omitempty"` // ≥ 0; a gradient of a larger Euclidean norm is scaled down to it; 0: none is
+	Decay    float32 `json:"decay,omitempty"`     // ≥ 0; added to the gradient as Decay·w (sgd, adam: L2) or w shrunk by 1−lr·Decay (adamw)
 }
 
 // Validate returns every fault of c, joined, or nil.
@@ -26,7 +28,7 @@ func (c Config) Validate() error {
 	var faults []error
 	need := func(ok bool, field string, value any, want string) {
 		if !ok {
-			faults = append(faults, fmt.Errorf("optim: %s is %v, want %s", field, value, want))
+			faults = append(faults, fmt.Errorf("optim: %s must be %s (got %v)", field, want, value))
 		}
 	}
 	sgd := c.Name == "sgd"
@@ -36,6 +38,7 @@ func (c Config) Validate() error {
 	need(c.Beta1 >= 0 && c.Beta1 < 1, "beta1", c.Beta1, "a number in [0, 1)")
 	need(c.Beta2 >= 0 && c.Beta2 < 1, "beta2", c.Beta2, "a number in [0, 1)")
 	need(c.Eps >= 0 && c.Eps <= math.MaxFloat32, "eps", c.Eps, "a finite number of at least 0")
+	need(c.ClipNorm >= 0 && c.ClipNorm <= math.MaxFloat32, "clip_norm", c.ClipNorm, "a finite number of at least 0")
 	need(c.Decay >= 0 && c.Decay <= math.MaxFloat32, "decay", c.Decay, "a finite number of at least 0")
 	if sgd {
 		need(c.Beta1 == 0 && c.Beta2 == 0 && c.Eps == 0, "beta1, beta2 or eps", "set", "none of them with sgd")
@@ -84,16 +87,17 @@ func orDefault(x, def float32) float32 {
 	return x
 }
 
-// Step makes one step with the learning rate lr (Config.LR times the schedule's factor): it reads grad and changes
-// value, both as long as New's n.
+// Step makes one step with the learning rate lr (Config.LR times the schedule's factor): it reads
+// grad and changes value, both as long as New's n.
 func (o *Optimizer) Step(value, grad []float32, lr float32) { o.StepScaled(value, grad, 1, lr) }
 
-// StepScaled is Step with scale·grad: the same bits as multiplying first, in one pass over the memory instead of two.
-// What it leaves in grad is of no use.
+// StepScaled is Step with scale·grad: the same bits as multiplying first, in one pass over the
+// memory instead of two. What it leaves in grad is of no use.
 func (o *Optimizer) StepScaled(value, grad []float32, scale, lr float32) {
 	if len(value) != o.n || len(grad) != o.n {
-		panic(fmt.Sprintf("optim: step over %d values and %d gradients, want %d", len(value), len(grad), o.n))
+		panic(fmt.Sprintf("optim: a step must be over %d values and gradients (got %d and %d)", o.n, len(value), len(grad)))
 	}
+	scale *= o.cfg.clip(grad, scale)
 	o.steps++
 	p := &o.pass
 	*p = pass{config: &o.cfg, value: value, grad: grad, scale: scale, lr: lr}
@@ -105,7 +109,25 @@ func (o *Optimizer) StepScaled(value, grad []float32, scale, lr float32) {
 	*p = pass{}
 }
 
-// A step is made by pieces of as many values, shared between cores: what one loop wrote the next finds in the cache.
+// clip returns the factor that brings scale·grad down to the largest norm: 1 where it is no longer.
+// The sum is made in the order of the parameters, and a square of a float32 is exact in float64, so
+// that every peer clips to the same bits.
+func (c *Config) clip(grad []float32, scale float32) float32 {
+	if c.ClipNorm == 0 {
+		return 1
+	}
+	sum := 0.0
+	for _, g := range grad {
+		sum += float64(g) * float64(g)
+	}
+	if norm := math.Sqrt(sum) * float64(scale); norm > float64(c.ClipNorm) {
+		return float32(float64(c.ClipNorm) / norm)
+	}
+	return 1
+}
+
+// A step is made by pieces of as many values, shared between cores: what one loop wrote the next
+// finds in the cache.
 const piece = 1 << 14 // 256 KiB with gradients and two moments
 
 type pass struct {
@@ -140,14 +162,15 @@ func (p *pass) Run(part int) {
 // State returns the number of steps made and the moments, which alias the optimiser's own.
 func (o *Optimizer) State() (steps int64, moments [][]float32) { return o.steps, o.moments }
 
-// Restore sets what State returned, copying the moments. The error says which length differs; then nothing changed.
+// Restore sets what State returned, copying the moments. The error says which length differs; then
+// nothing changed.
 func (o *Optimizer) Restore(steps int64, moments [][]float32) error {
 	if steps < 0 || len(moments) != len(o.moments) {
-		return fmt.Errorf("optim: restore %s from %d steps and %d moments, want %d moments", o.cfg.Name, steps, len(moments), len(o.moments))
+		return fmt.Errorf("optim: the state of %s must have %d moments and at least 0 steps (got %d and %d)", o.cfg.Name, len(o.moments), len(moments), steps)
 	}
 	for i, m := range moments {
 		if len(m) != len(o.moments[i]) {
-			return fmt.Errorf("optim: restore %s moment %d from %d values, want %d", o.cfg.Name, i, len(m), len(o.moments[i]))
+			return fmt.Errorf("optim: moment %d of %s must have %d values (got %d)", i, o.cfg.Name, len(o.moments[i]), len(m))
 		}
 	}
 	for i, m := range moments {
@@ -157,8 +180,8 @@ func (o *Optimizer) Restore(steps int64, moments [][]float32) error {
 	return nil
 }
 
-// correction returns 1−βᵗ, what the bias of a moment that started at 0 is divided by. The power is squared up by hand:
-// math.Pow does not promise the same last bit on every processor.
+// correction returns 1−βᵗ, what the bias of a moment that started at 0 is divided by. The power is
+// squared up by hand: math.Pow does not promise the same last bit on every processor.
 func correction(beta float32, t int64) float32 {
 	p, b := 1.0, float64(beta)
 	for ; t > 0; t >>= 1 {

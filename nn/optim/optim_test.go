@@ -38,7 +38,8 @@ func readGolden(t *testing.T) golden {
 	return g
 }
 
-// Four units in the last place of the largest magnitude around: PyTorch fuses some products and rounds β as a double.
+// Four units in the last place of the largest magnitude around: PyTorch fuses some products and
+// rounds β as a double.
 const tolerance = 4 * 0x1p-23
 
 func TestStepsMatchTorch(t *testing.T) {
@@ -67,7 +68,8 @@ func TestStepsMatchTorch(t *testing.T) {
 	}
 }
 
-// The bits after the golden steps are the same on every processor and kernel set; a fused product would change them.
+// The bits after the golden steps are the same on every processor and kernel set; a fused product
+// would change them.
 func TestStepsKeepBits(t *testing.T) {
 	g := readGolden(t)
 	want := map[string]uint32{"sgd": 0x3f48e8b2, "sgd momentum decay": 0xc6f2e0e2, "adam decay": 0x323aa28b, "adam betas": 0x3f3b9c10, "adamw": 0x816d6681}
@@ -143,7 +145,9 @@ func TestValidateReportsAll(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, field := range []string{`"lion"`, "lr is -1", "momentum is 1", "beta1 is 2", "beta2 is NaN", "eps is -1", "decay is +Inf"} {
+	for _, field := range []string{`"lion"`, "lr must be a finite number above 0 (got -1)", "momentum must be a number in [0, 1) (got 1)",
+		"beta1 must be a number in [0, 1) (got 2)", "beta2 must be a number in [0, 1) (got NaN)",
+		"eps must be a finite number of at least 0 (got -1)", "decay must be a finite number of at least 0 (got +Inf)"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%q is not in %q", field, err)
 		}
@@ -154,7 +158,7 @@ func TestValidateReportsAll(t *testing.T) {
 		}
 	}
 	err = Schedule{Kind: "step", Warmup: -1}.Validate()
-	if err == nil || !strings.Contains(err.Error(), "step") || !strings.Contains(err.Error(), "warmup is -1") {
+	if err == nil || !strings.Contains(err.Error(), "step") || !strings.Contains(err.Error(), "warmup must be at least 0 (got -1)") {
 		t.Errorf("schedule: %v", err)
 	}
 	for _, s := range []Schedule{{Kind: "cosine"}, {Kind: "linear", Warmup: 5, Total: 5}} {
@@ -230,6 +234,45 @@ func TestSchedule(t *testing.T) {
 				t.Fatalf("%s rises from %v to %v at step %d", kind, last, f, step)
 			}
 			last = f
+		}
+	}
+}
+
+// TestClipNorm: a gradient beyond the largest norm makes the step of one that is as long as it,
+// another is not touched.
+func TestClipNorm(t *testing.T) {
+	for _, c := range []struct {
+		clip, scale float32
+		want        [2]float32 // step of sgd at rate 1
+	}{{0, 1, [2]float32{3, 4}}, {5, 1, [2]float32{3, 4}}, {1, 1, [2]float32{0.6, 0.8}}, {1, 0.5, [2]float32{0.6, 0.8}}, {10, 4, [2]float32{6, 8}}} {
+		o, err := New(Config{Name: "sgd", LR: 1, ClipNorm: c.clip}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, grad := []float32{0, 0}, []float32{3, 4}
+		o.StepScaled(value, grad, c.scale, 1)
+		for i, v := range value {
+			if math.Abs(float64(v+c.want[i])) > 1e-6 {
+				t.Errorf("clip_norm %g, scale %g: step %v, want %v", c.clip, c.scale, value, c.want)
+			}
+		}
+	}
+	if err := (Config{Name: "adam", LR: 1, ClipNorm: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "clip_norm") {
+		t.Errorf("clip_norm -1: %v", err)
+	}
+	// Adam divides by the size of the gradient: only from the second step on does it see that one
+	// was clipped.
+	clipped, _ := New(Config{Name: "adam", LR: 0.1, ClipNorm: 1}, 2)
+	scaled, _ := New(Config{Name: "adam", LR: 0.1}, 2)
+	a, b := []float32{1, 2}, []float32{1, 2}
+	for step, norm := range []float32{5, 10, 0.5} {
+		g := []float32{0.6 * norm, 0.8 * norm}
+		clipped.Step(a, slices.Clone(g), 0.1)
+		scaled.StepScaled(b, slices.Clone(g), min(1, 1/norm), 0.1)
+		for i := range a {
+			if math.Abs(float64(a[i]-b[i])) > 1e-6 {
+				t.Errorf("step %d: %v, want %v", step, a, b)
+			}
 		}
 	}
 }

@@ -8,8 +8,8 @@ func descend(w, g []float32, lr, decay float32) {
 	}
 }
 
-// descendMomentum is one step with heavy-ball momentum (Polyak 1964; Sutskever et al., ICML 2013, as PyTorch scales
-// it): m ← mu·m + (g + decay·w), w ← w − lr·m.
+// descendMomentum is one step with heavy-ball momentum (Polyak 1964; Sutskever et al., ICML 2013,
+// as PyTorch scales it): m ← mu·m + (g + decay·w), w ← w − lr·m.
 func descendMomentum(w, g, m []float32, lr, mu, decay float32) {
 	g, m = g[:len(w)], m[:len(w)]
 	for i, wi := range w {

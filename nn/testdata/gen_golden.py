@@ -7,7 +7,7 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from torch_geometric.nn import GATConv, GCNConv, GINConv, RGCNConv, SAGEConv
+from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, RGCNConv, SAGEConv
 from torch_geometric.nn import APPNP as Propagation
 from torch_geometric.nn import CorrectAndSmooth
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
@@ -93,6 +93,9 @@ MODELS = {
                    "nbr.weight": "lin_l.weight", "nbr.bias": "lin_l.bias"}),
     "gat": ([lambda i, o: GATConv(i, o // 2, heads=2), lambda i, o: GATConv(i, o, heads=3, concat=False)], F.elu,
             {"pre.weight": "lin.weight", "attention.src": "att_src", "attention.dst": "att_dst", "post.bias": "bias"}),
+    "gatv2": ([lambda i, o: GATv2Conv(i, o // 2, heads=2), lambda i, o: GATv2Conv(i, o, heads=3, concat=False)], F.elu,
+              {"pre.weight": "lin_l.weight", "pre.bias": "lin_l.bias", "dst.weight": "lin_r.weight", "dst.bias": "lin_r.bias",
+               "attention.vector": "att", "post.bias": "bias"}),
     "gin": ([gin] * 2, F.relu, {"nbr.weight": "nn.0.weight", "nbr.bias": "nn.0.bias",
                                 "post.weight": "nn.2.weight", "post.bias": "nn.2.bias"}),
     "rgcn": ([lambda i, o: RGCN(i, o, None)] * 2, F.relu,

@@ -12,6 +12,9 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Size of a chart on the page.
@@ -44,7 +47,7 @@ func newPlot(x, y string) *plot.Plot {
 }
 
 // curves draws a value over rounds, a line a stage; "" where no stage has two rounds of it.
-func curves(label string, stages []Stage, of func(Point) float64) (string, error) {
+func curves(label string, stages []train.StageResult, of func(train.Point) float64) (string, error) {
 	p := newPlot("round", label)
 	lines := 0
 	for k, s := range stages {
@@ -79,7 +82,7 @@ func curves(label string, stages []Stage, of func(Point) float64) (string, error
 }
 
 // bars draws what each peer sent, a bar a peer, stacked by door.
-func bars(peers []Peer) (string, error) {
+func bars(peers []heddle.Traffic) (string, error) {
 	total := int64(0)
 	for _, q := range peers {
 		total += q.Halo + q.Reduce + q.Control
@@ -90,11 +93,11 @@ func bars(peers []Peer) (string, error) {
 	p := newPlot("", "MB sent")
 	doors := []struct {
 		name string
-		of   func(Peer) int64
+		of   func(heddle.Traffic) int64
 	}{
-		{"halo rows", func(q Peer) int64 { return q.Halo }},
-		{"updates (reduce)", func(q Peer) int64 { return q.Reduce }},
-		{"control", func(q Peer) int64 { return q.Control }},
+		{"halo rows", func(q heddle.Traffic) int64 { return q.Halo }},
+		{"updates (reduce)", func(q heddle.Traffic) int64 { return q.Reduce }},
+		{"control", func(q heddle.Traffic) int64 { return q.Control }},
 	}
 	var below *plotter.BarChart
 	names := make([]string, len(peers))

@@ -10,7 +10,9 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
+	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // Width is the number of columns for which bytes of an exchange are estimated: a usual hidden layer.
@@ -24,8 +26,8 @@ var partitionLayout = template.Must(template.New("partition").Funcs(template.Fun
 // WritePartition writes what a partition is like as one HTML file that needs no other: quality, balance, what travels
 // between each pair of parts as a picture and in numbers, and, where they are known, the times of the phases and the
 // peak of the memory (0: unknown).
-func WritePartition(w io.Writer, m *partition.Manifest, phases []partition.PhaseTimes, memory int64) error {
-	r := m.Report()
+func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes, memory int64) error {
+	r := quality.Measure(m)
 	picture, err := matrix(r.Rows)
 	if err != nil {
 		return fmt.Errorf("report: picture of the pairs: %w", err)

@@ -8,6 +8,9 @@ import (
 	"html/template"
 	"io"
 	"math"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Page is what a report shows.
@@ -18,8 +21,8 @@ type Page struct {
 	Links   *Table // how long the run takes over other connections, or nil
 	Lost    *Table // peers that were lost or slow, and what was done, or nil
 	Metric  string // what Val and Test are: "accuracy"
-	Stages  []Stage
-	Peers   []Peer
+	Stages  []train.StageResult
+	Peers   []heddle.Traffic
 	Setting string // as a settings file
 	Command string // that does it again
 }
@@ -33,40 +36,20 @@ type Table struct {
 	Rows [][]string
 }
 
-// Stage is one layer (or the whole model, where all layers are trained at once).
-type Stage struct {
-	Name      string
-	BestRound int
-	Val, Test float64 // of the parameters that were taken; NaN: not measured
-	Curve     []Point
-}
-
-// Point is one round; a value that was not measured is NaN.
-type Point struct {
-	Round     int
-	Loss, Val float64
-}
-
-// Peer is what one peer sent, in bytes.
-type Peer struct {
-	Name                        string
-	Halo, Reduce, Control, Wire int64 // Wire: as the network carried it, 0 in memory
-}
-
 //go:embed report.html
 var page string
 
 var layout = template.Must(template.New("report").Funcs(template.FuncMap{
-	"percent": percent, "bytes": Bytes, "sum": func(p Peer) int64 { return p.Halo + p.Reduce + p.Control },
+	"percent": percent, "bytes": Bytes, "sum": func(p heddle.Traffic) int64 { return p.Halo + p.Reduce + p.Control },
 }).Parse(page))
 
 // Write writes p as HTML.
 func Write(w io.Writer, p Page) error {
-	loss, err := curves("training loss", p.Stages, func(q Point) float64 { return q.Loss })
+	loss, err := curves("training loss", p.Stages, func(q train.Point) float64 { return q.Loss })
 	if err != nil {
 		return fmt.Errorf("report: chart of the loss: %w", err)
 	}
-	val, err := curves("validation "+p.Metric, p.Stages, func(q Point) float64 { return q.Val })
+	val, err := curves("validation "+p.Metric, p.Stages, func(q train.Point) float64 { return q.Val })
 	if err != nil {
 		return fmt.Errorf("report: chart of %s: %w", p.Metric, err)
 	}

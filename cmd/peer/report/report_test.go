@@ -6,16 +6,20 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 func sample() Page {
 	s := Page{Title: `<cora> & "friends"`, Metric: "accuracy", Summary: []Fact{{"test accuracy", "81.20 %"}}, Setting: "model: gcn\n", Command: "peer train --seed 1",
 		Compare: &Table{Head: []string{"way", "accuracy"}, Rows: [][]string{{"site 0 alone", "70.1"}}},
-		Peers:   []Peer{{"peer 0", 3e6, 2e6, 1e4, 6e6}, {"peer 1", 2e6, 2e6, 1e4, 5e6}}}
+		Peers:   []heddle.Traffic{{Name: "peer 0", Counts: comm.Counts{Halo: 3e6, Reduce: 2e6, Control: 1e4}, Wire: 6e6}, {Name: "peer 1", Counts: comm.Counts{Halo: 2e6, Reduce: 2e6, Control: 1e4}, Wire: 5e6}}}
 	for k := range 2 {
-		st := Stage{Name: []string{"layer 1", "layer 2"}[k], Val: 0.8, Test: math.NaN()}
+		st := train.StageResult{Name: []string{"layer 1", "layer 2"}[k], Val: 0.8, Test: math.NaN()}
 		for r := range 50 {
-			p := Point{Round: r, Loss: 2 * math.Exp(-float64(r)/20), Val: math.NaN()}
+			p := train.Point{Round: r, Loss: 2 * math.Exp(-float64(r)/20), Val: math.NaN()}
 			if r%5 == 0 {
 				p.Val = 0.8 - 0.5*math.Exp(-float64(r)/10)
 			}
@@ -67,7 +71,7 @@ func TestWriteWithoutCurves(t *testing.T) {
 	for i := range p.Stages {
 		p.Stages[i].Curve = nil
 	}
-	p.Peers = []Peer{{Name: "alone"}}
+	p.Peers = []heddle.Traffic{{Name: "alone"}}
 	p.Compare = nil
 	var b strings.Builder
 	if err := Write(&b, p); err != nil {

@@ -1,0 +1,203 @@
+// Package align builds the shards of a graph that several sites hold together and may not pool. Each site has tables of
+// its own nodes and of the edges that it knows of, some of which end at nodes of other sites. The sites agree on how
+// columns become features, tell each other which of their nodes an edge joins, and each ends up with its own shard of
+// one partition: the one that partition.ByColumn makes of the pooled tables, up to the rounding of means.
+//
+// What the others learn of a site is in docs/explanation/privacy.md: names of columns, categories and classes; sums over all sites
+// of counts, values and squares; how many nodes and edges it has; and of its boundary nodes which node of theirs each
+// joins, its number and its degree. Where edges have types, these too: their names, and of each edge across sites its own. Names of nodes go only to the site whose nodes they are said to be.
+package align
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+const (
+	maxSchema = 1 << 26 // bytes
+	maxEdges  = 1 << 31 // bytes of names or edges between two sites
+)
+
+// Config is what one site brings. Every site has the same Sites and Name.
+type Config struct {
+	Sites  []string          // names of the sites, in the order of their ranks
+	Tables *Tables           // of the site of this rank
+	Phase  func(name string) // called as each phase begins, for people; may be nil
+	// Asked is called for each other site, before it is answered, with how many names it asked for as nodes of this one and
+	// how many of them are none: many of those are a mistake, or a site that tries names. May be nil. An error is a refusal.
+	Asked func(site string, names, unknown int) error
+}
+
+// Shard returns this site's shard, without a fingerprint yet (shard.WriteOwn gives it one). A site that cannot go on
+// tells the others so, and all return an error: its own the fault, with file and line, the others its name.
+func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, error) {
+	if len(c.Sites) != g.Size() || c.Sites[g.Rank()] != c.Tables.cfg.Here {
+		return nil, fmt.Errorf("align: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites), g.Size(), g.Rank(), c.Tables.cfg.Here)
+	}
+	m := &meeting{ctx: ctx, g: g, c: c}
+	m.phase("columns")
+	err := m.encoding()
+	if err != nil {
+		return nil, err
+	}
+	m.phase("features and edges")
+	var edges *siteEdges
+	m.own, edges, err = c.Tables.read(m.encoded)
+	if err == nil {
+		err = m.known(edges)
+	}
+	if err := m.settle(err); err != nil {
+		return nil, err
+	}
+	if err := m.number(); err != nil {
+		return nil, err
+	}
+	m.phase("neighbours")
+	ends, err := m.cross(edges)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.shard(edges, ends)
+	if err := m.settle(err); err != nil {
+		return nil, err
+	}
+	return s, m.degrees(s)
+}
+
+// meeting is one site's part in the meeting of all.
+type meeting struct {
+	ctx   context.Context
+	g     *comm.Group
+	c     Config
+	own   *graph.Graph // this site's nodes, without edges
+	first []int64      // [K+1] number in the whole graph of each site's first node
+
+	encoded *dataset.Encoding // that the sites agreed on
+}
+
+func (m *meeting) phase(name string) {
+	if m.c.Phase != nil {
+		m.c.Phase(name)
+	}
+}
+
+// tell sends b to all and returns what each site told, this one's in its place.
+func (m *meeting) tell(what string, b []byte, limit int) ([][]byte, error) {
+	out := make([][]byte, m.g.Size())
+	for q := range out {
+		out[q] = b
+	}
+	in, err := m.g.SendRecv(m.ctx, comm.Control, what, out, limit)
+	if err == nil {
+		in[m.g.Rank()] = b
+	}
+	return in, err
+}
+
+// settle returns err, or, where another site had one, an error that names that site: what the fault was is for its own
+// people to read, as it may name their files and nodes.
+func (m *meeting) settle(err error) error {
+	mark := []byte{0}
+	if err != nil {
+		mark[0] = 1
+	}
+	in, lost := m.tell("settle", mark, 1)
+	if err != nil || lost != nil {
+		return errors.Join(err, lost)
+	}
+	for q, b := range in {
+		if len(b) != 1 || b[0] != 0 {
+			return &comm.PeerError{Rank: q, Name: m.c.Sites[q], Op: "meet", Err: errors.New("aborted; see its own log")}
+		}
+	}
+	return nil
+}
+
+// Write writes this site's shard into dir as shard.WriteOwn does, while all the others write theirs.
+func Write(ctx context.Context, g *comm.Group, dir string, s *shard.Shard, sites []string) (*shard.Manifest, error) {
+	m := &meeting{ctx: ctx, g: g}
+	return shard.WriteOwn(dir, s, shard.Meta{Policy: "by-column", Sites: sites}, func(b []byte) ([][]byte, error) {
+		return m.tell("manifest", b, maxSchema)
+	})
+}
+
+// encoding agrees on how columns become features, and on the relations of typed edges.
+func (m *meeting) encoding() error {
+	tables := m.c.Tables
+	text, err := tables.schema().encode()
+	if err != nil {
+		return err
+	}
+	in, err := m.tell("schema", text, maxSchema)
+	if err != nil {
+		return err
+	}
+	schemas := make([]schema, len(in))
+	for q, b := range in {
+		if schemas[q], err = parseSchema(b); err != nil {
+			return m.blame(q, err)
+		}
+	}
+	e, err := agree(m.c.Sites, schemas)
+	if err != nil {
+		return err // the same at every site
+	}
+	m.encoded = e
+	counts := tables.counts(e)
+	if err := m.g.AllReduce(m.ctx, comm.Reduce, counts); err != nil {
+		return err
+	}
+	squares := tables.squares(e, counts)
+	if err := m.g.AllReduce(m.ctx, comm.Reduce, squares); err != nil {
+		return err
+	}
+	return fit(e, counts, squares)
+}
+
+func (m *meeting) blame(q int, err error) error {
+	return &comm.PeerError{Rank: q, Name: m.c.Sites[q], Op: "meet", Err: err}
+}
+
+// known refuses edges to a site that is not there.
+func (m *meeting) known(edges *siteEdges) error {
+	for site := range edges.cross {
+		if !slices.Contains(m.c.Sites, site) {
+			return edges.fault(site, 0, fmt.Sprintf("no site %.40q takes part, want one of %q", site, m.c.Sites))
+		}
+	}
+	return nil
+}
+
+// number gives the nodes their numbers in the whole graph: site after site, each in the order of its table.
+func (m *meeting) number() error {
+	in, err := m.tell("nodes", binary.LittleEndian.AppendUint64(nil, uint64(len(m.own.IDs))), 8)
+	if err != nil {
+		return err
+	}
+	m.first = []int64{0}
+	for q, b := range in {
+		if len(b) != 8 {
+			return m.blame(q, fmt.Errorf("the count of nodes has %d bytes, want 8", len(b)))
+		}
+		n := binary.LittleEndian.Uint64(b)
+		if n > math.MaxInt32 {
+			return m.blame(q, fmt.Errorf("%d nodes, want at most %d", n, math.MaxInt32))
+		}
+		m.first = append(m.first, m.first[q]+int64(n))
+	}
+	if all := m.first[len(m.first)-1]; all > math.MaxInt32 {
+		return fmt.Errorf("align: %d nodes at all sites together, want at most %d", all, math.MaxInt32)
+	}
+	return nil
+}
+
+func (m *meeting) nodes(q int) int { return int(m.first[q+1] - m.first[q]) }

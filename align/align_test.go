@@ -1,0 +1,318 @@
+package align
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+var sites = []string{"north", "south", "west"}
+
+const node = "id,site,age,height,ward,outcome,split\n"
+
+// tables writes the tables of a graph of three sites into a folder: pooled.csv and pooled-edges.csv of all of it, and NAME.csv
+// and NAME-edges.csv of each site. A cross edge is in the tables of one of its sites or of both.
+func tables(t *testing.T) (dir string) {
+	t.Helper()
+	files := map[string]*strings.Builder{}
+	write := func(file, format string, args ...any) {
+		if files[file] == nil {
+			files[file] = new(strings.Builder)
+		}
+		fmt.Fprintf(files[file], format, args...)
+	}
+	key := rng.New(1)
+	draw := func(what string, i, n int) int { return int(key.FoldString(what).Uint64(uint64(i)) % uint64(n)) }
+	write("pooled", node)
+	write("pooled-edges", "source,target,weight,relation\n")
+	of := map[int]string{}
+	n := 0
+	for s, size := range []int{40, 25, 33} {
+		write(sites[s], node)
+		write(sites[s]+"-edges", "source,source site,target,target site,weight,relation\n")
+		for range size {
+			age := fmt.Sprint(20 + draw("age", n, 60))
+			if draw("missing", n, 9) == 0 {
+				age = ""
+			}
+			row := fmt.Sprintf("n%d,%s,%s,%d.%d,%s,%s,%s\n", n, sites[s], age, 150+10*s, draw("height", n, 100),
+				[]string{"a", "b", "c", "only here " + sites[s]}[draw("ward", n, 4)], []string{"yes", "no", ""}[draw("outcome", n, 3)],
+				[]string{"train", "val", "test"}[draw("split", n, 3)])
+			write("pooled", "%s", row)
+			write(sites[s], "%s", row)
+			of[n] = sites[s]
+			n++
+		}
+	}
+	for k := range 300 {
+		i, j := draw("source", k, n), draw("target", k, n)
+		w, relation := 1+draw("weight", k, 4), []string{"refers", "knows", "supplies"}[draw("relation", k, 3)]
+		write("pooled-edges", "n%d,n%d,%d,%s\n", i, j, w, relation)
+		if of[i] == of[j] {
+			write(of[i]+"-edges", "n%d,,n%d,%s,%d,%s\n", i, j, of[j], w, relation)
+			continue
+		}
+		how := draw("listed", k, 3)
+		if how != 0 {
+			write(of[i]+"-edges", "n%d,,n%d,%s,%d,%s\n", i, j, of[j], w, relation)
+		}
+		if how != 1 {
+			write(of[j]+"-edges", "n%d,%s,n%d,%s,%d,%s\n", i, of[i], j, of[j], w, relation)
+		}
+	}
+	dir = t.TempDir()
+	for name, b := range files {
+		put(t, dir, name, b.String())
+	}
+	return dir
+}
+
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name+".csv"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entrant is a site that is to meet others by its tables.
+type entrant struct {
+	Config
+	tables SiteConfig
+	opened func() // called once they are; may be nil
+}
+
+func config(dir string, rank int, weight, relation string) entrant {
+	return entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: sites[rank], SourceSite: "source site", TargetSite: "target site",
+		ImportConfig: dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, sites[rank]+".csv"), Edges: filepath.Join(dir, sites[rank]+"-edges.csv"),
+			Label: "outcome", Split: "split", Site: "site", Weight: weight, Relation: relation}}}
+}
+
+// assemble meets, and returns what each site wrote.
+func assemble(ctx context.Context, t *testing.T, configs []entrant) (dirs []string, errs []error) {
+	t.Helper()
+	network, to := netsim.New(len(configs), netsim.Config{}), t.TempDir()
+	errs = make([]error, len(configs))
+	var all errgroup.Group
+	for r, c := range configs {
+		var err error
+		if c.Tables, err = OpenSite(c.tables); err != nil {
+			t.Fatal(err)
+		}
+		if c.opened != nil {
+			c.opened()
+		}
+		dirs = append(dirs, filepath.Join(to, c.tables.Here))
+		all.Go(func() error {
+			g := comm.NewGroup(network.Transport(r), r, len(configs))
+			defer g.Close()
+			s, err := Shard(ctx, g, c.Config)
+			if err == nil {
+				_, err = Write(ctx, g, dirs[r], s, sites)
+			}
+			errs[r] = err
+			return nil
+		})
+	}
+	all.Wait()
+	return dirs, errs
+}
+
+// The sites' shards are those of the pooled tables, but for the rounding of features.
+func TestLikePooled(t *testing.T) {
+	for _, test := range []struct{ weight, relation string }{{"", ""}, {"weight", ""}, {"", "relation"}, {"weight", "relation"}} {
+		dir := tables(t)
+		pooled := dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, "pooled.csv"), Edges: filepath.Join(dir, "pooled-edges.csv"), Label: "outcome", Split: "split", Site: "site",
+			Weight: test.weight, Relation: test.relation}
+		g, err := dataset.Import(pooled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := partition.Partition(g, partition.ByColumn{}, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		configs := []entrant{config(dir, 0, test.weight, test.relation), config(dir, 1, test.weight, test.relation), config(dir, 2, test.weight, test.relation)}
+		dirs, errs := assemble(t.Context(), t, configs)
+		var got []*shard.Shard
+		for r, err := range errs {
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, c, err := shard.ReadShard(filepath.Join(dirs[r], fmt.Sprintf("part-%d", r)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			got = append(got, s)
+		}
+		if err := shard.Consistent(got); err != nil {
+			t.Error(err)
+		}
+		for r, s := range got {
+			w := want[r]
+			if s.Owned != w.Owned || !slices.Equal(s.Global, w.Global) || !slices.Equal(s.HaloPtr, w.HaloPtr) || !slices.Equal(s.Degree, w.Degree) ||
+				!slices.Equal(s.Split, w.Split) || !slices.Equal(s.IDs, w.IDs) || !slices.Equal(s.Labels.Class, w.Labels.Class) || s.Nodes != w.Nodes {
+				t.Errorf("%+v: part %d differs", test, r)
+			}
+			if !same(&s.Adj, &w.Adj) {
+				t.Errorf("%+v: part %d has other edges", test, r)
+			}
+			if len(s.Typed.Names) != map[string]int{"": 0, "relation": 6}[test.relation] || !slices.Equal(s.Typed.Names, w.Typed.Names) || !same(&s.Typed.Adj, &w.Typed.Adj) {
+				t.Errorf("%+v: part %d has other relations: %q, pooled %q", test, r, s.Typed.Names, w.Typed.Names)
+			}
+			for q := range s.Boundary {
+				if !slices.Equal(s.Boundary[q], w.Boundary[q]) {
+					t.Errorf("part %d has other boundary nodes towards %d", r, q)
+				}
+			}
+			if s.X.Dense.Cols != w.X.Dense.Cols || s.X.Dense.Cols == 0 {
+				t.Fatalf("part %d has %d columns of features, pooled %d", r, s.X.Dense.Cols, w.X.Dense.Cols)
+			}
+			for k, v := range s.X.Dense.Data {
+				if math.Abs(float64(v-w.X.Dense.Data[k])) > 1e-4 {
+					t.Errorf("part %d: feature %d is %v, pooled %v", r, k, v, w.X.Dense.Data[k])
+					break
+				}
+			}
+			if string(s.Encoding) != string(got[0].Encoding) {
+				t.Errorf("part %d has another encoding: %s", r, s.Encoding)
+			}
+		}
+	}
+}
+
+func same(a, b *graph.CSR) bool {
+	return a.NumDst == b.NumDst && a.NumSrc == b.NumSrc && slices.Equal(a.RowPtr, b.RowPtr) && slices.Equal(a.Col, b.Col) && slices.Equal(a.Weight, b.Weight)
+}
+
+// What is wrong at one site ends the meeting at all, and nothing is left of it.
+func TestFaults(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		spoil  func(t *testing.T, dir string, c []entrant)
+		rank   int // who is told what is wrong
+		want   string
+		others string // what the others are told
+	}{
+		{"no such node", func(t *testing.T, dir string, _ []entrant) {
+			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n2,,1\nn3,,nobody,south,1\n")
+		}, 0, `north-edges.csv: line 3: south has no node "nobody"`, "north"},
+		{"a name too many", func(t *testing.T, dir string, c []entrant) {
+			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n45,south,1\nn3,,nobody,south,1\n")
+			c[1].Asked = func(site string, names, unknown int) error {
+				if site == "north" && names == 2 && unknown == 1 {
+					return errors.New("north tries names")
+				}
+				return nil
+			}
+		}, 1, "north tries names", "south"},
+		{"no such site", func(t *testing.T, dir string, _ []entrant) {
+			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn41,,n2,east,1\n")
+		}, 1, `south-edges.csv: line 2: no site "east" takes part`, "south"},
+		{"neither end", func(t *testing.T, dir string, _ []entrant) {
+			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn1,north,n2,west,1\n")
+		}, 1, "south-edges.csv: line 2: neither end of the edge is at south", "south"},
+		{"another site's node", func(t *testing.T, dir string, _ []entrant) {
+			put(t, dir, "west", node+"n70,west,1,1,a,yes,train\nn71,north,1,1,a,no,val\n")
+		}, 2, `west.csv: column site: node "n71" is of "north", want "west"`, "west"},
+		{"the file is gone", func(t *testing.T, dir string, c []entrant) {
+			c[1].opened = func() { os.Remove(filepath.Join(dir, "south.csv")) }
+		}, 1, "south.csv", "south"},
+		{"relations here, none there", func(t *testing.T, dir string, c []entrant) { c[1].tables.Relation = "relation" }, 0, `relations is "" at north and "relation" at south`, "relations"},
+		{"a column less", func(t *testing.T, dir string, c []entrant) {
+			put(t, dir, "west", "id,site,age,height,outcome,split\nn70,west,1,1,yes,train\n")
+		}, 0, `west has no column "ward"`, "west has no column"},
+		{"numbers here, texts there", func(t *testing.T, dir string, _ []entrant) {
+			put(t, dir, "west", node+"n70,west,old,1,a,yes,train\nn71,west,young,1,a,no,val\nn72,west,old,1,a,no,val\n")
+		}, 0, `column "age" is numeric at north and categorical at west`, "column \"age\" is numeric at north"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := tables(t)
+			configs := []entrant{config(dir, 0, "", ""), config(dir, 1, "", ""), config(dir, 2, "", "")}
+			test.spoil(t, dir, configs)
+			dirs, errs := assemble(t.Context(), t, configs)
+			for r, err := range errs {
+				want := test.others
+				if r == test.rank {
+					want = test.want
+				}
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v, want %s", sites[r], err, want)
+				}
+				if r != test.rank && strings.Contains(fmt.Sprint(err), "nobody") {
+					t.Errorf("%s is told a name: %v", sites[r], err)
+				}
+				for _, left := range []string{dirs[r], dirs[r] + ".incomplete"} {
+					if _, err := os.Lstat(left); err == nil {
+						t.Errorf("%s is left", left)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A peer's bytes never make a site panic or take memory for more than came.
+func FuzzMessages(f *testing.F) {
+	f.Add(encodeNames([]string{"a", "", "long name"}))
+	plain, typed := &dataset.Encoding{}, &dataset.Encoding{Relations: []string{"knows", "refers"}}
+	f.Add((&ends{[]int32{1}, []int32{2}, []float32{3}, nil}).encode(plain))
+	f.Add((&ends{[]int32{1}, []int32{2}, []float32{3}, []int32{3}}).encode(typed))
+	text, err := schema{Encoding: dataset.Encoding{Columns: []dataset.Column{{Name: "a", Kind: dataset.Numeric}}}, Sparse: []bool{false}, Empty: []bool{true}}.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if names, err := decodeNames(b); err == nil && string(encodeNames(names)) != string(b) {
+			// A length may be written in more bytes than it needs; what it says is read all the same.
+			if again, err := decodeNames(encodeNames(names)); err != nil || !slices.Equal(again, names) {
+				t.Errorf("%q, then %q, %v", names, again, err)
+			}
+		}
+		for _, by := range []*dataset.Encoding{plain, typed} {
+			var e ends
+			if e.decode(b, 10, 20, by) != nil {
+				continue
+			}
+			// What the other site would send back is the same, but that an edge ends at its other end.
+			var back ends
+			if err := back.decode(e.encode(by), 20, 10, by); err != nil || !slices.Equal(back.here, e.there) || !slices.Equal(back.there, e.here) {
+				t.Errorf("%v, then %v, %v", e, back, err)
+			}
+			for k, r := range e.kind {
+				if back.kind[k] != by.Reverse(r) {
+					t.Errorf("relation %d, then %d", r, back.kind[k])
+				}
+			}
+		}
+		if s, err := parseSchema(b); err == nil {
+			if e, err := agree([]string{"a", "b"}, []schema{s, s}); err == nil {
+				for _, c := range e.Columns {
+					if c.Kind == dataset.Categorical && len(c.Values) == 0 {
+						t.Errorf("column %q has no categories", c.Name)
+					}
+				}
+			}
+		}
+	})
+}

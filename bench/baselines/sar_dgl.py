@@ -1,0 +1,147 @@
+"""Full-batch training by workers that are processes of their own, against SAR (github.com/IntelLabs/SAR, with DGL from pip,
+gloo): the same parts of a graph, layers, widths and Adam, no dropout, over loopback, in turns.
+
+    go build -o peer ./cmd/peer && python bench/baselines/generate.py drawn 20000 50 100 40
+    python bench/baselines/sar_dgl.py --peer ./peer --sar SAR --graph drawn --models sage,gcn,gat
+
+An epoch's cost is the processor's time of all workers, the difference of a long and a short run; memory is the peak
+resident size of all workers together (of a run's processes by getrusage), and what a worker of SAR has when it has
+imported its libraries and read nothing. Needs torch, DGL and ifaddr in its interpreter, and a checkout of SAR.
+"""
+import argparse, os, pathlib, resource, statistics, subprocess, sys, tempfile
+
+HIDDEN = {"sage": 256, "gcn": 256, "gat": 64}
+LAYERS = {"sage": 3, "gcn": 3, "gat": 2}
+
+
+def worker(a):
+    """Trains as one of SAR's workers."""
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
+    import dgl
+    from dgl.nn import GATConv, GraphConv, SAGEConv
+    import sar
+
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    sar.patch_dgl()
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(a.port), "GLOO_SOCKET_IFNAME": "lo", "SAR_SOCKET_NAME": "lo"}
+    dist.init_process_group("gloo", rank=a.rank, world_size=a.workers)
+    sar.initialize_comms(a.rank, a.workers, "127.0.0.1", "gloo")
+    print("base", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, flush=True)
+
+    part = sar.load_dgl_partition_data(a.json, a.rank, torch.device("cpu"))
+    x, y, train = (sar.suffix_key_lookup(part.node_features, k) for k in ("feat", "/label", "train_mask"))
+    y, train = y.long(), train.nonzero().view(-1)
+    if a.model != "sage":  # every node is its own neighbour, which ours has without an edge
+        own = part.all_shard_edges[a.rank]
+        loop = torch.arange(*part.node_ranges[a.rank])
+        edges = tuple(torch.cat([e, loop]) for e in own.edges)
+        part.all_shard_edges[a.rank] = own._replace(edges=edges, edge_features={k: torch.cat([v, v.new_zeros(len(loop))]) for k, v in own.edge_features.items()})
+    facts = torch.stack([y.max() + 1, torch.tensor(len(train))])
+    dist.all_reduce(facts[:1], dist.ReduceOp.MAX)
+    dist.all_reduce(facts[1:])
+    classes, labels = facts.tolist()
+    graph = sar.construct_full_graph(part)
+    del part
+    widths = [x.shape[1]] + [HIDDEN[a.model]] * (LAYERS[a.model] - 1) + [classes]
+    make = {
+        "sage": lambda i, o, last: SAGEConv(i, o, "mean"),
+        "gcn": lambda i, o, last: GraphConv(i, o),
+        "gat": lambda i, o, last: GATConv(i, o, 1) if last else GATConv(i, o // 8, 8),
+    }[a.model]
+    net = torch.nn.ModuleList(make(i, o, k == LAYERS[a.model] - 1) for k, (i, o) in enumerate(zip(widths, widths[1:])))
+    sar.sync_params(net)
+    step = torch.optim.Adam(net.parameters(), lr=0.01)
+    for _ in range(a.epochs):
+        h = x
+        for k, conv in enumerate(net):
+            h = conv(graph, h).flatten(1)
+            if k < len(net) - 1:
+                h = F.elu(h) if a.model == "gat" else F.relu(h)
+        loss = F.cross_entropy(h[train], y[train], reduction="sum") / labels
+        step.zero_grad()
+        loss.backward()
+        sar.gather_grads(net)
+        step.step()
+    total = loss.detach().clone()
+    dist.all_reduce(total)
+    print("loss", total.item(), flush=True)
+    os._exit(0)  # its communication threads have no end of their own
+
+
+def run(commands, env):
+    """Runs processes at once and returns their processor seconds, their peak bytes and what they printed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    all = [subprocess.Popen(c, env=env, stdout=subprocess.PIPE, text=True) for c in commands]
+    texts = [p.stdout.read() for p in all]
+    peak = 0
+    for p in all:
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+        if p.returncode:
+            sys.exit(f"{p.args} ended with {p.returncode}")
+        peak += usage.ru_maxrss * 1024
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak, texts
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--peer", default="./peer")
+    p.add_argument("--sar", default="SAR")
+    p.add_argument("--graph", default="drawn", help="a data set, as peer partition reads it")
+    p.add_argument("--models", default="sage,gcn,gat")
+    p.add_argument("--epochs", type=int, default=10, help="by which the long run is longer than the short one, of 2")
+    p.add_argument("--turns", type=int, default=3)
+    p.add_argument("--workers", type=int, default=2)
+    p.add_argument("--port", type=int, default=29400)
+    p.add_argument("--fetch", default="auto", help="ours: sar, sa, oneshot or auto")
+    p.add_argument("--worker", action="store_true")
+    for name, kind in (("rank", int), ("json", str), ("model", str)):
+        p.add_argument("--" + name, type=kind)
+    a = p.parse_args()
+    if a.worker:
+        return worker(a)
+    env = os.environ | {"PYTHONPATH": a.sar, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "GOMAXPROCS": "1", "DGLBACKEND": "pytorch"}
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = pathlib.Path(tmp)
+        quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run([a.peer, "partition", "--data", a.graph, "--parts", str(a.workers), "--policy", "multilevel", "--out", tmp / "parts"], **quiet)
+        subprocess.run([a.peer, "export", "--shards", tmp / "parts", "--out", tmp / "dgl"], **quiet)
+        (json,) = (tmp / "dgl").glob("*.json")
+        (tmp / "secret").write_bytes(os.urandom(32))
+        os.chmod(tmp / "secret", 0o600)
+
+        def theirs(model, epochs, port):
+            return run([[sys.executable, __file__, "--worker", "--rank", str(r), "--workers", str(a.workers), "--json", str(json), "--model", model,
+                         "--epochs", str(epochs), "--port", str(port)] for r in range(a.workers)], env)
+
+        def ours(model, epochs, port):
+            settings = {"mode": "fullbatch", "model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "dropout": 0, "attention_dropout": 0, "decay": 0,
+                        "lr": 0.01, "rounds": epochs, "eval_every": 1000, "fetch": a.fetch, "carrier": "tcp"}
+            (tmp / "plan.yaml").write_text("".join(f"{k}: {v}\n" for k, v in settings.items()))
+            return run([[a.peer, "join", "-q", "--plan", tmp / "plan.yaml", "--shard", tmp / "parts", "--secret", tmp / "secret", "--rank", str(r), "--ranks", str(a.workers),
+                         "--hosts", ",".join(["127.0.0.1"] * a.workers), "--port", str(port), "--out", tmp / "out", "--json", tmp / "result.json"] for r in range(a.workers)], env)
+
+        print("| model | SAR, processor ms an epoch | ours | × faster | SAR, MB of all workers | of which libraries | ours | ours of SAR's | of SAR's without its libraries |")
+        print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+        port = a.port
+        for model in a.models.split(","):
+            cost, peak, base = {theirs: [], ours: []}, {theirs: [], ours: []}, []
+            for _ in range(a.turns):
+                for f in (theirs, ours):
+                    short, _, _ = f(model, 2, port)
+                    long, most, texts = f(model, 2 + a.epochs, port + 10)
+                    port += 20
+                    cost[f].append(1e3 * (long - short) / a.epochs)
+                    peak[f].append(most / 1e6)
+                    if f is theirs:
+                        base.append(sum(float(t.split("base ")[1].split()[0]) for t in texts) / 1e6)
+            s, o, sm, om, b = (statistics.median(v) for v in (cost[theirs], cost[ours], peak[theirs], peak[ours], base))
+            x = statistics.median(s / o for s, o in zip(cost[theirs], cost[ours]))
+            print(f"| {model} | {s:.0f} | {o:.0f} | {x:.1f} | {sm:.0f} | {b:.0f} | {om:.0f} | {om / sm:.2f} | {om / (sm - b):.2f} |", flush=True)
+
+
+main()

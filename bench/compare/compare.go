@@ -1,0 +1,301 @@
+// Package compare makes Retexo's own comparison anew (Kolluri, Choudhary, Hooi and Saxena, arXiv
+// 2302.13053).
+package compare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"image/color"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/graphs"
+	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+)
+
+// About is what the page of this experiment begins with.
+var About = page.About{
+	Name:  "compare",
+	Title: "Accuracy against bytes sent",
+	Text: `Retexo's own comparison (Kolluri, Choudhary, Hooi and Saxena, arXiv 2302.13053): test accuracy
+against bytes sent, of full-batch training, exact and with a sampled boundary, and of layer-wise
+training. Means over seeds, with standard deviations. The plot shows the same figures.`,
+}
+
+// way is one way to train.
+type way struct {
+	name string
+	plan func(settings) heddle.Plan
+}
+
+var ways = []way{
+	{"full batch", endToEnd(heddle.Boundary{Kind: "exact"})},
+	{"sample:0.1", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.1})},
+	{"sample:0.01", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.01})},
+	{"layer-wise, reference", reference},
+	{"layer-wise, frugal", func(settings) heddle.Plan { return heddle.Defaults(heddle.Plan{Preset: "frugal"}) }},
+}
+
+// End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the
+// reference.
+
+func endToEnd(boundary heddle.Boundary) func(settings) heddle.Plan {
+	return func(s settings) heddle.Plan {
+		p := heddle.Defaults(heddle.Plan{Mode: "fullbatch"})
+		p.Hidden, p.EvalEvery, p.Exchange, p.Boundary = 256, 10, "halo", boundary
+		p.Decay, p.RowNorm = s.endDecay, s.endNorm
+		return p
+	}
+}
+
+func reference(s settings) heddle.Plan {
+	p := heddle.Defaults(heddle.Plan{Preset: "retexo"})
+	p.EvalEvery, p.Decay, p.RowNorm = 10, s.layerDecay, s.layerNorm
+	return p
+}
+
+// settings are what differs between graphs: decay and scaling, which validation nodes chose for
+// docs/measurements/results.md, and how many splits there are; run k takes the k-th.
+type settings struct {
+	endDecay   float32
+	endNorm    string
+	layerDecay float32
+	layerNorm  string
+	splits     int
+}
+
+var tuned = map[string]settings{
+	"cora":             {0.002, "l1", 0.005, "l1", 1},
+	"amazon-computers": {0.0005, "none", 0.0005, "none", 10},
+	"coauthor-cs":      {0.0005, "l1", 0.0005, "none", 10},
+	"facebook-pages":   {0, "none", 0.005, "none", 5},
+}
+
+// figures are what a run has measured: test accuracy, and bytes of all peers.
+type figures struct {
+	Test                  float64
+	Halo, Reduce, Control int64
+}
+
+// mean is over the seeds of one way on one graph.
+type mean struct {
+	test, off, halo, reduce, all float64 // accuracy and its standard deviation in per cent; megabytes
+	runs                         int
+}
+
+// options are the flags.
+type options struct {
+	root, graphs, svg, runs string
+	peers, seeds            int
+}
+
+// Command registers the flags of the experiment and returns it.
+func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
+	var o options
+	root := graphs.Root(f)
+	f.StringVar(&o.graphs, "graphs", "cora,amazon-computers,coauthor-cs,facebook-pages", "data sets")
+	f.IntVar(&o.peers, "peers", 4, "peers, by a random partition")
+	f.IntVar(&o.seeds, "seeds", 3, "runs of each, seeds from 1")
+	f.StringVar(&o.svg, "svg", "compare.svg", "file of the plot")
+	f.StringVar(&o.runs, "runs", "", "folder of finished runs, which are not repeated")
+	return func(ctx context.Context, p *page.Page) error {
+		o.root = *root
+		return o.compare(ctx, p)
+	}
+}
+
+func (o options) compare(ctx context.Context, p *page.Page) error {
+	names := strings.Split(o.graphs, ",")
+	for _, graph := range names {
+		if _, ok := tuned[graph]; !ok {
+			return fmt.Errorf("graph must be one of %s (got %q)",
+				strings.Join(slices.Sorted(maps.Keys(tuned)), ", "), graph)
+		}
+	}
+	if o.runs == "" {
+		dir, err := os.MkdirTemp("", "compare")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		o.runs = dir
+	}
+	p.Table("graph %s", "training %s", "test accuracy, % %s", "halo, MB %.2f", "updates, MB %.1f", "all, MB %.1f",
+		"of full batch %.4f", "runs %d")
+	var plots [][]*plot.Plot
+	for n, graph := range names {
+		means, err := o.measure(ctx, p, graph)
+		if err != nil {
+			return err
+		}
+		if n%2 == 0 {
+			plots = append(plots, nil)
+		}
+		last := len(plots) - 1
+		plots[last] = append(plots[last], panel(graph, means, n == 0))
+	}
+	return draws(plots, o.svg)
+}
+
+// measure trains on one graph in each of the ways.
+func (o options) measure(ctx context.Context, p *page.Page, graph string) (means []mean, err error) {
+	file := strings.NewReplacer(":", "-", ", ", "-", " ", "-")
+	for _, w := range ways {
+		var runs []figures
+		for seed := 1; seed <= o.seeds; seed++ {
+			plan := w.plan(tuned[graph])
+			plan.Peers, plan.Policy, plan.Transport, plan.Seed = o.peers, "random", "memory", uint64(seed)
+			result := filepath.Join(o.runs, graph, fmt.Sprintf("%s-%d.json", file.Replace(w.name), seed))
+			f, err := run(ctx, filepath.Join(o.root, graph), (seed-1)%tuned[graph].splits, plan, result)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s, seed %d: %w", graph, w.name, seed, err)
+			}
+			runs = append(runs, f)
+		}
+		m := average(runs)
+		means = append(means, m)
+		test := fmt.Sprintf("%.2f", m.test)
+		if m.runs > 1 {
+			test += fmt.Sprintf(" ± %.2f", m.off)
+		}
+		p.Row(graph, w.name, test, m.halo, m.reduce, m.all, m.all/means[0].all, m.runs)
+	}
+	return means, nil
+}
+
+// run returns the figures of a run, which the file result keeps.
+func run(ctx context.Context, data string, split int, p heddle.Plan, result string) (f figures, err error) {
+	text, err := os.ReadFile(result)
+	if err == nil {
+		return f, json.Unmarshal(text, &f)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	g, err := dataset.Read(data, split)
+	if err != nil {
+		return f, err
+	}
+	r, err := heddle.Train(ctx, g, p)
+	if err != nil {
+		return f, err
+	}
+	sent := r.Total()
+	f = figures{Test: r.Test, Halo: sent.Halo, Reduce: sent.Reduce, Control: sent.Control}
+	if text, err = json.Marshal(f); err != nil {
+		return f, err
+	}
+	if err := os.MkdirAll(filepath.Dir(result), 0o777); err != nil {
+		return f, err
+	}
+	return f, os.WriteFile(result, text, 0o666)
+}
+
+func average(runs []figures) (m mean) {
+	n := float64(len(runs))
+	for _, f := range runs {
+		m.test += 100 * f.Test / n
+		m.halo += float64(f.Halo) / 1e6 / n
+		m.reduce += float64(f.Reduce) / 1e6 / n
+		m.all += float64(f.Halo+f.Reduce+f.Control) / 1e6 / n
+	}
+	for _, f := range runs {
+		m.off += (100*f.Test - m.test) * (100*f.Test - m.test) / max(n-1, 1)
+	}
+	m.off, m.runs = math.Sqrt(m.off), len(runs)
+	return m
+}
+
+// Okabe and Ito's palette, which people with colour blindness can distinguish.
+var palette = []color.Color{
+	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
+	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
+	color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff}, color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff},
+}
+
+var shapes = []draw.GlyphDrawer{
+	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{},
+}
+
+// bar is one point with its standard deviation to either side, as gonum/plot takes it.
+type bar struct {
+	plotter.XYs
+	plotter.YErrors
+}
+
+// panel draws the ways of one graph: megabytes sent, by powers of ten, and accuracy.
+func panel(graph string, means []mean, legend bool) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = graph, "sent by all peers, MB", "test accuracy, %"
+	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	for _, f := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,
+		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
+		*f = font.From(sans, f.Size)
+	}
+	p.X.Scale, p.X.Tick.Marker, p.Legend.Left = plot.LogScale{}, plot.LogTicks{Prec: -1}, true
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = nil, color.Gray{Y: 0xdd}
+	p.Add(grid)
+	least, most := math.Inf(1), math.Inf(-1)
+	for k, m := range means {
+		at := plotter.XYs{{X: m.all, Y: m.test}}
+		points, err := plotter.NewScatter(at)
+		if err != nil {
+			continue // not a number: a graph without test labels
+		}
+		ends := plotter.YErrors{{Low: m.off, High: m.off}}
+		if off, err := plotter.NewYErrorBars(bar{at, ends}); err == nil && m.off > 0 {
+			off.Color = palette[k%len(palette)]
+			p.Add(off)
+		}
+		points.GlyphStyle = draw.GlyphStyle{Color: palette[k%len(palette)], Radius: vg.Points(5),
+			Shape: shapes[k%len(shapes)]}
+		p.Add(points)
+		if legend {
+			p.Legend.Add(ways[k].name, points)
+		}
+		least, most = min(least, m.all), max(most, m.all)
+	}
+	p.X.Min, p.X.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most)))
+	p.Y.Min, p.Y.Max = p.Y.Min-1, p.Y.Max+1
+	return p
+}
+
+// draws writes the panels, two in a row, as one SVG file.
+func draws(plots [][]*plot.Plot, path string) error {
+	c := vgsvg.New(26*vg.Centimeter, vg.Length(len(plots))*9*vg.Centimeter)
+	pad := vg.Points(8)
+	tiles := draw.Tiles{Rows: len(plots), Cols: len(plots[0]), PadX: pad, PadY: pad,
+		PadTop: pad, PadBottom: pad, PadLeft: pad, PadRight: pad}
+	for i, row := range plots {
+		for j, p := range row {
+			p.Draw(tiles.At(draw.New(c), j, i))
+		}
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := c.WriteTo(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,146 @@
+package killrun
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/heddle-gnn/heddle/bench/page"
+)
+
+// About is what the page of this experiment begins with.
+var About = page.About{Name: "killrun", Title: "Kill runs", Text: `Three processes of peer join train over QUIC or TCP; one is
+killed (kill -9) in a named phase and started again up to 1.5 s later. A run counts only if the process was alive and, by its
+own log, in the named phase. All three processes of every run, counted or not, must end within the limit, with the tensors of
+an undisturbed run to the bit.
+
+- meeting: before its session has begun
+- mid-stage: between two rounds of a stage
+- between stages: after a stage, before a round of the next
+- last barrier: after the last stage, before the process has ended
+- random: at any time`}
+
+// most is how many runs in a row may not count before a phase is given up.
+const most = 20
+
+// Command registers the flags of the experiment and returns it.
+func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
+	runs := f.Int("runs", 300, "runs that count, in turn over the phases and carriers")
+	seed := f.Uint64("seed", 0, "random seed; 0: from the clock")
+	only := f.String("phases", "", "phases with commas between; default: all")
+	peer := f.String("peer", "", "program under test; default: built from ./cmd/peer")
+	log := f.String("log", "", "file for a line of JSON per run")
+	limit := f.Duration("limit", 90*time.Second, "time after which a run counts as hung")
+	return func(ctx context.Context, p *page.Page) (err error) {
+		x := &experiment{peer: *peer, seed: cmp.Or(*seed, uint64(time.Now().UnixNano())%1e9), limit: *limit, log: io.Discard}
+		chosen, err := parsePhases(*only)
+		if err != nil {
+			return err
+		}
+		if x.peer != "" {
+			if x.peer, err = filepath.Abs(x.peer); err != nil {
+				return err
+			}
+		}
+		if *log != "" {
+			to, err := os.Create(*log)
+			if err != nil {
+				return err
+			}
+			defer to.Close()
+			x.log = to
+		}
+		if x.dir, err = os.MkdirTemp("", "heddle-killrun-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(x.dir)
+		fmt.Fprintf(os.Stderr, "kill runs with -seed %d\n", x.seed)
+		all, err := x.all(ctx, *runs, chosen)
+		if len(all) > 0 {
+			p.Text("Seed %d; an undisturbed run takes %.1f s.", x.seed, x.took.Seconds())
+			tabulate(p, all)
+		}
+		if err != nil {
+			return err
+		}
+		return verdict(all)
+	}
+}
+
+// all makes runs until so many have counted, or one phase cannot be met.
+func (x *experiment) all(ctx context.Context, runs int, chosen []phase) (all []record, err error) {
+	if err := x.prepare(ctx); err != nil {
+		return nil, err
+	}
+	missed := 0
+	for counted := 0; counted < runs; {
+		ph, carrier := chosen[counted%len(chosen)], carriers[counted/len(chosen)%len(carriers)]
+		rec, err := x.run(ctx, len(all), carrier, ph)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, rec)
+		if err := x.note(rec); err != nil {
+			return all, err
+		}
+		fmt.Fprintf(os.Stderr, "%d: %s, %s, peer %d killed after %q, counted %t: %s in %.1f s\n",
+			rec.Run, rec.Carrier, rec.Phase, rec.Victim, rec.Proof, rec.Counted, rec.Outcome, rec.Seconds)
+		if rec.Outcome != same {
+			fmt.Fprintln(os.Stderr, rec.Detail)
+		}
+		if missed++; rec.Counted {
+			counted, missed = counted+1, 0
+		}
+		if missed == most {
+			return all, fmt.Errorf("%d runs in a row did not meet the phase %q", most, ph.name)
+		}
+	}
+	return all, nil
+}
+
+func tabulate(p *page.Page, all []record) {
+	p.Table("phase %s", "carrier %s", "runs counted %d", "not counted %d", "same model %d", "other model %d", "failed %d", "hung %d", "median s %.1f", "longest s %.1f")
+	for _, ph := range phases {
+		for _, carrier := range carriers {
+			counted, rest := 0, 0
+			outcomes := map[string]int{}
+			var took []float64
+			for _, rec := range all {
+				if rec.Phase != ph.name || rec.Carrier != carrier {
+					continue
+				}
+				outcomes[rec.Outcome]++
+				took = append(took, rec.Seconds)
+				if rec.Counted {
+					counted++
+				} else {
+					rest++
+				}
+			}
+			if len(took) > 0 {
+				slices.Sort(took)
+				p.Row(ph.name, carrier, counted, rest, outcomes[same], outcomes[other], outcomes[failed], outcomes[hung], took[len(took)/2], took[len(took)-1])
+			}
+		}
+	}
+}
+
+// verdict is the error of runs that did not end as they must.
+func verdict(all []record) error {
+	bad := 0
+	for _, rec := range all {
+		if rec.Outcome != same {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d runs did not end with the same model", bad, len(all))
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+// Package killrun kills peers of real runs, as kill -9 does, in named phases, starts them again and checks that every run
+// ends with the model of an undisturbed one.
+package killrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+const (
+	peers  = 3
+	rounds = 12 // of each of two layers
+	layers = 2
+)
+
+var carriers = []string{"quic", "tcp"}
+
+// experiment is a number of runs.
+type experiment struct {
+	dir   string // of everything
+	peer  string // program under test
+	seed  uint64
+	limit time.Duration // for the whole of one run
+	log   io.Writer     // gets each run's record as one line of JSON
+
+	undisturbed string        // digest of the model's tensors
+	took        time.Duration // by an undisturbed run, from the start of its processes
+}
+
+// record is what one run came to.
+type record struct {
+	Run     int     `json:"run"`
+	Carrier string  `json:"carrier"`
+	Phase   string  `json:"phase"`
+	Victim  int     `json:"victim"`
+	Proof   string  `json:"proof"`   // last line of the victim's log that tells where it was when it was killed
+	Counted bool    `json:"counted"` // the victim was alive and in the phase
+	Outcome string  `json:"outcome"` // same model, other model, failed or hung
+	Restart float64 `json:"restart_s"`
+	Seconds float64 `json:"seconds"`
+	Detail  string  `json:"detail,omitempty"` // of what went wrong: the ends of all logs
+}
+
+// The outcomes.
+const (
+	same   = "same model"
+	other  = "other model"
+	failed = "failed"
+	hung   = "hung"
+)
+
+// prepare makes the graph, its parts and a plan for each carrier, and trains once without a kill over each.
+func (x *experiment) prepare(ctx context.Context) error {
+	if err := x.fixture(ctx); err != nil {
+		return err
+	}
+	for _, carrier := range carriers {
+		c := x.crew("undisturbed-"+carrier, carrier)
+		begun := time.Now()
+		for r := range peers {
+			if err := c.start(r); err != nil {
+				return err
+			}
+		}
+		outcome, detail := c.wait(ctx, x.limit)
+		if outcome != same {
+			return fmt.Errorf("the undisturbed run over %s %s: %s", carrier, outcome, detail)
+		}
+		x.took = time.Since(begun)
+		digest, err := c.digest()
+		if err != nil {
+			return err
+		}
+		if x.undisturbed != "" && digest != x.undisturbed {
+			return errors.New("undisturbed runs over QUIC and TCP must give the same model")
+		}
+		x.undisturbed = digest
+	}
+	return nil
+}
+
+// run makes run number n: it kills one peer in a phase and starts it again.
+func (x *experiment) run(ctx context.Context, n int, carrier string, ph phase) (record, error) {
+	key := rng.New(x.seed).FoldString("kill run").Fold(uint64(n))
+	draw := func(i uint64, most time.Duration) time.Duration { return time.Duration(key.Float64(i) * float64(most)) }
+	victim := int(key.Uint64(0) % peers)
+	rec := record{Run: n, Carrier: carrier, Phase: ph.name, Victim: victim}
+	c := x.crew(fmt.Sprintf("run-%d", n), carrier)
+	defer c.remove()
+	begun := time.Now()
+	for i, r := range key.Fold(1).Perm(peers) {
+		if err := c.start(int(r)); err != nil {
+			c.stop()
+			return rec, err
+		}
+		if i < peers-1 {
+			time.Sleep(draw(uint64(1+i), startSpread))
+		}
+	}
+	first := c.processes[victim]
+	reached := first.await(ctx, ph.marker(key.Fold(2)), x.limit/2)
+	if ph.name == "random" {
+		time.Sleep(draw(4, x.took*9/10))
+	} else if reached {
+		time.Sleep(draw(4, ph.spread))
+	}
+	alive := first.kill()
+	last := first.last()
+	rec.Proof, rec.Counted = last.String(), alive && ph.in(last)
+	if alive { // or else it has ended by itself, and the run is one without a kill
+		pause := draw(5, restartSpread)
+		rec.Restart = pause.Seconds()
+		time.Sleep(pause)
+		if err := c.start(victim); err != nil {
+			c.stop()
+			return rec, err
+		}
+	}
+	rec.Outcome, rec.Detail = c.wait(ctx, x.limit)
+	rec.Seconds = time.Since(begun).Seconds()
+	if rec.Outcome == same {
+		digest, err := c.digest()
+		switch {
+		case errors.Is(err, errDiffer):
+			rec.Outcome, rec.Detail = other, err.Error()
+		case err != nil:
+			rec.Outcome, rec.Detail = failed, err.Error()
+		case digest != x.undisturbed:
+			rec.Outcome = other
+		}
+	}
+	if rec.Outcome != same {
+		rec.Detail = strings.TrimSpace(fmt.Sprintf("first process of peer %d:\n%s\n%s", victim, first.tail(), rec.Detail))
+	}
+	return rec, ctx.Err()
+}
+
+const (
+	startSpread   = 300 * time.Millisecond  // between the starts of two processes
+	restartSpread = 1500 * time.Millisecond // from the kill to the new process
+)
+
+// note keeps a run's record.
+func (x *experiment) note(rec record) error {
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	_, err = x.log.Write(append(b, '\n'))
+	return err
+}
+
+func (x *experiment) path(names ...string) string {
+	return filepath.Join(append([]string{x.dir}, names...)...)
+}

@@ -1,0 +1,106 @@
+// Bench runs the experiments behind docs/measurements: one subcommand each. It prints what it
+// measures as Markdown, with the command, the processor and the date, and with -write puts it into
+// the subcommand's page.
+//
+//	go run ./bench                                       # lists the subcommands
+//	go run ./bench epoch -threads 1
+//	go run ./bench epoch -threads 1 -write -heading "One thread"
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/heddle-gnn/heddle/bench/compare"
+	"github.com/heddle-gnn/heddle/bench/cover"
+	"github.com/heddle-gnn/heddle/bench/epoch"
+	"github.com/heddle-gnn/heddle/bench/fullbatch"
+	"github.com/heddle-gnn/heddle/bench/kernels"
+	"github.com/heddle-gnn/heddle/bench/killrun"
+	"github.com/heddle-gnn/heddle/bench/neon"
+	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/bench/partition"
+	"github.com/heddle-gnn/heddle/bench/reorder"
+	"github.com/heddle-gnn/heddle/bench/results"
+	"github.com/heddle-gnn/heddle/bench/size"
+	"github.com/heddle-gnn/heddle/bench/speed"
+)
+
+// pages is where measurements are kept.
+const pages = "docs/measurements"
+
+// run measures and prints to a page, once its flags are parsed.
+type run = func(context.Context, *page.Page) error
+
+// experiments are the subcommands. about is what their pages begin with, command registers their
+// flags.
+var experiments = []struct {
+	page.About
+	command func(*flag.FlagSet) run
+}{
+	{compare.About, compare.Command},
+	{cover.About, cover.Command},
+	{epoch.About, epoch.Command},
+	{fullbatch.About, fullbatch.Command},
+	{kernels.About, kernels.Command},
+	{killrun.About, killrun.Command},
+	{neon.About, neon.Command},
+	{partition.About, partition.Command},
+	{reorder.About, reorder.Command},
+	{results.About, results.Command},
+	{size.About, size.Command},
+	{speed.About, speed.Command},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := bench(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(ctx context.Context, args []string) error {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	for _, e := range experiments {
+		if e.Name != name {
+			continue
+		}
+		f := flag.NewFlagSet("bench "+name, flag.ExitOnError)
+		write := f.Bool("write", false, "also put the section into "+pages+"/"+name+".md")
+		heading := f.String("heading", "", "heading of the section there; default: the title")
+		measure := e.command(f)
+		f.Usage = func() {
+			fmt.Fprintf(f.Output(), "%s. %s\n\nUsage: go run ./bench %s [flags]\n", e.Title, e.Text, name)
+			f.PrintDefaults()
+		}
+		f.Parse(args[1:])
+		if f.NArg() > 0 {
+			return fmt.Errorf("%s takes flags only (got %q)", name, f.Arg(0))
+		}
+		p := page.New(os.Stdout, args)
+		if err := measure(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if *write {
+			return p.Write(pages, e.About, cmp.Or(*heading, e.Title))
+		}
+		return nil
+	}
+	fmt.Fprintln(os.Stderr, "Usage: go run ./bench SUBCOMMAND [flags]; -h lists the flags.")
+	for _, e := range experiments {
+		fmt.Fprintf(os.Stderr, "  %-10s %s\n", e.Name, e.Title)
+	}
+	if name == "" {
+		return nil
+	}
+	return fmt.Errorf("subcommand must be one of the above (got %q)", name)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle"
+)
+
+// settingValue is the flag of a setting, by its name or its former name. What it was given is text until a plan is made.
+type settingValue struct {
+	setting heddle.Setting
+	name    string
+	text    string
+	given   bool
+}
+
+// Set implements pflag.Value.
+func (v *settingValue) Set(text string) error {
+	if _, former := v.setting.FormerValues[text]; !former || v.name == v.setting.Name {
+		if err := v.setting.Parse(text); err != nil {
+			return err
+		}
+	}
+	if v.given && v.setting.Type == "list" { // a flag that is repeated adds to the list
+		text = v.text + "," + text
+	}
+	v.text, v.given = text, true
+	return nil
+}
+
+// Type implements pflag.Value.
+func (v *settingValue) Type() string {
+	return map[string]string{"text": "string", "integer": "int", "number": "float", "true or false": "bool", "list": "list", "duration": "duration"}[v.setting.Type]
+}
+
+func (v *settingValue) String() string { return v.text }
+
+// bindSettings adds the flags of the settings that a command takes: train, or join for what the peers of several
+// machines agree on. Former names work, and are not shown.
+func bindSettings(f *pflag.FlagSet, command string) {
+	for _, s := range heddle.Settings() {
+		if s.Only != "" && s.Only != command {
+			continue
+		}
+		usage := s.Help
+		if len(s.Choices) > 0 {
+			usage += ": " + strings.Join(s.Choices, ", ")
+		}
+		add := func(name, flag string) *pflag.Flag {
+			one := f.VarPF(&settingValue{setting: s, name: name}, flag, "", usage)
+			if _, was := s.FormerValues["true"]; s.Type == "true or false" || was && name == s.Former {
+				one.NoOptDefVal = "true"
+			}
+			return one
+		}
+		add(s.Name, s.Flag).DefValue = s.Default
+		if s.Former != "" {
+			add(s.Former, strings.ReplaceAll(s.Former, "_", "-")).Hidden = true
+		}
+	}
+}
+
+// givenSettings are the settings that flags were given for.
+func givenSettings(f *pflag.FlagSet) map[string]string {
+	given := make(map[string]string)
+	f.Visit(func(one *pflag.Flag) {
+		if v, ok := one.Value.(*settingValue); ok {
+			given[v.name] = v.text
+		}
+	})
+	return given
+}
+
+// loadPlan makes a plan for a command, train or join, of the file at path, none where it is empty, and of the flags that were
+// given. Keys that are no settings go to rest. All faults are reported at once.
+func loadPlan(command, path string, given map[string]string, rest any, warn func(string)) (*heddle.Plan, error) {
+	var text []byte
+	if path != "" {
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			return nil, badInput{err}
+		}
+	}
+	p, warnings, err := heddle.ReadPlan(text, given, rest)
+	for _, w := range warnings {
+		warn(w)
+	}
+	inFile := path != "" && (err != nil || len(given) == 0)
+	if err == nil {
+		err = errors.Join(p.Only(command), p.Validate())
+	}
+	if err != nil && inFile {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	if err != nil {
+		return nil, badInput{err}
+	}
+	return p, nil
+}
+
+// sectionOrder has the sections of help of a command with settings; flags that are no settings are in the first or last.
+var sectionOrder = []string{"data", "model", "training", "what travels", "network", "faults", "output"}
+
+// groupHelp shows a command's flags by section, and those of some modes only by mode. data has the flags that say what a run
+// is about.
+func groupHelp(c *cobra.Command, data ...string) {
+	c.Flags().SortFlags = false
+	c.SetUsageFunc(func(c *cobra.Command) error {
+		w := c.OutOrStderr()
+		fmt.Fprintf(w, "Usage:\n  %s\n", c.UseLine())
+		if c.HasExample() {
+			fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
+		}
+		sections := map[string]*pflag.FlagSet{}
+		var modes []string
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			name := "output"
+			if v, ok := f.Value.(*settingValue); ok {
+				name = v.setting.Group
+				if m := v.setting.Modes; len(m) == 1 || len(m) > 1 && !slices.Contains(m, "retexo") {
+					name = "only in mode " + strings.Join(v.setting.Modes, " or ")
+					if !slices.Contains(modes, name) {
+						modes = append(modes, name)
+					}
+				}
+			} else if slices.Contains(data, f.Name) {
+				name = "data"
+			}
+			if sections[name] == nil {
+				sections[name] = pflag.NewFlagSet("", pflag.ContinueOnError)
+				sections[name].SortFlags = false
+			}
+			sections[name].AddFlag(f)
+		})
+		slices.Sort(modes)
+		for _, name := range slices.Concat(sectionOrder, modes) {
+			if s := sections[name]; s != nil && s.HasAvailableFlags() {
+				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], s.FlagUsages())
+			}
+		}
+		return nil
+	})
+}

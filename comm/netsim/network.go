@@ -1,0 +1,115 @@
+package netsim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// Config describes a network in memory. The zero Config is as fast as memory.
+type Config struct {
+	Seed       uint64
+	Links      Table
+	Spread     time.Duration // each link's latency is longer than its model's by a draw from [0, Spread)
+	Queue      int           // bytes under way and unread on a link before Send waits; 0: 4 MiB
+	Partitions []Partition
+}
+
+// Partition separates Ranks from all other members for a while. What would arrive across meanwhile
+// arrives when it ends.
+type Partition struct {
+	Ranks      []int
+	Start, End time.Duration // since New; End 0: for ever
+}
+
+// validate reports all faults of c for a network of size members.
+func (c Config) validate(size int) error {
+	errs := []error{c.Links.Check(size)}
+	bad := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf("netsim: "+format, args...))
+		}
+	}
+	bad(size < 1, "members must be at least 1 (got %d)", size)
+	bad(c.Spread < 0, "spread must be at least 0 (got %v)", c.Spread)
+	bad(c.Queue < 0, "queue must be at least 0 (got %d)", c.Queue)
+	for i, p := range c.Partitions {
+		bad(p.Start < 0, "partition %d: start must be at least 0 (got %v)", i, p.Start)
+		bad(p.End != 0 && p.End < p.Start, "partition %d: end must be 0 or at least %v (got %v)", i, p.Start, p.End)
+		for _, r := range p.Ranks {
+			bad(r < 0 || r >= size, "partition %d: rank must be below %d (got %d)", i, size, r)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ErrLost is the cause in the *comm.PeerError of calls that a lost member makes or that deal with
+// one.
+var ErrLost = errors.New("lost")
+
+// Network connects a fixed number of members.
+type Network struct {
+	members []*member
+	links   [][]*link // from, to
+	pool    comm.Pool
+}
+
+// New returns a network of size members. A Config that is not valid panics.
+func New(size int, cfg Config) *Network {
+	if err := cfg.validate(size); err != nil {
+		panic(err.Error())
+	}
+	n, start := &Network{}, time.Now()
+	for from := range size {
+		n.members = append(n.members,
+			&member{net: n, rank: from, closed: make(chan struct{}), lost: make(chan struct{})})
+		links := newLinks(start, from, size, cfg.Links, cfg.Seed)
+		for to, l := range links {
+			l.configure(cfg, from, to)
+		}
+		n.links = append(n.links, links)
+	}
+	return n
+}
+
+// configure applies what a network in memory has beyond the models of its links.
+func (l *link) configure(cfg Config, from, to int) {
+	l.model.Latency += time.Duration(l.key.Float64(0) * float64(cfg.Spread))
+	l.limit = cmp.Or(cfg.Queue, defaultLimit)
+	for _, p := range cfg.Partitions {
+		if slices.Contains(p.Ranks, from) != slices.Contains(p.Ranks, to) {
+			l.cuts = append(l.cuts, p)
+		}
+	}
+	slices.SortFunc(l.cuts, func(a, b Partition) int { return cmp.Compare(a.Start, b.Start) })
+	l.timed = l.model != Model{} || len(l.cuts) > 0
+}
+
+// Transport returns the member rank; every call returns the same.
+func (n *Network) Transport(rank int) comm.Transport { return n.members[rank] }
+
+// Transports returns all members in rank order.
+func (n *Network) Transports() []comm.Transport {
+	ts := make([]comm.Transport, len(n.members))
+	for r, m := range n.members {
+		ts[r] = m
+	}
+	return ts
+}
+
+// Lose ends a member as a crash does: what it sent and nobody received is gone, and every call that
+// deals with it, waiting or to come, fails with a *comm.PeerError of its rank. Its own calls fail
+// as well.
+func (n *Network) Lose(rank int) { n.members[rank].lose() }
+
+// Stats returns the frames and bytes that Send has accepted on one link.
+func (n *Network) Stats(from, to int) (frames, bytes int64) {
+	l := n.links[from][to]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.frames, l.bytes
+}

@@ -1,0 +1,234 @@
+package heddle
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/retexo"
+)
+
+// task describes the data that a model is for.
+type task struct {
+	Kind      string // "single" or "multi"
+	Features  int    // F
+	Classes   int    // C
+	Relations int    // of typed edges
+}
+
+func taskOf(s *shard.Shard) task {
+	t := task{Kind: "single", Features: s.X.Cols(), Classes: s.Labels.Classes, Relations: s.Typed.Count()}
+	if s.Labels.Multi() {
+		t.Kind = "multi"
+	}
+	return t
+}
+
+// Check returns all faults of p for a run over these shards: all of a run, or that of one of its peers.
+func (p Plan) Check(shards []*shard.Shard) error {
+	first := shards[0]
+	_, err := p.Identify(first)
+	errs := []error{err}
+	if p.Mode == "standalone" && first.Parts != 1 {
+		errs = append(errs, fmt.Errorf("mode standalone trains at one peer (got %d peers): use 1, or mode fullbatch or retexo", first.Parts))
+	}
+	if policy := p.survival(); policy.Validate(0) == nil {
+		errs = append(errs, policy.Validate(first.Parts))
+	}
+	if !numbered(first) || first.Owned == 0 {
+		return errors.Join(errs...)
+	}
+	// What is learned of a node's number says nothing of other nodes: only neighbours' rows do.
+	if p.Encoder.Kind != "raw" {
+		errs = append(errs, fmt.Errorf("encoder must be raw (got %s): the nodes of %s have no features, only numbers, whose components mean nothing", p.Encoder, first.Name))
+	}
+	if p.Inductive {
+		errs = append(errs, fmt.Errorf("inductive must be false (got true): the nodes of %s have no features, only numbers, so that nothing is learned of nodes that are absent while training", first.Name))
+	}
+	return errors.Join(errs...)
+}
+
+// numbered reports whether the features say no more than which node it is.
+func numbered(s *shard.Shard) bool {
+	x := s.X.Sparse
+	if x == nil || int64(x.Cols) != s.Nodes || x.NNZ() != s.Owned {
+		return false
+	}
+	for i := range s.Owned {
+		if col, val := x.Row(i); len(col) != 1 || int64(col[0]) != s.Global[i] || val[0] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// Layerwise returns the configuration by which the peer that holds s trains in mode retexo, or all faults of p.
+func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(taskOf(s)) }
+
+// EndToEnd is Layerwise of modes fullbatch and standalone.
+func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
+	return p.endToEndConfig(taskOf(s))
+}
+
+// Identify names what the peers of a run by p must agree on, or returns all faults of p.
+func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(taskOf(s)) }
+
+func (p Plan) identify(t task) ([32]byte, error) {
+	if p.Mode == "fullbatch" || p.Mode == "standalone" {
+		c, err := p.endToEndConfig(t)
+		return c.Fingerprint(), err
+	}
+	c, err := p.layerwise(t)
+	return c.Fingerprint(), err
+}
+
+func (p Plan) metric(t task) eval.Metric {
+	switch {
+	case p.Metric != "":
+		return eval.Metric(p.Metric)
+	case t.Kind == "multi":
+		return "micro-f1"
+	}
+	return "accuracy"
+}
+
+// fill gives a trainer's configuration, a pointer to a struct, the settings whose tag to names one of its fields.
+func (p *Plan) fill(config any) {
+	for _, s := range settings() {
+		if s.to == "" {
+			continue
+		}
+		at := reflect.ValueOf(config).Elem()
+		for name := range strings.SplitSeq(s.to, ".") {
+			if at = at.FieldByName(name); !at.IsValid() {
+				break // of the other trainer
+			}
+		}
+		if at.IsValid() {
+			at.Set(p.value(s).Convert(at.Type()))
+		}
+	}
+}
+
+// coding is how the values of rows travel. Its names are those of the settings' choices.
+func (p Plan) coding() (c wire.Coding) {
+	if p.Rows != "float32" {
+		c.Values = p.Rows
+	}
+	if p.Compress != "none" {
+		c.Compress = p.Compress
+	}
+	return c
+}
+
+// survival is how the run goes on when a peer fails.
+func (p Plan) survival() retexo.Survival {
+	s := retexo.Survival{MinPeers: p.MinPeers, LostRows: p.FailedRows, Straggler: p.Straggler, RoundLimit: p.RoundLimit}
+	if s.LostRows == "wait" {
+		s.LostRows = ""
+	}
+	if s.Straggler == "wait" {
+		s.Straggler = ""
+	}
+	return s
+}
+
+// layerwise returns the configuration of layer-wise training of t, or all faults of p.
+func (p Plan) layerwise(t task) (retexo.Config, error) {
+	q, errs := p.sound()
+	if conv, _ := nn.ConvolutionNamed(q.Model); !conv.LayerWise {
+		why := "which is trained end to end"
+		if !conv.Aggregates && !conv.First {
+			why = "which uses no edges"
+		}
+		names := nn.Convolutions(func(c nn.Convolution) bool { return c.LayerWise })
+		errs = append(errs, fmt.Errorf("model must be %s in mode retexo (got %s, %s): or use mode fullbatch or standalone", either(names), q.Model, why))
+		q.Model, q.Hops = "gcn", 1
+	}
+	if q.Norm != "layer" {
+		errs = append(errs, fmt.Errorf("norm must be layer in mode retexo (got %s): the statistics of batch sum rows of all peers at every step, and here only updates travel", q.Norm))
+	}
+	if q.Solver == "ridge" && q.Layers != 1 {
+		errs = append(errs, fmt.Errorf("layers must be 1 with solver ridge (got %d)", q.Layers))
+		q.Layers = 1
+	}
+	if q.Encoder.Kind == "pca" {
+		q.Encoder.K = min(q.Encoder.K, t.Features)
+	}
+	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K, LayerOutput: q.LayerOutput, Layers: q.Layers,
+		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
+		UnitSum: q.RowNorm == "l1"}.Spec(t.Kind, t.Features, t.Classes)
+	if err == nil {
+		err = spec.Validate()
+	}
+	c := retexo.Defaults(spec)
+	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
+	q.fill(&c)
+	c.Metric, c.Solver, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Solver, q.Rounds*q.LocalSteps
+	if q.Solver == "ridge" {
+		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
+	}
+	c.Rows, c.Survival = q.coding(), q.survival()
+	if err := errors.Join(append(errs, err, c.Validate())...); err != nil {
+		return retexo.Config{}, err
+	}
+	return c, nil
+}
+
+// endToEndConfig returns the configuration of training all layers of a model of t at once, or all faults of p.
+func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
+	q, errs := p.sound()
+	if q.Encoder.Kind != "raw" {
+		errs = append(errs, fmt.Errorf("encoder must be raw in mode %s (got %s): the first layer learns its own projection", q.Mode, q.Encoder))
+	}
+	if q.Solver == "ridge" {
+		errs = append(errs, fmt.Errorf("solver must be adam, adamw or sgd in mode %s (got ridge)", q.Mode))
+		q.Solver = "adam"
+	}
+	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
+		errs = append(errs, fmt.Errorf("model %s needs typed edges (got a graph without relations)", q.Model))
+		q.Model, q.Bases = "gcn", 0
+	}
+	spec, err := q.endToEndSpec(t)
+	if err == nil {
+		err = spec.Validate()
+	}
+	c := fullbatch.Defaults(spec)
+	q.fill(&c)
+	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
+	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
+	if err := errors.Join(append(errs, err, c.Validate())...); err != nil {
+		return fullbatch.Config{}, err
+	}
+	return c, nil
+}
+
+// endToEndSpec returns the layers of a model that is trained end to end.
+func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
+	spec, err := nn.Architecture{
+		Model: p.Model, Task: t.Kind, Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
+		Norm: p.Norm, Residual: p.Residual, Dropout: p.Dropout, Heads: p.Heads, AttentionDropout: p.AttentionDropout,
+		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases,
+	}.Spec()
+	if err != nil {
+		return spec, err
+	}
+	spec.Encoder.UnitSum = p.RowNorm == "l1"
+	if p.LabelAugmentation != 0 {
+		spec.Encoder.Labels = p.LabelAugmentation
+		spec.Encoder.Out += t.Classes
+		spec.Layers[0].In += t.Classes
+	}
+	if p.CorrectSmooth != 0 {
+		spec.CorrectSmooth = &smooth.CorrectSmooth{Steps: p.CorrectSmooth, Correct: p.CorrectAlpha, Smooth: p.SmoothAlpha}
+	}
+	return spec, nil
+}

@@ -1,0 +1,57 @@
+package heddle
+
+import "github.com/heddle-gnn/heddle/nn"
+
+// Defaults returns the plan that a file, flags or a program start from: that of ask's Mode, Preset, Model and Solver. Where
+// one of these is empty it is retexo, none, gcn and the preset's solver.
+func Defaults(ask Plan) Plan {
+	var p Plan
+	for _, s := range settings() {
+		if s.Default != "" {
+			must(p.set(s, s.Default))
+		}
+	}
+	given := func(to *string, value string) {
+		if value != "" {
+			*to = value
+		}
+	}
+	given(&p.Mode, ask.Mode)
+	given(&p.Preset, ask.Preset)
+	given(&p.Model, ask.Model)
+	if p.Mode == "retexo" {
+		p.Norm = "layer"
+		p.preset()
+	} else {
+		p.Norm = "none"
+		p.endToEnd()
+	}
+	given(&p.Solver, ask.Solver)
+	if p.Solver == "ridge" {
+		p.Dropout = 0 // its closed form has none
+	}
+	return p
+}
+
+// preset changes p to what its preset says.
+func (p *Plan) preset() {
+	switch p.Preset {
+	case "retexo": // github.com/aashishkolluri/retexo-distributed
+		p.Encoder, p.LR, p.Decay, p.RowNorm = Encoder{Kind: "raw"}, 0.01, 5e-3, "l1" // step size and decay of docs/measurements/results.md
+		p.Exchange = "halo"                                                          // its bytes are the yardstick
+	case "frugal": // simplified graph convolution (Wu et al., ICML 2019) on projected rows; tuned in docs/measurements/results.md
+		p.Layers, p.Hops, p.Dropout, p.Solver, p.RowNorm = 1, 4, 0, "ridge", "l1"
+	}
+}
+
+// endToEnd changes p to what the authors of its model say.
+func (p *Plan) endToEnd() {
+	p.Encoder = Encoder{Kind: "raw"}
+	conv, ok := nn.ConvolutionNamed(p.Model)
+	if !ok {
+		return // Validate says so
+	}
+	r := conv.Recipe
+	p.Hidden, p.Hops, p.Rounds, p.LR, p.Decay = r.Hidden, r.Hops, r.Epochs, r.LR, r.Decay
+	p.Dropout, p.AttentionDropout, p.Alpha = r.Dropout, r.AttentionDropout, r.Alpha
+}

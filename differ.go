@@ -1,0 +1,83 @@
+package heddle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/p2p"
+)
+
+// explained adds to an error of members whose plans differ which settings differ, and between whom.
+func explained(err error) error {
+	m := planMismatch(err)
+	if m == nil {
+		return err
+	}
+	differ := differences(m.OurPlan, m.PeerPlan)
+	if len(differ) == 0 {
+		return fmt.Errorf("%w. The settings are the same: the number of features, classes or relations differs", err)
+	}
+	ours := "this site"
+	if m.Other != "" {
+		ours = m.Other
+	}
+	var all []string
+	for _, d := range differ {
+		all = append(all, fmt.Sprintf("%s is %s at %s and %s at %s", d.setting, d.ours, ours, d.theirs, m.Name))
+	}
+	return fmt.Errorf("%w. Settings that differ: %s", err, strings.Join(all, "; "))
+}
+
+// planMismatch finds in err the two members whose plans differ, nil where there are none.
+func planMismatch(err error) *p2p.MismatchError {
+	switch e := err.(type) {
+	case *p2p.MismatchError:
+		if e.OurPlan != "" && e.PeerPlan != "" {
+			return e
+		}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if m := planMismatch(one); m != nil {
+				return m
+			}
+		}
+	case interface{ Unwrap() error }:
+		return planMismatch(e.Unwrap())
+	}
+	return nil
+}
+
+// difference is a setting that has two values.
+type difference struct{ setting, ours, theirs string }
+
+// differences compares two texts of Plan.agreed. A setting that one of them does not have is not read there.
+func differences(ours, theirs string) (all []difference) {
+	values := func(text string) (names []string, of map[string]string) {
+		of = make(map[string]string)
+		for line := range strings.Lines(text) {
+			if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+				names, of[name] = append(names, name), value
+			}
+		}
+		return names, of
+	}
+	names, a := values(ours)
+	more, b := values(theirs)
+	for _, name := range append(names, more...) {
+		x, inA := a[name]
+		y, inB := b[name]
+		if x == y && inA == inB {
+			continue
+		}
+		delete(a, name)
+		delete(b, name)
+		if !inA {
+			x = "not read"
+		}
+		if !inB {
+			y = "not read"
+		}
+		all = append(all, difference{name, x, y})
+	}
+	return all
+}

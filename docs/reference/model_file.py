@@ -1,0 +1,310 @@
+"""Rebuilds a Heddle model from its file in NumPy and prints what `peer predict` prints.
+
+    python3 model_file.py model.safetensors data/cora > predictions.csv
+
+It is written from model-file.md alone and is the proof that the page is complete: a test compares its output with
+that of `peer predict` for every convolution and encoder. Equation numbers are those of the page.
+"""
+import csv
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+
+def read_model(path):
+    """Returns the spec, the class names and the tensors of a safetensors file."""
+    blob = pathlib.Path(path).read_bytes()
+    size = int.from_bytes(blob[:8], "little")
+    header = json.loads(blob[8 : 8 + size])
+    meta = header.pop("__metadata__")
+    body, tensors = blob[8 + size :], {}
+    for name, t in header.items():
+        begin, end = t["data_offsets"]
+        tensors[name] = np.frombuffer(body[begin:end], "<f4").reshape(t["shape"]).astype(np.float64)
+    return json.loads(meta["spec"]), json.loads(meta.get("classes", "[]")), tensors
+
+
+class Edges:
+    """In-edges (src, dst) with weights, of n nodes; each pair occurs once."""
+
+    def __init__(self, n, src, dst, weight):
+        self.n, self.src, self.dst, self.weight = n, src, dst, weight
+
+    def sum(self, z):
+        """Row i is the sum of weight · z[src] over the edges into i."""
+        h = np.zeros((self.n, z.shape[1]))
+        np.add.at(h, self.dst, self.weight[:, None] * z[self.src])
+        return h
+
+    def with_loops(self):
+        every = np.arange(self.n)
+        return Edges(self.n, np.append(self.src, every), np.append(self.dst, every), np.append(self.weight, np.ones(self.n)))
+
+    def degree(self):
+        return np.bincount(self.dst, self.weight, self.n)
+
+    def gcn(self):  # (1)
+        d, g = 1 + self.degree(), self.with_loops()
+        return Edges(g.n, g.src, g.dst, g.weight / np.sqrt(d[g.dst] * d[g.src]))
+
+    def mean(self):  # (2)
+        d = self.degree()
+        return Edges(self.n, self.src, self.dst, self.weight / d[self.dst])
+
+    def symmetric(self):  # (3)
+        d = self.degree()
+        return Edges(self.n, self.src, self.dst, self.weight / np.sqrt(d[self.dst] * d[self.src]))
+
+
+def build(n, src, dst, weight, directed):
+    """Adds the reverse of each edge unless directed, drops loops, keeps the largest weight of repeated edges."""
+    if not directed:
+        src, dst, weight = np.append(src, dst), np.append(dst, src), np.append(weight, weight)
+    keep = src != dst
+    src, dst, weight = src[keep].astype(np.int64), dst[keep].astype(np.int64), weight[keep]
+    pair, place = np.unique(dst * n + src, return_inverse=True)
+    most = np.zeros(len(pair))
+    np.maximum.at(most, place, weight)
+    return Edges(n, pair % n, pair // n, most)
+
+
+class Data:
+    """A data set directory: features, edges, typed edges, names and training labels."""
+
+    def __init__(self, directory, split=0):
+        z = np.load(pathlib.Path(directory) / "graph.npz")
+        n = self.n = len(z["y"])
+        if "x" in z:
+            self.x = z["x"].astype(np.float64)
+        else:
+            self.x = np.zeros(z["x_shape"])
+            rows = np.repeat(np.arange(n), np.diff(z["x_indptr"]))
+            self.x[rows, z["x_indices"]] = z["x_data"]
+        src, dst = z["edge_index"].astype(np.int64)
+        weight = z["edge_weight"].astype(np.float64) if "edge_weight" in z else np.ones(len(src))
+        self.edges = build(n, src, dst, weight, directed=False)
+        self.relations = []
+        if "edge_type" in z:
+            kind = z["edge_type"]
+            self.relations = [build(n, src[kind == r], dst[kind == r], weight[kind == r], directed=True) for r in range(kind.max() + 1)]
+            self.add_inverses()
+        self.ids = [str(i) for i in range(n)]
+        if "ids" in z:
+            text, ptr = z["ids"].tobytes(), z["ids_indptr"]
+            self.ids = [text[ptr[i] : ptr[i + 1]].decode() for i in range(n)]
+        train = z["train_mask"]
+        train = train[:, split] if train.ndim == 2 else train
+        self.train_class = np.where(train & (z["y"] >= 0), z["y"], -1) if z["y"].ndim == 1 else None
+
+    def add_inverses(self):
+        """Appends the reverse of each relation, unless every reverse is one of the relations."""
+        def key(e):
+            order = np.lexsort((e.src, e.dst))
+            return e.src[order].tobytes(), e.dst[order].tobytes(), e.weight[order].tobytes()
+
+        reverse = [Edges(e.n, e.dst, e.src, e.weight) for e in self.relations]
+        known = {key(e) for e in self.relations}
+        if not all(key(e) in known for e in reverse):
+            self.relations += reverse
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def elu(x):
+    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+class Model:
+    def __init__(self, path):
+        self.spec, self.classes, self.t = read_model(path)
+        self.logits = self.spec["carry"] == "scores"
+
+    def linear(self, name, x):
+        """x·W + b (b where the file has one)."""
+        y = x @ self.t[name + ".weight"]
+        return y + self.t[name + ".bias"] if name + ".bias" in self.t else y
+
+    def head(self, name, x):
+        """Linear, then ReLU and Linear for each further one."""
+        k = 0
+        while f"{name}.{k}.weight" in self.t:
+            x = self.linear(f"{name}.{k}", relu(x) if k else x)
+            k += 1
+        return x
+
+    def layer_norm(self, name, y):  # (14)
+        mean, var = y.mean(axis=1, keepdims=True), y.var(axis=1, keepdims=True)
+        return (y - mean) / np.sqrt(var + 1e-5) * self.t[name + ".gain"] + self.t[name + ".bias"]
+
+    def batch_norm(self, name, y):  # (15)
+        t = self.t
+        return (y - t[name + ".mean"]) / np.sqrt(t[name + ".variance"] + 1e-5) * t[name + ".gain"] + t[name + ".bias"]
+
+    def encode(self, data):
+        e, x = self.spec["encoder"], data.x
+        if e.get("unit_sum"):  # (4)
+            size = np.abs(x).sum(axis=1, keepdims=True)
+            x = x / np.where(size > 0, size, 1)
+        if e["kind"] == "pca":  # (5): rows of unit length
+            x = x @ self.t["encoder.proj.weight"]
+            length = np.linalg.norm(x, axis=1, keepdims=True)
+            return x / np.where(length > 0, length, 1)
+        if e["kind"] == "mlp":  # (6)
+            x = relu(self.layer_norm("encoder.norm", self.linear("encoder.self", x)))
+            return self.head("encoder.head", x) if self.logits or not self.spec["layers"] else x
+        if e.get("labels"):  # (7)
+            given = np.zeros((data.n, self.spec["classes"]))
+            rows = np.flatnonzero(data.train_class >= 0)
+            given[rows, data.train_class[rows]] = 1
+            x = np.hstack([x, given])
+        if e["kind"] == "sign":  # (8)
+            adj, parts = data.edges.gcn(), [x]
+            for _ in range(e["hops"]):
+                parts.append(adj.sum(parts[-1]))
+            x = np.hstack(parts)
+        return x
+
+    def convolution(self, name, s, x, data):
+        hops = max(s.get("hops", 1), 1)
+        conv = s["conv"]
+
+        def aggregate(edges, z):
+            for _ in range(hops):
+                z = edges.sum(z)
+            return z
+
+        if conv == "gcn":  # (9)
+            return self.linear(name + ".nbr", aggregate(data.edges.gcn(), x))
+        if conv == "sage":  # (10)
+            return self.linear(name + ".self", x) + self.linear(name + ".nbr", aggregate(data.edges.mean(), x))
+        if conv == "sage-pool":
+            z = relu(self.linear(name + ".pre", x))
+            pooled = np.full((data.n, z.shape[1]), -np.inf)
+            np.maximum.at(pooled, data.edges.dst, z[data.edges.src])
+            pooled[np.isneginf(pooled)] = 0
+            return self.linear(name + ".self", x) + self.linear(name + ".nbr", pooled)
+        if conv == "gin":  # (11)
+            z = self.linear(name + ".nbr", aggregate(data.edges.with_loops(), x))
+            return self.linear(name + ".post", relu(z))
+        if conv in ("gat", "gatv2"):
+            return self.attention(name, s, x, data)
+        if conv == "rgcn":  # (12)
+            y, t = self.linear(name + ".self", x), self.t
+            for r, edges in enumerate(data.relations):
+                if name + ".nbr.bases" in t:
+                    bases = t[name + ".nbr.bases"].reshape(-1, s["in"], s["out"])
+                    w = np.tensordot(t[name + ".nbr.coefficients"][r], bases, 1)
+                else:
+                    w = t[name + ".nbr.weight"].reshape(-1, s["in"], s["out"])[r]
+                y += edges.mean().sum(x) @ w
+            return y
+        if conv == "appnp":  # (13)
+            first, adj = self.linear(name + ".pre", x), data.edges.gcn()
+            alpha = s["teleport"]
+            z = first
+            for _ in range(hops):
+                z = (1 - alpha) * adj.sum(z) + alpha * first
+            return z
+        if conv == "sign":
+            pieces = s["hops"] + 1
+            w = self.t[name + ".self.weight"].reshape(pieces, s["in"] // pieces, -1)
+            y = np.hstack([p @ w[k] for k, p in enumerate(np.split(x, pieces, axis=1))])
+            return y + self.t[name + ".self.bias"] if name + ".self.bias" in self.t else y
+        return self.linear(name + ".self", x)  # mlp
+
+    def attention(self, name, s, x, data):
+        t, heads = self.t, s["heads"]
+        z = self.linear(name + ".pre", x).reshape(data.n, heads, -1)
+        g = data.edges.with_loops()
+        if s["conv"] == "gat":
+            logit = (z * t[name + ".attention.src"]).sum(axis=2)[g.src] + (z * t[name + ".attention.dst"]).sum(axis=2)[g.dst]
+            logit = np.where(logit > 0, logit, 0.2 * logit)
+        else:
+            u = z[g.src] + self.linear(name + ".dst", x).reshape(data.n, heads, -1)[g.dst]
+            logit = (np.where(u > 0, u, 0.2 * u) * t[name + ".attention.vector"]).sum(axis=2)
+        top = np.full((data.n, heads), -np.inf)
+        np.maximum.at(top, g.dst, logit)
+        e = np.exp(logit - top[g.dst])
+        total = np.zeros((data.n, heads))
+        np.add.at(total, g.dst, e)
+        alpha = e / total[g.dst]
+        h = np.zeros_like(z)
+        np.add.at(h, g.dst, alpha[:, :, None] * z[g.src])
+        h = h.mean(axis=1) if s.get("average") else h.reshape(data.n, -1)
+        return h + t[name + ".post.bias"] if name + ".post.bias" in t else h
+
+    def layer(self, k, s, x, data):
+        name = f"layer{k}"
+        y = self.convolution(name, s, x, data)
+        if s.get("norm"):
+            y = self.layer_norm(name + ".norm", y)
+        if s.get("batch_norm"):
+            y = self.batch_norm(name + ".norm", y)
+        y = {"": lambda y: y, "relu": relu, "elu": elu}[s.get("act", "")](y)
+        if s.get("residual"):
+            y = y + (self.linear(name + ".residual", x) if name + ".residual.weight" in self.t else x)
+        if self.logits or k == len(self.spec["layers"]):
+            y = self.head(name + ".head", y)
+        return y
+
+    def __call__(self, data):
+        """Returns the class logits of every node."""
+        x = self.encode(data)
+        for k, s in enumerate(self.spec["layers"], 1):
+            x = self.layer(k, s, x, data)
+        if self.spec.get("correct_smooth"):
+            x = self.correct_and_smooth(x, data)
+        return x
+
+    def correct_and_smooth(self, logits, data):  # (16)
+        c, adj = self.spec["correct_smooth"], data.edges.symmetric()
+
+        def spread(first, alpha, low):
+            z = first
+            for _ in range(c["steps"]):
+                z = np.clip(alpha * adj.sum(z) + (1 - alpha) * first, low, 1)
+            return z
+
+        p = softmax(logits)
+        rows = np.flatnonzero(data.train_class >= 0)
+        truth = np.zeros_like(p)
+        truth[rows, data.train_class[rows]] = 1
+        error = np.zeros_like(p)
+        error[rows] = truth[rows] - p[rows]
+        size = np.abs(error[rows]).sum() / len(rows)
+        far = spread(error, c["correct"], -1)
+        length = np.abs(far).sum(axis=1, keepdims=True)
+        scale = np.divide(size, length, out=np.full_like(length, np.inf), where=length > 0)
+        p = p + np.where(scale <= 1000, scale, 1) * far
+        p[rows] = truth[rows]
+        p = np.maximum(spread(p, c["smooth"], 0), 1e-9)
+        return np.log(p / p.sum(axis=1, keepdims=True))
+
+
+def main(model, data):
+    m, d = Model(model), Data(data)
+    logits = m(d)
+    names = m.classes or [str(k) for k in range(m.spec["classes"])]
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(["id", "class", "probability"])
+    for i, row in enumerate(logits):
+        if m.spec["task"] == "multi":  # several classes a node: all that are more likely than not
+            found = np.flatnonzero(row > 0)
+            p = 1 / (1 + np.exp(-row[found]))
+            out.writerow([d.ids[i], ";".join(names[k] for k in found), ";".join(f"{v:.4f}" for v in p)])
+        else:
+            p = softmax(row[None])[0]
+            out.writerow([d.ids[i], names[p.argmax()], f"{p.max():.4f}"])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

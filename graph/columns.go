@@ -1,0 +1,62 @@
+package graph
+
+import "github.com/heddle-gnn/heddle/mat"
+
+// Columns returns the rows of list beside one another, sparse if all of them are.
+func Columns(list []Features) Features {
+	rows, cols, sparse := list[0].Rows(), 0, true
+	for _, f := range list {
+		cols += f.Cols()
+		sparse = sparse && f.Sparse != nil
+	}
+	if !sparse {
+		out := mat.New(rows, cols)
+		at := 0
+		for _, f := range list {
+			d := f.Dense
+			if f.Sparse != nil {
+				d = f.Sparse.Dense()
+			}
+			out.ColRange(at, at+d.Cols).CopyFrom(d)
+			at += d.Cols
+		}
+		return Features{Dense: out}
+	}
+	out := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: make([]int64, rows+1)}
+	for i := range rows {
+		at := int32(0)
+		for _, f := range list {
+			col, val := f.Sparse.Row(i)
+			for _, j := range col {
+				out.Col = append(out.Col, at+j)
+			}
+			out.Val = append(out.Val, val...)
+			at += int32(f.Cols())
+		}
+		out.RowPtr[i+1] = int64(len(out.Col))
+	}
+	return Features{Sparse: out}
+}
+
+// OneHot returns a row for each class of the list, 1 at its column; of zeros where it is −1.
+func OneHot(class []int32, classes int) Features {
+	s := &mat.Sparse{Rows: len(class), Cols: classes, RowPtr: make([]int64, len(class)+1)}
+	for i, y := range class {
+		if y >= 0 {
+			s.Col, s.Val = append(s.Col, y), append(s.Val, 1)
+		}
+		s.RowPtr[i+1] = int64(len(s.Col))
+	}
+	return Features{Sparse: s}
+}
+
+// TrainClass returns the class of every training node, −1 for all others.
+func TrainClass(l Labels, split []Split) []int32 {
+	class := make([]int32, len(split))
+	for i, s := range split {
+		if class[i] = -1; s == Train && l.Class != nil {
+			class[i] = l.Class[i]
+		}
+	}
+	return class
+}

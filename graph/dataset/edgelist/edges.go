@@ -1,0 +1,283 @@
+// Package edgelist reads lists of edges between numbered nodes in the formats that are in use: text, tables, binary lists,
+// files of the Galois system, Matrix Market.
+package edgelist
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// Edge is an edge of a list. Weight is 1 where none is read.
+type Edge struct {
+	Source, Target int64
+	Weight         float32
+	At             int64 // line, row or byte in the file, as List.Unit says
+}
+
+// List is an open list of edges, which is read once and in memory that does not depend on its length.
+type List struct {
+	Path  string
+	Unit  string // what Edge.At counts
+	Nodes int64  // that the file says there are, and IDs are below; −1 where it does not
+	next  func() (Edge, error)
+	close func() error
+}
+
+// Config says where a list of edges is and what it is like.
+type Config struct {
+	Path string
+	// Format is one of text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx; "": by the suffix, before .gz or .zst.
+	// The suffixes .txt, .el, .wel, .edges and .edgelist are text, .u32 is el32 and .u64 el64.
+	Format string
+	// Source and Target are columns by name or, in files without names, by number from 1; "": source and target, or 1
+	// and 2. Weight is the column of the weights, each above 0; "": all weigh 1. Where the values of a format have no
+	// column it is 3, of .gr the type of the edge data: u32, f32, u64 or f64.
+	Source, Target, Weight string
+	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID.
+	Nodes int
+	// Strict refuses an edge that occurs twice and one from a node to itself; otherwise such are merged and dropped.
+	Strict bool
+}
+
+// formats holds what opens each format.
+var formats = map[string]func(Config) (*List, error){
+	"text": openText, "csv": openTableEdges, "tsv": openTableEdges, "parquet": openTableEdges,
+	"el32": openBinary, "el64": openBinary, "wel32": openBinary, "wel64": openBinary,
+	"gr": openGalois, "mtx": openMatrix,
+}
+
+// kind returns the name in formats.
+func (c Config) kind() (string, error) {
+	name := c.Format
+	if name == "" {
+		plain := strings.TrimSuffix(strings.TrimSuffix(c.Path, ".gz"), ".zst")
+		name = strings.TrimPrefix(filepath.Ext(plain), ".")
+		switch name {
+		case "txt", "el", "wel", "edges", "edgelist":
+			name = "text"
+		case "u32", "u64":
+			name = "el" + name[1:]
+		}
+	}
+	if formats[name] == nil {
+		return "", fmt.Errorf("edgelist: %s: unknown format of edges %q, want text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx, as the name's suffix or by itself", c.Path, name)
+	}
+	return name, nil
+}
+
+// Numbered reports whether the format is known and not that of a table, whose nodes may have names.
+func (c Config) Numbered() bool {
+	format, err := c.kind()
+	return err == nil && format != "csv" && format != "tsv" && format != "parquet"
+}
+
+// Open opens the list. Strict is Read's.
+func (c Config) Open() (*List, error) {
+	name, err := c.kind()
+	if err != nil {
+		return nil, err
+	}
+	c.Format = name
+	return formats[name](c)
+}
+
+// All gives the edges in the file's order. An error is the last that is given; it names the file and the place.
+func (e *List) All() iter.Seq2[Edge, error] {
+	return func(yield func(Edge, error) bool) {
+		for {
+			edge, err := e.next()
+			if err == io.EOF {
+				return
+			}
+			if err == nil {
+				err = e.check(edge)
+			}
+			if !yield(edge, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (e *List) check(edge Edge) error {
+	top := e.Nodes
+	if top < 0 {
+		top = math.MaxInt32
+	}
+	for _, id := range [2]int64{edge.Source, edge.Target} {
+		if id < 0 || id >= top {
+			return e.Fault(edge, "node %d, want one of 0 to %d", id, top-1)
+		}
+	}
+	if !(edge.Weight > 0 && edge.Weight <= math.MaxFloat32) {
+		return e.Fault(edge, "weight %v, want a finite number above 0", edge.Weight)
+	}
+	return nil
+}
+
+// Fault names the file and the place of an edge.
+func (e *List) Fault(edge Edge, format string, args ...any) error {
+	return fmt.Errorf("edgelist: %s: %s %d: %w", e.Path, e.Unit, edge.At, fmt.Errorf(format, args...))
+}
+
+// Close closes the file.
+func (e *List) Close() error { return e.close() }
+
+// Batches reads the list and gives the ends of many edges at a time, valid until yield returns, whose error ends it. It
+// may be called as often as it takes, and is what ingest.WriteEdges stores a graph from that does not fit into memory.
+func (c Config) Batches(yield func(src, dst []int32) error) (err error) {
+	list, err := c.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	const batch = 1 << 16
+	src, dst := make([]int32, 0, batch), make([]int32, 0, batch)
+	for e, err := range list.All() {
+		if err != nil {
+			return err
+		}
+		if src, dst = append(src, int32(e.Source)), append(dst, int32(e.Target)); len(src) == batch {
+			if err := yield(src, dst); err != nil {
+				return err
+			}
+			src, dst = src[:0], dst[:0]
+		}
+	}
+	if len(src) == 0 {
+		return nil
+	}
+	return yield(src, dst)
+}
+
+// Size reads the list and returns how many nodes and edges there are, in memory that does not depend on its length.
+func (c Config) Size() (nodes int, edges int64, err error) {
+	list, err := c.Open()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	top := int64(-1)
+	for e, err := range list.All() {
+		if err != nil {
+			return 0, 0, err
+		}
+		top = max(top, e.Source, e.Target)
+		edges++
+	}
+	nodes, err = c.nodes(list, top, edges)
+	return nodes, edges, err
+}
+
+// A list whose IDs do not say how many nodes there are may leave many of them out, so that one damaged number does not
+// ask for memory: there are at most this many nodes, or this many an edge.
+const (
+	FreeNodes   = 1 << 20
+	NodesByEdge = 64
+)
+
+// Read makes a graph of a list of edges alone: nodes without features or labels. Edges are undirected, whichever
+// way they are listed.
+func Read(c Config) (*graph.Graph, error) {
+	list, err := c.Open()
+	if err != nil {
+		return nil, err
+	}
+	src, dst, weight, n, err := c.load(list)
+	if err = errors.Join(err, list.Close()); err != nil {
+		return nil, err
+	}
+	name, _, _ := strings.Cut(filepath.Base(c.Path), ".")
+	g := &graph.Graph{Name: name, Labels: graph.Labels{Class: slices.Repeat([]int32{-1}, n)}, Split: make([]graph.Split, n)}
+	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
+		return nil, fmt.Errorf("edgelist: %s: %w", c.Path, err)
+	}
+	return g, nil
+}
+
+// load reads the list into memory and returns how many nodes there are.
+func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err error) {
+	if c.Nodes < 0 || c.Nodes > math.MaxInt32 {
+		return nil, nil, nil, 0, fmt.Errorf("edgelist: %s: %d nodes, want 0 (as the file has it) to %d", c.Path, c.Nodes, math.MaxInt32)
+	}
+	var places []int64
+	top := Edge{Source: -1}
+	for e, err := range list.All() {
+		if err != nil {
+			return nil, nil, nil, 0, err
+		}
+		id := max(e.Source, e.Target)
+		if c.Nodes > 0 && id >= int64(c.Nodes) {
+			return nil, nil, nil, 0, list.Fault(e, "node %d, want one of 0 to %d", id, c.Nodes-1)
+		}
+		if c.Strict && e.Source == e.Target {
+			return nil, nil, nil, 0, list.Fault(e, "node %d is joined to itself", id)
+		}
+		if id > max(top.Source, top.Target) {
+			top = e
+		}
+		src, dst = append(src, int32(e.Source)), append(dst, int32(e.Target))
+		if c.Weight != "" {
+			weight = append(weight, e.Weight)
+		}
+		if c.Strict {
+			places = append(places, e.At)
+		}
+	}
+	if c.Weight != "" && weight == nil {
+		weight = []float32{}
+	}
+	if c.Strict {
+		if at := repeated(src, dst); at >= 0 {
+			return nil, nil, nil, 0, list.Fault(Edge{At: places[at]}, "edge from %d to %d is there already", src[at], dst[at])
+		}
+	}
+	n, err = c.nodes(list, max(top.Source, top.Target), int64(len(src)))
+	return src, dst, weight, n, err
+}
+
+// nodes returns how many nodes a list with that largest ID has.
+func (c Config) nodes(list *List, top, edges int64) (int, error) {
+	if c.Nodes > 0 {
+		if top >= int64(c.Nodes) {
+			return 0, fmt.Errorf("edgelist: %s: node %d, want one of 0 to %d", c.Path, top, c.Nodes-1)
+		}
+		return c.Nodes, nil
+	}
+	said := list.Nodes
+	if said < 0 {
+		said = top + 1
+	}
+	if said > max(FreeNodes, NodesByEdge*edges) {
+		return 0, fmt.Errorf("edgelist: %s: %d nodes and %d edges: where that is so, say how many nodes there are; IDs that leave many numbers out need a table of the nodes", c.Path, said, edges)
+	}
+	return int(said), nil
+}
+
+// repeated returns the place of the first edge that an edge before it is equal to, or −1.
+func repeated(src, dst []int32) int {
+	order := make([]int32, len(src))
+	for k := range order {
+		order[k] = int32(k)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(src[a], src[b]), cmp.Compare(dst[a], dst[b]), cmp.Compare(a, b))
+	})
+	first := -1
+	for k := 1; k < len(order); k++ {
+		a, b := order[k-1], order[k]
+		if src[a] == src[b] && dst[a] == dst[b] && (first < 0 || int(b) < first) {
+			first = int(b)
+		}
+	}
+	return first
+}

@@ -1,0 +1,265 @@
+package dataset
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+)
+
+// sample is what testdata/formats.py wrote in every format.
+type sample struct {
+	Edges   [][2]int32  `json:"edges"`
+	Weights []float32   `json:"weights"`
+	X       [][]float32 `json:"x"`
+	Y       []int32     `json:"y"`
+	Multi   [][]uint8   `json:"multi"`
+	Split   [][]int     `json:"split"`
+}
+
+func readSample(t testing.TB) (s sample) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/expected.json")
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// adjacency is built from the edges alone, not by the readers.
+func (s sample) adjacency(t testing.TB, weighted bool) graph.CSR {
+	t.Helper()
+	var src, dst []int32
+	for _, e := range s.Edges {
+		src, dst = append(src, e[0]), append(dst, e[1])
+	}
+	var weight []float32
+	if weighted {
+		weight = s.Weights
+	}
+	adj, err := graph.FromEdges(len(s.Y), src, dst, weight, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return adj
+}
+
+// TestImportList reads a list of numbers that are names in a table of nodes.
+func TestImportList(t *testing.T) {
+	dir := t.TempDir()
+	nodes := filepath.Join(dir, "nodes.csv")
+	if err := os.WriteFile(nodes, []byte("id,age\n70,1\n10,2\n5000000000,3\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "e.el")
+	if err := os.WriteFile(list, []byte("10 70\n70 10\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	g, err := Import(ImportConfig{Nodes: nodes, Edges: list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 2, 2}, Col: []int32{1, 0}}); !reflect.DeepEqual(g.Adj, want) {
+		t.Errorf("edges %v, want %v", g.Adj, want)
+	}
+	if err := os.WriteFile(list, []byte("10 70\n70 11\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Import(ImportConfig{Nodes: nodes, Edges: list})
+	names(t, err, "e.el", "line 2", "unknown node 11", "nodes.csv")
+}
+
+func TestReadOGB(t *testing.T) {
+	s := readSample(t)
+	n := len(s.Y)
+	split := make([]graph.Split, n)
+	for k, ids := range s.Split {
+		for _, i := range ids {
+			split[i] = graph.Split(k + 1)
+		}
+	}
+	for _, name := range []string{"ogb_plain", "ogb_multi", "ogb_binary"} {
+		g, err := ReadOGB(filepath.Join("testdata", name), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Valid(); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(g.Adj, s.adjacency(t, false)) || g.Name != strings.ReplaceAll(name, "_", "-") {
+			t.Errorf("%s: %s, edges %v", name, g.Name, g.Adj)
+		}
+		for i := range n {
+			want := split[i]
+			switch {
+			case name == "ogb_multi":
+				if !bytes.Equal(g.Labels.Bits[3*i:3*i+3], s.Multi[i]) {
+					t.Errorf("%s: node %d has labels %v, want %v", name, i, g.Labels.Bits[3*i:3*i+3], s.Multi[i])
+				}
+			case g.Labels.Class[i] != s.Y[i]:
+				t.Errorf("%s: node %d has label %d, want %d", name, i, g.Labels.Class[i], s.Y[i])
+			case s.Y[i] < 0:
+				want = graph.None
+			}
+			if g.Split[i] != want || !reflect.DeepEqual(g.X.Dense.Row(i), s.X[i]) {
+				t.Errorf("%s: node %d: split %d, features %v, want %d, %v", name, i, g.Split[i], g.X.Dense.Row(i), want, s.X[i])
+			}
+		}
+	}
+	g, err := ReadOGB("testdata/ogb_typed", "time")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Valid(); err != nil {
+		t.Fatal(err)
+	}
+	whole := s.adjacency(t, false)
+	to := make([]int32, n) // papers come before venues
+	dst := make([]int32, n)
+	for i := range n {
+		to[i] = int32((i + 20) % 30)
+		dst[to[i]] = int32(i)
+	}
+	if !reflect.DeepEqual(g.Adj, *whole.Relabel(dst, to, n)) {
+		t.Errorf("edges %v", g.Adj)
+	}
+	x := g.X.Sparse.Dense()
+	for i := range n {
+		id, want, features := fmt.Sprintf("venue/%d", i), int32(-1), []float32{0, 0, 0}
+		if i >= 10 {
+			id, want, features = fmt.Sprintf("paper/%d", i-10), s.Y[i], s.X[i]
+		}
+		of := graph.None
+		if want >= 0 {
+			of = split[i]
+		}
+		at := int(to[i])
+		if g.IDs[at] != id || g.Labels.Class[at] != want || g.Split[at] != of || !reflect.DeepEqual(x.Row(at), features) {
+			t.Errorf("node %s: label %d, split %d, features %v; want %s, %d, %d, %v", g.IDs[at], g.Labels.Class[at], g.Split[at], x.Row(at), id, want, of, features)
+		}
+	}
+}
+
+func TestReadOGBFaults(t *testing.T) {
+	for _, c := range []struct {
+		name, in, file, text string
+		want                 []string
+	}{
+		{"nothing there", "ogb_plain", "raw/edge.csv.gz", "-", []string{"no raw/data.npz"}},
+		{"edges", "ogb_plain", "raw/num-edge-list.csv.gz", "7\n", []string{"edge.csv.gz", "want 7"}},
+		{"two graphs", "ogb_plain", "raw/num-node-list.csv.gz", "7\n8\n", []string{"num-node-list", "line 2", "more than the 1"}},
+		{"nodes", "ogb_plain", "raw/num-node-list.csv.gz", "7\n", []string{"edge.csv.gz", "line "}},
+		{"giant", "ogb_plain", "raw/num-node-list.csv.gz", "2000000000\n", []string{"2000000000 nodes"}},
+		{"features", "ogb_plain", "raw/node-feat.csv.gz", "1,2\n3\n", []string{"node-feat", "line 2", "1 columns, want 2"}},
+		{"infinite", "ogb_plain", "raw/node-feat.csv.gz", strings.Repeat("1,inf\n", 30), []string{"node-feat", "row 0, column 1", "+Inf"}},
+		{"few rows", "ogb_plain", "raw/node-feat.csv.gz", "1,2\n", []string{"node-feat", "1 rows", "want 30"}},
+		{"no labels", "ogb_plain", "raw/node-label.csv.gz", "-", []string{"node-label", "no labels"}},
+		{"label", "ogb_plain", "raw/node-label.csv.gz", strings.Repeat("0.5\n", 30), []string{"row 0 is 0.5"}},
+		{"split", "ogb_plain", "split/random/train.csv.gz", "30\n", []string{"train.csv.gz", "line 1", "node 30"}},
+		{"in two", "ogb_plain", "split/random/train.csv.gz", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n21\n22\n23\n24\n25\n26\n27\n28\n29\n", []string{"valid.csv.gz", "already"}},
+		{"no lists", "ogb_plain", "split/random/test.csv.gz", "-", []string{"test.csv.gz"}},
+		{"path in a type", "ogb_typed", "raw/num-node-dict.csv.gz", "venue,../paper\n10,20\n", []string{"num-node-dict", "../paper"}},
+		{"unknown type", "ogb_typed", "raw/triplet-type-list.csv.gz", "paper,to,author\n", []string{"triplet-type-list", "line 1", "author"}},
+		{"damaged archive", "ogb_binary", "raw/data.npz", "PK", []string{"data.npz", "zip"}},
+		{"no archive of labels", "ogb_binary", "raw/node-label.npz", "-", []string{"node-label.npz"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "set")
+			if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", c.in))); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, filepath.FromSlash(c.file))
+			var b bytes.Buffer
+			if strings.HasSuffix(path, ".gz") {
+				z := gzip.NewWriter(&b)
+				if _, err := z.Write([]byte(c.text)); err != nil {
+					t.Fatal(err)
+				}
+				if err := z.Close(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				b.WriteString(c.text)
+			}
+			err := os.Remove(path)
+			if err == nil && c.text != "-" {
+				err = os.WriteFile(path, b.Bytes(), 0o666)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = ReadOGB(dir, "")
+			names(t, err, c.want...)
+		})
+	}
+	_, err := ReadOGB("testdata/ogb_plain", "../random")
+	names(t, err, "split", "name of a folder")
+	_, err = ReadOGB("testdata/ogb_plain", "scaffold")
+	names(t, err, "scaffold")
+}
+
+// FuzzOGB replaces one file of a set.
+func FuzzOGB(f *testing.F) {
+	files := []string{"edge.csv.gz", "num-node-list.csv.gz", "node-feat.csv.gz", "node-label.csv.gz"}
+	for k, name := range files {
+		b, err := os.ReadFile(filepath.Join("testdata/ogb_plain/raw", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(k), b)
+	}
+	root := f.TempDir()
+	if err := os.CopyFS(root, os.DirFS("testdata/ogb_plain")); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, k uint8, b []byte) {
+		if len(b) > 1<<16 {
+			return
+		}
+		path := filepath.Join(root, "raw", files[int(k)%len(files)])
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		g, err := ReadOGB(root, "")
+		if err == nil {
+			err = g.Valid()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(path, whole, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestReadEdgesRoundTrip stores what was read and reads it back.
+func TestReadEdgesRoundTrip(t *testing.T) {
+	g, err := edgelist.Read(edgelist.Config{Path: "testdata/graph.el", Weight: "3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	if err := Write(dir, g); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Read(dir, 0)
+	if err != nil || !reflect.DeepEqual(back, g) {
+		t.Errorf("read %+v, want %+v (%v)", back, g, err)
+	}
+}

@@ -1,0 +1,106 @@
+package table
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Packed is an open file with what unpacks it.
+type Packed struct {
+	io.Reader
+	Path  string
+	Plain string // the name without .gz or .zst
+	files []io.Closer
+}
+
+// zstdMemory bounds what a zstd stream may ask for to be unpacked: its window.
+const zstdMemory = 1 << 28
+
+// Unpack opens path and unpacks it by its suffix, .gz or .zst.
+func Unpack(path string) (*Packed, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("table: %w", err)
+	}
+	p := &Packed{Reader: f, Path: path, Plain: path, files: []io.Closer{f}}
+	var z io.ReadCloser
+	if plain, ok := strings.CutSuffix(path, ".gz"); ok {
+		p.Plain = plain
+		z, err = gzip.NewReader(bufio.NewReaderSize(f, 1<<16))
+	} else if plain, ok := strings.CutSuffix(path, ".zst"); ok {
+		p.Plain = plain
+		var d *zstd.Decoder
+		if d, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(zstdMemory), zstd.WithDecoderMaxWindow(zstdMemory)); err == nil {
+			z = d.IOReadCloser()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("table: %s: %w", path, errors.Join(err, p.Close()))
+	}
+	if z != nil {
+		p.Reader, p.files = z, append(p.files, z)
+	}
+	return p, nil
+}
+
+// Close closes the file.
+func (p *Packed) Close() (err error) {
+	for k := len(p.files) - 1; k >= 0; k-- {
+		err = errors.Join(err, p.files[k].Close())
+	}
+	p.files = nil
+	return err
+}
+
+// maxLine bounds a line of text.
+const maxLine = 1 << 24
+
+// Lines reads a text line by line.
+type Lines struct {
+	*Packed
+	in     *bufio.Scanner
+	Number int // of the line that was read last, from 1
+}
+
+// OpenLines opens a text, unpacked by its suffix.
+func OpenLines(path string) (*Lines, error) {
+	p, err := Unpack(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lines{Packed: p, in: bufio.NewScanner(p)}
+	l.in.Buffer(make([]byte, 1<<16), maxLine)
+	return l, nil
+}
+
+// Next returns the next line, valid until the one after it is read, or io.EOF.
+func (l *Lines) Next() ([]byte, error) {
+	if !l.in.Scan() {
+		if err := l.in.Err(); err != nil {
+			return nil, fmt.Errorf("table: %s: after line %d: %w", l.Path, l.Number, err)
+		}
+		return nil, io.EOF
+	}
+	l.Number++
+	return l.in.Bytes(), nil
+}
+
+// Fault names the file and the line that was read last.
+func (l *Lines) Fault(format string, args ...any) error {
+	return fmt.Errorf("table: %s: line %d: %w", l.Path, l.Number, fmt.Errorf(format, args...))
+}
+
+// Ended turns the end of a file into an error that says so.
+func Ended(err error) error {
+	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("truncated: the file ends too early")
+	}
+	return err
+}

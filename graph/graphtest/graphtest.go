@@ -1,0 +1,173 @@
+// Package graphtest makes small graphs for tests.
+package graphtest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"pgregory.net/rapid"
+)
+
+// Draw returns a small graph of any kind: directed or not, weighted or not, dense, sparse or no features, one
+// label or several.
+func Draw(t *rapid.T) *graph.Graph {
+	n := rapid.IntRange(1, 14).Draw(t, "nodes")
+	node := rapid.Int32Range(0, int32(n-1))
+	src := rapid.SliceOfN(node, 0, 40).Draw(t, "src")
+	dst := rapid.SliceOfN(node, len(src), len(src)).Draw(t, "dst")
+	var weight []float32
+	if rapid.Bool().Draw(t, "weighted") {
+		weight = rapid.SliceOfN(rapid.Float32Range(0, 4), len(src), len(src)).Draw(t, "weight")
+	}
+	adj, err := graph.FromEdges(n, src, dst, weight, graph.Build{Directed: rapid.Bool().Draw(t, "directed")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &graph.Graph{Name: "drawn", Adj: adj, Split: make([]graph.Split, n), Encoding: []byte(`{"a":1}`)}
+	for i := range g.Split {
+		g.Split[i] = graph.Split(rapid.IntRange(0, 3).Draw(t, "split"))
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "features") {
+	case 1:
+		g.X.Dense = mat.New(n, 3)
+		for k := range g.X.Dense.Data {
+			g.X.Dense.Data[k] = float32(k)
+		}
+	case 2:
+		g.X = graph.Identity(n)
+	}
+	g.Labels.Classes = 2
+	if rapid.Bool().Draw(t, "multi") {
+		g.Labels.Bits = rapid.SliceOfN(rapid.Uint8Range(0, 1), 2*n, 2*n).Draw(t, "bits")
+	} else {
+		g.Labels.Class = rapid.SliceOfN(rapid.Int32Range(-1, 1), n, n).Draw(t, "class")
+		g.Labels.Names = []string{"left", "right"}
+	}
+	if rapid.Bool().Draw(t, "ids") {
+		for i := range n {
+			g.IDs = append(g.IDs, fmt.Sprintf("node %d", i))
+		}
+	}
+	return g
+}
+
+// Path returns the path of n nodes, of two sites that take turns.
+func Path(n int) *graph.Graph {
+	var src, dst []int32
+	for i := range int32(n - 1) {
+		src, dst = append(src, i), append(dst, i+1)
+	}
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		panic(err)
+	}
+	g := &graph.Graph{Name: "path", Adj: adj, X: graph.Features{Dense: mat.New(n, 2)}, Split: make([]graph.Split, n),
+		Labels: graph.Labels{Classes: 2, Class: make([]int32, n)}, Sites: []string{"north", "south"}}
+	for i := range n {
+		g.Site = append(g.Site, int32(i%2))
+		g.Split[i] = graph.Split(i % 4)
+	}
+	return g
+}
+
+// Communities returns n nodes in groups, with that many edges a node of which inside stay in the group, under IDs that
+// tell nothing.
+func Communities(n, groups, edges int, inside float64, key rng.Key) *graph.Graph {
+	name := key.FoldString("name").Perm(n)
+	var src, dst []int32
+	for k := range uint64(n * edges) {
+		u := int(key.Float64(3*k) * float64(n))
+		v := int(key.Float64(3*k+1) * float64(n))
+		if key.Float64(3*k+2) < inside {
+			v = v/groups*groups + u%groups
+		}
+		if v < n {
+			src, dst = append(src, name[u]), append(dst, name[v])
+		}
+	}
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		panic(err)
+	}
+	g := &graph.Graph{Name: "communities", Adj: adj, Split: make([]graph.Split, n), X: graph.Features{Sparse: &mat.Sparse{Rows: n, Cols: 9, RowPtr: make([]int64, n+1)}}}
+	for i := range n {
+		g.Split[i] = graph.Split(key.FoldString("split").Uint64(uint64(i)) % 4)
+		for c := range int32(key.FoldString("row").Uint64(uint64(i)) % 9) {
+			g.X.Sparse.Col, g.X.Sparse.Val = append(g.X.Sparse.Col, c), append(g.X.Sparse.Val, 1)
+		}
+		g.X.Sparse.RowPtr[i+1] = int64(len(g.X.Sparse.Col))
+	}
+	return g
+}
+
+// Reseal sets length and checksums of a section file to what it holds, as far as it holds them, so that the fuzzer
+// reaches what lies behind them.
+func Reseal(b []byte) {
+	le, table := binary.LittleEndian, crc32.MakeTable(crc32.Castagnoli)
+	if len(b) < 64 {
+		return
+	}
+	le.PutUint64(b[16:], uint64(len(b)))
+	if size := le.Uint64(b[24:]); size <= uint64(len(b)-64) {
+		for at := uint64(64); at+24 <= 64+size; {
+			entry := b[at:]
+			if from, n := le.Uint64(entry[8:]), le.Uint64(entry[16:]); from <= uint64(len(b)) && n <= uint64(len(b))-from {
+				le.PutUint32(entry, crc32.Checksum(b[from:from+n], table))
+			}
+			at += (24 + 8*uint64(entry[5]) + uint64(le.Uint16(entry[6:])) + 7) / 8 * 8
+		}
+		le.PutUint32(b[56:], crc32.Checksum(b[64:64+size], table))
+	}
+	le.PutUint32(b[60:], crc32.Checksum(b[:60], table))
+}
+
+// Typed returns 40 nodes with edges of two relations and their reverses.
+func Typed(t testing.TB) *graph.Graph {
+	t.Helper()
+	const n = 40
+	var all [2][]int32 // sources and destinations of both relations
+	list := make([]*graph.CSR, 2)
+	for r := range list {
+		var src, dst []int32
+		for k := range uint64(90) {
+			src = append(src, int32(rng.New(uint64(r)).Uint64(k)%n))
+			dst = append(dst, int32(rng.New(uint64(r)+7).Uint64(k)%n))
+		}
+		g, err := graph.FromEdges(n, src, dst, nil, graph.Build{Directed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[r] = &g
+		all[0], all[1] = append(all[0], src...), append(all[1], dst...)
+	}
+	adj, err := graph.FromEdges(n, all[0], all[1], nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &graph.Graph{Name: "typed", Adj: adj, Typed: graph.WithInverses([]string{"a", "b"}, list), Split: make([]graph.Split, n), Labels: graph.Labels{Class: make([]int32, n), Classes: 1}}
+	if err := g.Valid(); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Star returns a node, the 600th, with edges to that many others.
+func Star(leaves int) *graph.Graph {
+	src, dst := make([]int32, leaves), make([]int32, leaves)
+	for k := range src {
+		src[k], dst[k] = 600, int32(k)
+		if k >= 600 {
+			dst[k]++
+		}
+	}
+	adj, err := graph.FromEdges(leaves+1, src, dst, nil, graph.Build{})
+	if err != nil {
+		panic(err)
+	}
+	return &graph.Graph{Adj: adj, Split: make([]graph.Split, leaves+1)}
+}

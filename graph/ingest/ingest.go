@@ -1,0 +1,315 @@
+// Package ingest stores graphs in files from which they are partitioned as streams: graphs in memory, and lists of edges that
+// need not fit into it.
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// WriteGraph writes g, which must be valid, as a file of kind graph.GraphKind.
+func WriteGraph(path string, g *graph.Graph) error {
+	if err := g.Valid(); err != nil {
+		return err
+	}
+	_, err := graph.WriteSections(path, graph.GraphKind, append(g.Sections(), siteSections(g)...))
+	return err
+}
+
+// Edges is a list of edges that is read in batches, as often as it is called, always the same: what a reader of some
+// format has to be for its graph to be stored in bounded memory. yield's error ends it and is returned. The batches are
+// the callee's until yield returns.
+type Edges func(yield func(src, dst []int32) error) error
+
+// WriteEdges stores the graph of n nodes with these edges in the file path as WriteGraph would what graph.FromEdges makes
+// of them: both directions unless b says otherwise, no edge twice. It takes 8 bytes of memory a node and buffers of
+// about memory bytes in all, 0: 256 MiB; beside the file it needs room for the edges, twice, while it works. Nodes have no
+// features, no labels and no split. What is unfinished is in path.incomplete; the same call goes on there with what it has
+// sorted, another begins anew.
+func WriteEdges(path, name string, n int, edges Edges, b graph.Build, memory int64) error {
+	return WriteNodes(path, &graph.Graph{Name: name}, nil, n, edges, b, memory)
+}
+
+// WriteNodes is WriteEdges of nodes that have what g has, but for edges and features, and features, as sections that are
+// written as they are read.
+func WriteNodes(path string, of *graph.Graph, features []graph.Section, n int, edges Edges, b graph.Build, memory int64) error {
+	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
+		return fmt.Errorf("ingest: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
+	}
+	if err := of.Labels.Valid(n); err != nil && (of.Labels.Class != nil || of.Labels.Bits != nil) {
+		return err
+	}
+	if n < 1 || n > math.MaxInt32 {
+		return fmt.Errorf("ingest: %d nodes, want 1 to %d", n, math.MaxInt32)
+	}
+	if memory == 0 {
+		memory = 1 << 28
+	}
+	g := &ingest{n: n, dir: shard.Incomplete(path), Build: b, edges: edges}
+	if err := g.count(memory); err != nil {
+		return err
+	}
+	if err := g.resume(); err != nil {
+		return err
+	}
+	if err := g.scatter(); err != nil {
+		return errors.Join(err, shard.Discard(g.dir))
+	}
+	if err := g.gather(); err != nil {
+		return err
+	}
+	split := graph.Stream("split", graph.U8, []int{n}, g.none)
+	if of.Split != nil {
+		split = graph.Array("split", of.Split)
+	}
+	list := []graph.Section{
+		graph.Array("name", []byte(of.Name)),
+		split,
+		graph.Array("encoding", of.Encoding),
+		graph.Stream("adj/0/row_ptr", graph.I64, []int{n + 1}, g.pointers),
+		graph.Stream("adj/0/col", graph.I32, []int{int(g.stored)}, g.columns),
+	}
+	list = append(append(list, features...), of.Labels.Sections()...)
+	if _, err := graph.WriteSections(path, graph.GraphKind, append(list, siteSections(of)...)); err != nil {
+		return err
+	}
+	return shard.Discard(g.dir)
+}
+
+func siteSections(g *graph.Graph) []graph.Section {
+	if g.Site == nil {
+		return nil
+	}
+	return append([]graph.Section{graph.Array("site", g.Site)}, graph.Strings("sites", g.Sites)...)
+}
+
+const mostBuckets = 200 // files that are written at once; a process may open 256 on some systems
+
+// ingest is a list on its way into rows: edges are dealt to buckets of destinations, which fit into memory one by one.
+type ingest struct {
+	graph.Build
+	n      int
+	dir    string
+	edges  Edges
+	degree []int32 // [n] of destinations, at most
+	bounds []int32 // [B+1] bucket k has the destinations [bounds[k], bounds[k+1])
+	stored int64
+	digest uint64 // of the list
+	done   sorting
+}
+
+// each calls f for each stored edge, some of them more than once.
+func (g *ingest) each(f func(src, dst int32) error) error {
+	at := 0
+	return g.edges(func(src, dst []int32) error {
+		if len(src) != len(dst) {
+			return fmt.Errorf("ingest: %d sources and %d destinations of edges", len(src), len(dst))
+		}
+		for k, u := range src {
+			v := dst[k]
+			if uint32(u) >= uint32(g.n) || uint32(v) >= uint32(g.n) {
+				return fmt.Errorf("ingest: edge %d goes from node %d to node %d, out of [0, %d)", at+k, u, v, g.n)
+			}
+			if u == v && !g.KeepLoops {
+				continue
+			}
+			if err := f(u, v); err != nil {
+				return err
+			}
+			if !g.Directed && u != v {
+				if err := f(v, u); err != nil {
+					return err
+				}
+			}
+		}
+		at += len(src)
+		return nil
+	})
+}
+
+// count finds the degrees, and buckets of which each fits into the memory.
+func (g *ingest) count(memory int64) error {
+	g.degree = make([]int32, g.n)
+	key := rng.New(uint64(g.n)).FoldString(fmt.Sprintf("%+v %d", g.Build, memory))
+	err := g.each(func(u, v int32) error {
+		g.digest += key.Uint64(uint64(u)<<32 | uint64(v))
+		if g.degree[v] == math.MaxInt32 {
+			return fmt.Errorf("ingest: node %d has more than %d edges", v, math.MaxInt32)
+		}
+		g.degree[v]++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	most, sum := max(memory/16, 1<<16), int64(0) // a bucket is 12 bytes an edge
+	g.bounds = []int32{0}
+	for v, d := range g.degree {
+		if sum += int64(d); sum > most && int32(v) > g.bounds[len(g.bounds)-1] {
+			g.bounds, sum = append(g.bounds, int32(v)), int64(d)
+		}
+	}
+	g.bounds = append(g.bounds, int32(g.n))
+	if len(g.bounds) > mostBuckets {
+		return fmt.Errorf("ingest: the edges need %d buckets of %d MiB, of at most %d: allow more memory", len(g.bounds)-1, memory>>20, mostBuckets)
+	}
+	return nil
+}
+
+// sort makes rows without repetitions of bucket k, with buffers that are used again.
+func (g *ingest) sort(k int, pairs, buf *[]int32) error {
+	lo, hi := int(g.bounds[k]), int(g.bounds[k+1])
+	ptr := make([]int64, hi-lo+1)
+	for v := lo; v < hi; v++ {
+		ptr[v-lo+1] = ptr[v-lo] + int64(g.degree[v])
+	}
+	col := resize(*buf, int(ptr[hi-lo]))
+	*buf = col
+	if err := g.place(k, slices.Clone(ptr), pairs, col); err != nil {
+		return err
+	}
+	var wait sync.WaitGroup
+	threads := runtime.GOMAXPROCS(0)
+	for t := range threads {
+		wait.Go(func() {
+			for v := lo + (hi-lo)*t/threads; v < lo+(hi-lo)*(t+1)/threads; v++ {
+				row := col[ptr[v-lo]:ptr[v-lo+1]]
+				slices.Sort(row)
+				g.degree[v] = int32(len(slices.Compact(row)))
+			}
+		})
+	}
+	wait.Wait()
+	end := 0
+	for v := lo; v < hi; v++ {
+		at := ptr[v-lo]
+		end += copy(col[end:], col[at:at+int64(g.degree[v])])
+	}
+	return g.keep(k, col[:end], g.degree[lo:hi])
+}
+
+// place reads bucket k and puts each source into its destination's row, which begins at next.
+func (g *ingest) place(k int, next []int64, pairs *[]int32, col []int32) error {
+	lo := g.bounds[k]
+	return readBack(g.path("pairs", k), g.done.Buckets[k].Pairs, func(r io.Reader) error {
+		for left := 2 * len(col); left > 0; {
+			p := resize(*pairs, min(left, 1<<18))
+			*pairs = p
+			if err := graph.ReadArray(r, p); err != nil {
+				return err
+			}
+			for e := 0; e < len(p); e += 2 {
+				v := p[e+1] - lo
+				if uint(v) >= uint(len(next)-1) || next[v] >= int64(len(col)) {
+					return errors.New("not as it was written")
+				}
+				col[next[v]] = p[e]
+				next[v]++
+			}
+			left -= len(p)
+		}
+		return nil
+	})
+}
+
+// resize returns n elements, of b's memory where it is enough.
+func resize(b []int32, n int) []int32 {
+	if cap(b) < n {
+		return make([]int32, n)
+	}
+	return b[:n]
+}
+
+// none writes the splits: no node is of any.
+func (g *ingest) none(w io.Writer) error {
+	zero := make([]byte, 1<<16)
+	for left := g.n; left > 0; left -= len(zero) {
+		zero = zero[:min(len(zero), left)]
+		if _, err := w.Write(zero); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pointers writes the row pointers.
+func (g *ingest) pointers(w io.Writer) error {
+	ptr := make([]int64, 1, 1<<13)
+	sum := int64(0)
+	for _, d := range g.degree {
+		if len(ptr) == cap(ptr) {
+			if err := graph.WriteArray(w, ptr); err != nil {
+				return err
+			}
+			ptr = ptr[:0]
+		}
+		sum += int64(d)
+		ptr = append(ptr, sum)
+	}
+	return graph.WriteArray(w, ptr)
+}
+
+// BinaryEdges returns the edges of a file of pairs of little-endian numbers, source and destination, of bits bits each:
+// 32 or 64; and the number of nodes, one more than the largest.
+func BinaryEdges(path string, bits int) (edges Edges, n int, err error) {
+	edges = func(yield func(src, dst []int32) error) error {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if info.Size()%int64(bits/4) != 0 {
+			return fmt.Errorf("ingest: %s: %d bytes, want pairs of %d", path, info.Size(), bits/4)
+		}
+		if bits == 64 {
+			return batches[int64](path, f, info.Size()/8, yield)
+		}
+		return batches[int32](path, f, info.Size()/4, yield)
+	}
+	if bits != 32 && bits != 64 {
+		return nil, 0, fmt.Errorf("ingest: edges of %d bits, want 32 or 64", bits)
+	}
+	err = edges(func(src, dst []int32) error {
+		n = max(n, int(slices.Max(src))+1, int(slices.Max(dst))+1)
+		return nil
+	})
+	return edges, n, err
+}
+
+// batches yields the pairs in a file of count numbers.
+func batches[T int32 | int64](path string, f io.Reader, count int64, yield func(src, dst []int32) error) error {
+	buf := make([]T, 1<<17)
+	src, dst := make([]int32, len(buf)/2), make([]int32, len(buf)/2)
+	for at := int64(0); at < count; at += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), count-at)]
+		if err := graph.ReadArray(f, buf); err != nil {
+			return fmt.Errorf("ingest: %s: %w", path, err)
+		}
+		for k := range len(buf) / 2 {
+			for _, x := range buf[2*k : 2*k+2] {
+				if x < 0 || int64(x) >= math.MaxInt32 {
+					return fmt.Errorf("ingest: %s: byte %d: node %d, want 0 to %d", path, (at+int64(2*k))*graph.Size[T](), x, math.MaxInt32-1)
+				}
+			}
+			src[k], dst[k] = int32(buf[2*k]), int32(buf[2*k+1])
+		}
+		if err := yield(src[:len(buf)/2], dst[:len(buf)/2]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

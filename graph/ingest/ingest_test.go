@@ -1,0 +1,222 @@
+package ingest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// What is stored from a list of edges is what the graph in memory stores.
+func TestIngestIsAsFromEdges(t *testing.T) {
+	dir, key := t.TempDir(), rng.New(2)
+	const n, m = 30_000, 200_000 // over one bucket and one batch
+	var src, dst []int32
+	for e := range uint64(m) {
+		u, v := int32(key.Float64(2*e)*key.Float64(2*e)*n), int32(key.Float64(2*e+1)*n)
+		if e%10 == 0 {
+			v = u
+		}
+		src, dst = append(src, u), append(dst, v)
+	}
+	src, dst = append(src, src[:5000]...), append(dst, dst[:5000]...)
+	raw := make(map[int][]byte)
+	for k := range src {
+		raw[32] = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(raw[32], uint32(src[k])), uint32(dst[k]))
+		raw[64] = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(raw[64], uint64(src[k])), uint64(dst[k]))
+	}
+	for bits, b := range map[int]graph.Build{32: {}, 64: {Directed: true, KeepLoops: true}} {
+		list, path, want := filepath.Join(dir, "list"), filepath.Join(dir, "graph"), filepath.Join(dir, "want")
+		if err := os.WriteFile(list, raw[bits], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		edges, nodes, err := BinaryEdges(list, bits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		adj, err := graph.FromEdges(nodes, src, dst, nil, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &graph.Graph{Name: "list", Adj: adj, Split: make([]graph.Split, nodes)}
+		if err := WriteGraph(want, g); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteEdges(path, "list", nodes, edges, b, 1); err != nil {
+			t.Fatal(err)
+		}
+		if read(t, path) != read(t, want) {
+			t.Errorf("%d bits: the file differs from that of the graph in memory", bits)
+		}
+		if list, err := os.ReadDir(dir); err != nil || len(list) != 3 {
+			t.Errorf("%v, %v: something is left", list, err)
+		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestIngestRefuses(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "list")
+	list := func(bits int, b []byte) error {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := BinaryEdges(path, bits)
+		return err
+	}
+	one := func(src, dst []int32) Edges {
+		return func(yield func(src, dst []int32) error) error { return yield(src, dst) }
+	}
+	long := binary.LittleEndian.AppendUint64(make([]byte, 16), math.MaxInt32)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{list(32, make([]byte, 12)), "12 bytes, want pairs of 8"},
+		{list(64, make([]byte, 24)), "24 bytes, want pairs of 16"},
+		{list(16, nil), "edges of 16 bits"},
+		{list(32, []byte{0, 0, 0, 0, 255, 255, 255, 255}), "byte 0: node -1"},
+		{list(64, append(long, make([]byte, 8)...)), "byte 16: node 2147483647"},
+		{WriteEdges(filepath.Join(dir, "g"), "", 0, nil, graph.Build{}, 0), "0 nodes"},
+		{WriteEdges(filepath.Join(dir, "g"), "", 3, one([]int32{0, 3}, []int32{1, 1}), graph.Build{}, 0), "edge 1 goes from node 3 to node 1, out of [0, 3)"},
+		{WriteEdges(filepath.Join(dir, "g"), "", 3, one([]int32{0}, nil), graph.Build{}, 0), "1 sources and 0 destinations"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%v, want %q", c.err, c.want)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v: something is left", left, err)
+	}
+}
+
+// listed returns a list of m edges of n nodes, and counts how often it is read.
+func listed(n, m int, key rng.Key, reads *int) Edges {
+	src, dst := make([]int32, m), make([]int32, m)
+	for e := range uint64(m) {
+		src[e], dst[e] = int32(key.Float64(2*e)*float64(n)), int32(key.Float64(2*e+1)*float64(n))
+	}
+	return func(yield func(src, dst []int32) error) error {
+		*reads++
+		for lo := 0; lo < m; lo += 1000 {
+			if err := yield(src[lo:min(lo+1000, m)], dst[lo:min(lo+1000, m)]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// An ingest that was ended between any two of its steps goes on there, without what is done, and gives the same bytes;
+// another begins anew.
+func TestStoppedIngestGoesOn(t *testing.T) {
+	const n, m = 3000, 140_000
+	dir, reads := t.TempDir(), 0
+	list, other := listed(n, m, rng.New(1), &reads), listed(n, m, rng.New(2), &reads)
+	want := make(map[*Edges]string)
+	for k, edges := range []*Edges{&list, &other} {
+		path := filepath.Join(dir, fmt.Sprint("want-", k))
+		if err := WriteEdges(path, "list", n, *edges, graph.Build{}, 1); err != nil {
+			t.Fatal(err)
+		}
+		want[edges] = read(t, path)
+	}
+	path := filepath.Join(dir, "graph")
+	// stop does what WriteEdges does until bucket last is to be sorted, and leaves what that left.
+	stop := func(last int) *ingest {
+		t.Helper()
+		g := &ingest{n: n, dir: shard.Incomplete(path), edges: list}
+		if err := g.count(1); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.resume(); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.scatter(); err != nil {
+			t.Fatal(err)
+		}
+		if len(g.done.Buckets) < 4 {
+			t.Fatalf("%d buckets, want several", len(g.done.Buckets))
+		}
+		var pairs, col []int32
+		for k := range last {
+			if err := g.sort(k, &pairs, &col); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return g
+	}
+	finish := func(what string, edges *Edges, times int) {
+		t.Helper()
+		reads = 0
+		if err := WriteEdges(path, "list", n, *edges, graph.Build{}, 1); err != nil {
+			t.Fatal(what, err)
+		}
+		if reads != times {
+			t.Errorf("%s: the list was read %d times, want %d", what, reads, times)
+		}
+		if read(t, path) != want[edges] {
+			t.Errorf("%s: another file", what)
+		}
+		if _, err := os.Stat(shard.Incomplete(path)); !os.IsNotExist(err) {
+			t.Errorf("%s: %v: something is left", what, err)
+		}
+	}
+	for _, last := range []int{0, 1, 3} {
+		stop(last)
+		finish(fmt.Sprint("sorted ", last), &list, 1)
+	}
+	stop(2)
+	finish("another list", &other, 2)
+	// Before all edges are dealt.
+	g := stop(0)
+	g.done.Dealt = false
+	if err := g.save(); err != nil {
+		t.Fatal(err)
+	}
+	finish("half dealt", &list, 2)
+	stop(1)
+	if err := os.WriteFile(g.journal(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	finish("no journal", &list, 2)
+
+	// What is no longer as it was written is refused by name.
+	for _, name := range []string{"part-pairs-2", "part-rows-0", "part-degree-1"} {
+		for what, damage := range map[string]func([]byte) []byte{"flipped": func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, "short": func(b []byte) []byte { return b[:len(b)-3] }} {
+			stop(2)
+			file := filepath.Join(shard.Incomplete(path), name)
+			if err := os.WriteFile(file, damage([]byte(read(t, file))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := WriteEdges(path, "list", n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s %s: %v", name, what, err)
+			}
+			if err := os.RemoveAll(shard.Incomplete(path)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// What is not an ingest's is not removed.
+	if err := os.MkdirAll(filepath.Join(shard.Incomplete(path), "mine"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteEdges(path, "list", n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), "mine") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,275 @@
+package external
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// dealing gives each part what a section has of its own nodes, in the order of IDs, which is that of the part's rows.
+type dealing struct {
+	name string
+	do   func(r *runner) error
+}
+
+// dealt returns the sections to deal. Pointers are dealt with the first section that they point into.
+func (r *runner) dealt() []dealing {
+	shape := func(name string, t graph.Type) []int {
+		shape, _ := r.file.Shape(name, t) // of another type: refused when it is read
+		return shape
+	}
+	cols := int64(0)
+	if s := shape("x/shape", graph.I64); s != nil && r.sparse {
+		var x [2]int64
+		if graph.ReadRange(r.file, "x/shape", 0, x[:]) == nil {
+			cols = x[1]
+		}
+	}
+	classes, _ := r.classes()
+	list := []dealing{
+		deal("split", "", 1, func(row []graph.Split) error { return row[0].Valid() }),
+		deal("adj/0/col", "adj/0/row_ptr", 0, func(row []int32) error { return ascending(row, int64(r.nodes)) }),
+	}
+	if r.weighted {
+		list = append(list, deal("adj/0/weight", "adj/0/row_ptr", 0, func(row []float32) error {
+			for _, w := range row {
+				if !(w >= 0 && w <= math.MaxFloat32) {
+					return fmt.Errorf("an edge has weight %v, want a finite number, 0 or more", w)
+				}
+			}
+			return nil
+		}))
+	}
+	if r.xcols > 0 {
+		list = append(list, deal("x/dense", "", r.xcols, finite))
+	}
+	if r.sparse && cols > 0 {
+		list = append(list, deal("x/col", "x/row_ptr", 0, func(row []int32) error { return ascending(row, cols) }),
+			deal("x/val", "x/row_ptr", 0, finite))
+	}
+	if shape("y/class", graph.I32) != nil {
+		list = append(list, deal("y/class", "", 1, func(row []int32) error {
+			if row[0] < -1 || int64(row[0]) >= classes {
+				return fmt.Errorf("label %d, want -1 (none) or a class in [0, %d)", row[0], classes)
+			}
+			return nil
+		}))
+	}
+	if shape("y/bits", graph.U8) != nil {
+		list = append(list, deal("y/bits", "", int(classes), func(row []uint8) error {
+			for c, b := range row {
+				if b > 1 {
+					return fmt.Errorf("label for class %d is %d, want 0 or 1", c, b)
+				}
+			}
+			return nil
+		}))
+	}
+	if shape("ids/ptr", graph.I64) != nil {
+		list = append(list, deal("ids/text", "ids/ptr", 0, func([]uint8) error { return nil }))
+	}
+	return list
+}
+
+// classes returns C.
+func (s *Stored) classes() (int64, error) {
+	var c [1]int64
+	if err := graph.ReadRange(s.file, "y/classes", 0, c[:]); err != nil {
+		return 0, err
+	}
+	if c[0] < 0 || c[0] > math.MaxInt32 {
+		return 0, s.file.Errorf("y/classes", "%d classes, want 0 to %d", c[0], math.MaxInt32)
+	}
+	return c[0], nil
+}
+
+func ascending(row []int32, most int64) error {
+	last := int32(-1)
+	for _, j := range row {
+		if j <= last || int64(j) >= most {
+			return fmt.Errorf("%d is not ascending, or out of [0, %d)", j, most)
+		}
+		last = j
+	}
+	return nil
+}
+
+func finite(row []float32) error {
+	for c, x := range row {
+		if !(x >= -math.MaxFloat32 && x <= math.MaxFloat32) {
+			return fmt.Errorf("value %d is %v, want a finite number", c, x)
+		}
+	}
+	return nil
+}
+
+// deal returns the dealing of a section in which a node has width elements or, where ptr names its pointers, elements
+// [ptr[v], ptr[v+1]).
+func deal[T graph.Element](name, ptr string, width int, check func(row []T) error) dealing {
+	return dealing{name, func(r *runner) error {
+		if err := r.phase("deal", int64(r.nodes)); err != nil {
+			return err
+		}
+		for lo := 0; lo < r.Parts; lo += filesAtOnce {
+			if err := dealTo(r, name, ptr, width, check, lo, min(lo+filesAtOnce, r.Parts)); err != nil {
+				return err
+			}
+		}
+		for p := range r.Parts {
+			if err := r.seal(r.spill(name, p)); err != nil {
+				return err
+			}
+			if ptr != "" {
+				if err := r.seal(r.spill(ptr, p)); err != nil {
+					return err
+				}
+			}
+		}
+		r.done.Dealt = append(r.done.Dealt, name)
+		return r.end(0)
+	}}
+}
+
+const filesAtOnce = 200 // that are written; a process may open 256 on some systems
+
+// spill returns the file that holds what part p got of a section.
+func (r *runner) spill(name string, p int) string {
+	return r.path(fmt.Sprintf("%s.%d", strings.ReplaceAll(name, "/", "."), p))
+}
+
+// dealTo deals to the parts [lo, hi).
+func dealTo[T graph.Element](r *runner, name, ptr string, width int, check func(row []T) error, lo, hi int) (err error) {
+	shape, err := r.shapeOf(name)
+	if err != nil {
+		return err
+	}
+	size := int64(1)
+	for _, d := range shape {
+		size *= int64(d)
+	}
+	if ptr == "" && size != int64(r.nodes)*int64(width) {
+		return r.file.Errorf(name, "shape %v, want %d elements for each of %d nodes", shape, width, r.nodes)
+	}
+	out, err := r.create(name, lo, hi)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.close()) }()
+	var ptrs *outputs
+	var ends io.Reader
+	if ptr != "" {
+		if ptrs, err = r.create(ptr, lo, hi); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, ptrs.close()) }()
+		if ends, err = r.file.Elements(ptr, 0, int64(r.nodes)+1); err != nil {
+			return err
+		}
+		ends = bufio.NewReaderSize(ends, 1<<16)
+		if err := r.beginPointers(ptr, ends, ptrs); err != nil {
+			return err
+		}
+	}
+	in, err := r.file.Elements(name, 0, size)
+	if err != nil {
+		return err
+	}
+	from := bufio.NewReaderSize(in, 1<<20)
+	var row []T
+	var end [1]int64
+	at, local := int64(0), make([]int64, hi-lo)
+	for v, p := range r.owner {
+		n := width
+		if ptr != "" {
+			if err := graph.ReadArray(ends, end[:]); err != nil {
+				return r.file.Errorf(ptr, "node %d: %w", v, err)
+			}
+			if end[0] < at || end[0] > size || v == r.nodes-1 && end[0] != size {
+				return r.file.Errorf(ptr, "node %d ends at %d, before its start %d or not within the %d elements", v, end[0], at, size)
+			}
+			n = int(end[0] - at)
+		}
+		at += int64(n)
+		row = room(row, n)
+		if err := graph.ReadArray(from, row); err != nil {
+			return r.file.Errorf(name, "node %d: %w", v, err)
+		}
+		if n > 0 {
+			if err := check(row); err != nil {
+				return r.file.Errorf(name, "node %d: %w", v, err)
+			}
+		}
+		if k := int(p) - lo; k >= 0 && k < len(local) {
+			if err := graph.WriteArray(out.to[k], row); err != nil {
+				return err
+			}
+			if ptr != "" {
+				local[k] += int64(n)
+				if err := graph.WriteArray(ptrs.to[k], local[k:k+1]); err != nil {
+					return err
+				}
+			}
+		}
+		if v%runNodes == runNodes-1 {
+			if err := r.advance(runNodes); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// beginPointers reads the first pointer of a section, which must be 0, and begins those of the parts with it.
+func (r *runner) beginPointers(name string, ends io.Reader, to *outputs) error {
+	var zero [1]int64
+	if err := graph.ReadArray(ends, zero[:]); err != nil || zero[0] != 0 {
+		return r.file.Errorf(name, "the first pointer must be 0 (got %d): %w", zero[0], err)
+	}
+	for _, w := range to.to {
+		if err := graph.WriteArray(w, zero[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Stored) shapeOf(name string) ([]int, error) {
+	for _, section := range s.file.Sections() {
+		if section.Name == name {
+			return section.Shape, nil
+		}
+	}
+	return nil, s.file.Errorf(name, "missing")
+}
+
+// outputs are files of the parts from some part on.
+type outputs struct {
+	to    []*bufio.Writer
+	files []*os.File
+}
+
+func (r *runner) create(name string, lo, hi int) (*outputs, error) {
+	o := new(outputs)
+	for p := lo; p < hi; p++ {
+		f, err := os.Create(r.spill(name, p))
+		if err != nil {
+			return nil, errors.Join(err, o.close())
+		}
+		o.files, o.to = append(o.files, f), append(o.to, bufio.NewWriterSize(f, int(bufferOf(r.Parts))))
+	}
+	return o, nil
+}
+
+// close writes what is buffered.
+func (o *outputs) close() (err error) {
+	for k, f := range o.files {
+		err = errors.Join(err, o.to[k].Flush(), f.Close())
+	}
+	return err
+}

@@ -1,0 +1,298 @@
+package external
+
+import (
+	"bufio"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// part writes the file of part p from what was dealt to it, as Shard.sections has it, and notes what the manifest says
+// of it.
+func (r *runner) part(p int) error {
+	if err := r.phase("write", 0); err != nil {
+		return err
+	}
+	if r.to == nil {
+		r.to = make([]int32, r.nodes)
+	}
+	ptr := r.done.Halo[p]
+	owned, sources := int(ptr[0]), int(ptr[r.Parts])
+	d := shard.Part{Owned: owned, Cut: int(r.done.Cut[p]), Halo: make([]int, r.Parts)}
+	k := int32(0)
+	if err := each(r, r.spill("global", p), func(v int64) { r.to[v] = k; k++ }); err != nil {
+		return err
+	}
+	name, err := r.all("name")
+	if err != nil {
+		return err
+	}
+	encoding, err := r.all("encoding")
+	if err != nil {
+		return err
+	}
+	list := []graph.Section{
+		graph.Array("shard", []int64{int64(p), int64(r.Parts), int64(owned), int64(sources), int64(r.nodes)}),
+		graph.Array("fingerprint", r.print[:]),
+		graph.Array("name", name),
+	}
+	if len(encoding) > 0 {
+		list = append(list, graph.Array("encoding", encoding))
+	}
+	boundary := make([]int64, r.Parts+1)
+	for q := range r.Parts {
+		d.Halo[q] = int(ptr[q+1] - ptr[q])
+		boundary[q+1] = boundary[q] + r.done.Halo[q][p+1] - r.done.Halo[q][p]
+	}
+	list = append(list, r.stream("global", "global", graph.I64, p, sources), r.stream("degree", "degree", graph.F32, p, sources),
+		graph.Array("halo_ptr", ptr), graph.Array("boundary/ptr", boundary),
+		graph.Stream("boundary/node", graph.I32, []int{int(boundary[r.Parts])}, func(w io.Writer) error { return r.boundary(p, w) }),
+		r.stream("split", "split", graph.U8, p, owned), r.stream("adj/0/row_ptr", "adj/0/row_ptr", graph.I64, p, owned+1))
+	edges, err := r.length("adj/0/col", p, 4)
+	if err != nil {
+		return err
+	}
+	d.Edges = edges
+	list = append(list, graph.Stream("adj/0/col", graph.I32, []int{edges}, func(w io.Writer) error {
+		return r.relabel(p, func(b *rows) error { return graph.WriteArray(w, b.col) })
+	}))
+	if r.weighted {
+		list = append(list, graph.Stream("adj/0/weight", graph.F32, []int{edges}, func(w io.Writer) error {
+			return r.relabel(p, func(b *rows) error { return graph.WriteArray(w, b.weight) })
+		}))
+	}
+	tables, bytes, err := r.tables(p, owned)
+	if err != nil {
+		return err
+	}
+	d.Bytes = bytes
+	if err := each(r, r.spill("split", p), func(s graph.Split) { countSplit(&d, s) }); err != nil {
+		return err
+	}
+	if d.Digest, err = shard.WritePart(r.dir, p, append(list, tables...)); err != nil {
+		return err
+	}
+	r.done.Parts = append(r.done.Parts, d)
+	var dealt []string
+	for _, s := range []string{"split", "adj/0/col", "adj/0/row_ptr", "adj/0/weight", "x/dense", "x/col", "x/val", "x/row_ptr", "y/class", "y/bits", "ids/text", "ids/ptr", "degree"} {
+		dealt = append(dealt, r.spill(s, p))
+	}
+	remove := r.forget(dealt...)
+	if err := r.end(0); err != nil {
+		return err
+	}
+	remove()
+	return nil
+}
+
+// countSplit counts one node.
+func countSplit(d *shard.Part, s graph.Split) {
+	switch s {
+	case graph.Train:
+		d.Train++
+	case graph.Val:
+		d.Val++
+	case graph.Test:
+		d.Test++
+	}
+}
+
+// tables returns features, labels and names of part p's nodes, and the size of the features.
+func (r *runner) tables(p, owned int) (list []graph.Section, bytes int64, err error) {
+	has := func(name string, t graph.Type) bool {
+		shape, _ := r.file.Shape(name, t)
+		return shape != nil
+	}
+	ragged := func(name, file string, t graph.Type, size int64) error {
+		n, err := r.length(file, p, size)
+		list = append(list, r.stream(name, file, t, p, n))
+		return err
+	}
+	switch {
+	case r.xcols > 0:
+		bytes = 4 * int64(owned) * int64(r.xcols)
+		list = append(list, r.stream("x/dense", "x/dense", graph.F32, p, owned, r.xcols))
+	case slices.Contains(r.done.Dealt, "x/col"):
+		var shape [2]int64
+		if err := graph.ReadRange(r.file, "x/shape", 0, shape[:]); err != nil {
+			return nil, 0, err
+		}
+		n, err := r.length("x/col", p, 4)
+		if err != nil {
+			return nil, 0, err
+		}
+		bytes = 8 * int64(n)
+		list = append(list, graph.Array("x/shape", []int64{int64(owned), shape[1]}), r.stream("x/row_ptr", "x/row_ptr", graph.I64, p, owned+1),
+			r.stream("x/col", "x/col", graph.I32, p, n), r.stream("x/val", "x/val", graph.F32, p, n))
+	}
+	classes, err := r.classes()
+	if err != nil {
+		return nil, 0, err
+	}
+	list = append(list, graph.Array("y/classes", []int64{classes}))
+	if has("y/class", graph.I32) {
+		list = append(list, r.stream("y/class", "y/class", graph.I32, p, owned))
+	}
+	if has("y/bits", graph.U8) {
+		list = append(list, r.stream("y/bits", "y/bits", graph.U8, p, owned*int(classes)))
+	}
+	for _, s := range r.file.Sections() {
+		if s.Name == "y/names/ptr" || s.Name == "y/names/text" {
+			list = append(list, s)
+		}
+	}
+	if has("ids/ptr", graph.I64) {
+		list = append(list, r.stream("ids/ptr", "ids/ptr", graph.I64, p, owned+1))
+		err = ragged("ids/text", "ids/text", graph.U8, 1)
+	}
+	return list, bytes, err
+}
+
+// stream returns a section that is what part p was dealt.
+func (r *runner) stream(name, file string, t graph.Type, p int, shape ...int) graph.Section {
+	return graph.Stream(name, t, shape, func(w io.Writer) error {
+		f, err := os.Open(r.spill(file, p))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(w, f)
+		return errors.Join(err, r.advance(0))
+	})
+}
+
+// length returns how many elements part p was dealt.
+func (r *runner) length(file string, p int, size int64) (int, error) {
+	info, err := os.Stat(r.spill(file, p))
+	if err != nil {
+		return 0, err
+	}
+	return int(info.Size() / size), nil
+}
+
+// boundary writes the owned nodes of p that each peer holds as halo, in the peer's order.
+func (r *runner) boundary(p int, w io.Writer) error {
+	buf := make([]int64, 1<<13)
+	local := make([]int32, len(buf))
+	for q, ptr := range r.done.Halo {
+		f, err := os.Open(r.spill("global", q))
+		if err != nil {
+			return err
+		}
+		in := io.NewSectionReader(f, 8*ptr[p], 8*(ptr[p+1]-ptr[p]))
+		for left := ptr[p+1] - ptr[p]; left > 0 && err == nil; left -= int64(len(buf)) {
+			buf = buf[:min(int64(cap(buf)), left)]
+			if err = graph.ReadArray(in, buf); err == nil {
+				for k, v := range buf {
+					local[k] = r.to[v]
+				}
+				err = graph.WriteArray(w, local[:len(buf)])
+			}
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows is a run of a part's rows in its own numbering.
+type rows struct {
+	ptr    []int64 // [n+1] ends of the rows in the part
+	col    []int32
+	weight []float32
+}
+
+// relabel calls f with the adjacency of part p in the part's numbering, run after run.
+func (r *runner) relabel(p int, f func(*rows) error) error {
+	var in [3]*bufio.Reader
+	for k, name := range []string{"adj/0/row_ptr", "adj/0/col", "adj/0/weight"} {
+		if k == 2 && !r.weighted {
+			break
+		}
+		file, err := os.Open(r.spill(name, p))
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		in[k] = bufio.NewReaderSize(file, 1<<18)
+	}
+	b, threads := &rows{ptr: make([]int64, 1)}, runtime.GOMAXPROCS(0)
+	if err := graph.ReadArray(in[0], b.ptr); err != nil {
+		return err
+	}
+	for left := int(r.done.Halo[p][0]); left > 0; {
+		start := b.ptr[len(b.ptr)-1]
+		b.ptr = append(b.ptr[:0], start)
+		for n := 0; n < left && n < runNodes && b.ptr[n]-start < runEdges; n++ {
+			b.ptr = append(b.ptr, 0)
+			if err := graph.ReadArray(in[0], b.ptr[n+1:]); err != nil {
+				return err
+			}
+		}
+		n := len(b.ptr) - 1
+		left -= n
+		b.col = room(b.col, int(b.ptr[n]-start))
+		if err := graph.ReadArray(in[1], b.col); err != nil {
+			return err
+		}
+		if r.weighted {
+			b.weight = room(b.weight, len(b.col))
+			if err := graph.ReadArray(in[2], b.weight); err != nil {
+				return err
+			}
+		}
+		var wait sync.WaitGroup
+		for t := range threads {
+			wait.Go(func() { b.rename(r.to, n*t/threads, n*(t+1)/threads) })
+		}
+		wait.Wait()
+		if err := errors.Join(f(b), r.advance(0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rename gives the sources of rows [lo, hi) their numbers in the part, ascending in each row.
+func (b *rows) rename(to []int32, lo, hi int) {
+	var key []uint64 // number, then place in the row: sorting keys sorts the weights with them
+	var weight []float32
+	for i := lo; i < hi; i++ {
+		first, end := b.ptr[i]-b.ptr[0], b.ptr[i+1]-b.ptr[0]
+		col := b.col[first:end]
+		if b.weight == nil {
+			for k, u := range col {
+				col[k] = to[u]
+			}
+			slices.Sort(col)
+			continue
+		}
+		key, weight = key[:0], append(weight[:0], b.weight[first:end]...)
+		for k, u := range col {
+			key = append(key, uint64(to[u])<<32|uint64(k))
+		}
+		slices.Sort(key)
+		for k, x := range key {
+			col[k], b.weight[int(first)+k] = int32(x>>32), weight[uint32(x)]
+		}
+	}
+}
+
+// manifest writes and returns the manifest of the parts.
+func (r *runner) manifest() (*shard.Manifest, error) {
+	name, err := r.all("name")
+	if err != nil {
+		return nil, err
+	}
+	m := &shard.Manifest{Name: string(name), Nodes: int64(r.nodes), Edges: r.edges,
+		Fingerprint: hex.EncodeToString(r.print[:]), Meta: r.Meta, Parts: r.done.Parts}
+	return m, m.Write(r.dir)
+}

@@ -1,0 +1,97 @@
+// Package quality says what a partition is worth: its cut, balance and communication volume.
+package quality
+
+import "github.com/heddle-gnn/heddle/graph/shard"
+
+// Report is the quality of a partition.
+type Report struct {
+	Parts       int
+	Nodes       int64
+	Edges       int64   // stored: both directions of an undirected edge count
+	Cut         int64   // edge cut: stored edges whose ends have different owners
+	Halo        int64   // halo rows of all parts: what one exchange of a layer's rows carries
+	CutShare    float64 // Cut / Edges; 0 without edges
+	Replication float64 // replication factor: (Nodes + Halo) / Nodes
+	// Balance is the largest part's share over the mean: 1 is even, Parts is all in one. 0 where there are none.
+	NodeBalance, EdgeBalance, TrainBalance, ByteBalance, HaloBalance float64
+	// Rows is the communication volume of each pair, [K][K]: the rows that part p sends to part q in one exchange of a
+	// layer's. They add up to Halo.
+	Rows [][]int64
+}
+
+// Measure returns the quality of the partition that m describes.
+func Measure(m *shard.Manifest) Report {
+	r := Report{Parts: len(m.Parts), Nodes: m.Nodes, Edges: m.Edges, Rows: square(len(m.Parts))}
+	var nodes, edges, train, bytes, halo []int64
+	for q, part := range m.Parts {
+		rows := int64(0)
+		for p, n := range part.Halo {
+			r.Rows[p][q] = int64(n)
+			rows += int64(n)
+		}
+		r.Cut, r.Halo = r.Cut+int64(part.Cut), r.Halo+rows
+		nodes, edges, train = append(nodes, int64(part.Owned)), append(edges, int64(part.Edges)), append(train, int64(part.Train))
+		bytes, halo = append(bytes, part.Bytes), append(halo, rows)
+	}
+	if r.Edges > 0 {
+		r.CutShare = float64(r.Cut) / float64(r.Edges)
+	}
+	if r.Nodes > 0 {
+		r.Replication = float64(r.Nodes+r.Halo) / float64(r.Nodes)
+	}
+	r.NodeBalance, r.EdgeBalance, r.TrainBalance = Balance(nodes), Balance(edges), Balance(train)
+	r.ByteBalance, r.HaloBalance = Balance(bytes), Balance(halo)
+	return r
+}
+
+// Widest returns the pair of parts between which most rows travel, from p to q.
+func (r Report) Widest() (p, q int, rows int64) {
+	for from, to := range r.Rows {
+		for at, n := range to {
+			if n > rows {
+				p, q, rows = from, at, n
+			}
+		}
+	}
+	return p, q, rows
+}
+
+// Plan is how many messages one exchange of rows takes where a partial sum may stand for the rows in it.
+type Plan struct {
+	Rows, Sums [][]int64 // [K][K] from part p to part q: rows of p's nodes, and sums for q's
+	Total      int64
+}
+
+// Plans returns the plan of the least messages between shards, all of one partition in order. An aggregator that is not
+// linear in the rows needs them all: Report.Halo.
+func Plans(shards []*shard.Shard) Plan {
+	plan := Plan{Rows: square(len(shards)), Sums: square(len(shards))}
+	for q, s := range shards {
+		for p := range shards {
+			c := shard.NewCover(s.From(&s.Adj, p))
+			plan.Rows[p][q], plan.Sums[p][q] = int64(len(c.Rows)), int64(len(c.Dst))
+			plan.Total += int64(c.Len())
+		}
+	}
+	return plan
+}
+
+// Balance returns the largest of x over the mean.
+func Balance(x []int64) float64 {
+	most, sum := int64(0), int64(0)
+	for _, v := range x {
+		most, sum = max(most, v), sum+v
+	}
+	if sum == 0 {
+		return 0
+	}
+	return float64(most) * float64(len(x)) / float64(sum)
+}
+
+func square(n int) [][]int64 {
+	out := make([][]int64, n)
+	for k := range out {
+		out[k] = make([]int64, n)
+	}
+	return out
+}

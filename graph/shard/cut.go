@@ -1,0 +1,159 @@
+package shard
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// Cut returns the shards of g, one a part, in which part owner[i] owns node i. A part may own nothing. Adjacency,
+// features and labels are copied. It refuses a graph that is not valid, less than one part or more than nodes, and
+// owners out of range.
+func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
+	if err := CheckParts(g.N(), parts); err != nil {
+		return nil, err
+	}
+	if err := g.Valid(); err != nil {
+		return nil, err
+	}
+	if len(owner) != g.N() {
+		return nil, fmt.Errorf("shard: %d owners for %d nodes", len(owner), g.N())
+	}
+	owned := make([][]int32, parts)
+	local := make([]int32, g.N()) // node's place among its owner's
+	for i, p := range owner {
+		if p < 0 || int(p) >= parts {
+			return nil, fmt.Errorf("shard: owner of node %d is %d, out of [0, %d)", i, p, parts)
+		}
+		local[i] = int32(len(owned[p]))
+		owned[p] = append(owned[p], int32(i))
+	}
+	c := &cutter{g: g, owner: owner, owned: owned, local: local, degree: g.Adj.Degrees(), to: make([]int32, g.N()), print: Fingerprint(g.Digest(), owner, parts)}
+	for i := range c.to {
+		c.to[i] = -1
+	}
+	shards := make([]*Shard, parts)
+	for p := range shards {
+		shards[p] = c.shard(p)
+	}
+	for p, s := range shards {
+		for q, of := range shards {
+			s.Boundary[q] = []int32{}
+			for _, i := range of.Global[of.HaloPtr[p]:of.HaloPtr[p+1]] {
+				s.Boundary[q] = append(s.Boundary[q], local[i])
+			}
+		}
+	}
+	return shards, nil
+}
+
+// CheckParts refuses a number of parts that n nodes cannot be dealt to.
+func CheckParts(n, parts int) error {
+	if parts < 1 || parts > n {
+		return fmt.Errorf("parts must be 1 to %d, as many as nodes (got %d)", n, parts)
+	}
+	return nil
+}
+
+// cutter holds what the shards of one graph have in common.
+type cutter struct {
+	g            *graph.Graph
+	owner, local []int32
+	owned        [][]int32
+	degree       []float32
+	to           []int32 // [N] source in the shard at hand; −1 between shards
+	print        [32]byte
+}
+
+// shard returns part p but for Boundary's rows.
+func (c *cutter) shard(p int) *Shard {
+	parts, own := len(c.owned), c.owned[p]
+	halo := make([][]int32, parts)
+	for _, i := range own {
+		c.to[i] = 0
+	}
+	for _, i := range own {
+		col, _ := c.g.Adj.Row(int(i))
+		for _, j := range col {
+			if c.to[j] < 0 {
+				c.to[j] = 0
+				halo[c.owner[j]] = append(halo[c.owner[j]], j)
+			}
+		}
+	}
+	sources, ptr := slices.Clone(own), []int{len(own)}
+	for _, nodes := range halo {
+		slices.Sort(nodes)
+		sources = append(sources, nodes...)
+		ptr = append(ptr, len(sources))
+	}
+	s := c.frame(p, own, len(sources))
+	s.HaloPtr = ptr
+	for k, j := range sources {
+		c.to[j] = int32(k)
+		s.Global[k], s.Degree[k] = int64(j), c.degree[j]
+	}
+	s.Adj = *c.g.Adj.Relabel(own, c.to, len(sources))
+	s.Typed = relabelled(&c.g.Typed, own, c.to, len(sources))
+	for _, j := range sources {
+		c.to[j] = -1
+	}
+	return s
+}
+
+// frame returns part p with all that belongs to its owned nodes alone, and room for the rest.
+func (c *cutter) frame(p int, own []int32, sources int) *Shard {
+	g, parts := c.g, len(c.owned)
+	s := &Shard{Rank: p, Parts: parts, Owned: len(own), Labels: g.Labels.Select(own), Nodes: int64(g.N()), Name: g.Name,
+		Encoding: g.Encoding, Fingerprint: c.print, Boundary: make([][]int32, parts), Global: make([]int64, sources),
+		Degree: make([]float32, sources), Split: make([]graph.Split, len(own))}
+	if g.X.Cols() > 0 {
+		s.X = g.X.Select(own)
+	}
+	for k, i := range own {
+		s.Split[k] = g.Split[i]
+		if g.IDs != nil {
+			s.IDs = append(s.IDs, g.IDs[i])
+		}
+	}
+	if g.IDs != nil && s.IDs == nil {
+		s.IDs = []string{}
+	}
+	return s
+}
+
+// relabelled returns the relations' edges into the nodes dst, with source j renamed to[j].
+func relabelled(t *graph.Relations, dst, to []int32, numSrc int) graph.Relations {
+	if t.Count() == 0 {
+		return graph.Relations{}
+	}
+	n := t.Adj.NumDst / t.Count()
+	return graph.Relations{Names: t.Names, Adj: *t.Adj.Relabel(graph.StackedRows(dst, n, t.Count()), to, numSrc)}
+}
+
+// Whole returns g, which must be valid, as the only part of one: what Cut returns, without copying.
+func Whole(g *graph.Graph) *Shard {
+	n := g.N()
+	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Typed: g.Typed, Global: make([]int64, n), Degree: g.Adj.Degrees(), HaloPtr: []int{n, n},
+		Boundary: [][]int32{{}}, Labels: g.Labels, Split: g.Split, IDs: g.IDs, Nodes: int64(n), Name: g.Name,
+		Encoding: g.Encoding, Fingerprint: Fingerprint(g.Digest(), make([]int32, n), 1)}
+	if g.X.Cols() > 0 {
+		s.X = g.X
+	}
+	for i := range s.Global {
+		s.Global[i] = int64(i)
+	}
+	return s
+}
+
+// Fingerprint names a partition: the graph's digest, the number of parts and who owns what.
+func Fingerprint(digest [32]byte, owner []int32, parts int) [32]byte {
+	h := sha256.New()
+	if err := graph.EncodeSections(h, "partition", []graph.Section{graph.Array("graph", digest[:]),
+		graph.Array("parts", []int64{int64(parts)}), graph.Array("owner", owner)}); err != nil {
+		panic(err) // as in graph.Graph.Digest
+	}
+	return [32]byte(h.Sum(nil))
+}

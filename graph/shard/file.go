@@ -1,0 +1,199 @@
+package shard
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+const kind = "shard" // of section files
+
+func partName(rank int) string { return fmt.Sprintf("part-%d", rank) }
+
+// WriteDir writes the shards, all of one partition in order, as dir/part-0 and so on, and dir/manifest.json, which it
+// returns. Until all of it is on the disk the directory is called dir.incomplete; on an error nothing is left. It
+// refuses a dir that has anything in it.
+func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
+	for _, s := range shards {
+		if err := s.Valid(); err != nil {
+			return nil, err
+		}
+	}
+	if err := Consistent(shards); err != nil {
+		return nil, err
+	}
+	return whole(dir, func(tmp string) (*Manifest, error) { return fill(tmp, shards, meta) })
+}
+
+// whole lets fill write the files of a partition, and gives their directory its name when all of them are there. On an error
+// nothing is left.
+func whole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, error) {
+	dir = filepath.Clean(dir)
+	if err := Vacant(dir); err != nil {
+		return nil, err
+	}
+	tmp := Incomplete(dir)
+	if err := Discard(tmp); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(tmp, 0o777); err != nil {
+		return nil, err
+	}
+	m, err := fill(tmp)
+	if err == nil {
+		err = Publish(tmp, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, Discard(tmp))
+	}
+	return m, nil
+}
+
+// Incomplete returns what the directory of a partition is called until everything is in it.
+func Incomplete(dir string) string { return dir + ".incomplete" }
+
+// Vacant refuses a directory that has anything in it, as all do that write partitions: for who wants to know before the
+// work is done.
+func Vacant(dir string) error {
+	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
+		return fmt.Errorf("shard: %s is not empty: remove it, or choose another directory", dir)
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Publish gives the complete partition at tmp its name.
+func Publish(tmp, dir string) error {
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		return err
+	}
+	return graph.SyncDir(filepath.Dir(dir))
+}
+
+func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
+	m := Describe(shards, meta)
+	for p, s := range shards {
+		digest, err := WritePart(dir, p, s.sections())
+		if err != nil {
+			return nil, err
+		}
+		m.Parts[p].Digest = digest
+	}
+	return m, m.Write(dir)
+}
+
+// WritePart writes the sections of part rank into dir, and returns what the manifest has as Part.Digest.
+func WritePart(dir string, rank int, sections []graph.Section) (digest string, err error) {
+	sum, err := graph.WriteSections(filepath.Join(dir, partName(rank)), kind, sections)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// Discard removes what an interrupted write left at dir, and refuses to remove anything else.
+func Discard(dir string) error {
+	list, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if name := strings.TrimPrefix(e.Name(), "."); !strings.HasPrefix(name, "part-") && !strings.HasPrefix(name, manifestName) {
+			return fmt.Errorf("shard: %s holds %s, which no partition has: remove it", dir, e.Name())
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// ReadShard maps the part at path, dir/part-N, into memory and checks it and that it is the part which the manifest
+// beside it describes. The shard's arrays are read only, and no longer there after Close.
+func ReadShard(path string) (*Shard, io.Closer, error) {
+	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
+		return nil, nil, fmt.Errorf("shard: %s is a whole partition, want one part of it, as %s", path, filepath.Join(path, partName(0)))
+	}
+	m, err := ReadManifest(filepath.Dir(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.open(path)
+}
+
+func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
+	f, err := graph.OpenSections(path, kind)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := fromSections(f)
+	if err == nil {
+		err = m.check(s, filepath.Base(path), f.Digest())
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("shard: %s: %w", path, err), f.Close())
+	}
+	return s, f, nil
+}
+
+// check returns an error unless s, from the file of that name and digest, is the part of m that it says it is.
+func (m *Manifest) check(s *Shard, file string, digest [32]byte) error {
+	if got := hex.EncodeToString(s.Fingerprint[:]); got != m.Fingerprint {
+		return fmt.Errorf("a part of another partition: of %q with fingerprint %.12s…, where %s is of %q with %.12s…", s.Name, got, manifestName, m.Name, m.Fingerprint)
+	}
+	if s.Parts != len(m.Parts) || s.Nodes != m.Nodes {
+		return fmt.Errorf("part %d of %d of a graph of %d nodes, where %s has %d parts of %d nodes", s.Rank, s.Parts, s.Nodes, manifestName, len(m.Parts), m.Nodes)
+	}
+	if file != partName(s.Rank) {
+		return fmt.Errorf("holds part %d, want it named %s", s.Rank, partName(s.Rank))
+	}
+	want, got := m.Parts[s.Rank], s.describe()
+	got.Digest = hex.EncodeToString(digest[:])
+	if !reflect.DeepEqual(got, want) {
+		return fmt.Errorf("holds %+v, where %s says %+v", got, manifestName, want)
+	}
+	for q, p := range m.Parts {
+		if len(s.Boundary[q]) != p.Halo[s.Rank] {
+			return fmt.Errorf("sends %d rows to part %d, which has room for %d", len(s.Boundary[q]), q, p.Halo[s.Rank])
+		}
+	}
+	return nil
+}
+
+// ReadDir opens all parts of the partition in dir, as ReadShard does, and checks that they fit together.
+func ReadDir(dir string) ([]*Shard, io.Closer, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var shards []*Shard
+	var open closers
+	for p := range m.Parts {
+		s, c, err := m.open(filepath.Join(dir, partName(p)))
+		if err != nil {
+			return nil, nil, errors.Join(err, open.Close())
+		}
+		shards, open = append(shards, s), append(open, c)
+	}
+	if err := Consistent(shards); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", dir, err), open.Close())
+	}
+	return shards, open, nil
+}
+
+type closers []io.Closer
+
+func (c closers) Close() (err error) {
+	for _, one := range c {
+		err = errors.Join(err, one.Close())
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package shard
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// AppendGaps appends an ascending list to b: of each number a uvarint, how many numbers it leaves out after the one
+// before it.
+func AppendGaps(b []byte, list []int32) []byte {
+	last := int32(-1)
+	for _, v := range list {
+		b = binary.AppendUvarint(b, uint64(v-last-1))
+		last = v
+	}
+	return b
+}
+
+// ParseGaps reads n numbers in [0, limit) that AppendGaps wrote, and returns what follows them in b, which may be any
+// bytes.
+func ParseGaps(b []byte, n uint64, limit int) (list []int32, rest []byte, err error) {
+	if n > uint64(len(b)) { // a number takes a byte at least: room is made for no more than can be there
+		return nil, b, fmt.Errorf("%d numbers announced in %d bytes", n, len(b))
+	}
+	list = slices.Grow(list, int(n))
+	last := -1
+	for range n {
+		gap, size := binary.Uvarint(b)
+		if size <= 0 {
+			return list, b, errors.New("it ends within a number")
+		}
+		if gap >= uint64(limit-1-last) {
+			return list, b, fmt.Errorf("a gap of %d after %d leaves [0, %d)", gap, last, limit)
+		}
+		b = b[size:]
+		last += int(gap) + 1
+		list = append(list, int32(last))
+	}
+	return list, b, nil
+}

@@ -1,0 +1,252 @@
+package shard
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Group returns which parts worker w of so many holds where there are more parts than workers: [lo, hi), one at least.
+func Group(parts, workers, w int) (lo, hi int) { return w * parts / workers, (w + 1) * parts / workers }
+
+// groupOf returns the worker that holds part p.
+func groupOf(parts, workers, p int) int { return ((p+1)*workers - 1) / parts }
+
+// Merge returns the shard of a worker that holds several parts, those of Group: what Cut would have returned for it had
+// the parts of every worker been one, but for the fingerprint, which is another. It copies what it keeps.
+func Merge(parts []*Shard, workers int) (*Shard, error) {
+	if len(parts) == 0 {
+		return nil, errors.New("shard: no parts to merge")
+	}
+	first := parts[0]
+	all := first.Parts
+	if workers < 1 || workers > all {
+		return nil, fmt.Errorf("shard: %d workers, want 1 to %d, as many as there are parts", workers, all)
+	}
+	rank := groupOf(all, workers, first.Rank)
+	lo, hi := Group(all, workers, rank)
+	for k, s := range parts {
+		if s.Rank != first.Rank+k || s.Parts != all || s.Fingerprint != first.Fingerprint || s.Rank < lo || s.Rank >= hi {
+			return nil, fmt.Errorf("shard: part %d of %d at place %d, want parts %d to %d of one partition, as worker %d of %d", s.Rank, s.Parts, k, lo, hi-1, rank, workers)
+		}
+	}
+	if len(parts) != hi-lo {
+		return nil, fmt.Errorf("shard: %d parts, want parts %d to %d, which worker %d of %d holds", len(parts), lo, hi-1, rank, workers)
+	}
+	m := newMerger(parts, workers, rank)
+	return m.shard(), nil
+}
+
+// place is a row of one of the parts.
+type place struct {
+	part int
+	row  int32
+}
+
+type merger struct {
+	parts   []*Shard
+	workers int
+	rank    int
+	owned   []place // in the order of their global IDs
+	of      map[int64]int32
+	base    []int32   // [part] its sources' first number where all parts' are lined up
+	to      []int32   // [their sources, lined up] source of the merged shard
+	halo    [][]place // [worker]
+}
+
+func newMerger(parts []*Shard, workers, rank int) *merger {
+	m := &merger{parts: parts, workers: workers, rank: rank, of: make(map[int64]int32), halo: make([][]place, workers)}
+	var sources int32
+	for p, s := range parts {
+		for i := range s.Owned {
+			m.owned = append(m.owned, place{p, int32(i)})
+		}
+		for q := range s.Parts {
+			if w := groupOf(s.Parts, workers, q); w != rank {
+				for j := s.HaloPtr[q]; j < s.HaloPtr[q+1]; j++ {
+					m.halo[w] = append(m.halo[w], place{p, int32(j)})
+				}
+			}
+		}
+		m.base = append(m.base, sources)
+		sources += int32(len(s.Global))
+	}
+	m.sort(m.owned)
+	n := int32(0)
+	number := func(list []place) {
+		for _, at := range list {
+			if _, ok := m.of[m.global(at)]; !ok {
+				m.of[m.global(at)] = n
+				n++
+			}
+		}
+	}
+	number(m.owned)
+	for w := range m.halo {
+		m.sort(m.halo[w])
+		m.halo[w] = slices.CompactFunc(m.halo[w], func(a, b place) bool { return m.global(a) == m.global(b) })
+		number(m.halo[w])
+	}
+	m.to = make([]int32, sources)
+	for p, s := range parts {
+		for j, node := range s.Global {
+			m.to[m.base[p]+int32(j)] = m.of[node]
+		}
+	}
+	return m
+}
+
+func (m *merger) global(at place) int64 { return m.parts[at.part].Global[at.row] }
+
+func (m *merger) sort(list []place) {
+	slices.SortFunc(list, func(a, b place) int {
+		if x, y := m.global(a), m.global(b); x != y {
+			return int(min(max(x-y, -1), 1))
+		}
+		return a.part - b.part
+	})
+}
+
+func (m *merger) shard() *Shard {
+	first := m.parts[0]
+	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name, Encoding: first.Encoding,
+		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)},
+		Labels: graph.Labels{Classes: first.Labels.Classes, Names: first.Labels.Names}}
+	if first.Labels.Multi() {
+		s.Labels.Bits = []uint8{}
+	} else {
+		s.Labels.Class = []int32{}
+	}
+	if first.IDs != nil {
+		s.IDs = []string{}
+	}
+	b := binary.LittleEndian.AppendUint32([]byte("heddle parts merged\n"), uint32(m.workers))
+	s.Fingerprint = sha256.Sum256(append(b, first.Fingerprint[:]...))
+	add := func(at place) {
+		s.Global = append(s.Global, m.global(at))
+		s.Degree = append(s.Degree, m.parts[at.part].Degree[at.row])
+	}
+	rows := make([]int32, len(m.owned)) // where the parts' own rows are lined up
+	begins, own := make([]int32, len(m.parts)), int32(0)
+	for p, part := range m.parts {
+		begins[p] = own
+		own += int32(part.Owned)
+	}
+	for k, at := range m.owned {
+		add(at)
+		part, i := m.parts[at.part], int(at.row)
+		rows[k] = begins[at.part] + at.row
+		s.Split[k] = part.Split[i]
+		if c := part.Labels.Classes; part.Labels.Multi() {
+			s.Labels.Bits = append(s.Labels.Bits, part.Labels.Bits[i*c:(i+1)*c]...)
+		} else {
+			s.Labels.Class = append(s.Labels.Class, part.Labels.Class[i])
+		}
+		if part.IDs != nil {
+			s.IDs = append(s.IDs, part.IDs[i])
+		}
+	}
+	for _, list := range m.halo {
+		for _, at := range list {
+			add(at)
+		}
+		s.HaloPtr = append(s.HaloPtr, len(s.Global))
+	}
+	m.boundary(s)
+	m.edges(s, rows)
+	if first.X.Cols() > 0 {
+		s.X = stacked(m.parts).Select(rows)
+	}
+	return s
+}
+
+// boundary fills in which of the owned nodes the other workers hold.
+func (m *merger) boundary(s *Shard) {
+	for p, part := range m.parts {
+		for q, list := range part.Boundary {
+			if w := groupOf(part.Parts, m.workers, q); w != m.rank {
+				for _, i := range list {
+					s.Boundary[w] = append(s.Boundary[w], m.to[m.base[p]+i])
+				}
+			}
+		}
+	}
+	for w, list := range s.Boundary {
+		slices.Sort(list)
+		if s.Boundary[w] = slices.Compact(list); list == nil {
+			s.Boundary[w] = []int32{}
+		}
+	}
+}
+
+// edges puts the parts' edges together, rows being the order of their own rows.
+func (m *merger) edges(s *Shard, rows []int32) {
+	var adj, typed []*graph.CSR
+	for _, part := range m.parts {
+		adj, typed = append(adj, &part.Adj), append(typed, &part.Typed.Adj)
+	}
+	s.Adj = *m.lined(adj).Relabel(rows, m.to, len(s.Global))
+	relations := m.parts[0].Typed.Count()
+	if relations == 0 {
+		return
+	}
+	var order []int32 // of rows r·D + i
+	begins, at := make([]int32, len(m.parts)), int32(0)
+	for p, part := range m.parts {
+		begins[p] = at
+		at += int32(relations * part.Owned)
+	}
+	for r := range relations {
+		for _, k := range m.owned {
+			order = append(order, begins[k.part]+int32(r*m.parts[k.part].Owned)+k.row)
+		}
+	}
+	s.Typed = graph.Relations{Names: m.parts[0].Typed.Names, Adj: *m.lined(typed).Relabel(order, m.to, len(s.Global))}
+}
+
+// lined returns the parts' edges, one part's rows below another's, and its sources behind another's.
+func (m *merger) lined(list []*graph.CSR) *graph.CSR {
+	out := &graph.CSR{NumSrc: len(m.to), RowPtr: []int64{0}}
+	for p, g := range list {
+		out.NumDst += g.NumDst
+		for _, end := range g.RowPtr[1:] {
+			out.RowPtr = append(out.RowPtr, int64(len(out.Col))+end)
+		}
+		for _, j := range g.Col {
+			out.Col = append(out.Col, m.base[p]+j)
+		}
+		if g.Weight != nil {
+			out.Weight = append(slices.Grow(out.Weight, 1), g.Weight...) // of no edges it is empty, not absent
+		}
+	}
+	return out
+}
+
+// stacked returns the features of all parts, one below the other.
+func stacked(parts []*Shard) graph.Features {
+	n, cols := 0, parts[0].X.Cols()
+	for _, s := range parts {
+		n += s.Owned
+	}
+	if parts[0].X.Sparse == nil {
+		x, at := mat.New(n, cols), 0
+		for _, s := range parts {
+			x.RowRange(at, at+s.Owned).CopyFrom(s.X.Dense)
+			at += s.Owned
+		}
+		return graph.Features{Dense: x}
+	}
+	x := &mat.Sparse{Rows: n, Cols: cols, RowPtr: []int64{0}}
+	for _, s := range parts {
+		for _, end := range s.X.Sparse.RowPtr[1:] {
+			x.RowPtr = append(x.RowPtr, int64(len(x.Col))+end)
+		}
+		x.Col, x.Val = append(x.Col, s.X.Sparse.Col...), append(x.Val, s.X.Sparse.Val...)
+	}
+	return graph.Features{Sparse: x}
+}

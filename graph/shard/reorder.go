@@ -1,0 +1,96 @@
+package shard
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// Reorder returns the shards of the same partition, all of them in order, with each one's owned nodes in the order that
+// by gives for the edges between them (place k gets node order[k]), and halo rows in that of their owners. Nothing else
+// about a node changes, its global ID least. The fingerprint does: shards of the two do not fit together.
+func Reorder(shards []*Shard, by func(inner *graph.CSR) (order []int32)) []*Shard {
+	place := make([][]int32, len(shards)) // of each part's owned node
+	list := make([][]int32, len(shards))
+	h := sha256.New()
+	sections := []graph.Section{graph.Array("partition", shards[0].Fingerprint[:])}
+	for p, s := range shards {
+		list[p] = by(s.inner())
+		place[p] = make([]int32, s.Owned)
+		for k, i := range list[p] {
+			place[p][i] = int32(k)
+		}
+		sections = append(sections, graph.Array(fmt.Sprintf("order/%d", p), list[p]))
+	}
+	if err := graph.EncodeSections(h, "order", sections); err != nil {
+		panic(err) // as in graph.Graph.Digest
+	}
+	out := make([]*Shard, len(shards))
+	for p, s := range shards {
+		out[p] = s.reordered(shards, list[p], place)
+		copy(out[p].Fingerprint[:], h.Sum(nil))
+	}
+	return out
+}
+
+// inner returns the edges between owned nodes.
+func (s *Shard) inner() *graph.CSR {
+	g := &graph.CSR{NumDst: s.Owned, NumSrc: s.Owned, RowPtr: make([]int64, s.Owned+1)}
+	for i := range s.Owned {
+		col, _ := s.Adj.Row(i)
+		end, _ := slices.BinarySearch(col, int32(s.Owned))
+		g.Col = append(g.Col, col[:end]...)
+		g.RowPtr[i+1] = int64(len(g.Col))
+	}
+	return g
+}
+
+// reordered returns s with its owned nodes in that order. place holds where each part puts its nodes.
+func (s *Shard) reordered(shards []*Shard, order []int32, place [][]int32) *Shard {
+	out := *s
+	source := slices.Clone(order) // source k of the result is source[k] of s
+	out.Boundary = make([][]int32, s.Parts)
+	for q, of := range shards {
+		lo := s.HaloPtr[q]
+		from := of.Boundary[s.Rank] // owned by q, in the order of s's halo rows
+		halo := make([]int32, len(from))
+		for k := range halo {
+			halo[k] = int32(k)
+		}
+		slices.SortFunc(halo, func(a, b int32) int { return cmp.Compare(place[q][from[a]], place[q][from[b]]) })
+		for _, k := range halo {
+			source = append(source, int32(lo)+k)
+		}
+		out.Boundary[q] = make([]int32, len(s.Boundary[q]))
+		for k, i := range s.Boundary[q] {
+			out.Boundary[q][k] = place[s.Rank][i]
+		}
+		slices.Sort(out.Boundary[q])
+	}
+	to := make([]int32, len(source))
+	out.Global, out.Degree = make([]int64, len(source)), make([]float32, len(source))
+	for k, j := range source {
+		to[j] = int32(k)
+		out.Global[k], out.Degree[k] = s.Global[j], s.Degree[j]
+	}
+	out.Adj = *s.Adj.Relabel(order, to, len(source))
+	out.Typed = relabelled(&s.Typed, order, to, len(source))
+	if s.X.Cols() > 0 {
+		out.X = s.X.Select(order)
+	}
+	out.Labels = s.Labels.Select(order)
+	out.Split = make([]graph.Split, s.Owned)
+	if s.IDs != nil {
+		out.IDs = make([]string, s.Owned)
+	}
+	for k, i := range order {
+		out.Split[k] = s.Split[i]
+		if s.IDs != nil {
+			out.IDs[k] = s.IDs[i]
+		}
+	}
+	return &out
+}

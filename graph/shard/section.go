@@ -1,0 +1,148 @@
+package shard
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// sections returns the shard as it lies in its file.
+func (s *Shard) sections() []graph.Section {
+	list := []graph.Section{
+		graph.Array("shard", []int64{int64(s.Rank), int64(s.Parts), int64(s.Owned), int64(len(s.Global)), s.Nodes}),
+		graph.Array("fingerprint", s.Fingerprint[:]),
+		graph.Array("name", []byte(s.Name)),
+	}
+	if s.Encoding != nil {
+		list = append(list, graph.Array("encoding", s.Encoding))
+	}
+	haloPtr, boundaryPtr := make([]int64, s.Parts+1), make([]int64, s.Parts+1)
+	var boundary []int32
+	for q := range s.Parts + 1 {
+		haloPtr[q] = int64(s.HaloPtr[q])
+	}
+	for q, nodes := range s.Boundary {
+		boundary = append(boundary, nodes...)
+		boundaryPtr[q+1] = int64(len(boundary))
+	}
+	list = append(list, graph.Array("global", s.Global), graph.Array("degree", s.Degree), graph.Array("halo_ptr", haloPtr),
+		graph.Array("boundary/ptr", boundaryPtr), graph.Array("boundary/node", boundary), graph.Array("split", s.Split))
+	list = append(list, s.Adj.Sections(0)...)
+	list = append(list, s.Typed.Sections()...)
+	list = append(list, s.X.Sections()...)
+	list = append(list, s.Labels.Sections()...)
+	return append(list, graph.Strings("ids", s.IDs)...)
+}
+
+// fromSections returns the shard that f holds, whose arrays share f's memory, and checks all of it.
+func fromSections(f *graph.Sections) (*Shard, error) {
+	size, err := graph.Values[int64](f, "shard", 5)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range size[:4] {
+		if v < 0 || v > math.MaxInt32 {
+			return nil, f.Errorf("shard", "rank, parts, owned, sources are %v, want 0 to %d", size[:4], math.MaxInt32)
+		}
+	}
+	s := &Shard{Rank: int(size[0]), Parts: int(size[1]), Owned: int(size[2]), Nodes: size[4]}
+	sources := int(size[3])
+	print, err := graph.Values[uint8](f, "fingerprint", len(s.Fingerprint))
+	if err != nil {
+		return nil, err
+	}
+	copy(s.Fingerprint[:], print)
+	name, err := graph.Values[uint8](f, "name")
+	if err != nil {
+		return nil, err
+	}
+	s.Name = string(name)
+	if f.Has("encoding") {
+		b, err := graph.Values[uint8](f, "encoding")
+		if err != nil {
+			return nil, err
+		}
+		s.Encoding = bytes.Clone(b)
+	}
+	if s.Global, err = graph.Values[int64](f, "global", sources); err != nil {
+		return nil, err
+	}
+	if s.Degree, err = graph.Values[float32](f, "degree", sources); err != nil {
+		return nil, err
+	}
+	if s.HaloPtr, err = pointers(f, "halo_ptr", s.Parts, sources); err != nil {
+		return nil, err
+	}
+	if s.Boundary, err = boundaryLists(f, s.Parts); err != nil {
+		return nil, err
+	}
+	if s.Split, err = graph.Values[graph.Split](f, "split", s.Owned); err != nil {
+		return nil, err
+	}
+	if s.Adj, err = f.CSR(0, s.Owned, sources); err != nil {
+		return nil, err
+	}
+	if s.Typed, err = f.Relations(&s.Adj); err != nil {
+		return nil, err
+	}
+	if s.X, err = f.Features(s.Owned); err != nil {
+		return nil, err
+	}
+	if s.Labels, err = f.Labels(s.Owned); err != nil {
+		return nil, err
+	}
+	if s.IDs, err = f.Strings("ids", s.Owned); err != nil {
+		return nil, err
+	}
+	if err := s.Valid(); err != nil {
+		return nil, err
+	}
+	// Whatever else the file holds would be lost, and was meant to be seen.
+	var known []string
+	for _, section := range s.sections() {
+		known = append(known, section.Name)
+	}
+	for k, name := range f.Names() {
+		if k >= len(known) || known[k] != name {
+			return nil, f.Errorf(name, "not a section of this version, or not in its place")
+		}
+	}
+	return s, nil
+}
+
+// boundaryLists returns the boundary nodes towards each part.
+func boundaryLists(f *graph.Sections, parts int) ([][]int32, error) {
+	node, err := graph.Values[int32](f, "boundary/node")
+	if err != nil {
+		return nil, err
+	}
+	ptr, err := pointers(f, "boundary/ptr", parts, len(node))
+	if err != nil {
+		return nil, err
+	}
+	if ptr[0] != 0 || ptr[parts] != len(node) {
+		return nil, f.Errorf("boundary/ptr", "pointers must go from 0 to %d (got %d to %d)", len(node), ptr[0], ptr[parts])
+	}
+	var lists [][]int32
+	for q := range parts {
+		lists = append(lists, node[ptr[q]:ptr[q+1]:ptr[q+1]])
+	}
+	return lists, nil
+}
+
+// pointers returns n+1 ascending numbers in [0, most].
+func pointers(f *graph.Sections, name string, n, most int) ([]int, error) {
+	ptr, err := graph.Values[int64](f, name, n+1)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int, n+1)
+	for k, v := range ptr {
+		if v < 0 || v > int64(most) || k > 0 && v < ptr[k-1] {
+			return nil, f.Errorf(name, "pointer %d is %d, not ascending or out of [0, %d]", k, v, most)
+		}
+		out[k] = int(v)
+	}
+	return out, nil
+}

@@ -1,0 +1,40 @@
+// Package shard holds the parts of a partitioned graph, one a peer: cutting a graph into them, their files, and what
+// they send each other.
+package shard
+
+import "github.com/heddle-gnn/heddle/graph"
+
+// Shard is one peer's part. Sources are numbered owned first, then halo by owner, so that the rows that come
+// from peer q are contiguous. Owned nodes are in ascending order of global ID, unless Reorder put them into another;
+// each peer's halo is in the order in which the peer has them.
+type Shard struct {
+	Rank, Parts int
+	Owned       int             // destinations are sources [0, Owned)
+	Adj         graph.CSR       // Owned × (Owned + halo): every in-edge of every owned node
+	Typed       graph.Relations // the same edges by relation, between the same nodes; none where edges have no types
+	Global      []int64         // [Owned+halo] global node ID of each source
+	Degree      []float32       // [Owned+halo] weighted degree in the whole graph
+	HaloPtr     []int           // [Parts+1] peer q's rows are sources [HaloPtr[q], HaloPtr[q+1]); HaloPtr[0] = Owned
+	Boundary    [][]int32       // Boundary[q]: owned nodes that q holds as halo, in q's order
+	X           graph.Features
+	Labels      graph.Labels
+	Split       []graph.Split // [Owned]
+	IDs         []string      // [Owned] the user's names of the owned nodes, or nil
+	Nodes       int64         // N of the whole graph
+	Name        string        // the data set's
+	Encoding    []byte        // graph.Graph.Encoding
+	Fingerprint [32]byte      // of the partition that the shard belongs to: equal on all its shards
+}
+
+// NodesIn returns the owned nodes of a split, ascending.
+func (s *Shard) NodesIn(split graph.Split) (nodes []int32) {
+	for i, of := range s.Split {
+		if of == split {
+			nodes = append(nodes, int32(i))
+		}
+	}
+	return nodes
+}
+
+// Halo returns the number of halo rows.
+func (s *Shard) Halo() int { return len(s.Global) - s.Owned }

@@ -1,0 +1,139 @@
+package shard
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Valid returns an error that names the first of the shard's invariants that is broken, or nil. What only the shards
+// together can break is Consistent's.
+func (s *Shard) Valid() error {
+	if s.Parts < 1 || s.Rank < 0 || s.Rank >= s.Parts || s.Owned < 0 || s.Owned > len(s.Global) || int64(len(s.Global)) > s.Nodes {
+		return fmt.Errorf("shard: part %d of %d owns %d of %d sources, in a graph of %d nodes", s.Rank, s.Parts, s.Owned, len(s.Global), s.Nodes)
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("shard: part %d: %w", s.Rank, fmt.Errorf(format, args...))
+	}
+	if s.Adj.NumDst != s.Owned || s.Adj.NumSrc != len(s.Global) {
+		return fail("adjacency of %d×%d for %d owned nodes and %d sources", s.Adj.NumDst, s.Adj.NumSrc, s.Owned, len(s.Global))
+	}
+	if err := s.Adj.Valid(); err != nil {
+		return fail("%w", err)
+	}
+	if err := s.Typed.Valid(&s.Adj); err != nil {
+		return fail("%w", err)
+	}
+	if err := s.validSources(); err != nil {
+		return fail("%w", err)
+	}
+	if len(s.Boundary) != s.Parts || len(s.Boundary[s.Rank]) != 0 {
+		return fail("%d lists of boundary nodes, want %d, none of its own", len(s.Boundary), s.Parts)
+	}
+	for q, nodes := range s.Boundary {
+		if k := FirstBad(nodes, 0, int32(s.Owned)); k >= 0 {
+			return fail("boundary node %d towards part %d is %d, not ascending or out of [0, %d)", k, q, nodes[k], s.Owned)
+		}
+	}
+	if err := s.validDegrees(); err != nil {
+		return fail("%w", err)
+	}
+	if s.X.Cols() > 0 && s.X.Rows() != s.Owned {
+		return fail("%d rows of features for %d owned nodes", s.X.Rows(), s.Owned)
+	}
+	if err := s.X.Valid(); err != nil {
+		return fail("%w", err)
+	}
+	if err := s.Labels.Valid(s.Owned); err != nil {
+		return fail("%w", err)
+	}
+	if len(s.Split) != s.Owned || s.IDs != nil && len(s.IDs) != s.Owned {
+		return fail("%d split marks and %d names for %d owned nodes", len(s.Split), len(s.IDs), s.Owned)
+	}
+	for i, split := range s.Split {
+		if err := split.Valid(); err != nil {
+			return fail("node %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// validSources checks the numbering: halo pointers that fit, and no node twice.
+func (s *Shard) validSources() error {
+	if len(s.HaloPtr) != s.Parts+1 || s.HaloPtr[0] != s.Owned || s.HaloPtr[s.Parts] != len(s.Global) || !slices.IsSorted(s.HaloPtr) {
+		return fmt.Errorf("halo pointers %v, want %d ascending from %d to %d", s.HaloPtr, s.Parts+1, s.Owned, len(s.Global))
+	}
+	if n := s.HaloPtr[s.Rank+1] - s.HaloPtr[s.Rank]; n != 0 {
+		return fmt.Errorf("%d halo rows of its own", n)
+	}
+	for k, u := range s.Global {
+		if u < 0 || u >= s.Nodes {
+			return fmt.Errorf("source %d has global ID %d, out of [0, %d)", k, u, s.Nodes)
+		}
+	}
+	all := slices.Clone(s.Global)
+	slices.Sort(all)
+	if k := FirstBad(all, 0, s.Nodes); k >= 0 {
+		return fmt.Errorf("node %d is a source twice", all[k])
+	}
+	return nil
+}
+
+// validDegrees checks that the owned nodes have all their edges, and that the halo's degrees are usable.
+func (s *Shard) validDegrees() error {
+	if len(s.Degree) != len(s.Global) {
+		return fmt.Errorf("%d degrees for %d sources", len(s.Degree), len(s.Global))
+	}
+	for i, d := range s.Adj.Degrees() {
+		if s.Degree[i] != d {
+			return fmt.Errorf("owned node %d has degree %v, its edges add up to %v", i, s.Degree[i], d)
+		}
+	}
+	for k, d := range s.Degree {
+		if !(d >= 0 && d <= math.MaxFloat32) {
+			return fmt.Errorf("source %d has degree %v", k, d)
+		}
+	}
+	return nil
+}
+
+// FirstBad returns the first place of list that is out of [lo, hi) or not above its predecessor, or −1.
+func FirstBad[T int32 | int64](list []T, lo, hi T) int {
+	for k, v := range list {
+		if v < lo || v >= hi || k > 0 && list[k-1] >= v {
+			return k
+		}
+	}
+	return -1
+}
+
+// Consistent returns an error unless shards are all the parts of one partition, in order: every node is owned once,
+// and what each part holds as halo is what its owner sends.
+func Consistent(shards []*Shard) error {
+	owned := int64(0)
+	for p, s := range shards {
+		if s.Rank != p || s.Parts != len(shards) || s.Fingerprint != shards[0].Fingerprint || s.Nodes != shards[0].Nodes {
+			return fmt.Errorf("shard: part %d of %d (%x) is not part %d of %d (%x)", s.Rank, s.Parts, s.Fingerprint[:4], p, len(shards), shards[0].Fingerprint[:4])
+		}
+		owned += int64(s.Owned)
+	}
+	if len(shards) == 0 || owned != shards[0].Nodes {
+		return fmt.Errorf("shard: %d parts own %d nodes, not the whole graph", len(shards), owned)
+	}
+	seen := make([]bool, owned)
+	for p, s := range shards {
+		for _, u := range s.Global[:s.Owned] {
+			if seen[u] {
+				return fmt.Errorf("shard: node %d of part %d has another owner as well", u, p)
+			}
+			seen[u] = true
+		}
+		for q, of := range shards {
+			halo := s.Global[s.HaloPtr[q]:s.HaloPtr[q+1]]
+			if !slices.EqualFunc(halo, of.Boundary[p], func(u int64, i int32) bool { return of.Global[i] == u }) {
+				return fmt.Errorf("shard: the halo rows of part %d that part %d owns are not those that part %d sends", p, q, q)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+var (
+	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	anchor    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	namedDocs = regexp.MustCompile(`\bdocs/[A-Za-z0-9_./-]*[A-Za-z0-9_]`)
+)
+
+// files returns the paths below root, slash-separated, that end in one of the suffixes.
+func files(t *testing.T, suffixes ...string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".git") || d.Name() == "runs") {
+			return filepath.SkipDir
+		}
+		if slices.Contains(suffixes, filepath.Ext(path)) {
+			paths = append(paths, filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator))))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// prose returns the text of a page without its code blocks and inline code.
+func prose(text string) string {
+	text = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(text, "")
+	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "")
+}
+
+// anchors returns the fragments that the headings of a page answer to.
+func anchors(text string) (all []string) {
+	for _, h := range heading.FindAllStringSubmatch(text, -1) {
+		h := anchor.ReplaceAllString(strings.ToLower(h[1]), "")
+		all = append(all, strings.ReplaceAll(h, " ", "-"))
+	}
+	return all
+}
+
+// TestLinksResolve follows every relative link of every page, to a file and to a heading.
+func TestLinksResolve(t *testing.T) {
+	pages := files(t, ".md")
+	if len(pages) < 10 {
+		t.Fatalf("found %d pages, expected many more: %q", len(pages), pages)
+	}
+	for _, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(prose(read(t, page)), -1) {
+			target := m[1]
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			path, fragment, _ := strings.Cut(target, "#")
+			to := page
+			if path != "" {
+				to = filepath.ToSlash(filepath.Join(filepath.Dir(page), path))
+			}
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, target)
+				continue
+			}
+			if fragment != "" && !slices.Contains(anchors(read(t, to)), fragment) {
+				t.Errorf("%s links to %s, which has no such heading", page, target)
+			}
+		}
+	}
+}
+
+// TestNamedPagesExist checks the paths of pages that code, scripts and settings name.
+func TestNamedPagesExist(t *testing.T) {
+	for _, path := range files(t, ".go", ".py", ".txt", ".yaml", ".html", ".md") {
+		for _, name := range namedDocs.FindAllString(read(t, path), -1) {
+			// safetensors: a page of another project, in a comment of the reader
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil && name != "docs/safetensors" {
+				t.Errorf("%s names %s, which does not exist", path, name)
+			}
+		}
+	}
+}
+
+// dialect lists phrases that a reader has to read twice, and their plain form.
+var dialect = []struct {
+	phrase *regexp.Regexp
+	plain  string
+}{
+	{regexp.MustCompile(`(?i)\b([a-z]*[^e\W]|[a-z]*[^r\W]e) is no [a-z]`), "is not a …"}, // "there is no" is plain
+	{regexp.MustCompile(`, want\b`), `"X must be Y (got Z)"`},
+	{regexp.MustCompile(`(?i)\b(is|are) said\b`), "is reported, state"},
+	{regexp.MustCompile(`(?i)\b(is|are) asked for\b`), "is requested, on request"},
+	{regexp.MustCompile(`(?i)\btelephone`), "phone"},
+	{regexp.MustCompile(`(?i)\bin vain\b`), "unknown, without success"},
+	{regexp.MustCompile(`(?i)\b(is|are) waited for\b`), "the others wait for …"},
+	{regexp.MustCompile(`(?i)\blost peers?\b`), "failed peer"},
+	{regexp.MustCompile(`(?i)\bgoes? on (with|from|without)\b`), "continues"},
+	{regexp.MustCompile(`(?i)\b(is|are|was|were) (given up|begun anew)\b`), "is aborted, is repeated"},
+	{regexp.MustCompile(`(?i)\b(who|it|that) knocks?\b|\bknocking\b`), "rejoin request"},
+	{regexp.MustCompile(`(?m)^(<{7}|={7}|>{7})( |$)`), "a merge is not finished"},
+}
+
+// TestPlainEnglish looks for the dialect in the pages that users read.
+func TestPlainEnglish(t *testing.T) {
+	for _, page := range files(t, ".md") {
+		if !strings.HasPrefix(page, "docs/") && page != "README.md" && page != "CONTRIBUTING.md" && page != "CHANGELOG.md" {
+			continue
+		}
+		text := prose(read(t, page))
+		for _, d := range dialect {
+			for _, at := range d.phrase.FindAllStringIndex(text, -1) {
+				near := text[max(0, at[0]-40):min(len(text), at[1]+20)]
+				t.Errorf("%s: %q: %s", page, strings.Join(strings.Fields(near), " "), d.plain)
+			}
+		}
+	}
+}
+
+// TestEveryPageIsListed looks for pages that docs/README.md, or for decisions docs/adr/README.md, does not link to.
+func TestEveryPageIsListed(t *testing.T) {
+	for _, page := range files(t, ".md") {
+		index := "docs/README.md"
+		if path.Dir(page) == "docs/adr" && path.Base(page) != "README.md" {
+			index = "docs/adr/README.md"
+		}
+		rel, below := strings.CutPrefix(page, path.Dir(index)+"/")
+		if !below || page == index {
+			continue
+		}
+		if !strings.Contains(read(t, index), "("+rel+")") {
+			t.Errorf("%s does not link to %s", index, page)
+		}
+	}
+}

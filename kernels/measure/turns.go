@@ -1,0 +1,89 @@
+package measure
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Turn has what each way took or reached in one turn, by name.
+type Turn map[string]float64
+
+// Turns measures ways that take turns on a machine whose speed varies: virtual processors move, two
+// of them may be two cores or share one, and whoever else runs there slows them. Around each part
+// of a turn multiply-adds on all threads measure how fast the machine is.
+type Turns struct {
+	clock  Clock
+	best   float64   // the highest rate of multiply-adds seen, 10⁹ a second; 0: unknown
+	speeds []float64 // of each turn, the lowest rate around its parts
+	turns  []Turn
+}
+
+// steady is the fraction of the machine's best rate that is reached around a turn that counts.
+const steady = 0.85
+
+// NewTurns returns no turns yet. The machine's speed is measured by clock.
+func NewTurns(clock Clock) *Turns { return &Turns{clock: clock} }
+
+// Reset drops all turns. The machine's best speed stays.
+func (t *Turns) Reset() { t.speeds, t.turns = nil, nil }
+
+// Begin starts a turn.
+func (t *Turns) Begin() Turn {
+	turn := Turn{}
+	t.speeds, t.turns = append(t.speeds, math.Inf(1)), append(t.turns, turn)
+	t.Settle(0)
+	return turn
+}
+
+// Check measures how fast the machine is, around a part of the last turn.
+func (t *Turns) Check() { t.note(fma(t.clock)) }
+
+// Settle spends at least rest on multiply-adds and, for a quarter of a second, waits for the
+// machine to be as fast as it was: whatever comes next finds all threads awake. What it measures
+// last counts for the last turn.
+func (t *Turns) Settle(rest time.Duration) {
+	for begin := Wall(); ; {
+		speed, passed := fma(t.clock), Wall()-begin
+		if passed >= rest && (speed >= steady*t.best || passed >= rest+time.Second/4) {
+			t.note(speed)
+			return
+		}
+	}
+}
+
+func (t *Turns) note(speed float64) {
+	t.best = max(t.best, speed)
+	if last := len(t.speeds) - 1; last >= 0 {
+		t.speeds[last] = min(t.speeds[last], speed)
+	}
+}
+
+// Good returns the turns in which the machine kept its speed; all turns if those are fewer than
+// least.
+func (t *Turns) Good(least int) []Turn {
+	good := t.kept()
+	if len(good) < least {
+		return t.turns
+	}
+	return good
+}
+
+func (t *Turns) kept() (good []Turn) {
+	for i, turn := range t.turns {
+		if t.speeds[i] >= steady*t.best {
+			good = append(good, turn)
+		}
+	}
+	return good
+}
+
+// Median returns the median over turns.
+func Median(turns []Turn, of func(Turn) float64) float64 {
+	x := make([]float64, len(turns))
+	for i, t := range turns {
+		x[i] = of(t)
+	}
+	slices.Sort(x)
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}

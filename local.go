@@ -1,0 +1,250 @@
+package heddle
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
+)
+
+// Train trains by p over the parts of g that p's policy makes, each with a peer of its own in this process.
+func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
+	shards, err := Split(g, p)
+	if err != nil {
+		return nil, err
+	}
+	return Local{Plan: p, Shards: shards}.Train(ctx)
+}
+
+// Split partitions g as p says. Nodes without features are known by their numbers: the first layer then learns a row for
+// each.
+func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
+	policy, err := partition.ParsePolicy(p.Policy)
+	if err != nil {
+		return nil, input(err)
+	}
+	if g.X.Cols() == 0 {
+		numbered := *g
+		numbered.X = graph.Identity(g.N())
+		g = &numbered
+	}
+	parts := p.Peers
+	if parts == Auto {
+		parts = 4
+		if p.Mode == "standalone" {
+			parts = 1
+		} else if p.Policy == "by-column" {
+			parts = 0 // as many as sites
+		}
+	}
+	if parts == 1 {
+		return []*shard.Shard{shard.Whole(g)}, nil
+	}
+	shards, err := partition.Partition(g, policy, parts, p.Seed)
+	if err != nil {
+		return nil, input(fmt.Errorf("%s: %w", g.Name, err))
+	}
+	return shards, nil
+}
+
+// Local is a run of all peers in this process.
+type Local struct {
+	Plan    Plan
+	Shards  []*shard.Shard // by rank
+	State   string         // directory of checkpoints, from which the run goes on; empty: none are kept
+	OnEvent func(Event)    // told what peer 0 sees, one event at a time; may be nil
+}
+
+// Train trains with a peer for each shard. Peer r keeps its checkpoints in the directory peer-r of State.
+func (l Local) Train(ctx context.Context) (*Result, error) {
+	p, size := l.Plan, len(l.Shards)
+	if err := errors.Join(p.Check(l.Shards), p.Only("train")); err != nil {
+		return nil, input(err)
+	}
+	network, err := p.network(size)
+	if err != nil {
+		return nil, err
+	}
+	event := l.OnEvent
+	if event == nil {
+		event = func(Event) {}
+	}
+	for _, advice := range p.advise(l.Shards[0]) {
+		event(Event{Kind: train.Warning, Text: advice})
+	}
+	start := time.Now()
+	links, err := p.loopback(ctx, size, func(r int) (p2p.Hello, error) { return p.hello(l.Shards[r]) })
+	if err != nil {
+		return nil, err
+	}
+	results := make([]*Result, size)
+	all, ctx := errgroup.WithContext(ctx)
+	for r, own := range l.Shards {
+		all.Go(func() (err error) {
+			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own}
+			if l.State != "" {
+				one.store = &checkpoint.Store{Dir: l.stateOf(r)}
+			}
+			here := links[r].behind(network, r, size, p.Seed)
+			connection := &session.Connection{Transport: here, Here: slices.Repeat([]bool{true}, size), Asks: func(int) bool { return false }, Wire: here.wire}
+			m := &session.Member{Rank: r, Names: make([]string, size), MinPeers: p.MinPeers, FailureWait: p.FailureWait, Wait: time.Minute, New: one.trainer, Event: func(Event) {},
+				Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
+			if r == 0 {
+				m.Event = event
+			}
+			t, usage, err := m.Run(ctx)
+			if err == nil {
+				results[r], err = one.result(t, usage)
+			}
+			return err
+		})
+	}
+	err = all.Wait()
+	for _, one := range links {
+		err = errors.Join(err, one.close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := results[0]
+	for _, r := range results[1:] {
+		sum.Peers = append(sum.Peers, r.Peers...)
+		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
+	}
+	sum.Seconds, sum.Link = time.Since(start).Seconds(), network
+	return sum, nil
+}
+
+func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Sprintf("peer-%d", rank)) }
+
+// Interrupted reports whether State has checkpoints that a run can go on from.
+func (l Local) Interrupted() (bool, error) {
+	for r := range l.Shards {
+		seqs, err := (&checkpoint.Store{Dir: l.stateOf(r)}).List()
+		if err != nil {
+			return false, input(err)
+		}
+		if len(seqs) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// network is the simulated network of p for size peers, nil where there is none.
+func (p Plan) network(size int) (*netsim.Table, error) { return ParseLink(p.Link, size) }
+
+// ParseLink reads a simulated network of size peers as the setting link has it, nil of an empty text.
+func ParseLink(text string, size int) (*netsim.Table, error) {
+	if text == "" {
+		return nil, nil
+	}
+	table, err := netsim.ParseTable(text)
+	if err == nil {
+		err = table.Check(size)
+	}
+	if err != nil {
+		return nil, input(fmt.Errorf("link: %w", err))
+	}
+	return &table, nil
+}
+
+// hello is what the peer that holds own greets the others with.
+func (p Plan) hello(own *shard.Shard) (p2p.Hello, error) {
+	id, err := p.Identify(own)
+	if err != nil {
+		return p2p.Hello{}, input(err)
+	}
+	text := p.agreed()
+	return p2p.Hello{Plan: sha256.Sum256(append(id[:], text...)), Partition: own.Fingerprint, PlanText: text}, nil
+}
+
+// Groups gives each of size peers of this process a group, in memory or over loopback as p says. The caller calls end.
+func Groups(ctx context.Context, p Plan, size int) (groups []*comm.Group, end func() error, err error) {
+	network, err := p.network(size)
+	if err != nil {
+		return nil, nil, err
+	}
+	links, err := p.loopback(ctx, size, func(int) (p2p.Hello, error) { return p2p.Hello{}, nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	for r, l := range links {
+		groups = append(groups, comm.NewGroup(l.behind(network, r, size, p.Seed), r, size))
+	}
+	return groups, func() (err error) {
+		for r, l := range links {
+			err = errors.Join(err, groups[r].Close(), l.close())
+		}
+		return err
+	}, nil
+}
+
+// loopback gives each of size peers a link to the others. hello is what peer r greets them with.
+func (p Plan) loopback(ctx context.Context, size int, hello func(r int) (p2p.Hello, error)) ([]link, error) {
+	links := make([]link, size)
+	if p.Transport == "memory" || size == 1 {
+		mem := netsim.New(size, netsim.Config{})
+		for r := range links {
+			links[r] = link{mem.Transport(r), func() int64 { return 0 }, func() error { return nil }}
+		}
+		return links, nil
+	}
+	var roster p2p.Roster
+	hosts := make([]*p2p.Host, size)
+	closeAll := func() {
+		for _, h := range hosts {
+			if h != nil {
+				h.Close()
+			}
+		}
+	}
+	for r := range hosts {
+		id, err := p2p.NewIdentity()
+		if err == nil {
+			hosts[r], err = p2p.Listen(p2p.Config{Identity: id, Listen: addresses(p.Carrier, "/ip4/127.0.0.1", 0), Transport: p.Carrier, MaxPeers: max(64, size)})
+		}
+		if err != nil {
+			closeAll()
+			return nil, err
+		}
+		roster.Members = append(roster.Members, p2p.Member{Name: fmt.Sprintf("peer %d", r), ID: hosts[r].ID(), Addrs: hosts[r].Addrs()})
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	all, ctx := errgroup.WithContext(ctx)
+	for r, h := range hosts {
+		all.Go(func() error {
+			greeting, err := hello(r)
+			if err != nil {
+				return err
+			}
+			session, err := h.Join(ctx, roster, greeting)
+			if err != nil {
+				return err
+			}
+			links[r] = overNetwork(session, h.Close)
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		closeAll()
+		return nil, err
+	}
+	return links, nil
+}

@@ -1,0 +1,84 @@
+package nn
+
+import "fmt"
+
+// Architecture describes a model that is trained end to end in a user's words: layers of one
+// convolution on raw features, the last one straight to the classes. Spec turns it into layers.
+type Architecture struct {
+	Model    string // the name of a Convolution
+	Task     string // "single" or "multi", as in Spec
+	Features int    // F
+	Classes  int    // C
+	Layers   int    // 1 to 1000
+	Hidden   int    // width of all layers but the last, all heads together
+	Hops     int    // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
+	Norm     string // after each layer but the last: "", "none", "layer" or "batch"
+	Residual bool   // a layer's input is added to its output
+	Dropout  float32
+
+	Heads            int     // attention heads of all layers but the last, which averages one head
+	AttentionDropout float32 // dropout probability of attention coefficients
+	Alpha            float32 // restart probability of a convolution that has one
+	Relations, Bases int     // of a typed convolution: those of the graph, and its bases
+}
+
+// Spec returns the layers of a; settings that its convolution does not have are not read.
+func (a Architecture) Spec() (Spec, error) {
+	s := Spec{
+		Task: a.Task, Features: a.Features, Classes: a.Classes, Carry: "hidden",
+		Encoder: EncoderSpec{Kind: "raw", Out: a.Features},
+	}
+	if a.Layers < 1 || a.Layers > 1000 {
+		return Spec{}, fmt.Errorf("nn: layers must be 1 to 1000 (got %d)", a.Layers)
+	}
+	switch a.Norm {
+	case "", "none", "layer", "batch":
+	default:
+		return Spec{}, fmt.Errorf("nn: norm must be none, layer or batch (got %q)", a.Norm)
+	}
+	c, ok := ConvolutionNamed(a.Model)
+	if !ok {
+		return Spec{}, fmt.Errorf("nn: model must be one of %q (got %q)", Convolutions(nil), a.Model)
+	}
+	in := a.Features
+	for k := range a.Layers {
+		s.Layers = append(s.Layers, a.layer(c, in, k == a.Layers-1))
+		in = a.Hidden
+	}
+	if c.arrange != nil {
+		c.arrange(&s, a)
+	} else if a.Hops != 0 {
+		s.Layers[0].Hops = a.Hops
+	}
+	return s, s.Validate()
+}
+
+// layer returns a layer of in columns.
+func (a Architecture) layer(c Convolution, in int, last bool) LayerSpec {
+	l := LayerSpec{Conv: a.Model, In: in, Out: a.Hidden, Hops: 1, Act: "relu", Dropout: a.Dropout, Residual: a.Residual}
+	l.Norm, l.BatchNorm = a.Norm == "layer" && !last, a.Norm == "batch" && !last
+	if c.Heads {
+		l.Act, l.Heads, l.AttentionDropout = "elu", a.Heads, a.AttentionDropout
+	}
+	if c.Typed {
+		l.Relations, l.Bases = a.Relations, a.Bases
+	}
+	if last {
+		l.Out, l.Act = a.Classes, ""
+		if c.Heads {
+			l.Heads, l.Average = 1, true
+		}
+	}
+	return l
+}
+
+// Preset returns the Architecture of a model with all other settings of its Recipe. A typed
+// convolution has no preset: its relations are those of a graph.
+func Preset(model, task string, features, classes, hidden, layers int) (Spec, error) {
+	c, _ := ConvolutionNamed(model)
+	r := c.Recipe
+	return Architecture{
+		Model: model, Task: task, Features: features, Classes: classes, Layers: layers, Hidden: hidden, Hops: r.Hops,
+		Dropout: r.Dropout, Heads: r.Heads, AttentionDropout: r.AttentionDropout, Alpha: r.Alpha,
+	}.Spec()
+}

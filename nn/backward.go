@@ -1,0 +1,322 @@
+package nn
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Backward is the backward pass of a layer in phases, which its caller drives as it does Forward:
+//
+//	b.Begin(layer, dx, dh, tape)
+//	if s := b.Statistics(workers); s != nil {
+//		sum(s) // over all workers
+//	}
+//	for hop := b.Hop(); hop != nil; hop = b.Hop() {
+//		hop.Near()
+//		hop.Add(g, nodes, dz, z) // for every remote block; dz goes to where its rows are
+//		...                      // what others find of this worker's rows is added to hop.Grad()
+//	}
+//	b.End()
+type Backward struct {
+	l       *Layer
+	t       *Tape
+	dx      mat.Dense // what Layer.Backward was given
+	d       mat.Dense // gradient of the rows after dropout
+	dy      mat.Dense // of what the convolution puts out
+	kept    entry     // of the layer
+	norm    entry
+	dropped bool // the rows have gone through dropout
+	again   bool // the rows have to be made again
+	over    bool // d is X's memory, whose place the gradient takes
+	started bool
+	from    Mark
+
+	conv       entry
+	sum        mat.Dense // gradient of what the convolution's Post takes
+	grad       mat.Dense // of what the hop before this one has put out
+	first      mat.Dense // of what propagation restarts from
+	own        mat.Dense // of the destinations' rows that Dst makes
+	damped, dz mat.Dense
+	at, inner  Mark
+	hop        HopGrad
+	done, hops int
+}
+
+// Begin computes the gradient down to the norm. The arguments are those of Layer.Backward.
+func (b *Backward) Begin(l *Layer, dx, dh mat.Dense, t *Tape) {
+	kept := t.pop()
+	*b = Backward{l: l, t: t, dx: dx, d: dx, dy: dh, kept: kept, from: t.Mark()}
+	b.dropped, b.again = l.readsX(kept.graph) && l.Spec.Dropout > 0, kept.again.Possible()
+	b.over = (b.dropped || b.again) && !dx.Empty() && !l.Spec.Residual && l.Conv.fitsOver()
+	switch {
+	case b.over:
+		b.d = kept.x
+	case (b.dropped || b.again) && !dx.Empty():
+		b.d = t.Scratch(dx.Rows, dx.Cols)
+	}
+	if l.Spec.Residual {
+		b.remake()
+		l.residualGrad(b.d, dh, t)
+	}
+	if l.Act != nil {
+		l.actGrad(dh, t)
+	}
+	if l.Norm != nil {
+		b.norm = t.pop()
+	}
+	if l.batch != nil {
+		l.batch.sumGrads(b.norm.x, dh)
+	}
+}
+
+// remake makes the rows of X again, where others have used their memory.
+func (b *Backward) remake() {
+	if b.again && !b.dropped {
+		b.kept.again.rows(b.kept.x, b.t)
+	}
+}
+
+// Statistics returns, after Begin, what this worker contributes to the sums of a BatchNorm's
+// gradients: numbers that the caller replaces by their sums over so many workers. nil: there are
+// none.
+func (b *Backward) Statistics(workers int) []float32 {
+	if b.l.batch == nil || workers == 1 {
+		return nil
+	}
+	return b.l.batch.gradContribution()
+}
+
+// Hop ends the hop before, if there is one, and returns the next one, from the last to the first;
+// nil: there is none, and the gradients of the convolution are complete.
+func (b *Backward) Hop() *HopGrad {
+	switch {
+	case b.done > 0:
+		b.hop.end()
+		b.grad = b.hop.dz
+	case !b.started:
+		b.started = true
+		if b.l.Norm != nil {
+			b.dy = b.l.normGrad(b.norm, b.dy, b.t)
+		}
+		if !b.l.Spec.Residual && !b.l.sums() { // dh may lie where X is made again
+			b.remake()
+		}
+		b.beginConv()
+	}
+	for b.done < b.hops {
+		b.done++
+		b.hop = HopGrad{agg: b.l.Conv.Agg, g: b.conv.graph, dh: b.grad}
+		b.hop.dz = b.into()
+		if b.route() == propagation {
+			b.hop.dh = b.damped
+		}
+		if b.hop.begin(b.t) {
+			if b.hop.dOwn = b.own; b.l.Conv.Dst == nil {
+				b.hop.dOwn = b.hop.dz.RowRange(0, b.hop.dh.Rows)
+			}
+			return &b.hop
+		}
+		b.grad = b.hop.dz
+	}
+	b.endConv()
+	return nil
+}
+
+func (b *Backward) route() route { return b.conv.route }
+
+// beginConv computes the gradient of what the last hop has put out.
+func (b *Backward) beginConv() {
+	c, t := &b.l.Conv, b.t
+	b.at, b.sum = t.Mark(), b.dy
+	biasGrad(c.Bias, b.dy)
+	if c.Post != nil {
+		width, _ := c.Post.Dims()
+		b.sum = t.Scratch(b.dy.Rows, width)
+		c.Post.Backward(b.sum, b.dy, t)
+	}
+	b.conv = t.pop()
+	g := b.conv.graph
+	b.grad = b.sum
+	switch b.route() {
+	case ownRows:
+		return
+	case givenAggregate:
+		if c.Nbr != nil { // an aggregate that was given is a constant
+			c.Nbr.Backward(mat.Dense{}, b.sum, t)
+		}
+		return
+	case propagation:
+		b.first = t.Scratch(g.NumSrc, b.sum.Cols)
+		b.inner = t.Mark()
+		b.damped, b.dz = t.raw(b.sum.Rows, b.sum.Cols), t.raw(g.NumSrc, b.sum.Cols)
+	case projectFirst:
+		biasGrad(c.Nbr.B, b.sum)
+	case sparseFirst, aggregateFirst:
+		if c.Nbr != nil {
+			b.grad = mat.Dense{}
+			if b.wantsRows() {
+				b.grad = c.Nbr.backwardOver(b.sum, t) // the aggregate was the layer's own
+			} else {
+				c.Nbr.Backward(mat.Dense{}, b.sum, t)
+			}
+		}
+		if b.route() == sparseFirst {
+			c.Agg.(sparseAggregator).sumSparseGrad(b.grad, g, t)
+			return
+		}
+		if b.over && c.Pre == nil { // sums of X were multiplied
+			b.selfOver(false)
+			b.d.RowRange(b.sum.Rows, b.d.Rows).Zero()
+		}
+	}
+	if c.Dst != nil {
+		_, width := c.Dst.Dims()
+		b.own = t.Scratch(b.sum.Rows, width)
+	}
+	b.hops = c.hops(g)
+}
+
+// wantsRows reports whether the gradient of the rows that were aggregated is wanted: at every
+// worker or at none.
+func (b *Backward) wantsRows() bool { return b.d.Cols > 0 || !b.l.Conv.frozen() }
+
+// into returns where the gradient of what the hop has aggregated is added; without columns: it is
+// not wanted.
+func (b *Backward) into() mat.Dense {
+	c, t, g := &b.l.Conv, b.t, b.conv.graph
+	switch {
+	case b.route() == propagation:
+		for i := range b.grad.Rows {
+			kernels.Axpy(c.Alpha, b.grad.Row(i), b.first.Row(i))
+			copy(b.damped.Row(i), b.grad.Row(i))
+			kernels.Scale(1-c.Alpha, b.damped.Row(i))
+		}
+		b.dz.Zero()
+		return b.dz
+	case b.route() == projectFirst:
+		return t.Scratch(g.NumSrc, b.grad.Cols)
+	case b.done == b.hops && c.Pre == nil && b.d.Cols > 0:
+		return b.d
+	case b.wantsRows():
+		width, _ := c.Agg.Dims()
+		if width == 0 {
+			width = b.grad.Cols
+		}
+		return t.Scratch(g.NumSrc, width)
+	}
+	return mat.Dense{}
+}
+
+// endConv computes the gradients of what stands before the hops.
+func (b *Backward) endConv() {
+	c, t := &b.l.Conv, b.t
+	selfDone := false
+	switch route := b.route(); {
+	case route == propagation:
+		addRows(b.first, b.grad)
+		t.Release(b.inner)
+		c.Pre.Backward(b.d, b.first, t)
+	case route == projectFirst && b.over:
+		b.affineOver(c.Nbr)
+		selfDone = true
+	case route == projectFirst:
+		c.Nbr.productGrad(b.d, b.grad, t)
+	case route == aggregateFirst && b.over:
+		if c.Pre != nil {
+			if b.l.sums() {
+				b.remake() // dy, which may lie there, has been read
+			}
+			biasGrad(c.Pre.B, b.grad)
+			b.affineOver(c.Pre)
+		}
+		selfDone = true
+	case route == aggregateFirst && c.Pre != nil:
+		if c.Dst != nil {
+			c.Dst.Backward(b.destinations(), b.own, t)
+		}
+		grad := b.grad
+		if c.PreAct != nil {
+			grad = t.Scratch(b.grad.Rows, b.grad.Cols)
+			c.PreAct.Backward(grad, b.grad, t)
+		}
+		c.Pre.Backward(b.d, grad, t)
+	case b.over: // no hop
+		b.selfOver(false)
+		selfDone = true
+	}
+	if c.Self != nil && !selfDone {
+		c.Self.Backward(b.destinations(), b.sum, t)
+	}
+	t.Release(b.at)
+}
+
+// destinations returns where the gradient of the destinations' rows is added; empty: it is not
+// wanted.
+func (b *Backward) destinations() mat.Dense {
+	if b.d.Empty() {
+		return b.d
+	}
+	return b.d.RowRange(0, b.dy.Rows)
+}
+
+// affineOver computes the gradients of the weights that read X, those of op first, then that of X
+// in its place.
+func (b *Backward) affineOver(op *Linear) {
+	op.weightGrad(b.grad, b.t)
+	b.selfWeights()
+	op.inputGrad(b.d, b.grad, false)
+	b.selfInput(true)
+}
+
+// selfOver computes the gradients of a node's own map, whose weights come first, or writes zeros
+// where there is none.
+func (b *Backward) selfOver(add bool) {
+	b.selfWeights()
+	b.selfInput(add)
+}
+
+func (b *Backward) selfWeights() {
+	if self := b.l.Conv.Self; self != nil {
+		_, bias := self.weights()
+		biasGrad(bias, b.sum)
+		self.weightGrad(b.sum, b.t)
+	}
+}
+
+func (b *Backward) selfInput(add bool) {
+	own := b.d.RowRange(0, b.sum.Rows)
+	switch self := b.l.Conv.Self; {
+	case self != nil:
+		self.inputGrad(own, b.sum, add)
+	case !add:
+		own.Zero()
+	}
+}
+
+// End computes the gradient of what the layer was given.
+func (b *Backward) End() {
+	l, t := b.l, b.t
+	if b.kept.graph == nil && l.Conv.Agg != nil {
+		t.pop() // dropout of Z
+	}
+	switch {
+	case b.dropped:
+		if b.again {
+			b.dx.Zero()
+		}
+		l.dropX.Backward(b.dx, b.d, t)
+	case l.readsX(b.kept.graph):
+		t.pop()
+		if b.again && !b.over {
+			copyRows(b.dx, b.d)
+		}
+	}
+	t.Release(b.from)
+}
+
+// sparseAggregator is an aggregator that multiplies sparse rows before it aggregates them.
+type sparseAggregator interface {
+	sumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *Tape)
+	sumSparseGrad(dh mat.Dense, g *graph.CSR, t *Tape)
+}

@@ -1,0 +1,184 @@
+package nn
+
+import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// table has one row for each convolution. To add one, write a file with its operator and add a row
+// here: programs, trainers and model files find it by its name and ask for its traits.
+var table = []Convolution{
+	{
+		Name: "gcn", Edges: graph.GCN, Recipe: recipe,
+		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true, ClosedForm: true},
+		build:  newGCN,
+	},
+	{
+		Name: "sage", Edges: graph.Mean, Recipe: recipe,
+		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true, ClosedForm: true},
+		build:  newSAGE,
+	},
+	{
+		Name: "sage-pool", Edges: graph.Plain, Recipe: recipe,
+		Traits: Traits{Aggregates: true, LayerWise: true},
+		build:  newSAGEPool, weights: weightsTwice,
+	},
+	{
+		Name: "gat", Edges: graph.Loops, Recipe: recipe.attention(),
+		Traits: Traits{Aggregates: true, NeedsSource: true, Heads: true, LayerWise: true},
+		build:  newGAT, weights: weightsOfHeads,
+	},
+	{
+		Name: "gatv2", Edges: graph.Loops, Recipe: recipe.attention(),
+		Traits: Traits{Aggregates: true, NeedsSource: true, Heads: true, LayerWise: true},
+		build:  newGATv2, weights: weightsOfGATv2,
+	},
+	{
+		Name: "gin", Edges: graph.Loops, Recipe: recipe,
+		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true},
+		build:  newGIN, weights: weightsTwice,
+	},
+	{
+		Name: "appnp", Edges: graph.GCN, Recipe: recipe.propagation(10, 0.1),
+		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, Propagates: true},
+		build:  newAPPNP, arrange: arrangeAPPNP,
+	},
+	{
+		Name: "sign", Recipe: recipe.propagation(3, 0),
+		Traits: Traits{Hops: true, Propagates: true, First: true},
+		build:  newSIGN, faults: faultsOfSIGN, arrange: arrangeSIGN, weights: weightsOfSIGN,
+	},
+	{
+		Name: "rgcn", Edges: graph.Mean, Recipe: Recipe{Hidden: 16, Hops: 1, Epochs: 50, LR: 0.01}, // Schlichtkrull et al., §5.1
+		Traits: Traits{Aggregates: true, Linear: true, Typed: true},
+		build:  newRGCN, weights: weightsOfRGCN,
+	},
+	{
+		Name: "mlp", Recipe: recipe,
+		build: newMLP,
+	},
+}
+
+// A Convolution is one row of the table of convolutions. Whoever composes a model asks it for what
+// the convolution can do, and never compares its name:
+//
+//	c, ok := nn.ConvolutionNamed(plan.Model)                      // !ok: there is none; nn.Convolutions lists their names
+//	if !c.LayerWise { ... }                                       // refuse layer-wise training
+//	if plan.Heads > 0 && !c.Heads { ... }                         // refuse a setting that the model does not read
+//	defaults := c.Recipe                                          // where end-to-end training starts from
+//	spec, err := nn.Architecture{Model: plan.Model, ...}.Spec()   // an end-to-end model with its settings
+type Convolution struct {
+	Name  string     // LayerSpec.Conv
+	Edges graph.Norm // the edge weights that it reads
+	Traits
+	Recipe Recipe
+
+	build   func(name string, s LayerSpec, key rng.Key) Conv
+	faults  func(s LayerSpec) []error                      // what is wrong with s beyond what its traits say; nil: nothing
+	arrange func(s *Spec, a Architecture)                  // makes of layers without edges those of a; nil: all layers are alike
+	weights func(s LayerSpec, matrix func(rows, cols int)) // the matrices of a layer; nil: one, In×Out
+}
+
+// Traits say what a convolution can do and what it needs.
+type Traits struct {
+	Aggregates  bool // it reads the rows of neighbours; else a node's own row alone
+	Sum         bool // its aggregate is Σ_j w_ij z_j, so that sums of rows may travel in place of rows (graph/shard.Cover)
+	Linear      bool // its aggregate is linear in the rows of neighbours, so that a sample of them can be unbiased
+	NeedsSource bool // its backward pass reads the rows of neighbours again
+	Hops        bool // a layer may aggregate several times
+	Propagates  bool // those hops need no constant input: any layer may have them end to end. Else only the first, on raw features
+	Heads       bool // it has attention heads: LayerSpec.Heads, Average and AttentionDropout are its settings
+	Typed       bool // it reads typed edges: LayerSpec.Relations and Bases are its settings
+	First       bool // it is the first of several layers, behind an encoder that aggregates for it
+	LayerWise   bool // it can be trained layer by layer; else only end to end
+	ClosedForm  bool // a layer of it alone is affine in its input and its aggregate, so that ridge regression solves it
+}
+
+// Restarts reports whether LayerSpec.Alpha, the restart probability, is a setting of the
+// convolution.
+func (c Convolution) Restarts() bool { return c.Recipe.Alpha > 0 }
+
+// A Recipe is how the convolution's authors train a model of it end to end: the defaults of that
+// mode.
+type Recipe struct {
+	Hidden           int     // width of hidden rows, all heads together
+	Heads            int     // attention heads of hidden layers; 0: it has none
+	Hops             int     // aggregations of a layer, ≥ 1
+	Epochs           int     // at most
+	LR, Decay        float32 // step size and weight decay
+	Dropout          float32 // dropout probability of a layer's input
+	AttentionDropout float32 // dropout probability of attention coefficients
+	Alpha            float32 // restart probability; 0: it has none
+}
+
+// recipe is that of Kipf and Welling, ICLR 2017, §5.2, with wider rows.
+var recipe = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 5e-4, Dropout: 0.5}
+
+// attention returns r as graph attention is trained (Veličković et al., ICLR 2018, §3.3).
+func (r Recipe) attention() Recipe {
+	r.Heads, r.LR, r.Dropout, r.AttentionDropout = 8, 0.005, 0.6, 0.6
+	return r
+}
+
+// propagation returns r with that many hops and that restart probability.
+func (r Recipe) propagation(hops int, alpha float32) Recipe {
+	r.Hops, r.Alpha = hops, alpha
+	return r
+}
+
+// ConvolutionNamed returns the row of the table that has the name.
+func ConvolutionNamed(name string) (c Convolution, ok bool) {
+	k := slices.IndexFunc(table, func(c Convolution) bool { return c.Name == name })
+	if k < 0 {
+		return Convolution{}, false
+	}
+	return table[k], true
+}
+
+// Convolutions returns the names of all convolutions, or of those that have the trait.
+func Convolutions(trait func(Convolution) bool) (names []string) {
+	for _, c := range table {
+		if trait == nil || trait(c) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// convolution returns the row of s.Conv, or one without a name.
+func (s LayerSpec) convolution() Convolution {
+	c, _ := ConvolutionNamed(s.Conv)
+	return c
+}
+
+// Weights calls matrix with the shape of every weight matrix that the layer has, those of its head
+// included: what a reader of model files allocates.
+func (s LayerSpec) Weights(matrix func(rows, cols int)) {
+	if weights := s.convolution().weights; weights != nil {
+		weights(s, matrix)
+	} else {
+		matrix(s.In, s.Out)
+	}
+	in := s.Out
+	for _, w := range s.Head {
+		matrix(in, w)
+		in = w
+	}
+}
+
+// weightsTwice are those of a convolution with a second matrix, of the width of its output.
+func weightsTwice(s LayerSpec, matrix func(rows, cols int)) {
+	matrix(s.In, s.Out)
+	matrix(s.Out, s.Out)
+}
+
+// weightsOfHeads are those of attention, whose heads may be averaged.
+func weightsOfHeads(s LayerSpec, matrix func(rows, cols int)) {
+	if s.Average {
+		matrix(s.In, s.Out*s.Heads)
+	} else {
+		matrix(s.In, s.Out)
+	}
+}

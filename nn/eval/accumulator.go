@@ -1,0 +1,96 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Accumulator is the layout of what some rows add to a metric and to a mean loss, as whole numbers
+// that peers sum exactly: the loss (PutReal), the number of labels, then the parts of Counts.
+type Accumulator struct {
+	metric Metric
+	none   graph.Labels // of no row: says how many classes there are
+	bins   int
+	size   int
+}
+
+// NewAccumulator returns the accumulator of metric m over rows labelled like labels; bins is the
+// resolution of a metric that ranks.
+func NewAccumulator(m Metric, labels graph.Labels, bins int) Accumulator {
+	a := Accumulator{metric: m, none: labels.Select(nil)}
+	if m.Ranks() {
+		a.bins = bins
+	}
+	zero := a.zero()
+	a.size = RealLen + 1 + len(zero.n)
+	return a
+}
+
+func (a Accumulator) zero() Counts { return CountBins(mat.Dense{}, a.none, nil, a.bins) }
+
+// Size is how many numbers Write writes.
+func (a Accumulator) Size() int { return a.size }
+
+// Write writes to v the loss of the rows of scores, summed over that many labels, and their counts.
+func (a Accumulator) Write(v []int64, loss, labels float64, scores mat.Dense, of graph.Labels) {
+	PutReal(v, float64(float32(loss)))
+	v[RealLen] = int64(labels)
+	c := CountBins(scores, of, nil, a.bins)
+	copy(v[RealLen+1:a.size], c.n)
+}
+
+// Read turns a sum into the metric, the mean loss and the number of labels; the first two are NaN
+// where there are none.
+func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err error) {
+	labels = v[RealLen]
+	if labels == 0 {
+		return math.NaN(), math.NaN(), 0, nil
+	}
+	c := a.zero()
+	if err := c.FromVector(v[RealLen+1 : a.size]); err != nil {
+		return 0, 0, 0, fmt.Errorf("the summed counts of all peers: %w", err)
+	}
+	return a.metric.Of(&c), float64(float32(Real(v))) / float64(labels), labels, nil
+}
+
+// RealLen is how many whole numbers PutReal writes.
+const RealLen = 4
+
+// realUnits are the units of the first numbers of a real one. Each but the last is below 2⁵⁰, so
+// that sums of 4096 fit.
+var realUnits = [RealLen - 1]float64{1 << 40, 1, 1.0 / (1 << 40)}
+
+// PutReal writes x, rounded to a multiple of 2⁻⁴⁰, as whole numbers whose sums over up to 4096
+// peers are the sum of the reals, exactly. The last number is 1 where x is not finite, or not
+// within ±2⁹⁰.
+func PutReal(v []int64, x float64) {
+	clear(v[:RealLen])
+	if !(math.Abs(x) < 1<<90) {
+		v[RealLen-1] = 1
+		return
+	}
+	for k, unit := range realUnits {
+		d := math.Trunc(x / unit)
+		if k == len(realUnits)-1 {
+			d = math.RoundToEven(x / unit)
+		}
+		v[k] = int64(d)
+		x -= float64(d * unit)
+	}
+}
+
+// Real returns the real number that sums of PutReal stand for: NaN where one of the terms could not
+// be written.
+func Real(v []int64) float64 {
+	if v[RealLen-1] != 0 {
+		return math.NaN()
+	}
+	x := 0.0
+	for k, unit := range realUnits {
+		x += float64(float64(v[k]) * unit)
+	}
+	return x
+}

@@ -1,0 +1,237 @@
+package nn
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/smooth"
+)
+
+// Forward is the forward pass of a layer in phases, which its caller drives: what is sent, what is
+// aggregated over blocks, what comes out. Layer.Forward drives it where all rows are at hand;
+// a trainer that shares a graph with other workers does so itself, every worker in the same order:
+//
+//	f.Begin(layer, h, in, tape)
+//	for hop := f.Hop(); hop != nil; hop = f.Hop() {
+//		hop.Near()           // hop.Rows() are what other workers fetch meanwhile
+//		hop.Add(g, nodes, z) // for every block of rows that has come
+//	}
+//	if s := f.Statistics(rank, workers); s != nil {
+//		sum(s) // over all workers
+//	}
+//	f.End()
+//
+// After an error it is left as it is; the tape is then reset.
+type Forward struct {
+	l    *Layer
+	h, y mat.Dense // the layer's rows, and what the convolution puts out
+	in   Input
+	t    *Tape
+	from Mark
+
+	route      route
+	sum        mat.Dense // what the convolution's Post takes
+	z, first   mat.Dense // what the next hop aggregates, and what propagation restarts from
+	own        mat.Dense // the destinations' rows that Dst makes
+	room       [2]mat.Dense
+	at         Mark
+	hop        Hop
+	done, hops int
+}
+
+// Begin computes the rows that the first hop aggregates. The arguments are those of Layer.Forward.
+func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *Tape) {
+	l.check(h, in)
+	*f = Forward{l: l, h: h, y: h, in: in, t: t, from: t.Mark()}
+	if t != nil {
+		t.Nodes = in.Nodes
+	}
+	if l.readsX(in.G) {
+		f.in.X = l.dropX.features(in.X, t)
+	}
+	if in.G == nil && l.Conv.Agg != nil {
+		f.in.Z = l.dropZ.features(in.Z, t)
+	}
+	if l.Spec.Residual || l.Norm != nil && t.training() && !l.sums() { // the norm's gradient reads its input
+		f.y = t.raw(h.Rows, h.Cols)
+	}
+	f.beginConv()
+}
+
+// beginConv computes the convolution up to its first hop.
+func (f *Forward) beginConv() {
+	c, t := &f.l.Conv, f.t
+	f.sum = f.y
+	if c.Post != nil {
+		width, _ := c.Post.Dims()
+		f.sum = t.raw(f.y.Rows, width)
+	}
+	if c.Self != nil {
+		forward(c.Self, f.sum, firstRows(f.in.X, f.y.Rows, t), t)
+	}
+	x, g := f.in.X, f.in.G
+	switch f.route = c.route(f.in); f.route {
+	case ownRows:
+		return
+	case givenAggregate:
+		c.project(f.sum, f.in.Z, c.Self != nil, t)
+		return
+	case sparseFirst:
+		f.z = t.raw(f.y.Rows, f.sum.Cols)
+		c.Agg.(sparseAggregator).sumSparse(f.z, g, x.Sparse, t)
+		c.project(f.sum, graph.Features{Dense: f.z}, c.Self != nil, t)
+		return
+	case propagation:
+		f.first = t.raw(x.Rows(), f.sum.Cols)
+		forward(c.Pre, f.first, x, t)
+		f.z, f.at = f.first, t.Mark()
+		for k := range min(c.hops(g)-1, 2) {
+			f.room[k] = t.raw(f.y.Rows, f.sum.Cols)
+		}
+	case projectFirst:
+		_, out := c.Nbr.Dims()
+		f.at = t.Mark()
+		f.z = t.raw(g.NumSrc, out)
+		c.Nbr.product(f.z, x, false, nil, t)
+	case aggregateFirst:
+		f.z = x.Dense
+		if c.Pre != nil {
+			_, out := c.Pre.Dims()
+			f.z = t.raw(x.Rows(), out)
+			forward(c.Pre, f.z, x, t)
+		}
+		if c.PreAct != nil {
+			c.PreAct.Forward(f.z, f.z, t)
+		}
+		if c.Dst != nil {
+			_, out := c.Dst.Dims()
+			f.own = t.raw(f.y.Rows, out)
+			forward(c.Dst, f.own, firstRows(x, f.y.Rows, t), t)
+		}
+	}
+	f.hops = c.hops(g)
+}
+
+// Hop ends the hop before, if there is one, and returns the next one; nil: there is none, and the
+// convolution is complete.
+func (f *Forward) Hop() *Hop {
+	if f.done > 0 {
+		f.hop.end(f.t)
+		f.z = f.hop.h
+		if f.route == propagation {
+			smooth.Restart(f.z, f.first, f.l.Conv.Alpha)
+		}
+	}
+	if f.done == f.hops {
+		f.endConv()
+		return nil
+	}
+	f.done++
+	f.hop = Hop{agg: f.l.Conv.Agg, g: f.in.G, nodes: f.in.Nodes, z: f.z}
+	f.hop.h, f.hop.add = f.into(f.done == f.hops)
+	if f.hop.own = f.own; f.l.Conv.Dst == nil {
+		f.hop.own = f.z.RowRange(0, f.hop.h.Rows)
+	}
+	f.hop.begin(f.t)
+	return &f.hop
+}
+
+// into returns where a hop writes its aggregate, and whether it is added to what is there.
+func (f *Forward) into(last bool) (h mat.Dense, add bool) {
+	c, t := &f.l.Conv, f.t
+	switch {
+	case f.route == propagation && !last:
+		return f.room[(f.done-1)%2], false
+	case f.route == propagation:
+		return f.sum, false
+	case f.route == projectFirst && last:
+		return f.sum, c.Self != nil
+	case last && c.Nbr == nil && c.Self == nil: // nothing is to be done with the last aggregate
+		return f.sum, false
+	}
+	return t.raw(c.dsts(f.in.G), aggWidth(c.Agg, f.z.Cols)), false
+}
+
+// endConv computes what follows the last hop.
+func (f *Forward) endConv() {
+	c, t := &f.l.Conv, f.t
+	switch f.route {
+	case propagation:
+		t.Release(f.at)
+	case projectFirst:
+		addBias(f.sum, c.Nbr.B)
+		t.Release(f.at)
+	case aggregateFirst:
+		if c.Nbr != nil || c.Self != nil {
+			c.project(f.sum, graph.Features{Dense: f.z}, c.Self != nil, t)
+		}
+	}
+	t.push(entry{graph: f.in.G, route: f.route})
+	if c.Post != nil {
+		c.Post.Forward(f.y, f.sum, t)
+	}
+	addBias(f.y, c.Bias)
+	if b := f.l.batch; b != nil && t.training() {
+		b.moments(f.y)
+	}
+}
+
+// Statistics returns, after the last hop, what worker rank of so many contributes to the statistics
+// of a BatchNorm: numbers that the caller replaces by their sums over all workers. nil: there are
+// none.
+func (f *Forward) Statistics(rank, workers int) []float32 {
+	if f.l.batch == nil || workers == 1 || !f.t.training() {
+		return nil
+	}
+	return f.l.batch.contribution(rank, workers)
+}
+
+// End computes the layer's rows from what the convolution has put out.
+func (f *Forward) End() {
+	l, h, y, t := f.l, f.h, f.y, f.t
+	if l.Norm != nil {
+		next := h
+		if l.Spec.Residual {
+			next = y
+			if t.training() {
+				next = t.raw(h.Rows, h.Cols)
+			}
+		}
+		if l.batch != nil && t.training() {
+			l.batch.normalise(next, y, t)
+		} else {
+			l.Norm.Forward(next, y, t)
+		}
+		if t.training() && l.sums() {
+			n := len(t.kept)
+			t.kept[n-1].acc = t.kept[n-3].acc // the aggregator's; between them lies the convolution's own
+		}
+		y = next
+	}
+	if l.Act != nil {
+		l.Act.Forward(y, y, t)
+	}
+	if l.Spec.Residual {
+		x := firstRows(f.in.X, h.Rows, t)
+		if l.Residual != nil {
+			forward(l.Residual, h, x, t)
+		} else {
+			addIdentity(h, x)
+		}
+		addRows(h, y)
+	}
+	t.push(entry{graph: f.in.G, x: f.in.X.Dense, again: f.in.Again})
+	if t != nil && t.infer {
+		t.Release(f.from)
+	}
+}
+
+// addIdentity writes x to h.
+func addIdentity(h mat.Dense, x graph.Features) {
+	if x.Sparse == nil {
+		h.CopyFrom(x.Dense)
+		return
+	}
+	for i := range h.Rows {
+		x.Sparse.Spread(h.Row(i), i)
+	}
+}

@@ -1,0 +1,224 @@
+// Package modelfile stores a trained model with its card as one safetensors file.
+package modelfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// Card says where a model comes from and what it can do. It has no date and no machine in it: the same training writes
+// the same file.
+type Card struct {
+	Dataset string           `json:"dataset,omitempty"`
+	Nodes   int64            `json:"nodes,omitempty"` // of the whole training graph
+	Edges   int64            `json:"edges,omitempty"` // directed
+	Mode    string           `json:"mode,omitempty"`  // "retexo", "fullbatch", "minibatch", "standalone"
+	Peers   int              `json:"peers,omitempty"`
+	Seed    uint64           `json:"seed"`
+	Setting json.RawMessage  `json:"setting,omitempty"` // the trainer's config
+	Metric  string           `json:"metric,omitempty"`  // what Val and Test are: an eval.Metric
+	Val     float64          `json:"val"`               // in [0, 1]
+	Test    float64          `json:"test"`              // in [0, 1]
+	Rounds  int              `json:"rounds,omitempty"`
+	Bytes   map[string]int64 `json:"bytes,omitempty"` // that travelled, by door: "halo", "reduce", "control"
+
+	// What prediction needs besides the model; both stand in the file outside the card.
+	Classes  []string `json:"-"` // [C] names, or nil
+	Encoding []byte   `json:"-"` // graph.Graph.Encoding: how a table's columns became features; UTF-8, or nil
+}
+
+// formatVersion is what this package writes and the only one it reads; docs/reference/model-file.md has its history.
+const formatVersion = "1"
+
+// Write writes m and its card to path as one safetensors file, durably: path holds the whole file, or what it held
+// before. The tensors are m.Params by name; the metadata has "heddle" (the version), "spec", "card", "classes" and
+// "encoding". A value that is not finite is refused.
+func Write(path string, m *nn.Model, card Card) error {
+	b, err := encodeModel(m.Spec, m.Params(), card)
+	if err != nil {
+		return fmt.Errorf("modelfile: write %s: %w", path, err)
+	}
+	if err := disk.Replace(disk.OS{}, path, 0o644, func(f disk.File) error { _, err := f.Write(b); return err }); err != nil {
+		return fmt.Errorf("modelfile: write %s: %w", path, err)
+	}
+	return nil
+}
+
+// Read makes the model of a file of Write again. The error names the tensor that is missing, superfluous or of
+// another shape than the Spec asks for.
+func Read(path string) (*nn.Model, Card, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, Card{}, fmt.Errorf("modelfile: %w", err)
+	}
+	m, card, err := decodeModel(b)
+	if err != nil {
+		return nil, Card{}, fmt.Errorf("modelfile: %s: %w", path, err)
+	}
+	return m, card, nil
+}
+
+func encodeModel(spec nn.Spec, params []*nn.Param, card Card) ([]byte, error) {
+	a := archive{meta: map[string]string{"heddle": formatVersion}}
+	for key, v := range map[string]any{"spec": spec, "card": card} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		a.meta[key] = string(b)
+	}
+	if card.Classes != nil {
+		b, err := json.Marshal(card.Classes)
+		if err != nil {
+			return nil, fmt.Errorf("classes: %w", err)
+		}
+		a.meta["classes"] = string(b)
+	}
+	if card.Encoding != nil {
+		a.meta["encoding"] = string(card.Encoding)
+	}
+	for _, p := range params {
+		t := tensor{name: p.Name, shape: []int{p.Value.Rows, p.Value.Cols}, data: p.Value.Clone().Data}
+		if err := finite(t); err != nil {
+			return nil, err
+		}
+		a.tensors = append(a.tensors, t)
+	}
+	return a.encode()
+}
+
+func decodeModel(file []byte) (*nn.Model, Card, error) {
+	a, err := decode(file)
+	if err != nil {
+		return nil, Card{}, err
+	}
+	if v, ok := a.meta["heddle"]; !ok {
+		return nil, Card{}, fmt.Errorf(`no "heddle" in the metadata: these are tensors of another program`)
+	} else if v != formatVersion {
+		return nil, Card{}, fmt.Errorf("format version %q, this program reads %q", v, formatVersion)
+	}
+	var spec nn.Spec
+	var card Card
+	if err := parse(a.meta, "spec", &spec, true); err != nil {
+		return nil, Card{}, err
+	}
+	if err := spec.Validate(); err != nil {
+		return nil, Card{}, err
+	}
+	if err := parse(a.meta, "card", &card, false); err != nil {
+		return nil, Card{}, err
+	}
+	if _, ok := a.meta["classes"]; ok {
+		if err := parse(a.meta, "classes", &card.Classes, true); err != nil {
+			return nil, Card{}, err
+		}
+		if len(card.Classes) != spec.Classes {
+			return nil, Card{}, fmt.Errorf("%d class names, the spec has %d classes", len(card.Classes), spec.Classes)
+		}
+	}
+	if e, ok := a.meta["encoding"]; ok {
+		card.Encoding = []byte(e)
+	}
+	stored := int64(0)
+	for _, t := range a.tensors {
+		stored += int64(len(t.data))
+	}
+	if limit := stored + unstored; values(spec, limit) > limit {
+		return nil, Card{}, fmt.Errorf("the spec asks for far more than the %d values of the tensors", stored)
+	}
+	m, err := nn.New(spec, rng.New(0))
+	if err != nil {
+		return nil, Card{}, err
+	}
+	return m, card, fill(m.Params(), a.tensors)
+}
+
+// parse reads the JSON of one key of the metadata into v.
+func parse(meta map[string]string, key string, v any, strict bool) error {
+	s, ok := meta[key]
+	if !ok {
+		return fmt.Errorf("no %q in the metadata", key)
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(s)))
+	if strict { // a part of the spec that this program does not know would make it another model
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("%s in the metadata: %w", key, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("%s in the metadata: more than one JSON value", key)
+	}
+	return nil
+}
+
+// fill copies each tensor into the parameter of its name.
+func fill(params []*nn.Param, tensors []tensor) error {
+	left := map[string]tensor{}
+	for _, t := range tensors {
+		left[t.name] = t
+	}
+	for _, p := range params {
+		t, ok := left[p.Name]
+		if want := []int{p.Value.Rows, p.Value.Cols}; !ok {
+			return fmt.Errorf("tensor %q is missing", p.Name)
+		} else if !slices.Equal(t.shape, want) {
+			return fmt.Errorf("tensor %q has shape %v, the spec asks for %v", p.Name, t.shape, want)
+		}
+		if err := finite(t); err != nil {
+			return err
+		}
+		p.Value.CopyFrom(mat.View(p.Value.Rows, p.Value.Cols, t.data))
+		delete(left, p.Name)
+	}
+	for _, t := range tensors {
+		if _, extra := left[t.name]; extra {
+			return fmt.Errorf("tensor %q is none of the spec's", t.name)
+		}
+	}
+	return nil
+}
+
+func finite(t tensor) error {
+	for i, x := range t.data {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return fmt.Errorf("tensor %q has %v at place %d: training diverged or the file is damaged", t.name, x, i)
+		}
+	}
+	return nil
+}
+
+// unstored bounds the values of heads that training used and inference does not read, which a file therefore lacks.
+const unstored = 1 << 24
+
+// values returns about how many values the matrices of spec have, of all its heads too, or a number above limit: what a
+// file asks for is compared with what it holds before any of it is allocated.
+func values(spec nn.Spec, limit int64) int64 {
+	var n int64
+	matrix := func(in, out int) {
+		if n <= limit { // widths are below 2²⁴: no overflow
+			n += int64(in) * int64(out)
+		}
+	}
+	switch e := spec.Encoder; e.Kind {
+	case "pca":
+		matrix(spec.Features, e.Out)
+	case "mlp":
+		matrix(spec.Features, e.Hidden)
+		matrix(e.Hidden, spec.Classes)
+	}
+	for _, l := range spec.Layers {
+		l.Weights(matrix)
+	}
+	return n
+}

@@ -1,0 +1,187 @@
+package nntest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// worker is one of some that compute a layer together, phase by phase: it holds the rows of its own
+// nodes.
+type worker struct {
+	layer  *nn.Layer
+	tape   *nn.Tape
+	own    []int32
+	nodes  []int64      // own, as keys of dropout
+	blocks []*graph.CSR // [worker] edges from its nodes to this one's
+	h, dx  mat.Dense
+	f      nn.Forward
+	b      nn.Backward
+}
+
+// checkWorkers holds rows and gradients of a layer over three workers to those of one, whole, which
+// has h, dx and params.
+func checkWorkers(t *testing.T, l *nn.Layer, whole problem, h, dx mat.Dense, params []mat.Dense) {
+	t.Helper()
+	relations := max(l.Conv.Relations, 1)
+	all := deal(t, l, whole, relations)
+	zeroGrad(l.Params())
+	for _, w := range all {
+		zeroGrad(w.layer.Params())
+		w.f.Begin(w.layer, w.h, nn.Input{G: w.blocks[w.rank(all)], Remote: true, X: graph.Features{Dense: whole.in.X.Dense.Select(w.own)}, Nodes: w.nodes}, w.tape)
+	}
+	forward(all)
+	for _, w := range all {
+		w.dx = mat.New(len(w.own), l.Spec.In)
+		w.b.Begin(w.layer, w.dx, whole.weight.Select(w.own), w.tape)
+	}
+	backward(all)
+	for r, w := range all {
+		near(t, fmt.Sprintf("rows of worker %d", r), w.h, h.Select(w.own), rounding)
+		near(t, fmt.Sprintf("dx of worker %d", r), w.dx, dx.Select(w.own), rounding)
+	}
+	for k, p := range l.Params() {
+		sum := mat.New(p.Grad.Rows, p.Grad.Cols)
+		for r, w := range all {
+			if r > 0 && w.layer == all[0].layer {
+				continue
+			}
+			g := w.layer.Params()[k].Grad
+			for i := range sum.Rows {
+				for c, v := range g.Row(i) {
+					sum.Row(i)[c] += v
+				}
+			}
+		}
+		near(t, p.Name, sum, params[k], rounding)
+	}
+}
+
+// deal gives every third node to each of three workers. They share the layer, but for a BatchNorm,
+// which has a state.
+func deal(t *testing.T, l *nn.Layer, whole problem, relations int) []*worker {
+	t.Helper()
+	const workers = 3
+	g, n := whole.in.G, whole.in.X.Rows()
+	all := make([]*worker, workers)
+	for r := range all {
+		w := &worker{layer: l, tape: nn.NewTape()}
+		w.tape.Key = whole.key
+		if l.Spec.BatchNorm {
+			var err error
+			if w.layer, err = nn.NewLayer(l.Name, l.Spec, rng.New(1)); err != nil {
+				t.Fatal(err)
+			}
+			for k, p := range l.Params() {
+				w.layer.Params()[k].Value.CopyFrom(p.Value)
+			}
+		}
+		for i := r; i < n; i += workers {
+			w.own, w.nodes = append(w.own, int32(i)), append(w.nodes, int64(i))
+		}
+		w.h = mat.New(len(w.own), l.Spec.Out)
+		all[r] = w
+	}
+	for _, w := range all {
+		for _, from := range all {
+			name := make([]int32, n)
+			for j := range name {
+				name[j] = -1
+			}
+			for k, j := range from.own {
+				name[j] = int32(k)
+			}
+			w.blocks = append(w.blocks, choose(g, graph.StackedRows(w.own, n, relations), name, len(from.own)))
+		}
+	}
+	return all
+}
+
+func (w *worker) rank(all []*worker) int {
+	for r := range all {
+		if all[r] == w {
+			return r
+		}
+	}
+	return -1
+}
+
+func forward(all []*worker) {
+	for {
+		hops := make([]*nn.Hop, len(all))
+		for r, w := range all {
+			hops[r] = w.f.Hop()
+		}
+		if hops[0] == nil {
+			break
+		}
+		for r, w := range all {
+			hops[r].Near()
+			for q, from := range all {
+				if q != r {
+					hops[r].Add(w.blocks[q], from.nodes, hops[q].Rows())
+				}
+			}
+		}
+	}
+	addUp(all, func(r int, w *worker) []float32 { return w.f.Statistics(r, len(all)) })
+	for _, w := range all {
+		w.f.End()
+	}
+}
+
+func backward(all []*worker) {
+	addUp(all, func(_ int, w *worker) []float32 { return w.b.Statistics(len(all)) })
+	for {
+		hops := make([]*nn.HopGrad, len(all))
+		for r, w := range all {
+			hops[r] = w.b.Hop()
+		}
+		if hops[0] == nil {
+			break
+		}
+		for r, w := range all {
+			hops[r].Near()
+			for q, from := range all {
+				if q == r {
+					continue
+				}
+				var z mat.Dense
+				if hops[r].NeedsSource() {
+					z = hops[q].Rows()
+				}
+				dz, to := mat.New(len(from.own), hops[q].Grad().Cols), hops[q].Grad()
+				hops[r].Add(w.blocks[q], from.nodes, dz, z)
+				for i := range dz.Rows {
+					for c, v := range dz.Row(i) {
+						to.Row(i)[c] += v
+					}
+				}
+			}
+		}
+	}
+	for _, w := range all {
+		w.b.End()
+	}
+}
+
+// addUp replaces what each worker contributes by the sum of all.
+func addUp(all []*worker, contribution func(r int, w *worker) []float32) {
+	parts := make([][]float32, len(all))
+	for r, w := range all {
+		parts[r] = contribution(r, w)
+	}
+	sum := make([]float32, len(parts[0]))
+	for _, p := range parts {
+		for i, v := range p {
+			sum[i] += v
+		}
+	}
+	for _, p := range parts {
+		copy(p, sum)
+	}
+}

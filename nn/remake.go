@@ -1,0 +1,134 @@
+package nn
+
+import "github.com/heddle-gnn/heddle/mat"
+
+// What a step holds decides how large a graph fits, so that a gradient takes the place of what
+// nobody reads any more, and what is cheap is computed again: of a layer h = Act(Norm(y)) training
+// keeps y, not h, and y's memory is the gradient's in the end. Of attention it does not keep y
+// either, but the aggregate, which is y without its bias.
+
+// overLen is how many values are worked on at a time where a gradient takes the place of what it is
+// computed from.
+const overLen = 1 << 16
+
+// Again is how a layer's rows can be made again from what its Forward kept. The zero value: they
+// cannot.
+type Again struct {
+	layer *Layer
+	at    int // of the tape's entries, that of the norm
+}
+
+// Possible reports whether the rows can be made again.
+func (a Again) Possible() bool { return a.layer != nil }
+
+// sums reports whether what the norm took in is made again, of what the aggregator keeps.
+func (l *Layer) sums() bool {
+	return l.Norm != nil && l.batch == nil && !l.Spec.Residual && l.Conv.keepsSum()
+}
+
+// took writes to y rows lo, lo+1, … of what the norm took in.
+func (l *Layer) took(y mat.Dense, e entry, lo int) {
+	if e.acc == nil {
+		y.CopyFrom(e.x.RowRange(lo, lo+y.Rows))
+		return
+	}
+	y.CopyFrom(e.acc.sum.RowRange(lo, lo+y.Rows))
+	addBias(y, l.Conv.Bias)
+}
+
+// Remakes reports whether the rows that Forward puts out in training can be made again.
+func (l *Layer) Remakes() bool {
+	return l.Norm != nil && !l.Spec.Residual
+}
+
+// Again returns how the rows of the last Forward on t can be made again until t is reset or their
+// Backward has begun.
+func (l *Layer) Again(t *Tape) Again {
+	if !l.Remakes() || !t.training() {
+		return Again{}
+	}
+	at := len(t.kept) - 2 // the layer's own entry is the last one
+	if l.Act != nil {
+		at--
+	}
+	return Again{l, at}
+}
+
+// rows writes the rows to h.
+func (a Again) rows(h mat.Dense, t *Tape) { a.layer.tail(h, t.kept[a.at], 0) }
+
+// tail writes to h rows lo, lo+1, … of Act(Norm(y)), of which e is what the norm kept.
+func (l *Layer) tail(h mat.Dense, e entry, lo int) {
+	y := e.x.RowRange(lo, lo+h.Rows)
+	if e.acc != nil {
+		l.took(h, e, lo)
+		y = h
+	}
+	var stats mat.Dense
+	if l.batch == nil {
+		stats = e.y.RowRange(lo, lo+h.Rows)
+	}
+	l.Norm.again(h, y, stats)
+	if l.Act != nil {
+		l.Act.Forward(h, h, nil)
+	}
+}
+
+// actGrad makes of dh, the gradient of what the activation put out, that of what it took in.
+func (l *Layer) actGrad(dh mat.Dense, t *Tape) {
+	act := t.pop()
+	var e entry
+	if l.Norm != nil {
+		e = t.kept[len(t.kept)-1]
+	}
+	inBands(dh, t, func(lo, hi int, h, d mat.Dense) {
+		to := dh.RowRange(lo, hi)
+		d.CopyFrom(to)
+		to.Zero()
+		if l.Norm != nil {
+			l.tail(h, e, lo)
+		} else {
+			h = act.y.RowRange(lo, hi)
+		}
+		actGrad(l.Act, h, d, to)
+	})
+}
+
+// normGrad returns the gradient of what the norm took in, of which it kept e, in the place of that,
+// or of dh.
+func (l *Layer) normGrad(e entry, dh mat.Dense, t *Tape) mat.Dense {
+	place := e.x
+	if e.acc != nil {
+		place = dh
+	}
+	if l.batch != nil {
+		l.batch.prepareGrad()
+	}
+	inBands(dh, t, func(lo, hi int, x, d mat.Dense) {
+		dx := place.RowRange(lo, hi)
+		l.took(x, e, lo)
+		d.CopyFrom(dh.RowRange(lo, hi))
+		dx.Zero()
+		var stats mat.Dense
+		if l.batch == nil {
+			stats = e.y.RowRange(lo, hi)
+		}
+		l.Norm.grad(dx, x, stats, d)
+	})
+	return place
+}
+
+// inBands calls f for bands of the rows of d, with two matrices of a band's shape.
+func inBands(d mat.Dense, t *Tape, f func(lo, hi int, x, y mat.Dense)) {
+	if d.Empty() {
+		return
+	}
+	m := t.arena.at
+	band := min(max(1, overLen/d.Cols), d.Rows)
+	x, y := t.raw(band, d.Cols), t.raw(band, d.Cols)
+	for lo := 0; lo < d.Rows; lo += band {
+		hi := min(lo+band, d.Rows)
+		f(lo, hi, x.RowRange(0, hi-lo), y.RowRange(0, hi-lo))
+	}
+	t.arena.release(m)
+}

@@ -1,0 +1,22 @@
+package nn
+
+import "github.com/heddle-gnn/heddle/internal/rng"
+
+// newSAGE is GraphSAGE's mean, y_i = x_i·W₁ + mean_j x_j·W₂ + b over a graph normalised by
+// graph.Mean: x R×In, y R×Out (Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 1).
+func newSAGE(name string, s LayerSpec, key rng.Key) Conv {
+	return Conv{
+		Self: newLinear(name+".self", s.In, s.Out, false, key),
+		Agg:  Sum{}, Nbr: newLinear(name+".nbr", s.In, s.Out, !s.BatchNorm, key),
+	}
+}
+
+// newSAGEPool is GraphSAGE's pooling, y_i = x_i·W₁ + max_j ReLU(x_j·P + c)·W₂ + b: x R×In, y and
+// the pooled rows R×Out (the same, eq. 3).
+func newSAGEPool(name string, s LayerSpec, key rng.Key) Conv {
+	return Conv{
+		Pre: newLinear(name+".pre", s.In, s.Out, true, key), PreAct: relu{},
+		Self: newLinear(name+".self", s.In, s.Out, false, key),
+		Agg:  maximum{}, Nbr: newLinear(name+".nbr", s.Out, s.Out, !s.BatchNorm, key),
+	}
+}

@@ -1,0 +1,107 @@
+package nn
+
+import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// sparseLimit is the share of non-zeros up to which an aggregate of sparse rows stays sparse; above
+// it a dense row is both smaller and faster.
+const sparseLimit = 0.25
+
+// Aggregate returns one hop of a parameterless aggregator over the rows x of g's sources: g.NumDst
+// rows. The sum of sparse rows is sparse as long as at most a quarter of it would be stored.
+func Aggregate(agg Aggregator, g *graph.CSR, x graph.Features) graph.Features {
+	if x.Sparse != nil {
+		if agg.IsSum() {
+			return sumSparse(g, x.Sparse)
+		}
+		x = graph.Features{Dense: x.Sparse.Dense()}
+	}
+	h := mat.New(g.NumDst, x.Cols())
+	hop := NewHop(agg, h, g, x.Dense)
+	hop.Near()
+	hop.End()
+	return graph.Features{Dense: h}
+}
+
+// withHops returns the rows x of g's nodes and beside them their weighted sums over 1 to hops hops.
+func withHops(g *graph.CSR, x graph.Features, hops int) graph.Features {
+	list := []graph.Features{x}
+	for k := range hops {
+		list = append(list, Aggregate(Sum{}, g, list[k]))
+	}
+	return graph.Columns(list)
+}
+
+func sumSparse(g *graph.CSR, x *mat.Sparse) graph.Features {
+	if g.NumSrc != x.Rows {
+		panic(shapeFault("rows of sources for Sum", x.Rows, g.NumSrc))
+	}
+	limit := int64(sparseLimit * float64(g.NumDst) * float64(x.Cols))
+	rowPtr := make([]int64, g.NumDst+1)
+	seen := make([]int32, x.Cols) // destination that last had the column, plus one
+	for i := range g.NumDst {
+		n := rowPtr[i]
+		col, _ := g.Row(i)
+		for _, j := range col {
+			cols, _ := x.Row(int(j))
+			for _, c := range cols {
+				if seen[c] != int32(i)+1 {
+					seen[c] = int32(i) + 1
+					n++
+				}
+			}
+		}
+		if n > limit {
+			return sumDense(g, x)
+		}
+		rowPtr[i+1] = n
+	}
+	out := &mat.Sparse{Rows: g.NumDst, Cols: x.Cols, RowPtr: rowPtr, Col: make([]int32, rowPtr[g.NumDst]), Val: make([]float32, rowPtr[g.NumDst])}
+	clear(seen)
+	row := make([]float32, x.Cols)
+	for i := range g.NumDst {
+		at := out.Col[rowPtr[i]:rowPtr[i]:rowPtr[i+1]]
+		eachTerm(g, x, i, func(c int32, v float32) {
+			if seen[c] != int32(i)+1 {
+				seen[c] = int32(i) + 1
+				row[c] = 0
+				at = append(at, c)
+			}
+			row[c] += v
+		})
+		slices.Sort(at)
+		val := out.Val[rowPtr[i]:rowPtr[i+1]]
+		for k, c := range at {
+			val[k] = row[c]
+		}
+	}
+	return graph.Features{Sparse: out}
+}
+
+func sumDense(g *graph.CSR, x *mat.Sparse) graph.Features {
+	h := mat.New(g.NumDst, x.Cols)
+	for i := range g.NumDst {
+		row := h.Row(i)
+		eachTerm(g, x, i, func(c int32, v float32) { row[c] += v })
+	}
+	return graph.Features{Dense: h}
+}
+
+// eachTerm yields w_ij·x_jc for every source j of destination i and every stored column c.
+func eachTerm(g *graph.CSR, x *mat.Sparse, i int, yield func(c int32, v float32)) {
+	sources, weight := g.Row(i)
+	for k, j := range sources {
+		w := float32(1)
+		if weight != nil {
+			w = weight[k]
+		}
+		cols, vals := x.Row(int(j))
+		for n, c := range cols {
+			yield(c, float32(w*vals[n]))
+		}
+	}
+}

@@ -1,0 +1,104 @@
+// Package task holds what a model is trained for: the losses of a task, as sums that add up over
+// peers.
+//
+// Letters in comments: N nodes, C classes.
+package task
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Loss returns the loss of logits, N×C, summed over the rows with a label, and what the mean
+// divides it by: the cross-entropy of one class a node, or the binary cross-entropy where a node
+// has several. weight holds w per class, nil meaning 1. grad, unless it is empty, is overwritten
+// with the gradient of the sum.
+func Loss(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
+	if labels.Multi() {
+		return bce(grad, logits, labels, weight)
+	}
+	return crossEntropy(grad, logits, labels, weight)
+}
+
+// ClassWeights returns N/(C·n_c) for the C classes that have labels, n_c of N in all, so that every
+// class weighs the same and the mean weight of a label is 1. A class without labels weighs 0.
+func ClassWeights(n []float64) []float32 {
+	total, classes := 0.0, 0.0
+	for _, k := range n {
+		total += k
+		if k > 0 {
+			classes++
+		}
+	}
+	w := make([]float32, len(n))
+	for c, k := range n {
+		if k > 0 {
+			w[c] = float32(total / (classes * k))
+		}
+	}
+	return w
+}
+
+// crossEntropy returns Σ_i w(y_i)·(ln Σ_c exp s_ic − s_iy) over the rows with a label (Class ≥ 0),
+// and count = Σ_i w(y_i), so that loss/count is the mean and both add up over peers. weight holds w
+// per class, nil meaning 1. grad, unless it is empty, is overwritten with the gradient of the sum:
+// w(y)·(softmax(s) − onehot(y)), and 0 where there is no label.
+func crossEntropy(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
+	checkLabels("crossEntropy", len(labels.Class), logits.Rows)
+	var g []float32
+	if !grad.Empty() {
+		g = grad.Data
+	}
+	return kernels.CrossEntropy(logits.Rows, logits.Cols, logits.Data, logits.Stride, labels.Class, weight, g, grad.Stride)
+}
+
+// bce is the binary cross-entropy of labels.Bits with logits: the sum over rows of the mean over
+// classes of w_c·(ln(1 + exp s) − b·s), and count = the number of rows, so that loss/count is the
+// mean and both add up over peers. A row whose first bit is 255 has no label: no loss, a gradient
+// of 0. weight holds w per class, nil meaning 1. grad, unless it is empty, is overwritten with the
+// gradient of the sum.
+func bce(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
+	checkLabels("bce", len(labels.Bits), logits.Rows*logits.Cols)
+	mean := 1 / float64(max(logits.Cols, 1))
+	for i := range logits.Rows {
+		bits := labels.Bits[i*logits.Cols : (i+1)*logits.Cols]
+		if bits[0] == unlabelled {
+			if !grad.Empty() {
+				clear(grad.Row(i))
+			}
+			continue
+		}
+		count++
+		for c, v := range logits.Row(i) {
+			w := mean
+			if weight != nil {
+				w *= float64(weight[c])
+			}
+			s, b := float64(v), float64(bits[c])
+			small := math.Exp(-math.Abs(s)) // ln(1+eˢ) = max(s, 0) + ln(1+e^−|s|)
+			loss += float64(w * (max(s, 0) - float64(b*s) + math.Log1p(small)))
+			if grad.Empty() {
+				continue
+			}
+			p := 1 / (1 + small)
+			if s < 0 {
+				p = small / (1 + small)
+			}
+			grad.Set(i, c, float32(w*(p-b)))
+		}
+	}
+	return loss, count
+}
+
+// unlabelled marks, in the first of its Bits, a row without labels.
+const unlabelled = 255
+
+func checkLabels(who string, got, want int) {
+	if got != want {
+		panic(fmt.Sprintf("task: %s of %d labels where %d are needed", who, got, want))
+	}
+}

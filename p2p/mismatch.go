@@ -1,0 +1,140 @@
+package p2p
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// MismatchError says that the hellos of two members differ. Both find it, neither sends data, and they tell the others.
+type MismatchError struct {
+	Rank  int    // of the member that differs, in our roster
+	Name  string // of it
+	Part  string // what differs: "version", "size", "roster", "rank", "generation", "plan" or "partition"
+	Ours  string // the value of this member, or of the one that reported the difference
+	Peer  string // the value of the member that differs
+	With  int    // rank of the member that it differs from: this one, or the one that reported the difference
+	Other string // name of the member of rank With
+
+	OurPlan, PeerPlan string // where Part is "plan": the two members' Hello.PlanText
+
+	reported bool
+}
+
+func (e *MismatchError) Error() string {
+	who, ours := fmt.Sprintf("peer %d (%s)", e.Rank, e.Name), "ours"
+	if e.reported {
+		who, ours = fmt.Sprintf("peer %d (%s) reports that %s", e.With, e.Other, who), "its own"
+	}
+	if e.Part == partVersion {
+		return fmt.Sprintf("p2p: %s does not speak %s: it runs another version of this program", who, e.Ours)
+	}
+	return fmt.Sprintf("p2p: %s has another %s: %s, %s is %s", who, e.Part, e.Peer, ours, e.Ours)
+}
+
+// The parts in which two members can differ.
+const (
+	partVersion    = "version"
+	partSize       = "size"
+	partRoster     = "roster"
+	partRank       = "rank"
+	partGeneration = "generation"
+	partPlan       = "plan"
+	partPartition  = "partition"
+)
+
+var parts = []string{partVersion, partSize, partRoster, partRank, partGeneration, partPlan, partPartition}
+
+// mismatch compares the hello of the member of rank r with ours; nil when both are of one session. The error joins one
+// *MismatchError for each part that differs.
+func (g greeting) mismatch(ours greeting, r int, name string) error {
+	var errs []error
+	differ := func(part string, ours, theirs any) {
+		errs = append(errs, &MismatchError{Rank: r, Name: name, Part: part, Ours: fmt.Sprint(ours), Peer: fmt.Sprint(theirs)})
+	}
+	short := func(f [32]byte) string { return fmt.Sprintf("%x…", f[:8]) }
+	if g.size != ours.size {
+		differ(partSize, ours.size, g.size)
+	} else if g.roster != ours.roster {
+		differ(partRoster, short(ours.roster), short(g.roster))
+	}
+	if g.rank != uint32(r) {
+		differ(partRank, fmt.Sprintf("%d for it", r), g.rank)
+	}
+	if g.Generation != ours.Generation {
+		differ(partGeneration, ours.Generation, g.Generation)
+	}
+	if g.Plan != ours.Plan {
+		differ(partPlan, short(ours.Plan), short(g.Plan))
+	}
+	if g.Partition != ours.Partition {
+		differ(partPartition, short(ours.Partition), short(g.Partition))
+	}
+	return errors.Join(errs...)
+}
+
+// mismatches lists the mismatches in err.
+func mismatches(err error) (out []*MismatchError) {
+	switch e := err.(type) {
+	case *MismatchError:
+		return []*MismatchError{e}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			out = append(out, mismatches(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return mismatches(e.Unwrap())
+	}
+	return out
+}
+
+// A refusal is what a member that gives up tells the others: in what one member differs from another. Its fields are behind
+// their lengths, as uint32.
+const (
+	maxValue   = 256 // bytes of one of the values that differ
+	maxRefusal = 4 + 4 + 5*4 + maxValue*3 + 2*MaxPlanText
+)
+
+func (e *MismatchError) encode() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(e.Rank))
+	b = binary.LittleEndian.AppendUint32(b, uint32(e.With))
+	for _, field := range []string{e.Part, e.Ours, e.Peer, e.OurPlan, e.PeerPlan} {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(field)))
+		b = append(b, field...)
+	}
+	return b
+}
+
+// parseRefusal takes what encode writes, of a session of these members.
+func parseRefusal(b []byte, members []member) (*MismatchError, error) {
+	if len(b) < 8 {
+		return nil, fmt.Errorf("a refusal must have at least 8 bytes (got %d)", len(b))
+	}
+	rank, with := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	if size := uint32(len(members)); rank >= size || with >= size || rank == with {
+		return nil, fmt.Errorf("a refusal must name two of %d members (got %d and %d)", size, rank, with)
+	}
+	e := &MismatchError{Rank: int(rank), Name: members[rank].name, With: int(with), Other: members[with].name, reported: true}
+	b = b[8:]
+	for _, field := range []struct {
+		to   *string
+		most uint32
+	}{{&e.Part, maxValue}, {&e.Ours, maxValue}, {&e.Peer, maxValue}, {&e.OurPlan, MaxPlanText}, {&e.PeerPlan, MaxPlanText}} {
+		if len(b) < 4 {
+			return nil, errors.New("a refusal ends inside a length")
+		}
+		n := binary.LittleEndian.Uint32(b)
+		if b = b[4:]; n > field.most || n > uint32(len(b)) {
+			return nil, fmt.Errorf("a field of a refusal must have at most %d bytes, all there (got %d of %d)", field.most, len(b), n)
+		}
+		*field.to, b = string(b[:n]), b[n:]
+	}
+	if len(b) > 0 {
+		return nil, fmt.Errorf("%d bytes after a refusal", len(b))
+	}
+	if !slices.Contains(parts, e.Part) {
+		return nil, fmt.Errorf("a refusal must be about one of %q (got %q)", parts, e.Part)
+	}
+	return e, nil
+}

@@ -1,0 +1,231 @@
+package p2p
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/libp2p/go-libp2p/core/network"
+)
+
+// takePart does what a trainer does first, until it succeeds: it joins, greets all members and sums through rank 0. paused is
+// called between sending the greetings and reading any.
+func takePart(ctx context.Context, h *Host, roster Roster, paused func()) error {
+	for {
+		s, err := h.Join(ctx, roster, Hello{})
+		if err != nil {
+			return err
+		}
+		err = greetAndSum(ctx, s, paused)
+		s.Close()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func greetAndSum(ctx context.Context, s *Session, paused func()) error {
+	var others []int
+	for q := range s.Size() {
+		if q != s.Rank() {
+			others = append(others, q)
+		}
+	}
+	errs := make([]error, s.Size())
+	receive := func(from ...int) error {
+		var all sync.WaitGroup
+		for _, q := range from {
+			all.Go(func() { _, errs[q] = s.Recv(ctx, q) })
+		}
+		all.Wait()
+		return errors.Join(errs...)
+	}
+	send := func(to ...int) error {
+		for _, q := range to {
+			errs[q] = s.Send(ctx, q, nil, []byte("thread"))
+		}
+		return errors.Join(errs...)
+	}
+	if err := send(others...); err != nil {
+		return err
+	}
+	paused()
+	if err := receive(others...); err != nil {
+		return err
+	}
+	if s.Rank() != 0 {
+		return errors.Join(send(0), receive(0))
+	}
+	if err := receive(others...); err != nil {
+		return err
+	}
+	return send(others...)
+}
+
+// Member 0 ends and comes back while member 2 has still to meet it, and member 1, which had met both, notices last. Without
+// agreement on who met whom, 0 waits for 1's greeting, 1 for a stream to 2 and 2 for 0's sum.
+func TestRestartWhileMembersMeet(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		hs, roster := hosts(t, transport, 3)
+		second, err := Listen(hs[0].cfg) // port 0: another port
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.Close()
+		knowing := func(of int, addrs []string) Roster {
+			r := Roster{Members: slices.Clone(roster.Members)}
+			r.Members[of].Addrs = addrs
+			return r
+		}
+		ctx := within(t, 30*time.Second)
+		results := make(chan error, 3)
+		resume := make(chan struct{})
+		go hs[0].Join(ctx, knowing(2, nil), Hello{}) // 0 and 2 cannot reach each other
+		go func() { results <- takePart(ctx, hs[1], roster, func() { <-resume }) }()
+		go func() { results <- takePart(ctx, hs[2], knowing(0, second.Addrs()), func() {}) }()
+		await(t, ctx, "1 has a stream to 0 and 2", func() bool {
+			joining, session := hs[1].state()
+			if joining == nil {
+				return session != nil
+			}
+			joining.mu.Lock()
+			defer joining.mu.Unlock()
+			return joining.assembly.met() == 3
+		})
+		hs[0].Close()
+		go func() { results <- takePart(ctx, second, roster, func() {}) }()
+		inSession := func() bool { _, s := hs[2].state(); return s != nil }
+		for begun := time.Now(); !inSession() && time.Since(begun) < 3*time.Second; {
+			time.Sleep(10 * time.Millisecond)
+		}
+		close(resume)
+		for range 3 {
+			if err := <-results; err != nil {
+				t.Errorf("a member ended with %v", err)
+			}
+		}
+	})
+}
+
+func await(t *testing.T, ctx context.Context, what string, done func() bool) {
+	t.Helper()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it never came about that %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// The break of a connection that nobody reads from ends a session of all members at once, and names the member.
+func TestBreakEndsTheSession(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		ss := sessions(t, transport, 4)
+		got := make(chan error, 2)
+		go func() {
+			_, err := ss[1].Recv(within(t, 20*time.Second), 3)
+			got <- err
+		}()
+		go func() {
+			var err error
+			for frame := make([]byte, 1<<20); err == nil; {
+				err = ss[0].Send(within(t, 20*time.Second), 1, frame, nil) // until the window is full, for nobody takes them
+			}
+			got <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		begun := time.Now()
+		cutOff(ss[2])
+		for range 2 {
+			err := <-got
+			wantPeerError(t, err, 2, "site-2")
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("noticed by a deadline: %v", err)
+			}
+		}
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+		wantPeerError(t, ss[0].Send(within(t, time.Second), 1, nil, nil), 2, "site-2")
+	})
+}
+
+// cutOff breaks all connections of a member, without a goodbye.
+func cutOff(s *Session) {
+	for _, c := range s.host.net.Conns() {
+		c.Close()
+	}
+}
+
+// A member that leaves in good order does not end the session of the others.
+func TestGoodbyeEndsOneLink(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		ss := sessions(t, transport, 3)
+		ss[2].Close()
+		await(t, within(t, 10*time.Second), "the connections to a member that left are closed", func() bool {
+			return len(ss[0].host.net.Conns()) == 1 && len(ss[1].host.net.Conns()) == 1
+		})
+		time.Sleep(50 * time.Millisecond) // for the session to notice
+		frames(t, ss[0], ss[1])
+		if _, err := ss[0].Recv(within(t, time.Second), 2); !errors.Is(err, errLeft) {
+			t.Errorf("a frame of a member that left: %v", err)
+		}
+	})
+}
+
+// A session that began without some members goes on where it loses another one.
+func TestBreakEndsOneLinkOfAQuorum(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		hs, roster := hosts(t, transport, 4)
+		ctx := within(t, 30*time.Second)
+		ss, errs := make([]*Session, 3), make([]error, 3)
+		var all sync.WaitGroup
+		for i := range ss {
+			all.Go(func() { ss[i], errs[i] = hs[i].JoinSome(ctx, roster, Hello{}, 3, 500*time.Millisecond) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		frames(t, ss[0], ss[2]) // whose rolls have come, too
+		cutOff(ss[2])
+		_, err := ss[0].Recv(ctx, 2)
+		wantPeerError(t, err, 2, "site-2")
+		await(t, ctx, "the connection is closed at the other one, too", func() bool { return len(hs[1].net.Conns()) == 1 })
+		frames(t, ss[0], ss[1])
+	})
+}
+
+// Who is to blame for a reset is told by its code, as far as that names another member.
+func TestBlame(t *testing.T) {
+	s := &Session{rank: 0, members: []member{{name: "a"}, {name: "b"}, {name: "c"}}}
+	l := &link{rank: 1, name: "b"}
+	for code, want := range map[network.StreamErrorCode]int{0: 1, lostCode: 1, lostCode + 1: 1, lostCode + 2: 2, lostCode + 3: 1, lostCode + 1<<20: 1} {
+		got := s.blame(l, "recv", &network.StreamError{ErrorCode: code, Remote: true})
+		if got.Rank != want || got.Name != s.members[want].name {
+			t.Errorf("code %#x: %v, must blame peer %d", code, got, want)
+		}
+	}
+	if got := s.blame(l, "recv", &network.StreamError{ErrorCode: lostCode + 2}); got.Rank != 1 {
+		t.Errorf("a code of this side: %v", got)
+	}
+}
+
+// What a member leaves behind when it says goodbye is bounded.
+func TestRestIsBounded(t *testing.T) {
+	l := newLink(1, "site-1", &bytesStream{in: io.LimitReader(zeros{}, maxRest+1)}, new(comm.Pool))
+	if err := l.drain(); err == nil || !strings.Contains(err.Error(), "at most 33554432 bytes") {
+		t.Errorf("a goodbye with too much behind it: %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }

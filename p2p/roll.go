@@ -1,0 +1,182 @@
+package p2p
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/libp2p/go-libp2p/core/network"
+)
+
+// The first message on a session's stream, before any frame, is a roll each way: for each rank the attempt that the sender
+// has met, a little-endian uint64, 0 for none.
+const attemptBytes = 8
+
+var errBroke = errors.New("the connection to it broke")
+
+func (r *rendezvous) alive(p *pair) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.link != nil && !p.link.stream.Conn().IsClosed()
+}
+
+func (r *rendezvous) failed(p *pair, err error) {
+	r.mu.Lock()
+	p.last = err
+	r.mu.Unlock()
+}
+
+// linked takes a stream on which both sides have agreed.
+func (r *rendezvous) linked(s network.Stream, p *pair, attempt uint64) {
+	s.SetDeadline(time.Time{})
+	l := newLink(p.rank, p.member.name, r.host.paced(s), &r.host.pool)
+	l.rolled = make(chan struct{})
+	r.mu.Lock()
+	if r.over || s.Conn().IsClosed() {
+		r.mu.Unlock()
+		s.Reset()
+		return
+	}
+	old := p.link
+	dropped := r.drop(r.assembly.link(p.rank, attempt))
+	p.link, p.last, r.came = l, nil, time.Now()
+	r.listening.Go(func() { r.listen(p, l) })
+	r.mu.Unlock()
+	r.host.watch(l)
+	if old != nil {
+		old.stream.Reset()
+	}
+	r.leave(dropped)
+}
+
+// drop takes the links to the given ranks from their pairs. The caller holds mu, and passes them to leave without it.
+func (r *rendezvous) drop(ranks []int) (links []*link) {
+	for _, q := range ranks {
+		if p := r.pairs[q]; p.link != nil {
+			links = append(links, p.link)
+			p.link = nil
+		}
+	}
+	return links
+}
+
+// leave closes links so that their other ends notice, and lets wait look again.
+func (r *rendezvous) leave(links []*link) {
+	for _, l := range links {
+		l.stream.Reset()
+		l.stream.Conn().Close()
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// lost notes that a link has ended.
+func (r *rendezvous) lost(p *pair, l *link, err error) {
+	r.mu.Lock()
+	if r.over || p.link != l {
+		r.mu.Unlock()
+		return
+	}
+	p.link, p.last = nil, explain(err)
+	dropped := append(r.drop(r.assembly.lose(p.rank)), l)
+	r.mu.Unlock()
+	r.leave(dropped)
+}
+
+// disconnected notes that a connection has closed, at whatever end.
+func (r *rendezvous) disconnected(c network.Conn) {
+	for _, p := range r.pairs {
+		if p == nil {
+			continue
+		}
+		r.mu.Lock()
+		l := p.link
+		r.mu.Unlock()
+		if l != nil && l.stream.Conn() == c {
+			r.lost(p, l, errBroke)
+		}
+	}
+}
+
+// listen reads the roll of a link's other end. It may come when the session has begun, where that does without all members.
+func (r *rendezvous) listen(p *pair, l *link) {
+	defer close(l.rolled)
+	b := make([]byte, attemptBytes*len(r.members))
+	if _, err := io.ReadFull(l.stream, b); err != nil {
+		r.lost(p, l, err)
+		r.mu.Lock()
+		begun := r.over && p.link == l
+		r.mu.Unlock()
+		if begun {
+			l.fail(&comm.PeerError{Rank: l.rank, Name: l.name, Op: "join", Err: cut(err, false)}, 0)
+		}
+		return
+	}
+	roll := make([]uint64, len(r.members))
+	for q := range roll {
+		roll[q] = binary.LittleEndian.Uint64(b[attemptBytes*q:])
+	}
+	r.mu.Lock()
+	if p.link == l {
+		r.assembly.hear(p.rank, roll)
+	}
+	r.mu.Unlock()
+	r.leave(nil)
+}
+
+// settled tells the others whom this member has met, once that is all of them, and reports whether the session may begin:
+// with all members when they agree, or else with a quorum.
+func (r *rendezvous) settled() bool {
+	r.mu.Lock()
+	roll, links := r.assembly.tell(), r.links()
+	r.mu.Unlock()
+	r.say(roll, links)
+	r.mu.Lock()
+	r.whole = r.assembly.agreed()
+	r.over = r.whole || r.quorum.reached(r.assembly.met(), len(r.members), r.came)
+	over, told := r.over, r.assembly.told
+	if roll, links = nil, r.links(); over && !told {
+		roll = r.assembly.roll()
+	}
+	r.mu.Unlock()
+	r.say(roll, links)
+	return over
+}
+
+// links lists what links there are. The caller holds mu.
+func (r *rendezvous) links() (out []*link) {
+	for _, p := range r.pairs {
+		if p != nil && p.link != nil {
+			out = append(out, p.link)
+		}
+	}
+	return out
+}
+
+// say sends a roll, unless it is nil. Where it cannot be sent the link ends, which listen notices.
+func (r *rendezvous) say(roll []uint64, links []*link) {
+	if roll == nil {
+		return
+	}
+	var b []byte
+	for _, attempt := range roll {
+		b = binary.LittleEndian.AppendUint64(b, attempt)
+	}
+	var all sync.WaitGroup
+	for _, l := range links {
+		all.Go(func() {
+			l.stream.SetWriteDeadline(time.Now().Add(handshakeTime))
+			if _, err := l.stream.Write(b); err != nil {
+				l.stream.Reset()
+				return
+			}
+			l.stream.SetWriteDeadline(time.Time{})
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,119 @@
+package heddle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
+)
+
+// link is one peer's way to the others. Its owner closes the group before the link.
+type link struct {
+	comm.Transport
+	wire  func() int64 // bytes sent as the network carries them
+	close func() error
+}
+
+func overNetwork(s *p2p.Session, end func() error) link {
+	return link{s, func() int64 { sent, _ := s.WireBytes(); return sent }, end}
+}
+
+// behind returns l behind the connections of a simulated network, or l itself where there is none.
+func (l link) behind(network *netsim.Table, rank, size int, seed uint64) link {
+	if network != nil {
+		l.Transport = netsim.Over(l.Transport, rank, size, *network, seed)
+	}
+	return l
+}
+
+// peer is one peer's part in a run.
+type peer struct {
+	plan  Plan
+	name  string
+	shard *shard.Shard
+	store *checkpoint.Store // nil: no checkpoints
+}
+
+// trainer is a trainer with what it trains.
+type trainer struct {
+	session.Trainer
+	model    *nn.Model
+	config   any
+	metric   eval.Metric
+	measured func() train.Result
+}
+
+// trainer makes the trainer of p's mode, for m.
+func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
+	if p.plan.Mode == "retexo" {
+		return p.layerwise(m)
+	}
+	return p.endToEnd(m)
+}
+
+// endToEnd trains all layers at once.
+func (p *peer) endToEnd(m *session.Member) (session.Trainer, error) {
+	c, err := p.plan.EndToEnd(p.shard)
+	if err != nil {
+		return nil, input(err)
+	}
+	model, err := c.NewModel()
+	if err != nil {
+		return nil, input(err)
+	}
+	t, err := fullbatch.New(c, p.shard, model)
+	if err != nil {
+		return nil, input(err)
+	}
+	t.Checkpoints, t.OnEvent = p.store, m.Note
+	return &trainer{t, model, c, c.Metric, t.Result}, nil
+}
+
+// layerwise trains layer by layer.
+func (p *peer) layerwise(m *session.Member) (session.Trainer, error) {
+	c, err := p.plan.Layerwise(p.shard)
+	if err != nil {
+		return nil, input(err)
+	}
+	model, err := c.NewModel()
+	if err != nil {
+		return nil, input(err)
+	}
+	t, err := retexo.New(c, p.shard, model)
+	if err != nil {
+		return nil, input(err)
+	}
+	t.Checkpoints, t.OnEvent, t.RejoinAsked = p.store, m.Note, m.Asked
+	return &trainer{t, model, c, c.Metric, t.Result}, nil
+}
+
+// result is what a run gave that used so much.
+func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
+	t := of.(*trainer)
+	r, err := resultOf(p.plan, p.shard, t.model, t.config, t.metric, t.measured())
+	if err != nil {
+		return nil, err
+	}
+	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire}}
+	took := time.Duration(u.Seconds * float64(time.Second))
+	r.Seconds, r.Load = u.Seconds, netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Halo + u.Sent.Reduce + u.Sent.Control}
+	return r, nil
+}
+
+// advise says what of a plan is allowed and hardly meant.
+func (p Plan) advise(own *shard.Shard) (advice []string) {
+	if f := own.X.Cols(); p.Encoder.Kind == "pca" && p.Encoder.K >= f {
+		advice = append(advice, fmt.Sprintf("encoder %s keeps as many components as there are features (%d): the rows that travel hold all of them", p.Encoder, f))
+	}
+	return advice
+}

@@ -1,0 +1,316 @@
+package heddle
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/retexo"
+)
+
+// read makes a plan that must be sound.
+func read(t *testing.T, text string, given map[string]string) *Plan {
+	t.Helper()
+	p, _, err := ReadPlan([]byte(text), given, nil)
+	if err == nil {
+		err = p.Validate()
+	}
+	if err != nil {
+		t.Fatalf("%q %v: %v", text, given, err)
+	}
+	return p
+}
+
+// TestTags: the tags are complete, and every name is unique.
+func TestTags(t *testing.T) {
+	seen := map[string]string{}
+	for _, s := range Settings() {
+		for _, name := range []string{s.Name, s.Former} {
+			if other, twice := seen[name]; twice && name != "" {
+				t.Errorf("%s: the name of %s, too", name, other)
+			}
+			seen[name] = s.Name
+		}
+		if s.Help == "" || len(s.Help) > 60 || s.Group == "" {
+			t.Errorf("%s: help of %d characters in group %q", s.Name, len(s.Help), s.Group)
+		}
+		if !slices.Contains([]string{"", "train", "join"}, s.Only) {
+			t.Errorf("%s: only %q", s.Name, s.Only)
+		}
+		if s.Default != "" && len(s.Choices) > 0 && !slices.Contains(s.Choices, s.Default) {
+			t.Errorf("%s: default %q is none of %q", s.Name, s.Default, s.Choices)
+		}
+		if s.to != "" {
+			_, layerwise := fieldOf(reflect.TypeFor[retexo.Config](), s.to)
+			if _, endToEnd := fieldOf(reflect.TypeFor[fullbatch.Config](), s.to); !layerwise && !endToEnd {
+				t.Errorf("%s: no trainer has a field %s", s.Name, s.to)
+			}
+		}
+		for _, c := range s.when {
+			by, _, ok := Lookup(c.setting)
+			if !ok {
+				t.Errorf("%s: when %s", s.Name, c.setting)
+			}
+			for _, v := range c.values {
+				if traits[v] == nil && by.Name == "model" {
+					t.Errorf("%s: no trait %q", s.Name, v)
+				}
+				if len(by.Choices) > 0 && by.Name != "model" && !slices.Contains(by.Choices, v) {
+					t.Errorf("%s: when %s is %s, one of %q", s.Name, by.Name, v, by.Choices)
+				}
+			}
+		}
+	}
+	plan := reflect.TypeFor[Plan]()
+	if n := len(Settings()) + 1; plan.NumField() != n {
+		t.Errorf("%d fields, of which %d have tags, and Members", plan.NumField(), n-1)
+	}
+}
+
+// fieldOf finds a field by its path.
+func fieldOf(of reflect.Type, path string) (f reflect.StructField, ok bool) {
+	for name := range strings.SplitSeq(path, ".") {
+		if f, ok = of.FieldByName(name); !ok {
+			return f, false
+		}
+		of = f.Type
+	}
+	return f, true
+}
+
+// everyPlan calls f with the defaults of all modes, models, presets and solvers that go together.
+func everyPlan(f func(p Plan)) {
+	for _, model := range nn.Convolutions(nil) {
+		for _, mode := range []string{"retexo", "fullbatch", "standalone"} {
+			if mode != "retexo" || slices.Contains(nn.Convolutions(func(c nn.Convolution) bool { return c.LayerWise }), model) {
+				f(Defaults(Plan{Mode: mode, Model: model}))
+			}
+		}
+	}
+	for _, preset := range []string{"retexo", "frugal"} {
+		f(Defaults(Plan{Preset: preset}))
+	}
+	for _, solver := range []string{"adamw", "sgd"} {
+		f(Defaults(Plan{Solver: solver}))
+	}
+	ridge := Defaults(Plan{Solver: "ridge"})
+	ridge.Layers = 1
+	f(ridge)
+}
+
+// TestDefaults: what a mode, a model, a preset and a solver start from is sound, and comes back from its text.
+func TestDefaults(t *testing.T) {
+	everyPlan(func(p Plan) {
+		name := fmt.Sprint(p.Mode, " ", p.Preset, " ", p.Model, " ", p.Solver)
+		if err := p.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		p.Members = []Member{{Name: "north", ID: "12D3", Addresses: []string{"/ip4/10.0.0.1/udp/4001/quic-v1"}}}
+		text, err := p.MarshalYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := read(t, string(text), nil); !reflect.DeepEqual(*again, p) {
+			t.Errorf("%s: of\n%s\ncomes %+v\nwant %+v", name, text, *again, p)
+		}
+		if strings.Contains(string(text), "boundary") != (p.Mode == "fullbatch") {
+			t.Errorf("%s: its text has settings that it does not read, or not those that it reads:\n%s", name, text)
+		}
+	})
+}
+
+// TestUnread: a setting that the run does not read is refused by name, unless it has its default.
+func TestUnread(t *testing.T) {
+	for _, c := range []struct{ given, want string }{
+		{"boundary: none", "boundary applies only to mode fullbatch (got mode retexo)"},
+		{"fetch: nonsense", "fetch applies only to mode fullbatch (got mode retexo)"},
+		{"alpha: 7", "alpha applies only to model appnp (got model gcn)"},
+		{"attention_dropout: 9", "attention_dropout applies only to model gat"},
+		{"lambdas: [-1]", "lambdas applies only to solver ridge (got solver adam)"},
+		{"momentum: 0.9", "momentum applies only to solver sgd (got solver adam)"},
+		{"pca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca (got encoder raw)"},
+		{"solver: ridge\nlayers: 1\ndropout: 0.3", "dropout applies only to solver adam, adamw or sgd (got solver ridge)"},
+		{"solver: ridge\nlayers: 1\nrounds: 3", "rounds applies only to solver adam, adamw or sgd (got solver ridge)"},
+		{"grace_period: 1m", "grace_period applies only with min_peers (got min_peers 0)"},
+		{"round_limit: 1m\nstraggler: adapt", "round_limit applies only with straggler drop (got straggler adapt)"},
+		{"correct_alpha: 0.5\nmode: standalone", "correct_alpha applies only with correct_smooth (got correct_smooth 0)"},
+		{"mode: fullbatch\nneighbours: 4", "neighbours applies only to mode retexo (got mode fullbatch)"},
+		{"mode: fullbatch\npreset: frugal", "preset applies only to mode retexo (got mode fullbatch)"},
+		{"mode: standalone\nexchange: cover", "exchange applies only to mode retexo or fullbatch (got mode standalone)"},
+		{"mode: standalone\nmodel: mlp\nhops: 2", "hops applies only to model gcn, sage, gin, appnp or sign (got model mlp)"},
+	} {
+		p, _, err := ReadPlan([]byte(c.given), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.given, err, c.want)
+		}
+	}
+	read(t, "boundary: exact\nfetch: auto\nalpha: 0\nlambdas: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]\ngrace_period: 5m\n", nil)
+	read(t, "", map[string]string{"solver": "ridge", "layers": "1"}) // as it stands
+}
+
+// TestAllFaultsAtOnce: one reading tells all.
+func TestAllFaultsAtOnce(t *testing.T) {
+	p, _, err := ReadPlan([]byte("mode: fullbatch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nsolver: ridge\nencoder: mlp\nlocal_steps: 3\nmemory: -1\n"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := fmt.Sprint(p.Validate())
+	for _, want := range []string{"layers must be at least 1 and at most 1000 (got 0)", "fetch must be sar, sa, oneshot or auto (got \"often\")",
+		"encoder must be raw", "local_steps applies only", "memory must be at least 0", "solver must be adam, adamw or sgd in mode fullbatch"} {
+		if strings.Count(said, want) != 1 {
+			t.Errorf("%q is not once in\n%s", want, said)
+		}
+	}
+	for text, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": true, "sample:1": false, "sample:x": false, "sampled": false, "": false} {
+		if _, _, err := ReadPlan([]byte("mode: fullbatch\nboundary: \""+text+"\"\n"), nil, nil); (err == nil) != ok {
+			t.Errorf("boundary %q: %v", text, err)
+		}
+	}
+	for _, gone := range []string{"stale:1", "stale:1:0.5"} {
+		if _, _, err := ReadPlan([]byte("boundary: "+gone), nil, nil); err == nil || !strings.Contains(err.Error(), "was removed") {
+			t.Errorf("boundary %s: %v", gone, err)
+		}
+	}
+	_, _, err = ReadPlan([]byte("layers: many\nlr: [1]\nencoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
+	said = fmt.Sprint(err)
+	for _, want := range []string{`[1:9] a value must be an integer (got "many")`, "[2:5] a value must be a number", "[3:10] encoder must be raw, mlp or pca:K", "[4:1]", "colour", `dropout must be a number (got "much")`} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in\n%s", want, said)
+		}
+	}
+}
+
+// TestFormerNames: settings of plans of former versions are read, and named anew.
+func TestFormerNames(t *testing.T) {
+	const old = "carry: scores\nunit_sum: true\nsilence: 3s\nlost_wait: 20s\nlinger: 1m\nlost_rows: drop\nmin_peers: 2\nnorm: \"\"\n" +
+		"peers:\n- name: north\n  id: 12D3\n  addresses: []\n"
+	p, warnings, err := ReadPlan([]byte(old), nil, nil)
+	if err != nil || p.Validate() != nil {
+		t.Fatal(err, p.Validate())
+	}
+	want := Defaults(Plan{})
+	want.LayerOutput, want.RowNorm, want.FailedRows, want.MinPeers = "logits", "l1", "drop", 2
+	want.PeerTimeout, want.FailureWait, want.GracePeriod = 3*time.Second, 20*time.Second, time.Minute
+	want.Members = []Member{{Name: "north", ID: "12D3", Addresses: []string{}}}
+	if !reflect.DeepEqual(*p, want) {
+		t.Errorf("%+v, want %+v", *p, want)
+	}
+	if len(warnings) != 7 || warnings[0] != "carry is now called layer_output, and its value scores is logits" {
+		t.Errorf("warnings %q", warnings)
+	}
+	given := map[string]string{"teleport": "0.2", "unit_sum": "false"}
+	p, warnings, err = ReadPlan([]byte("mode: standalone\nmodel: appnp\n"), given, nil)
+	if err != nil || p.Alpha != 0.2 || p.RowNorm != "none" || len(warnings) != 2 {
+		t.Errorf("alpha %g, row_norm %s, %q, %v", p.Alpha, p.RowNorm, warnings, err)
+	}
+	if _, _, err := ReadPlan([]byte("teleport: 0.2\nalpha: 0.3\n"), nil, nil); err == nil || !strings.Contains(err.Error(), "alpha must be given once") {
+		t.Errorf("both names: %v", err)
+	}
+}
+
+// leaves adds the fields of a configuration that are no structs, by path, with their values.
+func leaves(at string, v reflect.Value, to map[string]string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			v = reflect.New(v.Type().Elem())
+		}
+		leaves(at, v.Elem(), to)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.Anonymous {
+				leaves(at, v.Field(i), to)
+			} else {
+				leaves(at+"."+f.Name, v.Field(i), to)
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Struct {
+			for i := range v.Len() {
+				leaves(at+"[]", v.Index(i), to)
+			}
+			to[at] = fmt.Sprint(v.Len())
+			return
+		}
+		to[at] += fmt.Sprint(v.Interface())
+	default:
+		to[at] += fmt.Sprint(v.Interface(), " ")
+	}
+}
+
+// TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot here.
+func TestEveryFieldHasASetting(t *testing.T) {
+	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
+	fixed := []string{"Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations"}
+	data := task{Kind: "single", Features: 30, Classes: 4, Relations: 6}
+	config := func(p Plan) (reflect.Value, bool) {
+		if p.Mode == "retexo" {
+			c, err := p.layerwise(data)
+			return reflect.ValueOf(c), err == nil
+		}
+		c, err := p.endToEndConfig(data)
+		return reflect.ValueOf(c), err == nil
+	}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}}
+	reached := map[string]map[string]bool{}
+	everyPlan(func(p Plan) {
+		was, ok := config(p)
+		if !ok {
+			t.Fatalf("%+v", p)
+		}
+		mark := func(name string, changed bool) {
+			of := was.Type().String()
+			if strings.HasPrefix(name, ".Spec.") || strings.HasPrefix(name, ".Optimizer.") {
+				of = "shared" // not every trainer trains every layer
+			}
+			if reached[of] == nil {
+				reached[of] = map[string]bool{}
+			}
+			reached[of][name] = reached[of][name] || changed
+		}
+		before := map[string]string{}
+		leaves("", was, before)
+		for name := range before {
+			mark(name, false)
+		}
+		for _, s := range Settings() {
+			for _, text := range slices.Concat(others[s.Name], s.Choices, []string{"true", "1", "2", "3", "0.5", "0.7", "2,3", "30s", "3s"}) {
+				q := p
+				if q.set(s, text) != nil {
+					continue
+				}
+				if s.Name == "min_peers" {
+					q.FailedRows = "drop"
+				}
+				if s.Name == "round_limit" {
+					q.MinPeers, q.Straggler = 3, "drop"
+				}
+				now, ok := config(q)
+				if !ok {
+					continue
+				}
+				after := map[string]string{}
+				leaves("", now, after)
+				for name, value := range after {
+					mark(name, value != before[name])
+				}
+			}
+		}
+	})
+	for trainer, fields := range reached {
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if !fields[name] && !slices.Contains(fixed, strings.TrimPrefix(name, ".")) {
+				t.Errorf("no setting changes %s of %s", name, trainer)
+			}
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package heddle
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+)
+
+// Predictions are what a model says of the nodes of a graph.
+type Predictions struct {
+	Logits mat.Dense // a row for each node, a column for each class
+
+	several bool // a node may have several classes
+}
+
+// Predict returns what m says of the nodes of g.
+func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
+	logits, err := m.Infer(g)
+	if err != nil {
+		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
+	}
+	return Predictions{Logits: logits, several: m.Spec.Task == "multi"}, nil
+}
+
+// Of returns the class of node i and its probability; where a node may have several classes, all that are more likely than
+// not, and the probability of each.
+func (p Predictions) Of(i int) (classes []int, probabilities []float64) {
+	row := p.Logits.Row(i)
+	if p.several {
+		for k, x := range row {
+			if x > 0 {
+				classes, probabilities = append(classes, k), append(probabilities, 1/(1+math.Exp(-float64(x))))
+			}
+		}
+		return classes, probabilities
+	}
+	best, sum := 0, 0.0
+	for k, x := range row {
+		if x > row[best] {
+			best = k
+		}
+	}
+	for _, x := range row {
+		sum += math.Exp(float64(x) - float64(row[best]))
+	}
+	return []int{best}, []float64{1 / sum}
+}
+
+// Score returns a metric of the predictions of g's test nodes, and how many these are: 0 where none has a label as the model's
+// classes are.
+func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes int, err error) {
+	rows := g.InSplit(graph.Test)
+	if len(rows) == 0 || g.Labels.Classes != p.Logits.Cols || g.Labels.Multi() != p.several {
+		return math.NaN(), 0, nil
+	}
+	if err := metric.Validate(); err != nil {
+		return math.NaN(), 0, input(err)
+	}
+	counts := metric.Count(p.Logits, g.Labels, rows)
+	return metric.Of(&counts), len(rows), nil
+}

@@ -1,0 +1,202 @@
+package heddle
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// ReadPlan makes a plan of YAML text and of the settings given besides, by name, which override the text; either may be
+// empty. A setting that neither gives has its default. Keys of the text that are no settings go to rest, a pointer to a
+// struct with YAML tags, or are faults where it is nil. Former names of settings are accepted: warnings names the new ones.
+// All faults are reported at once. What the values may be is for Validate to say.
+func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings []string, err error) {
+	defer func() { // the library panics on some texts (a tag before an anchor without a value, in v1.19.2)
+		if r := recover(); r != nil {
+			p, err = nil, fmt.Errorf("the text must be YAML (got %v)", r)
+		}
+	}()
+	r := reader{given: given, rest: rest}
+	if err := r.parse(text); err != nil {
+		return nil, nil, err
+	}
+	// Mode, preset, model and solver decide what the other settings default to.
+	var ask Plan
+	r.into(&ask, Setting.decides)
+	plan := Defaults(ask)
+	r.errs, r.warnings = nil, nil
+	r.into(&plan, func(Setting) bool { return true })
+	r.others(&plan)
+	if plan.Norm == "" { // as plans of former versions have it
+		plan.Norm = Defaults(ask).Norm
+	}
+	return &plan, r.warnings, errors.Join(r.errs...)
+}
+
+// reader puts a plan together.
+type reader struct {
+	given    map[string]string
+	rest     any
+	pairs    []*ast.MappingValueNode // of the text
+	errs     []error
+	warnings []string
+}
+
+func (r *reader) parse(text []byte) error {
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return readable(err)
+	}
+	for _, doc := range file.Docs {
+		switch body := doc.Body.(type) {
+		case nil, *ast.NullNode, *ast.CommentGroupNode:
+		case *ast.MappingNode:
+			r.pairs = append(r.pairs, body.Values...)
+		case *ast.MappingValueNode:
+			r.pairs = append(r.pairs, body)
+		default:
+			return fmt.Errorf("the text must be settings, a line each (got %s)", body.Type())
+		}
+	}
+	return nil
+}
+
+// into gives p the settings that wanted says, of the text and then of what was given besides.
+func (r *reader) into(p *Plan, wanted func(Setting) bool) {
+	seen := make(map[string]bool)
+	for _, pair := range r.pairs {
+		s, former, ok := Lookup(pair.Key.String())
+		if !ok || isMembers(pair) || !wanted(s) {
+			continue
+		}
+		if seen[s.Name] {
+			r.errs = append(r.errs, fmt.Errorf("%s must be given once (got %s, too, its former name)", s.Name, s.Former))
+			continue
+		}
+		seen[s.Name] = true
+		if err := r.decode(p, s, former, pair.Value); err != nil {
+			r.errs = append(r.errs, err)
+		}
+	}
+	for _, s := range settings() {
+		for _, name := range []string{s.Former, s.Name} {
+			if text, ok := r.given[name]; ok && wanted(s) {
+				text = r.renamed(s, name == s.Former, text)
+				if err := p.set(s, text); err != nil {
+					r.errs = append(r.errs, err)
+				}
+			}
+		}
+	}
+}
+
+// decode sets s to what a node of the text says.
+func (r *reader) decode(p *Plan, s Setting, former bool, node ast.Node) error {
+	to := p.value(s).Addr().Interface()
+	if _, ok := to.(encoding.TextUnmarshaler); ok || former && len(s.FormerValues) > 0 {
+		var scalar any
+		if err := yaml.NodeToValue(node, &scalar); err != nil {
+			return readable(err)
+		}
+		if err := p.set(s, r.renamed(s, former, fmt.Sprint(scalar))); err != nil {
+			at := node.GetToken().Position
+			return fmt.Errorf("[%d:%d] %w", at.Line, at.Column, err)
+		}
+		return nil
+	}
+	if former {
+		r.renamed(s, former, "")
+	}
+	if err := yaml.NodeToValue(node, to, yaml.Strict()); err != nil {
+		return readable(err)
+	}
+	return nil
+}
+
+// renamed returns the value of today for that of a former name, with a warning.
+func (r *reader) renamed(s Setting, former bool, text string) string {
+	if !former {
+		return text
+	}
+	warning := fmt.Sprintf("%s is now called %s", s.Former, s.Name)
+	if is, ok := s.FormerValues[text]; ok {
+		warning += fmt.Sprintf(", and its value %s is %s", text, is)
+		text = is
+	}
+	r.warnings = append(r.warnings, warning)
+	return text
+}
+
+// others reads what is not a setting: the members, and what belongs in rest.
+func (r *reader) others(p *Plan) {
+	var pairs []*ast.MappingValueNode
+	for _, pair := range r.pairs {
+		name := pair.Key.String()
+		_, _, setting := Lookup(name)
+		switch {
+		case name == "members" || isMembers(pair):
+			if name != "members" {
+				r.warnings = append(r.warnings, "the list peers is now called members")
+			}
+			if err := yaml.NodeToValue(pair.Value, &p.Members, yaml.Strict()); err != nil {
+				r.errs = append(r.errs, readable(err))
+			}
+		case !setting:
+			pairs = append(pairs, pair)
+		}
+	}
+	if len(pairs) == 0 {
+		return
+	}
+	rest := r.rest
+	if rest == nil {
+		rest = new(struct{})
+	}
+	if err := yaml.NodeToValue(ast.Mapping(pairs[0].Start, false, pairs...), rest, yaml.Strict()); err != nil {
+		r.errs = append(r.errs, readable(err))
+	}
+}
+
+// isMembers reports whether a pair is the list of members under its former name.
+func isMembers(pair *ast.MappingValueNode) bool {
+	_, list := pair.Value.(*ast.SequenceNode)
+	return pair.Key.String() == "peers" && list
+}
+
+// readable is a fault of the text with its place, in words of a plan and not of Go.
+func readable(err error) error {
+	said := yaml.FormatError(err, false, true)
+	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
+		_, excerpt, _ := strings.Cut(said, "\n")
+		at := typed.Token.Position
+		said = fmt.Sprintf("[%d:%d] a value must be %s (got %.40q)\n%s", at.Line, at.Column, wanted(typed.DstType), typed.Token.Value, excerpt)
+	}
+	return errors.New(said)
+}
+
+// wanted says what a setting of type t takes.
+func wanted(t reflect.Type) string {
+	if t == reflect.TypeFor[time.Duration]() {
+		return "a duration, as 30s or 5m"
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "an integer"
+	case reflect.Uint64:
+		return "an integer of at least 0"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	}
+	return "settings" // a struct
+}

@@ -1,0 +1,149 @@
+package heddle
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// TestSettingsPage keeps docs/reference/settings.md what the tags of Plan and the comments of its fields say.
+// HEDDLE_WRITE=1 writes it.
+func TestSettingsPage(t *testing.T) {
+	const path = "docs/reference/settings.md"
+	page := settingsPage(comments(t))
+	if os.Getenv("HEDDLE_WRITE") != "" {
+		if err := os.WriteFile(path, page, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(held, page) {
+		t.Errorf("%s is not what the settings say: HEDDLE_WRITE=1 go test -run TestSettingsPage .", path)
+	}
+}
+
+// comments returns the comment of each field of Plan by its setting's name.
+func comments(t *testing.T) map[string]string {
+	file, err := parser.ParseFile(token.NewFileSet(), "plan.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != "Plan" {
+			return true
+		}
+		for _, f := range spec.Type.(*ast.StructType).Fields.List {
+			if f.Tag != nil {
+				_, name, _ := strings.Cut(f.Tag.Value, `yaml:"`)
+				name, _, _ = strings.Cut(name, `"`)
+				all[name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+			}
+		}
+		return false
+	})
+	return all
+}
+
+// settingsPage is the reference of all settings.
+func settingsPage(texts map[string]string) []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Settings
+
+This page is generated from the tags of ` + "`heddle.Plan`" + `: ` + "`HEDDLE_WRITE=1 go test -run TestSettingsPage .`" + ` writes it.
+
+A settings file is YAML with a line for each setting, as ` + "`rounds: 50`" + `; the flag of a setting has dashes in place of underscores,
+as ` + "`--local-steps 4`" + `, and overrides the file. A setting that is not given has its default, which mode, preset, model and solver
+decide. A setting that the run does not read is refused, unless it has its default. Former names are accepted for one version, with a
+warning.
+`)
+	group := ""
+	for _, s := range settings() {
+		if s.Group != group {
+			group = s.Group
+			fmt.Fprintf(&b, "\n## %s\n", strings.ToUpper(group[:1])+group[1:])
+		}
+		fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n", s.Name, texts[s.Name])
+		value := s.Type
+		if len(s.Choices) > 0 {
+			value = "`" + strings.Join(s.Choices, "`, `") + "`"
+		} else if bounds := s.allowed(); bounds != "" {
+			value += ", " + bounds
+		}
+		fmt.Fprintf(&b, "- value: %s\n- default: %s\n", value, defaultsOf(s))
+		if applies := s.applies(); applies != "" {
+			fmt.Fprintf(&b, "- applies %s\n", applies)
+		}
+		if s.Only != "" {
+			fmt.Fprintf(&b, "- only in `peer %s`\n", s.Only)
+		}
+		if s.Local {
+			b.WriteString("- sites of one run may differ in it\n")
+		}
+		if s.Former != "" {
+			fmt.Fprintf(&b, "- former name: `%s`\n", s.Former)
+		}
+	}
+	b.WriteString("\n## Members\n\n### `members`\n\nThe sites of a run on several machines, in order: the first holds part 0. " +
+		"`peer plan` writes them.\n\n- value: list of `name`, `id` (as `peer id` prints it) and `addresses` (multiaddresses at which it listens)\n- former name: `peers`\n")
+	return b.Bytes()
+}
+
+// defaultsOf returns the default of s and what it is instead by preset, mode, model and solver.
+func defaultsOf(s Setting) string {
+	code := func(text string) string {
+		if text == "" {
+			return "none"
+		}
+		return "`" + text + "`"
+	}
+	plain := Defaults(Plan{})
+	said := code(plain.Get(s))
+	var others []string
+	other := func(when string, p, than Plan) {
+		if p.Get(s) != than.Get(s) && !s.decides() {
+			others = append(others, code(p.Get(s))+" "+when)
+		}
+	}
+	end := Defaults(Plan{Mode: "fullbatch"})
+	other("with preset retexo", Defaults(Plan{Preset: "retexo"}), plain)
+	other("with preset frugal", Defaults(Plan{Preset: "frugal"}), plain)
+	other("with solver ridge", Defaults(Plan{Solver: "ridge"}), plain)
+	other("in modes fullbatch and standalone", end, plain)
+	for _, model := range nn.Convolutions(nil) {
+		other("there with model "+model, Defaults(Plan{Mode: "fullbatch", Model: model}), end)
+	}
+	if s.Name == "solver" {
+		others = append(others, "`ridge` with preset frugal")
+	}
+	return strings.Join(slices.Concat([]string{said}, others), ", ")
+}
+
+// allowed is what a value must be, as "at least 1"; empty without bounds.
+func (s Setting) allowed() string {
+	if s.bounds.text == [2]string{} {
+		return ""
+	}
+	return s.bounds.String()
+}
+
+// applies says where a setting is read, as "to mode fullbatch"; empty: everywhere.
+func (s Setting) applies() string {
+	var all []string
+	for _, c := range s.when {
+		all = append(all, c.need())
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,91 @@
+package retexo
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// Design describes a model that is trained layer by layer in a user's words; Spec turns it into layers. nn.Architecture
+// is its counterpart for models that are trained end to end.
+type Design struct {
+	Model            string  // the name of an nn.Convolution that is trained layer by layer
+	Encoder          string  // "raw", "pca" (Components of them) or "mlp"
+	Components       int     // encoder pca; at least 1
+	LayerOutput      string  // "hidden": rows of width Hidden, after norm and activation, travel; "logits": rows of C logits do
+	Layers           int     // graph layers, 1 to 1000
+	Hidden           int     // H, width of all layers but the last, and of the encoder mlp; at least 1
+	Hops             int     // aggregations before a layer, at least 1
+	Heads            int     // of attention, in all layers; their widths add up to Hidden
+	Dropout          float32 // of each layer's input, [0, 1)
+	AttentionDropout float32 // [0, 1)
+	UnitSum          bool    // the features of a node are divided by the sum of their magnitudes
+	Residual         bool    // a layer's own input is added to its output
+}
+
+// maxLayers bounds what a design, which others write, makes this peer allocate.
+const maxLayers = 1000
+
+// Spec returns the layers of d over F features and C classes:
+//
+//	layer output hidden (Retexo "convolution first"): conv → LayerNorm → ReLU, of width H; the last conv straight to C
+//	layer output logits (Retexo "MLP first"): conv to H → ReLU → linear map to C, in every layer
+func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
+	if err := d.validate(); err != nil {
+		return nn.Spec{}, err
+	}
+	logits := d.LayerOutput == "logits"
+	s := nn.Spec{Task: task, Features: features, Classes: classes, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: d.Encoder, UnitSum: d.UnitSum}}
+	switch e := &s.Encoder; d.Encoder {
+	case "raw":
+		e.Out = features
+	case "pca":
+		e.Out = d.Components
+	case "mlp":
+		e.Hidden, e.Out, e.Dropout = d.Hidden, d.Hidden, d.Dropout
+		if logits {
+			e.Out = classes
+		}
+	}
+	if logits {
+		s.Carry = "scores"
+	}
+	conv, _ := nn.ConvolutionNamed(d.Model)
+	in := s.Encoder.Out
+	for k := range d.Layers {
+		l := nn.LayerSpec{Conv: d.Model, In: in, Out: d.Hidden, Hops: d.Hops, Dropout: d.Dropout, Residual: d.Residual}
+		last := k == d.Layers-1
+		if conv.Heads {
+			l.Heads, l.AttentionDropout, l.Average = d.Heads, d.AttentionDropout, last
+		}
+		switch {
+		case logits:
+			l.Act, l.Head, l.Average = "relu", []int{classes}, false
+			in = classes
+		case last:
+			l.Out = classes
+		default:
+			l.Norm, l.Act = true, "relu"
+			in = d.Hidden
+		}
+		s.Layers = append(s.Layers, l)
+	}
+	return s, nil
+}
+
+func (d Design) validate() error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(d.Encoder != "raw" && d.Encoder != "pca" && d.Encoder != "mlp", "encoder must be raw, pca or mlp (got %q)", d.Encoder)
+	fault(d.Encoder == "pca" && d.Components < 1, "components must be at least 1 with encoder pca (got %d)", d.Components)
+	fault(d.LayerOutput != "hidden" && d.LayerOutput != "logits", "layer_output must be hidden or logits (got %q)", d.LayerOutput)
+	fault(d.Layers < 1 || d.Layers > maxLayers, "layers must be 1 to %d (got %d)", maxLayers, d.Layers)
+	fault(d.Hidden < 1, "hidden must be at least 1 (got %d)", d.Hidden)
+	fault(d.Hops < 1, "hops must be at least 1 (got %d)", d.Hops)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,131 @@
+package retexo
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// ending is a run of three peers that ends, with what was on the disks of those that were killed.
+type ending struct {
+	config   Config
+	dir      string
+	trainers [3]*Trainer
+	shards   func() [3]*Trainer // trainers as new processes have them
+}
+
+func (e *ending) restart(t *testing.T, r int) {
+	e.trainers[r] = e.shards()[r]
+	e.trainers[r].Checkpoints = &checkpoint.Store{Dir: filepath.Join(e.dir, fmt.Sprint(r))}
+}
+
+// session runs the given peers. see is shown what each is about to send, before it leaves; network.Lose kills.
+func (e *ending) session(t *testing.T, members []int, see func(network *netsim.Network, rank int, tr *Trainer)) [3]error {
+	network := netsim.New(3, netsim.Config{})
+	here := make([]bool, 3)
+	for _, r := range members {
+		here[r] = true
+	}
+	var errs [3]error
+	var all sync.WaitGroup
+	for _, r := range members {
+		tr := e.trainers[r]
+		all.Go(func() {
+			transport := &spy{Transport: network.Transport(r), see: func(int, comm.Door, []byte) {
+				if see != nil {
+					see(network, r, tr)
+				}
+			}}
+			g := comm.NewGroup(transport, r, 3)
+			defer g.Close()
+			last, err := tr.Generation()
+			if err == nil && e.config.Survival.On() {
+				err = g.Agree(t.Context(), here, nil, e.config.Survival.MinPeers, last)
+			}
+			if err == nil {
+				err = tr.Run(t.Context(), g, g)
+			}
+			errs[r] = err
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+// TestTheEndIsOneModel kills two of three peers while the run ends, when each has sent so many frames of its last
+// barrier. They come back without the third, which may have a model and be gone. Nobody ends with another model.
+func TestTheEndIsOneModel(t *testing.T) {
+	g := toy{}.graph(t)
+	c := configOf(t, g, everyPlan()[0])
+	c.Rounds, c.Survival = 4, Survival{MinPeers: 2, LostRows: "drop"}
+	shards := cut(t, g, "random", 3)
+	for frames := range 3 {
+		t.Run(fmt.Sprintf("%d frames", frames), func(t *testing.T) {
+			e := &ending{config: c, dir: t.TempDir(), shards: func() [3]*Trainer { return [3]*Trainer(trainersOf(t, c, shards)) }}
+			for r := range e.trainers {
+				e.restart(t, r)
+			}
+			var mu sync.Mutex
+			var sent [3]int
+			kill := func(network *netsim.Network, r int) {
+				disk := filepath.Join(e.dir, fmt.Sprint(r))
+				switch sent[r]++; {
+				case sent[r] == frames+1: // of two
+					copyDir(t, disk)
+					network.Lose(r)
+				case sent[r] == frames && frames == 2: // both leave, and it does nothing more
+					copyDir(t, disk)
+				}
+			}
+			errs := e.session(t, []int{0, 1, 2}, func(network *netsim.Network, r int, tr *Trainer) {
+				mu.Lock()
+				defer mu.Unlock()
+				if r > 0 && tr.machine.next.Work.Kind == Finish {
+					kill(network, r)
+				}
+			})
+			mu.Lock()
+			for r := 1; r < 3; r++ {
+				disk := filepath.Join(e.dir, fmt.Sprint(r))
+				if err := errors.Join(os.RemoveAll(disk), os.Rename(disk+".killed", disk)); err != nil {
+					t.Fatal(err)
+				}
+				e.restart(t, r)
+			}
+			mu.Unlock()
+			final := e.trainers[0].Done()
+			if final != (errs[0] == nil) {
+				t.Errorf("peer 0: done %t, error %v", final, errs[0])
+			}
+			if errs := e.session(t, []int{1, 2}, nil); errors.Join(errs[:]...) != nil {
+				t.Fatal(errs)
+			}
+			if !final { // it has not said that its model is final: it asks the others
+				if errs := e.session(t, []int{0, 1, 2}, nil); errors.Join(errs[:]...) != nil {
+					t.Fatal(errs)
+				}
+			}
+			var models []*nn.Model
+			for r, tr := range e.trainers {
+				if !tr.Done() {
+					t.Errorf("peer %d has no final model", r)
+				}
+				models = append(models, tr.model)
+			}
+			sameModels(t, models)
+			for r, tr := range e.trainers {
+				if n := len(tr.Result().Curve()); n != len(tr.Result().Stages)*c.Rounds {
+					t.Errorf("peer %d has %d rounds of %d stages", r, n, len(tr.Result().Stages))
+				}
+			}
+		})
+	}
+}

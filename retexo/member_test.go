@@ -1,0 +1,189 @@
+package retexo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
+)
+
+// meetings is where the members of a run meet, in place of sockets: a session begins when all are there or, after a wait,
+// as many as must be.
+type meetings struct {
+	mu      sync.Mutex
+	size    int
+	waiting map[int]chan *session.Connection
+	network *netsim.Network // of the last session
+	see     func(rank int)  // before each frame
+}
+
+func (m *meetings) meet(ctx context.Context, rank, least int, patience time.Duration) (*session.Connection, error) {
+	m.mu.Lock()
+	mine := make(chan *session.Connection, 1)
+	m.waiting[rank] = mine
+	if len(m.waiting) == m.size {
+		m.begin()
+	}
+	m.mu.Unlock()
+	var enough <-chan time.Time
+	if least > 0 {
+		enough = time.After(patience)
+	}
+	for {
+		select {
+		case c := <-mine:
+			return c, nil
+		case <-enough:
+			m.mu.Lock()
+			if m.waiting[rank] == mine && len(m.waiting) >= least {
+				m.begin()
+			}
+			m.mu.Unlock()
+			enough = time.After(time.Second)
+		case <-ctx.Done():
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.waiting[rank] == mine {
+				delete(m.waiting, rank)
+			}
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// lose cuts a member off the last session.
+func (m *meetings) lose(rank int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.network.Lose(rank)
+}
+
+// begin begins a session of those who wait.
+func (m *meetings) begin() {
+	m.network = netsim.New(m.size, netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: 5 * time.Millisecond}}})
+	here := make([]bool, m.size)
+	for r := range m.waiting {
+		here[r] = true
+	}
+	for r, c := range m.waiting {
+		c <- &session.Connection{Transport: &spy{Transport: m.network.Transport(r), see: func(int, comm.Door, []byte) { m.see(r) }}, Here: here,
+			Asks: func(q int) bool { m.mu.Lock(); defer m.mu.Unlock(); _, is := m.waiting[q]; return is && !here[q] },
+			Wire: func() int64 { return 1 }}
+	}
+	clear(m.waiting)
+}
+
+// TestMembersSurviveKills kills a member at a drawn frame, of the run or of its end, and starts it again after a drawn
+// time. All end, with one model: that of a run that nothing happened to where every failed peer is waited for.
+func TestMembersSurviveKills(t *testing.T) {
+	first, count := seeds(t, 40, 10)
+	g := toy{nodes: 40, features: 6}.graph(t)
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 1, Dropout: 0.3})
+	c.Rounds, c.Checkpoint = 5, 2
+	shards := cut(t, g, "random", 3)
+	want := mustTrain(t, c, shards, nil)
+	for seed := first; seed < first+count && !t.Failed(); seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			key, c := rng.New(uint64(seed)).FoldString("member"), c
+			if seed%2 == 1 {
+				c.Survival = Survival{MinPeers: 2, LostRows: "drop"}
+			}
+			victim, frame, pause := int(key.Uint64(0)%3), int64(key.Uint64(1)%160), time.Duration(key.Uint64(2)%4000)*time.Millisecond
+			about := fmt.Sprintf("seed %d: peer %d killed at frame %d, back after %v", seed, victim, frame, pause)
+			dir := memoryDir(t)
+			disk := filepath.Join(dir, fmt.Sprint(victim))
+			place := &meetings{size: 3, waiting: map[int]chan *session.Connection{}}
+			dying, kill := context.WithCancel(t.Context())
+			var sent atomic.Int64
+			killed := make(chan bool)
+			once := sync.OnceFunc(func() {
+				copyDir(t, disk)
+				place.lose(victim)
+				kill()
+				close(killed)
+			})
+			place.see = func(rank int) {
+				if rank == victim && sent.Add(1) > frame {
+					once()
+				}
+			}
+			trainers, errs := make([]*Trainer, 3), make([]error, 3)
+			run := func(ctx context.Context, r int) error {
+				m := &session.Member{Rank: r, Names: []string{"a", "b", "c"}, MinPeers: c.Survival.MinPeers, FailureWait: 2 * time.Second, GracePeriod: 20 * time.Second,
+					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute, Durable: true, Event: func(train.Event) {}, Final: func(session.Trainer, session.Usage) error { return nil }}
+				m.New = func(m *session.Member) (session.Trainer, error) {
+					tr := trainersOf(t, c, shards)[r]
+					tr.Checkpoints, tr.OnEvent, tr.RejoinAsked = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, m.Note, m.Asked
+					return tr, nil
+				}
+				m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
+					return place.meet(ctx, r, least, 2*time.Second)
+				}
+				last, usage, err := m.Run(ctx)
+				if err == nil {
+					trainers[r] = last.(*Trainer)
+					if usage.Wire < 1 {
+						err = errors.New("no session was counted")
+					}
+				}
+				return err
+			}
+			begun := time.Now()
+			var all sync.WaitGroup
+			for r := range 3 {
+				all.Go(func() {
+					ctx := t.Context()
+					if r == victim {
+						ctx = dying
+					}
+					errs[r] = run(ctx, r)
+					if r != victim {
+						return
+					}
+					select {
+					case <-killed:
+					default:
+						return // it was done before
+					}
+					time.Sleep(pause)
+					if err := errors.Join(os.RemoveAll(disk), os.Rename(disk+".killed", disk)); err != nil {
+						t.Error(err)
+					}
+					trainers[r] = nil
+					errs[r] = run(t.Context(), r)
+				})
+			}
+			all.Wait()
+			if err := errors.Join(errs...); err != nil {
+				t.Errorf("%s: %v", about, err)
+				return
+			}
+			if took := time.Since(begun); took > 5*time.Minute {
+				t.Errorf("%s: it took %v", about, took)
+			}
+			var models []*nn.Model
+			for _, tr := range trainers {
+				models = append(models, tr.model)
+			}
+			if !c.Survival.On() {
+				models = slices.Concat(want.models[:1], models)
+			}
+			sameModels(t, models)
+		})
+	}
+}

@@ -1,0 +1,405 @@
+package heddle
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// Setting describes one setting of a Plan, as its tags do.
+type Setting struct {
+	Name    string // in a plan file
+	Flag    string // without dashes in front
+	Group   string // section of help and reference
+	Help    string // noun phrase
+	Type    string // what a value is: text, integer, number, true or false, duration, list
+	Default string // without a preset, in mode retexo with model gcn
+	Only    string // command that takes it: train, join or empty for both
+	Modes   []string
+	Choices []string
+	Former  string // former name, accepted with a warning
+	Local   bool   // sites may differ in it
+
+	FormerValues map[string]string // what former values are called now
+
+	bounds interval
+	when   []condition
+	field  int    // of Plan
+	to     string // field of a trainer's configuration
+}
+
+// condition holds where one of the values of a setting is among values, or, without values, where it is not zero.
+type condition struct {
+	setting string
+	values  []string
+}
+
+// interval bounds a number.
+type interval struct {
+	low, high         float64 // ±Inf: no bound
+	openLow, openHigh bool
+	text              [2]string // as the tag has them
+}
+
+// Settings returns all settings in the order of their declaration.
+func Settings() []Setting { return slices.Clone(settings()) }
+
+var settings = sync.OnceValue(func() (all []Setting) {
+	plan := reflect.TypeFor[Plan]()
+	group := ""
+	for i := range plan.NumField() {
+		f := plan.Field(i)
+		name := f.Tag.Get("yaml")
+		if name == "" {
+			continue // Members
+		}
+		if g := f.Tag.Get("group"); g != "" {
+			group = g
+		}
+		s := Setting{Name: name, Flag: f.Tag.Get("flag"), Group: group, Help: f.Tag.Get("help"), Type: typeName(f.Type),
+			Only: f.Tag.Get("only"), Choices: listOf(f.Tag.Get("choices")), Local: f.Tag.Get("local") == "true", field: i, to: f.Tag.Get("to")}
+		if s.Flag == "" {
+			s.Flag = strings.ReplaceAll(name, "_", "-")
+		}
+		s.bounds = intervalOf(f.Tag.Get("bounds"))
+		for clause := range strings.FieldsSeq(f.Tag.Get("when")) {
+			setting, values, _ := strings.Cut(clause, "=")
+			c := condition{setting: setting}
+			if values != "" {
+				c.values = strings.Split(values, ",")
+			}
+			if setting == "mode" {
+				s.Modes = c.values
+			}
+			s.when = append(s.when, c)
+		}
+		former := strings.Fields(f.Tag.Get("old"))
+		if len(former) > 0 {
+			s.Former, s.FormerValues = former[0], map[string]string{}
+			for _, pair := range former[1:] {
+				was, is, _ := strings.Cut(pair, "=")
+				s.FormerValues[was] = is
+			}
+		}
+		s.Default = f.Tag.Get("default")
+		if name == "model" {
+			s.Choices = nn.Convolutions(nil)
+		}
+		all = append(all, s)
+	}
+	return all
+})
+
+// Lookup returns the setting of that name or former name.
+func Lookup(name string) (s Setting, former, ok bool) {
+	for _, s := range settings() {
+		if s.Name == name || s.Former == name {
+			return s, s.Former == name, true
+		}
+	}
+	return s, false, false
+}
+
+// listOf splits a list at its commas.
+func listOf(text string) (all []string) {
+	for one := range strings.SplitSeq(text, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// intervalOf reads an interval, as "[0, 1)" or "(0, )"; the limits of a duration are as "1s".
+func intervalOf(text string) interval {
+	v := interval{low: math.Inf(-1), high: math.Inf(1)}
+	if text == "" {
+		return v
+	}
+	v.openLow, v.openHigh = text[0] == '(', text[len(text)-1] == ')'
+	low, high, _ := strings.Cut(text[1:len(text)-1], ",")
+	v.text = [2]string{low, strings.TrimSpace(high)}
+	for i, to := range []*float64{&v.low, &v.high} {
+		if d, err := time.ParseDuration(v.text[i]); err == nil && strings.ContainsAny(v.text[i], "smh") {
+			*to = float64(d)
+		} else if x, err := strconv.ParseFloat(v.text[i], 64); err == nil {
+			*to = x
+		}
+	}
+	return v
+}
+
+func (v interval) has(x float64) bool {
+	low, high := x >= v.low, x <= v.high
+	if v.openLow {
+		low = x > v.low
+	}
+	if v.openHigh && v.text[1] != "" {
+		high = x < v.high
+	}
+	return low && high && !math.IsInf(x, 0)
+}
+
+// String is what a value must be.
+func (v interval) String() string {
+	low, high := "at least "+v.text[0], "at most "+v.text[1]
+	if v.openLow {
+		low = "above " + v.text[0]
+	}
+	if v.openHigh {
+		high = "below " + v.text[1]
+	}
+	switch {
+	case v.text[0] == "" && v.text[1] == "":
+		return "a finite number"
+	case v.text[1] == "":
+		return low
+	}
+	return low + " and " + high
+}
+
+func typeName(t reflect.Type) string {
+	if t == reflect.TypeFor[time.Duration]() {
+		return "duration"
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return "integer"
+	case reflect.Float32:
+		return "number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "list"
+	}
+	return "text"
+}
+
+// Parse checks that text is a value of s's type. What the value may be depends on the other settings: Plan.Validate.
+func (s Setting) Parse(text string) error {
+	var p Plan
+	return p.set(s, text)
+}
+
+// set gives p a setting's value.
+func (p *Plan) set(s Setting, text string) error {
+	v := p.value(s)
+	wrong := func(what string) error { return fmt.Errorf("%s must be %s (got %q)", s.Name, what, text) }
+	switch to := v.Addr().Interface().(type) {
+	case encoding.TextUnmarshaler:
+		if err := to.UnmarshalText([]byte(text)); err != nil {
+			return fmt.Errorf("%s %w", s.Name, err)
+		}
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return wrong("a duration, as 30s or 5m")
+		}
+		*to = d
+	case *string:
+		*to = text
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return wrong("true or false")
+		}
+		*to = b
+	case *uint64:
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return wrong("an integer of at least 0")
+		}
+		*to = n
+	case *float32:
+		x, err := strconv.ParseFloat(text, 32)
+		if err != nil {
+			return wrong("a number")
+		}
+		*to = float32(x)
+	case *[]string:
+		*to = listOf(text)
+	case *[]float64:
+		var all []float64
+		for _, one := range listOf(text) {
+			x, err := strconv.ParseFloat(one, 64)
+			if err != nil {
+				return wrong("numbers with commas between")
+			}
+			all = append(all, x)
+		}
+		*to = all
+	default: // int, int64
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return wrong("an integer")
+		}
+		v.SetInt(n)
+	}
+	return nil
+}
+
+func (p *Plan) value(s Setting) reflect.Value { return reflect.ValueOf(p).Elem().Field(s.field) }
+
+// Get returns the value of a setting as text.
+func (p *Plan) Get(s Setting) string {
+	v := p.value(s)
+	switch x := v.Interface().(type) {
+	case []string:
+		return strings.Join(x, ",")
+	case []float64:
+		var all []string
+		for _, one := range x {
+			all = append(all, strconv.FormatFloat(one, 'g', -1, 64))
+		}
+		return strings.Join(all, ",")
+	case float32:
+		return strconv.FormatFloat(float64(x), 'g', -1, 32)
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// facts returns what a condition on a setting compares with.
+func (p *Plan) facts(name string) []string {
+	switch name {
+	case "model":
+		return traitsOf(p.Model)
+	case "encoder":
+		return []string{p.Encoder.Kind}
+	}
+	s, _, _ := Lookup(name)
+	return []string{p.Get(s)}
+}
+
+func (c condition) holds(p *Plan) bool {
+	if c.values == nil {
+		s, _, _ := Lookup(c.setting)
+		return !p.value(s).IsZero()
+	}
+	return slices.ContainsFunc(p.facts(c.setting), func(fact string) bool { return slices.Contains(c.values, fact) })
+}
+
+// need says for what values of other settings c holds.
+func (c condition) need() string {
+	switch {
+	case c.values == nil:
+		return "with " + c.setting
+	case c.setting == "model":
+		return "to model " + either(nn.Convolutions(func(conv nn.Convolution) bool { return c.holds(&Plan{Model: conv.Name}) }))
+	case c.setting == "mode" || c.setting == "solver" || c.setting == "encoder":
+		return "to " + c.setting + " " + either(c.values)
+	}
+	return "with " + c.setting + " " + either(c.values)
+}
+
+// either lists alternatives: a, b or c.
+func either(all []string) string {
+	if len(all) < 2 {
+		return strings.Join(all, "")
+	}
+	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
+}
+
+// reads reports whether a run by p reads s.
+func (p *Plan) reads(s Setting) bool {
+	return !slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
+}
+
+// Only returns the faults of p for a command, train or join: settings that the other one alone takes.
+func (p Plan) Only(command string) error {
+	var errs []error
+	for _, s := range settings() {
+		if given := p.Get(s); s.Only != "" && s.Only != command && given != s.Default {
+			errs = append(errs, fmt.Errorf("%s applies only to peer %s (got %s)", s.Name, s.Only, given))
+		}
+	}
+	if command == "train" && len(p.Members) > 0 {
+		errs = append(errs, fmt.Errorf("members applies only to peer join (got %d members)", len(p.Members)))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate returns all faults of p that show without data.
+func (p Plan) Validate() error {
+	_, err := p.identify(task{Kind: "single", Features: 1000, Classes: 2, Relations: graph.MaxRelations})
+	return err
+}
+
+// sound returns p with the default in place of each setting that is at fault by itself, and these faults.
+func (p Plan) sound() (Plan, []error) {
+	usual := Defaults(p)
+	var errs []error
+	q := p
+	for _, s := range settings() {
+		if err := p.fault(s, usual.Get(s)); err != nil {
+			errs = append(errs, err)
+			if s.decides() { // usual has what was asked for
+				must(q.set(s, s.Default))
+			} else {
+				q.value(s).Set(usual.value(s))
+			}
+		}
+	}
+	return q, errs
+}
+
+// must panics where a default in the tags is not of its setting's type: a fault of this package.
+func must(err error) {
+	if err != nil {
+		panic("heddle: the default of a setting: " + err.Error())
+	}
+}
+
+// decides reports whether s is one of those that the defaults of others depend on.
+func (s Setting) decides() bool {
+	return slices.Contains([]string{"mode", "preset", "model", "solver"}, s.Name)
+}
+
+// fault returns what is wrong with a setting by itself. Its default is always accepted.
+func (p *Plan) fault(s Setting, usual string) error {
+	given := p.Get(s)
+	if s.decides() { // usual has what was asked for
+		usual = s.Default
+	}
+	if given == usual {
+		return nil
+	}
+	for _, c := range s.when {
+		if by, _, _ := Lookup(c.setting); !c.holds(p) && (len(by.Choices) == 0 || slices.Contains(by.Choices, p.Get(by))) {
+			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(), by.Name, p.Get(by))
+		}
+	}
+	if len(s.Choices) > 0 && !slices.Contains(s.Choices, given) {
+		return fmt.Errorf("%s must be %s (got %q)", s.Name, either(s.Choices), given)
+	}
+	v := p.value(s)
+	within := func(x float64) error {
+		if !s.bounds.has(x) {
+			return fmt.Errorf("%s must be %s (got %s)", s.Name, s.bounds, given)
+		}
+		return nil
+	}
+	switch x := v.Interface().(type) {
+	case float32:
+		return within(float64(x))
+	case []float64:
+		var errs []error
+		for _, one := range x {
+			errs = append(errs, within(one))
+		}
+		return errors.Join(errs...)
+	}
+	if v.CanInt() {
+		return within(float64(v.Int()))
+	}
+	return nil
+}

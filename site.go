@@ -1,0 +1,299 @@
+package heddle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// Site is what one site brings to a run on several machines, and is its own affair.
+type Site struct {
+	Identity p2p.Identity
+	Shard    *shard.Shard // its part of the graph; of Meet none
+	State    string       // directory of checkpoints; empty: none are kept
+
+	Listen       []string // multiaddresses to listen on; nil: those of the plan, or of the roster
+	LAN          bool     // find peers on the local network by mDNS
+	Wait         time.Duration
+	Rejoin       time.Duration // how long to wait for failed peers; 0: a failure ends the run
+	ReceiveLimit int64         // bytes a second that are received of each other peer; 0: no limit
+	Link         *netsim.Table // simulated slower network; nil: none
+
+	Gate    Gate
+	OnEvent func(Event)         // told one event at a time; may be nil
+	OnModel func(*Result) error // told once when the model is final; others may still need this peer; may be nil
+}
+
+// Gate is what a site asks for before it takes part in a run: Roster, Policy and Approval, all or none.
+type Gate struct {
+	Roster     string // file of the federation's roster: peers that are not in it are refused
+	Trusted    string // file of the roster in force at this site
+	TrustedDir string // where Trusted is empty: directory with such a file for each federation
+	Policy     string // file of the site's policy: what it does not allow is refused
+	Approval   string // file of the site's approval of the plan
+	PlanText   []byte // the plan's file, which approval and audit log name by its hash
+	Audit      string // file of the log of what this peer took part in and what left it; empty: none is kept
+}
+
+func (g Gate) inForce(federation string) admission.Trusted {
+	if g.Trusted != "" {
+		return admission.Trusted(g.Trusted)
+	}
+	return admission.Trusted(filepath.Join(g.TrustedDir, federation+".json"))
+}
+
+// gatekeeper keeps a site's own rules during a run.
+type gatekeeper struct {
+	gate    Gate
+	policy  *admission.Policy  // nil: anything goes
+	roster  admission.Roster   // where there is a policy
+	log     *admission.Log     // nil: none
+	guard   *admission.Guarded // nil: before the run, or no policy
+	stop    context.CancelFunc // ends a run that cannot be recorded
+	failed  error              // of the log
+	sent    comm.Counts        // up to the last record
+	written time.Time          // of the last record of bytes
+	rounds  int                // of the stage, completed
+
+	telling sync.Mutex // events come from several goroutines
+	onEvent func(Event)
+}
+
+// admit checks that the peer of an ID may take part in p. What speaks against it is recorded.
+func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
+	g, id := s.Gate, s.Identity.PeerID()
+	if g.Roster == "" && (g.Policy != "" || g.Approval != "") || g.Roster != "" && (g.Policy == "" || g.Approval == "") {
+		return nil, input(errors.New("roster, policy and approval go together: give all three, or none"))
+	}
+	k := &gatekeeper{gate: g, stop: func() {}, written: time.Now(), onEvent: s.OnEvent}
+	if g.Audit != "" {
+		if k.log, err = admission.OpenLog(g.Audit); err != nil {
+			return nil, input(err)
+		}
+	}
+	began := admission.Record{Event: admission.Began, Peer: id, Plan: admission.PlanFingerprint(g.PlanText)}
+	if g.Roster != "" {
+		err = k.enforce(p, began.Plan, id, now)
+		began.Federation, began.Roster = k.roster.Federation, k.roster.Serial
+	}
+	k.record(began)
+	if err != nil {
+		return nil, errors.Join(err, k.end(err))
+	}
+	if k.failed != nil {
+		return nil, errors.Join(k.failed, k.log.Close())
+	}
+	return k, nil
+}
+
+// enforce asks roster, policy and approval in turn.
+func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
+	g := k.gate
+	policy, err := admission.ReadPolicy(g.Policy)
+	if err != nil {
+		return input(err)
+	}
+	k.policy = &policy
+	file, err := admission.ReadFile[admission.Roster](g.Roster)
+	if err != nil {
+		return input(err)
+	}
+	k.roster = file.Body
+	if file.Body.Federation != policy.Federation {
+		return input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation, g.Policy, policy.Federation))
+	}
+	if err := g.inForce(policy.Federation).Update(file, "", now); err != nil {
+		return input(fmt.Errorf("%s: %w", g.Roster, err))
+	}
+	var errs []error
+	for _, m := range p.Members {
+		listed, err := k.roster.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
+		if err == nil && listed.Name != m.Name {
+			err = &admission.Refusal{Rule: "roster.name", Reason: fmt.Sprintf("the plan calls %s %q, the roster %q", m.ID, m.Name, listed.Name)}
+		}
+		errs = append(errs, err)
+	}
+	errs = append(errs, policy.Check(p.Judged()))
+	approval, err := admission.ReadFile[admission.Approval](g.Approval)
+	if err == nil {
+		err = policy.Approved(approval, plan, id, now)
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return input(err)
+	}
+	return policy.Open(now) // not of the input: at another time the same will do
+}
+
+// Judged is what a site's policy looks at in p.
+func (p Plan) Judged() admission.Plan {
+	least := len(p.Members)
+	if p.MinPeers > 0 {
+		least = p.MinPeers // sums of so few are seen, once others have failed
+	}
+	rounds := p.Rounds
+	if p.Solver == "ridge" {
+		rounds = 1
+	}
+	return admission.Plan{Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Peers: least, Rounds: rounds}
+}
+
+// members are those of the plan; where the plan has no address of one, the federation's roster may have it.
+func (k *gatekeeper) members(p Plan) p2p.Roster {
+	r := p.Roster()
+	for i, m := range r.Members {
+		if listed, ok := k.roster.Find(m.ID); ok && len(m.Addrs) == 0 {
+			r.Members[i].Addrs = listed.Addresses
+		}
+	}
+	return r
+}
+
+// over puts the policy's bounds around t, and records who is connected: those that are here.
+func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, here []bool, own *shard.Shard) comm.Transport {
+	for r, m := range p.Members {
+		if r != rank && here[r] {
+			k.record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name, Rows: int64(len(own.Boundary[r])),
+				Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
+		}
+	}
+	return k.within(t)
+}
+
+// within puts the policy's bounds around t: one session after the other is under the same bounds.
+func (k *gatekeeper) within(t comm.Transport) comm.Transport {
+	if k.policy == nil {
+		return t
+	}
+	if k.guard == nil {
+		k.guard = k.policy.Guard(t)
+	}
+	k.guard.Transport = t
+	return k.guard
+}
+
+// event records what leaves, at the end of a stage and every minute in between, and passes e on.
+func (k *gatekeeper) event(e Event) {
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	if k.onEvent != nil {
+		k.onEvent(e)
+	}
+	if k.log == nil {
+		return
+	}
+	switch e.Kind {
+	case train.RoundEnd:
+		if k.rounds = e.Round + 1; time.Since(k.written) >= time.Minute {
+			k.left(e.Sent, e.StageName, k.rounds)
+		}
+	case train.StageEnd:
+		k.left(e.Sent, e.StageName, k.rounds)
+		k.rounds = 0
+	}
+}
+
+// note and warn tell subscribers what goes on between the sites.
+func (k *gatekeeper) note(format string, args ...any) {
+	k.event(Event{Kind: train.Note, Text: fmt.Sprintf(format, args...)})
+}
+
+func (k *gatekeeper) warn(format string, args ...any) {
+	k.event(Event{Kind: train.Warning, Text: fmt.Sprintf(format, args...)})
+}
+
+// left records what has left since the last record.
+func (k *gatekeeper) left(total comm.Counts, stage string, round int) {
+	for _, d := range []struct {
+		door      comm.Door
+		now, then int64
+	}{{comm.Halo, total.Halo, k.sent.Halo}, {comm.Reduce, total.Reduce, k.sent.Reduce}, {comm.Control, total.Control, k.sent.Control}} {
+		if d.now > d.then {
+			k.record(admission.Record{Event: admission.Left, Door: d.door.String(), Bytes: d.now - d.then, Stage: stage, Round: round})
+		}
+	}
+	k.sent, k.written = total, time.Now()
+}
+
+// record adds to the log, where there is one. A run that cannot be recorded ends.
+func (k *gatekeeper) record(r admission.Record) {
+	if k.log == nil || k.failed != nil {
+		return
+	}
+	if k.failed = k.log.Append(r); k.failed != nil {
+		k.stop()
+	}
+}
+
+// end records how the run went and closes the log.
+func (k *gatekeeper) end(run error) error {
+	if k.log == nil {
+		return nil
+	}
+	k.refused(run)
+	text := "done"
+	if run != nil {
+		text = run.Error()
+	}
+	last := admission.Record{Event: admission.Ended, Text: text}
+	if k.guard != nil {
+		last.Bytes = k.guard.Sent() // of all doors
+	}
+	k.record(last)
+	return errors.Join(k.failed, k.log.Close())
+}
+
+// refused records each refusal in err, and each peer that failed.
+func (k *gatekeeper) refused(err error) {
+	switch e := err.(type) {
+	case nil:
+	case *admission.Refusal:
+		k.record(admission.Record{Event: admission.Refused, Rule: e.Rule, Text: e.Reason})
+	case *p2p.MismatchError:
+		k.record(admission.Record{Event: admission.Refused, Name: e.Name, Rule: "hello." + e.Part, Text: e.Error()})
+	case *comm.PeerError:
+		if _, ours := errors.AsType[*admission.Refusal](e.Err); !ours { // what this site refused to send is not the peer's fault
+			k.record(admission.Record{Event: admission.Lost, Name: e.Name, Text: e.Error()})
+		}
+		k.refused(e.Err)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			k.refused(one)
+		}
+	case interface{ Unwrap() error }:
+		k.refused(e.Unwrap())
+	}
+}
+
+// revoke shuts out, while a run lasts, the members of p that the roster does not list any more.
+func (k *gatekeeper) revoke(ctx context.Context, p Plan, self string, h *p2p.Host) {
+	if k.policy == nil {
+		return
+	}
+	feed := admission.Feed{Path: k.gate.Roster, InForce: k.gate.inForce(k.roster.Federation), Warn: func(text string) { k.warn("%s", text) }}
+	gone := map[string]bool{}
+	feed.Follow(ctx, k.roster, func(r admission.Roster, now time.Time) {
+		for _, m := range p.Members {
+			_, err := r.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
+			if err == nil || gone[m.ID] {
+				continue
+			}
+			gone[m.ID] = true
+			k.warn("%s is no longer a member (serial %d of the roster): %v", m.Name, r.Serial, err)
+			if m.ID == self {
+				k.stop()
+			} else if err := h.Revoke(m.ID, err.Error()); err != nil {
+				k.warn("revoke %s: %v", m.Name, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,94 @@
+// Package train holds what the trainers share: the base configuration, what a run reports while it goes on and what it
+// measured in the end.
+package train
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
+)
+
+// Config is the part of a configuration that every trainer has. A round is one step that all peers take together; where
+// all layers are trained at once, it is an epoch and the run is one stage.
+type Config struct {
+	Seed uint64  `json:"seed"`
+	Spec nn.Spec `json:"spec"`
+
+	Rounds    int            `json:"rounds"`     // maximum number of rounds of a stage; at least 1
+	Patience  int            `json:"patience"`   // rounds without a better validation metric that end a stage; 0: never
+	EvalEvery int            `json:"eval_every"` // rounds between two validations; at least 1
+	Metric    eval.Metric    `json:"metric"`     // selects the best state of a stage
+	Optimizer optim.Config   `json:"optimizer"`
+	Schedule  optim.Schedule `json:"schedule"`  // of the learning rate over the steps of a stage
+	Balanced  bool           `json:"balanced"`  // weights each class by the inverse of its frequency among the training labels
+	Inductive bool           `json:"inductive"` // validation and test nodes and their edges are absent from training
+
+	Rows     wire.Coding `json:"rows,omitzero"` // encodes the values of rows that travel between peers
+	Exchange string      `json:"exchange"`      // one of Exchanges
+
+	Checkpoint int `json:"-"` // rounds between two checkpoints; 0: none during a stage
+}
+
+// Exchanges are the ways in which a layer receives its inputs from other peers: "halo" sends rows, "cover" sends the
+// smallest set of rows and partial sums wherever a layer sums rows, "auto" does the same where it takes fewer bytes,
+// including those of agreeing on the cover.
+var Exchanges = []string{"halo", "cover", "auto"}
+
+// Validate returns all faults at once, or nil. The optimizer and the schedule are not checked: a solver may need neither.
+func (c Config) Validate() error {
+	errs := []error{c.Metric.Validate(), c.Rows.Validate()}
+	least := func(name string, got, bound int) {
+		if got < bound {
+			errs = append(errs, fmt.Errorf("%s must be at least %d (got %d)", name, bound, got))
+		}
+	}
+	least("rounds", c.Rounds, 1)
+	least("patience", c.Patience, 0)
+	least("eval_every", c.EvalEvery, 1)
+	least("checkpoint_every", c.Checkpoint, 0)
+	if !slices.Contains(Exchanges, c.Exchange) {
+		errs = append(errs, fmt.Errorf("exchange must be one of %q (got %q)", Exchanges, c.Exchange))
+	}
+	return errors.Join(errs...)
+}
+
+// Fits reports what of shard s a model of c.Spec cannot be trained on.
+func (c Config) Fits(s *shard.Shard) error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf("shard %d "+format, append([]any{s.Rank}, args...)...))
+		}
+	}
+	fault(s.X.Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)", c.Spec.Features, s.X.Cols())
+	fault(s.Labels.Classes != c.Spec.Classes, "must have %d classes, as the model has (got %d)", c.Spec.Classes, s.Labels.Classes)
+	fault(s.Labels.Multi() != (c.Spec.Task == "multi"), "must have labels for task %s (got several labels a node: %t)", c.Spec.Task, s.Labels.Multi())
+	for i, l := range c.Spec.Layers {
+		fault(l.Relations > 0 && l.Relations != s.Typed.Count(), "must have %d relations, as layers[%d] has (got %d)", l.Relations, i, s.Typed.Count())
+	}
+	return errors.Join(errs...)
+}
+
+// NewModel returns the model that c describes, with the initial parameters of c.Seed: the same at every peer.
+func (c Config) NewModel() (*nn.Model, error) {
+	return nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
+}
+
+// Fingerprint returns the SHA-256 of a configuration's JSON: two peers hold the same configuration exactly when their
+// fingerprints agree. Fields that do not change the result are left out of the JSON.
+func Fingerprint(config any) [32]byte {
+	b, err := json.Marshal(config)
+	if err != nil {
+		panic("train: configuration cannot be encoded: " + err.Error()) // only a NaN, which Validate refuses
+	}
+	return sha256.Sum256(b)
+}

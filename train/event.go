@@ -1,0 +1,132 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// Kind says what an Event reports.
+type Kind string
+
+// The kinds, with the fields that each of them sets besides Kind, Stage, StageName and Round.
+const (
+	RoundEnd   Kind = "round"      // Done, Total, Metric, Loss, Val, ValLoss, Sent
+	StageEnd   Kind = "stage"      // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
+	Resync     Kind = "resync"     // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
+	Generation Kind = "generation" // Number, Members: the run continues with these members from here
+	LostRows   Kind = "lost_rows"  // Peer, Hop, Rows, Action: an exchange went without the rows of a failed peer
+	ShareSet   Kind = "share"      // Peer, Share: a slow peer gets less local work from this round on, or more again
+	HaloPlan   Kind = "halo_plan"  // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
+	Saved      Kind = "saved"      // Peer: this peer has written a checkpoint
+	Restored   Kind = "restored"   // Peer: this peer continues from a checkpoint
+	Trace      Kind = "trace"      // Text: a step that only those who look for a fault want to see
+	Note       Kind = "note"       // Text: what goes on between the sites
+	Warning    Kind = "warning"    // Text
+)
+
+// Event is something that happened in a run, as one peer saw it. Measures are those of all peers together; NaN stands for
+// what was not measured.
+type Event struct {
+	Kind      Kind
+	Stage     int    // 0: the encoder, or all layers where they are trained at once; k: graph layer k
+	StageName string // see StageName
+	Round     int    // of the stage, from 0
+
+	Done, Total    int // rounds of the whole run: completed, and at most
+	Metric         string
+	Loss           float64 // mean over the training labels, before the round's step
+	Val, ValLoss   float64 // metric and mean loss over the validation labels
+	Test, TestLoss float64
+	BestRound      int         // whose parameters the stage ended with
+	Sent           comm.Counts // bytes sent by this peer so far
+
+	Peer     int     // rank of the peer that the event is about
+	Other    int     // a peer whose parameters were replaced by those of Peer: this one where it was among them
+	Differed bool    // this peer's parameters were among those that were replaced
+	Distance float64 // of this peer's parameters from those of Peer, relative to their norm
+	Number   uint64  // of the generation
+	Members  []int   // ranks
+	Hop      int     // aggregation before the layer, from 0
+	Rows     int     // rows of the peer's nodes that this peer's edges start at
+	Action   string  // "previous": the rows of the exchange before were used; "drop": those edges were left out
+	Share    float64 // fraction of its training nodes that the peer's steps are computed from, in (0, 1]
+
+	Layer     string
+	Width     int   // values of a row that travel
+	Refetched int   // rows that are fetched a second time for the gradient, at every step
+	Kept      int64 // bytes kept until the gradient is computed or, for the first layer, for the whole run
+	Text      string
+}
+
+// StageName returns what stage k of layer-wise training is called.
+func StageName(k int) string {
+	if k == 0 {
+		return "encoder"
+	}
+	return fmt.Sprintf("layer %d", k)
+}
+
+// AllLayers is the StageName of training all layers at once.
+const AllLayers = "all layers"
+
+// MarshalJSON writes the fields that the kind sets, in snake_case; a number that was not measured is null.
+func (e Event) MarshalJSON() ([]byte, error) {
+	b := []byte(`{"kind":`)
+	b = appendJSON(b, e.Kind)
+	for _, f := range e.fields() {
+		b = appendJSON(append(b, ','), f.name)
+		b = appendJSON(append(b, ':'), f.value)
+	}
+	return append(b, '}'), nil
+}
+
+type field struct {
+	name  string
+	value any
+}
+
+func (e Event) fields() []field {
+	all := []field{{"stage", e.Stage}, {"stage_name", e.StageName}, {"round", e.Round}}
+	switch e.Kind {
+	case RoundEnd:
+		return append(all, field{"done", e.Done}, field{"total", e.Total}, field{"metric", e.Metric},
+			field{"loss", finiteOrNil(e.Loss)}, field{"val", finiteOrNil(e.Val)}, field{"val_loss", finiteOrNil(e.ValLoss)}, field{"sent", e.Sent})
+	case StageEnd:
+		return append(all, field{"metric", e.Metric}, field{"best_round", e.BestRound},
+			field{"val", finiteOrNil(e.Val)}, field{"val_loss", finiteOrNil(e.ValLoss)},
+			field{"test", finiteOrNil(e.Test)}, field{"test_loss", finiteOrNil(e.TestLoss)}, field{"sent", e.Sent})
+	case Resync:
+		return append(all, field{"peer", e.Peer}, field{"other", e.Other}, field{"differed", e.Differed}, field{"distance", finiteOrNil(e.Distance)})
+	case Generation:
+		return append(all, field{"number", e.Number}, field{"members", e.Members})
+	case LostRows:
+		return append(all, field{"peer", e.Peer}, field{"hop", e.Hop}, field{"rows", e.Rows}, field{"action", e.Action})
+	case ShareSet:
+		return append(all, field{"peer", e.Peer}, field{"share", e.Share})
+	case HaloPlan:
+		return append(all, field{"layer", e.Layer}, field{"rows", e.Rows}, field{"width", e.Width},
+			field{"refetched", e.Refetched}, field{"kept", e.Kept}, field{"text", e.Text})
+	case Saved, Restored:
+		return append(all, field{"peer", e.Peer})
+	}
+	return append(all, field{"text", e.Text})
+}
+
+// finiteOrNil returns x for JSON, which has neither NaN nor infinities.
+func finiteOrNil(x float64) any {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return x
+}
+
+func appendJSON(b []byte, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("train: " + err.Error()) // fields are numbers, strings and lists of numbers
+	}
+	return append(b, text...)
+}

@@ -1,0 +1,163 @@
+// Package linear solves linear problems over rows that peers hold and do not pool: principal components and ridge
+// regression. What leaves a peer are its parts of sums.
+package linear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
+	hmat "github.com/heddle-gnn/heddle/mat"
+)
+
+// oversample is how many directions more than asked for the range finder carries (Halko et al. suggest 5 to 10).
+const oversample = 8
+
+// Components finds the K leading right singular vectors of the features of all peers together, stacked but never
+// pooled: a randomised range finder over G = XᵀX (Halko, Martinsson and Tropp, SIAM Review 2011, algorithms 4.4 and
+// 5.3), in which every product with G is a sum over the peers. What leaves a peer is XᵀXQ for a Q that all know.
+//
+// It returns an F×K matrix with orthonormal columns, the same bits on every peer, whose column signs are fixed.
+// Each of passes reductions, a step of id each, has F·(K+8) numbers; a last one, of another kind, has (K+8)².
+func Components(ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.Features, k, passes int, key rng.Key) (hmat.Dense, error) {
+	f := x.Cols()
+	if k > f {
+		return hmat.Dense{}, fmt.Errorf("encoder: pca must have at most as many components as there are features, %d (got %d)", f, k)
+	}
+	w := min(k+oversample, f)
+	q := hmat.New(f, w)
+	for i := range q.Data {
+		q.Data[i] = float32(key.Normal(uint64(i)))
+	}
+	p := newProducts(x)
+	for pass := range passes {
+		y := p.gram(q)
+		id.Step = pass
+		if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: y.Data}); err != nil {
+			return hmat.Dense{}, err
+		}
+		if err := orthonormalise(y); err != nil {
+			return hmat.Dense{}, err
+		}
+		q = y
+	}
+	// Rayleigh and Ritz: the eigenvectors of QᵀGQ turn Q into the components, most important first.
+	xq := p.apply(q)
+	small := hmat.New(w, w)
+	kernels.GemmTN(w, w, xq.Rows, xq.Data, xq.Stride, xq.Data, xq.Stride, small.Data, small.Stride, false)
+	id.Kind = "projected Gram matrix"
+	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: small.Data}); err != nil {
+		return hmat.Dense{}, err
+	}
+	sym := mat.NewSymDense(w, nil)
+	for i := range w {
+		for j := range i + 1 {
+			sym.SetSym(i, j, (float64(small.At(i, j))+float64(small.At(j, i)))/2)
+		}
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(sym, true) {
+		return hmat.Dense{}, errors.New("encoder: the eigenvalues of the projected features were not found; check for NaN and for huge features")
+	}
+	var u mat.Dense
+	eig.VectorsTo(&u)
+	v := hmat.New(f, k)
+	for i := range f {
+		for c := range k {
+			sum := 0.0
+			for j := range w {
+				sum += float64(q.At(i, j)) * u.At(j, w-1-c) // eigenvalues ascend
+			}
+			v.Set(i, c, float32(sum))
+		}
+	}
+	fixSigns(v)
+	return v, nil
+}
+
+// products multiplies with X and Xᵀ. X is N×F.
+type products struct {
+	x graph.Features
+	t *hmat.Sparse // Xᵀ of sparse X
+}
+
+func newProducts(x graph.Features) products {
+	p := products{x: x}
+	if x.Sparse != nil {
+		p.t = x.Sparse.Transpose(nil)
+	}
+	return p
+}
+
+// apply returns X·Q, N×W.
+func (p products) apply(q hmat.Dense) hmat.Dense {
+	y := hmat.New(p.x.Rows(), q.Cols)
+	if s := p.x.Sparse; s != nil {
+		kernels.SpMM(s.RowPtr, s.Col, s.Val, q.Cols, q.Data, q.Stride, y.Data, y.Stride, false)
+	} else if d := p.x.Dense; !d.Empty() {
+		kernels.GemmNN(d.Rows, q.Cols, d.Cols, d.Data, d.Stride, q.Data, q.Stride, y.Data, y.Stride, false)
+	}
+	return y
+}
+
+// gram returns XᵀX·Q, F×W.
+func (p products) gram(q hmat.Dense) hmat.Dense {
+	y := hmat.New(q.Rows, q.Cols)
+	xq := p.apply(q)
+	if p.t != nil {
+		kernels.SpMM(p.t.RowPtr, p.t.Col, p.t.Val, q.Cols, xq.Data, xq.Stride, y.Data, y.Stride, false)
+	} else if d := p.x.Dense; !d.Empty() {
+		kernels.GemmTN(d.Cols, q.Cols, d.Rows, d.Data, d.Stride, xq.Data, xq.Stride, y.Data, y.Stride, false)
+	}
+	return y
+}
+
+// orthonormalise replaces the columns of y, F×W with W ≤ F, by an orthonormal basis of their span (QR in float64).
+func orthonormalise(y hmat.Dense) error {
+	a := blas64.General{Rows: y.Rows, Cols: y.Cols, Stride: y.Cols, Data: make([]float64, y.Rows*y.Cols)}
+	for i, v := range y.Data {
+		if v != v || math.IsInf(float64(v), 0) {
+			return errors.New("encoder: the features of all peers together overflow; scale their columns")
+		}
+		a.Data[i] = float64(v)
+	}
+	tau, size := make([]float64, y.Cols), make([]float64, 1)
+	lapack64.Geqrf(a, tau, size, -1)
+	work := make([]float64, int(size[0]))
+	lapack64.Geqrf(a, tau, work, len(work))
+	lapack64.Orgqr(a, tau, size, -1)
+	work = make([]float64, max(len(work), int(size[0])))
+	lapack64.Orgqr(a, tau, work, len(work))
+	for i, v := range a.Data {
+		y.Data[i] = float32(v)
+	}
+	return nil
+}
+
+// fixSigns makes the element of largest magnitude of each column positive: a component's sign is arbitrary.
+func fixSigns(v hmat.Dense) {
+	for c := range v.Cols {
+		best := float32(0)
+		for i := range v.Rows {
+			if x := v.At(i, c); abs(x) > abs(best) {
+				best = x
+			}
+		}
+		if best < 0 {
+			for i := range v.Rows {
+				v.Set(i, c, -v.At(i, c))
+			}
+		}
+	}
+}
+
+func abs(x float32) float32 { return float32(math.Abs(float64(x))) }

@@ -1,0 +1,172 @@
+package train
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// Result is what a run measured, as one peer saw it. The last stage's Test is the model's.
+type Result struct {
+	Stages  []StageResult // in the order of training; the last one may not have ended
+	Sent    comm.Counts   // by this peer in the whole run
+	Seconds float64       // in Run, of this process
+
+	Generations, LostRows, Shares []Event // of this process, each of the kind of that name
+}
+
+// StageResult is what was measured of one stage.
+type StageResult struct {
+	Stage          int
+	Name           string // see StageName
+	Curve          []Point
+	Ended          bool // the fields below are set
+	BestRound      int  // whose parameters the stage ended with
+	Val, ValLoss   float64
+	Test, TestLoss float64
+	Sent           comm.Counts // by this peer up to the end of the stage
+}
+
+// Point is one round of a curve. NaN stands for what was not measured.
+type Point struct {
+	Stage, Round int
+	Loss         float64 // mean over the training labels, before the round's step
+	Val, ValLoss float64
+	Sent         comm.Counts // by this peer up to the end of the round
+}
+
+// Position is where a run stands between two rounds: with the parameters, all that is needed to continue.
+type Position struct {
+	Stage     int     `json:"stage"`
+	Round     int     `json:"round"`
+	Best      float64 `json:"best"` // validation metric of the best state of this stage
+	BestLoss  float64 `json:"best_loss"`
+	BestRound int     `json:"best_round"` // −1: no state has been validated yet
+}
+
+// Seq numbers positions in their order, from 1: stage first, then round.
+func (p Position) Seq() uint64 { return uint64(p.Stage)<<32 | uint64(p.Round) + 1 }
+
+// Improve reports whether the state at the beginning of round is the best of its stage, and then notes it: a higher
+// metric, or the same with a lower loss. Without validation labels (val NaN) the last state is the best.
+func (p *Position) Improve(round int, val, loss float64) bool {
+	if val == val && p.BestRound >= 0 && (val < p.Best || val == p.Best && loss >= p.BestLoss) {
+		return false
+	}
+	p.BestRound = round
+	if val == val { // JSON has no NaN
+		p.Best, p.BestLoss = val, loss
+	}
+	return true
+}
+
+// Record adds what an event says to the result.
+func (r *Result) Record(e Event) {
+	switch e.Kind {
+	case RoundEnd:
+		s := r.stage(e.Stage, e.StageName)
+		s.Curve = append(s.Curve, Point{Stage: e.Stage, Round: e.Round, Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Sent: e.Sent})
+	case StageEnd:
+		s := r.stage(e.Stage, e.StageName)
+		s.Ended, s.BestRound, s.Sent = true, e.BestRound, e.Sent
+		s.Val, s.ValLoss, s.Test, s.TestLoss = e.Val, e.ValLoss, e.Test, e.TestLoss
+	case Generation:
+		r.Generations = append(r.Generations, e)
+	case LostRows:
+		r.LostRows = append(r.LostRows, e)
+	case ShareSet:
+		r.Shares = append(r.Shares, e)
+	}
+}
+
+func (r *Result) stage(k int, name string) *StageResult {
+	if n := len(r.Stages); n == 0 || r.Stages[n-1].Stage != k {
+		r.Stages = append(r.Stages, StageResult{Stage: k, Name: name})
+	}
+	return &r.Stages[len(r.Stages)-1]
+}
+
+// Curve returns the rounds of all stages.
+func (r Result) Curve() (all []Point) {
+	for _, s := range r.Stages {
+		all = append(all, s.Curve...)
+	}
+	return all
+}
+
+// Final returns the last stage.
+func (r Result) Final() StageResult {
+	if len(r.Stages) == 0 {
+		return StageResult{}
+	}
+	return r.Stages[len(r.Stages)-1]
+}
+
+// Until returns what was measured before position at: the run will measure again what follows.
+func (r Result) Until(at Position) Result {
+	cut := r
+	cut.Stages = nil
+	for _, s := range r.Stages {
+		if s.Stage > at.Stage {
+			break
+		}
+		if s.Stage == at.Stage {
+			n := 0
+			for n < len(s.Curve) && s.Curve[n].Round < at.Round {
+				n++
+			}
+			if n == 0 {
+				break
+			}
+			s = StageResult{Stage: s.Stage, Name: s.Name, Curve: s.Curve[:n:n]}
+		}
+		cut.Stages = append(cut.Stages, s)
+	}
+	return cut
+}
+
+// A checkpoint holds what was measured as rows of numbers, so that a run that was stopped reports the same as one that
+// was not. Columns of bytes come last: they are each peer's own, and a peer that fetches a state does not get them.
+const (
+	RoundColumns = 8 // stage, round, loss, val, val loss, bytes sent by class of traffic
+	StageColumns = 9 // stage, best round, val, val loss, test, test loss, bytes sent by class of traffic
+	SentColumns  = 3 // of both
+)
+
+// Encode returns the rounds, in rows of RoundColumns numbers, and the stages that have ended, in rows of StageColumns.
+func (r Result) Encode() (rounds, stages []float64) {
+	for _, s := range r.Stages {
+		for _, p := range s.Curve {
+			rounds = append(rounds, float64(p.Stage), float64(p.Round), p.Loss, p.Val, p.ValLoss, float64(p.Sent.Halo), float64(p.Sent.Reduce), float64(p.Sent.Control))
+		}
+		if s.Ended {
+			stages = append(stages, float64(s.Stage), float64(s.BestRound), s.Val, s.ValLoss, s.Test, s.TestLoss,
+				float64(s.Sent.Halo), float64(s.Sent.Reduce), float64(s.Sent.Control))
+		}
+	}
+	return rounds, stages
+}
+
+// Restore takes what Encode wrote of what was measured before position at. name returns the name of a stage.
+func (r *Result) Restore(rounds, stages []float64, at Position, name func(stage int) string) error {
+	if len(rounds)%RoundColumns != 0 || len(stages)%StageColumns != 0 {
+		return fmt.Errorf("results must be rows of %d and %d numbers (got %d and %d numbers)", RoundColumns, StageColumns, len(rounds), len(stages))
+	}
+	sent := func(x []float64) comm.Counts {
+		return comm.Counts{Halo: int64(x[0]), Reduce: int64(x[1]), Control: int64(x[2])}
+	}
+	var all Result
+	for len(rounds) > 0 || len(stages) > 0 {
+		if len(stages) == 0 || len(rounds) > 0 && rounds[0] <= stages[0] {
+			x := rounds[:RoundColumns]
+			rounds = rounds[RoundColumns:]
+			all.Record(Event{Kind: RoundEnd, Stage: int(x[0]), StageName: name(int(x[0])), Round: int(x[1]), Loss: x[2], Val: x[3], ValLoss: x[4], Sent: sent(x[5:])})
+			continue
+		}
+		x := stages[:StageColumns]
+		stages = stages[StageColumns:]
+		all.Record(Event{Kind: StageEnd, Stage: int(x[0]), StageName: name(int(x[0])), BestRound: int(x[1]), Val: x[2], ValLoss: x[3], Test: x[4], TestLoss: x[5], Sent: sent(x[6:])})
+	}
+	r.Stages = all.Until(at).Stages
+	return nil
+}

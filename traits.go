@@ -1,0 +1,22 @@
+package heddle
+
+import "github.com/heddle-gnn/heddle/nn"
+
+// traits are the words by which the tag when asks what a model's convolution has.
+var traits = map[string]func(nn.Convolution) bool{
+	"hops":      func(c nn.Convolution) bool { return c.Hops },
+	"restart":   nn.Convolution.Restarts,
+	"relations": func(c nn.Convolution) bool { return c.Typed },
+	"attention": func(c nn.Convolution) bool { return c.Heads },
+}
+
+// traitsOf returns those of a model.
+func traitsOf(model string) (all []string) {
+	conv, ok := nn.ConvolutionNamed(model)
+	for name, has := range traits {
+		if ok && has(conv) {
+			all = append(all, name)
+		}
+	}
+	return all
+}

@@ -1,0 +1,38 @@
+package heddle
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+)
+
+// MarshalYAML returns the settings that a run by p reads, and its members. ReadPlan makes the same plan of it.
+func (p Plan) MarshalYAML() ([]byte, error) {
+	var all yaml.MapSlice
+	for _, s := range settings() {
+		if v := p.value(s); p.reads(s) && (s.Only == "" || p.Get(s) != s.Default) {
+			all = append(all, yaml.MapItem{Key: s.Name, Value: v.Interface()})
+		}
+	}
+	if len(p.Members) > 0 {
+		all = append(all, yaml.MapItem{Key: "members", Value: p.Members})
+	}
+	return yaml.Marshal(all)
+}
+
+// agreed returns the settings in which all sites of a run must agree, a line each: those that it reads, without those
+// in which sites may differ.
+func (p Plan) agreed() string {
+	text := ""
+	for _, s := range settings() {
+		if p.reads(s) && !s.Local && s.Only != "train" {
+			value, err := json.Marshal(p.Get(s)) // a line whatever the value
+			if err != nil {
+				panic("heddle: a text does not encode: " + err.Error())
+			}
+			text += fmt.Sprintf("%s: %s\n", s.Name, value)
+		}
+	}
+	return text
+}
