@@ -138,10 +138,10 @@ type Plan struct {
 	// A slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%", with other values for some pairs of peers as
 	// "rate=5Mbit; 0-2: latency=150ms".
 	Link string `yaml:"link" only:"train" local:"true" help:"simulated slower network, as latency=50ms,rate=5Mbit"`
-	// Time without any message after which a peer counts as failed; 0: 10 seconds.
 	// Time in which connected peers exchange nothing after which a session ends; 0: 5 minutes.
 	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
-	PeerTimeout     time.Duration `yaml:"peer_timeout" only:"join" default:"0s" bounds:"[1s, 10m]" old:"silence" help:"silence after which a peer counts as failed"`
+	// Time without any message after which a peer counts as failed; 0: 10 seconds.
+	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" default:"0s" bounds:"[1s, 10m]" old:"silence" help:"silence after which a peer counts as failed"`
 	// Multiaddresses of relays, which end in /p2p/ID, besides those of the roster.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" help:"multiaddress of a relay; may be repeated"`
 

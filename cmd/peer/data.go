@@ -131,19 +131,6 @@ func (c closers) Close() (err error) {
 	return err
 }
 
-// alone returns a site's own nodes and the edges between them, with the data set's classes: all that it has where
-// nobody shares.
-func alone(s *shard.Shard) *graph.Graph {
-	g := &graph.Graph{
-		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Labels: s.Labels, Split: s.Split, IDs: s.IDs, Encoding: s.Encoding,
-		Adj: *s.Adj.Within(s.Owned), // halo comes after owned
-	}
-	if s.Typed.Count() > 0 {
-		g.Typed = graph.Relations{Names: s.Typed.Names, Adj: *s.Typed.Adj.Within(s.Owned)}
-	}
-	return g
-}
-
 // fileName turns a data set's name into a part of a path.
 func fileName(name string) string {
 	name = strings.Map(func(r rune) rune {

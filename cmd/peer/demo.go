@@ -19,7 +19,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 func newDemo() *cobra.Command {
@@ -66,34 +65,31 @@ func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writ
 	frugal := heddle.Defaults(heddle.Plan{Preset: "frugal"})
 	frugal.Seed = seed
 	frugal.Hops = 2 // by the validation nodes: of mean degree 10, two hops see enough
-	d := demonstration{graph: g, shards: shards, table: report.Table{Head: []string{"way", "test accuracy", "sent by all sites"}}}
-	if err := d.alone(ctx, gcn); err != nil {
-		return err
-	}
-	rows, edges := pooling(shards)
 	mlp := gcn
 	mlp.Model = "mlp"
-	if err := d.pooled(ctx, mlp, "features only, pooled (no edges)", rows); err != nil {
-		return err
-	}
-	o, err := heddle.Local{Plan: frugal, Shards: shards, OnEvent: w.event}.Train(ctx)
+	all, err := heddle.Compare(ctx, g, shards,
+		heddle.Trial{Name: "each site alone, over all test nodes", Plan: gcn, Alone: true},
+		heddle.Trial{Name: "features only, pooled (no edges)", Plan: mlp},
+		heddle.Trial{Name: "Heddle, together", Plan: frugal, OnEvent: w.event},
+		heddle.Trial{Name: "pooled data (upper bound)", Plan: gcn})
 	w.end()
 	if err != nil {
-		return fmt.Errorf("together: %w", err)
-	}
-	sum := o.Total()
-	d.add("Heddle, together", o.Test, fmt.Sprintf("%s (%s on the wire)", report.Bytes(sum.Halo+sum.Reduce+sum.Control), report.Bytes(sum.Wire)))
-	if err := d.pooled(ctx, gcn, "pooled data (upper bound)", rows+edges); err != nil {
 		return err
 	}
-	if err := d.print(stdout); err != nil {
+	table := demoTable(g, shards, all)
+	lines := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
+	for _, row := range append([][]string{table.Head}, table.Rows...) {
+		fmt.Fprintln(lines, strings.Join(row, "\t"))
+	}
+	if err := lines.Flush(); err != nil {
 		return err
 	}
+	o := all[2].Runs[0]
 	setting, err := frugal.MarshalYAML()
 	if err != nil {
 		return err
 	}
-	files, err := writeRun(o, out, shards[0], frugal, report.Page{Setting: string(setting), Compare: &d.table, Command: fmt.Sprintf("peer demo --seed %d", seed)})
+	files, err := writeRun(o, out, shards[0], frugal, report.Page{Setting: string(setting), Compare: &table, Command: fmt.Sprintf("peer demo --seed %d", seed)})
 	if err != nil {
 		return err
 	}
@@ -102,59 +98,22 @@ func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writ
 	return nil
 }
 
-// demonstration compares ways to train on the graph of several sites.
-type demonstration struct {
-	graph  *graph.Graph
-	shards []*shard.Shard
-	table  report.Table
-}
-
-func (d *demonstration) add(name string, accuracy float64, bytes string) {
-	d.table.Rows = append(d.table.Rows, []string{name, percent(accuracy), bytes})
-}
-
-// alone trains at each site on its own nodes.
-func (d *demonstration) alone(ctx context.Context, p heddle.Plan) error {
-	var right eval.Counts
-	for r, s := range d.shards {
-		site := alone(s)
-		o, err := heddle.Local{Plan: p, Shards: []*shard.Shard{shard.Whole(site)}}.Train(ctx)
-		if err != nil {
-			return fmt.Errorf("site %d alone: %w", r, err)
-		}
-		logits, err := o.Model.Infer(site)
-		if err != nil {
-			return err
-		}
-		counts := eval.Count(logits, site.Labels, site.InSplit(graph.Test))
-		if r == 0 {
-			right = counts
-		} else {
-			right.Add(counts)
-		}
-		d.add(fmt.Sprintf("%s alone (its own %d nodes)", d.graph.Sites[r], s.Owned), o.Test, "0 B")
+// demoTable shows what the four trials of the demo gave.
+func demoTable(g *graph.Graph, shards []*shard.Shard, all []heddle.Outcome) report.Table {
+	rows, edges := pooling(shards)
+	sent := all[2].Sent
+	moved := []string{"0 B", report.Bytes(rows) + " of raw data",
+		fmt.Sprintf("%s (%s on the wire)", report.Bytes(sent.Halo+sent.Reduce+sent.Control), report.Bytes(sent.Wire)),
+		report.Bytes(rows+edges) + " of raw data"}
+	t := report.Table{Head: []string{"way", "test accuracy", "sent by all sites"}}
+	for r, o := range all[0].Runs {
+		name := fmt.Sprintf("%s alone (its own %d nodes)", g.Sites[r], shards[r].Owned)
+		t.Rows = append(t.Rows, []string{name, percent(o.Test), "0 B"})
 	}
-	d.add("each site alone, over all test nodes", right.Accuracy(), "0 B")
-	return nil
-}
-
-// pooled trains on the data of all sites in one place, for which so many bytes of them move.
-func (d *demonstration) pooled(ctx context.Context, p heddle.Plan, name string, bytes int64) error {
-	o, err := heddle.Local{Plan: p, Shards: []*shard.Shard{shard.Whole(d.graph)}}.Train(ctx)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	for k, o := range all {
+		t.Rows = append(t.Rows, []string{o.Name, percent(o.Test), moved[k]})
 	}
-	d.add(name, o.Test, report.Bytes(bytes)+" of raw data")
-	return nil
-}
-
-func (d *demonstration) print(stdout io.Writer) error {
-	t := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, strings.Join(d.table.Head, "\t"))
-	for _, row := range d.table.Rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	return t.Flush()
+	return t
 }
 
 // pooling returns what all sites but the first, where the data would be pooled, would have to send: 8 bytes for each

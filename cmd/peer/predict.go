@@ -115,7 +115,7 @@ func (q question) graph(card modelfile.Card) (g *graph.Graph, done func(), err e
 	if err != nil {
 		return nil, nil, badInput{err}
 	}
-	return alone(s), func() { closer.Close() }, nil
+	return s.Alone(), func() { closer.Close() }, nil
 }
 
 // writePredictions writes a line a node: ID, class and its probability; of several classes a node, all that are more

@@ -148,6 +148,20 @@ func Whole(g *graph.Graph) *Shard {
 	return s
 }
 
+// Alone returns the graph of the own nodes of s and the edges between them, with the classes of the
+// whole data set: all that a site has without the others. It shares the memory of s.
+func (s *Shard) Alone() *graph.Graph {
+	g := &graph.Graph{
+		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Labels: s.Labels, Split: s.Split, IDs: s.IDs,
+		Encoding: s.Encoding,
+		Adj:      *s.Adj.Within(s.Owned), // halo comes after owned
+	}
+	if s.Typed.Count() > 0 {
+		g.Typed = graph.Relations{Names: s.Typed.Names, Adj: *s.Typed.Adj.Within(s.Owned)}
+	}
+	return g
+}
+
 // Fingerprint names a partition: the graph's digest, the number of parts and who owns what.
 func Fingerprint(digest [32]byte, owner []int32, parts int) [32]byte {
 	h := sha256.New()

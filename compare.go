@@ -1,0 +1,86 @@
+package heddle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn/eval"
+)
+
+// Trial is one of the ways to train that Compare compares. A plan of mode standalone trains on the
+// pooled data, any other plan over the sites.
+type Trial struct {
+	Name    string
+	Plan    Plan
+	Alone   bool        // each site trains a model of its own, on its own nodes and the edges between them
+	OnEvent func(Event) // receives the events of the trial's first peer, one at a time; may be nil
+}
+
+// Outcome is what a trial gave.
+type Outcome struct {
+	Name    string
+	Test    float64   // metric of the plan over the test nodes of all sites, in [0, 1]; NaN: there are none
+	Sent    Traffic   // bytes that all sites sent; 0 where nothing travels
+	Seconds float64   // of training, wall clock
+	Runs    []*Result // one; of sites that train alone one for each, by rank
+}
+
+// Compare runs the trials one after the other and returns their outcomes in the same order. shards
+// are the parts of g by rank, as Split makes them: all trials train over the same parts. The first
+// error ends the comparison and names its trial; a fault of a plan or of the data is an *InputError.
+func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials ...Trial) (all []Outcome, err error) {
+	for _, t := range trials {
+		var o Outcome
+		if t.Alone {
+			o, err = t.alone(ctx, shards)
+		} else {
+			o, err = t.together(ctx, g, shards)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// together trains one model, over the sites or on the pooled data.
+func (t Trial) together(ctx context.Context, g *graph.Graph, shards []*shard.Shard) (o Outcome, err error) {
+	if t.Plan.Mode == "standalone" {
+		if shards, err = Split(g, t.Plan); err != nil {
+			return o, err
+		}
+	}
+	r, err := Local{Plan: t.Plan, Shards: shards, OnEvent: t.OnEvent}.Train(ctx)
+	if err != nil {
+		return o, err
+	}
+	return Outcome{Name: t.Name, Test: r.Test, Sent: r.Total(), Seconds: r.Seconds, Runs: []*Result{r}}, nil
+}
+
+// alone trains a model at each site.
+func (t Trial) alone(ctx context.Context, shards []*shard.Shard) (Outcome, error) {
+	o := Outcome{Name: t.Name}
+	var all eval.Counts
+	for rank, s := range shards {
+		site := s.Alone()
+		r, err := Local{Plan: t.Plan, Shards: []*shard.Shard{shard.Whole(site)}, OnEvent: t.OnEvent}.Train(ctx)
+		if err != nil {
+			return o, fmt.Errorf("site %d: %w", rank, err)
+		}
+		logits, err := r.Model.Infer(site)
+		if err != nil {
+			return o, fmt.Errorf("site %d: %w", rank, err)
+		}
+		counts := r.Metric.Count(logits, site.Labels, site.InSplit(graph.Test))
+		if rank == 0 {
+			all = counts
+		} else {
+			all.Add(counts)
+		}
+		o.Test, o.Seconds, o.Runs = r.Metric.Of(&all), o.Seconds+r.Seconds, append(o.Runs, r)
+	}
+	return o, nil
+}
