@@ -67,7 +67,7 @@ func measure(ctx context.Context, p *page.Page, g *graph.Graph, name, policy str
 	cells := []any{name, policy, rows, quality.Plans(shards).Total}
 	for _, plan := range []heddle.Plan{layerwise, endToEnd} {
 		var outcomes []outcome
-		for _, exchange := range []string{"halo", "auto"} {
+		for _, exchange := range []string{"halo", "cover"} {
 			plan.Exchange = exchange
 			out, err := train(ctx, shards, plan)
 			if err != nil {
@@ -104,8 +104,9 @@ type outcome struct {
 	losses []float64
 }
 
-// train trains with one peer a shard. The bytes are those of the whole run or, end to end, of one epoch without validation:
-// by how many an epoch less takes fewer.
+// train trains with one peer a shard. The bytes are those of the whole run or, end to end, of one
+// epoch without validation: the difference to a run with an epoch less. Exchange auto could choose
+// differently in that run, since it weighs the number of epochs.
 func train(ctx context.Context, shards []*shard.Shard, p heddle.Plan) (out outcome, err error) {
 	r, err := heddle.Local{Plan: p, Shards: shards}.Train(ctx)
 	if err != nil {

@@ -56,11 +56,8 @@ func (p *Page) Row(values ...any) {
 	for i, v := range values {
 		cells[i] = fmt.Sprintf(p.formats[i], v)
 	}
-	p.Cells(cells...)
+	fmt.Fprintf(p.to, "| %s |\n", strings.Join(cells, " | "))
 }
-
-// Cells adds a row whose cells another program has formatted.
-func (p *Page) Cells(cells ...string) { fmt.Fprintf(p.to, "| %s |\n", strings.Join(cells, " | ")) }
 
 // begin prints what every measurement begins with, once.
 func (p *Page) begin() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,10 +31,10 @@ var About = page.About{
 	Name:  "partition",
 	Title: "Partition policies",
 	Text: `Policies on public graphs and on drawn ones: edges cut, volume (rows of the halo), balance of
-nodes and edges, the least of several runs by the wall and by the processor, and by how much a
-run whose garbage is collected early raised the peak of memory. With -stored graphs are
-partitioned from disk in bounded memory; with -rounds the peers partition a stored graph
-together.`,
+nodes and edges (the largest part over the mean), the least processor time of several runs, and
+by how much a run whose garbage is collected early raised the peak of memory. For vertex cuts the
+volume is partial sums. With -stored graphs are partitioned from disk in bounded memory; with
+-rounds the peers partition a stored graph together.`,
 }
 
 const (
@@ -93,10 +94,18 @@ func (o options) write() error {
 	return nil
 }
 
+// result is what one policy did to one graph.
+type result struct {
+	policy                   string
+	cut, volume              int64
+	nodeBalance, edgeBalance float64
+	processor, peak          float64 // seconds, MB
+}
+
 func (o options) run(ctx context.Context, p *page.Page) error {
 	p.Table("graph %s", "k %d", "policy %s", "cut %d", "volume %d", "node balance %.3f", "edge balance %.3f",
-		"seconds %.3f",
-		"processor seconds %.4f", "memory, MB %.1f")
+		"processor seconds %.3f", "memory, MB %.1f")
+	var all [][]result // of one graph and number of parts
 	for _, name := range strings.Split(o.graphs, ",") {
 		g, err := graphs.Open(o.root, name)
 		if err != nil {
@@ -107,29 +116,63 @@ func (o options) run(ctx context.Context, p *page.Page) error {
 			if err != nil {
 				return err
 			}
+			var results []result
 			if o.baseline != "" {
-				if err := o.compare(ctx, p, name, g, k); err != nil {
+				if results, err = o.measureBaseline(ctx, name, g, k); err != nil {
 					return err
 				}
 			}
 			for _, policy := range strings.Split(o.policies, ",") {
-				if err := o.measure(p, g, name, policy, k); err != nil {
+				r, err := o.measure(g, policy, k)
+				if err != nil {
 					return fmt.Errorf("%s, %s: %w", name, policy, err)
 				}
+				results = append(results, r)
 			}
+			for _, r := range results {
+				p.Row(name, k, r.policy, r.cut, r.volume, r.nodeBalance, r.edgeBalance, r.processor, r.peak)
+			}
+			all = append(all, results)
 		}
+	}
+	if o.baseline != "" {
+		relate(p, all)
 	}
 	return nil
 }
 
+// relate prints the geometric means of each policy's figures relative to those of the first one,
+// where neither is 0.
+func relate(p *page.Page, all [][]result) {
+	p.Text("Geometric means relative to %s, over all rows in which neither figure is 0:", all[0][0].policy)
+	p.Table("policy %s", "cut %s", "volume %s", "processor seconds %s", "memory %s")
+	for k := range all[0] {
+		mean := func(of func(result) float64) string {
+			sum, n := 0.0, 0.0
+			for _, results := range all {
+				if own, base := of(results[k]), of(results[0]); own > 0 && base > 0 {
+					sum, n = sum+math.Log(own/base), n+1
+				}
+			}
+			if n == 0 {
+				return "–"
+			}
+			return fmt.Sprintf("%.2f", math.Exp(sum/n))
+		}
+		p.Row(all[0][k].policy, mean(func(r result) float64 { return float64(r.cut) }),
+			mean(func(r result) float64 { return float64(r.volume) }),
+			mean(func(r result) float64 { return r.processor }), mean(func(r result) float64 { return r.peak }))
+	}
+}
+
 // measure measures one policy.
-func (o options) measure(p *page.Page, g *graph.Graph, name, policy string, k int) error {
+func (o options) measure(g *graph.Graph, policy string, k int) (result, error) {
 	if cut := vertexcut.Parse(policy); cut != nil {
-		return measureEdges(p, g, name, cut, policy, k, o.repeat)
+		return measureEdges(g, cut, policy, k, o.repeat)
 	}
 	by, err := partition.ParsePolicy(policy)
 	if err != nil {
-		return err
+		return result{}, err
 	}
 	goal := partition.Goal{Vertices: 1.03}
 	if o.objective == "cut" {
@@ -138,95 +181,87 @@ func (o options) measure(p *page.Page, g *graph.Graph, name, policy string, k in
 	if policy == "multilevel" || strings.HasPrefix(policy, "restream") {
 		by = partition.Bounded(by, goal)
 	}
-	return measureNodes(p, g, name, by, policy, k, o.repeat)
+	return measureNodes(g, by, policy, k, o.repeat)
 }
 
-// cost is the least of several runs, and by how much another, whose garbage is collected at once as
-// far as that goes, raised the peak of memory: what a partitioner holds, without its garbage.
-type cost struct {
-	measure.Cost
-	megabytes float64
-}
-
-func costOf(repeat int, f func() error) (c cost, err error) {
+// cost returns the least processor seconds of several runs of f, and by how many MB another run,
+// whose garbage is collected at once as far as that goes, raised the peak of memory: what a
+// partitioner holds, without its garbage.
+func cost(repeat int, f func() error) (seconds, peak float64, err error) {
 	debug.FreeOSMemory()
 	base, percent := measure.Resident("VmRSS", true), debug.SetGCPercent(10)
 	err = f()
 	debug.SetGCPercent(percent)
-	c.megabytes = float64(measure.Resident("VmHWM", false)-base) / (1 << 20)
-	for k := range repeat {
+	peak = float64(measure.Resident("VmHWM", false)-base) / (1 << 20)
+	seconds = math.Inf(1)
+	for range repeat {
 		if err != nil {
-			return c, err
+			return 0, 0, err
 		}
 		start := measure.Now()
 		err = f()
-		took := measure.Since(start)
-		if k == 0 {
-			c.Cost = took
-		}
-		c.Wall, c.Processor = min(c.Wall, took.Wall), min(c.Processor, took.Processor)
+		seconds = min(seconds, measure.Since(start).Processor.Seconds())
 	}
-	return c, err
+	return seconds, peak, err
 }
 
 // measureNodes measures a policy that assigns nodes.
-func measureNodes(p *page.Page, g *graph.Graph, name string, by partition.Policy, policy string, k, repeat int) error {
+func measureNodes(g *graph.Graph, by partition.Policy, policy string, k, repeat int) (result, error) {
 	var owner []int32
-	c, err := costOf(repeat, func() (err error) {
+	seconds, peak, err := cost(repeat, func() (err error) {
 		owner, err = by.Assign(g, k, rng.New(1))
 		return err
 	})
 	if err != nil {
-		return err
+		return result{}, err
 	}
 	shards, err := shard.Cut(&graph.Graph{Adj: g.Adj, Split: g.Split, Labels: g.Labels}, owner, k)
 	if err != nil {
-		return err
+		return result{}, err
 	}
 	r := quality.Measure(shard.Describe(shards, shard.Meta{}))
-	p.Row(name, k, policy, r.Cut/2, r.Halo, r.NodeBalance, r.EdgeBalance, c.Wall.Seconds(), c.Processor.Seconds(),
-		c.megabytes)
-	return nil
+	return result{policy, int64(r.Cut / 2), int64(r.Halo), r.NodeBalance, r.EdgeBalance, seconds, peak}, nil
 }
 
 // measureEdges measures a vertex cut: no edge is cut, and the volume is the partial sums that
 // travel to their owners.
-func measureEdges(p *page.Page, g *graph.Graph, name string, cut vertexcut.Cut, policy string, k, repeat int) error {
+func measureEdges(g *graph.Graph, cut vertexcut.Cut, policy string, k, repeat int) (result, error) {
 	var r vertexcut.Replicas
-	c, err := costOf(repeat, func() (err error) {
+	seconds, peak, err := cost(repeat, func() (err error) {
 		r, err = vertexcut.Measure(partition.Memory{Graph: g}, cut, k, rng.New(1))
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	p.Row(name, k, policy, 0, r.Replicas-r.Nodes, r.ReplicaBalance, r.EdgeBalance, c.Wall.Seconds(),
-		c.Processor.Seconds(), c.megabytes)
-	return nil
+	return result{policy, 0, int64(r.Replicas - r.Nodes), r.ReplicaBalance, r.EdgeBalance, seconds, peak}, err
 }
 
-// compare has the baseline measure the graph, which it reads from a folder of its own; it prints
-// cells like ours, separated by blanks.
-func (o options) compare(ctx context.Context, p *page.Page, name string, g *graph.Graph, k int) (err error) {
+// measureBaseline has the baseline measure the graph, which it reads from a folder of its own; it
+// prints a line for each of its policies, with figures separated by blanks.
+func (o options) measureBaseline(ctx context.Context, name string, g *graph.Graph, k int) (all []result, err error) {
 	dir, err := os.MkdirTemp("", "graph")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := export(filepath.Join(dir, name), g); err != nil {
-		return err
+		return nil, err
 	}
 	words := append(strings.Fields(o.baseline), "--only", name, "--k", strconv.Itoa(k), "--bare", dir)
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for line := range strings.Lines(string(out)) {
-		p.Cells(strings.Fields(line)...)
+		var r result
+		var graph, parts string
+		if _, err := fmt.Sscan(line, &graph, &parts, &r.policy, &r.cut, &r.volume, &r.nodeBalance, &r.edgeBalance,
+			&r.processor, &r.peak); err != nil {
+			return nil, fmt.Errorf("the baseline printed %q: %w", line, err)
+		}
+		all = append(all, r)
 	}
-	return nil
+	return all, nil
 }
 
 // export stores the adjacency as two files of little-endian numbers: dir/ptr (int64) and dir/col
