@@ -194,17 +194,13 @@ func beginLog(on disk.FS, path string) error {
 		return err
 	}
 	if _, err := os.Stat(headFile(path)); errors.Is(err, fs.ErrNotExist) {
-		err := disk.Replace(on, headFile(path), 0o600, func(f disk.File) error {
-			_, err := f.Write(Head{0, none}.encode())
-			return err
-		})
-		if err != nil {
+		if err := disk.WriteFile(on, headFile(path), 0o600, Head{0, none}.encode()); err != nil {
 			return err
 		}
 	} else if h, err := readHead(path); err != nil || h.Seq > 0 {
 		return errors.Join(err, fmt.Errorf("the log is gone, and %s knows of %d records: bring it back, or move that file away to begin another", headFile(path), h.Seq))
 	}
-	return disk.Replace(on, path, 0o600, func(disk.File) error { return nil })
+	return disk.WriteFile(on, path, 0o600, nil)
 }
 
 // tail returns the head of the log in f from its last line, the hash that the line gives for the one before it, and

@@ -204,8 +204,5 @@ func WriteFile[T document](path string, s *Signed[T]) error {
 		return err
 	}
 	// Nothing in it is secret, and others pass it on.
-	return disk.Replace(disk.OS{}, path, 0o644, func(f disk.File) error {
-		_, err := f.Write(text)
-		return err
-	})
+	return disk.WriteFile(disk.OS{}, path, 0o644, text)
 }

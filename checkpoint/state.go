@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // State is all that a run needs to go on as if it had not stopped. What the header and the names mean is the trainer's
@@ -44,30 +44,30 @@ func (st *State) write(w io.Writer, seq uint64) error {
 	if err != nil {
 		return err
 	}
-	list := []graph.Section{graph.Array("state", head), graph.Array("header", st.Header)}
+	list := []section.Section{section.Array("state", head), section.Array("header", st.Header)}
 	list = appendArrays(list, "f32/", st.F32)
 	for _, name := range slices.Sorted(maps.Keys(st.F64)) {
 		bits := make([]int64, len(st.F64[name]))
 		for i, x := range st.F64[name] {
 			bits[i] = int64(math.Float64bits(x))
 		}
-		list = append(list, graph.Array("f64/"+name, bits))
+		list = append(list, section.Array("f64/"+name, bits))
 	}
 	list = appendArrays(list, "i64/", st.I64)
 	list = appendArrays(list, "u8/", st.U8)
-	return graph.EncodeSections(w, stateKind, list)
+	return section.Encode(w, stateKind, list)
 }
 
-func appendArrays[T graph.Element](list []graph.Section, prefix string, arrays map[string][]T) []graph.Section {
+func appendArrays[T section.Element](list []section.Section, prefix string, arrays map[string][]T) []section.Section {
 	for _, name := range slices.Sorted(maps.Keys(arrays)) {
-		list = append(list, graph.Array(prefix+name, arrays[name]))
+		list = append(list, section.Array(prefix+name, arrays[name]))
 	}
 	return list
 }
 
 // readState reads and checks all of a state file and copies it out.
 func readState(path string) (st *State, err error) {
-	f, err := graph.OpenSections(path, stateKind)
+	f, err := section.Open(path, stateKind)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: read state: %w", err)
 	}
@@ -77,30 +77,30 @@ func readState(path string) (st *State, err error) {
 		}
 	}()
 	st = &State{F32: map[string][]float32{}, F64: map[string][]float64{}, I64: map[string][]int64{}, U8: map[string][]byte{}}
-	for _, section := range f.Names() {
-		kind, name, _ := strings.Cut(section, "/")
+	for _, array := range f.Sections() {
+		kind, name, _ := strings.Cut(array.Name, "/")
 		var err error
 		switch {
-		case section == "state":
+		case array.Name == "state":
 			err = st.readHead(f)
-		case section == "header":
-			st.Header, err = copied[byte](f, section)
+		case array.Name == "header":
+			st.Header, err = copied[byte](f, array.Name)
 		case kind == "f32":
-			st.F32[name], err = copied[float32](f, section)
+			st.F32[name], err = copied[float32](f, array.Name)
 		case kind == "i64":
-			st.I64[name], err = copied[int64](f, section)
+			st.I64[name], err = copied[int64](f, array.Name)
 		case kind == "u8":
-			st.U8[name], err = copied[byte](f, section)
+			st.U8[name], err = copied[byte](f, array.Name)
 		case kind == "f64":
 			var bits []int64
-			bits, err = graph.Values[int64](f, section)
+			bits, err = section.Values[int64](f, array.Name)
 			x := make([]float64, len(bits))
 			for i, b := range bits {
 				x[i] = math.Float64frombits(uint64(b))
 			}
 			st.F64[name] = x
 		default:
-			err = f.Errorf(section, "want state, header or a name that begins with f32/, f64/, i64/ or u8/")
+			err = f.Errorf(array.Name, "a name must be state or header, or begin with f32/, f64/, i64/ or u8/")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("checkpoint: read state: %w", err)
@@ -112,13 +112,13 @@ func readState(path string) (st *State, err error) {
 	return st, nil
 }
 
-func copied[T graph.Element](f *graph.Sections, section string) ([]T, error) {
-	x, err := graph.Values[T](f, section)
+func copied[T section.Element](f *section.Arrays, name string) ([]T, error) {
+	x, err := section.Values[T](f, name)
 	return append([]T{}, x...), err
 }
 
-func (st *State) readHead(f *graph.Sections) error {
-	b, err := graph.Values[byte](f, "state")
+func (st *State) readHead(f *section.Arrays) error {
+	b, err := section.Values[byte](f, "state")
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (st *State) readHead(f *graph.Sections) error {
 	}{{head.Config, &st.Fingerprints.Config}, {head.Model, &st.Fingerprints.Model}, {head.Shard, &st.Fingerprints.Shard}} {
 		raw, err := hex.DecodeString(p.text)
 		if err != nil || len(raw) != len(p.to) {
-			return f.Errorf("state", "fingerprint %q, want 64 hexadecimal digits", p.text)
+			return f.Errorf("state", "a fingerprint must be 64 hexadecimal digits (got %q)", p.text)
 		}
 		copy(p.to[:], raw)
 	}

@@ -35,7 +35,7 @@ func (s *Store) Save(seq uint64, st *State) error {
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
-	if err := replaceFile(s.disk(), s.path(seq), 0o600, func(w io.Writer) error { return st.write(w, seq) }); err != nil {
+	if err := disk.WriteStream(s.disk(), s.path(seq), func(w io.Writer) error { return st.write(w, seq) }); err != nil {
 		return err
 	}
 	all, err := s.List()
@@ -103,10 +103,7 @@ func (s *Store) KeepGeneration(n uint64) error {
 	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
 		return fmt.Errorf("checkpoint: make directory of states: %w", err)
 	}
-	return replaceFile(s.disk(), filepath.Join(s.Dir, generationFile), 0o600, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, n)
-		return err
-	})
+	return disk.WriteFile(s.disk(), filepath.Join(s.Dir, generationFile), 0o600, fmt.Appendln(nil, n))
 }
 
 const generationFile = "generation"
@@ -186,14 +183,6 @@ func (s *Store) disk() disk.FS {
 		return disk.OS{}
 	}
 	return s.on
-}
-
-// replaceFile makes path hold what write writes, or leaves it as it was.
-func replaceFile(on disk.FS, path string, perm fs.FileMode, write func(io.Writer) error) error {
-	if err := disk.Replace(on, path, perm, func(f disk.File) error { return write(f) }); err != nil {
-		return fmt.Errorf("checkpoint: write %s: %w", path, err)
-	}
-	return nil
 }
 
 // removeLeftovers removes temporary files of a process that ended while it wrote: they may be what fills the disk.

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph"
-
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
@@ -334,21 +333,21 @@ func TestSaveRefusesNames(t *testing.T) {
 // Section files that are whole but no states.
 func TestReadStateRefuses(t *testing.T) {
 	zeros := strings.Repeat("0", 64)
-	head := graph.Array("state", []byte(`{"seq":1,"config":"`+zeros+`","model":"`+zeros+`","shard":"`+zeros+`"}`))
-	header := graph.Array("header", []byte("{}"))
+	head := section.Array("state", []byte(`{"seq":1,"config":"`+zeros+`","model":"`+zeros+`","shard":"`+zeros+`"}`))
+	header := section.Array("header", []byte("{}"))
 	path := filepath.Join(t.TempDir(), "state")
-	for want, list := range map[string][]graph.Section{
-		"":                   {head, header},
-		"missing":            {head},
-		"header is":          {header},
-		"section \"state\"":  {graph.Array("state", []byte("{")), header},
-		"64 hexadecimal":     {graph.Array("state", []byte(`{"seq":1,"config":"00"}`)), header},
-		"begins with f32/":   {head, header, graph.Array("f16/x", []int32{1})},
-		"want f32 of shape":  {head, header, graph.Array("f32/x", []int32{1})},
-		"want i64 of shape":  {head, header, graph.Array("f64/x", []float32{1})},
-		"of shape [1 1], wa": {head, header, graph.Array("u8/x", []byte{1}, 1, 1)},
+	for want, list := range map[string][]section.Section{
+		"":                        {head, header},
+		"missing":                 {head},
+		"header is":               {header},
+		"section \"state\"":       {section.Array("state", []byte("{")), header},
+		"64 hexadecimal":          {section.Array("state", []byte(`{"seq":1,"config":"00"}`)), header},
+		"begin with f32/":         {head, header, section.Array("f16/x", []int32{1})},
+		"must be f32 of shape":    {head, header, section.Array("f32/x", []int32{1})},
+		"must be i64 of shape":    {head, header, section.Array("f64/x", []float32{1})},
+		"(got u8 of shape [1 1])": {head, header, section.Array("u8/x", []byte{1}, 1, 1)},
 	} {
-		if _, err := graph.WriteSections(path, stateKind, list); err != nil {
+		if _, err := section.Write(path, stateKind, list); err != nil {
 			t.Fatal(err)
 		}
 		_, err := readState(path)
@@ -356,10 +355,10 @@ func TestReadStateRefuses(t *testing.T) {
 			t.Errorf("want %q in the error, got %v", want, err)
 		}
 	}
-	if _, err := graph.WriteSections(path, "shard", []graph.Section{head, header}); err != nil {
+	if _, err := section.Write(path, "shard", []section.Section{head, header}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readState(path); err == nil || !strings.Contains(err.Error(), `kind "shard"`) {
+	if _, err := readState(path); err == nil || !strings.Contains(err.Error(), `must be "state" (got "shard")`) {
 		t.Errorf("a file of another kind: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // Relations are the typed edges of a graph of R relations between D destinations and S sources, one adjacency a relation,
@@ -179,19 +181,19 @@ func (t *Relations) Valid(adj *CSR) error {
 }
 
 // Sections returns the relations as sections adj/1/… and relations/…, none where edges have no types.
-func (t *Relations) Sections() []Section {
+func (t *Relations) Sections() []section.Section {
 	if t.Count() == 0 {
 		return nil
 	}
-	return append(t.Adj.Sections(1), Strings("relations", t.Names)...)
+	return append(t.Adj.Sections(1), section.Strings("relations", t.Names)...)
 }
 
-// Relations returns the relations of a file whose untyped adjacency is adj.
-func (f *Sections) Relations(adj *CSR) (t Relations, err error) {
+// ReadRelations returns the relations of a file whose untyped adjacency is adj.
+func ReadRelations(f *section.Arrays, adj *CSR) (t Relations, err error) {
 	if !f.Has("relations/ptr") {
 		return t, nil
 	}
-	ptr, err := Values[int64](f, "relations/ptr", -1)
+	ptr, err := section.Values[int64](f, "relations/ptr", -1)
 	if err != nil {
 		return Relations{}, err
 	}
@@ -202,7 +204,7 @@ func (f *Sections) Relations(adj *CSR) (t Relations, err error) {
 	if t.Names, err = f.Strings("relations", n); err != nil {
 		return Relations{}, err
 	}
-	if t.Adj, err = f.CSR(1, n*adj.NumDst, adj.NumSrc); err != nil {
+	if t.Adj, err = ReadCSR(f, 1, n*adj.NumDst, adj.NumSrc); err != nil {
 		return Relations{}, err
 	}
 	if err := t.Valid(adj); err != nil {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // triangle is three nodes that are all joined, and relations of them: a directed ring, and its edge 0 → 1 again.
@@ -73,14 +75,14 @@ func TestRelationsWithout(t *testing.T) {
 func TestRelationsInSections(t *testing.T) {
 	g := triangle(t)
 	var b bytes.Buffer
-	if err := EncodeSections(&b, GraphKind, g.Sections()); err != nil {
+	if err := section.Encode(&b, GraphKind, g.Sections()); err != nil {
 		t.Fatal(err)
 	}
-	f, err := DecodeSections("file", GraphKind, b.Bytes())
+	f, err := section.Decode("file", GraphKind, b.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	typed, err := f.Relations(&g.Adj)
+	typed, err := ReadRelations(f, &g.Adj)
 	if err != nil || !reflect.DeepEqual(typed, g.Typed) {
 		t.Fatalf("read %+v, %v, want %+v", typed, err, g.Typed)
 	}

@@ -142,11 +142,7 @@ func CreateIdentity(path, passphrase string) (_ Identity, err error) {
 	if err := disk.MkdirAll(disk.OS{}, filepath.Dir(path), 0o700); err != nil {
 		return Identity{}, err
 	}
-	write := func(f disk.File) error {
-		_, err := f.Write(text)
-		return err
-	}
-	if err := disk.Replace(disk.OS{}, path, 0o600, write); err != nil {
+	if err := disk.WriteFile(disk.OS{}, path, 0o600, text); err != nil {
 		return Identity{}, err
 	}
 	return identityOf(raw)

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dgl"
 	"github.com/heddle-gnn/heddle/graph/ingest"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // importing holds the flags of peer import.
@@ -169,7 +170,7 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 	case err == nil:
 		return badInput{fmt.Errorf("%s is there already: remove it, or choose another name", out)}
 	}
-	of, features := &graph.Graph{Name: tables.Name}, []graph.Section(nil)
+	of, features := &graph.Graph{Name: tables.Name}, []section.Section(nil)
 	if tables.Nodes != "" {
 		tables.Edges = ""
 		nodes, err := dataset.ReadStored(tables)

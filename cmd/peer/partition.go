@@ -24,6 +24,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // cutting is what the flags of peer partition say.
@@ -329,7 +330,7 @@ func (s *cutting) write() error {
 	if s.page == "" {
 		return nil
 	}
-	return graph.WriteAtomic(s.page, func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, peakMemory()) })
+	return disk.WriteStream(disk.OS{}, s.page, func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, peakMemory()) })
 }
 
 // count is the number of parts; 0: as many as sites.

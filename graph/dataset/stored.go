@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -41,7 +42,7 @@ func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 }
 
 // Features returns the features as sections of a graph file, dense where Import's would be: each reads the table once.
-func (s *StoredNodes) Features() []graph.Section {
+func (s *StoredNodes) Features() []section.Section {
 	n, cols, total := len(s.values), s.e.Width(), int64(0)
 	for _, v := range s.values {
 		total += int64(v)
@@ -51,19 +52,19 @@ func (s *StoredNodes) Features() []graph.Section {
 		return nil
 	case fuller(total, n, cols):
 		row := make([]float32, cols)
-		return []graph.Section{graph.Stream("x/dense", graph.F32, []int{n, cols}, s.rows(func(w io.Writer, x *mat.Sparse) error {
+		return []section.Section{section.Stream("x/dense", section.F32, []int{n, cols}, s.rows(func(w io.Writer, x *mat.Sparse) error {
 			clear(row)
 			for k, j := range x.Col {
 				row[j] = x.Val[k]
 			}
-			return graph.WriteArray(w, row)
+			return section.WriteArray(w, row)
 		}))}
 	}
-	return []graph.Section{
-		graph.Array("x/shape", []int64{int64(n), int64(cols)}),
-		graph.Stream("x/row_ptr", graph.I64, []int{n + 1}, s.pointers),
-		graph.Stream("x/col", graph.I32, []int{int(total)}, s.rows(func(w io.Writer, x *mat.Sparse) error { return graph.WriteArray(w, x.Col) })),
-		graph.Stream("x/val", graph.F32, []int{int(total)}, s.rows(func(w io.Writer, x *mat.Sparse) error { return graph.WriteArray(w, x.Val) })),
+	return []section.Section{
+		section.Array("x/shape", []int64{int64(n), int64(cols)}),
+		section.Stream("x/row_ptr", section.I64, []int{n + 1}, s.pointers),
+		section.Stream("x/col", section.I32, []int{int(total)}, s.rows(func(w io.Writer, x *mat.Sparse) error { return section.WriteArray(w, x.Col) })),
+		section.Stream("x/val", section.F32, []int{int(total)}, s.rows(func(w io.Writer, x *mat.Sparse) error { return section.WriteArray(w, x.Val) })),
 	}
 }
 
@@ -85,7 +86,7 @@ func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io
 func (s *StoredNodes) pointers(w io.Writer) error {
 	b, ptr := bufio.NewWriterSize(w, 1<<16), []int64{0}
 	for k := 0; ; k++ {
-		if err := graph.WriteArray(b, ptr); err != nil {
+		if err := section.WriteArray(b, ptr); err != nil {
 			return err
 		}
 		if k == len(s.values) {

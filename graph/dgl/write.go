@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 const incomplete = ".incomplete" // what the folder is called until everything is in it
@@ -61,7 +62,7 @@ func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("dgl: %w", err)
 	}
-	if err := graph.WriteAtomic(filepath.Join(tmp, name+".json"), func(f io.Writer) error {
+	if err := disk.WriteStream(disk.OS{}, filepath.Join(tmp, name+".json"), func(f io.Writer) error {
 		_, err := f.Write(text)
 		return err
 	}); err != nil {
@@ -73,7 +74,7 @@ func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 	if err := os.Rename(tmp, dir); err != nil {
 		return "", fmt.Errorf("dgl: %w", err)
 	}
-	return filepath.Join(dir, name+".json"), graph.SyncDir(filepath.Dir(dir))
+	return filepath.Join(dir, name+".json"), disk.OS{}.SyncDir(filepath.Dir(dir))
 }
 
 // fileName keeps of a name what every file system and DGL take.
@@ -133,7 +134,7 @@ func (w *writer) part(dir string, k int) error {
 		return fmt.Errorf("dgl: %w", err)
 	}
 	for name, fill := range map[string]func(*sink, int){"graph.dgl": w.graph, "node_feat.dgl": w.nodeColumns, "edge_feat.dgl": w.edgeColumns} {
-		if err := graph.WriteAtomic(filepath.Join(folder, name), func(f io.Writer) error {
+		if err := disk.WriteStream(disk.OS{}, filepath.Join(folder, name), func(f io.Writer) error {
 			s := &sink{w: f}
 			fill(s, k)
 			return s.err

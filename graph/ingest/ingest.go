@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
@@ -22,7 +23,7 @@ func WriteGraph(path string, g *graph.Graph) error {
 	if err := g.Valid(); err != nil {
 		return err
 	}
-	_, err := graph.WriteSections(path, graph.GraphKind, append(g.Sections(), siteSections(g)...))
+	_, err := section.Write(path, graph.GraphKind, append(g.Sections(), siteSections(g)...))
 	return err
 }
 
@@ -42,7 +43,7 @@ func WriteEdges(path, name string, n int, edges Edges, b graph.Build, memory int
 
 // WriteNodes is WriteEdges of nodes that have what g has, but for edges and features, and features, as sections that are
 // written as they are read.
-func WriteNodes(path string, of *graph.Graph, features []graph.Section, n int, edges Edges, b graph.Build, memory int64) error {
+func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges Edges, b graph.Build, memory int64) error {
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
 		return fmt.Errorf("ingest: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
 	}
@@ -68,29 +69,29 @@ func WriteNodes(path string, of *graph.Graph, features []graph.Section, n int, e
 	if err := g.gather(); err != nil {
 		return err
 	}
-	split := graph.Stream("split", graph.U8, []int{n}, g.none)
+	split := section.Stream("split", section.U8, []int{n}, g.none)
 	if of.Split != nil {
-		split = graph.Array("split", of.Split)
+		split = section.Array("split", of.Split)
 	}
-	list := []graph.Section{
-		graph.Array("name", []byte(of.Name)),
+	list := []section.Section{
+		section.Array("name", []byte(of.Name)),
 		split,
-		graph.Array("encoding", of.Encoding),
-		graph.Stream("adj/0/row_ptr", graph.I64, []int{n + 1}, g.pointers),
-		graph.Stream("adj/0/col", graph.I32, []int{int(g.stored)}, g.columns),
+		section.Array("encoding", of.Encoding),
+		section.Stream("adj/0/row_ptr", section.I64, []int{n + 1}, g.pointers),
+		section.Stream("adj/0/col", section.I32, []int{int(g.stored)}, g.columns),
 	}
 	list = append(append(list, features...), of.Labels.Sections()...)
-	if _, err := graph.WriteSections(path, graph.GraphKind, append(list, siteSections(of)...)); err != nil {
+	if _, err := section.Write(path, graph.GraphKind, append(list, siteSections(of)...)); err != nil {
 		return err
 	}
 	return shard.Discard(g.dir)
 }
 
-func siteSections(g *graph.Graph) []graph.Section {
+func siteSections(g *graph.Graph) []section.Section {
 	if g.Site == nil {
 		return nil
 	}
-	return append([]graph.Section{graph.Array("site", g.Site)}, graph.Strings("sites", g.Sites)...)
+	return append([]section.Section{section.Array("site", g.Site)}, section.Strings("sites", g.Sites)...)
 }
 
 const mostBuckets = 200 // files that are written at once; a process may open 256 on some systems
@@ -205,7 +206,7 @@ func (g *ingest) place(k int, next []int64, pairs *[]int32, col []int32) error {
 		for left := 2 * len(col); left > 0; {
 			p := resize(*pairs, min(left, 1<<18))
 			*pairs = p
-			if err := graph.ReadArray(r, p); err != nil {
+			if err := section.ReadArray(r, p); err != nil {
 				return err
 			}
 			for e := 0; e < len(p); e += 2 {
@@ -248,7 +249,7 @@ func (g *ingest) pointers(w io.Writer) error {
 	sum := int64(0)
 	for _, d := range g.degree {
 		if len(ptr) == cap(ptr) {
-			if err := graph.WriteArray(w, ptr); err != nil {
+			if err := section.WriteArray(w, ptr); err != nil {
 				return err
 			}
 			ptr = ptr[:0]
@@ -256,7 +257,7 @@ func (g *ingest) pointers(w io.Writer) error {
 		sum += int64(d)
 		ptr = append(ptr, sum)
 	}
-	return graph.WriteArray(w, ptr)
+	return section.WriteArray(w, ptr)
 }
 
 // BinaryEdges returns the edges of a file of pairs of little-endian numbers, source and destination, of bits bits each:
@@ -296,13 +297,13 @@ func batches[T int32 | int64](path string, f io.Reader, count int64, yield func(
 	src, dst := make([]int32, len(buf)/2), make([]int32, len(buf)/2)
 	for at := int64(0); at < count; at += int64(len(buf)) {
 		buf = buf[:min(int64(len(buf)), count-at)]
-		if err := graph.ReadArray(f, buf); err != nil {
+		if err := section.ReadArray(f, buf); err != nil {
 			return fmt.Errorf("ingest: %s: %w", path, err)
 		}
 		for k := range len(buf) / 2 {
 			for _, x := range buf[2*k : 2*k+2] {
 				if x < 0 || int64(x) >= math.MaxInt32 {
-					return fmt.Errorf("ingest: %s: byte %d: node %d, want 0 to %d", path, (at+int64(2*k))*graph.Size[T](), x, math.MaxInt32-1)
+					return fmt.Errorf("ingest: %s: byte %d: node %d, want 0 to %d", path, (at+int64(2*k))*section.Size[T](), x, math.MaxInt32-1)
 				}
 			}
 			src[k], dst[k] = int32(buf[2*k]), int32(buf[2*k+1])

@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // sorting is what of an ingest is done: a journal beside its files, from which the same ingest goes on. The list is read
@@ -66,7 +67,7 @@ func (g *ingest) save() error {
 	if err != nil {
 		return err
 	}
-	return graph.WriteAtomic(g.journal(), func(w io.Writer) error {
+	return disk.WriteStream(disk.OS{}, g.journal(), func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})
@@ -161,7 +162,7 @@ func (g *ingest) scatter() (err error) {
 			k++
 		}
 		pair[0], pair[1] = u, v
-		return graph.WriteArray(to[k], pair)
+		return section.WriteArray(to[k], pair)
 	})
 }
 
@@ -171,7 +172,7 @@ func (g *ingest) gather() error {
 	for k := range g.done.Buckets {
 		degree := g.degree[g.bounds[k]:g.bounds[k+1]]
 		if b := &g.done.Buckets[k]; b.Sorted {
-			if err := readBack(g.path("degree", k), b.Degree, func(r io.Reader) error { return graph.ReadArray(r, degree) }); err != nil {
+			if err := readBack(g.path("degree", k), b.Degree, func(r io.Reader) error { return section.ReadArray(r, degree) }); err != nil {
 				return err
 			}
 		} else if err := g.sort(k, &pairs, &col); err != nil {
@@ -193,7 +194,7 @@ func (g *ingest) keep(k int, rows, degree []int32) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(graph.WriteArray(f, part.values), f.Close()); err != nil {
+		if err := errors.Join(section.WriteArray(f, part.values), f.Close()); err != nil {
 			return err
 		}
 		*part.sum = f.sum

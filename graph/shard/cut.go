@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // Cut returns the shards of g, one a part, in which part owner[i] owns node i. A part may own nothing. Adjacency,
@@ -165,8 +166,8 @@ func (s *Shard) Alone() *graph.Graph {
 // Fingerprint names a partition: the graph's digest, the number of parts and who owns what.
 func Fingerprint(digest [32]byte, owner []int32, parts int) [32]byte {
 	h := sha256.New()
-	if err := graph.EncodeSections(h, "partition", []graph.Section{graph.Array("graph", digest[:]),
-		graph.Array("parts", []int64{int64(parts)}), graph.Array("owner", owner)}); err != nil {
+	if err := section.Encode(h, "partition", []section.Section{section.Array("graph", digest[:]),
+		section.Array("parts", []int64{int64(parts)}), section.Array("owner", owner)}); err != nil {
 		panic(err) // as in graph.Graph.Digest
 	}
 	return [32]byte(h.Sum(nil))

@@ -10,7 +10,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 const kind = "shard" // of section files
@@ -78,7 +79,7 @@ func Publish(tmp, dir string) error {
 	if err := os.Rename(tmp, dir); err != nil {
 		return err
 	}
-	return graph.SyncDir(filepath.Dir(dir))
+	return disk.OS{}.SyncDir(filepath.Dir(dir))
 }
 
 func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
@@ -94,8 +95,8 @@ func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 }
 
 // WritePart writes the sections of part rank into dir, and returns what the manifest has as Part.Digest.
-func WritePart(dir string, rank int, sections []graph.Section) (digest string, err error) {
-	sum, err := graph.WriteSections(filepath.Join(dir, partName(rank)), kind, sections)
+func WritePart(dir string, rank int, sections []section.Section) (digest string, err error) {
+	sum, err := section.Write(filepath.Join(dir, partName(rank)), kind, sections)
 	return hex.EncodeToString(sum[:]), err
 }
 
@@ -130,7 +131,7 @@ func ReadShard(path string) (*Shard, io.Closer, error) {
 }
 
 func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
-	f, err := graph.OpenSections(path, kind)
+	f, err := section.Open(path, kind)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,23 +11,25 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"pgregory.net/rapid"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 type fataler interface{ Fatal(...any) }
 
-func encode(t fataler, list []graph.Section) []byte {
+func encode(t fataler, list []section.Section) []byte {
 	var b bytes.Buffer
-	if err := graph.EncodeSections(&b, kind, list); err != nil {
+	if err := section.Encode(&b, kind, list); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
 func decode(b []byte) (*Shard, error) {
-	f, err := graph.DecodeSections("part-0", kind, b)
+	f, err := section.Decode("part-0", kind, b)
 	if err != nil {
 		return nil, err
 	}
@@ -119,18 +121,18 @@ func TestShardRefusesForged(t *testing.T) {
 func TestShardRefusesOtherSections(t *testing.T) {
 	s := cutPath(t, 10, 3)[1]
 	optional := []string{"x/dense", "y/class"} // there are graphs without
-	for k, section := range s.sections() {
+	for k, one := range s.sections() {
 		without := slices.Delete(s.sections(), k, k+1)
-		if _, err := decode(encode(t, without)); (err == nil) != slices.Contains(optional, section.Name) {
-			t.Errorf("a part without section %q: %v", section.Name, err)
+		if _, err := decode(encode(t, without)); (err == nil) != slices.Contains(optional, one.Name) {
+			t.Errorf("a part without section %q: %v", one.Name, err)
 		}
 		double := s.sections()
-		double[k] = graph.Array(section.Name, make([]int64, 1), 1, 1, 1)
-		if _, err := decode(encode(t, double)); err == nil || !strings.Contains(err.Error(), section.Name) {
-			t.Errorf("section %q of another type and shape: %v", section.Name, err)
+		double[k] = section.Array(one.Name, make([]int64, 1), 1, 1, 1)
+		if _, err := decode(encode(t, double)); err == nil || !strings.Contains(err.Error(), one.Name) {
+			t.Errorf("section %q of another type and shape: %v", one.Name, err)
 		}
 	}
-	more := append(s.sections(), graph.Array("adj/1/col", []int32{}))
+	more := append(s.sections(), section.Array("adj/1/col", []int32{}))
 	if _, err := decode(encode(t, more)); err == nil || !strings.Contains(err.Error(), `section "adj/1/col": not a section of this version`) {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 const (
@@ -48,7 +49,7 @@ type Part struct {
 	Val    int    `json:"val"`              //
 	Test   int    `json:"test"`             //
 	Bytes  int64  `json:"bytes"`            // features of owned nodes as they are stored: values and, sparse, columns
-	Digest string `json:"digest,omitempty"` // graph.Sections.Digest of its file in hexadecimal; none in memory
+	Digest string `json:"digest,omitempty"` // section.Arrays.Digest of its file in hexadecimal; none in memory
 }
 
 // Describe returns the manifest of all the shards of one partition, in order.
@@ -146,7 +147,7 @@ func (m *Manifest) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return graph.WriteAtomic(filepath.Join(dir, manifestName), func(w io.Writer) error {
+	return disk.WriteStream(disk.OS{}, filepath.Join(dir, manifestName), func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	})

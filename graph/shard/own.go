@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // WriteOwn writes one shard of a partition whose other shards others write at the same time, each its own: dir/part-N, and
@@ -19,7 +19,7 @@ func WriteOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, er
 
 func fillOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (*Manifest, error) {
 	h := sha256.New()
-	if err := graph.EncodeSections(h, kind, s.sections()); err != nil {
+	if err := section.Encode(h, kind, s.sections()); err != nil {
 		return nil, err
 	}
 	all, err := gather(h.Sum(nil))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // Reorder returns the shards of the same partition, all of them in order, with each one's owned nodes in the order that
@@ -16,16 +17,16 @@ func Reorder(shards []*Shard, by func(inner *graph.CSR) (order []int32)) []*Shar
 	place := make([][]int32, len(shards)) // of each part's owned node
 	list := make([][]int32, len(shards))
 	h := sha256.New()
-	sections := []graph.Section{graph.Array("partition", shards[0].Fingerprint[:])}
+	sections := []section.Section{section.Array("partition", shards[0].Fingerprint[:])}
 	for p, s := range shards {
 		list[p] = by(s.inner())
 		place[p] = make([]int32, s.Owned)
 		for k, i := range list[p] {
 			place[p][i] = int32(k)
 		}
-		sections = append(sections, graph.Array(fmt.Sprintf("order/%d", p), list[p]))
+		sections = append(sections, section.Array(fmt.Sprintf("order/%d", p), list[p]))
 	}
-	if err := graph.EncodeSections(h, "order", sections); err != nil {
+	if err := section.Encode(h, "order", sections); err != nil {
 		panic(err) // as in graph.Graph.Digest
 	}
 	out := make([]*Shard, len(shards))

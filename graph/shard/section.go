@@ -5,17 +5,18 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // sections returns the shard as it lies in its file.
-func (s *Shard) sections() []graph.Section {
-	list := []graph.Section{
-		graph.Array("shard", []int64{int64(s.Rank), int64(s.Parts), int64(s.Owned), int64(len(s.Global)), s.Nodes}),
-		graph.Array("fingerprint", s.Fingerprint[:]),
-		graph.Array("name", []byte(s.Name)),
+func (s *Shard) sections() []section.Section {
+	list := []section.Section{
+		section.Array("shard", []int64{int64(s.Rank), int64(s.Parts), int64(s.Owned), int64(len(s.Global)), s.Nodes}),
+		section.Array("fingerprint", s.Fingerprint[:]),
+		section.Array("name", []byte(s.Name)),
 	}
 	if s.Encoding != nil {
-		list = append(list, graph.Array("encoding", s.Encoding))
+		list = append(list, section.Array("encoding", s.Encoding))
 	}
 	haloPtr, boundaryPtr := make([]int64, s.Parts+1), make([]int64, s.Parts+1)
 	var boundary []int32
@@ -26,18 +27,18 @@ func (s *Shard) sections() []graph.Section {
 		boundary = append(boundary, nodes...)
 		boundaryPtr[q+1] = int64(len(boundary))
 	}
-	list = append(list, graph.Array("global", s.Global), graph.Array("degree", s.Degree), graph.Array("halo_ptr", haloPtr),
-		graph.Array("boundary/ptr", boundaryPtr), graph.Array("boundary/node", boundary), graph.Array("split", s.Split))
+	list = append(list, section.Array("global", s.Global), section.Array("degree", s.Degree), section.Array("halo_ptr", haloPtr),
+		section.Array("boundary/ptr", boundaryPtr), section.Array("boundary/node", boundary), section.Array("split", s.Split))
 	list = append(list, s.Adj.Sections(0)...)
 	list = append(list, s.Typed.Sections()...)
 	list = append(list, s.X.Sections()...)
 	list = append(list, s.Labels.Sections()...)
-	return append(list, graph.Strings("ids", s.IDs)...)
+	return append(list, section.Strings("ids", s.IDs)...)
 }
 
 // fromSections returns the shard that f holds, whose arrays share f's memory, and checks all of it.
-func fromSections(f *graph.Sections) (*Shard, error) {
-	size, err := graph.Values[int64](f, "shard", 5)
+func fromSections(f *section.Arrays) (*Shard, error) {
+	size, err := section.Values[int64](f, "shard", 5)
 	if err != nil {
 		return nil, err
 	}
@@ -48,27 +49,27 @@ func fromSections(f *graph.Sections) (*Shard, error) {
 	}
 	s := &Shard{Rank: int(size[0]), Parts: int(size[1]), Owned: int(size[2]), Nodes: size[4]}
 	sources := int(size[3])
-	print, err := graph.Values[uint8](f, "fingerprint", len(s.Fingerprint))
+	print, err := section.Values[uint8](f, "fingerprint", len(s.Fingerprint))
 	if err != nil {
 		return nil, err
 	}
 	copy(s.Fingerprint[:], print)
-	name, err := graph.Values[uint8](f, "name")
+	name, err := section.Values[uint8](f, "name")
 	if err != nil {
 		return nil, err
 	}
 	s.Name = string(name)
 	if f.Has("encoding") {
-		b, err := graph.Values[uint8](f, "encoding")
+		b, err := section.Values[uint8](f, "encoding")
 		if err != nil {
 			return nil, err
 		}
 		s.Encoding = bytes.Clone(b)
 	}
-	if s.Global, err = graph.Values[int64](f, "global", sources); err != nil {
+	if s.Global, err = section.Values[int64](f, "global", sources); err != nil {
 		return nil, err
 	}
-	if s.Degree, err = graph.Values[float32](f, "degree", sources); err != nil {
+	if s.Degree, err = section.Values[float32](f, "degree", sources); err != nil {
 		return nil, err
 	}
 	if s.HaloPtr, err = pointers(f, "halo_ptr", s.Parts, sources); err != nil {
@@ -77,19 +78,19 @@ func fromSections(f *graph.Sections) (*Shard, error) {
 	if s.Boundary, err = boundaryLists(f, s.Parts); err != nil {
 		return nil, err
 	}
-	if s.Split, err = graph.Values[graph.Split](f, "split", s.Owned); err != nil {
+	if s.Split, err = section.Values[graph.Split](f, "split", s.Owned); err != nil {
 		return nil, err
 	}
-	if s.Adj, err = f.CSR(0, s.Owned, sources); err != nil {
+	if s.Adj, err = graph.ReadCSR(f, 0, s.Owned, sources); err != nil {
 		return nil, err
 	}
-	if s.Typed, err = f.Relations(&s.Adj); err != nil {
+	if s.Typed, err = graph.ReadRelations(f, &s.Adj); err != nil {
 		return nil, err
 	}
-	if s.X, err = f.Features(s.Owned); err != nil {
+	if s.X, err = graph.ReadFeatures(f, s.Owned); err != nil {
 		return nil, err
 	}
-	if s.Labels, err = f.Labels(s.Owned); err != nil {
+	if s.Labels, err = graph.ReadLabels(f, s.Owned); err != nil {
 		return nil, err
 	}
 	if s.IDs, err = f.Strings("ids", s.Owned); err != nil {
@@ -100,20 +101,20 @@ func fromSections(f *graph.Sections) (*Shard, error) {
 	}
 	// Whatever else the file holds would be lost, and was meant to be seen.
 	var known []string
-	for _, section := range s.sections() {
-		known = append(known, section.Name)
+	for _, one := range s.sections() {
+		known = append(known, one.Name)
 	}
-	for k, name := range f.Names() {
-		if k >= len(known) || known[k] != name {
-			return nil, f.Errorf(name, "not a section of this version, or not in its place")
+	for k, one := range f.Sections() {
+		if k >= len(known) || known[k] != one.Name {
+			return nil, f.Errorf(one.Name, "not a section of this version, or not in its place")
 		}
 	}
 	return s, nil
 }
 
 // boundaryLists returns the boundary nodes towards each part.
-func boundaryLists(f *graph.Sections, parts int) ([][]int32, error) {
-	node, err := graph.Values[int32](f, "boundary/node")
+func boundaryLists(f *section.Arrays, parts int) ([][]int32, error) {
+	node, err := section.Values[int32](f, "boundary/node")
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +133,8 @@ func boundaryLists(f *graph.Sections, parts int) ([][]int32, error) {
 }
 
 // pointers returns n+1 ascending numbers in [0, most].
-func pointers(f *graph.Sections, name string, n, most int) ([]int, error) {
-	ptr, err := graph.Values[int64](f, name, n+1)
+func pointers(f *section.Arrays, name string, n, most int) ([]int, error) {
+	ptr, err := section.Values[int64](f, name, n+1)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,11 @@
-// Package disk writes files so that a machine that loses power, or a process that ends, leaves the old content or the new
-// one, never a mixture.
+// Package disk writes files so that a power cut or a crash leaves the old content or the new one, never a
+// mixture.
 package disk
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -11,7 +13,7 @@ import (
 	"runtime"
 )
 
-// FS is what durable writing asks of a file system: OS, or one that fails or forgets for a test (disktest).
+// FS is what durable writing needs of a file system: OS, or one that fails or forgets for a test (disktest).
 type FS interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	CreateTemp(dir, pattern string) (File, error)
@@ -76,21 +78,42 @@ func (OS) SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// WriteFile makes path hold data, as Replace does.
+func WriteFile(on FS, path string, perm fs.FileMode, data []byte) error {
+	return Replace(on, path, perm, func(f File) error {
+		_, err := f.Write(data)
+		return err
+	})
+}
+
+// WriteStream makes path, which only its owner may read (mode 0600), hold what write writes, as Replace does. The writer
+// is buffered.
+func WriteStream(on FS, path string, write func(io.Writer) error) error {
+	return Replace(on, path, 0o600, func(f File) error {
+		w := bufio.NewWriterSize(f, 1<<18)
+		if err := write(w); err != nil {
+			return err
+		}
+		return w.Flush()
+	})
+}
+
 // Replace makes path hold what write writes, or leaves it as it was, by a temporary file beside it that is synced and
-// renamed. When it returns nil the new content survives a power cut. perm holds whatever the umask.
+// renamed. When it returns nil the new content survives a power cut. perm holds whatever the umask. An error names path.
 func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := on.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	defer func() {
 		if err != nil {
 			f.Close()
-			on.Remove(f.Name()) // already renamed where the last sync failed
+			on.Remove(f.Name()) // already renamed if the last sync failed
+			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
-	// What fails first ends it: after a sync that failed nobody knows what of the file is on the disk.
+	// The first failure ends it: after a sync that failed nobody knows what of the file is on the disk.
 	for _, step := range []func() error{
 		func() error { return f.Chmod(perm) }, func() error { return write(f) }, f.Sync, f.Close,
 		func() error { return on.Rename(f.Name(), path) }, func() error { return on.SyncDir(dir) },
@@ -102,7 +125,7 @@ func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err 
 	return nil
 }
 
-// MkdirAll makes dir and what is missing above it, durably.
+// MkdirAll makes dir and its missing parents, durably.
 func MkdirAll(on FS, dir string, perm fs.FileMode) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil

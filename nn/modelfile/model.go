@@ -48,10 +48,7 @@ func Write(path string, m *nn.Model, card Card) error {
 	if err != nil {
 		return fmt.Errorf("modelfile: write %s: %w", path, err)
 	}
-	if err := disk.Replace(disk.OS{}, path, 0o644, func(f disk.File) error { _, err := f.Write(b); return err }); err != nil {
-		return fmt.Errorf("modelfile: write %s: %w", path, err)
-	}
-	return nil
+	return disk.WriteFile(disk.OS{}, path, 0o644, b)
 }
 
 // Read makes the model of a file of Write again. The error names the tensor that is missing, superfluous or of

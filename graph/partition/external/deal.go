@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // dealing gives each part what a section has of its own nodes, in the order of IDs, which is that of the part's rows.
@@ -20,14 +21,14 @@ type dealing struct {
 
 // dealt returns the sections to deal. Pointers are dealt with the first section that they point into.
 func (r *runner) dealt() []dealing {
-	shape := func(name string, t graph.Type) []int {
+	shape := func(name string, t section.Type) []int {
 		shape, _ := r.file.Shape(name, t) // of another type: refused when it is read
 		return shape
 	}
 	cols := int64(0)
-	if s := shape("x/shape", graph.I64); s != nil && r.sparse {
+	if s := shape("x/shape", section.I64); s != nil && r.sparse {
 		var x [2]int64
-		if graph.ReadRange(r.file, "x/shape", 0, x[:]) == nil {
+		if section.ReadRange(r.file, "x/shape", 0, x[:]) == nil {
 			cols = x[1]
 		}
 	}
@@ -53,7 +54,7 @@ func (r *runner) dealt() []dealing {
 		list = append(list, deal("x/col", "x/row_ptr", 0, func(row []int32) error { return ascending(row, cols) }),
 			deal("x/val", "x/row_ptr", 0, finite))
 	}
-	if shape("y/class", graph.I32) != nil {
+	if shape("y/class", section.I32) != nil {
 		list = append(list, deal("y/class", "", 1, func(row []int32) error {
 			if row[0] < -1 || int64(row[0]) >= classes {
 				return fmt.Errorf("label %d, want -1 (none) or a class in [0, %d)", row[0], classes)
@@ -61,7 +62,7 @@ func (r *runner) dealt() []dealing {
 			return nil
 		}))
 	}
-	if shape("y/bits", graph.U8) != nil {
+	if shape("y/bits", section.U8) != nil {
 		list = append(list, deal("y/bits", "", int(classes), func(row []uint8) error {
 			for c, b := range row {
 				if b > 1 {
@@ -71,7 +72,7 @@ func (r *runner) dealt() []dealing {
 			return nil
 		}))
 	}
-	if shape("ids/ptr", graph.I64) != nil {
+	if shape("ids/ptr", section.I64) != nil {
 		list = append(list, deal("ids/text", "ids/ptr", 0, func([]uint8) error { return nil }))
 	}
 	return list
@@ -80,7 +81,7 @@ func (r *runner) dealt() []dealing {
 // classes returns C.
 func (s *Stored) classes() (int64, error) {
 	var c [1]int64
-	if err := graph.ReadRange(s.file, "y/classes", 0, c[:]); err != nil {
+	if err := section.ReadRange(s.file, "y/classes", 0, c[:]); err != nil {
 		return 0, err
 	}
 	if c[0] < 0 || c[0] > math.MaxInt32 {
@@ -111,7 +112,7 @@ func finite(row []float32) error {
 
 // deal returns the dealing of a section in which a node has width elements or, where ptr names its pointers, elements
 // [ptr[v], ptr[v+1]).
-func deal[T graph.Element](name, ptr string, width int, check func(row []T) error) dealing {
+func deal[T section.Element](name, ptr string, width int, check func(row []T) error) dealing {
 	return dealing{name, func(r *runner) error {
 		if err := r.phase("deal", int64(r.nodes)); err != nil {
 			return err
@@ -144,7 +145,7 @@ func (r *runner) spill(name string, p int) string {
 }
 
 // dealTo deals to the parts [lo, hi).
-func dealTo[T graph.Element](r *runner, name, ptr string, width int, check func(row []T) error, lo, hi int) (err error) {
+func dealTo[T section.Element](r *runner, name, ptr string, width int, check func(row []T) error, lo, hi int) (err error) {
 	shape, err := r.shapeOf(name)
 	if err != nil {
 		return err
@@ -187,7 +188,7 @@ func dealTo[T graph.Element](r *runner, name, ptr string, width int, check func(
 	for v, p := range r.owner {
 		n := width
 		if ptr != "" {
-			if err := graph.ReadArray(ends, end[:]); err != nil {
+			if err := section.ReadArray(ends, end[:]); err != nil {
 				return r.file.Errorf(ptr, "node %d: %w", v, err)
 			}
 			if end[0] < at || end[0] > size || v == r.nodes-1 && end[0] != size {
@@ -197,7 +198,7 @@ func dealTo[T graph.Element](r *runner, name, ptr string, width int, check func(
 		}
 		at += int64(n)
 		row = room(row, n)
-		if err := graph.ReadArray(from, row); err != nil {
+		if err := section.ReadArray(from, row); err != nil {
 			return r.file.Errorf(name, "node %d: %w", v, err)
 		}
 		if n > 0 {
@@ -206,12 +207,12 @@ func dealTo[T graph.Element](r *runner, name, ptr string, width int, check func(
 			}
 		}
 		if k := int(p) - lo; k >= 0 && k < len(local) {
-			if err := graph.WriteArray(out.to[k], row); err != nil {
+			if err := section.WriteArray(out.to[k], row); err != nil {
 				return err
 			}
 			if ptr != "" {
 				local[k] += int64(n)
-				if err := graph.WriteArray(ptrs.to[k], local[k:k+1]); err != nil {
+				if err := section.WriteArray(ptrs.to[k], local[k:k+1]); err != nil {
 					return err
 				}
 			}
@@ -228,11 +229,11 @@ func dealTo[T graph.Element](r *runner, name, ptr string, width int, check func(
 // beginPointers reads the first pointer of a section, which must be 0, and begins those of the parts with it.
 func (r *runner) beginPointers(name string, ends io.Reader, to *outputs) error {
 	var zero [1]int64
-	if err := graph.ReadArray(ends, zero[:]); err != nil || zero[0] != 0 {
+	if err := section.ReadArray(ends, zero[:]); err != nil || zero[0] != 0 {
 		return r.file.Errorf(name, "the first pointer must be 0 (got %d): %w", zero[0], err)
 	}
 	for _, w := range to.to {
-		if err := graph.WriteArray(w, zero[:]); err != nil {
+		if err := section.WriteArray(w, zero[:]); err != nil {
 			return err
 		}
 	}
@@ -240,9 +241,9 @@ func (r *runner) beginPointers(name string, ends io.Reader, to *outputs) error {
 }
 
 func (s *Stored) shapeOf(name string) ([]int, error) {
-	for _, section := range s.file.Sections() {
-		if section.Name == name {
-			return section.Shape, nil
+	for _, one := range s.file.Sections() {
+		if one.Name == name {
+			return one.Shape, nil
 		}
 	}
 	return nil, s.file.Errorf(name, "missing")

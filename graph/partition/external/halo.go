@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // halo finds the sources of part p and writes their global IDs and degrees in the shard's order: owned, then halo by
@@ -89,12 +89,12 @@ func (r *runner) degrees(f func(v int, d float32) error) error {
 	var weight []float32
 	var pair [2]int64
 	ptr := make([]int64, runNodes)
-	if err := graph.ReadArray(ends, pair[1:]); err != nil {
+	if err := section.ReadArray(ends, pair[1:]); err != nil {
 		return err
 	}
 	for v := 0; v < r.nodes; v += len(ptr) {
 		ptr = ptr[:min(len(ptr), r.nodes-v)]
-		if err := graph.ReadArray(ends, ptr); err != nil {
+		if err := section.ReadArray(ends, ptr); err != nil {
 			return err
 		}
 		for k, end := range ptr {
@@ -102,7 +102,7 @@ func (r *runner) degrees(f func(v int, d float32) error) error {
 			d := float32(end - pair[0])
 			if weights != nil {
 				weight = room(weight, int(end-pair[0]))
-				if err := graph.ReadArray(weights, weight); err != nil {
+				if err := section.ReadArray(weights, weight); err != nil {
 					return err
 				}
 				sum := 0.0
@@ -120,21 +120,21 @@ func (r *runner) degrees(f func(v int, d float32) error) error {
 }
 
 // each calls f with every number in a file of them.
-func each[T graph.Element](r *runner, path string, f func(x T)) error {
+func each[T section.Element](r *runner, path string, f func(x T)) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	buf := make([]T, 1<<16)
-	size := graph.Size[T]()
+	size := section.Size[T]()
 	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
 	for left := info.Size() / size; left > 0; {
 		buf = buf[:min(int64(len(buf)), left)]
-		if err := graph.ReadArray(file, buf); err != nil {
+		if err := section.ReadArray(file, buf); err != nil {
 			return err
 		}
 		for _, x := range buf {
@@ -149,20 +149,20 @@ func each[T graph.Element](r *runner, path string, f func(x T)) error {
 }
 
 // buckets writes a file in several places at once, each from its start on.
-type buckets[T graph.Element] struct {
+type buckets[T section.Element] struct {
 	file *os.File
 	at   []int64 // byte where the buffered elements of a bucket go
 	buf  [][]T
 }
 
-func newBuckets[T graph.Element](path string, starts []int64, buffer int64) (*buckets[T], error) {
+func newBuckets[T section.Element](path string, starts []int64, buffer int64) (*buckets[T], error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
 	}
 	b := &buckets[T]{file: f, buf: make([][]T, len(starts))}
 	for k, s := range starts {
-		b.at, b.buf[k] = append(b.at, s*graph.Size[T]()), make([]T, 0, buffer/8)
+		b.at, b.buf[k] = append(b.at, s*section.Size[T]()), make([]T, 0, buffer/8)
 	}
 	return b, nil
 }
@@ -176,8 +176,8 @@ func (b *buckets[T]) put(bucket int, x T) error {
 }
 
 func (b *buckets[T]) flush(bucket int) error {
-	err := graph.WriteArray(io.NewOffsetWriter(b.file, b.at[bucket]), b.buf[bucket])
-	b.at[bucket] += int64(len(b.buf[bucket])) * graph.Size[T]()
+	err := section.WriteArray(io.NewOffsetWriter(b.file, b.at[bucket]), b.buf[bucket])
+	b.at[bucket] += int64(len(b.buf[bucket])) * section.Size[T]()
 	b.buf[bucket] = b.buf[bucket][:0]
 	return err
 }

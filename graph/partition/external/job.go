@@ -15,6 +15,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -380,7 +381,7 @@ func (r *runner) keepOwners(k int) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(graph.WriteArray(f, r.owner), f.Close()); err != nil {
+	if err := errors.Join(section.WriteArray(f, r.owner), f.Close()); err != nil {
 		return err
 	}
 	return r.seal(f.Name())
@@ -395,7 +396,7 @@ func (r *runner) readOwners(k int) error {
 		return err
 	}
 	defer f.Close()
-	if err := graph.ReadArray(f, r.owner); err != nil {
+	if err := section.ReadArray(f, r.owner); err != nil {
 		return fmt.Errorf("external: %s: %w", f.Name(), err)
 	}
 	for v, p := range r.owner {

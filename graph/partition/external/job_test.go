@@ -10,15 +10,17 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"pgregory.net/rapid"
 )
 
 // streaming are the policies that need not all edges at once, and one that does.
@@ -260,7 +262,7 @@ func TestStoredGraphsAreChecked(t *testing.T) {
 	} {
 		g := path8()
 		c.spoil(g)
-		if _, err := graph.WriteSections(path, graph.GraphKind, g.Sections()); err != nil {
+		if _, err := section.Write(path, graph.GraphKind, g.Sections()); err != nil {
 			t.Fatal(err)
 		}
 		s, err := OpenGraph(path)

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -38,34 +39,34 @@ func (r *runner) part(p int) error {
 	if err != nil {
 		return err
 	}
-	list := []graph.Section{
-		graph.Array("shard", []int64{int64(p), int64(r.Parts), int64(owned), int64(sources), int64(r.nodes)}),
-		graph.Array("fingerprint", r.print[:]),
-		graph.Array("name", name),
+	list := []section.Section{
+		section.Array("shard", []int64{int64(p), int64(r.Parts), int64(owned), int64(sources), int64(r.nodes)}),
+		section.Array("fingerprint", r.print[:]),
+		section.Array("name", name),
 	}
 	if len(encoding) > 0 {
-		list = append(list, graph.Array("encoding", encoding))
+		list = append(list, section.Array("encoding", encoding))
 	}
 	boundary := make([]int64, r.Parts+1)
 	for q := range r.Parts {
 		d.Halo[q] = int(ptr[q+1] - ptr[q])
 		boundary[q+1] = boundary[q] + r.done.Halo[q][p+1] - r.done.Halo[q][p]
 	}
-	list = append(list, r.stream("global", "global", graph.I64, p, sources), r.stream("degree", "degree", graph.F32, p, sources),
-		graph.Array("halo_ptr", ptr), graph.Array("boundary/ptr", boundary),
-		graph.Stream("boundary/node", graph.I32, []int{int(boundary[r.Parts])}, func(w io.Writer) error { return r.boundary(p, w) }),
-		r.stream("split", "split", graph.U8, p, owned), r.stream("adj/0/row_ptr", "adj/0/row_ptr", graph.I64, p, owned+1))
+	list = append(list, r.stream("global", "global", section.I64, p, sources), r.stream("degree", "degree", section.F32, p, sources),
+		section.Array("halo_ptr", ptr), section.Array("boundary/ptr", boundary),
+		section.Stream("boundary/node", section.I32, []int{int(boundary[r.Parts])}, func(w io.Writer) error { return r.boundary(p, w) }),
+		r.stream("split", "split", section.U8, p, owned), r.stream("adj/0/row_ptr", "adj/0/row_ptr", section.I64, p, owned+1))
 	edges, err := r.length("adj/0/col", p, 4)
 	if err != nil {
 		return err
 	}
 	d.Edges = edges
-	list = append(list, graph.Stream("adj/0/col", graph.I32, []int{edges}, func(w io.Writer) error {
-		return r.relabel(p, func(b *rows) error { return graph.WriteArray(w, b.col) })
+	list = append(list, section.Stream("adj/0/col", section.I32, []int{edges}, func(w io.Writer) error {
+		return r.relabel(p, func(b *rows) error { return section.WriteArray(w, b.col) })
 	}))
 	if r.weighted {
-		list = append(list, graph.Stream("adj/0/weight", graph.F32, []int{edges}, func(w io.Writer) error {
-			return r.relabel(p, func(b *rows) error { return graph.WriteArray(w, b.weight) })
+		list = append(list, section.Stream("adj/0/weight", section.F32, []int{edges}, func(w io.Writer) error {
+			return r.relabel(p, func(b *rows) error { return section.WriteArray(w, b.weight) })
 		}))
 	}
 	tables, bytes, err := r.tables(p, owned)
@@ -105,12 +106,12 @@ func countSplit(d *shard.Part, s graph.Split) {
 }
 
 // tables returns features, labels and names of part p's nodes, and the size of the features.
-func (r *runner) tables(p, owned int) (list []graph.Section, bytes int64, err error) {
-	has := func(name string, t graph.Type) bool {
+func (r *runner) tables(p, owned int) (list []section.Section, bytes int64, err error) {
+	has := func(name string, t section.Type) bool {
 		shape, _ := r.file.Shape(name, t)
 		return shape != nil
 	}
-	ragged := func(name, file string, t graph.Type, size int64) error {
+	ragged := func(name, file string, t section.Type, size int64) error {
 		n, err := r.length(file, p, size)
 		list = append(list, r.stream(name, file, t, p, n))
 		return err
@@ -118,10 +119,10 @@ func (r *runner) tables(p, owned int) (list []graph.Section, bytes int64, err er
 	switch {
 	case r.xcols > 0:
 		bytes = 4 * int64(owned) * int64(r.xcols)
-		list = append(list, r.stream("x/dense", "x/dense", graph.F32, p, owned, r.xcols))
+		list = append(list, r.stream("x/dense", "x/dense", section.F32, p, owned, r.xcols))
 	case slices.Contains(r.done.Dealt, "x/col"):
 		var shape [2]int64
-		if err := graph.ReadRange(r.file, "x/shape", 0, shape[:]); err != nil {
+		if err := section.ReadRange(r.file, "x/shape", 0, shape[:]); err != nil {
 			return nil, 0, err
 		}
 		n, err := r.length("x/col", p, 4)
@@ -129,35 +130,35 @@ func (r *runner) tables(p, owned int) (list []graph.Section, bytes int64, err er
 			return nil, 0, err
 		}
 		bytes = 8 * int64(n)
-		list = append(list, graph.Array("x/shape", []int64{int64(owned), shape[1]}), r.stream("x/row_ptr", "x/row_ptr", graph.I64, p, owned+1),
-			r.stream("x/col", "x/col", graph.I32, p, n), r.stream("x/val", "x/val", graph.F32, p, n))
+		list = append(list, section.Array("x/shape", []int64{int64(owned), shape[1]}), r.stream("x/row_ptr", "x/row_ptr", section.I64, p, owned+1),
+			r.stream("x/col", "x/col", section.I32, p, n), r.stream("x/val", "x/val", section.F32, p, n))
 	}
 	classes, err := r.classes()
 	if err != nil {
 		return nil, 0, err
 	}
-	list = append(list, graph.Array("y/classes", []int64{classes}))
-	if has("y/class", graph.I32) {
-		list = append(list, r.stream("y/class", "y/class", graph.I32, p, owned))
+	list = append(list, section.Array("y/classes", []int64{classes}))
+	if has("y/class", section.I32) {
+		list = append(list, r.stream("y/class", "y/class", section.I32, p, owned))
 	}
-	if has("y/bits", graph.U8) {
-		list = append(list, r.stream("y/bits", "y/bits", graph.U8, p, owned*int(classes)))
+	if has("y/bits", section.U8) {
+		list = append(list, r.stream("y/bits", "y/bits", section.U8, p, owned*int(classes)))
 	}
 	for _, s := range r.file.Sections() {
 		if s.Name == "y/names/ptr" || s.Name == "y/names/text" {
 			list = append(list, s)
 		}
 	}
-	if has("ids/ptr", graph.I64) {
-		list = append(list, r.stream("ids/ptr", "ids/ptr", graph.I64, p, owned+1))
-		err = ragged("ids/text", "ids/text", graph.U8, 1)
+	if has("ids/ptr", section.I64) {
+		list = append(list, r.stream("ids/ptr", "ids/ptr", section.I64, p, owned+1))
+		err = ragged("ids/text", "ids/text", section.U8, 1)
 	}
 	return list, bytes, err
 }
 
 // stream returns a section that is what part p was dealt.
-func (r *runner) stream(name, file string, t graph.Type, p int, shape ...int) graph.Section {
-	return graph.Stream(name, t, shape, func(w io.Writer) error {
+func (r *runner) stream(name, file string, t section.Type, p int, shape ...int) section.Section {
+	return section.Stream(name, t, shape, func(w io.Writer) error {
 		f, err := os.Open(r.spill(file, p))
 		if err != nil {
 			return err
@@ -189,11 +190,11 @@ func (r *runner) boundary(p int, w io.Writer) error {
 		in := io.NewSectionReader(f, 8*ptr[p], 8*(ptr[p+1]-ptr[p]))
 		for left := ptr[p+1] - ptr[p]; left > 0 && err == nil; left -= int64(len(buf)) {
 			buf = buf[:min(int64(cap(buf)), left)]
-			if err = graph.ReadArray(in, buf); err == nil {
+			if err = section.ReadArray(in, buf); err == nil {
 				for k, v := range buf {
 					local[k] = r.to[v]
 				}
-				err = graph.WriteArray(w, local[:len(buf)])
+				err = section.WriteArray(w, local[:len(buf)])
 			}
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
@@ -225,7 +226,7 @@ func (r *runner) relabel(p int, f func(*rows) error) error {
 		in[k] = bufio.NewReaderSize(file, 1<<18)
 	}
 	b, threads := &rows{ptr: make([]int64, 1)}, runtime.GOMAXPROCS(0)
-	if err := graph.ReadArray(in[0], b.ptr); err != nil {
+	if err := section.ReadArray(in[0], b.ptr); err != nil {
 		return err
 	}
 	for left := int(r.done.Halo[p][0]); left > 0; {
@@ -233,19 +234,19 @@ func (r *runner) relabel(p int, f func(*rows) error) error {
 		b.ptr = append(b.ptr[:0], start)
 		for n := 0; n < left && n < runNodes && b.ptr[n]-start < runEdges; n++ {
 			b.ptr = append(b.ptr, 0)
-			if err := graph.ReadArray(in[0], b.ptr[n+1:]); err != nil {
+			if err := section.ReadArray(in[0], b.ptr[n+1:]); err != nil {
 				return err
 			}
 		}
 		n := len(b.ptr) - 1
 		left -= n
 		b.col = room(b.col, int(b.ptr[n]-start))
-		if err := graph.ReadArray(in[1], b.col); err != nil {
+		if err := section.ReadArray(in[1], b.col); err != nil {
 			return err
 		}
 		if r.weighted {
 			b.weight = room(b.weight, len(b.col))
-			if err := graph.ReadArray(in[2], b.weight); err != nil {
+			if err := section.ReadArray(in[2], b.weight); err != nil {
 				return err
 			}
 		}

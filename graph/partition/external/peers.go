@@ -10,8 +10,8 @@ import (
 	"sort"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -139,7 +139,7 @@ func (p *sharing) slice() (err error) {
 	for q := range p.first {
 		at := sort.Search(p.nodes, func(v int) bool {
 			var ptr [1]int64
-			if fault := graph.ReadRange(p.file, "adj/0/row_ptr", int64(v), ptr[:]); fault != nil {
+			if fault := section.ReadRange(p.file, "adj/0/row_ptr", int64(v), ptr[:]); fault != nil {
 				err = fault
 			}
 			return float64(ptr[0]+int64(v))*float64(k) >= float64(total)*float64(q)
@@ -228,7 +228,7 @@ func (p *sharing) tellDegrees() error {
 			d := float64(r.Edges(i))
 			if p.weighted {
 				weight = room(weight, int(r.Edges(i)))
-				if err := graph.ReadRange(p.file, "adj/0/weight", r.Ptr[i], weight); err != nil {
+				if err := section.ReadRange(p.file, "adj/0/weight", r.Ptr[i], weight); err != nil {
 					return err
 				}
 				d = 0

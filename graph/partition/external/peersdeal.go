@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -45,7 +46,7 @@ func (p *sharing) deal() (*shard.Shard, error) {
 				continue // it has given all
 			}
 			more = true
-			f, err := graph.DecodeSections("nodes and their edges", pieceKind, b)
+			f, err := section.Decode("nodes and their edges", pieceKind, b)
 			if err == nil {
 				var got piece
 				if got, err = p.read(f, q); err == nil {
@@ -98,7 +99,7 @@ func (p *sharing) pieces(r *partition.Run, at, end int) ([][]byte, error) {
 	var weight []float32
 	if p.weighted {
 		weight = make([]float32, r.Ptr[end]-r.Ptr[at])
-		if err := graph.ReadRange(p.file, "adj/0/weight", r.Ptr[at], weight); err != nil {
+		if err := section.ReadRange(p.file, "adj/0/weight", r.Ptr[at], weight); err != nil {
 			return nil, err
 		}
 	}
@@ -142,15 +143,15 @@ func (p *sharing) pieces(r *partition.Run, at, end int) ([][]byte, error) {
 			g.Col[k] = int32(j)
 		}
 		g.NumSrc = len(source)
-		list := []graph.Section{graph.Array("node", own), graph.Array("source", source), graph.Array("owner", owner), graph.Array("degree", degree), graph.Array("split", split)}
+		list := []section.Section{section.Array("node", own), section.Array("source", source), section.Array("owner", owner), section.Array("degree", degree), section.Array("split", split)}
 		list = append(list, g.Sections(0)...)
 		if all.X.Cols() > 0 {
 			list = append(list, all.X.Select(rows).Sections()...)
 		}
 		list = append(list, all.Labels.Select(rows).Sections()...)
-		list = append(list, graph.Strings("ids", ids)...)
+		list = append(list, section.Strings("ids", ids)...)
 		var b bytes.Buffer
-		if err := graph.EncodeSections(&b, pieceKind, list); err != nil {
+		if err := section.Encode(&b, pieceKind, list); err != nil {
 			return nil, err
 		}
 		if b.Len() > maxPiece {
@@ -181,13 +182,13 @@ func (p *sharing) table(r *partition.Run, at, end int) (g graph.Graph, err error
 	first, n := int64(r.First)+int64(at), end-at
 	if p.xcols > 0 {
 		g.X.Dense = mat.New(n, p.xcols)
-		if err := graph.ReadRange(p.file, "x/dense", first*int64(p.xcols), g.X.Dense.Data); err != nil {
+		if err := section.ReadRange(p.file, "x/dense", first*int64(p.xcols), g.X.Dense.Data); err != nil {
 			return g, err
 		}
 	}
 	if p.sparse {
 		var shape [2]int64
-		if err := graph.ReadRange(p.file, "x/shape", 0, shape[:]); err != nil {
+		if err := section.ReadRange(p.file, "x/shape", 0, shape[:]); err != nil {
 			return g, err
 		}
 		x := &mat.Sparse{Rows: n, Cols: int(shape[1]), RowPtr: make([]int64, n+1)}
@@ -199,10 +200,10 @@ func (p *sharing) table(r *partition.Run, at, end int) (g graph.Graph, err error
 			x.RowPtr[k] = r.XPtr[at+k] - lo
 		}
 		x.Col, x.Val = make([]int32, hi-lo), make([]float32, hi-lo)
-		if err := graph.ReadRange(p.file, "x/col", lo, x.Col); err != nil {
+		if err := section.ReadRange(p.file, "x/col", lo, x.Col); err != nil {
 			return g, err
 		}
-		if err := graph.ReadRange(p.file, "x/val", lo, x.Val); err != nil {
+		if err := section.ReadRange(p.file, "x/val", lo, x.Val); err != nil {
 			return g, err
 		}
 		g.X.Sparse = x
@@ -213,7 +214,7 @@ func (p *sharing) table(r *partition.Run, at, end int) (g graph.Graph, err error
 	if g.Labels, err = p.labels(first, n); err != nil {
 		return g, err
 	}
-	if shape, err := p.file.Shape("ids/ptr", graph.I64); err != nil || shape == nil {
+	if shape, err := p.file.Shape("ids/ptr", section.I64); err != nil || shape == nil {
 		return g, err
 	}
 	g.IDs, err = p.strings("ids", first, n)
@@ -222,25 +223,25 @@ func (p *sharing) table(r *partition.Run, at, end int) (g graph.Graph, err error
 
 func (p *sharing) labels(first int64, n int) (l graph.Labels, err error) {
 	var classes [1]int64
-	if err := graph.ReadRange(p.file, "y/classes", 0, classes[:]); err != nil {
+	if err := section.ReadRange(p.file, "y/classes", 0, classes[:]); err != nil {
 		return l, err
 	}
 	if l.Classes = int(classes[0]); classes[0] < 0 || classes[0] > maxPiece {
 		return l, p.file.Errorf("y/classes", "%d classes", classes[0])
 	}
-	if shape, _ := p.file.Shape("y/class", graph.I32); shape != nil {
+	if shape, _ := p.file.Shape("y/class", section.I32); shape != nil {
 		l.Class = make([]int32, n)
-		if err := graph.ReadRange(p.file, "y/class", first, l.Class); err != nil {
+		if err := section.ReadRange(p.file, "y/class", first, l.Class); err != nil {
 			return l, err
 		}
 	}
-	if shape, _ := p.file.Shape("y/bits", graph.U8); shape != nil {
+	if shape, _ := p.file.Shape("y/bits", section.U8); shape != nil {
 		l.Bits = make([]uint8, n*l.Classes)
-		if err := graph.ReadRange(p.file, "y/bits", first*int64(l.Classes), l.Bits); err != nil {
+		if err := section.ReadRange(p.file, "y/bits", first*int64(l.Classes), l.Bits); err != nil {
 			return l, err
 		}
 	}
-	if shape, _ := p.file.Shape("y/names/ptr", graph.I64); shape != nil {
+	if shape, _ := p.file.Shape("y/names/ptr", section.I64); shape != nil {
 		if l.Names, err = p.strings("y/names", 0, l.Classes); err != nil {
 			return l, err
 		}
@@ -254,14 +255,14 @@ func (p *sharing) labels(first int64, n int) (l graph.Labels, err error) {
 // strings reads n strings of a list from the first-th on.
 func (p *sharing) strings(name string, first int64, n int) ([]string, error) {
 	ptr := make([]int64, n+1)
-	if err := graph.ReadRange(p.file, name+"/ptr", first, ptr); err != nil {
+	if err := section.ReadRange(p.file, name+"/ptr", first, ptr); err != nil {
 		return nil, err
 	}
 	if ptr[0] < 0 || !slices.IsSorted(ptr) || ptr[n]-ptr[0] > maxPiece {
 		return nil, p.file.Errorf(name+"/ptr", "strings %d to %d are bytes %d to %d", first, first+int64(n), ptr[0], ptr[n])
 	}
 	text := make([]byte, ptr[n]-ptr[0])
-	if err := graph.ReadRange(p.file, name+"/text", ptr[0], text); err != nil {
+	if err := section.ReadRange(p.file, name+"/text", ptr[0], text); err != nil {
 		return nil, err
 	}
 	list := make([]string, n)
@@ -272,21 +273,21 @@ func (p *sharing) strings(name string, first int64, n int) ([]string, error) {
 }
 
 // read checks what peer q gives: nodes of its slice.
-func (p *sharing) read(f *graph.Sections, q int) (g piece, err error) {
-	if g.node, err = graph.Values[int32](f, "node"); err != nil {
+func (p *sharing) read(f *section.Arrays, q int) (g piece, err error) {
+	if g.node, err = section.Values[int32](f, "node"); err != nil {
 		return g, err
 	}
 	n := len(g.node)
 	if k := shard.FirstBad(g.node, p.first[q], p.first[q+1]); k >= 0 {
 		return g, f.Errorf("node", "node %d is not ascending, or not of slice %d", g.node[k], q)
 	}
-	if g.source, err = graph.Values[int32](f, "source"); err != nil {
+	if g.source, err = section.Values[int32](f, "source"); err != nil {
 		return g, err
 	}
 	if k := shard.FirstBad(g.source, 0, int32(p.nodes)); k >= 0 {
 		return g, f.Errorf("source", "source %d is not ascending, or no node", g.source[k])
 	}
-	if g.owner, err = graph.Values[int32](f, "owner", len(g.source)); err != nil {
+	if g.owner, err = section.Values[int32](f, "owner", len(g.source)); err != nil {
 		return g, err
 	}
 	for k, o := range g.owner {
@@ -294,19 +295,19 @@ func (p *sharing) read(f *graph.Sections, q int) (g piece, err error) {
 			return g, f.Errorf("owner", "owner of node %d is %d, of %d parts", g.source[k], o, p.team.Size)
 		}
 	}
-	if g.degree, err = graph.Values[float32](f, "degree", len(g.source)); err != nil {
+	if g.degree, err = section.Values[float32](f, "degree", len(g.source)); err != nil {
 		return g, err
 	}
-	if g.split, err = graph.Values[graph.Split](f, "split", n); err != nil {
+	if g.split, err = section.Values[graph.Split](f, "split", n); err != nil {
 		return g, err
 	}
-	if g.adj, err = f.CSR(0, n, len(g.source)); err != nil {
+	if g.adj, err = graph.ReadCSR(f, 0, n, len(g.source)); err != nil {
 		return g, err
 	}
-	if g.x, err = f.Features(n); err != nil {
+	if g.x, err = graph.ReadFeatures(f, n); err != nil {
 		return g, err
 	}
-	if g.labels, err = f.Labels(n); err != nil {
+	if g.labels, err = graph.ReadLabels(f, n); err != nil {
 		return g, err
 	}
 	g.ids, err = f.Strings("ids", n)
@@ -412,7 +413,7 @@ func (p *sharing) stack(pieces []piece) (x graph.Features, err error) {
 	}
 	if p.sparse {
 		var shape [2]int64
-		if err := graph.ReadRange(p.file, "x/shape", 0, shape[:]); err != nil {
+		if err := section.ReadRange(p.file, "x/shape", 0, shape[:]); err != nil {
 			return x, err
 		}
 		x.Sparse = &mat.Sparse{Cols: int(shape[1]), RowPtr: []int64{0}, Col: []int32{}, Val: []float32{}}
@@ -442,7 +443,7 @@ func (p *sharing) marks(pieces []piece) (l graph.Labels, ids []string, err error
 	if l, err = p.labels(0, 0); err != nil {
 		return l, nil, err
 	}
-	if shape, _ := p.file.Shape("ids/ptr", graph.I64); shape != nil {
+	if shape, _ := p.file.Shape("ids/ptr", section.I64); shape != nil {
 		ids = []string{}
 	}
 	for _, one := range pieces {

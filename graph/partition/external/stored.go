@@ -10,13 +10,14 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Stored is a graph in a file of kind graph.GraphKind that is read as a stream: never more than a few runs of nodes are
 // in memory.
 type Stored struct {
-	file  *graph.Ranges
+	file  *section.Ranges
 	nodes int
 	edges int64
 	// What the file has besides.
@@ -27,7 +28,7 @@ type Stored struct {
 
 // OpenGraph opens a graph file. Its table and shapes are checked here, what is in the arrays when they are read.
 func OpenGraph(path string) (*Stored, error) {
-	f, err := graph.OpenRanges(path, graph.GraphKind)
+	f, err := section.OpenRanges(path, graph.GraphKind)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func OpenGraph(path string) (*Stored, error) {
 
 func (s *Stored) open() error {
 	// extents returns a section's shape, of rank 2 where there is room for columns, and checks its rows; −1 is any.
-	extents := func(name string, t graph.Type, rank int, rows int64) ([]int, bool, error) {
+	extents := func(name string, t section.Type, rank int, rows int64) ([]int, bool, error) {
 		shape, err := s.file.Shape(name, t)
 		if err != nil || shape == nil {
 			return nil, false, err
@@ -50,10 +51,10 @@ func (s *Stored) open() error {
 		}
 		return shape, true, nil
 	}
-	if shape, err := s.file.Shape("relations/ptr", graph.I64); err != nil || shape != nil {
+	if shape, err := s.file.Shape("relations/ptr", section.I64); err != nil || shape != nil {
 		return errors.Join(err, s.file.Errorf("relations/ptr", "edges have types, which are not streamed: partition the data set itself"))
 	}
-	shape, ok, err := extents("split", graph.U8, 1, -1)
+	shape, ok, err := extents("split", section.U8, 1, -1)
 	if err != nil {
 		return err
 	}
@@ -62,28 +63,28 @@ func (s *Stored) open() error {
 	}
 	s.nodes = shape[0]
 	n := int64(s.nodes)
-	if shape, ok, err = extents("adj/0/col", graph.I32, 1, -1); err != nil || !ok {
+	if shape, ok, err = extents("adj/0/col", section.I32, 1, -1); err != nil || !ok {
 		return errors.Join(err, s.missing("adj/0/col", ok))
 	}
 	s.edges = int64(shape[0])
-	if _, ok, err = extents("adj/0/row_ptr", graph.I64, 1, n+1); err != nil || !ok {
+	if _, ok, err = extents("adj/0/row_ptr", section.I64, 1, n+1); err != nil || !ok {
 		return errors.Join(err, s.missing("adj/0/row_ptr", ok))
 	}
-	if _, s.weighted, err = extents("adj/0/weight", graph.F32, 1, s.edges); err != nil {
+	if _, s.weighted, err = extents("adj/0/weight", section.F32, 1, s.edges); err != nil {
 		return err
 	}
-	if shape, ok, err = extents("x/dense", graph.F32, 2, n); err != nil {
+	if shape, ok, err = extents("x/dense", section.F32, 2, n); err != nil {
 		return err
 	} else if ok {
 		s.xcols = shape[1]
 	}
-	if _, s.sparse, err = extents("x/row_ptr", graph.I64, 1, n+1); err != nil {
+	if _, s.sparse, err = extents("x/row_ptr", section.I64, 1, n+1); err != nil {
 		return err
 	}
-	if _, ok, err = extents("site", graph.I32, 1, n); err != nil {
+	if _, ok, err = extents("site", section.I32, 1, n); err != nil {
 		return err
 	} else if ok {
-		if shape, ok, err = extents("sites/ptr", graph.I64, 1, -1); err != nil || !ok {
+		if shape, ok, err = extents("sites/ptr", section.I64, 1, -1); err != nil || !ok {
 			return errors.Join(err, s.missing("sites/ptr", ok))
 		}
 		s.sites = shape[0] - 1
@@ -191,7 +192,7 @@ func (s *Stored) place(r *partition.Run, first, end int) error {
 	n := min(runNodes, end-first)
 	r.First = int32(first)
 	r.Ptr = room(r.Ptr, n+1)
-	if err := graph.ReadRange(s.file, "adj/0/row_ptr", int64(first), r.Ptr); err != nil {
+	if err := section.ReadRange(s.file, "adj/0/row_ptr", int64(first), r.Ptr); err != nil {
 		return err
 	}
 	if r.Ptr[0] < 0 || first == 0 && r.Ptr[0] != 0 || r.Ptr[0] > s.edges {
@@ -222,7 +223,7 @@ func room[T any](b []T, n int) []T {
 // load reads and checks what belongs to the run.
 func (s *Stored) load(r *partition.Run, edges bool) error {
 	n := r.N()
-	if err := graph.ReadRange(s.file, "split", int64(r.First), r.Split); err != nil {
+	if err := section.ReadRange(s.file, "split", int64(r.First), r.Split); err != nil {
 		return err
 	}
 	for i, x := range r.Split {
@@ -233,7 +234,7 @@ func (s *Stored) load(r *partition.Run, edges bool) error {
 	r.XCols = s.xcols
 	if s.sparse {
 		r.XPtr = room(r.XPtr, n+1)
-		if err := graph.ReadRange(s.file, "x/row_ptr", int64(r.First), r.XPtr); err != nil {
+		if err := section.ReadRange(s.file, "x/row_ptr", int64(r.First), r.XPtr); err != nil {
 			return err
 		}
 	}
@@ -241,7 +242,7 @@ func (s *Stored) load(r *partition.Run, edges bool) error {
 		return nil
 	}
 	r.Col = room(r.Col, int(r.Ptr[n]-r.Ptr[0]))
-	if err := graph.ReadRange(s.file, "adj/0/col", r.Ptr[0], r.Col); err != nil {
+	if err := section.ReadRange(s.file, "adj/0/col", r.Ptr[0], r.Col); err != nil {
 		return err
 	}
 	for i := range n {
@@ -259,13 +260,13 @@ func (s *Stored) load(r *partition.Run, edges bool) error {
 // digest writes to w what graph.Graph.Digest hashes of the graph in memory. It reads all of the file, and refuses what
 // does not match its checksum.
 func (s *Stored) digest(w io.Writer) error {
-	var list []graph.Section
+	var list []section.Section
 	for _, section := range s.file.Sections() {
 		if section.Name != "site" && section.Name != "sites/ptr" && section.Name != "sites/text" {
 			list = append(list, section)
 		}
 	}
-	return graph.EncodeSections(w, graph.GraphKind, list)
+	return section.Encode(w, graph.GraphKind, list)
 }
 
 // hollow returns a graph in memory that has the nodes, and no edges: enough for policies that look at nothing else.
@@ -273,7 +274,7 @@ func (s *Stored) hollow() (*graph.Graph, error) {
 	g := &graph.Graph{Adj: graph.CSR{NumDst: s.nodes, NumSrc: s.nodes}}
 	if s.sites > 0 {
 		g.Site, g.Sites = make([]int32, s.nodes), make([]string, s.sites)
-		if err := graph.ReadRange(s.file, "site", 0, g.Site); err != nil {
+		if err := section.ReadRange(s.file, "site", 0, g.Site); err != nil {
 			return nil, err
 		}
 		for i, p := range g.Site {
@@ -291,7 +292,7 @@ func (s *Stored) fill(g *graph.Graph, src partition.Source) error {
 	g.X.Dense.Cols = s.xcols // for the sizes of the features alone
 	if s.sparse {
 		g.X.Sparse = &mat.Sparse{RowPtr: make([]int64, s.nodes+1)}
-		if err := graph.ReadRange(s.file, "x/row_ptr", 0, g.X.Sparse.RowPtr); err != nil {
+		if err := section.ReadRange(s.file, "x/row_ptr", 0, g.X.Sparse.RowPtr); err != nil {
 			return err
 		}
 	}
@@ -309,7 +310,7 @@ func (s *Stored) Sites() ([]string, error) {
 		return nil, nil
 	}
 	ptr := make([]int64, s.sites+1)
-	if err := graph.ReadRange(s.file, "sites/ptr", 0, ptr); err != nil {
+	if err := section.ReadRange(s.file, "sites/ptr", 0, ptr); err != nil {
 		return nil, err
 	}
 	text, err := s.all("sites/text")
@@ -330,7 +331,7 @@ const small = 1 << 24 // bytes of what belongs to the graph as a whole: names, e
 
 // all returns a small section of bytes, nil where there is none.
 func (s *Stored) all(name string) ([]byte, error) {
-	shape, err := s.file.Shape(name, graph.U8)
+	shape, err := s.file.Shape(name, section.U8)
 	if err != nil || shape == nil {
 		return nil, err
 	}
@@ -338,5 +339,5 @@ func (s *Stored) all(name string) ([]byte, error) {
 		return nil, s.file.Errorf(name, "shape %v, want at most %d bytes", shape, small)
 	}
 	b := make([]byte, shape[0])
-	return b, graph.ReadRange(s.file, name, 0, b)
+	return b, section.ReadRange(s.file, name, 0, b)
 }

@@ -1,4 +1,4 @@
-package graph
+package section
 
 import (
 	"bytes"
@@ -19,19 +19,19 @@ func TestRangesReadWhatWasWritten(t *testing.T) {
 		}
 		return WriteArray(w, number[3:])
 	})
-	digest, err := WriteSections(path, "test", []Section{Array("text", text), streamed})
+	digest, err := Write(path, "test", []Section{Array("text", text), streamed})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var whole bytes.Buffer
-	if err := EncodeSections(&whole, "test", []Section{Array("text", text), Array("number", number, 4, 2)}); err != nil {
+	if err := Encode(&whole, "test", []Section{Array("text", text), Array("number", number, 4, 2)}); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(file, whole.Bytes()) {
 		t.Fatalf("a streamed section is written in another way (%v)", err)
 	}
-	s, err := DecodeSections(path, "test", file)
+	s, err := Decode(path, "test", file)
 	if err != nil || s.Digest() != digest {
 		t.Fatalf("digest of a streamed file: %v", err)
 	}
@@ -49,7 +49,7 @@ func TestRangesReadWhatWasWritten(t *testing.T) {
 		t.Errorf("shape %v, %v", shape, err)
 	}
 	var again bytes.Buffer
-	if err := EncodeSections(&again, "test", f.Sections()); err != nil || !bytes.Equal(again.Bytes(), file) {
+	if err := Encode(&again, "test", f.Sections()); err != nil || !bytes.Equal(again.Bytes(), file) {
 		t.Errorf("written again it is another file: %v", err)
 	}
 	for what, err := range map[string]error{
@@ -65,7 +65,7 @@ func TestRangesReadWhatWasWritten(t *testing.T) {
 	if _, err := f.Shape("text", I32); err == nil {
 		t.Error("text is numbers")
 	}
-	if _, err := WriteSections(path, "test", []Section{Stream("number", I64, []int{4, 2}, func(w io.Writer) error { return WriteArray(w, number[:3]) })}); err == nil || !strings.Contains(err.Error(), "24 bytes came, want 64") {
+	if _, err := Write(path, "test", []Section{Stream("number", I64, []int{4, 2}, func(w io.Writer) error { return WriteArray(w, number[:3]) })}); err == nil || !strings.Contains(err.Error(), "must have 64 bytes (got 24)") {
 		t.Errorf("too few bytes: %v", err)
 	}
 }
@@ -74,7 +74,7 @@ func TestRangesReadWhatWasWritten(t *testing.T) {
 func TestRangesFindDamage(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
-	if _, err := WriteSections(path, "test", []Section{Array("a", []int32{1, 2, 3}), Array("b", make([]uint8, 70))}); err != nil {
+	if _, err := Write(path, "test", []Section{Array("a", []int32{1, 2, 3}), Array("b", make([]uint8, 70))}); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(path)
@@ -92,7 +92,7 @@ func TestRangesFindDamage(t *testing.T) {
 		}
 		defer f.Close()
 		var again bytes.Buffer
-		if err := EncodeSections(&again, "test", f.Sections()); err != nil {
+		if err := Encode(&again, "test", f.Sections()); err != nil {
 			return err
 		}
 		if !bytes.Equal(again.Bytes(), file) {

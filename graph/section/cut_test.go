@@ -1,4 +1,4 @@
-package graph
+package section
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // Power is cut after every single call of the file system: a section file is then the old one or the new one, whole.
-func TestSectionsAndPowerCut(t *testing.T) {
+func TestWriteAndPowerCut(t *testing.T) {
 	r := disktest.NewRecorder(t.TempDir())
 	name := filepath.Join(r.Root(), "part-0")
 	values := func(k int) []int64 {
@@ -22,7 +22,7 @@ func TestSectionsAndPowerCut(t *testing.T) {
 	}
 	var done []int
 	for k := 1; k <= 3; k++ {
-		if _, err := writeSections(r, name, "shard", []Section{Array("a", values(k)), Array("b", []byte{byte(k)})}); err != nil {
+		if _, err := writeOn(r, name, "shard", []Section{Array("a", values(k)), Array("b", []byte{byte(k)})}); err != nil {
 			t.Fatal(err)
 		}
 		done = append(done, r.Calls())
@@ -34,7 +34,7 @@ func TestSectionsAndPowerCut(t *testing.T) {
 				least = k + 1
 			}
 		}
-		f, err := OpenSections(filepath.Join(root, "part-0"), "shard")
+		f, err := Open(filepath.Join(root, "part-0"), "shard")
 		if errors.Is(err, fs.ErrNotExist) && least == 0 {
 			return
 		}
