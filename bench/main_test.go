@@ -2,6 +2,10 @@ package main
 
 import (
 	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -32,5 +36,52 @@ func TestUnknownSubcommand(t *testing.T) {
 	err := bench(t.Context(), []string{"neon", "-times", "2", "all"})
 	if err == nil || !strings.Contains(err.Error(), `(got "all")`) {
 		t.Errorf("error must name what is not a flag (got %v)", err)
+	}
+}
+
+// Every command of a subcommand that a page shows has flags which that subcommand takes.
+func TestCommandsOfThePages(t *testing.T) {
+	command := regexp.MustCompile("go run ./bench ([a-z]+)([^`\n]*)")
+	word := regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
+	found := 0
+	check := func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range command.FindAllStringSubmatch(string(text), -1) {
+			found++
+			var args []string
+			for _, w := range word.FindAllString(m[2], -1) {
+				args = append(args, strings.Trim(w, `"'`))
+			}
+			known := false
+			for _, e := range experiments {
+				if e.Name != m[1] {
+					continue
+				}
+				known = true
+				f := flag.NewFlagSet(e.Name, flag.ContinueOnError)
+				f.Bool("write", false, "")
+				f.String("heading", "", "")
+				e.command(f)
+				if err := f.Parse(args); err != nil || f.NArg() > 0 {
+					t.Errorf("%s: %s: %v, not flags: %q", path, m[0], err, f.Args())
+				}
+			}
+			if !known {
+				t.Errorf("%s: %s: no such subcommand", path, m[0])
+			}
+		}
+		return nil
+	}
+	if err := filepath.WalkDir("../docs", check); err != nil {
+		t.Fatal(err)
+	}
+	if found < 15 {
+		t.Errorf("found %d commands", found)
 	}
 }

@@ -2,7 +2,13 @@ package results
 
 import (
 	"errors"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle"
 )
 
 // Every row of every table, and every variant among which validation chooses, is a sound plan.
@@ -29,5 +35,32 @@ func TestSetting(t *testing.T) {
 	want := "--data cora --preset=frugal --encoder=pca:64 --hops=2 --metric=accuracy --exchange=halo --peers=4"
 	if got := e.setting(); got != want {
 		t.Errorf("setting must be\n%s (got\n%s)", want, got)
+	}
+}
+
+// Every settings line of the page of results is still a sound plan, under today's names.
+func TestRecordedSettings(t *testing.T) {
+	text, err := os.ReadFile("../../docs/measurements/results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile("(?m)^  `(--.+)`$").FindAllStringSubmatch(string(text), -1)
+	if len(lines) < 80 {
+		t.Fatalf("found %d settings lines", len(lines))
+	}
+	for _, line := range lines {
+		f := flag.NewFlagSet("results", flag.ContinueOnError)
+		given := bind(f)
+		if err := f.Parse(strings.Fields(line[1])); err != nil {
+			t.Errorf("%s: %v", line[1], err)
+			continue
+		}
+		plan, warnings, err := heddle.ReadPlan(nil, given, nil)
+		if err == nil {
+			err = errors.Join(plan.Validate(), plan.Only("train"))
+		}
+		if err != nil || len(warnings) > 0 || f.NArg() > 0 {
+			t.Errorf("%s: %v, warnings %q, not flags: %q", line[1], err, warnings, f.Args())
+		}
 	}
 }
