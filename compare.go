@@ -29,7 +29,8 @@ type Outcome struct {
 
 // Compare runs the trials one after the other and returns their outcomes in the same order. shards
 // are the parts of g by rank, as Split makes them: all trials train over the same parts. The first
-// error ends the comparison and names its trial; a fault of a plan or of the data is an *InputError.
+// error ends the comparison and names its trial; a fault of a plan or of the data is an
+// *InputError.
 func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials ...Trial) (all []Outcome, err error) {
 	for _, t := range trials {
 		var o Outcome

@@ -32,7 +32,7 @@ func taskOf(s *shard.Shard) task {
 	return t
 }
 
-// Check returns all faults of p for a run over these shards: all of a run, or that of one of its peers.
+// Check returns all faults of p for a run over these shards: those of all peers, or that of one.
 func (p Plan) Check(shards []*shard.Shard) error {
 	first := shards[0]
 	_, err := p.Identify(first)
@@ -46,7 +46,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	if !numbered(first) || first.Owned == 0 {
 		return errors.Join(errs...)
 	}
-	// What is learned of a node's number says nothing of other nodes: only neighbours' rows do.
+	// What a model learns of a node's number says nothing about other nodes.
 	if p.Encoder.Kind != "raw" {
 		errs = append(errs, fmt.Errorf("encoder must be raw (got %s): the nodes of %s have no features, only numbers, whose components mean nothing", p.Encoder, first.Name))
 	}
@@ -70,15 +70,17 @@ func numbered(s *shard.Shard) bool {
 	return true
 }
 
-// Layerwise returns the configuration by which the peer that holds s trains in mode retexo, or all faults of p.
+// Layerwise returns the configuration of the peer that holds s in mode retexo, or all faults of p.
 func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(taskOf(s)) }
 
-// EndToEnd is Layerwise of modes fullbatch and standalone.
+// EndToEnd returns the configuration of the peer that holds s in mode fullbatch or standalone, or
+// all faults of p.
 func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
 	return p.endToEndConfig(taskOf(s))
 }
 
-// Identify names what the peers of a run by p must agree on, or returns all faults of p.
+// Identify returns a hash of what the peers of a run by p must agree on, or all faults of p. Peers
+// whose hashes differ refuse each other.
 func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(taskOf(s)) }
 
 func (p Plan) identify(t task) ([32]byte, error) {
@@ -100,7 +102,8 @@ func (p Plan) metric(t task) eval.Metric {
 	return "accuracy"
 }
 
-// fill gives a trainer's configuration, a pointer to a struct, the settings whose tag to names one of its fields.
+// fill sets those fields of a trainer's configuration, a pointer to a struct, that a setting's tag
+// to names.
 func (p *Plan) fill(config any) {
 	for _, s := range settings() {
 		if s.to == "" {
@@ -129,7 +132,7 @@ func (p Plan) coding() (c wire.Coding) {
 	return c
 }
 
-// survival is how the run goes on when a peer fails.
+// survival is how the run continues when a peer fails.
 func (p Plan) survival() retexo.Survival {
 	s := retexo.Survival{MinPeers: p.MinPeers, LostRows: p.FailedRows, Straggler: p.Straggler, RoundLimit: p.RoundLimit}
 	if s.LostRows == "wait" {
@@ -183,7 +186,8 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	return c, nil
 }
 
-// endToEndConfig returns the configuration of training all layers of a model of t at once, or all faults of p.
+// endToEndConfig returns the configuration of training all layers of a model of t at once, or all
+// faults of p.
 func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q, errs := p.sound()
 	if q.Encoder.Kind != "raw" {

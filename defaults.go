@@ -2,8 +2,9 @@ package heddle
 
 import "github.com/heddle-gnn/heddle/nn"
 
-// Defaults returns the plan that a file, flags or a program start from: that of ask's Mode, Preset, Model and Solver. Where
-// one of these is empty it is retexo, none, gcn and the preset's solver.
+// Defaults returns the default settings for the Mode, Preset, Model and Solver of ask; its other
+// fields are ignored. An empty Mode is retexo, an empty Preset none, an empty Model gcn, an empty
+// Solver that of the preset, else adam.
 func Defaults(ask Plan) Plan {
 	var p Plan
 	for _, s := range settings() {
@@ -44,7 +45,7 @@ func (p *Plan) preset() {
 	}
 }
 
-// endToEnd changes p to what the authors of its model say.
+// endToEnd changes p to the settings that the authors of its model recommend.
 func (p *Plan) endToEnd() {
 	p.Encoder = Encoder{Kind: "raw"}
 	conv, ok := nn.ConvolutionNamed(p.Model)

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
-// explained adds to an error of members whose plans differ which settings differ, and between whom.
+// explained adds to an error of members whose plans differ which settings differ between whom.
 func explained(err error) error {
 	m := planMismatch(err)
 	if m == nil {
@@ -28,7 +28,7 @@ func explained(err error) error {
 	return fmt.Errorf("%w. Settings that differ: %s", err, strings.Join(all, "; "))
 }
 
-// planMismatch finds in err the two members whose plans differ, nil where there are none.
+// planMismatch finds in err the two members whose plans differ; nil: there are none.
 func planMismatch(err error) *p2p.MismatchError {
 	switch e := err.(type) {
 	case *p2p.MismatchError:
@@ -50,7 +50,8 @@ func planMismatch(err error) *p2p.MismatchError {
 // difference is a setting that has two values.
 type difference struct{ setting, ours, theirs string }
 
-// differences compares two texts of Plan.agreed. A setting that one of them does not have is not read there.
+// differences compares two texts of Plan.agreed. A setting that one of them does not have is not
+// read there.
 func differences(ours, theirs string) (all []difference) {
 	values := func(text string) (names []string, of map[string]string) {
 		of = make(map[string]string)

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
-// Roster returns the members of p as p2p has them.
+// Roster returns the members of p, by rank, as package p2p takes them.
 func (p Plan) Roster() (r p2p.Roster) {
 	for _, m := range p.Members {
 		r.Members = append(r.Members, p2p.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
@@ -19,7 +19,8 @@ func (p Plan) Roster() (r p2p.Roster) {
 	return r
 }
 
-// CheckMembers returns the faults of p's members. A plan without members is of those that derive them.
+// CheckMembers returns all faults of p's members. A plan may have none: peers with a common secret
+// derive them.
 func (p Plan) CheckMembers() error {
 	var errs []error
 	if len(p.Members) > 0 {
@@ -33,7 +34,7 @@ func (p Plan) CheckMembers() error {
 	return errors.Join(errs...)
 }
 
-// Names lists the members by rank.
+// Names returns the names of the members by rank.
 func (p Plan) Names() (names []string) {
 	for _, m := range p.Members {
 		names = append(names, m.Name)
@@ -41,7 +42,7 @@ func (p Plan) Names() (names []string) {
 	return names
 }
 
-// Rank finds the member of an ID.
+// Rank returns the rank of the member with that ID, or an *InputError.
 func (p Plan) Rank(id string) (int, error) {
 	if r := slices.IndexFunc(p.Members, func(m Member) bool { return m.ID == id }); r >= 0 {
 		return r, nil
@@ -49,7 +50,9 @@ func (p Plan) Rank(id string) (int, error) {
 	return 0, input(fmt.Errorf("members: this peer's ID %s is not among the %d listed: ask for it to be added, or give --identity", id, len(p.Members)))
 }
 
-// AddMembers adds members from texts NAME=ID[@HOST]. On a host its first member listens on port, its next one on the next.
+// AddMembers adds members given as NAME=ID or NAME=ID@HOST, and returns all faults of the texts.
+// The first member of a host listens on port, the next one on the next port; a member without a
+// host only dials.
 func (p *Plan) AddMembers(texts []string, port int) error {
 	ports := make(map[string]int)
 	var errs []error
@@ -77,7 +80,7 @@ func (p *Plan) AddMembers(texts []string, port int) error {
 	return errors.Join(errs...)
 }
 
-// addresses are those at which a peer listens for a carrier, at a host written as "/ip4/10.0.0.1".
+// addresses returns the multiaddresses at which a peer listens, at a host such as "/ip4/10.0.0.1".
 func addresses(carrier, host string, port int) (all []string) {
 	tails := map[string][]string{"tcp": {"/tcp/%d"}, "noise": {"/tcp/%d"}, "ws": {"/tcp/%d/wss"}, "auto": {"/udp/%d/quic-v1", "/tcp/%d"}}[carrier]
 	if tails == nil {
@@ -89,7 +92,7 @@ func addresses(carrier, host string, port int) (all []string) {
 	return all
 }
 
-// IDOf returns the ID of the member of that name, empty where there is none.
+// IDOf returns the ID of the member of that name; empty: there is none.
 func (p Plan) IDOf(name string) string {
 	for _, m := range p.Members {
 		if m.Name == name {
@@ -99,7 +102,7 @@ func (p Plan) IDOf(name string) string {
 	return ""
 }
 
-// naming adds the name of the member at fault, which trainers know by its rank only.
+// naming adds to err the name of the member at fault, of which trainers know only the rank.
 func (p Plan) naming(err error) error {
 	var at *comm.PeerError
 	if errors.As(err, &at) && at.Name == "" && at.Rank >= 0 && at.Rank < len(p.Members) {

@@ -18,8 +18,10 @@ import (
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
-// Join takes part, as one of p's members, in a run on several machines, and returns when the model is done. With Site.State
-// or Plan.MinPeers it survives failures of peers.
+// Join takes part, as one of p's members, in a run on several machines, and returns when the model
+// is final. The identity in s says which member this is. With Site.State or Plan.MinPeers the run
+// survives failures of peers. The error is an *InputError if the plan, the shard or the gate is at
+// fault, and a *comm.PeerError if another peer is.
 func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {
@@ -47,7 +49,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	return result, explained(p.naming(err))
 }
 
-// Seat returns the faults of p and of a shard for the member of a rank.
+// Seat returns all faults of p and of a shard for the member of that rank.
 func (p Plan) Seat(own *shard.Shard, rank int) error {
 	if p.Mode == "standalone" {
 		return input(errors.New("mode must be retexo or fullbatch to join (got standalone)"))
@@ -106,7 +108,8 @@ func (s Site) attend(ctx context.Context, p Plan, rank int, keeper *gatekeeper, 
 	return measured(t, usage) // with what happened since the model was final
 }
 
-// meet joins a session of all members, or where a plan goes on without failed ones of at least so many.
+// meet joins a session of all members, or where a plan goes on without failed ones of at least so
+// many.
 func meet(ctx context.Context, h *p2p.Host, roster p2p.Roster, hello p2p.Hello, p Plan, least int) (*p2p.Session, error) {
 	if p.MinPeers > 0 {
 		return h.JoinSome(ctx, roster, hello, least, p.FailureWait)
@@ -114,8 +117,8 @@ func meet(ctx context.Context, h *p2p.Host, roster p2p.Roster, hello p2p.Hello, 
 	return h.Join(ctx, roster, hello)
 }
 
-// open opens a site's host for a run, and lets it follow the roster until ctx ends. waiting has the nanoseconds that others
-// are waited for.
+// open opens a site's host for a run, and lets it follow the roster until ctx ends. waiting has the
+// nanoseconds that others are waited for.
 func (k *gatekeeper) open(ctx context.Context, s Site, p Plan, rank int, waiting *atomic.Int64) (*p2p.Host, error) {
 	network := k.host(s, p, rank)
 	network.Waiting = func(name string, since time.Duration, last error) {
@@ -138,7 +141,8 @@ func (k *gatekeeper) open(ctx context.Context, s Site, p Plan, rank int, waiting
 	return h, nil
 }
 
-// host is what plan, policy and the site itself say of its host. Where several limit a rate the least holds.
+// host is what plan, policy and the site itself say of its host. Where several limit a rate the
+// least holds.
 func (k *gatekeeper) host(s Site, p Plan, rank int) p2p.Config {
 	at := s.Listen
 	if at == nil {
@@ -152,21 +156,23 @@ func (k *gatekeeper) host(s Site, p Plan, rank int) p2p.Config {
 		Relays: slices.Concat(p.Relays, k.roster.RelayAddresses(time.Now()))}
 }
 
-// Session is a meeting of a plan's members for something else than training.
+// Session connects a plan's members for something other than training.
 type Session struct {
 	Group  *comm.Group
 	Rank   int
 	keeper *gatekeeper
 }
 
-// Record adds to the site's audit log, where it keeps one.
+// Record adds to the site's audit log, if it keeps one.
 func (s *Session) Record(r admission.Record) { s.keeper.record(r) }
 
-// Left records in the audit log what has left since the last record.
+// Left records in the audit log the bytes that have left this site since the last record. what says
+// for which purpose.
 func (s *Session) Left(what string) { s.keeper.left(s.Group.Bytes(), what, 0) }
 
-// Meet does something else than training with the other members of p: those that call it with the same plan file and the
-// same text of what they do. What ends it but a failed peer or an interruption is an *InputError.
+// Meet connects the members of p and calls do at each of them, for something other than training.
+// All must call Meet with the same plan file and the same purpose in what. An error of do is
+// returned as an *InputError, unless a peer failed or ctx has ended.
 func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Context, *Session) error) (err error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
-// Train trains by p over the parts of g that p's policy makes, each with a peer of its own in this process.
+// Train partitions g by p's policy and trains over its parts, with a peer for each part in this
+// process. A fault of p or g is an *InputError.
 func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 	shards, err := Split(g, p)
 	if err != nil {
@@ -31,8 +32,9 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 	return Local{Plan: p, Shards: shards}.Train(ctx)
 }
 
-// Split partitions g as p says. Nodes without features are known by their numbers: the first layer then learns a row for
-// each.
+// Split returns the parts of g by rank, as p's Policy, Peers and Seed determine them; one part is
+// all of g. Nodes without features get a one-hot column each, so that the first layer learns a row
+// for each node. Errors are of type *InputError.
 func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	policy, err := partition.ParsePolicy(p.Policy)
 	if err != nil {
@@ -62,15 +64,16 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	return shards, nil
 }
 
-// Local is a run of all peers in this process.
+// Local is a run of all peers in this process, with checkpoints and events.
 type Local struct {
 	Plan    Plan
-	Shards  []*shard.Shard // by rank
-	State   string         // directory of checkpoints, from which the run goes on; empty: none are kept
-	OnEvent func(Event)    // told what peer 0 sees, one event at a time; may be nil
+	Shards  []*shard.Shard // by rank, as Split makes them
+	State   string         // directory of checkpoints, from which the run continues; empty: none are kept
+	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
 }
 
-// Train trains with a peer for each shard. Peer r keeps its checkpoints in the directory peer-r of State.
+// Train trains with a peer for each shard. Peer r keeps its checkpoints in directory peer-r of
+// State. A fault of plan or shards is an *InputError.
 func (l Local) Train(ctx context.Context) (*Result, error) {
 	p, size := l.Plan, len(l.Shards)
 	if err := errors.Join(p.Check(l.Shards), p.Only("train")); err != nil {
@@ -132,7 +135,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 
 func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Sprintf("peer-%d", rank)) }
 
-// Interrupted reports whether State has checkpoints that a run can go on from.
+// Interrupted reports whether State holds checkpoints from which Train would continue.
 func (l Local) Interrupted() (bool, error) {
 	for r := range l.Shards {
 		seqs, err := (&checkpoint.Store{Dir: l.stateOf(r)}).List()
@@ -149,7 +152,8 @@ func (l Local) Interrupted() (bool, error) {
 // network is the simulated network of p for size peers, nil where there is none.
 func (p Plan) network(size int) (*netsim.Table, error) { return ParseLink(p.Link, size) }
 
-// ParseLink reads a simulated network of size peers as the setting link has it, nil of an empty text.
+// ParseLink reads a simulated network of size peers, written as in Plan.Link; nil: the text is
+// empty.
 func ParseLink(text string, size int) (*netsim.Table, error) {
 	if text == "" {
 		return nil, nil
@@ -174,7 +178,8 @@ func (p Plan) hello(own *shard.Shard) (p2p.Hello, error) {
 	return p2p.Hello{Plan: sha256.Sum256(append(id[:], text...)), Partition: own.Fingerprint, PlanText: text}, nil
 }
 
-// Groups gives each of size peers of this process a group, in memory or over loopback as p says. The caller calls end.
+// Groups connects size peers of this process, in memory or over loopback as p's Transport says, and
+// returns their groups by rank. The caller must call end, which closes all.
 func Groups(ctx context.Context, p Plan, size int) (groups []*comm.Group, end func() error, err error) {
 	network, err := p.network(size)
 	if err != nil {

@@ -7,160 +7,181 @@ import (
 	"time"
 )
 
-// Plan is what all sites of a run agree on. Its tags are the only declaration of the settings: flags, help, the reference
-// page, YAML and the refusals follow from them.
+// Plan holds the settings of a run, on which all sites agree, and its members. Start from Defaults
+// or ReadPlan: the zero Plan is not valid. Validate reports all faults at once.
 //
-//	yaml     name in a plan file; the flag has dashes in place of underscores, or the name that the tag flag gives
-//	group    section of the help and of the reference page; without it a setting is in the section of the one before it
+// The tags are the only declaration of the settings; flags, help, the reference page, YAML and
+// refusals are derived from them:
+//
+//	yaml     name in a plan file; the flag has dashes in place of underscores, unless the tag flag
+//	         names it
+//	group    section of help and reference page; default: that of the setting before
 //	help     noun phrase of at most 60 characters
-//	default  value without a preset; Defaults says what differs by mode, preset, model and solver
-//	choices  values of a text; those of model are the table of convolutions
-//	bounds   interval of a number, a duration or of each number of a list
-//	when     who reads it, as "mode=fullbatch solver=adam,sgd": all must hold. model names traits, of which one is enough;
-//	         a setting alone must not be zero or empty. Where it does not hold only the default is accepted
-//	only     command that takes it: train (all peers in one process) or join (one peer of several machines)
+//	default  value without a preset; Defaults adapts it to mode, preset, model and solver
+//	choices  accepted texts; those of model are the table of convolutions
+//	bounds   interval of a number, of a duration or of each number of a list
+//	when     conditions under which a run reads the setting, as "mode=fullbatch solver=adam,sgd"; all
+//	         must hold, else only the default is accepted. The values of model are traits, of which
+//	         one is enough; a name alone means that this setting is neither zero nor empty
+//	only     the command that takes it: train (all peers in one process) or join (one peer)
 //	local    true: sites may differ in it
-//	to       field of the trainers' configurations that takes the value as it is; others are translated in config.go
+//	to       field of the trainers' configurations that takes the value unchanged; config.go
+//	         translates the others
 //	old      former name, and former values as "scores=logits"; accepted with a warning
 //
 // The comment of a field is its text in docs/reference/settings.md.
 type Plan struct {
-	// How the model is trained: retexo trains one layer after the other, and neighbours' rows cross the network once a
-	// layer; fullbatch trains all layers at once over the peers; standalone does the same at one peer.
+	// How the model is trained: retexo trains one layer after the other, and neighbours' rows cross
+	// the network once per layer; fullbatch trains all layers at once over the peers; standalone does
+	// the same at one peer.
 	Mode string `yaml:"mode" group:"model" default:"retexo" choices:"retexo, fullbatch, standalone" help:"training algorithm"`
-	// Settings to start from: retexo has those of the Retexo paper, frugal sends the fewest bytes. Other settings override
-	// those of the preset.
+	// Settings to start from: retexo has those of the Retexo paper, frugal sends the fewest bytes.
+	// Other settings override those of the preset.
 	Preset string `yaml:"preset" when:"mode=retexo" choices:"retexo, frugal" help:"settings to start from"`
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
-	// The graph convolution. Mode retexo does not train appnp, sign, rgcn (typed edges) and mlp (no edges).
+	// The graph convolution. Mode retexo does not train appnp, sign, rgcn (typed edges) or mlp (no
+	// edges).
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
-	// What is made of a node's own features before anything travels: raw leaves them as they are, pca:K keeps their K leading
-	// components, mlp trains a hidden layer. Modes fullbatch and standalone take raw.
+	// Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K
+	// keeps their K leading components, mlp trains a hidden layer. Modes fullbatch and standalone take
+	// raw.
 	Encoder Encoder `yaml:"encoder" default:"pca:128" help:"encoding of node features: raw, pca:K or mlp"`
-	// What a layer hands to the next one: its hidden rows, or the class logits of a head of its own.
-	LayerOutput string `yaml:"layer_output" when:"mode=retexo" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" help:"what a layer hands to the next"`
-	// Graph layers.
+	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
+	LayerOutput string `yaml:"layer_output" when:"mode=retexo" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" help:"what a layer passes to the next"`
+	// Number of graph layers.
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" help:"number of graph layers"`
-	// Width of the hidden rows. Of gat: of all heads together.
+	// Width of the hidden rows; with attention, of all heads together.
 	Hidden int `yaml:"hidden" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
-	// Aggregations before a layer, or of appnp and sign in all.
+	// Aggregations before a layer; of appnp and sign, in total.
 	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[1, 1000]" help:"aggregations before a layer"`
-	// Weight of a node's own row in what each hop of appnp puts out (α of the paper); appnp needs more than 0.
+	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
+	// than 0.
 	Alpha float32 `yaml:"alpha" when:"model=restart" default:"0" bounds:"[0, 1]" old:"teleport" help:"restart probability of each hop"`
-	// Bases that the matrices of the relations share; 0: a matrix for each relation.
+	// Number of bases that the matrices of the relations share; 0: each relation has its own matrix.
 	Bases int `yaml:"bases" when:"model=relations" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
-	// Attention heads.
+	// Number of attention heads.
 	Heads int `yaml:"heads" when:"model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
-	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch). In mode retexo it is
-	// layer; elsewhere none, layer or batch.
+	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch). In
+	// mode retexo it is layer; in the other modes none, layer or batch.
 	Norm string `yaml:"norm" choices:"none, layer, batch" help:"normalisation after hidden layers"`
-	// A layer's input is added to its output.
+	// Whether a layer's input is added to its output.
 	Residual bool `yaml:"residual" when:"solver=adam,adamw,sgd" help:"residual connections"`
-	// Norm by which each node's features are divided first: l1 is the sum of their magnitudes.
+	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
+	// values.
 	RowNorm string `yaml:"row_norm" default:"none" choices:"none, l1" old:"unit_sum true=l1 false=none" help:"norm that divides each node's features"`
-	// Fraction of the training labels that a step takes as input and does not learn; 0: labels are no input.
+	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
+	// labels are not an input.
 	LabelAugmentation float32 `yaml:"label_augmentation" when:"mode=fullbatch,standalone" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
-	// Steps by which training labels correct and smooth the logits of the trained model (Correct & Smooth); 0: none.
+	// Steps in which the training labels correct and smooth the logits of the trained model (Correct &
+	// Smooth); 0: none.
 	CorrectSmooth int `yaml:"correct_smooth" when:"mode=fullbatch,standalone" default:"0" bounds:"[0, )" help:"steps of Correct & Smooth after training"`
-	// How far errors spread in Correct & Smooth.
+	// Weight of the neighbours when errors spread in Correct & Smooth.
 	CorrectAlpha float32 `yaml:"correct_alpha" when:"correct_smooth" default:"0.9" bounds:"[0, 1)" help:"spread of errors in Correct & Smooth"`
-	// How far labels spread in Correct & Smooth.
+	// Weight of the neighbours when labels spread in Correct & Smooth.
 	SmoothAlpha float32 `yaml:"smooth_alpha" when:"correct_smooth" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
 
 	// Optimiser; ridge solves each layer in closed form, in one round, in mode retexo only.
 	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd, ridge" help:"optimiser"`
-	// Rounds of a layer at most; in modes fullbatch and standalone, epochs.
+	// Maximum number of rounds of a layer; in modes fullbatch and standalone, of epochs.
 	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" help:"rounds of a layer, or epochs, at most"`
-	// Optimiser steps between two reductions; 1 gives the model of training on pooled data.
+	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
 	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"mode=retexo solver=adam,adamw,sgd" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
-	// Step size before the schedule.
+	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.003" bounds:"(0, )" help:"learning rate"`
 	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights.
 	Decay float32 `yaml:"decay" to:"Optimizer.Decay" when:"solver=adam,adamw,sgd" default:"0.0005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
 	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" default:"0" bounds:"[0, 1)" help:"momentum"`
-	// Largest Euclidean norm of the gradient of all parameters that a step trains together: a longer one is scaled down to it
-	// (Pascanu et al., ICML 2013); 0: none is. With local_steps above 1 each peer clips its own gradient.
+	// Maximum Euclidean norm of the gradient of all parameters that a step trains; a larger gradient
+	// is scaled down to it (Pascanu et al., ICML 2013). 0: no limit. With local_steps above 1 each
+	// peer clips its own gradient.
 	ClipNorm float32 `yaml:"clip_norm" to:"Optimizer.ClipNorm" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"largest norm of the gradient; 0: no limit"`
 	// How the learning rate falls over the steps.
 	Schedule string `yaml:"schedule" to:"Schedule.Kind" when:"solver=adam,adamw,sgd" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
-	// Steps over which the learning rate rises first.
+	// Steps at the start over which the learning rate rises.
 	Warmup int `yaml:"warmup" to:"Schedule.Warmup" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"steps of rising learning rate"`
-	// Probability that a value of a layer's input is left out of a step. Ridge has none.
+	// Probability that a value of a layer's input is left out of a step. Solver ridge has no dropout.
 	Dropout float32 `yaml:"dropout" when:"solver=adam,adamw,sgd" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
 	// Probability that an attention weight is left out of a step.
 	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
-	// Penalties of which the validation nodes choose one.
+	// Penalties among which the validation nodes choose.
 	Lambdas []float64 `yaml:"lambdas" to:"Lambdas" when:"solver=ridge" default:"0.01,0.03,0.1,0.3,1,3,10,30,100" bounds:"(0, )" help:"penalties to choose from, ascending"`
-	// Each class weighs the inverse of its part of the training labels.
+	// Whether a class is weighted by the inverse of its fraction of the training labels.
 	Balanced bool `yaml:"balanced" to:"Balanced" help:"equal weight of all classes"`
-	// Validation and test nodes, and their edges, are absent while the model trains.
+	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
-	// In-edges of a node that are kept while a layer trains; 0: all.
+	// In-edges of a node that are sampled for the training of a layer; 0: all are used.
 	Neighbours int `yaml:"neighbours" to:"Neighbours" when:"mode=retexo" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
-	// Passes over the features that find the components of encoder pca.
+	// Passes over the features in which encoder pca finds its components.
 	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca" default:"1" bounds:"[1, 1000]" help:"passes over the features that find components"`
-	// Rounds without a better validation metric that end a layer, or training; 0: none do.
+	// Rounds without a better validation metric after which a layer, or training, ends; 0: never.
 	Patience int `yaml:"patience" to:"Patience" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
 	// Rounds from one validation to the next.
 	EvalEvery int `yaml:"eval_every" to:"EvalEvery" when:"solver=adam,adamw,sgd" default:"1" bounds:"[1, )" help:"rounds from one validation to the next"`
-	// What the validation nodes choose the best model by; empty: accuracy, or micro-f1 where a node has several classes.
+	// Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
+	// node may have several classes.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap" help:"validation metric"`
 
-	// Values of neighbours' rows on the network: float32 is exact; int8 has a scale for each row.
+	// Number format of neighbours' rows on the network: float32 is exact; int8 has a scale per row.
 	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch" default:"float32" choices:"float32, bf16, int8" help:"number format of rows on the network"`
 	// Compression of neighbours' rows on the network.
 	Compress string `yaml:"compress" when:"mode=retexo,fullbatch" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
-	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover), or whichever takes
-	// fewer bytes (auto).
+	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
+	// or whichever takes fewer bytes (auto).
 	Exchange string `yaml:"exchange" to:"Exchange" when:"mode=retexo,fullbatch" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
-	// How neighbours' rows arrive: sar drops and fetches them again for the gradient, sa keeps them, oneshot fetches all at
-	// once, auto keeps what fits in memory.
+	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
+	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
 	Fetch string `yaml:"fetch" to:"Fetch" when:"mode=fullbatch" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`
-	// Which rows of other peers a step reads: all (exact), a fraction P that every step draws (sample:P), or none.
+	// Which rows of other peers a step reads: all (exact), a fraction P sampled at every step
+	// (sample:P), or none.
 	Boundary Boundary `yaml:"boundary" when:"mode=fullbatch" default:"exact" help:"rows of others in a step: exact, sample:P or none"`
-	// Order in which rows are added up: fixed gives the same bits in every run.
+	// Order in which rows are summed: fixed yields the same bits in every run.
 	Order string `yaml:"order" to:"Order" when:"mode=fullbatch" default:"any" choices:"any, fixed" help:"order of summation"`
-	// Peers whose rows are on their way while others are added up.
+	// Number of peers whose rows are fetched while rows of others are summed.
 	Prefetch int `yaml:"prefetch" to:"Prefetch" when:"mode=fullbatch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
-	// MiB that a peer may hold of rows that it could fetch again; 0: no limit.
+	// MiB of rows that a peer keeps although it could fetch them again; 0: no limit.
 	Memory int64 `yaml:"memory" when:"mode=fullbatch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
 
-	// Number of peers; -1: 4, 1 in mode standalone, the sites with policy by-column, or the parts of a partition on disk.
+	// Number of peers; -1: 4, 1 in mode standalone, the number of sites with policy by-column, or that
+	// of the parts of a partition on disk.
 	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers; -1: as data and mode say"`
-	// Who owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N or multilevel.
+	// Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel,
+	// fec, restream:N or multilevel.
 	Policy string `yaml:"policy" only:"train" default:"random" help:"partitioning policy"`
-	// How the peers of one process reach one another.
+	// How the peers of one process are connected: over loopback (libp2p) or in memory.
 	Transport string `yaml:"transport" only:"train" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
-	// Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest for each pair.
+	// Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest
+	// for each pair.
 	Carrier string `yaml:"carrier" default:"quic" choices:"quic, tcp, noise, ws, auto" help:"transport protocol"`
-	// A slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%", with other values for some pairs of peers as
-	// "rate=5Mbit; 0-2: latency=150ms".
+	// Slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%". Pairs of peers may have values
+	// of their own, as "rate=5Mbit; 0-2: latency=150ms".
 	Link string `yaml:"link" only:"train" local:"true" help:"simulated slower network, as latency=50ms,rate=5Mbit"`
-	// Time in which connected peers exchange nothing after which a session ends; 0: 5 minutes.
+	// A session ends after connected peers have exchanged nothing for so long; 0: 5 minutes.
 	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
-	// Time without any message after which a peer counts as failed; 0: 10 seconds.
+	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.
 	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" default:"0s" bounds:"[1s, 10m]" old:"silence" help:"silence after which a peer counts as failed"`
-	// Multiaddresses of relays, which end in /p2p/ID, besides those of the roster.
+	// Multiaddresses of relays, which end in /p2p/ID, in addition to those of the roster.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" help:"multiaddress of a relay; may be repeated"`
 
-	// Rounds between two checkpoints; 0: at the ends of layers only.
+	// Rounds between two checkpoints; 0: only at the end of each layer.
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
-	// Peers with which the run goes on when others have failed, more than half of all; 0: the run waits for every peer.
-	MinPeers int `yaml:"min_peers" when:"mode=retexo" default:"0" bounds:"[0, )" help:"peers with which the run goes on; 0: all"`
-	// How long the others wait for a failed peer before they go on.
-	FailureWait time.Duration `yaml:"failure_wait" when:"min_peers" default:"30s" bounds:"[1s, 1h]" old:"lost_wait" help:"wait for a failed peer before others go on"`
-	// How long peers that are done stay for failed ones, which then fetch the model.
+	// Number of peers, more than half of all, with which the run continues after others have failed;
+	// 0: the run waits for every peer.
+	MinPeers int `yaml:"min_peers" when:"mode=retexo" default:"0" bounds:"[0, )" help:"peers with which the run continues; 0: all"`
+	// How long the others wait for a failed peer before they continue.
+	FailureWait time.Duration `yaml:"failure_wait" when:"min_peers" default:"30s" bounds:"[1s, 1h]" old:"lost_wait" help:"wait for a failed peer before others continue"`
+	// How long finished peers stay for failed ones, which then fetch the model.
 	GracePeriod time.Duration `yaml:"grace_period" when:"min_peers" default:"5m" bounds:"[0s, 24h]" old:"linger" help:"stay of finished peers for failed ones"`
-	// What replaces the rows of a failed peer when rows are exchanged: the run waits (wait), takes the rows of the exchange
-	// before (previous), or leaves out the edges from its nodes (drop).
+	// What happens to the rows of a failed peer when rows are exchanged: the run waits for them
+	// (wait), uses those of the previous exchange (previous), or leaves out the edges from its nodes
+	// (drop).
 	FailedRows string `yaml:"failed_rows" when:"min_peers" default:"wait" choices:"wait, previous, drop" old:"lost_rows" help:"replacement of a failed peer's rows"`
-	// What happens to a slow peer: the others wait, go on without it for a while (drop, which needs min_peers), or give it less
-	// local work (adapt).
+	// What happens to a slow peer: the others wait, continue without it for a while (drop, which needs
+	// min_peers), or give it less local work (adapt).
 	Straggler string `yaml:"straggler" when:"mode=retexo" default:"wait" choices:"wait, drop, adapt" help:"treatment of a slow peer"`
-	// How long the others wait for a slow peer's part of a sum.
-	RoundLimit time.Duration `yaml:"round_limit" when:"straggler=drop" default:"0s" bounds:"[100ms, 1h]" help:"wait for a slow peer's part of a sum"`
+	// How long the others wait for a slow peer's contribution to a sum.
+	RoundLimit time.Duration `yaml:"round_limit" when:"straggler=drop" default:"0s" bounds:"[100ms, 1h]" help:"wait for a slow peer's contribution to a sum"`
 
 	// The sites by rank: member r holds part r.
 	Members []Member
@@ -173,10 +194,11 @@ type Member struct {
 	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens; none: it only dials out
 }
 
-// Auto is the number of peers that follows from mode, policy and partition.
+// Auto, as Plan.Peers, leaves the number of peers to mode, policy and partition.
 const Auto = -1
 
-// Encoder is what is made of a node's own features: Kind is raw, pca or mlp, K the components of pca.
+// Encoder is the encoding of a node's own features. Kind is raw, pca or mlp; K, at least 1, is the
+// number of components of pca. Its text is raw, pca:K or mlp.
 type Encoder struct {
 	Kind string
 	K    int
@@ -207,7 +229,8 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 	return fmt.Errorf("must be raw, mlp or pca:K with K at least 1 (got %q)", text)
 }
 
-// Boundary is which rows of other peers a step reads: Kind is exact, sample or none, Fraction that of sample.
+// Boundary says which rows of other peers a step reads. Kind is exact, sample or none; Fraction, in
+// (0, 1), is that of sample. Its text is exact, sample:FRACTION or none.
 type Boundary struct {
 	Kind     string
 	Fraction float32

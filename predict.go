@@ -10,14 +10,15 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Predictions are what a model says of the nodes of a graph.
+// Predictions are a model's predictions for the nodes of a graph.
 type Predictions struct {
-	Logits mat.Dense // a row for each node, a column for each class
+	Logits mat.Dense // nodes × classes
 
 	several bool // a node may have several classes
 }
 
-// Predict returns what m says of the nodes of g.
+// Predict applies m to g. If they do not fit, as in the number of features, the error is an
+// *InputError.
 func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	logits, err := m.Infer(g)
 	if err != nil {
@@ -26,8 +27,8 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	return Predictions{Logits: logits, several: m.Spec.Task == "multi"}, nil
 }
 
-// Of returns the class of node i and its probability; where a node may have several classes, all that are more likely than
-// not, and the probability of each.
+// Of returns the most probable class of node i and its probability. If a node may have several
+// classes, it returns all whose probability is above 0.5, possibly none.
 func (p Predictions) Of(i int) (classes []int, probabilities []float64) {
 	row := p.Logits.Row(i)
 	if p.several {
@@ -50,8 +51,9 @@ func (p Predictions) Of(i int) (classes []int, probabilities []float64) {
 	return []int{best}, []float64{1 / sum}
 }
 
-// Score returns a metric of the predictions of g's test nodes, and how many these are: 0 where none has a label as the model's
-// classes are.
+// Score returns a metric, in [0, 1], over the test nodes of g and the number of these nodes. The
+// metric is NaN and the number 0 if g has none or if its classes are not the model's. An unknown
+// metric is an *InputError.
 func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes int, err error) {
 	rows := g.InSplit(graph.Test)
 	if len(rows) == 0 || g.Labels.Classes != p.Logits.Cols || g.Labels.Multi() != p.several {

@@ -13,10 +13,11 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// ReadPlan makes a plan of YAML text and of the settings given besides, by name, which override the text; either may be
-// empty. A setting that neither gives has its default. Keys of the text that are no settings go to rest, a pointer to a
-// struct with YAML tags, or are faults where it is nil. Former names of settings are accepted: warnings names the new ones.
-// All faults are reported at once. What the values may be is for Validate to say.
+// ReadPlan reads a plan from YAML text and from settings given by name, which override the text;
+// either may be empty. All other settings have their defaults. Keys of the text that are not
+// settings are read into rest, a pointer to a struct with YAML tags; if it is nil they are faults.
+// Former names are accepted, and warnings gives the new ones. All faults are reported at once;
+// Validate checks the values.
 func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings []string, err error) {
 	defer func() { // the library panics on some texts (a tag before an anchor without a value, in v1.19.2)
 		if r := recover(); r != nil {
@@ -27,7 +28,7 @@ func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings
 	if err := r.parse(text); err != nil {
 		return nil, nil, err
 	}
-	// Mode, preset, model and solver decide what the other settings default to.
+	// The defaults of the other settings depend on mode, preset, model and solver.
 	var ask Plan
 	r.into(&ask, Setting.decides)
 	plan := Defaults(ask)
@@ -40,7 +41,7 @@ func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings
 	return &plan, r.warnings, errors.Join(r.errs...)
 }
 
-// reader puts a plan together.
+// reader builds a plan.
 type reader struct {
 	given    map[string]string
 	rest     any
@@ -68,7 +69,7 @@ func (r *reader) parse(text []byte) error {
 	return nil
 }
 
-// into gives p the settings that wanted says, of the text and then of what was given besides.
+// into sets those settings of p that wanted accepts: first from the text, then from what was given.
 func (r *reader) into(p *Plan, wanted func(Setting) bool) {
 	seen := make(map[string]bool)
 	for _, pair := range r.pairs {
@@ -97,7 +98,7 @@ func (r *reader) into(p *Plan, wanted func(Setting) bool) {
 	}
 }
 
-// decode sets s to what a node of the text says.
+// decode sets s to the value of a node of the text.
 func (r *reader) decode(p *Plan, s Setting, former bool, node ast.Node) error {
 	to := p.value(s).Addr().Interface()
 	if _, ok := to.(encoding.TextUnmarshaler); ok || former && len(s.FormerValues) > 0 {
@@ -120,7 +121,7 @@ func (r *reader) decode(p *Plan, s Setting, former bool, node ast.Node) error {
 	return nil
 }
 
-// renamed returns the value of today for that of a former name, with a warning.
+// renamed returns the present value for that of a former name, and adds a warning.
 func (r *reader) renamed(s Setting, former bool, text string) string {
 	if !former {
 		return text
@@ -170,7 +171,7 @@ func isMembers(pair *ast.MappingValueNode) bool {
 	return pair.Key.String() == "peers" && list
 }
 
-// readable is a fault of the text with its place, in words of a plan and not of Go.
+// readable is a fault of the text with its position, in words of a plan instead of Go's.
 func readable(err error) error {
 	said := yaml.FormatError(err, false, true)
 	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {

@@ -13,35 +13,36 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Event is something that happened in a run. Bars, logs, reports and audit logs subscribe to the one stream of them.
+// Event reports what happened in a run: the end of a round or a stage, a failure, a warning.
+// Progress bars, logs, reports and audit logs subscribe to the same events.
 type Event = train.Event
 
-// Result is what a run gave. Its measures are those of all peers together.
+// Result is the outcome of a run. Metrics are over the nodes of all peers.
 type Result struct {
-	train.Result // as this process, or its first peer, saw it
+	train.Result // stages, seconds and bytes as this peer, or peer 0 of a local run, saw them
 
 	Model  *nn.Model
-	Card   modelfile.Card // of the model file: the same at every peer
-	Config any            // of the trainer
+	Card   modelfile.Card // what the model file says of the run: the same at every peer
+	Config any            // of the trainer: retexo.Config or fullbatch.Config
 	Metric eval.Metric
-	Val    float64 // metric of the validation nodes; NaN: there are none
-	Test   float64
-	Rounds int // reductions of updates, or epochs
+	Val    float64 // metric of the validation nodes, in [0, 1]; NaN: there are none
+	Test   float64 // of the test nodes, in the same way
+	Rounds int     // reductions of updates, or epochs, of all stages
 
-	Peers   []Traffic     // of this process
+	Peers   []Traffic     // of this process, by rank
 	Members []string      // names of all peers by rank; nil: they have none
-	Load    netsim.Load   // on the network: of the peer with most of each
-	Link    *netsim.Table // that was simulated; nil: none
+	Load    netsim.Load   // largest load of any peer of this process on the network
+	Link    *netsim.Table // network that was simulated; nil: none
 }
 
-// Traffic is what a peer sent, in bytes.
+// Traffic counts the bytes that a peer sent, by purpose and, in Wire, as the network carried them.
 type Traffic struct {
 	Name string
 	comm.Counts
-	Wire int64 // as the network carried it; 0 in memory
+	Wire int64 // with headers, encryption and what was sent again; 0 in memory
 }
 
-// Total is what the peers of this process sent together.
+// Total returns the sum over the peers of this process.
 func (r *Result) Total() (sum Traffic) {
 	for _, p := range r.Peers {
 		sum.Halo, sum.Reduce, sum.Control, sum.Wire = sum.Halo+p.Halo, sum.Reduce+p.Reduce, sum.Control+p.Control, sum.Wire+p.Wire
@@ -49,10 +50,10 @@ func (r *Result) Total() (sum Traffic) {
 	return sum
 }
 
-// Save writes the model to a file that Load, and peer predict, read.
+// Save writes the model to a file that modelfile.Read and peer predict read.
 func (r *Result) Save(path string) error { return modelfile.Write(path, r.Model, r.Card) }
 
-// InputError is a fault of the plan or of the data, as opposed to one of the run.
+// InputError is a fault of the plan or of the data, which only a change of them removes.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
@@ -68,7 +69,7 @@ func input(err error) error {
 	return &InputError{err}
 }
 
-// resultOf makes a result of what a trainer measured.
+// resultOf completes what a trainer measured to a result.
 func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval.Metric, measured train.Result) (*Result, error) {
 	r := &Result{Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(), Test: math.NaN()}
 	for _, s := range measured.Stages {

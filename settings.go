@@ -16,19 +16,19 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Setting describes one setting of a Plan, as its tags do.
+// Setting describes one setting of a Plan, as its tags declare it.
 type Setting struct {
-	Name    string // in a plan file
-	Flag    string // without dashes in front
-	Group   string // section of help and reference
-	Help    string // noun phrase
-	Type    string // what a value is: text, integer, number, true or false, duration, list
-	Default string // without a preset, in mode retexo with model gcn
-	Only    string // command that takes it: train, join or empty for both
-	Modes   []string
-	Choices []string
-	Former  string // former name, accepted with a warning
-	Local   bool   // sites may differ in it
+	Name    string   // in a plan file
+	Flag    string   // without dashes in front
+	Group   string   // section of help and reference
+	Help    string   // noun phrase
+	Type    string   // text, integer, number, true or false, duration, list
+	Default string   // without a preset, in mode retexo with model gcn
+	Only    string   // command that takes it: train, join or empty for both
+	Modes   []string // that read it; nil: all
+	Choices []string // accepted values; nil: not a list of texts
+	Former  string   // former name, accepted with a warning
+	Local   bool     // sites may differ in it
 
 	FormerValues map[string]string // what former values are called now
 
@@ -38,7 +38,7 @@ type Setting struct {
 	to     string // field of a trainer's configuration
 }
 
-// condition holds where one of the values of a setting is among values, or, without values, where it is not zero.
+// condition holds if the value of a setting is among values or, without values, if it is not zero.
 type condition struct {
 	setting string
 	values  []string
@@ -120,7 +120,7 @@ func listOf(text string) (all []string) {
 	return all
 }
 
-// intervalOf reads an interval, as "[0, 1)" or "(0, )"; the limits of a duration are as "1s".
+// intervalOf parses an interval, as "[0, 1)" or "(0, )"; the limits of a duration are like "1s".
 func intervalOf(text string) interval {
 	v := interval{low: math.Inf(-1), high: math.Inf(1)}
 	if text == "" {
@@ -185,13 +185,14 @@ func typeName(t reflect.Type) string {
 	return "text"
 }
 
-// Parse checks that text is a value of s's type. What the value may be depends on the other settings: Plan.Validate.
+// Parse returns an error if text is not of the type of s. Whether the plan accepts the value
+// depends on its other settings: Plan.Validate.
 func (s Setting) Parse(text string) error {
 	var p Plan
 	return p.set(s, text)
 }
 
-// set gives p a setting's value.
+// set parses text as the value of s.
 func (p *Plan) set(s Setting, text string) error {
 	v := p.value(s)
 	wrong := func(what string) error { return fmt.Errorf("%s must be %s (got %q)", s.Name, what, text) }
@@ -250,7 +251,7 @@ func (p *Plan) set(s Setting, text string) error {
 
 func (p *Plan) value(s Setting) reflect.Value { return reflect.ValueOf(p).Elem().Field(s.field) }
 
-// Get returns the value of a setting as text.
+// Get returns the value of s as text, as ReadPlan takes it.
 func (p *Plan) Get(s Setting) string {
 	v := p.value(s)
 	switch x := v.Interface().(type) {
@@ -268,7 +269,7 @@ func (p *Plan) Get(s Setting) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// facts returns what a condition on a setting compares with.
+// facts returns what a condition on a setting is compared with.
 func (p *Plan) facts(name string) []string {
 	switch name {
 	case "model":
@@ -314,7 +315,8 @@ func (p *Plan) reads(s Setting) bool {
 	return !slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
 }
 
-// Only returns the faults of p for a command, train or join: settings that the other one alone takes.
+// Only returns an error for each setting of p that only the other command, of train and join,
+// takes.
 func (p Plan) Only(command string) error {
 	var errs []error
 	for _, s := range settings() {
@@ -328,13 +330,14 @@ func (p Plan) Only(command string) error {
 	return errors.Join(errs...)
 }
 
-// Validate returns all faults of p that show without data.
+// Validate returns all faults of p that can be found without data.
 func (p Plan) Validate() error {
 	_, err := p.identify(task{Kind: "single", Features: 1000, Classes: 2, Relations: graph.MaxRelations})
 	return err
 }
 
-// sound returns p with the default in place of each setting that is at fault by itself, and these faults.
+// sound returns p with the default in place of each setting that is at fault by itself, and these
+// faults.
 func (p Plan) sound() (Plan, []error) {
 	usual := Defaults(p)
 	var errs []error

@@ -16,33 +16,34 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Site is what one site brings to a run on several machines, and is its own affair.
+// Site is what one site decides for itself in a run on several machines.
 type Site struct {
-	Identity p2p.Identity
-	Shard    *shard.Shard // its part of the graph; of Meet none
+	Identity p2p.Identity // of the member that this site is
+	Shard    *shard.Shard // its part of the graph; Meet does not need it
 	State    string       // directory of checkpoints; empty: none are kept
 
-	Listen       []string // multiaddresses to listen on; nil: those of the plan, or of the roster
-	LAN          bool     // find peers on the local network by mDNS
-	Wait         time.Duration
+	Listen       []string      // multiaddresses to listen on; nil: those of the plan, or of the roster
+	LAN          bool          // find peers on the local network by mDNS
+	Wait         time.Duration // how long to wait for all peers at the start
 	Rejoin       time.Duration // how long to wait for failed peers; 0: a failure ends the run
-	ReceiveLimit int64         // bytes a second that are received of each other peer; 0: no limit
+	ReceiveLimit int64         // bytes per second from each other peer; 0: no limit
 	Link         *netsim.Table // simulated slower network; nil: none
 
 	Gate    Gate
-	OnEvent func(Event)         // told one event at a time; may be nil
-	OnModel func(*Result) error // told once when the model is final; others may still need this peer; may be nil
+	OnEvent func(Event)         // receives the events one at a time; may be nil
+	OnModel func(*Result) error // called once, when the model is final but others may need this peer; may be nil
 }
 
-// Gate is what a site asks for before it takes part in a run: Roster, Policy and Approval, all or none.
+// Gate holds the files by which a site decides whether it takes part in a run. Roster, Policy and
+// Approval are given together or not at all.
 type Gate struct {
-	Roster     string // file of the federation's roster: peers that are not in it are refused
+	Roster     string // file of the federation's roster: peers that it does not list are refused
 	Trusted    string // file of the roster in force at this site
-	TrustedDir string // where Trusted is empty: directory with such a file for each federation
+	TrustedDir string // if Trusted is empty: directory with such a file for each federation
 	Policy     string // file of the site's policy: what it does not allow is refused
 	Approval   string // file of the site's approval of the plan
-	PlanText   []byte // the plan's file, which approval and audit log name by its hash
-	Audit      string // file of the log of what this peer took part in and what left it; empty: none is kept
+	PlanText   []byte // the plan file, which approval and audit log name by its hash
+	Audit      string // file of the log of runs and of what left this site; empty: none is kept
 }
 
 func (g Gate) inForce(federation string) admission.Trusted {
@@ -52,7 +53,7 @@ func (g Gate) inForce(federation string) admission.Trusted {
 	return admission.Trusted(filepath.Join(g.TrustedDir, federation+".json"))
 }
 
-// gatekeeper keeps a site's own rules during a run.
+// gatekeeper enforces a site's rules during a run, and writes its audit log.
 type gatekeeper struct {
 	gate    Gate
 	policy  *admission.Policy  // nil: anything goes
@@ -69,7 +70,7 @@ type gatekeeper struct {
 	onEvent func(Event)
 }
 
-// admit checks that the peer of an ID may take part in p. What speaks against it is recorded.
+// admit checks that this site may take part in p. A refusal is recorded.
 func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 	g, id := s.Gate, s.Identity.PeerID()
 	if g.Roster == "" && (g.Policy != "" || g.Approval != "") || g.Roster != "" && (g.Policy == "" || g.Approval == "") {
@@ -96,7 +97,7 @@ func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 	return k, nil
 }
 
-// enforce asks roster, policy and approval in turn.
+// enforce checks roster, policy and approval.
 func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	g := k.gate
 	policy, err := admission.ReadPolicy(g.Policy)
@@ -134,7 +135,7 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	return policy.Open(now) // not of the input: at another time the same will do
 }
 
-// Judged is what a site's policy looks at in p.
+// Judged returns what a site's policy checks of p.
 func (p Plan) Judged() admission.Plan {
 	least := len(p.Members)
 	if p.MinPeers > 0 {
@@ -147,7 +148,7 @@ func (p Plan) Judged() admission.Plan {
 	return admission.Plan{Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Peers: least, Rounds: rounds}
 }
 
-// members are those of the plan; where the plan has no address of one, the federation's roster may have it.
+// members returns those of the plan, with addresses from the federation's roster for those without.
 func (k *gatekeeper) members(p Plan) p2p.Roster {
 	r := p.Roster()
 	for i, m := range r.Members {
@@ -158,7 +159,7 @@ func (k *gatekeeper) members(p Plan) p2p.Roster {
 	return r
 }
 
-// over puts the policy's bounds around t, and records who is connected: those that are here.
+// over applies the policy's bounds to t, and records which members are connected.
 func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, here []bool, own *shard.Shard) comm.Transport {
 	for r, m := range p.Members {
 		if r != rank && here[r] {
@@ -169,7 +170,7 @@ func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, here []bool, own *
 	return k.within(t)
 }
 
-// within puts the policy's bounds around t: one session after the other is under the same bounds.
+// within applies the policy's bounds to t: they count over all sessions.
 func (k *gatekeeper) within(t comm.Transport) comm.Transport {
 	if k.policy == nil {
 		return t
@@ -181,7 +182,7 @@ func (k *gatekeeper) within(t comm.Transport) comm.Transport {
 	return k.guard
 }
 
-// event records what leaves, at the end of a stage and every minute in between, and passes e on.
+// event passes e on, and records what has left at the end of each stage and every minute.
 func (k *gatekeeper) event(e Event) {
 	k.telling.Lock()
 	defer k.telling.Unlock()
@@ -202,7 +203,7 @@ func (k *gatekeeper) event(e Event) {
 	}
 }
 
-// note and warn tell subscribers what goes on between the sites.
+// note and warn send subscribers a text about the sites' connections.
 func (k *gatekeeper) note(format string, args ...any) {
 	k.event(Event{Kind: train.Note, Text: fmt.Sprintf(format, args...)})
 }
@@ -224,7 +225,7 @@ func (k *gatekeeper) left(total comm.Counts, stage string, round int) {
 	k.sent, k.written = total, time.Now()
 }
 
-// record adds to the log, where there is one. A run that cannot be recorded ends.
+// record adds to the log, if there is one. A run that cannot be recorded ends.
 func (k *gatekeeper) record(r admission.Record) {
 	if k.log == nil || k.failed != nil {
 		return
@@ -274,7 +275,7 @@ func (k *gatekeeper) refused(err error) {
 	}
 }
 
-// revoke shuts out, while a run lasts, the members of p that the roster does not list any more.
+// revoke disconnects, while a run lasts, members of p that the roster does not list any more.
 func (k *gatekeeper) revoke(ctx context.Context, p Plan, self string, h *p2p.Host) {
 	if k.policy == nil {
 		return

@@ -2,7 +2,7 @@ package heddle
 
 import "github.com/heddle-gnn/heddle/nn"
 
-// traits are the words by which the tag when asks what a model's convolution has.
+// traits are the names by which the tag when asks for properties of a model's convolution.
 var traits = map[string]func(nn.Convolution) bool{
 	"hops":      func(c nn.Convolution) bool { return c.Hops },
 	"restart":   nn.Convolution.Restarts,
@@ -10,7 +10,7 @@ var traits = map[string]func(nn.Convolution) bool{
 	"attention": func(c nn.Convolution) bool { return c.Heads },
 }
 
-// traitsOf returns those of a model.
+// traitsOf returns the traits of a model.
 func traitsOf(model string) (all []string) {
 	conv, ok := nn.ConvolutionNamed(model)
 	for name, has := range traits {

@@ -7,7 +7,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// MarshalYAML returns the settings that a run by p reads, and its members. ReadPlan makes the same plan of it.
+// MarshalYAML returns the settings that a run by p reads, and its members. ReadPlan yields the same
+// plan from it.
 func (p Plan) MarshalYAML() ([]byte, error) {
 	var all yaml.MapSlice
 	for _, s := range settings() {
@@ -21,8 +22,8 @@ func (p Plan) MarshalYAML() ([]byte, error) {
 	return yaml.Marshal(all)
 }
 
-// agreed returns the settings in which all sites of a run must agree, a line each: those that it reads, without those
-// in which sites may differ.
+// agreed returns a line for each setting in which all sites of a run must agree: those that it
+// reads and in which sites may not differ.
 func (p Plan) agreed() string {
 	text := ""
 	for _, s := range settings() {
