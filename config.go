@@ -134,9 +134,9 @@ func (p Plan) coding() (c wire.Coding) {
 
 // survival is how the run continues when a peer fails.
 func (p Plan) survival() retexo.Survival {
-	s := retexo.Survival{MinPeers: p.MinPeers, LostRows: p.FailedRows, Straggler: p.Straggler, RoundLimit: p.RoundLimit}
-	if s.LostRows == "wait" {
-		s.LostRows = ""
+	s := retexo.Survival{MinPeers: p.MinPeers, FailedRows: p.FailedRows, Straggler: p.Straggler, RoundLimit: p.RoundLimit}
+	if s.FailedRows == "wait" {
+		s.FailedRows = ""
 	}
 	if s.Straggler == "wait" {
 		s.Straggler = ""

@@ -216,10 +216,10 @@ func (f Fingerprints) differ(want Fingerprints) (which []string) {
 	return which
 }
 
-// MismatchError says that a state was saved by a run with another config, model or shard.
+// MismatchError says that a state was saved by a run with another config, model or shard, or by another version.
 type MismatchError struct {
 	Path  string
-	Which []string // of "config", "model", "shard"
+	Which []string // such as "config", "model", "shard"
 }
 
 func (e *MismatchError) Error() string {

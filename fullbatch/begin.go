@@ -24,8 +24,7 @@ const (
 
 // begin makes what a run needs before its first epoch. Every worker takes part in each step.
 func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
-	resume, err := t.hello(ctx)
-	if err != nil {
+	if err := t.hello(ctx); err != nil {
 		return err
 	}
 	if err := t.countLabels(ctx, r); err != nil {
@@ -60,6 +59,7 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	// A BatchNorm's statistics are those of all nodes, wherever the labels are.
+	var err error
 	if t.train, err = t.look(ctx, r, graph.Train, t.seen, t.config.Spec.BatchNormed()); err != nil {
 		return err
 	}
@@ -68,10 +68,7 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 	if t.val, err = t.look(ctx, r, graph.Val, t.full, false); err != nil {
 		return err
 	}
-	if err := t.plan(ctx); err != nil {
-		return err
-	}
-	return t.restore(ctx, resume)
+	return t.plan(ctx)
 }
 
 // countLabels counts the training labels of all workers, class by class.

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // Trainer trains one model at one worker.
@@ -54,7 +55,8 @@ type Trainer struct {
 	before comm.Counts // sent before an interruption
 	done   bool        // the model is final
 
-	generation uint64 // of the workers at hand: a part of the name of every reduction
+	generation uint64 // the last that this process had a part in: a part of the name of every reduction
+	agreed     uint64 // the one in which what this worker holds was agreed on
 }
 
 // unit is one stage of the chain that is trained jointly: the encoder's layer or a graph layer, with its head where the
@@ -151,12 +153,9 @@ func (t *Trainer) finish(ctx context.Context) error {
 	if err := t.line.group.Barrier(ctx); err != nil {
 		return err
 	}
-	t.result.Sent, t.done, t.at.Round = t.sent(), true, final
+	t.result.Sent, t.done, t.at.Round = t.sent(), true, recovery.Final
 	return t.save()
 }
-
-// final is the round, in stage 1, of a model that all workers have saved; 0 that of one that this worker has.
-const final = 1
 
 func (t *Trainer) epochs(ctx context.Context, r comm.Reducer) error {
 	for t.at.Round < t.config.Rounds {
@@ -329,8 +328,8 @@ func (t *Trainer) report(e train.Event) {
 	}
 }
 
-// Done reports whether the model is final. What Run returned then concerns the other workers only: one of them may need
-// what this one holds.
+// Done reports whether the model is final; session.Member asks for it. What Run returned then concerns the other workers
+// only: one of them may need what this one holds.
 func (t *Trainer) Done() bool { return t.done }
 
 // Result returns what Run measured so far.

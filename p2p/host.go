@@ -32,7 +32,7 @@ import (
 
 // The protocols a member speaks. A number at the end is a version: peers of different versions refuse each other.
 const (
-	sessionProtocol protocol.ID = "/heddle/session/3"
+	sessionProtocol protocol.ID = "/heddle/session/4"
 	refusalProtocol protocol.ID = "/heddle/refusal/1"
 	goodbyeProtocol protocol.ID = "/heddle/goodbye/1"
 	probeProtocol   protocol.ID = "/heddle/probe/1"

@@ -262,10 +262,10 @@ func TestOtherVersion(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		hs[1].protos.RemoveHandler(sessionProtocol)
-		hs[1].protos.AddHandler("/heddle/session/2", nil)
+		hs[1].protos.AddHandler("/heddle/session/3", nil)
 		hs[1].gate.admit([]member{{id: hs[0].net.LocalPeer()}})
 		_, err := hs[0].Join(within(t, time.Second), roster, Hello{})
-		if err == nil || !strings.Contains(err.Error(), "does not speak /heddle/session/3") || !strings.Contains(err.Error(), "peer 1 (site-1)") {
+		if err == nil || !strings.Contains(err.Error(), "does not speak /heddle/session/4") || !strings.Contains(err.Error(), "peer 1 (site-1)") {
 			t.Errorf("join of another version: %v", err)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 )
 
 // atRound returns a trainer of one peer at a round of the given stage, and that round's work.
-func atRound(t testing.TB, c Config, g *graph.Graph, stage int) (*Trainer, Work) {
+func atRound(t testing.TB, c Config, g *graph.Graph, stage int) (*Trainer, work) {
 	t.Helper()
 	m, err := nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))
 	if err != nil {
@@ -31,10 +31,10 @@ func atRound(t testing.TB, c Config, g *graph.Graph, stage int) (*Trainer, Work)
 	tr.join(group, group)
 	for {
 		ready, ok := tr.machine.Ready()
-		if !ok || ready.Work.Kind == Finish {
+		if !ok || ready.Work.Kind == doFinish {
 			t.Fatal("no such round")
 		}
-		if ready.Work.Kind == Round && ready.Work.Stage == stage {
+		if ready.Work.Kind == doRound && ready.Work.Stage == stage {
 			return tr, ready.Work
 		}
 		e, err := tr.do(context.Background(), ready.Work)
@@ -64,11 +64,11 @@ func TestRoundsTakeNoMemory(t *testing.T) {
 			for _, stage := range stages {
 				tr, w := atRound(t, c, g, stage)
 				cycle := func() {
-					var e Event
+					var e event
 					if err := tr.round(context.Background(), w, &e); err != nil {
 						t.Fatal(err)
 					}
-					tr.apply(Work{Kind: Apply, Stage: stage, Keep: true})
+					tr.apply(work{Kind: doApply, Stage: stage, Keep: true})
 				}
 				cycle()
 				cycle()

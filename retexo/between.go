@@ -15,13 +15,13 @@ import (
 // aggregates rows, and computes the rows that the stage after a finished one sees.
 
 // countLabels counts the training labels of all peers and returns how many of their nodes have any.
-func (t *Trainer) countLabels(ctx context.Context, w Work) (float64, error) {
+func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
 	all, err := train.CountLabels(ctx, t.reducer, t.id(ofLabels, w), t.shard)
 	t.labels = all.Classes
 	return all.Labelled, err
 }
 
-func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
+func (t *Trainer) project(ctx context.Context, w work, e *event) error {
 	enc, x := t.model.Encoder, t.input
 	if t.config.Inductive {
 		var present []int32
@@ -46,7 +46,7 @@ func (t *Trainer) project(ctx context.Context, w Work, e *Event) error {
 	return err
 }
 
-func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
+func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
 	l := t.model.Layers[w.Stage-1]
 	what := fmt.Sprintf("rows of stage %d, hop %d", w.Stage, w.Hop)
 	if t.config.Survival.On() {
@@ -88,7 +88,7 @@ func (t *Trainer) exchange(ctx context.Context, w Work) (err error) {
 	return err
 }
 
-func (t *Trainer) aggregate(w Work) {
+func (t *Trainer) aggregate(w work) {
 	l := t.model.Layers[w.Stage-1]
 	t.full.aggregate(l)
 	if t.training != t.full {
@@ -98,7 +98,7 @@ func (t *Trainer) aggregate(w Work) {
 
 // freeze ends a stage: its best parameters are taken, the rows that the next stage sees are computed, and the metric
 // over all validation and test nodes is summed.
-func (t *Trainer) freeze(ctx context.Context, w Work) error {
+func (t *Trainer) freeze(ctx context.Context, w work) error {
 	if w.Stage == 0 && t.config.Spec.Encoder.Kind != "mlp" {
 		t.layerOutput(nil, 0)
 		return nil
@@ -140,7 +140,7 @@ func (t *Trainer) layerOutput(st *stage, k int) {
 }
 
 // measure sums the metric of the finished stage over all validation and test nodes, and reports the end of the stage.
-func (t *Trainer) measure(ctx context.Context, w Work) error {
+func (t *Trainer) measure(ctx context.Context, w work) error {
 	final := eval.NewAccumulator(t.config.Metric, t.shard.Labels, eval.DefaultBins)
 	size := final.Size()
 	v := make([]int64, 2*size)

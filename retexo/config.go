@@ -73,8 +73,8 @@ func (c Config) Validate() error {
 	}
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
-	fault(c.Inductive && c.Survival.LostRows != "" && c.Survival.LostRows != "wait",
-		"lost_rows must be wait with inductive (got %s): the halo's degrees among training nodes are needed as well", c.Survival.LostRows)
+	fault(c.Inductive && c.Survival.FailedRows != "" && c.Survival.FailedRows != "wait",
+		"failed_rows must be wait with inductive (got %s): the halo's degrees among training nodes are needed as well", c.Survival.FailedRows)
 	fault(c.Survival.Straggler == "adapt" && c.Solver == "ridge",
 		"straggler must be wait or drop with solver ridge (got adapt): a layer is solved in one round, so there is no local work to reduce")
 	return errors.Join(errs...)

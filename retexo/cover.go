@@ -19,7 +19,7 @@ import (
 // covered reports whether sums may stand for rows in l's inputs. What training sees of the graph must be all of it: else
 // the rows of the halo, which serve both views, are fewer than the sums of two.
 func (t *Trainer) covered(l *nn.Layer) bool {
-	if t.config.Survival.LostRows == "previous" || len(t.group.Members()) < t.shard.Parts {
+	if t.config.Survival.FailedRows == "previous" || len(t.group.Members()) < t.shard.Parts {
 		return false // rows may have to stand in for others, or edges go
 	}
 	return t.config.Exchange != "halo" && t.shard.Parts > 1 && !t.config.Inductive && t.config.Neighbours == 0 && l.Sums() && l.Frozen()
@@ -51,7 +51,7 @@ func (t *Trainer) agreeCovers(ctx context.Context) (err error) {
 
 // fetchCovered is view.fetch by covers: src becomes the own rows, the sums made for others, and what others send; summed
 // are the edges over it.
-func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w Work, what string) error {
+func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w work, what string) error {
 	v, s := t.full, t.shard
 	x := v.own
 	if w.Hop > 0 {

@@ -117,17 +117,17 @@ func TestLostPeer(t *testing.T) {
 	trained.Inductive, trained.Rounds = true, 3
 	solved := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 2})
 	solved.Solver = "ridge"
-	for kind := Hello; kind < Finish; kind++ {
-		if kind == Restore || kind == Aggregate || kind == Apply || kind == Choose {
+	for kind := doHello; kind < doFinish; kind++ {
+		if kind == doRestore || kind == doAggregate || kind == doApply || kind == doChoose {
 			continue // nothing travels
 		}
 		t.Run(kind.String(), func(t *testing.T) {
 			c := trained
-			if kind == Solve {
+			if kind == doSolve {
 				c = solved
 			}
 			lost := 2
-			if kind == Sync {
+			if kind == doSync {
 				lost = 0 // whose parameters the others are about to take
 			}
 			network := netsim.New(4, netsim.Config{})
@@ -141,7 +141,7 @@ func TestLostPeer(t *testing.T) {
 			}}
 			_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 4), transports, func(rank int, tr *Trainer) {
 				trainers[rank] = tr
-				if kind == Sync { // corrupt, so that there is one
+				if kind == doSync { // corrupt, so that there is one
 					on(tr, train.RoundEnd, func(info train.Event) {
 						if rank == 1 {
 							tr.stage.slab.Value[0] += 1e-6

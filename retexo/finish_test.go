@@ -65,7 +65,7 @@ func (e *ending) session(t *testing.T, members []int, see func(network *netsim.N
 func TestTheEndIsOneModel(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
-	c.Rounds, c.Survival = 4, Survival{MinPeers: 2, LostRows: "drop"}
+	c.Rounds, c.Survival = 4, Survival{MinPeers: 2, FailedRows: "drop"}
 	shards := cut(t, g, "random", 3)
 	for frames := range 3 {
 		t.Run(fmt.Sprintf("%d frames", frames), func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestTheEndIsOneModel(t *testing.T) {
 			errs := e.session(t, []int{0, 1, 2}, func(network *netsim.Network, r int, tr *Trainer) {
 				mu.Lock()
 				defer mu.Unlock()
-				if r > 0 && tr.machine.next.Work.Kind == Finish {
+				if r > 0 && tr.machine.next.Work.Kind == doFinish {
 					kill(network, r)
 				}
 			})

@@ -3,6 +3,7 @@ package retexo
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -11,20 +12,20 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // generations is what a trainer keeps from one generation of members to the next.
 type generations struct {
-	last    uint64     // highest generation that this peer has had a part in
-	agreed  uint64     // the one in which what it holds was agreed on
-	loaded  bool       // checkpoints have been looked at
-	done    bool       // the model is trained
-	greeted []Greeting // of this generation
-	pending *state     // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
-	own     place      // whose rows of own nodes are in place
-	rows    place      // the same, with what was exchanged
-	dropped []int      // lost peers whose edges the stage at hand goes without
+	agreed  uint64              // the one in which what this peer holds was agreed on
+	loaded  bool                // checkpoints have been looked at
+	done    bool                // the model is final
+	greeted []recovery.Greeting // of this generation
+	pending *recovery.Snapshot  // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
+	own     place               // whose rows of own nodes are in place
+	rows    place               // the same, with what was exchanged
+	dropped []int               // lost peers whose edges the stage at hand goes without
 	earlier graph.Features
 	filled  []int    // lost peers for whose rows earlier ones stand
 	kept    *holding // rows that are in place already, while those of other peers are computed once more
@@ -57,54 +58,30 @@ func (t *Trainer) placeOf(k int) place {
 			}
 		}
 		for _, p := range params {
-			h.Write(appendF32(nil, p.Value.Clone().Data))
+			binary.Write(h, binary.LittleEndian, p.Value.Clone().Data)
 		}
 	}
 	return place{stage: k, params: [32]byte(h.Sum(nil))}
 }
 
-// Generation returns the highest generation that this peer has had a part in, as its newest checkpoint says where the
-// process began anew: what the next Group.Agree is told.
-func (t *Trainer) Generation() (uint64, error) {
-	if !t.loaded && t.Checkpoints != nil {
-		last, err := t.Checkpoints.Generation()
-		if err != nil {
-			return 0, err
-		}
-		t.last = max(t.last, last)
-		all, err := t.usable()
-		if err == nil && len(all) > 0 {
-			var at *train.Position
-			if at, err = t.restore(all[0]); err == nil {
-				t.machine.at, t.machine.held = *at, true
-			}
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	t.loaded = true
-	return t.last, nil
-}
+// Generation returns the highest generation that this peer had a part in; session.Member asks for it.
+func (t *Trainer) Generation() (uint64, error) { return t.participant().Generation(t.generation) }
 
-// Resume takes up a final model that the checkpoints have, and reports whether there is one.
+// Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Member asks for it.
 func (t *Trainer) Resume() (done bool, err error) {
-	if t.Checkpoints == nil || t.done {
-		return t.done, nil
-	}
-	all, err := t.usable()
-	if err != nil || len(all) == 0 || all[0] != (train.Position{Stage: t.config.Stages(), Round: final}).Seq() {
+	c, err := t.participant().Newest()
+	if c == nil || err != nil || !t.participant().Shape.Final(c.At) {
 		return false, err
 	}
-	if _, err := t.restore(all[0]); err != nil {
+	if err := t.takeUp(c); err != nil {
 		return false, err
 	}
 	t.result.Sent = t.before
 	return t.done, nil
 }
 
-// Done reports whether the model is final. What Run returned then concerns the other peers only: the last of them may
-// need what this one holds.
+// Done reports whether the model is final; session.Member asks for it. What Run returned then concerns the other peers
+// only: the last of them may need what this one holds.
 func (t *Trainer) Done() bool { return t.done }
 
 // regroup begins a generation.
@@ -112,15 +89,23 @@ func (t *Trainer) regroup(g *comm.Group) error {
 	if g.Generation() == 0 || len(g.Members()) < t.config.Survival.MinPeers {
 		return fmt.Errorf("retexo: a group of %d members that have agreed on no generation, want at least %d that have", len(g.Members()), t.config.Survival.MinPeers)
 	}
-	if _, err := t.Generation(); err != nil {
-		return err
+	if !t.loaded {
+		c, err := t.participant().Newest()
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			if err := t.takeUp(c); err != nil {
+				return err
+			}
+			t.machine.at, t.machine.held = c.At, true
+		}
+		t.loaded = true
 	}
 	if t.group != nil {
 		t.before = t.sent()
 	}
-	if err := t.enterGeneration(g.Generation()); err != nil {
-		return err
-	}
+	t.generation = g.Generation()
 	if t.machine.held {
 		t.result = t.result.Until(t.machine.at)
 	} else { // what was not agreed on by then begins anew
@@ -133,21 +118,14 @@ func (t *Trainer) regroup(g *comm.Group) error {
 }
 
 // halt leaves this peer with what it held when work w began, which has failed.
-func (t *Trainer) halt(w Work) {
+func (t *Trainer) halt(w work) {
 	t.restoreKept()
 	switch st := t.stage; {
-	case w.Kind != Freeze || st == nil:
+	case w.Kind != doFreeze || st == nil:
 	case w.Keep: // not all have seen that; they are at the same place and must hold the same
 		t.machine.at = t.machine.unjudged
 	case st.slab != nil:
 		st.swap()
-	}
-}
-
-// present completes a greeting with what this peer would go on from.
-func (t *Trainer) present(mine *Greeting) {
-	if t.machine.held {
-		mine.Generation, mine.Seq, mine.State = t.agreed, t.machine.at.Seq(), t.state().shared(t.config.LocalSteps).digest()
 	}
 }
 
@@ -157,35 +135,18 @@ func (t *Trainer) begun(at train.Position) {
 	t.report(train.Event{Kind: train.Generation, Stage: at.Stage, Round: at.Round, Number: t.agreed, Members: t.group.Members()})
 }
 
-// fetch gives those who hold another state than peer w.From that peer's, through the door of updates.
-func (t *Trainer) fetch(ctx context.Context, w Work) (*train.Position, error) {
-	out := make([][]byte, t.shard.Parts)
-	source := t.greeted[w.From]
-	if t.shard.Rank == w.From {
-		b := t.state().shared(t.config.LocalSteps).encode()
-		for _, q := range t.group.Members() {
-			if q != w.From && !t.greeted[q].sameState(source) {
-				out[q] = b
-			}
-		}
-	}
-	in, err := t.group.SendRecv(ctx, comm.Reduce, "state", out, t.stateLen())
+// fetch takes up the state of peer w.From where this peer holds another.
+func (t *Trainer) fetch(ctx context.Context, w work) (*train.Position, error) {
+	s, err := t.participant().Fetch(ctx, t.group, t.greeted, w.From, t.shared(), t.sent())
 	if err != nil {
 		return nil, err
 	}
 	at := t.machine.at
-	if mine := t.greeted[t.shard.Rank]; t.shard.Rank != w.From && !mine.sameState(source) {
-		s, err := t.parseState(in[w.From])
-		if err == nil && s.at.Seq() != source.Seq {
-			err = fmt.Errorf("the state of position %d, announced was %d", s.at.Seq(), source.Seq)
-		}
-		if err != nil {
+	if s != nil {
+		if err := t.adopt(*s); err != nil {
 			return nil, &comm.PeerError{Rank: w.From, Op: "state", Err: err}
 		}
-		if err := t.adopt(s); err != nil {
-			return nil, &comm.PeerError{Rank: w.From, Op: "state", Err: err}
-		}
-		at = s.at
+		at = s.At
 	}
 	t.machine.at = at // what halt and save go by, from here on
 	t.begun(at)
@@ -193,7 +154,7 @@ func (t *Trainer) fetch(ctx context.Context, w Work) (*train.Position, error) {
 }
 
 // hold finds what rows of stage w.Stage this peer has, computing what it can by itself, and what all have at least.
-func (t *Trainer) hold(ctx context.Context, w Work) (have int, err error) {
+func (t *Trainer) hold(ctx context.Context, w work) (have int, err error) {
 	k := w.Stage
 	want := t.placeOf(k)
 	switch {
@@ -242,8 +203,8 @@ func (t *Trainer) better() bool {
 }
 
 // inPlace notes that the rows of w's stage are, where w was the last that it took.
-func (t *Trainer) inPlace(w Work) {
-	if l := t.model.Layers[w.Stage-1]; w.Kind == Exchange && !l.Frozen() || w.Kind == Aggregate && w.Hop+1 >= l.Spec.Hops {
+func (t *Trainer) inPlace(w work) {
+	if l := t.model.Layers[w.Stage-1]; w.Kind == doExchange && !l.Frozen() || w.Kind == doAggregate && w.Hop+1 >= l.Spec.Hops {
 		t.rows = t.placeOf(w.Stage)
 	}
 }
@@ -260,7 +221,7 @@ func (t *Trainer) bare(k int) *stage {
 }
 
 // outputAgain computes rows of stage w.Stage+1 once more; the first time it begins at the input.
-func (t *Trainer) outputAgain(w Work) error {
+func (t *Trainer) outputAgain(w work) error {
 	if w.Stage == 0 {
 		t.full = wholeView(t.shard, t.input)
 		t.base, t.training, t.dropped, t.filled = t.full, t.full, nil, nil
@@ -283,19 +244,19 @@ func (t *Trainer) goOn() error {
 	if t.pending = nil; s == nil || st.slab == nil {
 		return nil
 	}
-	if len(s.slab) != len(st.slab.Value) || len(s.best) != len(st.best) {
-		return fmt.Errorf("retexo: %d parameters of stage %d were fetched, want %d", len(s.slab), s.at.Stage, len(st.slab.Value))
+	if len(s.Slab) != len(st.slab.Value) {
+		return fmt.Errorf("retexo: stage %d must have %d parameters (got %d)", s.At.Stage, len(st.slab.Value), len(s.Slab))
 	}
-	copy(st.slab.Value, s.slab)
-	copy(st.best, s.best)
-	if s.moments == nil {
+	copy(st.slab.Value, s.Slab)
+	copy(st.best, s.Best)
+	if s.Moments == nil {
 		return nil // the optimiser begins anew
 	}
-	return st.opt.Restore(s.steps, s.moments)
+	return st.opt.Restore(s.Steps, s.Moments)
 }
 
 // revalidate validates the best state of the stage over the validation nodes of this generation's members.
-func (t *Trainer) revalidate(ctx context.Context, w Work, e *Event) error {
+func (t *Trainer) revalidate(ctx context.Context, w work, e *event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}
@@ -340,16 +301,16 @@ func (t *Trainer) lost() (ranks []int) {
 }
 
 // unplace makes ready for an exchange: rows are about to be replaced, and those of a lost peer may have to be waited for.
-func (t *Trainer) unplace(w Work, what string) error {
+func (t *Trainer) unplace(w work, what string) error {
 	lost := t.lost()
-	if len(lost) > 0 && (t.config.Survival.LostRows == "" || t.config.Survival.LostRows == "wait") {
+	if len(lost) > 0 && (t.config.Survival.FailedRows == "" || t.config.Survival.FailedRows == "wait") {
 		return &comm.PeerError{Rank: lost[0], Op: what, Err: session.ErrRowsNeeded}
 	}
 	if t.rows = (place{}); w.Hop > 0 {
 		return nil
 	}
 	if t.stage != nil {
-		if s := t.state(); s.slab != nil {
+		if s := t.state(); s.Slab != nil {
 			t.pending = &s
 		}
 		t.stage = nil
@@ -359,9 +320,9 @@ func (t *Trainer) unplace(w Work, what string) error {
 }
 
 // standIn does what the plan says about the rows of lost peers, which an exchange has left zero.
-func (t *Trainer) standIn(ctx context.Context, w Work, l *nn.Layer) error {
+func (t *Trainer) standIn(ctx context.Context, w work, l *nn.Layer) error {
 	defer func() {
-		if t.config.Survival.LostRows == "previous" {
+		if t.config.Survival.FailedRows == "previous" {
 			t.earlier = t.full.src
 		}
 	}()
@@ -374,7 +335,7 @@ func (t *Trainer) standIn(ctx context.Context, w Work, l *nn.Layer) error {
 		if e.Rows == 0 {
 			continue
 		}
-		if t.config.Survival.LostRows == "previous" && t.earlier.Rows() == t.full.src.Rows() && t.earlier.Cols() == t.full.src.Cols() {
+		if t.config.Survival.FailedRows == "previous" && t.earlier.Rows() == t.full.src.Rows() && t.earlier.Cols() == t.full.src.Cols() {
 			e.Action = "previous"
 			t.filled = append(t.filled, q)
 		} else {
@@ -383,7 +344,7 @@ func (t *Trainer) standIn(ctx context.Context, w Work, l *nn.Layer) error {
 		t.report(e)
 	}
 	t.fill(t.full)
-	if len(t.lost()) == 0 || t.config.Survival.LostRows == "wait" {
+	if len(t.lost()) == 0 || t.config.Survival.FailedRows == "wait" {
 		return nil
 	}
 	// Degrees are exchanged even by a peer that drops no edge: its neighbours may.

@@ -72,7 +72,7 @@ func survivals(t *testing.T) (all []*world) {
 		{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 1},
 	} {
 		c := configOf(t, g, p)
-		c.Rounds, c.Checkpoint, c.Survival = 5, 2, Survival{MinPeers: enough, LostRows: []string{"drop", "previous", "drop", "previous", "wait"}[i]}
+		c.Rounds, c.Checkpoint, c.Survival = 5, 2, Survival{MinPeers: enough, FailedRows: []string{"drop", "previous", "drop", "previous", "wait"}[i]}
 		if i == 3 {
 			c.LocalSteps = 3
 		}
@@ -341,7 +341,7 @@ func (f *fleet) compare(t *testing.T, about string, late int) bool {
 		}
 		done = done && tr.Done()
 		if tr.machine.held {
-			k, sum := at{tr.agreed, tr.machine.at.Seq()}, tr.state().shared(tr.config.LocalSteps).digest()
+			k, sum := at{tr.agreed, tr.machine.at.Seq()}, tr.shared().Digest()
 			if other, ok := states[k]; ok && other != sum {
 				t.Errorf("%s: peer %d holds another state than others at %+v", about, r, k)
 			}

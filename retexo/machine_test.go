@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the diff before you commit it")
@@ -68,7 +69,7 @@ func play(t *testing.T, file string) {
 
 // script is the machines of one transcript.
 type script struct {
-	machines []*Machine
+	machines []*machine
 	failed   []error
 }
 
@@ -90,7 +91,7 @@ func (s *script) do(t *testing.T, command string) string {
 			}
 			s.machines = append(s.machines, m)
 		}
-		return s.ready(t, Event{})
+		return s.ready(t, event{})
 	case "alter":
 		r := number(t, words[1])
 		m, err := newScripted(t, args, r, len(s.machines))
@@ -105,7 +106,7 @@ func (s *script) do(t *testing.T, command string) string {
 	case "run":
 		var all strings.Builder
 		for i := 0; len(words) == 1 || i < number(t, words[1]); i++ {
-			if s.machines[0].next.Work.Kind == Finish {
+			if s.machines[0].next.Work.Kind == doFinish {
 				break
 			}
 			all.WriteString(s.step(t, args))
@@ -116,7 +117,7 @@ func (s *script) do(t *testing.T, command string) string {
 	return ""
 }
 
-func newScripted(t *testing.T, args map[string]string, rank, size int) (*Machine, error) {
+func newScripted(t *testing.T, args map[string]string, rank, size int) (*machine, error) {
 	get := func(key, other string) string {
 		if v, ok := args[key]; ok {
 			return v
@@ -147,11 +148,11 @@ func newScripted(t *testing.T, args map[string]string, rank, size int) (*Machine
 		frozen[i] = layer.Frozen()
 	}
 	partition := [32]byte{byte(number(t, get("partition", "1")))}
-	return NewMachine(c, frozen, rank, size, partition)
+	return newMachine(c, frozen, rank, size, partition)
 }
 
 func (s *script) step(t *testing.T, args map[string]string) string {
-	e := Event{Val: math.NaN(), ValLoss: math.NaN(), Labels: 10}
+	e := event{Val: math.NaN(), ValLoss: math.NaN(), Labels: 10}
 	for key, v := range args {
 		switch key {
 		case "val":
@@ -180,10 +181,10 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 			e.Regroup = true
 		}
 	}
-	if s.machines[0].next.Work.Kind == Hello {
+	if s.machines[0].next.Work.Kind == doHello {
 		sets := strings.Split(args["checkpoints"], ";")
 		for r, m := range s.machines {
-			g := Greeting{Rank: r, Size: len(s.machines), Config: m.config.Fingerprint(), Partition: m.partition}
+			g := recovery.Greeting{Rank: r, Size: len(s.machines), Config: m.who.Config, Partition: m.who.Partition}
 			for _, x := range strings.Split(sets[min(r, len(sets)-1)], ",") {
 				if x != "" {
 					g.Checkpoints = append(g.Checkpoints, uint64(number(t, x)))
@@ -192,9 +193,9 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 			if states := strings.Split(args["states"], ";"); r < len(states) {
 				switch p := strings.Split(states[r], ":"); {
 				case states[r] == "gone":
-					g = Greeting{}
+					g = recovery.Greeting{}
 				case len(p) == 3:
-					g.Generation, g.Seq, g.State = uint64(number(t, p[0])), uint64(number(t, p[1])), [32]byte{byte(number(t, p[2]))}
+					g.Agreed, g.Seq, g.State = uint64(number(t, p[0])), uint64(number(t, p[1])), [32]byte{byte(number(t, p[2]))}
 				}
 			}
 			e.Greetings = append(e.Greetings, g)
@@ -204,7 +205,7 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 }
 
 // ready reports e, if it is of work, to all machines and says what they ask for then: once, where all ask the same.
-func (s *script) ready(t *testing.T, e Event) string {
+func (s *script) ready(t *testing.T, e event) string {
 	answers := make([]string, len(s.machines))
 	same := true
 	for r, m := range s.machines {
@@ -231,23 +232,23 @@ func (s *script) ready(t *testing.T, e Event) string {
 }
 
 // String says what is asked for, in the words of transcripts.
-func (r Ready) String() string {
+func (r ready) String() string {
 	w := r.Work
 	s := w.Kind.String()
 	switch w.Kind {
-	case Exchange, Aggregate:
+	case doExchange, doAggregate:
 		s = fmt.Sprintf("stage %d hop %d: %s", w.Stage, w.Hop, s)
-	case Round, Apply, Sync, Evaluate, Revalidate, Regroup:
+	case doRound, doApply, doSync, doEvaluate, doRevalidate, doRegroup:
 		s = fmt.Sprintf("stage %d round %d: %s", w.Stage, w.Round, s)
-	case Solve, Choose, Freeze, Hold, Carry:
+	case doSolve, doChoose, doFreeze, doHold, doCarry:
 		s = fmt.Sprintf("stage %d: %s", w.Stage, s)
-	case Restore:
+	case doRestore:
 		s += fmt.Sprintf(" %d", w.Seq)
 	}
-	if w.Kind == Sync || w.Kind == Fetch {
+	if w.Kind == doSync || w.Kind == doFetch {
 		s += fmt.Sprintf(" from %d", w.From)
 	}
-	if w.Kind == Choose {
+	if w.Kind == doChoose {
 		s += fmt.Sprintf(" %d", w.Choice)
 	}
 	if w.Eval {

@@ -89,7 +89,7 @@ func TestSharesAddUpToTheWhole(t *testing.T) {
 		rounds := n // n rounds of n/turns nodes: each has had as many turns
 		seen := map[int64]int{}
 		for r := range rounds {
-			b, each := tr.sample(Work{Kind: Round, Stage: 1, Round: r, Share: share})
+			b, each := tr.sample(work{Kind: doRound, Stage: 1, Round: r, Share: share})
 			if b.rows != n/turns {
 				t.Fatalf("%s: %d of %d nodes, want %d", p.Model, b.rows, n, n/turns)
 			}
@@ -184,7 +184,7 @@ func TestPaceOfAGeneration(t *testing.T) {
 	g := toy{nodes: 4000}.graph(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 4, Hops: 1})
-		c.Rounds, c.Survival = 30, Survival{MinPeers: 3, LostRows: "drop", Straggler: "adapt"}
+		c.Rounds, c.Survival = 30, Survival{MinPeers: 3, FailedRows: "drop", Straggler: "adapt"}
 		all := trainersOf(t, c, cut(t, g, "random", 4))
 		network := netsim.New(4, netsim.Config{})
 		for r, tr := range all {

@@ -23,7 +23,7 @@ const (
 )
 
 // id names a reduction at w. A round that did not count, since parameters differed, is done again under another step.
-func (t *Trainer) id(kind string, w Work) comm.ReduceID {
+func (t *Trainer) id(kind string, w work) comm.ReduceID {
 	return comm.ReduceID{Generation: t.generation, Stage: w.Stage, Round: w.Round, Step: t.machine.synced, Kind: kind}
 }
 

@@ -131,7 +131,7 @@ func TestNoiseAndInterruption(t *testing.T) {
 func TestNoiseAndSurvival(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
-	c.Rounds, c.Survival = 6, Survival{MinPeers: 3, LostRows: "drop"}
+	c.Rounds, c.Survival = 6, Survival{MinPeers: 3, FailedRows: "drop"}
 	all, noise := trainersOf(t, c, cut(t, g, "random", 4)), noises(t, 4, 1e-2)
 	generation := func(members ...int) error {
 		network := netsim.New(4, netsim.Config{})

@@ -16,7 +16,7 @@ import (
 // solve finds the linear layer of least squares over the training nodes of all peers (linear.Ridge) in one reduction:
 // from the layer's input, [own ‖ aggregate ‖ 1] where it has a map of its own rows, to the one-hot labels. A second
 // reduction validates the solutions of all penalties at once.
-func (t *Trainer) solve(ctx context.Context, w Work, e *Event) error {
+func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}

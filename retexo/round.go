@@ -66,7 +66,7 @@ func (t *Trainer) begin(k int) error {
 	return nil
 }
 
-func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
+func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (t *Trainer) round(ctx context.Context, w Work, e *Event) error {
 }
 
 // reduced reads the sums of a round.
-func (t *Trainer) reduced(w Work, e *Event) (err error) {
+func (t *Trainer) reduced(w work, e *event) (err error) {
 	st, c, said := t.stage, t.stage.round, t.said
 	for q, s := range said {
 		e.Regroup = e.Regroup || s.regroup && t.group.Has(q)
@@ -155,7 +155,7 @@ func (t *Trainer) enter(k int) error {
 	return t.goOn()
 }
 
-func (t *Trainer) apply(w Work) {
+func (t *Trainer) apply(w work) {
 	if w.Keep {
 		t.stage.keep()
 	}
@@ -168,7 +168,7 @@ const mostApart = 1e-4
 
 // sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From, if they are those
 // that it announced and near this peer's own.
-func (t *Trainer) sync(ctx context.Context, w Work) error {
+func (t *Trainer) sync(ctx context.Context, w work) error {
 	held := t.held(w)
 	if st := t.stage; st != nil && st.slab != nil {
 		if err := st.undo(t.config); err != nil {
@@ -217,7 +217,7 @@ func distance(x, y []float32) float64 {
 
 // held returns what all peers hold alike at this point of the run: components, solutions, or parameters and, where they
 // all take the same steps, the optimiser's moments. The first of them is what digests are of.
-func (t *Trainer) held(w Work) [][]float32 {
+func (t *Trainer) held(w work) [][]float32 {
 	switch {
 	case w.Stage == 0 && t.model.Encoder.Proj != nil:
 		return [][]float32{t.model.Encoder.Proj.W.Value.Data}
@@ -232,7 +232,7 @@ func (t *Trainer) held(w Work) [][]float32 {
 	return all
 }
 
-func (t *Trainer) evaluate(ctx context.Context, w Work, e *Event) error {
+func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (t *Trainer) adapts() bool { return t.machine.pace != nil }
 // sample returns the training nodes that a round's steps are computed from, and how many each of them stands for. A share
 // of them is the next so many in an order that is drawn once a stage: one round's are a sample without replacement of all,
 // so the sum over them, times what each stands for, is that over all in the mean; and in 1/share rounds each had its turn.
-func (t *Trainer) sample(w Work) (batch, float64) {
+func (t *Trainer) sample(w work) (batch, float64) {
 	st := t.stage
 	n := st.train.rows
 	take := max(int(math.Ceil(w.Share*float64(n))), leastSample)
@@ -276,7 +276,7 @@ func (t *Trainer) sample(w Work) (batch, float64) {
 }
 
 // paced reports whose share was another in this round than in the one before.
-func (t *Trainer) paced(w Work) {
+func (t *Trainer) paced(w work) {
 	if !t.adapts() {
 		return
 	}

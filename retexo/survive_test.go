@@ -2,9 +2,7 @@ package retexo
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -30,19 +28,19 @@ func TestSurvivalValidate(t *testing.T) {
 		{Survival{}, 4, ""},
 		{Survival{MinPeers: 3}, 4, ""},
 		{Survival{MinPeers: 4}, 4, ""},
-		{Survival{MinPeers: 3, LostRows: "drop", Straggler: "drop", RoundLimit: time.Second}, 5, ""},
+		{Survival{MinPeers: 3, FailedRows: "drop", Straggler: "drop", RoundLimit: time.Second}, 5, ""},
 		{Survival{MinPeers: 2}, 4, "more than half"},
 		{Survival{MinPeers: 5}, 4, "of 4 peers"},
 		{Survival{MinPeers: 1}, 0, "at least 2"},
 		{Survival{MinPeers: -1}, 0, "min_peers: -1"},
-		{Survival{MinPeers: 3, LostRows: "guess"}, 0, "guess"},
+		{Survival{MinPeers: 3, FailedRows: "guess"}, 0, "guess"},
 		{Survival{Straggler: "adapt"}, 5, ""},
 		{Survival{MinPeers: 3, Straggler: "adapt"}, 5, ""},
 		{Survival{Straggler: "adapt", RoundLimit: time.Second}, 0, "no slow peer is lost"},
 		{Survival{Straggler: "later"}, 0, "want wait, drop or adapt"},
 		{Survival{MinPeers: 3, Straggler: "drop"}, 0, "round_limit: 0s"},
 		{Survival{MinPeers: 3, RoundLimit: time.Second}, 0, "want straggler drop"},
-		{Survival{LostRows: "drop"}, 0, "want min_peers"},
+		{Survival{FailedRows: "drop"}, 0, "want min_peers"},
 		{Survival{Straggler: "drop", RoundLimit: time.Second}, 0, "want min_peers"},
 	} {
 		if err := test.s.Validate(test.peers); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -51,7 +49,7 @@ func TestSurvivalValidate(t *testing.T) {
 	}
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
-	c.Survival, c.Inductive = Survival{MinPeers: 3, LostRows: "drop"}, true
+	c.Survival, c.Inductive = Survival{MinPeers: 3, FailedRows: "drop"}, true
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "inductive") {
 		t.Errorf("%v, want a word on inductive", err)
 	}
@@ -127,7 +125,7 @@ func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
 			g := toy{sparse: sparse, hasWeights: p.Model == "gcn"}.graph(t)
 			c := configOf(t, g, p)
 			shards := cut(t, g, "random", 4)
-			c.Survival = Survival{MinPeers: 3, LostRows: "drop"}
+			c.Survival = Survival{MinPeers: 3, FailedRows: "drop"}
 			some := trainersOf(t, c, shards)
 			some[lost] = nil
 			if err := errors.Join(together(t, some, 3, -1, nil)...); err != nil {
@@ -165,7 +163,7 @@ func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
 func TestPreviousRows(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 3, Hidden: 8, Hops: 1})
-	c.Rounds, c.Survival = 4, Survival{MinPeers: 3, LostRows: "previous"}
+	c.Rounds, c.Survival = 4, Survival{MinPeers: 3, FailedRows: "previous"}
 	all := trainersOf(t, c, cut(t, g, "random", 4))
 	gone := errors.New("gone")
 	on(all[3], train.RoundEnd, func(i train.Event) {
@@ -241,10 +239,10 @@ func TestSlowPeer(t *testing.T) {
 		for slow := range 4 {
 			synctest.Test(t, func(t *testing.T) {
 				c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: hidden, Hops: 1})
-				c.Rounds, c.Survival = 3, Survival{MinPeers: 3, LostRows: "drop", Straggler: "drop", RoundLimit: time.Second}
+				c.Rounds, c.Survival = 3, Survival{MinPeers: 3, FailedRows: "drop", Straggler: "drop", RoundLimit: time.Second}
 				all := trainersOf(t, c, cut(t, g, "random", 4))
 				errs := together(t, all, 3, -1, func(rank int) time.Duration {
-					if all[rank].machine.next.Work.Kind == Round && all[rank].machine.at.Round == 1 && rank == slow {
+					if all[rank].machine.next.Work.Kind == doRound && all[rank].machine.at.Round == 1 && rank == slow {
 						return time.Minute
 					}
 					return time.Millisecond
@@ -282,79 +280,25 @@ func TestSlowPeer(t *testing.T) {
 	}
 }
 
-// TestStateTravelsWhole: a state parses to what it was, and nothing else is taken for one.
-func TestStateTravelsWhole(t *testing.T) {
+// TestSharedState: what others fetch has the optimiser's moments where all take the same steps, and not where each has
+// seen its own gradients only.
+func TestSharedState(t *testing.T) {
 	g := toy{}.graph(t)
 	for _, local := range []int{1, 3} {
 		c := configOf(t, g, everyPlan()[0])
-		c.LocalSteps, c.Survival = local, Survival{MinPeers: 2}
-		tr, _ := atRound(t, c1(c), g, 2)
+		c.LocalSteps = local
+		tr, _ := atRound(t, c, g, 2)
 		if err := tr.enter(2); err != nil {
 			t.Fatal(err)
 		}
 		tr.machine.at.Round = 1
-		tr.labels = []float64{1, 2, 3}
-		b := tr.state().shared(local).encode()
-		if len(b) > tr.stateLen() {
-			t.Errorf("%d bytes, want at most %d", len(b), tr.stateLen())
+		if whole := tr.state(); len(whole.Moments) == 0 || len(whole.Slab) == 0 || len(whole.Slab) > tr.participant().Shape.Slab {
+			t.Errorf("%d moments, %d parameters in training of at most %d", len(whole.Moments), len(whole.Slab), tr.participant().Shape.Slab)
 		}
-		if whole := tr.state().encode(); (local > 1) != (len(b) < len(whole)) {
-			t.Errorf("%d local steps: %d bytes travel, of %d", local, len(b), len(whole))
-		}
-		s, err := tr.parseState(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again := s.encode(); !slices.Equal(b, again) {
-			t.Error("parsed and encoded again the state is another")
-		}
-		for n := 0; n < len(b); n += 1 + n/20 {
-			if _, err := tr.parseState(b[:n]); err == nil {
-				t.Errorf("%d of %d bytes were taken for a state", n, len(b))
-			}
-		}
-		if _, err := tr.parseState(append(slices.Clone(b), 0)); err == nil {
-			t.Error("a byte too many was taken")
-		}
-		far := slices.Clone(b)
-		binary.LittleEndian.PutUint64(far, 77<<32)
-		if _, err := tr.parseState(far); err == nil || !strings.Contains(err.Error(), "stage 77") {
-			t.Errorf("%v, want a word on stage 77", err)
-		}
-		nan := slices.Clone(b)
-		binary.LittleEndian.PutUint32(nan[len(nan)/2&^3:], math.Float32bits(float32(math.NaN())))
-		if _, err := tr.parseState(nan); err == nil {
-			t.Error("a parameter that is no number was taken")
+		if shared := tr.shared(); (local == 1) != (len(shared.Moments) > 0) {
+			t.Errorf("%d local steps: %d moments travel", local, len(shared.Moments))
 		}
 	}
-}
-
-// c1 is c for one peer, who cannot go on without others.
-func c1(c Config) Config {
-	c.Survival = Survival{}
-	return c
-}
-
-func FuzzParseState(f *testing.F) {
-	g := toy{nodes: 20, features: 3}.graph(f)
-	c := configOf(f, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 2, Hops: 1})
-	tr, _ := atRound(f, c, g, 1)
-	if err := tr.enter(1); err != nil {
-		f.Fatal(err)
-	}
-	tr.machine.at.Round = 1
-	b := tr.state().encode()
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := tr.parseState(b)
-		if err != nil {
-			return
-		}
-		again := s.encode()
-		if !slices.Equal(b, again) {
-			t.Errorf("% x parses to % x", b, again)
-		}
-	})
 }
 
 // TestGroupMustHaveAgreed: a run that goes on without lost peers refuses a group of nobody knows whom.

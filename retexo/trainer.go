@@ -13,10 +13,11 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
-// Trainer feeds one peer's Machine: it does the work that the machine asks for.
+// Trainer feeds one peer's machine: it does the work that the machine asks for.
 type Trainer struct {
 	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
@@ -26,14 +27,14 @@ type Trainer struct {
 	shard      *shard.Shard
 	model      *nn.Model
 	input      graph.Features // of the owned nodes, as the encoder sees them
-	machine    *Machine
+	machine    *machine
 	key        rng.Key
 	group      *comm.Group
 	sender     *train.Sender
 	covers     *train.Covers // nil: not yet agreed
 	coverGroup *comm.Group   // whose members have agreed on covers
 	reducer    comm.Reducer
-	generation uint64      // of the members at hand: a part of the name of every reduction
+	generation uint64      // the last that this process had a part in: a part of the name of every reduction
 	before     comm.Counts // sent before this start, up to the checkpoint that it goes on from
 
 	full     *view // the whole graph
@@ -60,7 +61,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	for i, l := range m.Layers {
 		frozen[i] = l.Frozen()
 	}
-	machine, err := NewMachine(c, frozen, s.Rank, s.Parts, s.Fingerprint)
+	machine, err := newMachine(c, frozen, s.Rank, s.Parts, s.Fingerprint)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +104,9 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			}
 		}
 		switch ready.Work.Kind {
-		case Finish:
+		case doFinish:
 			return t.finish(ctx)
-		case Regroup:
+		case doRegroup:
 			return session.ErrRejoin
 		}
 		event, err := t.do(ctx, ready.Work)
@@ -124,13 +125,9 @@ func (t *Trainer) finish(ctx context.Context) error {
 	if err := t.group.Barrier(ctx); err != nil {
 		return err
 	}
-	t.result.Sent, t.done, t.machine.at.Round = t.sent(), true, final
+	t.result.Sent, t.done, t.machine.at.Round = t.sent(), true, recovery.Final
 	return t.save()
 }
-
-// final is the round, in the place of a stage behind the last one, of a model that all members have saved; 0 that of one
-// that this peer has.
-const final = 1
 
 // join makes g and r the way to the other peers.
 func (t *Trainer) join(g *comm.Group, r comm.Reducer) {
@@ -153,81 +150,81 @@ func (t *Trainer) report(e train.Event) {
 
 // stop ends the run for cause while work w was to be done. Where the parameters at hand are those the round began with,
 // they are saved first, so that the run can be resumed from here.
-func (t *Trainer) stop(w Work, cause error) error {
+func (t *Trainer) stop(w work, cause error) error {
 	if t.config.Survival.On() {
 		t.halt(w)
 	}
-	if t.stage == nil || w.Kind != Round && w.Kind != Apply && w.Kind != Evaluate {
+	if t.stage == nil || w.Kind != doRound && w.Kind != doApply && w.Kind != doEvaluate {
 		return cause
 	}
-	if w.Kind != Evaluate {
+	if w.Kind != doEvaluate {
 		if err := t.stage.undo(t.config); err != nil {
 			return errors.Join(cause, err)
 		}
 	}
-	if w.Kind == Apply && w.Keep {
+	if w.Kind == doApply && w.Keep {
 		t.stage.keep() // the position says that they are the best
 	}
 	return errors.Join(cause, t.save())
 }
 
-func (t *Trainer) describe(w Work) string {
+func (t *Trainer) describe(w work) string {
 	switch w.Kind {
-	case Hello, CountLabels, Project, Prepare, Restore, Fetch:
+	case doHello, doCountLabels, doProject, doPrepare, doRestore, doFetch:
 		return w.Kind.String()
-	case Exchange, Aggregate:
+	case doExchange, doAggregate:
 		return fmt.Sprintf("%s, stage %d, hop %d", w.Kind, w.Stage, w.Hop)
 	}
 	return fmt.Sprintf("%s, stage %d, round %d", w.Kind, w.Stage, w.Round)
 }
 
-func (t *Trainer) do(ctx context.Context, w Work) (e Event, err error) {
+func (t *Trainer) do(ctx context.Context, w work) (e event, err error) {
 	e.Work = w
 	switch w.Kind {
-	case Hello:
+	case doHello:
 		e.Greetings, err = t.hello(ctx)
-	case CountLabels:
+	case doCountLabels:
 		if e.Labels, err = t.countLabels(ctx, w); err == nil && t.config.Survival.On() {
 			t.begun(t.machine.at)
 		}
-	case Restore:
+	case doRestore:
 		e.Position, err = t.restore(w.Seq)
-	case Project:
+	case doProject:
 		err = t.project(ctx, w, &e)
-	case Prepare:
+	case doPrepare:
 		var seen train.GraphView
 		if seen, err = t.sender.InductiveView(ctx); err == nil {
 			t.base = &view{GraphView: seen, own: t.full.own}
 		}
-	case Exchange:
+	case doExchange:
 		if err = t.exchange(ctx, w); err == nil && t.config.Survival.On() {
 			t.inPlace(w)
 		}
-	case Aggregate:
+	case doAggregate:
 		if t.aggregate(w); t.config.Survival.On() {
 			t.inPlace(w)
 		}
-	case Round:
+	case doRound:
 		err = t.round(ctx, w, &e)
-	case Apply:
+	case doApply:
 		t.apply(w)
-	case Sync:
+	case doSync:
 		err = t.sync(ctx, w)
-	case Evaluate:
+	case doEvaluate:
 		err = t.evaluate(ctx, w, &e)
-	case Solve:
+	case doSolve:
 		err = t.solve(ctx, w, &e)
-	case Choose:
+	case doChoose:
 		t.stage.choose(w.Choice)
-	case Freeze:
+	case doFreeze:
 		err = t.freeze(ctx, w)
-	case Fetch:
+	case doFetch:
 		e.Position, err = t.fetch(ctx, w)
-	case Hold:
+	case doHold:
 		e.Have, err = t.hold(ctx, w)
-	case Carry:
+	case doCarry:
 		err = t.outputAgain(w)
-	case Revalidate:
+	case doRevalidate:
 		err = t.revalidate(ctx, w, &e)
 	}
 	return e, err

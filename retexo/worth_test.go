@@ -44,7 +44,7 @@ func worth(t *testing.T, layers, sets int) {
 			if rows == "" {
 				return rightOf(t, mustTrain(t, c, shards, nil).models[0], g)
 			}
-			c.Survival = Survival{MinPeers: 3, LostRows: rows}
+			c.Survival = Survival{MinPeers: 3, FailedRows: rows}
 			all := trainersOf(t, c, shards)
 			network := netsim.New(4, netsim.Config{})
 			all[victim].busy = func(int) {

@@ -33,7 +33,7 @@ func TestSurvivalSettings(t *testing.T) {
 		"--min-peers 3 --straggler drop":                       {"round_limit"},
 		"--min-peers 3 --failure-wait 10ms":                    {"failure_wait must be at least 1s and at most 1h (got 10ms)"},
 		"--min-peers 3 --mode fullbatch":                       {"min_peers applies only to mode retexo (got mode fullbatch)"},
-		"--min-peers 3 --failed-rows previous --inductive":     {"lost_rows", "inductive"},
+		"--min-peers 3 --failed-rows previous --inductive":     {"failed_rows", "inductive"},
 		"--min-peers 3 --straggler drop --round-limit -1s":     {"round_limit must be at least 100ms", "(got -1s)"},
 		"--min-peers 3 --round-limit 5s --failed-rows missing": {"round_limit applies only", "missing"},
 	} {

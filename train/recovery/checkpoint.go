@@ -1,0 +1,128 @@
+package recovery
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// Checkpoint is a Snapshot with what this peer alone has of it.
+type Checkpoint struct {
+	Snapshot
+	Sent comm.Counts // by this peer so far
+
+	// What else the trainer needs, such as rows. Names of arrays have a slash in them.
+	Header json.RawMessage // nil: nothing
+	F32    map[string][]float32
+	I64    map[string][]int64
+}
+
+// version is that of what Save writes. Checkpoints of another one are refused.
+const version = 2
+
+// header is the small part of a checkpoint.
+type header struct {
+	Version  int             `json:"version"`
+	Position train.Position  `json:"position"`
+	Agreed   uint64          `json:"generation"`
+	Steps    int64           `json:"steps"`
+	Sent     comm.Counts     `json:"sent"`
+	Trainer  json.RawMessage `json:"trainer,omitempty"`
+}
+
+func (p Participant) fingerprints() checkpoint.Fingerprints {
+	shard := binary.LittleEndian.AppendUint32(p.Partition[:len(p.Partition):len(p.Partition)], uint32(p.Rank))
+	return checkpoint.Fingerprints{Config: p.Config, Model: p.Model, Shard: sha256.Sum256(shard)}
+}
+
+// Save writes a checkpoint. The store keeps it and the one before it.
+func (p Participant) Save(c *Checkpoint) error {
+	head, err := json.Marshal(header{version, c.At, c.Agreed, c.Steps, c.Sent, c.Header})
+	if err != nil {
+		return err
+	}
+	s := &checkpoint.State{Fingerprints: p.fingerprints(), Header: head, I64: c.I64,
+		F32: map[string][]float32{"params": c.Params, "slab": c.Slab, "best": c.Best}, F64: map[string][]float64{"labels": c.Labels, "rounds": c.Rounds, "stages": c.Stages}}
+	for i, m := range c.Moments {
+		s.F32[moment(i)] = m
+	}
+	for name, x := range c.F32 {
+		s.F32[name] = x
+	}
+	return p.Checkpoints.Save(c.At.Seq(), s)
+}
+
+func moment(i int) string { return fmt.Sprintf("moment/%d", i) }
+
+// Restore returns checkpoint seq for a run that continues from it. Newer ones are removed: not all members have those,
+// and of the two that a store keeps one has to be that all have.
+func (p Participant) Restore(seq uint64) (*Checkpoint, error) {
+	s, err := p.Checkpoints.Restore(seq, p.fingerprints())
+	if err != nil {
+		return nil, err
+	}
+	return p.read(s)
+}
+
+// Newest returns the newest checkpoint that can be read, nil where there is none.
+func (p Participant) Newest() (*Checkpoint, error) {
+	_, newest, err := p.usable()
+	return newest, err
+}
+
+// usable lists the checkpoints that can be read and belong to this run. One of another run is an error: continuing would
+// overwrite it.
+func (p Participant) usable() (seqs []uint64, newest *Checkpoint, err error) {
+	if p.Checkpoints == nil {
+		return nil, nil, nil
+	}
+	all, err := p.Checkpoints.List()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, seq := range all[:min(len(all), maxCheckpoints)] {
+		var c *Checkpoint
+		s, err := p.Checkpoints.Load(seq, p.fingerprints())
+		if err == nil {
+			c, err = p.read(s)
+		}
+		if other := (*checkpoint.MismatchError)(nil); errors.As(err, &other) {
+			return nil, nil, err
+		}
+		if err != nil {
+			continue // it is damaged
+		}
+		if newest == nil {
+			newest = c
+		}
+		seqs = append(seqs, seq)
+	}
+	return seqs, newest, nil
+}
+
+// read reads what Save wrote.
+func (p Participant) read(s *checkpoint.State) (*Checkpoint, error) {
+	var h header
+	if err := json.Unmarshal(s.Header, &h); err != nil {
+		return nil, fmt.Errorf("checkpoint %d: header: %w", s.Seq, err)
+	}
+	if h.Version != version {
+		return nil, &checkpoint.MismatchError{Path: p.Checkpoints.Dir, Which: []string{"version of this program"}}
+	}
+	c := &Checkpoint{Sent: h.Sent, Header: h.Trainer, F32: s.F32, I64: s.I64,
+		Snapshot: Snapshot{At: h.Position, Agreed: h.Agreed, Steps: h.Steps, Labels: s.F64["labels"], Rounds: s.F64["rounds"], Stages: s.F64["stages"],
+			Params: s.F32["params"], Slab: s.F32["slab"], Best: s.F32["best"]}}
+	for i := 0; s.F32[moment(i)] != nil; i++ {
+		c.Moments = append(c.Moments, s.F32[moment(i)])
+	}
+	if err := p.Shape.fits(c.Snapshot); err != nil {
+		return nil, fmt.Errorf("checkpoint %d: %w", s.Seq, err)
+	}
+	return c, nil
+}

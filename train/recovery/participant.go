@@ -1,0 +1,180 @@
+// Package recovery finds where a run continues after members of it failed or were restarted. Each member keeps
+// checkpoints, all greet each other with what they have, one decision follows from the greetings at every member, and
+// whoever has another state than the one that all continue from fetches that.
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// Participant is one peer as a member of a run.
+type Participant struct {
+	Rank, Size               int
+	Config, Model, Partition [32]byte // fingerprints; members whose Config or Partition differ do not start
+	Shape                    Shape
+
+	// Own says what a common state is. True: every member restores a checkpoint of its own, the newest of those that all
+	// have, since some of it no other member has. False: all continue from the furthest state of any member.
+	Own bool
+
+	Checkpoints *checkpoint.Store // nil: none are kept
+}
+
+// Decision is where a run continues.
+type Decision struct {
+	Members []int  // ranks
+	Seq     uint64 // train.Position.Seq; 0: at its beginning
+	From    int    // the member whose state all take
+}
+
+// Generation returns the highest generation that this peer had a part in; last is that of this process.
+func (p Participant) Generation(last uint64) (uint64, error) {
+	if p.Checkpoints == nil {
+		return last, nil
+	}
+	kept, err := p.Checkpoints.Generation()
+	return max(kept, last), err
+}
+
+// Greet exchanges greetings with the members of g. last is the highest generation of this process; held is the state
+// that this peer would continue from, nil: none, or checkpoints of its own. Greet returns the greetings by rank, which
+// are empty of those who are no members, and the number of the generation that begins: that of g, or one above all that
+// the members had a part in. The number is kept before anything is reduced in the generation: whatever becomes of the
+// states, no later generation has the same.
+func (p Participant) Greet(ctx context.Context, g *comm.Group, last uint64, held *Snapshot) (all []Greeting, generation uint64, err error) {
+	mine := Greeting{Rank: p.Rank, Size: p.Size, Config: p.Config, Partition: p.Partition}
+	if mine.Generation, err = p.Generation(last); err != nil {
+		return nil, 0, err
+	}
+	if p.Own {
+		if mine.Checkpoints, _, err = p.usable(); err != nil {
+			return nil, 0, err
+		}
+	} else if held != nil {
+		mine.Agreed, mine.Seq, mine.State = held.Agreed, held.At.Seq(), held.Digest()
+	}
+	out := make([][]byte, p.Size)
+	for q := range out {
+		if q != p.Rank {
+			out[q] = mine.encode()
+		}
+	}
+	in, err := g.SendRecv(ctx, comm.Control, "greetings", out, greetingLen(maxCheckpoints))
+	if err != nil {
+		return nil, 0, err
+	}
+	all, newest := make([]Greeting, p.Size), mine.Generation
+	all[p.Rank] = mine
+	for _, q := range g.Members() {
+		if q == p.Rank {
+			continue
+		}
+		if all[q], err = parseGreeting(in[q]); err == nil && all[q].Generation > mine.Generation+comm.MaxGenerationLead {
+			err = fmt.Errorf("generation %d is too far beyond this peer's %d", all[q].Generation, mine.Generation)
+		}
+		if err != nil {
+			return nil, 0, &comm.PeerError{Rank: q, Op: "greeting", Err: err}
+		}
+		newest = max(newest, all[q].Generation)
+	}
+	if generation = g.Generation(); generation == 0 {
+		generation = newest + 1
+	}
+	if p.Checkpoints != nil {
+		err = p.Checkpoints.KeepGeneration(generation)
+	}
+	return all, generation, err
+}
+
+// Decide compares greetings, by rank, and returns where the run continues; those of peers that are no members are
+// empty. All members decide alike.
+func (p Participant) Decide(all []Greeting) (d Decision, err error) {
+	if len(all) != p.Size {
+		return d, fmt.Errorf("there must be %d greetings (got %d)", p.Size, len(all))
+	}
+	for r, g := range all {
+		if !p.Own && g.Size == 0 {
+			continue
+		}
+		d.Members = append(d.Members, r)
+		switch {
+		case g.Rank != r || g.Size != p.Size:
+			return d, fmt.Errorf("peer %d takes itself for rank %d of %d, expected %d of %d", r, g.Rank, g.Size, r, p.Size)
+		case g.Config != p.Config:
+			return d, fmt.Errorf("peer %d has another plan: its fingerprint is %x, ours %x", r, g.Config[:6], p.Config[:6])
+		case g.Partition != p.Partition:
+			return d, fmt.Errorf("peer %d holds a shard of another partition: its fingerprint is %x, ours %x", r, g.Partition[:6], p.Partition[:6])
+		}
+	}
+	if p.Own {
+		d.From = p.Rank
+		for _, s := range all[0].Checkpoints {
+			if s > d.Seq && !slices.ContainsFunc(all, func(g Greeting) bool { return !slices.Contains(g.Checkpoints, s) }) {
+				d.Seq = s
+			}
+		}
+		return d, nil
+	}
+	d.Seq, d.From = furthest(all, d.Members)
+	return d, nil
+}
+
+// furthest finds the member whose state all continue from: of the newest generation, in it furthest, and of states that
+// differ all the same the one that most have.
+func furthest(all []Greeting, members []int) (seq uint64, from int) {
+	newest := all[members[0]]
+	for _, r := range members {
+		if g := all[r]; g.Agreed > newest.Agreed || g.Agreed == newest.Agreed && g.Seq > newest.Seq {
+			newest = g
+		}
+	}
+	most := 0
+	for _, r := range members {
+		if all[r].Agreed != newest.Agreed || all[r].Seq != newest.Seq {
+			continue
+		}
+		votes := 0
+		for _, q := range members {
+			if all[q].holdsAs(all[r]) {
+				votes++
+			}
+		}
+		if votes > most {
+			from, most = r, votes
+		}
+	}
+	return newest.Seq, from
+}
+
+// Fetch gives the members of g that hold another state than member from that one's, as an update. mine is what this
+// peer holds, sent what it has sent so far. Fetch returns what it fetched, and nil where it already holds the same.
+func (p Participant) Fetch(ctx context.Context, g *comm.Group, all []Greeting, from int, mine Snapshot, sent comm.Counts) (*Snapshot, error) {
+	source := all[from]
+	out := make([][]byte, p.Size)
+	if p.Rank == from {
+		b := mine.encode()
+		for _, q := range g.Members() {
+			if q != from && !all[q].holdsAs(source) {
+				out[q] = b
+			}
+		}
+	}
+	in, err := g.SendRecv(ctx, comm.Reduce, "state", out, p.Shape.most())
+	if err != nil || all[p.Rank].holdsAs(source) {
+		return nil, err
+	}
+	s, err := p.Shape.parse(in[from])
+	if err == nil && s.At.Seq() != source.Seq {
+		err = fmt.Errorf("the state of position %d, announced was %d", s.At.Seq(), source.Seq)
+	}
+	if err != nil {
+		return nil, &comm.PeerError{Rank: from, Op: "state", Err: err}
+	}
+	s.countSent(mine, sent)
+	return &s, nil
+}
