@@ -352,6 +352,8 @@ func TestImportFaults(t *testing.T) {
 		{"labels all unlike", patients, contacts, func(c *ImportConfig) { c.Label, c.Ignore = "name", nil; c.Split = "" }, []string{"column name", "every one of the 4 labels occurs once"}},
 		{"short row", swap(patients, ",late,val", ",late"), contacts, nil, []string{"nodes.csv", "line 3", "wrong number of fields"}},
 		{"quote", swap(patients, "Bob", `"Bo"b`), contacts, nil, []string{"nodes.csv", "line 3"}},
+		{"Latin-1", swap(patients, "Bob", "B\xf8b"), contacts, nil, []string{"nodes.csv", "line 3, column name", `must be UTF-8 (got "B\xf8b")`}},
+		{"Latin-1 names of columns", swap(patients, "age", "\xe5ge"), contacts, nil, []string{"nodes.csv", `must be UTF-8 (got "\xe5ge")`}},
 		{"empty file", "", contacts, nil, []string{"nodes.csv", "empty file"}},
 		{"no rows", "id,hospital,stage,use\n", contacts, func(c *ImportConfig) { c.Label, c.Split = "", "" }, []string{"nodes.csv", "no rows"}},
 		{"unknown node", patients, swap(contacts, "p3,p2", "p3,p9"), nil, []string{"edges.csv", "line 4, column target", `unknown node "p9"`, "nodes.csv"}},
@@ -382,6 +384,7 @@ func TestImportFaults(t *testing.T) {
 
 func FuzzImport(f *testing.F) {
 	f.Add(patients, contacts)
+	f.Add(strings.Replace(patients, "age", "\xf8", 1), contacts) // Latin-1
 	f.Add("id,hospital,stage,use,a\nx,s,1,train,1e308\ny,s,2,val,-1e308\n", "source,target,hours\nx,y,1\n")
 	f.Fuzz(func(t *testing.T, nodes, edges string) {
 		dir := tables(t, map[string]string{"nodes.csv": nodes, "edges.csv": edges})

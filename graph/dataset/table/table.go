@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Table is an open table.
@@ -53,7 +54,22 @@ func (t *Table) open(p *Packed) error {
 	if err != nil {
 		return err
 	}
+	t.onlyUTF8()
 	return t.checkColumns()
+}
+
+// onlyUTF8 makes Read refuse other text: what is stored of it would be another value when it is read again.
+func (t *Table) onlyUTF8() {
+	read := t.Read
+	t.Read = func() ([]string, int, error) {
+		cells, line, err := read()
+		for k, c := range cells {
+			if !utf8.ValidString(c) {
+				return nil, 0, fmt.Errorf("%s %d, column %s: text must be UTF-8 (got %.40q)", t.Unit, line, t.Columns[k], c)
+			}
+		}
+		return cells, line, err
+	}
 }
 
 func (t *Table) openCSV(r io.Reader, comma rune) error {
@@ -87,6 +103,9 @@ func (t *Table) openCSV(r io.Reader, comma rune) error {
 // checkColumns refuses a name that occurs twice; columns without a name (some programs write one) are never used.
 func (t *Table) checkColumns() error {
 	for k, name := range t.Columns {
+		if !utf8.ValidString(name) {
+			return fmt.Errorf("names of columns must be UTF-8 (got %.40q)", name)
+		}
 		if name != "" && slices.Contains(t.Columns[:k], name) {
 			return fmt.Errorf("column %s occurs twice", name)
 		}
