@@ -375,12 +375,16 @@ func models(features int) map[string]nn.Spec {
 // one worker computes, for every way to fetch, number of workers and kind of part.
 func TestEveryLayerIsExact(t *testing.T) {
 	g := typed(toy(rng.New(1), 90, 9))
+	workers := []int{2, 3, 4, 8}
+	if testing.Short() {
+		workers = []int{3}
+	}
 	for name, spec := range models(9) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := Defaults(spec)
 			want := onePass(t, c, cut(t, g, "", 1))
-			for _, parts := range []int{2, 3, 4, 8} {
+			for _, parts := range workers {
 				for how := range owners {
 					shards := cut(t, g, how, parts)
 					for _, fetch := range Fetches {
