@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -17,9 +17,9 @@ import (
 type first int
 
 const (
-	rows      first = iota // they are fetched once and kept
-	aggregate              // their aggregate is computed once and kept; they are not
-	stream                 // they are fetched whenever the layer is computed, as the rows of the other layers are
+	rows       first = iota // they are fetched once and kept
+	aggregated              // their aggregate is computed once and kept; they are not
+	stream                  // they are fetched whenever the layer is computed, as the rows of the other layers are
 )
 
 // begin makes what a run needs before its first epoch. Every worker takes part in each step.
@@ -113,7 +113,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 	l := t.units[0].layer
 	switch {
 	case l.Frozen() && l.Spec.Dropout == 0 && t.input.Sparse == nil && t.model.Spec.Encoder.Labels == 0:
-		t.first = aggregate
+		t.first = aggregated
 	case t.shard.Parts > 1 && l.Spec.Hops > 1:
 		t.first = stream // dropout comes before the first hop, so that the second one changes with it
 	default:
@@ -134,7 +134,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 		var err error
 		t.rows, err = t.line.sender.Features(ctx, t.input, "features of the halo")
 		return err
-	case aggregate:
+	case aggregated:
 		if err := t.aggregate(t.full); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func size(f graph.Features) int64 {
 func (t *Trainer) aggregate(a *graphView) error {
 	t.first = stream // the edges are wanted, cut by where the rows are
 	p, err := t.part(0, a, t.wholeField())
-	t.first = aggregate
+	t.first = aggregated
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,8 @@ func (t *Trainer) aggregate(a *graphView) error {
 	l, z := t.units[0].layer, t.input.Dense
 	for range max(l.Spec.Hops, 1) {
 		h := mat.New(t.shard.Owned, z.Cols)
-		hop := nn.NewHop(l.Conv.Agg, h, p.near, z)
+		hop := &aggregate.Hop{Agg: l.Conv.Agg, H: h, G: p.near, Rows: z}
+		hop.Begin(nil)
 		if err := p.sum(hop); err != nil {
 			return err
 		}
@@ -224,7 +225,7 @@ func (t *Trainer) keep(k int, left *int64, again []byte) train.Event {
 	case h == nil && t.seen.alone && !t.constant(k):
 		p.Text = "boundary none"
 		return p
-	case h == nil && t.first == aggregate:
+	case h == nil && t.first == aggregated:
 		p.Kept, p.Text = size(t.seen.z), "the aggregate of the features never changes"
 		return p
 	case h == nil:
@@ -234,7 +235,7 @@ func (t *Trainer) keep(k int, left *int64, again []byte) train.Event {
 	for _, b := range h.blocks {
 		p.Rows += len(b.nodes)
 	}
-	if !l.Conv.Agg.NeedsSource() {
+	if !l.Conv.Agg.Properties().NeedsSource {
 		p.Text = "the gradient does not read the rows"
 		return p
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -49,7 +50,7 @@ func TestSampleIsUnbiased(t *testing.T) {
 		}
 		l := summed(t, d)
 		sums := func() (h, dz mat.Dense) {
-			tape := nn.NewTape()
+			tape := tape.New()
 			h, err := p.sums(l, z, tape)
 			if err == nil {
 				dz, err = p.sumGrads(l, dh, tape)
@@ -112,7 +113,7 @@ func summed(t *testing.T, width int) *nn.Layer {
 }
 
 // sums returns the sums of near rows z and of those that others have.
-func (p *part) sums(l *nn.Layer, z mat.Dense, tape *nn.Tape) (mat.Dense, error) {
+func (p *part) sums(l *nn.Layer, z mat.Dense, tape *tape.Tape) (mat.Dense, error) {
 	var f nn.Forward
 	h := mat.New(p.near.NumDst, z.Cols)
 	f.Begin(l, h, nn.Input{G: p.near, Remote: true, X: graph.Features{Dense: z}, Nodes: p.nodes}, tape)
@@ -126,7 +127,7 @@ func (p *part) sums(l *nn.Layer, z mat.Dense, tape *nn.Tape) (mat.Dense, error) 
 }
 
 // sumGrads is the backward pass of sums.
-func (p *part) sumGrads(l *nn.Layer, dh mat.Dense, tape *nn.Tape) (mat.Dense, error) {
+func (p *part) sumGrads(l *nn.Layer, dh mat.Dense, tape *tape.Tape) (mat.Dense, error) {
 	var b nn.Backward
 	dz := mat.New(p.near.NumSrc, dh.Cols)
 	b.Begin(l, dz, dh.Clone(), tape)
@@ -167,10 +168,10 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 		l := summed(t, 1)
 		pass := func() []mat.Dense {
 			z, d := first, last
-			var tapes []*nn.Tape
+			var tapes []*tape.Tape
 			var err error
 			for k := 0; k < hops && err == nil; k++ {
-				tapes = append(tapes, nn.NewTape())
+				tapes = append(tapes, tape.New())
 				z, err = p.sums(l, z, tapes[k])
 			}
 			for k := hops - 1; k >= 0 && err == nil; k-- {

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -86,8 +86,8 @@ func turns(rank, size int) (fetch, take []int) {
 }
 
 // sum takes the near block and every block that is fetched into a hop.
-func (h *halo) sum(hop *nn.Hop) error {
-	z := hop.Rows()
+func (h *halo) sum(hop *aggregate.Hop) error {
+	z := hop.Rows
 	f := h.fetch(z.Cols, func(b *block) bool { return true })
 	h.hop++
 	lane := f.lane(z, func(q int) bool { return true })
@@ -112,8 +112,8 @@ func (h *halo) sum(hop *nn.Hop) error {
 
 // grad takes the near block and every block into the backward pass of a hop, with the block's rows
 // where that reads them, and sends what it finds to the rows' owners.
-func (h *halo) grad(hop *nn.HopGrad) error {
-	dz, z, reads := hop.Grad(), hop.Rows(), hop.NeedsSource()
+func (h *halo) grad(hop *aggregate.HopGrad) error {
+	dz, z, reads := hop.Grad, hop.Rows, hop.NeedsSource()
 	h.hop--
 	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })
 	rows := f.lane(z, func(q int) bool { return reads && h.again[q] })

@@ -5,7 +5,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
 // hops puts beside the features their sums over 1 to as many hops as the encoder says, each
@@ -24,7 +24,7 @@ func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which 
 		if err != nil {
 			return err
 		}
-		x := nn.Aggregate(nn.Sum{}, edges, rows)
+		x := aggregate.Features(aggregate.Sum{}, edges, rows)
 		dense := []int64{0} // sums of sparse rows become dense where they are full, at all workers or at none
 		if x.Sparse == nil {
 			dense[0] = 1

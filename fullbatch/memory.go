@@ -2,16 +2,16 @@ package fullbatch
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Memory is how many bytes a worker holds for a step, besides parameters, the shard and what the
 // transport buffers.
 type Memory struct {
-	Tape  nn.Memory // of its own nodes: inversely proportional to the number of workers
-	Halo  int64     // peak of halo rows and of their gradients
-	First int64     // of the features of the halo, or of their aggregate, kept for the run
-	Edges int64     // of the step's edges
+	Tape  tape.Memory // of its own nodes: inversely proportional to the number of workers
+	Halo  int64       // peak of halo rows and of their gradients
+	First int64       // of the features of the halo, or of their aggregate, kept for the run
+	Edges int64       // of the step's edges
 }
 
 // Memory returns what the steps of Run held.

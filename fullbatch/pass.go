@@ -4,6 +4,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // pass computes a view's scores, unit by unit, and their gradients back: it drives the phases of
@@ -12,18 +14,19 @@ import (
 type pass struct {
 	t    *Trainer
 	v    *view
-	tape *nn.Tape
+	tape *tape.Tape
 	add  func(x []float32) error // adds statistics up over the workers; nil in inference
 	room [2]mat.Dense            // memory that units share
 	in   []nn.Input              // [unit]
-	from []nn.Mark               // [unit] where its memory begins
+	from []tape.Mark             // [unit] where its memory begins
 
 	forwards  nn.Forward // of the unit at hand
 	backwards nn.Backward
 }
 
-func (t *Trainer) pass(v *view, tape *nn.Tape, add func(x []float32) error) *pass {
-	p := &pass{t: t, v: v, tape: tape, add: add, in: make([]nn.Input, len(t.units)), from: make([]nn.Mark, len(t.units))}
+func (t *Trainer) pass(v *view, on *tape.Tape, add func(x []float32) error) *pass {
+	n := len(t.units)
+	p := &pass{t: t, v: v, tape: on, add: add, in: make([]nn.Input, n), from: make([]tape.Mark, n)}
 	var size [2]int
 	for k, u := range t.units {
 		if r := p.shares(k); r >= 0 {
@@ -32,7 +35,7 @@ func (t *Trainer) pass(v *view, tape *nn.Tape, add func(x []float32) error) *pas
 	}
 	for r, n := range size {
 		if n > 0 {
-			p.room[r] = tape.Scratch(1, n)
+			p.room[r] = on.Scratch(1, n)
 		}
 	}
 	return p
@@ -52,7 +55,7 @@ func (p *pass) shares(k int) int {
 }
 
 // sum drives a hop over the rows at hand and those that others have.
-func (p *part) sum(hop *nn.Hop) error {
+func (p *part) sum(hop *aggregate.Hop) error {
 	if p.far != nil {
 		return p.far.sum(hop)
 	}
@@ -61,7 +64,7 @@ func (p *part) sum(hop *nn.Hop) error {
 }
 
 // grad is the same of its backward pass.
-func (p *part) grad(hop *nn.HopGrad) error {
+func (p *part) grad(hop *aggregate.HopGrad) error {
 	if p.far != nil {
 		return p.far.grad(hop)
 	}

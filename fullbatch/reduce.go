@@ -8,8 +8,8 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -137,8 +137,8 @@ func (s *reduction) sum() (float64, error) {
 
 // begins returns, by unit, where in the slab the gradients begin that are whole when its backward pass is done: all
 // that belongs to it or a later one, or to none.
-func begins(params []*nn.Param, units []unit) []int {
-	of := make(map[*nn.Param]int)
+func begins(params []*tape.Param, units []unit) []int {
+	of := make(map[*tape.Param]int)
 	for k, u := range units {
 		list := u.layer.Params()
 		if u.head != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 )
 
@@ -20,7 +20,7 @@ func (t *Trainer) spread(ctx context.Context, r comm.Reducer) smooth.Spread {
 			if err != nil {
 				return mat.Dense{}, err
 			}
-			return nn.Aggregate(nn.Sum{}, adj, rows).Dense, nil
+			return aggregate.Features(aggregate.Sum{}, adj, rows).Dense, nil
 		},
 		Sum: func(x []float64) error {
 			parts := make([]float32, 0, 2*len(x)) // each value and what rounding leaves of it

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/recovery"
@@ -33,14 +34,14 @@ type Trainer struct {
 	rows   graph.Features // the same and, where first says so, of the halo
 	first  first
 	line   *line
-	slab   *nn.Slab
+	slab   *tape.FlatParams
 	begins []int // [unit] of the slab's gradients: what is whole when its backward pass is done
 	beside bool  // sums are taken while rows travel
 	bucket int   // the least of gradients that are summed at once
 	opt    *optim.Optimizer
-	tape   *nn.Tape // of steps
-	infer  *nn.Tape // of validation
-	merged int      // sums of statistics that this step has taken
+	tape   *tape.Tape // of steps
+	infer  *tape.Tape // of validation
+	merged int        // sums of statistics that this step has taken
 	best   []float32
 	at     train.Position          // Round is the epoch
 	split  map[graph.Split][]int32 // owned nodes
@@ -75,8 +76,8 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err := c.Fits(s); err != nil {
 		return nil, err
 	}
-	tape := nn.NewTape()
-	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: tape, infer: tape.Inference(), at: train.Position{BestRound: -1}}
+	steps := tape.New()
+	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}}
 	t.split = make(map[graph.Split][]int32)
 	for i, split := range s.Split {
 		t.split[split] = append(t.split[split], int32(i))
@@ -84,7 +85,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if s.Parts == 1 && len(t.split[graph.Train]) == 0 {
 		return nil, errNoTraining
 	}
-	t.slab = nn.NewSlab(m.Params())
+	t.slab = tape.NewFlatParams(m.Params())
 	t.best = make([]float32, len(t.slab.Value))
 	var err error
 	if t.opt, err = optim.New(c.Optimizer, t.slab.Trained); err != nil {
@@ -239,7 +240,7 @@ func (t *Trainer) statistics(r comm.Reducer) func(x []float32) error {
 }
 
 // pick returns the given rows of scores in the tape's memory.
-func (t *Trainer) pick(scores mat.Dense, rows []int32, tape *nn.Tape) mat.Dense {
+func (t *Trainer) pick(scores mat.Dense, rows []int32, tape *tape.Tape) mat.Dense {
 	some := tape.Scratch(len(rows), scores.Cols)
 	for k, i := range rows {
 		copy(some.Row(k), scores.Row(int(i)))

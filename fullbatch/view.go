@@ -234,7 +234,7 @@ func (t *Trainer) part(k int, a *graphView, r receptiveField) (part, error) {
 		to[i] = int32(n)
 	}
 	switch {
-	case t.constant(k) && t.first == aggregate && !a.plain:
+	case t.constant(k) && t.first == aggregated && !a.plain:
 		p.nodes = p.nodes[:len(r.dst)]
 		return p, nil
 	case t.constant(k) && t.first != stream:

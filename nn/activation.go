@@ -3,6 +3,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // activation is a function of each value, whose gradient is one of what it puts out.
@@ -15,13 +16,13 @@ type activation interface {
 type relu struct{}
 
 // Params returns nil.
-func (relu) Params() []*Param { return nil }
+func (relu) Params() []*tape.Param { return nil }
 
 // Dims returns 0, 0: any width.
 func (relu) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
-func (relu) Forward(y, x mat.Dense, t *Tape) {
+func (relu) Forward(y, x mat.Dense, t *tape.Tape) {
 	if x.Compact() && y.Compact() {
 		n := x.Rows * x.Cols
 		kernels.ReLU(x.Data[:n], y.Data[:n])
@@ -30,11 +31,11 @@ func (relu) Forward(y, x mat.Dense, t *Tape) {
 			kernels.ReLU(x.Row(i), y.Row(i))
 		}
 	}
-	t.push(entry{y: y})
+	t.Push(tape.Entry{Y: y})
 }
 
 // Backward adds dy where y > 0 to dx.
-func (relu) Backward(dx, dy mat.Dense, t *Tape) { actGrad(relu{}, t.pop().y, dy, dx) }
+func (relu) Backward(dx, dy mat.Dense, t *tape.Tape) { actGrad(relu{}, t.Pop().Y, dy, dx) }
 
 func (relu) gradOf(y, dy, dx []float32) { kernels.ReLUGrad(y, dy, dx) }
 
@@ -43,13 +44,13 @@ func (relu) gradOf(y, dy, dx []float32) { kernels.ReLUGrad(y, dy, dx) }
 type elu struct{}
 
 // Params returns nil.
-func (elu) Params() []*Param { return nil }
+func (elu) Params() []*tape.Param { return nil }
 
 // Dims returns 0, 0: any width.
 func (elu) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
-func (elu) Forward(y, x mat.Dense, t *Tape) {
+func (elu) Forward(y, x mat.Dense, t *tape.Tape) {
 	if x.Compact() && y.Compact() {
 		n := x.Rows * x.Cols
 		kernels.ELU(x.Data[:n], y.Data[:n])
@@ -58,11 +59,11 @@ func (elu) Forward(y, x mat.Dense, t *Tape) {
 			kernels.ELU(x.Row(i), y.Row(i))
 		}
 	}
-	t.push(entry{y: y})
+	t.Push(tape.Entry{Y: y})
 }
 
 // Backward adds dy·min(1, 1+y) to dx.
-func (elu) Backward(dx, dy mat.Dense, t *Tape) { actGrad(elu{}, t.pop().y, dy, dx) }
+func (elu) Backward(dx, dy mat.Dense, t *tape.Tape) { actGrad(elu{}, t.Pop().Y, dy, dx) }
 
 func (elu) gradOf(y, dy, dx []float32) { kernels.ELUGrad(y, dy, dx) }
 

@@ -1,13 +1,16 @@
 package nn
 
-import "github.com/heddle-gnn/heddle/internal/rng"
+import (
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+)
 
 // newAPPNP is y = Z⁽ᴷ⁾ with Z⁽⁰⁾ = x·W + b and Z⁽ᵏ⁺¹⁾ = (1−α)·Â·Z⁽ᵏ⁾ + α·Z⁽⁰⁾ over a graph
 // normalised by graph.GCN, K the hops and α the restart probability: personalised PageRank by power
 // iteration. x R×In, y R×Out (Klicpera, Bojchevski and Günnemann, ICLR 2019, eqs. 5 and 6). It
 // keeps its bias before a BatchNorm too: what that adds does not reach all rows alike.
 func newAPPNP(name string, s LayerSpec, key rng.Key) Conv {
-	return Conv{Pre: newLinear(name+".pre", s.In, s.Out, true, key), Agg: Sum{}, Alpha: s.Alpha}
+	return Conv{Pre: newLinear(name+".pre", s.In, s.Out, true, key), Agg: aggregate.Sum{}, Alpha: s.Alpha}
 }
 
 // arrangeAPPNP makes the last of some layers without edges propagate what it puts out.

@@ -1,9 +1,10 @@
 package nn
 
 import (
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Backward is the backward pass of a layer in phases, which its caller drives as it does Forward:
@@ -15,43 +16,43 @@ import (
 //	for hop := b.Hop(); hop != nil; hop = b.Hop() {
 //		hop.Near()
 //		hop.Add(g, nodes, dz, z) // for every remote block; dz goes to where its rows are
-//		...                      // what others find of this worker's rows is added to hop.Grad()
+//		...                      // what others find of this worker's rows is added to hop.Grad
 //	}
 //	b.End()
 type Backward struct {
 	l       *Layer
-	t       *Tape
-	dx      mat.Dense // what Layer.Backward was given
-	d       mat.Dense // gradient of the rows after dropout
-	dy      mat.Dense // of what the convolution puts out
-	kept    entry     // of the layer
-	norm    entry
+	t       *tape.Tape
+	dx      mat.Dense  // what Layer.Backward was given
+	d       mat.Dense  // gradient of the rows after dropout
+	dy      mat.Dense  // of what the convolution puts out
+	kept    tape.Entry // of the layer
+	norm    tape.Entry
 	dropped bool // the rows have gone through dropout
 	again   bool // the rows have to be made again
 	over    bool // d is X's memory, whose place the gradient takes
 	started bool
-	from    Mark
+	from    tape.Mark
 
-	conv       entry
+	conv       tape.Entry
 	sum        mat.Dense // gradient of what the convolution's Post takes
 	grad       mat.Dense // of what the hop before this one has put out
 	first      mat.Dense // of what propagation restarts from
 	own        mat.Dense // of the destinations' rows that Dst makes
 	damped, dz mat.Dense
-	at, inner  Mark
-	hop        HopGrad
+	at, inner  tape.Mark
+	hop        aggregate.HopGrad
 	done, hops int
 }
 
 // Begin computes the gradient down to the norm. The arguments are those of Layer.Backward.
-func (b *Backward) Begin(l *Layer, dx, dh mat.Dense, t *Tape) {
-	kept := t.pop()
+func (b *Backward) Begin(l *Layer, dx, dh mat.Dense, t *tape.Tape) {
+	kept := t.Pop()
 	*b = Backward{l: l, t: t, dx: dx, d: dx, dy: dh, kept: kept, from: t.Mark()}
-	b.dropped, b.again = l.readsX(kept.graph) && l.Spec.Dropout > 0, kept.again.Possible()
+	b.dropped, b.again = l.readsX(kept.Graph) && l.Spec.Dropout > 0, againOf(kept).Possible()
 	b.over = (b.dropped || b.again) && !dx.Empty() && !l.Spec.Residual && l.Conv.fitsOver()
 	switch {
 	case b.over:
-		b.d = kept.x
+		b.d = kept.X
 	case (b.dropped || b.again) && !dx.Empty():
 		b.d = t.Scratch(dx.Rows, dx.Cols)
 	}
@@ -63,17 +64,17 @@ func (b *Backward) Begin(l *Layer, dx, dh mat.Dense, t *Tape) {
 		l.actGrad(dh, t)
 	}
 	if l.Norm != nil {
-		b.norm = t.pop()
+		b.norm = t.Pop()
 	}
 	if l.batch != nil {
-		l.batch.sumGrads(b.norm.x, dh)
+		l.batch.SumGrads(b.norm.X, dh)
 	}
 }
 
 // remake makes the rows of X again, where others have used their memory.
 func (b *Backward) remake() {
 	if b.again && !b.dropped {
-		b.kept.again.rows(b.kept.x, b.t)
+		againOf(b.kept).rows(b.kept.X, b.t)
 	}
 }
 
@@ -84,20 +85,20 @@ func (b *Backward) Statistics(workers int) []float32 {
 	if b.l.batch == nil || workers == 1 {
 		return nil
 	}
-	return b.l.batch.gradContribution()
+	return b.l.batch.GradContribution()
 }
 
 // Hop ends the hop before, if there is one, and returns the next one, from the last to the first;
 // nil: there is none, and the gradients of the convolution are complete.
-func (b *Backward) Hop() *HopGrad {
+func (b *Backward) Hop() *aggregate.HopGrad {
 	switch {
 	case b.done > 0:
-		b.hop.end()
-		b.grad = b.hop.dz
+		b.hop.End()
+		b.grad = b.hop.Grad
 	case !b.started:
 		b.started = true
 		if b.l.Norm != nil {
-			b.dy = b.l.normGrad(b.norm, b.dy, b.t)
+			b.dy = b.l.normGrad(&b.norm, b.dy, b.t)
 		}
 		if !b.l.Spec.Residual && !b.l.sums() { // dh may lie where X is made again
 			b.remake()
@@ -106,24 +107,21 @@ func (b *Backward) Hop() *HopGrad {
 	}
 	for b.done < b.hops {
 		b.done++
-		b.hop = HopGrad{agg: b.l.Conv.Agg, g: b.conv.graph, dh: b.grad}
-		b.hop.dz = b.into()
+		b.hop = aggregate.HopGrad{Agg: b.l.Conv.Agg, G: b.conv.Graph, DH: b.grad, OwnGrad: b.own}
+		b.hop.Grad = b.into()
 		if b.route() == propagation {
-			b.hop.dh = b.damped
+			b.hop.DH = b.damped
 		}
-		if b.hop.begin(b.t) {
-			if b.hop.dOwn = b.own; b.l.Conv.Dst == nil {
-				b.hop.dOwn = b.hop.dz.RowRange(0, b.hop.dh.Rows)
-			}
+		if b.hop.Begin(b.t) {
 			return &b.hop
 		}
-		b.grad = b.hop.dz
+		b.grad = b.hop.Grad
 	}
 	b.endConv()
 	return nil
 }
 
-func (b *Backward) route() route { return b.conv.route }
+func (b *Backward) route() route { return route(b.conv.At) }
 
 // beginConv computes the gradient of what the last hop has put out.
 func (b *Backward) beginConv() {
@@ -135,8 +133,8 @@ func (b *Backward) beginConv() {
 		b.sum = t.Scratch(b.dy.Rows, width)
 		c.Post.Backward(b.sum, b.dy, t)
 	}
-	b.conv = t.pop()
-	g := b.conv.graph
+	b.conv = t.Pop()
+	g := b.conv.Graph
 	b.grad = b.sum
 	switch b.route() {
 	case ownRows:
@@ -149,7 +147,7 @@ func (b *Backward) beginConv() {
 	case propagation:
 		b.first = t.Scratch(g.NumSrc, b.sum.Cols)
 		b.inner = t.Mark()
-		b.damped, b.dz = t.raw(b.sum.Rows, b.sum.Cols), t.raw(g.NumSrc, b.sum.Cols)
+		b.damped, b.dz = t.Raw(b.sum.Rows, b.sum.Cols), t.Raw(g.NumSrc, b.sum.Cols)
 	case projectFirst:
 		biasGrad(c.Nbr.B, b.sum)
 	case sparseFirst, aggregateFirst:
@@ -162,7 +160,7 @@ func (b *Backward) beginConv() {
 			}
 		}
 		if b.route() == sparseFirst {
-			c.Agg.(sparseAggregator).sumSparseGrad(b.grad, g, t)
+			c.Agg.(aggregate.SparseAggregator).SumSparseGrad(b.grad, g, t)
 			return
 		}
 		if b.over && c.Pre == nil { // sums of X were multiplied
@@ -184,7 +182,7 @@ func (b *Backward) wantsRows() bool { return b.d.Cols > 0 || !b.l.Conv.frozen() 
 // into returns where the gradient of what the hop has aggregated is added; without columns: it is
 // not wanted.
 func (b *Backward) into() mat.Dense {
-	c, t, g := &b.l.Conv, b.t, b.conv.graph
+	c, t, g := &b.l.Conv, b.t, b.conv.Graph
 	switch {
 	case b.route() == propagation:
 		for i := range b.grad.Rows {
@@ -297,8 +295,8 @@ func (b *Backward) selfInput(add bool) {
 // End computes the gradient of what the layer was given.
 func (b *Backward) End() {
 	l, t := b.l, b.t
-	if b.kept.graph == nil && l.Conv.Agg != nil {
-		t.pop() // dropout of Z
+	if b.kept.Graph == nil && l.Conv.Agg != nil {
+		t.Pop() // dropout of Z
 	}
 	switch {
 	case b.dropped:
@@ -306,17 +304,11 @@ func (b *Backward) End() {
 			b.dx.Zero()
 		}
 		l.dropX.Backward(b.dx, b.d, t)
-	case l.readsX(b.kept.graph):
-		t.pop()
+	case l.readsX(b.kept.Graph):
+		t.Pop()
 		if b.again && !b.over {
 			copyRows(b.dx, b.d)
 		}
 	}
 	t.Release(b.from)
-}
-
-// sparseAggregator is an aggregator that multiplies sparse rows before it aggregates them.
-type sparseAggregator interface {
-	sumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *Tape)
-	sumSparseGrad(dh mat.Dense, g *graph.CSR, t *Tape)
 }

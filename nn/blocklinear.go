@@ -6,39 +6,40 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // blockLinear is y = [x₀·W₀ | x₁·W₁ | …] + b: x and y are cut into as many pieces of columns, of
 // one width each, and each piece has a matrix of its own.
 type blockLinear struct {
 	Pieces int
-	W      *Param // in×(out/pieces): the matrices one below another
-	B      *Param // 1×out, or nil: no bias
+	W      *tape.Param // in×(out/pieces): the matrices one below another
+	B      *tape.Param // 1×out, or nil: no bias
 }
 
 // newBlockLinear returns a BlockLinear of so many pieces; in and out are the widths of all
 // together.
 func newBlockLinear(name string, in, out, pieces int, bias bool, key rng.Key) *blockLinear {
-	b := &blockLinear{Pieces: pieces, W: glorot(name+".weight", in, out/pieces, in/pieces, out/pieces, key)}
+	b := &blockLinear{Pieces: pieces, W: tape.Glorot(name+".weight", in, out/pieces, in/pieces, out/pieces, key)}
 	if bias {
-		b.B = newParam(name+".bias", 1, out, 0)
+		b.B = tape.NewParam(name+".bias", 1, out, 0)
 	}
 	return b
 }
 
 // Params returns the matrices and, where there is one, the bias.
-func (b *blockLinear) Params() []*Param {
+func (b *blockLinear) Params() []*tape.Param {
 	if b.B == nil {
-		return []*Param{b.W}
+		return []*tape.Param{b.W}
 	}
-	return []*Param{b.W, b.B}
+	return []*tape.Param{b.W, b.B}
 }
 
 // Dims returns the widths of all pieces together.
 func (b *blockLinear) Dims() (in, out int) { return b.W.Value.Rows, b.Pieces * b.W.Value.Cols }
 
 // Forward writes y and keeps x, which must stay as it is until Backward.
-func (b *blockLinear) Forward(y, x mat.Dense, t *Tape) {
+func (b *blockLinear) Forward(y, x mat.Dense, t *tape.Tape) {
 	in, out := b.Dims()
 	checkShape("BlockLinear", y, x.Rows, out)
 	in, out = in/b.Pieces, out/b.Pieces
@@ -46,33 +47,31 @@ func (b *blockLinear) Forward(y, x mat.Dense, t *Tape) {
 		xk, yk, w := x.ColRange(k*in, (k+1)*in), y.ColRange(k*out, (k+1)*out), b.W.Value.RowRange(k*in, (k+1)*in)
 		kernels.GemmNN(y.Rows, out, in, xk.Data, xk.Stride, w.Data, w.Stride, yk.Data, yk.Stride, false)
 	}
-	t.push(entry{x: x})
+	t.Push(tape.Entry{X: x})
 	addBias(y, b.B)
 }
 
 // forwardSparse is Forward of a sparse x, one product: a row of each piece of a row. Its Backward
 // takes an empty dx.
-func (b *blockLinear) forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
+func (b *blockLinear) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
 	_, out := b.Dims()
 	checkShape("BlockLinear", y, x.Rows, out)
 	out /= b.Pieces
-	pieces := t.view(mat.Sparse{Rows: x.Rows * b.Pieces, Cols: x.Cols, RowPtr: t.pieces(x, b.Pieces), Col: x.Col, Val: x.Val})
+	pieces := t.View(mat.Sparse{Rows: x.Rows * b.Pieces, Cols: x.Cols, RowPtr: pieceRows(x, b.Pieces, t), Col: x.Col, Val: x.Val})
 	into := y
 	if !y.Compact() {
-		into = t.raw(y.Rows, y.Cols)
+		into = t.Raw(y.Rows, y.Cols)
 	}
 	kernels.SpMM(pieces.RowPtr, pieces.Col, pieces.Val, out, b.W.Value.Data, b.W.Value.Stride, into.Data, out, false)
 	copyRows(y, into)
-	if t.training() {
-		t.push(entry{sparse: pieces, lost: t.lost(x)})
-	}
+	t.Push(tape.Entry{Sparse: pieces})
 	addBias(y, b.B)
 }
 
-func (b *blockLinear) weights() (w, bias *Param) { return b.W, b.B }
+func (b *blockLinear) weights() (w, bias *tape.Param) { return b.W, b.B }
 
 // Backward adds to dx, piece by piece, and to the parameters' gradients.
-func (b *blockLinear) Backward(dx, dy mat.Dense, t *Tape) {
+func (b *blockLinear) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	biasGrad(b.B, dy)
 	if b.weightGrad(dy, t).Empty() || dx.Empty() {
 		return
@@ -81,26 +80,26 @@ func (b *blockLinear) Backward(dx, dy mat.Dense, t *Tape) {
 }
 
 // weightGrad adds to the gradient of the matrices and returns x, empty where it is sparse.
-func (b *blockLinear) weightGrad(dy mat.Dense, t *Tape) mat.Dense {
+func (b *blockLinear) weightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
 	in, out := b.Dims()
 	in, out = in/b.Pieces, out/b.Pieces
-	e := t.pop()
-	if e.sparse != nil {
-		m := t.arena.at
+	e := t.Pop()
+	if e.Sparse != nil {
+		m := t.Mark()
 		if !dy.Compact() {
-			d := t.raw(dy.Rows, dy.Cols)
+			d := t.Raw(dy.Rows, dy.Cols)
 			d.CopyFrom(dy)
 			dy = d
 		}
-		sparseGrad(b.W.Grad, e.sparse, &e.lost, b.Pieces, mat.View(e.sparse.Rows, out, dy.Data), t)
-		t.arena.release(m)
+		t.SparseGrad(b.W.Grad, &e, b.Pieces, mat.View(e.Sparse.Rows, out, dy.Data))
+		t.Release(m)
 		return mat.Dense{}
 	}
 	for k := range b.Pieces {
-		xk, d, dw := e.x.ColRange(k*in, (k+1)*in), dy.ColRange(k*out, (k+1)*out), b.W.Grad.RowRange(k*in, (k+1)*in)
+		xk, d, dw := e.X.ColRange(k*in, (k+1)*in), dy.ColRange(k*out, (k+1)*out), b.W.Grad.RowRange(k*in, (k+1)*in)
 		kernels.GemmTN(in, out, dy.Rows, xk.Data, xk.Stride, d.Data, d.Stride, dw.Data, dw.Stride, true)
 	}
-	return e.x
+	return e.X
 }
 
 // inputGrad makes of dx the gradient of x, or adds it.
@@ -113,11 +112,11 @@ func (b *blockLinear) inputGrad(dx, dy mat.Dense, add bool) {
 	}
 }
 
-// pieces returns the row pointers of x with each row cut into pieces of one width: row i's piece k
-// is row i·pieces+k. A tape remembers them.
-func (t *Tape) pieces(x *mat.Sparse, pieces int) []int64 {
-	cut := func() []int64 {
-		ptr, width := make([]int64, 1, x.Rows*pieces+1), x.Cols/pieces
+// pieceRows returns the row pointers of x with each row cut into pieces of one width: row i's piece
+// k is row i·pieces+k. A tape remembers them.
+func pieceRows(x *mat.Sparse, pieces int, t *tape.Tape) []int64 {
+	cut := func() *pieceRowPtr {
+		ptr, width := make(pieceRowPtr, 1, x.Rows*pieces+1), x.Cols/pieces
 		for i := range x.Rows {
 			col, _ := x.Row(i)
 			for k := range pieces {
@@ -125,26 +124,12 @@ func (t *Tape) pieces(x *mat.Sparse, pieces int) []int64 {
 				ptr = append(ptr, x.RowPtr[i]+int64(end))
 			}
 		}
-		return ptr
+		return &ptr
 	}
-	if t == nil || len(x.Col) == 0 {
-		return cut()
+	if len(x.Col) == 0 {
+		return *cut()
 	}
-	p := pattern{&x.Col[0], x.Rows, x.Cols}
-	c := t.trans.rows[p]
-	if c == nil {
-		if t.trans.rows == nil {
-			t.trans.rows = map[pattern]*piecePtr{}
-		}
-		c = &piecePtr{ptr: cut()}
-		t.trans.rows[p] = c
-	}
-	c.used, t.trans.used = t.trans.now, true
-	return c.ptr
+	return *tape.Remember(t.Patterns(), x.RowPtr, x.Col, x.Cols, cut)
 }
 
-// piecePtr is the row pointers of the pieces of some rows.
-type piecePtr struct {
-	ptr  []int64
-	used int
-}
+type pieceRowPtr []int64

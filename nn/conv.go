@@ -3,6 +3,8 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Conv is y = Post(Self(x) + Nbr(Agg(PreAct(Pre(x))))) + Bias: x the rows of a block's sources, y
@@ -15,8 +17,8 @@ type Conv struct {
 	PreAct    Rows
 	Self      affine
 	Post      Rows
-	Bias      *Param
-	Agg       Aggregator
+	Bias      *tape.Param
+	Agg       aggregate.Aggregator
 	Alpha     float32 // not 0: the restart probability, the fraction of Pre's rows in the output of each hop (newAPPNP)
 	Relations int     // of typed edges, of which a block has that many rows a destination; 0: they have no types
 	Hops      int     // times Agg is applied, 0 meaning 1; more than once only on a whole graph
@@ -25,15 +27,15 @@ type Conv struct {
 // affine is a map of rows with weights: a Linear or a BlockLinear.
 type affine interface {
 	Rows
-	forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape)
-	weights() (w, b *Param)                         // b nil: no bias
-	weightGrad(dy mat.Dense, t *Tape) (x mat.Dense) // adds to the weights' gradient; x is empty where it is sparse
-	inputGrad(dx, dy mat.Dense, add bool)           // writes the gradient of x, or adds it
+	forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape)
+	weights() (w, b *tape.Param)                         // b nil: no bias
+	weightGrad(dy mat.Dense, t *tape.Tape) (x mat.Dense) // adds to the weights' gradient; x is empty where it is sparse
+	inputGrad(dx, dy mat.Dense, add bool)                // writes the gradient of x, or adds it
 }
 
-// Params returns the parameters of Pre, Self, Agg, Nbr, Post and Bias.
-func (c *Conv) Params() []*Param {
-	var all []*Param
+// Params returns the parameters of Pre, Dst, Self, Agg, Nbr, Post and Bias.
+func (c *Conv) Params() []*tape.Param {
+	var all []*tape.Param
 	if c.Pre != nil {
 		all = append(all, c.Pre.Params()...)
 	}
@@ -87,7 +89,7 @@ func (c *Conv) route(in Input) route {
 	case c.Pre != nil || in.X.Sparse == nil:
 		return aggregateFirst
 	}
-	if _, ok := c.Agg.(sparseAggregator); !ok || in.Remote {
+	if _, ok := c.Agg.(aggregate.SparseAggregator); !ok || in.Remote {
 		panic("nn: rows must be dense for this aggregator and where sources are remote (got sparse rows)")
 	}
 	return sparseFirst
@@ -99,7 +101,7 @@ const gatherCost = 8
 // projectsFirst reports whether A(XW) costs less than (AX)W, which is the same. Sparse rows, which
 // would become dense as they are summed, are always projected first.
 func (c *Conv) projectsFirst(in Input) bool {
-	if c.Nbr == nil || c.Pre != nil || !c.Agg.IsSum() {
+	if c.Nbr == nil || c.Pre != nil || !c.Agg.Properties().Sum {
 		return false
 	}
 	if in.X.Sparse != nil {
@@ -122,25 +124,20 @@ func (c *Conv) fitsOver() bool {
 	switch {
 	case c.Agg == nil:
 		return true
-	case c.Agg.IsSum():
+	case c.Agg.Properties().Sum:
 		return c.Pre == nil && c.Nbr != nil
 	}
 	return c.Pre != nil && c.PreAct == nil
 }
 
-// keeper is an aggregator that keeps its aggregate, in its Acc, until the gradient has been
-// computed.
-type keeper interface{ keepsAggregate() }
-
 // keepsSum reports whether what the convolution puts out is an aggregate that the aggregator keeps,
 // and a bias.
 func (c *Conv) keepsSum() bool {
-	_, keeps := c.Agg.(keeper)
-	return keeps && c.fitsOver() && c.Self == nil && c.Nbr == nil && c.Post == nil
+	return c.Agg != nil && c.Agg.Properties().KeepsAggregate && c.fitsOver() && c.Self == nil && c.Nbr == nil && c.Post == nil
 }
 
 // project writes Nbr(z) to y, or adds it.
-func (c *Conv) project(y mat.Dense, z graph.Features, add bool, t *Tape) {
+func (c *Conv) project(y mat.Dense, z graph.Features, add bool, t *tape.Tape) {
 	switch {
 	case c.Nbr != nil:
 		c.Nbr.product(y, z, add, c.Nbr.B, t)
@@ -163,7 +160,7 @@ func (c *Conv) hops(g *graph.CSR) int {
 }
 
 // aggWidth returns the width of the aggregates of rows of the given width.
-func aggWidth(agg Aggregator, width int) int {
+func aggWidth(agg aggregate.Aggregator, width int) int {
 	if _, out := agg.Dims(); out != 0 {
 		return out
 	}
@@ -171,7 +168,7 @@ func aggWidth(agg Aggregator, width int) int {
 }
 
 // firstRows returns the first n rows of x.
-func firstRows(x graph.Features, n int, t *Tape) graph.Features {
+func firstRows(x graph.Features, n int, t *tape.Tape) graph.Features {
 	if x.Rows() == n {
 		return x
 	}
@@ -181,5 +178,5 @@ func firstRows(x graph.Features, n int, t *Tape) graph.Features {
 	s := *x.Sparse
 	s.Rows, s.RowPtr = n, s.RowPtr[:n+1]
 	s.Col, s.Val = s.Col[:s.RowPtr[n]], s.Val[:s.RowPtr[n]]
-	return graph.Features{Sparse: t.view(s)}
+	return graph.Features{Sparse: t.View(s)}
 }

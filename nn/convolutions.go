@@ -7,8 +7,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// table has one row for each convolution. To add one, write a file with its operator and add a row
-// here: programs, trainers and model files find it by its name and ask for its traits.
+// table has one row for each convolution. To add one, write a file with its operator, and with its
+// aggregator where those of package aggregate do not serve, and add a row here: programs, trainers
+// and model files find it by its name and ask for its traits.
 var table = []Convolution{
 	{
 		Name: "gcn", Edges: graph.GCN, Recipe: recipe,
@@ -172,13 +173,4 @@ func (s LayerSpec) Weights(matrix func(rows, cols int)) {
 func weightsTwice(s LayerSpec, matrix func(rows, cols int)) {
 	matrix(s.In, s.Out)
 	matrix(s.Out, s.Out)
-}
-
-// weightsOfHeads are those of attention, whose heads may be averaged.
-func weightsOfHeads(s LayerSpec, matrix func(rows, cols int)) {
-	if s.Average {
-		matrix(s.In, s.Out*s.Heads)
-	} else {
-		matrix(s.In, s.Out)
-	}
 }

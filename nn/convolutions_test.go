@@ -38,8 +38,8 @@ func TestTraits(t *testing.T) {
 		if (l.Conv.Agg != nil) != c.Aggregates || l.Sums() != c.Sum || (l.Conv.Relations > 0) != c.Typed || l.Edges != c.Edges {
 			t.Errorf("%s: the layer aggregates %t, sums %t, has %d relations over edges %v, the table says %+v", name, l.Conv.Agg != nil, l.Sums(), l.Conv.Relations, l.Edges, c.Traits)
 		}
-		if l.Conv.Agg != nil && l.Conv.Agg.NeedsSource() != c.NeedsSource {
-			t.Errorf("%s: needs sources %t, the table says %t", name, l.Conv.Agg.NeedsSource(), c.NeedsSource)
+		if l.Conv.Agg != nil && l.Conv.Agg.Properties().NeedsSource != c.NeedsSource {
+			t.Errorf("%s: needs sources %t, the table says %t", name, l.Conv.Agg.Properties().NeedsSource, c.NeedsSource)
 		}
 		if c.Sum && !c.Linear || c.Propagates && !c.Hops || c.ClosedForm && !c.LayerWise {
 			t.Errorf("%s: traits contradict one another: %+v", name, c.Traits)

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Encoder is stage 0: what it makes of a node's own features is what the first layer sees and what
@@ -25,7 +26,7 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	e := &Encoder{Spec: spec.Encoder, scores: spec.Carry == "scores"}
 	switch e.Spec.Kind {
 	case "pca":
-		e.Proj = &Linear{W: newParam("encoder.proj.weight", spec.Features, e.Spec.Out, 0)}
+		e.Proj = &Linear{W: tape.NewParam("encoder.proj.weight", spec.Features, e.Spec.Out, 0)}
 	case "mlp":
 		layer, err := NewLayer("encoder", LayerSpec{
 			Conv: "mlp", In: spec.Features, Out: e.Spec.Hidden, Hops: 1, Norm: true, Act: "relu", Dropout: e.Spec.Dropout,
@@ -43,7 +44,7 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 }
 
 // Params returns the components, or the hidden layer and, where its scores are handed on, the head.
-func (e *Encoder) Params() []*Param {
+func (e *Encoder) Params() []*tape.Param {
 	switch {
 	case e.Proj != nil:
 		return e.Proj.Params()

@@ -5,18 +5,13 @@ type (
 	Dropout  = dropout
 	ELU      = elu
 	HeadMean = headMean
-	Max      = maximum
 	ReLU     = relu
 	Stack    = stack
 )
 
 var (
-	NewAttention   = newAttention
-	NewBatchNorm   = newBatchNorm
 	NewBlockLinear = newBlockLinear
 	NewEncoder     = newEncoder
-	NewLayerNorm   = newLayerNorm
 	NewLinear      = newLinear
-	NewRelational  = newRelational
 	Hops           = withHops
 )

@@ -3,7 +3,9 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Forward is the forward pass of a layer in phases, which its caller drives: what is sent, what is
@@ -12,7 +14,7 @@ import (
 //
 //	f.Begin(layer, h, in, tape)
 //	for hop := f.Hop(); hop != nil; hop = f.Hop() {
-//		hop.Near()           // hop.Rows() are what other workers fetch meanwhile
+//		hop.Near()           // hop.Rows are what other workers fetch meanwhile
 //		hop.Add(g, nodes, z) // for every block of rows that has come
 //	}
 //	if s := f.Statistics(rank, workers); s != nil {
@@ -25,21 +27,21 @@ type Forward struct {
 	l    *Layer
 	h, y mat.Dense // the layer's rows, and what the convolution puts out
 	in   Input
-	t    *Tape
-	from Mark
+	t    *tape.Tape
+	from tape.Mark
 
 	route      route
 	sum        mat.Dense // what the convolution's Post takes
 	z, first   mat.Dense // what the next hop aggregates, and what propagation restarts from
 	own        mat.Dense // the destinations' rows that Dst makes
 	room       [2]mat.Dense
-	at         Mark
-	hop        Hop
+	at         tape.Mark
+	hop        aggregate.Hop
 	done, hops int
 }
 
 // Begin computes the rows that the first hop aggregates. The arguments are those of Layer.Forward.
-func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *Tape) {
+func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *tape.Tape) {
 	l.check(h, in)
 	*f = Forward{l: l, h: h, y: h, in: in, t: t, from: t.Mark()}
 	if t != nil {
@@ -51,8 +53,8 @@ func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *Tape) {
 	if in.G == nil && l.Conv.Agg != nil {
 		f.in.Z = l.dropZ.features(in.Z, t)
 	}
-	if l.Spec.Residual || l.Norm != nil && t.training() && !l.sums() { // the norm's gradient reads its input
-		f.y = t.raw(h.Rows, h.Cols)
+	if l.Spec.Residual || l.Norm != nil && t.Training() && !l.sums() { // the norm's gradient reads its input
+		f.y = t.Raw(h.Rows, h.Cols)
 	}
 	f.beginConv()
 }
@@ -63,7 +65,7 @@ func (f *Forward) beginConv() {
 	f.sum = f.y
 	if c.Post != nil {
 		width, _ := c.Post.Dims()
-		f.sum = t.raw(f.y.Rows, width)
+		f.sum = t.Raw(f.y.Rows, width)
 	}
 	if c.Self != nil {
 		forward(c.Self, f.sum, firstRows(f.in.X, f.y.Rows, t), t)
@@ -76,27 +78,27 @@ func (f *Forward) beginConv() {
 		c.project(f.sum, f.in.Z, c.Self != nil, t)
 		return
 	case sparseFirst:
-		f.z = t.raw(f.y.Rows, f.sum.Cols)
-		c.Agg.(sparseAggregator).sumSparse(f.z, g, x.Sparse, t)
+		f.z = t.Raw(f.y.Rows, f.sum.Cols)
+		c.Agg.(aggregate.SparseAggregator).SumSparse(f.z, g, x.Sparse, t)
 		c.project(f.sum, graph.Features{Dense: f.z}, c.Self != nil, t)
 		return
 	case propagation:
-		f.first = t.raw(x.Rows(), f.sum.Cols)
+		f.first = t.Raw(x.Rows(), f.sum.Cols)
 		forward(c.Pre, f.first, x, t)
 		f.z, f.at = f.first, t.Mark()
 		for k := range min(c.hops(g)-1, 2) {
-			f.room[k] = t.raw(f.y.Rows, f.sum.Cols)
+			f.room[k] = t.Raw(f.y.Rows, f.sum.Cols)
 		}
 	case projectFirst:
 		_, out := c.Nbr.Dims()
 		f.at = t.Mark()
-		f.z = t.raw(g.NumSrc, out)
+		f.z = t.Raw(g.NumSrc, out)
 		c.Nbr.product(f.z, x, false, nil, t)
 	case aggregateFirst:
 		f.z = x.Dense
 		if c.Pre != nil {
 			_, out := c.Pre.Dims()
-			f.z = t.raw(x.Rows(), out)
+			f.z = t.Raw(x.Rows(), out)
 			forward(c.Pre, f.z, x, t)
 		}
 		if c.PreAct != nil {
@@ -104,7 +106,7 @@ func (f *Forward) beginConv() {
 		}
 		if c.Dst != nil {
 			_, out := c.Dst.Dims()
-			f.own = t.raw(f.y.Rows, out)
+			f.own = t.Raw(f.y.Rows, out)
 			forward(c.Dst, f.own, firstRows(x, f.y.Rows, t), t)
 		}
 	}
@@ -113,10 +115,10 @@ func (f *Forward) beginConv() {
 
 // Hop ends the hop before, if there is one, and returns the next one; nil: there is none, and the
 // convolution is complete.
-func (f *Forward) Hop() *Hop {
+func (f *Forward) Hop() *aggregate.Hop {
 	if f.done > 0 {
-		f.hop.end(f.t)
-		f.z = f.hop.h
+		f.hop.End()
+		f.z = f.hop.H
 		if f.route == propagation {
 			smooth.Restart(f.z, f.first, f.l.Conv.Alpha)
 		}
@@ -126,12 +128,9 @@ func (f *Forward) Hop() *Hop {
 		return nil
 	}
 	f.done++
-	f.hop = Hop{agg: f.l.Conv.Agg, g: f.in.G, nodes: f.in.Nodes, z: f.z}
-	f.hop.h, f.hop.add = f.into(f.done == f.hops)
-	if f.hop.own = f.own; f.l.Conv.Dst == nil {
-		f.hop.own = f.z.RowRange(0, f.hop.h.Rows)
-	}
-	f.hop.begin(f.t)
+	f.hop = aggregate.Hop{Agg: f.l.Conv.Agg, G: f.in.G, Nodes: f.in.Nodes, Rows: f.z, Own: f.own}
+	f.hop.H, f.hop.Onto = f.into(f.done == f.hops)
+	f.hop.Begin(f.t)
 	return &f.hop
 }
 
@@ -148,7 +147,7 @@ func (f *Forward) into(last bool) (h mat.Dense, add bool) {
 	case last && c.Nbr == nil && c.Self == nil: // nothing is to be done with the last aggregate
 		return f.sum, false
 	}
-	return t.raw(c.dsts(f.in.G), aggWidth(c.Agg, f.z.Cols)), false
+	return t.Raw(c.dsts(f.in.G), aggWidth(c.Agg, f.z.Cols)), false
 }
 
 // endConv computes what follows the last hop.
@@ -165,13 +164,13 @@ func (f *Forward) endConv() {
 			c.project(f.sum, graph.Features{Dense: f.z}, c.Self != nil, t)
 		}
 	}
-	t.push(entry{graph: f.in.G, route: f.route})
+	t.Push(tape.Entry{Graph: f.in.G, At: int(f.route)})
 	if c.Post != nil {
 		c.Post.Forward(f.y, f.sum, t)
 	}
 	addBias(f.y, c.Bias)
-	if b := f.l.batch; b != nil && t.training() {
-		b.moments(f.y)
+	if b := f.l.batch; b != nil && t.Training() {
+		b.Moments(f.y)
 	}
 }
 
@@ -179,10 +178,10 @@ func (f *Forward) endConv() {
 // of a BatchNorm: numbers that the caller replaces by their sums over all workers. nil: there are
 // none.
 func (f *Forward) Statistics(rank, workers int) []float32 {
-	if f.l.batch == nil || workers == 1 || !f.t.training() {
+	if f.l.batch == nil || workers == 1 || !f.t.Training() {
 		return nil
 	}
-	return f.l.batch.contribution(rank, workers)
+	return f.l.batch.Contribution(rank, workers)
 }
 
 // End computes the layer's rows from what the convolution has put out.
@@ -192,18 +191,17 @@ func (f *Forward) End() {
 		next := h
 		if l.Spec.Residual {
 			next = y
-			if t.training() {
-				next = t.raw(h.Rows, h.Cols)
+			if t.Training() {
+				next = t.Raw(h.Rows, h.Cols)
 			}
 		}
-		if l.batch != nil && t.training() {
-			l.batch.normalise(next, y, t)
+		if l.batch != nil && t.Training() {
+			l.batch.Normalise(next, y, t)
 		} else {
 			l.Norm.Forward(next, y, t)
 		}
-		if t.training() && l.sums() {
-			n := len(t.kept)
-			t.kept[n-1].acc = t.kept[n-3].acc // the aggregator's; between them lies the convolution's own
+		if t.Training() && l.sums() {
+			t.Last(0).State = t.Last(2).State // the aggregator's; between them lies the convolution's own
 		}
 		y = next
 	}
@@ -219,8 +217,8 @@ func (f *Forward) End() {
 		}
 		addRows(h, y)
 	}
-	t.push(entry{graph: f.in.G, x: f.in.X.Dense, again: f.in.Again})
-	if t != nil && t.infer {
+	t.Push(tape.Entry{Graph: f.in.G, X: f.in.X.Dense, State: f.in.Again.layer, At: f.in.Again.at})
+	if t.Infers() {
 		t.Release(f.from)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // TestGradientOfFullRows: the weights' gradient of sparse rows, few or many of whose values are
@@ -35,12 +36,12 @@ func TestGradientOfFullRows(t *testing.T) {
 			dy.Data[i] = float32(key.Fold(1).Float64(uint64(i)) - 0.5)
 		}
 		gradient := func(x graph.Features) []float32 {
-			l, tape := newLinear("l", c.cols, c.out, false, rng.New(1)), NewTape()
+			l, kept := newLinear("l", c.cols, c.out, false, rng.New(1)), tape.New()
 			l.W.Grad = mat.New(c.cols, c.out)
-			tape.Key = rng.New(2)
+			kept.Key = rng.New(2)
 			y := mat.New(c.rows, c.out)
-			forward(l, y, (&dropout{"d", 0.4}).features(x, tape), tape)
-			l.Backward(mat.Dense{}, dy, tape)
+			forward(l, y, (&dropout{"d", 0.4}).features(x, kept), kept)
+			l.Backward(mat.Dense{}, dy, kept)
 			return l.W.Grad.Data
 		}
 		got, want := gradient(graph.Features{Sparse: x}), gradient(graph.Features{Dense: x.Dense()})

@@ -13,8 +13,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 )
 
@@ -57,7 +59,7 @@ type golden struct {
 	want   map[string]mat.Dense
 	g      *graph.Graph
 	model  *nn.Model
-	slab   *nn.Slab
+	slab   *tape.FlatParams
 	weight []float32
 	hops   graph.Features // of sign
 }
@@ -132,7 +134,7 @@ func newGolden(t *testing.T, name string, sparse bool) *golden {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gold.slab = nn.NewSlab(gold.model.Params())
+	gold.slab = tape.NewFlatParams(gold.model.Params())
 	gold.restart(t)
 	return gold
 }
@@ -176,7 +178,7 @@ func (g *golden) restart(t *testing.T) {
 }
 
 // step computes scores, mean loss and gradients.
-func (g *golden) step(tape *nn.Tape) (scores mat.Dense, loss float64) {
+func (g *golden) step(tape *tape.Tape) (scores mat.Dense, loss float64) {
 	tape.Reset()
 	g.slab.ZeroGrad()
 	x := g.g.X
@@ -236,7 +238,7 @@ func TestGolden(t *testing.T) {
 		for _, sparse := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/sparse=%v", name, sparse), func(t *testing.T) {
 				g := newGolden(t, name, sparse)
-				tape := nn.NewTape()
+				tape := tape.New()
 				scores, _ := g.step(tape)
 				compare(t, "scores", scores, g.want["scores"])
 				inferred, err := g.model.Infer(g.g)
@@ -305,7 +307,7 @@ func TestCorrectSmoothGolden(t *testing.T) {
 	norm := graph.Normalise(&adj, adj.Degrees(), graph.Symmetric)
 	got, err := smooth.CorrectSmooth{Steps: 6, Correct: 0.9, Smooth: 0.7}.Apply(want["scores"], class, smooth.Spread{
 		Hop: func(x mat.Dense) (mat.Dense, error) {
-			return nn.Aggregate(nn.Sum{}, norm, graph.Features{Dense: x}).Dense, nil
+			return aggregate.Features(aggregate.Sum{}, norm, graph.Features{Dense: x}).Dense, nil
 		},
 		Sum: func([]float64) error { return nil },
 	})

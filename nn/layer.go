@@ -7,6 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/norm"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Layer is h = x + Act(Norm(Conv(x))), x after dropout and only where the layer is residual. Its
@@ -16,20 +18,20 @@ type Layer struct {
 	Name     string
 	Edges    graph.Norm // how the caller must weigh the edges that it gives
 	Conv     Conv
-	Norm     norm       // nil: none
-	Act      activation // nil: none
-	Residual *Linear    // of a residual layer whose widths differ, else nil
-	Head     Rows       // nil: none
+	Norm     normalisation // nil: none
+	Act      activation    // nil: none
+	Residual *Linear       // of a residual layer whose widths differ, else nil
+	Head     Rows          // nil: none
 
-	batch        *batchNorm // Norm, where that is one
+	batch        *norm.BatchNorm // Norm, where that is one
 	dropX, dropZ dropout
 }
 
-// norm is a LayerNorm or a BatchNorm. stats is what Forward kept of rows x, where it did.
-type norm interface {
+// normalisation is a LayerNorm or a BatchNorm. stats is what Forward kept of rows x, where it did.
+type normalisation interface {
 	Rows
-	again(y, x, stats mat.Dense)     // writes rows as Forward in training did
-	grad(dx, x, stats, dy mat.Dense) // adds the gradient of rows x, unless dx is empty
+	Again(y, x, stats mat.Dense)     // writes rows as Forward in training did
+	Grad(dx, x, stats, dy mat.Dense) // adds the gradient of rows x, unless dx is empty
 }
 
 // NewLayer returns the layer that spec describes. Initial values depend on key and name alone.
@@ -48,9 +50,9 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	l.Conv.Hops = spec.Hops
 	switch {
 	case spec.Norm:
-		l.Norm = newLayerNorm(name+".norm", out)
+		l.Norm = norm.NewLayerNorm(name+".norm", out)
 	case spec.BatchNorm:
-		l.batch = newBatchNorm(name+".norm", out)
+		l.batch = norm.NewBatchNorm(name+".norm", out)
 		l.Norm = l.batch
 	}
 	switch spec.Act {
@@ -70,7 +72,7 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 
 // Params returns the parameters of the convolution, the residual map and the norm, not those of the
 // head.
-func (l *Layer) Params() []*Param {
+func (l *Layer) Params() []*tape.Param {
 	all := l.Conv.Params()
 	if l.Residual != nil {
 		all = append(all, l.Residual.Params()...)
@@ -83,7 +85,7 @@ func (l *Layer) Params() []*Param {
 
 // Running returns the statistics that inference reads and no optimiser changes: those of a
 // BatchNorm.
-func (l *Layer) Running() []*Param {
+func (l *Layer) Running() []*tape.Param {
 	if l.batch == nil {
 		return nil
 	}
@@ -104,7 +106,7 @@ func (l *Layer) Frozen() bool { return l.Conv.frozen() }
 
 // Sums reports whether the layer's aggregate is Σ_j w_ij z_j, so that sums of other workers' rows
 // may stand for these.
-func (l *Layer) Sums() bool { return l.Conv.Agg != nil && l.Conv.Agg.IsSum() }
+func (l *Layer) Sums() bool { return l.Conv.Agg != nil && l.Conv.Agg.Properties().Sum }
 
 // SentWidth returns how many values of a row other workers read: of the input, or of what the layer
 // makes of it first.
@@ -142,7 +144,7 @@ func (l *Layer) Affine() (self, nbr *Linear, ok bool) {
 // where in.G is nil. The head is not applied. In training h and in must stay as they are until
 // Backward, but where X or h can be made again (Again): X's memory, given in.Again, may be h's as
 // well, and others' later. A wrong shape panics.
-func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
+func (l *Layer) Forward(h mat.Dense, in Input, t *tape.Tape) {
 	var f Forward
 	f.Begin(l, h, in, t)
 	for hop := f.Hop(); hop != nil; hop = f.Hop() {
@@ -154,7 +156,7 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *Tape) {
 // Backward takes what Forward kept, adds to the parameters' gradients and, unless dx is empty, to
 // dx the gradient of the rows of X. Z is a constant. dh is used up. Given in.Again, X is made again
 // where that is needed, and dx, unless it is empty, must be X: its gradient takes its place.
-func (l *Layer) Backward(dx, dh mat.Dense, t *Tape) {
+func (l *Layer) Backward(dx, dh mat.Dense, t *tape.Tape) {
 	var b Backward
 	b.Begin(l, dx, dh, t)
 	for hop := b.Hop(); hop != nil; hop = b.Hop() {
@@ -164,7 +166,7 @@ func (l *Layer) Backward(dx, dh mat.Dense, t *Tape) {
 }
 
 // residualGrad adds to dx what reached h past the convolution.
-func (l *Layer) residualGrad(dx, dh mat.Dense, t *Tape) {
+func (l *Layer) residualGrad(dx, dh mat.Dense, t *tape.Tape) {
 	var own mat.Dense
 	if !dx.Empty() {
 		own = dx.RowRange(0, dh.Rows)

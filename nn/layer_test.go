@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/nntest"
 )
@@ -89,91 +87,12 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-func TestAggregators(t *testing.T) {
-	for name, agg := range map[string]nn.Aggregator{
-		"sum":               nn.Sum{},
-		"max":               nn.Max{},
-		"attention":         nn.NewAttention("att", 2, 3, 0, rng.New(1)),
-		"messages":          squares(),
-		"of one's own":      doubled{},
-		"dynamic attention": layer(t, nn.LayerSpec{Conv: "gatv2", In: 4, Out: 6, Heads: 2, AttentionDropout: 0.3}).Conv.Agg,
-		"attention dropout": nn.NewAttention("att", 3, 2, 0.4, rng.New(1)),
-	} {
-		t.Run(name, func(t *testing.T) { nntest.CheckAggregator(t, agg, 6, 0) })
-	}
-}
-
-// squares is the message gain·w·z².
-func squares() nn.Aggregator {
-	gain := &nn.Param{Name: "gain", Value: mat.New(1, 1), Grad: mat.New(1, 1)}
-	gain.Value.Set(0, 0, 0.7)
-	return &nn.Messages{
-		Parameters: []*nn.Param{gain},
-		Message: func(m, z []float32, w float32) {
-			for c, v := range z {
-				m[c] = gain.Value.At(0, 0) * w * v * v
-			}
-		},
-		Gradient: func(dz, dm, z []float32, w float32) {
-			for c, v := range z {
-				dz[c] += dm[c] * gain.Value.At(0, 0) * w * 2 * v
-				gain.Grad.Row(0)[0] += dm[c] * w * v * v
-			}
-		},
-	}
-}
-
-// doubled is 2·Σ_j z_j: an Aggregator with nothing of package nn but the interface, which keeps its
-// sums in Acc.State.
-type doubled struct{}
-
-func (doubled) Params() []*nn.Param                             { return nil }
-func (doubled) Dims() (in, out int)                             { return 0, 0 }
-func (doubled) IsSum() bool                                     { return false }
-func (doubled) NeedsSource() bool                               { return false }
-func (doubled) Begin(acc *nn.Acc, z mat.Dense)                  { acc.State = mat.New(z.Rows, z.Cols) }
-func (doubled) End(h mat.Dense, acc *nn.Acc)                    { h.CopyFrom(acc.State.(mat.Dense)) }
-func (doubled) EndGrad(dacc *nn.Acc, dh mat.Dense, acc *nn.Acc) { dacc.State = dh }
-func (doubled) BeginGrad(dz, z mat.Dense, acc, dacc *nn.Acc)    {}
-
-func (doubled) Add(acc *nn.Acc, g *graph.CSR, z mat.Dense) {
-	sum := acc.State.(mat.Dense)
-	for i := range g.NumDst {
-		col, _ := g.Row(i)
-		for _, j := range col {
-			for c, v := range z.Row(int(j)) {
-				sum.Row(i)[c] += 2 * v
-			}
-		}
-	}
-}
-
-func (doubled) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *nn.Acc) {
-	for i := range g.NumDst {
-		col, _ := g.Row(i)
-		for _, j := range col {
-			for c, v := range dacc.State.(mat.Dense).Row(i) {
-				dz.Row(int(j))[c] += 2 * v
-			}
-		}
-	}
-}
-
-func TestRelational(t *testing.T) {
-	for _, bases := range []int{0, 2} {
-		agg := nn.NewRelational("rel", 6, 4, 3, bases, rng.New(1))
-		t.Run(fmt.Sprintf("%d bases", bases), func(t *testing.T) { nntest.CheckAggregator(t, agg, 6, 3) })
-	}
-}
-
 func TestRows(t *testing.T) {
 	key := rng.New(1)
 	for name, op := range map[string]nn.Rows{
 		"linear":       nn.NewLinear("a", 5, 3, true, key),
 		"block linear": nn.NewBlockLinear("a", 6, 9, 3, true, key),
 		"linear only":  nn.NewLinear("a", 5, 3, false, key),
-		"layer norm":   nn.NewLayerNorm("a", 6),
-		"batch norm":   nn.NewBatchNorm("a", 6),
 		"relu":         nn.ReLU{},
 		"elu":          nn.ELU{},
 		"dropout":      &nn.Dropout{Name: "a", P: 0.3},

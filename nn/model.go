@@ -6,7 +6,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Model is an encoder and layers.
@@ -40,7 +42,7 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 // Params returns the parameters that inference reads, under unique names: of the encoder, of the
 // layers, and of the heads that are kept (all of them where scores are carried, else the last one);
 // then running statistics.
-func (m *Model) Params() []*Param {
+func (m *Model) Params() []*tape.Param {
 	all := m.Encoder.Params()
 	if len(m.Layers) == 0 && !m.Encoder.scores {
 		all = append(all, m.Encoder.Layer.Head.Params()...)
@@ -123,7 +125,7 @@ func wholeSpread(g *graph.Graph) smooth.Spread {
 	adj := graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.Symmetric)
 	return smooth.Spread{
 		Hop: func(x mat.Dense) (mat.Dense, error) {
-			return Aggregate(Sum{}, adj, graph.Features{Dense: x}).Dense, nil
+			return aggregate.Features(aggregate.Sum{}, adj, graph.Features{Dense: x}).Dense, nil
 		},
 		Sum: func([]float64) error { return nil },
 	}

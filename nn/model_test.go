@@ -11,7 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/nntest"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 func preset(t testing.TB, model string) nn.Spec {
@@ -83,7 +85,7 @@ func TestSpecAndParametersMakeTheModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			slab := nn.NewSlab(m.Params())
+			slab := tape.NewFlatParams(m.Params())
 			seen := map[string]bool{}
 			for i, p := range slab.Params {
 				if p.Name == "" || seen[p.Name] {
@@ -106,7 +108,7 @@ func TestSpecAndParametersMakeTheModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			copy(nn.NewSlab(m2.Params()).Value, slab.Value)
+			copy(tape.NewFlatParams(m2.Params()).Value, slab.Value)
 			s1, err1 := m.Infer(g)
 			s2, err2 := m2.Infer(g)
 			if err1 != nil || err2 != nil {
@@ -282,7 +284,7 @@ func TestSlab(t *testing.T) {
 		before = append(before, p.Value.Clone())
 		n += len(p.Value.Data)
 	}
-	s := nn.NewSlab(m.Params())
+	s := tape.NewFlatParams(m.Params())
 	if len(s.Value) != n || len(s.Grad) != n {
 		t.Fatalf("slab has %d values and %d gradients, want %d", len(s.Value), len(s.Grad), n)
 	}
@@ -314,8 +316,8 @@ func TestAggregateOfSparseRows(t *testing.T) {
 	}{{0, true}, {2, true}, {60, false}} {
 		g := synthetic(50, 4, 80, c.nnz, 3)
 		adj := graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN)
-		z := nn.Aggregate(nn.Sum{}, adj, g.X)
-		want := nn.Aggregate(nn.Sum{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense
+		z := aggregate.Features(aggregate.Sum{}, adj, g.X)
+		want := aggregate.Features(aggregate.Sum{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense
 		if (z.Sparse != nil) != c.sparse {
 			t.Fatalf("%d non-zeros a row: sparse is %t", c.nnz, z.Sparse != nil)
 		}
@@ -327,8 +329,8 @@ func TestAggregateOfSparseRows(t *testing.T) {
 			got = z.Sparse.Dense()
 		}
 		compare(t, "aggregate", got, want)
-		pooled := nn.Aggregate(nn.Max{}, adj, g.X).Dense
-		compare(t, "maximum", pooled, nn.Aggregate(nn.Max{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense)
+		pooled := aggregate.Features(aggregate.Max{}, adj, g.X).Dense
+		compare(t, "maximum", pooled, aggregate.Features(aggregate.Max{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense)
 	}
 }
 

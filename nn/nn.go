@@ -1,7 +1,7 @@
 // Package nn holds the layers of graph neural networks with hand-written backward passes.
 //
 // Letters in comments: N nodes, E edges, F in, H hidden, C classes. Everything that acts row by row
-// is a Rows; only an Aggregator sees edges; a Conv puts them together; a Layer adds what stands
+// is a Rows; only an aggregate.Aggregator sees edges; a Conv puts them together; a Layer adds what stands
 // around a convolution; a Model is an encoder and layers.
 package nn
 
@@ -9,47 +9,19 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
-
-// Param is one tensor that training changes. Grad has Value's shape; backward passes add to it.
-type Param struct {
-	Name        string // unique in its model: "layer1.nbr.weight"
-	Value, Grad mat.Dense
-	Running     bool // no gradient: a statistic that inference reads, and that Settle moves
-}
 
 // Rows is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack
 // of them. BatchNorm alone, while it trains, sees all rows together.
 type Rows interface {
-	Params() []*Param
+	Params() []*tape.Param
 	Dims() (in, out int) // 0, 0: keeps any width
 	// Forward writes y (R×out) from x (R×in). t is nil in inference: no dropout, nothing kept.
-	Forward(y, x mat.Dense, t *Tape)
+	Forward(y, x mat.Dense, t *tape.Tape)
 	// Backward takes what Forward kept, last in first out, and adds to dx (R×in; empty: not
 	// computed) and to each Param's Grad.
-	Backward(dx, dy mat.Dense, t *Tape)
-}
-
-// Aggregator is an operator over edges, the only one. Its law: Add over two disjoint sets of
-// sources equals Add over their union, up to rounding; so a whole graph and a sequence of blocks
-// give the same rows and the same gradients.
-//
-// Forward: Begin with the destinations' own rows z, Add for each block and the rows z of its
-// sources, End writes the aggregate h. Backward: EndGrad with dh, then for each block, in any
-// order, AddGrad adds to dz, the gradient of its sources (z may be empty unless NeedsSource), and
-// BeginGrad adds to the destinations' dz what came through Begin. A block is the same CSR in both
-// passes.
-type Aggregator interface {
-	Params() []*Param
-	Dims() (in, out int) // widths of z and of h; 0, 0: h is as wide as z
-	IsSum() bool         // whether it is Σ_j w_ij z_j and nothing else, which layers then compute themselves, as Sum does
-	NeedsSource() bool   // whether AddGrad reads z, which sequential training must then fetch again
-	Begin(acc *Acc, z mat.Dense)
-	Add(acc *Acc, g *graph.CSR, z mat.Dense)
-	End(h mat.Dense, acc *Acc)
-	EndGrad(dacc *Acc, dh mat.Dense, acc *Acc)
-	AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc)
-	BeginGrad(dz, z mat.Dense, acc, dacc *Acc)
+	Backward(dx, dy mat.Dense, t *tape.Tape)
 }
 
 // Input is what a layer computes on: either a block G with the rows X of its sources (destinations
@@ -57,7 +29,7 @@ type Aggregator interface {
 // aggregate Z.
 type Input struct {
 	G      *graph.CSR // of a layer of R relations, R·D rows for D destinations (graph.Relations)
-	Remote bool       // other workers hold more of the sources: blocks that Hop.Add takes in
+	Remote bool       // other workers hold more of the sources: blocks that aggregate.Hop.Add takes in
 	X      graph.Features
 	Z      graph.Features
 	Nodes  []int64 // [rows of X] global node IDs: keys of dropout

@@ -1,6 +1,10 @@
 package nn
 
-import "github.com/heddle-gnn/heddle/mat"
+import (
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/tape"
+)
 
 // What a step holds decides how large a graph fits, so that a gradient takes the place of what
 // nobody reads any more, and what is cheap is computed again: of a layer h = Act(Norm(y)) training
@@ -27,12 +31,12 @@ func (l *Layer) sums() bool {
 }
 
 // took writes to y rows lo, lo+1, … of what the norm took in.
-func (l *Layer) took(y mat.Dense, e entry, lo int) {
-	if e.acc == nil {
-		y.CopyFrom(e.x.RowRange(lo, lo+y.Rows))
+func (l *Layer) took(y mat.Dense, e *tape.Entry, lo int) {
+	if e.State == nil {
+		y.CopyFrom(e.X.RowRange(lo, lo+y.Rows))
 		return
 	}
-	y.CopyFrom(e.acc.sum.RowRange(lo, lo+y.Rows))
+	y.CopyFrom(e.State.(*aggregate.Acc).Aggregate().RowRange(lo, lo+y.Rows))
 	addBias(y, l.Conv.Bias)
 }
 
@@ -43,43 +47,49 @@ func (l *Layer) Remakes() bool {
 
 // Again returns how the rows of the last Forward on t can be made again until t is reset or their
 // Backward has begun.
-func (l *Layer) Again(t *Tape) Again {
-	if !l.Remakes() || !t.training() {
+func (l *Layer) Again(t *tape.Tape) Again {
+	if !l.Remakes() || !t.Training() {
 		return Again{}
 	}
-	at := len(t.kept) - 2 // the layer's own entry is the last one
+	at := t.Len() - 2 // the layer's own entry is the last one
 	if l.Act != nil {
 		at--
 	}
 	return Again{l, at}
 }
 
+// againOf returns what a layer's entry holds.
+func againOf(e tape.Entry) Again {
+	l, _ := e.State.(*Layer)
+	return Again{l, e.At}
+}
+
 // rows writes the rows to h.
-func (a Again) rows(h mat.Dense, t *Tape) { a.layer.tail(h, t.kept[a.at], 0) }
+func (a Again) rows(h mat.Dense, t *tape.Tape) { a.layer.tail(h, t.Entry(a.at), 0) }
 
 // tail writes to h rows lo, lo+1, … of Act(Norm(y)), of which e is what the norm kept.
-func (l *Layer) tail(h mat.Dense, e entry, lo int) {
-	y := e.x.RowRange(lo, lo+h.Rows)
-	if e.acc != nil {
+func (l *Layer) tail(h mat.Dense, e *tape.Entry, lo int) {
+	y := e.X.RowRange(lo, lo+h.Rows)
+	if e.State != nil {
 		l.took(h, e, lo)
 		y = h
 	}
 	var stats mat.Dense
 	if l.batch == nil {
-		stats = e.y.RowRange(lo, lo+h.Rows)
+		stats = e.Y.RowRange(lo, lo+h.Rows)
 	}
-	l.Norm.again(h, y, stats)
+	l.Norm.Again(h, y, stats)
 	if l.Act != nil {
 		l.Act.Forward(h, h, nil)
 	}
 }
 
 // actGrad makes of dh, the gradient of what the activation put out, that of what it took in.
-func (l *Layer) actGrad(dh mat.Dense, t *Tape) {
-	act := t.pop()
-	var e entry
+func (l *Layer) actGrad(dh mat.Dense, t *tape.Tape) {
+	act := t.Pop()
+	var e *tape.Entry
 	if l.Norm != nil {
-		e = t.kept[len(t.kept)-1]
+		e = t.Last(0)
 	}
 	inBands(dh, t, func(lo, hi int, h, d mat.Dense) {
 		to := dh.RowRange(lo, hi)
@@ -88,7 +98,7 @@ func (l *Layer) actGrad(dh mat.Dense, t *Tape) {
 		if l.Norm != nil {
 			l.tail(h, e, lo)
 		} else {
-			h = act.y.RowRange(lo, hi)
+			h = act.Y.RowRange(lo, hi)
 		}
 		actGrad(l.Act, h, d, to)
 	})
@@ -96,13 +106,13 @@ func (l *Layer) actGrad(dh mat.Dense, t *Tape) {
 
 // normGrad returns the gradient of what the norm took in, of which it kept e, in the place of that,
 // or of dh.
-func (l *Layer) normGrad(e entry, dh mat.Dense, t *Tape) mat.Dense {
-	place := e.x
-	if e.acc != nil {
+func (l *Layer) normGrad(e *tape.Entry, dh mat.Dense, t *tape.Tape) mat.Dense {
+	place := e.X
+	if e.State != nil {
 		place = dh
 	}
 	if l.batch != nil {
-		l.batch.prepareGrad()
+		l.batch.PrepareGrad()
 	}
 	inBands(dh, t, func(lo, hi int, x, d mat.Dense) {
 		dx := place.RowRange(lo, hi)
@@ -111,24 +121,24 @@ func (l *Layer) normGrad(e entry, dh mat.Dense, t *Tape) mat.Dense {
 		dx.Zero()
 		var stats mat.Dense
 		if l.batch == nil {
-			stats = e.y.RowRange(lo, hi)
+			stats = e.Y.RowRange(lo, hi)
 		}
-		l.Norm.grad(dx, x, stats, d)
+		l.Norm.Grad(dx, x, stats, d)
 	})
 	return place
 }
 
 // inBands calls f for bands of the rows of d, with two matrices of a band's shape.
-func inBands(d mat.Dense, t *Tape, f func(lo, hi int, x, y mat.Dense)) {
+func inBands(d mat.Dense, t *tape.Tape, f func(lo, hi int, x, y mat.Dense)) {
 	if d.Empty() {
 		return
 	}
-	m := t.arena.at
+	m := t.Mark()
 	band := min(max(1, overLen/d.Cols), d.Rows)
-	x, y := t.raw(band, d.Cols), t.raw(band, d.Cols)
+	x, y := t.Raw(band, d.Cols), t.Raw(band, d.Cols)
 	for lo := 0; lo < d.Rows; lo += band {
 		hi := min(lo+band, d.Rows)
 		f(lo, hi, x.RowRange(0, hi-lo), y.RowRange(0, hi-lo))
 	}
-	t.arena.release(m)
+	t.Release(m)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // TestRowsMadeAgain trains chains of layers twice, with rows that stay and with rows that give
@@ -43,7 +44,7 @@ func TestRowsMadeAgain(t *testing.T) {
 		return all
 	}
 	run := func(layers []*nn.Layer, shared bool) (scores mat.Dense, grads []mat.Dense) {
-		tape := nn.NewTape()
+		tape := tape.New()
 		tape.Key = rng.New(8)
 		room, made := mat.New(60, 16), 0
 		x, in := x, make([]nn.Input, len(layers))

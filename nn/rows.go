@@ -6,14 +6,15 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // stack applies operators one after another.
 type stack []Rows
 
 // Params returns the operators' parameters in order.
-func (s stack) Params() []*Param {
-	var all []*Param
+func (s stack) Params() []*tape.Param {
+	var all []*tape.Param
 	for _, op := range s {
 		all = append(all, op.Params()...)
 	}
@@ -35,13 +36,13 @@ func (s stack) Dims() (in, out int) {
 }
 
 // Forward writes the last operator's rows to y.
-func (s stack) Forward(y, x mat.Dense, t *Tape) { s.forward(y, graph.Features{Dense: x}, t) }
+func (s stack) Forward(y, x mat.Dense, t *tape.Tape) { s.forward(y, graph.Features{Dense: x}, t) }
 
-func (s stack) forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
+func (s stack) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
 	s.forward(y, graph.Features{Sparse: x}, t)
 }
 
-func (s stack) forward(y mat.Dense, x graph.Features, t *Tape) {
+func (s stack) forward(y mat.Dense, x graph.Features, t *tape.Tape) {
 	if len(s) == 0 {
 		copyRows(y, x.Dense)
 		return
@@ -52,7 +53,7 @@ func (s stack) forward(y mat.Dense, x graph.Features, t *Tape) {
 			x = d.features(x, t)
 			continue
 		}
-		next := t.raw(y.Rows, out)
+		next := t.Raw(y.Rows, out)
 		forward(op, next, x, t)
 		x = graph.Features{Dense: next}
 	}
@@ -61,7 +62,7 @@ func (s stack) forward(y mat.Dense, x graph.Features, t *Tape) {
 
 // Backward runs the operators' backward passes in reverse. Where dx is not wanted, gradients go no
 // further down than the first operator with parameters.
-func (s stack) Backward(dx, dy mat.Dense, t *Tape) {
+func (s stack) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	if len(s) == 0 {
 		addRows(dx, dy)
 		return
@@ -70,7 +71,7 @@ func (s stack) Backward(dx, dy mat.Dense, t *Tape) {
 	for dx.Empty() && last < len(s)-1 && !trained(s[last]) {
 		last++
 	}
-	m := t.arena.at
+	m := t.Mark()
 	for k := len(s) - 1; k > 0; k-- {
 		var d mat.Dense
 		if k > last {
@@ -80,7 +81,7 @@ func (s stack) Backward(dx, dy mat.Dense, t *Tape) {
 		dy = d
 	}
 	s[0].Backward(dx, dy, t)
-	t.arena.release(m)
+	t.Release(m)
 }
 
 // trained reports whether op may have parameters; Params would allocate.
@@ -102,13 +103,13 @@ func (s stack) width(k, out int) int {
 
 // forward runs op on dense or sparse rows. Sparse rows reach only what begins with a Linear or a
 // Dropout.
-func forward(op Rows, y mat.Dense, x graph.Features, t *Tape) {
+func forward(op Rows, y mat.Dense, x graph.Features, t *tape.Tape) {
 	if x.Sparse == nil {
 		op.Forward(y, x.Dense, t)
 		return
 	}
 	op.(interface {
-		forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape)
+		forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape)
 	}).forwardSparse(y, x.Sparse, t)
 }
 

@@ -1,13 +1,16 @@
 package nn
 
-import "github.com/heddle-gnn/heddle/internal/rng"
+import (
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+)
 
 // newSAGE is GraphSAGE's mean, y_i = x_i·W₁ + mean_j x_j·W₂ + b over a graph normalised by
 // graph.Mean: x R×In, y R×Out (Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 1).
 func newSAGE(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
 		Self: newLinear(name+".self", s.In, s.Out, false, key),
-		Agg:  Sum{}, Nbr: newLinear(name+".nbr", s.In, s.Out, !s.BatchNorm, key),
+		Agg:  aggregate.Sum{}, Nbr: newLinear(name+".nbr", s.In, s.Out, !s.BatchNorm, key),
 	}
 }
 
@@ -17,6 +20,6 @@ func newSAGEPool(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
 		Pre: newLinear(name+".pre", s.In, s.Out, true, key), PreAct: relu{},
 		Self: newLinear(name+".self", s.In, s.Out, false, key),
-		Agg:  maximum{}, Nbr: newLinear(name+".nbr", s.Out, s.Out, !s.BatchNorm, key),
+		Agg:  aggregate.Max{}, Nbr: newLinear(name+".nbr", s.Out, s.Out, !s.BatchNorm, key),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 )
 
@@ -52,10 +53,10 @@ func synthetic(n, degree, features, nnz, classes int) *graph.Graph {
 // stepper makes training steps over a whole graph.
 type stepper struct {
 	model *nn.Model
-	slab  *nn.Slab
+	slab  *tape.FlatParams
 	g     *graph.Graph
 	adj   []*graph.CSR
-	tape  *nn.Tape
+	tape  *tape.Tape
 	epoch uint64
 	rows  []mat.Dense
 }
@@ -66,7 +67,7 @@ func newStepper(tb testing.TB, spec nn.Spec, g *graph.Graph) *stepper {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &stepper{model: m, slab: nn.NewSlab(m.Params()), g: g, tape: nn.NewTape(), rows: make([]mat.Dense, len(m.Layers))}
+	s := &stepper{model: m, slab: tape.NewFlatParams(m.Params()), g: g, tape: tape.New(), rows: make([]mat.Dense, len(m.Layers))}
 	for _, l := range m.Layers {
 		s.adj = append(s.adj, graph.Normalise(&g.Adj, g.Adj.Degrees(), l.Edges))
 		s.adj[len(s.adj)-1] = sameEdges(s.adj)

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
 // The formulas below say from the shards and the spec alone how many bytes all peers send (reference: Σ_k Σ_p H_p·d_k·4
@@ -131,7 +132,7 @@ func sparseBytes(g *graph.Graph, shards []*shard.Shard, hops int, l nn.LayerSpec
 	norm := map[string]graph.Norm{"gcn": graph.GCN, "sage": graph.Mean, "gin": graph.Loops}[l.Conv]
 	x := g.X.Sparse.Dense()
 	for range hops {
-		x = nn.Aggregate(nn.Sum{}, graph.Normalise(adj, adj.Degrees(), norm), graph.Features{Dense: x}).Dense
+		x = aggregate.Features(aggregate.Sum{}, graph.Normalise(adj, adj.Degrees(), norm), graph.Features{Dense: x}).Dense
 	}
 	for _, s := range shards {
 		for q, boundary := range s.Boundary {

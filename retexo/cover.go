@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -113,7 +114,7 @@ func (t *Trainer) withSums(x graph.Features, src []float64) (all graph.Features,
 		return x, give
 	}
 	stacked := graph.Stack(terms)
-	return below(x, nn.Aggregate(nn.Sum{}, &stacked, x)), give
+	return below(x, aggregate.Features(aggregate.Sum{}, &stacked, x)), give
 }
 
 // below returns the rows of a and under them those of b, sparse if a is.

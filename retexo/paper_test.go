@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -123,12 +124,12 @@ func TestFinishedStagesStayFrozen(t *testing.T) {
 }
 
 // stageParams are the parameters of stage k that the finished model keeps.
-func stageParams(m *nn.Model, k int) []*nn.Param {
+func stageParams(m *nn.Model, k int) []*tape.Param {
 	prefix := "encoder."
 	if k > 0 {
 		prefix = fmt.Sprintf("layer%d.", k)
 	}
-	var all []*nn.Param
+	var all []*tape.Param
 	for _, p := range m.Params() {
 		if strings.HasPrefix(p.Name, prefix) {
 			all = append(all, p)
@@ -137,7 +138,7 @@ func stageParams(m *nn.Model, k int) []*nn.Param {
 	return all
 }
 
-func values(params []*nn.Param) (all []float32) {
+func values(params []*tape.Param) (all []float32) {
 	for _, p := range params {
 		all = append(all, p.Value.Data...)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -22,7 +23,7 @@ import (
 
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
-	st := &stage{tape: nn.NewTape(), infer: nn.NewInference(), begun: -1}
+	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1}
 	if t.config.Balanced {
 		st.weight = task.ClassWeights(t.labels)
 	}
@@ -47,7 +48,7 @@ func (t *Trainer) begin(k int) error {
 	if st.head != nil {
 		params = append(params, st.head.Params()...)
 	}
-	st.slab = nn.NewSlab(params)
+	st.slab = tape.NewFlatParams(params)
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
 	st.round = &comm.Contribution{Update: st.slab.Grad, Counts: make([]int64, 2*eval.RealLen+t.metric.Size())}

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 )
 
@@ -17,13 +18,13 @@ import (
 type stage struct {
 	layer *nn.Layer
 	head  nn.Rows // turns hidden rows into logits; nil: they are the logits
-	slab  *nn.Slab
+	slab  *tape.FlatParams
 	opt   *optim.Optimizer // nil: ridge
 	best  []float32        // the best state's parameters
 
 	train, val, test batch
 	order            []int32 // straggler adapt: training nodes in the order in which shares of them are taken; nil: not yet needed
-	tape, infer      *nn.Tape
+	tape, infer      *tape.Tape
 	round            *comm.Contribution // of a round: the update (in the slab's gradients), loss, labels and metric, a statement
 	count            float64            // labels in the sum of updates
 	weight           []float32          // of each class, or nil

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -43,7 +44,7 @@ func (v *view) aggregate(l *nn.Layer) {
 	if edges == nil {
 		edges = v.Edges(l)
 	}
-	v.z = nn.Aggregate(l.Conv.Agg, edges, v.src)
+	v.z = aggregate.Features(l.Conv.Agg, edges, v.src)
 }
 
 // batch returns the layer's input for the given owned nodes.

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels/measure"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 func attention() (all []measure.Case) {
@@ -38,7 +39,7 @@ func gat(g *measure.Graph, heads, dim int) measure.Case {
 			for i := range dy.Data {
 				dy.Data[i] = 1
 			}
-			t := nn.NewTape()
+			t := tape.New()
 			return func() {
 				t.Reset()
 				layer.Forward(y, nn.Input{G: csr, X: graph.Features{Dense: x}}, t)

@@ -16,16 +16,18 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // squashed is the message w·tanh(gain ∘ z), gain a learned row: so the message of a neighbour is bounded.
-func squashed(name string, width int) *nn.Messages {
-	gain := &nn.Param{Name: name + ".gain", Value: mat.New(1, width), Grad: mat.New(1, width)}
+func squashed(name string, width int) *aggregate.Messages {
+	gain := &tape.Param{Name: name + ".gain", Value: mat.New(1, width), Grad: mat.New(1, width)}
 	for c := range width {
 		gain.Value.Set(0, c, 1)
 	}
-	return &nn.Messages{
-		Parameters: []*nn.Param{gain},
+	return &aggregate.Messages{
+		Parameters: []*tape.Param{gain},
 		Message: func(m, z []float32, w float32) {
 			for c, v := range z {
 				m[c] = w * tanh(gain.Value.At(0, c)*v)

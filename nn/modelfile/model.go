@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Card says where a model comes from and what it can do. It has no date and no machine in it: the same training writes
@@ -65,7 +66,7 @@ func Read(path string) (*nn.Model, Card, error) {
 	return m, card, nil
 }
 
-func encodeModel(spec nn.Spec, params []*nn.Param, card Card) ([]byte, error) {
+func encodeModel(spec nn.Spec, params []*tape.Param, card Card) ([]byte, error) {
 	a := archive{meta: map[string]string{"heddle": formatVersion}}
 	for key, v := range map[string]any{"spec": spec, "card": card} {
 		b, err := json.Marshal(v)
@@ -160,7 +161,7 @@ func parse(meta map[string]string, key string, v any, strict bool) error {
 }
 
 // fill copies each tensor into the parameter of its name.
-func fill(params []*nn.Param, tensors []tensor) error {
+func fill(params []*tape.Param, tensors []tensor) error {
 	left := map[string]tensor{}
 	for _, t := range tensors {
 		left[t.name] = t

@@ -8,13 +8,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
 // CheckAggregator tests an aggregator on rows of the given width, over the edges of so many
 // relations (0: without types): blocks of sources equal their union in rows and in gradients,
 // derivatives, destinations without edges, inputs unwritten.
-func CheckAggregator(t *testing.T, agg nn.Aggregator, width, relations int) {
+func CheckAggregator(t *testing.T, agg aggregate.Aggregator, width, relations int) {
 	t.Helper()
 	const n = 13
 	g := RandomGraph(seed.Fold(3), n)
@@ -73,7 +73,7 @@ type part struct {
 
 // runParts returns the aggregate of the parts for the destinations z, and the gradient of Σ
 // weight·h by z.
-func runParts(agg nn.Aggregator, parts []part, z, weight mat.Dense, key rng.Key) (h, dz mat.Dense) {
+func runParts(agg aggregate.Aggregator, parts []part, z, weight mat.Dense, key rng.Key) (h, dz mat.Dense) {
 	zeroGrad(agg.Params())
 	ids := func(src []int32) (out []int64) {
 		for _, j := range src {
@@ -81,7 +81,7 @@ func runParts(agg nn.Aggregator, parts []part, z, weight mat.Dense, key rng.Key)
 		}
 		return out
 	}
-	acc, dacc := &nn.Acc{Train: true, Key: key}, &nn.Acc{}
+	acc, dacc := &aggregate.Acc{Train: true, Key: key}, &aggregate.Acc{}
 	agg.Begin(acc, z)
 	for _, p := range parts {
 		acc.Src = ids(p.src)
@@ -94,7 +94,7 @@ func runParts(agg nn.Aggregator, parts []part, z, weight mat.Dense, key rng.Key)
 	for _, p := range parts {
 		acc.Src = ids(p.src)
 		read := p.z
-		if !agg.NeedsSource() {
+		if !agg.Properties().NeedsSource {
 			read = mat.Dense{}
 		}
 		d := mat.New(p.z.Rows, p.z.Cols)

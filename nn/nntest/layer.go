@@ -9,6 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Check tests a layer: shapes, permutation of nodes (and with it the order of edges), isolated
@@ -66,7 +68,7 @@ func checkOf(t *testing.T, l *nn.Layer) *check {
 	perturb(l.Params())
 	c := &check{g: g, relations: max(relations, 1), x: x}
 	c.whole = problem{
-		layer: l, tape: nn.NewTape(), key: rng.New(17), in: input(l, g, graph.Features{Dense: x}, nil),
+		layer: l, tape: tape.New(), key: rng.New(17), in: input(l, g, graph.Features{Dense: x}, nil),
 		weight: Random(seed.Fold(14), nodes, l.Spec.Out),
 	}
 	c.h, c.dx, c.params = c.whole.run(true)
@@ -204,7 +206,7 @@ func (c *check) frozen(t *testing.T) {
 	for _, x := range []graph.Features{{Dense: c.x}, {Sparse: sparse(c.x)}} {
 		z := x
 		for range max(c.whole.layer.Spec.Hops, 1) {
-			z = nn.Aggregate(c.whole.layer.Conv.Agg, c.g, z)
+			z = aggregate.Features(c.whole.layer.Conv.Agg, c.g, z)
 		}
 		p := c.of(nn.Input{X: x, Z: z}, c.whole.weight)
 		hz, _, params2 := p.run(true)
@@ -218,7 +220,7 @@ func (c *check) frozen(t *testing.T) {
 // problem is a layer, its input and the weights of the sum of its rows that is differentiated.
 type problem struct {
 	layer  *nn.Layer
-	tape   *nn.Tape
+	tape   *tape.Tape
 	key    rng.Key // of dropout
 	in     nn.Input
 	weight mat.Dense

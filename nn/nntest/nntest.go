@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 var seed = rng.New(2302_13053)
@@ -158,13 +159,13 @@ func derivative(t testing.TB, what string, value, grad mat.Dense, f func() float
 	}
 }
 
-func zeroGrad(params []*nn.Param) {
+func zeroGrad(params []*tape.Param) {
 	for _, p := range params {
 		p.Grad.Zero()
 	}
 }
 
-func grads(params []*nn.Param) []mat.Dense {
+func grads(params []*tape.Param) []mat.Dense {
 	var all []mat.Dense
 	for _, p := range params {
 		all = append(all, p.Grad.Clone())
@@ -173,7 +174,7 @@ func grads(params []*nn.Param) []mat.Dense {
 }
 
 // perturb moves parameters off their initial values, so that no bias is 0 and no gain 1.
-func perturb(params []*nn.Param) {
+func perturb(params []*tape.Param) {
 	for _, p := range params {
 		noise := Random(seed.FoldString(p.Name), p.Value.Rows, p.Value.Cols)
 		for i := range p.Value.Rows {
@@ -200,7 +201,7 @@ func CheckRows(t *testing.T, op nn.Rows, in int) {
 	perturb(op.Params())
 	x := Random(seed.Fold(1), rows, in)
 	weight := Random(seed.Fold(2), rows, out)
-	tape := nn.NewTape()
+	tape := tape.New()
 	run := func() mat.Dense {
 		tape.Reset()
 		y := mat.New(rows, out)

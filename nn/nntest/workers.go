@@ -8,13 +8,15 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // worker is one of some that compute a layer together, phase by phase: it holds the rows of its own
 // nodes.
 type worker struct {
 	layer  *nn.Layer
-	tape   *nn.Tape
+	tape   *tape.Tape
 	own    []int32
 	nodes  []int64      // own, as keys of dropout
 	blocks []*graph.CSR // [worker] edges from its nodes to this one's
@@ -69,7 +71,7 @@ func deal(t *testing.T, l *nn.Layer, whole problem, relations int) []*worker {
 	g, n := whole.in.G, whole.in.X.Rows()
 	all := make([]*worker, workers)
 	for r := range all {
-		w := &worker{layer: l, tape: nn.NewTape()}
+		w := &worker{layer: l, tape: tape.New()}
 		w.tape.Key = whole.key
 		if l.Spec.BatchNorm {
 			var err error
@@ -112,7 +114,7 @@ func (w *worker) rank(all []*worker) int {
 
 func forward(all []*worker) {
 	for {
-		hops := make([]*nn.Hop, len(all))
+		hops := make([]*aggregate.Hop, len(all))
 		for r, w := range all {
 			hops[r] = w.f.Hop()
 		}
@@ -123,7 +125,7 @@ func forward(all []*worker) {
 			hops[r].Near()
 			for q, from := range all {
 				if q != r {
-					hops[r].Add(w.blocks[q], from.nodes, hops[q].Rows())
+					hops[r].Add(w.blocks[q], from.nodes, hops[q].Rows)
 				}
 			}
 		}
@@ -137,7 +139,7 @@ func forward(all []*worker) {
 func backward(all []*worker) {
 	addUp(all, func(_ int, w *worker) []float32 { return w.b.Statistics(len(all)) })
 	for {
-		hops := make([]*nn.HopGrad, len(all))
+		hops := make([]*aggregate.HopGrad, len(all))
 		for r, w := range all {
 			hops[r] = w.b.Hop()
 		}
@@ -152,9 +154,9 @@ func backward(all []*worker) {
 				}
 				var z mat.Dense
 				if hops[r].NeedsSource() {
-					z = hops[q].Rows()
+					z = hops[q].Rows
 				}
-				dz, to := mat.New(len(from.own), hops[q].Grad().Cols), hops[q].Grad()
+				dz, to := mat.New(len(from.own), hops[q].Grad.Cols), hops[q].Grad
 				hops[r].Add(w.blocks[q], from.nodes, dz, z)
 				for i := range dz.Rows {
 					for c, v := range dz.Row(i) {

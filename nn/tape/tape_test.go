@@ -1,4 +1,4 @@
-package nn
+package tape
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 // TestTapeMemory: scratch is zeroed, apart from all other scratch, and the same memory after Reset.
 func TestTapeMemory(t *testing.T) {
-	tape := NewTape()
+	tape := New()
 	shapes := [][2]int{{3, 5}, {1, chunkLen}, {7, 1}, {2, chunkLen}, {0, 4}, {4, 4}, {1, chunkLen - 16}, {1, 16}, {1, 17}}
 	var first []*float32
 	for step := range 4 { // the first one is in chunks, the others in one piece that is as long as they need
@@ -55,15 +55,15 @@ func TestTapeMemory(t *testing.T) {
 			t.Error("Backward without its Forward does not panic")
 		}
 	}()
-	relu{}.Backward(mat.Dense{}, mat.Dense{}, tape)
+	tape.Pop()
 }
 
 // TestTransposesAge: a graph is transposed once while steps use it, and forgotten after a step that
 // does not.
 func TestTransposesAge(t *testing.T) {
 	g := &graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 1}, Col: []int32{0}}
-	tape := NewTape()
-	use := func() *transpose { return tape.trans.get(g.RowPtr, g.Col, g.NumSrc) }
+	tape := New()
+	use := func() *Transpose { return tape.patterns.Transpose(g.RowPtr, g.Col, g.NumSrc) }
 	first := use()
 	for range 3 {
 		tape.Reset()
@@ -73,9 +73,9 @@ func TestTransposesAge(t *testing.T) {
 		}
 	}
 	tape.Reset()
-	tape.trans.get([]int64{0, 1}, []int32{0}, 1) // a step on another graph
+	tape.patterns.Transpose([]int64{0, 1}, []int32{0}, 1) // a step on another graph
 	tape.Reset()
-	if len(tape.trans.of) != 1 {
-		t.Errorf("%d transposes are kept, want that of the last step", len(tape.trans.of))
+	if len(tape.patterns.of) != 1 {
+		t.Errorf("%d transposes are kept, want that of the last step", len(tape.patterns.of))
 	}
 }

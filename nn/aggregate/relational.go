@@ -1,35 +1,12 @@
-package nn
+package aggregate
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
-
-// newRGCN is y_i = x_i·W₀ + b + Σ_r mean_{j∈N_r(i)} x_j·W_r over typed edges normalised by
-// graph.Mean: x R×In, y R×Out. The W_r are combinations of s.Bases bases, or a matrix each where
-// that is 0 (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
-func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
-	return Conv{
-		Self: newLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
-		Agg:  newRelational(name+".nbr", s.In, s.Out, s.Relations, s.Bases, key), Relations: s.Relations,
-	}
-}
-
-// weightsOfRGCN are those of a node's own row, of the relations or their bases, and the bases'
-// coefficients.
-func weightsOfRGCN(s LayerSpec, matrix func(rows, cols int)) {
-	matrix(s.In, s.Out)
-	matrices := s.Bases
-	if matrices == 0 {
-		matrices = s.Relations
-	}
-	for range matrices {
-		matrix(s.In, s.Out)
-	}
-	matrix(s.Relations, s.Bases)
-}
 
 // relational is h_i = Σ_r Σ_j w_ijr z_j·W_r over the in-edges (j, i) of each of R relations
 // (Schlichtkrull et al., ESWC 2018, eq. 2; graph.Mean makes w_ijr their 1/c_ir): z is S×in, h
@@ -39,38 +16,33 @@ func weightsOfRGCN(s LayerSpec, matrix func(rows, cols int)) {
 // The rows that have edges are summed first and multiplied then; their sums are kept for the
 // gradient of W, which so reads no source.
 type relational struct {
+	plain
 	Relations int
 	In        int
-	Weight    *Param // (R·in)×out, W_r one below another; with bases (B·in)×out, V_b likewise
-	Coef      *Param // R×B: a; nil without bases
+	Weight    *tape.Param // (R·in)×out, W_r one below another; with bases (B·in)×out, V_b likewise
+	Coef      *tape.Param // R×B: a; nil without bases
 }
 
-// newRelational returns a Relational of that many relations and bases; no bases: a matrix for each
+// NewRelational returns the sum over so many relations of RGCN; no bases: a matrix for each
 // relation.
-func newRelational(name string, in, out, relations, bases int, key rng.Key) *relational {
+func NewRelational(name string, in, out, relations, bases int, key rng.Key) SparseAggregator {
 	a := &relational{Relations: relations, In: in}
 	if bases == 0 {
-		a.Weight = glorot(name+".weight", relations*in, out, in, out, key)
+		a.Weight = tape.Glorot(name+".weight", relations*in, out, in, out, key)
 		return a
 	}
-	a.Weight = glorot(name+".bases", bases*in, out, in, out, key)
-	a.Coef = glorot(name+".coefficients", relations, bases, relations, bases, key)
+	a.Weight = tape.Glorot(name+".bases", bases*in, out, in, out, key)
+	a.Coef = tape.Glorot(name+".coefficients", relations, bases, relations, bases, key)
 	return a
 }
 
 // Params returns the matrices, or the bases and their coefficients.
-func (a *relational) Params() []*Param {
+func (a *relational) Params() []*tape.Param {
 	if a.Coef == nil {
-		return []*Param{a.Weight}
+		return []*tape.Param{a.Weight}
 	}
-	return []*Param{a.Weight, a.Coef}
+	return []*tape.Param{a.Weight, a.Coef}
 }
-
-// IsSum returns false.
-func (a *relational) IsSum() bool { return false }
-
-// NeedsSource returns false.
-func (a *relational) NeedsSource() bool { return false }
 
 // Dims returns the widths of z and h.
 func (a *relational) Dims() (in, out int) { return a.In, a.Weight.Value.Cols }
@@ -82,22 +54,18 @@ type relation struct {
 	dst  []int32
 }
 
-// relations cuts a block of R·D rows into its relations, without those that have no edges; it
+// relationCut is a block cut into its relations.
+type relationCut struct{ of []relation }
+
+// relations cuts a block of R·D rows into its relations, without those that have no edges; acc
 // remembers them.
-func (ts *transposes) relations(g *graph.CSR, count int) []relation {
+func (a *relational) relations(acc *Acc, g *graph.CSR) []relation {
 	if len(g.Col) == 0 {
 		return nil
 	}
-	p := pattern{&g.Col[0], g.NumDst, g.NumSrc}
-	c := ts.cuts[p]
-	if c == nil {
-		c = &relationCut{}
-		if ts.cuts == nil {
-			ts.cuts = map[pattern]*relationCut{}
-		}
-		ts.cuts[p] = c
-		n := g.NumDst / count
-		for k := range count {
+	return tape.Remember(acc.patterns(), g.RowPtr, g.Col, g.NumSrc, func() *relationCut {
+		cut, n := new(relationCut), g.NumDst/a.Relations
+		for k := range a.Relations {
 			lo, hi := g.RowPtr[k*n], g.RowPtr[(k+1)*n]
 			if lo == hi {
 				continue
@@ -113,38 +81,30 @@ func (ts *transposes) relations(g *graph.CSR, count int) []relation {
 				}
 			}
 			r.g.NumDst = len(r.dst)
-			c.of = append(c.of, r)
+			cut.of = append(cut.of, r)
 		}
-	}
-	c.used, ts.used = ts.now, true
-	return c.of
-}
-
-// relationCut is a block cut into its relations.
-type relationCut struct {
-	of   []relation
-	used int
+		return cut
+	}).of
 }
 
 // Begin makes room for the rows of z, the destinations, and computes the matrices where they are
 // made of bases.
 func (a *relational) Begin(acc *Acc, z mat.Dense) {
 	if z.Cols != a.In {
-		panic(shapeFault("columns of Relational's input", z.Cols, a.In))
+		panic(shapeFault("columns of relational's input", z.Cols, a.In))
 	}
 	a.begin(acc, z.Rows)
 }
 
 func (a *relational) begin(acc *Acc, rows int) {
 	_, out := a.Dims()
-	acc.begin(rows)
-	acc.sum = acc.take(0, rows, out)
-	acc.sum.Zero()
+	acc.begin(rows, out)
 	acc.weight = a.Weight.Value
 	if a.Coef != nil {
 		acc.weight = acc.take(1, a.Relations*a.In, out)
 		b, n := a.Coef.Value.Cols, a.In*out
-		kernels.GemmNN(a.Relations, n, b, a.Coef.Value.Data, a.Coef.Value.Stride, a.Weight.Value.Data, n, acc.weight.Data, n, false)
+		coef := a.Coef.Value
+		kernels.GemmNN(a.Relations, n, b, coef.Data, coef.Stride, a.Weight.Value.Data, n, acc.weight.Data, n, false)
 	}
 }
 
@@ -155,11 +115,11 @@ func (a *relational) of(weights mat.Dense, r int) mat.Dense {
 
 // cut notes a block and returns its relations and, in training, memory for the sums of its rows.
 func (a *relational) cut(acc *Acc, g *graph.CSR) (of []relation, rows int) {
-	if g.NumDst != a.Relations*acc.rows {
-		panic(shapeFault("rows of a block for Relational", g.NumDst, a.Relations*acc.rows))
+	if g.NumDst != a.Relations*acc.sum.Rows {
+		panic(shapeFault("rows of a block for relational", g.NumDst, a.Relations*acc.sum.Rows))
 	}
 	acc.blocks = append(acc.blocks, block{g: g})
-	of = acc.transposes().relations(g, a.Relations)
+	of = a.relations(acc, g)
 	for k := range of {
 		rows += len(of[k].dst)
 	}
@@ -169,7 +129,7 @@ func (a *relational) cut(acc *Acc, g *graph.CSR) (of []relation, rows int) {
 // Add adds a block of sources z.
 func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	if z.Rows != g.NumSrc {
-		panic(shapeFault("rows of sources for Relational", z.Rows, g.NumSrc))
+		panic(shapeFault("rows of sources for relational", z.Rows, g.NumSrc))
 	}
 	in, out := a.Dims()
 	of, rows := a.cut(acc, g)
@@ -194,9 +154,6 @@ func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	}
 }
 
-// End writes the sums to h.
-func (a *relational) End(h mat.Dense, acc *Acc) { h.CopyFrom(acc.sum) }
-
 // EndGrad keeps dh, which must stay as it is until BeginGrad.
 func (a *relational) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.sum, dacc.weight = dh, a.Weight.Grad
@@ -210,7 +167,7 @@ func (a *relational) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 // gradient of W. z may be empty.
 func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	in, out := a.Dims()
-	of := acc.transposes().relations(g, a.Relations)
+	of := a.relations(acc, g)
 	sums := acc.sums[acc.index(g)]
 	scratch := acc.takeEdges(largest(of) * (in + out))
 	for k := range of {
@@ -223,7 +180,7 @@ func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc 
 		sums = sums[n*in:]
 		if dz.Cols > 0 {
 			kernels.GemmNT(n, in, out, d.Data, d.Stride, w.Data, w.Stride, ds.Data, ds.Stride, false)
-			sumGrad(dz, &r.g, ds, acc.transposes())
+			sumGrad(dz, &r.g, ds, acc.patterns())
 		}
 	}
 }
@@ -240,19 +197,16 @@ func (a *relational) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
 	kernels.GemmTN(b, n, a.Relations, a.Coef.Value.Data, a.Coef.Value.Stride, dw, n, a.Weight.Grad.Data, n, true)
 }
 
-// sumSparse writes to h what Begin, Add and End make of sparse rows x, which are multiplied first,
+// SumSparse writes to h what Begin, Add and End make of sparse rows x, which are multiplied first,
 // relation by relation: the sums of sparse rows would be dense. Rows of the identity make W_r a
 // learned row for each node and relation.
-func (a *relational) sumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *Tape) {
-	acc := t.acc()
+func (a *relational) SumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *tape.Tape) {
+	acc := newAcc(t)
 	_, out := a.Dims()
 	a.begin(acc, h.Rows)
 	of, _ := a.cut(acc, g)
-	var m mark
-	if t != nil {
-		m = t.arena.at
-	}
-	z, y := t.raw(x.Rows, out), t.raw(largest(of), out)
+	m := t.Mark()
+	z, y := t.Raw(x.Rows, out), t.Raw(largest(of), out)
 	for k := range of {
 		r := &of[k]
 		w := a.of(acc.weight, r.kind)
@@ -261,33 +215,29 @@ func (a *relational) sumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *Tape
 		sumInto(s, &r.g, z, false)
 		r.scatter(acc.sum, s)
 	}
-	if t != nil {
-		t.arena.release(m)
-	}
+	t.Release(m)
 	h.CopyFrom(acc.sum)
-	if t.training() {
-		t.push(entry{acc: acc, sparse: x, lost: t.lost(x)})
-	}
+	t.Push(tape.Entry{State: acc, Sparse: x})
 }
 
-// sumSparseGrad adds to the gradients of the parameters.
-func (a *relational) sumSparseGrad(dh mat.Dense, g *graph.CSR, t *Tape) {
-	e := t.pop()
-	x, dacc := e.sparse, t.acc()
-	a.EndGrad(dacc, dh, e.acc)
-	of := e.acc.transposes().relations(g, a.Relations)
-	m := t.arena.at
-	dz, d := t.raw(x.Rows, dh.Cols), t.raw(largest(of), dh.Cols)
+// SumSparseGrad adds to the gradients of the parameters.
+func (a *relational) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.Tape) {
+	e := t.Pop()
+	x, acc, dacc := e.Sparse, e.State.(*Acc), newAcc(t)
+	a.EndGrad(dacc, dh, acc)
+	of := a.relations(acc, g)
+	m := t.Mark()
+	dz, d := t.Raw(x.Rows, dh.Cols), t.Raw(largest(of), dh.Cols)
 	for k := range of {
 		r := &of[k]
 		d := d.RowRange(0, len(r.dst))
 		r.gather(d, dh)
 		dz.Zero()
-		sumGrad(dz, &r.g, d, e.acc.transposes())
-		sparseGrad(a.of(dacc.weight, r.kind), x, &e.lost, 1, dz, t)
+		sumGrad(dz, &r.g, d, acc.patterns())
+		t.SparseGrad(a.of(dacc.weight, r.kind), &e, 1, dz)
 	}
-	t.arena.release(m)
-	a.BeginGrad(mat.Dense{}, mat.Dense{}, e.acc, dacc)
+	t.Release(m)
+	a.BeginGrad(mat.Dense{}, mat.Dense{}, acc, dacc)
 }
 
 // scatter adds y's rows to those of the relation's destinations in h.

@@ -1,4 +1,4 @@
-package nn
+package tape
 
 import (
 	"sync"
@@ -9,14 +9,15 @@ import (
 )
 
 // loop is a loop over rows that the kernels' pool shares between cores: bands of rows, cut by their
-// width alone, so that a sum over bands has the same bits for any number of cores. The other fields
-// are what a body reads and writes.
+// width alone, so that the bits are the same for any number of cores. The other fields are what a
+// body reads and writes.
 type loop struct {
-	body  func(w *loop, band, lo, hi int)
+	body  func(w *loop, lo, hi int)
 	rows  int
 	width int // values of a row; a measure of its work
 
-	y, d   mat.Dense
+	y, x   mat.Dense
+	add    bool
 	p      float32
 	key    rng.Key
 	nodes  []int64
@@ -24,23 +25,20 @@ type loop struct {
 	first  int // row of sparse that is row 0 here
 	val    []float32
 	keys   []uint64
-
-	attention *attention
-	acc, dacc *Acc
-	weight    []float32
-	trans     *transpose
+	weight []float32
+	trans  *Transpose
 }
 
-// bandLen is how many values a band has, if it has more than one row: some 20 µs of work.
-const bandLen = 1 << 14
+// BandLen is how many values the bands have that cores share, if they have more than one row: some
+// 20 µs of work.
+const BandLen = 1 << 14
 
-func (w *loop) band() int  { return max(1, bandLen/max(w.width, 1)) }
-func (w *loop) bands() int { return (w.rows + w.band() - 1) / w.band() }
+func (w *loop) band() int { return max(1, BandLen/max(w.width, 1)) }
 
 // Run does one band.
 func (w *loop) Run(part int) {
 	n := w.band()
-	w.body(w, part, part*n, min((part+1)*n, w.rows))
+	w.body(w, part*n, min((part+1)*n, w.rows))
 }
 
 var loops = sync.Pool{New: func() any { return new(loop) }}
@@ -49,7 +47,7 @@ var loops = sync.Pool{New: func() any { return new(loop) }}
 func each(l loop) {
 	w := loops.Get().(*loop)
 	*w = l
-	kernels.Parallel(w, w.bands())
+	kernels.Parallel(w, (w.rows+w.band()-1)/w.band())
 	*w = loop{}
 	loops.Put(w)
 }

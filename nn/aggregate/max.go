@@ -1,4 +1,4 @@
-package nn
+package aggregate
 
 import (
 	"math"
@@ -8,27 +8,14 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// maximum is h_i = max_j z_j over the in-edges (j, i), element by element (Hamilton, Ying and
+// Max is h_i = max_j z_j over the in-edges (j, i), element by element (Hamilton, Ying and
 // Leskovec, NeurIPS 2017, eq. 3, whose ReLU(Linear) stands before it). The gradient goes to the
-// first source that has the maximum. Weights are not read; a destination without edges gets zeros.
-type maximum struct{}
-
-// Params returns nil.
-func (maximum) Params() []*Param { return nil }
-
-// Dims returns 0, 0: any width is kept.
-func (maximum) Dims() (in, out int) { return 0, 0 }
-
-// IsSum returns false.
-func (maximum) IsSum() bool { return false }
-
-// NeedsSource returns false: the places of the maxima are kept.
-func (maximum) NeedsSource() bool { return false }
+// first source that has the maximum, whose place is kept. Weights are not read; a destination without edges gets zeros.
+type Max struct{ plain }
 
 // Begin makes room for the rows of z, the destinations.
-func (maximum) Begin(acc *Acc, z mat.Dense) {
-	acc.begin(z.Rows)
-	acc.sum = acc.take(0, z.Rows, z.Cols)
+func (Max) Begin(acc *Acc, z mat.Dense) {
+	acc.begin(z.Rows, z.Cols)
 	for i := range acc.sum.Data {
 		acc.sum.Data[i] = float32(math.Inf(-1))
 	}
@@ -39,7 +26,7 @@ func (maximum) Begin(acc *Acc, z mat.Dense) {
 }
 
 // Add takes the maximum with a block of sources z.
-func (maximum) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
+func (Max) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	base := acc.add(g, "Max", z)
 	h, n := acc.sum, z.Cols
 	if base == 0 {
@@ -59,7 +46,7 @@ func (maximum) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 }
 
 // End writes the maxima to h.
-func (maximum) End(h mat.Dense, acc *Acc) {
+func (Max) End(h mat.Dense, acc *Acc) {
 	for i := range h.Rows {
 		hi, ai := h.Row(i), acc.arg[i*h.Cols:]
 		for c, v := range acc.sum.Row(i) {
@@ -71,12 +58,9 @@ func (maximum) End(h mat.Dense, acc *Acc) {
 	}
 }
 
-// EndGrad keeps dh, which must stay as it is until the last AddGrad.
-func (maximum) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) { dacc.sum = dh }
-
 // AddGrad adds dh_i to dz_j where source j of the block has destination i's maximum. z may be
 // empty.
-func (maximum) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
+func (Max) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	lo := int32(acc.base(g))
 	hi := lo + int32(g.NumSrc)
 	for i := range dacc.sum.Rows {
@@ -88,9 +72,6 @@ func (maximum) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) 
 		}
 	}
 }
-
-// BeginGrad has nothing to add: Begin read no value.
-func (maximum) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {}
 
 func ints(buf *[]int32, n int) []int32 {
 	if cap(*buf) < n {

@@ -1,11 +1,13 @@
-package nn
+package aggregate
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Acc is what an aggregator keeps for each destination: the running aggregate between Begin and
@@ -21,7 +23,6 @@ type Acc struct {
 	Dst, Src []int64
 	State    any // what an Aggregator of another package keeps from Begin on; it stays from step to step
 
-	rows             int
 	key              rng.Key      // of attention dropout
 	sum              mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
 	stat             mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
@@ -37,9 +38,19 @@ type Acc struct {
 	weight           mat.Dense    // matrices of relations; of dacc, their gradient
 	sums             [][]float32  // of each block: sums of its rows by relation
 
-	arena    *arena      // of a tape, whose Reset takes back what is in buf; nil: buf's memory is this Acc's
-	trans    *transposes // nil: ownTrans
-	ownTrans transposes
+	loop loop          // of End and EndGrad, and of gatv2's edges
+	tape *tape.Tape    // whose Reset takes back what is in buf; nil: buf's memory is this Acc's
+	own  tape.Patterns // where there is no tape
+}
+
+// newAcc returns an Acc that is in use until t's Reset.
+func newAcc(t *tape.Tape) *Acc {
+	if t == nil {
+		return new(Acc)
+	}
+	a := tape.Next[Acc](t)
+	a.tape = t
+	return a
 }
 
 // block is a set of sources that was added, with the number of sources before it.
@@ -48,16 +59,20 @@ type block struct {
 	base int
 }
 
-// begin makes the running state for rows destinations.
-func (a *Acc) begin(rows int) {
-	a.rows, a.added = rows, 0
-	a.blocks = a.blocks[:0]
+// begin makes a running row of zeros for each of rows destinations.
+func (a *Acc) begin(rows, width int) {
+	a.added, a.blocks = 0, a.blocks[:0]
+	a.sum = a.take(0, rows, width)
+	a.sum.Zero()
 }
+
+// Aggregate returns the aggregate where the aggregator keeps it.
+func (a *Acc) Aggregate() mat.Dense { return a.sum }
 
 // take returns buffer k as a rows×cols matrix, contents unknown.
 func (a *Acc) take(k, rows, cols int) mat.Dense {
-	if a.arena != nil {
-		return mat.View(rows, cols, a.arena.take(rows*cols))
+	if a.tape != nil {
+		return a.tape.Raw(rows, cols)
 	}
 	if cap(a.buf[k]) < rows*cols {
 		a.buf[k] = make([]float32, rows*cols)
@@ -87,7 +102,7 @@ func (a *Acc) takeSums(k, n int) []float32 {
 
 // add notes a block and returns the number of sources before it.
 func (a *Acc) add(g *graph.CSR, who string, z mat.Dense) (base int) {
-	checkBlock(who, a.rows, g, z)
+	checkBlock(who, a.sum.Rows, g, z)
 	base = a.added
 	a.blocks = append(a.blocks, block{g, base})
 	a.added += g.NumSrc
@@ -106,11 +121,23 @@ func (a *Acc) index(g *graph.CSR) int {
 	return k
 }
 
-func (a *Acc) transposes() *transposes {
-	if a.trans == nil {
-		a.trans = &a.ownTrans
+func (a *Acc) patterns() *tape.Patterns {
+	if a.tape != nil {
+		return a.tape.Patterns()
 	}
-	return a.trans
+	return &a.own
+}
+
+// Bytes returns the memory that a holds beside that of its tape.
+func (a *Acc) Bytes() int64 {
+	n := cap(a.arg) + cap(a.argNow) + cap(a.edge)
+	for _, b := range a.buf {
+		n += cap(b)
+	}
+	for _, s := range a.sums {
+		n += cap(s)
+	}
+	return 4 * int64(n)
 }
 
 func checkBlock(who string, rows int, g *graph.CSR, z mat.Dense) {
@@ -120,4 +147,8 @@ func checkBlock(who string, rows int, g *graph.CSR, z mat.Dense) {
 	if z.Rows != g.NumSrc {
 		panic(shapeFault("rows of sources for "+who, z.Rows, g.NumSrc))
 	}
+}
+
+func shapeFault(who string, got, must int) string {
+	return fmt.Sprintf("nn: %s must be %d (got %d)", who, must, got)
 }

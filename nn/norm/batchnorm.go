@@ -1,22 +1,23 @@
-package nn
+package norm
 
 import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // batchMomentum is how far the running statistics of a BatchNorm move to those of a step.
 const batchMomentum = 0.1
 
-// batchNorm is y = (x − mean)/√(variance + 1e-5) · gain + bias of each column (Ioffe and Szegedy,
+// BatchNorm is y = (x − mean)/√(variance + 1e-5) · gain + bias of each column (Ioffe and Szegedy,
 // ICML 2015). In training, mean and variance are those of the given rows and, where workers share
-// a step (Forward.Statistics), of theirs: it does not act on each row by itself. In inference they
+// a step (nn.Forward.Statistics), of theirs: it does not act on each row by itself. In inference they
 // are the running ones, which Settle moves.
-type batchNorm struct {
-	Gain, Bias     *Param // 1×width
-	Mean, Variance *Param // 1×width, Running
+type BatchNorm struct {
+	Gain, Bias     *tape.Param // 1×width
+	Mean, Variance *tape.Param // 1×width, Running
 
 	// Of the last Forward in training, over all workers.
 	rows              float64
@@ -28,11 +29,11 @@ type batchNorm struct {
 	sharedGrad        bool      // the sums are those of travel
 }
 
-// newBatchNorm returns a BatchNorm of gain 1, bias 0, and running mean 0 and variance 1.
-func newBatchNorm(name string, width int) *batchNorm {
-	b := &batchNorm{
-		Gain: newParam(name+".gain", 1, width, 1), Bias: newParam(name+".bias", 1, width, 0),
-		Mean: newParam(name+".mean", 1, width, 0), Variance: newParam(name+".variance", 1, width, 1),
+// NewBatchNorm returns a BatchNorm of gain 1, bias 0, and running mean 0 and variance 1.
+func NewBatchNorm(name string, width int) *BatchNorm {
+	b := &BatchNorm{
+		Gain: tape.NewParam(name+".gain", 1, width, 1), Bias: tape.NewParam(name+".bias", 1, width, 0),
+		Mean: tape.NewParam(name+".mean", 1, width, 0), Variance: tape.NewParam(name+".variance", 1, width, 1),
 		mean: make([]float64, width), square: make([]float64, width), inv: make([]float64, width),
 		sums: make([]float64, 2*width), factors: make([]float32, 3*width),
 	}
@@ -41,55 +42,55 @@ func newBatchNorm(name string, width int) *batchNorm {
 }
 
 // Params returns gain and bias.
-func (b *batchNorm) Params() []*Param { return []*Param{b.Gain, b.Bias} }
+func (b *BatchNorm) Params() []*tape.Param { return []*tape.Param{b.Gain, b.Bias} }
 
 // Running returns mean and variance of inference.
-func (b *batchNorm) Running() []*Param { return []*Param{b.Mean, b.Variance} }
+func (b *BatchNorm) Running() []*tape.Param { return []*tape.Param{b.Mean, b.Variance} }
 
 // Dims returns the width twice.
-func (b *batchNorm) Dims() (in, out int) { return b.Gain.Value.Cols, b.Gain.Value.Cols }
+func (b *BatchNorm) Dims() (in, out int) { return b.Gain.Value.Cols, b.Gain.Value.Cols }
 
 // Forward writes y, which in inference may be x, and keeps x.
-func (b *batchNorm) Forward(y, x mat.Dense, t *Tape) {
+func (b *BatchNorm) Forward(y, x mat.Dense, t *tape.Tape) {
 	gain, bias := b.Gain.Value.Row(0), b.Bias.Value.Row(0)
-	if !t.training() {
-		scale, shift := t.raw(1, x.Cols).Row(0), t.raw(1, x.Cols).Row(0)
+	if !t.Training() {
+		scale, shift := t.Raw(1, x.Cols).Row(0), t.Raw(1, x.Cols).Row(0)
 		for j, v := range b.Variance.Value.Row(0) {
-			s := float64(gain[j]) / math.Sqrt(max(0, float64(v))+normEps)
+			s := float64(gain[j]) / math.Sqrt(max(0, float64(v))+eps)
 			scale[j], shift[j] = float32(s), float32(float64(bias[j])-float64(float64(b.Mean.Value.At(0, j))*s))
 		}
 		kernels.BatchNorm(x.Rows, x.Data, x.Stride, scale, shift, y.Data, y.Stride)
 		return
 	}
-	b.moments(x)
-	b.normalise(y, x, t)
+	b.Moments(x)
+	b.Normalise(y, x, t)
 }
 
-// moments computes those of the given rows.
-func (b *batchNorm) moments(x mat.Dense) {
+// Moments computes those of the given rows.
+func (b *BatchNorm) Moments(x mat.Dense) {
 	kernels.ColumnMoments(x.Rows, x.Data, x.Stride, b.mean, b.square)
 	b.rows, b.shared = float64(x.Rows), false
 }
 
-// normalise writes y by the moments, which are merged first where workers share them, and keeps x.
-func (b *batchNorm) normalise(y, x mat.Dense, t *Tape) {
+// Normalise writes y by the moments, which are merged first where workers share them, and keeps x.
+func (b *BatchNorm) Normalise(y, x mat.Dense, t *tape.Tape) {
 	if b.shared {
 		b.merge()
 	}
 	scale, shift := b.factors[:x.Cols], b.factors[x.Cols:2*x.Cols]
 	for j, gain := range b.Gain.Value.Row(0) {
-		b.inv[j] = 1 / math.Sqrt(b.square[j]/max(b.rows, 1)+normEps)
+		b.inv[j] = 1 / math.Sqrt(b.square[j]/max(b.rows, 1)+eps)
 		s := float64(gain) * b.inv[j]
 		scale[j], shift[j] = float32(s), float32(float64(b.Bias.Value.At(0, j))-float64(b.mean[j]*s))
 	}
-	b.again(y, x, mat.Dense{})
-	t.push(entry{x: x})
+	b.Again(y, x, mat.Dense{})
+	t.Push(tape.Entry{X: x})
 }
 
-// contribution returns room for the moments of all workers with those of this one in its place. A
+// Contribution returns room for the moments of all workers with those of this one in its place. A
 // worker's numbers travel as two float32, the second what the first leaves, in places of its own,
 // so that their sum with the zeros of the others is exact.
-func (b *batchNorm) contribution(rank, workers int) []float32 {
+func (b *BatchNorm) Contribution(rank, workers int) []float32 {
 	width := len(b.mean)
 	each := 2 * (1 + 2*width)
 	if len(b.travel) != each*workers {
@@ -108,7 +109,7 @@ func (b *batchNorm) contribution(rank, workers int) []float32 {
 
 // merge makes the moments those of the rows of all workers, which are merged in the order of their
 // ranks: the same bits at each.
-func (b *batchNorm) merge() {
+func (b *BatchNorm) merge() {
 	width := len(b.mean)
 	each := 2 * (1 + 2*width)
 	clear(b.mean)
@@ -134,21 +135,21 @@ func joined(x []float32, k int) float64 { return float64(x[2*k]) + float64(x[2*k
 
 // Backward adds to dx and to the gradients of gain and bias; these of the given rows alone, as
 // all gradients are.
-func (b *batchNorm) Backward(dx, dy mat.Dense, t *Tape) {
-	x := t.pop().x
-	b.sumGrads(x, dy)
-	b.prepareGrad()
-	b.grad(dx, x, mat.Dense{}, dy)
+func (b *BatchNorm) Backward(dx, dy mat.Dense, t *tape.Tape) {
+	x := t.Pop().X
+	b.SumGrads(x, dy)
+	b.PrepareGrad()
+	b.Grad(dx, x, mat.Dense{}, dy)
 }
 
-// again writes to y rows x of the last Forward in training as that did.
-func (b *batchNorm) again(y, x, _ mat.Dense) {
+// Again writes to y rows x of the last Forward in training as that did.
+func (b *BatchNorm) Again(y, x, _ mat.Dense) {
 	kernels.BatchNorm(x.Rows, x.Data, x.Stride, b.factors[:x.Cols], b.factors[x.Cols:2*x.Cols], y.Data, y.Stride)
 }
 
-// sumGrads adds to the gradients of gain and bias, and computes the sums that the gradient of the
+// SumGrads adds to the gradients of gain and bias, and computes the sums that the gradient of the
 // rows reads.
-func (b *batchNorm) sumGrads(x, dy mat.Dense) {
+func (b *BatchNorm) SumGrads(x, dy mat.Dense) {
 	width := len(b.mean)
 	clear(b.sums)
 	b.sharedGrad = false
@@ -162,8 +163,8 @@ func (b *batchNorm) sumGrads(x, dy mat.Dense) {
 	}
 }
 
-// gradContribution returns those sums, to be added up over all workers.
-func (b *batchNorm) gradContribution() []float32 {
+// GradContribution returns those sums, to be added up over all workers.
+func (b *BatchNorm) GradContribution() []float32 {
 	all := b.travel[:len(b.sums)]
 	for j, v := range b.sums {
 		all[j] = float32(v)
@@ -172,8 +173,8 @@ func (b *batchNorm) gradContribution() []float32 {
 	return all
 }
 
-// prepareGrad finds the factors of grad.
-func (b *batchNorm) prepareGrad() {
+// PrepareGrad finds the factors of grad.
+func (b *BatchNorm) PrepareGrad() {
 	width := len(b.mean)
 	if b.sharedGrad {
 		for j, v := range b.travel[:len(b.sums)] {
@@ -189,8 +190,8 @@ func (b *batchNorm) prepareGrad() {
 	}
 }
 
-// grad adds to dx the gradient of some of the rows x.
-func (b *batchNorm) grad(dx, x, _, dy mat.Dense) {
+// Grad adds to dx the gradient of some of the rows x.
+func (b *BatchNorm) Grad(dx, x, _, dy mat.Dense) {
 	if dx.Empty() {
 		return
 	}
@@ -201,7 +202,7 @@ func (b *batchNorm) grad(dx, x, _, dy mat.Dense) {
 
 // Settle moves the running statistics a tenth of the way to those of the last Forward in training,
 // whose variance is taken without bias (divided by one row less).
-func (b *batchNorm) Settle() {
+func (b *BatchNorm) Settle() {
 	move := func(p *float32, to float64) { *p = float32((1-batchMomentum)*float64(*p) + batchMomentum*to) }
 	for j := range b.mean {
 		move(&b.Mean.Value.Row(0)[j], b.mean[j])

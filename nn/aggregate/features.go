@@ -1,4 +1,4 @@
-package nn
+package aggregate
 
 import (
 	"slices"
@@ -11,29 +11,21 @@ import (
 // it a dense row is both smaller and faster.
 const sparseLimit = 0.25
 
-// Aggregate returns one hop of a parameterless aggregator over the rows x of g's sources: g.NumDst
+// Features returns one hop of a parameterless aggregator over the rows x of g's sources: g.NumDst
 // rows. The sum of sparse rows is sparse as long as at most a quarter of it would be stored.
-func Aggregate(agg Aggregator, g *graph.CSR, x graph.Features) graph.Features {
+func Features(agg Aggregator, g *graph.CSR, x graph.Features) graph.Features {
 	if x.Sparse != nil {
-		if agg.IsSum() {
+		if agg.Properties().Sum {
 			return sumSparse(g, x.Sparse)
 		}
 		x = graph.Features{Dense: x.Sparse.Dense()}
 	}
 	h := mat.New(g.NumDst, x.Cols())
-	hop := NewHop(agg, h, g, x.Dense)
+	hop := Hop{Agg: agg, H: h, G: g, Rows: x.Dense}
+	hop.Begin(nil)
 	hop.Near()
 	hop.End()
 	return graph.Features{Dense: h}
-}
-
-// withHops returns the rows x of g's nodes and beside them their weighted sums over 1 to hops hops.
-func withHops(g *graph.CSR, x graph.Features, hops int) graph.Features {
-	list := []graph.Features{x}
-	for k := range hops {
-		list = append(list, Aggregate(Sum{}, g, list[k]))
-	}
-	return graph.Columns(list)
 }
 
 func sumSparse(g *graph.CSR, x *mat.Sparse) graph.Features {
@@ -60,7 +52,8 @@ func sumSparse(g *graph.CSR, x *mat.Sparse) graph.Features {
 		}
 		rowPtr[i+1] = n
 	}
-	out := &mat.Sparse{Rows: g.NumDst, Cols: x.Cols, RowPtr: rowPtr, Col: make([]int32, rowPtr[g.NumDst]), Val: make([]float32, rowPtr[g.NumDst])}
+	nnz := rowPtr[g.NumDst]
+	out := &mat.Sparse{Rows: g.NumDst, Cols: x.Cols, RowPtr: rowPtr, Col: make([]int32, nnz), Val: make([]float32, nnz)}
 	clear(seen)
 	row := make([]float32, x.Cols)
 	for i := range g.NumDst {

@@ -1,0 +1,156 @@
+package aggregate
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
+)
+
+// attention is that of GAT: α is the softmax of LeakyReLU(src·z_j + dst·z_i) (Veličković et al.,
+// ICLR 2018, eqs. 3 and 4). With h_i comes its derivative by dst·z_i, so that both passes go
+// through the edges once.
+type attention struct {
+	softmax
+	Src, Dst *tape.Param // heads×dim
+}
+
+// NewAttention returns the attention of GAT with heads of width dim.
+func NewAttention(name string, heads, dim int, dropout float32, key rng.Key) Aggregator {
+	return &attention{
+		softmax: softmax{heads, dim, dropout, name + ".src"},
+		Src:     tape.Glorot(name+".src", heads, dim, heads, dim, key),
+		Dst:     tape.Glorot(name+".dst", heads, dim, heads, dim, key),
+	}
+}
+
+// Params returns the two vectors of every head.
+func (a *attention) Params() []*tape.Param { return []*tape.Param{a.Src, a.Dst} }
+
+// pad is the width of a row of values of heads.
+func (a *attention) pad() int { return kernels.PadHeads(a.heads) }
+
+// vectors writes to m, (heads·dim)×pad, the vectors of the heads one below another, each in its own
+// column: z·m are their parts of the logits.
+func (a *attention) vectors(m mat.Dense, v *tape.Param) {
+	m.Zero()
+	for h := range a.heads {
+		for c, x := range v.Value.Row(h) {
+			m.Row(h*a.dim + c)[h] = x
+		}
+	}
+}
+
+// logits writes v_h·z_h to s for every row and head; m is scratch for the vectors.
+func (a *attention) logits(s, z, m mat.Dense, v *tape.Param) {
+	a.vectors(m, v)
+	kernels.GemmNN(z.Rows, m.Cols, z.Cols, z.Data, z.Stride, m.Data, m.Stride, s.Data, s.Stride, false)
+}
+
+// logitGrads adds to dz and to v's gradient what ds, the gradient of logits, brings; m and dm are
+// scratch.
+func (a *attention) logitGrads(dz, ds, z, m, dm mat.Dense, v *tape.Param) {
+	a.vectors(m, v)
+	kernels.GemmNT(z.Rows, z.Cols, m.Cols, ds.Data, ds.Stride, m.Data, m.Stride, dz.Data, dz.Stride, true)
+	kernels.GemmTN(z.Cols, m.Cols, z.Rows, z.Data, z.Stride, ds.Data, ds.Stride, dm.Data, dm.Stride, false)
+	for h := range a.heads {
+		for c := range a.dim {
+			v.Grad.Row(h)[c] += dm.Row(h*a.dim + c)[h]
+		}
+	}
+}
+
+// Begin computes the destinations' part of the logits from their rows z.
+func (a *attention) Begin(acc *Acc, z mat.Dense) {
+	pad := a.pad()
+	a.begin(acc, z, pad)
+	acc.dst = acc.take(3, z.Rows, pad)
+	a.logits(acc.dst, z, mat.View(z.Cols, pad, acc.takeEdges(z.Cols*pad)), a.Dst)
+	if !acc.Infer {
+		acc.slope = acc.take(4, z.Rows, z.Cols)
+		acc.slope.Zero()
+		acc.normSlope = acc.take(5, z.Rows, pad)
+		acc.normSlope.Zero()
+	}
+}
+
+// Add takes in a block of sources z.
+func (a *attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
+	checkBlock("attention", acc.sum.Rows, g, z)
+	if len(g.Col) == 0 {
+		return
+	}
+	pad := a.pad()
+	scratch := acc.takeEdges((z.Rows + z.Cols) * pad)
+	src := mat.View(z.Rows, pad, scratch[:z.Rows*pad])
+	a.logits(src, z, mat.View(z.Cols, pad, scratch[z.Rows*pad:]), a.Src)
+	edges := a.edges(acc, g.RowPtr, g.Col)
+	edges.Keys = (*inKeys)(acc)
+	edges.Forward(acc.dst.Data, src.Data, z.Data, z.Stride, &kernels.Softmax{
+		Top: acc.stat.Data, Sum: acc.norm.Data, Y: acc.sum.Data, LDY: acc.sum.Stride,
+		SumSlope: acc.normSlope.Data, YSlope: acc.slope.Data,
+	})
+}
+
+func (a *attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attention {
+	e := kernels.Attention{RowPtr: rowPtr, Col: col, Heads: a.heads, Dim: a.dim, Slope: attentionSlope}
+	if acc.Train {
+		e.Dropout = a.dropout
+	}
+	return e
+}
+
+// EndGrad computes dh_i·h_i and the gradient of the destinations' part of the logits.
+func (a *attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
+	dacc.dst = dacc.take(3, dh.Rows, a.pad())
+	a.endGrad(dacc, dh, acc)
+}
+
+// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add.
+func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
+	checkBlock("attention", acc.sum.Rows, g, z)
+	if len(g.Col) == 0 {
+		return
+	}
+	pad := a.pad()
+	scratch := acc.takeEdges(2 * (z.Rows + z.Cols) * pad)
+	src, scratch := mat.View(z.Rows, pad, scratch[:z.Rows*pad]), scratch[z.Rows*pad:]
+	up, scratch := mat.View(z.Rows, pad, scratch[:z.Rows*pad]), scratch[z.Rows*pad:] // the gradient of src
+	m, dm := mat.View(z.Cols, pad, scratch[:z.Cols*pad]), mat.View(z.Cols, pad, scratch[z.Cols*pad:])
+	a.logits(src, z, m, a.Src)
+	tr := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc)
+	edges, dh := a.edges(acc, tr.RowPtr, tr.Col), dacc.sum
+	edges.Keys = (*outKeys)(acc)
+	edges.Backward(src.Data, acc.dst.Data, acc.stat.Data, dacc.stat.Data,
+		dh.Data, dh.Stride, z.Data, z.Stride, dz.Data, dz.Stride, up.Data)
+	a.logitGrads(dz, up, z, m, dm, a.Src)
+}
+
+// BeginGrad adds to dz the gradient that reached the destinations' rows z as such.
+func (a *attention) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
+	pad := a.pad()
+	scratch := acc.takeEdges(2 * z.Cols * pad)
+	m, dm := mat.View(z.Cols, pad, scratch[:z.Cols*pad]), mat.View(z.Cols, pad, scratch[z.Cols*pad:])
+	a.logitGrads(dz, dacc.dst, z, m, dm, a.Dst)
+}
+
+// inKeys names the edges to a destination, outKeys those from a source.
+type (
+	inKeys  Acc
+	outKeys Acc
+)
+
+func (acc *inKeys) Keys(i int, sources []int32, keys []uint64) {
+	key := acc.key.Fold(tape.NodeID(acc.Dst, i))
+	for k, j := range sources {
+		keys[k] = uint64(key.Fold(tape.NodeID(acc.Src, int(j))))
+	}
+}
+
+func (acc *outKeys) Keys(j int, destinations []int32, keys []uint64) {
+	source := tape.NodeID(acc.Src, j)
+	for k, i := range destinations {
+		keys[k] = uint64(acc.key.Fold(tape.NodeID(acc.Dst, int(i))).Fold(source))
+	}
+}

@@ -1,0 +1,128 @@
+package aggregate
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
+)
+
+// Hop is one aggregation over the edges of some destinations, whose sources come in blocks: the
+// near block, whose rows are at hand, and any number of blocks of remote rows, which other workers
+// hold. After Begin, whoever has the rows calls Near first and then Add for every other block; End
+// writes the aggregate.
+type Hop struct {
+	Agg   Aggregator
+	G     *graph.CSR
+	Rows  mat.Dense // near rows: what other workers read of this one, after dropout and projection
+	Nodes []int64   // their global IDs, keys of dropout; nil: their index
+	Own   mat.Dense // rows of the destinations, which a sum does not read; empty: the first of Rows
+	H     mat.Dense // the aggregate
+	Onto  bool      // a sum is added to what H holds
+
+	acc *Acc // nil: a sum, which is written to H as it grows
+	t   *tape.Tape
+}
+
+// Begin begins the aggregation; a nil tape means inference.
+func (p *Hop) Begin(t *tape.Tape) {
+	if p.Agg.Properties().Sum {
+		checkBlock("Sum", p.H.Rows, p.G, p.Rows)
+		return
+	}
+	if p.Own.Cols == 0 {
+		p.Own = p.Rows.RowRange(0, p.H.Rows)
+	}
+	p.t, p.acc = t, newAcc(t)
+	p.acc.Train, p.acc.Infer, p.acc.Dst, p.acc.Src = t.Training(), !t.Training(), p.Nodes, p.Nodes
+	if t != nil {
+		p.acc.Key = t.Key
+	}
+	p.Agg.Begin(p.acc, p.Own)
+}
+
+// Near takes in the near block.
+func (p *Hop) Near() {
+	if p.acc == nil {
+		sumInto(p.H, p.G, p.Rows, p.Onto)
+		return
+	}
+	p.Agg.Add(p.acc, p.G, p.Rows)
+}
+
+// Add takes in a block of remote rows z, nodes being the global IDs of its sources.
+func (p *Hop) Add(g *graph.CSR, nodes []int64, z mat.Dense) {
+	if p.acc == nil {
+		sumInto(p.H, g, z, true)
+		return
+	}
+	p.acc.Src = nodes
+	p.Agg.Add(p.acc, g, z)
+}
+
+// End writes the aggregate.
+func (p *Hop) End() {
+	if p.acc == nil {
+		return
+	}
+	p.Agg.End(p.H, p.acc)
+	p.t.Push(tape.Entry{State: p.acc, X: p.Rows, Y: p.Own, Nodes: p.Nodes})
+}
+
+// HopGrad is the backward pass of a Hop over the same blocks: Begin, Near, then Add for every other
+// block, and End.
+type HopGrad struct {
+	Agg     Aggregator
+	G       *graph.CSR
+	DH      mat.Dense // gradient of the aggregate
+	Grad    mat.Dense // gradient of the near rows, to which this worker adds what others find of them
+	OwnGrad mat.Dense // of the destinations' rows; empty: the first of Grad
+	Rows    mat.Dense // near rows, which others may read again; empty where NeedsSource is false
+
+	acc, dacc *Acc // nil: a sum
+	own       mat.Dense
+	nodes     []int64
+	patterns  *tape.Patterns
+}
+
+// Begin takes from the tape what the aggregator kept; where Grad has no columns it is not wanted,
+// and nothing follows.
+func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
+	p.patterns = t.Patterns()
+	wanted = p.Grad.Cols > 0
+	if p.Agg.Properties().Sum {
+		return wanted
+	}
+	e := t.Pop()
+	if !wanted {
+		return false
+	}
+	if p.OwnGrad.Cols == 0 {
+		p.OwnGrad = p.Grad.RowRange(0, p.DH.Rows)
+	}
+	p.Rows, p.own, p.nodes, p.acc, p.dacc = e.X, e.Y, e.Nodes, e.State.(*Acc), newAcc(t)
+	p.Agg.EndGrad(p.dacc, p.DH, p.acc)
+	return true
+}
+
+// NeedsSource reports whether Add reads the rows of its block.
+func (p *HopGrad) NeedsSource() bool { return p.Agg.Properties().NeedsSource }
+
+// Near adds to the gradient of the near rows what the near block brings.
+func (p *HopGrad) Near() { p.Add(p.G, p.nodes, p.Grad, p.Rows) }
+
+// Add adds to dz the gradient of the rows z of a block of sources; z is empty where it is not read.
+func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
+	if p.acc == nil {
+		sumGrad(dz, g, p.DH, p.patterns)
+		return
+	}
+	p.acc.Src = nodes
+	p.Agg.AddGrad(dz, g, z, p.acc, p.dacc)
+}
+
+// End adds to the gradient of the destinations' rows what came through them.
+func (p *HopGrad) End() {
+	if p.acc != nil {
+		p.Agg.BeginGrad(p.OwnGrad, p.own, p.acc, p.dacc)
+	}
+}

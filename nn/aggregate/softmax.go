@@ -1,0 +1,150 @@
+package aggregate
+
+import (
+	"math"
+
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
+)
+
+const attentionSlope = 0.2 // of LeakyReLU (Veličković et al., ICLR 2018, §2.2)
+
+// softmax is what graph attention of any kind shares: for each head, h_i = Σ_j α_ij z_j with α a
+// softmax over the in-edges (j, i). z has the heads side by side: R×(heads·dim). The softmax is
+// streamed with a running maximum and sum, so blocks of sources may come one by one, and nothing is
+// kept of the edges: the backward pass computes α again. Weights are not read; a destination
+// without edges gets zeros.
+type softmax struct {
+	heads, dim int
+	dropout    float32 // of α, keyed by destination, source and head
+	key        string  // of dropout, unique in the model
+}
+
+// Dims returns the width of all heads twice.
+func (s *softmax) Dims() (in, out int) { return s.width(), s.width() }
+
+func (s *softmax) width() int { return s.heads * s.dim }
+
+// Properties returns that the gradient of α reads z, and that the aggregate is kept.
+func (s *softmax) Properties() Properties { return Properties{NeedsSource: true, KeepsAggregate: true} }
+
+// begin makes the running state for the rows z of destinations; a row of values of heads is pad
+// wide.
+func (s *softmax) begin(acc *Acc, z mat.Dense, pad int) {
+	if z.Cols != s.width() {
+		panic(shapeFault("columns of attention's input", z.Cols, s.width()))
+	}
+	acc.begin(z.Rows, z.Cols)
+	if acc.Train {
+		acc.key = acc.Key.FoldString(s.key)
+	}
+	acc.stat = acc.take(1, z.Rows, pad) // running maximum, then m + ln s
+	for i := range acc.stat.Data {
+		acc.stat.Data[i] = float32(math.Inf(-1))
+	}
+	acc.norm = acc.take(2, z.Rows, pad) // running sum
+	acc.norm.Zero()
+	acc.slope, acc.normSlope = mat.Dense{}, mat.Dense{}
+}
+
+// End writes the aggregate to h and leaves in acc what the gradient needs.
+func (s *softmax) End(h mat.Dense, acc *Acc) {
+	w := &acc.loop
+	*w = loop{softmax: s, acc: acc, h: h, rows: h.Rows, band: max(1, tape.BandLen/max(2*h.Cols+16*s.heads, 1))}
+	w.each((*loop).end)
+}
+
+// end divides the sums of destination i by those of its softmax.
+func (w *loop) end(i, _ int) {
+	acc, dim := w.acc, w.softmax.dim
+	out, stat, norm := acc.sum.Row(i), acc.stat.Row(i), acc.norm.Row(i)
+	for k, s := range norm[:w.softmax.heads] {
+		if s <= 0 {
+			continue
+		}
+		stat[k] += float32(math.Log(float64(s)))
+		scale(1/s, out[k*dim:(k+1)*dim])
+		if !acc.slope.Empty() {
+			scale(1/s, acc.slope.Row(i)[k*dim:(k+1)*dim])
+			acc.normSlope.Row(i)[k] *= 1 / s
+		}
+	}
+	copy(w.h.Row(i), out)
+}
+
+// endGrad keeps dh, which must stay as it is until the last AddGrad, and makes room for dh_i·h_i,
+// which the softmax's gradient subtracts.
+func (s *softmax) endGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
+	dacc.sum = dh
+	dacc.stat = dacc.take(1, dh.Rows, acc.stat.Cols)
+	w := &acc.loop
+	*w = loop{softmax: s, acc: acc, dacc: dacc, rows: dh.Rows, band: max(1, tape.BandLen/max(4*dh.Cols, 1))}
+	w.each((*loop).endGrad)
+}
+
+// endGrad computes dh·h of destination i and, where its slope is known, the gradient of its part of
+// the logits.
+func (w *loop) endGrad(i, _ int) {
+	acc, dacc, dim := w.acc, w.dacc, w.softmax.dim
+	dh, h, base := dacc.sum.Row(i), acc.sum.Row(i), dacc.stat.Row(i)
+	clear(base)
+	for k := range w.softmax.heads {
+		base[k] = dot(dh[k*dim:(k+1)*dim], h[k*dim:(k+1)*dim])
+	}
+	if acc.slope.Empty() {
+		return
+	}
+	down, slope, norm := dacc.dst.Row(i), acc.slope.Row(i), acc.normSlope.Row(i)
+	clear(down)
+	for k := range w.softmax.heads {
+		down[k] = dot(dh[k*dim:(k+1)*dim], slope[k*dim:(k+1)*dim]) - float32(base[k]*norm[k])
+	}
+}
+
+// loop is a loop over destinations, or over the edges of a block, grouped by destination or by
+// source, that cores share in bands of rows. An Acc keeps it from step to step.
+type loop struct {
+	do         func(w *loop, i, band int) // of one row
+	rows, band int
+
+	softmax   *softmax
+	acc, dacc *Acc
+	h         mat.Dense
+	vector    *tape.Param
+	rowPtr    []int64
+	col       []int32
+	z, dz     mat.Dense
+	vectors   []float32
+}
+
+func (w *loop) bands() int { return (w.rows + w.band - 1) / w.band }
+
+func (w *loop) each(do func(w *loop, i, band int)) {
+	w.do = do
+	kernels.Parallel(w, w.bands())
+}
+
+// Run does one band of rows.
+func (w *loop) Run(part int) {
+	for i := part * w.band; i < min((part+1)*w.band, w.rows); i++ {
+		w.do(w, i, part)
+	}
+}
+
+// dot and scale are for the few columns of one head, for which a call of the kernels costs more
+// than the work.
+func dot(x, y []float32) float32 {
+	y = y[:len(x)]
+	var s float32
+	for c, v := range x {
+		s += float32(v * y[c])
+	}
+	return s
+}
+
+func scale(a float32, x []float32) {
+	for c := range x {
+		x[c] *= a
+	}
+}

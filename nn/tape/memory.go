@@ -1,0 +1,69 @@
+package tape
+
+import "github.com/heddle-gnn/heddle/kernels"
+
+// Memory is how many bytes a tape holds, by what for. It grows to what the largest step so far
+// needed.
+type Memory struct {
+	Rows       int64 // of layers: what operators and accumulators put out, keep, and compute in
+	Aggregates int64 // of accumulators, beside that: sums by relation, places of maxima, scratch
+	Transposes int64 // of the edges that gradients flow back along
+}
+
+// Memory returns what the tape holds.
+func (t *Tape) Memory() (m Memory) {
+	m.Rows = 4 * int64(t.arena.held())
+	for _, p := range t.pools {
+		m.Aggregates += p.bytes()
+	}
+	for _, r := range t.patterns.of {
+		if tr, ok := r.value.(*Transpose); ok {
+			m.Transposes += 8*int64(len(tr.RowPtr)) + 4*int64(len(tr.Col)+len(tr.perm)+len(tr.val))
+		}
+	}
+	return m
+}
+
+// arena hands out float32s, forwards only: from a few chunks until it is known how many a step
+// takes, then from one.
+type arena struct {
+	chunks [][]float32
+	at     Mark
+	most   int // that were handed out at a time
+}
+
+// Mark is a place in the memory that a tape has handed out.
+type Mark struct{ chunk, used, all int }
+
+const chunkLen = 1 << 16 // 256 KiB: what a chunk's rest is too short for goes to the next one
+
+func (a *arena) take(n int) []float32 {
+	whole := (n + 15) &^ 15 // rows begin on a cache line
+	for ; a.at.chunk < len(a.chunks); a.at.chunk, a.at.used = a.at.chunk+1, 0 {
+		if c := a.chunks[a.at.chunk]; len(c)-a.at.used >= n {
+			s := c[a.at.used : a.at.used+n : a.at.used+n]
+			a.at.used = min(a.at.used+whole, len(c))
+			a.at.all += whole
+			a.most = max(a.most, a.at.all)
+			return s
+		}
+	}
+	least := chunkLen
+	if len(a.chunks) == 0 {
+		least = max(least, a.most)
+	}
+	a.chunks = append(a.chunks, kernels.Room(max(n, least)))
+	return a.take(n)
+}
+
+// gaps reports whether much of the chunks is left over: too short for what came next.
+func (a *arena) gaps() bool {
+	return len(a.chunks) > 1 && a.held() > a.most+a.most/32
+}
+
+func (a *arena) held() (n int) {
+	for _, c := range a.chunks {
+		n += len(c)
+	}
+	return n
+}
