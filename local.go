@@ -179,25 +179,29 @@ func (p Plan) hello(own *shard.Shard) (p2p.Hello, error) {
 }
 
 // Groups connects size peers of this process, in memory or over loopback as p's Transport says, and
-// returns their groups by rank. The caller must call end, which closes all.
-func Groups(ctx context.Context, p Plan, size int) (groups []*comm.Group, end func() error, err error) {
+// calls do for each with its group, all at the same time. The first error ends ctx for all.
+func Groups(ctx context.Context, p Plan, size int, do func(context.Context, *comm.Group) error) error {
 	network, err := p.network(size)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	links, err := p.loopback(ctx, size, func(int) (p2p.Hello, error) { return p2p.Hello{}, nil })
 	if err != nil {
-		return nil, nil, err
-	}
-	for r, l := range links {
-		groups = append(groups, comm.NewGroup(l.behind(network, r, size, p.Seed), r, size))
-	}
-	return groups, func() (err error) {
-		for r, l := range links {
-			err = errors.Join(err, groups[r].Close(), l.close())
-		}
 		return err
-	}, nil
+	}
+	groups := make([]*comm.Group, size)
+	for r, l := range links {
+		groups[r] = comm.NewGroup(l.behind(network, r, size, p.Seed), r, size)
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for _, g := range groups {
+		all.Go(func() error { return do(ctx, g) })
+	}
+	err = all.Wait()
+	for r, l := range links {
+		err = errors.Join(err, groups[r].Close(), l.close())
+	}
+	return err
 }
 
 // loopback gives each of size peers a link to the others. hello is what peer r greets them with.

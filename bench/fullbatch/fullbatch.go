@@ -3,7 +3,6 @@ package fullbatch
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
-	"github.com/heddle-gnn/heddle/bench/together"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
@@ -232,13 +230,8 @@ func trainOne(ctx context.Context, p heddle.Plan, own *shard.Shard, group *comm.
 
 // inMemory trains with all workers in this process.
 func inMemory(ctx context.Context, s settings, p heddle.Plan, shards []*shard.Shard) (results []measured, err error) {
-	groups, end, err := heddle.Groups(ctx, p, len(shards))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, end()) }()
 	results = make([]measured, len(shards))
-	return results, together.Run(ctx, groups, func(ctx context.Context, group *comm.Group) (err error) {
+	return results, heddle.Groups(ctx, p, len(shards), func(ctx context.Context, group *comm.Group) (err error) {
 		r := group.Rank()
 		results[r], err = trainOne(ctx, p, shards[r], group, s.Late)
 		if r > 0 {

@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
-	"github.com/heddle-gnn/heddle/bench/together"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -85,13 +84,8 @@ func (o options) teams(ctx context.Context, p *page.Page, name string) error {
 func team(ctx context.Context, dir string, job external.Job, peers, rounds int) (cut, bytes float64, err error) {
 	plan := heddle.Defaults(heddle.Plan{})
 	plan.Transport = "memory"
-	groups, end, err := heddle.Groups(ctx, plan, peers)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer end()
 	all, sent := make([]*shard.Manifest, peers), make([]int, peers)
-	err = together.Run(ctx, groups, func(ctx context.Context, group *comm.Group) error {
+	err = heddle.Groups(ctx, plan, peers, func(ctx context.Context, group *comm.Group) error {
 		rank := group.Rank()
 		s, err := external.OpenGraph(filepath.Join(dir, "graph"))
 		if err != nil {

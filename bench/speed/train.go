@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/bench/together"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // plan is what is trained over a transport: memory, quic or tcp.
@@ -45,11 +43,6 @@ func (o options) train(ctx context.Context, data string) (f figures, err error) 
 	if err != nil {
 		return f, err
 	}
-	groups, end, err := heddle.Groups(ctx, p, p.Peers)
-	if err != nil {
-		return f, err
-	}
-	defer end()
 	if o.profile != "" {
 		file, err := os.Create(o.profile)
 		if err != nil {
@@ -60,9 +53,8 @@ func (o options) train(ctx context.Context, data string) (f figures, err error) 
 		}
 		defer pprof.StopCPUProfile()
 	}
-	start, results := time.Now(), make([]train.Result, p.Peers)
-	err = together.Run(ctx, groups, func(ctx context.Context, group *comm.Group) error {
-		own := shards[group.Rank()]
+	err = heddle.Groups(ctx, p, p.Peers, func(ctx context.Context, group *comm.Group) error {
+		start, own := time.Now(), shards[group.Rank()]
 		c, err := p.Layerwise(own)
 		if err != nil {
 			return err
@@ -75,10 +67,11 @@ func (o options) train(ctx context.Context, data string) (f figures, err error) 
 		if err != nil {
 			return err
 		}
-		err = trainer.Run(ctx, group, group)
-		results[group.Rank()] = trainer.Result()
-		return err
+		if err := trainer.Run(ctx, group, group); err != nil || group.Rank() > 0 {
+			return err
+		}
+		f.Seconds, f.TestAccuracy = time.Since(start).Seconds(), trainer.Result().Final().Test
+		return nil
 	})
-	f.Seconds, f.TestAccuracy = time.Since(start).Seconds(), results[0].Final().Test
 	return f, err
 }

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
@@ -71,10 +69,6 @@ func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
 	if err := p.Validate(); err != nil {
 		return badInput{err}
 	}
-	groups, end, err := heddle.Groups(ctx, p, b.peers)
-	if err != nil {
-		return err
-	}
 	what := b.transport
 	if what == "libp2p" {
 		what += " over " + b.carrier
@@ -84,17 +78,13 @@ func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
 	for r := range names {
 		names[r] = fmt.Sprintf("peer %d", r)
 	}
-	all, ctx := errgroup.WithContext(ctx)
-	for r, g := range groups {
-		all.Go(func() error {
-			out := io.Discard
-			if r == 0 {
-				out = stdout
-			}
-			return b.measure(ctx, g, names, out)
-		})
-	}
-	return errors.Join(all.Wait(), end())
+	return heddle.Groups(ctx, p, b.peers, func(ctx context.Context, g *comm.Group) error {
+		out := io.Discard
+		if g.Rank() == 0 {
+			out = stdout
+		}
+		return b.measure(ctx, g, names, out)
+	})
 }
 
 // member measures as one peer of a plan.
