@@ -2,19 +2,17 @@ package results
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"runtime"
 	"strings"
-	"sync"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // experiment is one row of a table.
@@ -44,17 +42,10 @@ func bind(f *flag.FlagSet) (given map[string]string) {
 	return given
 }
 
-// outcome is one run.
-type outcome struct {
-	stages  []train.StageResult
-	bytes   heddle.Traffic
-	seconds float64
-}
-
 // summary is an experiment's runs.
 type summary struct {
 	experiment
-	runs []outcome
+	runs []*heddle.Result
 }
 
 // final returns mean and deviation of the last stage's metric, in per cent, and the mean of its
@@ -62,9 +53,8 @@ type summary struct {
 func (s summary) final() (test string, val float64) {
 	var tests []float64
 	for _, r := range s.runs {
-		last := r.stages[len(r.stages)-1]
-		tests = append(tests, last.Test)
-		val += last.Val
+		tests = append(tests, r.Test)
+		val += r.Val
 	}
 	mean, dev := spread(tests)
 	return fmt.Sprintf("%.2f ± %.2f", 100*mean, 100*dev), 100 * val / float64(len(s.runs))
@@ -73,10 +63,10 @@ func (s summary) final() (test string, val float64) {
 // stages returns the mean metric of each stage, in per cent.
 func (s summary) stages() string {
 	var means []string
-	for k := range s.runs[0].stages {
+	for k := range s.runs[0].Stages {
 		mean := 0.0
 		for _, r := range s.runs {
-			mean += 100 * r.stages[k].Test / float64(len(s.runs))
+			mean += 100 * r.Stages[k].Test / float64(len(s.runs))
 		}
 		means = append(means, fmt.Sprintf("%.1f", mean))
 	}
@@ -87,16 +77,17 @@ func (s summary) stages() string {
 func (s summary) bytes() (halo, reduce, control float64) {
 	n := 1e6 * float64(len(s.runs))
 	for _, r := range s.runs {
-		halo += float64(r.bytes.Halo) / n
-		reduce += float64(r.bytes.Reduce) / n
-		control += float64(r.bytes.Control) / n
+		sent := r.Total()
+		halo += float64(sent.Halo) / n
+		reduce += float64(sent.Reduce) / n
+		control += float64(sent.Control) / n
 	}
 	return halo, reduce, control
 }
 
 func (s summary) seconds() (mean float64) {
 	for _, r := range s.runs {
-		mean += r.seconds / float64(len(s.runs))
+		mean += r.Seconds / float64(len(s.runs))
 	}
 	return mean
 }
@@ -114,55 +105,32 @@ func spread(x []float64) (mean, dev float64) {
 	return mean, dev
 }
 
-// run runs the experiment n times.
-func (e experiment) run(ctx context.Context, dir string, n int) (summary, error) {
-	s := summary{experiment: e, runs: make([]outcome, n)}
-	splits, err := countSplits(dir)
-	if err != nil {
-		return s, err
-	}
-	errs := make([]error, n)
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
-	graphs := make([]*graph.Graph, min(splits, n))
-	for i := range graphs {
-		if graphs[i], err = dataset.Read(dir, i); err != nil {
-			return s, err
-		}
-	}
+// run trains n times, with all peers in this process: run k has seed k and, of the splits, the k-th.
+func (e experiment) run(ctx context.Context, splits []*graph.Graph, n int) (summary, error) {
+	s := summary{experiment: e, runs: make([]*heddle.Result, n)}
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			start := time.Now()
-			s.runs[i], errs[i] = e.one(ctx, graphs[i%len(graphs)], uint64(i+1))
-			s.runs[i].seconds = time.Since(start).Seconds()
+		all.Go(func() (err error) {
+			p := e.Plan
+			p.Seed, p.Transport = uint64(i+1), "memory"
+			s.runs[i], err = heddle.Train(ctx, splits[i%len(splits)], p)
+			return err
 		})
 	}
-	wg.Wait()
-	return s, errors.Join(errs...)
+	return s, all.Wait()
 }
 
-// one trains once, with all peers in this process.
-func (e experiment) one(ctx context.Context, g *graph.Graph, seed uint64) (outcome, error) {
-	p := e.Plan
-	p.Seed, p.Transport = seed, "memory"
-	r, err := heddle.Train(ctx, g, p)
-	if err != nil {
-		return outcome{}, err
-	}
-	return outcome{stages: r.Stages, bytes: r.Total()}, nil
-}
-
-// countSplits returns how many splits the data set in dir has, at most 10.
-func countSplits(dir string) (int, error) {
-	if _, err := dataset.Read(dir, 0); err != nil {
-		return 0, err
-	}
-	for k := 1; k < 10; k++ {
-		if _, err := dataset.Read(dir, k); err != nil {
-			return k, nil
+// readSplits returns the splits of the data set in dir, at most 10.
+func readSplits(dir string) (all []*graph.Graph, err error) {
+	for k := range 10 {
+		g, err := dataset.Read(dir, k)
+		if err != nil && k == 0 {
+			return nil, err
+		} else if err != nil {
+			break
 		}
+		all = append(all, g)
 	}
-	return 10, nil
+	return all, nil
 }

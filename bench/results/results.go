@@ -40,7 +40,11 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return err
 		}
 		e.Plan = *plan
-		s, err := e.run(ctx, filepath.Join(*root, e.Data), *seeds)
+		splits, err := readSplits(filepath.Join(*root, e.Data))
+		if err != nil {
+			return err
+		}
+		s, err := e.run(ctx, splits, *seeds)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // row is one line of a table: an experiment, and the choices among which validation decides.
@@ -61,12 +62,24 @@ func printTable(ctx context.Context, p *page.Page, name, only, part, root string
 		if only != "" && data != only {
 			continue
 		}
+		splits, err := readSplits(filepath.Join(root, data))
+		if err != nil {
+			return err
+		}
+		runs := seeds
+		if len(splits) == 5 { // the large sets come with five splits: one run each
+			runs = min(seeds, 5)
+		}
 		for _, r := range all[i].rows(data) {
 			if !strings.Contains(r.Name, part) {
 				continue
 			}
 			r.Data = data
-			s, err := r.measure(ctx, filepath.Join(root, data), seeds)
+			e, err := r.tuned(ctx, splits)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", data, r.Name, err)
+			}
+			s, err := e.run(ctx, splits, runs)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", data, r.Name, err)
 			}
@@ -81,24 +94,8 @@ func printTable(ctx context.Context, p *page.Page, name, only, part, root string
 	return nil
 }
 
-// measure runs the variant that validation chooses.
-func (r row) measure(ctx context.Context, dir string, seeds int) (summary, error) {
-	e, err := r.tuned(ctx, dir)
-	if err != nil {
-		return summary{}, err
-	}
-	splits, err := countSplits(dir)
-	if err != nil {
-		return summary{}, err
-	}
-	if splits == 5 { // the large sets come with five splits: one run each
-		seeds = min(seeds, 5)
-	}
-	return e.run(ctx, dir, seeds)
-}
-
 // tuned returns the variant with the best mean validation metric.
-func (r row) tuned(ctx context.Context, dir string) (experiment, error) {
+func (r row) tuned(ctx context.Context, splits []*graph.Graph) (experiment, error) {
 	if len(r.grid) == 0 {
 		return r.experiment, nil
 	}
@@ -107,7 +104,7 @@ func (r row) tuned(ctx context.Context, dir string) (experiment, error) {
 	for _, change := range r.grid {
 		e := r.experiment
 		change(&e)
-		s, err := e.run(ctx, dir, tuneSeeds)
+		s, err := e.run(ctx, splits, tuneSeeds)
 		if err != nil {
 			return best, err
 		}
