@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// Roster returns the members of p, by rank, as package p2p takes them.
-func (p Plan) Roster() (r p2p.Roster) {
+// Roster returns the members of p, by rank, as package node takes them.
+func (p Plan) Roster() (r node.Roster) {
 	for _, m := range p.Members {
-		r.Members = append(r.Members, p2p.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
+		r.Members = append(r.Members, node.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
 	}
 	return r
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -110,7 +111,7 @@ func (s Site) attend(ctx context.Context, p Plan, rank int, keeper *gatekeeper, 
 
 // meet joins a session of all members, or where a plan goes on without failed ones of at least so
 // many.
-func meet(ctx context.Context, h *p2p.Host, roster p2p.Roster, hello p2p.Hello, p Plan, least int) (*p2p.Session, error) {
+func meet(ctx context.Context, h *p2p.Host, roster node.Roster, hello p2p.Hello, p Plan, least int) (*p2p.Session, error) {
 	if p.MinPeers > 0 {
 		return h.JoinSome(ctx, roster, hello, least, p.FailureWait)
 	}
@@ -121,7 +122,14 @@ func meet(ctx context.Context, h *p2p.Host, roster p2p.Roster, hello p2p.Hello, 
 // nanoseconds that others are waited for.
 func (k *gatekeeper) open(ctx context.Context, s Site, p Plan, rank int, waiting *atomic.Int64) (*p2p.Host, error) {
 	network := k.host(s, p, rank)
-	network.Waiting = func(name string, since time.Duration, last error) {
+	if err := network.Validate(); err != nil {
+		return nil, input(err)
+	}
+	h, err := p2p.Listen(network)
+	if err != nil {
+		return nil, err
+	}
+	h.Waiting = func(name string, since time.Duration, last error) {
 		if int(since.Seconds())%5 == 0 {
 			more := ""
 			if last != nil {
@@ -130,20 +138,13 @@ func (k *gatekeeper) open(ctx context.Context, s Site, p Plan, rank int, waiting
 			k.note("waiting for %s (%.10s…): %s of %s%s", name, p.IDOf(name), since.Round(time.Second), time.Duration(waiting.Load()).Round(time.Second), more)
 		}
 	}
-	if err := network.Validate(); err != nil {
-		return nil, input(err)
-	}
-	h, err := p2p.Listen(network)
-	if err != nil {
-		return nil, err
-	}
 	go k.revoke(ctx, p, s.Identity.PeerID(), h)
 	return h, nil
 }
 
 // host is what plan, policy and the site itself say of its host. Where several limit a rate the
 // least holds.
-func (k *gatekeeper) host(s Site, p Plan, rank int) p2p.Config {
+func (k *gatekeeper) host(s Site, p Plan, rank int) node.Config {
 	at := s.Listen
 	if at == nil {
 		at = k.members(p).Members[rank].Addrs
@@ -152,7 +153,7 @@ func (k *gatekeeper) host(s Site, p Plan, rank int) p2p.Config {
 	if k.policy != nil && k.policy.ReceiveLimit > 0 && (limit == 0 || k.policy.ReceiveLimit < limit) {
 		limit = k.policy.ReceiveLimit
 	}
-	return p2p.Config{Identity: s.Identity, Listen: at, Transport: p.Carrier, MaxPeers: len(p.Members), LAN: s.LAN, PeerTimeout: p.PeerTimeout, MaxRate: limit,
+	return node.Config{Identity: s.Identity, Listen: at, Transport: p.Carrier, MaxPeers: len(p.Members), LAN: s.LAN, PeerTimeout: p.PeerTimeout, MaxRate: limit,
 		Relays: slices.Concat(p.Relays, k.roster.RelayAddresses(time.Now()))}
 }
 

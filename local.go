@@ -18,6 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 )
@@ -214,7 +216,7 @@ func (p Plan) loopback(ctx context.Context, size int, hello func(r int) (p2p.Hel
 		}
 		return links, nil
 	}
-	var roster p2p.Roster
+	var roster node.Roster
 	hosts := make([]*p2p.Host, size)
 	closeAll := func() {
 		for _, h := range hosts {
@@ -224,15 +226,15 @@ func (p Plan) loopback(ctx context.Context, size int, hello func(r int) (p2p.Hel
 		}
 	}
 	for r := range hosts {
-		id, err := p2p.NewIdentity()
+		id, err := identity.New()
 		if err == nil {
-			hosts[r], err = p2p.Listen(p2p.Config{Identity: id, Listen: addresses(p.Carrier, "/ip4/127.0.0.1", 0), Transport: p.Carrier, MaxPeers: max(64, size)})
+			hosts[r], err = p2p.Listen(node.Config{Identity: id, Listen: addresses(p.Carrier, "/ip4/127.0.0.1", 0), Transport: p.Carrier, MaxPeers: max(64, size)})
 		}
 		if err != nil {
 			closeAll()
 			return nil, err
 		}
-		roster.Members = append(roster.Members, p2p.Member{Name: fmt.Sprintf("peer %d", r), ID: hosts[r].ID(), Addrs: hosts[r].Addrs()})
+		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("peer %d", r), ID: hosts[r].ID(), Addrs: hosts[r].Addrs()})
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -13,14 +13,16 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/train"
 )
 
 // Site is what one site decides for itself in a run on several machines.
 type Site struct {
-	Identity p2p.Identity // of the member that this site is
-	Shard    *shard.Shard // its part of the graph; Meet does not need it
-	State    string       // directory of checkpoints; empty: none are kept
+	Identity identity.Identity // of the member that this site is
+	Shard    *shard.Shard      // its part of the graph; Meet does not need it
+	State    string            // directory of checkpoints; empty: none are kept
 
 	Listen       []string      // multiaddresses to listen on; nil: those of the plan, or of the roster
 	LAN          bool          // find peers on the local network by mDNS
@@ -149,7 +151,7 @@ func (p Plan) Judged() admission.Plan {
 }
 
 // members returns those of the plan, with addresses from the federation's roster for those without.
-func (k *gatekeeper) members(p Plan) p2p.Roster {
+func (k *gatekeeper) members(p Plan) node.Roster {
 	r := p.Roster()
 	for i, m := range r.Members {
 		if listed, ok := k.roster.Find(m.ID); ok && len(m.Addrs) == 0 {

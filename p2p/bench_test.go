@@ -3,6 +3,7 @@ package p2p
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
+	mss "github.com/multiformats/go-multistream"
 )
 
 // BenchmarkThroughput sends MB-size frames through a Session and, in turn within the same run, the same bytes through
@@ -107,20 +110,19 @@ func (d discard) ReadFrom(r io.Reader) (n int64, err error) {
 
 // bareStream opens a second stream on the connection of two sessions, of the given ranks.
 func bareStream(b *testing.B, ss []*Session, from, to int) [2]network.Stream {
+	const protocol = "/heddle/bare/1"
 	got := make(chan network.Stream, 1)
-	ss[1].host.net.SetStreamHandler(func(s network.Stream) { got <- s })
+	ss[1].host.node.SetStreamHandler(protocol, func(s network.Stream) { got <- s })
+	defer ss[1].host.node.RemoveStreamHandler(protocol)
 	out, err := ss[0].links[to].stream.Conn().NewStream(context.Background())
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := out.Write([]byte{0}); err != nil { // QUIC shows a stream to the other side with its first byte
+	if err := errors.Join(out.SetProtocol(protocol), mss.SelectProtoOrFail(protocol, out)); err != nil {
 		b.Fatal(err)
 	}
 	in := <-got
-	ss[1].host.net.SetStreamHandler(ss[1].host.onStream)
-	if _, err := io.ReadFull(in, make([]byte, 1)); err != nil {
-		b.Fatal(err)
-	}
+	in.SetDeadline(time.Time{})
 	return [2]network.Stream{out, in}
 }
 
@@ -190,7 +192,7 @@ func BenchmarkSessions(b *testing.B) {
 		b.Run(transport, func(b *testing.B) {
 			hs, roster := hosts(b, transport, 2)
 			open := func(generation uint64) {
-				ss, errs := join(context.Background(), hs, []Roster{roster}, []Hello{{Generation: generation}})
+				ss, errs := join(context.Background(), hs, []node.Roster{roster}, []Hello{{Generation: generation}})
 				for i, err := range errs {
 					if err != nil {
 						b.Fatal(err)

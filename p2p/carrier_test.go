@@ -3,9 +3,10 @@ package p2p
 import (
 	"bytes"
 	"errors"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // What travels over the transports that are not the usual ones arrives, is counted, and is refused to strangers.
@@ -14,7 +15,7 @@ func TestOtherCarriers(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			ss := sessions(t, transport, 3)
-			ctx := within(t, 20*time.Second)
+			ctx := within(t, patience)
 			want := bytes.Repeat([]byte("heddle"), 500_000)
 			done := make(chan error, 1)
 			before, _ := ss[0].WireBytes()
@@ -29,18 +30,18 @@ func TestOtherCarriers(t *testing.T) {
 			if after, _ := ss[0].WireBytes(); after-before < int64(len(want)) || float64(after-before) > 1.05*float64(len(want)) {
 				t.Errorf("%d bytes on the wire for %d", after-before, len(want))
 			}
-			for rank, p := range ss[0].Paths() {
-				if rank > 0 && (transport == "noise" && p.Via != "tcp" || transport == "ws" && p.Via != "ws" || p.Address == "") {
-					t.Errorf("the path to peer %d is %+v", rank, p)
+			for rank := 1; rank < 3; rank++ {
+				if by := via(ss[0], rank); transport == "noise" && by != "tcp" || transport == "ws" && by != "ws" {
+					t.Errorf("the path to peer %d is by %s", rank, by)
 				}
 			}
 
 			stranger := listen(t, transport)
-			roster := Roster{Members: []Member{{Name: "victim", ID: ss[1].host.ID(), Addrs: ss[1].host.Addrs()}, {Name: "stranger", ID: stranger.ID()}}}
+			roster := node.Roster{Members: []node.Member{{Name: "victim", ID: ss[1].host.ID(), Addrs: ss[1].host.Addrs()}, {Name: "stranger", ID: stranger.ID()}}}
 			if _, err := stranger.Join(within(t, 300*time.Millisecond), roster, Hello{}); err == nil {
 				t.Error("a stranger joined")
 			}
-			if c := ss[1].host.net.ConnsToPeer(stranger.net.LocalPeer()); len(c) > 0 {
+			if c := ss[1].host.node.Network().ConnsToPeer(stranger.node.ID()); len(c) > 0 {
 				t.Errorf("the stranger has a connection: %v", c)
 			}
 		})
@@ -52,38 +53,10 @@ func TestNoiseMeetsTLS(t *testing.T) {
 	hs, roster := hosts(t, "tcp", 1)
 	other := listen(t, "noise")
 	hs = append(hs, other)
-	roster.Members = append(roster.Members, Member{Name: "site-1", ID: other.ID(), Addrs: other.Addrs()})
-	ss, errs := join(within(t, 10*time.Second), hs, []Roster{roster}, []Hello{{}})
+	roster.Members = append(roster.Members, node.Member{Name: "site-1", ID: other.ID(), Addrs: other.Addrs()})
+	ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	frames(t, ss[0], ss[1])
-}
-
-// Transport auto measures every carrier by which a peer can be dialled, and takes the fastest; where UDP leads nowhere,
-// it does without.
-func TestAutoMeasures(t *testing.T) {
-	for name, blocked := range map[string]bool{"all": false, "no UDP": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			hs, roster := hosts(t, "auto", 2)
-			if blocked {
-				for i, a := range roster.Members[1].Addrs {
-					if strings.Contains(a, "/udp/") {
-						roster.Members[1].Addrs[i] = "/ip4/127.0.0.1/udp/9/quic-v1"
-					}
-				}
-			}
-			ss, errs := join(within(t, 20*time.Second), hs, []Roster{roster}, []Hello{{}})
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
-			frames(t, ss[0], ss[1])
-			p := ss[0].Paths()[1]
-			if p.RoundTrip <= 0 || p.Rate <= 0 || blocked && p.Via == "quic" {
-				t.Errorf("the path is %+v", p)
-			}
-			t.Logf("%s: %v, %.0f MB/s", p.Via, p.RoundTrip, p.Rate/1e6)
-		})
-	}
 }

@@ -63,7 +63,7 @@ func TestFaultyMember(t *testing.T) {
 	for name, spoil := range faults {
 		t.Run(name, func(t *testing.T) {
 			ss := sessions(t, "tcp", 2)
-			ctx := within(t, time.Minute)
+			ctx := within(t, patience)
 			run := func(s *Session, over comm.Transport) (err error) {
 				g := comm.NewGroup(over, s.Rank(), 2)
 				defer g.Close()
@@ -78,7 +78,7 @@ func TestFaultyMember(t *testing.T) {
 			err := run(ss[1], ss[1])
 			fault, ok := errors.AsType[*comm.PeerError](err)
 			if !ok || fault.Rank != 0 || ctx.Err() != nil {
-				t.Errorf("%v, want a fault of peer 0", err)
+				t.Errorf("%v, must be a fault of peer 0", err)
 			}
 		})
 	}
@@ -90,8 +90,8 @@ func TestFaultyStream(t *testing.T) {
 	length := func(n uint32, more ...byte) []byte { return append(binary.LittleEndian.AppendUint32(nil, n), more...) }
 	for name, said := range map[string][]byte{
 		"cut":      length(100, 1, 2, 3),
-		"too long": length(defaultMaxFrame + 1),
-		"promise":  length(defaultMaxFrame, 1),
+		"too long": length(maxFrame + 1),
+		"promise":  length(maxFrame, 1),
 		"half":     {1, 0},
 	} {
 		each(t, func(t *testing.T, transport string) {
@@ -101,13 +101,13 @@ func TestFaultyStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.CloseWrite()
-			_, err := ss[1].Recv(within(t, time.Minute), 0)
+			_, err := ss[1].Recv(within(t, patience), 0)
 			fault, ok := errors.AsType[*comm.PeerError](err)
 			if !ok || fault.Rank != 0 || errors.Is(err, context.DeadlineExceeded) || cap(ss[1].links[0].body) > firstRead {
-				t.Errorf("%s: %v, want a fault of peer 0", name, err)
+				t.Errorf("%s: %v, must be a fault of peer 0", name, err)
 			}
 			if name != "too long" && !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("%s: %v, want that the stream ended inside a frame", name, err)
+				t.Errorf("%s: %v, must say that the stream ended inside a frame", name, err)
 			}
 		})
 	}

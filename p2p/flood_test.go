@@ -16,8 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/sec"
 	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	libp2pquic "github.com/libp2p/go-libp2p/p2p/transport/quic"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
@@ -37,13 +43,12 @@ func playFlood(what string) {
 	var perSecond int
 	var transport, at, from string
 	fmt.Sscan(what, &perSecond, &transport, &at, &from)
-	_, victim, _ := strings.Cut(at, "/p2p/")
-	to, err := Roster{Members: []Member{{Name: "victim", ID: victim, Addrs: []string{strings.Split(at, "/p2p/")[0]}}}}.parse(1)
+	to, err := peer.AddrInfoFromString(at)
 	if err != nil {
 		panic(err)
 	}
 	if source, only := strings.CutPrefix(from, "initials@"); only {
-		udp, _, err := quicreuse.FromQuicMultiaddr(to[0].addrs[0])
+		udp, _, err := quicreuse.FromQuicMultiaddr(to.Addrs[0])
 		if err != nil {
 			panic(err)
 		}
@@ -61,7 +66,7 @@ func playFlood(what string) {
 			defer end()
 			for pace.Wait(ctx) == nil {
 				attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
-				if c, err := dial(attempt, to[0].addrs[0], to[0].id); err == nil {
+				if c, err := dial(attempt, to.Addrs[0], to.ID); err == nil {
 					if s, err := c.OpenStream(attempt); err == nil { // TLS 1.3 tells a dialler late that it is refused
 						s.SetDeadline(time.Now().Add(time.Second))
 						if mss.SelectProtoOrFail(sessionProtocol, s) == nil {
@@ -83,11 +88,7 @@ func playFlood(what string) {
 
 // stranger is a libp2p peer with an identity of its own that dials from a network address of its choice.
 func stranger(carrier string, from net.IP) (dial func(context.Context, ma.Multiaddr, peer.ID) (transport.CapableConn, error), end func()) {
-	id, err := NewIdentity()
-	if err != nil {
-		panic(err)
-	}
-	h, err := newHost(Config{Identity: id, Transport: carrier})
+	id, err := identity.New()
 	if err != nil {
 		panic(err)
 	}
@@ -99,21 +100,29 @@ func stranger(carrier string, from net.IP) (dial func(context.Context, ma.Multia
 		if err != nil {
 			panic(err)
 		}
-		t, err := libp2pquic.NewTransport(id.key, udp, nil, nil, h.limits)
+		t, err := libp2pquic.NewTransport(id.Key(), udp, nil, nil, &network.NullResourceManager{})
 		if err != nil {
 			panic(err)
 		}
-		return t.Dial, func() { udp.Close(); h.Close() }
+		return t.Dial, func() { udp.Close() }
 	}
-	t, err := tcp.NewTCPTransport(h.upgrader, h.limits, nil, tcp.DisableReuseport(), tcp.WithDialerForAddr(
+	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamux.DefaultTransport}}
+	secure, err := libp2ptls.New(libp2ptls.ID, id.Key(), muxers)
+	if err != nil {
+		panic(err)
+	}
+	up, err := upgrader.New([]sec.SecureTransport{secure}, muxers, nil, &network.NullResourceManager{}, nil)
+	if err != nil {
+		panic(err)
+	}
+	t, err := tcp.NewTCPTransport(up, &network.NullResourceManager{}, nil, tcp.DisableReuseport(), tcp.WithDialerForAddr(
 		func(ma.Multiaddr) (tcp.ContextDialer, error) {
 			return &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}, nil
 		}))
 	if err != nil {
 		panic(err)
 	}
-	h.gate.admit([]member{{id: id.id}}) // a gate with nobody inside lets nobody out
-	return t.Dial, func() { h.Close() }
+	return t.Dial, func() {}
 }
 
 const enough = 20 // attempts, to show something
@@ -177,7 +186,7 @@ func TestStrangersFlood(t *testing.T) {
 		ss := sessions(t, transport, 2)
 		before := heap()
 		enoughCame, stop := flood(t, ss[1].host, transport, "127.0.0.1", 300)
-		ctx := within(t, 60*time.Second)
+		ctx := within(t, patience)
 		most := int64(0)
 		came := false
 		for begun := time.Now(); ctx.Err() == nil && (!came || time.Since(begun) < time.Second); {
@@ -194,8 +203,8 @@ func TestStrangersFlood(t *testing.T) {
 			}
 			ss[1].Free(f)
 			most = max(most, heap()-before)
-			for _, c := range ss[1].host.net.Conns() {
-				if c.RemotePeer() != ss[0].host.net.LocalPeer() {
+			for _, c := range ss[1].host.node.Network().Conns() {
+				if c.RemotePeer() != ss[0].host.node.ID() {
 					t.Fatalf("a stranger has the connection %v", c)
 				}
 			}

@@ -6,14 +6,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"math"
 	"testing"
 	"testing/iotest"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
-	mss "github.com/multiformats/go-multistream"
+	"github.com/libp2p/go-libp2p/core/peer"
 )
 
 // bytesStream is a stream on which in comes, and then its end.
@@ -43,7 +44,12 @@ func (c *countedScope) ReserveMemory(n int, _ uint8) error {
 func (c *countedScope) ReleaseMemory(n int) { c.held -= n }
 
 // bytesConn is the connection below a bytesStream.
-type bytesConn struct{ network.Conn }
+type bytesConn struct {
+	network.Conn
+	from peer.ID
+}
+
+func (c bytesConn) RemotePeer() peer.ID { return c.from }
 
 func (bytesConn) IsClosed() bool { return false }
 func (bytesConn) As(any) bool    { return false }
@@ -113,7 +119,7 @@ func FuzzFrames(f *testing.F) {
 // Whatever a peer says in a handshake, the stream becomes the session's only after a hello that matches and a verdict that
 // agrees; this side says its hello and at most one byte more; and a hello that differs ends the attempt for good.
 func FuzzHandshake(f *testing.F) {
-	id, err := NewIdentity()
+	id, err := identity.New()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -130,11 +136,11 @@ func FuzzHandshake(f *testing.F) {
 		f.Add(append(greeting{Hello: Hello{Generation: 3}, rank: theirs, size: 2}.encode(), verdictUse), theirs == 0, true)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, low, dialled bool) { // low: the peer has the lower rank
-		ours, p := hello(0), &pair{rank: 1, member: member{name: "site", id: id.id}}
+		ours, p := hello(0), &pair{rank: 1, member: node.Peer{Name: "site", ID: id.ID()}}
 		if low {
 			ours, p.rank = hello(1), 0
 		}
-		r := newRendezvous(&Host{}, []member{{}, {}}, int(ours.rank), Hello{}, nil)
+		r := newRendezvous(&Host{}, []node.Peer{{}, {}}, int(ours.rank), Hello{}, nil)
 		r.ours = ours
 		s := &bytesStream{in: bytes.NewReader(in)}
 		kept := false
@@ -159,87 +165,5 @@ func FuzzHandshake(f *testing.F) {
 		if differs := len(in) >= helloSize && !matches; differs != (len(r.fatal) == 1) {
 			t.Fatalf("the hello differs: %v, and for good: %v (%v)", differs, len(r.fatal) == 1, err)
 		}
-	})
-}
-
-// A probe's answers are taken where they are whole and count what was sent.
-func FuzzProbeAnswer(f *testing.F) {
-	said := func(sent uint64) []byte {
-		s := &bytesStream{in: bytes.NewReader(nil)}
-		mss.SelectProtoOrFail(probeProtocol, s) // what one side says when it asks is what the other says when it agrees
-		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s.out.Bytes(), 1<<60), sent)
-	}
-	f.Add(said(100), uint16(100))
-	f.Add(said(0), uint16(0))
-	f.Add(said(99), uint16(100))
-	f.Add(said(1 << 40)[:20], uint16(7))
-	f.Add([]byte("\x03na\n"), uint16(7))
-	f.Fuzz(func(t *testing.T, in []byte, n uint16) {
-		s := &bytesStream{in: bytes.NewReader(in)}
-		seen, err := probe(context.Background(), s, int(n))
-		switch {
-		case err != nil && !s.reset:
-			t.Fatalf("%v, and the stream is left open", err)
-		case err == nil && (seen.rtt < 0 || seen.rate < 0 || math.IsInf(seen.rate, 0) || n == 0 != (seen.rate == 0)):
-			t.Fatalf("%+v of %d bytes", seen, n)
-		case err == nil && n > 0 && !bytes.Contains(in, binary.LittleEndian.AppendUint64(nil, uint64(n))):
-			t.Fatalf("%x counts %d bytes", in, n)
-		}
-	})
-}
-
-// A probe is answered with a clock and with how much has come, or not at all.
-func FuzzProbe(f *testing.F) {
-	f.Add(encodeProbe(0))
-	f.Add(append(encodeProbe(5), "zeros and more"...))
-	f.Add(encodeProbe(probeMost + 1))
-	f.Add([]byte("HEDP"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		s := &bytesStream{in: bytes.NewReader(in)}
-		answerProbe(s)
-		if len(in) < probeSize {
-			if s.out.Len() > 0 {
-				t.Fatalf("half a question was answered: %x", s.out.Bytes())
-			}
-			return
-		}
-		n, err := parseProbe(in[:probeSize])
-		switch {
-		case err != nil && s.out.Len() > 0:
-			t.Fatalf("%x was answered", in)
-		case err == nil && n > probeMost:
-			t.Fatalf("a probe of %d bytes is taken", n)
-		case err == nil && !bytes.Equal(encodeProbe(n), in[:probeSize]):
-			t.Fatalf("%x is read as %d bytes", in[:probeSize], n)
-		case err == nil && n == 0 && s.out.Len() != probeAnswer:
-			t.Fatalf("answer %x", s.out.Bytes())
-		case err == nil && n > 0:
-			if got := binary.LittleEndian.Uint64(s.out.Bytes()[probeAnswer:]); got != uint64(min(n, len(in)-probeSize)) {
-				t.Fatalf("%d of %d bytes counted", got, len(in)-probeSize)
-			}
-		}
-	})
-}
-
-// Addresses and IDs of a plan come from others, too.
-func FuzzRoster(f *testing.F) {
-	id, err := NewIdentity()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add("site-a", id.PeerID(), "/ip4/127.0.0.1/udp/4001/quic-v1")
-	f.Add("", "12D3", "/p2p/"+id.PeerID())
-	f.Add("x", id.PeerID(), "/ip4/1.2.3.4/tcp/443/wss/p2p/"+id.PeerID()+"/p2p-circuit")
-	f.Fuzz(func(t *testing.T, name, id, addr string) {
-		members, err := Roster{Members: []Member{{Name: name, ID: id, Addrs: []string{addr}}}}.parse(1)
-		if err != nil {
-			return
-		}
-		if members[0].name != name || len(members[0].addrs) != 1 {
-			t.Fatalf("%+v", members)
-		}
-		kindOf(members[0].addrs[0])
-		addressOf(members[0].addrs[0])
-		Config{Relays: []string{addr}}.relays()
 	})
 }

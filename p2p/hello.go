@@ -1,9 +1,12 @@
 package p2p
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // Hello is what two peers must agree on before the first byte of data.
@@ -12,13 +15,13 @@ type Hello struct {
 	Plan       [32]byte // fingerprint of the plan: model, encoder, rounds, privacy
 	Partition  [32]byte // fingerprint of the partition that the shards belong to
 
-	// PlanText is the plan in its canonical form, or nothing; at most MaxPlanText bytes. Only a member whose Plan differs is
+	// PlanText is the plan in its canonical form, or nothing; at most maxPlanText bytes. Only a member whose Plan differs is
 	// sent it, and those that are told of the difference.
 	PlanText string
 }
 
-// MaxPlanText bounds Hello.PlanText, in bytes.
-const MaxPlanText = 64 << 10
+// maxPlanText bounds Hello.PlanText, in bytes.
+const maxPlanText = 64 << 10
 
 // greeting is a Hello with what the roster adds. On the wire it has always helloSize bytes; see docs/reference/wire.md.
 type greeting struct {
@@ -61,8 +64,8 @@ func parseGreeting(b []byte) (greeting, error) {
 	}
 	g.rank = binary.LittleEndian.Uint32(b[6:])
 	g.size = binary.LittleEndian.Uint32(b[10:])
-	if g.size == 0 || g.size > limitMaxPeers || g.rank >= g.size {
-		return g, fmt.Errorf("the rank of a hello must be below its size of 1 to %d (got rank %d of %d)", limitMaxPeers, g.rank, g.size)
+	if g.size == 0 || g.size > node.MostPeers || g.rank >= g.size {
+		return g, fmt.Errorf("the rank of a hello must be below its size of 1 to %d (got rank %d of %d)", node.MostPeers, g.rank, g.size)
 	}
 	g.Generation = binary.LittleEndian.Uint64(b[14:])
 	copy(g.roster[:], b[22:])
@@ -72,4 +75,19 @@ func parseGreeting(b []byte) (greeting, error) {
 		return g, errors.New("the attempt of a hello must not be 0")
 	}
 	return g, nil
+}
+
+// fingerprint covers what all members must agree on: names and peer IDs in order of rank, but no addresses.
+func fingerprint(members []node.Peer) [32]byte {
+	h := sha256.New()
+	h.Write([]byte("heddle roster 1\n"))
+	for _, m := range members {
+		for _, field := range []string{m.Name, string(m.ID)} {
+			var n [4]byte
+			binary.LittleEndian.PutUint32(n[:], uint32(len(field)))
+			h.Write(n[:])
+			h.Write([]byte(field))
+		}
+	}
+	return [32]byte(h.Sum(nil))
 }

@@ -17,7 +17,7 @@ func TestHelloLayout(t *testing.T) {
 		"\x03" + strings.Repeat("\x00", 30) + "\x04" + "\x01" + strings.Repeat("\x00", 30) + "\x05" + "\x02" + strings.Repeat("\x00", 30) + "\x06" +
 		"\x09\x00\x00\x00\x00\x00\x00\x00"
 	if got := sample().encode(); string(got) != want {
-		t.Fatalf("encoded\n%x, want\n%x", got, want)
+		t.Fatalf("encoded\n%x, must be\n%x", got, want)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestParseGreeting(t *testing.T) {
 	} {
 		_, err := parseGreeting(test.in)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-			t.Errorf("%s: error %v, want %q", test.name, err, test.want)
+			t.Errorf("%s: error %v, must have %q", test.name, err, test.want)
 		}
 	}
 }

@@ -6,19 +6,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	mss "github.com/multiformats/go-multistream"
 )
 
 const (
-	handshakeTime = 10 * time.Second        // for one attempt: dial, TLS, hello and verdict
 	retryFirst    = 50 * time.Millisecond   // wait after the first failed attempt; doubles up to retryMost
 	retryMost     = time.Second             //
 	linkedWait    = 100 * time.Millisecond  // between two looks whether a link is still there
@@ -32,7 +33,7 @@ const (
 // through. Of streams that cross, the lower rank chooses one.
 type rendezvous struct {
 	host      *Host
-	members   []member
+	members   []node.Peer
 	ours      greeting
 	start     time.Time
 	quorum    *quorum // nil: all members
@@ -51,7 +52,7 @@ type rendezvous struct {
 // pair is what one Join knows of one other member.
 type pair struct {
 	rank   int
-	member member
+	member node.Peer
 
 	relayed  bool        // the higher rank has left it to the lower to come through a relay first; of dial alone
 	choosing sync.Mutex  // held by the lower rank from verdict to acknowledgement
@@ -66,21 +67,21 @@ type pair struct {
 // another protocol version, or whose hello differs, ends it at once at all members, with an error that says which part
 // differs between whom (MismatchError).
 // A host has one session at a time.
-func (h *Host) Join(ctx context.Context, roster Roster, hello Hello) (*Session, error) {
+func (h *Host) Join(ctx context.Context, roster node.Roster, hello Hello) (*Session, error) {
 	return h.join(ctx, roster, hello, nil)
 }
 
-func (h *Host) join(ctx context.Context, roster Roster, hello Hello, q *quorum) (*Session, error) {
-	members, err := roster.parse(h.cfg.maxPeers())
+func (h *Host) join(ctx context.Context, roster node.Roster, hello Hello, q *quorum) (*Session, error) {
+	members, err := h.node.Members(roster)
 	if err != nil {
 		return nil, err
 	}
-	rank := rankOf(members, h.cfg.Identity.id)
+	rank := rankOf(members, h.node.ID())
 	if rank < 0 {
 		return nil, fmt.Errorf("p2p: roster: this peer (%s) is not among the %d members", h.ID(), len(members))
 	}
-	if len(hello.PlanText) > MaxPlanText {
-		return nil, fmt.Errorf("p2p: hello: the plan must have at most %d bytes (got %d)", MaxPlanText, len(hello.PlanText))
+	if len(hello.PlanText) > maxPlanText {
+		return nil, fmt.Errorf("p2p: hello: the plan must have at most %d bytes (got %d)", maxPlanText, len(hello.PlanText))
 	}
 	r := newRendezvous(h, members, rank, hello, q)
 	if err := errors.Join(r.barred(), r.begin()); err != nil {
@@ -89,7 +90,7 @@ func (h *Host) join(ctx context.Context, roster Roster, hello Hello, q *quorum) 
 	dialCtx, stop := context.WithCancel(ctx)
 	var dialling sync.WaitGroup
 	for _, p := range r.pairs {
-		if p != nil && (len(p.member.addrs) > 0 || h.indirect != nil || h.lan != nil) {
+		if p != nil && h.node.Dials(p.member) {
 			dialling.Go(func() { r.dial(dialCtx, p) })
 		}
 	}
@@ -101,7 +102,7 @@ func (h *Host) join(ctx context.Context, roster Roster, hello Hello, q *quorum) 
 	return r.end(err)
 }
 
-func newRendezvous(h *Host, members []member, rank int, hello Hello, q *quorum) *rendezvous {
+func newRendezvous(h *Host, members []node.Peer, rank int, hello Hello, q *quorum) *rendezvous {
 	attempt := newAttempt()
 	r := &rendezvous{
 		host: h, members: members, start: time.Now(), came: time.Now(), quorum: q,
@@ -136,18 +137,8 @@ func (r *rendezvous) begin() error {
 	if h.joining != nil || h.session != nil {
 		return errors.New("p2p: join: the host is in a session already: close it first")
 	}
-	for _, p := range r.pairs {
-		if p == nil {
-			continue
-		}
-		for _, a := range p.member.addrs {
-			if h.cfg.carries(a) {
-				h.store.AddAddr(p.member.id, a, peerstore.PermanentAddrTTL)
-			}
-		}
-	}
 	h.joining = r
-	h.gate.admit(r.members)
+	h.node.Admit(r.members)
 	return nil
 }
 
@@ -163,11 +154,11 @@ func (r *rendezvous) wait(ctx context.Context) error {
 			return err
 		case <-r.changed:
 		case <-tick.C:
-			if r.host.cfg.Waiting == nil {
+			if r.host.Waiting == nil {
 				continue
 			}
 			for _, p := range r.missing() {
-				r.host.cfg.Waiting(p.name, time.Since(r.start), p.last)
+				r.host.Waiting(p.Name, time.Since(r.start), p.last)
 			}
 		}
 	}
@@ -176,7 +167,7 @@ func (r *rendezvous) wait(ctx context.Context) error {
 
 // waited is a member that a Join waits for.
 type waited struct {
-	member
+	node.Peer
 	rank   int
 	linked bool // but has not met the same members as this one
 	last   error
@@ -209,10 +200,10 @@ func (r *rendezvous) absent(cause error) error {
 			last = p.last.Error()
 		case p.linked:
 			last = "is connected, but has not met all members"
-		case len(p.addrs) == 0:
+		case len(p.Addrs) == 0:
 			last = "did not connect, and the roster has no address to reach it"
 		}
-		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.rank, p.name, p.id, last)
+		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.rank, p.Name, p.ID, last)
 	}
 	return fmt.Errorf("p2p: join: %w after %s waiting for %d of %d peers: %s",
 		cause, time.Since(r.start).Round(time.Millisecond), len(missing), len(r.members)-1, strings.Join(why, "; "))
@@ -238,7 +229,7 @@ func (r *rendezvous) end(err error) (*Session, error) {
 	}
 	h.mu.Unlock()
 	if err != nil {
-		h.dismiss(r.members)
+		h.node.Dismiss(r.members)
 		r.listening.Wait()
 		return nil, err
 	}
@@ -246,21 +237,10 @@ func (r *rendezvous) end(err error) (*Session, error) {
 	return s, nil
 }
 
-// dismiss shuts the gate and forgets and disconnects the members.
-func (h *Host) dismiss(members []member) {
-	h.gate.admit(nil)
-	for _, m := range members {
-		if m.id != h.cfg.Identity.id {
-			h.store.ClearAddrs(m.id)
-			h.net.ClosePeer(m.id)
-		}
-	}
-}
-
 // dial keeps trying to link p until ctx ends, and again where a link broke while others are still awaited.
 func (r *rendezvous) dial(ctx context.Context, p *pair) {
 	backoff := retryFirst
-	if r.rank() > p.rank && len(r.members[r.rank()].addrs) > 0 {
+	if r.rank() > p.rank && len(r.members[r.rank()].Addrs) > 0 {
 		// Many handshakes at once take their time: who dials too early makes more of them.
 		sleep(ctx, secondDialler*time.Duration(1+len(r.members)/8))
 	}
@@ -287,75 +267,39 @@ func (r *rendezvous) give(err error) {
 }
 
 func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-t.C:
+	case <-time.After(d):
 	}
 }
 
 func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 	if err := r.reach(ctx, p); err != nil {
-		return explain(err)
+		return node.Explain(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	ctx, cancel := context.WithTimeout(ctx, node.HandshakeTime)
 	defer cancel()
-	s, err := r.host.net.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"), p.member.id)
-	if err != nil {
-		return explain(err)
-	}
-	deadline, _ := ctx.Deadline()
-	s.SetDeadline(deadline)
-	unbind := context.AfterFunc(ctx, func() { s.Reset() })
-	err = s.SetProtocol(sessionProtocol)
-	if err == nil {
-		err = mss.SelectProtoOrFail(sessionProtocol, s)
-	}
+	s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"), p.member.ID, sessionProtocol)
 	if _, wrong := errors.AsType[mss.ErrNotSupported[protocol.ID]](err); wrong {
-		err = &MismatchError{Rank: p.rank, Name: p.member.name, Part: partVersion, Ours: string(sessionProtocol), Peer: "another"}
+		err = &MismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol), Peer: "another"}
 		r.giveUp(err)
 	}
-	if err == nil {
-		err = r.shake(s, p, true, unbind)
-	}
-	unbind()
 	if err != nil {
+		return err
+	}
+	unbind := context.AfterFunc(ctx, func() { s.Reset() })
+	err = r.shake(s, p, true, unbind)
+	if unbind(); err != nil {
 		s.Reset()
 	}
-	return explain(err)
+	return node.Explain(err)
 }
 
 // reach makes a connection to p, where there is none: directly, or else through a relay.
 func (r *rendezvous) reach(ctx context.Context, p *pair) error {
-	h, id := r.host, p.member.id
-	if h.direct(id) {
-		return nil
-	}
-	if h.lan != nil {
-		h.lan.place(id)
-	}
-	if h.cfg.transport() == "auto" {
-		h.choose(ctx, id)
-	}
-	patience := handshakeTime
-	if h.indirect != nil {
-		patience = directFirst
-	}
-	first, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	// A direct dial is forced to pass over libp2p's own back-off, which begins at 5 s.
-	_, err := h.net.DialPeer(network.WithForceDirectDial(first, "roster"), id)
-	if err == nil {
-		return nil
-	}
-	h.forget(id)
-	for _, a := range p.member.addrs { // those that choose had put aside
-		if h.cfg.carries(a) {
-			h.store.AddAddr(id, a, peerstore.PermanentAddrTTL)
-		}
-	}
-	if h.indirect == nil || ctx.Err() != nil {
+	n := r.host.node
+	err := n.Dial(ctx, p.member)
+	if err == nil || !n.Relayed() || ctx.Err() != nil {
 		return err
 	}
 	if r.rank() > p.rank && !p.relayed {
@@ -364,8 +308,8 @@ func (r *rendezvous) reach(ctx context.Context, p *pair) error {
 		sleep(ctx, secondDialler)
 		return err
 	}
-	if relayed := h.indirect.reach(ctx, id); relayed != nil {
-		return errors.Join(explain(err), explain(relayed))
+	if relayed := n.DialRelayed(ctx, p.member.ID); relayed != nil {
+		return errors.Join(node.Explain(err), node.Explain(relayed))
 	}
 	return nil
 }
@@ -381,7 +325,11 @@ func (r *rendezvous) answer(s network.Stream) {
 	if err := r.shake(s, p, false, func() bool { return true }); err != nil {
 		s.Reset()
 		if !r.alive(p) {
-			r.failed(p, explain(err))
+			r.failed(p, node.Explain(err))
 		}
 	}
+}
+
+func rankOf(members []node.Peer, id peer.ID) int {
+	return slices.IndexFunc(members, func(m node.Peer) bool { return m.ID == id })
 }

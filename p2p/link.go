@@ -69,6 +69,11 @@ func (l *link) fail(e *comm.PeerError, code network.StreamErrorCode) *comm.PeerE
 	return e
 }
 
+// silent ends the link because of the peer timeout.
+func (l *link) silent(d time.Duration) {
+	l.fail(&comm.PeerError{Rank: l.rank, Name: l.name, Op: "recv", Err: fmt.Errorf("peer timeout: nothing has come from it for %s", d)}, 0)
+}
+
 // past is a deadline that has gone by.
 var past = time.Unix(1, 0)
 

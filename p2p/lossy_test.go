@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // badLine is a UDP proxy in front of one host: what passes is late, at most so fast, and in part lost, both ways.
@@ -110,11 +111,11 @@ func TestBadLine(t *testing.T) {
 	front := badLine{75 * time.Millisecond, 5e6 / 8, 0.02}.open(t, to)
 	roster.Members[1].Addrs = []string{fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", front.Port)}
 	roster.Members[0].Addrs = nil // it is the one that dials
-	ss, errs := join(within(t, time.Minute), hs, []Roster{roster}, []Hello{{}})
+	ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var all sync.WaitGroup
 	for r, s := range ss {

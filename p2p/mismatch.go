@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // MismatchError says that the hellos of two members differ. Both find it, neither sends data, and they tell the others.
@@ -93,7 +95,7 @@ func mismatches(err error) (out []*MismatchError) {
 // their lengths, as uint32.
 const (
 	maxValue   = 256 // bytes of one of the values that differ
-	maxRefusal = 4 + 4 + 5*4 + maxValue*3 + 2*MaxPlanText
+	maxRefusal = 4 + 4 + 5*4 + maxValue*3 + 2*maxPlanText
 )
 
 func (e *MismatchError) encode() []byte {
@@ -107,7 +109,7 @@ func (e *MismatchError) encode() []byte {
 }
 
 // parseRefusal takes what encode writes, of a session of these members.
-func parseRefusal(b []byte, members []member) (*MismatchError, error) {
+func parseRefusal(b []byte, members []node.Peer) (*MismatchError, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("a refusal must have at least 8 bytes (got %d)", len(b))
 	}
@@ -115,12 +117,12 @@ func parseRefusal(b []byte, members []member) (*MismatchError, error) {
 	if size := uint32(len(members)); rank >= size || with >= size || rank == with {
 		return nil, fmt.Errorf("a refusal must name two of %d members (got %d and %d)", size, rank, with)
 	}
-	e := &MismatchError{Rank: int(rank), Name: members[rank].name, With: int(with), Other: members[with].name, reported: true}
+	e := &MismatchError{Rank: int(rank), Name: members[rank].Name, With: int(with), Other: members[with].Name, reported: true}
 	b = b[8:]
 	for _, field := range []struct {
 		to   *string
 		most uint32
-	}{{&e.Part, maxValue}, {&e.Ours, maxValue}, {&e.Peer, maxValue}, {&e.OurPlan, MaxPlanText}, {&e.PeerPlan, MaxPlanText}} {
+	}{{&e.Part, maxValue}, {&e.Ours, maxValue}, {&e.Peer, maxValue}, {&e.OurPlan, maxPlanText}, {&e.PeerPlan, maxPlanText}} {
 		if len(b) < 4 {
 			return nil, errors.New("a refusal ends inside a length")
 		}

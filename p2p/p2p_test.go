@@ -3,29 +3,40 @@ package p2p
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/commtest"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // transports are those that every test runs over; carrier_test.go has the others.
 var transports = []string{"quic", "tcp"}
 
-// listen opens a host on loopback that closes when the test ends.
-func listen(t testing.TB, transport string) *Host {
+// patience only guards against hanging: how long a busy machine takes is not bounded.
+const patience = 2 * time.Minute
+
+const maxFrame = 64 << 20 // node.Config's default
+
+// config is that of a host on loopback. A peer that says nothing is not what most tests are about.
+func config(t testing.TB, transport string) node.Config {
 	t.Helper()
-	id, err := NewIdentity()
+	id, err := identity.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Identity: id, Transport: transport}
-	cfg.Listen = []string{cfg.sample()}
-	if transport == "auto" {
-		cfg.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/wss"}
-	}
+	at := map[string][]string{"quic": {"/ip4/127.0.0.1/udp/0/quic-v1"}, "tcp": {"/ip4/127.0.0.1/tcp/0"}, "noise": {"/ip4/127.0.0.1/tcp/0"},
+		"ws": {"/ip4/127.0.0.1/tcp/0/ws"}, "auto": {"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/wss"}}
+	return node.Config{Identity: id, Transport: transport, Listen: at[transport], PeerTimeout: patience}
+}
+
+// open opens a host that closes when the test ends.
+func open(t testing.TB, cfg node.Config) *Host {
+	t.Helper()
 	h, err := Listen(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -38,18 +49,23 @@ func listen(t testing.TB, transport string) *Host {
 	return h
 }
 
-func hosts(t testing.TB, transport string, n int) ([]*Host, Roster) {
+func listen(t testing.TB, transport string) *Host {
 	t.Helper()
-	hs, roster := make([]*Host, n), Roster{}
+	return open(t, config(t, transport))
+}
+
+func hosts(t testing.TB, transport string, n int) ([]*Host, node.Roster) {
+	t.Helper()
+	hs, roster := make([]*Host, n), node.Roster{}
 	for i := range hs {
 		hs[i] = listen(t, transport)
-		roster.Members = append(roster.Members, Member{Name: fmt.Sprintf("site-%d", i), ID: hs[i].ID(), Addrs: hs[i].Addrs()})
+		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("site-%d", i), ID: hs[i].ID(), Addrs: hs[i].Addrs()})
 	}
 	return hs, roster
 }
 
 // join lets every host join at once, with the hello that it is given.
-func join(ctx context.Context, hs []*Host, rosters []Roster, hellos []Hello) ([]*Session, []error) {
+func join(ctx context.Context, hs []*Host, rosters []node.Roster, hellos []Hello) ([]*Session, []error) {
 	ss, errs := make([]*Session, len(hs)), make([]error, len(hs))
 	var all sync.WaitGroup
 	for i, h := range hs {
@@ -63,15 +79,26 @@ func join(ctx context.Context, hs []*Host, rosters []Roster, hellos []Hello) ([]
 func sessions(t testing.TB, transport string, n int) []*Session {
 	t.Helper()
 	hs, roster := hosts(t, transport, n)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	ss, errs := join(ctx, hs, []Roster{roster}, []Hello{{Plan: [32]byte{1}}})
+	ss, errs := join(ctx, hs, []node.Roster{roster}, []Hello{{Plan: [32]byte{1}}})
 	for i, err := range errs {
 		if err != nil {
 			t.Fatalf("rank %d: %v", i, err)
 		}
 	}
 	return ss
+}
+
+// via is the carrier of a session's connection to the member of a rank.
+func via(s *Session, rank int) string {
+	at := s.links[rank].stream.Conn().RemoteMultiaddr().String()
+	for _, carrier := range [][2]string{{"p2p-circuit", "relay"}, {"/quic", "quic"}, {"/ws", "ws"}, {"/tcp", "tcp"}} {
+		if strings.Contains(at, carrier[0]) {
+			return carrier[1]
+		}
+	}
+	return at
 }
 
 func TestConformance(t *testing.T) {

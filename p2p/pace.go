@@ -8,13 +8,13 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// paced takes no more than Config.MaxRate bytes a second from a stream. What comes faster fills the stream's window, and
-// then the sender waits.
-func (h *Host) paced(s network.Stream) network.Stream {
-	if h.cfg.MaxRate == 0 {
+// paced takes no more than rate bytes a second from a stream, where that is above 0. What comes faster fills the stream's window,
+// and then the sender waits.
+func paced(s network.Stream, rate int64) network.Stream {
+	if rate == 0 {
 		return s
 	}
-	return &pacedStream{Stream: s, rate: float64(h.cfg.MaxRate), changed: make(chan struct{})}
+	return &pacedStream{Stream: s, rate: float64(rate), changed: make(chan struct{})}
 }
 
 const (

@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
-	mss "github.com/multiformats/go-multistream"
 )
 
 const (
 	refusalTime = 3 * time.Second // that a member which gives up takes to tell the others why
 	refusalWait = 50 * time.Millisecond
-	textTime    = 2 * time.Second // for two members to exchange the texts of their plans
 
 	refusalTaken = 1 // the answer to a refusal
 )
@@ -27,7 +25,7 @@ func (r *rendezvous) giveUp(err error) {
 		if m.reported {
 			r.informed(m.With)
 		} else {
-			m.With, m.Other = r.rank(), r.members[r.rank()].name
+			m.With, m.Other = r.rank(), r.members[r.rank()].Name
 		}
 		r.informed(m.Rank)
 	}
@@ -68,19 +66,11 @@ func (r *rendezvous) spread(ctx context.Context, err error) {
 
 func (r *rendezvous) tellRefusal(ctx context.Context, p *pair, found []*MismatchError) error {
 	for _, m := range found {
-		s, err := r.host.net.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "connected"), p.member.id)
+		s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "connected"), p.member.ID, refusalProtocol)
 		if err != nil {
 			return err
 		}
-		deadline, _ := ctx.Deadline()
-		s.SetDeadline(deadline)
-		err = s.SetProtocol(refusalProtocol)
-		if err == nil {
-			err = mss.SelectProtoOrFail(refusalProtocol, s)
-		}
-		if err == nil {
-			_, err = s.Write(m.encode())
-		}
+		_, err = s.Write(m.encode())
 		if err == nil {
 			err = s.CloseWrite()
 		}
@@ -131,7 +121,6 @@ func (r *rendezvous) exchangeTexts(s network.Stream, err error) {
 		return
 	}
 	found[i].OurPlan = r.ours.PlanText
-	s.SetDeadline(time.Now().Add(textTime))
 	theirs := make(chan string, 1)
 	go func() {
 		text, _ := readText(s)
@@ -151,8 +140,8 @@ func readText(r io.Reader) (string, error) {
 		return "", err
 	}
 	n := binary.LittleEndian.Uint32(head[:])
-	if n > MaxPlanText {
-		return "", fmt.Errorf("the text of a plan must have at most %d bytes (got %d)", MaxPlanText, n)
+	if n > maxPlanText {
+		return "", fmt.Errorf("the text of a plan must have at most %d bytes (got %d)", maxPlanText, n)
 	}
 	b := make([]byte, n)
 	_, err := io.ReadFull(r, b)

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
 // takePart does what a trainer does first, until it succeeds: it joins, greets all members and sums through rank 0. paused is
 // called between sending the greetings and reading any.
-func takePart(ctx context.Context, h *Host, roster Roster, paused func()) error {
+func takePart(ctx context.Context, h *Host, roster node.Roster, paused func()) error {
 	for {
 		s, err := h.Join(ctx, roster, Hello{})
 		if err != nil {
@@ -78,12 +79,12 @@ func TestRestartWhileMembersMeet(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer second.Close()
-		knowing := func(of int, addrs []string) Roster {
-			r := Roster{Members: slices.Clone(roster.Members)}
+		knowing := func(of int, addrs []string) node.Roster {
+			r := node.Roster{Members: slices.Clone(roster.Members)}
 			r.Members[of].Addrs = addrs
 			return r
 		}
-		ctx := within(t, 30*time.Second)
+		ctx := within(t, patience)
 		results := make(chan error, 3)
 		resume := make(chan struct{})
 		go hs[0].Join(ctx, knowing(2, nil), Hello{}) // 0 and 2 cannot reach each other
@@ -130,36 +131,31 @@ func TestBreakEndsTheSession(t *testing.T) {
 		ss := sessions(t, transport, 4)
 		got := make(chan error, 2)
 		go func() {
-			_, err := ss[1].Recv(within(t, 20*time.Second), 3)
+			_, err := ss[1].Recv(within(t, patience), 3)
 			got <- err
 		}()
 		go func() {
 			var err error
 			for frame := make([]byte, 1<<20); err == nil; {
-				err = ss[0].Send(within(t, 20*time.Second), 1, frame, nil) // until the window is full, for nobody takes them
+				err = ss[0].Send(within(t, patience), 1, frame, nil) // until the window is full, for nobody takes them
 			}
 			got <- err
 		}()
-		time.Sleep(100 * time.Millisecond)
-		begun := time.Now()
 		cutOff(ss[2])
-		for range 2 {
+		for range 2 { // before the peer timeout
 			err := <-got
 			wantPeerError(t, err, 2, "site-2")
-			if errors.Is(err, context.DeadlineExceeded) {
+			if errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "timeout") {
 				t.Errorf("noticed by a deadline: %v", err)
 			}
 		}
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("noticed after %v", took)
-		}
-		wantPeerError(t, ss[0].Send(within(t, time.Second), 1, nil, nil), 2, "site-2")
+		wantPeerError(t, ss[0].Send(within(t, patience), 1, nil, nil), 2, "site-2")
 	})
 }
 
 // cutOff breaks all connections of a member, without a goodbye.
 func cutOff(s *Session) {
-	for _, c := range s.host.net.Conns() {
+	for _, c := range s.host.node.Network().Conns() {
 		c.Close()
 	}
 }
@@ -169,12 +165,13 @@ func TestGoodbyeEndsOneLink(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 3)
 		ss[2].Close()
-		await(t, within(t, 10*time.Second), "the connections to a member that left are closed", func() bool {
-			return len(ss[0].host.net.Conns()) == 1 && len(ss[1].host.net.Conns()) == 1
+		await(t, within(t, patience), "the connections to a member that left are closed", func() bool {
+			left := ss[2].host.node.ID()
+			return len(ss[0].host.node.Network().ConnsToPeer(left)) == 0 && len(ss[1].host.node.Network().ConnsToPeer(left)) == 0
 		})
 		time.Sleep(50 * time.Millisecond) // for the session to notice
 		frames(t, ss[0], ss[1])
-		if _, err := ss[0].Recv(within(t, time.Second), 2); !errors.Is(err, errLeft) {
+		if _, err := ss[0].Recv(within(t, patience), 2); !errors.Is(err, errLeft) {
 			t.Errorf("a frame of a member that left: %v", err)
 		}
 	})
@@ -184,7 +181,7 @@ func TestGoodbyeEndsOneLink(t *testing.T) {
 func TestBreakEndsOneLinkOfAQuorum(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 4)
-		ctx := within(t, 30*time.Second)
+		ctx := within(t, patience)
 		ss, errs := make([]*Session, 3), make([]error, 3)
 		var all sync.WaitGroup
 		for i := range ss {
@@ -198,18 +195,18 @@ func TestBreakEndsOneLinkOfAQuorum(t *testing.T) {
 		cutOff(ss[2])
 		_, err := ss[0].Recv(ctx, 2)
 		wantPeerError(t, err, 2, "site-2")
-		await(t, ctx, "the connection is closed at the other one, too", func() bool { return len(hs[1].net.Conns()) == 1 })
+		await(t, ctx, "the connection is closed at the other one, too", func() bool { return len(hs[1].node.Network().ConnsToPeer(hs[2].node.ID())) == 0 })
 		frames(t, ss[0], ss[1])
 	})
 }
 
 // Who is to blame for a reset is told by its code, as far as that names another member.
 func TestBlame(t *testing.T) {
-	s := &Session{rank: 0, members: []member{{name: "a"}, {name: "b"}, {name: "c"}}}
+	s := &Session{rank: 0, members: []node.Peer{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	l := &link{rank: 1, name: "b"}
 	for code, want := range map[network.StreamErrorCode]int{0: 1, lostCode: 1, lostCode + 1: 1, lostCode + 2: 2, lostCode + 3: 1, lostCode + 1<<20: 1} {
 		got := s.blame(l, "recv", &network.StreamError{ErrorCode: code, Remote: true})
-		if got.Rank != want || got.Name != s.members[want].name {
+		if got.Rank != want || got.Name != s.members[want].Name {
 			t.Errorf("code %#x: %v, must blame peer %d", code, got, want)
 		}
 	}

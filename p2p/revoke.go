@@ -1,12 +1,15 @@
 package p2p
 
 import (
+	"errors"
 	"fmt"
 
-	"github.com/libp2p/go-libp2p/core/peer"
-
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/libp2p/go-libp2p/core/peer"
 )
+
+// ErrRevoked says that a peer's membership was revoked.
+var ErrRevoked = errors.New("its membership was revoked")
 
 // Revoke shuts out the peer with this ID for as long as the host lives, at once: its connections are closed, it is
 // refused at the next handshake, and calls of the session that deal with it fail with a *comm.PeerError that wraps
@@ -17,7 +20,7 @@ func (h *Host) Revoke(id string, why string) error {
 		return fmt.Errorf("p2p: revoke: peer ID %q: %w", id, err)
 	}
 	fault := fmt.Errorf("%w: %s", ErrRevoked, why)
-	h.gate.revoke(p, fault)
+	h.node.Revoke(p, fault)
 	joining, session := h.state()
 	if joining != nil && rankOf(joining.members, p) >= 0 {
 		joining.give(joining.barred())
@@ -29,17 +32,15 @@ func (h *Host) Revoke(id string, why string) error {
 			session.culprit.CompareAndSwap(nil, e)
 		}
 	}
-	h.net.ClosePeer(p)
+	h.node.Network().ClosePeer(p)
 	return nil
 }
 
 // barred is the fault of a roster that lists a revoked peer; nil when there is none.
 func (r *rendezvous) barred() error {
-	r.host.gate.mu.RLock()
-	defer r.host.gate.mu.RUnlock()
 	for i, m := range r.members {
-		if why := r.host.gate.revoked[m.id]; why != nil {
-			return fmt.Errorf("p2p: roster: %w", &comm.PeerError{Rank: i, Name: m.name, Op: "join", Err: why})
+		if why := r.host.node.Revoked(m.ID); why != nil {
+			return fmt.Errorf("p2p: roster: %w", &comm.PeerError{Rank: i, Name: m.Name, Op: "join", Err: why})
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
@@ -32,7 +33,7 @@ func (r *rendezvous) failed(p *pair, err error) {
 // linked takes a stream on which both sides have agreed.
 func (r *rendezvous) linked(s network.Stream, p *pair, attempt uint64) {
 	s.SetDeadline(time.Time{})
-	l := newLink(p.rank, p.member.name, r.host.paced(s), &r.host.pool)
+	l := newLink(p.rank, p.member.Name, paced(s, r.host.cfg.MaxRate), &r.host.pool)
 	l.rolled = make(chan struct{})
 	r.mu.Lock()
 	if r.over || s.Conn().IsClosed() {
@@ -45,7 +46,7 @@ func (r *rendezvous) linked(s network.Stream, p *pair, attempt uint64) {
 	p.link, p.last, r.came = l, nil, time.Now()
 	r.listening.Go(func() { r.listen(p, l) })
 	r.mu.Unlock()
-	r.host.watch(l)
+	r.host.node.Watch(s.Conn(), l.silent)
 	if old != nil {
 		old.stream.Reset()
 	}
@@ -82,7 +83,7 @@ func (r *rendezvous) lost(p *pair, l *link, err error) {
 		r.mu.Unlock()
 		return
 	}
-	p.link, p.last = nil, explain(err)
+	p.link, p.last = nil, node.Explain(err)
 	dropped := append(r.drop(r.assembly.lose(p.rank)), l)
 	r.mu.Unlock()
 	r.leave(dropped)
@@ -170,7 +171,7 @@ func (r *rendezvous) say(roll []uint64, links []*link) {
 	var all sync.WaitGroup
 	for _, l := range links {
 		all.Go(func() {
-			l.stream.SetWriteDeadline(time.Now().Add(handshakeTime))
+			l.stream.SetWriteDeadline(time.Now().Add(node.HandshakeTime))
 			if _, err := l.stream.Write(b); err != nil {
 				l.stream.Reset()
 				return

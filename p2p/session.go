@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
@@ -32,7 +33,7 @@ const lostCode network.StreamErrorCode = 0x48440000
 type Session struct {
 	host     *Host
 	rank     int
-	members  []member
+	members  []node.Peer
 	links    []*link // nil at our own rank, and at those of members that were not there
 	requests []atomic.Bool
 
@@ -112,7 +113,7 @@ func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 	if err := s.ready(ctx, l, "send"); err != nil {
 		return err
 	}
-	if n, limit := len(head)+len(body), s.host.cfg.maxFrame(); n > limit {
+	if n, limit := len(head)+len(body), s.host.cfg.MaxFrame; n > limit {
 		return fmt.Errorf("p2p: a frame to peer %d (%s) must have at most %d bytes (got %d)", to, l.name, limit, n)
 	}
 	clean, err := l.write(ctx, head, body)
@@ -138,7 +139,7 @@ func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
 			return nil, f
 		}
 	}
-	frame, clean, err := l.read(ctx, s.host.cfg.maxFrame())
+	frame, clean, err := l.read(ctx, s.host.cfg.MaxFrame)
 	return frame, s.outcome(ctx, l, "recv", clean, err)
 }
 
@@ -153,7 +154,7 @@ func (s *Session) link(rank int) *link {
 }
 
 func (s *Session) absent(rank int, op string) error {
-	return &comm.PeerError{Rank: rank, Name: s.members[rank].name, Op: op, Err: errAbsent}
+	return &comm.PeerError{Rank: rank, Name: s.members[rank].Name, Op: op, Err: errAbsent}
 }
 
 func (s *Session) ready(ctx context.Context, l *link, op string) error {
@@ -207,7 +208,7 @@ func (s *Session) reason() network.StreamErrorCode {
 func (s *Session) blame(l *link, op string, err error) *comm.PeerError {
 	if cut, ok := errors.AsType[*network.StreamError](err); ok && cut.Remote && cut.ErrorCode >= lostCode {
 		if code := cut.ErrorCode - lostCode; code < network.StreamErrorCode(len(s.members)) && int(code) != s.rank && int(code) != l.rank {
-			return &comm.PeerError{Rank: int(code), Name: s.members[code].name, Op: op,
+			return &comm.PeerError{Rank: int(code), Name: s.members[code].Name, Op: op,
 				Err: fmt.Errorf("lost, as peer %d (%s) reports", l.rank, l.name)}
 		}
 		err = fmt.Errorf("it gave up on this peer: %w", err)
@@ -238,7 +239,7 @@ func (s *Session) Close() error {
 		}
 		all.Wait()
 		cancel()
-		s.host.dismiss(s.members)
+		s.host.node.Dismiss(s.members)
 		s.listens.Wait()
 		s.host.mu.Lock()
 		s.host.session = nil
@@ -270,7 +271,7 @@ func (s *Session) onGoodbye(b network.Stream) {
 func (s *Session) WireBytes() (sent, received int64) {
 	for _, l := range s.links {
 		if l != nil {
-			out, in := wireBytes(l.stream.Conn())
+			out, in := node.WireBytes(l.stream.Conn())
 			sent, received = sent+out, received+in
 		}
 	}

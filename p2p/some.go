@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
@@ -12,7 +13,7 @@ import (
 // included, and no other has come for as long as patience. Members may differ in whom they are connected to: Session.Here tells
 // it, and comm.Group.Agree settles who takes part. The others may request to rejoin (Session.RejoinRequested), and take part
 // when all join again.
-func (h *Host) JoinSome(ctx context.Context, roster Roster, hello Hello, least int, patience time.Duration) (*Session, error) {
+func (h *Host) JoinSome(ctx context.Context, roster node.Roster, hello Hello, least int, patience time.Duration) (*Session, error) {
 	return h.join(ctx, roster, hello, &quorum{least: least, patience: patience})
 }
 

@@ -15,12 +15,12 @@ import (
 func TestJoinSome(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
-		ctx := within(t, time.Minute)
-		some := func(hs []*Host, patience time.Duration) ([]*Session, []error) {
+		ctx := within(t, patience)
+		some := func(hs []*Host, wait time.Duration) ([]*Session, []error) {
 			ss, errs := make([]*Session, len(hs)), make([]error, len(hs))
 			var all sync.WaitGroup
 			for i, h := range hs {
-				all.Go(func() { ss[i], errs[i] = h.JoinSome(ctx, roster, Hello{}, 2, patience) })
+				all.Go(func() { ss[i], errs[i] = h.JoinSome(ctx, roster, Hello{}, 2, wait) })
 			}
 			all.Wait()
 			return ss, errs
@@ -46,7 +46,7 @@ func TestJoinSome(t *testing.T) {
 		late := make(chan error, 1)
 		joined := make(chan *Session, 1)
 		go func() {
-			s, err := hs[0].JoinSome(ctx, roster, Hello{}, 2, time.Minute)
+			s, err := hs[0].JoinSome(ctx, roster, Hello{}, 2, patience)
 			late <- err
 			joined <- s
 		}()
@@ -62,7 +62,7 @@ func TestJoinSome(t *testing.T) {
 			closing.Go(func() { s.Close() })
 		}
 		closing.Wait()
-		ss, errs = some(hs[1:], time.Minute)
+		ss, errs = some(hs[1:], patience)
 		if err := errors.Join(append(errs, <-late)...); err != nil {
 			t.Fatal(err)
 		}
@@ -81,6 +81,6 @@ func TestJoinSomeIsEnough(t *testing.T) {
 	defer cancel()
 	_, err := hs[0].JoinSome(ctx, roster, Hello{}, 2, 0)
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("alone: %v, want the deadline's", err)
+		t.Errorf("alone: %v, must be the deadline's", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // block is a piece of docs/how-to/federation.md to run: "# at north", or "# at north, refused: rule".
@@ -325,7 +325,7 @@ func TestApproveCommand(t *testing.T) {
 
 // TestPeerIDs: the admission package and libp2p read the same key out of an ID.
 func TestPeerIDs(t *testing.T) {
-	id, err := p2p.NewIdentity()
+	id, err := identity.New()
 	if err != nil {
 		t.Fatal(err)
 	}

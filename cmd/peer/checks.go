@@ -11,7 +11,7 @@ import (
 	"github.com/pbnjay/memory"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // What is found wanting.
@@ -118,8 +118,8 @@ func (d *doctor) buffers() {
 }
 
 // sightings reports who was reached and how, and what follows for clock and UDP.
-func (d *doctor) sightings(found []p2p.Sighting) {
-	ways := map[string][]p2p.Sighting{}
+func (d *doctor) sightings(found []node.Sighting) {
+	ways := map[string][]node.Sighting{}
 	var order []string
 	for _, s := range found {
 		key := s.Name + " " + s.ID

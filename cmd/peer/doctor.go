@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/kernels"
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // doctor looks at what a run would need. Each finding goes out as it is made, with what helps against it.
@@ -93,7 +93,7 @@ func (d *doctor) fault(about, remedy, format string, args ...any) {
 
 // meeting is whom to reach, and over what.
 type meeting struct {
-	members p2p.Roster
+	members node.Roster
 	relays  []string
 	carrier string
 }
@@ -155,21 +155,21 @@ func (d *doctor) network(ctx context.Context) error {
 	if d.listen == nil {
 		d.listen = m.members.Members[self].Addrs
 	}
-	cfg := p2p.Config{Identity: id, Listen: d.listen, Transport: m.carrier, Relays: m.relays, LAN: d.lan, MaxPeers: max(64, len(m.members.Members))}
+	cfg := node.Config{Identity: id, Listen: d.listen, Transport: m.carrier, Relays: m.relays, LAN: d.lan, MaxPeers: max(64, len(m.members.Members))}
 	if err := cfg.Validate(); err != nil {
 		return badInput{err}
 	}
-	h, err := p2p.Listen(cfg)
+	n, err := node.Listen(cfg)
 	if err != nil {
 		d.fault("listen", "stop the program that has the port, or give this peer another one", "%v", err)
 		return nil
 	}
-	d.fine("listen", "%s", strings.Join(h.Addrs(), " "))
+	d.fine("listen", "%s", strings.Join(n.FullAddrs(), " "))
 	ctx, cancel := context.WithTimeout(ctx, d.wait)
 	defer cancel()
-	found, err := h.Survey(ctx, m.members)
+	found, err := n.Survey(ctx, m.members)
 	if err == nil {
 		d.sightings(found)
 	}
-	return errors.Join(err, h.Close())
+	return errors.Join(err, n.Close())
 }

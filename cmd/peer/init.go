@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // passphraseFile names a file that holds the passphrase of the key, for services that have no terminal: systemd's
@@ -43,7 +43,7 @@ names. A key file with a passphrase is an age file: age --decrypt opens it as we
 					return badInput{errors.New("the passphrase is empty")}
 				}
 			}
-			id, err := p2p.CreateIdentity(path, word)
+			id, err := identity.Create(path, word)
 			if err != nil {
 				return badInput{err}
 			}
@@ -57,8 +57,8 @@ names. A key file with a passphrase is an age file: age --decrypt opens it as we
 }
 
 // loadKey reads the key of a person or peer who is known by it already.
-func loadKey(path string) (p2p.Identity, error) {
-	id, err := p2p.LoadIdentity(path, askPassphrase)
+func loadKey(path string) (identity.Identity, error) {
+	id, err := identity.Load(path, askPassphrase)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; peer init makes a key", err)
 	}
@@ -69,10 +69,10 @@ func loadKey(path string) (p2p.Identity, error) {
 }
 
 // loadOrMakeKey reads a peer's key, or makes one without passphrase on first use.
-func loadOrMakeKey(path string) (p2p.Identity, error) {
-	id, err := p2p.LoadIdentity(path, askPassphrase)
+func loadOrMakeKey(path string) (identity.Identity, error) {
+	id, err := identity.Load(path, askPassphrase)
 	if errors.Is(err, fs.ErrNotExist) {
-		id, err = p2p.CreateIdentity(path, "")
+		id, err = identity.Create(path, "")
 	}
 	if err != nil {
 		return id, badInput{err}

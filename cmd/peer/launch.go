@@ -13,7 +13,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cluster"
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // launch is what one of the processes that a scheduler starts needs to find the others.
@@ -36,8 +36,8 @@ func (l *launch) bind(f *pflag.FlagSet) {
 func (l launch) given() bool { return l.rank >= 0 || l.ranks > 0 || l.hosts != "" }
 
 // join completes a seat and a plan that names no peers: who this process is, who the others are, and where.
-func (l launch) join(s *seat, p *agreement, env func(string) string) (p2p.Identity, error) {
-	var none p2p.Identity
+func (l launch) join(s *seat, p *agreement, env func(string) string) (identity.Identity, error) {
+	var none identity.Identity
 	if len(p.Members) > 0 {
 		return none, badInput{fmt.Errorf("%s: peers: %d are named, but with --secret all follow from it: leave them out", s.plan, len(p.Members))}
 	}
@@ -74,10 +74,10 @@ func (l launch) join(s *seat, p *agreement, env func(string) string) (p2p.Identi
 	if err != nil {
 		return none, badInput{err}
 	}
-	var me p2p.Identity
+	var me identity.Identity
 	var members []string
 	for r, host := range t.Hosts {
-		id, err := p2p.DeriveIdentity(secret, r)
+		id, err := identity.Derive(secret, r)
 		if err != nil {
 			return none, badInput{fmt.Errorf("%s: %w", l.secret, err)}
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // TestRevokedWhileRunning: a peer that is waited for is taken off the roster, and the wait ends with the rule.
@@ -93,17 +93,17 @@ func TestDoctorConcludes(t *testing.T) {
 	fault := fmt.Errorf("i/o timeout")
 	for _, test := range []struct {
 		name   string
-		found  []p2p.Sighting
+		found  []node.Sighting
 		faults int
 		want   []string
 	}{
-		{"blocked", []p2p.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "quic", Err: fault}, {Name: "south", ID: "12D3KooWsouth", Via: "tcp", RoundTrip: time.Millisecond}},
+		{"blocked", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "quic", Err: fault}, {Name: "south", ID: "12D3KooWsouth", Via: "tcp", RoundTrip: time.Millisecond}},
 			0, []string{"UDP seems to be blocked", "carrier auto or tcp", "not south (12D3KooWso…) by quic: i/o timeout", "clock    0s from"}},
-		{"open", []p2p.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "quic", RoundTrip: time.Millisecond, Rate: 2e6, Ahead: 2 * time.Hour}},
+		{"open", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "quic", RoundTrip: time.Millisecond, Rate: 2e6, Ahead: 2 * time.Hour}},
 			1, []string{"udp      not blocked", "2.0 MB/s", "clock    FAULT 2h0m0s behind", "timedatectl"}},
-		{"relayed", []p2p.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "relay"}, {Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp"}},
+		{"relayed", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "relay"}, {Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp"}},
 			0, []string{"south 12D3KooWsouth through a relay only"}},
-		{"nobody", []p2p.Sighting{{Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp", Err: fault}, {Name: "south", ID: "12D3KooWsouth", Err: fault}},
+		{"nobody", []node.Sighting{{Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp", Err: fault}, {Name: "south", ID: "12D3KooWsouth", Err: fault}},
 			2, []string{"relay    FAULT", "peer relay", "nobody answered", "firewall"}},
 	} {
 		var out strings.Builder

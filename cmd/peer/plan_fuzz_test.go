@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // FuzzPlan: a plan comes from others. Whatever its text, it is refused or gives settings that are checked before memory is
@@ -30,7 +30,7 @@ func FuzzPlan(f *testing.F) {
 		p := &agreement{plan, text}
 		p.Identify(&shard.Shard{X: graph.Features{Dense: mat.New(1, 10)}, Labels: graph.Labels{Classes: 3}})
 		p.CheckMembers()
-		p2p.Config{Transport: p.Carrier, Relays: p.Relays}.Validate()
+		node.Config{Transport: p.Carrier, Relays: p.Relays}.Validate()
 		if rank, err := p.Rank("12D3KooW"); err == nil && p.Members[rank].ID != "12D3KooW" {
 			t.Fatalf("rank %d", rank)
 		}

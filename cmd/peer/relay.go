@@ -9,14 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // post is a relay's place: what it is told by flags.
 type post struct {
 	identity, roster, trusted, carrier string
 	listen                             []string
-	limits                             p2p.RelayLimits
+	limits                             node.RelayLimits
 }
 
 func newRelay() *cobra.Command {
@@ -72,11 +72,11 @@ func (p post) run(ctx context.Context, log *slog.Logger) error {
 	if len(p.listen) == 0 {
 		return badInput{errors.New("roster: it lists no address of this relay, and --listen gives none")}
 	}
-	cfg := p2p.Config{Identity: id, Listen: p.listen, Transport: p.carrier, MaxPeers: max(64, len(r.Members))}
+	cfg := node.Config{Identity: id, Listen: p.listen, Transport: p.carrier, MaxPeers: max(64, len(r.Members))}
 	if err := cfg.Validate(); err != nil {
 		return badInput{err}
 	}
-	relay, err := p2p.ListenRelay(cfg, carried(r, time.Now()), p.limits)
+	relay, err := node.ListenRelay(cfg, carried(r, time.Now()), p.limits)
 	if err != nil {
 		return err
 	}
@@ -96,10 +96,10 @@ func (p post) run(ctx context.Context, log *slog.Logger) error {
 }
 
 // carried lists those for whom a relay works: all members whose time is not over.
-func carried(r admission.Roster, now time.Time) (out p2p.Roster) {
+func carried(r admission.Roster, now time.Time) (out node.Roster) {
 	for _, m := range r.Members {
 		if _, err := r.Admit(m.ID, now); err == nil {
-			out.Members = append(out.Members, p2p.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
+			out.Members = append(out.Members, node.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
 		}
 	}
 	return out

@@ -1,0 +1,168 @@
+// Package identity keeps a peer's key, an Ed25519 key pair whose public half is the peer ID: made, sealed under a passphrase, or
+// derived from a secret that peers share.
+package identity
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+)
+
+// Identity is a peer's Ed25519 key. Its public half is the peer ID by which rosters list it.
+type Identity struct {
+	key crypto.PrivKey
+	id  peer.ID
+}
+
+// maxKeyFile bounds what is read as a key: a PEM block of an Ed25519 key has about 120 bytes.
+const maxKeyFile = 4 << 10
+
+// New makes a key that lives in memory only: for tests, and for demos that run every peer in one process.
+func New() (Identity, error) {
+	_, raw, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: new identity: %w", err)
+	}
+	return identityOf(raw)
+}
+
+// Load reads the key file at path (PEM, PKCS #8). A file that others may read is refused, since whoever holds the key can act
+// as this peer. If a passphrase seals the key, passphrase is called for it; nil means that nobody can be asked.
+func Load(path string, passphrase func() (string, error)) (Identity, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return Identity{}, fmt.Errorf("p2p: identity %s must be a regular file", path)
+	}
+	// Windows keeps no such bits: access lists guard the file there.
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return Identity{}, fmt.Errorf("p2p: identity %s: mode %04o lets others use this peer's key; make it private with: chmod 600 %s", path, mode, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err == nil && sealed(text) {
+		text, err = open(text, passphrase)
+	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity %s: %w", path, err)
+	}
+	id, err := parseIdentity(text)
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity %s: %w", path, err)
+	}
+	return id, nil
+}
+
+// Key is the key pair itself, for libp2p.
+func (i Identity) Key() crypto.PrivKey { return i.key }
+
+// ID is the peer ID, for libp2p.
+func (i Identity) ID() peer.ID { return i.id }
+
+// PeerID is the identity's public name, as rosters and multiaddresses write it ("12D3KooW…").
+func (i Identity) PeerID() string { return i.id.String() }
+
+// Sign signs message with the identity's key (Ed25519, RFC 8032), whose public half is in the peer ID. The caller says
+// at the beginning of message what it is for, so that a signature never counts for something else.
+func (i Identity) Sign(message []byte) ([]byte, error) { return i.key.Sign(message) }
+
+func identityOf(raw ed25519.PrivateKey) (Identity, error) {
+	key, err := crypto.UnmarshalEd25519PrivateKey(raw)
+	if err != nil {
+		return Identity{}, err
+	}
+	id, err := peer.IDFromPrivateKey(key)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{key: key, id: id}, nil
+}
+
+func parseIdentity(text []byte) (Identity, error) {
+	if len(text) > maxKeyFile {
+		return Identity{}, fmt.Errorf("a file of an Ed25519 key must have at most %d bytes", maxKeyFile)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "PRIVATE KEY" {
+		return Identity{}, errors.New(`the file must hold a PEM block "PRIVATE KEY"`)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return Identity{}, err
+	}
+	raw, ok := key.(ed25519.PrivateKey)
+	if !ok {
+		return Identity{}, fmt.Errorf("the key must be of Ed25519 (got %T)", key)
+	}
+	return identityOf(raw)
+}
+
+// Create makes a key file, whole or not at all, where there is none: a temporary file, synced, then renamed. A
+// passphrase of at least 8 bytes seals it; an empty one does not.
+func Create(path, passphrase string) (_ Identity, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("p2p: identity %s: %w", path, err)
+		}
+	}()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return Identity{}, errors.Join(err, errors.New("the file exists already, and a key is never replaced"))
+	}
+	_, raw, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Identity{}, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(raw)
+	if err != nil {
+		return Identity{}, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	if passphrase != "" {
+		if text, err = seal(text, passphrase); err != nil {
+			return Identity{}, err
+		}
+	}
+	if err := disk.MkdirAll(disk.OS{}, filepath.Dir(path), 0o700); err != nil {
+		return Identity{}, err
+	}
+	if err := disk.WriteFile(disk.OS{}, path, 0o600, text); err != nil {
+		return Identity{}, err
+	}
+	return identityOf(raw)
+}
+
+// minSecret is how many bytes of a secret Derive takes at least.
+const minSecret = 32
+
+// Derive returns the key of one of the peers that a scheduler starts and that share a secret. It depends on the
+// secret and the rank alone (HKDF with SHA-256, RFC 5869). Whoever holds the secret can act as any of them; nobody else can.
+func Derive(secret []byte, rank int) (Identity, error) {
+	if len(secret) < minSecret {
+		return Identity{}, fmt.Errorf("p2p: a secret must have at least %d random bytes (got %d)", minSecret, len(secret))
+	}
+	seed, err := hkdf.Key(sha256.New, secret, nil, fmt.Sprintf("heddle identity of rank %d", rank), ed25519.SeedSize)
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: derive identity: %w", err)
+	}
+	return identityOf(ed25519.NewKeyFromSeed(seed))
+}

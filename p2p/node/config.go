@@ -1,0 +1,118 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// MostPeers is the largest roster there may be.
+const MostPeers = 4096
+
+// Bounds and defaults of Config.
+const (
+	defaultMaxFrame = 64 << 20
+	limitMaxFrame   = 1 << 30
+	defaultMaxPeers = 64
+	defaultTimeout  = 10 * time.Second
+	leastTimeout    = time.Second
+	mostTimeout     = 10 * time.Minute
+)
+
+// Config says how a Node is reached. The zero value of each field but Identity is usable.
+type Config struct {
+	Identity  identity.Identity // this peer's key; required
+	Listen    []string          // multiaddresses to listen on, port 0 for any; none: this peer only dials out
+	Transport string            // one of quic, tcp, noise, ws, auto; "" = quic
+	MaxFrame  int               // bytes, largest frame sent or taken; 0 = 64 MiB, at most 1 GiB; equal on all peers
+	MaxPeers  int               // largest roster, sizes the limits on connections and memory; 0 = 64, at most 4096
+
+	// PeerTimeout is how long nothing may come from a peer (power cut, unplugged cable) before it counts as failed; 0 = 10 s,
+	// 1 s to 10 min. It must be equal on all peers, since keep-alives are sent every half of it.
+	PeerTimeout time.Duration
+	MaxRate     int64 // receive rate limit for each member, bytes a second; 0 = none
+
+	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry the traffic of pairs that cannot
+	// connect directly, after an attempt to punch a hole through their NATs.
+	Relays []string
+	LAN    bool // find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
+}
+
+// Validate reports all faults at once.
+func (c Config) Validate() error {
+	c = c.filled()
+	var errs []error
+	if c.Identity.Key() == nil {
+		errs = append(errs, errors.New("identity must be set"))
+	}
+	known := slices.Contains(transports, c.Transport)
+	if !known {
+		errs = append(errs, fmt.Errorf("transport must be one of %s (got %q)", strings.Join(transports, ", "), c.Transport))
+	}
+	if c.MaxFrame < 0 || c.MaxFrame > limitMaxFrame {
+		errs = append(errs, fmt.Errorf("MaxFrame must be 0 to %d bytes (got %d)", limitMaxFrame, c.MaxFrame))
+	}
+	if c.MaxPeers < 0 || c.MaxPeers > MostPeers {
+		errs = append(errs, fmt.Errorf("MaxPeers must be 0 to %d (got %d)", MostPeers, c.MaxPeers))
+	}
+	if c.PeerTimeout < leastTimeout || c.PeerTimeout > mostTimeout {
+		errs = append(errs, fmt.Errorf("peer_timeout must be %s to %s (got %s)", leastTimeout, mostTimeout, c.PeerTimeout))
+	}
+	if c.MaxRate < 0 {
+		errs = append(errs, fmt.Errorf("MaxRate must be at least 0 bytes a second (got %d)", c.MaxRate))
+	}
+	if _, err := c.relays(); err != nil {
+		errs = append(errs, err)
+	}
+	for _, s := range c.Listen {
+		switch a, err := ma.NewMultiaddr(s); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("Listen: %w", err))
+		case known && !c.carries(a):
+			errs = append(errs, fmt.Errorf("Listen must be an address of transport %s, as %s (got %s)", c.Transport, c.sample(), s))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("p2p: config: %w", errors.Join(errs...))
+}
+
+// filled returns c with its defaults.
+func (c Config) filled() Config {
+	c.Transport = cmp.Or(c.Transport, "quic")
+	c.MaxFrame = cmp.Or(c.MaxFrame, defaultMaxFrame)
+	c.MaxPeers = cmp.Or(c.MaxPeers, defaultMaxPeers)
+	c.PeerTimeout = cmp.Or(c.PeerTimeout, defaultTimeout)
+	return c
+}
+
+// relays parses Relays.
+func (c Config) relays() ([]peer.AddrInfo, error) {
+	var errs []error
+	var addrs []ma.Multiaddr
+	for _, s := range c.Relays {
+		a, err := ma.NewMultiaddr(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("relays: %w", err))
+			continue
+		}
+		bare, id := peer.SplitAddr(a)
+		if id == "" || bare == nil || !c.carries(bare) {
+			errs = append(errs, fmt.Errorf("relays must be addresses of transport %s that end in /p2p/ID (got %s)", c.Transport, s))
+			continue
+		}
+		addrs = append(addrs, a)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return peer.AddrInfosFromP2pAddrs(addrs...)
+}

@@ -1,0 +1,70 @@
+package node
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
+)
+
+func TestConfigReportsAllFaults(t *testing.T) {
+	err := Config{Transport: "carrier pigeon", Listen: []string{"localhost:80"}, MaxFrame: -1, MaxPeers: MostPeers + 1}.Validate()
+	for _, want := range []string{"identity", "carrier pigeon", "Listen", "MaxFrame", "MaxPeers"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\ndoes not name %s", err, want)
+		}
+	}
+	id, err := identity.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		transport, addr string
+		ok              bool
+	}{
+		{"", "/ip4/127.0.0.1/udp/0/quic-v1", true},
+		{"quic", "/ip6/::1/udp/0/quic-v1", true},
+		{"quic", "/ip4/127.0.0.1/tcp/0", false},
+		{"quic", "/ip4/127.0.0.1/udp/0", false},
+		{"quic", "/ip4/127.0.0.1/udp/0/quic-v1/webtransport", false},
+		{"tcp", "/ip4/127.0.0.1/tcp/0", true},
+		{"tcp", "/ip4/127.0.0.1/tcp/0/ws", false},
+		{"tcp", "/ip4/127.0.0.1/udp/0/quic-v1", false},
+	} {
+		err := Config{Identity: id, Transport: test.transport, Listen: []string{test.addr}}.Validate()
+		if (err == nil) != test.ok {
+			t.Errorf("%s over %q: error %v, want ok %v", test.addr, test.transport, err, test.ok)
+		}
+	}
+}
+
+func TestRosterReportsAllFaults(t *testing.T) {
+	a, err := identity.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := identity.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roster := Roster{Members: []Member{
+		{Name: "a", ID: a.PeerID()},
+		{Name: "twin", ID: a.PeerID()},
+		{Name: "", ID: b.PeerID(), Addrs: []string{"/ip4/1.2.3.4/tcp/1/p2p/" + a.PeerID()}},
+		{Name: "d", ID: "site-d"},
+		{Name: strings.Repeat("e", maxName+1), ID: b.PeerID(), Addrs: []string{"10.0.0.1:80", "/p2p/" + b.PeerID()}},
+	}}
+	_, err = roster.parse(10)
+	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() + " is also that of member 0", "1 to 255 bytes (got 0)", "names another peer",
+		`member 3 (d): peer ID "site-d"`, "1 to 255 bytes (got 256)", `"10.0.0.1:80"`, "must name a host and a port"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %q", err, want)
+		}
+	}
+	if _, err := roster.parse(4); err == nil || !strings.Contains(err.Error(), "MaxPeers 4") {
+		t.Errorf("5 members under MaxPeers 4: %v", err)
+	}
+	if _, err := (Roster{}).parse(4); err == nil {
+		t.Error("an empty roster has no fault")
+	}
+}

@@ -1,0 +1,163 @@
+package node
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/control"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+	"golang.org/x/time/rate"
+)
+
+var errTooMany = errors.New("too many connection attempts")
+
+// gater admits connections from and to the members of the current session, and to the relays. Without a session it admits
+// nobody. Strangers share one limit on handshakes, which does not count against members.
+type gater struct {
+	relays map[peer.ID]bool // set before the network starts
+	peers  int              // MaxPeers
+
+	mu        sync.RWMutex
+	members   map[peer.ID]*rate.Limiter // of the streams that each opens
+	size      int                       // of the roster
+	revoked   map[peer.ID]error         // for as long as the host lives
+	addresses map[string]*rate.Limiter  // of the connections from each address at which a member is known
+	strangers *rate.Limiter             // of all others
+}
+
+func newGater(peers int, relays []peer.AddrInfo) *gater {
+	g := &gater{peers: peers, relays: map[peer.ID]bool{}, revoked: map[peer.ID]error{}, strangers: rate.NewLimiter(strangersRate, strangersBurst)}
+	for _, r := range relays {
+		g.relays[r.ID] = true
+	}
+	g.admit(nil)
+	return g
+}
+
+// admit replaces the members.
+func (g *gater) admit(members []Peer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members, g.addresses, g.size = make(map[peer.ID]*rate.Limiter, len(members)), map[string]*rate.Limiter{}, len(members)
+	for _, m := range members {
+		if g.revoked[m.ID] != nil {
+			continue
+		}
+		g.members[m.ID] = rate.NewLimiter(streamsRate, streamsBurst)
+		for _, a := range m.Addrs {
+			g.learn(a)
+		}
+	}
+}
+
+// learn notes that a member is at a. The caller holds mu.
+func (g *gater) learn(a ma.Multiaddr) {
+	ip := addressOf(a)
+	if _, known := g.addresses[ip]; ip != "" && !known && len(g.addresses) < connsPerPeer*g.peers {
+		// A site's peers often share one address (a laboratory, a NAT, this machine), and with strangers, too.
+		g.addresses[ip] = rate.NewLimiter(rate.Limit(strangersRate+2*g.size), strangersBurst+8*g.size)
+	}
+}
+
+// addressOf is the network address that a connection is counted under: IPv4 whole, of IPv6 the /56 that a site gets.
+func addressOf(a ma.Multiaddr) string {
+	if kindOf(a) == "relay" {
+		return ""
+	}
+	ip, err := manet.ToIP(a)
+	if err != nil {
+		return ""
+	}
+	if four := ip.To4(); four != nil {
+		return string(four)
+	}
+	return string(ip[:7])
+}
+
+// revoke refuses p for as long as the host lives.
+func (g *gater) revoke(p peer.ID, why error) {
+	g.mu.Lock()
+	g.revoked[p] = why
+	delete(g.members, p)
+	g.mu.Unlock()
+}
+
+func (g *gater) listed(p peer.ID) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.members[p] != nil
+}
+
+// mayOpen reports whether p may open one more stream now.
+func (g *gater) mayOpen(p peer.ID) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.relays[p] || g.members[p] != nil && g.members[p].Allow()
+}
+
+// knows reports whether a member is known to be at a's address.
+func (g *gater) knows(a ma.Multiaddr) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.addresses[addressOf(a)] != nil
+}
+
+// asks reports whether the sender at a must show that it receives what is sent there: no member is known at a, and the limit
+// on strangers is not used up.
+func (g *gater) asks(a ma.Multiaddr) bool {
+	return !g.knows(a) && g.strangers.Tokens() >= 1
+}
+
+// mayConnect reports whether a connection from a may begin a handshake.
+func (g *gater) mayConnect(a ma.Multiaddr) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if len(g.members) == 0 {
+		return false
+	}
+	if l := g.addresses[addressOf(a)]; l != nil {
+		return l.Allow()
+	}
+	return g.strangers.Allow()
+}
+
+// InterceptPeerDial refuses to dial a peer that is not listed.
+func (g *gater) InterceptPeerDial(p peer.ID) bool { return g.relays[p] || g.listed(p) }
+
+// InterceptAddrDial allows every address of a listed peer: they are configured, or the peer itself told them.
+func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool { return g.InterceptPeerDial(p) }
+
+// InterceptAccept saves the cost of a handshake. QUIC calls mayConnect itself, since this is too late there. What comes
+// through a relay has cost the handshake with the relay.
+func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
+	switch from := c.RemoteMultiaddr(); kindOf(from) {
+	case "relay", "quic":
+		g.mu.RLock()
+		defer g.mu.RUnlock()
+		return len(g.members) > 0
+	default:
+		return g.mayConnect(from)
+	}
+}
+
+// InterceptSecured refuses a peer whose proven identity is not listed, before any multiplexer or stream exists.
+func (g *gater) InterceptSecured(d network.Direction, p peer.ID, c network.ConnMultiaddrs) bool {
+	if g.relays[p] {
+		return d == network.DirOutbound
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.members[p] == nil {
+		return false
+	}
+	g.learn(c.RemoteMultiaddr())
+	return true
+}
+
+// InterceptUpgraded looks once more: the list may have changed during the handshake.
+func (g *gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
+	return g.InterceptPeerDial(c.RemotePeer()), 0
+}

@@ -1,0 +1,95 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+)
+
+// Members returns the members of a roster, by rank, or all faults of the roster at once.
+func (n *Node) Members(r Roster) ([]Peer, error) { return r.parse(n.cfg.MaxPeers) }
+
+// Admit lets the members in, and nobody else but the relays.
+func (n *Node) Admit(members []Peer) {
+	for _, m := range members {
+		if m.ID != n.ID() {
+			n.learn(m)
+		}
+	}
+	n.gate.admit(members)
+}
+
+// learn adds the addresses of m that this node can dial to the peer store.
+func (n *Node) learn(m Peer) {
+	for _, a := range m.Addrs {
+		if n.cfg.carries(a) {
+			n.store.AddAddr(m.ID, a, peerstore.PermanentAddrTTL)
+		}
+	}
+}
+
+// Dismiss shuts the gate, and forgets and disconnects the members.
+func (n *Node) Dismiss(members []Peer) {
+	n.gate.admit(nil)
+	for _, m := range members {
+		if m.ID != n.ID() {
+			n.store.ClearAddrs(m.ID)
+			n.net.ClosePeer(m.ID)
+		}
+	}
+}
+
+// Revoke refuses p for as long as the node lives. It closes no connection.
+func (n *Node) Revoke(p peer.ID, why error) { n.gate.revoke(p, why) }
+
+// Revoked returns why p was revoked, nil where it was not.
+func (n *Node) Revoked(p peer.ID) error {
+	n.gate.mu.RLock()
+	defer n.gate.mu.RUnlock()
+	return n.gate.revoked[p]
+}
+
+// Dials reports whether there may be a way to dial m.
+func (n *Node) Dials(m Peer) bool { return len(m.Addrs) > 0 || n.Relayed() || n.lan != nil }
+
+// Relayed reports whether the node has relays.
+func (n *Node) Relayed() bool { return n.indirect != nil }
+
+// Dial makes a direct connection to m, where there is none.
+func (n *Node) Dial(ctx context.Context, m Peer) error {
+	if n.direct(m.ID) {
+		return nil
+	}
+	if n.lan != nil {
+		n.lan.place(m.ID)
+	}
+	if n.cfg.Transport == "auto" {
+		n.choose(ctx, m.ID)
+	}
+	patience := HandshakeTime
+	if n.Relayed() {
+		patience = directFirst
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	// A direct dial is forced to pass over libp2p's own back-off, which begins at 5 s.
+	_, err := n.net.DialPeer(network.WithForceDirectDial(ctx, "roster"), m.ID)
+	if err != nil {
+		n.forget(m.ID)
+		n.learn(m) // also those that choose had put aside
+	}
+	return err
+}
+
+// DialRelayed connects to p through a relay and gives the two sides a while to open a direct way.
+func (n *Node) DialRelayed(ctx context.Context, p peer.ID) error { return n.indirect.reach(ctx, p) }
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

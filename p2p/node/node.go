@@ -1,0 +1,282 @@
+// Package node opens a peer's libp2p node: its sockets, the connection gater that lets in nobody but members and relays, and the
+// ways to a member, which are direct, through a relay, and through a hole in its NAT. It knows no session: package p2p does.
+//
+// A node is put together from libp2p's parts: QUIC, TCP and WebSocket with TLS or Noise and yamux, and, where the federation runs
+// relays of its own, circuits and hole punching. Nothing leaves but to the addresses that are configured: there is no public
+// infrastructure, no port mapping and no telemetry.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
+	ma "github.com/multiformats/go-multiaddr"
+	mss "github.com/multiformats/go-multistream"
+)
+
+// HandshakeTime bounds one attempt at a handshake.
+const HandshakeTime = 10 * time.Second
+
+const probeProtocol protocol.ID = "/heddle/probe/1"
+
+// tcpPatience is how many times Config.PeerTimeout yamux waits for an answer to its own probe: on a slow link the answer queues
+// behind data. A peer that is gone is noticed sooner, by the kernel; one that is stopped, whose kernel answers for it, is not.
+const tcpPatience = 3
+
+// Node is a libp2p host.Host with only the protocols that a federation needs: those of libp2p's basic host include some that are
+// not wanted here.
+type Node struct {
+	cfg      Config
+	gate     *gater
+	limits   network.ResourceManager
+	store    peerstore.Peerstore
+	bus      event.Bus
+	net      *swarm.Swarm
+	upgrader transport.Upgrader
+	quic     *quicreuse.ConnManager             // nil: no QUIC
+	protos   *mss.MultistreamMuxer[protocol.ID] // that members may open
+	relayed  *mss.MultistreamMuxer[protocol.ID] // that relays may open: those of ofRelays
+	indirect *indirect                          // nil: no relays
+	lan      *lan                               // nil: no search on the local network
+	probing  sync.Mutex                         // held while one path is measured, so that another does not disturb it
+
+	mu     sync.Mutex
+	chosen map[peer.ID]bool // by transport auto
+}
+
+var _ host.Host = (*Node)(nil)
+
+// Listen opens the node's sockets. Nobody can connect until Admit.
+func Listen(cfg Config) (_ *Node, err error) {
+	n, err := newNode(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
+	n.SetStreamHandler(probeProtocol, answerProbe)
+	begin := func() {}
+	if len(cfg.Relays) > 0 {
+		if begin, err = n.useRelays(); err != nil {
+			return nil, fmt.Errorf("p2p: relays: %w", err)
+		}
+	}
+	if err = n.listen(); err != nil {
+		return nil, err
+	}
+	begin()
+	if cfg.LAN {
+		if err = n.searchLAN(); err != nil {
+			return nil, fmt.Errorf("p2p: mDNS: %w", err)
+		}
+	}
+	return n, nil
+}
+
+// newNode makes a node that does not listen yet and speaks no protocol.
+func newNode(cfg Config) (_ *Node, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.filled()
+	quietLibp2p()
+	relays, err := cfg.relays()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, gate: newGater(cfg.MaxPeers, relays), bus: eventbus.NewBus(), chosen: map[peer.ID]bool{},
+		protos: mss.NewMultistreamMuxer[protocol.ID](), relayed: mss.NewMultistreamMuxer[protocol.ID]()}
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
+	if n.limits, err = newLimits(cfg.MaxPeers, cfg.MaxFrame); err != nil {
+		return nil, fmt.Errorf("p2p: limits: %w", err)
+	}
+	if n.store, err = pstoremem.NewPeerstore(); err != nil {
+		return nil, fmt.Errorf("p2p: peer store: %w", err)
+	}
+	key, id := cfg.Identity.Key(), cfg.Identity.ID()
+	if err = errors.Join(n.store.AddPrivKey(id, key), n.store.AddPubKey(id, key.GetPublic())); err != nil {
+		return nil, fmt.Errorf("p2p: peer store: %w", err)
+	}
+	n.net, err = swarm.NewSwarm(id, n.store, n.bus,
+		swarm.WithConnectionGater(n.gate), swarm.WithResourceManager(n.limits),
+		// A roster's addresses are few and meant: an address that failed is tried again, never written off.
+		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))
+	if err != nil {
+		return nil, fmt.Errorf("p2p: %w", err)
+	}
+	if err = n.carriers(); err != nil {
+		return nil, fmt.Errorf("p2p: transport %s: %w", cfg.Transport, err)
+	}
+	n.net.SetStreamHandler(n.onStream)
+	return n, nil
+}
+
+// listen opens the configured sockets.
+func (n *Node) listen() error {
+	for _, s := range n.cfg.Listen {
+		a, err := ma.NewMultiaddr(s)
+		if err != nil {
+			return fmt.Errorf("p2p: listen: %w", err)
+		}
+		bare, _ := peer.SplitAddr(a)
+		if err := n.net.AddListenAddr(bare); err != nil {
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return fmt.Errorf("p2p: listen on %s: the port is in use by another program or peer; choose another one, or 0 for any: %w", s, err)
+			}
+			return fmt.Errorf("p2p: listen on %s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// ID and what follows are libp2p's host.Host.
+func (n *Node) ID() peer.ID                      { return n.cfg.Identity.ID() }
+func (n *Node) Peerstore() peerstore.Peerstore   { return n.store }
+func (n *Node) Network() network.Network         { return n.net }
+func (n *Node) Mux() protocol.Switch             { return n.protos }
+func (n *Node) ConnManager() connmgr.ConnManager { return connmgr.NullConnMgr{} }
+func (n *Node) EventBus() event.Bus              { return n.bus }
+
+// Config returns what the node was opened with, defaults filled in.
+func (n *Node) Config() Config { return n.cfg }
+
+// Addrs lists the addresses of the node's interfaces at which it listens, circuits left out.
+func (n *Node) Addrs() []ma.Multiaddr {
+	addrs, err := n.net.InterfaceListenAddresses()
+	if err != nil {
+		addrs = n.net.ListenAddresses() // Android does not let programs list interfaces
+	}
+	return slices.DeleteFunc(addrs, func(a ma.Multiaddr) bool { return kindOf(a) == "relay" })
+}
+
+// FullAddrs lists the node's addresses, each with /p2p/ID, ready to be put in a roster.
+func (n *Node) FullAddrs() (out []string) {
+	for _, a := range n.Addrs() {
+		out = append(out, a.String()+"/p2p/"+n.ID().String())
+	}
+	return out
+}
+
+// Connect makes a connection, a direct one where ctx asks for that even if there is one through a relay.
+func (n *Node) Connect(ctx context.Context, to peer.AddrInfo) error {
+	n.store.AddAddrs(to.ID, to.Addrs, peerstore.TempAddrTTL)
+	_, err := n.net.DialPeer(ctx, to.ID)
+	return err
+}
+
+// NewStream opens a stream within ctx's deadline, which stays the stream's own until its user sets another.
+func (n *Node) NewStream(ctx context.Context, p peer.ID, protos ...protocol.ID) (network.Stream, error) {
+	s, err := n.net.NewStream(ctx, p)
+	if err != nil {
+		return nil, Explain(err)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		s.SetDeadline(deadline)
+	}
+	unbind := context.AfterFunc(ctx, func() { s.Reset() })
+	chosen, err := mss.SelectOneOf(protos, s)
+	if err == nil {
+		err = s.SetProtocol(chosen)
+	}
+	if unbind(); err != nil {
+		s.Reset()
+		return nil, fmt.Errorf("%s: %w", protos, Explain(err))
+	}
+	return s, nil
+}
+
+// SetStreamHandler answers streams of a protocol.
+func (n *Node) SetStreamHandler(p protocol.ID, serve network.StreamHandler) {
+	handler := func(_ protocol.ID, s io.ReadWriteCloser) error {
+		serve(s.(network.Stream))
+		return nil
+	}
+	n.protos.AddHandler(p, handler)
+	if ofRelays[p] {
+		n.relayed.AddHandler(p, handler)
+	}
+}
+
+func (n *Node) SetStreamHandlerMatch(p protocol.ID, match func(protocol.ID) bool, serve network.StreamHandler) {
+	n.protos.AddHandlerWithFunc(p, match, func(p protocol.ID, s io.ReadWriteCloser) error {
+		serve(s.(network.Stream))
+		return nil
+	})
+}
+
+func (n *Node) RemoveStreamHandler(p protocol.ID) {
+	n.protos.RemoveHandler(p)
+	n.relayed.RemoveHandler(p)
+}
+
+// Close closes every socket. It returns when all of the node's goroutines have ended.
+func (n *Node) Close() error {
+	var errs []error
+	if n.lan != nil {
+		errs = append(errs, n.lan.Close())
+	}
+	if n.indirect != nil {
+		n.indirect.close()
+	}
+	if n.net != nil {
+		errs = append(errs, n.net.Close())
+	}
+	if n.quic != nil {
+		errs = append(errs, n.quic.Close())
+	}
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	if n.limits != nil {
+		errs = append(errs, n.limits.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// onStream serves a stream that a member or a relay has opened: the gate lets nobody else come this far. It asks once
+// more, for a member may have been revoked since.
+func (n *Node) onStream(s network.Stream) {
+	if !n.gate.mayOpen(s.Conn().RemotePeer()) {
+		s.Reset()
+		return
+	}
+	s.SetDeadline(time.Now().Add(HandshakeTime))
+	protos := n.protos
+	if n.gate.relays[s.Conn().RemotePeer()] {
+		protos = n.relayed
+	}
+	proto, serve, err := protos.Negotiate(s)
+	if err == nil {
+		err = s.SetProtocol(proto)
+	}
+	if err != nil {
+		s.Reset()
+		return
+	}
+	serve(proto, s)
+}

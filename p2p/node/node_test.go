@@ -1,0 +1,108 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/libp2p/go-libp2p/core/network"
+)
+
+// patience only guards against hanging: how long a busy machine takes is not bounded.
+const patience = 2 * time.Minute
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// each runs a test over both usual transports.
+func each(t *testing.T, run func(t *testing.T, transport string)) {
+	for _, transport := range []string{"quic", "tcp"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			run(t, transport)
+		})
+	}
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for ctx := within(t, patience); !done(); time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("it never came about that %s", what)
+		}
+	}
+}
+
+func newIdentity(t testing.TB) identity.Identity {
+	t.Helper()
+	id, err := identity.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// open opens a node that closes when the test ends.
+func open(t testing.TB, cfg Config) *Node {
+	t.Helper()
+	n, err := Listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Errorf("close node: %v", err)
+		}
+	})
+	return n
+}
+
+// listen opens a node on loopback.
+func listen(t testing.TB, transport string) *Node {
+	t.Helper()
+	cfg := Config{Identity: newIdentity(t), Transport: transport, PeerTimeout: patience}
+	cfg.Listen = []string{cfg.sample()}
+	if transport == "auto" {
+		cfg.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/wss"}
+	}
+	return open(t, cfg)
+}
+
+func peerOf(n *Node) Peer { return Peer{ID: n.ID(), Addrs: n.Addrs()} }
+
+// dial makes a connection without regard to libp2p's back-off.
+func dial(t testing.TB, from, to *Node) (network.Conn, error) {
+	return from.net.DialPeer(network.WithForceDirectDial(within(t, patience), "test"), to.ID())
+}
+
+// behind opens a relay on loopback, and n nodes that only it knows how to reach.
+func behind(t testing.TB, transport string, n int) (*Relay, []*Node, Roster) {
+	t.Helper()
+	nodes := make([]*Node, n)
+	ids := make([]identity.Identity, n)
+	var roster Roster
+	for i := range ids {
+		ids[i] = newIdentity(t)
+		roster.Members = append(roster.Members, Member{Name: fmt.Sprintf("site-%d", i), ID: ids[i].PeerID()})
+	}
+	cfg := Config{Identity: newIdentity(t), Transport: transport}
+	cfg.Listen = []string{cfg.sample()}
+	r, err := ListenRelay(cfg, roster, RelayLimits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close relay: %v", err)
+		}
+	})
+	for i := range nodes {
+		nodes[i] = open(t, Config{Identity: ids[i], Transport: transport, Relays: r.Addrs()})
+	}
+	return r, nodes, roster
+}

@@ -1,0 +1,134 @@
+package node
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	mss "github.com/multiformats/go-multistream"
+)
+
+// The probe protocol measures a path to a member or relay. The asking side writes magic and a byte count, the other
+// answers with its clock; then the asking side writes that many zeros, or ends earlier, and the other answers with how
+// many have come. Nothing of a session is in it.
+const (
+	probeMagic  = "HEDP"
+	probeSize   = len(probeMagic) + 4
+	probeAnswer = 8
+	probeMost   = 4 << 20                // bytes that one probe may send,
+	probeTime   = 100 * time.Millisecond // and about how long it sends
+	probeBlock  = 64 << 10
+)
+
+// sight is what a probe saw.
+type sight struct {
+	rtt   time.Duration
+	ahead time.Duration // how far the other clock is ahead of ours, within half a round trip
+	rate  float64       // bytes a second from here to there; 0: not measured
+}
+
+func encodeProbe(bytes int) []byte {
+	return binary.LittleEndian.AppendUint32([]byte(probeMagic), uint32(bytes))
+}
+
+// parseProbe takes exactly what encodeProbe writes.
+func parseProbe(b []byte) (bytes int, err error) {
+	if len(b) != probeSize || string(b[:4]) != probeMagic {
+		return 0, fmt.Errorf("a probe must be %q and 4 bytes (got %q)", probeMagic, b)
+	}
+	n := binary.LittleEndian.Uint32(b[4:])
+	if n > probeMost {
+		return 0, fmt.Errorf("a probe must send at most %d bytes (got %d)", probeMost, n)
+	}
+	return int(n), nil
+}
+
+// answerProbe serves a stream of the probe protocol.
+func answerProbe(s network.Stream) {
+	defer s.Close()
+	s.SetDeadline(time.Now().Add(HandshakeTime))
+	var ask [probeSize]byte
+	if _, err := io.ReadFull(s, ask[:]); err != nil {
+		s.Reset()
+		return
+	}
+	n, err := parseProbe(ask[:])
+	if err != nil {
+		s.Reset()
+		return
+	}
+	if _, err := s.Write(binary.LittleEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))); err != nil || n == 0 {
+		return
+	}
+	came, err := io.CopyBuffer(io.Discard, io.LimitReader(s, int64(n)), make([]byte, probeBlock))
+	if err != nil {
+		s.Reset()
+		return
+	}
+	s.Write(binary.LittleEndian.AppendUint64(nil, uint64(came)))
+}
+
+// stream is what network.Stream and network.MuxedStream have in common.
+type stream interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+	SetDeadline(time.Time) error
+	Reset() error
+}
+
+// probe measures the path of s, with at most bytes bytes. It resets s where that fails.
+func probe(ctx context.Context, s stream, bytes int) (_ sight, err error) {
+	defer func() {
+		if err != nil {
+			s.Reset()
+		} else {
+			s.Close()
+		}
+	}()
+	if deadline, ok := ctx.Deadline(); ok {
+		s.SetDeadline(deadline)
+	}
+	if err := mss.SelectProtoOrFail(probeProtocol, s); err != nil {
+		return sight{}, err
+	}
+	begun := time.Now()
+	if _, err := s.Write(encodeProbe(bytes)); err != nil {
+		return sight{}, err
+	}
+	var clock [probeAnswer]byte
+	if _, err := io.ReadFull(s, clock[:]); err != nil {
+		return sight{}, err
+	}
+	seen := sight{rtt: time.Since(begun)}
+	seen.ahead = time.Unix(0, int64(binary.LittleEndian.Uint64(clock[:]))).Sub(begun.Add(seen.rtt / 2))
+	if bytes == 0 {
+		return seen, nil
+	}
+	// The first round trip held the handshake of a fresh connection; the time of the bytes holds the last one.
+	begun = time.Now()
+	sent, block := 0, make([]byte, probeBlock)
+	for sent < bytes && time.Since(begun) < probeTime {
+		n, err := s.Write(block[:min(len(block), bytes-sent)])
+		sent += n
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return sight{}, err
+		}
+	}
+	if err := s.CloseWrite(); err != nil {
+		return sight{}, err
+	}
+	var came [probeAnswer]byte
+	if _, err := io.ReadFull(s, came[:]); err != nil {
+		return sight{}, err
+	}
+	if n := binary.LittleEndian.Uint64(came[:]); n != uint64(sent) {
+		return sight{}, fmt.Errorf("all %d bytes of a probe must arrive (got %d)", sent, n)
+	}
+	seen.rate = float64(sent) / max(time.Since(begun)-seen.rtt/2, time.Microsecond).Seconds()
+	return seen, nil
+}

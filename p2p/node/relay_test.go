@@ -1,0 +1,63 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	ma "github.com/multiformats/go-multiaddr"
+	mss "github.com/multiformats/go-multistream"
+)
+
+// A relay serves members only, at both ends of a circuit.
+func TestRelayServesMembersOnly(t *testing.T) {
+	g := newGater(4, nil)
+	g.admit([]Peer{{ID: "a"}, {ID: "b"}, {ID: "revoked"}})
+	g.revoke("revoked", errors.New("serial 2"))
+	acl := onlyMembers{g}
+	for p, want := range map[peer.ID]bool{"a": true, "stranger": false, "revoked": false} {
+		if got := acl.AllowReserve(p, nil); got != want {
+			t.Errorf("%s may reserve: %t", string(p), got)
+		}
+		if got := acl.AllowConnect(p, nil, "b"); got != want {
+			t.Errorf("%s may connect to a member: %t", string(p), got)
+		}
+		if got := acl.AllowConnect("b", nil, p); got != want {
+			t.Errorf("a member may connect to %s: %t", string(p), got)
+		}
+	}
+}
+
+// Only relays are believed in under which address they see a peer: a member could name somebody else's, to be dialled.
+func TestObservedAddressesComeFromRelays(t *testing.T) {
+	r, nodes, _ := behind(t, "tcp", 2)
+	emit, err := nodes[0].bus.Emitter(new(event.EvtPeerIdentificationCompleted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer emit.Close()
+	members, relays := ma.StringCast("/ip4/192.0.2.1/tcp/4001"), ma.StringCast("/ip4/192.0.2.2/tcp/4001")
+	taken := func(at ma.Multiaddr) bool { return slices.ContainsFunc(nodes[0].indirect.places(), at.Equal) }
+	emit.Emit(event.EvtPeerIdentificationCompleted{Peer: nodes[1].ID(), Conn: gateConn{from: nodes[1].ID(), at: members}, ObservedAddr: members})
+	emit.Emit(event.EvtPeerIdentificationCompleted{Peer: r.node.ID(), Conn: gateConn{from: r.node.ID(), at: relays}, ObservedAddr: relays})
+	await(t, "a relay's word on this peer's address is taken", func() bool { return taken(relays) })
+	if taken(members) {
+		t.Error("a member's word on this peer's address was taken")
+	}
+}
+
+// A relay may address a peer about circuits, and about nothing else.
+func TestRelayOpensNoSession(t *testing.T) {
+	t.Parallel()
+	r, nodes, _ := behind(t, "tcp", 1)
+	await(t, "the member is connected", func() bool { return r.Connected() > 0 })
+	var refused mss.ErrNotSupported[protocol.ID]
+	_, err := r.node.NewStream(network.WithNoDial(within(t, patience), "test"), nodes[0].ID(), probeProtocol)
+	if !errors.As(err, &refused) {
+		t.Errorf("the relay opens a stream of a protocol that is for members: %v", err)
+	}
+}

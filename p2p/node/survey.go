@@ -1,0 +1,121 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/transport"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+const surveyRetry = time.Second // between two attempts of one way
+
+// Sighting is what Survey found of one way to a peer.
+type Sighting struct {
+	Name, ID  string
+	Relay     bool          // it is one of Config.Relays
+	Via       string        // quic, tcp, ws or relay; "" where there is no address and no relay
+	Address   string        // that was tried; of a circuit the other side's
+	RoundTrip time.Duration //
+	Ahead     time.Duration // how far the peer's clock is ahead of this one's, within half a round trip
+	Rate      float64       // bytes a second towards it, by a short burst
+	Err       error         // it was not reached
+}
+
+// Survey tries every way to every other member and relay, again and again until ctx ends or all have answered, and
+// measures them. Members answer while they join, train, or survey themselves. The node must not be in a session.
+func (n *Node) Survey(ctx context.Context, roster Roster) ([]Sighting, error) {
+	members, err := roster.parse(n.cfg.MaxPeers)
+	if err != nil {
+		return nil, err
+	}
+	n.Admit(members)
+	defer n.Dismiss(members)
+	var out []Sighting
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	look := func(s Sighting, id peer.ID, dial func() (network.MuxedConn, error)) {
+		s.ID = id.String()
+		all.Go(func() {
+			n.sight(ctx, &s, dial)
+			mu.Lock()
+			out = append(out, s)
+			mu.Unlock()
+		})
+	}
+	direct := func(s Sighting, id peer.ID, addrs []ma.Multiaddr) (ways int) {
+		for _, a := range addrs {
+			if n.cfg.carries(a) {
+				ways++
+				s.Via, s.Address = kindOf(a), a.String()
+				look(s, id, func() (network.MuxedConn, error) { return n.dialAny(ctx, id, []ma.Multiaddr{a}) })
+			}
+		}
+		return ways
+	}
+	if n.indirect != nil {
+		for _, r := range n.indirect.relays {
+			direct(Sighting{Name: "relay", Relay: true}, r.ID, r.Addrs)
+		}
+	}
+	for _, m := range members {
+		if m.ID == n.ID() {
+			continue
+		}
+		ways := direct(Sighting{Name: m.Name}, m.ID, m.Addrs)
+		switch {
+		case n.indirect != nil:
+			s := Sighting{Name: m.Name, Via: "relay"}
+			look(s, m.ID, func() (network.MuxedConn, error) { return n.circuit(ctx, m.ID) })
+		case ways == 0:
+			out = append(out, Sighting{Name: m.Name, ID: m.ID.String(), Err: errors.New("it has no address of this transport, and there is no relay: it must dial this peer")})
+		}
+	}
+	all.Wait()
+	slices.SortFunc(out, func(a, b Sighting) int {
+		return strings.Compare(a.Name+" "+a.Via+a.Address, b.Name+" "+b.Via+b.Address)
+	})
+	return out, nil
+}
+
+// sight fills in what one way offers.
+func (n *Node) sight(ctx context.Context, s *Sighting, dial func() (network.MuxedConn, error)) {
+	for {
+		c, err := dial()
+		if err == nil {
+			n.probing.Lock()
+			measuring, cancel := context.WithTimeout(ctx, HandshakeTime)
+			var seen sight
+			seen, err = probeConn(measuring, c, probeMost)
+			cancel()
+			n.probing.Unlock()
+			c.Close()
+			s.RoundTrip, s.Ahead, s.Rate = seen.rtt, seen.ahead, seen.rate
+		}
+		if ctx.Err() == nil || s.Err == nil || err == nil {
+			s.Err = Explain(err) // the last cause says more than that the time was up
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		sleep(ctx, surveyRetry)
+	}
+}
+
+// circuit makes a connection of its own to p through a relay.
+func (n *Node) circuit(ctx context.Context, p peer.ID) (transport.CapableConn, error) {
+	err := errors.New("no relay")
+	for _, a := range n.indirect.circuitsTo(p) {
+		var c transport.CapableConn
+		if c, err = n.indirect.circuits.Dial(ctx, a, p); err == nil {
+			return c, nil
+		}
+	}
+	return nil, err
+}

@@ -1,0 +1,48 @@
+package node
+
+import (
+	"testing"
+	"time"
+)
+
+// A survey finds who answers, by which way and how fast, and says why the others do not.
+func TestSurvey(t *testing.T) {
+	t.Parallel()
+	r, nodes, roster := behind(t, "tcp", 2)
+	here := listen(t, "tcp")
+	roster.Members = append(roster.Members, Member{Name: "here", ID: here.ID().String(), Addrs: here.FullAddrs()})
+	if err := r.Admit(roster); err != nil {
+		t.Fatal(err)
+	}
+	members, err := nodes[1].Members(roster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes[1].Admit(members) // as one does that joins
+	var seen map[string]Sighting
+	for span := 1500 * time.Millisecond; span < patience; span *= 2 { // until site-1 has its reservation at the relay
+		found, err := nodes[0].Survey(within(t, span), roster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = map[string]Sighting{}
+		for _, s := range found {
+			seen[s.Name+" "+s.Via] = s
+			t.Logf("%+v", s)
+		}
+		if seen["relay tcp"].Err == nil && seen["site-1 relay"].Err == nil {
+			break
+		}
+	}
+	for _, want := range []string{"relay tcp", "site-1 relay"} {
+		s, ok := seen[want]
+		if !ok || s.Err != nil || s.RoundTrip <= 0 || s.Rate <= 0 || s.Ahead.Abs() > s.RoundTrip/2+10*time.Millisecond { // of the same clock
+			t.Errorf("%s: %+v", want, s)
+		}
+	}
+	for _, want := range []string{"here tcp", "here relay"} { // it does not join, and holds no reservation
+		if s, ok := seen[want]; !ok || s.Err == nil {
+			t.Errorf("%s: %+v, want an error", want, s)
+		}
+	}
+}

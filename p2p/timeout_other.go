@@ -1,8 +1,0 @@
-//go:build !linux
-
-package p2p
-
-import "time"
-
-// boundTimeout does nothing where the kernel has no such bound: yamux notices after tcpPatience times as long.
-func boundTimeout(any, time.Duration) {}
