@@ -46,6 +46,9 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if s.State != "" {
 		one.store = &checkpoint.Store{Dir: s.State}
 	}
+	if err := keeper.recall(s.State); err != nil {
+		return nil, err
+	}
 	result, err = s.attend(training, p, rank, keeper, one)
 	return result, explained(p.naming(err))
 }
@@ -74,7 +77,7 @@ func (s Site) attend(ctx context.Context, p Plan, rank int, keeper *gatekeeper, 
 		return nil, err
 	}
 	m := &session.Member{Rank: rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
-		Wait: s.Wait, Rejoin: s.Rejoin, Durable: one.store != nil, New: one.trainer, Event: keeper.event,
+		Wait: s.Wait, Rejoin: s.Rejoin, Checkpoints: one.store, New: one.trainer, Event: keeper.event,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
 	m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
 		if until, ok := ctx.Deadline(); ok {

@@ -19,7 +19,7 @@ type Event = train.Event
 
 // Result is the outcome of a run. Metrics are over the nodes of all peers.
 type Result struct {
-	train.Result // stages, seconds and bytes as this peer, or peer 0 of a local run, saw them
+	train.Result // stages and bytes as this peer, or peer 0 of a local run, saw them
 
 	Model  *nn.Model
 	Card   modelfile.Card // what the model file says of the run: the same at every peer
@@ -28,6 +28,8 @@ type Result struct {
 	Val    float64 // metric of the validation nodes, in [0, 1]; NaN: there are none
 	Test   float64 // of the test nodes, in the same way
 	Rounds int     // reductions of updates, or epochs, of all stages
+
+	Seconds float64 // in sessions, interruptions left out; of a local run those of its slowest peer
 
 	Peers   []Traffic     // of this process, by rank
 	Members []string      // names of all peers by rank; nil: they have none

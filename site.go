@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -67,6 +70,9 @@ type gatekeeper struct {
 	sent    comm.Counts        // up to the last record
 	written time.Time          // of the last record of bytes
 	rounds  int                // of the stage, completed
+
+	store *checkpoint.Store // that keeps what the guard let through; nil: it is forgotten with the process
+	spent int64             // what earlier processes let through
 
 	telling sync.Mutex // events come from several goroutines
 	onEvent func(Event)
@@ -178,10 +184,38 @@ func (k *gatekeeper) within(t comm.Transport) comm.Transport {
 		return t
 	}
 	if k.guard == nil {
-		k.guard = k.policy.Guard(t)
+		k.guard = k.policy.Guard(t, k.spent, k.keepSent())
 	}
 	k.guard.Transport = t
 	return k.guard
+}
+
+// sentNote is the name under which a store keeps the bytes that the policy let through.
+const sentNote = "sent"
+
+// recall begins with what earlier processes of the run let through. It is kept in a directory of its own below that of
+// checkpoints, since bytes are sent while a trainer saves.
+func (k *gatekeeper) recall(state string) error {
+	if state == "" {
+		return nil
+	}
+	k.store = &checkpoint.Store{Dir: filepath.Join(state, "policy")}
+	b, err := k.store.Note(sentNote)
+	if b == nil || err != nil {
+		return err
+	}
+	if k.spent, err = strconv.ParseInt(strings.TrimSuffix(string(b), "\n"), 10, 64); err != nil || k.spent < 0 {
+		return fmt.Errorf("%s must hold a number of bytes (got %q)", filepath.Join(k.store.Dir, sentNote), b)
+	}
+	return nil
+}
+
+// keepSent returns what keeps the bytes that the policy let through; nil: there is nowhere to keep them.
+func (k *gatekeeper) keepSent() func(int64) error {
+	if k.store == nil {
+		return nil
+	}
+	return func(n int64) error { return k.store.KeepNote(sentNote, fmt.Appendln(nil, n)) }
 }
 
 // event passes e on, and records what has left at the end of each stage and every minute.
@@ -238,9 +272,12 @@ func (k *gatekeeper) record(r admission.Record) {
 }
 
 // end records how the run went and closes the log.
-func (k *gatekeeper) end(run error) error {
+func (k *gatekeeper) end(run error) (err error) {
+	if k.guard != nil {
+		err = k.guard.Settle()
+	}
 	if k.log == nil {
-		return nil
+		return err
 	}
 	k.refused(run)
 	text := "done"
@@ -252,7 +289,7 @@ func (k *gatekeeper) end(run error) error {
 		last.Bytes = k.guard.Sent() // of all doors
 	}
 	k.record(last)
-	return errors.Join(k.failed, k.log.Close())
+	return errors.Join(err, k.failed, k.log.Close())
 }
 
 // refused records each refusal in err, and each peer that failed.

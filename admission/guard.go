@@ -18,12 +18,19 @@ type Guarded struct {
 
 	mu   sync.Mutex
 	sent int64
+	keep func(int64) error // nil: nothing is kept
+	kept int64             // what keep was told last, at least sent
 }
 
 // Guard returns t within the policy's bounds on bytes, rate and hours: what it does not allow is not sent, and Send
-// says so with a *Refusal. Bytes are those of frames; a run that goes on from a checkpoint is counted anew.
-func (p Policy) Guard(t comm.Transport) *Guarded {
-	g := &Guarded{Transport: t, policy: p}
+// says so with a *Refusal. Bytes are those of frames, in the whole run: sent is what an earlier process says that it
+// sent. keep, if not nil, is told how much that is, ahead of what is sent and in steps, so that a process that is killed
+// has sent no more than it says.
+func (p Policy) Guard(t comm.Transport, sent int64, keep func(int64) error) *Guarded {
+	g := &Guarded{Transport: t, policy: p, sent: sent, kept: sent}
+	if p.MaxBytes > 0 {
+		g.keep = keep
+	}
 	if p.MaxRate > 0 {
 		// A tenth of a second's worth may go at once: enough for a full socket, and little beside the bound.
 		g.pace = rate.NewLimiter(rate.Limit(p.MaxRate), int(max(1024, p.MaxRate/10)))
@@ -56,8 +63,28 @@ func (g *Guarded) take(n int64) error {
 	if most := g.policy.MaxBytes; most > 0 && g.sent+n > most {
 		return refuse("policy.max_bytes", "%d bytes were sent and %d more were to go, want at most %d in one run", g.sent, n, most)
 	}
+	if g.keep != nil && g.sent+n > g.kept {
+		ahead := g.sent + n + g.policy.MaxBytes/keepSteps
+		if err := g.keep(ahead); err != nil {
+			return err
+		}
+		g.kept = ahead
+	}
 	g.sent += n
 	return nil
+}
+
+// keepSteps is in how many steps the bytes of a run up to its bound are kept: a process that is killed loses at most one.
+const keepSteps = 64
+
+// Settle has exactly what was sent kept, at the end of a process.
+func (g *Guarded) Settle() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.keep == nil {
+		return nil
+	}
+	return g.keep(g.sent)
 }
 
 // Sent is how many bytes the policy let through, frame headers included.

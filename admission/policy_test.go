@@ -193,7 +193,7 @@ func TestGuard(t *testing.T) {
 		p := policy(t)
 		p.Hours = nil
 		to := &sink{}
-		g := p.Guard(to)
+		g := p.Guard(to, 0, nil)
 		start := time.Now()
 		for range 20 { // 20 × 5000 bytes at 4096 bytes a second, of which a burst of 1024 is free
 			if err := g.Send(t.Context(), 1, nil, make([]byte, 5000)); err != nil {
@@ -211,15 +211,54 @@ func TestGuard(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var late *comm.PeerError
-		if err := p.Guard(to).Send(ctx, 3, nil, make([]byte, 9000)); !errors.As(err, &late) || late.Rank != 3 {
+		if err := p.Guard(to, 0, nil).Send(ctx, 3, nil, make([]byte, 9000)); !errors.As(err, &late) || late.Rank != 3 {
 			t.Errorf("%v, want a PeerError of rank 3 where time runs out", err)
 		}
 		p.MaxRate, p.Hours = 0, []string{time.Now().Format("15:04") + "-" + time.Now().Add(time.Hour).Format("15:04")}
-		g = p.Guard(to)
+		g = p.Guard(to, 0, nil)
 		rule(t, "within the hours", g.Send(t.Context(), 1, nil, nil), "")
 		time.Sleep(2 * time.Hour)
 		rule(t, "after them", g.Send(t.Context(), 1, nil, nil), "policy.hours")
 	})
+}
+
+// TestGuardKeepsWhatWasSent: what is kept is never less than what was sent, and not much more; a process that begins with
+// it sends no more in all than the policy says, and one that ends in good order leaves the number itself.
+func TestGuardKeepsWhatWasSent(t *testing.T) {
+	p := policy(t)
+	p.Hours, p.MaxRate = nil, 0
+	to, kept, writes := &sink{}, int64(0), 0
+	keep := func(n int64) error { kept = n; writes++; return nil }
+	for life := range 3 {
+		g := p.Guard(to, kept, keep)
+		for range 300 {
+			if err := g.Send(t.Context(), 1, nil, make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+			if most := int64(to.bytes) + int64(life+1)*p.MaxBytes/keepSteps; kept < int64(to.bytes) || kept > most {
+				t.Fatalf("%d bytes are kept of %d, want as many and at most %d", kept, to.bytes, most)
+			}
+		} // and is killed
+	}
+	if writes > 3*(300*100/1500+1) {
+		t.Errorf("%d writes for %d bytes", writes, to.bytes)
+	}
+	g := p.Guard(to, kept, keep)
+	var err error
+	for err == nil {
+		err = g.Send(t.Context(), 1, nil, make([]byte, 100))
+	}
+	rule(t, "in all lives", err, "policy.max_bytes", "100000")
+	if to.bytes > 100000 || to.bytes < 100000-4*100000/keepSteps {
+		t.Errorf("%d bytes went in all, want not much less than 100000", to.bytes)
+	}
+	if err := g.Settle(); err != nil || kept != g.Sent() {
+		t.Errorf("%d are kept at the end (%v), want %d", kept, err, g.Sent())
+	}
+	full := errors.New("disk full")
+	if err := p.Guard(to, 0, func(int64) error { return full }).Send(t.Context(), 1, nil, make([]byte, 1)); !errors.Is(err, full) {
+		t.Errorf("%v, want that nothing leaves that cannot be kept", err)
+	}
 }
 
 func FuzzApproval(f *testing.F) {

@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Store keeps the states of one peer's run in a directory of its own: one file a state, the two newest. It is not safe
-// for concurrent use, nor for two processes.
+// Store keeps the states of one peer's run in a directory of its own: one file a state, the two newest, and notes that
+// outlive them. It is not safe for concurrent use, nor for two processes.
 type Store struct {
 	Dir string // made at the first Save, for its owner alone: states may hold rows of features
 
@@ -81,32 +81,28 @@ func (s *Store) rewind(seq uint64) error {
 	return nil
 }
 
-// Generation returns the number that KeepGeneration kept last; 0: none.
-func (s *Store) Generation() (uint64, error) {
-	b, err := os.ReadFile(filepath.Join(s.Dir, generationFile))
+// Note returns what KeepNote kept last under a name, nil where there is nothing.
+func (s *Store) Note(name string) ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(s.Dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return nil, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("checkpoint: read the generation: %w", err)
+		return nil, fmt.Errorf("checkpoint: read the %s: %w", name, err)
 	}
-	n, err := strconv.ParseUint(strings.TrimSuffix(string(b), "\n"), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("checkpoint: %s must hold a number (got %q)", filepath.Join(s.Dir, generationFile), b)
-	}
-	return n, nil
+	return b, nil
 }
 
-// KeepGeneration keeps the number of the generation of members that this peer is in, durably: states come and go, but no
-// later generation of the run may have the same number.
-func (s *Store) KeepGeneration(n uint64) error {
+// KeepNote keeps a short text durably in a file of the given name: states come and go, notes stay.
+func (s *Store) KeepNote(name string, text []byte) error {
 	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
 		return fmt.Errorf("checkpoint: make directory of states: %w", err)
 	}
-	return disk.WriteFile(s.disk(), filepath.Join(s.Dir, generationFile), 0o600, fmt.Appendln(nil, n))
+	if err := s.removeLeftovers(); err != nil {
+		return err
+	}
+	return disk.WriteFile(s.disk(), filepath.Join(s.Dir, name), 0o600, text)
 }
-
-const generationFile = "generation"
 
 // Latest returns the newest state that can be read, nil and an error that is fs.ErrNotExist where there is none, and a
 // *MismatchError where it belongs to another run. State.Skipped says why newer ones were passed over.
@@ -189,7 +185,7 @@ func (s *Store) disk() disk.FS {
 func (s *Store) removeLeftovers() error {
 	files, err := os.ReadDir(s.Dir)
 	for _, f := range files {
-		if (strings.HasPrefix(f.Name(), "."+statePrefix) || strings.HasPrefix(f.Name(), "."+generationFile)) && strings.HasSuffix(f.Name(), ".tmp") {
+		if strings.HasPrefix(f.Name(), ".") && strings.HasSuffix(f.Name(), ".tmp") {
 			err = errors.Join(err, s.disk().Remove(filepath.Join(s.Dir, f.Name())))
 		}
 	}

@@ -363,30 +363,31 @@ func TestReadStateRefuses(t *testing.T) {
 	}
 }
 
-// TestGeneration: the number that was kept last is read, whatever becomes of the states.
-func TestGeneration(t *testing.T) {
+// TestNote: the text that was kept last is read, whatever becomes of the states.
+func TestNote(t *testing.T) {
 	s := &Store{Dir: filepath.Join(t.TempDir(), "states")}
-	for _, n := range []uint64{0, 1, 1<<63 + 5} {
-		if n > 0 {
-			if err := s.KeepGeneration(n); err != nil {
-				t.Fatal(err)
-			}
+	if b, err := s.Note("generation"); b != nil || err != nil {
+		t.Errorf("%q, %v, want nothing", b, err)
+	}
+	for _, text := range []string{"1\n", "18\n"} {
+		if err := errors.Join(s.KeepNote("generation", []byte(text)), s.KeepNote("usage", []byte("{}"))); err != nil {
+			t.Fatal(err)
 		}
-		if got, err := (&Store{Dir: s.Dir}).Generation(); err != nil || got != n {
-			t.Errorf("generation %d (%v), want %d", got, err, n)
+		if b, err := (&Store{Dir: s.Dir}).Note("generation"); err != nil || string(b) != text {
+			t.Errorf("%q, %v, want %q", b, err, text)
 		}
 	}
 	save(t, s, 3)
 	if err := s.rewind(0); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Generation(); err != nil || got != 1<<63+5 {
-		t.Errorf("after states were removed: generation %d (%v)", got, err)
+	if b, err := s.Note("generation"); err != nil || string(b) != "18\n" {
+		t.Errorf("after states were removed: %q, %v", b, err)
 	}
-	if err := os.WriteFile(filepath.Join(s.Dir, "generation"), []byte("many\n"), 0o600); err != nil {
+	if err := os.Mkdir(filepath.Join(s.Dir, "sent"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Generation(); err == nil || !strings.Contains(err.Error(), `"many`) {
-		t.Errorf("a generation that is not a number: %v", err)
+	if _, err := s.Note("sent"); err == nil || !strings.Contains(err.Error(), "the sent") {
+		t.Errorf("a note that cannot be read: %v", err)
 	}
 }

@@ -125,7 +125,7 @@ func TestMembersSurviveKills(t *testing.T) {
 			trainers, errs := make([]*Trainer, 3), make([]error, 3)
 			run := func(ctx context.Context, r int) error {
 				m := &session.Member{Rank: r, Names: []string{"a", "b", "c"}, MinPeers: c.Survival.MinPeers, FailureWait: 2 * time.Second, GracePeriod: 20 * time.Second,
-					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute, Durable: true, Event: func(train.Event) {}, Final: func(session.Trainer, session.Usage) error { return nil }}
+					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute, Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, Event: func(train.Event) {}, Final: func(session.Trainer, session.Usage) error { return nil }}
 				m.New = func(m *session.Member) (session.Trainer, error) {
 					tr := trainersOf(t, c, shards)[r]
 					tr.Checkpoints, tr.OnEvent, tr.RejoinAsked = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, m.Note, m.Asked
@@ -186,4 +186,64 @@ func TestMembersSurviveKills(t *testing.T) {
 			sameModels(t, models)
 		})
 	}
+}
+
+// TestUsageSurvivesRestarts: a process that goes on from checkpoints counts on where the one before it ended, or had written
+// its last checkpoint before it was killed.
+func TestUsageSurvivesRestarts(t *testing.T) {
+	g := toy{nodes: 40, features: 6}.graph(t)
+	c := configOf(t, g, everyPlan()[0])
+	c.Rounds, c.Checkpoint = 6, 2
+	shards := cut(t, g, "random", 1)
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(memoryDir(t), "0")
+		run := func(ctx context.Context, at func(train.Event)) (session.Usage, error) {
+			place := &meetings{size: 1, waiting: map[int]chan *session.Connection{}, see: func(int) {}}
+			m := &session.Member{Names: []string{"a"}, Wait: time.Minute, Checkpoints: &checkpoint.Store{Dir: dir}, Event: at}
+			m.New = func(m *session.Member) (session.Trainer, error) {
+				tr := trainersOf(t, c, shards)[0]
+				tr.Checkpoints, tr.OnEvent = m.Checkpoints, m.Note
+				return tr, nil
+			}
+			m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
+				return place.meet(ctx, 0, least, 0)
+			}
+			_, usage, err := m.Run(ctx)
+			return usage, err
+		}
+		second := func(e train.Event) { // each round takes a second
+			if e.Kind == train.RoundEnd {
+				time.Sleep(time.Second)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		saved := 0
+		usage, err := run(ctx, func(e train.Event) {
+			second(e)
+			if e.Kind == train.Saved && e.Round == 4 { // the third, or later
+				if saved++; saved == 1 {
+					copyDir(t, dir)
+				}
+			}
+			if e.Kind == train.RoundEnd && e.Stage == 2 && e.Round == 1 {
+				cancel()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || usage.Wire != 1 || usage.Seconds != 8 || saved < 1 {
+			t.Fatalf("%+v, %v, %d checkpoints, want 8 rounds and that it was interrupted", usage, err, saved)
+		}
+		interrupted := dir
+		usage, err = run(t.Context(), second)
+		if err != nil || usage.Wire != 2 || usage.Seconds != 8+5 { // the round in which it was interrupted is done again
+			t.Errorf("%+v, %v, want two sessions of 8 and 5 rounds", usage, err)
+		}
+		if dir = interrupted + ".killed"; err != nil {
+			return
+		}
+		usage, err = run(t.Context(), second)
+		if err != nil || usage.Wire != 2 || usage.Seconds != 4+8 {
+			t.Errorf("%+v, %v, want two sessions, of 4 rounds up to the checkpoint and of the 8 that follow", usage, err)
+		}
+	})
 }

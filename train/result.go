@@ -8,9 +8,8 @@ import (
 
 // Result is what a run measured, as one peer saw it. The last stage's Test is the model's.
 type Result struct {
-	Stages  []StageResult // in the order of training; the last one may not have ended
-	Sent    comm.Counts   // by this peer in the whole run
-	Seconds float64       // in Run, of this process
+	Stages []StageResult // in the order of training; the last one may not have ended
+	Sent   comm.Counts   // by this peer in the whole run
 
 	Generations, LostRows, Shares []Event // of this process, each of the kind of that name
 }

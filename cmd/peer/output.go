@@ -23,7 +23,7 @@ type result struct {
 	Seed         uint64   `json:"seed"`
 	TestAccuracy *float64 `json:"test_accuracy"` // the metric named below, in [0, 1]; null: there is no test node
 	ValAccuracy  *float64 `json:"val_accuracy"`
-	Seconds      float64  `json:"seconds"` // wall time from the first connection to the last parameter
+	Seconds      float64  `json:"seconds"` // in sessions, from the first connection to the last parameter
 	Rounds       int      `json:"rounds"`
 	Bytes        struct { // sent by the peers of this process together
 		Halo    int64 `json:"halo"`

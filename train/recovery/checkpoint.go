@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
@@ -70,40 +71,44 @@ func (p Participant) Restore(seq uint64) (*Checkpoint, error) {
 	return p.read(s)
 }
 
-// Newest returns the newest checkpoint that can be read, nil where there is none.
+// Newest returns the newest checkpoint that can be read, nil where there is none. One of another run is an error:
+// continuing would overwrite it.
 func (p Participant) Newest() (*Checkpoint, error) {
-	_, newest, err := p.usable()
-	return newest, err
+	if p.Checkpoints == nil {
+		return nil, nil
+	}
+	s, err := p.Checkpoints.Latest(p.fingerprints())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.read(s)
 }
 
-// usable lists the checkpoints that can be read and belong to this run. One of another run is an error: continuing would
-// overwrite it.
-func (p Participant) usable() (seqs []uint64, newest *Checkpoint, err error) {
+// usable lists the checkpoints that can be read. One of another run is an error.
+func (p Participant) usable() (seqs []uint64, err error) {
 	if p.Checkpoints == nil {
-		return nil, nil, nil
+		return nil, nil
 	}
 	all, err := p.Checkpoints.List()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, seq := range all[:min(len(all), maxCheckpoints)] {
-		var c *Checkpoint
 		s, err := p.Checkpoints.Load(seq, p.fingerprints())
 		if err == nil {
-			c, err = p.read(s)
+			_, err = p.read(s)
 		}
 		if other := (*checkpoint.MismatchError)(nil); errors.As(err, &other) {
-			return nil, nil, err
+			return nil, err
 		}
-		if err != nil {
-			continue // it is damaged
+		if err == nil { // else it is damaged
+			seqs = append(seqs, seq)
 		}
-		if newest == nil {
-			newest = c
-		}
-		seqs = append(seqs, seq)
 	}
-	return seqs, newest, nil
+	return seqs, nil
 }
 
 // read reads what Save wrote.

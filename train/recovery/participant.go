@@ -6,7 +6,10 @@ package recovery
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
@@ -32,13 +35,31 @@ type Decision struct {
 	From    int    // the member whose state all take
 }
 
+// generationNote is the name under which a store keeps the highest generation that its peer had a part in.
+const generationNote = "generation"
+
 // Generation returns the highest generation that this peer had a part in; last is that of this process.
 func (p Participant) Generation(last uint64) (uint64, error) {
 	if p.Checkpoints == nil {
 		return last, nil
 	}
-	kept, err := p.Checkpoints.Generation()
-	return max(kept, last), err
+	b, err := p.Checkpoints.Note(generationNote)
+	if b == nil || err != nil {
+		return last, err
+	}
+	kept, err := strconv.ParseUint(strings.TrimSuffix(string(b), "\n"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s must hold a number (got %q)", filepath.Join(p.Checkpoints.Dir, generationNote), b)
+	}
+	return max(kept, last), nil
+}
+
+// keep keeps the number of a generation that begins.
+func (p Participant) keep(generation uint64) error {
+	if p.Checkpoints == nil {
+		return nil
+	}
+	return p.Checkpoints.KeepNote(generationNote, fmt.Appendln(nil, generation))
 }
 
 // Greet exchanges greetings with the members of g. last is the highest generation of this process; held is the state
@@ -48,11 +69,17 @@ func (p Participant) Generation(last uint64) (uint64, error) {
 // states, no later generation has the same.
 func (p Participant) Greet(ctx context.Context, g *comm.Group, last uint64, held *Snapshot) (all []Greeting, generation uint64, err error) {
 	mine := Greeting{Rank: p.Rank, Size: p.Size, Config: p.Config, Partition: p.Partition}
+	agreed := g.Generation() > 0
+	if agreed { // also if not all greetings arrive
+		if err := p.keep(g.Generation()); err != nil {
+			return nil, 0, err
+		}
+	}
 	if mine.Generation, err = p.Generation(last); err != nil {
 		return nil, 0, err
 	}
 	if p.Own {
-		if mine.Checkpoints, _, err = p.usable(); err != nil {
+		if mine.Checkpoints, err = p.usable(); err != nil {
 			return nil, 0, err
 		}
 	} else if held != nil {
@@ -82,13 +109,10 @@ func (p Participant) Greet(ctx context.Context, g *comm.Group, last uint64, held
 		}
 		newest = max(newest, all[q].Generation)
 	}
-	if generation = g.Generation(); generation == 0 {
-		generation = newest + 1
+	if agreed {
+		return all, g.Generation(), nil
 	}
-	if p.Checkpoints != nil {
-		err = p.Checkpoints.KeepGeneration(generation)
-	}
-	return all, generation, err
+	return all, newest + 1, p.keep(newest + 1)
 }
 
 // Decide compares greetings, by rank, and returns where the run continues; those of peers that are no members are

@@ -285,7 +285,7 @@ func TestGreetAndFetch(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if kept, err := p.Checkpoints.Generation(); generation != 6 || kept != 6 || err != nil {
+		if kept, err := p.Generation(0); generation != 6 || kept != 6 || err != nil {
 			t.Errorf("peer %d: generation %d, kept %d, %v, want 6", rank, generation, kept, err)
 		}
 		d, err := p.Decide(all)
@@ -321,6 +321,28 @@ func TestGenerationFarAhead(t *testing.T) {
 		if want && errs[0] != nil || !want && (!ok || at.Rank != 1 || !strings.Contains(errs[0].Error(), "too far beyond")) {
 			t.Errorf("lead %d: %v", lead, errs[0])
 		}
+	}
+}
+
+// TestGenerationIsKept: the highest of this process and of those before it counts, and a file that is not a number is named.
+func TestGenerationIsKept(t *testing.T) {
+	p := Participant{Checkpoints: &checkpoint.Store{Dir: t.TempDir()}}
+	if n, err := p.Generation(3); n != 3 || err != nil {
+		t.Errorf("%d, %v, want 3", n, err)
+	}
+	for last, want := range map[uint64]uint64{3: 1<<63 + 5, 1<<63 + 6: 1<<63 + 6} {
+		if err := p.keep(1<<63 + 5); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := p.Generation(last); n != want || err != nil {
+			t.Errorf("%d, %v, want %d", n, err, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(p.Checkpoints.Dir, generationNote), []byte("many\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Generation(0); err == nil || !strings.Contains(err.Error(), `"many`) || !strings.Contains(err.Error(), p.Checkpoints.Dir) {
+		t.Errorf("a generation that is not a number: %v", err)
 	}
 }
 

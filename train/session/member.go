@@ -4,11 +4,14 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -41,7 +44,7 @@ type Connection struct {
 	Wire      func() int64        // bytes sent as the network carried them
 }
 
-// Usage is what one peer used in all sessions of this process.
+// Usage is what one peer used in all sessions of a run, up to the last checkpoint where its process was killed.
 type Usage struct {
 	Seconds float64       // in sessions
 	Waited  time.Duration // of it, for the network
@@ -61,7 +64,8 @@ type Member struct {
 	Progress    time.Duration // without any frame ends a session; 0: never
 	Wait        time.Duration // for the others at first
 	Rejoin      time.Duration // for failed peers; 0: a failure ends the run
-	Durable     bool          // there are checkpoints: without MinPeers a run can go on from them only
+
+	Checkpoints *checkpoint.Store // of the trainers; nil: there are none, and without MinPeers a failure ends the run
 
 	New   func(*Member) (Trainer, error)                            // trainers tell Note their events
 	Meet  func(ctx context.Context, least int) (*Connection, error) // at least so many members
@@ -75,6 +79,7 @@ type Member struct {
 	fault   error // of Final
 	session *Connection
 	usage   Usage
+	count   func()    // brings usage up to now
 	moved   time.Time // when the last round was done
 	away    []absence // by rank
 	whole   []bool    // by rank: who has the model
@@ -94,7 +99,10 @@ const (
 func (m *Member) Run(ctx context.Context) (Trainer, Usage, error) {
 	m.away, m.whole = make([]absence, len(m.Names)), make([]bool, len(m.Names))
 	m.least, m.moved = m.MinPeers, time.Now()
-	var err error
+	err := m.readUsage()
+	if err != nil {
+		return nil, m.usage, err
+	}
 	if m.trainer, err = m.New(m); err != nil {
 		return nil, m.usage, err
 	}
@@ -147,7 +155,7 @@ func (m *Member) recoverable(err error) bool {
 	case m.Fatal != nil && m.Fatal(err):
 		return false
 	case m.MinPeers == 0:
-		return m.Durable && errors.As(err, &failed)
+		return m.Checkpoints != nil && errors.As(err, &failed)
 	}
 	return errors.As(err, &failed) || errors.As(err, &few) || errors.Is(err, comm.ErrLeftOut) || errors.Is(err, ErrSlow) || errors.Is(err, ErrRejoin)
 }
@@ -224,7 +232,7 @@ func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err er
 	g.LimitSilence(m.Progress)
 	begun := time.Now()
 	counted := m.usage
-	count := func() {
+	m.count = func() {
 		u, took := counted, time.Since(begun)
 		trips, waited := g.Waits()
 		sent := g.Bytes()
@@ -233,9 +241,7 @@ func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err er
 		m.usage = u
 	}
 	defer func() {
-		if !m.told { // what the others still need afterwards is not the run's
-			count()
-		}
+		m.keepUsage()
 		g.Close()
 	}()
 	if m.MinPeers > 0 {
@@ -250,9 +256,7 @@ func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err er
 	if err != nil || m.Final == nil {
 		return true, err
 	}
-	if !m.told {
-		count()
-	}
+	m.keepUsage()
 	if err := m.final(); err != nil {
 		return true, err
 	}
@@ -318,6 +322,8 @@ func (m *Member) Note(e train.Event) {
 	switch e.Kind {
 	case train.RoundEnd:
 		m.moved = time.Now()
+	case train.Saved:
+		m.keepUsage()
 	case train.Generation:
 		in := make([]bool, len(m.Names))
 		for _, q := range e.Members {
@@ -331,6 +337,43 @@ func (m *Member) Note(e train.Event) {
 		}
 	}
 	m.Event(e)
+}
+
+// usageNote is the name under which the usage of a run is kept beside its checkpoints.
+const usageNote = "usage"
+
+// readUsage begins with what this peer used before its process was restarted.
+func (m *Member) readUsage() error {
+	if m.Checkpoints == nil {
+		return nil
+	}
+	b, err := m.Checkpoints.Note(usageNote)
+	if b == nil || err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, &m.usage); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(m.Checkpoints.Dir, usageNote), err)
+	}
+	return nil
+}
+
+// keepUsage brings usage up to now, and keeps it beside the checkpoints. What other peers need after Final was called is
+// not counted.
+func (m *Member) keepUsage() {
+	if m.told {
+		return
+	}
+	m.count()
+	if m.Checkpoints == nil {
+		return
+	}
+	b, err := json.Marshal(m.usage)
+	if err == nil {
+		err = m.Checkpoints.KeepNote(usageNote, b)
+	}
+	if err != nil {
+		m.note(train.Warning, "after a restart, bytes and seconds up to now will be missing: %v", err)
+	}
 }
 
 // Asked reports whether a failed peer asks to rejoin and is to be let in.
