@@ -87,7 +87,8 @@ func command(args []string) string {
 		case ok && filepath.IsAbs(value):
 			a = name + "=" + filepath.Base(value)
 		case filepath.IsAbs(a):
-			a = filepath.Base(a)
+			program, rest, _ := strings.Cut(a, " ")
+			a = strings.TrimSpace(filepath.Base(program) + " " + rest)
 		}
 		if a == "" || strings.ContainsAny(a, " ;<>|&*$\"") {
 			a = "'" + a + "'"

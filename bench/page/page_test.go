@@ -10,7 +10,7 @@ import (
 func TestPrints(t *testing.T) {
 	var out strings.Builder
 	p := New(&out, []string{"epoch", "-write", "-python", "/opt/venv/bin/python3", "-heading", "One thread",
-		"-root=/data", "-only", "memory;own, 2"})
+		"-root=/data", "-only", "memory;own, 2", "-baseline", "/opt/bin/python3 bench/metis.py"})
 	if out.Len() > 0 {
 		t.Errorf("an empty page prints %q", out.String())
 	}
@@ -19,7 +19,7 @@ func TestPrints(t *testing.T) {
 	p.Row("cora", 81.25, 7)
 	got := out.String()
 	for _, want := range []string{
-		"| command | `go run ./bench epoch -python python3 -root=data -only 'memory;own, 2'` |\n| machine | ",
+		"| command | `go run ./bench epoch -python python3 -root=data -only 'memory;own, 2' -baseline 'python3 bench/metis.py'` |\n| machine | ",
 		"\n\nhidden 64\n\n| data | test accuracy, % | turns |\n|---|---:|---:|\n| cora | 81.2 | 7 |\n",
 	} {
 		if !strings.Contains(got, want) {
