@@ -42,11 +42,7 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	if g.X.Cols() == 0 {
-		numbered := *g
-		numbered.X = graph.Identity(g.N())
-		g = &numbered
-	}
+	g = g.Numbered()
 	parts := p.Peers
 	if parts == Auto {
 		parts = 4

@@ -20,7 +20,7 @@ type Predictions struct {
 // Predict applies m to g. If they do not fit, as in the number of features, the error is an
 // *InputError.
 func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
-	logits, err := m.Infer(g)
+	logits, err := m.Infer(g.Numbered())
 	if err != nil {
 		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}

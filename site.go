@@ -51,7 +51,8 @@ type Gate struct {
 	Audit      string // file of the log of runs and of what left this site; empty: none is kept
 }
 
-func (g Gate) inForce(federation string) admission.Trusted {
+// InForce returns the file of the roster of a federation that is in force at this site.
+func (g Gate) InForce(federation string) admission.Trusted {
 	if g.Trusted != "" {
 		return admission.Trusted(g.Trusted)
 	}
@@ -121,7 +122,7 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	if file.Body.Federation != policy.Federation {
 		return input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation, g.Policy, policy.Federation))
 	}
-	if err := g.inForce(policy.Federation).Update(file, "", now); err != nil {
+	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
 		return input(fmt.Errorf("%s: %w", g.Roster, err))
 	}
 	var errs []error
@@ -319,7 +320,7 @@ func (k *gatekeeper) revoke(ctx context.Context, p Plan, self string, h *p2p.Hos
 	if k.policy == nil {
 		return
 	}
-	feed := admission.Feed{Path: k.gate.Roster, InForce: k.gate.inForce(k.roster.Federation), Warn: func(text string) { k.warn("%s", text) }}
+	feed := admission.Feed{Path: k.gate.Roster, InForce: k.gate.InForce(k.roster.Federation), Warn: func(text string) { k.warn("%s", text) }}
 	gone := map[string]bool{}
 	feed.Follow(ctx, k.roster, func(r admission.Roster, now time.Time) {
 		for _, m := range p.Members {

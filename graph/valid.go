@@ -17,6 +17,16 @@ func Identity(n int) Features {
 	return Features{Sparse: s}
 }
 
+// Numbered returns g, or if it has no features, a copy in which each node is known by its number (Identity).
+func (g *Graph) Numbered() *Graph {
+	if g.X.Cols() > 0 {
+		return g
+	}
+	numbered := *g
+	numbered.X = Identity(g.N())
+	return &numbered
+}
+
 func finite(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }
 
 // Valid returns an error that names the first broken shape, or the row and column of the first value that is not a
