@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 )
@@ -31,7 +32,7 @@ HEDDLE_KERNELS chooses the instruction set and GOMAXPROCS the number of threads.
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if turns < 1 {
-				return badInput{fmt.Errorf("--turns is %d, want 1 at least", turns)}
+				return cli.Invalidf("turns must be at least 1 (got %d)", turns)
 			}
 			return benchKernels(c.OutOrStdout(), turns, only, large)
 		},
@@ -51,7 +52,7 @@ func benchKernels(w io.Writer, turns int, only string, large bool) error {
 		}
 	}
 	if len(cases) == 0 {
-		return badInput{fmt.Errorf("no kernel's name contains %q", only)}
+		return cli.Invalidf("only must be part of the name of a kernel (got %q)", only)
 	}
 	fmt.Fprintf(w, "kernels %s, %d threads, medians of %d turns\n\n", kernels.Name(), runtime.GOMAXPROCS(0), turns)
 	for _, p := range measure.Peaks() {

@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// commBench measures the way between peers: those of a plan, each on its machine, or some in this process.
+// commBench measures the connections of the peers of a plan, each on its machine, or of some in this process.
 type commBench struct {
-	seat
+	cli.Seat
 	peers              int
 	transport, carrier string
 	megabytes, turns   int
@@ -37,37 +38,34 @@ Without --plan the peers run in this process and connect over loopback or memory
   peer bench comm --plan plan.yaml --identity site-a.key`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return b.run(c.Context(), newWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+			return b.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
 	f.IntVar(&b.peers, "peers", 4, "peers in this process")
 	f.StringVar(&b.transport, "transport", "libp2p", "connections of peers in this process: libp2p or memory")
 	f.StringVar(&b.carrier, "carrier", "quic", "protocol between peers here: quic, tcp, noise, ws or auto")
-	f.StringVar(&b.link, "link", "", linkHelp)
+	f.StringVar(&b.Link, "link", "", linkHelp)
 	f.IntVar(&b.megabytes, "megabytes", 16, "length of the large message and of the longest sum")
 	f.IntVar(&b.turns, "turns", 7, "turns; the median is printed")
-	f.StringVar(&b.plan, "plan", "", "plan whose peers are measured")
-	f.StringVar(&b.identity, "identity", defaultIdentity(), "key file of this peer, with --plan")
-	f.StringSliceVar(&b.site.Listen, "listen", nil, "multiaddresses to listen on; default: those of the plan")
-	f.DurationVar(&b.site.Wait, "wait", 10*time.Minute, "wait for the other peers, with --plan")
+	b.Bind(f, "plan whose peers are measured", "wait for the other peers, with --plan")
 	return c
 }
 
-func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
+func (b commBench) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
 	if b.megabytes < 1 || b.megabytes > 1024 || b.turns < 1 {
-		return badInput{fmt.Errorf("--megabytes is %d and --turns %d, want 1 to 1024 and at least 1", b.megabytes, b.turns)}
+		return cli.Invalidf("megabytes must be 1 to 1024 and turns at least 1 (got %d and %d)", b.megabytes, b.turns)
 	}
-	if b.plan != "" {
+	if b.Plan != "" {
 		return b.member(ctx, w, stdout)
 	}
 	if b.peers < 2 || b.peers > 64 {
-		return badInput{fmt.Errorf("--peers is %d, want 2 to 64", b.peers)}
+		return cli.Invalidf("peers must be 2 to 64 (got %d)", b.peers)
 	}
 	p := heddle.Defaults(heddle.Plan{})
-	p.Transport, p.Carrier, p.Link = b.transport, b.carrier, b.link
+	p.Transport, p.Carrier, p.Link = b.transport, b.carrier, b.Link
 	if err := p.Validate(); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	what := b.transport
 	if what == "libp2p" {
@@ -88,18 +86,18 @@ func (b commBench) run(ctx context.Context, w *watch, stdout io.Writer) error {
 }
 
 // member measures as one peer of a plan.
-func (b commBench) member(ctx context.Context, w *watch, stdout io.Writer) error {
-	p, _, err := b.sit(w)
+func (b commBench) member(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
+	p, _, err := b.Sit(w)
 	if err != nil {
 		return err
 	}
-	return heddle.Meet(ctx, *p.Plan, b.site, "bench comm", func(ctx context.Context, m *heddle.Session) error {
-		fmt.Fprintf(stdout, "%d peers of %s, carrier %s\n", len(p.Members), b.plan, p.Carrier)
+	return heddle.Meet(ctx, *p, b.Site, "bench comm", func(ctx context.Context, m *heddle.Session) error {
+		fmt.Fprintf(stdout, "%d peers of %s, carrier %s\n", len(p.Members), b.Plan, p.Carrier)
 		return b.measure(ctx, m.Group, p.Names(), stdout)
 	})
 }
 
-// measure makes all peers measure, pair by pair and then together, and prints what they found.
+// measure measures pair by pair and then all peers together, and prints the results.
 func (b commBench) measure(ctx context.Context, g *comm.Group, names []string, w io.Writer) error {
 	large := b.megabytes << 20 / 4
 	fmt.Fprintf(w, "\n%-16s %-16s %14s %14s\n", "from", "to", "round trip", fmt.Sprintf("%d MiB", b.megabytes))
@@ -116,7 +114,7 @@ func (b commBench) measure(ctx context.Context, g *comm.Group, names []string, w
 			if err != nil {
 				return err
 			}
-			// The answer's way is taken off; a small message that was held up may have taken longer than the large one.
+			// Without the way back. A small message that was delayed may have taken longer than the large one.
 			rate := float64(4*large) / max(long-min(small, long)/2, 1e-9)
 			fmt.Fprintf(w, "%-16s %-16s %14s %12s/s\n", names[from], names[to], seconds(small), report.Bytes(int64(rate)))
 		}
@@ -136,7 +134,7 @@ func (b commBench) measure(ctx context.Context, g *comm.Group, names []string, w
 	}
 }
 
-// pair sends n floats one way and one back; it returns the median time, which all peers agree on.
+// pair sends n floats one way and one back, and returns the median time, which is the same at all peers.
 func (b commBench) pair(ctx context.Context, g *comm.Group, from, to, n int) (float64, error) {
 	there, back := make([]float32, n), make([]float32, 1)
 	return b.median(ctx, g, from, func() error {
@@ -165,8 +163,8 @@ func (b commBench) sum(ctx context.Context, g *comm.Group, n int) (float64, erro
 	return b.median(ctx, g, everyone, func() error { return g.AllReduce(ctx, comm.Control, x) })
 }
 
-// median is that of what a turn took, in seconds, as the peer who measured it; everyone: the peer it took longest. The
-// first turn does not count. All peers return the same.
+// median returns the median time of a turn in seconds, the same at all peers: that of peer who, or with everyone the longest.
+// The first turn does not count.
 func (b commBench) median(ctx context.Context, g *comm.Group, who int, turn func() error) (float64, error) {
 	var all []float64
 	for k := range b.turns + 1 {

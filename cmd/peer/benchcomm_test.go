@@ -30,6 +30,6 @@ func TestBenchComm(t *testing.T) {
 	if text := must(t, "bench", "comm", "--peers", "3", "--carrier", "tcp", "--megabytes", "1", "--turns", "1"); strings.Count(text, "MB/s")+strings.Count(text, "GB/s")+strings.Count(text, "kB/s") != 6+4 {
 		t.Errorf("want six pairs and four sums:\n%s", text)
 	}
-	refuse(t, 2, []string{"--peers is 1"}, "bench", "comm", "--peers", "1")
+	refuse(t, 2, []string{"peers must be 2 to 64 (got 1)"}, "bench", "comm", "--peers", "1")
 	refuse(t, 2, []string{"pigeon"}, "bench", "comm", "--transport", "pigeon")
 }

@@ -9,70 +9,47 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// readData reads a data set. Nodes without features are known by their numbers.
-func readData(path string, split int) (*graph.Graph, error) {
-	g, err := dataset.Read(path, split)
-	if err != nil {
-		return nil, badInput{err}
-	}
-	return identified(g), nil
-}
-
-// identified gives the nodes of a graph without features one column each: the first layer then learns a row for every
-// node.
-func identified(g *graph.Graph) *graph.Graph {
-	if g.X.Cols() == 0 {
-		g.X = graph.Identity(g.N())
-	}
-	return g
-}
-
-// Source says where a run's shards come from.
+// Source is where a run's shards come from.
 type Source struct {
 	Data   string `yaml:"data"`   // directory or .npz of a data set; or
 	Shards string `yaml:"shards"` // directory that peer partition wrote
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
 }
 
-// open returns the shards; its arrays are there until Close.
+// open returns the shards, whose arrays are valid until Close.
 func (s Source) open(p heddle.Plan) ([]*shard.Shard, io.Closer, error) {
 	switch {
 	case (s.Data == "") == (s.Shards == ""):
-		return nil, nil, badInput{errors.New("data: want either --data D (a data set) or --shards DIR (written by peer partition)")}
+		return nil, nil, cli.Invalidf("a run needs either --data D (a data set) or --shards DIR (written by peer partition)")
 	case s.Shards != "":
 		shards, closer, err := shard.ReadDir(s.Shards)
 		if err != nil {
-			return nil, nil, badInput{err}
+			return nil, nil, cli.Invalid(err)
 		}
 		if p.Peers != heddle.Auto && p.Peers != len(shards) {
 			if shards, err = grouped(shards, p.Peers); err != nil {
-				return nil, nil, errors.Join(badInput{fmt.Errorf("peers: %w", err)}, closer.Close())
+				return nil, nil, errors.Join(cli.Invalid(err), closer.Close())
 			}
 		}
 		return shards, closer, nil
 	}
-	if _, err := parseEdgeCut(p.Policy); err != nil {
-		return nil, nil, badInput{err}
-	}
-	g, err := readData(s.Data, s.Split)
+	g, err := dataset.Read(s.Data, s.Split)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, cli.Invalid(err)
 	}
 	shards, err := heddle.Split(g, p)
 	return shards, io.NopCloser(nil), err
 }
 
-// grouped deals the parts out to fewer peers.
+// grouped merges the parts for fewer peers.
 func grouped(shards []*shard.Shard, peers int) ([]*shard.Shard, error) {
 	if peers < 1 || peers > len(shards) {
-		return nil, fmt.Errorf("%d, want 1 to %d, as many as there are shards", peers, len(shards))
+		return nil, fmt.Errorf("peers must be 1 to %d, the number of shards (got %d)", len(shards), peers)
 	}
 	var all []*shard.Shard
 	for w := range peers {
@@ -86,15 +63,15 @@ func grouped(shards []*shard.Shard, peers int) ([]*shard.Shard, error) {
 	return all, nil
 }
 
-// readParts reads what one of so many peers holds: a part, or several with commas between where there are fewer peers
-// than parts.
+// readParts reads what one of so many peers holds: a part, or, if there are fewer peers than parts, several with commas
+// between them.
 func readParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
 	var parts []*shard.Shard
 	var files closers
 	for _, path := range partPaths(paths) {
 		s, f, err := shard.ReadShard(path)
 		if err != nil {
-			return nil, nil, errors.Join(badInput{err}, files.Close())
+			return nil, nil, errors.Join(cli.Invalid(err), files.Close())
 		}
 		parts, files = append(parts, s), append(files, f)
 	}
@@ -103,12 +80,12 @@ func readParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
 		return parts[0], files, nil
 	}
 	if err != nil {
-		return nil, nil, errors.Join(badInput{fmt.Errorf("%s: %w", paths, err)}, files.Close())
+		return nil, nil, errors.Join(cli.Invalidf("%s: %w", paths, err), files.Close())
 	}
 	return s, files, nil
 }
 
-// partPaths splits a list of paths at its commas, but for those in the names of files that are there.
+// partPaths splits a list of paths at its commas, except at those in the names of existing files.
 func partPaths(list string) (paths []string) {
 	for rest := strings.Split(list, ","); len(rest) > 0; {
 		n := len(rest)
@@ -140,12 +117,4 @@ func fileName(name string) string {
 		return r
 	}, filepath.Base(name))
 	return strings.TrimLeft(name, ".")
-}
-
-// parseEdgeCut returns the policy of that name, and says what a vertex cut lacks.
-func parseEdgeCut(name string) (partition.Policy, error) {
-	if vertexcut.Parse(name) != nil {
-		return nil, fmt.Errorf("policy %q is a vertex cut: trainers need an edge cut, in which a node's edges lie with its owner", name)
-	}
-	return partition.ParsePolicy(name)
 }

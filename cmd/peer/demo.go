@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -23,8 +24,8 @@ import (
 
 func newDemo() *cobra.Command {
 	var seed uint64
-	var out string
-	var view watchFlags
+	var out output
+	var view cli.WatchFlags
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Train over four sites on this machine and compare",
@@ -32,22 +33,22 @@ func newDemo() *cobra.Command {
 accuracy of each site alone, of the features alone, of the sites together, and of pooled data.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			w, err := view.start(c.ErrOrStderr())
+			w, err := view.Start(c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			defer w.end()
+			defer w.End()
 			return demo(c.Context(), seed, out, w, c.OutOrStdout())
 		},
 	}
 	c.Flags().Uint64Var(&seed, "seed", 1, "random seed of graph and training")
-	c.Flags().StringVarP(&out, "out", "o", filepath.Join("runs", "demo"), "directory to write to")
-	view.bind(c.Flags())
+	c.Flags().StringVarP(&out.dir, "out", "o", filepath.Join("runs", "demo"), "directory to write to")
+	view.Bind(c.Flags())
 	return c
 }
 
-func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writer) error {
-	if err := writableDir(out); err != nil {
+func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.Writer) error {
+	if err := out.check(); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -64,15 +65,15 @@ func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writ
 	gcn.Seed = seed
 	frugal := heddle.Defaults(heddle.Plan{Preset: "frugal"})
 	frugal.Seed = seed
-	frugal.Hops = 2 // by the validation nodes: of mean degree 10, two hops see enough
+	frugal.Hops = 2 // chosen on the validation nodes
 	mlp := gcn
 	mlp.Model = "mlp"
 	all, err := heddle.Compare(ctx, g, shards,
 		heddle.Trial{Name: "each site alone, over all test nodes", Plan: gcn, Alone: true},
 		heddle.Trial{Name: "features only, pooled (no edges)", Plan: mlp},
-		heddle.Trial{Name: "Heddle, together", Plan: frugal, OnEvent: w.event},
+		heddle.Trial{Name: "Heddle, together", Plan: frugal, OnEvent: w.Event},
 		heddle.Trial{Name: "pooled data (upper bound)", Plan: gcn})
-	w.end()
+	w.End()
 	if err != nil {
 		return err
 	}
@@ -85,39 +86,35 @@ func demo(ctx context.Context, seed uint64, out string, w *watch, stdout io.Writ
 		return err
 	}
 	o := all[2].Runs[0]
-	setting, err := frugal.MarshalYAML()
-	if err != nil {
-		return err
-	}
-	files, err := writeRun(o, out, shards[0], frugal, report.Page{Setting: string(setting), Compare: &table, Command: fmt.Sprintf("peer demo --seed %d", seed)})
-	if err != nil {
+	page := report.Page{Compare: &table, Command: fmt.Sprintf("peer demo --seed %d", seed)}
+	if err := out.write(o, frugal, shards[0], page); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "\nHeddle sent projected rows of %d columns and sums. Both can reveal raw features: docs/explanation/privacy.md.\n", o.Model.Spec.Encoder.Out)
-	fmt.Fprintf(stdout, "model:  %s\nreport: %s\n%.1f s\n", files.model, files.report, time.Since(start).Seconds())
+	fmt.Fprintf(stdout, "model:  %s\nreport: %s\n%.1f s\n", out.model(), out.report(), time.Since(start).Seconds())
 	return nil
 }
 
-// demoTable shows what the four trials of the demo gave.
+// demoTable compares the four trials of the demo.
 func demoTable(g *graph.Graph, shards []*shard.Shard, all []heddle.Outcome) report.Table {
 	rows, edges := pooling(shards)
 	sent := all[2].Sent
 	moved := []string{"0 B", report.Bytes(rows) + " of raw data",
-		fmt.Sprintf("%s (%s on the wire)", report.Bytes(sent.Halo+sent.Reduce+sent.Control), report.Bytes(sent.Wire)),
+		fmt.Sprintf("%s (%s on the wire)", report.Bytes(sent.Total()), report.Bytes(sent.Wire)),
 		report.Bytes(rows+edges) + " of raw data"}
 	t := report.Table{Head: []string{"way", "test accuracy", "sent by all sites"}}
 	for r, o := range all[0].Runs {
 		name := fmt.Sprintf("%s alone (its own %d nodes)", g.Sites[r], shards[r].Owned)
-		t.Rows = append(t.Rows, []string{name, percent(o.Test), "0 B"})
+		t.Rows = append(t.Rows, []string{name, report.Percent(o.Test), "0 B"})
 	}
 	for k, o := range all {
-		t.Rows = append(t.Rows, []string{o.Name, percent(o.Test), moved[k]})
+		t.Rows = append(t.Rows, []string{o.Name, report.Percent(o.Test), moved[k]})
 	}
 	return t
 }
 
-// pooling returns what all sites but the first, where the data would be pooled, would have to send: 8 bytes for each
-// value of the sparse features with its column, and 8 for each edge.
+// pooling returns the bytes that the other sites would send if the data were pooled at the first: 8 for each value of the
+// sparse features with its column, and 8 for each edge.
 func pooling(shards []*shard.Shard) (rows, edges int64) {
 	for _, s := range shards[1:] {
 		rows += 8 * int64(s.X.Sparse.NNZ())

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -63,7 +64,7 @@ func TestUsage(t *testing.T) {
 		{"train --data D --peers 0", []string{"peers must be at least 1", "(got 0)"}},
 		{"train --data D --peers -3", []string{"peers must be at least", "(got -3)"}},
 		{"train --data D --peers 601", []string{"601", "600"}},
-		{"partition --data D --parts 0 -o X", []string{"parts: 0"}},
+		{"partition --data D --parts 0 -o X", []string{"parts must be at least 1 (got 0)"}},
 		{"partition --data D --parts 601 -o X", []string{"601", "600"}},
 		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
 		{"train --data D --mode minibatch", []string{"mode must be retexo, fullbatch or standalone (got \"minibatch\")"}},
@@ -162,7 +163,7 @@ func TestPrecedence(t *testing.T) {
 	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
 		t.Fatal(err)
 	}
-	j, err := loadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), givenSettings(c.Flags()), nil, func(text string) { t.Error(text) })
+	j, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), givenSettings(c.Flags()), nil, func(text string) { t.Error(text) })
 	if err != nil {
 		t.Fatal(err)
 	}

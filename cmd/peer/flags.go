@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -76,33 +74,6 @@ func givenSettings(f *pflag.FlagSet) map[string]string {
 		}
 	})
 	return given
-}
-
-// loadPlan makes a plan for a command, train or join, of the file at path, none where it is empty, and of the flags that were
-// given. Keys that are no settings go to rest. All faults are reported at once.
-func loadPlan(command, path string, given map[string]string, rest any, warn func(string)) (*heddle.Plan, error) {
-	var text []byte
-	if path != "" {
-		var err error
-		if text, err = os.ReadFile(path); err != nil {
-			return nil, badInput{err}
-		}
-	}
-	p, warnings, err := heddle.ReadPlan(text, given, rest)
-	for _, w := range warnings {
-		warn(w)
-	}
-	inFile := path != "" && (err != nil || len(given) == 0)
-	if err == nil {
-		err = errors.Join(p.Only(command), p.Validate())
-	}
-	if err != nil && inFile {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	if err != nil {
-		return nil, badInput{err}
-	}
-	return p, nil
 }
 
 // sectionOrder has the sections of help of a command with settings; flags that are no settings are in the first or last.

@@ -8,7 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 )
 
-// generation, lostRows and share are what --json says of a run that went on without lost peers, or gave slow ones less work.
+// generation, lostRows and share are in --json the history of a run that continued without failed peers, or gave slow ones
+// less work.
 type generation struct {
 	Number  uint64   `json:"generation"`
 	Stage   string   `json:"stage"`
@@ -21,7 +22,7 @@ type lostRows struct {
 	Stage string `json:"stage"`
 	Hop   int    `json:"hop"`
 	Peer  string `json:"peer"`
-	Rows  int    `json:"rows"` // of its nodes, that this peer's edges come from
+	Rows  int    `json:"rows"` // of its nodes, from which edges to this peer's nodes come
 	Did   string `json:"did"`  // previous or drop
 }
 
@@ -32,7 +33,7 @@ type share struct {
 	Share float64 `json:"share"` // of its training nodes that its steps are computed from
 }
 
-// history says in names what o has by rank.
+// historyOf returns the history of o, which has ranks, with names.
 func historyOf(o *heddle.Result, peers int) (gs []generation, rows []lostRows, shares []share) {
 	names := o.Members
 	for r := len(names); r < peers; r++ {
@@ -62,28 +63,29 @@ func historyOf(o *heddle.Result, peers int) (gs []generation, rows []lostRows, s
 	return gs, rows, shares
 }
 
-// survived is the table of a report; nil where nobody was ever lost or slow.
-func survived(gs []generation, rows []lostRows, shares []share) *report.Table {
-	if len(gs) < 2 && len(rows) == 0 && len(shares) == 0 && (len(gs) == 0 || len(gs[0].Lost) == 0) {
+// failures is the history of a run as a table; nil if no peer failed or was slow.
+func failures(r result) *report.Table {
+	gs := r.Generations
+	if len(gs) < 2 && len(r.LostRows) == 0 && len(r.Shares) == 0 && (len(gs) == 0 || len(gs[0].Lost) == 0) {
 		return nil
 	}
-	t := &report.Table{Head: []string{"generation", "goes on at", "without"}}
+	t := &report.Table{Head: []string{"generation", "continues at", "without"}}
 	for _, g := range gs {
 		without := strings.Join(g.Lost, ", ")
 		if without == "" {
-			without = "nobody"
+			without = "none"
 		}
 		t.Rows = append(t.Rows, []string{fmt.Sprint(g.Number), fmt.Sprintf("%s, round %d", g.Stage, g.Round), without})
 	}
-	for _, r := range rows {
+	for _, l := range r.LostRows {
 		did := "edges left out"
-		if r.Did == "previous" {
+		if l.Did == "previous" {
 			did = "earlier rows used"
 		}
-		t.Rows = append(t.Rows, []string{"rows of " + r.Peer, fmt.Sprintf("%s, hop %d", r.Stage, r.Hop), fmt.Sprintf("%d: %s", r.Rows, did)})
+		t.Rows = append(t.Rows, []string{"rows of " + l.Peer, fmt.Sprintf("%s, hop %d", l.Stage, l.Hop), fmt.Sprintf("%d: %s", l.Rows, did)})
 	}
-	for _, s := range shares {
-		t.Rows = append(t.Rows, []string{"work of " + s.Peer, fmt.Sprintf("%s, round %d", s.Stage, s.Round), percent(s.Share)})
+	for _, s := range r.Shares {
+		t.Rows = append(t.Rows, []string{"work of " + s.Peer, fmt.Sprintf("%s, round %d", s.Stage, s.Round), report.Percent(s.Share)})
 	}
 	return t
 }

@@ -11,17 +11,19 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cluster"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// launch is what one of the processes that a scheduler starts needs to find the others.
+// launch is what a process that a scheduler started needs to find the others.
 type launch struct {
-	secret      string // file that all of them read; empty: the plan names the peers
-	rank, ranks int    // −1, 0: as the scheduler says
-	hosts       string // of every rank, with commas between, or one name with {rank} in it; empty: as the scheduler says
-	port        int    // of the first rank on a host; the next one on it takes the next
+	secret      string // file of the secret that all of them share; empty: the plan names the peers
+	rank, ranks int    // −1 and 0: the scheduler's
+	hosts       string // of all ranks, with commas between, or a name with {rank} in it; empty: the scheduler's
+	port        int    // of a host's first rank; the next rank on the host has the next port
 }
 
 func (l *launch) bind(f *pflag.FlagSet) {
@@ -32,20 +34,20 @@ func (l *launch) bind(f *pflag.FlagSet) {
 	f.IntVar(&l.port, "port", 4001, "port of a host's first peer")
 }
 
-// given reports whether there is anything that only means something with a secret.
+// given reports whether a flag was given that requires a secret.
 func (l launch) given() bool { return l.rank >= 0 || l.ranks > 0 || l.hosts != "" }
 
-// join completes a seat and a plan that names no peers: who this process is, who the others are, and where.
-func (l launch) join(s *seat, p *agreement, env func(string) string) (identity.Identity, error) {
+// join completes m and a plan that names no peers: the identity and the addresses of this process and of the others.
+func (l launch) join(s *member, p *heddle.Plan, env func(string) string) (identity.Identity, error) {
 	var none identity.Identity
 	if len(p.Members) > 0 {
-		return none, badInput{fmt.Errorf("%s: peers: %d are named, but with --secret all follow from it: leave them out", s.plan, len(p.Members))}
+		return none, cli.Invalidf("%s: with --secret the plan must not name members (got %d)", s.Plan, len(p.Members))
 	}
 	t := cluster.Place{By: "--rank", Rank: l.rank, Ranks: l.ranks}
 	if l.rank < 0 {
 		var err error
 		if t, err = cluster.Scheduled(env); err != nil {
-			return none, badInput{err}
+			return none, cli.Invalid(err)
 		}
 	}
 	if l.ranks > 0 {
@@ -62,24 +64,24 @@ func (l launch) join(s *seat, p *agreement, env func(string) string) (identity.I
 	}
 	switch {
 	case t.Ranks < 1 || t.Ranks > cluster.MaxRanks:
-		return none, badInput{fmt.Errorf("ranks: %d by %s, want 1 to %d: give --ranks", t.Ranks, t.By, cluster.MaxRanks)}
+		return none, cli.Invalidf("the number of ranks must be 1 to %d (got %d from %s): give --ranks", cluster.MaxRanks, t.Ranks, t.By)
 	case t.Rank >= t.Ranks:
-		return none, badInput{fmt.Errorf("rank: %d by %s, want less than the %d ranks there are", t.Rank, t.By, t.Ranks)}
+		return none, cli.Invalidf("the rank must be below %d, the number of ranks (got %d from %s)", t.Ranks, t.Rank, t.By)
 	case t.Hosts == nil:
-		return none, badInput{fmt.Errorf("hosts: %s does not say where the ranks are: give --hosts, as node-a,node-b or name-{rank}.service", t.By)}
+		return none, cli.Invalidf("%s does not name the hosts of the ranks: give --hosts, as node-a,node-b or name-{rank}.service", t.By)
 	case len(t.Hosts) != t.Ranks:
-		return none, badInput{fmt.Errorf("hosts: %d, want one for each of %d ranks", len(t.Hosts), t.Ranks)}
+		return none, cli.Invalidf("there must be a host for each of the %d ranks (got %d)", t.Ranks, len(t.Hosts))
 	}
 	secret, err := readSecret(l.secret)
 	if err != nil {
-		return none, badInput{err}
+		return none, cli.Invalid(err)
 	}
 	var me identity.Identity
 	var members []string
 	for r, host := range t.Hosts {
 		id, err := identity.Derive(secret, r)
 		if err != nil {
-			return none, badInput{fmt.Errorf("%s: %w", l.secret, err)}
+			return none, cli.Invalidf("%s: %w", l.secret, err)
 		}
 		if r == t.Rank {
 			me = id
@@ -87,21 +89,21 @@ func (l launch) join(s *seat, p *agreement, env func(string) string) (identity.I
 		members = append(members, fmt.Sprintf("rank-%d=%s@%s", r, id.PeerID(), host))
 	}
 	if err := p.AddMembers(members, l.port); err != nil {
-		return none, badInput{err}
+		return none, cli.Invalid(err)
 	}
 	return me, l.place(s, p, t.Rank)
 }
 
-// place says where rank listens, which parts it holds and where it keeps its own, all ranks having been told the same.
-func (l launch) place(s *seat, p *agreement, rank int) error {
-	if s.site.Listen == nil {
-		for _, a := range p.Members[rank].Addresses { // the host's name is how others reach it; here every address will do
+// place sets what differs between the ranks, which all have the same flags: addresses to listen on, parts, and directories.
+func (l launch) place(s *member, p *heddle.Plan, rank int) error {
+	if s.Site.Listen == nil {
+		for _, a := range p.Members[rank].Addresses { // the host's name is for the others; here listen on every interface
 			part := strings.SplitN(a, "/", 4)
 			any := "/ip4/0.0.0.0/"
 			if ip, err := netip.ParseAddr(part[2]); err == nil && ip.Is6() {
 				any = "/ip6/::/"
 			}
-			s.site.Listen = append(s.site.Listen, any+part[3])
+			s.Site.Listen = append(s.Site.Listen, any+part[3])
 		}
 	}
 	if m, err := shard.ReadManifest(s.shard); err == nil {
@@ -111,24 +113,24 @@ func (l launch) place(s *seat, p *agreement, rank int) error {
 			paths = append(paths, filepath.Join(s.shard, fmt.Sprintf("part-%d", part)))
 		}
 		if paths == nil {
-			return badInput{fmt.Errorf("%s has %d parts, fewer than the %d ranks", s.shard, len(m.Parts), len(p.Members))}
+			return cli.Invalidf("%s has %d parts, fewer than the %d ranks", s.shard, len(m.Parts), len(p.Members))
 		}
 		s.shard = strings.Join(paths, ",")
 	}
 	own := fmt.Sprintf("rank-%d", rank)
-	if s.site.State != "" {
-		s.site.State = filepath.Join(s.site.State, own)
+	if s.Site.State != "" {
+		s.Site.State = filepath.Join(s.Site.State, own)
 	}
-	if s.out != "" {
-		s.out = filepath.Join(s.out, own)
+	if s.out.dir != "" {
+		s.out.dir = filepath.Join(s.out.dir, own)
 	}
 	if rank > 0 {
-		s.json = "" // one file of figures, by rank 0
+		s.out.json = "" // rank 0 writes the figures
 	}
 	return nil
 }
 
-// readSecret reads what all ranks share.
+// readSecret reads the secret that all ranks share.
 func readSecret(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 )
 
 // TestLaunch starts three processes as Open MPI would, with five parts, one secret and a plan without names: they find
@@ -70,8 +72,8 @@ func TestLaunchRefuses(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"--secret " + at("short") + " --rank 0 --ranks 2 --hosts a,b", "at least 32 random bytes (got 8)"},
 		{"--secret " + at("none") + " --rank 0 --ranks 2 --hosts a,b", "none"},
-		{"--secret " + at("secret") + " --rank 2 --ranks 2 --hosts a,b", "rank: 2"},
-		{"--secret " + at("secret") + " --rank 0 --ranks 3 --hosts a,b", "hosts: 2"},
+		{"--secret " + at("secret") + " --rank 2 --ranks 2 --hosts a,b", "must be below 2"},
+		{"--secret " + at("secret") + " --rank 0 --ranks 3 --hosts a,b", "each of the 3 ranks (got 2)"},
 		{"--secret " + at("secret") + " --rank 0 --ranks 2", "--hosts"},
 		{"--secret " + at("secret") + " --rank 0 --ranks 3 --hosts a,b,c", "2 parts"},
 		{"--rank 0", "--secret"},
@@ -226,7 +228,7 @@ func TestManifests(t *testing.T) {
 			t.Errorf("%s: ports %v, want 4001 by UDP", file, c.Ports)
 		}
 		plan := objects["v1 ConfigMap"].Data["plan.yaml"]
-		if _, err := readPlan(write(t, plan), func(text string) { t.Error(text) }); err != nil {
+		if _, _, err := cli.ReadPlan(write(t, plan), func(text string) { t.Error(text) }); err != nil {
 			t.Errorf("%s: plan.yaml: %v", file, err)
 		}
 	}

@@ -16,23 +16,20 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/cmd/peer/federation"
+	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the program at once: the first is given back as soon as it has come.
+	// After the first signal the default action is in force again: a second one ends the program immediately.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// badInput is a fault of what the user gave: a flag, a setting, a file. Exit code 2.
-type badInput struct{ error }
-
-func (b badInput) Unwrap() error { return b.error }
-
-// run is the program without its process.
+// run is the program in a process that goes on, such as that of a test.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int) {
 	root, began := newRoot()
 	root.SetArgs(args)
@@ -46,20 +43,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 		return 0
 	}
 	fmt.Fprintf(stderr, "peer: %v\n", err)
-	var input badInput
-	var given *heddle.InputError
-	var plan *p2p.MismatchError
-	var state *checkpoint.MismatchError
-	if errors.Is(err, syscall.ENOSPC) { // what was given is right
+	if errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works when there is room
 		return 1
 	}
-	if !*began || errors.As(err, &input) || errors.As(err, &given) || errors.As(err, &plan) || errors.As(err, &state) {
+	var input *heddle.InputError
+	var plan *p2p.MismatchError
+	var state *checkpoint.MismatchError
+	if !*began || errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) {
 		return 2
 	}
 	return 1
 }
 
-// newRoot returns all commands. began is set when one runs: until then every fault is one of usage.
+// newRoot returns all commands. began is set when one of them runs: every error before that is one of usage.
 func newRoot() (root *cobra.Command, began *bool) {
 	root = &cobra.Command{
 		Use:   "peer",
@@ -72,8 +68,9 @@ Start with:  peer demo`,
 		Args:              cobra.NoArgs,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newDemo(), newImport(), newExport(), newReorder(), newPartition(), newTrain(), newID(), newPlan(), newMeet(), newJoin(), newPredict(), newInspect(), newDoctor(), newBench(), newRelay(),
-		newInit(), newRoster(), newApprove(), newAudit())
+	root.AddCommand(newDemo(), newTrain(), newPlan(), newJoin(), newPredict(), newBench())
+	root.AddCommand(graphs.Commands()...)
+	root.AddCommand(federation.Commands()...)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", err, c.CommandPath())
 	})
@@ -85,7 +82,7 @@ Start with:  peer demo`,
 	return root, began
 }
 
-// explain has c, and each command below it, say what it takes where its arguments are wrong.
+// explain adds the usage of c, and of each command below it, to errors about their arguments.
 func explain(c *cobra.Command) {
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -96,7 +93,7 @@ func explain(c *cobra.Command) {
 		case c.HasSubCommands():
 			return fmt.Errorf("%w (see %s --help)", err, c.CommandPath())
 		}
-		return fmt.Errorf("%w: want %s (see %s --help)", err, c.UseLine(), c.CommandPath())
+		return fmt.Errorf("%w; usage: %s (see %s --help)", err, c.UseLine(), c.CommandPath())
 	}
 	for _, below := range c.Commands() {
 		explain(below)

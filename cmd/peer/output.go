@@ -1,19 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// result is the object of --json. Fields are only ever added.
+// result is the object of --json. Fields are added and never removed.
 type result struct {
 	Mode         string   `json:"mode"`
 	Model        string   `json:"model"`
@@ -21,7 +23,7 @@ type result struct {
 	Dataset      string   `json:"dataset"`
 	Peers        int      `json:"peers"`
 	Seed         uint64   `json:"seed"`
-	TestAccuracy *float64 `json:"test_accuracy"` // the metric named below, in [0, 1]; null: there is no test node
+	TestAccuracy *float64 `json:"test_accuracy"` // the metric named below, in [0, 1]; null: no test nodes
 	ValAccuracy  *float64 `json:"val_accuracy"`
 	Seconds      float64  `json:"seconds"` // in sessions, from the first connection to the last parameter
 	Rounds       int      `json:"rounds"`
@@ -31,18 +33,18 @@ type result struct {
 		Control int64 `json:"control"`
 		Wire    int64 `json:"wire"` // as the network carried them; 0 in memory
 	} `json:"bytes"`
-	PeakRSS []int64    `json:"peak_rss_bytes"` // of each process that wrote this: one
-	Loss    []*float64 `json:"loss"`           // of each round, stage after stage
+	PeakRSS []int64    `json:"peak_rss_bytes"` // of this process
+	Loss    []*float64 `json:"loss"`           // of each round, stage by stage
 
 	Metric  string        `json:"metric"`
 	Preset  string        `json:"preset,omitempty"`
 	Stages  []stageResult `json:"stages"`
 	Kernels string        `json:"kernels"`
-	Links   []prediction  `json:"predicted,omitempty"` // how long the run takes over other connections
+	Links   []prediction  `json:"predicted,omitempty"` // duration of the run over other connections
 
-	Generations []generation `json:"generations,omitempty"` // of a run with min_peers: who went on, and where
-	LostRows    []lostRows   `json:"lost_rows,omitempty"`   // what this peer did about rows of peers that were lost
-	Shares      []share      `json:"shares,omitempty"`      // with straggler: adapt, how much local work each peer was given when that changed
+	Generations []generation `json:"generations,omitempty"` // of a run with min_peers
+	LostRows    []lostRows   `json:"lost_rows,omitempty"`   // what this peer did about rows of failed peers
+	Shares      []share      `json:"shares,omitempty"`      // with straggler: adapt, changes of the peers' local work
 }
 
 type stageResult struct {
@@ -61,73 +63,83 @@ func number(x float64) *float64 {
 	return &x
 }
 
-func resultOf(o *heddle.Result, s heddle.Plan, dataset string, peers int, kernels string) result {
-	r := result{Mode: s.Mode, Model: s.Model, Encoder: s.Encoder.String(), Dataset: dataset, Peers: peers, Seed: s.Seed,
+func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
+	r := result{Mode: p.Mode, Model: p.Model, Encoder: p.Encoder.String(), Dataset: first.Name, Peers: first.Parts, Seed: p.Seed,
 		TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
-		Metric: string(o.Metric), Preset: s.Preset, Kernels: kernels, PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
-	r.Generations, r.LostRows, r.Shares = historyOf(o, peers)
+		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
+	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
 	sum := o.Total()
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
-	if peak := peakMemory(); peak > 0 {
+	if peak := cli.PeakMemory(); peak > 0 {
 		r.PeakRSS = append(r.PeakRSS, peak)
 	}
 	for _, st := range o.Stages {
 		r.Stages = append(r.Stages, stageResult{st.Name, st.BestRound, len(st.Curve), number(st.Val), number(st.Test)})
-		for _, p := range st.Curve {
-			r.Loss = append(r.Loss, number(p.Loss))
+		for _, q := range st.Curve {
+			r.Loss = append(r.Loss, number(q.Loss))
 		}
 	}
 	return r
 }
 
-// writeJSON writes v to path, whole or not at all.
-func writeJSON(path string, v any) error {
-	return writeWhole(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
-	})
+// output is where a run's model, report and figures go.
+type output struct {
+	dir  string
+	json string // one more file for the figures; empty: none
 }
 
-// writeWhole replaces path by what fill writes, whole or not at all, readable as the user's mask says.
-func writeWhole(path string, fill func(io.Writer) error) (err error) {
-	tmp := fmt.Sprintf("%s.%d", path, os.Getpid())
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+func (out output) model() string  { return filepath.Join(out.dir, "model.safetensors") }
+func (out output) report() string { return filepath.Join(out.dir, "report.html") }
+
+// check makes the directories, so that a run does not fail at its end.
+func (out output) check() error {
+	return errors.Join(cli.WritableDir(out.dir), cli.Writable(out.json))
+}
+
+// write writes what a run by p gave. first is one of its shards; page has what the result does not know.
+func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, page report.Page) error {
+	if err := o.Save(out.model()); err != nil {
+		return err
+	}
+	setting, err := p.MarshalYAML()
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(tmp)
+	r, sum := resultOf(o, p, first), o.Total()
+	page.Setting = string(setting) + page.Setting
+	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, p.Mode, p.Model, first.Parts)
+	page.Metric, page.Stages, page.Peers = string(o.Metric), o.Stages, o.Peers
+	page.Links, page.Failures = predicted(r.Links), failures(r)
+	page.Summary = []report.Fact{
+		{Name: "test " + r.Metric, Value: report.Percent(o.Test)}, {Name: "validation " + r.Metric, Value: report.Percent(o.Val)},
+		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},
+		{Name: "bytes sent", Value: report.Bytes(sum.Total())},
+	}
+	if err := cli.WriteFile(out.report(), func(w io.Writer) error { return report.Write(w, page) }); err != nil {
+		return err
+	}
+	for _, path := range []string{filepath.Join(out.dir, "result.json"), out.json} {
+		if path == "" {
+			continue
 		}
-	}()
-	b := bufio.NewWriter(f)
-	if err := errors.Join(fill(b), b.Flush(), f.Close()); err != nil {
-		return err
+		if err := cli.WriteFile(path, func(w io.Writer) error {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(r)
+		}); err != nil {
+			return err
+		}
 	}
-	return os.Rename(tmp, path)
+	return nil
 }
 
-// writable finds out now whether path can be written at the end: a run must not be lost for it. Missing directories
-// are made.
-func writable(path string) error {
-	if path == "" {
-		return nil
+// print prints the figures of a run over a data set.
+func (out output) print(w io.Writer, o *heddle.Result, dataset string) {
+	sum := o.Total()
+	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", dataset, o.Metric, report.Percent(o.Test), report.Percent(o.Val), o.Seconds)
+	fmt.Fprintf(w, "sent: halo %s, reduce %s, control %s", report.Bytes(sum.Halo), report.Bytes(sum.Reduce), report.Bytes(sum.Control))
+	if sum.Wire > 0 {
+		fmt.Fprintf(w, "; on the wire %s", report.Bytes(sum.Wire))
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return badInput{fmt.Errorf("%s is a directory, want a file to write", path)}
-	}
-	return writableDir(filepath.Dir(path))
-}
-
-func writableDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return badInput{fmt.Errorf("cannot write: %w", err)}
-	}
-	f, err := os.CreateTemp(dir, ".heddle-*")
-	if err != nil {
-		return badInput{fmt.Errorf("cannot write to %s: %w", dir, err)}
-	}
-	f.Close()
-	return os.Remove(f.Name())
+	fmt.Fprintf(w, "\nmodel:  %s\nreport: %s\n", out.model(), out.report())
 }

@@ -1,37 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 )
-
-// agreement is a plan that the peers of a run on several machines share.
-type agreement struct {
-	*heddle.Plan
-	text []byte // of the file that it was read from
-}
-
-// readPlan reads a plan that was agreed on: no flag changes it. An error names the file and, of the plan, every fault.
-func readPlan(path string, warn func(string)) (*agreement, error) {
-	plan, err := loadPlan("join", path, nil, nil, warn)
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, badInput{err}
-	}
-	p := &agreement{plan, text}
-	if err := p.CheckMembers(); err != nil {
-		return nil, badInput{fmt.Errorf("%s: %w", path, err)}
-	}
-	return p, nil
-}
 
 func newPlan() *cobra.Command {
 	var config, out string
@@ -45,16 +20,15 @@ only dials out.`,
 		Example: `  peer plan --preset frugal --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			plan, err := loadPlan("join", config, givenSettings(c.Flags()), nil, func(text string) { fmt.Fprintln(c.ErrOrStderr(), "peer:", text) })
+			p, err := cli.LoadPlan("join", config, givenSettings(c.Flags()), nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)
 			if err != nil {
 				return err
 			}
-			p := &agreement{Plan: plan}
 			if err := p.AddMembers(args, port); err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			if err := p.CheckMembers(); err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			text, err := p.MarshalYAML()
 			if err != nil {
@@ -64,10 +38,10 @@ only dials out.`,
 				_, err = c.OutOrStdout().Write(text)
 				return err
 			}
-			if err := writable(out); err != nil {
+			if err := cli.Writable(out); err != nil {
 				return err
 			}
-			return writeWhole(out, func(w io.Writer) error { _, err := w.Write(text); return err })
+			return cli.WriteFile(out, func(w io.Writer) error { _, err := w.Write(text); return err })
 		},
 	}
 	bindSettings(c.Flags(), "join")

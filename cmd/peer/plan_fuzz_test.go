@@ -23,11 +23,10 @@ func FuzzPlan(f *testing.F) {
 		if len(text) > 1<<12 {
 			return
 		}
-		plan, _, err := heddle.ReadPlan(text, nil, nil)
+		p, _, err := heddle.ReadPlan(text, nil, nil)
 		if err != nil {
 			return
 		}
-		p := &agreement{plan, text}
 		p.Identify(&shard.Shard{X: graph.Features{Dense: mat.New(1, 10)}, Labels: graph.Labels{Classes: 3}})
 		p.CheckMembers()
 		node.Config{Transport: p.Carrier, Relays: p.Relays}.Validate()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -18,7 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
-// question is what peer predict is asked.
+// question is what the flags of peer predict say.
 type question struct {
 	model, data, shard, nodes, edges, out string
 	split                                 int
@@ -48,28 +49,28 @@ With --nodes and --edges tables are read like those that the model was trained o
 	f.StringVar(&q.nodes, "nodes", "", "table of nodes to predict for")
 	f.StringVar(&q.edges, "edges", "", "table of edges")
 	f.StringVarP(&q.out, "out", "o", "", "CSV file to write")
-	required(c, "model", "out")
+	cli.Required(c, "model", "out")
 	return c
 }
 
 func (q question) answer(stdout io.Writer) error {
 	m, card, err := modelfile.Read(q.model)
 	if err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	g, done, err := q.graph(card)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := writable(q.out); err != nil {
+	if err := cli.Writable(q.out); err != nil {
 		return err
 	}
 	p, err := heddle.Predict(m, g)
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
-	if err := writeWhole(q.out, func(w io.Writer) error { return writePredictions(w, g, p, card.Classes) }); err != nil {
+	if err := cli.WriteFile(q.out, func(w io.Writer) error { return writePredictions(w, g, p, card.Classes) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s: %d nodes\n", q.out, g.N())
@@ -79,15 +80,15 @@ func (q question) answer(stdout io.Writer) error {
 	}
 	what := "test"
 	if q.nodes != "" {
-		what = "labelled" // tables that are read for prediction are in no split
+		what = "labelled" // tables have no split
 	}
 	if nodes > 0 {
-		fmt.Fprintf(stdout, "%s %s: %s (%d nodes)\n", what, card.Metric, percent(score), nodes)
+		fmt.Fprintf(stdout, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Percent(score), nodes)
 	}
 	return nil
 }
 
-// graph returns what to predict for. Its arrays are there until done is called.
+// graph returns what to predict for. Its arrays are valid until done is called.
 func (q question) graph(card modelfile.Card) (g *graph.Graph, done func(), err error) {
 	given := 0
 	for _, s := range []string{q.data, q.shard, q.nodes} {
@@ -98,28 +99,26 @@ func (q question) graph(card modelfile.Card) (g *graph.Graph, done func(), err e
 	nothing := func() {}
 	switch {
 	case given != 1:
-		return nil, nil, badInput{errors.New("want one of --data D, --shard S and --nodes TABLE")}
+		return nil, nil, cli.Invalidf("give one of --data D, --shard S and --nodes TABLE")
 	case q.data != "":
-		g, err = readData(q.data, q.split)
-		return g, nothing, err
+		g, err = dataset.Read(q.data, q.split)
+		return g, nothing, cli.Invalid(err)
 	case q.nodes != "":
 		if card.Encoding == nil {
-			return nil, nil, badInput{fmt.Errorf("%s was not trained on tables, so it does not say how to read %s: want --data", q.model, q.nodes)}
+			return nil, nil, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes)
 		}
-		if g, err = dataset.Encode(card.Encoding, q.nodes, q.edges); err != nil {
-			return nil, nil, badInput{err}
-		}
-		return g, nothing, nil
+		g, err = dataset.Encode(card.Encoding, q.nodes, q.edges)
+		return g, nothing, cli.Invalid(err)
 	}
 	s, closer, err := shard.ReadShard(q.shard)
 	if err != nil {
-		return nil, nil, badInput{err}
+		return nil, nil, cli.Invalid(err)
 	}
 	return s.Alone(), func() { closer.Close() }, nil
 }
 
-// writePredictions writes a line a node: ID, class and its probability; of several classes a node, all that are more
-// likely than not, and the probability of each.
+// writePredictions writes a line a node: ID, class and its probability. If a node may have several classes, these are all
+// with a probability above one half.
 func writePredictions(w io.Writer, g *graph.Graph, p heddle.Predictions, names []string) error {
 	c := csv.NewWriter(w)
 	if err := c.Write([]string{"id", "class", "probability"}); err != nil {

@@ -10,14 +10,14 @@ import (
 
 const linkHelp = "simulated slower network, as latency=50ms,rate=5Mbit"
 
-// prediction is how long a run would take over a connection.
+// prediction is the duration of a run over a connection.
 type prediction struct {
 	Name    string  `json:"name"`
 	Link    string  `json:"link"`
 	Seconds float64 `json:"seconds"`
 }
 
-// predictions are for connections that people have, and for the one that was modelled.
+// predictions are those for usual connections, and for the simulated one.
 func predictions(o *heddle.Result) (all []prediction) {
 	if o.Load.Trips == 0 {
 		return nil
@@ -26,9 +26,9 @@ func predictions(o *heddle.Result) (all []prediction) {
 		all = append(all, prediction{p.Name, p.Model.String(), p.Model.Predict(o.Load).Seconds()})
 	}
 	if ways := o.Link; ways != nil {
-		name := "this run's"
+		name := "simulated here"
 		if len(ways.Pairs) > 0 {
-			name = "this run's, as slow as the slowest of each"
+			name = "simulated here, the slowest pair"
 		}
 		all = append(all, prediction{name, ways.String(), ways.Worst().Predict(o.Load).Seconds()})
 	}

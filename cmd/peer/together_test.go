@@ -68,9 +68,9 @@ func TestPartitionTogether(t *testing.T) {
 		}
 	}
 	for text, args := range map[string][]string{
-		"stored graph":      {"--data", "x.u32"},
-		"one for each peer": {"--parts", "3"},
-		"at least 1":        {"--rounds", "0"},
+		"stored graph":                      {"--data", "x.u32"},
+		"each peer of the plan gets a part": {"--parts", "3"},
+		"at least 1":                        {"--rounds", "0"},
 	} {
 		exit, _, errors := call(t.Context(), append([]string{"partition", "--data", at("web.graph"), "--plan", at("plan.yaml"), "--out", at("no")}, args...)...)
 		if exit != 2 || !strings.Contains(errors, text) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -14,18 +13,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// job is a run of all peers on this machine.
+// job is a simulation of all peers on this machine.
 type job struct {
 	plan *heddle.Plan
 	jobFile
 }
 
-// jobFile is what the settings file of peer train holds besides settings.
+// jobFile is the part of a settings file of peer train that are not settings.
 type jobFile struct {
 	Source `yaml:",inline"`
 	Out    string `yaml:"out"` // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
@@ -38,10 +36,10 @@ func (j *jobFile) bind(f *pflag.FlagSet) {
 	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
 }
 
-// load puts the job together: the settings file at path, none where it is empty, and the flags that were given.
+// load makes the job from the settings file at path, if there is one, and the flags that were given.
 func (j *job) load(path string, flags *pflag.FlagSet, warn func(string)) (err error) {
 	given := j.jobFile
-	if j.plan, err = loadPlan("train", path, givenSettings(flags), &j.jobFile, warn); err != nil {
+	if j.plan, err = cli.LoadPlan("train", path, givenSettings(flags), &j.jobFile, warn); err != nil {
 		return err
 	}
 	for name, restore := range map[string]func(){
@@ -59,7 +57,7 @@ func newTrain() *cobra.Command {
 	var j job
 	var config, jsonPath string
 	var resume bool
-	var view watchFlags
+	var view cli.WatchFlags
 	c := &cobra.Command{
 		Use:   "train (--data D [--peers K] | --shards DIR)",
 		Short: "Simulate all peers on one machine and train a model",
@@ -75,12 +73,12 @@ same command with --resume continues from them.`,
   peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			w, err := view.start(c.ErrOrStderr())
+			w, err := view.Start(c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			defer w.end()
-			if err := j.load(config, c.Flags(), w.warn); err != nil {
+			defer w.End()
+			if err := j.load(config, c.Flags(), w.Warn); err != nil {
 				return err
 			}
 			return j.run(c.Context(), jsonPath, resume, w, c.OutOrStdout())
@@ -92,11 +90,11 @@ same command with --resume continues from them.`,
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results")
 	c.Flags().BoolVar(&resume, "resume", false, "continuation of an interrupted run")
-	view.bind(c.Flags())
+	view.Bind(c.Flags())
 	return c
 }
 
-func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *watch, stdout io.Writer) (err error) {
+func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watch, stdout io.Writer) (err error) {
 	p := j.plan
 	shards, closer, err := j.open(*p)
 	if err != nil {
@@ -104,93 +102,46 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *watch, s
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	if err := p.Check(shards); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	name := shards[0].Name
 	if j.Out == "" {
 		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", fileName(name), p.Mode, p.Model, p.Seed))
 	}
-	state := filepath.Join(j.Out, "checkpoints")
-	if err := errors.Join(writableDir(j.Out), writable(jsonPath)); err != nil {
+	out, state := output{j.Out, jsonPath}, filepath.Join(j.Out, "checkpoints")
+	if err := out.check(); err != nil {
 		return err
 	}
-	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.event}
+	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.Event}
 	if left, err := local.Interrupted(); err != nil {
 		return err
 	} else if left && !resume {
-		return badInput{fmt.Errorf("%s holds an interrupted run: add --resume to go on with it, or remove %s to start anew", j.Out, state)}
+		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out, state)
 	} else if resume && !left {
-		w.log.Warn("there are no checkpoints to go on from: the run begins anew", "checkpoints", state)
+		w.Log.Warn("no checkpoints to resume from: the run starts from the beginning", "checkpoints", state)
 	}
 	o, err := local.Train(ctx)
-	w.end()
+	w.End()
 	if err != nil {
 		if ctx.Err() == nil {
 			return err
 		}
 		if left, _ := local.Interrupted(); left {
-			return fmt.Errorf("interrupted; the checkpoints are in %s: the same command with --resume --out %s goes on", state, j.Out)
+			return fmt.Errorf("interrupted; the checkpoints are in %s: to continue, repeat the command with --resume --out %s", state, j.Out)
 		}
 		return errors.New("interrupted before the first checkpoint")
-	}
-	setting, err := p.MarshalYAML()
-	if err != nil {
-		return err
 	}
 	place, err := yaml.Marshal(j.jobFile)
 	if err != nil {
 		return err
 	}
-	files, err := writeRun(o, j.Out, shards[0], *p, report.Page{Setting: string(setting) + string(place), Command: "peer train --config settings.yaml"})
-	if err != nil {
+	page := report.Page{Setting: string(place), Command: "peer train --config settings.yaml"}
+	if err := out.write(o, *p, shards[0], page); err != nil {
 		return err
-	}
-	if jsonPath != "" {
-		if err := writeJSON(jsonPath, resultOf(o, *p, name, len(shards), kernels.Name())); err != nil {
-			return err
-		}
 	}
 	if err := os.RemoveAll(state); err != nil {
 		return err
 	}
-	sum := o.Total()
-	fmt.Fprintf(stdout, "%s: %s %s test, %s validation, %.1f s\n", name, o.Metric, percent(o.Test), percent(o.Val), o.Seconds)
-	fmt.Fprintf(stdout, "sent: halo %s, reduce %s, control %s", report.Bytes(sum.Halo), report.Bytes(sum.Reduce), report.Bytes(sum.Control))
-	if sum.Wire > 0 {
-		fmt.Fprintf(stdout, "; on the wire %s", report.Bytes(sum.Wire))
-	}
-	fmt.Fprintf(stdout, "\nmodel:  %s\nreport: %s\n", files.model, files.report)
+	out.print(stdout, o, name)
 	return nil
-}
-
-func percent(x float64) string {
-	if math.IsNaN(x) {
-		return "none"
-	}
-	return fmt.Sprintf("%.2f %%", 100*x)
-}
-
-// written are the files of a run.
-type written struct{ model, report, result string }
-
-// writeRun writes model, report and figures of a run into dir. page has what the result does not know.
-func writeRun(o *heddle.Result, dir string, first *shard.Shard, p heddle.Plan, page report.Page) (written, error) {
-	f := written{filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "report.html"), filepath.Join(dir, "result.json")}
-	if err := o.Save(f.model); err != nil {
-		return f, err
-	}
-	sum := o.Total()
-	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, p.Mode, p.Model, first.Parts)
-	page.Metric, page.Stages, page.Peers = string(o.Metric), o.Stages, o.Peers
-	page.Links = predicted(predictions(o))
-	page.Lost = survived(historyOf(o, first.Parts))
-	page.Summary = []report.Fact{
-		{Name: "test " + string(o.Metric), Value: percent(o.Test)}, {Name: "validation " + string(o.Metric), Value: percent(o.Val)},
-		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},
-		{Name: "bytes sent", Value: report.Bytes(sum.Halo + sum.Reduce + sum.Control)},
-	}
-	if err := writeWhole(f.report, func(w io.Writer) error { return report.Write(w, page) }); err != nil {
-		return f, err
-	}
-	return f, writeJSON(f.result, resultOf(o, p, first.Name, first.Parts, kernels.Name()))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Width is the number of columns for which bytes of an exchange are estimated: a usual hidden layer.
+// Width is the number of columns for which the bytes of an exchange are estimated, that of a usual hidden layer.
 const Width = 64
 
 //go:embed partition.html
@@ -23,9 +23,8 @@ var partitionPage string
 
 var partitionLayout = template.Must(template.New("partition").Funcs(template.FuncMap{"bytes": Bytes}).Parse(partitionPage))
 
-// WritePartition writes what a partition is like as one HTML file that needs no other: quality, balance, what travels
-// between each pair of parts as a picture and in numbers, and, where they are known, the times of the phases and the
-// peak of the memory (0: unknown).
+// WritePartition writes the quality of a partition: balance, the rows between each pair of parts as a picture and in
+// numbers, and, if known, the times of the phases and the peak of the memory (0: unknown).
 func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes, memory int64) error {
 	r := quality.Measure(m)
 	picture, err := matrix(r.Rows)
@@ -33,7 +32,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		return fmt.Errorf("report: picture of the pairs: %w", err)
 	}
 	facts := []Fact{
-		{"nodes", fmt.Sprint(r.Nodes)}, {"edges", fmt.Sprint(r.Edges / 2)}, {"edges cut", percent(r.CutShare)},
+		{"nodes", fmt.Sprint(r.Nodes)}, {"edges", fmt.Sprint(r.Edges / 2)}, {"edges cut", Percent(r.CutShare)},
 		{"replication factor", fmt.Sprintf("%.2f", r.Replication)}, {"rows of an exchange", fmt.Sprint(r.Halo)},
 	}
 	if memory > 0 {
@@ -65,7 +64,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 			fmt.Sprint(p.Val), fmt.Sprint(p.Test), Bytes(p.Bytes), fmt.Sprint(halo)})
 	}
 	tables := []Table{balance, travel, parts}
-	if len(r.Rows) <= 32 { // of more the picture says enough
+	if len(r.Rows) <= 32 { // beyond that the picture is enough
 		pairs := Table{Head: []string{"rows from part, to"}}
 		for q := range r.Rows {
 			pairs.Head = append(pairs.Head, fmt.Sprint(q))

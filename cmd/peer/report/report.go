@@ -1,5 +1,4 @@
-// Package report writes a run as one HTML file that needs no other file and no network: what was reached, how the loss
-// and the metric went, what travelled, and the settings.
+// Package report writes an HTML page of a run or of a partition, which needs no other file and no network.
 package report
 
 import (
@@ -15,16 +14,16 @@ import (
 
 // Page is what a report shows.
 type Page struct {
-	Title   string
-	Summary []Fact
-	Compare *Table // ways of training side by side, or nil
-	Links   *Table // how long the run takes over other connections, or nil
-	Lost    *Table // peers that were lost or slow, and what was done, or nil
-	Metric  string // what Val and Test are: "accuracy"
-	Stages  []train.StageResult
-	Peers   []heddle.Traffic
-	Setting string // as a settings file
-	Command string // that does it again
+	Title    string
+	Summary  []Fact
+	Compare  *Table // ways of training side by side, or nil
+	Links    *Table // duration of the run over other connections, or nil
+	Failures *Table // peers that failed or were slow, and what was done, or nil
+	Metric   string // what Val and Test are: "accuracy"
+	Stages   []train.StageResult
+	Peers    []heddle.Traffic
+	Setting  string // as a settings file
+	Command  string // that repeats the run
 }
 
 // Fact is one figure with its name.
@@ -40,7 +39,7 @@ type Table struct {
 var page string
 
 var layout = template.Must(template.New("report").Funcs(template.FuncMap{
-	"percent": percent, "bytes": Bytes, "sum": func(p heddle.Traffic) int64 { return p.Halo + p.Reduce + p.Control },
+	"percent": Percent, "bytes": Bytes, "sum": func(p heddle.Traffic) int64 { return p.Halo + p.Reduce + p.Control },
 }).Parse(page))
 
 // Write writes p as HTML.
@@ -63,9 +62,10 @@ func Write(w io.Writer, p Page) error {
 	}{p, template.HTML(loss), template.HTML(val), template.HTML(doors)})
 }
 
-func percent(x float64) string {
+// Percent writes a fraction in percent; NaN is that of nothing.
+func Percent(x float64) string {
 	if math.IsNaN(x) {
-		return "–"
+		return "none"
 	}
 	return fmt.Sprintf("%.2f %%", 100*x)
 }

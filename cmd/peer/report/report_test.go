@@ -39,7 +39,7 @@ func TestWrite(t *testing.T) {
 	if n := strings.Count(html, "<svg"); n != 3 {
 		t.Errorf("%d charts, want loss, accuracy and bytes", n)
 	}
-	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "site 0 alone", "3.00 MB", "80.00 %", "–", "peer train --seed 1"} {
+	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "site 0 alone", "3.00 MB", "80.00 %", "none", "peer train --seed 1"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}
@@ -60,7 +60,7 @@ func TestWrite(t *testing.T) {
 			if _, err := d.Token(); err == io.EOF {
 				break
 			} else if err != nil {
-				t.Fatalf("a chart is no XML: %v", err)
+				t.Fatalf("a chart must be XML: %v", err)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestWriteWithoutCurves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(b.String(), "<svg") || !strings.Contains(b.String(), "solved in one round") {
-		t.Error("charts of nothing")
+		t.Error("the page must say that there are no curves")
 	}
 }
 

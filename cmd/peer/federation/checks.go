@@ -1,4 +1,4 @@
-package main
+package federation
 
 import (
 	"fmt"
@@ -14,16 +14,16 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// What is found wanting.
+// Bounds of what the doctor accepts.
 const (
-	wantUDPBuffer = 7 << 20                // bytes, what quic-go asks for
+	wantUDPBuffer = 7 << 20                // bytes, what quic-go requests
 	wantDisk      = 1 << 30                // bytes
 	slowSync      = 100 * time.Millisecond // of a file of 4 KiB
 	skewNote      = 5 * time.Second        // of two clocks
-	skewFault     = time.Hour              // days of expiry and hours of a policy are wrong then
+	skewFault     = time.Hour              // memberships and hours of a policy are then judged at the wrong time
 )
 
-// memory compares what there is with the shard.
+// memory compares the memory of the machine with the size of the shard.
 func (d *doctor) memory() {
 	total := int64(memory.TotalMemory())
 	if d.shard == "" {
@@ -49,13 +49,13 @@ func (d *doctor) memory() {
 	case size > total:
 		d.fault("memory", "cut the graph into more parts, or take a larger machine", "the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
 	case size > total/3:
-		d.advise("memory", "rows of all layers may not fit: smaller hidden layers, encoder pca, or more parts", "the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
+		d.advise("memory", "the rows of all layers may not fit: use smaller hidden layers, encoder pca, or more parts", "the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
 	default:
 		d.fine("memory", "%s, the shard has %s", report.Bytes(total), report.Bytes(size))
 	}
 }
 
-// disk measures what a checkpoint would meet.
+// disk measures the disk that checkpoints are written to.
 func (d *doctor) disk() {
 	if err := os.MkdirAll(d.state, 0o755); err != nil {
 		d.fault("disk", "give another --state", "%v", err)
@@ -73,7 +73,7 @@ func (d *doctor) disk() {
 	}
 	switch {
 	case err == nil && free < wantDisk:
-		d.fault("disk", "make room, or give a --state elsewhere: two checkpoints and the model are kept", "%s, fsync %s", space, took)
+		d.fault("disk", "free some space, or give another --state: it must hold two checkpoints and the model", "%s, fsync %s", space, took)
 	case took > slowSync:
 		d.advise("disk", "write checkpoints less often: checkpoint_every in the plan", "%s, fsync %s", space, took)
 	default:
@@ -81,7 +81,7 @@ func (d *doctor) disk() {
 	}
 }
 
-// syncTime is the median time in which a small file reaches the disk.
+// syncTime is the median time of writing a small file durably.
 func syncTime(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
@@ -111,13 +111,13 @@ func (d *doctor) buffers() {
 		d.fine("udp", "buffer unknown: %v", err)
 	case got < wantUDPBuffer:
 		d.advise("udp", "sysctl -w net.core.rmem_max=7500000 net.core.wmem_max=7500000 (and in /etc/sysctl.d), or carrier tcp",
-			"receive buffer of %s, QUIC wants %s: fast links lose packets", report.Bytes(int64(got)), report.Bytes(wantUDPBuffer))
+			"receive buffer of %s, less than the %s that QUIC requests: fast links lose packets", report.Bytes(int64(got)), report.Bytes(wantUDPBuffer))
 	default:
 		d.fine("udp", "receive buffer of %s", report.Bytes(int64(got)))
 	}
 }
 
-// sightings reports who was reached and how, and what follows for clock and UDP.
+// sightings reports who was reached and how, and draws conclusions about UDP and the clock.
 func (d *doctor) sightings(found []node.Sighting) {
 	ways := map[string][]node.Sighting{}
 	var order []string
@@ -138,7 +138,10 @@ func (d *doctor) sightings(found []node.Sighting) {
 			}
 		}
 		for _, s := range ways[key] {
-			who := fmt.Sprintf("%s (%.10s…) by %s", s.Name, s.ID, s.Via)
+			who := fmt.Sprintf("%s (%.10s…)", s.Name, s.ID)
+			if s.Via != "" {
+				who += " by " + s.Via
+			}
 			if s.Address != "" {
 				who += " at " + s.Address
 			}
@@ -147,11 +150,11 @@ func (d *doctor) sightings(found []node.Sighting) {
 				d.fine("reached", "%s: round trip %s, %.1f MB/s", who, s.RoundTrip.Round(10*time.Microsecond), s.Rate/1e6)
 				skews = append(skews, s.Ahead)
 			case reached:
-				d.advise("reached", "no harm: another way works", "not %s: %v", who, s.Err)
+				d.advise("reached", "nothing: another way works", "not %s: %v", who, s.Err)
 			case s.Relay:
-				d.fault("relay", "is peer relay running there, and does its roster list this peer?", "%s: %v", who, s.Err)
+				d.fault("relay", "check that peer relay runs there, and that its roster lists this peer", "%s: %v", who, s.Err)
 			default:
-				d.fault("reached", "is peer join or peer doctor running there now? Does its firewall let this port in? Where neither side can be dialled, run a peer relay", "not %s: %v", who, s.Err)
+				d.fault("reached", "check that peer join or peer doctor runs there now, and that its firewall allows this port; if neither side can be dialled, run a peer relay", "not %s: %v", who, s.Err)
 			}
 			if s.Via == "quic" && s.Err == nil {
 				udp++
@@ -161,33 +164,33 @@ func (d *doctor) sightings(found []node.Sighting) {
 			}
 		}
 		if reached && !direct && !ways[key][0].Relay {
-			d.advise("reached", "a hole may be punched when the session begins; otherwise open a port on one side", "%s through a relay only", key)
+			d.advise("reached", "hole punching may work when the session begins; otherwise open a port on one side", "%s only through a relay", key)
 		}
 	}
 	switch {
 	case noUDP > 0 && udp == 0:
-		d.advise("udp", "carrier auto or tcp in the plan, or let UDP out to the members' ports", "UDP seems to be blocked: %d members answer over TCP and not over QUIC", noUDP)
+		d.advise("udp", "use carrier auto or tcp in the plan, or allow UDP to the members' ports", "UDP seems to be blocked: %d members answer over TCP and not over QUIC", noUDP)
 	case udp > 0:
 		d.fine("udp", "not blocked")
 	}
 	d.clock(skews)
 }
 
-// clock takes the middle of what the others say.
+// clock reports the median difference to the clocks of the others.
 func (d *doctor) clock(skews []time.Duration) {
 	if len(skews) == 0 {
-		d.fine("clock", "%s; nobody answered to compare with", time.Now().UTC().Format(time.RFC3339))
+		d.fine("clock", "%s; no member answered to compare with", time.Now().UTC().Format(time.RFC3339))
 		return
 	}
 	slices.Sort(skews)
 	skew := skews[len(skews)/2]
-	const remedy = "set the clock by the network: timedatectl set-ntp true, w32tm /resync; or it is the others' that are wrong"
+	const remedy = "set the clock by the network (timedatectl set-ntp true, w32tm /resync), unless the others are wrong"
 	switch {
 	case skew.Abs() > skewFault:
-		d.fault("clock", remedy, "%s behind the others': memberships and hours would be judged by the wrong day", skew.Round(time.Second))
+		d.fault("clock", remedy, "%s behind the others: memberships and hours would be judged at the wrong time", skew.Round(time.Second))
 	case skew.Abs() > skewNote:
-		d.advise("clock", remedy, "%s behind the others': lines of logs will not agree", skew.Round(time.Second))
+		d.advise("clock", remedy, "%s behind the others: times in logs will not agree", skew.Round(time.Second))
 	default:
-		d.fine("clock", "%s from the others'", skew.Round(time.Millisecond))
+		d.fine("clock", "%s from the others", skew.Round(time.Millisecond))
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package federation
 
 import (
 	"errors"
@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 )
 
 func newApprove() *cobra.Command {
@@ -25,19 +27,19 @@ their signatures.`,
 		Example: "  peer approve --plan plan.yaml --policy policy.yaml\n  peer approve --plan plan.yaml --policy policy.yaml --identity officer.key --site 12D3KooW...",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			p, err := readPlan(plan, func(text string) { fmt.Fprintln(c.ErrOrStderr(), "peer:", text) })
+			p, text, err := cli.ReadPlan(plan, cli.NewWatch(c.ErrOrStderr(), false).Warn)
 			if err != nil {
 				return err
 			}
-			fingerprint := admission.PlanFingerprint(p.text)
+			fingerprint := admission.PlanFingerprint(text)
 			rules, err := admission.ReadPolicy(policy)
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			if err := rules.Check(p.Judged()); err != nil {
-				return badInput{fmt.Errorf("%s is not allowed by %s: %w", plan, policy, err)}
+				return cli.Invalidf("%s is not allowed by %s: %w", plan, policy, err)
 			}
-			id, err := loadKey(key)
+			id, err := cli.LoadKey(key)
 			if err != nil {
 				return err
 			}
@@ -48,26 +50,26 @@ their signatures.`,
 				return fmt.Errorf("%s: %w", plan, err)
 			}
 			a := admission.Unsigned(admission.Approval{Federation: rules.Federation, Plan: fingerprint, Site: site, Expires: admission.Date(until)})
-			// Another approver's signature under the same consent stays.
+			// Signatures of other approvers under the same approval stay.
 			if held, err := admission.ReadFile[admission.Approval](out); err == nil && held.Body == a.Body {
 				a = held
 			} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			if err := a.Sign(id.PeerID(), id.Sign); err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
-			if err := writable(out); err != nil {
+			if err := cli.Writable(out); err != nil {
 				return err
 			}
 			if err := admission.WriteFile(out, a); err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			w := c.OutOrStdout()
 			describePlan(w, p, fingerprint)
 			fmt.Fprintf(w, "approved     for %s until %s, signed by %d, in %s\n", rules.Federation, until, len(a.Signatures), out)
 			if err := rules.Approved(a, fingerprint, site, time.Now()); err != nil {
-				fmt.Fprintf(w, "not yet enough: %v\n", err)
+				fmt.Fprintf(w, "not enough yet: %v\n", err)
 			}
 			return nil
 		},
@@ -75,16 +77,16 @@ their signatures.`,
 	f := c.Flags()
 	f.StringVar(&plan, "plan", "", "plan to approve")
 	f.StringVar(&policy, "policy", "", "policy of this site")
-	f.StringVar(&key, "identity", defaultIdentity(), "key file of the approver")
+	f.StringVar(&key, "identity", cli.DefaultIdentity(), "key file of the approver")
 	f.StringVar(&site, "site", "", "ID of the peer that may train (default: that of the key)")
 	f.StringVar(&until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))), "last day on which training may begin")
 	f.StringVarP(&out, "out", "o", "approval.json", "file to write, or to add a signature to")
-	required(c, "plan", "policy")
+	cli.Required(c, "plan", "policy")
 	return c
 }
 
-// describePlan says what a person should know before consenting.
-func describePlan(w io.Writer, p *agreement, fingerprint string) {
+// describePlan prints what a person should know before approving.
+func describePlan(w io.Writer, p *heddle.Plan, fingerprint string) {
 	fmt.Fprintf(w, "plan         %s\n", fingerprint)
 	fmt.Fprintf(w, "model        %s, %d layers, %d hops, hidden width %d\n", p.Model, p.Layers, p.Hops, p.Hidden)
 	fmt.Fprintf(w, "travels      encoder %s, layer output %s\n", p.Encoder, p.LayerOutput)

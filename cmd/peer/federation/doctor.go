@@ -1,4 +1,4 @@
-package main
+package federation
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// doctor looks at what a run would need. Each finding goes out as it is made, with what helps against it.
+// doctor checks what a run needs. It prints each finding at once, with a remedy.
 type doctor struct {
 	plan, roster, identity, shard, state string
 	listen                               []string
@@ -46,7 +47,7 @@ start it on both sides with a longer --wait.`,
 	f := c.Flags()
 	f.StringVar(&d.plan, "plan", "", "plan whose peers are reached")
 	f.StringVar(&d.roster, "roster", "", "roster whose members are reached")
-	f.StringVar(&d.identity, "identity", defaultIdentity(), "key file of this peer")
+	f.StringVar(&d.identity, "identity", cli.DefaultIdentity(), "key file of this peer")
 	f.StringVar(&d.shard, "shard", "", "this peer's part of the graph")
 	f.StringVar(&d.state, "state", ".", "directory for checkpoints")
 	f.StringSliceVar(&d.listen, "listen", nil, "multiaddresses to listen on; default: this peer's")
@@ -81,7 +82,7 @@ func (d *doctor) fine(about, format string, args ...any) {
 	fmt.Fprintf(d.w, "%-8s %s\n", about, fmt.Sprintf(format, args...))
 }
 
-// advise tells of what is slower or less safe than it could be, and fault of what keeps a run from working.
+// advise reports what makes a run slower or less safe, and fault what makes it fail.
 func (d *doctor) advise(about, remedy, format string, args ...any) {
 	fmt.Fprintf(d.w, "%-8s NOTE  %s\n%-8s       → %s\n", about, fmt.Sprintf(format, args...), "", remedy)
 }
@@ -91,7 +92,7 @@ func (d *doctor) fault(about, remedy, format string, args ...any) {
 	fmt.Fprintf(d.w, "%-8s FAULT %s\n%-8s       → %s\n", about, fmt.Sprintf(format, args...), "", remedy)
 }
 
-// meeting is whom to reach, and over what.
+// meeting is whom to reach, and how.
 type meeting struct {
 	members node.Roster
 	relays  []string
@@ -116,7 +117,7 @@ func (d *doctor) meet(now time.Time) (m meeting, err error) {
 	if d.plan == "" {
 		return m, nil
 	}
-	p, err := readPlan(d.plan, func(text string) { d.advise("plan", "change it when the plan is next agreed on", "%s", text) })
+	p, _, err := cli.ReadPlan(d.plan, func(text string) { d.advise("plan", "change it in the next plan", "%s", text) })
 	if err != nil {
 		return m, err
 	}
@@ -132,13 +133,13 @@ func (d *doctor) meet(now time.Time) (m meeting, err error) {
 	return m, nil
 }
 
-// network tries to reach everybody.
+// network tries to reach all members.
 func (d *doctor) network(ctx context.Context) error {
 	m, err := d.meet(time.Now())
 	if err != nil {
 		return err
 	}
-	id, err := loadOrMakeKey(d.identity)
+	id, err := cli.LoadOrMakeKey(d.identity)
 	if err != nil {
 		return err
 	}
@@ -157,11 +158,11 @@ func (d *doctor) network(ctx context.Context) error {
 	}
 	cfg := node.Config{Identity: id, Listen: d.listen, Transport: m.carrier, Relays: m.relays, LAN: d.lan, MaxPeers: max(64, len(m.members.Members))}
 	if err := cfg.Validate(); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	n, err := node.Listen(cfg)
 	if err != nil {
-		d.fault("listen", "stop the program that has the port, or give this peer another one", "%v", err)
+		d.fault("listen", "stop the program that uses the port, or give this peer another port", "%v", err)
 		return nil
 	}
 	d.fine("listen", "%s", strings.Join(n.FullAddrs(), " "))

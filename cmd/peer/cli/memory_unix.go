@@ -1,14 +1,14 @@
 //go:build unix
 
-package main
+package cli
 
 import (
 	"runtime"
 	"syscall"
 )
 
-// peakMemory returns the most memory that this process has held at once, in bytes; 0: unknown.
-func peakMemory() int64 {
+// PeakMemory returns the most memory that this process has held, in bytes; 0: unknown.
+func PeakMemory() int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

@@ -1,25 +1,31 @@
-package main
+package graphs
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/align"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
+// meeting is a site that makes its part of a graph with others.
+type meeting struct {
+	cli.Seat
+	tables     align.SiteConfig
+	maxUnknown int // names that another site may request although they do not exist
+	out        string
+}
+
 func newMeet() *cobra.Command {
-	var s seat
-	var tables align.SiteConfig
-	var maxUnknown int
+	var s meeting
 	c := &cobra.Command{
 		Use:   "meet --plan plan.yaml --nodes FILE --edges FILE --out DIR",
 		Short: "Make this site's part of a graph that sites hold together, from its own tables",
@@ -32,67 +38,65 @@ gets no answer.`,
 		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.meet(c.Context(), tables, maxUnknown, newWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+			return s.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.plan, "plan", "", "plan of all sites; its seed splits the nodes")
-	f.StringVar(&s.identity, "identity", defaultIdentity(), "key file of this peer, made on first use")
-	bindTables(f, &tables.ImportConfig)
-	f.StringVar(&tables.Site, "site-column", "", "column of the node table with this site's name")
-	f.StringVar(&tables.SourceSite, "source-site-column", "", "column with the source's site; empty cell: this one")
-	f.StringVar(&tables.TargetSite, "target-site-column", "", "column with the target's site; empty cell: this one")
-	f.IntVar(&maxUnknown, "max-unknown", 10, "unknown names that another site may ask for")
-	f.StringSliceVar(&s.site.Listen, "listen", nil, "multiaddresses to listen on; default: those of the plan")
-	f.BoolVar(&s.site.LAN, "lan", false, "search of the local network by mDNS")
-	f.DurationVar(&s.site.Wait, "wait", 10*time.Minute, "wait for the other peers")
+	s.Bind(f, "plan of all sites; its seed splits the nodes", "wait for the other peers")
+	s.BindGate(f)
+	bindTables(f, &s.tables.ImportConfig)
+	f.StringVar(&s.tables.Site, "site-column", "", "column of the node table with this site's name")
+	f.StringVar(&s.tables.SourceSite, "source-site-column", "", "column with the source's site; empty cell: this one")
+	f.StringVar(&s.tables.TargetSite, "target-site-column", "", "column with the target's site; empty cell: this one")
+	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may ask for")
+	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
-	bindGate(f, &s.site.Gate)
-	required(c, "plan", "nodes", "out")
+	cli.Required(c, "plan", "nodes", "out")
 	return c
 }
 
-func (s seat) meet(ctx context.Context, tables align.SiteConfig, maxUnknown int, w *watch, stdout io.Writer) error {
-	p, rank, err := s.sit(w)
+func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
+	p, rank, err := s.Sit(w)
 	if err != nil {
 		return err
 	}
+	tables := s.tables
 	if tables.Name == "" {
 		tables.Name = "sites"
 	}
 	tables.Here, tables.Seed = p.Members[rank].Name, p.Seed
 	own, err := align.OpenSite(tables)
 	if err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	if err := shard.Vacant(s.out); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
-	if err := writableDir(filepath.Dir(filepath.Clean(s.out))); err != nil {
+	if err := cli.WritableDir(filepath.Dir(filepath.Clean(s.out))); err != nil {
 		return err
 	}
-	return heddle.Meet(ctx, *p.Plan, s.site, "meet", func(ctx context.Context, m *heddle.Session) error {
-		return s.build(ctx, p, m, own, maxUnknown, w, stdout)
+	return heddle.Meet(ctx, *p, s.Site, "meet", func(ctx context.Context, m *heddle.Session) error {
+		return s.build(ctx, p, m, own, w, stdout)
 	})
 }
 
 // build makes this site's part with the others.
-func (s seat) build(meeting context.Context, p *agreement, with *heddle.Session, tables *align.Tables, maxUnknown int, w *watch, stdout io.Writer) error {
+func (s *meeting) build(ctx context.Context, p *heddle.Plan, with *heddle.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer) error {
 	g, rank, names := with.Group, with.Rank, p.Names()
-	shard, err := align.Shard(meeting, g, align.Config{Sites: names, Tables: tables,
-		Phase: func(name string) { w.log.Info("meeting", "phase", name) },
+	shard, err := align.Shard(ctx, g, align.Config{Sites: names, Tables: tables,
+		Phase: func(name string) { w.Log.Info("meeting", "phase", name) },
 		Asked: func(site string, names, unknown int) error {
 			with.Record(admission.Record{Event: admission.Connected, Peer: p.IDOf(site), Name: site, Rows: int64(names - unknown),
-				Text: fmt.Sprintf("it asked for %d names as nodes of this site; %d are none", names, unknown)})
-			if unknown > maxUnknown {
-				return fmt.Errorf("%s asked for %d names as nodes of this site, of which %d are none, more than %d: is its table right, or does it try names? (--max-unknown)", site, names, unknown, maxUnknown)
+				Text: fmt.Sprintf("it requested %d nodes of this site by name, of which %d do not exist", names, unknown)})
+			if unknown > s.maxUnknown {
+				return fmt.Errorf("%s requested %d nodes of this site by name, of which %d do not exist, more than %d (--max-unknown): its table is wrong, or it guesses names", site, names, unknown, s.maxUnknown)
 			}
 			return nil
 		}})
 	if err != nil {
 		return err
 	}
-	m, err := align.Write(meeting, g, s.out, shard, names)
+	m, err := align.Write(ctx, g, s.out, shard, names)
 	if err != nil {
 		return err
 	}
@@ -109,22 +113,4 @@ func (s seat) build(meeting context.Context, p *agreement, with *heddle.Session,
 	}
 	fmt.Fprintf(stdout, "  sent: names and numbers of neighbours %s, sums %s, columns and the like %s\n", report.Bytes(sent.Halo), report.Bytes(sent.Reduce), report.Bytes(sent.Control))
 	return nil
-}
-
-// sit reads the plan and the key, and finds this peer's rank.
-func (s *seat) sit(w *watch) (p *agreement, rank int, err error) {
-	if p, err = readPlan(s.plan, w.warn); err != nil {
-		return nil, 0, err
-	}
-	if s.site.Identity, err = loadOrMakeKey(s.identity); err != nil {
-		return nil, 0, err
-	}
-	s.site.Gate.PlanText, s.site.OnEvent = p.text, w.event
-	if s.site.Link, err = heddle.ParseLink(s.link, len(p.Members)); err != nil {
-		return nil, 0, err
-	}
-	if rank, err = p.Rank(s.site.Identity.PeerID()); err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", s.plan, err)
-	}
-	return p, rank, nil
 }

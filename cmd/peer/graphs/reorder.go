@@ -1,10 +1,11 @@
-package main
+package graphs
 
 import (
 	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
@@ -21,22 +22,22 @@ func newReorder() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			order, err := partition.ParseOrder(by)
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			before, err := shard.ReadManifest(shards)
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			list, closer, err := shard.ReadDir(shards)
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			defer func() { err = errors.Join(err, closer.Close()) }()
 			meta := before.Meta
 			meta.Policy += ", rows by " + by
 			m, err := shard.WriteDir(out, shard.Reorder(list, order), meta)
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			describe(cmd.OutOrStdout(), out, m)
 			return nil
@@ -46,6 +47,6 @@ func newReorder() *cobra.Command {
 	f.StringVar(&shards, "shards", "", "directory of a partition")
 	f.StringVar(&by, "by", "cluster", "order of the rows: cluster, rcm or degree")
 	f.StringVarP(&out, "out", "o", "", "directory to write; must be new or empty")
-	required(cmd, "shards", "out")
+	cli.Required(cmd, "shards", "out")
 	return cmd
 }

@@ -1,11 +1,10 @@
-package main
+package federation
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 )
 
 func newRoster() *cobra.Command {
@@ -36,23 +36,17 @@ type roster = admission.Signed[admission.Roster]
 
 func readRoster(path string) (*roster, error) {
 	s, err := admission.ReadFile[admission.Roster](path)
-	if err != nil {
-		return nil, badInput{err}
-	}
-	return s, nil
+	return s, cli.Invalid(err)
 }
 
-// inForce is the file of the roster in force at this site, path where that is given.
+// inForce is the file of the roster in force at this site: path, if it is given.
 func inForce(path, federation string) admission.Trusted {
-	if path == "" {
-		path = filepath.Join(siteDir(), "trusted", federation+".json")
-	}
-	return admission.Trusted(path)
+	return heddle.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation)
 }
 
 func nextYear() string { return string(admission.Day(time.Now().AddDate(1, 0, 0))) }
 
-// entry is what the flags say of a new member.
+// entry is what the flags say of new members.
 type entry struct {
 	role, expires, carrier string
 	port                   int
@@ -67,11 +61,11 @@ func (e *entry) bind(c *cobra.Command) {
 	f.IntVar(&e.port, "port", 4001, "port of @HOST")
 }
 
-// members reads arguments NAME=ID[@HOST].
+// members reads arguments of the form NAME=ID[@HOST].
 func (e *entry) members(args []string) ([]admission.Member, error) {
 	p := heddle.Plan{Carrier: e.carrier}
 	if err := p.AddMembers(args, e.port); err != nil {
-		return nil, badInput{err}
+		return nil, cli.Invalid(err)
 	}
 	var out []admission.Member
 	for _, m := range p.Members {
@@ -98,7 +92,7 @@ func newRosterNew() *cobra.Command {
 			}
 			for _, name := range admins {
 				if !slices.ContainsFunc(members, func(m admission.Member) bool { return m.Name == name }) {
-					return badInput{fmt.Errorf("administrators: %q is no member", name)}
+					return cli.Invalidf("each administrator must be a member (got %q)", name)
 				}
 			}
 			r := admission.Roster{Federation: args[0], Serial: 1, Quorum: quorum}
@@ -114,7 +108,7 @@ func newRosterNew() *cobra.Command {
 				r.Quorum = count/2 + 1
 			}
 			if _, err := os.Stat(out); err == nil {
-				return badInput{fmt.Errorf("%s exists; a federation has one first version", out)}
+				return cli.Invalidf("%s exists: only a new federation gets a first version", out)
 			}
 			return saveDraft(c.OutOrStdout(), out, r)
 		},
@@ -182,7 +176,7 @@ func newRosterRevoke() *cobra.Command {
 	return c
 }
 
-// change edits the roster in path: its next version where it is signed, otherwise the same one, which is still open.
+// change edits the roster in path: its next version if it is signed, otherwise the same version, which is still a draft.
 func change(w io.Writer, path string, edit func(*admission.Roster) error) error {
 	s, err := readRoster(path)
 	if err != nil {
@@ -193,7 +187,7 @@ func change(w io.Writer, path string, edit func(*admission.Roster) error) error 
 		r = r.Next()
 	}
 	if err := edit(&r); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	for _, line := range s.Body.Changes(r) {
 		fmt.Fprintln(w, line)
@@ -203,10 +197,10 @@ func change(w io.Writer, path string, edit func(*admission.Roster) error) error 
 
 func saveDraft(w io.Writer, path string, r admission.Roster) error {
 	if err := r.Validate(); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	if err := admission.WriteFile(path, admission.Unsigned(r)); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	fmt.Fprintf(w, "%s: serial %d of %s, not signed yet: peer roster sign %s\n", path, r.Serial, r.Federation, path)
 	return nil
@@ -239,7 +233,7 @@ func showRoster(w io.Writer, s *roster, now time.Time) {
 		fmt.Fprintf(w, "revoked      %s  %s, in serial %d\n", v.Name, v.ID, v.Serial)
 	}
 	for _, id := range s.Signers() {
-		name := "no member of this version"
+		name := "not in this version"
 		if m, ok := r.Find(id); ok {
 			name = m.Name
 		}
@@ -274,13 +268,13 @@ the next administrator and, with enough signatures, to all members.`,
 			if err != nil {
 				return err
 			}
-			id, err := loadKey(key)
+			id, err := cli.LoadKey(key)
 			if err != nil {
 				return err
 			}
 			before, err := maySign(s, id.PeerID(), inForce(trusted, s.Body.Federation))
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			for _, line := range before.Changes(s.Body) {
 				fmt.Fprintln(c.OutOrStdout(), line)
@@ -289,14 +283,14 @@ the next administrator and, with enough signatures, to all members.`,
 				return err
 			}
 			if err := admission.WriteFile(args[0], s); err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s: serial %d of %s, fingerprint %s, signed by %d; %d must sign\n",
 				args[0], s.Body.Serial, s.Body.Federation, admission.Grouped(s.Body.Fingerprint()), len(s.Signatures), before.Quorum)
 			return nil
 		},
 	}
-	c.Flags().StringVar(&key, "identity", defaultIdentity(), "key file of the administrator")
+	c.Flags().StringVar(&key, "identity", cli.DefaultIdentity(), "key file of the administrator")
 	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force; default: beside the key")
 	return c
 }
@@ -309,7 +303,7 @@ func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster,
 	case err == nil && s.Body.Serial > held.Body.Serial:
 		by = held.Body
 		var refusal *admission.Refusal
-		// Signatures are what is missing; whatever else speaks against it, speaks against signing.
+		// A quorum is what it lacks before this signature; any other refusal is one of signing, too.
 		if err := admission.Accept(held, s, time.Now()); errors.As(err, &refusal) && refusal.Rule != "roster.quorum" {
 			return by, err
 		}
@@ -317,14 +311,14 @@ func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster,
 		if err := admission.Accept(held, s, time.Now()); err != nil {
 			return by, err
 		}
-		return by, fmt.Errorf("serial %d of %s is in force here already", s.Body.Serial, s.Body.Federation)
+		return by, fmt.Errorf("serial %d of %s is already in force here", s.Body.Serial, s.Body.Federation)
 	case !errors.Is(err, admission.ErrUnknownFederation):
 		return by, err
 	case s.Body.Serial > 1:
-		return by, fmt.Errorf("%w, so what serial %d changes cannot be shown: peer roster verify an earlier one first", err, s.Body.Serial)
+		return by, fmt.Errorf("%w, so the changes of serial %d cannot be shown: run peer roster verify on an earlier version first", err, s.Body.Serial)
 	}
 	if m, ok := by.Find(id); !ok || !m.Administrator {
-		return by, fmt.Errorf("%s is no administrator of serial %d of %s, want one of %s", id, by.Serial, by.Federation, names(by.Administrators()))
+		return by, fmt.Errorf("the signer must be an administrator of serial %d of %s: %s (got %s)", by.Serial, by.Federation, names(by.Administrators()), id)
 	}
 	return by, nil
 }
@@ -354,7 +348,7 @@ that an administrator has read out to you; peer roster show prints it there.`,
 			}
 			at := inForce(trusted, s.Body.Federation)
 			if err := at.Update(s, told, time.Now()); err != nil {
-				return badInput{fmt.Errorf("%s: %w", args[0], err)}
+				return cli.Invalidf("%s: %w", args[0], err)
 			}
 			fmt.Fprintf(c.OutOrStdout(), "serial %d of %s, fingerprint %s, is in force here\n", s.Body.Serial, s.Body.Federation, admission.Grouped(s.Body.Fingerprint()))
 			return nil

@@ -1,4 +1,4 @@
-package main
+package federation
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 )
 
 func newAudit() *cobra.Command {
@@ -35,13 +36,13 @@ detects that: give it with --head.`,
 			for _, s := range heads {
 				h, err := admission.ParseHead(s)
 				if err != nil {
-					return badInput{err}
+					return cli.Invalid(err)
 				}
 				known = append(known, h)
 			}
 			head, err := admission.VerifyLog(args[0], nil, known...)
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s: %d records, unchanged; head %s\n", args[0], head.Seq, head)
 			return nil
@@ -62,21 +63,18 @@ func newAuditShow() *cobra.Command {
 				if event != "" && string(r.Event) != event {
 					return nil
 				}
-				_, err := fmt.Fprintln(c.OutOrStdout(), say(r))
+				_, err := fmt.Fprintln(c.OutOrStdout(), line(r))
 				return err
 			})
-			if err != nil {
-				return badInput{err}
-			}
-			return nil
+			return cli.Invalid(err)
 		},
 	}
 	c.Flags().StringVar(&event, "event", "", "kind of records to print; empty: all")
 	return c
 }
 
-// say writes a record as one line.
-func say(r admission.Record) string {
+// line is a record for people.
+func line(r admission.Record) string {
 	parts := []string{fmt.Sprintf("%d  %s  %s", r.Seq, r.Time, r.Event)}
 	add := func(some bool, format string, args ...any) {
 		if some {

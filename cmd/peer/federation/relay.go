@@ -1,18 +1,18 @@
-package main
+package federation
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// post is a relay's place: what it is told by flags.
+// post is what the flags of peer relay say.
 type post struct {
 	identity, roster, trusted, carrier string
 	listen                             []string
@@ -37,7 +37,7 @@ only and follows a new version of the roster while it runs.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&p.identity, "identity", defaultIdentity(), "key file of this machine")
+	f.StringVar(&p.identity, "identity", cli.DefaultIdentity(), "key file of this machine")
 	f.StringVar(&p.roster, "roster", "", "roster of the federation")
 	f.StringVar(&p.trusted, "trusted", "", "file of the roster in force; default: beside the key")
 	f.StringVar(&p.carrier, "carrier", "auto", "protocols: quic, tcp, noise, ws or auto (by address)")
@@ -45,12 +45,12 @@ only and follows a new version of the roster while it runs.`,
 	f.Int64Var(&p.limits.Bytes, "circuit-bytes", 0, "bytes of one connection each way; 0: no limit")
 	f.DurationVar(&p.limits.Duration, "circuit-time", 0, "duration of one connection; 0: no limit")
 	f.IntVar(&p.limits.Circuits, "circuits", 0, "connections of one member at once; 0: two to each other")
-	required(c, "roster")
+	cli.Required(c, "roster")
 	return c
 }
 
 func (p post) run(ctx context.Context, log *slog.Logger) error {
-	id, err := loadOrMakeKey(p.identity)
+	id, err := cli.LoadOrMakeKey(p.identity)
 	if err != nil {
 		return err
 	}
@@ -60,21 +60,21 @@ func (p post) run(ctx context.Context, log *slog.Logger) error {
 	}
 	r, trusted := given.Body, inForce(p.trusted, given.Body.Federation)
 	if err := trusted.Update(given, "", time.Now()); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	self, err := r.Admit(id.PeerID(), time.Now(), admission.Relay)
 	if err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	if p.listen == nil {
 		p.listen = self.Addresses
 	}
 	if len(p.listen) == 0 {
-		return badInput{errors.New("roster: it lists no address of this relay, and --listen gives none")}
+		return cli.Invalidf("a relay needs an address: add one to its entry in the roster, or give --listen")
 	}
 	cfg := node.Config{Identity: id, Listen: p.listen, Transport: p.carrier, MaxPeers: max(64, len(r.Members))}
 	if err := cfg.Validate(); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	relay, err := node.ListenRelay(cfg, carried(r, time.Now()), p.limits)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p post) run(ctx context.Context, log *slog.Logger) error {
 	feed := admission.Feed{Path: p.roster, InForce: trusted, Warn: func(text string) { log.Warn(text) }}
 	feed.Follow(ctx, r, func(r admission.Roster, now time.Time) {
 		if _, err := r.Admit(id.PeerID(), now, admission.Relay); err != nil {
-			log.Warn("this relay is one no more", "error", err)
+			log.Warn("this relay is no longer a member", "error", err)
 			r.Members = r.Members[:0]
 		}
 		if err := relay.Admit(carried(r, now)); err != nil {
@@ -95,7 +95,7 @@ func (p post) run(ctx context.Context, log *slog.Logger) error {
 	return relay.Close()
 }
 
-// carried lists those for whom a relay works: all members whose time is not over.
+// carried lists whom a relay serves: members whose membership has not ended.
 func carried(r admission.Roster, now time.Time) (out node.Roster) {
 	for _, m := range r.Members {
 		if _, err := r.Admit(m.ID, now); err == nil {

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package main
+package federation
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskFree is how many bytes a user may still write below dir.
+// diskFree returns the bytes that a user may still write below dir.
 func diskFree(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -17,14 +17,14 @@ func diskFree(dir string) (int64, error) {
 	return int64(uint64(s.Bavail) * uint64(s.Bsize)), nil
 }
 
-// udpBuffer asks for a receive buffer of want bytes and returns what the kernel gives.
+// udpBuffer requests a receive buffer of want bytes and returns what the kernel grants.
 func udpBuffer(want int) (got int, err error) {
 	c, err := net.ListenUDP("udp", nil)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
-	c.SetReadBuffer(want) // it is capped without an error
+	c.SetReadBuffer(want) // the kernel caps it without an error
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package main
+package graphs
 
 import (
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -24,10 +26,7 @@ func newInspect() *cobra.Command {
 		Example: "  peer inspect data/cora\n  peer inspect parts\n  peer inspect parts/part-0\n  peer inspect runs/cora-retexo-gcn-1/model.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := inspect(c.OutOrStdout(), args[0]); err != nil {
-				return badInput{err}
-			}
-			return nil
+			return cli.Invalid(inspect(c.OutOrStdout(), args[0]))
 		},
 	}
 }
@@ -58,7 +57,7 @@ func inspect(w io.Writer, path string) error {
 	case strings.HasPrefix(info.Name(), "part-"):
 		return inspectShard(w, path)
 	}
-	return fmt.Errorf("%s: unknown, want a data set (directory or .npz), a partition, its part-N, a model (.safetensors) or a directory of checkpoints", path)
+	return fmt.Errorf("%s must be a data set (directory or .npz), a partition, its part-N, a model (.safetensors) or a directory of checkpoints", path)
 }
 
 func inspectData(w io.Writer, path string) error {
@@ -76,7 +75,7 @@ func inspectData(w io.Writer, path string) error {
 	return nil
 }
 
-// relations prints the edges of each relation, of many the first few.
+// relations prints the number of edges of each relation; of many, the first few.
 func relations(w io.Writer, t *graph.Relations) {
 	n := t.Count()
 	if n == 0 {
@@ -154,7 +153,7 @@ func inspectModel(w io.Writer, path string) error {
 		n += p.Value.Rows * p.Value.Cols
 	}
 	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, mode %s, seed %d\n  %s: validation %s, test %s\n",
-		n, card.Dataset, card.Nodes, card.Peers, card.Mode, card.Seed, card.Metric, percent(card.Val), percent(card.Test))
+		n, card.Dataset, card.Nodes, card.Peers, card.Mode, card.Seed, card.Metric, report.Percent(card.Val), report.Percent(card.Test))
 	if card.Encoding != nil {
 		fmt.Fprintln(w, "  reads tables: peer predict --nodes and --edges")
 	}

@@ -1,4 +1,4 @@
-package main
+package graphs
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
@@ -77,7 +78,7 @@ func (m *importing) bind(cmd *cobra.Command) {
 	f.BoolVar(&m.directed, "directed", false, "edges of --dgl as they are, without their reverses")
 	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
-	required(cmd, "out")
+	cli.Required(cmd, "out")
 	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("edges", "ogb", "dgl")
@@ -89,7 +90,7 @@ func (m *importing) bind(cmd *cobra.Command) {
 func (m *importing) run(cmd *cobra.Command) error {
 	c := m.tables
 	if c.Relation != "" && (c.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
-		return badInput{errors.New("relation-column: relations are read from a table of edges beside one of --nodes, and no stored graph has them")}
+		return cli.Invalidf("--relation-column requires --nodes, and stored graphs have no relations")
 	}
 	if m.dgl != "" {
 		build := graph.Build{Directed: m.directed, KeepLoops: m.keepLoop}
@@ -110,13 +111,13 @@ func (m *importing) run(cmd *cobra.Command) error {
 		g, err = dataset.Import(c)
 	}
 	if err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	if c.Name != "" {
 		g.Name = c.Name
 	}
 	if err := dataset.Write(m.out, g); err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	typed := ""
 	if n := g.Typed.Count(); n > 0 {
@@ -127,7 +128,7 @@ func (m *importing) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// bindTables binds the flags that say what the columns of the user's tables mean.
+// bindTables adds the flags for the meaning of the columns of the user's tables.
 func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringVar(&c.Name, "name", "", "name of the data set; default: of the file of nodes")
 	f.StringVar(&c.Nodes, "nodes", "", "table of nodes")
@@ -148,62 +149,54 @@ func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.Float64Var(&c.Test, "test", 0, "fraction of each class for testing")
 }
 
-// required marks flags that have no default.
-func required(c *cobra.Command, names ...string) {
-	for _, name := range names {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err)
-		}
-	}
-}
-
-// storedSuffix is what the name of a stored graph ends in.
+// storedSuffix is the end of the name of a stored graph.
 const storedSuffix = ".graph"
 
-// store makes a graph of a list of edges, and of a table of numbered nodes where there is one, that need not fit into memory.
+// store makes a stored graph from a list of edges and, if given, a table of numbered nodes. Neither has to fit into memory.
 func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig, out string) error {
 	switch _, err := os.Lstat(out); {
 	case list.Path == "":
-		return badInput{fmt.Errorf("%s: a stored graph is made of a list of edges: want --edges", out)}
+		return cli.Invalidf("%s: a stored graph is made from a list of edges: give --edges", out)
 	case list.Weight != "" || list.Strict:
-		return badInput{fmt.Errorf("%s: a stored graph has no weights, and its edges are merged: want no --weight-column and no --strict", out)}
+		return cli.Invalidf("%s: a stored graph has no weights, and its repeated edges are merged: omit --weight-column and --strict", out)
 	case err == nil:
-		return badInput{fmt.Errorf("%s is there already: remove it, or choose another name", out)}
+		return cli.Invalidf("%s exists: remove it, or choose another name", out)
 	}
 	of, features := &graph.Graph{Name: tables.Name}, []section.Section(nil)
 	if tables.Nodes != "" {
 		tables.Edges = ""
 		nodes, err := dataset.ReadStored(tables)
 		if err != nil {
-			return badInput{err}
+			return cli.Invalid(err)
 		}
 		of, features, list.Nodes = nodes.Graph, nodes.Features(), len(nodes.Graph.Split)
 	}
 	nodes, edges, err := list.Size()
 	if err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	if of.Name == "" {
 		of.Name, _, _ = strings.Cut(filepath.Base(list.Path), ".")
 	}
 	err = ingest.WriteNodes(out, of, features, nodes, until(cmd.Context(), list.Batches), graph.Build{}, 0)
-	if cmd.Context().Err() != nil {
-		return stopped(err)
-	}
 	if err != nil {
-		return badInput{err}
+		return ended(cmd.Context(), err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, of %d listed edges\n", out, nodes, edges)
 	return nil
 }
 
-// until returns edges whose reading ends with the context.
+// until returns edges that stop when ctx ends.
 func until(ctx context.Context, edges ingest.Edges) ingest.Edges {
 	return func(yield func(src, dst []int32) error) error {
 		return edges(func(src, dst []int32) error { return errors.Join(ctx.Err(), yield(src, dst)) })
 	}
 }
 
-func stopped(err error) error {
-	return fmt.Errorf("stopped; the same command goes on with what is done: %w", err)
+// ended is the error of work that ctx may have stopped: it can be continued, or err is a fault of the input.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped; to continue, repeat the command: %w", err)
+	}
+	return cli.Invalid(err)
 }

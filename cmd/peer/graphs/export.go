@@ -1,4 +1,4 @@
-package main
+package graphs
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/dgl"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
@@ -22,12 +23,12 @@ nodes of a part consecutively; the column orig_id has the node numbers of the sh
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			list, closer, err := shard.ReadDir(shards)
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			defer func() { err = errors.Join(err, closer.Close()) }()
 			path, err := dgl.WriteDir(out, list)
 			if err != nil {
-				return badInput{err}
+				return cli.Invalid(err)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d parts of %s\n", path, len(list), list[0].Name)
 			return nil
@@ -36,27 +37,27 @@ nodes of a part consecutively; the column orig_id has the node numbers of the sh
 	f := cmd.Flags()
 	f.StringVar(&shards, "shards", "", "directory of a partition")
 	f.StringVarP(&out, "out", "o", "", "directory to write; must be new or empty")
-	required(cmd, "shards", "out")
+	cli.Required(cmd, "shards", "out")
 	return cmd
 }
 
-// importDGL makes Heddle's shards of a partition that DGL wrote.
+// importDGL makes shards from a partition that DGL wrote.
 func importDGL(cmd *cobra.Command, path, out string, n dgl.Names) error {
 	p, err := dgl.Read(path)
 	if err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	g, owner, err := p.Graph(n)
 	if err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
-	shards, err := shard.Cut(identified(g), owner, len(p.Parts))
+	shards, err := shard.Cut(g.Numbered(), owner, len(p.Parts))
 	if err != nil {
-		return badInput{fmt.Errorf("%s: %w", path, err)}
+		return cli.Invalidf("%s: %w", path, err)
 	}
 	m, err := shard.WriteDir(out, shards, shard.Meta{Policy: "dgl " + p.Method})
 	if err != nil {
-		return badInput{err}
+		return cli.Invalid(err)
 	}
 	describe(cmd.OutOrStdout(), out, m)
 	return nil

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/term"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
+)
+
+// PassphraseFile is the environment variable that names a file with the passphrase of the key, for services without a
+// terminal, such as systemd credentials or a mounted secret. A line end at the end of the file is not part of it.
+const PassphraseFile = "HEDDLE_PASSPHRASE_FILE"
+
+// DefaultIdentity is the user's key file.
+func DefaultIdentity() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "identity.key"
+	}
+	return filepath.Join(dir, "heddle", "identity.key")
+}
+
+// TrustedDir is the directory of the rosters in force, beside the user's key.
+func TrustedDir() string { return filepath.Join(filepath.Dir(DefaultIdentity()), "trusted") }
+
+// LoadKey reads a key that must exist.
+func LoadKey(path string) (identity.Identity, error) {
+	id, err := identity.Load(path, askPassphrase)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; peer init makes a key", err)
+	}
+	return id, Invalid(err)
+}
+
+// LoadOrMakeKey reads a peer's key. If there is none, it makes one without a passphrase.
+func LoadOrMakeKey(path string) (identity.Identity, error) {
+	id, err := identity.Load(path, askPassphrase)
+	if errors.Is(err, fs.ErrNotExist) {
+		id, err = identity.Create(path, "")
+	}
+	return id, Invalid(err)
+}
+
+func askPassphrase() (string, error) { return readPassphrase("passphrase: ") }
+
+// NewPassphrase asks twice: with a typing error in it the key could never be opened.
+func NewPassphrase() (string, error) {
+	word, err := readPassphrase("new passphrase: ")
+	if err == nil && os.Getenv(PassphraseFile) == "" {
+		var again string
+		if again, err = readPassphrase("repeat it: "); err == nil && again != word {
+			err = errors.New("the two passphrases differ")
+		}
+	}
+	if err == nil && word == "" {
+		err = errors.New("the passphrase must not be empty")
+	}
+	return word, Invalid(err)
+}
+
+func readPassphrase(prompt string) (string, error) {
+	if path := os.Getenv(PassphraseFile); path != "" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", PassphraseFile, err)
+		}
+		defer f.Close()
+		text, err := io.ReadAll(io.LimitReader(f, 4<<10))
+		return string(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))), err
+	}
+	in := int(os.Stdin.Fd())
+	if !term.IsTerminal(in) {
+		return "", fmt.Errorf("the key needs a passphrase, and there is no terminal to ask for it: set %s to a file that holds it", PassphraseFile)
+	}
+	fmt.Fprint(os.Stderr, prompt)
+	word, err := term.ReadPassword(in)
+	fmt.Fprintln(os.Stderr)
+	return string(word), err
+}

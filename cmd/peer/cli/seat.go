@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+)
+
+// LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and the settings that flags
+// gave, by name. Keys of the file that are not settings go to rest. All faults are reported at once.
+func LoadPlan(command, path string, given map[string]string, rest any, warn func(string)) (p *heddle.Plan, err error) {
+	var text []byte
+	if path != "" {
+		if text, err = os.ReadFile(path); err != nil {
+			return nil, Invalid(err)
+		}
+	}
+	return parsePlan(command, path, text, given, rest, warn)
+}
+
+// ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its text, too. An error names
+// the file and all faults.
+func ReadPlan(path string, warn func(string)) (p *heddle.Plan, text []byte, err error) {
+	if text, err = os.ReadFile(path); err != nil {
+		return nil, nil, Invalid(err)
+	}
+	if p, err = parsePlan("join", path, text, nil, nil, warn); err != nil {
+		return nil, nil, err
+	}
+	if err := p.CheckMembers(); err != nil {
+		return nil, nil, Invalidf("%s: %w", path, err)
+	}
+	return p, text, nil
+}
+
+func parsePlan(command, path string, text []byte, given map[string]string, rest any, warn func(string)) (*heddle.Plan, error) {
+	p, warnings, err := heddle.ReadPlan(text, given, rest)
+	for _, w := range warnings {
+		warn(w)
+	}
+	inFile := path != "" && (err != nil || len(given) == 0)
+	if err == nil {
+		err = errors.Join(p.Only(command), p.Validate())
+	}
+	if err != nil && inFile {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return p, Invalid(err)
+}
+
+// Seat is a site's place in a run on several machines, as flags give it.
+type Seat struct {
+	Plan     string // file
+	Identity string // file of this peer's key
+	Link     string // simulated slower network
+	Site     heddle.Site
+}
+
+// Bind adds the flags of a seat. The help of --plan and --wait depends on the command.
+func (s *Seat) Bind(f *pflag.FlagSet, plan, wait string) {
+	f.StringVar(&s.Plan, "plan", "", plan)
+	f.StringVar(&s.Identity, "identity", DefaultIdentity(), "key file of this peer, made on first use")
+	f.StringSliceVar(&s.Site.Listen, "listen", nil, "multiaddresses to listen on; default: those of the plan")
+	f.DurationVar(&s.Site.Wait, "wait", 10*time.Minute, wait)
+}
+
+// BindGate adds the flags of what a site requires before it takes part in a run.
+func (s *Seat) BindGate(f *pflag.FlagSet) {
+	g := &s.Site.Gate
+	f.StringVar(&g.Roster, "roster", "", "roster of the federation, with --policy and --approval")
+	f.StringVar(&g.Trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	f.StringVar(&g.Policy, "policy", "", "policy of this site")
+	f.StringVar(&g.Approval, "approval", "", "approval of the plan by this site")
+	s.BindAudit(f)
+	g.TrustedDir = TrustedDir()
+}
+
+// BindAudit adds the flag of the audit log.
+func (s *Seat) BindAudit(f *pflag.FlagSet) {
+	f.StringVar(&s.Site.Gate.Audit, "audit", "", "log of runs and of what left this peer; empty: none")
+}
+
+// Sit reads the plan and this peer's key, and returns the plan and the peer's rank in it.
+func (s *Seat) Sit(w *Watch) (*heddle.Plan, int, error) {
+	return s.SitAs(w, func(*heddle.Plan) (identity.Identity, error) { return LoadOrMakeKey(s.Identity) })
+}
+
+// SitAs is Sit of a peer whose key identify returns; it may add members to the plan.
+func (s *Seat) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identity, error)) (*heddle.Plan, int, error) {
+	p, text, err := ReadPlan(s.Plan, w.Warn)
+	if err != nil {
+		return nil, 0, err
+	}
+	if s.Site.Identity, err = identify(p); err != nil {
+		return nil, 0, err
+	}
+	if s.Site.Link, err = heddle.ParseLink(s.Link, len(p.Members)); err != nil {
+		return nil, 0, err
+	}
+	rank, err := p.Rank(s.Site.Identity.PeerID())
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", s.Plan, err)
+	}
+	s.Site.Gate.PlanText, s.Site.OnEvent = text, w.Event
+	return p, rank, nil
+}

@@ -1,0 +1,63 @@
+package graphs
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
+	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// describe prints the quality of a partition.
+func describe(w io.Writer, dir string, m *shard.Manifest) {
+	r := quality.Measure(m)
+	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d\n", dir, m.Name, r.Parts, m.Policy, m.Seed)
+	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2, 100*r.CutShare, r.Replication)
+	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, bytes of features %.2f, halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
+	row := r.Halo * 4 * report.Width
+	fmt.Fprintf(w, "  an exchange is %d rows; of %d columns layer by layer %s a layer, once; full-batch %s a layer and epoch\n", r.Halo, report.Width, report.Bytes(row), report.Bytes(2*row))
+	if p, q, most := r.Widest(); most > 0 {
+		fmt.Fprintf(w, "  most between two parts: %d rows from part-%d to part-%d\n", most, p, q)
+	}
+	for i, p := range m.Parts {
+		name := ""
+		if i < len(m.Sites) {
+			name = " " + m.Sites[i]
+		}
+		halo := 0
+		for _, n := range p.Halo {
+			halo += n
+		}
+		fmt.Fprintf(w, "  part-%d%s: %d nodes (%d train, %d val, %d test), %d halo rows\n", i, name, p.Owned, p.Train, p.Val, p.Test, halo)
+	}
+}
+
+// timings prints the times of the phases.
+func timings(w io.Writer, phases []external.PhaseTimes) {
+	if len(phases) == 0 {
+		return
+	}
+	for _, t := range phases {
+		rate := ""
+		if t.Edges > 0 {
+			rate = fmt.Sprintf(", %.1f M edges/s", float64(t.Edges)/1e6/t.Seconds)
+		}
+		fmt.Fprintf(w, "  %s: %.1f s%s\n", t.Phase, t.Seconds, rate)
+	}
+	if peak := cli.PeakMemory(); peak > 0 {
+		fmt.Fprintf(w, "  peak memory %s\n", report.Bytes(peak))
+	}
+}
+
+// describeReplicas prints the quality of a vertex cut.
+func (s *cutting) describeReplicas(w io.Writer, r vertexcut.Replicas) error {
+	fmt.Fprintf(w, "%s in %d parts by %s, seed %d: a vertex cut, which trainers cannot use\n", s.data, r.Parts, s.by, s.seed)
+	fmt.Fprintf(w, "  %d nodes, %d edges; replication factor %.2f\n", r.Nodes, r.Edges/2, r.Replication)
+	fmt.Fprintf(w, "  largest part over the mean: edges %.2f, replicas %.2f\n", r.EdgeBalance, r.ReplicaBalance)
+	_, err := fmt.Fprintf(w, "  an exchange: %d partial sums to the owners, and as many rows back\n", r.Replicas-r.Nodes)
+	return err
+}

@@ -1,0 +1,384 @@
+package graphs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/ingest"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
+	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// cutting is a run of peer partition.
+type cutting struct {
+	data                 string
+	split                int
+	parts                int    // heddle.Auto: 4, or as many as sites
+	by                   string // policy
+	seed                 uint64
+	out, page            string
+	caps                 map[string]string
+	capacity             []float64
+	objective, memory    string
+	reorder              string
+	dry, quiet, directed bool
+	seat                 cli.Seat // with other peers, if it has a plan
+	rounds               int
+
+	// What the flags mean.
+	policy    partition.Policy
+	vertexCut vertexcut.Cut // instead of policy
+	goal      partition.Goal
+	order     partition.Order // of the rows; nil: by ID
+	bytes     int64           // of memory; 0: no limit
+
+	manifest *shard.Manifest
+	phases   []external.PhaseTimes
+}
+
+func newPartition() *cobra.Command {
+	s := cutting{parts: heddle.Auto}
+	c := &cobra.Command{
+		Use:   "partition --data D --parts K --out DIR",
+		Short: "Cut a data set into a part for each peer",
+		Long: `Cut a data set into a part for each peer, and measure the quality of the partition.
+
+Policies are random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N and multilevel; with --dry
+also the vertex cuts dbh, hvc, cvc, gvc, svc, hdrf and 2ps-l.
+
+A bound limits what a part holds relative to its fair share: of vertices, edges, train (training nodes), bytes (of features)
+and relations (edges of each), as --cap vertices=1.03,train=1.1. A partition that breaks a bound is refused. --capacity sets
+the fair shares of unequal machines.
+
+With --plan the peers of a plan partition a stored graph together: each reads its slice and writes its own part. The more
+often they exchange what they have assigned (--rounds), the fewer edges are cut.`,
+		Example: `  peer partition --data data/cora --parts 4 --policy random --out parts
+  peer partition --data data/twitch --policy by-column --out parts
+  peer partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
+  peer partition --data web.u32 --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html
+  peer partition --data web.graph --plan plan.yaml --policy restream:2 --out part`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			w := cli.NewWatch(c.ErrOrStderr(), s.quiet)
+			defer w.End()
+			return s.run(c.Context(), w, c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&s.data, "data", "", "data set: a folder, or a .npz, .graph, .u32 or .u64 file")
+	f.IntVar(&s.split, "split", 0, "split of the data set")
+	f.IntVar(&s.parts, "parts", s.parts, "number of parts (default 4; the sites for by-column)")
+	f.Lookup("parts").DefValue = "0"
+	f.StringVar(&s.by, "policy", "random", "partitioning policy")
+	f.Uint64Var(&s.seed, "seed", 1, "random seed of the policy")
+	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
+	f.StringToStringVar(&s.caps, "cap", nil, "bounds of parts over fair shares, as vertices=1.03")
+	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1; default: equal")
+	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
+	f.StringVar(&s.memory, "memory", "", "memory limit for a stored graph, as 2GiB; empty: none")
+	f.BoolVar(&s.directed, "directed", false, "directed edges in .u32 and .u64 files")
+	f.StringVar(&s.reorder, "reorder", "", "order of rows: cluster, rcm or degree; default: by ID")
+	f.StringVar(&s.page, "report", "", "HTML page of the partition's quality")
+	f.BoolVar(&s.dry, "dry", false, "quality report only, without writing parts")
+	f.BoolVarP(&s.quiet, "quiet", "q", false, "no progress display")
+	s.bindTogether(f)
+	cli.Required(c, "data")
+	return c
+}
+
+func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
+	if err := s.read(); err != nil {
+		return cli.Invalid(err)
+	}
+	var err error
+	switch {
+	case s.vertexCut != nil:
+		r, err := s.measureVertexCut(ctx, w)
+		if err != nil {
+			return err
+		}
+		w.End()
+		return s.describeReplicas(stdout, r)
+	case s.seat.Plan != "":
+		err = s.together(ctx, w)
+	case s.stored():
+		err = s.fromDisk(ctx, w)
+	default:
+		err = s.inMemory()
+	}
+	if err != nil {
+		return err
+	}
+	w.End()
+	describe(stdout, s.out, s.manifest)
+	timings(stdout, s.phases)
+	if s.page == "" {
+		return nil
+	}
+	return cli.WriteFile(s.page, func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, cli.PeakMemory()) })
+}
+
+// read parses the flags and checks that they fit together.
+func (s *cutting) read() (err error) {
+	if s.parts < 1 && s.parts != heddle.Auto {
+		return fmt.Errorf("parts must be at least 1 (got %d)", s.parts)
+	}
+	if s.out == "" && !s.dry {
+		return errors.New("give a directory to write with --out, or --dry")
+	}
+	if s.seat.Plan != "" {
+		if err := s.checkTogether(); err != nil {
+			return err
+		}
+	}
+	if s.goal, err = goal(s.caps, s.capacity, s.objective); err != nil {
+		return err
+	}
+	if s.memory != "" {
+		if s.bytes, err = bytesOf(s.memory); err != nil {
+			return err
+		}
+		if !s.stored() {
+			return fmt.Errorf("--memory applies only to stored graphs (.graph, .u32, .u64): %s is read into memory", s.data)
+		}
+	}
+	if s.reorder != "" {
+		if s.order, err = partition.ParseOrder(s.reorder); err != nil {
+			return err
+		}
+		if s.stored() {
+			return fmt.Errorf("--reorder does not apply to stored graphs: run peer reorder on the parts of %s", s.data)
+		}
+	}
+	return s.readPolicy()
+}
+
+// readPolicy parses the policy, which with --dry may be a vertex cut.
+func (s *cutting) readPolicy() (err error) {
+	bounded := len(s.caps) > 0 || s.capacity != nil || s.objective != "volume"
+	cut := vertexcut.Parse(s.by)
+	switch {
+	case cut != nil && !s.dry:
+		return fmt.Errorf("policy %q is a vertex cut, which can only be measured (--dry): trainers need an edge cut", s.by)
+	case cut != nil && (bounded || s.order != nil):
+		return fmt.Errorf("policy %q is a vertex cut, which has no bounds and no order of rows", s.by)
+	case cut != nil && s.stored() && filepath.Ext(s.data) != storedSuffix:
+		return fmt.Errorf("a vertex cut of a list of edges needs a stored graph: run peer import --edges %s --out NAME.graph", s.data)
+	case cut != nil:
+		s.vertexCut = cut
+		return nil
+	case s.dry && s.stored():
+		return errors.New("--dry does not apply to stored graphs, which are partitioned in files: give --out")
+	}
+	if s.policy, err = partition.ParsePolicy(s.by); err == nil && bounded {
+		s.policy = partition.Bounded(s.policy, s.goal)
+	}
+	return err
+}
+
+// goal parses --cap, --capacity and --objective.
+func goal(caps map[string]string, capacity []float64, objective string) (g partition.Goal, err error) {
+	bounds := map[string]*float64{"vertices": &g.Vertices, "edges": &g.Edges, "train": &g.Train, "bytes": &g.Bytes, "relations": &g.Relations}
+	for name, text := range caps {
+		bound, ok := bounds[name]
+		if !ok {
+			return g, fmt.Errorf("a bound of --cap must be of vertices, edges, train, bytes or relations (got %q)", name)
+		}
+		if *bound, err = strconv.ParseFloat(text, 64); err != nil || !(*bound >= 1) {
+			return g, fmt.Errorf("a bound of --cap must be a number of at least 1 (got %s=%s)", name, text)
+		}
+	}
+	if g.Vertices == 0 { // the default of policies that balance
+		g.Vertices = 1.03
+	}
+	g.Capacity = capacity
+	switch objective {
+	case "volume":
+	case "cut":
+		g.Objective = partition.EdgeCut
+	default:
+		return g, fmt.Errorf("objective must be volume or cut (got %q)", objective)
+	}
+	return g, nil
+}
+
+// bytesOf parses a size such as 2GiB, 500 MB or 1000000.
+func bytesOf(text string) (int64, error) {
+	units := []struct {
+		name string
+		size float64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"", 1}}
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(text, u.name); ok {
+			x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil || !(x >= 1 && x*u.size < 1<<62) {
+				break
+			}
+			return int64(x * u.size), nil
+		}
+	}
+	return 0, fmt.Errorf("memory must be a size, as 2GiB or 500MB (got %q)", text)
+}
+
+// stored reports whether the data is a stored graph or a list to make one from, which need not fit into memory.
+func (s *cutting) stored() bool {
+	return slices.Contains([]string{storedSuffix, ".u32", ".u64"}, filepath.Ext(s.data))
+}
+
+// meta is what the manifest says of the partition besides its parts.
+func (s *cutting) meta(sites []string) shard.Meta {
+	m := shard.Meta{Policy: s.by, Seed: s.seed}
+	if s.order != nil {
+		m.Policy += ", rows by " + s.reorder
+	}
+	if s.by == "by-column" {
+		m.Sites = sites
+	}
+	return m
+}
+
+// inMemory partitions a data set in memory.
+func (s *cutting) inMemory() error {
+	began := time.Now()
+	took := func(phase string) {
+		s.phases, began = append(s.phases, external.PhaseTimes{Phase: phase, Seconds: time.Since(began).Seconds()}), time.Now()
+	}
+	g, err := s.dataset()
+	if err != nil {
+		return err
+	}
+	took("read")
+	shards := []*shard.Shard{}
+	if n := s.count(); n == 1 {
+		shards = append(shards, shard.Whole(g))
+	} else if shards, err = partition.Partition(g, s.policy, n, s.seed); err != nil {
+		return cli.Invalidf("%s: %w", g.Name, err)
+	}
+	if s.order != nil {
+		shards = shard.Reorder(shards, s.order)
+	}
+	took("partition")
+	if s.dry {
+		s.out, s.manifest = s.data, shard.Describe(shards, s.meta(g.Sites))
+		return nil
+	}
+	if s.manifest, err = shard.WriteDir(s.out, shards, s.meta(g.Sites)); err != nil {
+		return cli.Invalid(err)
+	}
+	took("write")
+	return nil
+}
+
+// fromDisk partitions a stored graph. A list of edges is stored first, beside the parts.
+func (s *cutting) fromDisk(ctx context.Context, w *cli.Watch) (err error) {
+	path := s.data
+	if bits := map[string]int{".u32": 32, ".u64": 64}[filepath.Ext(path)]; bits > 0 {
+		if path, err = s.ingest(ctx, w, bits); err != nil {
+			return ended(ctx, err)
+		}
+	}
+	g, err := s.open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	sites, err := g.Sites()
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	p := &progress{watch: w, ctx: ctx}
+	s.manifest, s.phases, err = g.Write(s.out, external.Job{Policy: s.policy, Parts: s.count(), Memory: s.bytes, Meta: s.meta(sites), Watch: p.show})
+	if err != nil {
+		return ended(ctx, err)
+	}
+	return nil
+}
+
+// open opens a stored graph and keeps the program within the memory limit.
+func (s *cutting) open(path string) (*external.Stored, error) {
+	if s.bytes > 0 {
+		debug.SetMemoryLimit(s.bytes * 3 / 4)
+	}
+	g, err := external.OpenGraph(path)
+	return g, cli.Invalid(err)
+}
+
+// dataset reads a data set.
+func (s *cutting) dataset() (*graph.Graph, error) {
+	g, err := dataset.Read(s.data, s.split)
+	if err != nil {
+		return nil, cli.Invalid(err)
+	}
+	return g.Numbered(), nil
+}
+
+// ingest stores a list of edges as OUT.graph, unless an earlier run did and the list is older.
+func (s *cutting) ingest(ctx context.Context, w *cli.Watch, bits int) (path string, err error) {
+	path = filepath.Clean(s.out) + storedSuffix
+	list, err := os.Stat(s.data)
+	if err != nil {
+		return "", err
+	}
+	if stored, err := os.Stat(path); err == nil && stored.ModTime().After(list.ModTime()) {
+		w.Log.Info("using the stored graph of an earlier run", "file", path)
+		return path, nil
+	}
+	edges, n, err := ingest.BinaryEdges(s.data, bits)
+	if err != nil {
+		return "", err
+	}
+	w.Log.Info("storing the edges", "file", path, "nodes", n)
+	name := strings.TrimSuffix(filepath.Base(s.data), filepath.Ext(s.data))
+	return path, ingest.WriteEdges(path, name, n, until(ctx, edges), graph.Build{Directed: s.directed}, s.bytes/4)
+}
+
+// count returns the number of parts; 0: as many as sites.
+func (s *cutting) count() int {
+	switch {
+	case s.parts != heddle.Auto:
+		return s.parts
+	case s.by == "by-column":
+		return 0
+	}
+	return 4
+}
+
+// measureVertexCut finds the quality of a vertex cut.
+func (s *cutting) measureVertexCut(ctx context.Context, w *cli.Watch) (r vertexcut.Replicas, err error) {
+	if !s.stored() {
+		g, err := s.dataset()
+		if err != nil {
+			return r, err
+		}
+		r, err = vertexcut.Measure(partition.Memory{Graph: g}, s.vertexCut, s.count(), partition.Key(s.seed))
+		return r, cli.Invalid(err)
+	}
+	g, err := s.open(s.data)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	p := &progress{watch: w, ctx: ctx}
+	if r, err = g.Replicas(s.vertexCut, external.Job{Parts: s.count(), Memory: s.bytes, Meta: s.meta(nil), Watch: p.show}); ctx.Err() == nil {
+		err = cli.Invalid(err)
+	}
+	return r, err
+}
