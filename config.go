@@ -225,7 +225,7 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
-	spec.Encoder.UnitSum = p.RowNorm == "l1"
+	spec.Encoder.L1Norm = p.RowNorm == "l1"
 	if p.LabelAugmentation != 0 {
 		spec.Encoder.Labels = p.LabelAugmentation
 		spec.Encoder.Out += t.Classes

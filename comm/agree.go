@@ -20,7 +20,8 @@ type TooFewError struct {
 }
 
 func (e *TooFewError) Error() string {
-	return fmt.Sprintf("comm: at least %d members must be able to talk to one another (got %d: %v)", e.Least, len(e.Members), e.Members)
+	return fmt.Sprintf("comm: at least %d members must be able to talk to one another (got %d: %v)",
+		e.Least, len(e.Members), e.Members)
 }
 
 // MaxGenerationLead is how far a member's last generation may be beyond another's. Without a bound one member could use

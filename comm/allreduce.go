@@ -158,12 +158,13 @@ func (o *counter) distribute(q int) {
 type owner struct {
 	*call
 	x     []float32
-	parts []chan []byte   // parts[q] brings the frames of member q in turn, and has room for all; nil: no member, or this one
+	parts []chan []byte   // frames of member q in turn, buffered for all; nil: no member, or this one
 	ready []chan struct{} // closed when piece p of x is the sum
 }
 
 func newOwner(c *call, x []float32) *owner {
-	o := &owner{call: c, x: x, parts: make([]chan []byte, c.size), ready: make([]chan struct{}, (4*len(x)+maxPayload-1)/maxPayload)}
+	frames := (4*len(x) + maxPayload - 1) / maxPayload
+	o := &owner{call: c, x: x, parts: make([]chan []byte, c.size), ready: make([]chan struct{}, frames)}
 	for p := range o.ready {
 		o.ready[p] = make(chan struct{})
 	}

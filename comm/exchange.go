@@ -31,7 +31,9 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 // known: whatever is sent has at most limit bytes, and a peer that announces more is refused before any memory is
 // taken for it. A nil entry arrives as an empty one. out[Rank] is not sent, nor what is for a rank that is no member; what
 // would come from them is nil.
-func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]byte, limit int) (in [][]byte, err error) {
+func (g *Group) SendRecv(
+	ctx context.Context, door Door, what string, out [][]byte, limit int,
+) (in [][]byte, err error) {
 	if len(out) != g.size {
 		panic(fmt.Sprintf("comm: SendRecv %s: %d entries for %d members", what, len(out), g.size))
 	}
@@ -41,7 +43,8 @@ func (g *Group) SendRecv(ctx context.Context, door Door, what string, out [][]by
 	}
 	for q, b := range out {
 		if q != g.rank && g.Has(q) && len(b) > limit {
-			err := fmt.Errorf("comm: %s: a message to peer %d must have at most %d bytes (got %d)", c.name(), q, limit, len(b))
+			err := fmt.Errorf("comm: %s: a message to peer %d must have at most %d bytes (got %d)",
+				c.name(), q, limit, len(b))
 			g.breakWith(err) // the peers wait for a message that will not come
 			c.end()
 			return nil, err
@@ -68,7 +71,8 @@ func (c *call) recvBytes(from int, step uint8, limit int) []byte {
 		c.fail(from, step, "recv", fmt.Errorf("the message must have at most %d bytes (got %d)", limit, h.total))
 		return nil
 	case len(frame)-HeaderLen != min(int(h.total), maxPayload):
-		c.fail(from, step, "recv", fmt.Errorf("the frame must have %d bytes (got %d)", min(int(h.total), maxPayload), len(frame)-HeaderLen))
+		c.fail(from, step, "recv", fmt.Errorf("the frame must have %d bytes (got %d)",
+			min(int(h.total), maxPayload), len(frame)-HeaderLen))
 		return nil
 	}
 	// The rest grows as it arrives: memory is taken for bytes, not for promises.
@@ -80,7 +84,8 @@ func (c *call) recvBytes(from int, step uint8, limit int) []byte {
 		case !ok:
 			return nil
 		case next.total != h.total || len(frame)-HeaderLen != want:
-			c.fail(from, step, "recv", fmt.Errorf("the frame must have %d of %d bytes (got %d of %d)", want, h.total, len(frame)-HeaderLen, next.total))
+			c.fail(from, step, "recv", fmt.Errorf("the frame must have %d of %d bytes (got %d of %d)",
+				want, h.total, len(frame)-HeaderLen, next.total))
 			return nil
 		}
 		b = append(b, frame[HeaderLen:]...)

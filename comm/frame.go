@@ -11,7 +11,7 @@ import (
 // A message is cut into frames of at most MaxFrame bytes; every frame begins with the same header:
 //
 //	byte 0      version of this layout, 2
-//	byte 1      operation; the highest bit marks those of a group beside the first (Beside)
+//	byte 1      operation; the highest bit marks those of a second group (Dup)
 //	byte 2      door
 //	byte 3      step within the operation (of AllReduce: allreduce.go; of Agree: 0 views, 1 the decision)
 //	bytes 4–7   sequence number of the operation in its Group, little endian, from 1, wrapping
@@ -77,7 +77,8 @@ func parseFrame(frame []byte) (h header, payload []byte, err error) {
 	if frame[0] != frameVersion {
 		return h, nil, fmt.Errorf("the version of the frame must be %d (got %d)", frameVersion, frame[0])
 	}
-	h = header{op(frame[1]), Door(frame[2]), frame[3], binary.LittleEndian.Uint32(frame[4:]), binary.LittleEndian.Uint64(frame[8:])}
+	seq, total := binary.LittleEndian.Uint32(frame[4:]), binary.LittleEndian.Uint64(frame[8:])
+	h = header{op(frame[1]), Door(frame[2]), frame[3], seq, total}
 	if h.op >= numOps {
 		return h, nil, fmt.Errorf("the operation of the frame must be below %d (got %d)", numOps, frame[1])
 	}
@@ -86,7 +87,8 @@ func parseFrame(frame []byte) (h header, payload []byte, err error) {
 	}
 	payload = frame[HeaderLen:]
 	if uint64(len(payload)) > min(h.total, maxPayload) {
-		return h, nil, fmt.Errorf("the frame must carry at most %d bytes (got %d)", min(h.total, maxPayload), len(payload))
+		return h, nil, fmt.Errorf("the frame must carry at most %d bytes (got %d)",
+			min(h.total, maxPayload), len(payload))
 	}
 	return h, payload, nil
 }

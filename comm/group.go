@@ -34,7 +34,7 @@ type Group struct {
 	sent       [numDoors]atomic.Int64
 	trips      atomic.Int64
 	spent      atomic.Int64 // nanoseconds
-	beside     atomic.Pointer[Group]
+	dup        atomic.Pointer[Group]
 	patience   time.Duration // of LimitSilence; 0: without bound
 
 	mu  sync.Mutex
@@ -103,8 +103,8 @@ func (g *Group) others(yield func(q int) bool) {
 // Bytes returns what this member has sent so far.
 func (g *Group) Bytes() Counts {
 	c := Counts{g.sent[Halo].Load(), g.sent[Reduce].Load(), g.sent[Control].Load()}
-	if beside := g.beside.Load(); beside != nil {
-		b := beside.Bytes()
+	if dup := g.dup.Load(); dup != nil {
+		b := dup.Bytes()
 		c.Halo, c.Reduce, c.Control = c.Halo+b.Halo, c.Reduce+b.Reduce, c.Control+b.Control
 	}
 	return c
@@ -372,7 +372,8 @@ func (c *call) recvFrame(from int, step uint8) (h header, frame []byte, ok bool)
 		h, _, err = parseFrame(frame)
 	}
 	if want := (header{c.op, c.doorOf(step), step, c.seq, h.total}); err == nil && h != want {
-		err = fmt.Errorf("the frame must be of %v %d by %v, step %d (got %v)", want.op, want.seq, want.door, want.step, h)
+		err = fmt.Errorf("the frame must be of %v %d by %v, step %d (got %v)",
+			want.op, want.seq, want.door, want.step, h)
 	}
 	if err != nil {
 		c.fail(from, step, "recv", err)

@@ -17,7 +17,8 @@ type ReduceID struct {
 
 // String implements fmt.Stringer.
 func (id ReduceID) String() string {
-	return fmt.Sprintf("%s, generation %d, stage %d, round %d, step %d", id.Kind, id.Generation, id.Stage, id.Round, id.Step)
+	return fmt.Sprintf("%s, generation %d, stage %d, round %d, step %d",
+		id.Kind, id.Generation, id.Stage, id.Round, id.Step)
 }
 
 // Contribution is one member's part of a reduction. Which of Update, Counts and Meta are empty, and the lengths of Update

@@ -54,7 +54,8 @@ func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lan
 			panic(fmt.Sprintf("comm: Stream %s, lane %d: there must be %d lengths, 0 at %d", what, l, g.size, g.rank))
 		}
 		if lane.Unit < 1 || lane.Unit > MaxUnit {
-			panic(fmt.Sprintf("comm: Stream %s, lane %d: a unit must have 1 to %d bytes (got %d)", what, l, MaxUnit, lane.Unit))
+			panic(fmt.Sprintf("comm: Stream %s, lane %d: a unit must have 1 to %d bytes (got %d)",
+				what, l, MaxUnit, lane.Unit))
 		}
 	}
 	c, err := g.begin(ctx, opStream, door, what)
@@ -69,7 +70,9 @@ func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lan
 		p, frames := &s.peers[q], 0
 		p.askedFor = make([]bool, len(lanes))
 		for _, lane := range lanes {
-			p.asked, p.given, p.taken = append(p.asked, make(chan struct{})), append(p.given, make(chan struct{})), append(p.taken, make(chan struct{}))
+			p.asked = append(p.asked, make(chan struct{}))
+			p.given = append(p.given, make(chan struct{}))
+			p.taken = append(p.taken, make(chan struct{}))
 			frames += min(lane.Out[q], 1) + (lane.In[q]+lane.piece()-1)/lane.piece()
 		}
 		if frames > 0 {
@@ -200,11 +203,13 @@ func (s *Stream) listen(from, frames int) {
 func (s *Stream) take(p *streamPeer, from int, at []int, h header, payload []byte) error {
 	lane := int(h.step / 2)
 	if want := (header{s.op, s.door, h.step, s.seq, uint64(len(payload))}); h != want || lane >= len(s.lanes) {
-		return fmt.Errorf("the frame must be of %v %d by %v, one of %d lanes (got %v)", s.op, s.header.seq, s.door, len(s.lanes), h)
+		return fmt.Errorf("the frame must be of %v %d by %v, one of %d lanes (got %v)",
+			s.op, s.header.seq, s.door, len(s.lanes), h)
 	}
 	if h.step%2 == 0 {
 		if len(payload) > 0 || s.lanes[lane].Out[from] == 0 || closed(p.asked[lane]) {
-			return fmt.Errorf("a request of %d bytes for message %d, which does not exist or was requested before", len(payload), lane)
+			return fmt.Errorf("a request of %d bytes for message %d, which does not exist or was requested before",
+				len(payload), lane)
 		}
 		close(p.asked[lane])
 		return nil
@@ -215,7 +220,8 @@ func (s *Stream) take(p *streamPeer, from int, at []int, h header, payload []byt
 	l := &s.lanes[lane]
 	n := min(l.In[from]-at[lane], l.piece())
 	if !expected || n <= 0 || len(payload) != n && !(l.Packed && len(payload) > 0 && len(payload) < n) {
-		return fmt.Errorf("message %d must have %d bytes (got %d; requested: %t)", lane, max(n, 0), len(payload), expected)
+		return fmt.Errorf("message %d must have %d bytes (got %d; requested: %t)",
+			lane, max(n, 0), len(payload), expected)
 	}
 	if err := l.Take(from, at[lane], n, payload); err != nil {
 		return fmt.Errorf("message %d: %w", lane, err)

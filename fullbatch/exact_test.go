@@ -291,7 +291,7 @@ func (p *computed) compare(t testing.TB, want *computed) {
 func models(features int) map[string]nn.Spec {
 	all := make(map[string]nn.Spec)
 	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn"} {
-		s := nn.Spec{Task: "single", Features: features, Classes: 3, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
+		s := nn.Spec{Task: "single", Features: features, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
 		in := features
 		for k, out := range []int{8, 12, 3} {
 			l := nn.LayerSpec{Conv: name, In: in, Out: out, Hops: 1, Act: "relu", Dropout: 0.3}
@@ -361,7 +361,7 @@ func models(features int) map[string]nn.Spec {
 	hops.Layers[0].Hops = 3
 	all["gcn of 3 hops"] = hops
 	scores := all["gat"]
-	scores.Carry, scores.Encoder = "scores", nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 10, Dropout: 0.2}
+	scores.LayerOutput, scores.Encoder = nn.Logits, nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 10, Dropout: 0.2}
 	scores.Layers = slices.Clone(scores.Layers)
 	for k := range scores.Layers {
 		l := &scores.Layers[k]

@@ -59,13 +59,13 @@ type reduction struct {
 }
 
 // reduction begins the sums of a step, whose loss is this worker's. r is called for the whole at once, when no rows travel any more, unless it is the
-// group itself, which has another one beside it.
+// group itself, which then has a second group (comm.Group.Dup).
 func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
 	s := &reduction{t: t, r: r, hi: len(t.slab.Grad), work: make(chan func(context.Context, *comm.Group) error, 3*len(t.units)+1), done: make(chan error, 1)}
 	ctx, s.cancel = context.WithCancel(ctx)
 	g := t.line.group
 	if t.beside {
-		g = g.Beside()
+		g = g.Dup()
 		s.r = g
 	}
 	go func() {

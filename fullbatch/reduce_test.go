@@ -33,7 +33,7 @@ func TestSumsWhileRowsTravel(t *testing.T) {
 		for _, k := range []struct {
 			bucket int
 			apart  bool
-			trips  int64 // of the group beside, in all epochs: two a sum
+			trips  int64 // of the second group, in all epochs: two a sum
 		}{{1, false, int64(2 * c.Rounds * 3)}, {100, false, 0}, {1 << 30, false, int64(2 * c.Rounds)}, {1, true, 0}} {
 			if model != "gat" && k.bucket == 1 && !k.apart {
 				k.trips = int64(2 * c.Rounds * 4)
@@ -47,7 +47,7 @@ func TestSumsWhileRowsTravel(t *testing.T) {
 				if err := tr.Run(context.Background(), g, r); err != nil {
 					return err
 				}
-				if trips, _ := g.Beside().Waits(); k.trips > 0 && trips != k.trips {
+				if trips, _ := g.Dup().Waits(); k.trips > 0 && trips != k.trips {
 					return fmt.Errorf("%d waits for sums of at least %d, want %d", trips, k.bucket, k.trips)
 				}
 				return nil

@@ -104,7 +104,7 @@ var errNoTraining = errors.New("fullbatch: the graph has no training node: nothi
 
 // chain lines up the layers.
 func (t *Trainer) chain() {
-	scores := t.model.Spec.Carry == "scores"
+	scores := t.model.Spec.LayerOutput == nn.Logits
 	if e := t.model.Encoder; e.Layer != nil {
 		u := unit{layer: e.Layer}
 		if scores || len(t.model.Layers) == 0 {
@@ -130,7 +130,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	}
 	t.beside = r == comm.Reducer(g) && g.Size() > 1
 	if t.beside {
-		g.Beside()
+		g.Dup()
 	}
 	if t.at.Stage == 0 {
 		if err := t.epochs(ctx, r); err != nil {

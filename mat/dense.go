@@ -82,7 +82,7 @@ func (m Dense) Clone() Dense {
 // CopyFrom copies src, which must have m's shape, into m.
 func (m Dense) CopyFrom(src Dense) {
 	if m.Rows != src.Rows || m.Cols != src.Cols {
-		panic(fmt.Sprintf("mat: copy of %d×%d into %d×%d", src.Rows, src.Cols, m.Rows, m.Cols))
+		panic(fmt.Sprintf("mat: the source of a copy must be %d×%d (got %d×%d)", m.Rows, m.Cols, src.Rows, src.Cols))
 	}
 	for i := range m.Rows {
 		copy(m.Row(i), src.Row(i))
@@ -99,10 +99,11 @@ func (m Dense) Select(rows []int32) Dense {
 // Valid returns an error unless every element of m lies inside Data.
 func (m Dense) Valid() error {
 	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols {
-		return fmt.Errorf("mat: bad shape %d×%d, stride %d", m.Rows, m.Cols, m.Stride)
+		return fmt.Errorf("mat: a shape must have 0 ≤ rows and 0 ≤ columns ≤ stride (got %d×%d, stride %d)",
+			m.Rows, m.Cols, m.Stride)
 	}
 	if !m.Empty() && len(m.Data) < (m.Rows-1)*m.Stride+m.Cols {
-		return fmt.Errorf("mat: %d×%d with stride %d needs %d values, has %d",
+		return fmt.Errorf("mat: %d×%d with stride %d must have %d values (got %d)",
 			m.Rows, m.Cols, m.Stride, (m.Rows-1)*m.Stride+m.Cols, len(m.Data))
 	}
 	return nil

@@ -60,7 +60,10 @@ func (s *Sparse) Spread(y []float32, i int) {
 // Transpose returns sᵀ. Where perm is not nil it must have length NNZ, and perm[k] becomes the place in s of
 // the transpose's k-th value, so that a transpose of other values on the same pattern needs no second sort.
 func (s *Sparse) Transpose(perm []int32) *Sparse {
-	t := &Sparse{Rows: s.Cols, Cols: s.Rows, RowPtr: make([]int64, s.Cols+1), Col: make([]int32, s.NNZ()), Val: make([]float32, s.NNZ())}
+	t := &Sparse{
+		Rows: s.Cols, Cols: s.Rows,
+		RowPtr: make([]int64, s.Cols+1), Col: make([]int32, s.NNZ()), Val: make([]float32, s.NNZ()),
+	}
 	for _, j := range s.Col {
 		t.RowPtr[j+1]++
 	}
@@ -84,15 +87,18 @@ func (s *Sparse) Transpose(perm []int32) *Sparse {
 // Valid returns an error that names the first broken invariant, or nil.
 func (s *Sparse) Valid() error {
 	if s.Rows < 0 || s.Cols < 0 || len(s.RowPtr) != s.Rows+1 || s.RowPtr[0] != 0 {
-		return fmt.Errorf("mat: sparse %d×%d has %d row pointers, want %d starting at 0", s.Rows, s.Cols, len(s.RowPtr), s.Rows+1)
+		return fmt.Errorf("mat: sparse %d×%d must have %d row pointers, the first of them 0 (got %d)",
+			s.Rows, s.Cols, s.Rows+1, len(s.RowPtr))
 	}
 	for i := range s.Rows {
 		if s.RowPtr[i+1] < s.RowPtr[i] || s.RowPtr[i+1] > int64(len(s.Col)) {
-			return fmt.Errorf("mat: sparse row %d ends at %d, before its start %d or past the %d columns", i, s.RowPtr[i+1], s.RowPtr[i], len(s.Col))
+			return fmt.Errorf("mat: sparse row %d must end between %d and %d (got %d)",
+				i, s.RowPtr[i], len(s.Col), s.RowPtr[i+1])
 		}
 	}
 	if s.RowPtr[s.Rows] != int64(len(s.Col)) || len(s.Col) != len(s.Val) {
-		return fmt.Errorf("mat: sparse row pointers end at %d, with %d columns and %d values", s.RowPtr[s.Rows], len(s.Col), len(s.Val))
+		return fmt.Errorf("mat: columns and values of a sparse matrix must be %d, where its rows end (got %d and %d)",
+			s.RowPtr[s.Rows], len(s.Col), len(s.Val))
 	}
 	for i := range s.Rows {
 		col, _ := s.Row(i)

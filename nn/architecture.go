@@ -25,7 +25,7 @@ type Architecture struct {
 // Spec returns the layers of a; settings that its convolution does not have are not read.
 func (a Architecture) Spec() (Spec, error) {
 	s := Spec{
-		Task: a.Task, Features: a.Features, Classes: a.Classes, Carry: "hidden",
+		Task: a.Task, Features: a.Features, Classes: a.Classes, LayerOutput: Hidden,
 		Encoder: EncoderSpec{Kind: "raw", Out: a.Features},
 	}
 	if a.Layers < 1 || a.Layers > 1000 {

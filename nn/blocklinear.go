@@ -57,7 +57,9 @@ func (b *blockLinear) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
 	_, out := b.Dims()
 	checkShape("BlockLinear", y, x.Rows, out)
 	out /= b.Pieces
-	pieces := t.View(mat.Sparse{Rows: x.Rows * b.Pieces, Cols: x.Cols, RowPtr: pieceRows(x, b.Pieces, t), Col: x.Col, Val: x.Val})
+	pieces := t.View(mat.Sparse{
+		Rows: x.Rows * b.Pieces, Cols: x.Cols, RowPtr: pieceRows(x, b.Pieces, t), Col: x.Col, Val: x.Val,
+	})
 	into := y
 	if !y.Compact() {
 		into = t.Raw(y.Rows, y.Cols)

@@ -19,7 +19,7 @@ type Conv struct {
 	Post      Rows
 	Bias      *tape.Param
 	Agg       aggregate.Aggregator
-	Alpha     float32 // not 0: the restart probability, the fraction of Pre's rows in the output of each hop (newAPPNP)
+	Alpha     float32 // restart probability: the fraction of Pre's rows in the output of each hop; 0: no restarts
 	Relations int     // of typed edges, of which a block has that many rows a destination; 0: they have no types
 	Hops      int     // times Agg is applied, 0 meaning 1; more than once only on a whole graph
 }
@@ -133,7 +133,8 @@ func (c *Conv) fitsOver() bool {
 // keepsSum reports whether what the convolution puts out is an aggregate that the aggregator keeps,
 // and a bias.
 func (c *Conv) keepsSum() bool {
-	return c.Agg != nil && c.Agg.Properties().KeepsAggregate && c.fitsOver() && c.Self == nil && c.Nbr == nil && c.Post == nil
+	return c.Agg != nil && c.Agg.Properties().KeepsAggregate && c.fitsOver() &&
+		c.Self == nil && c.Nbr == nil && c.Post == nil
 }
 
 // project writes Nbr(z) to y, or adds it.

@@ -52,7 +52,8 @@ var table = []Convolution{
 		build:  newSIGN, faults: faultsOfSIGN, arrange: arrangeSIGN, weights: weightsOfSIGN,
 	},
 	{
-		Name: "rgcn", Edges: graph.Mean, Recipe: Recipe{Hidden: 16, Hops: 1, Epochs: 50, LR: 0.01}, // Schlichtkrull et al., §5.1
+		Name: "rgcn", Edges: graph.Mean,
+		Recipe: Recipe{Hidden: 16, Hops: 1, Epochs: 50, LR: 0.01}, // Schlichtkrull et al., §5.1
 		Traits: Traits{Aggregates: true, Linear: true, Typed: true},
 		build:  newRGCN, weights: weightsOfRGCN,
 	},
@@ -77,19 +78,19 @@ type Convolution struct {
 	Recipe Recipe
 
 	build   func(name string, s LayerSpec, key rng.Key) Conv
-	faults  func(s LayerSpec) []error                      // what is wrong with s beyond what its traits say; nil: nothing
-	arrange func(s *Spec, a Architecture)                  // makes of layers without edges those of a; nil: all layers are alike
+	faults  func(s LayerSpec) []error                      // faults that its traits do not tell; nil: none
+	arrange func(s *Spec, a Architecture)                  // places it among layers; nil: all are alike
 	weights func(s LayerSpec, matrix func(rows, cols int)) // the matrices of a layer; nil: one, In×Out
 }
 
 // Traits say what a convolution can do and what it needs.
 type Traits struct {
 	Aggregates  bool // it reads the rows of neighbours; else a node's own row alone
-	Sum         bool // its aggregate is Σ_j w_ij z_j, so that sums of rows may travel in place of rows (graph/shard.Cover)
+	Sum         bool // its aggregate is Σ_j w_ij z_j, so that sums may travel in place of rows (shard.Cover)
 	Linear      bool // its aggregate is linear in the rows of neighbours, so that a sample of them can be unbiased
 	NeedsSource bool // its backward pass reads the rows of neighbours again
 	Hops        bool // a layer may aggregate several times
-	Propagates  bool // those hops need no constant input: any layer may have them end to end. Else only the first, on raw features
+	Propagates  bool // any layer may have those hops end to end; else only the first, on raw features
 	Heads       bool // it has attention heads: LayerSpec.Heads, Average and AttentionDropout are its settings
 	Typed       bool // it reads typed edges: LayerSpec.Relations and Bases are its settings
 	First       bool // it is the first of several layers, behind an encoder that aggregates for it

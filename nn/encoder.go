@@ -18,18 +18,19 @@ type Encoder struct {
 	Proj  *Linear // pca: the F×K leading components, without bias; zero until found. Else nil
 	Layer *Layer  // mlp: Linear, norm, ReLU and a head, trained as a layer without edges. Else nil
 
-	scores bool // the output of mlp is its head's logits
+	logits bool // the output of mlp is its head's logits
 }
 
 // newEncoder returns the encoder of a model that spec describes.
 func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
-	e := &Encoder{Spec: spec.Encoder, scores: spec.Carry == "scores"}
+	e := &Encoder{Spec: spec.Encoder, logits: spec.LayerOutput == Logits}
 	switch e.Spec.Kind {
 	case "pca":
 		e.Proj = &Linear{W: tape.NewParam("encoder.proj.weight", spec.Features, e.Spec.Out, 0)}
 	case "mlp":
 		layer, err := NewLayer("encoder", LayerSpec{
-			Conv: "mlp", In: spec.Features, Out: e.Spec.Hidden, Hops: 1, Norm: true, Act: "relu", Dropout: e.Spec.Dropout,
+			Conv: "mlp", In: spec.Features, Out: e.Spec.Hidden, Hops: 1,
+			Norm: true, Act: "relu", Dropout: e.Spec.Dropout,
 		}, key)
 		if err != nil {
 			return nil, err
@@ -43,12 +44,12 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	return e, nil
 }
 
-// Params returns the components, or the hidden layer and, where its scores are handed on, the head.
+// Params returns the components, or the hidden layer and, where its logits are handed on, the head.
 func (e *Encoder) Params() []*tape.Param {
 	switch {
 	case e.Proj != nil:
 		return e.Proj.Params()
-	case e.Layer != nil && e.scores:
+	case e.Layer != nil && e.logits:
 		return append(e.Layer.Params(), e.Layer.Head.Params()...)
 	case e.Layer != nil:
 		return e.Layer.Params()
@@ -59,7 +60,7 @@ func (e *Encoder) Params() []*tape.Param {
 // Input returns the features as every kind of encoder first sees them: x, or where the spec says so
 // x with each row divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2).
 func (e *Encoder) Input(x graph.Features) graph.Features {
-	if !e.Spec.UnitSum {
+	if !e.Spec.L1Norm {
 		return x
 	}
 	if s := x.Sparse; s != nil {
@@ -67,18 +68,18 @@ func (e *Encoder) Input(x graph.Features) graph.Features {
 		scaled.Val = slices.Clone(s.Val)
 		for i := range s.Rows {
 			_, val := scaled.Row(i)
-			unitSum(val)
+			scaleL1(val)
 		}
 		return graph.Features{Sparse: &scaled}
 	}
 	d := x.Dense.Clone()
 	for i := range d.Rows {
-		unitSum(d.Row(i))
+		scaleL1(d.Row(i))
 	}
 	return graph.Features{Dense: d}
 }
 
-func unitSum(row []float32) {
+func scaleL1(row []float32) {
 	var sum float64
 	for _, v := range row {
 		sum += math.Abs(float64(v))
@@ -89,7 +90,7 @@ func unitSum(row []float32) {
 }
 
 // Encode returns the output of the encoder for the rows x: x itself; or x·Proj with each row scaled
-// to unit length (a row of zeros stays so); or the hidden rows or class scores of the mlp.
+// to unit length (a row of zeros stays so); or the hidden rows or logits of the mlp.
 func (e *Encoder) Encode(x graph.Features) graph.Features {
 	x = e.Input(x)
 	switch {
@@ -97,21 +98,21 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 		y := mat.New(x.Rows(), e.Spec.Out)
 		forward(e.Proj, y, x, nil)
 		for i := range y.Rows {
-			unit(y.Row(i))
+			scaleL2(y.Row(i))
 		}
 		return graph.Features{Dense: y}
 	case e.Layer != nil:
 		h := mat.New(x.Rows(), e.Spec.Hidden)
 		e.Layer.Forward(h, Input{X: x}, nil)
-		if e.scores {
-			h = headScores(e.Layer.Head, h)
+		if e.logits {
+			h = headLogits(e.Layer.Head, h)
 		}
 		return graph.Features{Dense: h}
 	}
 	return x
 }
 
-func unit(row []float32) {
+func scaleL2(row []float32) {
 	var sq float64
 	for _, v := range row {
 		sq += float64(float64(v) * float64(v))
@@ -121,7 +122,7 @@ func unit(row []float32) {
 	}
 }
 
-func headScores(head Rows, h mat.Dense) mat.Dense {
+func headLogits(head Rows, h mat.Dense) mat.Dense {
 	s := mat.New(h.Rows, outWidth(head, h.Cols))
 	head.Forward(s, h, nil)
 	return s

@@ -12,7 +12,7 @@ import (
 )
 
 // Layer is h = x + Act(Norm(Conv(x))), x after dropout and only where the layer is residual. Its
-// head, which makes class scores of h, is applied by the caller: some trainers throw it away.
+// head, which makes logits of h, is applied by the caller: some trainers throw it away.
 type Layer struct {
 	Spec     LayerSpec
 	Name     string
@@ -189,12 +189,14 @@ func (l *Layer) check(h mat.Dense, in Input) {
 	switch {
 	case in.G != nil:
 		if in.X.Rows() != in.G.NumSrc {
-			panic(fmt.Sprintf("nn: %s: x must have a row for each of %d sources (got %d)", l.Name, in.G.NumSrc, in.X.Rows()))
+			panic(fmt.Sprintf("nn: %s: x must have a row for each of %d sources (got %d)",
+				l.Name, in.G.NumSrc, in.X.Rows()))
 		}
 		rows = l.Conv.dsts(in.G)
 	case l.Conv.Agg == nil:
 	case !l.Frozen():
-		panic(fmt.Sprintf("nn: %s: %s must be given a block, since its aggregate depends on parameters", l.Name, l.Spec.Conv))
+		panic(fmt.Sprintf("nn: %s: %s must be given a block, since its aggregate depends on parameters",
+			l.Name, l.Spec.Conv))
 	default:
 		if !l.readsX(nil) {
 			rows = in.Z.Rows()

@@ -66,7 +66,8 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, b *tape.Param,
 		t.Push(tape.Entry{Sparse: s})
 		return
 	}
-	kernels.GemmNNBias(y.Rows, out, in, x.Dense.Data, x.Dense.Stride, w.Data, w.Stride, y.Data, y.Stride, add, biasRow(b))
+	kernels.GemmNNBias(y.Rows, out, in, x.Dense.Data, x.Dense.Stride, w.Data, w.Stride,
+		y.Data, y.Stride, add, biasRow(b))
 	t.Push(tape.Entry{X: x.Dense})
 }
 

@@ -40,11 +40,11 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 }
 
 // Params returns the parameters that inference reads, under unique names: of the encoder, of the
-// layers, and of the heads that are kept (all of them where scores are carried, else the last one);
+// layers, and of the heads that are kept (all of them where layers hand on logits, else the last one);
 // then running statistics.
 func (m *Model) Params() []*tape.Param {
 	all := m.Encoder.Params()
-	if len(m.Layers) == 0 && !m.Encoder.scores {
+	if len(m.Layers) == 0 && !m.Encoder.logits {
 		all = append(all, m.Encoder.Layer.Head.Params()...)
 	}
 	for k, l := range m.Layers {
@@ -61,23 +61,24 @@ func (m *Model) Params() []*tape.Param {
 
 // keepsHead reports whether the output of layer k is that of its head.
 func (m *Model) keepsHead(k int) bool {
-	return m.Layers[k].Head != nil && (m.Spec.Carry == "scores" || k == len(m.Layers)-1)
+	return m.Layers[k].Head != nil && (m.Spec.LayerOutput == Logits || k == len(m.Layers)-1)
 }
 
-// Infer returns the class scores of all nodes of g, N×C, computed on the whole graph. A model that
+// Infer returns the logits of all nodes of g, N×C, computed on the whole graph. A model that
 // corrects and smooths reads g's training labels.
 func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
-	scores, err := m.infer(g)
+	logits, err := m.infer(g)
 	if c := m.Spec.CorrectSmooth; c != nil && err == nil {
-		return c.Apply(scores, graph.TrainClass(g.Labels, g.Split), wholeSpread(g))
+		return c.Apply(logits, graph.TrainClass(g.Labels, g.Split), wholeSpread(g))
 	}
-	return scores, err
+	return logits, err
 }
 
-// infer returns the scores before they are corrected and smoothed.
+// infer returns the logits before they are corrected and smoothed.
 func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 	if g.X.Cols() != m.Spec.Features || g.X.Rows() != g.N() {
-		return mat.Dense{}, fmt.Errorf("nn: graph %q must have %d rows of %d features (got %d of %d)", g.Name, g.N(), m.Spec.Features, g.X.Rows(), g.X.Cols())
+		const must = "nn: graph %q must have %d rows of %d features (got %d of %d)"
+		return mat.Dense{}, fmt.Errorf(must, g.Name, g.N(), m.Spec.Features, g.X.Rows(), g.X.Cols())
 	}
 	x := m.Encoder.Encode(g.X)
 	if m.Spec.Encoder.Labels > 0 {
@@ -86,8 +87,8 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 	if hops := m.Spec.Encoder.Hops; hops > 0 {
 		x = withHops(graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), x, hops)
 	}
-	if len(m.Layers) == 0 && !m.Encoder.scores {
-		return headScores(m.Encoder.Layer.Head, x.Dense), nil
+	if len(m.Layers) == 0 && !m.Encoder.logits {
+		return headLogits(m.Encoder.Layer.Head, x.Dense), nil
 	}
 	degree := g.Adj.Degrees()
 	adj := map[graph.Norm]*graph.CSR{}
@@ -97,7 +98,8 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		if l.Conv.Agg != nil {
 			if n := l.Conv.Relations; n > 0 {
 				if n != g.Typed.Count() {
-					return mat.Dense{}, fmt.Errorf("nn: graph %q must have %d relations (got %d)", g.Name, n, g.Typed.Count())
+					return mat.Dense{}, fmt.Errorf("nn: graph %q must have %d relations (got %d)",
+						g.Name, n, g.Typed.Count())
 				}
 				if typed == nil {
 					typed = graph.Normalise(&g.Typed.Adj, g.Typed.Adj.Degrees(), l.Edges)
@@ -113,7 +115,7 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		h := mat.New(g.N(), l.Spec.Out)
 		l.Forward(h, in, nil)
 		if m.keepsHead(k) {
-			h = headScores(l.Head, h)
+			h = headLogits(l.Head, h)
 		}
 		x = graph.Features{Dense: h}
 	}

@@ -27,7 +27,7 @@ func preset(t testing.TB, model string) nn.Spec {
 
 // layerwise is a model of every part that end-to-end presets lack.
 func layerwise(encoder, carry string) nn.Spec {
-	s := nn.Spec{Task: "single", Features: 20, Classes: 3, Carry: carry, Encoder: nn.EncoderSpec{Kind: encoder}}
+	s := nn.Spec{Task: "single", Features: 20, Classes: 3, LayerOutput: carry, Encoder: nn.EncoderSpec{Kind: encoder}}
 	width := 20
 	switch encoder {
 	case "pca":
@@ -147,12 +147,12 @@ func TestFaults(t *testing.T) {
 		change func(*nn.Spec)
 		want   []string
 	}{
-		{func(s *nn.Spec) { s.Task, s.Carry = "many", "" }, []string{`task must be "single" or "multi" (got "many")`, `carry must be "hidden" or "scores" (got "")`}},
+		{func(s *nn.Spec) { s.Task, s.LayerOutput = "many", "" }, []string{`task must be "single" or "multi" (got "many")`, `layer output (carry) must be "hidden" or "scores" (got "")`}},
 		{func(s *nn.Spec) { s.Features = 0 }, []string{"(got 0)", "encoder.out must be the 0 features"}},
 		{func(s *nn.Spec) { s.Classes = -1 }, []string{"(got -1)", "layers[1].out must be the -1 classes"}},
 		{func(s *nn.Spec) { s.Encoder.Kind = "cnn" }, []string{`mlp" (got "cnn")`}},
 		{func(s *nn.Spec) { s.Encoder.Dropout = 1 }, []string{"encoder.dropout must be at least 0 and less than 1 (got 1)"}},
-		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "mlp", Out: 20} }, []string{"encoder.hidden must be 1 to 16777216 (got 0)", `encoder.out must be 0 where carry is "hidden" (got 20)`}},
+		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "mlp", Out: 20} }, []string{"encoder.hidden must be 1 to 16777216 (got 0)", `encoder.out must be 0 where the layer output is "hidden" (got 20)`}},
 		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "pca", Out: 21} }, []string{"encoder.out must be 1 to the 20 features (got 21)", "layers[0].in must be 21, the width before it (got 20)"}},
 		{func(s *nn.Spec) { s.Layers = nil }, []string{"layers must have at least one layer"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[1].Act = "cheb", "tanh" }, []string{`(got "cheb")`, `layers[1].act must be "", "relu" or "elu" (got "tanh")`}},
@@ -164,15 +164,15 @@ func TestFaults(t *testing.T) {
 		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Heads = "gat", 5 }, []string{"layers[0].out must be a multiple of the 5 heads (got 16)"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv = "gat" }, []string{"layers[0].heads must be 1 to 1024 (got 0)"}},
 		{func(s *nn.Spec) { s.Layers[0].Out, s.Layers[1].In = 1<<40, 1<<40 }, []string{"layers[0].out must be 1 to 16777216 (got 1099511627776)", "layers[1].in"}},
-		{func(s *nn.Spec) { s.Layers[0].Alpha = 0.1 }, []string{"layers[0].teleport does not belong to gcn"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv = "appnp" }, []string{"layers[0].teleport must be above 0 and at most 1 (got 0)"}},
+		{func(s *nn.Spec) { s.Layers[0].Alpha = 0.1 }, []string{"layers[0].alpha (teleport) does not belong to gcn"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv = "appnp" }, []string{"layers[0].alpha (teleport) must be above 0 and at most 1 (got 0)"}},
 		{func(s *nn.Spec) { s.Layers[0].Bases = 1 }, []string{"layers[0].relations and bases do not belong to gcn"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv = "rgcn" }, []string{"layers[0].relations must be 1 to"}},
 		{func(s *nn.Spec) { s.Layers[1].Conv = "sign" }, []string{"layers[1].conv is sign, which must be the first"}},
 		{func(s *nn.Spec) { s.Layers[1].In = 7 }, []string{"layers[1].in must be 16, the width before it (got 7)"}},
 		{func(s *nn.Spec) { s.Layers[1].Out = 4 }, []string{"layers[1].out must be the 3 classes, or the layer must have a head (got 4)"}},
 		{func(s *nn.Spec) { s.Layers[1].Head = []int{0, 4} }, []string{"layers[1].head[0] must be 1 to 16777216 (got 0)", "layers[1].head must end in the 3 classes (got 4)"}},
-		{func(s *nn.Spec) { s.Carry = "scores" }, []string{"layers[0].out must be the 3 classes, or the layer must have a head (got 16)"}},
+		{func(s *nn.Spec) { s.LayerOutput = nn.Logits }, []string{"layers[0].out must be the 3 classes, or the layer must have a head (got 16)"}},
 	} {
 		s := preset(t, "gcn")
 		c.change(&s)
@@ -334,9 +334,9 @@ func TestAggregateOfSparseRows(t *testing.T) {
 	}
 }
 
-func TestUnitSum(t *testing.T) {
+func TestL1Norm(t *testing.T) {
 	spec := layerwise("raw", "hidden")
-	spec.Encoder.UnitSum = true
+	spec.Encoder.L1Norm = true
 	e, err := nn.NewEncoder(spec, rng.New(1))
 	if err != nil {
 		t.Fatal(err)

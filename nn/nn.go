@@ -43,10 +43,17 @@ type Spec struct {
 	Classes  int         `json:"classes"`  // C
 	Encoder  EncoderSpec `json:"encoder"`
 	Layers   []LayerSpec `json:"layers"`
-	Carry    string      `json:"carry"` // the output of a layer: "hidden" rows, or "scores", the logits of its head
-	// CorrectSmooth is what becomes of the scores of the trained model; nil: they stay.
+	// LayerOutput is what a layer hands on, Hidden or Logits.
+	LayerOutput string `json:"carry"`
+	// CorrectSmooth is what becomes of the logits of the trained model; nil: they stay.
 	CorrectSmooth *smooth.CorrectSmooth `json:"correct_smooth,omitempty"`
 }
+
+// What Spec.LayerOutput may be, as model files call it.
+const (
+	Hidden = "hidden" // a layer's rows
+	Logits = "scores" // what its head makes of them
+)
 
 // EncoderSpec describes stage 0, which sees a node's own features and no edge. Kind is one of
 //
@@ -55,12 +62,12 @@ type Spec struct {
 //	pca   a projection of the features, rows of unit length
 //	mlp   a hidden layer, trained
 type EncoderSpec struct {
-	UnitSum bool    `json:"unit_sum,omitempty"` // divide each row of the features by its l1 norm
+	L1Norm  bool    `json:"unit_sum,omitempty"` // divide each row of the features by its l1 norm
 	Hops    int     `json:"hops,omitempty"`     // sign: times the features are aggregated, ≥ 1
 	Kind    string  `json:"kind"`
-	Out     int     `json:"out"`               // width of its output: F, or F+C with Labels, for raw; (Hops+1)·F for sign
+	Out     int     `json:"out"`               // width of its output; raw: F, or F+C with Labels; sign: (Hops+1)·F
 	Labels  float32 `json:"labels,omitempty"`  // raw: fraction of the training labels that are inputs of a step, [0, 1)
-	Hidden  int     `json:"hidden,omitempty"`  // mlp: width; Out = Hidden, or Classes where Carry is "scores"
+	Hidden  int     `json:"hidden,omitempty"`  // mlp: width; Out = Hidden, or Classes where LayerOutput is Logits
 	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
 }
 
@@ -69,8 +76,8 @@ type EncoderSpec struct {
 type LayerSpec struct {
 	Conv             string  `json:"conv"` // the name of a Convolution
 	In               int     `json:"in"`
-	Out              int     `json:"out"`                  // width after the convolution; with concatenated heads, of all heads together
-	Hops             int     `json:"hops"`                 // ≥ 1; > 1 only where the aggregator has no parameters; sign: the encoder's
+	Out              int     `json:"out"`                  // width after the convolution, of all concatenated heads
+	Hops             int     `json:"hops"`                 // ≥ 1; > 1 where the convolution has hops; sign: the encoder's
 	Alpha            float32 `json:"teleport,omitempty"`   // restart probability, (0, 1], where the convolution restarts
 	Relations        int     `json:"relations,omitempty"`  // of the graph, where the convolution is typed
 	Bases            int     `json:"bases,omitempty"`      // of the relations' matrices; 0: a matrix each

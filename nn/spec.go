@@ -36,13 +36,14 @@ func (s LayerSpec) faults() (all []error) {
 	}
 	switch {
 	case !c.Restarts() && s.Alpha != 0:
-		bad("teleport does not belong to %s, which does not propagate with restarts", s.Conv)
+		bad("alpha (teleport) does not belong to %s, which does not propagate with restarts", s.Conv)
 	case c.Restarts() && !(s.Alpha > 0 && s.Alpha <= 1):
-		bad("teleport must be above 0 and at most 1 (got %g)", s.Alpha)
+		bad("alpha (teleport) must be above 0 and at most 1 (got %g)", s.Alpha)
 	}
 	if c.Typed {
 		if s.Relations < 1 || s.Relations > graph.MaxRelations {
-			bad("relations must be 1 to %d (got %d): %s reads the typed edges of a graph that has relations", graph.MaxRelations, s.Relations, s.Conv)
+			bad("relations must be 1 to %d (got %d): %s reads the typed edges of a graph that has relations",
+				graph.MaxRelations, s.Relations, s.Conv)
 		}
 		if s.Bases < 0 || s.Bases > s.Relations {
 			bad("bases must be 0 (none) to the %d relations (got %d)", s.Relations, s.Bases)
@@ -96,8 +97,8 @@ func (s Spec) Validate() error {
 	if s.Classes < 1 || s.Classes > maxWidth {
 		bad("classes must be 1 to %d (got %d)", maxWidth, s.Classes)
 	}
-	if s.Carry != "hidden" && s.Carry != "scores" {
-		bad(`carry must be "hidden" or "scores" (got %q)`, s.Carry)
+	if s.LayerOutput != Hidden && s.LayerOutput != Logits {
+		bad("layer output (carry) must be %q or %q (got %q)", Hidden, Logits, s.LayerOutput)
 	}
 	if len(s.Layers) == 0 && s.Encoder.Kind != "mlp" {
 		bad("layers must have at least one layer where the encoder is %q", s.Encoder.Kind)
@@ -130,7 +131,8 @@ func (s Spec) encoderFaults() (all []error) {
 			want += s.Classes
 		}
 		if e.Out != want {
-			bad("out must be the %d features, or %d with the classes where labels are inputs (got %d)", s.Features, s.Features+s.Classes, e.Out)
+			bad("out must be the %d features, or %d with the classes where labels are inputs (got %d)",
+				s.Features, s.Features+s.Classes, e.Out)
 		}
 	case "sign":
 		if e.Hops < 1 || e.Hops > maxHops {
@@ -147,17 +149,18 @@ func (s Spec) encoderFaults() (all []error) {
 			bad("hidden must be 1 to %d (got %d)", maxWidth, e.Hidden)
 		}
 		want := e.Hidden
-		if s.Carry == "scores" {
+		if s.LayerOutput == Logits {
 			want = s.Classes
 		}
 		if e.Out != want {
-			bad("out must be %d where carry is %q (got %d)", want, s.Carry, e.Out)
+			bad("out must be %d where the layer output is %q (got %d)", want, s.LayerOutput, e.Out)
 		}
 	default:
 		bad(`kind must be "raw", "sign", "pca" or "mlp" (got %q)`, e.Kind)
 	}
 	if !(e.Labels >= 0 && e.Labels < 1) || e.Labels > 0 && (e.Kind != "raw" || s.Task != "single") {
-		bad("labels must be at least 0 and less than 1, and 0 unless the encoder is raw and a node has one class (got %g)", e.Labels)
+		bad("labels must be in [0, 1), and 0 unless the encoder is raw and a node has one class (got %g)",
+			e.Labels)
 	}
 	if e.Hops != 0 && e.Kind != "sign" {
 		bad("hops must be 0 for %q (got %d)", e.Kind, e.Hops)
@@ -172,26 +175,27 @@ func (s Spec) encoderFaults() (all []error) {
 // before it puts out.
 func (s Spec) chainFaults() (all []error) {
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }
-	scores, width := s.Carry == "scores", s.Encoder.Out
+	logits, width := s.LayerOutput == Logits, s.Encoder.Out
 	for k, l := range s.Layers {
 		for _, err := range l.faults() {
 			bad("layers[%d].%w", k, err)
 		}
 		last := k == len(s.Layers)-1
 		if l.convolution().First && (k > 0 || last || l.Hops != s.Encoder.Hops) {
-			bad("layers[%d].conv is %s, which must be the first of several layers behind an encoder of as many hops (got layer %d of %d, %d hops behind %d)",
-				k, l.Conv, k+1, len(s.Layers), l.Hops, s.Encoder.Hops)
+			const must = "layers[%d].conv is %s, which must be the first of several layers behind an encoder " +
+				"of as many hops (got layer %d of %d, %d hops behind %d)"
+			bad(must, k, l.Conv, k+1, len(s.Layers), l.Hops, s.Encoder.Hops)
 		}
 		if l.In != width {
 			bad("layers[%d].in must be %d, the width before it (got %d)", k, width, l.In)
 		}
 		width = l.Out
-		if n := len(l.Head); n > 0 && (scores || last) {
+		if n := len(l.Head); n > 0 && (logits || last) {
 			width = l.Head[n-1]
 		}
 		if n := len(l.Head); n > 0 && l.Head[n-1] != s.Classes {
 			bad("layers[%d].head must end in the %d classes (got %d)", k, s.Classes, l.Head[n-1])
-		} else if (scores || last) && width != s.Classes {
+		} else if (logits || last) && width != s.Classes {
 			bad("layers[%d].out must be the %d classes, or the layer must have a head (got %d)", k, s.Classes, width)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -127,10 +128,10 @@ func (t *Trainer) layerOutput(st *stage, k int) {
 		}
 		return
 	}
-	full := graph.Features{Dense: st.output(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry == "scores")}
+	full := graph.Features{Dense: st.output(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}
 	if t.base != t.full {
 		t.base = &view{GraphView: t.base.GraphView,
-			own: graph.Features{Dense: st.output(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.Carry == "scores")}}
+			own: graph.Features{Dense: st.output(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}}
 	}
 	t.full = &view{GraphView: t.full.GraphView, own: full}
 	if !t.config.Inductive || k == 0 {

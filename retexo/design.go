@@ -36,7 +36,7 @@ func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 		return nn.Spec{}, err
 	}
 	logits := d.LayerOutput == "logits"
-	s := nn.Spec{Task: task, Features: features, Classes: classes, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: d.Encoder, UnitSum: d.UnitSum}}
+	s := nn.Spec{Task: task, Features: features, Classes: classes, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: d.Encoder, L1Norm: d.UnitSum}}
 	switch e := &s.Encoder; d.Encoder {
 	case "raw":
 		e.Out = features
@@ -49,7 +49,7 @@ func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 		}
 	}
 	if logits {
-		s.Carry = "scores"
+		s.LayerOutput = nn.Logits
 	}
 	conv, _ := nn.ConvolutionNamed(d.Model)
 	in := s.Encoder.Out

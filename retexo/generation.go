@@ -53,7 +53,7 @@ func (t *Trainer) placeOf(k int) place {
 		if i > 0 {
 			l := t.model.Layers[i-1]
 			params = l.Params()
-			if t.config.Spec.Carry == "scores" && l.Head != nil {
+			if t.config.Spec.LayerOutput == nn.Logits && l.Head != nil {
 				params = append(params, l.Head.Params()...)
 			}
 		}

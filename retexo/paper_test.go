@@ -211,7 +211,7 @@ func TestWhatTravels(t *testing.T) {
 				if info.Stage != 2 || info.Round > 0 {
 					return
 				}
-				first := nn.Spec{Task: "single", Features: c.Spec.Features, Classes: c.Spec.Classes, Encoder: c.Spec.Encoder, Layers: c.Spec.Layers[:1], Carry: c.Spec.Carry}
+				first := nn.Spec{Task: "single", Features: c.Spec.Features, Classes: c.Spec.Classes, Encoder: c.Spec.Encoder, Layers: c.Spec.Layers[:1], LayerOutput: c.Spec.LayerOutput}
 				if output == "hidden" {
 					first.Classes = 8 // its hidden rows are what the truncated model puts out
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels/measure"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -81,6 +82,12 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
+// traits returns what the model's convolution needs.
+func (s settings) traits() nn.Traits {
+	c, _ := nn.ConvolutionNamed(s.Model)
+	return c.Traits
+}
+
 // plan returns what is trained.
 func (s settings) plan(fetch, link string) heddle.Plan {
 	p := heddle.Defaults(heddle.Plan{Mode: "fullbatch", Model: s.Model})
@@ -88,7 +95,7 @@ func (s settings) plan(fetch, link string) heddle.Plan {
 	if s.Hidden == 0 {
 		p.Hidden = 256
 	}
-	if s.Model == "gat" {
+	if s.traits().Heads {
 		p.Heads = 4
 		if s.Hidden == 0 {
 			p.Hidden = 512
@@ -259,7 +266,7 @@ func scale(ctx context.Context, p *page.Page, s settings, total int, machines st
 		widest = max(widest, l.Out)
 	}
 	block := 4 * float64(widest*(1+s.Prefetch))
-	if s.Model == "gat" {
+	if s.traits().NeedsSource {
 		block *= 2
 	}
 	layers, features, edges := (f.rows+f.aggregates+f.first)/n, float64(4*s.Features), f.edges/n/float64(s.Degree)

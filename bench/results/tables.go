@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn"
 )
 
 // row is one line of a table: an experiment, and the choices among which validation decides.
@@ -148,8 +149,8 @@ func base(name, mode, model string) experiment {
 		e.Peers = 4
 		e.Exchange = "halo" // whose bytes the formulas give
 	}
-	if model == "gat" {
-		e.LR, e.Dropout, e.AttentionDropout = 0.005, 0.6, 0.6
+	if c, _ := nn.ConvolutionNamed(model); c.Heads {
+		e.LR, e.Dropout, e.AttentionDropout = c.Recipe.LR, c.Recipe.Dropout, c.Recipe.AttentionDropout
 	}
 	return e
 }

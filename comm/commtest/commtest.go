@@ -125,7 +125,8 @@ func recvAll(ctx context.Context, ts []comm.Transport, from, to, count, maxLen i
 			return fmt.Errorf("receive frame %d from %d at %d: %w", i, from, to, err)
 		}
 		if want := content(from, to, i, maxLen); string(got) != string(want) {
-			return fmt.Errorf("frame %d from %d to %d has %d bytes, want %d, or others", i, from, to, len(got), len(want))
+			return fmt.Errorf("frame %d from %d to %d has %d bytes, want %d, or others",
+				i, from, to, len(got), len(want))
 		}
 	}
 	return nil
@@ -184,7 +185,8 @@ func (n network) large(t *testing.T) {
 					return err
 				}
 				if fill(want, rng.New(uint64(2*from+i))); string(got) != string(want) {
-					return fmt.Errorf("large frame %d from %d has %d bytes, want %d, or others", i, from, len(got), len(want))
+					return fmt.Errorf("large frame %d from %d has %d bytes, want %d, or others",
+						i, from, len(got), len(want))
 				}
 			}
 			return nil

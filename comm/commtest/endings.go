@@ -14,7 +14,9 @@ import (
 // stuff sends to a member that does not receive until Send fails or count frames are taken, and
 // returns Send's error. It closes waits once Send seems to wait. That is a guess by time, which can
 // let a bad transport pass on a slow machine but never fails a good one.
-func stuff(ctx context.Context, m comm.Transport, to, count, length int) (taken *atomic.Int64, waits chan struct{}, result chan error) {
+func stuff(ctx context.Context, m comm.Transport, to, count, length int) (
+	taken *atomic.Int64, waits chan struct{}, result chan error,
+) {
 	taken, waits, result = new(atomic.Int64), make(chan struct{}), make(chan error, 1)
 	go func() {
 		frame := make([]byte, length)

@@ -115,7 +115,9 @@ func (n network) group(t *testing.T, size int) {
 // reduction reduces all that a contribution can have, with few counts and with many.
 func reduction(ctx context.Context, g *comm.Group) error {
 	for _, counts := range []int{1, 5000} {
-		c := &comm.Contribution{Update: vector(g.Rank(), 10), Counts: make([]int64, counts), Meta: []byte{byte(g.Rank())}}
+		c := &comm.Contribution{
+			Update: vector(g.Rank(), 10), Counts: make([]int64, counts), Meta: []byte{byte(g.Rank())},
+		}
 		for i := range c.Counts {
 			c.Counts[i] = 1 << (i % 50)
 		}

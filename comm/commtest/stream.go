@@ -92,7 +92,9 @@ func (n network) groupStream(ctx context.Context, g *comm.Group) error {
 // error that names it.
 func (n network) groupStreamEnds(ctx context.Context, g *comm.Group) error {
 	lane := comm.Lane{Out: make([]int, g.Size()), In: make([]int, g.Size()),
-		Unit: 1, Fill: func(_, _ int, dst []byte) []byte { return dst }, Take: func(int, int, int, []byte) error { return nil }}
+		Unit: 1, Fill: func(_, _ int, dst []byte) []byte { return dst },
+		Take: func(int, int, int, []byte) error { return nil },
+	}
 	for q := range g.Size() {
 		if q != g.Rank() {
 			lane.Out[q], lane.In[q] = 10, 10

@@ -21,32 +21,14 @@ type Coding struct {
 	Compress string `json:"compress,omitempty"`
 }
 
-// Names that Parse accepts.
-var (
-	Values      = []string{"float32", "bf16", "int8"}
-	Compressors = []string{"none", "zstd"}
-)
-
-// Parse returns the coding of the given names. Empty names are those of the zero Coding.
-func Parse(values, compress string) (Coding, error) {
-	var c Coding
-	if values != "float32" {
-		c.Values = values
-	}
-	if compress != "none" {
-		c.Compress = compress
-	}
-	return c, c.Validate()
-}
-
 // Validate returns all faults at once, or nil.
 func (c Coding) Validate() error {
 	var errs []error
 	if c.Values != "" && c.Values != "bf16" && c.Values != "int8" {
-		errs = append(errs, fmt.Errorf("rows must be one of %q (got %q)", Values, c.Values))
+		errs = append(errs, fmt.Errorf("rows must be float32, bf16 or int8 (got %q)", c.Values))
 	}
 	if c.Compress != "" && c.Compress != "zstd" {
-		errs = append(errs, fmt.Errorf("compress must be one of %q (got %q)", Compressors, c.Compress))
+		errs = append(errs, fmt.Errorf("compress must be none or zstd (got %q)", c.Compress))
 	}
 	return errors.Join(errs...)
 }

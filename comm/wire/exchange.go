@@ -18,7 +18,9 @@ type Halo struct {
 // sparse or have been: members may differ in how full theirs are by now. Such rows, and all that
 // are not float32, travel in messages that state their layout; dense float32 travels as it is, 4
 // bytes a value. Rows of a rank that is not a member of g are zero.
-func (k *Coder) Exchange(ctx context.Context, g *comm.Group, h Halo, own Block, mixed bool, what string) (Block, error) {
+func (k *Coder) Exchange(
+	ctx context.Context, g *comm.Group, h Halo, own Block, mixed bool, what string,
+) (Block, error) {
 	switch size, me := g.Size(), g.Rank(); {
 	case size == 1:
 		return own, nil

@@ -208,7 +208,8 @@ func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 func (k *Coder) parseDense(b []byte, rows, cols int) (mat.Dense, error) {
 	n := k.coding.RowLen(cols)
 	if len(b) != n*rows {
-		return mat.Dense{}, fmt.Errorf("%d dense rows of %d columns must have %d bytes (got %d)", rows, cols, n*rows, len(b))
+		return mat.Dense{}, fmt.Errorf("%d dense rows of %d columns must have %d bytes (got %d)",
+			rows, cols, n*rows, len(b))
 	}
 	x := mat.New(rows, cols)
 	var room buffers
@@ -249,7 +250,8 @@ func (k *Coder) parseSparse(b []byte, rows, cols int, one bool) (*mat.Sparse, er
 		size = 4*rows + total
 	}
 	if len(rest) != 4*total+size {
-		return nil, fmt.Errorf("%d rows with %d values must have %d bytes (got %d)", rows, total, 4*total+size, len(rest))
+		return nil, fmt.Errorf("%d rows with %d values must have %d bytes (got %d)",
+			rows, total, 4*total+size, len(rest))
 	}
 	cells, values := rest[:4*total], rest[4*total:]
 	s.Col, s.Val = make([]int32, total), make([]float32, total)

@@ -154,7 +154,8 @@ func (c *Counts) Vector() []int64 { return c.n }
 // refuses a vector of another length and one with a negative count; then c keeps its counts.
 func (c *Counts) FromVector(v []int64) error {
 	if len(v) != len(c.n) {
-		return fmt.Errorf("eval: a vector of %d classes and %d bins must have %d counts (got %d)", c.classes, c.bins, len(c.n), len(v))
+		return fmt.Errorf("eval: a vector of %d classes and %d bins must have %d counts (got %d)",
+			c.classes, c.bins, len(c.n), len(v))
 	}
 	for i, x := range v {
 		if x < 0 {

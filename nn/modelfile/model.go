@@ -101,9 +101,9 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 		return nil, Card{}, err
 	}
 	if v, ok := a.meta["heddle"]; !ok {
-		return nil, Card{}, fmt.Errorf(`no "heddle" in the metadata: these are tensors of another program`)
+		return nil, Card{}, fmt.Errorf(`the metadata must have the key "heddle": these are tensors of another program`)
 	} else if v != formatVersion {
-		return nil, Card{}, fmt.Errorf("format version %q, this program reads %q", v, formatVersion)
+		return nil, Card{}, fmt.Errorf("the format version must be %q (got %q)", formatVersion, v)
 	}
 	var spec nn.Spec
 	var card Card
@@ -121,7 +121,8 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 			return nil, Card{}, err
 		}
 		if len(card.Classes) != spec.Classes {
-			return nil, Card{}, fmt.Errorf("%d class names, the spec has %d classes", len(card.Classes), spec.Classes)
+			return nil, Card{}, fmt.Errorf("class names must be %d, one for each class (got %d)",
+				spec.Classes, len(card.Classes))
 		}
 	}
 	if e, ok := a.meta["encoding"]; ok {
@@ -145,7 +146,7 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 func parse(meta map[string]string, key string, v any, strict bool) error {
 	s, ok := meta[key]
 	if !ok {
-		return fmt.Errorf("no %q in the metadata", key)
+		return fmt.Errorf("the metadata must have the key %q", key)
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(s)))
 	if strict { // a part of the spec that this program does not know would make it another model
@@ -155,7 +156,7 @@ func parse(meta map[string]string, key string, v any, strict bool) error {
 		return fmt.Errorf("%s in the metadata: %w", key, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("%s in the metadata: more than one JSON value", key)
+		return fmt.Errorf("%s in the metadata must be one JSON value", key)
 	}
 	return nil
 }
@@ -171,7 +172,7 @@ func fill(params []*tape.Param, tensors []tensor) error {
 		if want := []int{p.Value.Rows, p.Value.Cols}; !ok {
 			return fmt.Errorf("tensor %q is missing", p.Name)
 		} else if !slices.Equal(t.shape, want) {
-			return fmt.Errorf("tensor %q has shape %v, the spec asks for %v", p.Name, t.shape, want)
+			return fmt.Errorf("the shape of tensor %q must be %v (got %v)", p.Name, want, t.shape)
 		}
 		if err := finite(t); err != nil {
 			return err

@@ -28,18 +28,18 @@ func specs(t *testing.T) map[string]nn.Spec {
 		all[conv] = s
 	}
 	all["pca, residual"] = nn.Spec{
-		Task: "multi", Features: 9, Classes: 3, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: "pca", Out: 4},
+		Task: "multi", Features: 9, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "pca", Out: 4},
 		Layers: []nn.LayerSpec{
 			{Conv: "gcn", In: 4, Out: 6, Hops: 2, Norm: true, Act: "relu", Residual: true, Head: []int{5, 3}},
 			{Conv: "gcn", In: 6, Out: 6, Hops: 1, Norm: true, Act: "elu", Residual: true, Head: []int{3}},
 		},
 	}
 	all["batch norm"] = nn.Spec{
-		Task: "single", Features: 9, Classes: 3, Carry: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: 9},
+		Task: "single", Features: 9, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "raw", Out: 9},
 		Layers: []nn.LayerSpec{{Conv: "gcn", In: 9, Out: 6, Hops: 1, BatchNorm: true, Act: "relu", Head: []int{3}}},
 	}
 	all["mlp, scores"] = nn.Spec{
-		Task: "single", Features: 9, Classes: 3, Carry: "scores", Encoder: nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 7, Dropout: 0.5},
+		Task: "single", Features: 9, Classes: 3, LayerOutput: "scores", Encoder: nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 7, Dropout: 0.5},
 		Layers: []nn.LayerSpec{{Conv: "sage", In: 3, Out: 8, Hops: 1, Act: "relu", Head: []int{3}}},
 	}
 	return all
@@ -141,16 +141,16 @@ func TestReadModelRefuses(t *testing.T) {
 	}{
 		"nothing":         {func(*archive) {}, ""},
 		"foreign":         {func(a *archive) { delete(a.meta, "heddle") }, "another program"},
-		"version":         {func(a *archive) { a.meta["heddle"] = "2" }, `version "2"`},
-		"no spec":         {func(a *archive) { delete(a.meta, "spec") }, `no "spec"`},
+		"version":         {func(a *archive) { a.meta["heddle"] = "2" }, `(got "2")`},
+		"no spec":         {func(a *archive) { delete(a.meta, "spec") }, `must have the key "spec"`},
 		"spec no JSON":    {func(a *archive) { a.meta["spec"] = "{" }, "spec in the metadata"},
-		"two specs":       {func(a *archive) { a.meta["spec"] += "{}" }, "more than one"},
+		"two specs":       {func(a *archive) { a.meta["spec"] += "{}" }, "must be one JSON value"},
 		"unknown in spec": {func(a *archive) { a.meta["spec"] = `{"tusk":1}` }, "tusk"},
 		"bad spec":        {func(a *archive) { a.meta["spec"] = `{"task":"none"}` }, "task must be"},
-		"classes":         {func(a *archive) { a.meta["classes"] = `["a"]` }, "1 class names"},
+		"classes":         {func(a *archive) { a.meta["classes"] = `["a"]` }, "class names must be 3"},
 		"missing":         {func(a *archive) { a.tensors = a.tensors[1:] }, "is missing"},
 		"extra":           {func(a *archive) { a.tensors = append(a.tensors, tensor{"zzz", []int{1, 1}, []float32{1}}) }, `"zzz" is none`},
-		"shape":           {func(a *archive) { slices.Reverse(a.tensors[1].shape) }, "has shape"},
+		"shape":           {func(a *archive) { slices.Reverse(a.tensors[1].shape) }, "the shape of tensor"},
 		"NaN":             {func(a *archive) { a.tensors[0].data[2] = float32(math.NaN()) }, "NaN at place 2"},
 		"huge spec": {func(a *archive) {
 			a.meta["spec"] = strings.NewReplacer(`"out":16`, `"out":16777215`, `"in":16`, `"in":16777215`).Replace(a.meta["spec"])

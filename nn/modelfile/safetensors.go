@@ -93,11 +93,12 @@ func (a archive) encode() ([]byte, error) {
 // other than F32, F16 and BF16, and everything else that would let two readers see different tensors.
 func decode(file []byte) (archive, error) {
 	if len(file) < 8 {
-		return archive{}, fmt.Errorf("modelfile: safetensors of %d bytes, want at least 8", len(file))
+		return archive{}, fmt.Errorf("modelfile: a safetensors file must have at least 8 bytes (got %d)", len(file))
 	}
 	n := binary.LittleEndian.Uint64(file)
 	if n > uint64(len(file)-8) {
-		return archive{}, fmt.Errorf("modelfile: no safetensors: its first 8 bytes say a header of %d bytes, in a file of %d", n, len(file))
+		return archive{}, fmt.Errorf("modelfile: the header of a safetensors file must fit in its %d bytes (got %d)",
+			len(file), n)
 	}
 	data := file[8+n:]
 	meta, entries, err := parseHeader(file[8 : 8+n])
@@ -112,20 +113,24 @@ func decode(file []byte) (archive, error) {
 	for _, e := range entries {
 		width, ok := map[string]int64{"F32": 4, "F16": 2, "BF16": 2}[e.dtype]
 		if !ok {
-			return archive{}, fmt.Errorf("modelfile: tensor %q has type %q, want F32, F16 or BF16", e.name, e.dtype)
+			return archive{}, fmt.Errorf("modelfile: the type of tensor %q must be F32, F16 or BF16 (got %q)",
+				e.name, e.dtype)
 		}
 		count, ok := elements(e.shape)
 		switch {
 		case e.begin != at || e.end < e.begin || e.end > int64(len(data)):
-			return archive{}, fmt.Errorf("modelfile: tensor %q lies at [%d, %d), want a start at %d and an end within %d bytes", e.name, e.begin, e.end, at, len(data))
+			return archive{}, fmt.Errorf("modelfile: tensor %q must begin at %d and end within %d bytes (got [%d, %d))",
+				e.name, at, len(data), e.begin, e.end)
 		case !ok || int64(count) != (e.end-e.begin)/width || (e.end-e.begin)%width != 0:
-			return archive{}, fmt.Errorf("modelfile: tensor %q of %s and shape %v has %d bytes", e.name, e.dtype, e.shape, e.end-e.begin)
+			return archive{}, fmt.Errorf("modelfile: tensor %q of %s and shape %v has %d bytes",
+				e.name, e.dtype, e.shape, e.end-e.begin)
 		}
 		a.tensors = append(a.tensors, tensor{e.name, e.shape, widen(e.dtype, data[e.begin:e.end])})
 		at = e.end
 	}
 	if at != int64(len(data)) {
-		return archive{}, fmt.Errorf("modelfile: safetensors has %d bytes after the last tensor's end at %d", int64(len(data))-at, at)
+		return archive{}, fmt.Errorf("modelfile: the file must end with its last tensor, at byte %d (got %d more bytes)",
+			at, int64(len(data))-at)
 	}
 	return a, nil
 }
@@ -195,7 +200,7 @@ func parseHeader(head []byte) (meta map[string]string, entries []entry, err erro
 				v, err := d.Token()
 				s, ok := v.(string)
 				if err == nil && !ok {
-					err = fmt.Errorf("metadata %q is no string", key)
+					err = fmt.Errorf("metadata %q must be a string", key)
 				}
 				meta[key] = s
 				return err
@@ -233,7 +238,7 @@ func parseEntry(d *json.Decoder, name string) (entry, error) {
 		case "data_offsets":
 			at, err := wholeNumbers(d)
 			if err == nil && len(at) != 2 {
-				err = fmt.Errorf("%d offsets, want 2", len(at))
+				err = fmt.Errorf("a tensor must have 2 offsets (got %d)", len(at))
 			}
 			if err == nil {
 				e.begin, e.end = at[0], at[1]

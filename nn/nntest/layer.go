@@ -140,7 +140,8 @@ func (c *check) permutation(t *testing.T) {
 	for k, i := range perm {
 		ids[k] = int64(i)
 	}
-	p := c.of(input(c.whole.layer, permute(c.g, perm, c.relations), graph.Features{Dense: c.x.Select(perm)}, ids), c.whole.weight.Select(perm))
+	x := graph.Features{Dense: c.x.Select(perm)}
+	p := c.of(input(c.whole.layer, permute(c.g, perm, c.relations), x, ids), c.whole.weight.Select(perm))
 	hp, dxp, params2 := p.run(true)
 	near(t, "rows", hp, c.h.Select(perm), rounding)
 	near(t, "dx", dxp, c.dx.Select(perm), rounding)
@@ -178,7 +179,8 @@ func (c *check) blocks(t *testing.T) {
 		for k, j := range src {
 			ids[k] = int64(j)
 		}
-		p := c.of(nn.Input{G: block, X: graph.Features{Dense: c.x.Select(src)}, Nodes: ids}, c.whole.weight.RowRange(lo, min(lo+5, nodes)))
+		in := nn.Input{G: block, X: graph.Features{Dense: c.x.Select(src)}, Nodes: ids}
+		p := c.of(in, c.whole.weight.RowRange(lo, min(lo+5, nodes)))
 		hb, dxb, pb := p.run(true)
 		near(t, fmt.Sprintf("rows from %d", lo), hb, c.h.RowRange(lo, min(lo+5, nodes)), rounding)
 		for k, j := range src {

@@ -137,7 +137,8 @@ func derivative(t testing.TB, what string, value, grad mat.Dense, f func() float
 			}
 		}
 		if !(best <= tol) {
-			t.Errorf("derivative of %s along %s: backward pass says %.6g, differences %.6g (tolerance %.2g)", what, name, want, got, tol)
+			t.Errorf("derivative of %s along %s: backward pass says %.6g, differences %.6g (tolerance %.2g)",
+				what, name, want, got, tol)
 		}
 	}
 	const floor = 2e-3 // rounding of f over the largest step

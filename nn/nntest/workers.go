@@ -34,7 +34,9 @@ func checkWorkers(t *testing.T, l *nn.Layer, whole problem, h, dx mat.Dense, par
 	zeroGrad(l.Params())
 	for _, w := range all {
 		zeroGrad(w.layer.Params())
-		w.f.Begin(w.layer, w.h, nn.Input{G: w.blocks[w.rank(all)], Remote: true, X: graph.Features{Dense: whole.in.X.Dense.Select(w.own)}, Nodes: w.nodes}, w.tape)
+		x := graph.Features{Dense: whole.in.X.Dense.Select(w.own)}
+		in := nn.Input{G: w.blocks[w.rank(all)], Remote: true, X: x, Nodes: w.nodes}
+		w.f.Begin(w.layer, w.h, in, w.tape)
 	}
 	forward(all)
 	for _, w := range all {

@@ -1,4 +1,4 @@
-// Package optim holds optimisers that step over slabs, one slice of parameters and one of
+// Package optim holds optimisers that step over flat buffers, one of parameters and one of
 // gradients, and schedules of the learning rate. No product is fused with a sum, so every peer
 // keeps the same bits whatever its processor.
 package optim
@@ -19,8 +19,8 @@ type Config struct {
 	Beta1    float32 `json:"beta1,omitempty"`     // adam, adamw: in [0, 1); 0: 0.9
 	Beta2    float32 `json:"beta2,omitempty"`     // adam, adamw: in [0, 1); 0: 0.999
 	Eps      float32 `json:"eps,omitempty"`       // adam, adamw: ≥ 0; 0: 1e-8
-	ClipNorm float32 `json:"clip_norm,omitempty"` // ≥ 0; a gradient of a larger Euclidean norm is scaled down to it; 0: none is
-	Decay    float32 `json:"decay,omitempty"`     // ≥ 0; added to the gradient as Decay·w (sgd, adam: L2) or w shrunk by 1−lr·Decay (adamw)
+	ClipNorm float32 `json:"clip_norm,omitempty"` // ≥ 0; a gradient of a larger Euclidean norm is scaled down to it; 0: no clipping
+	Decay    float32 `json:"decay,omitempty"`     // ≥ 0; L2 penalty Decay·w of the gradient (sgd, adam), or w times 1−lr·Decay (adamw)
 }
 
 // Validate returns every fault of c, joined, or nil.
@@ -63,18 +63,18 @@ func New(cfg Config, n int) (*Optimizer, error) {
 		return nil, err
 	}
 	o := &Optimizer{cfg: cfg, n: n}
-	slabs := 2
+	moments := 2
 	if cfg.Name == "sgd" {
-		slabs = 0
+		moments = 0
 		if cfg.Momentum > 0 {
-			slabs = 1
+			moments = 1
 		}
 	} else {
 		o.cfg.Beta1 = orDefault(cfg.Beta1, 0.9)
 		o.cfg.Beta2 = orDefault(cfg.Beta2, 0.999)
 		o.cfg.Eps = orDefault(cfg.Eps, 1e-8)
 	}
-	for range slabs {
+	for range moments {
 		o.moments = append(o.moments, make([]float32, n))
 	}
 	return o, nil
@@ -95,7 +95,8 @@ func (o *Optimizer) Step(value, grad []float32, lr float32) { o.StepScaled(value
 // memory instead of two. What it leaves in grad is of no use.
 func (o *Optimizer) StepScaled(value, grad []float32, scale, lr float32) {
 	if len(value) != o.n || len(grad) != o.n {
-		panic(fmt.Sprintf("optim: a step must be over %d values and gradients (got %d and %d)", o.n, len(value), len(grad)))
+		panic(fmt.Sprintf("optim: a step must be over %d values and gradients (got %d and %d)",
+			o.n, len(value), len(grad)))
 	}
 	scale *= o.cfg.clip(grad, scale)
 	o.steps++
@@ -155,7 +156,8 @@ func (p *pass) Run(part int) {
 		if c.Name == "adamw" {
 			l2, decoupled = 0, c.Decay
 		}
-		kernels.AdamStep(value, grad, p.moments[0][lo:hi], p.moments[1][lo:hi], p.scale, p.lr, c.Beta1, c.Beta2, c.Eps, p.correct1, p.correct2, l2, decoupled)
+		kernels.AdamStep(value, grad, p.moments[0][lo:hi], p.moments[1][lo:hi],
+			p.scale, p.lr, c.Beta1, c.Beta2, c.Eps, p.correct1, p.correct2, l2, decoupled)
 	}
 }
 
@@ -166,11 +168,13 @@ func (o *Optimizer) State() (steps int64, moments [][]float32) { return o.steps,
 // nothing changed.
 func (o *Optimizer) Restore(steps int64, moments [][]float32) error {
 	if steps < 0 || len(moments) != len(o.moments) {
-		return fmt.Errorf("optim: the state of %s must have %d moments and at least 0 steps (got %d and %d)", o.cfg.Name, len(o.moments), len(moments), steps)
+		return fmt.Errorf("optim: the state of %s must have %d moments and at least 0 steps (got %d and %d)",
+			o.cfg.Name, len(o.moments), len(moments), steps)
 	}
 	for i, m := range moments {
 		if len(m) != len(o.moments[i]) {
-			return fmt.Errorf("optim: moment %d of %s must have %d values (got %d)", i, o.cfg.Name, len(o.moments[i]), len(m))
+			return fmt.Errorf("optim: moment %d of %s must have %d values (got %d)",
+				i, o.cfg.Name, len(o.moments[i]), len(m))
 		}
 	}
 	for i, m := range moments {

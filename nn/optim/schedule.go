@@ -22,10 +22,12 @@ func (s Schedule) Validate() error {
 	case "", "constant":
 	case "linear", "cosine":
 		if s.Total <= max(s.Warmup, 0) {
-			faults = append(faults, fmt.Errorf("optim: schedule total must be more than warmup, %d (got %d)", max(s.Warmup, 0), s.Total))
+			faults = append(faults, fmt.Errorf("optim: schedule total must be more than warmup, %d (got %d)",
+				max(s.Warmup, 0), s.Total))
 		}
 	default:
-		faults = append(faults, fmt.Errorf(`optim: schedule kind must be "constant", "linear" or "cosine" (got %q)`, s.Kind))
+		faults = append(faults, fmt.Errorf(`optim: schedule kind must be "constant", "linear" or "cosine" (got %q)`,
+			s.Kind))
 	}
 	if s.Warmup < 0 {
 		faults = append(faults, fmt.Errorf("optim: schedule warmup must be at least 0 (got %d)", s.Warmup))

@@ -32,7 +32,8 @@ func (c CorrectSmooth) Validate() error {
 		alpha float32
 	}{{"correct", c.Correct}, {"smooth", c.Smooth}} {
 		if !(a.alpha >= 0 && a.alpha < 1) {
-			all = append(all, fmt.Errorf("correct_smooth: %s must be at least 0 and less than 1 (got %g)", a.name, a.alpha))
+			all = append(all, fmt.Errorf("correct_smooth: %s must be at least 0 and less than 1 (got %g)",
+				a.name, a.alpha))
 		}
 	}
 	return errors.Join(all...)

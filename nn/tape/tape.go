@@ -18,7 +18,7 @@ import (
 // their columns: they must not change between a step and the next.
 type Tape struct {
 	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
-	Nodes []int64 // global node IDs of the current rows, keys of dropout; nil: the row's index. nn.Layer.Forward sets it
+	Nodes []int64 // global IDs of the current rows (nil: their index), keys of dropout; nn.Forward sets them
 
 	infer    bool
 	kept     []Entry

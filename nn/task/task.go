@@ -53,7 +53,8 @@ func crossEntropy(grad, logits mat.Dense, labels graph.Labels, weight []float32)
 	if !grad.Empty() {
 		g = grad.Data
 	}
-	return kernels.CrossEntropy(logits.Rows, logits.Cols, logits.Data, logits.Stride, labels.Class, weight, g, grad.Stride)
+	return kernels.CrossEntropy(logits.Rows, logits.Cols, logits.Data, logits.Stride,
+		labels.Class, weight, g, grad.Stride)
 }
 
 // bce is the binary cross-entropy of labels.Bits with logits: the sum over rows of the mean over
@@ -99,6 +100,6 @@ const unlabelled = 255
 
 func checkLabels(who string, got, want int) {
 	if got != want {
-		panic(fmt.Sprintf("task: %s of %d labels where %d are needed", who, got, want))
+		panic(fmt.Sprintf("task: the labels of %s must be %d (got %d)", who, want, got))
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 )
 
-// TestBeside runs sums in one group while the other one sums and exchanges rows, at every member in its own time: each
+// TestDup runs sums in one group while the other one sums and exchanges rows, at every member in its own time: each
 // gets what is its own, and what both send is counted.
-func TestBeside(t *testing.T) {
+func TestDup(t *testing.T) {
 	const size, times = 4, 10
 	net, gs := groups(size, netsim.Config{Seed: 1, Links: netsim.Table{All: netsim.Model{Latency: 50 * time.Microsecond}}, Spread: 950 * time.Microsecond})
 	errs := each(gs, func(g *comm.Group) error {
-		b := g.Beside()
-		if g.Beside() != b {
+		b := g.Dup()
+		if g.Dup() != b {
 			return errors.New("another group at the second call")
 		}
 		sums := func(g *comm.Group, n int) error {
@@ -60,11 +60,11 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestBesideEnds: a member that is lost ends the operations of both groups.
-func TestBesideEnds(t *testing.T) {
+// TestDupEnds: a member that is lost ends the operations of both groups.
+func TestDupEnds(t *testing.T) {
 	_, gs := groups(3, netsim.Config{})
 	errs := each(gs, func(g *comm.Group) error {
-		b := g.Beside()
+		b := g.Dup()
 		if g.Rank() == 2 {
 			return g.Close()
 		}
@@ -84,7 +84,7 @@ func TestBesideEnds(t *testing.T) {
 	must(t, errs)
 }
 
-// flood is a transport by which a frame of the group beside comes again and again.
+// flood is a transport by which a frame of the second group comes again and again.
 type flood []byte
 
 func (f flood) Recv(context.Context, int) ([]byte, error) {
@@ -95,11 +95,11 @@ func (f flood) Send(context.Context, int, []byte, []byte) error { return nil }
 func (f flood) Free([]byte)                                     {}
 func (f flood) Close() error                                    { return nil }
 
-// TestBesideIsBounded: frames that nobody asks for are not kept without end.
-func TestBesideIsBounded(t *testing.T) {
+// TestDupIsBounded: frames that nobody asks for are not kept without end.
+func TestDupIsBounded(t *testing.T) {
 	g := comm.NewGroup(make(flood, comm.MaxFrame), 0, 2)
 	defer g.Close()
-	g.Beside()
+	g.Dup()
 	err := g.AllReduce(t.Context(), comm.Reduce, make([]float32, 10))
 	var peer *comm.PeerError
 	if !errors.As(err, &peer) || peer.Rank != 1 {

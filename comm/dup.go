@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// Beside returns a second group of the same members over the same transport, whose operations run at the same time as
-// g's: the gradients of one layer are summed while the rows of another travel. Every member calls it between two
-// operations of g; another call returns the same group. What it sends is counted by g.Bytes, too, and it is closed with
-// g: a fault of the transport ends both.
+// Dup returns a second group of the same members over the same transport (MPI_Comm_dup), whose
+// operations run concurrently with g's: the gradients of one layer are summed while the rows of
+// another travel. Every member calls it between two operations of g; another call returns the same
+// group. g.Bytes counts what both send; g.Close closes both, and a fault of the transport ends both.
 //
-// Neither may run so far ahead at one member that another one has to keep more than MaxBeside bytes of frames until the
-// group whose they are asks for them: that is a fault of the member who sent them.
-func (g *Group) Beside() *Group {
-	if b := g.beside.Load(); b != nil {
+// Each group buffers frames that arrive for the other. A member that sends more than MaxUnread bytes
+// to a group that does not read them is at fault.
+func (g *Group) Dup() *Group {
+	if b := g.dup.Load(); b != nil {
 		return b
 	}
 	if !g.busy.CompareAndSwap(false, true) {
-		panic("comm: Beside called while an operation runs")
+		panic("comm: Dup must not be called while an operation runs")
 	}
 	defer g.busy.Store(false)
 	ways := &ways{t: g.t, peers: make([]way, g.size)}
@@ -27,19 +27,22 @@ func (g *Group) Beside() *Group {
 		w.reading, w.came = make(chan struct{}, 1), [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	}
 	g.t = half{ways, 0}
-	b := &Group{t: half{ways, 1}, rank: g.rank, size: g.size, members: g.members, generation: g.generation, patience: g.patience}
-	g.beside.Store(b)
+	b := &Group{
+		t: half{ways, 1}, rank: g.rank, size: g.size, members: g.members,
+		generation: g.generation, patience: g.patience,
+	}
+	g.dup.Store(b)
 	return b
 }
 
-// MaxBeside is how many bytes a peer may send to one of two groups while only the other one listens.
-const MaxBeside = 1 << 28
+// MaxUnread is how many bytes a peer may send to one of two groups while only the other one reads.
+const MaxUnread = 1 << 28
 
-// besideBit, in a frame's byte of the operation, marks frames of a group that Beside returned.
-const besideBit = 1 << 7
+// dupBit, in a frame's operation byte, marks the frames of a group that Dup returned.
+const dupBit = 1 << 7
 
-// ways carries the frames of two groups over one transport. Whoever of them waits for a frame of a peer reads, and what
-// is the other's is kept for it.
+// ways carries the frames of two groups over one transport. The group that waits for a frame of a
+// peer reads, and keeps what belongs to the other.
 type ways struct {
 	t     Transport
 	peers []way
@@ -69,8 +72,9 @@ func (w *way) pop(which int) []byte {
 func (w *way) keep(which int, frame []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.held+len(frame) > MaxBeside {
-		return fmt.Errorf("a peer may send at most %d bytes before they are requested (got %d)", MaxBeside, w.held+len(frame))
+	if w.held+len(frame) > MaxUnread {
+		return fmt.Errorf("a peer may send at most %d bytes before they are requested (got %d)",
+			MaxUnread, w.held+len(frame))
 	}
 	w.kept[which], w.held = append(w.kept[which], frame), w.held+len(frame)
 	select {
@@ -88,7 +92,7 @@ type half struct {
 
 func (h half) Send(ctx context.Context, to int, head, body []byte) error {
 	if h.which == 1 {
-		head[1] |= besideBit
+		head[1] |= dupBit
 	}
 	w := &h.peers[to]
 	w.sending.Lock()
@@ -115,8 +119,8 @@ func (h half) Recv(ctx context.Context, from int) ([]byte, error) {
 		}
 		frame, err := h.t.Recv(ctx, from)
 		which := 0
-		if err == nil && len(frame) > 1 && frame[1]&besideBit != 0 {
-			which, frame[1] = 1, frame[1]&^besideBit
+		if err == nil && len(frame) > 1 && frame[1]&dupBit != 0 {
+			which, frame[1] = 1, frame[1]&^dupBit
 		}
 		if err == nil && which != h.which {
 			err = w.keep(which, frame)
