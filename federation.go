@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
@@ -78,6 +79,23 @@ func (p *Plan) AddMembers(texts []string, port int) error {
 		p.Members = append(p.Members, m)
 	}
 	return errors.Join(errs...)
+}
+
+// DeriveMembers adds a member for each host, with keys that follow from a secret that all of them
+// share (see identity.Derive), and returns the key of the member of that rank.
+func (p *Plan) DeriveMembers(secret []byte, hosts []string, rank, port int) (own identity.Identity, err error) {
+	var members []string
+	for r, host := range hosts {
+		id, err := identity.Derive(secret, r)
+		if err != nil {
+			return own, input(err)
+		}
+		if r == rank {
+			own = id
+		}
+		members = append(members, fmt.Sprintf("rank-%d=%s@%s", r, id.PeerID(), host))
+	}
+	return own, input(p.AddMembers(members, port))
 }
 
 // addresses returns the multiaddresses at which a peer listens, at a host such as "/ip4/10.0.0.1".

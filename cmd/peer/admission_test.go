@@ -18,7 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// block is a piece of docs/how-to/federation.md to run: "# at north", or "# at north, refused: rule".
+// block is a piece of docs/how-to/federation.md to run: "# at north", or "# at north, refused:
+// rule".
 type block struct{ site, refused, script string }
 
 func blocksOf(t *testing.T, path string) (all []block) {
@@ -55,7 +56,8 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
-// TestAdmissionGuide runs the commands of docs/how-to/federation.md: each site has a directory and settings of its own.
+// TestAdmissionGuide runs the commands of docs/how-to/federation.md: each site has its own
+// directory and settings.
 func TestAdmissionGuide(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the guide's commands are those of a Unix shell")
@@ -142,7 +144,8 @@ func TestAdmissionGuide(t *testing.T) {
 	}
 }
 
-// registry is a federation: three keys, a roster of them in force, a plan, a policy and an approval of the first one.
+// registry is a federation: three keys, a roster of them in force, a plan, a policy and an approval
+// of the first one.
 type registry struct {
 	dir  string
 	ids  []string
@@ -185,7 +188,8 @@ func (f registry) policy(t *testing.T, text string) {
 	}
 }
 
-// TestAdmissionRefuses: whatever is missing or forbidden is said by rule, before a socket is opened, and recorded.
+// TestAdmissionRefuses: what is missing or forbidden is refused by rule before a socket is opened,
+// and recorded.
 func TestAdmissionRefuses(t *testing.T) {
 	f := found(t)
 	policy := string(contents(t, f.at("policy.yaml")))
@@ -245,7 +249,7 @@ func TestAdmissionRefuses(t *testing.T) {
 	}()...)
 }
 
-// shut is a span of hours that does not hold the present one.
+// shut returns a span of hours without the present one.
 func shut() string {
 	h := time.Now().Hour()
 	return fmt.Sprintf("%02d:00-%02d:00", (h+3)%24, (h+5)%24)
@@ -317,7 +321,7 @@ func TestApproveCommand(t *testing.T) {
 	refuse(t, 2, []string{"peer init"}, append(by("south"), "--identity", f.at("none.key"))...)
 }
 
-// TestPeerIDs: the admission package and libp2p read the same key out of an ID.
+// TestPeerIDs: the admission package and libp2p read the same key from an ID.
 func TestPeerIDs(t *testing.T) {
 	id, err := identity.New()
 	if err != nil {
@@ -362,7 +366,8 @@ func TestAuditCommands(t *testing.T) {
 	refuse(t, 2, []string{"unknown command"}, "audit", "nonsense")
 }
 
-// TestPolicyEndsARun: a bound of one site's policy holds during a run, its own log says so, and the others lose it.
+// TestPolicyEndsARun: a site whose policy's bound is reached in a run leaves and logs it; the
+// others log the failed peer.
 func TestPolicyEndsARun(t *testing.T) {
 	f := found(t)
 	port := freePort(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// badLine is a cable between two network namespaces, of two TUN devices and this process in between: what passes is late, at
-// most so fast, and in part lost, both ways, whatever the protocol.
+// badLine connects two network namespaces by two TUN devices and this process, which delays, limits
+// and loses packets of any protocol in both directions.
 type badLine struct {
 	delay time.Duration
 	rate  float64 // bytes a second each way
@@ -101,7 +101,7 @@ func tunnel(space string) (*os.File, error) {
 	return o.f, o.err
 }
 
-// carry is one direction.
+// carry forwards packets in one direction.
 func (l *badLine) carry(from, to *os.File, seed uint64) {
 	key, idle := rng.New(seed).FoldString("line"), time.Now()
 	for count := uint64(0); ; count++ {
@@ -123,8 +123,8 @@ func (l *badLine) carry(from, to *os.File, seed uint64) {
 	}
 }
 
-// TestTrainOverABadLine trains over a line of 150 ms there and back, 5 Mbit/s, that loses 2 % of its packets both ways: the run
-// ends, over QUIC and over TCP, with the model of one in memory, to the bit.
+// TestTrainOverABadLine trains over QUIC and TCP on a line with a round trip of 150 ms, 5 Mbit/s
+// and a loss of 2 % in each direction. The runs end with the same bits as one in memory.
 func TestTrainOverABadLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")

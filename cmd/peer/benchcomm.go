@@ -15,7 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// commBench measures the connections of the peers of a plan, each on its machine, or of some in this process.
+// commBench measures the connections of the peers of a plan, each on its machine, or of some in
+// this process.
 type commBench struct {
 	cli.Seat
 	peers              int
@@ -114,7 +115,8 @@ func (b commBench) measure(ctx context.Context, g *comm.Group, names []string, w
 			if err != nil {
 				return err
 			}
-			// Without the way back. A small message that was delayed may have taken longer than the large one.
+			// Without the way back. A small message that was delayed may have taken longer than the
+			// large one.
 			rate := float64(4*large) / max(long-min(small, long)/2, 1e-9)
 			fmt.Fprintf(w, "%-16s %-16s %14s %12s/s\n", names[from], names[to], seconds(small), report.Bytes(int64(rate)))
 		}
@@ -134,7 +136,8 @@ func (b commBench) measure(ctx context.Context, g *comm.Group, names []string, w
 	}
 }
 
-// pair sends n floats one way and one back, and returns the median time, which is the same at all peers.
+// pair sends n floats one way and one back, and returns the median time, which is the same at all
+// peers.
 func (b commBench) pair(ctx context.Context, g *comm.Group, from, to, n int) (float64, error) {
 	there, back := make([]float32, n), make([]float32, 1)
 	return b.median(ctx, g, from, func() error {
@@ -163,8 +166,8 @@ func (b commBench) sum(ctx context.Context, g *comm.Group, n int) (float64, erro
 	return b.median(ctx, g, everyone, func() error { return g.AllReduce(ctx, comm.Control, x) })
 }
 
-// median returns the median time of a turn in seconds, the same at all peers: that of peer who, or with everyone the longest.
-// The first turn does not count.
+// median returns the median time of a turn in seconds, the same at all peers: that of peer who, or
+// with everyone the longest. The first turn does not count.
 func (b commBench) median(ctx context.Context, g *comm.Group, who int, turn func() error) (float64, error) {
 	var all []float64
 	for k := range b.turns + 1 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestBenchComm: a modelled link is measured as it was modelled.
+// TestBenchComm: the measured link has the simulated latency and rate.
 func TestBenchComm(t *testing.T) {
 	text := must(t, "bench", "comm", "--peers", "2", "--transport", "memory", "--link", "latency=10ms,rate=80Mbit", "--megabytes", "1", "--turns", "1")
 	pairs := regexp.MustCompile(`peer \d +peer \d +(\d+\.\d+)ms +(\d\.\d+|\d+\.\d) MB/s`).FindAllStringSubmatch(text, -1)
@@ -17,7 +17,7 @@ func TestBenchComm(t *testing.T) {
 	for _, p := range pairs { // the model bounds both on one side, a busy machine neither
 		trip, err := strconv.ParseFloat(p[1], 64)
 		rate, err2 := strconv.ParseFloat(p[2], 64)
-		// A MiB takes 105 ms and the way there and back. Half of the round trip as it was measured is taken off.
+		// A MiB takes 105 ms plus the round trip, of which half is subtracted as measured.
 		if least := 104.9 + 20 - trip/2; err != nil || err2 != nil || trip < 20 || least > 1 && rate > 1.02*1048.6/least {
 			t.Errorf("want a round trip of at least 20 ms and at most %.1f MB/s: %s", 1048.6/least, p[0])
 		}

@@ -63,8 +63,8 @@ func grouped(shards []*shard.Shard, peers int) ([]*shard.Shard, error) {
 	return all, nil
 }
 
-// readParts reads what one of so many peers holds: a part, or, if there are fewer peers than parts, several with commas
-// between them.
+// readParts reads what one of so many peers holds: a part, or, if there are fewer peers than parts,
+// several with commas between them.
 func readParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
 	var parts []*shard.Shard
 	var files closers

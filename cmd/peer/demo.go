@@ -113,8 +113,8 @@ func demoTable(g *graph.Graph, shards []*shard.Shard, all []heddle.Outcome) repo
 	return t
 }
 
-// pooling returns the bytes that the other sites would send if the data were pooled at the first: 8 for each value of the
-// sparse features with its column, and 8 for each edge.
+// pooling returns the bytes that the other sites would send if the data were pooled at the first: 8
+// for each value of the sparse features with its column, and 8 for each edge.
 func pooling(shards []*shard.Shard) (rows, edges int64) {
 	for _, s := range shards[1:] {
 		rows += 8 * int64(s.X.Sparse.NNZ())

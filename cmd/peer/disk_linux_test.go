@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noSync makes the kernel answer every fsync of a test's peer with an I/O error, as a disk that fails does.
+// noSync makes every fsync of a test's peer fail with an I/O error, as on a failing disk.
 const noSync = "HEDDLE_TEST_NO_SYNC"
 
 func init() {
@@ -43,7 +43,7 @@ func init() {
 	}
 }
 
-// TestFullDisk: what was given is right, and trying again helps once there is room.
+// TestFullDisk: a full disk is not a fault of the input, so the exit code is 1.
 func TestFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("heddle", disk, "tmpfs", 0, "size=8k"); err != nil {
@@ -55,9 +55,9 @@ func TestFullDisk(t *testing.T) {
 	refuse(t, 1, []string{"no space left on device", disk}, "partition", "--data", sites(t), "--parts", "2", "-o", out)
 }
 
-// TestDiskFailsInARun: one of three peers' disks is full in the middle of a run, or fails to sync. That peer ends and names the
-// file; the others go on without it; when the disk is well again it goes on from what it had saved or from theirs, and all
-// end with one model.
+// TestDiskFailsInARun: the disk of one of three peers is full in the middle of a run, or fails to
+// sync. That peer ends and names the file; the others continue without it. When the disk works
+// again it resumes from its checkpoints or from theirs, and all end with one model.
 func TestDiskFailsInARun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestEvents: the file of events has a line for each round and stage, which agree with the figures of the run.
+// TestEvents: the file of events has a line for each round and stage, which agree with the figures
+// of the run.
 func TestEvents(t *testing.T) {
 	dir := t.TempDir()
 	file, out := filepath.Join(dir, "logs", "events.jsonl"), filepath.Join(dir, "out")

@@ -31,7 +31,7 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// refuse fails unless the program ends with exit and says all of want.
+// refuse fails the test unless the program ends with exit and its error holds all of want.
 func refuse(t *testing.T, exit int, want []string, args ...string) {
 	t.Helper()
 	got, _, stderr := call(t.Context(), args...)
@@ -116,7 +116,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestPlansRefused: a plan by which peers could not meet is not written, and one that was written by hand is not begun.
+// TestPlansRefused: a plan by which peers could not connect is neither written nor, if written by
+// hand, run.
 func TestPlansRefused(t *testing.T) {
 	dir := t.TempDir()
 	key := func(name string) (path, id string) {
@@ -157,7 +158,7 @@ func TestSettingsFiles(t *testing.T) {
 	}
 }
 
-// TestPrecedence: a preset's values give way to the file's, and those to flags.
+// TestPrecedence: a file overrides a preset, and flags override both.
 func TestPrecedence(t *testing.T) {
 	c := newTrain()
 	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
@@ -198,7 +199,7 @@ func TestBadData(t *testing.T) {
 		}
 	}
 
-	// Without a training node anywhere nothing can be learned; a single peer without one takes part.
+	// A peer without a training node takes part if another peer has one.
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 30, Train: 0.2, Val: 0.1}, rng.New(1))
 	strip := func(site int32) string {
 		for i := range g.Split {
@@ -256,7 +257,7 @@ func newCrew(t *testing.T, n int) *crew {
 
 func (c *crew) key(r int) string { return filepath.Join(c.dir, fmt.Sprintf("key-%d", r)) }
 
-// plan writes a plan in which every peer listens on a port of its own that is free now.
+// plan writes a plan in which every peer listens on localhost.
 func (c *crew) plan(t *testing.T, members []string, settings ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.yaml")
@@ -293,7 +294,7 @@ func freePorts(t *testing.T, n int) string {
 	return ""
 }
 
-// TestJoinRefuses: what can go wrong between peers, and before they meet.
+// TestJoinRefuses: faults between peers, and before they connect.
 func TestJoinRefuses(t *testing.T) {
 	c := newCrew(t, 2)
 	port := freePorts(t, 3)
@@ -350,7 +351,8 @@ func TestJoinRefuses(t *testing.T) {
 		both(t, 2, "partition", c.join(0, plan), c.join(1, plan, "--shard", filepath.Join(other, "part-1")))
 	})
 	t.Run("stranger dials in", func(t *testing.T) {
-		// A stranger who puts itself on its own copy of the plan is not let in; the others go on without it.
+		// A stranger with its own copy of the plan, which lists it, is refused; the others are not
+		// disturbed.
 		stranger := strings.TrimSpace(must(t, "id", "--identity", filepath.Join(c.dir, "stranger")))
 		false1 := c.plan(t, []string{c.members[0], "intruder=" + stranger}, "--port", port)
 		done := make(chan int)
@@ -377,7 +379,8 @@ func TestJoinRefuses(t *testing.T) {
 	})
 }
 
-// TestPlansDiffer: of three processes one has another plan. All end at once, and each says which settings differ between whom.
+// TestPlansDiffer: one of three processes has another plan. All end immediately and name the
+// settings that differ, and the sites.
 func TestPlansDiffer(t *testing.T) {
 	c := newCrew(t, 3)
 	port := freePorts(t, 3)
@@ -412,8 +415,8 @@ func TestPlansDiffer(t *testing.T) {
 	}
 }
 
-// TestLostPeer: a peer that is gone ends the run of the others with its name; when it is back they go on, and the model
-// is that of a run that nothing happened to.
+// TestLostPeer: a failed peer ends the run of the others with its name. When it is back they
+// resume, and the model is that of an undisturbed run.
 func TestLostPeer(t *testing.T) {
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500", "--checkpoint-every", "100"}
@@ -456,8 +459,8 @@ func TestLostPeer(t *testing.T) {
 	}
 }
 
-// TestStay: a peer that is killed, twice, is waited for by the other, and when it is back both go on to the model of a run
-// that nothing happened to.
+// TestStay: the other peer waits for one that is killed twice; when it is back both continue to the
+// model of an undisturbed run.
 func TestStay(t *testing.T) {
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500", "--checkpoint-every", "50"}

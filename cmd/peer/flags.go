@@ -11,7 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle"
 )
 
-// settingValue is the flag of a setting, by its name or its former name. What it was given is text until a plan is made.
+// settingValue is the flag of a setting, by its name or its former name. Its value stays text until
+// a plan is made.
 type settingValue struct {
 	setting heddle.Setting
 	name    string
@@ -26,7 +27,7 @@ func (v *settingValue) Set(text string) error {
 			return err
 		}
 	}
-	if v.given && v.setting.Type == "list" { // a flag that is repeated adds to the list
+	if v.given && v.setting.Type == "list" { // a repeated flag adds to the list
 		text = v.text + "," + text
 	}
 	v.text, v.given = text, true
@@ -40,8 +41,8 @@ func (v *settingValue) Type() string {
 
 func (v *settingValue) String() string { return v.text }
 
-// bindSettings adds the flags of the settings that a command takes: train, or join for what the peers of several
-// machines agree on. Former names work, and are not shown.
+// bindSettings adds the flags of the settings that a command takes: train, or join for what the
+// peers of several machines agree on. Former names work but are hidden.
 func bindSettings(f *pflag.FlagSet, command string) {
 	for _, s := range heddle.Settings() {
 		if s.Only != "" && s.Only != command {
@@ -65,7 +66,7 @@ func bindSettings(f *pflag.FlagSet, command string) {
 	}
 }
 
-// givenSettings are the settings that flags were given for.
+// givenSettings returns the settings that flags set.
 func givenSettings(f *pflag.FlagSet) map[string]string {
 	given := make(map[string]string)
 	f.Visit(func(one *pflag.Flag) {
@@ -76,11 +77,12 @@ func givenSettings(f *pflag.FlagSet) map[string]string {
 	return given
 }
 
-// sectionOrder has the sections of help of a command with settings; flags that are no settings are in the first or last.
+// sectionOrder is the order of the sections of help. Flags that are not settings are in the first
+// or the last one.
 var sectionOrder = []string{"data", "model", "training", "what travels", "network", "faults", "output"}
 
-// groupHelp shows a command's flags by section, and those of some modes only by mode. data has the flags that say what a run
-// is about.
+// groupHelp groups the flags in c's help by section, and those of some modes only by mode. The
+// flags in data, besides settings, are in section data.
 func groupHelp(c *cobra.Command, data ...string) {
 	c.Flags().SortFlags = false
 	c.SetUsageFunc(func(c *cobra.Command) error {

@@ -70,7 +70,8 @@ func TestLists(t *testing.T) {
 	mustTrain(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "5"), "--peers", "2", "--policy", "random", "--encoder", "raw", "--transport", "memory")
 }
 
-// TestReorder trains on shards in another order of rows: the same nodes, and nearly the same numbers.
+// TestReorder trains on shards in another order of rows: the same nodes, and nearly the same
+// numbers.
 func TestReorder(t *testing.T) {
 	dir := t.TempDir()
 	parts := filepath.Join(dir, "parts")

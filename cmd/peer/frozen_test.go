@@ -43,8 +43,9 @@ var frozenPlans = []struct {
 	{"fullbatch rgcn", "typed", []string{"--mode", "fullbatch", "--peers", "3", "--model", "rgcn", "--bases", "1", "--encoder", "raw", "--order", "fixed"}},
 }
 
-// TestFrozen: a plan gives the tensors and the predictions that it gave when testdata/frozen.txt was written, to the bit.
-// The plain kernels make the values, so that they are those of any processor.
+// TestFrozen: a plan gives the tensors and the predictions that it gave when testdata/frozen.txt
+// was written, to the bit. The plain kernels make the values, so that they are those of any
+// processor.
 func TestFrozen(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the values are those of amd64")
@@ -87,7 +88,8 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// hashTensors returns the hash of a safetensors file's tensors: names, types, shapes and values, sorted by name.
+// hashTensors returns the hash of a safetensors file's tensors: names, types, shapes and values,
+// sorted by name.
 func hashTensors(t *testing.T, path string) []byte {
 	t.Helper()
 	file := contents(t, path)

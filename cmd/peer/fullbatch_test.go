@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestFullbatch: in a fixed order the transport and the number of processes change no bit; and the curve is that of one
-// peer with the whole graph.
+// TestFullbatch: with order fixed all transports and numbers of processes give the same bits, and
+// the curve is that of one peer with the complete graph.
 func TestFullbatch(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	parts := filepath.Join(dir, "parts")
@@ -44,8 +44,8 @@ func TestFullbatch(t *testing.T) {
 	predicts(t, filepath.Join(dir, "memory"), "--data", data)
 }
 
-// TestBoundaryByTransport: what is drawn of the boundary does not depend on what carries it, so that what fullbatch's tests
-// show of its mean and bytes in memory holds over QUIC and TCP.
+// TestBoundaryByTransport: the sampled boundary does not depend on the transport, so the mean and
+// the bytes that fullbatch's tests check in memory hold over QUIC and TCP.
 func TestBoundaryByTransport(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	for _, boundary := range []string{"sample:0.3"} {
@@ -62,9 +62,9 @@ func TestBoundaryByTransport(t *testing.T) {
 	}
 }
 
-// TestFullbatchStay: three parts at two peers, of which one, with two of them, is killed and loses its checkpoints. The
-// other waits; when the lost one is back with its parts it is told where the run stands, and both go on to the model of
-// a run that nothing happened to.
+// TestFullbatchStay: of two peers with three parts, the one with two parts is killed and loses its
+// checkpoints. The other waits; when the failed one is back it fetches the state of the run, and
+// both continue to the model of an undisturbed run.
 func TestFullbatchStay(t *testing.T) {
 	c := newCrew(t, 2)
 	parts := filepath.Join(c.dir, "three")

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Help texts are phrases of at most 60 characters, without what a setting may be.
+// TestHelpIsShort: help is a phrase of at most 60 characters, not counting the choices of a
+// setting.
 func TestHelpIsShort(t *testing.T) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {

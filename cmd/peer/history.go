@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 )
 
-// generation, lostRows and share are in --json the history of a run that continued without failed peers, or gave slow ones
-// less work.
+// generation, lostRows and share are in --json the history of a run that continued without failed
+// peers, or gave slow ones less work.
 type generation struct {
 	Number  uint64   `json:"generation"`
 	Stage   string   `json:"stage"`

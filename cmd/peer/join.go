@@ -102,7 +102,8 @@ func (s member) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err er
 	return nil
 }
 
-// prepare reads plan, key and shard, and makes the directories. The shard's arrays are valid until closer is closed.
+// prepare reads plan, key and shard, and makes the directories. The shard's arrays are valid until
+// closer is closed.
 func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err error) {
 	p, rank, err := s.SitAs(w, s.identify)
 	if err != nil {

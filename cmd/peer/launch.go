@@ -37,7 +37,8 @@ func (l *launch) bind(f *pflag.FlagSet) {
 // given reports whether a flag was given that requires a secret.
 func (l launch) given() bool { return l.rank >= 0 || l.ranks > 0 || l.hosts != "" }
 
-// join completes m and a plan that names no peers: the identity and the addresses of this process and of the others.
+// join completes m and a plan that names no peers: the identity and the addresses of this process
+// and of the others.
 func (l launch) join(s *member, p *heddle.Plan, env func(string) string) (identity.Identity, error) {
 	var none identity.Identity
 	if len(p.Members) > 0 {
@@ -76,25 +77,15 @@ func (l launch) join(s *member, p *heddle.Plan, env func(string) string) (identi
 	if err != nil {
 		return none, cli.Invalid(err)
 	}
-	var me identity.Identity
-	var members []string
-	for r, host := range t.Hosts {
-		id, err := identity.Derive(secret, r)
-		if err != nil {
-			return none, cli.Invalidf("%s: %w", l.secret, err)
-		}
-		if r == t.Rank {
-			me = id
-		}
-		members = append(members, fmt.Sprintf("rank-%d=%s@%s", r, id.PeerID(), host))
-	}
-	if err := p.AddMembers(members, l.port); err != nil {
-		return none, cli.Invalid(err)
+	me, err := p.DeriveMembers(secret, t.Hosts, t.Rank, l.port)
+	if err != nil {
+		return none, cli.Invalidf("%s: %w", l.secret, err)
 	}
 	return me, l.place(s, p, t.Rank)
 }
 
-// place sets what differs between the ranks, which all have the same flags: addresses to listen on, parts, and directories.
+// place sets what differs between the ranks, which all have the same flags: addresses to listen on,
+// parts, and directories.
 func (l launch) place(s *member, p *heddle.Plan, rank int) error {
 	if s.Site.Listen == nil {
 		for _, a := range p.Members[rank].Addresses { // the host's name is for the others; here listen on every interface

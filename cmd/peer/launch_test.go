@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 )
 
-// TestLaunch starts three processes as Open MPI would, with five parts, one secret and a plan without names: they find
-// each other, and make the model that one process makes of the same.
+// TestLaunch starts three processes as Open MPI would, with five parts, one secret and a plan
+// without members. They find each other and make the same model as one process.
 func TestLaunch(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -59,7 +59,7 @@ func TestLaunch(t *testing.T) {
 	equal(t, "peers of the one file of figures", figures(t, at("figures.json")).Peers, 3)
 }
 
-// TestLaunchRefuses: what a launch cannot work with.
+// TestLaunchRefuses: what a launch refuses.
 func TestLaunchRefuses(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -82,8 +82,8 @@ func TestLaunchRefuses(t *testing.T) {
 	}
 }
 
-// TestManifests holds the examples of Kubernetes to what its API server checks of these kinds, and to each other: the
-// strict reader refuses fields that a kind does not have.
+// TestManifests checks the Kubernetes examples as its API server would, and that they agree with
+// each other: the strict reader refuses unknown fields.
 func TestManifests(t *testing.T) {
 	type meta struct {
 		Name string `yaml:"name"`

@@ -1,4 +1,4 @@
-// Command peer trains graph neural networks over a graph whose parts lie on different machines.
+// Command peer trains graph neural networks over a graph whose parts are on different machines.
 //
 // Exit codes: 0 done, 1 failed, 2 bad usage or input.
 package main
@@ -24,7 +24,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the default action is in force again: a second one ends the program immediately.
+	// The first signal restores the default action, so that a second one ends the program
+	// immediately.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -55,7 +56,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 	return 1
 }
 
-// newRoot returns all commands. began is set when one of them runs: every error before that is one of usage.
+// newRoot returns all commands. began is set when one of them runs: every error before that is one
+// of usage.
 func newRoot() (root *cobra.Command, began *bool) {
 	root = &cobra.Command{
 		Use:   "peer",

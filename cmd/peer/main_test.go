@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// asPeer makes this test binary the program: tests of several processes start it again.
+// asPeer makes this test binary the program, for tests that start several processes.
 const asPeer = "HEDDLE_TEST_AS_PEER"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func call(ctx context.Context, args ...string) (exit int, stdout, stderr string)
 	return exit, out.String(), err.String()
 }
 
-// must runs the program, which has to end well, and returns what it printed.
+// must runs the program, which must exit with 0, and returns what it printed.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	exit, stdout, stderr := call(t.Context(), args...)
@@ -42,7 +42,7 @@ func must(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// process returns the program as a process of its own.
+// process returns the program as a separate process.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], args...)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTwentyFourPeers: that many peers on one machine, each with a host and a connection to every other, train to the losses
-// of the same run in memory.
+// TestTwentyFourPeers: 24 peers on one machine, each with a host and a connection to every other,
+// have the losses of the same run in memory.
 func TestTwentyFourPeers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("276 handshakes")

@@ -11,7 +11,8 @@ import (
 
 const hospitalTables = "../../examples/hospitals/sites"
 
-// TestMeet: sites make their parts from tables of their own, and the parts are one partition that trains.
+// TestMeet: sites make their parts from their own tables, and the parts form one partition that
+// trains.
 func TestMeet(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
@@ -60,14 +61,14 @@ func TestMeet(t *testing.T) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.TestAccuracy, r.Bytes.Halo)
 	}
 
-	// What a site can find wrong by itself it finds before it waits for the others.
+	// A site finds faults of its own tables before it waits for the others.
 	for _, wrong := range [][]string{{"--nodes", at("gone.csv")}, {"--edges", at("gone.csv")}, {"--target-column", "gone.csv"}, {"--out", at("west")}} {
 		if exit, _, errors := meet("west", append([]string{"--out", at("never")}, wrong...)...); exit != 2 || !strings.Contains(errors, wrong[1]) || strings.Contains(errors, "waiting") {
 			t.Errorf("%v: exit %d, %s", wrong, exit, errors)
 		}
 	}
 
-	// A site's mistake is its own to read: the others learn whose it is.
+	// Only the site at fault gets the details; the others learn which site it is.
 	for name, e := range all(func(name string) []string {
 		more := []string{"--out", at("%s-again", name)}
 		if name == "west" {
@@ -85,7 +86,8 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// gather copies the parts that peers wrote, each into a directory of its own, into one. All have one manifest.
+// gather copies the parts that peers wrote to separate directories into one. All have the same
+// manifest.
 func gather(t *testing.T, to string, dirs ...string) {
 	t.Helper()
 	if err := os.Mkdir(to, 0o700); err != nil {

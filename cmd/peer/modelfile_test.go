@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// TestModelFilePage rebuilds models of every convolution and encoder in NumPy, by a program that is written from
-// docs/reference/model-file.md, and compares its predictions with those of peer predict. HEDDLE_PYTHON names the interpreter.
+// TestModelFilePage rebuilds models of every convolution and encoder in NumPy, with a program
+// written from docs/reference/model-file.md, and compares its predictions with those of peer
+// predict. HEDDLE_PYTHON names the interpreter.
 func TestModelFilePage(t *testing.T) {
 	python := cmp.Or(os.Getenv("HEDDLE_PYTHON"), "python3")
 	if err := exec.Command(python, "-c", "import numpy").Run(); err != nil {
@@ -50,7 +51,8 @@ func TestModelFilePage(t *testing.T) {
 	}
 }
 
-// samePredictions compares tables of ID, class and probability. Classes may differ where two are about as likely.
+// samePredictions compares tables of ID, class and probability. Classes may differ where two are
+// about as likely.
 func samePredictions(t *testing.T, rebuilt, predicted string) {
 	t.Helper()
 	got, err1 := csv.NewReader(strings.NewReader(rebuilt)).ReadAll()

@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// typedSites is a generated data set whose edges are of two relations.
+// typedSites writes a generated data set with edges of two relations.
 func typedSites(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "typed")
@@ -53,8 +53,8 @@ var endToEndModels = map[string][]string{
 	"batch norm":               {"--model", "sage", "--norm", "batch", "--layers", "3"},
 }
 
-// TestEndToEndModels: each reaches with three peers, from shards, what it reaches with one, and predict computes it anew
-// from the model's file.
+// TestEndToEndModels: each reaches the same metric with three peers, from shards, as with one, and
+// predict computes it again from the model file.
 func TestEndToEndModels(t *testing.T) {
 	data, dir := typedSites(t), t.TempDir()
 	parts := filepath.Join(dir, "parts")
@@ -78,8 +78,8 @@ func TestEndToEndModels(t *testing.T) {
 	}
 }
 
-// TestTypedTables: tables whose edges have relations train a model of relations, which is asked about tables again, with
-// edges and without.
+// TestTypedTables: tables whose edges have relations train a model of relations, which predicts for
+// tables with and without edges.
 func TestTypedTables(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

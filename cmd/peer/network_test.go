@@ -12,7 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 )
 
-// TestRevokedWhileRunning: a peer that is waited for is taken off the roster, and the wait ends with the rule.
+// TestRevokedWhileRunning: while another peer waits for it, a peer is removed from the roster. The
+// wait ends with the rule.
 func TestRevokedWhileRunning(t *testing.T) {
 	f := found(t)
 	done := make(chan string, 1)
@@ -41,7 +42,8 @@ func TestRevokedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestRelayedRun: two peers that only dial out train over the federation's relay, and the doctor sees it.
+// TestRelayedRun: two peers that only dial out train over the federation's relay, and the doctor
+// sees it.
 func TestRelayedRun(t *testing.T) {
 	c := newCrew(t, 2)
 	at := func(name string) string { return filepath.Join(c.dir, name) }
@@ -88,7 +90,7 @@ func TestRelayedRun(t *testing.T) {
 	}
 }
 
-// TestBoundsRefused: bounds that cannot be are refused by name.
+// TestBoundsRefused: impossible bounds are refused by name.
 func TestBoundsRefused(t *testing.T) {
 	c := newCrew(t, 2)
 	refuse(t, 2, []string{"peer_timeout must be at least 1s and at most 10m (got 1ms)"}, append([]string{"plan", "--peer-timeout", "1ms"}, c.members...)...)

@@ -55,7 +55,7 @@ type stageResult struct {
 	Test      *float64 `json:"test"`
 }
 
-// number is x for JSON, which has no NaN.
+// number returns x for JSON, which has no NaN.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -91,12 +91,13 @@ type output struct {
 func (out output) model() string  { return filepath.Join(out.dir, "model.safetensors") }
 func (out output) report() string { return filepath.Join(out.dir, "report.html") }
 
-// check makes the directories, so that a run does not fail at its end.
+// check makes the directories and checks that they are writable, so that a run does not fail at its
+// end.
 func (out output) check() error {
 	return errors.Join(cli.WritableDir(out.dir), cli.Writable(out.json))
 }
 
-// write writes what a run by p gave. first is one of its shards; page has what the result does not know.
+// write writes the files of a run by p. first is one of its shards; page has what o does not know.
 func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, page report.Page) error {
 	if err := o.Save(out.model()); err != nil {
 		return err

@@ -49,7 +49,7 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 		t.Errorf("%v, %s", err, b)
 	}
 
-	// The same as of the graph in memory.
+	// The graph in memory gives the same partition.
 	edges, n, err := ingest.BinaryEdges(list, 32)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestPartitionDry(t *testing.T) {
 	}
 }
 
-// Parts that are put into order as they are made are those that peer reorder makes of them.
+// TestPartitionReordered: partition --reorder gives the parts that peer reorder makes afterwards.
 func TestPartitionReordered(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	parts, after, at := filepath.Join(dir, "parts"), filepath.Join(dir, "after"), filepath.Join(dir, "at-once")
@@ -177,7 +177,8 @@ func TestPartitionRefuses(t *testing.T) {
 	}
 }
 
-// What peer inspect says of a typed graph and its parts names the relations; paths of parts may have commas in them.
+// TestInspectRelations: peer inspect names the relations of a typed graph and of its parts, whose
+// paths may contain commas.
 func TestInspectRelations(t *testing.T) {
 	data, parts := typedSites(t), filepath.Join(t.TempDir(), "a,b")
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// FuzzPlan: a plan comes from others. Whatever its text, it is refused or gives settings that are checked before memory is
-// taken for them.
+// FuzzPlan: a plan comes from others. Any text is refused or gives settings that are checked before
+// memory is allocated for them.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte("mode: retexo\nmodel: gcn\nencoder: pca:16\nlayers: 3\ncarrier: auto\npeers:\n- name: north\n  id: 12D3KooW\n  addresses: [/ip4/10.0.0.1/udp/4001/quic-v1]\n"))
 	f.Add([]byte("preset: frugal\nlambdas: [0.1, 1]\nrelays: [/ip4/10.0.0.1/tcp/1/p2p/12D3KooW]\n"))

@@ -19,7 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
-// question is what the flags of peer predict say.
+// question has the flags of peer predict.
 type question struct {
 	model, data, shard, nodes, edges, out string
 	split                                 int
@@ -117,8 +117,8 @@ func (q question) graph(card modelfile.Card) (g *graph.Graph, done func(), err e
 	return s.Alone(), func() { closer.Close() }, nil
 }
 
-// writePredictions writes a line a node: ID, class and its probability. If a node may have several classes, these are all
-// with a probability above one half.
+// writePredictions writes a line a node: ID, class and its probability. If a node may have several
+// classes, these are all with a probability above one half.
 func writePredictions(w io.Writer, g *graph.Graph, p heddle.Predictions, names []string) error {
 	c := csv.NewWriter(w)
 	if err := c.Write([]string{"id", "class", "probability"}); err != nil {

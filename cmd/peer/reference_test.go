@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestCLIReference keeps docs/reference/cli.md what the commands say of themselves. HEDDLE_WRITE=1 writes it.
+// TestCLIReference compares docs/reference/cli.md with the help of the commands. HEDDLE_WRITE=1
+// writes it.
 func TestCLIReference(t *testing.T) {
 	const page = "../../docs/reference/cli.md"
 	config, err := os.UserConfigDir()
@@ -31,7 +32,7 @@ func TestCLIReference(t *testing.T) {
 		}
 	}
 	if got != string(contents(t, page)) {
-		t.Errorf("%s is not what the commands say: HEDDLE_WRITE=1 go test -run CLIReference ./cmd/peer", page)
+		t.Errorf("%s differs from the help of the commands: HEDDLE_WRITE=1 go test -run CLIReference ./cmd/peer", page)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLink: a slower network changes how long a run takes, as predicted, and not what comes out.
+// TestLink: a slower network changes the duration of a run as predicted, and not its results.
 func TestLink(t *testing.T) {
 	dir := t.TempDir()
 	const tables = "../../examples/hospitals/"

@@ -12,7 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/ingest"
 )
 
-// numbered writes a table of n numbered nodes and a ring of edges between them. With words it is sparse.
+// numbered writes a table of n numbered nodes and a ring of edges between them. With words it is
+// sparse.
 func numbered(t *testing.T, dir string, n int, words bool) (nodes, edges string) {
 	t.Helper()
 	var table, list strings.Builder
@@ -38,8 +39,8 @@ func numbered(t *testing.T, dir string, n int, words bool) (nodes, edges string)
 	return nodes, edges
 }
 
-// TestTablesAreStored: what is read row by row into a stored graph is what is read into memory, byte for byte, and its
-// parts are those of a data set.
+// TestTablesAreStored: tables read row by row give the same stored graph, byte for byte, as tables
+// read into memory.
 func TestTablesAreStored(t *testing.T) {
 	for _, words := range []bool{false, true} {
 		dir := t.TempDir()

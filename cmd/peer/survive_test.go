@@ -40,7 +40,7 @@ func TestSurvivalSettings(t *testing.T) {
 		refuse(t, 2, want, append([]string{"train", "--data", data, "--peers", "4", "--transport", "memory", "-q"}, strings.Fields(args)...)...)
 	}
 
-	// In one process nobody is lost, and the model is that of a run that waits.
+	// In one process no peer fails, and the model is that of a run that waits.
 	dir := t.TempDir()
 	for name, more := range map[string][]string{"waits": nil, "survives": {"--min-peers", "3"}} {
 		must(t, slices.Concat([]string{"train", "--data", data, "--peers", "4", "--encoder", "raw", "--hidden", "8", "--rounds", "5", "--transport", "memory", "-q",
@@ -108,7 +108,7 @@ func (f *flock) kill(r int) {
 	f.procs[r].Wait()
 }
 
-// accuracy is that of the model at path over all test nodes of g.
+// accuracy returns the accuracy of the model at path over all test nodes of g.
 func accuracy(t *testing.T, path string, g *graph.Graph) float64 {
 	t.Helper()
 	m, _, err := modelfile.Read(path)
@@ -122,9 +122,9 @@ func accuracy(t *testing.T, path string, g *graph.Graph) float64 {
 	return eval.Metric("accuracy").Exact(scores, g.Labels, g.InSplit(graph.Test))
 }
 
-// TestSurvive kills, as kill -9 does, one of four peers over QUIC. The others go on without it, to a model as good as that
-// of a run that nothing happened to. Whether it comes back while they train, or when they are done and linger, it
-// fetches what they have and all four end with the same.
+// TestSurvive kills one of four peers over QUIC. The others continue without it to a model as good
+// as that of an undisturbed run. If it returns while they train or in their grace period, it
+// fetches their state, and all four end with the same model.
 func TestSurvive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
@@ -217,7 +217,7 @@ func TestSurvive(t *testing.T) {
 	}
 }
 
-// TestTooLate: who comes back when the others are gone is told where the model is.
+// TestTooLate: a peer that returns when the others have left is told where the model is.
 func TestTooLate(t *testing.T) {
 	c := newCrew(t, 3)
 	plan := c.plan(t, c.members, "--port", freePorts(t, 6), "--min-peers", "2")

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// TestPartitionTogether: three peers over real connections partition a stored graph, each its slice, and their parts are
-// one partition that trains.
+// TestPartitionTogether: three peers partition a stored graph over real connections, each its
+// slice, and their parts form one partition that trains.
 func TestPartitionTogether(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
 	dir := t.TempDir()

@@ -23,7 +23,7 @@ type job struct {
 	jobFile
 }
 
-// jobFile is the part of a settings file of peer train that are not settings.
+// jobFile is what a settings file of peer train has besides settings.
 type jobFile struct {
 	Source `yaml:",inline"`
 	Out    string `yaml:"out"` // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
@@ -36,7 +36,8 @@ func (j *jobFile) bind(f *pflag.FlagSet) {
 	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
 }
 
-// load makes the job from the settings file at path, if there is one, and the flags that were given.
+// load makes the job from the settings file at path, if there is one, and the flags that were
+// given.
 func (j *job) load(path string, flags *pflag.FlagSet, warn func(string)) (err error) {
 	given := j.jobFile
 	if j.plan, err = cli.LoadPlan("train", path, givenSettings(flags), &j.jobFile, warn); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/realdata"
 )
 
-// quick are settings of a run of a moment, with a hidden layer and its exchange.
+// quick are settings of a short run with a hidden layer and its exchange.
 var quick = []string{"--encoder", "pca:16", "--hidden", "16", "--rounds", "12", "--checkpoint-every", "4", "-q"}
 
-// ofRounds are those of quick that a solver without rounds does not read.
+// ofRounds are the settings of quick that a solver without rounds does not read.
 var ofRounds = []string{"--rounds", "12", "--checkpoint-every", "4"}
 
 func mustTrain(t *testing.T, out string, args ...string) string {
@@ -32,7 +32,7 @@ func mustTrain(t *testing.T, out string, args ...string) string {
 	return must(t, slices.Concat([]string{"train", "-o", out}, settings, args)...)
 }
 
-// TestSameBits: the transport and the number of processes change nothing.
+// TestSameBits: all transports and numbers of processes give the same bits.
 func TestSameBits(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	parts := filepath.Join(dir, "parts")
@@ -86,7 +86,7 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 		members[r] = fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "id", "--identity", key)))
 	}
 	plan := filepath.Join(dir, "plan.yaml")
-	// A range of ports of this process, so that two runs of the tests at once do not meet.
+	// The ports depend on the process, so that two runs of the tests do not connect to each other.
 	port := 20000 + os.Getpid()%4000*8
 	settings := slices.DeleteFunc(slices.Clone(quick), func(s string) bool { return s == "-q" })
 	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(port)}, settings, more, members)...)
@@ -109,7 +109,7 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 	}
 }
 
-// TestInterrupt: a run that is stopped and taken up again gives the bits of one that was not.
+// TestInterrupt: an interrupted and resumed run gives the bits of an undisturbed one.
 func TestInterrupt(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	for mode, more := range map[string][]string{
@@ -192,8 +192,8 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictCora compares on real data, where the sums over a node's neighbours are taken in another order than in
-// the parts.
+// TestPredictCora compares on real data, where sums over neighbours have another order than in the
+// parts.
 func TestPredictCora(t *testing.T) {
 	data, out := realdata.Dir(t, "cora"), t.TempDir()
 	must(t, "train", "--data", data, "--preset", "frugal", "--transport", "memory", "-q", "-o", out)
@@ -203,7 +203,7 @@ func TestPredictCora(t *testing.T) {
 	}
 }
 
-// TestWire: what the network carries is at most 3 % above what is sent, for messages of a megabyte.
+// TestWire: the network carries at most 3 % more than is sent, with messages of a megabyte.
 func TestWire(t *testing.T) {
 	data := realdata.Dir(t, "cora")
 	for _, carrier := range []string{"quic", "tcp"} {
@@ -217,7 +217,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestTables goes the way of a user with tables of their own.
+// TestTables goes through the steps of a user with tables.
 func TestTables(t *testing.T) {
 	const tables = "../../examples/hospitals/"
 	dir := t.TempDir()

@@ -18,8 +18,8 @@ func WriteFile(path string, fill func(io.Writer) error) error {
 	})
 }
 
-// Writable checks before a run that the file path can be written at its end, and makes missing directories. An empty path
-// is of a file that nobody wants.
+// Writable checks before a run that the file path can be written at its end, and makes missing
+// directories. An empty path is always writable: no file is written.
 func Writable(path string) error {
 	if path == "" {
 		return nil

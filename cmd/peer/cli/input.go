@@ -1,4 +1,5 @@
-// Package cli is what the commands of peer share: keys, plans, a site's place in a run, progress and files.
+// Package cli has what the commands of peer share: keys, plans, a site's place in a run, progress
+// and files.
 package cli
 
 import (
@@ -9,7 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle"
 )
 
-// Invalid marks err as a fault of what the user gave, which ends the program with exit code 2; nil stays nil.
+// Invalid marks err as a fault of what the user gave, which ends the program with exit code 2; nil
+// stays nil.
 func Invalid(err error) error {
 	if err == nil {
 		return nil

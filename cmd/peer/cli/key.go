@@ -14,8 +14,9 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// PassphraseFile is the environment variable that names a file with the passphrase of the key, for services without a
-// terminal, such as systemd credentials or a mounted secret. A line end at the end of the file is not part of it.
+// PassphraseFile is the environment variable that names a file with the passphrase of the key, for
+// services without a terminal, such as systemd credentials or a mounted secret. A line end at the
+// end of the file is not part of it.
 const PassphraseFile = "HEDDLE_PASSPHRASE_FILE"
 
 // DefaultIdentity is the user's key file.

@@ -12,8 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and the settings that flags
-// gave, by name. Keys of the file that are not settings go to rest. All faults are reported at once.
+// LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
+// the settings that flags gave, by name. Keys of the file that are not settings go to rest. All
+// faults are reported at once.
 func LoadPlan(command, path string, given map[string]string, rest any, warn func(string)) (p *heddle.Plan, err error) {
 	var text []byte
 	if path != "" {
@@ -24,8 +25,8 @@ func LoadPlan(command, path string, given map[string]string, rest any, warn func
 	return parsePlan(command, path, text, given, rest, warn)
 }
 
-// ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its text, too. An error names
-// the file and all faults.
+// ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its
+// text, too. An error names the file and all faults.
 func ReadPlan(path string, warn func(string)) (p *heddle.Plan, text []byte, err error) {
 	if text, err = os.ReadFile(path); err != nil {
 		return nil, nil, Invalid(err)

@@ -28,10 +28,11 @@ type Watch struct {
 	bar    *progressbar.ProgressBar // nil: none is shown
 	every  time.Duration            // between two log lines of progress
 	last   time.Time                // of the progress shown last
-	events *os.File                 // gets every event as a line; nil: none does
+	events *os.File                 // gets every event as a line; nil: events are not written
 }
 
-// logVariable is the environment variable that makes peers log every round and session if it is "debug".
+// logVariable is the environment variable that makes peers log every round and session if it is
+// "debug".
 const logVariable = "HEDDLE_LOG"
 
 // WatchFlags say how a run is watched.
@@ -75,10 +76,11 @@ func NewWatch(w io.Writer, quiet bool) *Watch {
 	return v
 }
 
-// Warn shows what a user should change.
+// Warn logs a warning.
 func (w *Watch) Warn(text string) { w.Log.Warn(text) }
 
-// Due reports whether it is time to show progress of total steps, and begins a bar if there is a terminal.
+// Due reports whether it is time to show progress again, of total steps. On a terminal it begins a
+// bar.
 func (w *Watch) Due(total int) bool {
 	every := w.every
 	if w.fancy {
@@ -95,7 +97,8 @@ func (w *Watch) Due(total int) bool {
 	return true
 }
 
-// Show shows on the bar that so many steps are done, with text, or logs message and its attributes.
+// Show sets the bar to done steps and describes it by text. Without a bar it logs message with its
+// attributes.
 func (w *Watch) Show(done int, text, message string, attributes ...any) {
 	if w.bar == nil {
 		w.Log.Info(message, attributes...)

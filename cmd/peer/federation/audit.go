@@ -73,7 +73,7 @@ func newAuditShow() *cobra.Command {
 	return c
 }
 
-// line is a record for people.
+// line returns a record as a line to read.
 func line(r admission.Record) string {
 	parts := []string{fmt.Sprintf("%d  %s  %s", r.Seq, r.Time, r.Event)}
 	add := func(some bool, format string, args ...any) {

@@ -47,7 +47,7 @@ func (d *doctor) memory() {
 	case total == 0:
 		d.fine("memory", "unknown; the shard has %s", report.Bytes(size))
 	case size > total:
-		d.fault("memory", "cut the graph into more parts, or take a larger machine", "the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
+		d.fault("memory", "cut the graph into more parts, or use a larger machine", "the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
 	case size > total/3:
 		d.advise("memory", "the rows of all layers may not fit: use smaller hidden layers, encoder pca, or more parts", "the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
 	default:
@@ -150,7 +150,7 @@ func (d *doctor) sightings(found []node.Sighting) {
 				d.fine("reached", "%s: round trip %s, %.1f MB/s", who, s.RoundTrip.Round(10*time.Microsecond), s.Rate/1e6)
 				skews = append(skews, s.Ahead)
 			case reached:
-				d.advise("reached", "nothing: another way works", "not %s: %v", who, s.Err)
+				d.advise("reached", "no action needed: another way works", "not %s: %v", who, s.Err)
 			case s.Relay:
 				d.fault("relay", "check that peer relay runs there, and that its roster lists this peer", "%s: %v", who, s.Err)
 			default:

@@ -1,4 +1,5 @@
-// Package federation has the commands of a federation's members: keys, rosters, approvals, audit logs, relays and checks.
+// Package federation has the commands of a federation's members: keys, rosters, approvals, audit
+// logs, relays and checks.
 package federation
 
 import "github.com/spf13/cobra"

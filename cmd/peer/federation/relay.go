@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// post is what the flags of peer relay say.
+// post has the flags of peer relay.
 type post struct {
 	identity, roster, trusted, carrier string
 	listen                             []string

@@ -46,7 +46,7 @@ func inForce(path, federation string) admission.Trusted {
 
 func nextYear() string { return string(admission.Day(time.Now().AddDate(1, 0, 0))) }
 
-// entry is what the flags say of new members.
+// entry has the flags of new members.
 type entry struct {
 	role, expires, carrier string
 	port                   int
@@ -176,7 +176,8 @@ func newRosterRevoke() *cobra.Command {
 	return c
 }
 
-// change edits the roster in path: its next version if it is signed, otherwise the same version, which is still a draft.
+// change edits the roster in path: its next version if it is signed, otherwise the same version,
+// which is still a draft.
 func change(w io.Writer, path string, edit func(*admission.Roster) error) error {
 	s, err := readRoster(path)
 	if err != nil {
@@ -295,7 +296,8 @@ the next administrator and, with enough signatures, to all members.`,
 	return c
 }
 
-// maySign returns the version whose administrators sign s, after checking that id is one and that s may follow.
+// maySign returns the version whose administrators sign s, after checking that id is one and that s
+// may follow.
 func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster, error) {
 	by := s.Body
 	held, err := trusted.Read()
@@ -303,7 +305,8 @@ func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster,
 	case err == nil && s.Body.Serial > held.Body.Serial:
 		by = held.Body
 		var refusal *admission.Refusal
-		// A quorum is what it lacks before this signature; any other refusal is one of signing, too.
+		// A quorum is what it lacks before this signature; any other refusal is one of signing,
+		// too.
 		if err := admission.Accept(held, s, time.Now()); errors.As(err, &refusal) && refusal.Rule != "roster.quorum" {
 			return by, err
 		}

@@ -1,4 +1,5 @@
-// Package graphs has the commands that make, describe and convert graphs, partitions and their parts.
+// Package graphs has the commands that make, describe and convert graphs, partitions and their
+// parts.
 package graphs
 
 import "github.com/spf13/cobra"

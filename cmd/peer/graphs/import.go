@@ -152,7 +152,8 @@ func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 // storedSuffix is the end of the name of a stored graph.
 const storedSuffix = ".graph"
 
-// store makes a stored graph from a list of edges and, if given, a table of numbered nodes. Neither has to fit into memory.
+// store makes a stored graph from a list of edges and, if given, a table of numbered nodes. Neither
+// has to fit into memory.
 func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig, out string) error {
 	switch _, err := os.Lstat(out); {
 	case list.Path == "":
@@ -193,7 +194,8 @@ func until(ctx context.Context, edges ingest.Edges) ingest.Edges {
 	}
 }
 
-// ended is the error of work that ctx may have stopped: it can be continued, or err is a fault of the input.
+// ended is the error of work that ctx may have stopped: it can be continued, or err is a fault of
+// the input.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped; to continue, repeat the command: %w", err)

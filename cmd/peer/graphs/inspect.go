@@ -96,7 +96,7 @@ func relations(w io.Writer, t *graph.Relations) {
 func features(w io.Writer, x graph.Features) {
 	switch {
 	case x.Cols() == 0:
-		fmt.Fprintln(w, "  no features: a node is known by its number")
+		fmt.Fprintln(w, "  no features: training uses the numbers of the nodes")
 	case x.Sparse != nil:
 		fmt.Fprintf(w, "  %d features, sparse, %.2f %% filled\n", x.Cols(), 100*float64(x.Sparse.NNZ())/max(1, float64(x.Rows())*float64(x.Cols())))
 	default:
@@ -126,7 +126,7 @@ func inspectShard(w io.Writer, path string) (err error) {
 		path, s.Rank, s.Parts, s.Name, s.Fingerprint[:6], s.Owned, s.Nodes, s.Adj.NumEdges(), s.Halo())
 	for q := range s.Parts {
 		if q != s.Rank {
-			fmt.Fprintf(w, "  peer %d: sends %d rows here, gets %d\n", q, s.HaloPtr[q+1]-s.HaloPtr[q], len(s.Boundary[q]))
+			fmt.Fprintf(w, "  peer %d: sends %d rows, receives %d\n", q, s.HaloPtr[q+1]-s.HaloPtr[q], len(s.Boundary[q]))
 		}
 	}
 	relations(w, &s.Typed)
@@ -174,7 +174,7 @@ func inspectState(w io.Writer, path string) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s holds no data set, partition or checkpoint", path)
+		return fmt.Errorf("%s must hold a data set, a partition or checkpoints", path)
 	}
 	return nil
 }

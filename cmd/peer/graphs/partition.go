@@ -238,7 +238,8 @@ func bytesOf(text string) (int64, error) {
 	return 0, fmt.Errorf("memory must be a size, as 2GiB or 500MB (got %q)", text)
 }
 
-// stored reports whether the data is a stored graph or a list to make one from, which need not fit into memory.
+// stored reports whether the data is a stored graph or a list to make one from, which need not fit
+// into memory.
 func (s *cutting) stored() bool {
 	return slices.Contains([]string{storedSuffix, ".u32", ".u64"}, filepath.Ext(s.data))
 }

@@ -23,7 +23,7 @@ const (
 	height = 7.5 * vg.Centimeter
 )
 
-// Okabe and Ito's palette: told apart by people who do not see all colours.
+// Okabe and Ito's palette, which colour-blind people can tell apart.
 var palette = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
@@ -46,7 +46,8 @@ func newPlot(x, y string) *plot.Plot {
 	return p
 }
 
-// curves draws a value over rounds, a line a stage; "" where no stage has two rounds of it.
+// curves draws a value over rounds, with a line for each stage; "" if no stage has two rounds of
+// it.
 func curves(label string, stages []train.StageResult, of func(train.Point) float64) (string, error) {
 	p := newPlot("round", label)
 	lines := 0
@@ -81,13 +82,13 @@ func curves(label string, stages []train.StageResult, of func(train.Point) float
 	return svg(p)
 }
 
-// bars draws what each peer sent, a bar a peer, stacked by door.
+// bars draws the bytes that each peer sent, with a stacked bar for each.
 func bars(peers []heddle.Traffic) (string, error) {
 	total := int64(0)
 	for _, q := range peers {
 		total += q.Halo + q.Reduce + q.Control
 	}
-	if total == 0 || len(peers) > 64 { // bars of more peers would be lines: the table has the numbers
+	if total == 0 || len(peers) > 64 { // too thin to see; the table has the numbers
 		return "", nil
 	}
 	p := newPlot("", "MB sent")
@@ -132,7 +133,7 @@ func svgOf(p *plot.Plot, width, height vg.Length) (string, error) {
 	if _, err := c.WriteTo(&b); err != nil {
 		return "", err
 	}
-	// Inside HTML the element stands alone, without the prologue of an SVG file.
+	// Inside HTML only the element is allowed, without the prologue of an SVG file.
 	at := bytes.Index(b.Bytes(), []byte("<svg"))
 	if at < 0 {
 		return "", fmt.Errorf("no <svg> in %d bytes", b.Len())

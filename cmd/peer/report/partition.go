@@ -15,7 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Width is the number of columns for which the bytes of an exchange are estimated, that of a usual hidden layer.
+// Width is the number of columns for which the bytes of an exchange are estimated, that of a usual
+// hidden layer.
 const Width = 64
 
 //go:embed partition.html
@@ -23,8 +24,9 @@ var partitionPage string
 
 var partitionLayout = template.Must(template.New("partition").Funcs(template.FuncMap{"bytes": Bytes}).Parse(partitionPage))
 
-// WritePartition writes the quality of a partition: balance, the rows between each pair of parts as a picture and in
-// numbers, and, if known, the times of the phases and the peak of the memory (0: unknown).
+// WritePartition writes the quality of a partition: balance, the rows between each pair of parts as
+// a picture and in numbers, and, if known, the times of the phases and the peak of the memory (0:
+// unknown).
 func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes, memory int64) error {
 	r := quality.Measure(m)
 	picture, err := matrix(r.Rows)
@@ -46,7 +48,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		balance.Rows = append(balance.Rows, []string{b.name, fmt.Sprintf("%.3f", b.value)})
 	}
 	row := r.Halo * 4 * Width
-	travel := Table{Head: []string{"what travels", "bytes"}, Rows: [][]string{
+	travel := Table{Head: []string{"sent", "bytes"}, Rows: [][]string{
 		{"layer by layer: a layer, once", Bytes(row)},
 		{"full-batch: a layer and epoch, forward and back", Bytes(2 * row)},
 	}}
@@ -97,7 +99,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 	}{fmt.Sprintf("%s in %d parts by %s, seed %d", m.Name, r.Parts, m.Policy, m.Seed), facts, template.HTML(picture), tables})
 }
 
-// pairs is a matrix as plotter.HeatMap reads it: column q, row p from above.
+// pairs is a matrix for plotter.HeatMap: column q, row p from the top.
 type pairs [][]int64
 
 func (m pairs) Dims() (c, r int)   { return len(m), len(m) }
@@ -117,7 +119,7 @@ func (shades) Colors() (list []color.Color) {
 	return list
 }
 
-// matrix draws the rows that each part sends to each, dark where they are many; "" where nothing travels.
+// matrix draws the rows that each part sends to each other, dark for many; "" if none are sent.
 func matrix(rows [][]int64) (string, error) {
 	most := int64(0)
 	for _, to := range rows {

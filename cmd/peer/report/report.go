@@ -1,4 +1,5 @@
-// Package report writes an HTML page of a run or of a partition, which needs no other file and no network.
+// Package report writes an HTML page of a run or of a partition, which needs no other file and no
+// network.
 package report
 
 import (
@@ -19,7 +20,7 @@ type Page struct {
 	Compare  *Table // ways of training side by side, or nil
 	Links    *Table // duration of the run over other connections, or nil
 	Failures *Table // peers that failed or were slow, and what was done, or nil
-	Metric   string // what Val and Test are: "accuracy"
+	Metric   string // of Val and Test, as "accuracy"
 	Stages   []train.StageResult
 	Peers    []heddle.Traffic
 	Setting  string // as a settings file
@@ -62,7 +63,7 @@ func Write(w io.Writer, p Page) error {
 	}{p, template.HTML(loss), template.HTML(val), template.HTML(doors)})
 }
 
-// Percent writes a fraction in percent; NaN is that of nothing.
+// Percent writes a fraction in percent; NaN is "none".
 func Percent(x float64) string {
 	if math.IsNaN(x) {
 		return "none"
@@ -70,7 +71,7 @@ func Percent(x float64) string {
 	return fmt.Sprintf("%.2f %%", 100*x)
 }
 
-// Bytes writes a number of bytes with a unit that people can read: 1 kB is 1000 bytes.
+// Bytes writes a number of bytes with a decimal unit: 1 kB is 1000 bytes.
 func Bytes(n int64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)
