@@ -106,7 +106,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	}
 	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire}}
 	took := time.Duration(u.Seconds * float64(time.Second))
-	r.Seconds, r.Load = u.Seconds, netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Halo + u.Sent.Reduce + u.Sent.Control}
+	r.Seconds, r.Load = u.Seconds, netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
 	return r, nil
 }
 

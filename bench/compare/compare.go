@@ -4,12 +4,9 @@ package compare
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"image/color"
-	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -88,12 +85,6 @@ var tuned = map[string]settings{
 	"facebook-pages":   {0, "none", 0.005, "none", 5},
 }
 
-// figures are what a run has measured: test accuracy, and bytes of all peers.
-type figures struct {
-	Test                  float64
-	Halo, Reduce, Control int64
-}
-
 // mean is over the seeds of one way on one graph.
 type mean struct {
 	test, off, halo, reduce, all float64 // accuracy and its standard deviation in per cent; megabytes
@@ -102,8 +93,8 @@ type mean struct {
 
 // options are the flags.
 type options struct {
-	root, graphs, svg, runs string
-	peers, seeds            int
+	root, graphs, svg string
+	peers, seeds      int
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -114,7 +105,6 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.IntVar(&o.peers, "peers", 4, "peers, by a random partition")
 	f.IntVar(&o.seeds, "seeds", 3, "runs of each, seeds from 1")
 	f.StringVar(&o.svg, "svg", "compare.svg", "file of the plot")
-	f.StringVar(&o.runs, "runs", "", "folder of finished runs, which are not repeated")
 	return func(ctx context.Context, p *page.Page) error {
 		o.root = *root
 		return o.compare(ctx, p)
@@ -128,14 +118,6 @@ func (o options) compare(ctx context.Context, p *page.Page) error {
 			return fmt.Errorf("graph must be one of %s (got %q)",
 				strings.Join(slices.Sorted(maps.Keys(tuned)), ", "), graph)
 		}
-	}
-	if o.runs == "" {
-		dir, err := os.MkdirTemp("", "compare")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		o.runs = dir
 	}
 	p.Table("graph %s", "training %s", "test accuracy, % %s", "halo, MB %.2f", "updates, MB %.1f", "all, MB %.1f",
 		"of full batch %.4f", "runs %d")
@@ -154,22 +136,34 @@ func (o options) compare(ctx context.Context, p *page.Page) error {
 	return draws(plots, o.svg)
 }
 
-// measure trains on one graph in each of the ways.
+// measure trains on one graph in each of the ways, with each seed over one partition.
 func (o options) measure(ctx context.Context, p *page.Page, graph string) (means []mean, err error) {
-	file := strings.NewReplacer(":", "-", ", ", "-", " ", "-")
-	for _, w := range ways {
-		var runs []figures
-		for seed := 1; seed <= o.seeds; seed++ {
-			plan := w.plan(tuned[graph])
-			plan.Peers, plan.Policy, plan.Transport, plan.Seed = o.peers, "random", "memory", uint64(seed)
-			result := filepath.Join(o.runs, graph, fmt.Sprintf("%s-%d.json", file.Replace(w.name), seed))
-			f, err := run(ctx, filepath.Join(o.root, graph), (seed-1)%tuned[graph].splits, plan, result)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %s, seed %d: %w", graph, w.name, seed, err)
-			}
-			runs = append(runs, f)
+	runs := make([][]heddle.Outcome, len(ways))
+	for seed := range o.seeds {
+		g, err := dataset.Read(filepath.Join(o.root, graph), seed%tuned[graph].splits)
+		if err != nil {
+			return nil, err
 		}
-		m := average(runs)
+		var trials []heddle.Trial
+		for _, w := range ways {
+			plan := w.plan(tuned[graph])
+			plan.Peers, plan.Policy, plan.Transport, plan.Seed = o.peers, "random", "memory", uint64(seed+1)
+			trials = append(trials, heddle.Trial{Name: w.name, Plan: plan})
+		}
+		shards, err := heddle.Split(g, trials[0].Plan)
+		if err != nil {
+			return nil, err
+		}
+		outcomes, err := heddle.Compare(ctx, g, shards, trials...)
+		if err != nil {
+			return nil, fmt.Errorf("%s, seed %d: %w", graph, seed+1, err)
+		}
+		for k, one := range outcomes {
+			runs[k] = append(runs[k], one)
+		}
+	}
+	for k, w := range ways {
+		m := average(runs[k])
 		means = append(means, m)
 		test := fmt.Sprintf("%.2f", m.test)
 		if m.runs > 1 {
@@ -180,41 +174,13 @@ func (o options) measure(ctx context.Context, p *page.Page, graph string) (means
 	return means, nil
 }
 
-// run returns the figures of a run, which the file result keeps.
-func run(ctx context.Context, data string, split int, p heddle.Plan, result string) (f figures, err error) {
-	text, err := os.ReadFile(result)
-	if err == nil {
-		return f, json.Unmarshal(text, &f)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return f, err
-	}
-	g, err := dataset.Read(data, split)
-	if err != nil {
-		return f, err
-	}
-	r, err := heddle.Train(ctx, g, p)
-	if err != nil {
-		return f, err
-	}
-	sent := r.Total()
-	f = figures{Test: r.Test, Halo: sent.Halo, Reduce: sent.Reduce, Control: sent.Control}
-	if text, err = json.Marshal(f); err != nil {
-		return f, err
-	}
-	if err := os.MkdirAll(filepath.Dir(result), 0o777); err != nil {
-		return f, err
-	}
-	return f, os.WriteFile(result, text, 0o666)
-}
-
-func average(runs []figures) (m mean) {
+func average(runs []heddle.Outcome) (m mean) {
 	n := float64(len(runs))
 	for _, f := range runs {
 		m.test += 100 * f.Test / n
-		m.halo += float64(f.Halo) / 1e6 / n
-		m.reduce += float64(f.Reduce) / 1e6 / n
-		m.all += float64(f.Halo+f.Reduce+f.Control) / 1e6 / n
+		m.halo += float64(f.Sent.Halo) / 1e6 / n
+		m.reduce += float64(f.Sent.Reduce) / 1e6 / n
+		m.all += float64(f.Sent.Total()) / 1e6 / n
 	}
 	for _, f := range runs {
 		m.off += (100*f.Test - m.test) * (100*f.Test - m.test) / max(n-1, 1)

@@ -86,7 +86,7 @@ func curves(label string, stages []train.StageResult, of func(train.Point) float
 func bars(peers []heddle.Traffic) (string, error) {
 	total := int64(0)
 	for _, q := range peers {
-		total += q.Halo + q.Reduce + q.Control
+		total += q.Total()
 	}
 	if total == 0 || len(peers) > 64 { // too thin to see; the table has the numbers
 		return "", nil

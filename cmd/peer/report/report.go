@@ -40,7 +40,7 @@ type Table struct {
 var page string
 
 var layout = template.Must(template.New("report").Funcs(template.FuncMap{
-	"percent": Percent, "bytes": Bytes, "sum": func(p heddle.Traffic) int64 { return p.Halo + p.Reduce + p.Control },
+	"percent": Percent, "bytes": Bytes, "sum": func(p heddle.Traffic) int64 { return p.Total() },
 }).Parse(page))
 
 // Write writes p as HTML.
