@@ -39,17 +39,17 @@ func (s Survival) Validate(peers int) error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault(s.MinPeers < 0 || s.MinPeers == 1, "min_peers: %d, want 0 (all) or at least 2: one peer alone has nobody to agree with", s.MinPeers)
-	fault(peers > 0 && s.MinPeers > peers, "min_peers: %d, of %d peers", s.MinPeers, peers)
+	fault(s.MinPeers < 0 || s.MinPeers == 1, "min_peers must be 0 (all) or at least 2 (got %d): one peer alone has nobody to agree with", s.MinPeers)
+	fault(peers > 0 && s.MinPeers > peers, "min_peers must be at most the number of peers, %d (got %d)", peers, s.MinPeers)
 	fault(peers > 0 && s.MinPeers > 1 && 2*s.MinPeers <= peers,
-		"min_peers: %d of %d peers, want more than half: two groups that cannot reach each other would train a model each", s.MinPeers, peers)
-	fault(!slices.Contains([]string{"", "wait", "previous", "drop"}, s.FailedRows), "failed_rows: %q, want wait, previous or drop", s.FailedRows)
-	fault(!slices.Contains([]string{"", "wait", "drop", "adapt"}, s.Straggler), "straggler: %q, want wait, drop or adapt", s.Straggler)
-	fault(s.Straggler == "drop" && s.RoundLimit < leastRoundLimit, "round_limit: %v, want at least %v for straggler drop", s.RoundLimit, leastRoundLimit)
-	fault(s.Straggler != "drop" && s.RoundLimit != 0, "round_limit: %v, but no slow peer is lost for it: want straggler drop", s.RoundLimit)
+		"min_peers must be more than half of %d peers (got %d): two groups that cannot reach each other would train a model each", peers, s.MinPeers)
+	fault(!slices.Contains([]string{"", "wait", "previous", "drop"}, s.FailedRows), "failed_rows must be wait, previous or drop (got %q)", s.FailedRows)
+	fault(!slices.Contains([]string{"", "wait", "drop", "adapt"}, s.Straggler), "straggler must be wait, drop or adapt (got %q)", s.Straggler)
+	fault(s.Straggler == "drop" && s.RoundLimit < leastRoundLimit, "round_limit must be at least %v with straggler drop (got %v)", leastRoundLimit, s.RoundLimit)
+	fault(s.Straggler != "drop" && s.RoundLimit != 0, "round_limit must be 0 without straggler drop (got %v): no peer is left out for it", s.RoundLimit)
 	if !s.On() {
-		fault(s.FailedRows != "" && s.FailedRows != "wait", "failed_rows: %s, but every lost peer is waited for: want min_peers", s.FailedRows)
-		fault(s.Straggler == "drop", "straggler: drop, but the run does not go on without a peer: want min_peers")
+		fault(s.FailedRows != "" && s.FailedRows != "wait", "failed_rows must be wait without min_peers (got %s): all wait for a failed peer", s.FailedRows)
+		fault(s.Straggler == "drop", "straggler must be wait or adapt without min_peers (got drop): the run does not continue without a peer")
 	}
 	return errors.Join(errs...)
 }

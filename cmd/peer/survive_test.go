@@ -22,8 +22,8 @@ import (
 func TestSurvivalSettings(t *testing.T) {
 	data := sites(t)
 	for args, want := range map[string][]string{
-		"--min-peers 2":                                        {"min_peers: 2 of 4", "more than half"},
-		"--min-peers 5":                                        {"min_peers: 5", "of 4"},
+		"--min-peers 2":                                        {"min_peers must be more than half of 4", "got 2"},
+		"--min-peers 5":                                        {"min_peers must be at most", "4 (got 5)"},
 		"--min-peers 3 --failed-rows guess":                    {"guess", "previous"},
 		"--failed-rows drop":                                   {"failed_rows applies only with min_peers (got min_peers 0)"},
 		"--straggler later":                                    {"later", "adapt"},
