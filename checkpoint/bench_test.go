@@ -15,10 +15,10 @@ func BenchmarkStore(b *testing.B) {
 			}
 		}
 	})
-	b.Run("latest", func(b *testing.B) {
+	b.Run("read", func(b *testing.B) {
 		b.SetBytes(4 * values)
 		for b.Loop() {
-			if _, err := s.Latest(run); err != nil {
+			if _, _, err := s.Readable(run); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -23,8 +23,7 @@ type State struct {
 	I64          map[string][]int64
 	U8           map[string][]byte
 
-	Seq     uint64  // set by reading: the number it was saved as
-	Skipped []error // set by Latest: why newer states could not be read
+	Seq uint64 // set by reading: the number it was saved as
 }
 
 // A state is a section file of this kind: "state" (JSON: number and fingerprints), "header", then the arrays, each under

@@ -104,29 +104,27 @@ func (s *Store) KeepNote(name string, text []byte) error {
 	return disk.WriteFile(s.disk(), filepath.Join(s.Dir, name), 0o600, text)
 }
 
-// Latest returns the newest state that can be read, nil and an error that is fs.ErrNotExist where there is none, and a
-// *MismatchError where it belongs to another run. State.Skipped says why newer ones were passed over.
-func (s *Store) Latest(fp Fingerprints) (*State, error) {
+// Readable returns the numbers of the states that can be read, the newest first, and the first of them, nil where there is
+// none. Damaged ones are skipped; one of another run is a *MismatchError.
+func (s *Store) Readable(fp Fingerprints) (seqs []uint64, newest *State, err error) {
 	all, err := s.List()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("checkpoint: no state in %s: %w", s.Dir, fs.ErrNotExist)
-	}
-	var skipped []error
 	for _, seq := range all {
 		st, err := s.Load(seq, fp)
 		if other := (*MismatchError)(nil); errors.As(err, &other) {
-			return nil, err
+			return nil, nil, err
 		}
-		if err == nil {
-			st.Skipped = skipped
-			return st, nil
+		if err != nil {
+			continue
 		}
-		skipped = append(skipped, err)
+		if newest == nil {
+			newest = st
+		}
+		seqs = append(seqs, seq)
 	}
-	return nil, fmt.Errorf("checkpoint: no readable state in %s: %w", s.Dir, errors.Join(skipped...))
+	return seqs, newest, nil
 }
 
 // Load returns state seq. The error names the file and what is wrong with it, and is a *MismatchError where the state

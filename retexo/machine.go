@@ -82,8 +82,9 @@ type event struct {
 // It has no goroutine, clock, socket, disk or kernel in it. All peers' machines see the same sums and so take the
 // same way.
 //
-//	hello ─ count labels ─ restore? ─ (project) ─ freeze 0 ─┐
-//	┌─────────────────────────────────────────────────┘
+//	hello ─┬ restore ────────────────────────────────────────────────── round …
+//	       └ count labels ─ (project) ─ freeze 0 ─┐
+//	┌─────────────────────────────────────────────┘
 //	└ (exchange ─ aggregate)×hops ─ (round ─ apply | round ─ sync)×rounds ─ evaluate ─ freeze ─ next stage … finish
 //
 // Where a run goes on without lost peers, each generation begins with hello and goes on with what its members hold:
@@ -97,11 +98,10 @@ type machine struct {
 	who     recovery.Participant // without a shape, or checkpoints
 	at      train.Position
 	next    ready
-	waiting bool   // next has been handed out
-	newest  uint64 // checkpoint that all peers have; 0: none
-	choice  int    // ridge: the solution to take
-	synced  int    // syncs since the last round that committed
-	pace    *pace  // straggler adapt: who is given how much of its work; nil: all of it
+	waiting bool  // next has been handed out
+	choice  int   // ridge: the solution to take
+	synced  int   // syncs since the last round that committed
+	pace    *pace // straggler adapt: who is given how much of its work; nil: all of it
 
 	// Of runs that go on without lost peers.
 	members []int // ranks, of this generation
@@ -177,9 +177,6 @@ func (m *machine) decide(e event) (ready, error) {
 	case doCountLabels:
 		if e.Labels == 0 {
 			return ready{}, errors.New("no peer has a training node: nothing can be learned")
-		}
-		if m.newest > 0 {
-			return do(work{Kind: doRestore, Seq: m.newest}), nil
 		}
 		return m.begin(), nil
 	case doRestore:
@@ -257,14 +254,13 @@ func (m *machine) agree(all []recovery.Greeting) (ready, error) {
 	}
 	m.members = d.Members
 	switch {
-	case m.who.Own:
-		m.newest = d.Seq
+	case d.Seq == 0:
+		m.at, m.held = train.Position{BestRound: -1}, false
 		return do(work{Kind: doCountLabels}), nil
-	case d.Seq > 0:
-		return do(work{Kind: doFetch, From: d.From}), nil
+	case m.who.Own:
+		return do(work{Kind: doRestore, Seq: d.Seq}), nil
 	}
-	m.at, m.held = train.Position{BestRound: -1}, false
-	return do(work{Kind: doCountLabels}), nil
+	return do(work{Kind: doFetch, From: d.From}), nil
 }
 
 // begin starts stage 0.

@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
@@ -74,41 +72,20 @@ func (p Participant) Restore(seq uint64) (*Checkpoint, error) {
 // Newest returns the newest checkpoint that can be read, nil where there is none. One of another run is an error:
 // continuing would overwrite it.
 func (p Participant) Newest() (*Checkpoint, error) {
-	if p.Checkpoints == nil {
-		return nil, nil
-	}
-	s, err := p.Checkpoints.Latest(p.fingerprints())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p.read(s)
+	_, newest, err := p.readable()
+	return newest, err
 }
 
-// usable lists the checkpoints that can be read. One of another run is an error.
-func (p Participant) usable() (seqs []uint64, err error) {
+// readable returns the numbers of the checkpoints that can be read, and the newest of them.
+func (p Participant) readable() (seqs []uint64, newest *Checkpoint, err error) {
 	if p.Checkpoints == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	all, err := p.Checkpoints.List()
-	if err != nil {
-		return nil, err
+	seqs, s, err := p.Checkpoints.Readable(p.fingerprints())
+	if s != nil {
+		newest, err = p.read(s)
 	}
-	for _, seq := range all[:min(len(all), maxCheckpoints)] {
-		s, err := p.Checkpoints.Load(seq, p.fingerprints())
-		if err == nil {
-			_, err = p.read(s)
-		}
-		if other := (*checkpoint.MismatchError)(nil); errors.As(err, &other) {
-			return nil, err
-		}
-		if err == nil { // else it is damaged
-			seqs = append(seqs, seq)
-		}
-	}
-	return seqs, nil
+	return seqs[:min(len(seqs), maxCheckpoints)], newest, err
 }
 
 // read reads what Save wrote.

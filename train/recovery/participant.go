@@ -79,7 +79,7 @@ func (p Participant) Greet(ctx context.Context, g *comm.Group, last uint64, held
 		return nil, 0, err
 	}
 	if p.Own {
-		if mine.Checkpoints, err = p.usable(); err != nil {
+		if mine.Checkpoints, _, err = p.readable(); err != nil {
 			return nil, 0, err
 		}
 	} else if held != nil {
