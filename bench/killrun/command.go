@@ -15,10 +15,11 @@ import (
 )
 
 // About is what the page of this experiment begins with.
-var About = page.About{Name: "killrun", Title: "Kill runs", Text: `Three processes of peer join train over QUIC or TCP; one is
-killed (kill -9) in a named phase and started again up to 1.5 s later. A run counts only if the process was alive and, by its
-own log, in the named phase. All three processes of every run, counted or not, must end within the limit, with the tensors of
-an undisturbed run to the bit.
+var About = page.About{Name: "killrun", Title: "Kill runs", Text: `Three processes of peer join
+train over QUIC or TCP; one is killed (kill -9) in a named phase and started again up to 1.5 s
+later. A run counts only if the process was alive and, by its own log, in the named phase. All three
+processes of every run, counted or not, must end within the limit, with the tensors of an
+undisturbed run to the bit.
 
 - meeting: before its session has begun
 - mid-stage: between two rounds of a stage
