@@ -2,13 +2,15 @@ package p2p
 
 import "slices"
 
-// assembly decides when a member that joins may begin the session: once all members hold streams to each other in the same
-// attempts to join. It is the protocol without its network, which a rendezvous and the simulated schedules drive.
+// assembly decides when a joining member may begin the session: once all members hold streams to
+// each other in the same attempts to join. It knows no network: rendezvous and the simulated
+// schedules drive it.
 //
-// Each call of Join is an attempt with a random number. A member that has a stream to every other one sends a roll over
-// each: whose attempts it has met. It begins when the roll of every member says the same as its own. From then on it never
-// trades a stream for another: where one is lost or replaced it gives up all of them, and meets the others anew. So all
-// members of a session have met the same attempts, and one that cannot begin is noticed by those that have.
+// Each call of Join is an attempt with a random number. A member that has a stream to every other
+// one sends each a roll: the attempts it has met. It begins when all rolls equal its own. From then
+// on it never replaces a stream: if one breaks or is replaced, it drops all of them and meets the
+// others anew. So all members of a session have met the same attempts, and they notice one that
+// cannot begin.
 type assembly struct {
 	rank     int
 	attempts []uint64   // by rank: the attempt at the other end of the stream to each member, and this one's own; 0: no stream
@@ -22,8 +24,8 @@ func newAssembly(rank, size int, attempt uint64) assembly {
 	return a
 }
 
-// link notes a new stream to the member of rank q, in place of an old one if there is one. The streams to the members in
-// drop are to be closed.
+// link notes a stream to the member of rank q, which replaces an old one. drop lists streams to
+// close.
 func (a *assembly) link(q int, attempt uint64) (drop []int) {
 	if a.told {
 		drop = a.giveUp(q)

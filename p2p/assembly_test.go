@@ -9,9 +9,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// The simulated schedules drive assembly, as rendezvous does, with members that die, come back, meet each other in any order
-// and notice late. In a session each member greets all others and then sums through rank 0 again and again, which is what a
-// trainer waits for. A schedule ends when all have summed a few times since the last fault.
+// The simulated schedules drive assembly, as rendezvous does, with members that die, come back,
+// meet each other in any order and notice late. In a session each member greets all others and then
+// sums through rank 0 again and again, which is what a trainer waits for. A schedule ends when all
+// have summed a few times since the last fault.
 const (
 	simSums  = 3
 	simSteps = 20_000
@@ -64,7 +65,8 @@ func (w *simWorld) join(m *simMember) {
 	m.ends, m.came, m.sent = make([]*simEnd, len(w.members)), make([]int, len(w.members)), 0
 }
 
-// shut leaves a stream: the far end may notice from now on, or take first what was sent before. Some of that may be lost.
+// shut leaves a stream: the far end may notice from now on, or take first what was sent before.
+// Some of that may be lost.
 func (w *simWorld) shut(e *simEnd) {
 	if e == nil || e.gone {
 		return
@@ -97,8 +99,8 @@ func (w *simWorld) drop(m *simMember, ranks []int) {
 	}
 }
 
-// connect makes a stream between two members that join. The higher rank takes it in place of what it has, for the lower
-// one has nothing.
+// connect makes a stream between two members that join. The higher rank takes it in place of what
+// it has, for the lower one has nothing.
 func (w *simWorld) connect(low, high *simMember) {
 	a, b := &simEnd{owner: low, from: high.rank}, &simEnd{owner: high, from: low.rank, agreed: true}
 	a.far, b.far = b, a
@@ -221,8 +223,8 @@ func (w *simWorld) send(m *simMember, roll []uint64, to int) {
 	}
 }
 
-// check returns what is wrong in this moment: whoever holds the other end of a stream of a member in a session has met the
-// same attempts, in a session or about to begin it.
+// check returns what is wrong in this moment: whoever holds the other end of a stream of a member
+// in a session has met the same attempts, in a session or about to begin it.
 func (w *simWorld) check() error {
 	for _, m := range w.members {
 		for q, e := range m.ends {
@@ -270,7 +272,8 @@ func simulate(seed, size, kills int, eager bool) (*simWorld, error) {
 	return w, w.run()
 }
 
-// Members that die and come back at any time, and notice each other's loss at any time after it, end in one session.
+// Members that die and come back at any time, and notice each other's loss at any time after it,
+// end in one session.
 func TestJoinSchedules(t *testing.T) {
 	schedules := 10_000
 	if testing.Short() {
@@ -284,7 +287,8 @@ func TestJoinSchedules(t *testing.T) {
 	}
 }
 
-// The schedules are worth something: they find the deadlock of members that begin without agreement.
+// The schedules are worth something: they find the deadlock of members that begin without
+// agreement.
 func TestJoinSchedulesFindTheDeadlock(t *testing.T) {
 	found := 0
 	for seed := range 500 {

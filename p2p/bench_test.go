@@ -16,13 +16,14 @@ import (
 	mss "github.com/multiformats/go-multistream"
 )
 
-// BenchmarkThroughput sends MB-size frames through a Session and, in turn within the same run, the same bytes through
-// a bare libp2p stream of the same connection, so that both see the machine in the same state:
+// BenchmarkThroughput sends MB-size frames through a Session and, in turn within the same run, the
+// same bytes through a bare libp2p stream of the same connection, so that both see the machine in
+// the same state:
 //
 //	go test ./p2p -run - -bench Throughput -benchtime 3s
 //
-// It reports the rate of both, and the medians of what the stream took over what the session took, by the clock and by
-// processor time.
+// It reports the rate of both, and the medians of what the stream took over what the session took,
+// by the clock and by processor time.
 func BenchmarkThroughput(b *testing.B) {
 	for _, transport := range transports {
 		for _, size := range []int{64 << 10, 256 << 10, 1 << 20, 16 << 20} {
@@ -155,9 +156,10 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkFootprint opens a session of 24 peers in this process and reports what one of them holds while it is idle:
-// memory of heap and stacks, goroutines, and processor time and wake-ups (a thread that had nothing to do has something) of
-// all 24 in ten seconds; and what is resident of the whole process.
+// BenchmarkFootprint opens a session of 24 peers in this process and reports what one of them holds
+// while it is idle: memory of heap and stacks, goroutines, and processor time and wake-ups (a
+// thread that had nothing to do has something) of all 24 in ten seconds; and what is resident of
+// the whole process.
 //
 //	go test ./p2p -run - -bench Footprint -benchtime 1x
 func BenchmarkFootprint(b *testing.B) {

@@ -9,7 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// What travels over the transports that are not the usual ones arrives, is counted, and is refused to strangers.
+// What travels over the transports that are not the usual ones arrives, is counted, and is refused
+// to strangers.
 func TestOtherCarriers(t *testing.T) {
 	for _, transport := range []string{"noise", "ws", "auto"} {
 		t.Run(transport, func(t *testing.T) {

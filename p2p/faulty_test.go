@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// faulty is the transport of a member that proves its identity and then sends other frames than it should: spoil is given
-// each with its number, and returns those that go out in its place.
+// faulty is the transport of a member that proves its identity and then sends other frames than it
+// should: spoil is given each with its number, and returns those that go out in its place.
 type faulty struct {
 	comm.Transport
 	spoil func(k int, frame []byte) [][]byte
@@ -31,8 +31,8 @@ func (f *faulty) Send(ctx context.Context, to int, head, body []byte) error {
 	return nil
 }
 
-// A member whose frames are corrupted, cut short, lengthened, sent twice, in another order or once more is named by the
-// others, at once or in the next operation; nothing hangs.
+// A member whose frames are corrupted, cut short, lengthened, sent twice, in another order or once
+// more is named by the others, at once or in the next operation; nothing hangs.
 func TestFaultyMember(t *testing.T) {
 	var held []byte
 	faults := map[string]func(k int, frame []byte) [][]byte{
@@ -84,8 +84,8 @@ func TestFaultyMember(t *testing.T) {
 	}
 }
 
-// A member that cuts the stream inside a frame, announces a frame that is too long, or speaks out of turn is named, and
-// no memory is taken for its promise.
+// A member that cuts the stream inside a frame, announces a frame that is too long, or speaks out
+// of turn is named, and no memory is taken for its promise.
 func TestFaultyStream(t *testing.T) {
 	length := func(n uint32, more ...byte) []byte { return append(binary.LittleEndian.AppendUint32(nil, n), more...) }
 	for name, said := range map[string][]byte{
@@ -113,8 +113,8 @@ func TestFaultyStream(t *testing.T) {
 	}
 }
 
-// A member that reads nothing holds up those who send to it until their deadline, which names it; what waits for it takes no
-// more memory than the windows of one stream; and the others go on.
+// A member that reads nothing holds up those who send to it until their deadline, which names it;
+// what waits for it takes no more memory than the windows of one stream; and the others go on.
 func TestMemberThatReadsNothing(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 3)

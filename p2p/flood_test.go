@@ -36,9 +36,10 @@ import (
 // floodChild is this test binary as many strangers: valid libp2p peers that are in no roster.
 const floodChild = "HEDDLE_P2P_FLOOD_CHILD"
 
-// playFlood tries "RATE TRANSPORT ADDRESS FROM" until standard input ends, as 64 strangers at the network address FROM, and
-// says when they have made a few attempts, and at the end how many they made and how many of them gave a connection. FROM may be
-// "initials@ADDRESS", or "initials@" alone: see playInitials.
+// playFlood tries "RATE TRANSPORT ADDRESS FROM" until standard input ends, as 64 strangers at the
+// network address FROM, and says when they have made a few attempts, and at the end how many they
+// made and how many of them gave a connection. FROM may be "initials@ADDRESS", or "initials@"
+// alone: see playInitials.
 func playFlood(what string) {
 	var perSecond int
 	var transport, at, from string
@@ -86,7 +87,8 @@ func playFlood(what string) {
 	fmt.Println(tried.Load(), got.Load())
 }
 
-// stranger is a libp2p peer with an identity of its own that dials from a network address of its choice.
+// stranger is a libp2p peer with an identity of its own that dials from a network address of its
+// choice.
 func stranger(carrier string, from net.IP) (dial func(context.Context, ma.Multiaddr, peer.ID) (transport.CapableConn, error), end func()) {
 	id, err := identity.New()
 	if err != nil {
@@ -127,8 +129,9 @@ func stranger(carrier string, from net.IP) (dial func(context.Context, ma.Multia
 
 const enough = 20 // attempts, to show something
 
-// flood lets strangers at the network address from try to connect to h until stop is called, which returns how many
-// attempts they made and how many of them were served. begun is closed when they have made enough.
+// flood lets strangers at the network address from try to connect to h until stop is called, which
+// returns how many attempts they made and how many of them were served. begun is closed when they
+// have made enough.
 func flood(t testing.TB, h *Host, transport, from string, perSecond int) (begun chan struct{}, stop func() (tried, got int)) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestStrangersFlood$")

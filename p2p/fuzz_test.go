@@ -71,9 +71,10 @@ func (s *bytesStream) Conn() network.Conn {
 }
 func (s *bytesStream) Scope() network.StreamScope { return &s.scope }
 
-// Whatever a peer sends, the frames that are taken encode to what came, none is larger than allowed, and what a length
-// promises costs no more than four times what came of it. It comes byte by byte where slow, and as what a goodbye left
-// behind where drained. Every Read takes a byte or is the last, so the target ends after len(in) of them.
+// Whatever a peer sends, the frames that are taken encode to what came, none is larger than
+// allowed, and what a length promises costs no more than four times what came of it. It comes byte
+// by byte where slow, and as what a goodbye left behind where drained. Every Read takes a byte or
+// is the last, so the target ends after len(in) of them.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte{}, false, false)
 	f.Add([]byte{4, 0, 0, 0, 'w', 'a', 'r', 'p', 0, 0, 0, 0, 1}, true, false)
@@ -116,8 +117,9 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// Whatever a peer says in a handshake, the stream becomes the session's only after a hello that matches and a verdict that
-// agrees; this side says its hello and at most one byte more; and a hello that differs ends the attempt for good.
+// Whatever a peer says in a handshake, the stream becomes the session's only after a hello that
+// matches and a verdict that agrees; this side says its hello and at most one byte more; and a
+// hello that differs ends the attempt for good.
 func FuzzHandshake(f *testing.F) {
 	id, err := identity.New()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Who is revoked loses its connection at once, calls that wait for it end with its name, it does not come back, and the
-// others go on.
+// Who is revoked loses its connection at once, calls that wait for it end with its name, it does
+// not come back, and the others go on.
 func TestRevoke(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
@@ -102,7 +102,8 @@ func TestMaxRate(t *testing.T) {
 	})
 }
 
-// A stream of somebody who is not listed, or who has this peer's own identity, is reset before a hello.
+// A stream of somebody who is not listed, or who has this peer's own identity, is reset before a
+// hello.
 func TestAnswerToNoMember(t *testing.T) {
 	for _, from := range []peer.ID{"self", "stranger"} {
 		r := newRendezvous(&Host{}, []node.Peer{{ID: "self"}, {ID: "other"}}, 0, Hello{}, nil)

@@ -15,8 +15,8 @@ const (
 	verdictOther = 2 // another stream does, or the session has begun
 )
 
-// shake exchanges hellos and agrees on whether s carries the pair's frames. The stream is the session's as soon as keep
-// returns true: the end of the attempt to dial must not reset it after that.
+// shake exchanges hellos and agrees on whether s carries the pair's frames. Once keep returns true
+// s belongs to the session, and the end of the attempt must not reset it.
 func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool, keep func() bool) error {
 	if dialled {
 		if _, err := s.Write(r.ours.encode()); err != nil {

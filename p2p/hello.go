@@ -15,15 +15,15 @@ type Hello struct {
 	Plan       [32]byte // fingerprint of the plan: model, encoder, rounds, privacy
 	Partition  [32]byte // fingerprint of the partition that the shards belong to
 
-	// PlanText is the plan in its canonical form, or nothing; at most maxPlanText bytes. Only a member whose Plan differs is
-	// sent it, and those that are told of the difference.
+	// PlanText is the plan in its canonical form, or nothing; at most maxPlanText bytes. Only
+	// members that differ, or are told of a difference, receive it.
 	PlanText string
 }
 
 // maxPlanText bounds Hello.PlanText, in bytes.
 const maxPlanText = 64 << 10
 
-// greeting is a Hello with what the roster adds. On the wire it has always helloSize bytes; see docs/reference/wire.md.
+// greeting is a Hello with what the roster adds: helloSize bytes on the wire (wire.md).
 type greeting struct {
 	Hello
 	rank, size uint32
@@ -77,7 +77,7 @@ func parseGreeting(b []byte) (greeting, error) {
 	return g, nil
 }
 
-// fingerprint covers what all members must agree on: names and peer IDs in order of rank, but no addresses.
+// fingerprint covers what all members must agree on: names and peer IDs by rank, no addresses.
 func fingerprint(members []node.Peer) [32]byte {
 	h := sha256.New()
 	h.Write([]byte("heddle roster 1\n"))

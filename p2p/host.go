@@ -1,6 +1,6 @@
-// Package p2p carries frames between peers over libp2p: one Host per peer, and one Session per fixed set of members,
-// which is a comm.Transport. Only the members of a session may connect, each proves its identity, and both sides
-// compare fingerprints before the first byte of data. docs/reference/wire.md gives the bytes.
+// Package p2p carries frames between peers over libp2p: one Host per peer, and one Session, a
+// comm.Transport, per fixed set of members. Only members may connect, each proves its identity, and
+// both sides compare fingerprints before any data. docs/reference/wire.md gives the bytes.
 package p2p
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// The protocols a member speaks. A number at the end is a version: peers of different versions refuse each other.
+// The protocols a member speaks, each with a version: peers of different versions refuse each
+// other.
 const (
 	sessionProtocol protocol.ID = "/heddle/session/4"
 	refusalProtocol protocol.ID = "/heddle/refusal/1"
@@ -23,8 +24,8 @@ const (
 
 // Host is one peer on the network: its libp2p node and at most one session at a time.
 type Host struct {
-	// Waiting, when set, is called about once a second for each member that has not joined yet, with its name, the time since
-	// Join began, and the last error in reaching it (nil when there was none). Calls do not overlap.
+	// Waiting, if set, is called about once a second for each missing member with its name, the
+	// time since Join began, and the last error in reaching it, if any. Calls do not overlap.
 	Waiting func(name string, since time.Duration, last error)
 
 	node *node.Node
@@ -94,7 +95,8 @@ func (h *Host) ID() string { return h.node.ID().String() }
 // Addrs lists the addresses the host listens on, each with /p2p/ID, ready to be put in a roster.
 func (h *Host) Addrs() []string { return h.node.FullAddrs() }
 
-// Close ends the session, if any, and closes every socket. It returns when all of the host's goroutines have ended.
+// Close ends the session, if any, closes every socket, and returns when the host's goroutines have
+// ended.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	session, joining, again := h.session, h.joining, h.closed

@@ -14,10 +14,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// playInitials sends the first packets of QUIC connections, and nothing after them, to a UDP address, perSecond connections a
-// second, until standard input ends: what an attempt costs an attacker least. They come from one network address, or where
-// that is empty each from another of 250, as those of an attacker do who writes what it likes as their source. What
-// it says is what playFlood says.
+// playInitials sends the first packets of QUIC connections, and nothing after them, to a UDP
+// address, perSecond connections a second, until standard input ends: what an attempt costs an
+// attacker least. They come from one network address, or where that is empty each from another of
+// 250, as those of an attacker do who writes what it likes as their source. What it says is what
+// playFlood says.
 func playInitials(perSecond int, to *net.UDPAddr, from net.IP) {
 	flights := firstFlights(2048)
 	var socks []*net.UDPConn
@@ -48,7 +49,8 @@ func playInitials(perSecond int, to *net.UDPAddr, from net.IP) {
 	fmt.Println(tried, 0)
 }
 
-// firstFlights returns the packets with which n connections begin: they are dialled to somebody who only listens.
+// firstFlights returns the packets with which n connections begin: they are dialled to somebody who
+// only listens.
 func firstFlights(n int) [][][]byte {
 	flights := make([][][]byte, n)
 	next := make(chan int)

@@ -29,8 +29,8 @@ const (
 
 // rendezvous is one Join in progress: a stream to every other member, whoever dials.
 //
-// The lower rank of a pair dials. The higher one dials too where the lower has no address for it, or does not get
-// through. Of streams that cross, the lower rank chooses one.
+// The lower rank of a pair dials. The higher one also dials if the lower has no address for it or
+// does not get through. If streams cross, the lower rank chooses one.
 type rendezvous struct {
 	host      *Host
 	members   []node.Peer
@@ -62,11 +62,10 @@ type pair struct {
 	last error // of the last failed attempt
 }
 
-// Join meets all other members of the roster and returns when a stream to each is agreed on. This host's rank is its
-// index in the roster. It retries until ctx ends; the error then names who was missing and why. A member that speaks
-// another protocol version, or whose hello differs, ends it at once at all members, with an error that says which part
-// differs between whom (MismatchError).
-// A host has one session at a time.
+// Join connects to all other members of the roster and returns when each pair has agreed on a
+// stream. This host's rank is its index in the roster. Join retries until ctx ends; the error then
+// names the missing members and why. If a member has another protocol version or hello, Join ends
+// at once at all members with a MismatchError. A host has one session at a time.
 func (h *Host) Join(ctx context.Context, roster node.Roster, hello Hello) (*Session, error) {
 	return h.join(ctx, roster, hello, nil)
 }
@@ -173,7 +172,7 @@ type waited struct {
 	last   error
 }
 
-// missing lists the members that there is no stream to, or else those that have not met the members that this one has.
+// missing lists the members without a stream, or else those that have not met the same members.
 func (r *rendezvous) missing() (out []waited) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,7 +236,7 @@ func (r *rendezvous) end(err error) (*Session, error) {
 	return s, nil
 }
 
-// dial keeps trying to link p until ctx ends, and again where a link broke while others are still awaited.
+// dial keeps linking p until ctx ends, also after a link broke while others are missing.
 func (r *rendezvous) dial(ctx context.Context, p *pair) {
 	backoff := retryFirst
 	if r.rank() > p.rank && len(r.members[r.rank()].Addrs) > 0 {

@@ -85,8 +85,8 @@ func TestMismatchIsRefusedOnBothSides(t *testing.T) {
 	}
 }
 
-// A valid libp2p peer that is in no roster gets no connection that lasts and not one byte, whether or not it is let
-// past its own gate; nor does a member dial it.
+// A valid libp2p peer that is in no roster gets no connection that lasts and not one byte, whether
+// or not it is let past its own gate; nor does a member dial it.
 func TestStrangerIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)

@@ -21,12 +21,12 @@ import (
 const lengthBytes = 4
 
 const (
-	// firstPart is how much of a frame is copied behind its length and sent with it in one Write: as much as a yamux
-	// message of 64 KiB holds. The rest follows as it is. Copying less was slower: a short message wakes the receiver
+	// firstPart is how much of a frame is copied behind its length and sent in the same Write: what
+	// a yamux message of 64 KiB holds. Copying less was slower, as short messages wake the receiver
 	// for little.
 	firstPart = 64<<10 - 12 - lengthBytes
-	// firstRead is the room made for a frame before any of it has come. It grows fourfold as bytes arrive, so a peer
-	// that lies about a length costs itself a quarter of what it costs us.
+	// firstRead is the room made for a frame before any of it has come. It grows fourfold as bytes
+	// arrive, so a peer that lies about a length costs itself a quarter of what it costs us.
 	firstRead = 1 << 20
 )
 
@@ -60,7 +60,7 @@ func newLink(rank int, name string, s network.Stream, pool *comm.Pool) *link {
 	return &link{rank: rank, name: name, stream: s, pool: pool, in: s}
 }
 
-// fail ends the link for the first fault, and returns the fault that ended it. The peer gets the code.
+// fail ends the link at its first fault, tells the peer the code, and returns that fault.
 func (l *link) fail(e *comm.PeerError, code network.StreamErrorCode) *comm.PeerError {
 	if !l.fault.CompareAndSwap(nil, e) {
 		return l.fault.Load()
@@ -77,7 +77,7 @@ func (l *link) silent(d time.Duration) {
 // past is a deadline that has gone by.
 var past = time.Unix(1, 0)
 
-// interrupt makes a blocked read or write return when ctx ends. The caller calls undo before the next one.
+// interrupt makes a blocked read or write return when ctx ends. undo precedes the next one.
 func interrupt(ctx context.Context, setDeadline func(time.Time) error) (undo func()) {
 	if ctx.Done() == nil {
 		return func() {}
@@ -101,8 +101,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
 }
 
-// write sends one frame, head and then body. clean says that an interrupted write has sent nothing, so that the link can
-// go on.
+// write sends one frame, head and then body. clean: an interrupted write has sent nothing.
 func (l *link) write(ctx context.Context, head, body []byte) (clean bool, err error) {
 	l.send.Lock()
 	defer l.send.Unlock()
@@ -119,8 +118,7 @@ func (l *link) write(ctx context.Context, head, body []byte) (clean bool, err er
 	return n == 0 && isTimeout(err), err
 }
 
-// read takes one frame of at most limit bytes. clean says that an interrupted read has lost nothing: what had come
-// of the frame is kept for the next call.
+// read takes one frame of at most limit bytes. clean: an interrupted read keeps what came of it.
 func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, err error) {
 	l.recv.Lock()
 	defer l.recv.Unlock()
@@ -155,8 +153,8 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 		n, err := l.in.Read(l.body[len(l.body):min(cap(l.body), int(size))])
 		l.body = l.body[:len(l.body)+n]
 		if err != nil && (len(l.body) < int(size) || err != io.EOF) {
-			// yamux can give bytes and a timeout at once, and then has lost the window that they free: the sender would
-			// wait for it for ever, so the link ends even where the frame is whole.
+			// yamux can return bytes with a timeout, and then does not return their window to the
+			// sender, which would wait forever: the link ends even if the frame is whole.
 			return nil, n == 0 && isTimeout(err), cut(err, true)
 		}
 	}
@@ -165,7 +163,7 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 	return frame, false, nil
 }
 
-// reserve sees to it that the host's limits allow n bytes for the frame that comes, before they are allocated.
+// reserve reserves n bytes for the next frame in the host's limits, before they are allocated.
 func (l *link) reserve(n int) error {
 	if n <= l.reserved {
 		return nil
@@ -201,8 +199,8 @@ func cut(err error, inside bool) error {
 // errLeft is what a peer's orderly Close looks like to one who still expects a frame.
 var errLeft = errors.New("it has left the session")
 
-// drain moves what the peer sent before its goodbye into memory: at most one flow-control window, for the peer's
-// Sends have returned. The connection may then go without loss. An error of the stream stays for Recv to find, too.
+// drain reads what the peer sent before its goodbye into memory: at most one flow-control window.
+// Then the connection may close without loss. Recv also finds an error of the stream.
 func (l *link) drain() error {
 	l.recv.Lock()
 	defer l.recv.Unlock()
@@ -230,8 +228,8 @@ type ended struct{ err error }
 
 func (e ended) Read([]byte) (int, error) { return 0, e.err }
 
-// goodbye ends our half of the stream and waits until the peer has taken what we sent. The connection cannot simply be
-// closed: libp2p's TCP resets it and QUIC drops what is in flight.
+// goodbye ends our half of the stream and waits until the peer has taken what we sent. The
+// connection cannot simply be closed: libp2p's TCP resets it and QUIC drops what is in flight.
 func (l *link) goodbye(ctx context.Context) {
 	l.stream.SetDeadline(past) // calls in progress end
 	l.send.Lock()

@@ -14,7 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// badLine is a UDP proxy in front of one host: what passes is late, at most so fast, and in part lost, both ways.
+// badLine is a UDP proxy in front of one host: what passes is late, at most so fast, and in part
+// lost, both ways.
 type badLine struct {
 	delay time.Duration
 	rate  float64 // bytes a second each way
@@ -97,7 +98,8 @@ func (l badLine) way(seed uint64) func(packet []byte, send func([]byte)) {
 	}
 }
 
-// Two peers meet and add up vectors over a line of 150 ms there and back, 5 Mbit/s, that loses 2 % of its packets.
+// Two peers meet and add up vectors over a line of 150 ms there and back, 5 Mbit/s, that loses 2 %
+// of its packets.
 func TestBadLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a slow line")

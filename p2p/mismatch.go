@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// MismatchError says that the hellos of two members differ. Both find it, neither sends data, and they tell the others.
+// MismatchError says that the hellos of two members differ. Both find it, and tell the others.
 type MismatchError struct {
 	Rank  int    // of the member that differs, in our roster
 	Name  string // of it
@@ -48,8 +48,8 @@ const (
 
 var parts = []string{partVersion, partSize, partRoster, partRank, partGeneration, partPlan, partPartition}
 
-// mismatch compares the hello of the member of rank r with ours; nil when both are of one session. The error joins one
-// *MismatchError for each part that differs.
+// mismatch compares the hello of the member of rank r with ours; nil when both are of one session.
+// The error joins one *MismatchError for each part that differs.
 func (g greeting) mismatch(ours greeting, r int, name string) error {
 	var errs []error
 	differ := func(part string, ours, theirs any) {
@@ -91,8 +91,8 @@ func mismatches(err error) (out []*MismatchError) {
 	return out
 }
 
-// A refusal is what a member that gives up tells the others: in what one member differs from another. Its fields are behind
-// their lengths, as uint32.
+// A refusal is what a member that gives up tells the others: in what one member differs from
+// another. Its fields are behind their lengths, as uint32.
 const (
 	maxValue   = 256 // bytes of one of the values that differ
 	maxRefusal = 4 + 4 + 5*4 + maxValue*3 + 2*maxPlanText
@@ -133,7 +133,7 @@ func parseRefusal(b []byte, members []node.Peer) (*MismatchError, error) {
 		*field.to, b = string(b[:n]), b[n:]
 	}
 	if len(b) > 0 {
-		return nil, fmt.Errorf("%d bytes after a refusal", len(b))
+		return nil, fmt.Errorf("a refusal must end with its last field (got %d bytes more)", len(b))
 	}
 	if !slices.Contains(parts, e.Part) {
 		return nil, fmt.Errorf("a refusal must be about one of %q (got %q)", parts, e.Part)

@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// All members learn at once what differs between whom, with the texts of both plans, whether or not they have met the
-// member that differs.
+// All members learn at once what differs between whom, with the texts of both plans, whether or not
+// they have met the member that differs.
 func TestMismatchReachesAll(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
@@ -98,7 +98,7 @@ func TestParseRefusal(t *testing.T) {
 		{"short", refusal(func(*MismatchError) {})[:7], "at least 8 bytes (got 7)"},
 		{"cut in a length", refusal(func(*MismatchError) {})[:10], "inside a length"},
 		{"cut in a field", refusal(func(*MismatchError) {})[:20], "all there"},
-		{"long", append(refusal(func(*MismatchError) {}), 0), "1 bytes after"},
+		{"long", append(refusal(func(*MismatchError) {}), 0), "got 1 bytes more"},
 		{"one member", refusal(func(m *MismatchError) { m.With = 2 }), "must name two of 3 members"},
 		{"no member", refusal(func(m *MismatchError) { m.With = 3 }), "must name two of 3 members"},
 		{"no such rank", refusal(func(m *MismatchError) { m.Rank = 1 << 31 }), "must name two of 3 members"},

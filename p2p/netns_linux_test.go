@@ -21,8 +21,9 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// These tests run peers as processes of their own in network namespaces. They need root and the program ip, those behind
-// routers that translate addresses nft as well, and say so where they are skipped.
+// These tests run peers as processes of their own in network namespaces. They need root and the
+// program ip, those behind routers that translate addresses nft as well, and say so where they are
+// skipped.
 
 const nsChild = "HEDDLE_P2P_NAMESPACE_CHILD"
 
@@ -156,8 +157,8 @@ func (w *world) wire(a, da, ipa, b, db, ipb string) {
 	}
 }
 
-// router makes ns translate what leaves by its device wan. hard: each connection gets a port of its own, so that no hole
-// can be punched.
+// router makes ns translate what leaves by its device wan. hard: each connection gets a port of its
+// own, so that no hole can be punched.
 func (w *world) router(ns string, hard bool) {
 	how := ""
 	if hard {
@@ -252,9 +253,9 @@ func keys(t *testing.T, n int) (files, ids []string) {
 	return files, ids
 }
 
-// Two sites behind routers that translate addresses, neither of which can be dialled, meet through a relay in a third
-// network. Where the routers keep a port for all destinations, the way becomes a direct one; where they do not, the
-// relay carries the run.
+// Two sites behind routers that translate addresses, neither of which can be dialled, meet through
+// a relay in a third network. Where the routers keep a port for all destinations, the way becomes a
+// direct one; where they do not, the relay carries the run.
 func TestBehindNAT(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
@@ -303,7 +304,8 @@ func TestBehindNAT(t *testing.T) {
 	}
 }
 
-// A peer that falls silent (its cable is unplugged) is lost after Config.PeerTimeout, not after libp2p's half a minute.
+// A peer that falls silent (its cable is unplugged) is lost after Config.PeerTimeout, not after
+// libp2p's half a minute.
 func TestPeerTimeout(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
@@ -338,9 +340,9 @@ func TestPeerTimeout(t *testing.T) {
 	}
 }
 
-// A peer that is stopped (SIGSTOP), or a network that is split, for less than Config.PeerTimeout leaves the session whole. After
-// longer both sides know that the other is lost; when it goes on, or the network has healed, they meet again in the next
-// generation.
+// A peer that is stopped (SIGSTOP), or a network that is split, for less than Config.PeerTimeout
+// leaves the session whole. After longer both sides know that the other is lost; when it goes on,
+// or the network has healed, they meet again in the next generation.
 func TestPauseAndSplit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 15 s")
@@ -398,8 +400,8 @@ func TestPauseAndSplit(t *testing.T) {
 	}
 }
 
-// A peer that only dials out moves to another network: over QUIC its session goes on from the new address, over TCP it is
-// lost and comes back in the next generation.
+// A peer that only dials out moves to another network: over QUIC its session goes on from the new
+// address, over TCP it is lost and comes back in the next generation.
 func TestAddressChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 5 s")
@@ -438,7 +440,8 @@ func TestAddressChange(t *testing.T) {
 	}
 }
 
-// On a local network peers that know nothing but each other's IDs find each other by mDNS, where that is asked for.
+// On a local network peers that know nothing but each other's IDs find each other by mDNS, where
+// that is asked for.
 func TestLAN(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", "b")

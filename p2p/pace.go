@@ -8,8 +8,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// paced takes no more than rate bytes a second from a stream, where that is above 0. What comes faster fills the stream's window,
-// and then the sender waits.
+// paced takes no more than rate bytes a second from a stream, where that is above 0. What comes
+// faster fills the stream's window, and then the sender waits.
 func paced(s network.Stream, rate int64) network.Stream {
 	if rate == 0 {
 		return s
@@ -32,7 +32,7 @@ type pacedStream struct {
 	changed  chan struct{} // closed when the deadline changes
 }
 
-// Read implements io.Reader. It waits before it reads, so that a deadline that ends the wait loses nothing.
+// Read implements io.Reader. It waits before it reads, so that a deadline loses nothing.
 func (p *pacedStream) Read(b []byte) (int, error) {
 	if err := p.wait(time.Until(p.next)); err != nil {
 		return 0, err

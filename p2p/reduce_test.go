@@ -12,13 +12,14 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// BenchmarkAllReduce adds up 16 MiB over four peers in this process and, in turn within the same run, sends the bytes that
-// this takes through bare libp2p streams of the same connections, all at once: 8 MiB from each peer to each other.
+// BenchmarkAllReduce adds up 16 MiB over four peers in this process and, in turn within the same
+// run, sends the bytes that this takes through bare libp2p streams of the same connections, all at
+// once: 8 MiB from each peer to each other.
 //
 //	go test ./p2p -run - -bench AllReduce -benchtime 10x
 //
-// wall-ratio and cpu-ratio are the medians of what the streams took over what the sum took, by the clock and by processor
-// time: 1 would be a sum that costs nothing beyond its transport.
+// wall-ratio and cpu-ratio are the medians of what the streams took over what the sum took, by the
+// clock and by processor time: 1 would be a sum that costs nothing beyond its transport.
 func BenchmarkAllReduce(b *testing.B) {
 	const peers, floats = 4, 4 << 20
 	for _, transport := range transports {

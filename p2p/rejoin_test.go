@@ -15,8 +15,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// takePart does what a trainer does first, until it succeeds: it joins, greets all members and sums through rank 0. paused is
-// called between sending the greetings and reading any.
+// takePart does what a trainer does first, until it succeeds: it joins, greets all members and sums
+// through rank 0. paused is called between sending the greetings and reading any.
 func takePart(ctx context.Context, h *Host, roster node.Roster, paused func()) error {
 	for {
 		s, err := h.Join(ctx, roster, Hello{})
@@ -69,8 +69,9 @@ func greetAndSum(ctx context.Context, s *Session, paused func()) error {
 	return send(others...)
 }
 
-// Member 0 ends and comes back while member 2 has still to meet it, and member 1, which had met both, notices last. Without
-// agreement on who met whom, 0 waits for 1's greeting, 1 for a stream to 2 and 2 for 0's sum.
+// Member 0 ends and comes back while member 2 has still to meet it, and member 1, which had met
+// both, notices last. Without agreement on who met whom, 0 waits for 1's greeting, 1 for a stream
+// to 2 and 2 for 0's sum.
 func TestRestartWhileMembersMeet(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
@@ -125,7 +126,8 @@ func await(t *testing.T, ctx context.Context, what string, done func() bool) {
 	}
 }
 
-// The break of a connection that nobody reads from ends a session of all members at once, and names the member.
+// The break of a connection that nobody reads from ends a session of all members at once, and names
+// the member.
 func TestBreakEndsTheSession(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 4)

@@ -40,8 +40,8 @@ func behind(t testing.TB, transport string, n int, l node.RelayLimits) (*node.Re
 	return r, hs, roster
 }
 
-// Peers of which none can be dialled meet through the federation's relay. Over WebSocket no hole can be punched, and the
-// relay carries the session: more than libp2p's 128 KiB.
+// Peers of which none can be dialled meet through the federation's relay. Over WebSocket no hole
+// can be punched, and the relay carries the session: more than libp2p's 128 KiB.
 func TestRelayedSession(t *testing.T) {
 	t.Parallel()
 	_, hs, roster := behind(t, "ws", 3, node.RelayLimits{})
@@ -63,8 +63,9 @@ func TestRelayedSession(t *testing.T) {
 	frames(t, ss[1], ss[2])
 }
 
-// A way between two peers that the relay brought together becomes a direct one before the session begins on it. There is a bound
-// on how long that may take, which a busy machine can miss: then the relay carries that session.
+// A way between two peers that the relay brought together becomes a direct one before the session
+// begins on it. There is a bound on how long that may take, which a busy machine can miss: then the
+// relay carries that session.
 func TestRelayedBecomesDirect(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		_, hs, roster := behind(t, transport, 2, node.RelayLimits{})

@@ -11,9 +11,9 @@ import (
 // ErrRevoked says that a peer's membership was revoked.
 var ErrRevoked = errors.New("its membership was revoked")
 
-// Revoke shuts out the peer with this ID for as long as the host lives, at once: its connections are closed, it is
-// refused at the next handshake, and calls of the session that deal with it fail with a *comm.PeerError that wraps
-// ErrRevoked and says why. The other links go on. A Join that waits for the peer ends.
+// Revoke shuts out the peer with this ID for as long as the host lives. It closes its connections,
+// refuses its handshakes, and fails calls that deal with it with a *comm.PeerError that wraps
+// ErrRevoked. The other links go on. A Join that waits for the peer ends.
 func (h *Host) Revoke(id string, why string) error {
 	p, err := peer.Decode(id)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// The first message on a session's stream, before any frame, is a roll each way: for each rank the attempt that the sender
-// has met, a little-endian uint64, 0 for none.
+// The first message on a session's stream, before any frame, is a roll each way: for each rank the
+// attempt that the sender has met, a little-endian uint64, 0 for none.
 const attemptBytes = 8
 
 var errBroke = errors.New("the connection to it broke")
@@ -53,7 +53,7 @@ func (r *rendezvous) linked(s network.Stream, p *pair, attempt uint64) {
 	r.leave(dropped)
 }
 
-// drop takes the links to the given ranks from their pairs. The caller holds mu, and passes them to leave without it.
+// drop takes links from their pairs. The caller holds mu, and then calls leave without it.
 func (r *rendezvous) drop(ranks []int) (links []*link) {
 	for _, q := range ranks {
 		if p := r.pairs[q]; p.link != nil {
@@ -104,7 +104,7 @@ func (r *rendezvous) disconnected(c network.Conn) {
 	}
 }
 
-// listen reads the roll of a link's other end. It may come when the session has begun, where that does without all members.
+// listen reads the roll of a link's peer. A session of a quorum may have begun before it comes.
 func (r *rendezvous) listen(p *pair, l *link) {
 	defer close(l.rolled)
 	b := make([]byte, attemptBytes*len(r.members))
@@ -130,8 +130,8 @@ func (r *rendezvous) listen(p *pair, l *link) {
 	r.leave(nil)
 }
 
-// settled tells the others whom this member has met, once that is all of them, and reports whether the session may begin:
-// with all members when they agree, or else with a quorum.
+// settled tells the others whom this member has met, once that is all of them, and reports whether
+// the session may begin: with all members when they agree, or else with a quorum.
 func (r *rendezvous) settled() bool {
 	r.mu.Lock()
 	roll, links := r.assembly.tell(), r.links()

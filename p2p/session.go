@@ -20,16 +20,16 @@ const (
 	goodbyeTaken = 1 // the answer to a goodbye
 )
 
-// lostCode is the code with which a peer resets its streams when it gives up because it lost the member of rank
-// code − lostCode. It lets the others name the one at fault.
+// lostCode is the code with which a peer resets its streams when it gives up because it lost the
+// member of rank code − lostCode. It lets the others name the one at fault.
 const lostCode network.StreamErrorCode = 0x48440000
 
-// Session is a fixed set of members with a stream between each two: a comm.Transport. A fault that a call finds ends its
-// link: every later call that deals with its peer fails with the same *comm.PeerError. The other links go on.
+// Session is a comm.Transport of a fixed set of members with a stream between each two. A fault
+// ends its link: all later calls that deal with that peer fail with the same *comm.PeerError.
 //
-// Where a peer's connection breaks, or it ends its stream because it has given up, a session that began with all members
-// ends as a whole, whether or not a call was waiting for that peer: every call fails with the *comm.PeerError of the loss. A
-// session that began with fewer members loses that link only.
+// If a peer's connection breaks or it aborts, a session that began with all members ends at once:
+// every call fails with the *comm.PeerError of the failed peer. A session that began with fewer
+// members loses only that link.
 type Session struct {
 	host     *Host
 	rank     int
@@ -102,9 +102,9 @@ func (s *Session) Rank() int { return s.rank }
 // Size is the number of members, this peer included.
 func (s *Session) Size() int { return len(s.members) }
 
-// Send passes a frame to the member of rank to. It returns when the transport has taken all of it, which waits for the
-// peer to receive once the flow-control window (16 MiB on TCP, 10 MB on QUIC at most) is full. When ctx ends after a
-// part of the frame has gone out, the link is broken.
+// Send sends a frame to the member of rank to. It returns when the transport has taken all of it;
+// if the flow-control window is full (at most 16 MiB over TCP, 10 MB over QUIC) it waits for the
+// peer. If ctx ends after a part of the frame was sent, the link ends.
 func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 	l := s.link(to)
 	if l == nil {
@@ -120,7 +120,7 @@ func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 	return s.outcome(ctx, l, "send", clean, err)
 }
 
-// Recv takes the next frame from the member of rank from. When ctx ends first, nothing is lost: the next Recv goes on.
+// Recv takes the next frame from the member of rank from. If ctx ends first, nothing is lost.
 func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
 	l := s.link(from)
 	if l == nil {
@@ -196,7 +196,7 @@ func (s *Session) outcome(ctx context.Context, l *link, op string, clean bool, e
 	return e
 }
 
-// reason is the code that tells a peer why this one breaks a link: because it lost another, where it has.
+// reason is the code that tells a peer why its link ends: which member failed, if one did.
 func (s *Session) reason() network.StreamErrorCode {
 	if c := s.culprit.Load(); c != nil {
 		return lostCode + network.StreamErrorCode(c.Rank)
@@ -216,9 +216,9 @@ func (s *Session) blame(l *link, op string, err error) *comm.PeerError {
 	return &comm.PeerError{Rank: l.rank, Name: l.name, Op: op, Err: err}
 }
 
-// Close ends the session in good order: the other members get all frames that Send has taken, as long as they take
-// them within five seconds. Calls in progress fail. Where a call has failed because a peer was lost, Close only
-// tells the others who that was. The host can then Join again.
+// Close ends the session. The other members receive all frames that Send has taken if they do so
+// within five seconds. Calls in progress fail. If a peer failed, Close only tells the others which
+// one. The host can then Join again.
 func (s *Session) Close() error {
 	s.close.Do(func() {
 		s.closed.Store(true)
@@ -266,8 +266,8 @@ func (s *Session) onGoodbye(b network.Stream) {
 	}
 }
 
-// WireBytes counts what the session's connections have carried, handshakes included: TCP payload (TLS and yamux in
-// it) or QUIC packets. IP, TCP and UDP headers are not in it.
+// WireBytes counts what the session's connections have carried, handshakes included: TCP payload
+// (TLS and yamux in it) or QUIC packets. IP, TCP and UDP headers are not in it.
 func (s *Session) WireBytes() (sent, received int64) {
 	for _, l := range s.links {
 		if l != nil {

@@ -27,7 +27,8 @@ func wantPeerError(t *testing.T, err error, rank int, text string) {
 	}
 }
 
-// A frame too large to send is refused before a byte of it goes; one announced by a peer, before room is made for it.
+// A frame too large to send is refused before a byte of it goes; one announced by a peer, before
+// room is made for it.
 func TestOversizedFrame(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
@@ -93,7 +94,8 @@ func TestCancelledInsideFrame(t *testing.T) {
 	})
 }
 
-// A frame that was sent in part and then cancelled ends the link: what would follow it would be read as its rest.
+// A frame that was sent in part and then cancelled ends the link: what would follow it would be
+// read as its rest.
 func TestCancelledInsideSend(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
@@ -108,8 +110,9 @@ func TestCancelledInsideSend(t *testing.T) {
 // killedChild is this test binary as a peer that sends half a frame and waits to be killed.
 const killedChild = "HEDDLE_P2P_KILLED_CHILD"
 
-// A peer killed in the middle of a frame (kill -9) fails the waiting Recv with its name: at once over TCP, by the
-// caller's deadline or the idle time-out over QUIC, where a dead process says nothing.
+// A peer killed in the middle of a frame (kill -9) fails the waiting Recv with its name: at once
+// over TCP, by the caller's deadline or the idle time-out over QUIC, where a dead process says
+// nothing.
 func TestKilledMidFrame(t *testing.T) {
 	if transport := os.Getenv(killedChild); transport != "" {
 		playKilled(transport)
@@ -202,7 +205,8 @@ func TestLossIsBlamedOnTheLost(t *testing.T) {
 	})
 }
 
-// What libp2p's connections carry is counted below its encryption, and exceeds payloads of a megabyte by 3 % at most.
+// What libp2p's connections carry is counted below its encryption, and exceeds payloads of a
+// megabyte by 3 % at most.
 func TestWireBytes(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
@@ -235,7 +239,8 @@ func TestWireBytes(t *testing.T) {
 	})
 }
 
-// What a peer sent before its goodbye is received when its connection, and with it the stream's scope, is gone.
+// What a peer sent before its goodbye is received when its connection, and with it the stream's
+// scope, is gone.
 func TestFrameAfterTheConnection(t *testing.T) {
 	s := &bytesStream{in: bytes.NewReader([]byte{4, 0, 0, 0, 'w', 'a', 'r', 'p'})}
 	l := newLink(1, "site-1", s, new(comm.Pool))
@@ -249,8 +254,8 @@ func TestFrameAfterTheConnection(t *testing.T) {
 	}
 }
 
-// Room for a frame is asked of the host's limits before it is taken: a peer that announces what there is no room for is named,
-// and the frame is not allocated.
+// Room for a frame is asked of the host's limits before it is taken: a peer that announces what
+// there is no room for is named, and the frame is not allocated.
 func TestFrameIsReserved(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)

@@ -9,10 +9,10 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// JoinSome is Join for a session that may begin without some members: when at least least members are connected, this one
-// included, and no other has come for as long as patience. Members may differ in whom they are connected to: Session.Here tells
-// it, and comm.Group.Agree settles who takes part. The others may request to rejoin (Session.RejoinRequested), and take part
-// when all join again.
+// JoinSome is Join for a session that may begin without some members: once at least least members
+// are connected, this one included, and no other has come for patience. Members may differ in whom
+// they are connected to (Session.Here); comm.Group.Agree settles who takes part. The others may
+// request to rejoin (Session.RejoinRequested), and take part when all join again.
 func (h *Host) JoinSome(ctx context.Context, roster node.Roster, hello Hello, least int, patience time.Duration) (*Session, error) {
 	return h.join(ctx, roster, hello, &quorum{least: least, patience: patience})
 }
@@ -23,7 +23,7 @@ type quorum struct {
 	patience time.Duration
 }
 
-// reached reports whether a session of size members may begin with the met ones, the last of whom came then.
+// reached reports whether met of size members suffice, the last of whom came then.
 func (q *quorum) reached(met, size int, came time.Time) bool {
 	return q != nil && q.least < size && met >= q.least && time.Since(came) >= q.patience
 }
@@ -39,7 +39,7 @@ func (s *Session) Here() []bool {
 	return here
 }
 
-// RejoinRequested reports whether the member of rank q, to which there is no link, has tried to join since the session began.
+// RejoinRequested reports whether the absent member of rank q has tried to join this session.
 func (s *Session) RejoinRequested(q int) bool {
 	return s.links[q] == nil && q != s.rank && s.requests[q].Load()
 }

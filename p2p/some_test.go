@@ -11,7 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Two of three members begin without the third, which requests while their session lasts, and is in when all join again.
+// Two of three members begin without the third, which requests while their session lasts, and is in
+// when all join again.
 func TestJoinSome(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)

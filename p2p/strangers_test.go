@@ -18,17 +18,19 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// BenchmarkStrangers trains with three peers in this process while strangers in another try to connect to one of them a
-// thousand times a second, for two seconds, in turn with as long without them:
+// BenchmarkStrangers trains with three peers in this process while strangers in another try to
+// connect to one of them a thousand times a second, for two seconds, in turn with as long without
+// them:
 //
 //	go test ./p2p -run - -bench Strangers -benchtime 8x
 //
-// here: the strangers are at the members' own network address, as behind one router; elsewhere: at one where no member is;
-// initials: they send the first packets of connections only, anywhere: with addresses of their choice.
-// cpu-us/attempt is the processor time that one attempt costs that process while it does not train. The rest are medians:
-// rounds a second with strangers over those just before without, by processor time of the training process (cpu-ratio) and
-// by the clock (wall-ratio), which the strangers' own work on the same machine slows down; and attempts a second. MiB is how
-// much more memory the training process held at most.
+// here: the strangers are at the members' own network address, as behind one router; elsewhere: at
+// one where no member is; initials: they send the first packets of connections only, anywhere: with
+// addresses of their choice. cpu-us/attempt is the processor time that one attempt costs that
+// process while it does not train. The rest are medians: rounds a second with strangers over those
+// just before without, by processor time of the training process (cpu-ratio) and by the clock
+// (wall-ratio), which the strangers' own work on the same machine slows down; and attempts a
+// second. MiB is how much more memory the training process held at most.
 func BenchmarkStrangers(b *testing.B) {
 	for _, transport := range transports {
 		from := map[string]string{"here": "127.0.0.1", "elsewhere": "127.0.0.9"}
@@ -95,7 +97,8 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// training trains layer by layer over ss for as long as it takes, and counts the rounds of the first peer.
+// training trains layer by layer over ss for as long as it takes, and counts the rounds of the
+// first peer.
 func training(b *testing.B, ss []*Session) (rounds func() int64, end func()) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 6000, Sites: len(ss), Classes: 5, Columns: 200, Train: 0.5, Val: 0.1}, rng.New(1))
 	shards, err := partition.Partition(g, partition.ByColumn{}, 0, 1)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDeriveIdentity freezes the key of a secret and a rank: peers of different versions derive the same.
+// TestDeriveIdentity freezes the key of a secret and a rank: peers of different versions derive the
+// same.
 func TestDeriveIdentity(t *testing.T) {
 	secret := bytes.Repeat([]byte{7}, minSecret)
 	seen := make(map[string]bool)

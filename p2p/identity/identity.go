@@ -1,5 +1,4 @@
-// Package identity keeps a peer's key, an Ed25519 key pair whose public half is the peer ID: made, sealed under a passphrase, or
-// derived from a secret that peers share.
+// Package identity keeps a peer's Ed25519 key pair, whose public half is the peer ID.
 package identity
 
 import (
@@ -31,7 +30,7 @@ type Identity struct {
 // maxKeyFile bounds what is read as a key: a PEM block of an Ed25519 key has about 120 bytes.
 const maxKeyFile = 4 << 10
 
-// New makes a key that lives in memory only: for tests, and for demos that run every peer in one process.
+// New makes a key in memory, for tests and for runs with all peers in one process.
 func New() (Identity, error) {
 	_, raw, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -40,8 +39,9 @@ func New() (Identity, error) {
 	return identityOf(raw)
 }
 
-// Load reads the key file at path (PEM, PKCS #8). A file that others may read is refused, since whoever holds the key can act
-// as this peer. If a passphrase seals the key, passphrase is called for it; nil means that nobody can be asked.
+// Load reads the key file at path (PEM, PKCS #8). It refuses a file that others may read, since
+// whoever holds the key can act as this peer. It calls passphrase, unless that is nil, for a sealed
+// key.
 func Load(path string, passphrase func() (string, error)) (Identity, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -82,8 +82,8 @@ func (i Identity) ID() peer.ID { return i.id }
 // PeerID is the identity's public name, as rosters and multiaddresses write it ("12D3KooW…").
 func (i Identity) PeerID() string { return i.id.String() }
 
-// Sign signs message with the identity's key (Ed25519, RFC 8032), whose public half is in the peer ID. The caller says
-// at the beginning of message what it is for, so that a signature never counts for something else.
+// Sign signs message with the identity's key (Ed25519, RFC 8032). The message must begin with its
+// purpose, so that a signature never counts for something else.
 func (i Identity) Sign(message []byte) ([]byte, error) { return i.key.Sign(message) }
 
 func identityOf(raw ed25519.PrivateKey) (Identity, error) {
@@ -117,8 +117,8 @@ func parseIdentity(text []byte) (Identity, error) {
 	return identityOf(raw)
 }
 
-// Create makes a key file, whole or not at all, where there is none: a temporary file, synced, then renamed. A
-// passphrase of at least 8 bytes seals it; an empty one does not.
+// Create makes a key file, whole or not at all, where there is none: a temporary file, synced, then
+// renamed. A passphrase of at least 8 bytes seals it; an empty one does not.
 func Create(path, passphrase string) (_ Identity, err error) {
 	defer func() {
 		if err != nil {
@@ -154,8 +154,8 @@ func Create(path, passphrase string) (_ Identity, err error) {
 // minSecret is how many bytes of a secret Derive takes at least.
 const minSecret = 32
 
-// Derive returns the key of one of the peers that a scheduler starts and that share a secret. It depends on the
-// secret and the rank alone (HKDF with SHA-256, RFC 5869). Whoever holds the secret can act as any of them; nobody else can.
+// Derive returns the key of a rank among peers that share a secret (HKDF-SHA-256, RFC 5869).
+// Whoever holds the secret can act as any of them; nobody else can.
 func Derive(secret []byte, rank int) (Identity, error) {
 	if len(secret) < minSecret {
 		return Identity{}, fmt.Errorf("p2p: a secret must have at least %d random bytes (got %d)", minSecret, len(secret))

@@ -10,21 +10,20 @@ import (
 	"filippo.io/age/armor"
 )
 
-// A sealed key file is the plain one under a passphrase, as an armored age file (c2sp.org/age: scrypt, then
-// ChaCha20-Poly1305). The age program opens it, too, so nobody depends on this one to get a key back.
+// A sealed key file is the plain one encrypted under a passphrase as an armored age file
+// (c2sp.org/age: scrypt, then ChaCha20-Poly1305). The age program opens it as well.
 
 // errSealed says that a key file needs a passphrase.
 var errSealed = errors.New("a passphrase seals the key, and none was given")
 
-// sealWork is scrypt's cost as a power of two: 2^17 rounds of 1 KiB blocks take 128 MiB and about half a second,
-// OWASP's recommendation for scrypt. No file may ask for more than maxWork: whoever swaps the file could otherwise
-// make this peer run out of memory.
+// sealWork is scrypt's cost as a power of two: 2^17 rounds of 1 KiB blocks take 128 MiB and about
+// half a second (OWASP). maxWork bounds what a swapped file can make this peer spend.
 const (
 	sealWork = 17
 	maxWork  = 18
 )
 
-// minPassphrase is in bytes. It keeps out the empty and the accidental; a good one has five random words.
+// minPassphrase, in bytes, keeps out empty and accidental ones; a good one has five random words.
 const minPassphrase = 8
 
 func sealed(text []byte) bool { return bytes.HasPrefix(text, []byte(armor.Header)) }

@@ -50,7 +50,8 @@ func TestSealedIdentity(t *testing.T) {
 	if _, err := Create(path, ""); err == nil || !strings.Contains(err.Error(), "never replaced") {
 		t.Errorf("%v: a key must not be replaced", err)
 	}
-	// A file that asks for more rounds of scrypt than maxWork, which age itself would still take, is refused before it begins.
+	// A file that asks for more rounds of scrypt than maxWork, which age itself would still take,
+	// is refused before it begins.
 	costly := filepath.Join(t.TempDir(), "costly.key")
 	zeros := base64.RawStdEncoding.EncodeToString(make([]byte, 32))
 	var text bytes.Buffer

@@ -27,12 +27,12 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// transports lists what Config.Transport may be: QUIC over UDP; TCP with TLS 1.3, or with Noise, where TLS is meddled
-// with; WebSocket, for networks that let only web traffic out; or auto: all of them, and for each peer the one that was
-// measured to be the fastest.
+// transports are QUIC over UDP; TCP with TLS 1.3, or with Noise where middleboxes break TLS;
+// WebSocket for networks that allow only web traffic; and auto: the one that measures fastest for
+// each peer.
 var transports = []string{"quic", "tcp", "noise", "ws", "auto"}
 
-// kindOf is the carrier that an address stands for, with or without /p2p/ID: quic, tcp, ws, relay, or "".
+// kindOf is the carrier of an address, with or without /p2p/ID: quic, tcp, ws, relay, or "".
 func kindOf(a ma.Multiaddr) string {
 	var last ma.Component
 	circuit := false
@@ -112,8 +112,8 @@ func (n *Node) carriers() error {
 	if t == "tcp" || t == "noise" || t == "auto" {
 		var options []tcp.Option
 		if len(n.cfg.Relays) == 0 {
-			// Without SO_REUSEPORT a second peer on the same port is an error, not a silent half of the connections. A hole is
-			// punched from the port that listens, and so needs it.
+			// Without SO_REUSEPORT a second peer on the same port is an error, not a silent half of
+			// the connections. A hole is punched from the port that listens, and so needs it.
 			options = append(options, tcp.DisableReuseport())
 		}
 		err = errors.Join(err, add(tcp.NewTCPTransport(n.upgrader, n.limits, nil, options...)))
@@ -144,7 +144,7 @@ func (n *Node) bulkYamux() *yamux.Transport {
 	return (*yamux.Transport)(&c)
 }
 
-// newUpgrader turns sockets into authenticated connections of many streams, over all but QUIC, which is one.
+// newUpgrader makes sockets authenticated connections of many streams. QUIC needs none.
 func (n *Node) newUpgrader() (transport.Upgrader, error) {
 	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: n.bulkYamux()}}
 	plain, err := noise.New(noise.ID, n.cfg.Identity.Key(), muxers)
@@ -169,8 +169,8 @@ func (n *Node) newQUIC() (transport.Transport, error) {
 	rand.Read(token[:])
 	var err error
 	n.quic, err = quicreuse.NewConnManager(reset, token, quicreuse.OverrideListenUDP(listenSteady), quicreuse.ConnContext(n.admitQUIC),
-		// A stranger must show that it receives what is sent to its address before it costs more than a packet. When too many
-		// have come already, one packet refuses it that is shorter than its own.
+		// A stranger must prove that it receives at its address before it costs more than a packet.
+		// If too many have come, one packet refuses it that is shorter than its own.
 		quicreuse.VerifySourceAddress(func(a net.Addr) bool {
 			from, err := quicreuse.ToQuicMultiaddr(a, quic.Version1)
 			return err != nil || n.gate.asks(from)
@@ -178,13 +178,13 @@ func (n *Node) newQUIC() (transport.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The idle timeout of a connection is the shorter one of its two ends, so that of the dialling end bounds both. quic-go
-	// sends a keep-alive every half of it.
+	// The idle timeout of a connection is the shorter one of its two ends, so that of the dialling
+	// end bounds both. quic-go sends a keep-alive every half of it.
 	n.quic.ClientConfig().MaxIdleTimeout = n.cfg.PeerTimeout
 	return libp2pquic.NewTransport(n.cfg.Identity.Key(), n.quic, nil, n.gate, n.limits)
 }
 
-// admitQUIC lets gate and limits decide before the handshake, so that half-open connections count too.
+// admitQUIC asks gate and limits before the handshake, so that half-open connections count too.
 func (n *Node) admitQUIC(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	from, err := quicreuse.ToQuicMultiaddr(info.RemoteAddr, quic.Version1)
 	if err != nil {
@@ -202,8 +202,9 @@ func (n *Node) admitQUIC(ctx context.Context, info *quic.ClientInfo) (context.Co
 	return ctx, nil
 }
 
-// newWebSocket speaks at /ws, and at /wss in a TLS of its own, for networks that let only HTTPS out. That outer TLS proves
-// nothing and hides little: who the peers are is proven inside, as over TCP. HTTPS_PROXY is heeded.
+// newWebSocket speaks at /ws, and at /wss in a TLS of its own, for networks that allow only HTTPS.
+// The outer TLS proves nothing: the peers prove their identity inside, as over TCP. HTTPS_PROXY is
+// used.
 func (n *Node) newWebSocket() (transport.Transport, error) {
 	certificate, err := selfSigned()
 	if err != nil {

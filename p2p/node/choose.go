@@ -14,8 +14,8 @@ import (
 	madns "github.com/multiformats/go-multiaddr-dns"
 )
 
-// choose measures each carrier by which p can be dialled and leaves the addresses of the fastest one in the peer store.
-// Where p cannot be reached, or by one carrier only, nothing changes.
+// choose measures each carrier by which p can be dialled and leaves the addresses of the fastest
+// one in the peer store. Where p cannot be reached, or by one carrier only, nothing changes.
 func (n *Node) choose(ctx context.Context, p peer.ID) {
 	n.mu.Lock()
 	done := n.chosen[p]
@@ -29,7 +29,7 @@ func (n *Node) choose(ctx context.Context, p peer.ID) {
 	if done || len(at) < 2 {
 		return
 	}
-	// They are dialled side by side, since where UDP is blocked it says nothing, and measured one after the other.
+	// They are dialled in parallel, as blocked UDP says nothing, and measured one by one.
 	dialling, cancel := context.WithTimeout(ctx, directFirst)
 	defer cancel()
 	conns := map[string]transport.CapableConn{}
@@ -75,7 +75,7 @@ func (n *Node) forget(p peer.ID) {
 	n.mu.Unlock()
 }
 
-// dialAny makes a connection of its own, beside those of the swarm, to the first of addrs that answers.
+// dialAny connects, outside of the swarm, to the first of addrs that answers.
 func (n *Node) dialAny(ctx context.Context, p peer.ID, addrs []ma.Multiaddr) (transport.CapableConn, error) {
 	err := fmt.Errorf("no address")
 	for _, a := range addrs {

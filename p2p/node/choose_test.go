@@ -10,8 +10,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// Transport auto measures every carrier by which a peer can be dialled, and takes the fastest; where UDP leads nowhere,
-// it does without.
+// Transport auto measures every carrier by which a peer can be dialled, and takes the fastest;
+// where UDP leads nowhere, it does without.
 func TestAutoMeasures(t *testing.T) {
 	for name, blocked := range map[string]bool{"all": false, "no UDP": true} {
 		t.Run(name, func(t *testing.T) {

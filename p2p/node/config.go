@@ -34,13 +34,14 @@ type Config struct {
 	MaxFrame  int               // bytes, largest frame sent or taken; 0 = 64 MiB, at most 1 GiB; equal on all peers
 	MaxPeers  int               // largest roster, sizes the limits on connections and memory; 0 = 64, at most 4096
 
-	// PeerTimeout is how long nothing may come from a peer (power cut, unplugged cable) before it counts as failed; 0 = 10 s,
-	// 1 s to 10 min. It must be equal on all peers, since keep-alives are sent every half of it.
+	// PeerTimeout is how long a peer may be silent (power cut, unplugged cable) before it counts as
+	// failed; 0 = 10 s, 1 s to 10 min. Keep-alives are sent every half of it: it must be equal on
+	// all peers.
 	PeerTimeout time.Duration
 	MaxRate     int64 // receive rate limit for each member, bytes a second; 0 = none
 
-	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry the traffic of pairs that cannot
-	// connect directly, after an attempt to punch a hole through their NATs.
+	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry the
+	// traffic of pairs that cannot connect directly, not even by hole punching.
 	Relays []string
 	LAN    bool // find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
 }

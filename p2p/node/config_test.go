@@ -61,7 +61,7 @@ func TestRosterReportsAllFaults(t *testing.T) {
 			t.Errorf("%v\nlacks %q", err, want)
 		}
 	}
-	if _, err := roster.parse(4); err == nil || !strings.Contains(err.Error(), "MaxPeers 4") {
+	if _, err := roster.parse(4); err == nil || !strings.Contains(err.Error(), "at most 4 members (got 5)") {
 		t.Errorf("5 members under MaxPeers 4: %v", err)
 	}
 	if _, err := (Roster{}).parse(4); err == nil {

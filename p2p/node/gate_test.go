@@ -27,8 +27,8 @@ type gateConn struct {
 func (c gateConn) RemotePeer() peer.ID           { return c.from }
 func (c gateConn) RemoteMultiaddr() ma.Multiaddr { return c.at }
 
-// Over QUIC a member at an address that is not known gets in, when it has shown that the address is its own; and at one that
-// is known no more often than the address may.
+// Over QUIC a member at an address that is not known gets in, when it has shown that the address is
+// its own; and at one that is known no more often than the address may.
 func TestQUICAsksTheGate(t *testing.T) {
 	a, b := listen(t, "quic"), listen(t, "quic")
 	b.Admit([]Peer{peerOf(a)})
@@ -40,7 +40,8 @@ func TestQUICAsksTheGate(t *testing.T) {
 	if _, err := dial(t, b, a); err != nil {
 		t.Errorf("a member at an unknown address: %v", err)
 	}
-	// The dialling side is done first: closed then, its connection would never reach the other side's gate.
+	// The dialling side is done first: closed then, its connection would never reach the other
+	// side's gate.
 	await(t, "its address is known", func() bool { return a.gate.knows(from) })
 	b.net.ClosePeer(a.ID())
 	a.gate.mu.RLock()
@@ -83,8 +84,9 @@ func initial(t *testing.T) []byte {
 	return b[:n]
 }
 
-// What a sender is sent who may have written another's address on its packet is one short packet that asks whether it receives
-// it (Retry, RFC 9000, section 8.1.2), or refuses it. A member's address is not asked.
+// What a sender is sent who may have written another's address on its packet is one short packet
+// that asks whether it receives it (Retry, RFC 9000, section 8.1.2), or refuses it. A member's
+// address is not asked.
 func TestQUICAsksUnknownAddresses(t *testing.T) {
 	a := listen(t, "quic")
 	to, _, err := quicreuse.FromQuicMultiaddr(a.Addrs()[0])
@@ -124,7 +126,8 @@ func TestQUICAsksUnknownAddresses(t *testing.T) {
 	}
 }
 
-// Who has not shown that it receives what is sent to its address begins no handshake, whether or not there is room for strangers.
+// Who has not shown that it receives what is sent to its address begins no handshake, whether or
+// not there is room for strangers.
 func TestQUICRefusesUnverifiedAddresses(t *testing.T) {
 	a := listen(t, "quic")
 	a.Admit([]Peer{{ID: newIdentity(t).ID(), Addrs: []ma.Multiaddr{ma.StringCast("/ip4/198.51.100.7/udp/1/quic-v1")}}})
@@ -176,7 +179,8 @@ func TestAddressesAreBounded(t *testing.T) {
 	}
 }
 
-// Every step of a connection asks the gate anew: who passes one is not let through the next for that.
+// Every step of a connection asks the gate anew: who passes one is not let through the next for
+// that.
 func TestGateAtEveryStep(t *testing.T) {
 	ids := make([]peer.ID, 4)
 	for i := range ids {
@@ -232,7 +236,8 @@ func TestGateAtEveryStep(t *testing.T) {
 	check("in the next session")
 }
 
-// What strangers may cost is bounded together; an address at which a member is known has a budget of its own.
+// What strangers may cost is bounded together; an address at which a member is known has a budget
+// of its own.
 func TestMayConnect(t *testing.T) {
 	g := newGater(2, nil)
 	at := func(s string) ma.Multiaddr { return ma.StringCast(s) }

@@ -14,8 +14,8 @@ import (
 
 var errTooMany = errors.New("too many connection attempts")
 
-// gater admits connections from and to the members of the current session, and to the relays. Without a session it admits
-// nobody. Strangers share one limit on handshakes, which does not count against members.
+// gater admits connections from and to the members of the session, and to the relays; without a
+// session, none. Strangers share a limit on handshakes that does not count against members.
 type gater struct {
 	relays map[peer.ID]bool // set before the network starts
 	peers  int              // MaxPeers
@@ -57,12 +57,12 @@ func (g *gater) admit(members []Peer) {
 func (g *gater) learn(a ma.Multiaddr) {
 	ip := addressOf(a)
 	if _, known := g.addresses[ip]; ip != "" && !known && len(g.addresses) < connsPerPeer*g.peers {
-		// A site's peers often share one address (a laboratory, a NAT, this machine), and with strangers, too.
+		// Peers of a site, and strangers, often share one address: a laboratory, a NAT, a machine.
 		g.addresses[ip] = rate.NewLimiter(rate.Limit(strangersRate+2*g.size), strangersBurst+8*g.size)
 	}
 }
 
-// addressOf is the network address that a connection is counted under: IPv4 whole, of IPv6 the /56 that a site gets.
+// addressOf is the address that a connection counts under: IPv4 whole, of IPv6 a site's /56.
 func addressOf(a ma.Multiaddr) string {
 	if kindOf(a) == "relay" {
 		return ""
@@ -105,8 +105,8 @@ func (g *gater) knows(a ma.Multiaddr) bool {
 	return g.addresses[addressOf(a)] != nil
 }
 
-// asks reports whether the sender at a must show that it receives what is sent there: no member is known at a, and the limit
-// on strangers is not used up.
+// asks reports whether the sender at a must show that it receives what is sent there: no member is
+// known at a, and the limit on strangers is not used up.
 func (g *gater) asks(a ma.Multiaddr) bool {
 	return !g.knows(a) && g.strangers.Tokens() >= 1
 }
@@ -127,11 +127,11 @@ func (g *gater) mayConnect(a ma.Multiaddr) bool {
 // InterceptPeerDial refuses to dial a peer that is not listed.
 func (g *gater) InterceptPeerDial(p peer.ID) bool { return g.relays[p] || g.listed(p) }
 
-// InterceptAddrDial allows every address of a listed peer: they are configured, or the peer itself told them.
+// InterceptAddrDial allows every address of a listed peer: configured, or told by the peer.
 func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool { return g.InterceptPeerDial(p) }
 
-// InterceptAccept saves the cost of a handshake. QUIC calls mayConnect itself, since this is too late there. What comes
-// through a relay has cost the handshake with the relay.
+// InterceptAccept saves the cost of a handshake. QUIC calls mayConnect itself, since this is too
+// late there. What comes through a relay has cost the handshake with the relay.
 func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	switch from := c.RemoteMultiaddr(); kindOf(from) {
 	case "relay", "quic":
@@ -143,7 +143,7 @@ func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	}
 }
 
-// InterceptSecured refuses a peer whose proven identity is not listed, before any multiplexer or stream exists.
+// InterceptSecured refuses a proven identity that is not listed, before any stream exists.
 func (g *gater) InterceptSecured(d network.Direction, p peer.ID, c network.ConnMultiaddrs) bool {
 	if g.relays[p] {
 		return d == network.DirOutbound

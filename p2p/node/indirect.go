@@ -19,7 +19,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// ofRelays are the protocols by which a relay may address a peer: nothing of a session is among them.
+// ofRelays are the protocols that a relay may open: none of a session.
 var ofRelays = map[protocol.ID]bool{proto.ProtoIDv2Stop: true, identify.ID: true, identify.IDPush: true}
 
 const (
@@ -32,9 +32,9 @@ const (
 	observedMost = 8
 )
 
-// indirect is a node's way to members that it cannot dial: circuits through the federation's relays (libp2p's circuit
-// relay, version 2), and the punching of holes through NATs (DCUtR), for which a relay tells each side under which
-// address it is seen.
+// indirect reaches members that the node cannot dial: circuits through the federation's relays
+// (circuit relay v2), and hole punching (DCUtR) with the addresses under which relays see this
+// node.
 type indirect struct {
 	node     *Node
 	relays   []peer.AddrInfo
@@ -51,9 +51,9 @@ type indirect struct {
 	punching map[peer.ID]time.Time // when something was last heard of an attempt
 }
 
-// useRelays readies the node for relays. begin, called once the sockets are open, holds a reservation at every relay: one
-// that is dialled before them sees a port that nobody listens at, to which no hole can be punched. Close ends what either
-// began, also where useRelays fails.
+// useRelays prepares the node for relays. begin, called once the sockets are open, reserves a slot
+// at every relay: a relay dialled earlier would see a port that no hole can be punched to. Close
+// ends both, also if useRelays fails.
 func (n *Node) useRelays() (begin func(), err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	i := &indirect{node: n, punching: map[peer.ID]time.Time{}, ready: make(chan struct{}), stop: stop}
@@ -107,8 +107,8 @@ func (i *indirect) close() {
 	}
 }
 
-// keep holds a reservation at a relay, and takes another whenever the connection to it broke: after a change of
-// networks the relay sees this peer under its new address.
+// keep holds a reservation at a relay, and takes another whenever the connection to it broke: after
+// a change of networks the relay sees this peer under its new address.
 func (i *indirect) keep(ctx context.Context, r peer.AddrInfo) {
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithTimeout(network.WithForceDirectDial(ctx, "relay"), HandshakeTime)
@@ -126,8 +126,8 @@ func (i *indirect) keep(ctx context.Context, r peer.AddrInfo) {
 	}
 }
 
-// reserve lets members come through r, once holes can be punched for them: libp2p does that for a circuit when it comes,
-// and never again.
+// reserve lets members come through r, once holes can be punched for them: libp2p does that for a
+// circuit when it comes, and never again.
 func (i *indirect) reserve(ctx context.Context, r peer.AddrInfo) (*client.Reservation, error) {
 	c, err := i.node.net.DialPeer(ctx, r.ID)
 	if err != nil {
@@ -142,8 +142,8 @@ func (i *indirect) reserve(ctx context.Context, r peer.AddrInfo) (*client.Reserv
 	return client.Reserve(ctx, i.node, r)
 }
 
-// settle waits until a relay has told how it sees this host, so that holes can be punched. It gives up where none tells;
-// then the relay has to do.
+// settle waits until a relay has told how it sees this node, so that holes can be punched, or gives
+// up.
 func (i *indirect) settle(ctx context.Context) (ready bool) {
 	if i.node.cfg.Transport == "ws" {
 		return false
@@ -157,7 +157,7 @@ func (i *indirect) settle(ctx context.Context) (ready bool) {
 	return false
 }
 
-// listen collects the addresses under which the relays see this host. Members are not believed in this.
+// listen collects the addresses under which relays see this node. Members are not believed.
 func (i *indirect) listen(ctx context.Context) {
 	for {
 		select {
@@ -188,8 +188,8 @@ func (i *indirect) listen(ctx context.Context) {
 	}
 }
 
-// places are the addresses at which a member may try to reach this host: none until a relay has told one, then these and
-// those of its own interfaces, for members on the same network.
+// places are the addresses at which a member may try to reach this host: none until a relay has
+// told one, then these and those of its own interfaces, for members on the same network.
 func (i *indirect) places() []ma.Multiaddr {
 	i.mu.Lock()
 	out := slices.Clone(i.observed)

@@ -10,8 +10,8 @@ import (
 	"github.com/libp2p/go-libp2p/x/rate"
 )
 
-// What one member may use. A session needs one connection and one stream; the rest is for dials that cross, for
-// measuring, for the stream that says goodbye, and for windows that grow to their full size.
+// What one member may use. A session needs one connection and one stream; the rest is for crossing
+// dials, probes, the goodbye, and windows at their full size.
 const (
 	connsPerPeer   = 8
 	memoryPerPeer  = 64 << 20 // beside one frame
@@ -28,8 +28,7 @@ const (
 // streamsPerPeer leaves room for what a relay carries: two ends of a circuit to each other member.
 func streamsPerPeer(peers int) int { return 16 + 4*peers }
 
-// newLimits bounds what the network may take of this process, for at most peers members and frames of at most frame
-// bytes.
+// newLimits bounds what the network may use, for so many peers and frames of so many bytes.
 func newLimits(peers, frame int) (network.ResourceManager, error) {
 	scope := func(conns, streams int, memory int64) rcmgr.ResourceLimits {
 		return rcmgr.ResourceLimits{
@@ -47,8 +46,8 @@ func newLimits(peers, frame int) (network.ResourceManager, error) {
 		ProtocolDefault: all, ProtocolPeerDefault: perPeer, ServiceDefault: all, ServicePeerDefault: perPeer,
 		Conn: scope(1, streams, memory), Stream: scope(0, 1, memory),
 	}.Build(rcmgr.DefaultLimits.Scale(0, 0))
-	// How many connections one address may have follows from how often it may connect, which is the gater's business:
-	// only that knows at which addresses members are.
+	// How many connections one address may have follows from how often it may connect, which is the
+	// gater's business: only that knows at which addresses members are.
 	return rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(cfg),
 		rcmgr.WithMetricsDisabled(),
 		rcmgr.WithConnRateLimiters(&rate.Limiter{}),

@@ -8,8 +8,8 @@ import (
 	"github.com/libp2p/go-libp2p/gologshim"
 )
 
-// libp2p writes to stderr what it thinks are errors, such as a listener that was closed on purpose. What matters to a
-// caller comes back as an error, so libp2p's lines go to slog's default logger as details.
+// libp2p logs to stderr what it takes for errors, such as a listener closed on purpose. Callers get
+// errors that matter, so libp2p's lines go to slog's default logger as details.
 var quietLibp2p = sync.OnceFunc(func() { gologshim.SetDefaultHandler(detail{}) })
 
 // detail hands records to the default logger's handler at level Debug.

@@ -1,9 +1,9 @@
-// Package node opens a peer's libp2p node: its sockets, the connection gater that lets in nobody but members and relays, and the
-// ways to a member, which are direct, through a relay, and through a hole in its NAT. It knows no session: package p2p does.
+// Package node opens a peer's libp2p node: sockets, a connection gater that admits only members and
+// relays, and ways to members: direct, through a relay, or through a hole in a NAT.
 //
-// A node is put together from libp2p's parts: QUIC, TCP and WebSocket with TLS or Noise and yamux, and, where the federation runs
-// relays of its own, circuits and hole punching. Nothing leaves but to the addresses that are configured: there is no public
-// infrastructure, no port mapping and no telemetry.
+// A node consists of libp2p's parts: QUIC, TCP and WebSocket with TLS or Noise and yamux; with
+// relays also circuits and hole punching. It contacts only configured addresses: no public
+// infrastructure, no port mapping, no telemetry.
 package node
 
 import (
@@ -37,12 +37,11 @@ const HandshakeTime = 10 * time.Second
 
 const probeProtocol protocol.ID = "/heddle/probe/1"
 
-// tcpPatience is how many times Config.PeerTimeout yamux waits for an answer to its own probe: on a slow link the answer queues
-// behind data. A peer that is gone is noticed sooner, by the kernel; one that is stopped, whose kernel answers for it, is not.
+// tcpPatience is how many times Config.PeerTimeout yamux waits for an answer to its probe, which
+// queues behind data on a slow link. The kernel notices a dead peer sooner, but not a stopped one.
 const tcpPatience = 3
 
-// Node is a libp2p host.Host with only the protocols that a federation needs: those of libp2p's basic host include some that are
-// not wanted here.
+// Node is a libp2p host.Host with only the protocols that a federation needs.
 type Node struct {
 	cfg      Config
 	gate     *gater
@@ -124,7 +123,7 @@ func newNode(cfg Config) (_ *Node, err error) {
 	}
 	n.net, err = swarm.NewSwarm(id, n.store, n.bus,
 		swarm.WithConnectionGater(n.gate), swarm.WithResourceManager(n.limits),
-		// A roster's addresses are few and meant: an address that failed is tried again, never written off.
+		// A roster's addresses are few and meant: one that failed is tried again.
 		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))
 	if err != nil {
 		return nil, fmt.Errorf("p2p: %w", err)
@@ -182,14 +181,14 @@ func (n *Node) FullAddrs() (out []string) {
 	return out
 }
 
-// Connect makes a connection, a direct one where ctx asks for that even if there is one through a relay.
+// Connect makes a connection, a direct one if ctx asks for that, even beside one through a relay.
 func (n *Node) Connect(ctx context.Context, to peer.AddrInfo) error {
 	n.store.AddAddrs(to.ID, to.Addrs, peerstore.TempAddrTTL)
 	_, err := n.net.DialPeer(ctx, to.ID)
 	return err
 }
 
-// NewStream opens a stream within ctx's deadline, which stays the stream's own until its user sets another.
+// NewStream opens a stream within ctx's deadline, which stays the stream's own.
 func (n *Node) NewStream(ctx context.Context, p peer.ID, protos ...protocol.ID) (network.Stream, error) {
 	s, err := n.net.NewStream(ctx, p)
 	if err != nil {
@@ -258,8 +257,7 @@ func (n *Node) Close() error {
 	return errors.Join(errs...)
 }
 
-// onStream serves a stream that a member or a relay has opened: the gate lets nobody else come this far. It asks once
-// more, for a member may have been revoked since.
+// onStream serves a stream of a member or relay. It asks the gate again, for revoked members.
 func (n *Node) onStream(s network.Stream) {
 	if !n.gate.mayOpen(s.Conn().RemotePeer()) {
 		s.Reset()

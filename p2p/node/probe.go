@@ -13,9 +13,9 @@ import (
 	mss "github.com/multiformats/go-multistream"
 )
 
-// The probe protocol measures a path to a member or relay. The asking side writes magic and a byte count, the other
-// answers with its clock; then the asking side writes that many zeros, or ends earlier, and the other answers with how
-// many have come. Nothing of a session is in it.
+// The probe protocol measures a path to a member or relay. One side writes magic and a byte count,
+// the other answers with its clock; then the first writes up to that many zeros, and the other
+// answers with how many came. It carries nothing of a session.
 const (
 	probeMagic  = "HEDP"
 	probeSize   = len(probeMagic) + 4
@@ -109,7 +109,7 @@ func probe(ctx context.Context, s stream, bytes int) (_ sight, err error) {
 	if bytes == 0 {
 		return seen, nil
 	}
-	// The first round trip held the handshake of a fresh connection; the time of the bytes holds the last one.
+	// The first round trip held a fresh connection's handshake; the bytes' time holds the last one.
 	begun = time.Now()
 	sent, block := 0, make([]byte, probeBlock)
 	for sent < bytes && time.Since(begun) < probeTime {

@@ -11,16 +11,15 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// RelayLimits bounds what a relay carries. The zero value bounds nothing, since training data is large and only listed
-// members may use the relay.
+// RelayLimits bounds what a relay carries. The zero value bounds nothing, since training data is
+// large and only listed members may use the relay.
 type RelayLimits struct {
 	Bytes    int64         // of one circuit each way; then it ends
 	Duration time.Duration // of one circuit
 	Circuits int           // that one member may have at once; 0 = two to each other member
 }
 
-// Relay carries connections between members of a federation that cannot reach each other: bytes that it cannot read, as
-// the two ends encrypt them. It belongs to the federation, and nobody else can use it.
+// Relay forwards encrypted bytes between members that cannot reach each other, and nobody else.
 type Relay struct {
 	node     *Node
 	service  *relay.Relay

@@ -32,7 +32,8 @@ func TestRelayServesMembersOnly(t *testing.T) {
 	}
 }
 
-// Only relays are believed in under which address they see a peer: a member could name somebody else's, to be dialled.
+// Only relays are believed in under which address they see a peer: a member could name somebody
+// else's, to be dialled.
 func TestObservedAddressesComeFromRelays(t *testing.T) {
 	r, nodes, _ := behind(t, "tcp", 2)
 	emit, err := nodes[0].bus.Emitter(new(event.EvtPeerIdentificationCompleted))

@@ -15,13 +15,13 @@ type Member struct {
 	Addrs []string // multiaddresses at which it listens, with or without /p2p/ID; none: it can only dial out
 }
 
-// Roster lists the members of a session. A member's rank is its index; all peers hold the same order, but each may
-// know other addresses.
+// Roster lists the members of a session. A member's rank is its index; all peers hold the same
+// order, but each may know other addresses.
 type Roster struct {
 	Members []Member
 }
 
-// Validate reports all faults at once: bad names, bad or repeated IDs, addresses that cannot be dialled.
+// Validate reports all faults at once: bad names, IDs and addresses, and repeated IDs.
 func (r Roster) Validate() error {
 	_, err := r.parse(MostPeers)
 	return err
@@ -43,7 +43,7 @@ func (r Roster) parse(limit int) ([]Peer, error) {
 		errs = append(errs, errors.New("there must be at least one member"))
 	}
 	if len(r.Members) > limit {
-		return nil, fmt.Errorf("p2p: roster: %d members exceed MaxPeers %d", len(r.Members), limit)
+		return nil, fmt.Errorf("p2p: roster: there must be at most %d members (got %d)", limit, len(r.Members))
 	}
 	seen := map[peer.ID]int{}
 	out := make([]Peer, len(r.Members))

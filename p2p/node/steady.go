@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// steadyUDP takes a packet that the network does not accept for one that got lost. While a machine changes networks it
-// has no route for a moment, and quic-go would give up every connection; so they outlive that, up to Config.PeerTimeout.
+// steadyUDP treats a packet without a route as lost. A machine that changes networks has no route
+// for a moment, and quic-go would close every connection; so they survive up to Config.PeerTimeout.
 type steadyUDP struct{ *net.UDPConn }
 
 func listenSteady(network string, at *net.UDPAddr) (net.PacketConn, error) {

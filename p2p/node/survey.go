@@ -28,8 +28,8 @@ type Sighting struct {
 	Err       error         // it was not reached
 }
 
-// Survey tries every way to every other member and relay, again and again until ctx ends or all have answered, and
-// measures them. Members answer while they join, train, or survey themselves. The node must not be in a session.
+// Survey measures every way to every other member and relay, retrying until ctx ends or all have
+// answered. Members answer while they join, train or survey. The node must not be in a session.
 func (n *Node) Survey(ctx context.Context, roster Roster) ([]Sighting, error) {
 	members, err := roster.parse(n.cfg.MaxPeers)
 	if err != nil {

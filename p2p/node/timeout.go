@@ -7,8 +7,8 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// Watch calls silent, and closes c, when nothing has come over QUIC for Config.PeerTimeout. quic-go notices that at the dialling
-// end only: at the listening end its timeout is at least 5 s, and half as long again. Over TCP the kernel watches.
+// Watch calls silent, and closes c, when nothing has come over QUIC for Config.PeerTimeout. At the
+// listening end quic-go itself would wait at least 7.5 s. Over TCP the kernel watches.
 func (n *Node) Watch(c network.Conn, silent func(time.Duration)) {
 	var q *quic.Conn
 	if !c.As(&q) {

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundTimeout lets the kernel end a TCP connection whose other side has acknowledged nothing for d. (TCP_USER_TIMEOUT,
-// RFC 5482; without it Linux goes on for a quarter of an hour.) Connections that are no sockets are left alone.
+// boundTimeout makes the kernel close a TCP connection whose peer has acknowledged nothing for d
+// (TCP_USER_TIMEOUT, RFC 5482; Linux would wait a quarter of an hour). It ignores other
+// connections.
 func boundTimeout(c any, d time.Duration) {
 	s, ok := c.(syscall.Conn)
 	if !ok {

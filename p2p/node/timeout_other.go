@@ -4,5 +4,5 @@ package node
 
 import "time"
 
-// boundTimeout does nothing where the kernel has no such bound: yamux notices after tcpPatience times as long.
+// boundTimeout does nothing here: yamux notices after tcpPatience times as long.
 func boundTimeout(any, time.Duration) {}

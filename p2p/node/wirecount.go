@@ -13,10 +13,9 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// libp2p's own bandwidth reporter counts what passes the streams and misses TLS, yamux and QUIC. Here a TCP connection
-// is counted at its socket and a QUIC connection by quic-go's packet statistics, so that what is reported is what the
-// network carried, save for TCP, UDP and IP headers. What was lost and sent again counts once: the kernel does not show
-// us TCP's repetitions, and QUIC's are taken out so that both transports mean the same.
+// libp2p's bandwidth reporter misses TLS, yamux and QUIC. Here TCP is counted at its socket and
+// QUIC by quic-go's statistics: all that the network carried but TCP, UDP and IP headers.
+// Retransmissions do not count: the kernel does not report TCP's, so QUIC's are subtracted.
 
 // wire counts the bytes of one TCP connection.
 type wire struct{ sent, received atomic.Int64 }
@@ -55,8 +54,8 @@ func (c countedConn) Stat() network.ConnStats {
 	return s
 }
 
-// countingUpgrader puts a countedConn under every connection, dialled or accepted, once the TCP transport has set its
-// socket's options, and bounds how long the other side may leave unanswered what was sent.
+// countingUpgrader puts a countedConn under every connection once the TCP transport has set its
+// socket's options, and bounds how long sent data may stay unacknowledged.
 type countingUpgrader struct {
 	transport.Upgrader
 	timeout time.Duration
