@@ -59,7 +59,8 @@ func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.
 	}
 	fmt.Fprintf(stdout, "A graph of %d nodes and %d edges in %d classes lies on %d sites; %d of the edges join two sites.\n",
 		g.N(), g.Adj.NumEdges()/2, g.Labels.Classes, len(shards), quality.Measure(shard.Describe(shards, shard.Meta{})).Cut/2)
-	fmt.Fprintf(stdout, "%d nodes have a label to learn from; accuracy is over the %d test nodes of all sites.\n\n", len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))
+	fmt.Fprintf(stdout, "%d nodes have a label to learn from; accuracy is over the %d test nodes of all sites.\n\n",
+		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))
 
 	gcn := heddle.Defaults(heddle.Plan{Mode: "standalone"})
 	gcn.Seed = seed

@@ -36,7 +36,8 @@ func (v *settingValue) Set(text string) error {
 
 // Type implements pflag.Value.
 func (v *settingValue) Type() string {
-	return map[string]string{"text": "string", "integer": "int", "number": "float", "true or false": "bool", "list": "list", "duration": "duration"}[v.setting.Type]
+	return map[string]string{"text": "string", "integer": "int", "number": "float", "true or false": "bool",
+		"list": "list", "duration": "duration"}[v.setting.Type]
 }
 
 func (v *settingValue) String() string { return v.text }

@@ -82,10 +82,12 @@ func failures(r result) *report.Table {
 		if l.Did == "previous" {
 			did = "earlier rows used"
 		}
-		t.Rows = append(t.Rows, []string{"rows of " + l.Peer, fmt.Sprintf("%s, hop %d", l.Stage, l.Hop), fmt.Sprintf("%d: %s", l.Rows, did)})
+		t.Rows = append(t.Rows,
+			[]string{"rows of " + l.Peer, fmt.Sprintf("%s, hop %d", l.Stage, l.Hop), fmt.Sprintf("%d: %s", l.Rows, did)})
 	}
 	for _, s := range r.Shares {
-		t.Rows = append(t.Rows, []string{"work of " + s.Peer, fmt.Sprintf("%s, round %d", s.Stage, s.Round), report.Percent(s.Share)})
+		t.Rows = append(t.Rows,
+			[]string{"work of " + s.Peer, fmt.Sprintf("%s, round %d", s.Stage, s.Round), report.Percent(s.Share)})
 	}
 	return t
 }

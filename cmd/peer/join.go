@@ -88,7 +88,8 @@ func (s member) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err er
 	}
 	if err != nil {
 		if ctx.Err() != nil && s.Site.State != "" {
-			return fmt.Errorf("interrupted; to continue from the checkpoints in %s, repeat the command at all peers", s.Site.State)
+			return fmt.Errorf("interrupted; to continue from the checkpoints in %s, repeat the command at all peers",
+				s.Site.State)
 		}
 		return err
 	}

@@ -65,7 +65,8 @@ func (l launch) join(s *member, p *heddle.Plan, env func(string) string) (identi
 	}
 	switch {
 	case t.Ranks < 1 || t.Ranks > cluster.MaxRanks:
-		return none, cli.Invalidf("the number of ranks must be 1 to %d (got %d from %s): give --ranks", cluster.MaxRanks, t.Ranks, t.By)
+		return none, cli.Invalidf("the number of ranks must be 1 to %d (got %d from %s): give --ranks", cluster.MaxRanks,
+			t.Ranks, t.By)
 	case t.Rank >= t.Ranks:
 		return none, cli.Invalidf("the rank must be below %d, the number of ranks (got %d from %s)", t.Ranks, t.Rank, t.By)
 	case t.Hosts == nil:

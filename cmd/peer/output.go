@@ -64,8 +64,8 @@ func number(x float64) *float64 {
 }
 
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
-	r := result{Mode: p.Mode, Model: p.Model, Encoder: p.Encoder.String(), Dataset: first.Name, Peers: first.Parts, Seed: p.Seed,
-		TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
+	r := result{Mode: p.Mode, Model: p.Model, Encoder: p.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
+		Seed: p.Seed, TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
 	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
 	sum := o.Total()
@@ -112,7 +112,8 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 	page.Metric, page.Stages, page.Peers = string(o.Metric), o.Stages, o.Peers
 	page.Links, page.Failures = predicted(r.Links), failures(r)
 	page.Summary = []report.Fact{
-		{Name: "test " + r.Metric, Value: report.Percent(o.Test)}, {Name: "validation " + r.Metric, Value: report.Percent(o.Val)},
+		{Name: "test " + r.Metric, Value: report.Percent(o.Test)},
+		{Name: "validation " + r.Metric, Value: report.Percent(o.Val)},
 		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},
 		{Name: "bytes sent", Value: report.Bytes(sum.Total())},
 	}
@@ -137,8 +138,10 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 // print prints the figures of a run over a data set.
 func (out output) print(w io.Writer, o *heddle.Result, dataset string) {
 	sum := o.Total()
-	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", dataset, o.Metric, report.Percent(o.Test), report.Percent(o.Val), o.Seconds)
-	fmt.Fprintf(w, "sent: halo %s, reduce %s, control %s", report.Bytes(sum.Halo), report.Bytes(sum.Reduce), report.Bytes(sum.Control))
+	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", dataset, o.Metric, report.Percent(o.Test),
+		report.Percent(o.Val), o.Seconds)
+	fmt.Fprintf(w, "sent: halo %s, reduce %s, control %s", report.Bytes(sum.Halo), report.Bytes(sum.Reduce),
+		report.Bytes(sum.Control))
 	if sum.Wire > 0 {
 		fmt.Fprintf(w, "; on the wire %s", report.Bytes(sum.Wire))
 	}

@@ -117,7 +117,8 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watc
 	if left, err := local.Interrupted(); err != nil {
 		return err
 	} else if left && !resume {
-		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out, state)
+		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out,
+			state)
 	} else if resume && !left {
 		w.Log.Warn("no checkpoints to resume from: the run starts from the beginning", "checkpoints", state)
 	}
@@ -128,7 +129,8 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watc
 			return err
 		}
 		if left, _ := local.Interrupted(); left {
-			return fmt.Errorf("interrupted; the checkpoints are in %s: to continue, repeat the command with --resume --out %s", state, j.Out)
+			return fmt.Errorf("interrupted; the checkpoints are in %s: to continue, repeat the command with --resume --out %s",
+				state, j.Out)
 		}
 		return errors.New("interrupted before the first checkpoint")
 	}

@@ -181,17 +181,19 @@ func (w *Watch) Event(e train.Event) {
 		w.Log.Info("stage done", "stage", e.StageName, "best_round", e.BestRound, "val", e.Val, "test", e.Test,
 			"halo_bytes", e.Sent.Halo, "reduce_bytes", e.Sent.Reduce)
 	case train.Resync:
-		w.Log.Warn("two peers rounded differently; all continue with the parameters of one", "stage", e.StageName, "round", e.Round,
-			"from_peer", e.Peer, "other_peer", e.Other, "this_peer_differed", e.Differed, "distance", e.Distance)
+		w.Log.Warn("two peers rounded differently; all continue with the parameters of one", "stage", e.StageName,
+			"round", e.Round, "from_peer", e.Peer, "other_peer", e.Other, "this_peer_differed", e.Differed, "distance", e.Distance)
 	case train.Generation:
 		w.Log.Info("generation", "number", e.Number, "members", fmt.Sprint(e.Members), "stage", e.StageName, "round", e.Round)
 	case train.LostRows:
-		w.Log.Warn("rows of a failed peer", "peer", e.Peer, "stage", e.StageName, "hop", e.Hop, "rows", e.Rows, "action", e.Action)
+		w.Log.Warn("rows of a failed peer", "peer", e.Peer, "stage", e.StageName, "hop", e.Hop, "rows", e.Rows,
+			"action", e.Action)
 	case train.ShareSet:
 		w.Log.Info("local work of a peer", "peer", e.Peer, "stage", e.StageName, "round", e.Round, "share", e.Share)
 	case train.HaloPlan:
 		if e.Rows > 0 {
-			w.Log.Info("halo", "layer", e.Layer, "rows", e.Rows, "width", e.Width, "fetched_again", e.Refetched, "kept", report.Bytes(e.Kept), "why", e.Text)
+			w.Log.Info("halo", "layer", e.Layer, "rows", e.Rows, "width", e.Width, "fetched_again", e.Refetched,
+				"kept", report.Bytes(e.Kept), "why", e.Text)
 		}
 	case train.Restored:
 		w.Log.Info("resumed from a checkpoint", "stage", e.StageName, "round", e.Round, "peer", e.Peer)

@@ -49,7 +49,8 @@ their signatures.`,
 			if _, err := p.Rank(site); err != nil {
 				return fmt.Errorf("%s: %w", plan, err)
 			}
-			a := admission.Unsigned(admission.Approval{Federation: rules.Federation, Plan: fingerprint, Site: site, Expires: admission.Date(until)})
+			a := admission.Unsigned(admission.Approval{Federation: rules.Federation, Plan: fingerprint, Site: site,
+				Expires: admission.Date(until)})
 			// Signatures of other approvers under the same approval stay.
 			if held, err := admission.ReadFile[admission.Approval](out); err == nil && held.Body == a.Body {
 				a = held
@@ -67,7 +68,8 @@ their signatures.`,
 			}
 			w := c.OutOrStdout()
 			describePlan(w, p, fingerprint)
-			fmt.Fprintf(w, "approved     for %s until %s, signed by %d, in %s\n", rules.Federation, until, len(a.Signatures), out)
+			fmt.Fprintf(w, "approved     for %s until %s, signed by %d, in %s\n", rules.Federation, until, len(a.Signatures),
+				out)
 			if err := rules.Approved(a, fingerprint, site, time.Now()); err != nil {
 				fmt.Fprintf(w, "not enough yet: %v\n", err)
 			}
@@ -79,7 +81,8 @@ their signatures.`,
 	f.StringVar(&policy, "policy", "", "policy of this site")
 	f.StringVar(&key, "identity", cli.DefaultIdentity(), "key file of the approver")
 	f.StringVar(&site, "site", "", "ID of the peer that may train (default: that of the key)")
-	f.StringVar(&until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))), "last day on which training may begin")
+	f.StringVar(&until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))),
+		"last day on which training may begin")
 	f.StringVarP(&out, "out", "o", "approval.json", "file to write, or to add a signature to")
 	cli.Required(c, "plan", "policy")
 	return c

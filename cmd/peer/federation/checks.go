@@ -47,9 +47,11 @@ func (d *doctor) memory() {
 	case total == 0:
 		d.fine("memory", "unknown; the shard has %s", report.Bytes(size))
 	case size > total:
-		d.fault("memory", "cut the graph into more parts, or use a larger machine", "the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
+		d.fault("memory", "cut the graph into more parts, or use a larger machine", "the shard has %s and the machine %s",
+			report.Bytes(size), report.Bytes(total))
 	case size > total/3:
-		d.advise("memory", "the rows of all layers may not fit: use smaller hidden layers, encoder pca, or more parts", "the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
+		d.advise("memory", "the rows of all layers may not fit: use smaller hidden layers, encoder pca, or more parts",
+			"the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
 	default:
 		d.fine("memory", "%s, the shard has %s", report.Bytes(total), report.Bytes(size))
 	}
@@ -73,7 +75,8 @@ func (d *doctor) disk() {
 	}
 	switch {
 	case err == nil && free < wantDisk:
-		d.fault("disk", "free some space, or give another --state: it must hold two checkpoints and the model", "%s, fsync %s", space, took)
+		d.fault("disk", "free some space, or give another --state: it must hold two checkpoints and the model",
+			"%s, fsync %s", space, took)
 	case took > slowSync:
 		d.advise("disk", "write checkpoints less often: checkpoint_every in the plan", "%s, fsync %s", space, took)
 	default:
@@ -164,12 +167,14 @@ func (d *doctor) sightings(found []node.Sighting) {
 			}
 		}
 		if reached && !direct && !ways[key][0].Relay {
-			d.advise("reached", "hole punching may work when the session begins; otherwise open a port on one side", "%s only through a relay", key)
+			d.advise("reached", "hole punching may work when the session begins; otherwise open a port on one side",
+				"%s only through a relay", key)
 		}
 	}
 	switch {
 	case noUDP > 0 && udp == 0:
-		d.advise("udp", "use carrier auto or tcp in the plan, or allow UDP to the members' ports", "UDP seems to be blocked: %d members answer over TCP and not over QUIC", noUDP)
+		d.advise("udp", "use carrier auto or tcp in the plan, or allow UDP to the members' ports",
+			"UDP seems to be blocked: %d members answer over TCP and not over QUIC", noUDP)
 	case udp > 0:
 		d.fine("udp", "not blocked")
 	}
@@ -187,7 +192,8 @@ func (d *doctor) clock(skews []time.Duration) {
 	const remedy = "set the clock by the network (timedatectl set-ntp true, w32tm /resync), unless the others are wrong"
 	switch {
 	case skew.Abs() > skewFault:
-		d.fault("clock", remedy, "%s behind the others: memberships and hours would be judged at the wrong time", skew.Round(time.Second))
+		d.fault("clock", remedy, "%s behind the others: memberships and hours would be judged at the wrong time",
+			skew.Round(time.Second))
 	case skew.Abs() > skewNote:
 		d.advise("clock", remedy, "%s behind the others: times in logs will not agree", skew.Round(time.Second))
 	default:

@@ -150,13 +150,15 @@ func (d *doctor) network(ctx context.Context) error {
 		}
 	}
 	if self < 0 {
-		d.fault("identity", "ask for "+id.PeerID()+" to be added, or give --identity", "this peer is not among the %d members", len(m.members.Members))
+		d.fault("identity", "ask for "+id.PeerID()+" to be added, or give --identity",
+			"this peer is not among the %d members", len(m.members.Members))
 		return nil
 	}
 	if d.listen == nil {
 		d.listen = m.members.Members[self].Addrs
 	}
-	cfg := node.Config{Identity: id, Listen: d.listen, Transport: m.carrier, Relays: m.relays, LAN: d.lan, MaxPeers: max(64, len(m.members.Members))}
+	cfg := node.Config{Identity: id, Listen: d.listen, Transport: m.carrier, Relays: m.relays, LAN: d.lan,
+		MaxPeers: max(64, len(m.members.Members))}
 	if err := cfg.Validate(); err != nil {
 		return cli.Invalid(err)
 	}

@@ -80,7 +80,8 @@ func (p post) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Info("relay", "federation", r.Federation, "serial", r.Serial, "members", len(r.Members), "addresses", relay.Addrs())
+	log.Info("relay", "federation", r.Federation, "serial", r.Serial, "members", len(r.Members),
+		"addresses", relay.Addrs())
 	feed := admission.Feed{Path: p.roster, InForce: trusted, Warn: func(text string) { log.Warn(text) }}
 	feed.Follow(ctx, r, func(r admission.Roster, now time.Time) {
 		if _, err := r.Admit(id.PeerID(), now, admission.Relay); err != nil {

@@ -321,7 +321,8 @@ func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster,
 		return by, fmt.Errorf("%w, so the changes of serial %d cannot be shown: run peer roster verify on an earlier version first", err, s.Body.Serial)
 	}
 	if m, ok := by.Find(id); !ok || !m.Administrator {
-		return by, fmt.Errorf("the signer must be an administrator of serial %d of %s: %s (got %s)", by.Serial, by.Federation, names(by.Administrators()), id)
+		return by, fmt.Errorf("the signer must be an administrator of serial %d of %s: %s (got %s)", by.Serial,
+			by.Federation, names(by.Administrators()), id)
 	}
 	return by, nil
 }
@@ -353,7 +354,8 @@ that an administrator has read out to you; peer roster show prints it there.`,
 			if err := at.Update(s, told, time.Now()); err != nil {
 				return cli.Invalidf("%s: %w", args[0], err)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "serial %d of %s, fingerprint %s, is in force here\n", s.Body.Serial, s.Body.Federation, admission.Grouped(s.Body.Fingerprint()))
+			fmt.Fprintf(c.OutOrStdout(), "serial %d of %s, fingerprint %s, is in force here\n", s.Body.Serial,
+				s.Body.Federation, admission.Grouped(s.Body.Fingerprint()))
 			return nil
 		},
 	}

@@ -16,10 +16,13 @@ import (
 func describe(w io.Writer, dir string, m *shard.Manifest) {
 	r := quality.Measure(m)
 	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d\n", dir, m.Name, r.Parts, m.Policy, m.Seed)
-	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2, 100*r.CutShare, r.Replication)
-	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, bytes of features %.2f, halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
+	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2,
+		100*r.CutShare, r.Replication)
+	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, bytes of features %.2f, "+
+		"halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
 	row := r.Halo * 4 * report.Width
-	fmt.Fprintf(w, "  an exchange is %d rows; of %d columns layer by layer %s a layer, once; full-batch %s a layer and epoch\n", r.Halo, report.Width, report.Bytes(row), report.Bytes(2*row))
+	fmt.Fprintf(w, "  an exchange is %d rows; of %d columns layer by layer %s a layer, once; full-batch %s a layer and "+
+		"epoch\n", r.Halo, report.Width, report.Bytes(row), report.Bytes(2*row))
 	if p, q, most := r.Widest(); most > 0 {
 		fmt.Fprintf(w, "  most between two parts: %d rows from part-%d to part-%d\n", most, p, q)
 	}
@@ -32,7 +35,8 @@ func describe(w io.Writer, dir string, m *shard.Manifest) {
 		for _, n := range p.Halo {
 			halo += n
 		}
-		fmt.Fprintf(w, "  part-%d%s: %d nodes (%d train, %d val, %d test), %d halo rows\n", i, name, p.Owned, p.Train, p.Val, p.Test, halo)
+		fmt.Fprintf(w, "  part-%d%s: %d nodes (%d train, %d val, %d test), %d halo rows\n", i, name, p.Owned, p.Train,
+			p.Val, p.Test, halo)
 	}
 }
 
@@ -55,7 +59,8 @@ func timings(w io.Writer, phases []external.PhaseTimes) {
 
 // describeReplicas prints the quality of a vertex cut.
 func (s *cutting) describeReplicas(w io.Writer, r vertexcut.Replicas) error {
-	fmt.Fprintf(w, "%s in %d parts by %s, seed %d: a vertex cut, which trainers cannot use\n", s.data, r.Parts, s.by, s.seed)
+	fmt.Fprintf(w, "%s in %d parts by %s, seed %d: a vertex cut, which trainers cannot use\n", s.data, r.Parts, s.by,
+		s.seed)
 	fmt.Fprintf(w, "  %d nodes, %d edges; replication factor %.2f\n", r.Nodes, r.Edges/2, r.Replication)
 	fmt.Fprintf(w, "  largest part over the mean: edges %.2f, replicas %.2f\n", r.EdgeBalance, r.ReplicaBalance)
 	_, err := fmt.Fprintf(w, "  an exchange: %d partial sums to the owners, and as many rows back\n", r.Replicas-r.Nodes)

@@ -42,9 +42,9 @@ store this encoding, so prediction reads other tables in the same way.
 With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet, binary
 (.el32, .el64, .wel32, .wel64), Galois (.gr) or Matrix Market (.mtx). Columns without names are numbered from 1.
 --edge-format names the format of a file with another suffix: text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx.
-The weights of a .gr file have a type, u32, f32, u64 or f64, in place of a column.
-A list that does not fit into memory is stored: --out NAME.graph, which peer partition --memory takes. With --nodes so is a
-table of nodes: their names have to be 0, 1, 2, … in its order, and the edges those numbers.
+For a .gr file --weight-column is the type of the weights: u32, f32, u64 or f64.
+With --out NAME.graph the result is a stored graph for peer partition --memory, and neither it nor the list has to fit into
+memory. It may have --nodes, too, if their names are 0, 1, 2, … in the order of the table, and the edges have these numbers.
 
 With --ogb, make a data set from an unpacked Open Graph Benchmark folder with raw/ and split/.
 

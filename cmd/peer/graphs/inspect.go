@@ -98,7 +98,8 @@ func features(w io.Writer, x graph.Features) {
 	case x.Cols() == 0:
 		fmt.Fprintln(w, "  no features: training uses the numbers of the nodes")
 	case x.Sparse != nil:
-		fmt.Fprintf(w, "  %d features, sparse, %.2f %% filled\n", x.Cols(), 100*float64(x.Sparse.NNZ())/max(1, float64(x.Rows())*float64(x.Cols())))
+		fmt.Fprintf(w, "  %d features, sparse, %.2f %% filled\n", x.Cols(),
+			100*float64(x.Sparse.NNZ())/max(1, float64(x.Rows())*float64(x.Cols())))
 	default:
 		fmt.Fprintf(w, "  %d features, dense\n", x.Cols())
 	}
@@ -113,7 +114,8 @@ func labels(w io.Writer, l graph.Labels, split []graph.Split) {
 	for _, s := range split {
 		n[s]++
 	}
-	fmt.Fprintf(w, "  %d classes (%s): %d training, %d validation, %d test nodes\n", l.Classes, kind, n[graph.Train], n[graph.Val], n[graph.Test])
+	fmt.Fprintf(w, "  %d classes (%s): %d training, %d validation, %d test nodes\n", l.Classes, kind, n[graph.Train],
+		n[graph.Val], n[graph.Test])
 }
 
 func inspectShard(w io.Writer, path string) (err error) {
@@ -169,7 +171,8 @@ func inspectState(w io.Writer, path string) error {
 			return err
 		}
 		for _, seq := range seqs {
-			fmt.Fprintf(w, "%s: checkpoint %d (layer-wise: stage %d before round %d)\n", dir, seq, seq>>32, max(int64(seq&0xffffffff)-1, 0))
+			fmt.Fprintf(w, "%s: checkpoint %d (layer-wise: stage %d before round %d)\n", dir, seq, seq>>32,
+				max(int64(seq&0xffffffff)-1, 0))
 			found = true
 		}
 	}

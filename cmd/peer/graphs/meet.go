@@ -28,13 +28,12 @@ func newMeet() *cobra.Command {
 	var s meeting
 	c := &cobra.Command{
 		Use:   "meet --plan plan.yaml --nodes FILE --edges FILE --out DIR",
-		Short: "Make this site's part of a graph that sites hold together, from its own tables",
-		Long: `Make this site's part of a graph that several sites hold together and may not pool. Every site of the plan runs
-this with its own tables: of its own nodes, and of the edges it knows of. Where an edge ends at a node of another site,
-a column of the edges' table has that site's name, as the plan has it. The sites agree on columns, categories,
-classes and relations, tell each other which of their nodes an edge joins, and each writes its own part for peer join. What the
-others learn by it is in docs/explanation/privacy.md. A site that asks for more than --max-unknown names that do not exist
-gets no answer.`,
+		Short: "Make this site's part of a graph over several sites",
+		Long: `Make this site's part of a graph that several sites hold and cannot pool. Every site of the plan runs this command
+with tables of its nodes and of the edges that it knows. If an edge ends at a node of another site, a column of the edge
+table names that site as the plan does. The sites agree on columns, categories, classes and relations, tell each other
+which nodes their edges join, and each writes its own part for peer join. docs/explanation/privacy.md describes what the
+others learn. A site that requests more than --max-unknown names that do not exist gets no answer.`,
 		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -48,7 +47,7 @@ gets no answer.`,
 	f.StringVar(&s.tables.Site, "site-column", "", "column of the node table with this site's name")
 	f.StringVar(&s.tables.SourceSite, "source-site-column", "", "column with the source's site; empty cell: this one")
 	f.StringVar(&s.tables.TargetSite, "target-site-column", "", "column with the target's site; empty cell: this one")
-	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may ask for")
+	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may request")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
 	cli.Required(c, "plan", "nodes", "out")
@@ -81,15 +80,19 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 }
 
 // build makes this site's part with the others.
-func (s *meeting) build(ctx context.Context, p *heddle.Plan, with *heddle.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer) error {
+func (s *meeting) build(
+	ctx context.Context, p *heddle.Plan, with *heddle.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer,
+) error {
 	g, rank, names := with.Group, with.Rank, p.Names()
 	shard, err := align.Shard(ctx, g, align.Config{Sites: names, Tables: tables,
 		Phase: func(name string) { w.Log.Info("meeting", "phase", name) },
 		Asked: func(site string, names, unknown int) error {
-			with.Record(admission.Record{Event: admission.Connected, Peer: p.IDOf(site), Name: site, Rows: int64(names - unknown),
+			with.Record(admission.Record{Event: admission.Connected, Peer: p.IDOf(site), Name: site,
+				Rows: int64(names - unknown),
 				Text: fmt.Sprintf("it requested %d nodes of this site by name, of which %d do not exist", names, unknown)})
 			if unknown > s.maxUnknown {
-				return fmt.Errorf("%s requested %d nodes of this site by name, of which %d do not exist, more than %d (--max-unknown): its table is wrong, or it guesses names", site, names, unknown, s.maxUnknown)
+				return fmt.Errorf("%s requested %d nodes of this site by name, of which at most %d may be unknown "+
+					"(got %d): its table is wrong, or it guesses names (--max-unknown)", site, names, s.maxUnknown, unknown)
 			}
 			return nil
 		}})
@@ -104,13 +107,16 @@ func (s *meeting) build(ctx context.Context, p *heddle.Plan, with *heddle.Sessio
 	with.Left("meet")
 	own := m.Parts[rank]
 	fmt.Fprintf(stdout, "%s: %s of %d sites, %d of %d nodes, %d edges into them, %d of these from other sites, %d features, %d classes\n",
-		filepath.Join(s.out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges, own.Cut, shard.X.Cols(), shard.Labels.Classes)
+		filepath.Join(s.out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges,
+		own.Cut, shard.X.Cols(), shard.Labels.Classes)
 	relations(stdout, &shard.Typed)
 	for q, of := range names {
 		if q != rank {
-			fmt.Fprintf(stdout, "  %s: %d of its nodes are neighbours here, %d nodes here are neighbours there\n", of, own.Halo[q], len(shard.Boundary[q]))
+			fmt.Fprintf(stdout, "  %s: %d of its nodes are neighbours here, %d nodes here are neighbours there\n", of,
+				own.Halo[q], len(shard.Boundary[q]))
 		}
 	}
-	fmt.Fprintf(stdout, "  sent: names and numbers of neighbours %s, sums %s, columns and the like %s\n", report.Bytes(sent.Halo), report.Bytes(sent.Reduce), report.Bytes(sent.Control))
+	fmt.Fprintf(stdout, "  sent: names and numbers of neighbours %s, sums %s, columns and the like %s\n",
+		report.Bytes(sent.Halo), report.Bytes(sent.Reduce), report.Bytes(sent.Control))
 	return nil
 }

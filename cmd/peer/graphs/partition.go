@@ -133,7 +133,8 @@ func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	if s.page == "" {
 		return nil
 	}
-	return cli.WriteFile(s.page, func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, cli.PeakMemory()) })
+	return cli.WriteFile(s.page,
+		func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, cli.PeakMemory()) })
 }
 
 // read parses the flags and checks that they fit together.
@@ -196,7 +197,8 @@ func (s *cutting) readPolicy() (err error) {
 
 // goal parses --cap, --capacity and --objective.
 func goal(caps map[string]string, capacity []float64, objective string) (g partition.Goal, err error) {
-	bounds := map[string]*float64{"vertices": &g.Vertices, "edges": &g.Edges, "train": &g.Train, "bytes": &g.Bytes, "relations": &g.Relations}
+	bounds := map[string]*float64{"vertices": &g.Vertices, "edges": &g.Edges, "train": &g.Train, "bytes": &g.Bytes,
+		"relations": &g.Relations}
 	for name, text := range caps {
 		bound, ok := bounds[name]
 		if !ok {
@@ -225,7 +227,8 @@ func bytesOf(text string) (int64, error) {
 	units := []struct {
 		name string
 		size float64
-	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"", 1}}
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+		{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"", 1}}
 	for _, u := range units {
 		if number, ok := strings.CutSuffix(text, u.name); ok {
 			x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
@@ -260,7 +263,8 @@ func (s *cutting) meta(sites []string) shard.Meta {
 func (s *cutting) inMemory() error {
 	began := time.Now()
 	took := func(phase string) {
-		s.phases, began = append(s.phases, external.PhaseTimes{Phase: phase, Seconds: time.Since(began).Seconds()}), time.Now()
+		s.phases = append(s.phases, external.PhaseTimes{Phase: phase, Seconds: time.Since(began).Seconds()})
+		began = time.Now()
 	}
 	g, err := s.dataset()
 	if err != nil {
@@ -306,7 +310,8 @@ func (s *cutting) fromDisk(ctx context.Context, w *cli.Watch) (err error) {
 		return cli.Invalid(err)
 	}
 	p := &progress{watch: w, ctx: ctx}
-	s.manifest, s.phases, err = g.Write(s.out, external.Job{Policy: s.policy, Parts: s.count(), Memory: s.bytes, Meta: s.meta(sites), Watch: p.show})
+	s.manifest, s.phases, err = g.Write(s.out,
+		external.Job{Policy: s.policy, Parts: s.count(), Memory: s.bytes, Meta: s.meta(sites), Watch: p.show})
 	if err != nil {
 		return ended(ctx, err)
 	}

@@ -40,7 +40,8 @@ func (p *progress) show(at external.Progress) error {
 		text += fmt.Sprintf(", %.0f s left", took*(1-done)/max(done, 1e-9))
 	}
 	text += ", " + report.Bytes(memoryInUse())
-	p.watch.Show(1000*at.Step+int(999*done), text, "partitioning", "step", fmt.Sprintf("%d of %d", at.Step+1, at.Steps), "phase", text)
+	p.watch.Show(1000*at.Step+int(999*done), text, "partitioning", "step", fmt.Sprintf("%d of %d", at.Step+1, at.Steps),
+		"phase", text)
 	return p.ctx.Err()
 }
 

@@ -57,11 +57,12 @@ func (s *cutting) together(ctx context.Context, w *cli.Watch) error {
 	}
 	s.seed = p.Seed
 	return heddle.Meet(ctx, *p, s.seat.Site, "partition", func(ctx context.Context, m *heddle.Session) (err error) {
-		s.manifest, err = g.WriteShare(s.out, external.Job{Policy: s.policy, Meta: s.meta(sites)}, external.Team{Rank: rank, Size: len(p.Members), Rounds: s.rounds,
-			Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {
-				w.Log.Debug("partitioning", "phase", what)
-				return m.Group.SendRecv(ctx, comm.Halo, what, out, limit)
-			}})
+		s.manifest, err = g.WriteShare(s.out, external.Job{Policy: s.policy, Meta: s.meta(sites)},
+			external.Team{Rank: rank, Size: len(p.Members), Rounds: s.rounds,
+				Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {
+					w.Log.Debug("partitioning", "phase", what)
+					return m.Group.SendRecv(ctx, comm.Halo, what, out, limit)
+				}})
 		m.Left("partition")
 		return err
 	})

@@ -44,7 +44,8 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 	for _, b := range []struct {
 		name  string
 		value float64
-	}{{"nodes", r.NodeBalance}, {"edges", r.EdgeBalance}, {"training nodes", r.TrainBalance}, {"bytes of features", r.ByteBalance}, {"halo rows", r.HaloBalance}} {
+	}{{"nodes", r.NodeBalance}, {"edges", r.EdgeBalance}, {"training nodes", r.TrainBalance},
+		{"bytes of features", r.ByteBalance}, {"halo rows", r.HaloBalance}} {
 		balance.Rows = append(balance.Rows, []string{b.name, fmt.Sprintf("%.3f", b.value)})
 	}
 	row := r.Halo * 4 * Width
@@ -62,8 +63,9 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		for _, n := range p.Halo {
 			halo += n
 		}
-		parts.Rows = append(parts.Rows, []string{name, fmt.Sprint(p.Owned), fmt.Sprint(p.Edges), fmt.Sprint(p.Cut), fmt.Sprint(p.Train),
-			fmt.Sprint(p.Val), fmt.Sprint(p.Test), Bytes(p.Bytes), fmt.Sprint(halo)})
+		parts.Rows = append(parts.Rows,
+			[]string{name, fmt.Sprint(p.Owned), fmt.Sprint(p.Edges), fmt.Sprint(p.Cut), fmt.Sprint(p.Train),
+				fmt.Sprint(p.Val), fmt.Sprint(p.Test), Bytes(p.Bytes), fmt.Sprint(halo)})
 	}
 	tables := []Table{balance, travel, parts}
 	if len(r.Rows) <= 32 { // beyond that the picture is enough
@@ -91,12 +93,13 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		}
 		tables = append(tables, took)
 	}
+	title := fmt.Sprintf("%s in %d parts by %s, seed %d", m.Name, r.Parts, m.Policy, m.Seed)
 	return partitionLayout.Execute(w, struct {
 		Title   string
 		Summary []Fact
 		Matrix  template.HTML // SVG that this package has drawn
 		Tables  []Table
-	}{fmt.Sprintf("%s in %d parts by %s, seed %d", m.Name, r.Parts, m.Policy, m.Seed), facts, template.HTML(picture), tables})
+	}{title, facts, template.HTML(picture), tables})
 }
 
 // pairs is a matrix for plotter.HeatMap: column q, row p from the top.
