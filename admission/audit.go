@@ -285,9 +285,6 @@ func (l *Log) note() error {
 	return l.head.Sync()
 }
 
-// Head returns the end of the log.
-func (l *Log) Head() Head { return l.last }
-
 // Close releases the log for other processes.
 func (l *Log) Close() error {
 	var errs []error

@@ -20,7 +20,7 @@ func written(t *testing.T, n int) (string, Head) {
 		add(t, l, Record{Event: Left, Door: "halo", Bytes: int64(i), Rows: 3, Stage: "layer 1", Round: i})
 	}
 	defer l.Close()
-	return path, l.Head()
+	return path, l.last
 }
 
 func open(t *testing.T, path string) *Log {
@@ -59,7 +59,7 @@ func TestLogGoesOn(t *testing.T) {
 	path, first := written(t, 2)
 	l := open(t, path)
 	add(t, l, Record{Event: Refused, Peer: stranger.id, Rule: "roster.unknown", Text: "a \"word\"\n<\x00\xff>"})
-	second := l.Head()
+	second := l.last
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

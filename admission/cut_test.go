@@ -93,8 +93,8 @@ func TestLogOnAFullDisk(t *testing.T) {
 			if err != nil {
 				t.Fatalf("after call %d failed: %v", at, err)
 			}
-			if l.Head().Seq < uint64(written) {
-				t.Fatalf("call %d: %d records of %d", at, l.Head().Seq, written)
+			if l.last.Seq < uint64(written) {
+				t.Fatalf("call %d: %d records of %d", at, l.last.Seq, written)
 			}
 			l.Close()
 		}

@@ -344,10 +344,14 @@ func TestAuditCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	head := l.Head().String()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	end, err := admission.VerifyLog(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := end.String()
 	if out := must(t, "audit", "verify", path, "--head", head); !strings.Contains(out, "2 records") || !strings.Contains(out, head) {
 		t.Errorf("%q, want 2 records and the head", out)
 	}

@@ -76,8 +76,8 @@ func (e *Encoding) Width() int {
 	return n
 }
 
-// ParseEncoding reads the JSON of graph.Graph.Encoding and refuses one that Import could not have written.
-func ParseEncoding(text []byte) (*Encoding, error) {
+// parseEncoding reads the JSON of graph.Graph.Encoding and refuses one that Import could not have written.
+func parseEncoding(text []byte) (*Encoding, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var e Encoding

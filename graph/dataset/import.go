@@ -125,7 +125,7 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 // prediction: edges may be "" for none; the label, split and site columns may be absent from nodes. A column of
 // features may not. Without a split column every labelled node is in Test.
 func Encode(encoding []byte, nodes, edges string) (*graph.Graph, error) {
-	e, err := ParseEncoding(encoding)
+	e, err := parseEncoding(encoding)
 	if err != nil {
 		return nil, err
 	}

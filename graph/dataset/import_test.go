@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
 const (
@@ -75,7 +76,7 @@ func TestImport(t *testing.T) {
 	if !reflect.DeepEqual(g, want) {
 		t.Errorf("read %+v\nwant %+v", g, want)
 	}
-	e, err := ParseEncoding(g.Encoding)
+	e, err := parseEncoding(g.Encoding)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +132,9 @@ func TestEncodeNew(t *testing.T) {
 		t.Errorf("labels, split or edges of %+v", n)
 	}
 	_, err = Encode(g.Encoding, filepath.Join(dir, "bad.csv"), "")
-	names(t, err, "bad.csv", `no column "smoker"`, "its columns are id, age, score")
+	graphtest.Refused(t, err, "bad.csv", `no column "smoker"`, "its columns are id, age, score")
 	_, err = Encode(g.Encoding, filepath.Join(dir, "other.csv"), "")
-	names(t, err, "other.csv", "line 2, column stage", `unknown class "final", want one of early, late`)
+	graphtest.Refused(t, err, "other.csv", "line 2, column stage", `unknown class "final", want one of early, late`)
 	for text, want := range map[string]string{
 		"{": "encoding", `{"id":"a"}`: "must name columns", `{"id":"a","source":"b","target":"c","x":1}`: "unknown field",
 		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"numeric"}]}`:                               "deviation 0",
@@ -143,8 +144,8 @@ func TestEncodeNew(t *testing.T) {
 		`{"id":"a","source":"b","target":"c","multi":true}`:                                                            "0 classes",
 		`{"id":"a","source":"b","target":"c"} {}`:                                                                      "after its end",
 	} {
-		_, err := ParseEncoding([]byte(text))
-		names(t, err, want)
+		_, err := parseEncoding([]byte(text))
+		graphtest.Refused(t, err, want)
 	}
 }
 
@@ -160,7 +161,7 @@ func TestImportKinds(t *testing.T) {
 	if err := g.Valid(); err != nil {
 		t.Error(err)
 	}
-	e, err := ParseEncoding(g.Encoding)
+	e, err := parseEncoding(g.Encoding)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,13 +310,13 @@ func TestImportFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Import(c)
-	names(t, err, "bad.parquet", "not a Parquet file")
+	graphtest.Refused(t, err, "bad.parquet", "not a Parquet file")
 	copy(data[len(data)-8:], "\xff\xff\xff\x7f")
 	if err := os.WriteFile(bad, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Import(c)
-	names(t, err, "bad.parquet", "footer of 2147483647 bytes")
+	graphtest.Refused(t, err, "bad.parquet", "footer of 2147483647 bytes")
 }
 
 func TestImportFaults(t *testing.T) {
@@ -369,7 +370,7 @@ func TestImportFaults(t *testing.T) {
 				c.edit(&cfg)
 			}
 			_, err := Import(cfg)
-			names(t, err, c.want...)
+			graphtest.Refused(t, err, c.want...)
 		})
 	}
 	// A single wrong cell among numbers is a mistake, not a category.
@@ -379,7 +380,7 @@ func TestImportFaults(t *testing.T) {
 	}
 	dir := tables(t, map[string]string{"nodes.csv": nodes + "x,l2\n"})
 	_, err := Import(ImportConfig{Nodes: filepath.Join(dir, "nodes.csv")})
-	names(t, err, "line 32, column v", `"l2" is not a number, though 30 other cells are`)
+	graphtest.Refused(t, err, "line 32, column v", `"l2" is not a number, though 30 other cells are`)
 }
 
 func FuzzImport(f *testing.F) {

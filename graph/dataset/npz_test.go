@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -72,19 +73,6 @@ func folder(t testing.TB, npz []byte, meta string) string {
 		}
 	}
 	return dir
-}
-
-// names fails unless err says all of want.
-func names(t *testing.T, err error, want ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one that says %q", want)
-	}
-	for _, w := range want {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("error %q does not say %q", err, w)
-		}
-	}
 }
 
 func TestReadSmall(t *testing.T) {
@@ -163,10 +151,10 @@ func TestReadTyped(t *testing.T) {
 	}
 	m["edge_type"] = arr{[]int{6}, []int32{0, 1, 1, 0, 2, 0}}
 	_, err = Read(folder(t, pack(t, m), `{"relation_names": ["likes", "knows"]}`), 1)
-	names(t, err, "edge_type", "entry 4", "relation 2", "0 to 1")
+	graphtest.Refused(t, err, "edge_type", "entry 4", "relation 2", "0 to 1")
 	m["edge_type"] = arr{[]int{5}, []int32{0, 1, 1, 0, 0}}
 	_, err = Read(folder(t, pack(t, m), ""), 1)
-	names(t, err, "edge_type")
+	graphtest.Refused(t, err, "edge_type")
 }
 
 func TestReadFaults(t *testing.T) {
@@ -229,11 +217,11 @@ func TestReadFaults(t *testing.T) {
 			}
 			dir := folder(t, pack(t, m), c.meta)
 			_, err := Read(dir, c.split)
-			names(t, err, append(c.want, dir)...)
+			graphtest.Refused(t, err, append(c.want, dir)...)
 		})
 	}
 	_, err := Read(filepath.Join(t.TempDir(), "nowhere"), 0)
-	names(t, err, "nowhere", "no such file")
+	graphtest.Refused(t, err, "nowhere", "no such file")
 }
 
 // TestReadTruncated cuts an archive after every byte, and flips a bit of every byte.
@@ -307,13 +295,13 @@ func TestNpyFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := readValues[int32](bytes.NewReader(c.data), int64(len(c.data)))
-			names(t, err, c.want)
+			graphtest.Refused(t, err, c.want)
 		})
 	}
 	// A member that holds less than its directory says.
 	data := npy(1, strings.Replace(good, "(1,)", "(2,)", 1), 1, 0, 0, 0)
 	_, _, err := readValues[int32](bytes.NewReader(data), int64(len(data)+4))
-	names(t, err, "truncated")
+	graphtest.Refused(t, err, "truncated")
 }
 
 // TestNpyTypes reads every dtype, as every type that can hold it.
@@ -345,10 +333,10 @@ func TestNpyTypes(t *testing.T) {
 	check(half, []float32{0.5}, err)
 	data = npy(1, head("<f8", "(1,)"), f8(0.1)...)
 	_, _, err = readValues[float32](one(data), int64(len(data)))
-	names(t, err, "entry 0 is 0.1, which does not fit a float32")
+	graphtest.Refused(t, err, "entry 0 is 0.1, which does not fit a float32")
 	data = npy(1, head("|b1", "(2,)"), 1, 2)
 	_, _, err = readValues[uint8](one(data), int64(len(data)))
-	names(t, err, "entry 1 is 2, want 0 or 1")
+	graphtest.Refused(t, err, "entry 1 is 2, want 0 or 1")
 }
 
 func TestWriteRead(t *testing.T) {
@@ -398,7 +386,7 @@ func TestWriteRead(t *testing.T) {
 				t.Errorf("%s: %s differs when written again", want.Name, name)
 			}
 		}
-		names(t, Write(dir, want), dir, "not empty")
+		graphtest.Refused(t, Write(dir, want), dir, "not empty")
 		if left, _ := os.ReadDir(filepath.Dir(dir)); len(left) != 1 {
 			t.Errorf("%v is left beside the data set", left)
 		}
@@ -409,7 +397,7 @@ func TestWriteRead(t *testing.T) {
 func TestWriteFails(t *testing.T) {
 	oneWay := &graph.Graph{Adj: graph.CSR{NumDst: 2, NumSrc: 2, RowPtr: []int64{0, 1, 1}, Col: []int32{1}}, Split: make([]graph.Split, 2)}
 	parent := t.TempDir()
-	names(t, Write(filepath.Join(parent, "out"), oneWay), "both directions")
+	graphtest.Refused(t, Write(filepath.Join(parent, "out"), oneWay), "both directions")
 	if left, _ := os.ReadDir(parent); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -417,8 +405,8 @@ func TestWriteFails(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	names(t, Write(filepath.Join(file, "out"), oneWay), file)
-	names(t, Write(file, oneWay), file)
+	graphtest.Refused(t, Write(filepath.Join(file, "out"), oneWay), file)
+	graphtest.Refused(t, Write(file, oneWay), file)
 }
 
 func FuzzNpy(f *testing.F) {

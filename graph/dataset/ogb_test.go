@@ -3,7 +3,6 @@ package dataset
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,47 +12,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
-
-// sample is what testdata/formats.py wrote in every format.
-type sample struct {
-	Edges   [][2]int32  `json:"edges"`
-	Weights []float32   `json:"weights"`
-	X       [][]float32 `json:"x"`
-	Y       []int32     `json:"y"`
-	Multi   [][]uint8   `json:"multi"`
-	Split   [][]int     `json:"split"`
-}
-
-func readSample(t testing.TB) (s sample) {
-	t.Helper()
-	b, err := os.ReadFile("testdata/expected.json")
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// adjacency is built from the edges alone, not by the readers.
-func (s sample) adjacency(t testing.TB, weighted bool) graph.CSR {
-	t.Helper()
-	var src, dst []int32
-	for _, e := range s.Edges {
-		src, dst = append(src, e[0]), append(dst, e[1])
-	}
-	var weight []float32
-	if weighted {
-		weight = s.Weights
-	}
-	adj, err := graph.FromEdges(len(s.Y), src, dst, weight, graph.Build{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return adj
-}
 
 // TestImportList reads a list of numbers that are names in a table of nodes.
 func TestImportList(t *testing.T) {
@@ -77,11 +37,11 @@ func TestImportList(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Import(ImportConfig{Nodes: nodes, Edges: list})
-	names(t, err, "e.el", "line 2", "unknown node 11", "nodes.csv")
+	graphtest.Refused(t, err, "e.el", "line 2", "unknown node 11", "nodes.csv")
 }
 
 func TestReadOGB(t *testing.T) {
-	s := readSample(t)
+	s := graphtest.ReadFormats(t, "testdata")
 	n := len(s.Y)
 	split := make([]graph.Split, n)
 	for k, ids := range s.Split {
@@ -97,7 +57,7 @@ func TestReadOGB(t *testing.T) {
 		if err := g.Valid(); err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(g.Adj, s.adjacency(t, false)) || g.Name != strings.ReplaceAll(name, "_", "-") {
+		if !reflect.DeepEqual(g.Adj, s.Adjacency(t, false)) || g.Name != strings.ReplaceAll(name, "_", "-") {
 			t.Errorf("%s: %s, edges %v", name, g.Name, g.Adj)
 		}
 		for i := range n {
@@ -124,7 +84,7 @@ func TestReadOGB(t *testing.T) {
 	if err := g.Valid(); err != nil {
 		t.Fatal(err)
 	}
-	whole := s.adjacency(t, false)
+	whole := s.Adjacency(t, false)
 	to := make([]int32, n) // papers come before venues
 	dst := make([]int32, n)
 	for i := range n {
@@ -200,13 +160,13 @@ func TestReadOGBFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = ReadOGB(dir, "")
-			names(t, err, c.want...)
+			graphtest.Refused(t, err, c.want...)
 		})
 	}
 	_, err := ReadOGB("testdata/ogb_plain", "../random")
-	names(t, err, "split", "name of a folder")
+	graphtest.Refused(t, err, "split", "name of a folder")
 	_, err = ReadOGB("testdata/ogb_plain", "scaffold")
-	names(t, err, "scaffold")
+	graphtest.Refused(t, err, "scaffold")
 }
 
 // FuzzOGB replaces one file of a set.

@@ -60,7 +60,7 @@ func put(t *testing.T, path string, rename func(string) string) {
 // TestOldHomogeneous reads what versions before 1.0 wrote: lists of ends for maps, no types in the names of columns,
 // flags of other widths, the format of edges as a number.
 func TestOldHomogeneous(t *testing.T) {
-	want, err := open(t, "random-2").Shards(Names{})
+	want, err := shardsOf(open(t, "random-2"), Names{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestOldHomogeneous(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		got, err := p.Shards(Names{})
+		got, err := shardsOf(p, Names{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -106,7 +106,7 @@ func oldGraph(t *testing.T, b []byte) []byte {
 	var out bytes.Buffer
 	s := &sink{w: &out}
 	small := func(name string, bits int, of Tensor) {
-		v, err := of.Ints()
+		v, err := of.ints()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func oldGraph(t *testing.T, b []byte) []byte {
 		}
 	}
 	ids := func(of Tensor) {
-		v, err := of.Ints()
+		v, err := of.ints()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func oldGraph(t *testing.T, b []byte) []byte {
 
 // TestOldTyped reads relations that are named without the types of their ends.
 func TestOldTyped(t *testing.T) {
-	want, err := open(t, "typed-random-2").Shards(Names{})
+	want, err := shardsOf(open(t, "typed-random-2"), Names{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestOldTyped(t *testing.T) {
 		if year := p.Parts[0].Edges[3]["year"]; len(year.Shape) != 1 || int64(year.Len()) != year.Shape[0] || year.Len() == 0 {
 			t.Errorf("year is %v", year)
 		}
-		got, err := p.Shards(Names{})
+		got, err := shardsOf(p, Names{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func TestFaults(t *testing.T) {
 			edit(t, filepath.Join(dir, c.file), c.change)
 			p, err := Read(dir)
 			if err == nil {
-				_, err = p.Shards(Names{})
+				_, err = shardsOf(p, Names{})
 			}
 			if err == nil {
 				t.Fatal("no error")
@@ -284,11 +284,11 @@ func TestNameFaults(t *testing.T) {
 		{Names{Label: "feat"}, "author/feat"},
 		{Names{Weight: "year"}, `have no column "year"`},
 	} {
-		if _, err := p.Shards(c.names); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := shardsOf(p, c.names); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want %q", c.names, err, c.want)
 		}
 	}
-	shards, err := p.Shards(Names{Features: "paper/feat", Label: "paper/label"})
+	shards, err := shardsOf(p, Names{Features: "paper/feat", Label: "paper/label"})
 	if err != nil || shards[0].X.Cols() != 5 || shards[0].Labels.Classes != 4 {
 		t.Errorf("features of papers alone: %v", err)
 	}
@@ -363,7 +363,7 @@ func FuzzTensors(f *testing.F) {
 			if int64(tensor.Len()) != n {
 				t.Fatalf("column %q: %v of %d elements", name, tensor, tensor.Len())
 			}
-			if v, err := tensor.Floats(true); err == nil && len(v) != tensor.Len() {
+			if v, err := tensor.floats(true); err == nil && len(v) != tensor.Len() {
 				t.Fatalf("column %q: %d numbers", name, len(v))
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -20,19 +19,6 @@ type Names struct {
 	// Build is how edges become a graph: the zero value adds the reverse of every edge and drops loops, as the trainers
 	// want it.
 	Build graph.Build
-}
-
-// Shards returns Heddle's shards of the same nodes: Graph cut by the same owners.
-func (p *Partition) Shards(n Names) ([]*shard.Shard, error) {
-	g, owner, err := p.Graph(n)
-	if err != nil {
-		return nil, err
-	}
-	shards, err := shard.Cut(g, owner, len(p.Parts))
-	if err != nil {
-		return nil, fmt.Errorf("dgl: %s: %w", p.Name, err)
-	}
-	return shards, nil
 }
 
 // Graph returns the whole graph, whose node i is DGL's global ID i, and the part that owns each node. Masks are the
@@ -86,7 +72,7 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 			if !ok {
 				return fmt.Errorf("dgl: part %d: edges of type %s have no column %q", k, relation, n.Weight)
 			}
-			w, err := tensor.Floats(false)
+			w, err := tensor.floats(false)
 			if err == nil && len(w) != int(tensor.Shape[0]) {
 				err = fmt.Errorf("%v, want one number an edge", tensor)
 			}
@@ -231,7 +217,7 @@ func (p *Partition) features(name string) (graph.Features, error) {
 				continue
 			}
 			b := blocks[at]
-			v, err := b.parts[k].Floats(false)
+			v, err := b.parts[k].floats(false)
 			if err != nil {
 				return graph.Features{}, fmt.Errorf("dgl: part %d: features of %s: %w", k, p.NodeTypes[t], err)
 			}
@@ -307,7 +293,7 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 		g.Labels.Classes, g.Labels.Bits = width, make([]uint8, int(p.Nodes)*width)
 	}
 	for k, tensor := range parts {
-		v, err := tensor.Floats(true)
+		v, err := tensor.floats(true)
 		if err == nil && single {
 			err = classes(&g.Labels, v, p.first(k, kind))
 		} else if err == nil {

@@ -49,8 +49,8 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s%d %v", name, t.Bits, t.Shape)
 }
 
-// Ints returns the elements of a tensor of integers or truth values.
-func (t Tensor) Ints() ([]int64, error) {
+// ints returns the elements of a tensor of integers or truth values.
+func (t Tensor) ints() ([]int64, error) {
 	le := binary.LittleEndian
 	var get func([]byte) int64
 	switch kind := t.Kind; {
@@ -70,9 +70,9 @@ func (t Tensor) Ints() ([]int64, error) {
 	return decode(t, get), nil
 }
 
-// Floats returns the elements of a tensor of numbers, rounded to float32, and refuses one that is not finite then. A
+// floats returns the elements of a tensor of numbers, rounded to float32, and refuses one that is not finite then. A
 // NaN is taken where nan says so: labels have it for none.
-func (t Tensor) Floats(nan bool) ([]float32, error) {
+func (t Tensor) floats(nan bool) ([]float32, error) {
 	le := binary.LittleEndian
 	var out []float32
 	switch kind := t.Kind; {
@@ -85,7 +85,7 @@ func (t Tensor) Floats(nan bool) ([]float32, error) {
 	case kind == Float && t.Bits == 64:
 		out = decode(t, func(b []byte) float32 { return float32(math.Float64frombits(le.Uint64(b))) })
 	default:
-		ints, err := t.Ints()
+		ints, err := t.ints()
 		if err != nil {
 			return nil, fmt.Errorf("%v, want numbers", t)
 		}
@@ -128,7 +128,7 @@ func (t Tensor) vector(n int, lo, hi int64) ([]int64, error) {
 	if !slices.Equal(t.Shape, []int64{int64(n)}) {
 		return nil, fmt.Errorf("%v, want %d integers", t, n)
 	}
-	v, err := t.Ints()
+	v, err := t.ints()
 	if err != nil {
 		return nil, err
 	}

@@ -98,13 +98,13 @@ func TestWriteRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			back, err := p.Shards(names)
+			back, err := shardsOf(p, names)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var orig []int64 // of DGL's number
 			for _, part := range p.Parts {
-				ids, err := part.Columns[0]["orig_id"].Ints()
+				ids, err := part.Columns[0]["orig_id"].ints()
 				if err != nil {
 					t.Fatal(err)
 				}

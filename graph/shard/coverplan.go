@@ -83,8 +83,8 @@ func (c *Cover) Append(b []byte) []byte {
 	return b
 }
 
-// ParseCover reads what Append wrote of a cover over so many sources. b is a peer's: nothing in it is believed.
-func ParseCover(b []byte, sources int, weighted bool) (*Cover, error) {
+// parseCover reads what Append wrote of a cover over so many sources. b is a peer's: nothing in it is believed.
+func parseCover(b []byte, sources int, weighted bool) (*Cover, error) {
 	r := coverReader{b: b, sources: sources}
 	rows, sums := r.uvarint(), r.uvarint()
 	if r.err == nil && (rows > uint64(sources) || sums > uint64(sources)-rows) {
@@ -201,7 +201,7 @@ func Agree(want []*Cover, rows []int, weighted bool, exchange func(out [][]byte,
 		if len(b) == 0 {
 			continue
 		}
-		if give[q], err = ParseCover(b, rows[q], weighted); err != nil {
+		if give[q], err = parseCover(b, rows[q], weighted); err != nil {
 			return nil, &comm.PeerError{Rank: q, Op: "what it wants of the rows", Err: err}
 		}
 	}

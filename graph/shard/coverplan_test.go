@@ -109,7 +109,7 @@ func TestCoverIsReadAsWritten(t *testing.T) {
 		adj := bipartite(t)
 		c := NewCover(adj)
 		b := c.Append(nil)
-		got, err := ParseCover(b, adj.NumSrc, adj.Weight != nil)
+		got, err := parseCover(b, adj.NumSrc, adj.Weight != nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestCoverIsReadAsWritten(t *testing.T) {
 			t.Fatalf("%+v is read as %+v", c, got)
 		}
 		for k := range b {
-			if _, err := ParseCover(b[:k], adj.NumSrc, adj.Weight != nil); err == nil {
+			if _, err := parseCover(b[:k], adj.NumSrc, adj.Weight != nil); err == nil {
 				t.Fatalf("%d of %d bytes are taken for a cover", k, len(b))
 			}
 		}
@@ -135,7 +135,7 @@ func FuzzParseCover(f *testing.F) {
 		if sources < 0 || sources > 1<<31-1 {
 			return
 		}
-		c, err := ParseCover(b, sources, weighted)
+		c, err := parseCover(b, sources, weighted)
 		if err != nil {
 			return
 		}

@@ -4,61 +4,19 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
-// sample is what testdata/formats.py wrote in every format.
-type sample struct {
-	Edges   [][2]int32  `json:"edges"`
-	Weights []float32   `json:"weights"`
-	X       [][]float32 `json:"x"`
-	Y       []int32     `json:"y"`
-	Multi   [][]uint8   `json:"multi"`
-	Split   [][]int     `json:"split"`
-}
-
-func readSample(t testing.TB) (s sample) {
-	t.Helper()
-	b, err := os.ReadFile("../testdata/expected.json")
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// adjacency is built from the edges alone, not by the readers.
-func (s sample) adjacency(t testing.TB, weighted bool) graph.CSR {
-	t.Helper()
-	var src, dst []int32
-	for _, e := range s.Edges {
-		src, dst = append(src, e[0]), append(dst, e[1])
-	}
-	var weight []float32
-	if weighted {
-		weight = s.Weights
-	}
-	adj, err := graph.FromEdges(len(s.Y), src, dst, weight, graph.Build{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return adj
-}
-
 // lists writes the sample as binary lists and text beside copies of the golden files, and returns the folder.
-func lists(t testing.TB, s sample) string {
+func lists(t testing.TB, s graphtest.Formats) string {
 	t.Helper()
 	dir := t.TempDir()
 	put := func(name string, b []byte) {
@@ -111,7 +69,7 @@ func lists(t testing.TB, s sample) string {
 
 // TestReadEdges reads the same graph in every format, with and without weights.
 func TestReadEdges(t *testing.T) {
-	s := readSample(t)
+	s := graphtest.ReadFormats(t, "../testdata")
 	dir := lists(t, s)
 	for _, c := range []struct{ file, weight string }{
 		{"graph.el", "3"}, {"graph.el.zst", "3"}, {"graph.mtx", "3"}, {"graph.parquet", "weight"}, {"graph.v1.gr", "u32"}, {"graph.v2.gr", "u32"},
@@ -127,7 +85,7 @@ func TestReadEdges(t *testing.T) {
 				t.Errorf("%s, weight %q: %v", c.file, weight, err)
 				continue
 			}
-			if want := s.adjacency(t, weight != ""); !reflect.DeepEqual(g.Adj, want) {
+			if want := s.Adjacency(t, weight != ""); !reflect.DeepEqual(g.Adj, want) {
 				t.Errorf("%s, weight %q: read %v, want %v", c.file, weight, g.Adj, want)
 			}
 			if err := g.Valid(); err != nil {
@@ -139,7 +97,7 @@ func TestReadEdges(t *testing.T) {
 
 // TestBatches reads the same edges in batches, more than once.
 func TestBatches(t *testing.T) {
-	s := readSample(t)
+	s := graphtest.ReadFormats(t, "../testdata")
 	c := Config{Path: filepath.Join(lists(t, s), "graph.v1.gr")}
 	if n, e, err := c.Size(); err != nil || n != len(s.Y) || e != int64(len(s.Edges)) {
 		t.Errorf("%d nodes and %d edges (%v), want %d and %d", n, e, err, len(s.Y), len(s.Edges))
@@ -163,7 +121,7 @@ func TestBatches(t *testing.T) {
 		t.Error(err) // Size compares with Nodes
 	}
 	_, _, err := Config{Path: "../testdata/graph.el", Nodes: 3}.Size()
-	names(t, err, "graph.el", "want one of 0 to 2")
+	graphtest.Refused(t, err, "graph.el", "want one of 0 to 2")
 }
 
 func TestReadEdgesFaults(t *testing.T) {
@@ -229,18 +187,7 @@ func TestReadEdgesFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := Read(c.cfg)
-			names(t, err, c.want...)
+			graphtest.Refused(t, err, c.want...)
 		})
-	}
-}
-func names(t *testing.T, err error, want ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one that says %q", want)
-	}
-	for _, w := range want {
-		if !strings.Contains(err.Error(), w) {
-			t.Errorf("error %q does not say %q", err, w)
-		}
 	}
 }

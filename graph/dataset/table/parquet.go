@@ -24,7 +24,7 @@ func (t *Table) openParquet(f *os.File) (err error) {
 	// The library allocates the footer before it compares its length with the file's.
 	var tail [8]byte
 	if _, err := f.ReadAt(tail[:], info.Size()-8); err != nil || string(tail[4:]) != "PAR1" {
-		return errors.New("truncated or not a Parquet file: want it to end in PAR1")
+		return errors.New("truncated or not a Parquet file: it must end in PAR1")
 	}
 	if n := binary.LittleEndian.Uint32(tail[:]); int64(n) > info.Size()-12 {
 		return fmt.Errorf("footer of %d bytes in a file of %d", n, info.Size())
@@ -36,7 +36,7 @@ func (t *Table) openParquet(f *os.File) (err error) {
 	var cell []func(parquet.Value) string
 	for _, c := range file.Root().Columns() {
 		if !c.Leaf() || c.Repeated() {
-			return fmt.Errorf("column %s holds lists or groups, want one value a row", strings.Join(c.Path(), "."))
+			return fmt.Errorf("column %s must hold one value a row (got lists or groups)", strings.Join(c.Path(), "."))
 		}
 		text, err := cellText(c.Type())
 		if err != nil {
@@ -65,7 +65,7 @@ func (t *Table) openParquet(f *os.File) (err error) {
 		row := have[0]
 		have, line = have[1:], line+1
 		if len(row) != len(cells) {
-			return nil, 0, fmt.Errorf("row %d has %d values, want %d", line, len(row), len(cells))
+			return nil, 0, fmt.Errorf("row %d must have %d values (got %d)", line, len(cells), len(row))
 		}
 		for k, v := range row {
 			cells[k] = ""
@@ -104,7 +104,7 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 	case k == parquet.ByteArray:
 		return func(v parquet.Value) string { return string(v.ByteArray()) }, nil
 	}
-	return nil, errors.New("type " + t.String() + " is not read; want booleans, integers, floats or strings")
+	return nil, fmt.Errorf("type must be boolean, integer, float or string (got %v)", t)
 }
 
 // recovered turns a panic of the Parquet library into an error: on damaged files it may index out of range.

@@ -18,11 +18,10 @@ import (
 
 // Table is an open table.
 type Table struct {
-	Path    string
+	*Packed
 	Columns []string
 	Unit    string                        // what line counts: "line" or "row"
 	Read    func() ([]string, int, error) // cells in the columns' order and the line; io.EOF at the end
-	files   []io.Closer                   // closed last to first
 }
 
 // Open opens path, whose suffix is .csv or .tsv, then perhaps .gz or .zst, or .parquet.
@@ -31,25 +30,25 @@ func Open(path string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{Path: path, Unit: "line", files: p.files}
-	if err := t.open(p); err != nil {
+	t := &Table{Packed: p, Unit: "line"}
+	if err := t.open(); err != nil {
 		return nil, fmt.Errorf("table: %s: %w", path, errors.Join(err, t.Close()))
 	}
 	return t, nil
 }
 
-func (t *Table) open(p *Packed) error {
+func (t *Table) open() error {
 	var err error
-	f, plain := p.Reader.(*os.File) // Parquet packs its own columns
+	f, plain := t.Reader.(*os.File) // Parquet packs its own columns
 	switch {
-	case plain && strings.HasSuffix(p.Plain, ".parquet"):
+	case plain && strings.HasSuffix(t.Plain, ".parquet"):
 		err = t.openParquet(f)
-	case strings.HasSuffix(p.Plain, ".csv"):
-		err = t.openCSV(p, ',')
-	case strings.HasSuffix(p.Plain, ".tsv"):
-		err = t.openCSV(p, '\t')
+	case strings.HasSuffix(t.Plain, ".csv"):
+		err = t.openCSV(',')
+	case strings.HasSuffix(t.Plain, ".tsv"):
+		err = t.openCSV('\t')
 	default:
-		err = errors.New("unknown kind of table, want a name that ends in .csv or .tsv, with .gz or .zst after it where it is packed, or in .parquet")
+		err = errors.New("the name of a table must end in .csv or .tsv, with .gz or .zst after it if it is packed, or in .parquet")
 	}
 	if err != nil {
 		return err
@@ -72,8 +71,8 @@ func (t *Table) onlyUTF8() {
 	}
 }
 
-func (t *Table) openCSV(r io.Reader, comma rune) error {
-	b := bufio.NewReader(r)
+func (t *Table) openCSV(comma rune) error {
+	b := bufio.NewReader(t.Reader)
 	if mark, err := b.Peek(3); err == nil && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		if _, err := b.Discard(3); err != nil {
 			return err
@@ -83,7 +82,7 @@ func (t *Table) openCSV(r io.Reader, comma rune) error {
 	c.Comma, c.ReuseRecord = comma, true
 	header, err := c.Read()
 	if err == io.EOF {
-		return errors.New("empty file, want a first line with the columns' names")
+		return errors.New("the file is empty; its first line must name the columns")
 	}
 	if err != nil {
 		return err
@@ -151,23 +150,13 @@ func (t *Table) Fault(line, column int, format string, args ...any) error {
 	return fmt.Errorf("table: %s: %s %d, column %s: %s", t.Path, t.Unit, line, t.Columns[column], fmt.Sprintf(format, args...))
 }
 
-// Close closes the files.
-func (t *Table) Close() error {
-	var err error
-	for _, f := range slices.Backward(t.files) {
-		err = errors.Join(err, f.Close())
-	}
-	t.files = nil
-	return err
-}
-
 // Weight reads the weight of an edge.
 func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 	v, ok := Number(cells[at])
 	if w := float32(v); ok && w > 0 && w <= math.MaxFloat32 {
 		return w, nil
 	}
-	return 0, t.Fault(line, at, "%.40q, want a number above 0", cells[at])
+	return 0, t.Fault(line, at, "weight must be a number above 0 (got %.40q)", cells[at])
 }
 
 // Number reads a finite number.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -16,11 +17,11 @@ import (
 type Packed struct {
 	io.Reader
 	Path  string
-	Plain string // the name without .gz or .zst
-	files []io.Closer
+	Plain string      // the name without .gz or .zst
+	files []io.Closer // closed last to first
 }
 
-// zstdMemory bounds what a zstd stream may ask for to be unpacked: its window.
+// zstdMemory bounds the memory in which a zstd stream is unpacked: its window.
 const zstdMemory = 1 << 28
 
 // Unpack opens path and unpacks it by its suffix, .gz or .zst.
@@ -50,10 +51,10 @@ func Unpack(path string) (*Packed, error) {
 	return p, nil
 }
 
-// Close closes the file.
+// Close closes the file. It may be called more than once.
 func (p *Packed) Close() (err error) {
-	for k := len(p.files) - 1; k >= 0; k-- {
-		err = errors.Join(err, p.files[k].Close())
+	for _, f := range slices.Backward(p.files) {
+		err = errors.Join(err, f.Close())
 	}
 	p.files = nil
 	return err
