@@ -109,9 +109,12 @@ func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 // enforce checks roster, policy and approval.
 func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	g := k.gate
-	policy, err := admission.ReadPolicy(g.Policy)
+	policy, warnings, err := admission.ReadPolicy(g.Policy)
 	if err != nil {
 		return input(err)
+	}
+	for _, text := range warnings {
+		k.warn("%s", text)
 	}
 	k.policy = &policy
 	file, err := admission.ReadFile[admission.Roster](g.Roster)

@@ -30,10 +30,10 @@ func PlanFingerprint(file []byte) string {
 func (a Approval) Validate() error {
 	var errs []error
 	if !named(a.Federation, lower+digits+"-") {
-		errs = append(errs, fmt.Errorf("approval: federation: %q, want 1 to %d small letters, digits and dashes", a.Federation, maxName))
+		errs = append(errs, fmt.Errorf("approval: federation must be 1 to %d small letters, digits and dashes (got %q)", maxName, a.Federation))
 	}
 	if !isFingerprint(a.Plan) {
-		errs = append(errs, fmt.Errorf("approval: plan: %q, want 64 hexadecimal digits", a.Plan))
+		errs = append(errs, fmt.Errorf("approval: plan must be 64 hexadecimal digits (got %q)", a.Plan))
 	}
 	if _, err := publicKey(a.Site); err != nil {
 		errs = append(errs, fmt.Errorf("approval: site: %w", err))

@@ -81,7 +81,7 @@ func ParseHead(s string) (Head, error) {
 	seq, err := strconv.ParseUint(n, 10, 64)
 	h := Head{seq, hash}
 	if !ok || err != nil || !isFingerprint(hash) || h.String() != s {
-		return Head{}, fmt.Errorf("head %q, want SEQ:HASH with 64 hexadecimal digits", s)
+		return Head{}, fmt.Errorf("head must be SEQ:HASH with 64 hexadecimal digits (got %q)", s)
 	}
 	return h, nil
 }
@@ -181,7 +181,7 @@ func openLog(on disk.FS, path string) (_ *Log, err error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(torn)
-		if err := l.Append(Record{Event: repaired, Text: fmt.Sprintf("a crash left %d bytes that are no whole line; they are cut off; their SHA-256 was %x", len(torn), sum)}); err != nil {
+		if err := l.Append(Record{Event: repaired, Text: fmt.Sprintf("a crash left %d bytes of an incomplete line; they are cut off; their SHA-256 was %x", len(torn), sum)}); err != nil {
 			return nil, err
 		}
 	}
@@ -218,7 +218,7 @@ func tail(f disk.File, noted Head) (last Head, before string, torn []byte, err e
 	end := bytes.LastIndexByte(b, '\n')
 	torn = b[end+1:]
 	if len(torn) > maxLine {
-		return last, "", nil, fmt.Errorf("its last %d bytes are no record", len(torn))
+		return last, "", nil, fmt.Errorf("its last %d bytes are not a record", len(torn))
 	}
 	if end < 0 {
 		return Head{0, none}, "", torn, nil
@@ -257,7 +257,7 @@ func (l *Log) Append(r Record) error {
 	r.Text = clip(r.Text)
 	line := plain(r, false)
 	if len(line) > maxLine {
-		return fmt.Errorf("audit log: a record of %d bytes, want at most %d", len(line), maxLine)
+		return fmt.Errorf("audit log: a record must have at most %d bytes (got %d)", maxLine, len(line))
 	}
 	if _, err := parseRecord(line); err != nil {
 		return fmt.Errorf("audit log: %w", err)
@@ -326,7 +326,7 @@ func parseRecord(line []byte) (Record, error) {
 		return r, fmt.Errorf("no record: %w", err)
 	}
 	if _, err := time.Parse(timeLayout, r.Time); err != nil || r.Seq == 0 || r.Event == "" || !isFingerprint(r.Prev) || len(r.Text) > maxText {
-		return r, errors.New("no record: want seq, time, event and prev, and a text of at most 1024 bytes")
+		return r, errors.New("a record must have seq, time, event and prev, and a text of at most 1024 bytes")
 	}
 	if !bytes.Equal(plain(r, false), line) {
 		return r, errors.New("not written as this program writes it")

@@ -162,7 +162,7 @@ func TestLogAfterCrash(t *testing.T) {
 		{"a part of it cut off", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l[:2], nil), l[2][:9]...)) }, false, "ends with record 2"},
 		{"emptied", func(path string, l [][]byte) { put(t, path, nil) }, false, "ends with record 0"},
 		{"garbage at the end", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), "x\n"...)) }, false, "its last line"},
-		{"much garbage at the end", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), make([]byte, 3*maxLine)...)) }, false, "are no record"},
+		{"much garbage at the end", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), make([]byte, 3*maxLine)...)) }, false, "are not a record"},
 		{"the log gone", func(path string, l [][]byte) { os.Remove(path) }, false, "knows of 3 records"},
 		{"the head gone", func(path string, l [][]byte) { os.Remove(headFile(path)) }, false, "is gone"},
 		{"the head empty", func(path string, l [][]byte) { put(t, headFile(path), nil) }, false, "was changed"},

@@ -61,7 +61,7 @@ func (g *Guarded) take(n int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if most := g.policy.MaxBytes; most > 0 && g.sent+n > most {
-		return refuse("policy.max_bytes", "%d bytes were sent and %d more were to go, want at most %d in one run", g.sent, n, most)
+		return refuse("policy.max_bytes", "a run must send at most %d bytes (got %d, and %d more to send)", most, g.sent, n)
 	}
 	if g.keep != nil && g.sent+n > g.kept {
 		ahead := g.sent + n + g.policy.MaxBytes/keepSteps

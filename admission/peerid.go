@@ -21,7 +21,7 @@ func peerID(key ed25519.PublicKey) string {
 // publicKey returns the key inside a peer ID. Each key has one ID: another spelling of it is an error.
 func publicKey(id string) (ed25519.PublicKey, error) {
 	if len(id) > 64 {
-		return nil, fmt.Errorf("peer ID of %d characters, want the 52 of an Ed25519 key", len(id))
+		return nil, fmt.Errorf("peer ID must be the 52 characters of an Ed25519 key (got %d)", len(id))
 	}
 	b, err := base58.Decode(id)
 	if err != nil {

@@ -35,47 +35,62 @@ type Policy struct {
 // maxPolicy is how long a policy file may be, in bytes.
 const maxPolicy = 64 << 10
 
-// ReadPolicy reads a policy file strictly: a field it does not know is an error, with its line.
-func ReadPolicy(path string) (Policy, error) {
+// ReadPolicy reads a policy file strictly: a field it does not know is an error, with its line. Former names of settings are
+// accepted: warnings gives the new ones.
+func ReadPolicy(path string) (p Policy, warnings []string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Policy{}, err
+		return Policy{}, nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxPolicy+1))
 	if err != nil {
-		return Policy{}, err
+		return Policy{}, nil, err
 	}
-	p, err := parsePolicy(text)
-	if err != nil {
-		return Policy{}, fmt.Errorf("%s: %w", path, err)
+	if p, warnings, err = parsePolicy(text); err != nil {
+		return Policy{}, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return p, nil
+	for k := range warnings {
+		warnings[k] = path + ": " + warnings[k]
+	}
+	return p, warnings, nil
 }
 
 // parsePolicy reads the content of a policy file.
-func parsePolicy(text []byte) (Policy, error) {
+func parsePolicy(text []byte) (p Policy, warnings []string, err error) {
 	if len(text) > maxPolicy {
-		return Policy{}, fmt.Errorf("a policy must have at most %d bytes (got %d)", maxPolicy, len(text))
+		return Policy{}, nil, fmt.Errorf("a policy must have at most %d bytes (got %d)", maxPolicy, len(text))
 	}
 	var file policyText
 	if err := unmarshal(text, &file); err != nil {
-		return Policy{}, err
+		return Policy{}, nil, err
 	}
-	p := file.Policy
-	for _, name := range file.Carries {
-		if name == "scores" {
-			name = "logits"
+	p = file.Policy
+	renamed := func(former, name string, both bool) {
+		warnings = append(warnings, fmt.Sprintf("%s is now called %s", former, name))
+		if both {
+			err = errors.Join(err, fmt.Errorf("%s must be given once (got %s, too, its former name)", name, former))
 		}
-		p.LayerOutputs = append(p.LayerOutputs, name)
+	}
+	if file.Carries != nil {
+		renamed("carries", "layer_outputs", p.LayerOutputs != nil)
+		p.LayerOutputs = nil
+		for _, name := range file.Carries {
+			if name == "scores" {
+				name = "logits"
+				warnings = append(warnings, "scores is now called logits")
+			}
+			p.LayerOutputs = append(p.LayerOutputs, name)
+		}
 	}
 	if file.MaxIntake != 0 {
+		renamed("max_intake", "receive_limit", p.ReceiveLimit != 0)
 		p.ReceiveLimit = file.MaxIntake
 	}
-	return p, p.Validate()
+	return p, warnings, errors.Join(err, p.Validate())
 }
 
-// policyText is a policy as a file has it, with the former names of its settings, which are accepted for one version.
+// policyText is a policy as a file has it, with the former names of its settings, which are accepted for one version with a warning.
 type policyText struct {
 	Policy    `yaml:",inline"`
 	Carries   []string `yaml:"carries"`    // layer_outputs, with scores in place of logits

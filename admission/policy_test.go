@@ -27,7 +27,7 @@ hours: ["20:00-06:30", "12:00-13:00"]
 
 func policy(t *testing.T) Policy {
 	t.Helper()
-	p, err := parsePolicy([]byte(policyFile))
+	p, _, err := parsePolicy([]byte(policyFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestPolicyFaults(t *testing.T) {
 		policyFile + "min_peers: 4\n":                                                          "min_peers",
 		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")):               "at most 65536 bytes",
 	} {
-		if _, err := parsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := parsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q…: %v, want something of %q", text, err, want)
 		}
 	}
@@ -130,7 +130,7 @@ func TestPolicyFaults(t *testing.T) {
 	if err := os.WriteFile(path, []byte("min_peers: 0"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), path) {
+	if _, _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, want the file's name", err)
 	}
 }
@@ -274,11 +274,27 @@ func FuzzApproval(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) { canonical[Approval](t, file) })
 }
 
-// TestFormerPolicy: a policy with the former names of its settings is read.
+// TestFormerPolicy: a policy with the former names of its settings is read, with a warning for each.
 func TestFormerPolicy(t *testing.T) {
-	p, err := parsePolicy([]byte("federation: x\nencoders: [raw]\ncarries: [hidden, scores]\nsolvers: [adam]\nmin_peers: 2\nmax_intake: 5000\n"))
+	former := "federation: x\nencoders: [raw]\ncarries: [hidden, scores]\nsolvers: [adam]\nmin_peers: 2\nmax_intake: 5000\n"
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(path, []byte(former), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, warnings, err := ReadPolicy(path)
 	if err != nil || !slices.Equal(p.LayerOutputs, []string{"hidden", "logits"}) || p.ReceiveLimit != 5000 {
 		t.Errorf("%+v, %v", p, err)
+	}
+	want := []string{path + ": carries is now called layer_outputs", path + ": scores is now called logits", path + ": max_intake is now called receive_limit"}
+	if !slices.Equal(warnings, want) {
+		t.Errorf("warnings must be %q (got %q)", want, warnings)
+	}
+	if _, _, err := parsePolicy([]byte(former + "layer_outputs: [hidden]\nreceive_limit: 1\n")); err == nil ||
+		!strings.Contains(err.Error(), "layer_outputs must be given once (got carries, too") || !strings.Contains(err.Error(), "receive_limit must be given once") {
+		t.Errorf("both names: %v", err)
+	}
+	if _, warnings, err := parsePolicy([]byte(policyFile)); err != nil || warnings != nil {
+		t.Errorf("today's names: %q, %v", warnings, err)
 	}
 }
 
@@ -287,7 +303,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add([]byte("a: 0\nhours: !0 &a\n0")) // at which the YAML library panics
 	f.Add([]byte("federation: x\nhours: [\"1:00-2:00\"]\nencoders: &a [raw]\ncarries: *a\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		p, err := parsePolicy(file)
+		p, _, err := parsePolicy(file)
 		if err != nil {
 			return
 		}

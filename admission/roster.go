@@ -60,7 +60,7 @@ func (d Date) Past(now time.Time) bool { return Day(now) > d }
 
 func (d Date) validate() error {
 	if t, err := time.Parse(time.DateOnly, string(d)); err != nil || Day(t) != d {
-		return fmt.Errorf("%q, want a day such as 2027-03-31", string(d))
+		return fmt.Errorf("must be a day such as 2027-03-31 (got %q)", string(d))
 	}
 	return nil
 }
@@ -83,18 +83,18 @@ func (r Roster) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf("roster: "+format, args...)) }
 	if !named(r.Federation, lower+digits+"-") {
-		fault("federation: %q, want 1 to %d small letters, digits and dashes", r.Federation, maxName)
+		fault("federation must be 1 to %d small letters, digits and dashes (got %q)", maxName, r.Federation)
 	}
 	switch {
 	case r.Serial == 0:
-		fault("serial: 0, want 1 or more")
+		fault("serial must be 1 or more (got 0)")
 	case r.Serial == 1 && r.Previous != "":
 		fault("previous: serial 1 has none")
 	case r.Serial > 1 && !isFingerprint(r.Previous):
-		fault("previous: %q, want 64 hexadecimal digits", r.Previous)
+		fault("previous must be 64 hexadecimal digits (got %q)", r.Previous)
 	}
 	if len(r.Members) == 0 || len(r.Members) > maxMembers || len(r.Revoked) > maxRevoked {
-		fault("%d members and %d revoked, want 1 to %d and at most %d", len(r.Members), len(r.Revoked), maxMembers, maxRevoked)
+		fault("there must be 1 to %d members and at most %d revoked (got %d and %d)", maxMembers, maxRevoked, len(r.Members), len(r.Revoked))
 		return errors.Join(errs...)
 	}
 	names, ids := map[string]bool{}, map[string]bool{}
@@ -109,7 +109,7 @@ func (r Roster) Validate() error {
 	}
 	for _, v := range r.Revoked {
 		if _, err := publicKey(v.ID); err != nil || !named(v.Name, nameLetters) || v.Serial < 2 || v.Serial > r.Serial {
-			fault("revoked %q: want a name, a peer ID and a serial of 2 to %d", v.Name, r.Serial)
+			fault("revoked %q must have a name, a peer ID and a serial of 2 to %d", v.Name, r.Serial)
 		}
 		if ids[v.ID] {
 			fault("revoked %q: peer ID %s is a member's, or revoked twice", v.Name, v.ID)
@@ -117,7 +117,7 @@ func (r Roster) Validate() error {
 		ids[v.ID] = true
 	}
 	if n := len(r.Administrators()); r.Quorum > n || 2*r.Quorum <= n {
-		fault("quorum: %d of %d administrators, want more than half of them: then two versions of one serial need one who signed both", r.Quorum, n)
+		fault("quorum must be more than half of the administrators, so that two versions of one serial need one who signed both (got %d of %d)", r.Quorum, n)
 	}
 	return errors.Join(errs...)
 }
@@ -125,7 +125,7 @@ func (r Roster) Validate() error {
 func (m Member) validate() error {
 	var errs []error
 	if !named(m.Name, nameLetters) {
-		errs = append(errs, fmt.Errorf("name: want 1 to %d letters, digits and . _ -", maxName))
+		errs = append(errs, fmt.Errorf("name must be 1 to %d letters, digits and . _ -", maxName))
 	}
 	if _, err := publicKey(m.Name); err == nil {
 		errs = append(errs, errors.New("name: it is a peer ID, and could be taken for that peer"))
@@ -134,18 +134,18 @@ func (m Member) validate() error {
 		errs = append(errs, err)
 	}
 	if !slices.Contains(roles, m.Role) {
-		errs = append(errs, fmt.Errorf("role: %q, want one of %v", m.Role, roles))
+		errs = append(errs, fmt.Errorf("role must be one of %v (got %q)", roles, m.Role))
 	}
 	if err := m.Expires.validate(); err != nil {
 		errs = append(errs, fmt.Errorf("expires: %w", err))
 	}
 	if len(m.Addresses) > maxAddresses {
-		errs = append(errs, fmt.Errorf("%d addresses, want at most %d", len(m.Addresses), maxAddresses))
+		errs = append(errs, fmt.Errorf("there must be at most %d addresses (got %d)", maxAddresses, len(m.Addresses)))
 	}
 	for _, a := range m.Addresses {
 		// Whether it can be dialled is p2p's to say; here it must be plain text that has one spelling.
 		if len(a) > maxAddress || !strings.HasPrefix(a, "/") || !only(a, nameLetters+"/:%") {
-			errs = append(errs, fmt.Errorf("address %q, want a multiaddress such as /ip4/10.0.0.1/udp/4001/quic-v1", a))
+			errs = append(errs, fmt.Errorf("address must be a multiaddress such as /ip4/10.0.0.1/udp/4001/quic-v1 (got %q)", a))
 		}
 	}
 	return errors.Join(errs...)
@@ -207,7 +207,7 @@ func (r Roster) Admit(id string, now time.Time, wanted ...Role) (Member, error) 
 		return Member{}, refuse("roster.expired", "the membership of %s (%s) ended on %s: its administrators can add it again with a later day", m.Name, id, m.Expires)
 	}
 	if len(wanted) > 0 && !slices.Contains(wanted, m.Role) {
-		return Member{}, refuse("roster.role", "%s (%s) is %s, want one of %v", m.Name, id, m.Role, wanted)
+		return Member{}, refuse("roster.role", "role of %s (%s) must be one of %v (got %s)", m.Name, id, wanted, m.Role)
 	}
 	return m, nil
 }
@@ -239,7 +239,7 @@ func (r *Roster) Add(m Member, quorum int) error {
 func (r *Roster) Revoke(nameOrID string, quorum int) error {
 	i := r.index(nameOrID)
 	if i < 0 {
-		return fmt.Errorf("roster: %q is no member of %s", nameOrID, r.Federation)
+		return fmt.Errorf("roster: %q must be a member of %s", nameOrID, r.Federation)
 	}
 	if r.Serial > 1 {
 		r.Revoked = append(slices.Clip(r.Revoked), Revoked{Name: r.Members[i].Name, ID: r.Members[i].ID, Serial: r.Serial})

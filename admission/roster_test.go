@@ -223,22 +223,22 @@ func TestAdmit(t *testing.T) {
 func TestRosterFaults(t *testing.T) {
 	for want, spoil := range map[string]func(*Roster){
 		"federation":                          func(r *Roster) { r.Federation = "Tumour Registry" },
-		"serial: 0":                           func(r *Roster) { r.Serial = 0 },
+		"serial must be 1 or more (got 0)":    func(r *Roster) { r.Serial = 0 },
 		"serial 1 has none":                   func(r *Roster) { r.Previous = strings.Repeat("a", 64) },
 		"64 hexadecimal":                      func(r *Roster) { r.Serial = 2; r.Previous = "abc" },
-		"0 members":                           func(r *Roster) { r.Members = nil },
-		"4097 members":                        func(r *Roster) { r.Members = make([]Member, maxMembers+1) },
+		"(got 0 and 0)":                       func(r *Roster) { r.Members = nil },
+		"(got 4097 and 0)":                    func(r *Roster) { r.Members = make([]Member, maxMembers+1) },
 		"another member's":                    func(r *Roster) { r.Members[1].Name = "north" },
 		"peer ID " + north.id + " is another": func(r *Roster) { r.Members[1].ID = north.id },
 		"it is a peer ID":                     func(r *Roster) { r.Members[1].Name = north.id },
 		"letters, digits and":                 func(r *Roster) { r.Members[1].Name = "süd" },
-		`role: "boss"`:                        func(r *Roster) { r.Members[1].Role = "boss" },
+		`(got "boss")`:                        func(r *Roster) { r.Members[1].Role = "boss" },
 		`"2027-02-30"`:                        func(r *Roster) { r.Members[1].Expires = "2027-02-30" },
-		`expires: ""`:                         func(r *Roster) { r.Members[1].Expires = "" },
-		`address "10.0.0.1"`:                  func(r *Roster) { r.Members[1].Addresses = []string{"10.0.0.1"} },
-		"17 addresses":                        func(r *Roster) { r.Members[1].Addresses = make([]string, 17) },
-		"is a member's, or revoked twice":     func(r *Roster) { *r = r.Next(); r.Revoked = []Revoked{{"north", north.id, 2}} },
-		"serial of 2 to 2":                    func(r *Roster) { *r = r.Next(); r.Revoked = []Revoked{{"east", east.id, 3}} },
+		`expires: must be a day such as 2027-03-31 (got "")`: func(r *Roster) { r.Members[1].Expires = "" },
+		`(got "10.0.0.1")`:                func(r *Roster) { r.Members[1].Addresses = []string{"10.0.0.1"} },
+		"at most 16 addresses (got 17)":   func(r *Roster) { r.Members[1].Addresses = make([]string, 17) },
+		"is a member's, or revoked twice": func(r *Roster) { *r = r.Next(); r.Revoked = []Revoked{{"north", north.id, 2}} },
+		"serial of 2 to 2":                func(r *Roster) { *r = r.Next(); r.Revoked = []Revoked{{"east", east.id, 3}} },
 	} {
 		r := three()
 		spoil(&r)
@@ -313,7 +313,7 @@ func TestParseSays(t *testing.T) {
 		"an unknown field":    {strings.Replace(good, `"serial": 1,`, `"serial": 1, "boss": true,`, 1), `unknown field "boss"`},
 		"signatures swapped":  {swapped, "not in order"},
 		"a signature twice":   {doubled, "each signer once"},
-		"null for signatures": {good[:strings.Index(good, `"signatures"`)] + "\"signatures\": null\n}\n", "want a list"},
+		"null for signatures": {good[:strings.Index(good, `"signatures"`)] + "\"signatures\": null\n}\n", "must have a list of at most 256 signatures (got 0)"},
 	} {
 		if _, err := parseDocument[Roster]([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something of %q", what, err, c.want)

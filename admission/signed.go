@@ -125,7 +125,7 @@ func (s *Signed[T]) Encode() ([]byte, error) {
 	}
 	b := plain(s, true)
 	if len(b) > maxFile {
-		return nil, fmt.Errorf("%s: %d bytes, want at most %d", s.Kind, len(b), maxFile)
+		return nil, fmt.Errorf("%s must have at most %d bytes (got %d)", s.Kind, maxFile, len(b))
 	}
 	return b, nil
 }
@@ -152,7 +152,7 @@ func parseDocument[T document](file []byte) (*Signed[T], error) {
 		return nil, fmt.Errorf("%s: the file is %q", want, s.Kind)
 	}
 	if s.Signatures == nil || len(s.Signatures) > maxSignatures {
-		return nil, fmt.Errorf("%s: %d signatures, want a list of at most %d", want, len(s.Signatures), maxSignatures)
+		return nil, fmt.Errorf("%s must have a list of at most %d signatures (got %d)", want, maxSignatures, len(s.Signatures))
 	}
 	again, err := s.Encode()
 	if err != nil {

@@ -30,7 +30,7 @@ func Accept(trusted, next *Signed[Roster], now time.Time) error {
 	t, n := trusted.Body, next.Body
 	switch {
 	case n.Federation != t.Federation:
-		return refuse("roster.federation", "the roster is that of %s, want %s", n.Federation, t.Federation)
+		return refuse("roster.federation", "the roster must be that of %s (got %s)", t.Federation, n.Federation)
 	case n.Serial < t.Serial:
 		return refuse("roster.serial", "serial %d of %s is older than serial %d, which is in force here", n.Serial, t.Federation, t.Serial)
 	case n.Serial == t.Serial && n.Fingerprint() != t.Fingerprint():
@@ -159,7 +159,7 @@ func vouched(r Roster, told string) error {
 	}
 	plain := strings.ToLower(strings.Join(strings.Fields(told), ""))
 	if len(plain) < leastDigits || len(plain) > 64 || !only(plain, digits+"abcdef") {
-		return fmt.Errorf("fingerprint %q, want its first %d hexadecimal digits or all 64", told, leastDigits)
+		return fmt.Errorf("fingerprint must be its first %d hexadecimal digits or all 64 (got %q)", leastDigits, told)
 	}
 	if !strings.HasPrefix(r.Fingerprint(), plain) {
 		return refuse("roster.fingerprint", "the file's fingerprint is %s, not %s: it is not the roster that was meant", Grouped(r.Fingerprint()), Grouped(plain))

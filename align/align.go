@@ -171,7 +171,7 @@ func (m *meeting) blame(q int, err error) error {
 func (m *meeting) known(edges *siteEdges) error {
 	for site := range edges.cross {
 		if !slices.Contains(m.c.Sites, site) {
-			return edges.fault(site, 0, fmt.Sprintf("no site %.40q takes part, want one of %q", site, m.c.Sites))
+			return edges.fault(site, 0, fmt.Sprintf("site must be one of %q (got %.40q)", m.c.Sites, site))
 		}
 	}
 	return nil
@@ -186,16 +186,16 @@ func (m *meeting) number() error {
 	m.first = []int64{0}
 	for q, b := range in {
 		if len(b) != 8 {
-			return m.blame(q, fmt.Errorf("the count of nodes has %d bytes, want 8", len(b)))
+			return m.blame(q, fmt.Errorf("the count of nodes must have 8 bytes (got %d)", len(b)))
 		}
 		n := binary.LittleEndian.Uint64(b)
 		if n > math.MaxInt32 {
-			return m.blame(q, fmt.Errorf("%d nodes, want at most %d", n, math.MaxInt32))
+			return m.blame(q, fmt.Errorf("number of nodes must be at most %d (got %d)", math.MaxInt32, n))
 		}
 		m.first = append(m.first, m.first[q]+int64(n))
 	}
 	if all := m.first[len(m.first)-1]; all > math.MaxInt32 {
-		return fmt.Errorf("align: %d nodes at all sites together, want at most %d", all, math.MaxInt32)
+		return fmt.Errorf("align: all sites together must have at most %d nodes (got %d)", math.MaxInt32, all)
 	}
 	return nil
 }

@@ -227,17 +227,17 @@ func TestFaults(t *testing.T) {
 		}, 1, "north tries names", "south"},
 		{"no such site", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn41,,n2,east,1\n")
-		}, 1, `south-edges.csv: line 2: no site "east" takes part`, "south"},
+		}, 1, `south-edges.csv: line 2: site must be one of ["north" "south" "west"] (got "east")`, "south"},
 		{"neither end", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn1,north,n2,west,1\n")
 		}, 1, "south-edges.csv: line 2: neither end of the edge is at south", "south"},
 		{"another site's node", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "west", node+"n70,west,1,1,a,yes,train\nn71,north,1,1,a,no,val\n")
-		}, 2, `west.csv: column site: node "n71" is of "north", want "west"`, "west"},
+		}, 2, `west.csv: column site: node "n71" must be of "west", whose table it is (got "north")`, "west"},
 		{"the file is gone", func(t *testing.T, dir string, c []entrant) {
 			c[1].opened = func() { os.Remove(filepath.Join(dir, "south.csv")) }
 		}, 1, "south.csv", "south"},
-		{"relations here, none there", func(t *testing.T, dir string, c []entrant) { c[1].tables.Relation = "relation" }, 0, `relations is "" at north and "relation" at south`, "relations"},
+		{"relations here, none there", func(t *testing.T, dir string, c []entrant) { c[1].tables.Relation = "relation" }, 0, `the column of the relations must have one name at all sites (got "" at north and "relation" at south)`, "relations"},
 		{"a column less", func(t *testing.T, dir string, c []entrant) {
 			put(t, dir, "west", "id,site,age,height,outcome,split\nn70,west,1,1,yes,train\n")
 		}, 0, `west has no column "ward"`, "west has no column"},

@@ -48,7 +48,7 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 			continue
 		}
 		if len(b) != 4*len(x.names) {
-			return nil, m.blame(q, fmt.Errorf("%d bytes answer %d names, want %d", len(b), len(x.names), 4*len(x.names)))
+			return nil, m.blame(q, fmt.Errorf("the answer to %d names must have %d bytes (got %d)", len(x.names), 4*len(x.names), len(b)))
 		}
 		for k, name := range x.there {
 			i := int32(binary.LittleEndian.Uint32(b[4*name:]))
@@ -138,7 +138,7 @@ func (e *ends) decode(b []byte, here, there int, by *dataset.Encoding) error {
 		size = 16
 	}
 	if len(b)%size != 0 {
-		return fmt.Errorf("edges of %d bytes, want a multiple of %d", len(b), size)
+		return fmt.Errorf("edges must be a multiple of %d bytes (got %d)", size, len(b))
 	}
 	for at := 0; at < len(b); at += size {
 		i, j := binary.LittleEndian.Uint32(b[at:]), binary.LittleEndian.Uint32(b[at+4:])
@@ -152,7 +152,7 @@ func (e *ends) decode(b []byte, here, there int, by *dataset.Encoding) error {
 		}
 		r := binary.LittleEndian.Uint32(b[at+12:])
 		if int64(r) >= int64(relations) {
-			return fmt.Errorf("edge %d is of relation %d, want 0 to %d", at/size, r, relations-1)
+			return fmt.Errorf("relation of edge %d must be 0 to %d (got %d)", at/size, relations-1, r)
 		}
 		e.kind = append(e.kind, int32(r))
 	}

@@ -75,7 +75,7 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 			{"sources", first.Source, s.Source}, {"targets", first.Target, s.Target}, {"weights", first.Weight, s.Weight},
 			{"relations", first.Relation, s.Relation}} {
 			if role[1] != role[2] {
-				return nil, fmt.Errorf("align: the column of the %s is %q at %s and %q at %s, want one name", role[0], role[1], sites[0], role[2], sites[q])
+				return nil, fmt.Errorf("align: the column of the %s must have one name at all sites (got %q at %s and %q at %s)", role[0], role[1], sites[0], role[2], sites[q])
 			}
 		}
 		if s.Multi != first.Multi {
@@ -93,7 +93,7 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 		return nil, fmt.Errorf("align: column %s, of all sites together: %w", e.Relation, err)
 	}
 	if e.Label != "" && len(classes) == 0 || len(classes) > dataset.MaxClasses {
-		return nil, fmt.Errorf("align: column %s: %d classes at all sites together, want 1 to %d", e.Label, len(classes), dataset.MaxClasses)
+		return nil, fmt.Errorf("align: column %s: all sites together must have 1 to %d classes (got %d)", e.Label, dataset.MaxClasses, len(classes))
 	}
 	e.Classes, e.Columns = dataset.SortNames(classes), nil
 	if e.Label == "" {

@@ -25,7 +25,7 @@ type SiteConfig struct {
 func (c SiteConfig) Validate() error {
 	var faults []error
 	if c.Here == "" {
-		faults = append(faults, errors.New("align: Here is empty, want this site's name"))
+		faults = append(faults, errors.New("align: Here must be this site's name (got nothing)"))
 	}
 	if c.SourceSite != "" && c.SourceSite == c.TargetSite {
 		faults = append(faults, fmt.Errorf("align: SourceSite and TargetSite are both column %s", c.SourceSite))
@@ -112,7 +112,7 @@ func (t *Tables) read(e *dataset.Encoding) (*graph.Graph, *siteEdges, error) {
 	}
 	for i, s := range g.Site {
 		if g.Sites[s] != c.Here {
-			return nil, nil, fmt.Errorf("align: %s: column %s: node %q is of %q, want %q in this site's table", c.Nodes, c.Site, g.IDs[i], g.Sites[s], c.Here)
+			return nil, nil, fmt.Errorf("align: %s: column %s: node %q must be of %q, whose table it is (got %q)", c.Nodes, c.Site, g.IDs[i], c.Here, g.Sites[s])
 		}
 	}
 	g.Name, g.Site, g.Sites = c.Name, nil, nil
@@ -174,7 +174,7 @@ func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[st
 			if site == c.Here {
 				var ok bool
 				if end[k], ok = index[name]; !ok {
-					return t.Fault(line, at[k], "unknown node %.40q, want a name in %s, or the name of its site", name, c.Nodes)
+					return t.Fault(line, at[k], "node must be a name in %s, or the name of its site (got %.40q)", c.Nodes, name)
 				}
 				continue
 			}

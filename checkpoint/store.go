@@ -136,7 +136,7 @@ func (s *Store) Load(seq uint64, fp Fingerprints) (*State, error) {
 		return nil, err
 	}
 	if st.Seq != seq {
-		return nil, fmt.Errorf("checkpoint: %s holds state %d, want %d", path, st.Seq, seq)
+		return nil, fmt.Errorf("checkpoint: %s must hold state %d (got %d)", path, seq, st.Seq)
 	}
 	if which := st.Fingerprints.differ(fp); which != nil {
 		return nil, &MismatchError{Path: path, Which: which}

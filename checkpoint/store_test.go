@@ -161,13 +161,13 @@ func TestDamagedNewestFallsBack(t *testing.T) {
 			t.Fatalf("%s: %v does not name %s", name, err, path)
 		}
 	}
-	if err := os.WriteFile(s.path(1), good, 0o600); err != nil { // whole, but another number
+	if err := os.WriteFile(s.path(1), good, 0o600); err != nil { // complete, but of another number
 		t.Fatal(err)
 	}
 	if st, damaged, err := latest(s); st != nil || damaged != 2 || err != nil {
 		t.Errorf("without a readable state: %v, %d damaged, %v", st, damaged, err)
 	}
-	if _, err := s.Load(1, run); err == nil || !strings.Contains(err.Error(), "holds state 2, want 1") {
+	if _, err := s.Load(1, run); err == nil || !strings.Contains(err.Error(), "must hold state 1 (got 2)") {
 		t.Errorf("a state under another number: %v", err)
 	}
 }

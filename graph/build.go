@@ -20,10 +20,10 @@ type Build struct {
 // place in the list.
 func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) {
 	if n < 0 || n > math.MaxInt32 {
-		return CSR{}, fmt.Errorf("graph: %d nodes, want 0 to %d", n, math.MaxInt32)
+		return CSR{}, fmt.Errorf("graph: number of nodes must be 0 to %d (got %d)", math.MaxInt32, n)
 	}
 	if len(src) != len(dst) || weight != nil && len(weight) != len(src) {
-		return CSR{}, fmt.Errorf("graph: %d sources, %d destinations and %d weights of edges, want as many of each", len(src), len(dst), len(weight))
+		return CSR{}, fmt.Errorf("graph: edges must have as many sources, destinations and weights (got %d, %d and %d)", len(src), len(dst), len(weight))
 	}
 	for k := range src {
 		if uint32(src[k]) >= uint32(n) || uint32(dst[k]) >= uint32(n) {
@@ -32,7 +32,7 @@ func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) 
 	}
 	for k, w := range weight {
 		if !(w >= 0 && w <= math.MaxFloat32) {
-			return CSR{}, fmt.Errorf("graph: edge %d has weight %v, want a finite number, 0 or more", k, w)
+			return CSR{}, fmt.Errorf("graph: weight of edge %d must be a finite number, 0 or more (got %v)", k, w)
 		}
 	}
 	// Rows by source in the order of the list, then transposed: a counting sort by (destination, source).

@@ -108,14 +108,14 @@ func TestFromEdgesRefuses(t *testing.T) {
 		weight   []float32
 		want     string
 	}{
-		{"negative count", -1, nil, nil, nil, "-1 nodes"},
-		{"lengths", 3, []int32{0, 1}, []int32{1}, nil, "2 sources, 1 destinations"},
-		{"weights", 3, []int32{0}, []int32{1}, []float32{1, 2}, "2 weights"},
+		{"negative count", -1, nil, nil, nil, "number of nodes must be 0 to 2147483647 (got -1)"},
+		{"lengths", 3, []int32{0, 1}, []int32{1}, nil, "edges must have as many sources, destinations and weights (got 2, 1 and 0)"},
+		{"weights", 3, []int32{0}, []int32{1}, []float32{1, 2}, "edges must have as many sources, destinations and weights (got 1, 1 and 2)"},
 		{"source past the end", 3, []int32{0, 3}, []int32{1, 1}, nil, "edge 1 goes from node 3"},
 		{"negative destination", 3, []int32{0, 1}, []int32{1, -1}, nil, "edge 1 goes from node 1 to node -1"},
 		{"no nodes", 0, []int32{0}, []int32{0}, nil, "edge 0"},
-		{"NaN", 3, []int32{0}, []int32{1}, []float32{nan}, "edge 0 has weight NaN"},
-		{"negative weight", 3, []int32{0, 1}, []int32{1, 2}, []float32{1, -2}, "edge 1 has weight -2"},
+		{"NaN", 3, []int32{0}, []int32{1}, []float32{nan}, "weight of edge 0 must be a finite number, 0 or more (got NaN)"},
+		{"negative weight", 3, []int32{0, 1}, []int32{1, 2}, []float32{1, -2}, "weight of edge 1 must be a finite number, 0 or more (got -2)"},
 	} {
 		if _, err := FromEdges(c.n, c.src, c.dst, c.weight, Build{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)

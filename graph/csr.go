@@ -31,7 +31,7 @@ func (g *CSR) Valid() error {
 		return fmt.Errorf("graph: %d destinations, %d sources", g.NumDst, g.NumSrc)
 	}
 	if len(g.RowPtr) != g.NumDst+1 || g.RowPtr[0] != 0 {
-		return fmt.Errorf("graph: %d row pointers for %d destinations, want %d starting at 0", len(g.RowPtr), g.NumDst, g.NumDst+1)
+		return fmt.Errorf("graph: there must be %d row pointers for %d destinations, starting at 0 (got %d)", g.NumDst+1, g.NumDst, len(g.RowPtr))
 	}
 	for i := range g.NumDst {
 		if g.RowPtr[i+1] < g.RowPtr[i] || g.RowPtr[i+1] > int64(len(g.Col)) {

@@ -88,7 +88,7 @@ func Deal(n, relations int, kind, src, dst []int32, weight []float32) ([]*CSR, e
 	of := make([][]int, relations)
 	for k, r := range kind {
 		if r < 0 || int(r) >= relations {
-			return nil, fmt.Errorf("graph: edge %d is of relation %d, want 0 to %d", k, r, relations-1)
+			return nil, fmt.Errorf("graph: relation of edge %d must be 0 to %d (got %d)", k, relations-1, r)
 		}
 		of[r] = append(of[r], k)
 	}
@@ -152,11 +152,11 @@ func (t *Relations) Valid(adj *CSR) error {
 		return nil
 	}
 	if n > MaxRelations {
-		return fmt.Errorf("graph: %d relations, want at most %d", n, MaxRelations)
+		return fmt.Errorf("graph: there must be at most %d relations (got %d)", MaxRelations, n)
 	}
 	g := &t.Adj
 	if int64(n)*int64(adj.NumDst) > math.MaxInt32 {
-		return fmt.Errorf("graph: %d relations of %d nodes, want at most %d in all", n, adj.NumDst, math.MaxInt32)
+		return fmt.Errorf("graph: relations times nodes must be at most %d (got %d times %d)", math.MaxInt32, n, adj.NumDst)
 	}
 	if g.NumDst != n*adj.NumDst || g.NumSrc != adj.NumSrc {
 		return fmt.Errorf("graph: typed adjacency of %d×%d for %d relations of %d×%d", g.NumDst, g.NumSrc, n, adj.NumDst, adj.NumSrc)
@@ -199,7 +199,7 @@ func ReadRelations(f *section.Arrays, adj *CSR) (t Relations, err error) {
 	}
 	n := len(ptr) - 1
 	if n < 1 || n > MaxRelations || int64(n)*int64(adj.NumDst) > math.MaxInt32 {
-		return Relations{}, f.Errorf("relations/ptr", "%d relations of %d nodes, want 1 to %d, and at most %d in all", n, adj.NumDst, MaxRelations, math.MaxInt32)
+		return Relations{}, f.Errorf("relations/ptr", "there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", MaxRelations, math.MaxInt32, n, adj.NumDst)
 	}
 	if t.Names, err = f.Strings("relations", n); err != nil {
 		return Relations{}, err

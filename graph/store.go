@@ -84,7 +84,7 @@ func ReadFeatures(f *section.Arrays, rows int) (x Features, err error) {
 		}
 		s := &mat.Sparse{Rows: rows, Cols: int(shape[1])}
 		if shape[0] != int64(rows) || shape[1] < 0 || shape[1] > math.MaxInt32 {
-			return Features{}, f.Errorf("x/shape", "%d×%d, want %d rows and at most %d columns", shape[0], shape[1], rows, math.MaxInt32)
+			return Features{}, f.Errorf("x/shape", "must be %d rows of at most %d columns (got %d×%d)", rows, math.MaxInt32, shape[0], shape[1])
 		}
 		if s.RowPtr, err = section.Values[int64](f, "x/row_ptr", rows+1); err != nil {
 			return Features{}, err
@@ -123,7 +123,7 @@ func ReadLabels(f *section.Arrays, n int) (l Labels, err error) {
 	}
 	l.Classes = int(classes[0])
 	if classes[0] < 0 || classes[0] > math.MaxInt32 {
-		return Labels{}, f.Errorf("y/classes", "%d classes, want 0 to %d", classes[0], math.MaxInt32)
+		return Labels{}, f.Errorf("y/classes", "number of classes must be 0 to %d (got %d)", math.MaxInt32, classes[0])
 	}
 	if f.Has("y/class") {
 		if l.Class, err = section.Values[int32](f, "y/class", n); err != nil {

@@ -40,7 +40,7 @@ func (f Features) Valid() error {
 			col, val := f.Sparse.Row(i)
 			for k, v := range val {
 				if !finite(v) {
-					return fmt.Errorf("graph: feature at row %d, column %d is %v, want a finite number", i, col[k], v)
+					return fmt.Errorf("graph: feature at row %d, column %d must be a finite number (got %v)", i, col[k], v)
 				}
 			}
 		}
@@ -52,7 +52,7 @@ func (f Features) Valid() error {
 	for i := range f.Dense.Rows {
 		for j, v := range f.Dense.Row(i) {
 			if !finite(v) {
-				return fmt.Errorf("graph: feature at row %d, column %d is %v, want a finite number", i, j, v)
+				return fmt.Errorf("graph: feature at row %d, column %d must be a finite number (got %v)", i, j, v)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (f Features) Valid() error {
 // Valid returns an error unless s is one of the splits.
 func (s Split) Valid() error {
 	if s > Test {
-		return fmt.Errorf("split is %d, want 0 (none) to %d (test)", s, Test)
+		return fmt.Errorf("split must be 0 (none) to %d (test) (got %d)", Test, s)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (s Split) Valid() error {
 func (g *CSR) validWeights() error {
 	for k, w := range g.Weight {
 		if !(w >= 0 && finite(w)) {
-			return fmt.Errorf("graph: edge %d has weight %v, want a finite number, 0 or more", k, w)
+			return fmt.Errorf("graph: weight of edge %d must be a finite number, 0 or more (got %v)", k, w)
 		}
 	}
 	return nil
@@ -92,12 +92,12 @@ func (l Labels) Valid(n int) error {
 	}
 	for i, c := range l.Class {
 		if c < -1 || int(c) >= l.Classes {
-			return fmt.Errorf("graph: label of node %d is %d, want -1 (none) or a class in [0, %d)", i, c, l.Classes)
+			return fmt.Errorf("graph: label of node %d must be -1 (none) or a class in [0, %d) (got %d)", i, l.Classes, c)
 		}
 	}
 	for k, b := range l.Bits {
 		if b > 1 {
-			return fmt.Errorf("graph: label of node %d for class %d is %d, want 0 or 1", k/l.Classes, k%l.Classes, b)
+			return fmt.Errorf("graph: label of node %d for class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes, b)
 		}
 	}
 	return nil
@@ -110,7 +110,7 @@ func (g *Graph) Valid() error {
 	}
 	n := g.N()
 	if g.Adj.NumSrc != n {
-		return fmt.Errorf("graph: %d destinations but %d sources, want one set of nodes", n, g.Adj.NumSrc)
+		return fmt.Errorf("graph: destinations and sources must be the same nodes (got %d and %d)", n, g.Adj.NumSrc)
 	}
 	if err := g.Adj.validWeights(); err != nil {
 		return err

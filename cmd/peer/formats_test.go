@@ -106,7 +106,7 @@ func TestFormatFaults(t *testing.T) {
 		{"import --dgl " + dir + " -o " + dir + "/x", []string{"no NAME.json"}},
 		{"import --dgl " + dglData + "random-2 --label-column none -o " + dir + "/x", []string{`column "none"`}},
 		{"import --dgl " + dglData + "random-2 --nodes n.csv -o " + dir + "/x", []string{"dgl", "nodes"}},
-		{"import --edges ../../graph/dataset/testdata/graph.foo -o " + dir + "/x", []string{"graph.foo", "unknown format"}},
+		{"import --edges ../../graph/dataset/testdata/graph.foo -o " + dir + "/x", []string{"graph.foo", "format of edges must be"}},
 		{"import --edges ../../graph/dataset/testdata/graph.el --num-nodes 3 -o " + dir + "/x", []string{"graph.el", "line 2"}},
 		{"import --edges ../../graph/dataset/testdata/graph.el --strict -o " + dir + "/x.graph", []string{"x.graph", "strict"}},
 		{"import --edges ../../graph/dataset/testdata/formats.py --edge-format text -o " + dir + "/x.graph", []string{"formats.py", "line 1"}},

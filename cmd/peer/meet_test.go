@@ -78,7 +78,7 @@ func TestMeet(t *testing.T) {
 	}) {
 		want := "west"
 		if name == "west" {
-			want = "west-contacts.csv: line 2, column patient: unknown node"
+			want = "west-contacts.csv: line 2, column patient: node must be a name in"
 		}
 		if e.exit != map[bool]int{true: 2, false: 1}[name == "west"] || !strings.Contains(e.errors, want) {
 			t.Errorf("%s: exit %d, %s, want %s", name, e.exit, e.errors, want)

@@ -80,7 +80,7 @@ func TestTablesAreRefused(t *testing.T) {
 		{strings.Replace(text, "\n7,", "\n8,", 1), "", []string{"bad.csv", "line 9, column id", `must be 7 (got "8")`, "numbered"}},
 		{strings.Replace(text, "\n7,", "\nseven,", 1), "", []string{"bad.csv", "line 9", `must be 7 (got "seven")`}},
 		{strings.Replace(text, "\n7,,", "\n7,old,", 1) + "30,x\n", "", []string{"bad.csv", "line 32"}},
-		{text, "1 2\n3 99\n", []string{"bad.el", "node 99, want one of 0 to 29"}},
+		{text, "1 2\n3 99\n", []string{"bad.el", "node must be 0 to 29 (got 99)"}},
 		{text, "1 2\n3 x\n", []string{"bad.el", "line 2"}},
 		{"id,age\n", "", []string{"bad.csv", "no rows"}},
 	} {

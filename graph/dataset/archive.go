@@ -117,7 +117,7 @@ func read[T uint8 | int32 | int64 | float32](a *archive, name string, want ...in
 		return nil, nil, a.fault(name, err)
 	}
 	if !slices.EqualFunc(shape, want, func(s, w int) bool { return w < 0 || s == w }) {
-		return nil, nil, a.fault(name, fmt.Errorf("shape %s, want %s", shapeText(shape), strings.ReplaceAll(shapeText(want), "-1", "any")))
+		return nil, nil, a.fault(name, fmt.Errorf("shape must be %s (got %s)", strings.ReplaceAll(shapeText(want), "-1", "any"), shapeText(shape)))
 	}
 	return values, shape, nil
 }

@@ -91,7 +91,7 @@ func parseEncoding(text []byte) (*Encoding, error) {
 		return nil, errors.New("dataset: encoding: id, source and target must name columns")
 	}
 	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > MaxClasses {
-		return nil, fmt.Errorf("dataset: encoding: %d classes, want 1 to %d", len(e.Classes), MaxClasses)
+		return nil, fmt.Errorf("dataset: encoding: number of classes must be 1 to %d (got %d)", MaxClasses, len(e.Classes))
 	}
 	if err := CheckRelations(e.Relations); err != nil {
 		return nil, fmt.Errorf("dataset: encoding: %w", err)
@@ -102,9 +102,9 @@ func parseEncoding(text []byte) (*Encoding, error) {
 		case seen[c.Name]:
 			return nil, fmt.Errorf("dataset: encoding: column %s occurs twice", c.Name)
 		case c.Kind != Numeric && c.Kind != Categorical && c.Kind != Ignored:
-			return nil, fmt.Errorf("dataset: encoding: column %s is of kind %q, want %s, %s or %s", c.Name, c.Kind, Numeric, Categorical, Ignored)
+			return nil, fmt.Errorf("dataset: encoding: kind of column %s must be %s, %s or %s (got %q)", c.Name, Numeric, Categorical, Ignored, c.Kind)
 		case c.Kind == Numeric && !(c.Std > 0 && c.Std <= math.MaxFloat64 && math.Abs(c.Mean) <= math.MaxFloat64):
-			return nil, fmt.Errorf("dataset: encoding: column %s has mean %v and standard deviation %v, want finite numbers, the second above 0", c.Name, c.Mean, c.Std)
+			return nil, fmt.Errorf("dataset: encoding: column %s must have a finite mean and a finite standard deviation above 0 (got %v and %v)", c.Name, c.Mean, c.Std)
 		case !rising(c.Values):
 			return nil, fmt.Errorf("dataset: encoding: values of column %s are not ascending", c.Name)
 		}

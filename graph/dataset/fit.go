@@ -171,7 +171,7 @@ func (c *ImportConfig) fit() (*Encoding, error) {
 			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", c.Nodes, c.Label)
 		}
 		if !c.Multi && p.labelled > 2 && len(p.Classes) == p.labelled {
-			return nil, fmt.Errorf("dataset: %s: column %s: every one of the %d labels occurs once, want classes", c.Nodes, c.Label, p.labelled)
+			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once)", c.Nodes, c.Label, p.labelled)
 		}
 		e.Classes = p.Classes
 	}

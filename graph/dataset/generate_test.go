@@ -199,7 +199,7 @@ func TestSitesFrozen(t *testing.T) {
 
 func TestSitesConfig(t *testing.T) {
 	graphtest.Refused(t, SitesConfig{Nodes: 30, Classes: 1, Columns: -3, Degree: -1, Tail: 2, Homophily: 1.5, Cross: math.NaN(), Skew: 9, Words: -1, Signal: 2, Train: 0.5, Val: 0.5}.Validate(),
-		"Nodes is 30", "Classes is 1", "Columns is -3", "Degree is -1", "Tail is 2", "Homophily is 1.5", "Cross is NaN", "Skew is 9", "Words is -1", "Signal is 2", "Train, Val is [0.5 0.5]")
+		"dataset: sites: Nodes must be at least 10 a site, at most 2²⁸ (got 30)", "dataset: sites: Classes must be at least 2 (got 1)", "dataset: sites: Columns must be at least one a class (got -3)", "dataset: sites: Degree must be above 0, below a quarter of Nodes (got -1)", "dataset: sites: Tail must be above 2, at most 100 (got 2)", "dataset: sites: Homophily must be above 0, at most 1 (got 1.5)", "dataset: sites: Cross must be above 0, at most 1 (got NaN)", "dataset: sites: Skew must be above 0, at most 4 (got 9)", "dataset: sites: Words must be above 0, below Columns (got -1)", "dataset: sites: Signal must be above 0, at most 1 (got 2)", "dataset: sites: Train, Val must be above 0, their sum below 1 (got [0.5 0.5])")
 	for _, c := range []SitesConfig{{}, {Sites: 1}, {Nodes: 40, Degree: 3}, {Sites: 50, Nodes: 500, Classes: 2, Columns: 30}, {Homophily: 1, Cross: 1, Signal: 1}} {
 		if err := c.Validate(); err != nil {
 			t.Error(err)

@@ -56,7 +56,7 @@ func (c ImportConfig) Validate() error {
 	c = c.withDefaults()
 	var faults []error
 	if c.Nodes == "" {
-		faults = append(faults, errors.New("dataset: import: Nodes is empty, want the file of the nodes' table"))
+		faults = append(faults, errors.New("dataset: import: Nodes must be the file of the nodes' table (got nothing)"))
 	}
 	if c.Source == c.Target {
 		faults = append(faults, fmt.Errorf("dataset: import: Source and Target are both column %s", c.Source))
@@ -69,7 +69,7 @@ func (c ImportConfig) Validate() error {
 	}
 	const rounding = 1e-9
 	if !(c.Train > 0 && c.Val >= 0 && c.Test >= 0 && c.Train+c.Val+c.Test <= 1+rounding) {
-		faults = append(faults, fmt.Errorf("dataset: import: shares Train %v, Val %v, Test %v, want 0 or more, Train above 0, a sum of at most 1", c.Train, c.Val, c.Test))
+		faults = append(faults, fmt.Errorf("dataset: import: fractions must be 0 or more, Train above 0, their sum at most 1 (got Train %v, Val %v, Test %v)", c.Train, c.Val, c.Test))
 	}
 	return errors.Join(faults...)
 }
@@ -114,7 +114,7 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 			}
 		}
 		if train == 0 {
-			return fmt.Errorf("dataset: %s: column %s: no labelled node is for training, want at least one cell \"train\"", c.Nodes, c.Split)
+			return fmt.Errorf("dataset: %s: column %s must have at least one cell \"train\" at a node with a label", c.Nodes, c.Split)
 		}
 	}
 	g.Encoding, err = json.Marshal(e)

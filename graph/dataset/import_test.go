@@ -134,14 +134,14 @@ func TestEncodeNew(t *testing.T) {
 	_, err = Encode(g.Encoding, filepath.Join(dir, "bad.csv"), "")
 	graphtest.Refused(t, err, "bad.csv", `no column "smoker"`, "its columns are id, age, score")
 	_, err = Encode(g.Encoding, filepath.Join(dir, "other.csv"), "")
-	graphtest.Refused(t, err, "other.csv", "line 2, column stage", `unknown class "final", want one of early, late`)
+	graphtest.Refused(t, err, "other.csv", "line 2, column stage", `class must be one of early, late (got "final")`)
 	for text, want := range map[string]string{
 		"{": "encoding", `{"id":"a"}`: "must name columns", `{"id":"a","source":"b","target":"c","x":1}`: "unknown field",
-		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"numeric"}]}`:                               "deviation 0",
-		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"text"}]}`:                                  `kind "text"`,
+		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"numeric"}]}`:                               "column n must have a finite mean and a finite standard deviation above 0 (got 0 and 0)",
+		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"text"}]}`:                                  `kind of column n must be numeric, categorical or ignored (got "text")`,
 		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"categorical","values":["b","a"]}]}`:        "not ascending",
 		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"ignored"},{"name":"n","kind":"ignored"}]}`: "twice",
-		`{"id":"a","source":"b","target":"c","multi":true}`:                                                            "0 classes",
+		`{"id":"a","source":"b","target":"c","multi":true}`:                                                            "number of classes must be 1 to 1048576 (got 0)",
 		`{"id":"a","source":"b","target":"c"} {}`:                                                                      "after its end",
 	} {
 		_, err := parseEncoding([]byte(text))
@@ -348,19 +348,19 @@ func TestImportFaults(t *testing.T) {
 		{"number", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"smoker"} }, []string{"nodes.csv", "line 2, column smoker", `"yes" is not a number`}},
 		{"infinity", swap(patients, "40", "inf"), contacts, func(c *ImportConfig) { c.Numeric = []string{"age"} }, []string{"line 2, column age", `"inf" is not a number`}},
 		{"split", swap(patients, ",test", ",tset"), contacts, nil, []string{"nodes.csv", "line 4, column use", `split must be train, val, test or none (got "tset")`}},
-		{"nothing to train on", swap(patients, "early,train", "early,test"), contacts, nil, []string{"nodes.csv", "column use", "no labelled node is for training"}},
+		{"nothing to train on", swap(patients, "early,train", "early,test"), contacts, nil, []string{"nodes.csv", "column use", `column use must have at least one cell "train" at a node with a label`}},
 		{"no labels", "id,stage\na,\nb,\n", "source,target,hours\n", func(c *ImportConfig) { c.Split, c.Site = "", "" }, []string{"column stage: no node has a label"}},
-		{"labels all unlike", patients, contacts, func(c *ImportConfig) { c.Label, c.Ignore = "name", nil; c.Split = "" }, []string{"column name", "every one of the 4 labels occurs once"}},
+		{"labels all unlike", patients, contacts, func(c *ImportConfig) { c.Label, c.Ignore = "name", nil; c.Split = "" }, []string{"column name", "column name must hold classes (got 4 labels, each once)"}},
 		{"short row", swap(patients, ",late,val", ",late"), contacts, nil, []string{"nodes.csv", "line 3", "wrong number of fields"}},
 		{"quote", swap(patients, "Bob", `"Bo"b`), contacts, nil, []string{"nodes.csv", "line 3"}},
 		{"Latin-1", swap(patients, "Bob", "B\xf8b"), contacts, nil, []string{"nodes.csv", "line 3, column name", `must be UTF-8 (got "B\xf8b")`}},
 		{"Latin-1 names of columns", swap(patients, "age", "\xe5ge"), contacts, nil, []string{"nodes.csv", `must be UTF-8 (got "\xe5ge")`}},
-		{"empty file", "", contacts, nil, []string{"nodes.csv", "empty file"}},
+		{"the file is empty", "", contacts, nil, []string{"nodes.csv", "the file is empty"}},
 		{"no rows", "id,hospital,stage,use\n", contacts, func(c *ImportConfig) { c.Label, c.Split = "", "" }, []string{"nodes.csv", "no rows"}},
-		{"unknown node", patients, swap(contacts, "p3,p2", "p3,p9"), nil, []string{"edges.csv", "line 4, column target", `unknown node "p9"`, "nodes.csv"}},
-		{"weight", patients, swap(contacts, "0.5", "-1"), nil, []string{"edges.csv", "line 4, column hours", `"-1", want a number above 0`}},
+		{"unknown node", patients, swap(contacts, "p3,p2", "p3,p9"), nil, []string{"edges.csv", "line 4, column target", "node must be a name in", "nodes.csv"}},
+		{"weight", patients, swap(contacts, "0.5", "-1"), nil, []string{"edges.csv", "line 4, column hours", `line 4, column hours: weight must be a number above 0 (got "-1")`}},
 		{"weight missing", patients, swap(contacts, "0.5", ""), nil, []string{"edges.csv", "line 4, column hours"}},
-		{"shares", patients, contacts, func(c *ImportConfig) { c.Train, c.Val = 0.9, 0.3; c.Nodes = "" }, []string{"Nodes is empty", "Train 0.9"}},
+		{"shares", patients, contacts, func(c *ImportConfig) { c.Train, c.Val = 0.9, 0.3; c.Nodes = "" }, []string{"Nodes must be the file of the nodes' table (got nothing)", "Train 0.9"}},
 		{"no share for training", patients, contacts, func(c *ImportConfig) { c.Test = 1 }, []string{"Train above 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -50,10 +50,10 @@ func readHeader(r io.Reader, size int64) (header, error) {
 		}
 		start, length = 12, int64(binary.LittleEndian.Uint32(b[8:]))
 	default:
-		return h, fmt.Errorf("format version %d.%d, want 1.0 or 2.0", version[0], version[1])
+		return h, fmt.Errorf("format version must be 1.0 or 2.0 (got %d.%d)", version[0], version[1])
 	}
 	if length > maxHeader {
-		return h, fmt.Errorf("header of %d bytes, want at most %d", length, maxHeader)
+		return h, fmt.Errorf("header must have at most %d bytes (got %d)", maxHeader, length)
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(r, text); err != nil {
@@ -66,10 +66,10 @@ func readHeader(r io.Reader, size int64) (header, error) {
 	h.descr = string(m[1])
 	item, ok := itemSize[h.descr]
 	if !ok {
-		return h, fmt.Errorf("dtype %s, want one of <i4 <i8 <f4 <f8 |b1 |u1", h.descr)
+		return h, fmt.Errorf("dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got %s)", h.descr)
 	}
 	if string(m[2]) == "True" {
-		return h, errors.New("stored in Fortran order, want C order (row by row)")
+		return h, errors.New("must be stored in C order, row by row (got Fortran order)")
 	}
 	room := (size - start - length) / int64(item)
 	var err error
@@ -91,7 +91,7 @@ func parseShape(text string, room int64) (shape []int, count int, err error) {
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(field), 10, 64)
 		if err != nil || n < 0 || n > math.MaxInt32 {
-			return nil, 0, fmt.Errorf("shape (%s) has the length %.20q, want 0 to %d", text, field, math.MaxInt32)
+			return nil, 0, fmt.Errorf("extents of shape (%s) must be 0 to %d (got %.20q)", text, math.MaxInt32, field)
 		}
 		shape = append(shape, int(n))
 	}
@@ -140,7 +140,7 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64) ([]T
 		err = decode(out, r, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) })
 	default:
 		want := map[string]string{"uint8": "|b1 or |u1", "int32": "<i4", "int64": "<i8", "float32": "<f4"}[kind]
-		return nil, nil, fmt.Errorf("dtype %s, want %s", h.descr, want)
+		return nil, nil, fmt.Errorf("dtype must be %s (got %s)", want, h.descr)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +148,7 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64) ([]T
 	if h.descr == "|b1" {
 		for k, v := range out {
 			if v != 0 && v != 1 {
-				return nil, nil, fmt.Errorf("entry %d is %v, want 0 or 1", k, v)
+				return nil, nil, fmt.Errorf("entry %d must be 0 or 1 (got %v)", k, v)
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func Read(path string, split int) (*graph.Graph, error) {
 	} else if info, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("dataset: %s is no data set, want a directory with %s in it, or an .npz file", path, arraysFile)
+		return nil, fmt.Errorf("dataset: %s must be a directory with %s in it, or an .npz file", path, arraysFile)
 	}
 	a, err := openArchive(file)
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 	top := int64(MaxClasses)
 	if m.Classes != nil {
 		if *m.Classes < 0 || *m.Classes > MaxClasses || len(l.Names) > 0 && len(l.Names) != *m.Classes {
-			return l, a.fault("y", fmt.Errorf("%s says %d classes with %d names, want at most %d and a name each", metaFile, *m.Classes, len(l.Names), MaxClasses))
+			return l, a.fault("y", fmt.Errorf("%s must have at most %d classes and a name for each (got %d classes, %d names)", metaFile, MaxClasses, *m.Classes, len(l.Names)))
 		}
 		top = int64(*m.Classes)
 	} else if len(l.Names) > 0 {
@@ -159,7 +159,7 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 	l.Class = make([]int32, len(y))
 	for i, c := range y {
 		if c < -1 || c >= top {
-			return l, a.fault("y", fmt.Errorf("node %d has label %d, want 0 to %d, or -1 for none", i, c, top-1))
+			return l, a.fault("y", fmt.Errorf("label of node %d must be 0 to %d, or -1 for none (got %d)", i, top-1, c))
 		}
 		l.Class[i] = int32(c)
 		l.Classes = max(l.Classes, int(c)+1)
@@ -174,7 +174,7 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 func (a *archive) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error) {
 	l.Classes = shape[1]
 	if l.Classes == 0 || l.Classes > MaxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
-		return l, a.fault("y", fmt.Errorf("shape %s, want 1 to %d columns, as many as %s has classes and names of classes", shapeText(shape), MaxClasses, metaFile))
+		return l, a.fault("y", fmt.Errorf("must have 1 to %d columns, as many as %s has classes and class names (got shape %s)", MaxClasses, metaFile, shapeText(shape)))
 	}
 	var err error
 	if l.Bits, _, err = read[uint8](a, "y", -1, -1); err != nil {
@@ -182,7 +182,7 @@ func (a *archive) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error
 	}
 	for k, v := range l.Bits {
 		if v > 1 {
-			return l, a.fault("y", fmt.Errorf("node %d, class %d is %d, want 0 or 1", k/l.Classes, k%l.Classes, v))
+			return l, a.fault("y", fmt.Errorf("node %d, class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes, v))
 		}
 	}
 	return l, nil
@@ -209,7 +209,7 @@ func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 			return nil, err
 		}
 		if s < 0 || s >= columns {
-			return nil, a.fault(name, fmt.Errorf("split %d of %d, want 0 to %d", s, columns, columns-1))
+			return nil, a.fault(name, fmt.Errorf("split must be 0 to %d (got %d of %d)", columns-1, s, columns))
 		}
 		empty := true
 		for i := range n {
@@ -217,7 +217,7 @@ func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 			case v == 0:
 				continue
 			case v > 1:
-				return nil, a.fault(name, fmt.Errorf("node %d has %d, want 0 or 1", i, v))
+				return nil, a.fault(name, fmt.Errorf("node %d must have 0 or 1 (got %d)", i, v))
 			case out[i] != graph.None:
 				return nil, a.fault(name, fmt.Errorf("node %d is in %s too", i, maskNames[out[i]]))
 			case l.Class != nil && l.Class[i] < 0:
@@ -226,7 +226,7 @@ func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 			out[i], empty = kind, false
 		}
 		if empty {
-			return nil, a.fault(name, fmt.Errorf("split %d marks no node, want at least one", s))
+			return nil, a.fault(name, fmt.Errorf("split %d must mark at least one node", s))
 		}
 	}
 	return out, nil
@@ -235,7 +235,7 @@ func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 func (a *archive) features(n int) (graph.Features, error) {
 	switch {
 	case a.has("x") && a.has("x_indptr"):
-		return graph.Features{}, a.fault("x", errors.New("dense and sparse features (x_indptr), want one of them"))
+		return graph.Features{}, a.fault("x", errors.New("features must be dense or sparse (got both: x_indptr)"))
 	case a.has("x"):
 		x, shape, err := read[float32](a, "x", n, -1)
 		if err != nil {
@@ -243,7 +243,7 @@ func (a *archive) features(n int) (graph.Features, error) {
 		}
 		for k, v := range x {
 			if !finite(v) {
-				return graph.Features{}, a.fault("x", fmt.Errorf("row %d, column %d is %v, want a finite number", k/shape[1], k%shape[1], v))
+				return graph.Features{}, a.fault("x", fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1], k%shape[1], v))
 			}
 		}
 		return graph.Features{Dense: mat.View(n, shape[1], x)}, nil
@@ -265,7 +265,7 @@ func (a *archive) sparse(n int) (*mat.Sparse, error) {
 		return nil, err
 	}
 	if dims[0] != int64(n) || dims[1] < 0 || dims[1] > maxColumns {
-		return nil, a.fault("x_shape", fmt.Errorf("%v, want [%d, 0 to %d]", dims, n, maxColumns))
+		return nil, a.fault("x_shape", fmt.Errorf("must be [%d, 0 to %d] (got %v)", n, maxColumns, dims))
 	}
 	x := &mat.Sparse{Rows: n, Cols: int(dims[1])}
 	if x.RowPtr, _, err = read[int64](a, "x_indptr", n+1); err != nil {
@@ -284,7 +284,7 @@ func (a *archive) sparse(n int) (*mat.Sparse, error) {
 		col, val := x.Row(i)
 		for k, v := range val {
 			if !finite(v) {
-				return nil, a.fault("x_data", fmt.Errorf("row %d, column %d is %v, want a finite number", i, col[k], v))
+				return nil, a.fault("x_data", fmt.Errorf("row %d, column %d must be a finite number (got %v)", i, col[k], v))
 			}
 		}
 	}
@@ -300,7 +300,7 @@ func (a *archive) edges(n int, names []string) (adj graph.CSR, typed graph.Relat
 	}
 	for k, i := range pairs {
 		if i < 0 || int(i) >= n {
-			return fail(a.fault("edge_index", fmt.Errorf("entry [%d, %d] is node %d, want 0 to %d", k/shape[1], k%shape[1], i, n-1)))
+			return fail(a.fault("edge_index", fmt.Errorf("entry [%d, %d] must be a node, 0 to %d (got %d)", k/shape[1], k%shape[1], n-1, i)))
 		}
 	}
 	src, dst := pairs[:shape[1]], pairs[shape[1]:]
@@ -311,7 +311,7 @@ func (a *archive) edges(n int, names []string) (adj graph.CSR, typed graph.Relat
 		}
 		for k, w := range weight {
 			if !finite(w) || w <= 0 {
-				return fail(a.fault("edge_weight", fmt.Errorf("entry %d is %v, want a finite number above 0", k, w)))
+				return fail(a.fault("edge_weight", fmt.Errorf("entry %d must be a finite number above 0 (got %v)", k, w)))
 			}
 		}
 	}
@@ -339,14 +339,14 @@ func (a *archive) relations(n int, src, dst []int32, weight []float32, names []s
 		}
 	}
 	if count < 1 || 2*count > graph.MaxRelations || 2*int64(count)*int64(n) > math.MaxInt32 {
-		return graph.Relations{}, a.fault("edge_type", fmt.Errorf("%d relations of %d nodes, want 1 to %d, and at most %d in all", count, n, graph.MaxRelations/2, math.MaxInt32/2))
+		return graph.Relations{}, a.fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
 	}
 	for r := len(names); r < count; r++ {
 		names = append(names, strconv.Itoa(r))
 	}
 	for k, r := range kind {
 		if r < 0 || int(r) >= count {
-			return graph.Relations{}, a.fault("edge_type", fmt.Errorf("entry %d is of relation %d, want 0 to %d", k, r, count-1))
+			return graph.Relations{}, a.fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
 		}
 	}
 	list, err := graph.Deal(n, count, kind, src, dst, weight)
@@ -368,7 +368,7 @@ func (a *archive) sites(g *graph.Graph, n int, names []string) error {
 	}
 	for i, s := range g.Site {
 		if s < 0 || int(s) >= top {
-			return a.fault("client", fmt.Errorf("node %d belongs to site %d, want 0 to %d", i, s, top-1))
+			return a.fault("client", fmt.Errorf("site of node %d must be 0 to %d (got %d)", i, top-1, s))
 		}
 		for len(g.Sites) <= int(s) {
 			g.Sites = append(g.Sites, strconv.Itoa(len(g.Sites)))
@@ -389,11 +389,11 @@ func (a *archive) ids(n int) ([]string, error) {
 	}
 	all, out := string(text), make([]string, n)
 	if ptr[0] != 0 || ptr[n] != int64(len(text)) {
-		return nil, a.fault("ids_indptr", fmt.Errorf("runs from %d to %d, want 0 to %d", ptr[0], ptr[n], len(text)))
+		return nil, a.fault("ids_indptr", fmt.Errorf("must go from 0 to %d (got %d to %d)", len(text), ptr[0], ptr[n]))
 	}
 	for i := range n {
 		if ptr[i] > ptr[i+1] || ptr[i+1] > int64(len(text)) {
-			return nil, a.fault("ids_indptr", fmt.Errorf("entry %d is %d, want rising places up to %d", i+1, ptr[i+1], len(text)))
+			return nil, a.fault("ids_indptr", fmt.Errorf("entries must ascend up to %d (got %d as entry %d)", len(text), ptr[i+1], i+1))
 		}
 		out[i] = all[ptr[i]:ptr[i+1]]
 	}

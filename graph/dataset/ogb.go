@@ -40,7 +40,7 @@ func ReadOGB(dir, split string) (*graph.Graph, error) {
 	case has("edge.csv.gz"):
 		err = o.plain()
 	case has("edge_index_dict.npz"):
-		return nil, fmt.Errorf("dataset: %s: a set with types in binary files (raw/edge_index_dict.npz), want it in CSV", dir)
+		return nil, fmt.Errorf("dataset: %s: a set with types must be in CSV (got binary files, raw/edge_index_dict.npz)", dir)
 	default:
 		return nil, fmt.Errorf("dataset: %s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, one of which every set of the Open Graph Benchmark has", dir)
 	}
@@ -99,7 +99,7 @@ func (o *ogb) typed() error {
 	for k, name := range counts.Columns {
 		n, err := edgelist.ParseID([]byte(cells[k]))
 		if err != nil || n > math.MaxInt32 || !local(name) {
-			return errors.Join(counts.Fault(line, k, "%.40q nodes of type %.40q, want a number up to %d and a plain name", cells[k], name, math.MaxInt32), counts.Close())
+			return errors.Join(counts.Fault(line, k, "must be a number of nodes up to %d and a plain name of their type (got %.40q of type %.40q)", math.MaxInt32, cells[k], name), counts.Close())
 		}
 		o.kinds = append(o.kinds, kind{name: name, n: int(n)})
 	}
@@ -140,7 +140,7 @@ func (o *ogb) typed() error {
 				continue
 			}
 		}
-		return errors.Join(triplets.Fault("%.80q, want a type of nodes, a relation, a type of nodes", line), triplets.Close())
+		return errors.Join(triplets.Fault("must be a type of nodes, a relation, a type of nodes (got %.80q)", line), triplets.Close())
 	}
 	if err := triplets.Close(); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (o *ogb) edges(path, count string, head, tail kind) (src, dst []int32, err 
 	defer func() { err = errors.Join(err, list.Close()) }()
 	for e, err := range list.All() {
 		if err == nil && (e.Source >= int64(head.n) || e.Target >= int64(tail.n)) {
-			err = list.Fault(e, "edge from %d to %d, want nodes below %d and %d", e.Source, e.Target, head.n, tail.n)
+			err = list.Fault(e, "an edge must join nodes below %d and %d (got %d to %d)", head.n, tail.n, e.Source, e.Target)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -175,7 +175,7 @@ func (o *ogb) edges(path, count string, head, tail kind) (src, dst []int32, err 
 		src, dst = append(src, int32(head.first)+int32(e.Source)), append(dst, int32(tail.first)+int32(e.Target))
 	}
 	if len(src) != want {
-		return nil, nil, fmt.Errorf("dataset: %s: %d edges, want %d as %s has it", path, len(src), want, count)
+		return nil, nil, fmt.Errorf("dataset: %s: there must be %d edges, as in %s (got %d)", path, want, count, len(src))
 	}
 	return src, dst, nil
 }
@@ -185,7 +185,7 @@ func (o *ogb) finish(src, dst []int32, features, labels func(kind) string) (err 
 	last := o.kinds[len(o.kinds)-1]
 	n := last.first + last.n
 	if n > max(edgelist.FreeNodes, edgelist.NodesByEdge*len(src)) {
-		return fmt.Errorf("dataset: %s: %d nodes and %d edges, want at most %d nodes an edge", o.dir, n, len(src), edgelist.NodesByEdge)
+		return fmt.Errorf("dataset: %s: there must be at most %d nodes per edge (got %d nodes, %d edges)", o.dir, edgelist.NodesByEdge, n, len(src))
 	}
 	if o.g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{}); err != nil {
 		return fmt.Errorf("dataset: %s: %w", o.dir, err)
@@ -213,7 +213,7 @@ func (o *ogb) features(n int, path func(kind) string) error {
 			return err
 		}
 		if at := firstInfinite(v); at >= 0 {
-			return fmt.Errorf("dataset: %s: row %d, column %d is %v, want a finite number", path(k), at/columns, at%columns, v[at])
+			return fmt.Errorf("dataset: %s: row %d, column %d must be a finite number (got %v)", path(k), at/columns, at%columns, v[at])
 		}
 		if len(o.kinds) == 1 {
 			if columns > 0 {
@@ -270,12 +270,12 @@ func (o *ogb) label(v []float32, columns, n, first int) error {
 	l := &o.g.Labels
 	if columns != 1 {
 		if len(o.kinds) > 1 {
-			return fmt.Errorf("%d columns, want one class a node in a set with types", columns)
+			return fmt.Errorf("a set with types must have one class a node (got %d columns)", columns)
 		}
 		l.Classes, l.Bits = columns, make([]uint8, len(v))
 		for k, b := range v {
 			if b != 0 && b != 1 {
-				return fmt.Errorf("row %d, column %d is %v, want 0 or 1", k/columns, k%columns, b)
+				return fmt.Errorf("row %d, column %d must be 0 or 1 (got %v)", k/columns, k%columns, b)
 			}
 			l.Bits[k] = uint8(b)
 		}
@@ -287,7 +287,7 @@ func (o *ogb) label(v []float32, columns, n, first int) error {
 			continue
 		}
 		if c < 0 || c >= MaxClasses || c != float32(int32(c)) {
-			return fmt.Errorf("row %d is %v, want a class from 0 to %d, or none", i, c, MaxClasses-1)
+			return fmt.Errorf("row %d must be a class from 0 to %d, or none (got %v)", i, MaxClasses-1, c)
 		}
 		l.Class[first+i] = int32(c)
 		l.Classes = max(l.Classes, int(c)+1)
@@ -316,7 +316,7 @@ func (o *ogb) binary() error {
 		return err
 	}
 	if n < 0 || n > max(edgelist.FreeNodes, edgelist.NodesByEdge*shape[1]) {
-		return a.fault("num_nodes_list", fmt.Errorf("%d nodes and %d edges, want at most %d nodes an edge", n, shape[1], edgelist.NodesByEdge))
+		return a.fault("num_nodes_list", fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n, shape[1]))
 	}
 	o.kinds = []kind{{n: n}}
 	if o.g.Adj, err = graph.FromEdges(n, pairs[:shape[1]], pairs[shape[1]:], nil, graph.Build{}); err != nil {
@@ -328,7 +328,7 @@ func (o *ogb) binary() error {
 			return err
 		}
 		if at := firstInfinite(x); at >= 0 {
-			return a.fault("node_feat", fmt.Errorf("row %d, column %d is %v, want a finite number", at/shape[1], at%shape[1], x[at]))
+			return a.fault("node_feat", fmt.Errorf("row %d, column %d must be a finite number (got %v)", at/shape[1], at%shape[1], x[at]))
 		}
 		o.g.X.Dense = mat.View(n, shape[1], x)
 	}

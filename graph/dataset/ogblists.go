@@ -36,7 +36,7 @@ func (o *ogb) readSplit(name string) error {
 		name = names[0]
 	}
 	if !local(name) {
-		return fmt.Errorf("dataset: %s: split %q, want the name of a folder in it", root, name)
+		return fmt.Errorf("dataset: %s: split must be the name of a folder in it (got %q)", root, name)
 	}
 	o.g.Split = make([]graph.Split, o.g.N())
 	found := false
@@ -54,12 +54,12 @@ func (o *ogb) readSplit(name string) error {
 				return err
 			}
 			if columns > 1 {
-				return fmt.Errorf("dataset: %s: %d columns, want one", path, columns)
+				return fmt.Errorf("dataset: %s: there must be one column (got %d)", path, columns)
 			}
 			found = true
 			for at, id := range v {
 				if !(id >= 0 && id < float64(k.n)) || id != math.Trunc(id) {
-					return fmt.Errorf("dataset: %s: line %d: node %v, want one of 0 to %d", path, at+1, id, k.n-1)
+					return fmt.Errorf("dataset: %s: line %d: node must be 0 to %d (got %v)", path, at+1, k.n-1, id)
 				}
 				i := k.first + int(id)
 				switch {
@@ -82,7 +82,7 @@ func (o *ogb) readSplit(name string) error {
 func readFloats(path string, rows int) ([]float32, int, error) {
 	v, columns, err := readNumbers[float32](path, rows)
 	if err == nil && (columns > maxColumns || len(v) != rows*columns) {
-		err = fmt.Errorf("dataset: %s: %d rows of %d columns, want %d rows of at most %d", path, len(v)/max(1, columns), columns, rows, maxColumns)
+		err = fmt.Errorf("dataset: %s: there must be %d rows of at most %d columns (got %d rows of %d)", path, rows, maxColumns, len(v)/max(1, columns), columns)
 	}
 	return v, columns, err
 }
@@ -112,7 +112,7 @@ func readNumbers[T float32 | float64](path string, most int) (v []T, columns int
 				f, err = strconv.ParseFloat(text, 64)
 			}
 			if err != nil {
-				return nil, 0, l.Fault("column %d: %.40q is no number", at+1, cell)
+				return nil, 0, l.Fault("column %d must be a number (got %.40q)", at+1, cell)
 			}
 			v, at = append(v, T(f)), at+1
 		}
@@ -120,7 +120,7 @@ func readNumbers[T float32 | float64](path string, most int) (v []T, columns int
 			columns = at
 		}
 		if at != columns {
-			return nil, 0, l.Fault("%d columns, want %d", at, columns)
+			return nil, 0, l.Fault("there must be %d columns (got %d)", columns, at)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func oneCount(path string) (int, error) {
 		return 0, err
 	}
 	if len(v) != 1 || v[0] < 0 || v[0] > math.MaxInt32 || v[0] != math.Trunc(v[0]) {
-		return 0, fmt.Errorf("dataset: %s: %v, want one count", path, v)
+		return 0, fmt.Errorf("dataset: %s: must be one count (got %v)", path, v)
 	}
 	return int(v[0]), nil
 }

@@ -33,7 +33,7 @@ func (c *ImportConfig) relations() ([]string, error) {
 	if err := t.Each(func(cells []string, line int) error {
 		name := strings.TrimSpace(cells[at])
 		if name == "" {
-			return t.Fault(line, at, "empty, want the name of the edge's relation")
+			return t.Fault(line, at, "must be the name of the edge's relation (got nothing)")
 		}
 		if !seen[name] {
 			seen[strings.Clone(name)] = true
@@ -55,7 +55,7 @@ func (c *ImportConfig) relations() ([]string, error) {
 // CheckRelations refuses names of which no typed graph can be made.
 func CheckRelations(names []string) error {
 	if len(names) > maxRelations {
-		return fmt.Errorf("%d relations, want at most %d", len(names), maxRelations)
+		return fmt.Errorf("there must be at most %d relations (got %d)", maxRelations, len(names))
 	}
 	if !rising(names) {
 		return errors.New("the names of the relations are not ascending")
@@ -75,7 +75,7 @@ func (e *Encoding) RelationAt(t *table.Table, cells []string, line, at int) (int
 	name := strings.TrimSpace(cells[at])
 	r, ok := slices.BinarySearch(e.Relations, name)
 	if !ok {
-		return 0, t.Fault(line, at, "unknown relation %.40q, want one of %s", name, shorten(e.Relations))
+		return 0, t.Fault(line, at, "relation must be one of %s (got %.40q)", shorten(e.Relations), name)
 	}
 	return int32(r), nil
 }
@@ -94,7 +94,7 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32) (
 	}
 	count := 2 * len(e.Relations)
 	if int64(count)*int64(n) > math.MaxInt32 {
-		return graph.Relations{}, fmt.Errorf("dataset: %d relations, with the reverse of each, of %d nodes, want at most %d in all", count, n, math.MaxInt32)
+		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d (got %d times %d)", math.MaxInt32, count, n)
 	}
 	list, err := graph.Deal(n, count, kind, src, dst, weight)
 	if err != nil {

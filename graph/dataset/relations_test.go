@@ -71,7 +71,7 @@ func TestImportRelations(t *testing.T) {
 func TestRelationFaults(t *testing.T) {
 	for _, test := range []struct{ edges, want string }{
 		{"source,target,hours\np1,p2,1\n", `edges.csv: no column "kind" (the edges' relations)`},
-		{"source,target,kind,hours\np1,p2,refers,1\np1,p2, ,1\n", "edges.csv: line 3, column kind: empty"},
+		{"source,target,kind,hours\np1,p2,refers,1\np1,p2, ,1\n", "edges.csv: line 3, column kind: must be the name of the edge's relation (got nothing)"},
 		{"source,target,kind,hours\np1,p2,a,1\np1,p2,a (inverse),1\n", `edges.csv: column kind: a relation is called "a (inverse)"`},
 	} {
 		dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": test.edges})
@@ -85,7 +85,7 @@ func TestRelationFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]string{"other.csv": `other.csv: line 2, column kind: unknown relation "treats", want one of knows, never used, refers`, "list.el": "want a table with a column kind"} {
+	for file, want := range map[string]string{"other.csv": `other.csv: line 2, column kind: relation must be one of knows, never used, refers (got "treats")`, "list.el": "relations need a table with a column kind"} {
 		if _, err := Encode(g.Encoding, c.Nodes, filepath.Join(dir, file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", file, err, want)
 		}

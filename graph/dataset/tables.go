@@ -210,7 +210,7 @@ func (e *Encoding) addLabels(l *graph.Labels, class map[string]int32, found []st
 	for _, name := range found {
 		c, ok := class[name]
 		if !ok {
-			return fmt.Errorf("unknown class %.40q, want one of %s", name, shorten(e.Classes))
+			return fmt.Errorf("class must be one of %s (got %.40q)", shorten(e.Classes), name)
 		}
 		if e.Multi {
 			l.Bits[row+int(c)] = 1
@@ -240,7 +240,7 @@ func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (*edgeL
 	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight}
 	if c.Numbered() {
 		if e.Relation != "" {
-			return nil, fmt.Errorf("dataset: %s: a list of numbered edges has no relations, want a table with a column %s", path, e.Relation)
+			return nil, fmt.Errorf("dataset: %s: relations need a table with a column %s (got a list of numbered edges)", path, e.Relation)
 		}
 		return named(c, nodes, index)
 	}
@@ -269,7 +269,7 @@ func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (*edgeL
 		for k := range ends {
 			i, ok := index[cells[at[k]]]
 			if !ok {
-				return t.Fault(line, at[k], "unknown node %.40q, want a name in %s", cells[at[k]], nodes)
+				return t.Fault(line, at[k], "node must be a name in %s (got %.40q)", nodes, cells[at[k]])
 			}
 			ends[k] = i
 		}
@@ -311,7 +311,7 @@ func named(c edgelist.Config, nodes string, index map[string]int32) (l *edgeList
 		for k, id := range [2]int64{edge.Source, edge.Target} {
 			i, ok := index[strconv.FormatInt(id, 10)]
 			if !ok {
-				return nil, list.Fault(edge, "unknown node %d, want a name in %s", id, nodes)
+				return nil, list.Fault(edge, "node must be a name in %s (got %d)", nodes, id)
 			}
 			ends[k] = i
 		}

@@ -177,7 +177,7 @@ func upper(g *graph.CSR) (pairs []int32, weight []float32, err error) {
 		}
 	}
 	if 2*len(dst) != g.NumEdges() {
-		return nil, nil, fmt.Errorf("%d entries of which %d rise: want both directions of every edge and no self-loops", g.NumEdges(), len(dst))
+		return nil, nil, fmt.Errorf("there must be both directions of every edge and no self-loops (got %d entries, %d of them rising)", g.NumEdges(), len(dst))
 	}
 	return append(pairs, dst...), weight, nil
 }

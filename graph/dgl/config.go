@@ -67,16 +67,16 @@ func parseConfig(path string, b []byte) (*config, error) {
 		return fail("%w", err)
 	}
 	if c.Parts < 1 || c.Parts > maxParts {
-		return fail("num_parts is %d, want 1 to %d", c.Parts, maxParts)
+		return fail("num_parts must be 1 to %d (got %d)", maxParts, c.Parts)
 	}
 	if c.Nodes < 0 || c.Nodes > math.MaxInt32 || c.Edges < 0 {
-		return fail("num_nodes is %d and num_edges %d, want 0 or more, of nodes at most %d", c.Nodes, c.Edges, math.MaxInt32)
+		return fail("num_nodes must be 0 to %d and num_edges 0 or more (got %d and %d)", math.MaxInt32, c.Nodes, c.Edges)
 	}
 	for p := range c.Parts {
 		key := fmt.Sprintf("part-%d", p)
 		var f files
 		if parts[key] == nil {
-			return fail("no %s, want num_parts = %d of them", key, c.Parts)
+			return fail("%s is missing: there must be num_parts = %d of them", key, c.Parts)
 		}
 		if err := json.Unmarshal(parts[key], &f); err != nil {
 			return fail("%s: %w", key, err)
@@ -86,7 +86,7 @@ func parseConfig(path string, b []byte) (*config, error) {
 		}
 		for name, file := range map[string]string{"part_graph": f.Graph, "node_feats": f.Nodes, "edge_feats": f.Edges} {
 			if !filepath.IsLocal(filepath.FromSlash(file)) {
-				return fail("%s: %s is %q, want a path below the folder of this file", key, name, file)
+				return fail("%s: %s must be a path below the folder of this file (got %q)", key, name, file)
 			}
 		}
 		c.files = append(c.files, f)
@@ -110,7 +110,7 @@ func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts
 	case len(text) == 0:
 		return t, errors.New("missing")
 	case text[0] == '"':
-		return t, errors.New("the name of a file of owners, want a map of ranges: neither does DGL read such a partition (write it with reshuffle=True)")
+		return t, errors.New("must be a map of ranges (got the name of a file of owners, which DGL does not read either: write it with reshuffle=True)")
 	case text[0] == '[':
 		maps[standard] = text
 	default:
@@ -127,12 +127,12 @@ func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts
 		}
 	}
 	if len(ids) == 0 || len(ids) > maxTypes || len(ids) != len(maps) {
-		return t, fmt.Errorf("%d types in the map and %d with a number, want as many, 1 to %d", len(maps), len(ids), maxTypes)
+		return t, fmt.Errorf("the map and the numbers must have the same 1 to %d types (got %d and %d)", maxTypes, len(maps), len(ids))
 	}
 	t.names, t.ranges = make([]string, len(ids)), make([][]Range, len(ids))
 	for name, id := range ids {
 		if id < 0 || id >= len(ids) || t.ranges[id] != nil {
-			return t, fmt.Errorf("type %q has number %d, want each of 0 to %d once", name, id, len(ids)-1)
+			return t, fmt.Errorf("number of type %q must be one of 0 to %d that no other type has (got %d)", name, len(ids)-1, id)
 		}
 		if maps[name] == nil {
 			return t, fmt.Errorf("type %q is missing", name)
@@ -146,13 +146,13 @@ func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts
 	for p := range parts {
 		for k, ranges := range t.ranges {
 			if ranges[p][0] != at || ranges[p][1] < at {
-				return t, fmt.Errorf("type %q of part %d is %v, want it to begin at %d", t.names[k], p, ranges[p], at)
+				return t, fmt.Errorf("range of type %q in part %d must begin at %d (got %v)", t.names[k], p, at, ranges[p])
 			}
 			at = ranges[p][1]
 		}
 	}
 	if at != total {
-		return t, fmt.Errorf("runs end at %d, want the total %d", at, total)
+		return t, fmt.Errorf("ranges must end at the total, %d (got %d)", total, at)
 	}
 	return t, nil
 }
@@ -170,17 +170,17 @@ func parseRanges(text json.RawMessage, parts int) ([]Range, error) {
 	} else {
 		var pairs [][]int64
 		if err := json.Unmarshal(text, &pairs); err != nil {
-			return nil, fmt.Errorf("want [start, end] for each part, or the ends: %w", err)
+			return nil, fmt.Errorf("must be [start, end] for each part, or the ends: %w", err)
 		}
 		for p, pair := range pairs {
 			if len(pair) != 2 {
-				return nil, fmt.Errorf("part %d has %d numbers, want [start, end]", p, len(pair))
+				return nil, fmt.Errorf("part %d must have [start, end] (got %d numbers)", p, len(pair))
 			}
 			ranges = append(ranges, Range(pair))
 		}
 	}
 	if len(ranges) != parts {
-		return nil, fmt.Errorf("%d parts, want %d", len(ranges), parts)
+		return nil, fmt.Errorf("there must be %d parts (got %d)", parts, len(ranges))
 	}
 	return ranges, nil
 }

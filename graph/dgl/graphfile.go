@@ -40,7 +40,7 @@ func parseGraph(path string, b []byte) (*local, error) {
 	s.expect(fileMagic, "magic number of a file of graphs")
 	at := s.at
 	if version := s.u64("version"); s.err == nil && version != fileVersion {
-		s.fail(at, "version %d of DGL's file of graphs, want %d", version, fileVersion)
+		s.fail(at, "version of DGL's file of graphs must be %d (got %d)", fileVersion, version)
 	}
 	s.expect(heteroKind, "kind of graphs")
 	s.expect(1, "number of graphs")
@@ -49,7 +49,7 @@ func parseGraph(path string, b []byte) (*local, error) {
 	start := s.u64("place of the graph")
 	s.columns("label")
 	if s.err == nil && start != uint64(s.at) {
-		s.fail(at, "the graph is said to be at byte %d, want %d", start, s.at)
+		s.fail(at, "the graph must begin at byte %d (got %d)", s.at, start)
 	}
 	g := s.graph()
 	s.expect(16, "length of the list of graphs")
@@ -66,14 +66,14 @@ func (s *stream) graph() *local {
 	s.metagraph()
 	at := s.at
 	if n := s.count("relations", 24); s.err == nil && n != 1 {
-		s.fail(at, "%d relations, want 1: DGL stores a part with the types side by side", n)
+		s.fail(at, "there must be 1 relation, since DGL stores a part with its types side by side (got %d)", n)
 	}
 	cols := s.unit(g)
 	at = s.at
 	s.expect(1, "number of node types")
 	n := s.u64("number of nodes")
 	if s.err == nil && (n > math.MaxInt32 || int64(n) != cols) {
-		s.fail(at, "%d nodes and an adjacency of %d, want the same number, at most %d", n, cols, math.MaxInt32)
+		s.fail(at, "nodes and adjacency must have the same size, at most %d (got %d and %d)", math.MaxInt32, n, cols)
 	}
 	g.nodes = int(n)
 	s.expect(1, "number of tables of nodes")
@@ -121,7 +121,7 @@ func (s *stream) unit(g *local) (nodes int64) {
 		formats = 1 << (formats - 1) & (coo | csr | csc)
 	}
 	if formats &^= flagged; s.err == nil && (formats == 0 || formats > coo|csr|csc) {
-		s.fail(at, "saved formats are %#x, want some of 1 (pairs), 2 (rows), 4 (columns)", formats)
+		s.fail(at, "saved formats must be some of 1 (pairs), 2 (rows), 4 (columns) (got %#x)", formats)
 	}
 	for format := uint64(coo); format <= csc && s.err == nil; format <<= 1 {
 		if formats&format == 0 {
@@ -157,7 +157,7 @@ func (s *stream) pairs() (src, dst []int64, nodes int64, err error) {
 		return nil, nil, 0, nil
 	}
 	if rows != cols {
-		return nil, nil, 0, fmt.Errorf("%d rows and %d columns, want a square", rows, cols)
+		return nil, nil, 0, fmt.Errorf("the matrix must be square (got %d rows, %d columns)", rows, cols)
 	}
 	if src, err = row.vector(row.Len(), 0, math.MaxInt64); err != nil {
 		return nil, nil, 0, fmt.Errorf("sources: %w", err)
@@ -176,7 +176,7 @@ func (s *stream) rows(transposed bool) (src, dst []int64, nodes int64, err error
 		return nil, nil, 0, nil
 	}
 	if rows != cols || rows < 0 || int64(ptr.Len()) != rows+1 {
-		return nil, nil, 0, fmt.Errorf("%d rows and %d columns with %d pointers, want a square and a pointer more than rows", rows, cols, ptr.Len())
+		return nil, nil, 0, fmt.Errorf("the matrix must be square, with one more pointer than rows (got %d rows, %d columns, %d pointers)", rows, cols, ptr.Len())
 	}
 	edges := index.Len()
 	place, err := ptr.vector(ptr.Len(), 0, int64(edges)+1)
@@ -189,7 +189,7 @@ func (s *stream) rows(transposed bool) (src, dst []int64, nodes int64, err error
 	dst = make([]int64, 0, edges)
 	for i := range int(rows) {
 		if place[i] != int64(len(dst)) || place[i+1] < place[i] {
-			return nil, nil, 0, fmt.Errorf("row %d runs from %d to %d, want it to begin at %d", i, place[i], place[i+1], len(dst))
+			return nil, nil, 0, fmt.Errorf("row %d must begin at %d (got %d to %d)", i, len(dst), place[i], place[i+1])
 		}
 		for range place[i+1] - place[i] {
 			dst = append(dst, int64(i))

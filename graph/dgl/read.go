@@ -104,7 +104,7 @@ func readFile(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("dgl: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, fmt.Errorf("dgl: %s: %v of %d bytes, want a file of at most %d", path, info.Mode().Type(), info.Size(), most)
+		return nil, fmt.Errorf("dgl: %s: must be a file of at most %d bytes (got %v of %d bytes)", path, most, info.Mode().Type(), info.Size())
 	}
 	b := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, b); err != nil {
@@ -136,7 +136,7 @@ func (c *config) part(dir string, k int) (*Part, error) {
 	}
 	for t, n := range edges {
 		if want := c.edges.ranges[t][k].len(); n != want {
-			return nil, fmt.Errorf("dgl: %s: %d inner edges of type %s, want %d as edge_map has it", path(c.files[k].Graph), n, c.edges.names[t], want)
+			return nil, fmt.Errorf("dgl: %s: there must be %d inner edges of type %s, as in edge_map (got %d)", path(c.files[k].Graph), want, c.edges.names[t], n)
 		}
 	}
 	if p.Columns, err = columns(path(c.files[k].Nodes), c.files[k].Nodes != "", c.nodes, func(t int) int64 { return c.nodes.ranges[t][k].len() }); err != nil {
@@ -161,7 +161,7 @@ func (c *config) inner(k int, g *local) (*Part, error) {
 	seen := make(map[int64]bool, g.nodes-min(p.Inner, g.nodes))
 	for i, id := range p.Global {
 		if (inside[i] == 1) != (i < p.Inner) || i < p.Inner && id != own[0]+int64(i) {
-			return nil, fmt.Errorf("local node %d is node %d, inner %d; want the part's own %d, [%d, %d), first and in order", i, id, inside[i], p.Inner, own[0], own[1])
+			return nil, fmt.Errorf("the part's own nodes, %d of [%d, %d), must come first and in order (got local node %d as node %d, inner %d)", p.Inner, own[0], own[1], i, id, inside[i])
 		}
 		if i < p.Inner {
 			continue
@@ -195,7 +195,7 @@ func (c *config) owners(g *local, p *Part) error {
 		}
 		for i, id := range p.Global {
 			if want := of(c.nodes.place(id)); int64(want) != have[i] {
-				return fmt.Errorf("node column %s: node %d has %d, want %d as node_map has it", name, id, have[i], want)
+				return fmt.Errorf("node column %s: node %d must have %d, as in node_map (got %d)", name, id, want, have[i])
 			}
 		}
 	}
@@ -227,12 +227,12 @@ func (c *config) innerEdges(k int, g *local, p *Part) error {
 		}
 		at := id - own[0]
 		if at < 0 || at >= int64(len(seen)) || seen[at] || g.dst[e] >= int64(p.Inner) {
-			return fmt.Errorf("local edge %d is edge %d, into local node %d; want each of the part's own, [%d, %d), once, into a node of its own", e, id, g.dst[e], own[0], own[1])
+			return fmt.Errorf("each of the part's own edges, [%d, %d), must occur once and lead into one of its own nodes (got local edge %d as edge %d, into local node %d)", own[0], own[1], e, id, g.dst[e])
 		}
 		seen[at] = true
 		_, kind := c.edges.place(id)
 		if kinds != nil && kinds[e] != int64(kind) {
-			return fmt.Errorf("edge column _TYPE: edge %d has %d, want %d as edge_map has it", id, kinds[e], kind)
+			return fmt.Errorf("edge column _TYPE: edge %d must have %d, as in edge_map (got %d)", id, kind, kinds[e])
 		}
 		p.Src, p.Dst = append(p.Src, int32(g.src[e])), append(p.Dst, int32(g.dst[e]))
 		p.EdgeID, p.Type = append(p.EdgeID, id), append(p.Type, int32(kind))
@@ -297,10 +297,10 @@ func columns(path string, given bool, t types, rows func(int) int64) ([]Columns,
 			kind = -1
 		}
 		if kind < 0 {
-			return nil, fmt.Errorf("dgl: %s: column %q, want TYPE/NAME with one of the types %s", path, key, strings.Join(t.names, ", "))
+			return nil, fmt.Errorf("dgl: %s: a column must be named TYPE/NAME with one of the types %s (got %q)", path, strings.Join(t.names, ", "), key)
 		}
 		if len(tensor.Shape) == 0 || tensor.Shape[0] != rows(kind) {
-			return nil, fmt.Errorf("dgl: %s: column %q is %v, want %d rows", path, key, tensor, rows(kind))
+			return nil, fmt.Errorf("dgl: %s: column %q must have %d rows (got %v)", path, key, rows(kind), tensor)
 		}
 		if _, ok := out[kind][name]; ok {
 			return nil, errors.New("dgl: " + path + ": column " + key + " occurs twice")

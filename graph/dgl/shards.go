@@ -74,7 +74,7 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 			}
 			w, err := tensor.floats(false)
 			if err == nil && len(w) != int(tensor.Shape[0]) {
-				err = fmt.Errorf("%v, want one number an edge", tensor)
+				err = fmt.Errorf("must be one number per edge (got %v)", tensor)
 			}
 			if err != nil {
 				return fmt.Errorf("dgl: part %d: column %s/%s: %w", k, relation, n.Weight, err)
@@ -95,7 +95,7 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 		return nil
 	}
 	if 2*int64(relations)*p.Nodes > math.MaxInt32 {
-		return fmt.Errorf("dgl: %s: %d relations of %d nodes, want at most %d of both and the reverse, multiplied", p.Name, relations, p.Nodes, math.MaxInt32)
+		return fmt.Errorf("dgl: %s: relations and their reverses times nodes must be at most %d (got %d relations, %d nodes)", p.Name, math.MaxInt32, relations, p.Nodes)
 	}
 	list := make([]*graph.CSR, relations)
 	for r := range list {
@@ -160,12 +160,12 @@ func (p *Partition) tensors(t int, name string) (parts []Tensor, width int, err 
 		product := int64(1)
 		for _, n := range tensor.Shape[1:] {
 			if n > 0 && product > math.MaxInt32/n {
-				return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s is %v, want at most %d numbers a row", k, p.NodeTypes[t], name, tensor, math.MaxInt32)
+				return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s must have at most %d numbers a row (got %v)", k, p.NodeTypes[t], name, math.MaxInt32, tensor)
 			}
 			product *= n
 		}
 		if width >= 0 && int64(width) != product {
-			return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s is %v, want rows of %d numbers as in part 0", k, p.NodeTypes[t], name, tensor, width)
+			return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s must have rows of %d numbers, as in part 0 (got %v)", k, p.NodeTypes[t], name, width, tensor)
 		}
 		width, parts = int(product), append(parts, tensor)
 	}
@@ -285,7 +285,7 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 	}
 	single := width == 1
 	if rows := p.rows(kind); !single && (width > maxClasses || int64(width) > maxPad*(rows*int64(width)/max(p.Nodes, 1)+1)) {
-		return fmt.Errorf("dgl: %s: labels of %d classes for %d of %d nodes, want at most %d classes, and less than %d times the room", p.Name, width, rows, p.Nodes, maxClasses, maxPad)
+		return fmt.Errorf("dgl: %s: labels must have at most %d classes and, for all nodes, less than %d times their own size (got %d classes, %d of %d nodes)", p.Name, maxClasses, maxPad, width, rows, p.Nodes)
 	}
 	if single {
 		g.Labels.Class = slices.Repeat([]int32{-1}, int(p.Nodes))
@@ -331,7 +331,7 @@ func classes(l *graph.Labels, v []float32, first int) error {
 			continue
 		}
 		if c < 0 || c >= maxClasses || c != float32(int32(c)) {
-			return fmt.Errorf("row %d is %v, want a class from 0 to %d, or -1 for none", i, c, maxClasses-1)
+			return fmt.Errorf("row %d must be a class from 0 to %d, or -1 for none (got %v)", i, maxClasses-1, c)
 		}
 		l.Class[first+i] = int32(c)
 		l.Classes = max(l.Classes, int(c)+1)
@@ -342,7 +342,7 @@ func classes(l *graph.Labels, v []float32, first int) error {
 func bits(l *graph.Labels, v []float32, first int) error {
 	for i, b := range v {
 		if b != 0 && b != 1 {
-			return fmt.Errorf("element %d is %v, want 0 or 1", i, b)
+			return fmt.Errorf("element %d must be 0 or 1 (got %v)", i, b)
 		}
 		l.Bits[first+i] = uint8(b)
 	}

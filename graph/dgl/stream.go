@@ -71,7 +71,7 @@ func (s *stream) text(what string) string {
 func (s *stream) expect(want uint64, what string) {
 	at := s.at
 	if got := s.u64(what); s.err == nil && got != want {
-		s.fail(at, "%s is %#x, want %#x", what, got, want)
+		s.fail(at, "%s must be %#x (got %#x)", what, want, got)
 	}
 }
 
@@ -87,12 +87,12 @@ func (s *stream) tensor() Tensor {
 	}
 	rank := binary.LittleEndian.Uint32(head)
 	if rank > maxRank {
-		s.fail(start+24, "array of rank %d, want at most %d", rank, maxRank)
+		s.fail(start+24, "array must have at most rank %d (got %d)", maxRank, rank)
 		return Tensor{}
 	}
 	t := Tensor{Kind: Kind(head[4]), Bits: int(head[5]), Shape: make([]int64, rank)}
 	if lanes := binary.LittleEndian.Uint16(head[6:]); lanes != 1 || t.Bits%8 != 0 || t.Bits == 0 || t.Bits > 64 {
-		s.fail(start+28, "array elements of %d lanes of %d bits, want one of 8 to 64", lanes, t.Bits)
+		s.fail(start+28, "array elements must be one lane of 8 to 64 bits (got %d of %d)", lanes, t.Bits)
 		return Tensor{}
 	}
 	most := uint64(len(s.b)-s.at) / uint64(t.Bits/8)

@@ -65,7 +65,7 @@ func (t Tensor) ints() ([]int64, error) {
 	case kind == Int && t.Bits == 64:
 		get = func(b []byte) int64 { return int64(le.Uint64(b)) }
 	default:
-		return nil, fmt.Errorf("%v, want integers", t)
+		return nil, fmt.Errorf("must be integers (got %v)", t)
 	}
 	return decode(t, get), nil
 }
@@ -87,7 +87,7 @@ func (t Tensor) floats(nan bool) ([]float32, error) {
 	default:
 		ints, err := t.ints()
 		if err != nil {
-			return nil, fmt.Errorf("%v, want numbers", t)
+			return nil, fmt.Errorf("must be numbers (got %v)", t)
 		}
 		out = make([]float32, len(ints))
 		for k, v := range ints {
@@ -96,7 +96,7 @@ func (t Tensor) floats(nan bool) ([]float32, error) {
 	}
 	for k, v := range out {
 		if math.IsInf(float64(v), 0) || v != v && !nan {
-			return nil, fmt.Errorf("element %d is %v, want a finite number", k, v)
+			return nil, fmt.Errorf("element %d must be a finite number (got %v)", k, v)
 		}
 	}
 	return out, nil
@@ -126,7 +126,7 @@ func half(h uint16) float32 {
 // vector returns the elements of a tensor that has to be n integers in [lo, hi).
 func (t Tensor) vector(n int, lo, hi int64) ([]int64, error) {
 	if !slices.Equal(t.Shape, []int64{int64(n)}) {
-		return nil, fmt.Errorf("%v, want %d integers", t, n)
+		return nil, fmt.Errorf("must be %d integers (got %v)", n, t)
 	}
 	v, err := t.ints()
 	if err != nil {

@@ -51,7 +51,7 @@ func WriteNodes(path string, of *graph.Graph, features []section.Section, n int,
 		return err
 	}
 	if n < 1 || n > math.MaxInt32 {
-		return fmt.Errorf("ingest: %d nodes, want 1 to %d", n, math.MaxInt32)
+		return fmt.Errorf("ingest: number of nodes must be 1 to %d (got %d)", math.MaxInt32, n)
 	}
 	if memory == 0 {
 		memory = 1 << 28
@@ -274,7 +274,7 @@ func BinaryEdges(path string, bits int) (edges Edges, n int, err error) {
 			return err
 		}
 		if info.Size()%int64(bits/4) != 0 {
-			return fmt.Errorf("ingest: %s: %d bytes, want pairs of %d", path, info.Size(), bits/4)
+			return fmt.Errorf("ingest: %s: length must be a multiple of %d bytes (got %d)", path, bits/4, info.Size())
 		}
 		if bits == 64 {
 			return batches[int64](path, f, info.Size()/8, yield)
@@ -282,7 +282,7 @@ func BinaryEdges(path string, bits int) (edges Edges, n int, err error) {
 		return batches[int32](path, f, info.Size()/4, yield)
 	}
 	if bits != 32 && bits != 64 {
-		return nil, 0, fmt.Errorf("ingest: edges of %d bits, want 32 or 64", bits)
+		return nil, 0, fmt.Errorf("ingest: edges must have 32 or 64 bits (got %d)", bits)
 	}
 	err = edges(func(src, dst []int32) error {
 		n = max(n, int(slices.Max(src))+1, int(slices.Max(dst))+1)
@@ -303,7 +303,7 @@ func batches[T int32 | int64](path string, f io.Reader, count int64, yield func(
 		for k := range len(buf) / 2 {
 			for _, x := range buf[2*k : 2*k+2] {
 				if x < 0 || int64(x) >= math.MaxInt32 {
-					return fmt.Errorf("ingest: %s: byte %d: node %d, want 0 to %d", path, (at+int64(2*k))*section.Size[T](), x, math.MaxInt32-1)
+					return fmt.Errorf("ingest: %s: byte %d: node must be 0 to %d (got %d)", path, (at+int64(2*k))*section.Size[T](), math.MaxInt32-1, x)
 				}
 			}
 			src[k], dst[k] = int32(buf[2*k]), int32(buf[2*k+1])

@@ -87,12 +87,12 @@ func TestIngestRefuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		{list(32, make([]byte, 12)), "12 bytes, want pairs of 8"},
-		{list(64, make([]byte, 24)), "24 bytes, want pairs of 16"},
-		{list(16, nil), "edges of 16 bits"},
-		{list(32, []byte{0, 0, 0, 0, 255, 255, 255, 255}), "byte 0: node -1"},
-		{list(64, append(long, make([]byte, 8)...)), "byte 16: node 2147483647"},
-		{WriteEdges(filepath.Join(dir, "g"), "", 0, nil, graph.Build{}, 0), "0 nodes"},
+		{list(32, make([]byte, 12)), "length must be a multiple of 8 bytes (got 12)"},
+		{list(64, make([]byte, 24)), "length must be a multiple of 16 bytes (got 24)"},
+		{list(16, nil), "edges must have 32 or 64 bits (got 16)"},
+		{list(32, []byte{0, 0, 0, 0, 255, 255, 255, 255}), "byte 0: node must be 0 to 2147483646 (got -1)"},
+		{list(64, append(long, make([]byte, 8)...)), "byte 16: node must be 0 to 2147483646 (got 2147483647)"},
+		{WriteEdges(filepath.Join(dir, "g"), "", 0, nil, graph.Build{}, 0), "number of nodes must be 1 to 2147483647 (got 0)"},
 		{WriteEdges(filepath.Join(dir, "g"), "", 3, one([]int32{0, 3}, []int32{1, 1}), graph.Build{}, 0), "edge 1 goes from node 3 to node 1, out of [0, 3)"},
 		{WriteEdges(filepath.Join(dir, "g"), "", 3, one([]int32{0}, nil), graph.Build{}, 0), "1 sources and 0 destinations"},
 	} {

@@ -64,19 +64,19 @@ func (g Goal) Validate(parts int) error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("partition: "+format, args...)) }
 	if g.Objective > EdgeCut {
-		fault("objective is %d, want Volume or EdgeCut", g.Objective)
+		fault("objective must be Volume or EdgeCut (got %d)", g.Objective)
 	}
 	for _, b := range g.bounds([]string{"any"}) {
 		if b.most != 0 && !(b.most >= 1 && b.most <= math.MaxFloat32) {
-			fault("%s: at most %v times the fair share, want 1 or more (0: no bound)", b.name, b.most)
+			fault("%s: bound must be 1 or more times the fair share, or 0 for no bound (got %v)", b.name, b.most)
 		}
 	}
 	if g.Capacity != nil && len(g.Capacity) != parts {
-		fault("capacity of %d parts, want %d", len(g.Capacity), parts)
+		fault("capacity must be given for each of %d parts (got %d)", parts, len(g.Capacity))
 	}
 	for p, c := range g.Capacity {
 		if !(c > 0 && c <= math.MaxFloat32) {
-			fault("capacity of part %d is %v, want a positive number", p, c)
+			fault("capacity of part %d must be a positive number (got %v)", p, c)
 		}
 	}
 	return errors.Join(faults...)

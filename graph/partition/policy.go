@@ -155,7 +155,7 @@ func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 		return nil, fmt.Errorf("partition: by-column needs a graph that says which site each node belongs to, and %q does not", g.Name)
 	}
 	if parts != 0 && parts != len(g.Sites) {
-		return nil, fmt.Errorf("partition: by-column: %d parts for %d sites, want %d (or 0: as many as sites)", parts, len(g.Sites), len(g.Sites))
+		return nil, fmt.Errorf("partition: by-column: number of parts must be %d (or 0), the number of sites (got %d)", len(g.Sites), parts)
 	}
 	if err := shard.CheckParts(g.N(), len(g.Sites)); err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ func Discard(dir string) error {
 // beside it describes. The shard's arrays are read only, and no longer there after Close.
 func ReadShard(path string) (*Shard, io.Closer, error) {
 	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
-		return nil, nil, fmt.Errorf("shard: %s is a whole partition, want one part of it, as %s", path, filepath.Join(path, partName(0)))
+		return nil, nil, fmt.Errorf("shard: %s is a complete partition: name one part of it, such as %s", path, filepath.Join(path, partName(0)))
 	}
 	m, err := ReadManifest(filepath.Dir(path))
 	if err != nil {
@@ -154,7 +154,7 @@ func (m *Manifest) check(s *Shard, file string, digest [32]byte) error {
 		return fmt.Errorf("part %d of %d of a graph of %d nodes, where %s has %d parts of %d nodes", s.Rank, s.Parts, s.Nodes, manifestName, len(m.Parts), m.Nodes)
 	}
 	if file != partName(s.Rank) {
-		return fmt.Errorf("holds part %d, want it named %s", s.Rank, partName(s.Rank))
+		return fmt.Errorf("the file of part %d must be named %s", s.Rank, partName(s.Rank))
 	}
 	want, got := m.Parts[s.Rank], s.describe()
 	got.Digest = hex.EncodeToString(digest[:])

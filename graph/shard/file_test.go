@@ -98,15 +98,15 @@ func TestShardRefusesForged(t *testing.T) {
 		{"boundary of its own", func(s *Shard) { s.Boundary[1] = []int32{0} }, "none of its own"},
 		{"column", func(s *Shard) { s.Adj.Col[1] = 5 }, `section "adj/0/col"`},
 		{"row pointers", func(s *Shard) { s.Adj.RowPtr[1] = 99 }, "ends at edge 99"},
-		{"weight", func(s *Shard) { s.Adj.Weight[0] = nan }, `section "adj/0/weight": graph: edge 0 has weight NaN`},
+		{"weight", func(s *Shard) { s.Adj.Weight[0] = nan }, `section "adj/0/weight": graph: weight of edge 0 must be a finite number, 0 or more (got NaN)`},
 		{"fewer weights", func(s *Shard) { s.Adj.Weight = s.Adj.Weight[1:] }, `section "adj/0/weight"`},
 		{"degree", func(s *Shard) { s.Degree[0] = 17 }, "owned node 0 has degree 17"},
 		{"halo degree", func(s *Shard) { s.Degree[4] = nan }, "source 4 has degree NaN"},
 		{"feature", func(s *Shard) { s.X.Dense.Set(1, 1, nan) }, `section "x/dense": graph: feature at row 1, column 1`},
 		{"rows", func(s *Shard) { s.X.Dense = s.X.Dense.RowRange(0, 2) }, `section "x/dense"`},
-		{"label", func(s *Shard) { s.Labels.Class[0] = 2 }, `section "y/class": graph: label of node 0 is 2`},
+		{"label", func(s *Shard) { s.Labels.Class[0] = 2 }, `section "y/class": graph: label of node 0 must be -1 (none) or a class in [0, 2) (got 2)`},
 		{"classes", func(s *Shard) { s.Labels.Classes = -3 }, `section "y/classes"`},
-		{"split", func(s *Shard) { s.Split[2] = 8 }, "node 2: split is 8"},
+		{"split", func(s *Shard) { s.Split[2] = 8 }, "node 2: split must be 0 (none) to 3 (test) (got 8)"},
 		{"names", func(s *Shard) { s.IDs = s.IDs[1:] }, `section "ids/ptr"`},
 	} {
 		s := cutPath(t, 10, 3)[1]
@@ -256,7 +256,7 @@ func TestReadShardAgainstManifest(t *testing.T) {
 		do   func(dir string)
 	}{
 		{"a part of another partition", func(dir string) { put(t, filepath.Join(dir, "part-0"), other) }},
-		{"holds part 1, want it named part-1", func(dir string) { put(t, filepath.Join(dir, "part-0"), file(dir, "part-1")) }},
+		{"the file of part 1 must be named part-1", func(dir string) { put(t, filepath.Join(dir, "part-0"), file(dir, "part-1")) }},
 		{"truncated", func(dir string) {
 			b := file(dir, "part-0")
 			put(t, filepath.Join(dir, "part-0"), b[:len(b)-1])
@@ -284,7 +284,7 @@ func TestReadShardAgainstManifest(t *testing.T) {
 		}},
 		{"is missing", func(dir string) { os.Remove(filepath.Join(dir, manifestName)) }},
 		{"no such file", func(dir string) { os.Remove(filepath.Join(dir, "part-0")) }},
-		{"format is 2, want 1", edit(`"format": 1`, `"format": 2`)},
+		{"format must be 1 (got 2)", edit(`"format": 1`, `"format": 2`)},
 		{"unknown field", edit(`"format"`, `"formats"`)},
 		{"fingerprint", edit(`"fingerprint": "`, `"fingerprint": "0`)},
 		{"the graph 11 and", edit(`"nodes": 10`, `"nodes": 11`)},

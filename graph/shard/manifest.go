@@ -95,10 +95,10 @@ func (s *Shard) describe() Part {
 // Valid returns an error that names the first fault of the manifest, or nil.
 func (m *Manifest) Valid() error {
 	if m.Format != manifestFormat {
-		return fmt.Errorf("format is %d, want %d", m.Format, manifestFormat)
+		return fmt.Errorf("format must be %d (got %d)", manifestFormat, m.Format)
 	}
 	if b, err := hex.DecodeString(m.Fingerprint); err != nil || len(b) != 32 {
-		return fmt.Errorf("fingerprint %q, want 64 hexadecimal digits", m.Fingerprint)
+		return fmt.Errorf("fingerprint must be 64 hexadecimal digits (got %q)", m.Fingerprint)
 	}
 	if len(m.Parts) == 0 {
 		return fmt.Errorf("no parts")
@@ -113,7 +113,7 @@ func (m *Manifest) Valid() error {
 			return fmt.Errorf("part %d: counts %+v do not fit a graph of %d nodes", r, p, m.Nodes)
 		}
 		if len(p.Halo) != len(m.Parts) {
-			return fmt.Errorf("part %d: halo has %d counts, want one for each of %d parts", r, len(p.Halo), len(m.Parts))
+			return fmt.Errorf("part %d: halo must have one count for each of %d parts (got %d)", r, len(m.Parts), len(p.Halo))
 		}
 		for q, n := range p.Halo {
 			if n < 0 || n > m.Parts[q].Owned || q == r && n != 0 {
@@ -121,7 +121,7 @@ func (m *Manifest) Valid() error {
 			}
 		}
 		if b, err := hex.DecodeString(p.Digest); err != nil || len(b) != 32 && len(b) != 0 {
-			return fmt.Errorf("part %d: digest %q, want 64 hexadecimal digits", r, p.Digest)
+			return fmt.Errorf("part %d: digest must be 64 hexadecimal digits (got %q)", r, p.Digest)
 		}
 		nodes, edges = nodes+int64(p.Owned), edges+int64(p.Edges)
 	}

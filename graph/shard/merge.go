@@ -26,17 +26,17 @@ func Merge(parts []*Shard, workers int) (*Shard, error) {
 	first := parts[0]
 	all := first.Parts
 	if workers < 1 || workers > all {
-		return nil, fmt.Errorf("shard: %d workers, want 1 to %d, as many as there are parts", workers, all)
+		return nil, fmt.Errorf("shard: number of workers must be 1 to %d, the number of parts (got %d)", all, workers)
 	}
 	rank := groupOf(all, workers, first.Rank)
 	lo, hi := Group(all, workers, rank)
 	for k, s := range parts {
 		if s.Rank != first.Rank+k || s.Parts != all || s.Fingerprint != first.Fingerprint || s.Rank < lo || s.Rank >= hi {
-			return nil, fmt.Errorf("shard: part %d of %d at place %d, want parts %d to %d of one partition, as worker %d of %d", s.Rank, s.Parts, k, lo, hi-1, rank, workers)
+			return nil, fmt.Errorf("shard: worker %d of %d must have parts %d to %d of one partition (got part %d of %d at place %d)", rank, workers, lo, hi-1, s.Rank, s.Parts, k)
 		}
 	}
 	if len(parts) != hi-lo {
-		return nil, fmt.Errorf("shard: %d parts, want parts %d to %d, which worker %d of %d holds", len(parts), lo, hi-1, rank, workers)
+		return nil, fmt.Errorf("shard: worker %d of %d must have parts %d to %d (got %d parts)", rank, workers, lo, hi-1, len(parts))
 	}
 	m := newMerger(parts, workers, rank)
 	return m.shard(), nil

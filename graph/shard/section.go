@@ -44,7 +44,7 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	}
 	for _, v := range size[:4] {
 		if v < 0 || v > math.MaxInt32 {
-			return nil, f.Errorf("shard", "rank, parts, owned, sources are %v, want 0 to %d", size[:4], math.MaxInt32)
+			return nil, f.Errorf("shard", "rank, parts, owned and sources must be 0 to %d (got %v)", math.MaxInt32, size[:4])
 		}
 	}
 	s := &Shard{Rank: int(size[0]), Parts: int(size[1]), Owned: int(size[2]), Nodes: size[4]}

@@ -28,7 +28,7 @@ func (s *Shard) Valid() error {
 		return fail("%w", err)
 	}
 	if len(s.Boundary) != s.Parts || len(s.Boundary[s.Rank]) != 0 {
-		return fail("%d lists of boundary nodes, want %d, none of its own", len(s.Boundary), s.Parts)
+		return fail("there must be %d lists of boundary nodes, none of its own (got %d)", s.Parts, len(s.Boundary))
 	}
 	for q, nodes := range s.Boundary {
 		if k := FirstBad(nodes, 0, int32(s.Owned)); k >= 0 {
@@ -61,7 +61,7 @@ func (s *Shard) Valid() error {
 // validSources checks the numbering: halo pointers that fit, and no node twice.
 func (s *Shard) validSources() error {
 	if len(s.HaloPtr) != s.Parts+1 || s.HaloPtr[0] != s.Owned || s.HaloPtr[s.Parts] != len(s.Global) || !slices.IsSorted(s.HaloPtr) {
-		return fmt.Errorf("halo pointers %v, want %d ascending from %d to %d", s.HaloPtr, s.Parts+1, s.Owned, len(s.Global))
+		return fmt.Errorf("halo pointers must be %d, ascending from %d to %d (got %v)", s.Parts+1, s.Owned, len(s.Global), s.HaloPtr)
 	}
 	if n := s.HaloPtr[s.Rank+1] - s.HaloPtr[s.Rank]; n != 0 {
 		return fmt.Errorf("%d halo rows of its own", n)

@@ -189,7 +189,7 @@ type entry struct {
 // parseHeader reads the header token by token: encoding/json alone would let the last of two equal keys win.
 func parseHeader(head []byte) (meta map[string]string, entries []entry, err error) {
 	if len(head) == 0 || head[0] != '{' || !utf8.Valid(head) || !json.Valid(head) {
-		return nil, nil, errors.New("want a JSON object in UTF-8 that starts with {")
+		return nil, nil, errors.New("must be a JSON object in UTF-8 that starts with {")
 	}
 	d := json.NewDecoder(bytes.NewReader(head))
 	d.UseNumber()
@@ -248,7 +248,7 @@ func parseEntry(d *json.Decoder, name string) (entry, error) {
 		return fmt.Errorf("unknown key %q", key)
 	})
 	if err == nil && seen != 3 {
-		err = errors.New("want dtype, shape and data_offsets")
+		err = errors.New("a tensor must have dtype, shape and data_offsets")
 	}
 	if err != nil {
 		return e, fmt.Errorf("tensor %q: %w", name, err)

@@ -27,14 +27,18 @@ their signatures.`,
 		Example: "  peer approve --plan plan.yaml --policy policy.yaml\n  peer approve --plan plan.yaml --policy policy.yaml --identity officer.key --site 12D3KooW...",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			p, text, err := cli.ReadPlan(plan, cli.NewWatch(c.ErrOrStderr(), false).Warn)
+			warn := cli.NewWatch(c.ErrOrStderr(), false).Warn
+			p, text, err := cli.ReadPlan(plan, warn)
 			if err != nil {
 				return err
 			}
 			fingerprint := admission.PlanFingerprint(text)
-			rules, err := admission.ReadPolicy(policy)
+			rules, warnings, err := admission.ReadPolicy(policy)
 			if err != nil {
 				return cli.Invalid(err)
+			}
+			for _, text := range warnings {
+				warn(text)
 			}
 			if err := rules.Check(p.Judged()); err != nil {
 				return cli.Invalidf("%s is not allowed by %s: %w", plan, policy, err)

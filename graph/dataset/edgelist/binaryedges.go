@@ -17,7 +17,7 @@ import (
 func openBinary(c Config) (*List, error) {
 	wide, weighted := c.Format[len(c.Format)-2:] == "64", c.Format[0] == 'w'
 	if c.Weight != "" && (c.Weight != "3" || !weighted) {
-		return nil, fmt.Errorf("edgelist: %s: weight %q of a list in format %s, want 3 in wel32 and wel64, none in others", c.Path, c.Weight, c.Format)
+		return nil, fmt.Errorf("edgelist: %s: weight must be 3 in the formats wel32 and wel64, and not given in others (got %q in %s)", c.Path, c.Weight, c.Format)
 	}
 	p, err := table.Unpack(c.Path)
 	if err != nil {

@@ -121,7 +121,7 @@ func TestBatches(t *testing.T) {
 		t.Error(err) // Size compares with Nodes
 	}
 	_, _, err := Config{Path: "../testdata/graph.el", Nodes: 3}.Size()
-	graphtest.Refused(t, err, "graph.el", "want one of 0 to 2")
+	graphtest.Refused(t, err, "graph.el", "node must be 0 to 2 (got 29)")
 }
 
 func TestReadEdgesFaults(t *testing.T) {
@@ -138,16 +138,16 @@ func TestReadEdgesFaults(t *testing.T) {
 		cfg              Config
 		want             []string
 	}{
-		{name: "suffix", file: "a.foo", want: []string{"a.foo", "unknown format", "mtx"}},
-		{name: "one column", file: "a.el", text: "1 2\n3\n", want: []string{"a.el", "line 2", "1 columns, want at least 2"}},
-		{name: "no number", file: "a.el", text: "1 x\n", want: []string{"line 1", "column 2", `"x" is no node's number`}},
+		{name: "suffix", file: "a.foo", want: []string{"a.foo", `format of edges must be text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx, given or as the name's suffix (got "foo")`, "mtx"}},
+		{name: "one column", file: "a.el", text: "1 2\n3\n", want: []string{"a.el", "line 2", "there must be at least 2 columns (got 1)"}},
+		{name: "no number", file: "a.el", text: "1 x\n", want: []string{"line 1", "column 2", `must be the number of a node (got "x")`}},
 		{name: "negative", file: "a.el", text: "1 -2\n", want: []string{"line 1", `"-2"`}},
-		{name: "too large", file: "a.el", text: "\n1 4294967296\n", want: []string{"line 2", "node 4294967296"}},
-		{name: "wraps around", file: "a.el", text: "1 18446744073709551617\n", want: []string{"line 1", "no node's number"}},
+		{name: "too large", file: "a.el", text: "\n1 4294967296\n", want: []string{"line 2", "line 2: node must be 0 to 2147483646 (got 4294967296)"}},
+		{name: "wraps around", file: "a.el", text: "1 18446744073709551617\n", want: []string{"line 1", `must be the number of a node (got "18446744073709551617")`}},
 		{name: "a gap", file: "a.el", text: "1 2000000000\n", want: []string{"2000000001 nodes and 1 edges"}},
-		{name: "beyond the nodes", file: "a.el", text: "1 2\n", cfg: Config{Nodes: 2}, want: []string{"line 1", "node 2, want one of 0 to 1"}},
-		{name: "weight 0", file: "a.el", text: "1 2 0\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "weight 0"}},
-		{name: "weight NaN", file: "a.el", text: "1 2 nan\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "weight NaN"}},
+		{name: "beyond the nodes", file: "a.el", text: "1 2\n", cfg: Config{Nodes: 2}, want: []string{"line 1", "line 1: node must be 0 to 1 (got 2)"}},
+		{name: "weight must be a finite number above 0 (got 0)", file: "a.el", text: "1 2 0\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "weight must be a finite number above 0 (got 0)"}},
+		{name: "weight must be a finite number above 0 (got NaN)", file: "a.el", text: "1 2 nan\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "weight must be a finite number above 0 (got NaN)"}},
 		{name: "name of a column", file: "a.el", text: "1 2\n", cfg: Config{Source: "from"}, want: []string{`"from"`, "number"}},
 		{name: "the same column", file: "a.el", text: "1 2\n", cfg: Config{Source: "2"}, want: []string{"both in column 2"}},
 		{name: "loop", file: "a.el", text: "1 2\n2 2\n", cfg: Config{Strict: true}, want: []string{"line 2", "node 2 is joined to itself"}},
@@ -157,7 +157,7 @@ func TestReadEdgesFaults(t *testing.T) {
 		{name: "names", file: "a.csv", text: "source,target\na,b\n", want: []string{"line 2", "column source", `"a"`, "table"}},
 		{name: "no columns", file: "a.csv", text: "from,to\n1,2\n", want: []string{`"source"`, "from, to"}},
 		{name: "truncated", file: "a.el32", text: "\x01\x00\x00\x00\x02\x00\x00\x00\x03", want: []string{"byte 8", "1 bytes of an edge of 8"}},
-		{name: "negative in binary", file: "a.el64", text: galois(1, math.MaxUint64), want: []string{"byte 0", "node -1"}},
+		{name: "negative in binary", file: "a.el64", text: galois(1, math.MaxUint64), want: []string{"byte 0", "byte 0: node must be 0 to 2147483646 (got -1)"}},
 		{name: "weights of none", file: "a.el32", cfg: Config{Weight: "3"}, want: []string{"wel32"}},
 		{name: "short header", file: "a.gr", text: galois(1, 0), want: []string{"a.gr", "header", "truncated"}},
 		{name: "version", file: "a.gr", text: galois(3, 0, 0, 0), want: []string{"version must be 1 or 2 (got 3)"}},
@@ -166,7 +166,7 @@ func TestReadEdgesFaults(t *testing.T) {
 		{name: "too short for data", file: "a.gr", text: galois(2, 8, 2, 1, 1, 1, 1), want: []string{"data", "must have 8 bytes (got 0"}},
 		{name: "ends fall", file: "a.gr", text: galois(2, 0, 3, 2, 2, 1, 2, 0, 0), want: []string{"byte 40", "edges of node 1 must end at 2 to 2 (got 1)"}},
 		{name: "ends early", file: "a.gr", text: galois(2, 0, 2, 2, 1, 1, 0, 0), want: []string{"must end at 2 (got 1)"}},
-		{name: "target", file: "a.gr", text: galois(2, 0, 2, 1, 1, 1, 7), want: []string{"byte 48", "node 7, want one of 0 to 1"}},
+		{name: "target", file: "a.gr", text: galois(2, 0, 2, 1, 1, 1, 7), want: []string{"byte 48", "byte 48: node must be 0 to 1 (got 7)"}},
 		{name: "type of data", file: "a.gr", text: galois(2, 8, 1, 0, 0), cfg: Config{Weight: "f32"}, want: []string{`"f32"`, "8 bytes"}},
 		{name: "no matrix", file: "a.mtx", text: "1 2\n", want: []string{"line 1", "%%MatrixMarket"}},
 		{name: "full matrix", file: "a.mtx", text: "%%MatrixMarket matrix array real general\n", want: []string{"array", "coordinate"}},
@@ -176,7 +176,7 @@ func TestReadEdgesFaults(t *testing.T) {
 		{name: "oblong", file: "a.mtx", text: mm + "pattern general\n2 3 1\n1 1\n", want: []string{"line 2", "(got 2 and 3)"}},
 		{name: "giant", file: "a.mtx", text: mm + "pattern general\n2000000000 2000000000 1\n1 2\n", want: []string{"2000000000 nodes and 1 edges"}},
 		{name: "row 0", file: "a.mtx", text: mm + "pattern general\n2 2 1\n0 1\n", want: []string{"line 3", "at least 1 (got 0 and 1)"}},
-		{name: "column 3", file: "a.mtx", text: mm + "pattern general\n2 2 1\n1 3\n", want: []string{"line 3", "node 2"}},
+		{name: "column 3", file: "a.mtx", text: mm + "pattern general\n2 2 1\n1 3\n", want: []string{"line 3", "line 3: node must be 0 to 1 (got 2)"}},
 		{name: "missing entries", file: "a.mtx", text: mm + "pattern general\n2 2 3\n1 2\n", want: []string{"after line 3", "2 entries of 3"}},
 		{name: "too many entries", file: "a.mtx", text: mm + "pattern general\n2 2 1\n1 2\n2 1\n", want: []string{"line 4", "more than the 1"}},
 		{name: "weights of a pattern", file: "a.mtx", text: mm + "pattern general\n2 2 1\n1 2\n", cfg: Config{Weight: "3"}, want: []string{"pattern"}},

@@ -69,7 +69,7 @@ func (c Config) kind() (string, error) {
 		}
 	}
 	if formats[name] == nil {
-		return "", fmt.Errorf("edgelist: %s: unknown format of edges %q, want text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx, as the name's suffix or by itself", c.Path, name)
+		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx, given or as the name's suffix (got %q)", c.Path, name)
 	}
 	return name, nil
 }
@@ -115,11 +115,11 @@ func (e *List) check(edge Edge) error {
 	}
 	for _, id := range [2]int64{edge.Source, edge.Target} {
 		if id < 0 || id >= top {
-			return e.Fault(edge, "node %d, want one of 0 to %d", id, top-1)
+			return e.Fault(edge, "node must be 0 to %d (got %d)", top-1, id)
 		}
 	}
 	if !(edge.Weight > 0 && edge.Weight <= math.MaxFloat32) {
-		return e.Fault(edge, "weight %v, want a finite number above 0", edge.Weight)
+		return e.Fault(edge, "weight must be a finite number above 0 (got %v)", edge.Weight)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func Read(c Config) (*graph.Graph, error) {
 // load reads the list into memory and returns how many nodes there are.
 func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err error) {
 	if c.Nodes < 0 || c.Nodes > math.MaxInt32 {
-		return nil, nil, nil, 0, fmt.Errorf("edgelist: %s: %d nodes, want 0 (as the file has it) to %d", c.Path, c.Nodes, math.MaxInt32)
+		return nil, nil, nil, 0, fmt.Errorf("edgelist: %s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path, math.MaxInt32, c.Nodes)
 	}
 	var places []int64
 	top := Edge{Source: -1}
@@ -217,7 +217,7 @@ func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err
 		}
 		id := max(e.Source, e.Target)
 		if c.Nodes > 0 && id >= int64(c.Nodes) {
-			return nil, nil, nil, 0, list.Fault(e, "node %d, want one of 0 to %d", id, c.Nodes-1)
+			return nil, nil, nil, 0, list.Fault(e, "node must be 0 to %d (got %d)", c.Nodes-1, id)
 		}
 		if c.Strict && e.Source == e.Target {
 			return nil, nil, nil, 0, list.Fault(e, "node %d is joined to itself", id)
@@ -249,7 +249,7 @@ func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err
 func (c Config) nodes(list *List, top, edges int64) (int, error) {
 	if c.Nodes > 0 {
 		if top >= int64(c.Nodes) {
-			return 0, fmt.Errorf("edgelist: %s: node %d, want one of 0 to %d", c.Path, top, c.Nodes-1)
+			return 0, fmt.Errorf("edgelist: %s: node must be 0 to %d (got %d)", c.Path, c.Nodes-1, top)
 		}
 		return c.Nodes, nil
 	}

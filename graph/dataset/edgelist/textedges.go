@@ -46,7 +46,7 @@ func (c Config) columns() (at [3]int, err error) {
 		}
 		n, err := strconv.Atoi(name)
 		if err != nil || n < 0 || n == 0 && k < 2 || n > math.MaxInt16 {
-			return at, fmt.Errorf("edgelist: %s: column %q of a list without names of columns, want its number, from 1", c.Path, name)
+			return at, fmt.Errorf("edgelist: %s: a list without column names needs the number of a column, from 1 (got %q)", c.Path, name)
 		}
 		at[k] = n - 1
 	}
@@ -80,7 +80,7 @@ func parseEdge(l *table.Lines, line []byte, columns [3]int) (Edge, error) {
 			return e, nil
 		}
 	}
-	return e, l.Fault("%d columns, want at least %d", at, last+1)
+	return e, l.Fault("there must be at least %d columns (got %d)", last+1, at)
 }
 
 // ParseID reads a number from 0.
@@ -88,12 +88,12 @@ func ParseID(cell []byte) (int64, error) {
 	v := int64(0)
 	for _, d := range cell {
 		if d < '0' || d > '9' || v > (math.MaxInt64-9)/10 {
-			return 0, fmt.Errorf("%.40q is no node's number", cell)
+			return 0, fmt.Errorf("must be the number of a node (got %.40q)", cell)
 		}
 		v = 10*v + int64(d-'0')
 	}
 	if len(cell) == 0 {
-		return 0, errors.New("empty, want a node's number")
+		return 0, errors.New("must be the number of a node (got nothing)")
 	}
 	return v, nil
 }
@@ -101,7 +101,7 @@ func ParseID(cell []byte) (int64, error) {
 func parseWeight(cell []byte) (float32, error) {
 	v, err := strconv.ParseFloat(string(cell), 32)
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no number", cell)
+		return 0, fmt.Errorf("must be a number (got %.40q)", cell)
 	}
 	return float32(v), nil
 }

@@ -41,7 +41,7 @@ func (r *runner) dealt() []dealing {
 		list = append(list, deal("adj/0/weight", "adj/0/row_ptr", 0, func(row []float32) error {
 			for _, w := range row {
 				if !(w >= 0 && w <= math.MaxFloat32) {
-					return fmt.Errorf("an edge has weight %v, want a finite number, 0 or more", w)
+					return fmt.Errorf("weight of an edge must be a finite number, 0 or more (got %v)", w)
 				}
 			}
 			return nil
@@ -57,7 +57,7 @@ func (r *runner) dealt() []dealing {
 	if shape("y/class", section.I32) != nil {
 		list = append(list, deal("y/class", "", 1, func(row []int32) error {
 			if row[0] < -1 || int64(row[0]) >= classes {
-				return fmt.Errorf("label %d, want -1 (none) or a class in [0, %d)", row[0], classes)
+				return fmt.Errorf("label must be -1 (none) or a class in [0, %d) (got %d)", classes, row[0])
 			}
 			return nil
 		}))
@@ -66,7 +66,7 @@ func (r *runner) dealt() []dealing {
 		list = append(list, deal("y/bits", "", int(classes), func(row []uint8) error {
 			for c, b := range row {
 				if b > 1 {
-					return fmt.Errorf("label for class %d is %d, want 0 or 1", c, b)
+					return fmt.Errorf("label for class %d must be 0 or 1 (got %d)", c, b)
 				}
 			}
 			return nil
@@ -85,7 +85,7 @@ func (s *Stored) classes() (int64, error) {
 		return 0, err
 	}
 	if c[0] < 0 || c[0] > math.MaxInt32 {
-		return 0, s.file.Errorf("y/classes", "%d classes, want 0 to %d", c[0], math.MaxInt32)
+		return 0, s.file.Errorf("y/classes", "number of classes must be 0 to %d (got %d)", math.MaxInt32, c[0])
 	}
 	return c[0], nil
 }
@@ -104,7 +104,7 @@ func ascending(row []int32, most int64) error {
 func finite(row []float32) error {
 	for c, x := range row {
 		if !(x >= -math.MaxFloat32 && x <= math.MaxFloat32) {
-			return fmt.Errorf("value %d is %v, want a finite number", c, x)
+			return fmt.Errorf("value %d must be a finite number (got %v)", c, x)
 		}
 	}
 	return nil
@@ -155,7 +155,7 @@ func dealTo[T section.Element](r *runner, name, ptr string, width int, check fun
 		size *= int64(d)
 	}
 	if ptr == "" && size != int64(r.nodes)*int64(width) {
-		return r.file.Errorf(name, "shape %v, want %d elements for each of %d nodes", shape, width, r.nodes)
+		return r.file.Errorf(name, "must have %d elements for each of %d nodes (got shape %v)", width, r.nodes, shape)
 	}
 	out, err := r.create(name, lo, hi)
 	if err != nil {

@@ -176,7 +176,7 @@ func TestSharesRefuse(t *testing.T) {
 		want   string
 	}{
 		{Job{Policy: policy(t, "multilevel")}, 2, 1, "whole graph"},
-		{Job{Policy: policy(t, "fennel"), Parts: 3}, 2, 1, "a part for each peer"},
+		{Job{Policy: policy(t, "fennel"), Parts: 3}, 2, 1, "each peer needs a part"},
 		{Job{Policy: policy(t, "fennel")}, 2, 0, "at least 1 round"},
 		{Job{Policy: policy(t, "fennel")}, 201, 1, "parts must be 1 to 200, as many as nodes (got 201)"},
 		{Job{Policy: partition.Bounded(policy(t, "hash"), partition.Goal{Vertices: 1})}, 3, 1, "of at most"},

@@ -155,7 +155,7 @@ func (p *sharing) pieces(r *partition.Run, at, end int) ([][]byte, error) {
 			return nil, err
 		}
 		if b.Len() > maxPiece {
-			return nil, fmt.Errorf("external: nodes %d to %d take %d bytes, want at most %d at once", first, first+n, b.Len(), maxPiece)
+			return nil, fmt.Errorf("external: nodes %d to %d must take at most %d bytes (got %d)", first, first+n, maxPiece, b.Len())
 		}
 		out[q] = b.Bytes()
 	}
@@ -354,7 +354,7 @@ func (p *sharing) assemble(pieces []piece) (*shard.Shard, error) {
 		}
 		for j, u := range one.source {
 			if owner[u] >= 0 && owner[u] != one.owner[j] {
-				return nil, fmt.Errorf("external: node %d is said to be of part %d and of part %d", u, owner[u], one.owner[j])
+				return nil, fmt.Errorf("external: node %d is reported as part %d's and as part %d's", u, owner[u], one.owner[j])
 			}
 			owner[u], degree[u] = one.owner[j], one.degree[j]
 		}
@@ -422,7 +422,7 @@ func (p *sharing) stack(pieces []piece) (x graph.Features, err error) {
 	}
 	for _, one := range pieces {
 		if one.x.Cols() != x.Cols() || (one.x.Sparse == nil) != (x.Sparse == nil) {
-			return x, fmt.Errorf("external: features of %d columns, want %d", one.x.Cols(), x.Cols())
+			return x, fmt.Errorf("external: features must have %d columns (got %d)", x.Cols(), one.x.Cols())
 		}
 		if s := one.x.Sparse; s != nil {
 			for _, end := range s.RowPtr[1:] {

@@ -47,7 +47,7 @@ func (s *Stored) open() error {
 			return nil, false, err
 		}
 		if len(shape) != rank || rows >= 0 && int64(shape[0]) != rows {
-			return nil, false, s.file.Errorf(name, "shape %v, want %d extents and %d rows", shape, rank, rows)
+			return nil, false, s.file.Errorf(name, "must have %d extents and %d rows (got shape %v)", rank, rows, shape)
 		}
 		return shape, true, nil
 	}
@@ -336,7 +336,7 @@ func (s *Stored) all(name string) ([]byte, error) {
 		return nil, err
 	}
 	if len(shape) != 1 || shape[0] > small {
-		return nil, s.file.Errorf(name, "shape %v, want at most %d bytes", shape, small)
+		return nil, s.file.Errorf(name, "must have at most %d bytes (got shape %v)", small, shape)
 	}
 	b := make([]byte, shape[0])
 	return b, section.ReadRange(s.file, name, 0, b)
