@@ -7,77 +7,55 @@ import (
 )
 
 // activation is a function of each value, whose gradient is one of what it puts out.
-type activation interface {
-	Rows
-	gradOf(y, dy, dx []float32) // adds to dx the gradient, y being what was put out
+type activation struct {
+	of     func(x, y []float32)
+	gradOf func(y, dy, dx []float32) // adds to dx the gradient, y being what was put out
 }
 
-// relu is y = max(x, 0).
-type relu struct{}
+// newActivation returns the activation of a name that LayerSpec.Act may have, nil for "".
+func newActivation(name string) *activation {
+	switch name {
+	case "relu": // y = max(x, 0)
+		return &activation{kernels.ReLU, kernels.ReLUGrad}
+	case "elu": // y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α = 1)
+		return &activation{kernels.ELU, kernels.ELUGrad}
+	}
+	return nil
+}
 
 // Params returns nil.
-func (relu) Params() []*tape.Param { return nil }
+func (a *activation) Params() []*tape.Param { return nil }
 
 // Dims returns 0, 0: any width.
-func (relu) Dims() (in, out int) { return 0, 0 }
+func (a *activation) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
-func (relu) Forward(y, x mat.Dense, t *tape.Tape) {
+func (a *activation) Forward(y, x mat.Dense, t *tape.Tape) {
 	if x.Compact() && y.Compact() {
 		n := x.Rows * x.Cols
-		kernels.ReLU(x.Data[:n], y.Data[:n])
+		a.of(x.Data[:n], y.Data[:n])
 	} else {
 		for i := range x.Rows {
-			kernels.ReLU(x.Row(i), y.Row(i))
+			a.of(x.Row(i), y.Row(i))
 		}
 	}
 	t.Push(tape.Entry{Y: y})
 }
 
-// Backward adds dy where y > 0 to dx.
-func (relu) Backward(dx, dy mat.Dense, t *tape.Tape) { actGrad(relu{}, t.Pop().Y, dy, dx) }
+// Backward adds to dx the gradient of what Forward took in.
+func (a *activation) Backward(dx, dy mat.Dense, t *tape.Tape) { a.grad(dx, t.Pop().Y, dy) }
 
-func (relu) gradOf(y, dy, dx []float32) { kernels.ReLUGrad(y, dy, dx) }
-
-// elu is y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α =
-// 1).
-type elu struct{}
-
-// Params returns nil.
-func (elu) Params() []*tape.Param { return nil }
-
-// Dims returns 0, 0: any width.
-func (elu) Dims() (in, out int) { return 0, 0 }
-
-// Forward writes y, which may be x, and keeps it.
-func (elu) Forward(y, x mat.Dense, t *tape.Tape) {
-	if x.Compact() && y.Compact() {
-		n := x.Rows * x.Cols
-		kernels.ELU(x.Data[:n], y.Data[:n])
-	} else {
-		for i := range x.Rows {
-			kernels.ELU(x.Row(i), y.Row(i))
-		}
-	}
-	t.Push(tape.Entry{Y: y})
-}
-
-// Backward adds dy·min(1, 1+y) to dx.
-func (elu) Backward(dx, dy mat.Dense, t *tape.Tape) { actGrad(elu{}, t.Pop().Y, dy, dx) }
-
-func (elu) gradOf(y, dy, dx []float32) { kernels.ELUGrad(y, dy, dx) }
-
-// actGrad adds to dx, unless it is empty, the gradient of an activation that put out y.
-func actGrad(act activation, y, dy, dx mat.Dense) {
+// grad adds to dx, unless it is empty, the gradient where y was put out.
+func (a *activation) grad(dx, y, dy mat.Dense) {
 	if dx.Empty() {
 		return
 	}
 	if y.Compact() && dy.Compact() && dx.Compact() {
 		n := y.Rows * y.Cols
-		act.gradOf(y.Data[:n], dy.Data[:n], dx.Data[:n])
+		a.gradOf(y.Data[:n], dy.Data[:n], dx.Data[:n])
 		return
 	}
 	for i := range dy.Rows {
-		act.gradOf(y.Row(i), dy.Row(i), dx.Row(i))
+		a.gradOf(y.Row(i), dy.Row(i), dx.Row(i))
 	}
 }

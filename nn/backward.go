@@ -276,8 +276,7 @@ func (b *Backward) selfOver(add bool) {
 
 func (b *Backward) selfWeights() {
 	if self := b.l.Conv.Self; self != nil {
-		_, bias := self.weights()
-		biasGrad(bias, b.sum)
+		biasGrad(self.B, b.sum)
 		self.weightGrad(b.sum, b.t)
 	}
 }

@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"slices"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
@@ -13,9 +15,8 @@ import (
 // Dst(x) where Dst is not nil, else what it reads of it as a source.
 type Conv struct {
 	Pre, Nbr  *Linear
-	Dst       *Linear
+	Self, Dst *Linear
 	PreAct    Rows
-	Self      affine
 	Post      Rows
 	Bias      *tape.Param
 	Agg       aggregate.Aggregator
@@ -24,33 +25,13 @@ type Conv struct {
 	Hops      int     // times Agg is applied, 0 meaning 1; more than once only on a whole graph
 }
 
-// affine is a map of rows with weights: a Linear or a BlockLinear.
-type affine interface {
-	Rows
-	forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape)
-	weights() (w, b *tape.Param)                         // b nil: no bias
-	weightGrad(dy mat.Dense, t *tape.Tape) (x mat.Dense) // adds to the weights' gradient; x is empty where it is sparse
-	inputGrad(dx, dy mat.Dense, add bool)                // writes the gradient of x, or adds it
-}
-
 // Params returns the parameters of Pre, Dst, Self, Agg, Nbr, Post and Bias.
 func (c *Conv) Params() []*tape.Param {
-	var all []*tape.Param
-	if c.Pre != nil {
-		all = append(all, c.Pre.Params()...)
-	}
-	if c.Dst != nil {
-		all = append(all, c.Dst.Params()...)
-	}
-	if c.Self != nil {
-		all = append(all, c.Self.Params()...)
-	}
+	all := slices.Concat(c.Pre.Params(), c.Dst.Params(), c.Self.Params())
 	if c.Agg != nil {
 		all = append(all, c.Agg.Params()...)
 	}
-	if c.Nbr != nil {
-		all = append(all, c.Nbr.Params()...)
-	}
+	all = append(all, c.Nbr.Params()...)
 	if c.Post != nil {
 		all = append(all, c.Post.Params()...)
 	}

@@ -26,7 +26,7 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	e := &Encoder{Spec: spec.Encoder, logits: spec.LayerOutput == Logits}
 	switch e.Spec.Kind {
 	case "pca":
-		e.Proj = &Linear{W: tape.NewParam("encoder.proj.weight", spec.Features, e.Spec.Out, 0)}
+		e.Proj = &Linear{W: tape.NewParam("encoder.proj.weight", spec.Features, e.Spec.Out, 0), pieces: 1}
 	case "mlp":
 		layer, err := NewLayer("encoder", LayerSpec{
 			Conv: "mlp", In: spec.Features, Out: e.Spec.Hidden, Hops: 1,

@@ -3,9 +3,7 @@ package nn
 // Operators that tests outside of the package hold to the laws by themselves.
 type (
 	Dropout  = dropout
-	ELU      = elu
 	HeadMean = headMean
-	ReLU     = relu
 	Stack    = stack
 )
 
@@ -13,5 +11,6 @@ var (
 	NewBlockLinear = newBlockLinear
 	NewEncoder     = newEncoder
 	NewLinear      = newLinear
+	NewActivation  = newActivation
 	Hops           = withHops
 )

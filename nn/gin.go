@@ -11,6 +11,6 @@ import (
 func newGIN(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
 		Agg: aggregate.Sum{}, Nbr: newLinear(name+".nbr", s.In, s.Out, true, key),
-		Post: stack{relu{}, newLinear(name+".post", s.Out, s.Out, !s.BatchNorm, key)},
+		Post: stack{newActivation("relu"), newLinear(name+".post", s.Out, s.Out, !s.BatchNorm, key)},
 	}
 }

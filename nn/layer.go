@@ -19,7 +19,7 @@ type Layer struct {
 	Edges    graph.Norm // how the caller must weigh the edges that it gives
 	Conv     Conv
 	Norm     normalisation // nil: none
-	Act      activation    // nil: none
+	Act      *activation   // nil: none
 	Residual *Linear       // of a residual layer whose widths differ, else nil
 	Head     Rows          // nil: none
 
@@ -55,12 +55,7 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 		l.batch = norm.NewBatchNorm(name+".norm", out)
 		l.Norm = l.batch
 	}
-	switch spec.Act {
-	case "relu":
-		l.Act = relu{}
-	case "elu":
-		l.Act = elu{}
-	}
+	l.Act = newActivation(spec.Act)
 	if spec.Residual && in != out {
 		l.Residual = newLinear(name+".residual", in, out, false, key)
 	}
@@ -73,10 +68,7 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 // Params returns the parameters of the convolution, the residual map and the norm, not those of the
 // head.
 func (l *Layer) Params() []*tape.Param {
-	all := l.Conv.Params()
-	if l.Residual != nil {
-		all = append(all, l.Residual.Params()...)
-	}
+	all := append(l.Conv.Params(), l.Residual.Params()...)
 	if l.Norm != nil {
 		all = append(all, l.Norm.Params()...)
 	}
@@ -129,15 +121,10 @@ func (l *Layer) Affine() (self, nbr *Linear, ok bool) {
 	if l.Norm != nil || l.Act != nil || l.Spec.Residual || !c.frozen() || c.Post != nil || c.Bias != nil {
 		return nil, nil, false
 	}
-	if c.Self != nil {
-		if self, ok = c.Self.(*Linear); !ok {
-			return nil, nil, false
-		}
-	}
-	if c.Agg != nil && c.Nbr == nil {
+	if c.Self != nil && c.Self.pieces > 1 || c.Agg != nil && c.Nbr == nil {
 		return nil, nil, false
 	}
-	return self, c.Nbr, true
+	return c.Self, c.Nbr, true
 }
 
 // Forward writes the layer's rows h, R×Spec.Out: R is the block's destinations, or the rows of X
@@ -220,7 +207,7 @@ func NewHead(name string, in int, widths []int, p float32, key rng.Key) Rows {
 	for k, out := range widths {
 		at := fmt.Sprintf("%s.%d", name, k)
 		if k > 0 {
-			s = append(s, relu{}, &dropout{at + ".dropout", p})
+			s = append(s, newActivation("relu"), &dropout{at + ".dropout", p})
 		}
 		s = append(s, newLinear(at, in, out, true, key))
 		in = out

@@ -1,6 +1,9 @@
 package nn
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -8,16 +11,25 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Linear is y = x·W + b: x R×in, dense or sparse, y R×out.
+// Linear is y = x·W + b: x R×in, dense or sparse, y R×out. In pieces it is y = [x₀·W₀ | x₁·W₁ | …] +
+// b: x and y are cut into as many pieces of columns, of one width each, and each piece has a matrix
+// of its own. A nil Linear has no parameters.
 type Linear struct {
-	W *tape.Param // in×out
+	W *tape.Param // in×out; in pieces in×(out/pieces), the matrices one below another
 	B *tape.Param // 1×out, or nil: no bias
+
+	pieces int // ≥ 1
 }
 
 // newLinear returns a Linear whose weight is drawn from key and its name (Glorot, uniform) and
 // whose bias is 0.
 func newLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
-	l := &Linear{W: tape.Glorot(name+".weight", in, out, in, out, key)}
+	return newBlockLinear(name, in, out, 1, bias, key)
+}
+
+// newBlockLinear returns a Linear in pieces; in and out are the widths of all together.
+func newBlockLinear(name string, in, out, pieces int, bias bool, key rng.Key) *Linear {
+	l := &Linear{W: tape.Glorot(name+".weight", in, out/pieces, in/pieces, out/pieces, key), pieces: pieces}
 	if bias {
 		l.B = tape.NewParam(name+".bias", 1, out, 0)
 	}
@@ -26,14 +38,17 @@ func newLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
 
 // Params returns the weight and, where there is one, the bias.
 func (l *Linear) Params() []*tape.Param {
-	if l.B == nil {
+	switch {
+	case l == nil:
+		return nil
+	case l.B == nil:
 		return []*tape.Param{l.W}
 	}
 	return []*tape.Param{l.W, l.B}
 }
 
 // Dims returns the widths of x and y.
-func (l *Linear) Dims() (in, out int) { return l.W.Value.Rows, l.W.Value.Cols }
+func (l *Linear) Dims() (in, out int) { return l.W.Value.Rows, l.pieces * l.W.Value.Cols }
 
 // Forward writes y = x·W + b and keeps x, which must stay as it is until Backward.
 func (l *Linear) Forward(y, x mat.Dense, t *tape.Tape) {
@@ -55,23 +70,58 @@ func (l *Linear) Backward(dx, dy mat.Dense, t *tape.Tape) {
 // product writes y = x·W, or adds it where add, and adds b, if there is one.
 func (l *Linear) product(y mat.Dense, x graph.Features, add bool, b *tape.Param, t *tape.Tape) {
 	in, out := l.Dims()
-	checkShape("Linear", y, x.Rows(), out)
-	if x.Cols() != in {
-		panic(shapeFault("columns of Linear's input", x.Cols(), in))
+	if y.Rows != x.Rows() || y.Cols != out {
+		panic(fmt.Sprintf("nn: output of Linear must be %d×%d (got %d×%d)", x.Rows(), out, y.Rows, y.Cols))
 	}
-	w := l.W.Value
-	if s := x.Sparse; s != nil {
-		kernels.SpMM(s.RowPtr, s.Col, s.Val, out, w.Data, w.Stride, y.Data, y.Stride, add)
+	if x.Cols() != in {
+		panic(fmt.Sprintf("nn: columns of Linear's input must be %d (got %d)", in, x.Cols()))
+	}
+	if x.Sparse != nil {
+		l.sparseProduct(y, x.Sparse, add, t)
 		addBias(y, b)
-		t.Push(tape.Entry{Sparse: s})
 		return
 	}
-	kernels.GemmNNBias(y.Rows, out, in, x.Dense.Data, x.Dense.Stride, w.Data, w.Stride,
-		y.Data, y.Stride, add, biasRow(b))
+	for k := range l.pieces {
+		xk, yk, w := l.columns(x.Dense, k), l.columns(y, k), l.rows(l.W.Value, k)
+		var bias []float32
+		if b != nil {
+			bias = l.columns(b.Value, k).Row(0)
+		}
+		kernels.GemmNNBias(y.Rows, w.Cols, w.Rows, xk.Data, xk.Stride, w.Data, w.Stride,
+			yk.Data, yk.Stride, add, bias)
+	}
 	t.Push(tape.Entry{X: x.Dense})
 }
 
-func (l *Linear) weights() (w, b *tape.Param) { return l.W, l.B }
+// sparseProduct is product of sparse rows, without a bias: a row of each piece of a row.
+func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *tape.Tape) {
+	w, into, stride := l.W.Value, y, y.Stride
+	if l.pieces > 1 {
+		x = t.View(mat.Sparse{
+			Rows: x.Rows * l.pieces, Cols: x.Cols, RowPtr: pieceRows(x, l.pieces, t), Col: x.Col, Val: x.Val,
+		})
+		if !y.Compact() {
+			into = t.Raw(y.Rows, y.Cols)
+			into.CopyFrom(y)
+		}
+		stride = w.Cols
+	}
+	kernels.SpMM(x.RowPtr, x.Col, x.Val, w.Cols, w.Data, w.Stride, into.Data, stride, add)
+	copyRows(y, into)
+	t.Push(tape.Entry{Sparse: x})
+}
+
+// columns returns piece k of rows.
+func (l *Linear) columns(x mat.Dense, k int) mat.Dense {
+	n := x.Cols / l.pieces
+	return x.ColRange(k*n, (k+1)*n)
+}
+
+// rows returns the matrix of piece k.
+func (l *Linear) rows(w mat.Dense, k int) mat.Dense {
+	n := w.Rows / l.pieces
+	return w.RowRange(k*n, (k+1)*n)
+}
 
 // productGrad is the backward pass of product.
 func (l *Linear) productGrad(dx, dy mat.Dense, t *tape.Tape) {
@@ -83,22 +133,34 @@ func (l *Linear) productGrad(dx, dy mat.Dense, t *tape.Tape) {
 
 // weightGrad adds xᵀ·dy to the weight's gradient and returns x, empty where it is sparse.
 func (l *Linear) weightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
-	in, out := l.Dims()
 	e := t.Pop()
-	dw := l.W.Grad
 	if e.Sparse != nil {
-		t.SparseGrad(dw, &e, 1, dy)
+		m := t.Mark()
+		if l.pieces > 1 {
+			if !dy.Compact() {
+				d := t.Raw(dy.Rows, dy.Cols)
+				d.CopyFrom(dy)
+				dy = d
+			}
+			dy = mat.View(e.Sparse.Rows, l.W.Value.Cols, dy.Data)
+		}
+		t.SparseGrad(l.W.Grad, &e, l.pieces, dy)
+		t.Release(m)
 		return mat.Dense{}
 	}
-	kernels.GemmTN(in, out, dy.Rows, e.X.Data, e.X.Stride, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
+	for k := range l.pieces {
+		xk, d, dw := l.columns(e.X, k), l.columns(dy, k), l.rows(l.W.Grad, k)
+		kernels.GemmTN(dw.Rows, dw.Cols, dy.Rows, xk.Data, xk.Stride, d.Data, d.Stride, dw.Data, dw.Stride, true)
+	}
 	return e.X
 }
 
 // inputGrad makes dy·Wᵀ of dx, or adds it.
 func (l *Linear) inputGrad(dx, dy mat.Dense, add bool) {
-	in, out := l.Dims()
-	w := l.W.Value
-	kernels.GemmNT(dy.Rows, in, out, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, add)
+	for k := range l.pieces {
+		d, w, dxk := l.columns(dy, k), l.rows(l.W.Value, k), l.columns(dx, k)
+		kernels.GemmNT(dy.Rows, w.Rows, w.Cols, d.Data, d.Stride, w.Data, w.Stride, dxk.Data, dxk.Stride, add)
+	}
 }
 
 // backwardOver is Backward with the gradient of x in the memory of x, which nobody else may read
@@ -110,13 +172,27 @@ func (l *Linear) backwardOver(dy mat.Dense, t *tape.Tape) mat.Dense {
 	return x
 }
 
-// biasRow returns the values of a bias, nil where there is none.
-func biasRow(b *tape.Param) []float32 {
-	if b == nil {
-		return nil
+// pieceRows returns the row pointers of x with each row cut into pieces of one width: row i's piece
+// k is row i·pieces+k. A tape remembers them.
+func pieceRows(x *mat.Sparse, pieces int, t *tape.Tape) []int64 {
+	cut := func() *pieceRowPtr {
+		ptr, width := make(pieceRowPtr, 1, x.Rows*pieces+1), x.Cols/pieces
+		for i := range x.Rows {
+			col, _ := x.Row(i)
+			for k := range pieces {
+				end, _ := slices.BinarySearch(col, int32((k+1)*width))
+				ptr = append(ptr, x.RowPtr[i]+int64(end))
+			}
+		}
+		return &ptr
 	}
-	return b.Value.Row(0)
+	if len(x.Col) == 0 {
+		return *cut()
+	}
+	return *tape.Remember(t.Patterns(), x.RowPtr, x.Col, x.Cols, cut)
 }
+
+type pieceRowPtr []int64
 
 func addBias(y mat.Dense, b *tape.Param) {
 	if b == nil {

@@ -100,7 +100,7 @@ func (l *Layer) actGrad(dh mat.Dense, t *tape.Tape) {
 		} else {
 			h = act.Y.RowRange(lo, hi)
 		}
-		actGrad(l.Act, h, d, to)
+		l.Act.grad(to, h, d)
 	})
 }
 

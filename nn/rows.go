@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"fmt"
-
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
@@ -68,7 +66,7 @@ func (s stack) Backward(dx, dy mat.Dense, t *tape.Tape) {
 		return
 	}
 	last := 0 // the lowest operator whose dx is read
-	for dx.Empty() && last < len(s)-1 && !trained(s[last]) {
+	for dx.Empty() && last < len(s)-1 && keepsWidth(s[last]) {
 		last++
 	}
 	m := t.Mark()
@@ -84,13 +82,10 @@ func (s stack) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	t.Release(m)
 }
 
-// trained reports whether op may have parameters; Params would allocate.
-func trained(op Rows) bool {
-	switch op.(type) {
-	case relu, elu, *dropout, headMean:
-		return false
-	}
-	return true
+// keepsWidth reports whether op takes rows of any width, and so has no parameters.
+func keepsWidth(op Rows) bool {
+	in, _ := op.Dims()
+	return in == 0
 }
 
 // width returns the width of operator k's input, given that of its output.
@@ -142,14 +137,4 @@ func addRows(y, x mat.Dense) {
 	for i := range x.Rows {
 		kernels.Add(x.Row(i), y.Row(i))
 	}
-}
-
-func checkShape(who string, m mat.Dense, rows, cols int) {
-	if m.Rows != rows || m.Cols != cols {
-		panic(fmt.Sprintf("nn: output of %s must be %d×%d (got %d×%d)", who, rows, cols, m.Rows, m.Cols))
-	}
-}
-
-func shapeFault(who string, got, want int) string {
-	return fmt.Sprintf("nn: %s must be %d (got %d)", who, want, got)
 }

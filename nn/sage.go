@@ -18,7 +18,7 @@ func newSAGE(name string, s LayerSpec, key rng.Key) Conv {
 // the pooled rows R×Out (the same, eq. 3).
 func newSAGEPool(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Pre: newLinear(name+".pre", s.In, s.Out, true, key), PreAct: relu{},
+		Pre: newLinear(name+".pre", s.In, s.Out, true, key), PreAct: newActivation("relu"),
 		Self: newLinear(name+".self", s.In, s.Out, false, key),
 		Agg:  aggregate.Max{}, Nbr: newLinear(name+".nbr", s.Out, s.Out, !s.BatchNorm, key),
 	}

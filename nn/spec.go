@@ -16,12 +16,8 @@ func (s LayerSpec) faults() (all []error) {
 	if !ok {
 		bad("conv must be one of %q (got %q)", Convolutions(nil), s.Conv)
 	}
-	if s.In < 1 || s.In > maxWidth {
-		bad("in must be 1 to %d (got %d)", maxWidth, s.In)
-	}
-	if s.Out < 1 || s.Out > maxWidth {
-		bad("out must be 1 to %d (got %d)", maxWidth, s.Out)
-	}
+	bound(bad, "in", s.In, maxWidth)
+	bound(bad, "out", s.Out, maxWidth)
 	if s.Hops < 0 || s.Hops > 1 && !c.Hops || s.Hops > maxHops {
 		several := Convolutions(func(c Convolution) bool { return c.Hops })
 		bad("hops must be 1, or up to %d for %s (got %d)", maxHops, strings.Join(several, ", "), s.Hops)
@@ -29,8 +25,7 @@ func (s LayerSpec) faults() (all []error) {
 	switch {
 	case !c.Heads && (s.Heads != 0 || s.Average || s.AttentionDropout != 0):
 		bad("heads, average and attention_dropout do not belong to %s, which has no attention", s.Conv)
-	case c.Heads && (s.Heads < 1 || s.Heads > 1024):
-		bad("heads must be 1 to 1024 (got %d)", s.Heads)
+	case c.Heads && !bound(bad, "heads", s.Heads, 1024):
 	case c.Heads && !s.Average && s.Out%s.Heads != 0:
 		bad("out must be a multiple of the %d heads (got %d)", s.Heads, s.Out)
 	}
@@ -66,18 +61,27 @@ func (s LayerSpec) commonFaults() (all []error) {
 	if !slices.Contains([]string{"", "relu", "elu"}, s.Act) {
 		bad(`act must be "", "relu" or "elu" (got %q)`, s.Act)
 	}
-	if !(s.Dropout >= 0 && s.Dropout < 1) {
-		bad("dropout must be at least 0 and less than 1 (got %g)", s.Dropout)
-	}
-	if !(s.AttentionDropout >= 0 && s.AttentionDropout < 1) {
-		bad("attention_dropout must be at least 0 and less than 1 (got %g)", s.AttentionDropout)
-	}
+	probability(bad, "dropout", s.Dropout)
+	probability(bad, "attention_dropout", s.AttentionDropout)
 	for k, w := range s.Head {
-		if w < 1 || w > maxWidth {
-			bad("head[%d] must be 1 to %d (got %d)", k, maxWidth, w)
-		}
+		bound(bad, fmt.Sprintf("head[%d]", k), w, maxWidth)
 	}
 	return all
+}
+
+// bound reports whether v, a width or a number of something, is 1 to most.
+func bound(bad func(format string, args ...any), field string, v, most int) bool {
+	if v < 1 || v > most {
+		bad("%s must be 1 to %d (got %d)", field, most, v)
+		return false
+	}
+	return true
+}
+
+func probability(bad func(format string, args ...any), field string, p float32) {
+	if !(p >= 0 && p < 1) {
+		bad("%s must be at least 0 and less than 1 (got %g)", field, p)
+	}
 }
 
 const maxHops = 1000
@@ -91,12 +95,8 @@ func (s Spec) Validate() error {
 	if s.Task != "single" && s.Task != "multi" {
 		bad(`task must be "single" or "multi" (got %q)`, s.Task)
 	}
-	if s.Features < 1 || s.Features > maxWidth {
-		bad("features must be 1 to %d (got %d)", maxWidth, s.Features)
-	}
-	if s.Classes < 1 || s.Classes > maxWidth {
-		bad("classes must be 1 to %d (got %d)", maxWidth, s.Classes)
-	}
+	bound(bad, "features", s.Features, maxWidth)
+	bound(bad, "classes", s.Classes, maxWidth)
 	if s.LayerOutput != Hidden && s.LayerOutput != Logits {
 		bad("layer output (carry) must be %q or %q (got %q)", Hidden, Logits, s.LayerOutput)
 	}
@@ -135,9 +135,7 @@ func (s Spec) encoderFaults() (all []error) {
 				s.Features, s.Features+s.Classes, e.Out)
 		}
 	case "sign":
-		if e.Hops < 1 || e.Hops > maxHops {
-			bad("hops must be 1 to %d (got %d)", maxHops, e.Hops)
-		} else if e.Out != (e.Hops+1)*s.Features {
+		if bound(bad, "hops", e.Hops, maxHops) && e.Out != (e.Hops+1)*s.Features {
 			bad("out must be %d times the %d features (got %d)", e.Hops+1, s.Features, e.Out)
 		}
 	case "pca":
@@ -145,9 +143,7 @@ func (s Spec) encoderFaults() (all []error) {
 			bad("out must be 1 to the %d features (got %d)", s.Features, e.Out)
 		}
 	case "mlp":
-		if e.Hidden < 1 || e.Hidden > maxWidth {
-			bad("hidden must be 1 to %d (got %d)", maxWidth, e.Hidden)
-		}
+		bound(bad, "hidden", e.Hidden, maxWidth)
 		want := e.Hidden
 		if s.LayerOutput == Logits {
 			want = s.Classes
@@ -165,9 +161,7 @@ func (s Spec) encoderFaults() (all []error) {
 	if e.Hops != 0 && e.Kind != "sign" {
 		bad("hops must be 0 for %q (got %d)", e.Kind, e.Hops)
 	}
-	if !(e.Dropout >= 0 && e.Dropout < 1) {
-		bad("dropout must be at least 0 and less than 1 (got %g)", e.Dropout)
-	}
+	probability(bad, "dropout", e.Dropout)
 	return all
 }
 
