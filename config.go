@@ -2,7 +2,6 @@ package heddle
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -36,9 +35,9 @@ func taskOf(s *shard.Shard) task {
 func (p Plan) Check(shards []*shard.Shard) error {
 	first := shards[0]
 	_, err := p.Identify(first)
-	errs := []error{err}
+	errs := faults{err}
 	if p.Mode == "standalone" && first.Parts != 1 {
-		errs = append(errs, fmt.Errorf("mode standalone trains at one peer (got %d peers): use 1, or mode fullbatch or retexo", first.Parts))
+		errs.add("mode standalone trains at one peer (got %d peers): use 1, or mode fullbatch or retexo", first.Parts)
 	}
 	if policy := p.survival(); policy.Validate(0) == nil {
 		errs = append(errs, policy.Validate(first.Parts))
@@ -48,10 +47,12 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	}
 	// What a model learns of a node's number says nothing about other nodes.
 	if p.Encoder.Kind != "raw" {
-		errs = append(errs, fmt.Errorf("encoder must be raw (got %s): the nodes of %s have no features, only numbers, whose components mean nothing", p.Encoder, first.Name))
+		errs.add("encoder must be raw (got %s): the nodes of %s have no features, only numbers, whose components "+
+			"mean nothing", p.Encoder, first.Name)
 	}
 	if p.Inductive {
-		errs = append(errs, fmt.Errorf("inductive must be false (got true): the nodes of %s have no features, only numbers, so that nothing is learned of nodes that are absent while training", first.Name))
+		errs.add("inductive must be false (got true): the nodes of %s have no features, only numbers, so that nothing "+
+			"is learned of nodes that are absent while training", first.Name)
 	}
 	return errors.Join(errs...)
 }
@@ -134,7 +135,8 @@ func (p Plan) coding() (c wire.Coding) {
 
 // survival is how the run continues when a peer fails.
 func (p Plan) survival() retexo.Survival {
-	s := retexo.Survival{MinPeers: p.MinPeers, FailedRows: p.FailedRows, Straggler: p.Straggler, RoundLimit: p.RoundLimit}
+	s := retexo.Survival{MinPeers: p.MinPeers, FailedRows: p.FailedRows, Straggler: p.Straggler,
+		RoundLimit: p.RoundLimit}
 	if s.FailedRows == "wait" {
 		s.FailedRows = ""
 	}
@@ -153,20 +155,23 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 			why = "which uses no edges"
 		}
 		names := nn.Convolutions(func(c nn.Convolution) bool { return c.LayerWise })
-		errs = append(errs, fmt.Errorf("model must be %s in mode retexo (got %s, %s): or use mode fullbatch or standalone", either(names), q.Model, why))
+		errs.add("model must be %s in mode retexo (got %s, %s): or use mode fullbatch or standalone", either(names),
+			q.Model, why)
 		q.Model, q.Hops = "gcn", 1
 	}
 	if q.Norm != "layer" {
-		errs = append(errs, fmt.Errorf("norm must be layer in mode retexo (got %s): the statistics of batch sum rows of all peers at every step, and here only updates travel", q.Norm))
+		errs.add("norm must be layer in mode retexo (got %s): the statistics of batch sum rows of all peers at every "+
+			"step, and here only updates travel", q.Norm)
 	}
 	if q.Solver == "ridge" && q.Layers != 1 {
-		errs = append(errs, fmt.Errorf("layers must be 1 with solver ridge (got %d)", q.Layers))
+		errs.add("layers must be 1 with solver ridge (got %d)", q.Layers)
 		q.Layers = 1
 	}
 	if q.Encoder.Kind == "pca" {
 		q.Encoder.K = min(q.Encoder.K, t.Features)
 	}
-	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K, LayerOutput: q.LayerOutput, Layers: q.Layers,
+	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,
+		LayerOutput: q.LayerOutput, Layers: q.Layers,
 		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
 		UnitSum: q.RowNorm == "l1"}.Spec(t.Kind, t.Features, t.Classes)
 	if err == nil {
@@ -191,14 +196,14 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q, errs := p.sound()
 	if q.Encoder.Kind != "raw" {
-		errs = append(errs, fmt.Errorf("encoder must be raw in mode %s (got %s): the first layer learns its own projection", q.Mode, q.Encoder))
+		errs.add("encoder must be raw in mode %s (got %s): the first layer learns its own projection", q.Mode, q.Encoder)
 	}
 	if q.Solver == "ridge" {
-		errs = append(errs, fmt.Errorf("solver must be adam, adamw or sgd in mode %s (got ridge)", q.Mode))
+		errs.add("solver must be adam, adamw or sgd in mode %s (got ridge)", q.Mode)
 		q.Solver = "adam"
 	}
 	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
-		errs = append(errs, fmt.Errorf("model %s needs typed edges (got a graph without relations)", q.Model))
+		errs.add("model %s needs typed edges (got a graph without relations)", q.Model)
 		q.Model, q.Bases = "gcn", 0
 	}
 	spec, err := q.endToEndSpec(t)
@@ -232,7 +237,8 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 		spec.Layers[0].In += t.Classes
 	}
 	if p.CorrectSmooth != 0 {
-		spec.CorrectSmooth = &smooth.CorrectSmooth{Steps: p.CorrectSmooth, Correct: p.CorrectAlpha, Smooth: p.SmoothAlpha}
+		spec.CorrectSmooth = &smooth.CorrectSmooth{Steps: p.CorrectSmooth, Correct: p.CorrectAlpha,
+			Smooth: p.SmoothAlpha}
 	}
 	return spec, nil
 }

@@ -38,9 +38,12 @@ func Defaults(ask Plan) Plan {
 func (p *Plan) preset() {
 	switch p.Preset {
 	case "retexo": // github.com/aashishkolluri/retexo-distributed
-		p.Encoder, p.LR, p.Decay, p.RowNorm = Encoder{Kind: "raw"}, 0.01, 5e-3, "l1" // step size and decay of docs/measurements/results.md
-		p.Exchange = "halo"                                                          // its bytes are the yardstick
-	case "frugal": // simplified graph convolution (Wu et al., ICML 2019) on projected rows; tuned in docs/measurements/results.md
+		// Learning rate and decay are those of docs/measurements/results.md.
+		p.Encoder, p.LR, p.Decay, p.RowNorm = Encoder{Kind: "raw"}, 0.01, 5e-3, "l1"
+		p.Exchange = "halo" // its bytes are the yardstick
+	case "frugal":
+		// Simplified graph convolution (Wu et al., ICML 2019) on projected rows, tuned in
+		// docs/measurements/results.md.
 		p.Layers, p.Hops, p.Dropout, p.Solver, p.RowNorm = 1, 4, 0, "ridge", "l1"
 	}
 }

@@ -23,13 +23,13 @@ func (p Plan) Roster() (r node.Roster) {
 // CheckMembers returns all faults of p's members. A plan may have none: peers with a common secret
 // derive them.
 func (p Plan) CheckMembers() error {
-	var errs []error
+	var errs faults
 	if len(p.Members) > 0 {
 		errs = append(errs, p.Roster().Validate())
 	}
 	for r, m := range p.Members {
 		if first := slices.IndexFunc(p.Members, func(one Member) bool { return one.Name == m.Name }); first < r {
-			errs = append(errs, fmt.Errorf("members must have a name each (got %q for number %d and number %d)", m.Name, first, r))
+			errs.add("members must have a name each (got %q for number %d and number %d)", m.Name, first, r)
 		}
 	}
 	return errors.Join(errs...)
@@ -56,11 +56,11 @@ func (p Plan) Rank(id string) (int, error) {
 // host only dials.
 func (p *Plan) AddMembers(texts []string, port int) error {
 	ports := make(map[string]int)
-	var errs []error
+	var errs faults
 	for _, text := range texts {
 		name, id, ok := strings.Cut(text, "=")
 		if !ok || name == "" || id == "" {
-			errs = append(errs, fmt.Errorf("a peer must be NAME=ID or NAME=ID@HOST (got %q)", text))
+			errs.add("a peer must be NAME=ID or NAME=ID@HOST (got %q)", text)
 			continue
 		}
 		id, host, reachable := strings.Cut(id, "@")
@@ -100,7 +100,8 @@ func (p *Plan) DeriveMembers(secret []byte, hosts []string, rank, port int) (own
 
 // addresses returns the multiaddresses at which a peer listens, at a host such as "/ip4/10.0.0.1".
 func addresses(carrier, host string, port int) (all []string) {
-	tails := map[string][]string{"tcp": {"/tcp/%d"}, "noise": {"/tcp/%d"}, "ws": {"/tcp/%d/wss"}, "auto": {"/udp/%d/quic-v1", "/tcp/%d"}}[carrier]
+	tails := map[string][]string{"tcp": {"/tcp/%d"}, "noise": {"/tcp/%d"}, "ws": {"/tcp/%d/wss"},
+		"auto": {"/udp/%d/quic-v1", "/tcp/%d"}}[carrier]
 	if tails == nil {
 		tails = []string{"/udp/%d/quic-v1"}
 	}

@@ -78,7 +78,8 @@ func (r *reader) into(p *Plan, wanted func(Setting) bool) {
 			continue
 		}
 		if seen[s.Name] {
-			r.errs = append(r.errs, fmt.Errorf("%s must be given once (got %s, too, its former name)", s.Name, s.Former))
+			r.errs = append(r.errs, fmt.Errorf("%s must be given once (got %s, too, its former name)", s.Name,
+				s.Former))
 			continue
 		}
 		seen[s.Name] = true
@@ -177,7 +178,8 @@ func readable(err error) error {
 	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
 		_, excerpt, _ := strings.Cut(said, "\n")
 		at := typed.Token.Position
-		said = fmt.Sprintf("[%d:%d] a value must be %s (got %.40q)\n%s", at.Line, at.Column, wanted(typed.DstType), typed.Token.Value, excerpt)
+		said = fmt.Sprintf("[%d:%d] a value must be %s (got %.40q)\n%s", at.Line, at.Column, wanted(typed.DstType),
+			typed.Token.Value, excerpt)
 	}
 	return errors.New(said)
 }

@@ -72,7 +72,8 @@ func input(err error) error {
 }
 
 // resultOf completes what a trainer measured to a result.
-func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval.Metric, measured train.Result) (*Result, error) {
+func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval.Metric,
+	measured train.Result) (*Result, error) {
 	r := &Result{Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(), Test: math.NaN()}
 	for _, s := range measured.Stages {
 		r.Rounds += max(1, len(s.Curve)) // of a stage that was solved at once there is no curve
@@ -83,8 +84,9 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 		return nil, err
 	}
 	// What differs between peers, or after a resume, stays out: all of them write the same file.
-	r.Card = modelfile.Card{Dataset: own.Name, Nodes: own.Nodes, Mode: p.Mode, Peers: own.Parts, Seed: p.Seed, Setting: setting,
-		Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
+	r.Card = modelfile.Card{Dataset: own.Name, Nodes: own.Nodes, Mode: p.Mode, Peers: own.Parts, Seed: p.Seed,
+		Setting: setting,
+		Metric:  string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
 	return r, nil
 }
 

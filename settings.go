@@ -318,14 +318,14 @@ func (p *Plan) reads(s Setting) bool {
 // Only returns an error for each setting of p that only the other command, of train and join,
 // takes.
 func (p Plan) Only(command string) error {
-	var errs []error
+	var errs faults
 	for _, s := range settings() {
 		if given := p.Get(s); s.Only != "" && s.Only != command && given != s.Default {
-			errs = append(errs, fmt.Errorf("%s applies only to peer %s (got %s)", s.Name, s.Only, given))
+			errs.add("%s applies only to peer %s (got %s)", s.Name, s.Only, given)
 		}
 	}
 	if command == "train" && len(p.Members) > 0 {
-		errs = append(errs, fmt.Errorf("members applies only to peer join (got %d members)", len(p.Members)))
+		errs.add("members applies only to peer join (got %d members)", len(p.Members))
 	}
 	return errors.Join(errs...)
 }
@@ -336,11 +336,16 @@ func (p Plan) Validate() error {
 	return err
 }
 
+// faults collects errors, to report all at once.
+type faults []error
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
+
 // sound returns p with the default in place of each setting that is at fault by itself, and these
 // faults.
-func (p Plan) sound() (Plan, []error) {
+func (p Plan) sound() (Plan, faults) {
 	usual := Defaults(p)
-	var errs []error
+	var errs faults
 	q := p
 	for _, s := range settings() {
 		if err := p.fault(s, usual.Get(s)); err != nil {
@@ -377,7 +382,8 @@ func (p *Plan) fault(s Setting, usual string) error {
 		return nil
 	}
 	for _, c := range s.when {
-		if by, _, _ := Lookup(c.setting); !c.holds(p) && (len(by.Choices) == 0 || slices.Contains(by.Choices, p.Get(by))) {
+		if by, _, _ := Lookup(c.setting); !c.holds(p) && (len(by.Choices) == 0 || slices.Contains(by.Choices,
+			p.Get(by))) {
 			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(), by.Name, p.Get(by))
 		}
 	}

@@ -123,7 +123,8 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	}
 	k.roster = file.Body
 	if file.Body.Federation != policy.Federation {
-		return input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation, g.Policy, policy.Federation))
+		return input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation, g.Policy,
+			policy.Federation))
 	}
 	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
 		return input(fmt.Errorf("%s: %w", g.Roster, err))
@@ -132,7 +133,8 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	for _, m := range p.Members {
 		listed, err := k.roster.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
 		if err == nil && listed.Name != m.Name {
-			err = &admission.Refusal{Rule: "roster.name", Reason: fmt.Sprintf("the plan calls %s %q, the roster %q", m.ID, m.Name, listed.Name)}
+			err = &admission.Refusal{Rule: "roster.name", Reason: fmt.Sprintf("the plan calls %s %q, the roster %q",
+				m.ID, m.Name, listed.Name)}
 		}
 		errs = append(errs, err)
 	}
@@ -157,7 +159,8 @@ func (p Plan) Judged() admission.Plan {
 	if p.Solver == "ridge" {
 		rounds = 1
 	}
-	return admission.Plan{Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Peers: least, Rounds: rounds}
+	return admission.Plan{Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Peers: least,
+		Rounds: rounds}
 }
 
 // members returns those of the plan, with addresses from the federation's roster for those without.
@@ -175,7 +178,8 @@ func (k *gatekeeper) members(p Plan) node.Roster {
 func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, here []bool, own *shard.Shard) comm.Transport {
 	for r, m := range p.Members {
 		if r != rank && here[r] {
-			k.record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name, Rows: int64(len(own.Boundary[r])),
+			k.record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
+				Rows: int64(len(own.Boundary[r])),
 				Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
 		}
 	}
@@ -257,9 +261,14 @@ func (k *gatekeeper) left(total comm.Counts, stage string, round int) {
 	for _, d := range []struct {
 		door      comm.Door
 		now, then int64
-	}{{comm.Halo, total.Halo, k.sent.Halo}, {comm.Reduce, total.Reduce, k.sent.Reduce}, {comm.Control, total.Control, k.sent.Control}} {
+	}{
+		{comm.Halo, total.Halo, k.sent.Halo},
+		{comm.Reduce, total.Reduce, k.sent.Reduce},
+		{comm.Control, total.Control, k.sent.Control},
+	} {
 		if d.now > d.then {
-			k.record(admission.Record{Event: admission.Left, Door: d.door.String(), Bytes: d.now - d.then, Stage: stage, Round: round})
+			k.record(admission.Record{Event: admission.Left, Door: d.door.String(), Bytes: d.now - d.then,
+				Stage: stage, Round: round})
 		}
 	}
 	k.sent, k.written = total, time.Now()
@@ -305,7 +314,8 @@ func (k *gatekeeper) refused(err error) {
 	case *p2p.MismatchError:
 		k.record(admission.Record{Event: admission.Refused, Name: e.Name, Rule: "hello." + e.Part, Text: e.Error()})
 	case *comm.PeerError:
-		if _, ours := errors.AsType[*admission.Refusal](e.Err); !ours { // what this site refused to send is not the peer's fault
+		// What this site refused to send is not the peer's fault.
+		if _, ours := errors.AsType[*admission.Refusal](e.Err); !ours {
 			k.record(admission.Record{Event: admission.Lost, Name: e.Name, Text: e.Error()})
 		}
 		k.refused(e.Err)
@@ -323,7 +333,8 @@ func (k *gatekeeper) revoke(ctx context.Context, p Plan, self string, h *p2p.Hos
 	if k.policy == nil {
 		return
 	}
-	feed := admission.Feed{Path: k.gate.Roster, InForce: k.gate.InForce(k.roster.Federation), Warn: func(text string) { k.warn("%s", text) }}
+	feed := admission.Feed{Path: k.gate.Roster, InForce: k.gate.InForce(k.roster.Federation),
+		Warn: func(text string) { k.warn("%s", text) }}
 	gone := map[string]bool{}
 	feed.Follow(ctx, k.roster, func(r admission.Roster, now time.Time) {
 		for _, m := range p.Members {

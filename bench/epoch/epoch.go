@@ -195,7 +195,8 @@ func (b *bench) turn(turn measure.Turn, ways []string, epochs int) error {
 	return nil
 }
 
-// training returns one worker's training of the model, which validates only at the beginning and at the end.
+// training returns one worker's training of the model, which validates only at the beginning and at
+// the end.
 func (b *bench) training(data, model string) (run heddle.Local, err error) {
 	g, err := dataset.Read(data, 0)
 	if err != nil {

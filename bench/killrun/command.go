@@ -39,7 +39,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	log := f.String("log", "", "file for a line of JSON per run")
 	limit := f.Duration("limit", 90*time.Second, "time after which a run counts as hung")
 	return func(ctx context.Context, p *page.Page) (err error) {
-		x := &experiment{peer: *peer, seed: cmp.Or(*seed, uint64(time.Now().UnixNano())%1e9), limit: *limit, log: io.Discard}
+		x := &experiment{peer: *peer, seed: cmp.Or(*seed, uint64(time.Now().UnixNano())%1e9), limit: *limit,
+			log: io.Discard}
 		chosen, err := parsePhases(*only)
 		if err != nil {
 			return err
@@ -106,7 +107,8 @@ func (x *experiment) all(ctx context.Context, runs int, chosen []phase) (all []r
 }
 
 func tabulate(p *page.Page, all []record) {
-	p.Table("phase %s", "carrier %s", "runs counted %d", "not counted %d", "same model %d", "other model %d", "failed %d", "hung %d", "median s %.1f", "longest s %.1f")
+	p.Table("phase %s", "carrier %s", "runs counted %d", "not counted %d", "same model %d", "other model %d",
+		"failed %d", "hung %d", "median s %.1f", "longest s %.1f")
 	for _, ph := range phases {
 		for _, carrier := range carriers {
 			counted, rest := 0, 0
@@ -126,7 +128,8 @@ func tabulate(p *page.Page, all []record) {
 			}
 			if len(took) > 0 {
 				slices.Sort(took)
-				p.Row(ph.name, carrier, counted, rest, outcomes[same], outcomes[other], outcomes[failed], outcomes[hung], took[len(took)/2], took[len(took)-1])
+				p.Row(ph.name, carrier, counted, rest, outcomes[same], outcomes[other], outcomes[failed],
+					outcomes[hung], took[len(took)/2], took[len(took)-1])
 			}
 		}
 	}

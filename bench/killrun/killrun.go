@@ -1,5 +1,5 @@
-// Package killrun kills peers of real runs, as kill -9 does, in named phases, starts them again and checks that every run
-// ends with the model of an undisturbed one.
+// Package killrun kills peers of real runs, as kill -9 does, in named phases, starts them again and
+// checks that every run ends with the model of an undisturbed one.
 package killrun
 
 import (
@@ -57,7 +57,8 @@ const (
 	hung   = "hung"
 )
 
-// prepare makes the graph, its parts and a plan for each carrier, and trains once without a kill over each.
+// prepare makes the graph, its parts and a plan for each carrier, and trains once without a kill over
+// each.
 func (x *experiment) prepare(ctx context.Context) error {
 	if err := x.fixture(ctx); err != nil {
 		return err
@@ -138,7 +139,8 @@ func (x *experiment) run(ctx context.Context, n int, carrier string, ph phase) (
 		}
 	}
 	if rec.Outcome != same {
-		rec.Detail = strings.TrimSpace(fmt.Sprintf("first process of peer %d:\n%s\n%s", victim, first.tail(), rec.Detail))
+		rec.Detail = strings.TrimSpace(
+			fmt.Sprintf("first process of peer %d:\n%s\n%s", victim, first.tail(), rec.Detail))
 	}
 	return rec, ctx.Err()
 }

@@ -65,16 +65,20 @@ func fixed(m marker) func(rng.Key) marker { return func(rng.Key) marker { return
 func stageName(layer int) string { return fmt.Sprintf("layer %d", layer) }
 
 var phases = []phase{
-	{"meeting", 400 * time.Millisecond, fixed(marker{kind: meeting}), func(last marker) bool { return last.kind == meeting }},
+	{"meeting", 400 * time.Millisecond, fixed(marker{kind: meeting}),
+		func(last marker) bool { return last.kind == meeting }},
 	{"mid-stage", 20 * time.Millisecond, func(key rng.Key) marker {
-		return marker{kind: roundDone, stage: stageName(1 + int(key.Uint64(0)%layers)), round: int(key.Uint64(1) % (rounds - 1))}
+		return marker{kind: roundDone, stage: stageName(1 + int(key.Uint64(0)%layers)),
+			round: int(key.Uint64(1) % (rounds - 1))}
 	}, func(last marker) bool { return last.kind == roundDone && last.round < rounds-1 }},
-	{"between stages", 20 * time.Millisecond, fixed(marker{kind: stageDone, stage: stageName(1)}), func(last marker) bool {
-		return last.kind == stageDone && last.stage != stageName(layers)
-	}},
-	{"last barrier", 25 * time.Millisecond, fixed(marker{kind: stageDone, stage: stageName(layers)}), func(last marker) bool {
-		return last.kind == stageDone && last.stage == stageName(layers)
-	}},
+	{"between stages", 20 * time.Millisecond, fixed(marker{kind: stageDone, stage: stageName(1)}),
+		func(last marker) bool {
+			return last.kind == stageDone && last.stage != stageName(layers)
+		}},
+	{"last barrier", 25 * time.Millisecond, fixed(marker{kind: stageDone, stage: stageName(layers)}),
+		func(last marker) bool {
+			return last.kind == stageDone && last.stage == stageName(layers)
+		}},
 	{"random", 0, fixed(marker{}), func(last marker) bool { return last.kind != "" }},
 }
 

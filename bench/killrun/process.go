@@ -35,15 +35,18 @@ type process struct {
 func (x *experiment) fixture(ctx context.Context) error {
 	if x.peer == "" {
 		x.peer = x.path("peer")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", x.peer, "./cmd/peer").CombinedOutput(); err != nil {
+		build := exec.CommandContext(ctx, "go", "build", "-o", x.peer, "./cmd/peer")
+		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build ./cmd/peer: %w: %s", err, out)
 		}
 	}
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: peers, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: peers, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1},
+		rng.New(3))
 	if err := dataset.Write(x.path("data"), g); err != nil {
 		return err
 	}
-	if _, err := x.call(ctx, "partition", "--data", x.path("data"), "--parts", fmt.Sprint(peers), "-o", x.path("parts")); err != nil {
+	_, err := x.call(ctx, "partition", "--data", x.path("data"), "--parts", fmt.Sprint(peers), "-o", x.path("parts"))
+	if err != nil {
 		return err
 	}
 	members := make([]string, peers)
@@ -59,7 +62,8 @@ func (x *experiment) fixture(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		args := append([]string{"plan", "-o", x.path(carrier + ".yaml"), "--carrier", carrier, "--port", fmt.Sprint(port), "--peer-timeout", "1s", "--encoder", "raw",
+		args := append([]string{"plan", "-o", x.path(carrier + ".yaml"), "--carrier", carrier,
+			"--port", fmt.Sprint(port), "--peer-timeout", "1s", "--encoder", "raw",
 			"--hidden", "8", "--layers", fmt.Sprint(layers), "--rounds", fmt.Sprint(rounds), "--checkpoint-every", "5"}, members...)
 		if _, err := x.call(ctx, args...); err != nil {
 			return err
@@ -121,8 +125,10 @@ func (c *crew) start(rank int) error {
 		return err
 	}
 	p := &process{done: make(chan struct{}), news: make(chan struct{})}
-	p.cmd = exec.Command(c.x.peer, "join", "--plan", c.plan, "--shard", fmt.Sprintf("%s/part-%d", c.x.path("parts"), rank),
-		"--identity", c.x.path(fmt.Sprintf("key-%d", rank)), "--state", c.path("state", rank), "-o", c.path("out", rank),
+	p.cmd = exec.Command(c.x.peer, "join", "--plan", c.plan,
+		"--shard", fmt.Sprintf("%s/part-%d", c.x.path("parts"), rank),
+		"--identity", c.x.path(fmt.Sprintf("key-%d", rank)),
+		"--state", c.path("state", rank), "-o", c.path("out", rank),
 		"--link", "latency=3ms", "--wait", "1m", "--rejoin", "1m")
 	p.cmd.Env = append(os.Environ(), "HEDDLE_LOG=debug", "GOMAXPROCS=1")
 	log, err := p.cmd.StderrPipe()
