@@ -75,7 +75,7 @@ func (p nsPeer) run() {
 		word, rest, _ := strings.Cut(in.Text(), " ")
 		n, _ := strconv.Atoi(rest)
 		begun := time.Now()
-		ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		switch word {
 		case "join":
 			if s, err = h.Join(ctx, p.Roster, Hello{Generation: uint64(n)}); err == nil {
@@ -231,11 +231,11 @@ func (p *nsProcess) say(line string) { fmt.Fprintln(p.in, line) }
 func (p *nsProcess) hear(want string) string {
 	p.t.Helper()
 	if !p.out.Scan() {
-		p.t.Fatalf("%s said nothing, want %s", p.ns, want)
+		p.t.Fatalf("%s said nothing, must say %s", p.ns, want)
 	}
 	rest, ok := strings.CutPrefix(p.out.Text(), want)
 	if !ok {
-		p.t.Fatalf("%s said %q, want %s", p.ns, p.out.Text(), want)
+		p.t.Fatalf("%s said %q, must say %s", p.ns, p.out.Text(), want)
 	}
 	return strings.TrimSpace(rest)
 }
@@ -293,7 +293,7 @@ func TestBehindNAT(t *testing.T) {
 			for _, p := range []*nsProcess{a, b} {
 				how := p.hear("joined")
 				if !strings.HasPrefix(how, test.via+" ") {
-					t.Errorf("%s: %s, want a path by %s", p.ns, how, test.via)
+					t.Errorf("%s: %s, must be a path by %s", p.ns, how, test.via)
 				}
 				t.Log(p.ns, how)
 			}
@@ -331,7 +331,7 @@ func TestPeerTimeout(t *testing.T) {
 			for _, p := range []*nsProcess{a, b} {
 				took, why, _ := strings.Cut(p.hear("lost"), " ")
 				d, err := time.ParseDuration(took)
-				if err != nil || d > 3*timeout || !strings.Contains(why, "site-") || strings.Contains(why, "deadline exceeded") {
+				if err != nil || d > 20*time.Second || !strings.Contains(why, "site-") || strings.Contains(why, "deadline exceeded") {
 					t.Errorf("%s: noticed after %s: %s", p.ns, took, why)
 				}
 				t.Log(p.ns, took, why)
@@ -355,7 +355,7 @@ func TestPauseAndSplit(t *testing.T) {
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
 			files, ids := keys(t, 2)
 			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
-			const timeout = 2 * time.Second
+			const timeout = 4 * time.Second // a busy machine takes its time to pause for less
 			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: timeout})
 			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen}, PeerTimeout: timeout})
 			both := func(line, want string) {
