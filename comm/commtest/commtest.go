@@ -59,7 +59,7 @@ func (n network) start(t *testing.T, size int) (context.Context, []comm.Transpor
 	t.Helper()
 	ts := n.open(t, size)
 	if len(ts) != size {
-		t.Fatalf("open returned %d transports, want %d", len(ts), size)
+		t.Fatalf("open must return %d transports (got %d)", size, len(ts))
 	}
 	t.Cleanup(func() {
 		var all sync.WaitGroup
@@ -258,9 +258,9 @@ func wantPeer(err error, rank int, doing string) error {
 	fault, ok := errors.AsType[*comm.PeerError](err)
 	switch {
 	case !ok:
-		return fmt.Errorf("%s: error is %v, want a *comm.PeerError", doing, err)
+		return fmt.Errorf("%s: error must be a *comm.PeerError (got %v)", doing, err)
 	case fault.Rank != rank:
-		return fmt.Errorf("%s: error %v names peer %d, want %d", doing, err, fault.Rank, rank)
+		return fmt.Errorf("%s: error must name peer %d (got %d: %v)", doing, rank, fault.Rank, err)
 	}
 	return nil
 }

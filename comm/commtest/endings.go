@@ -64,7 +64,7 @@ func (n network) backPressure(t *testing.T) {
 	case err == nil:
 		t.Fatalf("Send took %d frames of %d bytes that nobody received", taken.Load(), length)
 	case !errors.Is(err, context.Canceled):
-		t.Fatalf("cancelled Send: %v, want context.Canceled", err)
+		t.Fatalf("cancelled Send must return context.Canceled (got %v)", err)
 	}
 }
 
@@ -86,7 +86,7 @@ func (n network) cancelledWaiting(t *testing.T) {
 		waiting, cancel := context.WithCancel(ctx)
 		together(t, func() error {
 			if _, err := ts[0].Recv(waiting, 1); !errors.Is(err, context.Canceled) {
-				return fmt.Errorf("cancelled Recv: %v, want context.Canceled", err)
+				return fmt.Errorf("cancelled Recv must return context.Canceled (got %v)", err)
 			}
 			return nil
 		}, func() error {
@@ -115,7 +115,7 @@ func (n network) afterCancelledRecv(t *testing.T) {
 	waiting, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
 	if _, err := ts[1].Recv(waiting, 0); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("Recv past its deadline: %v, want context.DeadlineExceeded", err)
+		t.Fatalf("Recv past its deadline must return context.DeadlineExceeded (got %v)", err)
 	}
 	together(t, func() error {
 		if err := sendAll(ctx, ts, 0, 1, count, maxLen); err != nil {

@@ -52,7 +52,7 @@ func vector(rank, n int) []float32 {
 func sameBits(what string, got, want []float32) error {
 	for i := range want {
 		if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
-			return fmt.Errorf("%s: [%d] of %d is %v, want %v", what, i, len(want), got[i], want[i])
+			return fmt.Errorf("%s: [%d] of %d must be %v (got %v)", what, i, len(want), want[i], got[i])
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func reduction(ctx context.Context, g *comm.Group) error {
 		}
 		for i, n := range c.Counts {
 			if n != int64(g.Size())<<(i%50) {
-				return fmt.Errorf("reduce: count %d is %d, want %d", i, n, int64(g.Size())<<(i%50))
+				return fmt.Errorf("reduce: count %d must be %d (got %d)", i, int64(g.Size())<<(i%50), n)
 			}
 		}
 		for q, m := range r.Meta {

@@ -83,7 +83,7 @@ func (n network) groupStream(ctx context.Context, g *comm.Group) error {
 		}
 	}
 	if d := g.Bytes().Halo - before; d != int64(all) {
-		return fmt.Errorf("stream: %d bytes counted as rows, want %d", d, all)
+		return fmt.Errorf("stream: bytes counted as rows must be %d (got %d)", all, d)
 	}
 	return nil
 }
