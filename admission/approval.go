@@ -19,8 +19,8 @@ type Approval struct {
 
 func (Approval) kind() string { return "approval 1" }
 
-// PlanFingerprint is the SHA-256 of a plan's file as it is, in hexadecimal: what sha256sum prints. A plan that differs
-// in a single byte is another plan.
+// PlanFingerprint is the SHA-256 of a plan's file as it is, in hexadecimal: what sha256sum prints.
+// A plan that differs in a single byte is another plan.
 func PlanFingerprint(file []byte) string {
 	h := sha256.Sum256(file)
 	return hex.EncodeToString(h[:])
@@ -44,8 +44,9 @@ func (a Approval) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Approved checks that the approval is of this plan and site, still good, and signed by as many of the approvers as
-// the policy asks for: of its approvers, or where it names none, of the site itself. What is wrong is a *Refusal.
+// Approved checks that the approval is of this plan and site, still good, and signed by as many of
+// the approvers as the policy asks for: of its approvers, or where it names none, of the site
+// itself. What is wrong is a *Refusal.
 func (p Policy) Approved(a *Signed[Approval], plan, site string, now time.Time) error {
 	b := a.Body
 	switch {

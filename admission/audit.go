@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Record is one line of the audit log. Fields that say nothing are left out. Fields are only ever added, at the end
-// but for Prev.
+// Record is one line of the audit log. Fields that say nothing are left out. Fields are only ever
+// added, at the end but for Prev.
 type Record struct {
 	Seq   uint64 `json:"seq"`            // 1, 2, 3, …
 	Time  string `json:"time"`           // RFC 3339, UTC, milliseconds
@@ -65,8 +65,8 @@ const (
 	none    = "0000000000000000000000000000000000000000000000000000000000000000"
 )
 
-// Head is the end of a log: how many records it has, and the hash of the last one's line. Kept elsewhere (on paper, in
-// another system), it shows later whether what was there then is unchanged.
+// Head is the end of a log: how many records it has, and the hash of the last one's line. Kept
+// elsewhere (on paper, in another system), it shows later whether what was there then is unchanged.
 type Head struct {
 	Seq  uint64
 	Hash string // 64 hexadecimal digits
@@ -86,8 +86,9 @@ func ParseHead(s string) (Head, error) {
 	return h, nil
 }
 
-// The head beside a log is a line of one size, so that one write in place replaces it. It is written after the log's
-// line is on disk, and so is never ahead of it: at most one record behind, after a crash.
+// The head beside a log is a line of one size, so that one write in place replaces it. It is
+// written after the log's line is on disk, and so is never ahead of it: at most one record behind,
+// after a crash.
 const headSize = 20 + 1 + 64 + 1
 
 func (h Head) encode() []byte { return fmt.Appendf(nil, "%020d %s\n", h.Seq, h.Hash) }
@@ -120,8 +121,8 @@ func readHead(log string) (Head, error) {
 	return Head{}, fmt.Errorf("%s was changed: it is not the line that this program writes", headFile(log))
 }
 
-// Log is an audit log that this process writes; one process at a time may, one goroutine at a time too. It keeps no
-// record in memory.
+// Log is an audit log that this process writes; one process at a time may, one goroutine at a time
+// too. It keeps no record in memory.
 type Log struct {
 	file, head disk.File
 	last       Head
@@ -129,8 +130,9 @@ type Log struct {
 	unlock     func()
 }
 
-// OpenLog opens the log at path, or begins one. Beside it lie path.head and path.lock. A log whose end does not agree
-// with its head is refused; one that a crash left with half a line is cut there and says so in a record.
+// OpenLog opens the log at path, or begins one. Beside it lie path.head and path.lock. A log whose
+// end does not agree with its head is refused; one that a crash left with half a line is cut there
+// and says so in a record.
 func OpenLog(path string) (*Log, error) { return openLog(disk.OS{}, path) }
 
 func openLog(on disk.FS, path string) (_ *Log, err error) {
@@ -164,7 +166,8 @@ func openLog(on disk.FS, path string) (_ *Log, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// What lies before is VerifyLog's to check; here the end must be where the head says, or one record on.
+	// What lies before is VerifyLog's to check; here the end must be where the head says, or one
+	// record on.
 	if last != noted && !(last.Seq == noted.Seq+1 && before == noted.Hash) {
 		return nil, fmt.Errorf("it ends with record %d, which is not the end that %s knows, record %d: records are missing or were changed; see peer audit verify", last.Seq, headFile(path), noted.Seq)
 	}
@@ -188,7 +191,8 @@ func openLog(on disk.FS, path string) (_ *Log, err error) {
 	return l, nil
 }
 
-// beginLog makes the files of a log where there are none. The head comes first: a log without one has lost it.
+// beginLog makes the files of a log if there are none. The head comes first: a log without one has
+// lost it.
 func beginLog(on disk.FS, path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -203,9 +207,9 @@ func beginLog(on disk.FS, path string) error {
 	return disk.WriteFile(on, path, 0o600, nil)
 }
 
-// tail returns the head of the log in f from its last line, the hash that the line gives for the one before it, and
-// the bytes behind the last whole line. A line behind the one that was noted, of which power failed to leave some sectors, is
-// among those bytes.
+// tail returns the head of the log in f from its last line, the hash that the line gives for the
+// one before it, and the bytes behind the last complete line. A line behind the one that was noted,
+// of which power failed to leave some sectors, is among those bytes.
 func tail(f disk.File, noted Head) (last Head, before string, torn []byte, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -246,8 +250,8 @@ func hashLine(line []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// Append adds r to the log; Seq, Time and Prev are filled in. The line is on disk when Append returns. After an error
-// the log takes no more: what cannot be recorded should not go on.
+// Append adds r to the log; Seq, Time and Prev are filled in. The line is on disk when Append
+// returns. After an error the log takes no more: what cannot be recorded should not go on.
 func (l *Log) Append(r Record) error {
 	if l.failed != nil {
 		return l.failed
@@ -276,8 +280,8 @@ func (l *Log) Append(r Record) error {
 	return l.failed
 }
 
-// note writes the head down. It is never ahead of the log, whose line is on disk by now, and is on disk itself before the next
-// line goes there.
+// note writes the head down. It is never ahead of the log, whose line is on disk by now, and is on
+// disk itself before the next line goes there.
 func (l *Log) note() error {
 	if _, err := l.head.WriteAt(l.last.encode(), 0); err != nil {
 		return err
@@ -299,7 +303,8 @@ func (l *Log) Close() error {
 	return errors.Join(errs...)
 }
 
-// clip shortens text to maxText bytes of valid UTF-8: what a peer caused must not fill the disk line by line.
+// clip shortens text to maxText bytes of valid UTF-8: what a peer caused must not fill the disk
+// line by line.
 func clip(text string) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= maxText {
@@ -334,9 +339,10 @@ func parseRecord(line []byte) (Record, error) {
 	return r, nil
 }
 
-// VerifyLog reads the whole log at path, in memory for one line, and gives each record to visit unless that is nil. It
-// returns the log's head, or what was changed: every line must follow from the one before, the end must be where the
-// head beside the log says, and the log must have gone through each head in known. The log may grow meanwhile.
+// VerifyLog reads the whole log at path, in memory for one line, and gives each record to visit
+// unless that is nil. It returns the log's head, or what was changed: every line must follow from
+// the one before, the end must be where the head beside the log says, and the log must have gone
+// through each head in known. The log may grow meanwhile.
 func VerifyLog(path string, visit func(Record) error, known ...Head) (Head, error) {
 	noted, err := readHead(path)
 	if err != nil {
@@ -377,7 +383,8 @@ func VerifyLog(path string, visit func(Record) error, known ...Head) (Head, erro
 	return last, nil
 }
 
-// walk reads the lines of a log and gives each record to visit, with the head that the log had after it.
+// walk reads the lines of a log and gives each record to visit, with the head that the log had
+// after it.
 func walk(log io.Reader, visit func(Record, Head) error) (last Head, err error) {
 	last = Head{0, none}
 	lines := bufio.NewReaderSize(log, maxLine+1)

@@ -281,7 +281,8 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// A head, which a person types or another system keeps, is taken where it is written as this program writes it.
+// A head, which a person types or another system keeps, is taken where it is written as this
+// program writes it.
 func FuzzHead(f *testing.F) {
 	for _, s := range []string{Head{0, none}.String(), Head{17, strings.Repeat("a7", 32)}.String(), "17:", ":", "+1:" + none, "01:" + none, "1:" + strings.Repeat("A7", 32)} {
 		f.Add(s)

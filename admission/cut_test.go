@@ -10,8 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk/disktest"
 )
 
-// Power is cut after every single call of the file system: the log then opens, has every record that Append had returned for,
-// and goes on; what was changed by nobody is never taken for a forgery.
+// Power is cut after every single call of the file system: the log then opens, has every record
+// that Append had returned for, and goes on; what was changed by nobody is never taken for a
+// forgery.
 func TestLogAndPowerCut(t *testing.T) {
 	r := disktest.NewRecorder(t.TempDir())
 	var done []int
@@ -67,7 +68,8 @@ func TestLogAndPowerCut(t *testing.T) {
 	})
 }
 
-// A log on a disk that is full, or whose sync fails, takes no more, and opens again when there is room.
+// A log on a disk that is full, or whose sync fails, takes no more, and opens again when there is
+// room.
 func TestLogOnAFullDisk(t *testing.T) {
 	for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
 		for at := 0; ; at++ {

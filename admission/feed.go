@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Feed follows the roster in force while a program runs: the file that was given, and the one that Trusted.Update writes.
+// Feed follows the roster in force while a program runs: the file that was given, and the one that
+// Trusted.Update writes.
 type Feed struct {
 	Path    string       // of the roster that was given
 	InForce Trusted      // where the roster in force is kept
@@ -37,8 +38,8 @@ func (f *Feed) changed() (yes bool) {
 	return yes
 }
 
-// Follow calls use with the roster in force whenever it may mean something else than held, which the caller knows, until ctx
-// ends.
+// Follow calls use with the roster in force whenever it may mean something else than held, which
+// the caller knows, until ctx ends.
 func (f *Feed) Follow(ctx context.Context, held Roster, use func(Roster, time.Time)) {
 	f.serial = held.Serial
 	f.changed()

@@ -22,17 +22,18 @@ type Guarded struct {
 	kept int64             // what keep was told last, at least sent
 }
 
-// Guard returns t within the policy's bounds on bytes, rate and hours: what it does not allow is not sent, and Send
-// says so with a *Refusal. Bytes are those of frames, in the whole run: sent is what an earlier process says that it
-// sent. keep, if not nil, is told how much that is, ahead of what is sent and in steps, so that a process that is killed
-// has sent no more than it says.
+// Guard returns t within the policy's bounds on bytes, rate and hours: what it does not allow is
+// not sent, and Send says so with a *Refusal. Bytes are those of frames, in the whole run: sent is
+// what an earlier process says that it sent. keep, if not nil, is told how much that is, ahead of
+// what is sent and in steps, so that a process that is killed has sent no more than it says.
 func (p Policy) Guard(t comm.Transport, sent int64, keep func(int64) error) *Guarded {
 	g := &Guarded{Transport: t, policy: p, sent: sent, kept: sent}
 	if p.MaxBytes > 0 {
 		g.keep = keep
 	}
 	if p.MaxRate > 0 {
-		// A tenth of a second's worth may go at once: enough for a full socket, and little beside the bound.
+		// A tenth of a second's worth may go at once: enough for a full socket, and little beside
+		// the bound.
 		g.pace = rate.NewLimiter(rate.Limit(p.MaxRate), int(max(1024, p.MaxRate/10)))
 	}
 	return g
@@ -74,7 +75,8 @@ func (g *Guarded) take(n int64) error {
 	return nil
 }
 
-// keepSteps is in how many steps the bytes of a run up to its bound are kept: a process that is killed loses at most one.
+// keepSteps is in how many steps the bytes of a run up to its bound are kept: a process that is
+// killed loses at most one.
 const keepSteps = 64
 
 // Settle has exactly what was sent kept, at the end of a process.

@@ -9,8 +9,9 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// idPrefix begins the bytes of every peer ID of an Ed25519 key: an identity multihash of 36 bytes that holds a
-// protobuf of key type 1 with 32 bytes of key (github.com/libp2p/specs, peer-ids). So the ID is the key.
+// idPrefix begins the bytes of every peer ID of an Ed25519 key: an identity multihash of 36 bytes
+// that holds a protobuf of key type 1 with 32 bytes of key (github.com/libp2p/specs, peer-ids). So
+// the ID is the key.
 const idPrefix = "\x00\x24\x08\x01\x12\x20"
 
 // peerID returns the name of the peer that holds key, as libp2p writes it: "12D3KooW…".
@@ -18,7 +19,8 @@ func peerID(key ed25519.PublicKey) string {
 	return base58.Encode(append([]byte(idPrefix), key...))
 }
 
-// publicKey returns the key inside a peer ID. Each key has one ID: another spelling of it is an error.
+// publicKey returns the key inside a peer ID. Each key has one ID: another spelling of it is an
+// error.
 func publicKey(id string) (ed25519.PublicKey, error) {
 	if len(id) > 64 {
 		return nil, fmt.Errorf("peer ID must be the 52 characters of an Ed25519 key (got %d)", len(id))

@@ -13,8 +13,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Policy is what a site allows, whatever a plan, a roster or a peer says: the file policy.yaml, which the site alone
-// writes. What a list does not name is not allowed.
+// Policy is what a site allows, whatever a plan, a roster or a peer says: the file policy.yaml,
+// which the site alone writes. What a list does not name is not allowed.
 type Policy struct {
 	Federation string   `yaml:"federation"` // whose rosters and plans this site takes
 	Encoders   []string `yaml:"encoders"`   // raw, mlp, pca (any number of components), pca:K (at most K)
@@ -35,8 +35,8 @@ type Policy struct {
 // maxPolicy is how long a policy file may be, in bytes.
 const maxPolicy = 64 << 10
 
-// ReadPolicy reads a policy file strictly: a field it does not know is an error, with its line. Former names of settings are
-// accepted: warnings gives the new ones.
+// ReadPolicy reads a policy file strictly: a field it does not know is an error, with its line.
+// Former names of settings are accepted: warnings gives the new ones.
 func ReadPolicy(path string) (p Policy, warnings []string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,15 +90,16 @@ func parsePolicy(text []byte) (p Policy, warnings []string, err error) {
 	return p, warnings, errors.Join(err, p.Validate())
 }
 
-// policyText is a policy as a file has it, with the former names of its settings, which are accepted for one version with a warning.
+// policyText is a policy as a file has it, with the former names of its settings, which are
+// accepted for one version with a warning.
 type policyText struct {
 	Policy    `yaml:",inline"`
 	Carries   []string `yaml:"carries"`    // layer_outputs, with scores in place of logits
 	MaxIntake int64    `yaml:"max_intake"` // receive_limit
 }
 
-// unmarshal is YAML's, strict. The library panics on some texts that are no YAML (a tag before an anchor without a
-// value, in v1.19.2); a fault of the file is an error here.
+// unmarshal is YAML's, strict. The library panics on some texts that are no YAML (a tag before an
+// anchor without a value, in v1.19.2); a fault of the file is an error here.
 func unmarshal(text []byte, p *policyText) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -207,7 +208,8 @@ func (p Policy) allowsEncoder(encoder string) bool {
 	})
 }
 
-// span is a part of the day in minutes since midnight; one that ends before it begins goes over midnight.
+// span is a part of the day in minutes since midnight; one that ends before it begins goes over
+// midnight.
 type span struct{ from, to int }
 
 func parseSpan(s string) (span, error) {

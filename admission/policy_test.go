@@ -222,8 +222,9 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestGuardKeepsWhatWasSent: what is kept is never less than what was sent, and not much more; a process that begins with
-// it sends no more in all than the policy says, and one that ends in good order leaves the number itself.
+// TestGuardKeepsWhatWasSent: what is kept is never less than what was sent, and not much more; a
+// process that begins with it sends no more in all than the policy says, and one that ends in good
+// order leaves the number itself.
 func TestGuardKeepsWhatWasSent(t *testing.T) {
 	p := policy(t)
 	p.Hours, p.MaxRate = nil, 0
@@ -274,7 +275,8 @@ func FuzzApproval(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) { canonical[Approval](t, file) })
 }
 
-// TestFormerPolicy: a policy with the former names of its settings is read, with a warning for each.
+// TestFormerPolicy: a policy with the former names of its settings is read, with a warning for
+// each.
 func TestFormerPolicy(t *testing.T) {
 	former := "federation: x\nencoders: [raw]\ncarries: [hidden, scores]\nsolvers: [adam]\nmin_peers: 2\nmax_intake: 5000\n"
 	path := filepath.Join(t.TempDir(), "policy.yaml")

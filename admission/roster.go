@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Roster says who belongs to a federation: one version of it, in force until a later one is accepted (see Accept).
+// Roster says who belongs to a federation: one version of it, in force until a later one is
+// accepted (see Accept).
 type Roster struct {
 	Federation string    `json:"federation"`         // name: small letters, digits and dashes
 	Serial     uint64    `json:"serial"`             // 1, 2, 3, …
@@ -38,8 +39,8 @@ type Revoked struct {
 // Role is what a member does.
 type Role string
 
-// The roles. Trainers and coordinators hold data and train; observers take part in no run; relays carry
-// encrypted traffic for others.
+// The roles. Trainers and coordinators hold data and train; observers take part in no run; relays
+// carry encrypted traffic for others.
 const (
 	Trainer     Role = "trainer"
 	Coordinator Role = "coordinator"
@@ -143,7 +144,8 @@ func (m Member) validate() error {
 		errs = append(errs, fmt.Errorf("there must be at most %d addresses (got %d)", maxAddresses, len(m.Addresses)))
 	}
 	for _, a := range m.Addresses {
-		// Whether it can be dialled is p2p's to say; here it must be plain text that has one spelling.
+		// Whether it can be dialled is p2p's to say; here it must be plain text that has one
+		// spelling.
 		if len(a) > maxAddress || !strings.HasPrefix(a, "/") || !only(a, nameLetters+"/:%") {
 			errs = append(errs, fmt.Errorf("address must be a multiaddress such as /ip4/10.0.0.1/udp/4001/quic-v1 (got %q)", a))
 		}
@@ -192,8 +194,8 @@ func (r Roster) index(nameOrID string) int {
 	return slices.IndexFunc(r.Members, func(m Member) bool { return m.ID == nameOrID || m.Name == nameOrID })
 }
 
-// Admit returns the member with this peer ID, or a *Refusal: it is unknown, was revoked, its time is over, or it has
-// none of the roles wanted (none given: any will do).
+// Admit returns the member with this peer ID, or a *Refusal: it is unknown, was revoked, its time
+// is over, or it has none of the roles wanted (none given: any will do).
 func (r Roster) Admit(id string, now time.Time, wanted ...Role) (Member, error) {
 	i := slices.IndexFunc(r.Members, func(m Member) bool { return m.ID == id })
 	if i < 0 {
@@ -219,8 +221,9 @@ func (r Roster) Next() Roster {
 	return n
 }
 
-// Add puts m at the end, or in the place of the member that has its peer ID: a later day, another address. quorum is
-// that of the result; 0 keeps it where it is allowed, and is otherwise the majority.
+// Add puts m at the end, or in the place of the member that has its peer ID: a later day, another
+// address. quorum is that of the result; 0 keeps it where it is allowed, and is otherwise the
+// majority.
 func (r *Roster) Add(m Member, quorum int) error {
 	if v := slices.IndexFunc(r.Revoked, func(v Revoked) bool { return v.ID == m.ID }); v >= 0 {
 		return refuse("roster.revoked", "%s was revoked in serial %d: a peer that comes back makes a new identity", r.Revoked[v].Name, r.Revoked[v].Serial)
@@ -234,8 +237,8 @@ func (r *Roster) Add(m Member, quorum int) error {
 	return r.settle(quorum)
 }
 
-// Revoke removes the member with this name or peer ID for good; quorum as for Add. From a first version, which was
-// never in force, it only takes the member off.
+// Revoke removes the member with this name or peer ID for good; quorum as for Add. From a first
+// version, which was never in force, it only takes the member off.
 func (r *Roster) Revoke(nameOrID string, quorum int) error {
 	i := r.index(nameOrID)
 	if i < 0 {

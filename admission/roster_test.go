@@ -41,7 +41,8 @@ var (
 	now                      = time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
 )
 
-// three is the first roster of the tests: three hospitals, all of them administrators, two of whom must sign.
+// three is the first roster of the tests: three hospitals, all of them administrators, two of whom
+// must sign.
 func three() Roster {
 	return Roster{Federation: "tumour-registry", Serial: 1, Quorum: 2, Members: []Member{north.admin(), south.admin(), west.admin()}}
 }
@@ -66,7 +67,8 @@ func encoded[T document](t *testing.T, s *Signed[T]) []byte {
 	return b
 }
 
-// rule fails unless err is a refusal by that rule which says all of words; an empty rule wants no error.
+// rule fails unless err is a refusal by that rule which says all of words; an empty rule wants no
+// error.
 func rule(t *testing.T, what string, err error, want string, words ...string) {
 	t.Helper()
 	if want == "" {
@@ -324,7 +326,8 @@ func TestParseSays(t *testing.T) {
 	}
 }
 
-// TestOneFederationForAll: adding or revoking a member leaves every other member's key, entry and approval as they are.
+// TestOneFederationForAll: adding or revoking a member leaves every other member's key, entry and
+// approval as they are.
 func TestOneFederationForAll(t *testing.T) {
 	path := Trusted(filepath.Join(t.TempDir(), "sub", "trusted.json"))
 	if _, err := path.Read(); !errors.Is(err, ErrUnknownFederation) {
@@ -392,7 +395,8 @@ func FuzzRoster(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) { canonical[Roster](t, file) })
 }
 
-// canonical fails where a file that parses does not encode to the same bytes, or its parts cannot be used.
+// canonical fails where a file that parses does not encode to the same bytes, or its parts cannot
+// be used.
 func canonical[T document](t *testing.T, file []byte) {
 	s, err := parseDocument[T](file)
 	if err != nil {

@@ -22,10 +22,11 @@ func found(first *Signed[Roster], now time.Time) error {
 	return quorum(first.Body, first, now)
 }
 
-// Accept checks that next may take the place of trusted: it is the same federation's, has a higher serial, takes no
-// revocation back, and is signed by a quorum of trusted's administrators whose membership has not ended. Versions in
-// between may be left out as long as enough of the administrators that this site knows have signed. The same version
-// again is accepted; another content under the same serial is not. What is wrong is a *Refusal.
+// Accept checks that next may take the place of trusted: it is the same federation's, has a higher
+// serial, takes no revocation back, and is signed by a quorum of trusted's administrators whose
+// membership has not ended. Versions in between may be left out as long as enough of the
+// administrators that this site knows have signed. The same version again is accepted; another
+// content under the same serial is not. What is wrong is a *Refusal.
 func Accept(trusted, next *Signed[Roster], now time.Time) error {
 	t, n := trusted.Body, next.Body
 	switch {
@@ -111,9 +112,9 @@ func (t Trusted) Read() (*Signed[Roster], error) {
 	return s, err
 }
 
-// Update puts next in force where Accept allows it. The first roster of a federation a person has to vouch for:
-// fingerprint is what the administrators told by another way, at least its first 32 digits; white space and case do
-// not count. It is looked at whenever it is given.
+// Update puts next in force where Accept allows it. The first roster of a federation a person has
+// to vouch for: fingerprint is what the administrators told by another way, at least its first 32
+// digits; white space and case do not count. It is looked at whenever it is given.
 func (t Trusted) Update(next *Signed[Roster], fingerprint string, now time.Time) error {
 	if err := vouched(next.Body, fingerprint); err != nil {
 		return err
@@ -197,7 +198,8 @@ func ReadFile[T document](path string) (*Signed[T], error) {
 	return s, nil
 }
 
-// WriteFile replaces the file at path, whole or not at all; when it returns nil the file survives a power cut.
+// WriteFile replaces the file at path, completely or not at all; when it returns nil the file
+// survives a power cut.
 func WriteFile[T document](path string, s *Signed[T]) error {
 	text, err := s.Encode()
 	if err != nil {

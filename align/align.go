@@ -1,11 +1,14 @@
-// Package align builds the shards of a graph that several sites hold together and may not pool. Each site has tables of
-// its own nodes and of the edges that it knows of, some of which end at nodes of other sites. The sites agree on how
-// columns become features, tell each other which of their nodes an edge joins, and each ends up with its own shard of
-// one partition: the one that partition.ByColumn makes of the pooled tables, up to the rounding of means.
+// Package align builds the shards of a graph that several sites hold together and may not pool.
+// Each site has tables of its own nodes and of the edges that it knows of, some of which end at
+// nodes of other sites. The sites agree on how columns become features, tell each other which of
+// their nodes an edge joins, and each ends up with its own shard of one partition: the one that
+// partition.ByColumn makes of the pooled tables, up to the rounding of means.
 //
-// What the others learn of a site is in docs/explanation/privacy.md: names of columns, categories and classes; sums over all sites
-// of counts, values and squares; how many nodes and edges it has; and of its boundary nodes which node of theirs each
-// joins, its number and its degree. Where edges have types, these too: their names, and of each edge across sites its own. Names of nodes go only to the site whose nodes they are said to be.
+// What the others learn of a site is in docs/explanation/privacy.md: names of columns, categories
+// and classes; sums over all sites of counts, values and squares; how many nodes and edges it has;
+// and of its boundary nodes which node of theirs each joins, its number and its degree. Where edges
+// have types, these too: their names, and of each edge across sites its own. Names of nodes go only
+// to the site that the tables give as theirs.
 package align
 
 import (
@@ -32,13 +35,15 @@ type Config struct {
 	Sites  []string          // names of the sites, in the order of their ranks
 	Tables *Tables           // of the site of this rank
 	Phase  func(name string) // called as each phase begins, for people; may be nil
-	// Asked is called for each other site, before it is answered, with how many names it asked for as nodes of this one and
-	// how many of them are none: many of those are a mistake, or a site that tries names. May be nil. An error is a refusal.
+	// Asked is called for each other site, before it is answered, with how many names it asked for
+	// as nodes of this one and how many of them are none: many of those are a mistake, or a site
+	// that tries names. May be nil. An error is a refusal.
 	Asked func(site string, names, unknown int) error
 }
 
-// Shard returns this site's shard, without a fingerprint yet (shard.WriteOwn gives it one). A site that cannot go on
-// tells the others so, and all return an error: its own the fault, with file and line, the others its name.
+// Shard returns this site's shard, without a fingerprint yet (shard.WriteOwn gives it one). A site
+// that cannot go on tells the others so, and all return an error: its own the fault, with file and
+// line, the others its name.
 func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, error) {
 	if len(c.Sites) != g.Size() || c.Sites[g.Rank()] != c.Tables.cfg.Here {
 		return nil, fmt.Errorf("align: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites), g.Size(), g.Rank(), c.Tables.cfg.Here)
@@ -103,8 +108,8 @@ func (m *meeting) tell(what string, b []byte, limit int) ([][]byte, error) {
 	return in, err
 }
 
-// settle returns err, or, where another site had one, an error that names that site: what the fault was is for its own
-// people to read, as it may name their files and nodes.
+// settle returns err, or, where another site had one, an error that names that site: what the fault
+// was is for its own people to read, as it may name their files and nodes.
 func (m *meeting) settle(err error) error {
 	mark := []byte{0}
 	if err != nil {
@@ -122,7 +127,8 @@ func (m *meeting) settle(err error) error {
 	return nil
 }
 
-// Write writes this site's shard into dir as shard.WriteOwn does, while all the others write theirs.
+// Write writes this site's shard into dir as shard.WriteOwn does, while all the others write
+// theirs.
 func Write(ctx context.Context, g *comm.Group, dir string, s *shard.Shard, sites []string) (*shard.Manifest, error) {
 	m := &meeting{ctx: ctx, g: g}
 	return shard.WriteOwn(dir, s, shard.Meta{Policy: "by-column", Sites: sites}, func(b []byte) ([][]byte, error) {
@@ -177,7 +183,8 @@ func (m *meeting) known(edges *siteEdges) error {
 	return nil
 }
 
-// number gives the nodes their numbers in the whole graph: site after site, each in the order of its table.
+// number gives the nodes their numbers in the whole graph: site after site, each in the order of
+// its table.
 func (m *meeting) number() error {
 	in, err := m.tell("nodes", binary.LittleEndian.AppendUint64(nil, uint64(len(m.own.IDs))), 8)
 	if err != nil {

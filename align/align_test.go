@@ -29,8 +29,9 @@ var sites = []string{"north", "south", "west"}
 
 const node = "id,site,age,height,ward,outcome,split\n"
 
-// tables writes the tables of a graph of three sites into a folder: pooled.csv and pooled-edges.csv of all of it, and NAME.csv
-// and NAME-edges.csv of each site. A cross edge is in the tables of one of its sites or of both.
+// tables writes the tables of a graph of three sites into a folder: pooled.csv and pooled-edges.csv
+// of all of it, and NAME.csv and NAME-edges.csv of each site. A cross edge is in the tables of one
+// of its sites or of both.
 func tables(t *testing.T) (dir string) {
 	t.Helper()
 	files := map[string]*strings.Builder{}
@@ -284,7 +285,8 @@ func FuzzMessages(f *testing.F) {
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if names, err := decodeNames(b); err == nil && string(encodeNames(names)) != string(b) {
-			// A length may be written in more bytes than it needs; what it says is read all the same.
+			// A length may be written in more bytes than it needs; what it says is read all the
+			// same.
 			if again, err := decodeNames(encodeNames(names)); err != nil || !slices.Equal(again, names) {
 				t.Errorf("%q, then %q, %v", names, again, err)
 			}
@@ -294,7 +296,8 @@ func FuzzMessages(f *testing.F) {
 			if e.decode(b, 10, 20, by) != nil {
 				continue
 			}
-			// What the other site would send back is the same, but that an edge ends at its other end.
+			// What the other site would send back is the same, but that an edge ends at its other
+			// end.
 			var back ends
 			if err := back.decode(e.encode(by), 20, 10, by); err != nil || !slices.Equal(back.here, e.there) || !slices.Equal(back.there, e.here) {
 				t.Errorf("%v, then %v, %v", e, back, err)

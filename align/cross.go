@@ -81,8 +81,8 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 	return out, nil
 }
 
-// answer returns the numbers of the nodes whose names each site asked for, and why this site refuses to send them, if it
-// does.
+// answer returns the numbers of the nodes whose names each site asked for, and why this site
+// refuses to send them, if it does.
 func (m *meeting) answer(asked [][]byte) (answers [][]byte, refused, err error) {
 	index := make(map[string]int32, len(m.own.IDs))
 	for i, name := range m.own.IDs {
@@ -117,8 +117,8 @@ func (e *ends) add(here, there int32, weight float32) {
 	e.here, e.there, e.weight = append(e.here, here), append(e.there, there), append(e.weight, weight)
 }
 
-// encode writes the edges for the other site: its node, the node here, the weight and, where edges have types, the relation
-// as it ends there, of four bytes each.
+// encode writes the edges for the other site: its node, the node here, the weight and, where edges
+// have types, the relation as it ends there, of four bytes each.
 func (e *ends) encode(by *dataset.Encoding) (b []byte) {
 	for k := range e.here {
 		b = binary.LittleEndian.AppendUint32(b, uint32(e.there[k]))
@@ -180,7 +180,8 @@ func decodeNames(b []byte) (names []string, err error) {
 	return names, nil
 }
 
-// shard puts the site's nodes first and its neighbours at other sites after them, site by site in their numbers' order.
+// shard puts the site's nodes first and its neighbours at other sites after them, site by site in
+// their numbers' order.
 func (m *meeting) shard(edges *siteEdges, cross []ends) (*shard.Shard, error) {
 	rank, n := m.g.Rank(), len(m.own.IDs)
 	s := &shard.Shard{Rank: rank, Parts: m.g.Size(), Owned: n, HaloPtr: []int{n}, X: m.own.X, Labels: m.own.Labels, Split: m.own.Split,

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 )
 
-// schema is what one site tells the others of its table of nodes, so that all encode theirs alike: names, and no
-// number.
+// schema is what one site tells the others of its table of nodes, so that all encode theirs alike:
+// names, and no number.
 type schema struct {
 	dataset.Encoding        // its columns without Mean and Std; an ignored one has no values
 	Sparse           []bool // of each column: every row has a text of its own here, or more than are counted
@@ -63,8 +63,8 @@ func parseSchema(text []byte) (s schema, err error) {
 	return s, nil
 }
 
-// agree returns the encoding that the sites' schemas make together, in the first one's order of columns, for fit to
-// complete. An error names the sites that differ.
+// agree returns the encoding that the sites' schemas make together, in the first one's order of
+// columns, for fit to complete. An error names the sites that differ.
 func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	first := schemas[0]
 	e := first.Encoding
@@ -120,8 +120,8 @@ func (s schema) find(name string) int {
 	return slices.IndexFunc(s.Columns, func(c dataset.Column) bool { return c.Name == name })
 }
 
-// agreeColumn decides what becomes of one column. A site where it is empty has no say; texts that all differ at every site
-// are ignored.
+// agreeColumn decides what becomes of one column. A site where it is empty has no say; texts that
+// all differ at every site are ignored.
 func agreeColumn(name string, sites []string, schemas []schema) (dataset.Column, error) {
 	out, by, values, sparse := dataset.Column{Name: name}, -1, map[string]bool{}, true
 	for q, s := range schemas {
@@ -163,8 +163,8 @@ func (t *Tables) stats(name string) *dataset.ColumnStats {
 	return t.profile.Columns[at].Stats
 }
 
-// counts returns what the sites add up first, in the order of e's columns: of a numeric one how many numbers there are
-// and their sum, of a categorical one how many nodes have each value.
+// counts returns what the sites add up first, in the order of e's columns: of a numeric one how
+// many numbers there are and their sum, of a categorical one how many nodes have each value.
 func (t *Tables) counts(e *dataset.Encoding) (out []float32) {
 	for _, c := range e.Columns {
 		s := t.stats(c.Name)
@@ -180,8 +180,8 @@ func (t *Tables) counts(e *dataset.Encoding) (out []float32) {
 	return out
 }
 
-// squares returns what the sites add up next, once the counts are those of all: of each numeric column the sum of
-// squared deviations from its mean over all sites.
+// squares returns what the sites add up next, once the counts are those of all: of each numeric
+// column the sum of squared deviations from its mean over all sites.
 func (t *Tables) squares(e *dataset.Encoding, counts []float32) (out []float32) {
 	at := 0
 	for _, c := range e.Columns {

@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// SiteConfig says where one site's tables are, of a graph that several sites hold together without pooling it. The
-// table of nodes has the site's own nodes only. An edge to a node of another site has that site's name in a column;
-// where both sites list it, it counts once.
+// SiteConfig says where one site's tables are, of a graph that several sites hold together without
+// pooling it. The table of nodes has the site's own nodes only. An edge to a node of another site
+// has that site's name in a column; where both sites list it, it counts once.
 type SiteConfig struct {
 	dataset.ImportConfig
 	Here       string // this site's name; where the nodes' table has a column Site, each of its cells
@@ -39,8 +39,9 @@ type Tables struct {
 	profile *dataset.Profile
 }
 
-// OpenSite reads the table of nodes once, and of the table of edges the first line or, where edges have types, the names of
-// these: what is wrong with a site's own tables is best found before it meets the others.
+// OpenSite reads the table of nodes once, and of the table of edges the first line or, where edges
+// have types, the names of these: what is wrong with a site's own tables is best found before it
+// meets the others.
 func OpenSite(cfg SiteConfig) (*Tables, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func OpenSite(cfg SiteConfig) (*Tables, error) {
 	return t, edges.Close()
 }
 
-// openEdges opens the table of edges and finds its columns: source, target, their sites, weight, relation; −1: none.
+// openEdges opens the table of edges and finds its columns: source, target, their sites, weight,
+// relation; −1: none.
 func (c *SiteConfig) openEdges() (t *table.Table, at [6]int, err error) {
 	if t, err = table.Open(c.Edges); err != nil {
 		return nil, at, err
@@ -87,7 +89,8 @@ type crossEdges struct {
 	kind        []int32 // relation of each edge as it ends at the node here; nil: edges have no types
 }
 
-// siteEdges is a site's table of edges: those between its own nodes, and those to other sites by their names.
+// siteEdges is a site's table of edges: those between its own nodes, and those to other sites by
+// their names.
 type siteEdges struct {
 	src, dst []int32
 	weight   []float32 // nil: all 1
@@ -132,8 +135,8 @@ func (t *Tables) read(e *dataset.Encoding) (*graph.Graph, *siteEdges, error) {
 	return g, edges, err
 }
 
-// name returns the place of another site's node among the names of that site, and adds it where it is new; place has
-// those that are known.
+// name returns the place of another site's node among the names of that site, and adds it where it
+// is new; place has those that are known.
 func (s *siteEdges) name(place map[[2]string]int32, site, name string, line int) int32 {
 	x := s.cross[site]
 	if x == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk/disktest"
 )
 
-// Power is cut after every single call of the file system: the store then gives the last state that Save had returned for, or
-// the one that it was writing, whole; and it goes on from there.
+// Power is cut after every single call of the file system: the store then gives the last state that
+// Save had returned for, or the one that it was writing, whole; and it goes on from there.
 func TestPowerCutAtAnyCall(t *testing.T) {
 	r := disktest.NewRecorder(t.TempDir())
 	s := &Store{Dir: filepath.Join(r.Root(), "run", "peer-0"), on: r}
@@ -51,8 +51,8 @@ func TestPowerCutAtAnyCall(t *testing.T) {
 	})
 }
 
-// Whatever call fails (a full disk, a sync that fails), Save says so, names the file, and the states before are as they were;
-// with room again, or on the next try, the store goes on.
+// Whatever call fails (a full disk, a sync that fails), Save says so, names the file, and the
+// states before are as they were; with room again, or on the next try, the store goes on.
 func TestAnyCallFails(t *testing.T) {
 	for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
 		for at := 0; ; at++ {

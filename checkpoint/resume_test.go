@@ -14,7 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 )
 
-// A run that stops after every step and goes on from its state ends with the bits of one that does not stop.
+// A run that stops after every step and goes on from its state ends with the bits of one that does
+// not stop.
 func TestResumeGivesTheSameBits(t *testing.T) {
 	const n, steps = 50, 8
 	key := rng.New(1)
@@ -78,7 +79,8 @@ func TestResumeGivesTheSameBits(t *testing.T) {
 
 const saverDir = "HEDDLE_TEST_SAVER_DIR"
 
-// TestSaverProcess is no test: TestKilledWhileSaving runs it as a process that saves until it is killed.
+// TestSaverProcess is no test: TestKilledWhileSaving runs it as a process that saves until it is
+// killed.
 func TestSaverProcess(t *testing.T) {
 	dir := os.Getenv(saverDir)
 	if dir == "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// State is all that a run needs to go on as if it had not stopped. What the header and the names mean is the trainer's
-// business; a name is made of a-z A-Z 0-9 . _ - / and at most 250 long.
+// State is all that a run needs to go on as if it had not stopped. What the header and the names
+// mean is the trainer's business; a name is made of a-z A-Z 0-9 . _ - / and at most 250 long.
 type State struct {
 	Fingerprints Fingerprints
 	Header       []byte // position and other small things, by habit JSON
@@ -26,8 +26,9 @@ type State struct {
 	Seq uint64 // set by reading: the number it was saved as
 }
 
-// A state is a section file of this kind: "state" (JSON: number and fingerprints), "header", then the arrays, each under
-// its type and name: "f32/layer1.nbr.weight". An f64 is kept as the bits of an i64.
+// A state is a section file of this kind: "state" (JSON: number and fingerprints), "header", then
+// the arrays, each under its type and name: "f32/layer1.nbr.weight". An f64 is kept as the bits of
+// an i64.
 const stateKind = "state"
 
 type stateHead struct {

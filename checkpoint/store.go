@@ -1,4 +1,5 @@
-// Package checkpoint keeps the durable state of a run: what it needs to go on as if it had not stopped.
+// Package checkpoint keeps the durable state of a run: what it needs to go on as if it had not
+// stopped.
 package checkpoint
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Store keeps the states of one peer's run in a directory of its own: one file a state, the two newest, and notes that
-// outlive them. It is not safe for concurrent use, nor for two processes.
+// Store keeps the states of one peer's run in a directory of its own: one file a state, the two
+// newest, and notes that outlive them. It is not safe for concurrent use, nor for two processes.
 type Store struct {
 	Dir string // made at the first Save, for its owner alone: states may hold rows of features
 
@@ -25,9 +26,10 @@ type Store struct {
 
 const kept = 2
 
-// Save writes st under the number seq, durably: when it returns nil, the state survives a power cut; when it returns an error,
-// the states saved before are as they were. Afterwards the store holds seq and the one before it; a number above seq,
-// which only a run that went back can leave, is removed.
+// Save writes st under the number seq, durably: when it returns nil, the state survives a power
+// cut; when it returns an error, the states saved before are as they were. Afterwards the store
+// holds seq and the one before it; a number above seq, which only a run that went back can leave,
+// is removed.
 func (s *Store) Save(seq uint64, st *State) error {
 	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
 		return fmt.Errorf("checkpoint: make directory of states: %w", err)
@@ -55,8 +57,9 @@ func (s *Store) Save(seq uint64, st *State) error {
 	return nil
 }
 
-// Restore returns state seq for a run that goes on from it, as Load does, and removes the states above it: not all peers
-// have those, and among the two that a store keeps one has to be that all have.
+// Restore returns state seq for a run that goes on from it, as Load does, and removes the states
+// above it: not all peers have those, and among the two that a store keeps one has to be that all
+// have.
 func (s *Store) Restore(seq uint64, fp Fingerprints) (*State, error) {
 	st, err := s.Load(seq, fp)
 	if err != nil {
@@ -81,7 +84,7 @@ func (s *Store) rewind(seq uint64) error {
 	return nil
 }
 
-// Note returns what KeepNote kept last under a name, nil where there is nothing.
+// Note returns what KeepNote kept last under a name, nil if there is nothing.
 func (s *Store) Note(name string) ([]byte, error) {
 	b, err := os.ReadFile(filepath.Join(s.Dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,8 +107,8 @@ func (s *Store) KeepNote(name string, text []byte) error {
 	return disk.WriteFile(s.disk(), filepath.Join(s.Dir, name), 0o600, text)
 }
 
-// Readable returns the numbers of the states that can be read, the newest first, and the first of them, nil where there is
-// none. Damaged ones are skipped; one of another run is a *MismatchError.
+// Readable returns the numbers of the states that can be read, the newest first, and the first of
+// them, nil if there is none. Damaged ones are skipped; one of another run is a *MismatchError.
 func (s *Store) Readable(fp Fingerprints) (seqs []uint64, newest *State, err error) {
 	all, err := s.List()
 	if err != nil {
@@ -127,8 +130,8 @@ func (s *Store) Readable(fp Fingerprints) (seqs []uint64, newest *State, err err
 	return seqs, newest, nil
 }
 
-// Load returns state seq. The error names the file and what is wrong with it, and is a *MismatchError where the state
-// belongs to another run.
+// Load returns state seq. The error names the file and what is wrong with it, and is a
+// *MismatchError where the state belongs to another run.
 func (s *Store) Load(seq uint64, fp Fingerprints) (*State, error) {
 	path := s.path(seq)
 	st, err := readState(path)
@@ -144,7 +147,8 @@ func (s *Store) Load(seq uint64, fp Fingerprints) (*State, error) {
 	return st, nil
 }
 
-// List returns the numbers of the states, the newest first. A directory that does not exist has none.
+// List returns the numbers of the states, the newest first. A directory that does not exist has
+// none.
 func (s *Store) List() ([]uint64, error) {
 	files, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -179,7 +183,8 @@ func (s *Store) disk() disk.FS {
 	return s.on
 }
 
-// removeLeftovers removes temporary files of a process that ended while it wrote: they may be what fills the disk.
+// removeLeftovers removes temporary files of a process that ended while it wrote: they may be what
+// fills the disk.
 func (s *Store) removeLeftovers() error {
 	files, err := os.ReadDir(s.Dir)
 	for _, f := range files {
@@ -210,7 +215,8 @@ func (f Fingerprints) differ(want Fingerprints) (which []string) {
 	return which
 }
 
-// MismatchError says that a state was saved by a run with another config, model or shard, or by another version.
+// MismatchError says that a state was saved by a run with another config, model or shard, or by
+// another version.
 type MismatchError struct {
 	Path  string
 	Which []string // such as "config", "model", "shard"

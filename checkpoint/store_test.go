@@ -101,8 +101,8 @@ func TestStoreKeepsTheTwoNewest(t *testing.T) {
 	checkList(t, s, 6, 5)
 }
 
-// A run that went back to a state keeps it until there are two newer ones, though there was a newer one before: that is
-// gone as soon as the state is restored, and stays where it is not.
+// A run that went back to a state keeps it until there are two newer ones, though there was a newer
+// one before: that is gone as soon as the state is restored, and stays if it is not.
 func TestRestoreRemovesNewerStates(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	save(t, s, 10)
@@ -307,7 +307,8 @@ func TestUnwritableDirectory(t *testing.T) {
 	checkList(t, s, 1)
 }
 
-// What a process that was killed while it wrote left behind goes with the next Save; other files stay.
+// What a process that was killed while it wrote left behind goes with the next Save; other files
+// stay.
 func TestLeftoversGo(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	save(t, s, 1)

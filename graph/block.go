@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Transpose returns the NumSrc×NumDst adjacency of the reversed edges, with their weights. Where perm is not nil it
-// must have length NumEdges, and perm[k] becomes the place in g of the transpose's k-th edge, so that any values that
-// belong to edges can follow them.
+// Transpose returns the NumSrc×NumDst adjacency of the reversed edges, with their weights. Where
+// perm is not nil it must have length NumEdges, and perm[k] becomes the place in g of the
+// transpose's k-th edge, so that any values that belong to edges can follow them.
 func (g *CSR) Transpose(perm []int64) *CSR {
 	if perm != nil && len(perm) != len(g.Col) {
 		panic(fmt.Sprintf("graph: permutation of length %d for %d edges", len(perm), len(g.Col)))
@@ -39,8 +39,9 @@ func (g *CSR) Transpose(perm []int64) *CSR {
 	return t
 }
 
-// Relabel returns the rows dst of g with source j renamed to[j], sorted again: destination k of the result is
-// destination dst[k] of g. Edges from sources with to[j] < 0 are left out; all others have distinct names in [0, numSrc).
+// Relabel returns the rows dst of g with source j renamed to[j], sorted again: destination k of the
+// result is destination dst[k] of g. Edges from sources with to[j] < 0 are left out; all others
+// have distinct names in [0, numSrc).
 func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 	out := &CSR{NumDst: len(dst), NumSrc: numSrc, RowPtr: make([]int64, len(dst)+1)}
 	for k, i := range dst {
@@ -78,9 +79,9 @@ func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 	return out
 }
 
-// Block returns the message-flow block of the destinations dst, which are distinct: all their in-edges, in a CSR whose
-// source k is node sources[k] of g. The destinations are its first sources, in dst's order; the others follow,
-// ascending. Destination i of g must be source i.
+// Block returns the message-flow block of the destinations dst, which are distinct: all their
+// in-edges, in a CSR whose source k is node sources[k] of g. The destinations are its first
+// sources, in dst's order; the others follow, ascending. Destination i of g must be source i.
 func Block(g *CSR, dst []int32) (b *CSR, sources []int32) {
 	to := make([]int32, g.NumSrc)
 	for j := range to {
@@ -137,9 +138,9 @@ func (g *CSR) Within(n int) *CSR {
 	return out
 }
 
-// Without returns g, in the same shape, without the edges into or out of nodes whose split is one of gone: with Val
-// and Test the graph of inductive training. split has an entry for every source; destination i must be source i.
-// Degrees change with it.
+// Without returns g, in the same shape, without the edges into or out of nodes whose split is one
+// of gone: with Val and Test the graph of inductive training. split has an entry for every source;
+// destination i must be source i. Degrees change with it.
 func (g *CSR) Without(split []Split, gone ...Split) *CSR {
 	out := &CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: make([]int64, g.NumDst+1)}
 	for i := range g.NumDst {

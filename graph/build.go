@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Build says how a list of edges becomes a CSR. The zero value gives what training wants: both directions of every
-// edge, no self-loops.
+// Build says how a list of edges becomes a CSR. The zero value gives what training wants: both
+// directions of every edge, no self-loops.
 type Build struct {
 	Directed  bool // keep each edge as given, from src to dst; otherwise its reverse is added
 	KeepLoops bool // keep edges from a node to itself
 }
 
-// FromEdges returns the N×N adjacency of n nodes with an edge from src[k] to dst[k] of weight weight[k] (nil: every
-// weight is 1). Edges that occur more than once become one, with the largest of their weights: the result does not
-// depend on the order of the list, and listing both directions of an undirected edge changes nothing.
-// It refuses lists of unlike length, endpoints outside [0, n) and weights that are negative or not finite, naming the
-// place in the list.
+// FromEdges returns the N×N adjacency of n nodes with an edge from src[k] to dst[k] of weight
+// weight[k] (nil: every weight is 1). Edges that occur more than once become one, with the largest
+// of their weights: the result does not depend on the order of the list, and listing both
+// directions of an undirected edge changes nothing. It refuses lists of unlike length, endpoints
+// outside [0, n) and weights that are negative or not finite, naming the place in the list.
 func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) {
 	if n < 0 || n > math.MaxInt32 {
 		return CSR{}, fmt.Errorf("graph: number of nodes must be 0 to %d (got %d)", math.MaxInt32, n)
@@ -35,7 +35,8 @@ func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) 
 			return CSR{}, fmt.Errorf("graph: weight of edge %d must be a finite number, 0 or more (got %v)", k, w)
 		}
 	}
-	// Rows by source in the order of the list, then transposed: a counting sort by (destination, source).
+	// Rows by source in the order of the list, then transposed: a counting sort by (destination,
+	// source).
 	t := CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}
 	each := func(f func(i, j int32, k int)) {
 		for k := range src {

@@ -1,11 +1,12 @@
-// Package graph holds the adjacency type that everything shares, and the node tables that go with it.
+// Package graph holds the adjacency type that everything shares, and the node tables that go with
+// it.
 package graph
 
 import "fmt"
 
-// CSR is a bipartite adjacency in compressed rows: the whole graph, a shard, a sampled block (MFG) and a
-// sub-block between two peers are all of this type. Destinations come first among the sources: source i is
-// destination i for i < NumDst wherever a layer needs a destination's own row.
+// CSR is a bipartite adjacency in compressed rows: the whole graph, a shard, a sampled block (MFG)
+// and a sub-block between two peers are all of this type. Destinations come first among the
+// sources: source i is destination i for i < NumDst wherever a layer needs a destination's own row.
 type CSR struct {
 	NumDst, NumSrc int
 	RowPtr         []int64   // len NumDst+1; in-edges of destination i are [RowPtr[i], RowPtr[i+1])
@@ -16,7 +17,8 @@ type CSR struct {
 // NumEdges returns the number of stored edges.
 func (g *CSR) NumEdges() int { return len(g.Col) }
 
-// Row returns the sources of destination i and, where there are any, the weights; both share g's memory.
+// Row returns the sources of destination i and, where there are any, the weights; both share g's
+// memory.
 func (g *CSR) Row(i int) (col []int32, weight []float32) {
 	lo, hi := g.RowPtr[i], g.RowPtr[i+1]
 	if g.Weight != nil {

@@ -15,7 +15,8 @@ const (
 	Test
 )
 
-// Features are the input rows of nodes, dense or sparse. The zero value means that the graph has none.
+// Features are the input rows of nodes, dense or sparse. The zero value means that the graph has
+// none.
 type Features struct {
 	Dense  mat.Dense
 	Sparse *mat.Sparse // not nil: the rows, and Dense is unused
@@ -121,7 +122,8 @@ type Graph struct {
 // N returns the number of nodes.
 func (g *Graph) N() int { return g.Adj.NumDst }
 
-// InSplit returns the nodes of that split which have a label, ascending: those that its metrics are over.
+// InSplit returns the nodes of that split which have a label, ascending: those that its metrics are
+// over.
 func (g *Graph) InSplit(split Split) []int32 {
 	nodes := []int32{}
 	for i, s := range g.Split {

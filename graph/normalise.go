@@ -8,18 +8,22 @@ type Norm uint8
 const (
 	// Plain keeps the edges and weights as they are (GraphSAGE with max pooling).
 	Plain Norm = iota
-	// Loops adds a self-loop of weight 1 to every destination (GAT; GIN, whose sum has the node itself in it).
+	// Loops adds a self-loop of weight 1 to every destination (GAT; GIN, whose sum has the node
+	// itself in it).
 	Loops
-	// GCN adds self-loops and weighs edge (j, i) by w/√((1+d_i)(1+d_j)), d the weighted in-degree in the whole graph
-	// (Kipf and Welling, ICLR 2017, eq. 2). A node without edges keeps its own row: its self-loop weighs 1.
+	// GCN adds self-loops and weighs edge (j, i) by w/√((1+d_i)(1+d_j)), d the weighted in-degree
+	// in the whole graph (Kipf and Welling, ICLR 2017, eq. 2). A node without edges keeps its own
+	// row: its self-loop weighs 1.
 	GCN
-	// Mean weighs edge (j, i) by w/d_i (GraphSAGE, NeurIPS 2017, mean aggregator). A node without edges gets no sum: zeros.
+	// Mean weighs edge (j, i) by w/d_i (GraphSAGE, NeurIPS 2017, mean aggregator). A node without
+	// edges gets no sum: zeros.
 	Mean
-	// Symmetric weighs edge (j, i) by w/√(d_i d_j), without self-loops (Correct & Smooth; Huang et al., ICLR 2021, §2).
+	// Symmetric weighs edge (j, i) by w/√(d_i d_j), without self-loops (Correct & Smooth; Huang et
+	// al., ICLR 2021, §2).
 	Symmetric
 )
 
-// Degrees returns the weighted in-degree of every destination; 0 where it has no edges.
+// Degrees returns the weighted in-degree of every destination; 0 if it has no edges.
 func (g *CSR) Degrees() []float32 {
 	d := make([]float32, g.NumDst)
 	for i := range d {
@@ -36,11 +40,12 @@ func (g *CSR) Degrees() []float32 {
 	return d
 }
 
-// Normalise returns g weighted by norm. degree holds the weighted degree in the whole graph of every source
-// (len NumSrc), so that a shard or block weighs its edges as the whole graph does; Plain and Loops do not read it.
-// With Loops and GCN destination i must be source i. A degree of 0 (a source of a directed graph that nothing points
-// to, edges of weight 0) gives finite weights. Where degree is unlike the weights and what is under the root or the
-// fraction is not positive, the edge weighs 0.
+// Normalise returns g weighted by norm. degree holds the weighted degree in the whole graph of
+// every source (len NumSrc), so that a shard or block weighs its edges as the whole graph does;
+// Plain and Loops do not read it. With Loops and GCN destination i must be source i. A degree of 0
+// (a source of a directed graph that nothing points to, edges of weight 0) gives finite weights.
+// Where degree is unlike the weights and what is under the root or the fraction is not positive,
+// the edge weighs 0.
 func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
 	if norm == Plain {
 		return g

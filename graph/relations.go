@@ -8,9 +8,10 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// Relations are the typed edges of a graph of R relations between D destinations and S sources, one adjacency a relation,
-// stacked: row r·D+i of Adj, which is R·D × S, has the in-edges of destination i under relation r. A pair may occur under
-// several relations. The zero value is a graph without types.
+// Relations are the typed edges of a graph of R relations between D destinations and S sources, one
+// adjacency a relation, stacked: row r·D+i of Adj, which is R·D × S, has the in-edges of
+// destination i under relation r. A pair may occur under several relations. The zero value is a
+// graph without types.
 type Relations struct {
 	Names []string // [R]
 	Adj   CSR
@@ -19,7 +20,7 @@ type Relations struct {
 // MaxRelations bounds R: a layer has weights for each.
 const MaxRelations = 1 << 16
 
-// Count returns R; 0 where edges have no types.
+// Count returns R; 0 if edges have no types.
 func (t *Relations) Count() int { return len(t.Names) }
 
 // Stack returns the rows of all the adjacencies, which have the same sources, one below the other.
@@ -47,7 +48,8 @@ func Stack(list []*CSR) CSR {
 	return out
 }
 
-// Relation returns relation k of g, in which relations are stacked; it shares g's columns and weights.
+// Relation returns relation k of g, in which relations are stacked; it shares g's columns and
+// weights.
 func (g *CSR) Relation(k, relations int) *CSR {
 	n := g.NumDst / relations
 	lo, hi := g.RowPtr[k*n], g.RowPtr[(k+1)*n]
@@ -61,7 +63,8 @@ func (g *CSR) Relation(k, relations int) *CSR {
 	return one
 }
 
-// StackedRows returns the rows of the destinations dst, of n, in a stack of relations, relation by relation.
+// StackedRows returns the rows of the destinations dst, of n, in a stack of relations, relation by
+// relation.
 func StackedRows(dst []int32, n, relations int) []int32 {
 	rows := make([]int32, 0, relations*len(dst))
 	for r := range relations {
@@ -72,7 +75,8 @@ func StackedRows(dst []int32, n, relations int) []int32 {
 	return rows
 }
 
-// Without returns the relations without the edges into or out of nodes whose split is one of gone, as CSR.Without does.
+// Without returns the relations without the edges into or out of nodes whose split is one of gone,
+// as CSR.Without does.
 func (t *Relations) Without(split []Split, gone ...Split) *CSR {
 	list := make([]*CSR, t.Count())
 	for k := range list {
@@ -82,8 +86,9 @@ func (t *Relations) Without(split []Split, gone ...Split) *CSR {
 	return &out
 }
 
-// Deal returns the N×N adjacency of each of R relations between n nodes: relation kind[k], of [0, R), has an edge from src[k]
-// to dst[k], of weight weight[k] (nil: every weight is 1), as FromEdges makes it of directed edges.
+// Deal returns the N×N adjacency of each of R relations between n nodes: relation kind[k], of [0,
+// R), has an edge from src[k] to dst[k], of weight weight[k] (nil: every weight is 1), as FromEdges
+// makes it of directed edges.
 func Deal(n, relations int, kind, src, dst []int32, weight []float32) ([]*CSR, error) {
 	of := make([][]int, relations)
 	for k, r := range kind {
@@ -123,9 +128,9 @@ func InverseNames(names []string) []string {
 	return both
 }
 
-// WithInverses returns the relations between n nodes that an encoder of a directed graph wants: where not every relation's
-// reverse is one of the relations, the reverse of each follows as a relation of its own (Schlichtkrull et al., ESWC 2018,
-// §2.1), named "NAME (inverse)".
+// WithInverses returns the relations between n nodes that an encoder of a directed graph wants:
+// where not every relation's reverse is one of the relations, the reverse of each follows as a
+// relation of its own (Schlichtkrull et al., ESWC 2018, §2.1), named "NAME (inverse)".
 func WithInverses(names []string, list []*CSR) Relations {
 	reversed, closed := make([]*CSR, len(list)), true
 	for k, g := range list {
@@ -141,8 +146,8 @@ func WithInverses(names []string, list []*CSR) Relations {
 	return Relations{InverseNames(names), Stack(append(slices.Clone(list), reversed...))}
 }
 
-// Valid returns an error that names the first broken invariant of relations between dst destinations and src sources,
-// or nil. Every typed edge must be an edge of adj as well.
+// Valid returns an error that names the first broken invariant of relations between dst
+// destinations and src sources, or nil. Every typed edge must be an edge of adj as well.
 func (t *Relations) Valid(adj *CSR) error {
 	n := t.Count()
 	if n == 0 {
@@ -180,7 +185,8 @@ func (t *Relations) Valid(adj *CSR) error {
 	return nil
 }
 
-// Sections returns the relations as sections adj/1/… and relations/…, none where edges have no types.
+// Sections returns the relations as sections adj/1/… and relations/…, none where edges have no
+// types.
 func (t *Relations) Sections() []section.Section {
 	if t.Count() == 0 {
 		return nil

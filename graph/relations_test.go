@@ -9,7 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// triangle is three nodes that are all joined, and relations of them: a directed ring, and its edge 0 → 1 again.
+// triangle is three nodes that are all joined, and relations of them: a directed ring, and its edge
+// 0 → 1 again.
 func triangle(t *testing.T) *Graph {
 	t.Helper()
 	ring, err := FromEdges(3, []int32{0, 1, 2}, []int32{1, 2, 0}, nil, Build{Directed: true})

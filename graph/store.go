@@ -9,10 +9,11 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// How the types of this package lie in section files. Each writer has its reader below it, which checks everything
-// that Valid checks; the result shares the file's memory.
+// How the types of this package lie in section files. Each writer has its reader below it, which
+// checks everything that Valid checks; the result shares the file's memory.
 
-// Sections returns the adjacency as sections adj/NUMBER/…: 0 is that of all edges, 1 the stack of relations.
+// Sections returns the adjacency as sections adj/NUMBER/…: 0 is that of all edges, 1 the stack of
+// relations.
 func (g *CSR) Sections(number int) []section.Section {
 	name := fmt.Sprintf("adj/%d/", number)
 	list := []section.Section{section.Array(name+"row_ptr", g.RowPtr), section.Array(name+"col", g.Col)}
@@ -22,7 +23,8 @@ func (g *CSR) Sections(number int) []section.Section {
 	return list
 }
 
-// ReadCSR returns the adjacency under a number, 0 that of all edges, between numDst destinations and numSrc sources.
+// ReadCSR returns the adjacency under a number, 0 that of all edges, between numDst destinations
+// and numSrc sources.
 func ReadCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
 	name := fmt.Sprintf("adj/%d/", number)
 	g.NumDst, g.NumSrc = numDst, numSrc
@@ -46,7 +48,7 @@ func ReadCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
 	return g, nil
 }
 
-// Sections returns the features as sections x/…, none where there are none.
+// Sections returns the features as sections x/…, none if there are none.
 func (f Features) Sections() []section.Section {
 	if s := f.Sparse; s != nil {
 		return []section.Section{section.Array("x/shape", []int64{int64(s.Rows), int64(s.Cols)}),
@@ -144,7 +146,8 @@ func ReadLabels(f *section.Arrays, n int) (l Labels, err error) {
 	return l, nil
 }
 
-// Sections returns everything in g that training may use, all but the sites, as it lies in a file of kind GraphKind.
+// Sections returns everything in g that training may use, all but the sites, as it lies in a file
+// of kind GraphKind.
 func (g *Graph) Sections() []section.Section {
 	list := []section.Section{section.Array("name", []byte(g.Name)), section.Array("split", g.Split), section.Array("encoding", g.Encoding)}
 	list = append(list, g.Adj.Sections(0)...)
@@ -157,7 +160,8 @@ func (g *Graph) Sections() []section.Section {
 // GraphKind is the kind of the section files that hold a whole graph.
 const GraphKind = "graph"
 
-// Digest returns the SHA-256 of a file of g.Sections(). Equal graphs have equal digests on every machine.
+// Digest returns the SHA-256 of a file of g.Sections(). Equal graphs have equal digests on every
+// machine.
 func (g *Graph) Digest() [32]byte {
 	h := sha256.New()
 	if err := section.Encode(h, GraphKind, g.Sections()); err != nil {

@@ -2,7 +2,8 @@ package graph
 
 import "math"
 
-// Union returns the edges of a and of b, which have the same destinations and sources and no edge in common.
+// Union returns the edges of a and of b, which have the same destinations and sources and no edge
+// in common.
 func Union(a, b *CSR) *CSR {
 	n := len(a.Col) + len(b.Col)
 	out := &CSR{NumDst: a.NumDst, NumSrc: a.NumSrc, RowPtr: make([]int64, a.NumDst+1), Col: make([]int32, 0, n)}
@@ -38,9 +39,10 @@ func (g *CSR) push(col []int32, weight []float32, k int) {
 	}
 }
 
-// Factors returns what each end of an edge puts into the weight that Normalise gives it: edge (j, i) of weight w gets
-// w·dst[i]·src[j], up to rounding. So the sum over some sources of a destination can be made by whoever has their rows,
-// and weighed by whoever has the destination. nil is 1 everywhere; degree is as in Normalise.
+// Factors returns what each end of an edge puts into the weight that Normalise gives it: edge (j,
+// i) of weight w gets w·dst[i]·src[j], up to rounding. So the sum over some sources of a
+// destination can be made by whoever has their rows, and weighed by whoever has the destination.
+// nil is 1 everywhere; degree is as in Normalise.
 func Factors(degree []float32, norm Norm) (dst, src []float64) {
 	switch norm {
 	case GCN:

@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Identity returns the features of n nodes that have none: the n×n identity, sparse, so that a first linear layer
-// learns one row for each node.
+// Identity returns the features of n nodes that have none: the n×n identity, sparse, so that a
+// first linear layer learns one row for each node.
 func Identity(n int) Features {
 	s := &mat.Sparse{Rows: n, Cols: n, RowPtr: make([]int64, n+1), Col: make([]int32, n), Val: make([]float32, n)}
 	for i := range n {
@@ -17,7 +17,8 @@ func Identity(n int) Features {
 	return Features{Sparse: s}
 }
 
-// Numbered returns g, or if it has no features, a copy in which each node is known by its number (Identity).
+// Numbered returns g, or if it has no features, a copy in which each node is known by its number
+// (Identity).
 func (g *Graph) Numbered() *Graph {
 	if g.X.Cols() > 0 {
 		return g
@@ -29,8 +30,8 @@ func (g *Graph) Numbered() *Graph {
 
 func finite(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }
 
-// Valid returns an error that names the first broken shape, or the row and column of the first value that is not a
-// finite number.
+// Valid returns an error that names the first broken shape, or the row and column of the first
+// value that is not a finite number.
 func (f Features) Valid() error {
 	if f.Sparse != nil {
 		if err := f.Sparse.Valid(); err != nil {

@@ -71,7 +71,8 @@ func (a *archive) fault(name string, err error) error {
 	return fmt.Errorf("dataset: %s: array %s: %w", a.path, name, err)
 }
 
-// maxDeflate is how many bytes one byte of a deflate stream can become at most (RFC 1951: 258 bytes for 2 bits).
+// maxDeflate is how many bytes one byte of a deflate stream can become at most (RFC 1951: 258 bytes
+// for 2 bits).
 const maxDeflate = 1032
 
 // open returns the bytes of array name and how many there are.

@@ -1,11 +1,11 @@
-// Package dataset reads and writes node classification graphs: NumPy archives (Read, Write), a user's own tables
-// (Import, Encode), sets of the Open Graph Benchmark (ReadOGB), and a generator of multi-site
-// graphs (Sites).
+// Package dataset reads and writes node classification graphs: NumPy archives (Read, Write), a
+// user's own tables (Import, Encode), sets of the Open Graph Benchmark (ReadOGB), and a generator
+// of multi-site graphs (Sites).
 //
 // # The layout of a data set
 //
-// A directory holds graph.npz, a zip archive of NumPy arrays in version 1.0 or 2.0 and row order, and may hold
-// meta.json. N nodes, E entries of the edge list, F columns, C classes, S splits:
+// A directory holds graph.npz, a zip archive of NumPy arrays in version 1.0 or 2.0 and row order,
+// and may hold meta.json. N nodes, E entries of the edge list, F columns, C classes, S splits:
 //
 //	edge_index                        int32   [2, E]        sources, then targets, in 0..N-1
 //	edge_weight                       float32 [E]           above 0; absent: all 1
@@ -19,8 +19,9 @@
 //	client                            int32   [N]           the node's site
 //	ids, ids_indptr                   uint8, int64 [N+1]    names of nodes, end to end in UTF-8, and where each begins
 //
-// Other dtypes are taken where no value is lost: int64 for int32, float64 for float32, uint8 for all.
+// Other dtypes are taken where no value is lost: int64 for int32, float64 for float32, uint8 for
+// all.
 //
-// Of meta.json these fields are read: name, nodes, classes, class_names, client_names, relation_names, and
-// encoding (an Encoding).
+// Of meta.json these fields are read: name, nodes, classes, class_names, client_names,
+// relation_names, and encoding (an Encoding).
 package dataset

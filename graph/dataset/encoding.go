@@ -13,8 +13,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Encoding is how a user's tables become a graph: what each column means and how its cells become features. It is
-// saved with the data set and the model, so that other tables are read in exactly the same way.
+// Encoding is how a user's tables become a graph: what each column means and how its cells become
+// features. It is saved with the data set and the model, so that other tables are read in exactly
+// the same way.
 type Encoding struct {
 	ID      string   `json:"id"`              // column of the nodes' names
 	Label   string   `json:"label,omitempty"` // column of the labels, or "": none
@@ -35,8 +36,9 @@ type Encoding struct {
 // Kind says how a column of the user's table becomes features.
 type Kind string
 
-// A number v becomes (v − Mean)/Std, a missing one 0; where numbers were missing, an indicator column follows. A
-// category becomes a one-hot row of Values and "other". An ignored column becomes nothing.
+// A number v becomes (v − Mean)/Std, a missing one 0; where numbers were missing, an indicator
+// column follows. A category becomes a one-hot row of Values and "other". An ignored column becomes
+// nothing.
 const (
 	Numeric     Kind = "numeric"
 	Categorical Kind = "categorical"
@@ -76,7 +78,8 @@ func (e *Encoding) Width() int {
 	return n
 }
 
-// parseEncoding reads the JSON of graph.Graph.Encoding and refuses one that Import could not have written.
+// parseEncoding reads the JSON of graph.Graph.Encoding and refuses one that Import could not have
+// written.
 func parseEncoding(text []byte) (*Encoding, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -131,7 +134,8 @@ func missing(cell string) bool {
 	return false
 }
 
-// encode appends the features of one row to x. at[k] is the place of column k in the table, unused where ignored.
+// encode appends the features of one row to x. at[k] is the place of column k in the table, unused
+// where ignored.
 func (e *Encoding) encode(x *mat.Sparse, t *table.Table, cells []string, line int, at []int) error {
 	first := 0
 	put := func(j int, v float64) {

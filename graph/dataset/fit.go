@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// Bounds on the values of a categorical column: the most frequent maxValues of the first MaxTracked that occur get a
-// feature column each, all others share "other".
+// Bounds on the values of a categorical column: the most frequent maxValues of the first MaxTracked
+// that occur get a feature column each, all others share "other".
 const (
 	maxValues  = 256
 	MaxTracked = 1 << 14
@@ -101,7 +101,8 @@ func Frequent(count map[string]int) []string {
 	return values
 }
 
-// Profile is what a first pass over a user's tables finds: for who encodes the tables of several owners alike.
+// Profile is what a first pass over a user's tables finds: for who encodes the tables of several
+// owners alike.
 type Profile struct {
 	Config    ImportConfig    // with its defaults
 	Columns   []ColumnProfile // those without a role, in the table's order
@@ -116,7 +117,8 @@ type ColumnProfile struct {
 	Stats  *ColumnStats // nil: the user ignores it
 }
 
-// Profile reads the table of nodes once and, where edges have types, the table of edges for the names of these.
+// Profile reads the table of nodes once and, where edges have types, the table of edges for the
+// names of these.
 func (c ImportConfig) Profile() (*Profile, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -153,7 +155,8 @@ func (c ImportConfig) Profile() (*Profile, error) {
 	return p, err
 }
 
-// Encoding returns an encoding with the roles that the user gave to columns, and nothing of what the tables hold.
+// Encoding returns an encoding with the roles that the user gave to columns, and nothing of what
+// the tables hold.
 func (c ImportConfig) Encoding() Encoding {
 	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
 		Weight: c.Weight, Relation: c.Relation}
@@ -182,7 +185,8 @@ func (c *ImportConfig) fit() (*Encoding, error) {
 	return &e, nil
 }
 
-// scan reads the table of nodes once: what its columns hold, its classes, and how many nodes have a label.
+// scan reads the table of nodes once: what its columns hold, its classes, and how many nodes have a
+// label.
 func (c *ImportConfig) scan(t *table.Table, kinds []Kind) (stats []*ColumnStats, classes map[string]bool, labelled int, err error) {
 	stats = make([]*ColumnStats, len(t.Columns))
 	for k := range stats {

@@ -12,9 +12,10 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// SitesConfig describes the multi-site graph that Sites makes. A zero field means the default named beside it;
-// with all defaults a two-layer GCN reaches about 88 % on the pooled graph and 66 % where each site learns alone, and
-// a model of the features alone 67 % (testdata/sites.py measures it).
+// SitesConfig describes the multi-site graph that Sites makes. A zero field means the default named
+// beside it; with all defaults a two-layer GCN reaches about 88 % on the pooled graph and 66 %
+// where each site learns alone, and a model of the features alone 67 % (testdata/sites.py measures
+// it).
 type SitesConfig struct {
 	Nodes     int     // N, at least 10·Sites; 0: 8000
 	Sites     int     // K, at least 1; 0: 4
@@ -83,12 +84,13 @@ func (c SitesConfig) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Sites makes a graph of K sites whose nodes have classes, words and friends, the same for the same key everywhere.
-// It is a degree-corrected block model (Karrer and Newman, Phys. Rev. E 83, 2011) whose blocks are a site's classes:
-// an end of an edge is drawn by weights with a Pareto tail, the other among the nodes of the same or of other
-// classes and sites. Sites differ in size (share of site s ∝ 1/√(s+1)) and class mix (log-normal shares, about
-// even over all sites together). A node's
-// 0/1 features are the words of a short text, some from its class's topic and the others from everybody's words.
+// Sites makes a graph of K sites whose nodes have classes, words and friends, the same for the same
+// key everywhere. It is a degree-corrected block model (Karrer and Newman, Phys. Rev. E 83, 2011)
+// whose blocks are a site's classes: an end of an edge is drawn by weights with a Pareto tail, the
+// other among the nodes of the same or of other classes and sites. Sites differ in size (share of
+// site s ∝ 1/√(s+1)) and class mix (log-normal shares, about even over all sites together). A
+// node's 0/1 features are the words of a short text, some from its class's topic and the others
+// from everybody's words.
 //
 // It panics unless cfg.Validate() is nil.
 func Sites(cfg SitesConfig, key rng.Key) *graph.Graph {
@@ -116,8 +118,8 @@ func Sites(cfg SitesConfig, key rng.Key) *graph.Graph {
 	return g
 }
 
-// world is a graph in the making. Weights are whole numbers, so that machines whose logarithms differ in the last
-// bit still draw the same graph.
+// world is a graph in the making. Weights are whole numbers, so that machines whose logarithms
+// differ in the last bit still draw the same graph.
 type world struct {
 	SitesConfig
 	key         rng.Key
@@ -219,8 +221,8 @@ func (w *world) drawEdges() (src, dst []int32) {
 	return src, dst
 }
 
-// drawWords returns the N×F bag of words. A class's topic is a fifth of the vocabulary, so that topics overlap;
-// the other words follow a power law, as in texts.
+// drawWords returns the N×F bag of words. A class's topic is a fifth of the vocabulary, so that
+// topics overlap; the other words follow a power law, as in texts.
 func (w *world) drawWords() *mat.Sparse {
 	topics := make([][]int32, w.Classes)
 	for c := range topics {

@@ -81,8 +81,8 @@ func TestSites(t *testing.T) {
 
 var sitesDir = flag.String("sites", "", "folder to write the graphs of TestSitesHonest to, for testdata/sites.py")
 
-// TestSitesHonest checks with the simplest learner there is, nearest class mean, that structure matters, and that
-// neither a site's own part nor the features alone are enough.
+// TestSitesHonest checks with the simplest learner there is, nearest class mean, that structure
+// matters, and that neither a site's own part nor the features alone are enough.
 func TestSitesHonest(t *testing.T) {
 	for seed := range uint64(5) {
 		g := Sites(SitesConfig{}, rng.New(seed))
@@ -125,8 +125,8 @@ func smooth(g *graph.Graph, x mat.Dense, see func(i, j int32) bool) mat.Dense {
 	return y
 }
 
-// nearestMean returns the test accuracy of choosing the class whose mean training row is nearest by angle. A node sees
-// the training rows that see allows it; those of one site see the same.
+// nearestMean returns the test accuracy of choosing the class whose mean training row is nearest by
+// angle. A node sees the training rows that see allows it; those of one site see the same.
 func nearestMean(g *graph.Graph, x mat.Dense, see func(i, j int32) bool) float64 {
 	right, tested := 0, 0
 	type means [][]float64
@@ -177,7 +177,8 @@ func nearestMean(g *graph.Graph, x mat.Dense, see func(i, j int32) bool) float64
 	return float64(right) / float64(tested)
 }
 
-// TestSitesFrozen holds the generator to the graph that it has always made: results are compared over years.
+// TestSitesFrozen holds the generator to the graph that it has always made: results are compared
+// over years.
 func TestSitesFrozen(t *testing.T) {
 	g := Sites(SitesConfig{Nodes: 500}, rng.New(1))
 	if again := Sites(SitesConfig{Nodes: 500}, rng.New(1)); !reflect.DeepEqual(again, g) {

@@ -12,9 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// ImportConfig says where a user's tables are and what their columns mean. A table's kind follows from its suffix:
-// .csv or .tsv, with .gz or .zst after it where it is packed, or .parquet. The zero value of a column that is not
-// required means: none.
+// ImportConfig says where a user's tables are and what their columns mean. A table's kind follows
+// from its suffix: .csv or .tsv, with .gz or .zst after it where it is packed, or .parquet. The
+// zero value of a column that is not required means: none.
 type ImportConfig struct {
 	Name  string // of the data set; "": from the file of nodes
 	Nodes string // table of the nodes; required
@@ -26,8 +26,8 @@ type ImportConfig struct {
 	Split string // train, val, test or none (an empty cell); "": by Train, Val and Test
 	Site  string // the node's owner, such as a hospital
 
-	// Features: every other column, by its name here or by what it holds. A column of numbers is numeric; texts are
-	// categories, and are ignored where each row has a text of its own.
+	// Features: every other column, by its name here or by what it holds. A column of numbers is
+	// numeric; texts are categories, and are ignored where each row has a text of its own.
 	Numeric, Categorical, Ignore []string
 
 	Source, Target string  // columns of Edges, names of nodes; "": source, target
@@ -51,7 +51,8 @@ func (c ImportConfig) withDefaults() ImportConfig {
 	return c
 }
 
-// Validate reports every field that is out of its bounds, or nil; the columns' names are compared with the tables later.
+// Validate reports every field that is out of its bounds, or nil; the columns' names are compared
+// with the tables later.
 func (c ImportConfig) Validate() error {
 	c = c.withDefaults()
 	var faults []error
@@ -74,14 +75,16 @@ func (c ImportConfig) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Import reads a user's tables. The rows of X follow the table of nodes; its statistics (means, deviations, values of
-// categories) are taken over all its rows, whatever their split: they use no label, and in transductive training the
-// features of all nodes are inputs anyway. For a strict test on unseen nodes import the others only, and read the
-// unseen ones with Encode. The encoding is in the graph's Encoding.
+// Import reads a user's tables. The rows of X follow the table of nodes; its statistics (means,
+// deviations, values of categories) are taken over all its rows, whatever their split: they use no
+// label, and in transductive training the features of all nodes are inputs anyway. For a strict
+// test on unseen nodes import the others only, and read the unseen ones with Encode. The encoding
+// is in the graph's Encoding.
 //
-// A node without a label is in no split. Edges are undirected; repeated ones count once, with the largest weight, and
-// self-loops are dropped. With a column Relation they have types, too: Graph.Typed has the relations in ascending order of
-// their names, then the reverse of each, whether or not it is one of the relations.
+// A node without a label is in no split. Edges are undirected; repeated ones count once, with the
+// largest weight, and self-loops are dropped. With a column Relation they have types, too:
+// Graph.Typed has the relations in ascending order of their names, then the reverse of each,
+// whether or not it is one of the relations.
 //
 // An error names the file, line (row in Parquet) and column, and what was expected.
 func Import(cfg ImportConfig) (*graph.Graph, error) {
@@ -121,9 +124,10 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 	return err
 }
 
-// Encode reads other tables exactly as those were read that Import made encoding (graph.Graph.Encoding) of, for
-// prediction: edges may be "" for none; the label, split and site columns may be absent from nodes. A column of
-// features may not. Without a split column every labelled node is in Test.
+// Encode reads other tables exactly as those were read that Import made encoding
+// (graph.Graph.Encoding) of, for prediction: edges may be "" for none; the label, split and site
+// columns may be absent from nodes. A column of features may not. Without a split column every
+// labelled node is in Test.
 func Encode(encoding []byte, nodes, edges string) (*graph.Graph, error) {
 	e, err := parseEncoding(encoding)
 	if err != nil {
@@ -138,8 +142,8 @@ func Encode(encoding []byte, nodes, edges string) (*graph.Graph, error) {
 	return g, nil
 }
 
-// DrawSplit gives each class's labelled nodes their shares, drawn by the seed; nodes with several labels are drawn
-// together.
+// DrawSplit gives each class's labelled nodes their shares, drawn by the seed; nodes with several
+// labels are drawn together.
 func (c ImportConfig) DrawSplit(g *graph.Graph) {
 	groups := make([][]int32, max(1, g.Labels.Classes))
 	for i, s := range g.Split {

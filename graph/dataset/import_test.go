@@ -107,7 +107,8 @@ func rows(g *graph.Graph) []float32 {
 	return g.X.Dense.Data
 }
 
-// TestEncodeNew reads a table that Import never saw: columns in another order, one more, no label, an unseen category.
+// TestEncodeNew reads a table that Import never saw: columns in another order, one more, no label,
+// an unseen category.
 func TestEncodeNew(t *testing.T) {
 	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": contacts,
 		"new.csv": "score,smoker,extra,age,id\n3,never,x,70,q1\nnull,no,y,50,q2\n", "bad.csv": "id,age,score\nq,1,2\n",
@@ -183,7 +184,8 @@ func TestImportKinds(t *testing.T) {
 	}
 }
 
-// TestImportWide checks that many categories give sparse features, and that rare ones share "other".
+// TestImportWide checks that many categories give sparse features, and that rare ones share
+// "other".
 func TestImportWide(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,city,class\n")

@@ -30,8 +30,9 @@ const maxHeader = 1 << 12
 
 var headerText = regexp.MustCompile(`^\{'descr': '([^']*)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? ?\}\s*$`)
 
-// readHeader reads the header of an array whose member holds size bytes. The values take exactly what is left of
-// them: a shape that asks for more or fewer is refused before anything is allocated for it.
+// readHeader reads the header of an array whose member holds size bytes. The values take exactly
+// what is left of them: a shape that asks for more or fewer is refused before anything is allocated
+// for it.
 func readHeader(r io.Reader, size int64) (header, error) {
 	var h header
 	var b [12]byte
@@ -116,8 +117,9 @@ func shapeText(shape []int) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// readValues reads an array as values of T. Only dtypes that T holds without loss are taken: every integer for an
-// integer, every float for a float, |u1 and |b1 for all; where the file's type is wider, each value must survive.
+// readValues reads an array as values of T. Only dtypes that T holds without loss are taken: every
+// integer for an integer, every float for a float, |u1 and |b1 for all; where the file's type is
+// wider, each value must survive.
 func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64) ([]T, []int, error) {
 	h, err := readHeader(r, size)
 	if err != nil {
@@ -173,7 +175,8 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader
 		}
 		done += n
 	}
-	// One read past the end: a member with trailing bytes is refused, and the archive compares its checksum here.
+	// One read past the end: a member with trailing bytes is refused, and the archive compares its
+	// checksum here.
 	switch n, err := io.ReadFull(r, buf[:1]); {
 	case n > 0:
 		return errors.New("bytes after the last value")

@@ -42,12 +42,14 @@ type meta struct {
 	Encoding   json.RawMessage `json:"encoding,omitempty"`
 }
 
-// Read opens a data set: a directory with graph.npz and, where there is one, meta.json, or the .npz file itself.
-// split is the column of the masks to use, 0 where there is one split only. The package comment lists the arrays.
+// Read opens a data set: a directory with graph.npz and, where there is one, meta.json, or the .npz
+// file itself. split is the column of the masks to use, 0 if there is one split only. The package
+// comment lists the arrays.
 //
-// The graph is made symmetric, its self-loops and repeated entries are dropped. Of a multi-relation set (edge_type) an
-// edge of any relation is an edge; Graph.Typed has the relations beside it, with the reverse of each where the set
-// itself has not all of them. The features are as stored, not normalised.
+// The graph is made symmetric, its self-loops and repeated entries are dropped. Of a multi-relation
+// set (edge_type) an edge of any relation is an edge; Graph.Typed has the relations beside it, with
+// the reverse of each where the set itself has not all of them. The features are as stored, not
+// normalised.
 //
 // An error names the file and the array, the entry where there is one, and what was expected.
 func Read(path string, split int) (*graph.Graph, error) {
@@ -188,7 +190,8 @@ func (a *archive) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error
 	return l, nil
 }
 
-// split reads column s of the masks. A mask that is absent is empty; one that is there marks at least one node.
+// split reads column s of the masks. A mask that is absent is empty; one that is there marks at
+// least one node.
 func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 	out := make([]graph.Split, n)
 	for kind := graph.Train; kind <= graph.Test; kind++ {
@@ -291,7 +294,8 @@ func (a *archive) sparse(n int) (*mat.Sparse, error) {
 	return x, nil
 }
 
-// edges returns the adjacency of n nodes and, where edges have types, the relations, which meta.json may name.
+// edges returns the adjacency of n nodes and, where edges have types, the relations, which
+// meta.json may name.
 func (a *archive) edges(n int, names []string) (adj graph.CSR, typed graph.Relations, err error) {
 	fail := func(err error) (graph.CSR, graph.Relations, error) { return graph.CSR{}, graph.Relations{}, err }
 	pairs, shape, err := read[int32](a, "edge_index", 2, -1)

@@ -24,7 +24,8 @@ type arr struct {
 	values any
 }
 
-// small is a valid set of 5 nodes: a path 0-1-2-3 listed with a repeat, a reverse and a loop, and the lone node 4.
+// small is a valid set of 5 nodes: a path 0-1-2-3 listed with a repeat, a reverse and a loop, and
+// the lone node 4.
 func small() map[string]arr {
 	return map[string]arr{
 		"edge_index": {[]int{2, 6}, []int32{0, 1, 2, 1, 2, 2 /**/, 1, 2, 1, 2, 3, 2}},
@@ -101,8 +102,8 @@ func TestReadSmall(t *testing.T) {
 	}
 }
 
-// TestReadTyped: relations keep their direction, lose repeats and loops, and are followed by their reverses; the adjacency
-// does not change with them.
+// TestReadTyped: relations keep their direction, lose repeats and loops, and are followed by their
+// reverses; the adjacency does not change with them.
 func TestReadTyped(t *testing.T) {
 	m := small()
 	untyped, err := Read(folder(t, pack(t, m), ""), 1)

@@ -18,13 +18,15 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// ReadOGB reads a node classification set of the Open Graph Benchmark as it is downloaded and unpacked (ogbn_arxiv,
-// ogbn_products, ogbn_mag, ogbn_papers100M, …): dir with raw/, in packed CSV or in data.npz, and split/. split is the
-// folder in split/ to use, "" where there is one. A label that is missing or NaN is none; labels in several columns, of
-// 0 and 1, are any number of classes. Features of edges are read past.
+// ReadOGB reads a node classification set of the Open Graph Benchmark as it is downloaded and
+// unpacked (ogbn_arxiv, ogbn_products, ogbn_mag, ogbn_papers100M, …): dir with raw/, in packed CSV
+// or in data.npz, and split/. split is the folder in split/ to use, "" where there is one. A label
+// that is missing or NaN is none; labels in several columns, of 0 and 1, are any number of classes.
+// Features of edges are read past.
 //
-// Of a set with types the nodes of all types are nodes, by ascending name of their type, each called TYPE/number; an
-// edge of any relation is an edge; and each type's features have columns of their own.
+// Of a set with types the nodes of all types are nodes, by ascending name of their type, each
+// called TYPE/number; an edge of any relation is an edge; and each type's features have columns of
+// their own.
 func ReadOGB(dir, split string) (*graph.Graph, error) {
 	o := &ogb{dir: dir}
 	has := func(name string) bool {

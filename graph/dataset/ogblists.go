@@ -87,7 +87,8 @@ func readFloats(path string, rows int) ([]float32, int, error) {
 	return v, columns, err
 }
 
-// readNumbers reads rows of numbers, separated by commas, of which there are at most that many. An empty cell is NaN.
+// readNumbers reads rows of numbers, separated by commas, of which there are at most that many. An
+// empty cell is NaN.
 func readNumbers[T float32 | float64](path string, most int) (v []T, columns int, err error) {
 	l, err := table.OpenLines(path)
 	if err != nil {

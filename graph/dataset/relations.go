@@ -12,10 +12,12 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// maxRelations bounds those of a table of edges: a graph has as many rows for each as nodes, and in the reverse of each.
+// maxRelations bounds those of a table of edges: a graph has as many rows for each as nodes, and in
+// the reverse of each.
 const maxRelations = 1 << 12
 
-// relations reads the names of the relations in the table of edges, ascending; none where edges have no types.
+// relations reads the names of the relations in the table of edges, ascending; none where edges
+// have no types.
 func (c *ImportConfig) relations() ([]string, error) {
 	if c.Relation == "" || c.Edges == "" {
 		return nil, nil
@@ -86,8 +88,9 @@ func (e *Encoding) Reverse(r int32) int32 {
 	return (r + count) % (2 * count)
 }
 
-// Typed returns the relations of a graph of n nodes, those of e and then the reverse of each, as they end at its first own
-// nodes (all but the halo, in a shard). Edge k goes from src[k] to dst[k] under relation kind[k] of all of these.
+// Typed returns the relations of a graph of n nodes, those of e and then the reverse of each, as
+// they end at its first own nodes (all but the halo, in a shard). Edge k goes from src[k] to dst[k]
+// under relation kind[k] of all of these.
 func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32) (graph.Relations, error) {
 	if len(e.Relations) == 0 {
 		return graph.Relations{}, nil
@@ -106,8 +109,8 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32) (
 	return graph.Relations{Names: graph.InverseNames(e.Relations), Adj: graph.Stack(list)}, nil
 }
 
-// BothWays returns typed edges and then the reverse of each, under the relation that is the reverse of its own;
-// nothing where edges have no types.
+// BothWays returns typed edges and then the reverse of each, under the relation that is the reverse
+// of its own; nothing where edges have no types.
 func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32) (kinds, srcs, dsts []int32, weights []float32) {
 	if len(e.Relations) == 0 {
 		return nil, nil, nil, nil

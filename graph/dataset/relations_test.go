@@ -19,8 +19,9 @@ func visitConfig(dir string) ImportConfig {
 	return c
 }
 
-// TestImportRelations: each relation has its edges in their direction, the reverse of each is one more, and an edge of any
-// relation is an edge. The same tables give the same graph again, from the file or by the encoding.
+// TestImportRelations: each relation has its edges in their direction, the reverse of each is one
+// more, and an edge of any relation is an edge. The same tables give the same graph again, from the
+// file or by the encoding.
 func TestImportRelations(t *testing.T) {
 	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": visits})
 	g, err := Import(visitConfig(dir))

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// StoredNodes is a table of nodes on its way to a stored graph: its features, which need not fit into memory, are read
-// row by row as they are written.
+// StoredNodes is a table of nodes on its way to a stored graph: its features, which need not fit
+// into memory, are read row by row as they are written.
 type StoredNodes struct {
 	Graph  *graph.Graph // without edges, features and names
 	cfg    ImportConfig
@@ -19,9 +19,10 @@ type StoredNodes struct {
 	values []int32 // [N] of each row of features
 }
 
-// ReadStored reads the table of nodes of cfg, which names no table of edges, twice: once to decide what its columns
-// become, as Import does, once for labels, splits and owners. The names of the nodes have to be 0, 1, 2, … in the order
-// of the table, so that none need be kept. It takes some 10 bytes a node.
+// ReadStored reads the table of nodes of cfg, which names no table of edges, twice: once to decide
+// what its columns become, as Import does, once for labels, splits and owners. The names of the
+// nodes have to be 0, 1, 2, … in the order of the table, so that none need be kept. It takes some
+// 10 bytes a node.
 func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -41,7 +42,8 @@ func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 	return s, s.cfg.finish(s.Graph, s.e)
 }
 
-// Features returns the features as sections of a graph file, dense where Import's would be: each reads the table once.
+// Features returns the features as sections of a graph file, dense where Import's would be: each
+// reads the table once.
 func (s *StoredNodes) Features() []section.Section {
 	n, cols, total := len(s.values), s.e.Width(), int64(0)
 	for _, v := range s.values {

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// read makes a graph of two tables. Where there is no split column, the split of a labelled node is
+// read makes a graph of two tables. If there is no split column, the split of a labelled node is
 // Test until somebody draws another, and of others None.
 func (e *Encoding) read(nodes, edges string) (*graph.Graph, error) {
 	g, index, err := e.ReadNodes(nodes)

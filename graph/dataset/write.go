@@ -15,9 +15,10 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and meta.json in the
-// layout that Read opens, each undirected edge once, or where edges have types each edge of each relation, which must have
-// the reverse of each among them. dir must not exist or must be empty; it appears whole or not at all.
+// Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and
+// meta.json in the layout that Read opens, each undirected edge once, or where edges have types
+// each edge of each relation, which must have the reverse of each among them. dir must not exist or
+// must be empty; it appears complete or not at all.
 func Write(dir string, g *graph.Graph) (err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("dataset: %s: the directory is not empty; remove it or choose another", dir)
@@ -203,7 +204,8 @@ func typedEdges(g *graph.Graph) (pairs, kind []int32, weight []float32, err erro
 	return append(pairs, dst...), kind, weight, err
 }
 
-// writeArray adds one .npy member: version 1.0, the header padded so that the values start at a multiple of 64.
+// writeArray adds one .npy member: version 1.0, the header padded so that the values start at a
+// multiple of 64.
 func writeArray(z *zip.Writer, name string, shape []int, values any) error {
 	w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Deflate})
 	if err != nil {

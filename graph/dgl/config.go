@@ -52,8 +52,8 @@ type files struct {
 	Graphbolt string `json:"part_graph_graphbolt"`
 }
 
-// parseConfig reads NAME.json, as DGL 1.0 and later write it and as versions before did: relations without the types
-// of their ends, maps that are lists of ends, one map where there are no types.
+// parseConfig reads NAME.json, as DGL 1.0 and later write it and as versions before did: relations
+// without the types of their ends, maps that are lists of ends, one map where there are no types.
 func parseConfig(path string, b []byte) (*config, error) {
 	c := &config{}
 	fail := func(format string, args ...any) (*config, error) {
@@ -101,8 +101,8 @@ func parseConfig(path string, b []byte) (*config, error) {
 	return c, nil
 }
 
-// parseTypes puts the map of one kind of thing into the order of the types' numbers, and checks that the runs follow on
-// each other by part, then by type, from 0 to total.
+// parseTypes puts the map of one kind of thing into the order of the types' numbers, and checks
+// that the runs follow on each other by part, then by type, from 0 to total.
 func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts int, total int64) (t types, err error) {
 	text = bytes.TrimSpace(text)
 	maps := map[string]json.RawMessage{}
@@ -188,8 +188,8 @@ func parseRanges(text json.RawMessage, parts int) ([]Range, error) {
 // of returns the run of part p over all types.
 func (t types) of(p int) Range { return Range{t.ranges[0][p][0], t.ranges[len(t.ranges)-1][p][1]} }
 
-// find returns the number of the type of that name: of an edge, the whole name or, as old files have it, the relation
-// alone. −1 where there is none, or more than one.
+// find returns the number of the type of that name: of an edge, the whole name or, as old files
+// have it, the relation alone. −1 if there is none, or more than one.
 func (t types) find(name string) int {
 	found := -1
 	for k, have := range t.names {

@@ -57,8 +57,8 @@ func put(t *testing.T, path string, rename func(string) string) {
 	})
 }
 
-// TestOldHomogeneous reads what versions before 1.0 wrote: lists of ends for maps, no types in the names of columns,
-// flags of other widths, the format of edges as a number.
+// TestOldHomogeneous reads what versions before 1.0 wrote: lists of ends for maps, no types in the
+// names of columns, flags of other widths, the format of edges as a number.
 func TestOldHomogeneous(t *testing.T) {
 	want, err := shardsOf(open(t, "random-2"), Names{})
 	if err != nil {

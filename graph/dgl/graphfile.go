@@ -27,7 +27,8 @@ const (
 	flagged = 1 << 32 // set where the number is flags and not one of 1, 2, 3, as old versions wrote
 )
 
-// local is the graph in graph.dgl: one node type and one relation, also where the whole graph has many.
+// local is the graph in graph.dgl: one node type and one relation, also where the whole graph has
+// many.
 type local struct {
 	nodes      int
 	src, dst   []int64 // [E] of edge k
@@ -111,7 +112,8 @@ func (s *stream) sparse() (ptr, index, data Tensor, rows, cols int64) {
 	return ptr, index, data, rows, cols
 }
 
-// unit reads the edges of a relation in whichever format it was saved, and returns the number of its nodes.
+// unit reads the edges of a relation in whichever format it was saved, and returns the number of
+// its nodes.
 func (s *stream) unit(g *local) (nodes int64) {
 	s.expect(unitMagic, "magic number of a relation")
 	at := s.at
@@ -205,7 +207,8 @@ func (s *stream) rows(transposed bool) (src, dst []int64, nodes int64, err error
 	return src, dst, rows, err
 }
 
-// byID puts the edges into the order of their numbers, which columns follow. None means the order they are in.
+// byID puts the edges into the order of their numbers, which columns follow. None means the order
+// they are in.
 func byID(src, dst []int64, id Tensor) ([]int64, []int64, error) {
 	if id.Len() == 0 {
 		return src, dst, nil

@@ -21,7 +21,8 @@ type Partition struct {
 	nodes     types
 }
 
-// Part is one part. Its nodes are numbered inner first, by ascending global ID, then the halo in the order of the file.
+// Part is one part. Its nodes are numbered inner first, by ascending global ID, then the halo in
+// the order of the file.
 type Part struct {
 	Inner    int       // nodes that the part owns
 	Global   []int64   // [nodes] global ID; those of inner nodes are one run
@@ -36,9 +37,10 @@ type Part struct {
 // Columns are named tensors with one row for each node or edge of a type.
 type Columns map[string]Tensor
 
-// Read reads the partition that NAME.json at path describes; path may be the folder that it alone lies in. Everything
-// that can be compared is: IDs with the maps, counts with the totals, types with the runs, rows with what they belong
-// to. An error names the file and, in binary ones, the byte.
+// Read reads the partition that NAME.json at path describes; path may be the folder that it alone
+// lies in. Everything that can be compared is: IDs with the maps, counts with the totals, types
+// with the runs, rows with what they belong to. An error names the file and, in binary ones, the
+// byte.
 func Read(path string) (*Partition, error) {
 	path, err := locate(path)
 	if err != nil {
@@ -249,7 +251,8 @@ func (t types) place(id int64) (part, kind int) {
 		}
 		return 1
 	})
-	// Where empty parts begin at the same ID the last of them is found, and it is the one that is not empty.
+	// Where empty parts begin at the same ID the last of them is found, and it is the one that is
+	// not empty.
 	part--
 	for kind = range t.ranges {
 		if r := t.ranges[kind][part]; id < r[1] {

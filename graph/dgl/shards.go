@@ -11,23 +11,26 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Names says which columns are what. The zero value takes DGL's own names. A name may be led by its type, "paper/feat".
+// Names says which columns are what. The zero value takes DGL's own names. A name may be led by its
+// type, "paper/feat".
 type Names struct {
 	Features string // of every type that has it; "": feat or features, none where neither is there
 	Label    string // integers, −1 or NaN for none, or rows of 0 and 1; "": label or labels
 	Weight   string // of edges, 0 or more; "": all weigh 1
-	// Build is how edges become a graph: the zero value adds the reverse of every edge and drops loops, as the trainers
-	// want it.
+	// Build is how edges become a graph: the zero value adds the reverse of every edge and drops
+	// loops, as the trainers want it.
 	Build graph.Build
 }
 
-// Graph returns the whole graph, whose node i is DGL's global ID i, and the part that owns each node. Masks are the
-// columns train_mask, val_mask and test_mask; a node without a label is in no split.
+// Graph returns the whole graph, whose node i is DGL's global ID i, and the part that owns each
+// node. Masks are the columns train_mask, val_mask and test_mask; a node without a label is in no
+// split.
 //
-// Of a graph with types the nodes of all types are nodes, and an edge of any relation is an edge, and is one of that relation
-// too (graph.WithInverses, unless the graph is built as directed). Each type's features
-// have columns of their own, after those of the types before it. The labels are those of the one type that has some,
-// and every node is named TYPE/number, the number being DGL's ID within the type.
+// Of a graph with types the nodes of all types are nodes, and an edge of any relation is an edge,
+// and is one of that relation too (graph.WithInverses, unless the graph is built as directed). Each
+// type's features have columns of their own, after those of the types before it. The labels are
+// those of the one type that has some, and every node is named TYPE/number, the number being DGL's
+// ID within the type.
 func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
 	g = &graph.Graph{Name: p.Name}
 	for k, part := range p.Parts {
@@ -127,8 +130,8 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 	return nil
 }
 
-// column returns the place of the column of one of those names, which may be led by a type, among type t's; "" if there
-// is none.
+// column returns the place of the column of one of those names, which may be led by a type, among
+// type t's; "" if there is none.
 func (p *Partition) column(t int, names ...string) string {
 	for _, name := range names {
 		if kind, rest, ok := strings.Cut(name, "/"); ok && kind == p.NodeTypes[t] {
@@ -309,8 +312,8 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 	return nil
 }
 
-// Bounds on the classes, and on the room that nodes of other types take among the labels of one, so that a damaged file
-// cannot ask for memory that it has no bytes for.
+// Bounds on the classes, and on the room that nodes of other types take among the labels of one, so
+// that a damaged file cannot ask for memory that it has no bytes for.
 const (
 	maxClasses = 1 << 20
 	maxColumns = 1 << 24

@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// stream reads dmlc's encoding: little-endian, nothing aligned, vectors and strings led by a 64-bit count. The first
-// error stays; from then on every read gives zero. A count is compared with the bytes that are left before anything is
-// allocated for it.
+// stream reads dmlc's encoding: little-endian, nothing aligned, vectors and strings led by a 64-bit
+// count. The first error stays; from then on every read gives zero. A count is compared with the
+// bytes that are left before anything is allocated for it.
 type stream struct {
 	path string
 	b    []byte

@@ -70,8 +70,8 @@ func (t Tensor) ints() ([]int64, error) {
 	return decode(t, get), nil
 }
 
-// floats returns the elements of a tensor of numbers, rounded to float32, and refuses one that is not finite then. A
-// NaN is taken where nan says so: labels have it for none.
+// floats returns the elements of a tensor of numbers, rounded to float32, and refuses one that is
+// not finite then. A NaN is taken where nan says so: labels have it for none.
 func (t Tensor) floats(nan bool) ([]float32, error) {
 	le := binary.LittleEndian
 	var out []float32

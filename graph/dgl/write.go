@@ -17,13 +17,15 @@ import (
 
 const incomplete = ".incomplete" // what the folder is called until everything is in it
 
-// WriteDir writes shards, all of one partition in order, as DGL stores a partition of one type, and returns the path
-// of the file that describes it, dir/NAME.json: DGL's load_partition takes it. Until all of it is on the disk the
-// folder is called dir.incomplete; on an error nothing is left. It refuses a dir that has anything in it.
+// WriteDir writes shards, all of one partition in order, as DGL stores a partition of one type, and
+// returns the path of the file that describes it, dir/NAME.json: DGL's load_partition takes it.
+// Until all of it is on the disk the folder is called dir.incomplete; on an error nothing is left.
+// It refuses a dir that has anything in it.
 //
-// DGL numbers the nodes of a part one after another: node i of part k gets ID first(k)+i, and the column orig_id has
-// what it is called in the shards. The other columns are feat, label (−1 for none; 0 and 1 in float32 of several
-// classes), train_mask, val_mask, test_mask and, of edges, weight. DGL has no sparse features: they are written dense.
+// DGL numbers the nodes of a part one after another: node i of part k gets ID first(k)+i, and the
+// column orig_id has what it is called in the shards. The other columns are feat, label (−1 for
+// none; 0 and 1 in float32 of several classes), train_mask, val_mask, test_mask and, of edges,
+// weight. DGL has no sparse features: they are written dense.
 func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 	for _, s := range shards {
 		if err := s.Valid(); err != nil {

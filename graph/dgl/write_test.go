@@ -18,7 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// small returns shards of a drawn graph. Its nodes are dealt out at random, so that DGL's numbers are not ours.
+// small returns shards of a drawn graph. Its nodes are dealt out at random, so that DGL's numbers
+// are not ours.
 func small(t *testing.T, parts int, directed, weighted, multi, sparse bool) []*shard.Shard {
 	t.Helper()
 	const n, e = 50, 160
@@ -138,8 +139,8 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
-// TestDGLReads lets DGL itself open what WriteDir wrote, and check it as it checks its own (DGL_DIST_DEBUG): counts,
-// runs, halo, in-edges of every inner node.
+// TestDGLReads lets DGL itself open what WriteDir wrote, and check it as it checks its own
+// (DGL_DIST_DEBUG): counts, runs, halo, in-edges of every inner node.
 func TestDGLReads(t *testing.T) {
 	python := os.Getenv("HEDDLE_DGL")
 	if python == "" {

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Draw returns a small graph of any kind: directed or not, weighted or not, dense, sparse or no features, one
-// label or several.
+// Draw returns a small graph of any kind: directed or not, weighted or not, dense, sparse or no
+// features, one label or several.
 func Draw(t *rapid.T) *graph.Graph {
 	n := rapid.IntRange(1, 14).Draw(t, "nodes")
 	node := rapid.Int32Range(0, int32(n-1))
@@ -75,8 +75,8 @@ func Path(n int) *graph.Graph {
 	return g
 }
 
-// Communities returns n nodes in groups, with that many edges a node of which inside stay in the group, under IDs that
-// tell nothing.
+// Communities returns n nodes in groups, with that many edges a node of which inside stay in the
+// group, under IDs that tell nothing.
 func Communities(n, groups, edges int, inside float64, key rng.Key) *graph.Graph {
 	name := key.FoldString("name").Perm(n)
 	var src, dst []int32
@@ -105,8 +105,8 @@ func Communities(n, groups, edges int, inside float64, key rng.Key) *graph.Graph
 	return g
 }
 
-// Reseal sets length and checksums of a section file to what it holds, as far as it holds them, so that the fuzzer
-// reaches what lies behind them.
+// Reseal sets length and checksums of a section file to what it holds, as far as it holds them, so
+// that the fuzzer reaches what lies behind them.
 func Reseal(b []byte) {
 	le, table := binary.LittleEndian, crc32.MakeTable(crc32.Castagnoli)
 	if len(b) < 64 {

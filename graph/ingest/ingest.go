@@ -1,5 +1,5 @@
-// Package ingest stores graphs in files from which they are partitioned as streams: graphs in memory, and lists of edges that
-// need not fit into it.
+// Package ingest stores graphs in files from which they are partitioned as streams: graphs in
+// memory, and lists of edges that need not fit into it.
 package ingest
 
 import (
@@ -27,22 +27,23 @@ func WriteGraph(path string, g *graph.Graph) error {
 	return err
 }
 
-// Edges is a list of edges that is read in batches, as often as it is called, always the same: what a reader of some
-// format has to be for its graph to be stored in bounded memory. yield's error ends it and is returned. The batches are
-// the callee's until yield returns.
+// Edges is a list of edges that is read in batches, as often as it is called, always the same: what
+// a reader of some format has to be for its graph to be stored in bounded memory. yield's error
+// ends it and is returned. The batches are the callee's until yield returns.
 type Edges func(yield func(src, dst []int32) error) error
 
-// WriteEdges stores the graph of n nodes with these edges in the file path as WriteGraph would what graph.FromEdges makes
-// of them: both directions unless b says otherwise, no edge twice. It takes 8 bytes of memory a node and buffers of
-// about memory bytes in all, 0: 256 MiB; beside the file it needs room for the edges, twice, while it works. Nodes have no
-// features, no labels and no split. What is unfinished is in path.incomplete; the same call goes on there with what it has
-// sorted, another begins anew.
+// WriteEdges stores the graph of n nodes with these edges in the file path as WriteGraph would what
+// graph.FromEdges makes of them: both directions unless b says otherwise, no edge twice. It takes 8
+// bytes of memory a node and buffers of about memory bytes in all, 0: 256 MiB; beside the file it
+// needs room for the edges, twice, while it works. Nodes have no features, no labels and no split.
+// What is unfinished is in path.incomplete; the same call goes on there with what it has sorted,
+// another begins anew.
 func WriteEdges(path, name string, n int, edges Edges, b graph.Build, memory int64) error {
 	return WriteNodes(path, &graph.Graph{Name: name}, nil, n, edges, b, memory)
 }
 
-// WriteNodes is WriteEdges of nodes that have what g has, but for edges and features, and features, as sections that are
-// written as they are read.
+// WriteNodes is WriteEdges of nodes that have what g has, but for edges and features, and features,
+// as sections that are written as they are read.
 func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges Edges, b graph.Build, memory int64) error {
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
 		return fmt.Errorf("ingest: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
@@ -96,7 +97,8 @@ func siteSections(g *graph.Graph) []section.Section {
 
 const mostBuckets = 200 // files that are written at once; a process may open 256 on some systems
 
-// ingest is a list on its way into rows: edges are dealt to buckets of destinations, which fit into memory one by one.
+// ingest is a list on its way into rows: edges are dealt to buckets of destinations, which fit into
+// memory one by one.
 type ingest struct {
 	graph.Build
 	n      int
@@ -260,8 +262,8 @@ func (g *ingest) pointers(w io.Writer) error {
 	return section.WriteArray(w, ptr)
 }
 
-// BinaryEdges returns the edges of a file of pairs of little-endian numbers, source and destination, of bits bits each:
-// 32 or 64; and the number of nodes, one more than the largest.
+// BinaryEdges returns the edges of a file of pairs of little-endian numbers, source and
+// destination, of bits bits each: 32 or 64; and the number of nodes, one more than the largest.
 func BinaryEdges(path string, bits int) (edges Edges, n int, err error) {
 	edges = func(yield func(src, dst []int32) error) error {
 		f, err := os.Open(path)

@@ -122,8 +122,8 @@ func listed(n, m int, key rng.Key, reads *int) Edges {
 	}
 }
 
-// An ingest that was ended between any two of its steps goes on there, without what is done, and gives the same bytes;
-// another begins anew.
+// An ingest that was ended between any two of its steps goes on there, without what is done, and
+// gives the same bytes; another begins anew.
 func TestStoppedIngestGoesOn(t *testing.T) {
 	const n, m = 3000, 140_000
 	dir, reads := t.TempDir(), 0

@@ -16,8 +16,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// sorting is what of an ingest is done: a journal beside its files, from which the same ingest goes on. The list is read
-// once again to know that it is the same. Files are not synced but have checksums, as those of a job.
+// sorting is what of an ingest is done: a journal beside its files, from which the same ingest goes
+// on. The list is read once again to know that it is the same. Files are not synced but have
+// checksums, as those of a job.
 type sorting struct {
 	Format  int    // 1
 	List    uint64 // digest of the edges, in any order, and of what becomes of them
@@ -25,7 +26,8 @@ type sorting struct {
 	Dealt   bool // whether all edges are in their buckets
 }
 
-// bucket is the edges into some nodes: a file of pairs, or, once they are sorted, of rows and one of the rows' lengths.
+// bucket is the edges into some nodes: a file of pairs, or, once they are sorted, of rows and one
+// of the rows' lengths.
 type bucket struct {
 	Pairs        uint32 // checksum
 	Sorted       bool

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// skewed returns a graph of n nodes, some of them hubs, in which a share of the edges stays in groups:
-// heavy nodes are what caps break on.
+// skewed returns a graph of n nodes, some of them hubs, in which a share of the edges stays in
+// groups: heavy nodes are what caps break on.
 func skewed(n, groups, edges int, inside float64, key rng.Key) *graph.Graph {
 	g := graphtest.Communities(n, groups, edges, inside, key.FoldString("rest"))
 	var src, dst []int32
@@ -53,9 +53,9 @@ func related(g *graph.Graph) graph.Relations {
 	return graph.Relations{Names: []string{"often", "seldom"}, Adj: graph.Stack(list)}
 }
 
-// A part never holds more than max(⌈share⌉, ⌊bound·share⌋) of anything, whatever the graph, the bounds, the capacities and the
-// policy: here the weights are added up anew, and not by what policies plan with. Graphs are large enough for clusters
-// and levels.
+// A part never holds more than max(⌈share⌉, ⌊bound·share⌋) of anything, whatever the graph, the
+// bounds, the capacities and the policy: here the weights are added up anew, and not by what
+// policies plan with. Graphs are large enough for clusters and levels.
 func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -117,9 +117,9 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 	}
 }
 
-// Greedy policies keep the bounds themselves, node by node: what the last step would repair is nothing. A repair moves
-// nodes with no regard to the policy's terms, so that a policy that ignores its bounds would still keep them in the end,
-// and be worse.
+// Greedy policies keep the bounds themselves, node by node: what the last step would repair is
+// nothing. A repair moves nodes with no regard to the policy's terms, so that a policy that ignores
+// its bounds would still keep them in the end, and be worse.
 func TestGreedyPoliciesKeepBoundsBeforeRepair(t *testing.T) {
 	g := graphtest.Communities(2000, 3, 8, 1, rng.New(3)) // three communities, so that most of four parts would be too full
 	byRule := Rules{State: Masters, Vertex: func(v int32, s *View) int32 {
@@ -146,8 +146,8 @@ func TestGreedyPoliciesKeepBoundsBeforeRepair(t *testing.T) {
 	}
 }
 
-// A pass over nodes that are in parts already moves them out of one that holds more than it may, against all their
-// neighbours.
+// A pass over nodes that are in parts already moves them out of one that holds more than it may,
+// against all their neighbours.
 func TestGreedyPoliciesEmptyFullParts(t *testing.T) {
 	const n, k = 400, 4
 	var src, dst []int32

@@ -51,7 +51,8 @@ func TestOrders(t *testing.T) {
 	if want := []int32{3, 1, 0, 2, 4}; !slices.Equal(by, want) {
 		t.Errorf("by degree %v, want %v", by, want)
 	}
-	// Fifty communities of 64: what an edge inside one reads lies within one cluster's length or so.
+	// Fifty communities of 64: what an edge inside one reads lies within one cluster's length or
+	// so.
 	g := graphtest.Communities(3200, 50, 10, 0.95, rng.New(2))
 	c := shuffled(g)
 	near := func(order []int32) (n int) {

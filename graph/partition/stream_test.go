@@ -54,10 +54,11 @@ func TestFormulas(t *testing.T) {
 		{"ldg", ldg(1), loose, []int32{0, 0, 0, 0}},
 		// αγ = 1.5·3·√2/8 = 0.795. 1: 1−0.795 in 0. 2: 1−0.795·√2 < 0 in 0.
 		{"fennel", fennel(1), loose, []int32{0, 0, 1, 1}},
-		// αγ = 1.5·6·√2/8 = 1.591. 1: 1−1.591·√0.833 < 0 in 0. 2: 1−1.591·√1.167 = −0.72 in 1, −1.45 in 0.
-		// 3: 1−1.591·√2.333 = −1.430 in 1, −1.452 in 0.
+		// αγ = 1.5·6·√2/8 = 1.591. 1: 1−1.591·√0.833 < 0 in 0. 2: 1−1.591·√1.167 = −0.72 in 1,
+		// −1.45 in 0. 3: 1−1.591·√2.333 = −1.430 in 1, −1.452 in 0.
 		{"fec", FEC(), loose, []int32{0, 1, 1, 1}},
-		// The middles of the edges lie at 0.5, 2, 4 and 5.5 of 6, of which part 0 has those below 2.
+		// The middles of the edges lie at 0.5, 2, 4 and 5.5 of 6, of which part 0 has those below
+		// 2.
 		{"contiguous-edges", ContiguousEdges(), Goal{Capacity: []float64{1, 2}}, []int32{0, 1, 1, 1}},
 	} {
 		owner, err := Bounded(c.p, c.goal).Assign(graphtest.Path(4), 2, 0)
@@ -163,7 +164,8 @@ func TestSameForAnyNumberOfThreads(t *testing.T) {
 	}
 }
 
-// A graph of 16 groups in 8 parts: random cuts 7/8 of the edges, the groups themselves would cut a tenth of that.
+// A graph of 16 groups in 8 parts: random cuts 7/8 of the edges, the groups themselves would cut a
+// tenth of that.
 func TestPoliciesFindCommunities(t *testing.T) {
 	g := graphtest.Communities(4000, 16, 8, 0.9, rng.New(7))
 	random, err := Random{}.Assign(g, 8, rng.New(1))

@@ -37,8 +37,8 @@ func typedEdges(t *testing.T, shards []*shard.Shard) map[typedEdge]bool {
 	return all
 }
 
-// TestTypedShards: every typed edge is in the shard of its destination, whatever the policy and the order of nodes; the
-// halo has its source; the file has all of it.
+// TestTypedShards: every typed edge is in the shard of its destination, whatever the policy and the
+// order of nodes; the halo has its source; the file has all of it.
 func TestTypedShards(t *testing.T) {
 	g := graphtest.Typed(t)
 	want := typedEdges(t, []*shard.Shard{shard.Whole(g)})

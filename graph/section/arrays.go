@@ -19,8 +19,9 @@ type Arrays struct {
 	unmap func() error
 }
 
-// Open maps the section file path of the given kind into memory and checks all of it (Decode). Close unmaps it: no array
-// that came from it may be used after that. The arrays are read only; a write to one faults.
+// Open maps the section file path of the given kind into memory and checks all of it (Decode).
+// Close unmaps it: no array that came from it may be used after that. The arrays are read only; a
+// write to one faults.
 func Open(path, kind string) (*Arrays, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,8 +47,8 @@ func Open(path, kind string) (*Arrays, error) {
 	return s, nil
 }
 
-// Decode reads a section file of the given kind from b, which it shares; path is for its errors. It checks every byte:
-// what Encode makes of its sections is the same file.
+// Decode reads a section file of the given kind from b, which it shares; path is for its errors. It
+// checks every byte: what Encode makes of its sections is the same file.
 func Decode(path, kind string, b []byte) (*Arrays, error) {
 	f := &Arrays{table: table{path: path}}
 	if err := f.decode(kind, aligned(b)); err != nil {
@@ -85,12 +86,13 @@ func (f *Arrays) Close() error {
 	return unmap()
 }
 
-// Digest returns the SHA-256 of header and table, which hold the names, shapes and checksums of everything in the file.
+// Digest returns the SHA-256 of header and table, which hold the names, shapes and checksums of
+// everything in the file.
 func (f *Arrays) Digest() [32]byte { return sha256.Sum256(f.head) }
 
-// Values returns the elements of a section, which share the file's memory: read only, and only until Close. The
-// section must have T's type and the given shape, where −1 stands for any extent; without a shape it must be
-// one-dimensional.
+// Values returns the elements of a section, which share the file's memory: read only, and only
+// until Close. The section must have T's type and the given shape, where −1 stands for any extent;
+// without a shape it must be one-dimensional.
 func Values[T Element](f *Arrays, name string, shape ...int) ([]T, error) {
 	i, ok := f.index[name]
 	if !ok {

@@ -2,15 +2,16 @@ package section
 
 import "unsafe"
 
-// This file alone looks at arrays as bytes and at bytes as arrays: section files hold numbers exactly as a
-// little-endian machine does, so that a mapped file needs no copy.
+// This file alone looks at arrays as bytes and at bytes as arrays: section files hold numbers
+// exactly as a little-endian machine does, so that a mapped file needs no copy.
 
 // Element is what a section may hold.
 type Element interface {
 	~uint8 | ~int32 | ~int64 | ~float32
 }
 
-// littleEndian reports whether this machine keeps numbers as the files do. Every target of Heddle does.
+// littleEndian reports whether this machine keeps numbers as the files do. Every target of Heddle
+// does.
 func littleEndian() bool {
 	one := uint16(1)
 	return *(*byte)(unsafe.Pointer(&one)) == 1
@@ -35,7 +36,8 @@ func bytesOf[T Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(x)))
 }
 
-// arrayOf returns b, whose length is a multiple of T's size and whose start is aligned to 8, as an array.
+// arrayOf returns b, whose length is a multiple of T's size and whose start is aligned to 8, as an
+// array.
 func arrayOf[T Element](b []byte) []T {
 	var x T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(x)))

@@ -9,7 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk/disktest"
 )
 
-// Power is cut after every single call of the file system: a section file is then the old one or the new one, whole.
+// Power is cut after every single call of the file system: a section file is then the old one or
+// the new one, whole.
 func TestWriteAndPowerCut(t *testing.T) {
 	r := disktest.NewRecorder(t.TempDir())
 	name := filepath.Join(r.Root(), "part-0")

@@ -8,15 +8,15 @@ import (
 	"os"
 )
 
-// Ranges is a section file that is read piece by piece, for files larger than the memory. It may be read from several
-// goroutines at once.
+// Ranges is a section file that is read piece by piece, for files larger than the memory. It may be
+// read from several goroutines at once.
 type Ranges struct {
 	table
 	file *os.File
 }
 
-// OpenRanges opens the section file path of the given kind and checks its header and table. The payloads are not
-// checked: Encode of Sections does that.
+// OpenRanges opens the section file path of the given kind and checks its header and table. The
+// payloads are not checked: Encode of Sections does that.
 func OpenRanges(path, kind string) (*Ranges, error) {
 	file, err := os.Open(path)
 	if err != nil {

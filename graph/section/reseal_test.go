@@ -5,7 +5,8 @@ import (
 	"hash/crc32"
 )
 
-// reseal sets the checksums of table and header, and the file's length, to what b holds, as far as it holds them.
+// reseal sets the checksums of table and header, and the file's length, to what b holds, as far as
+// it holds them.
 func reseal(b []byte) {
 	if len(b) < headerSize {
 		return

@@ -1,6 +1,6 @@
-// Package section reads and writes section files: lists of named arrays behind a header and a table, as
-// docs/reference/file-format.md draws them. The kind and the sections determine every byte, so that
-// what is read and written again is the same file.
+// Package section reads and writes section files: lists of named arrays behind a header and a
+// table, as docs/reference/file-format.md draws them. The kind and the sections determine every
+// byte, so that what is read and written again is the same file.
 package section
 
 import (
@@ -48,8 +48,9 @@ type Section struct {
 	sum   *uint32 // the payload's checksum, if a table has it
 }
 
-// Stream returns a section whose bytes write puts out when the file is written, so that they need not be in memory at
-// once. Only Write takes it. Writing more or fewer bytes than the shape has is an error.
+// Stream returns a section whose bytes write puts out when the file is written, so that they need
+// not be in memory at once. Only Write takes it. Writing more or fewer bytes than the shape has is
+// an error.
 func Stream(name string, t Type, shape []int, write func(io.Writer) error) Section {
 	return Section{Name: name, Type: t, Shape: shape, from: write}
 }
@@ -96,8 +97,8 @@ func (c *counter) Write(b []byte) (int, error) {
 	return c.w.Write(b)
 }
 
-// Array returns the section that holds data, which it shares. Without a shape it is one-dimensional. It panics if
-// the shape does not have len(data) elements.
+// Array returns the section that holds data, which it shares. Without a shape it is
+// one-dimensional. It panics if the shape does not have len(data) elements.
 func Array[T Element](name string, data []T, shape ...int) Section {
 	if len(shape) == 0 {
 		shape = []int{len(data)}
@@ -108,8 +109,8 @@ func Array[T Element](name string, data []T, shape ...int) Section {
 	return Section{Name: name, Type: typeOf[T](), Shape: shape, data: bytesOf(data)}
 }
 
-// Strings returns a list of strings as sections NAME/ptr and NAME/text, none if the list is nil: string k is bytes
-// [ptr[k], ptr[k+1]) of text.
+// Strings returns a list of strings as sections NAME/ptr and NAME/text, none if the list is nil:
+// string k is bytes [ptr[k], ptr[k+1]) of text.
 func Strings(name string, list []string) []Section {
 	if list == nil {
 		return nil
@@ -121,7 +122,8 @@ func Strings(name string, list []string) []Section {
 	return []Section{Array(name+"/ptr", ptr), Array(name+"/text", []byte(strings.Join(list, "")))}
 }
 
-// product returns the number of elements of a shape, or false if it is not a shape or needs too many bytes.
+// product returns the number of elements of a shape, or false if it is not a shape or needs too
+// many bytes.
 func product(shape []int) (int64, bool) {
 	if len(shape) == 0 || len(shape) > maxRank {
 		return 0, false

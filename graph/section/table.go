@@ -24,8 +24,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func padTo(n int64, to int64) int64 { return (n + to - 1) / to * to }
 
-// encodeHead returns header and table of a file, up to the first payload, and where each payload begins. sum holds the
-// payloads' checksums.
+// encodeHead returns header and table of a file, up to the first payload, and where each payload
+// begins. sum holds the payloads' checksums.
 func encodeHead(kind string, sections []Section, sum []uint32) (b []byte, offset []int64, err error) {
 	if !littleEndian() {
 		return nil, nil, errors.New("section files need a little-endian machine")
@@ -95,8 +95,9 @@ type table struct {
 	index map[string]int
 }
 
-// read reads the head of a file of size bytes and checks it: bounds before anything is allocated, then checksums, then
-// that the head is the one that is written for these sections, so that nothing else is in it.
+// read reads the head of a file of size bytes and checks it: bounds before anything is allocated,
+// then checksums, then that the head is the one that is written for these sections, so that nothing
+// else is in it.
 func (t *table) read(r io.ReaderAt, kind string, size int64) error {
 	t.head = make([]byte, headerSize)
 	if _, err := r.ReadAt(t.head, 0); err != nil {
@@ -137,8 +138,8 @@ func (t *table) read(r io.ReaderAt, kind string, size int64) error {
 	return nil
 }
 
-// header checks the header b of a file of that kind and size, and returns the number of sections and the length of the
-// table.
+// header checks the header b of a file of that kind and size, and returns the number of sections
+// and the length of the table.
 func header(b []byte, kind string, size int64) (count int, table int64, err error) {
 	le := binary.LittleEndian
 	if string(b[:8]) != magic {
@@ -163,8 +164,8 @@ func header(b []byte, kind string, size int64) (count int, table int64, err erro
 	return int(n), int64(length), nil
 }
 
-// entry reads the first of the table's entries, whose payload has to begin at byte at of a file of that size, and
-// returns how long the entry and the payload are.
+// entry reads the first of the table's entries, whose payload has to begin at byte at of a file of
+// that size, and returns how long the entry and the payload are.
 func entry(entries []byte, at, file int64) (s Section, size, length int64, err error) {
 	le := binary.LittleEndian
 	fault := func(format string, args ...any) (Section, int64, int64, error) {
@@ -202,8 +203,8 @@ func entry(entries []byte, at, file int64) (s Section, size, length int64, err e
 	return s, size, int64(bytes), nil
 }
 
-// Sections returns the sections in the order of the file, to be written again. Those of Arrays share its memory; those
-// of Ranges are compared with their checksums while they are written.
+// Sections returns the sections in the order of the file, to be written again. Those of Arrays
+// share its memory; those of Ranges are compared with their checksums while they are written.
 func (t *table) Sections() []Section { return slices.Clone(t.list) }
 
 // Has reports whether the file has a section of that name.

@@ -6,11 +6,12 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// leastCover returns a least set of sources and destinations that has an end of every edge of adj. What part p sends to
-// part q of a linear aggregator is either the row of a source or the partial sum of a destination over p's sources:
-// adj being the edges from p into q, this is the least that carries all (König 1931, by the matching of Hopcroft and
-// Karp, SICOMP 1973). Of more than 2²⁴ edges it is at most twice that, in one pass (Gavril 1974; in Garey and Johnson
-// 1979, §6.1). Both lists ascend.
+// leastCover returns a least set of sources and destinations that has an end of every edge of adj.
+// What part p sends to part q of a linear aggregator is either the row of a source or the partial
+// sum of a destination over p's sources: adj being the edges from p into q, this is the least that
+// carries all (König 1931, by the matching of Hopcroft and Karp, SICOMP 1973). Of more than 2²⁴
+// edges it is at most twice that, in one pass (Gavril 1974; in Garey and Johnson 1979, §6.1). Both
+// lists ascend.
 func leastCover(adj *graph.CSR) (rows, sums []int32) { return cover(adj, 1<<24) }
 
 // cover is exact up to so many edges.
@@ -36,8 +37,9 @@ func cover(adj *graph.CSR, exact int) (rows, sums []int32) {
 			}
 		}
 	}
-	// What alternating paths from unmatched destinations reach: of those destinations none, of those sources all. That
-	// covers whatever the matching is, and is as large as it where no path is left that would augment it.
+	// What alternating paths from unmatched destinations reach: of those destinations none, of
+	// those sources all. That covers whatever the matching is, and is as large as it where no path
+	// is left that would augment it.
 	reached := make([]bool, adj.NumSrc)
 	for i := range int32(adj.NumDst) {
 		col, _ := adj.Row(int(i))
@@ -103,8 +105,8 @@ func (m *matching) layer() (found bool) {
 	return found
 }
 
-// augment matches destination i along a path through ever deeper layers, if there is one. The path is kept in queue,
-// not on the stack: it may be as long as the graph.
+// augment matches destination i along a path through ever deeper layers, if there is one. The path
+// is kept in queue, not on the stack: it may be as long as the graph.
 func (m *matching) augment(i int32) {
 	path := append(m.queue[:0], i)
 	for len(path) > 0 {
@@ -134,8 +136,8 @@ func (m *matching) augment(i int32) {
 	m.queue = path
 }
 
-// From returns the edges of adj, which has the shard's destinations and sources, that come from part p: source j is
-// p's j-th halo row.
+// From returns the edges of adj, which has the shard's destinations and sources, that come from
+// part p: source j is p's j-th halo row.
 func (s *Shard) From(adj *graph.CSR, p int) *graph.CSR {
 	lo, hi := int32(s.HaloPtr[p]), int32(s.HaloPtr[p+1])
 	out := &graph.CSR{NumDst: adj.NumDst, NumSrc: int(hi - lo), RowPtr: make([]int64, adj.NumDst+1)}

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exhaustiveCover tries all sets of sources: the destinations that any other source has an edge to are needed.
+// exhaustiveCover tries all sets of sources: the destinations that any other source has an edge to
+// are needed.
 func exhaustiveCover(adj *graph.CSR) int {
 	least := adj.NumSrc + adj.NumDst
 	for rows := range 1 << adj.NumSrc {
@@ -67,7 +68,8 @@ func TestMinCoverIsLeast(t *testing.T) {
 	})
 }
 
-// A path of augmentation as long as the graph: source k goes to destinations k and k+1, the last only to its own.
+// A path of augmentation as long as the graph: source k goes to destinations k and k+1, the last
+// only to its own.
 func TestMinCoverOfLongPath(t *testing.T) {
 	const n = 200_000
 	adj := &graph.CSR{NumDst: n, NumSrc: n, RowPtr: []int64{0}}

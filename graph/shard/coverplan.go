@@ -11,16 +11,17 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Cover is what one peer sends another of the rows of a layer that sums them: the rows of some sources, and for some
-// destinations the sum over their other sources. So every edge is in a row or in a sum, and none in both.
+// Cover is what one peer sends another of the rows of a layer that sums them: the rows of some
+// sources, and for some destinations the sum over their other sources. So every edge is in a row or
+// in a sum, and none in both.
 type Cover struct {
 	Rows []int32   // sources whose rows are sent, ascending
 	Dst  []int32   // destinations of the sums, ascending; only who receives them knows
 	Sums graph.CSR // len(Dst) × sources: the terms of each sum
 }
 
-// NewCover returns the least cover of adj, the edges from one peer's nodes into another's; where sums save nothing, the
-// rows of all sources that have an edge.
+// NewCover returns the least cover of adj, the edges from one peer's nodes into another's; where
+// sums save nothing, the rows of all sources that have an edge.
 func NewCover(adj *graph.CSR) *Cover {
 	rows, sums := leastCover(adj)
 	read := make([]bool, adj.NumSrc)
@@ -67,8 +68,9 @@ func NewCover(adj *graph.CSR) *Cover {
 // Len returns how many messages, each as wide as a row, the cover takes.
 func (c *Cover) Len() int { return len(c.Rows) + c.Sums.NumDst }
 
-// Append appends the cover to b as the sender of the rows needs it: uvarints, namely the number of rows and of sums,
-// the rows, and of each sum the number of its terms and the terms, lists as gaps; then the weights, where there are any.
+// Append appends the cover to b as the sender of the rows needs it: uvarints, namely the number of
+// rows and of sums, the rows, and of each sum the number of its terms and the terms, lists as gaps;
+// then the weights, where there are any.
 func (c *Cover) Append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(c.Rows)))
 	b = binary.AppendUvarint(b, uint64(c.Sums.NumDst))
@@ -83,7 +85,8 @@ func (c *Cover) Append(b []byte) []byte {
 	return b
 }
 
-// parseCover reads what Append wrote of a cover over so many sources. b is a peer's: nothing in it is believed.
+// parseCover reads what Append wrote of a cover over so many sources. b is a peer's: nothing in it
+// is believed.
 func parseCover(b []byte, sources int, weighted bool) (*Cover, error) {
 	r := coverReader{b: b, sources: sources}
 	rows, sums := r.uvarint(), r.uvarint()
@@ -156,8 +159,8 @@ func (r *coverReader) weights(n int) []float32 {
 	return w
 }
 
-// Weigh returns the terms of the sums over so many nodes of the sender's: source j is node[j], and its terms are
-// multiplied by f[node[j]] (nil: 1).
+// Weigh returns the terms of the sums over so many nodes of the sender's: source j is node[j], and
+// its terms are multiplied by f[node[j]] (nil: 1).
 func (c *Cover) Weigh(f []float64, node []int32, nodes int) *graph.CSR {
 	out := &graph.CSR{NumDst: c.Sums.NumDst, NumSrc: nodes, RowPtr: c.Sums.RowPtr, Col: make([]int32, len(c.Sums.Col)), Weight: c.Sums.Weight}
 	if f != nil {
@@ -177,9 +180,10 @@ func (c *Cover) Weigh(f []float64, node []int32, nodes int) *graph.CSR {
 	return out
 }
 
-// Agree tells every peer q what this one wants of q's rows, want[q], and returns what each wants of this one's, of the
-// rows[q] that it may read. nil stands for all of them, row by row. exchange sends a message of at most limit bytes to
-// every peer and returns theirs; who the destinations of sums are is not in them.
+// Agree tells every peer q what this one wants of q's rows, want[q], and returns what each wants of
+// this one's, of the rows[q] that it may read. nil stands for all of them, row by row. exchange
+// sends a message of at most limit bytes to every peer and returns theirs; who the destinations of
+// sums are is not in them.
 func Agree(want []*Cover, rows []int, weighted bool, exchange func(out [][]byte, limit int) (in [][]byte, err error)) (give []*Cover, err error) {
 	out := make([][]byte, len(want))
 	for q, c := range want {
@@ -211,9 +215,9 @@ func Agree(want []*Cover, rows []int, weighted bool, exchange func(out [][]byte,
 // maxCover bounds the bytes of a cover on its way: a larger one is not asked for.
 const maxCover = 1 << 28
 
-// Place says where what a peer sends under the cover lies, from source base on: those of its sources whose rows are sent
-// get their place in to, the others −1, and virtual gets, for destination i of n, the edge from its sum. It returns the
-// first source behind.
+// Place says where what a peer sends under the cover lies, from source base on: those of its
+// sources whose rows are sent get their place in to, the others −1, and virtual gets, for
+// destination i of n, the edge from its sum. It returns the first source behind.
 func (c *Cover) Place(to []int32, virtual [][]int32, base int) int {
 	for j := range to {
 		to[j] = -1
@@ -227,8 +231,9 @@ func (c *Cover) Place(to []int32, virtual [][]int32, base int) int {
 	return base + c.Len()
 }
 
-// WithSums returns adj, whose sources have their places already, with an edge from every sum into its destination:
-// virtual[i] are the sums of destination i, weighed dst[i] (nil: 1), among so many sources.
+// WithSums returns adj, whose sources have their places already, with an edge from every sum into
+// its destination: virtual[i] are the sums of destination i, weighed dst[i] (nil: 1), among so many
+// sources.
 func WithSums(adj *graph.CSR, virtual [][]int32, dst []float64) *graph.CSR {
 	sums := &graph.CSR{NumDst: adj.NumDst, NumSrc: adj.NumSrc, RowPtr: make([]int64, adj.NumDst+1)}
 	for i, list := range virtual {

@@ -37,8 +37,9 @@ func bipartite(t *rapid.T) *graph.CSR {
 	return adj
 }
 
-// TestCoverCarriesEveryEdgeOnce: the sums over rows and partial sums are those over the sources, whatever their values:
-// source j is worth 3ʲ times its weight, so that no other set of edges adds up to the same.
+// TestCoverCarriesEveryEdgeOnce: the sums over rows and partial sums are those over the sources,
+// whatever their values: source j is worth 3ʲ times its weight, so that no other set of edges adds
+// up to the same.
 func TestCoverCarriesEveryEdgeOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		adj := bipartite(t)
@@ -224,7 +225,8 @@ func TestAgree(t *testing.T) {
 
 // TestNoCoverIsLongerThanRows on the three smallest shapes.
 func TestNoCoverIsLongerThanRows(t *testing.T) {
-	// A star out of one part: one row. A star into another: one sum. A matching: as many rows as sums, so rows.
+	// A star out of one part: one row. A star into another: one sum. A matching: as many rows as
+	// sums, so rows.
 	star := &graph.CSR{NumDst: 3, NumSrc: 1, RowPtr: []int64{0, 1, 2, 3}, Col: []int32{0, 0, 0}}
 	if c := NewCover(star); len(c.Rows) != 1 || c.Sums.NumDst != 0 {
 		t.Errorf("a star out: %+v", c)

@@ -9,9 +9,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// Cut returns the shards of g, one a part, in which part owner[i] owns node i. A part may own nothing. Adjacency,
-// features and labels are copied. It refuses a graph that is not valid, less than one part or more than nodes, and
-// owners out of range.
+// Cut returns the shards of g, one a part, in which part owner[i] owns node i. A part may own
+// nothing. Adjacency, features and labels are copied. It refuses a graph that is not valid, less
+// than one part or more than nodes, and owners out of range.
 func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
 	if err := CheckParts(g.N(), parts); err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ const kind = "shard" // of section files
 
 func partName(rank int) string { return fmt.Sprintf("part-%d", rank) }
 
-// WriteDir writes the shards, all of one partition in order, as dir/part-0 and so on, and dir/manifest.json, which it
-// returns. Until all of it is on the disk the directory is called dir.incomplete; on an error nothing is left. It
-// refuses a dir that has anything in it.
+// WriteDir writes the shards, all of one partition in order, as dir/part-0 and so on, and
+// dir/manifest.json, which it returns. Until all of it is on the disk the directory is called
+// dir.incomplete; on an error nothing is left. It refuses a dir that has anything in it.
 func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	for _, s := range shards {
 		if err := s.Valid(); err != nil {
@@ -33,8 +33,8 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	return whole(dir, func(tmp string) (*Manifest, error) { return fill(tmp, shards, meta) })
 }
 
-// whole lets fill write the files of a partition, and gives their directory its name when all of them are there. On an error
-// nothing is left.
+// whole lets fill write the files of a partition, and gives their directory its name when all of
+// them are there. On an error nothing is left.
 func whole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	if err := Vacant(dir); err != nil {
@@ -60,8 +60,8 @@ func whole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, err
 // Incomplete returns what the directory of a partition is called until everything is in it.
 func Incomplete(dir string) string { return dir + ".incomplete" }
 
-// Vacant refuses a directory that has anything in it, as all do that write partitions: for who wants to know before the
-// work is done.
+// Vacant refuses a directory that has anything in it, as all do that write partitions: for who
+// wants to know before the work is done.
 func Vacant(dir string) error {
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
 		return fmt.Errorf("shard: %s is not empty: remove it, or choose another directory", dir)
@@ -94,7 +94,8 @@ func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	return m, m.Write(dir)
 }
 
-// WritePart writes the sections of part rank into dir, and returns what the manifest has as Part.Digest.
+// WritePart writes the sections of part rank into dir, and returns what the manifest has as
+// Part.Digest.
 func WritePart(dir string, rank int, sections []section.Section) (digest string, err error) {
 	sum, err := section.Write(filepath.Join(dir, partName(rank)), kind, sections)
 	return hex.EncodeToString(sum[:]), err
@@ -117,8 +118,9 @@ func Discard(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// ReadShard maps the part at path, dir/part-N, into memory and checks it and that it is the part which the manifest
-// beside it describes. The shard's arrays are read only, and no longer there after Close.
+// ReadShard maps the part at path, dir/part-N, into memory and checks it and that it is the part
+// which the manifest beside it describes. The shard's arrays are read only, and no longer there
+// after Close.
 func ReadShard(path string) (*Shard, io.Closer, error) {
 	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
 		return nil, nil, fmt.Errorf("shard: %s is a complete partition: name one part of it, such as %s", path, filepath.Join(path, partName(0)))
@@ -145,7 +147,8 @@ func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
 	return s, f, nil
 }
 
-// check returns an error unless s, from the file of that name and digest, is the part of m that it says it is.
+// check returns an error unless s, from the file of that name and digest, is the part of m that it
+// says it is.
 func (m *Manifest) check(s *Shard, file string, digest [32]byte) error {
 	if got := hex.EncodeToString(s.Fingerprint[:]); got != m.Fingerprint {
 		return fmt.Errorf("a part of another partition: of %q with fingerprint %.12s…, where %s is of %q with %.12s…", s.Name, got, manifestName, m.Name, m.Fingerprint)
@@ -169,7 +172,8 @@ func (m *Manifest) check(s *Shard, file string, digest [32]byte) error {
 	return nil
 }
 
-// ReadDir opens all parts of the partition in dir, as ReadShard does, and checks that they fit together.
+// ReadDir opens all parts of the partition in dir, as ReadShard does, and checks that they fit
+// together.
 func ReadDir(dir string) ([]*Shard, io.Closer, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {

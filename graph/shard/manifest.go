@@ -28,7 +28,8 @@ type Meta struct {
 	Sites  []string `json:"sites,omitempty"` // names of the parts, or none
 }
 
-// Manifest describes the parts of a partition without holding any of them. DIR/manifest.json is one.
+// Manifest describes the parts of a partition without holding any of them. DIR/manifest.json is
+// one.
 type Manifest struct {
 	Format      int    `json:"format"` // 1
 	Name        string `json:"name"`   // the data set's

@@ -11,14 +11,16 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Group returns which parts worker w of so many holds where there are more parts than workers: [lo, hi), one at least.
+// Group returns which parts worker w of so many holds where there are more parts than workers: [lo,
+// hi), one at least.
 func Group(parts, workers, w int) (lo, hi int) { return w * parts / workers, (w + 1) * parts / workers }
 
 // groupOf returns the worker that holds part p.
 func groupOf(parts, workers, p int) int { return ((p+1)*workers - 1) / parts }
 
-// Merge returns the shard of a worker that holds several parts, those of Group: what Cut would have returned for it had
-// the parts of every worker been one, but for the fingerprint, which is another. It copies what it keeps.
+// Merge returns the shard of a worker that holds several parts, those of Group: what Cut would have
+// returned for it had the parts of every worker been one, but for the fingerprint, which is
+// another. It copies what it keeps.
 func Merge(parts []*Shard, workers int) (*Shard, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("shard: no parts to merge")
@@ -209,7 +211,8 @@ func (m *merger) edges(s *Shard, rows []int32) {
 	s.Typed = graph.Relations{Names: m.parts[0].Typed.Names, Adj: *m.lined(typed).Relabel(order, m.to, len(s.Global))}
 }
 
-// lined returns the parts' edges, one part's rows below another's, and its sources behind another's.
+// lined returns the parts' edges, one part's rows below another's, and its sources behind
+// another's.
 func (m *merger) lined(list []*graph.CSR) *graph.CSR {
 	out := &graph.CSR{NumSrc: len(m.to), RowPtr: []int64{0}}
 	for p, g := range list {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMergedPartsAreOnePart: several parts of one worker are, byte for byte, the part that it would have had of a
-// partition into as many parts as there are workers.
+// TestMergedPartsAreOnePart: several parts of one worker are, byte for byte, the part that it would
+// have had of a partition into as many parts as there are workers.
 func TestMergedPartsAreOnePart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, owner, shards := drawCut(t)

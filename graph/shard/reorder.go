@@ -10,9 +10,10 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// Reorder returns the shards of the same partition, all of them in order, with each one's owned nodes in the order that
-// by gives for the edges between them (place k gets node order[k]), and halo rows in that of their owners. Nothing else
-// about a node changes, its global ID least. The fingerprint does: shards of the two do not fit together.
+// Reorder returns the shards of the same partition, all of them in order, with each one's owned
+// nodes in the order that by gives for the edges between them (place k gets node order[k]), and
+// halo rows in that of their owners. Nothing else about a node changes, its global ID least. The
+// fingerprint does: shards of the two do not fit together.
 func Reorder(shards []*Shard, by func(inner *graph.CSR) (order []int32)) []*Shard {
 	place := make([][]int32, len(shards)) // of each part's owned node
 	list := make([][]int32, len(shards))
@@ -49,7 +50,8 @@ func (s *Shard) inner() *graph.CSR {
 	return g
 }
 
-// reordered returns s with its owned nodes in that order. place holds where each part puts its nodes.
+// reordered returns s with its owned nodes in that order. place holds where each part puts its
+// nodes.
 func (s *Shard) reordered(shards []*Shard, order []int32, place [][]int32) *Shard {
 	out := *s
 	source := slices.Clone(order) // source k of the result is source[k] of s

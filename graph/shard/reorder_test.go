@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReorderIsTheSamePartition draws any shards: reordered they are valid, fit together, and are the same graph with
-// the same owners.
+// TestReorderIsTheSamePartition draws any shards: reordered they are valid, fit together, and are
+// the same graph with the same owners.
 func TestReorderIsTheSamePartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, _, shards := drawCut(t)

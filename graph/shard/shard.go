@@ -1,12 +1,12 @@
-// Package shard holds the parts of a partitioned graph, one a peer: cutting a graph into them, their files, and what
-// they send each other.
+// Package shard holds the parts of a partitioned graph, one a peer: cutting a graph into them,
+// their files, and what they send each other.
 package shard
 
 import "github.com/heddle-gnn/heddle/graph"
 
-// Shard is one peer's part. Sources are numbered owned first, then halo by owner, so that the rows that come
-// from peer q are contiguous. Owned nodes are in ascending order of global ID, unless Reorder put them into another;
-// each peer's halo is in the order in which the peer has them.
+// Shard is one peer's part. Sources are numbered owned first, then halo by owner, so that the rows
+// that come from peer q are contiguous. Owned nodes are in ascending order of global ID, unless
+// Reorder put them into another; each peer's halo is in the order in which the peer has them.
 type Shard struct {
 	Rank, Parts int
 	Owned       int             // destinations are sources [0, Owned)

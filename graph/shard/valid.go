@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Valid returns an error that names the first of the shard's invariants that is broken, or nil. What only the shards
-// together can break is Consistent's.
+// Valid returns an error that names the first of the shard's invariants that is broken, or nil.
+// What only the shards together can break is Consistent's.
 func (s *Shard) Valid() error {
 	if s.Parts < 1 || s.Rank < 0 || s.Rank >= s.Parts || s.Owned < 0 || s.Owned > len(s.Global) || int64(len(s.Global)) > s.Nodes {
 		return fmt.Errorf("shard: part %d of %d owns %d of %d sources, in a graph of %d nodes", s.Rank, s.Parts, s.Owned, len(s.Global), s.Nodes)
@@ -79,7 +79,8 @@ func (s *Shard) validSources() error {
 	return nil
 }
 
-// validDegrees checks that the owned nodes have all their edges, and that the halo's degrees are usable.
+// validDegrees checks that the owned nodes have all their edges, and that the halo's degrees are
+// usable.
 func (s *Shard) validDegrees() error {
 	if len(s.Degree) != len(s.Global) {
 		return fmt.Errorf("%d degrees for %d sources", len(s.Degree), len(s.Global))
@@ -97,7 +98,8 @@ func (s *Shard) validDegrees() error {
 	return nil
 }
 
-// FirstBad returns the first place of list that is out of [lo, hi) or not above its predecessor, or −1.
+// FirstBad returns the first place of list that is out of [lo, hi) or not above its predecessor, or
+// −1.
 func FirstBad[T int32 | int64](list []T, lo, hi T) int {
 	for k, v := range list {
 		if v < lo || v >= hi || k > 0 && list[k-1] >= v {
@@ -107,8 +109,8 @@ func FirstBad[T int32 | int64](list []T, lo, hi T) int {
 	return -1
 }
 
-// Consistent returns an error unless shards are all the parts of one partition, in order: every node is owned once,
-// and what each part holds as halo is what its owner sends.
+// Consistent returns an error unless shards are all the parts of one partition, in order: every
+// node is owned once, and what each part holds as halo is what its owner sends.
 func Consistent(shards []*Shard) error {
 	owned := int64(0)
 	for p, s := range shards {

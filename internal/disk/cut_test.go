@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk/disktest"
 )
 
-// A file that is replaced holds, after a power cut at any point, what it held before or what it was to hold, and from the
-// moment that Replace has returned the latter.
+// A file that is replaced holds, after a power cut at any point, what it held before or what it was
+// to hold, and from the moment that Replace has returned the latter.
 func TestReplaceAndPowerCut(t *testing.T) {
 	r := disktest.NewRecorder(t.TempDir())
 	text := func(k int) string { return fmt.Sprintf("%0*d", 600*k, k) }

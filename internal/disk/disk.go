@@ -1,5 +1,5 @@
-// Package disk writes files so that a power cut or a crash leaves the old content or the new one, never a
-// mixture.
+// Package disk writes files so that a power cut or a crash leaves the old content or the new one,
+// never a mixture.
 package disk
 
 import (
@@ -13,7 +13,8 @@ import (
 	"runtime"
 )
 
-// FS is what durable writing needs of a file system: OS, or one that fails or forgets for a test (disktest).
+// FS is what durable writing needs of a file system: OS, or one that fails or forgets for a test
+// (disktest).
 type FS interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	CreateTemp(dir, pattern string) (File, error)
@@ -86,8 +87,8 @@ func WriteFile(on FS, path string, perm fs.FileMode, data []byte) error {
 	})
 }
 
-// WriteStream makes path, which only its owner may read (mode 0600), hold what write writes, as Replace does. The writer
-// is buffered.
+// WriteStream makes path, which only its owner may read (mode 0600), hold what write writes, as
+// Replace does. The writer is buffered.
 func WriteStream(on FS, path string, write func(io.Writer) error) error {
 	return Replace(on, path, 0o600, func(f File) error {
 		w := bufio.NewWriterSize(f, 1<<18)
@@ -98,8 +99,9 @@ func WriteStream(on FS, path string, write func(io.Writer) error) error {
 	})
 }
 
-// Replace makes path hold what write writes, or leaves it as it was, by a temporary file beside it that is synced and
-// renamed. When it returns nil the new content survives a power cut. perm holds whatever the umask. An error names path.
+// Replace makes path hold what write writes, or leaves it as it was, by a temporary file beside it
+// that is synced and renamed. When it returns nil the new content survives a power cut. perm holds
+// whatever the umask. An error names path.
 func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err error) {
 	dir := filepath.Dir(path)
 	f, err := on.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
@@ -113,7 +115,8 @@ func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err 
 			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
-	// The first failure ends it: after a sync that failed nobody knows what of the file is on the disk.
+	// The first failure ends it: after a sync that failed nobody knows what of the file is on the
+	// disk.
 	for _, step := range []func() error{
 		func() error { return f.Chmod(perm) }, func() error { return write(f) }, f.Sync, f.Close,
 		func() error { return on.Rename(f.Name(), path) }, func() error { return on.SyncDir(dir) },

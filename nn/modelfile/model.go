@@ -17,8 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Card says where a model comes from and what it can do. It has no date and no machine in it: the same training writes
-// the same file.
+// Card says where a model comes from and what it can do. It has no date and no machine in it: the
+// same training writes the same file.
 type Card struct {
 	Dataset string           `json:"dataset,omitempty"`
 	Nodes   int64            `json:"nodes,omitempty"` // of the whole training graph
@@ -38,12 +38,13 @@ type Card struct {
 	Encoding []byte   `json:"-"` // graph.Graph.Encoding: how a table's columns became features; UTF-8, or nil
 }
 
-// formatVersion is what this package writes and the only one it reads; docs/reference/model-file.md has its history.
+// formatVersion is what this package writes and the only one it reads; docs/reference/model-file.md
+// has its history.
 const formatVersion = "1"
 
-// Write writes m and its card to path as one safetensors file, durably: path holds the whole file, or what it held
-// before. The tensors are m.Params by name; the metadata has "heddle" (the version), "spec", "card", "classes" and
-// "encoding". A value that is not finite is refused.
+// Write writes m and its card to path as one safetensors file, durably: path holds the complete
+// file, or what it held before. The tensors are m.Params by name; the metadata has "heddle" (the
+// version), "spec", "card", "classes" and "encoding". A value that is not finite is refused.
 func Write(path string, m *nn.Model, card Card) error {
 	b, err := encodeModel(m.Spec, m.Params(), card)
 	if err != nil {
@@ -52,8 +53,8 @@ func Write(path string, m *nn.Model, card Card) error {
 	return disk.WriteFile(disk.OS{}, path, 0o644, b)
 }
 
-// Read makes the model of a file of Write again. The error names the tensor that is missing, superfluous or of
-// another shape than the Spec asks for.
+// Read makes the model of a file of Write again. The error names the tensor that is missing,
+// superfluous or of another shape than the Spec asks for.
 func Read(path string) (*nn.Model, Card, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -197,11 +198,12 @@ func finite(t tensor) error {
 	return nil
 }
 
-// unstored bounds the values of heads that training used and inference does not read, which a file therefore lacks.
+// unstored bounds the values of heads that training used and inference does not read, which a file
+// therefore lacks.
 const unstored = 1 << 24
 
-// values returns about how many values the matrices of spec have, of all its heads too, or a number above limit: what a
-// file asks for is compared with what it holds before any of it is allocated.
+// values returns about how many values the matrices of spec have, of all its heads too, or a number
+// above limit: what a file asks for is compared with what it holds before any of it is allocated.
 func values(spec nn.Spec, limit int64) int64 {
 	var n int64
 	matrix := func(in, out int) {

@@ -14,9 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// The safetensors format (huggingface.co/docs/safetensors): eight bytes, the length of the header (little-endian); the
-// header, a JSON object {name: {"dtype", "shape", "data_offsets": [begin, end)}, "__metadata__": {string: string}},
-// padded with spaces; the tensors' values, which fill the rest without holes or overlaps.
+// The safetensors format (huggingface.co/docs/safetensors): eight bytes, the length of the header
+// (little-endian); the header, a JSON object {name: {"dtype", "shape", "data_offsets": [begin,
+// end)}, "__metadata__": {string: string}}, padded with spaces; the tensors' values, which fill the
+// rest without holes or overlaps.
 
 const metadataKey = "__metadata__"
 
@@ -33,8 +34,8 @@ type archive struct {
 	tensors []tensor
 }
 
-// encode returns the one file of a: metadata first, then the tensors by name, F32 only, the header padded to a
-// multiple of eight.
+// encode returns the one file of a: metadata first, then the tensors by name, F32 only, the header
+// padded to a multiple of eight.
 func (a archive) encode() ([]byte, error) {
 	sorted := slices.Clone(a.tensors)
 	slices.SortFunc(sorted, func(x, y tensor) int { return cmp.Compare(x.name, y.name) })
@@ -89,8 +90,9 @@ func (a archive) encode() ([]byte, error) {
 	return out, nil
 }
 
-// decode reads a file; the tensors come in the order of their data. It refuses repeated names, holes, overlaps, types
-// other than F32, F16 and BF16, and everything else that would let two readers see different tensors.
+// decode reads a file; the tensors come in the order of their data. It refuses repeated names,
+// holes, overlaps, types other than F32, F16 and BF16, and everything else that would let two
+// readers see different tensors.
 func decode(file []byte) (archive, error) {
 	if len(file) < 8 {
 		return archive{}, fmt.Errorf("modelfile: a safetensors file must have at least 8 bytes (got %d)", len(file))
@@ -186,7 +188,8 @@ type entry struct {
 	begin, end  int64
 }
 
-// parseHeader reads the header token by token: encoding/json alone would let the last of two equal keys win.
+// parseHeader reads the header token by token: encoding/json alone would let the last of two equal
+// keys win.
 func parseHeader(head []byte) (meta map[string]string, entries []entry, err error) {
 	if len(head) == 0 || head[0] != '{' || !utf8.Valid(head) || !json.Valid(head) {
 		return nil, nil, errors.New("must be a JSON object in UTF-8 that starts with {")
@@ -256,7 +259,8 @@ func parseEntry(d *json.Decoder, name string) (entry, error) {
 	return e, nil
 }
 
-// eachKey reads an object and calls f at each value; f must read it. A key that comes twice is an error.
+// eachKey reads an object and calls f at each value; f must read it. A key that comes twice is an
+// error.
 func eachKey(d *json.Decoder, f func(key string) error) error {
 	if err := delim(d, '{'); err != nil {
 		return err

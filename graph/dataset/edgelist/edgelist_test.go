@@ -15,7 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
-// lists writes the sample as binary lists and text beside copies of the golden files, and returns the folder.
+// lists writes the sample as binary lists and text beside copies of the golden files, and returns
+// the folder.
 func lists(t testing.TB, s graphtest.Formats) string {
 	t.Helper()
 	dir := t.TempDir()

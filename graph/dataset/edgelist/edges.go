@@ -1,5 +1,5 @@
-// Package edgelist reads lists of edges between numbered nodes in the formats that are in use: text, tables, binary lists,
-// files of the Galois system, Matrix Market.
+// Package edgelist reads lists of edges between numbered nodes in the formats that are in use:
+// text, tables, binary lists, files of the Galois system, Matrix Market.
 package edgelist
 
 import (
@@ -23,7 +23,8 @@ type Edge struct {
 	At             int64 // line, row or byte in the file, as List.Unit says
 }
 
-// List is an open list of edges, which is read once and in memory that does not depend on its length.
+// List is an open list of edges, which is read once and in memory that does not depend on its
+// length.
 type List struct {
 	Path  string
 	Unit  string // what Edge.At counts
@@ -35,16 +36,19 @@ type List struct {
 // Config says where a list of edges is and what it is like.
 type Config struct {
 	Path string
-	// Format is one of text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx; "": by the suffix, before .gz or .zst.
-	// The suffixes .txt, .el, .wel, .edges and .edgelist are text, .u32 is el32 and .u64 el64.
+	// Format is one of text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx; "": by the
+	// suffix, before .gz or .zst. The suffixes .txt, .el, .wel, .edges and .edgelist are text, .u32
+	// is el32 and .u64 el64.
 	Format string
-	// Source and Target are columns by name or, in files without names, by number from 1; "": source and target, or 1
-	// and 2. Weight is the column of the weights, each above 0; "": all weigh 1. Where the values of a format have no
-	// column it is 3, of .gr the type of the edge data: u32, f32, u64 or f64.
+	// Source and Target are columns by name or, in files without names, by number from 1; "":
+	// source and target, or 1 and 2. Weight is the column of the weights, each above 0; "": all
+	// weigh 1. Where the values of a format have no column it is 3, of .gr the type of the edge
+	// data: u32, f32, u64 or f64.
 	Source, Target, Weight string
 	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID.
 	Nodes int
-	// Strict refuses an edge that occurs twice and one from a node to itself; otherwise such are merged and dropped.
+	// Strict refuses an edge that occurs twice and one from a node to itself; otherwise such are
+	// merged and dropped.
 	Strict bool
 }
 
@@ -90,7 +94,8 @@ func (c Config) Open() (*List, error) {
 	return formats[name](c)
 }
 
-// All gives the edges in the file's order. An error is the last that is given; it names the file and the place.
+// All gives the edges in the file's order. An error is the last that is given; it names the file
+// and the place.
 func (e *List) All() iter.Seq2[Edge, error] {
 	return func(yield func(Edge, error) bool) {
 		for {
@@ -132,8 +137,9 @@ func (e *List) Fault(edge Edge, format string, args ...any) error {
 // Close closes the file.
 func (e *List) Close() error { return e.close() }
 
-// Batches reads the list and gives the ends of many edges at a time, valid until yield returns, whose error ends it. It
-// may be called as often as it takes, and is what ingest.WriteEdges stores a graph from that does not fit into memory.
+// Batches reads the list and gives the ends of many edges at a time, valid until yield returns,
+// whose error ends it. It may be called as often as it takes, and is what ingest.WriteEdges stores
+// a graph from that does not fit into memory.
 func (c Config) Batches(yield func(src, dst []int32) error) (err error) {
 	list, err := c.Open()
 	if err != nil {
@@ -159,7 +165,8 @@ func (c Config) Batches(yield func(src, dst []int32) error) (err error) {
 	return yield(src, dst)
 }
 
-// Size reads the list and returns how many nodes and edges there are, in memory that does not depend on its length.
+// Size reads the list and returns how many nodes and edges there are, in memory that does not
+// depend on its length.
 func (c Config) Size() (nodes int, edges int64, err error) {
 	list, err := c.Open()
 	if err != nil {
@@ -178,15 +185,15 @@ func (c Config) Size() (nodes int, edges int64, err error) {
 	return nodes, edges, err
 }
 
-// A list whose IDs do not say how many nodes there are may leave many of them out, so that one damaged number does not
-// ask for memory: there are at most this many nodes, or this many an edge.
+// A list whose IDs do not say how many nodes there are may leave many of them out, so that one
+// damaged number does not ask for memory: there are at most this many nodes, or this many an edge.
 const (
 	FreeNodes   = 1 << 20
 	NodesByEdge = 64
 )
 
-// Read makes a graph of a list of edges alone: nodes without features or labels. Edges are undirected, whichever
-// way they are listed.
+// Read makes a graph of a list of edges alone: nodes without features or labels. Edges are
+// undirected, whichever way they are listed.
 func Read(c Config) (*graph.Graph, error) {
 	list, err := c.Open()
 	if err != nil {

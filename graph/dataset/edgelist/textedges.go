@@ -12,8 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// openText opens a list with an edge on every line, as SNAP, KONECT and the GAP suite have it: two IDs and whatever
-// follows them, separated by blanks, tabs or commas. Lines that begin with # or % say nothing.
+// openText opens a list with an edge on every line, as SNAP, KONECT and the GAP suite have it: two
+// IDs and whatever follows them, separated by blanks, tabs or commas. Lines that begin with # or %
+// say nothing.
 func openText(c Config) (*List, error) {
 	columns, err := c.columns()
 	if err != nil {
@@ -38,7 +39,8 @@ func openText(c Config) (*List, error) {
 	return &List{Path: c.Path, Unit: "line", Nodes: -1, next: next, close: l.Close}, nil
 }
 
-// columns returns the places of source, target and weight in lines without names, from 0; −1 for none.
+// columns returns the places of source, target and weight in lines without names, from 0; −1 for
+// none.
 func (c Config) columns() (at [3]int, err error) {
 	for k, name := range [3]string{cmp.Or(c.Source, "1"), cmp.Or(c.Target, "2"), cmp.Or(c.Weight, "0")} {
 		if k < 2 && name == [2]string{"source", "target"}[k] {
@@ -106,7 +108,8 @@ func parseWeight(cell []byte) (float32, error) {
 	return float32(v), nil
 }
 
-// openTableEdges opens a table with the columns source and target, or one of numbers only, which has no names.
+// openTableEdges opens a table with the columns source and target, or one of numbers only, which
+// has no names.
 func openTableEdges(c Config) (*List, error) {
 	t, err := table.Open(c.Path)
 	if err != nil {

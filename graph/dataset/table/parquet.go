@@ -13,8 +13,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// openParquet reads the columns of a flat Parquet file as text, so that the same rules hold for it as for CSV:
-// null is the empty cell, numbers are written so that they read back to the same value.
+// openParquet reads the columns of a flat Parquet file as text, so that the same rules hold for it
+// as for CSV: null is the empty cell, numbers are written so that they read back to the same value.
 func (t *Table) openParquet(f *os.File) (err error) {
 	defer recovered(&err)
 	info, err := f.Stat()
@@ -107,7 +107,8 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 	return nil, fmt.Errorf("type must be boolean, integer, float or string (got %v)", t)
 }
 
-// recovered turns a panic of the Parquet library into an error: on damaged files it may index out of range.
+// recovered turns a panic of the Parquet library into an error: on damaged files it may index out
+// of range.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("damaged Parquet file: %v", r)

@@ -57,7 +57,8 @@ func (t *Table) open() error {
 	return t.checkColumns()
 }
 
-// onlyUTF8 makes Read refuse other text: what is stored of it would be another value when it is read again.
+// onlyUTF8 makes Read refuse other text: what is stored of it would be another value when it is
+// read again.
 func (t *Table) onlyUTF8() {
 	read := t.Read
 	t.Read = func() ([]string, int, error) {
@@ -99,7 +100,8 @@ func (t *Table) openCSV(comma rune) error {
 	return nil
 }
 
-// checkColumns refuses a name that occurs twice; columns without a name (some programs write one) are never used.
+// checkColumns refuses a name that occurs twice; columns without a name (some programs write one)
+// are never used.
 func (t *Table) checkColumns() error {
 	for k, name := range t.Columns {
 		if !utf8.ValidString(name) {

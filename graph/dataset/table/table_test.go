@@ -111,8 +111,8 @@ type cells struct {
 	Long  *float64 `parquet:"long,optional"`
 }
 
-// Every type is written so that it reads back to the same value, and a null is the empty cell. Rows come in batches: there
-// are more than fill one.
+// Every type is written so that it reads back to the same value, and a null is the empty cell. Rows
+// come in batches: there are more than fill one.
 func TestParquet(t *testing.T) {
 	values := cells{new("a,\"b\""), new(true), new(int32(-1 << 31)), new(int64(-1 << 63)), new(uint32(1<<32 - 1)), new(uint64(1<<64 - 1)), new(float32(0.1)), new(1e300)}
 	list, want := []cells{}, [][]string{}

@@ -13,13 +13,15 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// dealing gives each part what a section has of its own nodes, in the order of IDs, which is that of the part's rows.
+// dealing gives each part what a section has of its own nodes, in the order of IDs, which is that
+// of the part's rows.
 type dealing struct {
 	name string
 	do   func(r *runner) error
 }
 
-// dealt returns the sections to deal. Pointers are dealt with the first section that they point into.
+// dealt returns the sections to deal. Pointers are dealt with the first section that they point
+// into.
 func (r *runner) dealt() []dealing {
 	shape := func(name string, t section.Type) []int {
 		shape, _ := r.file.Shape(name, t) // of another type: refused when it is read
@@ -110,8 +112,8 @@ func finite(row []float32) error {
 	return nil
 }
 
-// deal returns the dealing of a section in which a node has width elements or, where ptr names its pointers, elements
-// [ptr[v], ptr[v+1]).
+// deal returns the dealing of a section in which a node has width elements or, where ptr names its
+// pointers, elements [ptr[v], ptr[v+1]).
 func deal[T section.Element](name, ptr string, width int, check func(row []T) error) dealing {
 	return dealing{name, func(r *runner) error {
 		if err := r.phase("deal", int64(r.nodes)); err != nil {
@@ -226,7 +228,8 @@ func dealTo[T section.Element](r *runner, name, ptr string, width int, check fun
 	return nil
 }
 
-// beginPointers reads the first pointer of a section, which must be 0, and begins those of the parts with it.
+// beginPointers reads the first pointer of a section, which must be 0, and begins those of the
+// parts with it.
 func (r *runner) beginPointers(name string, ends io.Reader, to *outputs) error {
 	var zero [1]int64
 	if err := section.ReadArray(ends, zero[:]); err != nil || zero[0] != 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// full lets no file of this process grow beyond so many bytes, as a full disk would not, until the function that it
-// returns is called.
+// full lets no file of this process grow beyond so many bytes, as a full disk would not, until the
+// function that it returns is called.
 func full(t *testing.T, most uint64) (again func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -37,10 +37,11 @@ func full(t *testing.T, most uint64) (again func()) {
 	}
 }
 
-// TestDiskFull: where the disk is full nothing has the name of a partition or a graph, what is unfinished is marked so,
-// and when there is room again the same call does what it would have done.
+// TestDiskFull: where the disk is full nothing has the name of a partition or a graph, what is
+// unfinished is marked so, and when there is room again the same call does what it would have done.
 func TestDiskFull(t *testing.T) {
-	// In a process of its own: the limit holds for whatever else this one writes, the log of go test's cache among it.
+	// In a process of its own: the limit holds for whatever else this one writes, the log of go
+	// test's cache among it.
 	const alone = "HEDDLE_TEST_DISK_FULL"
 	if os.Getenv(alone) == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestDiskFull$")
@@ -102,7 +103,8 @@ func TestDiskFull(t *testing.T) {
 	same(t, "in memory, after a full disk", files(t, at("memory")), files(t, at("want")))
 }
 
-// TestUnreadable: directories in place of files, files in place of directories, and what may not be read or written.
+// TestUnreadable: directories in place of files, files in place of directories, and what may not be
+// read or written.
 func TestUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// halo finds the sources of part p and writes their global IDs and degrees in the shard's order: owned, then halo by
-// owner, each ascending.
+// halo finds the sources of part p and writes their global IDs and degrees in the shard's order:
+// owned, then halo by owner, each ascending.
 func (r *runner) halo(p int) error {
 	if err := r.phase("halo", 0); err != nil {
 		return err
@@ -47,7 +47,8 @@ func (r *runner) halo(p int) error {
 	return r.end(0)
 }
 
-// sources writes global IDs and degrees of part p, whose halo is in seen and begins at ptr[q] for each peer q.
+// sources writes global IDs and degrees of part p, whose halo is in seen and begins at ptr[q] for
+// each peer q.
 func (r *runner) sources(p int, seen []uint64, ptr []int64) (err error) {
 	starts := append([]int64{0}, ptr[:r.Parts]...) // bucket 0 is of the owned, 1+q of peer q
 	global, err := newBuckets[int64](r.spill("global", p), starts, bufferOf(r.Parts))

@@ -25,8 +25,8 @@ type Job struct {
 	Parts  int        // 0: as many as the graph has natural owners
 	Memory int64      // bytes that the work may take, 0: any; what it needs more it refuses to begin
 	Meta   shard.Meta // Seed is the policy's
-	// Watch hears how far it is, from the goroutine that works. An error that it returns ends the work, which a later
-	// call of the same job goes on with.
+	// Watch hears how far it is, from the goroutine that works. An error that it returns ends the
+	// work, which a later call of the same job goes on with.
 	Watch func(Progress) error
 }
 
@@ -37,7 +37,8 @@ type Progress struct {
 	Done, Total int64  // edges of the step; of phases that have no edges, parts or bytes
 }
 
-// work is the directory within the incomplete partition that holds what is resumed; its name lets shard.Discard know it.
+// work is the directory within the incomplete partition that holds what is resumed; its name lets
+// shard.Discard know it.
 const work = "part-work"
 
 // journal is what of a job is done.
@@ -51,8 +52,8 @@ type journal struct {
 	Cut    []int64      // [parts done] edges from halo nodes
 	Parts  []shard.Part // written
 	Took   []PhaseTimes // seconds of each phase
-	// Sums are the checksums of the files that going on needs: they are not synced, so that a machine that fails may
-	// lose of them what a process that is killed does not.
+	// Sums are the checksums of the files that going on needs: they are not synced, so that a
+	// machine that fails may lose of them what a process that is killed does not.
 	Sums map[string]uint32
 }
 
@@ -76,10 +77,12 @@ type runner struct {
 	to    []int32 // [N] source in the part that is written
 }
 
-// Write partitions the graph into dir as shard.WriteDir does of what Partition makes of the graph in memory by the same policy and
-// seed: the same bytes. It takes 9 bytes of memory a node and some for buffers; only partition.Multilevel reads all edges into
-// memory. Until all is written the directory is called dir.incomplete, and holds what is needed to go on after an
-// interruption: the same job goes on there, another begins anew. It returns the manifest and how long the phases took.
+// Write partitions the graph into dir as shard.WriteDir does of what Partition makes of the graph
+// in memory by the same policy and seed: the same bytes. It takes 9 bytes of memory a node and some
+// for buffers; only partition.Multilevel reads all edges into memory. Until all is written the
+// directory is called dir.incomplete, and holds what is needed to go on after an interruption: the
+// same job goes on there, another begins anew. It returns the manifest and how long the phases
+// took.
 func (s *Stored) Write(dir string, job Job) (*shard.Manifest, []PhaseTimes, error) {
 	if job.Parts == 0 {
 		job.Parts = s.sites
@@ -181,7 +184,8 @@ func (r *runner) intact() bool {
 	return r.done.Sums != nil
 }
 
-// forget takes files that are no longer needed out of the journal, and returns what removes them once it is saved.
+// forget takes files that are no longer needed out of the journal, and returns what removes them
+// once it is saved.
 func (r *runner) forget(paths ...string) (remove func()) {
 	for _, path := range paths {
 		delete(r.done.Sums, filepath.Base(path))

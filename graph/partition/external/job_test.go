@@ -155,7 +155,8 @@ func TestKilledJobGoesOn(t *testing.T) {
 		}
 		defer close.Close()
 
-		// Killed at one call after the other, and each time gone on with, with another number of threads.
+		// Killed at one call after the other, and each time gone on with, with another number of
+		// threads.
 		killed, stop := filepath.Join(dir, name+"-killed"), errors.New("killed")
 		kills := 0
 		for at := 1; ; at++ {

@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// part writes the file of part p from what was dealt to it, as Shard.sections has it, and notes what the manifest says
-// of it.
+// part writes the file of part p from what was dealt to it, as Shard.sections has it, and notes
+// what the manifest says of it.
 func (r *runner) part(p int) error {
 	if err := r.phase("write", 0); err != nil {
 		return err

@@ -15,22 +15,24 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Team is the peers that partition one stored graph together, one part each, every one with the file in reach (CuSP;
-// Hoang et al., IPDPS 2019). A peer reads the table of nodes and, of edges and features, those of its own slice of
-// nodes: a run of IDs with as many edges as any other peer's.
+// Team is the peers that partition one stored graph together, one part each, every one with the
+// file in reach (CuSP; Hoang et al., IPDPS 2019). A peer reads the table of nodes and, of edges and
+// features, those of its own slice of nodes: a run of IDs with as many edges as any other peer's.
 type Team struct {
 	Rank, Size int
-	// Rounds is how often in a pass the peers tell each other what they assigned: nodes that others have edges from, and
-	// what the parts hold. Nobody is ever more than one round ahead of what the others know. At least 1; CuSP has 100.
+	// Rounds is how often in a pass the peers tell each other what they assigned: nodes that others
+	// have edges from, and what the parts hold. Nobody is ever more than one round ahead of what
+	// the others know. At least 1; CuSP has 100.
 	Rounds int
 	// Swap sends out[q], of at most limit bytes, to every peer q and returns what each sent here.
 	Swap func(what string, out [][]byte, limit int) (in [][]byte, err error)
 }
 
-// WriteShare partitions the graph into a part for each peer of the team, by job's policy and goal, and writes this
-// peer's part and the manifest into dir, as WriteOwn does. Nodes go where the policy's rule puts them by what is known,
-// no part beyond its bounds; of the passes of restream:N those that cluster only assign. For the same graph, team size,
-// rounds and seed the parts are the same bytes.
+// WriteShare partitions the graph into a part for each peer of the team, by job's policy and goal,
+// and writes this peer's part and the manifest into dir, as WriteOwn does. Nodes go where the
+// policy's rule puts them by what is known, no part beyond its bounds; of the passes of restream:N
+// those that cluster only assign. For the same graph, team size, rounds and seed the parts are the
+// same bytes.
 func (s *Stored) WriteShare(dir string, job Job, team Team) (*shard.Manifest, error) {
 	if job.Parts == 0 {
 		job.Parts = team.Size
@@ -78,8 +80,8 @@ type sharing struct {
 	team  Team
 	first []int32 // [K+1] slice p is nodes first[p] to first[p+1]
 	owner []int32 // [N] where known: of the own slice and of what its edges come from; else −1
-	// Of every other peer's slice the nodes that edges of ours come from, and their degrees; of ours those that edges of
-	// theirs come from. All ascend.
+	// Of every other peer's slice the nodes that edges of ours come from, and their degrees; of
+	// ours those that edges of theirs come from. All ascend.
 	wants    [][]int32
 	degree   [][]float32
 	wantedBy [][]int32
@@ -124,7 +126,8 @@ func (p *sharing) agree() error {
 	}
 	for q, b := range all {
 		if !bytes.Equal(b, all[p.team.Rank]) {
-			// All see that they differ, and none leaves before all have: who does is lost to the others, for another reason.
+			// All see that they differ, and none leaves before all have: who does is lost to the
+			// others, for another reason.
 			_, _ = p.tell("settle", nil, 1)
 			return fault(q, "partition", "has another graph, policy, bounds, seed or number of rounds")
 		}

@@ -19,7 +19,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// team partitions the graph of a file by so many peers over transports, each into its own directory.
+// team partitions the graph of a file by so many peers over transports, each into its own
+// directory.
 func team(t fataler, path string, job Job, rounds int, dirs []string, transports []comm.Transport) ([]*shard.Manifest, error) {
 	errs, all := make([]error, len(dirs)), make([]*shard.Manifest, len(dirs))
 	var wait sync.WaitGroup
@@ -67,8 +68,9 @@ func shares(t *testing.T, dir, path string, job Job, peers, rounds int) ([]*shar
 	return shards, all[0]
 }
 
-// TestSharesAreAsCut: the shards that peers write are those that Cut makes of the whole graph by the owners they found,
-// section for section, for graphs of all kinds; written again they are the same bytes.
+// TestSharesAreAsCut: the shards that peers write are those that Cut makes of the whole graph by
+// the owners they found, section for section, for graphs of all kinds; written again they are the
+// same bytes.
 func TestSharesAreAsCut(t *testing.T) {
 	policies := []string{"fennel", "ldg", "fec", "restream:2", "hash", "contiguous-edges", "random", "contiguous"}
 	done := 0
@@ -118,8 +120,8 @@ func TestSharesAreAsCut(t *testing.T) {
 	}
 }
 
-// TestSharesKeepBounds: whatever the peers do at the same time, no part is over its bounds, and with a hundred rounds the
-// cut is near what one machine finds.
+// TestSharesKeepBounds: whatever the peers do at the same time, no part is over its bounds, and
+// with a hundred rounds the cut is near what one machine finds.
 func TestSharesKeepBounds(t *testing.T) {
 	g := graphtest.Communities(3000, 8, 12, 0.8, rng.New(5))
 	dir := t.TempDir()

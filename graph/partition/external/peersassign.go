@@ -65,8 +65,9 @@ func (w *working) span(q, r int) (lo, hi int32) {
 	return w.first[q] + int32(n*int64(r)/rounds), w.first[q] + int32(n*int64(r+1)/rounds)
 }
 
-// allow gives this peer its share of the room that is left in every part: that of the nodes still to come in the pass
-// which are its own. So no part is ever over its bounds, whatever the others do at the same time.
+// allow gives this peer its share of the room that is left in every part: that of the nodes still
+// to come in the pass which are its own. So no part is ever over its bounds, whatever the others do
+// at the same time.
 func (w *working) allow(r int) {
 	own, all := int64(0), int64(0)
 	for q := range w.team.Size {
@@ -162,7 +163,8 @@ func (w *working) turn(q int) error {
 	return nil
 }
 
-// exchange tells every peer what this one added to the parts, and the owners of those nodes that are for it: varints.
+// exchange tells every peer what this one added to the parts, and the owners of those nodes that
+// are for it: varints.
 func (w *working) exchange(what string, nodes func(q int) []int32) ([][]byte, error) {
 	var sums []byte
 	for _, x := range w.Added() {

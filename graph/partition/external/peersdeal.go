@@ -19,7 +19,8 @@ const (
 	maxPiece   = 1 << 30
 )
 
-// piece is some nodes that one peer gives another, who owns them, and what is known of their edges' sources.
+// piece is some nodes that one peer gives another, who owns them, and what is known of their edges'
+// sources.
 type piece struct {
 	node   []int32 // ascending
 	source []int32 // ascending
@@ -32,8 +33,8 @@ type piece struct {
 	ids    []string
 }
 
-// deal gives every node of the own slice to its owner, with edges, features, labels and name, and returns the shard of
-// what comes.
+// deal gives every node of the own slice to its owner, with edges, features, labels and name, and
+// returns the shard of what comes.
 func (p *sharing) deal() (*shard.Shard, error) {
 	parts := make([][]piece, p.team.Size)
 	swap := func(out [][]byte) (more bool, err error) {
@@ -314,7 +315,8 @@ func (p *sharing) read(f *section.Arrays, q int) (g piece, err error) {
 	return g, err
 }
 
-// assemble puts the pieces, in the order of their nodes, together to the shard, but for its boundary lists.
+// assemble puts the pieces, in the order of their nodes, together to the shard, but for its
+// boundary lists.
 func (p *sharing) assemble(pieces []piece) (*shard.Shard, error) {
 	rank, k := p.team.Rank, p.team.Size
 	s := &shard.Shard{Rank: rank, Parts: k, Nodes: int64(p.nodes), Boundary: make([][]int32, k), Split: []graph.Split{}}
@@ -381,8 +383,8 @@ func (p *sharing) assemble(pieces []piece) (*shard.Shard, error) {
 	return s, nil
 }
 
-// appendHalo appends the nodes that other parts own, part after part, to the shard's own, and returns the source that each
-// node of the graph is.
+// appendHalo appends the nodes that other parts own, part after part, to the shard's own, and
+// returns the source that each node of the graph is.
 func appendHalo(s *shard.Shard, owner []int32) (to []int32) {
 	to = make([]int32, len(owner))
 	for i, v := range s.Global {
@@ -455,7 +457,8 @@ func (p *sharing) marks(pieces []piece) (l graph.Labels, ids []string, err error
 	return l, ids, nil
 }
 
-// boundary tells every peer which of its nodes the shard has as halo, and notes what the others say of this one's.
+// boundary tells every peer which of its nodes the shard has as halo, and notes what the others say
+// of this one's.
 func (p *sharing) boundary(s *shard.Shard) error {
 	out := make([][]byte, p.team.Size)
 	for q := range out {

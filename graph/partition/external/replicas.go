@@ -9,9 +9,10 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Replicas returns the quality of a vertex cut, of which nothing is written: job says the number of parts, the seed, the
-// memory that it may take and who watches. It holds the parts in which each node lies, K/8 bytes a node, and what the cut
-// looks at, 4 to 24. All of the file is read first, and compared with its checksums.
+// Replicas returns the quality of a vertex cut, of which nothing is written: job says the number of
+// parts, the seed, the memory that it may take and who watches. It holds the parts in which each
+// node lies, K/8 bytes a node, and what the cut looks at, 4 to 24. All of the file is read first,
+// and compared with its checksums.
 func (s *Stored) Replicas(cut vertexcut.Cut, job Job) (vertexcut.Replicas, error) {
 	if err := shard.CheckParts(s.nodes, job.Parts); err != nil {
 		return vertexcut.Replicas{}, err

@@ -14,7 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// A vertex cut of a stored graph is worth what it is in memory, be edges one-way or not, and says how far it is.
+// A vertex cut of a stored graph is worth what it is in memory, be edges one-way or not, and says
+// how far it is.
 func TestVertexCutsStream(t *testing.T) {
 	oneWay, err := graph.FromEdges(6, []int32{0, 1, 2, 2, 5, 4}, []int32{1, 2, 0, 5, 4, 2}, nil, graph.Build{Directed: true})
 	if err != nil {

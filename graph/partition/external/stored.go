@@ -1,5 +1,5 @@
-// Package external partitions a graph that lies in a file and need not fit into memory: alone, or by the peers that will each
-// hold a part.
+// Package external partitions a graph that lies in a file and need not fit into memory: alone, or
+// by the peers that will each hold a part.
 package external
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Stored is a graph in a file of kind graph.GraphKind that is read as a stream: never more than a few runs of nodes are
-// in memory.
+// Stored is a graph in a file of kind graph.GraphKind that is read as a stream: never more than a
+// few runs of nodes are in memory.
 type Stored struct {
 	file  *section.Ranges
 	nodes int
@@ -26,7 +26,8 @@ type Stored struct {
 	sites            int // number of natural owners
 }
 
-// OpenGraph opens a graph file. Its table and shapes are checked here, what is in the arrays when they are read.
+// OpenGraph opens a graph file. Its table and shapes are checked here, what is in the arrays when
+// they are read.
 func OpenGraph(path string) (*Stored, error) {
 	f, err := section.OpenRanges(path, graph.GraphKind)
 	if err != nil {
@@ -40,7 +41,8 @@ func OpenGraph(path string) (*Stored, error) {
 }
 
 func (s *Stored) open() error {
-	// extents returns a section's shape, of rank 2 where there is room for columns, and checks its rows; −1 is any.
+	// extents returns a section's shape, of rank 2 where there is room for columns, and checks its
+	// rows; −1 is any.
 	extents := func(name string, t section.Type, rank int, rows int64) ([]int, bool, error) {
 		shape, err := s.file.Shape(name, t)
 		if err != nil || shape == nil {
@@ -187,7 +189,8 @@ func (s *Stored) runsIn(first, end int, edges bool, f func(*partition.Run) error
 	return nil
 }
 
-// place makes r the run that begins at node first, and ends before node end or earlier: its row pointers are read, for the others there is room.
+// place makes r the run that begins at node first, and ends before node end or earlier: its row
+// pointers are read, for the others there is room.
 func (s *Stored) place(r *partition.Run, first, end int) error {
 	n := min(runNodes, end-first)
 	r.First = int32(first)
@@ -257,8 +260,8 @@ func (s *Stored) load(r *partition.Run, edges bool) error {
 	return nil
 }
 
-// digest writes to w what graph.Graph.Digest hashes of the graph in memory. It reads all of the file, and refuses what
-// does not match its checksum.
+// digest writes to w what graph.Graph.Digest hashes of the graph in memory. It reads all of the
+// file, and refuses what does not match its checksum.
 func (s *Stored) digest(w io.Writer) error {
 	var list []section.Section
 	for _, section := range s.file.Sections() {
@@ -269,7 +272,8 @@ func (s *Stored) digest(w io.Writer) error {
 	return section.Encode(w, graph.GraphKind, list)
 }
 
-// hollow returns a graph in memory that has the nodes, and no edges: enough for policies that look at nothing else.
+// hollow returns a graph in memory that has the nodes, and no edges: enough for policies that look
+// at nothing else.
 func (s *Stored) hollow() (*graph.Graph, error) {
 	g := &graph.Graph{Adj: graph.CSR{NumDst: s.nodes, NumSrc: s.nodes}}
 	if s.sites > 0 {
@@ -304,7 +308,7 @@ func (s *Stored) fill(g *graph.Graph, src partition.Source) error {
 	})
 }
 
-// Sites returns the names of the natural owners, nil where there are none.
+// Sites returns the names of the natural owners, nil if there are none.
 func (s *Stored) Sites() ([]string, error) {
 	if s.sites == 0 {
 		return nil, nil
@@ -329,7 +333,7 @@ func (s *Stored) Sites() ([]string, error) {
 
 const small = 1 << 24 // bytes of what belongs to the graph as a whole: names, encoding
 
-// all returns a small section of bytes, nil where there is none.
+// all returns a small section of bytes, nil if there is none.
 func (s *Stored) all(name string) ([]byte, error) {
 	shape, err := s.file.Shape(name, section.U8)
 	if err != nil || shape == nil {

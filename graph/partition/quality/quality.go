@@ -12,10 +12,11 @@ type Report struct {
 	Halo        int64   // halo rows of all parts: what one exchange of a layer's rows carries
 	CutShare    float64 // Cut / Edges; 0 without edges
 	Replication float64 // replication factor: (Nodes + Halo) / Nodes
-	// Balance is the largest part's share over the mean: 1 is even, Parts is all in one. 0 where there are none.
+	// Balance is the largest part's share over the mean: 1 is even, Parts is all in one. 0 if there
+	// are none.
 	NodeBalance, EdgeBalance, TrainBalance, ByteBalance, HaloBalance float64
-	// Rows is the communication volume of each pair, [K][K]: the rows that part p sends to part q in one exchange of a
-	// layer's. They add up to Halo.
+	// Rows is the communication volume of each pair, [K][K]: the rows that part p sends to part q
+	// in one exchange of a layer's. They add up to Halo.
 	Rows [][]int64
 }
 
@@ -56,14 +57,15 @@ func (r Report) Widest() (p, q int, rows int64) {
 	return p, q, rows
 }
 
-// Plan is how many messages one exchange of rows takes where a partial sum may stand for the rows in it.
+// Plan is how many messages one exchange of rows takes where a partial sum may stand for the rows
+// in it.
 type Plan struct {
 	Rows, Sums [][]int64 // [K][K] from part p to part q: rows of p's nodes, and sums for q's
 	Total      int64
 }
 
-// Plans returns the plan of the least messages between shards, all of one partition in order. An aggregator that is not
-// linear in the rows needs them all: Report.Halo.
+// Plans returns the plan of the least messages between shards, all of one partition in order. An
+// aggregator that is not linear in the rows needs them all: Report.Halo.
 func Plans(shards []*shard.Shard) Plan {
 	plan := Plan{Rows: square(len(shards)), Sums: square(len(shards))}
 	for q, s := range shards {

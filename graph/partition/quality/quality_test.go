@@ -12,7 +12,8 @@ import (
 )
 
 func TestReport(t *testing.T) {
-	// 0–1–2–3–4–5 in runs of two: each of the two cut edges is stored twice, the middle part holds two halo rows.
+	// 0–1–2–3–4–5 in runs of two: each of the two cut edges is stored twice, the middle part holds
+	// two halo rows.
 	r := measure(t, graphtest.Path(6), partition.Contiguous{}, 3)
 	want := Report{Parts: 3, Nodes: 6, Edges: 10, Cut: 4, Halo: 4, CutShare: 0.4, Replication: 10.0 / 6,
 		NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, ByteBalance: 1, HaloBalance: 1.5,
@@ -35,8 +36,8 @@ func TestCoverByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 0 → 1 takes row 0, and row 1 or the sum for 2. 1 → 0 takes the sum for 0 in place of rows 2, 3, 4, and row 2 or
-	// the sum for 1. Without sums that would be 2 and 3 rows.
+	// 0 → 1 takes row 0, and row 1 or the sum for 2. 1 → 0 takes the sum for 0 in place of rows 2,
+	// 3, 4, and row 2 or the sum for 1. Without sums that would be 2 and 3 rows.
 	plan, r := Plans(shards), Measure(shard.Describe(shards, shard.Meta{}))
 	if got := plan.Rows[0][1] + plan.Sums[0][1]; got != 2 || r.Rows[0][1] != 2 {
 		t.Errorf("0 → 1: %d messages of %d rows, want 2 of 2", got, r.Rows[0][1])

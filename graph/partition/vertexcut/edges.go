@@ -1,5 +1,5 @@
-// Package vertexcut partitions edges instead of nodes: a node then lies in several parts. No trainer takes a vertex cut; its
-// quality can be compared with that of an edge cut.
+// Package vertexcut partitions edges instead of nodes: a node then lies in several parts. No
+// trainer takes a vertex cut; its quality can be compared with that of an edge cut.
 package vertexcut
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Cut decides which part holds each edge, and which owns each node: a node lies wherever one of its edges does, and its
-// owner sums up what the others have of it. It reads a graph as a stream, pass after pass. A cut of one's own is an
-// EdgeRules.
+// Cut decides which part holds each edge, and which owns each node: a node lies wherever one of its
+// edges does, and its owner sums up what the others have of it. It reads a graph as a stream, pass
+// after pass. A cut of your own is an EdgeRules.
 type Cut interface {
 	// Needs returns how often the edges are read, and the bytes of memory a node at most.
 	Needs(parts int) (passes int, bytes int64)
@@ -23,8 +23,8 @@ type Cut interface {
 	place(src partition.Source, key rng.Key, w *placing) error
 }
 
-// AssignEdges returns the owner of each of g's nodes and the holder of each of its stored edges, in the order of
-// g.Adj.Col. The same key gives the same everywhere.
+// AssignEdges returns the owner of each of g's nodes and the holder of each of its stored edges, in
+// the order of g.Adj.Col. The same key gives the same everywhere.
 func AssignEdges(g *graph.Graph, cut Cut, parts int, key rng.Key) (owner, holder []int32, err error) {
 	if err := g.Adj.Valid(); err != nil {
 		return nil, nil, err
@@ -59,7 +59,8 @@ func placed(src partition.Source, cut Cut, parts int, key rng.Key, told func(u, 
 	return w, cut.place(src, key, w)
 }
 
-// EdgeRules is a vertex cut in the two rules of CuSP (Hoang et al., IPDPS 2019): who owns a node, and who holds an edge.
+// EdgeRules is a vertex cut in the two rules of CuSP (Hoang et al., IPDPS 2019): who owns a node,
+// and who holds an edge.
 type EdgeRules struct {
 	Owner partition.Rules
 	Edge  func(src, dst int32, s *EdgeView) int32 // holder of the edge, in [0, K)
@@ -138,7 +139,8 @@ func (s *EdgeView) count(src partition.Source) error {
 
 const hub = 1000 // edges: a node of more is one
 
-// hybrid is CuSP's Hybrid edge rule: edges of a source of over 1000 lie with their destinations, others with the source.
+// hybrid is CuSP's Hybrid edge rule: edges of a source of over 1000 lie with their destinations,
+// others with the source.
 func hybrid(src, dst int32, s *EdgeView) int32 {
 	if s.OutDegree(src) > hub {
 		return s.Owner(dst)
@@ -146,8 +148,9 @@ func hybrid(src, dst int32, s *EdgeView) int32 {
 	return s.Owner(src)
 }
 
-// cartesian is CuSP's Cartesian edge rule: parts are a grid, as square as they allow; an edge lies in the row of its
-// source's owner and the column of its destination's, so that a node meets no more than a row and a column of parts.
+// cartesian is CuSP's Cartesian edge rule: parts are a grid, as square as they allow; an edge lies
+// in the row of its source's owner and the column of its destination's, so that a node meets no
+// more than a row and a column of parts.
 func cartesian(src, dst int32, s *EdgeView) int32 {
 	k := int32(s.Parts())
 	columns := int32(math.Sqrt(float64(k)))
@@ -157,8 +160,8 @@ func cartesian(src, dst int32, s *EdgeView) int32 {
 	return s.Owner(src)/columns*columns + s.Owner(dst)%columns
 }
 
-// degreeBased gives an edge to the part of its end of fewer edges; hubs are what is replicated (degree-based hashing: Xie
-// et al., NeurIPS 2014). Of equal ends it is the lower.
+// degreeBased gives an edge to the part of its end of fewer edges; hubs are what is replicated
+// (degree-based hashing: Xie et al., NeurIPS 2014). Of equal ends it is the lower.
 func degreeBased(src, dst int32, s *EdgeView) int32 {
 	if a, b := s.Incident(src), s.Incident(dst); a < b || a == b && src < dst {
 		return s.Owner(src)
@@ -166,9 +169,9 @@ func degreeBased(src, dst int32, s *EdgeView) int32 {
 	return s.Owner(dst)
 }
 
-// Parse returns the vertex cut of that name, nil if it names none: dbh (owners by a keyed hash, degree-based edges); of
-// CuSP hvc and cvc (owners of equally many edges, edges by Hybrid and Cartesian), gvc and svc (owners by FennelEB); hdrf or
-// 2ps-l.
+// Parse returns the vertex cut of that name, nil if it names none: dbh (owners by a keyed hash,
+// degree-based edges); of CuSP hvc and cvc (owners of equally many edges, edges by Hybrid and
+// Cartesian), gvc and svc (owners by FennelEB); hdrf or 2ps-l.
 func Parse(name string) Cut {
 	for _, c := range named {
 		if c.name == name {

@@ -35,7 +35,8 @@ func TestVertexCutsByHand(t *testing.T) {
 		owner, holder []int32
 		replicas      int64
 	}{
-		// Owners of equally many edges: the middles of the nodes' lie at 0.5, 2, 4, 5.5 of 6. No hubs: with the source.
+		// Owners of equally many edges: the middles of the nodes' lie at 0.5, 2, 4, 5.5 of 6. No
+		// hubs: with the source.
 		{"hvc", Parse("hvc"), graphtest.Path(4), 2, []int32{0, 0, 1, 1}, []int32{0, 0, 1, 0, 1, 1}, 6},
 		// A grid of 2×2: an edge from u to v is in part (owner of u)/2·2 + (owner of v) mod 2.
 		{"cvc", Parse("cvc"), graphtest.Path(4), 4, []int32{0, 1, 2, 3}, []int32{0, 1, 3, 0, 2, 3}, 10},
@@ -46,8 +47,8 @@ func TestVertexCutsByHand(t *testing.T) {
 		{"svc", Parse("svc"), graphtest.Path(4), 2, []int32{0, 1, 1, 0}, []int32{1, 0, 1, 1, 0, 1}, 8},
 		// 1–0 is first. 3–2: 2/3 for the empty part. 4–3: both alike but for 3, which is in 1.
 		{"hdrf", hdrf{}, of(5, 0, 1, 2, 3, 3, 4), 2, []int32{0, 0, 1, 1, 1}, []int32{0, 0, 1, 1, 1, 1}, 5},
-		// Volumes of 14 at most: the triangles are the clusters, 14 each, in part 0 and 1. 2–3: 2 for either part, and
-		// of node 2's two the emptier is its owner.
+		// Volumes of 14 at most: the triangles are the clusters, 14 each, in part 0 and 1. 2–3: 2
+		// for either part, and of node 2's two the emptier is its owner.
 		{"2ps-l", twoPhase{}, triangles, 2, []int32{0, 0, 1, 1, 1, 1}, []int32{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}, 7},
 	} {
 		owner, holder, err := AssignEdges(c.g, c.cut, c.parts, 0)
@@ -149,7 +150,8 @@ func TestVertexCutsHoldEveryEdge(t *testing.T) {
 	})
 }
 
-// What streams look at pays: on a graph of communities hdrf and 2ps-l replicate less than hashing, and 2ps-l is even.
+// What streams look at pays: on a graph of communities hdrf and 2ps-l replicate less than hashing,
+// and 2ps-l is even.
 func TestVertexCutsFindCommunities(t *testing.T) {
 	g := graphtest.Communities(4000, 16, 8, 0.9, rng.New(7))
 	of := func(c Cut) Replicas {

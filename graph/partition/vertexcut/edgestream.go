@@ -8,7 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// edgeStream gives edges to parts one after another, an edge and its reverse at once where all edges have one.
+// edgeStream gives edges to parts one after another, an edge and its reverse at once where all
+// edges have one.
 type edgeStream struct {
 	*placing
 	src    partition.Source
@@ -18,8 +19,9 @@ type edgeStream struct {
 
 // newEdgeStream reads the edges once, and calls met for each, if given.
 func newEdgeStream(src partition.Source, w *placing, met func(u, v int32)) (*edgeStream, error) {
-	// Edges have all their reverses where those from lower nodes and those from higher ones, turned, are the same set: their
-	// keyed hashes add up to the same. By chance others' do one time in 2⁶⁴.
+	// Edges have all their reverses where those from lower nodes and those from higher ones,
+	// turned, are the same set: their keyed hashes add up to the same. By chance others' do one
+	// time in 2⁶⁴.
 	key, sum := rng.New(0).FoldString("reverse edges"), uint64(0)
 	err := src.Runs(true, func(r *partition.Run) error {
 		for i := range r.N() {
@@ -45,7 +47,8 @@ func newEdgeStream(src partition.Source, w *placing, met func(u, v int32)) (*edg
 	return s, err
 }
 
-// edges calls f for each edge in the order of destinations, one that has its reverse at the lower of its ends.
+// edges calls f for each edge in the order of destinations, one that has its reverse at the lower
+// of its ends.
 func (s *edgeStream) edges(f func(u, v int32)) error {
 	return s.src.Runs(true, func(r *partition.Run) error {
 		for i := range r.N() {
@@ -68,8 +71,8 @@ func (s *edgeStream) give(u, v, p int32) {
 	}
 }
 
-// settle gives each node to the emptiest, of nodes, of the parts in which it lies, and nodes without edges to the
-// emptiest of all.
+// settle gives each node to the emptiest, of nodes, of the parts in which it lies, and nodes
+// without edges to the emptiest of all.
 func (s *edgeStream) settle() {
 	owned := make([]int64, s.parts)
 	for v := range s.owner {
@@ -96,9 +99,9 @@ func emptiest(load []int64) (best int32) {
 	return best
 }
 
-// hdrf streams edges to the part p of the highest g(u,p) + g(v,p) + λ·(max − |E_p|)/(ε + max − min), where g(u,p) is
-// 2 − θ(u) if u lies in p already and θ(u) its share of the degrees of both ends as met so far: hubs are replicated first
-// (Petroni et al., CIKM 2015; λ = 1, ε = 1).
+// hdrf streams edges to the part p of the highest g(u,p) + g(v,p) + λ·(max − |E_p|)/(ε + max −
+// min), where g(u,p) is 2 − θ(u) if u lies in p already and θ(u) its share of the degrees of both
+// ends as met so far: hubs are replicated first (Petroni et al., CIKM 2015; λ = 1, ε = 1).
 type hdrf struct{}
 
 // Needs implements Cut.
@@ -138,9 +141,9 @@ func (hdrf) place(src partition.Source, _ rng.Key, w *placing) error {
 	return nil
 }
 
-// twoPhase is 2PS-L (Mayer, Orujzade and Jacobsen, ICDE 2022): nodes are clustered as their edges stream by, clusters
-// dealt to parts by volume, edges within a part's clusters put there, and the others to the better of the parts of
-// their two ends; no part holds over 1.05 times the mean.
+// twoPhase is 2PS-L (Mayer, Orujzade and Jacobsen, ICDE 2022): nodes are clustered as their edges
+// stream by, clusters dealt to parts by volume, edges within a part's clusters put there, and the
+// others to the better of the parts of their two ends; no part holds over 1.05 times the mean.
 type twoPhase struct{}
 
 // Needs implements Cut.
@@ -221,8 +224,9 @@ func (twoPhase) place(src partition.Source, key rng.Key, w *placing) error {
 	return nil
 }
 
-// clusters fills in the cluster of each node and returns the volume, the sum of degrees, of each: of each edge the end
-// whose cluster is smaller without it joins the other's, where that has room within most.
+// clusters fills in the cluster of each node and returns the volume, the sum of degrees, of each:
+// of each edge the end whose cluster is smaller without it joins the other's, where that has room
+// within most.
 func (s *edgeStream) clusters(cluster, degree []int32, most int64) (volume []int64, err error) {
 	volume = make([]int64, len(cluster))
 	for v := range cluster {

@@ -15,7 +15,8 @@ type Replicas struct {
 	Replication float64 // replication factor: Replicas / Nodes
 	// Balance is the largest part's share over the mean: 1 is even.
 	EdgeBalance, ReplicaBalance float64
-	// Rows is what part p sends to part q in one exchange, [K][K]: partial sums of nodes that q owns, or their rows back.
+	// Rows is what part p sends to part q in one exchange, [K][K]: partial sums of nodes that q
+	// owns, or their rows back.
 	Rows [][]int64
 }
 
@@ -28,7 +29,8 @@ type placing struct {
 	told  func(u, v, p int32)
 }
 
-// newPlacing returns a vertex cut of which nothing is placed; told, if given, hears of each stored edge.
+// newPlacing returns a vertex cut of which nothing is placed; told, if given, hears of each stored
+// edge.
 func newPlacing(n, parts int, told func(u, v, p int32)) *placing {
 	return &placing{newPlaces(n, parts), parts, make([]int64, parts), make([]int32, n), told}
 }

@@ -1,4 +1,5 @@
-// Package disktest has disks on which writing goes wrong: power is cut in the middle of it, or a call fails.
+// Package disktest has disks on which writing goes wrong: power is cut in the middle of it, or a
+// call fails.
 package disktest
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Recorder is the disk of the machine below one directory, which keeps what it is asked to do. Cut then makes the directory
-// anew as a power cut may have left it.
+// Recorder is the disk of the machine below one directory, which keeps what it is asked to do. Cut
+// then makes the directory anew as a power cut may have left it.
 type Recorder struct {
 	disk.OS
 	root  string
@@ -38,7 +39,8 @@ func NewRecorder(root string) *Recorder { return &Recorder{root: root} }
 // Root is the directory that the recorder keeps.
 func (r *Recorder) Root() string { return r.root }
 
-// EachCut calls check for every point at which power may be cut, several times each, with what the root may hold then.
+// EachCut calls check for every point at which power may be cut, several times each, with what the
+// root may hold then.
 func (r *Recorder) EachCut(t *testing.T, check func(t *testing.T, root string, calls int)) {
 	t.Helper()
 	base := t.TempDir()
@@ -55,7 +57,8 @@ func (r *Recorder) EachCut(t *testing.T, check func(t *testing.T, root string, c
 	}
 }
 
-// Calls returns how many calls have changed something so far: the number of points after which power may be cut.
+// Calls returns how many calls have changed something so far: the number of points after which
+// power may be cut.
 func (r *Recorder) Calls() int { return len(r.calls) }
 
 func (r *Recorder) below(name string) string {
@@ -139,7 +142,8 @@ func (r *Recorder) Remove(name string) error {
 	return err
 }
 
-// SyncDir implements disk.FS. The disk below is not synced: what a recorder keeps is all that counts.
+// SyncDir implements disk.FS. The disk below is not synced: what a recorder keeps is all that
+// counts.
 func (r *Recorder) SyncDir(dir string) error {
 	r.note(call{kind: "syncdir", name: r.below(dir)})
 	return nil
@@ -194,10 +198,11 @@ type state struct {
 	pending []call
 }
 
-// Cut makes dir what the recorder's root may be when power fails after the first n calls. What was synced is there. Of the
-// rest, where draw is 0 nothing is, where it is 1 everything, and else what a seed draws: a call that changed names took
-// place or did not, those before it notwithstanding; a write arrived or did not, by sectors of 512 bytes, and where a later
-// one made the file longer there are zeros.
+// Cut makes dir what the recorder's root may be when power fails after the first n calls. What was
+// synced is there. Of the rest, where draw is 0 nothing is, where it is 1 everything, and else what
+// a seed draws: a call that changed names took place or did not, those before it notwithstanding; a
+// write arrived or did not, by sectors of 512 bytes, and where a later one made the file longer
+// there are zeros.
 func (r *Recorder) Cut(dir string, n int, draw uint64) error {
 	s := state{files: map[int]*inode{}, names: map[string]int{".": 0}}
 	for _, c := range r.calls[:n] {
@@ -288,7 +293,8 @@ func (s *state) apply(c call) {
 
 func parent(name string) string { return filepath.ToSlash(filepath.Dir(name)) }
 
-// rename does one change of names. A rename carries the file whatever became of the name that it had before.
+// rename does one change of names. A rename carries the file whatever became of the name that it
+// had before.
 func (s *state) rename(c call) {
 	switch c.kind {
 	case "mkdir":
@@ -328,8 +334,9 @@ func (s *state) write(dir string) error {
 	return nil
 }
 
-// Failing is a disk whose call number At, from 0, fails with Err; a write at the end then writes half of what it is given, one
-// in place nothing. Where Lasts is set all later ones fail, too: the disk is full.
+// Failing is a disk whose call number At, from 0, fails with Err; a write at the end then writes
+// half of what it is given, one in place nothing. Where Lasts is set all later ones fail, too: the
+// disk is full.
 type Failing struct {
 	disk.FS
 	At    int
