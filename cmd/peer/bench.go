@@ -17,8 +17,6 @@ func newBench() *cobra.Command {
 	bench := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure this machine and its network",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	var turns int
 	var only string
@@ -29,7 +27,6 @@ func newBench() *cobra.Command {
 		Long: `Print what this machine reaches, as medians over turns: multiply-adds on registers, triad and gathered rows of
 memory, then each kernel with its fraction of the peak that bounds it. Kernel and peak are measured in turn.
 HEDDLE_KERNELS chooses the instruction set and GOMAXPROCS the number of threads.`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if turns < 1 {
 				return cli.Invalidf("turns must be at least 1 (got %d)", turns)

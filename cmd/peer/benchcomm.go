@@ -37,7 +37,6 @@ Without --plan the peers run in this process and connect over loopback or memory
 		Example: `  peer bench comm --peers 4 --carrier tcp
   peer bench comm --peers 2 --transport memory --link latency=15ms,rate=10Mbit --megabytes 1
   peer bench comm --plan plan.yaml --identity site-a.key`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return b.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},

@@ -31,7 +31,6 @@ func newDemo() *cobra.Command {
 		Short: "Train over four sites on this machine and compare",
 		Long: `Train over the four sites of a built-in graph, each with its own peer over QUIC on this machine, and compare the test
 accuracy of each site alone, of the features alone, of the sites together, and of pooled data.`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w, err := view.Start(c.ErrOrStderr())
 			if err != nil {

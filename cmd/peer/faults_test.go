@@ -164,7 +164,7 @@ func TestPrecedence(t *testing.T) {
 	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
 		t.Fatal(err)
 	}
-	j, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), givenSettings(c.Flags()), nil, func(text string) { t.Error(text) })
+	j, _, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), givenSettings(c.Flags()), nil, func(text string) { t.Error(text) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,6 @@ a failed peer, which may return at any time before the end.
 With --secret, for peers that Kubernetes, Slurm or Open MPI starts, all keys follow from the secret, the plan names no
 peers, and --shard may be the whole partition.`,
 		Example: "  peer join --plan plan.yaml --shard parts/part-0 --state state --json out.json",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w, err := view.Start(c.ErrOrStderr())
 			if err != nil {

@@ -67,7 +67,6 @@ func newRoot() (root *cobra.Command, began *bool) {
 Start with:  peer demo`,
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args:              cobra.NoArgs,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(newDemo(), newTrain(), newPlan(), newJoin(), newPredict(), newBench())
@@ -84,9 +83,13 @@ Start with:  peer demo`,
 	return root, began
 }
 
-// explain adds the usage of c, and of each command below it, to errors about their arguments.
+// explain adds the usage of c, and of each command below it, to errors about their arguments. A
+// command without a check of its arguments takes none.
 func explain(c *cobra.Command) {
 	check := c.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
 	c.Args = func(c *cobra.Command, args []string) error {
 		err := check(c, args)
 		switch {
@@ -102,9 +105,12 @@ func explain(c *cobra.Command) {
 	}
 }
 
-// mark sets began when c or a command below it runs.
+// mark sets began when c or a command below it runs, which prints its help if it does nothing else.
 func mark(c *cobra.Command, began *bool) {
 	runE := c.RunE
+	if runE == nil {
+		runE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		*began = true
 		return runE(c, args)

@@ -20,7 +20,7 @@ only dials out.`,
 		Example: `  peer plan --preset frugal --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := cli.LoadPlan("join", config, givenSettings(c.Flags()), nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)
+			p, _, err := cli.LoadPlan("join", config, givenSettings(c.Flags()), nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)
 			if err != nil {
 				return err
 			}

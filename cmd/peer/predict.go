@@ -36,7 +36,6 @@ probability of that class. If test nodes have labels, the metric over them is pr
 With --shard a peer predicts for its own nodes from its own rows and edges, without neighbours at other peers.
 With --nodes and --edges tables are read like those that the model was trained on.`,
 		Example: `  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv`,
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return q.answer(c.OutOrStdout())
 		},

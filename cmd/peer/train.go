@@ -40,7 +40,7 @@ func (j *jobFile) bind(f *pflag.FlagSet) {
 // given.
 func (j *job) load(path string, flags *pflag.FlagSet, warn func(string)) (err error) {
 	given := j.jobFile
-	if j.plan, err = cli.LoadPlan("train", path, givenSettings(flags), &j.jobFile, warn); err != nil {
+	if j.plan, _, err = cli.LoadPlan("train", path, givenSettings(flags), &j.jobFile, warn); err != nil {
 		return err
 	}
 	for name, restore := range map[string]func(){
@@ -72,7 +72,6 @@ same command with --resume continues from them.`,
   peer train --data data/cora --mode standalone --model gat
   peer train --shards parts --config settings.yaml --lr 0.01
   peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w, err := view.Start(c.ErrOrStderr())
 			if err != nil {

@@ -14,33 +14,15 @@ import (
 
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
 // the settings that flags gave, by name. Keys of the file that are not settings go to rest. All
-// faults are reported at once.
-func LoadPlan(command, path string, given map[string]string, rest any, warn func(string)) (p *heddle.Plan, err error) {
-	var text []byte
+// faults are reported at once. It also returns the text of the file.
+func LoadPlan(
+	command, path string, given map[string]string, rest any, warn func(string),
+) (p *heddle.Plan, text []byte, err error) {
 	if path != "" {
 		if text, err = os.ReadFile(path); err != nil {
-			return nil, Invalid(err)
+			return nil, nil, Invalid(err)
 		}
 	}
-	return parsePlan(command, path, text, given, rest, warn)
-}
-
-// ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its
-// text, too. An error names the file and all faults.
-func ReadPlan(path string, warn func(string)) (p *heddle.Plan, text []byte, err error) {
-	if text, err = os.ReadFile(path); err != nil {
-		return nil, nil, Invalid(err)
-	}
-	if p, err = parsePlan("join", path, text, nil, nil, warn); err != nil {
-		return nil, nil, err
-	}
-	if err := p.CheckMembers(); err != nil {
-		return nil, nil, Invalidf("%s: %w", path, err)
-	}
-	return p, text, nil
-}
-
-func parsePlan(command, path string, text []byte, given map[string]string, rest any, warn func(string)) (*heddle.Plan, error) {
 	p, warnings, err := heddle.ReadPlan(text, given, rest)
 	for _, w := range warnings {
 		warn(w)
@@ -52,7 +34,20 @@ func parsePlan(command, path string, text []byte, given map[string]string, rest 
 	if err != nil && inFile {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return p, Invalid(err)
+	return p, text, Invalid(err)
+}
+
+// ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its
+// text, too. An error names the file and all faults.
+func ReadPlan(path string, warn func(string)) (*heddle.Plan, []byte, error) {
+	p, text, err := LoadPlan("join", path, nil, nil, warn)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.CheckMembers(); err != nil {
+		return nil, nil, Invalidf("%s: %w", path, err)
+	}
+	return p, text, nil
 }
 
 // Seat is a site's place in a run on several machines, as flags give it.

@@ -14,8 +14,11 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 )
 
+// approving has the flags of peer approve.
+type approving struct{ plan, policy, key, site, until, out string }
+
 func newApprove() *cobra.Command {
-	var plan, policy, key, site, until, out string
+	var a approving
 	c := &cobra.Command{
 		Use:   "approve --plan plan.yaml --policy policy.yaml",
 		Short: "Approve a plan for this site",
@@ -25,71 +28,72 @@ requires. The approval covers exactly this file: any change needs a new approval
 If the policy names approvers, each of them runs this command with their own key and --site. One file collects
 their signatures.`,
 		Example: "  peer approve --plan plan.yaml --policy policy.yaml\n  peer approve --plan plan.yaml --policy policy.yaml --identity officer.key --site 12D3KooW...",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			warn := cli.NewWatch(c.ErrOrStderr(), false).Warn
-			p, text, err := cli.ReadPlan(plan, warn)
-			if err != nil {
-				return err
-			}
-			fingerprint := admission.PlanFingerprint(text)
-			rules, warnings, err := admission.ReadPolicy(policy)
-			if err != nil {
-				return cli.Invalid(err)
-			}
-			for _, text := range warnings {
-				warn(text)
-			}
-			if err := rules.Check(p.Judged()); err != nil {
-				return cli.Invalidf("%s is not allowed by %s: %w", plan, policy, err)
-			}
-			id, err := cli.LoadKey(key)
-			if err != nil {
-				return err
-			}
-			if site == "" {
-				site = id.PeerID()
-			}
-			if _, err := p.Rank(site); err != nil {
-				return fmt.Errorf("%s: %w", plan, err)
-			}
-			a := admission.Unsigned(admission.Approval{Federation: rules.Federation, Plan: fingerprint, Site: site,
-				Expires: admission.Date(until)})
-			// Signatures of other approvers under the same approval stay.
-			if held, err := admission.ReadFile[admission.Approval](out); err == nil && held.Body == a.Body {
-				a = held
-			} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return cli.Invalid(err)
-			}
-			if err := a.Sign(id.PeerID(), id.Sign); err != nil {
-				return cli.Invalid(err)
-			}
-			if err := cli.Writable(out); err != nil {
-				return err
-			}
-			if err := admission.WriteFile(out, a); err != nil {
-				return cli.Invalid(err)
-			}
-			w := c.OutOrStdout()
-			describePlan(w, p, fingerprint)
-			fmt.Fprintf(w, "approved     for %s until %s, signed by %d, in %s\n", rules.Federation, until, len(a.Signatures),
-				out)
-			if err := rules.Approved(a, fingerprint, site, time.Now()); err != nil {
-				fmt.Fprintf(w, "not enough yet: %v\n", err)
-			}
-			return nil
+			return a.run(cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&plan, "plan", "", "plan to approve")
-	f.StringVar(&policy, "policy", "", "policy of this site")
-	f.StringVar(&key, "identity", cli.DefaultIdentity(), "key file of the approver")
-	f.StringVar(&site, "site", "", "ID of the peer that may train (default: that of the key)")
-	f.StringVar(&until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))),
+	f.StringVar(&a.plan, "plan", "", "plan to approve")
+	f.StringVar(&a.policy, "policy", "", "policy of this site")
+	f.StringVar(&a.key, "identity", cli.DefaultIdentity(), "key file of the approver")
+	f.StringVar(&a.site, "site", "", "ID of the peer that may train (default: that of the key)")
+	f.StringVar(&a.until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))),
 		"last day on which training may begin")
-	f.StringVarP(&out, "out", "o", "approval.json", "file to write, or to add a signature to")
+	f.StringVarP(&a.out, "out", "o", "approval.json", "file to write, or to add a signature to")
 	cli.Required(c, "plan", "policy")
 	return c
+}
+
+func (a approving) run(w *cli.Watch, stdout io.Writer) error {
+	p, text, err := cli.ReadPlan(a.plan, w.Warn)
+	if err != nil {
+		return err
+	}
+	fingerprint := admission.PlanFingerprint(text)
+	rules, warnings, err := admission.ReadPolicy(a.policy)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	for _, text := range warnings {
+		w.Warn(text)
+	}
+	if err := rules.Check(p.Judged()); err != nil {
+		return cli.Invalidf("%s is not allowed by %s: %w", a.plan, a.policy, err)
+	}
+	id, err := cli.LoadKey(a.key)
+	if err != nil {
+		return err
+	}
+	if a.site == "" {
+		a.site = id.PeerID()
+	}
+	if _, err := p.Rank(a.site); err != nil {
+		return fmt.Errorf("%s: %w", a.plan, err)
+	}
+	signed := admission.Unsigned(admission.Approval{Federation: rules.Federation, Plan: fingerprint, Site: a.site,
+		Expires: admission.Date(a.until)})
+	// Signatures of other approvers under the same approval stay.
+	if held, err := admission.ReadFile[admission.Approval](a.out); err == nil && held.Body == signed.Body {
+		signed = held
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return cli.Invalid(err)
+	}
+	if err := signed.Sign(id.PeerID(), id.Sign); err != nil {
+		return cli.Invalid(err)
+	}
+	if err := cli.Writable(a.out); err != nil {
+		return err
+	}
+	if err := admission.WriteFile(a.out, signed); err != nil {
+		return cli.Invalid(err)
+	}
+	describePlan(stdout, p, fingerprint)
+	fmt.Fprintf(stdout, "approved     for %s until %s, signed by %d, in %s\n",
+		rules.Federation, a.until, len(signed.Signatures), a.out)
+	if err := rules.Approved(signed, fingerprint, a.site, time.Now()); err != nil {
+		fmt.Fprintf(stdout, "not enough yet: %v\n", err)
+	}
+	return nil
 }
 
 // describePlan prints what a person should know before approving.

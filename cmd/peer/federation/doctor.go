@@ -38,7 +38,6 @@ member whether it is reached directly or through a relay, over which transport, 
 agree, with advice for each problem. Members answer while they join, train, or run peer doctor at the same time:
 start it on both sides with a longer --wait.`,
 		Example: "  peer doctor\n  peer doctor --plan plan.yaml --shard parts/part-0 --state state\n  peer doctor --roster roster.json --wait 2m",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			d.w = c.OutOrStdout()
 			return d.run(c.Context())

@@ -22,7 +22,6 @@ is never replaced.
 Without a terminal the passphrase comes from the file that the environment variable ` + cli.PassphraseFile + `
 names. A key file with a passphrase is an age file: age --decrypt opens it as well.`,
 		Example: "  peer init\n  peer init --passphrase --identity site-a.key",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var word string
 			if seal {
@@ -50,7 +49,6 @@ func newID() *cobra.Command {
 		Use:     "id",
 		Short:   "Print this peer's ID; make its key on first use",
 		Example: "  peer id\n  peer id --identity site-a.key",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			id, err := cli.LoadOrMakeKey(path)
 			if err != nil {

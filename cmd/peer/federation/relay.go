@@ -31,7 +31,6 @@ members open a direct connection with the relay's help.
 The roster must list this machine with the role relay and an address that all members reach. The relay serves members
 only and follows a new version of the roster while it runs.`,
 		Example: "  peer roster add roster.json post=12D3KooW...@203.0.113.7 --role relay --carrier auto\n  peer relay --roster roster.json",
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.run(c.Context(), slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)))
 		},

@@ -25,8 +25,6 @@ the administrators of the previous version have signed it. To add or revoke a me
 no key or approval changes.
 
 docs/how-to/federation.md sets up a federation of three hospitals step by step.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newRosterNew(), newRosterAdd(), newRosterRevoke(), newRosterShow(), newRosterSign(), newRosterVerify())
 	return c

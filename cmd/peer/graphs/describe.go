@@ -12,6 +12,15 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
+// writeParts writes a partition and describes it.
+func writeParts(w io.Writer, out string, shards []*shard.Shard, meta shard.Meta) error {
+	m, err := shard.WriteDir(out, shards, meta)
+	if err == nil {
+		describe(w, out, m)
+	}
+	return cli.Invalid(err)
+}
+
 // describe prints the quality of a partition.
 func describe(w io.Writer, dir string, m *shard.Manifest) {
 	r := quality.Measure(m)

@@ -19,7 +19,6 @@ func newExport() *cobra.Command {
 		Long: `Write a partition in the format of the Deep Graph Library, which dgl.distributed.load_partition opens. DGL numbers the
 nodes of a part consecutively; the column orig_id has the node numbers of the shards. Sparse features become dense.`,
 		Example: "  peer export --shards parts --out dgl",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			list, closer, err := shard.ReadDir(shards)
 			if err != nil {
@@ -55,10 +54,5 @@ func importDGL(cmd *cobra.Command, path, out string, n dgl.Names) error {
 	if err != nil {
 		return cli.Invalidf("%s: %w", path, err)
 	}
-	m, err := shard.WriteDir(out, shards, shard.Meta{Policy: "dgl " + p.Method})
-	if err != nil {
-		return cli.Invalid(err)
-	}
-	describe(cmd.OutOrStdout(), out, m)
-	return nil
+	return writeParts(cmd.OutOrStdout(), out, shards, shard.Meta{Policy: "dgl " + p.Method})
 }

@@ -56,7 +56,6 @@ Each node keeps its owner. Labels and features are the columns label and feat un
   peer import --nodes pages.csv.zst --edges web.el.zst --label-column topic --out web.graph
   peer import --ogb ogbn_arxiv --out data/arxiv
   peer import --dgl partitions/cora.json --out parts`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.run(cmd) },
 	}
 	m.bind(cmd)

@@ -35,7 +35,6 @@ table names that site as the plan does. The sites agree on columns, categories, 
 which nodes their edges join, and each writes its own part for peer join. docs/explanation/privacy.md describes what the
 others learn. A site that requests more than --max-unknown names that do not exist gets no answer.`,
 		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part`,
-		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},

@@ -75,7 +75,6 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
   peer partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
   peer partition --data web.u32 --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html
   peer partition --data web.graph --plan plan.yaml --policy restream:2 --out part`,
-		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := cli.NewWatch(c.ErrOrStderr(), s.quiet)
 			defer w.End()

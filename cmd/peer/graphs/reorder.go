@@ -18,7 +18,6 @@ func newReorder() *cobra.Command {
 		Long: `Reorder the rows of each part so that neighbours are close in memory, which makes sums over neighbours faster: cluster
 (communities, usually the best), rcm (reverse Cuthill-McKee) or degree. Each node keeps its owner.`,
 		Example: "  peer reorder --shards parts --by cluster --out parts-near",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			order, err := partition.ParseOrder(by)
 			if err != nil {
@@ -35,12 +34,7 @@ func newReorder() *cobra.Command {
 			defer func() { err = errors.Join(err, closer.Close()) }()
 			meta := before.Meta
 			meta.Policy += ", rows by " + by
-			m, err := shard.WriteDir(out, shard.Reorder(list, order), meta)
-			if err != nil {
-				return cli.Invalid(err)
-			}
-			describe(cmd.OutOrStdout(), out, m)
-			return nil
+			return writeParts(cmd.OutOrStdout(), out, shard.Reorder(list, order), meta)
 		},
 	}
 	f := cmd.Flags()
