@@ -52,14 +52,14 @@ func TestMaxBytesOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *admission.Refusal
-	if err := send(first, 3500); !errors.As(err, &refused) || !strings.Contains(err.Error(), "3000 bytes were sent and 3500 more") {
+	if err := send(first, 3500); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3500 more to send)") {
 		t.Errorf("%v, want that both sessions count", err)
 	}
 	if err := first.end(nil); err != nil {
 		t.Fatal(err)
 	}
 	second := begin()
-	if err := send(second, 3401); !errors.As(err, &refused) || !strings.Contains(err.Error(), "3000 bytes were sent and 3401 more") {
+	if err := send(second, 3401); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3401 more to send)") {
 		t.Errorf("%v, want that the earlier process counts", err)
 	}
 	if err := send(second, 1000); err != nil { // and is killed
