@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -40,4 +42,25 @@ func TestEvents(t *testing.T) {
 	}
 	equal(t, "test accuracy", tests[len(tests)-1], *result.TestAccuracy)
 	refuse(t, 2, []string{"is a directory"}, "train", "--data", sites(t), "--events", dir)
+	refuse(t, 2, []string{os.DevNull, "must be a regular file"}, "train", "--data", sites(t), "--json", os.DevNull)
+}
+
+// TestResultsAreTheOwners: nobody but the owner can read what a run and predict write about nodes.
+func TestResultsAreTheOwners(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: Windows has access lists in place of modes")
+	}
+	dir := t.TempDir()
+	out, predictions := filepath.Join(dir, "out"), filepath.Join(dir, "p.csv")
+	mustTrain(t, out, "--data", sites(t), "--peers", "2", "--transport", "memory")
+	must(t, "predict", "--model", filepath.Join(out, "model.safetensors"), "--data", sites(t), "-o", predictions)
+	for _, file := range []string{filepath.Join(out, "result.json"), filepath.Join(out, "report.html"), predictions} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %o, must be 600", filepath.Base(file), mode)
+		}
+	}
 }

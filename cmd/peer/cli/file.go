@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bufio"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,12 +8,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// WriteFile replaces path by what fill writes, or leaves it as it was.
+// WriteFile replaces path by what fill writes, or leaves it as it was. Only the owner may read the
+// file: what a run writes is about a site's own nodes.
 func WriteFile(path string, fill func(io.Writer) error) error {
-	return disk.Replace(disk.OS{}, path, 0o644, func(f disk.File) error {
-		w := bufio.NewWriter(f)
-		return errors.Join(fill(w), w.Flush())
-	})
+	return disk.WriteStream(disk.OS{}, path, fill)
 }
 
 // Writable checks before a run that the file path can be written at its end, and makes missing
@@ -26,6 +22,8 @@ func Writable(path string) error {
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return Invalidf("cannot write %s: it is a directory", path)
+	} else if err == nil && !info.Mode().IsRegular() { // a new file would take its place
+		return Invalidf("cannot write %s: it must be a regular file (got %s)", path, info.Mode().Type())
 	}
 	return WritableDir(filepath.Dir(path))
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -53,10 +54,10 @@ func (v WatchFlags) Start(stderr io.Writer) (*Watch, error) {
 	if v.events == "" {
 		return w, nil
 	}
-	if err := Writable(v.events); err != nil {
-		return nil, err
+	err := os.MkdirAll(filepath.Dir(v.events), 0o755)
+	if err != nil {
+		return nil, Invalid(err)
 	}
-	var err error
 	w.events, err = os.Create(v.events)
 	return w, Invalid(err)
 }
