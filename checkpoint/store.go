@@ -223,5 +223,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("checkpoint: %s was saved with another %s; use the same or another directory of states", e.Path, strings.Join(e.Which, ", another "))
+	// The config of another version differs, too, since it has other fields.
+	return fmt.Sprintf("checkpoint: %s was saved with another %s; use the same, the version of Heddle that saved it, or another directory of states",
+		e.Path, strings.Join(e.Which, ", another "))
 }
