@@ -172,7 +172,7 @@ func TestLogAfterCrash(t *testing.T) {
 		l, err := OpenLog(path)
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s: %v, want something of %q", c.what, err, c.want)
+				t.Errorf("%s: %v, must contain %q", c.what, err, c.want)
 			}
 			continue
 		}
@@ -187,7 +187,7 @@ func TestLogAfterCrash(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 		if found != c.repair {
-			t.Errorf("%s: a record of the repair: %v, want %v", c.what, found, c.repair)
+			t.Errorf("%s: the log names the repair: %v, must be %v", c.what, found, c.repair)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (f *Feed) Follow(ctx context.Context, held Roster, use func(Roster, time.Ti
 		}
 		looked = now
 		if s, err := ReadFile[Roster](f.Path); err == nil {
-			// An older one than that in force is no fault here: the other file has the newer.
+			// The other file holds the newer roster, so an older one here is fine.
 			if err := f.InForce.Update(s, "", now); err != nil && s.Body.Serial > f.serial {
 				f.Warn(fmt.Sprintf("roster %s is not put in force: %v", f.Path, err))
 			}

@@ -123,7 +123,7 @@ func TestPolicyFaults(t *testing.T) {
 		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")):               "at most 65536 bytes",
 	} {
 		if _, _, err := parsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q…: %v, want something of %q", text, err, want)
+			t.Errorf("%.60q…: %v, must contain %q", text, err, want)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -237,7 +237,7 @@ func TestGuardKeepsWhatWasSent(t *testing.T) {
 				t.Fatal(err)
 			}
 			if most := int64(to.bytes) + int64(life+1)*p.MaxBytes/keepSteps; kept < int64(to.bytes) || kept > most {
-				t.Fatalf("%d bytes are kept of %d, want as many and at most %d", kept, to.bytes, most)
+				t.Fatalf("%d bytes are recorded; must be at least the %d sent and at most %d", kept, to.bytes, most)
 			}
 		} // and is killed
 	}
@@ -251,14 +251,14 @@ func TestGuardKeepsWhatWasSent(t *testing.T) {
 	}
 	rule(t, "in all lives", err, "policy.max_bytes", "100000")
 	if to.bytes > 100000 || to.bytes < 100000-4*100000/keepSteps {
-		t.Errorf("%d bytes went in all, want not much less than 100000", to.bytes)
+		t.Errorf("%d bytes were sent in all, must be close to 100000", to.bytes)
 	}
 	if err := g.Settle(); err != nil || kept != g.Sent() {
-		t.Errorf("%d are kept at the end (%v), want %d", kept, err, g.Sent())
+		t.Errorf("%d bytes are recorded at the end (%v), must be %d", kept, err, g.Sent())
 	}
 	full := errors.New("disk full")
 	if err := p.Guard(to, 0, func(int64) error { return full }).Send(t.Context(), 1, nil, make([]byte, 1)); !errors.Is(err, full) {
-		t.Errorf("%v, want that nothing leaves that cannot be kept", err)
+		t.Errorf("%v; nothing may be sent that cannot be recorded", err)
 	}
 }
 

@@ -84,7 +84,7 @@ func rule(t *testing.T, what string, err error, want string, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
-			t.Errorf("%s: %q, want something of %q", what, err, w)
+			t.Errorf("%s: %q, must contain %q", what, err, w)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestRosterFaults(t *testing.T) {
 		r := three()
 		spoil(&r)
 		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want something of %q", err, want)
+			t.Errorf("%v, must contain %q", err, want)
 		}
 	}
 	r := three()
@@ -318,7 +318,7 @@ func TestParseSays(t *testing.T) {
 		"null for signatures": {good[:strings.Index(good, `"signatures"`)] + "\"signatures\": null\n}\n", "must have a list of at most 256 signatures (got 0)"},
 	} {
 		if _, err := parseDocument[Roster]([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want something of %q", what, err, c.want)
+			t.Errorf("%s: %v, must contain %q", what, err, c.want)
 		}
 	}
 	if _, err := parseDocument[Roster]([]byte(encoded(t, Unsigned(three())))); err != nil {
@@ -342,7 +342,7 @@ func TestOneFederationForAll(t *testing.T) {
 		{strings.Repeat("0", 64), "roster.fingerprint"},
 	} {
 		if err := path.Update(first, c.told, now); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("fingerprint %q: %v, want something of %q", c.told, err, c.want)
+			t.Errorf("fingerprint %q: %v, must contain %q", c.told, err, c.want)
 		}
 	}
 	rule(t, "too few signatures", path.Update(signed(t, three(), north), told, now), "roster.quorum")

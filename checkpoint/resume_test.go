@@ -79,7 +79,7 @@ func TestResumeGivesTheSameBits(t *testing.T) {
 
 const saverDir = "HEDDLE_TEST_SAVER_DIR"
 
-// TestSaverProcess is no test: TestKilledWhileSaving runs it as a process that saves until it is
+// TestSaverProcess is the child of TestKilledWhileSaving: a process that saves states until it is
 // killed.
 func TestSaverProcess(t *testing.T) {
 	dir := os.Getenv(saverDir)

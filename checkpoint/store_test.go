@@ -154,7 +154,7 @@ func TestDamagedNewestFallsBack(t *testing.T) {
 		}
 		st, damaged, err := latest(s)
 		if err != nil || damaged != 1 {
-			t.Fatalf("%s: %d damaged, %v, want one", name, damaged, err)
+			t.Fatalf("%s: %d damaged, %v, must be one", name, damaged, err)
 		}
 		checkState(t, st, 1)
 		if _, err := s.Load(2, run); err == nil || !strings.Contains(err.Error(), path) {
@@ -378,14 +378,14 @@ func TestReadStateRefuses(t *testing.T) {
 func TestNote(t *testing.T) {
 	s := &Store{Dir: filepath.Join(t.TempDir(), "states")}
 	if b, err := s.Note("generation"); b != nil || err != nil {
-		t.Errorf("%q, %v, want nothing", b, err)
+		t.Errorf("got %q, %v, must be empty", b, err)
 	}
 	for _, text := range []string{"1\n", "18\n"} {
 		if err := errors.Join(s.KeepNote("generation", []byte(text)), s.KeepNote("usage", []byte("{}"))); err != nil {
 			t.Fatal(err)
 		}
 		if b, err := (&Store{Dir: s.Dir}).Note("generation"); err != nil || string(b) != text {
-			t.Errorf("%q, %v, want %q", b, err, text)
+			t.Errorf("got %q, %v, must be %q", b, err, text)
 		}
 	}
 	save(t, s, 3)

@@ -138,7 +138,7 @@ func TestAdmissionGuide(t *testing.T) {
 		said := must(t, "audit", "show", filepath.Join(dir, "south/audit.jsonl"), "--event", string(event))
 		for _, w := range want {
 			if !strings.Contains(said, w) {
-				t.Errorf("%s: %q, want something of %q", event, said, w)
+				t.Errorf("%s: %q, must contain %q", event, said, w)
 			}
 		}
 	}
@@ -288,7 +288,7 @@ func TestRosterCommands(t *testing.T) {
 	show := must(t, "roster", "show", file)
 	for _, w := range []string{"serial       2", "2 of 2", "/dns/east.example/udp/4001/quic-v1", "revoked      west", "signed by    north"} {
 		if !strings.Contains(show, w) {
-			t.Errorf("%q, want something of %q", show, w)
+			t.Errorf("%q, must contain %q", show, w)
 		}
 	}
 	refuse(t, 2, []string{"roster.revoked", "west"}, f.join...)
@@ -408,7 +408,7 @@ func TestPolicyEndsARun(t *testing.T) {
 	for i, want := range [][]string{{"1 ", "policy.max_bytes", "at most 20000", "north.jsonl, ends with "}, {"1 ", "north"}, {"1 ", "north"}} {
 		for _, w := range want {
 			if !strings.Contains(said[i], w) {
-				t.Errorf("%s says %q, want something of %q", all[i], said[i], w)
+				t.Errorf("%s says %q, must contain %q", all[i], said[i], w)
 			}
 		}
 	}

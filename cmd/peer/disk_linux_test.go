@@ -120,7 +120,7 @@ func TestDiskFailsInARun(t *testing.T) {
 				t.Skipf("SKIPPED, not shown here: %s", said)
 			}
 			if got := f.procs[victim].ProcessState.ExitCode(); err == nil || got != 1 || !strings.Contains(said, test.want) || !strings.Contains(said, state) {
-				t.Fatalf("exit %d; it says %q, want something of %q and a file in %s", got, said, test.want, state)
+				t.Fatalf("exit %d; says %q, must contain %q and a file in %s", got, said, test.want, state)
 			}
 			before := checkpoints(t, state)
 			f.until(t, 0, "number=2")

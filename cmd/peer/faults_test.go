@@ -40,7 +40,7 @@ func refuse(t *testing.T, exit int, want []string, args ...string) {
 	}
 	for _, w := range want {
 		if !strings.Contains(stderr, w) {
-			t.Errorf("peer %s says %q, want something of %q", strings.Join(args, " "), stderr, w)
+			t.Errorf("peer %s says %q, must contain %q", strings.Join(args, " "), stderr, w)
 		}
 	}
 }
@@ -339,7 +339,7 @@ func TestJoinRefuses(t *testing.T) {
 		}()
 		refuse(t, exit, []string{want, "site-1"}, args0...)
 		if stderr := <-done; !strings.Contains(stderr, want) || !strings.Contains(stderr, "site-0") || strings.HasPrefix(stderr, "exit") {
-			t.Errorf("the other peer says %q, want something of %s and site-0", stderr, want)
+			t.Errorf("the other peer says %q, must contain %s and site-0", stderr, want)
 		}
 	}
 	t.Run("plans differ", func(t *testing.T) {

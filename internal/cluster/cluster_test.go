@@ -35,7 +35,7 @@ func TestScheduled(t *testing.T) {
 		got, err := Scheduled(func(name string) string { return env[name] })
 		if c.fault != "" {
 			if err == nil || !strings.Contains(err.Error(), c.fault) {
-				t.Errorf("%s: %v, want something of %q", c.env, err, c.fault)
+				t.Errorf("%s: %v, must contain %q", c.env, err, c.fault)
 			}
 			continue
 		}
