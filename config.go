@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -13,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // task describes the data that a model is for.
@@ -41,6 +43,16 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	}
 	if policy := p.survival(); policy.Validate(0) == nil {
 		errs = append(errs, policy.Validate(first.Parts))
+	}
+	for _, s := range [][2]string{{"sums", p.Sums}, {"updates", p.Updates}} {
+		if most := comm.MaxMembers(8); s[1] == "int8" && first.Parts > most {
+			errs.add("%s must be int16 or float32 with more than %d peers (got int8 with %d peers)",
+				s[0], most, first.Parts)
+		}
+	}
+	if p.Preset == auto && p.Mode == "retexo" && err == nil {
+		_, err := p.candidates(first)
+		return errors.Join(append(errs, err)...)
 	}
 	if !numbered(first) || first.Owned == 0 {
 		return errors.Join(errs...)
@@ -85,12 +97,44 @@ func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
 func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(taskOf(s)) }
 
 func (p Plan) identify(t task) ([32]byte, error) {
+	if p.Preset == auto {
+		return p.identifyCandidates(t)
+	}
 	if p.Mode == "fullbatch" || p.Mode == "standalone" {
 		c, err := p.endToEndConfig(t)
 		return c.Fingerprint(), err
 	}
+	if p.closedForm() {
+		c, err := p.closedFormConfig(t)
+		return c.Fingerprint(), err
+	}
 	c, err := p.layerwise(t)
 	return c.Fingerprint(), err
+}
+
+// closedForm reports whether p trains in rounds of class means.
+func (p Plan) closedForm() bool { return p.Mode == "retexo" && p.Encoder.Kind == "classes" }
+
+// closedFormConfig returns the configuration of rounds of class means for t, or all faults of p.
+func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
+	q, errs := p.sound()
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			errs.add(format, args...)
+		}
+	}
+	refuse(q.Solver != "ridge", "solver must be ridge with encoder classes (got %s): give preset frugal", q.Solver)
+	refuse(q.Model != "gcn", "model must be gcn with encoder classes (got %s): class_target says how rows are aggregated", q.Model)
+	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
+	c := closedform.Config{Task: t.Kind, Features: t.Features, Classes: t.Classes, Metric: q.metric(t),
+		Components: min(q.Encoder.K, t.Features), RowNorm: q.RowNorm, Hops: q.Hops}
+	q.fill(&c)
+	c.Rows = q.coding()
+	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
+	if err := errors.Join(append(errs, c.Validate())...); err != nil {
+		return closedform.Config{}, err
+	}
+	return c, nil
 }
 
 func (p Plan) metric(t task) eval.Metric {
@@ -173,7 +217,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,
 		LayerOutput: q.LayerOutput, Layers: q.Layers,
 		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
-		UnitSum: q.RowNorm == "l1"}.Spec(t.Kind, t.Features, t.Classes)
+		RowNorm: q.RowNorm}.Spec(t.Kind, t.Features, t.Classes)
 	if err == nil {
 		err = spec.Validate()
 	}
@@ -185,6 +229,11 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
 	}
 	c.Rows, c.Survival = q.coding(), q.survival()
+	for _, format := range []*string{&c.Sums, &c.Updates} {
+		if *format == "float32" {
+			*format = ""
+		}
+	}
 	if err := errors.Join(append(errs, err, c.Validate())...); err != nil {
 		return retexo.Config{}, err
 	}
@@ -230,7 +279,7 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
-	spec.Encoder.L1Norm = p.RowNorm == "l1"
+	spec.Encoder.L1Norm, spec.Encoder.L2Norm = p.RowNorm == "l1", p.RowNorm == "l2"
 	if p.LabelAugmentation != 0 {
 		spec.Encoder.Labels = p.LabelAugmentation
 		spec.Encoder.Out += t.Classes

@@ -1,6 +1,9 @@
 package heddle
 
-import "github.com/heddle-gnn/heddle/nn"
+import (
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
+)
 
 // Defaults returns the default settings for the Mode, Preset, Model and Solver of ask; its other
 // fields are ignored. An empty Mode is retexo, an empty Preset none, an empty Model gcn, an empty
@@ -40,11 +43,18 @@ func (p *Plan) preset() {
 	case "retexo": // github.com/aashishkolluri/retexo-distributed
 		// Learning rate and decay are those of docs/measurements/results.md.
 		p.Encoder, p.LR, p.Decay, p.RowNorm = Encoder{Kind: "raw"}, 0.01, 5e-3, "l1"
-		p.Exchange = "halo" // its bytes are the yardstick
+		p.Exchange, p.KeepLast = "halo", true // its bytes and its model are the yardstick
 	case "frugal":
+		// docs/adr/0040-rounds-of-class-means.md
+		p.Encoder, p.Solver, p.Dropout, p.RowNorm = Encoder{Kind: "classes"}, "ridge", 0, "l2"
+		p.Layers, p.Hops = 1, 2
+		p.Rows, p.Sums, p.Lambdas = "int8", "auto", closedform.Lambdas()
+	case "frugal-pca":
 		// Simplified graph convolution (Wu et al., ICML 2019) on projected rows, tuned in
 		// docs/measurements/results.md.
 		p.Layers, p.Hops, p.Dropout, p.Solver, p.RowNorm = 1, 4, 0, "ridge", "l1"
+	case auto:
+		p.Rows, p.Sums, p.Updates = "int8", auto, "int16"
 	}
 }
 

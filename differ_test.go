@@ -1,22 +1,35 @@
 package heddle
 
 import (
-	"reflect"
+	"errors"
+	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/p2p"
 )
 
-// TestDifferences: settings that differ, or that one of two plans does not read, are named once, in the plan's order.
+// TestDifferences: settings that differ, or that one of two plans does not read, are named once, in the plan's order; in
+// some settings sites may differ.
 func TestDifferences(t *testing.T) {
+	said := func(a, b Plan) string {
+		fault := &p2p.MismatchError{Name: "north", OurPlan: a.agreed(), PeerPlan: b.agreed()}
+		text, _ := strings.CutPrefix(p2p.Explained(fault).Error(), fault.Error()+". ")
+		return text
+	}
 	a := Defaults(Plan{})
 	b := a
 	b.LR, b.Solver, b.Momentum = 0.5, "sgd", 0.9
-	want := []difference{{"solver", `"adam"`, `"sgd"`}, {"lr", `"0.003"`, `"0.5"`}, {"momentum", "not read", `"0.9"`}}
-	if got := differences(a.agreed(), b.agreed()); !reflect.DeepEqual(got, want) {
+	want := `Settings that differ: solver is "adam" at this site and "sgd" at north; ` +
+		`lr is "0.01" at this site and "0.5" at north; momentum is not read at this site and "0.9" at north`
+	if got := said(a, b); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	b = a
 	b.CheckpointEvery, b.Relays, b.Link, b.Policy = 3, []string{"/ip4/10.0.0.1/tcp/1/p2p/12D3"}, "rate=5Mbit", "ldg"
-	if got := differences(a.agreed(), b.agreed()); got != nil {
+	if got := said(a, b); !strings.HasPrefix(got, "The settings are the same") {
 		t.Errorf("sites may differ in %q", got)
+	}
+	if err := errors.New("another"); p2p.Explained(err) != err {
+		t.Error("an error that is not about plans changes")
 	}
 }

@@ -38,19 +38,24 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	defer func() { err = errors.Join(err, keeper.end(err)) }()
 	training, stop := context.WithCancel(ctx)
 	defer stop()
-	keeper.stop = stop
+	keeper.Stop = stop
 	for _, advice := range p.advise(s.Shard) {
-		keeper.warn("%s", advice)
+		keeper.Warn("%s", advice)
 	}
-	one := &peer{plan: p, name: p.Members[rank].Name, shard: s.Shard}
-	if s.State != "" {
-		one.store = &checkpoint.Store{Dir: s.State}
-	}
-	if err := keeper.recall(s.State); err != nil {
+	if err := keeper.Recall(s.State); err != nil {
 		return nil, err
 	}
-	result, err = s.attend(training, p, rank, keeper, one)
-	return result, explained(p.naming(err))
+	at, err := s.sit(training, p, rank, keeper)
+	if err != nil {
+		return nil, err
+	}
+	defer at.host.Close()
+	if p.Preset == auto {
+		result, err = at.tune(training)
+	} else {
+		result, err = at.train(training)
+	}
+	return result, p2p.Explained(p.naming(err))
 }
 
 // Seat returns all faults of p and of a shard for the member of that rank.
@@ -64,52 +69,81 @@ func (p Plan) Seat(own *shard.Shard, rank int) error {
 	return input(errors.Join(p.Check([]*shard.Shard{own}), p.CheckMembers(), p.Only("join")))
 }
 
-// attend takes part in the sessions of a run until its model is final.
-func (s Site) attend(ctx context.Context, p Plan, rank int, keeper *gatekeeper, one *peer) (*Result, error) {
-	var waiting atomic.Int64 // nanoseconds that others are waited for at the moment
-	h, err := keeper.open(ctx, s, p, rank, &waiting)
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
+// seat is a site's place in a run, at whose host one session follows another.
+type seat struct {
+	Site
+	plan    Plan
+	rank    int
+	keeper  *gatekeeper
+	host    *p2p.Host // its owner closes it
+	hello   p2p.Hello
+	waiting *atomic.Int64 // nanoseconds that others are waited for at the moment
+}
+
+func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*seat, error) {
 	hello, err := p.hello(s.Shard)
 	if err != nil {
 		return nil, err
 	}
-	m := &session.Member{Rank: rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
-		Wait: s.Wait, Rejoin: s.Rejoin, Checkpoints: one.store, New: one.trainer, Event: keeper.event,
+	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: hello, waiting: new(atomic.Int64)}
+	at.host, err = keeper.open(ctx, s, p, rank, at.waiting)
+	return at, err
+}
+
+// peer is this site's part in a run by p, with checkpoints in state; empty: none.
+func (a *seat) peer(p Plan, state string) *peer {
+	one := &peer{plan: p, name: p.Members[a.rank].Name, shard: a.Shard}
+	if state != "" {
+		one.store = &checkpoint.Store{Dir: state}
+	}
+	return one
+}
+
+// attend takes part in sessions until what make makes is done. final is told when it is, and others may still need this
+// peer.
+func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Member) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
+	p := a.plan
+	m := &session.Member{Rank: a.rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
+		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: a.keeper.Event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
 	m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
 		if until, ok := ctx.Deadline(); ok {
-			waiting.Store(int64(time.Until(until)))
+			a.waiting.Store(int64(time.Until(until)))
 		}
-		joined, err := meet(ctx, h, keeper.members(p), hello, p, least)
+		joined, err := meet(ctx, a.host, a.keeper.members(p), a.hello, p, least)
 		if err != nil {
 			return nil, err
 		}
 		l := overNetwork(joined, func() error { return nil }) // the host stays for the next session
-		l.Transport = keeper.over(l.Transport, p, rank, joined.Here(), s.Shard)
-		return &session.Connection{Transport: l.behind(s.Link, rank, len(p.Members), p.Seed), Here: joined.Here(), Asks: joined.RejoinRequested, Wire: l.wire}, nil
+		l.Transport = a.keeper.over(l.Transport, p, a.rank, joined.Here(), a.Shard)
+		return &session.Connection{Transport: l.behind(a.Link, a.rank, len(p.Members), p.Seed), Here: joined.Here(), Asks: joined.RejoinRequested, Wire: l.wire}, nil
 	}
-	measured := func(t session.Trainer, u session.Usage) (*Result, error) {
-		r, err := one.result(t, u)
-		if err == nil {
-			r.Members, r.Link = p.Names(), s.Link
-		}
-		return r, err
+	return m.Run(ctx)
+}
+
+// result completes what one gave.
+func (a *seat) result(one *peer, t session.Trainer, u session.Usage) (*Result, error) {
+	r, err := one.result(t, u)
+	if err == nil {
+		r.Members, r.Link = a.plan.Names(), a.Link
 	}
-	m.Final = func(t session.Trainer, u session.Usage) error {
-		r, err := measured(t, u)
-		if err != nil || s.OnModel == nil {
+	return r, err
+}
+
+// train takes part in a run until its model is final.
+func (a *seat) train(ctx context.Context) (*Result, error) {
+	one := a.peer(a.plan, a.State)
+	t, usage, err := a.attend(ctx, one.store, one.trainer, func(t session.Trainer, u session.Usage) error {
+		r, err := a.result(one, t, u)
+		if err != nil || a.OnModel == nil {
 			return err
 		}
-		return s.OnModel(r)
-	}
-	t, usage, err := m.Run(ctx)
+		return a.OnModel(r)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return measured(t, usage) // with what happened since the model was final
+	return a.result(one, t, usage) // with what happened since the model was final
 }
 
 // meet joins a session of all members, or where a plan goes on without failed ones of at least so
@@ -138,7 +172,7 @@ func (k *gatekeeper) open(ctx context.Context, s Site, p Plan, rank int, waiting
 			if last != nil {
 				more = fmt.Sprintf(" (last error: %v)", last)
 			}
-			k.note("waiting for %s (%.10s…): %s of %s%s", name, p.IDOf(name), since.Round(time.Second), time.Duration(waiting.Load()).Round(time.Second), more)
+			k.Note("waiting for %s (%.10s…): %s of %s%s", name, p.IDOf(name), since.Round(time.Second), time.Duration(waiting.Load()).Round(time.Second), more)
 		}
 	}
 	go k.revoke(ctx, p, s.Identity.PeerID(), h)
@@ -153,8 +187,8 @@ func (k *gatekeeper) host(s Site, p Plan, rank int) node.Config {
 		at = k.members(p).Members[rank].Addrs
 	}
 	limit := s.ReceiveLimit
-	if k.policy != nil && k.policy.ReceiveLimit > 0 && (limit == 0 || k.policy.ReceiveLimit < limit) {
-		limit = k.policy.ReceiveLimit
+	if k.Policy != nil && k.Policy.ReceiveLimit > 0 && (limit == 0 || k.Policy.ReceiveLimit < limit) {
+		limit = k.Policy.ReceiveLimit
 	}
 	return node.Config{Identity: s.Identity, Listen: at, Transport: p.Carrier, MaxPeers: len(p.Members), LAN: s.LAN, PeerTimeout: p.PeerTimeout, MaxRate: limit,
 		Relays: slices.Concat(p.Relays, k.roster.RelayAddresses(time.Now()))}
@@ -168,11 +202,11 @@ type Session struct {
 }
 
 // Record adds to the site's audit log, if it keeps one.
-func (s *Session) Record(r admission.Record) { s.keeper.record(r) }
+func (s *Session) Record(r admission.Record) { s.keeper.Record(r) }
 
 // Left records in the audit log the bytes that have left this site since the last record. what says
 // for which purpose.
-func (s *Session) Left(what string) { s.keeper.left(s.Group.Bytes(), what, 0) }
+func (s *Session) Left(what string) { s.keeper.Left(s.Group.Bytes(), what, 0) }
 
 // Meet connects the members of p and calls do at each of them, for something other than training.
 // All must call Meet with the same plan file and the same purpose in what. An error of do is
@@ -189,7 +223,7 @@ func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Cont
 	defer func() { err = errors.Join(err, keeper.end(err)) }()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	keeper.stop = stop
+	keeper.Stop = stop
 	var waiting atomic.Int64
 	waiting.Store(int64(s.Wait))
 	h, err := keeper.open(ctx, s, p, rank, &waiting)
@@ -201,9 +235,9 @@ func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Cont
 	defer cancel()
 	session, err := h.Join(meeting, keeper.members(p), p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), s.Gate.PlanText...)), PlanText: p.agreed()})
 	if err != nil {
-		return explained(err)
+		return p2p.Explained(err)
 	}
-	l := link{Transport: keeper.within(session)}
+	l := link{Transport: keeper.Within(session)}
 	g := comm.NewGroup(l.behind(s.Link, rank, len(p.Members), 1), rank, len(p.Members))
 	defer func() { err = errors.Join(err, g.Close()) }()
 	err = p.naming(do(ctx, &Session{Group: g, Rank: rank, keeper: keeper}))

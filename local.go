@@ -16,12 +16,14 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/usual"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
+	"github.com/heddle-gnn/heddle/tune"
 )
 
 // Train partitions g by p's policy and trains over its parts, with a peer for each part in this
@@ -34,13 +36,32 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 	return Local{Plan: p, Shards: shards}.Train(ctx)
 }
 
+// ForGraph returns p with policy auto replaced by what it means for g: by-column where g says which
+// site each node belongs to and there are as many peers as sites, else random. Where g has sites, a
+// Note or a Warning says what becomes of them.
+func (p Plan) ForGraph(g *graph.Graph) (Plan, []Event) {
+	if p.Policy != "auto" {
+		return p, nil
+	}
+	parts := max(0, p.Peers)
+	if p.Peers == Auto && p.Mode == "standalone" {
+		parts = 1
+	}
+	policy, text := usual.Policy(g, parts)
+	if p.Policy = policy; text == "" {
+		return p, nil
+	}
+	return p, []Event{{Kind: map[bool]train.Kind{true: train.Note, false: train.Warning}[policy == "by-column"], Text: text}}
+}
+
 // Split returns the parts of g by rank, as p's Policy, Peers and Seed determine them; one part is
 // all of g. Nodes without features get a one-hot column each, so that the first layer learns a row
 // for each node. Errors are of type *InputError.
 func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
+	p, _ = p.ForGraph(g)
 	policy, err := partition.ParsePolicy(p.Policy)
 	if err != nil {
-		return nil, input(err)
+		return nil, input(fmt.Errorf("%w, or auto", err))
 	}
 	g = g.Numbered()
 	parts := p.Peers
@@ -68,10 +89,13 @@ type Local struct {
 	Shards  []*shard.Shard // by rank, as Split makes them
 	State   string         // directory of checkpoints, from which the run continues; empty: none are kept
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
+
+	stop func(Event, train.Result) bool // see peer
 }
 
 // Train trains with a peer for each shard. Peer r keeps its checkpoints in directory peer-r of
-// State. A fault of plan or shards is an *InputError.
+// State, by preset auto in one of each candidate's name. A fault of plan or shards is an
+// *InputError.
 func (l Local) Train(ctx context.Context) (*Result, error) {
 	p, size := l.Plan, len(l.Shards)
 	if err := errors.Join(p.Check(l.Shards), p.Only("train")); err != nil {
@@ -81,12 +105,14 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	event := l.OnEvent
-	if event == nil {
-		event = func(Event) {}
+	if l.OnEvent == nil {
+		l.OnEvent = func(Event) {}
+	}
+	if p.Preset == auto {
+		return l.tune(ctx)
 	}
 	for _, advice := range p.advise(l.Shards[0]) {
-		event(Event{Kind: train.Warning, Text: advice})
+		l.OnEvent(Event{Kind: train.Warning, Text: advice})
 	}
 	links, err := p.loopback(ctx, size, func(r int) (p2p.Hello, error) { return p.hello(l.Shards[r]) })
 	if err != nil {
@@ -96,7 +122,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	all, ctx := errgroup.WithContext(ctx)
 	for r, own := range l.Shards {
 		all.Go(func() (err error) {
-			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own}
+			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own, stop: l.stop}
 			if l.State != "" {
 				one.store = &checkpoint.Store{Dir: l.stateOf(r)}
 			}
@@ -105,7 +131,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 			m := &session.Member{Rank: r, Names: make([]string, size), MinPeers: p.MinPeers, FailureWait: p.FailureWait, Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
 				Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
 			if r == 0 {
-				m.Event = event
+				m.Event = l.OnEvent
 			}
 			t, usage, err := m.Run(ctx)
 			if err == nil {
@@ -123,7 +149,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	}
 	sum := results[0]
 	for _, r := range results[1:] {
-		sum.Seconds = max(sum.Seconds, r.Seconds)
+		sum.Seconds, sum.Waited = max(sum.Seconds, r.Seconds), max(sum.Waited, r.Waited)
 		sum.Peers = append(sum.Peers, r.Peers...)
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
@@ -135,6 +161,16 @@ func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Spri
 
 // Interrupted reports whether State holds checkpoints from which Train would continue.
 func (l Local) Interrupted() (bool, error) {
+	for _, c := range l.Plan.Candidates() {
+		_, tried, err := c.entrant().Recall(l.State)
+		if err != nil || tried {
+			return tried, input(err)
+		}
+		one := Local{Plan: c.Plan, Shards: l.Shards, State: tune.StateOf(l.State, c.Name)}
+		if left, err := one.Interrupted(); left || err != nil {
+			return left, err
+		}
+	}
 	for r := range l.Shards {
 		seqs, err := (&checkpoint.Store{Dir: l.stateOf(r)}).List()
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 )
@@ -42,20 +43,33 @@ type peer struct {
 	name  string
 	shard *shard.Shard
 	store *checkpoint.Store // nil: no checkpoints
+
+	stop func(Event, train.Result) bool // session.Stoppable's, with what was measured so far; nil: never
 }
 
 // trainer is a trainer with what it trains.
 type trainer struct {
-	session.Trainer
-	model    *nn.Model
+	session.Stoppable
+	model    func() (*nn.Model, error) // once the model is final
 	config   any
 	metric   eval.Metric
 	measured func() train.Result
 }
 
+// sent is what this peer sent in a run that has ended.
+func (t *trainer) sent() comm.Counts {
+	if sent, stopped := t.Stopped(); stopped {
+		return sent
+	}
+	return t.measured().Sent
+}
+
 // trainer makes the trainer of p's mode, for m.
 func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
-	if p.plan.Mode == "retexo" {
+	switch {
+	case p.plan.closedForm():
+		return p.closedForm(m)
+	case p.plan.Mode == "retexo":
 		return p.layerwise(m)
 	}
 	return p.endToEnd(m)
@@ -76,7 +90,21 @@ func (p *peer) endToEnd(m *session.Member) (session.Trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent = p.store, m.Note
-	return &trainer{t, model, c, c.Metric, t.Result}, nil
+	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return model, nil }, c, c.Metric, t.Result}, nil
+}
+
+// closedForm trains in rounds of class means.
+func (p *peer) closedForm(m *session.Member) (session.Trainer, error) {
+	c, err := p.plan.closedFormConfig(taskOf(p.shard))
+	if err != nil {
+		return nil, input(err)
+	}
+	t, err := closedform.New(c, p.shard)
+	if err != nil {
+		return nil, input(err)
+	}
+	t.Checkpoints, t.OnEvent = p.store, m.Note
+	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return t.Model(), nil }, c, c.Metric, t.Result}, nil
 }
 
 // layerwise trains layer by layer.
@@ -93,20 +121,35 @@ func (p *peer) layerwise(m *session.Member) (session.Trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	t.Checkpoints, t.OnEvent, t.RejoinAsked = p.store, m.Note, m.Asked
-	return &trainer{t, model, c, c.Metric, t.Result}, nil
+	one := &trainer{session.Stoppable{Trainer: t}, t.Model, c, c.Metric, t.Result}
+	if p.stop != nil {
+		one.Stop = func(e Event) bool { return p.stop(e, t.Result()) }
+	}
+	t.Checkpoints, t.RejoinAsked = p.store, m.Asked
+	t.OnEvent = func(e Event) {
+		one.Note(e)
+		m.Note(e)
+	}
+	return one, nil
 }
 
 // result is what a run gave that used so much.
 func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	t := of.(*trainer)
-	r, err := resultOf(p.plan, p.shard, t.model, t.config, t.metric, t.measured())
+	measured := t.measured()
+	measured.Sent = t.sent()
+	model, err := t.model()
 	if err != nil {
 		return nil, err
 	}
-	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire}}
+	r, err := resultOf(p.plan, p.shard, model, t.config, t.metric, measured)
+	if err != nil {
+		return nil, err
+	}
+	_, r.stopped = t.Stopped()
+	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire, Messages: u.Messages}}
 	took := time.Duration(u.Seconds * float64(time.Second))
-	r.Seconds, r.Load = u.Seconds, netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
+	r.Seconds, r.Waited, r.Load = u.Seconds, u.Waited.Seconds(), netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
 	return r, nil
 }
 

@@ -35,20 +35,32 @@ type Plan struct {
 	// the network once per layer; fullbatch trains all layers at once over the peers; standalone does
 	// the same at one peer.
 	Mode string `yaml:"mode" group:"model" default:"retexo" choices:"retexo, fullbatch, standalone" help:"training algorithm"`
-	// Settings to start from: retexo has those of the Retexo paper, frugal sends the fewest bytes.
-	// Other settings override those of the preset.
-	Preset string `yaml:"preset" when:"mode=retexo" choices:"retexo, frugal" help:"settings to start from"`
+	// Settings to start from: frugal has rounds of class means in closed form and sends the fewest
+	// bytes, frugal-pca solves one linear layer on principal components, retexo has the settings of the
+	// Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
+	// and takes the best by validation; of model and training only seed, balanced, inductive, metric
+	// and min_class may be set with it. It is the default of a plan in mode retexo that sets nothing
+	// else of model and training, and not min_peers.
+	Preset string `yaml:"preset" when:"mode=retexo" choices:"frugal, frugal-pca, retexo, auto" help:"settings to start from"`
+	// Megabytes that all peers together may send for all plans that preset auto tries, frame headers
+	// included. What is sent again after a failure comes on top.
+	Budget float32 `yaml:"budget" when:"preset=auto" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
+	// Which plans preset auto tries. accuracy tries all that the budget allows; bytes leaves out those
+	// that are trained in rounds where their gain could hardly be told from chance: a fifth of the
+	// validation errors of the best plan so far is at most a standard error.
+	Goal string `yaml:"goal" when:"preset=auto" default:"bytes" choices:"bytes, accuracy" help:"plans that preset auto tries: cheap ones, or all"`
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// The graph convolution. Mode retexo does not train appnp, sign, rgcn (typed edges) or mlp (no
 	// edges).
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
 	// Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K
-	// keeps their K leading components, mlp trains a hidden layer. Modes fullbatch and standalone take
-	// raw.
-	Encoder Encoder `yaml:"encoder" default:"pca:128" help:"encoding of node features: raw, pca:K or mlp"`
+	// keeps their K leading components, mlp trains a hidden layer, classes maps them to one column a
+	// class in each of a few rounds of class means, classes+pca:K to K components as well. Modes
+	// fullbatch and standalone take raw.
+	Encoder Encoder `yaml:"encoder" default:"pca:128" help:"raw, pca:K, mlp, classes or classes+pca:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
-	LayerOutput string `yaml:"layer_output" when:"mode=retexo" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" help:"what a layer passes to the next"`
+	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" help:"what a layer passes to the next"`
 	// Number of graph layers.
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" help:"number of graph layers"`
 	// Width of the hidden rows; with attention, of all heads together.
@@ -68,8 +80,8 @@ type Plan struct {
 	// Whether a layer's input is added to its output.
 	Residual bool `yaml:"residual" when:"solver=adam,adamw,sgd" help:"residual connections"`
 	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
-	// values.
-	RowNorm string `yaml:"row_norm" default:"none" choices:"none, l1" old:"unit_sum true=l1 false=none" help:"norm that divides each node's features"`
+	// values, l2 their Euclidean length.
+	RowNorm string `yaml:"row_norm" default:"none" choices:"none, l1, l2" old:"unit_sum true=l1 false=none" help:"norm that divides each node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.
 	LabelAugmentation float32 `yaml:"label_augmentation" when:"mode=fullbatch,standalone" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
@@ -88,7 +100,7 @@ type Plan struct {
 	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
 	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"mode=retexo solver=adam,adamw,sgd" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
 	// Learning rate before the schedule.
-	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.003" bounds:"(0, )" help:"learning rate"`
+	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.01" bounds:"(0, )" help:"learning rate"`
 	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights.
 	Decay float32 `yaml:"decay" to:"Optimizer.Decay" when:"solver=adam,adamw,sgd" default:"0.0005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
@@ -107,14 +119,17 @@ type Plan struct {
 	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
 	// Penalties among which the validation nodes choose.
 	Lambdas []float64 `yaml:"lambdas" to:"Lambdas" when:"solver=ridge" default:"0.01,0.03,0.1,0.3,1,3,10,30,100" bounds:"(0, )" help:"penalties to choose from, ascending"`
+	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
+	// ends with the layer that validates best.
+	KeepLast bool `yaml:"keep_last" to:"KeepLast" when:"mode=retexo" help:"all layers, even if fewer validate better"`
 	// Whether a class is weighted by the inverse of its fraction of the training labels.
 	Balanced bool `yaml:"balanced" to:"Balanced" help:"equal weight of all classes"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
 	// In-edges of a node that are sampled for the training of a layer; 0: all are used.
-	Neighbours int `yaml:"neighbours" to:"Neighbours" when:"mode=retexo" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
+	Neighbours int `yaml:"neighbours" to:"Neighbours" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
 	// Passes over the features in which encoder pca finds its components.
-	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca" default:"1" bounds:"[1, 1000]" help:"passes over the features that find components"`
+	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca,classes" default:"1" bounds:"[1, 1000]" help:"passes over the features that find components"`
 	// Rounds without a better validation metric after which a layer, or training, ends; 0: never.
 	Patience int `yaml:"patience" to:"Patience" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
 	// Rounds from one validation to the next.
@@ -123,13 +138,44 @@ type Plan struct {
 	// node may have several classes.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap" help:"validation metric"`
 
-	// Number format of neighbours' rows on the network: float32 is exact; int8 has a scale per row.
-	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch" default:"float32" choices:"float32, bf16, int8" help:"number format of rows on the network"`
+	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
+	// residual.
+	ClassRounds int `yaml:"class_rounds" to:"ClassRounds" group:"closed form" when:"encoder=classes" default:"0" bounds:"[0, 20]" help:"rounds of class means at most; 0: auto"`
+	// What a round after the first learns from: labels takes the class means of soft labels, residual
+	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
+	// training, or a node may have several classes.
+	ClassTarget string `yaml:"class_target" to:"Target" when:"encoder=classes" default:"auto" choices:"auto, labels, residual" help:"what a round after the first learns from"`
+	// Whether a node's own part is taken out of the means that its row is compared with. Rows that
+	// travel would tell the class of a training node otherwise. auto: true with class_target labels.
+	LeaveOneOut string `yaml:"leave_one_out" to:"LeaveOut" when:"encoder=classes" default:"auto" choices:"auto, true, false" help:"own part of the means left out of a row"`
+	// Which aggregates the closed form reads: those of the last hop, or of all hops. auto: all with
+	// class_target residual.
+	HopsKept string `yaml:"hops_kept" to:"HopsKept" when:"encoder=classes" default:"auto" choices:"auto, last, all" help:"hops whose aggregates are read"`
+	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
+	// of the closed form. -1: 256 with class_target residual, else 0.
+	RandomFeatures int `yaml:"random_features" to:"Random" when:"encoder=classes" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
+	// What is added to the variance of each feature, in units of their mean, before class means are
+	// divided by it.
+	Shrink float32 `yaml:"shrink" to:"Shrink" when:"encoder=classes" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
+	// Training nodes, of all sites together, below which a class sends no mean in the first round.
+	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
+
+	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
+	// scale per row or column.
+	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch" default:"float32" choices:"float32, bf16, int8, int4" help:"number format of rows on the network"`
 	// Compression of neighbours' rows on the network.
 	Compress string `yaml:"compress" when:"mode=retexo,fullbatch" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
 	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
 	// or whichever takes fewer bytes (auto).
 	Exchange string `yaml:"exchange" to:"Exchange" when:"mode=retexo,fullbatch" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
+	// Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
+	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
+	// int8 for up to 8 peers with encoder classes, else int16.
+	Sums string `yaml:"sums" to:"Sums" when:"mode=retexo encoder=pca,classes" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
+	// Number format of each peer's part of a round's sum: float32, or integers of 16 or 8 bits on a grid
+	// that the peers agree on first. What rounding leaves out of a part, a peer adds to its next one
+	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63.
+	Updates string `yaml:"updates" to:"Updates" when:"mode=retexo solver=adam,adamw,sgd" default:"float32" choices:"float32, int16, int8" help:"number format of a round's updates"`
 	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
 	Fetch string `yaml:"fetch" to:"Fetch" when:"mode=fullbatch" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`
@@ -143,12 +189,13 @@ type Plan struct {
 	// MiB of rows that a peer keeps although it could fetch them again; 0: no limit.
 	Memory int64 `yaml:"memory" when:"mode=fullbatch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
 
-	// Number of peers; -1: 4, 1 in mode standalone, the number of sites with policy by-column, or that
-	// of the parts of a partition on disk.
+	// Number of peers; -1: 1 in mode standalone, the number of the parts of a partition on disk, the
+	// number of sites where the graph has a site column and policy is auto or by-column, else 4.
 	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers; -1: as data and mode say"`
 	// Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel,
-	// fec, restream:N or multilevel.
-	Policy string `yaml:"policy" only:"train" default:"random" help:"partitioning policy"`
+	// fec, restream:N or multilevel. auto is by-column where the graph has a site column of 2 to 64
+	// sites and peers is -1 or as many, else random.
+	Policy string `yaml:"policy" only:"train" default:"auto" help:"partitioning policy"`
 	// How the peers of one process are connected: over loopback (libp2p) or in memory.
 	Transport string `yaml:"transport" only:"train" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
 	// Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest
@@ -168,7 +215,7 @@ type Plan struct {
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
 	// Number of peers, more than half of all, with which the run continues after others have failed;
 	// 0: the run waits for every peer.
-	MinPeers int `yaml:"min_peers" when:"mode=retexo" default:"0" bounds:"[0, )" help:"peers with which the run continues; 0: all"`
+	MinPeers int `yaml:"min_peers" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" help:"peers with which the run continues; 0: all"`
 	// How long the others wait for a failed peer before they continue.
 	FailureWait time.Duration `yaml:"failure_wait" when:"min_peers" default:"30s" bounds:"[1s, 1h]" old:"lost_wait" help:"wait for a failed peer before others continue"`
 	// How long finished peers stay for failed ones, which then fetch the model.
@@ -179,7 +226,7 @@ type Plan struct {
 	FailedRows string `yaml:"failed_rows" when:"min_peers" default:"wait" choices:"wait, previous, drop" old:"lost_rows" help:"replacement of a failed peer's rows"`
 	// What happens to a slow peer: the others wait, continue without it for a while (drop, which needs
 	// min_peers), or give it less local work (adapt).
-	Straggler string `yaml:"straggler" when:"mode=retexo" default:"wait" choices:"wait, drop, adapt" help:"treatment of a slow peer"`
+	Straggler string `yaml:"straggler" when:"mode=retexo encoder=raw,pca,mlp" default:"wait" choices:"wait, drop, adapt" help:"treatment of a slow peer"`
 	// How long the others wait for a slow peer's contribution to a sum.
 	RoundLimit time.Duration `yaml:"round_limit" when:"straggler=drop" default:"0s" bounds:"[100ms, 1h]" help:"wait for a slow peer's contribution to a sum"`
 
@@ -197,16 +244,20 @@ type Member struct {
 // Auto, as Plan.Peers, leaves the number of peers to mode, policy and partition.
 const Auto = -1
 
-// Encoder is the encoding of a node's own features. Kind is raw, pca or mlp; K, at least 1, is the
-// number of components of pca. Its text is raw, pca:K or mlp.
+// Encoder is the encoding of a node's own features. Kind is raw, pca, mlp or classes; K is the number
+// of components, at least 1 of pca, 0 or more of classes. Its text is raw, pca:K, mlp, classes or
+// classes+pca:K.
 type Encoder struct {
 	Kind string
 	K    int
 }
 
 func (e Encoder) String() string {
-	if e.Kind == "pca" {
+	switch {
+	case e.Kind == "pca":
 		return fmt.Sprintf("pca:%d", e.K)
+	case e.Kind == "classes" && e.K > 0:
+		return fmt.Sprintf("classes+pca:%d", e.K)
 	}
 	return e.Kind
 }
@@ -217,16 +268,16 @@ func (e Encoder) MarshalText() ([]byte, error) { return []byte(e.String()), nil 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (e *Encoder) UnmarshalText(text []byte) error {
 	kind, components, _ := strings.Cut(string(text), ":")
-	if kind == "pca" {
+	if kind == "pca" || kind == "classes+pca" {
 		if k, err := strconv.Atoi(components); err == nil && k >= 1 {
-			*e = Encoder{kind, k}
+			*e = Encoder{strings.TrimSuffix(kind, "+pca"), k}
 			return nil
 		}
-	} else if s := string(text); s == "raw" || s == "mlp" {
+	} else if s := string(text); s == "raw" || s == "mlp" || s == "classes" {
 		*e = Encoder{Kind: s}
 		return nil
 	}
-	return fmt.Errorf("must be raw, mlp or pca:K with K at least 1 (got %q)", text)
+	return fmt.Errorf("must be raw, mlp, classes, or pca:K or classes+pca:K with K at least 1 (got %q)", text)
 }
 
 // Boundary says which rows of other peers a step reads. Kind is exact, sample or none; Fraction, in

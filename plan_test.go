@@ -10,8 +10,12 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // read makes a plan that must be sound.
@@ -48,7 +52,8 @@ func TestTags(t *testing.T) {
 		}
 		if s.to != "" {
 			_, layerwise := fieldOf(reflect.TypeFor[retexo.Config](), s.to)
-			if _, endToEnd := fieldOf(reflect.TypeFor[fullbatch.Config](), s.to); !layerwise && !endToEnd {
+			_, closedForm := fieldOf(reflect.TypeFor[closedform.Config](), s.to)
+			if _, endToEnd := fieldOf(reflect.TypeFor[fullbatch.Config](), s.to); !layerwise && !endToEnd && !closedForm {
 				t.Errorf("%s: no trainer has a field %s", s.Name, s.to)
 			}
 		}
@@ -93,7 +98,7 @@ func everyPlan(f func(p Plan)) {
 			}
 		}
 	}
-	for _, preset := range []string{"retexo", "frugal"} {
+	for _, preset := range []string{"retexo", "frugal", "frugal-pca", "auto"} {
 		f(Defaults(Plan{Preset: preset}))
 	}
 	for _, solver := range []string{"adamw", "sgd"} {
@@ -125,6 +130,33 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
+// TestSums: a sum of 8 bits has no room for the rounding of more than 63 peers.
+func TestSums(t *testing.T) {
+	p := Defaults(Plan{})
+	p.Encoder, p.Sums = Encoder{"pca", 2}, "int8"
+	g := &graph.Graph{X: graph.Features{Dense: mat.New(4, 3)}, Labels: graph.Labels{Class: make([]int32, 4), Classes: 2}, Split: make([]graph.Split, 4)}
+	var err error
+	if g.Adj, err = graph.FromEdges(4, nil, nil, nil, graph.Build{}); err != nil {
+		t.Fatal(err)
+	}
+	s := shard.Whole(g)
+	for _, parts := range []int{63, 64} {
+		s.Parts = parts
+		const want = "sums must be int16 or float32 with more than 63 peers (got int8 with 64 peers)"
+		if err := p.Check([]*shard.Shard{s}); (err == nil) != (parts == 63) || err != nil && err.Error() != want {
+			t.Errorf("%d peers: %v", parts, err)
+		}
+	}
+	p.Sums, p.Updates = "int16", "int8"
+	if err := p.Check([]*shard.Shard{s}); err == nil || !strings.HasPrefix(err.Error(), "updates must be int16 or float32") {
+		t.Errorf("updates: %v", err)
+	}
+	p.Updates = "int16"
+	if err := p.Check([]*shard.Shard{s}); err != nil {
+		t.Errorf("int16: %v", err)
+	}
+}
+
 // TestUnread: a setting that the run does not read is refused by name, unless it has its default.
 func TestUnread(t *testing.T) {
 	for _, c := range []struct{ given, want string }{
@@ -134,7 +166,9 @@ func TestUnread(t *testing.T) {
 		{"attention_dropout: 9", "attention_dropout applies only to model gat"},
 		{"lambdas: [-1]", "lambdas applies only to solver ridge (got solver adam)"},
 		{"momentum: 0.9", "momentum applies only to solver sgd (got solver adam)"},
-		{"pca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca (got encoder raw)"},
+		{"sums: int8\nencoder: raw", "sums applies only to encoder pca or classes (got encoder raw)"},
+		{"solver: ridge\nlayers: 1\nupdates: int8", "updates applies only to solver adam, adamw or sgd (got solver ridge)"},
+		{"pca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca or classes (got encoder raw)"},
 		{"solver: ridge\nlayers: 1\ndropout: 0.3", "dropout applies only to solver adam, adamw or sgd (got solver ridge)"},
 		{"solver: ridge\nlayers: 1\nrounds: 3", "rounds applies only to solver adam, adamw or sgd (got solver ridge)"},
 		{"grace_period: 1m", "grace_period applies only with min_peers (got min_peers 0)"},
@@ -182,7 +216,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 	_, _, err = ReadPlan([]byte("layers: many\nlr: [1]\nencoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
 	said = fmt.Sprint(err)
-	for _, want := range []string{`[1:9] a value must be an integer (got "many")`, "[2:5] a value must be a number", "[3:10] encoder must be raw, mlp or pca:K", "[4:1]", "colour", `dropout must be a number (got "much")`} {
+	for _, want := range []string{`[1:9] a value must be an integer (got "many")`, "[2:5] a value must be a number", "[3:10] encoder must be raw, mlp, classes, or pca:K", "[4:1]", "colour", `dropout must be a number (got "much")`} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, said)
 		}
@@ -250,9 +284,13 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 // TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot here.
 func TestEveryFieldHasASetting(t *testing.T) {
 	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
-	fixed := []string{"Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations"}
+	fixed := []string{"Task", "Features", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns"}
 	data := task{Kind: "single", Features: 30, Classes: 4, Relations: 6}
 	config := func(p Plan) (reflect.Value, bool) {
+		if p.closedForm() {
+			c, err := p.closedFormConfig(data)
+			return reflect.ValueOf(c), err == nil
+		}
 		if p.Mode == "retexo" {
 			c, err := p.layerwise(data)
 			return reflect.ValueOf(c), err == nil
@@ -260,7 +298,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		was, ok := config(p)
@@ -308,7 +346,8 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	})
 	for trainer, fields := range reached {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if !fields[name] && !slices.Contains(fixed, strings.TrimPrefix(name, ".")) {
+			closed := strings.HasPrefix(name, ".Spec.Closed.") // follows from closedform.Config and the labels
+			if !fields[name] && !closed && !slices.Contains(fixed, strings.TrimPrefix(name, ".")) {
 				t.Errorf("no setting changes %s of %s", name, trainer)
 			}
 		}

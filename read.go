@@ -4,13 +4,12 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+
+	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
 // ReadPlan reads a plan from YAML text and from settings given by name, which override the text;
@@ -25,15 +24,23 @@ func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings
 		}
 	}()
 	r := reader{given: given, rest: rest}
-	if err := r.parse(text); err != nil {
+	if r.pairs, err = yamltext.Pairs(text); err != nil {
 		return nil, nil, err
 	}
 	// The defaults of the other settings depend on mode, preset, model and solver.
 	var ask Plan
 	r.into(&ask, Setting.decides)
+	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && len(r.set(func(s Setting) bool { return !s.Auto || s.Name == "min_peers" })) == 0 {
+		ask.Preset = auto // nothing is said about model and training
+	}
 	plan := Defaults(ask)
 	r.errs, r.warnings = nil, nil
 	r.into(&plan, func(Setting) bool { return true })
+	if plan.Preset == auto {
+		for _, s := range r.set(func(s Setting) bool { return !s.Auto }) {
+			r.errs = append(r.errs, chosenByAuto(s, plan.Get(s)))
+		}
+	}
 	r.others(&plan)
 	if plan.Norm == "" { // as plans of former versions have it
 		plan.Norm = Defaults(ask).Norm
@@ -48,25 +55,6 @@ type reader struct {
 	pairs    []*ast.MappingValueNode // of the text
 	errs     []error
 	warnings []string
-}
-
-func (r *reader) parse(text []byte) error {
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		return readable(err)
-	}
-	for _, doc := range file.Docs {
-		switch body := doc.Body.(type) {
-		case nil, *ast.NullNode, *ast.CommentGroupNode:
-		case *ast.MappingNode:
-			r.pairs = append(r.pairs, body.Values...)
-		case *ast.MappingValueNode:
-			r.pairs = append(r.pairs, body)
-		default:
-			return fmt.Errorf("the text must be settings, a line each (got %s)", body.Type())
-		}
-	}
-	return nil
 }
 
 // into sets those settings of p that wanted accepts: first from the text, then from what was given.
@@ -99,13 +87,29 @@ func (r *reader) into(p *Plan, wanted func(Setting) bool) {
 	}
 }
 
+// set returns those settings that wanted accepts and that the text or what was given sets.
+func (r *reader) set(wanted func(Setting) bool) (all []Setting) {
+	for _, s := range settings() {
+		_, given := r.given[s.Name]
+		_, former := r.given[s.Former]
+		inText := slices.ContainsFunc(r.pairs, func(pair *ast.MappingValueNode) bool {
+			name := pair.Key.String()
+			return (name == s.Name || name == s.Former) && !isMembers(pair)
+		})
+		if wanted(s) && (given || s.Former != "" && former || inText) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // decode sets s to the value of a node of the text.
 func (r *reader) decode(p *Plan, s Setting, former bool, node ast.Node) error {
 	to := p.value(s).Addr().Interface()
 	if _, ok := to.(encoding.TextUnmarshaler); ok || former && len(s.FormerValues) > 0 {
 		var scalar any
 		if err := yaml.NodeToValue(node, &scalar); err != nil {
-			return readable(err)
+			return yamltext.Readable(err)
 		}
 		if err := p.set(s, r.renamed(s, former, fmt.Sprint(scalar))); err != nil {
 			at := node.GetToken().Position
@@ -117,7 +121,7 @@ func (r *reader) decode(p *Plan, s Setting, former bool, node ast.Node) error {
 		r.renamed(s, former, "")
 	}
 	if err := yaml.NodeToValue(node, to, yaml.Strict()); err != nil {
-		return readable(err)
+		return yamltext.Readable(err)
 	}
 	return nil
 }
@@ -148,7 +152,7 @@ func (r *reader) others(p *Plan) {
 				r.warnings = append(r.warnings, "the list peers is now called members")
 			}
 			if err := yaml.NodeToValue(pair.Value, &p.Members, yaml.Strict()); err != nil {
-				r.errs = append(r.errs, readable(err))
+				r.errs = append(r.errs, yamltext.Readable(err))
 			}
 		case !setting:
 			pairs = append(pairs, pair)
@@ -162,7 +166,7 @@ func (r *reader) others(p *Plan) {
 		rest = new(struct{})
 	}
 	if err := yaml.NodeToValue(ast.Mapping(pairs[0].Start, false, pairs...), rest, yaml.Strict()); err != nil {
-		r.errs = append(r.errs, readable(err))
+		r.errs = append(r.errs, yamltext.Readable(err))
 	}
 }
 
@@ -170,36 +174,4 @@ func (r *reader) others(p *Plan) {
 func isMembers(pair *ast.MappingValueNode) bool {
 	_, list := pair.Value.(*ast.SequenceNode)
 	return pair.Key.String() == "peers" && list
-}
-
-// readable is a fault of the text with its position, in words of a plan instead of Go's.
-func readable(err error) error {
-	said := yaml.FormatError(err, false, true)
-	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
-		_, excerpt, _ := strings.Cut(said, "\n")
-		at := typed.Token.Position
-		said = fmt.Sprintf("[%d:%d] a value must be %s (got %.40q)\n%s", at.Line, at.Column, wanted(typed.DstType),
-			typed.Token.Value, excerpt)
-	}
-	return errors.New(said)
-}
-
-// wanted says what a setting of type t takes.
-func wanted(t reflect.Type) string {
-	if t == reflect.TypeFor[time.Duration]() {
-		return "a duration, as 30s or 5m"
-	}
-	switch t.Kind() {
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return "an integer"
-	case reflect.Uint64:
-		return "an integer of at least 0"
-	case reflect.Float32, reflect.Float64:
-		return "a number"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a text"
-	}
-	return "settings" // a struct
 }

@@ -3,6 +3,7 @@ package heddle
 import (
 	"bytes"
 	"fmt"
+	"github.com/heddle-gnn/heddle/internal/interval"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -133,7 +134,7 @@ func defaultsOf(s Setting) string {
 
 // allowed is what a value must be, as "at least 1"; empty without bounds.
 func (s Setting) allowed() string {
-	if s.bounds.text == [2]string{} {
+	if s.bounds == interval.Parse("") {
 		return ""
 	}
 	return s.bounds.String()

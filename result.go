@@ -30,24 +30,31 @@ type Result struct {
 	Rounds int     // reductions of updates, or epochs, of all stages
 
 	Seconds float64 // in sessions, interruptions left out; of a local run those of its slowest peer
+	Waited  float64 // of them, in operations with other peers: for latency, bytes and slower peers
 
 	Peers   []Traffic     // of this process, by rank
 	Members []string      // names of all peers by rank; nil: they have none
 	Load    netsim.Load   // largest load of any peer of this process on the network
 	Link    *netsim.Table // network that was simulated; nil: none
+
+	Plan  Plan      // by which the model was trained: of preset auto that of the chosen candidate
+	Tried []Attempt // of preset auto: all candidates, simpler ones first; the other fields are of the chosen one
+
+	stopped bool // before its end
 }
 
-// Traffic counts the bytes that a peer sent, by purpose and, in Wire, as the network carried them.
+// Traffic counts what a peer sent: bytes by purpose and, in Wire, as the network carried them.
 type Traffic struct {
 	Name string
 	comm.Counts
-	Wire int64 // with headers, encryption and what was sent again; 0 in memory
+	Wire     int64 // with headers, encryption and what was sent again; 0 in memory
+	Messages int64 // each to one other peer
 }
 
 // Total returns the sum over the peers of this process.
 func (r *Result) Total() (sum Traffic) {
 	for _, p := range r.Peers {
-		sum.Halo, sum.Reduce, sum.Control, sum.Wire = sum.Halo+p.Halo, sum.Reduce+p.Reduce, sum.Control+p.Control, sum.Wire+p.Wire
+		sum.Counts, sum.Wire, sum.Messages = sum.Plus(p.Counts), sum.Wire+p.Wire, sum.Messages+p.Messages
 	}
 	return sum
 }
@@ -74,10 +81,12 @@ func input(err error) error {
 // resultOf completes what a trainer measured to a result.
 func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval.Metric,
 	measured train.Result) (*Result, error) {
-	r := &Result{Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(), Test: math.NaN()}
+	r := &Result{Plan: p, Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(), Test: math.NaN()}
 	for _, s := range measured.Stages {
 		r.Rounds += max(1, len(s.Curve)) // of a stage that was solved at once there is no curve
-		r.Val, r.Test = s.Val, s.Test
+	}
+	if last := measured.Final(); last.Ended {
+		r.Val, r.Test = last.Val, last.Test
 	}
 	setting, err := json.Marshal(config)
 	if err != nil {

@@ -1,10 +1,10 @@
 package heddle
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/interval"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -29,10 +30,11 @@ type Setting struct {
 	Choices []string // accepted values; nil: not a list of texts
 	Former  string   // former name, accepted with a warning
 	Local   bool     // sites may differ in it
+	Auto    bool     // a plan of preset auto may set it: the others are chosen
 
 	FormerValues map[string]string // what former values are called now
 
-	bounds interval
+	bounds interval.Interval
 	when   []condition
 	field  int    // of Plan
 	to     string // field of a trainer's configuration
@@ -42,13 +44,6 @@ type Setting struct {
 type condition struct {
 	setting string
 	values  []string
-}
-
-// interval bounds a number.
-type interval struct {
-	low, high         float64 // ±Inf: no bound
-	openLow, openHigh bool
-	text              [2]string // as the tag has them
 }
 
 // Settings returns all settings in the order of their declaration.
@@ -71,7 +66,7 @@ var settings = sync.OnceValue(func() (all []Setting) {
 		if s.Flag == "" {
 			s.Flag = strings.ReplaceAll(name, "_", "-")
 		}
-		s.bounds = intervalOf(f.Tag.Get("bounds"))
+		s.bounds = interval.Parse(f.Tag.Get("bounds"))
 		for clause := range strings.FieldsSeq(f.Tag.Get("when")) {
 			setting, values, _ := strings.Cut(clause, "=")
 			c := condition{setting: setting}
@@ -92,6 +87,7 @@ var settings = sync.OnceValue(func() (all []Setting) {
 			}
 		}
 		s.Default = f.Tag.Get("default")
+		s.Auto = !slices.Contains(chosenGroups, group) || slices.Contains(autoSettings, name)
 		if name == "model" {
 			s.Choices = nn.Convolutions(nil)
 		}
@@ -118,54 +114,6 @@ func listOf(text string) (all []string) {
 		}
 	}
 	return all
-}
-
-// intervalOf parses an interval, as "[0, 1)" or "(0, )"; the limits of a duration are like "1s".
-func intervalOf(text string) interval {
-	v := interval{low: math.Inf(-1), high: math.Inf(1)}
-	if text == "" {
-		return v
-	}
-	v.openLow, v.openHigh = text[0] == '(', text[len(text)-1] == ')'
-	low, high, _ := strings.Cut(text[1:len(text)-1], ",")
-	v.text = [2]string{low, strings.TrimSpace(high)}
-	for i, to := range []*float64{&v.low, &v.high} {
-		if d, err := time.ParseDuration(v.text[i]); err == nil && strings.ContainsAny(v.text[i], "smh") {
-			*to = float64(d)
-		} else if x, err := strconv.ParseFloat(v.text[i], 64); err == nil {
-			*to = x
-		}
-	}
-	return v
-}
-
-func (v interval) has(x float64) bool {
-	low, high := x >= v.low, x <= v.high
-	if v.openLow {
-		low = x > v.low
-	}
-	if v.openHigh && v.text[1] != "" {
-		high = x < v.high
-	}
-	return low && high && !math.IsInf(x, 0)
-}
-
-// String is what a value must be.
-func (v interval) String() string {
-	low, high := "at least "+v.text[0], "at most "+v.text[1]
-	if v.openLow {
-		low = "above " + v.text[0]
-	}
-	if v.openHigh {
-		high = "below " + v.text[1]
-	}
-	switch {
-	case v.text[0] == "" && v.text[1] == "":
-		return "a finite number"
-	case v.text[1] == "":
-		return low
-	}
-	return low + " and " + high
 }
 
 func typeName(t reflect.Type) string {
@@ -282,6 +230,9 @@ func (p *Plan) facts(name string) []string {
 }
 
 func (c condition) holds(p *Plan) bool {
+	if by, _, _ := Lookup(c.setting); p.Preset == auto && !by.Auto {
+		return true // of some candidate
+	}
 	if c.values == nil {
 		s, _, _ := Lookup(c.setting)
 		return !p.value(s).IsZero()
@@ -312,6 +263,9 @@ func either(all []string) string {
 
 // reads reports whether a run by p reads s.
 func (p *Plan) reads(s Setting) bool {
+	if p.Preset == auto && !s.Auto {
+		return false
+	}
 	return !slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
 }
 
@@ -372,6 +326,10 @@ func (s Setting) decides() bool {
 	return slices.Contains([]string{"mode", "preset", "model", "solver"}, s.Name)
 }
 
+func chosenByAuto(s Setting, given string) error {
+	return fmt.Errorf("%s must not be set with preset auto, which chooses it (got %s)", s.Name, given)
+}
+
 // fault returns what is wrong with a setting by itself. Its default is always accepted.
 func (p *Plan) fault(s Setting, usual string) error {
 	given := p.Get(s)
@@ -381,10 +339,14 @@ func (p *Plan) fault(s Setting, usual string) error {
 	if given == usual {
 		return nil
 	}
+	if p.Preset == auto && !s.Auto {
+		return chosenByAuto(s, given)
+	}
 	for _, c := range s.when {
-		if by, _, _ := Lookup(c.setting); !c.holds(p) && (len(by.Choices) == 0 || slices.Contains(by.Choices,
-			p.Get(by))) {
-			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(), by.Name, p.Get(by))
+		by, _, _ := Lookup(c.setting)
+		value := p.Get(by)
+		if !c.holds(p) && (len(by.Choices) == 0 || value == by.Default || slices.Contains(by.Choices, value)) {
+			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(), by.Name, cmp.Or(value, "none"))
 		}
 	}
 	if len(s.Choices) > 0 && !slices.Contains(s.Choices, given) {
@@ -392,7 +354,7 @@ func (p *Plan) fault(s Setting, usual string) error {
 	}
 	v := p.value(s)
 	within := func(x float64) error {
-		if !s.bounds.has(x) {
+		if !s.bounds.Has(x) {
 			return fmt.Errorf("%s must be %s (got %s)", s.Name, s.bounds, given)
 		}
 		return nil

@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
-	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // Site is what one site decides for itself in a run on several machines.
@@ -61,22 +58,9 @@ func (g Gate) InForce(federation string) admission.Trusted {
 
 // gatekeeper enforces a site's rules during a run, and writes its audit log.
 type gatekeeper struct {
-	gate    Gate
-	policy  *admission.Policy  // nil: anything goes
-	roster  admission.Roster   // where there is a policy
-	log     *admission.Log     // nil: none
-	guard   *admission.Guarded // nil: before the run, or no policy
-	stop    context.CancelFunc // ends a run that cannot be recorded
-	failed  error              // of the log
-	sent    comm.Counts        // up to the last record
-	written time.Time          // of the last record of bytes
-	rounds  int                // of the stage, completed
-
-	store *checkpoint.Store // that keeps what the guard let through; nil: it is forgotten with the process
-	spent int64             // what earlier processes let through
-
-	telling sync.Mutex // events come from several goroutines
-	onEvent func(Event)
+	*gate.Keeper
+	gate   Gate
+	roster admission.Roster // where there is a policy
 }
 
 // admit checks that this site may take part in p. A refusal is recorded.
@@ -85,9 +69,9 @@ func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 	if g.Roster == "" && (g.Policy != "" || g.Approval != "") || g.Roster != "" && (g.Policy == "" || g.Approval == "") {
 		return nil, input(errors.New("roster, policy and approval go together: give all three, or none"))
 	}
-	k := &gatekeeper{gate: g, stop: func() {}, written: time.Now(), onEvent: s.OnEvent}
+	k := &gatekeeper{gate: g, Keeper: gate.New(s.OnEvent)}
 	if g.Audit != "" {
-		if k.log, err = admission.OpenLog(g.Audit); err != nil {
+		if k.Log, err = admission.OpenLog(g.Audit); err != nil {
 			return nil, input(err)
 		}
 	}
@@ -96,12 +80,9 @@ func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 		err = k.enforce(p, began.Plan, id, now)
 		began.Federation, began.Roster = k.roster.Federation, k.roster.Serial
 	}
-	k.record(began)
-	if err != nil {
+	k.Record(began)
+	if err != nil || k.Failed() != nil {
 		return nil, errors.Join(err, k.end(err))
-	}
-	if k.failed != nil {
-		return nil, errors.Join(k.failed, k.log.Close())
 	}
 	return k, nil
 }
@@ -114,9 +95,9 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 		return input(err)
 	}
 	for _, text := range warnings {
-		k.warn("%s", text)
+		k.Warn("%s", text)
 	}
-	k.policy = &policy
+	k.Policy = &policy
 	file, err := admission.ReadFile[admission.Roster](g.Roster)
 	if err != nil {
 		return input(err)
@@ -138,7 +119,7 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, policy.Check(p.Judged()))
+	errs = append(errs, p.Allowed(policy))
 	approval, err := admission.ReadFile[admission.Approval](g.Approval)
 	if err == nil {
 		err = policy.Approved(approval, plan, id, now)
@@ -149,14 +130,34 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	return policy.Open(now) // not of the input: at another time the same will do
 }
 
-// Judged returns what a site's policy checks of p.
+// Allowed returns an error unless policy allows p: of preset auto, unless it allows any of the
+// candidates. The others are not tried.
+func (p Plan) Allowed(policy admission.Policy) error {
+	var errs []error
+	for _, c := range p.Candidates() {
+		err := c.Plan.Allowed(policy)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return policy.Check(p.Judged())
+}
+
+// Judged returns what a site's policy checks of p, which is not of preset auto.
 func (p Plan) Judged() admission.Plan {
 	least := len(p.Members)
 	if p.MinPeers > 0 {
 		least = p.MinPeers // sums of so few are seen, once others have failed
 	}
 	rounds := p.Rounds
-	if p.Solver == "ridge" {
+	switch {
+	case p.closedForm():
+		rounds = closedform.Config{ClassRounds: p.ClassRounds}.MostRounds()
+	case p.Solver == "ridge":
 		rounds = 1
 	}
 	return admission.Plan{Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Peers: least,
@@ -178,131 +179,18 @@ func (k *gatekeeper) members(p Plan) node.Roster {
 func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, here []bool, own *shard.Shard) comm.Transport {
 	for r, m := range p.Members {
 		if r != rank && here[r] {
-			k.record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
+			k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
 				Rows: int64(len(own.Boundary[r])),
 				Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
 		}
 	}
-	return k.within(t)
-}
-
-// within applies the policy's bounds to t: they count over all sessions.
-func (k *gatekeeper) within(t comm.Transport) comm.Transport {
-	if k.policy == nil {
-		return t
-	}
-	if k.guard == nil {
-		k.guard = k.policy.Guard(t, k.spent, k.keepSent())
-	}
-	k.guard.Transport = t
-	return k.guard
-}
-
-// sentNote is the name under which a store keeps the bytes that the policy let through.
-const sentNote = "sent"
-
-// recall begins with what earlier processes of the run let through. It is kept in a directory of its own below that of
-// checkpoints, since bytes are sent while a trainer saves.
-func (k *gatekeeper) recall(state string) error {
-	if state == "" {
-		return nil
-	}
-	k.store = &checkpoint.Store{Dir: filepath.Join(state, "policy")}
-	b, err := k.store.Note(sentNote)
-	if b == nil || err != nil {
-		return err
-	}
-	if k.spent, err = strconv.ParseInt(strings.TrimSuffix(string(b), "\n"), 10, 64); err != nil || k.spent < 0 {
-		return fmt.Errorf("%s must hold a number of bytes (got %q)", filepath.Join(k.store.Dir, sentNote), b)
-	}
-	return nil
-}
-
-// keepSent returns what keeps the bytes that the policy let through; nil: there is nowhere to keep them.
-func (k *gatekeeper) keepSent() func(int64) error {
-	if k.store == nil {
-		return nil
-	}
-	return func(n int64) error { return k.store.KeepNote(sentNote, fmt.Appendln(nil, n)) }
-}
-
-// event passes e on, and records what has left at the end of each stage and every minute.
-func (k *gatekeeper) event(e Event) {
-	k.telling.Lock()
-	defer k.telling.Unlock()
-	if k.onEvent != nil {
-		k.onEvent(e)
-	}
-	if k.log == nil {
-		return
-	}
-	switch e.Kind {
-	case train.RoundEnd:
-		if k.rounds = e.Round + 1; time.Since(k.written) >= time.Minute {
-			k.left(e.Sent, e.StageName, k.rounds)
-		}
-	case train.StageEnd:
-		k.left(e.Sent, e.StageName, k.rounds)
-		k.rounds = 0
-	}
-}
-
-// note and warn send subscribers a text about the sites' connections.
-func (k *gatekeeper) note(format string, args ...any) {
-	k.event(Event{Kind: train.Note, Text: fmt.Sprintf(format, args...)})
-}
-
-func (k *gatekeeper) warn(format string, args ...any) {
-	k.event(Event{Kind: train.Warning, Text: fmt.Sprintf(format, args...)})
-}
-
-// left records what has left since the last record.
-func (k *gatekeeper) left(total comm.Counts, stage string, round int) {
-	for _, d := range []struct {
-		door      comm.Door
-		now, then int64
-	}{
-		{comm.Halo, total.Halo, k.sent.Halo},
-		{comm.Reduce, total.Reduce, k.sent.Reduce},
-		{comm.Control, total.Control, k.sent.Control},
-	} {
-		if d.now > d.then {
-			k.record(admission.Record{Event: admission.Left, Door: d.door.String(), Bytes: d.now - d.then,
-				Stage: stage, Round: round})
-		}
-	}
-	k.sent, k.written = total, time.Now()
-}
-
-// record adds to the log, if there is one. A run that cannot be recorded ends.
-func (k *gatekeeper) record(r admission.Record) {
-	if k.log == nil || k.failed != nil {
-		return
-	}
-	if k.failed = k.log.Append(r); k.failed != nil {
-		k.stop()
-	}
+	return k.Within(t)
 }
 
 // end records how the run went and closes the log.
-func (k *gatekeeper) end(run error) (err error) {
-	if k.guard != nil {
-		err = k.guard.Settle()
-	}
-	if k.log == nil {
-		return err
-	}
+func (k *gatekeeper) end(run error) error {
 	k.refused(run)
-	text := "done"
-	if run != nil {
-		text = run.Error()
-	}
-	last := admission.Record{Event: admission.Ended, Text: text}
-	if k.guard != nil {
-		last.Bytes = k.guard.Sent() // of all doors
-	}
-	k.record(last)
-	return errors.Join(err, k.failed, k.log.Close())
+	return k.End(run)
 }
 
 // refused records each refusal in err, and each peer that failed.
@@ -310,13 +198,13 @@ func (k *gatekeeper) refused(err error) {
 	switch e := err.(type) {
 	case nil:
 	case *admission.Refusal:
-		k.record(admission.Record{Event: admission.Refused, Rule: e.Rule, Text: e.Reason})
+		k.Record(admission.Record{Event: admission.Refused, Rule: e.Rule, Text: e.Reason})
 	case *p2p.MismatchError:
-		k.record(admission.Record{Event: admission.Refused, Name: e.Name, Rule: "hello." + e.Part, Text: e.Error()})
+		k.Record(admission.Record{Event: admission.Refused, Name: e.Name, Rule: "hello." + e.Part, Text: e.Error()})
 	case *comm.PeerError:
 		// What this site refused to send is not the peer's fault.
 		if _, ours := errors.AsType[*admission.Refusal](e.Err); !ours {
-			k.record(admission.Record{Event: admission.Lost, Name: e.Name, Text: e.Error()})
+			k.Record(admission.Record{Event: admission.Lost, Name: e.Name, Text: e.Error()})
 		}
 		k.refused(e.Err)
 	case interface{ Unwrap() []error }:
@@ -330,11 +218,11 @@ func (k *gatekeeper) refused(err error) {
 
 // revoke disconnects, while a run lasts, members of p that the roster does not list any more.
 func (k *gatekeeper) revoke(ctx context.Context, p Plan, self string, h *p2p.Host) {
-	if k.policy == nil {
+	if k.Policy == nil {
 		return
 	}
 	feed := admission.Feed{Path: k.gate.Roster, InForce: k.gate.InForce(k.roster.Federation),
-		Warn: func(text string) { k.warn("%s", text) }}
+		Warn: func(text string) { k.Warn("%s", text) }}
 	gone := map[string]bool{}
 	feed.Follow(ctx, k.roster, func(r admission.Roster, now time.Time) {
 		for _, m := range p.Members {
@@ -343,11 +231,11 @@ func (k *gatekeeper) revoke(ctx context.Context, p Plan, self string, h *p2p.Hos
 				continue
 			}
 			gone[m.ID] = true
-			k.warn("%s is no longer a member (serial %d of the roster): %v", m.Name, r.Serial, err)
+			k.Warn("%s is no longer a member (serial %d of the roster): %v", m.Name, r.Serial, err)
 			if m.ID == self {
-				k.stop()
+				k.Stop()
 			} else if err := h.Revoke(m.ID, err.Error()); err != nil {
-				k.warn("revoke %s: %v", m.Name, err)
+				k.Warn("revoke %s: %v", m.Name, err)
 			}
 		}
 	})

@@ -46,14 +46,14 @@ func (f *Feed) Follow(ctx context.Context, held Roster, use func(Roster, time.Ti
 	tick := time.NewTicker(feedEvery)
 	defer tick.Stop()
 	looked := time.Now()
-	for {
+	for first := true; ; first = false { // the roster may have changed since the caller read held
 		var now time.Time
 		select {
 		case <-ctx.Done():
 			return
 		case now = <-tick.C:
 		}
-		if !f.changed() && now.Sub(looked) < feedExpiry {
+		if !f.changed() && !first && now.Sub(looked) < feedExpiry {
 			continue
 		}
 		looked = now
@@ -66,6 +66,9 @@ func (f *Feed) Follow(ctx context.Context, held Roster, use func(Roster, time.Ti
 		held, err := f.InForce.Read()
 		if err != nil {
 			f.Warn(fmt.Sprintf("roster: the one before stays in force: %v", err))
+			continue
+		}
+		if first && held.Body.Serial == f.serial {
 			continue
 		}
 		f.serial = held.Body.Serial

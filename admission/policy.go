@@ -17,7 +17,7 @@ import (
 // which the site alone writes. What a list does not name is not allowed.
 type Policy struct {
 	Federation string   `yaml:"federation"` // whose rosters and plans this site takes
-	Encoders   []string `yaml:"encoders"`   // raw, mlp, pca (any number of components), pca:K (at most K)
+	Encoders   []string `yaml:"encoders"`   // raw, mlp, classes, pca (any number of components), pca:K (at most K)
 	Solvers    []string `yaml:"solvers"`    // adam, adamw, sgd, ridge
 
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
@@ -123,7 +123,7 @@ func (p Policy) Validate() error {
 		field     string
 		got, want []string
 	}{
-		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K"}},
+		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K", "classes"}},
 		{"layer_outputs", p.LayerOutputs, []string{"hidden", "logits"}},
 		{"solvers", p.Solvers, []string{"adam", "adamw", "sgd", "ridge"}},
 	} {
@@ -201,6 +201,9 @@ func (p Policy) Check(plan Plan) error {
 }
 
 func (p Policy) allowsEncoder(encoder string) bool {
+	if first, second, both := strings.Cut(encoder, "+"); both {
+		return p.allowsEncoder(first) && p.allowsEncoder(second)
+	}
 	k, isPCA := components(encoder)
 	return slices.ContainsFunc(p.Encoders, func(allowed string) bool {
 		most, bounded := components(allowed)

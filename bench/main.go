@@ -21,6 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/fullbatch"
 	"github.com/heddle-gnn/heddle/bench/kernels"
 	"github.com/heddle-gnn/heddle/bench/killrun"
+	"github.com/heddle-gnn/heddle/bench/latency"
 	"github.com/heddle-gnn/heddle/bench/neon"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/bench/partition"
@@ -45,9 +46,11 @@ var experiments = []struct {
 	{compare.About, compare.Command},
 	{cover.About, cover.Command},
 	{epoch.About, epoch.Command},
+	{results.AboutFrugal, results.CommandFrugal},
 	{fullbatch.About, fullbatch.Command},
 	{kernels.About, kernels.Command},
 	{killrun.About, killrun.Command},
+	{latency.About, latency.Command},
 	{neon.About, neon.Command},
 	{partition.About, partition.Command},
 	{reorder.About, reorder.Command},

@@ -56,6 +56,7 @@ func (g *Group) Agree(ctx context.Context, here, without []bool, least int, last
 	if err != nil {
 		return err
 	}
+	c.path = 2
 	mine := view{last: last, with: make([]bool, g.size)}
 	for _, q := range g.members {
 		mine.with[q] = without == nil || !without[q]

@@ -2,8 +2,8 @@ package comm
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/heddle-gnn/heddle/kernels"
 )
@@ -11,13 +11,16 @@ import (
 // starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short.
 const starBelow = 4096
 
-// The steps of a reduction, in the order in which a member sends them to another.
+// The steps of a reduction, in the order in which a member sends them to another; those of the grid
+// of a fixed-point sum come after its Meta.
 const (
 	stepMeta      uint8 = iota // a member's Meta, to every other
 	stepGive                   // its part of a chunk of Update, to the chunk's owner
 	stepGiveCount              // the same of Counts
 	stepSum                    // the summed chunk of Update, from its owner
 	stepSumCount               // the same of Counts
+	stepGiveGrid               // Update's largest magnitudes by column, to their owner
+	stepSumGrid                // their sums, from their owner
 )
 
 // AllReduce makes x the elementwise sum over the members: x₀ + x₁ + … in rank order in float64, rounded to float32
@@ -57,174 +60,259 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 	if len(part.Meta) > 0 {
 		r.Meta[g.rank] = part.Meta
 	}
+	var form grids
+	var magnitudes []float32
+	clear(part.Residual)
+	if part.Bits != 0 && len(part.Update) > 0 {
+		if form, magnitudes, err = part.fixed(len(g.members)); err != nil {
+			err = g.breakWith(fmt.Errorf("comm: %s: %w", c.name(), err)) // the others wait for what will not come
+			c.end()
+			return Reduced{}, err
+		}
+	}
+	switch {
+	case len(part.Update)+len(part.Counts) > 0:
+		c.path = 2
+	case len(part.Meta) == 0:
+		c.path = 0
+	}
 	if len(g.members) == 1 || len(part.Update)+len(part.Counts)+len(part.Meta) == 0 {
 		return r, c.end()
 	}
-	lo, hi := g.chunk(len(part.Update), g.rank)
-	own := newOwner(c, part.Update[lo:hi])
-	lo, hi = g.chunk(len(part.Counts), g.rank)
-	counts := newCounter(c, part.Counts[lo:hi])
-	for q := range g.others {
-		lo, hi := g.chunk(len(part.Update), q)
-		theirs, given := part.Update[lo:hi], make(chan struct{})
-		lo, hi = g.chunk(len(part.Counts), q)
-		theirCounts := part.Counts[lo:hi]
+	counts := intVector{64, countBytes(part.Counts)}
+	if magnitudes == nil {
+		c.sumUp(part.Meta, r.Meta, newSum(c, floatVector(part.Update), stepGive, stepSum),
+			newSum(c, counts, stepGiveCount, stepSumCount))
+	} else {
+		c.sumFixed(part, form, magnitudes, r.Meta, counts)
+	}
+	err = c.end()
+	readCounts(part.Counts, counts.b)
+	return r, err
+}
+
+// sumFixed sums part, whose Update has these magnitudes, in fixed point.
+func (c *call) sumFixed(
+	part *Contribution, form grids, magnitudes []float32, meta [][]byte, counts intVector,
+) {
+	c.path = 4
+	sums := slices.Clone(magnitudes)
+	grid := newSum(c, floatVector(sums), stepGiveGrid, stepSumGrid)
+	grid.check = func(b []byte) error { return checkMagnitudes(b, len(c.members)) }
+	c.sumUp(part.Meta, meta, grid)
+	for _, q := range c.members {
+		lo, hi := c.chunk(len(sums), q)
+		for j := lo; j < hi && c.ctx.Err() == nil; j++ {
+			if err := checkSum(sums[j], magnitudes[j]); err != nil {
+				c.fail(q, stepSumGrid, "recv", err)
+			}
+		}
+	}
+	if c.ctx.Err() != nil {
+		c.stop()
+		return
+	}
+	form.agree(sums, part.Bits, len(c.members))
+	update := form.quantise(part.Update, part.Residual, part.Bits)
+	c.sumUp(nil, nil, newSum(c, update, stepGive, stepSum), newSum(c, counts, stepGiveCount, stepSumCount))
+	form.dequantise(part.Update, update)
+}
+
+// sumUp makes the vectors the sums over the members, and fills metas with what each of them says
+// where this one has meta. It returns when this member has nothing left to send or to receive.
+func (c *call) sumUp(meta []byte, metas [][]byte, sums ...*sum) {
+	for q := range c.others {
+		given := make(chan struct{})
 		c.tasks.Go(func() {
-			if len(part.Meta) > 0 && !c.sendBytes(q, stepMeta, part.Meta) {
+			if len(meta) > 0 && !c.sendBytes(q, stepMeta, meta) {
 				return
 			}
-			if !c.sendFloats(q, stepGive, theirs) || !c.sendInts(q, stepGiveCount, theirCounts) {
-				return
+			for _, s := range sums {
+				if !s.giveTo(q) {
+					return
+				}
 			}
 			close(given)
-			if own.distribute(q) {
-				counts.distribute(q)
+			for _, s := range sums {
+				if !s.distribute(q) {
+					return
+				}
 			}
 		})
 		c.tasks.Go(func() {
-			if len(part.Meta) > 0 {
+			if len(meta) > 0 {
 				b := c.recvBytes(q, stepMeta, MaxMeta)
 				if b == nil {
 					return
 				}
-				r.Meta[q] = b
+				metas[q] = b
 			}
-			if !own.collect(q) || !counts.collect(q) {
-				return
+			for _, s := range sums {
+				if !s.collect(q) {
+					return
+				}
 			}
 			select {
-			case <-given: // from here on nobody reads theirs, and the sum may overwrite it
+			case <-given: // from here on nobody reads what was given, and the sums may overwrite it
 			case <-c.ctx.Done():
 				c.stop()
 				return
 			}
-			if c.recvFloats(q, stepSum, theirs) {
-				c.recvInts(q, stepSumCount, theirCounts)
+			for _, s := range sums {
+				if !s.take(q) {
+					return
+				}
 			}
 		})
 	}
-	own.sum()
-	return r, c.end()
+	for _, s := range sums {
+		if !s.sumChunk() {
+			break
+		}
+	}
+	c.tasks.Wait()
 }
 
-// counter sums this member's chunk of Counts.
-type counter struct {
+// A vector is what the members sum, element by element.
+type vector interface {
+	shape() (n, width int)      // elements, and bytes that each of them travels as
+	bytes(lo, hi int) []byte    // elements lo, …, hi−1 as they travel
+	put(lo int, b []byte)       // b become the elements from lo on
+	sum(lo int, terms [][]byte) // the elements from lo on become the sum of terms in their order; nil: of themselves
+}
+
+// floatVector is summed in float64 and rounded once.
+type floatVector []float32
+
+func (x floatVector) shape() (n, width int)   { return len(x), 4 }
+func (x floatVector) bytes(lo, hi int) []byte { return floatBytes(x[lo:hi]) }
+func (x floatVector) put(lo int, b []byte)    { copy(x[lo:], floats(b)) }
+func (x floatVector) sum(lo int, terms [][]byte) {
+	all, own := make([][]float32, len(terms)), 0
+	for k, b := range terms {
+		if b == nil {
+			own = k
+			continue
+		}
+		all[k] = floats(b)
+		x = x[:lo+len(all[k])]
+	}
+	all[own] = x[lo:]
+	kernels.SumWide(x[lo:], all)
+}
+
+// sum is a vector that is being summed. This member sums the chunk that it owns piece by piece, a
+// piece being one frame, so that the first sums leave while the last contributions still arrive. It
+// never waits for a task that sends: two owners would wait for each other.
+type sum struct {
 	*call
-	x     []int64
-	mu    sync.Mutex
-	left  int           // members whose part is not in x
-	ready chan struct{} // closed when x is the sum
+	vector
+	give, done uint8                // steps: of the parts, of the sums
+	check      func(b []byte) error // of what another member gives; nil: anything will do
+	lo, hi     int                  // the chunk
+	parts      []chan []byte        // frames of member q in turn, buffered for all; nil: no member, or this one
+	ready      []chan struct{}      // closed when piece p of the chunk is the sum
 }
 
-func newCounter(c *call, x []int64) *counter {
-	return &counter{call: c, x: x, left: len(c.members) - 1, ready: make(chan struct{})}
+func newSum(c *call, v vector, give, done uint8) *sum {
+	n, width := v.shape()
+	s := &sum{call: c, vector: v, give: give, done: done, parts: make([]chan []byte, c.size)}
+	s.lo, s.hi = c.chunk(n, c.rank)
+	s.ready = make([]chan struct{}, (width*(s.hi-s.lo)+maxPayload-1)/maxPayload)
+	for p := range s.ready {
+		s.ready[p] = make(chan struct{})
+	}
+	for q := range c.others {
+		s.parts[q] = make(chan []byte, len(s.ready))
+	}
+	return s
 }
 
-// collect adds member q's part of the chunk.
-func (o *counter) collect(q int) bool {
-	if len(o.x) == 0 {
-		return true
-	}
-	part := make([]int64, len(o.x))
-	if !o.recvInts(q, stepGiveCount, part) {
-		return false
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for i, v := range part {
-		o.x[i] += v
-	}
-	if o.left--; o.left == 0 {
-		close(o.ready)
+// piece returns the elements that frame p of the chunk carries.
+func (s *sum) piece(p int) (lo, hi int) {
+	_, width := s.shape()
+	lo = s.lo + p*(maxPayload/width)
+	return lo, min(lo+maxPayload/width, s.hi)
+}
+
+// giveTo sends member q its chunk of this member's vector.
+func (s *sum) giveTo(q int) bool {
+	n, _ := s.shape()
+	lo, hi := s.chunk(n, q)
+	return lo == hi || s.sendBytes(q, s.give, s.bytes(lo, hi))
+}
+
+// collect receives member q's part of the chunk. It does not wait for sumChunk, so that q is
+// listened to, and its end noticed, while another member is late; what lies in parts is at most as
+// much as the whole vector.
+func (s *sum) collect(q int) bool {
+	_, width := s.shape()
+	return s.recvMessage(q, s.give, width*(s.hi-s.lo), func(frame []byte) error {
+		if s.check != nil {
+			if err := s.check(frame[HeaderLen:]); err != nil {
+				return err
+			}
+		}
+		s.parts[q] <- frame
+		return nil
+	})
+}
+
+// take receives member q's sums.
+func (s *sum) take(q int) bool {
+	n, width := s.shape()
+	lo, hi := s.chunk(n, q)
+	return s.recvMessage(q, s.done, width*(hi-lo), func(frame []byte) error {
+		s.put(lo, frame[HeaderLen:])
+		lo += (len(frame) - HeaderLen) / width
+		s.t.Free(frame)
+		return nil
+	})
+}
+
+// sumChunk makes each piece of the chunk the sum over all members, in rank order.
+func (s *sum) sumChunk() bool {
+	frames, terms := make([][]byte, len(s.members)), make([][]byte, len(s.members))
+	for p := range s.ready {
+		for k, q := range s.members {
+			if q == s.rank {
+				continue
+			}
+			select {
+			case frames[k] = <-s.parts[q]:
+				terms[k] = frames[k][HeaderLen:]
+			case <-s.ctx.Done():
+				s.stop()
+				return false
+			}
+		}
+		lo, _ := s.piece(p)
+		s.sum(lo, terms)
+		close(s.ready[p])
+		for _, frame := range frames {
+			if frame != nil {
+				s.t.Free(frame)
+			}
+		}
 	}
 	return true
 }
 
 // distribute sends the sums to member q.
-func (o *counter) distribute(q int) {
-	if len(o.x) == 0 {
-		return
+func (s *sum) distribute(q int) bool {
+	_, width := s.shape()
+	head := s.head(s.done, width*(s.hi-s.lo))
+	if s.lo < s.hi {
+		s.messages.Add(1)
 	}
-	select {
-	case <-o.ready:
-		o.sendInts(q, stepSumCount, o.x)
-	case <-o.ctx.Done():
-		o.stop()
-	}
-}
-
-// owner sums this member's chunk piece by piece, a piece being one frame, so that the first sums leave while the last
-// contributions still arrive. It never waits for a task that sends: two owners would wait for each other.
-type owner struct {
-	*call
-	x     []float32
-	parts []chan []byte   // frames of member q in turn, buffered for all; nil: no member, or this one
-	ready []chan struct{} // closed when piece p of x is the sum
-}
-
-func newOwner(c *call, x []float32) *owner {
-	frames := (4*len(x) + maxPayload - 1) / maxPayload
-	o := &owner{call: c, x: x, parts: make([]chan []byte, c.size), ready: make([]chan struct{}, frames)}
-	for p := range o.ready {
-		o.ready[p] = make(chan struct{})
-	}
-	for q := range c.others {
-		o.parts[q] = make(chan []byte, len(o.ready))
-	}
-	return o
-}
-
-// piece returns the part of the chunk that one frame carries.
-func (o *owner) piece(p int) []float32 {
-	lo := p * maxPayload / 4
-	return o.x[lo:min(lo+maxPayload/4, len(o.x))]
-}
-
-// collect receives member q's part of the chunk. It does not wait for sum, so that q is listened to, and its end
-// noticed, while another member is late; what lies in parts is at most as much as the whole vector.
-func (o *owner) collect(q int) bool {
-	return o.recvMessage(q, stepGive, 4*len(o.x), func(frame []byte) { o.parts[q] <- frame })
-}
-
-// sum makes each piece of x the sum over all members, in rank order.
-func (o *owner) sum() {
-	frames, terms := make([][]byte, len(o.members)), make([][]float32, len(o.members))
-	for p := range o.ready {
-		x := o.piece(p)
-		for k, q := range o.members {
-			if q == o.rank {
-				terms[k] = x
-				continue
-			}
-			select {
-			case frames[k] = <-o.parts[q]:
-				terms[k] = floats(frames[k][HeaderLen:])
-			case <-o.ctx.Done():
-				o.stop()
-				return
-			}
-		}
-		kernels.SumWide(x, terms)
-		close(o.ready[p])
-		for k, frame := range frames {
-			if o.members[k] != o.rank {
-				o.t.Free(frame)
-			}
-		}
-	}
-}
-
-// distribute sends the sums to member q.
-func (o *owner) distribute(q int) bool {
-	head := o.head(stepSum, 4*len(o.x))
-	for p := range o.ready {
+	for p := range s.ready {
 		select {
-		case <-o.ready[p]:
-		case <-o.ctx.Done():
-			o.stop()
+		case <-s.ready[p]:
+		case <-s.ctx.Done():
+			s.stop()
 			return false
 		}
-		if !o.sendFrame(q, stepSum, head, floatBytes(o.piece(p))) {
+		if !s.sendFrame(q, s.done, head, s.bytes(s.piece(p))) {
 			return false
 		}
 	}

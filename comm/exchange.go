@@ -16,7 +16,11 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 	if err != nil {
 		return err
 	}
+	c.path = 0
 	for q := range g.others {
+		if len(out[q])+len(in[q]) > 0 {
+			c.path = 1
+		}
 		if len(out[q]) > 0 {
 			c.tasks.Go(func() { c.sendFloats(q, 0, out[q]) })
 		}

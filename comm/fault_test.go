@@ -20,6 +20,10 @@ var operations = map[string]func(ctx context.Context, g *comm.Group) error{
 	"allreduce long": func(ctx context.Context, g *comm.Group) error {
 		return g.AllReduce(ctx, comm.Reduce, make([]float32, 1_000_000))
 	},
+	"allreduce fixed": func(ctx context.Context, g *comm.Group) error {
+		_, err := g.Reduce(ctx, &comm.Contribution{Update: make([]float32, 3_000_000), Bits: 8, Columns: 5000})
+		return err
+	},
 	"exchange": func(ctx context.Context, g *comm.Group) error {
 		out, in := make([][]float32, g.Size()), make([][]float32, g.Size())
 		for q := range g.Size() {
@@ -268,6 +272,10 @@ func TestEarlySums(t *testing.T) {
 // Members that disagree on lengths or on the operation are told so.
 func TestDisagreement(t *testing.T) {
 	ctx := context.Background()
+	fixed := func(g *comm.Group, n, bits, columns int) error {
+		_, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: make([]float32, n), Bits: bits, Columns: columns})
+		return err
+	}
 	for name, test := range map[string]struct {
 		zero, one func(g *comm.Group) error
 		want      string // of member 0
@@ -285,6 +293,26 @@ func TestDisagreement(t *testing.T) {
 			func(g *comm.Group) error { return g.Barrier(ctx) },
 			func(g *comm.Group) error { return g.AllReduce(ctx, comm.Reduce, make([]float32, 2)) },
 			"peer 1: barrier 1: recv: the frame must be of barrier 1 by control, step 0 (got allreduce 1 by reduce, step 1, 8 bytes)",
+		},
+		"bits": {
+			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
+			func(g *comm.Group) error { return fixed(g, 30, 16, 0) },
+			"peer 1: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 30 bytes (got 60)",
+		},
+		"columns": {
+			func(g *comm.Group) error { return fixed(g, 30, 8, 10) },
+			func(g *comm.Group) error { return fixed(g, 30, 8, 15) },
+			"peer 1: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 40 bytes (got 60)",
+		},
+		"a fixed-point sum of other lengths": {
+			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
+			func(g *comm.Group) error { return fixed(g, 31, 8, 0) },
+			"peer 1: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 30 bytes (got 31)",
+		},
+		"a sum in fixed point and one in float32": {
+			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
+			func(g *comm.Group) error { return g.AllReduce(ctx, comm.Reduce, make([]float32, 30)) },
+			"peer 1: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the frame must be of allreduce 1 by reduce, step 5 (got allreduce 1 by reduce, step 1, 120 bytes)",
 		},
 		"rows that were not awaited": {
 			func(g *comm.Group) error {
@@ -329,12 +357,20 @@ func TestDisagreement(t *testing.T) {
 func TestCallersBugsPanic(t *testing.T) {
 	_, gs := groups(2, netsim.Config{})
 	for name, f := range map[string]func(){
-		"rank":          func() { comm.NewGroup(nil, 2, 2) },
-		"no members":    func() { comm.NewGroup(nil, 0, 0) },
-		"door":          func() { gs[0].AllReduce(t.Context(), 9, nil) },
-		"root":          func() { gs[0].Broadcast(t.Context(), comm.Halo, 2, nil) },
-		"entries":       func() { gs[0].Exchange(t.Context(), comm.Halo, "x", nil, nil) },
-		"own entry":     func() { gs[0].Exchange(t.Context(), comm.Halo, "x", [][]float32{{1}, nil}, make([][]float32, 2)) },
+		"rank":       func() { comm.NewGroup(nil, 2, 2) },
+		"no members": func() { comm.NewGroup(nil, 0, 0) },
+		"door":       func() { gs[0].AllReduce(t.Context(), 9, nil) },
+		"root":       func() { gs[0].Broadcast(t.Context(), comm.Halo, 2, nil) },
+		"entries":    func() { gs[0].Exchange(t.Context(), comm.Halo, "x", nil, nil) },
+		"own entry":  func() { gs[0].Exchange(t.Context(), comm.Halo, "x", [][]float32{{1}, nil}, make([][]float32, 2)) },
+		"bits":       func() { gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 7}) },
+		"columns":    func() { gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 8, Columns: 4}) },
+		"parts": func() {
+			gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 8, Parts: []int{4, 1}})
+		},
+		"residual": func() {
+			gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 8, Residual: make([]float32, 5)})
+		},
 		"entries blobs": func() { gs[0].SendRecv(t.Context(), comm.Halo, "x", nil, 0) },
 	} {
 		func() {

@@ -43,14 +43,6 @@ func (o op) String() string {
 	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree"}[o]
 }
 
-// trips is how many messages of an operation wait for one another.
-func (o op) trips() int64 {
-	if o == opAllReduce || o == opAgree {
-		return 2
-	}
-	return 1
-}
-
 type header struct {
 	op    op
 	door  Door

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"sync"
 	"testing"
 
@@ -53,6 +55,20 @@ var pairwise = []func(g *comm.Group) error{
 		if err == nil && len(r.Meta[1-g.Rank()]) > comm.MaxMeta {
 			return errors.New("took a longer meta than there may be")
 		}
+		return err
+	},
+	func(g *comm.Group) error {
+		x := []float32{1, -2, 3, 0, 0.5, 0}
+		_, err := g.Reduce(context.Background(), &comm.Contribution{Update: x, Bits: 16, Columns: 2, Counts: make([]int64, 3)})
+		for _, v := range x {
+			if err == nil && !(math.Abs(float64(v)) <= math.MaxFloat32) {
+				return fmt.Errorf("a sum of finite numbers is %g", v)
+			}
+		}
+		return err
+	},
+	func(g *comm.Group) error {
+		_, err := g.Reduce(context.Background(), &comm.Contribution{Update: make([]float32, 600_000), Bits: 8, Columns: 5000})
 		return err
 	},
 	func(g *comm.Group) error {

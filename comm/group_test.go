@@ -168,13 +168,17 @@ func TestSumOrder(t *testing.T) {
 // A step of a random program, and the lengths that it needs.
 type step struct {
 	kind, length, root int
+	bits, columns      int     // of a sum
 	pairs              [][]int // pairs[from][to]: lengths of what goes there
 }
 
 func drawStep(t *rapid.T, size int) step {
 	lengths := rapid.OneOf(rapid.IntRange(0, 50), rapid.IntRange(4000, 4200), rapid.IntRange(60_000, 140_000))
 	s := step{kind: rapid.IntRange(0, 4).Draw(t, "kind"), root: rapid.IntRange(0, size-1).Draw(t, "root")}
-	s.length = lengths.Draw(t, "length")
+	s.length, s.bits = lengths.Draw(t, "length"), rapid.SampledFrom([]int{0, 0, 8, 16, 32}).Draw(t, "bits")
+	if s.columns = rapid.IntRange(0, 3).Draw(t, "columns"); s.columns > 0 {
+		s.length -= s.length % s.columns
+	}
 	for from := range size {
 		s.pairs = append(s.pairs, make([]int, size))
 		for to := range size {
@@ -214,21 +218,27 @@ func (s step) run(ctx context.Context, g *comm.Group, at int) error {
 	switch s.kind {
 	case 0:
 		x, want := vector(s.length, at, me), make([]float32, s.length)
+		var parts [][]float32
 		wide := make([]float64, s.length)
 		for r := range size {
-			for i, v := range vector(s.length, at, r) {
+			parts = append(parts, vector(s.length, at, r))
+			for i, v := range parts[r] {
 				wide[i] += float64(v)
 			}
 		}
 		for i, v := range wide {
 			want[i] = float32(v)
 		}
+		if s.bits > 0 && size > 1 {
+			want, _, _ = plainFixed(parts, s.bits, s.columns)
+		}
 		counts, meta := make([]int64, s.length/2), make([]byte, 1+s.length%comm.MaxMeta)
 		for i := range counts {
 			counts[i] = int64(i)<<40 + int64(me)
 		}
 		meta[0] = byte(me)
-		got, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Round: at, Kind: "test"}, Update: x, Counts: counts, Meta: meta})
+		got, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Round: at, Kind: "test"}, Update: x,
+			Bits: s.bits, Columns: s.columns, Counts: counts, Meta: meta})
 		if err != nil {
 			return err
 		}

@@ -21,13 +21,29 @@ func (id ReduceID) String() string {
 		id.Kind, id.Generation, id.Stage, id.Round, id.Step)
 }
 
-// Contribution is one member's part of a reduction. Which of Update, Counts and Meta are empty, and the lengths of Update
-// and Counts, must agree between members. Update and Counts become the sums, in place.
+// Contribution is one member's part of a reduction. Which of Update, Counts and Meta are empty, the
+// lengths of Update and Counts, Bits, Columns and Parts must agree between members. Update and
+// Counts become the sums, in place.
+//
+// With Bits the sum of Update is one in fixed point: integers, modulo 2^Bits, times a step that the
+// members agree on first, by a sum of their largest magnitudes. Of M members, and for b Bits, the
+// step is that sum over 2^(b−1) − 1 − M, and each member rounds its numbers to the nearest integer,
+// ties to even: so the sum of the integers fits in b bits whatever the members send, it is M/2
+// steps from the exact one at most, and a column of zeros stays so. A single member's Update stays
+// as it is.
 type Contribution struct {
-	ID     ReduceID
-	Update []float32 // summed; a Reducer may clip it, add noise to it or mask it
-	Counts []int64   // summed exactly: labels, metric accumulators, real numbers in fixed point; masked, never clipped
-	Meta   []byte    // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
+	ID      ReduceID
+	Update  []float32 // summed; a Reducer may clip it, add noise to it or mask it
+	Bits    int       // of a number of Update that travels: 0: float32; 8, 16, 32: for at most MaxMembers(Bits) members
+	Columns int       // Update is rows of so many numbers, each column with a step of its own; 0: one step for all
+	Parts   []int     // in place of Columns: lengths of consecutive parts of Update, each with a step of its own; or nil
+
+	// Residual, unless nil as long as Update, becomes what rounding left out of this member's part,
+	// Update less what it sent: error feedback adds it to the next Update.
+	Residual []float32
+
+	Counts []int64 // summed exactly: labels, metric accumulators, real numbers in fixed point; masked, never clipped
+	Meta   []byte  // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
 }
 
 // MaxMeta is the longest Meta of a Contribution.
@@ -46,10 +62,14 @@ type Reducer interface {
 	Reduce(ctx context.Context, c *Contribution) (Reduced, error)
 }
 
-// Reduce implements Reducer in the clear. Update is summed as AllReduce does, Counts likewise as integers, both by the
-// door Reduce; every member sends its Meta to each of the others by the door Control.
+// Reduce implements Reducer in the clear. Update is summed as AllReduce does or, with Bits, as
+// Contribution says, Counts as integers, all by the door Reduce; every member sends its Meta to
+// each of the others by the door Control.
 //
 // M members together send 2·(4·len(Update) + 8·len(Counts))·(M−1) bytes, and each Meta M−1 times.
+// With Bits it is 2·(len(Update)·Bits/8 + 4·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1), and
+// the error of a number in Update that is not finite, or larger than a float32 can hold the sum of,
+// comes before anything is sent.
 func (g *Group) Reduce(ctx context.Context, c *Contribution) (Reduced, error) {
 	if len(c.Meta) > MaxMeta {
 		panic(fmt.Sprintf("comm: Reduce %v: meta must have at most %d bytes (got %d)", c.ID, MaxMeta, len(c.Meta)))

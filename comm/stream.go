@@ -34,6 +34,9 @@ type Stream struct {
 	peers    []streamPeer
 	arrived  []chan int // [lane] peers whose message is complete
 	departed []chan int // [lane] peers to whom the message has been sent
+
+	counting sync.Mutex
+	come     int64 // messages on the longest path to the caller, requests among them; path is that to any message
 }
 
 // streamPeer is the state of the messages to and from one peer, by lane.
@@ -43,7 +46,8 @@ type streamPeer struct {
 	given    []chan struct{} // closed by Give
 	taken    []chan struct{} // closed when the peer's message is complete
 	mu       sync.Mutex
-	askedFor []bool // by this member
+	askedFor []bool  // by this member
+	trips    []int64 // messages on the path to the peer's, by lane
 	piece    []byte
 }
 
@@ -62,13 +66,14 @@ func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lan
 	if err != nil {
 		return nil, err
 	}
+	c.path = 0
 	s := &Stream{call: c, lanes: lanes, peers: make([]streamPeer, g.size)}
 	for range lanes {
 		s.arrived, s.departed = append(s.arrived, make(chan int, g.size)), append(s.departed, make(chan int, g.size))
 	}
 	for q := range s.peers {
 		p, frames := &s.peers[q], 0
-		p.askedFor = make([]bool, len(lanes))
+		p.askedFor, p.trips = make([]bool, len(lanes)), make([]int64, len(lanes))
 		for _, lane := range lanes {
 			p.asked = append(p.asked, make(chan struct{}))
 			p.given = append(p.given, make(chan struct{}))
@@ -80,6 +85,7 @@ func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lan
 		}
 		for l, lane := range lanes {
 			if lane.Out[q] > 0 {
+				c.path = 1 // its request
 				c.tasks.Go(func() { s.send(l, q) })
 			}
 		}
@@ -95,12 +101,23 @@ func (s *Stream) Give(lane, to int) { close(s.peers[to].given[lane]) }
 // Ask asks a peer for its message: from now on Take is called for it.
 func (s *Stream) Ask(lane, from int) {
 	if s.lanes[lane].In[from] > 0 {
+		s.counting.Lock()
+		s.request(lane, from, s.come)
+		s.counting.Unlock()
 		s.tasks.Go(func() { s.ask(lane, from) })
 	}
 }
 
 // AskInTurn asks the given peers one after another, each when the message of the one before is complete.
 func (s *Stream) AskInTurn(lane int, from []int) {
+	s.counting.Lock()
+	after := s.come
+	for _, q := range from {
+		if s.lanes[lane].In[q] > 0 {
+			after = s.request(lane, q, after)
+		}
+	}
+	s.counting.Unlock()
 	s.tasks.Go(func() {
 		for _, q := range from {
 			if s.lanes[lane].In[q] > 0 && !(s.ask(lane, q) && s.wait(s.peers[q].taken[lane])) {
@@ -110,8 +127,23 @@ func (s *Stream) AskInTurn(lane int, from []int) {
 	})
 }
 
+// request notes that a peer's message follows its request, after so many messages, and returns how many that makes.
+func (s *Stream) request(lane, from int, after int64) int64 {
+	s.peers[from].trips[lane] = after + 2
+	s.path = max(s.path, after+2)
+	return after + 2
+}
+
 // Next waits for the next complete message of a lane and returns whose it is; not ok, the operation has failed.
-func (s *Stream) Next(lane int) (from int, ok bool) { return s.next(s.arrived[lane]) }
+func (s *Stream) Next(lane int) (from int, ok bool) {
+	from, ok = s.next(s.arrived[lane])
+	if ok {
+		s.counting.Lock()
+		s.come = max(s.come, s.peers[from].trips[lane])
+		s.counting.Unlock()
+	}
+	return from, ok
+}
 
 // Sent waits until the next message of a lane has been sent and returns to whom; not ok, the operation has failed.
 func (s *Stream) Sent(lane int) (to int, ok bool) { return s.next(s.departed[lane]) }
@@ -171,10 +203,13 @@ func (s *Stream) send(lane, to int) {
 func (s *Stream) sendPiece(p *streamPeer, lane, to, at, n int) bool {
 	p.sending.Lock()
 	defer p.sending.Unlock()
+	if at == 0 {
+		s.messages.Add(1)
+	}
 	if len(p.piece) < n {
 		p.piece = make([]byte, n)
 	}
-	return s.sendBytes(to, uint8(2*lane+1), s.lanes[lane].Fill(to, at, p.piece[:n]))
+	return s.sendFrames(to, uint8(2*lane+1), s.lanes[lane].Fill(to, at, p.piece[:n]))
 }
 
 // listen receives what a peer sends: so many frames.

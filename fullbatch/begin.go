@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // first is how the first layer comes by the features of the halo, which never change.
@@ -73,12 +74,19 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 
 // countLabels counts the training labels of all workers, class by class.
 func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
-	all, err := train.CountLabels(ctx, r, t.id(ofLabels, 0), t.shard)
+	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.whole, t.config.Seed)
 	if err != nil {
 		return err
 	}
 	if all.Labelled == 0 {
 		return errNoTraining
+	}
+	if text := all.Warning(); text != "" {
+		t.report(train.Event{Kind: train.Warning, Text: text})
+	}
+	if all.HeldOut > 0 {
+		t.learnFrom(all.HoldOut(t.whole))
+		t.line.sender = train.NewSender(t.line.group, t.shard, t.config.Rows)
 	}
 	t.count = all.Labelled
 	if !t.config.Balanced {

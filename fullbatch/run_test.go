@@ -51,6 +51,7 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 			few.Split[i] = graph.Train
 		}
 	}
+	unvalidated := withoutValidation(dense) // some of its training nodes validate
 	all := models(9)
 	for _, k := range []struct {
 		name, model string
@@ -59,6 +60,9 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 	}{
 		{"gcn", "gcn", dense, nil},
 		{"gcn, sparse features", "gcn", sparsed(dense), nil},
+		{"gcn, no validation nodes, balanced", "gcn", unvalidated, func(c *Config) { c.Balanced = true }},
+		{"gin, no validation nodes, inductive", "gin", unvalidated, func(c *Config) { c.Inductive = true }},
+		{"gcn, no validation nodes, labels given", "gcn", unvalidated, labelsGiven},
 		{"gcn of 3 hops, sparse features", "gcn of 3 hops", sparsed(dense), nil},
 		{"sage, blocks", "sage", &few, nil},
 		{"sage, aggregated once, blocks", "sage, aggregated once", &few, nil},
@@ -91,6 +95,9 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 				k.set(&c)
 			}
 			want := trained(t, c, cut(t, k.g, "", 1))[0].Result().Final()
+			if k.g == unvalidated && want.Val != want.Val {
+				t.Fatal("nothing validates")
+			}
 			for _, parts := range []int{2, 4} {
 				for r, tr := range trained(t, c, cut(t, k.g, "uneven", parts)) {
 					got := tr.Result().Final()
@@ -415,6 +422,53 @@ func TestBatchNormOfAllNodes(t *testing.T) {
 	c.Inductive = true
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "batch_norm") {
 		t.Errorf("inductive: %v", err)
+	}
+}
+
+// withoutValidation returns g with its validation nodes for training.
+func withoutValidation(g *graph.Graph) *graph.Graph {
+	some := *g
+	some.Split = slices.Clone(g.Split)
+	for i, split := range some.Split {
+		if split == graph.Val {
+			some.Split[i] = graph.Train
+		}
+	}
+	return &some
+}
+
+// TestHeldOutLabelsAreNoInput: without validation nodes some training nodes validate, which a warning says; their labels
+// are neither learned nor given.
+func TestHeldOutLabelsAreNoInput(t *testing.T) {
+	g := withoutValidation(toy(rng.New(6), 120, 9))
+	c := Defaults(models(9)["gcn"])
+	c.Rounds = 2
+	labelsGiven(&c)
+	held := 0
+	for _, tr := range workers(t, c, cut(t, g, "uneven", 3), func(tr *Trainer, g *comm.Group) error {
+		said := ""
+		tr.OnEvent = func(e train.Event) {
+			if e.Kind == train.Warning {
+				said += e.Text
+			}
+		}
+		err := tr.Run(t.Context(), g, g)
+		if !strings.Contains(said, "drawn by the seed, validate") {
+			return fmt.Errorf("said %q", said)
+		}
+		return err
+	}) {
+		for _, i := range tr.split[graph.Val] {
+			if held++; g.Split[tr.shard.Global[i]] != graph.Train {
+				t.Errorf("node %d validates, of split %d", tr.shard.Global[i], g.Split[tr.shard.Global[i]])
+			}
+			if row := tr.input.Dense.Row(int(i))[9:]; slices.Max(row) != 0 {
+				t.Errorf("the label of node %d, which validates, is an input: %v", tr.shard.Global[i], row)
+			}
+		}
+	}
+	if held == 0 {
+		t.Error("nothing validates")
 	}
 }
 

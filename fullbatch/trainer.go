@@ -26,7 +26,8 @@ type Trainer struct {
 	Checkpoints *checkpoint.Store // nil: none are written
 
 	config Config
-	shard  *shard.Shard
+	shard  *shard.Shard // with the split that this run trains by
+	whole  *shard.Shard // as it was given
 	model  *nn.Model
 	key    rng.Key
 	units  []unit
@@ -77,11 +78,8 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	steps := tape.New()
-	t := &Trainer{config: c, shard: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}}
-	t.split = make(map[graph.Split][]int32)
-	for i, split := range s.Split {
-		t.split[split] = append(t.split[split], int32(i))
-	}
+	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}}
+	t.learnFrom(s)
 	if s.Parts == 1 && len(t.split[graph.Train]) == 0 {
 		return nil, errNoTraining
 	}
@@ -91,13 +89,21 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if t.opt, err = optim.New(c.Optimizer, t.slab.Trained); err != nil {
 		return nil, err
 	}
-	t.input = m.Encoder.Input(s.X)
-	if m.Spec.Encoder.Labels > 0 {
-		t.input = graph.Columns([]graph.Features{t.input, graph.OneHot(graph.TrainClass(s.Labels, s.Split), m.Spec.Classes)})
-	}
 	t.chain()
 	t.begins, t.bucket = begins(t.slab.Params, t.units), bucket
 	return t, nil
+}
+
+// learnFrom makes s, this worker's shard, what the run learns from and validates by.
+func (t *Trainer) learnFrom(s *shard.Shard) {
+	t.shard, t.split = s, make(map[graph.Split][]int32)
+	for i, split := range s.Split {
+		t.split[split] = append(t.split[split], int32(i))
+	}
+	t.input = t.model.Encoder.Input(s.X)
+	if spec := t.model.Spec; spec.Encoder.Labels > 0 {
+		t.input = graph.Columns([]graph.Features{t.input, graph.OneHot(graph.TrainClass(s.Labels, s.Split), spec.Classes)})
+	}
 }
 
 var errNoTraining = errors.New("fullbatch: the graph has no training node: nothing can be learned")

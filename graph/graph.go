@@ -75,6 +75,26 @@ func (l Labels) Select(nodes []int32) Labels {
 	return out
 }
 
+// Rows returns the labels of the given nodes as rows of zeros and ones, N×C; all other rows, and those
+// of nodes without a label, are zero.
+func (l Labels) Rows(nodes []int32) mat.Dense {
+	n := len(l.Class)
+	if l.Multi() {
+		n = len(l.Bits) / l.Classes
+	}
+	y := mat.New(n, l.Classes)
+	for _, i := range nodes {
+		if l.Multi() {
+			for c, b := range l.Bits[int(i)*l.Classes : (int(i)+1)*l.Classes] {
+				y.Set(int(i), c, float32(b))
+			}
+		} else if c := l.Class[i]; c >= 0 {
+			y.Set(int(i), int(c), 1)
+		}
+	}
+	return y
+}
+
 // Count returns how many nodes have each class, [C].
 func (l Labels) Count() []float64 {
 	n := make([]float64, l.Classes)

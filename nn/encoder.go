@@ -58,9 +58,14 @@ func (e *Encoder) Params() []*tape.Param {
 }
 
 // Input returns the features as every kind of encoder first sees them: x, or where the spec says so
-// x with each row divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2).
+// x with each row divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2) or by its
+// length.
 func (e *Encoder) Input(x graph.Features) graph.Features {
-	if !e.Spec.L1Norm {
+	scale := scaleL1
+	switch {
+	case e.Spec.L2Norm:
+		scale = scaleL2
+	case !e.Spec.L1Norm:
 		return x
 	}
 	if s := x.Sparse; s != nil {
@@ -68,13 +73,13 @@ func (e *Encoder) Input(x graph.Features) graph.Features {
 		scaled.Val = slices.Clone(s.Val)
 		for i := range s.Rows {
 			_, val := scaled.Row(i)
-			scaleL1(val)
+			scale(val)
 		}
 		return graph.Features{Sparse: &scaled}
 	}
 	d := x.Dense.Clone()
 	for i := range d.Rows {
-		scaleL1(d.Row(i))
+		scale(d.Row(i))
 	}
 	return graph.Features{Dense: d}
 }

@@ -7,15 +7,17 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Model is an encoder and layers.
+// Model is an encoder and layers, or what stands in their place where it is solved in closed form.
 type Model struct {
 	Spec    Spec
 	Encoder *Encoder
 	Layers  []*Layer
+	Closed  *closed.Form // nil: it has layers
 }
 
 // New returns the model that spec describes, its parameters drawn from key and their names; or all
@@ -29,6 +31,9 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Spec: spec, Encoder: enc}
+	if spec.Closed != nil {
+		m.Closed = closed.New(*spec.Closed, spec.Features, spec.Classes, key)
+	}
 	for k, s := range spec.Layers {
 		l, err := NewLayer(fmt.Sprintf("layer%d", k+1), s, key)
 		if err != nil {
@@ -39,10 +44,22 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 	return m, nil
 }
 
+// UpTo returns a model in closed form without the rounds after the first so many; the parameters are
+// those of m.
+func (m *Model) UpTo(rounds int) *Model {
+	one := *m
+	one.Closed = m.Closed.UpTo(rounds)
+	one.Spec.Closed = &one.Closed.Spec
+	return &one
+}
+
 // Params returns the parameters that inference reads, under unique names: of the encoder, of the
 // layers, and of the heads that are kept (all of them where layers hand on logits, else the last one);
 // then running statistics.
 func (m *Model) Params() []*tape.Param {
+	if m.Closed != nil {
+		return m.Closed.Params()
+	}
 	all := m.Encoder.Params()
 	if len(m.Layers) == 0 && !m.Encoder.logits {
 		all = append(all, m.Encoder.Layer.Head.Params()...)
@@ -81,6 +98,9 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		return mat.Dense{}, fmt.Errorf(must, g.Name, g.N(), m.Spec.Features, g.X.Rows(), g.X.Cols())
 	}
 	x := m.Encoder.Encode(g.X)
+	if m.Closed != nil {
+		return m.Closed.Infer(g, x), nil
+	}
 	if m.Spec.Encoder.Labels > 0 {
 		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.TrainClass(g.Labels, g.Split), m.Spec.Classes)})
 	}

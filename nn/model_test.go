@@ -150,7 +150,7 @@ func TestFaults(t *testing.T) {
 		{func(s *nn.Spec) { s.Task, s.LayerOutput = "many", "" }, []string{`task must be "single" or "multi" (got "many")`, `layer output (carry) must be "hidden" or "scores" (got "")`}},
 		{func(s *nn.Spec) { s.Features = 0 }, []string{"(got 0)", "encoder.out must be the 0 features"}},
 		{func(s *nn.Spec) { s.Classes = -1 }, []string{"(got -1)", "layers[1].out must be the -1 classes"}},
-		{func(s *nn.Spec) { s.Encoder.Kind = "cnn" }, []string{`mlp" (got "cnn")`}},
+		{func(s *nn.Spec) { s.Encoder.Kind = "cnn" }, []string{`or "closed" (got "cnn")`}},
 		{func(s *nn.Spec) { s.Encoder.Dropout = 1 }, []string{"encoder.dropout must be at least 0 and less than 1 (got 1)"}},
 		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "mlp", Out: 20} }, []string{"encoder.hidden must be 1 to 16777216 (got 0)", `encoder.out must be 0 where the layer output is "hidden" (got 20)`}},
 		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "pca", Out: 21} }, []string{"encoder.out must be 1 to the 20 features (got 21)", "layers[0].in must be 21, the width before it (got 20)"}},

@@ -8,6 +8,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -45,6 +46,8 @@ type Spec struct {
 	Layers   []LayerSpec `json:"layers"`
 	// LayerOutput is what a layer hands on, Hidden or Logits.
 	LayerOutput string `json:"carry"`
+	// Closed describes a model that is solved in closed form; it has no layers. nil: it has layers.
+	Closed *closed.Layout `json:"closed,omitempty"`
 	// CorrectSmooth is what becomes of the logits of the trained model; nil: they stay.
 	CorrectSmooth *smooth.CorrectSmooth `json:"correct_smooth,omitempty"`
 }
@@ -57,15 +60,17 @@ const (
 
 // EncoderSpec describes stage 0, which sees a node's own features and no edge. Kind is one of
 //
-//	raw   the features themselves
-//	sign  the features and their aggregates of 1 to Hops hops, side by side
-//	pca   a projection of the features, rows of unit length
-//	mlp   a hidden layer, trained
+//	raw     the features themselves
+//	sign    the features and their aggregates of 1 to Hops hops, side by side
+//	pca     a projection of the features, rows of unit length
+//	mlp     a hidden layer, trained
+//	closed  the first part of a model in closed form, which Spec.Closed describes
 type EncoderSpec struct {
 	L1Norm  bool    `json:"unit_sum,omitempty"` // divide each row of the features by its l1 norm
+	L2Norm  bool    `json:"l2_norm,omitempty"`  // divide each row of the features by its l2 norm
 	Hops    int     `json:"hops,omitempty"`     // sign: times the features are aggregated, ≥ 1
 	Kind    string  `json:"kind"`
-	Out     int     `json:"out"`               // width of its output; raw: F, or F+C with Labels; sign: (Hops+1)·F
+	Out     int     `json:"out"`               // width of its output; raw: F, or F+C with Labels; sign: (Hops+1)·F; closed: C
 	Labels  float32 `json:"labels,omitempty"`  // raw: fraction of the training labels that are inputs of a step, [0, 1)
 	Hidden  int     `json:"hidden,omitempty"`  // mlp: width; Out = Hidden, or Classes where LayerOutput is Logits
 	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows

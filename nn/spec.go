@@ -100,7 +100,14 @@ func (s Spec) Validate() error {
 	if s.LayerOutput != Hidden && s.LayerOutput != Logits {
 		bad("layer output (carry) must be %q or %q (got %q)", Hidden, Logits, s.LayerOutput)
 	}
-	if len(s.Layers) == 0 && s.Encoder.Kind != "mlp" {
+	if closed := s.Encoder.Kind == "closed"; closed != (s.Closed != nil) || closed && len(s.Layers) > 0 {
+		bad("closed and the encoder \"closed\" must be given together, without layers (got %t, %q, %d layers)",
+			s.Closed != nil, s.Encoder.Kind, len(s.Layers))
+	} else if closed {
+		for _, err := range s.Closed.Faults(s.Features) {
+			bad("%w", err)
+		}
+	} else if len(s.Layers) == 0 && s.Encoder.Kind != "mlp" {
 		bad("layers must have at least one layer where the encoder is %q", s.Encoder.Kind)
 	}
 	if c := s.CorrectSmooth; c != nil {
@@ -134,6 +141,10 @@ func (s Spec) encoderFaults() (all []error) {
 			bad("out must be the %d features, or %d with the classes where labels are inputs (got %d)",
 				s.Features, s.Features+s.Classes, e.Out)
 		}
+	case "closed":
+		if e.Out != s.Classes {
+			bad("out must be the %d classes (got %d)", s.Classes, e.Out)
+		}
 	case "sign":
 		if bound(bad, "hops", e.Hops, maxHops) && e.Out != (e.Hops+1)*s.Features {
 			bad("out must be %d times the %d features (got %d)", e.Hops+1, s.Features, e.Out)
@@ -152,11 +163,14 @@ func (s Spec) encoderFaults() (all []error) {
 			bad("out must be %d where the layer output is %q (got %d)", want, s.LayerOutput, e.Out)
 		}
 	default:
-		bad(`kind must be "raw", "sign", "pca" or "mlp" (got %q)`, e.Kind)
+		bad(`kind must be "raw", "sign", "pca", "mlp" or "closed" (got %q)`, e.Kind)
 	}
 	if !(e.Labels >= 0 && e.Labels < 1) || e.Labels > 0 && (e.Kind != "raw" || s.Task != "single") {
 		bad("labels must be in [0, 1), and 0 unless the encoder is raw and a node has one class (got %g)",
 			e.Labels)
+	}
+	if e.L1Norm && e.L2Norm {
+		bad("unit_sum and l2_norm must not both be true")
 	}
 	if e.Hops != 0 && e.Kind != "sign" {
 		bad("hops must be 0 for %q (got %d)", e.Kind, e.Hops)

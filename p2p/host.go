@@ -17,7 +17,7 @@ import (
 // The protocols a member speaks, each with a version: peers of different versions refuse each
 // other.
 const (
-	sessionProtocol protocol.ID = "/heddle/session/4"
+	sessionProtocol protocol.ID = "/heddle/session/5"
 	refusalProtocol protocol.ID = "/heddle/refusal/1"
 	goodbyeProtocol protocol.ID = "/heddle/goodbye/1"
 )

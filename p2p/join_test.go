@@ -280,10 +280,10 @@ func TestOtherVersion(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		hs[1].node.RemoveStreamHandler(sessionProtocol)
-		hs[1].node.SetStreamHandler("/heddle/session/3", nil)
+		hs[1].node.SetStreamHandler("/heddle/session/4", nil)
 		hs[1].node.Admit([]node.Peer{{ID: hs[0].node.ID()}})
 		_, err := hs[0].Join(within(t, patience), roster, Hello{})
-		if err == nil || !strings.Contains(err.Error(), "does not speak /heddle/session/4") || !strings.Contains(err.Error(), "peer 1 (site-1)") {
+		if err == nil || !strings.Contains(err.Error(), "does not speak /heddle/session/5") || !strings.Contains(err.Error(), "peer 1 (site-1)") {
 			t.Errorf("join of another version: %v", err)
 		}
 	})

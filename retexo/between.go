@@ -3,23 +3,40 @@ package retexo
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
 // What a trainer does between the rounds of two stages: it counts labels, finds components, exchanges and
 // aggregates rows, and computes the rows that the stage after a finished one sees.
 
-// countLabels counts the training labels of all peers and returns how many of their nodes have any.
+// countLabels counts the labels of all peers, finds out which nodes validate, and returns how many training nodes have
+// labels.
 func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
-	all, err := train.CountLabels(ctx, t.reducer, t.id(ofLabels, w), t.shard)
-	t.labels = all.Classes
-	return all.Labelled, err
+	all, err := labels.Count(ctx, t.reducer, t.id(ofLabels, w), t.whole, t.config.Seed)
+	if err != nil {
+		return 0, err
+	}
+	t.learnFrom(all)
+	if text := all.Warning(); text != "" && all.Labelled > 0 {
+		t.report(train.Event{Kind: train.Warning, Text: text})
+	}
+	return all.Labelled, nil
+}
+
+// learnFrom takes up what the label counts say of the nodes that train and validate.
+func (t *Trainer) learnFrom(all labels.Counts) {
+	t.labels, t.shard = all, all.HoldOut(t.whole)
+	if t.group != nil {
+		t.sender = train.NewSender(t.group, t.shard, t.config.Rows)
+	}
 }
 
 func (t *Trainer) project(ctx context.Context, w work, e *event) error {
@@ -33,7 +50,8 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) error {
 		}
 		x = x.Select(present)
 	}
-	v, err := linear.Components(ctx, t.reducer, t.id(ofProducts, w), x, enc.Spec.Out, t.config.PCAPasses, t.key.FoldString("pca"))
+	v, err := linear.Components(ctx, t.reducer, t.id(ofProducts, w), x, enc.Spec.Out,
+		t.config.PCAPasses, sumBits[t.config.Sums], t.key.FoldString("pca"))
 	if err != nil {
 		return err
 	}
@@ -111,6 +129,11 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 	if err := t.measure(ctx, w); err != nil {
 		return err
 	}
+	if t.heads = t.heads[:t.config.headsBefore(w.Stage)]; t.config.headsBefore(w.Stage+1) > len(t.heads) {
+		for _, p := range st.head.Params() {
+			t.heads = append(t.heads, p.Value.Clone().Data...)
+		}
+	}
 	t.layerOutput(st, w.Stage)
 	t.stage = nil
 	return nil
@@ -160,5 +183,10 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	}
 	e.Sent = t.sent()
 	t.report(e)
+	curve := t.result.Stages[len(t.result.Stages)-1].Curve
+	if e.BestRound == t.config.Rounds && !t.hasty && !slices.ContainsFunc(curve, func(p train.Point) bool { return !(p.Val < e.Val) }) {
+		t.hasty = true
+		t.report(train.Event{Kind: train.Warning, Stage: w.Stage, Text: "the best round is the last: more rounds or a larger lr may help"})
+	}
 	return nil
 }

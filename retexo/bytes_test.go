@@ -59,14 +59,19 @@ func parameters(s nn.Spec, stage int) int {
 func metricSize(classes int) int { return 4 + 1 + 2 + 3*classes }
 
 // updates is the bytes that one peer adds to all sums of a run that no patience ends.
-func updates(c Config) int {
+func updates(c Config, m *nn.Model) int {
 	s, metric := c.Spec, metricSize(c.Spec.Classes)
-	floats, counts := 0, s.Classes+1 // label counts
+	floats, counts := 0, 2*s.Classes+3 // label counts
+	fixed := 0                         // bytes of sums in fixed point
 	first := 1
 	switch e := s.Encoder; e.Kind {
 	case "pca":
 		w := min(e.Out+8, s.Features)
-		floats += c.PCAPasses*s.Features*w + w*w
+		if numbers := c.PCAPasses*s.Features*w + w*w; c.Sums == "" {
+			floats += numbers
+		} else {
+			fixed = numbers*map[string]int{"int16": 2, "int8": 1}[c.Sums] + 4*(c.PCAPasses+1)*w
+		}
 	case "mlp":
 		first = 0
 	}
@@ -82,11 +87,23 @@ func updates(c Config) int {
 			counts += len(c.Lambdas) * metric
 			continue
 		}
-		floats += c.Rounds * parameters(s, k)
+		if c.Updates == "" {
+			floats += c.Rounds * parameters(s, k)
+		} else { // and a magnitude of each tensor
+			layer := m.Encoder.Layer
+			if k > 0 {
+				layer = m.Layers[k-1]
+			}
+			tensors := len(layer.Params())
+			if k < len(s.Layers) || layer.Head != nil {
+				tensors += 2
+			}
+			fixed += c.Rounds * (parameters(s, k)*map[string]int{"int16": 2, "int8": 1}[c.Updates] + 4*tensors)
+		}
 		counts += c.Rounds * (4 + 4) // loss and labels
 		counts += (c.Rounds+c.EvalEvery-1)/c.EvalEvery*metric + metric
 	}
-	return 4*floats + 8*counts
+	return 4*floats + 8*counts + fixed
 }
 
 // halo is the bytes of rows that all peers send.
@@ -169,6 +186,7 @@ func TestBytesEqualTheFormulas(t *testing.T) {
 		{"local steps", func(c *Config) { c.LocalSteps = 3 }},
 		{"inductive", func(c *Config) { c.Inductive = true }},
 		{"neighbours", func(c *Config) { c.Neighbours = 2 }},
+		{"int8", func(c *Config) { c.Updates, c.Sums = "int8", "int16" }},
 	}
 	for _, model := range []string{"gcn", "sage", "gat", "gin", "sage-pool"} {
 		for _, encoder := range []string{"raw", "pca", "mlp"} {
@@ -198,22 +216,25 @@ func TestBytesEqualTheFormulas(t *testing.T) {
 		}
 	}
 	for _, model := range []string{"gcn", "sage"} {
-		t.Run(model+"-ridge", func(t *testing.T) {
-			g := toy{}.graph(t)
-			c := configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
-			c.Solver = "ridge"
-			checkBytes(t, c, g, cut(t, g, "random", 3))
-		})
+		for _, sums := range []string{"", "int16", "int8"} {
+			t.Run(model+"-ridge-"+sums, func(t *testing.T) {
+				g := toy{}.graph(t)
+				c := configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+				c.Solver, c.Sums, c.PCAPasses = "ridge", sums, 2
+				checkBytes(t, c, g, cut(t, g, "random", 3))
+			})
+		}
 	}
 }
 
 func checkBytes(t *testing.T, c Config, g *graph.Graph, shards []*shard.Shard) {
 	t.Helper()
+	c.KeepLast = true // the model tells what its layers exchange
 	r := mustTrain(t, c, shards, nil)
 	if got, want := r.bytes.Halo, int64(halo(c, g, shards, r.models[0])); got != want {
 		t.Errorf("%d bytes of rows, want %d", got, want)
 	}
-	if got, want := r.bytes.Reduce, int64(2*(len(shards)-1)*updates(c)); got != want {
+	if got, want := r.bytes.Reduce, int64(2*(len(shards)-1)*updates(c, r.models[0])); got != want {
 		t.Errorf("%d bytes of updates, want %d", got, want)
 	}
 }

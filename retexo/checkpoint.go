@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
@@ -17,8 +16,8 @@ import (
 
 // header is the small part of what this peer alone holds.
 type header struct {
-	Shapes  map[string][2]int `json:"shapes"`            // of the row arrays
-	Dropped []int             `json:"dropped,omitempty"` // lost peers whose edges the stage at hand goes without
+	Shapes  recovery.Shapes `json:"shapes"`            // of the row arrays
+	Dropped []int           `json:"dropped,omitempty"` // lost peers whose edges the stage at hand goes without
 }
 
 // hello exchanges greetings, with which a generation begins.
@@ -49,6 +48,9 @@ func (t *Trainer) save() error {
 		if err := t.saveRows(c, at.Stage); err != nil {
 			return err
 		}
+		if st := t.stage; st != nil && st.residual != nil {
+			c.F32["residual"] = st.residual
+		}
 	}
 	c.Snapshot = t.state()
 	if err := t.participant().Save(c); err != nil {
@@ -60,7 +62,7 @@ func (t *Trainer) save() error {
 
 // saveRows adds the rows of stage k to c.
 func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
-	h := header{Shapes: map[string][2]int{}, Dropped: t.dropped}
+	h := header{Shapes: recovery.Shapes{}, Dropped: t.dropped}
 	views := map[string]*view{"full": t.full, "base": t.base, "training": t.training}
 	for _, name := range []string{"full", "base", "training"} {
 		v := views[name]
@@ -68,18 +70,14 @@ func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
 			continue
 		}
 		if name != "full" {
-			c.I64[name+"/rowptr"], c.I64[name+"/col"] = v.Adj.RowPtr, widen(v.Adj.Col)
-			c.F32[name+"/degree"] = v.Degree
-			if v.Adj.Weight != nil {
-				c.F32[name+"/weight"] = v.Adj.Weight
-			}
+			c.PutGraph(name, v.Adj, v.Degree)
 		}
 		if !same(v.own, t.input) {
-			putRows(c, h, name+"/own", v.own)
+			c.PutFeatures(h.Shapes, name+"/own", v.own)
 		}
-		putRows(c, h, name+"/z", v.z)
+		c.PutFeatures(h.Shapes, name+"/z", v.z)
 		if k > 0 && !t.model.Layers[k-1].Frozen() {
-			putRows(c, h, name+"/src", v.src)
+			c.PutFeatures(h.Shapes, name+"/src", v.src)
 		}
 	}
 	c.Header, err = json.Marshal(h)
@@ -117,18 +115,18 @@ func (t *Trainer) restoreRows(c *recovery.Checkpoint, k int) error {
 	if err := json.Unmarshal(c.Header, &h); err != nil {
 		return fmt.Errorf("header: %w", err)
 	}
-	r := rows{of: c, shapes: h.Shapes, x: t.input}
-	t.full = r.view("full", train.WholeGraph(t.shard))
+	r := &recovery.Rows{Of: c, Shapes: h.Shapes}
+	t.full = viewOf(r, t.input, "full", train.WholeGraph(t.shard))
 	t.base, t.training = t.full, t.full
 	if _, ok := c.I64["base/rowptr"]; ok {
-		t.base = r.view("base", r.graph("base"))
+		t.base = viewOf(r, t.input, "base", graphOf(r, "base"))
 		t.training = t.base
 	}
 	if _, ok := c.I64["training/rowptr"]; ok {
-		t.training = r.view("training", r.graph("training"))
+		t.training = viewOf(r, t.input, "training", graphOf(r, "training"))
 	}
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	if t.dropped = h.Dropped; len(t.dropped) > 0 {
 		t.full.GraphView = train.NewGraphView(t.without(t.dropped), t.full.Typed, t.full.Degree)
@@ -137,6 +135,10 @@ func (t *Trainer) restoreRows(c *recovery.Checkpoint, k int) error {
 		return err
 	}
 	t.own, t.rows = t.placeOf(k), t.placeOf(k)
+	if got, want := len(c.F32["residual"]), len(t.stage.residual); got != want {
+		return fmt.Errorf("the residual must have %d values (got %d)", want, got)
+	}
+	copy(t.stage.residual, c.F32["residual"])
 	return t.goOn()
 }
 
@@ -148,75 +150,15 @@ func same(a, b graph.Features) bool {
 	return a.Rows() == b.Rows() && a.Cols() == b.Cols() && (a.Dense.Empty() || &a.Dense.Data[0] == &b.Dense.Data[0])
 }
 
-func putRows(c *recovery.Checkpoint, h header, name string, f graph.Features) {
-	if f.Rows() == 0 && f.Cols() == 0 {
-		return
-	}
-	h.Shapes[name] = [2]int{f.Rows(), f.Cols()}
-	if f.Sparse == nil {
-		c.F32[name] = f.Dense.Clone().Data
-		return
-	}
-	c.I64[name+"/rowptr"], c.I64[name+"/col"], c.F32[name] = f.Sparse.RowPtr, widen(f.Sparse.Col), f.Sparse.Val
-}
-
-// rows reads the row arrays of a checkpoint; err is the first fault.
-type rows struct {
-	of     *recovery.Checkpoint
-	shapes map[string][2]int
-	x      graph.Features // the input, which is not written again
-	err    error
-}
-
-func (r *rows) graph(name string) train.GraphView {
-	adj := &graph.CSR{RowPtr: r.of.I64[name+"/rowptr"], Col: narrow(r.of.I64[name+"/col"]), Weight: r.of.F32[name+"/weight"]}
-	degree := r.of.F32[name+"/degree"]
-	adj.NumDst, adj.NumSrc = len(adj.RowPtr)-1, len(degree)
-	r.fault(adj.Valid())
-	return train.NewGraphView(adj, nil, degree)
-}
-
-func (r *rows) view(name string, seen train.GraphView) *view {
-	v := &view{GraphView: seen, own: r.x, src: r.features(name + "/src"), z: r.features(name + "/z")}
-	if _, ok := r.shapes[name+"/own"]; ok {
-		v.own = r.features(name + "/own")
+func viewOf(r *recovery.Rows, x graph.Features, name string, seen train.GraphView) *view {
+	v := &view{GraphView: seen, own: x, src: r.Features(name + "/src"), z: r.Features(name + "/z")}
+	if r.Has(name + "/own") {
+		v.own = r.Features(name + "/own")
 	}
 	return v
 }
 
-func (r *rows) features(name string) graph.Features {
-	shape, ok := r.shapes[name]
-	if !ok {
-		return graph.Features{}
-	}
-	if ptr, sparse := r.of.I64[name+"/rowptr"]; sparse {
-		s := &mat.Sparse{Rows: shape[0], Cols: shape[1], RowPtr: ptr, Col: narrow(r.of.I64[name+"/col"]), Val: r.of.F32[name]}
-		r.fault(s.Valid())
-		return graph.Features{Sparse: s}
-	}
-	d := mat.Dense{Rows: shape[0], Cols: shape[1], Stride: shape[1], Data: r.of.F32[name]}
-	r.fault(d.Valid())
-	return graph.Features{Dense: d}
-}
-
-func (r *rows) fault(err error) {
-	if r.err == nil {
-		r.err = err
-	}
-}
-
-func widen(x []int32) []int64 {
-	y := make([]int64, len(x))
-	for i, v := range x {
-		y[i] = int64(v)
-	}
-	return y
-}
-
-func narrow(x []int64) []int32 {
-	y := make([]int32, len(x))
-	for i, v := range x {
-		y[i] = int32(v)
-	}
-	return y
+func graphOf(r *recovery.Rows, name string) train.GraphView {
+	adj, degree := r.Graph(name)
+	return train.NewGraphView(adj, nil, degree)
 }

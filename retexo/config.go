@@ -28,6 +28,16 @@ type Config struct {
 	Neighbours int       `json:"neighbours"`  // in-edges of a node that are kept while a layer trains; 0: all
 	PCAPasses  int       `json:"pca_passes"`  // encoder pca: products with the Gram matrix; at least 1
 
+	// Sums is the number format in which parts of the encoder's sums travel: "int16", "int8", "auto" (int16), or
+	// empty for float32.
+	Sums string `json:"sums,omitempty"`
+
+	// Updates is that of the parts of a round's sum: what rounding leaves out of a peer's update,
+	// it adds to its next one (error feedback).
+	Updates string `json:"updates,omitempty"`
+
+	KeepLast bool `json:"keep_last,omitempty"` // the model has all layers, even if it validates better without the last ones
+
 	Survival Survival `json:"survival,omitzero"` // what happens when a peer fails
 }
 
@@ -36,12 +46,15 @@ func Defaults(spec nn.Spec) Config {
 	return Config{
 		Config: train.Config{
 			Seed: 1, Spec: spec, Rounds: 200, EvalEvery: 1, Metric: "accuracy",
-			Optimizer: optim.Config{Name: "adam", LR: 0.003, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 5e-4},
+			Optimizer: optim.Config{Name: "adam", LR: 0.01, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 5e-4},
 			Schedule:  optim.Schedule{Kind: "constant"}, Exchange: "auto",
 		},
 		LocalSteps: 1, Solver: "adam", Lambdas: []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}, PCAPasses: 1,
 	}
 }
+
+// sumBits are the number formats of sums, with the bits of a number (comm.Contribution.Bits).
+var sumBits = map[string]int{"": 0, "int16": 16, "int8": 8, "auto": 16}
 
 // Stages returns how many stages the model has: the encoder and the layers.
 func (c Config) Stages() int { return 1 + len(c.Spec.Layers) }
@@ -52,6 +65,25 @@ func (c Config) rounds(k int) int {
 		k--
 	}
 	return max(k, 0) * c.Rounds
+}
+
+// headsBefore is how many values the heads have of the stages before k whose hidden rows travel. The model goes without
+// them unless it ends there.
+func (c Config) headsBefore(k int) (n int) {
+	if c.Spec.LayerOutput == nn.Logits || c.Solver == "ridge" {
+		return 0
+	}
+	if c.Spec.Encoder.Kind == "mlp" && k > 0 {
+		n = (c.Spec.Encoder.Out + 1) * c.Spec.Classes
+	}
+	for _, l := range c.Spec.Layers[:max(0, min(k, len(c.Spec.Layers))-1)] {
+		in := l.Out
+		for _, out := range append(l.Head[:len(l.Head):len(l.Head)], c.Spec.Classes)[:max(1, len(l.Head))] {
+			n += (in + 1) * out
+			in = out
+		}
+	}
+	return n
 }
 
 // Validate returns all faults at once, or nil.
@@ -73,6 +105,12 @@ func (c Config) Validate() error {
 	}
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
+	for _, s := range [][2]string{{"sums", c.Sums}, {"updates", c.Updates}} {
+		_, known := sumBits[s[1]]
+		fault(!known, "%s must be int16, int8 or empty (got %q)", s[0], s[1])
+	}
+	fault(c.Updates != "" && c.Solver == "ridge",
+		"updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
 	fault(c.Inductive && c.Survival.FailedRows != "" && c.Survival.FailedRows != "wait",
 		"failed_rows must be wait with inductive (got %s): the halo's degrees among training nodes are needed as well", c.Survival.FailedRows)
 	fault(c.Survival.Straggler == "adapt" && c.Solver == "ridge",

@@ -146,7 +146,11 @@ func (t *Trainer) chooseRows(ctx context.Context, own graph.Features, give [][]i
 			continue
 		}
 		out[q] = []byte{0}
-		if t.sender.MessageLen(own, s.Boundary[q]) <= t.sender.MessageLen(own, give[q]) {
+		asRows := t.sender.MessageLen(own, s.Boundary[q])
+		if err := ctx.Err(); err != nil { // a message of wide rows takes long
+			return nil, err
+		}
+		if asRows <= t.sender.MessageLen(own, give[q]) {
 			out[q], give[q] = []byte{1}, s.Boundary[q]
 		}
 	}

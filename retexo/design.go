@@ -20,7 +20,7 @@ type Design struct {
 	Heads            int     // of attention, in all layers; their widths add up to Hidden
 	Dropout          float32 // of each layer's input, [0, 1)
 	AttentionDropout float32 // [0, 1)
-	UnitSum          bool    // the features of a node are divided by the sum of their magnitudes
+	RowNorm          string  // by which the features of a node are divided: "l1", "l2"; else none
 	Residual         bool    // a layer's own input is added to its output
 }
 
@@ -36,7 +36,7 @@ func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 		return nn.Spec{}, err
 	}
 	logits := d.LayerOutput == "logits"
-	s := nn.Spec{Task: task, Features: features, Classes: classes, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: d.Encoder, L1Norm: d.UnitSum}}
+	s := nn.Spec{Task: task, Features: features, Classes: classes, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: d.Encoder, L1Norm: d.RowNorm == "l1", L2Norm: d.RowNorm == "l2"}}
 	switch e := &s.Encoder; d.Encoder {
 	case "raw":
 		e.Out = features

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // within fails the test, instead of waiting for ever, where a run hangs.
@@ -93,21 +95,85 @@ func TestNoTrainingNode(t *testing.T) {
 	}
 }
 
-// TestNothingToValidate trains where no node is held out: the last state is taken.
+// TestNothingToValidate trains where no node is for validation and no class has a training node to spare: the last state
+// is taken, and a warning says so.
 func TestNothingToValidate(t *testing.T) {
 	for _, solver := range []string{"adam", "ridge"} {
 		g := toy{}.graph(t)
 		for i := range g.Split {
-			g.Split[i] = graph.Train
+			g.Split[i] = graph.None
+			if i < g.Labels.Classes { // a node of each class
+				g.Split[i] = graph.Train
+			}
 		}
 		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 		c.Solver = solver
-		r := mustTrain(t, c, cut(t, g, "random", 2), nil)
+		said := make([]string, 2)
+		r := mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {
+			on(tr, train.Warning, func(e train.Event) { said[rank] += e.Text })
+		})
+		for rank, text := range said {
+			if !strings.Contains(text, "too few to hold some out") {
+				t.Errorf("%s: peer %d said %q", solver, rank, text)
+			}
+		}
 		if s := r.result[0].Final(); s.Val == s.Val || s.Test == s.Test || solver == "adam" && s.BestRound != c.Rounds {
 			t.Errorf("%s: %+v, want the last round and no metrics", solver, s)
 		}
 	}
 }
+
+// TestHeldOutNodesValidate: where no peer has a validation node, the same training nodes validate whatever the number of
+// peers, in the same run as where they are marked for validation; and after a resume as well.
+func TestHeldOutNodesValidate(t *testing.T) {
+	for _, multi := range []bool{false, true} {
+		for _, inductive := range []bool{false, true} {
+			g := toy{nodes: 150, multi: multi}.graph(t)
+			for i := range g.Split {
+				if g.Split[i] == graph.Val {
+					g.Split[i] = graph.Train
+				}
+			}
+			c := configOf(t, g, Design{Model: "sage", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1})
+			c.Inductive, c.Balanced = inductive, !multi
+			if multi {
+				c.Metric = "micro-f1"
+			}
+			first := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0]
+			if first.Final().Val != first.Final().Val {
+				t.Fatal("nothing validates")
+			}
+			marked := *g
+			marked.Split = slices.Clone(g.Split)
+			counts, err := labels.Count(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), c.Seed)
+			if err != nil || counts.HeldOut < 3 {
+				t.Fatalf("%+v, %v", counts, err)
+			}
+			marked.Split = counts.HoldOut(shard.Whole(g)).Split
+			sameCurve(t, "marked nodes", first.Curve(), mustTrain(t, c, cut(t, &marked, "random", 1), nil).result[0].Curve(), 0)
+			for _, peers := range []int{2, 7} {
+				warnings := atomic.Int32{}
+				got := mustTrain(t, c, cut(t, g, "random", peers), func(_ int, tr *Trainer) {
+					on(tr, train.Warning, func(e train.Event) {
+						if strings.Contains(e.Text, "drawn by the seed, validate") {
+							warnings.Add(1)
+						}
+					})
+				})
+				sameCurve(t, fmt.Sprintf("multi %t, %d peers", multi, peers), first.Curve(), got.result[0].Curve(), 1e-4)
+				if int(warnings.Load()) != peers {
+					t.Errorf("%d of %d peers warn", warnings.Load(), peers)
+				}
+			}
+		}
+	}
+}
+
+// alone is the reducer of one peer.
+type alone struct{}
+
+// Reduce implements comm.Reducer.
+func (alone) Reduce(context.Context, *comm.Contribution) (r comm.Reduced, err error) { return r, nil }
 
 // TestLostPeer loses a peer in each kind of work. Nobody hangs; everybody's error is a PeerError; one at least names the
 // lost one, and those that name another name one that had gone for this reason.
@@ -174,11 +240,12 @@ func TestLostPeer(t *testing.T) {
 func TestSyncMendsParameters(t *testing.T) {
 	g := toy{}.graph(t)
 	for _, local := range []int{1, 3} {
+		updates := map[int]string{1: "int8"}[local]
 		for _, at := range []train.Position{{Stage: 1, Round: 3}, {Stage: 2, Round: 0}, {Stage: 2, Round: 9}} { // the last: found by Evaluate
 			for _, corrupted := range []int{0, 2} {
 				t.Run(fmt.Sprintf("%d steps, stage %d, round %d, peer %d", local, at.Stage, at.Round, corrupted), func(t *testing.T) {
 					c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3})
-					c.LocalSteps = local
+					c.LocalSteps, c.Updates = local, updates
 					shards := cut(t, g, "random", 3)
 					want := mustTrain(t, c, shards, nil)
 					var mu sync.Mutex
@@ -425,10 +492,13 @@ func TestDivergence(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[3])
 	c.Solver, c.Rounds, c.Optimizer = "sgd", 50, optim.Config{Name: "sgd", LR: 1e6, Momentum: 0.9}
-	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), netsim.New(2, netsim.Config{}).Transports(), nil)
-	for rank, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "training has diverged") {
-			t.Errorf("peer %d: %v", rank, err)
+	for _, updates := range []string{"", "int8"} {
+		c.Updates = updates
+		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), netsim.New(2, netsim.Config{}).Transports(), nil)
+		for rank, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), "training has diverged") {
+				t.Errorf("updates %q, peer %d: %v", updates, rank, err)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // ending is a run of three peers that ends, with what was on the disks of those that were killed.
@@ -58,6 +60,59 @@ func (e *ending) session(t *testing.T, members []int, see func(network *netsim.N
 	}
 	all.Wait()
 	return errs
+}
+
+// TestEndsWithTheBestStage: the model ends with the stage that validates best, the same at every peer and after a restart,
+// and an event says so; keep_last keeps all layers.
+func TestEndsWithTheBestStage(t *testing.T) {
+	ended := map[int]bool{}
+	for seed := range uint64(3) {
+		g := toy{seed: seed}.graph(t)
+		for _, p := range everyPlan() {
+			p.Layers = 3
+			c := configOf(t, g, p)
+			c.Seed, c.Rounds = seed, 4
+			shards, dir := cut(t, g, "random", 2), t.TempDir()
+			store := func(rank int) *checkpoint.Store { return &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(rank))} }
+			said := ""
+			r := mustTrain(t, c, shards, func(rank int, tr *Trainer) {
+				tr.Checkpoints = store(rank)
+				if rank == 0 {
+					on(tr, train.Note, func(e train.Event) { said += e.Text })
+				}
+			})
+			got := r.result[1]
+			best := got.Stages[0]
+			for _, s := range got.Stages[1:] {
+				if s.Val > best.Val {
+					best = s
+				}
+			}
+			ended[best.Stage] = true
+			if final := got.Final(); got.Ends != best.Stage || final.Stage != best.Stage || final.Test != best.Test || len(r.models[1].Layers) != best.Stage {
+				t.Errorf("%s, seed %d: the model of %d layers ends with stage %d, of %+v; stage %d validates best", p.name(), seed, len(r.models[1].Layers), got.Ends, got.Stages, best.Stage)
+			}
+			if text := "the model ends with " + best.Name; (best.Stage == 3) != (said == "") || best.Stage < 3 && !strings.HasSuffix(said, text) {
+				t.Errorf("%s, seed %d: said %q, want %q", p.name(), seed, said, text)
+			}
+			again := trainersOf(t, c, shards)[1]
+			again.Checkpoints = store(1)
+			if done, err := again.Resume(); !done || err != nil {
+				t.Fatalf("%t, %v", done, err)
+			}
+			m, err := again.Model()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameModels(t, []*nn.Model{r.models[1], m})
+			if c.KeepLast = true; len(mustTrain(t, c, shards, nil).models[0].Layers) != 3 {
+				t.Errorf("%s, seed %d: a layer is gone in spite of keep_last", p.name(), seed)
+			}
+		}
+	}
+	if len(ended) < 4 {
+		t.Errorf("models end with stages %v only, want the encoder and each layer among them", ended)
+	}
 }
 
 // TestTheEndIsOneModel kills two of three peers while the run ends, when each has sent so many frames of its last

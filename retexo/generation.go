@@ -77,6 +77,7 @@ func (t *Trainer) Resume() (done bool, err error) {
 		return false, err
 	}
 	t.result.Sent = t.before
+	t.end()
 	return t.done, nil
 }
 

@@ -73,10 +73,12 @@ func survivals(t *testing.T) (all []*world) {
 	} {
 		c := configOf(t, g, p)
 		c.Rounds, c.Checkpoint, c.Survival = 5, 2, Survival{MinPeers: enough, FailedRows: []string{"drop", "previous", "drop", "previous", "wait"}[i]}
-		if i == 3 {
-			c.LocalSteps = 3
-		}
-		if i == 4 {
+		switch i {
+		case 1:
+			c.Sums, c.Updates = "int8", "int8"
+		case 3:
+			c.LocalSteps, c.Updates = 3, "int16"
+		case 4:
 			c.Inductive = true
 		}
 		w := &world{config: c, shards: cut(t, g, "random", peers)}

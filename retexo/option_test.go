@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -16,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // TestSeveralLabels trains on nodes that have any number of classes: the same for any number of peers, better than
@@ -199,7 +201,7 @@ func TestLocalStepsAverage(t *testing.T) {
 				p.Heads = 1
 			}
 			c := configOf(t, g, p)
-			c.Optimizer, c.Solver = opt, opt.Name
+			c.Optimizer, c.Solver, c.Seed = opt, opt.Name, nobodyValidates(t, g)
 			const steps = 4
 
 			var want []float64
@@ -232,6 +234,48 @@ func TestLocalStepsAverage(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// nobodyValidates returns a seed that draws none of g's training nodes for validation.
+func nobodyValidates(t *testing.T, g *graph.Graph) uint64 {
+	t.Helper()
+	for seed := range uint64(1000) {
+		if counts, err := labels.Count(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), seed); err == nil && counts.HeldOut == 0 {
+			return seed
+		}
+	}
+	t.Fatal("every seed draws some node for validation")
+	return 0
+}
+
+// TestLastRoundIsBest: a run in which a stage validated best after its last round says so once; a lower loss alone is not
+// better.
+func TestLastRoundIsBest(t *testing.T) {
+	g := toy{}.graph(t)
+	runs := map[int]int{}
+	for rounds := 1; rounds <= 12; rounds++ {
+		c := configOf(t, g, Design{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1})
+		c.Rounds = rounds
+		said, want := 0, 0
+		r := mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {
+			on(tr, train.Warning, func(e train.Event) {
+				if rank == 0 && strings.Contains(e.Text, "the best round is the last") {
+					said++
+				}
+			})
+		})
+		for _, s := range r.result[0].Stages {
+			if !slices.ContainsFunc(s.Curve, func(p train.Point) bool { return p.Val >= s.Val }) {
+				want = 1
+			}
+		}
+		if runs[want]++; said != want {
+			t.Errorf("%d rounds: said %d times, want %d", rounds, said, want)
+		}
+	}
+	if len(runs) < 2 {
+		t.Errorf("runs by what they say: %v, want some of each kind", runs)
 	}
 }
 

@@ -59,6 +59,7 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 		{"sgd, balanced", 1e-2, func(c *Config) { c.Solver, c.Optimizer, c.Balanced = "sgd", sgd, true }},
 		{"inductive, every third", 1e-2, func(c *Config) { c.Inductive, c.EvalEvery = true, 3 }},
 		{"neighbours", 1e-2, func(c *Config) { c.Neighbours = 2 }},
+		{"fixed point", 1e-2, func(c *Config) { c.Updates, c.Sums = "int8", "int16" }},
 		{"adapting", 1e-2, func(c *Config) { c.Survival.Straggler = "adapt" }},
 	}
 	g := toy{sparse: true}.graph(t)

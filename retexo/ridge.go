@@ -13,6 +13,63 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
+// costs returns what the closed forms of a run take: the components of encoder pca, and the layer of solver ridge.
+func (t *Trainer) costs() (all []linear.Cost) {
+	spec := t.config.Spec
+	if spec.Encoder.Kind == "pca" {
+		all = append(all, linear.ComponentsCost(spec.Features, spec.Encoder.Out, t.config.PCAPasses))
+	}
+	if t.config.Solver == "ridge" {
+		for _, l := range t.model.Layers {
+			all = append(all, linear.RidgeCost(columns(l), spec.Classes, len(t.config.Lambdas)))
+		}
+	}
+	return all
+}
+
+// columns returns how many columns the design of an affine layer has.
+func columns(l *nn.Layer) int {
+	d := 1
+	self, nbr, _ := l.Affine()
+	for _, one := range []*nn.Linear{self, nbr} {
+		if one != nil {
+			d += one.W.Value.Rows
+		}
+	}
+	return d
+}
+
+// manyRowBytes is how many bytes of rows a peer sends without a word.
+const manyRowBytes = 256 << 20
+
+// warnOfCosts says once, before anything travels, which closed forms take long, and whether rows take many bytes.
+func (t *Trainer) warnOfCosts() {
+	if t.warned {
+		return
+	}
+	t.warned = true
+	boundary, bytes := 0, 0
+	for _, rows := range t.shard.Boundary {
+		boundary += len(rows)
+	}
+	for k, l := range t.config.Spec.Layers {
+		hops := l.Hops
+		if k == 0 && t.input.Sparse != nil && t.config.Spec.Encoder.Kind == "raw" {
+			hops-- // rows of few values; each aggregation fills them
+		}
+		bytes += hops * boundary * t.sender.RowLen(l.In)
+	}
+	if bytes >= manyRowBytes {
+		t.report(train.Event{Kind: train.Warning, Text: fmt.Sprintf("this peer will send up to %d MB of rows, of %d nodes: encoder pca makes them narrower",
+			bytes/1e6, boundary)})
+	}
+	for _, c := range t.costs() {
+		if text := c.Warning(); text != "" {
+			t.report(train.Event{Kind: train.Warning, Text: text})
+		}
+	}
+}
+
 // solve finds the linear layer of least squares over the training nodes of all peers (linear.Ridge) in one reduction:
 // from the layer's input, [own ‖ aggregate ‖ 1] where it has a map of its own rows, to the one-hot labels. A second
 // reduction validates the solutions of all penalties at once.
@@ -21,20 +78,16 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	st := t.stage
-	z, y := st.design(st.train), targets(st.train.labels)
-	if d := z.Cols; d > linear.MaxRidge {
-		return fmt.Errorf("solver ridge takes at most %d columns (got %d): use encoder pca", linear.MaxRidge, d)
+	z := st.design(st.train)
+	y, weight := linear.Targets(st.train.labels, st.weight)
+	sums, err := linear.Equations(ctx, z, y, weight)
+	if err != nil {
+		return err
 	}
-	weight := make([]float32, z.Rows)
-	for i := range weight {
-		weight[i] = rowWeight(st.train.labels, i, st.weight)
-	}
-	sums := linear.Equations(z, y, weight)
 	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofEquations, w), Update: sums}); err != nil {
 		return err
 	}
-	var err error
-	if st.solutions, st.solved, err = linear.Ridge(sums, z.Cols, y.Cols, t.config.Lambdas); err != nil {
+	if st.solutions, st.solved, err = linear.Ridge(ctx, sums, z.Cols, y.Cols, t.config.Lambdas); err != nil {
 		return err
 	}
 	if t.nudge != nil {
@@ -74,10 +127,7 @@ func (st *stage) design(b batch) mat.Dense {
 	if nbr != nil {
 		parts = append(parts, b.in.Z)
 	}
-	d := 1
-	for _, p := range parts {
-		d += p.Cols()
-	}
+	d := columns(st.layer)
 	z := mat.New(b.rows, d)
 	for i := range b.rows {
 		row := z.Row(i)
@@ -96,39 +146,6 @@ func (st *stage) design(b batch) mat.Dense {
 		}
 	}
 	return z
-}
-
-// targets returns the labels as rows of zeros and ones.
-func targets(labels graph.Labels) mat.Dense {
-	c := labels.Classes
-	if labels.Multi() {
-		y := mat.New(len(labels.Bits)/c, c)
-		for i, b := range labels.Bits {
-			y.Data[i] = float32(b)
-		}
-		return y
-	}
-	y := mat.New(len(labels.Class), c)
-	for i, k := range labels.Class {
-		if k >= 0 {
-			y.Set(i, int(k), 1)
-		}
-	}
-	return y
-}
-
-// rowWeight returns how much node i counts: its class's weight where there are weights (nil: 1), nothing without a label.
-// A node of several classes counts once, whatever they weigh: a class's own weight would only scale its penalty.
-func rowWeight(labels graph.Labels, i int, weight []float32) float32 {
-	switch {
-	case labels.Multi():
-		return 1
-	case labels.Class[i] < 0:
-		return 0
-	case weight == nil:
-		return 1
-	}
-	return weight[labels.Class[i]]
 }
 
 // choose writes solution k to the layer.

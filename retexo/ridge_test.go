@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	gmat "gonum.org/v1/gonum/mat"
 
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // directly solves Σ w‖zW − y‖² + λ·mean diag(ZᵀwZ)·‖W‖² on the pooled graph in float64: z is the rows of the nodes after
@@ -186,6 +190,45 @@ func TestRidgeOnRowsOfZeros(t *testing.T) {
 		if math.Abs(float64(v)-share[k]/n) > 1e-5 {
 			t.Errorf("class %d: constant %v, want its share %v", k, v, share[k]/n)
 		}
+	}
+}
+
+// TestCostsBeforeAnythingTravels: a closed form that no site would wait for is refused when its trainer is made, and a
+// long one is announced once.
+func TestCostsBeforeAnythingTravels(t *testing.T) {
+	g := toy{features: 5000, sparse: true}.graph(t)
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c.Solver = "ridge"
+	s := cut(t, g, "random", 2)[0]
+	start := func() (*Trainer, error) {
+		m, err := c.NewModel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return New(c, s, m)
+	}
+	tr, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	tr.OnEvent = func(e train.Event) { said = append(said, string(e.Kind)+": "+e.Text) }
+	group := comm.NewGroup(netsim.New(2, netsim.Config{}).Transport(0), 0, 2)
+	defer group.Close()
+	tr.join(group, group)
+	tr.warnOfCosts()
+	tr.warnOfCosts()
+	if len(said) != 1 || !strings.HasPrefix(said[0], "warning: solver ridge with 5001 columns, 3 outputs and 9 penalties takes about") || group.Bytes().Total() != 0 {
+		t.Errorf("said %q after %d bytes, want one warning before any", said, group.Bytes().Total())
+	}
+	s.HaloPtr, s.Boundary = []int{0, 0, 1 << 19}, [][]int32{nil, make([]int32, 1<<19)}
+	said, tr.warned, tr.config.Spec.Layers[0].Hops = nil, false, 2
+	if tr.warnOfCosts(); len(said) != 2 || !strings.Contains(said[0], "up to 10485 MB of rows, of 524288 nodes") {
+		t.Errorf("said %q, want a warning of the rows", said)
+	}
+	c.Lambdas = append(c.Lambdas, slices.Repeat([]float64{1000}, 100)...)
+	if _, err := start(); err == nil || !strings.Contains(err.Error(), "use fewer lambdas") {
+		t.Errorf("%v, want that 5001 columns with %d penalties are refused", err, len(c.Lambdas))
 	}
 }
 

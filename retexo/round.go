@@ -25,7 +25,7 @@ import (
 func (t *Trainer) begin(k int) error {
 	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1}
 	if t.config.Balanced {
-		st.weight = task.ClassWeights(t.labels)
+		st.weight = task.ClassWeights(t.labels.Classes)
 	}
 	key := t.key.FoldString("init")
 	if k == 0 {
@@ -52,6 +52,12 @@ func (t *Trainer) begin(k int) error {
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
 	st.round = &comm.Contribution{Update: st.slab.Grad, Counts: make([]int64, 2*eval.RealLen+t.metric.Size())}
+	if bits := sumBits[t.config.Updates]; bits > 0 {
+		st.round.Bits, st.round.Residual, st.residual = bits, make([]float32, n), make([]float32, n)
+		for _, p := range params {
+			st.round.Parts = append(st.round.Parts, len(p.Value.Data))
+		}
+	}
 	opt, err := optim.New(t.config.Optimizer, n)
 	if err != nil {
 		return err
@@ -85,6 +91,9 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	b, each := t.sample(w)
 	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
+	if st.residual != nil && !st.feedBack() {
+		loss = math.NaN() // which tells all peers that training has diverged
+	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
 	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
 	if t.busy != nil {

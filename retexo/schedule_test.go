@@ -88,8 +88,11 @@ func scheduled(t *testing.T) (all []*world) {
 	} {
 		c := configOf(t, g, p)
 		c.Rounds, c.Checkpoint = 6, 2
-		if i == 3 {
-			c.LocalSteps = 3
+		switch i {
+		case 1:
+			c.Sums, c.Updates = "int16", "int8"
+		case 3:
+			c.LocalSteps, c.Updates = 3, "int8"
 		}
 		w := &world{config: c, shards: cut(t, g, "random", 3)}
 		counted, transports := spies(3)

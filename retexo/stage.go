@@ -31,6 +31,10 @@ type stage struct {
 	solutions        []mat.Dense        // ridge: one a penalty, all of them in solved
 	solved           []float32
 
+	// Updates in fixed point: what rounding left out of this peer's updates so far. The round at
+	// hand leaves its own in round.Residual, which takes its place when the round is applied.
+	residual []float32
+
 	// Several local steps: what the round began with, so that one that does not commit leaves no trace.
 	start   []float32
 	moments [][]float32
@@ -139,6 +143,19 @@ func (st *stage) update(c Config, b batch, each float64, key rng.Key, round int)
 	return sum, count
 }
 
+// feedBack adds to this peer's update what rounding left out of those before. An update that is not
+// finite becomes zeros: no grid has room for it.
+func (st *stage) feedBack() (finite bool) {
+	kernels.Axpy(1, st.residual, st.slab.Grad)
+	for _, v := range st.slab.Grad {
+		if v-v != 0 {
+			clear(st.slab.Grad)
+			return false
+		}
+	}
+	return true
+}
+
 // keep remembers the state that the round at hand started from and validated.
 func (st *stage) keep() { copy(st.best, st.slab.Value) }
 
@@ -165,6 +182,7 @@ func (st *stage) output(in nn.Input, n int, logits bool) mat.Dense {
 // apply makes the round's sum over all peers, of count labels, the next parameters.
 func (st *stage) apply(c Config, round int, count float64) {
 	st.begun = -1
+	st.residual, st.round.Residual = st.round.Residual, st.residual
 	mean := float32(1 / count)
 	if c.LocalSteps == 1 {
 		st.opt.StepScaled(st.slab.Value, st.slab.Grad, mean, c.Optimizer.LR*c.Schedule.At(round))

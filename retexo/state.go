@@ -1,7 +1,11 @@
 package retexo
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
@@ -12,18 +16,20 @@ func (t *Trainer) participant() recovery.Participant {
 	for _, l := range spec.Layers {
 		widest = max(widest, l.Out)
 	}
-	p.Checkpoints, p.Shape = t.Checkpoints, recovery.Shape{Stages: t.config.Stages(), Rounds: t.config.Rounds, Classes: spec.Classes}
+	p.Checkpoints, p.Shape = t.Checkpoints, recovery.Shape{Stages: t.config.Stages(), Rounds: t.config.Rounds, Labels: labels.Len(spec.Classes)}
 	for _, v := range t.model.Params() {
 		p.Shape.Params += v.Value.Rows * v.Value.Cols
 	}
+	p.Shape.Heads = t.config.headsBefore(t.config.Stages())
 	p.Shape.Slab = p.Shape.Params + (widest+1)*spec.Classes // with a head that the model does not keep
 	return p
 }
 
 // state returns what this peer holds at the machine's position. Its slices are the trainer's own, but for parameters.
 func (t *Trainer) state() recovery.Snapshot {
-	s := recovery.Snapshot{At: t.machine.Position(), Labels: t.labels, Agreed: t.agreed}
+	s := recovery.Snapshot{At: t.machine.Position(), Labels: t.labels.Sums, Agreed: t.agreed}
 	s.Rounds, s.Stages = t.result.Until(s.At).Encode()
+	s.Heads = t.heads[:t.config.headsBefore(s.At.Stage)]
 	for _, p := range t.model.Params() {
 		s.Params = append(s.Params, p.Value.Clone().Data...)
 	}
@@ -61,13 +67,18 @@ func (t *Trainer) adopt(s recovery.Snapshot) error {
 
 // take puts the parameters of s in the model's place, and keeps those of the stage for when it begins.
 func (t *Trainer) take(s recovery.Snapshot) error {
+	if want := t.config.headsBefore(s.At.Stage); len(s.Heads) != want {
+		return fmt.Errorf("a state of stage %d must have %d values of heads (got %d)", s.At.Stage, want, len(s.Heads))
+	}
 	params := s.Params
 	for _, p := range t.model.Params() {
 		params = params[copy(p.Value.Data, params[:p.Value.Rows*p.Value.Cols]):]
 	}
-	t.labels, t.pending = s.Labels, nil
+	t.pending = nil
+	t.learnFrom(labels.Read(s.Labels, t.whole.Labels.Multi(), t.config.Seed))
 	if len(s.Slab) > 0 {
 		t.pending = &s
 	}
+	t.heads = slices.Clone(s.Heads)
 	return t.result.Restore(s.Rounds, s.Stages, s.At, train.StageName)
 }

@@ -185,6 +185,8 @@ func trainThrough(ctx context.Context, c func(rank int) Config, shards []*shard.
 		go func() {
 			if errs[rank] = tr.Run(ctx, g, through(rank, g)); errs[rank] != nil {
 				g.Close()
+			} else {
+				out.models[rank], errs[rank] = tr.Model()
 			}
 			out.result[rank] = tr.Result()
 			done <- rank

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/session"
 )
@@ -24,7 +25,8 @@ type Trainer struct {
 	RejoinAsked func() bool       // whether a failed peer asks to rejoin; asked once a round, nil: never
 
 	config     Config
-	shard      *shard.Shard
+	shard      *shard.Shard // with the split that this run trains by
+	whole      *shard.Shard // as it was given
 	model      *nn.Model
 	input      graph.Features // of the owned nodes, as the encoder sees them
 	machine    *machine
@@ -42,11 +44,14 @@ type Trainer struct {
 	training *view // what the stage at hand trains on: base, or a sample of its edges
 	stage    *stage
 	metric   eval.Accumulator
-	labels   []float64 // training labels of each class, of all peers
+	labels   labels.Counts
 	result   train.Result
 	said     []statement     // of each peer, with the last reduction
 	digest   []uint32        // among it
 	names    []string        // of the stages
+	heads    []float32       // of the stages that have ended, one after the other: Config.headsBefore
+	hasty    bool            // a stage's best round was its last
+	warned   bool            // of the costs of closed forms
 	shares   []float64       // straggler adapt: as they were last reported
 	nudge    func([]float32) // tests: rounds apart what this peer computes from sums; nil
 	busy     func(nodes int) // tests: works as long as a slow peer does for so many training nodes; nil
@@ -74,8 +79,15 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	input := m.Encoder.Input(s.X)
 	whole := wholeView(s, input)
-	return &Trainer{config: c, shard: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
-		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names}, nil
+	t := &Trainer{config: c, shard: s, whole: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
+		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names}
+	t.result.Ends = len(m.Layers)
+	for _, cost := range t.costs() {
+		if err := cost.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
 }
 
 // Run trains until the model is done, ctx ends or a peer is lost; then the error says why, and the run can be resumed
@@ -90,6 +102,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 	}
 	t.join(g, r)
+	t.warnOfCosts()
 	for {
 		ready, ok := t.machine.Ready()
 		if !ok {
@@ -126,7 +139,27 @@ func (t *Trainer) finish(ctx context.Context) error {
 		return err
 	}
 	t.result.Sent, t.done, t.machine.at.Round = t.sent(), true, recovery.Final
+	if text := t.end(); text != "" {
+		t.report(train.Event{Kind: train.Note, Stage: t.result.Ends, Text: text})
+	}
 	return t.save()
+}
+
+// end finds the stage that the model ends with, and returns what there is to say of it.
+func (t *Trainer) end() (text string) {
+	if !t.config.KeepLast {
+		text = t.result.EndWithBest(string(t.config.Metric))
+	}
+	return text
+}
+
+// Model returns the trained model when Run has returned: that of New, or one with its first layers.
+func (t *Trainer) Model() (*nn.Model, error) {
+	k := t.result.Ends
+	if k == len(t.model.Layers) {
+		return t.model, nil
+	}
+	return t.model.Until(k, t.heads[t.config.headsBefore(k):t.config.headsBefore(k+1)])
 }
 
 // join makes g and r the way to the other peers.

@@ -13,18 +13,20 @@ type Kind string
 
 // The kinds, with the fields that each of them sets besides Kind, Stage, StageName and Round.
 const (
-	RoundEnd   Kind = "round"      // Done, Total, Metric, Loss, Val, ValLoss, Sent
-	StageEnd   Kind = "stage"      // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
-	Resync     Kind = "resync"     // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
-	Generation Kind = "generation" // Number, Members: the run continues with these members from here
-	LostRows   Kind = "lost_rows"  // Peer, Hop, Rows, Action: an exchange went without the rows of a failed peer
-	ShareSet   Kind = "share"      // Peer, Share: a slow peer gets less local work from this round on, or more again
-	HaloPlan   Kind = "halo_plan"  // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
-	Saved      Kind = "saved"      // Peer: this peer has written a checkpoint
-	Restored   Kind = "restored"   // Peer: this peer continues from a checkpoint
-	Trace      Kind = "trace"      // Text: a step that only those who look for a fault want to see
-	Note       Kind = "note"       // Text: what goes on between the sites
-	Warning    Kind = "warning"    // Text
+	RoundEnd       Kind = "round"         // Done, Total, Metric, Loss, Val, ValLoss, Sent
+	StageEnd       Kind = "stage"         // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
+	Resync         Kind = "resync"        // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
+	Generation     Kind = "generation"    // Number, Members: the run continues with these members from here
+	LostRows       Kind = "lost_rows"     // Peer, Hop, Rows, Action: an exchange went without the rows of a failed peer
+	ShareSet       Kind = "share"         // Peer, Share: a slow peer gets less local work from this round on, or more again
+	HaloPlan       Kind = "halo_plan"     // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
+	Saved          Kind = "saved"         // Peer: this peer has written a checkpoint
+	Restored       Kind = "restored"      // Peer: this peer continues from a checkpoint
+	CandidateBegin Kind = "candidate"     // Candidate, Limit: of preset auto; the events up to its end are of this plan
+	CandidateEnd   Kind = "candidate_end" // Candidate, Limit, Val, StandardError, SentByAll, Text: empty, or why it did not end as planned
+	Trace          Kind = "trace"         // Text: a step that only those who look for a fault want to see
+	Note           Kind = "note"          // Text: what goes on between the sites
+	Warning        Kind = "warning"       // Text
 )
 
 // Event is something that happened in a run, as one peer saw it. Measures are those of all peers together; NaN stands for
@@ -59,6 +61,10 @@ type Event struct {
 	Refetched int   // rows that are fetched a second time for the gradient, at every step
 	Kept      int64 // bytes kept until the gradient is computed or, for the first layer, for the whole run
 	Text      string
+
+	Candidate        string  // a plan that preset auto tries
+	Limit, SentByAll int64   // bytes that all peers send for it at most, and sent
+	StandardError    float64 // of Val
 }
 
 // StageName returns what stage k of layer-wise training is called.
@@ -109,6 +115,11 @@ func (e Event) fields() []field {
 	case HaloPlan:
 		return append(all, field{"layer", e.Layer}, field{"rows", e.Rows}, field{"width", e.Width},
 			field{"refetched", e.Refetched}, field{"kept", e.Kept}, field{"text", e.Text})
+	case CandidateBegin:
+		return append(all, field{"candidate", e.Candidate}, field{"limit", e.Limit})
+	case CandidateEnd:
+		return append(all, field{"candidate", e.Candidate}, field{"limit", e.Limit}, field{"val", finiteOrNil(e.Val)},
+			field{"standard_error", finiteOrNil(e.StandardError)}, field{"sent_by_all", e.SentByAll}, field{"text", e.Text})
 	case Saved, Restored:
 		return append(all, field{"peer", e.Peer})
 	}

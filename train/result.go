@@ -6,8 +6,9 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Result is what a run measured, as one peer saw it. The last stage's Test is the model's.
+// Result is what a run measured, as one peer saw it. The Test of stage Ends is the model's.
 type Result struct {
+	Ends   int           // the stage that the model ends with; before the run is over, the last one of all
 	Stages []StageResult // in the order of training; the last one may not have ended
 	Sent   comm.Counts   // by this peer in the whole run
 
@@ -93,12 +94,32 @@ func (r Result) Curve() (all []Point) {
 	return all
 }
 
-// Final returns the last stage.
-func (r Result) Final() StageResult {
-	if len(r.Stages) == 0 {
-		return StageResult{}
+// Final returns the stage that the model ends with, or the last one so far where that has not been reached.
+func (r Result) Final() (last StageResult) {
+	for _, last = range r.Stages {
+		if last.Stage == r.Ends {
+			break
+		}
 	}
-	return r.Stages[len(r.Stages)-1]
+	return last
+}
+
+// EndWithBest makes Ends the stage that validates best, of several the first, and says so where it is not the last one.
+func (r *Result) EndWithBest(metric string) (text string) {
+	if len(r.Stages) == 0 {
+		return ""
+	}
+	last := r.Stages[len(r.Stages)-1]
+	best := last
+	for _, s := range r.Stages {
+		if s.Val > best.Val || s.Val == best.Val && s.Stage < best.Stage {
+			best = s
+		}
+	}
+	if r.Ends = best.Stage; best.Stage == last.Stage {
+		return ""
+	}
+	return fmt.Sprintf("%s validates no better than %s (%s %.4f and %.4f): the model ends with %s", last.Name, best.Name, metric, last.Val, best.Val, best.Name)
 }
 
 // Until returns what was measured before position at: the run will measure again what follows.

@@ -210,24 +210,6 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-func TestCountLabels(t *testing.T) {
-	g, shards := toy(t)
-	want := LabelCounts{Classes: make([]float64, 3)}
-	for i, class := range g.Labels.Class {
-		if g.Split[i] == graph.Train && class >= 0 {
-			want.Classes[class]++
-			want.Labelled++
-		}
-	}
-	each(t, shards, wire.Coding{}, func(g *comm.Group, _ *Sender, own *shard.Shard) error {
-		got, err := CountLabels(t.Context(), g, comm.ReduceID{Kind: "labels"}, own)
-		if err == nil && (got.Labelled != want.Labelled || !slices.Equal(got.Classes, want.Classes)) {
-			err = fmt.Errorf("counted %v, want %v", got, want)
-		}
-		return err
-	})
-}
-
 // TestFits: whatever of a shard the model cannot take is named, all at once.
 func TestFits(t *testing.T) {
 	_, shards := toy(t)

@@ -23,10 +23,10 @@ func TestFaultsAreReportedTogether(t *testing.T) {
 	if err := valid().Validate(); err != nil {
 		t.Fatal(err)
 	}
-	err := Config{Rounds: 0, Patience: -1, EvalEvery: 0, Checkpoint: -2, Metric: "beauty", Exchange: "gossip", Rows: wire.Coding{Values: "int4"}}.Validate()
+	err := Config{Rounds: 0, Patience: -1, EvalEvery: 0, Checkpoint: -2, Metric: "beauty", Exchange: "gossip", Rows: wire.Coding{Values: "int2"}}.Validate()
 	for _, want := range []string{
 		"rounds must be at least 1 (got 0)", "patience must be at least 0 (got -1)", "eval_every must be at least 1 (got 0)",
-		"checkpoint_every must be at least 0 (got -2)", "beauty", `exchange must be one of ["halo" "cover" "auto"] (got "gossip")`, "int4",
+		"checkpoint_every must be at least 0 (got -2)", "beauty", `exchange must be one of ["halo" "cover" "auto"] (got "gossip")`, "int2",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)
@@ -80,6 +80,9 @@ func TestEventsAsJSON(t *testing.T) {
 		{Event{Kind: ShareSet, Peer: 1, Share: 0.25}, `"share","stage":0,"stage_name":"","round":0,"peer":1,"share":0.25`},
 		{Event{Kind: HaloPlan, Layer: "conv1", Rows: 5, Width: 8, Refetched: 2, Kept: 96, Text: "why"},
 			`"halo_plan","stage":0,"stage_name":"","round":0,"layer":"conv1","rows":5,"width":8,"refetched":2,"kept":96,"text":"why"`},
+		{Event{Kind: CandidateBegin, Candidate: "gcn", Limit: 9}, `"candidate","stage":0,"stage_name":"","round":0,"candidate":"gcn","limit":9`},
+		{Event{Kind: CandidateEnd, Candidate: "gcn", Limit: 9, Val: 0.5, StandardError: math.NaN(), SentByAll: 8, Text: "why"},
+			`"candidate_end","stage":0,"stage_name":"","round":0,"candidate":"gcn","limit":9,"val":0.5,"standard_error":null,"sent_by_all":8,"text":"why"`},
 		{Event{Kind: Saved, Peer: 2}, `"saved","stage":0,"stage_name":"","round":0,"peer":2`},
 		{Event{Kind: Warning, Text: `a "quoted" word`}, `"warning","stage":0,"stage_name":"","round":0,"text":"a \"quoted\" word"`},
 	} {
@@ -119,6 +122,40 @@ func TestImprove(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, want)
 		}
+	}
+}
+
+// TestEndWithBest: the stage that validates best is the model's, of equal ones the first; without validation nodes it is the
+// last one.
+func TestEndWithBest(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		vals []float64
+		want int
+		text string
+	}{
+		{[]float64{0.5, 0.6, 0.7}, 3, ""},
+		{[]float64{0.5, 0.7, 0.6}, 2, "layer 3 validates no better than layer 2 (auc 0.6000 and 0.7000): the model ends with layer 2"},
+		{[]float64{0.7, 0.7, 0.7}, 1, "the model ends with layer 1"},
+		{[]float64{nan, nan, nan}, 3, ""},
+		{nil, 9, ""},
+	} {
+		r := Result{Ends: 9}
+		for i, v := range c.vals {
+			r.Record(Event{Kind: StageEnd, Stage: i + 1, StageName: StageName(i + 1), Val: v})
+		}
+		text := r.EndWithBest("auc")
+		if r.Ends != c.want || !strings.HasSuffix(text, c.text) || (text == "") != (c.text == "") || c.vals != nil && r.Final().Stage != c.want {
+			t.Errorf("%v: ends with %d, said %q", c.vals, r.Ends, text)
+		}
+	}
+	if last := measured().Final(); last.Stage != 0 {
+		t.Errorf("%+v, want stage 0, which Ends names", last)
+	}
+	unfinished := measured()
+	unfinished.Ends = 3
+	if last := unfinished.Final(); last.Stage != 2 {
+		t.Errorf("%+v, want the last one so far", last)
 	}
 }
 
@@ -205,7 +242,7 @@ func TestEventsPage(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(strings.TrimSpace(cells[2]), " |")
 		}
 	}
-	kinds := []Kind{RoundEnd, StageEnd, Resync, Generation, LostRows, ShareSet, HaloPlan, Saved, Restored, Trace, Note, Warning}
+	kinds := []Kind{RoundEnd, StageEnd, Resync, Generation, LostRows, ShareSet, HaloPlan, CandidateBegin, CandidateEnd, Saved, Restored, Trace, Note, Warning}
 	for _, k := range kinds {
 		var names []string
 		for _, f := range (Event{Kind: k}).fields()[3:] {

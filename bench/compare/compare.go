@@ -6,22 +6,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"image/color"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
-
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/chart"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -121,19 +113,19 @@ func (o options) compare(ctx context.Context, p *page.Page) error {
 	}
 	p.Table("graph %s", "training %s", "test accuracy, % %s", "halo, MB %.2f", "updates, MB %.1f", "all, MB %.1f",
 		"of full batch %.4f", "runs %d")
-	var plots [][]*plot.Plot
-	for n, graph := range names {
+	var panels []chart.Panel
+	for _, graph := range names {
 		means, err := o.measure(ctx, p, graph)
 		if err != nil {
 			return err
 		}
-		if n%2 == 0 {
-			plots = append(plots, nil)
-		}
-		last := len(plots) - 1
-		plots[last] = append(plots[last], panel(graph, means, n == 0))
+		panels = append(panels, panel(graph, means))
 	}
-	return draws(plots, o.svg)
+	var legend []string
+	for _, w := range ways {
+		legend = append(legend, w.name)
+	}
+	return chart.Write(o.svg, min(2, len(panels)), legend, panels...)
 }
 
 // measure trains on one graph in each of the ways, with each seed over one partition.
@@ -189,79 +181,11 @@ func average(runs []heddle.Outcome) (m mean) {
 	return m
 }
 
-// Okabe and Ito's palette, which people with colour blindness can distinguish.
-var palette = []color.Color{
-	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
-	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
-	color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff}, color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff},
-}
-
-var shapes = []draw.GlyphDrawer{
-	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{},
-}
-
-// bar is one point with its standard deviation to either side, as gonum/plot takes it.
-type bar struct {
-	plotter.XYs
-	plotter.YErrors
-}
-
 // panel draws the ways of one graph: megabytes sent, by powers of ten, and accuracy.
-func panel(graph string, means []mean, legend bool) *plot.Plot {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = graph, "sent by all peers, MB", "test accuracy, %"
-	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
-	for _, f := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,
-		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
-		*f = font.From(sans, f.Size)
-	}
-	p.X.Scale, p.X.Tick.Marker, p.Legend.Left = plot.LogScale{}, plot.LogTicks{Prec: -1}, true
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = nil, color.Gray{Y: 0xdd}
-	p.Add(grid)
-	least, most := math.Inf(1), math.Inf(-1)
+func panel(graph string, means []mean) chart.Panel {
+	p := chart.Panel{Title: graph, X: "sent by all peers, MB", Y: "test accuracy, %"}
 	for k, m := range means {
-		at := plotter.XYs{{X: m.all, Y: m.test}}
-		points, err := plotter.NewScatter(at)
-		if err != nil {
-			continue // not a number: a graph without test labels
-		}
-		ends := plotter.YErrors{{Low: m.off, High: m.off}}
-		if off, err := plotter.NewYErrorBars(bar{at, ends}); err == nil && m.off > 0 {
-			off.Color = palette[k%len(palette)]
-			p.Add(off)
-		}
-		points.GlyphStyle = draw.GlyphStyle{Color: palette[k%len(palette)], Radius: vg.Points(5),
-			Shape: shapes[k%len(shapes)]}
-		p.Add(points)
-		if legend {
-			p.Legend.Add(ways[k].name, points)
-		}
-		least, most = min(least, m.all), max(most, m.all)
+		p.Points = append(p.Points, chart.Point{Series: k, X: m.all, Y: m.test, Off: m.off})
 	}
-	p.X.Min, p.X.Max = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most)))
-	p.Y.Min, p.Y.Max = p.Y.Min-1, p.Y.Max+1
 	return p
-}
-
-// draws writes the panels, two in a row, as one SVG file.
-func draws(plots [][]*plot.Plot, path string) error {
-	c := vgsvg.New(26*vg.Centimeter, vg.Length(len(plots))*9*vg.Centimeter)
-	pad := vg.Points(8)
-	tiles := draw.Tiles{Rows: len(plots), Cols: len(plots[0]), PadX: pad, PadY: pad,
-		PadTop: pad, PadBottom: pad, PadLeft: pad, PadRight: pad}
-	for i, row := range plots {
-		for j, p := range row {
-			p.Draw(tiles.At(draw.New(c), j, i))
-		}
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err := c.WriteTo(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
 }

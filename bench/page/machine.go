@@ -27,8 +27,8 @@ func processor() string {
 	return "processor of unknown model"
 }
 
-// version is the commit of the working directory.
-func version() string {
+// Version is the commit of the working directory.
+func Version() string {
 	commit, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		return "unknown version"

@@ -64,7 +64,7 @@ func (p *Page) begin() {
 	if !p.begun {
 		p.begun = true
 		fmt.Fprintf(p.to, "| | |\n|---|---|\n| command | `%s` |\n| machine | %s |\n| date, version | %s, %s |\n",
-			p.command, machine(), time.Now().Format(time.DateOnly), version())
+			p.command, machine(), time.Now().Format(time.DateOnly), Version())
 	}
 }
 

@@ -4,8 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math"
-	"runtime"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -13,12 +14,17 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// experiment is one row of a table.
+// experiment is one row of a table: how to train on which data.
 type experiment struct {
-	Name string
-	Data string
+	Name   string
+	Data   string
+	Skew   float64 // the sites' labels are drawn by Dirichlet's distribution of that parameter; 0: as the plan says
+	Labels int     // training nodes of a class that each site keeps; 0: all
+	Alone  bool    // each site trains a model of its own
+	Pooled bool    // one peer trains on the data of all sites
 	heddle.Plan
 }
 
@@ -42,55 +48,76 @@ func bind(f *flag.FlagSet) (given map[string]string) {
 	return given
 }
 
+// parse reads a plan from flags.
+func parse(flags []string) (*heddle.Plan, error) {
+	f := flag.NewFlagSet("plan", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	given := bind(f)
+	if err := f.Parse(flags); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("settings must be flags (got %q)", f.Arg(0))
+	}
+	plan, warnings, err := heddle.ReadPlan(nil, given, nil)
+	if err == nil && len(warnings) > 0 {
+		err = fmt.Errorf("settings must have today's names (got %s)", strings.Join(warnings, "; "))
+	}
+	return plan, err
+}
+
 // summary is an experiment's runs.
 type summary struct {
 	experiment
-	runs []*heddle.Result
+	runs []record
 }
 
-// final returns mean and deviation of the last stage's metric, in per cent, and the mean of its
-// validation.
-func (s summary) final() (test string, val float64) {
+// mean is that of a figure of the runs.
+func (s summary) mean(figure func(record) float64) (mean float64) {
+	for _, r := range s.runs {
+		mean += figure(r) / float64(len(s.runs))
+	}
+	return mean
+}
+
+// accuracy returns mean and deviation of the last stage's metric, in per cent.
+func (s summary) accuracy() (mean, dev float64) {
 	var tests []float64
 	for _, r := range s.runs {
-		tests = append(tests, r.Test)
-		val += r.Val
+		tests = append(tests, 100*float64(r.Test))
 	}
-	mean, dev := spread(tests)
-	return fmt.Sprintf("%.2f ± %.2f", 100*mean, 100*dev), 100 * val / float64(len(s.runs))
+	return spread(tests)
+}
+
+func (s summary) test() string {
+	mean, dev := s.accuracy()
+	return fmt.Sprintf("%.2f ± %.2f", mean, dev)
+}
+
+// val is the mean metric of the validation nodes, in per cent.
+func (s summary) val() float64 {
+	return s.mean(func(r record) float64 { return 100 * float64(r.Val) })
 }
 
 // stages returns the mean metric of each stage, in per cent.
 func (s summary) stages() string {
 	var means []string
 	for k := range s.runs[0].Stages {
-		mean := 0.0
-		for _, r := range s.runs {
-			mean += 100 * r.Stages[k].Test / float64(len(s.runs))
-		}
-		means = append(means, fmt.Sprintf("%.1f", mean))
+		means = append(means, fmt.Sprintf("%.1f", s.mean(func(r record) float64 { return 100 * float64(r.Stages[k]) })))
 	}
 	return strings.Join(means, " / ")
 }
 
 // bytes returns the mean megabytes of the runs, by door.
 func (s summary) bytes() (halo, reduce, control float64) {
-	n := 1e6 * float64(len(s.runs))
-	for _, r := range s.runs {
-		sent := r.Total()
-		halo += float64(sent.Halo) / n
-		reduce += float64(sent.Reduce) / n
-		control += float64(sent.Control) / n
-	}
-	return halo, reduce, control
+	return s.mean(func(r record) float64 { return float64(r.Halo) / 1e6 }),
+		s.mean(func(r record) float64 { return float64(r.Reduce) / 1e6 }),
+		s.mean(func(r record) float64 { return float64(r.Control) / 1e6 })
 }
 
-func (s summary) seconds() (mean float64) {
-	for _, r := range s.runs {
-		mean += r.Seconds / float64(len(s.runs))
-	}
-	return mean
-}
+func (s summary) megabytes() float64 { return s.mean(record.megabytes) }
+
+func (s summary) seconds() float64 { return s.mean(func(r record) float64 { return r.Seconds }) }
 
 func spread(x []float64) (mean, dev float64) {
 	for _, v := range x {
@@ -105,26 +132,106 @@ func spread(x []float64) (mean, dev float64) {
 	return mean, dev
 }
 
-// run trains n times, with all peers in this process: run k has seed k and, of the splits, the k-th.
-func (e experiment) run(ctx context.Context, splits []*graph.Graph, n int) (summary, error) {
-	s := summary{experiment: e, runs: make([]*heddle.Result, n)}
+// run returns n runs of e, with all peers in this process: run k has seed k and, of the splits, the
+// k-th. Those that are not in the book are trained.
+func (b *book) run(ctx context.Context, e experiment, n int) (summary, error) {
+	s := summary{experiment: e, runs: make([]record, n)}
+	splits, err := b.read(e.Data)
+	if err != nil {
+		return s, err
+	}
 	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(runtime.GOMAXPROCS(0))
+	all.SetLimit(b.jobs)
 	for i := range n {
-		all.Go(func() (err error) {
-			p := e.Plan
-			p.Seed, p.Transport = uint64(i+1), "memory"
-			s.runs[i], err = heddle.Train(ctx, splits[i%len(splits)], p)
+		ask := e.asked(uint64(i + 1))
+		ask.Version = b.version
+		if r, ok := b.find(ask); ok {
+			s.runs[i] = r
+			continue
+		}
+		all.Go(func() error {
+			r, err := e.measured(ctx, splits[i%len(splits)], ask)
+			if err == nil {
+				s.runs[i], err = r, b.add(r)
+			}
 			return err
 		})
 	}
-	return s, all.Wait()
+	if err := all.Wait(); err != nil {
+		return s, fmt.Errorf("%s, %s: %w", e.Data, e.Name, err)
+	}
+	for _, r := range s.runs {
+		if r.Refused != "" {
+			return s, fmt.Errorf("%s, %w", e.Data, refusal(r.Refused))
+		}
+	}
+	return s, nil
 }
 
-// readSplits returns the splits of the data set in dir, at most 10.
-func readSplits(dir string) (all []*graph.Graph, err error) {
+// refusal is why a plan does not fit a data set, or failed.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// measured makes the run that was asked for.
+func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (record, error) {
+	p := e.Plan
+	p.Seed, p.Transport = ask.Seed, "memory"
+	if e.Skew > 0 {
+		g, p.Policy = skewed(g, p.Peers, e.Skew, p.Seed), "by-column"
+	}
+	sites := p
+	if p.Mode == "standalone" { // on the data of the same sites
+		sites.Mode = "retexo"
+	}
+	shards, err := heddle.Split(g, sites)
+	if err == nil && e.Labels > 0 {
+		g = fewLabels(g, shards, e.Labels, p.Seed)
+		shards, err = heddle.Split(g, sites)
+	}
+	if e.Pooled {
+		shards = []*shard.Shard{shard.Whole(g)}
+	}
+	var outcomes []heddle.Outcome
+	if err == nil {
+		outcomes, err = heddle.Compare(ctx, g, shards, heddle.Trial{Name: e.Name, Plan: p, Alone: e.Alone})
+	}
+	r := ask
+	if err != nil && ctx.Err() != nil {
+		return r, err
+	} else if err != nil { // the other candidates of a grid are tried
+		r.Refused = err.Error()
+		return r, nil
+	}
+	o := outcomes[0]
+	r.Test, r.Seconds = measure(o.Test), o.Seconds
+	r.Halo, r.Reduce, r.Control = o.Sent.Halo, o.Sent.Reduce, o.Sent.Control
+	if len(o.Runs) > 1 { // of sites that train alone
+		r.Val = measure(math.NaN())
+		return r, nil
+	}
+	one := o.Runs[0]
+	r.Val, r.Trips = measure(one.Val), one.Load.Trips
+	if len(one.Tried) > 0 {
+		r.Seconds = 0
+	}
+	for _, a := range one.Tried {
+		r.Tried, r.Seconds = r.Tried+a.Sent, r.Seconds+a.Seconds
+	}
+	for _, s := range one.Stages {
+		r.Stages = append(r.Stages, measure(s.Test))
+	}
+	return r, nil
+}
+
+// read returns the splits of a data set, at most 10.
+func (b *book) read(data string) ([]*graph.Graph, error) {
+	if b.data == data {
+		return b.splits, nil
+	}
+	var all []*graph.Graph
 	for k := range 10 {
-		g, err := dataset.Read(dir, k)
+		g, err := dataset.Read(filepath.Join(b.root, data), k)
 		if err != nil && k == 0 {
 			return nil, err
 		} else if err != nil {
@@ -132,5 +239,6 @@ func readSplits(dir string) (all []*graph.Graph, err error) {
 		}
 		all = append(all, g)
 	}
+	b.data, b.splits = data, all
 	return all, nil
 }

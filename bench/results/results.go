@@ -4,8 +4,11 @@ package results
 
 import (
 	"context"
+	"errors"
 	"flag"
-	"path/filepath"
+	"maps"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
@@ -21,30 +24,41 @@ var About = page.About{
 the splits of a data set. Validation nodes decide every choice.`,
 }
 
+// options are the flags of both subcommands.
+type options struct {
+	table, only, row string
+	root             *string
+	log, svg, plan   string
+	seeds, jobs      int
+}
+
+func (o *options) bind(f *flag.FlagSet) {
+	o.root = graphs.Root(f)
+	f.StringVar(&o.only, "only", "", "with -table: the one data set to run")
+	f.StringVar(&o.row, "row", "", "parts of the names of the rows to run, separated by slashes")
+	f.IntVar(&o.seeds, "seeds", 10, "runs, each with its own seed and the next split")
+	f.StringVar(&o.log, "log", "", "file of finished runs, which are not run again")
+	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at the same time")
+}
+
 // Command registers the flags of the experiment and returns it.
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
+	var o options
 	e := experiment{}
 	f.StringVar(&e.Data, "data", "cora", "data set")
-	table := f.String("table", "", "one of "+strings.Join(tableNames(), ", "))
-	root := graphs.Root(f)
-	only := f.String("only", "", "with -table: the one data set to run")
-	part := f.String("row", "", "with -table: part of the names of the rows to run")
-	seeds := f.Int("seeds", 10, "runs, each with its own seed and the next split")
+	f.StringVar(&o.table, "table", "", "which table; an unknown name lists them")
+	o.bind(f)
 	given := bind(f)
-	return func(ctx context.Context, p *page.Page) error {
-		if *table != "" {
-			return printTable(ctx, p, *table, *only, *part, *root, *seeds)
+	return o.within(func(ctx context.Context, p *page.Page, b *book) error {
+		if o.table != "" {
+			return o.printTable(ctx, p, b)
 		}
 		plan, _, err := heddle.ReadPlan(nil, given, nil)
 		if err != nil {
 			return err
 		}
 		e.Plan = *plan
-		splits, err := readSplits(filepath.Join(*root, e.Data))
-		if err != nil {
-			return err
-		}
-		s, err := e.run(ctx, splits, *seeds)
+		s, err := b.run(ctx, e, o.seeds)
 		if err != nil {
 			return err
 		}
@@ -52,10 +66,24 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			"after each stage %s", "halo, MB %.2f",
 			"updates, MB %.2f", "control, MB %.2f", "seconds %.1f", "runs %d")
 		halo, reduce, control := s.bytes()
-		test, val := s.final()
-		p.Row(s.Data, s.Mode, s.Model, s.Encoder.String(), test, val, s.stages(), halo, reduce, control, s.seconds(),
-			len(s.runs))
+		p.Row(s.Data, s.Mode, s.Model, s.Encoder.String(), s.test(), s.val(), s.stages(), halo, reduce, control,
+			s.seconds(), len(s.runs))
 		p.Text("Settings: `%s`", s.setting())
 		return nil
+	})
+}
+
+// within opens the book for a table.
+func (o *options) within(print func(context.Context, *page.Page, *book) error) func(context.Context, *page.Page) error {
+	return func(ctx context.Context, p *page.Page) error {
+		b, err := openBook(o.log, *o.root, o.jobs)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(print(ctx, p, b), b.close())
+		if err == nil {
+			p.Text("Version of the runs: %s.", strings.Join(slices.Sorted(maps.Keys(b.used)), ", "))
+		}
+		return err
 	}
 }

@@ -1,27 +1,30 @@
 package results
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
 // row is one line of a table: an experiment, and the choices among which validation decides.
 type row struct {
 	experiment
-	grid []func(*experiment) // every variant is tried with tuneSeeds seeds; none: as it is
+	grid []func(*experiment) // every variant is tried with some seeds; none: as it is
+	try  int                 // how many seeds; 0: tuneSeeds
+	most float64             // MB at most: a variant that sends more is left out; 0: no limit
 }
 
-// tuneSeeds is how many seeds (and splits) a variant is tried with; their mean validation metric
-// decides.
+// tuneSeeds is how many seeds (and splits) a variant is tried with where a row does not say; their
+// mean validation metric decides.
 const tuneSeeds = 2
 
 type table struct {
@@ -40,6 +43,7 @@ func tables() []table {
 		{"lastfm", []string{"lastfm-asia"}, featureless},
 		{"unlike", []string{"actor", "squirrel-filtered", "chameleon-filtered"}, heterophilous},
 		{"attention", []string{"coauthor-cs", "amazon-photo", "amazon-computers"}, attention},
+		{"layers", []string{"amazon-photo", "amazon-computers"}, fewBytes},
 	}
 }
 
@@ -50,70 +54,90 @@ func tableNames() (names []string) {
 	return names
 }
 
-func printTable(ctx context.Context, p *page.Page, name, only, part, root string, seeds int) error {
+// runsOf is how many runs a row takes: one for each split of the large sets, which come with five.
+func (b *book) runsOf(data string, seeds int) (int, error) {
+	splits, err := b.read(data)
+	if len(splits) == 5 {
+		seeds = min(seeds, 5)
+	}
+	return seeds, err
+}
+
+func (o options) printTable(ctx context.Context, p *page.Page, b *book) error {
 	all := tables()
-	i := slices.IndexFunc(all, func(t table) bool { return t.name == name })
+	i := slices.IndexFunc(all, func(t table) bool { return t.name == o.table })
 	if i < 0 {
-		return fmt.Errorf("table must be one of %s (got %q)", strings.Join(tableNames(), ", "), name)
+		return fmt.Errorf("table must be one of %s (got %q)", strings.Join(tableNames(), ", "), o.table)
 	}
 	p.Table("data set %s", "what %s", "test %s", "validation %.2f", "after each stage %s", "halo MB %.2f",
 		"updates MB %.2f", "runs %d")
 	var settings []string
 	for _, data := range all[i].data {
-		if only != "" && data != only {
+		if o.only != "" && data != o.only {
 			continue
 		}
-		splits, err := readSplits(filepath.Join(root, data))
+		runs, err := b.runsOf(data, o.seeds)
 		if err != nil {
 			return err
 		}
-		runs := seeds
-		if len(splits) == 5 { // the large sets come with five splits: one run each
-			runs = min(seeds, 5)
-		}
 		for _, r := range all[i].rows(data) {
-			if !strings.Contains(r.Name, part) {
+			if !strings.Contains(r.Name, o.row) {
 				continue
 			}
 			r.Data = data
-			e, err := r.tuned(ctx, splits)
+			e, err := b.tuned(ctx, r)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", data, r.Name, err)
+				return err
 			}
-			s, err := e.run(ctx, splits, runs)
+			s, err := b.run(ctx, e, runs)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", data, r.Name, err)
+				return err
 			}
 			halo, reduce, _ := s.bytes()
-			test, val := s.final()
-			p.Row(s.Data, s.Name, test, val, s.stages(), halo, reduce, len(s.runs))
-			settings = append(settings, fmt.Sprintf("- %s, %s: `%s`", data, r.Name, s.setting()))
+			p.Row(s.Data, s.Name, s.test(), s.val(), s.stages(), halo, reduce, len(s.runs))
+			settings = append(settings, fmt.Sprintf("- %s, %s:\n  `%s`", data, r.Name, s.setting()))
 		}
 	}
-	p.Text("<details><summary>the settings that validation chose</summary>\n\n%s\n\n</details>",
-		strings.Join(settings, "\n"))
+	details(p, settings)
 	return nil
 }
 
-// tuned returns the variant with the best mean validation metric.
-func (r row) tuned(ctx context.Context, splits []*graph.Graph) (experiment, error) {
+// details prints settings, which a reader opens.
+func details(p *page.Page, settings []string) {
+	p.Text("<details><summary>settings that validation chose</summary>\n\n%s\n\n</details>",
+		strings.Join(settings, "\n"))
+}
+
+// tuned returns the variant with the best mean validation metric; the first, where there are no
+// validation nodes. A variant that the data set refuses is left out.
+func (b *book) tuned(ctx context.Context, r row) (best experiment, err error) {
 	if len(r.grid) == 0 {
 		return r.experiment, nil
 	}
-	var best experiment
-	top := -1.0
+	top := math.Inf(-1)
+	var refused refusal
 	for _, change := range r.grid {
 		e := r.experiment
 		change(&e)
-		s, err := e.run(ctx, splits, tuneSeeds)
-		if err != nil {
+		s, err := b.run(ctx, e, cmp.Or(r.try, tuneSeeds))
+		if errors.As(err, &refused) {
+			fmt.Fprintf(os.Stderr, "  %s, %s: refused %s: %v\n", r.Data, r.Name, e.setting(), err)
+			continue
+		} else if err != nil {
 			return best, err
 		}
-		_, val := s.final()
+		val := s.val()
+		if r.most > 0 && s.megabytes() > r.most {
+			fmt.Fprintf(os.Stderr, "  %s, %s: left out %s: %.2f MB\n", r.Data, r.Name, e.setting(), s.megabytes())
+			continue
+		}
 		fmt.Fprintf(os.Stderr, "  %s, %s: validation %.2f with %s\n", r.Data, r.Name, val, e.setting())
-		if val > top {
+		if best.Name == "" || val > top {
 			best, top = e, val
 		}
+	}
+	if best.Name == "" {
+		return best, refused
 	}
 	return best, nil
 }
@@ -142,8 +166,9 @@ func (e experiment) setting() string {
 
 // base returns an experiment of this mode and model, with the same starting point for both modes.
 func base(name, mode, model string) experiment {
-	e := experiment{Name: name, Plan: heddle.Defaults(heddle.Plan{Mode: mode, Model: model})}
-	e.Encoder, e.Metric = heddle.Encoder{Kind: "raw"}, "accuracy"
+	e := experiment{Name: name, Plan: heddle.Defaults(heddle.Plan{Mode: mode, Model: model, Solver: "adam"})}
+	e.Encoder, e.Layers, e.Rows, e.Metric = heddle.Encoder{Kind: "raw"}, 2, "float32", "accuracy"
+	e.Policy = "random"
 	e.Hidden, e.Rounds, e.LR, e.Dropout = 64, 200, 0.01, 0.5
 	if mode == "retexo" {
 		e.Peers = 4
@@ -202,11 +227,12 @@ func rowNorms() []func(*experiment) {
 // pca is an encoder of k principal components.
 func pca(k int) heddle.Encoder { return heddle.Encoder{Kind: "pca", K: k} }
 
-// frugal is preset frugal with k principal components: one linear layer, solved in one round.
-func frugal(k, hops int) experiment {
+// ridge is one linear layer over k principal components, solved in one round.
+func ridge(k, hops int) experiment {
 	e := experiment{Name: fmt.Sprintf("layer-wise, pca:%d, %d hops, ridge", k, hops)}
-	e.Plan = heddle.Defaults(heddle.Plan{Preset: "frugal"})
-	e.Encoder, e.Hops, e.Metric, e.Exchange, e.Peers = pca(k), hops, "accuracy", "halo", 4
+	e.Plan = heddle.Defaults(heddle.Plan{Solver: "ridge"})
+	e.Encoder, e.Layers, e.Hops, e.RowNorm, e.Rows = pca(k), 1, hops, "l1", "float32"
+	e.Metric, e.Exchange, e.Peers, e.Policy = "accuracy", "halo", 4, "random"
 	return e
 }
 
@@ -222,29 +248,27 @@ func citation(string) (rows []row) {
 	for _, m := range []string{"gcn", "sage", "gat"} {
 		e := base("standalone "+m, "standalone", m)
 		e.RowNorm = "l1"
-		rows = append(rows, row{e, decays(5e-4, 2e-3)})
+		rows = append(rows, row{experiment: e, grid: decays(5e-4, 2e-3)})
 	}
 	for _, m := range []string{"gcn", "sage", "gat"} {
 		grid := cross(cross(rates(0.003, 0.01), decays(5e-4, 5e-3)), dropouts(0.3, 0.5))
 		e := reference(m)
 		e.RowNorm = "l1"
-		rows = append(rows, row{e, grid})
+		rows = append(rows, row{experiment: e, grid: grid})
 	}
-	f := frugal(128, 4)
-	f.Name = "preset frugal"
-	return append(rows, row{experiment: f})
+	return append(rows, row{experiment: ridge(128, 4)})
 }
 
 func curve(string) (rows []row) {
 	for _, k := range []int{16, 32, 64, 96, 128} {
 		for _, hops := range []int{2, 4, 5} {
-			rows = append(rows, row{experiment: frugal(k, hops)})
+			rows = append(rows, row{experiment: ridge(k, hops)})
 		}
 	}
 	for _, local := range []int{1, 10} {
 		e := base(fmt.Sprintf("layer-wise, pca:64, gcn 64, %d local steps", local), "retexo", "gcn")
 		e.Encoder, e.RowNorm, e.LocalSteps, e.Rounds, e.Dropout = pca(64), "l1", local, 200/local, 0.3
-		rows = append(rows, row{e, decays(5e-4, 5e-3)})
+		rows = append(rows, row{experiment: e, grid: decays(5e-4, 5e-3)})
 	}
 	return rows
 }
@@ -252,11 +276,11 @@ func curve(string) (rows []row) {
 func withLabels(string) (rows []row) {
 	s := base("standalone gcn", "standalone", "gcn")
 	s.EvalEvery = 4
-	rows = append(rows, row{s, cross(rowNorms(), decays(0, 5e-4))})
+	rows = append(rows, row{experiment: s, grid: cross(rowNorms(), decays(0, 5e-4))})
 	for _, m := range []string{"gcn", "sage"} {
 		e := base("layer-wise, encoder mlp, "+m, "retexo", m)
 		e.Encoder, e.Hidden, e.Rounds, e.EvalEvery, e.LR, e.Dropout = heddle.Encoder{Kind: "mlp"}, 128, 150, 4, 0.003, 0.3
-		rows = append(rows, row{e, decays(0, 5e-4)})
+		rows = append(rows, row{experiment: e, grid: decays(0, 5e-4)})
 	}
 	return rows
 }
@@ -291,7 +315,7 @@ func everything(data string) (rows []row) {
 		if data == "tolokers" {
 			grid = cross(rates(0.01, 0.03), widths(64, 128))
 		}
-		rows = append(rows, row{e, grid})
+		rows = append(rows, row{experiment: e, grid: grid})
 	}
 	for _, m := range []string{"gcn", "sage"} {
 		for _, encoder := range []heddle.Encoder{{Kind: "raw"}, pca(components), {Kind: "mlp"}} {
@@ -302,18 +326,18 @@ func everything(data string) (rows []row) {
 			if data == "tolokers" {
 				grid = rates(0.01, 0.03)
 			}
-			rows = append(rows, row{e, grid})
+			rows = append(rows, row{experiment: e, grid: grid})
 		}
 	}
-	f := fix(frugal(components, 4))
-	return append(rows, row{f, each(func(e *experiment) { e.Hops = 2 }, func(e *experiment) { e.Hops = 4 })})
+	f := fix(ridge(components, 4))
+	return append(rows, row{experiment: f, grid: each(func(e *experiment) { e.Hops = 2 }, func(e *experiment) { e.Hops = 4 })})
 }
 
 func featureless(string) (rows []row) {
 	for _, m := range []string{"gcn", "sage"} {
-		rows = append(rows, row{base("standalone "+m+", identity input", "standalone", m), decays(0, 5e-4)})
+		rows = append(rows, row{experiment: base("standalone "+m+", identity input", "standalone", m), grid: decays(0, 5e-4)})
 		e := base("layer-wise "+m+", identity input", "retexo", m)
-		rows = append(rows, row{e, decays(0, 5e-4)})
+		rows = append(rows, row{experiment: e, grid: decays(0, 5e-4)})
 	}
 	return rows
 }
@@ -325,7 +349,7 @@ func heterophilous(string) (rows []row) {
 		e.EvalEvery = 2
 		plain := func(*experiment) {}
 		normed := func(e *experiment) { e.Residual, e.Norm = true, "layer" } // Platonov et al., ICLR 2023
-		rows = append(rows, row{e, cross(each(plain, normed), decays(5e-4, 5e-3))})
+		rows = append(rows, row{experiment: e, grid: cross(each(plain, normed), decays(5e-4, 5e-3))})
 	}
 	return rows
 }
@@ -334,5 +358,5 @@ func heterophilous(string) (rows []row) {
 func attention(string) []row {
 	e := base("standalone gat", "standalone", "gat")
 	e.EvalEvery = 4
-	return []row{{e, rowNorms()}}
+	return []row{{experiment: e, grid: rowNorms()}}
 }

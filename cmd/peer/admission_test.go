@@ -131,7 +131,7 @@ func TestAdmissionGuide(t *testing.T) {
 	for event, want := range map[admission.Event][]string{
 		admission.Began:     {"tumour-registry serial 1", "tumour-registry serial 2", "plan "},
 		admission.Connected: {"north", "west", " rows"},
-		admission.Left:      {"layer 1", "bytes by halo", "bytes by reduce"},
+		admission.Left:      {"closed form", "bytes by halo", "bytes by reduce"},
 		admission.Refused:   {"roster.revoked", "west"},
 		admission.Ended:     {`"done"`, "roster.revoked"},
 	} {
@@ -174,7 +174,7 @@ func found(t *testing.T) registry {
 	must(t, "roster", "verify", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--fingerprint", s.Body.Fingerprint())
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", f.at("parts"))
 	must(t, append([]string{"plan", "--preset", "frugal", "--out", f.at("plan.yaml")}, members...)...)
-	f.policy(t, "federation: tumour-registry\nencoders: [pca]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_peers: 3\n")
+	f.policy(t, "federation: tumour-registry\nencoders: [classes]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_peers: 3\n")
 	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--identity", f.at("north.key"), "-o", f.at("approval.json"))
 	f.join = []string{"join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--policy", f.at("policy.yaml"),
 		"--approval", f.at("approval.json"), "--identity", f.at("north.key"), "--shard", f.at("parts/part-0"), "--audit", f.at("audit.jsonl"), "-o", f.at("run"), "--wait", "1ms"}
@@ -202,7 +202,7 @@ func TestAdmissionRefuses(t *testing.T) {
 		exit  int
 		spoil func()
 	}{
-		{"policy.encoders", 2, replace("pca", "mlp")},
+		{"policy.encoders", 2, replace("classes", "mlp")},
 		{"policy.layer_outputs", 2, replace("hidden", "logits")},
 		{"policy.solvers", 2, replace("ridge", "adam")},
 		{"policy.min_peers", 2, replace("min_peers: 3", "min_peers: 4")},
@@ -308,7 +308,7 @@ func TestApproveCommand(t *testing.T) {
 	by := func(name string) []string {
 		return []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--site", f.ids[0], "--identity", f.at(name + ".key"), "-o", f.at("two.json")}
 	}
-	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") || !strings.Contains(out, "encoder pca") || !strings.Contains(out, "west") {
+	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") || !strings.Contains(out, "encoder classes") || !strings.Contains(out, "west") {
 		t.Errorf("%q, want the plan and that a signature is missing", out)
 	}
 	if out := must(t, by("west")...); strings.Contains(out, "not enough yet") || !strings.Contains(out, "signed by 2") {
@@ -319,6 +319,28 @@ func TestApproveCommand(t *testing.T) {
 	f.policy(t, policy)
 	refuse(t, 2, []string{"not among"}, append(by("south"), "--site", strings.TrimSpace(must(t, "init", "--identity", f.at("x.key"))))...)
 	refuse(t, 2, []string{"peer init"}, append(by("south"), "--identity", f.at("none.key"))...)
+}
+
+// TestApproveAuto: who approves a plan of preset auto sees what each candidate sends, all together, and which of them the
+// policy rules out; a policy that rules out all of them refuses the plan.
+func TestApproveAuto(t *testing.T) {
+	f := found(t)
+	var members []string
+	for k, name := range []string{"north", "south", "west"} {
+		members = append(members, name+"="+f.ids[k])
+	}
+	must(t, append([]string{"plan", "--preset", "auto", "--budget", "7", "--out", f.at("plan.yaml")}, members...)...)
+	policy := string(contents(t, f.at("policy.yaml")))
+	f.policy(t, strings.Replace(policy, "[classes]", "[classes, pca:64]", 1))
+	args := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--identity", f.at("north.key"), "-o", f.at("auto.json")}
+	out := must(t, args...)
+	for _, want := range []string{"at most 7 MB", "or           pca16-2hops", "encoder pca:64", "not          pca128-4hops", "not          gcn", "policy.solvers"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q, must contain %q", out, want)
+		}
+	}
+	f.policy(t, strings.Replace(policy, "ridge", "sgd", 1))
+	refuse(t, 2, []string{"pca16-2hops", "gcn", "policy.solvers"}, args...)
 }
 
 // TestPeerIDs: the admission package and libp2p read the same key from an ID.
@@ -391,7 +413,7 @@ func TestPolicyEndsARun(t *testing.T) {
 	for i, name := range all {
 		bound := ""
 		if i == 0 {
-			bound = "max_bytes: 20000\n"
+			bound = "max_bytes: 4000\n"
 		}
 		if err := os.WriteFile(f.at(name+".yaml"), []byte(text+bound), 0o600); err != nil {
 			t.Fatal(err)
@@ -405,7 +427,7 @@ func TestPolicyEndsARun(t *testing.T) {
 		})
 	}
 	done.Wait()
-	for i, want := range [][]string{{"1 ", "policy.max_bytes", "at most 20000", "north.jsonl, ends with "}, {"1 ", "north"}, {"1 ", "north"}} {
+	for i, want := range [][]string{{"1 ", "policy.max_bytes", "at most 4000", "north.jsonl, ends with "}, {"1 ", "north"}, {"1 ", "north"}} {
 		for _, w := range want {
 			if !strings.Contains(said[i], w) {
 				t.Errorf("%s says %q, must contain %q", all[i], said[i], w)
@@ -420,8 +442,8 @@ func TestPolicyEndsARun(t *testing.T) {
 					t.Errorf("%s: %+v, want %s", name, r, want)
 				}
 			}
-			if name == "north" && r.Event == admission.Ended && (r.Bytes == 0 || r.Bytes > 20000) {
-				t.Errorf("north sent %d bytes, want some and at most 20000", r.Bytes)
+			if name == "north" && r.Event == admission.Ended && (r.Bytes == 0 || r.Bytes > 4000) {
+				t.Errorf("north sent %d bytes, want some and at most 4000", r.Bytes)
 			}
 			return nil
 		}); err != nil || count != 1 {

@@ -137,28 +137,69 @@ func TestTrainOverABadLine(t *testing.T) {
 		t.Run(carrier, func(t *testing.T) {
 			t.Parallel()
 			line := &badLine{delay: 75 * time.Millisecond, rate: 5e6 / 8, loss: 0.02}
-			spaces := line.open(t, carrier)
-			plan := filepath.Join(t.TempDir(), "plan.yaml")
-			must(t, slices.Concat([]string{"plan", "-o", plan, "--carrier", carrier}, settings, []string{c.members[0] + "@10.9.0.1", c.members[1] + "@10.9.0.2"})...)
-			var all sync.WaitGroup
-			begun := time.Now()
-			for r := range 2 {
-				out := filepath.Join(t.TempDir(), "out")
-				p := process(t, c.join(r, plan, "-o", out, "--wait", "1m")...)
-				in := exec.CommandContext(t.Context(), "ip", slices.Concat([]string{"netns", "exec", spaces[r]}, p.Args)...)
-				in.Env = p.Env
-				all.Go(func() {
-					if text, err := in.CombinedOutput(); err != nil {
-						t.Errorf("peer %d: %v\n%s", r, err, text)
-					} else if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
-						t.Errorf("peer %d made another model than a run in memory", r)
-					}
-				})
+			outs, took := line.join(t, c, carrier, settings)
+			for r, out := range outs {
+				if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
+					t.Errorf("peer %d made another model than a run in memory", r)
+				}
 			}
-			all.Wait()
-			t.Logf("%v in all; %d packets were lost", time.Since(begun).Round(time.Millisecond), line.lost.Load())
+			t.Logf("%v in all; %d packets were lost", took.Round(time.Millisecond), line.lost.Load())
 			if line.lost.Load() == 0 {
 				t.Error("the line lost nothing")
+			}
+		})
+	}
+}
+
+// join runs the two peers of c, one at each end of the line, and returns what they wrote and how
+// long both took together.
+func (l *badLine) join(t *testing.T, c *crew, carrier string, settings []string) (outs []string, took time.Duration) {
+	t.Helper()
+	spaces := l.open(t, carrier)
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	must(t, slices.Concat([]string{"plan", "-o", plan, "--carrier", carrier}, settings, []string{c.members[0] + "@10.9.0.1", c.members[1] + "@10.9.0.2"})...)
+	var all sync.WaitGroup
+	begun := time.Now()
+	for r := range 2 {
+		outs = append(outs, filepath.Join(t.TempDir(), "out"))
+		p := process(t, c.join(r, plan, "-o", outs[r], "--wait", "1m")...)
+		in := exec.CommandContext(t.Context(), "ip", slices.Concat([]string{"netns", "exec", spaces[r]}, p.Args)...)
+		in.Env = p.Env
+		all.Go(func() {
+			if text, err := in.CombinedOutput(); err != nil {
+				t.Errorf("peer %d: %v\n%s", r, err, text)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return outs, time.Since(begun)
+}
+
+// TestTripsOverALine: over a line of packets a run waits for its trips times the latency. What the
+// carriers add, as to widen their windows, is less than as much again; a machine under load may take
+// another while.
+func TestTripsOverALine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short")
+	}
+	c := newCrew(t, 2)
+	const delay = 100 * time.Millisecond
+	for _, carrier := range []string{"quic", "tcp"} {
+		t.Run(carrier, func(t *testing.T) {
+			t.Parallel()
+			line := &badLine{delay: delay, rate: 20e6 / 8}
+			outs, took := line.join(t, c, carrier, []string{"--preset", "frugal"})
+			for r, out := range outs {
+				f := figures(t, filepath.Join(out, "result.json"))
+				least := time.Duration(f.Trips-2) * delay // one peer may begin a message later, and end one earlier
+				if waited := time.Duration(f.Waited * float64(time.Second)); f.Trips < 10 || waited < least || waited > 3*least {
+					t.Errorf("peer %d: %d messages one after another took %v, want %v to %v", r, f.Trips, waited, least, 3*least)
+				}
+				t.Logf("peer %d: %d messages one after another, %.2f s waiting for them, %.2f s in the session, %v in all",
+					r, f.Trips, f.Waited, f.Seconds, took.Round(time.Millisecond))
 			}
 		})
 	}

@@ -21,8 +21,9 @@ type Source struct {
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
 }
 
-// open returns the shards, whose arrays are valid until Close.
-func (s Source) open(p heddle.Plan) ([]*shard.Shard, io.Closer, error) {
+// open returns the shards, whose arrays are valid until Close, and makes p what it means for the
+// data. event gets what there is to say of that.
+func (s Source) open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
 	switch {
 	case (s.Data == "") == (s.Shards == ""):
 		return nil, nil, cli.Invalidf("a run needs either --data D (a data set) or --shards DIR (written by peer partition)")
@@ -42,7 +43,12 @@ func (s Source) open(p heddle.Plan) ([]*shard.Shard, io.Closer, error) {
 	if err != nil {
 		return nil, nil, cli.Invalid(err)
 	}
-	shards, err := heddle.Split(g, p)
+	placed, notes := p.ForGraph(g)
+	for _, e := range notes {
+		event(e)
+	}
+	*p = placed
+	shards, err := heddle.Split(g, placed)
 	return shards, io.NopCloser(nil), err
 }
 

@@ -65,14 +65,13 @@ func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.
 	gcn.Seed = seed
 	frugal := heddle.Defaults(heddle.Plan{Preset: "frugal"})
 	frugal.Seed = seed
-	frugal.Hops = 2 // chosen on the validation nodes
 	mlp := gcn
 	mlp.Model = "mlp"
 	all, err := heddle.Compare(ctx, g, shards,
 		heddle.Trial{Name: "each site alone, over all test nodes", Plan: gcn, Alone: true},
 		heddle.Trial{Name: "features only, pooled (no edges)", Plan: mlp},
 		heddle.Trial{Name: "Heddle, together", Plan: frugal, OnEvent: w.Event},
-		heddle.Trial{Name: "pooled data (upper bound)", Plan: gcn})
+		heddle.Trial{Name: "pooled data, one GCN", Plan: gcn})
 	w.End()
 	if err != nil {
 		return err
@@ -90,7 +89,7 @@ func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.
 	if err := out.write(o, frugal, shards[0], page); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "\nHeddle sent projected rows of %d columns and sums. Both can reveal raw features: docs/explanation/privacy.md.\n", o.Model.Spec.Encoder.Out)
+	fmt.Fprintf(stdout, "\nHeddle sent sums over all sites and rows of %d numbers: who sees what is in docs/explanation/privacy.md.\n", o.Model.Spec.Encoder.Out)
 	fmt.Fprintf(stdout, "model:  %s\nreport: %s\n%.1f s\n", out.model(), out.report(), time.Since(start).Seconds())
 	return nil
 }

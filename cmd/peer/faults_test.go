@@ -175,7 +175,7 @@ func TestPrecedence(t *testing.T) {
 	equal(t, "peers, of the file", j.Peers, 2)
 	equal(t, "hops, of the flag", j.Hops, 3)
 	equal(t, "lambdas, of the flag", fmt.Sprint(j.Lambdas), "[5 6]")
-	equal(t, "policy, of nobody", j.Policy, "random")
+	equal(t, "policy, of nobody", j.Policy, "auto")
 }
 
 func TestBadData(t *testing.T) {
@@ -401,7 +401,7 @@ func TestPlansDiffer(t *testing.T) {
 	all.Wait()
 	for r, text := range said {
 		for _, setting := range []string{"lr", "encoder"} {
-			one, another := `"0.003"`, `"0.5"`
+			one, another := `"0.01"`, `"0.5"`
 			if setting == "encoder" {
 				one, another = `"raw"`, `"mlp"`
 			}

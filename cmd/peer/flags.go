@@ -42,11 +42,11 @@ func (v *settingValue) Type() string {
 
 func (v *settingValue) String() string { return v.text }
 
-// bindSettings adds the flags of the settings that a command takes: train, or join for what the
-// peers of several machines agree on. Former names work but are hidden.
-func bindSettings(f *pflag.FlagSet, command string) {
+// bindSettings adds the flags of the settings that a command takes, of those that wanted accepts:
+// train, or join for what the peers of several machines agree on. Former names work but are hidden.
+func bindSettings(f *pflag.FlagSet, command string, wanted func(heddle.Setting) bool) {
 	for _, s := range heddle.Settings() {
-		if s.Only != "" && s.Only != command {
+		if s.Only != "" && s.Only != command || !wanted(s) {
 			continue
 		}
 		usage := s.Help

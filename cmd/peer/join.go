@@ -95,6 +95,9 @@ func (s member) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err er
 	if err := s.Site.OnModel(o); err != nil { // again, with the figures of the whole run
 		return err
 	}
+	if err := printTried(stdout, o); err != nil {
+		return err
+	}
 	s.out.print(stdout, o, own.Name)
 	if s.Site.State != "" {
 		fmt.Fprintf(stdout, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)

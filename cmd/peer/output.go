@@ -42,6 +42,12 @@ type result struct {
 	Kernels string        `json:"kernels"`
 	Links   []prediction  `json:"predicted,omitempty"` // duration of the run over other connections
 
+	Messages int64   `json:"messages"`       // sent by the peers of this process together
+	Trips    int64   `json:"trips"`          // messages that followed one another
+	Waited   float64 `json:"seconds_waited"` // of the seconds, in operations with other peers
+
+	Tried []tried `json:"tried,omitempty"` // by preset auto; the other fields are those of the chosen plan
+
 	Generations []generation `json:"generations,omitempty"` // of a run with min_peers
 	LostRows    []lostRows   `json:"lost_rows,omitempty"`   // what this peer did about rows of failed peers
 	Shares      []share      `json:"shares,omitempty"`      // with straggler: adapt, changes of the peers' local work
@@ -64,11 +70,13 @@ func number(x float64) *float64 {
 }
 
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
-	r := result{Mode: p.Mode, Model: p.Model, Encoder: p.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
+	r := result{Mode: p.Mode, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
 		Seed: p.Seed, TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
 	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
+	r.Tried = triedOf(o)
 	sum := o.Total()
+	r.Messages, r.Trips, r.Waited = sum.Messages, o.Load.Trips, o.Waited
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
 	if peak := cli.PeakMemory(); peak > 0 {
 		r.PeakRSS = append(r.PeakRSS, peak)
@@ -102,20 +110,22 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 	if err := o.Save(out.model()); err != nil {
 		return err
 	}
-	setting, err := p.MarshalYAML()
+	setting, err := o.Plan.MarshalYAML()
 	if err != nil {
 		return err
 	}
 	r, sum := resultOf(o, p, first), o.Total()
 	page.Setting = string(setting) + page.Setting
-	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, p.Mode, p.Model, first.Parts)
-	page.Metric, page.Stages, page.Peers = string(o.Metric), o.Stages, o.Peers
+	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, p.Mode, o.Plan.Model, first.Parts)
+	page.Metric, page.Stages, page.Peers, page.Tried = string(o.Metric), o.Stages, o.Peers, o.Tried
 	page.Links, page.Failures = predicted(r.Links), failures(r)
 	page.Summary = []report.Fact{
 		{Name: "test " + r.Metric, Value: report.Percent(o.Test)},
 		{Name: "validation " + r.Metric, Value: report.Percent(o.Val)},
 		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},
-		{Name: "bytes sent", Value: report.Bytes(sum.Total())},
+		{Name: "seconds waiting for peers", Value: fmt.Sprintf("%.1f", o.Waited)},
+		{Name: "bytes sent", Value: report.Bytes(sum.Total())}, {Name: "messages sent", Value: fmt.Sprint(sum.Messages)},
+		{Name: "messages one after another", Value: fmt.Sprint(r.Trips)},
 	}
 	if err := cli.WriteFile(out.report(), func(w io.Writer) error { return report.Write(w, page) }); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 )
 
@@ -44,7 +45,7 @@ only dials out.`,
 			return cli.WriteFile(out, func(w io.Writer) error { _, err := w.Write(text); return err })
 		},
 	}
-	bindSettings(c.Flags(), "join")
+	bindSettings(c.Flags(), "join", func(heddle.Setting) bool { return true })
 	groupHelp(c)
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")

@@ -21,6 +21,8 @@ import (
 type job struct {
 	plan *heddle.Plan
 	jobFile
+	tunes   bool   // preset is auto, whatever settings say
+	planOut string // file for the settings by which the model was trained; empty: none
 }
 
 // jobFile is what a settings file of peer train has besides settings.
@@ -39,8 +41,11 @@ func (j *jobFile) bind(f *pflag.FlagSet) {
 // load makes the job from the settings file at path, if there is one, and the flags that were
 // given.
 func (j *job) load(path string, flags *pflag.FlagSet, warn func(string)) (err error) {
-	given := j.jobFile
-	if j.plan, _, err = cli.LoadPlan("train", path, givenSettings(flags), &j.jobFile, warn); err != nil {
+	given, settings := j.jobFile, givenSettings(flags)
+	if j.tunes {
+		settings["preset"] = "auto"
+	}
+	if j.plan, _, err = cli.LoadPlan("train", path, settings, &j.jobFile, warn); err != nil {
 		return err
 	}
 	for name, restore := range map[string]func(){
@@ -55,11 +60,7 @@ func (j *job) load(path string, flags *pflag.FlagSet, warn func(string)) (err er
 }
 
 func newTrain() *cobra.Command {
-	var j job
-	var config, jsonPath string
-	var resume bool
-	var view cli.WatchFlags
-	c := &cobra.Command{
+	return newSimulation(new(job), &cobra.Command{
 		Use:   "train (--data D [--peers K] | --shards DIR)",
 		Short: "Simulate all peers on one machine and train a model",
 		Long: `Simulate all peers on one machine, each with its own part of the graph, and train a model.
@@ -72,23 +73,31 @@ same command with --resume continues from them.`,
   peer train --data data/cora --mode standalone --model gat
   peer train --shards parts --config settings.yaml --lr 0.01
   peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			w, err := view.Start(c.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			defer w.End()
-			if err := j.load(config, c.Flags(), w.Warn); err != nil {
-				return err
-			}
-			return j.run(c.Context(), jsonPath, resume, w, c.OutOrStdout())
-		},
+	}, func(heddle.Setting) bool { return true })
+}
+
+// newSimulation completes c, which runs j with the flags of those settings that wanted accepts.
+func newSimulation(j *job, c *cobra.Command, wanted func(heddle.Setting) bool) *cobra.Command {
+	var config, jsonPath string
+	var resume bool
+	var view cli.WatchFlags
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		w, err := view.Start(c.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		defer w.End()
+		if err := j.load(config, c.Flags(), w.Warn); err != nil {
+			return err
+		}
+		return j.run(c.Context(), jsonPath, resume, w, c.OutOrStdout())
 	}
-	bindSettings(c.Flags(), "train")
+	bindSettings(c.Flags(), "train", wanted)
 	j.bind(c.Flags())
 	groupHelp(c, "data", "shards", "split", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results")
+	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
 	c.Flags().BoolVar(&resume, "resume", false, "continuation of an interrupted run")
 	view.Bind(c.Flags())
 	return c
@@ -96,7 +105,7 @@ same command with --resume continues from them.`,
 
 func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watch, stdout io.Writer) (err error) {
 	p := j.plan
-	shards, closer, err := j.open(*p)
+	shards, closer, err := j.open(p, w.Event)
 	if err != nil {
 		return err
 	}
@@ -107,9 +116,12 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watc
 	name := shards[0].Name
 	if j.Out == "" {
 		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", fileName(name), p.Mode, p.Model, p.Seed))
+		if p.Candidates() != nil {
+			j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", fileName(name), p.Preset, p.Seed))
+		}
 	}
 	out, state := output{j.Out, jsonPath}, filepath.Join(j.Out, "checkpoints")
-	if err := out.check(); err != nil {
+	if err := errors.Join(out.check(), cli.Writable(j.planOut)); err != nil {
 		return err
 	}
 	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.Event}
@@ -138,10 +150,13 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watc
 		return err
 	}
 	page := report.Page{Setting: string(place), Command: "peer train --config settings.yaml"}
-	if err := out.write(o, *p, shards[0], page); err != nil {
+	if err := errors.Join(out.write(o, *p, shards[0], page), j.writePlan(o)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(state); err != nil {
+		return err
+	}
+	if err := printTried(stdout, o); err != nil {
 		return err
 	}
 	out.print(stdout, o, name)

@@ -26,7 +26,10 @@ var ofRounds = []string{"--rounds", "12", "--checkpoint-every", "4"}
 func mustTrain(t *testing.T, out string, args ...string) string {
 	t.Helper()
 	settings := quick
-	if slices.Contains(args, "frugal") {
+	switch {
+	case slices.Contains(args, "frugal"):
+		settings = []string{"-q"}
+	case slices.Contains(args, "frugal-pca"):
 		settings = slices.DeleteFunc(slices.Clone(quick), func(a string) bool { return slices.Contains(ofRounds, a) })
 	}
 	return must(t, slices.Concat([]string{"train", "-o", out}, settings, args)...)
@@ -89,6 +92,9 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 	// The ports depend on the process, so that two runs of the tests do not connect to each other.
 	port := 20000 + os.Getpid()%4000*8
 	settings := slices.DeleteFunc(slices.Clone(quick), func(s string) bool { return s == "-q" })
+	if slices.Contains(more, "auto") { // which chooses them
+		settings = nil
+	}
 	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(port)}, settings, more, members)...)
 	done := make(chan error, n)
 	for r := range n {
@@ -178,7 +184,8 @@ func TestPredict(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	for name, args := range map[string][]string{
 		"gcn":        {"--peers", "3"},
-		"frugal":     {"--peers", "3", "--preset", "frugal", "--encoder", "pca:16"},
+		"frugal":     {"--peers", "3", "--preset", "frugal", "--rows", "float32"},
+		"frugal-pca": {"--peers", "3", "--preset", "frugal-pca", "--encoder", "pca:16"},
 		"gat":        {"--peers", "2", "--model", "gat"},
 		"mlp":        {"--peers", "2", "--model", "sage", "--encoder", "mlp", "--layer-output", "logits"},
 		"standalone": {"--mode", "standalone", "--encoder", "raw"},
@@ -193,13 +200,13 @@ func TestPredict(t *testing.T) {
 }
 
 // TestPredictCora compares on real data, where sums over neighbours have another order than in the
-// parts.
+// parts. Rows are exact, as they are in prediction: of int8 rows a node or two would change sides.
 func TestPredictCora(t *testing.T) {
 	data, out := realdata.Dir(t, "cora"), t.TempDir()
-	must(t, "train", "--data", data, "--preset", "frugal", "--transport", "memory", "-q", "-o", out)
+	must(t, "train", "--data", data, "--preset", "frugal", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
-	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.79 {
-		t.Errorf("test accuracy %.3f, want at least 0.79", a)
+	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.82 {
+		t.Errorf("test accuracy %.3f, want at least 0.82", a)
 	}
 }
 

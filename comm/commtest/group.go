@@ -2,8 +2,10 @@ package commtest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"testing"
 
@@ -93,6 +95,9 @@ func (n network) group(t *testing.T, size int) {
 		if err := reduction(ctx, g); err != nil {
 			return err
 		}
+		if err := fixedSums(ctx, g); err != nil {
+			return err
+		}
 		if err := n.groupRows(ctx, g); err != nil {
 			return err
 		}
@@ -136,6 +141,54 @@ func reduction(ctx context.Context, g *comm.Group) error {
 		for q, m := range r.Meta {
 			if len(m) != 1 || m[0] != byte(q) {
 				return fmt.Errorf("reduce: meta of member %d is %v", q, m)
+			}
+		}
+	}
+	return nil
+}
+
+// fixedSums reduces in fixed point, over one frame and over several. A member's numbers are whole,
+// of magnitude rank + 1 at most, so that a column's sums are known but for the rounding.
+func fixedSums(ctx context.Context, g *comm.Group) error {
+	size := g.Size()
+	all := size * (size + 1) / 2
+	for _, form := range []struct{ bits, columns, n int }{
+		{8, 1, 100}, {8, 5000, 10_000}, {16, 1, 10_000}, {32, 5000, 10_000}, {16, 2, 300_000},
+	} {
+		x := make([]float32, form.n)
+		for i := range x {
+			x[i] = float32((i/form.columns%3 - 1) * (g.Rank() + 1))
+		}
+		c := &comm.Contribution{Update: x, Bits: form.bits, Columns: form.columns, Counts: []int64{int64(g.Rank())}}
+		if _, err := g.Reduce(ctx, c); err != nil {
+			return err
+		}
+		bound := float64(all*size) / math.Exp2(float64(form.bits-1)) // twice M/2 steps
+		for i, v := range x {
+			if want := float64((i/form.columns%3 - 1) * all); math.Abs(float64(v)-want) > bound {
+				return fmt.Errorf("sum %+v: [%d] must be within %g of %g (got %g)", form, i, bound, want, v)
+			}
+		}
+		if want := int64(size * (size - 1) / 2); c.Counts[0] != want {
+			return fmt.Errorf("sum %+v: the count must be %d (got %d)", form, want, c.Counts[0])
+		}
+		own := make([]byte, 0, 4*len(x))
+		for _, v := range x {
+			own = binary.LittleEndian.AppendUint32(own, math.Float32bits(v))
+		}
+		digests := make([][]byte, size)
+		for q := range digests {
+			if q != g.Rank() {
+				digests[q] = binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(own))
+			}
+		}
+		theirs, err := g.SendRecv(ctx, comm.Control, "sums", digests, 4)
+		if err != nil {
+			return err
+		}
+		for q, b := range theirs {
+			if q != g.Rank() && (len(b) != 4 || binary.LittleEndian.Uint32(b) != crc32.ChecksumIEEE(own)) {
+				return fmt.Errorf("sum %+v: member %d has other bits", form, q)
 			}
 		}
 	}

@@ -150,7 +150,7 @@ func (m Model) expected(n int) (mean float64) {
 // Load is what a run needs of its network.
 type Load struct {
 	Busy  time.Duration // of computation: what it takes without any network
-	Trips int64         // messages that were waited for one after another
+	Trips int64         // messages that follow one another
 	Bytes int64         // sent by the peer that sends most
 }
 

@@ -44,6 +44,9 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 	size, me, d := g.Size(), g.Rank(), own.Cols()
 	out, largest := make([][]byte, size), 0
 	for q := range size {
+		if err := ctx.Err(); err != nil { // a message of wide rows takes long
+			return Block{}, err
+		}
 		if q != me {
 			out[q] = k.Append(nil, own, h.Give[q])
 			largest = max(largest, len(h.Give[q]), h.Ptr[q+1]-h.Ptr[q]) // the limit holds in both directions
@@ -61,6 +64,9 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 		if n := h.Ptr[q+1] - h.Ptr[q]; !g.Has(q) {
 			parts = append(parts, Block{Sparse: &mat.Sparse{Rows: n, Cols: d, RowPtr: make([]int64, n+1)}})
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return Block{}, err
 		}
 		part, err := k.Parse(in[q], h.Ptr[q+1]-h.Ptr[q], d)
 		if err != nil {

@@ -12,9 +12,13 @@ import (
 // Lane returns a lane of a Stream for dense rows of cols values, RowLen(cols) bytes each: send[q]
 // of them to peer q and recv[q] from it. row returns the k-th row for a peer. take gets the values
 // at, at+1, … of the k-th row from a peer, and may change but not keep them; a row may come in
-// several calls, from its first value on.
+// several calls, from its first value on. The columns of the coding must have no scales: a row
+// leaves before those after it are known.
 func (k *Coder) Lane(cols int, send, recv []int, row func(to, k int) []float32,
 	take func(from, k, at int, values []float32)) comm.Lane {
+	if k.coding.Columns {
+		panic("wire: rows of a lane must have scales of their own: one leaves before the next is known")
+	}
 	l := lane{Coder: k, cols: cols, row: row, take: take, room: make([]scratch, len(send))}
 	bytes := func(rows []int) []int {
 		n := make([]int, len(rows))
@@ -29,13 +33,10 @@ func (k *Coder) Lane(cols int, send, recv []int, row func(to, k int) []float32,
 
 // unit is how many bytes of a dense row can only be decoded together.
 func (k *Coder) unit(cols int) int {
-	switch k.coding.Values {
-	case "bf16":
-		return 2
-	case "int8":
-		return 4 + cols
+	if k.coding.scaled() {
+		return k.coding.RowLen(cols)
 	}
-	return 4
+	return k.coding.valuesLen(1)
 }
 
 type lane struct {
@@ -83,13 +84,10 @@ func (l *lane) encode(dst []byte, row []float32, at int, b *buffers) {
 		for i, v := range b.half {
 			binary.LittleEndian.PutUint16(dst[2*i:], v)
 		}
-	case "int8":
+	case "int8", "int4":
 		b.small = grow(b.small, len(row))
-		scale := kernels.ToInt8(row, b.small)
-		binary.LittleEndian.PutUint32(dst, math.Float32bits(scale))
-		for i, v := range b.small {
-			dst[4+i] = byte(v)
-		}
+		binary.LittleEndian.PutUint32(dst, math.Float32bits(l.coding.round(row, b.small)))
+		l.coding.appendSmall(dst[:4], b.small)
 	default:
 		row = row[at/4:][:len(dst)/4]
 		if raw, ok := kernels.Bytes(row); ok {
@@ -136,12 +134,10 @@ func (l *lane) decode(part []byte, r, at, from int, b *buffers) {
 		b.values = grow(b.values, len(b.half))
 		kernels.FromBF16(b.half, b.values)
 		l.take(from, r, at/2, b.values)
-	case "int8":
+	case "int8", "int4":
 		scale := math.Float32frombits(binary.LittleEndian.Uint32(part))
-		b.small, b.values = grow(b.small, len(part)-4), grow(b.values, len(part)-4)
-		for i := range b.small {
-			b.small[i] = int8(part[4+i])
-		}
+		b.small, b.values = grow(b.small, l.cols), grow(b.values, l.cols)
+		l.coding.readSmall(part[4:], b.small)
 		kernels.FromInt8(scale, b.small, b.values)
 		l.take(from, r, 0, b.values)
 	default:

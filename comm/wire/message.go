@@ -38,10 +38,12 @@ const (
 	manyValues = 0 // u32 stored columns of each row · u32 columns of all rows · values of all columns
 	oneValue   = 1 // the same, but one value for all columns, always f32: bags of words are mostly this
 	denseRows  = 2 // values of all columns, row by row
+	columnRows = 3 // f32 scales of all columns · values of all columns, row by row; neither where there is no row
 
 	float32s = 0 << 4 // 4 bytes a value
 	bf16s    = 1 << 4 // 2 bytes a value
 	int8s    = 2 << 4 // 1 byte a value; an f32 scale before each dense row, or all scales first where rows are sparse
+	int4s    = 3 << 4 // as int8s, 2 values a byte
 
 	packed = 1 << 7 // what follows the byte is a zstd frame of it
 )
@@ -52,15 +54,23 @@ func (c Coding) values() byte {
 		return bf16s
 	case "int8":
 		return int8s
+	case "int4":
+		return int4s
 	}
 	return float32s
 }
 
 // MaxLen is the most bytes that a message of rows×cols takes.
-func (c Coding) MaxLen(rows, cols int) int { return 1 + c.RowLen(cols)*rows }
+func (c Coding) MaxLen(rows, cols int) int {
+	if c.Columns && rows > 0 {
+		return 1 + 4*cols + c.valuesLen(rows*cols)
+	}
+	return 1 + c.RowLen(cols)*rows
+}
 
-// Append appends to b a message of the given rows of x, in the layout that takes the fewest bytes,
-// so that the same rows always have the same bytes. Zeros are not stored.
+// Append appends to b a message of the given rows of x, in the layout that takes the fewest bytes
+// or the one where columns have scales, so that the same rows always have the same bytes. Sparse
+// layouts store no zeros.
 func (k *Coder) Append(b []byte, x Block, rows []int32) []byte {
 	at := len(b)
 	b = k.append(b, x, rows)
@@ -75,6 +85,9 @@ func (k *Coder) Append(b []byte, x Block, rows []int32) []byte {
 }
 
 func (k *Coder) append(b []byte, x Block, rows []int32) []byte {
+	if k.coding.Columns {
+		return k.appendColumns(b, x, rows)
+	}
 	s := nonZeros(x, rows)
 	layout, values, size := byte(oneValue), s.Val[:min(1, len(s.Val))], 0
 	for _, v := range s.Val {
@@ -84,12 +97,12 @@ func (k *Coder) append(b []byte, x Block, rows []int32) []byte {
 		}
 	}
 	switch n := len(values); {
-	case layout == oneValue || k.coding.Values == "":
+	case layout == oneValue:
 		size = 4 * n
-	case k.coding.Values == "bf16":
-		size = 2 * n
+	case k.coding.scaled():
+		size = 4*s.Rows + k.coding.valuesLen(n)
 	default:
-		size = 4*s.Rows + n
+		size = k.coding.valuesLen(n)
 	}
 	if k.coding.RowLen(s.Cols)*s.Rows < 4*(s.Rows+s.NNZ())+size {
 		b = append(b, denseRows|k.coding.values())
@@ -129,11 +142,9 @@ func (k *Coder) append(b []byte, x Block, rows []int32) []byte {
 		small := make([]int8, len(values))
 		for i := range s.Rows {
 			lo, hi := s.RowPtr[i], s.RowPtr[i+1]
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(kernels.ToInt8(values[lo:hi], small[lo:hi])))
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(k.coding.round(values[lo:hi], small[lo:hi])))
 		}
-		for _, v := range small {
-			b = append(b, byte(v))
-		}
+		b = k.coding.appendSmall(b, small)
 	}
 	return b
 }
@@ -152,6 +163,19 @@ func everyRow(n int) []int32 {
 // nonZeros returns the given rows of x without their zeros.
 func nonZeros(x Block, rows []int32) *mat.Sparse {
 	s := &mat.Sparse{Rows: len(rows), Cols: x.Cols(), RowPtr: make([]int64, 1, len(rows)+1)}
+	count := 0 // so that both arrays are made once
+	for _, i := range rows {
+		if x.Sparse != nil {
+			count += int(x.Sparse.RowPtr[i+1] - x.Sparse.RowPtr[i])
+			continue
+		}
+		for _, v := range x.Dense.Row(int(i)) {
+			if v != 0 {
+				count++
+			}
+		}
+	}
+	s.Col, s.Val = make([]int32, 0, count), make([]float32, 0, count)
 	for _, i := range rows {
 		if x.Sparse != nil {
 			col, val := x.Sparse.Row(int(i))
@@ -185,10 +209,12 @@ func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 		}
 		code &^= packed
 	}
-	switch code {
-	case denseRows | k.coding.values():
+	switch values := k.coding.values(); {
+	case k.coding.Columns && code == columnRows|values:
+		x.Dense, err = k.parseColumns(body, rows, cols)
+	case !k.coding.Columns && code == denseRows|values:
 		x.Dense, err = k.parseDense(body, rows, cols)
-	case manyValues | k.coding.values(), oneValue:
+	case !k.coding.Columns && (code == manyValues|values || code == oneValue):
 		x.Sparse, err = k.parseSparse(body, rows, cols, code == oneValue)
 	default:
 		return x, fmt.Errorf("code of the rows must be known (got %d)", b[0])
@@ -240,14 +266,12 @@ func (k *Coder) parseSparse(b []byte, rows, cols int, one bool) (*mat.Sparse, er
 		total += int(n)
 		s.RowPtr = append(s.RowPtr, int64(total))
 	}
-	size := 4 * total // of the values
+	size := k.coding.valuesLen(total)
 	switch {
 	case one:
 		size = 4 * min(1, total)
-	case k.coding.Values == "bf16":
-		size = 2 * total
-	case k.coding.Values == "int8":
-		size = 4*rows + total
+	case k.coding.scaled():
+		size += 4 * rows
 	}
 	if len(rest) != 4*total+size {
 		return nil, fmt.Errorf("%d rows with %d values must have %d bytes (got %d)",
@@ -284,12 +308,12 @@ func (k *Coder) sparseValues(s *mat.Sparse, b []byte, one bool) {
 		for i := range s.Val {
 			s.Val[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
 		}
-	case k.coding.Values == "int8":
+	case k.coding.scaled():
+		small := make([]int8, len(s.Val))
+		k.coding.readSmall(b[4*s.Rows:], small)
 		for i := range s.Rows {
-			scale := f32(4 * i)
-			for at := s.RowPtr[i]; at < s.RowPtr[i+1]; at++ {
-				s.Val[at] = scale * float32(int8(b[4*s.Rows+int(at)]))
-			}
+			lo, hi := s.RowPtr[i], s.RowPtr[i+1]
+			kernels.FromInt8(f32(4*i), small[lo:hi], s.Val[lo:hi])
 		}
 	default:
 		for i := range s.Val {

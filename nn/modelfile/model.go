@@ -221,5 +221,8 @@ func values(spec nn.Spec, limit int64) int64 {
 	for _, l := range spec.Layers {
 		l.Weights(matrix)
 	}
+	if c := spec.Closed; c != nil {
+		c.Weights(spec.Features, spec.Classes, matrix)
+	}
 	return n
 }

@@ -9,8 +9,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -22,13 +20,18 @@ import (
 // oversample is how many directions more than asked for the range finder carries (Halko et al. suggest 5 to 10).
 const oversample = 8
 
-// Components finds the K leading right singular vectors of the features of all peers together, stacked but never
-// pooled: a randomised range finder over G = XᵀX (Halko, Martinsson and Tropp, SIAM Review 2011, algorithms 4.4 and
-// 5.3), in which every product with G is a sum over the peers. What leaves a peer is XᵀXQ for a Q that all know.
+// Components finds the K leading right singular vectors of the features of all peers together,
+// stacked but never pooled: a randomised range finder over G = XᵀX (Halko, Martinsson and Tropp,
+// SIAM Review 2011, algorithms 4.4 and 5.3), in which every product with G is a sum over the peers.
+// What leaves a peer is XᵀXQ for a Q that all know.
 //
-// It returns an F×K matrix with orthonormal columns, the same bits on every peer, whose column signs are fixed.
-// Each of passes reductions, a step of id each, has F·(K+8) numbers; a last one, of another kind, has (K+8)².
-func Components(ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.Features, k, passes int, key rng.Key) (hmat.Dense, error) {
+// It returns an F×K matrix with orthonormal columns, the same bits on every peer, whose column
+// signs are fixed. Each of passes reductions, a step of id each, has F·(K+8) numbers; a last one,
+// of another kind, has (K+8)². Their numbers travel as so many bits (comm.Contribution.Bits), on a
+// grid a column.
+func Components(
+	ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.Features, k, passes, bits int, key rng.Key,
+) (hmat.Dense, error) {
 	f := x.Cols()
 	if k > f {
 		return hmat.Dense{}, fmt.Errorf("encoder: pca must have at most as many components as there are features, %d (got %d)", f, k)
@@ -40,42 +43,45 @@ func Components(ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.F
 	}
 	p := newProducts(x)
 	for pass := range passes {
-		y := p.gram(q)
-		id.Step = pass
-		if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: y.Data}); err != nil {
+		y, err := p.gram(ctx, q)
+		if err != nil {
 			return hmat.Dense{}, err
 		}
-		if err := orthonormalise(y); err != nil {
+		id.Step = pass
+		if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: y.Data, Bits: bits, Columns: w}); err != nil {
+			return hmat.Dense{}, err
+		}
+		if err := orthonormalise(ctx, y); err != nil {
 			return hmat.Dense{}, err
 		}
 		q = y
 	}
 	// Rayleigh and Ritz: the eigenvectors of QᵀGQ turn Q into the components, most important first.
-	xq := p.apply(q)
+	xq, err := p.apply(ctx, q)
+	if err != nil {
+		return hmat.Dense{}, err
+	}
 	small := hmat.New(w, w)
 	kernels.GemmTN(w, w, xq.Rows, xq.Data, xq.Stride, xq.Data, xq.Stride, small.Data, small.Stride, false)
 	id.Kind = "projected Gram matrix"
-	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: small.Data}); err != nil {
+	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: small.Data, Bits: bits, Columns: w}); err != nil {
 		return hmat.Dense{}, err
 	}
-	sym := mat.NewSymDense(w, nil)
-	for i := range w {
-		for j := range i + 1 {
-			sym.SetSym(i, j, (float64(small.At(i, j))+float64(small.At(j, i)))/2)
-		}
-	}
-	var eig mat.EigenSym
-	if !eig.Factorize(sym, true) {
+	u := symmetric(small)
+	if ok, err := eigenvectors(ctx, u); err != nil {
+		return hmat.Dense{}, err
+	} else if !ok {
 		return hmat.Dense{}, errors.New("encoder: the eigenvalues of the projected features were not found; check for NaN and for huge features")
 	}
-	var u mat.Dense
-	eig.VectorsTo(&u)
 	v := hmat.New(f, k)
 	for i := range f {
+		if err := ctx.Err(); err != nil {
+			return hmat.Dense{}, err
+		}
 		for c := range k {
 			sum := 0.0
 			for j := range w {
-				sum += float64(q.At(i, j)) * u.At(j, w-1-c) // eigenvalues ascend
+				sum += float64(q.At(i, j)) * u.Data[j*w+w-1-c] // eigenvalues ascend
 			}
 			v.Set(i, c, float32(sum))
 		}
@@ -99,30 +105,64 @@ func newProducts(x graph.Features) products {
 }
 
 // apply returns X·Q, N×W.
-func (p products) apply(q hmat.Dense) hmat.Dense {
+func (p products) apply(ctx context.Context, q hmat.Dense) (hmat.Dense, error) {
 	y := hmat.New(p.x.Rows(), q.Cols)
-	if s := p.x.Sparse; s != nil {
-		kernels.SpMM(s.RowPtr, s.Col, s.Val, q.Cols, q.Data, q.Stride, y.Data, y.Stride, false)
-	} else if d := p.x.Dense; !d.Empty() {
-		kernels.GemmNN(d.Rows, q.Cols, d.Cols, d.Data, d.Stride, q.Data, q.Stride, y.Data, y.Stride, false)
-	}
-	return y
+	err := inChunks(ctx, y.Rows, p.work(q), func(lo, hi int) {
+		some := y.RowRange(lo, hi)
+		if s := p.x.Sparse; s != nil {
+			kernels.SpMM(s.RowPtr[lo:hi+1], s.Col, s.Val, q.Cols, q.Data, q.Stride, some.Data, some.Stride, false)
+		} else if d := p.x.Dense; !d.Empty() {
+			kernels.GemmNN(some.Rows, q.Cols, d.Cols, d.Data[lo*d.Stride:], d.Stride, q.Data, q.Stride, some.Data, some.Stride, false)
+		}
+	})
+	return y, err
 }
 
 // gram returns XᵀX·Q, F×W.
-func (p products) gram(q hmat.Dense) hmat.Dense {
+func (p products) gram(ctx context.Context, q hmat.Dense) (hmat.Dense, error) {
 	y := hmat.New(q.Rows, q.Cols)
-	xq := p.apply(q)
-	if p.t != nil {
-		kernels.SpMM(p.t.RowPtr, p.t.Col, p.t.Val, q.Cols, xq.Data, xq.Stride, y.Data, y.Stride, false)
-	} else if d := p.x.Dense; !d.Empty() {
-		kernels.GemmTN(d.Cols, q.Cols, d.Rows, d.Data, d.Stride, xq.Data, xq.Stride, y.Data, y.Stride, false)
+	xq, err := p.apply(ctx, q)
+	if err != nil {
+		return y, err
 	}
-	return y
+	err = inChunks(ctx, y.Rows, p.work(q), func(lo, hi int) {
+		some := y.RowRange(lo, hi)
+		if p.t != nil {
+			kernels.SpMM(p.t.RowPtr[lo:hi+1], p.t.Col, p.t.Val, q.Cols, xq.Data, xq.Stride, some.Data, some.Stride, false)
+		} else if d := p.x.Dense; !d.Empty() {
+			kernels.GemmTN(some.Rows, q.Cols, d.Rows, d.Data[lo:], d.Stride, xq.Data, xq.Stride, some.Data, some.Stride, false)
+		}
+	})
+	return y, err
+}
+
+// work is how many multiplications a product of x with q takes.
+func (p products) work(q hmat.Dense) float64 {
+	values := float64(p.x.Rows()) * float64(p.x.Cols())
+	if p.x.Sparse != nil {
+		values = float64(p.x.Sparse.NNZ())
+	}
+	return values * float64(q.Cols)
+}
+
+// chunkWork is how many multiplications are made between two looks at the context.
+const chunkWork = 1 << 31
+
+// inChunks calls do for consecutive ranges of n rows, which take that many multiplications together, until ctx ends.
+func inChunks(ctx context.Context, n int, work float64, do func(lo, hi int)) error {
+	chunks := 1 + int(work/chunkWork)
+	size := max(1, (n+chunks-1)/chunks)
+	for lo := 0; lo < n; lo += size {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		do(lo, min(n, lo+size))
+	}
+	return nil
 }
 
 // orthonormalise replaces the columns of y, F×W with W ≤ F, by an orthonormal basis of their span (QR in float64).
-func orthonormalise(y hmat.Dense) error {
+func orthonormalise(ctx context.Context, y hmat.Dense) error {
 	a := blas64.General{Rows: y.Rows, Cols: y.Cols, Stride: y.Cols, Data: make([]float64, y.Rows*y.Cols)}
 	for i, v := range y.Data {
 		if v != v || math.IsInf(float64(v), 0) {
@@ -130,13 +170,9 @@ func orthonormalise(y hmat.Dense) error {
 		}
 		a.Data[i] = float64(v)
 	}
-	tau, size := make([]float64, y.Cols), make([]float64, 1)
-	lapack64.Geqrf(a, tau, size, -1)
-	work := make([]float64, int(size[0]))
-	lapack64.Geqrf(a, tau, work, len(work))
-	lapack64.Orgqr(a, tau, size, -1)
-	work = make([]float64, max(len(work), int(size[0])))
-	lapack64.Orgqr(a, tau, work, len(work))
+	if err := orthonormal(ctx, a); err != nil {
+		return err
+	}
 	for i, v := range a.Data {
 		y.Data[i] = float32(v)
 	}

@@ -1,11 +1,14 @@
 package linear
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/heddle-gnn/heddle/kernels"
 	hmat "github.com/heddle-gnn/heddle/mat"
@@ -14,83 +17,85 @@ import (
 // MaxRidge bounds the columns of a ridge regression: the Gram matrix has their square of numbers.
 const MaxRidge = 1 << 13
 
+// gramBlock is how many rows of a Gram matrix are computed between two looks at the context.
+const gramBlock = 512
+
 // Equations returns this peer's part of the normal equations of a regression from the rows of z, N×D, to those of y,
 // N×C, row i counting weight[i]: the upper triangle of ZᵀWZ, row by row, and after it ZᵀWY.
-func Equations(z, y hmat.Dense, weight []float32) []float32 {
+func Equations(ctx context.Context, z, y hmat.Dense, weight []float32) ([]float32, error) {
 	d, c := z.Cols, y.Cols
-	gram, cross, weighted := hmat.New(d, d), hmat.New(d, c), z.Clone()
+	cross, weighted := hmat.New(d, c), z.Clone()
 	for i, w := range weight {
 		kernels.Scale(w, weighted.Row(i))
 	}
-	kernels.GemmTN(d, d, z.Rows, z.Data, d, weighted.Data, d, gram.Data, d, false)
-	kernels.GemmTN(d, c, z.Rows, weighted.Data, d, y.Data, c, cross.Data, c, false)
 	sums := make([]float32, 0, d*(d+1)/2+d*c)
-	for i := range d {
-		sums = append(sums, gram.Row(i)[i:]...)
+	for lo := 0; lo < d; lo += gramBlock {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		some := hmat.New(min(gramBlock, d-lo), d-lo) // what lies left of it is in the rows above
+		kernels.GemmTN(some.Rows, some.Cols, z.Rows, z.Data[lo:], d, weighted.Data[lo:], d, some.Data, some.Stride, false)
+		for i := range some.Rows {
+			sums = append(sums, some.Row(i)[i:]...)
+		}
 	}
-	return append(sums, cross.Data...)
+	kernels.GemmTN(d, c, z.Rows, weighted.Data, d, y.Data, c, cross.Data, c, false)
+	return append(sums, cross.Data...), nil
 }
 
 // Ridge returns, for each λ of lambdas, the W, D×C, that minimises Σ w‖zW − y‖² + λ‖W‖² over the rows of all peers, from
 // the sum of their Equations (Hoerl and Kennard 1970; by Cholesky, in float64). λ is in units of the mean diagonal of
 // ZᵀWZ, so that a scale of the input does not matter; the last column of z, a constant, is not penalised. All solutions
-// lie in solved, one after the other.
-func Ridge(sums []float32, d, c int, lambdas []float64) (solutions []hmat.Dense, solved []float32, err error) {
-	gram, cross, mean, err := unpack(sums, d, c)
-	if err != nil {
-		return nil, nil, err
+// lie in solved, one after the other. Ridge ends soon after ctx does.
+func Ridge(ctx context.Context, sums []float32, d, c int, lambdas []float64) (solutions []hmat.Dense, solved []float32, err error) {
+	for _, v := range sums {
+		if !(math.Abs(float64(v)) <= math.MaxFloat32) {
+			return nil, nil, errors.New("ridge: the squares of the features of all peers together overflow; scale their columns")
+		}
 	}
+	a := blas64.Symmetric{N: d, Stride: d, Data: make([]float64, d*d), Uplo: blas.Upper} // all penalties share it
+	cross := blas64.General{Rows: d, Cols: c, Stride: c, Data: make([]float64, d*c)}
 	solved = make([]float32, len(lambdas)*d*c)
 	for k, lambda := range lambdas {
-		a := mat.NewSymDense(d, nil)
-		a.CopySym(gram)
+		right := unpack(a, sums)
+		mean := 0.0
 		for i := range d - 1 {
-			a.SetSym(i, i, a.At(i, i)+lambda*max(mean, 1e-12))
+			mean += a.Data[i*d+i]
 		}
-		var chol mat.Cholesky
-		var w mat.Dense
-		if !chol.Factorize(a) {
+		mean /= float64(d - 1)
+		for i := range d - 1 {
+			a.Data[i*d+i] += lambda * max(mean, 1e-12)
+		}
+		ok, err := cholesky(ctx, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok {
 			return nil, nil, fmt.Errorf("ridge: the equations are singular with penalty %g; use a larger one", lambda)
 		}
-		if err := chol.SolveTo(&w, cross); err != nil {
-			if _, ok := err.(mat.Condition); !ok {
-				return nil, nil, fmt.Errorf("ridge: penalty %g: %w", lambda, err)
-			}
+		for i, v := range right {
+			cross.Data[i] = float64(v)
+		}
+		if err := solveCholesky(ctx, a, cross); err != nil {
+			return nil, nil, err
 		}
 		s := hmat.View(d, c, solved[k*d*c:])
-		for i := range d {
-			for j := range c {
-				s.Set(i, j, float32(w.At(i, j)))
-			}
+		for i, v := range cross.Data {
+			s.Data[i] = float32(v)
 		}
 		solutions = append(solutions, s)
 	}
 	return solutions, solved, nil
 }
 
-// unpack returns both sides of the equations, and the mean diagonal of the penalised columns.
-func unpack(sums []float32, d, c int) (gram *mat.SymDense, cross *mat.Dense, mean float64, err error) {
-	for _, v := range sums {
-		if !(math.Abs(float64(v)) <= math.MaxFloat32) {
-			return nil, nil, 0, errors.New("ridge: the squares of the features of all peers together overflow; scale their columns")
+// unpack fills the upper triangle of a with the left side of the equations in sums, and returns the right side.
+func unpack(a blas64.Symmetric, sums []float32) (right []float32) {
+	for i := range a.N {
+		row := a.Data[i*a.Stride+i : i*a.Stride+a.N]
+		for j := range row {
+			row[j] = float64(sums[j])
 		}
+		sums = sums[len(row):]
 	}
-	gram, cross = mat.NewSymDense(d, nil), mat.NewDense(d, c, nil)
-	at, trace := 0, 0.0
-	for i := range d {
-		for j := i; j < d; j++ {
-			gram.SetSym(i, j, float64(sums[at]))
-			at++
-		}
-		if i < d-1 {
-			trace += gram.At(i, i)
-		}
-	}
-	for i := range d {
-		for j := range c {
-			cross.Set(i, j, float64(sums[at]))
-			at++
-		}
-	}
-	return gram, cross, trace / float64(d-1), nil
+	return slices.Clip(sums)
 }

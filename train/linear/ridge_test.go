@@ -26,14 +26,17 @@ func TestRidgeIsTheMinimum(t *testing.T) {
 	}
 	var sums []float32
 	for _, part := range [][2]int{{0, 10}, {10, 11}, {11, n}} {
-		one := Equations(z.RowRange(part[0], part[1]), y.RowRange(part[0], part[1]), weight[part[0]:part[1]])
+		one, err := Equations(t.Context(), z.RowRange(part[0], part[1]), y.RowRange(part[0], part[1]), weight[part[0]:part[1]])
+		if err != nil {
+			t.Fatal(err)
+		}
 		if sums == nil {
 			sums = make([]float32, len(one))
 		}
 		kernels.Add(one, sums)
 	}
 	lambdas := []float64{0.01, 1, 30}
-	solutions, solved, err := Ridge(sums, d, c, lambdas)
+	solutions, solved, err := Ridge(t.Context(), sums, d, c, lambdas)
 	if err != nil || len(solutions) != len(lambdas) || len(solved) != len(lambdas)*d*c {
 		t.Fatalf("%d solutions of %d numbers, %v", len(solutions), len(solved), err)
 	}
@@ -72,7 +75,7 @@ func TestRidgeRefuses(t *testing.T) {
 		"singular": func(s []float32) []float64 { s[0], s[2] = 0, 0; return []float64{1} },
 	} {
 		s := append([]float32{}, sums...)
-		if _, _, err := Ridge(s, 2, 1, set(s)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := Ridge(t.Context(), s, 2, 1, set(s)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -23,7 +23,7 @@ type Checkpoint struct {
 }
 
 // version is that of what Save writes. Checkpoints of another one are refused.
-const version = 2
+const version = 3
 
 // header is the small part of a checkpoint.
 type header struct {
@@ -47,7 +47,7 @@ func (p Participant) Save(c *Checkpoint) error {
 		return err
 	}
 	s := &checkpoint.State{Fingerprints: p.fingerprints(), Header: head, I64: c.I64,
-		F32: map[string][]float32{"params": c.Params, "slab": c.Slab, "best": c.Best}, F64: map[string][]float64{"labels": c.Labels, "rounds": c.Rounds, "stages": c.Stages}}
+		F32: map[string][]float32{"params": c.Params, "heads": c.Heads, "slab": c.Slab, "best": c.Best}, F64: map[string][]float64{"labels": c.Labels, "rounds": c.Rounds, "stages": c.Stages}}
 	for i, m := range c.Moments {
 		s.F32[moment(i)] = m
 	}
@@ -99,7 +99,7 @@ func (p Participant) read(s *checkpoint.State) (*Checkpoint, error) {
 	}
 	c := &Checkpoint{Sent: h.Sent, Header: h.Trainer, F32: s.F32, I64: s.I64,
 		Snapshot: Snapshot{At: h.Position, Agreed: h.Agreed, Steps: h.Steps, Labels: s.F64["labels"], Rounds: s.F64["rounds"], Stages: s.F64["stages"],
-			Params: s.F32["params"], Slab: s.F32["slab"], Best: s.F32["best"]}}
+			Params: s.F32["params"], Heads: s.F32["heads"], Slab: s.F32["slab"], Best: s.F32["best"]}}
 	for i := 0; s.F32[moment(i)] != nil; i++ {
 		c.Moments = append(c.Moments, s.F32[moment(i)])
 	}

@@ -59,10 +59,10 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-var shape = Shape{Stages: 3, Rounds: 5, Classes: 2, Params: 4, Slab: 3}
+var shape = Shape{Stages: 3, Rounds: 5, Labels: 2, Params: 4, Heads: 2, Slab: 3}
 
 func snapshot() Snapshot {
-	s := Snapshot{At: train.Position{Stage: 1, Round: 2, Best: 0.5, BestLoss: 0.7, BestRound: 1}, Labels: []float64{3, 4}, Params: []float32{1, 2, 3, 4},
+	s := Snapshot{At: train.Position{Stage: 1, Round: 2, Best: 0.5, BestLoss: 0.7, BestRound: 1}, Labels: []float64{3, 4}, Params: []float32{1, 2, 3, 4}, Heads: []float32{6, 7},
 		Slab: []float32{5, 6, 7}, Best: []float32{8, 9, 1}, Steps: 2, Moments: [][]float32{{1, 2}, {3, 4}}, Agreed: 3}
 	for k := range 2 {
 		s.Rounds = append(s.Rounds, 1, float64(k), 0.5, math.NaN(), 0.25, 0, 0, 0)
@@ -100,8 +100,9 @@ func TestSnapshotTravelsWhole(t *testing.T) {
 		{func(s *Snapshot) { s.At.Round = 6 }, "round 6"},
 		{func(s *Snapshot) { s.At.BestRound = 6 }, "best of round 6"},
 		{func(s *Snapshot) { s.At.Best = math.NaN() }, "not a number"},
-		{func(s *Snapshot) { s.Labels = s.Labels[1:] }, "2 classes (got 1)"},
+		{func(s *Snapshot) { s.Labels = s.Labels[1:] }, "2 label counts (got 1)"},
 		{func(s *Snapshot) { s.Params = s.Params[1:] }, "4 parameters (got 3)"},
+		{func(s *Snapshot) { s.Heads = s.Params }, "at most 2 values of heads (got 4)"},
 		{func(s *Snapshot) { s.Slab, s.Best = s.Params, s.Params }, "at most 3 parameters in training"},
 		{func(s *Snapshot) { s.Moments = make([][]float32, 3) }, "2 moments (got 3, 3 and 3)"},
 		{func(s *Snapshot) { s.Params[1] = float32(math.NaN()) }, "NaN among its values"},
@@ -113,7 +114,7 @@ func TestSnapshotTravelsWhole(t *testing.T) {
 			t.Errorf("%v, want a word on %q", err, test.want)
 		}
 	}
-	full := Snapshot{Labels: make([]float64, 2), Params: make([]float32, 4), Slab: make([]float32, 3), Best: make([]float32, 3), Moments: [][]float32{make([]float32, 3), make([]float32, 3)},
+	full := Snapshot{Labels: make([]float64, 2), Params: make([]float32, 4), Heads: make([]float32, 2), Slab: make([]float32, 3), Best: make([]float32, 3), Moments: [][]float32{make([]float32, 3), make([]float32, 3)},
 		Rounds: make([]float64, 3*5*train.RoundColumns), Stages: make([]float64, 3*train.StageColumns)}
 	if n := len(full.encode()); n != shape.most() {
 		t.Errorf("the largest snapshot has %d bytes, want the bound of %d", n, shape.most())

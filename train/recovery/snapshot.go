@@ -14,10 +14,11 @@ import (
 // it. There are no rows in it.
 type Snapshot struct {
 	At      train.Position
-	Labels  []float64   // [C] training labels of all peers
+	Labels  []float64   // label counts of all peers: labels.Counts.Sums
 	Rounds  []float64   // what was measured: train.Result.Encode
 	Stages  []float64   // the same
 	Params  []float32   // of the whole model, where only a stage of it is in Slab
+	Heads   []float32   // of the stages that have ended, where the model does not keep them
 	Slab    []float32   // parameters in training; nil: they are the initial ones
 	Best    []float32   // as long: those of the best state so far
 	Steps   int64       // of the optimiser
@@ -28,9 +29,10 @@ type Snapshot struct {
 
 // Shape bounds the snapshots of a run.
 type Shape struct {
-	Stages, Rounds  int // of the run, and at most of a stage
-	Classes, Params int // lengths of Labels and Params
-	Slab            int // length of Slab at most
+	Stages, Rounds int // of the run, and at most of a stage
+	Labels, Params int // lengths
+	Heads          int // length at most
+	Slab           int // length of Slab at most
 }
 
 // Final is the round, behind the last stage, of a model that all members have saved; 0 that of one that this peer has.
@@ -39,8 +41,8 @@ const Final = 1
 // Final reports whether a position is that of a model that all members have saved.
 func (s Shape) Final(at train.Position) bool { return at.Stage == s.Stages && at.Round == Final }
 
-// encode: u64 position (train.Position.Seq) · f64 best · f64 its loss · u64 its round + 1 · u64 steps · u32 C · C f64
-// labels · u32 n · n rounds of 5 f64 · u32 n · n stages of 6 f64 · u32 n · n f32 parameters · u32 n · n f32 in training ·
+// encode: u64 position (train.Position.Seq) · f64 best · f64 its loss · u64 its round + 1 · u64 steps · u32 n · n f64
+// label counts · u32 n · n rounds of 5 f64 · u32 n · n stages of 6 f64 · u32 n · n f32 parameters · u32 n · n f32 of heads · u32 n · n f32 in training ·
 // n f32 of the best state · u32 m · m times: u32 n · n f32 moments.
 func (s Snapshot) encode() (b []byte) {
 	u64 := func(x uint64) { b = binary.LittleEndian.AppendUint64(b, x) }
@@ -68,6 +70,8 @@ func (s Snapshot) encode() (b []byte) {
 	rows(s.Stages, train.StageColumns, train.StageColumns-train.SentColumns)
 	u32(len(s.Params))
 	f32s(s.Params)
+	u32(len(s.Heads))
+	f32s(s.Heads)
 	u32(len(s.Slab))
 	f32s(s.Slab)
 	f32s(s.Best)
@@ -92,7 +96,7 @@ const maxMoments = 2
 // most bounds the bytes of a snapshot: the message of a peer that says it has more is refused.
 func (s Shape) most() int {
 	const round, stage = train.RoundColumns - train.SentColumns, train.StageColumns - train.SentColumns
-	return 5*8 + 8*(s.Classes+s.Stages*(s.Rounds*round+stage)) + (6+maxMoments)*4 + 4*(s.Params+s.Slab*(2+maxMoments))
+	return 5*8 + 8*(s.Labels+s.Stages*(s.Rounds*round+stage)) + (7+maxMoments)*4 + 4*(s.Params+s.Heads+s.Slab*(2+maxMoments))
 }
 
 // parse reads a snapshot. b is a peer's: nothing in it is believed.
@@ -105,6 +109,7 @@ func (s Shape) parse(b []byte) (got Snapshot, err error) {
 	got.Rounds = r.rows(train.RoundColumns-train.SentColumns, train.SentColumns)
 	got.Stages = r.rows(train.StageColumns-train.SentColumns, train.SentColumns)
 	got.Params = r.f32s(r.count(4))
+	got.Heads = r.f32s(r.count(4))
 	n := r.count(8)
 	got.Slab, got.Best = r.f32s(n), r.f32s(n)
 	for range r.count(4) {
@@ -116,7 +121,7 @@ func (s Shape) parse(b []byte) (got Snapshot, err error) {
 	if err := s.fits(got); err != nil {
 		return Snapshot{}, err
 	}
-	for _, x := range append([][]float32{got.Params, got.Slab, got.Best}, got.Moments...) {
+	for _, x := range append([][]float32{got.Params, got.Heads, got.Slab, got.Best}, got.Moments...) {
 		for i, v := range x {
 			if !(math.Abs(float64(v)) <= math.MaxFloat32) {
 				return Snapshot{}, fmt.Errorf("a state with %g among its values, at %d of %d", v, i, len(x))
@@ -134,10 +139,12 @@ func (s Shape) fits(got Snapshot) error {
 		return fmt.Errorf("a state of stage %d, round %d, best of round %d: there are %d stages of %d rounds", at.Stage, at.Round, at.BestRound, s.Stages, s.Rounds)
 	case at.Best != at.Best || at.BestLoss != at.BestLoss:
 		return fmt.Errorf("a state whose best metric is not a number")
-	case len(got.Labels) != s.Classes:
-		return fmt.Errorf("a state must have %d classes (got %d)", s.Classes, len(got.Labels))
+	case len(got.Labels) != s.Labels:
+		return fmt.Errorf("a state must have %d label counts (got %d)", s.Labels, len(got.Labels))
 	case len(got.Params) != s.Params:
 		return fmt.Errorf("a state must have %d parameters (got %d)", s.Params, len(got.Params))
+	case len(got.Heads) > s.Heads:
+		return fmt.Errorf("a state must have at most %d values of heads (got %d)", s.Heads, len(got.Heads))
 	case len(got.Slab) > s.Slab || len(got.Best) != len(got.Slab) || len(got.Moments) > maxMoments:
 		return fmt.Errorf("a state must have at most %d parameters in training, as many of its best and %d moments (got %d, %d and %d)",
 			s.Slab, maxMoments, len(got.Slab), len(got.Best), len(got.Moments))

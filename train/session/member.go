@@ -46,11 +46,12 @@ type Connection struct {
 
 // Usage is what one peer used in all sessions of a run, up to the last checkpoint where its process was killed.
 type Usage struct {
-	Seconds float64       // in sessions
-	Waited  time.Duration // of it, for the network
-	Trips   int64         // messages that were waited for one after another
-	Sent    comm.Counts
-	Wire    int64 // bytes sent as the network carried them
+	Seconds  float64       // in sessions
+	Waited   time.Duration // of it, in operations with the others
+	Trips    int64         // messages that followed one another (comm.Group.Waits)
+	Messages int64         // sent, each to one other peer
+	Sent     comm.Counts
+	Wire     int64 // bytes sent as the network carried them
 }
 
 // Member is one peer's part in a run, over as many sessions as it takes. The caller provides the connections.
@@ -237,7 +238,7 @@ func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err er
 		trips, waited := g.Waits()
 		sent := g.Bytes()
 		u.Seconds, u.Trips, u.Waited, u.Wire = u.Seconds+took.Seconds(), u.Trips+trips, u.Waited+waited, u.Wire+s.Wire()
-		u.Sent = comm.Counts{Halo: u.Sent.Halo + sent.Halo, Reduce: u.Sent.Reduce + sent.Reduce, Control: u.Sent.Control + sent.Control}
+		u.Sent, u.Messages = u.Sent.Plus(sent), u.Messages+g.Messages()
 		m.usage = u
 	}
 	defer func() {

@@ -111,12 +111,17 @@ func (w *Watch) Show(done int, text, message string, attributes ...any) {
 
 // End removes the bar and closes the file of events.
 func (w *Watch) End() {
+	w.clear()
+	if w.events != nil {
+		w.stopRecording(w.events.Close())
+	}
+}
+
+// clear removes the bar.
+func (w *Watch) clear() {
 	if w.bar != nil {
 		w.bar.Clear()
 		w.bar = nil
-	}
-	if w.events != nil {
-		w.stopRecording(w.events.Close())
 	}
 }
 
@@ -198,6 +203,12 @@ func (w *Watch) Event(e train.Event) {
 		}
 	case train.Restored:
 		w.Log.Info("resumed from a checkpoint", "stage", e.StageName, "round", e.Round, "peer", e.Peer)
+	case train.CandidateBegin:
+		w.clear() // each candidate has rounds of its own
+		w.Log.Info("candidate", "plan", e.Candidate, "bytes_at_most", e.Limit)
+	case train.CandidateEnd:
+		w.clear()
+		w.Log.Info("candidate done", "plan", e.Candidate, "val", e.Val, "standard_error", e.StandardError, "bytes", e.SentByAll, "ended", e.Text)
 	case train.Trace:
 		w.Log.Debug(e.Text)
 	case train.Note:

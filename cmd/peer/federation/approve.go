@@ -57,7 +57,7 @@ func (a approving) run(w *cli.Watch, stdout io.Writer) error {
 	for _, text := range warnings {
 		w.Warn(text)
 	}
-	if err := rules.Check(p.Judged()); err != nil {
+	if err := p.Allowed(rules); err != nil {
 		return cli.Invalidf("%s is not allowed by %s: %w", a.plan, a.policy, err)
 	}
 	id, err := cli.LoadKey(a.key)
@@ -87,7 +87,7 @@ func (a approving) run(w *cli.Watch, stdout io.Writer) error {
 	if err := admission.WriteFile(a.out, signed); err != nil {
 		return cli.Invalid(err)
 	}
-	describePlan(stdout, p, fingerprint)
+	describePlan(stdout, p, rules, fingerprint)
 	fmt.Fprintf(stdout, "approved     for %s until %s, signed by %d, in %s\n",
 		rules.Federation, a.until, len(signed.Signatures), a.out)
 	if err := rules.Approved(signed, fingerprint, a.site, time.Now()); err != nil {
@@ -97,12 +97,36 @@ func (a approving) run(w *cli.Watch, stdout io.Writer) error {
 }
 
 // describePlan prints what a person should know before approving.
-func describePlan(w io.Writer, p *heddle.Plan, fingerprint string) {
+func describePlan(w io.Writer, p *heddle.Plan, rules admission.Policy, fingerprint string) {
 	fmt.Fprintf(w, "plan         %s\n", fingerprint)
-	fmt.Fprintf(w, "model        %s, %d layers, %d hops, hidden width %d\n", p.Model, p.Layers, p.Hops, p.Hidden)
-	fmt.Fprintf(w, "travels      encoder %s, layer output %s\n", p.Encoder, p.LayerOutput)
-	fmt.Fprintf(w, "solver       %s, at most %d rounds of a layer\n", p.Solver, p.Rounds)
+	if all := p.Candidates(); all != nil {
+		fmt.Fprintf(w, "tries        the plans below, for which all peers together send at most %g MB\n", p.Budget)
+		for _, c := range all {
+			if err := c.Plan.Allowed(rules); err != nil {
+				fmt.Fprintf(w, "not          %s: %v\n", c.Name, err)
+				continue
+			}
+			fmt.Fprintf(w, "or           %s\n", c.Name)
+			describeRun(w, c.Plan)
+		}
+	} else {
+		describeRun(w, *p)
+	}
 	for _, m := range p.Members {
 		fmt.Fprintf(w, "peer         %s  %s  %v\n", m.Name, m.ID, m.Addresses)
 	}
+}
+
+// describeRun prints what a run by p computes and sends.
+func describeRun(w io.Writer, p heddle.Plan) {
+	judged := p.Judged()
+	if p.Encoder.Kind == "classes" {
+		fmt.Fprintf(w, "model        rounds of class means, %d hops\n", p.Hops)
+		fmt.Fprintf(w, "travels      encoder %s: sums over all sites (%s), rows of one number a class (%s)\n",
+			p.Encoder, p.Sums, p.Rows)
+	} else {
+		fmt.Fprintf(w, "model        %s, %d layers, %d hops, hidden width %d\n", p.Model, p.Layers, p.Hops, p.Hidden)
+		fmt.Fprintf(w, "travels      encoder %s, layer output %s\n", p.Encoder, p.LayerOutput)
+	}
+	fmt.Fprintf(w, "solver       %s, at most %d rounds of a layer\n", judged.Solver, judged.Rounds)
 }

@@ -17,10 +17,11 @@ import (
 type Page struct {
 	Title    string
 	Summary  []Fact
-	Compare  *Table // ways of training side by side, or nil
-	Links    *Table // duration of the run over other connections, or nil
-	Failures *Table // peers that failed or were slow, and what was done, or nil
-	Metric   string // of Val and Test, as "accuracy"
+	Compare  *Table           // ways of training side by side, or nil
+	Links    *Table           // duration of the run over other connections, or nil
+	Tried    []heddle.Attempt // plans that preset auto tried; nil: another preset
+	Failures *Table           // peers that failed or were slow, and what was done, or nil
+	Metric   string           // of Val and Test, as "accuracy"
 	Stages   []train.StageResult
 	Peers    []heddle.Traffic
 	Setting  string // as a settings file
@@ -57,10 +58,15 @@ func Write(w io.Writer, p Page) error {
 	if err != nil {
 		return fmt.Errorf("report: chart of bytes: %w", err)
 	}
+	curve, err := tradeOff(p.Metric, p.Tried)
+	if err != nil {
+		return fmt.Errorf("report: chart of what was tried: %w", err)
+	}
 	return layout.Execute(w, struct {
 		Page
-		Loss, Val, Doors template.HTML // SVG that this package has drawn
-	}{p, template.HTML(loss), template.HTML(val), template.HTML(doors)})
+		TriedTable              *Table
+		Loss, Val, Doors, Curve template.HTML // SVG that this package has drawn
+	}{p, TriedTable(p.Metric, p.Tried), template.HTML(loss), template.HTML(val), template.HTML(doors), template.HTML(curve)})
 }
 
 // Percent writes a fraction in percent; NaN is "none".

@@ -1,14 +1,13 @@
-package heddle
+package p2p
 
 import (
 	"fmt"
 	"strings"
-
-	"github.com/heddle-gnn/heddle/p2p"
 )
 
-// explained adds to an error of members whose plans differ which settings differ between whom.
-func explained(err error) error {
+// Explained adds to an error of members whose plans differ which settings differ between whom. Each
+// line of Hello.PlanText is a setting and its value, as "lr: 0.01".
+func Explained(err error) error {
 	m := planMismatch(err)
 	if m == nil {
 		return err
@@ -29,9 +28,9 @@ func explained(err error) error {
 }
 
 // planMismatch finds in err the two members whose plans differ; nil: there are none.
-func planMismatch(err error) *p2p.MismatchError {
+func planMismatch(err error) *MismatchError {
 	switch e := err.(type) {
-	case *p2p.MismatchError:
+	case *MismatchError:
 		if e.OurPlan != "" && e.PeerPlan != "" {
 			return e
 		}
@@ -50,7 +49,7 @@ func planMismatch(err error) *p2p.MismatchError {
 // difference is a setting that has two values.
 type difference struct{ setting, ours, theirs string }
 
-// differences compares two texts of Plan.agreed. A setting that one of them does not have is not
+// differences compares two plans. A setting that one of them does not have is not
 // read there.
 func differences(ours, theirs string) (all []difference) {
 	values := func(text string) (names []string, of map[string]string) {

@@ -1,0 +1,221 @@
+package results
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/bench/page"
+)
+
+// The grid is fixed before any of it runs: what the default of peer train is compared with. Of each
+// family, validation nodes choose one candidate by its mean over tuneSeeds seeds; that one is run
+// over all seeds or splits.
+
+// gridData are the data sets that have features, from the least to run to the most.
+var gridData = []string{"cora", "citeseer", "chameleon-filtered", "squirrel-filtered", "actor", "dblp-citation",
+	"amazon-photo", "amazon-computers", "imdb", "coauthor-cs", "tolokers", "facebook-pages", "github-web-ml",
+	"twitch", "s-ffsd", "nell"}
+
+// published are test figures of one machine from the literature, as the data sets' page has them.
+var published = map[string]string{
+	"cora": "GCN 81.5, GAT 83.0", "citeseer": "GCN 70.3, GAT 72.5", "coauthor-cs": "GCN 91.1, SAGE 91.3",
+	"amazon-photo": "GCN 91.2, SAGE 91.4", "amazon-computers": "GCN 82.6, SAGE 82.4", "nell": "GCN 66.0",
+	"tolokers": "GCN 83.6, SAGE 82.4", "actor": "GCN 30.3, SAGE 34.2", "squirrel-filtered": "GCN 39.5, SAGE 36.1",
+	"chameleon-filtered": "GCN 40.9, SAGE 37.8",
+}
+
+// family is a row of the grid: its candidates are settings, as peer train takes them.
+type family struct {
+	name       string
+	candidates []string
+}
+
+// auto is what is compared with the grid, within its budget of 50 MB.
+const auto = "preset auto"
+
+// closedForm are the variants of preset frugal.
+var closedForm = combine([]string{"--preset=frugal"}, []string{"--encoder=classes", "--encoder=classes+pca:16"},
+	[]string{"--hops=1", "--hops=2", "--hops=3", "--hops=4", "--hops=5", "--hops=6"},
+	[]string{"--hops-kept=last", "--hops-kept=all"},
+	[]string{"--random-features=0", "--random-features=128", "--random-features=256", "--random-features=512"})
+
+// gridOf returns the families of a data set of so many columns.
+func gridOf(columns int) []family {
+	components := []string{"--encoder=pca:128", "--encoder=pca:64", "--encoder=pca:16"}
+	encoders := components[:1]
+	if columns < 128 {
+		components, encoders = []string{fmt.Sprintf("--encoder=pca:%d", columns)}, nil
+	}
+	if columns <= 1000 { // else raw features cost a hundred times more bytes than anything else here
+		encoders = append(slices.Clone(encoders), "--encoder=raw")
+	}
+	families := []family{
+		{auto, []string{"--preset=auto"}},
+		{"closed form, classes", closedForm},
+		{"closed form, pca", combine([]string{"--layers=1 --solver=ridge"}, components,
+			[]string{"--hops=1", "--hops=2", "--hops=4"}, []string{"--row-norm=none", "--row-norm=l1"})},
+		{"preset retexo", combine([]string{"--preset=retexo"}, []string{"--decay=0.005", "--decay=0.0005"},
+			[]string{"--row-norm=none", "--row-norm=l1"})},
+	}
+	for _, model := range []string{"gcn", "sage", "gat"} {
+		families = append(families, family{"layer-wise " + model, combine(
+			[]string{"--mode=retexo --solver=adam --layers=2 --model=" + model},
+			[]string{"--rounds=200 --eval-every=2 --patience=50"}, encoders,
+			[]string{"--lr=0.003", "--lr=0.01", "--lr=0.03"}, []string{"--hidden=64", "--hidden=256"})})
+	}
+	return families
+}
+
+// combine returns every choice of one option of each list.
+func combine(lists ...[]string) []string {
+	all := []string{""}
+	for _, options := range lists {
+		var longer []string
+		for _, begun := range all {
+			for _, option := range options {
+				longer = append(longer, strings.TrimSpace(begun+" "+option))
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// row returns the family as a row, whose variants are its candidates.
+func (f family) row(data string) (r row, err error) {
+	r.Name, r.Data = f.name, data
+	for _, flags := range f.candidates {
+		e, err := planned(f.name, data, flags)
+		if err != nil {
+			return r, err
+		}
+		r.experiment = e // if it is the only one
+		r.grid = append(r.grid, func(to *experiment) { *to = e })
+	}
+	if len(r.grid) == 1 {
+		r.grid = nil
+	}
+	return r, nil
+}
+
+// withinPoints is how many points preset auto may stay below the best of the grid.
+const withinPoints = 0.5
+
+// printGrid prints what validation chose of each family, and whether preset auto comes near the
+// best of them.
+func (o options) printGrid(ctx context.Context, p *page.Page, b *book) error {
+	p.Table("data set %s", "what %s", "candidates %d", "test %s", "validation %.2f", "total MB %.2f", "tried MB %.2f",
+		"seconds %.1f", "runs %d", "published %s")
+	var settings, verdicts []string
+	near, sets := 0, 0
+	for _, data := range gridData {
+		if o.only != "" && data != o.only {
+			continue
+		}
+		chosen, err := o.chosenOf(ctx, b, data)
+		if err != nil {
+			return err
+		}
+		for _, s := range chosen {
+			if s.refused != "" {
+				settings = append(settings, fmt.Sprintf("- %s, %s: refused: %s", data, s.Name, s.refused))
+				continue
+			}
+			p.Row(data, s.Name, s.candidates, s.test(), s.val(), s.megabytes(),
+				s.mean(func(r record) float64 { return float64(r.Tried) / 1e6 }), s.seconds(), len(s.runs), published[data])
+			settings = append(settings, fmt.Sprintf("- %s, %s:\n  `%s`", data, s.Name, s.setting()))
+		}
+		verdict, ok := compared(chosen)
+		if verdict != "" {
+			verdicts = append(verdicts, fmt.Sprintf("- %s: %s", data, verdict))
+			sets++
+		}
+		if ok {
+			near++
+		}
+	}
+	if sets > 0 {
+		p.Text("Preset auto is within %.1f point of the best mean test figure of the grid on %d of %d data sets:\n\n%s",
+			withinPoints, near, sets, strings.Join(verdicts, "\n"))
+	}
+	p.Text("Published figures are of one machine and partly of other splits, some quoted from memory of the papers: see " +
+		"the data sets' own page.")
+	details(p, settings)
+	return nil
+}
+
+// choice is what validation chose of a family.
+type choice struct {
+	summary
+	candidates int
+	refused    string // why none of them fits the data
+}
+
+// chosenOf runs the families of a data set.
+func (o options) chosenOf(ctx context.Context, b *book, data string) (all []choice, err error) {
+	splits, err := b.read(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range gridOf(splits[0].X.Cols()) {
+		if !strings.Contains(f.name, o.row) {
+			continue
+		}
+		c := choice{candidates: len(f.candidates)}
+		r, err := f.row(data)
+		if err != nil {
+			return nil, err
+		}
+		runs, err := b.runsOf(data, o.seeds)
+		if err != nil {
+			return nil, err
+		}
+		e, err := b.tuned(ctx, r)
+		if err == nil {
+			c.summary, err = b.run(ctx, e, runs)
+		}
+		var why refusal
+		if errors.As(err, &why) {
+			c.Name, c.refused = f.name, string(why)
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// compared tells preset auto from the best of the grid by mean test figure, and by validation. It is
+// empty where one of the two is missing.
+func compared(chosen []choice) (verdict string, near bool) {
+	var ours, best, likely *choice
+	for i := range chosen {
+		c := &chosen[i]
+		switch {
+		case c.refused != "":
+		case c.Name == auto:
+			ours = c
+		default:
+			if best == nil || c.mean(testOf) > best.mean(testOf) {
+				best = c
+			}
+			if likely == nil || c.val() > likely.val() {
+				likely = c
+			}
+		}
+	}
+	if ours == nil || best == nil {
+		return "", false
+	}
+	gap := 100 * (ours.mean(testOf) - best.mean(testOf))
+	verdict = fmt.Sprintf("%+.2f points to %s, %+.2f to what validation prefers (%s); bytes of the best: %.1f times",
+		gap, best.Name, 100*(ours.mean(testOf)-likely.mean(testOf)), likely.Name, best.megabytes()/ours.megabytes())
+	return verdict, gap >= -withinPoints
+}
+
+func testOf(r record) float64 { return float64(r.Test) }
+
+func valOf(r record) float64 { return float64(r.Val) }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTune: the command says what it tried, and its plan gives the same model without the others.
+func TestTune(t *testing.T) {
+	data, dir := sites(t), t.TempDir()
+	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
+	args := []string{"--data", data, "--policy", "by-column", "--transport", "memory", "--budget", "3", "-q"}
+	text := must(t, slices.Concat([]string{"tune", "-o", at("tune"), "--plan-out", at("plan.yaml"), "--json", at("tune.json"), "--events", at("events")}, args)...)
+	for _, want := range []string{"pca16-2hops", "chosen", "over the budget", "all plans together sent"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the table has no %q:\n%s", want, text)
+		}
+	}
+	r := figures(t, at("tune.json"))
+	var sent int64
+	chosen := slices.IndexFunc(r.Tried, func(a tried) bool { return a.Chosen })
+	for _, a := range r.Tried {
+		sent += a.Bytes
+	}
+	if chosen < 0 || *r.Tried[chosen].Val != *r.ValAccuracy || r.Preset != "auto" || sent == 0 || sent > 3e6 {
+		t.Errorf("%d bytes; %+v", sent, r.Tried)
+	}
+	if sum := r.Bytes.Halo + r.Bytes.Reduce + r.Bytes.Control; sum != r.Tried[chosen].Bytes {
+		t.Errorf("the chosen plan sent %d bytes, and %d among those tried", sum, r.Tried[chosen].Bytes)
+	}
+	events := string(contents(t, at("events")))
+	if begun, ended := strings.Count(events, `"candidate"`+`,"stage"`), strings.Count(events, `"candidate_end"`); begun == 0 || begun != ended {
+		t.Errorf("%d candidates began, %d ended:\n%s", begun, ended, events)
+	}
+	if page := string(contents(t, at("tune", "report.html"))); !strings.Contains(page, "Plans that were tried") || !strings.Contains(page, "best for its bytes") {
+		t.Error("the report does not show what was tried")
+	}
+	if _, err := os.Stat(at("tune", "checkpoints")); !os.IsNotExist(err) {
+		t.Errorf("checkpoints are left: %v", err)
+	}
+	must(t, "train", "--data", data, "--config", at("plan.yaml"), "-o", at("again"), "-q")
+	must(t, slices.Concat([]string{"train", "--preset", "auto", "-o", at("preset")}, args)...)
+	must(t, "partition", "--data", data, "--policy", "by-column", "-o", at("parts"))
+	processes(t, at("parts"), 3, at("join"), "--preset", "auto", "--budget", "3")
+	for k, a := range figures(t, at("join-2", "result.json")).Tried {
+		if want := r.Tried[k]; a.Name != want.Name || a.Bytes != want.Bytes || a.Chosen != want.Chosen || a.Ended != want.Ended {
+			t.Errorf("a process of three tried %+v, one process %+v", a, want)
+		}
+	}
+	for _, name := range []string{"again", "preset", "join-0", "join-1", "join-2"} {
+		if !bytes.Equal(contents(t, at(name, "model.safetensors")), contents(t, at("tune", "model.safetensors"))) {
+			t.Errorf("%s: another model than that of peer tune", name)
+		}
+	}
+	refuse(t, 2, []string{"hidden must not be set with preset auto"}, "train", "--preset", "auto", "--hidden", "8", "--data", data)
+}

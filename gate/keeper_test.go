@@ -1,0 +1,65 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// swallow is a transport that takes everything.
+type swallow struct{ comm.Transport }
+
+func (swallow) Send(context.Context, int, []byte, []byte) error { return nil }
+
+// TestMaxBytesOfARun: the bound of a policy holds for all sessions of a run together, also where the process is restarted,
+// and is not passed where it is killed.
+func TestMaxBytesOfARun(t *testing.T) {
+	dir := t.TempDir()
+	begin := func() *Keeper {
+		k := &Keeper{Policy: &admission.Policy{MaxBytes: 6400}}
+		if err := k.Recall(dir); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	send := func(k *Keeper, n int) error {
+		return k.Within(swallow{}).Send(t.Context(), 1, nil, make([]byte, n))
+	}
+	first := begin()
+	if err := errors.Join(send(first, 1000), send(first, 2000)); err != nil { // two sessions
+		t.Fatal(err)
+	}
+	var refused *admission.Refusal
+	if err := send(first, 3500); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3500 more to send)") {
+		t.Errorf("%v, want that both sessions count", err)
+	}
+	if err := first.End(nil); err != nil {
+		t.Fatal(err)
+	}
+	second := begin()
+	if err := send(second, 3401); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3401 more to send)") {
+		t.Errorf("%v, want that the earlier process counts", err)
+	}
+	if err := send(second, 1000); err != nil { // and is killed
+		t.Fatal(err)
+	}
+	third := begin()
+	if err := send(third, 2401); !errors.As(err, &refused) {
+		t.Errorf("%v, want that the killed process counts", err)
+	}
+	if err := send(third, 2300); err != nil {
+		t.Errorf("%v, want that a killed process costs one step of %d at most", err, 6400/64)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "policy", sentNote), []byte("-1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Keeper{}).Recall(dir); err == nil || !strings.Contains(err.Error(), "number of bytes") || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%v, want an error that names the file", err)
+	}
+}

@@ -1,0 +1,437 @@
+// Package closed holds models whose logits come of linear maps, aggregations and ridge regressions:
+// nothing in them is trained by gradients.
+package closed
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/tape"
+)
+
+// Layout describes a model whose logits come of linear maps, aggregations and ridge regressions:
+// nothing in it is trained by gradients. It works in rounds. A round maps the features to one column a
+// class, aggregates these over some hops, and its head makes logits of the columns of all rounds so
+// far. The logits of the last round are the model's.
+type Layout struct {
+	Rounds     int  `json:"rounds"`               // ≥ 1; each maps the features to a column a class
+	Components int  `json:"components,omitempty"` // of the features, columns of the first round
+	Hops       int  `json:"hops"`                 // aggregations of the columns, ≥ 0
+	Mean       bool `json:"mean,omitempty"`       // aggregate as graph.Mean, else as graph.GCN
+	AllHops    bool `json:"all_hops,omitempty"`   // keep the columns of hops 0 to Hops, else those of the last hop
+	Degree     bool `json:"degree,omitempty"`     // a column log(1 + degree) in the first round
+	LogitHops  int  `json:"logit_hops,omitempty"` // aggregations of the logits of the round before, each of them columns
+	Random     int  `json:"random,omitempty"`     // random Fourier features of each head
+	Residual   bool `json:"residual,omitempty"`   // rounds after the first learn from residuals, else from soft labels
+	LeaveOut   bool `json:"leave_out,omitempty"`  // a node's own part is taken out of the means that its row is compared with
+	Inductive  bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
+	Multi      bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
+}
+
+// What comes from a file is bounded before anything is allocated.
+const (
+	maxRounds = 100
+	maxHops   = 1000
+	maxRandom = 1 << 24
+)
+
+// Faults returns all that is wrong with s for a model of F features.
+func (s Layout) Faults(features int) (all []error) {
+	bad := func(format string, args ...any) { all = append(all, fmt.Errorf("closed."+format, args...)) }
+	if s.Components < 0 || s.Components > features {
+		bad("components must be 0 to the %d features (got %d)", features, s.Components)
+	}
+	if s.Rounds < 1 || s.Rounds > maxRounds {
+		bad("rounds must be 1 to %d (got %d)", maxRounds, s.Rounds)
+	}
+	if s.Hops < 0 || s.Hops > maxHops {
+		bad("hops must be 0 to %d (got %d)", maxHops, s.Hops)
+	}
+	if s.LogitHops < 0 || s.LogitHops > maxHops {
+		bad("logit_hops must be 0 to %d (got %d)", maxHops, s.LogitHops)
+	}
+	if s.Random < 0 || s.Random > maxRandom {
+		bad("random must be 0 to %d (got %d)", maxRandom, s.Random)
+	}
+	return all
+}
+
+// Edges returns how edges are weighed.
+func (s Layout) Edges() graph.Norm {
+	if s.Mean {
+		return graph.Mean
+	}
+	return graph.GCN
+}
+
+// Width returns how many columns a round maps the features to: one a class, or one less where the
+// columns add up to nothing, as residuals of one class a node do.
+func (s Layout) Width(classes int) int {
+	if s.Residual && !s.Multi {
+		return max(classes-1, 1)
+	}
+	return classes
+}
+
+// Columns returns how many columns round r, from 0, adds to those that heads see.
+func (s Layout) Columns(r, classes int) int {
+	width := s.Width(classes)
+	n, kept := width, 1
+	if s.AllHops {
+		kept = s.Hops + 1
+	}
+	if r == 0 {
+		n += s.Components
+	}
+	n *= kept
+	if r > 0 {
+		n += s.LogitHops * width
+	} else if s.Degree {
+		n++
+	}
+	return n
+}
+
+// Weights calls matrix with the shape of every weight matrix of a model.
+func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
+	matrix(features, s.Components)
+	d := 0
+	for r := range s.Rounds {
+		matrix(features, s.Width(classes))
+		d += s.Columns(r, classes)
+		matrix(d, s.Random)
+		matrix(d+s.Random, classes)
+	}
+}
+
+// Form is a model of a Layout.
+type Form struct {
+	Spec  Layout
+	Proj  *tape.Param   // F×Components; nil: none
+	Means []*tape.Param // [Rounds] F×Width
+	Heads []*Head       // [Rounds]
+
+	// What LeaveOut needs; nil without it. With D the shrunken variances of the features and t/N their
+	// mean, the map of a class of mean m is scale·D⁻¹(m − t/N).
+	Inverse, Centre *tape.Param   // 1×F: D⁻¹ and t/N
+	Counts          []*tape.Param // [Rounds] 2×Width: nodes in the mean of each class, or its share of all labels; scale
+}
+
+// Head makes logits of the D columns of all rounds so far.
+type Head struct {
+	Mean, Scale *tape.Param // 1×D: random features see (column − mean)·scale; nil without them
+	Freq, Phase *tape.Param // D×R, 1×R: √2·cos(x·Freq + Phase) (Rahimi and Recht, NIPS 2007); nil
+	Weight      *tape.Param // (D+R)×C
+	Bias        *tape.Param // 1×C
+}
+
+// New returns a model of zeros, but for the random features, which key determines.
+func New(s Layout, features, classes int, key rng.Key) *Form {
+	m := &Form{Spec: s}
+	if s.Components > 0 {
+		m.Proj = tape.NewParam("encoder.proj.weight", features, s.Components, 0)
+	}
+	if s.LeaveOut {
+		m.Inverse, m.Centre = tape.NewParam("encoder.inverse", 1, features, 0), tape.NewParam("encoder.centre", 1, features, 0)
+	}
+	d := 0
+	for r := range s.Rounds {
+		at := func(name string) string { return fmt.Sprintf("round%d.%s", r+1, name) }
+		m.Means = append(m.Means, tape.NewParam(at("means"), features, s.Width(classes), 0))
+		if s.LeaveOut {
+			m.Counts = append(m.Counts, tape.NewParam(at("counts"), 2, s.Width(classes), 0))
+		}
+		d += s.Columns(r, classes)
+		h := &Head{Weight: tape.NewParam(at("weight"), d+s.Random, classes, 0),
+			Bias: tape.NewParam(at("bias"), 1, classes, 0)}
+		if s.Random > 0 {
+			h.Mean, h.Scale = tape.NewParam(at("mean"), 1, d, 0), tape.NewParam(at("scale"), 1, d, 0)
+			h.Freq, h.Phase = tape.NewParam(at("frequency"), d, s.Random, 0), tape.NewParam(at("phase"), 1, s.Random, 0)
+			h.draw(key.FoldString("random features").Fold(uint64(r)))
+		}
+		m.Heads = append(m.Heads, h)
+	}
+	return m
+}
+
+// draw draws frequencies whose kernel has the width of the median distance of two rows: D columns of
+// deviation 1 lie √(2D) apart.
+func (h *Head) draw(key rng.Key) {
+	w, phase := h.Freq.Value, h.Phase.Value
+	width := 1 / math.Sqrt(2*float64(max(w.Rows, 1)))
+	for i := range w.Data {
+		w.Data[i] = float32(width * key.Normal(uint64(i)))
+	}
+	for j := range phase.Data {
+		phase.Data[j] = float32(2 * math.Pi * key.Fold(1).Float64(uint64(j)))
+	}
+}
+
+// UpTo returns the model of the first so many rounds, with the same parameters.
+func (m *Form) UpTo(rounds int) *Form {
+	one := *m
+	one.Spec.Rounds = rounds
+	one.Means, one.Heads = m.Means[:rounds], m.Heads[:rounds]
+	if m.Spec.LeaveOut {
+		one.Counts = m.Counts[:rounds]
+	}
+	return &one
+}
+
+// Params returns all parameters.
+func (m *Form) Params() (all []*tape.Param) {
+	if m.Proj != nil {
+		all = append(all, m.Proj)
+	}
+	if m.Inverse != nil {
+		all = append(all, m.Inverse, m.Centre)
+	}
+	all = slices.Concat(all, m.Means, m.Counts)
+	for _, h := range m.Heads {
+		if h.Freq != nil {
+			all = append(all, h.Mean, h.Scale, h.Freq, h.Phase)
+		}
+		all = append(all, h.Weight, h.Bias)
+	}
+	return all
+}
+
+// Times returns x·w.
+func Times(x graph.Features, w mat.Dense) mat.Dense {
+	y := mat.New(x.Rows(), w.Cols)
+	if s := x.Sparse; s != nil {
+		kernels.SpMM(s.RowPtr, s.Col, s.Val, w.Cols, w.Data, w.Stride, y.Data, y.Stride, false)
+	} else if d := x.Dense; !d.Empty() {
+		kernels.GemmNN(d.Rows, w.Cols, d.Cols, d.Data, d.Stride, w.Data, w.Stride, y.Data, y.Stride, false)
+	}
+	return y
+}
+
+// DegreeColumn returns log(1 + degree) of each node.
+func DegreeColumn(degree []float32) mat.Dense {
+	y := mat.New(len(degree), 1)
+	for i, d := range degree {
+		y.Data[i] = float32(math.Log1p(max(float64(d), 0)))
+	}
+	return y
+}
+
+// RandomFeatures returns those that h makes of columns, N×R.
+func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
+	x := cols.Clone()
+	for i := range x.Rows {
+		row := x.Row(i)
+		for j := range row {
+			row[j] = (row[j] - h.Mean.Value.Data[j]) * h.Scale.Value.Data[j]
+		}
+	}
+	y := Times(graph.Features{Dense: x}, h.Freq.Value)
+	for i := range y.Rows {
+		row := y.Row(i)
+		for j, v := range row {
+			row[j] = float32(math.Sqrt2 * math.Cos(float64(v)+float64(h.Phase.Value.Data[j])))
+		}
+	}
+	return y
+}
+
+// Logits returns those of h for columns, N×C.
+func (h *Head) Logits(cols mat.Dense) mat.Dense {
+	d := cols.Cols
+	y := Times(graph.Features{Dense: cols}, h.Weight.Value.RowRange(0, d))
+	if h.Freq != nil {
+		z := h.RandomFeatures(cols)
+		w := h.Weight.Value.RowRange(d, h.Weight.Value.Rows)
+		kernels.GemmNN(z.Rows, w.Cols, z.Cols, z.Data, z.Stride, w.Data, w.Stride, y.Data, y.Stride, true)
+	}
+	for i := range y.Rows {
+		kernels.Add(h.Bias.Value.Data, y.Row(i))
+	}
+	return y
+}
+
+// sharpness makes soft labels of logits that are regressions on zeros and ones.
+const sharpness = 8
+
+// Present returns the training nodes, and the other nodes that training sees; a training node without
+// a label is one of the others.
+func (s Layout) Present(split []graph.Split, labels graph.Labels) (train, others []int32) {
+	for i, of := range split {
+		switch {
+		case of == graph.Train && (labels.Multi() || labels.Class[i] >= 0):
+			train = append(train, int32(i))
+		case s.Inductive && (of == graph.Val || of == graph.Test):
+		default:
+			others = append(others, int32(i))
+		}
+	}
+	return train, others
+}
+
+// Targets returns how much each node counts to each column of a map in the sums of round r, N×Width;
+// all but the given ones count nothing. y has the labels of the training nodes train, and zeros; logits
+// are those of the round before, and before the first one Prior. Residuals are what the logits leave of
+// the labels of training nodes; else these are the labels and, after the first round, the softmax of
+// the logits of others.
+func (s Layout) Targets(r int, train, others []int32, y, logits mat.Dense) mat.Dense {
+	p := mat.New(y.Rows, s.Width(y.Cols))
+	for _, i := range train {
+		row := p.Row(int(i))
+		copy(row, y.Row(int(i)))
+		if s.Residual {
+			for c := range row {
+				row[c] -= logits.At(int(i), c)
+				if s.Multi {
+					row[c] -= Half
+				}
+			}
+		}
+	}
+	if !s.Residual && r > 0 {
+		for _, i := range others {
+			softmax(p.Row(int(i)), logits.Row(int(i)))
+		}
+	}
+	return p
+}
+
+// Prior returns the logits of n nodes before the first round, N×C, where so large a share of the labels
+// is of each class.
+func (s Layout) Prior(n int, shares []float32) mat.Dense {
+	logits := mat.New(n, len(shares))
+	for i := range n {
+		row := logits.Row(i)
+		copy(row, shares)
+		if s.Multi {
+			for c := range row {
+				row[c] -= Half
+			}
+		}
+	}
+	return logits
+}
+
+// Half is between the targets 0 and 1: where a node may have several classes it has those whose
+// logits are above 0.
+const Half = 0.5
+
+// softmax writes the soft labels of a row of logits.
+func softmax(p, logits []float32) {
+	top, sum := float64(slices.Max(logits)), 0.0
+	for _, v := range logits {
+		sum += math.Exp(sharpness * (float64(v) - top))
+	}
+	for c, v := range logits {
+		p[c] = float32(math.Exp(sharpness*(float64(v)-top)) / sum)
+	}
+}
+
+// LeaveOwn makes of z = x·Means[r] what each node's row would be by means of all other nodes, given
+// the targets p of the round: a node with p(v,c) > 0 is a part of the mean that it is compared with, and
+// its row would tell its class. With the mean of the others m + p/(n−p)·(m − x), z(v,c) grows by
+// p/(n−p)·scale·(x·D⁻¹m − x·D⁻¹x). A node that is most of its class keeps a part: p/(n−p) is at most 1.
+func (m *Form) LeaveOwn(r int, x graph.Features, z, p mat.Dense) {
+	inverse, centre := m.Inverse.Value.Data, m.Centre.Value.Data
+	n, scale := m.Counts[r].Value.Row(0), m.Counts[r].Value.Row(1)
+	for v := range z.Rows {
+		own := p.Row(v)
+		if !slices.ContainsFunc(own, func(w float32) bool { return w != 0 }) {
+			continue
+		}
+		quad, shift := 0.0, 0.0 // x·D⁻¹x and x·D⁻¹t/N
+		add := func(j int, f float32) {
+			quad += float64(f) * float64(f) * float64(inverse[j])
+			shift += float64(f) * float64(centre[j]) * float64(inverse[j])
+		}
+		if s := x.Sparse; s != nil {
+			col, val := s.Row(v)
+			for k, j := range col {
+				add(int(j), val[k])
+			}
+		} else {
+			for j, f := range x.Dense.Row(v) {
+				add(j, f)
+			}
+		}
+		row := z.Row(v)
+		for c, w := range own {
+			switch rest := float64(n[c]) - float64(w); {
+			case m.Spec.Residual:
+				row[c] -= float32(float64(w) * quad * float64(scale[c]))
+			case w > 0 && n[c] > 0:
+				part := 1.0
+				if rest > float64(w) {
+					part = float64(w) / rest
+				}
+				row[c] += float32(part * (float64(row[c]) + float64(scale[c])*(shift-quad)))
+			}
+		}
+	}
+}
+
+// Before returns those columns of a round's logits that the round after aggregates.
+func (s Layout) Before(logits mat.Dense) mat.Dense {
+	if s.LogitHops == 0 {
+		return logits
+	}
+	return logits.ColRange(0, s.Width(logits.Cols)).Clone()
+}
+
+// Infer returns the logits of nodes with features x, as Encoder.Input returns them. Training nodes of g
+// are those that the model was trained on.
+func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
+	degree := g.Adj.Degrees()
+	adj := graph.Normalise(&g.Adj, degree, m.Spec.Edges())
+	hop := func(z mat.Dense) mat.Dense {
+		return aggregate.Features(aggregate.Sum{}, adj, graph.Features{Dense: z}).Dense
+	}
+	var train, others []int32 // that the means were made of; nil: none of them
+	var y mat.Dense
+	if m.Spec.LeaveOut {
+		train, others = m.Spec.Present(g.Split, g.Labels)
+		y = g.Labels.Rows(train)
+	}
+	leaveOut := len(train) > 0
+	var logits mat.Dense
+	if leaveOut && m.Spec.Residual {
+		logits = m.Spec.Prior(g.N(), m.Counts[0].Value.Row(0))
+	}
+	var columns []graph.Features
+	add := func(z mat.Dense) { columns = append(columns, graph.Features{Dense: z}) }
+	for r, h := range m.Heads {
+		z := Times(x, m.Means[r].Value)
+		if leaveOut {
+			m.LeaveOwn(r, x, z, m.Spec.Targets(r, train, others, y, logits))
+		}
+		if r > 0 {
+			before := m.Spec.Before(logits)
+			for range m.Spec.LogitHops {
+				before = hop(before)
+				add(before)
+			}
+		} else if m.Proj != nil {
+			z = graph.Columns([]graph.Features{{Dense: Times(x, m.Proj.Value)}, {Dense: z}}).Dense
+		}
+		for k := range m.Spec.Hops + 1 {
+			if k > 0 {
+				z = hop(z)
+			}
+			if m.Spec.AllHops || k == m.Spec.Hops {
+				add(z)
+			}
+		}
+		if r == 0 && m.Spec.Degree {
+			add(DegreeColumn(degree))
+		}
+		if leaveOut || m.Spec.LogitHops > 0 || r == len(m.Heads)-1 {
+			logits = h.Logits(graph.Columns(columns).Dense)
+		}
+	}
+	return logits
+}

@@ -1,0 +1,130 @@
+package closedform
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train/linear"
+	"github.com/heddle-gnn/heddle/train/recovery"
+)
+
+// A checkpoint holds what a round begins with: nothing is computed or sent again on the way back, so
+// the bits are those of a run that never stopped.
+
+// header is the small part of it.
+type header struct {
+	Nodes   float64 `json:"nodes"`   // that training sees
+	Columns int     `json:"columns"` // the constant included
+}
+
+// participant is this peer as a member of the run.
+func (t *Trainer) participant() recovery.Participant {
+	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.config.Fingerprint(), Partition: t.shard.Fingerprint, Own: true,
+		Shape: recovery.Shape{Stages: 1, Rounds: maxRounds, Labels: labels.Len(t.config.Classes)}, Checkpoints: t.Checkpoints}
+}
+
+// Generation returns the highest generation that this peer had a part in; session.Member asks for it.
+func (t *Trainer) Generation() (uint64, error) { return t.participant().Generation(t.generation) }
+
+// Resume takes up a final model that the checkpoints have, and reports whether there is one;
+// session.Member asks for it.
+func (t *Trainer) Resume() (done bool, err error) {
+	p := t.participant()
+	c, err := p.Newest()
+	if c == nil || err != nil || !p.Shape.Final(c.At) {
+		return false, err
+	}
+	if err := t.takeUp(c); err != nil {
+		return false, err
+	}
+	t.result.Sent = t.before
+	return true, nil
+}
+
+// hello exchanges greetings and takes up the newest state that all peers have.
+func (t *Trainer) hello(ctx context.Context) error {
+	p := t.participant()
+	all, generation, err := p.Greet(ctx, t.group, t.generation, nil)
+	if err != nil {
+		return err
+	}
+	t.generation = generation
+	d, err := p.Decide(all)
+	if err != nil || d.Seq == 0 {
+		return err
+	}
+	c, err := p.Restore(d.Seq)
+	if err != nil {
+		return err
+	}
+	return t.takeUp(c)
+}
+
+// save writes a checkpoint.
+func (t *Trainer) save() error {
+	if t.Checkpoints == nil {
+		return nil
+	}
+	c := &recovery.Checkpoint{Sent: t.sent(), F32: map[string][]float32{"equations/sums": t.parts, "means/statistics": t.stats.Data}}
+	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols})
+	if err != nil {
+		return err
+	}
+	c.Header = head
+	for _, p := range t.model.Params() {
+		c.F32["model/"+p.Name] = p.Value.Clone().Data
+	}
+	for i, s := range t.sights() {
+		name := []string{"full", "base"}[i]
+		c.F32[name+"/columns"], c.F32[name+"/logits"] = s.columns.Clone().Data, s.logits.Clone().Data
+	}
+	c.Snapshot = recovery.Snapshot{At: t.at, Labels: t.labels.Sums, Agreed: t.generation}
+	c.Rounds, c.Stages = t.result.Encode()
+	if err := t.participant().Save(c); err != nil {
+		return err
+	}
+	t.report(train.Event{Kind: train.Saved, Round: t.at.Round, Peer: t.shard.Rank})
+	return nil
+}
+
+// takeUp makes c what this peer continues from.
+func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
+	var h header
+	if err := json.Unmarshal(c.Header, &h); err != nil {
+		return err
+	}
+	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Multi(), t.config.Seed)); err != nil {
+		return err
+	}
+	t.at, t.nodes, t.before = c.At, h.Nodes, c.Sent
+	for _, p := range t.model.Params() {
+		copy(p.Value.Data, c.F32["model/"+p.Name])
+	}
+	if t.at.Stage > 0 {
+		return t.result.Restore(c.Rounds, c.Stages, t.at, func(int) string { return stageName })
+	}
+	for i, s := range t.sights() {
+		name := []string{"full", "base"}[i]
+		s.columns = mat.View(t.shard.Owned, h.Columns, c.F32[name+"/columns"])
+		s.logits = mat.View(t.shard.Owned, t.config.Classes, c.F32[name+"/logits"])
+	}
+	t.means = linear.NewMeans(t.x)
+	t.stats = mat.View(t.config.Features, 2, c.F32["means/statistics"])
+	t.agreeMeans()
+	sums := c.F32["equations/sums"]
+	for r := range t.at.Round {
+		k := t.added(r)
+		n := linear.PartLen(t.normal.Columns()+k, k, t.config.Classes)
+		var err error
+		if t.normal, err = t.normal.Extend(sums[:n], k, t.config.Classes); err != nil {
+			return err
+		}
+		sums = sums[n:]
+	}
+	t.parts = c.F32["equations/sums"]
+	t.report(train.Event{Kind: train.Restored, Round: t.at.Round, Peer: t.shard.Rank})
+	return t.result.Restore(c.Rounds, c.Stages, t.at, func(int) string { return stageName })
+}

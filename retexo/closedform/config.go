@@ -1,0 +1,174 @@
+// Package closedform trains a model over a partitioned graph without gradients, in a few rounds. In
+// each round the peers sum class means of the features (or, where many nodes are labelled, what the
+// features say of the residuals), every node gets one column a class, boundary rows of so many
+// numbers cross the network once a hop, and a ridge regression on the columns of all rounds so far
+// makes logits of them. These are soft labels, or leave residuals, for the round after. Validation
+// nodes choose penalty, columns and round.
+//
+// Letters in comments: N nodes, F features, C classes, D columns, R random features.
+package closedform
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/linear"
+)
+
+// Config says how a model is trained. What is Auto follows from the labels of all peers, before the
+// first round. Peers whose configurations differ do not start: Fingerprint is compared.
+type Config struct {
+	Seed     uint64      `json:"seed"`
+	Task     string      `json:"task"`     // "single" or "multi", as in nn.Spec
+	Features int         `json:"features"` // F
+	Classes  int         `json:"classes"`  // C
+	Metric   eval.Metric `json:"metric"`   // by which validation nodes choose
+
+	Components  int     `json:"components"` // principal components beside the class means, in the first round
+	RowNorm     string  `json:"row_norm"`   // of the features: "none", "l1" or "l2"
+	Target      string  `json:"target"`     // "labels": class means of soft labels; "residual"; Auto
+	LeaveOut    string  `json:"leave_out"`  // whether a node's row goes without its own part of the sums: "true", "false" or Auto
+	ClassRounds int     `json:"rounds"`     // at most; 0: Auto
+	Hops        int     `json:"hops"`       // of the columns
+	HopsKept    string  `json:"hops_kept"`  // "last", "all" or Auto
+	Random      int     `json:"random"`     // random features of each head; −1: Auto
+	Shrink      float64 `json:"shrink"`     // of the variances, in units of their mean
+	MinClass    int     `json:"min_class"`  // a class of fewer training nodes sends no mean in the first round
+	PCAPasses   int     `json:"pca_passes"`
+
+	Lambdas   []float64 `json:"lambdas"` // penalties to choose from, ascending
+	Balanced  bool      `json:"balanced"`
+	Inductive bool      `json:"inductive"`
+
+	Rows wire.Coding `json:"rows,omitzero"` // of rows that travel
+	Sums string      `json:"sums"`          // number format of the sums of features: "float32", "int16", "int8" or Auto
+}
+
+// Auto, as a setting of a Config, leaves the choice to the labels of all peers.
+const Auto = "auto"
+
+// Lambdas are the default penalties, in half decades; the columns have variance 1.
+func Lambdas() (all []float64) {
+	for k := -10; k <= 4; k++ {
+		all = append(all, math.Pow(10, float64(k)/2))
+	}
+	return all
+}
+
+// Validate returns all faults at once, or nil.
+func (c Config) Validate() error {
+	errs := []error{c.Metric.Validate(), c.Rows.Validate()}
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	one := func(name, got string, of ...string) {
+		fault(!slices.Contains(of, got), "%s must be one of %q (got %q)", name, of, got)
+	}
+	one("class_target", c.Target, Auto, "labels", "residual")
+	one("leave_one_out", c.LeaveOut, Auto, "true", "false")
+	one("hops_kept", c.HopsKept, Auto, "last", "all")
+	one("row_norm", c.RowNorm, "none", "l1", "l2")
+	fault(c.Target == "labels" && c.Task == "multi", "class_target must be auto or residual where a node may have several classes (got labels)")
+	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds, c.ClassRounds)
+	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)
+	fault(!(c.Shrink > 0 && c.Shrink <= math.MaxFloat32), "shrink must be above 0 (got %g)", c.Shrink)
+	fault(c.MinClass < 1, "min_class must be at least 1 (got %d)", c.MinClass)
+	fault(c.Components > 0 && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
+	fault(len(c.Lambdas) == 0 || !slices.IsSorted(c.Lambdas), "lambdas must be ascending, at least one (got %v)", c.Lambdas)
+	for _, l := range c.Lambdas {
+		fault(!(l > 0 && l <= math.MaxFloat64), "lambdas must be finite and above 0 (got %g)", l)
+	}
+	one("sums", c.Sums, Auto, "float32", "int16", "int8")
+	errs = append(errs, c.spec(false, 1).Validate())
+	return errors.Join(errs...)
+}
+
+// maxRounds bounds the rounds: each of them is a few messages and a regression.
+const maxRounds = 20
+
+// MostRounds returns how many rounds there are at most.
+func (c Config) MostRounds() int {
+	if c.ClassRounds > 0 {
+		return c.ClassRounds
+	}
+	return max(labelRounds, residualRounds)
+}
+
+// The rounds of either target where there is no number given, and the random features of residuals.
+const (
+	labelRounds    = 3
+	residualRounds = 4
+	residualRandom = 256
+)
+
+// spec returns the model of so many rounds, or of the number that the target has by default (0).
+func (c Config) spec(residual bool, rounds int) nn.Spec {
+	s := closed.Layout{Components: c.Components, Rounds: rounds, Hops: c.Hops, Random: max(c.Random, 0),
+		AllHops: c.HopsKept == "all" || c.HopsKept == Auto && residual}
+	if residual {
+		s.Mean, s.LogitHops = true, 2
+		if c.Random < 0 {
+			s.Random = residualRandom
+		}
+	}
+	s.Degree, s.Residual, s.LeaveOut, s.Inductive = s.AllHops, residual, c.leavesOut(residual), c.Inductive
+	s.Multi = c.Task == "multi"
+	if s.Rounds == 0 {
+		s.Rounds = labelRounds
+		if residual {
+			s.Rounds = residualRounds
+		}
+	}
+	return nn.Spec{Task: c.Task, Features: c.Features, Classes: c.Classes, LayerOutput: nn.Hidden, Closed: &s,
+		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}
+}
+
+// manyLabels is the fraction of all nodes from which on a target of residuals is better than soft
+// labels.
+const manyLabels = 1.0 / 5
+
+// Residual reports whether the residuals are the target, where so many of all nodes have a label.
+func (c Config) Residual(labelled, nodes float64) bool {
+	if c.Target == Auto {
+		return c.Task == "multi" || labelled >= manyLabels*nodes
+	}
+	return c.Target == "residual"
+}
+
+// leavesOut reports whether a node's own part of the sums is taken out of its row. Where few nodes
+// are labelled, rows would otherwise tell the class of every training node.
+func (c Config) leavesOut(residual bool) bool {
+	if c.LeaveOut == Auto {
+		return !residual
+	}
+	return c.LeaveOut == "true"
+}
+
+// Layout returns the layout of the model for either target.
+func (c Config) Layout(residual bool) closed.Layout { return *c.spec(residual, c.ClassRounds).Closed }
+
+// Cost returns what the largest regression takes at each peer.
+func (c Config) Cost() linear.Cost {
+	most, sets := 0, 4 // of columns: of this round, of the last two, of all, and with random features
+	for _, residual := range []bool{false, true} {
+		spec := c.Layout(residual)
+		d := 1 + spec.Random
+		for r := range spec.Rounds {
+			d += spec.Columns(r, c.Classes)
+		}
+		most = max(most, d)
+	}
+	return linear.RidgeCost(most, c.Classes, sets*len(c.Lambdas))
+}
+
+// Fingerprint names everything that decides the result.
+func (c Config) Fingerprint() [32]byte { return train.Fingerprint(c) }

@@ -1,0 +1,237 @@
+package closedform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/linear"
+)
+
+// round runs round r, from 0, and reports whether another one is worth its bytes: the first is, and one
+// whose logits validate better than those before by half a standard error. Logits that validate better
+// by less are kept, too, but end the rounds.
+func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
+	spec := t.model.Spec.Closed
+	z, err := t.source(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range t.sights() {
+		if err := t.addColumns(ctx, s, r, z); err != nil {
+			return false, err
+		}
+	}
+	y, weight := t.targets()
+	if err := t.extend(ctx, r, t.added(r), y, weight); err != nil {
+		return false, err
+	}
+	found, err := t.solve(ctx, r, y, weight)
+	if err != nil {
+		return false, err
+	}
+	before := t.at
+	better := t.at.Improve(r, found.val, found.loss)
+	if measured := found.val == found.val && before.BestRound >= 0; measured {
+		goOn = found.val >= before.Best+found.margin
+		if better = found.val > before.Best; !better { // as good, at the cost of another round
+			t.at = before
+		}
+	} else {
+		goOn = true
+	}
+	if better {
+		for _, s := range t.sights() {
+			s.logits = t.model.Closed.Heads[r].Logits(withoutConstant(s.columns))
+		}
+	}
+	t.report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1, Total: spec.Rounds,
+		Loss: found.loss, Val: found.val, ValLoss: math.NaN(), Sent: t.sent()})
+	return goOn, nil
+}
+
+// sights returns what there is to see: once, or inductive twice.
+func (t *Trainer) sights() []*sight {
+	if t.base == t.full {
+		return []*sight{t.full}
+	}
+	return []*sight{t.full, t.base}
+}
+
+// withoutConstant returns the columns that a head sees.
+func withoutConstant(columns mat.Dense) mat.Dense { return columns.ColRange(1, columns.Cols) }
+
+// source returns the columns of own nodes in round r before any hop.
+func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
+	form := t.model.Closed
+	p := form.Spec.Targets(r, t.train, t.others, t.shard.Labels.Rows(t.train), t.base.logits)
+	n := make([]float64, p.Cols)
+	for c := range n {
+		if r == 0 && t.labels.Classes[c] < t.leastClass() {
+			for i := range p.Rows {
+				p.Set(i, c, 0)
+			}
+		}
+	}
+	sums := t.means.Sums(p)
+	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Bits: t.bits(), Columns: sums.Cols}
+	if !form.Spec.Residual {
+		c.Counts = make([]int64, len(n))
+		for i := range p.Rows {
+			for k, v := range p.Row(i) {
+				c.Counts[k] += int64(math.RoundToEven(float64(v) * unit))
+			}
+		}
+	}
+	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+		return mat.Dense{}, err
+	}
+	u := form.Means[r].Value
+	if form.Spec.Residual {
+		u.CopyFrom(t.means.ResidualMap(sums))
+		for k := range n {
+			n[k] = float64(t.shares()[k])
+		}
+	} else {
+		for k, v := range c.Counts {
+			n[k] = float64(v) / unit
+		}
+		u.CopyFrom(t.means.Map(sums, n))
+	}
+	if !finite(u.Data) {
+		return mat.Dense{}, errors.New("the class means of all peers together overflow; scale the features")
+	}
+	z := closed.Times(t.x, u)
+	scale, err := t.standardise(ctx, r, u, z)
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	if form.Spec.LeaveOut {
+		counts := form.Counts[r].Value
+		copy(counts.Row(1), scale)
+		for k, v := range n {
+			counts.Set(0, k, float32(v))
+		}
+		form.LeaveOwn(r, t.x, z, p)
+	}
+	if r == 0 && form.Proj != nil {
+		z = graph.Columns([]graph.Features{{Dense: closed.Times(t.x, form.Proj.Value)}, {Dense: z}}).Dense
+	}
+	return z, nil
+}
+
+// unit is that of soft counts, which are summed as whole numbers.
+const unit = 1 << 20
+
+// standardise divides the columns of u, and those of z = x·u, by the deviations of z over all nodes
+// that training sees. It returns the factors.
+func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]float32, error) {
+	sums := make([]float64, 2*u.Cols)
+	for _, i := range t.present() {
+		for k, v := range z.Row(int(i)) {
+			sums[k] += float64(v)
+			sums[u.Cols+k] += float64(v) * float64(v)
+		}
+	}
+	c := &comm.Contribution{ID: t.id("deviations", r, 0)}
+	for _, v := range sums {
+		c.Update = append(c.Update, float32(v))
+	}
+	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+		return nil, err
+	}
+	scale := make([]float32, u.Cols)
+	for k := range scale {
+		mean := float64(c.Update[k]) / t.nodes
+		if v := float64(c.Update[u.Cols+k])/t.nodes - mean*mean; v > 0 {
+			scale[k] = float32(1 / math.Sqrt(v))
+		}
+	}
+	for _, x := range []mat.Dense{u, z} {
+		for i := range x.Rows {
+			for k, f := range scale {
+				x.Set(i, k, f*x.At(i, k))
+			}
+		}
+	}
+	return scale, nil
+}
+
+// addColumns adds to s the columns of round r, of which z are those before any hop.
+func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, z mat.Dense) error {
+	spec := t.model.Spec.Closed
+	parts := []graph.Features{{Dense: s.columns}}
+	add := func(x mat.Dense) { parts = append(parts, graph.Features{Dense: x}) }
+	if r > 0 {
+		x := spec.Before(s.logits)
+		for k := range spec.LogitHops {
+			var err error
+			if x, err = t.hop(ctx, s, x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
+				return err
+			}
+			add(x)
+		}
+	}
+	for k := range spec.Hops + 1 {
+		if k > 0 {
+			var err error
+			if z, err = t.hop(ctx, s, z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
+				return err
+			}
+		}
+		if spec.AllHops || k == spec.Hops {
+			add(z)
+		}
+	}
+	if r == 0 && spec.Degree {
+		add(closed.DegreeColumn(s.Degree[:t.shard.Owned]))
+	}
+	s.columns = graph.Columns(parts).Dense
+	return nil
+}
+
+// hop returns the aggregate of x over the edges that s sees.
+func (t *Trainer) hop(ctx context.Context, s *sight, x mat.Dense, what string) (mat.Dense, error) {
+	src, err := t.sender.Halo(ctx, graph.Features{Dense: x}, false, what)
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	return aggregate.Features(aggregate.Sum{}, s.Normalised(t.model.Spec.Closed.Edges(), false), src).Dense, nil
+}
+
+// added returns how many columns round r adds to the normal equations, the constant among them.
+func (t *Trainer) added(r int) int {
+	n := t.model.Spec.Closed.Columns(r, t.config.Classes)
+	if r == 0 {
+		n++
+	}
+	return n
+}
+
+// part returns this peer's part of the equations of the last so many columns, over its training nodes.
+func (t *Trainer) part(columns mat.Dense, added int, y mat.Dense, weight []float32) []float32 {
+	of := make([]float32, len(t.train))
+	for k, i := range t.train {
+		of[k] = weight[i]
+	}
+	return linear.Part(columns.Select(t.train), added, y.Select(t.train), of)
+}
+
+// extend adds the last so many columns to the normal equations.
+func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight []float32) error {
+	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: t.part(t.base.columns, added, y, weight)}
+	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+		return err
+	}
+	var err error
+	t.normal, err = t.normal.Extend(c.Update, added, y.Cols)
+	t.parts = append(t.parts, c.Update...)
+	return err
+}

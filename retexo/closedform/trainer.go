@@ -1,0 +1,363 @@
+package closedform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/task"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train/linear"
+	"github.com/heddle-gnn/heddle/train/recovery"
+)
+
+// Trainer is one peer's part in the rounds.
+type Trainer struct {
+	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
+	Checkpoints *checkpoint.Store // nil: none are written
+
+	config Config
+	whole  *shard.Shard // as New was given it
+	shard  *shard.Shard // with the split to train by
+	key    rng.Key
+
+	group      *comm.Group
+	reducer    comm.Reducer
+	sender     *train.Sender
+	generation uint64 // the last that this process had a part in
+	before     comm.Counts
+	result     train.Result
+	done       bool
+
+	at       train.Position // Round is the next one
+	residual bool
+	model    *nn.Model // nil until the labels are counted
+	x        graph.Features
+	labels   labels.Counts // of all peers
+	weight   []float32     // of each class; nil: 1
+	train    []int32       // own training nodes that have a label
+	others   []int32       // other own nodes that training sees
+	nodes    float64       // those of all peers
+	means    *linear.Means
+	stats    mat.Dense // that means was told
+	full     *sight
+	base     *sight // what training sees: full or, inductive, the graph without held-out nodes
+	normal   linear.Normal
+	parts    []float32 // what normal was extended by, for checkpoints
+}
+
+// sight is what one purpose sees of the graph, with what was computed from it of own nodes.
+type sight struct {
+	train.GraphView
+	columns mat.Dense // [Owned × 1 + D] the constant, and the columns of all rounds so far
+	logits  mat.Dense // [Owned × C] of the last round
+}
+
+// New returns the trainer of the peer that holds s.
+func New(c Config, s *shard.Shard) (*Trainer, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	base := train.Config{Spec: c.spec(false, 1)}
+	if err := base.Fits(s); err != nil {
+		return nil, err
+	}
+	if err := c.Cost().Err(); err != nil {
+		return nil, err
+	}
+	return &Trainer{config: c, whole: s, shard: s, key: rng.New(c.Seed), at: train.Position{BestRound: -1}}, nil
+}
+
+// Run trains until the model is done, ctx ends or a peer fails; then the error says why, and the run
+// can be resumed from the checkpoints. Rows travel over g, sums through r.
+func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	t.group, t.reducer, t.sender = g, r, train.NewSender(g, t.shard, t.config.Rows)
+	if text := t.config.Cost().Warning(); text != "" {
+		t.note(train.Warning, "%s", text)
+	}
+	if err := t.hello(ctx); err != nil {
+		return fmt.Errorf("hello: %w", err)
+	}
+	if t.at.Stage == 0 && t.model == nil {
+		if err := t.prepare(ctx); err != nil {
+			return err
+		}
+	}
+	if t.config.Inductive && t.at.Stage == 0 {
+		seen, err := t.sender.InductiveView(ctx)
+		if err != nil {
+			return err
+		}
+		t.base.GraphView = seen
+	}
+	for t.at.Stage == 0 && t.at.Round < t.model.Spec.Closed.Rounds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		goOn, err := t.round(ctx, t.at.Round)
+		if err != nil {
+			return fmt.Errorf("round %d: %w", t.at.Round+1, err)
+		}
+		t.at.Round++
+		if !goOn {
+			break
+		}
+		if err := t.save(); err != nil {
+			return err
+		}
+	}
+	if t.at.Stage == 0 {
+		if err := t.measure(ctx); err != nil {
+			return fmt.Errorf("test: %w", err)
+		}
+		t.at = train.Position{Stage: 1, Best: t.at.Best, BestLoss: t.at.BestLoss, BestRound: t.at.BestRound}
+		if err := t.save(); err != nil {
+			return err
+		}
+	}
+	if err := t.group.Barrier(ctx); err != nil {
+		return err
+	}
+	t.result.Sent, t.done, t.at.Round = t.sent(), true, recovery.Final
+	return t.save()
+}
+
+// Result returns what Run measured so far.
+func (t *Trainer) Result() train.Result { return t.result }
+
+// Done reports whether the model is final; session.Member asks for it.
+func (t *Trainer) Done() bool { return t.done }
+
+// Model returns the model of the best round so far; nil: there is none.
+func (t *Trainer) Model() *nn.Model {
+	if t.model == nil || t.at.BestRound < 0 {
+		return nil
+	}
+	return t.model.UpTo(t.at.BestRound + 1)
+}
+
+func (t *Trainer) sent() comm.Counts { return t.before.Plus(t.group.Bytes()) }
+
+// stageName is that of all rounds, in events.
+const stageName = "closed form"
+
+// report records an event and passes it on.
+func (t *Trainer) report(e train.Event) {
+	e.StageName = stageName
+	t.result.Record(e)
+	if t.OnEvent != nil {
+		t.OnEvent(e)
+	}
+}
+
+func (t *Trainer) note(kind train.Kind, format string, args ...any) {
+	t.report(train.Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+// id names a reduction. No two of a run are the same.
+func (t *Trainer) id(kind string, round, step int) comm.ReduceID {
+	return comm.ReduceID{Generation: t.generation, Round: round, Step: step, Kind: kind}
+}
+
+// prepare counts the labels, decides what is Auto, and sums the statistics of the features.
+func (t *Trainer) prepare(ctx context.Context) error {
+	counts, err := labels.Count(ctx, t.reducer, t.id("label counts", 0, 0), t.whole, t.config.Seed)
+	if err != nil {
+		return err
+	}
+	if counts.Labelled == 0 {
+		return errors.New("no peer has a training node with a label: nothing can be learned")
+	}
+	if text := counts.Warning(); text != "" {
+		t.note(train.Warning, "%s", text)
+	}
+	if err := t.resolve(counts); err != nil {
+		return err
+	}
+	return t.statistics(ctx)
+}
+
+// resolve makes the model once the labels of all peers are counted.
+func (t *Trainer) resolve(counts labels.Counts) error {
+	t.labels, t.shard = counts, counts.HoldOut(t.whole)
+	if t.group != nil {
+		t.sender = train.NewSender(t.group, t.shard, t.config.Rows)
+	}
+	t.residual = t.config.Residual(counts.Labelled, float64(t.shard.Nodes))
+	spec := t.config.spec(t.residual, t.config.ClassRounds)
+	model, err := nn.New(spec, t.key)
+	if err != nil {
+		return err
+	}
+	t.model, t.x = model, model.Encoder.Input(t.shard.X)
+	if t.config.Balanced {
+		t.weight = task.ClassWeights(t.labels.Classes)
+	}
+	ones := mat.New(t.shard.Owned, 1)
+	for i := range ones.Data {
+		ones.Data[i] = 1
+	}
+	t.full = &sight{GraphView: train.WholeGraph(t.shard), columns: ones}
+	t.base = t.full
+	if t.config.Inductive {
+		t.base = &sight{columns: ones.Clone()}
+	}
+	t.full.logits = spec.Closed.Prior(t.shard.Owned, t.shares())
+	t.base.logits = t.full.logits
+	t.train, t.others = spec.Closed.Present(t.shard.Split, t.shard.Labels)
+	return t.smallClasses()
+}
+
+// shares returns how large a share of the labels is of each class.
+func (t *Trainer) shares() []float32 {
+	shares := make([]float32, len(t.labels.Classes))
+	for k, n := range t.labels.Classes {
+		shares[k] = float32(n / t.labels.Labelled)
+	}
+	return shares
+}
+
+// smallClasses says which classes have too few training nodes for a mean, and refuses where most
+// have.
+func (t *Trainer) smallClasses() error {
+	small := 0
+	for _, n := range t.labels.Classes {
+		if n < t.leastClass() {
+			small++
+		}
+	}
+	if 2*small > len(t.labels.Classes) {
+		return fmt.Errorf("encoder classes needs %d training nodes (min_class) in most classes; %d of %d classes have fewer: "+
+			"use encoder pca, or label more nodes", t.config.MinClass, small, len(t.labels.Classes))
+	}
+	if small > 0 {
+		t.note(train.Warning, "%d of %d classes have fewer than %d training nodes (min_class) and send no mean in the first round",
+			small, len(t.labels.Classes), t.config.MinClass)
+	}
+	return nil
+}
+
+// leastClass returns how many training nodes a class needs for a mean that others may see.
+func (t *Trainer) leastClass() float64 {
+	if t.shard.Parts == 1 {
+		return 1
+	}
+	return float64(t.config.MinClass)
+}
+
+// statistics sums what the maps need of the features: their moments by column, and components.
+func (t *Trainer) statistics(ctx context.Context) error {
+	t.means = linear.NewMeans(t.x)
+	present := t.present()
+	own := t.means.Statistics(present)
+	c := &comm.Contribution{ID: t.id("column statistics", 0, 0), Update: own.Data, Counts: []int64{int64(len(present))}}
+	if c.Bits = t.bits(); c.Bits > 0 { // rare columns are small beside frequent ones
+		c.Bits, c.Columns = max(c.Bits, 16), own.Cols
+	}
+	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+		return err
+	}
+	t.nodes, t.stats = float64(c.Counts[0]), own
+	t.agreeMeans()
+	if t.config.Components > 0 {
+		v, err := linear.Components(ctx, t.reducer, t.id("products with the Gram matrix", 0, 0), t.x.Select(present), t.config.Components, t.config.PCAPasses, t.bits(), t.key.FoldString("pca"))
+		if err != nil {
+			return err
+		}
+		t.model.Closed.Proj.Value.CopyFrom(v)
+	}
+	return nil
+}
+
+// agreeMeans tells means and model the statistics.
+func (t *Trainer) agreeMeans() {
+	t.means.Agree(t.stats, t.nodes, t.config.Shrink)
+	if closed := t.model.Closed; closed.Spec.LeaveOut {
+		copy(closed.Inverse.Value.Data, t.means.Inverse)
+		copy(closed.Centre.Value.Data, t.means.Centre)
+	}
+}
+
+// narrow is the number of peers up to which sums of 8 bits are as good as exact ones: with more, their
+// steps are too coarse.
+const narrow = 8
+
+// bits returns those of a number in the sums of features; 0: float32.
+func (t *Trainer) bits() int {
+	switch t.config.Sums {
+	case "int16":
+		return 16
+	case "int8":
+		return 8
+	case Auto:
+		if t.shard.Parts <= narrow {
+			return 8
+		}
+		return 16
+	}
+	return 0
+}
+
+// present returns all own nodes that training sees.
+func (t *Trainer) present() []int32 { return slices.Concat(t.train, t.others) }
+
+// targets returns the labels of own training nodes as rows of zeros and ones, and what each of them
+// counts; a node without a label counts 0.
+func (t *Trainer) targets() (mat.Dense, []float32) {
+	s := t.shard
+	weight := make([]float32, s.Owned)
+	for _, i := range t.train {
+		if weight[i] = 1; t.weight != nil && !s.Labels.Multi() {
+			weight[i] = t.weight[s.Labels.Class[i]]
+		}
+	}
+	return s.Labels.Rows(t.train), weight
+}
+
+// resultBins is the resolution of AUC and AP in the result: a fourth of eval.DefaultBins, whose counts
+// would take more bytes than all rows of a small graph.
+const resultBins = 1024
+
+// measure sums the metric of the best round's logits over all validation and test nodes, and reports
+// the end of the run.
+func (t *Trainer) measure(ctx context.Context) error {
+	a := eval.NewAccumulator(t.config.Metric, t.shard.Labels, resultBins)
+	size := a.Size()
+	v := make([]int64, 2*size)
+	for k, split := range []graph.Split{graph.Val, graph.Test} {
+		rows := t.shard.NodesIn(split)
+		of, logits := t.shard.Labels.Select(rows), t.full.logits.Select(rows)
+		sum, count := task.Loss(mat.Dense{}, logits, of, nil)
+		a.Write(v[k*size:], sum, count, logits, of)
+	}
+	if _, err := t.reducer.Reduce(ctx, &comm.Contribution{ID: t.id("finished model", 0, 0), Counts: v}); err != nil {
+		return err
+	}
+	e := train.Event{Kind: train.StageEnd, Round: t.at.Round, Metric: string(t.config.Metric), BestRound: t.at.BestRound}
+	var err error
+	if e.Val, e.ValLoss, _, err = a.Read(v[:size]); err != nil {
+		return err
+	}
+	if e.Test, e.TestLoss, _, err = a.Read(v[size:]); err != nil {
+		return err
+	}
+	e.Sent = t.sent()
+	t.report(e)
+	return nil
+}
+
+// finite reports whether all of x are numbers.
+func finite(x []float32) bool {
+	return !slices.ContainsFunc(x, func(v float32) bool { return !(math.Abs(float64(v)) <= math.MaxFloat32) })
+}

@@ -1,0 +1,71 @@
+package linear
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxComponents bounds the components of encoder pca.
+const MaxComponents = 1 << 10
+
+// What a solution may cost at each peer. The rate is that of gonum's products on one core of a small server.
+const (
+	flopsPerSecond = 5e9
+	longSolve      = 10 * time.Second
+	longestSolve   = 10 * time.Minute
+	manyBytes      = 32 << 20
+)
+
+// Cost is what a closed form takes at each peer whatever its rows are, known before anything travels.
+type Cost struct {
+	what, instead string
+	fault         error
+	flops         float64
+	sent          int64 // bytes of the peer's part of the sums
+}
+
+// RidgeCost returns the cost of Ridge with d columns, c outputs and that many penalties.
+func RidgeCost(d, c, lambdas int) Cost {
+	n, outputs := float64(d), float64(c)
+	cost := Cost{what: fmt.Sprintf("solver ridge with %d columns, %d outputs and %d penalties", d, c, lambdas),
+		instead: "fewer lambdas, or encoder pca with fewer components",
+		flops:   float64(lambdas) * (n*n*n/3 + 2*n*n*outputs), sent: 4 * (int64(d)*int64(d+1)/2 + int64(d)*int64(c))}
+	if d > MaxRidge {
+		cost.fault = fmt.Errorf("columns must be at most %d with solver ridge (got %d): use encoder pca, or solver adam", MaxRidge, d)
+	}
+	return cost
+}
+
+// ComponentsCost returns the cost of Components with f features, k components and that many passes.
+func ComponentsCost(f, k, passes int) Cost {
+	rows, w := float64(f), float64(min(k+oversample, f))
+	cost := Cost{what: fmt.Sprintf("encoder pca:%d over %d features", k, f), instead: "fewer components or passes",
+		flops: float64(passes)*4*rows*w*w + 9*w*w*w + 2*rows*w*float64(k), sent: 4 * int64(w*(rows*float64(passes)+w))}
+	if k > MaxComponents {
+		cost.fault = fmt.Errorf("components must be at most %d with encoder pca (got %d): use fewer, or encoder raw", MaxComponents, k)
+	}
+	return cost
+}
+
+// took is an estimate; what is refused anyway may take longer than a Duration holds.
+func (c Cost) took() time.Duration {
+	return time.Duration(min(c.flops/flopsPerSecond, 1e6) * float64(time.Second))
+}
+
+// Err refuses what no site would wait for; nil: it is not refused.
+func (c Cost) Err() error {
+	if c.fault != nil || c.took() <= longestSolve {
+		return c.fault
+	}
+	return fmt.Errorf("%s would take about %s of one core at each peer, more than %s: use %s", c.what,
+		c.took().Round(time.Second), longestSolve, c.instead)
+}
+
+// Warning says what a solution costs that takes long or sends much; empty: it does neither.
+func (c Cost) Warning() string {
+	if c.took() < longSolve && c.sent < manyBytes {
+		return ""
+	}
+	return fmt.Sprintf("%s takes about %s of one core at each peer, whose part of the sums has %d MB; it takes less with %s",
+		c.what, max(c.took().Round(time.Second), time.Second), (c.sent+5e5)/1e6, c.instead)
+}

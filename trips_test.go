@@ -1,0 +1,49 @@
+package heddle_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/heddle-gnn/heddle"
+)
+
+// TestTripsOfARun: over links of latency L and of a rate, a run takes its trips times L, and at most what the bytes of
+// all peers need of one link beside. Time is simulated: computation takes none.
+func TestTripsOfARun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // helpers of kernels watch the clock, which stands still while they run
+	_, shards, frugal, err := comparison()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers := heddle.Defaults(heddle.Plan{})
+	layers.Policy, layers.Transport, layers.Rounds = frugal.Policy, frugal.Transport, 3
+	together := heddle.Defaults(heddle.Plan{Mode: "fullbatch"})
+	together.Policy, together.Transport, together.Rounds = frugal.Policy, frugal.Transport, 3
+	turns := together // each peer's gradients after those of another
+	turns.Order, turns.Fetch = "fixed", "sar"
+	for name, plan := range map[string]heddle.Plan{"frugal": frugal, "layers": layers, "together": together, "in turn": turns} {
+		t.Run(name, func(t *testing.T) {
+			const latency, rate = 100 * time.Millisecond, 10e6 / 8
+			plan.Link = "latency=100ms,rate=10Mbit"
+			var r *heddle.Result
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				if r, err = (heddle.Local{Plan: plan, Shards: shards}).Train(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				took, least := time.Since(begun), time.Duration(r.Load.Trips)*latency
+				sum := r.Total()
+				most := least + time.Duration(float64(sum.Total())/rate*float64(time.Second))
+				if took < least || took > most || r.Load.Trips < 10 {
+					t.Errorf("%d trips and %d bytes took %v, want %v to %v", r.Load.Trips, sum.Total(), took, least, most)
+				}
+				if waited := time.Duration(r.Waited * float64(time.Second)); (waited - took).Abs() > latency {
+					t.Errorf("peers waited for %v of %v, in which they computed for none", waited, took)
+				}
+				t.Logf("%v: %d trips, %d messages, %d bytes", took, r.Load.Trips, sum.Messages, sum.Total())
+			})
+		})
+	}
+}

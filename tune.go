@@ -1,0 +1,146 @@
+package heddle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
+	"github.com/heddle-gnn/heddle/tune"
+)
+
+// Attempt is one of the plans that preset auto may try, and what became of it.
+type Attempt struct {
+	Name string
+	Plan Plan // trains the same model by itself
+	tune.Verdict
+	Chosen bool
+}
+
+// tuned returns the result of a contest between candidates.
+func tuned(ctx context.Context, all []Candidate, t tune.Trials[*Result]) (*Result, error) {
+	chosen, r, err := t.Run(ctx)
+	if errors.Is(err, tune.ErrNone) || errors.Is(err, tune.ErrForeign) {
+		err = input(fmt.Errorf("preset auto: %w", err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range all {
+		r.Tried = append(r.Tried, Attempt{c.Name, c.Plan, t.Contest.Verdicts[i], i == chosen})
+	}
+	return r, nil
+}
+
+// stopOf returns what ends a run by candidate i, c, that is hopeless.
+func (c Candidate) stopOf(contest *tune.Contest, i int) func(Event, train.Result) bool {
+	return func(e Event, measured train.Result) bool {
+		last := len(measured.Stages) - 1
+		return contest.Hopeless(i, tune.BestOf(measured.Stages[last:]), e.Round+1, c.Plan.Layers-e.Stage)
+	}
+}
+
+// verdict is what became of a candidate whose run gave r and for which all peers sent so many bytes.
+func (r *Result) verdict(sent int64) tune.Verdict {
+	v := tune.Verdict{Val: r.Val, Sent: sent, Seconds: r.Seconds}
+	if r.stopped {
+		v.Ended, v.Val = "stopped: its validation stayed behind the best", tune.BestOf(r.Stages)
+	}
+	return v
+}
+
+// tune trains by the candidates of l's plan.
+func (l Local) tune(ctx context.Context) (*Result, error) {
+	all, err := l.Plan.candidates(l.Shards[0])
+	if err != nil {
+		return nil, input(err)
+	}
+	return l.contest(ctx, all)
+}
+
+// contest trains by candidates.
+func (l Local) contest(ctx context.Context, all []Candidate) (*Result, error) {
+	size := l.Plan.extent(l.Shards[0], all)
+	for _, s := range l.Shards[1:] {
+		size = size.Plus(l.Plan.extent(s, all))
+	}
+	contest, err := l.Plan.contest(all, size, taskOf(l.Shards[0]))
+	if err != nil {
+		return nil, err
+	}
+	one := func(ctx context.Context, i int) (*Result, error) {
+		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: l.OnEvent,
+			stop: all[i].stopOf(contest, i)}.Train(ctx)
+	}
+	return tuned(ctx, all, tune.Trials[*Result]{Contest: contest, State: l.State, OnEvent: l.OnEvent,
+		Do: func(ctx context.Context, i int) (*Result, tune.Verdict, error) {
+			r, err := one(ctx, i)
+			if err != nil {
+				return nil, tune.Verdict{}, err
+			}
+			sent := r.Total()
+			return r, r.verdict(sent.Total()), nil
+		},
+		Lost: func(error) bool { return false }, Load: one})
+}
+
+// tune trains by the candidates of the plan together with the other sites, all of which make the same choice.
+func (a *seat) tune(ctx context.Context) (*Result, error) {
+	all, err := a.plan.candidates(a.Shard)
+	if err != nil {
+		return nil, input(err)
+	}
+	for i, c := range all {
+		if c.fault == nil && a.keeper.Policy != nil {
+			all[i].fault = c.Plan.Allowed(*a.keeper.Policy)
+		}
+	}
+	m := &tune.Member{State: a.State, Extent: a.plan.extent(a.Shard, all), OnEvent: a.keeper.Event}
+	peerOf := func(i int) *peer {
+		one := a.peer(all[i].Plan, tune.StateOf(a.State, all[i].Name))
+		one.stop = all[i].stopOf(m.Contest, i)
+		return one
+	}
+	m.New = func(i int, one *session.Member) (session.Trainer, func() int64, error) {
+		t, err := peerOf(i).trainer(one)
+		return t, func() int64 { sent := t.(*trainer).sent(); return sent.Total() }, err
+	}
+	m.Attend = func(ctx context.Context, dir string, new func(*session.Member) (session.Trainer, error)) (session.Trainer, session.Usage, error) {
+		return a.attend(ctx, a.peer(a.plan, dir).store, new, func(session.Trainer, session.Usage) error { return nil })
+	}
+	size, err := m.Extents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if m.Contest, err = a.plan.contest(all, size, taskOf(a.Shard)); err != nil {
+		return nil, err
+	}
+	r, err := tuned(ctx, all, tune.Trials[*Result]{Contest: m.Contest, State: a.State, OnEvent: a.keeper.Event, Lost: tune.Lost,
+		Do: func(ctx context.Context, i int) (*Result, tune.Verdict, error) {
+			t, usage, sent, err := m.Train(ctx, i)
+			if err != nil {
+				return nil, tune.Verdict{}, err
+			}
+			r, err := a.result(peerOf(i), t, usage)
+			if err != nil {
+				return nil, tune.Verdict{}, err
+			}
+			return r, r.verdict(sent), nil
+		},
+		Load: func(_ context.Context, i int) (*Result, error) { // the checkpoints hold it
+			t, err := peerOf(i).trainer(&session.Member{Event: a.keeper.Event})
+			if err != nil {
+				return nil, err
+			}
+			if done, err := t.Resume(); err != nil || !done {
+				return nil, input(fmt.Errorf("%s must hold a finished run (%v): remove %s at all sites to start again",
+					tune.StateOf(a.State, all[i].Name), err, a.State))
+			}
+			return a.result(peerOf(i), t, session.Usage{})
+		}})
+	if err == nil && a.OnModel != nil {
+		err = a.OnModel(r)
+	}
+	return r, err
+}

@@ -1,0 +1,177 @@
+// Package tune chooses among ways to train by their validation metric alone, within a budget of bytes.
+package tune
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Why a contest has no choice.
+var (
+	// ErrNone says that no candidate was trained to its end.
+	ErrNone = errors.New("no plan was trained to its end")
+	// ErrForeign says that a directory has what a candidate of another contest gave.
+	ErrForeign = errors.New("it is of another plan")
+)
+
+const (
+	// gain is the fraction of the wrong answers of the best closed form that training in rounds is expected to put
+	// right, at most: the largest one measured (docs/adr/0036-plan-auto.md).
+	gain = 0.2
+	// layerGain is the fraction of the wrong answers that each layer to come may put right before a candidate is given
+	// up.
+	layerGain = 0.5
+	// warmup is the rounds of a stage before which no candidate is given up.
+	warmup = 30
+)
+
+// Entrant is what is known of a way to train before it is tried.
+type Entrant struct {
+	Name    string
+	Plan    string // text that tells its plan from others
+	Trained bool   // in rounds; false: in closed form
+	Limit   int64  // bytes that all peers send at most
+	Barred  string // why it cannot be tried; empty: it can
+}
+
+// Verdict is what became of a candidate.
+type Verdict struct {
+	Val     float64 // validation metric, in [0, 1]; NaN: it was not tried, or nothing was validated
+	Error   float64 // standard error of Val; NaN in the same cases
+	Limit   int64   // bytes that all peers would send at most
+	Sent    int64   // bytes that all peers sent
+	Seconds float64
+	Ended   string // why it was not tried or not trained to its end; empty: it was
+}
+
+// Contest tries candidates one after the other and chooses one of them. It decides from what all peers know alike, so
+// that each of them decides the same.
+type Contest struct {
+	Verdicts []Verdict // by candidate
+
+	goal           string // "bytes": what is trained in rounds is tried only where validation could show its gain
+	budget, labels int64
+	candidates     []Entrant
+	order          []int // in which candidates are tried: closed forms first, then by bytes, then as given
+	next           int   // of order
+	spent          int64
+	least          []float64 // by candidate: what it must be able to reach; −Inf: anything
+}
+
+// New returns the contest of candidates, of which an earlier one is simpler. All of them together may send so many
+// bytes as budget says; labels is the number of labels in the validation nodes of all peers.
+func New(goal string, budget, labels int64, candidates []Entrant) (*Contest, error) {
+	if labels < 1 {
+		return nil, errors.New("validation nodes with labels must be at least 1 (got 0): candidates are chosen by them")
+	}
+	c := &Contest{goal: goal, budget: budget, labels: labels, candidates: candidates}
+	for i, one := range candidates {
+		c.order, c.least = append(c.order, i), append(c.least, math.Inf(-1))
+		c.Verdicts = append(c.Verdicts, Verdict{Val: math.NaN(), Error: math.NaN(), Limit: one.Limit, Ended: one.Barred})
+	}
+	slices.SortStableFunc(c.order, func(a, b int) int {
+		x, y := candidates[a], candidates[b]
+		if x.Trained != y.Trained {
+			if x.Trained {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Compare(x.Limit, y.Limit)
+	})
+	return c, nil
+}
+
+// Next returns the candidate to try now; ok is false when none is left. Those that it passes over are told why.
+func (c *Contest) Next() (i int, ok bool) {
+	for ; c.next < len(c.order); c.next++ {
+		i = c.order[c.next]
+		if c.Verdicts[i].Ended == "" {
+			c.Verdicts[i].Ended = c.refused(c.candidates[i])
+		}
+		if c.Verdicts[i].Ended == "" {
+			c.next++
+			if best, val := c.best(); best >= 0 {
+				c.least[i] = val - c.Verdicts[best].Error
+			}
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// refused says why a candidate is not worth a try; empty: it is.
+func (c *Contest) refused(one Entrant) string {
+	if left := c.budget - c.spent; one.Limit > left {
+		return fmt.Sprintf("over the budget: it sends at most %s, and %s are left", megabytes(one.Limit), megabytes(max(left, 0)))
+	}
+	if best, _ := c.best(); best >= 0 && one.Trained && c.goal == "bytes" {
+		a := c.Verdicts[best]
+		if expected := gain * (1 - a.Val); expected <= a.Error {
+			return fmt.Sprintf("not worth its bytes: the gain to expect, %.1f points, is within a standard error of validation, %.1f",
+				100*expected, 100*a.Error)
+		}
+	}
+	return ""
+}
+
+// End notes what became of candidate i: its v, of which Error and Limit are set here.
+func (c *Contest) End(i int, v Verdict) {
+	v.Error, v.Limit = c.standardError(v.Val), c.candidates[i].Limit
+	c.Verdicts[i] = v
+	c.spent += v.Sent
+}
+
+// standardError is that of a fraction of the validation labels.
+func (c *Contest) standardError(val float64) float64 {
+	return math.Sqrt(max(val*(1-val), 0) / float64(c.labels))
+}
+
+// best returns the candidate with the best metric of those that were trained to their end, and that metric; −1: there is
+// none.
+func (c *Contest) best() (at int, val float64) {
+	at = -1
+	for i, a := range c.Verdicts {
+		if a.Ended == "" && (at < 0 && a.Val == a.Val || a.Val > val) {
+			at, val = i, a.Val
+		}
+	}
+	return at, val
+}
+
+// Hopeless reports whether candidate i is to be given up while it is trained: val is its best validation metric after so
+// many rounds of a stage, with so many layers to come. It is where the most that it may still reach, a standard error and
+// half of the wrong answers for each layer to come, is below the metric of the candidate that was the best when this one
+// began, less a standard error.
+func (c *Contest) Hopeless(i int, val float64, rounds, layers int) bool {
+	wrong := 1 - min(val+c.standardError(val), 1)
+	return rounds >= warmup && 1-wrong*math.Pow(1-layerGain, float64(layers)) < c.least[i]
+}
+
+// Choice returns the candidate that is chosen: of those within half a standard error of the best, which the validation
+// nodes cannot tell apart, the one that sent the fewest bytes, then the simplest. It is an error if none was trained to
+// its end; the error says what became of each.
+func (c *Contest) Choice() (int, error) {
+	at, val := c.best()
+	if at < 0 {
+		var all []error
+		for i, a := range c.Verdicts {
+			all = append(all, fmt.Errorf("%s: %s", c.candidates[i].Name, cmp.Or(a.Ended, "nothing was validated")))
+		}
+		return 0, fmt.Errorf("%w:\n%w", ErrNone, errors.Join(all...))
+	}
+	least := val - c.Verdicts[at].Error/2
+	chosen := -1
+	for i, a := range c.Verdicts {
+		if a.Ended == "" && a.Val >= least && (chosen < 0 || a.Sent < c.Verdicts[chosen].Sent) {
+			chosen = i
+		}
+	}
+	return chosen, nil
+}
+
+// megabytes writes a number of bytes.
+func megabytes(n int64) string { return fmt.Sprintf("%.4g MB", float64(n)/1e6) }

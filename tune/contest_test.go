@@ -1,0 +1,157 @@
+package tune
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// gave is what a candidate of a test gives.
+type gave struct {
+	val   float64
+	sent  int64
+	ended string
+}
+
+// played lets candidates try in the contest's order, and returns that order.
+func played(t *testing.T, c *Contest, all []gave) (order []int) {
+	t.Helper()
+	for {
+		i, ok := c.Next()
+		if !ok {
+			return order
+		}
+		order = append(order, i)
+		c.End(i, Verdict{Val: all[i].val, Sent: all[i].sent, Ended: all[i].ended})
+	}
+}
+
+// TestChoice: the validation metric decides, unless the validation nodes cannot tell candidates apart. 400 labels have a
+// standard error of 0.02 at 0.8.
+func TestChoice(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		all  []gave
+		want int
+	}{
+		{"the only one", []gave{{0.1, 5, ""}}, 0},
+		{"the best", []gave{{0.7, 1, ""}, {0.8, 9, ""}, {0.75, 5, ""}}, 1},
+		{"within half a standard error the fewest bytes", []gave{{0.8, 9, ""}, {0.791, 2, ""}, {0.795, 3, ""}}, 1},
+		{"beyond it the metric", []gave{{0.8, 9, ""}, {0.789, 2, ""}, {0.795, 3, ""}}, 2},
+		{"as many bytes, the simplest", []gave{{0.795, 3, ""}, {0.8, 3, ""}, {0.8, 3, ""}}, 0},
+		{"not one that was stopped", []gave{{0.6, 3, ""}, {0.8, 1, "stopped"}}, 0},
+		{"not one that was not validated", []gave{{math.NaN(), 1, ""}, {0.2, 3, ""}}, 1},
+		{"nothing right is a metric, too", []gave{{0, 3, ""}, {0, 2, ""}}, 1},
+		{"all right has no error", []gave{{0.999, 1, ""}, {1, 9, ""}}, 1},
+	} {
+		c2, err := New("accuracy", 1000, 400, make([]Entrant, len(c.all)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		played(t, c2, c.all)
+		if got, err := c2.Choice(); err != nil || got != c.want {
+			t.Errorf("%s: %d, %v, want %d", c.name, got, err, c.want)
+		}
+	}
+}
+
+// TestNoChoice: the error says of each candidate why it was not trained.
+func TestNoChoice(t *testing.T) {
+	c, err := New("bytes", 10, 5, []Entrant{{Name: "large", Limit: 11}, {Name: "wrong", Barred: "no such thing"}, {Name: "weak"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	played(t, c, []gave{{}, {}, {ended: "failed: diverged"}})
+	_, err = c.Choice()
+	for _, want := range []string{"large: over the budget: it sends at most 1.1e-05 MB, and 1e-05 MB are left", "wrong: no such thing", "weak: failed: diverged"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q", err, want)
+		}
+	}
+	if _, err := New("bytes", 10, 0, nil); err == nil || !strings.Contains(err.Error(), "must be at least 1 (got 0)") {
+		t.Errorf("%v, want that validation labels are needed", err)
+	}
+}
+
+// TestOrderAndBudget: closed forms first, cheap before dear; what does not fit is passed over, and what comes after it is
+// not; bytes that are not sent are there for the next.
+func TestOrderAndBudget(t *testing.T) {
+	all := []Entrant{{Name: "trained", Trained: true, Limit: 60}, {Name: "dear", Limit: 50}, {Name: "cheap", Limit: 10},
+		{Name: "as cheap", Limit: 10}, {Name: "long", Trained: true, Limit: 20}, {Name: "barred", Barred: "why"}}
+	same := slices.Repeat([]gave{{0.5, 10, ""}}, len(all))
+	for _, c := range []struct {
+		budget int64
+		want   []int
+	}{{1000, []int{2, 3, 1, 4, 0}}, {9, nil}, {19, []int{2}}, {69, []int{2, 3, 4}}, {70, []int{2, 3, 1, 4}}, {99, []int{2, 3, 1, 4}}, {100, []int{2, 3, 1, 4, 0}}} {
+		contest, err := New("accuracy", c.budget, 100, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := played(t, contest, same); !slices.Equal(got, c.want) {
+			t.Errorf("budget %d: %v, want %v", c.budget, got, c.want)
+		}
+		for i, v := range contest.Verdicts {
+			if tried := slices.Contains(c.want, i); tried != (v.Ended == "") || !tried && v.Val == v.Val {
+				t.Errorf("budget %d: candidate %d is %+v", c.budget, i, v)
+			}
+		}
+	}
+}
+
+// TestGoal: with goal bytes what is trained in rounds is passed over where a fifth of the errors left cannot be told from
+// chance; with goal accuracy it is not.
+func TestGoal(t *testing.T) {
+	all := []Entrant{{Name: "closed"}, {Name: "trained", Trained: true}}
+	for _, c := range []struct {
+		goal   string
+		labels int64
+		val    float64
+		tries  bool
+	}{
+		{"bytes", 500, 0.8, true},      // 4 points to gain, error 1.8
+		{"bytes", 60, 0.8, false},      // error 5.2
+		{"accuracy", 60, 0.8, true},    //
+		{"bytes", 500, 0.95, true},     // 1 point to gain, error 0.97
+		{"bytes", 400, 0.95, false},    // error 1.09
+		{"bytes", 40, 0, true},         // no error where nothing is right
+		{"bytes", 40, 1, false},        // nothing to gain
+		{"bytes", 1, math.NaN(), true}, // there is no closed form to compare with
+	} {
+		contest, err := New(c.goal, 1, c.labels, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := played(t, contest, []gave{{val: c.val}, {val: 0.5}})
+		if tries := len(order) == 2; tries != c.tries {
+			t.Errorf("goal %s, %d labels, %v: tries %t, %q", c.goal, c.labels, c.val, tries, contest.Verdicts[1].Ended)
+		}
+	}
+}
+
+// TestHopeless: a candidate is given up only after some rounds, where even half of its errors less for each layer to come
+// would not bring it near the best. 400 labels have a standard error of 0.02 at 0.8 and of 0.025 at 0.5.
+func TestHopeless(t *testing.T) {
+	contest, err := New("accuracy", 1, 400, make([]Entrant, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	played(t, contest, []gave{{val: 0.8}, {val: 0.99}})
+	for _, c := range []struct {
+		val            float64
+		rounds, layers int
+		want           bool
+	}{
+		{0.5, 200, 0, true}, {0.5, warmup, 0, true}, {0.5, warmup - 1, 0, false},
+		{0.77, 200, 0, false}, {0.75, 200, 0, true}, // 0.791 and 0.772 at most, against 0.78
+		{0.5, 200, 1, true}, {0.55, 200, 1, false}, // 0.7625 and 0.787 at most
+		{0.5, 200, 2, false}, {math.NaN(), 200, 0, false},
+	} {
+		if got := contest.Hopeless(1, c.val, c.rounds, c.layers); got != c.want {
+			t.Errorf("%v after %d rounds, %d layers to come: %t", c.val, c.rounds, c.layers, got)
+		}
+		if contest.Hopeless(0, c.val, c.rounds, c.layers) {
+			t.Errorf("%v is given up where there is nothing to compare it with", c.val)
+		}
+	}
+}

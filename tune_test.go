@@ -1,0 +1,425 @@
+package heddle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/tune"
+)
+
+// contested is a plan of preset auto, with settings of its own, and a graph over so many peers.
+func contested(t *testing.T, peers int, given string) Local {
+	t.Helper()
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 1200}, rng.New(1))
+	p := *read(t, "preset: auto\npolicy: random\ntransport: memory\n"+given, nil)
+	p.Peers = peers
+	shards, err := Split(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Local{Plan: p, Shards: shards, OnEvent: func(Event) {}}
+}
+
+// few are three candidates: two in closed form, and one in rounds that is the best of them.
+func few(t *testing.T, p Plan) (all []Candidate) {
+	t.Helper()
+	for _, c := range p.Candidates() {
+		if slices.Contains([]string{"pca16-2hops", "pca64-2hops", "gat"}, c.Name) {
+			all = append(all, c)
+		}
+	}
+	if len(all) != 3 {
+		t.Fatalf("%d candidates, want 3", len(all))
+	}
+	all[2].Plan.Rounds = 40
+	return all
+}
+
+func (l Local) mustTune(t *testing.T, all []Candidate) *Result {
+	t.Helper()
+	r, err := l.contest(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// choice returns the attempt that was chosen, of which there is one.
+func choice(t *testing.T, r *Result) Attempt {
+	t.Helper()
+	i := slices.IndexFunc(r.Tried, func(a Attempt) bool { return a.Chosen })
+	if i < 0 || slices.ContainsFunc(r.Tried[i+1:], func(a Attempt) bool { return a.Chosen }) {
+		t.Fatalf("%+v: one must be chosen", r.Tried)
+	}
+	return r.Tried[i]
+}
+
+// outcomes is what must be the same whatever way a contest takes.
+func outcomes(r *Result) (text string) {
+	for _, a := range r.Tried {
+		text += fmt.Sprintf("%s %v ± %v, %d of %d bytes, %q, %t\n", a.Name, a.Val, a.Error, a.Sent, a.Limit, a.Ended, a.Chosen)
+	}
+	return text
+}
+
+func parametersOf(r *Result) (digests []uint32) {
+	for _, l := range append(slices.Clone(r.Model.Layers), r.Model.Encoder.Layer) {
+		if l != nil {
+			for _, p := range l.Params() {
+				digests = append(digests, train.Digest(p.Value.Data))
+			}
+		}
+	}
+	if p := r.Model.Encoder.Proj; p != nil {
+		digests = append(digests, train.Digest(p.W.Value.Data))
+	}
+	return digests
+}
+
+// TestTuneIsDeterministic: every transport gives the same contest and the same model, which is the one that the chosen
+// plan gives by itself.
+func TestTuneIsDeterministic(t *testing.T) {
+	for _, peers := range []int{1, 2, 4} {
+		l := contested(t, peers, "goal: accuracy")
+		memory := l.mustTune(t, few(t, l.Plan))
+		l.Plan.Transport = "libp2p"
+		network := l.mustTune(t, few(t, l.Plan))
+		if a, b := outcomes(memory), outcomes(network); a != b {
+			t.Errorf("%d peers: over the network\n%sin memory\n%s", peers, b, a)
+		}
+		a := choice(t, memory)
+		if a.Val != memory.Val || a.Name == "" || (a.Sent > 0) != (peers > 1) {
+			t.Errorf("%d peers: chosen %+v, but the model has validation %v", peers, a, memory.Val)
+		}
+		text, err := a.Plan.MarshalYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, err := Local{Plan: *read(t, string(text), nil), Shards: l.Shards}.Train(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range map[string]*Result{"over the network": network, "by itself": alone} {
+			if !slices.Equal(parametersOf(r), parametersOf(memory)) || r.Test != memory.Test {
+				t.Errorf("%d peers: the model of %s is another one %s", peers, a.Name, name)
+			}
+		}
+	}
+}
+
+// TestTuneResumes: after an interruption in any candidate, no finished one is trained again, and the contest comes to the
+// same end.
+func TestTuneResumes(t *testing.T) {
+	whole := contested(t, 2, "goal: accuracy\ncheckpoint_every: 5")
+	all := few(t, whole.Plan)
+	want := whole.mustTune(t, all)
+	for _, c := range []struct {
+		in   string
+		stop func(Event) bool
+	}{
+		{in: "pca64-2hops", stop: func(e Event) bool { return e.Kind == train.CandidateBegin }},
+		{in: "gat", stop: func(e Event) bool { return e.Kind == train.RoundEnd && e.Round == 7 }},
+		{in: "gat", stop: func(e Event) bool { return e.Kind == train.CandidateEnd }},
+	} {
+		l := whole
+		l.State = t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		now := ""
+		l.OnEvent = func(e Event) {
+			if e.Kind == train.CandidateBegin {
+				now = e.Candidate
+			}
+			if now == c.in && c.stop(e) {
+				cancel()
+			}
+		}
+		l.contest(ctx, all) // after the end of the last candidate there is no error
+		if left, err := l.Interrupted(); !left || err != nil {
+			t.Errorf("%s: interrupted %t, %v", c.in, left, err)
+		}
+		began := []string{}
+		l.OnEvent = func(e Event) {
+			if e.Kind == train.CandidateBegin {
+				began = append(began, e.Candidate)
+			}
+		}
+		again := l.mustTune(t, all)
+		if slices.Contains(began, "pca16-2hops") {
+			t.Errorf("interrupted in %s, after which %q were trained", c.in, began)
+		}
+		if !slices.Equal(parametersOf(again), parametersOf(want)) || choice(t, again).Name != choice(t, want).Name || again.Val != want.Val {
+			t.Errorf("interrupted in %s: chosen\n%swithout an interruption\n%s", c.in, outcomes(again), outcomes(want))
+		}
+	}
+	l := whole
+	l.State = t.TempDir()
+	l.mustTune(t, all)
+	all[0].Plan.Seed++
+	var fault *InputError
+	if _, err := l.contest(t.Context(), all); !errors.As(err, &fault) || !strings.Contains(err.Error(), "another plan: remove "+l.State) {
+		t.Errorf("%v, want that the outcome is of another plan", err)
+	}
+}
+
+// TestTuneKeepsItsBudget counts the bytes of contests with all candidates.
+func TestTuneKeepsItsBudget(t *testing.T) {
+	before := 0
+	for _, budget := range []string{"0.7", "5", "30"} {
+		l := contested(t, 4, "goal: accuracy\nbudget: "+budget)
+		r, err := l.Train(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried, sent := 0, int64(0)
+		for _, a := range r.Tried {
+			if sent += a.Sent; a.Sent > 0 {
+				tried++
+			} else if !strings.HasPrefix(a.Ended, "over the budget") {
+				t.Errorf("%s MB: %s is %q", budget, a.Name, a.Ended)
+			}
+			if a.Sent > a.Limit {
+				t.Errorf("%s sent %d bytes, at most %d", a.Name, a.Sent, a.Limit)
+			}
+		}
+		if float64(sent) > float64(l.Plan.Budget)*1e6 || tried <= before {
+			t.Errorf("%s MB: %d candidates sent %d bytes", budget, tried, sent)
+		}
+		before = tried
+	}
+	l := contested(t, 4, "budget: 0.001")
+	var fault *InputError
+	if _, err := l.Train(t.Context()); !errors.As(err, &fault) || !strings.Contains(err.Error(), "over the budget") {
+		t.Errorf("%v, want that no plan fits", err)
+	}
+}
+
+// TestLimits: no run without a failure sends more than its limit, and the limit of one that no patience ends is near.
+func TestLimits(t *testing.T) {
+	for given, most := range map[string]float64{
+		"preset: frugal-pca\nencoder: pca:8":                                          1.5,
+		"preset: frugal-pca\nencoder: pca:8\nrows: int8\ncompress: zstd\nsums: int16": 1.5,
+		"preset: frugal-pca\nencoder: pca:8\nrows: int4\nsums: int8":                  1.5,
+		"preset: frugal-pca\nmodel: sage\nencoder: pca:8\nmetric: auc":                1.5,
+		"preset: frugal": 1.6,
+		"preset: frugal\nclass_target: residual\nencoder: classes+pca:4":                 3, // validation ends the rounds early
+		"preset: frugal\nclass_target: labels\ninductive: true\nmetric: macro-f1":        4,
+		"rounds: 6\nencoder: raw\nhidden: 16":                                            6, // sparse rows are taken for dense
+		"model: sage\nrounds: 6\nencoder: mlp\nlayer_output: logits\nhidden: 16":         1.5,
+		"model: gat\nrounds: 6\nencoder: pca:16\nhidden: 16\nrows: bf16\nexchange: halo": 1.5,
+		"model: gin\nrounds: 6\nhops: 2\neval_every: 2\nencoder: pca:16\nhidden: 16":     1.5,
+		"rounds: 6\nencoder: pca:16\nhidden: 16\ninductive: true\nresidual: true":        1.5,
+		"rounds: 6\nencoder: pca:16\nhidden: 16\nupdates: int8\nsums: int16":             1.5,
+		"rounds: 6\nencoder: pca:16\nhidden: 16\nneighbours: 3":                          1.5,
+		"rounds: 6\nencoder: pca:16\nhidden: 256\nlayer_output: logits\nupdates: int8":   1.5,
+	} {
+		for _, peers := range []int{1, 3} {
+			l := contested(t, peers, "")
+			l.Plan = *read(t, given+"\ntransport: memory", nil)
+			r, err := l.Train(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := l.Plan.extent(l.Shards[0], nil)
+			for _, s := range l.Shards[1:] {
+				size = size.Plus(l.Plan.extent(s, nil))
+			}
+			limit, err := l.Plan.limit(taskOf(l.Shards[0]), size)
+			sent := r.Total()
+			if err != nil || sent.Total() > limit || float64(limit) > most*float64(sent.Total())+1 {
+				t.Errorf("%d peers, %q: sent %d bytes (%+v), at most %d: %v", peers, given, sent.Total(), sent.Counts, limit, err)
+			}
+		}
+	}
+}
+
+// TestTuneGoesOnAfterAFailure: a candidate that fails is reported, and the others go on.
+func TestTuneGoesOnAfterAFailure(t *testing.T) {
+	l := contested(t, 2, "goal: accuracy")
+	all := few(t, l.Plan)
+	all[2].Plan.LR, all[2].Plan.Solver = 1e30, "sgd"
+	var ended []string
+	l.OnEvent = func(e Event) {
+		if e.Kind == train.CandidateEnd {
+			ended = append(ended, e.Text)
+		}
+	}
+	r := l.mustTune(t, all)
+	if a := r.Tried[2]; !strings.HasPrefix(a.Ended, "failed: ") || !strings.Contains(a.Ended, "diverged") || a.Chosen || a.Val == a.Val {
+		t.Errorf("a candidate that diverges: %+v", a)
+	}
+	if len(ended) != 3 || ended[0] != "" || !strings.Contains(ended[2], "diverged") {
+		t.Errorf("candidates ended with %q", ended)
+	}
+	for i := range all {
+		all[i].fault = errors.New("not today")
+	}
+	if _, err := l.contest(t.Context(), all); err == nil || !strings.Contains(err.Error(), "gat: not today") {
+		t.Errorf("%v, want that none was trained", err)
+	}
+}
+
+// TestTuneStops: a candidate that cannot become the best ends early at all peers, and what it sent is counted.
+func TestTuneStops(t *testing.T) {
+	l := contested(t, 2, "goal: accuracy")
+	all := few(t, l.Plan)
+	all[2].Plan.Rounds, all[2].Plan.Patience, all[2].Plan.LR, all[2].Plan.Layers = 200, 0, 1e-9, 1
+	rounds := 0
+	l.OnEvent = func(e Event) {
+		if e.Kind == train.RoundEnd {
+			rounds++
+		}
+	}
+	r := l.mustTune(t, all)
+	a := r.Tried[2]
+	if !strings.HasPrefix(a.Ended, "stopped") || a.Chosen || rounds != 30 || !(a.Val < choice(t, r).Val) || a.Sent <= 0 || a.Sent >= a.Limit/2 {
+		t.Errorf("after %d rounds %+v, want that it is stopped after 30 of 200", rounds, a)
+	}
+}
+
+// TestTuneEndsWithItsContext: no candidate begins after the context has ended.
+func TestTuneEndsWithItsContext(t *testing.T) {
+	l := contested(t, 2, "goal: accuracy")
+	ctx, cancel := context.WithCancel(t.Context())
+	after := 0
+	l.OnEvent = func(e Event) {
+		if ctx.Err() != nil && e.Kind != train.Trace {
+			after++
+		}
+		if e.Kind == train.RoundEnd {
+			cancel()
+		}
+	}
+	if _, err := l.contest(ctx, few(t, l.Plan)); !errors.Is(err, context.Canceled) || after > 2 {
+		t.Errorf("%v, and %d events after the end", err, after)
+	}
+}
+
+// TestAutoRefuses: what preset auto does not take is refused by name.
+func TestAutoRefuses(t *testing.T) {
+	for given, want := range map[string]string{
+		"hidden: 64":               "hidden must not be set with preset auto, which chooses it (got 64)",
+		"model: sage":              "model must not be set with preset auto, which chooses it (got sage)",
+		"encoder: pca:128":         "encoder must not be set with preset auto, which chooses it (got pca:128)",
+		"lambdas: [1]":             "lambdas must not be set with preset auto",
+		"min_peers: 3":             "min_peers must be 0 with preset auto (got 3)",
+		"mode: fullbatch":          "preset applies only to mode retexo (got mode fullbatch)",
+		"goal: beauty":             `goal must be bytes or accuracy (got "beauty")`,
+		"budget: 0":                "budget must be above 0 (got 0)",
+		"rows: int2":               "rows must be float32, bf16, int8 or int4",
+		"metric: beauty\nseed: 17": "metric must be accuracy",
+	} {
+		p, _, err := ReadPlan([]byte("preset: auto\n"+given), nil, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", given, err, want)
+		}
+	}
+	for _, given := range []string{"model: gcn\nbudget: 7", "lr: 0.1\ngoal: accuracy"} {
+		p, _, err := ReadPlan([]byte(given), nil, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), "applies only with preset auto (got preset none)") {
+			t.Errorf("%s without preset auto: %v", given, err)
+		}
+	}
+}
+
+// TestAutoIsTheDefault: a plan that says nothing about model and training tries several; one that does is a plan of its own.
+func TestAutoIsTheDefault(t *testing.T) {
+	for given, want := range map[string]string{
+		"": auto, "seed: 3\nbudget: 9\nrows: bf16": auto, "mode: retexo": auto, "preset: frugal": "frugal",
+		"model: gcn": "", "lr: 0.1": "", "mode: standalone": "", "min_peers: 3": "", "encoder: raw": "",
+	} {
+		p, _, err := ReadPlan([]byte(given), nil, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err != nil || p.Preset != want {
+			t.Errorf("%q has preset %q, must have %q (%v)", given, p.Preset, want, err)
+		}
+	}
+}
+
+// TestCandidatesInherit: a candidate has the plan's settings of what travels, network and faults, and the plan's seed.
+func TestCandidatesInherit(t *testing.T) {
+	p := *read(t, "preset: auto\nseed: 9\nrows: bf16\nexchange: halo\nmetric: macro-f1\npeers: 3\ncheckpoint_every: 7\nprogress_timeout: 2m", nil)
+	for _, c := range p.Candidates() {
+		q := c.Plan
+		if q.Seed != 9 || q.Rows != "bf16" || q.Exchange != "halo" || q.Metric != "macro-f1" || q.Peers != 3 || q.ProgressTimeout != p.ProgressTimeout {
+			t.Errorf("%s: %+v", c.Name, q)
+		}
+		if every := map[bool]int{true: 7, false: 20}[c.trained]; q.CheckpointEvery != every || q.Preset == auto {
+			t.Errorf("%s: checkpoint every %d rounds, preset %q", c.Name, q.CheckpointEvery, q.Preset)
+		}
+		if err := q.Validate(); err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
+	}
+	if all := Defaults(Plan{}).Candidates(); all != nil {
+		t.Errorf("a plan without preset auto has candidates: %v", all)
+	}
+}
+
+// TestAutoNeedsFeaturesAndValidation: graphs that no candidate suits are refused with what to do.
+func TestAutoNeedsFeaturesAndValidation(t *testing.T) {
+	l := contested(t, 2, "")
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300}, rng.New(1))
+	bare := *g
+	bare.X = graph.Features{}
+	blind := *g
+	blind.Split = make([]graph.Split, len(g.Split))
+	training := 0
+	for i, s := range g.Split { // so few training nodes that none can be spared
+		if blind.Split[i] = graph.Test; s == graph.Train && training < 2 {
+			blind.Split[i] = graph.Train
+			training++
+		}
+	}
+	for _, c := range []struct {
+		g    *graph.Graph
+		want string
+	}{{&bare, "train with mode fullbatch and model gcn"}, {&blind, "validation nodes with labels must be at least 1"}} {
+		var err error
+		var shards []*shard.Shard
+		if shards, err = Split(c.g, l.Plan); err == nil {
+			_, err = Local{Plan: l.Plan, Shards: shards}.Train(t.Context())
+		}
+		var fault *InputError
+		if !errors.As(err, &fault) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// TestBarredCandidates: a candidate that any site rules out is passed over at all of them.
+func TestBarredCandidates(t *testing.T) {
+	p := *read(t, "preset: auto", nil)
+	all := p.Candidates()
+	if len(all)+1 >= tune.MaxSteps {
+		t.Fatalf("%d candidates, want fewer than %d", len(all), tune.MaxSteps-1)
+	}
+	all[1].fault = errors.New("its policy")
+	barred := make([]int64, len(all))
+	barred[1], barred[2] = 1, 2
+	c, err := p.contest(all, tune.Extent{Peers: 3, Halo: 9, Labels: []int64{9, 9, 9, 0, 0, 0, 27, 0, 50}, Barred: barred}, task{Kind: "single", Features: 100, Classes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"", "its policy", "another site does not allow it", ""} {
+		if got := c.Verdicts[i]; got.Ended != want || (got.Limit > 0) != (want == "") {
+			t.Errorf("%s: %+v, want %q", all[i].Name, got, want)
+		}
+	}
+}
