@@ -11,3 +11,30 @@
 // that were sent. Faults of a plan or of data are of type *InputError; all other errors are faults
 // of the run, of which those of type *comm.PeerError name the peer.
 package heddle
+
+import "github.com/heddle-gnn/heddle/plan"
+
+// Plan holds the settings of a run, on which all sites agree, and its members. Package plan
+// declares it.
+type Plan = plan.Plan
+
+// Member is one site of a run.
+type Member = plan.Member
+
+// Encoder is the encoding of a node's own features.
+type Encoder = plan.Encoder
+
+// Boundary says which rows of other peers a step reads.
+type Boundary = plan.Boundary
+
+// Auto, as Plan.Peers, leaves the number of peers to mode, policy and partition.
+const Auto = plan.AutoPeers
+
+// Defaults returns the default settings for the Mode, Preset, Model and Solver of ask, as
+// plan.Defaults does.
+func Defaults(ask Plan) Plan { return plan.Defaults(ask) }
+
+// ReadPlan reads a plan from YAML text and from settings given by name, as plan.Read does.
+func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings []string, err error) {
+	return plan.Read(text, given, rest)
+}

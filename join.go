@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -26,9 +27,9 @@ import (
 func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {
-		return nil, err
+		return nil, input(err)
 	}
-	if err := p.Seat(s.Shard, rank); err != nil {
+	if err := Seat(p, s.Shard, rank); err != nil {
 		return nil, err
 	}
 	keeper, err := s.admit(p, time.Now())
@@ -39,7 +40,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	training, stop := context.WithCancel(ctx)
 	defer stop()
 	keeper.Stop = stop
-	for _, advice := range p.advise(s.Shard) {
+	for _, advice := range advise(p, s.Shard) {
 		keeper.Warn("%s", advice)
 	}
 	if err := keeper.Recall(s.State); err != nil {
@@ -50,23 +51,23 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 		return nil, err
 	}
 	defer at.host.Close()
-	if p.Preset == auto {
+	if p.Preset == plan.Auto {
 		result, err = at.tune(training)
 	} else {
 		result, err = at.train(training)
 	}
-	return result, p2p.Explained(p.naming(err))
+	return result, p2p.Explained(named(p, err))
 }
 
 // Seat returns all faults of p and of a shard for the member of that rank.
-func (p Plan) Seat(own *shard.Shard, rank int) error {
+func Seat(p Plan, own *shard.Shard, rank int) error {
 	if p.Mode == "standalone" {
 		return input(errors.New("mode must be retexo or fullbatch to join (got standalone)"))
 	}
 	if own.Rank != rank || own.Parts != len(p.Members) {
 		return input(fmt.Errorf("the shard is part %d of %d, but this peer (%s) is number %d of the %d in the plan", own.Rank, own.Parts, p.Members[rank].Name, rank, len(p.Members)))
 	}
-	return input(errors.Join(p.Check([]*shard.Shard{own}), p.CheckMembers(), p.Only("join")))
+	return input(errors.Join(p.Check([]*shard.Shard{own}), CheckMembers(p), p.Only("join")))
 }
 
 // seat is a site's place in a run, at whose host one session follows another.
@@ -81,11 +82,11 @@ type seat struct {
 }
 
 func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*seat, error) {
-	hello, err := p.hello(s.Shard)
+	greeting, err := hello(p, s.Shard)
 	if err != nil {
 		return nil, err
 	}
-	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: hello, waiting: new(atomic.Int64)}
+	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, waiting: new(atomic.Int64)}
 	at.host, err = keeper.open(ctx, s, p, rank, at.waiting)
 	return at, err
 }
@@ -214,7 +215,7 @@ func (s *Session) Left(what string) { s.keeper.Left(s.Group.Bytes(), what, 0) }
 func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Context, *Session) error) (err error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {
-		return err
+		return input(err)
 	}
 	keeper, err := s.admit(p, time.Now())
 	if err != nil {
@@ -233,14 +234,14 @@ func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Cont
 	defer func() { err = errors.Join(err, h.Close()) }()
 	meeting, cancel := context.WithTimeout(ctx, s.Wait)
 	defer cancel()
-	session, err := h.Join(meeting, keeper.members(p), p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), s.Gate.PlanText...)), PlanText: p.agreed()})
+	session, err := h.Join(meeting, keeper.members(p), p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), s.Gate.PlanText...)), PlanText: p.Agreed()})
 	if err != nil {
 		return p2p.Explained(err)
 	}
 	l := link{Transport: keeper.Within(session)}
 	g := comm.NewGroup(l.behind(s.Link, rank, len(p.Members), 1), rank, len(p.Members))
 	defer func() { err = errors.Join(err, g.Close()) }()
-	err = p.naming(do(ctx, &Session{Group: g, Rank: rank, keeper: keeper}))
+	err = named(p, do(ctx, &Session{Group: g, Rank: rank, keeper: keeper}))
 	var failed *comm.PeerError
 	if ctx.Err() != nil || errors.As(err, &failed) {
 		return err

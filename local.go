@@ -21,6 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 	"github.com/heddle-gnn/heddle/tune"
@@ -39,7 +40,7 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 // ForGraph returns p with policy auto replaced by what it means for g: by-column where g says which
 // site each node belongs to and there are as many peers as sites, else random. Where g has sites, a
 // Note or a Warning says what becomes of them.
-func (p Plan) ForGraph(g *graph.Graph) (Plan, []Event) {
+func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
 	if p.Policy != "auto" {
 		return p, nil
 	}
@@ -58,7 +59,7 @@ func (p Plan) ForGraph(g *graph.Graph) (Plan, []Event) {
 // all of g. Nodes without features get a one-hot column each, so that the first layer learns a row
 // for each node. Errors are of type *InputError.
 func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
-	p, _ = p.ForGraph(g)
+	p, _ = ForGraph(g, p)
 	policy, err := partition.ParsePolicy(p.Policy)
 	if err != nil {
 		return nil, input(fmt.Errorf("%w, or auto", err))
@@ -101,20 +102,20 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	if err := errors.Join(p.Check(l.Shards), p.Only("train")); err != nil {
 		return nil, input(err)
 	}
-	network, err := p.network(size)
+	network, err := ParseLink(p.Link, size)
 	if err != nil {
 		return nil, err
 	}
 	if l.OnEvent == nil {
 		l.OnEvent = func(Event) {}
 	}
-	if p.Preset == auto {
+	if p.Preset == plan.Auto {
 		return l.tune(ctx)
 	}
-	for _, advice := range p.advise(l.Shards[0]) {
+	for _, advice := range advise(p, l.Shards[0]) {
 		l.OnEvent(Event{Kind: train.Warning, Text: advice})
 	}
-	links, err := p.loopback(ctx, size, func(r int) (p2p.Hello, error) { return p.hello(l.Shards[r]) })
+	links, err := loopback(ctx, p, size, func(r int) (p2p.Hello, error) { return hello(p, l.Shards[r]) })
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Spri
 // Interrupted reports whether State holds checkpoints from which Train would continue.
 func (l Local) Interrupted() (bool, error) {
 	for _, c := range l.Plan.Candidates() {
-		_, tried, err := c.entrant().Recall(l.State)
+		_, tried, err := entrantOf(c).Recall(l.State)
 		if err != nil || tried {
 			return tried, input(err)
 		}
@@ -183,9 +184,6 @@ func (l Local) Interrupted() (bool, error) {
 	return false, nil
 }
 
-// network is the simulated network of p for size peers, nil where there is none.
-func (p Plan) network(size int) (*netsim.Table, error) { return ParseLink(p.Link, size) }
-
 // ParseLink reads a simulated network of size peers, written as in Plan.Link; nil: the text is
 // empty.
 func ParseLink(text string, size int) (*netsim.Table, error) {
@@ -203,23 +201,23 @@ func ParseLink(text string, size int) (*netsim.Table, error) {
 }
 
 // hello is what the peer that holds own greets the others with.
-func (p Plan) hello(own *shard.Shard) (p2p.Hello, error) {
+func hello(p Plan, own *shard.Shard) (p2p.Hello, error) {
 	id, err := p.Identify(own)
 	if err != nil {
 		return p2p.Hello{}, input(err)
 	}
-	text := p.agreed()
+	text := p.Agreed()
 	return p2p.Hello{Plan: sha256.Sum256(append(id[:], text...)), Partition: own.Fingerprint, PlanText: text}, nil
 }
 
 // Groups connects size peers of this process, in memory or over loopback as p's Transport says, and
 // calls do for each with its group, all at the same time. The first error ends ctx for all.
 func Groups(ctx context.Context, p Plan, size int, do func(context.Context, *comm.Group) error) error {
-	network, err := p.network(size)
+	network, err := ParseLink(p.Link, size)
 	if err != nil {
 		return err
 	}
-	links, err := p.loopback(ctx, size, func(int) (p2p.Hello, error) { return p2p.Hello{}, nil })
+	links, err := loopback(ctx, p, size, func(int) (p2p.Hello, error) { return p2p.Hello{}, nil })
 	if err != nil {
 		return err
 	}
@@ -239,7 +237,7 @@ func Groups(ctx context.Context, p Plan, size int, do func(context.Context, *com
 }
 
 // loopback gives each of size peers a link to the others. hello is what peer r greets them with.
-func (p Plan) loopback(ctx context.Context, size int, hello func(r int) (p2p.Hello, error)) ([]link, error) {
+func loopback(ctx context.Context, p Plan, size int, hello func(r int) (p2p.Hello, error)) ([]link, error) {
 	links := make([]link, size)
 	if p.Transport == "memory" || size == 1 {
 		mem := netsim.New(size, netsim.Config{})
@@ -260,7 +258,7 @@ func (p Plan) loopback(ctx context.Context, size int, hello func(r int) (p2p.Hel
 	for r := range hosts {
 		id, err := identity.New()
 		if err == nil {
-			hosts[r], err = p2p.Listen(node.Config{Identity: id, Listen: addresses(p.Carrier, "/ip4/127.0.0.1", 0), Transport: p.Carrier, MaxPeers: max(64, size)})
+			hosts[r], err = p2p.Listen(node.Config{Identity: id, Listen: plan.Addresses(p.Carrier, "/ip4/127.0.0.1", 0), Transport: p.Carrier, MaxPeers: max(64, size)})
 		}
 		if err != nil {
 			closeAll()

@@ -46,7 +46,7 @@ func TestSitesAreThePeers(t *testing.T) {
 		if c.plain {
 			of = &plain
 		}
-		q, said := p.ForGraph(of)
+		q, said := heddle.ForGraph(of, p)
 		if q.Policy != c.wantPolicy {
 			t.Errorf("%s: policy %s, want %s", c.name, q.Policy, c.wantPolicy)
 		}
@@ -82,7 +82,7 @@ func TestManySites(t *testing.T) {
 	for i := range g.Site {
 		g.Site[i] = int32(i)
 	}
-	p, said := heddle.Defaults(heddle.Plan{}).ForGraph(g)
+	p, said := heddle.ForGraph(g, heddle.Defaults(heddle.Plan{}))
 	if p.Policy != "random" || len(said) != 1 || said[0].Kind != train.Warning || !strings.Contains(said[0].Text, "90 sites, more than 64") {
 		t.Errorf("policy %s, said %v", p.Policy, said)
 	}

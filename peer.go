@@ -67,7 +67,7 @@ func (t *trainer) sent() comm.Counts {
 // trainer makes the trainer of p's mode, for m.
 func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 	switch {
-	case p.plan.closedForm():
+	case p.plan.InClosedForm():
 		return p.closedForm(m)
 	case p.plan.Mode == "retexo":
 		return p.layerwise(m)
@@ -95,7 +95,7 @@ func (p *peer) endToEnd(m *session.Member) (session.Trainer, error) {
 
 // closedForm trains in rounds of class means.
 func (p *peer) closedForm(m *session.Member) (session.Trainer, error) {
-	c, err := p.plan.closedFormConfig(taskOf(p.shard))
+	c, err := p.plan.ClosedForm(p.shard)
 	if err != nil {
 		return nil, input(err)
 	}
@@ -154,7 +154,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 }
 
 // advise says what of a plan is allowed and hardly meant.
-func (p Plan) advise(own *shard.Shard) (advice []string) {
+func advise(p Plan, own *shard.Shard) (advice []string) {
 	if f := own.X.Cols(); p.Encoder.Kind == "pca" && p.Encoder.K >= f {
 		advice = append(advice, fmt.Sprintf("encoder %s keeps as many components as there are features (%d): the rows that travel hold all of them", p.Encoder, f))
 	}

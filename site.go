@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // Site is what one site decides for itself in a run on several machines.
@@ -130,43 +129,9 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	return policy.Open(now) // not of the input: at another time the same will do
 }
 
-// Allowed returns an error unless policy allows p: of preset auto, unless it allows any of the
-// candidates. The others are not tried.
-func (p Plan) Allowed(policy admission.Policy) error {
-	var errs []error
-	for _, c := range p.Candidates() {
-		err := c.Plan.Allowed(policy)
-		if err == nil {
-			return nil
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	return policy.Check(p.Judged())
-}
-
-// Judged returns what a site's policy checks of p, which is not of preset auto.
-func (p Plan) Judged() admission.Plan {
-	least := len(p.Members)
-	if p.MinPeers > 0 {
-		least = p.MinPeers // sums of so few are seen, once others have failed
-	}
-	rounds := p.Rounds
-	switch {
-	case p.closedForm():
-		rounds = closedform.Config{ClassRounds: p.ClassRounds}.MostRounds()
-	case p.Solver == "ridge":
-		rounds = 1
-	}
-	return admission.Plan{Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Peers: least,
-		Rounds: rounds}
-}
-
 // members returns those of the plan, with addresses from the federation's roster for those without.
 func (k *gatekeeper) members(p Plan) node.Roster {
-	r := p.Roster()
+	r := Roster(p)
 	for i, m := range r.Members {
 		if listed, ok := k.roster.Find(m.ID); ok && len(m.Addrs) == 0 {
 			r.Members[i].Addrs = listed.Addresses

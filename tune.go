@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 	"github.com/heddle-gnn/heddle/tune"
@@ -19,7 +20,7 @@ type Attempt struct {
 }
 
 // tuned returns the result of a contest between candidates.
-func tuned(ctx context.Context, all []Candidate, t tune.Trials[*Result]) (*Result, error) {
+func tuned(ctx context.Context, all []plan.Candidate, t tune.Trials[*Result]) (*Result, error) {
 	chosen, r, err := t.Run(ctx)
 	if errors.Is(err, tune.ErrNone) || errors.Is(err, tune.ErrForeign) {
 		err = input(fmt.Errorf("preset auto: %w", err))
@@ -34,7 +35,7 @@ func tuned(ctx context.Context, all []Candidate, t tune.Trials[*Result]) (*Resul
 }
 
 // stopOf returns what ends a run by candidate i, c, that is hopeless.
-func (c Candidate) stopOf(contest *tune.Contest, i int) func(Event, train.Result) bool {
+func stopOf(c plan.Candidate, contest *tune.Contest, i int) func(Event, train.Result) bool {
 	return func(e Event, measured train.Result) bool {
 		last := len(measured.Stages) - 1
 		return contest.Hopeless(i, tune.BestOf(measured.Stages[last:]), e.Round+1, c.Plan.Layers-e.Stage)
@@ -52,7 +53,7 @@ func (r *Result) verdict(sent int64) tune.Verdict {
 
 // tune trains by the candidates of l's plan.
 func (l Local) tune(ctx context.Context) (*Result, error) {
-	all, err := l.Plan.candidates(l.Shards[0])
+	all, err := l.Plan.CandidatesFor(l.Shards[0])
 	if err != nil {
 		return nil, input(err)
 	}
@@ -60,20 +61,20 @@ func (l Local) tune(ctx context.Context) (*Result, error) {
 }
 
 // contest trains by candidates.
-func (l Local) contest(ctx context.Context, all []Candidate) (*Result, error) {
-	size := l.Plan.extent(l.Shards[0], all)
+func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, error) {
+	size := extent(l.Plan, l.Shards[0], all)
 	for _, s := range l.Shards[1:] {
-		size = size.Plus(l.Plan.extent(s, all))
+		size = size.Plus(extent(l.Plan, s, all))
 	}
-	contest, err := l.Plan.contest(all, size, taskOf(l.Shards[0]))
+	between, err := contest(l.Plan, all, size, l.Shards[0])
 	if err != nil {
 		return nil, err
 	}
 	one := func(ctx context.Context, i int) (*Result, error) {
 		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: l.OnEvent,
-			stop: all[i].stopOf(contest, i)}.Train(ctx)
+			stop: stopOf(all[i], between, i)}.Train(ctx)
 	}
-	return tuned(ctx, all, tune.Trials[*Result]{Contest: contest, State: l.State, OnEvent: l.OnEvent,
+	return tuned(ctx, all, tune.Trials[*Result]{Contest: between, State: l.State, OnEvent: l.OnEvent,
 		Do: func(ctx context.Context, i int) (*Result, tune.Verdict, error) {
 			r, err := one(ctx, i)
 			if err != nil {
@@ -87,19 +88,19 @@ func (l Local) contest(ctx context.Context, all []Candidate) (*Result, error) {
 
 // tune trains by the candidates of the plan together with the other sites, all of which make the same choice.
 func (a *seat) tune(ctx context.Context) (*Result, error) {
-	all, err := a.plan.candidates(a.Shard)
+	all, err := a.plan.CandidatesFor(a.Shard)
 	if err != nil {
 		return nil, input(err)
 	}
 	for i, c := range all {
-		if c.fault == nil && a.keeper.Policy != nil {
-			all[i].fault = c.Plan.Allowed(*a.keeper.Policy)
+		if c.Fault == nil && a.keeper.Policy != nil {
+			all[i].Fault = c.Plan.Allowed(*a.keeper.Policy)
 		}
 	}
-	m := &tune.Member{State: a.State, Extent: a.plan.extent(a.Shard, all), OnEvent: a.keeper.Event}
+	m := &tune.Member{State: a.State, Extent: extent(a.plan, a.Shard, all), OnEvent: a.keeper.Event}
 	peerOf := func(i int) *peer {
 		one := a.peer(all[i].Plan, tune.StateOf(a.State, all[i].Name))
-		one.stop = all[i].stopOf(m.Contest, i)
+		one.stop = stopOf(all[i], m.Contest, i)
 		return one
 	}
 	m.New = func(i int, one *session.Member) (session.Trainer, func() int64, error) {
@@ -113,7 +114,7 @@ func (a *seat) tune(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Contest, err = a.plan.contest(all, size, taskOf(a.Shard)); err != nil {
+	if m.Contest, err = contest(a.plan, all, size, a.Shard); err != nil {
 		return nil, err
 	}
 	r, err := tuned(ctx, all, tune.Trials[*Result]{Contest: m.Contest, State: a.State, OnEvent: a.keeper.Event, Lost: tune.Lost,

@@ -12,15 +12,29 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/tune"
 )
+
+// read makes a plan that must be sound.
+func read(t *testing.T, text string) Plan {
+	t.Helper()
+	p, _, err := ReadPlan([]byte(text), nil, nil)
+	if err == nil {
+		err = p.Validate()
+	}
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return *p
+}
 
 // contested is a plan of preset auto, with settings of its own, and a graph over so many peers.
 func contested(t *testing.T, peers int, given string) Local {
 	t.Helper()
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 1200}, rng.New(1))
-	p := *read(t, "preset: auto\npolicy: random\ntransport: memory\n"+given, nil)
+	p := read(t, "preset: auto\npolicy: random\ntransport: memory\n"+given)
 	p.Peers = peers
 	shards, err := Split(g, p)
 	if err != nil {
@@ -30,7 +44,7 @@ func contested(t *testing.T, peers int, given string) Local {
 }
 
 // few are three candidates: two in closed form, and one in rounds that is the best of them.
-func few(t *testing.T, p Plan) (all []Candidate) {
+func few(t *testing.T, p Plan) (all []plan.Candidate) {
 	t.Helper()
 	for _, c := range p.Candidates() {
 		if slices.Contains([]string{"pca16-2hops", "pca64-2hops", "gat"}, c.Name) {
@@ -44,7 +58,7 @@ func few(t *testing.T, p Plan) (all []Candidate) {
 	return all
 }
 
-func (l Local) mustTune(t *testing.T, all []Candidate) *Result {
+func (l Local) mustTune(t *testing.T, all []plan.Candidate) *Result {
 	t.Helper()
 	r, err := l.contest(t.Context(), all)
 	if err != nil {
@@ -104,7 +118,7 @@ func TestTuneIsDeterministic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone, err := Local{Plan: *read(t, string(text), nil), Shards: l.Shards}.Train(t.Context())
+		alone, err := Local{Plan: read(t, string(text)), Shards: l.Shards}.Train(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,16 +237,16 @@ func TestLimits(t *testing.T) {
 	} {
 		for _, peers := range []int{1, 3} {
 			l := contested(t, peers, "")
-			l.Plan = *read(t, given+"\ntransport: memory", nil)
+			l.Plan = read(t, given+"\ntransport: memory")
 			r, err := l.Train(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			size := l.Plan.extent(l.Shards[0], nil)
+			size := extent(l.Plan, l.Shards[0], nil)
 			for _, s := range l.Shards[1:] {
-				size = size.Plus(l.Plan.extent(s, nil))
+				size = size.Plus(extent(l.Plan, s, nil))
 			}
-			limit, err := l.Plan.limit(taskOf(l.Shards[0]), size)
+			limit, err := limit(l.Plan, l.Shards[0], size)
 			sent := r.Total()
 			if err != nil || sent.Total() > limit || float64(limit) > most*float64(sent.Total())+1 {
 				t.Errorf("%d peers, %q: sent %d bytes (%+v), at most %d: %v", peers, given, sent.Total(), sent.Counts, limit, err)
@@ -260,7 +274,7 @@ func TestTuneGoesOnAfterAFailure(t *testing.T) {
 		t.Errorf("candidates ended with %q", ended)
 	}
 	for i := range all {
-		all[i].fault = errors.New("not today")
+		all[i].Fault = errors.New("not today")
 	}
 	if _, err := l.contest(t.Context(), all); err == nil || !strings.Contains(err.Error(), "gat: not today") {
 		t.Errorf("%v, want that none was trained", err)
@@ -303,75 +317,6 @@ func TestTuneEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestAutoRefuses: what preset auto does not take is refused by name.
-func TestAutoRefuses(t *testing.T) {
-	for given, want := range map[string]string{
-		"hidden: 64":               "hidden must not be set with preset auto, which chooses it (got 64)",
-		"model: sage":              "model must not be set with preset auto, which chooses it (got sage)",
-		"encoder: pca:128":         "encoder must not be set with preset auto, which chooses it (got pca:128)",
-		"lambdas: [1]":             "lambdas must not be set with preset auto",
-		"min_peers: 3":             "min_peers must be 0 with preset auto (got 3)",
-		"mode: fullbatch":          "preset applies only to mode retexo (got mode fullbatch)",
-		"goal: beauty":             `goal must be bytes or accuracy (got "beauty")`,
-		"budget: 0":                "budget must be above 0 (got 0)",
-		"rows: int2":               "rows must be float32, bf16, int8 or int4",
-		"metric: beauty\nseed: 17": "metric must be accuracy",
-	} {
-		p, _, err := ReadPlan([]byte("preset: auto\n"+given), nil, nil)
-		if err == nil {
-			err = p.Validate()
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", given, err, want)
-		}
-	}
-	for _, given := range []string{"model: gcn\nbudget: 7", "lr: 0.1\ngoal: accuracy"} {
-		p, _, err := ReadPlan([]byte(given), nil, nil)
-		if err == nil {
-			err = p.Validate()
-		}
-		if err == nil || !strings.Contains(err.Error(), "applies only with preset auto (got preset none)") {
-			t.Errorf("%s without preset auto: %v", given, err)
-		}
-	}
-}
-
-// TestAutoIsTheDefault: a plan that says nothing about model and training tries several; one that does is a plan of its own.
-func TestAutoIsTheDefault(t *testing.T) {
-	for given, want := range map[string]string{
-		"": auto, "seed: 3\nbudget: 9\nrows: bf16": auto, "mode: retexo": auto, "preset: frugal": "frugal",
-		"model: gcn": "", "lr: 0.1": "", "mode: standalone": "", "min_peers: 3": "", "encoder: raw": "",
-	} {
-		p, _, err := ReadPlan([]byte(given), nil, nil)
-		if err == nil {
-			err = p.Validate()
-		}
-		if err != nil || p.Preset != want {
-			t.Errorf("%q has preset %q, must have %q (%v)", given, p.Preset, want, err)
-		}
-	}
-}
-
-// TestCandidatesInherit: a candidate has the plan's settings of what travels, network and faults, and the plan's seed.
-func TestCandidatesInherit(t *testing.T) {
-	p := *read(t, "preset: auto\nseed: 9\nrows: bf16\nexchange: halo\nmetric: macro-f1\npeers: 3\ncheckpoint_every: 7\nprogress_timeout: 2m", nil)
-	for _, c := range p.Candidates() {
-		q := c.Plan
-		if q.Seed != 9 || q.Rows != "bf16" || q.Exchange != "halo" || q.Metric != "macro-f1" || q.Peers != 3 || q.ProgressTimeout != p.ProgressTimeout {
-			t.Errorf("%s: %+v", c.Name, q)
-		}
-		if every := map[bool]int{true: 7, false: 20}[c.trained]; q.CheckpointEvery != every || q.Preset == auto {
-			t.Errorf("%s: checkpoint every %d rounds, preset %q", c.Name, q.CheckpointEvery, q.Preset)
-		}
-		if err := q.Validate(); err != nil {
-			t.Errorf("%s: %v", c.Name, err)
-		}
-	}
-	if all := Defaults(Plan{}).Candidates(); all != nil {
-		t.Errorf("a plan without preset auto has candidates: %v", all)
-	}
-}
-
 // TestAutoNeedsFeaturesAndValidation: graphs that no candidate suits are refused with what to do.
 func TestAutoNeedsFeaturesAndValidation(t *testing.T) {
 	l := contested(t, 2, "")
@@ -405,15 +350,15 @@ func TestAutoNeedsFeaturesAndValidation(t *testing.T) {
 
 // TestBarredCandidates: a candidate that any site rules out is passed over at all of them.
 func TestBarredCandidates(t *testing.T) {
-	p := *read(t, "preset: auto", nil)
-	all := p.Candidates()
+	l := contested(t, 2, "")
+	all := l.Plan.Candidates()
 	if len(all)+1 >= tune.MaxSteps {
 		t.Fatalf("%d candidates, want fewer than %d", len(all), tune.MaxSteps-1)
 	}
-	all[1].fault = errors.New("its policy")
+	all[1].Fault = errors.New("its policy")
 	barred := make([]int64, len(all))
 	barred[1], barred[2] = 1, 2
-	c, err := p.contest(all, tune.Extent{Peers: 3, Halo: 9, Labels: []int64{9, 9, 9, 0, 0, 0, 27, 0, 50}, Barred: barred}, task{Kind: "single", Features: 100, Classes: 3})
+	c, err := contest(l.Plan, all, tune.Extent{Peers: 3, Halo: 9, Labels: []int64{9, 9, 9, 0, 0, 0, 27, 0, 50}, Barred: barred}, l.Shards[0])
 	if err != nil {
 		t.Fatal(err)
 	}

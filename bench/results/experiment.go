@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // experiment is one row of a table: how to train on which data.
@@ -31,7 +32,7 @@ type experiment struct {
 // bind registers a flag for each setting of a plan, and returns those that are given.
 func bind(f *flag.FlagSet) (given map[string]string) {
 	given = map[string]string{}
-	for _, s := range heddle.Settings() {
+	for _, s := range plan.Settings() {
 		if s.Only == "join" {
 			continue
 		}

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // record is a finished run: what was trained, and what came of it. It is a line of a log.
@@ -69,7 +69,7 @@ var unrecorded = []string{"seed", "transport", "preset"}
 func (e experiment) asked(seed uint64) record {
 	r := record{Data: e.Data, Seed: seed, Skew: e.Skew, Labels: e.Labels, Alone: e.Alone,
 		Pooled: e.Pooled, Plan: map[string]string{}}
-	for _, s := range heddle.Settings() {
+	for _, s := range plan.Settings() {
 		if s.Only != "join" && !slices.Contains(unrecorded, s.Name) {
 			r.Plan[s.Name] = e.Get(s)
 		}
@@ -77,7 +77,7 @@ func (e experiment) asked(seed uint64) record {
 	if all := e.Candidates(); len(all) > 0 { // another list of them may give another model
 		hash := fnv.New64a()
 		for _, c := range all {
-			for _, s := range heddle.Settings() {
+			for _, s := range plan.Settings() {
 				fmt.Fprintf(hash, "%s %s\n", s.Name, c.Plan.Get(s))
 			}
 		}
@@ -96,7 +96,7 @@ func (r record) answers(ask record) bool {
 	for name, value := range ask.Plan {
 		was, ok := r.Plan[name]
 		if !ok {
-			s, _, _ := heddle.Lookup(name)
+			s, _, _ := plan.Lookup(name)
 			was = s.Default
 		}
 		if was != value {

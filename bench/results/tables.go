@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // row is one line of a table: an experiment, and the choices among which validation decides.
@@ -147,7 +148,7 @@ func (e experiment) setting() string {
 	flags := "--data " + e.Data
 	usual := heddle.Defaults(heddle.Plan{Mode: e.Mode, Preset: e.Preset, Model: e.Model, Solver: e.Solver})
 	first := heddle.Defaults(heddle.Plan{Mode: e.Mode, Preset: e.Preset})
-	for _, s := range heddle.Settings() {
+	for _, s := range plan.Settings() {
 		value, base := e.Get(s), usual.Get(s)
 		switch s.Name {
 		case "mode":

@@ -43,7 +43,7 @@ func (s Source) open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, 
 	if err != nil {
 		return nil, nil, cli.Invalid(err)
 	}
-	placed, notes := p.ForGraph(g)
+	placed, notes := heddle.ForGraph(g, *p)
 	for _, e := range notes {
 		event(e)
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // settingValue is the flag of a setting, by its name or its former name. Its value stays text until
 // a plan is made.
 type settingValue struct {
-	setting heddle.Setting
+	setting plan.Setting
 	name    string
 	text    string
 	given   bool
@@ -44,8 +44,8 @@ func (v *settingValue) String() string { return v.text }
 
 // bindSettings adds the flags of the settings that a command takes, of those that wanted accepts:
 // train, or join for what the peers of several machines agree on. Former names work but are hidden.
-func bindSettings(f *pflag.FlagSet, command string, wanted func(heddle.Setting) bool) {
-	for _, s := range heddle.Settings() {
+func bindSettings(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
+	for _, s := range plan.Settings() {
 		if s.Only != "" && s.Only != command || !wanted(s) {
 			continue
 		}

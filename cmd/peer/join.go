@@ -116,7 +116,7 @@ func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err er
 		return nil, nil, err
 	}
 	name := fileName(s.Site.Shard.Name)
-	if err = p.Seat(s.Site.Shard, rank); err != nil {
+	if err = heddle.Seat(*p, s.Site.Shard, rank); err != nil {
 		err = fmt.Errorf("%s: %w", s.shard, err)
 	}
 	if s.out.dir == "" {

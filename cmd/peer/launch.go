@@ -78,7 +78,7 @@ func (l launch) join(s *member, p *heddle.Plan, env func(string) string) (identi
 	if err != nil {
 		return none, cli.Invalid(err)
 	}
-	me, err := p.DeriveMembers(secret, t.Hosts, t.Rank, l.port)
+	me, err := heddle.DeriveMembers(p, secret, t.Hosts, t.Rank, l.port)
 	if err != nil {
 		return none, cli.Invalidf("%s: %w", l.secret, err)
 	}

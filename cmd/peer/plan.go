@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 func newPlan() *cobra.Command {
@@ -28,7 +29,7 @@ only dials out.`,
 			if err := p.AddMembers(args, port); err != nil {
 				return cli.Invalid(err)
 			}
-			if err := p.CheckMembers(); err != nil {
+			if err := heddle.CheckMembers(*p); err != nil {
 				return cli.Invalid(err)
 			}
 			text, err := p.MarshalYAML()
@@ -45,7 +46,7 @@ only dials out.`,
 			return cli.WriteFile(out, func(w io.Writer) error { _, err := w.Write(text); return err })
 		},
 	}
-	bindSettings(c.Flags(), "join", func(heddle.Setting) bool { return true })
+	bindSettings(c.Flags(), "join", func(plan.Setting) bool { return true })
 	groupHelp(c)
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")

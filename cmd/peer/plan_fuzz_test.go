@@ -28,7 +28,7 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		p.Identify(&shard.Shard{X: graph.Features{Dense: mat.New(1, 10)}, Labels: graph.Labels{Classes: 3}})
-		p.CheckMembers()
+		heddle.CheckMembers(*p)
 		node.Config{Transport: p.Carrier, Relays: p.Relays}.Validate()
 		if rank, err := p.Rank("12D3KooW"); err == nil && p.Members[rank].ID != "12D3KooW" {
 			t.Fatalf("rank %d", rank)

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // job is a simulation of all peers on this machine.
@@ -73,11 +74,11 @@ same command with --resume continues from them.`,
   peer train --data data/cora --mode standalone --model gat
   peer train --shards parts --config settings.yaml --lr 0.01
   peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
-	}, func(heddle.Setting) bool { return true })
+	}, func(plan.Setting) bool { return true })
 }
 
 // newSimulation completes c, which runs j with the flags of those settings that wanted accepts.
-func newSimulation(j *job, c *cobra.Command, wanted func(heddle.Setting) bool) *cobra.Command {
+func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *cobra.Command {
 	var config, jsonPath string
 	var resume bool
 	var view cli.WatchFlags

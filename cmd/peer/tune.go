@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 func newTune() *cobra.Command {
@@ -25,7 +26,7 @@ model without the others. The output directory is that of peer train.`,
 		Example: `  peer tune --data data/cora --plan-out plan.yaml
   peer train --data data/cora --config plan.yaml
   peer tune --data data/cora --goal accuracy --budget 200`,
-	}, func(s heddle.Setting) bool { return s.Auto && s.Name != "preset" && s.Name != "mode" })
+	}, func(s plan.Setting) bool { return s.Auto && s.Name != "preset" && s.Name != "mode" })
 }
 
 // tried is in --json one of the plans that preset auto may try.

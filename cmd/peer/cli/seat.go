@@ -44,7 +44,7 @@ func ReadPlan(path string, warn func(string)) (*heddle.Plan, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.CheckMembers(); err != nil {
+	if err := heddle.CheckMembers(*p); err != nil {
 		return nil, nil, Invalidf("%s: %w", path, err)
 	}
 	return p, text, nil
@@ -101,7 +101,7 @@ func (s *Seat) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identity, e
 	}
 	rank, err := p.Rank(s.Site.Identity.PeerID())
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", s.Plan, err)
+		return nil, 0, Invalidf("%s: %w", s.Plan, err)
 	}
 	s.Site.Gate.PlanText, s.Site.OnEvent = text, w.Event
 	return p, rank, nil

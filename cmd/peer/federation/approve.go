@@ -68,7 +68,7 @@ func (a approving) run(w *cli.Watch, stdout io.Writer) error {
 		a.site = id.PeerID()
 	}
 	if _, err := p.Rank(a.site); err != nil {
-		return fmt.Errorf("%s: %w", a.plan, err)
+		return cli.Invalidf("%s: %w", a.plan, err)
 	}
 	signed := admission.Unsigned(admission.Approval{Federation: rules.Federation, Plan: fingerprint, Site: a.site,
 		Expires: admission.Date(a.until)})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -121,7 +122,7 @@ func (d *doctor) meet(now time.Time) (m meeting, err error) {
 		return m, err
 	}
 	listed := m.members.Members
-	m.carrier, m.members, m.relays = p.Carrier, p.Roster(), append(m.relays, p.Relays...)
+	m.carrier, m.members, m.relays = p.Carrier, heddle.Roster(*p), append(m.relays, p.Relays...)
 	for i, one := range m.members.Members {
 		for _, other := range listed {
 			if one.ID == other.ID && len(one.Addrs) == 0 {

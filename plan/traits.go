@@ -1,4 +1,4 @@
-package heddle
+package plan
 
 import "github.com/heddle-gnn/heddle/nn"
 

@@ -1,4 +1,4 @@
-package heddle
+package plan
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 // TestSettingsPage keeps docs/reference/settings.md what the tags of Plan and the comments of its fields say.
 // HEDDLE_WRITE=1 writes it.
 func TestSettingsPage(t *testing.T) {
-	const path = "docs/reference/settings.md"
+	const path = "../docs/reference/settings.md"
 	page := settingsPage(comments(t))
 	if os.Getenv("HEDDLE_WRITE") != "" {
 		if err := os.WriteFile(path, page, 0o644); err != nil {
@@ -30,7 +30,7 @@ func TestSettingsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(held, page) {
-		t.Errorf("%s is not what the settings say: HEDDLE_WRITE=1 go test -run TestSettingsPage .", path)
+		t.Errorf("%s is not what the settings say: HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan", path)
 	}
 }
 
@@ -63,7 +63,7 @@ func settingsPage(texts map[string]string) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Settings
 
-This page is generated from the tags of ` + "`heddle.Plan`" + `: ` + "`HEDDLE_WRITE=1 go test -run TestSettingsPage .`" + ` writes it.
+This page is generated from the tags of ` + "`plan.Plan`" + `: ` + "`HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan`" + ` writes it.
 
 A settings file is YAML with a line for each setting, as ` + "`rounds: 50`" + `; the flag of a setting has dashes in place of underscores,
 as ` + "`--local-steps 4`" + `, and overrides the file. A setting that is not given has its default, which mode, preset, model and solver

@@ -1,4 +1,4 @@
-package heddle
+package plan
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 // read makes a plan that must be sound.
 func read(t *testing.T, text string, given map[string]string) *Plan {
 	t.Helper()
-	p, _, err := ReadPlan([]byte(text), given, nil)
+	p, _, err := Read([]byte(text), given, nil)
 	if err == nil {
 		err = p.Validate()
 	}
@@ -179,7 +179,7 @@ func TestUnread(t *testing.T) {
 		{"mode: standalone\nexchange: cover", "exchange applies only to mode retexo or fullbatch (got mode standalone)"},
 		{"mode: standalone\nmodel: mlp\nhops: 2", "hops applies only to model gcn, sage, gin, appnp or sign (got model mlp)"},
 	} {
-		p, _, err := ReadPlan([]byte(c.given), nil, nil)
+		p, _, err := Read([]byte(c.given), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestUnread(t *testing.T) {
 
 // TestAllFaultsAtOnce: one reading tells all.
 func TestAllFaultsAtOnce(t *testing.T) {
-	p, _, err := ReadPlan([]byte("mode: fullbatch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nsolver: ridge\nencoder: mlp\nlocal_steps: 3\nmemory: -1\n"), nil, nil)
+	p, _, err := Read([]byte("mode: fullbatch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nsolver: ridge\nencoder: mlp\nlocal_steps: 3\nmemory: -1\n"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,16 +205,16 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		}
 	}
 	for text, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": true, "sample:1": false, "sample:x": false, "sampled": false, "": false} {
-		if _, _, err := ReadPlan([]byte("mode: fullbatch\nboundary: \""+text+"\"\n"), nil, nil); (err == nil) != ok {
+		if _, _, err := Read([]byte("mode: fullbatch\nboundary: \""+text+"\"\n"), nil, nil); (err == nil) != ok {
 			t.Errorf("boundary %q: %v", text, err)
 		}
 	}
 	for _, gone := range []string{"stale:1", "stale:1:0.5"} {
-		if _, _, err := ReadPlan([]byte("boundary: "+gone), nil, nil); err == nil || !strings.Contains(err.Error(), "was removed") {
+		if _, _, err := Read([]byte("boundary: "+gone), nil, nil); err == nil || !strings.Contains(err.Error(), "was removed") {
 			t.Errorf("boundary %s: %v", gone, err)
 		}
 	}
-	_, _, err = ReadPlan([]byte("layers: many\nlr: [1]\nencoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
+	_, _, err = Read([]byte("layers: many\nlr: [1]\nencoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
 	said = fmt.Sprint(err)
 	for _, want := range []string{`[1:9] a value must be an integer (got "many")`, "[2:5] a value must be a number", "[3:10] encoder must be raw, mlp, classes, or pca:K", "[4:1]", "colour", `dropout must be a number (got "much")`} {
 		if !strings.Contains(said, want) {
@@ -227,7 +227,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 func TestFormerNames(t *testing.T) {
 	const old = "carry: scores\nunit_sum: true\nsilence: 3s\nlost_wait: 20s\nlinger: 1m\nlost_rows: drop\nmin_peers: 2\nnorm: \"\"\n" +
 		"peers:\n- name: north\n  id: 12D3\n  addresses: []\n"
-	p, warnings, err := ReadPlan([]byte(old), nil, nil)
+	p, warnings, err := Read([]byte(old), nil, nil)
 	if err != nil || p.Validate() != nil {
 		t.Fatal(err, p.Validate())
 	}
@@ -242,11 +242,11 @@ func TestFormerNames(t *testing.T) {
 		t.Errorf("warnings %q", warnings)
 	}
 	given := map[string]string{"teleport": "0.2", "unit_sum": "false"}
-	p, warnings, err = ReadPlan([]byte("mode: standalone\nmodel: appnp\n"), given, nil)
+	p, warnings, err = Read([]byte("mode: standalone\nmodel: appnp\n"), given, nil)
 	if err != nil || p.Alpha != 0.2 || p.RowNorm != "none" || len(warnings) != 2 {
 		t.Errorf("alpha %g, row_norm %s, %q, %v", p.Alpha, p.RowNorm, warnings, err)
 	}
-	if _, _, err := ReadPlan([]byte("teleport: 0.2\nalpha: 0.3\n"), nil, nil); err == nil || !strings.Contains(err.Error(), "alpha must be given once") {
+	if _, _, err := Read([]byte("teleport: 0.2\nalpha: 0.3\n"), nil, nil); err == nil || !strings.Contains(err.Error(), "alpha must be given once") {
 		t.Errorf("both names: %v", err)
 	}
 }
@@ -287,7 +287,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	fixed := []string{"Task", "Features", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns"}
 	data := task{Kind: "single", Features: 30, Classes: 4, Relations: 6}
 	config := func(p Plan) (reflect.Value, bool) {
-		if p.closedForm() {
+		if p.InClosedForm() {
 			c, err := p.closedFormConfig(data)
 			return reflect.ValueOf(c), err == nil
 		}

@@ -1,4 +1,6 @@
-package heddle
+// Package plan declares the settings of a run, once, as the tagged fields of Plan: it reads them from YAML and flags,
+// writes them, finds their faults, and translates them into the configurations of the trainers.
+package plan
 
 import (
 	"fmt"
@@ -8,7 +10,7 @@ import (
 )
 
 // Plan holds the settings of a run, on which all sites agree, and its members. Start from Defaults
-// or ReadPlan: the zero Plan is not valid. Validate reports all faults at once.
+// or Read: the zero Plan is not valid. Validate reports all faults at once.
 //
 // The tags are the only declaration of the settings; flags, help, the reference page, YAML and
 // refusals are derived from them:
@@ -241,8 +243,8 @@ type Member struct {
 	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens; none: it only dials out
 }
 
-// Auto, as Plan.Peers, leaves the number of peers to mode, policy and partition.
-const Auto = -1
+// AutoPeers, as Plan.Peers, leaves the number of peers to mode, policy and partition.
+const AutoPeers = -1
 
 // Encoder is the encoding of a node's own features. Kind is raw, pca, mlp or classes; K is the number
 // of components, at least 1 of pca, 0 or more of classes. Its text is raw, pca:K, mlp, classes or

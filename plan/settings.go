@@ -1,4 +1,4 @@
-package heddle
+package plan
 
 import (
 	"cmp"
@@ -199,7 +199,7 @@ func (p *Plan) set(s Setting, text string) error {
 
 func (p *Plan) value(s Setting) reflect.Value { return reflect.ValueOf(p).Elem().Field(s.field) }
 
-// Get returns the value of s as text, as ReadPlan takes it.
+// Get returns the value of s as text, as Read takes it.
 func (p *Plan) Get(s Setting) string {
 	v := p.value(s)
 	switch x := v.Interface().(type) {
@@ -230,7 +230,7 @@ func (p *Plan) facts(name string) []string {
 }
 
 func (c condition) holds(p *Plan) bool {
-	if by, _, _ := Lookup(c.setting); p.Preset == auto && !by.Auto {
+	if by, _, _ := Lookup(c.setting); p.Preset == Auto && !by.Auto {
 		return true // of some candidate
 	}
 	if c.values == nil {
@@ -263,7 +263,7 @@ func either(all []string) string {
 
 // reads reports whether a run by p reads s.
 func (p *Plan) reads(s Setting) bool {
-	if p.Preset == auto && !s.Auto {
+	if p.Preset == Auto && !s.Auto {
 		return false
 	}
 	return !slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
@@ -317,7 +317,7 @@ func (p Plan) sound() (Plan, faults) {
 // must panics where a default in the tags is not of its setting's type: a fault of this package.
 func must(err error) {
 	if err != nil {
-		panic("heddle: the default of a setting: " + err.Error())
+		panic("plan: the default of a setting: " + err.Error())
 	}
 }
 
@@ -339,7 +339,7 @@ func (p *Plan) fault(s Setting, usual string) error {
 	if given == usual {
 		return nil
 	}
-	if p.Preset == auto && !s.Auto {
+	if p.Preset == Auto && !s.Auto {
 		return chosenByAuto(s, given)
 	}
 	for _, c := range s.when {

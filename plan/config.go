@@ -1,4 +1,4 @@
-package heddle
+package plan
 
 import (
 	"errors"
@@ -50,8 +50,8 @@ func (p Plan) Check(shards []*shard.Shard) error {
 				s[0], most, first.Parts)
 		}
 	}
-	if p.Preset == auto && p.Mode == "retexo" && err == nil {
-		_, err := p.candidates(first)
+	if p.Preset == Auto && p.Mode == "retexo" && err == nil {
+		_, err := p.CandidatesFor(first)
 		return errors.Join(append(errs, err)...)
 	}
 	if !numbered(first) || first.Owned == 0 {
@@ -92,19 +92,25 @@ func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
 	return p.endToEndConfig(taskOf(s))
 }
 
+// ClosedForm returns the configuration of the peer that holds s in rounds of class means, or all
+// faults of p.
+func (p Plan) ClosedForm(s *shard.Shard) (closedform.Config, error) {
+	return p.closedFormConfig(taskOf(s))
+}
+
 // Identify returns a hash of what the peers of a run by p must agree on, or all faults of p. Peers
 // whose hashes differ refuse each other.
 func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(taskOf(s)) }
 
 func (p Plan) identify(t task) ([32]byte, error) {
-	if p.Preset == auto {
+	if p.Preset == Auto {
 		return p.identifyCandidates(t)
 	}
 	if p.Mode == "fullbatch" || p.Mode == "standalone" {
 		c, err := p.endToEndConfig(t)
 		return c.Fingerprint(), err
 	}
-	if p.closedForm() {
+	if p.InClosedForm() {
 		c, err := p.closedFormConfig(t)
 		return c.Fingerprint(), err
 	}
@@ -112,8 +118,8 @@ func (p Plan) identify(t task) ([32]byte, error) {
 	return c.Fingerprint(), err
 }
 
-// closedForm reports whether p trains in rounds of class means.
-func (p Plan) closedForm() bool { return p.Mode == "retexo" && p.Encoder.Kind == "classes" }
+// InClosedForm reports whether p trains in rounds of class means.
+func (p Plan) InClosedForm() bool { return p.Mode == "retexo" && p.Encoder.Kind == "classes" }
 
 // closedFormConfig returns the configuration of rounds of class means for t, or all faults of p.
 func (p Plan) closedFormConfig(t task) (closedform.Config, error) {

@@ -1,21 +1,18 @@
-package heddle
+package plan
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/train/labels"
-	"github.com/heddle-gnn/heddle/tune"
 )
 
-// auto is the preset that tries several plans.
-const auto = "auto"
+// Auto is the preset that tries several plans.
+const Auto = "auto"
 
 // presetCandidates are the plans that preset auto tries, simpler ones first. Each sets model and training only; what
 // travels, the network and faults are those of the plan. trained says that its layers are trained in rounds.
@@ -51,13 +48,13 @@ type Candidate struct {
 	Name string
 	Plan Plan
 
-	trained bool
-	fault   error // why the data, or the site, rules it out; nil: nothing does
+	Trained bool  // its layers are trained in rounds
+	Fault   error // why the data, or the site, rules it out; nil: nothing does
 }
 
 // Candidates returns the plans that p, of preset auto, may try, simpler ones first; nil for any other plan.
 func (p Plan) Candidates() (all []Candidate) {
-	if p.Preset != auto {
+	if p.Preset != Auto {
 		return nil
 	}
 	for _, c := range presetCandidates {
@@ -66,7 +63,7 @@ func (p Plan) Candidates() (all []Candidate) {
 			name, value, _ := strings.Cut(pair, "=")
 			given[name] = value
 		}
-		q, _, err := ReadPlan(nil, given, nil)
+		q, _, err := Read(nil, given, nil)
 		must(err)
 		for _, s := range settings() {
 			if s.Auto && (!slices.Contains(autoSettings, s.Name) || slices.Contains(commonSettings, s.Name)) && q.reads(s) {
@@ -74,7 +71,7 @@ func (p Plan) Candidates() (all []Candidate) {
 			}
 		}
 		q.Members = p.Members
-		all = append(all, Candidate{Name: c.name, Plan: *q, trained: c.trained})
+		all = append(all, Candidate{Name: c.name, Plan: *q, Trained: c.trained})
 	}
 	return all
 }
@@ -90,7 +87,7 @@ func (p Plan) fitting(check func(Plan) ([32]byte, error)) ([]Candidate, error) {
 		if err == nil && slices.Contains(seen, id) {
 			err = errors.New("the same as a plan before it, for these data")
 		}
-		if all[i].fault = err; err != nil {
+		if all[i].Fault = err; err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
 		} else {
 			seen = append(seen, id)
@@ -126,8 +123,9 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 	return sha256.Sum256(text.Bytes()), err
 }
 
-// candidates returns those of p with the faults that own, one of the parts, shows.
-func (p Plan) candidates(own *shard.Shard) ([]Candidate, error) {
+// CandidatesFor returns the candidates of p with the faults that own, one of the parts, shows. If there is none to try,
+// the error says why.
+func (p Plan) CandidatesFor(own *shard.Shard) ([]Candidate, error) {
 	all, err := p.fitting(func(q Plan) ([32]byte, error) {
 		id, _ := q.Identify(own)
 		return id, q.Check([]*shard.Shard{own})
@@ -141,56 +139,4 @@ func (p Plan) candidates(own *shard.Shard) ([]Candidate, error) {
 			"model %s, which learn a row for each node", own.Name, model)
 	}
 	return all, err
-}
-
-// limit returns the bytes that all peers of a run by p send at most.
-func (p Plan) limit(t task, e tune.Extent) (int64, error) {
-	if p.closedForm() {
-		c, err := p.closedFormConfig(t)
-		return tune.ClosedLimit(c, e), err
-	}
-	c, err := p.layerwise(t)
-	if err != nil {
-		return 0, err
-	}
-	return tune.Limit(c, e)
-}
-
-// extent is what one peer adds to the extent of a contest between candidates.
-func (p Plan) extent(own *shard.Shard, all []Candidate) tune.Extent {
-	e := tune.Extent{Peers: 1, Nodes: int64(own.Owned), Halo: int64(own.Halo()), Labels: labels.Numbers(own, p.Seed), Barred: make([]int64, len(all))}
-	for i, c := range all {
-		if c.fault != nil {
-			e.Barred[i] = 1
-		}
-	}
-	return e
-}
-
-// entrant is what a contest knows of c.
-func (c Candidate) entrant() tune.Entrant {
-	return tune.Entrant{Name: c.Name, Plan: c.Plan.agreed(), Trained: c.trained}
-}
-
-// contest returns the contest between candidates for a task that all peers share, of whose extents e is the sum.
-func (p Plan) contest(all []Candidate, e tune.Extent, t task) (*tune.Contest, error) {
-	list := make([]tune.Entrant, len(all))
-	for i, c := range all {
-		list[i] = c.entrant()
-		err := c.fault
-		if err == nil && e.Barred[i] > 0 {
-			err = errors.New("another site does not allow it")
-		}
-		if err == nil {
-			list[i].Limit, err = c.Plan.limit(t, e)
-		}
-		if err != nil {
-			list[i].Barred = err.Error()
-		}
-	}
-	contest, err := tune.New(p.Goal, int64(math.Round(float64(p.Budget)*1e6)), int64(e.Counts(t.Kind == "multi", p.Seed).Validating()), list)
-	if err != nil {
-		return nil, input(fmt.Errorf("preset auto: %w; use another preset: retexo or frugal", err))
-	}
-	return contest, nil
 }

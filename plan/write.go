@@ -1,4 +1,4 @@
-package heddle
+package plan
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// MarshalYAML returns the settings that a run by p reads, and its members. ReadPlan yields the same
+// MarshalYAML returns the settings that a run by p reads, and its members. Read yields the same
 // plan from it.
 func (p Plan) MarshalYAML() ([]byte, error) {
 	var all yaml.MapSlice
@@ -22,15 +22,15 @@ func (p Plan) MarshalYAML() ([]byte, error) {
 	return yaml.Marshal(all)
 }
 
-// agreed returns a line for each setting in which all sites of a run must agree: those that it
+// Agreed returns a line for each setting in which all sites of a run must agree: those that it
 // reads and in which sites may not differ.
-func (p Plan) agreed() string {
+func (p Plan) Agreed() string {
 	text := ""
 	for _, s := range settings() {
 		if p.reads(s) && !s.Local && s.Only != "train" {
 			value, err := json.Marshal(p.Get(s)) // a line whatever the value
 			if err != nil {
-				panic("heddle: a text does not encode: " + err.Error())
+				panic("plan: a text does not encode: " + err.Error())
 			}
 			text += fmt.Sprintf("%s: %s\n", s.Name, value)
 		}

@@ -1,4 +1,4 @@
-package heddle
+package plan
 
 import (
 	"encoding"
@@ -12,12 +12,12 @@ import (
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
-// ReadPlan reads a plan from YAML text and from settings given by name, which override the text;
+// Read reads a plan from YAML text and from settings given by name, which override the text;
 // either may be empty. All other settings have their defaults. Keys of the text that are not
 // settings are read into rest, a pointer to a struct with YAML tags; if it is nil they are faults.
 // Former names are accepted, and warnings gives the new ones. All faults are reported at once;
 // Validate checks the values.
-func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings []string, err error) {
+func Read(text []byte, given map[string]string, rest any) (p *Plan, warnings []string, err error) {
 	defer func() { // the library panics on some texts (a tag before an anchor without a value, in v1.19.2)
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("the text must be YAML (got %v)", r)
@@ -31,12 +31,12 @@ func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings
 	var ask Plan
 	r.into(&ask, Setting.decides)
 	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && len(r.set(func(s Setting) bool { return !s.Auto || s.Name == "min_peers" })) == 0 {
-		ask.Preset = auto // nothing is said about model and training
+		ask.Preset = Auto // nothing is said about model and training
 	}
 	plan := Defaults(ask)
 	r.errs, r.warnings = nil, nil
 	r.into(&plan, func(Setting) bool { return true })
-	if plan.Preset == auto {
+	if plan.Preset == Auto {
 		for _, s := range r.set(func(s Setting) bool { return !s.Auto }) {
 			r.errs = append(r.errs, chosenByAuto(s, plan.Get(s)))
 		}

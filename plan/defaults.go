@@ -1,4 +1,4 @@
-package heddle
+package plan
 
 import (
 	"github.com/heddle-gnn/heddle/nn"
@@ -53,8 +53,8 @@ func (p *Plan) preset() {
 		// Simplified graph convolution (Wu et al., ICML 2019) on projected rows, tuned in
 		// docs/measurements/results.md.
 		p.Layers, p.Hops, p.Dropout, p.Solver, p.RowNorm = 1, 4, 0, "ridge", "l1"
-	case auto:
-		p.Rows, p.Sums, p.Updates = "int8", auto, "int16"
+	case Auto:
+		p.Rows, p.Sums, p.Updates = "int8", "auto", "int16"
 	}
 }
 

@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestAutoRefuses: what preset auto does not take is refused by name.
+func TestAutoRefuses(t *testing.T) {
+	for given, want := range map[string]string{
+		"hidden: 64":               "hidden must not be set with preset auto, which chooses it (got 64)",
+		"model: sage":              "model must not be set with preset auto, which chooses it (got sage)",
+		"encoder: pca:128":         "encoder must not be set with preset auto, which chooses it (got pca:128)",
+		"lambdas: [1]":             "lambdas must not be set with preset auto",
+		"min_peers: 3":             "min_peers must be 0 with preset auto (got 3)",
+		"mode: fullbatch":          "preset applies only to mode retexo (got mode fullbatch)",
+		"goal: beauty":             `goal must be bytes or accuracy (got "beauty")`,
+		"budget: 0":                "budget must be above 0 (got 0)",
+		"rows: int2":               "rows must be float32, bf16, int8 or int4",
+		"metric: beauty\nseed: 17": "metric must be accuracy",
+	} {
+		p, _, err := Read([]byte("preset: auto\n"+given), nil, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", given, err, want)
+		}
+	}
+	for _, given := range []string{"model: gcn\nbudget: 7", "lr: 0.1\ngoal: accuracy"} {
+		p, _, err := Read([]byte(given), nil, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), "applies only with preset auto (got preset none)") {
+			t.Errorf("%s without preset auto: %v", given, err)
+		}
+	}
+}
+
+// TestAutoIsTheDefault: a plan that says nothing about model and training tries several; one that does is a plan of its own.
+func TestAutoIsTheDefault(t *testing.T) {
+	for given, want := range map[string]string{
+		"": Auto, "seed: 3\nbudget: 9\nrows: bf16": Auto, "mode: retexo": Auto, "preset: frugal": "frugal",
+		"model: gcn": "", "lr: 0.1": "", "mode: standalone": "", "min_peers: 3": "", "encoder: raw": "",
+	} {
+		p, _, err := Read([]byte(given), nil, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err != nil || p.Preset != want {
+			t.Errorf("%q has preset %q, must have %q (%v)", given, p.Preset, want, err)
+		}
+	}
+}
+
+// TestCandidatesInherit: a candidate has the plan's settings of what travels, network and faults, and the plan's seed.
+func TestCandidatesInherit(t *testing.T) {
+	p := *read(t, "preset: auto\nseed: 9\nrows: bf16\nexchange: halo\nmetric: macro-f1\npeers: 3\ncheckpoint_every: 7\nprogress_timeout: 2m", nil)
+	for _, c := range p.Candidates() {
+		q := c.Plan
+		if q.Seed != 9 || q.Rows != "bf16" || q.Exchange != "halo" || q.Metric != "macro-f1" || q.Peers != 3 || q.ProgressTimeout != p.ProgressTimeout {
+			t.Errorf("%s: %+v", c.Name, q)
+		}
+		if every := map[bool]int{true: 7, false: 20}[c.Trained]; q.CheckpointEvery != every || q.Preset == Auto {
+			t.Errorf("%s: checkpoint every %d rounds, preset %q", c.Name, q.CheckpointEvery, q.Preset)
+		}
+		if err := q.Validate(); err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
+	}
+	if all := Defaults(Plan{}).Candidates(); all != nil {
+		t.Errorf("a plan without preset auto has candidates: %v", all)
+	}
+}
