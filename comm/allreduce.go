@@ -60,11 +60,10 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 	if len(part.Meta) > 0 {
 		r.Meta[g.rank] = part.Meta
 	}
-	var form grids
-	var magnitudes []float32
+	var form *Fixed
 	clear(part.Residual)
 	if part.Bits != 0 && len(part.Update) > 0 {
-		if form, magnitudes, err = part.fixed(len(g.members)); err != nil {
+		if form, err = part.Fixed(len(g.members)); err != nil {
 			err = g.breakWith(fmt.Errorf("comm: %s: %w", c.name(), err)) // the others wait for what will not come
 			c.end()
 			return Reduced{}, err
@@ -79,31 +78,29 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 	if len(g.members) == 1 || len(part.Update)+len(part.Counts)+len(part.Meta) == 0 {
 		return r, c.end()
 	}
-	counts := intVector{64, countBytes(part.Counts)}
-	if magnitudes == nil {
+	counts := CountIntegers(part.Counts)
+	if form == nil {
 		c.sumUp(part.Meta, r.Meta, newSum(c, floatVector(part.Update), stepGive, stepSum),
 			newSum(c, counts, stepGiveCount, stepSumCount))
 	} else {
-		c.sumFixed(part, form, magnitudes, r.Meta, counts)
+		c.sumFixed(part, form, r.Meta, counts)
 	}
 	err = c.end()
-	readCounts(part.Counts, counts.b)
+	counts.Counts(part.Counts)
 	return r, err
 }
 
-// sumFixed sums part, whose Update has these magnitudes, in fixed point.
-func (c *call) sumFixed(
-	part *Contribution, form grids, magnitudes []float32, meta [][]byte, counts intVector,
-) {
+// sumFixed sums part, whose Update has this form, in fixed point.
+func (c *call) sumFixed(part *Contribution, form *Fixed, meta [][]byte, counts Integers) {
 	c.path = 4
-	sums := slices.Clone(magnitudes)
+	sums := slices.Clone(form.magnitudes)
 	grid := newSum(c, floatVector(sums), stepGiveGrid, stepSumGrid)
 	grid.check = func(b []byte) error { return checkMagnitudes(b, len(c.members)) }
 	c.sumUp(part.Meta, meta, grid)
 	for _, q := range c.members {
 		lo, hi := c.chunk(len(sums), q)
 		for j := lo; j < hi && c.ctx.Err() == nil; j++ {
-			if err := checkSum(sums[j], magnitudes[j]); err != nil {
+			if err := checkSum(sums[j], form.magnitudes[j]); err != nil {
 				c.fail(q, stepSumGrid, "recv", err)
 			}
 		}
@@ -112,10 +109,12 @@ func (c *call) sumFixed(
 		c.stop()
 		return
 	}
-	form.agree(sums, part.Bits, len(c.members))
-	update := form.quantise(part.Update, part.Residual, part.Bits)
+	if err := form.Agree(sums); err != nil { // all sums have been checked
+		panic(err.Error())
+	}
+	update := form.Integers()
 	c.sumUp(nil, nil, newSum(c, update, stepGive, stepSum), newSum(c, counts, stepGiveCount, stepSumCount))
-	form.dequantise(part.Update, update)
+	form.Take(update)
 }
 
 // sumUp makes the vectors the sums over the members, and fills metas with what each of them says

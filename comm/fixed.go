@@ -6,24 +6,25 @@ import (
 	"math"
 )
 
-// A fixed-point sum goes three ways: quantise makes an Update packed integers, they are summed
-// modulo 2^bits as any vector is (allreduce.go), and dequantise makes the sums numbers again. Masks
-// modulo 2^bits belong in between.
+// Fixed is the fixed-point form of an Update. It takes three steps: Agree sets the grid from the sums
+// of the members' Magnitudes, Integers are what travels, and Take makes their sums numbers again.
+// Masks modulo 2^Bits belong in between.
+type Fixed struct {
+	c          *Contribution
+	members    int
+	magnitudes []float32
+	parts      []int       // their lengths; each is rows of a number a step
+	step       [][]float64 // by part
+}
 
 // MaxMembers returns how many members a sum of Contribution.Bits may have at most: with more,
 // rounding would take more than half of the integers.
-func MaxMembers(bits int) int { return 1<<(bits-2) - 1 }
+func MaxMembers(bits int) int { return 1<<(min(bits, 32)-2) - 1 }
 
-// grids are the steps of a fixed-point Update. Each of its parts is rows of a number a step.
-type grids struct {
-	parts []int // their lengths
-	step  [][]float64
-}
-
-// fixed returns c's grids, without steps, and the largest magnitude for each step, or what is wrong
-// with c for so many members.
-func (c *Contribution) fixed(members int) (g grids, magnitudes []float32, err error) {
-	g.parts = c.Parts
+// Fixed returns the fixed-point form of c's Update for a sum over so many members. The error says
+// which number does not fit: it is not finite, or float32 may not hold its sum.
+func (c *Contribution) Fixed(members int) (*Fixed, error) {
+	g := &Fixed{c: c, members: members, parts: c.Parts}
 	columns := max(c.Columns, 1)
 	if c.Parts == nil {
 		g.parts = []int{len(c.Update)}
@@ -32,16 +33,17 @@ func (c *Contribution) fixed(members int) (g grids, magnitudes []float32, err er
 	for _, part := range g.parts {
 		n += part
 	}
-	if c.Bits != 8 && c.Bits != 16 && c.Bits != 32 || c.Columns < 0 || c.Columns > 0 && c.Parts != nil ||
+	if c.Bits != 8 && c.Bits != 16 && c.Bits != 32 && c.Bits != 64 || c.Columns < 0 || c.Columns > 0 && c.Parts != nil ||
 		n != len(c.Update) || n%columns != 0 || c.Residual != nil && len(c.Residual) != n {
 		panic(fmt.Sprintf("comm: Reduce %v: an update of %d numbers in %d columns, parts %v and %d bits, a residual of %d",
 			c.ID, len(c.Update), c.Columns, c.Parts, c.Bits, len(c.Residual)))
 	}
 	if most := MaxMembers(c.Bits); members > most {
-		return g, nil, fmt.Errorf("a sum of %d bits must have at most %d members (got %d)", c.Bits, most, members)
+		return nil, fmt.Errorf("a sum of %d bits must have at most %d members (got %d)", c.Bits, most, members)
 	}
-	magnitudes, bound := make([]float32, columns*len(g.parts)), largest(members)
-	x, most := c.Update, magnitudes
+	bound := largest(members)
+	g.magnitudes = make([]float32, columns*len(g.parts))
+	x, most := c.Update, g.magnitudes
 	for _, n := range g.parts {
 		j := 0
 		for i, v := range x[:n] {
@@ -49,7 +51,7 @@ func (c *Contribution) fixed(members int) (g grids, magnitudes []float32, err er
 				v = -v
 			}
 			if !(v <= bound) {
-				return g, nil, fmt.Errorf("update[%d] must be between -%g and %g (got %g)",
+				return nil, fmt.Errorf("update[%d] must be between -%g and %g (got %g)",
 					len(c.Update)-len(x)+i, bound, bound, x[i])
 			}
 			most[j] = max(most[j], v)
@@ -59,8 +61,11 @@ func (c *Contribution) fixed(members int) (g grids, magnitudes []float32, err er
 		}
 		x, most = x[n:], most[columns:]
 	}
-	return g, magnitudes, nil
+	return g, nil
 }
+
+// Magnitudes returns this member's largest magnitude for each step of the grid.
+func (g *Fixed) Magnitudes() []float32 { return g.magnitudes }
 
 // largest returns the largest magnitude that so many members may have: a float32 holds every sum.
 func largest(members int) float32 { return float32(math.MaxFloat32 / float64(4*members)) }
@@ -85,24 +90,37 @@ func checkSum(s, least float32) error {
 	return nil
 }
 
-// agree sets the steps from the sums of the members' largest magnitudes. The sums were rounded to
-// float32, which the factor makes good.
-func (g *grids) agree(sums []float32, bits, members int) {
+// Agree sets the steps from the sums of the members' largest magnitudes. The sums were rounded to
+// float32, which a factor makes good. With 64 bits a step is a power of two: there is room, and
+// numbers that are not too small for it keep all of their bits.
+func (g *Fixed) Agree(sums []float32) error {
+	g.step = nil
 	columns := len(sums) / len(g.parts)
-	for ; len(sums) > 0; sums = sums[columns:] {
+	for at := 0; at < len(sums); at += columns {
 		step := make([]float64, columns)
-		for j, s := range sums[:columns] {
-			step[j] = float64(s) * (1 + 0x1p-23) / float64(1<<(bits-1)-1-members)
+		for j, s := range sums[at : at+columns] {
+			if err := checkSum(s, g.magnitudes[at+j]); err != nil {
+				return err
+			}
+			if step[j] = float64(s) * (1 + 0x1p-23) / float64(uint64(1)<<(g.c.Bits-1)-1-uint64(g.members)); g.c.Bits == 64 {
+				_, exponent := math.Frexp(float64(s))
+				step[j] = 0
+				if s > 0 {
+					step[j] = math.Ldexp(1, exponent-62)
+				}
+			}
 		}
 		g.step = append(g.step, step)
 	}
+	return nil
 }
 
-// quantise returns x as multiples of the steps, rounded half to even. None of x lies beyond the
-// magnitudes that the steps are for. residual, unless nil, becomes what rounding left out.
-func (g *grids) quantise(x, residual []float32, bits int) intVector {
-	all := intVector{bits, make([]byte, len(x)*bits/8)}
-	b := all.b
+// Integers returns the Update as multiples of the steps, rounded half to even. Residual, if there is
+// one, becomes what rounding left out.
+func (g *Fixed) Integers() Integers {
+	x, residual, bits := g.c.Update, g.c.Residual, g.c.Bits
+	all := NewIntegers(bits, len(x))
+	b := all.B
 	for k, n := range g.parts {
 		inverse := make([]float64, len(g.step[k]))
 		for j, s := range g.step[k] {
@@ -118,8 +136,10 @@ func (g *grids) quantise(x, residual []float32, bits int) intVector {
 				b[i] = byte(int32(z))
 			case 16:
 				binary.LittleEndian.PutUint16(b[2*i:], uint16(int32(z)))
-			default:
+			case 32:
 				binary.LittleEndian.PutUint32(b[4*i:], uint32(int32(z)))
+			default:
+				binary.LittleEndian.PutUint64(b[8*i:], uint64(int64(z)))
 			}
 			if residual != nil {
 				residual[i] = float32(float64(v) - float64(z*g.step[k][j]))
@@ -136,75 +156,28 @@ func (g *grids) quantise(x, residual []float32, bits int) intVector {
 	return all
 }
 
-// dequantise is the inverse of quantise, for sums.
-func (g *grids) dequantise(x []float32, sums intVector) {
-	b := sums.b
+// Take makes the Update what sums of Integers stand for.
+func (g *Fixed) Take(sums Integers) {
+	x, b := g.c.Update, sums.B
 	for k, n := range g.parts {
 		step, j := g.step[k], 0
 		for i := range x[:n] {
-			var z int32
-			switch sums.bits {
+			var z int64
+			switch sums.Bits {
 			case 8:
-				z = int32(int8(b[i]))
+				z = int64(int8(b[i]))
 			case 16:
-				z = int32(int16(binary.LittleEndian.Uint16(b[2*i:])))
+				z = int64(int16(binary.LittleEndian.Uint16(b[2*i:])))
+			case 32:
+				z = int64(int32(binary.LittleEndian.Uint32(b[4*i:])))
 			default:
-				z = int32(binary.LittleEndian.Uint32(b[4*i:]))
+				z = int64(binary.LittleEndian.Uint64(b[8*i:]))
 			}
 			x[i] = float32(float64(z) * step[j])
 			if j++; j == len(step) {
 				j = 0
 			}
 		}
-		x, b = x[n:], b[n*sums.bits/8:]
-	}
-}
-
-// intVector is integers of so many bits, packed.
-type intVector struct {
-	bits int
-	b    []byte
-}
-
-func (x intVector) shape() (n, width int)   { return len(x.b) / (x.bits / 8), x.bits / 8 }
-func (x intVector) bytes(lo, hi int) []byte { return x.b[lo*x.bits/8 : hi*x.bits/8] }
-func (x intVector) put(lo int, b []byte)    { copy(x.b[lo*x.bits/8:], b) }
-func (x intVector) sum(lo int, terms [][]byte) {
-	for _, b := range terms {
-		if b != nil {
-			addPacked(x.b[lo*x.bits/8:], b, x.bits)
-		}
-	}
-}
-
-// addPacked adds src to dst, packed integers of so many bits each, modulo 2^bits.
-func addPacked(dst, src []byte, bits int) {
-	high := ^uint64(0) / (1<<bits - 1) << (bits - 1) // the highest bit of each integer of a word
-	add := func(x, y uint64) uint64 { return (x&^high + y&^high) ^ (x^y)&high }
-	for ; len(src) >= 8; dst, src = dst[8:], src[8:] {
-		binary.LittleEndian.PutUint64(dst, add(binary.LittleEndian.Uint64(dst), binary.LittleEndian.Uint64(src)))
-	}
-	if len(src) > 0 {
-		var x, y [8]byte
-		copy(x[:], dst[:len(src)])
-		copy(y[:], src)
-		binary.LittleEndian.PutUint64(x[:], add(binary.LittleEndian.Uint64(x[:]), binary.LittleEndian.Uint64(y[:])))
-		copy(dst, x[:len(src)])
-	}
-}
-
-// countBytes returns counts as they travel.
-func countBytes(counts []int64) []byte {
-	b := make([]byte, 0, 8*len(counts))
-	for _, n := range counts {
-		b = binary.LittleEndian.AppendUint64(b, uint64(n))
-	}
-	return b
-}
-
-// readCounts is the inverse of countBytes.
-func readCounts(counts []int64, b []byte) {
-	for i := range counts {
-		counts[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
+		x, b = x[n:], b[n*sums.Bits/8:]
 	}
 }

@@ -22,19 +22,20 @@ func (id ReduceID) String() string {
 }
 
 // Contribution is one member's part of a reduction. Which of Update, Counts and Meta are empty, the
-// lengths of Update and Counts, Bits, Columns and Parts must agree between members. Update and
+// lengths of Update and Counts, Bits, Columns, Parts and Common must agree between members. Update and
 // Counts become the sums, in place.
 //
 // With Bits the sum of Update is one in fixed point: integers, modulo 2^Bits, times a step that the
 // members agree on first, by a sum of their largest magnitudes. Of M members, and for b Bits, the
 // step is that sum over 2^(b−1) − 1 − M, and each member rounds its numbers to the nearest integer,
 // ties to even: so the sum of the integers fits in b bits whatever the members send, it is M/2
-// steps from the exact one at most, and a column of zeros stays so. A single member's Update stays
-// as it is.
+// steps from the exact one at most, and a column of zeros stays so. With 64 bits the step is the next
+// power of two above the sum over 2^62: numbers down to 2^−38 of that sum keep all of their bits. A
+// single member's Update stays as it is.
 type Contribution struct {
 	ID      ReduceID
 	Update  []float32 // summed; a Reducer may clip it, add noise to it or mask it
-	Bits    int       // of a number of Update that travels: 0: float32; 8, 16, 32: for at most MaxMembers(Bits) members
+	Bits    int       // of a number of Update that travels: 0: float32; 8, 16, 32, 64: for at most MaxMembers(Bits) members
 	Columns int       // Update is rows of so many numbers, each column with a step of its own; 0: one step for all
 	Parts   []int     // in place of Columns: lengths of consecutive parts of Update, each with a step of its own; or nil
 
@@ -44,6 +45,7 @@ type Contribution struct {
 
 	Counts []int64 // summed exactly: labels, metric accumulators, real numbers in fixed point; masked, never clipped
 	Meta   []byte  // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
+	Common int     // the first so many bytes of Meta must be the same at all members; masks depend on them
 }
 
 // MaxMeta is the longest Meta of a Contribution.

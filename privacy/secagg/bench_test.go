@@ -1,0 +1,90 @@
+package secagg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// BenchmarkSum takes one sum at all members, which share this machine's processors: in the clear as
+// floats, in fixed point without masks, and with them.
+func BenchmarkSum(b *testing.B) {
+	for _, size := range []struct{ members, numbers int }{{3, 1_000_000}, {10, 1_000_000}, {50, 10_000}, {50, 1_000_000}} {
+		if testing.Short() && size.members*size.numbers > 5_000_000 {
+			continue
+		}
+		for _, form := range []struct {
+			name string
+			how  int
+			bits int
+		}{{"floats", plain, 0}, {"fixed/bits=32", unmasked, 32}, {"masked/bits=32", masked, 32}, {"fixed/bits=64", unmasked, 64}, {"masked/bits=64", masked, 64}} {
+			b.Run(fmt.Sprintf("members=%d/numbers=%d/%s", size.members, size.numbers, form.name), func(b *testing.B) {
+				errs := together(b, size.members, nil, func(g *comm.Group) error {
+					var r comm.Reducer = g
+					if form.how != plain {
+						s, err := New(context.Background(), Terms{Least: 2}, g)
+						if err != nil {
+							return err
+						}
+						s.unmasked, r = form.how == unmasked, s
+					}
+					x := make([]float32, size.numbers)
+					for i := range x {
+						x[i] = float32(i%1000) - float32(g.Rank())
+					}
+					if err := g.Barrier(context.Background()); err != nil {
+						return err
+					}
+					if g.Rank() == 0 {
+						b.ResetTimer()
+					}
+					for range b.N {
+						if _, err := r.Reduce(context.Background(), &comm.Contribution{Update: x, Bits: form.bits}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err := errors.Join(errs...); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkMask makes one member's masks of a million numbers towards one other member.
+func BenchmarkMask(b *testing.B) {
+	for _, bits := range []int{32, 64} {
+		b.Run(fmt.Sprintf("bits=%d", bits), func(b *testing.B) {
+			v := comm.NewIntegers(bits, 1_000_000)
+			pairs := []pair{{secret: make([]byte, 32)}}
+			b.SetBytes(int64(len(v.B)))
+			for b.Loop() {
+				cover(pairs, "bench", v)
+			}
+		})
+	}
+}
+
+// BenchmarkKeys agrees on the secrets of a generation.
+func BenchmarkKeys(b *testing.B) {
+	for _, members := range []int{3, 10, 50} {
+		for _, hybrid := range []bool{false, true} {
+			b.Run(fmt.Sprintf("members=%d/hybrid=%t", members, hybrid), func(b *testing.B) {
+				for b.Loop() {
+					errs := together(b, members, nil, func(g *comm.Group) error {
+						_, err := New(context.Background(), Terms{Least: 2, Hybrid: hybrid}, g)
+						return err
+					})
+					if err := errors.Join(errs...); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

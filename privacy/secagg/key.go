@@ -1,0 +1,193 @@
+package secagg
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdh"
+	"crypto/hkdf"
+	"crypto/mlkem"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// The members of a generation draw fresh keys, exchange the public halves, and derive a secret for
+// each pair. No key is written anywhere: a process that is restarted takes part under other keys, so
+// that no two vectors are ever sent under one mask.
+//
+//	first message   u8 version · 32 bytes X25519 public key · [1184 bytes ML-KEM-768 encapsulation key] · signature
+//	second message  32 bytes SHA-256 of all first messages · [1088 bytes ML-KEM-768 ciphertext, to lower ranks]
+//
+// The signature is of purpose, run, generation, members, rank and what precedes it in the message.
+// The secret of a pair is HKDF-SHA-256 of both shared secrets, salted with the hash of all first
+// messages: whoever shows two members different keys is found out by the second message.
+
+const (
+	version = 1
+	purpose = "heddle: keys of secure sums, version 1\n"
+	pubLen  = 32
+	maxSign = 256 // bytes of a signature; an Ed25519 one has 64
+)
+
+// privateKeys are this member's, of one generation.
+type privateKeys struct {
+	dh  *ecdh.PrivateKey
+	kem *mlkem.DecapsulationKey768 // nil: not hybrid
+}
+
+func newKeys(hybrid bool) (k privateKeys, err error) {
+	if k.dh, err = ecdh.X25519().GenerateKey(rand.Reader); err == nil && hybrid {
+		k.kem, err = mlkem.GenerateKey768()
+	}
+	return k, err
+}
+
+// public returns what the other members see of k.
+func (k privateKeys) public() []byte {
+	b := append([]byte{version}, k.dh.PublicKey().Bytes()...)
+	if k.kem != nil {
+		b = append(b, k.kem.EncapsulationKey().Bytes()...)
+	}
+	return b
+}
+
+func publicLen(hybrid bool) int {
+	if hybrid {
+		return 1 + pubLen + mlkem.EncapsulationKeySize768
+	}
+	return 1 + pubLen
+}
+
+// statement returns what a member of that rank signs: public are its keys.
+func (t Terms) statement(g *comm.Group, rank int, public []byte) []byte {
+	b := append([]byte(purpose), t.Run[:]...)
+	b = binary.LittleEndian.AppendUint64(b, g.Generation())
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(g.Members())))
+	for _, q := range g.Members() {
+		b = binary.LittleEndian.AppendUint32(b, uint32(q))
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(rank))
+	return append(b, public...)
+}
+
+// pair is what this member shares with another.
+type pair struct {
+	rank   int
+	secret []byte // 32 bytes
+	first  bool   // this member has the lower rank: it adds the pair's masks, the other one subtracts them
+}
+
+// exchangeKeys agrees on a secret with each other member of g, in two messages to each.
+func (t Terms) exchangeKeys(ctx context.Context, g *comm.Group) ([]pair, error) {
+	own, err := newKeys(t.Hybrid)
+	if err != nil {
+		return nil, fmt.Errorf("secagg: keys: %w", err)
+	}
+	mine := own.public()
+	if t.Sign != nil {
+		signature, err := t.Sign(t.statement(g, g.Rank(), mine))
+		if err != nil {
+			return nil, fmt.Errorf("secagg: signature of keys: %w", err)
+		}
+		mine = append(mine, signature...)
+	}
+	first, err := g.SendRecv(ctx, comm.Control, "keys of secure sums", toOthers(g, mine), publicLen(t.Hybrid)+maxSign)
+	if err != nil {
+		return nil, err
+	}
+	first[g.Rank()] = mine
+	transcript := sha256.New()
+	for _, q := range g.Members() {
+		if q != g.Rank() {
+			if err := t.check(g, q, first[q]); err != nil {
+				return nil, &comm.PeerError{Rank: q, Op: "keys of secure sums", Err: err}
+			}
+		}
+		transcript.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(first[q]))))
+		transcript.Write(first[q])
+	}
+	return t.confirm(ctx, g, own, first, transcript.Sum(nil))
+}
+
+// toOthers returns messages of a SendRecv: b to each other member.
+func toOthers(g *comm.Group, b []byte) [][]byte {
+	out := make([][]byte, g.Size())
+	for _, q := range g.Members() {
+		if q != g.Rank() {
+			out[q] = b
+		}
+	}
+	return out
+}
+
+// check returns what is wrong with the first message of member q.
+func (t Terms) check(g *comm.Group, q int, b []byte) error {
+	n := publicLen(t.Hybrid)
+	if len(b) < n || b[0] != version || t.Sign == nil && len(b) > n {
+		return fmt.Errorf("a message of keys must have version %d and %d bytes before its signature (got %d bytes)", version, n, len(b))
+	}
+	if t.Verify == nil {
+		return nil
+	}
+	return t.Verify(q, t.statement(g, q, b[:n]), b[n:])
+}
+
+// confirm makes sure that all members saw the same first messages, and returns the pairs.
+func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, first [][]byte, seen []byte) ([]pair, error) {
+	out, secrets := toOthers(g, seen), make([][]byte, g.Size())
+	for _, q := range g.Members() {
+		if q == g.Rank() {
+			continue
+		}
+		fault := func(err error) error { return &comm.PeerError{Rank: q, Op: "keys of secure sums", Err: err} }
+		public, err := ecdh.X25519().NewPublicKey(first[q][1 : 1+pubLen])
+		if err != nil {
+			return nil, fault(err)
+		}
+		if secrets[q], err = own.dh.ECDH(public); err != nil {
+			return nil, fault(err)
+		}
+		if !t.Hybrid || q > g.Rank() {
+			continue
+		}
+		kem, err := mlkem.NewEncapsulationKey768(first[q][1+pubLen : publicLen(true)])
+		if err != nil {
+			return nil, fault(err)
+		}
+		shared, ciphertext := kem.Encapsulate()
+		secrets[q], out[q] = append(secrets[q], shared...), append(bytes.Clone(seen), ciphertext...)
+	}
+	in, err := g.SendRecv(ctx, comm.Control, "confirmation of keys", out, sha256.Size+mlkem.CiphertextSize768)
+	if err != nil {
+		return nil, err
+	}
+	var pairs []pair
+	for _, q := range g.Members() {
+		if q == g.Rank() {
+			continue
+		}
+		fault := func(err error) error { return &comm.PeerError{Rank: q, Op: "confirmation of keys", Err: err} }
+		lower := g.Rank() < q
+		if len(in[q]) < len(seen) || !bytes.Equal(in[q][:len(seen)], seen) {
+			return nil, fault(errors.New("it saw other keys than this member: some member shows different ones to different members"))
+		}
+		if t.Hybrid && lower {
+			shared, err := own.kem.Decapsulate(in[q][len(seen):])
+			if err != nil {
+				return nil, fault(err)
+			}
+			secrets[q] = append(secrets[q], shared...)
+		}
+		info := binary.LittleEndian.AppendUint32([]byte("pair"), uint32(min(q, g.Rank())))
+		secret, err := hkdf.Key(sha256.New, secrets[q], seen, string(binary.LittleEndian.AppendUint32(info, uint32(max(q, g.Rank())))), 32)
+		if err != nil {
+			return nil, fmt.Errorf("secagg: %w", err)
+		}
+		pairs = append(pairs, pair{q, secret, lower})
+	}
+	return pairs, nil
+}

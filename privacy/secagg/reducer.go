@@ -1,0 +1,123 @@
+// Package secagg sums the members' contributions so that nobody sees one of them, only the sum: a
+// comm.Reducer over a comm.Group.
+//
+// Each pair of members shares a secret, fresh in each generation. For each sum both derive the same
+// mask from it, which one adds to its integers and the other subtracts, modulo 2^b: what leaves a
+// member is uniformly random to anybody who lacks one of its masks, and in the sum the masks cancel
+// (pairwise one-time pads; Bonawitz et al., CCS 2017, §4, without the recovery of single members:
+// here a sum needs every member of its generation). K−1 members that pool what they know see the last
+// one's part; the sums themselves are seen by all members.
+package secagg
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// Terms are what the members of a run agree on beforehand.
+type Terms struct {
+	Run    [32]byte // fingerprint of plan and roster: members whose runs differ share no secret
+	Least  int      // members that a sum must have, at least 2
+	Hybrid bool     // secrets rest on ML-KEM-768 (FIPS 203) as well as on X25519
+
+	// Sign signs a message with this member's long-term key, and Verify returns what is wrong with the
+	// signature of another. Both nil: the transport alone says who sent the keys.
+	Sign   func(message []byte) ([]byte, error)
+	Verify func(rank int, message, signature []byte) error
+}
+
+// MostMembers is how many members a sum may have: each of them makes a mask for each of the others.
+const MostMembers = 50
+
+// Reducer is one member's. It is not safe for use by several goroutines at once.
+type Reducer struct {
+	group   *comm.Group
+	pairs   []pair
+	counter uint64 // of masked vectors: no two masks of a generation have the same
+
+	unmasked bool // tests: the same sums in the clear
+}
+
+// New agrees with the other members of g on the secrets of this generation and returns the reducer of
+// its sums. Every member must call it. The error names whose keys are at fault, or why so many members
+// cannot have secure sums.
+func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
+	switch n := len(g.Members()); {
+	case n < t.Least:
+		return nil, fmt.Errorf("secagg: a secure sum must have at least %d members (got %d)", t.Least, n)
+	case n > MostMembers:
+		return nil, fmt.Errorf("secagg: a secure sum must have at most %d members (got %d): train by groups, or set secure_sums: off", MostMembers, n)
+	}
+	pairs, err := t.exchangeKeys(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return &Reducer{group: g, pairs: pairs}, nil
+}
+
+// Reduce implements comm.Reducer. Update is summed in fixed point, on a grid that the members agree
+// on through a masked sum of their largest magnitudes; without Bits, in 64 bits. M members together send
+// 2·(len(Update)·Bits/8 + 32·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1) bytes by the door
+// Reduce, and Meta as Group.Reduce does.
+//
+// Where the first c.Common bytes of Meta differ between members, their masks do not cancel: Update and
+// Counts hold anything, the error is nil, and Reduced.Meta says who differs.
+func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	clear(c.Residual)
+	if len(r.group.Members()) == 1 {
+		return r.group.Reduce(ctx, c)
+	}
+	counts := comm.CountIntegers(c.Counts)
+	if len(c.Update) == 0 {
+		reduced, err := r.sum(ctx, c, "numbers", c.Meta, counts)
+		counts.Counts(c.Counts)
+		return reduced, err
+	}
+	wide := *c
+	if wide.Bits == 0 {
+		wide.Bits = 64
+	}
+	form, err := wide.Fixed(len(r.group.Members()))
+	if err != nil {
+		return comm.Reduced{}, fmt.Errorf("secagg: %v: %w", c.ID, err)
+	}
+	magnitudes := widen(form.Magnitudes())
+	reduced, err := r.sum(ctx, c, "grid", c.Meta, magnitudes)
+	if err != nil || differ(c, reduced) {
+		return reduced, err
+	}
+	if err := form.Agree(narrow(magnitudes)); err != nil {
+		return comm.Reduced{}, fmt.Errorf("secagg: %v: %w: a member sent a false one, and masks hide which", c.ID, err)
+	}
+	update := form.Integers()
+	if _, err := r.sum(ctx, c, "numbers", nil, update, counts); err != nil {
+		return comm.Reduced{}, err
+	}
+	form.Take(update)
+	counts.Counts(c.Counts)
+	return reduced, nil
+}
+
+// sum makes the vectors the sums over the members, under masks that are used for nothing else.
+func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, meta []byte, vectors ...comm.Integers) (comm.Reduced, error) {
+	r.counter++
+	if !r.unmasked {
+		for k, v := range vectors {
+			cover(r.pairs, label(c.ID, part, r.counter, c.Meta[:c.Common], k, v), v)
+		}
+	}
+	return r.group.SumIntegers(ctx, c.ID, meta, vectors...)
+}
+
+// differ reports whether the members differ in what they must have in common.
+func differ(c *comm.Contribution, r comm.Reduced) bool {
+	for _, b := range r.Meta {
+		if b != nil && (len(b) < c.Common || !bytes.Equal(b[:c.Common], c.Meta[:c.Common])) {
+			return true
+		}
+	}
+	return false
+}
