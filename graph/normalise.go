@@ -47,6 +47,22 @@ func (g *CSR) Degrees() []float32 {
 // Where degree is unlike the weights and what is under the root or the fraction is not positive,
 // the edge weighs 0.
 func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
+	return normalise(g, norm, func(w float32, i, j int) float32 { return scale(w, i, j, degree, norm) })
+}
+
+// NormaliseDestinations is Normalise less what the sources put into the weights (Factors): an edge into
+// destination i weighs w·dst[i]. Rows that their owners have multiplied by src add up over it as
+// rows do over Normalise, and degrees of the destinations are enough.
+func NormaliseDestinations(g *CSR, degree []float32, norm Norm) *CSR {
+	dst, _ := Factors(degree, norm)
+	if dst == nil {
+		return Normalise(g, degree, norm)
+	}
+	return normalise(g, norm, func(w float32, i, _ int) float32 { return float32(float64(w) * dst[i]) })
+}
+
+// normalise returns g with the self-loops of norm and the weights of weigh.
+func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR {
 	if norm == Plain {
 		return g
 	}
@@ -61,7 +77,7 @@ func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
 		placed := loop == 0
 		add := func(j int32, w float32) {
 			out.Col = append(out.Col, j)
-			out.Weight = append(out.Weight, scale(w, i, int(j), degree, norm))
+			out.Weight = append(out.Weight, weigh(w, i, int(j)))
 		}
 		for k, j := range col {
 			if !placed && int(j) >= i {

@@ -3,12 +3,10 @@ package retexo
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/train"
@@ -73,66 +71,23 @@ func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w work, what st
 			return err
 		}
 	}
-	to, virtual, ptr := make([]int32, len(s.Global)), make([][]int32, s.Owned), []int{own.Rows()}
-	copy(to, every(s.Owned))
-	for q := range s.Parts {
-		from, base := to[s.HaloPtr[q]:s.HaloPtr[q+1]], ptr[q]
-		if cover := t.covers.Take[q]; cover != nil && !rows[q] {
-			ptr = append(ptr, cover.Place(from, virtual, base))
-			continue
-		}
-		for k := range from {
-			from[k] = int32(base + k)
-		}
-		ptr = append(ptr, base+len(from))
-	}
+	to, virtual, ptr := t.covers.Places(s, own.Rows(), rows)
 	var err error
 	if v.src, err = t.sender.Rows(ctx, give, ptr, own, mixed, what); err != nil {
 		return err
 	}
-	v.summed = shard.WithSums(v.Edges(l).Relabel(every(s.Owned), to, ptr[s.Parts]), virtual, toDst)
+	v.summed = shard.WithSums(v.Edges(l).Relabel(train.Every(s.Owned), to, ptr[s.Parts]), virtual, toDst)
 	return nil
 }
 
 // withSums returns x with the sums below it that other peers get, and which rows of that go to whom. src weighs the
 // rows in sums (graph.Factors).
 func (t *Trainer) withSums(x graph.Features, src []float64) (all graph.Features, give [][]int32) {
-	give, sums := t.covers.Split(t.shard.Boundary, src, t.shard.Owned)
-	terms := []*graph.CSR{{NumSrc: t.shard.Owned, RowPtr: []int64{0}}}
-	next := int32(t.shard.Owned)
-	for q, g := range sums {
-		if g == nil {
-			continue
-		}
-		terms = append(terms, g)
-		for range g.NumDst {
-			give[q] = append(give[q], next)
-			next++
-		}
-	}
-	if int(next) == t.shard.Owned {
+	give, terms := t.covers.Sums(t.shard.Boundary, src, t.shard.Owned)
+	if terms == nil {
 		return x, give
 	}
-	stacked := graph.Stack(terms)
-	return below(x, aggregate.Features(aggregate.Sum{}, &stacked, x)), give
-}
-
-// below returns the rows of a and under them those of b, sparse if a is.
-func below(a, b graph.Features) graph.Features {
-	if a.Sparse == nil {
-		x := mat.New(a.Rows()+b.Rows(), a.Cols())
-		x.RowRange(0, a.Rows()).CopyFrom(a.Dense)
-		x.RowRange(a.Rows(), x.Rows).CopyFrom(b.Dense)
-		return graph.Features{Dense: x}
-	}
-	x, under := *a.Sparse, train.NonZeros(b)
-	x.Rows += under.Rows
-	x.RowPtr = slices.Clone(x.RowPtr)
-	for _, end := range under.RowPtr[1:] {
-		x.RowPtr = append(x.RowPtr, a.Sparse.RowPtr[a.Sparse.Rows]+end)
-	}
-	x.Col, x.Val = slices.Concat(x.Col, under.Col), slices.Concat(x.Val, under.Val)
-	return graph.Features{Sparse: &x}
+	return train.Below(x, aggregate.Features(aggregate.Sum{}, terms, x)), give
 }
 
 // chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have more
@@ -169,13 +124,4 @@ func (t *Trainer) chooseRows(ctx context.Context, own graph.Features, give [][]i
 		rows[q] = b[0] == 1
 	}
 	return rows, nil
-}
-
-// every returns 0, 1, …, n−1.
-func every(n int) []int32 {
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	return all
 }

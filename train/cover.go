@@ -2,10 +2,12 @@ package train
 
 import (
 	"context"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Covers is what peers have agreed to send one another for a layer that sums rows. An edge between two peers needs
@@ -52,4 +54,74 @@ func (c *Covers) Split(rows [][]int32, src []float64, n int) (give [][]int32, su
 		sums[q] = cover.Weigh(src, rows[q], n)
 	}
 	return give, sums
+}
+
+// Sums is Split where the sums lie below the n rows: give[q] lists the rows and sums that go to peer q, and terms are
+// the edges from the rows into all sums; nil: there are none.
+func (c *Covers) Sums(rows [][]int32, src []float64, n int) (give [][]int32, terms *graph.CSR) {
+	give, sums := c.Split(rows, src, n)
+	list := []*graph.CSR{{NumSrc: n, RowPtr: []int64{0}}}
+	next := int32(n)
+	for q, g := range sums {
+		if g == nil {
+			continue
+		}
+		list = append(list, g)
+		for range g.NumDst {
+			give[q] = append(give[q], next)
+			next++
+		}
+	}
+	if int(next) == n {
+		return give, nil
+	}
+	stacked := graph.Stack(list)
+	return give, &stacked
+}
+
+// Places returns where the sources of s's edges lie among the own rows and, from source first on, what others send: to[j]
+// is the place of source j, −1 if it is in sums only; virtual[i] are the sums of own node i; peer q's are the sources
+// [ptr[q], ptr[q+1]). With rows[q] peer q sends rows all the same.
+func (c *Covers) Places(s *shard.Shard, first int, rows []bool) (to []int32, virtual [][]int32, ptr []int) {
+	to, virtual, ptr = make([]int32, len(s.Global)), make([][]int32, s.Owned), []int{first}
+	copy(to, Every(s.Owned))
+	for q := range s.Parts {
+		from, base := to[s.HaloPtr[q]:s.HaloPtr[q+1]], ptr[q]
+		if cover := c.Take[q]; cover != nil && (rows == nil || !rows[q]) {
+			ptr = append(ptr, cover.Place(from, virtual, base))
+			continue
+		}
+		for k := range from {
+			from[k] = int32(base + k)
+		}
+		ptr = append(ptr, base+len(from))
+	}
+	return to, virtual, ptr
+}
+
+// Below returns the rows of a and under them those of b, sparse if a is.
+func Below(a, b graph.Features) graph.Features {
+	if a.Sparse == nil {
+		x := mat.New(a.Rows()+b.Rows(), a.Cols())
+		x.RowRange(0, a.Rows()).CopyFrom(a.Dense)
+		x.RowRange(a.Rows(), x.Rows).CopyFrom(b.Dense)
+		return graph.Features{Dense: x}
+	}
+	x, under := *a.Sparse, NonZeros(b)
+	x.Rows += under.Rows
+	x.RowPtr = slices.Clone(x.RowPtr)
+	for _, end := range under.RowPtr[1:] {
+		x.RowPtr = append(x.RowPtr, a.Sparse.RowPtr[a.Sparse.Rows]+end)
+	}
+	x.Col, x.Val = slices.Concat(x.Col, under.Col), slices.Concat(x.Val, under.Val)
+	return graph.Features{Sparse: &x}
+}
+
+// Every returns 0, 1, …, n−1.
+func Every(n int) []int32 {
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return all
 }

@@ -81,7 +81,7 @@ func several(g *graph.Graph) *graph.Graph {
 func plain(g *graph.Graph) Config {
 	c := Config{Seed: 3, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy", RowNorm: "l2",
 		Target: Auto, LeaveOut: Auto, Hops: 2, HopsKept: Auto, Random: -1, Shrink: 3, MinClass: 5, PCAPasses: 1,
-		Lambdas: []float64{1e-3, 1e-2, 0.1, 1}, Sums: "float32"}
+		Lambdas: []float64{1e-3, 1e-2, 0.1, 1}, Sums: "float32", Exchange: Auto}
 	if g.Labels.Multi() {
 		c.Task, c.Metric = "multi", "micro-f1"
 	}

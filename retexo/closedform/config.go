@@ -47,8 +47,9 @@ type Config struct {
 	Balanced  bool      `json:"balanced"`
 	Inductive bool      `json:"inductive"`
 
-	Rows wire.Coding `json:"rows,omitzero"` // of rows that travel
-	Sums string      `json:"sums"`          // number format of the sums of features: "float32", "int16", "int8" or Auto
+	Rows     wire.Coding `json:"rows,omitzero"` // of rows that travel
+	Exchange string      `json:"exchange"`      // "halo": rows; "cover": the fewest rows and sums; Auto: those where they take fewer bytes
+	Sums     string      `json:"sums"`          // number format of the sums of features: "float32", "int16", "int8" or Auto
 }
 
 // Auto, as a setting of a Config, leaves the choice to the labels of all peers.
@@ -87,6 +88,7 @@ func (c Config) Validate() error {
 	for _, l := range c.Lambdas {
 		fault(!(l > 0 && l <= math.MaxFloat64), "lambdas must be finite and above 0 (got %g)", l)
 	}
+	one("exchange", c.Exchange, Auto, "halo", "cover")
 	one("sums", c.Sums, Auto, "float32", "int16", "int8")
 	errs = append(errs, c.spec(false, 1).Validate())
 	return errors.Join(errs...)

@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -199,11 +198,33 @@ func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, z mat.Dense) 
 
 // hop returns the aggregate of x over the edges that s sees.
 func (t *Trainer) hop(ctx context.Context, s *sight, x mat.Dense, what string) (mat.Dense, error) {
-	src, err := t.sender.Halo(ctx, graph.Features{Dense: x}, false, what)
-	if err != nil {
-		return mat.Dense{}, err
+	if s.hop == nil {
+		if err := t.agreeHop(ctx, s); err != nil {
+			return mat.Dense{}, err
+		}
 	}
-	return aggregate.Features(aggregate.Sum{}, s.Normalised(t.model.Spec.Closed.Edges(), false), src).Dense, nil
+	return s.hop.Aggregate(ctx, x, what)
+}
+
+// agreeHop agrees with every peer on what crosses in each hop of s: rows, or sums where the hops of the rounds that any
+// run has repay asking for them. A run that is resumed agrees on the same.
+func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
+	spec, each := t.model.Spec.Closed, 0 // bytes of a row in those hops
+	for r := range min(spec.Rounds, 2) {
+		width := spec.Width(t.config.Classes)
+		if r > 0 {
+			each += spec.LogitHops * t.sender.RowLen(width)
+		} else {
+			width += t.config.Components
+		}
+		each += spec.Hops * t.sender.RowLen(width)
+	}
+	worth := func(fewer, bytes int) bool { return t.config.Exchange == "cover" || fewer*each > bytes }
+	if t.config.Exchange == "halo" {
+		worth = nil
+	}
+	s.hop, err = t.sender.NewHop(ctx, s.GraphView, spec.Edges(), "covers of rows", worth)
+	return err
 }
 
 // added returns how many columns round r adds to the normal equations, the constant among them.

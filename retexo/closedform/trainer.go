@@ -60,8 +60,9 @@ type Trainer struct {
 // sight is what one purpose sees of the graph, with what was computed from it of own nodes.
 type sight struct {
 	train.GraphView
-	columns mat.Dense // [Owned × 1 + D] the constant, and the columns of all rounds so far
-	logits  mat.Dense // [Owned × C] of the last round
+	hop     *train.Hop // nil until the first
+	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far
+	logits  mat.Dense  // [Owned × C] of the last round
 }
 
 // New returns the trainer of the peer that holds s.
@@ -83,6 +84,11 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 // can be resumed from the checkpoints. Rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.group, t.reducer, t.sender = g, r, train.NewSender(g, t.shard, t.config.Rows)
+	for _, s := range t.sights() {
+		if s != nil {
+			s.hop = nil // of another group
+		}
+	}
 	if text := t.config.Cost().Warning(); text != "" {
 		t.note(train.Warning, "%s", text)
 	}

@@ -1,0 +1,107 @@
+package train
+
+import (
+	"context"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+)
+
+// Hop sums rows of few columns over the edges of a view, one hop at a time. Each owner multiplies its rows by what a
+// source puts into the weights (graph.Factors), so that nobody needs the degree of another peer's node.
+type Hop struct {
+	sender *Sender
+	src    []float64  // by own node; nil: 1
+	terms  *graph.CSR // of averages that others read, over own rows; nil: none
+	give   [][]int32  // [Parts] which of own rows, and of averages below them, each peer reads
+	ptr    []int      // [Parts+1] what peer q sends are the sources [ptr[q], ptr[q+1]) of edges
+	edges  *graph.CSR // from own rows, own averages (no edges) and what others send
+}
+
+// NewHop asks every peer for a cover (AgreeCovers) where that is worth it; worth, nil at all peers or none, is never for
+// nil. A sum crosses as the average of its terms: it is as large as a row and is rounded like one.
+func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string, worth func(fewer, bytes int) bool) (*Hop, error) {
+	own, h := s.shard, &Hop{sender: s, give: s.shard.Boundary, ptr: s.shard.HaloPtr}
+	degree := v.Degree[:own.Owned]
+	h.edges = graph.NormaliseDestinations(v.Adj, degree, norm)
+	toDst, toSrc := graph.Factors(degree, norm)
+	h.src = toSrc
+	if worth == nil || own.Parts == 1 {
+		return h, nil
+	}
+	rows := make([]int, own.Parts)
+	for q := range rows {
+		rows[q] = len(own.Boundary[q])
+	}
+	covers, err := s.AgreeCovers(ctx, what, rows, func(q int) *graph.CSR { return own.From(v.Adj, q) }, worth)
+	if err != nil {
+		return nil, err
+	}
+	h.give, h.terms = covers.Sums(own.Boundary, nil, own.Owned)
+	first := own.Owned
+	if h.terms != nil {
+		first += h.terms.NumDst
+		h.terms, _ = averages(h.terms)
+	}
+	to, virtual, ptr := covers.Places(own, first, nil)
+	h.ptr = ptr
+	h.edges = shard.WithSums(h.edges.Relabel(Every(own.Owned), to, ptr[own.Parts]), virtual, toDst)
+	times := make([]float32, ptr[own.Parts])
+	for q, cover := range covers.Take {
+		if cover != nil {
+			_, length := averages(&cover.Sums)
+			copy(times[ptr[q]+len(cover.Rows):], length)
+		}
+	}
+	for k, j := range h.edges.Col {
+		if f := times[j]; f != 0 {
+			h.edges.Weight[k] *= f
+		}
+	}
+	return h, nil
+}
+
+// averages returns sums with weights that add up to 1, and what they added up to; a sum of no weight stays.
+func averages(sums *graph.CSR) (*graph.CSR, []float32) {
+	out := *sums
+	length := sums.Degrees()
+	out.Weight = make([]float32, len(sums.Col))
+	for i, total := range length {
+		if total == 0 {
+			length[i], total = 1, 1
+		}
+		for k := sums.RowPtr[i]; k < sums.RowPtr[i+1]; k++ {
+			w := float32(1)
+			if sums.Weight != nil {
+				w = sums.Weight[k]
+			}
+			out.Weight[k] = w / total
+		}
+	}
+	return &out, length
+}
+
+// Aggregate returns for each own node the weighted sum over its neighbours of x, the rows of own nodes, and of those
+// that the others have.
+func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dense, error) {
+	if h.src != nil {
+		x = x.Clone()
+		for i, f := range h.src {
+			row := x.Row(i)
+			for k := range row {
+				row[k] = float32(f * float64(row[k]))
+			}
+		}
+	}
+	own := graph.Features{Dense: x}
+	if h.terms != nil {
+		own = Below(own, aggregate.Features(aggregate.Sum{}, h.terms, own))
+	}
+	src, err := h.sender.Rows(ctx, h.give, h.ptr, own, false, what)
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	return aggregate.Features(aggregate.Sum{}, h.edges, src).Dense, nil
+}
