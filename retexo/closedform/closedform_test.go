@@ -245,7 +245,12 @@ func TestSameForAnyPeers(t *testing.T) {
 			if v := one.trainers[0].Result().Final(); v.Test < 0.8 {
 				t.Errorf("test metric %.3f: nothing was learned", v.Test)
 			}
-			for _, parts := range []int{2, 7} {
+			for _, test := range []struct {
+				parts    int
+				exchange string
+			}{{2, Auto}, {7, Auto}, {7, "halo"}} {
+				parts := test.parts
+				c.Exchange = test.exchange
 				r := mustRun(t, c, cut(t, g, parts), options{})
 				for k := range r.trainers {
 					if !sameBits(r.flat(k), r.flat(0)) {
@@ -284,23 +289,42 @@ func TestInferenceIsTheRun(t *testing.T) {
 
 // TestBytes holds what travels to the formula of docs/reference/wire.md.
 func TestBytes(t *testing.T) {
+	const k, f, classes, hops = 4, 10, 3, 5
 	g := communities(300, 12)
 	c := narrowed(g)
-	c.ClassRounds = 1
-	shards := cut(t, g, 4)
-	r := mustRun(t, c, shards, options{})
-	const k, f, classes = 4, 10, 3
-	rows := 0
-	for _, s := range shards {
-		for q := range s.Parts {
-			if q != s.Rank {
-				rows += 1 + 4*classes + classes*len(s.Boundary[q]) // layout, scales, values
+	c.ClassRounds, c.Hops = 1, hops
+	shards := cut(t, g, k)
+	sent := map[string]int64{}
+	for _, exchange := range []string{"halo", Auto} {
+		c.Exchange = exchange
+		halo, covers := 0, 0
+		for _, s := range shards {
+			for q := range s.Parts {
+				if q == s.Rank {
+					continue
+				}
+				rows := s.HaloPtr[q+1] - s.HaloPtr[q]
+				cover := shard.NewCover(s.From(&s.Adj, q))
+				fewer, asked := rows-cover.Len(), len(cover.Append(nil))
+				if exchange == Auto && fewer*hops*classes > asked {
+					rows, halo = cover.Len(), halo+asked
+					covers++
+				}
+				halo += hops * (1 + 4*classes + classes*rows) // layout, scales, values
 			}
 		}
+		if (covers > 0) != (exchange != "halo") {
+			t.Errorf("exchange %s: %d covers", exchange, covers)
+		}
+		r := mustRun(t, c, shards, options{})
+		if sent[exchange] = r.sent().Halo; sent[exchange] != int64(halo) {
+			t.Errorf("exchange %s: rows take %d bytes, want %d", exchange, sent[exchange], halo)
+		}
 	}
-	if got := r.sent().Halo; got != int64(2*rows) { // two hops
-		t.Errorf("rows take %d bytes, want %d", got, 2*rows)
+	if sent[Auto] >= sent["halo"] {
+		t.Errorf("%v bytes were sent, want fewer of sums", sent)
 	}
+	r := mustRun(t, c, shards, options{})
 	sums := 8*(2*classes+3) + // label counts
 		2*2*f + 4*2 + 8 + // statistics of 16 bits, two grids, nodes
 		f*classes + 4*classes + 8*classes + // class means of 8 bits, grids, counts
@@ -357,7 +381,7 @@ func TestResume(t *testing.T) {
 	for _, inductive := range []bool{false, true} {
 		g := communities(300, 3)
 		c := narrowed(g)
-		c.Random, c.Inductive = 10, inductive
+		c.Random, c.Inductive, c.Hops = 10, inductive, 6 // so many that sums are worth asking for
 		shards := cut(t, g, 3)
 		whole := mustRun(t, c, shards, options{})
 		rounds := len(whole.trainers[0].Result().Final().Curve)

@@ -48,7 +48,7 @@ type Config struct {
 	Inductive bool      `json:"inductive"`
 
 	Rows     wire.Coding `json:"rows,omitzero"` // of rows that travel
-	Exchange string      `json:"exchange"`      // "halo": rows; "cover": the fewest rows and sums; Auto: those where they take fewer bytes
+	Exchange string      `json:"exchange"`      // "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
 	Sums     string      `json:"sums"`          // number format of the sums of features: "float32", "int16", "int8" or Auto
 }
 
@@ -88,7 +88,7 @@ func (c Config) Validate() error {
 	for _, l := range c.Lambdas {
 		fault(!(l > 0 && l <= math.MaxFloat64), "lambdas must be finite and above 0 (got %g)", l)
 	}
-	one("exchange", c.Exchange, Auto, "halo", "cover")
+	one("exchange", c.Exchange, Auto, "halo")
 	one("sums", c.Sums, Auto, "float32", "int16", "int8")
 	errs = append(errs, c.spec(false, 1).Validate())
 	return errors.Join(errs...)

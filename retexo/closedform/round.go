@@ -219,7 +219,7 @@ func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
 		}
 		each += spec.Hops * t.sender.RowLen(width)
 	}
-	worth := func(fewer, bytes int) bool { return t.config.Exchange == "cover" || fewer*each > bytes }
+	worth := func(fewer, bytes int) bool { return fewer*each > bytes }
 	if t.config.Exchange == "halo" {
 		worth = nil
 	}
