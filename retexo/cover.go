@@ -8,8 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // A layer that sums its neighbours' rows needs of an edge between peers either the source's row or the sum of its
@@ -62,7 +60,7 @@ func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w work, what st
 		}
 	}
 	toDst, toSrc := graph.Factors(v.Degree, l.Edges)
-	own, give := t.withSums(x, toSrc)
+	own, give := t.covers.WithSums(x, s.Boundary, toSrc)
 	mixed := v.own.Sparse != nil // at all peers or none
 	rows := make([]bool, s.Parts)
 	if mixed && t.config.Exchange == "auto" {
@@ -76,18 +74,8 @@ func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w work, what st
 	if v.src, err = t.sender.Rows(ctx, give, ptr, own, mixed, what); err != nil {
 		return err
 	}
-	v.summed = shard.WithSums(v.Edges(l).Relabel(train.Every(s.Owned), to, ptr[s.Parts]), virtual, toDst)
+	v.summed = shard.WithSums(v.Edges(l).Relabel(every(s.Owned), to, ptr[s.Parts]), virtual, toDst)
 	return nil
-}
-
-// withSums returns x with the sums below it that other peers get, and which rows of that go to whom. src weighs the
-// rows in sums (graph.Factors).
-func (t *Trainer) withSums(x graph.Features, src []float64) (all graph.Features, give [][]int32) {
-	give, terms := t.covers.Sums(t.shard.Boundary, src, t.shard.Owned)
-	if terms == nil {
-		return x, give
-	}
-	return train.Below(x, aggregate.Features(aggregate.Sum{}, terms, x)), give
 }
 
 // chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have more
@@ -124,4 +112,13 @@ func (t *Trainer) chooseRows(ctx context.Context, own graph.Features, give [][]i
 		rows[q] = b[0] == 1
 	}
 	return rows, nil
+}
+
+// every returns 0, 1, …, n−1.
+func every(n int) []int32 {
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return all
 }

@@ -376,13 +376,13 @@ func (t *Trainer) fill(v *view) {
 
 // without is the graph without the edges from nodes of the given peers.
 func (t *Trainer) without(peers []int) *graph.CSR {
-	to := train.Every(len(t.shard.Global))
+	to := every(len(t.shard.Global))
 	for _, q := range peers {
 		for j := t.shard.HaloPtr[q]; j < t.shard.HaloPtr[q+1]; j++ {
 			to[j] = -1
 		}
 	}
-	return t.shard.Adj.Relabel(train.Every(t.shard.Owned), to, len(to))
+	return t.shard.Adj.Relabel(every(t.shard.Owned), to, len(to))
 }
 
 // replaceRows returns x with rows lo to hi of y in place of its own. Both have as many rows and columns.

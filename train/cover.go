@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
 // Covers is what peers have agreed to send one another for a layer that sums rows. An edge between two peers needs
@@ -56,9 +57,19 @@ func (c *Covers) Split(rows [][]int32, src []float64, n int) (give [][]int32, su
 	return give, sums
 }
 
-// Sums is Split where the sums lie below the n rows: give[q] lists the rows and sums that go to peer q, and terms are
+// WithSums returns x, own rows, with the sums below it that other peers get, and which rows of that go to whom; rows and
+// src are as in Split.
+func (c *Covers) WithSums(x graph.Features, rows [][]int32, src []float64) (all graph.Features, give [][]int32) {
+	give, terms := c.sums(rows, src, x.Rows())
+	if terms == nil {
+		return x, give
+	}
+	return below(x, aggregate.Features(aggregate.Sum{}, terms, x)), give
+}
+
+// sums is Split where the sums lie below the n rows: give[q] lists the rows and sums that go to peer q, and terms are
 // the edges from the rows into all sums; nil: there are none.
-func (c *Covers) Sums(rows [][]int32, src []float64, n int) (give [][]int32, terms *graph.CSR) {
+func (c *Covers) sums(rows [][]int32, src []float64, n int) (give [][]int32, terms *graph.CSR) {
 	give, sums := c.Split(rows, src, n)
 	list := []*graph.CSR{{NumSrc: n, RowPtr: []int64{0}}}
 	next := int32(n)
@@ -84,7 +95,7 @@ func (c *Covers) Sums(rows [][]int32, src []float64, n int) (give [][]int32, ter
 // [ptr[q], ptr[q+1]). With rows[q] peer q sends rows all the same.
 func (c *Covers) Places(s *shard.Shard, first int, rows []bool) (to []int32, virtual [][]int32, ptr []int) {
 	to, virtual, ptr = make([]int32, len(s.Global)), make([][]int32, s.Owned), []int{first}
-	copy(to, Every(s.Owned))
+	copy(to, every(s.Owned))
 	for q := range s.Parts {
 		from, base := to[s.HaloPtr[q]:s.HaloPtr[q+1]], ptr[q]
 		if cover := c.Take[q]; cover != nil && (rows == nil || !rows[q]) {
@@ -99,8 +110,8 @@ func (c *Covers) Places(s *shard.Shard, first int, rows []bool) (to []int32, vir
 	return to, virtual, ptr
 }
 
-// Below returns the rows of a and under them those of b, sparse if a is.
-func Below(a, b graph.Features) graph.Features {
+// below returns the rows of a and under them those of b, sparse if a is.
+func below(a, b graph.Features) graph.Features {
 	if a.Sparse == nil {
 		x := mat.New(a.Rows()+b.Rows(), a.Cols())
 		x.RowRange(0, a.Rows()).CopyFrom(a.Dense)
@@ -117,8 +128,8 @@ func Below(a, b graph.Features) graph.Features {
 	return graph.Features{Sparse: &x}
 }
 
-// Every returns 0, 1, …, n−1.
-func Every(n int) []int32 {
+// every returns 0, 1, …, n−1.
+func every(n int) []int32 {
 	all := make([]int32, n)
 	for i := range all {
 		all[i] = int32(i)

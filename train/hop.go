@@ -39,7 +39,7 @@ func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what 
 	if err != nil {
 		return nil, err
 	}
-	h.give, h.terms = covers.Sums(own.Boundary, nil, own.Owned)
+	h.give, h.terms = covers.sums(own.Boundary, nil, own.Owned)
 	first := own.Owned
 	if h.terms != nil {
 		first += h.terms.NumDst
@@ -47,7 +47,7 @@ func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what 
 	}
 	to, virtual, ptr := covers.Places(own, first, nil)
 	h.ptr = ptr
-	h.edges = shard.WithSums(h.edges.Relabel(Every(own.Owned), to, ptr[own.Parts]), virtual, toDst)
+	h.edges = shard.WithSums(h.edges.Relabel(every(own.Owned), to, ptr[own.Parts]), virtual, toDst)
 	times := make([]float32, ptr[own.Parts])
 	for q, cover := range covers.Take {
 		if cover != nil {
@@ -97,7 +97,7 @@ func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dens
 	}
 	own := graph.Features{Dense: x}
 	if h.terms != nil {
-		own = Below(own, aggregate.Features(aggregate.Sum{}, h.terms, own))
+		own = below(own, aggregate.Features(aggregate.Sum{}, h.terms, own))
 	}
 	src, err := h.sender.Rows(ctx, h.give, h.ptr, own, false, what)
 	if err != nil {
