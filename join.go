@@ -103,9 +103,12 @@ func (a *seat) peer(p Plan, state string) *peer {
 // attend takes part in sessions until what make makes is done. final is told when it is, and others may still need this
 // peer.
 func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Member) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
-	p := a.plan
+	p, event := a.plan, a.keeper.Event
+	if p.Preset == auto {
+		event = untested(event)
+	}
 	m := &session.Member{Rank: a.rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
-		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: a.keeper.Event, Final: final,
+		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
 	m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
 		if until, ok := ctx.Deadline(); ok {

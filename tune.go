@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
@@ -42,6 +43,16 @@ func stopOf(c plan.Candidate, contest *tune.Contest, i int) func(Event, train.Re
 	}
 }
 
+// untested passes events on without test figures: nobody sees one before the choice is made.
+func untested(onEvent func(Event)) func(Event) {
+	return func(e Event) {
+		if e.Kind == train.StageEnd {
+			e.Test, e.TestLoss = math.NaN(), math.NaN()
+		}
+		onEvent(e)
+	}
+}
+
 // verdict is what became of a candidate whose run gave r and for which all peers sent so many bytes.
 func (r *Result) verdict(sent int64) tune.Verdict {
 	v := tune.Verdict{Val: r.Val, Sent: sent, Seconds: r.Seconds}
@@ -71,7 +82,7 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 		return nil, err
 	}
 	one := func(ctx context.Context, i int) (*Result, error) {
-		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: l.OnEvent,
+		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: untested(l.OnEvent),
 			stop: stopOf(all[i], between, i)}.Train(ctx)
 	}
 	return tuned(ctx, all, tune.Trials[*Result]{Contest: between, State: l.State, OnEvent: l.OnEvent,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -297,6 +298,24 @@ func TestTuneStops(t *testing.T) {
 	a := r.Tried[2]
 	if !strings.HasPrefix(a.Ended, "stopped") || a.Chosen || rounds != 30 || !(a.Val < choice(t, r).Val) || a.Sent <= 0 || a.Sent >= a.Limit/2 {
 		t.Errorf("after %d rounds %+v, want that it is stopped after 30 of 200", rounds, a)
+	}
+}
+
+// TestNoTestFigureBeforeTheChoice: events of candidates have validation figures only; the result has the test figure of
+// the choice.
+func TestNoTestFigureBeforeTheChoice(t *testing.T) {
+	l := contested(t, 2, "goal: accuracy")
+	stages := 0
+	l.OnEvent = func(e Event) {
+		if e.Kind == train.StageEnd {
+			stages++
+			if !math.IsNaN(e.Test) || !math.IsNaN(e.TestLoss) || math.IsNaN(e.Val) {
+				t.Errorf("stage %q ends with test %v, test loss %v, validation %v", e.StageName, e.Test, e.TestLoss, e.Val)
+			}
+		}
+	}
+	if r := l.mustTune(t, few(t, l.Plan)); stages < 3 || math.IsNaN(r.Test) || math.IsNaN(r.Stages[0].Test) {
+		t.Errorf("after %d stages test %v, stages %+v", stages, r.Test, r.Stages)
 	}
 }
 

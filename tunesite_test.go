@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,7 +61,14 @@ func TestSitesTune(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := newJoined(t, l, 23000)
-	models := 0
+	models, stages := 0, 0
+	j.sites[1].OnEvent = func(e Event) {
+		if e.Kind == train.StageEnd {
+			if stages++; !math.IsNaN(e.Test) {
+				t.Errorf("site 1 sees test %v of %q before the choice", e.Test, e.StageName)
+			}
+		}
+	}
 	j.sites[0].OnModel = func(*Result) error { models++; return nil }
 	results, errs := j.join(t.Context())
 	if err := errors.Join(errs...); err != nil {
@@ -74,8 +82,8 @@ func TestSitesTune(t *testing.T) {
 			t.Errorf("site %d has another model", r)
 		}
 	}
-	if models != 1 {
-		t.Errorf("the model was final %d times", models)
+	if models != 1 || stages == 0 {
+		t.Errorf("the model was final %d times, after %d stages", models, stages)
 	}
 }
 

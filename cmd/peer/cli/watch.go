@@ -184,8 +184,11 @@ func (w *Watch) Event(e train.Event) {
 		w.Log.Debug("round done", "stage", e.StageName, "round", e.Round)
 		w.round(e)
 	case train.StageEnd:
-		w.Log.Info("stage done", "stage", e.StageName, "best_round", e.BestRound, "val", e.Val, "test", e.Test,
-			"halo_bytes", e.Sent.Halo, "reduce_bytes", e.Sent.Reduce)
+		line := []any{"stage", e.StageName, "best_round", e.BestRound, "val", e.Val}
+		if !math.IsNaN(e.Test) {
+			line = append(line, "test", e.Test)
+		}
+		w.Log.Info("stage done", append(line, "halo_bytes", e.Sent.Halo, "reduce_bytes", e.Sent.Reduce)...)
 	case train.Resync:
 		w.Log.Warn("two peers rounded differently; all continue with the parameters of one", "stage", e.StageName,
 			"round", e.Round, "from_peer", e.Peer, "other_peer", e.Other, "this_peer_differed", e.Differed, "distance", e.Distance)
