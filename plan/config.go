@@ -253,6 +253,10 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	if q.Encoder.Kind != "raw" {
 		errs.add("encoder must be raw in mode %s (got %s): the first layer learns its own projection", q.Mode, q.Encoder)
 	}
+	if q.Hops < 1 {
+		errs.add("hops must be at least 1 without encoder classes (got %d)", q.Hops)
+		q.Hops = 1
+	}
 	if q.Solver == "ridge" {
 		errs.add("solver must be adam, adamw or sgd in mode %s (got ridge)", q.Mode)
 		q.Solver = "adam"

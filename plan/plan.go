@@ -67,8 +67,9 @@ type Plan struct {
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" help:"number of graph layers"`
 	// Width of the hidden rows; with attention, of all heads together.
 	Hidden int `yaml:"hidden" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
-	// Aggregations before a layer; of appnp and sign, in total.
-	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[1, 1000]" help:"aggregations before a layer"`
+	// Aggregations before a layer; of appnp and sign, in total. 0 is for encoder classes: each node's
+	// own features alone, and no row travels.
+	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[0, 1000]" help:"aggregations before a layer"`
 	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
 	// than 0.
 	Alpha float32 `yaml:"alpha" when:"model=restart" default:"0" bounds:"[0, 1]" old:"teleport" help:"restart probability of each hop"`

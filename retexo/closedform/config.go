@@ -117,7 +117,7 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	s := closed.Layout{Components: c.Components, Rounds: rounds, Hops: c.Hops, Random: max(c.Random, 0),
 		AllHops: c.HopsKept == "all" || c.HopsKept == Auto && residual}
 	if residual {
-		s.Mean, s.LogitHops = true, 2
+		s.Mean, s.LogitHops = true, min(c.Hops, 2)
 		if c.Random < 0 {
 			s.Random = residualRandom
 		}
