@@ -104,7 +104,7 @@ func (a *seat) peer(p Plan, state string) *peer {
 // peer.
 func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Member) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
 	p, event := a.plan, a.keeper.Event
-	if p.Preset == auto {
+	if p.Preset == plan.Auto {
 		event = untested(event)
 	}
 	m := &session.Member{Rank: a.rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),

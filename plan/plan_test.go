@@ -204,6 +204,15 @@ func TestAllFaultsAtOnce(t *testing.T) {
 			t.Errorf("%q is not once in\n%s", want, said)
 		}
 	}
+	for _, mode := range []string{"retexo", "standalone"} {
+		p, _, err := Read([]byte("hops: 0\nmodel: gcn\nmode: "+mode), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "hops must be at least 1") {
+			t.Errorf("mode %s without hops: %v", mode, err)
+		}
+	}
 	for text, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": true, "sample:1": false, "sample:x": false, "sampled": false, "": false} {
 		if _, _, err := Read([]byte("mode: fullbatch\nboundary: \""+text+"\"\n"), nil, nil); (err == nil) != ok {
 			t.Errorf("boundary %q: %v", text, err)
