@@ -3,7 +3,6 @@ package heddle
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -21,16 +20,10 @@ func Roster(p Plan) (r node.Roster) {
 // CheckMembers returns all faults of p's members. A plan may have none: peers with a common secret
 // derive them.
 func CheckMembers(p Plan) error {
-	var errs []error
-	if len(p.Members) > 0 {
-		errs = append(errs, Roster(p).Validate())
+	if err := p.CheckMembers(); err != nil || len(p.Members) == 0 {
+		return err
 	}
-	for r, m := range p.Members {
-		if first := slices.IndexFunc(p.Members, func(one Member) bool { return one.Name == m.Name }); first < r {
-			errs = append(errs, fmt.Errorf("members must have a name each (got %q for number %d and number %d)", m.Name, first, r))
-		}
-	}
-	return errors.Join(errs...)
+	return Roster(p).Validate()
 }
 
 // DeriveMembers adds a member for each host, with keys that follow from a secret that all of them

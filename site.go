@@ -109,16 +109,7 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
 		return input(fmt.Errorf("%s: %w", g.Roster, err))
 	}
-	var errs []error
-	for _, m := range p.Members {
-		listed, err := k.roster.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
-		if err == nil && listed.Name != m.Name {
-			err = &admission.Refusal{Rule: "roster.name", Reason: fmt.Sprintf("the plan calls %s %q, the roster %q",
-				m.ID, m.Name, listed.Name)}
-		}
-		errs = append(errs, err)
-	}
-	errs = append(errs, p.Allowed(policy))
+	errs := []error{p.Admitted(k.roster, now), p.Allowed(policy)}
 	approval, err := admission.ReadFile[admission.Approval](g.Approval)
 	if err == nil {
 		err = policy.Approved(approval, plan, id, now)

@@ -21,7 +21,17 @@ type Policy struct {
 	Solvers    []string `yaml:"solvers"`    // adam, adamw, sgd, ridge
 
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
-	ReceiveLimit int64    `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
+	Modes        []string `yaml:"modes"`         // retexo, fullbatch; none: retexo
+	Rows         []string `yaml:"rows"`          // float32, bf16, int8, int4; none: all of them
+	Failures     []string `yaml:"failures"`      // what the others do without a failed peer: wait, continue; none: both
+	LeaveOneOut  bool     `yaml:"leave_one_out"` // rows of class means must not hold a node's own label
+
+	MaxLayers  int     `yaml:"max_layers"`     // 0: no bound
+	MaxHops    int     `yaml:"max_hops"`       // of a layer; 0: no bound
+	MaxPasses  int     `yaml:"max_pca_passes"` // over the features; 0: no bound
+	MaxNumbers float64 `yaml:"max_numbers"`    // that are sent of a node for each value that its row stores; 0: no bound
+
+	ReceiveLimit int64 `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
 
 	MinPeers  int      `yaml:"min_peers"`  // least size of the group, this peer included; at least 2
 	MaxRounds int      `yaml:"max_rounds"` // of a layer; 0: no bound
@@ -126,6 +136,9 @@ func (p Policy) Validate() error {
 		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K", "classes"}},
 		{"layer_outputs", p.LayerOutputs, []string{"hidden", "logits"}},
 		{"solvers", p.Solvers, []string{"adam", "adamw", "sgd", "ridge"}},
+		{"modes", p.modes(), []string{"retexo", "fullbatch"}},
+		{"rows", p.rows(), allRows},
+		{"failures", p.failures(), allFailures},
 	} {
 		if len(l.got) == 0 {
 			fault("%s must name some of %s (got none)", l.field, strings.Join(l.want, ", "))
@@ -142,6 +155,9 @@ func (p Policy) Validate() error {
 	rate := func(r int64) bool { return r == 0 || r >= 1024 }
 	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.ReceiveLimit) {
 		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
+	}
+	if p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) {
+		fault("max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v: each must be 0 (no limit) or more", p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers)
 	}
 	for _, h := range p.Hours {
 		if _, err := parseSpan(h); err != nil {
@@ -162,6 +178,23 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
+var (
+	allRows     = []string{"float32", "bf16", "int8", "int4"}
+	allFailures = []string{"wait", "continue"}
+)
+
+// modes, rows and failures are the lists of the policy, or what they mean where it has none.
+func (p Policy) modes() []string    { return orElse(p.Modes, []string{"retexo"}) }
+func (p Policy) rows() []string     { return orElse(p.Rows, allRows) }
+func (p Policy) failures() []string { return orElse(p.Failures, allFailures) }
+
+func orElse(given, otherwise []string) []string {
+	if given == nil {
+		return otherwise
+	}
+	return given
+}
+
 // components returns the K of "pca:K".
 func components(encoder string) (k int, ok bool) {
 	digits, ok := strings.CutPrefix(encoder, "pca:")
@@ -172,30 +205,61 @@ func components(encoder string) (k int, ok bool) {
 	return k, err == nil && k > 0
 }
 
-// Plan is what a policy judges of a plan.
+// Plan is what a policy judges of a plan. Each field is judged by one rule, which a Refusal names.
 type Plan struct {
-	Encoder, LayerOutput, Solver string
-	Peers                        int // how many take part at least: with how few it continues when others fail
-	Rounds                       int // of a layer, at most
+	Mode, Encoder, LayerOutput, Solver, Rows string
+
+	Layers, Hops int
+	Passes       int     // over the features that find components; 0: none
+	Rounds       int     // of a layer, at most
+	Peers        int     // how many take part at least: with how few it continues when others fail
+	Failures     string  // wait or continue
+	Labels       bool    // rows of class means may hold a node's own label
+	Numbers      float64 // that are sent of a node for each value that its row stores; 0: not known
 }
 
 // Check refuses a plan that the policy does not allow, with a *Refusal for each rule, joined.
 func (p Policy) Check(plan Plan) error {
 	var errs []error
+	fault := func(rule, format string, args ...any) { errs = append(errs, refuse("policy."+rule, format, args...)) }
 	if !p.allowsEncoder(plan.Encoder) {
-		errs = append(errs, refuse("policy.encoders", "the plan's encoder %s is none of %s", plan.Encoder, list(p.Encoders)))
+		fault("encoders", "the plan's encoder %s is none of %s", plan.Encoder, list(p.Encoders))
 	}
-	if !slices.Contains(p.LayerOutputs, plan.LayerOutput) {
-		errs = append(errs, refuse("policy.layer_outputs", "the plan's layer output %s is none of %s", plan.LayerOutput, list(p.LayerOutputs)))
+	for _, l := range []struct {
+		rule, what, got string
+		allowed         []string
+	}{
+		{"modes", "mode", plan.Mode, p.modes()},
+		{"layer_outputs", "layer output", plan.LayerOutput, p.LayerOutputs},
+		{"solvers", "solver", plan.Solver, p.Solvers},
+		{"rows", "format of rows", plan.Rows, p.rows()},
+		{"failures", "way after a failure", plan.Failures, p.failures()},
+	} {
+		if !slices.Contains(l.allowed, l.got) {
+			fault(l.rule, "the plan's %s %s is none of %s", l.what, l.got, list(l.allowed))
+		}
 	}
-	if !slices.Contains(p.Solvers, plan.Solver) {
-		errs = append(errs, refuse("policy.solvers", "the plan's solver %s is none of %s", plan.Solver, list(p.Solvers)))
+	for _, l := range []struct {
+		rule, what string
+		got, most  int
+	}{
+		{"max_rounds", "a layer must have at most %d rounds (got %d)", plan.Rounds, p.MaxRounds},
+		{"max_layers", "there must be at most %d layers (got %d)", plan.Layers, p.MaxLayers},
+		{"max_hops", "a layer must have at most %d hops (got %d)", plan.Hops, p.MaxHops},
+		{"max_pca_passes", "there must be at most %d passes over the features (got %d)", plan.Passes, p.MaxPasses},
+	} {
+		if l.most > 0 && l.got > l.most {
+			fault(l.rule, l.what, l.most, l.got)
+		}
 	}
 	if plan.Peers < p.MinPeers {
-		errs = append(errs, refuse("policy.min_peers", "at least %d peers must take part (got %d)", p.MinPeers, plan.Peers))
+		fault("min_peers", "at least %d peers must take part (got %d)", p.MinPeers, plan.Peers)
 	}
-	if p.MaxRounds > 0 && plan.Rounds > p.MaxRounds {
-		errs = append(errs, refuse("policy.max_rounds", "a layer must have at most %d rounds (got %d)", p.MaxRounds, plan.Rounds))
+	if p.LeaveOneOut && plan.Labels {
+		fault("leave_one_out", "leave_one_out must be true, so that a row does not tell the node's own label")
+	}
+	if p.MaxNumbers > 0 && plan.Numbers > p.MaxNumbers {
+		fault("max_numbers", "at most %.3g numbers must be sent of a node for each value that its row stores (got %.3g)", p.MaxNumbers, plan.Numbers)
 	}
 	return errors.Join(errs...)
 }

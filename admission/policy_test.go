@@ -23,6 +23,13 @@ max_rounds: 200
 max_bytes: 100000
 max_rate: 4096
 hours: ["20:00-06:30", "12:00-13:00"]
+rows: [int8, int4]
+failures: [wait]
+leave_one_out: true
+max_layers: 2
+max_hops: 3
+max_pca_passes: 1
+max_numbers: 2
 `
 
 func policy(t *testing.T) Policy {
@@ -41,7 +48,8 @@ func consent() Approval {
 }
 
 func TestPolicyCheck(t *testing.T) {
-	allowed := Plan{Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Peers: 3, Rounds: 200}
+	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
+		Peers: 3, Failures: "wait", Numbers: 1.5}
 	for what, c := range map[string]struct {
 		change func(*Plan)
 		want   []string
@@ -54,11 +62,19 @@ func TestPolicyCheck(t *testing.T) {
 		"class means":     {func(p *Plan) { p.Encoder = "classes" }, []string{"policy.encoders"}},
 		"both":            {func(p *Plan) { p.Encoder = "classes+pca:16" }, []string{"policy.encoders"}},
 		"no number":       {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
-		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.layer_outputs", "policy.solvers", "policy.min_peers"}},
+		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.modes", "policy.layer_outputs", "policy.solvers", "policy.rows", "policy.failures", "policy.min_peers"}},
 		"hidden rows":     {func(p *Plan) { p.LayerOutput = "hidden" }, []string{"policy.layer_outputs"}},
 		"solver":          {func(p *Plan) { p.Solver = "sgd" }, []string{"policy.solvers"}},
 		"two peers":       {func(p *Plan) { p.Peers = 2 }, []string{"policy.min_peers"}},
 		"too many rounds": {func(p *Plan) { p.Rounds = 201 }, []string{"policy.max_rounds"}},
+		"end to end":      {func(p *Plan) { p.Mode = "fullbatch" }, []string{"policy.modes"}},
+		"exact rows":      {func(p *Plan) { p.Rows = "float32" }, []string{"policy.rows"}},
+		"layers":          {func(p *Plan) { p.Layers = 3 }, []string{"policy.max_layers"}},
+		"hops":            {func(p *Plan) { p.Hops = 4 }, []string{"policy.max_hops"}},
+		"passes":          {func(p *Plan) { p.Passes = 2 }, []string{"policy.max_pca_passes"}},
+		"goes on":         {func(p *Plan) { p.Failures = "continue" }, []string{"policy.failures"}},
+		"own labels":      {func(p *Plan) { p.Labels = true }, []string{"policy.leave_one_out"}},
+		"numbers":         {func(p *Plan) { p.Numbers = 2.5 }, []string{"policy.max_numbers"}},
 	} {
 		p := allowed
 		c.change(&p)
@@ -75,6 +91,16 @@ func TestPolicyCheck(t *testing.T) {
 				t.Errorf("%s: %v, want rule %s", what, err, w)
 			}
 		}
+	}
+	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinPeers: 2}
+	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Peers: 2,
+		Failures: "continue", Labels: true, Numbers: 9}
+	if err := errors.Join(bare.Validate(), bare.Check(most)); err != nil {
+		t.Errorf("a policy without these rules: %v", err)
+	}
+	most.Mode = "fullbatch"
+	if err := bare.Check(most); err == nil || !strings.Contains(err.Error(), "policy.modes: ") {
+		t.Errorf("a policy that names no mode allows retexo alone: %v", err)
 	}
 	free := Policy{Encoders: []string{"pca"}}
 	if !free.allowsEncoder("pca:4096") || free.allowsEncoder("raw") {
@@ -103,7 +129,7 @@ func TestPolicyHours(t *testing.T) {
 func TestPolicyFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "federation",
-		policyFile + "encoder: raw\n": `[10:1]`,
+		policyFile + "encoder: raw\n": `[17:1]`,
 		strings.Replace(policyFile, "min_peers: 3", "min_peers must be at least 2 (got 1)", 1): "min_peers must be at least 2 (got 1)",
 		strings.Replace(policyFile, "min_peers: 3", "min_peers: many", 1):                      "[5:12]",
 		strings.Replace(policyFile, "[logits]", "[]", 1):                                       "layer_outputs must name some of hidden, logits (got none)",

@@ -123,14 +123,26 @@ func (r Roster) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (m Member) validate() error {
+// CheckTexts returns all faults of m's name and addresses. A name has letters that no terminal obeys, and could not be
+// taken for a peer ID; an address is plain text that has one spelling. Whether it can be dialled is p2p's to say.
+func (m Member) CheckTexts() error {
 	var errs []error
 	if !named(m.Name, nameLetters) {
-		errs = append(errs, fmt.Errorf("name must be 1 to %d letters, digits and . _ -", maxName))
+		errs = append(errs, fmt.Errorf("name must be 1 to %d letters, digits and . _ - (got %q)", maxName, m.Name))
 	}
 	if _, err := publicKey(m.Name); err == nil {
 		errs = append(errs, errors.New("name: it is a peer ID, and could be taken for that peer"))
 	}
+	for _, a := range m.Addresses {
+		if len(a) > maxAddress || !strings.HasPrefix(a, "/") || !only(a, nameLetters+"/:%") {
+			errs = append(errs, fmt.Errorf("address must be a multiaddress such as /ip4/10.0.0.1/udp/4001/quic-v1 (got %q)", a))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m Member) validate() error {
+	errs := []error{m.CheckTexts()}
 	if _, err := publicKey(m.ID); err != nil {
 		errs = append(errs, err)
 	}
@@ -142,13 +154,6 @@ func (m Member) validate() error {
 	}
 	if len(m.Addresses) > maxAddresses {
 		errs = append(errs, fmt.Errorf("there must be at most %d addresses (got %d)", maxAddresses, len(m.Addresses)))
-	}
-	for _, a := range m.Addresses {
-		// Whether it can be dialled is p2p's to say; here it must be plain text that has one
-		// spelling.
-		if len(a) > maxAddress || !strings.HasPrefix(a, "/") || !only(a, nameLetters+"/:%") {
-			errs = append(errs, fmt.Errorf("address must be a multiaddress such as /ip4/10.0.0.1/udp/4001/quic-v1 (got %q)", a))
-		}
 	}
 	return errors.Join(errs...)
 }
@@ -296,6 +301,24 @@ func (m Member) String() string {
 		s += "  " + strings.Join(m.Addresses, " ")
 	}
 	return s
+}
+
+// AllowsRelays returns a *Refusal for each of the addresses, relays' or members', that leads over a
+// relay which the roster does not list.
+func (r Roster) AllowsRelays(now time.Time, relays, addresses []string) error {
+	listed := r.RelayAddresses(now)
+	for _, a := range addresses {
+		if relay, _, over := strings.Cut(a, "/p2p-circuit"); over {
+			relays = append(slices.Clip(relays), relay)
+		}
+	}
+	var errs []error
+	for _, a := range relays {
+		if !slices.Contains(listed, a) {
+			errs = append(errs, refuse("roster.relays", "relay %s is not in serial %d of %s: its administrators can add it with role relay", a, r.Serial, r.Federation))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // RelayAddresses returns the multiaddresses of the federation's relays, which end in /p2p/ID.

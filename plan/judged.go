@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
@@ -25,19 +26,39 @@ func (p Plan) Allowed(policy admission.Policy) error {
 	return policy.Check(p.Judged())
 }
 
-// Judged returns what a site's policy checks of p, which is not of preset auto.
+// Judged returns what a site's policy checks of p, which is not of preset auto. The number of
+// values that rows store is not known.
 func (p Plan) Judged() admission.Plan {
-	least := len(p.Members)
+	j := admission.Plan{Mode: p.Mode, Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Rows: p.Rows, Layers: p.Layers,
+		Hops: p.Hops, Rounds: p.Rounds, Peers: len(p.Members), Failures: "wait"}
 	if p.MinPeers > 0 {
-		least = p.MinPeers // sums of so few are seen, once others have failed
+		j.Peers, j.Failures = p.MinPeers, "continue" // sums of so few are seen, once others have failed
 	}
-	rounds := p.Rounds
+	if p.Encoder.K > 0 {
+		j.Passes = p.PCAPasses
+	}
 	switch {
 	case p.InClosedForm():
-		rounds = closedform.Config{ClassRounds: p.ClassRounds}.MostRounds()
+		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds}.MostRounds()
+		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
 	case p.Solver == "ridge":
-		rounds = 1
+		j.Rounds = 1
 	}
-	return admission.Plan{Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Peers: least,
-		Rounds: rounds}
+	return j
+}
+
+// Admitted returns a *Refusal for each member of p that r does not admit under this name, and for each relay that r does
+// not list.
+func (p Plan) Admitted(r admission.Roster, now time.Time) error {
+	var errs []error
+	var addresses []string
+	for _, m := range p.Members {
+		listed, err := r.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
+		if err == nil && listed.Name != m.Name {
+			err = &admission.Refusal{Rule: "roster.name", Reason: "the plan calls " + m.ID + " " + m.Name + ", the roster " + listed.Name}
+		}
+		errs = append(errs, err)
+		addresses = append(addresses, m.Addresses...)
+	}
+	return errors.Join(append(errs, r.AllowsRelays(now, p.Relays, addresses))...)
 }

@@ -6,7 +6,35 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/heddle-gnn/heddle/admission"
 )
+
+// CheckMembers returns all faults of the texts of p's members and relays: names are those that a roster may have, and
+// unique. Whether IDs and addresses are valid, package heddle says.
+func (p Plan) CheckMembers() error {
+	var errs faults
+	for r, m := range p.Members {
+		if err := (admission.Member{Name: m.Name, Addresses: m.Addresses}).CheckTexts(); err != nil {
+			errs.add("member %d: %w", r, err)
+		}
+		if first := slices.IndexFunc(p.Members, func(one Member) bool { return one.Name == m.Name }); first < r {
+			errs.add("members must have a name each (got %q for number %d and number %d)", m.Name, first, r)
+		}
+		if !printable(m.ID) {
+			errs.add("member %d: the ID must be one that peer id prints (got %q)", r, m.ID)
+		}
+	}
+	if err := (admission.Member{Name: "relay", Addresses: p.Relays}).CheckTexts(); err != nil {
+		errs.add("relays: %w", err)
+	}
+	return errors.Join(errs...)
+}
+
+// printable reports whether text is a line of printable ASCII.
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
 
 // Names returns the names of the members by rank.
 func (p Plan) Names() (names []string) {

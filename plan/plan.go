@@ -29,6 +29,8 @@ import (
 //	local    true: sites may differ in it
 //	to       field of the trainers' configurations that takes the value unchanged; config.go
 //	         translates the others
+//	rule     rules by which a site's policy, or the roster, judges it (admission.Refusal); all settings are shown
+//	         before a person approves the plan
 //	old      former name, and former values as "scores=logits"; accepted with a warning
 //
 // The comment of a field is its text in docs/reference/settings.md.
@@ -36,7 +38,7 @@ type Plan struct {
 	// How the model is trained: retexo trains one layer after the other, and neighbours' rows cross
 	// the network once per layer; fullbatch trains all layers at once over the peers; standalone does
 	// the same at one peer.
-	Mode string `yaml:"mode" group:"model" default:"retexo" choices:"retexo, fullbatch, standalone" help:"training algorithm"`
+	Mode string `yaml:"mode" group:"model" default:"retexo" choices:"retexo, fullbatch, standalone" rule:"policy.modes" help:"training algorithm"`
 	// Settings to start from: frugal has rounds of class means in closed form and sends the fewest
 	// bytes, frugal-pca solves one linear layer on principal components, retexo has the settings of the
 	// Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
@@ -60,16 +62,16 @@ type Plan struct {
 	// keeps their K leading components, mlp trains a hidden layer, classes maps them to one column a
 	// class in each of a few rounds of class means, classes+pca:K to K components as well. Modes
 	// fullbatch and standalone take raw.
-	Encoder Encoder `yaml:"encoder" default:"pca:128" help:"raw, pca:K, mlp, classes or classes+pca:K"`
+	Encoder Encoder `yaml:"encoder" default:"pca:128" rule:"policy.encoders" help:"raw, pca:K, mlp, classes or classes+pca:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
-	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" help:"what a layer passes to the next"`
+	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	// Number of graph layers.
-	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" help:"number of graph layers"`
+	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
 	// Width of the hidden rows; with attention, of all heads together.
 	Hidden int `yaml:"hidden" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
 	// Aggregations before a layer; of appnp and sign, in total. 0 is for encoder classes: each node's
 	// own features alone, and no row travels.
-	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[0, 1000]" help:"aggregations before a layer"`
+	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
 	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
 	// than 0.
 	Alpha float32 `yaml:"alpha" when:"model=restart" default:"0" bounds:"[0, 1]" old:"teleport" help:"restart probability of each hop"`
@@ -97,9 +99,9 @@ type Plan struct {
 	SmoothAlpha float32 `yaml:"smooth_alpha" when:"correct_smooth" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
 
 	// Optimiser; ridge solves each layer in closed form, in one round, in mode retexo only.
-	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd, ridge" help:"optimiser"`
+	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd, ridge" rule:"policy.solvers" help:"optimiser"`
 	// Maximum number of rounds of a layer; in modes fullbatch and standalone, of epochs.
-	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" help:"rounds of a layer, or epochs, at most"`
+	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
 	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
 	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"mode=retexo solver=adam,adamw,sgd" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
 	// Learning rate before the schedule.
@@ -132,7 +134,7 @@ type Plan struct {
 	// In-edges of a node that are sampled for the training of a layer; 0: all are used.
 	Neighbours int `yaml:"neighbours" to:"Neighbours" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
 	// Passes over the features in which encoder pca finds its components.
-	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca,classes" default:"1" bounds:"[1, 1000]" help:"passes over the features that find components"`
+	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca,classes" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
 	// Rounds without a better validation metric after which a layer, or training, ends; 0: never.
 	Patience int `yaml:"patience" to:"Patience" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
 	// Rounds from one validation to the next.
@@ -143,14 +145,14 @@ type Plan struct {
 
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual.
-	ClassRounds int `yaml:"class_rounds" to:"ClassRounds" group:"closed form" when:"encoder=classes" default:"0" bounds:"[0, 20]" help:"rounds of class means at most; 0: auto"`
+	ClassRounds int `yaml:"class_rounds" to:"ClassRounds" group:"closed form" when:"encoder=classes" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
 	// What a round after the first learns from: labels takes the class means of soft labels, residual
 	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
 	// training, or a node may have several classes.
-	ClassTarget string `yaml:"class_target" to:"Target" when:"encoder=classes" default:"auto" choices:"auto, labels, residual" help:"what a round after the first learns from"`
+	ClassTarget string `yaml:"class_target" to:"Target" when:"encoder=classes" default:"auto" choices:"auto, labels, residual" rule:"policy.leave_one_out" help:"what a round after the first learns from"`
 	// Whether a node's own part is taken out of the means that its row is compared with. Rows that
 	// travel would tell the class of a training node otherwise. auto: true with class_target labels.
-	LeaveOneOut string `yaml:"leave_one_out" to:"LeaveOut" when:"encoder=classes" default:"auto" choices:"auto, true, false" help:"own part of the means left out of a row"`
+	LeaveOneOut string `yaml:"leave_one_out" to:"LeaveOut" when:"encoder=classes" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
 	// Which aggregates the closed form reads: those of the last hop, or of all hops. auto: all with
 	// class_target residual.
 	HopsKept string `yaml:"hops_kept" to:"HopsKept" when:"encoder=classes" default:"auto" choices:"auto, last, all" help:"hops whose aggregates are read"`
@@ -165,7 +167,7 @@ type Plan struct {
 
 	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
 	// scale per row or column.
-	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch" default:"float32" choices:"float32, bf16, int8, int4" help:"number format of rows on the network"`
+	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
 	// Compression of neighbours' rows on the network.
 	Compress string `yaml:"compress" when:"mode=retexo,fullbatch" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
 	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
@@ -212,13 +214,13 @@ type Plan struct {
 	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.
 	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" default:"0s" bounds:"[1s, 10m]" old:"silence" help:"silence after which a peer counts as failed"`
 	// Multiaddresses of relays, which end in /p2p/ID, in addition to those of the roster.
-	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" help:"multiaddress of a relay; may be repeated"`
+	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay; may be repeated"`
 
 	// Rounds between two checkpoints; 0: only at the end of each layer.
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
 	// Number of peers, more than half of all, with which the run continues after others have failed;
 	// 0: the run waits for every peer.
-	MinPeers int `yaml:"min_peers" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" help:"peers with which the run continues; 0: all"`
+	MinPeers int `yaml:"min_peers" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" rule:"policy.min_peers policy.failures" help:"peers with which the run continues; 0: all"`
 	// How long the others wait for a failed peer before they continue.
 	FailureWait time.Duration `yaml:"failure_wait" when:"min_peers" default:"30s" bounds:"[1s, 1h]" old:"lost_wait" help:"wait for a failed peer before others continue"`
 	// How long finished peers stay for failed ones, which then fetch the model.

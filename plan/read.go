@@ -41,6 +41,11 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, warnings []s
 			r.errs = append(r.errs, chosenByAuto(s, plan.Get(s)))
 		}
 	}
+	for _, s := range settings() {
+		if given := plan.Get(s); !printable(given) { // errors and pages have it, which are read at terminals
+			return nil, nil, fmt.Errorf("%s must be printable ASCII (got %+q)", s.Name, given)
+		}
+	}
 	r.others(&plan)
 	if plan.Norm == "" { // as plans of former versions have it
 		plan.Norm = Defaults(ask).Norm

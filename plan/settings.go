@@ -30,6 +30,7 @@ type Setting struct {
 	Choices []string // accepted values; nil: not a list of texts
 	Former  string   // former name, accepted with a warning
 	Local   bool     // sites may differ in it
+	Rules   []string // of a policy or roster that judge it, as admission.Refusal names them
 	Auto    bool     // a plan of preset auto may set it: the others are chosen
 
 	FormerValues map[string]string // what former values are called now
@@ -62,7 +63,7 @@ var settings = sync.OnceValue(func() (all []Setting) {
 			group = g
 		}
 		s := Setting{Name: name, Flag: f.Tag.Get("flag"), Group: group, Help: f.Tag.Get("help"), Type: typeName(f.Type),
-			Only: f.Tag.Get("only"), Choices: listOf(f.Tag.Get("choices")), Local: f.Tag.Get("local") == "true", field: i, to: f.Tag.Get("to")}
+			Only: f.Tag.Get("only"), Choices: listOf(f.Tag.Get("choices")), Local: f.Tag.Get("local") == "true", Rules: strings.Fields(f.Tag.Get("rule")), field: i, to: f.Tag.Get("to")}
 		if s.Flag == "" {
 			s.Flag = strings.ReplaceAll(name, "_", "-")
 		}
@@ -287,7 +288,7 @@ func (p Plan) Only(command string) error {
 // Validate returns all faults of p that can be found without data.
 func (p Plan) Validate() error {
 	_, err := p.identify(task{Kind: "single", Features: 1000, Classes: 2, Relations: graph.MaxRelations})
-	return err
+	return errors.Join(err, p.CheckMembers())
 }
 
 // faults collects errors, to report all at once.

@@ -240,13 +240,19 @@ func TestAdmissionRefuses(t *testing.T) {
 	}
 	refuse(t, 1, []string{"south", "west"}, f.join...) // admitted, and nobody is there
 	refuse(t, 2, []string{"go together"}, append(slices.Clone(f.join), "--policy", "")...)
-	refuse(t, 2, []string{"roster.name"}, func() []string {
-		other := bytes.Replace(plan, []byte("name: south"), []byte("name: sooth"), 1)
+	const stray = "/ip4/127.0.0.1/tcp/4009/p2p/12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
+	for rule, other := range map[string][]byte{
+		"roster.name":                            bytes.Replace(plan, []byte("name: south"), []byte("name: sooth"), 1),
+		"roster.relays":                          append(bytes.Clone(plan), "relays: ["+stray+"]\n"...),
+		"relay " + stray + " is not in serial 1": bytes.Replace(plan, []byte("addresses: []"), []byte("addresses: ["+stray+"/p2p-circuit]"), 1),
+		"name must be 1 to 63 letters":           bytes.Replace(plan, []byte("name: south"), []byte(`name: "so\e[2Juth"`), 1),
+		"at most 65536 bytes":                    append(bytes.Clone(plan), "# "+strings.Repeat("x", 65<<10)...),
+	} {
 		if err := os.WriteFile(f.at("plan.yaml"), other, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return f.join
-	}()...)
+		refuse(t, 2, []string{rule}, f.join...)
+	}
 }
 
 // shut returns a span of hours without the present one.

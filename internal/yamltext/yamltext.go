@@ -7,15 +7,37 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
-// Pairs returns the keys and values of a text, which may be empty.
+// MaxLen is how many bytes a text may have, and maxDepth how deep lists and settings may lie in one another.
+const (
+	MaxLen   = 64 << 10
+	maxDepth = 16
+)
+
+// Pairs returns the keys and values of a text, which may be empty. The text may be a stranger's: it is refused if it is
+// longer than MaxLen, if it has anchors or aliases, of which a few hundred bytes stand for gigabytes, or characters that
+// a terminal obeys, and if it is nested so deeply that the parser would spend seconds on it.
 func Pairs(text []byte) (all []*ast.MappingValueNode, err error) {
-	file, err := parser.ParseBytes(text, 0)
+	if len(text) > MaxLen {
+		return nil, fmt.Errorf("the text must have at most %d bytes (got more)", MaxLen)
+	}
+	if err := printable(text); err != nil {
+		return nil, err
+	}
+	tokens := lexer.Tokenize(string(text))
+	if err := plain(tokens); err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return nil, Readable(err)
 	}
@@ -31,6 +53,50 @@ func Pairs(text []byte) (all []*ast.MappingValueNode, err error) {
 		}
 	}
 	return all, nil
+}
+
+// printable returns an error that names the first line with a character that is not printable.
+func printable(text []byte) error {
+	line := 1
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRune(text[at:])
+		switch {
+		case r == '\n':
+			line++
+		case r == utf8.RuneError && size == 1:
+			return fmt.Errorf("line %d must be UTF-8 (got byte %#02x)", line, text[at])
+		case r != '\t' && r != '\r' && r != '\ufeff' && !unicode.IsPrint(r):
+			return fmt.Errorf("line %d must have printable characters only (got %+q)", line, r)
+		}
+		at += size
+	}
+	return nil
+}
+
+// plain returns an error if there are anchors, aliases, tags or explicit keys, or if lists and settings are nested too
+// deeply.
+func plain(tokens token.Tokens) error {
+	depth, line, entries := 0, 0, 0 // entries: of nested lists that begin on the line
+	for _, t := range tokens {
+		at := t.Position
+		if at.Line > line {
+			line, entries = at.Line, 0
+		}
+		switch t.Type {
+		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType, token.MappingKeyType:
+			return fmt.Errorf("[%d:%d] the text must not have anchors, aliases, tags or explicit keys (got %s)", at.Line, at.Column, t.Value)
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType:
+			entries++
+		}
+		if deep := depth + entries; deep > maxDepth {
+			return fmt.Errorf("[%d:%d] lists must be nested at most %d deep (got %d)", at.Line, at.Column, maxDepth, deep)
+		}
+	}
+	return nil
 }
 
 // Readable is a fault of the text with its position, in words of a plan instead of Go's.

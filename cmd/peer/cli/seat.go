@@ -3,12 +3,14 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -19,7 +21,7 @@ func LoadPlan(
 	command, path string, given map[string]string, rest any, warn func(string),
 ) (p *heddle.Plan, text []byte, err error) {
 	if path != "" {
-		if text, err = os.ReadFile(path); err != nil {
+		if text, err = readText(path); err != nil {
 			return nil, nil, Invalid(err)
 		}
 	}
@@ -35,6 +37,16 @@ func LoadPlan(
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return p, text, Invalid(err)
+}
+
+// readText reads a settings file, and no more of it than shows that it is too long.
+func readText(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, yamltext.MaxLen+1))
 }
 
 // ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its
