@@ -20,25 +20,50 @@ type Hop struct {
 	edges  *graph.CSR // from own rows, own averages (no edges) and what others send
 }
 
-// NewHop asks every peer for a cover (AgreeCovers) where that is worth it; worth, nil at all peers or none, is never for
-// nil. A sum crosses as the average of its terms: it is as large as a row and is rounded like one.
-func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string, worth func(fewer, bytes int) bool) (*Hop, error) {
-	own, h := s.shard, &Hop{sender: s, give: s.shard.Boundary, ptr: s.shard.HaloPtr}
-	degree := v.Degree[:own.Owned]
-	h.edges = graph.NormaliseDestinations(v.Adj, degree, norm)
-	toDst, toSrc := graph.Factors(degree, norm)
-	h.src = toSrc
-	if worth == nil || own.Parts == 1 {
-		return h, nil
+// A Crossing says what crosses between peers in place of rows.
+type Crossing struct {
+	// Worth tells whether to send so many rows fewer is worth a message of so many bytes now (AgreeCovers). Nil, at all
+	// peers or none: all rows cross.
+	Worth func(fewer, bytes int) bool
+	// LeastInSum, above 1: no row crosses, only sums over at least so many rows, none of them in two; edges that are in
+	// no such sum are left out.
+	LeastInSum int
+}
+
+// NewHop agrees with every peer on what crosses. A sum crosses as the average of its terms: it is as large as a row and
+// is rounded like one.
+func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string, c Crossing) (h *Hop, err error) {
+	own := s.shard
+	h = &Hop{sender: s, give: own.Boundary, ptr: own.HaloPtr}
+	adj, degree, covers := v.Adj, v.Degree[:own.Owned], (*Covers)(nil)
+	switch {
+	case own.Parts == 1:
+	case c.LeastInSum > 1:
+		if covers, err = s.agreeGroups(ctx, v.Adj, norm, what, c.LeastInSum); err == nil {
+			adj = covers.only(own, v.Adj)
+			degree = adj.Degrees()
+		}
+	case c.Worth != nil:
+		rows := make([]int, own.Parts)
+		for q := range rows {
+			rows[q] = len(own.Boundary[q])
+		}
+		covers, err = s.AgreeCovers(ctx, what, rows, func(q int) *graph.CSR { return own.From(v.Adj, q) }, c.Worth)
 	}
-	rows := make([]int, own.Parts)
-	for q := range rows {
-		rows[q] = len(own.Boundary[q])
-	}
-	covers, err := s.AgreeCovers(ctx, what, rows, func(q int) *graph.CSR { return own.From(v.Adj, q) }, worth)
 	if err != nil {
 		return nil, err
 	}
+	h.edges = graph.NormaliseDestinations(adj, degree, norm)
+	toDst, toSrc := graph.Factors(degree, norm)
+	if h.src = toSrc; covers != nil {
+		h.through(covers, toDst)
+	}
+	return h, nil
+}
+
+// through makes of a hop of rows one of what the covers say.
+func (h *Hop) through(covers *Covers, toDst []float64) {
+	own := h.sender.shard
 	h.give, h.terms = covers.sums(own.Boundary, nil, own.Owned)
 	first := own.Owned
 	if h.terms != nil {
@@ -60,7 +85,6 @@ func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what 
 			h.edges.Weight[k] *= f
 		}
 	}
-	return h, nil
 }
 
 // averages returns sums with weights that add up to 1, and what they added up to; a sum of no weight stays.

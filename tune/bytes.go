@@ -204,7 +204,13 @@ func ClosedLimit(c closedform.Config, e Extent) int64 {
 	t := tally{pairs: e.Peers * (e.Peers - 1), halo: e.Halo, peers: e.Peers}
 	t.sum(0, int64(labels.Len(c.Classes)))
 	t.sum(2*features, 1) // statistics of the columns
-	if c.Exchange != "halo" {
+	if c.LeastInSum > 1 {
+		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the
+		// owner's answer.
+		t.rows(15)
+		t.bytes += t.pairs * (2*comm.HeaderLen + 16)
+		t.halo /= int64(c.LeastInSum) // sums cross
+	} else if c.Exchange != "halo" {
 		// A cover is asked for only where the hops of the first two rounds repay it, in rows that do not cross.
 		t.bytes += int64(views) * t.pairs * 2 * comm.HeaderLen
 	}

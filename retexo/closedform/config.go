@@ -49,7 +49,9 @@ type Config struct {
 
 	Rows     wire.Coding `json:"rows,omitzero"` // of rows that travel
 	Exchange string      `json:"exchange"`      // "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
-	Sums     string      `json:"sums"`          // number format of the sums of features: "float32", "int16", "int8" or Auto
+	// Above 1: no row crosses, only sums over so many rows, none of them in two; the edges of others are left out.
+	LeastInSum int    `json:"least_in_sum"`
+	Sums       string `json:"sums"` // number format of the sums of features: "float32", "int16", "int8" or Auto
 }
 
 // Auto, as a setting of a Config, leaves the choice to the labels of all peers.
@@ -83,6 +85,9 @@ func (c Config) Validate() error {
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)
 	fault(!(c.Shrink > 0 && c.Shrink <= math.MaxFloat32), "shrink must be above 0 (got %g)", c.Shrink)
 	fault(c.MinClass < 1, "min_class must be at least 1 (got %d)", c.MinClass)
+	fault(c.LeastInSum < 1, "least_in_sum must be at least 1 (got %d)", c.LeastInSum)
+	fault(c.LeastInSum > 1 && c.Inductive, "least_in_sum must be 1 with inductive (got %d): sums of two graphs tell more than each", c.LeastInSum)
+	fault(c.LeastInSum > 1 && c.Exchange == "halo", "least_in_sum must be 1 with exchange halo (got %d)", c.LeastInSum)
 	fault(c.Components > 0 && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	fault(len(c.Lambdas) == 0 || !slices.IsSorted(c.Lambdas), "lambdas must be ascending, at least one (got %v)", c.Lambdas)
 	for _, l := range c.Lambdas {

@@ -219,11 +219,11 @@ func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
 		}
 		each += spec.Hops * t.sender.RowLen(width)
 	}
-	worth := func(fewer, bytes int) bool { return fewer*each > bytes }
-	if t.config.Exchange == "halo" {
-		worth = nil
+	crossing := train.Crossing{LeastInSum: t.config.LeastInSum}
+	if t.config.Exchange != "halo" {
+		crossing.Worth = func(fewer, bytes int) bool { return fewer*each > bytes }
 	}
-	s.hop, err = t.sender.NewHop(ctx, s.GraphView, spec.Edges(), "covers of rows", worth)
+	s.hop, err = t.sender.NewHop(ctx, s.GraphView, spec.Edges(), "covers of rows", crossing)
 	return err
 }
 
