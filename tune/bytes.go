@@ -177,6 +177,21 @@ func (t *tally) stage(c retexo.Config, m *nn.Model, k int, metric int64) {
 	t.sum(0, metric)
 }
 
+// crossing adds what peers ask of one another before the first hop of so many views, and makes t's halo what crosses then.
+func (t *tally) crossing(c closedform.Config, views int64) {
+	switch {
+	case c.LeastInSum > 1:
+		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the
+		// owner's answer.
+		t.rows(15)
+		t.bytes += t.pairs * (2*comm.HeaderLen + 16)
+		t.halo /= int64(c.LeastInSum)
+	case c.Exchange != "halo":
+		// A cover is asked for only where the hops of the first two rounds repay it, in rows that do not cross.
+		t.bytes += views * t.pairs * 2 * comm.HeaderLen
+	}
+}
+
 // ClosedLimit is Limit of rounds of class means: that of all of them.
 func ClosedLimit(c closedform.Config, e Extent) int64 {
 	if e.Peers < 2 {
@@ -204,16 +219,7 @@ func ClosedLimit(c closedform.Config, e Extent) int64 {
 	t := tally{pairs: e.Peers * (e.Peers - 1), halo: e.Halo, peers: e.Peers}
 	t.sum(0, int64(labels.Len(c.Classes)))
 	t.sum(2*features, 1) // statistics of the columns
-	if c.LeastInSum > 1 {
-		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the
-		// owner's answer.
-		t.rows(15)
-		t.bytes += t.pairs * (2*comm.HeaderLen + 16)
-		t.halo /= int64(c.LeastInSum) // sums cross
-	} else if c.Exchange != "halo" {
-		// A cover is asked for only where the hops of the first two rounds repay it, in rows that do not cross.
-		t.bytes += int64(views) * t.pairs * 2 * comm.HeaderLen
-	}
+	t.crossing(c, int64(views))
 	if c.Inductive {
 		t.rows(8)
 	}
