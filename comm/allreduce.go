@@ -78,16 +78,40 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 	if len(g.members) == 1 || len(part.Update)+len(part.Counts)+len(part.Meta) == 0 {
 		return r, c.end()
 	}
+	check := part.Guard(len(c.members))
 	counts := CountIntegers(part.Counts)
 	if form == nil {
-		c.sumUp(part.Meta, r.Meta, newSum(c, floatVector(part.Update), stepGive, stepSum),
-			newSum(c, counts, stepGiveCount, stepSumCount))
+		update := newSum(c, floatVector(part.Update), stepGive, stepSum)
+		update.check = part.checkFloats()
+		c.sumUp(part.Meta, r.Meta, update, c.sumCounts(part, counts))
 	} else {
 		c.sumFixed(part, form, r.Meta, counts)
+		r.Error = form.Error()
 	}
-	err = c.end()
 	counts.Counts(part.Counts)
-	return r, err
+	if c.ctx.Err() == nil {
+		if length, i, err := check(r.Error); err != nil {
+			c.fail(c.owner(length, i), stepSum, "recv", err)
+		}
+	}
+	return r, c.end()
+}
+
+// sumCounts returns the sum of part's Counts, as they travel.
+func (c *call) sumCounts(part *Contribution, counts Integers) *sum {
+	s := newSum(c, counts, stepGiveCount, stepSumCount)
+	s.check = part.checkCounts
+	return s
+}
+
+// owner returns who sums number i of a vector of n.
+func (c *call) owner(n, i int) int {
+	for _, q := range c.members {
+		if lo, hi := c.chunk(n, q); i >= lo && i < hi {
+			return q
+		}
+	}
+	return c.rank
 }
 
 // sumFixed sums part, whose Update has this form, in fixed point.
@@ -95,7 +119,7 @@ func (c *call) sumFixed(part *Contribution, form *Fixed, meta [][]byte, counts I
 	c.path = 4
 	sums := slices.Clone(form.magnitudes)
 	grid := newSum(c, floatVector(sums), stepGiveGrid, stepSumGrid)
-	grid.check = func(b []byte) error { return checkMagnitudes(b, len(c.members)) }
+	grid.check = part.checkGrid(form)
 	c.sumUp(part.Meta, meta, grid)
 	for _, q := range c.members {
 		lo, hi := c.chunk(len(sums), q)
@@ -112,9 +136,11 @@ func (c *call) sumFixed(part *Contribution, form *Fixed, meta [][]byte, counts I
 	if err := form.Agree(sums); err != nil { // all sums have been checked
 		panic(err.Error())
 	}
-	update := form.Integers()
-	c.sumUp(nil, nil, newSum(c, update, stepGive, stepSum), newSum(c, counts, stepGiveCount, stepSumCount))
-	form.Take(update)
+	packed := form.Integers()
+	update := newSum(c, packed, stepGive, stepSum)
+	update.check = part.checkFixed(form)
+	c.sumUp(nil, nil, update, c.sumCounts(part, counts))
+	form.Take(packed)
 }
 
 // sumUp makes the vectors the sums over the members, and fills metas with what each of them says
@@ -206,11 +232,11 @@ func (x floatVector) sum(lo int, terms [][]byte) {
 type sum struct {
 	*call
 	vector
-	give, done uint8                // steps: of the parts, of the sums
-	check      func(b []byte) error // of what another member gives; nil: anything will do
-	lo, hi     int                  // the chunk
-	parts      []chan []byte        // frames of member q in turn, buffered for all; nil: no member, or this one
-	ready      []chan struct{}      // closed when piece p of the chunk is the sum
+	give, done uint8                        // steps: of the parts, of the sums
+	check      func(at int, b []byte) error // of the elements from at on that another member gives; nil: anything will do
+	lo, hi     int                          // the chunk
+	parts      []chan []byte                // frames of member q in turn, buffered for all; nil: no member, or this one
+	ready      []chan struct{}              // closed when piece p of the chunk is the sum
 }
 
 func newSum(c *call, v vector, give, done uint8) *sum {
@@ -246,12 +272,14 @@ func (s *sum) giveTo(q int) bool {
 // much as the whole vector.
 func (s *sum) collect(q int) bool {
 	_, width := s.shape()
+	at := s.lo
 	return s.recvMessage(q, s.give, width*(s.hi-s.lo), func(frame []byte) error {
 		if s.check != nil {
-			if err := s.check(frame[HeaderLen:]); err != nil {
+			if err := s.check(at, frame[HeaderLen:]); err != nil {
 				return err
 			}
 		}
+		at += (len(frame) - HeaderLen) / width
 		s.parts[q] <- frame
 		return nil
 	})

@@ -197,7 +197,7 @@ func TestForeignFrames(t *testing.T) {
 		"short":          {exchange, make([]byte, 15), "a frame must have at least 16 bytes (got 15)"},
 		"empty":          {exchange, nil, "a frame must have at least 16 bytes (got 0)"},
 		"version":        {exchange, make([]byte, 16), "the version of the frame must be 2 (got 0)"},
-		"no operation":   {exchange, frame(99, 0, 0, 1, 400, 400), "below 7 (got 99)"},
+		"no operation":   {exchange, frame(99, 0, 0, 1, 400, 400), "below 8 (got 99)"},
 		"no door":        {exchange, frame(1, 9, 0, 1, 400, 400), "below 3 (got 9)"},
 		"operation":      {exchange, frame(4, 0, 0, 1, 400, 400), "the frame must be of exchange 1 by halo, step 0 (got barrier 1"},
 		"door":           {exchange, frame(1, 1, 0, 1, 400, 400), "(got exchange 1 by reduce"},

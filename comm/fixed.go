@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Fixed is the fixed-point form of an Update. It takes three steps: Agree sets the grid from the sums
@@ -14,6 +15,7 @@ type Fixed struct {
 	members    int
 	magnitudes []float32
 	parts      []int       // their lengths; each is rows of a number a step
+	columns    int         // steps of each
 	step       [][]float64 // by part
 }
 
@@ -26,6 +28,7 @@ func MaxMembers(bits int) int { return 1<<(min(bits, 32)-2) - 1 }
 func (c *Contribution) Fixed(members int) (*Fixed, error) {
 	g := &Fixed{c: c, members: members, parts: c.Parts}
 	columns := max(c.Columns, 1)
+	g.columns = columns
 	if c.Parts == nil {
 		g.parts = []int{len(c.Update)}
 	}
@@ -64,27 +67,36 @@ func (c *Contribution) Fixed(members int) (*Fixed, error) {
 	return g, nil
 }
 
+// stepOf returns whose step, of all, number i of the Update has.
+func (g *Fixed) stepOf(i int) int {
+	for k, n := range g.parts {
+		if i < n {
+			return k*g.columns + i%g.columns
+		}
+		i -= n
+	}
+	panic("comm: beyond the parts")
+}
+
+// Error returns how far rounding may have moved the sums, for each step of the grid: Reduced.Error.
+func (g *Fixed) Error() (apart []float64) {
+	for _, step := range slices.Concat(g.step...) {
+		apart = append(apart, step*float64(g.members)/2)
+	}
+	return apart
+}
+
 // Magnitudes returns this member's largest magnitude for each step of the grid.
 func (g *Fixed) Magnitudes() []float32 { return g.magnitudes }
 
 // largest returns the largest magnitude that so many members may have: a float32 holds every sum.
 func largest(members int) float32 { return float32(math.MaxFloat32 / float64(4*members)) }
 
-// checkMagnitudes returns an error unless b is magnitudes that a member may have.
-func checkMagnitudes(b []byte, members int) error {
-	for _, v := range floats(b) {
-		if !(v >= 0 && v <= largest(members)) {
-			return fmt.Errorf("a largest magnitude must be between 0 and %g (got %g)", largest(members), v)
-		}
-	}
-	return nil
-}
-
 // checkSum returns an error unless s may be the sum of a column's largest magnitudes, one of which
 // is least.
 func checkSum(s, least float32) error {
 	if !(s >= least && s <= math.MaxFloat32/3) {
-		return fmt.Errorf("a sum of largest magnitudes must be between %g and %g (got %g)",
+		return Refused("a sum of largest magnitudes must be between %g and %g (got %g)",
 			least, float32(math.MaxFloat32/3), s)
 	}
 	return nil
@@ -162,22 +174,24 @@ func (g *Fixed) Take(sums Integers) {
 	for k, n := range g.parts {
 		step, j := g.step[k], 0
 		for i := range x[:n] {
-			var z int64
-			switch sums.Bits {
-			case 8:
-				z = int64(int8(b[i]))
-			case 16:
-				z = int64(int16(binary.LittleEndian.Uint16(b[2*i:])))
-			case 32:
-				z = int64(int32(binary.LittleEndian.Uint32(b[4*i:])))
-			default:
-				z = int64(binary.LittleEndian.Uint64(b[8*i:]))
-			}
-			x[i] = float32(float64(z) * step[j])
+			x[i] = float32(float64(intAt(b, i, sums.Bits)) * step[j])
 			if j++; j == len(step) {
 				j = 0
 			}
 		}
 		x, b = x[n:], b[n*sums.Bits/8:]
 	}
+}
+
+// intAt returns integer i of packed ones, of so many bits.
+func intAt(b []byte, i, bits int) int64 {
+	switch bits {
+	case 8:
+		return int64(int8(b[i]))
+	case 16:
+		return int64(int16(binary.LittleEndian.Uint16(b[2*i:])))
+	case 32:
+		return int64(int32(binary.LittleEndian.Uint32(b[4*i:])))
+	}
+	return int64(binary.LittleEndian.Uint64(b[8*i:]))
 }

@@ -36,11 +36,12 @@ const (
 	opBarrier
 	opStream
 	opAgree
+	opRefuse
 	numOps
 )
 
 func (o op) String() string {
-	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree"}[o]
+	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree", "refuse"}[o]
 }
 
 type header struct {

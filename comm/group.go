@@ -236,6 +236,7 @@ func (c *call) end() error {
 	defer c.busy.Store(false)
 	switch {
 	case c.cause != nil:
+		c.tell(c.parent, c.cause)
 		return c.breakWith(c.cause)
 	case c.stopped:
 		return c.breakWith(c.interrupted())
@@ -384,11 +385,7 @@ func (c *call) sendFrames(to int, step uint8, b []byte) bool {
 // recvFrame receives a frame and checks that it belongs to this step of this operation. Its payload lies behind the
 // header.
 func (c *call) recvFrame(from int, step uint8) (h header, frame []byte, ok bool) {
-	frame, err := c.t.Recv(c.ctx, from)
-	c.move()
-	if err == nil {
-		h, _, err = parseFrame(frame)
-	}
+	h, frame, err := c.recvAny(from)
 	if want := (header{c.op, c.doorOf(step), step, c.seq, h.total}); err == nil && h != want {
 		err = fmt.Errorf("the frame must be of %v %d by %v, step %d (got %v)",
 			want.op, want.seq, want.door, want.step, h)
@@ -398,6 +395,19 @@ func (c *call) recvFrame(from int, step uint8) (h header, frame []byte, ok bool)
 		return h, nil, false
 	}
 	return h, frame, true
+}
+
+// recvAny receives a frame of any kind but that which ends the run.
+func (c *call) recvAny(from int) (h header, frame []byte, err error) {
+	frame, err = c.t.Recv(c.ctx, from)
+	c.move()
+	if err == nil {
+		h, _, err = parseFrame(frame)
+	}
+	if err == nil && h.op == opRefuse {
+		err = c.parseRefusal(from, frame[HeaderLen:])
+	}
+	return h, frame, err
 }
 
 // recvMessage receives a message of total bytes, frame by frame, and of none when total is 0. The

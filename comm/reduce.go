@@ -46,6 +46,11 @@ type Contribution struct {
 	Counts []int64 // summed exactly: labels, metric accumulators, real numbers in fixed point; masked, never clipped
 	Meta   []byte  // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
 	Common int     // the first so many bytes of Meta must be the same at all members; masks depend on them
+
+	// What another member's part of Update[i] and Counts[i] may be, whatever its data are; nil: any finite number. A part
+	// beyond its limit ends the run (ErrRefused) by the name of its sender, at whoever sums it, and a sum that no such
+	// parts have by that of who summed, at each member.
+	UpdateLimit, CountLimit func(i int) Limit
 }
 
 // MaxMeta is the longest Meta of a Contribution.
@@ -56,6 +61,10 @@ type Reduced struct {
 	// Meta is that of each member, by rank. Each came over the link to its owner: nobody can write another's. The entry
 	// of a rank that did not contribute is nil.
 	Meta [][]byte
+
+	// Error is how far the numbers of Update may be from the exact sums beyond the rounding of a float32, for each
+	// column or part of a sum in fixed point; nil: no further. A Reducer that adds noise says how much.
+	Error []float64
 }
 
 // Reducer reduces contributions of the members: in the clear (Group) or privately (privacy/secagg). The sums are the same

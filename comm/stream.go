@@ -216,15 +216,9 @@ func (s *Stream) sendPiece(p *streamPeer, lane, to, at, n int) bool {
 func (s *Stream) listen(from, frames int) {
 	p, at := &s.peers[from], make([]int, len(s.lanes))
 	for range frames {
-		frame, err := s.t.Recv(s.ctx, from)
-		s.move()
-		var h header
-		var payload []byte
+		h, frame, err := s.recvAny(from)
 		if err == nil {
-			h, payload, err = parseFrame(frame)
-		}
-		if err == nil {
-			err = s.take(p, from, at, h, payload)
+			err = s.take(p, from, at, h, frame[HeaderLen:])
 		}
 		if err != nil {
 			s.fail(from, h.step, "recv", err)

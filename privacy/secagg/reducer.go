@@ -63,6 +63,9 @@ func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
 // 2·(len(Update)·Bits/8 + 32·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1) bytes by the door
 // Reduce, and Meta as Group.Reduce does.
 //
+// Masks hide what single members sent: of limits (comm.Limit) only the sums are checked, by every member, and nobody is
+// named.
+//
 // Where the first c.Common bytes of Meta differ between members, their masks do not cancel: Update and
 // Counts hold anything, the error is nil, and Reduced.Meta says who differs.
 func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
@@ -70,10 +73,14 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	if len(r.group.Members()) == 1 {
 		return r.group.Reduce(ctx, c)
 	}
+	check := c.Guard(len(r.group.Members()))
 	counts := comm.CountIntegers(c.Counts)
 	if len(c.Update) == 0 {
 		reduced, err := r.sum(ctx, c, "numbers", c.Meta, counts)
 		counts.Counts(c.Counts)
+		if err == nil && !differ(c, reduced) {
+			err = r.checked(ctx, c, check, nil)
+		}
 		return reduced, err
 	}
 	wide := *c
@@ -90,7 +97,8 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 		return reduced, err
 	}
 	if err := form.Agree(narrow(magnitudes)); err != nil {
-		return comm.Reduced{}, fmt.Errorf("secagg: %v: %w: a member sent a false one, and masks hide which", c.ID, err)
+		err = fmt.Errorf("secagg: %v: %w: a member sent a false one, and masks hide which", c.ID, err)
+		return comm.Reduced{}, r.group.Refuse(ctx, err)
 	}
 	update := form.Integers()
 	if _, err := r.sum(ctx, c, "numbers", nil, update, counts); err != nil {
@@ -98,7 +106,17 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	}
 	form.Take(update)
 	counts.Counts(c.Counts)
-	return reduced, nil
+	reduced.Error = form.Error()
+	return reduced, r.checked(ctx, c, check, reduced.Error)
+}
+
+// checked checks the sums in c.
+func (r *Reducer) checked(ctx context.Context, c *comm.Contribution, check func([]float64) (int, int, error), apart []float64) error {
+	_, _, err := check(apart)
+	if err != nil {
+		err = fmt.Errorf("secagg: %v: %w: a member sent a false one, and masks hide which", c.ID, err)
+	}
+	return r.group.Refuse(ctx, err)
 }
 
 // sum makes the vectors the sums over the members, under masks that are used for nothing else.

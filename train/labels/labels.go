@@ -32,10 +32,15 @@ const heldOutShare = 0.1
 // Len is the length of Sums for that many classes.
 func Len(classes int) int { return 2*classes + 3 }
 
-// Count counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard.
+// Count counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard. Counts
+// that no labels have are comm.ErrRefused.
 func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard, seed uint64) (Counts, error) {
-	sums := Numbers(s, seed)
-	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums}); err != nil {
+	own := Numbers(s, seed)
+	sums := slices.Clone(own)
+	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums, CountLimit: limit(s)}); err != nil {
+		return Counts{}, err
+	}
+	if err := check(sums, own, s); err != nil {
 		return Counts{}, err
 	}
 	all := make([]float64, len(sums))

@@ -1,6 +1,8 @@
 package labels
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -175,4 +177,71 @@ func TestHoldOutSparesSmallClasses(t *testing.T) {
 			t.Errorf("seed %d: nodes %v validate, %q", seed, nodes, counts.Warning())
 		}
 	}
+}
+
+// TestFalseCounts: counts of one peer that no labels have are refused, whether the peer that sums sees them or only
+// their sum. A clean count is not.
+func TestFalseCounts(t *testing.T) {
+	for name, test := range map[string]struct {
+		multi bool
+		lie   func(n []int64)
+		want  string
+	}{
+		"negative":            {false, func(n []int64) { n[1] = -500 }, "a label count must be at least 0 (got -500)"},
+		"more than all nodes": {false, func(n []int64) { n[11] = 301 }, "a label count must be at most"},
+		"no such labels":      {false, func(n []int64) { n[10]++ }, "must be their"},
+		"one label too many":  {false, func(n []int64) { n[3]++ }, "must be their"},
+		"many that validate":  {false, func(n []int64) { n[12] = 190 }, "labelled nodes of the other peers must be at most their"},
+		"more than labelled":  {true, func(n []int64) { n[2] = 150 }, "of class 2 at the other peers must be at most"},
+		"true":                {false, func([]int64) {}, ""},
+		"true of several":     {true, func([]int64) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const peers = 3
+			g := labelled(t, test.multi)
+			owner := make([]int32, g.N())
+			for i := range owner {
+				owner[i] = int32(i % 100 % peers)
+			}
+			shards, err := shard.Cut(g, owner, peers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			network, errs := netsim.New(peers, netsim.Config{}), make([]error, peers)
+			var wait sync.WaitGroup
+			for rank, own := range shards {
+				wait.Go(func() {
+					c := comm.NewGroup(network.Transport(rank), rank, peers)
+					var r comm.Reducer = c
+					if rank == 1 {
+						r = lying{c, test.lie}
+					}
+					_, err := Count(t.Context(), r, comm.ReduceID{Kind: "labels"}, own, 1)
+					if errs[rank] = c.Refuse(t.Context(), err); err == nil {
+						errs[rank] = c.Barrier(t.Context())
+					}
+				})
+			}
+			wait.Wait()
+			for rank, err := range errs {
+				if test.want == "" && err == nil || rank == 1 && test.want != "" && errors.Is(err, comm.ErrRefused) {
+					continue
+				}
+				if err == nil || test.want == "" || !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("peer %d must refuse the counts with %q (got %v)", rank, test.want, err)
+				}
+			}
+		})
+	}
+}
+
+// lying changes the counts of one peer.
+type lying struct {
+	comm.Reducer
+	lie func([]int64)
+}
+
+func (l lying) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	l.lie(c.Counts)
+	return l.Reducer.Reduce(ctx, c)
 }

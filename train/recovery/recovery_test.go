@@ -101,6 +101,8 @@ func TestSnapshotTravelsWhole(t *testing.T) {
 		{func(s *Snapshot) { s.At.BestRound = 6 }, "best of round 6"},
 		{func(s *Snapshot) { s.At.Best = math.NaN() }, "not a number"},
 		{func(s *Snapshot) { s.Labels = s.Labels[1:] }, "2 label counts (got 1)"},
+		{func(s *Snapshot) { s.Labels = []float64{3, -1} }, "whole numbers of at least 0"},
+		{func(s *Snapshot) { s.Labels = []float64{math.NaN(), 1} }, "whole numbers of at least 0"},
 		{func(s *Snapshot) { s.Params = s.Params[1:] }, "4 parameters (got 3)"},
 		{func(s *Snapshot) { s.Heads = s.Params }, "at most 2 values of heads (got 4)"},
 		{func(s *Snapshot) { s.Slab, s.Best = s.Params, s.Params }, "at most 3 parameters in training"},

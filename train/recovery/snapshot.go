@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/train"
@@ -141,6 +142,8 @@ func (s Shape) fits(got Snapshot) error {
 		return fmt.Errorf("a state whose best metric is not a number")
 	case len(got.Labels) != s.Labels:
 		return fmt.Errorf("a state must have %d label counts (got %d)", s.Labels, len(got.Labels))
+	case slices.ContainsFunc(got.Labels, func(n float64) bool { return !(n >= 0 && n < 1<<53 && n == math.Trunc(n)) }):
+		return fmt.Errorf("the label counts of a state must be whole numbers of at least 0 (got %v)", got.Labels)
 	case len(got.Params) != s.Params:
 		return fmt.Errorf("a state must have %d parameters (got %d)", s.Params, len(got.Params))
 	case len(got.Heads) > s.Heads:

@@ -153,7 +153,7 @@ func (m *Member) recoverable(err error) bool {
 	var failed *comm.PeerError
 	var few *comm.TooFewError
 	switch {
-	case m.Fatal != nil && m.Fatal(err):
+	case m.Fatal != nil && m.Fatal(err), errors.Is(err, comm.ErrRefused): // it would come again
 		return false
 	case m.MinPeers == 0:
 		return m.Checkpoints != nil && errors.As(err, &failed)
@@ -167,7 +167,7 @@ func (m *Member) patience(ctx context.Context, err error) (time.Duration, error)
 		err = fmt.Errorf("%w. If the others have ended the run, they all hold its model: take model.safetensors from any of them", err)
 	}
 	if ctx.Err() != nil || m.Rejoin == 0 || !m.recoverable(err) {
-		return 0, err
+		return 0, m.naming(err)
 	}
 	m.least, m.without = m.MinPeers, nil
 	if errors.Is(err, ErrRejoin) {

@@ -1,0 +1,48 @@
+package labels
+
+import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// limit returns what each of the numbers of another peer may be: it has at most all nodes that the holder of s has not.
+func limit(s *shard.Shard) func(int) comm.Limit {
+	most := float64(s.Nodes) - float64(s.Owned)
+	return func(int) comm.Limit { return comm.Limit{What: "a label count", Least: 0, Most: most} }
+}
+
+// check returns an error unless sums, less own, may be the numbers of the other peers: a labelled node has one class, or
+// of several at most all, and is in one split.
+func check(sums, own []int64, s *shard.Shard) error {
+	others := slices.Clone(sums)
+	for i, n := range own {
+		others[i] -= n
+		if others[i] < 0 {
+			return comm.Refused("label count %d of the other peers must be at least 0 (got %d)", i, others[i])
+		}
+	}
+	classes := s.Labels.Classes
+	for k, nodes := range others[2*classes : 2*classes+2] {
+		counts := others[k*classes : (k+1)*classes]
+		all := int64(0)
+		for c, n := range counts {
+			if all += n; n > nodes {
+				return comm.Refused("the training nodes of class %d at the other peers must be at most their %d labelled ones (got %d)",
+					c, nodes, n)
+			}
+		}
+		if !s.Labels.Multi() && all != nodes {
+			return comm.Refused("the training nodes of all classes at the other peers must be their %d labelled ones (got %d)", nodes, all)
+		}
+	}
+	all, nodes := int64(0), s.Nodes-int64(s.Owned)
+	for _, n := range others[2*classes:] {
+		all += n
+	}
+	if all > nodes {
+		return comm.Refused("the labelled nodes of the other peers must be at most their %d nodes (got %d)", nodes, all)
+	}
+	return nil
+}
