@@ -15,13 +15,13 @@ import (
 func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 	if p.InClosedForm() {
 		c, err := p.ClosedForm(own)
-		return tune.ClosedLimit(c, e), err
+		return tune.ClosedLimit(c, e, p.Secure(int(e.Peers))), err
 	}
 	c, err := p.Layerwise(own)
 	if err != nil {
 		return 0, err
 	}
-	return tune.Limit(c, e)
+	return tune.Limit(c, e, p.Secure(int(e.Peers)))
 }
 
 // extent is what one peer adds to the extent of a contest between candidates.

@@ -119,6 +119,10 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	peers, ids, err := strangers(size)
+	if err != nil {
+		return nil, err
+	}
 	results := make([]*Result, size)
 	all, ctx := errgroup.WithContext(ctx)
 	for r, own := range l.Shards {
@@ -129,7 +133,11 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 			}
 			here := links[r].behind(network, r, size, p.Seed)
 			connection := &session.Connection{Transport: here, Here: slices.Repeat([]bool{true}, size), Asks: func(int) bool { return false }, Wire: here.wire}
-			m := &session.Member{Rank: r, Names: make([]string, size), MinPeers: p.MinPeers, FailureWait: p.FailureWait, Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
+			greeting, err := hello(p, own)
+			if err != nil {
+				return err
+			}
+			m := &session.Member{Reducer: secureSums(p, greeting.Plan, ids, peers[r]), Rank: r, Names: make([]string, size), MinPeers: p.MinPeers, FailureWait: p.FailureWait, Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
 				Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
 			if r == 0 {
 				m.Event = l.OnEvent

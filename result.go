@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -36,6 +37,8 @@ type Result struct {
 	Members []string      // names of all peers by rank; nil: they have none
 	Load    netsim.Load   // largest load of any peer of this process on the network
 	Link    *netsim.Table // network that was simulated; nil: none
+
+	Sums plan.SumTerms // who sees what of the sums over the peers
 
 	Plan  Plan      // by which the model was trained: of preset auto that of the chosen candidate
 	Tried []Attempt // of preset auto: all candidates, simpler ones first; the other fields are of the chosen one
@@ -92,10 +95,11 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 	if err != nil {
 		return nil, err
 	}
+	r.Sums = p.SumTerms(own.Parts)
 	// What differs between peers, or after a resume, stays out: all of them write the same file.
 	r.Card = modelfile.Card{Dataset: own.Name, Nodes: own.Nodes, Mode: p.Mode, Peers: own.Parts, Seed: p.Seed,
-		Setting: setting,
-		Metric:  string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
+		Setting: setting, Sums: r.Sums.Trust,
+		Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,13 +34,14 @@ type Policy struct {
 
 	ReceiveLimit int64 `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
 
-	MinPeers  int      `yaml:"min_peers"`  // least size of the group, this peer included; at least 2
-	MaxRounds int      `yaml:"max_rounds"` // of a layer; 0: no bound
-	MaxBytes  int64    `yaml:"max_bytes"`  // that this peer sends in one run; 0: no bound
-	MaxRate   int64    `yaml:"max_rate"`   // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
-	Hours     []string `yaml:"hours"`      // spans such as 22:00-06:00, by this machine's clock; none: always
-	Approvers []string `yaml:"approvers"`  // peer IDs whose signatures under an approval count; none: this peer's own
-	Approvals int      `yaml:"approvals"`  // how many of them must sign; 0: one
+	MinPeers  int      `yaml:"min_peers"`          // least size of the group, this peer included; at least 2
+	MinInSum  int      `yaml:"min_members_in_sum"` // parts of members that are added up before anybody sees them; 0: 3
+	MaxRounds int      `yaml:"max_rounds"`         // of a layer; 0: no bound
+	MaxBytes  int64    `yaml:"max_bytes"`          // that this peer sends in one run; 0: no bound
+	MaxRate   int64    `yaml:"max_rate"`           // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
+	Hours     []string `yaml:"hours"`              // spans such as 22:00-06:00, by this machine's clock; none: always
+	Approvers []string `yaml:"approvers"`          // peer IDs whose signatures under an approval count; none: this peer's own
+	Approvals int      `yaml:"approvals"`          // how many of them must sign; 0: one
 }
 
 // maxPolicy is how long a policy file may be, in bytes.
@@ -152,6 +154,9 @@ func (p Policy) Validate() error {
 	if p.MinPeers < 2 {
 		fault("min_peers must be at least 2 (got %d): in a group of two, a sum shows each the other's part", p.MinPeers)
 	}
+	if p.MinInSum < 0 {
+		fault("min_members_in_sum must be at least 1, or 0 for %d (got %d)", usualInSum, p.MinInSum)
+	}
 	rate := func(r int64) bool { return r == 0 || r >= 1024 }
 	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.ReceiveLimit) {
 		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
@@ -213,10 +218,14 @@ type Plan struct {
 	Passes       int     // over the features that find components; 0: none
 	Rounds       int     // of a layer, at most
 	Peers        int     // how many take part at least: with how few it continues when others fail
+	InSum        int     // members whose parts are added up before anybody sees them; 1: sums in the clear
 	Failures     string  // wait or continue
 	Labels       bool    // rows of class means may hold a node's own label
 	Numbers      float64 // that are sent of a node for each value that its row stores; 0: not known
 }
+
+// usualInSum is Policy.MinInSum where there is none: with two, each sees the other's part.
+const usualInSum = 3
 
 // Check refuses a plan that the policy does not allow, with a *Refusal for each rule, joined.
 func (p Policy) Check(plan Plan) error {
@@ -254,6 +263,16 @@ func (p Policy) Check(plan Plan) error {
 	}
 	if plan.Peers < p.MinPeers {
 		fault("min_peers", "at least %d peers must take part (got %d)", p.MinPeers, plan.Peers)
+	}
+	if least := cmp.Or(p.MinInSum, usualInSum); plan.InSum < least {
+		text := fmt.Sprintf("the parts of at least %d members must be added up before anybody sees them (got %d)", least, plan.InSum)
+		switch plan.InSum {
+		case 1:
+			text += ": sums are in the clear; set secure_sums"
+		case 2:
+			text += ": the other site sees your sums"
+		}
+		fault("min_members_in_sum", "%s", text)
 	}
 	if p.LeaveOneOut && plan.Labels {
 		fault("leave_one_out", "leave_one_out must be true, so that a row does not tell the node's own label")

@@ -49,7 +49,7 @@ func consent() Approval {
 
 func TestPolicyCheck(t *testing.T) {
 	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
-		Peers: 3, Failures: "wait", Numbers: 1.5}
+		Peers: 3, InSum: 3, Failures: "wait", Numbers: 1.5}
 	for what, c := range map[string]struct {
 		change func(*Plan)
 		want   []string
@@ -62,10 +62,12 @@ func TestPolicyCheck(t *testing.T) {
 		"class means":     {func(p *Plan) { p.Encoder = "classes" }, []string{"policy.encoders"}},
 		"both":            {func(p *Plan) { p.Encoder = "classes+pca:16" }, []string{"policy.encoders"}},
 		"no number":       {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
-		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.modes", "policy.layer_outputs", "policy.solvers", "policy.rows", "policy.failures", "policy.min_peers"}},
+		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.modes", "policy.layer_outputs", "policy.solvers", "policy.rows", "policy.failures", "policy.min_peers", "policy.min_members_in_sum"}},
 		"hidden rows":     {func(p *Plan) { p.LayerOutput = "hidden" }, []string{"policy.layer_outputs"}},
 		"solver":          {func(p *Plan) { p.Solver = "sgd" }, []string{"policy.solvers"}},
 		"two peers":       {func(p *Plan) { p.Peers = 2 }, []string{"policy.min_peers"}},
+		"two in a sum":    {func(p *Plan) { p.InSum = 2 }, []string{"policy.min_members_in_sum"}},
+		"sums in clear":   {func(p *Plan) { p.InSum = 1 }, []string{"policy.min_members_in_sum"}},
 		"too many rounds": {func(p *Plan) { p.Rounds = 201 }, []string{"policy.max_rounds"}},
 		"end to end":      {func(p *Plan) { p.Mode = "fullbatch" }, []string{"policy.modes"}},
 		"exact rows":      {func(p *Plan) { p.Rows = "float32" }, []string{"policy.rows"}},
@@ -92,8 +94,8 @@ func TestPolicyCheck(t *testing.T) {
 			}
 		}
 	}
-	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinPeers: 2}
-	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Peers: 2,
+	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinPeers: 2, MinInSum: 1}
+	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Peers: 2, InSum: 1,
 		Failures: "continue", Labels: true, Numbers: 9}
 	if err := errors.Join(bare.Validate(), bare.Check(most)); err != nil {
 		t.Errorf("a policy without these rules: %v", err)
@@ -101,6 +103,13 @@ func TestPolicyCheck(t *testing.T) {
 	most.Mode = "fullbatch"
 	if err := bare.Check(most); err == nil || !strings.Contains(err.Error(), "policy.modes: ") {
 		t.Errorf("a policy that names no mode allows retexo alone: %v", err)
+	}
+	for least, wrong := range map[int]bool{0: true, 1: false, 2: false, 3: true, 5: true} {
+		p, rules := allowed, policy(t)
+		p.InSum, rules.MinInSum = 2, least
+		if err := rules.Check(p); (err != nil) != wrong {
+			t.Errorf("min_members_in_sum %d, two in a sum: %v", least, err)
+		}
 	}
 	free := Policy{Encoders: []string{"pca"}}
 	if !free.allowsEncoder("pca:4096") || free.allowsEncoder("raw") {

@@ -39,6 +39,8 @@ type Contribution struct {
 	Columns int       // Update is rows of so many numbers, each column with a step of its own; 0: one step for all
 	Parts   []int     // in place of Columns: lengths of consecutive parts of Update, each with a step of its own; or nil
 
+	// A Reducer that sums in fixed point in any case uses Columns and Parts without Bits as well.
+
 	// Residual, unless nil as long as Update, becomes what rounding left out of this member's part,
 	// Update less what it sent: error feedback adds it to the next Update.
 	Residual []float32

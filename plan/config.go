@@ -50,6 +50,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 				s[0], most, first.Parts)
 		}
 	}
+	p.checkSums(first.Parts, &errs)
 	if p.Preset == Auto && p.Mode == "retexo" && err == nil {
 		_, err := p.CandidatesFor(first)
 		return errors.Join(append(errs, err)...)

@@ -37,6 +37,9 @@ func (p Plan) Judged() admission.Plan {
 	if p.Encoder.K > 0 {
 		j.Passes = p.PCAPasses
 	}
+	if j.InSum = j.Peers; len(p.Members) > 2 && !p.Secure(len(p.Members)) {
+		j.InSum = 1
+	}
 	switch {
 	case p.InClosedForm():
 		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds}.MostRounds()

@@ -16,7 +16,7 @@ const id = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 // open is a policy that allows what a site may allow.
 func open() admission.Policy {
 	return admission.Policy{Federation: "x", Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden", "logits"},
-		Solvers: []string{"adam", "adamw", "sgd", "ridge"}, Modes: []string{"retexo", "fullbatch"}, MinPeers: 2}
+		Solvers: []string{"adam", "adamw", "sgd", "ridge"}, Modes: []string{"retexo", "fullbatch"}, MinPeers: 2, MinInSum: 1}
 }
 
 // judgement is a plan that a changed policy refuses by one rule for one setting: without that line it is allowed.
@@ -43,6 +43,7 @@ var judgements = []judgement{
 	{"rows", "model: gcn\nrows: int8", "rows: int8", "policy.rows", func(p *admission.Policy) { p.Rows = []string{"float32"} }},
 	{"min_peers", "min_peers: 2", "min_peers: 2", "policy.min_peers", func(p *admission.Policy) { p.MinPeers = 3 }},
 	{"min_peers", "min_peers: 2", "min_peers: 2", "policy.failures", func(p *admission.Policy) { p.Failures = []string{"wait"} }},
+	{"secure_sums", "model: gcn\nsecure_sums: off", "secure_sums: off", "policy.min_members_in_sum", func(p *admission.Policy) { p.MinInSum = 3 }},
 	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "roster.relays", nil},
 }
 

@@ -133,7 +133,7 @@ func TestDefaults(t *testing.T) {
 // TestSums: a sum of 8 bits has no room for the rounding of more than 63 peers.
 func TestSums(t *testing.T) {
 	p := Defaults(Plan{})
-	p.Encoder, p.Sums = Encoder{"pca", 2}, "int8"
+	p.Encoder, p.Sums, p.SecureSums = Encoder{"pca", 2}, "int8", "off"
 	g := &graph.Graph{X: graph.Features{Dense: mat.New(4, 3)}, Labels: graph.Labels{Class: make([]int32, 4), Classes: 2}, Split: make([]graph.Split, 4)}
 	var err error
 	if g.Adj, err = graph.FromEdges(4, nil, nil, nil, graph.Build{}); err != nil {

@@ -52,7 +52,10 @@ type statement struct {
 	regroup bool    // it asks for another generation
 }
 
-const statementLen = 4 + 4 + 1
+const (
+	digestLen    = 4
+	statementLen = digestLen + 4 + 1
+)
 
 // encode appends u32 digest · f32 seconds · u8, 1: asks for another generation.
 func (s statement) encode(b []byte) []byte {

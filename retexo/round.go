@@ -54,9 +54,9 @@ func (t *Trainer) begin(k int) error {
 	st.round = &comm.Contribution{Update: st.slab.Grad, Counts: make([]int64, 2*eval.RealLen+t.metric.Size())}
 	if bits := sumBits[t.config.Updates]; bits > 0 {
 		st.round.Bits, st.round.Residual, st.residual = bits, make([]float32, n), make([]float32, n)
-		for _, p := range params {
-			st.round.Parts = append(st.round.Parts, len(p.Value.Data))
-		}
+	}
+	for _, p := range params {
+		st.round.Parts = append(st.round.Parts, len(p.Value.Data))
 	}
 	opt, err := optim.New(t.config.Optimizer, n)
 	if err != nil {
@@ -91,7 +91,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	b, each := t.sample(w)
 	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
-	if st.residual != nil && !st.feedBack() {
+	if !st.feedBack() {
 		loss = math.NaN() // which tells all peers that training has diverged
 	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
@@ -108,7 +108,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 		ctx, done = t.roundLimit(ctx)
 		defer done()
 	}
-	c.Meta = mine.encode(c.Meta[:0])
+	c.Meta, c.Common = mine.encode(c.Meta[:0]), digestLen
 	err := t.reduce(ctx, c)
 	if err != nil {
 		return err
@@ -128,6 +128,10 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 			e.Times[q] = s.seconds
 		}
 	}
+	e.Digests = t.digests()
+	if _, _, again := t.machine.differs(e.Digests); again {
+		return nil // the round does not count, and its sums may be noise
+	}
 	// A float32 each, as parameters are: the mean of the update is the same bits whatever the order of the peers.
 	loss, count := float32(eval.Real(c.Counts)), float32(eval.Real(c.Counts[eval.RealLen:]))
 	if count == 0 {
@@ -138,10 +142,6 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 		if e.Val, e.ValLoss, _, err = t.metric.Read(c.Counts[2*eval.RealLen:]); err != nil {
 			return err
 		}
-	}
-	e.Digests = t.digests()
-	if _, _, again := t.machine.differs(e.Digests); again {
-		return nil // the round does not count
 	}
 	t.report(train.Event{Kind: train.RoundEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric),
 		Done: t.config.rounds(w.Stage) + w.Round + 1, Total: t.config.rounds(t.config.Stages()),

@@ -143,10 +143,12 @@ func (st *stage) update(c Config, b batch, each float64, key rng.Key, round int)
 	return sum, count
 }
 
-// feedBack adds to this peer's update what rounding left out of those before. An update that is not
-// finite becomes zeros: no grid has room for it.
+// feedBack adds to this peer's update what rounding left out of those before, if it keeps that. An
+// update that is not finite becomes zeros: no grid has room for it, and a secure sum needs one.
 func (st *stage) feedBack() (finite bool) {
-	kernels.Axpy(1, st.residual, st.slab.Grad)
+	if st.residual != nil {
+		kernels.Axpy(1, st.residual, st.slab.Grad)
+	}
 	for _, v := range st.slab.Grad {
 		if v-v != 0 {
 			clear(st.slab.Grad)

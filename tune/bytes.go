@@ -45,6 +45,9 @@ const (
 	// statement is the meta of a reduction of layer-wise training (wire.md), and greeting what a peer greets another with
 	// and the rest that is sent once a run, at most.
 	statement, greeting = 9, 4096
+	// keysOfSums is what a peer sends to another to agree on the keys of secure sums, hybrid ones at most, and gridBytes the
+	// bytes of a step's sum (package secagg).
+	keysOfSums, gridBytes = 2700, 32
 )
 
 // Plus returns the sum of e and other.
@@ -66,8 +69,8 @@ func (e Extent) Counts(multi bool, seed uint64) labels.Counts {
 }
 
 // Limit returns the bytes that all peers of a run by c send at most, frames included: those of a run in which no patience
-// ends a stage and no peer fails.
-func Limit(c retexo.Config, e Extent) (int64, error) {
+// ends a stage and no peer fails. secure says that sums are (package secagg).
+func Limit(c retexo.Config, e Extent, secure bool) (int64, error) {
 	if e.Peers < 2 {
 		return 0, nil
 	}
@@ -81,7 +84,7 @@ func Limit(c retexo.Config, e Extent) (int64, error) {
 	}
 	metric := int64(eval.NewAccumulator(c.Metric, none, train.SelectionBins).Size())
 	final := int64(eval.NewAccumulator(c.Metric, none, eval.DefaultBins).Size())
-	t := tally{pairs: e.Peers * (e.Peers - 1), halo: e.Halo, peers: e.Peers}
+	t := tallyOf(e, secure)
 	t.sum(0, int64(labels.Len(c.Spec.Classes)))
 	if c.Inductive {
 		t.rows(8)
@@ -106,7 +109,18 @@ func Limit(c retexo.Config, e Extent) (int64, error) {
 }
 
 // tally adds up bytes.
-type tally struct{ pairs, peers, halo, bytes int64 }
+type tally struct {
+	pairs, peers, halo, bytes int64
+	secure                    bool
+}
+
+func tallyOf(e Extent, secure bool) tally {
+	t := tally{pairs: e.Peers * (e.Peers - 1), peers: e.Peers, halo: e.Halo, secure: secure}
+	if secure {
+		t.bytes = t.pairs * keysOfSums
+	}
+	return t
+}
 
 // total returns the bytes with those of headers and greetings.
 func (t *tally) total() int64 {
@@ -115,19 +129,31 @@ func (t *tally) total() int64 {
 
 // sum adds a reduction.
 func (t *tally) sum(floats, counts int64) {
+	if t.secure && floats > 0 { // in 64 bits, after a sum that finds the grid
+		t.grid(1)
+		floats, counts = 0, floats+counts
+	}
 	t.bytes += 2*(t.peers-1)*(4*floats+8*counts) + t.pairs*(framesOfSum*comm.HeaderLen+statement)
 }
 
 // parts adds a reduction of so many numbers in columns, or parts, that have a grid each, in the
 // format of retexo.Config.Sums or Updates.
 func (t *tally) parts(numbers, columns int64, format string) {
-	if format == "" {
+	if format == "" && !t.secure {
 		t.sum(numbers, 0)
 		return
 	}
-	width := map[string]int64{"int16": 2, "auto": 2, "int8": 1}[format]
+	width := map[string]int64{"": 4, "float32": 4, "int16": 2, "auto": 2, "int8": 1}[format]
 	t.sum(0, 0)
+	if t.secure {
+		t.grid(columns)
+	}
 	t.bytes += 2*(t.peers-1)*(width*numbers+4) + t.pairs*(4*columns+framesOfSum*comm.HeaderLen)
+}
+
+// grid adds the sum that finds the steps of so many columns.
+func (t *tally) grid(columns int64) {
+	t.bytes += 2*(t.peers-1)*gridBytes*columns + t.pairs*framesOfSum*comm.HeaderLen
 }
 
 // rows adds an exchange of the halo's rows, each of so many bytes.
@@ -193,7 +219,7 @@ func (t *tally) crossing(c closedform.Config, views int64) {
 }
 
 // ClosedLimit is Limit of rounds of class means: that of all of them.
-func ClosedLimit(c closedform.Config, e Extent) int64 {
+func ClosedLimit(c closedform.Config, e Extent, secure bool) int64 {
 	if e.Peers < 2 {
 		return 0
 	}
@@ -216,7 +242,7 @@ func ClosedLimit(c closedform.Config, e Extent) int64 {
 	if c.Inductive {
 		views = 2
 	}
-	t := tally{pairs: e.Peers * (e.Peers - 1), halo: e.Halo, peers: e.Peers}
+	t := tallyOf(e, secure)
 	t.sum(0, int64(labels.Len(c.Classes)))
 	t.sum(2*features, 1) // statistics of the columns
 	t.crossing(c, int64(views))

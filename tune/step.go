@@ -66,6 +66,7 @@ func (s *Step) Sum() []int64 { return s.sum }
 
 // Run implements session.Trainer.
 func (s *Step) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	before := g.Bytes() // for keys of secure sums
 	all, err := s.compare(ctx, r)
 	if err != nil {
 		return err
@@ -80,14 +81,14 @@ func (s *Step) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	case slices.ContainsFunc(all, func(p place) bool { return p.index != s.Index }):
 		return ErrAgain
 	}
-	compared := g.Bytes()
+	compared := g.Bytes().Total() - before.Total()
 	if err := s.Trainer.Run(ctx, g, r); err != nil {
 		if _, peer := errors.AsType[*comm.PeerError](err); peer || ctx.Err() != nil {
 			return err
 		}
 		return &FailedError{err}
 	}
-	s.sum = s.Values(compared.Total())
+	s.sum = s.Values(compared)
 	if _, err := r.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Stage: s.Index, Kind: "sum of a step"}, Counts: s.sum}); err != nil {
 		return err
 	}

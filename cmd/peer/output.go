@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // result is the object of --json. Fields are added and never removed.
@@ -46,6 +47,8 @@ type result struct {
 	Trips    int64   `json:"trips"`          // messages that followed one another
 	Waited   float64 `json:"seconds_waited"` // of the seconds, in operations with other peers
 
+	Sums plan.SumTerms `json:"sums"` // who sees what of the sums over the peers
+
 	Tried []tried `json:"tried,omitempty"` // by preset auto; the other fields are those of the chosen plan
 
 	Generations []generation `json:"generations,omitempty"` // of a run with min_peers
@@ -74,7 +77,7 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 		Seed: p.Seed, TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
 	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
-	r.Tried = triedOf(o)
+	r.Tried, r.Sums = triedOf(o), o.Sums
 	sum := o.Total()
 	r.Messages, r.Trips, r.Waited = sum.Messages, o.Load.Trips, o.Waited
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
@@ -126,6 +129,7 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 		{Name: "seconds waiting for peers", Value: fmt.Sprintf("%.1f", o.Waited)},
 		{Name: "bytes sent", Value: report.Bytes(sum.Total())}, {Name: "messages sent", Value: fmt.Sprint(sum.Messages)},
 		{Name: "messages one after another", Value: fmt.Sprint(r.Trips)},
+		{Name: "sums over the peers", Value: o.Sums.Trust},
 	}
 	if err := cli.WriteFile(out.report(), func(w io.Writer) error { return report.Write(w, page) }); err != nil {
 		return err

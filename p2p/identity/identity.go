@@ -86,6 +86,22 @@ func (i Identity) PeerID() string { return i.id.String() }
 // purpose, so that a signature never counts for something else.
 func (i Identity) Sign(message []byte) ([]byte, error) { return i.key.Sign(message) }
 
+// Verify returns what is wrong with the signature of the peer of that ID under message.
+func Verify(peerID string, message, signature []byte) error {
+	id, err := peer.Decode(peerID)
+	if err != nil {
+		return fmt.Errorf("p2p: peer ID %.80q: %w", peerID, err)
+	}
+	key, err := id.ExtractPublicKey()
+	if err != nil {
+		return fmt.Errorf("p2p: peer ID %s: %w", peerID, err)
+	}
+	if ok, err := key.Verify(message, signature); err != nil || !ok {
+		return errors.Join(fmt.Errorf("p2p: the signature must be by %s", peerID), err)
+	}
+	return nil
+}
+
 func identityOf(raw ed25519.PrivateKey) (Identity, error) {
 	key, err := crypto.UnmarshalEd25519PrivateKey(raw)
 	if err != nil {

@@ -59,7 +59,8 @@ func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
 }
 
 // Reduce implements comm.Reducer. Update is summed in fixed point, on a grid that the members agree
-// on through a masked sum of their largest magnitudes; without Bits, in 64 bits. M members together send
+// on through a masked sum of their largest magnitudes; without Bits, in 32 bits where columns or parts
+// have grids of their own, else in 64. M members together send
 // 2·(len(Update)·Bits/8 + 32·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1) bytes by the door
 // Reduce, and Meta as Group.Reduce does.
 //
@@ -86,6 +87,9 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	wide := *c
 	if wide.Bits == 0 {
 		wide.Bits = 64
+		if c.Columns > 0 || c.Parts != nil {
+			wide.Bits = 32
+		}
 	}
 	form, err := wide.Fixed(len(r.group.Members()))
 	if err != nil {

@@ -72,6 +72,10 @@ type Member struct {
 	Meet  func(ctx context.Context, least int) (*Connection, error) // at least so many members
 	Fatal func(error) bool                                          // no further session helps; may be nil
 	Final func(Trainer, Usage) error                                // the model is final, and others may still need this peer; may be nil
+
+	// Reducer makes what sums over the members of a session; nil: the group does, in the clear.
+	Reducer func(ctx context.Context, g *comm.Group) (comm.Reducer, error)
+
 	Event func(train.Event)
 
 	trainer Trainer
@@ -250,7 +254,13 @@ func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err er
 			return true, err
 		}
 	}
-	err = t.Run(ctx, g, g)
+	r := comm.Reducer(g)
+	if m.Reducer != nil {
+		if r, err = m.Reducer(ctx, g); err != nil {
+			return true, err
+		}
+	}
+	err = t.Run(ctx, g, r)
 	if t.Done() || !m.done {
 		m.trainer, m.done = t, t.Done()
 	}

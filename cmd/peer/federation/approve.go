@@ -128,5 +128,10 @@ func describeRun(w io.Writer, p heddle.Plan) {
 		fmt.Fprintf(w, "model        %s, %d layers, %d hops, hidden width %d\n", p.Model, p.Layers, p.Hops, p.Hidden)
 		fmt.Fprintf(w, "travels      encoder %s, layer output %s\n", p.Encoder, p.LayerOutput)
 	}
+	sums := p.SumTerms(len(p.Members))
+	fmt.Fprintf(w, "sums         %s\n", sums.Trust)
+	if sums.Secure {
+		fmt.Fprintf(w, "             %s; keys by %s\n", sums.Form, sums.Keys)
+	}
 	fmt.Fprintf(w, "solver       %s, at most %d rounds of a layer\n", judged.Solver, judged.Rounds)
 }

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/privacy/secagg"
+)
+
+// LeastSecure is how many peers a secure sum has at least: of a sum of two, each sees the other's part.
+const LeastSecure = 3
+
+// Secure reports whether the sums of a run by p over so many peers are secure.
+func (p Plan) Secure(peers int) bool {
+	return p.Mode == "retexo" && (p.SecureSums == "on" || p.SecureSums == "hybrid" ||
+		p.SecureSums == "auto" && peers >= LeastSecure && p.MinPeers == 0)
+}
+
+// leastMembers is how many members a sum of a run by p over so many peers has at least.
+func (p Plan) leastMembers(peers int) int {
+	if p.MinPeers > 0 {
+		return p.MinPeers // sums of so few are seen, once others have failed
+	}
+	return peers
+}
+
+// checkSums adds what keeps so many peers from the sums that p asks for.
+func (p Plan) checkSums(peers int, errs *faults) {
+	if !p.Secure(peers) {
+		return
+	}
+	switch least := p.leastMembers(peers); {
+	case peers > secagg.MostMembers:
+		errs.add("secure_sums must be off with more than %d peers (got %s with %d): then sums are in the clear",
+			secagg.MostMembers, p.SecureSums, peers)
+	case p.MinPeers > 0:
+		errs.add("secure_sums must be auto or off with min_peers (got %s): a sum that is repeated without a failed peer would show its part", p.SecureSums)
+	case least < LeastSecure:
+		errs.add("secure_sums must be auto or off with %d peers (got %s): of a sum of two, each sees the other's part", peers, p.SecureSums)
+	}
+}
+
+// SumTerms say who sees what of the sums of a run.
+type SumTerms struct {
+	Secure  bool   `json:"secure"`
+	Members int    `json:"members"`        // of a sum, at least
+	Form    string `json:"form,omitempty"` // of secure sums: ring and scale
+	Keys    string `json:"keys,omitempty"` // of secure sums: what they rest on
+	Trust   string `json:"trust"`          // what a peer may rely on
+}
+
+// SumTerms returns who sees what of the sums of a run by p over so many peers.
+func (p Plan) SumTerms(peers int) SumTerms {
+	s := SumTerms{Secure: p.Secure(peers), Members: p.leastMembers(peers)}
+	switch {
+	case peers == 1:
+		s.Trust = "one peer: there are no sums over peers"
+	case s.Secure:
+		s.Form = "whole numbers modulo 2^64"
+		for _, narrow := range []struct {
+			what, format string
+			read         bool
+		}{{"sums that find the encoder", p.Sums, p.Encoder.Kind == "pca" || p.Encoder.Kind == "classes"}, {"updates", p.Updates, p.Solver != "ridge"}} {
+			if narrow.format == Auto {
+				narrow.format = "int16"
+				if p.InClosedForm() && peers <= 8 {
+					narrow.format = "int8"
+				}
+			}
+			if narrow.read && narrow.format != "float32" {
+				s.Form += fmt.Sprintf(", for %s %s", narrow.what, narrow.format)
+			}
+		}
+		s.Form += "; each sum has a grid that follows from the sum of the peers' largest magnitudes"
+		if s.Keys = "X25519, new for each session"; p.SecureSums == "hybrid" {
+			s.Keys = "X25519 and ML-KEM-768, new for each session"
+		}
+		s.Trust = fmt.Sprintf("nobody sees a single peer's part of a sum, unless all %d other members of the sum pool what they know; all peers see the sums", s.Members-1)
+	case peers == 2:
+		s.Trust = "the other site sees your sums: of a sum of two, each sees the other's part"
+	default:
+		s.Trust = "sums are in the clear: the peer that adds up a vector sees each peer's part of it"
+	}
+	return s
+}

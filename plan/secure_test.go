@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// TestSecureSums: sums are secure by default with 3 to 50 peers; what cannot be is refused by name, and the
+// terms say who sees what.
+func TestSecureSums(t *testing.T) {
+	for _, test := range []struct {
+		setting  string
+		peers    int
+		min      int
+		secure   bool
+		says     string // of the refusal; empty: there is none
+		trust    string
+		together int
+	}{
+		{"auto", 2, 0, false, "", "the other site sees your sums", 2},
+		{"auto", 3, 0, true, "", "unless all 2 other members", 3},
+		{"auto", 50, 0, true, "", "unless all 49 other members", 50},
+		{"auto", 51, 0, true, "must be off with more than 50 peers (got auto with 51)", "", 51},
+		{"off", 51, 0, false, "", "in the clear", 1},
+		{"off", 3, 0, false, "", "in the clear", 1},
+		{"on", 2, 0, true, "must be auto or off with 2 peers (got on)", "", 2},
+		{"hybrid", 4, 0, true, "", "unless all 3 other members", 4},
+		{"on", 5, 3, true, "must be auto or off with min_peers", "", 3},
+		{"auto", 5, 3, false, "", "in the clear", 1},
+	} {
+		p := Defaults(Plan{})
+		p.SecureSums, p.MinPeers = test.setting, test.min
+		p.Members = make([]Member, test.peers)
+		var errs faults
+		p.checkSums(test.peers, &errs)
+		said := ""
+		if len(errs) > 0 {
+			said = errs[0].Error()
+		}
+		terms := p.SumTerms(test.peers)
+		if p.Secure(test.peers) != test.secure || terms.Secure != test.secure {
+			t.Errorf("%+v: secure %t", test, p.Secure(test.peers))
+		}
+		if (said != "") != (test.says != "") || !strings.Contains(said, test.says) {
+			t.Errorf("%+v: refused with %q", test, said)
+		}
+		if test.says == "" && (!strings.Contains(terms.Trust, test.trust) || (terms.Form != "") != test.secure) {
+			t.Errorf("%+v: terms %+v", test, terms)
+		}
+		if got := p.Judged().InSum; got != test.together {
+			t.Errorf("%+v: a policy judges %d members in a sum", test, got)
+		}
+	}
+	p := Defaults(Plan{Mode: "fullbatch"})
+	if p.Secure(4) || p.SumTerms(4).Secure {
+		t.Error("mode fullbatch has secure sums")
+	}
+	if p.SecureSums = "on"; p.Validate() == nil || p.Check([]*shard.Shard{{Parts: 4}}) == nil {
+		t.Error("mode fullbatch takes secure_sums: on")
+	}
+}
