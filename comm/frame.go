@@ -86,6 +86,44 @@ func parseFrame(frame []byte) (h header, payload []byte, err error) {
 	return h, payload, nil
 }
 
+// Frame is what the header of a frame states, and its payload.
+type Frame struct {
+	Op      string // "allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream" or "agree"
+	Dup     bool   // of the group that Dup returned
+	Door    Door
+	Part    Part   // of a reduction; of other operations it has the step's number
+	Seq     uint32 // of the operation in its Group, from 1
+	Total   uint64 // payload bytes of the whole message
+	Payload []byte // in the memory of the frame
+}
+
+// Part is what a message of a reduction carries.
+type Part uint8
+
+// The parts of a reduction. A member gives its own summand of a chunk to the chunk's owner, which sends
+// back the sums.
+const (
+	PartMeta      = Part(stepMeta)
+	PartGive      = Part(stepGive)
+	PartGiveCount = Part(stepGiveCount)
+	PartSum       = Part(stepSum)
+	PartSumCount  = Part(stepSumCount)
+	PartGiveGrid  = Part(stepGiveGrid)
+	PartSumGrid   = Part(stepSumGrid)
+)
+
+// ParseFrame reads a frame as a Transport carries it.
+func ParseFrame(b []byte) (Frame, error) {
+	if len(b) < HeaderLen {
+		return Frame{}, fmt.Errorf("a frame must have at least %d bytes (got %d)", HeaderLen, len(b))
+	}
+	plain := append([]byte(nil), b[:HeaderLen]...)
+	plain[1] &^= dupBit
+	h, _, err := parseFrame(plain)
+	return Frame{Op: h.op.String(), Dup: b[1]&dupBit != 0, Door: h.door, Part: Part(h.step), Seq: h.seq,
+		Total: h.total, Payload: b[HeaderLen:]}, err
+}
+
 // floatBytes returns the bytes of x, little endian: its own memory, but for machines of another byte order.
 func floatBytes(x []float32) []byte {
 	if b, ok := kernels.Bytes(x); ok {

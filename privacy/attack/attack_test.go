@@ -1,0 +1,172 @@
+package attack
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/plan"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// random returns a map of f columns to d measurements.
+func random(f, d int) mat.Dense {
+	m := mat.New(f, d)
+	for i := range m.Data {
+		m.Data[i] = float32(rng.New(3).Normal(uint64(i)))
+	}
+	return m
+}
+
+// TestPursue: a sparse row is found from random measurements of it, and only up to its length.
+func TestPursue(t *testing.T) {
+	m := random(400, 60)
+	for n := 1; n <= 12; n++ {
+		set := rng.New(uint64(n)).Perm(400)[:n]
+		slices.Sort(set)
+		y := make([]float32, 60)
+		for _, j := range set {
+			for i := range y {
+				y[i] += 0.3 * m.At(int(j), i)
+			}
+		}
+		guess := NewDictionary(m).Pursue(y, 30, sound)
+		if !slices.Equal(guess.Col, set) || !guess.equal() || guess.Miss > sound {
+			t.Errorf("%v is found as %v, values %.3g, missing %.2g", set, guess.Col, guess.Value, guess.Miss)
+		}
+	}
+}
+
+// bagOf returns a problem whose answer is set.
+func bagOf(f, d int, size float64, set []int32) *Bag {
+	b := &Bag{K: len(set), Prior: make([]float64, f), Target: make([]float64, d)}
+	for _, v := range random(f, d).Data {
+		b.Atom = append(b.Atom, size*float64(v))
+	}
+	for _, j := range set {
+		add(b.Target, b.atom(j))
+	}
+	for i, v := range b.Target {
+		b.Target[i] = math.RoundToEven(v)
+	}
+	return b
+}
+
+// TestSearch: sets of few columns are found from rounded measurements, and one that has as few measurements as other
+// sets fit is not, but has rivals.
+func TestSearch(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		set := rng.New(uint64(n)).Perm(120)[:n]
+		slices.Sort(set)
+		b := bagOf(120, 12, 20, set)
+		if !b.Consistent(set) {
+			t.Fatalf("%v does not agree with its own measurements", set)
+		}
+		if found := b.Search(20_000_000, rng.New(1)); !slices.Equal(found.Set, set) {
+			t.Errorf("%v is found as %+v", set, found)
+		}
+	}
+	set := []int32{3, 30, 50, 77, 90, 110}
+	if rivals, _ := bagOf(120, 4, 3, set).Rivals(set, 50); rivals != 50 {
+		t.Errorf("%d other sets have the same four coarse measurements, there must be many", rivals)
+	}
+	if rivals, _ := bagOf(120, 12, 20, set).Rivals(set, 50); rivals != 0 {
+		t.Errorf("%d other sets have the same twelve fine measurements, there must be none", rivals)
+	}
+}
+
+// TestSpread: the first numbers lie evenly, and none comes twice.
+func TestSpread(t *testing.T) {
+	order := spread(100)
+	first := slices.Sorted(slices.Values(order[:10]))
+	for i := range 9 {
+		if gap := first[i+1] - first[i]; gap < 5 || gap > 20 {
+			t.Errorf("the first ten are %v", first)
+		}
+	}
+	if slices.Sort(order); order[0] != 0 || order[99] != 99 || len(slices.Compact(order)) != 100 {
+		t.Errorf("not each of 100 numbers once: %v", order)
+	}
+}
+
+// cora returns the parts of Cora, and the plan of some settings.
+func cora(t *testing.T, parts int, given map[string]string) ([]*shard.Shard, plan.Plan) {
+	t.Helper()
+	g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return split(t, g, parts, given)
+}
+
+func split(t *testing.T, g *graph.Graph, parts int, given map[string]string) ([]*shard.Shard, plan.Plan) {
+	t.Helper()
+	p, _, err := plan.Read(nil, given, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := partition.ParsePolicy("random")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := partition.Partition(g.Numbered(), policy, parts, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shards, *p
+}
+
+// TestComponentsLeak: rows of 128 components are found exactly in the bytes of a run, and rows of nodes in the sum
+// that finds the components: as docs/measurements/attacks.md has it.
+func TestComponentsLeak(t *testing.T) {
+	shards, p := cora(t, 3, map[string]string{"encoder": "pca:128", "exchange": "halo", "rounds": "1"})
+	run, err := Train(t.Context(), p, shards, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := run.ComponentRows(t.Context(), 1, 40)
+	if err != nil || rows.Exact < 36 {
+		t.Errorf("%d of 40 rows are found, at least 36 must be: %v", rows.Exact, err)
+	}
+	if testing.Short() {
+		t.Log("SKIPPED: the sum, with -short")
+		return
+	}
+	sum, err := run.ComponentSum(t.Context(), 1)
+	if err != nil || sum.Exact < 30 || sum.Claimed != sum.Exact {
+		t.Errorf("%d of %d claims from the sum are rows, at least 30 and all must be: %v", sum.Exact, sum.Claimed, err)
+	}
+}
+
+// TestCheck: a site learns by itself, and soon, what its rows tell.
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		given       map[string]string
+		least, most float64 // fraction of exact rows
+	}{
+		{map[string]string{"encoder": "raw"}, 1, 1},
+		{map[string]string{"encoder": "pca:128"}, 0.7, 1},
+		{map[string]string{"encoder": "pca:8"}, 0, 0.2},
+		{map[string]string{"preset": "frugal"}, 0, 1},
+	} {
+		shards, p := cora(t, 3, c.given)
+		r, err := Check(t.Context(), p, shards[1], time.Second/2)
+		if share := float64(r.Exact) / float64(max(r.Tried, 1)); err != nil || r.Tried == 0 || share < c.least || share > c.most {
+			t.Errorf("%v: %v, the fraction must be %g to %g: %v", c.given, r, c.least, c.most, err)
+		}
+	}
+	shards, p := cora(t, 3, map[string]string{"encoder": "mlp"})
+	if r, err := Check(t.Context(), p, shards[1], time.Second); err != ErrUnmeasured {
+		t.Errorf("encoder mlp: %v, %v", r, err)
+	}
+}

@@ -1,0 +1,262 @@
+package attack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/train/linear"
+)
+
+// ErrUnmeasured is why Check has no figure: there is no attack on rows of the plan's encoder here, or the site has
+// nothing to make an encoder of.
+var ErrUnmeasured = errors.New("no attack here reads such rows")
+
+// Check attacks a site's own rows as a member that receives them by p would, for about as long as limit, and
+// returns how many of those that it tried it recovered exactly. The site does it by itself, before a run, with
+// an encoder made of its own features and labels; no byte is sent. It tries the rows that other sites
+// would receive, and all where there are none, evenly from those with the fewest values to those with the most.
+// With encoder raw, and for rows of components that are as many as the features, nothing needs to be attacked:
+// the rows are the features.
+//
+// The error is ErrUnmeasured for encoder mlp, for modes that are not retexo and for sites without training labels
+// by encoder classes.
+func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
+	var sum Recovery
+	nodes := sample(own)
+	if p.Mode == "retexo" && (p.Encoder.Kind == "raw" || p.Encoder.Kind == "pca" && p.Encoder.K >= own.X.Cols()) {
+		for _, i := range nodes {
+			col, val := nonZeros(own.X, i)
+			sum.score(own.X, i, Guess{Col: col, Value: wide(val)}, true)
+		}
+		return sum, nil
+	}
+	var one func(i int, sum *Recovery) error
+	var err error
+	begun := time.Now()
+	switch {
+	case p.Mode == "retexo" && p.Encoder.Kind == "pca":
+		one, err = checkComponents(ctx, p, own, nodes)
+	case p.InClosedForm() && p.Encoder.K == 0:
+		one, err = checkClasses(ctx, p, own, nodes)
+	default:
+		err = ErrUnmeasured
+	}
+	if err != nil {
+		return sum, err
+	}
+	for _, i := range spread(len(nodes)) {
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		if time.Since(begun) > limit && sum.Tried > 0 {
+			break
+		}
+		if err := one(i, &sum); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+func wide(x []float32) (y []float64) {
+	for _, v := range x {
+		y = append(y, float64(v))
+	}
+	return y
+}
+
+// sample returns the nodes whose rows other sites receive, those with the fewest values first.
+func sample(own *shard.Shard) (nodes []int32) {
+	for _, list := range own.Boundary {
+		nodes = append(nodes, list...)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	if len(nodes) == 0 {
+		for i := range own.Owned {
+			nodes = append(nodes, int32(i))
+		}
+	}
+	count := make([]int, own.Owned)
+	for _, i := range nodes {
+		col, _ := nonZeros(own.X, i)
+		count[i] = len(col)
+	}
+	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(count[a], count[b]) })
+	return nodes
+}
+
+// spread returns the numbers below n so that the first k of them lie evenly among all, for every k.
+func spread(n int) []int {
+	const golden = 0.6180339887498949
+	order := make([]int, n)
+	at := make([]float64, n)
+	for i := range order {
+		order[i] = i
+		at[i] = 0.5 + golden*float64(i)
+		at[i] -= float64(int(at[i]))
+	}
+	// The i-th number of a sequence of low discrepancy (Weyl) says where among all the i-th one lies.
+	rank := slices.Clone(order)
+	slices.SortFunc(rank, func(a, b int) int { return cmp.Compare(at[a], at[b]) })
+	for place, i := range rank {
+		order[i] = place
+	}
+	return order
+}
+
+// alone returns a group of one member.
+func alone() *comm.Group { return comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1) }
+
+// checkComponents attacks rows of components of the site's own features.
+func checkComponents(
+	ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int32,
+) (func(int, *Recovery) error, error) {
+	c, err := p.Layerwise(own)
+	if err != nil {
+		return nil, err
+	}
+	model, err := c.NewModel()
+	if err != nil {
+		return nil, err
+	}
+	g := alone()
+	defer g.Close()
+	v, err := linear.Components(ctx, g, comm.ReduceID{Kind: "own components"}, model.Encoder.Input(own.X),
+		model.Encoder.Spec.Out, 1, 0, rng.New(p.Seed).FoldString("pca"))
+	if err != nil {
+		return nil, err
+	}
+	model.Encoder.Proj.W.Value.CopyFrom(v)
+	rows := model.Encoder.Encode(own.X.Select(nodes)).Dense
+	rows, err = asReceived(rows, c.Rows)
+	if err != nil {
+		return nil, err
+	}
+	dictionary := NewDictionary(v)
+	return func(i int, sum *Recovery) error {
+		guess := dictionary.Pursue(rows.Row(i), rows.Cols/2, sound)
+		sum.score(own.X, nodes[i], guess, guess.Miss <= sound && guess.equal())
+		return nil
+	}, nil
+}
+
+// asReceived returns rows as a receiver has them.
+func asReceived(rows mat.Dense, coding wire.Coding) (mat.Dense, error) {
+	if coding == (wire.Coding{}) || rows.Rows == 0 {
+		return rows, nil
+	}
+	coder := wire.New(coding)
+	every := make([]int32, rows.Rows)
+	for i := range every {
+		every[i] = int32(i)
+	}
+	x, err := coder.Parse(coder.Append(nil, wire.Block{Dense: rows}, every), rows.Rows, rows.Cols)
+	if x.Sparse != nil {
+		x.Dense = x.Sparse.Dense()
+	}
+	return x.Dense, err
+}
+
+// tries is how many sets Check compares for a row of class means: about a tenth of a second.
+const tries = 2_000_000
+
+// checkClasses attacks rows of class means of the site's own labels.
+func checkClasses(
+	ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int32,
+) (func(int, *Recovery) error, error) {
+	site, err := apart(own)
+	if err != nil {
+		return nil, err
+	}
+	p.MinClass = 1 // a single site has fewer of each class
+	run, err := Train(ctx, p, []*shard.Shard{site}, 0)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, errors.Join(ErrUnmeasured, err)
+	}
+	a := &classAttack{form: run.Model.Closed, encoder: run.Model.Encoder, raw: own.X, boundary: nodes}
+	global := make([]int64, own.Owned)
+	for i := range global {
+		global[i] = int64(i)
+	}
+	if err := a.softLabels(run, global); err != nil {
+		return nil, err
+	}
+	a.priors(run)
+	for _, v := range nodes {
+		a.class = append(a.class, max(own.Labels.Class[v], 0))
+	}
+	x := run.Model.Encoder.Input(own.X.Select(nodes))
+	c, err := p.ClosedForm(own)
+	if err != nil {
+		return nil, err
+	}
+	for r := range a.form.Spec.Rounds {
+		z, err := asReceived(a.sent(r, x), c.Rows)
+		if err != nil {
+			return nil, err
+		}
+		a.z, a.step = append(a.z, z), append(a.step, run.steps(z))
+	}
+	return func(i int, sum *Recovery) error {
+		col, val := nonZeros(own.X, nodes[i])
+		if len(col) == 0 || slices.Max(val) != slices.Min(val) {
+			sum.score(own.X, nodes[i], Guess{}, false) // the search is one of bags
+			return nil
+		}
+		guess := Guess{}
+		consistent := false
+		if bag := a.bag(i, len(col)); bag != nil {
+			found := bag.Search(tries, rng.New(p.Seed).Fold(uint64(i)))
+			guess, consistent = evenly(found.Set), found.Consistent
+		}
+		sum.score(own.X, nodes[i], guess, consistent)
+		return nil
+	}, nil
+}
+
+// sent returns the rows of round r before any hop, of features x.
+func (a *classAttack) sent(r int, x graph.Features) mat.Dense {
+	z := closed.Times(x, a.form.Means[r].Value)
+	if a.soft != nil {
+		a.form.LeaveOwn(r, x, z, a.soft[r])
+	}
+	return z
+}
+
+// apart returns a site as a graph of its own, without edges to others.
+func apart(own *shard.Shard) (*shard.Shard, error) {
+	if own.Labels.Multi() {
+		return nil, ErrUnmeasured
+	}
+	var src, dst []int32
+	for i := range own.Owned {
+		col, _ := own.Adj.Row(i)
+		for _, j := range col {
+			if int(j) < own.Owned {
+				src, dst = append(src, j), append(dst, int32(i))
+			}
+		}
+	}
+	adj, err := graph.FromEdges(own.Owned, src, dst, nil, graph.Build{Directed: true})
+	if err != nil {
+		return nil, err
+	}
+	return shard.Whole(&graph.Graph{Name: own.Name, Adj: adj, X: own.X, Labels: own.Labels, Split: own.Split}), nil
+}
+

@@ -1,0 +1,287 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
+)
+
+// Effort bounds an attack on rows of class means.
+type Effort struct {
+	Rows  int // attacked at most, of the fewest values first
+	Tries int // sets of columns that are compared, for each row
+	Least int // values of a row that is attacked
+}
+
+// ClassRows attacks the rows that a victim sends by encoder classes: those of all rounds of the model together
+// are some 20 rounded measurements of a node's features. Bag.Search looks for a set of columns that all of them
+// agree with. The attacker is given more than a receiver knows for sure: the number of the node's values, its
+// class and its soft labels of each round. The features must be zeros and one other value for each node.
+func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, error) {
+	var sum Recovery
+	if run.Model.Closed == nil {
+		return sum, errors.New("encoder must be classes")
+	}
+	a, err := run.classAttack(victim)
+	if err != nil {
+		return sum, err
+	}
+	type target struct{ at, k int }
+	var targets []target
+	for i, v := range a.boundary {
+		if col, val := nonZeros(a.raw, v); len(col) >= max(e.Least, 1) && slices.Max(val) == slices.Min(val) {
+			targets = append(targets, target{i, len(col)})
+		}
+	}
+	slices.SortStableFunc(targets, func(x, y target) int { return x.k - y.k })
+	for _, t := range targets[:min(e.Rows, len(targets))] {
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		bag := a.bag(t.at, t.k)
+		if bag == nil { // the row was withheld
+			sum.score(a.raw, a.boundary[t.at], Guess{}, false)
+			continue
+		}
+		found := bag.Search(e.Tries, rng.New(run.Plan.Seed).FoldString("attack").Fold(uint64(t.at)))
+		sum.score(a.raw, a.boundary[t.at], evenly(found.Set), found.Consistent)
+		sum.Base += a.hits(t.at, likeliest(bag.Prior, t.k))
+	}
+	return sum, nil
+}
+
+// evenly returns a guess of the same value in each column.
+func evenly(set []int32) Guess {
+	g := Guess{Col: set, Value: make([]float64, len(set))}
+	for i := range g.Value {
+		g.Value[i] = 1
+	}
+	return g
+}
+
+// likeliest returns the k columns of highest prior, ascending.
+func likeliest(prior []float64, k int) []int32 {
+	order := make([]int32, len(prior))
+	for j := range order {
+		order[j] = int32(j)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmpFloat(prior[b], prior[a]) })
+	order = order[:min(k, len(order))]
+	slices.Sort(order)
+	return order
+}
+
+// classAttack is what the attacker has of a victim's rows, and what it is given.
+type classAttack struct {
+	form     *closed.Form
+	encoder  *nn.Encoder
+	raw      graph.Features // the victim's: the truth
+	boundary []int32
+	z        []mat.Dense // by round: the boundary rows before any hop, as they came
+	step     [][]float64 // by round and column
+	soft     []mat.Dense // by round: how much each boundary node counts to each class; nil: nothing is left out
+	prior    mat.Dense   // C×F: how often a node of each class has a column
+	class    []int32     // of each boundary node
+}
+
+// classAttack reads the rows and what every member has.
+func (run *Run) classAttack(victim int) (*classAttack, error) {
+	own, form := run.Shards[victim], run.Model.Closed
+	a := &classAttack{form: form, encoder: run.Model.Encoder, raw: own.X, boundary: own.Boundary[run.Attacker]}
+	classes := own.Labels.Classes
+	width := form.Spec.Width(classes)
+	at := 0
+	for r := range form.Spec.Rounds {
+		cols := width
+		if r == 0 {
+			cols += form.Spec.Components
+		}
+		rows, err := run.rows(victim, cols)
+		if err != nil {
+			return nil, err
+		}
+		if r > 0 {
+			at += form.Spec.LogitHops
+		}
+		if form.Spec.Components > 0 { // messages of the first round have another width
+			return nil, errors.New("components beside class means are attacked by ComponentRows of a run with encoder pca")
+		}
+		if at >= len(rows) {
+			return nil, errors.New("rows of a round did not come: exchange must be halo")
+		}
+		a.z = append(a.z, rows[at])
+		a.step = append(a.step, run.steps(rows[at]))
+		at += form.Spec.Hops
+	}
+	if err := a.softLabels(run, own.Global); err != nil {
+		return nil, err
+	}
+	a.priors(run)
+	for _, v := range a.boundary {
+		a.class = append(a.class, own.Labels.Class[v])
+	}
+	return a, nil
+}
+
+// steps returns the grid of each column of a message: its largest magnitude is 127 steps of int8, 7 of int4.
+func (run *Run) steps(z mat.Dense) []float64 {
+	levels := map[string]float64{"int8": 127, "int4": 7, "bf16": 512, "float32": 1 << 20}[run.Plan.Rows]
+	step := make([]float64, z.Cols)
+	for i := range z.Rows {
+		for c, v := range z.Row(i) {
+			step[c] = max(step[c], math.Abs(float64(v))/levels)
+		}
+	}
+	return step
+}
+
+// softLabels computes what the boundary nodes count in each round, which the attacker is given.
+func (a *classAttack) softLabels(run *Run, global []int64) error {
+	spec := a.form.Spec
+	if !spec.LeaveOut {
+		return nil
+	}
+	all, err := shard.Merge(run.Shards, 1)
+	if err != nil {
+		return err
+	}
+	g := &graph.Graph{Adj: all.Adj, X: all.X, Labels: all.Labels, Split: all.Split}
+	x := run.Model.Encoder.Input(g.X)
+	train, others := spec.Present(g.Split, g.Labels)
+	y := g.Labels.Rows(train)
+	nodes := make([]int32, len(a.boundary))
+	for i, v := range a.boundary {
+		nodes[i] = int32(global[v])
+	}
+	for r := range spec.Rounds {
+		logits := mat.New(g.N(), g.Labels.Classes)
+		if r > 0 {
+			logits = a.form.UpTo(r).Infer(g, x)
+		} else if spec.Residual {
+			logits = spec.Prior(g.N(), a.form.Counts[0].Value.Row(0))
+		}
+		a.soft = append(a.soft, spec.Targets(r, train, others, y, logits).Select(nodes))
+	}
+	return nil
+}
+
+// priors estimates how often a node of each class has a column from the training nodes of all peers, of which the
+// class means tell it, and where these are few from all nodes.
+func (a *classAttack) priors(run *Run) {
+	classes := run.Shards[0].Labels.Classes
+	f := a.raw.Cols()
+	a.prior = mat.New(classes, f)
+	count, all, n := make([]float64, classes), make([]float64, f), 0.0
+	for _, s := range run.Shards {
+		n += float64(s.Owned)
+		for i := range s.Owned {
+			col, _ := nonZeros(s.X, int32(i))
+			c := s.Labels.Class[i]
+			training := s.Split[i] == graph.Train && c >= 0
+			if training {
+				count[c]++
+			}
+			for _, j := range col {
+				all[j]++
+				if training {
+					a.prior.Set(int(c), int(j), a.prior.At(int(c), int(j))+1)
+				}
+			}
+		}
+	}
+	const weight = 20 // nodes that the frequency over all nodes counts as
+	for c := range classes {
+		for j := range f {
+			p := (float64(a.prior.At(c, j)) + weight*all[j]/n) / (count[c] + weight)
+			a.prior.Set(c, j, float32(min(max(p, 1e-6), 0.999)))
+		}
+	}
+}
+
+// bag returns the problem of finding the k values of boundary node i; nil: its row says nothing.
+func (a *classAttack) bag(i, k int) *Bag {
+	f := a.raw.Cols()
+	b := &Bag{K: k, Prior: make([]float64, f)}
+	for j := range f {
+		p := float64(a.prior.At(int(a.class[i]), j))
+		b.Prior[j] = math.Log(p / (1 - p))
+	}
+	type column struct{ round, at int }
+	var columns []column
+	silent := true
+	for r, z := range a.z {
+		for c, s := range a.step[r] {
+			if s > 0 {
+				columns = append(columns, column{r, c})
+				b.Target = append(b.Target, float64(z.At(i, c))/s)
+				silent = silent && z.At(i, c) == 0
+			}
+		}
+	}
+	if silent {
+		return nil
+	}
+	b.Atom = make([]float64, f*len(columns))
+	value := a.value(k)
+	for t, at := range columns {
+		means, s := a.form.Means[at.round].Value, a.step[at.round][at.at]
+		part, scale := a.own(i, at.round, at.at)
+		for j := range f {
+			u := (1 + part) * value * float64(means.At(j, at.at))
+			if part > 0 {
+				inverse := float64(a.form.Inverse.Value.Data[j])
+				u += part * scale * inverse * value * (float64(a.form.Centre.Value.Data[j]) - value)
+			}
+			b.Atom[j*len(columns)+t] = u / s
+		}
+	}
+	return b
+}
+
+// value is that of each of a bag's k columns, as the encoder sees them.
+func (a *classAttack) value(k int) float64 {
+	row := mat.New(1, k)
+	for j := range k {
+		row.Data[j] = 1
+	}
+	return float64(a.encoded(row).Data[0])
+}
+
+func (a *classAttack) encoded(row mat.Dense) mat.Dense {
+	return a.encoder.Input(graph.Features{Dense: row}).Dense
+}
+
+// own returns how much of a row's own part was taken out of a mean (closed.Form.LeaveOwn), and the mean's scale.
+func (a *classAttack) own(i, r, c int) (part, scale float64) {
+	if a.soft == nil || a.form.Spec.Residual {
+		return 0, 1
+	}
+	p, n := float64(a.soft[r].At(i, c)), float64(a.form.Counts[r].Value.At(0, c))
+	scale = float64(a.form.Counts[r].Value.At(1, c))
+	switch {
+	case p <= 0 || n <= 0:
+		return 0, scale
+	case n-p > p:
+		return p / (n - p), scale
+	}
+	return 1, scale
+}
+
+// hits counts columns of a guess that boundary node i has.
+func (a *classAttack) hits(i int, set []int32) (n int) {
+	col, _ := nonZeros(a.raw, a.boundary[i])
+	for _, j := range set {
+		if _, found := slices.BinarySearch(col, j); found {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,250 @@
+package attack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Recovery is what an attack got out of rows of features. A row is exact where the claim equals the
+// victim's raw row, but for its length, in every column.
+type Recovery struct {
+	Tried   int
+	Exact   int
+	Claimed int // rows that the attack itself holds for right
+	Many    int // of Exact: rows of more than Few values other than 0
+	Tested  int // of Tried: such rows
+
+	Hits, Values int // columns guessed right, of the columns that are not 0
+	Base         int // the same of guesses by column means of the node's class
+}
+
+// Few is the number of values up to which enumeration finds a row from few measurements.
+const Few = 5
+
+// Share returns the fraction of stored values whose columns were guessed, and that of the baseline.
+func (r Recovery) Share() (attack, base float64) {
+	n := float64(max(r.Values, 1))
+	return float64(r.Hits) / n, float64(r.Base) / n
+}
+
+func (r Recovery) String() string {
+	if r.Tried == 0 {
+		return "no row was attacked"
+	}
+	return fmt.Sprintf("an attacker recovers %d of %d rows exactly (%.0f %%)", r.Exact, r.Tried, 100*float64(r.Exact)/float64(r.Tried))
+}
+
+// score adds a guess of row i of x.
+func (r *Recovery) score(x graph.Features, i int32, guess Guess, claimed bool) {
+	col, val := nonZeros(x, i)
+	right := slices.Equal(guess.Col, col) && proportional(guess.Value, val)
+	r.Tried++
+	if claimed {
+		r.Claimed++
+	}
+	if right {
+		r.Exact++
+	}
+	if len(col) > Few {
+		r.Tested++
+		if right {
+			r.Many++
+		}
+	}
+	r.Values += len(col)
+	for _, j := range guess.Col {
+		if _, found := slices.BinarySearch(col, j); found {
+			r.Hits++
+		}
+	}
+}
+
+// nonZeros returns the columns and values of row i of x that are not 0.
+func nonZeros(x graph.Features, i int32) (col []int32, val []float32) {
+	if s := x.Sparse; s != nil {
+		c, v := s.Row(int(i))
+		for k, j := range c {
+			if v[k] != 0 {
+				col, val = append(col, j), append(val, v[k])
+			}
+		}
+		return col, val
+	}
+	for j, v := range x.Dense.Row(int(i)) {
+		if v != 0 {
+			col, val = append(col, int32(j)), append(val, v)
+		}
+	}
+	return col, val
+}
+
+// proportional reports whether two lists are multiples of one another, within a thousandth.
+func proportional(a []float64, b []float32) bool {
+	if len(a) == 0 || len(a) != len(b) {
+		return false
+	}
+	ratio := a[0] / float64(b[0])
+	for i, v := range a {
+		if math.Abs(v-ratio*float64(b[i])) > 1e-3*math.Abs(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// sound is what is left of the measurements, by their length, below which a guess is right: float32 leaves
+// less, and a wrong guess more.
+const sound = 1e-4
+
+// equal reports whether the values of a guess are the same: those of a bag of words.
+func (g Guess) equal() bool {
+	if len(g.Value) == 0 {
+		return false
+	}
+	return slices.Max(g.Value)-slices.Min(g.Value) <= 1e-2*slices.Max(g.Value)
+}
+
+// ComponentRows attacks the rows that a victim sends by encoder pca, at most so many: each is the direction of
+// x·V for a V that is in every member's model (Dictionary.Pursue).
+func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, error) {
+	var sum Recovery
+	v := run.Model.Encoder.Proj
+	if v == nil {
+		return sum, errors.New("encoder must be pca")
+	}
+	rows, err := run.rows(victim, v.W.Value.Cols)
+	if err != nil {
+		return sum, err
+	}
+	own := run.Shards[victim]
+	dictionary := NewDictionary(v.W.Value)
+	for i, of := range own.Boundary[run.Attacker] {
+		if i == most {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		guess := dictionary.Pursue(rows[0].Row(i), rows[0].Cols/2, sound)
+		sum.score(own.X, of, guess, guess.Miss <= sound && guess.equal())
+	}
+	return sum, nil
+}
+
+// rows returns the rows of so many columns that a victim sent the attacker, in the order of their messages.
+func (run *Run) rows(victim, cols int) (all []mat.Dense, err error) {
+	coding := wire.Coding{}
+	n := len(run.Shards[victim].Boundary[run.Attacker])
+	if run.Plan.Rows != "float32" {
+		coding = wire.Coding{Values: run.Plan.Rows, Columns: run.Plan.InClosedForm() && run.Plan.Rows != "bf16"}
+	}
+	if run.Plan.Compress == "zstd" {
+		coding.Compress = "zstd"
+	}
+	coder := wire.New(coding)
+	for _, m := range run.Record.Received(victim, comm.Halo) {
+		switch {
+		case m.Op == "exchange" && len(m.Payload) == 4*n*cols:
+			x := mat.New(n, cols)
+			for i := range x.Data {
+				x.Data[i] = math.Float32frombits(binary.LittleEndian.Uint32(m.Payload[4*i:]))
+			}
+			all = append(all, x)
+		case m.Op == "sendrecv":
+			x, err := coder.Parse(m.Payload, n, cols)
+			if err != nil {
+				continue // of other columns
+			}
+			if x.Sparse != nil {
+				x.Dense = x.Sparse.Dense()
+			}
+			all = append(all, x.Dense)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no message of %d rows of %d columns: exchange must be halo (got %s)", n, cols, run.Plan.Exchange)
+	}
+	return all, nil
+}
+
+// ComponentSum attacks the victim's part of the first product with the Gram matrix, XᵀXQ, as the owner of a
+// chunk of this sum sees it: Q is Gaussian and known, and where one node of the site alone has a column, its
+// row of XᵀXQ is a multiple of K+8 random measurements of that node: compressed sensing (Donoho 2006).
+// A claim is right where it is a row of the victim.
+func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) {
+	var sum Recovery
+	own := run.Shards[victim]
+	f := own.X.Cols()
+	w := min(run.Plan.Encoder.K+8, f)
+	if run.Plan.Encoder.Kind != "pca" || run.Plan.Sums != "float32" {
+		return sum, errors.New("encoder must be pca and sums float32")
+	}
+	q := mat.New(f, w)
+	key := rng.New(run.Plan.Seed).FoldString("pca")
+	for i := range q.Data {
+		q.Data[i] = float32(key.Normal(uint64(i)))
+	}
+	lo, hi := chunk(f*w, len(run.Shards), run.Attacker)
+	var part []byte
+	for _, m := range run.Record.Received(victim, comm.Reduce) {
+		if m.Part == comm.PartGive && len(m.Payload) == 4*(hi-lo) {
+			part = m.Payload
+			break
+		}
+	}
+	if part == nil {
+		return sum, errors.New("the victim's part of the sum did not come")
+	}
+	dictionary := NewDictionary(q)
+	truth := make(map[string]bool) // the victim's rows
+	for i := range own.Owned {
+		col, _ := nonZeros(own.X, int32(i))
+		truth[fmt.Sprint(col)] = true
+	}
+	claimed := make(map[string]bool)
+	y := make([]float32, w)
+	for j := (lo + w - 1) / w; (j+1)*w <= hi; j++ {
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		zero := true
+		for i := range y {
+			y[i] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*(j*w-lo+i):]))
+			zero = zero && y[i] == 0
+		}
+		if zero {
+			continue // no node of the site has the column
+		}
+		sum.Tried++
+		guess := dictionary.Pursue(y, w/3, sound)
+		if _, has := slices.BinarySearch(guess.Col, int32(j)); guess.Miss > sound || !has || !guess.equal() {
+			continue
+		}
+		name := fmt.Sprint(guess.Col)
+		if claimed[name] {
+			continue
+		}
+		claimed[name] = true
+		sum.Claimed++
+		if truth[name] {
+			sum.Exact++
+		}
+	}
+	return sum, nil
+}
+
+// chunk is the part of a long sum of n numbers that the member of a rank owns (comm.Group.AllReduce).
+func chunk(n, size, rank int) (lo, hi int) {
+	q, rest := n/size, n%size
+	return rank*q + min(rank, rest), (rank+1)*q + min(rank+1, rest)
+}

@@ -1,0 +1,231 @@
+package attack
+
+import (
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Dictionary is a linear map of features to measurements that an attacker knows: row j is what a value of
+// 1 in column j adds to them. F×D.
+type Dictionary struct {
+	atoms []float64 // F×D
+	norm  []float64 // [F] lengths of the rows
+	d     int
+}
+
+// NewDictionary returns the dictionary of a map, F×D.
+func NewDictionary(m mat.Dense) *Dictionary {
+	k := &Dictionary{atoms: make([]float64, m.Rows*m.Cols), norm: make([]float64, m.Rows), d: m.Cols}
+	for j := range m.Rows {
+		sum := 0.0
+		for i, v := range m.Row(j) {
+			k.atoms[j*m.Cols+i] = float64(v)
+			sum += float64(v) * float64(v)
+		}
+		k.norm[j] = math.Sqrt(sum)
+	}
+	return k
+}
+
+func (k *Dictionary) atom(j int32) []float64 { return k.atoms[int(j)*k.d:][:k.d] }
+
+// Guess is a sparse nonnegative row: Value[i] in column Col[i]. The columns ascend.
+type Guess struct {
+	Col   []int32
+	Value []float64
+	Miss  float64 // length of what it leaves of the measurements, by theirs
+}
+
+// Pursue finds a sparse x ≥ 0 whose measurements x·D are proportional to y: orthogonal matching pursuit
+// (Pati, Rezaiifar and Krishnaprasad, Asilomar 1993) with coefficients of at least 0, followed by swaps of
+// a column for a better one. It ends where what is left is below tolerance, by the length of y, or with
+// most columns.
+func (k *Dictionary) Pursue(y []float32, most int, tolerance float64) Guess {
+	p := pursuit{Dictionary: k, y: make([]float64, k.d), in: make([]bool, len(k.norm)), tolerance: tolerance}
+	for i, v := range y {
+		p.y[i] = float64(v)
+	}
+	p.length = math.Sqrt(dot(p.y, p.y))
+	if p.length == 0 {
+		return Guess{}
+	}
+	p.left = slices.Clone(p.y)
+	for len(p.set) < min(most, k.d) && p.miss() > tolerance {
+		if !p.grow() {
+			break
+		}
+	}
+	p.swaps(most)
+	return p.guess()
+}
+
+// negligible is the value, by the largest, below which a column is not in a guess.
+const negligible = 1e-3
+
+// pursuit is a set of columns and the least squares solution on it.
+type pursuit struct {
+	*Dictionary
+	y, left   []float64
+	length    float64
+	tolerance float64
+	set       []int32
+	in        []bool
+	value     []float64
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i, v := range a {
+		sum += v * b[i]
+	}
+	return sum
+}
+
+func (p *pursuit) miss() float64 { return math.Sqrt(dot(p.left, p.left)) / p.length }
+
+// best returns the column outside the set that points most to what is left; −1: none does.
+func (p *pursuit) best() int32 {
+	at, most := int32(-1), 1e-12*p.length
+	for j, n := range p.norm {
+		if n == 0 || p.in[j] {
+			continue
+		}
+		if c := dot(p.atom(int32(j)), p.left) / n; c > most {
+			at, most = int32(j), c
+		}
+	}
+	return at
+}
+
+// grow adds the best column and solves again.
+func (p *pursuit) grow() bool {
+	j := p.best()
+	if j < 0 {
+		return false
+	}
+	p.set, p.in[j] = append(p.set, j), true
+	p.solve()
+	return true
+}
+
+// solve finds the coefficients on the set; columns whose coefficients would be negative leave it, the
+// smallest first (Lawson and Hanson 1974, §23, without its line search).
+func (p *pursuit) solve() {
+	for {
+		p.value = p.leastSquares()
+		at := -1
+		for i, v := range p.value {
+			if v <= 0 && (at < 0 || v < p.value[at]) {
+				at = i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		p.drop(at)
+	}
+	copy(p.left, p.y)
+	for i, j := range p.set {
+		for t, a := range p.atom(j) {
+			p.left[t] -= p.value[i] * a
+		}
+	}
+}
+
+func (p *pursuit) drop(at int) {
+	p.in[p.set[at]] = false
+	p.set = slices.Delete(p.set, at, at+1)
+}
+
+// leastSquares solves the normal equations of the set by Cholesky, with a penalty below rounding.
+func (p *pursuit) leastSquares() []float64 {
+	n := len(p.set)
+	g, x := make([]float64, n*n), make([]float64, n)
+	for i, a := range p.set {
+		for j := range i + 1 {
+			g[i*n+j] = dot(p.atom(a), p.atom(p.set[j]))
+		}
+		g[i*n+i] *= 1 + 1e-12
+		x[i] = dot(p.atom(a), p.y)
+	}
+	for i := range n {
+		for j := range i + 1 {
+			v := g[i*n+j] - dot(g[i*n:][:j], g[j*n:][:j])
+			if i == j {
+				g[i*n+i] = math.Sqrt(max(v, 1e-300))
+			} else {
+				g[i*n+j] = v / g[j*n+j]
+			}
+		}
+		x[i] = (x[i] - dot(g[i*n:][:i], x[:i])) / g[i*n+i]
+	}
+	for i := n - 1; i >= 0; i-- {
+		for j := i + 1; j < n; j++ {
+			x[i] -= g[j*n+i] * x[j]
+		}
+		x[i] /= g[i*n+i]
+	}
+	return x
+}
+
+// swaps drops each column in turn and refills the set, as long as this leaves less.
+func (p *pursuit) swaps(most int) {
+	for better := true; better && p.miss() > p.tolerance; {
+		better = false
+		before, set := p.miss(), slices.Clone(p.set)
+		order := make([]int, len(p.set))
+		for i := range order {
+			order[i] = i
+		}
+		value := p.value
+		slices.SortStableFunc(order, func(a, b int) int { return cmpFloat(value[a], value[b]) })
+		for _, at := range order {
+			p.restore(slices.Delete(slices.Clone(set), at, at+1))
+			for len(p.set) < min(len(set), most) && p.grow() && p.miss() > p.tolerance {
+			}
+			if p.miss() < before*(1-1e-9) {
+				better = true
+				break
+			}
+		}
+		if !better {
+			p.restore(set)
+		}
+	}
+}
+
+func cmpFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (p *pursuit) restore(set []int32) {
+	clear(p.in)
+	p.set = set
+	for _, j := range set {
+		p.in[j] = true
+	}
+	p.solve()
+}
+
+// guess returns the solution without columns that rounding alone has left in it.
+func (p *pursuit) guess() Guess {
+	var order []int
+	for i, v := range p.value {
+		if v > negligible*slices.Max(p.value) {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return int(p.set[a]) - int(p.set[b]) })
+	g := Guess{Miss: p.miss()}
+	for _, i := range order {
+		g.Col, g.Value = append(g.Col, p.set[i]), append(g.Value, p.value[i])
+	}
+	return g
+}

@@ -1,0 +1,113 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/session"
+)
+
+// Run is a run of all peers in this process, of which one member recorded what it received.
+type Run struct {
+	Plan     plan.Plan
+	Shards   []*shard.Shard // by rank
+	Attacker int            // the member that recorded
+	Record   *Record
+	Model    *nn.Model    // that all members end with
+	Result   train.Result // as the attacker saw it
+}
+
+// trainer is a trainer of mode retexo.
+type trainer interface {
+	session.Trainer
+	Result() train.Result
+}
+
+// Train trains by p over shards, a peer each, connected in memory, while one of them records.
+func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*Run, error) {
+	size := len(shards)
+	if attacker < 0 || attacker >= size {
+		return nil, fmt.Errorf("the attacker must be one of the %d peers (got %d)", size, attacker)
+	}
+	if p.Mode != "retexo" {
+		return nil, fmt.Errorf("mode must be retexo (got %s): other modes are for data of one owner", p.Mode)
+	}
+	if err := p.Check(shards); err != nil {
+		return nil, err
+	}
+	run := &Run{Plan: p, Shards: shards, Attacker: attacker, Record: new(Record)}
+	network := netsim.New(size, netsim.Config{})
+	all, ctx := errgroup.WithContext(ctx)
+	for r, own := range shards {
+		transport := network.Transport(r)
+		if r == attacker {
+			transport = run.Record.Over(transport)
+		}
+		all.Go(func() error { return run.peer(ctx, r, own, transport) })
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return run, run.Record.Err()
+}
+
+// peer is one peer's part in the run.
+func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.Transport) error {
+	var t trainer
+	var model func() (*nn.Model, error)
+	size := len(run.Shards)
+	connection := &session.Connection{Transport: over, Here: slices.Repeat([]bool{true}, size),
+		Asks: func(int) bool { return false }, Wire: func() int64 { return 0 }}
+	m := &session.Member{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(train.Event) {},
+		Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
+	m.New = func(*session.Member) (session.Trainer, error) {
+		if run.Plan.InClosedForm() {
+			c, err := run.Plan.ClosedForm(own)
+			if err != nil {
+				return nil, err
+			}
+			one, err := closedform.New(c, own)
+			if err != nil {
+				return nil, err
+			}
+			t, model = one, func() (*nn.Model, error) { return one.Model(), nil }
+			return t, nil
+		}
+		c, err := run.Plan.Layerwise(own)
+		if err != nil {
+			return nil, err
+		}
+		begun, err := c.NewModel()
+		if err != nil {
+			return nil, err
+		}
+		one, err := retexo.New(c, own, begun)
+		if err != nil {
+			return nil, err
+		}
+		t, model = one, one.Model
+		return t, nil
+	}
+	if _, _, err := m.Run(ctx); err != nil {
+		return err
+	}
+	if rank != run.Attacker {
+		return nil
+	}
+	var err error
+	run.Result = t.Result()
+	run.Model, err = model()
+	return err
+}
