@@ -259,4 +259,3 @@ func apart(own *shard.Shard) (*shard.Shard, error) {
 	}
 	return shard.Whole(&graph.Graph{Name: own.Name, Adj: adj, X: own.X, Labels: own.Labels, Split: own.Split}), nil
 }
-
