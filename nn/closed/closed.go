@@ -32,6 +32,7 @@ type Layout struct {
 	LeaveOut   bool `json:"leave_out,omitempty"`  // a node's own part is taken out of the means that its row is compared with
 	Inductive  bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
 	Multi      bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
+	Coarse     int  `json:"coarse,omitempty"`     // numbers of a node in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 }
 
 // What comes from a file is bounded before anything is allocated.
@@ -55,6 +56,9 @@ func (s Layout) Faults(features int) (all []error) {
 	}
 	if s.LogitHops < 0 || s.LogitHops > maxHops {
 		bad("logit_hops must be 0 to %d (got %d)", maxHops, s.LogitHops)
+	}
+	if s.Coarse < 0 || s.Coarse > maxRandom {
+		bad("coarse must be 0 to %d (got %d)", maxRandom, s.Coarse)
 	}
 	if s.Random < 0 || s.Random > maxRandom {
 		bad("random must be 0 to %d (got %d)", maxRandom, s.Random)
@@ -409,6 +413,7 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 		if leaveOut {
 			m.LeaveOwn(r, x, z, m.Spec.Targets(r, train, others, y, logits))
 		}
+		m.Spec.Coarsen(x, z)
 		if r > 0 {
 			before := m.Spec.Before(logits)
 			for range m.Spec.LogitHops {

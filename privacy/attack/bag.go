@@ -192,14 +192,17 @@ type Answer struct {
 	Tries      int // sets that were compared
 }
 
-// Search looks for the set of highest prior among those that are consistent: first all sets of up to four
-// columns, then local search that replaces any three columns of a set by any three others at once, from many
-// beginnings. It ends after so many tries.
+// Search looks for the set of highest prior among those that are consistent: all sets of up to four
+// columns are enumerated, larger ones found by local search that replaces any three columns of a set by any three
+// others at once, from many beginnings. It ends after so many tries, and where more sets of up to four columns than
+// these are near the measurements, local search has half as many again.
 func (b *Bag) Search(tries int, key rng.Key) Answer {
 	s := b.begin(tries)
 	if b.K <= 4 {
 		s.enumerate()
-	} else {
+	}
+	if b.K > 2 {
+		s.limit += s.tries / 2
 		for start := uint64(0); s.tries < s.limit && start < 1000; start++ {
 			s.climb(s.draw(key.Fold(start), start > 0), key.Fold(1000+start))
 		}
@@ -285,7 +288,9 @@ func (s *search) enumerate() {
 	left := slices.Clone(s.Target)
 	two := func(with ...int32) {
 		s.pairs.each(left, func(a, b int32) bool {
-			s.tries++
+			if s.tries++; s.tries > s.limit {
+				return false
+			}
 			if slices.Contains(with, a) || slices.Contains(with, b) {
 				return true
 			}
@@ -305,15 +310,15 @@ func (s *search) enumerate() {
 	case 2:
 		two()
 	case 3:
-		for a := range f {
+		for a := int32(0); a < f && s.tries <= s.limit; a++ {
 			sub(left, s.atom(a))
 			two(a)
 			add(left, s.atom(a))
 		}
 	case 4:
-		for a := range f {
+		for a := int32(0); a < f && s.tries <= s.limit; a++ {
 			sub(left, s.atom(a))
-			for b := a + 1; b < f; b++ {
+			for b := a + 1; b < f && s.tries <= s.limit; b++ {
 				sub(left, s.atom(b))
 				two(a, b)
 				add(left, s.atom(b))
@@ -441,7 +446,10 @@ func (s *search) refill(rest []int32, left []float64, miss, odds float64) (bette
 		}
 		sub(left, s.atom(c))
 		s.pairs.each(left, func(a, b int32) bool {
-			s.tries++
+			if s.tries++; s.tries > s.limit {
+				goOn = false
+				return false
+			}
 			if c >= a { // each triple once
 				return true
 			}

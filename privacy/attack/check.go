@@ -198,6 +198,11 @@ func checkClasses(
 		return nil, err
 	}
 	a.priors(run)
+	if _, source := graph.Factors(own.Degree, a.form.Spec.Edges()); source != nil {
+		for _, v := range nodes {
+			a.factor = append(a.factor, source[v])
+		}
+	}
 	for _, v := range nodes {
 		a.class = append(a.class, max(own.Labels.Class[v], 0))
 	}
@@ -235,6 +240,12 @@ func (a *classAttack) sent(r int, x graph.Features) mat.Dense {
 	z := closed.Times(x, a.form.Means[r].Value)
 	if a.soft != nil {
 		a.form.LeaveOwn(r, x, z, a.soft[r])
+	}
+	a.form.Spec.Coarsen(x, z)
+	for i, f := range a.factor {
+		for k, v := range z.Row(i) {
+			z.Set(i, k, float32(f*float64(v)))
+		}
 	}
 	return z
 }

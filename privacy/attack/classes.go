@@ -90,6 +90,7 @@ type classAttack struct {
 	soft     []mat.Dense // by round: how much each boundary node counts to each class; nil: nothing is left out
 	prior    mat.Dense   // C×F: how often a node of each class has a column
 	class    []int32     // of each boundary node
+	factor   []float64   // by which each boundary node's rows are multiplied for their aggregates; nil: 1
 }
 
 // classAttack reads the rows and what every member has.
@@ -125,6 +126,11 @@ func (run *Run) classAttack(victim int) (*classAttack, error) {
 		return nil, err
 	}
 	a.priors(run)
+	if _, source := graph.Factors(own.Degree, form.Spec.Edges()); source != nil { // degrees of halo nodes are in every shard
+		for _, v := range a.boundary {
+			a.factor = append(a.factor, source[v])
+		}
+	}
 	for _, v := range a.boundary {
 		a.class = append(a.class, own.Labels.Class[v])
 	}
@@ -215,13 +221,21 @@ func (a *classAttack) bag(i, k int) *Bag {
 		b.Prior[j] = math.Log(p / (1 - p))
 	}
 	type column struct{ round, at int }
+	factor := 1.0
+	if a.factor != nil {
+		factor = a.factor[i]
+	}
+	grid := 0.0 // the sender's rounding, of rows of so many values
+	if a.raw.Sparse != nil {
+		grid = a.form.Spec.Grid(f, k)
+	}
 	var columns []column
 	silent := true
 	for r, z := range a.z {
 		for c, s := range a.step[r] {
 			if s > 0 {
 				columns = append(columns, column{r, c})
-				b.Target = append(b.Target, float64(z.At(i, c))/s)
+				b.Target = append(b.Target, float64(z.At(i, c))/(s+factor*grid))
 				silent = silent && z.At(i, c) == 0
 			}
 		}
@@ -240,7 +254,7 @@ func (a *classAttack) bag(i, k int) *Bag {
 				inverse := float64(a.form.Inverse.Value.Data[j])
 				u += part * scale * inverse * value * (float64(a.form.Centre.Value.Data[j]) - value)
 			}
-			b.Atom[j*len(columns)+t] = u / s
+			b.Atom[j*len(columns)+t] = factor * u / (s + factor*grid)
 		}
 	}
 	return b

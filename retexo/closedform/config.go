@@ -40,6 +40,7 @@ type Config struct {
 	HopsKept    string  `json:"hops_kept"`  // "last", "all" or Auto
 	Random      int     `json:"random"`     // random features of each head; −1: Auto
 	Shrink      float64 `json:"shrink"`     // of the variances, in units of their mean
+	Coarse      bool    `json:"coarse"`     // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
 	MinClass    int     `json:"min_class"`  // a class of fewer training nodes sends no mean in the first round
 	PCAPasses   int     `json:"pca_passes"`
 
@@ -134,6 +135,9 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 		if residual {
 			s.Rounds = residualRounds
 		}
+	}
+	if c.Coarse {
+		s.Coarse = s.Rounds * s.Width(c.Classes)
 	}
 	return nn.Spec{Task: c.Task, Features: c.Features, Classes: c.Classes, LayerOutput: nn.Hidden, Closed: &s,
 		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}

@@ -120,6 +120,7 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 		}
 		form.LeaveOwn(r, t.x, z, p)
 	}
+	form.Spec.Coarsen(t.x, z)
 	if r == 0 && form.Proj != nil {
 		z = graph.Columns([]graph.Features{{Dense: closed.Times(t.x, form.Proj.Value)}, {Dense: z}}).Dense
 	}
