@@ -330,7 +330,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 			mark(name, false)
 		}
 		for _, s := range Settings() {
-			for _, text := range slices.Concat(others[s.Name], s.Choices, []string{"true", "1", "2", "3", "0.5", "0.7", "2,3", "30s", "3s"}) {
+			for _, text := range slices.Concat(others[s.Name], s.Choices, []string{"true", "false", "1", "2", "3", "0.5", "0.7", "2,3", "30s", "3s"}) {
 				q := p
 				if q.set(s, text) != nil {
 					continue
