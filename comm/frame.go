@@ -91,26 +91,12 @@ type Frame struct {
 	Op      string // "allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream" or "agree"
 	Dup     bool   // of the group that Dup returned
 	Door    Door
-	Part    Part   // of a reduction; of other operations it has the step's number
+	Step    uint8  // within the operation
+	Given   bool   // it is a member's own part of a sum, to who sums it
 	Seq     uint32 // of the operation in its Group, from 1
 	Total   uint64 // payload bytes of the whole message
 	Payload []byte // in the memory of the frame
 }
-
-// Part is what a message of a reduction carries.
-type Part uint8
-
-// The parts of a reduction. A member gives its own summand of a chunk to the chunk's owner, which sends
-// back the sums.
-const (
-	PartMeta      = Part(stepMeta)
-	PartGive      = Part(stepGive)
-	PartGiveCount = Part(stepGiveCount)
-	PartSum       = Part(stepSum)
-	PartSumCount  = Part(stepSumCount)
-	PartGiveGrid  = Part(stepGiveGrid)
-	PartSumGrid   = Part(stepSumGrid)
-)
 
 // ParseFrame reads a frame as a Transport carries it.
 func ParseFrame(b []byte) (Frame, error) {
@@ -120,8 +106,8 @@ func ParseFrame(b []byte) (Frame, error) {
 	plain := append([]byte(nil), b[:HeaderLen]...)
 	plain[1] &^= dupBit
 	h, _, err := parseFrame(plain)
-	return Frame{Op: h.op.String(), Dup: b[1]&dupBit != 0, Door: h.door, Part: Part(h.step), Seq: h.seq,
-		Total: h.total, Payload: b[HeaderLen:]}, err
+	return Frame{Op: h.op.String(), Dup: b[1]&dupBit != 0, Door: h.door, Step: h.step, Seq: h.seq,
+		Given: h.op == opAllReduce && h.step == stepGive, Total: h.total, Payload: b[HeaderLen:]}, err
 }
 
 // floatBytes returns the bytes of x, little endian: its own memory, but for machines of another byte order.

@@ -197,7 +197,7 @@ func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) 
 	lo, hi := chunk(f*w, len(run.Shards), run.Attacker)
 	var part []byte
 	for _, m := range run.Record.Received(victim, comm.Reduce) {
-		if m.Part == comm.PartGive && len(m.Payload) == 4*(hi-lo) {
+		if m.Given && len(m.Payload) == 4*(hi-lo) {
 			part = m.Payload
 			break
 		}

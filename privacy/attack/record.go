@@ -30,7 +30,7 @@ type Message struct {
 type lane struct {
 	peer int
 	dup  bool
-	part comm.Part
+	step uint8
 }
 
 // message is one of which frames are missing.
@@ -78,7 +78,7 @@ func (r *Record) take(all *[]Message, open map[lane]*message, peer int, frame []
 		r.fault = fmt.Errorf("peer %d: %w", peer, err)
 		return
 	}
-	at := lane{peer, f.Dup, f.Part}
+	at := lane{peer, f.Dup, f.Step}
 	m := open[at]
 	if m == nil {
 		m = new(message)
