@@ -6,7 +6,7 @@
 //
 // What the others learn of a site is in docs/explanation/privacy.md: names of columns, categories
 // and classes; sums over all sites of counts, values and squares; how many nodes and edges it has;
-// and of its boundary nodes which node of theirs each joins, its number and its degree. Where edges
+// and of its boundary nodes which node of theirs each joins, and its number. Where edges
 // have types, these too: their names, and of each edge across sites its own. Names of nodes go only
 // to the site that the tables give as theirs.
 package align
@@ -75,7 +75,7 @@ func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, error) {
 	if err := m.settle(err); err != nil {
 		return nil, err
 	}
-	return s, m.degrees(s)
+	return s, s.Valid()
 }
 
 // meeting is one site's part in the meeting of all.

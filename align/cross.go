@@ -221,7 +221,6 @@ func (m *meeting) shard(edges *siteEdges, cross []ends) (*shard.Shard, error) {
 	if s.Typed, err = m.encoded.Typed(n, len(s.Global), kind, from, to, typedWeight); err != nil {
 		return nil, fmt.Errorf("align: %w", err)
 	}
-	s.Degree = append(s.Adj.Degrees(), make([]float32, len(s.Global)-n)...)
 	return s, nil
 }
 
@@ -230,19 +229,4 @@ func unique(list []int32) []int32 {
 	out := append([]int32{}, list...)
 	slices.Sort(out)
 	return slices.Clip(slices.Compact(out))
-}
-
-// degrees tells the other sites the degrees of their neighbours here, and is told theirs.
-func (m *meeting) degrees(s *shard.Shard) error {
-	out, in := make([][]float32, s.Parts), make([][]float32, s.Parts)
-	for q, nodes := range s.Boundary {
-		for _, i := range nodes {
-			out[q] = append(out[q], s.Degree[i])
-		}
-		in[q] = s.Degree[s.HaloPtr[q]:s.HaloPtr[q+1]]
-	}
-	if err := m.g.Exchange(m.ctx, comm.Halo, "degrees", out, in); err != nil {
-		return err
-	}
-	return s.Valid()
 }

@@ -33,6 +33,9 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 	}
 	s := t.shard
 	t.full = &graphView{GraphView: train.WholeGraph(s), share: 1}
+	if err := t.learnDegrees(ctx, t.full); err != nil {
+		return err
+	}
 	t.seen = t.full
 	if t.config.Inductive {
 		seen, err := t.line.sender.InductiveView(ctx)
@@ -40,6 +43,9 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 			return err
 		}
 		t.seen = &graphView{GraphView: seen, share: 1}
+		if err := t.learnDegrees(ctx, t.seen); err != nil {
+			return err
+		}
 	}
 	if share := t.config.Boundary; share == 0 && s.Parts > 1 {
 		t.seen = t.withoutHalo()
@@ -70,6 +76,18 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	return t.plan(ctx)
+}
+
+// learnDegrees asks the other workers for the degrees of a's halo, where weights of edges are made of those of both ends.
+func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
+	needed := t.model.Spec.Encoder.Hops > 0 || t.model.Spec.CorrectSmooth != nil
+	for _, u := range t.units {
+		needed = needed || u.layer.Edges == graph.GCN
+	}
+	if needed && t.shard.Parts > 1 {
+		a.GraphView, err = t.line.sender.WithDegrees(ctx, a.GraphView)
+	}
+	return err
 }
 
 // countLabels counts the training labels of all workers, class by class.

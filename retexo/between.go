@@ -76,7 +76,13 @@ func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
 	if t.covered(l) {
 		return t.fetchCovered(ctx, l, w, what)
 	}
-	if err := t.full.fetch(ctx, t.sender, w.Hop, what); err != nil {
+	shared := w.Hop == 0 && w.Stage == 1 && t.base != t.full // both views' rows are the same, wherever each peer has them from
+	if !shared {
+		err = t.full.fetch(ctx, t.sender, l, w.Hop, what)
+	} else if err = t.base.fetch(ctx, t.sender, l, 0, what); err == nil { // training does not see the whole graph in them
+		err = t.full.adopt(ctx, t.sender, l, t.base)
+	}
+	if err != nil {
 		return err
 	}
 	if t.config.Survival.On() {
@@ -88,21 +94,21 @@ func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
 		if t.training == t.full {
 			return nil
 		}
-		if err := t.training.fetch(ctx, t.sender, w.Hop, what); err != nil {
+		if err := t.training.fetch(ctx, t.sender, l, w.Hop, what); err != nil {
 			return err
 		}
 		t.fill(t.training)
 		return nil
 	}
-	if !t.config.Inductive || w.Stage == 1 { // both views' rows are the same, at every peer, wherever it has them from
-		t.base.src = t.full.src
-	} else if err := t.base.fetch(ctx, t.sender, 0, what); err != nil {
-		return err
+	if t.base != t.full && !shared {
+		if err := t.base.fetch(ctx, t.sender, l, 0, what); err != nil {
+			return err
+		}
 	}
 	t.training = t.base
 	if n := t.config.Neighbours; n > 0 {
 		key := t.key.FoldString("neighbours").Fold(uint64(w.Stage))
-		t.training, err = t.base.sampled(ctx, t.sender, t.shard, l.Edges, n, key)
+		t.training, err = t.base.sampled(ctx, t.sender, t.shard, l, n, key)
 	}
 	return err
 }

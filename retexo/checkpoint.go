@@ -119,11 +119,11 @@ func (t *Trainer) restoreRows(c *recovery.Checkpoint, k int) error {
 	t.full = viewOf(r, t.input, "full", train.WholeGraph(t.shard))
 	t.base, t.training = t.full, t.full
 	if _, ok := c.I64["base/rowptr"]; ok {
-		t.base = viewOf(r, t.input, "base", graphOf(r, "base"))
+		t.base = viewOf(r, t.input, "base", graphOf(r, "base", len(t.shard.Global)))
 		t.training = t.base
 	}
 	if _, ok := c.I64["training/rowptr"]; ok {
-		t.training = viewOf(r, t.input, "training", graphOf(r, "training"))
+		t.training = viewOf(r, t.input, "training", graphOf(r, "training", len(t.shard.Global)))
 	}
 	if r.Err != nil {
 		return r.Err
@@ -158,7 +158,7 @@ func viewOf(r *recovery.Rows, x graph.Features, name string, seen train.GraphVie
 	return v
 }
 
-func graphOf(r *recovery.Rows, name string) train.GraphView {
-	adj, degree := r.Graph(name)
+func graphOf(r *recovery.Rows, name string, sources int) train.GraphView {
+	adj, degree := r.Graph(name, sources)
 	return train.NewGraphView(adj, nil, degree)
 }

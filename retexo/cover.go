@@ -50,17 +50,19 @@ func (t *Trainer) agreeCovers(ctx context.Context) (err error) {
 // are the edges over it.
 func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w work, what string) error {
 	v, s := t.full, t.shard
-	x := v.own
-	if w.Hop > 0 {
-		x = v.z
-	}
 	if t.covers == nil || t.coverGroup != t.group {
 		if err := t.agreeCovers(ctx); err != nil {
 			return err
 		}
 	}
-	toDst, toSrc := graph.Factors(v.Degree, l.Edges)
-	own, give := t.covers.WithSums(x, s.Boundary, toSrc)
+	if err := v.learnDegrees(ctx, t.sender, l); err != nil {
+		return err
+	}
+	toDst, toSrc := v.Factors(l.Edges)
+	if v.weighs(l) {
+		toSrc = nil // rows have it in them
+	}
+	own, give := t.covers.WithSums(v.rows(l, w.Hop), s.Boundary, toSrc)
 	mixed := v.own.Sparse != nil // at all peers or none
 	rows := make([]bool, s.Parts)
 	if mixed && t.config.Exchange == "auto" {
@@ -74,7 +76,7 @@ func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w work, what st
 	if v.src, err = t.sender.Rows(ctx, give, ptr, own, mixed, what); err != nil {
 		return err
 	}
-	v.summed = shard.WithSums(v.Edges(l).Relabel(every(s.Owned), to, ptr[s.Parts]), virtual, toDst)
+	v.summed = shard.WithSums(v.edges(l).Relabel(every(s.Owned), to, ptr[s.Parts]), virtual, toDst)
 	return nil
 }
 

@@ -18,17 +18,18 @@ import (
 
 // generations is what a trainer keeps from one generation of members to the next.
 type generations struct {
-	agreed  uint64              // the one in which what this peer holds was agreed on
-	loaded  bool                // checkpoints have been looked at
-	done    bool                // the model is final
-	greeted []recovery.Greeting // of this generation
-	pending *recovery.Snapshot  // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
-	own     place               // whose rows of own nodes are in place
-	rows    place               // the same, with what was exchanged
-	dropped []int               // lost peers whose edges the stage at hand goes without
-	earlier graph.Features
-	filled  []int    // lost peers for whose rows earlier ones stand
-	kept    *holding // rows that are in place already, while those of other peers are computed once more
+	agreed        uint64              // the one in which what this peer holds was agreed on
+	loaded        bool                // checkpoints have been looked at
+	done          bool                // the model is final
+	greeted       []recovery.Greeting // of this generation
+	pending       *recovery.Snapshot  // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
+	own           place               // whose rows of own nodes are in place
+	rows          place               // the same, with what was exchanged
+	dropped       []int               // lost peers whose edges the stage at hand goes without
+	earlier       graph.Features
+	earlierDegree []float32 // beside it, where degrees cross
+	filled        []int     // lost peers for whose rows earlier ones stand
+	kept          *holding  // rows that are in place already, while those of other peers are computed once more
 }
 
 // place names the rows of a stage: they follow from the parameters of the stages before it.
@@ -324,7 +325,7 @@ func (t *Trainer) unplace(w work, what string) error {
 func (t *Trainer) standIn(ctx context.Context, w work, l *nn.Layer) error {
 	defer func() {
 		if t.config.Survival.FailedRows == "previous" {
-			t.earlier = t.full.src
+			t.earlier, t.earlierDegree = t.full.src, t.full.Degree
 		}
 	}()
 	if w.Hop > 0 {
@@ -350,27 +351,24 @@ func (t *Trainer) standIn(ctx context.Context, w work, l *nn.Layer) error {
 	}
 	// Degrees are exchanged even by a peer that drops no edge: its neighbours may.
 	adj := t.without(t.dropped)
-	degree := slices.Clone(t.full.Degree)
-	copy(degree, adj.Degrees())
-	if l.Edges == graph.GCN {
-		all, err := t.sender.Numbers(ctx, degree[:t.shard.Owned], "degrees without lost peers")
-		if err != nil {
-			return err
-		}
-		for _, q := range t.group.Members() {
-			if lo, hi := t.shard.HaloPtr[q], t.shard.HaloPtr[q+1]; q != t.shard.Rank {
-				copy(degree[lo:hi], all[lo:hi])
-			}
-		}
+	before := *t.full
+	t.full.GraphView = train.NewGraphView(adj, t.full.Typed, adj.Degrees())
+	if err := t.full.adopt(ctx, t.sender, l, &before); err != nil {
+		return err
 	}
-	t.full.GraphView = train.NewGraphView(adj, t.full.Typed, degree)
+	t.fill(t.full)
 	return nil
 }
 
-// fill puts the rows of the exchange before in the place of those of lost peers, where that was decided on.
+// fill puts the rows of the exchange before in the place of those of lost peers, where that was decided on, and their
+// degrees where these cross.
 func (t *Trainer) fill(v *view) {
 	for _, q := range t.filled {
-		v.src = replaceRows(v.src, t.earlier, t.shard.HaloPtr[q], t.shard.HaloPtr[q+1])
+		lo, hi := t.shard.HaloPtr[q], t.shard.HaloPtr[q+1]
+		v.src = replaceRows(v.src, t.earlier, lo, hi)
+		if hi <= min(len(v.Degree), len(t.earlierDegree)) {
+			copy(v.Degree[lo:hi], t.earlierDegree[lo:hi])
+		}
 	}
 }
 

@@ -140,11 +140,12 @@ func TestSampleIsPartOfTheGraph(t *testing.T) {
 		s := shard.Whole(g)
 		group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 		whole, sender := wholeView(s, s.X), train.NewSender(group, s, wire.Coding{})
-		v, err := whole.sampled(t.Context(), sender, s, graph.Mean, n, rng.New(4))
+		mean := &nn.Layer{Edges: graph.Mean}
+		v, err := whole.sampled(t.Context(), sender, s, mean, n, rng.New(4))
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := whole.sampled(t.Context(), sender, s, graph.Mean, n, rng.New(5))
+		other, err := whole.sampled(t.Context(), sender, s, mean, n, rng.New(5))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +155,7 @@ func TestSampleIsPartOfTheGraph(t *testing.T) {
 		if err := v.Adj.Valid(); err != nil {
 			t.Fatal(err)
 		}
-		mean := graph.Normalise(v.Adj, v.Degree, graph.Mean)
+		normed := graph.Normalise(v.Adj, v.Degree, graph.Mean)
 		for i := range g.N() {
 			all, weights := g.Adj.Row(i)
 			col, kept := v.Adj.Row(i)
@@ -167,7 +168,7 @@ func TestSampleIsPartOfTheGraph(t *testing.T) {
 					t.Fatalf("node %d: edge from %d is not the graph's", i, j)
 				}
 			}
-			_, w := mean.Row(i)
+			_, w := normed.Row(i)
 			sum := 0.0
 			for _, x := range w {
 				sum += float64(x)

@@ -18,7 +18,7 @@ import (
 type view struct {
 	train.GraphView
 	own    graph.Features // [Owned] the stage's input
-	src    graph.Features // [Owned + halo] what the next hop aggregates
+	src    graph.Features // [Owned + halo] what the next hop aggregates; multiplied by their owners where the view weighs
 	z      graph.Features // [Owned] what the last hop made of it
 	summed *graph.CSR     // normalised edges from src where it has partial sums; nil: those of the GraphView
 }
@@ -28,21 +28,84 @@ func wholeView(s *shard.Shard, own graph.Features) *view {
 	return &view{GraphView: train.WholeGraph(s), own: own}
 }
 
-// fetch fills src with the input (hop 0) or the aggregate so far, and the halo's rows of the same.
-func (v *view) fetch(ctx context.Context, s *train.Sender, hop int, what string) (err error) {
+// weighs reports whether owners multiply the rows of l's input by what a source puts into the weights: nobody needs the
+// degrees of the halo then. Sparse rows cross as they are and the degrees beside them, one number a row: multiplied, each
+// value of theirs would take as much.
+func (v *view) weighs(l *nn.Layer) bool { return l.Edges == graph.GCN && v.own.Sparse == nil }
+
+// rows returns what the next hop aggregates of own nodes: the input (hop 0) or the aggregate so far, multiplied where the
+// view weighs.
+func (v *view) rows(l *nn.Layer, hop int) graph.Features {
 	x := v.own
 	if hop > 0 {
 		x = v.z
 	}
-	v.src, err = s.Halo(ctx, x, v.own.Sparse != nil, what)
+	if v.weighs(l) {
+		_, src := v.Factors(l.Edges)
+		x.Dense = train.Weighed(x.Dense, src)
+	}
+	return x
+}
+
+// edges returns those over src.
+func (v *view) edges(l *nn.Layer) *graph.CSR {
+	if v.weighs(l) {
+		return v.Received(l.Edges)
+	}
+	return v.Edges(l)
+}
+
+// fetch fills src with rows, and the halo's of the same.
+func (v *view) fetch(ctx context.Context, s *train.Sender, l *nn.Layer, hop int, what string) (err error) {
+	if err := v.learnDegrees(ctx, s, l); err != nil {
+		return err
+	}
+	v.src, err = s.Halo(ctx, v.rows(l, hop), v.own.Sparse != nil, what)
 	return err
+}
+
+// learnDegrees asks for those of the halo where sparse rows cross.
+func (v *view) learnDegrees(ctx context.Context, s *train.Sender, l *nn.Layer) (err error) {
+	if l.Edges == graph.GCN && !v.weighs(l) {
+		v.GraphView, err = s.WithDegrees(ctx, v.GraphView)
+	}
+	return err
+}
+
+// adopt takes the rows of from, which shows other edges: where the view weighs, owners send one number a row, by which
+// theirs change. Rows of a peer that is not there stay.
+func (v *view) adopt(ctx context.Context, s *train.Sender, l *nn.Layer, from *view) error {
+	if v.src = from.src; l.Edges != graph.GCN {
+		return nil
+	}
+	if !v.weighs(l) {
+		return v.learnDegrees(ctx, s, l)
+	}
+	_, src := from.Factors(l.Edges)
+	_, dst := v.Factors(l.Edges)
+	ratio := make([]float32, len(src))
+	for i := range ratio {
+		ratio[i] = float32(dst[i] / src[i])
+	}
+	all, err := s.Numbers(ctx, ratio, "degrees of other edges")
+	if err != nil {
+		return err
+	}
+	times := make([]float64, len(all))
+	for i, f := range all {
+		if times[i] = float64(f); f == 0 {
+			times[i] = 1
+		}
+	}
+	v.src.Dense = train.Weighed(from.src.Dense, times)
+	return nil
 }
 
 // aggregate replaces z by the aggregate of src.
 func (v *view) aggregate(l *nn.Layer) {
 	edges := v.summed
 	if edges == nil {
-		edges = v.Edges(l)
+		edges = v.edges(l)
 	}
 	v.z = aggregate.Features(l.Conv.Agg, edges, v.src)
 }
@@ -78,8 +141,8 @@ func globals(s *shard.Shard, rows []int32) []int64 {
 
 // sampled returns v with at most n in-edges a node, those with the smallest keys: every peer and every run with
 // the same key keeps the same edges. The degrees are those of what is kept, so that a mean stays a mean; where edges
-// are weighed by the degrees of both their ends (GCN), those of the halo travel, one number a row.
-func (v *view) sampled(ctx context.Context, from *train.Sender, s *shard.Shard, norm graph.Norm, n int, key rng.Key) (*view, error) {
+// are weighed by the degrees of both their ends (GCN), a number of each halo row travels.
+func (v *view) sampled(ctx context.Context, from *train.Sender, s *shard.Shard, l *nn.Layer, n int, key rng.Key) (*view, error) {
 	adj := &graph.CSR{NumDst: v.Adj.NumDst, NumSrc: v.Adj.NumSrc, RowPtr: make([]int64, v.Adj.NumDst+1)}
 	var keep []int32 // places in a row
 	for i := range adj.NumDst {
@@ -104,13 +167,6 @@ func (v *view) sampled(ctx context.Context, from *train.Sender, s *shard.Shard, 
 		}
 		adj.RowPtr[i+1] = int64(len(adj.Col))
 	}
-	degree := slices.Clone(v.Degree)
-	copy(degree, adj.Degrees())
-	if norm == graph.GCN {
-		var err error
-		if degree, err = from.Numbers(ctx, degree, "degrees of the sample"); err != nil {
-			return nil, err
-		}
-	}
-	return &view{GraphView: train.NewGraphView(adj, v.Typed, degree), own: v.own, src: v.src, z: v.z}, nil
+	kept := &view{GraphView: train.NewGraphView(adj, v.Typed, adj.Degrees()), own: v.own, z: v.z}
+	return kept, kept.adopt(ctx, from, l, v)
 }

@@ -53,8 +53,9 @@ func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what 
 	if err != nil {
 		return nil, err
 	}
-	h.edges = graph.NormaliseDestinations(adj, degree, norm)
-	toDst, toSrc := graph.Factors(degree, norm)
+	seen := NewGraphView(adj, nil, degree)
+	h.edges = seen.Received(norm)
+	toDst, toSrc := seen.Factors(norm)
 	if h.src = toSrc; covers != nil {
 		h.through(covers, toDst)
 	}
@@ -110,16 +111,7 @@ func averages(sums *graph.CSR) (*graph.CSR, []float32) {
 // Aggregate returns for each own node the weighted sum over its neighbours of x, the rows of own nodes, and of those
 // that the others have.
 func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dense, error) {
-	if h.src != nil {
-		x = x.Clone()
-		for i, f := range h.src {
-			row := x.Row(i)
-			for k := range row {
-				row[k] = float32(f * float64(row[k]))
-			}
-		}
-	}
-	own := graph.Features{Dense: x}
+	own := graph.Features{Dense: Weighed(x, h.src)}
 	if h.terms != nil {
 		own = below(own, aggregate.Features(aggregate.Sum{}, h.terms, own))
 	}
@@ -128,4 +120,19 @@ func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dens
 		return mat.Dense{}, err
 	}
 	return aggregate.Features(aggregate.Sum{}, h.edges, src).Dense, nil
+}
+
+// Weighed returns x with row i multiplied by src[i]; nil: x itself.
+func Weighed(x mat.Dense, src []float64) mat.Dense {
+	if src == nil {
+		return x
+	}
+	x = x.Clone()
+	for i, f := range src {
+		row := x.Row(i)
+		for k := range row {
+			row[k] = float32(f * float64(row[k]))
+		}
+	}
+	return x
 }

@@ -115,6 +115,12 @@ func TestInductiveView(t *testing.T) {
 	degree := left.Degrees()
 	each(t, shards, wire.Coding{Values: "int8"}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
 		v, err := s.InductiveView(t.Context())
+		if err == nil && len(v.Degree) != own.Owned {
+			t.Errorf("peer %d has %d degrees of others' nodes", own.Rank, len(v.Degree)-own.Owned)
+		}
+		if err == nil {
+			v, err = s.WithDegrees(t.Context(), v)
+		}
 		if err != nil {
 			return err
 		}
@@ -154,7 +160,11 @@ func TestEdgesAreNormalisedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := WholeGraph(shards[0])
+	own := shards[0]
+	v := NewGraphView(&own.Adj, &own.Typed.Adj, make([]float32, len(own.Global)))
+	if v.Received(graph.GCN) != v.Received(graph.GCN) || v.Received(graph.GCN) == v.Edges(m.Layers[0]) {
+		t.Error("edges for rows that their owners have weighed are those of GCN, or are computed twice")
+	}
 	if a, b := v.Edges(m.Layers[0]), v.Edges(m.Layers[1]); a != b || a == nil {
 		t.Error("two layers of GCN do not share their edges")
 	}

@@ -12,15 +12,16 @@ import (
 type GraphView struct {
 	Adj    *graph.CSR // [Owned × (Owned + halo)]
 	Typed  *graph.CSR // the same by relation, where edges have types
-	Degree []float32  // [Owned + halo] in the graph that the view shows
+	Degree []float32  // [Owned] in the graph that the view shows; [Owned + halo] after WithDegrees
 
 	normed map[edgeKind]*graph.CSR
 }
 
 // edgeKind is which edges a layer takes.
 type edgeKind struct {
-	norm  graph.Norm
-	typed bool
+	norm     graph.Norm
+	typed    bool
+	received bool // from rows that their owners have weighed
 }
 
 // NewGraphView returns a view of the given edges, which must not change afterwards.
@@ -29,7 +30,7 @@ func NewGraphView(adj, typed *graph.CSR, degree []float32) GraphView {
 }
 
 // WholeGraph returns the view of all edges of s.
-func WholeGraph(s *shard.Shard) GraphView { return NewGraphView(&s.Adj, &s.Typed.Adj, s.Degree) }
+func WholeGraph(s *shard.Shard) GraphView { return NewGraphView(&s.Adj, &s.Typed.Adj, s.Adj.Degrees()) }
 
 // Edges returns the edges as layer l takes them, normalised; nil: it takes none. They are computed once.
 func (v GraphView) Edges(l *nn.Layer) *graph.CSR {
@@ -39,9 +40,25 @@ func (v GraphView) Edges(l *nn.Layer) *graph.CSR {
 	return v.Normalised(l.Edges, l.Conv.Relations > 0)
 }
 
-// Normalised returns the edges, by relation if typed, with the weights of norm.
+// Received returns the edges with what destinations put into the weights of norm, for rows that their owners have
+// multiplied by the rest (Factors). They are computed once.
+func (v GraphView) Received(norm graph.Norm) *graph.CSR {
+	k := edgeKind{norm: norm, received: true}
+	if v.normed[k] == nil {
+		v.normed[k] = graph.NormaliseDestinations(v.Adj, v.Degree[:v.Adj.NumDst], norm)
+	}
+	return v.normed[k]
+}
+
+// Factors returns what own nodes put into the weights of norm, as destinations and as sources; nil is 1.
+func (v GraphView) Factors(norm graph.Norm) (dst, src []float64) {
+	return graph.Factors(v.Degree[:v.Adj.NumDst], norm)
+}
+
+// Normalised returns the edges, by relation if typed, with the weights of norm. GCN and Symmetric need WithDegrees, unless
+// nodes have no neighbours elsewhere.
 func (v GraphView) Normalised(norm graph.Norm, typed bool) *graph.CSR {
-	k := edgeKind{norm, typed}
+	k := edgeKind{norm: norm, typed: typed}
 	switch {
 	case v.normed[k] != nil:
 	case typed:
@@ -53,7 +70,7 @@ func (v GraphView) Normalised(norm graph.Norm, typed bool) *graph.CSR {
 }
 
 // InductiveView returns the graph without its validation and test nodes: their edges are gone on both sides, and the
-// degrees are those of what is left. Two numbers for each halo row travel: whether it is absent, and its degree.
+// degrees are those of what is left. A number for each halo row travels: whether it is absent.
 func (s *Sender) InductiveView(ctx context.Context) (GraphView, error) {
 	own := s.shard
 	held := make([]float32, own.Owned)
@@ -76,9 +93,12 @@ func (s *Sender) InductiveView(ctx context.Context) (GraphView, error) {
 	if own.Typed.Count() > 0 {
 		typed = own.Typed.Without(split, graph.Test)
 	}
-	degree, err := s.Numbers(ctx, adj.Degrees(), "degrees among training nodes")
-	if err != nil {
-		return GraphView{}, err
-	}
-	return NewGraphView(adj, typed, degree), nil
+	return NewGraphView(adj, typed, adj.Degrees()), nil
+}
+
+// WithDegrees returns v with the degrees of the halo, one number a row, for those whose weights need both ends in one
+// place: who sums rows that their owners have weighed needs none.
+func (s *Sender) WithDegrees(ctx context.Context, v GraphView) (GraphView, error) {
+	degree, err := s.Numbers(ctx, v.Degree[:s.shard.Owned], "degrees")
+	return NewGraphView(v.Adj, v.Typed, degree), err
 }

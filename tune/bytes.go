@@ -171,7 +171,11 @@ func (t *tally) stage(c retexo.Config, m *nn.Model, k int, metric int64) {
 		if c.Neighbours > 0 {
 			t.rows(4) // degrees of the sample
 		}
+		degrees := spec.Conv == "gcn" && k == 1 && c.Spec.Encoder.Kind == "raw" // beside rows that are sparse
 		for hop := range max(spec.Hops, 1) {
+			if degrees {
+				t.rows(8) // of both views, if there are two
+			}
 			t.rows(c.Rows.RowLen(spec.In))
 			if c.Inductive && k+hop > 1 || c.Neighbours > 0 && hop > 0 { // training sees other rows
 				t.rows(c.Rows.RowLen(spec.In))

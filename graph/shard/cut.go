@@ -31,7 +31,7 @@ func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
 		local[i] = int32(len(owned[p]))
 		owned[p] = append(owned[p], int32(i))
 	}
-	c := &cutter{g: g, owner: owner, owned: owned, local: local, degree: g.Adj.Degrees(), to: make([]int32, g.N()), print: Fingerprint(g.Digest(), owner, parts)}
+	c := &cutter{g: g, owner: owner, owned: owned, local: local, to: make([]int32, g.N()), print: Fingerprint(g.Digest(), owner, parts)}
 	for i := range c.to {
 		c.to[i] = -1
 	}
@@ -63,7 +63,6 @@ type cutter struct {
 	g            *graph.Graph
 	owner, local []int32
 	owned        [][]int32
-	degree       []float32
 	to           []int32 // [N] source in the shard at hand; −1 between shards
 	print        [32]byte
 }
@@ -94,7 +93,7 @@ func (c *cutter) shard(p int) *Shard {
 	s.HaloPtr = ptr
 	for k, j := range sources {
 		c.to[j] = int32(k)
-		s.Global[k], s.Degree[k] = int64(j), c.degree[j]
+		s.Global[k] = int64(j)
 	}
 	s.Adj = *c.g.Adj.Relabel(own, c.to, len(sources))
 	s.Typed = relabelled(&c.g.Typed, own, c.to, len(sources))
@@ -109,7 +108,7 @@ func (c *cutter) frame(p int, own []int32, sources int) *Shard {
 	g, parts := c.g, len(c.owned)
 	s := &Shard{Rank: p, Parts: parts, Owned: len(own), Labels: g.Labels.Select(own), Nodes: int64(g.N()), Name: g.Name,
 		Encoding: g.Encoding, Fingerprint: c.print, Boundary: make([][]int32, parts), Global: make([]int64, sources),
-		Degree: make([]float32, sources), Split: make([]graph.Split, len(own))}
+		Split: make([]graph.Split, len(own))}
 	if g.X.Cols() > 0 {
 		s.X = g.X.Select(own)
 	}
@@ -137,7 +136,7 @@ func relabelled(t *graph.Relations, dst, to []int32, numSrc int) graph.Relations
 // Whole returns g, which must be valid, as the only part of one: what Cut returns, without copying.
 func Whole(g *graph.Graph) *Shard {
 	n := g.N()
-	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Typed: g.Typed, Global: make([]int64, n), Degree: g.Adj.Degrees(), HaloPtr: []int{n, n},
+	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Typed: g.Typed, Global: make([]int64, n), HaloPtr: []int{n, n},
 		Boundary: [][]int32{{}}, Labels: g.Labels, Split: g.Split, IDs: g.IDs, Nodes: int64(n), Name: g.Name,
 		Encoding: g.Encoding, Fingerprint: Fingerprint(g.Digest(), make([]int32, n), 1)}
 	if g.X.Cols() > 0 {

@@ -130,9 +130,9 @@ func TestShardLaws(t *testing.T) {
 			if s.Halo() != len(need) || s.Adj.NumEdges() != int(edges) {
 				t.Fatalf("part %d: %d halo rows and %d edges, want %d and %d", p, s.Halo(), s.Adj.NumEdges(), len(need), edges)
 			}
-			for k, u := range s.Global {
-				if s.Degree[k] != degree[u] {
-					t.Fatalf("part %d: degree of %d is %v, want %v", p, u, s.Degree[k], degree[u])
+			for k, d := range s.Adj.Degrees() {
+				if u := s.Global[k]; d != degree[u] {
+					t.Fatalf("part %d: degree of %d is %v, want %v", p, u, d, degree[u])
 				}
 			}
 			for q, of := range shards {

@@ -100,8 +100,6 @@ func TestShardRefusesForged(t *testing.T) {
 		{"row pointers", func(s *Shard) { s.Adj.RowPtr[1] = 99 }, "ends at edge 99"},
 		{"weight", func(s *Shard) { s.Adj.Weight[0] = nan }, `section "adj/0/weight": graph: weight of edge 0 must be a finite number, 0 or more (got NaN)`},
 		{"fewer weights", func(s *Shard) { s.Adj.Weight = s.Adj.Weight[1:] }, `section "adj/0/weight"`},
-		{"degree", func(s *Shard) { s.Degree[0] = 17 }, "owned node 0 has degree 17"},
-		{"halo degree", func(s *Shard) { s.Degree[4] = nan }, "source 4 has degree NaN"},
 		{"feature", func(s *Shard) { s.X.Dense.Set(1, 1, nan) }, `section "x/dense": graph: feature at row 1, column 1`},
 		{"rows", func(s *Shard) { s.X.Dense = s.X.Dense.RowRange(0, 2) }, `section "x/dense"`},
 		{"label", func(s *Shard) { s.Labels.Class[0] = 2 }, `section "y/class": graph: label of node 0 must be -1 (none) or a class in [0, 2) (got 2)`},
@@ -120,7 +118,7 @@ func TestShardRefusesForged(t *testing.T) {
 
 func TestShardRefusesOtherSections(t *testing.T) {
 	s := cutPath(t, 10, 3)[1]
-	optional := []string{"x/dense", "y/class"} // there are graphs without
+	optional := []string{"x/dense", "y/class", "adj/0/weight"} // there are graphs without
 	for k, one := range s.sections() {
 		without := slices.Delete(s.sections(), k, k+1)
 		if _, err := decode(encode(t, without)); (err == nil) != slices.Contains(optional, one.Name) {

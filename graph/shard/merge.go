@@ -129,10 +129,7 @@ func (m *merger) shard() *Shard {
 	}
 	b := binary.LittleEndian.AppendUint32([]byte("heddle parts merged\n"), uint32(m.workers))
 	s.Fingerprint = sha256.Sum256(append(b, first.Fingerprint[:]...))
-	add := func(at place) {
-		s.Global = append(s.Global, m.global(at))
-		s.Degree = append(s.Degree, m.parts[at.part].Degree[at.row])
-	}
+	add := func(at place) { s.Global = append(s.Global, m.global(at)) }
 	rows := make([]int32, len(m.owned)) // where the parts' own rows are lined up
 	begins, own := make([]int32, len(m.parts)), int32(0)
 	for p, part := range m.parts {

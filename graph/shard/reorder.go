@@ -74,10 +74,10 @@ func (s *Shard) reordered(shards []*Shard, order []int32, place [][]int32) *Shar
 		slices.Sort(out.Boundary[q])
 	}
 	to := make([]int32, len(source))
-	out.Global, out.Degree = make([]int64, len(source)), make([]float32, len(source))
+	out.Global = make([]int64, len(source))
 	for k, j := range source {
 		to[j] = int32(k)
-		out.Global[k], out.Degree[k] = s.Global[j], s.Degree[j]
+		out.Global[k] = s.Global[j]
 	}
 	out.Adj = *s.Adj.Relabel(order, to, len(source))
 	out.Typed = relabelled(&s.Typed, order, to, len(source))

@@ -27,7 +27,7 @@ func (s *Shard) sections() []section.Section {
 		boundary = append(boundary, nodes...)
 		boundaryPtr[q+1] = int64(len(boundary))
 	}
-	list = append(list, section.Array("global", s.Global), section.Array("degree", s.Degree), section.Array("halo_ptr", haloPtr),
+	list = append(list, section.Array("global", s.Global), section.Array("halo_ptr", haloPtr),
 		section.Array("boundary/ptr", boundaryPtr), section.Array("boundary/node", boundary), section.Array("split", s.Split))
 	list = append(list, s.Adj.Sections(0)...)
 	list = append(list, s.Typed.Sections()...)
@@ -69,9 +69,6 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	if s.Global, err = section.Values[int64](f, "global", sources); err != nil {
 		return nil, err
 	}
-	if s.Degree, err = section.Values[float32](f, "degree", sources); err != nil {
-		return nil, err
-	}
 	if s.HaloPtr, err = pointers(f, "halo_ptr", s.Parts, sources); err != nil {
 		return nil, err
 	}
@@ -104,10 +101,14 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	for _, one := range s.sections() {
 		known = append(known, one.Name)
 	}
-	for k, one := range f.Sections() {
-		if k >= len(known) || known[k] != one.Name {
+	for _, one := range f.Sections() {
+		if one.Name == "degree" { // of every source: parts were written with it once, and nothing reads it
+			continue
+		}
+		if len(known) == 0 || known[0] != one.Name {
 			return nil, f.Errorf(one.Name, "not a section of this version, or not in its place")
 		}
+		known = known[1:]
 	}
 	return s, nil
 }

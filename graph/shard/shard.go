@@ -13,7 +13,6 @@ type Shard struct {
 	Adj         graph.CSR       // Owned × (Owned + halo): every in-edge of every owned node
 	Typed       graph.Relations // the same edges by relation, between the same nodes; none where edges have no types
 	Global      []int64         // [Owned+halo] global node ID of each source
-	Degree      []float32       // [Owned+halo] weighted degree in the whole graph
 	HaloPtr     []int           // [Parts+1] peer q's rows are sources [HaloPtr[q], HaloPtr[q+1]); HaloPtr[0] = Owned
 	Boundary    [][]int32       // Boundary[q]: owned nodes that q holds as halo, in q's order
 	X           graph.Features

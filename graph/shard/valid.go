@@ -2,7 +2,6 @@ package shard
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -34,9 +33,6 @@ func (s *Shard) Valid() error {
 		if k := FirstBad(nodes, 0, int32(s.Owned)); k >= 0 {
 			return fail("boundary node %d towards part %d is %d, not ascending or out of [0, %d)", k, q, nodes[k], s.Owned)
 		}
-	}
-	if err := s.validDegrees(); err != nil {
-		return fail("%w", err)
 	}
 	if s.X.Cols() > 0 && s.X.Rows() != s.Owned {
 		return fail("%d rows of features for %d owned nodes", s.X.Rows(), s.Owned)
@@ -75,25 +71,6 @@ func (s *Shard) validSources() error {
 	slices.Sort(all)
 	if k := FirstBad(all, 0, s.Nodes); k >= 0 {
 		return fmt.Errorf("node %d is a source twice", all[k])
-	}
-	return nil
-}
-
-// validDegrees checks that the owned nodes have all their edges, and that the halo's degrees are
-// usable.
-func (s *Shard) validDegrees() error {
-	if len(s.Degree) != len(s.Global) {
-		return fmt.Errorf("%d degrees for %d sources", len(s.Degree), len(s.Global))
-	}
-	for i, d := range s.Adj.Degrees() {
-		if s.Degree[i] != d {
-			return fmt.Errorf("owned node %d has degree %v, its edges add up to %v", i, s.Degree[i], d)
-		}
-	}
-	for k, d := range s.Degree {
-		if !(d >= 0 && d <= math.MaxFloat32) {
-			return fmt.Errorf("source %d has degree %v", k, d)
-		}
 	}
 	return nil
 }

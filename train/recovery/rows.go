@@ -59,11 +59,11 @@ func (r *Rows) Features(name string) graph.Features {
 	return graph.Features{Dense: d}
 }
 
-// Graph returns the edges of that name, with the degrees of their sources.
-func (r *Rows) Graph(name string) (adj *graph.CSR, degree []float32) {
+// Graph returns the edges of that name, with degrees, from so many sources.
+func (r *Rows) Graph(name string, sources int) (adj *graph.CSR, degree []float32) {
 	adj = &graph.CSR{RowPtr: r.Of.I64[name+"/rowptr"], Col: narrow(r.Of.I64[name+"/col"]), Weight: r.Of.F32[name+"/weight"]}
 	degree = r.Of.F32[name+"/degree"]
-	adj.NumDst, adj.NumSrc = len(adj.RowPtr)-1, len(degree)
+	adj.NumDst, adj.NumSrc = len(adj.RowPtr)-1, sources
 	r.fault(adj.Valid())
 	return adj, degree
 }

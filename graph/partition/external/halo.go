@@ -1,7 +1,6 @@
 package external
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"os"
@@ -9,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// halo finds the sources of part p and writes their global IDs and degrees in the shard's order:
+// halo finds the sources of part p and writes their global IDs in the shard's order:
 // owned, then halo by owner, each ascending.
 func (r *runner) halo(p int) error {
 	if err := r.phase("halo", 0); err != nil {
@@ -40,14 +39,14 @@ func (r *runner) halo(p int) error {
 	if err := r.sources(p, seen, ptr); err != nil {
 		return err
 	}
-	if err := errors.Join(r.seal(r.spill("global", p)), r.seal(r.spill("degree", p))); err != nil {
+	if err := r.seal(r.spill("global", p)); err != nil {
 		return err
 	}
 	r.done.Halo, r.done.Cut = append(r.done.Halo, ptr), append(r.done.Cut, cut)
 	return r.end(0)
 }
 
-// sources writes global IDs and degrees of part p, whose halo is in seen and begins at ptr[q] for
+// sources writes global IDs of part p, whose halo is in seen and begins at ptr[q] for
 // each peer q.
 func (r *runner) sources(p int, seen []uint64, ptr []int64) (err error) {
 	starts := append([]int64{0}, ptr[:r.Parts]...) // bucket 0 is of the owned, 1+q of peer q
@@ -56,65 +55,16 @@ func (r *runner) sources(p int, seen []uint64, ptr []int64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, global.close()) }()
-	degree, err := newBuckets[float32](r.spill("degree", p), starts, bufferOf(r.Parts))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, degree.close()) }()
-	return r.degrees(func(v int, d float32) error {
+	for v, q := range r.owner {
 		bucket := 0
-		if q := r.owner[v]; int(q) != p {
+		if int(q) != p {
 			if seen[v/64]>>(v%64)&1 == 0 {
-				return nil
+				continue
 			}
 			bucket = int(q) + 1
 		}
-		return errors.Join(global.put(bucket, int64(v)), degree.put(bucket, d))
-	})
-}
-
-// degrees calls f with the weighted in-degree of every node in turn.
-func (r *runner) degrees(f func(v int, d float32) error) error {
-	in, err := r.file.Elements("adj/0/row_ptr", 0, int64(r.nodes)+1)
-	if err != nil {
-		return err
-	}
-	ends := bufio.NewReaderSize(in, 1<<18)
-	var weights io.Reader
-	if r.weighted {
-		if in, err = r.file.Elements("adj/0/weight", 0, r.edges); err != nil {
+		if err := global.put(bucket, int64(v)); err != nil {
 			return err
-		}
-		weights = bufio.NewReaderSize(in, 1<<20)
-	}
-	var weight []float32
-	var pair [2]int64
-	ptr := make([]int64, runNodes)
-	if err := section.ReadArray(ends, pair[1:]); err != nil {
-		return err
-	}
-	for v := 0; v < r.nodes; v += len(ptr) {
-		ptr = ptr[:min(len(ptr), r.nodes-v)]
-		if err := section.ReadArray(ends, ptr); err != nil {
-			return err
-		}
-		for k, end := range ptr {
-			pair[0], pair[1] = pair[1], end
-			d := float32(end - pair[0])
-			if weights != nil {
-				weight = room(weight, int(end-pair[0]))
-				if err := section.ReadArray(weights, weight); err != nil {
-					return err
-				}
-				sum := 0.0
-				for _, w := range weight {
-					sum += float64(w)
-				}
-				d = float32(sum)
-			}
-			if err := f(v+k, d); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

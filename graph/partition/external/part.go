@@ -52,7 +52,7 @@ func (r *runner) part(p int) error {
 		d.Halo[q] = int(ptr[q+1] - ptr[q])
 		boundary[q+1] = boundary[q] + r.done.Halo[q][p+1] - r.done.Halo[q][p]
 	}
-	list = append(list, r.stream("global", "global", section.I64, p, sources), r.stream("degree", "degree", section.F32, p, sources),
+	list = append(list, r.stream("global", "global", section.I64, p, sources),
 		section.Array("halo_ptr", ptr), section.Array("boundary/ptr", boundary),
 		section.Stream("boundary/node", section.I32, []int{int(boundary[r.Parts])}, func(w io.Writer) error { return r.boundary(p, w) }),
 		r.stream("split", "split", section.U8, p, owned), r.stream("adj/0/row_ptr", "adj/0/row_ptr", section.I64, p, owned+1))
@@ -82,7 +82,7 @@ func (r *runner) part(p int) error {
 	}
 	r.done.Parts = append(r.done.Parts, d)
 	var dealt []string
-	for _, s := range []string{"split", "adj/0/col", "adj/0/row_ptr", "adj/0/weight", "x/dense", "x/col", "x/val", "x/row_ptr", "y/class", "y/bits", "ids/text", "ids/ptr", "degree"} {
+	for _, s := range []string{"split", "adj/0/col", "adj/0/row_ptr", "adj/0/weight", "x/dense", "x/col", "x/val", "x/row_ptr", "y/class", "y/bits", "ids/text", "ids/ptr"} {
 		dealt = append(dealt, r.spill(s, p))
 	}
 	remove := r.forget(dealt...)

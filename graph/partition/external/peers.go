@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sort"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -61,9 +60,6 @@ func (s *Stored) WriteShare(dir string, job Job, team Team) (*shard.Manifest, er
 	if err := p.assign(); err != nil {
 		return nil, err
 	}
-	if err := p.tellDegrees(); err != nil {
-		return nil, err
-	}
 	own, err := p.deal()
 	if err != nil {
 		return nil, err
@@ -80,10 +76,9 @@ type sharing struct {
 	team  Team
 	first []int32 // [K+1] slice p is nodes first[p] to first[p+1]
 	owner []int32 // [N] where known: of the own slice and of what its edges come from; else −1
-	// Of every other peer's slice the nodes that edges of ours come from, and their degrees; of
+	// Of every other peer's slice the nodes that edges of ours come from; of
 	// ours those that edges of theirs come from. All ascend.
 	wants    [][]int32
-	degree   [][]float32
 	wantedBy [][]int32
 }
 
@@ -219,59 +214,4 @@ func countedGaps(b []byte, limit int) ([]int32, error) {
 		err = fmt.Errorf("%d bytes follow the list", len(rest))
 	}
 	return list, err
-}
-
-// tellDegrees tells every peer the weighted degrees of the nodes that it asked for.
-func (p *sharing) tellDegrees() error {
-	lo, hi := p.mine()
-	degree := make([]float32, hi-lo)
-	var weight []float32
-	err := p.own(lo, hi, false, func(r *partition.Run) error {
-		for i := range r.N() {
-			d := float64(r.Edges(i))
-			if p.weighted {
-				weight = room(weight, int(r.Edges(i)))
-				if err := section.ReadRange(p.file, "adj/0/weight", r.Ptr[i], weight); err != nil {
-					return err
-				}
-				d = 0
-				for _, w := range weight {
-					d += float64(w)
-				}
-			}
-			degree[r.First+int32(i)-lo] = float32(d)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	out := make([][]byte, p.team.Size)
-	for q, nodes := range p.wantedBy {
-		for _, v := range nodes {
-			out[q] = binary.LittleEndian.AppendUint32(out[q], math.Float32bits(degree[v-lo]))
-		}
-	}
-	in, err := p.swap("degrees", out, 4*p.nodes)
-	if err != nil {
-		return err
-	}
-	p.degree = make([][]float32, p.team.Size)
-	for q, b := range in {
-		if q == p.team.Rank {
-			p.degree[q] = degree
-			continue
-		}
-		if len(b) != 4*len(p.wants[q]) {
-			return fault(q, "degrees", "%d bytes for %d nodes", len(b), len(p.wants[q]))
-		}
-		for k := range p.wants[q] {
-			d := math.Float32frombits(binary.LittleEndian.Uint32(b[4*k:]))
-			if !(d >= 0 && d <= math.MaxFloat32) {
-				return fault(q, "degrees", "node %d has degree %v", p.wants[q][k], d)
-			}
-			p.degree[q] = append(p.degree[q], d)
-		}
-	}
-	return nil
 }

@@ -25,7 +25,6 @@ type piece struct {
 	node   []int32 // ascending
 	source []int32 // ascending
 	owner  []int32 // of each source
-	degree []float32
 	split  []graph.Split
 	adj    graph.CSR // nodes × sources
 	x      graph.Features
@@ -135,16 +134,16 @@ func (p *sharing) pieces(r *partition.Run, at, end int) ([][]byte, error) {
 		source := slices.Clone(g.Col)
 		slices.Sort(source)
 		source = slices.Compact(source)
-		owner, degree := make([]int32, len(source)), make([]float32, len(source))
+		owner := make([]int32, len(source))
 		for k, u := range source {
-			owner[k], degree[k] = p.owner[u], p.degreeOf(u)
+			owner[k] = p.owner[u]
 		}
 		for k, u := range g.Col {
 			j, _ := slices.BinarySearch(source, u)
 			g.Col[k] = int32(j)
 		}
 		g.NumSrc = len(source)
-		list := []section.Section{section.Array("node", own), section.Array("source", source), section.Array("owner", owner), section.Array("degree", degree), section.Array("split", split)}
+		list := []section.Section{section.Array("node", own), section.Array("source", source), section.Array("owner", owner), section.Array("split", split)}
 		list = append(list, g.Sections(0)...)
 		if all.X.Cols() > 0 {
 			list = append(list, all.X.Select(rows).Sections()...)
@@ -161,21 +160,6 @@ func (p *sharing) pieces(r *partition.Run, at, end int) ([][]byte, error) {
 		out[q] = b.Bytes()
 	}
 	return out, nil
-}
-
-// degreeOf returns the degree of a node of the own slice, or of one that was asked for.
-func (p *sharing) degreeOf(u int32) float32 {
-	q, _ := slices.BinarySearchFunc(p.first[1:], u, func(end, u int32) int {
-		if end <= u {
-			return -1
-		}
-		return 1
-	})
-	if q == p.team.Rank {
-		return p.degree[q][u-p.first[q]]
-	}
-	k, _ := slices.BinarySearch(p.wants[q], u)
-	return p.degree[q][k]
 }
 
 // table reads features, labels and names of the run's nodes [at, end).
@@ -296,9 +280,6 @@ func (p *sharing) read(f *section.Arrays, q int) (g piece, err error) {
 			return g, f.Errorf("owner", "owner of node %d is %d, of %d parts", g.source[k], o, p.team.Size)
 		}
 	}
-	if g.degree, err = section.Values[float32](f, "degree", len(g.source)); err != nil {
-		return g, err
-	}
 	if g.split, err = section.Values[graph.Split](f, "split", n); err != nil {
 		return g, err
 	}
@@ -331,7 +312,7 @@ func (p *sharing) assemble(pieces []piece) (*shard.Shard, error) {
 	if s.Name = string(name); len(encoding) > 0 {
 		s.Encoding = encoding
 	}
-	owner, degree := make([]int32, p.nodes), make([]float32, p.nodes)
+	owner := make([]int32, p.nodes)
 	for v := range owner {
 		owner[v] = -1
 	}
@@ -358,7 +339,7 @@ func (p *sharing) assemble(pieces []piece) (*shard.Shard, error) {
 			if owner[u] >= 0 && owner[u] != one.owner[j] {
 				return nil, fmt.Errorf("external: node %d is reported as part %d's and as part %d's", u, owner[u], one.owner[j])
 			}
-			owner[u], degree[u] = one.owner[j], one.degree[j]
+			owner[u] = one.owner[j]
 		}
 		s.Split = append(s.Split, one.split...)
 	}
@@ -376,10 +357,6 @@ func (p *sharing) assemble(pieces []piece) (*shard.Shard, error) {
 		rows[i] = int32(i)
 	}
 	s.Adj = *g.Relabel(rows, to, len(s.Global))
-	s.Degree = s.Adj.Degrees()
-	for _, v := range s.Global[s.Owned:] {
-		s.Degree = append(s.Degree, degree[v])
-	}
 	return s, nil
 }
 
