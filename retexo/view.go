@@ -41,8 +41,7 @@ func (v *view) rows(l *nn.Layer, hop int) graph.Features {
 		x = v.z
 	}
 	if v.weighs(l) {
-		_, src := v.Factors(l.Edges)
-		x.Dense = train.Weighed(x.Dense, src)
+		x.Dense = v.Weigh(x.Dense, l.Edges)
 	}
 	return x
 }
@@ -72,33 +71,16 @@ func (v *view) learnDegrees(ctx context.Context, s *train.Sender, l *nn.Layer) (
 	return err
 }
 
-// adopt takes the rows of from, which shows other edges: where the view weighs, owners send one number a row, by which
-// theirs change. Rows of a peer that is not there stay.
-func (v *view) adopt(ctx context.Context, s *train.Sender, l *nn.Layer, from *view) error {
+// adopt takes the rows of from, which shows other edges: where the view weighs, they are weighed anew.
+func (v *view) adopt(ctx context.Context, s *train.Sender, l *nn.Layer, from *view) (err error) {
 	if v.src = from.src; l.Edges != graph.GCN {
 		return nil
 	}
 	if !v.weighs(l) {
 		return v.learnDegrees(ctx, s, l)
 	}
-	_, src := from.Factors(l.Edges)
-	_, dst := v.Factors(l.Edges)
-	ratio := make([]float32, len(src))
-	for i := range ratio {
-		ratio[i] = float32(dst[i] / src[i])
-	}
-	all, err := s.Numbers(ctx, ratio, "degrees of other edges")
-	if err != nil {
-		return err
-	}
-	times := make([]float64, len(all))
-	for i, f := range all {
-		if times[i] = float64(f); f == 0 {
-			times[i] = 1
-		}
-	}
-	v.src.Dense = train.Weighed(from.src.Dense, times)
-	return nil
+	v.src.Dense, err = s.Reweigh(ctx, from.src.Dense, l.Edges, from.GraphView, v.GraphView)
+	return err
 }
 
 // aggregate replaces z by the aggregate of src.

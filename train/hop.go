@@ -111,7 +111,7 @@ func averages(sums *graph.CSR) (*graph.CSR, []float32) {
 // Aggregate returns for each own node the weighted sum over its neighbours of x, the rows of own nodes, and of those
 // that the others have.
 func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dense, error) {
-	own := graph.Features{Dense: Weighed(x, h.src)}
+	own := graph.Features{Dense: weighed(x, h.src)}
 	if h.terms != nil {
 		own = below(own, aggregate.Features(aggregate.Sum{}, h.terms, own))
 	}
@@ -120,19 +120,4 @@ func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dens
 		return mat.Dense{}, err
 	}
 	return aggregate.Features(aggregate.Sum{}, h.edges, src).Dense, nil
-}
-
-// Weighed returns x with row i multiplied by src[i]; nil: x itself.
-func Weighed(x mat.Dense, src []float64) mat.Dense {
-	if src == nil {
-		return x
-	}
-	x = x.Clone()
-	for i, f := range src {
-		row := x.Row(i)
-		for k := range row {
-			row[k] = float32(f * float64(row[k]))
-		}
-	}
-	return x
 }

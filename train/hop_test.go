@@ -124,3 +124,39 @@ func TestGroupsAreChecked(t *testing.T) {
 		t.Error("no peer refused sums of two where they must be over three")
 	}
 }
+
+// TestReweigh: rows that owners weighed for one view are as if they had weighed them for the other.
+func TestReweigh(t *testing.T) {
+	g, shards := toy(t)
+	left := g.Adj.Without(g.Split, graph.Val, graph.Test)
+	degree := left.Degrees()
+	each(t, shards, wire.Coding{Values: "int8"}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
+		full := WholeGraph(own)
+		seen, err := s.InductiveView(t.Context())
+		if err != nil {
+			return err
+		}
+		exact := s.Exact()
+		rows, err := exact.Halo(t.Context(), graph.Features{Dense: full.Weigh(own.X.Dense, graph.GCN)}, false, "rows")
+		if err != nil {
+			return err
+		}
+		again, err := s.Reweigh(t.Context(), rows.Dense, graph.GCN, full, seen)
+		if err != nil {
+			return err
+		}
+		for k, node := range own.Global {
+			f := 1 / math.Sqrt(1+float64(degree[node]))
+			for j, v := range g.X.Dense.Row(int(node)) {
+				if off := math.Abs(float64(again.At(k, j)) - f*float64(v)); off > 1e-6 {
+					t.Errorf("peer %d, node %d, column %d: %g, want %g", own.Rank, node, j, again.At(k, j), f*float64(v))
+				}
+			}
+		}
+		same, err := s.Reweigh(t.Context(), rows.Dense, graph.Mean, full, seen)
+		if err == nil && &same.Data[0] != &rows.Dense.Data[0] {
+			t.Error("rows of a mean are weighed")
+		}
+		return err
+	})
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -48,6 +49,52 @@ func (v GraphView) Received(norm graph.Norm) *graph.CSR {
 		v.normed[k] = graph.NormaliseDestinations(v.Adj, v.Degree[:v.Adj.NumDst], norm)
 	}
 	return v.normed[k]
+}
+
+// Weigh returns own rows x multiplied by what sources put into the weights of norm.
+func (v GraphView) Weigh(x mat.Dense, norm graph.Norm) mat.Dense {
+	_, src := v.Factors(norm)
+	return weighed(x, src)
+}
+
+// weighed returns x with row i multiplied by f[i]; nil: x itself.
+func weighed(x mat.Dense, f []float64) mat.Dense {
+	if f == nil {
+		return x
+	}
+	x = x.Clone()
+	for i, v := range f {
+		row := x.Row(i)
+		for k := range row {
+			row[k] = float32(v * float64(row[k]))
+		}
+	}
+	return x
+}
+
+// Reweigh returns rows of own nodes and the halo that their owners weighed for one view as they are for another: a number
+// of each travels, by which they change. Rows of a peer that is not a member of the group stay.
+func (s *Sender) Reweigh(ctx context.Context, x mat.Dense, norm graph.Norm, from, to GraphView) (mat.Dense, error) {
+	_, was := from.Factors(norm)
+	_, is := to.Factors(norm)
+	if is == nil {
+		return x, nil
+	}
+	ratio := make([]float32, len(is))
+	for i := range ratio {
+		ratio[i] = float32(is[i] / was[i])
+	}
+	all, err := s.Numbers(ctx, ratio, "degrees of other edges")
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	times := make([]float64, len(all))
+	for i, f := range all {
+		if times[i] = float64(f); f == 0 {
+			times[i] = 1
+		}
+	}
+	return weighed(x, times), nil
 }
 
 // Factors returns what own nodes put into the weights of norm, as destinations and as sources; nil is 1.

@@ -134,6 +134,12 @@ func TestShardRefusesOtherSections(t *testing.T) {
 	if _, err := decode(encode(t, more)); err == nil || !strings.Contains(err.Error(), `section "adj/1/col": not a section of this version`) {
 		t.Error(err)
 	}
+	old := s.sections()
+	at := slices.IndexFunc(old, func(one section.Section) bool { return one.Name == "halo_ptr" })
+	old = slices.Insert(old, at, section.Array("degree", make([]float32, len(s.Global))))
+	if got, err := decode(encode(t, old)); err != nil || !reflect.DeepEqual(got.Global, s.Global) {
+		t.Errorf("a part with the degrees of all sources, as they once were: %v", err)
+	}
 	turned := s.sections()
 	slices.Reverse(turned)
 	if _, err := decode(encode(t, turned)); err == nil || !strings.Contains(err.Error(), "not in its place") {
