@@ -198,7 +198,7 @@ func checkClasses(
 		return nil, err
 	}
 	a.priors(run)
-	if _, source := graph.Factors(own.Degree, a.form.Spec.Edges()); source != nil {
+	if _, source := graph.Factors(own.Adj.Degrees(), a.form.Spec.Edges()); source != nil {
 		for _, v := range nodes {
 			a.factor = append(a.factor, source[v])
 		}

@@ -126,7 +126,7 @@ func (run *Run) classAttack(victim int) (*classAttack, error) {
 		return nil, err
 	}
 	a.priors(run)
-	if _, source := graph.Factors(own.Degree, form.Spec.Edges()); source != nil { // degrees of halo nodes are in every shard
+	if _, source := graph.Factors(own.Adj.Degrees(), form.Spec.Edges()); source != nil { // only the victim has them: they are given
 		for _, v := range a.boundary {
 			a.factor = append(a.factor, source[v])
 		}
