@@ -1,0 +1,110 @@
+package dp
+
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// sigma is the deviation of the noise that Edges adds, in steps of its grid: the grid is chosen for
+// it, so that every plan draws from the same distribution.
+const sigma = 1 << 12
+
+// deviationSquared is σ² − τ², τ = smoothing: discrete Gaussian noise of parameter σ = sigma protects at
+// least as well as normal noise of that variance, which is what the accountant goes by.
+//
+// Add to a normal value X of mean c, an integer, and variance σ² − τ² a discrete Gaussian of
+// parameter τ around it: n with probability φ_τ(n − X) / Σ_k φ_τ(k − X). By Poisson's summation
+// formula that sum is within a factor 1 ± η of 1, η = 2·Σ_j exp(−2π²τ²j²), whatever X is, and the sum
+// of φ_σ over the integers likewise. So n has the distribution of c plus discrete Gaussian noise of
+// parameter σ, up to a factor within 1 ± 4η. What is made of X protects as X does; with τ = 3 the
+// factor is 1 ± 10⁻⁷⁵ in each number, which no sum of numbers here lifts above the rounding of
+// Gaussian.Delta. (The convolution of discrete Gaussians: Peikert, CRYPTO 2010, theorem 3.1.)
+const deviationSquared = sigma*sigma - smoothing*smoothing
+
+const smoothing = 3
+
+// noise draws from the discrete Gaussian distribution over the integers, P(n) ∝ exp(−n²/2σ²),
+// exactly: in integers and from uniform bits alone, so that no rounding of floating point tells what
+// the noise was added to (Canonne, Kamath and Steinke, NeurIPS 2020, algorithms 1 to 3).
+type noise struct {
+	bits  *rand.ChaCha8
+	sigma uint64 // at most 2¹⁵
+}
+
+// draw returns one value.
+func (s *noise) draw() int64 {
+	t := s.sigma + 1
+	square := s.sigma * s.sigma
+	for {
+		y := s.laplace(t)
+		magnitude := uint64(max(y, -y))
+		// Keep y with probability exp(−(|y| − σ²/t)² / 2σ²).
+		at, base := magnitude*t, square
+		if at < base {
+			at, base = base, at
+		}
+		hi, lo := bits.Mul64(at-base, at-base)
+		den := 2 * square * t * t
+		if hi >= den { // beyond 2⁶⁴ in the exponent
+			continue
+		}
+		whole, rest := bits.Div64(hi, lo, den)
+		if s.expWhole(whole) && s.expFraction(rest, den) {
+			return y
+		}
+	}
+}
+
+// laplace draws from the discrete Laplace distribution, P(n) ∝ exp(−|n|/t).
+func (s *noise) laplace(t uint64) int64 {
+	for {
+		u := s.below(t)
+		if !s.expFraction(u, t) {
+			continue
+		}
+		v := uint64(0)
+		for s.expFraction(1, 1) {
+			v++
+		}
+		n := int64(u + t*v)
+		switch negative := s.below(2) == 1; {
+		case negative && n == 0: // zero would come twice as often
+		case negative:
+			return -n
+		default:
+			return n
+		}
+	}
+}
+
+// expWhole is true with probability exp(−n).
+func (s *noise) expWhole(n uint64) bool {
+	for range n {
+		if !s.expFraction(1, 1) {
+			return false
+		}
+	}
+	return true
+}
+
+// expFraction is true with probability exp(−num/den), num ≤ den.
+func (s *noise) expFraction(num, den uint64) bool {
+	k := uint64(1)
+	for s.below(den) < num && s.below(k) == 0 { // with probability num/(den·k)
+		k++
+	}
+	return k%2 == 1
+}
+
+// below draws from 0 … n−1, all alike.
+func (s *noise) below(n uint64) uint64 {
+	if n&(n-1) == 0 {
+		return s.bits.Uint64() & (n - 1)
+	}
+	for {
+		hi, lo := bits.Mul64(s.bits.Uint64(), n) // Lemire, ACM TOMACS 29, 2019
+		if lo >= n || lo >= -n%n {
+			return hi
+		}
+	}
+}
