@@ -40,7 +40,7 @@ var presetCandidates = []struct {
 var (
 	commonSettings = []string{"seed", "balanced", "inductive", "metric", "min_class"}
 	autoSettings   = append([]string{"mode", "preset", "budget", "goal"}, commonSettings...)
-	chosenGroups   = []string{"model", "training", "closed form"}
+	chosenGroups   = []string{"model", "training", "closed form", "privacy"}
 )
 
 // Candidate is a plan that a plan of preset auto may try.

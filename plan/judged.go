@@ -42,7 +42,7 @@ func (p Plan) Judged() admission.Plan {
 	}
 	switch {
 	case p.InClosedForm():
-		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds}.MostRounds()
+		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds, Hops: p.Hops, Epsilon: p.Epsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
 	case p.Solver == "ridge":
 		j.Rounds = 1

@@ -168,8 +168,16 @@ type Plan struct {
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
 
+	// Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an edge's
+	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows
+	// then has noise, in hops rounds of their own, and nothing else is learned from edges. 0: no noise.
+	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"encoder=classes" default:"0" bounds:"[0, 100]" help:"privacy of edges: epsilon of the run; 0: none"`
+	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
+	// of edges.
+	Delta float64 `yaml:"delta" to:"Delta" when:"encoder=classes epsilon" default:"1e-05" bounds:"(0, 1)" help:"privacy of edges: delta of the run"`
+
 	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
-	// scale per row or column.
+	// scale per row or column. With epsilon rows are whole numbers, sent as float32.
 	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
 	// Compression of neighbours' rows on the network.
 	Compress string `yaml:"compress" when:"mode=retexo,fullbatch" default:"none" choices:"none, zstd" help:"compression of rows on the network"`

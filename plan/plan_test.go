@@ -338,6 +338,9 @@ func TestEveryFieldHasASetting(t *testing.T) {
 				if s.Name == "min_peers" {
 					q.FailedRows = "drop"
 				}
+				if s.Name == "delta" {
+					q.Epsilon = 4
+				}
 				if s.Name == "round_limit" {
 					q.MinPeers, q.Straggler = 3, "drop"
 				}

@@ -124,7 +124,7 @@ func typeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return "integer"
-	case reflect.Float32:
+	case reflect.Float32, reflect.Float64:
 		return "number"
 	case reflect.Bool:
 		return "true or false"
@@ -176,6 +176,12 @@ func (p *Plan) set(s Setting, text string) error {
 			return wrong("a number")
 		}
 		*to = float32(x)
+	case *float64:
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return wrong("a number")
+		}
+		*to = x
 	case *[]string:
 		*to = listOf(text)
 	case *[]float64:
@@ -214,6 +220,8 @@ func (p *Plan) Get(s Setting) string {
 		return strings.Join(all, ",")
 	case float32:
 		return strconv.FormatFloat(float64(x), 'g', -1, 32)
+	case float64:
+		return strconv.FormatFloat(x, 'g', -1, 64)
 	}
 	return fmt.Sprint(v.Interface())
 }
@@ -363,6 +371,8 @@ func (p *Plan) fault(s Setting, usual string) error {
 	switch x := v.Interface().(type) {
 	case float32:
 		return within(float64(x))
+	case float64:
+		return within(x)
 	case []float64:
 		var errs []error
 		for _, one := range x {

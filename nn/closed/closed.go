@@ -33,6 +33,11 @@ type Layout struct {
 	Inductive  bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
 	Multi      bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
 	Coarse     int  `json:"coarse,omitempty"`     // numbers of a node in all rounds that training allowed: Coarsen's; 0: rows are not coarse
+
+	// Own is how many rounds see each node's own features alone. Each round after them adds the sum, with
+	// weight 1, of its neighbours' class rows, and nothing else is learned from edges: Hops and LogitHops
+	// are 0, and nothing depends on a degree. While training, the sums may have noise. 0: no such rounds.
+	Own int `json:"own_rounds,omitempty"`
 }
 
 // What comes from a file is bounded before anything is allocated.
@@ -62,6 +67,12 @@ func (s Layout) Faults(features int) (all []error) {
 	}
 	if s.Random < 0 || s.Random > maxRandom {
 		bad("random must be 0 to %d (got %d)", maxRandom, s.Random)
+	}
+	if s.Own < 0 || s.Own > maxRounds {
+		bad("own_rounds must be 0 to %d (got %d)", maxRounds, s.Own)
+	}
+	if s.Own > 0 && (s.Hops > 0 || s.LogitHops > 0 || s.Degree || s.Multi || s.Inductive) {
+		bad("own_rounds must be 0 with hops, logit_hops, degree, multi or inductive (got %d)", s.Own)
 	}
 	return all
 }
@@ -94,6 +105,9 @@ func (s Layout) Columns(r, classes int) int {
 		n += s.Components
 	}
 	n *= kept
+	if s.Sums(r) {
+		n += sumColumns(classes)
+	}
 	if r > 0 {
 		n += s.LogitHops * width
 	} else if s.Degree {
@@ -395,6 +409,10 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 	hop := func(z mat.Dense) mat.Dense {
 		return aggregate.Features(aggregate.Sum{}, adj, graph.Features{Dense: z}).Dense
 	}
+	var near *graph.CSR
+	if m.Spec.Own > 0 {
+		near = neighbours(&g.Adj)
+	}
 	var train, others []int32 // that the means were made of; nil: none of them
 	var y mat.Dense
 	if m.Spec.LeaveOut {
@@ -434,7 +452,11 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 		if r == 0 && m.Spec.Degree {
 			add(DegreeColumn(degree))
 		}
-		if leaveOut || m.Spec.LogitHops > 0 || r == len(m.Heads)-1 {
+		if m.Spec.Sums(r) {
+			rows := graph.Features{Dense: m.Spec.ClassRows(logits)}
+			add(m.Spec.SumColumns(aggregate.Features(aggregate.Sum{}, near, rows).Dense, logits))
+		}
+		if leaveOut || m.Spec.Own > 0 || m.Spec.LogitHops > 0 || r == len(m.Heads)-1 {
 			logits = h.Logits(graph.Columns(columns).Dense)
 		}
 	}

@@ -3,6 +3,7 @@ package closedform
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
@@ -13,6 +14,9 @@ import (
 
 // A checkpoint holds what a round begins with: nothing is computed or sent again on the way back, so
 // the bits are those of a run that never stopped.
+
+// releasePrefix is what the names of arrays begin with that are releases of private edges.
+const releasePrefix = "released/"
 
 // header is the small part of it.
 type header struct {
@@ -81,6 +85,11 @@ func (t *Trainer) save() error {
 		name := []string{"full", "base"}[i]
 		c.F32[name+"/columns"], c.F32[name+"/logits"] = s.columns.Clone().Data, s.logits.Clone().Data
 	}
+	if t.Edges != nil {
+		for name, sums := range t.Edges.Releases() {
+			c.F32[releasePrefix+name] = sums.Data
+		}
+	}
 	c.Snapshot = recovery.Snapshot{At: t.at, Labels: t.labels.Sums, Agreed: t.generation}
 	c.Rounds, c.Stages = t.result.Encode()
 	if err := t.participant().Save(c); err != nil {
@@ -110,6 +119,11 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		name := []string{"full", "base"}[i]
 		s.columns = mat.View(t.shard.Owned, h.Columns, c.F32[name+"/columns"])
 		s.logits = mat.View(t.shard.Owned, t.config.Classes, c.F32[name+"/logits"])
+	}
+	for name, sums := range c.F32 {
+		if name, ok := strings.CutPrefix(name, releasePrefix); ok && t.Edges != nil {
+			t.Edges.Restore(name, mat.View(t.shard.Owned, t.config.Classes, sums))
+		}
 	}
 	t.means = linear.NewMeans(t.x)
 	t.stats = mat.View(t.config.Features, 2, c.F32["means/statistics"])

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
@@ -47,6 +48,11 @@ type Config struct {
 	Lambdas   []float64 `json:"lambdas"` // penalties to choose from, ascending
 	Balanced  bool      `json:"balanced"`
 	Inductive bool      `json:"inductive"`
+
+	// Privacy of edges (package privacy/dp): nodes learn of their neighbours by sums with noise alone, Hops
+	// times, in the last so many rounds. Epsilon 0: none, and sums are exact.
+	Epsilon float64 `json:"epsilon,omitempty"`
+	Delta   float64 `json:"delta,omitempty"`
 
 	Rows     wire.Coding `json:"rows,omitzero"` // of rows that travel
 	Exchange string      `json:"exchange"`      // "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
@@ -96,7 +102,10 @@ func (c Config) Validate() error {
 	}
 	one("exchange", c.Exchange, Auto, "halo")
 	one("sums", c.Sums, Auto, "float32", "int16", "int8")
-	errs = append(errs, c.spec(false, 1).Validate())
+	if private := c.private(); private != nil {
+		return errors.Join(append(errs, private...)...)
+	}
+	errs = append(errs, c.spec(false, c.MostRounds()).Validate())
 	return errors.Join(errs...)
 }
 
@@ -108,7 +117,41 @@ func (c Config) MostRounds() int {
 	if c.ClassRounds > 0 {
 		return c.ClassRounds
 	}
-	return max(labelRounds, residualRounds)
+	return max(c.usualRounds(false), c.usualRounds(true))
+}
+
+// private returns what is wrong with the privacy of edges.
+func (c Config) private() (errs []error) {
+	if c.Epsilon == 0 {
+		return nil
+	}
+	if _, err := c.Edges([32]byte{}); err != nil {
+		errs = append(errs, err)
+	}
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound on what a row tells", c.Epsilon)
+	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
+	fault(c.HopsKept == "all", "hops_kept must be auto or last with epsilon (got all): its column of degrees has no noise")
+	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own", maxRounds-residualRounds, c.Hops)
+	fault(c.ClassRounds > 0 && c.ClassRounds <= c.Hops, "class_rounds must be more than the %d hops with epsilon (got %d): each has a round of its own after the first",
+		c.Hops, c.ClassRounds)
+	return errs
+}
+
+// Edges returns the mechanism that keeps the edges of one peer private in one run; nil: they are not.
+// secret must come from crypto/rand.
+func (c Config) Edges(secret [32]byte) (*dp.Edges, error) {
+	if c.Epsilon == 0 {
+		return nil, nil
+	}
+	if c.Hops < 1 {
+		return nil, fmt.Errorf("epsilon must be 0 without hops (got %g): no edge is used", c.Epsilon)
+	}
+	return dp.NewEdges(dp.Guarantee{Epsilon: c.Epsilon, Delta: c.Delta}, c.Hops, secret)
 }
 
 // The rounds of either target where there is no number given, and the random features of residuals.
@@ -116,24 +159,26 @@ const (
 	labelRounds    = 3
 	residualRounds = 4
 	residualRandom = 256
+
+	labelOwnRounds = 2 // where edges are private: before those that use them; of residuals residualRounds
 )
 
 // spec returns the model of so many rounds, or of the number that the target has by default (0).
 func (c Config) spec(residual bool, rounds int) nn.Spec {
-	s := closed.Layout{Components: c.Components, Rounds: rounds, Hops: c.Hops, Random: max(c.Random, 0),
-		AllHops: c.HopsKept == "all" || c.HopsKept == Auto && residual}
-	if residual {
-		s.Mean, s.LogitHops = true, min(c.Hops, 2)
-		if c.Random < 0 {
-			s.Random = residualRandom
-		}
-	}
-	s.Degree, s.Residual, s.LeaveOut, s.Inductive = s.AllHops, residual, c.leavesOut(residual), c.Inductive
-	s.Multi = c.Task == "multi"
+	s := closed.Layout{Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
+		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi"}
 	if s.Rounds == 0 {
-		s.Rounds = labelRounds
-		if residual {
-			s.Rounds = residualRounds
+		s.Rounds = c.usualRounds(residual)
+	}
+	if residual && c.Random < 0 {
+		s.Random = residualRandom
+	}
+	if c.Epsilon > 0 {
+		s.Own = max(s.Rounds-c.Hops, 1)
+	} else {
+		s.Hops, s.AllHops = c.Hops, c.HopsKept == "all" || c.HopsKept == Auto && residual
+		if s.Degree = s.AllHops; residual {
+			s.Mean, s.LogitHops = true, min(c.Hops, 2)
 		}
 	}
 	if c.Coarse {
@@ -141,6 +186,19 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	}
 	return nn.Spec{Task: c.Task, Features: c.Features, Classes: c.Classes, LayerOutput: nn.Hidden, Closed: &s,
 		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}
+}
+
+// usualRounds returns how many rounds a target has by default.
+func (c Config) usualRounds(residual bool) int {
+	switch {
+	case residual && c.Epsilon > 0:
+		return residualRounds + c.Hops
+	case residual:
+		return residualRounds
+	case c.Epsilon > 0:
+		return labelOwnRounds + c.Hops
+	}
+	return labelRounds
 }
 
 // manyLabels is the fraction of all nodes from which on a target of residuals is better than soft

@@ -46,7 +46,10 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	} else {
 		goOn = true
 	}
-	if better {
+	if spec.Own > 0 { // what its sums of neighbours tell is spent as the plan says: all rounds are run
+		goOn = true
+	}
+	if better || spec.Own > 0 {
 		for _, s := range t.sights() {
 			s.logits = t.model.Closed.Heads[r].Logits(withoutConstant(s.columns))
 		}
@@ -192,6 +195,13 @@ func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, z mat.Dense) 
 	}
 	if r == 0 && spec.Degree {
 		add(closed.DegreeColumn(s.Degree[:t.shard.Owned]))
+	}
+	if spec.Sums(r) {
+		sums, err := t.sumNeighbours(ctx, s, r)
+		if err != nil {
+			return err
+		}
+		add(spec.SumColumns(sums, s.logits))
 	}
 	s.columns = graph.Columns(parts).Dense
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/task"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -26,6 +27,7 @@ import (
 type Trainer struct {
 	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
+	Edges       *dp.Edges         // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
 
 	config Config
 	whole  *shard.Shard // as New was given it
@@ -84,6 +86,9 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 // can be resumed from the checkpoints. Rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.group, t.reducer, t.sender = g, r, train.NewSender(g, t.shard, t.config.Rows)
+	if (t.Edges != nil) != (t.config.Epsilon > 0) {
+		return fmt.Errorf("closedform: edges must have a mechanism where epsilon is above 0, and only there (epsilon is %g)", t.config.Epsilon)
+	}
 	for _, s := range t.sights() {
 		if s != nil {
 			s.hop = nil // of another group
@@ -335,6 +340,19 @@ func (t *Trainer) targets() (mat.Dense, []float32) {
 // would take more bytes than all rows of a small graph.
 const resultBins = 1024
 
+// final returns the logits of the best round.
+func (t *Trainer) final() mat.Dense {
+	spec := t.model.Spec.Closed
+	if spec.Own == 0 {
+		return t.full.logits
+	}
+	d := 0
+	for r := range t.at.BestRound + 1 {
+		d += spec.Columns(r, t.config.Classes)
+	}
+	return t.model.Closed.Heads[t.at.BestRound].Logits(t.full.columns.ColRange(1, 1+d))
+}
+
 // measure sums the metric of the best round's logits over all validation and test nodes, and reports
 // the end of the run.
 func (t *Trainer) measure(ctx context.Context) error {
@@ -343,7 +361,7 @@ func (t *Trainer) measure(ctx context.Context) error {
 	v := make([]int64, 2*size)
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
-		of, logits := t.shard.Labels.Select(rows), t.full.logits.Select(rows)
+		of, logits := t.shard.Labels.Select(rows), t.final().Select(rows)
 		sum, count := task.Loss(mat.Dense{}, logits, of, nil)
 		a.Write(v[k*size:], sum, count, logits, of)
 	}

@@ -1,0 +1,72 @@
+package closed
+
+import (
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Sums reports whether round r, from 0, adds the sum of the neighbours' class rows to its columns
+// (Layout.Own).
+func (s Layout) Sums(r int) bool { return s.Own > 0 && r >= s.Own }
+
+// sumColumns is how many columns such a round adds beside those of its map.
+func sumColumns(classes int) int { return 3 * classes }
+
+// ClassRows returns what a node tells its neighbours in a round that sums rows: the soft labels of its
+// logits less their mean, as a row of length 1. One edge more or less changes the sums of its two ends by
+// one such row each.
+func (s Layout) ClassRows(logits mat.Dense) mat.Dense {
+	rows := mat.New(logits.Rows, logits.Cols)
+	for i := range rows.Rows {
+		row := rows.Row(i)
+		softmax(row, logits.Row(i))
+		for c := range row {
+			row[c] -= 1 / float32(len(row))
+		}
+		unit(row)
+	}
+	return rows
+}
+
+// SumColumns returns the columns that a round adds for the sums of the neighbours' class rows: the sums,
+// the same as rows of length 1, and the node's own logits.
+func (s Layout) SumColumns(sums, logits mat.Dense) mat.Dense {
+	directions := sums.Clone()
+	for i := range directions.Rows {
+		unit(directions.Row(i))
+	}
+	return graph.Columns([]graph.Features{{Dense: sums}, {Dense: directions}, {Dense: logits}}).Dense
+}
+
+// unit makes a row one of length 1, unless it is zero.
+func unit(row []float32) {
+	square := 0.0
+	for _, v := range row {
+		square += float64(v) * float64(v)
+	}
+	if square == 0 {
+		return
+	}
+	for k, v := range row {
+		row[k] = float32(float64(v) / math.Sqrt(square))
+	}
+}
+
+// neighbours returns the edges of adj without weights, loops and repetitions.
+func neighbours(adj *graph.CSR) *graph.CSR {
+	out := &graph.CSR{NumDst: adj.NumDst, NumSrc: adj.NumSrc, RowPtr: make([]int64, adj.NumDst+1)}
+	for i := range adj.NumDst {
+		col, _ := adj.Row(i)
+		last := int32(-1)
+		for _, j := range col { // ascending
+			if int(j) != i && j != last {
+				out.Col = append(out.Col, j)
+			}
+			last = j
+		}
+		out.RowPtr[i+1] = int64(len(out.Col))
+	}
+	return out
+}
