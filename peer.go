@@ -1,6 +1,7 @@
 package heddle
 
 import (
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
@@ -42,7 +44,9 @@ type peer struct {
 	plan  Plan
 	name  string
 	shard *shard.Shard
-	store *checkpoint.Store // nil: no checkpoints
+	store *checkpoint.Store        // nil: no checkpoints
+	edges *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
+	spend func(dp.Statement) error // nil: nothing is recorded
 
 	stop func(Event, train.Result) bool // session.Stoppable's, with what was measured so far; nil: never
 }
@@ -103,7 +107,15 @@ func (p *peer) closedForm(m *session.Member) (session.Trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	t.Checkpoints, t.OnEvent = p.store, m.Note
+	if p.edges == nil && c.Epsilon > 0 {
+		var secret [32]byte
+		rand.Read(secret[:])
+		if p.edges, err = c.Edges(secret); err != nil {
+			return nil, input(err)
+		}
+		p.edges.Spend = p.spend
+	}
+	t.Checkpoints, t.OnEvent, t.Edges = p.store, m.Note, p.edges
 	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return t.Model(), nil }, c, c.Metric, t.Result}, nil
 }
 
@@ -145,6 +157,11 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	r, err := resultOf(p.plan, p.shard, model, t.config, t.metric, measured)
 	if err != nil {
 		return nil, err
+	}
+	if p.edges != nil {
+		if err := r.keeps(p.edges.Statement()); err != nil {
+			return nil, err
+		}
 	}
 	_, r.stopped = t.Stopped()
 	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire, Messages: u.Messages}}

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -38,7 +39,8 @@ type Result struct {
 	Load    netsim.Load   // largest load of any peer of this process on the network
 	Link    *netsim.Table // network that was simulated; nil: none
 
-	Sums plan.SumTerms // who sees what of the sums over the peers
+	Sums    plan.SumTerms // who sees what of the sums over the peers
+	Privacy *dp.Statement // what the run kept private, and how; nil: nothing
 
 	Plan  Plan      // by which the model was trained: of preset auto that of the chosen candidate
 	Tried []Attempt // of preset auto: all candidates, simpler ones first; the other fields are of the chosen one
@@ -101,6 +103,13 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 		Setting: setting, Sums: r.Sums.Trust,
 		Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
 	return r, nil
+}
+
+// keeps adds to r what the run kept private.
+func (r *Result) keeps(s dp.Statement) (err error) {
+	r.Privacy = &s
+	r.Card.Privacy, err = json.Marshal(s)
+	return err
 }
 
 // finite is x for a model card, whose figures are numbers: 0 where there was nothing to measure.

@@ -44,7 +44,7 @@ type Plan struct {
 	// Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
 	// and takes the best by validation; of model and training only seed, balanced, inductive, metric
 	// and min_class may be set with it. It is the default of a plan in mode retexo that sets nothing
-	// else of model and training, and not min_peers.
+	// else of model and training, and neither min_peers nor epsilon.
 	Preset string `yaml:"preset" when:"mode=retexo" choices:"frugal, frugal-pca, retexo, auto" help:"settings to start from"`
 	// Megabytes that all peers together may send for all plans that preset auto tries, frame headers
 	// included. What is sent again after a failure comes on top.
@@ -170,7 +170,8 @@ type Plan struct {
 
 	// Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an edge's
 	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows
-	// then has noise, in hops rounds of their own, and nothing else is learned from edges. 0: no noise.
+	// then has noise, in hops rounds of their own, and nothing else is learned from edges. The preset is
+	// frugal unless another one is given. 0: no noise.
 	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"encoder=classes" default:"0" bounds:"[0, 100]" help:"privacy of edges: epsilon of the run; 0: none"`
 	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
 	// of edges.

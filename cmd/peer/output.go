@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
 // result is the object of --json. Fields are added and never removed.
@@ -47,7 +48,8 @@ type result struct {
 	Trips    int64   `json:"trips"`          // messages that followed one another
 	Waited   float64 `json:"seconds_waited"` // of the seconds, in operations with other peers
 
-	Sums plan.SumTerms `json:"sums"` // who sees what of the sums over the peers
+	Sums    plan.SumTerms `json:"sums"`              // who sees what of the sums over the peers
+	Privacy *dp.Statement `json:"privacy,omitempty"` // what the run kept private, and how
 
 	Tried []tried `json:"tried,omitempty"` // by preset auto; the other fields are those of the chosen plan
 
@@ -77,7 +79,7 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 		Seed: p.Seed, TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
 	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
-	r.Tried, r.Sums = triedOf(o), o.Sums
+	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
 	sum := o.Total()
 	r.Messages, r.Trips, r.Waited = sum.Messages, o.Load.Trips, o.Waited
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
@@ -131,6 +133,9 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 		{Name: "messages one after another", Value: fmt.Sprint(r.Trips)},
 		{Name: "sums over the peers", Value: o.Sums.Trust},
 	}
+	if o.Privacy != nil {
+		page.Summary = append(page.Summary, report.Fact{Name: "kept private", Value: o.Privacy.String()})
+	}
 	if err := cli.WriteFile(out.report(), func(w io.Writer) error { return report.Write(w, page) }); err != nil {
 		return err
 	}
@@ -158,6 +163,9 @@ func (out output) print(w io.Writer, o *heddle.Result, dataset string) {
 		report.Bytes(sum.Control))
 	if sum.Wire > 0 {
 		fmt.Fprintf(w, "; on the wire %s", report.Bytes(sum.Wire))
+	}
+	if o.Privacy != nil {
+		fmt.Fprintf(w, "\nprivacy: %s", o.Privacy)
 	}
 	fmt.Fprintf(w, "\nmodel:  %s\nreport: %s\n", out.model(), out.report())
 }

@@ -192,6 +192,11 @@ type Statement struct {
 	Mu        float64 `json:"mu"`    // Spent
 }
 
+// String says it in words.
+func (s Statement) String() string {
+	return fmt.Sprintf("%ss, ε %g at δ %g: %d %s of deviation %.3g, where a row has length 1", s.Unit, s.Epsilon, s.Delta, s.Releases, s.Mechanism, s.Noise)
+}
+
 // Statement returns that of this mechanism. Its ε is the guarantee's, of which the releases spend all
 // but rounding.
 func (e *Edges) Statement() Statement {

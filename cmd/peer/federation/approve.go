@@ -133,5 +133,8 @@ func describeRun(w io.Writer, p heddle.Plan) {
 	if sums.Secure {
 		fmt.Fprintf(w, "             %s; keys by %s\n", sums.Form, sums.Keys)
 	}
+	if p.Epsilon > 0 {
+		fmt.Fprintf(w, "privacy      of edges, ε %g at δ %g\n", p.Epsilon, p.Delta)
+	}
 	fmt.Fprintf(w, "solver       %s, at most %d rounds of a layer\n", judged.Solver, judged.Rounds)
 }

@@ -1,6 +1,7 @@
 package graphs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
 func newInspect() *cobra.Command {
@@ -156,6 +158,13 @@ func inspectModel(w io.Writer, path string) error {
 	}
 	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, mode %s, seed %d\n  %s: validation %s, test %s\n",
 		n, card.Dataset, card.Nodes, card.Peers, card.Mode, card.Seed, card.Metric, report.Percent(card.Val), report.Percent(card.Test))
+	if card.Privacy != nil {
+		var s dp.Statement
+		if err := json.Unmarshal(card.Privacy, &s); err != nil {
+			return fmt.Errorf("%s: privacy of the card: %w", path, err)
+		}
+		fmt.Fprintf(w, "  keeps private: %s\n", s)
+	}
 	if card.Encoding != nil {
 		fmt.Fprintln(w, "  reads tables: peer predict --nodes and --edges")
 	}
