@@ -34,6 +34,9 @@ func (p Plan) Judged() admission.Plan {
 	if p.MinPeers > 0 {
 		j.Peers, j.Failures = p.MinPeers, "continue" // sums of so few are seen, once others have failed
 	}
+	if p.Epsilon > 0 {
+		j.Rows = "float32" // whatever is set: whole numbers
+	}
 	if p.Encoder.K > 0 {
 		j.Passes = p.PCAPasses
 	}

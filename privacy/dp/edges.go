@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
@@ -168,7 +167,7 @@ func (e *RowError) Error() string {
 func (e *Edges) noise(name string, node int64) *noise {
 	b := append(e.secret[:len(e.secret):len(e.secret)], name...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(node))
-	return &noise{bits: rand.NewChaCha8(sha256.Sum256(b)), sigma: sigma}
+	return newNoise(sha256.Sum256(b), sigma)
 }
 
 // Releases returns all releases by name, for a checkpoint.

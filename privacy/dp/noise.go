@@ -1,8 +1,10 @@
 package dp
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
 	"math/bits"
-	"math/rand/v2"
 )
 
 // sigma is the deviation of the noise that Edges adds, in steps of its grid: the grid is chosen for
@@ -27,8 +29,32 @@ const smoothing = 3
 // exactly: in integers and from uniform bits alone, so that no rounding of floating point tells what
 // the noise was added to (Canonne, Kamath and Steinke, NeurIPS 2020, algorithms 1 to 3).
 type noise struct {
-	bits  *rand.ChaCha8
-	sigma uint64 // at most 2¹⁵
+	stream cipher.Stream
+	block  [256]byte // of the stream
+	used   int       // bytes of it
+	sigma  uint64    // at most 2¹⁵
+}
+
+// newNoise returns a source of noise whose bits are AES-256 in counter mode under key.
+func newNoise(key [32]byte, sigma uint64) *noise {
+	s := &noise{sigma: sigma}
+	c, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic("dp: " + err.Error()) // only of keys of another length
+	}
+	s.stream, s.used = cipher.NewCTR(c, make([]byte, aes.BlockSize)), len(s.block)
+	return s
+}
+
+// uniform returns 64 bits.
+func (s *noise) uniform() uint64 {
+	if s.used == len(s.block) {
+		clear(s.block[:])
+		s.stream.XORKeyStream(s.block[:], s.block[:])
+		s.used = 0
+	}
+	s.used += 8
+	return binary.LittleEndian.Uint64(s.block[s.used-8:])
 }
 
 // draw returns one value.
@@ -99,10 +125,10 @@ func (s *noise) expFraction(num, den uint64) bool {
 // below draws from 0 … n−1, all alike.
 func (s *noise) below(n uint64) uint64 {
 	if n&(n-1) == 0 {
-		return s.bits.Uint64() & (n - 1)
+		return s.uniform() & (n - 1)
 	}
 	for {
-		hi, lo := bits.Mul64(s.bits.Uint64(), n) // Lemire, ACM TOMACS 29, 2019
+		hi, lo := bits.Mul64(s.uniform(), n) // Lemire, ACM TOMACS 29, 2019
 		if lo >= n || lo >= -n%n {
 			return hi
 		}

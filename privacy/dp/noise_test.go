@@ -2,7 +2,6 @@ package dp
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -27,7 +26,7 @@ func TestNoiseHasExactProbabilities(t *testing.T) {
 	for _, sigma := range []uint64{1, 2, 3, 7, 40} {
 		n := int(12 * sigma)
 		p, got := mass(float64(sigma), n), make([]int, 2*n+1)
-		s := &noise{bits: rand.NewChaCha8([32]byte{byte(sigma)}), sigma: sigma}
+		s := newNoise([32]byte{byte(sigma)}, sigma)
 		for range draws {
 			got[int(s.draw())+n]++
 		}
@@ -53,7 +52,7 @@ func TestNoiseHasExactProbabilities(t *testing.T) {
 // five standard errors each, and neighbouring draws do not depend on each other.
 func TestNoiseMoments(t *testing.T) {
 	const draws = 200_000
-	s := &noise{bits: rand.NewChaCha8([32]byte{9}), sigma: sigma}
+	s := newNoise([32]byte{9}, sigma)
 	var m1, m2, m4, lag, last float64
 	for range draws {
 		x := float64(s.draw()) / sigma
@@ -93,7 +92,7 @@ func TestDiscreteIsSmoothedNormal(t *testing.T) {
 }
 
 func BenchmarkNoise(b *testing.B) {
-	s := &noise{bits: rand.NewChaCha8([32]byte{9}), sigma: sigma}
+	s := newNoise([32]byte{9}, sigma)
 	for b.Loop() {
 		s.draw()
 	}

@@ -135,6 +135,7 @@ func (c Config) private() (errs []error) {
 	}
 	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound on what a row tells", c.Epsilon)
 	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
+	fault(c.LeastInSum > 1, "least_in_sum must be 1 with epsilon (got %d): rows cross, and their readers sum them with noise", c.LeastInSum)
 	fault(c.HopsKept == "all", "hops_kept must be auto or last with epsilon (got all): its column of degrees has no noise")
 	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own", maxRounds-residualRounds, c.Hops)
 	fault(c.ClassRounds > 0 && c.ClassRounds <= c.Hops, "class_rounds must be more than the %d hops with epsilon (got %d): each has a round of its own after the first",
