@@ -132,6 +132,8 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	}
 	refuse(q.Solver != "ridge", "solver must be ridge with encoder classes (got %s): give preset frugal", q.Solver)
 	refuse(q.Model != "gcn", "model must be gcn with encoder classes (got %s): class_target says how rows are aggregated", q.Model)
+	refuse(q.MinPeers > 0, "min_peers must be 0 with encoder classes (got %d): a round repeated without a failed peer would tell that "+
+		"peer's part of its sums, by their difference; the run waits for it", q.MinPeers)
 	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
 	c := closedform.Config{Task: t.Kind, Features: t.Features, Classes: t.Classes, Metric: q.metric(t),
 		Components: min(q.Encoder.K, t.Features), RowNorm: q.RowNorm, Hops: q.Hops}

@@ -240,7 +240,7 @@ type Plan struct {
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
 	// Number of peers, more than half of all, with which the run continues after others have failed;
 	// 0: the run waits for every peer.
-	MinPeers int `yaml:"min_peers" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" rule:"policy.min_peers policy.failures" help:"peers with which the run continues; 0: all"`
+	MinPeers int `yaml:"min_peers" when:"mode=retexo" default:"0" bounds:"[0, )" rule:"policy.min_peers policy.failures" help:"peers with which the run continues; 0: all"`
 	// How long the others wait for a failed peer before they continue.
 	FailureWait time.Duration `yaml:"failure_wait" when:"min_peers" default:"30s" bounds:"[1s, 1h]" old:"lost_wait" help:"wait for a failed peer before others continue"`
 	// How long finished peers stay for failed ones, which then fetch the model.

@@ -191,6 +191,18 @@ func TestUnread(t *testing.T) {
 	read(t, "", map[string]string{"solver": "ridge", "layers": "1"}) // as it stands
 }
 
+// TestNoDropOutInClosedForm: the refusal says what a round without a failed peer would tell.
+func TestNoDropOutInClosedForm(t *testing.T) {
+	p, _, err := Read([]byte("preset: frugal\nmin_peers: 2\nfailed_rows: drop\n"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "min_peers must be 0 with encoder classes (got 2): a round repeated without a failed peer would tell that peer's part"
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // TestAllFaultsAtOnce: one reading tells all.
 func TestAllFaultsAtOnce(t *testing.T) {
 	p, _, err := Read([]byte("mode: fullbatch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nsolver: ridge\nencoder: mlp\nlocal_steps: 3\nmemory: -1\n"), nil, nil)

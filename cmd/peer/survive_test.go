@@ -30,7 +30,7 @@ func TestSurvivalSettings(t *testing.T) {
 		"--straggler adapt --round-limit 5s":                   {"round_limit applies only with straggler drop (got straggler adapt)"},
 		"--straggler adapt --preset frugal-pca":                {"adapt", "ridge"},
 		"--straggler adapt --preset frugal":                    {"straggler applies only to encoder raw, pca or mlp (got encoder classes)"},
-		"--min-peers 3 --preset frugal":                        {"min_peers applies only to encoder raw, pca or mlp (got encoder classes)"},
+		"--min-peers 3 --preset frugal":                        {"min_peers must be 0 with encoder classes (got 3)", "would tell that peer's part of its sums"},
 		"--straggler adapt --mode fullbatch":                   {"straggler applies only to mode retexo (got mode fullbatch)"},
 		"--min-peers 3 --straggler drop":                       {"round_limit"},
 		"--min-peers 3 --failure-wait 10ms":                    {"failure_wait must be at least 1s and at most 1h (got 10ms)"},
