@@ -107,7 +107,7 @@ func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*s
 	if p.Preset == plan.Auto {
 		event = untested(event)
 	}
-	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity), Rank: a.rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
+	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity, store), Rank: a.rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
 		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
 	m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {

@@ -137,7 +137,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 			if err != nil {
 				return err
 			}
-			m := &session.Member{Reducer: secureSums(p, greeting.Plan, ids, peers[r]), Rank: r, Names: make([]string, size), MinPeers: p.MinPeers, FailureWait: p.FailureWait, Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
+			m := &session.Member{Reducer: secureSums(p, greeting.Plan, ids, peers[r], one.store), Rank: r, Names: make([]string, size), MinPeers: p.MinPeers, FailureWait: p.FailureWait, Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
 				Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
 			if r == 0 {
 				m.Event = l.OnEvent

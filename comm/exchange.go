@@ -34,7 +34,7 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 // SendRecv sends out[q] to every peer q and returns what each sent here, all peers at once. The lengths need not be
 // known: whatever is sent has at most limit bytes, and a peer that announces more is refused before any memory is
 // taken for it. A nil entry arrives as an empty one. out[Rank] is not sent, nor what is for a rank that is no member; what
-// would come from them is nil.
+// would come from them is nil. Beside an error it returns what had come before it.
 func (g *Group) SendRecv(
 	ctx context.Context, door Door, what string, out [][]byte, limit int,
 ) (in [][]byte, err error) {
@@ -59,10 +59,7 @@ func (g *Group) SendRecv(
 		c.tasks.Go(func() { c.sendBytes(q, 0, out[q]) })
 		c.tasks.Go(func() { in[q] = c.recvBytes(q, 0, limit) })
 	}
-	if err := c.end(); err != nil {
-		return nil, err
-	}
-	return in, nil
+	return in, c.end()
 }
 
 // recvBytes receives a message of at most limit bytes.

@@ -12,7 +12,7 @@ const LeastSecure = 3
 // Secure reports whether the sums of a run by p over so many peers are secure.
 func (p Plan) Secure(peers int) bool {
 	return p.Mode == "retexo" && (p.SecureSums == "on" || p.SecureSums == "hybrid" ||
-		p.SecureSums == "auto" && peers >= LeastSecure && p.MinPeers == 0)
+		p.SecureSums == "auto" && p.leastMembers(peers) >= LeastSecure)
 }
 
 // leastMembers is how many members a sum of a run by p over so many peers has at least.
@@ -32,8 +32,9 @@ func (p Plan) checkSums(peers int, errs *faults) {
 	case peers > secagg.MostMembers:
 		errs.add("secure_sums must be off with more than %d peers (got %s with %d): then sums are in the clear",
 			secagg.MostMembers, p.SecureSums, peers)
-	case p.MinPeers > 0:
-		errs.add("secure_sums must be auto or off with min_peers (got %s): a sum that is repeated without a failed peer would show its part", p.SecureSums)
+	case least < LeastSecure && least < peers:
+		errs.add("min_peers must be at least %d with secure sums (got %d), or secure_sums auto or off: of a sum of two, each sees the other's part",
+			LeastSecure, least)
 	case least < LeastSecure:
 		errs.add("secure_sums must be auto or off with %d peers (got %s): of a sum of two, each sees the other's part", peers, p.SecureSums)
 	}

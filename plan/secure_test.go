@@ -27,8 +27,10 @@ func TestSecureSums(t *testing.T) {
 		{"off", 3, 0, false, "", "in the clear", 1},
 		{"on", 2, 0, true, "must be auto or off with 2 peers (got on)", "", 2},
 		{"hybrid", 4, 0, true, "", "unless all 3 other members", 4},
-		{"on", 5, 3, true, "must be auto or off with min_peers", "", 3},
-		{"auto", 5, 3, false, "", "in the clear", 1},
+		{"on", 5, 3, true, "", "unless all 2 other members", 3},
+		{"auto", 5, 3, true, "", "unless all 2 other members", 3},
+		{"on", 3, 2, true, "min_peers must be at least 3 with secure sums (got 2)", "", 2},
+		{"auto", 3, 2, false, "", "in the clear", 1},
 	} {
 		p := Defaults(Plan{})
 		p.SecureSums, p.MinPeers = test.setting, test.min

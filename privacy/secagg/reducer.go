@@ -21,6 +21,7 @@ import (
 type Terms struct {
 	Run    [32]byte // fingerprint of plan and roster: members whose runs differ share no secret
 	Least  int      // members that a sum must have, at least 2
+	Ledger *Ledger  // of a run that continues without failed members: sums are sealed; nil: it waits for all
 	Hybrid bool     // secrets rest on ML-KEM-768 (FIPS 203) as well as on X25519
 
 	// Sign signs a message with this member's long-term key, and Verify returns what is wrong with the
@@ -37,6 +38,8 @@ type Reducer struct {
 	group   *comm.Group
 	pairs   []pair
 	counter uint64 // of masked vectors: no two masks of a generation have the same
+
+	ledger *Ledger
 
 	unmasked bool // tests: the same sums in the clear
 }
@@ -55,7 +58,12 @@ func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reducer{group: g, pairs: pairs}, nil
+	if t.Ledger != nil {
+		if err := t.Ledger.reconcile(ctx, g); err != nil {
+			return nil, err
+		}
+	}
+	return &Reducer{group: g, pairs: pairs, ledger: t.Ledger}, nil
 }
 
 // Reduce implements comm.Reducer. Update is summed in fixed point, on a grid that the members agree
@@ -74,7 +82,8 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	if len(r.group.Members()) == 1 {
 		return r.group.Reduce(ctx, c)
 	}
-	check := c.Guard(len(r.group.Members()))
+	size := r.members(c)
+	check := c.Guard(size)
 	counts := comm.CountIntegers(c.Counts)
 	if len(c.Update) == 0 {
 		reduced, err := r.sum(ctx, c, "numbers", c.Meta, counts)
@@ -91,7 +100,7 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 			wide.Bits = 32
 		}
 	}
-	form, err := wide.Fixed(len(r.group.Members()))
+	form, err := wide.Fixed(size)
 	if err != nil {
 		return comm.Reduced{}, fmt.Errorf("secagg: %v: %w", c.ID, err)
 	}
@@ -126,12 +135,57 @@ func (r *Reducer) checked(ctx context.Context, c *comm.Contribution, check func(
 // sum makes the vectors the sums over the members, under masks that are used for nothing else.
 func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, meta []byte, vectors ...comm.Integers) (comm.Reduced, error) {
 	r.counter++
+	var sealed *record
+	if r.ledger != nil {
+		if done := r.ledger.find(c.ID, part); done != nil {
+			return r.replay(c, done, vectors)
+		}
+		sealed = r.ledger.begin(c.ID, part, r.group.Members())
+		sealed.seal(r.group.Rank(), vectors)
+	}
 	if !r.unmasked {
 		for k, v := range vectors {
 			cover(r.pairs, label(c.ID, part, r.counter, c.Meta[:c.Common], k, v), v)
 		}
 	}
-	return r.group.SumIntegers(ctx, c.ID, meta, vectors...)
+	reduced, err := r.group.SumIntegers(ctx, c.ID, meta, vectors...)
+	if err != nil || sealed == nil {
+		return reduced, err
+	}
+	sealed.vectors, sealed.meta = vectors, reduced.Meta
+	return reduced, sealed.release(ctx, r.group)
+}
+
+// members returns how many members the sums of c have: those of an earlier generation where it is final.
+func (r *Reducer) members(c *comm.Contribution) int {
+	if r.ledger != nil {
+		for _, part := range []string{"grid", "numbers"} {
+			if done := r.ledger.find(c.ID, part); done != nil {
+				return len(done.members)
+			}
+		}
+	}
+	return len(r.group.Members())
+}
+
+// replay makes the vectors a sum that an earlier generation took.
+func (r *Reducer) replay(c *comm.Contribution, done *record, vectors []comm.Integers) (comm.Reduced, error) {
+	if len(done.vectors) != len(vectors) {
+		return comm.Reduced{}, fmt.Errorf("secagg: %v: a final sum has %d vectors, this one has %d", c.ID, len(done.vectors), len(vectors))
+	}
+	for k, v := range vectors {
+		if v.Bits != done.vectors[k].Bits || len(v.B) != len(done.vectors[k].B) {
+			return comm.Reduced{}, fmt.Errorf("secagg: %v: vector %d of a final sum has %d bytes, this one has %d", c.ID, k, len(done.vectors[k].B), len(v.B))
+		}
+		copy(v.B, done.vectors[k].B)
+	}
+	reduced := comm.Reduced{Meta: make([][]byte, r.group.Size())}
+	for _, q := range r.group.Members() {
+		if reduced.Meta[q] = done.meta[q]; reduced.Meta[q] == nil && len(c.Meta) > 0 {
+			reduced.Meta[q] = c.Meta // it came later, and has this member's state
+		}
+	}
+	return reduced, nil
 }
 
 // differ reports whether the members differ in what they must have in common.

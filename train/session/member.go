@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -187,6 +188,8 @@ func (m *Member) patience(ctx context.Context, err error) (time.Duration, error)
 	switch {
 	case m.MinPeers == 0:
 		plan = "waiting for it"
+	case errors.Is(err, secagg.ErrNeeded):
+		m.least, plan = len(m.Names), "a sum needs it, waiting for it"
 	case errors.Is(err, ErrRowsNeeded):
 		m.least, plan = len(m.Names), "its rows are needed, waiting for it"
 	case errors.Is(err, ErrSlow) && errors.As(err, &failed) && failed.Rank != m.Rank:
