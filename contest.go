@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/traffic"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/tune"
 )
@@ -15,13 +16,18 @@ import (
 func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 	if p.InClosedForm() {
 		c, err := p.ClosedForm(own)
-		return tune.ClosedLimit(c, e, p.Secure(int(e.Peers))), err
+		if err != nil {
+			return 0, err
+		}
+		residual := c.Residual(e.Counts(own.Labels.Multi(), p.Seed).Labelled, float64(e.Nodes))
+		return traffic.ClassMeans(c, residual, p.Secure(int(e.Peers))).Bytes(e.Peers, e.Halo), nil
 	}
 	c, err := p.Layerwise(own)
 	if err != nil {
 		return 0, err
 	}
-	return tune.Limit(c, e, p.Secure(int(e.Peers)))
+	l, err := traffic.Layerwise(c, p.Secure(int(e.Peers)))
+	return l.Bytes(e.Peers, e.Halo), err
 }
 
 // extent is what one peer adds to the extent of a contest between candidates.

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -76,7 +77,7 @@ func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 	}
 	began := admission.Record{Event: admission.Began, Peer: id, Plan: admission.PlanFingerprint(g.PlanText)}
 	if g.Roster != "" {
-		err = k.enforce(p, began.Plan, id, now)
+		err = k.enforce(p, s.Shard, began.Plan, id, now)
 		began.Federation, began.Roster = k.roster.Federation, k.roster.Serial
 	}
 	k.Record(began)
@@ -86,8 +87,8 @@ func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 	return k, nil
 }
 
-// enforce checks roster, policy and approval.
-func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
+// enforce checks roster, policy and approval. own is nil where p does not train.
+func (k *gatekeeper) enforce(p Plan, own *shard.Shard, plan, id string, now time.Time) error {
 	g := k.gate
 	policy, warnings, err := admission.ReadPolicy(g.Policy)
 	if err != nil {
@@ -109,7 +110,14 @@ func (k *gatekeeper) enforce(p Plan, plan, id string, now time.Time) error {
 	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
 		return input(fmt.Errorf("%s: %w", g.Roster, err))
 	}
-	errs := []error{p.Admitted(k.roster, now), p.Allowed(policy)}
+	errs := []error{p.Admitted(k.roster, now)}
+	if own == nil {
+		errs = append(errs, p.Allowed(policy))
+	} else if sends, err := disclosure.Of(p, own); err != nil {
+		errs = append(errs, err)
+	} else {
+		errs = append(errs, sends.Judge(policy))
+	}
 	approval, err := admission.ReadFile[admission.Approval](g.Approval)
 	if err == nil {
 		err = policy.Approved(approval, plan, id, now)

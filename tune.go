@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
@@ -103,9 +104,16 @@ func (a *seat) tune(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	for i, c := range all {
-		if c.Fault == nil && a.keeper.Policy != nil {
-			all[i].Fault = c.Plan.Allowed(*a.keeper.Policy)
+	if a.keeper.Policy != nil {
+		sends, err := disclosure.Of(a.plan, a.Shard)
+		if err == nil {
+			err = sends.Judge(*a.keeper.Policy)
+		}
+		if err != nil {
+			return nil, input(err)
+		}
+		for i, r := range sends.Runs {
+			all[i].Fault = r.Barred
 		}
 	}
 	m := &tune.Member{State: a.State, Extent: extent(a.plan, a.Shard, all), OnEvent: a.keeper.Event}

@@ -30,6 +30,8 @@ type Policy struct {
 	MaxLayers  int     `yaml:"max_layers"`     // 0: no bound
 	MaxHops    int     `yaml:"max_hops"`       // of a layer; 0: no bound
 	MaxPasses  int     `yaml:"max_pca_passes"` // over the features; 0: no bound
+	MaxEpsilon float64 `yaml:"max_epsilon"`    // of the privacy of edges; 0: no bound, and none is needed
+	MaxDelta   float64 `yaml:"max_delta"`      // beside it; 0: no bound
 	MaxNumbers float64 `yaml:"max_numbers"`    // that are sent of a node for each value that its row stores; 0: no bound
 
 	ReceiveLimit int64 `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
@@ -161,8 +163,9 @@ func (p Policy) Validate() error {
 	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.ReceiveLimit) {
 		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
 	}
-	if p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) {
-		fault("max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v: each must be 0 (no limit) or more", p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers)
+	if p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) || !(p.MaxEpsilon >= 0) || !(p.MaxDelta >= 0) {
+		fault("max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v, max_epsilon %v, max_delta %v: each must be 0 (no limit) or more",
+			p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers, p.MaxEpsilon, p.MaxDelta)
 	}
 	for _, h := range p.Hours {
 		if _, err := parseSpan(h); err != nil {
@@ -221,6 +224,8 @@ type Plan struct {
 	InSum        int     // members whose parts are added up before anybody sees them; 1: sums in the clear
 	Failures     string  // wait or continue
 	Labels       bool    // rows of class means may hold a node's own label
+	Epsilon      float64 // of the privacy of edges; 0: there is none
+	Delta        float64
 	Numbers      float64 // that are sent of a node for each value that its row stores; 0: not known
 }
 
@@ -276,6 +281,12 @@ func (p Policy) Check(plan Plan) error {
 	}
 	if p.LeaveOneOut && plan.Labels {
 		fault("leave_one_out", "leave_one_out must be true, so that a row does not tell the node's own label")
+	}
+	if p.MaxEpsilon > 0 && (plan.Epsilon == 0 || plan.Epsilon > p.MaxEpsilon) {
+		fault("max_epsilon", "epsilon must be above 0 and at most %g (got %g)", p.MaxEpsilon, plan.Epsilon)
+	}
+	if p.MaxDelta > 0 && plan.Delta > p.MaxDelta {
+		fault("max_delta", "delta must be at most %g (got %g)", p.MaxDelta, plan.Delta)
 	}
 	if p.MaxNumbers > 0 && plan.Numbers > p.MaxNumbers {
 		fault("max_numbers", "at most %.3g numbers must be sent of a node for each value that its row stores (got %.3g)", p.MaxNumbers, plan.Numbers)

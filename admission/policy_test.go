@@ -30,6 +30,8 @@ max_layers: 2
 max_hops: 3
 max_pca_passes: 1
 max_numbers: 2
+max_epsilon: 4
+max_delta: 0.001
 `
 
 func policy(t *testing.T) Policy {
@@ -49,7 +51,7 @@ func consent() Approval {
 
 func TestPolicyCheck(t *testing.T) {
 	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
-		Peers: 3, InSum: 3, Failures: "wait", Numbers: 1.5}
+		Peers: 3, InSum: 3, Failures: "wait", Epsilon: 4, Delta: 0.001, Numbers: 1.5}
 	for what, c := range map[string]struct {
 		change func(*Plan)
 		want   []string
@@ -62,7 +64,7 @@ func TestPolicyCheck(t *testing.T) {
 		"class means":     {func(p *Plan) { p.Encoder = "classes" }, []string{"policy.encoders"}},
 		"both":            {func(p *Plan) { p.Encoder = "classes+pca:16" }, []string{"policy.encoders"}},
 		"no number":       {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
-		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.modes", "policy.layer_outputs", "policy.solvers", "policy.rows", "policy.failures", "policy.min_peers", "policy.min_members_in_sum"}},
+		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.modes", "policy.layer_outputs", "policy.solvers", "policy.rows", "policy.failures", "policy.max_epsilon", "policy.min_peers", "policy.min_members_in_sum"}},
 		"hidden rows":     {func(p *Plan) { p.LayerOutput = "hidden" }, []string{"policy.layer_outputs"}},
 		"solver":          {func(p *Plan) { p.Solver = "sgd" }, []string{"policy.solvers"}},
 		"two peers":       {func(p *Plan) { p.Peers = 2 }, []string{"policy.min_peers"}},
@@ -76,6 +78,9 @@ func TestPolicyCheck(t *testing.T) {
 		"passes":          {func(p *Plan) { p.Passes = 2 }, []string{"policy.max_pca_passes"}},
 		"goes on":         {func(p *Plan) { p.Failures = "continue" }, []string{"policy.failures"}},
 		"own labels":      {func(p *Plan) { p.Labels = true }, []string{"policy.leave_one_out"}},
+		"epsilon":         {func(p *Plan) { p.Epsilon = 4.5 }, []string{"policy.max_epsilon"}},
+		"no noise":        {func(p *Plan) { p.Epsilon = 0 }, []string{"policy.max_epsilon"}},
+		"delta":           {func(p *Plan) { p.Delta = 0.01 }, []string{"policy.max_delta"}},
 		"numbers":         {func(p *Plan) { p.Numbers = 2.5 }, []string{"policy.max_numbers"}},
 	} {
 		p := allowed
@@ -96,7 +101,7 @@ func TestPolicyCheck(t *testing.T) {
 	}
 	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinPeers: 2, MinInSum: 1}
 	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Peers: 2, InSum: 1,
-		Failures: "continue", Labels: true, Numbers: 9}
+		Failures: "continue", Labels: true, Delta: 1, Numbers: 9}
 	if err := errors.Join(bare.Validate(), bare.Check(most)); err != nil {
 		t.Errorf("a policy without these rules: %v", err)
 	}
@@ -138,7 +143,7 @@ func TestPolicyHours(t *testing.T) {
 func TestPolicyFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "federation",
-		policyFile + "encoder: raw\n": `[17:1]`,
+		policyFile + "encoder: raw\n": `[19:1]`,
 		strings.Replace(policyFile, "min_peers: 3", "min_peers must be at least 2 (got 1)", 1): "min_peers must be at least 2 (got 1)",
 		strings.Replace(policyFile, "min_peers: 3", "min_peers: many", 1):                      "[5:12]",
 		strings.Replace(policyFile, "[logits]", "[]", 1):                                       "layer_outputs must name some of hidden, logits (got none)",

@@ -47,6 +47,7 @@ var (
 type Candidate struct {
 	Name string
 	Plan Plan
+	Sets string // of model and training, as "preset=frugal hops=4"
 
 	Trained bool  // its layers are trained in rounds
 	Fault   error // why the data, or the site, rules it out; nil: nothing does
@@ -71,7 +72,7 @@ func (p Plan) Candidates() (all []Candidate) {
 			}
 		}
 		q.Members = p.Members
-		all = append(all, Candidate{Name: c.name, Plan: *q, Trained: c.trained})
+		all = append(all, Candidate{Name: c.name, Plan: *q, Sets: c.settings, Trained: c.trained})
 	}
 	return all
 }

@@ -36,6 +36,7 @@ func (p Plan) Judged() admission.Plan {
 	}
 	if p.Epsilon > 0 {
 		j.Rows = "float32" // whatever is set: whole numbers
+		j.Epsilon, j.Delta = p.Epsilon, p.Delta
 	}
 	if p.Encoder.K > 0 {
 		j.Passes = p.PCAPasses
@@ -57,14 +58,12 @@ func (p Plan) Judged() admission.Plan {
 // not list.
 func (p Plan) Admitted(r admission.Roster, now time.Time) error {
 	var errs []error
-	var addresses []string
 	for _, m := range p.Members {
 		listed, err := r.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
 		if err == nil && listed.Name != m.Name {
 			err = &admission.Refusal{Rule: "roster.name", Reason: "the plan calls " + m.ID + " " + m.Name + ", the roster " + listed.Name}
 		}
 		errs = append(errs, err)
-		addresses = append(addresses, m.Addresses...)
 	}
-	return errors.Join(append(errs, r.AllowsRelays(now, p.Relays, addresses))...)
+	return errors.Join(append(errs, r.AllowsRelays(now, p.Relays, p.Addresses()))...)
 }

@@ -52,6 +52,14 @@ func (p Plan) Rank(id string) (int, error) {
 	return 0, fmt.Errorf("members: this peer's ID %s is not among the %d listed: ask for it to be added, or give --identity", id, len(p.Members))
 }
 
+// Addresses returns the addresses of all members.
+func (p Plan) Addresses() (all []string) {
+	for _, m := range p.Members {
+		all = append(all, m.Addresses...)
+	}
+	return all
+}
+
 // IDOf returns the ID of the member of that name; empty: there is none.
 func (p Plan) IDOf(name string) string {
 	for _, m := range p.Members {

@@ -172,10 +172,10 @@ type Plan struct {
 	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows
 	// then has noise, in hops rounds of their own, and nothing else is learned from edges. The preset is
 	// frugal unless another one is given. 0: no noise.
-	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"encoder=classes" default:"0" bounds:"[0, 100]" help:"privacy of edges: epsilon of the run; 0: none"`
+	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"encoder=classes" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
 	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
 	// of edges.
-	Delta float64 `yaml:"delta" to:"Delta" when:"encoder=classes epsilon" default:"1e-05" bounds:"(0, 1)" help:"privacy of edges: delta of the run"`
+	Delta float64 `yaml:"delta" to:"Delta" when:"encoder=classes epsilon" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"privacy of edges: delta of the run"`
 
 	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
 	// scale per row or column. With epsilon rows are whole numbers, sent as float32.

@@ -278,6 +278,16 @@ func (p *Plan) reads(s Setting) bool {
 	return !slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
 }
 
+// Shown returns the settings that a run by p reads on several machines, in the order of their declaration.
+func (p Plan) Shown() (all []Setting) {
+	for _, s := range settings() {
+		if p.reads(s) && s.Only != "train" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // Only returns an error for each setting of p that only the other command, of train and join,
 // takes.
 func (p Plan) Only(command string) error {

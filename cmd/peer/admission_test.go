@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -175,7 +177,7 @@ func found(t *testing.T) registry {
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", f.at("parts"))
 	must(t, append([]string{"plan", "--preset", "frugal", "--out", f.at("plan.yaml")}, members...)...)
 	f.policy(t, "federation: tumour-registry\nencoders: [classes]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_peers: 3\n")
-	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--identity", f.at("north.key"), "-o", f.at("approval.json"))
+	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("approval.json"))
 	f.join = []string{"join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--policy", f.at("policy.yaml"),
 		"--approval", f.at("approval.json"), "--identity", f.at("north.key"), "--shard", f.at("parts/part-0"), "--audit", f.at("audit.jsonl"), "-o", f.at("run"), "--wait", "1ms"}
 	return f
@@ -312,9 +314,9 @@ func TestApproveCommand(t *testing.T) {
 	policy := string(contents(t, f.at("policy.yaml"))) + "approvers: [" + f.ids[1] + ", " + f.ids[2] + "]\napprovals: 2\n"
 	f.policy(t, policy)
 	by := func(name string) []string {
-		return []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--site", f.ids[0], "--identity", f.at(name + ".key"), "-o", f.at("two.json")}
+		return []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--site", f.ids[0], "--identity", f.at(name + ".key"), "-o", f.at("two.json")}
 	}
-	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") || !strings.Contains(out, "encoder classes") || !strings.Contains(out, "west") {
+	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") || !strings.Contains(out, "encoder: classes") || !strings.Contains(out, "west") {
 		t.Errorf("%q, want the plan and that a signature is missing", out)
 	}
 	if out := must(t, by("west")...); strings.Contains(out, "not enough yet") || !strings.Contains(out, "signed by 2") {
@@ -325,6 +327,90 @@ func TestApproveCommand(t *testing.T) {
 	f.policy(t, policy)
 	refuse(t, 2, []string{"not among"}, append(by("south"), "--site", strings.TrimSpace(must(t, "init", "--identity", f.at("x.key"))))...)
 	refuse(t, 2, []string{"peer init"}, append(by("south"), "--identity", f.at("none.key"))...)
+}
+
+// TestApproveAsks: the page comes before the question, and nothing is signed without a yes.
+func TestApproveAsks(t *testing.T) {
+	f := found(t)
+	out := f.at("asked.json")
+	approve := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--identity", f.at("north.key"), "-o", out}
+	answered := func(answer string) (said string, exit int) {
+		c := process(t, approve...)
+		c.Stdin = strings.NewReader(answer)
+		text, err := c.CombinedOutput()
+		var ended *exec.ExitError
+		if err != nil && !errors.As(err, &ended) {
+			t.Fatal(err)
+		}
+		return string(text), c.ProcessState.ExitCode()
+	}
+	for _, answer := range []string{"n\n", "\n", "", "yn\n"} {
+		said, exit := answered(answer)
+		page, rest, asked := strings.Cut(said, "Approve this plan for north until ")
+		if exit != 1 || !asked || !strings.Contains(page, "What leaves north") || !strings.Contains(page, "leave_one_out: auto") || !strings.Contains(rest, "nothing is signed") {
+			t.Errorf("%q: exit %d\n%s", answer, exit, said)
+		}
+		if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%q: a signature was left (%v)", answer, err)
+		}
+	}
+	if said, exit := answered("Y\n"); exit != 0 || !strings.Contains(said, "signed by 1") {
+		t.Errorf("yes: exit %d\n%s", exit, said)
+	}
+	if s, err := admission.ReadFile[admission.Approval](out); err != nil || !slices.Equal(s.Signers(), f.ids[:1]) {
+		t.Errorf("%v, must be signed by north alone", err)
+	}
+	if err := os.Remove(out); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 2, []string{"part 1", "is member 0"}, append(slices.Clone(approve), "--yes", "--shard", f.at("parts/part-1"))...)
+	policy := string(contents(t, f.at("policy.yaml")))
+	f.policy(t, policy+"max_hops: 1\n")
+	refuse(t, 2, []string{"policy.max_hops: a layer must have at most 1 hops (got 2)"}, append(slices.Clone(approve), "--yes")...)
+	f.policy(t, policy+"max_numbers: 0.5\n")
+	refuse(t, 2, []string{"policy.max_numbers: at most 0.5 numbers"}, append(slices.Clone(approve), "--yes")...)
+	refuse(t, 2, []string{"policy.max_numbers: at most 0.5 numbers"}, f.join...) // whatever was approved
+	f.policy(t, policy)
+	const stray = "/ip4/127.0.0.1/tcp/4009/p2p/12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
+	if err := os.WriteFile(f.at("plan.yaml"), append(contents(t, f.at("plan.yaml")), "relays: ["+stray+"]\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, trusted := range []string{"trusted.json", "none.json"} {
+		refuse(t, 2, []string{"roster.relays: relay " + stray + " is not in serial"}, append(slices.Clone(approve), "--yes", "--trusted", f.at(trusted))...)
+	}
+	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a refused plan was signed (%v)", err)
+	}
+}
+
+// TestCheckPlan: the page says what leaves to whom, what policy and roster say, and all settings; it needs neither key nor
+// policy.
+func TestCheckPlan(t *testing.T) {
+	f := found(t)
+	check := []string{"check-plan", "--plan", f.at("plan.yaml"), "--shard", f.at("parts/part-1")}
+	alone := must(t, check...)
+	for _, want := range []string{"site         south: part 1 of 3 of sites, 186 of 600 nodes", "policy       none was given",
+		"reads rows of 133 of this site's nodes", "4 times    int8     3 to 4 numbers          columns of the node",
+		"16 values (median", "Our attacks on these rows: an attacker recovers 0 of 154 rows exactly", "numbers for each value", "there is no ε", "  leave_one_out: auto                policy.leave_one_out\n", "carrier: quic;"} {
+		if !strings.Contains(alone, want) {
+			t.Errorf("%s\nmust contain %q", alone, want)
+		}
+	}
+	judged := append(check, "--policy", f.at("policy.yaml"), "--trusted", f.at("trusted.json"))
+	if out := must(t, judged...); !strings.Contains(out, "policy.yaml allows it\n") || !strings.Contains(out, "serial 1 of tumour-registry lists all members") {
+		t.Errorf("%s\nmust say that policy and roster allow it", out)
+	}
+	if out := must(t, append(judged, "--trusted", f.at("none.json"))...); !strings.Contains(out, "roster       none of tumour-registry is in force here") {
+		t.Errorf("%s\nmust say that there is no roster", out)
+	}
+	f.policy(t, strings.Replace(string(contents(t, f.at("policy.yaml"))), "classes", "mlp", 1))
+	exit, stdout, stderr := call(t.Context(), judged...)
+	if exit != 2 || !strings.Contains(stdout, "policy.yaml does not allow it\n") || !strings.Contains(stdout, "columns of the node") || !strings.Contains(stderr, "policy.encoders") {
+		t.Errorf("exit %d, %s\n%s", exit, stdout, stderr)
+	}
+	two := filepath.Join(t.TempDir(), "two")
+	must(t, "partition", "--data", sites(t), "--policy", "random", "--parts", "2", "--out", two)
+	refuse(t, 2, []string{"part 0 of 2, and", "has 3 members"}, append(check, "--shard", filepath.Join(two, "part-0"))...)
 }
 
 // TestApproveAuto: who approves a plan of preset auto sees what each candidate sends, all together, and which of them the
@@ -338,9 +424,10 @@ func TestApproveAuto(t *testing.T) {
 	must(t, append([]string{"plan", "--preset", "auto", "--budget", "7", "--out", f.at("plan.yaml")}, members...)...)
 	policy := string(contents(t, f.at("policy.yaml")))
 	f.policy(t, strings.Replace(policy, "[classes]", "[classes, pca:64]", 1))
-	args := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--identity", f.at("north.key"), "-o", f.at("auto.json")}
+	args := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("auto.json")}
 	out := must(t, args...)
-	for _, want := range []string{"at most 7 MB", "or           pca16-2hops", "encoder pca:64", "not          pca128-4hops", "not          gcn", "policy.solvers"} {
+	for _, want := range []string{"together send at most 7 MB", "\n  pca16-2hops ", "encoder=pca:64", "\n  not pca128-4hops ", "\n  not gcn ", "policy.solvers",
+		"int8     3 to 20 numbers         columns of the node", "16 to 64 numbers        input of layer 1"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q, must contain %q", out, want)
 		}
@@ -424,7 +511,7 @@ func TestPolicyEndsARun(t *testing.T) {
 		if err := os.WriteFile(f.at(name+".yaml"), []byte(text+bound), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at(name+".yaml"), "--identity", f.at(name+".key"), "-o", f.at(name+".json"))
+		must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at(name+".yaml"), "--shard", f.at(fmt.Sprintf("parts/part-%d", i)), "--yes", "--identity", f.at(name+".key"), "-o", f.at(name+".json"))
 		done.Go(func() {
 			exit, stdout, stderr := call(t.Context(), "join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"),
 				"--policy", f.at(name+".yaml"), "--approval", f.at(name+".json"), "--identity", f.at(name+".key"), "--shard", f.at(fmt.Sprintf("parts/part-%d", i)),

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -67,51 +66,6 @@ func grouped(shards []*shard.Shard, peers int) ([]*shard.Shard, error) {
 		all = append(all, one)
 	}
 	return all, nil
-}
-
-// readParts reads what one of so many peers holds: a part, or, if there are fewer peers than parts,
-// several with commas between them.
-func readParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
-	var parts []*shard.Shard
-	var files closers
-	for _, path := range partPaths(paths) {
-		s, f, err := shard.ReadShard(path)
-		if err != nil {
-			return nil, nil, errors.Join(cli.Invalid(err), files.Close())
-		}
-		parts, files = append(parts, s), append(files, f)
-	}
-	s, err := shard.Merge(parts, peers)
-	if len(parts) == 1 && (parts[0].Parts == peers || err != nil) { // the caller says what does not fit
-		return parts[0], files, nil
-	}
-	if err != nil {
-		return nil, nil, errors.Join(cli.Invalidf("%s: %w", paths, err), files.Close())
-	}
-	return s, files, nil
-}
-
-// partPaths splits a list of paths at its commas, except at those in the names of existing files.
-func partPaths(list string) (paths []string) {
-	for rest := strings.Split(list, ","); len(rest) > 0; {
-		n := len(rest)
-		for ; n > 1; n-- {
-			if _, err := os.Stat(strings.Join(rest[:n], ",")); err == nil {
-				break
-			}
-		}
-		paths, rest = append(paths, strings.Join(rest[:n], ",")), rest[n:]
-	}
-	return paths
-}
-
-type closers []io.Closer
-
-func (c closers) Close() (err error) {
-	for _, f := range c {
-		err = errors.Join(err, f.Close())
-	}
-	return err
 }
 
 // fileName turns a data set's name into a part of a path.

@@ -112,7 +112,7 @@ func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.Site.Shard, closer, err = readParts(s.shard, len(p.Members)); err != nil {
+	if s.Site.Shard, closer, err = cli.ReadParts(s.shard, len(p.Members)); err != nil {
 		return nil, nil, err
 	}
 	name := fileName(s.Site.Shard.Name)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -102,12 +103,14 @@ type meeting struct {
 // meet reads plan and roster.
 func (d *doctor) meet(now time.Time) (m meeting, err error) {
 	m.carrier = "auto"
+	var known admission.Roster
 	if d.roster != "" {
 		s, err := readRoster(d.roster)
 		if err != nil {
 			return m, err
 		}
-		m.relays = s.Body.RelayAddresses(now)
+		known = s.Body
+		m.relays = known.RelayAddresses(now)
 		for _, one := range carried(s.Body, now).Members {
 			if listed, _ := s.Body.Find(one.ID); listed.Role != "relay" {
 				m.members.Members = append(m.members.Members, one)
@@ -120,6 +123,11 @@ func (d *doctor) meet(now time.Time) (m meeting, err error) {
 	p, _, err := cli.ReadPlan(d.plan, func(text string) { d.advise("plan", "change it in the next plan", "%s", text) })
 	if err != nil {
 		return m, err
+	}
+	if d.roster != "" {
+		if err := known.AllowsRelays(now, p.Relays, p.Addresses()); err != nil {
+			return m, cli.Invalidf("%s: %w", d.plan, err)
+		}
 	}
 	listed := m.members.Members
 	m.carrier, m.members, m.relays = p.Carrier, heddle.Roster(*p), append(m.relays, p.Relays...)

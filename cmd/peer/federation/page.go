@@ -1,0 +1,213 @@
+package federation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/attack"
+	"github.com/heddle-gnn/heddle/traffic"
+)
+
+// page is what a person should read of a plan before a site takes part in it.
+type page struct {
+	*disclosure.Disclosure
+	own         *shard.Shard
+	fingerprint string
+	verdicts    []verdict
+	attacks     []attempt
+}
+
+// attempt is what our own attacks make of the rows of some runs.
+type attempt struct {
+	text string
+	runs []string // names of candidates
+}
+
+// attackTime is for how long all attacks on a plan run.
+const attackTime = 10 * time.Second
+
+// attack runs our own attacks on this site's rows, as a member would that receives them, and keeps what they recover.
+func (p *page) attack(ctx context.Context) error {
+	tried := p.Tried()
+	for _, r := range tried {
+		text := ""
+		got, err := attack.Check(ctx, r.Plan, p.own, attackTime/time.Duration(len(tried)))
+		switch {
+		case r.Plan.Mode != "retexo":
+			text = "the features themselves leave"
+		case errors.Is(err, attack.ErrUnmeasured):
+			text = "not measured: " + err.Error()
+		case err != nil:
+			return err
+		default:
+			text = got.String()
+		}
+		k := slices.IndexFunc(p.attacks, func(a attempt) bool { return a.text == text })
+		if k < 0 {
+			k = len(p.attacks)
+			p.attacks = append(p.attacks, attempt{text: text})
+		}
+		if r.Name != "" {
+			p.attacks[k].runs = append(p.attacks[k].runs, r.Name)
+		}
+	}
+	return nil
+}
+
+// verdict is what a file of the site says of the plan.
+type verdict struct{ what, text string }
+
+// print prints the page.
+func (p page) print(w io.Writer) {
+	site := p.Plan.Members[p.own.Rank].Name
+	fmt.Fprintf(w, "plan         %s\n", p.fingerprint)
+	fmt.Fprintf(w, "site         %s: part %d of %d of %s, %d of %d nodes\n", site, p.own.Rank, p.own.Parts, p.own.Name, p.own.Owned, p.own.Nodes)
+	for _, v := range p.verdicts {
+		fmt.Fprintf(w, "%-12s %s\n", v.what, v.text)
+	}
+	for r, m := range p.Plan.Members {
+		text := "this site"
+		if r != p.own.Rank {
+			text = fmt.Sprintf("reads rows of %d of this site's nodes", p.Reads[r])
+		}
+		fmt.Fprintf(w, "member       %s  %s  %v  %s\n", m.Name, m.ID, m.Addresses, text)
+	}
+	p.printRuns(w)
+	p.printSends(w)
+	p.printNode(w)
+	p.printSettings(w)
+}
+
+// printRuns prints the plans that preset auto may try.
+func (p page) printRuns(w io.Writer) {
+	if p.Plan.Preset != plan.Auto {
+		return
+	}
+	fmt.Fprintf(w, "\nPreset auto tries these plans, one after the other; what follows is the union of what they send.\n")
+	for _, r := range p.Runs {
+		if r.Barred != nil {
+			fmt.Fprintf(w, "  not %-16s %s: %s\n", r.Name, r.Sets, strings.ReplaceAll(r.Barred.Error(), "\n", "; "))
+			continue
+		}
+		fmt.Fprintf(w, "  %-20s %s: %.4g numbers of a node, at most %s from this site\n", r.Name, r.Sets, r.Node, report.Bytes(r.Bytes))
+	}
+}
+
+// printSends prints what leaves.
+func (p page) printSends(w io.Writer) {
+	site, terms := p.Plan.Members[p.own.Rank].Name, p.Plan.SumTerms(len(p.Plan.Members))
+	fmt.Fprintf(w, "\nWhat leaves %s, at most:\n", site)
+	kind := traffic.Kind("")
+	for _, l := range p.Union() {
+		if l.Kind != kind {
+			kind = l.Kind
+			fmt.Fprintf(w, "  %s\n", map[traffic.Kind]string{
+				traffic.Rows:   "rows, one for each node that another site reads, to that site",
+				traffic.Errors: "gradients, one for each node of another site that this one reads, to that site",
+				traffic.Sums:   "this site's part of sums, whose total all members get; " + terms.Trust,
+			}[kind])
+		}
+		times := "once"
+		if l.Times > 1 {
+			times = fmt.Sprintf("%d times", l.Times)
+		}
+		what := l.What
+		if l.Over > 1 {
+			what += fmt.Sprintf(", averaged over at least %d nodes", l.Over)
+		}
+		fmt.Fprintf(w, "    %-10s %-8s %-23s %s\n", times, l.Format, numbers(l.Least, l.Most), what)
+	}
+	if terms.Secure {
+		fmt.Fprintf(w, "  secure sums: %s; keys by %s\n", terms.Form, terms.Keys)
+	}
+	more := ""
+	if p.Plan.Preset == plan.Auto {
+		more = fmt.Sprintf("; all members together send at most %g MB", p.Plan.Budget)
+	}
+	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", report.Bytes(p.Total().Bytes), more)
+}
+
+// numbers writes how many numbers there are.
+func numbers(least, most int64) string {
+	switch {
+	case least != most:
+		return fmt.Sprintf("%d to %d numbers", least, most)
+	case most == 1:
+		return "1 number"
+	}
+	return fmt.Sprintf("%d numbers", most)
+}
+
+// printNode prints what leaves of one node, and judges it by the values that its row stores.
+func (p page) printNode(w io.Writer) {
+	fmt.Fprintf(w, "\nOf each node\n")
+	if p.Nodes == 0 {
+		fmt.Fprintf(w, "  no other site reads a node of this one: no row leaves\n")
+		return
+	}
+	total := p.Total()
+	known := 0
+	for _, n := range p.Stored {
+		if float64(n) <= total.Fresh {
+			known++
+		}
+	}
+	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not merely sums of such numbers\n", p.Nodes, total.Node, total.Fresh)
+	fmt.Fprintf(w, "  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers for each value (policy.max_numbers).\n",
+		p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(total.Fresh))
+	fmt.Fprintf(w, "  Of %d nodes at least as many numbers leave as their rows store values: from so many, a row can be found.\n", known)
+	if e := p.Plan.Epsilon; e > 0 {
+		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e, p.Plan.Delta)
+	} else {
+		fmt.Fprintf(w, "  Nothing is noised: there is no ε.\n")
+	}
+	for _, a := range p.attacks {
+		of := ""
+		if len(a.runs) > 0 {
+			of = " (" + strings.Join(a.runs, ", ") + ")"
+		}
+		fmt.Fprintf(w, "  Our attacks on these rows: %s%s\n", a.text, of)
+	}
+}
+
+// printSettings prints all settings that the run reads: first those that policy and roster judge.
+func (p page) printSettings(w io.Writer) {
+	usual := plan.Defaults(p.Plan)
+	given := func(s plan.Setting) string {
+		text := s.Name + ": " + cmp.Or(p.Plan.Get(s), "none")
+		if p.Plan.Get(s) != usual.Get(s) {
+			text += " *"
+		}
+		return text
+	}
+	fmt.Fprintf(w, "\nSettings of the plan that policy and roster judge (* not the default)\n")
+	all := p.Plan.Shown()
+	for _, s := range all {
+		if len(s.Rules) > 0 {
+			fmt.Fprintf(w, "  %-34s %s\n", given(s), strings.Join(s.Rules, ", "))
+		}
+	}
+	fmt.Fprintf(w, "Other settings of the plan\n")
+	group, line := "", ""
+	for _, s := range slices.DeleteFunc(all, func(s plan.Setting) bool { return len(s.Rules) > 0 }) {
+		text := given(s)
+		if s.Group != group || len(line)+len(text) > 96 {
+			if line != "" {
+				fmt.Fprintf(w, "%s\n", line)
+			}
+			line, group = fmt.Sprintf("  %-14s", s.Group), s.Group
+		}
+		line += " " + text + ";"
+	}
+	fmt.Fprintf(w, "%s\n", line)
+}

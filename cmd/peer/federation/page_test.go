@@ -1,0 +1,66 @@
+package federation
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/plan"
+)
+
+// TestPageShowsEverySetting: whatever a run by a plan reads is on the page, and every setting is read by some plan that
+// peers join by.
+func TestPageShowsEverySetting(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 60, Train: 0.3, Val: 0.2}, rng.New(1))
+	shown := map[string]bool{}
+	for _, text := range []string{
+		"preset: frugal", "preset: frugal\nepsilon: 4", "preset: frugal-pca", "preset: auto", "model: gat", "model: gcn\nsolver: sgd", "model: sage\nhops: 2\nmin_peers: 2\nstraggler: drop\nround_limit: 5s",
+		"mode: fullbatch\nmodel: appnp\ncorrect_smooth: 2", "mode: fullbatch\nmodel: gat",
+		"mode: fullbatch\nmodel: rgcn", "model: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
+	} {
+		p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		split := *p
+		split.Policy = "by-column"
+		shards, err := heddle.Split(g, split)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"north", "south"} {
+			p.Members = append(p.Members, plan.Member{Name: name, ID: "12D3" + name, Addresses: []string{"/dns/" + name + "/tcp/1"}})
+		}
+		sends, err := disclosure.Of(*p, shards[1])
+		if p.Model == "rgcn" { // the graph has no typed edges, and the settings are shown all the same
+			sends, err = &disclosure.Disclosure{Plan: *p, Reads: make([]int, 2)}, nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		page{Disclosure: sends, own: shards[1], fingerprint: "0123"}.print(&b)
+		said := b.String()
+		for _, m := range p.Members {
+			if !strings.Contains(said, m.ID) || !strings.Contains(said, m.Addresses[0]) {
+				t.Errorf("%q: the page lacks member %s:\n%s", text, m.Name, said)
+			}
+		}
+		for _, s := range p.Shown() {
+			shown[s.Name] = true
+			value := s.Name + ": " + cmp.Or(p.Get(s), "none")
+			if !strings.Contains(said, " "+value+" ") && !strings.Contains(said, " "+value+";") {
+				t.Errorf("%q: the page lacks %q:\n%s", text, value, said)
+			}
+		}
+	}
+	for _, s := range plan.Settings() {
+		if s.Only != "train" && !shown[s.Name] {
+			t.Errorf("no page has %s: a plan must be added that reads it, or it must be shown", s.Name)
+		}
+	}
+}

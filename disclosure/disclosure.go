@@ -1,0 +1,281 @@
+// Package disclosure says what a site sends to whom in a run by a plan, before the run, and judges it by the site's
+// policy.
+package disclosure
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/traffic"
+)
+
+// Disclosure is what a site sends in a run by a plan.
+type Disclosure struct {
+	Plan  plan.Plan
+	Runs  []Run // by the plan, or of preset auto by each candidate, one after the other
+	Reads []int // by member: nodes of this site that it reads
+
+	Nodes  int   // of this site that any other member reads
+	Stored []int // the values that the row of each of them stores, ascending
+}
+
+// Run is a run by one plan.
+type Run struct {
+	Name   string // of the candidate; empty: there is but one plan
+	Sets   string // what it sets of model and training
+	Plan   plan.Plan
+	Sends  []Line
+	Node   float64 // numbers that are sent of a node to a member that reads it
+	Fresh  float64 // of them, those that are not merely sums of such numbers over neighbours
+	Bytes  int64   // that this site sends at most, unless something is sent again after a failure
+	Barred error   // why the data or the policy rule it out; nil: nothing does
+}
+
+// Line is what a site sends of one kind, over a whole run.
+type Line struct {
+	What        string
+	Kind        traffic.Kind
+	Format      string // of the numbers
+	Times       int64
+	Over        int64 // nodes in a row, at least
+	Least, Most int64 // numbers each time: of a node, or of a sum, whole numbers beside them included
+	Sum         int64 // numbers over all times
+}
+
+// Of returns what the site that holds own sends in a run by p, or all faults of p for these data.
+func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
+	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
+	d.count(own)
+	takes := int64(own.Halo())
+	gives := int64(0)
+	for _, n := range d.Reads {
+		gives += int64(n)
+	}
+	run := func(p plan.Plan) (Run, error) {
+		lists, err := sent(p, own)
+		r := Run{Plan: p, Sends: union(lists)}
+		for _, l := range lists {
+			node, fresh := l.OfNode()
+			r.Node, r.Fresh = max(r.Node, node), max(r.Fresh, fresh)
+			r.Bytes = max(r.Bytes, l.SiteBytes(own.Rank, int64(own.Parts), gives, takes))
+		}
+		return r, err
+	}
+	if p.Preset != plan.Auto {
+		one, err := run(p)
+		d.Runs = []Run{one}
+		return d, err
+	}
+	all, err := p.CandidatesFor(own)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		one := Run{Plan: c.Plan}
+		if c.Fault == nil {
+			one, err = run(c.Plan)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		one.Name, one.Sets, one.Barred = c.Name, c.Sets, c.Fault
+		d.Runs = append(d.Runs, one)
+	}
+	return d, nil
+}
+
+// count counts who reads which rows of own.
+func (d *Disclosure) count(own *shard.Shard) {
+	read := make([]bool, own.Owned)
+	for q, nodes := range own.Boundary {
+		d.Reads[q] = len(nodes)
+		for _, i := range nodes {
+			read[i] = true
+		}
+	}
+	for i, is := range read {
+		if is {
+			d.Nodes++
+			d.Stored = append(d.Stored, stored(own.X, i))
+		}
+	}
+	slices.Sort(d.Stored)
+}
+
+// stored returns how many values row i stores: of a dense row those that are not 0.
+func stored(x graph.Features, i int) (n int) {
+	if x.Sparse != nil {
+		_, val := x.Sparse.Row(i)
+		return len(val)
+	}
+	for _, v := range x.Dense.Row(i) {
+		if v != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// sent returns what a run by p sends, of which own is one of the parts. Where the labels of all peers decide about it, there
+// are several lists, of which one will be it.
+func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
+	secure := p.Secure(own.Parts)
+	switch {
+	case p.InClosedForm():
+		c, err := p.ClosedForm(own)
+		if err != nil {
+			return nil, err
+		}
+		some, all := c.Residual(0, 1), c.Residual(1, 1) // as few or as many nodes have labels
+		lists := []traffic.List{traffic.ClassMeans(c, some, secure)}
+		if some != all {
+			lists = append(lists, traffic.ClassMeans(c, all, secure))
+		}
+		return lists, nil
+	case p.Mode == "retexo":
+		c, err := p.Layerwise(own)
+		if err != nil {
+			return nil, err
+		}
+		l, err := traffic.Layerwise(c, secure)
+		return []traffic.List{l}, err
+	}
+	c, err := p.EndToEnd(own)
+	if err != nil {
+		return nil, err
+	}
+	l, err := traffic.EndToEnd(c)
+	return []traffic.List{l}, err
+}
+
+// union returns the lines of several lists: what is in more than one of them as often, and of as many numbers, as in
+// any.
+func union(lists []traffic.List) (all []Line) {
+	for _, l := range lists {
+		all = merged(all, linesOf(l))
+	}
+	return all
+}
+
+// Tried returns the runs that nothing rules out; if the policy rules out all of them, those that it judged.
+func (d *Disclosure) Tried() (all []Run) {
+	judged := slices.Clone(d.Runs)
+	allowed := func(r Run) bool { return r.Barred == nil }
+	if slices.ContainsFunc(judged, allowed) {
+		return slices.DeleteFunc(judged, func(r Run) bool { return !allowed(r) })
+	}
+	return slices.DeleteFunc(judged, func(r Run) bool { return len(r.Sends) == 0 })
+}
+
+// Union returns what any of the tried runs sends.
+func (d *Disclosure) Union() (all []Line) {
+	for _, r := range d.Tried() {
+		all = merged(all, r.Sends)
+	}
+	return all
+}
+
+// merged returns the lines of both: of those in both the larger numbers.
+func merged(a, b []Line) []Line {
+	a = slices.Clone(a)
+	for _, m := range b {
+		k := slices.IndexFunc(a, m.alike)
+		if k < 0 {
+			a = append(a, m)
+			continue
+		}
+		h := &a[k]
+		h.Times, h.Least, h.Most, h.Sum = max(h.Times, m.Times), min(h.Least, m.Least), max(h.Most, m.Most), max(h.Sum, m.Sum)
+	}
+	slices.SortStableFunc(a, func(x, y Line) int { return order(x.Kind) - order(y.Kind) })
+	return a
+}
+
+// order puts rows before sums.
+func order(k traffic.Kind) int {
+	return slices.Index([]traffic.Kind{traffic.Rows, traffic.Errors, traffic.Sums}, k)
+}
+
+// alike reports whether l and m are of one kind.
+func (l Line) alike(m Line) bool {
+	return l.What == m.What && l.Kind == m.Kind && l.Format == m.Format && l.Over == m.Over
+}
+
+// linesOf returns a line for each kind of message.
+func linesOf(list traffic.List) (all []Line) {
+	for _, m := range list {
+		n := m.Numbers + m.Counts
+		one := Line{What: m.What, Kind: m.Kind, Format: m.Format, Times: m.Times, Over: m.Over, Least: n, Most: n, Sum: m.Times * n}
+		if n == 0 {
+			continue // a framing of others
+		}
+		k := slices.IndexFunc(all, one.alike)
+		if k < 0 {
+			all = append(all, one)
+			continue
+		}
+		h := &all[k]
+		h.Times, h.Least, h.Most, h.Sum = h.Times+one.Times, min(h.Least, n), max(h.Most, n), h.Sum+one.Sum
+	}
+	return all
+}
+
+// Median returns the median of the values that a row stores of a node that others read; 0: there is no such node.
+func (d *Disclosure) Median() int {
+	if len(d.Stored) == 0 {
+		return 0
+	}
+	return d.Stored[len(d.Stored)/2]
+}
+
+// PerStored returns so many numbers by the median of stored values.
+func (d *Disclosure) PerStored(numbers float64) float64 {
+	if d.Nodes == 0 {
+		return 0
+	}
+	return numbers / float64(max(1, d.Median()))
+}
+
+// Total returns what all tried runs together send of a node, and the bytes that this site sends at most.
+func (d *Disclosure) Total() (sum Run) {
+	for _, r := range d.Tried() {
+		sum.Node, sum.Fresh, sum.Bytes = sum.Node+r.Node, sum.Fresh+r.Fresh, sum.Bytes+r.Bytes
+	}
+	if d.Plan.Preset == plan.Auto {
+		sum.Bytes = min(sum.Bytes, int64(float64(d.Plan.Budget)*1e6))
+	}
+	return sum
+}
+
+// Judge returns an error unless policy allows the plan: of preset auto, unless it allows any of the candidates. The others
+// are ruled out, and what earlier candidates send of a node counts for later ones.
+func (d *Disclosure) Judge(policy admission.Policy) error {
+	var errs []error
+	before, allowed := 0.0, 0
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		if r.Barred != nil {
+			continue
+		}
+		judged := r.Plan.Judged()
+		judged.Numbers = d.PerStored(before + r.Fresh)
+		if r.Barred = policy.Check(judged); r.Barred == nil {
+			allowed, before = allowed+1, before+r.Fresh
+			continue
+		}
+		if r.Name != "" {
+			errs = append(errs, fmt.Errorf("%s: %w", r.Name, r.Barred))
+		} else {
+			errs = append(errs, r.Barred)
+		}
+	}
+	if allowed > 0 {
+		return nil
+	}
+	return errors.Join(errs...)
+}

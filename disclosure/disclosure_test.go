@@ -1,0 +1,157 @@
+package disclosure
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/traffic"
+)
+
+// parts returns a graph in three parts.
+func parts(t *testing.T) []*shard.Shard {
+	t.Helper()
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 90, Train: 0.1, Val: 0.1}, rng.New(2))
+	policy, err := partition.ParsePolicy("by-column")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := partition.Partition(g, policy, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func read(t *testing.T, text string) plan.Plan {
+	t.Helper()
+	p, _, err := plan.Read([]byte(text), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Members = make([]plan.Member, 3)
+	return *p
+}
+
+func of(t *testing.T, text string, own *shard.Shard) *Disclosure {
+	t.Helper()
+	d, err := Of(read(t, text), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestStored: what counts of a row is the values that it stores, whatever the number of columns, and of nodes those that
+// others read.
+func TestStored(t *testing.T) {
+	own := parts(t)[1]
+	d := of(t, "preset: frugal", own)
+	read, values := map[int32]bool{}, []int(nil)
+	for _, nodes := range own.Boundary {
+		for _, i := range nodes {
+			if !read[i] {
+				_, val := own.X.Sparse.Row(int(i))
+				values = append(values, len(val))
+			}
+			read[i] = true
+		}
+	}
+	slices.Sort(values)
+	if d.Nodes != len(read) || d.Nodes == own.Owned || !slices.Equal(d.Stored, values) || d.Median() != values[len(values)/2] {
+		t.Errorf("%d nodes of %d values; must be %d of %d", d.Nodes, d.Stored, len(read), values)
+	}
+	dense := *own
+	dense.X = graph.Features{Dense: own.X.Sparse.Dense()}
+	if got := of(t, "preset: frugal", &dense); !slices.Equal(got.Stored, values) {
+		t.Errorf("dense rows store %d values, must be %d", got.Stored, values)
+	}
+	wide := *own
+	wide.X = graph.Features{Dense: mat.New(own.Owned, 400)}
+	for i := range own.Owned {
+		copy(wide.X.Dense.Row(i), dense.X.Dense.Row(i))
+	}
+	if got := of(t, "preset: frugal", &wide); got.PerStored(9) != d.PerStored(9) {
+		t.Errorf("columns without a value change the judgement: %v, must be %v", got.PerStored(9), d.PerStored(9))
+	}
+	alone := shard.Whole(dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 90, Train: 0.1, Val: 0.1}, rng.New(2)))
+	if got := of(t, "preset: frugal", alone); got.Nodes != 0 || got.PerStored(9) != 0 || got.Runs[0].Bytes != 0 {
+		t.Errorf("a site that nobody reads from discloses %+v", got.Runs[0])
+	}
+}
+
+// TestJudge: numbers are judged by stored values, and those of earlier candidates count for later ones.
+func TestJudge(t *testing.T) {
+	own := parts(t)[0]
+	policy := admission.Policy{Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden"}, Solvers: []string{"ridge", "adam"}, MinPeers: 2}
+	one := of(t, "preset: frugal-pca\nencoder: pca:16", own)
+	share := one.PerStored(16)
+	policy.MaxNumbers = share
+	if err := one.Judge(policy); err != nil {
+		t.Errorf("16 numbers for each of %d values: %v", one.Median(), err)
+	}
+	policy.MaxNumbers = share * 0.99
+	one = of(t, "preset: frugal-pca\nencoder: pca:16", own)
+	if err := one.Judge(policy); err == nil || !strings.HasPrefix(err.Error(), "policy.max_numbers: ") {
+		t.Errorf("one number too many: %v", err)
+	}
+	if len(one.Union()) == 0 || one.Total().Fresh != 16 {
+		t.Error("a refused plan must still be shown")
+	}
+
+	tried := of(t, "preset: auto", own)
+	policy.MaxNumbers = tried.PerStored(tried.Runs[0].Fresh + tried.Runs[1].Fresh)
+	if err := tried.Judge(policy); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, r := range tried.Tried() {
+		names = append(names, r.Name)
+	}
+	if want := []string{tried.Runs[0].Name, tried.Runs[1].Name}; !slices.Equal(names, want) {
+		t.Errorf("%v are tried, must be %v: the numbers of the first two are all that is allowed", names, want)
+	}
+	policy.Solvers = []string{"sgd"}
+	tried = of(t, "preset: auto", own)
+	if err := tried.Judge(policy); err == nil || strings.Count(err.Error(), "policy.solvers") != len(tried.Runs) {
+		t.Errorf("no candidate is allowed: %v", err)
+	}
+}
+
+// TestUnion: what preset auto discloses has every line of every candidate, of as many numbers.
+func TestUnion(t *testing.T) {
+	d := of(t, "preset: auto\nbudget: 3", parts(t)[2])
+	all := d.Union()
+	bytes := int64(0)
+	for _, r := range d.Runs {
+		if len(r.Sends) == 0 {
+			t.Errorf("%s sends nothing", r.Name)
+		}
+		for _, l := range r.Sends {
+			k := slices.IndexFunc(all, l.alike)
+			if k < 0 || all[k].Most < l.Most || all[k].Least > l.Least || all[k].Times < l.Times || all[k].Sum < l.Sum {
+				t.Errorf("%s: %+v is not in the union", r.Name, l)
+			}
+		}
+		bytes += r.Bytes
+	}
+	if sum := d.Total(); bytes < 3e6 || sum.Bytes != 3e6 {
+		t.Errorf("at most %d bytes, must be the budget, as %d are more", sum.Bytes, bytes)
+	}
+	kinds := []traffic.Kind{}
+	for _, l := range all {
+		if !slices.Contains(kinds, l.Kind) {
+			kinds = append(kinds, l.Kind)
+		} else if kinds[len(kinds)-1] != l.Kind {
+			t.Fatalf("%s lies among %s", l.What, kinds[len(kinds)-1])
+		}
+	}
+}

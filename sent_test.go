@@ -1,0 +1,79 @@
+package heddle
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/traffic"
+)
+
+// TestSentAsDisclosed: what a run sends is what was disclosed before it, row by row where nothing ends it early and all
+// rows cross, and no site sends more bytes than its bound.
+func TestSentAsDisclosed(t *testing.T) {
+	for _, c := range []struct {
+		given       string
+		exact       bool    // as many rows as disclosed; else at most
+		most        float64 // the bound of all sites is at most so many times the bytes that they send
+		node, fresh float64 // numbers of a node; −1: not looked at
+	}{
+		{"preset: frugal-pca; encoder: pca:8; hops: 3; exchange: halo", true, 1.25, 24, 8},
+		{"rounds: 4; model: sage; encoder: pca:16; hidden: 12; exchange: halo; keep_last: true", true, 1.25, 28, 28},
+		{"rounds: 4; model: gin; hops: 2; encoder: mlp; hidden: 12; layer_output: logits; exchange: halo; keep_last: true", true, 1.25, 4 * 7, 2 * 7},
+		{"rounds: 4; model: gcn; encoder: pca:16; hidden: 12; inductive: true; exchange: halo; keep_last: true", true, 1.25, 16 + 2*12 + 2, 16 + 2*12},
+		{"rounds: 4; model: gcn; encoder: pca:16; hidden: 12; rows: int8; updates: int16", false, 2.5, 16 + 12, 16 + 12},
+		{"preset: frugal; class_rounds: 1; class_target: labels; exchange: halo; rows: float32; sums: float32", true, 1.3, 2 * 7, 7},
+		{"preset: frugal; class_target: labels; exchange: halo; rows: int4", false, 3, 3 * 2 * 7, 3 * 7},
+		{"preset: frugal; class_target: labels; least_in_sum: 3", false, 6, 3 * 2 * 7 / 3., 3 * 7 / 3.},
+		{"preset: frugal; epsilon: 4; class_target: labels", true, 2, 2 * 7, 2 * 7},
+		{"rounds: 4; model: gcn; encoder: raw; hidden: 12; exchange: halo; keep_last: true", false, 8, 600 + 2 + 12, 600 + 12},
+		{"preset: frugal", false, 20, 4*2*6 + 3*2*6, 4 * 6},
+		{"mode: fullbatch; model: gcn; hidden: 8; layers: 2; rounds: 3; exchange: halo", false, 12, 600 + 1 + (3+5)*7, 600 + (3+5)*7},
+		{"mode: fullbatch; model: gat; heads: 2; hidden: 8; layers: 2; rounds: 3; fetch: sar; eval_every: 2", false, 12, 600 + (6+4)*7, 600 + (6+4)*7},
+		{"mode: fullbatch; model: sage; hidden: 8; layers: 3; rounds: 3; norm: batch; boundary: sample:0.5", false, 6, -1, -1},
+		{"mode: fullbatch; model: appnp; hidden: 8; hops: 3; alpha: 0.1; rounds: 3; inductive: true", false, 4, -1, -1},
+		{"mode: fullbatch; model: sign; hidden: 8; hops: 2; rounds: 3; correct_smooth: 3", false, 4, -1, -1},
+		{"mode: fullbatch; model: gcn; hidden: 8; rounds: 3; memory: 1; label_augmentation: 0.5; boundary: none", false, 120, -1, -1},
+	} {
+		t.Run(c.given, func(t *testing.T) {
+			l := contested(t, 3, "")
+			l.Plan = read(t, strings.ReplaceAll(c.given, "; ", "\n")+"\ntransport: memory")
+			r, err := l.Train(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			bound := int64(0)
+			for rank, s := range l.Shards {
+				d, err := disclosure.Of(l.Plan, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				one := d.Runs[0]
+				bound += one.Bytes
+				if sent := r.Peers[rank].Counts; sent.Total() > one.Bytes {
+					t.Errorf("site %d sent %d bytes (%+v), must be at most %d", rank, sent.Total(), sent, one.Bytes)
+				}
+				rows, gives := int64(0), int64(0)
+				for _, line := range one.Sends {
+					if line.Kind == traffic.Rows {
+						rows += line.Sum
+					}
+				}
+				for _, n := range d.Reads {
+					gives += int64(n)
+				}
+				if got := r.Peers[rank].Halo; c.exact && got != 4*rows*gives {
+					t.Errorf("site %d sent %d bytes of rows, must be those of %d numbers of %d nodes", rank, got, rows, gives)
+				}
+				if c.node >= 0 && (one.Node != c.node || one.Fresh != c.fresh) {
+					t.Errorf("%v numbers of a node, %v of them fresh; must be %v and %v", one.Node, one.Fresh, c.node, c.fresh)
+				}
+			}
+			sent := r.Total()
+			if float64(bound) > c.most*float64(sent.Total()) {
+				t.Errorf("the bound of all sites is %d bytes, %d were sent", bound, sent.Total())
+			}
+			t.Logf("sent %d (%+v), bound %d", sent.Total(), sent.Counts, bound)
+		})
+	}
+}

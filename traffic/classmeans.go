@@ -1,0 +1,88 @@
+package traffic
+
+import (
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
+	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train/linear"
+)
+
+// columnSets is how many sets of columns a round of class means chooses from, at most.
+const columnSets = 4
+
+// ClassMeans returns what a run by c sends if all rounds are run. residual says what they learn from, where c leaves it to
+// the labels of all peers (closedform.Config.Residual), secure that its sums are (package secagg).
+func ClassMeans(c closedform.Config, residual, secure bool) List {
+	metric, final := accumulated(c.Metric, c.Classes, c.Task == "multi")
+	if c.Metric == "accuracy" {
+		metric = 1
+	}
+	classes, features := int64(c.Classes), int64(c.Features)
+	views := int64(1)
+	if c.Inductive {
+		views = 2
+	}
+	l := begin(secure)
+	l.sum("label counts", 1, 0, int64(labels.Len(c.Classes)))
+	l.sum("sum and sum of squares of each feature", 1, 2*features, 1)
+	switch {
+	case c.LeastInSum > 1:
+		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the
+		// owner's answer.
+		l.add(Message{What: "which rows are wanted in which sums", Kind: Rows, Times: 1, Format: "float32", payload: 15, head: 4*comm.HeaderLen + 24})
+		l.over = int64(c.LeastInSum)
+	case c.Exchange != "halo":
+		// A cover is asked for only where the hops of the first two rounds repay it, in rows that do not cross.
+		l.add(Message{What: "which rows are wanted as sums", Kind: Rows, Times: views, Format: "float32", head: 2 * comm.HeaderLen})
+	}
+	if c.Inductive {
+		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
+	}
+	if c.Components > 0 {
+		l.components(int64(c.PCAPasses), features, int64(c.Components), c.Sums)
+	}
+	spec := c.Layout(residual)
+	columns := 1
+	for r := range spec.Rounds {
+		wide := spec.Width(c.Classes)
+		what := "sums of features over each class"
+		if r > 0 {
+			what = "sums of features, weighted by soft labels or residuals"
+		}
+		l.parts(what, 1, features*int64(wide), int64(wide), c.Sums)
+		l.sum("training nodes of each class", 1, 0, classes)
+		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
+		for hop := range spec.Hops {
+			width := wide
+			if r == 0 {
+				width += c.Components
+			}
+			what := "columns of the node"
+			if hop > 0 {
+				what = "columns aggregated " + over(hop)
+			}
+			l.rows(what, views, width, hop == 0, c.Rows)
+		}
+		if spec.Sums(r) {
+			l.rows("soft labels of the node, of which readers use sums with noise", 1, c.Classes, true, exactly)
+		}
+		if r > 0 && spec.LogitHops > 0 {
+			l.rows("logits of the round before, and their aggregates", views*int64(spec.LogitHops), wide, false, c.Rows)
+		}
+		added := spec.Columns(r, c.Classes)
+		if columns += added; r == 0 {
+			added++ // the constant
+		}
+		l.sum("ZᵀZ and ZᵀY of the columns", 1, int64(linear.PartLen(columns, added, c.Classes)), 0)
+		if spec.Random > 0 {
+			format := "int16"
+			if c.Sums == "float32" {
+				format = ""
+			}
+			l.parts("ZᵀZ and ZᵀY of random features", 1, int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)), 1, format)
+		}
+		l.sum("validation counts of each penalty", 1, 0, columnSets*int64(len(c.Lambdas))*metric+1)
+	}
+	l.sum("validation and test metrics", 1, 0, 2*final)
+	return l.List
+}

@@ -1,0 +1,113 @@
+package traffic
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
+)
+
+// exactly is the coding of numbers that are sent as they are.
+var exactly = wire.Coding{}
+
+// accumulated returns how many counts a metric has while it selects and at the end.
+func accumulated(metric eval.Metric, classes int, multi bool) (selecting, final int64) {
+	none := graph.Labels{Classes: classes}
+	if multi {
+		none.Bits = []uint8{}
+	}
+	return int64(eval.NewAccumulator(metric, none, train.SelectionBins).Size()), int64(eval.NewAccumulator(metric, none, eval.DefaultBins).Size())
+}
+
+// Layerwise returns what a run by c sends. secure says that its sums are (package secagg).
+func Layerwise(c retexo.Config, secure bool) (List, error) {
+	m, err := c.NewModel()
+	if err != nil {
+		return nil, err
+	}
+	metric, final := accumulated(c.Metric, c.Spec.Classes, c.Spec.Task == "multi")
+	l := begin(secure)
+	l.sum("label counts", 1, 0, int64(labels.Len(c.Spec.Classes)))
+	if c.Inductive {
+		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
+	}
+	first := 1
+	switch enc := c.Spec.Encoder; enc.Kind {
+	case "pca":
+		l.components(int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Out), c.Sums)
+		l.sum("agreement on the components", 1, 0, 0)
+	case "mlp":
+		first = 0
+	}
+	for k := first; k <= len(c.Spec.Layers); k++ {
+		l.stage(c, m, k, metric)
+		l.sum("validation and test metrics", 1, 0, 2*final)
+	}
+	return l.List, nil
+}
+
+// components adds the sums that find K principal components of F features.
+func (l *sending) components(passes, features, k int64, format string) {
+	w := min(k+oversample, features)
+	l.parts("XᵀXQ, from which components are found", passes, features*w, w, format)
+	l.parts("second moments of the components", 1, w*w, w, format)
+}
+
+// stage adds what stage k of a run by c sends while it is trained; a validation of it has so many counts.
+func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric int64) {
+	layer, classes := m.Encoder.Layer, int64(c.Spec.Classes)
+	name := train.StageName(k)
+	var width int64 // of the layer's input
+	if k > 0 {
+		spec := c.Spec.Layers[k-1]
+		layer, width = m.Layers[k-1], int64(spec.In)
+		if c.Neighbours > 0 {
+			l.rows("degrees of the sample of edges", 1, 1, false, exactly)
+		}
+		// Sparse rows cross as they are, and the degrees of both views beside them.
+		degrees := spec.Conv == "gcn" && k == 1 && c.Spec.Encoder.Kind == "raw"
+		for hop := range max(spec.Hops, 1) {
+			if degrees {
+				l.rows("degrees of the nodes", 1, 2, false, exactly)
+			}
+			what, times := "input of "+name, int64(1)
+			if hop > 0 {
+				what = "aggregates " + over(hop) + " for " + name
+			}
+			if c.Inductive && k+hop > 1 || c.Neighbours > 0 && hop > 0 { // training sees other rows
+				times = 2
+			}
+			l.rows(what, times, spec.In, hop == 0, c.Rows)
+		}
+	}
+	if c.Solver == "ridge" {
+		d := 2*width + 1 // own row and aggregate
+		if self, nbr, _ := layer.Affine(); self == nil || nbr == nil {
+			d = width + 1
+		}
+		l.sum("ZᵀZ and ZᵀY of "+name, 1, d*(d+1)/2+d*classes, 0)
+		l.sum("validation counts of each penalty", 1, 0, int64(len(c.Lambdas))*metric)
+		return
+	}
+	params, trained := int64(0), layer.Params()
+	if layer.Head != nil {
+		trained = append(trained, layer.Head.Params()...)
+	} else if k < len(c.Spec.Layers) { // a head of its own while it trains
+		params = int64(layer.Spec.Out+1) * classes
+	}
+	for _, p := range trained {
+		params += int64(len(p.Value.Data))
+	}
+	what := "gradients of " + name
+	if c.LocalSteps > 1 {
+		what = fmt.Sprintf("changes of %s over %d steps", name, c.LocalSteps)
+	}
+	l.parts(what, int64(c.Rounds), params, int64(len(trained)+2), c.Updates)
+	l.sum("losses and validation counts", int64(c.Rounds), 0, 2*eval.RealLen+metric)
+	l.sum("losses and validation counts", 1, 0, metric)
+}

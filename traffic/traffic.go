@@ -1,0 +1,209 @@
+// Package traffic lists what the peers of a run send one another, before the run, from its configuration alone: how many
+// numbers of what, how often and in what format, and how many bytes at most.
+//
+// Letters in comments: F features, C classes, K components, P peers.
+package traffic
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
+)
+
+// Kind is what the numbers of a message are of.
+type Kind string
+
+const (
+	Rows   Kind = "rows"   // of a node, to each peer with an edge from it
+	Errors Kind = "errors" // gradients of another peer's rows, back to it
+	Sums   Kind = "sums"   // a peer's part of a sum over all peers
+)
+
+// Message is what each peer of a run sends of one kind.
+type Message struct {
+	What    string
+	Kind    Kind
+	Times   int64
+	Numbers int64  // each time: of a node, or of the peer's part of a sum
+	Counts  int64  // whole numbers beside those of a part
+	Format  string // of the numbers: float32, bf16, int8, int4, int16
+	Fresh   bool   // of rows: not merely sums over neighbours of numbers that are sent as well
+	Over    int64  // of rows: each is an average over at least so many nodes; 1: it is that of one
+
+	payload int64 // bytes of a row, or of a part
+	head    int64 // bytes to each other peer beside them, each time
+}
+
+// List is all that the peers of a run send, in order, where no patience ends a stage early and no peer fails. Times of
+// equal messages are added up.
+type List []Message
+
+const (
+	// framesOfSum is the most frames that a reduction sends from one peer to another: meta, floats and counts to their
+	// owner, and the sums of both.
+	framesOfSum = 5
+	// statement is the meta of a reduction of layer-wise training (wire.md), and greeting what a peer greets another with
+	// and the rest that is sent once a run, at most.
+	statement, greeting = 9, 4096
+	// oversample is how many directions more than its components encoder pca sums (linear.Components).
+	oversample = 8
+	// keysOfSums is what a peer sends to another to agree on the keys of secure sums, hybrid ones at most, and gridBytes
+	// the bytes of a step's sum (package secagg).
+	keysOfSums, gridBytes = 2700, 32
+)
+
+// sending is a list that is being made. secure says that sums are (package secagg), over that rows are averages over so many
+// nodes.
+type sending struct {
+	List
+	secure bool
+	over   int64
+}
+
+func begin(secure bool) *sending {
+	l := &sending{secure: secure, over: 1}
+	if secure {
+		l.add(Message{What: "keys of secure sums", Kind: Sums, Times: 1, head: keysOfSums})
+	}
+	return l
+}
+
+// add appends m, or adds its times to those of an equal message.
+func (l *List) add(m Message) {
+	for k, held := range *l {
+		held.Times = m.Times
+		if held == m {
+			(*l)[k].Times += m.Times
+			return
+		}
+	}
+	*l = append(*l, m)
+}
+
+// sum adds so many reductions, each of so many float32 and whole numbers of 8 bytes.
+func (l *sending) sum(what string, times, floats, counts int64) {
+	m := Message{What: what, Kind: Sums, Times: times, Numbers: floats, Counts: counts, Format: "float32", payload: 4*floats + 8*counts,
+		head: framesOfSum*comm.HeaderLen + statement}
+	if l.secure && floats > 0 { // in 64 bits, after a sum that finds the grid
+		l.grid(times, 1)
+		m.Format, m.payload = "int64", 8*(floats+counts)
+	}
+	l.add(m)
+}
+
+// parts adds so many reductions of numbers in columns, or parts, that have a grid each, in the format of
+// retexo.Config.Sums or Updates.
+func (l *sending) parts(what string, times, numbers, columns int64, format string) {
+	exact := format == "" || format == "float32"
+	switch {
+	case exact && !l.secure:
+		l.sum(what, times, numbers, 0)
+		return
+	case exact:
+		format = "int32"
+	case format == "auto":
+		format = "int16"
+	}
+	if l.secure {
+		l.grid(times, columns)
+	}
+	width := map[string]int64{"int32": 4, "int16": 2, "int8": 1}[format]
+	l.add(Message{What: what, Kind: Sums, Times: times, Numbers: numbers, Format: format, payload: width*numbers + 4,
+		head: 2*framesOfSum*comm.HeaderLen + statement + 4*columns})
+}
+
+// grid adds the sums that find the steps of so many columns of secure sums.
+func (l *sending) grid(times, columns int64) {
+	l.add(Message{What: "largest magnitudes, for the grid of secure sums", Kind: Sums, Times: times, Numbers: columns, Format: "int64", payload: gridBytes * columns,
+		head: framesOfSum * comm.HeaderLen})
+}
+
+// rows adds so many exchanges of rows.
+func (l *sending) rows(what string, times int64, width int, fresh bool, c wire.Coding) {
+	m := Message{What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c), Fresh: fresh, Over: l.over, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8}
+	if c.Columns {
+		m.head += 4 * int64(width) // a scale for each
+	}
+	l.add(m)
+}
+
+// Bytes returns the bytes that all of so many peers send at most, frames included. halo is the sum over the peers of the
+// rows of others that each of them reads.
+func (l List) Bytes(peers, halo int64) int64 {
+	if peers < 2 {
+		return 0
+	}
+	pairs, sum := peers*(peers-1), int64(0)
+	for _, m := range l {
+		if m.Kind == Sums {
+			sum += m.Times * 2 * (peers - 1) * m.payload
+		} else {
+			sum += m.Times * halo / max(1, m.Over) * m.payload
+		}
+		sum += m.Times * pairs * m.head
+	}
+	return framed(sum) + pairs*greeting
+}
+
+// SiteBytes returns the bytes that the peer of that rank sends at most. gives is the sum over the other peers of its rows
+// that they read, takes of theirs that it reads.
+func (l List) SiteBytes(rank int, peers, gives, takes int64) int64 {
+	if peers < 2 {
+		return 0
+	}
+	sum := int64(0)
+	for _, m := range l {
+		switch m.Kind {
+		case Rows:
+			sum += m.Times * gives / max(1, m.Over) * m.payload
+		case Errors:
+			sum += m.Times * takes * m.payload
+		case Sums: // a short one has one owner, the first peer; of a long one each peer owns a chunk
+			owned := 2 * (peers - 1) * (m.payload/peers + 8)
+			if rank == 0 {
+				owned = max(owned, (peers-1)*m.payload)
+			} else {
+				owned = max(owned, m.payload)
+			}
+			sum += m.Times * owned
+		}
+		sum += m.Times * (peers - 1) * m.head
+	}
+	return framed(sum) + (peers-1)*greeting
+}
+
+// framed returns so many bytes with a header in each frame of 256 KiB.
+func framed(n int64) int64 { return n + n/(1<<14) }
+
+// over writes a number of hops.
+func over(hops int) string {
+	if hops == 1 {
+		return "over 1 hop"
+	}
+	return fmt.Sprintf("over %d hops", hops)
+}
+
+// OfNode returns how many numbers are sent of a node to each peer with an edge from it, and how many of them are fresh:
+// the others add nothing about a row to what these say of it and of its neighbours. Of an average over k nodes, each has
+// its share of the numbers.
+func (l List) OfNode() (all, fresh float64) {
+	for _, m := range l {
+		if m.Kind == Rows {
+			n := float64(m.Times*m.Numbers) / float64(max(1, m.Over))
+			all += n
+			if m.Fresh {
+				fresh += n
+			}
+		}
+	}
+	return all, fresh
+}
+
+// formatOf names the number format of rows.
+func formatOf(c wire.Coding) string {
+	if c.Values == "" {
+		return "float32"
+	}
+	return c.Values
+}
