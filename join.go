@@ -201,6 +201,7 @@ func (k *gatekeeper) host(s Site, p Plan, rank int) node.Config {
 // Session connects a plan's members for something other than training.
 type Session struct {
 	Group  *comm.Group
+	Sums   comm.Reducer // over the group: secure where the plan's sums are
 	Rank   int
 	keeper *gatekeeper
 }
@@ -244,7 +245,13 @@ func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Cont
 	l := link{Transport: keeper.Within(session)}
 	g := comm.NewGroup(l.behind(s.Link, rank, len(p.Members), 1), rank, len(p.Members))
 	defer func() { err = errors.Join(err, g.Close()) }()
-	err = named(p, do(ctx, &Session{Group: g, Rank: rank, keeper: keeper}))
+	one := p
+	one.MinPeers = 0 // all members meet
+	sums, err := sumsOver(ctx, g, secureSums(one, sha256.Sum256([]byte(what+p.Agreed())), idsOf(p), s.Identity, nil))
+	if err != nil {
+		return named(p, err)
+	}
+	err = named(p, do(ctx, &Session{Group: g, Sums: sums, Rank: rank, keeper: keeper}))
 	var failed *comm.PeerError
 	if ctx.Err() != nil || errors.As(err, &failed) {
 		return err

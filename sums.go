@@ -74,3 +74,11 @@ func keptMembers(store *checkpoint.Store) (members []int, err error) {
 	}
 	return members, nil
 }
+
+// sumsOver returns the reducer of g that secure makes; nil: g itself.
+func sumsOver(ctx context.Context, g *comm.Group, secure func(context.Context, *comm.Group) (comm.Reducer, error)) (comm.Reducer, error) {
+	if secure == nil {
+		return g, nil
+	}
+	return secure(ctx, g)
+}

@@ -34,6 +34,7 @@ const (
 type Config struct {
 	Sites  []string          // names of the sites, in the order of their ranks
 	Tables *Tables           // of the site of this rank
+	Sums   comm.Reducer      // adds up counts and sums of columns; nil: the group does, in the clear
 	Phase  func(name string) // called as each phase begins, for people; may be nil
 	// Asked is called for each other site, before it is answered, with how many names it asked for
 	// as nodes of this one and how many of them are none: many of those are a mistake, or a site
@@ -159,14 +160,24 @@ func (m *meeting) encoding() error {
 	}
 	m.encoded = e
 	counts := tables.counts(e)
-	if err := m.g.AllReduce(m.ctx, comm.Reduce, counts); err != nil {
+	if err := m.sum("counts of columns", counts); err != nil {
 		return err
 	}
 	squares := tables.squares(e, counts)
-	if err := m.g.AllReduce(m.ctx, comm.Reduce, squares); err != nil {
+	if err := m.sum("squared deviations of columns", squares); err != nil {
 		return err
 	}
 	return fit(e, counts, squares)
+}
+
+// sum makes x, a number a column of the tables, the sum over all sites.
+func (m *meeting) sum(what string, x []float32) error {
+	var r comm.Reducer = m.g
+	if m.c.Sums != nil {
+		r = m.c.Sums
+	}
+	_, err := r.Reduce(m.ctx, &comm.Contribution{ID: comm.ReduceID{Kind: what}, Update: x, Columns: len(x)})
+	return err
 }
 
 func (m *meeting) blame(q int, err error) error {

@@ -83,7 +83,7 @@ func (s *meeting) build(
 	ctx context.Context, p *heddle.Plan, with *heddle.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer,
 ) error {
 	g, rank, names := with.Group, with.Rank, p.Names()
-	shard, err := align.Shard(ctx, g, align.Config{Sites: names, Tables: tables,
+	shard, err := align.Shard(ctx, g, align.Config{Sites: names, Tables: tables, Sums: with.Sums,
 		Phase: func(name string) { w.Log.Info("meeting", "phase", name) },
 		Asked: func(site string, names, unknown int) error {
 			with.Record(admission.Record{Event: admission.Connected, Peer: p.IDOf(site), Name: site,
