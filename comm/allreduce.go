@@ -177,14 +177,8 @@ func (c *call) sumUp(meta []byte, metas [][]byte, sums ...*sum) {
 					return
 				}
 			}
-			select {
-			case <-given: // from here on nobody reads what was given, and the sums may overwrite it
-			case <-c.ctx.Done():
-				c.stop()
-				return
-			}
 			for _, s := range sums {
-				if !s.take(q) {
+				if !s.take(q, given) {
 					return
 				}
 			}
@@ -285,11 +279,17 @@ func (s *sum) collect(q int) bool {
 	})
 }
 
-// take receives member q's sums.
-func (s *sum) take(q int) bool {
+// take receives member q's sums. It listens at once, and writes them when given is closed: from then on nobody reads what
+// they overwrite.
+func (s *sum) take(q int, given chan struct{}) bool {
 	n, width := s.shape()
 	lo, hi := s.chunk(n, q)
 	return s.recvMessage(q, s.done, width*(hi-lo), func(frame []byte) error {
+		select {
+		case <-given:
+		case <-s.ctx.Done():
+			return contextError(s.ctx)
+		}
 		s.put(lo, frame[HeaderLen:])
 		lo += (len(frame) - HeaderLen) / width
 		s.t.Free(frame)

@@ -346,9 +346,16 @@ func (c *call) head(step uint8, total int) []byte {
 	return b
 }
 
+// lastWords is how long what a peer sent before it left may take to be read.
+const lastWords = 200 * time.Millisecond
+
 // sendFrame sends one frame and counts it.
 func (c *call) sendFrame(to int, step uint8, head, payload []byte) bool {
 	if err := c.t.Send(c.ctx, to, head, payload); err != nil {
+		select { // the peer may have said why it left
+		case <-c.ctx.Done():
+		case <-time.After(lastWords):
+		}
 		c.fail(to, step, "send", err)
 		return false
 	}

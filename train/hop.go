@@ -18,6 +18,7 @@ type Hop struct {
 	give   [][]int32  // [Parts] which of own rows, and of averages below them, each peer reads
 	ptr    []int      // [Parts+1] what peer q sends are the sources [ptr[q], ptr[q+1]) of edges
 	edges  *graph.CSR // from own rows, own averages (no edges) and what others send
+	most   float32    // magnitude of what crosses; 0: any finite one
 }
 
 // A Crossing says what crosses between peers in place of rows.
@@ -28,13 +29,16 @@ type Crossing struct {
 	// LeastInSum, above 1: no row crosses, only sums over at least so many rows, none of them in two; edges that are in
 	// no such sum are left out.
 	LeastInSum int
+	// Most is the largest magnitude of a value that crosses: what is beyond it is cut off at its owner, and refused by who
+	// receives it (comm.ErrRefused). 0: any finite value crosses.
+	Most float32
 }
 
 // NewHop agrees with every peer on what crosses. A sum crosses as the average of its terms: it is as large as a row and
 // is rounded like one.
 func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string, c Crossing) (h *Hop, err error) {
 	own := s.shard
-	h = &Hop{sender: s, give: own.Boundary, ptr: own.HaloPtr}
+	h = &Hop{sender: s, give: own.Boundary, ptr: own.HaloPtr, most: c.Most}
 	adj, degree, covers := v.Adj, v.Degree[:own.Owned], (*Covers)(nil)
 	switch {
 	case own.Parts == 1:
@@ -115,7 +119,16 @@ func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dens
 	if h.terms != nil {
 		own = below(own, aggregate.Features(aggregate.Sum{}, h.terms, own))
 	}
+	if h.most > 0 {
+		own.Dense = own.Dense.Clone()
+		for i, v := range own.Dense.Data {
+			own.Dense.Data[i] = min(max(v, -h.most), h.most)
+		}
+	}
 	src, err := h.sender.Rows(ctx, h.give, h.ptr, own, false, what)
+	if err == nil && h.most > 0 {
+		err = within(src, h.ptr, h.sender.shard.Rank, h.most, what)
+	}
 	if err != nil {
 		return mat.Dense{}, err
 	}

@@ -160,3 +160,59 @@ func TestReweigh(t *testing.T) {
 		return err
 	})
 }
+
+// TestFarValuesAreRefused: what is beyond the limit is cut off by its owner, whoever it is, and what a peer sends beyond
+// it is refused by that peer's name; so are values that are not finite where rows cross as they are.
+func TestFarValuesAreRefused(t *testing.T) {
+	_, shards := toy(t)
+	for name, lie := range map[string]func(x mat.Dense, c *Crossing){
+		"none":    func(mat.Dense, *Crossing) {},
+		"beyond":  func(_ mat.Dense, c *Crossing) { c.Most = 0 },
+		"not one": func(x mat.Dense, c *Crossing) { x.Data[0], c.Most = float32(math.NaN()), 0 },
+	} {
+		for _, coding := range []wire.Coding{{}, {Values: "int8", Columns: true}} {
+			var mu sync.Mutex
+			refused := 0
+			each(t, shards, coding, func(g *comm.Group, s *Sender, own *shard.Shard) error {
+				c, x := Crossing{Most: 1.5}, mat.New(own.Owned, 2)
+				for i := range x.Data {
+					x.Data[i] = float32(1e9 * float64(1-2*(i%2)))
+				}
+				if own.Rank == 1 {
+					for i := range x.Data {
+						lie(mat.View(1, 1, x.Data[i:i+1]), &c)
+					}
+				}
+				h, err := s.NewHop(t.Context(), WholeGraph(own), graph.Mean, "hop", c)
+				if err != nil {
+					return err
+				}
+				z, err := h.Aggregate(t.Context(), x, "rows")
+				if own.Rank == 1 {
+					g.Close()
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				var peer *comm.PeerError
+				switch {
+				case name == "none" && err == nil:
+					for _, v := range z.Data {
+						if !(v >= -1.501 && v <= 1.501) {
+							t.Errorf("a sum of values of at most 1.5 is %g", v)
+						}
+					}
+				case name != "none" && errors.As(err, &peer) && peer.Rank == 1 && errors.Is(err, comm.ErrRefused):
+					refused++
+					g.Close()
+				case name == "none" || err != nil:
+					t.Errorf("%s: peer 1 must be refused, or nobody (got %v)", name, err)
+				}
+				return nil
+			})
+			if name != "none" && refused == 0 {
+				t.Errorf("%s, %+v: no peer refused the rows of peer 1", name, coding)
+			}
+		}
+	}
+}

@@ -37,6 +37,21 @@ func (s *Sender) Rows(ctx context.Context, give [][]int32, ptr []int, own graph.
 	return graph.Features(x), err
 }
 
+// within returns an error that names a peer that has sent a value of larger magnitude than most: row i of x came from peer q
+// where ptr[q] ≤ i < ptr[q+1]. Codings may round up.
+func within(x graph.Features, ptr []int, own int, most float32, what string) error {
+	for q := range len(ptr) - 1 {
+		for i := ptr[q]; i < ptr[q+1] && q != own; i++ {
+			for k, v := range x.Dense.Row(i) {
+				if !(v <= most*1.01 && v >= -most*1.01) {
+					return &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("column %d of a row must be between -%g and %g (got %g)", k, most, most, v)}
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // Features is Halo of features that stay as they are: the result is sparse where own is, at all peers or none.
 func (s *Sender) Features(ctx context.Context, own graph.Features, what string) (graph.Features, error) {
 	x, err := s.Halo(ctx, own, own.Sparse != nil, what)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/mat"
@@ -36,8 +37,27 @@ func (k *Coder) Exchange(
 				out[q], in[q] = own.Dense.Select(h.Give[q]).Data, x.Data[h.Ptr[q]*d:h.Ptr[q+1]*d]
 			}
 		}
-		return Block{Dense: x}, g.Exchange(ctx, comm.Halo, what, out, in)
+		if err := g.Exchange(ctx, comm.Halo, what, out, in); err != nil {
+			return Block{}, err
+		}
+		return Block{Dense: x}, finiteRows(x, h.Ptr, own.Rows(), what)
 	}
+}
+
+// finiteRows returns an error that names a member that has sent a value which is not finite, unless own rows, the first
+// ones, have such, too: then training has diverged.
+func finiteRows(x mat.Dense, ptr []int, own int, what string) error {
+	bad := slices.IndexFunc(x.Data, func(v float32) bool { return !finite(v) })
+	if bad < 0 || bad/x.Cols < own {
+		return nil
+	}
+	for q := range len(ptr) - 1 {
+		if i := bad / x.Cols; i >= ptr[q] && i < ptr[q+1] {
+			err := notFinite(i-ptr[q], bad%x.Cols, x.Data[bad])
+			return &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("%v", err)}
+		}
+	}
+	return nil
 }
 
 func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Block, what string) (Block, error) {
@@ -70,7 +90,7 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 		}
 		part, err := k.Parse(in[q], h.Ptr[q+1]-h.Ptr[q], d)
 		if err != nil {
-			return Block{}, &comm.PeerError{Rank: q, Op: what, Err: err}
+			return Block{}, &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("%v", err)}
 		}
 		parts, sparse = append(parts, part), sparse && part.Sparse != nil
 	}

@@ -295,7 +295,7 @@ func (s Layout) Present(split []graph.Split, labels graph.Labels) (train, others
 // Targets returns how much each node counts to each column of a map in the sums of round r, N×Width;
 // all but the given ones count nothing. y has the labels of the training nodes train, and zeros; logits
 // are those of the round before, and before the first one Prior. Residuals are what the logits leave of
-// the labels of training nodes; else these are the labels and, after the first round, the softmax of
+// the labels of training nodes, at most MaxResidual; else these are the labels and, after the first round, the softmax of
 // the logits of others.
 func (s Layout) Targets(r int, train, others []int32, y, logits mat.Dense) mat.Dense {
 	p := mat.New(y.Rows, s.Width(y.Cols))
@@ -308,6 +308,7 @@ func (s Layout) Targets(r int, train, others []int32, y, logits mat.Dense) mat.D
 				if s.Multi {
 					row[c] -= Half
 				}
+				row[c] = min(max(row[c], -MaxResidual), MaxResidual)
 			}
 		}
 	}
@@ -334,6 +335,9 @@ func (s Layout) Prior(n int, shares []float32) mat.Dense {
 	}
 	return logits
 }
+
+// MaxResidual is the largest residual of a node: what its row counts in a sum is bounded.
+const MaxResidual = 4
 
 // Half is between the targets 0 and 1: where a node may have several classes it has those whose
 // logits are above 0.

@@ -94,3 +94,56 @@ func Real(v []int64) float64 {
 	}
 	return x
 }
+
+// Rows returns how many labelled rows a sum of Writes is over.
+func (a Accumulator) Rows(v []int64) int64 { return v[RealLen+1] }
+
+// Check returns what no sum of Writes over that many labelled rows has; nil: it may be one.
+func (a Accumulator) Check(v []int64, rows int64) error {
+	c := a.zero()
+	if err := c.FromVector(v[RealLen+1 : a.size]); err != nil {
+		return err
+	}
+	if most := rows * int64(max(c.classes, 1)); v[RealLen] < 0 || v[RealLen] > most {
+		return fmt.Errorf("eval: the labels must be 0 to %d (got %d)", most, v[RealLen])
+	}
+	if c.n[0] != rows || c.n[1] > rows {
+		return fmt.Errorf("eval: there must be %d rows, at most as many of them right (got %d, and %d)", rows, c.n[0], c.n[1])
+	}
+	var sum [3]int64
+	for k := range c.classes {
+		t := c.class(k)
+		for i, x := range t {
+			if sum[i] += x; x > rows {
+				return fmt.Errorf("eval: a count of class %d must be at most %d (got %d)", k, rows, x)
+			}
+		}
+	}
+	if !a.none.Multi() && (sum[0] != c.n[1] || sum[0]+sum[2] != rows || sum[1] != sum[2]) {
+		return fmt.Errorf("eval: of %d rows with one class, %d of them right, each must count once (got %d right, %d as another class, %d missed)",
+			rows, c.n[1], sum[0], sum[1], sum[2])
+	}
+	for k := range c.curves {
+		all := int64(0)
+		for _, x := range c.curve(k) {
+			if all += x; x > rows {
+				return fmt.Errorf("eval: a bin of class %d must have at most %d rows (got %d)", k, rows, x)
+			}
+		}
+		if c.bins > 0 && all != rows {
+			return fmt.Errorf("eval: the bins of class %d must have %d rows (got %d)", k, rows, all)
+		}
+	}
+	return nil
+}
+
+// Most returns how large number i of a Write over that many rows may be: parts of the loss may be anything.
+func (a Accumulator) Most(i int, rows int64) int64 {
+	switch i %= a.size; {
+	case i < RealLen:
+		return 1 << 62
+	case i == RealLen:
+		return rows * int64(max(a.none.Classes, 1))
+	}
+	return rows
+}

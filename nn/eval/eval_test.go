@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -288,4 +290,46 @@ func TestEdges(t *testing.T) {
 	if c.MacroF1() != 1 {
 		t.Errorf("macro F1 %v, want 1", c.MacroF1())
 	}
+}
+
+// TestCheckCounts: counts of any rows pass, in sums too; one that is changed anywhere but in the loss does not.
+func TestCheckCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		classes := rapid.IntRange(2, 5).Draw(t, "classes")
+		labels := graph.Labels{Classes: classes}
+		n := rapid.IntRange(0, 20).Draw(t, "rows")
+		scores, rows := mat.New(n, classes), 0
+		multi := rapid.Bool().Draw(t, "multi")
+		for i := range n {
+			for c := range classes {
+				scores.Set(i, c, float32(rapid.IntRange(-3, 3).Draw(t, "score")))
+			}
+			if k := rapid.IntRange(-1, classes-1).Draw(t, "class"); multi {
+				labels.Bits = append(labels.Bits, make([]uint8, classes)...)
+				labels.Bits[i*classes+max(k, 0)] = 1
+				rows++
+			} else if labels.Class = append(labels.Class, int32(k)); k >= 0 {
+				rows++
+			}
+		}
+		if multi && n == 0 {
+			labels.Bits = []uint8{}
+		}
+		a := NewAccumulator(Metric(rapid.SampledFrom([]string{"accuracy", "micro-f1", "auc"}).Draw(t, "metric")), labels, 8)
+		v := make([]int64, a.Size())
+		a.Write(v, 1.5, float64(rows), scores, labels)
+		if err := a.Check(v, int64(rows)); err != nil || a.Rows(v) != int64(rows) {
+			t.Fatalf("%d rows: %v (got %d)", rows, err, a.Rows(v))
+		}
+		for i := range v {
+			if v[i] > a.Most(i, int64(rows)) {
+				t.Fatalf("count %d must be at most %d (got %d)", i, a.Most(i, int64(rows)), v[i])
+			}
+		}
+		at := rapid.IntRange(RealLen, len(v)-1).Draw(t, "at")
+		v[at] += int64(rapid.SampledFrom([]int{-1000, 1000}).Draw(t, "by"))
+		if a.Check(v, int64(rows)) == nil {
+			t.Fatalf("count %d is false, of %v", at, v)
+		}
+	})
 }

@@ -20,8 +20,10 @@ const releasePrefix = "released/"
 
 // header is the small part of it.
 type header struct {
-	Nodes   float64 `json:"nodes"`   // that training sees
-	Columns int     `json:"columns"` // the constant included
+	Nodes   float64   `json:"nodes"`             // that training sees
+	Columns int       `json:"columns"`           // the constant included
+	Apart   []float64 `json:"apart,omitempty"`   // Trainer.apart
+	Allowed []float64 `json:"allowed,omitempty"` // Trainer.allowed
 }
 
 // participant is this peer as a member of the run.
@@ -73,7 +75,7 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	c := &recovery.Checkpoint{Sent: t.sent(), F32: map[string][]float32{"equations/sums": t.parts, "means/statistics": t.stats.Data}}
-	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols})
+	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed})
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,11 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		}
 	}
 	t.means = linear.NewMeans(t.x)
-	t.stats = mat.View(t.config.Features, 2, c.F32["means/statistics"])
+	t.stats, t.apart = mat.View(t.config.Features, 2, c.F32["means/statistics"]), h.Apart
+	t.allowed = h.Allowed
+	if err := t.learn(t.means.Statistics(t.present())); err != nil {
+		return err
+	}
 	t.agreeMeans()
 	sums := c.F32["equations/sums"]
 	for r := range t.at.Round {
@@ -139,6 +145,14 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		sums = sums[n:]
 	}
 	t.parts = c.F32["equations/sums"]
+	if t.at.Round > 0 {
+		y, weight := t.targets()
+		z, labels, of := t.trainingRows(t.at.Round-1, t.base.columns, y, weight)
+		var err error
+		if t.own, err = (linear.Normal{}).Extend(linear.Part(z, z.Cols, labels, of), z.Cols, y.Cols); err != nil {
+			return err
+		}
+	}
 	t.report(train.Event{Kind: train.Restored, Round: t.at.Round, Peer: t.shard.Rank})
 	return t.result.Restore(c.Rounds, c.Stages, t.at, func(int) string { return stageName })
 }

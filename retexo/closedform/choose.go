@@ -99,21 +99,39 @@ func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense, weight []f
 	// grid serves them.
 	random, d := head.Freq.Value.Cols, t.normal.Columns()
 	mean, scale := head.Mean.Value.Data, head.Scale.Value.Data
-	even := base.Clone()
+	even, labels, of := t.trainingRows(r, base, y, weight)
 	for i := range even.Rows {
 		row := even.Row(i)[1:d]
 		for j := range row {
 			row[j] = (row[j] - mean[j]) * scale[j]
 		}
 	}
-	c := &comm.Contribution{ID: t.id("normal equations of random features", r, 0), Update: t.part(even, random, y, weight)}
+	own, k := linear.Part(even, random, labels, of), t.joint()
+	c := &comm.Contribution{ID: t.id("normal equations of random features", r, 0), Update: slices.Clone(own),
+		UpdateLimit: t.randomLimit(d, random, k)}
 	if t.bits() > 0 {
 		c.Bits = 16
 	}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	said, err := t.reducer.Reduce(ctx, c)
+	if err != nil {
 		return linear.Normal{}, mat.Dense{}, err
 	}
-	sums := c.Update
+	equations, err := t.withColumns(t.normal, c.Update, random, head)
+	if err != nil {
+		return linear.Normal{}, mat.Dense{}, err
+	}
+	mine, err := t.withColumns(t.own, own, random, head)
+	if err != nil {
+		return linear.Normal{}, mat.Dense{}, err
+	}
+	k.From, k.Apart = d, largest(said.Error)
+	return equations, full, t.checkEquations(ctx, r, equations, mine, k)
+}
+
+// withColumns extends n by so many random features, from sums of products with standardised columns.
+func (t *Trainer) withColumns(n linear.Normal, sums []float32, random int, head *closed.Head) (linear.Normal, error) {
+	mean, scale := head.Mean.Value.Data, head.Scale.Value.Data
+	d, all := n.Columns(), sums
 	for i := range random {
 		for j := range d - 1 {
 			if scale[j] > 0 {
@@ -124,8 +142,7 @@ func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense, weight []f
 		}
 		sums = sums[d+i+1:]
 	}
-	equations, err := t.normal.Extend(c.Update, random, y.Cols)
-	return equations, full, err
+	return n.Extend(all, random, t.config.Classes)
 }
 
 // sets returns the sets of columns to try, of so many: those of this round, of the last two, and of
@@ -190,6 +207,14 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 		a.Write(v, loss, count, logits, labels)
 	}
 	c.Counts[len(all)*size] = int64(labels.Labelled())
+	own, rest := slices.Clone(c.Counts), int64(t.labels.Validating())-t.ownValidating()
+	c.CountLimit = func(i int) comm.Limit {
+		most := rest
+		if !accuracy && i < len(all)*size {
+			most = a.Most(i, rest)
+		}
+		return comm.Limit{What: "a count of validation nodes", Least: 0, Most: float64(most)}
+	}
 	c.Meta = digestOf(all)
 	reduced, err := t.reducer.Reduce(ctx, c)
 	if err != nil {
@@ -197,6 +222,9 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	}
 	if err := t.agree(ctx, r, reduced.Meta, all); err != nil {
 		return choice{}, err
+	}
+	if known := int64(t.labels.Validating()); c.Counts[len(all)*size] != known {
+		return choice{}, comm.Refused("the labelled validation nodes must be %d, as was counted before (got %d)", known, c.Counts[len(all)*size])
 	}
 	n := float64(c.Counts[len(all)*size])
 	if n == 0 {
@@ -208,6 +236,9 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	for k, one := range all {
 		val := float64(c.Counts[k*size]) / n
 		if !accuracy {
+			if err := checkMetric(a, c.Counts[k*size:], own[k*size:(k+1)*size], rest); err != nil {
+				return choice{}, err
+			}
 			if val, _, _, err = a.Read(c.Counts[k*size:]); err != nil {
 				return choice{}, err
 			}

@@ -31,7 +31,7 @@ func (t *Trainer) sumNeighbours(ctx context.Context, s *sight, r int) (mat.Dense
 		for t.shard.HaloPtr[q+1] <= long.Row {
 			q++
 		}
-		return mat.Dense{}, &comm.PeerError{Rank: q, Op: what, Err: err}
+		return mat.Dense{}, &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("%v", err)}
 	}
 	if err != nil || had {
 		return sums, err

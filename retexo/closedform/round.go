@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -83,7 +84,12 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 		}
 	}
 	sums := t.means.Sums(p)
-	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Bits: t.bits(), Columns: sums.Cols}
+	own, rows, most := sums.Clone(), t.classRows(r), 1.0
+	if form.Spec.Residual {
+		most = closed.MaxResidual
+	}
+	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Bits: t.bits(), Columns: sums.Cols,
+		UpdateLimit: t.rest.SumsLimit(t.means, rows, sums.Cols, most)}
 	if !form.Spec.Residual {
 		c.Counts = make([]int64, len(n))
 		for i := range p.Rows {
@@ -92,8 +98,21 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 			}
 		}
 	}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	counts := slices.Clone(c.Counts)
+	if c.Counts != nil {
+		c.CountLimit = atMost("the number of nodes of a class", t.rest.Rows*unit)
+	}
+	said, err := t.reducer.Reduce(ctx, c)
+	if err != nil {
 		return mat.Dense{}, err
+	}
+	if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
+		return mat.Dense{}, err
+	}
+	if c.Counts != nil {
+		if err := t.checkClassCounts(r, c.Counts, counts); err != nil {
+			return mat.Dense{}, err
+		}
 	}
 	u := form.Means[r].Value
 	if form.Spec.Residual {
@@ -143,20 +162,26 @@ func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]flo
 			sums[u.Cols+k] += float64(v) * float64(v)
 		}
 	}
-	c := &comm.Contribution{ID: t.id("deviations", r, 0)}
+	c := &comm.Contribution{ID: t.id("deviations", r, 0), UpdateLimit: t.deviationLimit(u)}
 	for _, v := range sums {
 		c.Update = append(c.Update, float32(v))
 	}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	own := slices.Clone(c.Update)
+	said, err := t.reducer.Reduce(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	scale := make([]float32, u.Cols)
+	if err := t.checkDeviations(c.Update, own, said.Error); err != nil {
+		return nil, err
+	}
+	scale, squares := make([]float32, u.Cols), make([]float64, u.Cols)
 	for k := range scale {
-		mean := float64(c.Update[k]) / t.nodes
-		if v := float64(c.Update[u.Cols+k])/t.nodes - mean*mean; v > 0 {
-			scale[k] = float32(1 / math.Sqrt(v))
+		mean, square := float64(c.Update[k])/t.nodes, float64(c.Update[u.Cols+k])/t.nodes
+		if v := square - mean*mean; v > 0 {
+			scale[k], squares[k] = float32(1/math.Sqrt(v)), square/v
 		}
 	}
+	t.allow(r, squares)
 	for _, x := range []mat.Dense{u, z} {
 		for i := range x.Rows {
 			for k, f := range scale {
@@ -230,7 +255,7 @@ func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
 		}
 		each += spec.Hops * t.sender.RowLen(width)
 	}
-	crossing := train.Crossing{LeastInSum: t.config.LeastInSum}
+	crossing := train.Crossing{LeastInSum: t.config.LeastInSum, Most: mostCrossing}
 	if t.config.Exchange != "halo" {
 		crossing.Worth = func(fewer, bytes int) bool { return fewer*each > bytes }
 	}
@@ -247,23 +272,34 @@ func (t *Trainer) added(r int) int {
 	return n
 }
 
-// part returns this peer's part of the equations of the last so many columns, over its training nodes.
-func (t *Trainer) part(columns mat.Dense, added int, y mat.Dense, weight []float32) []float32 {
-	of := make([]float32, len(t.train))
-	for k, i := range t.train {
-		of[k] = weight[i]
+// trainingRows returns the rows of own training nodes as they count in a regression after round r, with their labels and
+// weights.
+func (t *Trainer) trainingRows(r int, columns, y mat.Dense, weight []float32) (z, labels mat.Dense, of []float32) {
+	for _, i := range t.train {
+		of = append(of, weight[i])
 	}
-	return linear.Part(columns.Select(t.train), added, y.Select(t.train), of)
+	z = columns.Select(t.train)
+	t.bounded(r, z)
+	return z, y.Select(t.train), of
 }
 
-// extend adds the last so many columns to the normal equations.
+// extend adds the last so many columns, those of round r, to the normal equations.
 func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight []float32) error {
-	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: t.part(t.base.columns, added, y, weight)}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	z, labels, of := t.trainingRows(r, t.base.columns, y, weight)
+	own, k := linear.Part(z, added, labels, of), t.joint()
+	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: slices.Clone(own),
+		UpdateLimit: linear.PartLimit(added, t.squares(r, k.Weight-t.ownWeight()), k.Rest)}
+	said, err := t.reducer.Reduce(ctx, c)
+	if err != nil {
 		return err
 	}
-	var err error
-	t.normal, err = t.normal.Extend(c.Update, added, y.Cols)
+	if t.own, err = t.own.Extend(own, added, y.Cols); err != nil {
+		return err
+	}
+	if t.normal, err = t.normal.Extend(c.Update, added, y.Cols); err != nil {
+		return err
+	}
 	t.parts = append(t.parts, c.Update...)
-	return err
+	k.Apart = largest(said.Error)
+	return t.checkEquations(ctx, r, t.normal, t.own, k)
 }

@@ -52,10 +52,14 @@ type Trainer struct {
 	others   []int32       // other own nodes that training sees
 	nodes    float64       // those of all peers
 	means    *linear.Means
-	stats    mat.Dense // that means was told
+	stats    mat.Dense   // that means was told
+	apart    []float64   // how far they are from the exact sums at most
+	rest     linear.Rest // what is known of the features of others
+	allowed  []float64   // by round: how large a row of its columns may be in a regression, squared
 	full     *sight
 	base     *sight // what training sees: full or, inductive, the graph without held-out nodes
 	normal   linear.Normal
+	own      linear.Normal
 	parts    []float32 // what normal was extended by, for checkpoints
 }
 
@@ -85,6 +89,10 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 // Run trains until the model is done, ctx ends or a peer fails; then the error says why, and the run
 // can be resumed from the checkpoints. Rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	return g.Refuse(ctx, t.run(ctx, g, r))
+}
+
+func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.group, t.reducer, t.sender = g, r, train.NewSender(g, t.shard, t.config.Rows)
 	if (t.Edges != nil) != (t.config.Epsilon > 0) {
 		return fmt.Errorf("closedform: edges must have a mechanism where epsilon is above 0, and only there (epsilon is %g)", t.config.Epsilon)
@@ -272,14 +280,20 @@ func (t *Trainer) statistics(ctx context.Context) error {
 	t.means = linear.NewMeans(t.x)
 	present := t.present()
 	own := t.means.Statistics(present)
-	c := &comm.Contribution{ID: t.id("column statistics", 0, 0), Update: own.Data, Counts: []int64{int64(len(present))}}
+	t.stats = own.Clone()
+	c := &comm.Contribution{ID: t.id("column statistics", 0, 0), Update: t.stats.Data, Counts: []int64{int64(len(present))},
+		UpdateLimit: t.unknown().StatisticsLimit(), CountLimit: atMost("the number of nodes", t.unknown().Rows)}
 	if c.Bits = t.bits(); c.Bits > 0 { // rare columns are small beside frequent ones
 		c.Bits, c.Columns = max(c.Bits, 16), own.Cols
 	}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	sums, err := t.reducer.Reduce(ctx, c)
+	if err != nil {
 		return err
 	}
-	t.nodes, t.stats = float64(c.Counts[0]), own
+	t.nodes, t.apart = float64(c.Counts[0]), sums.Error
+	if err := t.learn(own); err != nil {
+		return err
+	}
 	t.agreeMeans()
 	if t.config.Components > 0 {
 		v, err := linear.Components(ctx, t.reducer, t.id("products with the Gram matrix", 0, 0), t.x.Select(present), t.config.Components, t.config.PCAPasses, t.bits(), t.key.FoldString("pca"))
@@ -365,7 +379,18 @@ func (t *Trainer) measure(ctx context.Context) error {
 		sum, count := task.Loss(mat.Dense{}, logits, of, nil)
 		a.Write(v[k*size:], sum, count, logits, of)
 	}
-	if _, err := t.reducer.Reduce(ctx, &comm.Contribution{ID: t.id("finished model", 0, 0), Counts: v}); err != nil {
+	own, rows := slices.Clone(v), t.shard.Nodes-int64(t.shard.Owned)
+	c := &comm.Contribution{ID: t.id("finished model", 0, 0), Counts: v,
+		CountLimit: func(i int) comm.Limit {
+			return comm.Limit{What: "a count of the metric", Least: 0, Most: float64(a.Most(i, rows))}
+		}}
+	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+		return err
+	}
+	if err := checkMetric(a, v[:size], own[:size], int64(t.labels.Validating())-t.ownValidating()); err != nil {
+		return err
+	}
+	if err := checkMetric(a, v[size:], own[size:], a.Rows(v[size:])-a.Rows(own[size:])); err != nil {
 		return err
 	}
 	e := train.Event{Kind: train.StageEnd, Round: t.at.Round, Metric: string(t.config.Metric), BestRound: t.at.BestRound}

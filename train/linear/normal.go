@@ -72,6 +72,9 @@ func (n Normal) Extend(sums []float32, k, c int) (Normal, error) {
 	return more, nil
 }
 
+// Square returns the sum of squares of column j.
+func (n Normal) Square(j int) float64 { return n.gram[j][j] }
+
 // Moments returns mean and deviation of column j over the training nodes, as they are weighted.
 func (n Normal) Moments(j int) (mean, deviation float64) {
 	count := n.gram[0][0]
