@@ -20,7 +20,12 @@ import (
 // together runs do for each of size members at the same time, with groups over the given transports.
 func together(t testing.TB, size int, wrap func(rank int, t comm.Transport) comm.Transport, do func(g *comm.Group) error) []error {
 	t.Helper()
-	net := netsim.New(size, netsim.Config{})
+	return over(t, netsim.New(size, netsim.Config{}), size, wrap, do)
+}
+
+// over is together over a network.
+func over(t testing.TB, net *netsim.Network, size int, wrap func(rank int, t comm.Transport) comm.Transport, do func(g *comm.Group) error) []error {
+	t.Helper()
 	errs := make([]error, size)
 	var all sync.WaitGroup
 	for r := range size {
