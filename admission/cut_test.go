@@ -95,8 +95,8 @@ func TestLogOnAFullDisk(t *testing.T) {
 			if err != nil {
 				t.Fatalf("after call %d failed: %v", at, err)
 			}
-			if l.last.Seq < uint64(written) {
-				t.Fatalf("call %d: %d records of %d", at, l.last.Seq, written)
+			if l.lines.Head().Seq < uint64(written) {
+				t.Fatalf("call %d: %d records of %d", at, l.lines.Head().Seq, written)
 			}
 			l.Close()
 		}

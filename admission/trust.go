@@ -123,7 +123,7 @@ func (t Trusted) Update(next *Signed[Roster], fingerprint string, now time.Time)
 	if err := os.MkdirAll(filepath.Dir(string(t)), 0o700); err != nil {
 		return fmt.Errorf("trusted roster: %w", err)
 	}
-	unlock, err := lock(string(t)+".lock", true)
+	unlock, err := disk.Lock(string(t)+".lock", true)
 	if err != nil {
 		return fmt.Errorf("trusted roster: %w", err)
 	}

@@ -13,6 +13,9 @@ import (
 	"runtime"
 )
 
+// ErrLocked says that another process holds a lock (Lock).
+var ErrLocked = errors.New("in use by another process")
+
 // FS is what durable writing needs of a file system: OS, or one that fails or forgets for a test
 // (disktest).
 type FS interface {

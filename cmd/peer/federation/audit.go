@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/internal/chain"
 )
 
 func newAudit() *cobra.Command {
@@ -30,9 +31,9 @@ detects that: give it with --head.`,
 		Example: "  peer audit verify audit.jsonl\n  peer audit verify audit.jsonl --head 17:9f86d0...",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			var known []admission.Head
+			var known []chain.Head
 			for _, s := range heads {
-				h, err := admission.ParseHead(s)
+				h, err := chain.ParseHead(s)
 				if err != nil {
 					return cli.Invalid(err)
 				}

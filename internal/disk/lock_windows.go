@@ -1,4 +1,4 @@
-package admission
+package disk
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lock takes the lock of a file, which it makes, until release or the end of the process. Where
-// another holds it, lock waits or says errLocked.
-func lock(path string, wait bool) (release func(), err error) {
+// Lock takes the lock of a file, which it makes, until release or the end of the process. Where
+// another holds it, Lock waits or says ErrLocked.
+func Lock(path string, wait bool) (release func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func lock(path string, wait bool) (release func(), err error) {
 	}
 	err = windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, new(windows.Overlapped))
 	if err == windows.ERROR_LOCK_VIOLATION {
-		err = errLocked
+		err = ErrLocked
 	}
 	if err != nil {
 		f.Close()

@@ -1,15 +1,15 @@
 //go:build unix
 
-package admission
+package disk
 
 import (
 	"os"
 	"syscall"
 )
 
-// lock takes the lock of a file, which it makes, until release or the end of the process. Where
-// another holds it, lock waits or says errLocked.
-func lock(path string, wait bool) (release func(), err error) {
+// Lock takes the lock of a file, which it makes, until release or the end of the process. Where
+// another holds it, Lock waits or says ErrLocked.
+func Lock(path string, wait bool) (release func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func lock(path string, wait bool) (release func(), err error) {
 		}
 	}
 	if err == syscall.EWOULDBLOCK {
-		err = errLocked
+		err = ErrLocked
 	}
 	if err != nil {
 		f.Close()
