@@ -99,8 +99,8 @@ var ErrEnd = errors.New("records are missing or were changed")
 // Open opens the chain at path, or begins one. Beside it lie path.head and path.lock. A chain whose end
 // does not agree with its head is refused. torn is half a line that a crash left at the end, which is cut
 // off.
-func Open(on disk.FS, path string, parse Parse) (f *File, torn []byte, err error) {
-	f = &File{}
+func Open(on disk.FS, path string, parse Parse) (_ *File, torn []byte, err error) {
+	f := &File{}
 	defer func() {
 		if err != nil {
 			f.Close()

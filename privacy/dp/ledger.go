@@ -1,0 +1,180 @@
+package dp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/heddle-gnn/heddle/internal/chain"
+	"github.com/heddle-gnn/heddle/internal/disk"
+)
+
+// Ledger is a file in which a site keeps what runs have spent of one data set, and the budget that they
+// may spend together. Entries are added only, each with the hash of the one before (package chain).
+type Ledger struct {
+	Path   string
+	Data   string    // name of the data set: the ledger of another one is refused
+	Budget Guarantee // that all entries together must keep; zero: none, entries are only kept
+
+	on disk.FS // nil: the machine's
+}
+
+// Entry is one line of a ledger: what one run spent.
+type Entry struct {
+	Seq  uint64 `json:"seq"`  // 1, 2, 3, …
+	Time string `json:"time"` // RFC 3339, UTC, seconds
+	Data string `json:"data"`
+	Run  string `json:"run"` // what the site calls it: the fingerprint of its plan
+	Statement
+	Prev string `json:"prev"` // SHA-256 of the line before, without its end; zeros for the first
+}
+
+// SpentError says that a data set's budget does not have what a run would spend.
+type SpentError struct {
+	Path         string
+	Budget       Guarantee
+	Before, With float64 // ε at the budget's δ, without the run and with it
+}
+
+func (e *SpentError) Error() string {
+	return fmt.Sprintf("privacy ledger %s: the runs so far have spent ε %.3g at δ %g; with this one it would be %.3g, of a budget of %g",
+		e.Path, e.Before, e.Budget.Delta, e.With, e.Budget.Epsilon)
+}
+
+// Spent returns what all entries spent together, and how many there are.
+func (l Ledger) Spent() (total Gaussian, entries int, err error) {
+	err = l.open(func(f *chain.File, spent Gaussian) error {
+		total, entries = spent, int(f.Head().Seq)
+		return nil
+	})
+	return total, entries, err
+}
+
+// Afford returns a *SpentError if the budget does not have what s says.
+func (l Ledger) Afford(s Statement) error {
+	return l.open(func(_ *chain.File, spent Gaussian) error { return l.affords(spent, s) })
+}
+
+// Spend adds an entry for what s says; it is on disk when Spend returns. It is a *SpentError if the budget
+// does not have as much. Whatever the error is, nothing may be released.
+func (l Ledger) Spend(s Statement, run string) error {
+	return l.open(func(f *chain.File, spent Gaussian) error {
+		if err := l.affords(spent, s); err != nil {
+			return err
+		}
+		err := f.Append(func(after chain.Head) ([]byte, error) {
+			e := Entry{Seq: after.Seq + 1, Time: time.Now().UTC().Format(time.RFC3339), Data: l.Data, Run: run, Statement: s, Prev: after.Hash}
+			line, err := json.Marshal(e)
+			if err == nil {
+				_, err = parseEntry(line)
+			}
+			return line, err
+		})
+		if err != nil {
+			return fmt.Errorf("privacy ledger %s: %w", l.Path, err)
+		}
+		return nil
+	})
+}
+
+func (l Ledger) affords(spent Gaussian, s Statement) error {
+	if l.Budget == (Guarantee{}) {
+		return nil
+	}
+	if err := l.Budget.Validate(); err != nil {
+		return fmt.Errorf("budget of the privacy ledger %s: %w", l.Path, err)
+	}
+	e := &SpentError{Path: l.Path, Budget: l.Budget, Before: spent.Epsilon(l.Budget.Delta),
+		With: Compose(spent, Gaussian(s.Mu)).Epsilon(l.Budget.Delta)}
+	if e.With > l.Budget.Epsilon {
+		return e
+	}
+	return nil
+}
+
+// open checks the whole ledger and calls do while no other process has it.
+func (l Ledger) open(do func(f *chain.File, spent Gaussian) error) (err error) {
+	on := l.on
+	if on == nil {
+		on = disk.OS{}
+	}
+	// Half a line is of a run that was told of no success: it released nothing.
+	f, _, err := chain.Open(on, l.Path, placeOf)
+	if err != nil {
+		return fmt.Errorf("privacy ledger %s: %w", l.Path, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	var spent Gaussian
+	_, err = chain.Verify(l.Path, placeOf, func(line []byte) error {
+		e, err := parseEntry(line)
+		if err != nil {
+			return err
+		}
+		if e.Data != l.Data {
+			return fmt.Errorf("entry %d is of the data set %q, expected %q: each data set has a ledger of its own", e.Seq, e.Data, l.Data)
+		}
+		spent = Compose(spent, Gaussian(e.Mu))
+		return nil
+	}, f.Head())
+	if err != nil {
+		return fmt.Errorf("privacy ledger: %w", err)
+	}
+	return do(f, spent)
+}
+
+// parseEntry takes exactly what Spend writes, without the end of the line.
+func parseEntry(line []byte) (e Entry, err error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&e); err != nil {
+		return e, fmt.Errorf("not an entry: %w", err)
+	}
+	if _, err := time.Parse(time.RFC3339, e.Time); err != nil || e.Seq == 0 || e.Unit == "" || !chain.IsHash(e.Prev) || !(e.Mu > 0 && e.Mu <= math.MaxFloat64) {
+		return e, errors.New("an entry must have seq, time, unit, prev and a mu above 0")
+	}
+	if again, err := json.Marshal(e); err != nil || !bytes.Equal(again, line) {
+		return e, errors.New("not written as this program writes it")
+	}
+	return e, nil
+}
+
+// placeOf is the chain.Parse of a ledger.
+func placeOf(line []byte) (uint64, string, error) {
+	e, err := parseEntry(line)
+	return e.Seq, e.Prev, err
+}
+
+// UsualDelta is the δ of a budget, or of a plan, that names none.
+const UsualDelta = 1e-5
+
+// UnmarshalText reads a guarantee as ε, or as ε,δ.
+func (g *Guarantee) UnmarshalText(text []byte) error {
+	epsilon, delta, two := strings.Cut(string(text), ",")
+	read := Guarantee{Delta: UsualDelta}
+	var err, err2 error
+	read.Epsilon, err = strconv.ParseFloat(epsilon, 64)
+	if two {
+		read.Delta, err2 = strconv.ParseFloat(delta, 64)
+	}
+	if err != nil || err2 != nil {
+		return fmt.Errorf("must be a number, epsilon, or two with a comma between, epsilon and delta (got %q)", text)
+	}
+	if err := read.Validate(); err != nil {
+		return err
+	}
+	*g = read
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (g Guarantee) MarshalText() ([]byte, error) {
+	if g == (Guarantee{}) {
+		return nil, nil
+	}
+	return fmt.Appendf(nil, "%g,%g", g.Epsilon, g.Delta), nil
+}
