@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -37,6 +38,14 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, keeper.end(err)) }()
+	left, err := (&checkpoint.Store{Dir: s.State}).List()
+	if err != nil {
+		return nil, input(err)
+	}
+	spend, err := spending(s.Ledger, p, s.Shard, len(left) > 0)
+	if err != nil {
+		return nil, err
+	}
 	training, stop := context.WithCancel(ctx)
 	defer stop()
 	keeper.Stop = stop
@@ -50,6 +59,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	at.spend = spend
 	defer at.host.Close()
 	if p.Preset == plan.Auto {
 		result, err = at.tune(training)
@@ -79,6 +89,7 @@ type seat struct {
 	host    *p2p.Host // its owner closes it
 	hello   p2p.Hello
 	waiting *atomic.Int64 // nanoseconds that others are waited for at the moment
+	spend   func(dp.Statement) error
 }
 
 func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*seat, error) {
@@ -93,7 +104,7 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 
 // peer is this site's part in a run by p, with checkpoints in state; empty: none.
 func (a *seat) peer(p Plan, state string) *peer {
-	one := &peer{plan: p, name: p.Members[a.rank].Name, shard: a.Shard}
+	one := &peer{plan: p, name: p.Members[a.rank].Name, shard: a.Shard, spend: a.spend}
 	if state != "" {
 		one.store = &checkpoint.Store{Dir: state}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 	"github.com/heddle-gnn/heddle/tune"
@@ -90,6 +91,7 @@ type Local struct {
 	Shards  []*shard.Shard // by rank, as Split makes them
 	State   string         // directory of checkpoints, from which the run continues; empty: none are kept
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
+	Ledger  dp.Ledger      // of what runs spent of the data set, whose name is the shards'; without Path none is kept
 
 	stop func(Event, train.Result) bool // see peer
 }
@@ -108,6 +110,10 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	}
 	if l.OnEvent == nil {
 		l.OnEvent = func(Event) {}
+	}
+	spend, err := l.spending()
+	if err != nil {
+		return nil, err
 	}
 	if p.Preset == plan.Auto {
 		return l.tune(ctx)
@@ -128,6 +134,9 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	for r, own := range l.Shards {
 		all.Go(func() (err error) {
 			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own, stop: l.stop}
+			if r == 0 { // the parts together are one data set, of which each edge is released once
+				one.spend = spend
+			}
 			if l.State != "" {
 				one.store = &checkpoint.Store{Dir: l.stateOf(r)}
 			}
@@ -164,6 +173,18 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	}
 	sum.Link = network
 	return sum, nil
+}
+
+// spending is spending of this run.
+func (l Local) spending() (func(dp.Statement) error, error) {
+	left := false
+	if l.State != "" {
+		var err error
+		if left, err = l.Interrupted(); err != nil {
+			return nil, err
+		}
+	}
+	return spending(l.Ledger, l.Plan, l.Shards[0], left)
 }
 
 func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Sprintf("peer-%d", rank)) }

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
 // Site is what one site decides for itself in a run on several machines.
@@ -30,6 +31,7 @@ type Site struct {
 	Rejoin       time.Duration // how long to wait for failed peers; 0: a failure ends the run
 	ReceiveLimit int64         // bytes per second from each other peer; 0: no limit
 	Link         *netsim.Table // simulated slower network; nil: none
+	Ledger       dp.Ledger     // of what runs spent of this site's data set, whose name is the shard's; without Path none is kept
 
 	Gate    Gate
 	OnEvent func(Event)         // receives the events one at a time; may be nil

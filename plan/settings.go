@@ -346,6 +346,9 @@ func (s Setting) decides() bool {
 }
 
 func chosenByAuto(s Setting, given string) error {
+	if s.Group == "privacy" {
+		return fmt.Errorf("%s applies only without preset auto (got %s): each plan that it tries would spend as much", s.Name, given)
+	}
 	return fmt.Errorf("%s must not be set with preset auto, which chooses it (got %s)", s.Name, given)
 }
 

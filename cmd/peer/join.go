@@ -52,6 +52,7 @@ peers, and --shard may be the whole partition.`,
 	f := c.Flags()
 	s.Bind(f, "plan of the run", "wait for the other peers")
 	s.BindGate(f)
+	cli.BindLedger(f, &s.Site.Ledger)
 	f.StringVar(&s.shard, "shard", "", "this peer's part of the graph, or parts with commas")
 	f.StringVar(&s.Site.State, "state", "", "directory for checkpoints; empty: none")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
@@ -99,6 +100,9 @@ func (s member) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err er
 		return err
 	}
 	s.out.print(stdout, o, own.Name)
+	if err := cli.PrintLedger(stdout, s.Site.Ledger, own.Name); err != nil {
+		return err
+	}
 	if s.Site.State != "" {
 		fmt.Fprintf(stdout, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)
 	}

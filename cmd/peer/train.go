@@ -16,13 +16,15 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
 // job is a simulation of all peers on this machine.
 type job struct {
 	plan *heddle.Plan
 	jobFile
-	tunes   bool   // preset is auto, whatever settings say
+	tunes   bool // preset is auto, whatever settings say
+	ledger  dp.Ledger
 	planOut string // file for the settings by which the model was trained; empty: none
 }
 
@@ -99,6 +101,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results")
 	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
+	cli.BindLedger(c.Flags(), &j.ledger)
 	c.Flags().BoolVar(&resume, "resume", false, "continuation of an interrupted run")
 	view.Bind(c.Flags())
 	return c
@@ -125,7 +128,7 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watc
 	if err := errors.Join(out.check(), cli.Writable(j.planOut)); err != nil {
 		return err
 	}
-	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.Event}
+	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.Event, Ledger: j.ledger}
 	if left, err := local.Interrupted(); err != nil {
 		return err
 	} else if left && !resume {
@@ -161,5 +164,5 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watc
 		return err
 	}
 	out.print(stdout, o, name)
-	return nil
+	return cli.PrintLedger(stdout, j.ledger, name)
 }

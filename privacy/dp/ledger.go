@@ -105,6 +105,10 @@ func (l Ledger) open(do func(f *chain.File, spent Gaussian) error) (err error) {
 	}
 	// Half a line is of a run that was told of no success: it released nothing.
 	f, _, err := chain.Open(on, l.Path, placeOf)
+	for wait := time.Millisecond; errors.Is(err, disk.ErrLocked) && wait < 3*time.Second; wait *= 2 { // others have it for moments
+		time.Sleep(wait)
+		f, _, err = chain.Open(on, l.Path, placeOf)
+	}
 	if err != nil {
 		return fmt.Errorf("privacy ledger %s: %w", l.Path, err)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
@@ -117,4 +119,29 @@ func (s *Seat) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identity, e
 	}
 	s.Site.Gate.PlanText, s.Site.OnEvent = text, w.Event
 	return p, rank, nil
+}
+
+// BindLedger adds the flags of what runs may spend of a data set's privacy.
+func BindLedger(f *pflag.FlagSet, l *dp.Ledger) {
+	f.StringVar(&l.Path, "privacy-ledger", "", "log of what runs spent of this data set; empty: none")
+	f.TextVar(&l.Budget, "privacy-budget", dp.Guarantee{}, "epsilon, or epsilon,delta, of all runs in the ledger")
+}
+
+// PrintLedger prints what the runs so far have spent of a data set, if a ledger says.
+func PrintLedger(w io.Writer, l dp.Ledger, data string) error {
+	if l.Path == "" {
+		return nil
+	}
+	l.Data = data
+	spent, entries, err := l.Spent()
+	if err != nil {
+		return err
+	}
+	delta := cmp.Or(l.Budget.Delta, dp.UsualDelta)
+	fmt.Fprintf(w, "ledger: %s, %d runs have spent ε %.3g at δ %g", l.Path, entries, spent.Epsilon(delta), delta)
+	if l.Budget.Epsilon > 0 {
+		fmt.Fprintf(w, " of %g", l.Budget.Epsilon)
+	}
+	_, err = fmt.Fprintln(w)
+	return err
 }
