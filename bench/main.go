@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/heddle-gnn/heddle/bench/attack"
 	"github.com/heddle-gnn/heddle/bench/compare"
 	"github.com/heddle-gnn/heddle/bench/cover"
 	"github.com/heddle-gnn/heddle/bench/epoch"
@@ -43,6 +44,7 @@ var experiments = []struct {
 	page.About
 	command func(*flag.FlagSet) run
 }{
+	{attack.About, attack.Command},
 	{compare.About, compare.Command},
 	{cover.About, cover.Command},
 	{epoch.About, epoch.Command},

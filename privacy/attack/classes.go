@@ -54,6 +54,36 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 		found := bag.Search(e.Tries, rng.New(run.Plan.Seed).FoldString("attack").Fold(uint64(t.at)))
 		sum.score(a.raw, a.boundary[t.at], evenly(found.Set), found.Consistent)
 		sum.Base += a.hits(t.at, likeliest(bag.Prior, t.k))
+		sum.Linear += a.hits(t.at, likeliest(bag.Linear(), t.k))
+	}
+	return sum, nil
+}
+
+// ClassColumns guesses the columns of so many rows that a victim sends by encoder classes, evenly from those with the
+// fewest values to those with the most: Bag.Linear, beside guesses by the columns' means of the node's class. The
+// attacker is given what ClassRows is.
+func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, error) {
+	var sum Recovery
+	if run.Model.Closed == nil {
+		return sum, errors.New("encoder must be classes")
+	}
+	a, err := run.classAttack(victim)
+	if err != nil {
+		return sum, err
+	}
+	for _, i := range spread(len(a.boundary))[:min(most, len(a.boundary))] {
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		col, _ := nonZeros(a.raw, a.boundary[i])
+		bag := a.bag(i, len(col))
+		if bag == nil || len(col) == 0 {
+			continue
+		}
+		sum.Tried++
+		sum.Values += len(col)
+		sum.Base += a.hits(i, likeliest(bag.Prior, len(col)))
+		sum.Linear += a.hits(i, likeliest(bag.Linear(), len(col)))
 	}
 	return sum, nil
 }
@@ -88,6 +118,7 @@ type classAttack struct {
 	z        []mat.Dense // by round: the boundary rows before any hop, as they came
 	step     [][]float64 // by round and column
 	soft     []mat.Dense // by round: how much each boundary node counts to each class; nil: nothing is left out
+	last     mat.Dense   // of all nodes, in the last round; empty: nothing is left out
 	prior    mat.Dense   // C×F: how often a node of each class has a column
 	class    []int32     // of each boundary node
 	factor   []float64   // by which each boundary node's rows are multiplied for their aggregates; nil: 1
@@ -174,39 +205,50 @@ func (a *classAttack) softLabels(run *Run, global []int64) error {
 		} else if spec.Residual {
 			logits = spec.Prior(g.N(), a.form.Counts[0].Value.Row(0))
 		}
-		a.soft = append(a.soft, spec.Targets(r, train, others, y, logits).Select(nodes))
+		a.last = spec.Targets(r, train, others, y, logits)
+		a.soft = append(a.soft, a.last.Select(nodes))
 	}
 	return nil
 }
 
-// priors estimates how often a node of each class has a column from the training nodes of all peers, of which the
-// class means tell it, and where these are few from all nodes.
+// priors estimates how often a node of each class has a column as the model tells it: its class means are over
+// all nodes, weighed by the soft labels of the last round. Where there are none, and beside them with a small weight,
+// training nodes and the frequency over all nodes count.
 func (a *classAttack) priors(run *Run) {
 	classes := run.Shards[0].Labels.Classes
 	f := a.raw.Cols()
-	a.prior = mat.New(classes, f)
-	count, all, n := make([]float64, classes), make([]float64, f), 0.0
+	sum, count := make([]float64, classes*f), make([]float64, classes)
+	all, n := make([]float64, f), 0.0
+	weigh := func(s *shard.Shard, i, c int) float64 {
+		if !a.last.Empty() && !a.form.Spec.Residual {
+			return float64(a.last.At(int(s.Global[i]), c))
+		}
+		if s.Split[i] == graph.Train && int(s.Labels.Class[i]) == c {
+			return 1
+		}
+		return 0
+	}
 	for _, s := range run.Shards {
 		n += float64(s.Owned)
 		for i := range s.Owned {
 			col, _ := nonZeros(s.X, int32(i))
-			c := s.Labels.Class[i]
-			training := s.Split[i] == graph.Train && c >= 0
-			if training {
-				count[c]++
+			for c := range classes {
+				w := weigh(s, i, c)
+				count[c] += w
+				for _, j := range col {
+					sum[c*f+int(j)] += w
+				}
 			}
 			for _, j := range col {
 				all[j]++
-				if training {
-					a.prior.Set(int(c), int(j), a.prior.At(int(c), int(j))+1)
-				}
 			}
 		}
 	}
-	const weight = 20 // nodes that the frequency over all nodes counts as
+	const weight = 5 // nodes that the frequency over all nodes counts as
+	a.prior = mat.New(classes, f)
 	for c := range classes {
 		for j := range f {
-			p := (float64(a.prior.At(c, j)) + weight*all[j]/n) / (count[c] + weight)
+			p := (sum[c*f+j] + weight*all[j]/n) / (count[c] + weight)
 			a.prior.Set(c, j, float32(min(max(p, 1e-6), 0.999)))
 		}
 	}

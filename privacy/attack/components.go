@@ -25,23 +25,26 @@ type Recovery struct {
 	Tested  int // of Tried: such rows
 
 	Hits, Values int // columns guessed right, of the columns that are not 0
-	Base         int // the same of guesses by column means of the node's class
+	Linear       int // the same, guessed by the best linear estimate
+	Base         int // the same, guessed by column means of the node's class
 }
 
 // Few is the number of values up to which enumeration finds a row from few measurements.
 const Few = 5
 
-// Share returns the fraction of stored values whose columns were guessed, and that of the baseline.
+// Share returns the fraction of stored values whose columns the better of two guesses has, and that of the
+// baseline.
 func (r Recovery) Share() (attack, base float64) {
 	n := float64(max(r.Values, 1))
-	return float64(r.Hits) / n, float64(r.Base) / n
+	return float64(max(r.Hits, r.Linear)) / n, float64(r.Base) / n
 }
 
 func (r Recovery) String() string {
 	if r.Tried == 0 {
 		return "no row was attacked"
 	}
-	return fmt.Sprintf("an attacker recovers %d of %d rows exactly (%.0f %%)", r.Exact, r.Tried, 100*float64(r.Exact)/float64(r.Tried))
+	share := 100 * float64(r.Exact) / float64(r.Tried)
+	return fmt.Sprintf("an attacker recovers %d of %d rows exactly (%.0f %%)", r.Exact, r.Tried, share)
 }
 
 // score adds a guess of row i of x.
@@ -195,13 +198,7 @@ func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) 
 		q.Data[i] = float32(key.Normal(uint64(i)))
 	}
 	lo, hi := chunk(f*w, len(run.Shards), run.Attacker)
-	var part []byte
-	for _, m := range run.Record.Received(victim, comm.Reduce) {
-		if m.Given && len(m.Payload) == 4*(hi-lo) {
-			part = m.Payload
-			break
-		}
-	}
+	part := run.part(victim, hi-lo)
 	if part == nil {
 		return sum, errors.New("the victim's part of the sum did not come")
 	}
@@ -219,7 +216,7 @@ func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) 
 		}
 		zero := true
 		for i := range y {
-			y[i] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*(j*w-lo+i):]))
+			y[i] = part[j*w-lo+i]
 			zero = zero && y[i] == 0
 		}
 		if zero {
@@ -241,6 +238,34 @@ func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) 
 		}
 	}
 	return sum, nil
+}
+
+// part returns the first part of a sum of n numbers that the victim gave the attacker: as numbers, or of secure sums
+// the masked integers as they came; nil: none came.
+func (run *Run) part(victim, n int) []float32 {
+	for _, m := range run.Record.Received(victim, comm.Reduce) {
+		x := make([]float32, n)
+		switch {
+		case !m.Given || n == 0:
+			continue
+		case len(m.Payload) == 4*n && !run.Plan.Secure(len(run.Shards)):
+			for i := range x {
+				x[i] = math.Float32frombits(binary.LittleEndian.Uint32(m.Payload[4*i:]))
+			}
+		case len(m.Payload) == 4*n:
+			for i := range x {
+				x[i] = float32(int32(binary.LittleEndian.Uint32(m.Payload[4*i:])))
+			}
+		case len(m.Payload) == 8*n:
+			for i := range x {
+				x[i] = float32(int64(binary.LittleEndian.Uint64(m.Payload[8*i:])))
+			}
+		default:
+			continue
+		}
+		return x
+	}
+	return nil
 }
 
 // chunk is the part of a long sum of n numbers that the member of a rank owns (comm.Group.AllReduce).

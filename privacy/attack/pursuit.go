@@ -61,6 +61,9 @@ func (k *Dictionary) Pursue(y []float32, most int, tolerance float64) Guess {
 	return p.guess()
 }
 
+// hopeless is what a set misses, by the length of the measurements, from which on no swap has been seen to help.
+const hopeless = 0.1
+
 // negligible is the value, by the largest, below which a column is not in a guess.
 const negligible = 1e-3
 
@@ -149,29 +152,13 @@ func (p *pursuit) leastSquares() []float64 {
 		g[i*n+i] *= 1 + 1e-12
 		x[i] = dot(p.atom(a), p.y)
 	}
-	for i := range n {
-		for j := range i + 1 {
-			v := g[i*n+j] - dot(g[i*n:][:j], g[j*n:][:j])
-			if i == j {
-				g[i*n+i] = math.Sqrt(max(v, 1e-300))
-			} else {
-				g[i*n+j] = v / g[j*n+j]
-			}
-		}
-		x[i] = (x[i] - dot(g[i*n:][:i], x[:i])) / g[i*n+i]
-	}
-	for i := n - 1; i >= 0; i-- {
-		for j := i + 1; j < n; j++ {
-			x[i] -= g[j*n+i] * x[j]
-		}
-		x[i] /= g[i*n+i]
-	}
+	solveLower(g, x)
 	return x
 }
 
 // swaps drops each column in turn and refills the set, as long as this leaves less.
 func (p *pursuit) swaps(most int) {
-	for better := true; better && p.miss() > p.tolerance; {
+	for better := p.miss() < hopeless; better && p.miss() > p.tolerance; {
 		better = false
 		before, set := p.miss(), slices.Clone(p.set)
 		order := make([]int, len(p.set))

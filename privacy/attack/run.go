@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
@@ -72,6 +73,10 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 		Asks: func(int) bool { return false }, Wire: func() int64 { return 0 }}
 	m := &session.Member{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(train.Event) {},
 		Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
+	if run.Plan.Secure(size) {
+		terms := secagg.Terms{Least: plan.LeastSecure, Hybrid: run.Plan.SecureSums == "hybrid"}
+		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
+	}
 	m.New = func(*session.Member) (session.Trainer, error) {
 		if run.Plan.InClosedForm() {
 			c, err := run.Plan.ClosedForm(own)

@@ -1,0 +1,145 @@
+// Package attack runs our own attacks on runs of our own, and prints what they recover.
+package attack
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/bench/graphs"
+	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/attack"
+)
+
+// About is what the page of this experiment begins with.
+var About = page.About{
+	Name:  "attacks",
+	Title: "Our own attacks",
+	Text: `We attack our own program and publish what we recover. *Exact* means that the claimed row equals
+the victim's raw row in every column.`,
+}
+
+// setting is a plan that is attacked.
+type setting struct {
+	name  string
+	given map[string]string
+}
+
+// settings begin with the old one, which shows in each run that the attacks work.
+var settings = []setting{
+	{"pca:128, sums in the clear (old)", map[string]string{"encoder": "pca:128", "rounds": "1", "secure_sums": "off"}},
+	{"frugal-pca", map[string]string{"preset": "frugal-pca"}},
+	{"frugal, coarse_rows: false", map[string]string{"preset": "frugal", "coarse_rows": "false"}},
+	{"frugal (default)", map[string]string{"preset": "frugal"}},
+}
+
+// Command registers the flags of the experiment and returns it.
+func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
+	root := graphs.Root(f)
+	data := f.String("data", "cora,citeseer,facebook-pages,amazon-photo", "data sets, separated by commas")
+	peers := f.Int("peers", 3, "number of sites")
+	seed := f.Uint64("seed", 1, "random seed of partition and training")
+	rows := f.Int("rows", 200, "rows of components, and rows whose columns are guessed")
+	bags := f.Int("bags", 10, "rows of class means that are searched, of the fewest values and of the fewest above five")
+	tries := f.Int("tries", 10_000_000, "sets that are compared for each of them")
+	return func(ctx context.Context, p *page.Page) error {
+		if *peers < 2 {
+			return fmt.Errorf("peers must be at least 2 (got %d)", *peers)
+		}
+		p.Table("data set %s", "setting %s", "rows, up to 5 values: exact/tried %s", "rows, above 5: exact/tried %s",
+			"PCA sum: exact rows %s", "columns guessed %.2f", "by class and frequency %s")
+		for _, name := range strings.Split(*data, ",") {
+			for _, s := range settings {
+				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries}
+				if err := m.run(ctx, p, s); err != nil {
+					return fmt.Errorf("%s, %s: %w", name, s.name, err)
+				}
+			}
+		}
+		p.Text("Site 1 is attacked by site 0, which follows the protocol; rows travel as they are (`exchange: halo`). " +
+			"Rows of components are attacked from the first of the boundary on, and those of class means from the fewest " +
+			"values on, by all rounds of the model together. There the attacker is also given the number of the node's " +
+			"values, its class and its soft labels. *Columns guessed* are of as many columns as a node has; for class means " +
+			"by the best linear estimate over evenly chosen rows, beside the columns most frequent in the node's class.")
+		return nil
+	}
+}
+
+// measurement is one setting's on one data set.
+type measurement struct {
+	root, data string
+	peers      int
+	seed       uint64
+	rows, bags int
+	tries      int
+}
+
+func (m *measurement) run(ctx context.Context, p *page.Page, s setting) error {
+	g, err := graphs.Open(m.root, m.data)
+	if err != nil {
+		return err
+	}
+	given := map[string]string{"exchange": "halo", "seed": fmt.Sprint(m.seed)}
+	for k, v := range s.given {
+		given[k] = v
+	}
+	one, _, err := plan.Read(nil, given, nil)
+	if err != nil {
+		return err
+	}
+	policy, err := partition.ParsePolicy("random")
+	if err != nil {
+		return err
+	}
+	shards, err := partition.Partition(g.Numbered(), policy, m.peers, m.seed)
+	if err != nil {
+		return err
+	}
+	r, err := attack.Train(ctx, *one, shards, 0)
+	if err != nil {
+		return err
+	}
+	if one.Encoder.Kind == "pca" {
+		return m.components(ctx, p, s, r)
+	}
+	return m.classes(ctx, p, s, r)
+}
+
+// components attacks rows of components and the sum that finds them.
+func (m *measurement) components(ctx context.Context, p *page.Page, s setting, r *attack.Run) error {
+	rows, err := r.ComponentRows(ctx, 1, m.rows)
+	if err != nil {
+		return err
+	}
+	sum, err := r.ComponentSum(ctx, 1)
+	if err != nil {
+		return err
+	}
+	share, _ := rows.Share()
+	p.Row(m.data, s.name, fmt.Sprintf("%d/%d", rows.Exact-rows.Many, rows.Tried-rows.Tested),
+		fmt.Sprintf("%d/%d", rows.Many, rows.Tested), fmt.Sprint(sum.Exact), share, "–")
+	return nil
+}
+
+// classes attacks rows of class means.
+func (m *measurement) classes(ctx context.Context, p *page.Page, s setting, r *attack.Run) error {
+	few, err := r.ClassRows(ctx, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: 1})
+	if err != nil {
+		return err
+	}
+	many, err := r.ClassRows(ctx, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: attack.Few + 1})
+	if err != nil {
+		return err
+	}
+	columns, err := r.ClassColumns(ctx, 1, m.rows)
+	if err != nil {
+		return err
+	}
+	share, base := columns.Share()
+	p.Row(m.data, s.name, fmt.Sprintf("%d/%d", few.Exact-few.Many, few.Tried-few.Tested),
+		fmt.Sprintf("%d/%d", many.Many, many.Tested), "–", share, fmt.Sprintf("%.2f", base))
+	return nil
+}
