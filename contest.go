@@ -20,7 +20,7 @@ func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 			return 0, err
 		}
 		residual := c.Residual(e.Counts(own.Labels.Multi(), p.Seed).Labelled, float64(e.Nodes))
-		return traffic.ClassMeans(c, residual, p.Secure(int(e.Peers))).Bytes(e.Peers, e.Halo), nil
+		return traffic.ClassMeans(c, int(e.Peers), residual, p.Secure(int(e.Peers))).Bytes(e.Peers, e.Halo), nil
 	}
 	c, err := p.Layerwise(own)
 	if err != nil {

@@ -31,6 +31,7 @@ max_hops: 3
 max_pca_passes: 1
 max_numbers: 2
 max_epsilon: 4
+least_in_sum: 3
 max_delta: 0.001
 `
 
@@ -51,7 +52,7 @@ func consent() Approval {
 
 func TestPolicyCheck(t *testing.T) {
 	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
-		Peers: 3, InSum: 3, Failures: "wait", Epsilon: 4, Delta: 0.001, Numbers: 1.5}
+		Peers: 3, InSum: 3, Failures: "wait", InRow: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}
 	for what, c := range map[string]struct {
 		change func(*Plan)
 		want   []string
@@ -78,6 +79,8 @@ func TestPolicyCheck(t *testing.T) {
 		"passes":          {func(p *Plan) { p.Passes = 2 }, []string{"policy.max_pca_passes"}},
 		"goes on":         {func(p *Plan) { p.Failures = "continue" }, []string{"policy.failures"}},
 		"own labels":      {func(p *Plan) { p.Labels = true }, []string{"policy.leave_one_out"}},
+		"single rows":     {func(p *Plan) { p.InRow = 2 }, []string{"policy.least_in_sum"}},
+		"no row":          {func(p *Plan) { p.InRow = 0 }, nil},
 		"epsilon":         {func(p *Plan) { p.Epsilon = 4.5 }, []string{"policy.max_epsilon"}},
 		"no noise":        {func(p *Plan) { p.Epsilon = 0 }, []string{"policy.max_epsilon"}},
 		"delta":           {func(p *Plan) { p.Delta = 0.01 }, []string{"policy.max_delta"}},
@@ -101,7 +104,7 @@ func TestPolicyCheck(t *testing.T) {
 	}
 	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinPeers: 2, MinInSum: 1}
 	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Peers: 2, InSum: 1,
-		Failures: "continue", Labels: true, Delta: 1, Numbers: 9}
+		Failures: "continue", Labels: true, InRow: 1, Delta: 1, Numbers: 9}
 	if err := errors.Join(bare.Validate(), bare.Check(most)); err != nil {
 		t.Errorf("a policy without these rules: %v", err)
 	}
@@ -143,7 +146,7 @@ func TestPolicyHours(t *testing.T) {
 func TestPolicyFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "federation",
-		policyFile + "encoder: raw\n": `[19:1]`,
+		policyFile + "encoder: raw\n": `[20:1]`,
 		strings.Replace(policyFile, "min_peers: 3", "min_peers must be at least 2 (got 1)", 1): "min_peers must be at least 2 (got 1)",
 		strings.Replace(policyFile, "min_peers: 3", "min_peers: many", 1):                      "[5:12]",
 		strings.Replace(policyFile, "[logits]", "[]", 1):                                       "layer_outputs must name some of hidden, logits (got none)",

@@ -132,9 +132,9 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 			return nil, err
 		}
 		some, all := c.Residual(0, 1), c.Residual(1, 1) // as few or as many nodes have labels
-		lists := []traffic.List{traffic.ClassMeans(c, some, secure)}
+		lists := []traffic.List{traffic.ClassMeans(c, own.Parts, some, secure)}
 		if some != all {
-			lists = append(lists, traffic.ClassMeans(c, all, secure))
+			lists = append(lists, traffic.ClassMeans(c, own.Parts, all, secure))
 		}
 		return lists, nil
 	case p.Mode == "retexo":

@@ -30,7 +30,7 @@ func (p Plan) Allowed(policy admission.Policy) error {
 // values that rows store is not known.
 func (p Plan) Judged() admission.Plan {
 	j := admission.Plan{Mode: p.Mode, Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Rows: p.Rows, Layers: p.Layers,
-		Hops: p.Hops, Rounds: p.Rounds, Peers: len(p.Members), Failures: "wait"}
+		Hops: p.Hops, Rounds: p.Rounds, Peers: len(p.Members), Failures: "wait", InRow: 1}
 	if p.MinPeers > 0 {
 		j.Peers, j.Failures = p.MinPeers, "continue" // sums of so few are seen, once others have failed
 	}
@@ -46,6 +46,9 @@ func (p Plan) Judged() admission.Plan {
 	}
 	switch {
 	case p.InClosedForm():
+		if j.InRow = p.LeastInSum; p.Hops == 0 {
+			j.InRow = 0
+		}
 		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds, Hops: p.Hops, Epsilon: p.Epsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
 	case p.Solver == "ridge":

@@ -10,9 +10,9 @@ import (
 // columnSets is how many sets of columns a round of class means chooses from, at most.
 const columnSets = 4
 
-// ClassMeans returns what a run by c sends if all rounds are run. residual says what they learn from, where c leaves it to
+// ClassMeans returns what a run of so many peers by c sends if all rounds are run. residual says what they learn from, where c leaves it to
 // the labels of all peers (closedform.Config.Residual), secure that its sums are (package secagg).
-func ClassMeans(c closedform.Config, residual, secure bool) List {
+func ClassMeans(c closedform.Config, peers int, residual, secure bool) List {
 	metric, final := accumulated(c.Metric, c.Classes, c.Task == "multi")
 	if c.Metric == "accuracy" {
 		metric = 1
@@ -23,8 +23,14 @@ func ClassMeans(c closedform.Config, residual, secure bool) List {
 		views = 2
 	}
 	l := begin(secure)
+	sums := map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(peers)]
 	l.sum("label counts", 1, 0, int64(labels.Len(c.Classes)))
-	l.sum("sum and sum of squares of each feature", 1, 2*features, 1)
+	if what := "sum and sum of squares of each feature"; sums == "float32" {
+		l.sum(what, 1, 2*features, 0)
+	} else {
+		l.parts(what, 1, 2*features, 2, "int16") // rare columns are small beside frequent ones
+	}
+	l.sum("number of nodes", 1, 0, 1)
 	switch {
 	case c.LeastInSum > 1:
 		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the
@@ -39,7 +45,7 @@ func ClassMeans(c closedform.Config, residual, secure bool) List {
 		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
 	}
 	if c.Components > 0 {
-		l.components(int64(c.PCAPasses), features, int64(c.Components), c.Sums)
+		l.components(int64(c.PCAPasses), features, int64(c.Components), sums)
 	}
 	spec := c.Layout(residual)
 	columns := 1
@@ -49,7 +55,7 @@ func ClassMeans(c closedform.Config, residual, secure bool) List {
 		if r > 0 {
 			what = "sums of features, weighted by soft labels or residuals"
 		}
-		l.parts(what, 1, features*int64(wide), int64(wide), c.Sums)
+		l.parts(what, 1, features*int64(wide), int64(wide), sums)
 		l.sum("training nodes of each class", 1, 0, classes)
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
 		for hop := range spec.Hops {
@@ -76,7 +82,7 @@ func ClassMeans(c closedform.Config, residual, secure bool) List {
 		l.sum("ZᵀZ and ZᵀY of the columns", 1, int64(linear.PartLen(columns, added, c.Classes)), 0)
 		if spec.Random > 0 {
 			format := "int16"
-			if c.Sums == "float32" {
+			if sums == "float32" {
 				format = ""
 			}
 			l.parts("ZᵀZ and ZᵀY of random features", 1, int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)), 1, format)

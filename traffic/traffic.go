@@ -85,7 +85,9 @@ func (l *List) add(m Message) {
 func (l *sending) sum(what string, times, floats, counts int64) {
 	m := Message{What: what, Kind: Sums, Times: times, Numbers: floats, Counts: counts, Format: "float32", payload: 4*floats + 8*counts,
 		head: framesOfSum*comm.HeaderLen + statement}
-	if l.secure && floats > 0 { // in 64 bits, after a sum that finds the grid
+	if floats == 0 {
+		m.Format = "int64"
+	} else if l.secure { // in 64 bits, after a sum that finds the grid
 		l.grid(times, 1)
 		m.Format, m.payload = "int64", 8*(floats+counts)
 	}

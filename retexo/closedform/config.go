@@ -120,6 +120,21 @@ func (c Config) MostRounds() int {
 	return max(c.usualRounds(false), c.usualRounds(true))
 }
 
+// narrow is the number of peers up to which sums of 8 bits are as good as exact ones: with more, their
+// steps are too coarse.
+const narrow = 8
+
+// SumBits returns the bits of a number in the sums of features of so many peers; 0: float32.
+func (c Config) SumBits(peers int) int {
+	switch {
+	case c.Sums == "int16" || c.Sums == Auto && peers > narrow:
+		return 16
+	case c.Sums == "int8" || c.Sums == Auto:
+		return 8
+	}
+	return 0
+}
+
 // private returns what is wrong with the privacy of edges.
 func (c Config) private() (errs []error) {
 	if c.Epsilon == 0 {

@@ -314,25 +314,8 @@ func (t *Trainer) agreeMeans() {
 	}
 }
 
-// narrow is the number of peers up to which sums of 8 bits are as good as exact ones: with more, their
-// steps are too coarse.
-const narrow = 8
-
 // bits returns those of a number in the sums of features; 0: float32.
-func (t *Trainer) bits() int {
-	switch t.config.Sums {
-	case "int16":
-		return 16
-	case "int8":
-		return 8
-	case Auto:
-		if t.shard.Parts <= narrow {
-			return 8
-		}
-		return 16
-	}
-	return 0
-}
+func (t *Trainer) bits() int { return t.config.SumBits(t.shard.Parts) }
 
 // present returns all own nodes that training sees.
 func (t *Trainer) present() []int32 { return slices.Concat(t.train, t.others) }

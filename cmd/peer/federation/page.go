@@ -36,9 +36,27 @@ type attempt struct {
 // attackTime is for how long all attacks on a plan run.
 const attackTime = 10 * time.Second
 
-// attack runs our own attacks on this site's rows, as a member would that receives them, and keeps what they recover.
+// widest returns of the tried runs of each kind of encoder the one that sends the most numbers of a node.
+func (p *page) widest() (all []disclosure.Run) {
+	for _, r := range p.Tried() {
+		k := slices.IndexFunc(all, func(other disclosure.Run) bool {
+			a, b := r.Plan.Encoder, other.Plan.Encoder
+			return a.Kind == b.Kind && (a.Kind == "pca" || (a.K > 0) == (b.K > 0))
+		})
+		switch {
+		case k < 0:
+			all = append(all, r)
+		case r.Fresh > all[k].Fresh:
+			all[k] = r
+		}
+	}
+	return all
+}
+
+// attack runs our own attacks on this site's rows, as a member would that receives them, and keeps what they recover: of
+// preset auto on the widest rows of each kind.
 func (p *page) attack(ctx context.Context) error {
-	tried := p.Tried()
+	tried := p.widest()
 	for _, r := range tried {
 		text := ""
 		got, err := attack.Check(ctx, r.Plan, p.own, attackTime/time.Duration(len(tried)))
@@ -114,7 +132,7 @@ func (p page) printSends(w io.Writer) {
 			fmt.Fprintf(w, "  %s\n", map[traffic.Kind]string{
 				traffic.Rows:   "rows, one for each node that another site reads, to that site",
 				traffic.Errors: "gradients, one for each node of another site that this one reads, to that site",
-				traffic.Sums:   "this site's part of sums, whose total all members get; " + terms.Trust,
+				traffic.Sums:   "this site's part of sums, whose total all members get:\n    " + terms.Trust,
 			}[kind])
 		}
 		times := "once"
@@ -165,7 +183,7 @@ func (p page) printNode(w io.Writer) {
 	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not merely sums of such numbers\n", p.Nodes, total.Node, total.Fresh)
 	fmt.Fprintf(w, "  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers for each value (policy.max_numbers).\n",
 		p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(total.Fresh))
-	fmt.Fprintf(w, "  Of %d nodes at least as many numbers leave as their rows store values: from so many, a row can be found.\n", known)
+	fmt.Fprintf(w, "  Of %d nodes at least as many numbers leave as their rows store values: from so many, a row could be found.\n", known)
 	if e := p.Plan.Epsilon; e > 0 {
 		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e, p.Plan.Delta)
 	} else {
