@@ -30,6 +30,8 @@ var frozenPlans = []struct {
 	{"retexo gin local steps", "sites", []string{"--peers", "3", "--model", "gin", "--hops", "2", "--local-steps", "3", "--balanced", "--rows", "int8", "--compress", "zstd", "--keep-last", "--lr", "0.003"}},
 	{"retexo sage-pool inductive", "sites", []string{"--peers", "3", "--model", "sage-pool", "--inductive", "--neighbours", "4", "--rows", "bf16", "--patience", "5", "--keep-last", "--lr", "0.003"}},
 	{"retexo ridge frugal", "sites", []string{"--peers", "3", "--preset", "frugal-pca", "--exchange", "cover"}},
+	{"retexo gcn secure sums", "sites", []string{"--peers", "3", "--lr", "0.003", "--secure-sums", "on"}},
+	{"retexo frugal secure sums", "sites", []string{"--peers", "3", "--preset", "frugal", "--secure-sums", "on"}},
 	{"standalone gat", "sites", []string{"--mode", "standalone", "--model", "gat", "--encoder", "raw", "--norm", "layer"}},
 	{"standalone sign", "sites", []string{"--mode", "standalone", "--model", "sign", "--encoder", "raw", "--correct-smooth", "10"}},
 	{"standalone mlp sgd", "sites", []string{"--mode", "standalone", "--model", "mlp", "--encoder", "raw", "--solver", "sgd", "--metric", "macro-f1"}},
@@ -66,6 +68,9 @@ func TestFrozen(t *testing.T) {
 			}
 		}
 		args := slices.Concat([]string{"train", "-o", out, "--data", data[p.data], "--transport", "memory", "--policy", "random"}, quick, p.args)
+		if strings.HasPrefix(p.name, "retexo") && !slices.Contains(p.args, "--secure-sums") {
+			args = append(args, "--secure-sums", "off")
+		}
 		if strings.Contains(p.name, "frugal") {
 			args = slices.DeleteFunc(args, func(a string) bool { return slices.Contains(ofRounds, a) })
 		}
