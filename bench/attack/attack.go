@@ -43,7 +43,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	peers := f.Int("peers", 3, "number of sites")
 	seed := f.Uint64("seed", 1, "random seed of partition and training")
 	rows := f.Int("rows", 200, "rows of components, and rows whose columns are guessed")
-	bags := f.Int("bags", 10, "rows of class means that are searched, of the fewest values and of the fewest above five")
+	bags := f.Int("bags", 10, "rows of class means to search, of few values and of more")
 	tries := f.Int("tries", 10_000_000, "sets that are compared for each of them")
 	return func(ctx context.Context, p *page.Page) error {
 		if *peers < 2 {
