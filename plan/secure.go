@@ -75,7 +75,11 @@ func (p Plan) SumTerms(peers int) SumTerms {
 		if s.Keys = "X25519, new for each session"; p.SecureSums == "hybrid" {
 			s.Keys = "X25519 and ML-KEM-768, new for each session"
 		}
-		s.Trust = fmt.Sprintf("nobody sees a single peer's part of a sum, unless all %d other members of the sum pool what they know; all peers see the sums", s.Members-1)
+		who := fmt.Sprintf("all %d other members of the sum", s.Members-1)
+		if partners := secagg.Partners(s.Members); partners < s.Members-1 {
+			who = fmt.Sprintf("the %d members with which it shares masks", partners)
+		}
+		s.Trust = fmt.Sprintf("nobody sees a single peer's part of a sum, unless %s pool what they know; all peers see the sums", who)
 	case peers == 2:
 		s.Trust = "the other site sees your sums: of a sum of two, each sees the other's part"
 	default:

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// TestSecureSums: sums are secure by default with 3 to 50 peers; what cannot be is refused by name, and the
+// TestSecureSums: sums are secure by default with 3 to 500 peers; what cannot be is refused by name, and the
 // terms say who sees what.
 func TestSecureSums(t *testing.T) {
 	for _, test := range []struct {
@@ -22,7 +22,8 @@ func TestSecureSums(t *testing.T) {
 		{"auto", 2, 0, false, "", "the other site sees your sums", 2},
 		{"auto", 3, 0, true, "", "unless all 2 other members", 3},
 		{"auto", 50, 0, true, "", "unless all 49 other members", 50},
-		{"auto", 51, 0, true, "must be off with more than 50 peers (got auto with 51)", "", 51},
+		{"auto", 501, 0, true, "must be off with more than 500 peers (got auto with 501)", "", 501},
+		{"auto", 64, 0, true, "", "the 24 members with which it shares masks", 64},
 		{"off", 51, 0, false, "", "in the clear", 1},
 		{"off", 3, 0, false, "", "in the clear", 1},
 		{"on", 2, 0, true, "must be auto or off with 2 peers (got on)", "", 2},

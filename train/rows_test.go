@@ -162,7 +162,7 @@ func TestEdgesAreNormalisedOnce(t *testing.T) {
 	}
 	own := shards[0]
 	v := NewGraphView(&own.Adj, &own.Typed.Adj, make([]float32, len(own.Global)))
-	if v.Received(graph.GCN) != v.Received(graph.GCN) || v.Received(graph.GCN) == v.Edges(m.Layers[0]) {
+	if a, b := v.Received(graph.GCN), v.Received(graph.GCN); a != b || a == v.Edges(m.Layers[0]) {
 		t.Error("edges for rows that their owners have weighed are those of GCN, or are computed twice")
 	}
 	if a, b := v.Edges(m.Layers[0]), v.Edges(m.Layers[1]); a != b || a == nil {

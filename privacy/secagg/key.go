@@ -11,12 +11,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 )
 
 // The members of a generation draw fresh keys, exchange the public halves, and derive a secret for
-// each pair. No key is written anywhere: a process that is restarted takes part under other keys, so
+// each pair of partners. No key is written anywhere: a process that is restarted takes part under other keys, so
 // that no two vectors are ever sent under one mask.
 //
 //	first message   u8 version · 32 bytes X25519 public key · [1184 bytes ML-KEM-768 encapsulation key] · signature
@@ -166,6 +167,7 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 		return nil, err
 	}
 	var pairs []pair
+	near := partners(g.Members(), g.Rank(), seen)
 	for _, q := range g.Members() {
 		if q == g.Rank() {
 			continue
@@ -181,6 +183,9 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 				return nil, fault(err)
 			}
 			secrets[q] = append(secrets[q], shared...)
+		}
+		if !slices.Contains(near, q) {
+			continue
 		}
 		info := binary.LittleEndian.AppendUint32([]byte("pair"), uint32(min(q, g.Rank())))
 		secret, err := hkdf.Key(sha256.New, secrets[q], seen, string(binary.LittleEndian.AppendUint32(info, uint32(max(q, g.Rank())))), 32)

@@ -5,8 +5,9 @@
 // mask from it, which one adds to its integers and the other subtracts, modulo 2^b: what leaves a
 // member is uniformly random to anybody who lacks one of its masks, and in the sum the masks cancel
 // (pairwise one-time pads; Bonawitz et al., CCS 2017, §4, without the recovery of single members:
-// here a sum needs every member of its generation). K−1 members that pool what they know see the last
-// one's part; the sums themselves are seen by all members.
+// here a sum needs every member of its generation). All partners of a member that pool what they know
+// see its part: up to 50 members all others are its partners, of more 24. The sums themselves are seen
+// by all members.
 package secagg
 
 import (
@@ -29,9 +30,6 @@ type Terms struct {
 	Sign   func(message []byte) ([]byte, error)
 	Verify func(rank int, message, signature []byte) error
 }
-
-// MostMembers is how many members a sum may have: each of them makes a mask for each of the others.
-const MostMembers = 50
 
 // Reducer is one member's. It is not safe for use by several goroutines at once.
 type Reducer struct {

@@ -106,12 +106,12 @@ func sameBits(x, y []float32) bool {
 // TestMaskedIsUnmasked: the masks cancel to the last bit, for each number of members and of bits, and for
 // lengths around the edges of chunks and frames. With Bits the sums are those of comm.Group, too.
 func TestMaskedIsUnmasked(t *testing.T) {
-	for size := 2; size <= MostMembers; size++ {
+	for size := 2; size <= allPairs+1; size++ {
 		lengths := []int{1, 4095, 4096, 4097}
 		switch {
 		case size <= 4:
 			lengths = append(lengths, 0, 7, size*(1<<15)-1, size*(1<<15), size*(1<<15)+1, size*(1<<16)+3)
-		case testing.Short() && size != 5 && size != MostMembers:
+		case testing.Short() && size != 5 && size != allPairs+1:
 			continue
 		}
 		all := make([][]float32, size)
@@ -219,7 +219,7 @@ func TestRefusals(t *testing.T) {
 		says        string
 	}{
 		{2, 3, 0, 1, "at least 3 members (got 2)"},
-		{51, 3, 0, 1, "at most 50 members (got 51)"},
+		{MostMembers + 1, 3, 0, 1, "at most 500 members (got 501)"},
 		{3, 3, 0, float32(math.NaN()), "update[1] must be between"},
 		{3, 3, 16, float32(math.Inf(-1)), "update[1] must be between"},
 		{3, 3, 0, math.MaxFloat32 / 4, "update[1] must be between"},
