@@ -42,9 +42,9 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	data := f.String("data", "cora,citeseer,facebook-pages,amazon-photo", "data sets, separated by commas")
 	peers := f.Int("peers", 3, "number of sites")
 	seed := f.Uint64("seed", 1, "random seed of partition and training")
-	rows := f.Int("rows", 200, "rows of components, and rows whose columns are guessed")
-	bags := f.Int("bags", 10, "rows of class means to search, of few values and of more")
-	tries := f.Int("tries", 10_000_000, "sets that are compared for each of them")
+	rows := f.Int("rows", 200, "rows of components, and rows with guessed columns")
+	bags := f.Int("bags", 10, "rows of class means searched, of few values and above five")
+	tries := f.Int("tries", 10_000_000, "sets compared for each of them")
 	return func(ctx context.Context, p *page.Page) error {
 		if *peers < 2 {
 			return fmt.Errorf("peers must be at least 2 (got %d)", *peers)
