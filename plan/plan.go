@@ -163,7 +163,7 @@ type Plan struct {
 	// divided by it.
 	Shrink float32 `yaml:"shrink" to:"Shrink" when:"encoder=classes" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
 	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells at
-	// most a quarter of what it takes to name the columns of these values. It applies to sparse features.
+	// most half of what it takes to name the columns of these values. It applies to sparse features.
 	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" when:"encoder=classes" default:"true" help:"coarser rows of nodes with few values"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestGrid: all numbers of a node together tell at most a quarter of the bits that name its columns, and the fewer the
+// TestGrid: all numbers of a node together tell at most half of the bits that name its columns, and the fewer the
 // values the less they tell.
 func TestGrid(t *testing.T) {
 	s := Layout{Coarse: 21}
@@ -29,7 +29,7 @@ func TestGrid(t *testing.T) {
 		for k := range values {
 			name += math.Log2(float64(1433-k) / float64(k+1))
 		}
-		if told := 21 * math.Log2(math.Sqrt(2*math.Pi*math.E)/grid); told > name/4*(1+1e-9) {
+		if told := 21 * math.Log2(math.Sqrt(2*math.Pi*math.E)/grid); told > name/2*(1+1e-9) {
 			t.Errorf("%d values: %g bits are told of %g", values, told, name)
 		}
 	}
