@@ -26,6 +26,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/neon"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/bench/partition"
+	"github.com/heddle-gnn/heddle/bench/private"
 	"github.com/heddle-gnn/heddle/bench/reorder"
 	"github.com/heddle-gnn/heddle/bench/results"
 	"github.com/heddle-gnn/heddle/bench/size"
@@ -55,6 +56,7 @@ var experiments = []struct {
 	{latency.About, latency.Command},
 	{neon.About, neon.Command},
 	{partition.About, partition.Command},
+	{private.About, private.Command},
 	{reorder.About, reorder.Command},
 	{results.About, results.Command},
 	{size.About, size.Command},
