@@ -44,7 +44,7 @@ func known(ctx context.Context, p *page.Page, root string, names []string, runs 
 			if err != nil {
 				return err
 			}
-			c, err := decide(g, trained.Model.Spec.Closed.ClassRows(logits), rng.New(uint64(k+1)).FoldString("canaries"))
+			c, err := decide(g, trained.Model.Spec.Closed.ClassRows(trained.Model.Encoder.Input(g.X), logits), rng.New(uint64(k+1)).FoldString("canaries"))
 			if err != nil {
 				return err
 			}

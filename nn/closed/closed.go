@@ -32,7 +32,7 @@ type Layout struct {
 	LeaveOut   bool `json:"leave_out,omitempty"`  // a node's own part is taken out of the means that its row is compared with
 	Inductive  bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
 	Multi      bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
-	Coarse     int  `json:"coarse,omitempty"`     // numbers of a node in all rounds that training allowed: Coarsen's; 0: rows are not coarse
+	Coarse     int  `json:"coarse,omitempty"`     // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
 	// Own is how many rounds see each node's own features alone. Each round after them adds the sum, with
 	// weight 1, of its neighbours' class rows, and nothing else is learned from edges: Hops and LogitHops
@@ -457,7 +457,7 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 			add(DegreeColumn(degree))
 		}
 		if m.Spec.Sums(r) {
-			rows := graph.Features{Dense: m.Spec.ClassRows(logits)}
+			rows := graph.Features{Dense: m.Spec.ClassRows(x, logits)}
 			add(m.Spec.SumColumns(aggregate.Features(aggregate.Sum{}, near, rows).Dense, logits))
 		}
 		if leaveOut || m.Spec.Own > 0 || m.Spec.LogitHops > 0 || r == len(m.Heads)-1 {

@@ -13,8 +13,15 @@ const secret = 0.5
 
 // Coarsen rounds the columns z that a round maps the features x to, N×Width, to multiples of Grid: a node with few
 // values could be found from them by enumeration. Dense features, which have no few values, and models
-// without Coarse keep their columns.
+// without Coarse keep their columns; with Own they do not cross, and ClassRows are rounded in their place.
 func (s Layout) Coarsen(x graph.Features, z mat.Dense) {
+	if s.Own == 0 {
+		s.coarsen(x, z, 1, 0)
+	}
+}
+
+// coarsen is Coarsen of columns of that deviation; no grid is finer than least.
+func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, least float64) {
 	if s.Coarse == 0 || x.Sparse == nil {
 		return
 	}
@@ -29,7 +36,7 @@ func (s Layout) Coarsen(x graph.Features, z mat.Dense) {
 		}
 		grid, known := grids[values]
 		if !known {
-			grid = s.Grid(x.Sparse.Cols, values)
+			grid = deviation * max(s.Grid(x.Sparse.Cols, values), least)
 			grids[values] = grid
 		}
 		if grid == 0 {

@@ -63,3 +63,35 @@ func TestCoarsen(t *testing.T) {
 		t.Errorf("rows of dense features become %v", z.Data)
 	}
 }
+
+// TestClassRows: class rows have length 1 and no mean. With Coarse those of few values become multiples of a
+// wide grid, and all others of the finest; the columns, which do not cross, stay.
+func TestClassRows(t *testing.T) {
+	x := &mat.Sparse{Rows: 2, Cols: 500, RowPtr: []int64{0, 2, 202}}
+	for j := range int32(202) {
+		x.Col, x.Val = append(x.Col, j*2%500), append(x.Val, 1)
+	}
+	of := graph.Features{Sparse: x}
+	logits := mat.View(2, 4, []float32{0.5, 0.2, 0.1, 0.2, 0.5, 0.2, 0.1, 0.2})
+	rows := Layout{Own: 1}.ClassRows(of, logits)
+	length, sum := 0.0, 0.0
+	for _, v := range rows.Row(0) {
+		length, sum = length+float64(v)*float64(v), sum+float64(v)
+	}
+	if math.Abs(length-1) > 1e-6 || math.Abs(sum) > 1e-6 || !slices.Equal(rows.Row(0), rows.Row(1)) {
+		t.Errorf("rows %v of length %g and sum %g", rows.Data, length, sum)
+	}
+	s := Layout{Own: 1, Coarse: 4}
+	coarse := s.ClassRows(of, logits)
+	for i, grid := range []float64{s.Grid(500, 2) / 2, finest / 2} {
+		for c, v := range coarse.Row(i) {
+			if k := float64(v) / grid; math.Abs(k-math.Round(k)) > 1e-4 || math.Abs(float64(v-rows.At(i, c))) > grid/2+1e-6 {
+				t.Errorf("row %d: %g becomes %g, of multiples of %g", i, rows.At(i, c), v, grid)
+			}
+		}
+	}
+	z := mat.View(2, 1, []float32{0.123, 0.456})
+	if s.Coarsen(of, z); z.At(0, 0) != 0.123 {
+		t.Errorf("a column that does not cross becomes %v", z.Data)
+	}
+}

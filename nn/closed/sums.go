@@ -16,8 +16,9 @@ func sumColumns(classes int) int { return 3 * classes }
 
 // ClassRows returns what a node tells its neighbours in a round that sums rows: the soft labels of its
 // logits less their mean, as a row of length 1. One edge more or less changes the sums of its two ends by
-// one such row each.
-func (s Layout) ClassRows(logits mat.Dense) mat.Dense {
+// one such row each. With Coarse the rows of nodes with few values among the features x are rounded, as
+// Coarsen says: then they may be a little longer.
+func (s Layout) ClassRows(x graph.Features, logits mat.Dense) mat.Dense {
 	rows := mat.New(logits.Rows, logits.Cols)
 	for i := range rows.Rows {
 		row := rows.Row(i)
@@ -27,6 +28,7 @@ func (s Layout) ClassRows(logits mat.Dense) mat.Dense {
 		}
 		unit(row)
 	}
+	s.coarsen(x, rows, 1/math.Sqrt(float64(rows.Cols)), finest)
 	return rows
 }
 

@@ -31,7 +31,7 @@ var ErrUnmeasured = errors.New("no attack here reads such rows")
 // the rows are the features.
 //
 // The error is ErrUnmeasured for encoder mlp, for modes that are not retexo and for sites without training labels
-// by encoder classes.
+// by encoder classes, and for plans with epsilon, by which soft labels cross in place of columns.
 func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
@@ -48,7 +48,7 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	switch {
 	case p.Mode == "retexo" && p.Encoder.Kind == "pca":
 		one, err = checkComponents(ctx, p, own, nodes)
-	case p.InClosedForm() && p.Encoder.K == 0:
+	case p.InClosedForm() && p.Encoder.K == 0 && p.Epsilon == 0:
 		one, err = checkClasses(ctx, p, own, nodes)
 	default:
 		err = ErrUnmeasured

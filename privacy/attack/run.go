@@ -2,6 +2,7 @@ package attack
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"time"
@@ -85,6 +86,11 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 			}
 			one, err := closedform.New(c, own)
 			if err != nil {
+				return nil, err
+			}
+			var secret [32]byte
+			rand.Read(secret[:])
+			if one.Edges, err = c.Edges(secret); err != nil {
 				return nil, err
 			}
 			t, model = one, func() (*nn.Model, error) { return one.Model(), nil }

@@ -199,6 +199,9 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	}
 	if c.Coarse {
 		s.Coarse = s.Rounds * s.Width(c.Classes)
+		if s.Own > 0 {
+			s.Coarse = (s.Rounds - s.Own) * c.Classes
+		}
 	}
 	return nn.Spec{Task: c.Task, Features: c.Features, Classes: c.Classes, LayerOutput: nn.Hidden, Closed: &s,
 		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}

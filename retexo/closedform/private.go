@@ -16,7 +16,7 @@ import (
 // sums. They are in a checkpoint before anything is computed from them: a round that is done again has
 // the same ones.
 func (t *Trainer) sumNeighbours(ctx context.Context, s *sight, r int) (mat.Dense, error) {
-	rows := t.model.Spec.Closed.ClassRows(s.logits)
+	rows := t.model.Spec.Closed.ClassRows(t.x, s.logits)
 	t.Edges.Bound(rows)
 	what := fmt.Sprintf("class rows of round %d", r+1)
 	src, err := t.sender.Exact().Halo(ctx, graph.Features{Dense: rows}, false, what)

@@ -191,7 +191,7 @@ func TestPrivateInference(t *testing.T) {
 		z := closed.Times(x, form.Means[r].Value)
 		columns = append(columns, graph.Features{Dense: z})
 		if r >= form.Spec.Own {
-			rows, sums := form.Spec.ClassRows(logits), mat.New(n, logits.Cols)
+			rows, sums := form.Spec.ClassRows(x, logits), mat.New(n, logits.Cols)
 			for i := range n {
 				for _, j := range slices.Sorted(maps.Keys(near[i])) {
 					for k, v := range rows.Row(int(j)) {
