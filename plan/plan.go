@@ -144,7 +144,7 @@ type Plan struct {
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap" help:"validation metric"`
 
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
-	// residual.
+	// residual; with epsilon 4, and one for each hop.
 	ClassRounds int `yaml:"class_rounds" to:"ClassRounds" group:"closed form" when:"encoder=classes" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
 	// What a round after the first learns from: labels takes the class means of soft labels, residual
 	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in

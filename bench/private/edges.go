@@ -35,7 +35,7 @@ func known(ctx context.Context, p *page.Page, root string, names []string, runs 
 				return err
 			}
 			plan := private(0, k+1)
-			plan.Hops = 0
+			plan.Hops, plan.HopsKept, plan.CoarseRows = 0, "last", false
 			trained, err := heddle.Train(ctx, g, plan)
 			if err != nil {
 				return err

@@ -74,12 +74,14 @@ const quiet = dp.MaxEpsilon
 // accuracy compares plans that differ in ε alone, with one without edges and the preset without privacy.
 func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs int) error {
 	p.Text("Test accuracy in %%, with the standard error of the mean over %d runs, of four peers; δ is %g.\n"+
-		"`frugal` is the preset without privacy, `no edges` the same with `hops: 0`. With ε %g the noise is\n"+
-		"hardly a fifth of a row's length: the method without privacy. The losses are against it, run by run.", runs, delta, float64(quiet))
+		"`frugal` is the preset without privacy; `no edges` is what the private runs have before they use\n"+
+		"edges: four rounds without hops, degrees or coarse rows. With ε %g the noise is hardly a fifth of a\n"+
+		"row's length: the method without privacy. The losses are against it, run by run.", runs, delta, float64(quiet))
 	p.Table("graph %s", "frugal %s", "no edges %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 2 %s", "ε 1 %s", "lost at ε 4 %s", "lost at ε 1 %s", "ε 4 above no edges %s")
 	for _, name := range names {
 		plans := []heddle.Plan{private(0, 0), private(0, 0), private(quiet, 0), private(8, 0), private(4, 0), private(2, 0), private(1, 0)}
-		plans[1].Hops = 0
+		alone := &plans[1]
+		alone.Hops, alone.ClassRounds, alone.HopsKept, alone.CoarseRows = 0, 4, "last", false
 		figures := make([]figure, len(plans)+3)
 		for k := range runs {
 			g, err := open(root, name, k)

@@ -99,12 +99,6 @@ func (e *Edges) takes(row []float32) bool {
 	return square <= e.bound*e.bound
 }
 
-// Have returns the release of that name if it was made.
-func (e *Edges) Have(name string) (mat.Dense, bool) {
-	sums, ok := e.done[name]
-	return sums, ok
-}
-
 // Release returns, for each destination of adj, the sum over the other nodes with an edge to it of
 // src, which Bound has made, with noise; in units of a row of length 1. nodes are the global IDs of
 // the destinations, which are the first sources. A source that is listed twice counts once.

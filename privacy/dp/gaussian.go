@@ -36,8 +36,8 @@ const MaxEpsilon = 100
 // is exact: no sequence of Gaussian mechanisms is better than the figures of this type.
 type Gaussian float64
 
-// Compose returns all of several mechanisms: the root of the sum of squares.
-func Compose(all ...Gaussian) Gaussian {
+// compose returns all of several mechanisms: the root of the sum of squares.
+func compose(all ...Gaussian) Gaussian {
 	sum := 0.0
 	for _, mu := range all {
 		sum = math.Hypot(sum, float64(mu))

@@ -40,7 +40,7 @@ func TestAgainstDPAccounting(t *testing.T) {
 		for _, z := range c.Z {
 			all = append(all, Gaussian(1/z))
 		}
-		got := Compose(all...).Epsilon(c.Delta)
+		got := compose(all...).Epsilon(c.Delta)
 		if got > c.PLD || got < c.PLD-frozen.Interval*float64(1+len(c.Z)) || got >= c.RDP {
 			t.Errorf("%d mechanisms of z %g: ε must be just below %g (got %g)", len(c.Z), c.Z[0], c.PLD, got)
 		}

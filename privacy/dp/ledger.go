@@ -24,8 +24,8 @@ type Ledger struct {
 	on disk.FS // nil: the machine's
 }
 
-// Entry is one line of a ledger: what one run spent.
-type Entry struct {
+// entry is one line of a ledger: what one run spent.
+type entry struct {
 	Seq  uint64 `json:"seq"`  // 1, 2, 3, …
 	Time string `json:"time"` // RFC 3339, UTC, seconds
 	Data string `json:"data"`
@@ -34,14 +34,14 @@ type Entry struct {
 	Prev string `json:"prev"` // SHA-256 of the line before, without its end; zeros for the first
 }
 
-// SpentError says that a data set's budget does not have what a run would spend.
-type SpentError struct {
+// spentError says that a data set's budget does not have what a run would spend.
+type spentError struct {
 	Path         string
 	Budget       Guarantee
 	Before, With float64 // ε at the budget's δ, without the run and with it
 }
 
-func (e *SpentError) Error() string {
+func (e *spentError) Error() string {
 	return fmt.Sprintf("privacy ledger %s: the runs so far have spent ε %.3g at δ %g; with this one it would be %.3g, of a budget of %g",
 		e.Path, e.Before, e.Budget.Delta, e.With, e.Budget.Epsilon)
 }
@@ -55,12 +55,12 @@ func (l Ledger) Spent() (total Gaussian, entries int, err error) {
 	return total, entries, err
 }
 
-// Afford returns a *SpentError if the budget does not have what s says.
+// Afford returns a *spentError if the budget does not have what s says.
 func (l Ledger) Afford(s Statement) error {
 	return l.open(func(_ *chain.File, spent Gaussian) error { return l.affords(spent, s) })
 }
 
-// Spend adds an entry for what s says; it is on disk when Spend returns. It is a *SpentError if the budget
+// Spend adds an entry for what s says; it is on disk when Spend returns. It is a *spentError if the budget
 // does not have as much. Whatever the error is, nothing may be released.
 func (l Ledger) Spend(s Statement, run string) error {
 	return l.open(func(f *chain.File, spent Gaussian) error {
@@ -68,7 +68,7 @@ func (l Ledger) Spend(s Statement, run string) error {
 			return err
 		}
 		err := f.Append(func(after chain.Head) ([]byte, error) {
-			e := Entry{Seq: after.Seq + 1, Time: time.Now().UTC().Format(time.RFC3339), Data: l.Data, Run: run, Statement: s, Prev: after.Hash}
+			e := entry{Seq: after.Seq + 1, Time: time.Now().UTC().Format(time.RFC3339), Data: l.Data, Run: run, Statement: s, Prev: after.Hash}
 			line, err := json.Marshal(e)
 			if err == nil {
 				_, err = parseEntry(line)
@@ -89,8 +89,8 @@ func (l Ledger) affords(spent Gaussian, s Statement) error {
 	if err := l.Budget.Validate(); err != nil {
 		return fmt.Errorf("budget of the privacy ledger %s: %w", l.Path, err)
 	}
-	e := &SpentError{Path: l.Path, Budget: l.Budget, Before: spent.Epsilon(l.Budget.Delta),
-		With: Compose(spent, Gaussian(s.Mu)).Epsilon(l.Budget.Delta)}
+	e := &spentError{Path: l.Path, Budget: l.Budget, Before: spent.Epsilon(l.Budget.Delta),
+		With: compose(spent, Gaussian(s.Mu)).Epsilon(l.Budget.Delta)}
 	if e.With > l.Budget.Epsilon {
 		return e
 	}
@@ -122,7 +122,7 @@ func (l Ledger) open(do func(f *chain.File, spent Gaussian) error) (err error) {
 		if e.Data != l.Data {
 			return fmt.Errorf("entry %d is of the data set %q, expected %q: each data set has a ledger of its own", e.Seq, e.Data, l.Data)
 		}
-		spent = Compose(spent, Gaussian(e.Mu))
+		spent = compose(spent, Gaussian(e.Mu))
 		return nil
 	}, f.Head())
 	if err != nil {
@@ -132,7 +132,7 @@ func (l Ledger) open(do func(f *chain.File, spent Gaussian) error) (err error) {
 }
 
 // parseEntry takes exactly what Spend writes, without the end of the line.
-func parseEntry(line []byte) (e Entry, err error) {
+func parseEntry(line []byte) (e entry, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&e); err != nil {

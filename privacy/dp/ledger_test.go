@@ -29,7 +29,7 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 	runs := 0
 	for ; runs < 10; runs++ {
 		err := l.Spend(one, fmt.Sprint("run ", runs))
-		if spent := (*SpentError)(nil); errors.As(err, &spent) {
+		if spent := (*spentError)(nil); errors.As(err, &spent) {
 			if l.Afford(one) == nil || spent.With <= 2 || spent.Before > 2 || spent.Before < 1 {
 				t.Errorf("refused with %v", spent)
 			}
@@ -45,7 +45,7 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 		t.Errorf("a smaller run: %v", err)
 	}
 	total, entries, err := l.Spent()
-	if err != nil || entries != 3 || total.Epsilon(1e-5) > 2 || total != Compose(Gaussian(one.Mu), Gaussian(one.Mu), Gaussian(one.Mu)) {
+	if err != nil || entries != 3 || total.Epsilon(1e-5) > 2 || total != compose(Gaussian(one.Mu), Gaussian(one.Mu), Gaussian(one.Mu)) {
 		t.Errorf("spent %g in %d entries, %v", total, entries, err)
 	}
 	l.Budget = Guarantee{}

@@ -152,7 +152,7 @@ func (c Config) private() (errs []error) {
 	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
 	fault(c.LeastInSum > 1, "least_in_sum must be 1 with epsilon (got %d): rows cross, and their readers sum them with noise", c.LeastInSum)
 	fault(c.HopsKept == "all", "hops_kept must be auto or last with epsilon (got all): its column of degrees has no noise")
-	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own", maxRounds-residualRounds, c.Hops)
+	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own", maxRounds-ownRounds, c.Hops)
 	fault(c.ClassRounds > 0 && c.ClassRounds <= c.Hops, "class_rounds must be more than the %d hops with epsilon (got %d): each has a round of its own after the first",
 		c.Hops, c.ClassRounds)
 	return errs
@@ -176,7 +176,7 @@ const (
 	residualRounds = 4
 	residualRandom = 256
 
-	labelOwnRounds = 2 // where edges are private: before those that use them; of residuals residualRounds
+	ownRounds = 4 // of either target where edges are private, before the rounds that use them
 )
 
 // spec returns the model of so many rounds, or of the number that the target has by default (0).
@@ -210,12 +210,10 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 // usualRounds returns how many rounds a target has by default.
 func (c Config) usualRounds(residual bool) int {
 	switch {
-	case residual && c.Epsilon > 0:
-		return residualRounds + c.Hops
+	case c.Epsilon > 0:
+		return ownRounds + c.Hops
 	case residual:
 		return residualRounds
-	case c.Epsilon > 0:
-		return labelOwnRounds + c.Hops
 	}
 	return labelRounds
 }

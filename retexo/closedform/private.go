@@ -24,7 +24,6 @@ func (t *Trainer) sumNeighbours(ctx context.Context, s *sight, r int) (mat.Dense
 		return mat.Dense{}, err
 	}
 	name := fmt.Sprintf("round-%d", r+1)
-	_, had := t.Edges.Have(name)
 	sums, err := t.Edges.Release(name, s.Adj, t.shard.Global[:t.shard.Owned], src.Dense)
 	if long, ok := errors.AsType[*dp.RowError](err); ok {
 		q := 0
@@ -33,8 +32,8 @@ func (t *Trainer) sumNeighbours(ctx context.Context, s *sight, r int) (mat.Dense
 		}
 		return mat.Dense{}, &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("%v", err)}
 	}
-	if err != nil || had {
-		return sums, err
+	if err != nil {
+		return mat.Dense{}, err
 	}
-	return sums, t.save()
+	return sums, t.save() // also one that was made before: an earlier save may have failed
 }
