@@ -82,6 +82,9 @@ func (l Ledger) Spend(s Statement, run string) error {
 	})
 }
 
+// lockWait is how long a ledger is waited for that another process has.
+const lockWait = 30 * time.Second
+
 func (l Ledger) affords(spent Gaussian, s Statement) error {
 	if l.Budget == (Guarantee{}) {
 		return nil
@@ -105,8 +108,8 @@ func (l Ledger) open(do func(f *chain.File, spent Gaussian) error) (err error) {
 	}
 	// Half a line is of a run that was told of no success: it released nothing.
 	f, _, err := chain.Open(on, l.Path, placeOf)
-	for wait := time.Millisecond; errors.Is(err, disk.ErrLocked) && wait < 3*time.Second; wait *= 2 { // others have it for moments
-		time.Sleep(wait)
+	for until := time.Now().Add(lockWait); errors.Is(err, disk.ErrLocked) && time.Now().Before(until); {
+		time.Sleep(5 * time.Millisecond) // others have it for moments
 		f, _, err = chain.Open(on, l.Path, placeOf)
 	}
 	if err != nil {
