@@ -88,6 +88,7 @@ type seat struct {
 	keeper  *gatekeeper
 	host    *p2p.Host // its owner closes it
 	hello   p2p.Hello
+	event   func(Event)   // of its sessions
 	waiting *atomic.Int64 // nanoseconds that others are waited for at the moment
 	spend   func(dp.Statement) error
 }
@@ -97,7 +98,10 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 	if err != nil {
 		return nil, err
 	}
-	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, waiting: new(atomic.Int64)}
+	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, event: keeper.Event, waiting: new(atomic.Int64)}
+	if p.Preset == plan.Auto {
+		at.event = ofCandidates(keeper.Event)
+	}
 	at.host, err = keeper.open(ctx, s, p, rank, at.waiting)
 	return at, err
 }
@@ -114,12 +118,9 @@ func (a *seat) peer(p Plan, state string) *peer {
 // attend takes part in sessions until what make makes is done. final is told when it is, and others may still need this
 // peer.
 func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Member) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
-	p, event := a.plan, a.keeper.Event
-	if p.Preset == plan.Auto {
-		event = untested(event)
-	}
+	p := a.plan
 	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity, store), Rank: a.rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
-		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: event, Final: final,
+		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: a.event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
 	m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
 		if until, ok := ctx.Deadline(); ok {

@@ -44,11 +44,19 @@ func stopOf(c plan.Candidate, contest *tune.Contest, i int) func(Event, train.Re
 	}
 }
 
-// untested passes events on without test figures: nobody sees one before the choice is made.
-func untested(onEvent func(Event)) func(Event) {
+// ofCandidates passes on what candidates report: without test figures, which nobody sees before the choice is made, and
+// each warning once, since most candidates have it.
+func ofCandidates(onEvent func(Event)) func(Event) {
+	said := map[string]bool{}
 	return func(e Event) {
-		if e.Kind == train.StageEnd {
+		switch e.Kind {
+		case train.StageEnd:
 			e.Test, e.TestLoss = math.NaN(), math.NaN()
+		case train.Warning:
+			if said[e.Text] {
+				return
+			}
+			said[e.Text] = true
 		}
 		onEvent(e)
 	}
@@ -82,8 +90,9 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 	if err != nil {
 		return nil, err
 	}
+	event := ofCandidates(l.OnEvent)
 	one := func(ctx context.Context, i int) (*Result, error) {
-		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: untested(l.OnEvent),
+		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: event,
 			stop: stopOf(all[i], between, i)}.Train(ctx)
 	}
 	return tuned(ctx, all, tune.Trials[*Result]{Contest: between, State: l.State, OnEvent: l.OnEvent,

@@ -17,6 +17,23 @@ func Identity(n int) Features {
 	return Features{Sparse: s}
 }
 
+// Numbers returns the column of the one in each row of f; ok is false where f says more of any node than its number
+// (Identity).
+func (f Features) Numbers() (numbers []int64, ok bool) {
+	x := f.Sparse
+	if x == nil || x.NNZ() != x.Rows {
+		return nil, false
+	}
+	for i := range x.Rows {
+		col, val := x.Row(i)
+		if len(col) != 1 || val[0] != 1 {
+			return nil, false
+		}
+		numbers = append(numbers, int64(col[0]))
+	}
+	return numbers, true
+}
+
 // Numbered returns g, or if it has no features, a copy in which each node is known by its number
 // (Identity).
 func (g *Graph) Numbered() *Graph {

@@ -97,10 +97,18 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		const must = "nn: graph %q must have %d rows of %d features (got %d of %d)"
 		return mat.Dense{}, fmt.Errorf(must, g.Name, g.N(), m.Spec.Features, g.X.Rows(), g.X.Cols())
 	}
-	x := m.Encoder.Encode(g.X)
 	if m.Closed != nil {
-		return m.Closed.Infer(g, x), nil
+		x := g.X
+		if k := m.Spec.Closed.Adjacent; k > 0 {
+			numbers, ok := x.Numbers()
+			if !ok {
+				return mat.Dense{}, fmt.Errorf("nn: nodes of graph %q must have no features: the model tells them by their neighbours", g.Name)
+			}
+			x = closed.AdjacencyRows(&g.Adj, numbers, m.Spec.Features, k)
+		}
+		return m.Closed.Infer(g, m.Encoder.Encode(x)), nil
 	}
+	x := m.Encoder.Encode(g.X)
 	if m.Spec.Encoder.Labels > 0 {
 		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.TrainClass(g.Labels, g.Split), m.Spec.Classes)})
 	}

@@ -127,17 +127,8 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 // CandidatesFor returns the candidates of p with the faults that own, one of the parts, shows. If there is none to try,
 // the error says why.
 func (p Plan) CandidatesFor(own *shard.Shard) ([]Candidate, error) {
-	all, err := p.fitting(func(q Plan) ([32]byte, error) {
+	return p.fitting(func(q Plan) ([32]byte, error) {
 		id, _ := q.Identify(own)
 		return id, q.Check([]*shard.Shard{own})
 	})
-	if err != nil && numbered(own) {
-		model := "gcn"
-		if own.Typed.Count() > 0 {
-			model = "rgcn"
-		}
-		err = fmt.Errorf("preset auto has no plan for %s, whose nodes have no features: train with mode fullbatch and "+
-			"model %s, which learn a row for each node", own.Name, model)
-	}
-	return all, err
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -10,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/smooth"
@@ -21,12 +23,13 @@ import (
 type task struct {
 	Kind      string // "single" or "multi"
 	Features  int    // F
+	Numbered  bool   // features say no more than which node it is
 	Classes   int    // C
 	Relations int    // of typed edges
 }
 
 func taskOf(s *shard.Shard) task {
-	t := task{Kind: "single", Features: s.X.Cols(), Classes: s.Labels.Classes, Relations: s.Typed.Count()}
+	t := task{Kind: "single", Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Relations: s.Typed.Count()}
 	if s.Labels.Multi() {
 		t.Kind = "multi"
 	}
@@ -51,37 +54,29 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		}
 	}
 	p.checkSums(first.Parts, &errs)
-	if p.Preset == Auto && p.Mode == "retexo" && err == nil {
-		_, err := p.CandidatesFor(first)
-		return errors.Join(append(errs, err)...)
-	}
-	if !numbered(first) || first.Owned == 0 {
-		return errors.Join(errs...)
-	}
 	// What a model learns of a node's number says nothing about other nodes.
-	if p.Encoder.Kind != "raw" {
-		errs.add("encoder must be raw (got %s): the nodes of %s have no features, only numbers, whose components "+
-			"mean nothing", p.Encoder, first.Name)
-	}
-	if p.Inductive {
+	bare := numbered(first) && first.Owned > 0
+	if p.Inductive && bare {
 		errs.add("inductive must be false (got true): the nodes of %s have no features, only numbers, so that nothing "+
 			"is learned of nodes that are absent while training", first.Name)
+	}
+	if p.Preset == Auto && p.Mode == "retexo" {
+		if errors.Join(errs...) == nil {
+			_, err := p.CandidatesFor(first)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	}
+	if bare && p.Encoder.Kind != "raw" && p.Encoder.Kind != "classes" {
+		errs.add("encoder must be classes or raw (got %s): the nodes of %s have no features, only numbers", p.Encoder, first.Name)
 	}
 	return errors.Join(errs...)
 }
 
 // numbered reports whether the features say no more than which node it is.
 func numbered(s *shard.Shard) bool {
-	x := s.X.Sparse
-	if x == nil || int64(x.Cols) != s.Nodes || x.NNZ() != s.Owned {
-		return false
-	}
-	for i := range s.Owned {
-		if col, val := x.Row(i); len(col) != 1 || int64(col[0]) != s.Global[i] || val[0] != 1 {
-			return false
-		}
-	}
-	return true
+	numbers, ok := s.X.Numbers()
+	return ok && int64(s.X.Cols()) == s.Nodes && slices.Equal(numbers, s.Global[:s.Owned])
 }
 
 // Layerwise returns the configuration of the peer that holds s in mode retexo, or all faults of p.
@@ -135,8 +130,12 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	refuse(q.MinPeers > 0, "min_peers must be 0 with encoder classes (got %d): a round repeated without a failed peer would tell that "+
 		"peer's part of its sums, by their difference; the run waits for it", q.MinPeers)
 	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
-	c := closedform.Config{Task: t.Kind, Features: t.Features, Classes: t.Classes, Metric: q.metric(t),
-		Components: min(q.Encoder.K, t.Features), RowNorm: q.RowNorm, Hops: q.Hops}
+	c := closedform.Config{Task: t.Kind, Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.RowNorm,
+		Hops: q.Hops}
+	if t.Numbered {
+		c.Adjacent = min(t.Features, closed.MostAdjacent)
+	}
+	c.Components = min(q.Encoder.K, c.Inputs())
 	q.fill(&c)
 	c.Rows = q.coding()
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"

@@ -17,7 +17,7 @@ func ClassMeans(c closedform.Config, peers int, residual, secure bool) List {
 	if c.Metric == "accuracy" {
 		metric = 1
 	}
-	classes, features := int64(c.Classes), int64(c.Features)
+	classes, features := int64(c.Classes), int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
 		views = 2

@@ -3,6 +3,7 @@
 package closed
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -20,6 +21,7 @@ import (
 // class, aggregates these over some hops, and its head makes logits of the columns of all rounds so
 // far. The logits of the last round are the model's.
 type Layout struct {
+	Adjacent   int  `json:"adjacent,omitempty"`   // columns for a node's neighbours in place of features (AdjacencyRows); 0: nodes have features
 	Rounds     int  `json:"rounds"`               // ≥ 1; each maps the features to a column a class
 	Components int  `json:"components,omitempty"` // of the features, columns of the first round
 	Hops       int  `json:"hops"`                 // aggregations of the columns, ≥ 0
@@ -50,7 +52,10 @@ const (
 // Faults returns all that is wrong with s for a model of F features.
 func (s Layout) Faults(features int) (all []error) {
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf("closed."+format, args...)) }
-	if s.Components < 0 || s.Components > features {
+	if s.Adjacent < 0 || s.Adjacent > MostAdjacent {
+		bad("adjacent must be 0 to %d (got %d)", MostAdjacent, s.Adjacent)
+	}
+	if features = s.Inputs(features); s.Components < 0 || s.Components > features {
 		bad("components must be 0 to the %d features (got %d)", features, s.Components)
 	}
 	if s.Rounds < 1 || s.Rounds > maxRounds {
@@ -76,6 +81,9 @@ func (s Layout) Faults(features int) (all []error) {
 	}
 	return all
 }
+
+// Inputs returns the columns of what a node is told by, where nodes have so many features.
+func (s Layout) Inputs(features int) int { return cmp.Or(s.Adjacent, features) }
 
 // Edges returns how edges are weighed.
 func (s Layout) Edges() graph.Norm {
@@ -118,6 +126,7 @@ func (s Layout) Columns(r, classes int) int {
 
 // Weights calls matrix with the shape of every weight matrix of a model.
 func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
+	features = s.Inputs(features)
 	matrix(features, s.Components)
 	d := 0
 	for r := range s.Rounds {
@@ -152,6 +161,7 @@ type Head struct {
 // New returns a model of zeros, but for the random features, which key determines.
 func New(s Layout, features, classes int, key rng.Key) *Form {
 	m := &Form{Spec: s}
+	features = s.Inputs(features)
 	if s.Components > 0 {
 		m.Proj = tape.NewParam("encoder.proj.weight", features, s.Components, 0)
 	}
@@ -405,8 +415,8 @@ func (s Layout) Before(logits mat.Dense) mat.Dense {
 	return logits.ColRange(0, s.Width(logits.Cols)).Clone()
 }
 
-// Infer returns the logits of nodes with features x, as Encoder.Input returns them. Training nodes of g
-// are those that the model was trained on.
+// Infer returns the logits of nodes with features x, as Encoder.Input returns them of g's or, where a node is told by its
+// neighbours, of AdjacencyRows. Training nodes of g are those that the model was trained on.
 func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 	degree := g.Adj.Degrees()
 	adj := graph.Normalise(&g.Adj, degree, m.Spec.Edges())

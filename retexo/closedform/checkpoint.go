@@ -128,7 +128,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		}
 	}
 	t.means = linear.NewMeans(t.x)
-	t.stats, t.apart = mat.View(t.config.Features, 2, c.F32["means/statistics"]), h.Apart
+	t.stats, t.apart = mat.View(t.config.Inputs(), 2, c.F32["means/statistics"]), h.Apart
 	t.allowed = h.Allowed
 	if err := t.learn(t.means.Statistics(t.present())); err != nil {
 		return err

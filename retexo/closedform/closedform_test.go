@@ -214,6 +214,20 @@ var variants = map[string]func() (*graph.Graph, Config){
 		c.Random, c.Hops = 20, 0
 		return g, c
 	},
+	"no features": func() (*graph.Graph, Config) {
+		g := communities(300, 3)
+		g.X = graph.Identity(g.N())
+		c := plain(g)
+		c.Random, c.Adjacent = 20, g.N()
+		return g, c
+	},
+	"no features, hashed": func() (*graph.Graph, Config) {
+		g := communities(300, 3)
+		g.X = graph.Identity(g.N())
+		c := plain(g)
+		c.Adjacent, c.Components, c.Target, c.Random = 200, 3, "labels", 0
+		return g, c
+	},
 	"several classes": func() (*graph.Graph, Config) {
 		g := several(communities(300, 3))
 		c := plain(g)

@@ -9,6 +9,7 @@
 package closedform
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -26,11 +27,13 @@ import (
 // Config says how a model is trained. What is Auto follows from the labels of all peers, before the
 // first round. Peers whose configurations differ do not start: Fingerprint is compared.
 type Config struct {
-	Seed     uint64      `json:"seed"`
-	Task     string      `json:"task"`     // "single" or "multi", as in nn.Spec
-	Features int         `json:"features"` // F
-	Classes  int         `json:"classes"`  // C
-	Metric   eval.Metric `json:"metric"`   // by which validation nodes choose
+	Seed     uint64 `json:"seed"`
+	Task     string `json:"task"`     // "single" or "multi", as in nn.Spec
+	Features int    `json:"features"` // F
+	// Columns for a node's neighbours, where features say no more than which node it is; 0: nodes have features.
+	Adjacent int         `json:"adjacent"`
+	Classes  int         `json:"classes"` // C
+	Metric   eval.Metric `json:"metric"`  // by which validation nodes choose
 
 	Components  int     `json:"components"` // principal components beside the class means, in the first round
 	RowNorm     string  `json:"row_norm"`   // of the features: "none", "l1" or "l2"
@@ -102,12 +105,16 @@ func (c Config) Validate() error {
 	}
 	one("exchange", c.Exchange, Auto, "halo")
 	one("sums", c.Sums, Auto, "float32", "int16", "int8")
+	fault(c.Adjacent > 0 && c.Inductive, "inductive must be false (got true) where nodes are told by their neighbours")
 	if private := c.private(); private != nil {
 		return errors.Join(append(errs, private...)...)
 	}
 	errs = append(errs, c.spec(false, c.MostRounds()).Validate())
 	return errors.Join(errs...)
 }
+
+// Inputs returns the columns of what class means are made of: features, or neighbours.
+func (c Config) Inputs() int { return cmp.Or(c.Adjacent, c.Features) }
 
 // maxRounds bounds the rounds: each of them is a few messages and a regression.
 const maxRounds = 20
@@ -149,6 +156,7 @@ func (c Config) private() (errs []error) {
 		}
 	}
 	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound on what a row tells", c.Epsilon)
+	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their neighbours have no noise", c.Epsilon)
 	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
 	fault(c.LeastInSum > 1, "least_in_sum must be 1 with epsilon (got %d): rows cross, and their readers sum them with noise", c.LeastInSum)
 	fault(c.HopsKept == "all", "hops_kept must be auto or last with epsilon (got all): its column of degrees has no noise")
@@ -181,7 +189,7 @@ const (
 
 // spec returns the model of so many rounds, or of the number that the target has by default (0).
 func (c Config) spec(residual bool, rounds int) nn.Spec {
-	s := closed.Layout{Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
+	s := closed.Layout{Adjacent: c.Adjacent, Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
 		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi"}
 	if s.Rounds == 0 {
 		s.Rounds = c.usualRounds(residual)

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/privacy/dp"
@@ -219,7 +220,7 @@ func (t *Trainer) resolve(counts labels.Counts) error {
 	if err != nil {
 		return err
 	}
-	t.model, t.x = model, model.Encoder.Input(t.shard.X)
+	t.model, t.x = model, model.Encoder.Input(t.inputs())
 	if t.config.Balanced {
 		t.weight = task.ClassWeights(t.labels.Classes)
 	}
@@ -236,6 +237,14 @@ func (t *Trainer) resolve(counts labels.Counts) error {
 	t.base.logits = t.full.logits
 	t.train, t.others = spec.Closed.Present(t.shard.Split, t.shard.Labels)
 	return t.smallClasses()
+}
+
+// inputs returns what class means are made of, of own nodes.
+func (t *Trainer) inputs() graph.Features {
+	if k := t.config.Adjacent; k > 0 {
+		return closed.AdjacencyRows(&t.shard.Adj, t.shard.Global, int(t.shard.Nodes), k)
+	}
+	return t.shard.X
 }
 
 // shares returns how large a share of the labels is of each class.
