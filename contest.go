@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/traffic"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/tune"
@@ -43,17 +44,40 @@ func extent(p Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
 
 // entrantOf is what a contest knows of c.
 func entrantOf(c plan.Candidate) tune.Entrant {
-	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Trained: c.Trained}
+	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Spare: c.Spare, Trained: c.Trained}
 }
 
 // contest returns the contest between candidates of p over parts of which own is one, and of whose extents e is the sum.
 func contest(p Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tune.Contest, error) {
 	list := make([]tune.Entrant, len(all))
+	counts := e.Counts(own.Labels.Multi(), p.Seed)
+	small := 0
+	for _, n := range counts.Classes {
+		if n < float64(p.MinClass) {
+			small++
+		}
+	}
+	fewLabels := e.Peers > 1 && 2*small > len(counts.Classes) // one peer needs no more than a node of each
+	same := map[[32]byte]string{}                             // names of candidates in closed form, by what their settings come to with these labels
 	for i, c := range all {
 		list[i] = entrantOf(c)
 		err := c.Fault
 		if err == nil && e.Barred[i] > 0 {
 			err = errors.New("another site does not allow it")
+		}
+		if err == nil && c.Plan.InClosedForm() && fewLabels {
+			err = fmt.Errorf("most classes have fewer than %d training nodes (min_class)", p.MinClass)
+		}
+		if err == nil && c.Plan.InClosedForm() {
+			var config closedform.Config
+			if config, err = c.Plan.ClosedForm(own); err == nil {
+				id := config.Resolved(counts.Labelled, float64(e.Nodes)).Fingerprint()
+				if first, ok := same[id]; ok {
+					err = fmt.Errorf("the same as %s, with these labels", first)
+				} else {
+					same[id] = c.Name
+				}
+			}
 		}
 		if err == nil {
 			list[i].Limit, err = limit(c.Plan, own, e)
@@ -62,9 +86,13 @@ func contest(p Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tu
 			list[i].Barred = err.Error()
 		}
 	}
-	c, err := tune.New(p.Goal, int64(math.Round(float64(p.Budget)*1e6)), int64(e.Counts(own.Labels.Multi(), p.Seed).Validating()), list)
+	c, err := tune.New(p.Goal, int64(math.Round(float64(p.Budget)*1e6)), int64(counts.Validating()), list)
 	if err != nil {
-		return nil, input(fmt.Errorf("preset auto: %w; use another preset: retexo or frugal", err))
+		instead := "frugal"
+		if fewLabels {
+			instead = "frugal-pca"
+		}
+		return nil, input(fmt.Errorf("preset auto: %w; add some, or use preset %s, which needs none", err, instead))
 	}
 	return c, nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/tune"
@@ -44,11 +44,11 @@ func contested(t *testing.T, peers int, given string) Local {
 	return Local{Plan: p, Shards: shards, OnEvent: func(Event) {}}
 }
 
-// few are three candidates: two in closed form, and one in rounds that is the best of them.
+// few are three candidates: two in closed form, and one in rounds.
 func few(t *testing.T, p Plan) (all []plan.Candidate) {
 	t.Helper()
 	for _, c := range p.Candidates() {
-		if slices.Contains([]string{"pca16-2hops", "pca64-2hops", "gat"}, c.Name) {
+		if slices.Contains([]string{"own-rows", "classes", "gat"}, c.Name) {
 			all = append(all, c)
 		}
 	}
@@ -141,7 +141,7 @@ func TestTuneResumes(t *testing.T) {
 		in   string
 		stop func(Event) bool
 	}{
-		{in: "pca64-2hops", stop: func(e Event) bool { return e.Kind == train.CandidateBegin }},
+		{in: "classes", stop: func(e Event) bool { return e.Kind == train.CandidateBegin }},
 		{in: "gat", stop: func(e Event) bool { return e.Kind == train.RoundEnd && e.Round == 7 }},
 		{in: "gat", stop: func(e Event) bool { return e.Kind == train.CandidateEnd }},
 	} {
@@ -168,7 +168,7 @@ func TestTuneResumes(t *testing.T) {
 			}
 		}
 		again := l.mustTune(t, all)
-		if slices.Contains(began, "pca16-2hops") {
+		if slices.Contains(began, "own-rows") {
 			t.Errorf("interrupted in %s, after which %q were trained", c.in, began)
 		}
 		if !slices.Equal(parametersOf(again), parametersOf(want)) || choice(t, again).Name != choice(t, want).Name || again.Val != want.Val {
@@ -198,7 +198,7 @@ func TestTuneKeepsItsBudget(t *testing.T) {
 		for _, a := range r.Tried {
 			if sent += a.Sent; a.Sent > 0 {
 				tried++
-			} else if !strings.HasPrefix(a.Ended, "over the budget") {
+			} else if !strings.HasPrefix(a.Ended, "over the budget") && !strings.HasPrefix(a.Ended, "not needed") && !strings.HasPrefix(a.Ended, "the same as") {
 				t.Errorf("%s MB: %s is %q", budget, a.Name, a.Ended)
 			}
 			if a.Sent > a.Limit {
@@ -291,7 +291,7 @@ func TestTuneStops(t *testing.T) {
 	all[2].Plan.Rounds, all[2].Plan.Patience, all[2].Plan.LR, all[2].Plan.Layers = 200, 0, 1e-9, 1
 	rounds := 0
 	l.OnEvent = func(e Event) {
-		if e.Kind == train.RoundEnd {
+		if e.Kind == train.RoundEnd && e.StageName != "closed form" {
 			rounds++
 		}
 	}
@@ -338,33 +338,86 @@ func TestTuneEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestAutoNeedsFeaturesAndValidation: graphs that no candidate suits are refused with what to do.
-func TestAutoNeedsFeaturesAndValidation(t *testing.T) {
+// TestAutoWithoutFeatures: nodes without features are told by their neighbours, and the model by which it is done knows
+// them again.
+func TestAutoWithoutFeatures(t *testing.T) {
 	l := contested(t, 2, "")
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 300}, rng.New(1))
-	bare := *g
-	bare.X = graph.Features{}
-	blind := *g
-	blind.Split = make([]graph.Split, len(g.Split))
-	training := 0
-	for i, s := range g.Split { // so few training nodes that none can be spared
-		if blind.Split[i] = graph.Test; s == graph.Train && training < 2 {
-			blind.Split[i] = graph.Train
-			training++
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 1200}, rng.New(1))
+	g.X = graph.Features{}
+	r, err := Train(t.Context(), g, l.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Predict(r.Model, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, _, err := p.Score(r.Metric, g)
+	if share := 1.0 / float64(g.Labels.Classes); err != nil || r.Test < 3*share || math.Abs(test-r.Test) > 0.01 {
+		t.Errorf("test %.3f, and %.3f by the model's own predictions (%v); %.3f is chance", r.Test, test, err, share)
+	}
+	other := *g
+	other.X = graph.Features{Dense: mat.New(g.N(), g.N())}
+	var fault *InputError
+	if _, err := Predict(r.Model, &other); !errors.As(err, &fault) || !strings.Contains(err.Error(), "must have no features") {
+		t.Errorf("%v, want that nodes have no features", err)
+	}
+}
+
+// TestAutoNeedsValidation: without a node that validates there is no choice, and the error names a preset that needs none
+// and works.
+func TestAutoNeedsValidation(t *testing.T) {
+	l := contested(t, 2, "")
+	for labelled, preset := range map[int]string{1: "frugal-pca", 5: "frugal"} { // of each class
+		g := dataset.Sites(dataset.SitesConfig{Nodes: 300}, rng.New(1))
+		training := make([]int, g.Labels.Classes)
+		for i, class := range g.Labels.Class {
+			g.Split[i] = graph.Test
+			if training[class] < labelled {
+				g.Split[i] = graph.Train
+				training[class]++
+			}
+		}
+		_, err := Train(t.Context(), g, l.Plan)
+		var fault *InputError
+		if !errors.As(err, &fault) || !strings.Contains(err.Error(), "(got 0)") || !strings.Contains(err.Error(), "use preset "+preset+",") {
+			t.Errorf("%d labels a class: %v, want preset %s", labelled, err, preset)
+		}
+		one := Defaults(Plan{Preset: preset})
+		one.Peers, one.Transport, one.Policy = 2, "memory", "random"
+		if _, err := Train(t.Context(), g, one); err != nil {
+			t.Errorf("%d labels a class, preset %s: %v", labelled, preset, err)
 		}
 	}
-	for _, c := range []struct {
-		g    *graph.Graph
-		want string
-	}{{&bare, "train with mode fullbatch and model gcn"}, {&blind, "validation nodes with labels must be at least 1"}} {
-		var err error
-		var shards []*shard.Shard
-		if shards, err = Split(c.g, l.Plan); err == nil {
-			_, err = Local{Plan: l.Plan, Shards: shards}.Train(t.Context())
+}
+
+// TestSpareCandidates: where most classes have too few labels for class means, other closed forms are tried; else not.
+func TestSpareCandidates(t *testing.T) {
+	for least, spare := range map[int]bool{5: false, 1000: true} {
+		l := contested(t, 2, fmt.Sprint("min_class: ", least))
+		r, err := l.Train(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		var fault *InputError
-		if !errors.As(err, &fault) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
+		for _, a := range r.Tried {
+			switch classes := a.Plan.InClosedForm(); {
+			case a.Name == "pca64" && (a.Ended == "") != spare, classes && spare && !strings.Contains(a.Ended, "fewer than 1000"):
+				t.Errorf("min_class %d: %s is %q", least, a.Name, a.Ended)
+			}
+		}
+	}
+}
+
+// TestCandidatesThatAreTheSame: what comes to the same with the labels at hand is trained once.
+func TestCandidatesThatAreTheSame(t *testing.T) {
+	l := contested(t, 2, "")
+	r, err := l.Train(t.Context()) // 3 % of the nodes are in training: class means of soft labels
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range r.Tried {
+		if same := strings.HasPrefix(a.Ended, "the same as classes-4hops"); same != (a.Name == "own-part-out") || same && a.Sent > 0 {
+			t.Errorf("%s: %+v", a.Name, a)
 		}
 	}
 }

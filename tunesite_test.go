@@ -55,7 +55,7 @@ func (j *joined) join(ctx context.Context) ([]*Result, []error) {
 
 // TestSitesTune: sites make the choice that one process makes, and have its model.
 func TestSitesTune(t *testing.T) {
-	l := contested(t, 3, "goal: accuracy\nbudget: 4")
+	l := contested(t, 3, "goal: accuracy\nbudget: 5")
 	want, err := l.Train(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -90,14 +90,14 @@ func TestSitesTune(t *testing.T) {
 // TestSitesTuneAfterARestart: a site that is stopped in the middle of the contest and starts again finds the others, which
 // wait, and all come to the same end; when all are done, none needs another one to return its model.
 func TestSitesTuneAfterARestart(t *testing.T) {
-	l := contested(t, 3, "goal: accuracy\nbudget: 4")
+	l := contested(t, 3, "goal: accuracy\nbudget: 5")
 	want, err := l.Train(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, when := range []func(Event) bool{
-		func(e Event) bool { return e.Kind == train.CandidateBegin && e.Candidate == "pca64-4hops" },
-		func(e Event) bool { return e.Kind == train.CandidateEnd && e.Candidate == "pca64-2hops" },
+		func(e Event) bool { return e.Kind == train.CandidateBegin && e.Candidate == "labels" },
+		func(e Event) bool { return e.Kind == train.CandidateEnd && e.Candidate == "classes" },
 		func(e Event) bool { return e.Kind == train.StageEnd }, // of the first candidate
 	} {
 		j := newJoined(t, l, 31100+1000*i)
@@ -127,7 +127,7 @@ func TestSitesTuneAfterARestart(t *testing.T) {
 		}
 		for r, got := range results {
 			if choice(t, got).Name != choice(t, want).Name || !slices.Equal(parametersOf(got), parametersOf(want)) {
-				t.Errorf("case %d: site %d chose %s and has another model than %s", i, r, choice(t, got).Name, choice(t, want).Name)
+				t.Errorf("case %d: site %d has another model than that of one process:\n%swant\n%s", i, r, outcomes(got), outcomes(want))
 			}
 			if a, b := outcomes(got), outcomes(results[0]); a != b {
 				t.Errorf("case %d: site %d:\n%ssite 0\n%s", i, r, a, b)

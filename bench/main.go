@@ -46,6 +46,7 @@ var experiments = []struct {
 	command func(*flag.FlagSet) run
 }{
 	{attack.About, attack.Command},
+	{results.AboutCandidates, results.CommandCandidates},
 	{compare.About, compare.Command},
 	{cover.About, cover.Command},
 	{epoch.About, epoch.Command},

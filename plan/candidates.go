@@ -15,25 +15,34 @@ import (
 const Auto = "auto"
 
 // presetCandidates are the plans that preset auto tries, simpler ones first. Each sets model and training only; what
-// travels, the network and faults are those of the plan. trained says that its layers are trained in rounds.
+// travels, the network and faults are those of the plan. docs/measurements/candidates.md says why these.
 var presetCandidates = []struct {
 	name, settings string
-	trained        bool
+	kind           kind
 }{
-	{"classes", "preset=frugal", false},
-	{"classes-1round", "preset=frugal class_rounds=1", false},
-	{"classes-4hops", "preset=frugal hops=4", false},
-	{"classes-all-hops", "preset=frugal hops_kept=all random_features=128", false},
-	{"classes-own-rows", "preset=frugal hops_kept=all random_features=128 class_target=residual", false},
-	{"classes+pca16", "preset=frugal encoder=classes+pca:16", false},
-	{"pca16-2hops", "preset=frugal-pca encoder=pca:16 hops=2", false},
-	{"pca64-2hops", "preset=frugal-pca encoder=pca:64 hops=2", false},
-	{"pca64-4hops", "preset=frugal-pca encoder=pca:64 hops=4", false},
-	{"pca128-4hops", "preset=frugal-pca", false},
-	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 patience=20", true},
-	{"sage", "model=sage encoder=pca:64 hidden=64 lr=0.01 patience=20", true},
-	{"gat", "model=gat encoder=pca:64 hidden=64 lr=0.01 patience=20", true},
+	{"own-rows", "preset=frugal class_target=labels hops=0", closedForm},
+	{"classes-1round", "preset=frugal class_rounds=1", closedForm},
+	{"classes", "preset=frugal", closedForm},
+	{"classes-4hops", "preset=frugal hops=4", closedForm},
+	{"own-part-out", "preset=frugal hops=4 leave_one_out=true", closedForm},
+	{"all-hops", "preset=frugal hops_kept=all random_features=128", closedForm},
+	{"labels", "preset=frugal class_target=labels hops=4 hops_kept=all random_features=128", closedForm},
+	{"labels+pca16", "preset=frugal encoder=classes+pca:16 class_target=labels hops=4 hops_kept=all random_features=128", closedForm},
+	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
+	{"pca128", "preset=frugal-pca", spare},
+	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 patience=20", trained},
+	{"sage", "model=sage encoder=pca:64 hidden=64 lr=0.01 patience=20", trained},
+	{"gat", "model=gat encoder=pca:64 hidden=64 lr=0.01 patience=20", trained},
 }
+
+// kind says when a candidate is tried.
+type kind int
+
+const (
+	closedForm kind = iota // whatever the others give
+	spare                  // in closed form, where none of those above gives a model: in most classes too few nodes have a label
+	trained                // in rounds, where that may pay
+)
 
 // commonSettings are those about model and training that all candidates of preset auto take from the plan, autoSettings
 // those that a plan of preset auto may set.
@@ -49,6 +58,7 @@ type Candidate struct {
 	Plan Plan
 	Sets string // of model and training, as "preset=frugal hops=4"
 
+	Spare   bool  // tried only where no simpler candidate gives a model
 	Trained bool  // its layers are trained in rounds
 	Fault   error // why the data, or the site, rules it out; nil: nothing does
 }
@@ -72,7 +82,7 @@ func (p Plan) Candidates() (all []Candidate) {
 			}
 		}
 		q.Members = p.Members
-		all = append(all, Candidate{Name: c.name, Plan: *q, Sets: c.settings, Trained: c.trained})
+		all = append(all, Candidate{Name: c.name, Plan: *q, Sets: c.settings, Spare: c.kind == spare, Trained: c.kind == trained})
 	}
 	return all
 }

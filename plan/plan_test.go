@@ -305,8 +305,11 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 // TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot here.
 func TestEveryFieldHasASetting(t *testing.T) {
 	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
-	fixed := []string{"Task", "Features", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns"}
+	fixed := []string{"Task", "Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns"}
 	data := task{Kind: "single", Features: 30, Classes: 4, Relations: 6}
+	if c, err := Defaults(Plan{Preset: "frugal"}).closedFormConfig(task{Kind: "single", Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
+		t.Errorf("nodes without features are told by %d columns, want 30: %v", c.Adjacent, err)
+	}
 	config := func(p Plan) (reflect.Value, bool) {
 		if p.InClosedForm() {
 			c, err := p.closedFormConfig(data)

@@ -18,9 +18,9 @@ var (
 )
 
 const (
-	// gain is the fraction of the wrong answers of the best closed form that training in rounds is expected to put
-	// right, at most: the largest one measured (docs/adr/0036-plan-auto.md).
-	gain = 0.2
+	// gain is the fraction of the wrong answers of the best closed form that training in rounds may be expected to put
+	// right: more than twice the largest one measured (docs/measurements/candidates.md).
+	gain = 0.05
 	// layerGain is the fraction of the wrong answers that each layer to come may put right before a candidate is given
 	// up.
 	layerGain = 0.5
@@ -32,9 +32,21 @@ const (
 type Entrant struct {
 	Name    string
 	Plan    string // text that tells its plan from others
+	Spare   bool   // tried only where no candidate before it gives a model
 	Trained bool   // in rounds; false: in closed form
 	Limit   int64  // bytes that all peers send at most
 	Barred  string // why it cannot be tried; empty: it can
+}
+
+// turn orders candidates: closed forms, then spare ones, then those in rounds.
+func (e Entrant) turn() int {
+	switch {
+	case e.Trained:
+		return 2
+	case e.Spare:
+		return 1
+	}
+	return 0
 }
 
 // Verdict is what became of a candidate.
@@ -55,7 +67,7 @@ type Contest struct {
 	goal           string // "bytes": what is trained in rounds is tried only where validation could show its gain
 	budget, labels int64
 	candidates     []Entrant
-	order          []int // in which candidates are tried: closed forms first, then by bytes, then as given
+	order          []int // in which candidates are tried: by turn, then by bytes, then as given
 	next           int   // of order
 	spent          int64
 	least          []float64 // by candidate: what it must be able to reach; −Inf: anything
@@ -74,13 +86,7 @@ func New(goal string, budget, labels int64, candidates []Entrant) (*Contest, err
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int {
 		x, y := candidates[a], candidates[b]
-		if x.Trained != y.Trained {
-			if x.Trained {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Compare(x.Limit, y.Limit)
+		return cmp.Or(cmp.Compare(x.turn(), y.turn()), cmp.Compare(x.Limit, y.Limit))
 	})
 	return c, nil
 }
@@ -105,14 +111,17 @@ func (c *Contest) Next() (i int, ok bool) {
 
 // refused says why a candidate is not worth a try; empty: it is.
 func (c *Contest) refused(one Entrant) string {
+	best, val := c.best()
+	if best >= 0 && one.Spare {
+		return "not needed: class means gave a model"
+	}
 	if left := c.budget - c.spent; one.Limit > left {
 		return fmt.Sprintf("over the budget: it sends at most %s, and %s are left", megabytes(one.Limit), megabytes(max(left, 0)))
 	}
-	if best, _ := c.best(); best >= 0 && one.Trained && c.goal == "bytes" {
-		a := c.Verdicts[best]
-		if expected := gain * (1 - a.Val); expected <= a.Error {
+	if best >= 0 && one.Trained && c.goal == "bytes" {
+		if expected, chance := gain*(1-val), c.Verdicts[best].Error; expected <= chance {
 			return fmt.Sprintf("not worth its bytes: the gain to expect, %.1f points, is within a standard error of validation, %.1f",
-				100*expected, 100*a.Error)
+				100*expected, 100*chance)
 		}
 	}
 	return ""

@@ -220,7 +220,7 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 		r.Tried, r.Seconds = r.Tried+a.Sent, r.Seconds+a.Seconds
 	}
 	for _, s := range one.Stages {
-		r.Stages = append(r.Stages, measure(s.Test))
+		r.Stages, r.StageVals = append(r.Stages, measure(s.Test)), append(r.StageVals, measure(s.Val))
 	}
 	return r, nil
 }

@@ -31,13 +31,15 @@ type record struct {
 	Test    measure   `json:"test"`
 	Val     measure   `json:"val"`
 	Stages  []measure `json:"stages,omitempty"` // metric of the test nodes after each
-	Halo    int64     `json:"halo"`             // bytes that all peers sent, by purpose
-	Reduce  int64     `json:"reduce"`
-	Control int64     `json:"control"`
-	Tried   int64     `json:"tried,omitempty"` // bytes of all plans that preset auto tried
-	Trips   int64     `json:"trips"`           // messages that follow one another
-	Seconds float64   `json:"seconds"`
-	Version string    `json:"version"` // of the program
+	// metric of the validation nodes after each; logs of former versions lack it
+	StageVals []measure `json:"stage_vals,omitempty"`
+	Halo      int64     `json:"halo"` // bytes that all peers sent, by purpose
+	Reduce    int64     `json:"reduce"`
+	Control   int64     `json:"control"`
+	Tried     int64     `json:"tried,omitempty"` // bytes of all plans that preset auto tried
+	Trips     int64     `json:"trips"`           // messages that follow one another
+	Seconds   float64   `json:"seconds"`
+	Version   string    `json:"version"` // of the program
 }
 
 func (r record) megabytes() float64 { return float64(r.Halo+r.Reduce+r.Control) / 1e6 }

@@ -426,14 +426,14 @@ func TestApproveAuto(t *testing.T) {
 	f.policy(t, strings.Replace(policy, "[classes]", "[classes, pca:64]", 1))
 	args := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("auto.json")}
 	out := must(t, args...)
-	for _, want := range []string{"together send at most 7 MB", "\n  pca16-2hops ", "encoder=pca:64", "\n  not pca128-4hops ", "\n  not gcn ", "policy.solvers",
+	for _, want := range []string{"together send at most 7 MB", "\n  pca64 ", "encoder=pca:64", "\n  not pca128 ", "\n  not gcn ", "policy.solvers",
 		"int8     3 to 20 numbers         columns of the node", "16 to 64 numbers        input of layer 1"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q, must contain %q", out, want)
 		}
 	}
 	f.policy(t, strings.Replace(policy, "ridge", "sgd", 1))
-	refuse(t, 2, []string{"pca16-2hops", "gcn", "policy.solvers"}, args...)
+	refuse(t, 2, []string{"own-rows", "gcn", "policy.solvers"}, args...)
 }
 
 // TestPeerIDs: the admission package and libp2p read the same key from an ID.

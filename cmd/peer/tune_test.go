@@ -15,7 +15,7 @@ func TestTune(t *testing.T) {
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	args := []string{"--data", data, "--policy", "by-column", "--transport", "memory", "--budget", "3", "-q"}
 	text := must(t, slices.Concat([]string{"tune", "-o", at("tune"), "--plan-out", at("plan.yaml"), "--json", at("tune.json"), "--events", at("events")}, args)...)
-	for _, want := range []string{"pca16-2hops", "chosen", "over the budget", "all plans together sent"} {
+	for _, want := range []string{"own-rows", "chosen", "over the budget", "all plans together sent"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table has no %q:\n%s", want, text)
 		}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/nn"
@@ -236,6 +237,21 @@ func (c Config) Residual(labelled, nodes float64) bool {
 		return c.Task == "multi" || labelled >= manyLabels*nodes
 	}
 	return c.Target == "residual"
+}
+
+// Resolved returns c with what is Auto as so many labels of so many nodes decide it, but for number formats.
+func (c Config) Resolved(labelled, nodes float64) Config {
+	residual := c.Residual(labelled, nodes)
+	l := c.Layout(residual)
+	c.Target, c.LeaveOut, c.HopsKept = "labels", strconv.FormatBool(l.LeaveOut), "last"
+	if residual {
+		c.Target = "residual"
+	}
+	if l.AllHops {
+		c.HopsKept = "all"
+	}
+	c.ClassRounds, c.Random = l.Rounds, l.Random
+	return c
 }
 
 // leavesOut reports whether a node's own part of the sums is taken out of its row. Where few nodes
