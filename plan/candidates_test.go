@@ -54,6 +54,30 @@ func TestAutoIsTheDefault(t *testing.T) {
 	}
 }
 
+// TestBudget: a budget has a unit or not, and is the same plan.
+func TestBudget(t *testing.T) {
+	for given, want := range map[string]Megabytes{"50": 50, "50MB": 50, "0.5 gb": 500, "900kB": 0.9, "1e2": 100} {
+		p := read(t, "preset: auto\nbudget: "+given, nil)
+		q := read(t, "preset: auto", map[string]string{"budget": given})
+		if p.Budget != want || q.Budget != want || p.Validate() != nil {
+			t.Errorf("%s: %v and %v, want %v", given, p.Budget, q.Budget, want)
+		}
+		text, err := p.MarshalYAML()
+		if again := read(t, string(text), nil); err != nil || again.Budget != want {
+			t.Errorf("%s is written as %q: %v", given, text, err)
+		}
+	}
+	for _, given := range []string{"MB", "much", "5 miles", "NaN", "-1", "0"} {
+		p, _, err := Read(nil, map[string]string{"preset": "auto", "budget": given}, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), "budget must be") {
+			t.Errorf("%q: %v", given, err)
+		}
+	}
+}
+
 // TestCandidatesInherit: a candidate has the plan's settings of what travels, network and faults, and the plan's seed.
 func TestCandidatesInherit(t *testing.T) {
 	p := *read(t, "preset: auto\nseed: 9\nrows: bf16\nexchange: halo\nmetric: macro-f1\npeers: 3\ncheckpoint_every: 7\nprogress_timeout: 2m", nil)

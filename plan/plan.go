@@ -47,8 +47,9 @@ type Plan struct {
 	// else of model and training, and neither min_peers nor epsilon.
 	Preset string `yaml:"preset" when:"mode=retexo" choices:"frugal, frugal-pca, retexo, auto" help:"settings to start from"`
 	// Megabytes that all peers together may send for all plans that preset auto tries, frame headers
-	// included. What is sent again after a failure comes on top.
-	Budget float32 `yaml:"budget" when:"preset=auto" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
+	// included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure comes
+	// on top.
+	Budget Megabytes `yaml:"budget" when:"preset=auto" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
 	// Which plans preset auto tries. accuracy tries all that the budget allows; bytes leaves out those
 	// that are trained in rounds where their gain could hardly be told from chance: a fifth of the
 	// validation errors of the best plan so far is at most a standard error.
@@ -265,6 +266,28 @@ type Member struct {
 	Name      string   `yaml:"name"`
 	ID        string   `yaml:"id"`        // as peer id prints it
 	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens; none: it only dials out
+}
+
+// Megabytes is a number of 10⁶ bytes. Its text may have a unit: kB, MB or GB.
+type Megabytes float32
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *Megabytes) UnmarshalText(text []byte) error {
+	number, factor := strings.TrimSpace(string(text)), 1.0
+	for _, unit := range []struct {
+		name   string
+		factor float64
+	}{{"kB", 1e-3}, {"MB", 1}, {"GB", 1e3}} {
+		if n := len(number) - len(unit.name); n > 0 && strings.EqualFold(number[n:], unit.name) {
+			number, factor = strings.TrimSpace(number[:n]), unit.factor
+		}
+	}
+	x, err := strconv.ParseFloat(number, 32)
+	if err != nil {
+		return fmt.Errorf("must be a number of MB, as 50, 50MB or 1.5GB (got %q)", text)
+	}
+	*m = Megabytes(x * factor)
+	return nil
 }
 
 // AutoPeers, as Plan.Peers, leaves the number of peers to mode, policy and partition.

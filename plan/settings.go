@@ -220,6 +220,8 @@ func (p *Plan) Get(s Setting) string {
 		return strings.Join(all, ",")
 	case float32:
 		return strconv.FormatFloat(float64(x), 'g', -1, 32)
+	case Megabytes:
+		return strconv.FormatFloat(float64(x), 'g', -1, 32)
 	case float64:
 		return strconv.FormatFloat(x, 'g', -1, 64)
 	}
@@ -383,6 +385,8 @@ func (p *Plan) fault(s Setting, usual string) error {
 	}
 	switch x := v.Interface().(type) {
 	case float32:
+		return within(float64(x))
+	case Megabytes:
 		return within(float64(x))
 	case float64:
 		return within(x)
