@@ -135,9 +135,12 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 }
 
 // CandidatesFor returns the candidates of p with the faults that own, one of the parts, shows. If there is none to try,
-// the error says why.
+// the error says why. A plan by which rows would hold all features is one that a user has to ask for.
 func (p Plan) CandidatesFor(own *shard.Shard) ([]Candidate, error) {
 	return p.fitting(func(q Plan) ([32]byte, error) {
+		if features := own.X.Cols(); q.Encoder.K >= features && features > 0 {
+			return [32]byte{}, fmt.Errorf("its rows would hold all %d features, in %d components", features, q.Encoder.K)
+		}
 		id, _ := q.Identify(own)
 		return id, q.Check([]*shard.Shard{own})
 	})

@@ -1,8 +1,13 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // TestAutoRefuses: what preset auto does not take is refused by name.
@@ -95,5 +100,22 @@ func TestCandidatesInherit(t *testing.T) {
 	}
 	if all := Defaults(Plan{}).Candidates(); all != nil {
 		t.Errorf("a plan without preset auto has candidates: %v", all)
+	}
+}
+
+// TestNoCandidateSendsAllFeatures: rows of as many components as there are features are not sent unless a user asks for it.
+func TestNoCandidateSendsAllFeatures(t *testing.T) {
+	for features, barred := range map[int][]string{12: {"labels+pca16", "pca64", "pca128", "gcn", "sage", "gat"}, 100: {"pca128"}, 200: nil} {
+		own := shard.Whole(&graph.Graph{Name: "small", Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
+			X: graph.Features{Dense: mat.New(1, features)}, Labels: graph.Labels{Classes: 2, Class: []int32{0}}, Split: []graph.Split{graph.Train}})
+		all, err := read(t, "preset: auto", nil).CandidatesFor(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			if is := c.Fault != nil && strings.Contains(c.Fault.Error(), "would hold all"); is != slices.Contains(barred, c.Name) {
+				t.Errorf("%d features: %s is ruled out: %v", features, c.Name, c.Fault)
+			}
+		}
 	}
 }

@@ -63,14 +63,14 @@ func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.
 
 	gcn := heddle.Defaults(heddle.Plan{Mode: "standalone"})
 	gcn.Seed = seed
-	frugal := heddle.Defaults(heddle.Plan{Preset: "frugal"})
-	frugal.Seed = seed
+	auto := heddle.Defaults(heddle.Plan{Preset: "auto"})
+	auto.Seed = seed
 	mlp := gcn
 	mlp.Model = "mlp"
 	all, err := heddle.Compare(ctx, g, shards,
 		heddle.Trial{Name: "each site alone, over all test nodes", Plan: gcn, Alone: true},
 		heddle.Trial{Name: "features only, pooled (no edges)", Plan: mlp},
-		heddle.Trial{Name: "Heddle, together", Plan: frugal, OnEvent: w.Event},
+		heddle.Trial{Name: "Heddle, together", Plan: auto, OnEvent: w.Event},
 		heddle.Trial{Name: "pooled data, one GCN", Plan: gcn})
 	w.End()
 	if err != nil {
@@ -86,12 +86,26 @@ func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.
 	}
 	o := all[2].Runs[0]
 	page := report.Page{Compare: &table, Command: fmt.Sprintf("peer demo --seed %d", seed)}
-	if err := out.write(o, frugal, shards[0], page); err != nil {
+	if err := out.write(o, auto, shards[0], page); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "\nHeddle sent sums over all sites and rows of %d numbers: who sees what is in docs/explanation/privacy.md.\n", o.Model.Spec.Encoder.Out)
+	fmt.Fprintf(stdout, "\n%s\nWho sees what is in docs/explanation/privacy.md.\n", chosen(o))
 	fmt.Fprintf(stdout, "model:  %s\nreport: %s\n%.1f s\n", out.model(), out.report(), time.Since(start).Seconds())
 	return nil
+}
+
+// chosen says in a sentence what preset auto tried and chose.
+func chosen(o *heddle.Result) string {
+	tried, sent, name := 0, int64(0), ""
+	for _, a := range o.Tried {
+		if a.Sent > 0 {
+			tried, sent = tried+1, sent+a.Sent
+		}
+		if a.Chosen {
+			name = a.Name
+		}
+	}
+	return fmt.Sprintf("Of %d plans, which sent %s in all, validation chose %s.", tried, report.Bytes(sent), name)
 }
 
 // demoTable compares the four trials of the demo.

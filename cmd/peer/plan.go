@@ -19,7 +19,7 @@ func newPlan() *cobra.Command {
 		Long: `Write the plan of a run on several machines: the settings and the members. The first member holds part-0, the next
 part-1, and so on. Give the same file to all of them. HOST is an IP address or a name; a member without a host
 only dials out.`,
-		Example: `  peer plan --preset frugal --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
+		Example: `  peer plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, _, err := cli.LoadPlan("join", config, givenSettings(c.Flags()), nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)

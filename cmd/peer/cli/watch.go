@@ -29,6 +29,7 @@ type Watch struct {
 	bar    *progressbar.ProgressBar // nil: none is shown
 	every  time.Duration            // between two log lines of progress
 	last   time.Time                // of the progress shown last
+	tries  bool                     // a candidate of preset auto is trained
 	events *os.File                 // gets every event as a line; nil: events are not written
 }
 
@@ -184,11 +185,14 @@ func (w *Watch) Event(e train.Event) {
 		w.Log.Debug("round done", "stage", e.StageName, "round", e.Round)
 		w.round(e)
 	case train.StageEnd:
-		line := []any{"stage", e.StageName, "best_round", e.BestRound, "val", e.Val}
+		level, line := slog.LevelInfo, []any{"stage", e.StageName, "best_round", e.BestRound, "val", e.Val}
+		if w.tries {
+			level = slog.LevelDebug // the candidate's own line follows
+		}
 		if !math.IsNaN(e.Test) {
 			line = append(line, "test", e.Test)
 		}
-		w.Log.Info("stage done", append(line, "halo_bytes", e.Sent.Halo, "reduce_bytes", e.Sent.Reduce)...)
+		w.Log.Log(context.Background(), level, "stage done", append(line, "halo_bytes", e.Sent.Halo, "reduce_bytes", e.Sent.Reduce)...)
 	case train.Resync:
 		w.Log.Warn("two peers rounded differently; all continue with the parameters of one", "stage", e.StageName,
 			"round", e.Round, "from_peer", e.Peer, "other_peer", e.Other, "this_peer_differed", e.Differed, "distance", e.Distance)
@@ -208,10 +212,16 @@ func (w *Watch) Event(e train.Event) {
 		w.Log.Info("resumed from a checkpoint", "stage", e.StageName, "round", e.Round, "peer", e.Peer)
 	case train.CandidateBegin:
 		w.clear() // each candidate has rounds of its own
-		w.Log.Info("candidate", "plan", e.Candidate, "bytes_at_most", e.Limit)
+		w.tries = true
+		w.Log.Debug("candidate", "plan", e.Candidate, "bytes_at_most", e.Limit)
 	case train.CandidateEnd:
 		w.clear()
-		w.Log.Info("candidate done", "plan", e.Candidate, "val", e.Val, "standard_error", e.StandardError, "bytes", e.SentByAll, "ended", e.Text)
+		w.tries = false
+		line := []any{"plan", e.Candidate, "val", e.Val, "standard_error", e.StandardError, "bytes", e.SentByAll}
+		if e.Text != "" {
+			line = append(line, "ended", e.Text)
+		}
+		w.Log.Info("candidate done", line...)
 	case train.Trace:
 		w.Log.Debug(e.Text)
 	case train.Note:
