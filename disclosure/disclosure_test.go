@@ -121,8 +121,14 @@ func TestJudge(t *testing.T) {
 	}
 	policy.Solvers = []string{"sgd"}
 	tried = of(t, "preset: auto", own)
-	if err := tried.Judge(policy); err == nil || strings.Count(err.Error(), "policy.solvers") != len(tried.Runs) {
-		t.Errorf("no candidate is allowed: %v", err)
+	fitting := 0
+	for _, r := range tried.Runs {
+		if r.Barred == nil {
+			fitting++
+		}
+	}
+	if err := tried.Judge(policy); err == nil || strings.Count(err.Error(), "policy.solvers") != fitting || fitting < 5 {
+		t.Errorf("no candidate is allowed, of %d that fit the data: %v", fitting, err)
 	}
 }
 
@@ -132,7 +138,7 @@ func TestUnion(t *testing.T) {
 	all := d.Union()
 	bytes := int64(0)
 	for _, r := range d.Runs {
-		if len(r.Sends) == 0 {
+		if len(r.Sends) == 0 && r.Barred == nil {
 			t.Errorf("%s sends nothing", r.Name)
 		}
 		for _, l := range r.Sends {

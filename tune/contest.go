@@ -19,7 +19,7 @@ var (
 
 const (
 	// gain is the fraction of the wrong answers of the best closed form that training in rounds may be expected to put
-	// right: more than twice the largest one measured (docs/measurements/candidates.md).
+	// right: more than twice the largest one measured (docs/adr/0036-plan-auto.md).
 	gain = 0.05
 	// layerGain is the fraction of the wrong answers that each layer to come may put right before a candidate is given
 	// up.
