@@ -15,7 +15,7 @@ import (
 const Auto = "auto"
 
 // presetCandidates are the plans that preset auto tries, simpler ones first. Each sets model and training only; what
-// travels, the network and faults are those of the plan. docs/adr/0036-plan-auto.md says why these.
+// travels, the network and faults are those of the plan. docs/measurements/candidates.md says why these.
 var presetCandidates = []struct {
 	name, settings string
 	kind           kind

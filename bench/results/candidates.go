@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
@@ -80,7 +81,7 @@ func (o options) printCandidates(ctx context.Context, p *page.Page, b *book) err
 	var sets []string
 	columns := []string{"plan %s"}
 	for _, data := range gridData {
-		if data == "nell" || o.only != "" && data != o.only { // nell has no node that validates
+		if data == "nell" || o.only != "" && !slices.Contains(strings.Split(o.only, ","), data) { // nell has no node that validates
 			continue
 		}
 		sets, columns = append(sets, data), append(columns, data+" %s")
@@ -113,7 +114,7 @@ func (o options) printCandidates(ctx context.Context, p *page.Page, b *book) err
 		p.Row(cells...)
 	}
 	p.Text("A cell is the mean validation metric, and the MB in brackets; –: the plan does not fit the data.")
-	p.Table("data set %s", "best closed form %s", "validation %.2f", "best in rounds %s", "validation %.2f", "errors that rounds put right, %% %.1f",
+	p.Table("data set %s", "best closed form %s", "validation %.2f", "best in rounds %s", "validation %.2f", "errors that rounds put right, in % %.1f",
 		"errors that a second layer put right at most, %% %.1f")
 	for _, data := range sets {
 		closed, trained := best(rows, data, true), best(rows, data, false)
