@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,19 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/plan"
 )
+
+// tries lists the candidates of a plan of preset auto, as comments of its file; nothing for other plans.
+func tries(p heddle.Plan) string {
+	all := p.Candidates()
+	if all == nil {
+		return ""
+	}
+	text := fmt.Sprintf("# Preset auto tries these plans, for which all members together send at most %v MB:\n", p.Budget)
+	for _, c := range all {
+		text += fmt.Sprintf("#   %s: %s\n", c.Name, c.Sets)
+	}
+	return text
+}
 
 func newPlan() *cobra.Command {
 	var config, out string
@@ -36,6 +50,7 @@ only dials out.`,
 			if err != nil {
 				return err
 			}
+			text = append(text, tries(*p)...)
 			if out == "" {
 				_, err = c.OutOrStdout().Write(text)
 				return err
