@@ -78,9 +78,16 @@ func givenSettings(f *pflag.FlagSet) map[string]string {
 	return given
 }
 
-// sectionOrder is the order of the sections of help. Flags that are not settings are in the first
-// or the last one.
-var sectionOrder = []string{"data", "model", "training", "what travels", "network", "faults", "output"}
+// sections are those of help, in order. Flags that are not settings are in the first or the last one.
+func sections() []string {
+	all := []string{"data"}
+	for _, s := range plan.Settings() {
+		if !slices.Contains(all, s.Group) {
+			all = append(all, s.Group)
+		}
+	}
+	return append(all, "output")
+}
 
 // groupHelp groups the flags in c's help by section, and those of some modes only by mode. The
 // flags in data, besides settings, are in section data.
@@ -92,7 +99,7 @@ func groupHelp(c *cobra.Command, data ...string) {
 		if c.HasExample() {
 			fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
 		}
-		sections := map[string]*pflag.FlagSet{}
+		of := map[string]*pflag.FlagSet{}
 		var modes []string
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			name := "output"
@@ -107,15 +114,15 @@ func groupHelp(c *cobra.Command, data ...string) {
 			} else if slices.Contains(data, f.Name) {
 				name = "data"
 			}
-			if sections[name] == nil {
-				sections[name] = pflag.NewFlagSet("", pflag.ContinueOnError)
-				sections[name].SortFlags = false
+			if of[name] == nil {
+				of[name] = pflag.NewFlagSet("", pflag.ContinueOnError)
+				of[name].SortFlags = false
 			}
-			sections[name].AddFlag(f)
+			of[name].AddFlag(f)
 		})
 		slices.Sort(modes)
-		for _, name := range slices.Concat(sectionOrder, modes) {
-			if s := sections[name]; s != nil && s.HasAvailableFlags() {
+		for _, name := range slices.Concat(sections(), modes) {
+			if s := of[name]; s != nil && s.HasAvailableFlags() {
 				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], s.FlagUsages())
 			}
 		}

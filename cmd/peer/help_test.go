@@ -29,3 +29,20 @@ func TestHelpIsShort(t *testing.T) {
 	root, _ := newRoot()
 	visit(root)
 }
+
+// TestHelpShowsEveryFlag: no section of settings is left out.
+func TestHelpShowsEveryFlag(t *testing.T) {
+	for _, command := range []string{"train", "tune", "join", "plan", "partition"} {
+		root, _ := newRoot()
+		c, _, err := root.Find([]string{command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		help := must(t, command, "--help")
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if shown := strings.Contains(help, " --"+f.Name+" "); shown == f.Hidden {
+				t.Errorf("peer %s --help: --%s is shown: %t", command, f.Name, shown)
+			}
+		})
+	}
+}
