@@ -50,8 +50,8 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) error {
 		}
 		x = x.Select(present)
 	}
-	v, err := linear.Components(ctx, t.reducer, t.id(ofProducts, w), x, enc.Spec.Out,
-		t.config.PCAPasses, sumBits[t.config.Sums], t.key.FoldString("pca"))
+	v, err := linear.Components(ctx, t.reducer, t.id(ofProducts, w), x, float64(t.shard.Nodes)-float64(t.shard.Owned),
+		enc.Spec.Out, t.config.PCAPasses, sumBits[t.config.Sums], t.key.FoldString("pca"))
 	if err != nil {
 		return err
 	}

@@ -305,7 +305,8 @@ func (t *Trainer) statistics(ctx context.Context) error {
 	}
 	t.agreeMeans()
 	if t.config.Components > 0 {
-		v, err := linear.Components(ctx, t.reducer, t.id("products with the Gram matrix", 0, 0), t.x.Select(present), t.config.Components, t.config.PCAPasses, t.bits(), t.key.FoldString("pca"))
+		v, err := linear.Components(ctx, t.reducer, t.id("products with the Gram matrix", 0, 0), t.x.Select(present), t.rest.Rows,
+			t.config.Components, t.config.PCAPasses, t.bits(), t.key.FoldString("pca"))
 		if err != nil {
 			return err
 		}

@@ -36,11 +36,12 @@ func RidgeCost(d, c, lambdas int) Cost {
 	return cost
 }
 
-// ComponentsCost returns the cost of Components with f features, k components and that many passes.
+// ComponentsCost returns the cost of Components with f features, k components and that many passes, one more of which
+// finds the peer's own components.
 func ComponentsCost(f, k, passes int) Cost {
 	rows, w := float64(f), float64(min(k+oversample, f))
 	cost := Cost{what: fmt.Sprintf("encoder pca:%d over %d features", k, f), instead: "fewer components or passes",
-		flops: float64(passes)*4*rows*w*w + 9*w*w*w + 2*rows*w*float64(k), sent: 4 * int64(w*(rows*float64(passes)+w))}
+		flops: float64(passes+1)*4*rows*w*w + 18*w*w*w + 4*rows*w*float64(k), sent: 4 * int64(w*(rows*float64(passes)+w))}
 	if k > MaxComponents {
 		cost.fault = fmt.Errorf("components must be at most %d with encoder pca (got %d): use fewer, or encoder raw", MaxComponents, k)
 	}

@@ -20,35 +20,74 @@ import (
 // oversample is how many directions more than asked for the range finder carries (Halko et al. suggest 5 to 10).
 const oversample = 8
 
-// Components finds the K leading right singular vectors of the features of all peers together,
-// stacked but never pooled: a randomised range finder over G = XᵀX (Halko, Martinsson and Tropp,
-// SIAM Review 2011, algorithms 4.4 and 5.3), in which every product with G is a sum over the peers.
-// What leaves a peer is XᵀXQ for a Q that all know.
+// Components finds the K leading right singular vectors of the features of all peers together, each
+// row at length 1, stacked but never pooled: a randomised range finder over G = XᵀX (Halko,
+// Martinsson and Tropp, SIAM Review 2011, algorithms 4.4 and 5.3), in which every product with G is a
+// sum over the peers. What leaves a peer is XᵀXQ for a Q that all know. Rows count by their
+// directions (spherical components: Locantore et al., Test 1999), so that no row, and no peer by long
+// ones, decides more than another; encoded rows have length 1 in any case.
 //
 // It returns an F×K matrix with orthonormal columns, the same bits on every peer, whose column
 // signs are fixed. Each of passes reductions, a step of id each, has F·(K+8) numbers; a last one,
 // of another kind, has (K+8)². Their numbers travel as so many bits (comm.Contribution.Bits), on a
-// grid a column.
+// grid a column. The other peers have so many rows at most: sums that those cannot have, and
+// components that are far from this peer's rows, are comm.ErrRefused.
 func Components(
-	ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.Features, k, passes, bits int, key rng.Key,
+	ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.Features, others float64, k, passes, bits int, key rng.Key,
 ) (hmat.Dense, error) {
 	f := x.Cols()
 	if k > f {
 		return hmat.Dense{}, fmt.Errorf("encoder: pca must have at most as many components as there are features, %d (got %d)", f, k)
 	}
 	w := min(k+oversample, f)
+	sums := componentSums{
+		products: func(pass int, q, y hmat.Dense) error {
+			id.Step = pass
+			own, c := y.Clone(), &comm.Contribution{ID: id, Update: y.Data, Bits: bits, Columns: w, UpdateLimit: productLimit(q, others)}
+			said, err := r.Reduce(ctx, c)
+			if err != nil {
+				return err
+			}
+			return checkProducts(y, own, q, others, said.Error)
+		},
+		projected: func(q, small hmat.Dense) error {
+			id.Kind = "projected Gram matrix"
+			own, c := small.Clone(), &comm.Contribution{ID: id, Update: small.Data, Bits: bits, Columns: w, UpdateLimit: projectedLimit(w, others)}
+			said, err := r.Reduce(ctx, c)
+			if err != nil {
+				return err
+			}
+			return checkProjected(ctx, small, own, float64(x.Rows()), others, said.Error)
+		},
+	}
+	p := newProducts(unitRows(x))
+	v, err := sums.components(ctx, p, k, passes, key)
+	if err != nil || others == 0 {
+		return v, err
+	}
+	return v, p.checkComponents(ctx, v, key)
+}
+
+// componentSums make the parts of one peer sums of all.
+type componentSums struct {
+	products  func(pass int, q, y hmat.Dense) error // y = XᵀXQ
+	projected func(q, small hmat.Dense) error       // small = (XQ)ᵀ(XQ)
+}
+
+// components is Components of rows of length 1.
+func (s componentSums) components(ctx context.Context, p products, k, passes int, key rng.Key) (hmat.Dense, error) {
+	f := p.x.Cols()
+	w := min(k+oversample, f)
 	q := hmat.New(f, w)
 	for i := range q.Data {
 		q.Data[i] = float32(key.Normal(uint64(i)))
 	}
-	p := newProducts(x)
 	for pass := range passes {
 		y, err := p.gram(ctx, q)
 		if err != nil {
 			return hmat.Dense{}, err
 		}
-		id.Step = pass
-		if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: y.Data, Bits: bits, Columns: w}); err != nil {
+		if err := s.products(pass, q, y); err != nil {
 			return hmat.Dense{}, err
 		}
 		if err := orthonormalise(ctx, y); err != nil {
@@ -63,8 +102,7 @@ func Components(
 	}
 	small := hmat.New(w, w)
 	kernels.GemmTN(w, w, xq.Rows, xq.Data, xq.Stride, xq.Data, xq.Stride, small.Data, small.Stride, false)
-	id.Kind = "projected Gram matrix"
-	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Update: small.Data, Bits: bits, Columns: w}); err != nil {
+	if err := s.projected(q, small); err != nil {
 		return hmat.Dense{}, err
 	}
 	u := symmetric(small)
@@ -166,7 +204,7 @@ func orthonormalise(ctx context.Context, y hmat.Dense) error {
 	a := blas64.General{Rows: y.Rows, Cols: y.Cols, Stride: y.Cols, Data: make([]float64, y.Rows*y.Cols)}
 	for i, v := range y.Data {
 		if v != v || math.IsInf(float64(v), 0) {
-			return errors.New("encoder: the features of all peers together overflow; scale their columns")
+			return errors.New("encoder: features must be finite")
 		}
 		a.Data[i] = float64(v)
 	}
@@ -197,3 +235,34 @@ func fixSigns(v hmat.Dense) {
 }
 
 func abs(x float32) float32 { return float32(math.Abs(float64(x))) }
+
+// unitRows returns x with rows of length 1, but for those of zeros.
+func unitRows(x graph.Features) graph.Features {
+	scale := func(dst, row []float32) {
+		square := 0.0
+		for _, v := range row {
+			square += float64(v) * float64(v)
+		}
+		if square == 0 {
+			return
+		}
+		f := 1 / math.Sqrt(square)
+		for k, v := range row {
+			dst[k] = float32(f * float64(v))
+		}
+	}
+	if s := x.Sparse; s != nil {
+		y := *s
+		y.Val = make([]float32, len(s.Val))
+		for i := range s.Rows {
+			lo, hi := s.RowPtr[i], s.RowPtr[i+1]
+			scale(y.Val[lo:hi], s.Val[lo:hi])
+		}
+		return graph.Features{Sparse: &y}
+	}
+	y := hmat.New(x.Dense.Rows, x.Dense.Cols)
+	for i := range y.Rows {
+		scale(y.Row(i), x.Dense.Row(i))
+	}
+	return graph.Features{Dense: y}
+}
