@@ -315,7 +315,7 @@ func TestNoTestFigureBeforeTheChoice(t *testing.T) {
 			}
 		}
 	}
-	if r := l.mustTune(t, few(t, l.Plan)); stages < 3 || math.IsNaN(r.Test) || math.IsNaN(r.Stages[0].Test) {
+	if r := l.mustTune(t, few(t, l.Plan)); stages < 2 || math.IsNaN(r.Test) || math.IsNaN(r.Stages[0].Test) {
 		t.Errorf("after %d stages test %v, stages %+v", stages, r.Test, r.Stages)
 	}
 }
