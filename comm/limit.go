@@ -42,7 +42,7 @@ func (c *Contribution) checkFloats() func(at int, b []byte) error {
 			if finite && v-v != 0 {
 				return Refused("update[%d] must be finite (got %g)", at+i, v)
 			}
-			if c.UpdateLimit == nil {
+			if c.UpdateLimit == nil || v-v != 0 {
 				continue
 			}
 			if err := c.UpdateLimit(at+i).refusal(float64(v), float32Error(float64(v))); err != nil {
@@ -125,7 +125,7 @@ func (c *Contribution) checkFixed(g *Fixed) func(at int, b []byte) error {
 func (c *Contribution) Guard(members int) func(apart []float64) (length, i int, err error) {
 	var update []float32
 	var counts []int64
-	if c.UpdateLimit != nil {
+	if c.UpdateLimit != nil && floatVector(c.Update).finite() {
 		update = slices.Clone(c.Update)
 	}
 	if c.CountLimit != nil {

@@ -65,7 +65,8 @@ type Reduced struct {
 	Meta [][]byte
 
 	// Error is how far the numbers of Update may be from the exact sums beyond the rounding of a float32, for each
-	// column or part of a sum in fixed point; nil: no further. A Reducer that adds noise says how much.
+	// column or part of a sum in fixed point; nil: no further. A Reducer that adds noise says how much at most, or
+	// +Inf; it must check UpdateLimit, if at all, before.
 	Error []float64
 }
 

@@ -181,7 +181,7 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	}
 	e := train.Event{Kind: train.StageEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric), BestRound: t.machine.Position().BestRound}
 	var err error
-	if e.Val, e.ValLoss, _, err = final.Read(v[:size]); err != nil {
+	if e.Val, e.ValLoss, _, err = t.read(final, v[:size]); err != nil {
 		return err
 	}
 	if e.Test, e.TestLoss, _, err = final.Read(v[size:]); err != nil {

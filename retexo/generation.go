@@ -270,7 +270,7 @@ func (t *Trainer) revalidate(ctx context.Context, w work, e *event) error {
 	if err != nil {
 		return err
 	}
-	e.Val, e.ValLoss, _, err = t.metric.Read(v)
+	e.Val, e.ValLoss, _, err = t.read(t.metric, v)
 	return err
 }
 

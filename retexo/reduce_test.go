@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -265,7 +266,7 @@ func TestSyncBridgesRoundingOnly(t *testing.T) {
 				})
 				on(tr, train.Resync, func(e train.Event) {
 					synced[rank]++
-					if e.Peer != 0 || e.Other != 1 || e.Differed != (rank == 1) || rank == 1 && !(e.Distance > 0 && e.Distance < mostApart) {
+					if e.Peer != 0 || e.Other != 1 || e.Differed != (rank == 1) || rank == 1 && !(e.Distance > 0 && e.Distance < recovery.MostApart) {
 						t.Errorf("peer %d was told %+v", rank, e)
 					}
 				})

@@ -3,6 +3,7 @@ package retexo
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -78,13 +79,15 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	st := t.stage
-	z := st.design(st.train)
-	y, weight := linear.Targets(st.train.labels, st.weight)
-	sums, err := linear.Equations(ctx, z, y, weight)
-	if err != nil {
-		return err
+	z, most := st.design(st.train), math.Inf(1)
+	if enc := t.config.Spec.Encoder; w.Stage == 1 && (enc.Kind == "pca" || enc.L1Norm || enc.L2Norm) {
+		most = linear.MostSquare
 	}
-	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofEquations, w), Update: sums}); err != nil {
+	y, weight := linear.Targets(st.train.labels, st.weight)
+	known := linear.NewJoint(t.labels.Classes, t.labels.Labelled, st.train.labels, st.weight)
+	known.All = !t.config.Survival.On()
+	sums, err := known.SumEquations(ctx, t.reducer, t.id(ofEquations, w), z, y, weight, most)
+	if err != nil {
 		return err
 	}
 	if st.solutions, st.solved, err = linear.Ridge(ctx, sums, z.Cols, y.Cols, t.config.Lambdas); err != nil {
@@ -107,7 +110,7 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	for k := range st.solutions {
-		metric, _, labels, err := t.metric.Read(vals[k*size:])
+		metric, _, labels, err := t.read(t.metric, vals[k*size:])
 		if err != nil {
 			return err
 		}

@@ -17,15 +17,17 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // What a trainer does in the rounds of a stage.
 
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
-	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1}
+	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1}
 	if t.config.Balanced {
 		st.weight = task.ClassWeights(t.labels.Classes)
+		st.most = float64(slices.Max(st.weight))
 	}
 	key := t.key.FoldString("init")
 	if k == 0 {
@@ -137,9 +139,12 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	if count == 0 {
 		return errors.New("no peer that is left has a training node")
 	}
+	if most := t.labels.Labelled * st.most * (1 + 1e-5); !(count > 0 && (float64(count) <= most || t.config.Survival.On())) {
+		return comm.Refused("the labels that a round learns from must be 0 to %.6g (got %g)", most, count)
+	}
 	e.Loss, st.count, e.Val = float64(loss)/float64(count), float64(count), math.NaN()
 	if w.Eval {
-		if e.Val, e.ValLoss, _, err = t.metric.Read(c.Counts[2*eval.RealLen:]); err != nil {
+		if e.Val, e.ValLoss, _, err = t.read(t.metric, c.Counts[2*eval.RealLen:]); err != nil {
 			return err
 		}
 	}
@@ -151,6 +156,14 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 		return fmt.Errorf("the loss is %g: training has diverged; lower the learning rate", e.Loss)
 	}
 	return nil
+}
+
+// read reads sums of a's accumulators over validation nodes. Who came back was not counted.
+func (t *Trainer) read(a eval.Accumulator, v []int64) (metric, loss float64, labels int64, err error) {
+	if rows, most := a.Rows(v), int64(t.labels.Validating()); rows > most && !t.config.Survival.On() {
+		return 0, 0, 0, comm.Refused("the labelled validation nodes must be at most %d (got %d)", most, rows)
+	}
+	return a.Read(v)
 }
 
 // enter begins the stage unless it has begun.
@@ -171,10 +184,6 @@ func (t *Trainer) apply(w work) {
 	}
 	t.stage.apply(t.config, w.Round, t.stage.count)
 }
-
-// mostApart is how far from its own, in proportion, the parameters may lie that a peer takes from another one: rounding
-// on another processor is nearer by far. Beyond it one of the two is at fault.
-const mostApart = 1e-4
 
 // sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From, if they are those
 // that it announced and near this peer's own.
@@ -200,29 +209,16 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 		e.Other = t.shard.Rank
 	}
 	for i, x := range held {
-		e.Distance = max(e.Distance, distance(x, fetched[i]))
+		e.Distance = max(e.Distance, recovery.Distance(x, fetched[i]))
 	}
-	if !(e.Distance <= mostApart) {
-		return fmt.Errorf("the parameters of peers %d and %d differ by %.2g of their length, more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", e.Peer, e.Other, e.Distance, mostApart)
+	if !(e.Distance <= recovery.MostApart) {
+		return fmt.Errorf("the parameters of peers %d and %d differ by %.2g of their length, more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", e.Peer, e.Other, e.Distance, recovery.MostApart)
 	}
 	for i, x := range held {
 		copy(x, fetched[i])
 	}
 	t.report(e)
 	return nil
-}
-
-// distance is ‖x − y‖ over the larger of ‖x‖ and ‖y‖; 0 where both are 0.
-func distance(x, y []float32) float64 {
-	var apart, xx, yy float64
-	for i, v := range x {
-		d := float64(v) - float64(y[i])
-		apart, xx, yy = apart+d*d, xx+float64(v)*float64(v), yy+float64(y[i])*float64(y[i])
-	}
-	if apart == 0 {
-		return 0
-	}
-	return math.Sqrt(apart / max(xx, yy))
 }
 
 // held returns what all peers hold alike at this point of the run: components, solutions, or parameters and, where they
@@ -253,7 +249,7 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	e.Digests = t.digests()
-	e.Val, e.ValLoss, _, err = t.metric.Read(v)
+	e.Val, e.ValLoss, _, err = t.read(t.metric, v)
 	return err
 }
 

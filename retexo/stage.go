@@ -28,6 +28,7 @@ type stage struct {
 	round            *comm.Contribution // of a round: the update (in the slab's gradients), loss, labels and metric, a statement
 	count            float64            // labels in the sum of updates
 	weight           []float32          // of each class, or nil
+	most             float64            // of them
 	solutions        []mat.Dense        // ridge: one a penalty, all of them in solved
 	solved           []float32
 

@@ -96,6 +96,10 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 // Where the plan lets it go on without lost peers, g is one that has agreed on its members, and Run may be called again,
 // with the group of the next generation: after session.ErrRejoin, and after a *comm.PeerError.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	return g.Refuse(ctx, t.run(ctx, g, r))
+}
+
+func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if t.config.Survival.On() {
 		if err := t.regroup(g); err != nil {
 			return err

@@ -38,7 +38,12 @@ func (r noisy) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, 
 	for i := range c.Update {
 		c.Update[i] += float32(r.noise.Amount * largest * key.Normal(uint64(i)))
 	}
-	return r.Group.Reduce(ctx, c)
+	c.UpdateLimit = nil // noise is beyond it
+	sums, err := r.Group.Reduce(ctx, c)
+	if r.noise.Amount > 0 {
+		sums.Error = []float64{math.Inf(1)}
+	}
+	return sums, err
 }
 
 func (n *Noise) note(id comm.ReduceID) {

@@ -43,14 +43,18 @@ func (a Accumulator) Write(v []int64, loss, labels float64, scores mat.Dense, of
 }
 
 // Read turns a sum into the metric, the mean loss and the number of labels; the first two are NaN
-// where there are none.
+// where there are none. Counts that no rows have are an error.
 func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err error) {
 	labels = v[RealLen]
 	if labels == 0 {
 		return math.NaN(), math.NaN(), 0, nil
 	}
 	c := a.zero()
-	if err := c.FromVector(v[RealLen+1 : a.size]); err != nil {
+	err = c.FromVector(v[RealLen+1 : a.size])
+	if err == nil {
+		err = a.check(c, labels, a.Rows(v))
+	}
+	if err != nil {
 		return 0, 0, 0, fmt.Errorf("the summed counts of all peers: %w", err)
 	}
 	return a.metric.Of(&c), float64(float32(Real(v))) / float64(labels), labels, nil
@@ -104,8 +108,13 @@ func (a Accumulator) Check(v []int64, rows int64) error {
 	if err := c.FromVector(v[RealLen+1 : a.size]); err != nil {
 		return err
 	}
-	if most := rows * int64(max(c.classes, 1)); v[RealLen] < 0 || v[RealLen] > most {
-		return fmt.Errorf("eval: the labels must be 0 to %d (got %d)", most, v[RealLen])
+	return a.check(c, v[RealLen], rows)
+}
+
+// check is Check of counts, none of them negative, and of a number of labels.
+func (a Accumulator) check(c Counts, labels, rows int64) error {
+	if most := rows * int64(max(c.classes, 1)); labels < 0 || labels > most {
+		return fmt.Errorf("eval: the labels must be 0 to %d (got %d)", most, labels)
 	}
 	if c.n[0] != rows || c.n[1] > rows {
 		return fmt.Errorf("eval: there must be %d rows, at most as many of them right (got %d, and %d)", rows, c.n[0], c.n[1])

@@ -159,36 +159,14 @@ func (t *Trainer) squares(r int, w float64) []float64 {
 	return all
 }
 
-// ownWeight returns that of this peer's training nodes together.
-func (t *Trainer) ownWeight() (sum float64) {
-	_, weight := t.targets()
-	for _, w := range weight {
-		sum += float64(w)
-	}
-	return sum
-}
-
 // joint returns what is known of the targets of all peers.
 func (t *Trainer) joint() linear.Joint {
-	k := linear.Joint{Rows: t.labels.Labelled, Exclusive: !t.shard.Labels.Multi()}
-	own := t.shard.Labels.Select(t.train).Count()
-	for c, n := range t.labels.Classes {
-		w := 1.0
-		if t.weight != nil && k.Exclusive {
-			w = float64(t.weight[c])
-		}
-		k.Squares, k.Rest = append(k.Squares, w*n), append(k.Rest, w*(n-own[c]))
-		k.Weight += w * n
-	}
-	if !k.Exclusive {
-		k.Weight = t.labels.Labelled
-	}
-	return k
+	return linear.NewJoint(t.labels.Classes, t.labels.Labelled, t.shard.Labels.Select(t.train), t.weight)
 }
 
 // checkEquations checks the normal equations after round r, of which own are this peer's.
 func (t *Trainer) checkEquations(ctx context.Context, r int, all, own linear.Normal, k linear.Joint) error {
-	w, at := k.Weight-t.ownWeight(), 1
+	w, at := k.RestWeight, 1
 	for round := range r + 1 {
 		width, square, room := t.model.Spec.Closed.Columns(round, t.config.Classes), 0.0, 0.0
 		for j := at; j < at+width; j++ {
@@ -225,7 +203,7 @@ func (t *Trainer) ownValidating() int64 {
 // squares of each of these add up to the weights of all peers, with much room for rounding, and random features are
 // between −√2 and √2.
 func (t *Trainer) randomLimit(d, random int, k linear.Joint) func(i int) comm.Limit {
-	w := k.Weight - t.ownWeight()
+	w := k.RestWeight
 	squares := append([]float64{w}, slices.Repeat([]float64{4 * k.Weight}, d-1)...)
 	return linear.PartLimit(random, append(squares, slices.Repeat([]float64{2 * w}, random)...), k.Rest)
 }

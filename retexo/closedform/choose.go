@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // candidate is one regression: which columns it has, from 1, and its weights with the constant last.
@@ -261,10 +262,6 @@ func digestOf(all []candidate) []byte {
 	return binary.LittleEndian.AppendUint32(nil, train.Digest(x))
 }
 
-// mostApart is how far the weights of two peers may lie apart, in proportion: rounding on another
-// processor is nearer by far.
-const mostApart = 1e-4
-
 // agree gives every peer the weights that most peers have, where their digests differ.
 func (t *Trainer) agree(ctx context.Context, r int, digests [][]byte, all []candidate) error {
 	from, most := 0, 0
@@ -288,14 +285,9 @@ func (t *Trainer) agree(ctx context.Context, r int, digests [][]byte, all []cand
 		if err := t.group.Broadcast(ctx, comm.Control, from, fetched); err != nil {
 			return err
 		}
-		var apart, length float64
-		for i, v := range fetched {
-			d := float64(v) - float64(one.weights.Data[i])
-			apart, length = apart+d*d, length+float64(v)*float64(v)
-		}
-		if distance := math.Sqrt(apart / max(length, math.SmallestNonzeroFloat64)); !(distance <= mostApart) {
+		if distance := recovery.Distance(fetched, one.weights.Data); !(distance <= recovery.MostApart) {
 			return &comm.PeerError{Rank: from, Op: "weights", Err: fmt.Errorf("its solution differs from this peer's by %.2g of its length, "+
-				"more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", distance, mostApart)}
+				"more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", distance, recovery.MostApart)}
 		} else if e.Distance < distance {
 			e.Distance = distance
 		}

@@ -288,7 +288,7 @@ func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight 
 	z, labels, of := t.trainingRows(r, t.base.columns, y, weight)
 	own, k := linear.Part(z, added, labels, of), t.joint()
 	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: slices.Clone(own),
-		UpdateLimit: linear.PartLimit(added, t.squares(r, k.Weight-t.ownWeight()), k.Rest)}
+		UpdateLimit: linear.PartLimit(added, t.squares(r, k.RestWeight), k.Rest)}
 	said, err := t.reducer.Reduce(ctx, c)
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func TestSolvesEndWithTheContext(t *testing.T) {
 			return err
 		}},
 		{"equations", 2, func(ctx context.Context) error {
-			_, err := Equations(ctx, hmat.New(c, d), hmat.New(c, c), make([]float32, c))
+			_, err := equations(ctx, hmat.New(c, d), hmat.New(c, c), make([]float32, c))
 			return err
 		}},
 		{"products", 2, func(ctx context.Context) error {

@@ -116,8 +116,10 @@ func (r Rest) Projected(u hmat.Dense) []float64 {
 			squares[c] += float64(v) * float64(v)
 		}
 	}
-	for c := range squares {
-		squares[c] *= total * rounding
+	for c, v := range squares {
+		if v > 0 { // total may be infinite
+			squares[c] *= total * rounding
+		}
 	}
 	return squares
 }

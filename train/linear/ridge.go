@@ -20,9 +20,9 @@ const MaxRidge = 1 << 13
 // gramBlock is how many rows of a Gram matrix are computed between two looks at the context.
 const gramBlock = 512
 
-// Equations returns this peer's part of the normal equations of a regression from the rows of z, N×D, to those of y,
+// equations returns this peer's part of the normal equations of a regression from the rows of z, N×D, to those of y,
 // N×C, row i counting weight[i]: the upper triangle of ZᵀWZ, row by row, and after it ZᵀWY.
-func Equations(ctx context.Context, z, y hmat.Dense, weight []float32) ([]float32, error) {
+func equations(ctx context.Context, z, y hmat.Dense, weight []float32) ([]float32, error) {
 	d, c := z.Cols, y.Cols
 	cross, weighted := hmat.New(d, c), z.Clone()
 	for i, w := range weight {
@@ -44,7 +44,7 @@ func Equations(ctx context.Context, z, y hmat.Dense, weight []float32) ([]float3
 }
 
 // Ridge returns, for each λ of lambdas, the W, D×C, that minimises Σ w‖zW − y‖² + λ‖W‖² over the rows of all peers, from
-// the sum of their Equations (Hoerl and Kennard 1970; by Cholesky, in float64). λ is in units of the mean diagonal of
+// the sum of their equations (Hoerl and Kennard 1970; by Cholesky, in float64). λ is in units of the mean diagonal of
 // ZᵀWZ, so that a scale of the input does not matter; the last column of z, a constant, is not penalised. All solutions
 // lie in solved, one after the other. Ridge ends soon after ctx does.
 func Ridge(ctx context.Context, sums []float32, d, c int, lambdas []float64) (solutions []hmat.Dense, solved []float32, err error) {

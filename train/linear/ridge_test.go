@@ -26,7 +26,7 @@ func TestRidgeIsTheMinimum(t *testing.T) {
 	}
 	var sums []float32
 	for _, part := range [][2]int{{0, 10}, {10, 11}, {11, n}} {
-		one, err := Equations(t.Context(), z.RowRange(part[0], part[1]), y.RowRange(part[0], part[1]), weight[part[0]:part[1]])
+		one, err := equations(t.Context(), z.RowRange(part[0], part[1]), y.RowRange(part[0], part[1]), weight[part[0]:part[1]])
 		if err != nil {
 			t.Fatal(err)
 		}
