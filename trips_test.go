@@ -37,7 +37,7 @@ func TestTripsOfARun(t *testing.T) {
 				sum := r.Total()
 				most := least + time.Duration(float64(sum.Total())/rate*float64(time.Second))
 				if took < least || took > most || r.Load.Trips < 10 {
-					t.Errorf("%d trips and %d bytes took %v, want %v to %v", r.Load.Trips, sum.Total(), took, least, most)
+					t.Errorf("%d trips and %d bytes took %v, must be %v to %v", r.Load.Trips, sum.Total(), took, least, most)
 				}
 				if waited := time.Duration(r.Waited * float64(time.Second)); (waited - took).Abs() > latency {
 					t.Errorf("peers waited for %v of %v, in which they computed for none", waited, took)

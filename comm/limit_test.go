@@ -190,7 +190,8 @@ func TestRefuseNothingElse(t *testing.T) {
 	must(t, each(gs, func(g *comm.Group) error { return g.Barrier(t.Context()) }))
 }
 
-// TestForeignRefusals: what another member says of a refusal is no more than a text that can be shown.
+// TestForeignRefusals checks what peers make of another member's refusal: a malformed one is an error, and its text is shown
+// without control characters.
 func TestForeignRefusals(t *testing.T) {
 	body := func(culprit, by byte, text string) []byte {
 		return append([]byte{culprit, 0, 0, 0, by, 0, 0, 0}, text...)

@@ -96,8 +96,8 @@ func stream(ask func(s *comm.Stream, from []int)) func(*testing.T, *comm.Group) 
 	}
 }
 
-// TestWaits holds the messages that operations are said to wait for one after another to the time that they take over
-// links of nothing but latency, and the messages to those that the network carried.
+// TestWaits compares Trips, the messages that a member waits for one after another, with the time that operations take over
+// links that only add latency, and Messages with those that the network carried.
 func TestWaits(t *testing.T) {
 	const latency = 30 * time.Millisecond
 	for _, op := range ops {
@@ -117,7 +117,7 @@ func TestWaits(t *testing.T) {
 					g.Close()
 				}
 				if trips != op.trips || took != time.Duration(trips)*latency {
-					t.Errorf("%d trips, want %d; the operation took %v", trips, op.trips, took)
+					t.Errorf("%d trips, must be %d; the operation took %v", trips, op.trips, took)
 				}
 				if messages != op.messages {
 					t.Errorf("%d messages were sent, want %d", messages, op.messages)
@@ -154,7 +154,7 @@ func TestPath(t *testing.T) {
 			trips, _ := g.Waits()
 			least := time.Duration(trips) * m.Latency
 			if most := least + time.Duration(float64(all)/m.Rate*float64(time.Second)); took < least || took > most {
-				t.Errorf("member %d: %d trips took %v, want %v to %v", r, trips, took, least, most)
+				t.Errorf("member %d: %d trips took %v, must be %v to %v", r, trips, took, least, most)
 			}
 		}
 	})

@@ -197,7 +197,7 @@ func TestTripsOverALine(t *testing.T) {
 				// One peer may begin a message later, end one earlier, and send one that the other alone waits for.
 				least := time.Duration(f.Trips-3) * delay
 				if waited := time.Duration(f.Waited * float64(time.Second)); f.Trips < 10 || waited < least || waited > 3*least {
-					t.Errorf("peer %d: %d messages one after another took %v, want %v to %v", r, f.Trips, waited, least, 3*least)
+					t.Errorf("peer %d: %d messages one after another took %v, must be %v to %v", r, f.Trips, waited, least, 3*least)
 				}
 				t.Logf("peer %d: %d messages one after another, %.2f s waiting for them, %.2f s in the session, %v in all",
 					r, f.Trips, f.Waited, f.Seconds, took.Round(time.Millisecond))

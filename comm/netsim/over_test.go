@@ -116,7 +116,7 @@ func TestPredict(t *testing.T) {
 		took := time.Since(start) - m.Latency
 		for r, l := range loads {
 			if l.Trips != 2*calls {
-				t.Errorf("member %d waited for %d trips, want %d", r, l.Trips, 2*calls)
+				t.Errorf("member %d waited for %d trips, must be %d", r, l.Trips, 2*calls)
 			}
 			if ratio := float64(m.Predict(l)) / float64(took); ratio < 0.9 || ratio > 1.1 {
 				t.Errorf("member %d: predicted %v, took %v", r, m.Predict(l), took)

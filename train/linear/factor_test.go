@@ -205,7 +205,7 @@ func TestCost(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.err)
 		}
 		if warn := c.cost.Warning(); err == nil && ((warn == "") != (c.warn == "") || !strings.Contains(warn, c.warn)) {
-			t.Errorf("%s: %q, want %q", c.name, warn, c.warn)
+			t.Errorf("%s: %q, must be %q", c.name, warn, c.warn)
 		}
 	}
 }

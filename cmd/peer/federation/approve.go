@@ -106,7 +106,7 @@ func (a *approving) confirm(ctx context.Context, stdin io.Reader, stdout io.Writ
 	fmt.Fprintf(stdout, "\nApprove this plan for %s until %s? [y/N] ", a.read.Members[a.rank].Name, a.until)
 	answered := make(chan string, 1)
 	go func() { // a terminal cannot be told to stop waiting
-		answer, _ := bufio.NewReader(stdin).ReadString('\n') // what cannot be read is no yes
+		answer, _ := bufio.NewReader(stdin).ReadString('\n') // an answer that cannot be read is a no
 		answered <- strings.ToLower(strings.TrimSpace(answer))
 	}()
 	select {
