@@ -24,6 +24,14 @@ that all peers send.`,
 
 // passedOver are plans that could be candidates, and are not.
 var passedOver = []string{
+	"--preset=frugal --hops=3 --hops-kept=last --random-features=128",
+	"--preset=frugal --hops=3 --hops-kept=last --random-features=256",
+	"--preset=frugal --hops=4 --hops-kept=last --random-features=128",
+	"--preset=frugal --hops=4 --hops-kept=last --random-features=256",
+	"--preset=frugal --class-target=labels --hops=3 --hops-kept=last --random-features=128",
+	"--preset=frugal --class-target=labels --hops=3 --hops-kept=last --random-features=256",
+	"--preset=frugal --class-target=labels --hops=4 --hops-kept=last --random-features=128",
+	"--preset=frugal --class-target=labels --hops=4 --hops-kept=last --random-features=256",
 	"--preset=frugal --class-target=labels --hops=1",
 	"--preset=frugal --class-target=labels --hops=6",
 	"--preset=frugal --class-target=labels",
@@ -90,7 +98,7 @@ func (o options) printCandidates(ctx context.Context, p *page.Page, b *book) err
 			return err
 		}
 		for _, row := range rows {
-			if !strings.Contains(row.Name, o.row) {
+			if !o.wants(row.Name) {
 				continue
 			}
 			s, err := b.run(ctx, row.onData(data), runs)

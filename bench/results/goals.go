@@ -248,9 +248,9 @@ func (g goal) verdict(test, mb float64) string {
 	return "yes"
 }
 
-// wants reports whether w is one of the rows to run.
-func (o options) wants(w way) bool {
-	return slices.ContainsFunc(strings.Split(o.row, "/"), func(part string) bool { return strings.Contains(w.name, part) })
+// wants reports whether the row of that name is one of those to run.
+func (o options) wants(name string) bool {
+	return slices.ContainsFunc(strings.Split(o.row, "/"), func(part string) bool { return strings.Contains(name, part) })
 }
 
 // printWays prints and plots the preset beside the other ways to train.
@@ -268,7 +268,7 @@ func (o options) printWays(ctx context.Context, p *page.Page, b *book) error {
 		}
 		panel := chart.Panel{Title: g.data, X: "MB sent", Y: "test, %"}
 		for k, w := range ways {
-			if !o.wants(w) {
+			if !o.wants(w.name) {
 				continue
 			}
 			s, err := w.runs(ctx, b, g.data, o.plan, o.seeds)
@@ -293,7 +293,7 @@ func (o options) printWays(ctx context.Context, p *page.Page, b *book) error {
 	}
 	var names []string
 	for _, w := range ways {
-		if o.wants(w) {
+		if o.wants(w.name) {
 			names = append(names, w.name)
 		}
 	}

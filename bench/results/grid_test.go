@@ -28,7 +28,7 @@ func TestGridIsSound(t *testing.T) {
 				if err := errors.Join(e.Validate(), e.Only("train")); err != nil {
 					t.Errorf("%s, %s: %v", f.name, e.setting(), err)
 				}
-				if flags := f.candidates[i]; seen[flags] || e.Encoder.Kind == "raw" && columns > 1000 && f.name != "preset retexo" {
+				if flags := f.candidates[i]; seen[flags] || e.Encoder.Kind == "raw" && columns >= 128 && f.name != "preset retexo" {
 					t.Errorf("%d columns, %s: %q must occur once, and raw with few columns only", columns, f.name, flags)
 				}
 				seen[f.candidates[i]] = true

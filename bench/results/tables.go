@@ -82,7 +82,7 @@ func (o options) printTable(ctx context.Context, p *page.Page, b *book) error {
 			return err
 		}
 		for _, r := range all[i].rows(data) {
-			if !strings.Contains(r.Name, o.row) {
+			if !o.wants(r.Name) {
 				continue
 			}
 			r.Data = data
