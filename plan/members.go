@@ -3,8 +3,11 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/admission"
@@ -70,34 +73,89 @@ func (p Plan) IDOf(name string) string {
 	return ""
 }
 
-// AddMembers adds members given as NAME=ID or NAME=ID@HOST, and returns all faults of the texts.
-// The first member of a host listens on port, the next one on the next port; a member without a
-// host only dials.
+// AddMembers adds members given as NAME=ID, NAME=ID@HOST or NAME=ID@HOST:PORT, and returns all faults of the texts.
+// A member without a port listens on port if it is the first of its host, the next one on the next port; a member
+// without a host only dials.
 func (p *Plan) AddMembers(texts []string, port int) error {
 	ports := make(map[string]int)
 	var errs faults
 	for _, text := range texts {
 		name, id, ok := strings.Cut(text, "=")
 		if !ok || name == "" || id == "" {
-			errs.add("a peer must be NAME=ID or NAME=ID@HOST (got %q)", text)
+			errs.add("a peer must be NAME=ID, NAME=ID@HOST or NAME=ID@HOST:PORT (got %q)", text)
 			continue
 		}
-		id, host, reachable := strings.Cut(id, "@")
+		id, at, reachable := strings.Cut(id, "@")
 		m := Member{Name: name, ID: id, Addresses: []string{}}
 		if reachable {
-			kind := "dns"
-			if ip, err := netip.ParseAddr(host); err == nil {
-				kind = "ip4"
-				if ip.Is6() {
-					kind = "ip6"
-				}
+			host, own, err := hostPort(at)
+			if err != nil {
+				errs.add("%s: %w", name, err)
+				continue
 			}
-			m.Addresses = Addresses(p.Carrier, "/"+kind+"/"+host, port+ports[host])
-			ports[host]++
+			if own == 0 {
+				own = port + ports[host]
+				ports[host]++
+			}
+			if own > math.MaxUint16 {
+				errs.add("%s: its port must be below 65536 (got %d)", name, own)
+				continue
+			}
+			m.Addresses = Addresses(p.Carrier, host, own)
+			if slices.ContainsFunc(p.Addresses(), func(a string) bool { return slices.Contains(m.Addresses, a) }) {
+				errs.add("%s: its address must not be that of another member (got %s)", name, m.Addresses[0])
+			}
 		}
 		p.Members = append(p.Members, m)
 	}
 	return errors.Join(errs...)
+}
+
+// hostPort parses HOST or HOST:PORT; an IPv6 address before a port stands in brackets. The host is returned as the
+// start of a multiaddress, as "/ip4/10.0.0.1"; port 0: none is given.
+func hostPort(text string) (host string, port int, err error) {
+	const must = "the host must be an IP address or a name, without or with a port, as 10.0.0.1, [2001:db8::1]:4001 or a.example:4001 (got %q)"
+	host = text
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	} else if _, err := netip.ParseAddr(text); err != nil && strings.Contains(text, ":") {
+		colon := strings.LastIndex(text, ":")
+		host = text[:colon]
+		if inner, ok := strings.CutPrefix(host, "["); ok {
+			if host, ok = strings.CutSuffix(inner, "]"); !ok {
+				return "", 0, fmt.Errorf(must, text)
+			}
+		}
+		if port, err = strconv.Atoi(text[colon+1:]); err != nil || port < 1 || port > math.MaxUint16 {
+			return "", 0, fmt.Errorf("the port of a host must be 1 to 65535 (got %q)", text)
+		}
+	}
+	switch ip, err := netip.ParseAddr(host); {
+	case err == nil && ip.Zone() != "":
+		return "", 0, fmt.Errorf("the address of a host must have no zone (got %q)", text)
+	case err == nil && ip.Is4():
+		return "/ip4/" + host, port, nil
+	case err == nil:
+		return "/ip6/" + host, port, nil
+	case strings.HasPrefix(text, "[") || !isHostName(host):
+		return "", 0, fmt.Errorf(must, text)
+	}
+	return "/dns/" + host, port, nil
+}
+
+// hostLabel matches a label of a name: RFC 1123, section 2.1, and underscores, which container networks use.
+var hostLabel = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
+
+// isHostName reports whether text is the name of a host. Its last label is not a number: 10.0.0.256 is a mistyped
+// address.
+func isHostName(text string) bool {
+	labels := strings.Split(text, ".")
+	for _, label := range labels {
+		if !hostLabel.MatchString(label) {
+			return false
+		}
+	}
+	return len(text) <= 253 && strings.ContainsFunc(labels[len(labels)-1], func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // Addresses returns the multiaddresses at which a peer listens, at a host such as "/ip4/10.0.0.1".

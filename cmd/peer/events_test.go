@@ -42,7 +42,21 @@ func TestEvents(t *testing.T) {
 	}
 	equal(t, "test accuracy", tests[len(tests)-1], *result.TestAccuracy)
 	refuse(t, 2, []string{"is a directory"}, "train", "--data", sites(t), "--events", dir)
-	refuse(t, 2, []string{os.DevNull, "must be a regular file"}, "train", "--data", sites(t), "--json", os.DevNull)
+}
+
+// TestToStandardOutput: where the data go to standard output, nothing else does.
+func TestToStandardOutput(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	text := must(t, "train", "--data", sites(t), "--peers", "2", "--transport", "memory", "--out", out, "--json", "-")
+	if text != string(contents(t, filepath.Join(out, "result.json"))) {
+		t.Errorf("standard output must be result.json (got %s)", text)
+	}
+	file := filepath.Join(out, "p.csv")
+	ask := []string{"predict", "--model", filepath.Join(out, "model.safetensors"), "--data", sites(t), "-o"}
+	must(t, append(ask, file)...)
+	if text := must(t, append(ask, "-")...); text != string(contents(t, file)) {
+		t.Errorf("standard output must be the predictions (got %s)", text)
+	}
 }
 
 // TestResultsAreTheOwners: nobody but the owner can read what a run and predict write about nodes.

@@ -46,7 +46,8 @@ peers, and --shard may be the whole partition.`,
 				return err
 			}
 			defer w.End()
-			return s.run(c.Context(), w, c.OutOrStdout())
+			s.out.stdout = c.OutOrStdout()
+			return s.run(c.Context(), w, cli.Text(s.out.stdout, c.ErrOrStderr(), s.out.json))
 		},
 	}
 	f := c.Flags()
@@ -62,28 +63,33 @@ peers, and --shard may be the whole partition.`,
 	f.StringVar(&s.Link, "link", "", linkHelp)
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state or min_peers; 0: none")
 	f.StringVarP(&s.out.dir, "out", "o", "", "directory for results (default runs/DATA-peer-N)")
-	f.StringVar(&s.out.json, "json", "", "JSON file for the results")
+	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")
 	view.Bind(f)
 	s.launch.bind(f)
 	cli.Required(c, "plan", "shard")
 	return c
 }
 
-func (s member) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err error) {
+func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
 	p, closer, err := s.prepare(w)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	own := s.Site.Shard
-	s.Site.OnModel = func(o *heddle.Result) error {
-		return s.out.write(o, *p, own, report.Page{Command: "peer join --plan plan.yaml --shard " + s.shard})
+	early := s.out // while peers are still connected
+	if cli.IsStdout(early.json) || cli.Special(early.json) {
+		early.json = "" // what is written there stays, and is written once
 	}
+	write := func(out output, o *heddle.Result) error {
+		return out.write(o, *p, own, report.Page{Command: "peer join --plan plan.yaml --shard " + s.shard})
+	}
+	s.Site.OnModel = func(o *heddle.Result) error { return write(early, o) }
 	o, err := heddle.Join(ctx, *p, s.Site)
 	w.End()
 	if log := s.Site.Gate.Audit; log != "" { // people keep the head elsewhere
 		if head, err := admission.VerifyLog(log, nil); err == nil {
-			fmt.Fprintf(stdout, "audit:  %s, ends with %s\n", log, head)
+			fmt.Fprintf(text, "audit:  %s, ends with %s\n", log, head)
 		}
 	}
 	if err != nil {
@@ -93,18 +99,18 @@ func (s member) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err er
 		}
 		return err
 	}
-	if err := s.Site.OnModel(o); err != nil { // again, with the figures of the whole run
+	if err := write(s.out, o); err != nil { // again, with the figures of the whole run
 		return err
 	}
-	if err := printTried(stdout, o); err != nil {
+	if err := printTried(text, o); err != nil {
 		return err
 	}
-	s.out.print(stdout, o, own.Name)
-	if err := cli.PrintLedger(stdout, s.Site.Ledger, own.Name); err != nil {
+	s.out.print(text, o, own.Name)
+	if err := cli.PrintLedger(text, s.Site.Ledger, own.Name); err != nil {
 		return err
 	}
 	if s.Site.State != "" {
-		fmt.Fprintf(stdout, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)
+		fmt.Fprintf(text, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)
 	}
 	return nil
 }

@@ -97,8 +97,9 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 
 // output is where a run's model, report and figures go.
 type output struct {
-	dir  string
-	json string // one more file for the figures; empty: none
+	dir    string
+	json   string    // one more file for the figures; empty: none
+	stdout io.Writer // for the file -
 }
 
 func (out output) model() string  { return filepath.Join(out.dir, "model.safetensors") }
@@ -136,14 +137,14 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 	if o.Privacy != nil {
 		page.Summary = append(page.Summary, report.Fact{Name: "kept private", Value: o.Privacy.String()})
 	}
-	if err := cli.WriteFile(out.report(), func(w io.Writer) error { return report.Write(w, page) }); err != nil {
+	if err := cli.WriteFile(out.stdout, out.report(), func(w io.Writer) error { return report.Write(w, page) }); err != nil {
 		return err
 	}
 	for _, path := range []string{filepath.Join(out.dir, "result.json"), out.json} {
 		if path == "" {
 			continue
 		}
-		if err := cli.WriteFile(path, func(w io.Writer) error {
+		if err := cli.WriteFile(out.stdout, path, func(w io.Writer) error {
 			e := json.NewEncoder(w)
 			e.SetIndent("", "  ")
 			return e.Encode(r)

@@ -28,11 +28,11 @@ func newPlan() *cobra.Command {
 	var config, out string
 	var port int
 	c := &cobra.Command{
-		Use:   "plan NAME=ID[@HOST] ...",
+		Use:   "plan NAME=ID[@HOST[:PORT]] ...",
 		Short: "Write the plan of a run on several machines",
 		Long: `Write the plan of a run on several machines: the settings and the members. The first member holds part-0, the next
-part-1, and so on. Give the same file to all of them. HOST is an IP address or a name; a member without a host
-only dials out.`,
+part-1, and so on. Give the same file to all of them. HOST is an IP address or a name, an IPv6 address before a
+port in brackets: [2001:db8::1]:4001. A member without a host only dials out.`,
 		Example: `  peer plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -58,13 +58,13 @@ only dials out.`,
 			if err := cli.Writable(out); err != nil {
 				return err
 			}
-			return cli.WriteFile(out, func(w io.Writer) error { _, err := w.Write(text); return err })
+			return cli.WriteFile(c.OutOrStdout(), out, func(w io.Writer) error { _, err := w.Write(text); return err })
 		},
 	}
 	bindSettings(c.Flags(), "join", func(plan.Setting) bool { return true })
 	groupHelp(c)
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
-	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer")
+	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer that has none of its own")
 	return c
 }

@@ -37,7 +37,7 @@ With --shard a peer predicts for its own nodes from its own rows and edges, with
 With --nodes and --edges tables are read like those that the model was trained on.`,
 		Example: `  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return q.answer(c.OutOrStdout())
+			return q.answer(c.OutOrStdout(), cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out))
 		},
 	}
 	f := c.Flags()
@@ -47,12 +47,13 @@ With --nodes and --edges tables are read like those that the model was trained o
 	f.StringVar(&q.shard, "shard", "", "part to predict for, without the others")
 	f.StringVar(&q.nodes, "nodes", "", "table of nodes to predict for")
 	f.StringVar(&q.edges, "edges", "", "table of edges")
-	f.StringVarP(&q.out, "out", "o", "", "CSV file to write")
+	f.StringVarP(&q.out, "out", "o", "", "CSV file to write; - for standard output")
 	cli.Required(c, "model", "out")
 	return c
 }
 
-func (q question) answer(stdout io.Writer) error {
+// answer writes the predictions. text is where people read.
+func (q question) answer(stdout, text io.Writer) error {
 	m, card, err := modelfile.Read(q.model)
 	if err != nil {
 		return cli.Invalid(err)
@@ -69,10 +70,10 @@ func (q question) answer(stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
-	if err := cli.WriteFile(q.out, func(w io.Writer) error { return writePredictions(w, g, p, card.Classes) }); err != nil {
+	if err := cli.WriteFile(stdout, q.out, func(w io.Writer) error { return writePredictions(w, g, p, card.Classes) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s: %d nodes\n", q.out, g.N())
+	fmt.Fprintf(text, "%s: %d nodes\n", q.out, g.N())
 	score, nodes, err := p.Score(eval.Metric(card.Metric), g)
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.model, err)
@@ -82,7 +83,7 @@ func (q question) answer(stdout io.Writer) error {
 		what = "labelled" // tables have no split
 	}
 	if nodes > 0 {
-		fmt.Fprintf(stdout, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Percent(score), nodes)
+		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Percent(score), nodes)
 	}
 	return nil
 }

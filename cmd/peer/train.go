@@ -93,13 +93,14 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 		if err := j.load(config, c.Flags(), w.Warn); err != nil {
 			return err
 		}
-		return j.run(c.Context(), jsonPath, resume, w, c.OutOrStdout())
+		out := output{json: jsonPath, stdout: c.OutOrStdout()}
+		return j.run(c.Context(), out, resume, w, cli.Text(out.stdout, c.ErrOrStderr(), jsonPath, j.planOut))
 	}
 	bindSettings(c.Flags(), "train", wanted)
 	j.bind(c.Flags())
 	groupHelp(c, "data", "shards", "split", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
-	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results")
+	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results; - for standard output")
 	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
 	cli.BindLedger(c.Flags(), &j.ledger)
 	c.Flags().BoolVar(&resume, "resume", false, "continuation of an interrupted run")
@@ -107,7 +108,8 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 	return c
 }
 
-func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watch, stdout io.Writer) (err error) {
+// run trains and writes the files of out, whose directory is that of the job. text is where people read.
+func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, text io.Writer) (err error) {
 	p := j.plan
 	shards, closer, err := j.open(p, w.Event)
 	if err != nil {
@@ -124,7 +126,8 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watc
 			j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", fileName(name), p.Preset, p.Seed))
 		}
 	}
-	out, state := output{j.Out, jsonPath}, filepath.Join(j.Out, "checkpoints")
+	out.dir = j.Out
+	state := filepath.Join(j.Out, "checkpoints")
 	if err := errors.Join(out.check(), cli.Writable(j.planOut)); err != nil {
 		return err
 	}
@@ -154,15 +157,15 @@ func (j *job) run(ctx context.Context, jsonPath string, resume bool, w *cli.Watc
 		return err
 	}
 	page := report.Page{Setting: string(place), Command: "peer train --config settings.yaml"}
-	if err := errors.Join(out.write(o, *p, shards[0], page), j.writePlan(o)); err != nil {
+	if err := errors.Join(out.write(o, *p, shards[0], page), j.writePlan(out.stdout, o)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(state); err != nil {
 		return err
 	}
-	if err := printTried(stdout, o); err != nil {
+	if err := printTried(text, o); err != nil {
 		return err
 	}
-	out.print(stdout, o, name)
-	return cli.PrintLedger(stdout, j.ledger, name)
+	out.print(text, o, name)
+	return cli.PrintLedger(text, j.ledger, name)
 }

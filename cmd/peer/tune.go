@@ -76,7 +76,7 @@ func printTried(w io.Writer, o *heddle.Result) error {
 }
 
 // writePlan writes the settings by which the model was trained.
-func (j *job) writePlan(o *heddle.Result) error {
+func (j *job) writePlan(stdout io.Writer, o *heddle.Result) error {
 	if j.planOut == "" {
 		return nil
 	}
@@ -84,5 +84,5 @@ func (j *job) writePlan(o *heddle.Result) error {
 	if err != nil {
 		return err
 	}
-	return cli.WriteFile(j.planOut, func(w io.Writer) error { _, err := w.Write(text); return err })
+	return cli.WriteFile(stdout, j.planOut, func(w io.Writer) error { _, err := w.Write(text); return err })
 }

@@ -104,8 +104,15 @@ func WriteStream(on FS, path string, write func(io.Writer) error) error {
 
 // Replace makes path hold what write writes, or leaves it as it was, by a temporary file beside it
 // that is synced and renamed. When it returns nil the new content survives a power cut. perm holds
-// whatever the umask. An error names path.
+// whatever the umask. Of a link the file that it names is replaced; a directory, a device or a pipe
+// stays and is an error. An error names path.
 func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("write %s: it must be a file (got %s)", path, info.Mode().Type())
+	}
+	if path, err = Linked(path); err != nil {
+		return fmt.Errorf("write %w", err)
+	}
 	dir := filepath.Dir(path)
 	f, err := on.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -129,6 +136,22 @@ func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err 
 		}
 	}
 	return nil
+}
+
+// Linked returns the path that path names: itself unless it is a link. There need not be a file.
+func Linked(path string) (string, error) {
+	at := path
+	for range 40 { // as Linux
+		to, err := os.Readlink(at)
+		if err != nil {
+			return at, nil // not a link, or nothing is there
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(at), to)
+		}
+		at = to
+	}
+	return "", fmt.Errorf("%s: it must not be a link to itself", path)
 }
 
 // MkdirAll makes dir and its missing parents, durably.

@@ -1,31 +1,74 @@
 package cli
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// WriteFile replaces path by what fill writes, or leaves it as it was. Only the owner may read the
-// file: what a run writes is about a site's own nodes.
-func WriteFile(path string, fill func(io.Writer) error) error {
+// Stdout is the path that stands for standard output.
+const Stdout = "-"
+
+// IsStdout reports whether path means standard output.
+func IsStdout(path string) bool { return path == Stdout || path == "/dev/stdout" }
+
+// Text returns where a command writes what it says to people, when its data go to the files of paths: stderr if one of
+// them is standard output, else stdout.
+func Text(stdout, stderr io.Writer, paths ...string) io.Writer {
+	for _, path := range paths {
+		if IsStdout(path) {
+			return stderr
+		}
+	}
+	return stdout
+}
+
+// WriteFile replaces path by what fill writes, or leaves it as it was. Only the owner may read a new file: what a run
+// writes is about a site's own nodes. Of a link the file that it names is replaced. A device or a pipe is written to as
+// it is. Standard output (IsStdout) is stdout.
+func WriteFile(stdout io.Writer, path string, fill func(io.Writer) error) error {
+	if IsStdout(path) {
+		return fill(stdout)
+	}
+	if Special(path) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fill(f), f.Close())
+	}
 	return disk.WriteStream(disk.OS{}, path, fill)
 }
 
-// Writable checks before a run that the file path can be written at its end, and makes missing
-// directories. An empty path is always writable: no file is written.
+// Special reports whether path is there and neither a file nor a directory.
+func Special(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// Writable checks before a run that WriteFile can write to path at its end, and makes missing directories. An empty
+// path is always writable: no file is written.
 func Writable(path string) error {
-	if path == "" {
+	if path == "" || IsStdout(path) {
 		return nil
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return Invalidf("cannot write %s: it is a directory", path)
-	} else if err == nil && !info.Mode().IsRegular() { // a new file would take its place
-		return Invalidf("cannot write %s: it must be a regular file (got %s)", path, info.Mode().Type())
+	} else if errors.Is(err, fs.ErrPermission) {
+		return Invalidf("cannot write: %w", err)
 	}
-	return WritableDir(filepath.Dir(path))
+	if Special(path) {
+		return nil
+	}
+	file, err := disk.Linked(path)
+	if err != nil {
+		return Invalid(err)
+	}
+	return WritableDir(filepath.Dir(file))
 }
 
 // WritableDir checks that files can be made in dir, which it makes if necessary.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func (a *approving) run(ctx context.Context, w *cli.Watch, stdin io.Reader, stdo
 	if err := signed.Sign(id.PeerID(), id.Sign); err != nil {
 		return cli.Invalid(err)
 	}
-	if err := cli.Writable(a.out); err != nil {
+	if err := cli.WritableDir(filepath.Dir(a.out)); err != nil {
 		return err
 	}
 	if err := admission.WriteFile(a.out, signed); err != nil {

@@ -59,7 +59,7 @@ func (e *entry) bind(c *cobra.Command) {
 	f.IntVar(&e.port, "port", 4001, "port of @HOST")
 }
 
-// members reads arguments of the form NAME=ID[@HOST].
+// members reads arguments of the form NAME=ID[@HOST[:PORT]].
 func (e *entry) members(args []string) ([]admission.Member, error) {
 	p := heddle.Plan{Carrier: e.carrier}
 	if err := p.AddMembers(args, e.port); err != nil {
@@ -79,7 +79,7 @@ func newRosterNew() *cobra.Command {
 	var quorum int
 	var out string
 	c := &cobra.Command{
-		Use:     "new FEDERATION NAME=ID[@HOST] ...",
+		Use:     "new FEDERATION NAME=ID[@HOST[:PORT]] ...",
 		Short:   "Write the first version of a roster",
 		Example: "  peer roster new tumour-registry north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2 west=12D3KooW... -o roster.json",
 		Args:    cobra.MinimumNArgs(2),
@@ -123,7 +123,7 @@ func newRosterAdd() *cobra.Command {
 	var admin bool
 	var quorum int
 	c := &cobra.Command{
-		Use:   "add FILE NAME=ID[@HOST] ...",
+		Use:   "add FILE NAME=ID[@HOST[:PORT]] ...",
 		Short: "Add or change members in the next version",
 		Long: `Add members in the next version of a roster, which replaces FILE. An existing member gets a new entry: a later day,
 another address, another role. Several changes before the first signature form one version.`,

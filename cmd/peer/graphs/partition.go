@@ -132,7 +132,7 @@ func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	if s.page == "" {
 		return nil
 	}
-	return cli.WriteFile(s.page,
+	return cli.WriteFile(stdout, s.page,
 		func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, cli.PeakMemory()) })
 }
 
