@@ -228,6 +228,7 @@ type sum struct {
 	vector
 	give, done uint8                        // steps: of the parts, of the sums
 	check      func(at int, b []byte) error // of the elements from at on that another member gives; nil: anything will do
+	hide       func(lo, hi int)             // makes elements lo, …, hi−1 of this member's part ready to leave; nil: they are
 	lo, hi     int                          // the chunk
 	parts      []chan []byte                // frames of member q in turn, buffered for all; nil: no member, or this one
 	ready      []chan struct{}              // closed when piece p of the chunk is the sum
@@ -258,7 +259,13 @@ func (s *sum) piece(p int) (lo, hi int) {
 func (s *sum) giveTo(q int) bool {
 	n, _ := s.shape()
 	lo, hi := s.chunk(n, q)
-	return lo == hi || s.sendBytes(q, s.give, s.bytes(lo, hi))
+	if lo == hi {
+		return true
+	}
+	if s.hide != nil {
+		s.hide(lo, hi)
+	}
+	return s.sendBytes(q, s.give, s.bytes(lo, hi))
 }
 
 // collect receives member q's part of the chunk. It does not wait for sumChunk, so that q is
@@ -299,6 +306,9 @@ func (s *sum) take(q int, given chan struct{}) bool {
 
 // sumChunk makes each piece of the chunk the sum over all members, in rank order.
 func (s *sum) sumChunk() bool {
+	if s.hide != nil && s.lo < s.hi {
+		s.hide(s.lo, s.hi)
+	}
 	frames, terms := make([][]byte, len(s.members)), make([][]byte, len(s.members))
 	for p := range s.ready {
 		for k, q := range s.members {

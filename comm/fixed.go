@@ -44,28 +44,47 @@ func (c *Contribution) Fixed(members int) (*Fixed, error) {
 	if most := MaxMembers(c.Bits); members > most {
 		return nil, fmt.Errorf("a sum of %d bits must have at most %d members (got %d)", c.Bits, most, members)
 	}
-	bound := largest(members)
-	g.magnitudes = make([]float32, columns*len(g.parts))
-	x, most := c.Update, g.magnitudes
-	for _, n := range g.parts {
-		j := 0
-		for i, v := range x[:n] {
-			if v < 0 {
-				v = -v
-			}
-			if !(v <= bound) {
-				return nil, fmt.Errorf("update[%d] must be between -%g and %g (got %g)",
-					len(c.Update)-len(x)+i, bound, bound, x[i])
-			}
-			most[j] = max(most[j], v)
-			if j++; j == columns {
-				j = 0
-			}
-		}
-		x, most = x[n:], most[columns:]
+	if i := g.measure(); i >= 0 {
+		bound := largest(members)
+		return nil, fmt.Errorf("update[%d] must be between -%g and %g (got %g)", i, bound, bound, c.Update[i])
 	}
 	return g, nil
 }
+
+// measure sets the largest magnitudes. It returns the index of a number that does not fit, -1: all do.
+func (g *Fixed) measure() int {
+	bound := math.Float32bits(largest(g.members))
+	g.magnitudes = make([]float32, 0, g.columns*len(g.parts))
+	most, fits := uint32(0), true
+	x := g.c.Update
+	for _, n := range g.parts {
+		tops := make([]uint32, g.tile(n)) // as bits, of which those of NaN are above all others'
+		for at := 0; at < n; at += len(tops) {
+			for j, v := range x[at:min(at+len(tops), n)] {
+				tops[j] = max(tops[j], magnitude(v))
+			}
+		}
+		for j := range g.columns {
+			for most = 0; j < len(tops); j += g.columns {
+				most = max(most, tops[j])
+			}
+			g.magnitudes = append(g.magnitudes, math.Float32frombits(most))
+			fits = fits && most <= bound
+		}
+		x = x[n:]
+	}
+	if fits {
+		return -1
+	}
+	return slices.IndexFunc(g.c.Update, func(v float32) bool { return magnitude(v) > bound })
+}
+
+// magnitude returns the bits of |v|.
+func magnitude(v float32) uint32 { return math.Float32bits(v) &^ (1 << 31) }
+
+// tile returns how many of a part's n numbers the loops take at once: rows of a number a step, as many as
+// there are in some hundreds.
+func (g *Fixed) tile(n int) int { return (min(n, 256) + g.columns - 1) / g.columns * g.columns }
 
 // stepOf returns whose step, of all, number i of the Update has.
 func (g *Fixed) stepOf(i int) int {
@@ -134,30 +153,21 @@ func (g *Fixed) Integers() Integers {
 	all := NewIntegers(bits, len(x))
 	b := all.B
 	for k, n := range g.parts {
-		inverse := make([]float64, len(g.step[k]))
-		for j, s := range g.step[k] {
+		steps := slices.Repeat(g.step[k], g.tile(n)/g.columns)
+		inverse := make([]float64, len(steps))
+		for j, s := range steps {
 			if s > 0 {
 				inverse[j] = 1 / s
 			}
 		}
-		j := 0
-		for i, v := range x[:n] {
-			z := math.RoundToEven(float64(v) * inverse[j])
-			switch bits {
-			case 8:
-				b[i] = byte(int32(z))
-			case 16:
-				binary.LittleEndian.PutUint16(b[2*i:], uint16(int32(z)))
-			case 32:
-				binary.LittleEndian.PutUint32(b[4*i:], uint32(int32(z)))
-			default:
-				binary.LittleEndian.PutUint64(b[8*i:], uint64(int64(z)))
-			}
+		for at := 0; at < n; at += len(steps) {
+			row := x[at:min(at+len(steps), n)]
+			encode(bits, row, inverse, b[at*bits/8:])
 			if residual != nil {
-				residual[i] = float32(float64(v) - float64(z*g.step[k][j]))
-			}
-			if j++; j == len(inverse) {
-				j = 0
+				for j, v := range row {
+					z := math.RoundToEven(float64(v) * inverse[j])
+					residual[at+j] = float32(float64(v) - float64(z*steps[j]))
+				}
 			}
 		}
 		x, b = x[n:], b[n*bits/8:]
@@ -170,16 +180,66 @@ func (g *Fixed) Integers() Integers {
 
 // Take makes the Update what sums of Integers stand for.
 func (g *Fixed) Take(sums Integers) {
-	x, b := g.c.Update, sums.B
+	x, b, width := g.c.Update, sums.B, sums.Bits/8
 	for k, n := range g.parts {
-		step, j := g.step[k], 0
-		for i := range x[:n] {
-			x[i] = float32(float64(intAt(b, i, sums.Bits)) * step[j])
-			if j++; j == len(step) {
-				j = 0
-			}
+		steps := slices.Repeat(g.step[k], g.tile(n)/g.columns)
+		for at := 0; at < n; at += len(steps) {
+			decode(sums.Bits, b[at*width:], steps, x[at:min(at+len(steps), n)])
 		}
-		x, b = x[n:], b[n*sums.Bits/8:]
+		x, b = x[n:], b[n*width:]
+	}
+}
+
+// even, added to a float64 below 2⁵¹ and taken away, leaves the nearest integer, ties to even: the sum has a
+// unit in the last place of 1. The lowest bits of the sum are that integer's in two's complement. A multiple
+// of 1 that has 24 significant bits, as a float32, stays what it is up to 2⁶².
+const even = 0x1.8p52
+
+// encode writes x·inverse to b as integers of so many bits, rounded half to even. The products are below
+// 2^(bits−1); with 64 bits inverse is a power of two. They are rounded to float64 before anything is added,
+// which Go would fuse on some processors.
+func encode(bits int, x []float32, inverse []float64, b []byte) {
+	inverse, b = inverse[:len(x)], b[:len(x)*bits/8]
+	switch bits {
+	case 8:
+		for i, v := range x {
+			b[i] = byte(math.Float64bits(float64(float64(v)*inverse[i]) + even))
+		}
+	case 16:
+		for i, v := range x {
+			binary.LittleEndian.PutUint16(b[2*i:], uint16(math.Float64bits(float64(float64(v)*inverse[i])+even)))
+		}
+	case 32:
+		for i, v := range x {
+			binary.LittleEndian.PutUint32(b[4*i:], uint32(math.Float64bits(float64(float64(v)*inverse[i])+even)))
+		}
+	default:
+		for i, v := range x {
+			binary.LittleEndian.PutUint64(b[8*i:], uint64(int64(float64(float64(v)*inverse[i])+even-even)))
+		}
+	}
+}
+
+// decode writes integers of so many bits in b times their steps to x.
+func decode(bits int, b []byte, steps []float64, x []float32) {
+	steps, b = steps[:len(x)], b[:len(x)*bits/8]
+	switch bits {
+	case 8:
+		for i, s := range steps {
+			x[i] = float32(float64(int8(b[i])) * s)
+		}
+	case 16:
+		for i, s := range steps {
+			x[i] = float32(float64(int16(binary.LittleEndian.Uint16(b[2*i:]))) * s)
+		}
+	case 32:
+		for i, s := range steps {
+			x[i] = float32(float64(int32(binary.LittleEndian.Uint32(b[4*i:]))) * s)
+		}
+	default:
+		for i, s := range steps {
+			x[i] = float32(float64(int64(binary.LittleEndian.Uint64(b[8*i:]))) * s)
+		}
 	}
 }
 

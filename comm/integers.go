@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/heddle-gnn/heddle/kernels"
 )
 
 // Integers are numbers of Bits bits each, packed, little endian, that are added modulo 2^Bits.
@@ -32,10 +34,10 @@ func (x Integers) Counts(counts []int64) {
 }
 
 // Add adds y, packed integers of as many bits, to the first ones of x.
-func (x Integers) Add(y []byte) { addPacked(x.B, y, x.Bits) }
+func (x Integers) Add(y []byte) { kernels.AddIntegers(x.Bits, y, x.B[:len(y)]) }
 
 // Sub subtracts y, packed integers of as many bits, from the first ones of x.
-func (x Integers) Sub(y []byte) { subtractPacked(x.B, y, x.Bits) }
+func (x Integers) Sub(y []byte) { kernels.SubIntegers(x.Bits, y, x.B[:len(y)]) }
 
 func (x Integers) shape() (n, width int)   { return len(x.B) / (x.Bits / 8), x.Bits / 8 }
 func (x Integers) bytes(lo, hi int) []byte { return x.B[lo*x.Bits/8 : hi*x.Bits/8] }
@@ -43,56 +45,17 @@ func (x Integers) put(lo int, b []byte)    { copy(x.B[lo*x.Bits/8:], b) }
 func (x Integers) sum(lo int, terms [][]byte) {
 	for _, b := range terms {
 		if b != nil {
-			addPacked(x.B[lo*x.Bits/8:], b, x.Bits)
+			Integers{x.Bits, x.B[lo*x.Bits/8:]}.Add(b)
 		}
-	}
-}
-
-// addPacked adds src to dst, packed integers of so many bits each, modulo 2^bits.
-func addPacked(dst, src []byte, bits int) {
-	if bits == 64 {
-		for ; len(src) >= 8; dst, src = dst[8:], src[8:] {
-			binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(dst)+binary.LittleEndian.Uint64(src))
-		}
-		return
-	}
-	high := ^uint64(0) / (1<<bits - 1) << (bits - 1) // the highest bit of each integer of a word
-	add := func(x, y uint64) uint64 { return (x&^high + y&^high) ^ (x^y)&high }
-	for ; len(src) >= 8; dst, src = dst[8:], src[8:] {
-		binary.LittleEndian.PutUint64(dst, add(binary.LittleEndian.Uint64(dst), binary.LittleEndian.Uint64(src)))
-	}
-	if len(src) > 0 {
-		var x, y [8]byte
-		copy(x[:], dst[:len(src)])
-		copy(y[:], src)
-		binary.LittleEndian.PutUint64(x[:], add(binary.LittleEndian.Uint64(x[:]), binary.LittleEndian.Uint64(y[:])))
-		copy(dst, x[:len(src)])
-	}
-}
-
-// subtractPacked subtracts src from dst, packed integers of so many bits each, modulo 2^bits.
-func subtractPacked(dst, src []byte, bits int) {
-	high := uint64(1) << 63
-	if bits < 64 {
-		high = ^uint64(0) / (1<<bits - 1) << (bits - 1)
-	}
-	subtract := func(x, y uint64) uint64 { return ((x | high) - y&^high) ^ (x^^y)&high }
-	for ; len(src) >= 8; dst, src = dst[8:], src[8:] {
-		binary.LittleEndian.PutUint64(dst, subtract(binary.LittleEndian.Uint64(dst), binary.LittleEndian.Uint64(src)))
-	}
-	if len(src) > 0 {
-		var x, y [8]byte
-		copy(x[:], dst[:len(src)])
-		copy(y[:], src)
-		binary.LittleEndian.PutUint64(x[:], subtract(binary.LittleEndian.Uint64(x[:]), binary.LittleEndian.Uint64(y[:])))
-		copy(dst, x[:len(src)])
 	}
 }
 
 // SumIntegers makes each of at most two vectors the sum of the members' vectors by the door Reduce,
 // element by element; every member sends meta to each of the others by the door Control. The
-// lengths must agree between members. It is the transport of sums whose terms are masked.
-func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, vectors ...Integers) (Reduced, error) {
+// lengths must agree between members. It is the transport of sums whose terms are masked: hide is called
+// once for each number of vector k, as part of lo, …, hi−1, before it leaves or is added to, by several
+// goroutines at once. So some parts are masked while others are on their way.
+func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide func(k, lo, hi int), vectors ...Integers) (Reduced, error) {
 	if len(meta) > MaxMeta || len(vectors) > 2 {
 		panic(fmt.Sprintf("comm: SumIntegers %v: at most %d bytes of meta and two vectors (got %d and %d)", id, MaxMeta, len(meta), len(vectors)))
 	}
@@ -110,7 +73,9 @@ func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, vecto
 		if len(v.B) > 0 {
 			c.path = 2
 		}
-		sums = append(sums, newSum(c, v, []uint8{stepGive, stepGiveCount}[k], []uint8{stepSum, stepSumCount}[k]))
+		s := newSum(c, v, []uint8{stepGive, stepGiveCount}[k], []uint8{stepSum, stepSumCount}[k])
+		s.hide = func(lo, hi int) { hide(k, lo, hi) }
+		sums = append(sums, s)
 	}
 	if len(g.members) > 1 {
 		c.sumUp(meta, r.Meta, sums...)

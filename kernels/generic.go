@@ -21,6 +21,7 @@ var generic = &set{
 	dropRows: dropRowsGeneric,
 	addWide:  addWideGeneric,
 	sumWide:  sumWideGeneric,
+	integers: integersGeneric,
 	maxIndex: maxIndexGeneric,
 
 	toBF16:   toBF16Generic,

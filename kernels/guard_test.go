@@ -67,6 +67,10 @@ func TestWalls(t *testing.T) {
 				}
 				FromInt8(ToInt8(from(x, n), row8[:n]), row8[:n], from(x, n))
 				x, y, z, v := from(x, n), from(y, n), from(z, n), from(v, n)
+				whole, _ := Bytes(x)
+				onto, _ := Bytes(y)
+				AddIntegers(16, whole, onto)
+				SubIntegers(32, whole, onto)
 				Axpy(2, x, y)
 				Dot(x, y)
 				Add(x, y)

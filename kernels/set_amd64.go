@@ -46,6 +46,7 @@ var avx2 = &set{
 	dropRows: dropRowsAVX2,
 	addWide:  addWideAVX2,
 	sumWide:  sumWideAVX2,
+	integers: integersAVX2,
 	maxIndex: maxIndexAVX2,
 
 	toBF16:   toBF16AVX2,
@@ -98,6 +99,7 @@ var avx512 = &set{
 	dropRows: dropRowsAVX512,
 	addWide:  addWideAVX512,
 	sumWide:  sumWideAVX512,
+	integers: integersAVX2,
 	maxIndex: maxIndexAVX512,
 
 	toBF16:   toBF16AVX512,

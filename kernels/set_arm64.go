@@ -31,6 +31,7 @@ var neon = &set{
 	dropRows: dropRowsGeneric,
 	addWide:  addWideNEON,
 	sumWide:  sumWideGeneric,
+	integers: integersNEON,
 	maxIndex: maxIndexNEON,
 
 	toBF16:   toBF16NEON,

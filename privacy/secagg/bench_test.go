@@ -1,6 +1,7 @@
 package secagg
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,9 @@ func BenchmarkSum(b *testing.B) {
 						}
 						s.unmasked, r = form.how == unmasked, s
 					}
-					x := make([]float32, size.numbers)
-					for i := range x {
-						x[i] = float32(i%1000) - float32(g.Rank())
+					x, own := make([]float32, size.numbers), make([]float32, size.numbers)
+					for i := range own {
+						own[i] = float32(i%1000) - float32(g.Rank())
 					}
 					if err := g.Barrier(context.Background()); err != nil {
 						return err
@@ -43,6 +44,7 @@ func BenchmarkSum(b *testing.B) {
 						b.ResetTimer()
 					}
 					for range b.N {
+						copy(x, own)
 						if _, err := r.Reduce(context.Background(), &comm.Contribution{Update: x, Bits: form.bits}); err != nil {
 							return err
 						}
@@ -57,17 +59,22 @@ func BenchmarkSum(b *testing.B) {
 	}
 }
 
-// BenchmarkMask makes one member's masks of a million numbers towards one other member.
+// BenchmarkMask makes one member's masks of a million numbers towards one other member, and towards 49.
 func BenchmarkMask(b *testing.B) {
-	for _, bits := range []int{32, 64} {
-		b.Run(fmt.Sprintf("bits=%d", bits), func(b *testing.B) {
-			v := comm.NewIntegers(bits, 1_000_000)
-			pairs := []pair{{secret: make([]byte, 32)}}
-			b.SetBytes(int64(len(v.B)))
-			for b.Loop() {
-				cover(pairs, "bench", v)
-			}
-		})
+	for _, partners := range []int{1, 49} {
+		for _, bits := range []int{32, 64} {
+			b.Run(fmt.Sprintf("partners=%d/bits=%d", partners, bits), func(b *testing.B) {
+				v := comm.NewIntegers(bits, 1_000_000)
+				pairs := make([]pair, partners)
+				for k := range pairs {
+					pairs[k] = pair{secret: bytes.Repeat([]byte{byte(k)}, 32), first: k%2 == 0}
+				}
+				b.SetBytes(int64(partners * len(v.B)))
+				for b.Loop() {
+					cover(pairMasks(pairs, "bench"), v, 0, 1_000_000)
+				}
+			})
+		}
 	}
 }
 

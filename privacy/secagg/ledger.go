@@ -61,10 +61,12 @@ const seedLen = 32
 // maxRecords bounds what a ledger holds.
 const maxRecords = 64
 
-// begin returns the record of a sum that begins. Those of rounds before the last one are forgotten: no
+// begin returns the record of a sum that begins, in which member rank has drawn its seed. Those of rounds before the last one are forgotten: no
 // member goes back so far.
-func (l *Ledger) begin(id comm.ReduceID, part string, members []int) *record {
-	r := &record{name: nameOf(id, part), place: [2]int{id.Stage, id.Round}, members: members, seeds: map[int][]byte{}}
+func (l *Ledger) begin(id comm.ReduceID, part string, members []int, rank int) *record {
+	seed := make([]byte, seedLen)
+	rand.Read(seed) // never fails
+	r := &record{name: nameOf(id, part), place: [2]int{id.Stage, id.Round}, members: members, seeds: map[int][]byte{rank: seed}}
 	var places [][2]int
 	for i := len(l.records) - 1; i >= 0; i-- {
 		if at := l.records[i].place; at != r.place && !slices.Contains(places, at) {
@@ -92,26 +94,19 @@ func (l *Ledger) find(id comm.ReduceID, part string) *record {
 	return nil
 }
 
-// seal adds a mask of this member's own to the vectors.
-func (r *record) seal(rank int, vectors []comm.Integers) {
-	seed := make([]byte, seedLen)
-	rand.Read(seed) // never fails
-	r.seeds[rank] = seed
-	for k, v := range vectors {
-		stream(seed, sealOf(k), len(v.B), func(at int, b []byte) { comm.Integers{Bits: v.Bits, B: v.B[at:]}.Add(b) })
-	}
-}
-
+// sealOf is the label of the mask that a seed gives a vector.
 func sealOf(vector int) string {
 	return string(binary.LittleEndian.AppendUint64([]byte("seal"), uint64(vector)))
 }
 
 // unseal opens the vectors, of which all seeds are known.
 func (r *record) unseal() {
-	for _, q := range r.members {
-		for k, v := range r.vectors {
-			stream(r.seeds[q], sealOf(k), len(v.B), func(at int, b []byte) { comm.Integers{Bits: v.Bits, B: v.B[at:]}.Sub(b) })
+	for k, v := range r.vectors {
+		var seals []mask
+		for _, q := range r.members {
+			seals = append(seals, newMask(r.seeds[q], sealOf(k), true))
 		}
+		cover(seals, v, 0, len(v.B)*8/v.Bits)
 	}
 	r.open = true
 }

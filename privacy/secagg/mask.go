@@ -24,12 +24,15 @@ func label(id comm.ReduceID, part string, counter uint64, common []byte, vector 
 	return string(b)
 }
 
-// block is how many bytes of a mask are made at once: they stay in a core's first cache.
-const block = 16 << 10
+// A mask is a stream of bytes of which a vector's numbers are made, to be added to another or subtracted.
+type mask struct {
+	cipher cipher.Block
+	minus  bool
+}
 
-// stream calls do with consecutive pieces of n bytes that follow from secret and label: AES-256 in
-// counter mode under HKDF-SHA-256 of them. Each key has one use, so that its counter begins at 0.
-func stream(secret []byte, label string, n int, do func(at int, b []byte)) {
+// newMask returns the mask that follows from secret and label: AES-256 in counter mode under HKDF-SHA-256 of
+// them. Each key has one use, so that its counter begins at 0.
+func newMask(secret []byte, label string, minus bool) mask {
 	key, err := hkdf.Expand(sha256.New, secret, label, 32)
 	if err != nil {
 		panic("secagg: " + err.Error()) // only of lengths
@@ -38,27 +41,54 @@ func stream(secret []byte, label string, n int, do func(at int, b []byte)) {
 	if err != nil {
 		panic("secagg: " + err.Error()) // only of lengths
 	}
-	ctr := cipher.NewCTR(c, make([]byte, aes.BlockSize))
-	size := min(block, n)
-	room := make([]byte, 2*size)
-	zeros, b := room[:size], room[size:]
-	for at := 0; at < n; at += block {
-		some := b[:min(block, n-at)]
-		ctr.XORKeyStream(some, zeros[:len(some)])
-		do(at, some)
-	}
+	return mask{c, minus}
 }
 
-// cover adds to v this member's masks: those of all members sum to zero.
-func cover(pairs []pair, label string, v comm.Integers) {
+// from returns the stream from byte lo on.
+func (m mask) from(lo int) cipher.Stream {
+	counter := make([]byte, aes.BlockSize)
+	binary.BigEndian.PutUint64(counter[8:], uint64(lo/aes.BlockSize))
+	s := cipher.NewCTR(m.cipher, counter)
+	skipped := counter[:lo%aes.BlockSize]
+	s.XORKeyStream(skipped, skipped)
+	return s
+}
+
+// pairMasks returns this member's masks of one vector: those of all members sum to zero.
+func pairMasks(pairs []pair, label string) (all []mask) {
 	for _, p := range pairs {
-		stream(p.secret, label, len(v.B), func(at int, b []byte) {
-			rest := comm.Integers{Bits: v.Bits, B: v.B[at:]}
-			if p.first {
-				rest.Add(b)
+		all = append(all, newMask(p.secret, label, !p.first))
+	}
+	return all
+}
+
+// block is how many bytes of a mask are made at once: they, zeros and the numbers that they are added to stay in a
+// core's first cache, so that memory sees a vector once, whatever the number of masks.
+const block = 8 << 10
+
+var zeros [block]byte
+
+// cover adds the masks to numbers lo, …, hi−1 of v.
+func cover(masks []mask, v comm.Integers, lo, hi int) {
+	if lo == hi {
+		return
+	}
+	lo, hi = lo*v.Bits/8, hi*v.Bits/8
+	streams := make([]cipher.Stream, len(masks))
+	for k, m := range masks {
+		streams[k] = m.from(lo)
+	}
+	room := make([]byte, min(block, hi-lo))
+	for at := lo; at < hi; at += block {
+		some := comm.Integers{Bits: v.Bits, B: v.B[at:min(at+block, hi)]}
+		b := room[:len(some.B)]
+		for k, s := range streams {
+			s.XORKeyStream(b, zeros[:len(b)])
+			if masks[k].minus {
+				some.Sub(b)
 			} else {
-				rest.Sub(b)
+				some.Add(b)
 			}
-		})
+		}
 	}
 }

@@ -138,15 +138,22 @@ func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, me
 		if done := r.ledger.find(c.ID, part); done != nil {
 			return r.replay(c, done, vectors)
 		}
-		sealed = r.ledger.begin(c.ID, part, r.group.Members())
-		sealed.seal(r.group.Rank(), vectors)
+		sealed = r.ledger.begin(c.ID, part, r.group.Members(), r.group.Rank())
 	}
-	if !r.unmasked {
-		for k, v := range vectors {
-			cover(r.pairs, label(c.ID, part, r.counter, c.Meta[:c.Common], k, v), v)
+	masks := make([][]mask, len(vectors))
+	for k, v := range vectors {
+		if len(v.B) == 0 {
+			continue
+		}
+		if !r.unmasked {
+			masks[k] = pairMasks(r.pairs, label(c.ID, part, r.counter, c.Meta[:c.Common], k, v))
+		}
+		if sealed != nil {
+			masks[k] = append(masks[k], newMask(sealed.seeds[r.group.Rank()], sealOf(k), false))
 		}
 	}
-	reduced, err := r.group.SumIntegers(ctx, c.ID, meta, vectors...)
+	hide := func(k, lo, hi int) { cover(masks[k], vectors[k], lo, hi) }
+	reduced, err := r.group.SumIntegers(ctx, c.ID, meta, hide, vectors...)
 	if err != nil || sealed == nil {
 		return reduced, err
 	}

@@ -1,0 +1,52 @@
+package secagg
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"fmt"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// TestCoverInParts: a vector that is masked in parts, cut anywhere and in any order, has the bytes of AES-256 in
+// counter mode from its first to its last: no part of a mask serves twice.
+func TestCoverInParts(t *testing.T) {
+	const label = "test"
+	pairs := []pair{{secret: bytes.Repeat([]byte{1}, 32), first: true}, {secret: bytes.Repeat([]byte{2}, 32)}}
+	for _, bits := range []int{8, 16, 32, 64} {
+		n := (2*block + 24) / (bits / 8)
+		want := comm.NewIntegers(bits, n)
+		for _, p := range pairs {
+			key, err := hkdf.Expand(sha256.New, p.secret, label, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := aes.NewCipher(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream := make([]byte, len(want.B))
+			cipher.NewCTR(c, make([]byte, aes.BlockSize)).XORKeyStream(stream, stream)
+			if p.first {
+				want.Add(stream)
+			} else {
+				want.Sub(stream)
+			}
+		}
+		for _, cuts := range [][]int{{0, n}, {0, 1, n}, {0, 3, 5, 5, 17, n - 1, n}, {0, n / 3, n/3 + 1, n}} {
+			t.Run(fmt.Sprintf("%d bits, cuts %v", bits, cuts), func(t *testing.T) {
+				got, masks := comm.NewIntegers(bits, n), pairMasks(pairs, label)
+				for k := len(cuts) - 1; k > 0; k-- {
+					cover(masks, got, cuts[k-1], cuts[k])
+				}
+				if !bytes.Equal(got.B, want.B) {
+					t.Error("the bytes differ from those of the whole")
+				}
+			})
+		}
+	}
+}
