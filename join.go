@@ -25,6 +25,9 @@ import (
 // is final. The identity in s says which member this is. With Site.State or Plan.MinPeers the run
 // survives failures of peers. The error is an *InputError if the plan, the shard or the gate is at
 // fault, and a *comm.PeerError if another peer is.
+//
+// Result.Own predicts for the site's own nodes from what training sent: neighbours at other sites
+// count. Predict, with the model and the site's part alone, goes without them.
 func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {

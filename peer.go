@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -58,6 +59,7 @@ type trainer struct {
 	config   any
 	metric   eval.Metric
 	measured func() train.Result
+	logits   func() mat.Dense // of own nodes, once the model is final; empty: this process has not computed them
 }
 
 // sent is what this peer sent in a run that has ended.
@@ -94,7 +96,7 @@ func (p *peer) endToEnd(m *session.Member) (session.Trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent = p.store, m.Note
-	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return model, nil }, c, c.Metric, t.Result}, nil
+	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return model, nil }, c, c.Metric, t.Result, t.Logits}, nil
 }
 
 // closedForm trains in rounds of class means.
@@ -116,7 +118,7 @@ func (p *peer) closedForm(m *session.Member) (session.Trainer, error) {
 		p.edges.Spend = p.spend
 	}
 	t.Checkpoints, t.OnEvent, t.Edges = p.store, m.Note, p.edges
-	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return t.Model(), nil }, c, c.Metric, t.Result}, nil
+	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return t.Model(), nil }, c, c.Metric, t.Result, t.Logits}, nil
 }
 
 // layerwise trains layer by layer.
@@ -133,7 +135,7 @@ func (p *peer) layerwise(m *session.Member) (session.Trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	one := &trainer{session.Stoppable{Trainer: t}, t.Model, c, c.Metric, t.Result}
+	one := &trainer{session.Stoppable{Trainer: t}, t.Model, c, c.Metric, t.Result, t.Logits}
 	if p.stop != nil {
 		one.Stop = func(e Event) bool { return p.stop(e, t.Result()) }
 	}
@@ -158,6 +160,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Own = Predictions{Logits: t.logits(), several: p.shard.Labels.Multi()}
 	if p.edges != nil {
 		if err := r.keeps(p.edges.Statement()); err != nil {
 			return nil, err

@@ -24,6 +24,7 @@ type Result struct {
 	train.Result // stages and bytes as this peer, or peer 0 of a local run, saw them
 
 	Model  *nn.Model
+	Own    Predictions    // for this site's nodes, or peer 0's of a local run, by the rows of all sites; empty: the model came from another
 	Card   modelfile.Card // what the model file says of the run: the same at every peer
 	Config any            // of the trainer: retexo.Config or fullbatch.Config
 	Metric eval.Metric

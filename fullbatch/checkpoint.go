@@ -28,7 +28,11 @@ func (t *Trainer) save() error {
 	if t.Checkpoints == nil {
 		return nil
 	}
-	if err := t.participant().Save(&recovery.Checkpoint{Snapshot: t.state(), Sent: t.sent()}); err != nil {
+	c := &recovery.Checkpoint{Snapshot: t.state(), Sent: t.sent(), F32: map[string][]float32{}}
+	if t.at.Stage > 0 {
+		c.F32["final/logits"] = t.logits.Data
+	}
+	if err := t.participant().Save(c); err != nil {
 		return err
 	}
 	t.report(train.Event{Kind: train.Saved, Round: t.at.Round, Peer: t.shard.Rank})
@@ -103,6 +107,7 @@ func (t *Trainer) Resume() (done bool, err error) {
 	if err := t.take(c.Snapshot); err != nil {
 		return false, err
 	}
+	t.logits, _ = c.Dense("final/logits", t.shard.Owned, t.config.Spec.Classes)
 	t.result.Sent, t.done = t.before, true
 	return true, nil
 }

@@ -54,6 +54,7 @@ type Trainer struct {
 	weight []float32               // of each class, or nil
 	count  float64                 // training labels of all workers, by weight
 	result train.Result
+	logits mat.Dense   // of own nodes; empty until they are computed by the best state
 	before comm.Counts // sent before an interruption
 	done   bool        // the model is final
 
@@ -315,6 +316,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 			return err
 		}
 	}
+	t.logits = scores.Clone()
 	of := func(split graph.Split) (metric, loss float64, err error) {
 		return t.compare(ctx, r, t.id(ofResult, int(split)), t.pick(scores, t.split[split], t.infer), t.shard.Labels.Select(t.split[split]), eval.DefaultBins)
 	}
@@ -342,6 +344,10 @@ func (t *Trainer) report(e train.Event) {
 // Done reports whether the model is final; session.Member asks for it. What Run returned then concerns the other workers
 // only: one of them may need what this one holds.
 func (t *Trainer) Done() bool { return t.done }
+
+// Logits returns those of own nodes by the final model, [Owned × C], computed with the rows of other workers; empty until
+// Run has returned.
+func (t *Trainer) Logits() mat.Dense { return t.logits }
 
 // Result returns what Run measured so far.
 func (t *Trainer) Result() train.Result { return t.result }

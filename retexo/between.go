@@ -135,6 +135,7 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 	if err := t.measure(ctx, w); err != nil {
 		return err
 	}
+	t.logits[w.Stage] = st.output(t.full.all(st.layer, t.shard), t.shard.Owned, true)
 	if t.heads = t.heads[:t.config.headsBefore(w.Stage)]; t.config.headsBefore(w.Stage+1) > len(t.heads) {
 		for _, p := range st.head.Params() {
 			t.heads = append(t.heads, p.Value.Clone().Data...)

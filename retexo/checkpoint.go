@@ -52,6 +52,9 @@ func (t *Trainer) save() error {
 			c.F32["residual"] = st.residual
 		}
 	}
+	for k, logits := range t.logits {
+		c.F32[logitsOf(k)] = logits.Data
+	}
 	c.Snapshot = t.state()
 	if err := t.participant().Save(c); err != nil {
 		return err
@@ -59,6 +62,9 @@ func (t *Trainer) save() error {
 	t.report(train.Event{Kind: train.Saved, Stage: at.Stage, Round: at.Round, Peer: t.shard.Rank})
 	return nil
 }
+
+// logitsOf names those of stage k in a checkpoint.
+func logitsOf(k int) string { return fmt.Sprintf("logits/%d", k) }
 
 // saveRows adds the rows of stage k to c.
 func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
@@ -100,6 +106,12 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	}
 	at := c.At
 	t.before, t.agreed, t.done = c.Sent, c.Agreed, t.participant().Shape.Final(at)
+	clear(t.logits)
+	for k := range at.Stage {
+		if logits, ok := c.Dense(logitsOf(k), t.shard.Owned, t.config.Spec.Classes); ok {
+			t.logits[k] = logits
+		}
+	}
 	if at.Stage < t.config.Stages() {
 		if err := t.restoreRows(c, at.Stage); err != nil {
 			return fmt.Errorf("checkpoint: %w", err)

@@ -62,6 +62,7 @@ func (t *Trainer) adopt(s recovery.Snapshot) error {
 		s.Steps, s.Moments = mine.Steps, mine.Moments
 	}
 	t.stage, t.kept = nil, nil
+	clear(t.logits)
 	return t.take(s)
 }
 

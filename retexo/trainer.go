@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
@@ -46,15 +47,16 @@ type Trainer struct {
 	metric   eval.Accumulator
 	labels   labels.Counts
 	result   train.Result
-	said     []statement     // of each peer, with the last reduction
-	digest   []uint32        // among it
-	names    []string        // of the stages
-	heads    []float32       // of the stages that have ended, one after the other: Config.headsBefore
-	hasty    bool            // a stage's best round was its last
-	warned   bool            // of the costs of closed forms
-	shares   []float64       // straggler adapt: as they were last reported
-	nudge    func([]float32) // tests: rounds apart what this peer computes from sums; nil
-	busy     func(nodes int) // tests: works as long as a slow peer does for so many training nodes; nil
+	logits   map[int]mat.Dense // of own nodes, by the stage that computed them
+	said     []statement       // of each peer, with the last reduction
+	digest   []uint32          // among it
+	names    []string          // of the stages
+	heads    []float32         // of the stages that have ended, one after the other: Config.headsBefore
+	hasty    bool              // a stage's best round was its last
+	warned   bool              // of the costs of closed forms
+	shares   []float64         // straggler adapt: as they were last reported
+	nudge    func([]float32)   // tests: rounds apart what this peer computes from sums; nil
+	busy     func(nodes int)   // tests: works as long as a slow peer does for so many training nodes; nil
 
 	generations // of runs that go on without lost peers
 }
@@ -80,7 +82,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	input := m.Encoder.Input(s.X)
 	whole := wholeView(s, input)
 	t := &Trainer{config: c, shard: s, whole: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
-		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names}
+		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names, logits: map[int]mat.Dense{}}
 	t.result.Ends = len(m.Layers)
 	for _, cost := range t.costs() {
 		if err := cost.Err(); err != nil {
@@ -165,6 +167,10 @@ func (t *Trainer) Model() (*nn.Model, error) {
 	}
 	return t.model.Until(k, t.heads[t.config.headsBefore(k):t.config.headsBefore(k+1)])
 }
+
+// Logits returns those of own nodes by the model that Model returns, [Owned × C], computed with the rows of other peers. It
+// is empty until Run has returned, and where this peer has the model from another one.
+func (t *Trainer) Logits() mat.Dense { return t.logits[t.result.Ends] }
 
 // join makes g and r the way to the other peers.
 func (t *Trainer) join(g *comm.Group, r comm.Reducer) {

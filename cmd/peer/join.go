@@ -37,6 +37,9 @@ all peers of the plan are connected. With --state, if a peer disconnects, the ot
 common checkpoint when it reconnects and yields the same model. With min_peers in the plan, the others continue without
 a failed peer, which may return at any time before the end.
 
+Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of its
+neighbours at other peers: peer predict --shard goes without those.
+
 With --secret, for peers that Kubernetes, Slurm or Open MPI starts, all keys follow from the secret, the plan names no
 peers, and --shard may be the whole partition.`,
 		Example: "  peer join --plan plan.yaml --shard parts/part-0 --state state --json out.json",
@@ -82,6 +85,9 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		early.json = "" // what is written there stays, and is written once
 	}
 	write := func(out output, o *heddle.Result) error {
+		if err := out.writeOwn(o, own); err != nil {
+			return err
+		}
 		return out.write(o, *p, own, report.Page{Command: "peer join --plan plan.yaml --shard " + s.shard})
 	}
 	s.Site.OnModel = func(o *heddle.Result) error { return write(early, o) }
@@ -106,6 +112,9 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		return err
 	}
 	s.out.print(text, o, own.Name)
+	if err := s.out.printOwn(text, o, own); err != nil {
+		return err
+	}
 	if err := cli.PrintLedger(text, s.Site.Ledger, own.Name); err != nil {
 		return err
 	}

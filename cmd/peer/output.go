@@ -104,6 +104,7 @@ type output struct {
 
 func (out output) model() string  { return filepath.Join(out.dir, "model.safetensors") }
 func (out output) report() string { return filepath.Join(out.dir, "report.html") }
+func (out output) own() string    { return filepath.Join(out.dir, "predictions.csv") }
 
 // check makes the directories and checks that they are writable, so that a run does not fail at its
 // end.
@@ -153,6 +154,29 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 		}
 	}
 	return nil
+}
+
+// writeOwn writes the predictions of a run for the nodes of own, if this process has any.
+func (out output) writeOwn(o *heddle.Result, own *shard.Shard) error {
+	if o.Own.Logits.Empty() {
+		return nil
+	}
+	return cli.WriteFile(out.stdout, out.own(), func(w io.Writer) error { return writePredictions(w, own.Alone(), o.Own, own.Labels.Names) })
+}
+
+// printOwn prints where the predictions for the nodes of own are, and how good.
+func (out output) printOwn(w io.Writer, o *heddle.Result, own *shard.Shard) error {
+	if o.Own.Logits.Empty() {
+		_, err := fmt.Fprintln(w, "predictions: none: this peer has the model from another one; peer predict --shard makes some")
+		return err
+	}
+	fmt.Fprintf(w, "predictions: %s", out.own())
+	score, nodes, err := o.Own.Score(o.Metric, own.Alone())
+	if err == nil && nodes > 0 {
+		fmt.Fprintf(w, ", %s %s of own test nodes (%d)", o.Metric, report.Percent(score), nodes)
+	}
+	fmt.Fprintln(w)
+	return err
 }
 
 // print prints the figures of a run over a data set.

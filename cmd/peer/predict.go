@@ -33,7 +33,8 @@ func newPredict() *cobra.Command {
 		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class, and the
 probability of that class. If test nodes have labels, the metric over them is printed.
 
-With --shard a peer predicts for its own nodes from its own rows and edges, without neighbours at other peers.
+With --shard a peer predicts for its own nodes from its own rows and edges, without neighbours at other peers. The
+predictions.csv of peer join has them.
 With --nodes and --edges tables are read like those that the model was trained on.`,
 		Example: `  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv`,
 		RunE: func(c *cobra.Command, _ []string) error {

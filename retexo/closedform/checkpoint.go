@@ -87,6 +87,9 @@ func (t *Trainer) save() error {
 		name := []string{"full", "base"}[i]
 		c.F32[name+"/columns"], c.F32[name+"/logits"] = s.columns.Clone().Data, s.logits.Clone().Data
 	}
+	if t.at.Stage > 0 {
+		c.F32["final/logits"] = t.final.Data
+	}
 	if t.Edges != nil {
 		for name, sums := range t.Edges.Releases() {
 			c.F32[releasePrefix+name] = sums.Data
@@ -115,6 +118,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		copy(p.Value.Data, c.F32["model/"+p.Name])
 	}
 	if t.at.Stage > 0 {
+		t.final, _ = c.Dense("final/logits", t.shard.Owned, t.config.Classes)
 		return t.result.Restore(c.Rounds, c.Stages, t.at, func(int) string { return stageName })
 	}
 	for i, s := range t.sights() {

@@ -62,6 +62,7 @@ type Trainer struct {
 	normal   linear.Normal
 	own      linear.Normal
 	parts    []float32 // what normal was extended by, for checkpoints
+	final    mat.Dense // [Owned × C] logits of the best round; empty until the rounds have ended
 }
 
 // sight is what one purpose sees of the graph, with what was computed from it of own nodes.
@@ -347,8 +348,12 @@ func (t *Trainer) targets() (mat.Dense, []float32) {
 // would take more bytes than all rows of a small graph.
 const resultBins = 1024
 
-// final returns the logits of the best round.
-func (t *Trainer) final() mat.Dense {
+// Logits returns those of own nodes by the final model, [Owned × C], as the rounds computed them with the rows of other
+// peers; empty until Run has returned.
+func (t *Trainer) Logits() mat.Dense { return t.final }
+
+// best returns the logits of the best round.
+func (t *Trainer) best() mat.Dense {
 	spec := t.model.Spec.Closed
 	if spec.Own == 0 {
 		return t.full.logits
@@ -366,9 +371,10 @@ func (t *Trainer) measure(ctx context.Context) error {
 	a := eval.NewAccumulator(t.config.Metric, t.shard.Labels, resultBins)
 	size := a.Size()
 	v := make([]int64, 2*size)
+	t.final = t.best().Clone()
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
-		of, logits := t.shard.Labels.Select(rows), t.final().Select(rows)
+		of, logits := t.shard.Labels.Select(rows), t.final.Select(rows)
 		sum, count := task.Loss(mat.Dense{}, logits, of, nil)
 		a.Write(v[k*size:], sum, count, logits, of)
 	}

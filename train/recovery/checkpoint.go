@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -20,6 +21,15 @@ type Checkpoint struct {
 	Header json.RawMessage // nil: nothing
 	F32    map[string][]float32
 	I64    map[string][]int64
+}
+
+// Dense returns the array of that name as a matrix; ok is false where there is none of that size.
+func (c *Checkpoint) Dense(name string, rows, cols int) (m mat.Dense, ok bool) {
+	x, ok := c.F32[name]
+	if !ok || len(x) != rows*cols {
+		return mat.Dense{}, false
+	}
+	return mat.View(rows, cols, x), true
 }
 
 // version is that of what Save writes. Checkpoints of another one are refused.

@@ -1,0 +1,67 @@
+package heddle
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/train/session"
+	"github.com/heddle-gnn/heddle/tune"
+)
+
+// TestOwnPredictions: what the sites predict for their own nodes at the end of a run comes to the test accuracy that the run
+// reports, neighbours at other sites counted; a site that is done has the same predictions when it starts again.
+func TestOwnPredictions(t *testing.T) {
+	for i, settings := range []string{
+		"preset: frugal", "model: gcn\nrounds: 20", "encoder: mlp\nlayers: 1\nrounds: 10", "preset: frugal-pca\nencoder: pca:8",
+		"mode: fullbatch\nrounds: 20", "preset: auto\nbudget: 1", "model: sage\nrounds: 10\nmin_peers: 2",
+	} {
+		p := read(t, settings+"\npolicy: random\ntransport: memory")
+		p.Peers = 3
+		shards, err := Split(dataset.Sites(dataset.SitesConfig{Nodes: 900}, rng.New(1)), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := newJoined(t, Local{Plan: p, Shards: shards}, 41000+100*i)
+		results, errs := j.join(t.Context())
+		if err := errors.Join(errs...); err != nil {
+			t.Fatalf("%q: %v", settings, err)
+		}
+		right, nodes := 0.0, 0
+		for r, got := range results {
+			accuracy, n, err := got.Own.Score(got.Metric, shards[r].Alone())
+			if err != nil || n == 0 || got.Own.Logits.Rows != shards[r].Owned {
+				t.Fatalf("%q, site %d: %d rows, %d test nodes, %v", settings, r, got.Own.Logits.Rows, n, err)
+			}
+			right, nodes = right+accuracy*float64(n), nodes+n
+		}
+		if sum := right / float64(nodes); math.Abs(sum-results[0].Test) > 1e-9 {
+			t.Errorf("%q: the sites' own predictions are right in %v, the run reports %v", settings, sum, results[0].Test)
+		}
+		dir := j.sites[1].State
+		if p.Preset == plan.Auto {
+			dir = tune.StateOf(j.sites[1].State, choice(t, results[1]).Name)
+		}
+		one := &peer{plan: results[1].Plan, shard: shards[1], store: &checkpoint.Store{Dir: dir}}
+		trainer, err := one.trainer(&session.Member{Event: func(Event) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := trainer.Resume(); err != nil || !done {
+			t.Fatalf("%q: the checkpoints must hold a finished run (%v)", settings, err)
+		}
+		again, err := one.result(trainer, session.Usage{})
+		if err != nil {
+			t.Fatalf("%q: %v", settings, err)
+		}
+		if a, b := fmt.Sprint(again.Own.Logits.Data), fmt.Sprint(results[1].Own.Logits.Clone().Data); a != b || !slices.Equal(parametersOf(again), parametersOf(results[1])) {
+			t.Errorf("%q: a site that starts again predicts something else", settings)
+		}
+	}
+}
