@@ -130,25 +130,7 @@ func (st *stage) design(b batch) mat.Dense {
 	if nbr != nil {
 		parts = append(parts, b.in.Z)
 	}
-	d := columns(st.layer)
-	z := mat.New(b.rows, d)
-	for i := range b.rows {
-		row := z.Row(i)
-		row[d-1] = 1
-		at := 0
-		for _, p := range parts {
-			if p.Sparse != nil {
-				col, val := p.Sparse.Row(i)
-				for k, j := range col {
-					row[at+int(j)] = val[k]
-				}
-			} else {
-				copy(row[at:], p.Dense.Row(i))
-			}
-			at += p.Cols()
-		}
-	}
-	return z
+	return linear.Design(b.rows, parts...)
 }
 
 // choose writes solution k to the layer.
