@@ -411,12 +411,11 @@ func TestSpareCandidates(t *testing.T) {
 // TestCandidatesThatAreTheSame: what comes to the same with the labels at hand is trained once.
 func TestCandidatesThatAreTheSame(t *testing.T) {
 	l := contested(t, 2, "")
-	r, err := l.Train(t.Context()) // 3 % of the nodes are in training: class means of soft labels
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range r.Tried {
-		if same := strings.HasPrefix(a.Ended, "the same as classes-4hops"); same != (a.Name == "own-part-out") || same && a.Sent > 0 {
+	all := few(t, l.Plan)[:2]
+	twice := plan.Candidate{Name: "twice", Plan: all[1].Plan}
+	twice.Plan.ClassTarget = "labels" // 3 % of the nodes are in training: auto comes to that
+	for _, a := range l.mustTune(t, append(all, twice)).Tried {
+		if same := strings.HasPrefix(a.Ended, "the same as classes"); same != (a.Name == "twice") || same && a.Sent > 0 {
 			t.Errorf("%s: %+v", a.Name, a)
 		}
 	}

@@ -21,13 +21,11 @@ var presetCandidates = []struct {
 	kind           kind
 }{
 	{"own-rows", "preset=frugal class_target=labels hops=0", closedForm},
-	{"classes-1round", "preset=frugal class_rounds=1", closedForm},
 	{"classes", "preset=frugal", closedForm},
-	{"classes-4hops", "preset=frugal hops=4", closedForm},
 	{"own-part-out", "preset=frugal hops=4 leave_one_out=true", closedForm},
+	{"last-hop", "preset=frugal class_target=labels hops=4 random_features=128", closedForm},
 	{"all-hops", "preset=frugal hops_kept=all random_features=128", closedForm},
 	{"labels", "preset=frugal class_target=labels hops=4 hops_kept=all random_features=128", closedForm},
-	{"labels+pca16", "preset=frugal encoder=classes+pca:16 class_target=labels hops=4 hops_kept=all random_features=128", closedForm},
 	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
 	{"pca128", "preset=frugal-pca", spare},
 	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 patience=20", trained},
