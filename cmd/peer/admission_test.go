@@ -427,7 +427,7 @@ func TestApproveAuto(t *testing.T) {
 	args := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("auto.json")}
 	out := must(t, args...)
 	for _, want := range []string{"together send at most 7 MB", "\n  pca64 ", "encoder=pca:64", "\n  not pca128 ", "\n  not gcn ", "policy.solvers",
-		"int8     3 to 20 numbers         columns of the node", "64 numbers              input of layer 1"} {
+		"int8     3 to 4 numbers          columns of the node", "64 numbers              input of layer 1"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q, must contain %q", out, want)
 		}
