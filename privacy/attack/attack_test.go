@@ -171,6 +171,19 @@ func TestClassRowsHide(t *testing.T) {
 	}
 }
 
+// TestHiddenRowsLeak: rows of features are found exactly in the hidden rows of encoder mlp.
+func TestHiddenRowsLeak(t *testing.T) {
+	shards, p := cora(t, 3, map[string]string{"encoder": "mlp", "layers": "1", "rounds": "30", "exchange": "halo"})
+	run, err := Train(t.Context(), p, shards, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.HiddenRows(t.Context(), 1, 12)
+	if err != nil || r.Tried != 12 || r.Exact < 9 {
+		t.Errorf("%v, at least 9 of 12 must be found: %v", r, err)
+	}
+}
+
 // TestCheck: a site learns by itself, and soon, what its rows tell.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -181,6 +194,7 @@ func TestCheck(t *testing.T) {
 		{map[string]string{"encoder": "pca:128"}, 0.7, 1},
 		{map[string]string{"encoder": "pca:8"}, 0, 0.2},
 		{map[string]string{"preset": "frugal"}, 0, 0},
+		{map[string]string{"encoder": "mlp"}, 0, 1}, // the fraction depends on how many rows there is time for
 	} {
 		shards, p := cora(t, 3, c.given)
 		r, err := Check(t.Context(), p, shards[1], time.Second/2)
@@ -189,8 +203,8 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: %v, the fraction must be %g to %g: %v", c.given, r, c.least, c.most, err)
 		}
 	}
-	shards, p := cora(t, 3, map[string]string{"encoder": "mlp"})
+	shards, p := cora(t, 3, map[string]string{"encoder": "mlp", "layer_output": "logits"})
 	if r, err := Check(t.Context(), p, shards[1], time.Second); err != ErrUnmeasured {
-		t.Errorf("encoder mlp: %v, %v", r, err)
+		t.Errorf("logits of encoder mlp: %v, %v", r, err)
 	}
 }

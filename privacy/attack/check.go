@@ -30,8 +30,8 @@ var ErrUnmeasured = errors.New("no attack here reads such rows")
 // With encoder raw, and for rows of components that are as many as the features, nothing needs to be attacked:
 // the rows are the features.
 //
-// The error is ErrUnmeasured for encoder mlp, for modes that are not retexo and for sites without training labels
-// by encoder classes, and for plans with epsilon, by which soft labels cross in place of columns.
+// The error is ErrUnmeasured for logits of encoder mlp, for modes that are not retexo and for sites without training labels
+// by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of columns.
 func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
@@ -50,6 +50,8 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 		one, err = checkComponents(ctx, p, own, nodes)
 	case p.InClosedForm() && p.Encoder.K == 0 && p.Epsilon == 0:
 		one, err = checkClasses(ctx, p, own, nodes)
+	case p.Mode == "retexo" && p.Encoder.Kind == "mlp" && p.LayerOutput == "hidden":
+		one, err = checkHidden(ctx, p, own, nodes)
 	default:
 		err = ErrUnmeasured
 	}

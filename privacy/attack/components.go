@@ -144,6 +144,10 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 	return sum, nil
 }
 
+// Rows returns the rows of so many columns that a victim sent the attacker of its boundary nodes, in the order of their
+// messages.
+func (run *Run) Rows(victim, cols int) ([]mat.Dense, error) { return run.rows(victim, cols) }
+
 // rows returns the rows of so many columns that a victim sent the attacker, in the order of their messages.
 func (run *Run) rows(victim, cols int) (all []mat.Dense, err error) {
 	coding := wire.Coding{}

@@ -29,6 +29,8 @@ type Run struct {
 	Record   *Record
 	Model    *nn.Model    // that all members end with
 	Result   train.Result // as the attacker saw it
+
+	reducer func(comm.Reducer) comm.Reducer // of the attacker; nil: the run's own
 }
 
 // trainer is a trainer of mode retexo.
@@ -39,6 +41,14 @@ type trainer interface {
 
 // Train trains by p over shards, a peer each, connected in memory, while one of them records.
 func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*Run, error) {
+	return TrainOver(ctx, p, shards, attacker, nil)
+}
+
+// TrainOver is Train where the attacker takes part in sums through what over makes of its reducer: to keep what it
+// learns from them, or to send something else than an honest member would.
+func TrainOver(
+	ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int, over func(comm.Reducer) comm.Reducer,
+) (*Run, error) {
 	size := len(shards)
 	if attacker < 0 || attacker >= size {
 		return nil, fmt.Errorf("the attacker must be one of the %d peers (got %d)", size, attacker)
@@ -49,7 +59,7 @@ func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int
 	if err := p.Check(shards); err != nil {
 		return nil, err
 	}
-	run := &Run{Plan: p, Shards: shards, Attacker: attacker, Record: new(Record)}
+	run := &Run{Plan: p, Shards: shards, Attacker: attacker, Record: new(Record), reducer: over}
 	network := netsim.New(size, netsim.Config{})
 	all, ctx := errgroup.WithContext(ctx)
 	for r, own := range shards {
@@ -77,6 +87,14 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 	if run.Plan.Secure(size) {
 		terms := secagg.Terms{Least: plan.LeastSecure, Hybrid: run.Plan.SecureSums == "hybrid"}
 		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
+	}
+	if inner := m.Reducer; rank == run.Attacker && run.reducer != nil {
+		m.Reducer = func(ctx context.Context, g *comm.Group) (r comm.Reducer, err error) {
+			if r = g; inner != nil {
+				r, err = inner(ctx, g)
+			}
+			return run.reducer(r), err
+		}
 	}
 	m.New = func(*session.Member) (session.Trainer, error) {
 		if run.Plan.InClosedForm() {

@@ -1,0 +1,159 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/plan"
+)
+
+// HiddenRows attacks the hidden rows that a victim sends by encoder mlp, at most so many. Every member has the weights: a
+// row is a linear map of the features where it is positive (unhidden). The features must be zeros and one other value for
+// each node.
+func (run *Run) HiddenRows(ctx context.Context, victim, most int) (Recovery, error) {
+	var sum Recovery
+	layer := run.Model.Encoder.Layer
+	if layer == nil || run.Plan.LayerOutput != "hidden" {
+		return sum, errors.New("encoder must be mlp and layer_output hidden")
+	}
+	rows, err := run.rows(victim, layer.Spec.Out)
+	if err != nil {
+		return sum, err
+	}
+	own := run.Shards[victim]
+	for i, v := range own.Boundary[run.Attacker] {
+		if i == most {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		set := unhidden(layer, rows[0].Row(i))
+		sum.score(own.X, v, evenly(set), len(set) > 0)
+	}
+	return sum, nil
+}
+
+// ownRounds is for how many rounds a site trains an encoder mlp that it attacks by itself.
+const ownRounds = 20
+
+// checkHidden attacks hidden rows of an encoder that the site trains by itself.
+func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int32) (func(int, *Recovery) error, error) {
+	site, err := apart(own)
+	if err != nil {
+		return nil, err
+	}
+	p.Layers, p.Rounds = 1, min(p.Rounds, ownRounds)
+	run, err := Train(ctx, p, []*shard.Shard{site}, 0)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, errors.Join(ErrUnmeasured, err)
+	}
+	c, err := p.Layerwise(own)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := asReceived(run.Model.Encoder.Encode(own.X.Select(nodes)).Dense, c.Rows)
+	return func(i int, sum *Recovery) error {
+		set := unhidden(run.Model.Encoder.Layer, rows.Row(i))
+		sum.score(own.X, nodes[i], evenly(set), len(set) > 0)
+		return nil
+	}, err
+}
+
+// unhidden returns the columns of a row x of zeros and equal values, of which y is a multiple of ReLU(norm(x·w + b)), by the
+// layer's parameters: where y is positive, y/γ is a combination of the rows of w that x has, of b, of a constant (the mean that the norm takes out) and of
+// β/γ, of which the last three are projected out.
+func unhidden(l *nn.Layer, y []float32) []int32 {
+	params := l.Params()
+	w, b, gain, beta := params[0].Value, params[1].Value.Data, params[2].Value.Data, params[3].Value.Data
+	var open []int
+	for k, v := range y {
+		if v > 0 && math.Abs(float64(gain[k])) > 1e-3 {
+			open = append(open, k)
+		}
+	}
+	if len(open) < 8 {
+		return nil
+	}
+	m, target, unknown := mat.New(w.Rows, len(open)), mat.New(1, len(open)), mat.New(3, len(open))
+	for t, k := range open {
+		target.Set(0, t, y[k]/gain[k])
+		unknown.Set(0, t, 1)
+		unknown.Set(1, t, b[k])
+		unknown.Set(2, t, beta[k]/gain[k])
+		for j := range w.Rows {
+			m.Set(j, t, w.At(j, k))
+		}
+	}
+	without(target, unknown)
+	without(m, unknown)
+	x := lasso(m, target.Row(0))
+	var set []int32
+	for j, v := range x {
+		if most := slices.Max(x); most > 0 && v > most/2 {
+			set = append(set, int32(j))
+		}
+	}
+	return set
+}
+
+// lasso returns the x ≥ 0 that minimises ½‖x·a − y‖² + λΣx by coordinate descent, λ falling to 10⁻⁵ of where x is 0.
+func lasso(a mat.Dense, y []float32) []float64 {
+	x, left := make([]float64, a.Rows), slices.Clone(y)
+	square, lambda := make([]float64, a.Rows), 0.0
+	for j := range x {
+		square[j] = dot32(a.Row(j), a.Row(j))
+		lambda = max(lambda, dot32(a.Row(j), left))
+	}
+	const steps, sweeps = 25, 8
+	for range steps {
+		lambda *= math.Pow(1e-5, 1.0/steps)
+		for range sweeps {
+			for j, old := range x {
+				if square[j] == 0 {
+					continue
+				}
+				x[j] = max(0, old+(dot32(a.Row(j), left)-lambda)/square[j])
+				if d := float32(x[j] - old); d != 0 {
+					for t, v := range a.Row(j) {
+						left[t] -= d * v
+					}
+				}
+			}
+		}
+	}
+	return x
+}
+
+// without takes out of each row of x what lies in the span of the rows of u, which it makes orthogonal.
+func without(x, u mat.Dense) {
+	for k := range u.Rows {
+		if k > 0 {
+			without(u.RowRange(k, k+1), u.RowRange(0, k))
+		}
+		square := dot32(u.Row(k), u.Row(k))
+		for i := range x.Rows {
+			if square > 0 {
+				f := dot32(x.Row(i), u.Row(k)) / square
+				for t, v := range u.Row(k) {
+					x.Row(i)[t] -= float32(f * float64(v))
+				}
+			}
+		}
+	}
+}
+
+func dot32(a, b []float32) (sum float64) {
+	for i, v := range a {
+		sum += float64(v) * float64(b[i])
+	}
+	return sum
+}

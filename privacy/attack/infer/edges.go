@@ -1,0 +1,207 @@
+package infer
+
+import (
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// mostPairs is how many edges are attacked, and as many pairs without one.
+const mostPairs = 2000
+
+// Links tells which of a victim's boundary nodes are joined to one another, edges that no other site has, by the rows
+// that the victim sends: pairs whose rows, of all messages together, point in the same direction (link stealing: He et
+// al., USENIX Security 2021), or of which one's sum over neighbours points in that of the other's row, whichever tells more.
+// The baseline compares only rows that no edge has entered: joined nodes have similar features.
+func (run *Run) Links(victim int) (Finding, error) {
+	f := Finding{Attack: "edges among boundary nodes", Holder: "a reader of the rows", Measure: "AUC"}
+	before, after, err := run.crossing(victim)
+	if err != nil {
+		return f, err
+	}
+	own, boundary := run.Shards[victim], run.Shards[victim].Boundary[run.Attacker]
+	joined, apart := pairsOf(own, boundary, rng.New(run.Plan.Seed).FoldString("pairs"))
+	if len(joined) == 0 || len(apart) == 0 {
+		return f, ErrNothing
+	}
+	all, first := directions(slices.Concat(before, after)), directions(before)
+	score := func(of func(i, j int) float64) float64 {
+		return Area(scores(joined, of), scores(apart, of))
+	}
+	f.Tried = len(joined) + len(apart)
+	f.Base = score(func(i, j int) float64 { return cosine(first, i, j) })
+	f.Value = score(func(i, j int) float64 { return cosine(all, i, j) })
+	if sums := sameWidth(before, after); len(sums) > 0 {
+		f.Value = max(f.Value, score(func(i, j int) (v float64) {
+			for _, pair := range sums {
+				v += mutual(pair, i, j)
+			}
+			return v
+		}))
+	}
+	return f, nil
+}
+
+// crossing returns the rows of a victim's boundary that no edge has entered, and those that have passed edges.
+func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
+	if form := run.Model.Closed; form != nil {
+		if form.Spec.Components > 0 || form.Spec.Own > 0 || form.Spec.Hops == 0 || run.Plan.LeastInSum > 1 {
+			return nil, nil, ErrNothing
+		}
+		rows, err := run.Rows(victim, form.Spec.Width(run.Shards[0].Labels.Classes))
+		if err != nil {
+			return nil, nil, err
+		}
+		at := 0
+		for r := range form.Spec.Rounds {
+			if r > 0 {
+				for range form.Spec.LogitHops {
+					after = append(after, rows[at])
+					at++
+				}
+			}
+			for k := range form.Spec.Hops {
+				if at == len(rows) {
+					return nil, nil, ErrNothing
+				}
+				if k == 0 {
+					before = append(before, rows[at])
+				} else {
+					after = append(after, rows[at])
+				}
+				at++
+			}
+		}
+		return before, after, nil
+	}
+	for k, l := range run.Model.Layers {
+		rows, err := run.Rows(victim, l.Spec.In)
+		if err != nil {
+			continue // sparse rows
+		}
+		if k == 0 {
+			before = append(before, rows[0])
+			after = append(after, rows[1:min(len(rows), max(1, run.Plan.Hops))]...)
+			continue
+		}
+		after = append(after, rows[len(rows)-1])
+	}
+	if len(before) == 0 {
+		return nil, nil, ErrNothing
+	}
+	return before, after, nil
+}
+
+// pairsOf returns edges between boundary nodes, and as many pairs without one, as places in the boundary.
+func pairsOf(own *shard.Shard, boundary []int32, key rng.Key) (joined, apart [][2]int) {
+	at := make(map[int32]int)
+	for i, v := range boundary {
+		at[v] = i
+	}
+	for i, v := range boundary {
+		near, _ := own.Adj.Row(int(v))
+		for _, u := range near {
+			if j, is := at[u]; is && j < i {
+				joined = append(joined, [2]int{j, i})
+			}
+		}
+	}
+	if len(joined) > mostPairs {
+		some := make([][2]int, 0, mostPairs)
+		for _, k := range key.Perm(len(joined))[:mostPairs] {
+			some = append(some, joined[k])
+		}
+		joined = some
+	}
+	n := uint64(len(boundary))
+	for k := uint64(0); len(apart) < len(joined) && k < 1000*n; k++ {
+		i, j := int(key.Fold(1).Uint64(2*k)%n), int(key.Fold(1).Uint64(2*k+1)%n)
+		near, _ := own.Adj.Row(int(boundary[i]))
+		if i != j && !slices.Contains(near, boundary[j]) {
+			apart = append(apart, [2]int{i, j})
+		}
+	}
+	return joined, apart
+}
+
+func scores(pairs [][2]int, of func(i, j int) float64) (all []float64) {
+	for _, p := range pairs {
+		all = append(all, of(p[0], p[1]))
+	}
+	return all
+}
+
+// directions returns the rows of all messages side by side, each column at mean 0 and deviation 1, each row at length 1.
+func directions(messages []mat.Dense) mat.Dense {
+	if len(messages) == 0 {
+		return mat.Dense{}
+	}
+	cols := 0
+	for _, m := range messages {
+		cols += m.Cols
+	}
+	x := mat.New(messages[0].Rows, cols)
+	first := 0
+	for _, m := range messages {
+		for c := range m.Cols {
+			sum, square := 0.0, 0.0
+			for i := range m.Rows {
+				v := float64(m.At(i, c))
+				sum, square = sum+v, square+v*v
+			}
+			n := float64(max(m.Rows, 1))
+			deviation := math.Sqrt(max(square/n-sum*sum/n/n, 0))
+			for i := range m.Rows {
+				if deviation > 0 {
+					x.Set(i, first+c, float32((float64(m.At(i, c))-sum/n)/deviation))
+				}
+			}
+		}
+		first += m.Cols
+	}
+	for i := range x.Rows {
+		shorten(x.Row(i))
+	}
+	return x
+}
+
+// shorten makes x as long as 1.
+func shorten(x []float32) {
+	square := 0.0
+	for _, v := range x {
+		square += float64(v) * float64(v)
+	}
+	for i := range x {
+		if square > 0 {
+			x[i] = float32(float64(x[i]) / math.Sqrt(square))
+		}
+	}
+}
+
+func cosine(x mat.Dense, i, j int) float64 { return dot(x.Row(i), x.Row(j)) }
+
+func dot(a, b []float32) (sum float64) {
+	for i, v := range a {
+		sum += float64(v) * float64(b[i])
+	}
+	return sum
+}
+
+// sameWidth returns pairs of rows that no edge has entered and of their sums over neighbours, as directions.
+func sameWidth(before, after []mat.Dense) (pairs [][2]mat.Dense) {
+	for k := range min(len(before), len(after)) {
+		if before[k].Cols == after[k].Cols {
+			pairs = append(pairs, [2]mat.Dense{directions(before[k : k+1]), directions(after[k : k+1])})
+		}
+	}
+	return pairs
+}
+
+// mutual is how much each of two nodes' sums has of the other's row beyond its own.
+func mutual(pair [2]mat.Dense, i, j int) float64 {
+	row, sum := pair[0], pair[1]
+	return dot(sum.Row(i), row.Row(j)) + dot(sum.Row(j), row.Row(i))
+}

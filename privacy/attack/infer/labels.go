@@ -1,0 +1,169 @@
+package infer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// RowClasses tells the classes of other members' training nodes by the largest number of the rows that cross, in whichever
+// round this is right most often. The baseline is the same for test nodes, whose labels nobody used: what is above it
+// comes from labels.
+func (run *Run) RowClasses() (Finding, error) {
+	f := Finding{Attack: "labels of training nodes off rows", Holder: "a reader of the rows", Measure: "right, training against test nodes"}
+	form := run.Model.Closed
+	if form == nil || form.Spec.Residual || form.Spec.Multi || form.Spec.Components > 0 {
+		return f, ErrNothing
+	}
+	for r := range form.Spec.Rounds {
+		var right, all [2][]float64 // of training and test nodes, by class
+		for of := range all {
+			right[of], all[of] = make([]float64, run.Shards[0].Labels.Classes), make([]float64, run.Shards[0].Labels.Classes)
+		}
+		for victim, own := range run.Shards {
+			if victim == run.Attacker {
+				continue
+			}
+			before, _, err := run.crossing(victim)
+			if err != nil {
+				return f, err
+			}
+			for i, v := range own.Boundary[run.Attacker] {
+				of := 0
+				switch own.Split[v] {
+				case graph.Test:
+					of = 1
+				case graph.Train:
+				default:
+					continue
+				}
+				if c := own.Labels.Class[v]; c >= 0 {
+					all[of][c]++
+					if largest(before[r], i) == int(c) {
+						right[of][c]++
+					}
+				}
+			}
+		}
+		value, base, n := 0.0, 0.0, 0.0
+		for c, k := range all[0] {
+			if all[1][c] > 0 { // else nothing to compare with
+				value, base, n = value+right[0][c], base+k*right[1][c]/all[1][c], n+k
+			}
+		}
+		if n == 0 {
+			return f, ErrNothing
+		}
+		value, base = value/n, base/n
+		if r == 0 || value-base > f.Value-f.Base {
+			f.Value, f.Base, f.Tried = value, base, int(n)
+		}
+	}
+	return f, nil
+}
+
+func largest(x mat.Dense, i int) (at int) {
+	for k, v := range x.Row(i) {
+		if v > x.At(i, at) {
+			at = k
+		}
+	}
+	return at
+}
+
+// Labels estimates how a victim's labels are distributed over the classes: the training labels by the sum of label
+// counts, of which an attacker knows its own part and, where sums are in the clear, sees the victim's; and the labels
+// of all its nodes by the largest numbers of its rows. Value is the distance in variation (0: exact, 1: nothing in
+// common), and Base that of the distribution over all sites.
+func (run *Run) Labels(victim int) (all []Finding, err error) {
+	own, classes := run.Shards[victim], run.Shards[0].Labels.Classes
+	if own.Labels.Multi() {
+		return nil, ErrNothing
+	}
+	everywhere := make([]float64, classes)
+	training := make([]float64, classes)
+	labels := make([]float64, classes)
+	for r, s := range run.Shards {
+		for i, c := range s.Labels.Class {
+			if i >= s.Owned || c < 0 {
+				continue
+			}
+			if s.Split[i] == graph.Train {
+				everywhere[c]++
+			}
+			if r == victim {
+				labels[c]++
+				if s.Split[i] == graph.Train {
+					training[c]++
+				}
+			}
+		}
+	}
+	const measure = "distance of the distribution"
+	if counts, how := run.counted(victim, classes); counts != nil {
+		all = append(all, Finding{"training labels of a site", how, measure, variation(counts, training), variation(everywhere, training), len(own.NodesIn(graph.Train))})
+	}
+	if before, _, err := run.crossing(victim); err == nil && run.Model.Closed != nil && !run.Model.Closed.Spec.Residual {
+		rows := make([]float64, classes)
+		last := before[len(before)-1]
+		for i := range last.Rows {
+			rows[largest(last, i)]++
+		}
+		all = append(all, Finding{"labels of a site", "a reader of the rows", measure, variation(rows, labels), variation(everywhere, labels), last.Rows})
+	}
+	if len(all) == 0 {
+		return nil, ErrNothing
+	}
+	return all, nil
+}
+
+// counted returns what an attacker says of a victim's label counts, and by what.
+func (run *Run) counted(victim, classes int) (counts []float64, how string) {
+	k := slices.IndexFunc(run.sums, func(s sum) bool { return s.id.Kind == ofLabels })
+	if k < 0 {
+		return nil, ""
+	}
+	others := len(run.Shards) - 1
+	part := make([]int64, len(run.sums[k].our))
+	for i, v := range run.sums[k].our {
+		part[i] = v - run.sums[k].mine[i]
+	}
+	how = fmt.Sprintf("a member: the total less its own part, of %d others", others)
+	if others == 1 {
+		how = "the other of two members"
+	} else if !run.Plan.Secure(len(run.Shards)) {
+		for _, m := range run.Record.Received(victim, comm.Reduce) {
+			if m.Given && len(m.Payload) == 8*len(part) {
+				how = "who sums in the clear"
+				for i := range part {
+					part[i] = int64(binary.LittleEndian.Uint64(m.Payload[8*i:]))
+				}
+				break
+			}
+		}
+	}
+	counts = make([]float64, classes)
+	for c := range counts { // nodes that train, and those that would validate
+		counts[c] = float64(part[c] + part[classes+c])
+	}
+	return counts, how
+}
+
+// variation is the distance in variation of two distributions that are given by counts.
+func variation(a, b []float64) (d float64) {
+	total := func(x []float64) (sum float64) {
+		for _, v := range x {
+			sum += v
+		}
+		return max(sum, 1e-300)
+	}
+	for c, v := range a {
+		d += math.Abs(v/total(a)-b[c]/total(b)) / 2
+	}
+	return d
+}
