@@ -168,7 +168,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	sum := results[0]
 	for _, r := range results[1:] {
 		sum.Seconds, sum.Waited = max(sum.Seconds, r.Seconds), max(sum.Waited, r.Waited)
-		sum.Peers = append(sum.Peers, r.Peers...)
+		sum.Peers, sum.Own = append(sum.Peers, r.Peers...), append(sum.Own, r.Own...)
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
 	sum.Link = network

@@ -35,9 +35,9 @@ func TestOwnPredictions(t *testing.T) {
 		}
 		right, nodes := 0.0, 0
 		for r, got := range results {
-			accuracy, n, err := got.Own.Score(got.Metric, shards[r].Alone())
-			if err != nil || n == 0 || got.Own.Logits.Rows != shards[r].Owned {
-				t.Fatalf("%q, site %d: %d rows, %d test nodes, %v", settings, r, got.Own.Logits.Rows, n, err)
+			accuracy, n, err := got.Own[0].Score(got.Metric, shards[r].Alone())
+			if err != nil || n == 0 || got.Own[0].Logits.Rows != shards[r].Owned {
+				t.Fatalf("%q, site %d: %d rows, %d test nodes, %v", settings, r, got.Own[0].Logits.Rows, n, err)
 			}
 			right, nodes = right+accuracy*float64(n), nodes+n
 		}
@@ -60,7 +60,7 @@ func TestOwnPredictions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", settings, err)
 		}
-		if a, b := fmt.Sprint(again.Own.Logits.Data), fmt.Sprint(results[1].Own.Logits.Clone().Data); a != b || !slices.Equal(parametersOf(again), parametersOf(results[1])) {
+		if a, b := fmt.Sprint(again.Own[0].Logits.Data), fmt.Sprint(results[1].Own[0].Logits.Clone().Data); a != b || !slices.Equal(parametersOf(again), parametersOf(results[1])) {
 			t.Errorf("%q: a site that starts again predicts something else", settings)
 		}
 	}

@@ -160,7 +160,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Own = Predictions{Logits: t.logits(), several: p.shard.Labels.Multi()}
+	r.Own = []Predictions{{Logits: t.logits(), several: p.shard.Labels.Multi()}}
 	if p.edges != nil {
 		if err := r.keeps(p.edges.Statement()); err != nil {
 			return nil, err

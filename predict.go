@@ -3,6 +3,7 @@ package heddle
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
@@ -27,28 +28,43 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	return Predictions{Logits: logits, several: m.Spec.Task == "multi"}, nil
 }
 
-// Of returns the most probable class of node i and its probability. If a node may have several
-// classes, it returns all whose probability is above 0.5, possibly none.
-func (p Predictions) Of(i int) (classes []int, probabilities []float64) {
-	row := p.Logits.Row(i)
-	if p.several {
-		for k, x := range row {
-			if x > 0 {
-				classes, probabilities = append(classes, k), append(probabilities, 1/(1+math.Exp(-float64(x))))
-			}
-		}
-		return classes, probabilities
-	}
-	best, sum := 0, 0.0
+// Classes returns the most probable class of node i, the first of several. If a node may have several classes, it
+// returns all whose probability is above 0.5, possibly none.
+func (p Predictions) Classes(i int) (classes []int) {
+	best, row := 0, p.Logits.Row(i)
 	for k, x := range row {
+		if p.several && x > 0 {
+			classes = append(classes, k)
+		}
 		if x > row[best] {
 			best = k
 		}
 	}
-	for _, x := range row {
-		sum += math.Exp(float64(x) - float64(row[best]))
+	if p.several {
+		return classes
 	}
-	return []int{best}, []float64{1 / sum}
+	return []int{best}
+}
+
+// Probabilities returns that of each class for node i, [C]: by softmax, or, if a node may have several classes, by the
+// sigmoid.
+func (p Predictions) Probabilities(i int) []float64 {
+	row := p.Logits.Row(i)
+	out, top, sum := make([]float64, len(row)), float64(slices.Max(row)), 0.0
+	for k, x := range row {
+		if p.several {
+			out[k] = 1 / (1 + math.Exp(-float64(x)))
+			continue
+		}
+		out[k] = math.Exp(float64(x) - top)
+		sum += out[k]
+	}
+	if !p.several {
+		for k := range out {
+			out[k] /= sum
+		}
+	}
+	return out
 }
 
 // Score returns a metric, in [0, 1], over the test nodes of g and the number of these nodes. The

@@ -24,7 +24,6 @@ type Result struct {
 	train.Result // stages and bytes as this peer, or peer 0 of a local run, saw them
 
 	Model  *nn.Model
-	Own    Predictions    // for this site's nodes, or peer 0's of a local run, by the rows of all sites; empty: the model came from another
 	Card   modelfile.Card // what the model file says of the run: the same at every peer
 	Config any            // of the trainer: retexo.Config or fullbatch.Config
 	Metric eval.Metric
@@ -34,6 +33,10 @@ type Result struct {
 
 	Seconds float64 // in sessions, interruptions left out; of a local run those of its slowest peer
 	Waited  float64 // of them, in operations with other peers: for latency, bytes and slower peers
+
+	// Own are predictions for the nodes of the peers of this process, by rank, computed with the rows of neighbours at
+	// other peers: Val and Test are of them. A peer that has the model from another one has no logits.
+	Own []Predictions
 
 	Peers   []Traffic     // of this process, by rank
 	Members []string      // names of all peers by rank; nil: they have none

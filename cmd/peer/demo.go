@@ -86,7 +86,7 @@ func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.
 	}
 	o := all[2].Runs[0]
 	page := report.Page{Compare: &table, Command: fmt.Sprintf("peer demo --seed %d", seed)}
-	if err := out.write(o, auto, shards[0], page); err != nil {
+	if err := out.write(o, auto, shards, page); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "\n%s\nWho sees what is in docs/explanation/privacy.md.\n", chosen(o))

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -85,10 +86,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		early.json = "" // what is written there stays, and is written once
 	}
 	write := func(out output, o *heddle.Result) error {
-		if err := out.writeOwn(o, own); err != nil {
-			return err
-		}
-		return out.write(o, *p, own, report.Page{Command: "peer join --plan plan.yaml --shard " + s.shard})
+		return out.write(o, *p, []*shard.Shard{own}, report.Page{Command: "peer join --plan plan.yaml --shard " + s.shard})
 	}
 	s.Site.OnModel = func(o *heddle.Result) error { return write(early, o) }
 	o, err := heddle.Join(ctx, *p, s.Site)
@@ -111,8 +109,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err := printTried(text, o); err != nil {
 		return err
 	}
-	s.out.print(text, o, own.Name)
-	if err := s.out.printOwn(text, o, own); err != nil {
+	if err := s.out.print(text, o, []*shard.Shard{own}); err != nil {
 		return err
 	}
 	if err := cli.PrintLedger(text, s.Site.Ledger, own.Name); err != nil {

@@ -104,7 +104,11 @@ type output struct {
 
 func (out output) model() string  { return filepath.Join(out.dir, "model.safetensors") }
 func (out output) report() string { return filepath.Join(out.dir, "report.html") }
-func (out output) own() string    { return filepath.Join(out.dir, "predictions.csv") }
+
+// predictions is the file of the predictions for own nodes, csv or parquet.
+func (out output) predictions(format string) string {
+	return filepath.Join(out.dir, "predictions."+format)
+}
 
 // check makes the directories and checks that they are writable, so that a run does not fail at its
 // end.
@@ -112,8 +116,9 @@ func (out output) check() error {
 	return errors.Join(cli.WritableDir(out.dir), cli.Writable(out.json))
 }
 
-// write writes the files of a run by p. first is one of its shards; page has what o does not know.
-func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, page report.Page) error {
+// write writes the files of a run by p. shards are those of this process; page has what o does not know.
+func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, page report.Page) error {
+	first := shards[0]
 	if err := o.Save(out.model()); err != nil {
 		return err
 	}
@@ -141,6 +146,15 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 	if err := cli.WriteFile(out.stdout, out.report(), func(w io.Writer) error { return report.Write(w, page) }); err != nil {
 		return err
 	}
+	if all := guessedBy(o, shards); len(all) > 0 {
+		names := first.Labels.Names
+		if err := errors.Join(
+			cli.WriteFile(out.stdout, out.predictions("csv"), func(w io.Writer) error { return writeCSV(w, names, all) }),
+			cli.WriteFile(out.stdout, out.predictions("parquet"), func(w io.Writer) error { return writeParquet(w, names, all) }),
+		); err != nil {
+			return err
+		}
+	}
 	for _, path := range []string{filepath.Join(out.dir, "result.json"), out.json} {
 		if path == "" {
 			continue
@@ -156,33 +170,10 @@ func (out output) write(o *heddle.Result, p heddle.Plan, first *shard.Shard, pag
 	return nil
 }
 
-// writeOwn writes the predictions of a run for the nodes of own, if this process has any.
-func (out output) writeOwn(o *heddle.Result, own *shard.Shard) error {
-	if o.Own.Logits.Empty() {
-		return nil
-	}
-	return cli.WriteFile(out.stdout, out.own(), func(w io.Writer) error { return writePredictions(w, own.Alone(), o.Own, own.Labels.Names) })
-}
-
-// printOwn prints where the predictions for the nodes of own are, and how good.
-func (out output) printOwn(w io.Writer, o *heddle.Result, own *shard.Shard) error {
-	if o.Own.Logits.Empty() {
-		_, err := fmt.Fprintln(w, "predictions: none: this peer has the model from another one; peer predict --shard makes some")
-		return err
-	}
-	fmt.Fprintf(w, "predictions: %s", out.own())
-	score, nodes, err := o.Own.Score(o.Metric, own.Alone())
-	if err == nil && nodes > 0 {
-		fmt.Fprintf(w, ", %s %s of own test nodes (%d)", o.Metric, report.Percent(score), nodes)
-	}
-	fmt.Fprintln(w)
-	return err
-}
-
-// print prints the figures of a run over a data set.
-func (out output) print(w io.Writer, o *heddle.Result, dataset string) {
+// print prints the figures of a run, and the files that it wrote. shards are those of this process.
+func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) error {
 	sum := o.Total()
-	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", dataset, o.Metric, report.Percent(o.Test),
+	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric, report.Percent(o.Test),
 		report.Percent(o.Val), o.Seconds)
 	fmt.Fprintf(w, "sent: halo %s, reduce %s, control %s", report.Bytes(sum.Halo), report.Bytes(sum.Reduce),
 		report.Bytes(sum.Control))
@@ -193,4 +184,20 @@ func (out output) print(w io.Writer, o *heddle.Result, dataset string) {
 		fmt.Fprintf(w, "\nprivacy: %s", o.Privacy)
 	}
 	fmt.Fprintf(w, "\nmodel:  %s\nreport: %s\n", out.model(), out.report())
+	if len(guessedBy(o, shards)) == 0 {
+		_, err := fmt.Fprintln(w, "predictions: none: this peer has the model from another one; peer predict --shard makes some")
+		return err
+	}
+	fmt.Fprintf(w, "predictions: %s", out.predictions("csv"))
+	if len(shards) == 1 && shards[0].Parts > 1 { // else the figure is the one above
+		score, nodes, err := o.Own[0].Score(o.Metric, shards[0].Alone())
+		if err != nil {
+			return err
+		}
+		if nodes > 0 {
+			fmt.Fprintf(w, ", %s %s of own test nodes (%d)", o.Metric, report.Percent(score), nodes)
+		}
+	}
+	_, err := fmt.Fprintln(w)
+	return err
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,8 +27,9 @@ func newPredict() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "predict --model FILE (--data D | --shard S | --nodes TABLE) --out FILE",
 		Short: "Predict the classes of nodes with a trained model",
-		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class, and the
-probability of that class. If test nodes have labels, the metric over them is printed.
+		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class and the
+probability of that class, its split and label if there are any, and the probability of every class. If test nodes
+have labels, the metric over them is printed.
 
 With --shard a peer predicts for its own nodes from its own rows and edges, without neighbours at other peers. The
 predictions.csv of peer join has them.
@@ -71,7 +69,11 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
-	if err := cli.WriteFile(stdout, q.out, func(w io.Writer) error { return writePredictions(w, g, p, card.Classes) }); err != nil {
+	of := guessed{ids: g.IDs, split: g.Split, labels: g.Labels, p: p}
+	if q.nodes != "" {
+		of.split = nil // tables have none
+	}
+	if err := cli.WriteFile(stdout, q.out, func(w io.Writer) error { return writeCSV(w, card.Classes, []guessed{of}) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(text, "%s: %d nodes\n", q.out, g.N())
@@ -116,35 +118,4 @@ func (q question) graph(card modelfile.Card) (g *graph.Graph, done func(), err e
 		return nil, nil, cli.Invalid(err)
 	}
 	return s.Alone(), func() { closer.Close() }, nil
-}
-
-// writePredictions writes a line a node: ID, class and its probability. If a node may have several
-// classes, these are all with a probability above one half.
-func writePredictions(w io.Writer, g *graph.Graph, p heddle.Predictions, names []string) error {
-	c := csv.NewWriter(w)
-	if err := c.Write([]string{"id", "class", "probability"}); err != nil {
-		return err
-	}
-	name := func(k int) string {
-		if k < len(names) {
-			return names[k]
-		}
-		return strconv.Itoa(k)
-	}
-	for i := range g.N() {
-		id := strconv.Itoa(i)
-		if g.IDs != nil {
-			id = g.IDs[i]
-		}
-		classes, probabilities := p.Of(i)
-		var class, probability []string
-		for k, c := range classes {
-			class, probability = append(class, name(c)), append(probability, strconv.FormatFloat(probabilities[k], 'f', 4, 64))
-		}
-		if err := c.Write([]string{id, strings.Join(class, ";"), strings.Join(probability, ";")}); err != nil {
-			return err
-		}
-	}
-	c.Flush()
-	return c.Error()
 }

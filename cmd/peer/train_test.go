@@ -77,6 +77,15 @@ func TestSameBits(t *testing.T) {
 			t.Errorf("%s: %d bytes on the wire for %d of payload", name, r.Bytes.Wire, r.Bytes.Halo+r.Bytes.Reduce)
 		}
 	}
+	// The sites' predictions are together those of all peers in one process, but for the sites' names.
+	var joined []byte
+	for r := range 3 {
+		_, own, _ := bytes.Cut(contents(t, filepath.Join(dir, fmt.Sprintf("join-%d", r), "predictions.csv")), []byte("\n"))
+		joined = append(joined, bytes.ReplaceAll(own, fmt.Appendf(nil, ",site-%d,", r), fmt.Appendf(nil, ",%d,", r))...)
+	}
+	if _, all, _ := bytes.Cut(contents(t, filepath.Join(dir, "memory", "predictions.csv")), []byte("\n")); len(all) < 1000 || !bytes.Equal(joined, all) {
+		t.Errorf("predictions of the sites, of %d bytes, must be those of one process, of %d", len(joined), len(all))
+	}
 }
 
 // processes runs a peer process for each part, which write to out-0 and so on.
@@ -156,6 +165,9 @@ func TestInterrupt(t *testing.T) {
 		must(t, append(args, "--resume")...)
 		if !bytes.Equal(contents(t, filepath.Join(broken, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
 			t.Errorf("%s: the resumed run made another model", mode)
+		}
+		if !bytes.Equal(contents(t, filepath.Join(broken, "predictions.csv")), contents(t, filepath.Join(whole, "predictions.csv"))) {
+			t.Errorf("%s: the resumed run predicts otherwise", mode)
 		}
 		if left, _ := (heddle.Local{State: filepath.Join(broken, "checkpoints"), Shards: make([]*shard.Shard, 3)}).Interrupted(); left {
 			t.Errorf("%s: checkpoints are left after the end", mode)

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// guessed are a model's predictions for some nodes, with what is known of these.
+type guessed struct {
+	site   string        // that holds them; empty: one holds all
+	ids    []string      // the user's names of the nodes; nil: they have numbers
+	global []int64       // numbers in the whole graph; nil: from 0
+	split  []graph.Split // nil: they have none
+	labels graph.Labels
+	p      heddle.Predictions
+}
+
+// guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that has
+// none are left out.
+func guessedBy(o *heddle.Result, shards []*shard.Shard) (all []guessed) {
+	for k, s := range shards {
+		if o.Own[k].Logits.Empty() {
+			continue
+		}
+		site := strconv.Itoa(s.Rank)
+		if o.Members != nil {
+			site = o.Members[s.Rank]
+		}
+		all = append(all, guessed{site, s.IDs, s.Global, s.Split, s.Labels, o.Own[k]})
+	}
+	return all
+}
+
+// prediction of one node, as a row of predictions.parquet.
+type nodePrediction struct {
+	ID            string    `parquet:"id"`
+	Class         string    `parquet:"class"`
+	Probability   *float64  `parquet:"probability,optional"` // nil where a node may have several classes
+	Split         string    `parquet:"split"`                // train, val, test, or empty
+	Label         *string   `parquet:"label,optional"`       // nil: not known
+	Site          string    `parquet:"site"`
+	Probabilities []float64 `parquet:"probabilities,list"` // by class, whose names are the value of key classes in the file
+}
+
+var splitNames = map[graph.Split]string{graph.Train: "train", graph.Val: "val", graph.Test: "test"}
+
+// each calls do for every node.
+func (g guessed) each(names []string, do func(row nodePrediction, probability string) error) error {
+	for i := range g.p.Logits.Rows {
+		row := nodePrediction{ID: strconv.Itoa(i), Site: g.site, Probabilities: g.p.Probabilities(i)}
+		if g.ids != nil {
+			row.ID = g.ids[i]
+		} else if g.global != nil {
+			row.ID = strconv.FormatInt(g.global[i], 10)
+		}
+		var class, probability []string
+		for _, k := range g.p.Classes(i) {
+			class, probability = append(class, className(names, k)), append(probability, rounded(row.Probabilities[k]))
+			if !g.labels.Multi() {
+				row.Probability = &row.Probabilities[k]
+			}
+		}
+		row.Class = strings.Join(class, ";")
+		if g.split != nil {
+			row.Split = splitNames[g.split[i]]
+		}
+		if label, ok := labelOf(g.labels, i, names); ok {
+			row.Label = &label
+		}
+		if err := do(row, strings.Join(probability, ";")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// labelOf returns the label of node i as text; ok is false if it is not known.
+func labelOf(l graph.Labels, i int, names []string) (text string, ok bool) {
+	if l.Multi() {
+		var all []string
+		for k, b := range l.Bits[i*l.Classes : (i+1)*l.Classes] {
+			if b != 0 {
+				all = append(all, className(names, k))
+			}
+		}
+		return strings.Join(all, ";"), true
+	}
+	if l.Class == nil || l.Class[i] < 0 {
+		return "", false
+	}
+	return className(names, int(l.Class[i])), true
+}
+
+func className(names []string, k int) string {
+	if k < len(names) {
+		return names[k]
+	}
+	return strconv.Itoa(k)
+}
+
+func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
+
+// writeCSV writes a line a node: ID, class and its probability, split and label as far as there are any, the site if
+// there are several, and the probability of every class. If a node may have several classes, its class is the list of
+// all with a probability above one half.
+func writeCSV(w io.Writer, names []string, all []guessed) error {
+	c := csv.NewWriter(w)
+	head := []string{"id", "class", "probability", "split", "label"}
+	sites := len(all) > 0 && all[0].site != ""
+	if sites {
+		head = append(head, "site")
+	}
+	if len(all) > 0 {
+		for k := range all[0].p.Logits.Cols {
+			head = append(head, plainCell("p_"+className(names, k)))
+		}
+	}
+	if err := c.Write(head); err != nil {
+		return err
+	}
+	for _, g := range all {
+		err := g.each(names, func(row nodePrediction, probability string) error {
+			label := ""
+			if row.Label != nil {
+				label = *row.Label
+			}
+			line := []string{plainCell(row.ID), plainCell(row.Class), probability, row.Split, plainCell(label)}
+			if sites {
+				line = append(line, row.Site)
+			}
+			for _, p := range row.Probabilities {
+				line = append(line, rounded(p))
+			}
+			return c.Write(line)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// plainCell returns text so that a spreadsheet does not take it for a formula: one that begins like a formula and is no
+// number gets an apostrophe in front (OWASP, "CSV Injection").
+func plainCell(text string) string {
+	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return text
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
+	}
+	return "'" + text
+}
+
+// writeParquet writes a row a node.
+func writeParquet(w io.Writer, names []string, all []guessed) error {
+	classes := 0
+	if len(all) > 0 {
+		classes = all[0].p.Logits.Cols
+	}
+	var list strings.Builder
+	c := csv.NewWriter(&list)
+	var line []string
+	for k := range classes {
+		line = append(line, className(names, k))
+	}
+	if err := c.Write(line); err != nil {
+		return err
+	}
+	c.Flush()
+	f := parquet.NewGenericWriter[nodePrediction](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("classes", strings.TrimSpace(list.String())))
+	for _, g := range all {
+		err := g.each(names, func(row nodePrediction, _ string) error {
+			_, err := f.Write([]nodePrediction{row})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return f.Close()
+}

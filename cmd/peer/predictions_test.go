@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// TestPredictionsAreThoseOfTheMetric: of all modes and models, the lines of predictions.csv give the very test and
+// validation accuracy that the run reports.
+func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
+	models := map[string][]string{
+		"retexo":     {"gcn", "sage", "gat", "gin"},
+		"fullbatch":  {"gcn", "sage", "gat", "gatv2", "gin", "mlp"},
+		"standalone": {"gcn", "sage", "gat"},
+	}
+	var flags [][]string
+	for mode, names := range models {
+		for _, model := range names {
+			flags = append(flags, []string{"--mode", mode, "--model", model, "--rounds", "5"})
+		}
+	}
+	for _, more := range []string{"--preset frugal", "--preset frugal --inductive", "--preset frugal --class-rounds 1 --leave-one-out true", "--preset frugal-pca",
+		"--preset auto", "--mode retexo --solver ridge --layers 1", "--mode retexo --rounds 5 --inductive", "--mode retexo --rounds 5 --keep-last",
+		"--mode retexo --rounds 5 --encoder mlp --hidden 8", "--mode fullbatch --rounds 5 --inductive", "--mode retexo --rounds 5 --local-steps 3"} {
+		flags = append(flags, strings.Fields(more))
+	}
+	for _, of := range flags {
+		t.Run(strings.Join(of, " "), func(t *testing.T) {
+			t.Parallel()
+			out := filepath.Join(t.TempDir(), "out")
+			must(t, append([]string{"train", "--data", sites(t), "--transport", "memory", "--out", out}, of...)...)
+			result := figures(t, filepath.Join(out, "result.json"))
+			right, all := map[string]float64{}, map[string]float64{}
+			for _, line := range lines(t, filepath.Join(out, "predictions.csv")) {
+				if line["label"] == "" {
+					continue
+				}
+				if all[line["split"]]++; line["label"] == line["class"] {
+					right[line["split"]]++
+				}
+			}
+			for split, reported := range map[string]*float64{"test": result.TestAccuracy, "val": result.ValAccuracy} {
+				if all[split] == 0 || right[split]/all[split] != *reported {
+					t.Errorf("%v of %v %s nodes are right, must be the reported %v of them", right[split], all[split], split, *reported)
+				}
+			}
+		})
+	}
+}
+
+// lines returns the lines of a CSV file by column.
+func lines(t *testing.T, path string) (all []map[string]string) {
+	rows, err := csv.NewReader(bytes.NewReader(contents(t, path))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		line := map[string]string{}
+		for k, name := range rows[0] {
+			line[name] = row[k]
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// TestPredictionFiles: both files have the same rows, of every node once, and cells are no formulas.
+func TestPredictionFiles(t *testing.T) {
+	logits := mat.New(2, 2)
+	copy(logits.Data, []float32{0, 2, 1, -1})
+	p := heddle.Predictions{Logits: logits}
+	of := guessed{site: "north", ids: []string{"=1+1", "-7"}, split: []graph.Split{graph.Test, graph.None}, p: p,
+		labels: graph.Labels{Classes: 2, Class: []int32{1, -1}}}
+	names := []string{"a,b", "@c"}
+	path := filepath.Join(t.TempDir(), "p")
+	write := func(fill func(*os.File) error) {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := fill(f); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(func(f *os.File) error { return writeCSV(f, names, []guessed{of}) })
+	const want = `id,class,probability,split,label,site,"p_a,b",p_@c
+'=1+1,'@c,0.8808,test,'@c,north,0.1192,0.8808
+-7,"a,b",0.8808,,,north,0.8808,0.1192
+`
+	if got := string(contents(t, path)); got != want {
+		t.Errorf("the file is\n%s, must be\n%s", got, want)
+	}
+	write(func(f *os.File) error { return writeParquet(f, names, []guessed{of}) })
+	rows, err := parquet.ReadFile[nodePrediction](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	label, probability := "@c", p.Probabilities(0)
+	first := nodePrediction{ID: "=1+1", Class: "@c", Probability: &probability[1], Split: "test", Label: &label, Site: "north", Probabilities: probability}
+	if len(rows) != 2 || !reflect.DeepEqual(rows[0], first) || rows[1].Label != nil {
+		t.Errorf("rows %+v, must be 2 and begin with %+v", rows, first)
+	}
+}
