@@ -6,8 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
@@ -87,7 +85,7 @@ func (o options) printCandidates(ctx context.Context, p *page.Page, b *book) err
 	var sets []string
 	columns := []string{"plan %s"}
 	for _, data := range gridData {
-		if data == "nell" || o.only != "" && !slices.Contains(strings.Split(o.only, ","), data) { // nell has no node that validates
+		if data == "nell" || !o.wantsData(data) { // nell has no node that validates
 			continue
 		}
 		sets, columns = append(sets, data), append(columns, data+" %s")

@@ -29,7 +29,7 @@ func (o options) printSites(ctx context.Context, p *page.Page, b *book) error {
 		"total MB %.3f", "of a site, MB %.3f", "seconds %.1f", "runs %d")
 	var refused []string
 	for _, data := range sitesData {
-		if o.only != "" && data != o.only {
+		if !o.wantsData(data) {
 			continue
 		}
 		n, err := b.runsOf(data, o.seeds)
@@ -72,7 +72,7 @@ func (o options) printPays(ctx context.Context, p *page.Page, b *book) error {
 	var refused []string
 	loses, sets := 0, 0
 	for _, data := range gridData {
-		if o.only != "" && data != o.only {
+		if !o.wantsData(data) {
 			continue
 		}
 		n, err := b.runsOf(data, o.seeds)

@@ -104,7 +104,7 @@ func (o options) printReference(ctx context.Context, p *page.Page, b *book) erro
 		"updates MB %.2f", "control MB %.2f", "total MB %.2f", "seconds %.1f")
 	var settings []string
 	for _, one := range ownChoices {
-		if o.only != "" && one.data != o.only {
+		if !o.wantsData(one.data) {
 			continue
 		}
 		e := one.experiment()

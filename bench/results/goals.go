@@ -190,7 +190,7 @@ func (o options) printGoals(ctx context.Context, p *page.Page, b *book) error {
 	var settings []string
 	met, asked, sets := 0, 0, map[string]bool{}
 	for _, g := range goals {
-		if o.only != "" && g.data != o.only {
+		if !o.wantsData(g.data) {
 			continue
 		}
 		asIs, err := planned("frugal", g.data, o.plan)
@@ -259,6 +259,11 @@ func (o options) wants(name string) bool {
 	return slices.ContainsFunc(strings.Split(o.row, "/"), func(part string) bool { return strings.Contains(name, part) })
 }
 
+// wantsData reports whether that data set is one of those to run.
+func (o options) wantsData(name string) bool {
+	return o.only == "" || slices.Contains(strings.Split(o.only, ","), name)
+}
+
 // printWays prints and plots the preset beside the other ways to train.
 func (o options) printWays(ctx context.Context, p *page.Page, b *book) error {
 	if o.svg != "" {
@@ -269,7 +274,7 @@ func (o options) printWays(ctx context.Context, p *page.Page, b *book) error {
 	var panels []chart.Panel
 	var settings []string
 	for i, g := range goals {
-		if o.only != "" && g.data != o.only || i > 0 && goals[i-1].data == g.data {
+		if !o.wantsData(g.data) || i > 0 && goals[i-1].data == g.data {
 			continue
 		}
 		panel := chart.Panel{Title: g.data, X: "MB sent", Y: "test, %"}

@@ -113,7 +113,7 @@ func (o options) printGrid(ctx context.Context, p *page.Page, b *book) error {
 	var settings, verdicts []string
 	near, sets := 0, 0
 	for _, data := range gridData {
-		if o.only != "" && data != o.only {
+		if !o.wantsData(data) {
 			continue
 		}
 		chosen, err := o.chosenOf(ctx, b, data)

@@ -74,7 +74,7 @@ func (o options) printTable(ctx context.Context, p *page.Page, b *book) error {
 		"updates MB %.2f", "runs %d")
 	var settings []string
 	for _, data := range all[i].data {
-		if o.only != "" && data != o.only {
+		if !o.wantsData(data) {
 			continue
 		}
 		runs, err := b.runsOf(data, o.seeds)
