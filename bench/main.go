@@ -26,6 +26,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/neon"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/bench/partition"
+	"github.com/heddle-gnn/heddle/bench/poison"
 	"github.com/heddle-gnn/heddle/bench/private"
 	"github.com/heddle-gnn/heddle/bench/reorder"
 	"github.com/heddle-gnn/heddle/bench/results"
@@ -57,6 +58,7 @@ var experiments = []struct {
 	{latency.About, latency.Command},
 	{neon.About, neon.Command},
 	{partition.About, partition.Command},
+	{poison.About, poison.Command},
 	{private.About, private.Command},
 	{reorder.About, reorder.Command},
 	{results.About, results.Command},

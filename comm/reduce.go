@@ -53,6 +53,12 @@ type Contribution struct {
 	// beyond its limit ends the run (ErrRefused) by the name of its sender, at whoever sums it, and a sum that no such
 	// parts have by that of who summed, at each member.
 	UpdateLimit, CountLimit func(i int) Limit
+
+	// Clipped: Update is rows of Columns numbers, column k of them a sum over Counts[k] things, and becomes the sum that
+	// ClippedSum makes of the members' means. Every member gets each part whole, without Meta, and checks it: by the limits and
+	// by CheckPart, unless nil, whose argument apart is Reduced.Error of that part. No secure sum is clipped.
+	Clipped   bool
+	CheckPart func(update []float32, counts []int64, apart []float64) error
 }
 
 // MaxMeta is the longest Meta of a Contribution.
@@ -87,6 +93,9 @@ type Reducer interface {
 func (g *Group) Reduce(ctx context.Context, c *Contribution) (Reduced, error) {
 	if len(c.Meta) > MaxMeta {
 		panic(fmt.Sprintf("comm: Reduce %v: meta must have at most %d bytes (got %d)", c.ID, MaxMeta, len(c.Meta)))
+	}
+	if c.Clipped {
+		return g.clipped(ctx, c)
 	}
 	return g.reduce(ctx, Reduce, c)
 }

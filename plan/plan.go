@@ -203,6 +203,10 @@ type Plan struct {
 	// more than 50 peers each shares masks with 24 others; with more than 500, auto is refused. hybrid
 	// is on, with keys that rest on ML-KEM-768 as well as on X25519.
 	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, hybrid, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 500 peers"`
+	// Whether a site's class means count no further than near the median of all sites' (centred clipping):
+	// a few sites that send false ones change the model less. Every site then gets the class means of each
+	// site, so it needs secure_sums: off, and 3 peers.
+	ClipMeans bool `yaml:"clip_means" to:"ClipMeans" when:"encoder=classes secure_sums=off" help:"class means clipped towards their median"`
 	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
 	Fetch string `yaml:"fetch" to:"Fetch" when:"mode=fullbatch" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`

@@ -55,8 +55,12 @@ func ClassMeans(c closedform.Config, peers int, residual, secure bool) List {
 		if r > 0 {
 			what = "sums of features, weighted by soft labels or residuals"
 		}
-		l.parts(what, 1, features*int64(wide), int64(wide), sums)
-		l.sum("training nodes of each class", 1, 0, classes)
+		if c.ClipMeans {
+			l.clipped(what, features*int64(wide), int64(wide), sums)
+		} else {
+			l.parts(what, 1, features*int64(wide), int64(wide), sums)
+			l.sum("training nodes of each class", 1, 0, classes)
+		}
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
 		for hop := range spec.Hops {
 			width := wide

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -179,7 +180,7 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 	p := e.Plan
 	p.Seed, p.Transport = ask.Seed, "memory"
 	if e.Skew > 0 {
-		g, p.Policy = skewed(g, p.Peers, e.Skew, p.Seed), "by-column"
+		g, p.Policy = graphs.Skewed(g, p.Peers, e.Skew, p.Seed), "by-column"
 	}
 	sites := p
 	if p.Mode == "standalone" { // on the data of the same sites

@@ -30,7 +30,7 @@ type Run struct {
 	Model    *nn.Model    // that all members end with
 	Result   train.Result // as the attacker saw it
 
-	reducer func(comm.Reducer) comm.Reducer // of the attacker; nil: the run's own
+	sums func(rank int, r comm.Reducer) comm.Reducer // by which a peer sums, from what it would sum by; nil: the same
 }
 
 // trainer is a trainer of mode retexo.
@@ -49,30 +49,43 @@ func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int
 func TrainOver(
 	ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int, over func(comm.Reducer) comm.Reducer,
 ) (*Run, error) {
-	size := len(shards)
-	if attacker < 0 || attacker >= size {
-		return nil, fmt.Errorf("the attacker must be one of the %d peers (got %d)", size, attacker)
+	if attacker < 0 || attacker >= len(shards) {
+		return nil, fmt.Errorf("the attacker must be one of the %d peers (got %d)", len(shards), attacker)
 	}
-	if p.Mode != "retexo" {
-		return nil, fmt.Errorf("mode must be retexo (got %s): other modes are for data of one owner", p.Mode)
+	run := &Run{Plan: p, Shards: shards, Attacker: attacker, Record: new(Record)}
+	if over != nil {
+		run.sums = func(rank int, r comm.Reducer) comm.Reducer {
+			if rank == attacker {
+				return over(r)
+			}
+			return r
+		}
 	}
-	if err := p.Check(shards); err != nil {
+	if err := run.train(ctx); err != nil {
 		return nil, err
 	}
-	run := &Run{Plan: p, Shards: shards, Attacker: attacker, Record: new(Record), reducer: over}
+	return run, run.Record.Err()
+}
+
+// train trains with all peers of the run.
+func (run *Run) train(ctx context.Context) error {
+	p, size := run.Plan, len(run.Shards)
+	if p.Mode != "retexo" {
+		return fmt.Errorf("mode must be retexo (got %s): other modes are for data of one owner", p.Mode)
+	}
+	if err := p.Check(run.Shards); err != nil {
+		return err
+	}
 	network := netsim.New(size, netsim.Config{})
 	all, ctx := errgroup.WithContext(ctx)
-	for r, own := range shards {
+	for r, own := range run.Shards {
 		transport := network.Transport(r)
-		if r == attacker {
+		if run.Record != nil && r == run.Attacker {
 			transport = run.Record.Over(transport)
 		}
 		all.Go(func() error { return run.peer(ctx, r, own, transport) })
 	}
-	if err := all.Wait(); err != nil {
-		return nil, err
-	}
-	return run, run.Record.Err()
+	return all.Wait()
 }
 
 // peer is one peer's part in the run.
@@ -88,12 +101,13 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 		terms := secagg.Terms{Least: plan.LeastSecure, Hybrid: run.Plan.SecureSums == "hybrid"}
 		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
 	}
-	if inner := m.Reducer; rank == run.Attacker && run.reducer != nil {
+	if run.sums != nil {
+		honest := m.Reducer
 		m.Reducer = func(ctx context.Context, g *comm.Group) (r comm.Reducer, err error) {
-			if r = g; inner != nil {
-				r, err = inner(ctx, g)
+			if r = g; honest != nil {
+				r, err = honest(ctx, g)
 			}
-			return run.reducer(r), err
+			return run.sums(rank, r), err
 		}
 	}
 	m.New = func(*session.Member) (session.Trainer, error) {

@@ -98,6 +98,12 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 			}
 		}
 	}
+	if c.Clipped = t.config.ClipMeans; c.Clipped {
+		if form.Spec.Residual {
+			c.Counts = slices.Repeat([]int64{int64(len(t.train)) * unit}, len(n))
+		}
+		c.CheckPart = t.checkMeans(most)
+	}
 	counts := slices.Clone(c.Counts)
 	if c.Counts != nil {
 		c.CountLimit = atMost("the number of nodes of a class", t.rest.Rows*unit)
@@ -106,8 +112,10 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 	if err != nil {
 		return mat.Dense{}, err
 	}
-	if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
-		return mat.Dense{}, err
+	if !c.Clipped { // each part has been checked
+		if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
+			return mat.Dense{}, err
+		}
 	}
 	if c.Counts != nil {
 		if err := t.checkClassCounts(r, c.Counts, counts); err != nil {

@@ -1,0 +1,188 @@
+// Package poison measures what members that lie can do to a model, and what keeps them from it.
+package poison
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/graphs"
+	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/privacy/attack"
+)
+
+// About is what the page of this experiment begins with.
+var About = page.About{
+	Name:  "poisoning",
+	Title: "Poisoning",
+	Text: `What members that lie can do to a model, and what keeps them from it
+([explanation](../explanation/robustness.md)).
+
+Test accuracy in %, mean and standard deviation over the runs; run k has seed k. *As it is*: with the
+checks of every run, sums in the clear. *ends*: at least one site refuses what was sent, and the run
+ends; *named*: the error names the site that sent it. Labels are false in training and validation;
+the accuracy is over test nodes with their true labels. The other columns sum class means, or the
+updates of a round, in another way:
+
+- *norm clip*: a mean counts with at most 1.5 times the median length of all sites' means;
+- *trimmed mean*: of each number, without a quarter of the weight at either end (Yin et al., ICML
+  2018), and *median*;
+- *centred clipping* (Karimireddy, He and Jaggi, ICML 2021): three steps from the median on, each the
+  mean of the ways to the sites' means, none longer than the median way. ` + "`clip_means`" + ` does that with
+  class means, and each site checks each mean by itself;
+- *norm ≤ 1 a label*: an update has at most length 1 a label, a bound that a plan could fix.`,
+}
+
+// federation is who takes part, and how many of them lie.
+type federation struct {
+	peers, liars int
+}
+
+// Command registers the flags of the experiment and returns it.
+func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
+	root := graphs.Root(f)
+	data := f.String("data", "cora,citeseer,facebook-pages", "data sets, separated by commas")
+	plan := f.String("plan", "classes", "plan, as preset auto names it: classes or gcn")
+	runs := f.Int("runs", 3, "runs of each cell")
+	skew := f.Float64("skew", 0, "Dirichlet parameter of the sites' labels; 0: even")
+	only := f.String("lie", "", "the one lie to try; empty: all")
+	federations := f.String("sites", "4/1,8/2", "sites and liars among them")
+	return func(ctx context.Context, p *page.Page) error {
+		m := measurement{root: *root, runs: *runs, skew: *skew, only: *only}
+		for _, c := range heddle.Defaults(heddle.Plan{Preset: "auto"}).Candidates() {
+			if c.Name == *plan {
+				m.plan = c.Plan
+			}
+		}
+		if m.plan.Mode == "" {
+			return fmt.Errorf("plan must be one that preset auto tries (got %q)", *plan)
+		}
+		m.plan.SecureSums, m.plan.Updates, m.plan.Policy = "off", "float32", "random"
+		columns := []string{"data set %s", "liars %s", "lie %s", "as it is %s"}
+		for _, d := range defencesOf(m.plan) {
+			columns = append(columns, d.name+" %s")
+		}
+		p.Table(columns...)
+		for _, name := range strings.Split(*data, ",") {
+			for _, text := range strings.Split(*federations, ",") {
+				var at federation
+				if _, err := fmt.Sscanf(text, "%d/%d", &at.peers, &at.liars); err != nil {
+					return fmt.Errorf("sites must be like 4/1 (got %q)", text)
+				}
+				if err := m.measure(ctx, p, name, at); err != nil {
+					return fmt.Errorf("%s, %s: %w", name, text, err)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// measurement is of one plan.
+type measurement struct {
+	root string
+	plan heddle.Plan
+	runs int
+	skew float64
+	only string
+}
+
+// measure prints the rows of one data set and federation.
+func (m measurement) measure(ctx context.Context, p *page.Page, name string, at federation) error {
+	plan := m.plan
+	plan.Peers = at.peers
+	g, err := graphs.Open(m.root, name)
+	if err != nil {
+		return err
+	}
+	defences := append([]defence{{}}, defencesOf(plan)...)
+	row := func(lie attack.Lie, liars int) error {
+		cells := []any{name, fmt.Sprintf("%d of %d", liars, at.peers), lie.Name}
+		for _, d := range defences {
+			cell, err := m.cell(ctx, g, plan, liars, lie, d)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", lie.Name, d.name, err)
+			}
+			cells = append(cells, cell)
+		}
+		p.Row(cells...)
+		return nil
+	}
+	if err := row(attack.Lie{Name: "none"}, 0); err != nil {
+		return err
+	}
+	for _, lie := range attack.Lies(plan) {
+		if m.only != "" && lie.Name != m.only {
+			continue
+		}
+		if err := row(lie, at.liars); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cell is the test accuracy of several runs, or why they end.
+func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan, liars int, lie attack.Lie, d defence) (string, error) {
+	var tests []float64
+	refused, named := 0, 0
+	for seed := range m.runs {
+		plan.Seed = uint64(seed + 1)
+		at := g
+		if m.skew > 0 {
+			at, plan.Policy = graphs.Skewed(g, plan.Peers, m.skew, plan.Seed), "by-column"
+		}
+		shards, err := heddle.Split(at, plan)
+		if err != nil {
+			return "", err
+		}
+		if d.plan != nil {
+			d.plan(&plan)
+		}
+		var defend func(int, comm.Reducer) comm.Reducer
+		if d.sum != nil {
+			meeting := meet(shards, d)
+			defend = func(rank int, r comm.Reducer) comm.Reducer { return defended{r, rank, meeting} }
+		}
+		r, err := attack.Poison(ctx, plan, shards, liars, lie, defend)
+		if errors.Is(err, comm.ErrRefused) {
+			refused++
+			if by, ok := errors.AsType[*comm.PeerError](err); ok && by.Rank >= plan.Peers-liars {
+				named++
+			}
+			continue
+		} else if err != nil {
+			return "", err
+		}
+		tests = append(tests, 100*r.Final().Test)
+	}
+	ends := map[bool]string{true: "ends, named", false: "ends"}[named == refused]
+	switch {
+	case refused == m.runs:
+		return ends, nil
+	case refused > 0:
+		return fmt.Sprintf("%s; %s in %d of %d", spread(tests), ends, refused, m.runs), nil
+	}
+	return spread(tests), nil
+}
+
+// spread writes mean and standard deviation.
+func spread(x []float64) string {
+	mean, dev := 0.0, 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		dev += (v - mean) * (v - mean)
+	}
+	if len(x) < 2 {
+		return fmt.Sprintf("%.1f", mean)
+	}
+	return fmt.Sprintf("%.1f ± %.1f", mean, math.Sqrt(dev/float64(len(x)-1)))
+}

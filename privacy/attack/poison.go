@@ -1,0 +1,137 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/linear"
+)
+
+// Lie is what members that poison a run do: they train on false labels, or change their parts of sums.
+type Lie struct {
+	Name   string
+	label  func(class, classes int32, node int64) int32 // of training and validation nodes; nil: the true one
+	kind   string                                       // of the reductions that are changed
+	change func(c *comm.Contribution, classes int)      // nil: none are
+}
+
+// Lies returns those that are tried on a run by p.
+func Lies(p plan.Plan) []Lie {
+	flipped := func(class, classes int32, _ int64) int32 { return (class + 1) % classes }
+	drawn := func(_, classes int32, node int64) int32 {
+		return int32(rng.New(1).FoldString("false labels").Uint64(uint64(node)) % uint64(classes))
+	}
+	all := []Lie{{Name: "labels of the next class", label: flipped}, {Name: "random labels", label: drawn}}
+	scaled := func(what, kind string, factors ...float32) {
+		for _, by := range factors {
+			all = append(all, Lie{Name: fmt.Sprintf("%s × %g", what, by), kind: kind, change: func(c *comm.Contribution, _ int) {
+				for i := range c.Update {
+					c.Update[i] *= by
+				}
+			}})
+		}
+	}
+	if !p.InClosedForm() {
+		scaled("updates", "round", 1e6, 10, -1, -4)
+		return all
+	}
+	scaled("class means", "class means", 10, -4, -1)
+	all = append(all, Lie{Name: "class means of the next class", kind: "class means", change: turn(func(c *comm.Contribution, _ int) int { return 0 })})
+	scaled("normal equations", "normal equations", 10, -1)
+	return append(all, Lie{Name: "products with labels × -1", kind: "normal equations", change: reverse},
+		Lie{Name: "products with labels of the next class", kind: "normal equations", change: turn(products)})
+}
+
+// turn gives each row of one number a class, from a first number on, the numbers of the next class.
+func turn(first func(c *comm.Contribution, classes int) int) func(c *comm.Contribution, classes int) {
+	return func(c *comm.Contribution, classes int) {
+		width := classes
+		if c.Columns > 0 {
+			width = c.Columns
+		}
+		for i := first(c, classes); i < len(c.Update); i += width {
+			row := c.Update[i : i+width]
+			last := row[width-1]
+			copy(row[1:], row)
+			row[0] = last
+		}
+	}
+}
+
+// reverse changes the signs of products with labels.
+func reverse(c *comm.Contribution, classes int) {
+	for i := products(c, classes); i < len(c.Update); i++ {
+		c.Update[i] = -c.Update[i]
+	}
+}
+
+// products returns where the first round's normal equations have their products of columns with labels, after those of
+// the constant, which are known (linear.Part). Those of later rounds have none.
+func products(c *comm.Contribution, classes int) int {
+	for k := 1; linear.PartLen(k, k, classes) <= len(c.Update) && c.ID.Round == 0; k++ {
+		if linear.PartLen(k, k, classes) == len(c.Update) {
+			return linear.PartLen(k, k, 0) + classes
+		}
+	}
+	return len(c.Update)
+}
+
+// liar is a member's reducer that changes its parts first.
+type liar struct {
+	comm.Reducer
+	lie     Lie
+	classes int
+}
+
+func (l liar) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	if l.lie.change != nil && c.ID.Kind == l.lie.kind {
+		l.lie.change(c, l.classes)
+	}
+	return l.Reducer.Reduce(ctx, c)
+}
+
+// Poison trains by p over shards, a peer each, connected in memory, of which the last so many tell the lie. It returns
+// what the first peer measured, over test nodes with their true labels. defend, unless nil, makes what a peer sums by
+// from what it would sum by.
+func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, lie Lie, defend func(rank int, r comm.Reducer) comm.Reducer) (train.Result, error) {
+	honest := len(shards) - liars
+	if liars < 0 || honest < 1 {
+		return train.Result{}, fmt.Errorf("liars must be 0 to %d of %d peers (got %d)", len(shards)-1, len(shards), liars)
+	}
+	if liars > 0 && lie.label != nil {
+		shards = slices.Clone(shards)
+		for r := honest; r < len(shards); r++ {
+			shards[r] = lie.relabelled(shards[r])
+		}
+	}
+	run := &Run{Plan: p, Shards: shards, sums: func(rank int, r comm.Reducer) comm.Reducer {
+		if defend != nil {
+			r = defend(rank, r)
+		}
+		if rank >= honest {
+			r = liar{r, lie, shards[rank].Labels.Classes}
+		}
+		return r
+	}}
+	err := run.train(ctx)
+	return run.Result, err
+}
+
+// relabelled returns s with false labels of its training and validation nodes.
+func (l Lie) relabelled(s *shard.Shard) *shard.Shard {
+	to := *s
+	to.Labels.Class = slices.Clone(s.Labels.Class)
+	for i, class := range s.Labels.Class {
+		if class >= 0 && (s.Split[i] == graph.Train || s.Split[i] == graph.Val) {
+			to.Labels.Class[i] = l.label(class, int32(s.Labels.Classes), s.Global[i])
+		}
+	}
+	return &to
+}
