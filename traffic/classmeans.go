@@ -17,7 +17,7 @@ func ClassMeans(c closedform.Config, peers int, residual, secure bool) List {
 	if c.Metric == "accuracy" {
 		metric = 1
 	}
-	classes, features := int64(c.Classes), int64(c.Inputs())
+	features := int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
 		views = 2
@@ -55,12 +55,7 @@ func ClassMeans(c closedform.Config, peers int, residual, secure bool) List {
 		if r > 0 {
 			what = "sums of features, weighted by soft labels or residuals"
 		}
-		if c.ClipMeans {
-			l.clipped(what, features*int64(wide), int64(wide), sums)
-		} else {
-			l.parts(what, 1, features*int64(wide), int64(wide), sums)
-			l.sum("training nodes of each class", 1, 0, classes)
-		}
+		l.means(what, c, int64(wide), sums)
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
 		for hop := range spec.Hops {
 			width := wide
@@ -95,4 +90,15 @@ func ClassMeans(c closedform.Config, peers int, residual, secure bool) List {
 	}
 	l.sum("validation and test metrics", 1, 0, 2*final)
 	return l.List
+}
+
+// means adds the class means of a round, of so many columns.
+func (l *sending) means(what string, c closedform.Config, columns int64, format string) {
+	numbers := int64(c.Inputs()) * columns
+	if c.ClipMeans {
+		l.clipped(what, numbers, columns, format)
+		return
+	}
+	l.parts(what, 1, numbers, columns, format)
+	l.sum("training nodes of each class", 1, 0, int64(c.Classes))
 }

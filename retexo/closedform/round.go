@@ -83,44 +83,9 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 			}
 		}
 	}
-	sums := t.means.Sums(p)
-	own, rows, most := sums.Clone(), t.classRows(r), 1.0
-	if form.Spec.Residual {
-		most = closed.MaxResidual
-	}
-	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Bits: t.bits(), Columns: sums.Cols,
-		UpdateLimit: t.rest.SumsLimit(t.means, rows, sums.Cols, most)}
-	if !form.Spec.Residual {
-		c.Counts = make([]int64, len(n))
-		for i := range p.Rows {
-			for k, v := range p.Row(i) {
-				c.Counts[k] += int64(math.RoundToEven(float64(v) * unit))
-			}
-		}
-	}
-	if c.Clipped = t.config.ClipMeans; c.Clipped {
-		if form.Spec.Residual {
-			c.Counts = slices.Repeat([]int64{int64(len(t.train)) * unit}, len(n))
-		}
-		c.CheckPart = t.checkMeans(most)
-	}
-	counts := slices.Clone(c.Counts)
-	if c.Counts != nil {
-		c.CountLimit = atMost("the number of nodes of a class", t.rest.Rows*unit)
-	}
-	said, err := t.reducer.Reduce(ctx, c)
+	sums, rows, err := t.classSums(ctx, r, p)
 	if err != nil {
 		return mat.Dense{}, err
-	}
-	if !c.Clipped { // each part has been checked
-		if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
-			return mat.Dense{}, err
-		}
-	}
-	if c.Counts != nil {
-		if err := t.checkClassCounts(r, c.Counts, counts); err != nil {
-			return mat.Dense{}, err
-		}
 	}
 	u := form.Means[r].Value
 	if form.Spec.Residual {
@@ -129,7 +94,7 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 			n[k] = float64(t.shares()[k])
 		}
 	} else {
-		for k, v := range c.Counts {
+		for k, v := range rows {
 			n[k] = float64(v) / unit
 		}
 		u.CopyFrom(t.means.Map(sums, n))
@@ -155,6 +120,50 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 		z = graph.Columns([]graph.Features{{Dense: closed.Times(t.x, form.Proj.Value)}, {Dense: z}}).Dense
 	}
 	return z, nil
+}
+
+// classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over how
+// many rows they go, in units; nil where residuals are the target.
+func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.Dense, counts []int64, err error) {
+	residual := t.model.Closed.Spec.Residual
+	sums = t.means.Sums(p)
+	own, rows, most := sums.Clone(), t.classRows(r), 1.0
+	if residual {
+		most = closed.MaxResidual
+	}
+	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Bits: t.bits(), Columns: sums.Cols,
+		UpdateLimit: t.rest.SumsLimit(t.means, rows, sums.Cols, most)}
+	switch {
+	case !residual:
+		c.Counts = make([]int64, p.Cols)
+		for i := range p.Rows {
+			for k, v := range p.Row(i) {
+				c.Counts[k] += int64(math.RoundToEven(float64(v) * unit))
+			}
+		}
+	case t.config.ClipMeans:
+		c.Counts = slices.Repeat([]int64{int64(len(t.train)) * unit}, p.Cols)
+	}
+	if t.config.ClipMeans {
+		c.Clipped, c.CheckPart = true, t.checkMeans(most)
+	}
+	before := slices.Clone(c.Counts)
+	if c.Counts != nil {
+		c.CountLimit = atMost("the number of nodes of a class", t.rest.Rows*unit)
+	}
+	said, err := t.reducer.Reduce(ctx, c)
+	if err != nil {
+		return sums, nil, err
+	}
+	if !c.Clipped { // else each part has been checked
+		if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
+			return sums, nil, err
+		}
+	}
+	if c.Counts != nil {
+		err = t.checkClassCounts(r, c.Counts, before)
+	}
+	return sums, c.Counts, err
 }
 
 // unit is that of soft counts, which are summed as whole numbers.
