@@ -47,6 +47,7 @@ var experiments = []struct {
 	command func(*flag.FlagSet) run
 }{
 	{attack.About, attack.Command},
+	{attack.AboutInfer, attack.CommandInfer},
 	{results.AboutCandidates, results.CommandCandidates},
 	{compare.About, compare.Command},
 	{cover.About, cover.Command},

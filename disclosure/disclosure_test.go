@@ -161,3 +161,32 @@ func TestUnion(t *testing.T) {
 		}
 	}
 }
+
+// TestSome: of a larger site so many nodes are attacked, first those that others read and those that train, with the edges
+// among them.
+func TestSome(t *testing.T) {
+	own := parts(t)[1]
+	if all, err := some(own, own.Owned); err != nil || all != own {
+		t.Errorf("a small site must stay as it is: %v", err)
+	}
+	first := map[int32]bool{}
+	for _, list := range own.Boundary {
+		for _, i := range list {
+			first[i] = true
+		}
+	}
+	for _, i := range own.NodesIn(graph.Train) {
+		first[i] = true
+	}
+	most := len(first) + 3
+	less, err := some(own, most)
+	if err != nil || less.Owned != most || less.Valid() != nil {
+		t.Fatalf("%d nodes must be left: %v", most, err)
+	}
+	if got, want := len(less.NodesIn(graph.Train)), len(own.NodesIn(graph.Train)); got != want {
+		t.Errorf("all %d training nodes must be left (got %d)", want, got)
+	}
+	if less.X.Rows() != most || len(less.Adj.Col) == 0 {
+		t.Errorf("%d rows and some edges must be left (got %d rows, %d edges)", most, less.X.Rows(), len(less.Adj.Col))
+	}
+}

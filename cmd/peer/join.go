@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
@@ -117,6 +119,36 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	}
 	if s.Site.State != "" {
 		fmt.Fprintf(text, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)
+	}
+	return nil
+}
+
+// attackTime is for how long our own attacks on a site's rows run before it joins.
+const attackTime = time.Second
+
+// warnOfRows says what our own attacks recover of the rows that this site is about to send.
+func warnOfRows(ctx context.Context, p heddle.Plan, own *shard.Shard, w *cli.Watch) error {
+	sends, err := disclosure.Of(p, own)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	if sends.Nodes == 0 {
+		return nil // no row leaves
+	}
+	all, err := sends.Attack(ctx, own, attackTime)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		text := "our own attack on the rows that this site sends: " + a.Text
+		if len(a.Runs) > 0 {
+			text += " (" + strings.Join(a.Runs, ", ") + ")"
+		}
+		if a.Leaks {
+			w.Warn(text + "; peer check-plan says more")
+		} else {
+			w.Log.Info(text)
+		}
 	}
 	return nil
 }

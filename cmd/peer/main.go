@@ -69,7 +69,7 @@ Start with:  peer demo`,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newDemo(), newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newBench())
+	root.AddCommand(newDemo(), newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench())
 	root.AddCommand(graphs.Commands()...)
 	root.AddCommand(federation.Commands()...)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -3,7 +3,6 @@ package federation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/traffic"
 )
 
@@ -24,62 +22,16 @@ type page struct {
 	own         *shard.Shard
 	fingerprint string
 	verdicts    []verdict
-	attacks     []attempt
-}
-
-// attempt is what our own attacks make of the rows of some runs.
-type attempt struct {
-	text string
-	runs []string // names of candidates
+	attacks     []disclosure.Attempt
 }
 
 // attackTime is for how long all attacks on a plan run.
 const attackTime = 10 * time.Second
 
-// widest returns of the tried runs of each kind of encoder the one that sends the most numbers of a node.
-func (p *page) widest() (all []disclosure.Run) {
-	for _, r := range p.Tried() {
-		k := slices.IndexFunc(all, func(other disclosure.Run) bool {
-			a, b := r.Plan.Encoder, other.Plan.Encoder
-			return a.Kind == b.Kind && (a.Kind == "pca" || (a.K > 0) == (b.K > 0))
-		})
-		switch {
-		case k < 0:
-			all = append(all, r)
-		case r.Fresh > all[k].Fresh:
-			all[k] = r
-		}
-	}
-	return all
-}
-
-// attack runs our own attacks on this site's rows, as a member would that receives them, and keeps what they recover: of
-// preset auto on the widest rows of each kind.
-func (p *page) attack(ctx context.Context) error {
-	tried := p.widest()
-	for _, r := range tried {
-		text := ""
-		got, err := attack.Check(ctx, r.Plan, p.own, attackTime/time.Duration(len(tried)))
-		switch {
-		case r.Plan.Mode != "retexo":
-			text = "the features themselves leave"
-		case errors.Is(err, attack.ErrUnmeasured):
-			text = "not measured: " + err.Error()
-		case err != nil:
-			return err
-		default:
-			text = got.String()
-		}
-		k := slices.IndexFunc(p.attacks, func(a attempt) bool { return a.text == text })
-		if k < 0 {
-			k = len(p.attacks)
-			p.attacks = append(p.attacks, attempt{text: text})
-		}
-		if r.Name != "" {
-			p.attacks[k].runs = append(p.attacks[k].runs, r.Name)
-		}
-	}
-	return nil
+// attack keeps what our own attacks make of this site's rows.
+func (p *page) attack(ctx context.Context) (err error) {
+	p.attacks, err = p.Attack(ctx, p.own, attackTime)
+	return err
 }
 
 // verdict is what a file of the site says of the plan.
@@ -191,10 +143,10 @@ func (p page) printNode(w io.Writer) {
 	}
 	for _, a := range p.attacks {
 		of := ""
-		if len(a.runs) > 0 {
-			of = " (" + strings.Join(a.runs, ", ") + ")"
+		if len(a.Runs) > 0 {
+			of = " (" + strings.Join(a.Runs, ", ") + ")"
 		}
-		fmt.Fprintf(w, "  Our attacks on these rows: %s%s\n", a.text, of)
+		fmt.Fprintf(w, "  Our attacks on these rows: %s%s\n", a.Text, of)
 	}
 }
 

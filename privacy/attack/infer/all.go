@@ -54,9 +54,11 @@ func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, e
 func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding, err error) {
 	const name, holder = "rows of features in rows", "a reader of the rows"
 	var r attack.Recovery
+	n := len(run.Shards[victim].Boundary[run.Attacker])
 	switch kind := run.Plan.Encoder.Kind; {
+	case n == 0:
+		return nil, ErrNothing
 	case kind == "raw":
-		n := len(run.Shards[victim].Boundary[run.Attacker])
 		return []Finding{{name, holder, "rows found", float64(n), 0, n}}, nil
 	case kind == "pca":
 		if r, err = run.ComponentRows(ctx, victim, e.Rows); err != nil {

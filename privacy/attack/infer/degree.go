@@ -12,6 +12,12 @@ import (
 // nearest is how many of the attacker's own nodes say how long a row is that points where a victim's does.
 const nearest = 10
 
+// Of larger sites so many boundary nodes are attacked, and so many of the attacker's own nodes compared.
+const (
+	mostBoundary = 1000
+	mostOwn      = 3000
+)
+
 // Degrees tells how many edges a victim's boundary nodes have, by the length of their first rows, which the owner multiplies
 // with 1/√(1 + degree). Rows of components are 1 long without it. Those of class means are about as long as the attacker's
 // own that point in the same direction: from its own nodes it also learns how a degree follows from that and from the
@@ -24,7 +30,7 @@ func (run *Run) Degrees(victim int) ([]Finding, error) {
 		return nil, err
 	}
 	own, mine := run.Shards[victim], run.Shards[run.Attacker]
-	boundary := own.Boundary[run.Attacker]
+	boundary := own.Boundary[run.Attacker][:min(len(own.Boundary[run.Attacker]), mostBoundary)]
 	form := run.Model.Closed
 	if form != nil && form.Spec.Mean || form == nil && (run.Plan.Model != "gcn" || run.Plan.Encoder.Kind != "pca") || len(boundary) == 0 {
 		return nil, ErrNothing
@@ -53,7 +59,7 @@ func (run *Run) Degrees(victim int) ([]Finding, error) {
 	n := float64(len(truth))
 	const name, holder = "degrees of boundary nodes", "a reader of the rows"
 	return []Finding{
-		{name, holder, "rank correlation", correlation(guess, truth), correlation(edges, truth), len(truth)},
+		{name, holder, "rank correlation", correlation(guess, truth), correlation(edges[:len(truth)], truth), len(truth)},
 		{name, holder, "exact", exact / n, float64(commonest) / n, len(truth)},
 	}, nil
 }
@@ -62,7 +68,7 @@ func (run *Run) Degrees(victim int) ([]Finding, error) {
 func (run *Run) byLength(mine *shard.Shard, victim int, rows mat.Dense, edges []float64) []float64 {
 	own, length := run.unweighed(mine)
 	usual := usualLength(own, length)
-	boundary, degree := mine.Boundary[victim], mine.Adj.Degrees()
+	boundary, degree := mine.Boundary[victim][:min(len(mine.Boundary[victim]), mostBoundary)], mine.Adj.Degrees()
 	between := edgesBetween(mine, victim)
 	x, y := mat.New(len(boundary), 3), make([]float64, len(boundary))
 	line := func(to []float32, ratio, edges float64) {
@@ -74,7 +80,7 @@ func (run *Run) byLength(mine *shard.Shard, victim int, rows mat.Dense, edges []
 		y[i] = math.Log1p(d)
 	}
 	w := leastSquares(x, y)
-	guess := make([]float64, rows.Rows)
+	guess := make([]float64, min(rows.Rows, mostBoundary))
 	one := make([]float32, 3)
 	for i := range guess {
 		line(one, usual(rows.Row(i), -1)/math.Sqrt(max(dot(rows.Row(i), rows.Row(i)), 1e-12)), edges[i])
@@ -140,9 +146,9 @@ func usualLength(own mat.Dense, length []float64) func(row []float32, self int) 
 	type other struct{ cosine, length float64 }
 	return func(row []float32, self int) float64 {
 		near := make([]other, 0, own.Rows)
-		for k, n := range length {
+		for k := 0; k < own.Rows; k += 1 + own.Rows/mostOwn {
 			if k != self {
-				near = append(near, other{dot(own.Row(k), row), n})
+				near = append(near, other{dot(own.Row(k), row), length[k]})
 			}
 		}
 		slices.SortFunc(near, func(a, b other) int { return -cmpFloat(a.cosine, b.cosine) })

@@ -47,6 +47,9 @@ func (run *Run) Links(victim int) (Finding, error) {
 
 // crossing returns the rows of a victim's boundary that no edge has entered, and those that have passed edges.
 func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
+	if len(run.Shards[victim].Boundary[run.Attacker]) == 0 {
+		return nil, nil, ErrNothing
+	}
 	if form := run.Model.Closed; form != nil {
 		if form.Spec.Components > 0 || form.Spec.Own > 0 || form.Spec.Hops == 0 || run.Plan.LeastInSum > 1 {
 			return nil, nil, ErrNothing

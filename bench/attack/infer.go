@@ -1,0 +1,256 @@
+package attack
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/bench/graphs"
+	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/attack"
+	"github.com/heddle-gnn/heddle/privacy/attack/infer"
+)
+
+// AboutInfer is what the page of the second experiment begins with.
+var AboutInfer = page.About{
+	Name:  "inference",
+	Title: "Attacks on single nodes and edges",
+	Text: `Membership, edges, labels, degrees, and rows of training nodes in sums: what a member of a run, or a reader of
+the model, tells, beside what the same one says without the run.`,
+}
+
+// CommandInfer registers the flags of the experiment and returns it.
+func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
+	b := inference{root: graphs.Root(f)}
+	data := f.String("data", "cora,citeseer", "data sets, separated by commas")
+	table := f.String("table", "nodes", "what to attack: nodes, labels, sums or hidden")
+	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
+	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
+	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted")
+	return func(ctx context.Context, p *page.Page) error {
+		measure := map[string]func(context.Context, *page.Page, []*graph.Graph) error{
+			"nodes": b.nodes, "labels": b.labels, "sums": b.sums, "hidden": b.hidden}[*table]
+		if measure == nil {
+			return fmt.Errorf("table must be nodes, labels, sums or hidden (got %q)", *table)
+		}
+		var all []*graph.Graph
+		for _, name := range strings.Split(*data, ",") {
+			g, err := graphs.Open(*b.root, name)
+			if err != nil {
+				return err
+			}
+			g = g.Numbered()
+			g.Name = name
+			all = append(all, g)
+		}
+		return measure(ctx, p, all)
+	}
+}
+
+// inference is a run of the experiment. Site 1 is the victim and site 0 the attacker.
+type inference struct {
+	root          *string
+	seed          uint64
+	shadows, rows int
+}
+
+func (b *inference) plan(settings string) (plan.Plan, error) {
+	given := map[string]string{"exchange": "halo", "seed": fmt.Sprint(b.seed)}
+	for pair := range strings.FieldsSeq(settings) {
+		name, value, _ := strings.Cut(pair, "=")
+		given[name] = value
+	}
+	p, _, err := plan.Read(nil, given, nil)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return *p, nil
+}
+
+// parts cuts g at random, or so that most nodes of a class are at one site.
+func (b *inference) parts(g *graph.Graph, parts int, skewed bool) ([]*shard.Shard, error) {
+	if !skewed {
+		policy, err := partition.ParsePolicy("random")
+		if err != nil {
+			return nil, err
+		}
+		return partition.Partition(g, policy, parts, b.seed)
+	}
+	owner, key := make([]int32, g.N()), rng.New(b.seed).FoldString("skewed")
+	for i := range owner {
+		owner[i] = int32(key.Uint64(uint64(i)) % uint64(parts))
+		if c := g.Labels.Class[i]; c >= 0 && key.Fold(1).Float64(uint64(i)) < 0.6 {
+			owner[i] = c % int32(parts)
+		}
+	}
+	return shard.Cut(g, owner, parts)
+}
+
+func (b *inference) run(ctx context.Context, g *graph.Graph, settings string, parts int, skewed bool) (*infer.Run, error) {
+	p, err := b.plan(settings)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := b.parts(g, parts, skewed)
+	if err != nil {
+		return nil, err
+	}
+	return infer.Train(ctx, p, shards, 0)
+}
+
+// figure writes one finding and its baseline; "–": there is none.
+func figure(all []infer.Finding, attack, measure string) string {
+	k := slices.IndexFunc(all, func(f infer.Finding) bool { return strings.HasPrefix(f.Attack, attack) && f.Measure == measure })
+	if k < 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f (%.2f)", all[k].Value, all[k].Base)
+}
+
+// nodes attacks single nodes and edges.
+func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph) error {
+	p.Text("Three sites at random, rows as they are (`exchange: halo`). In brackets: the baseline. *AUC* is the area under\n" +
+		"the ROC curve, *found* the fraction of training nodes found at 1 % false alarms.")
+	p.Table("data set %s", "setting %s", "members, by the margin: AUC %s", "found %s", "members, by shadow models: AUC %s", "found %s",
+		"edges: AUC %s", "training labels off rows %s", "degrees: rank correlation %s", "exact %s")
+	for _, g := range all {
+		for _, s := range []string{"preset=frugal", "preset=frugal-pca", "encoder=pca:128", "encoder=pca:128 layer_output=logits"} {
+			run, err := b.run(ctx, g, s, 3, false)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", g.Name, s, err)
+			}
+			found, err := run.All(ctx, 1, infer.Effort{Rows: 1, Tries: 1, Shadows: b.shadows})
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", g.Name, s, err)
+			}
+			row := []any{g.Name, s}
+			const margin, shadows, degrees = "membership, by the margin", "membership, by shadow", "degrees of"
+			for _, c := range [][2]string{{margin, "AUC"}, {margin, "found at 1 % false alarms"}, {shadows, "AUC"}, {shadows, "found at 1 % false alarms"},
+				{"edges among", "AUC"}, {"labels of training", "right, training against test nodes"}, {degrees, "rank correlation"}, {degrees, "exact"}} {
+				row = append(row, figure(found, c[0], c[1]))
+			}
+			p.Row(row...)
+		}
+	}
+	return nil
+}
+
+// labels attacks the distribution of a site's labels.
+func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph) error {
+	p.Text("Distance in variation of the estimate from the truth (0: exact), in brackets that of the distribution over all\n" +
+		"sites, preset `frugal`. *Skewed*: six of ten nodes of a class are at one site.")
+	p.Table("data set %s", "sites %s", "training labels, 2 members %s", "3 members, who sums in the clear %s", "3 members, secure sums %s", "all labels, by rows of 3 members %s")
+	for _, g := range all {
+		for _, skewed := range []bool{false, true} {
+			row := []any{g.Name, map[bool]string{false: "random", true: "skewed"}[skewed]}
+			last := "–"
+			for _, c := range []struct {
+				parts    int
+				settings string
+			}{{2, "preset=frugal"}, {3, "preset=frugal secure_sums=off"}, {3, "preset=frugal"}} {
+				run, err := b.run(ctx, g, c.settings, c.parts, skewed)
+				if err != nil {
+					return fmt.Errorf("%s: %w", g.Name, err)
+				}
+				found, err := run.Labels(1)
+				if err != nil {
+					return err
+				}
+				const measure = "distance of the distribution"
+				row = append(row, figure(found, "training labels", measure))
+				last = figure(found, "labels of a site", measure)
+			}
+			p.Row(append(row, last)...)
+		}
+	}
+	return nil
+}
+
+// sums attacks rows of training nodes in sums.
+func (b *inference) sums(ctx context.Context, p *page.Page, all []*graph.Graph) error {
+	p.Text("Rows of site 1's training nodes found exactly in the sums, by a member that takes its own part away, where the site\n" +
+		"has 1, 2, 5 or 20 of them. The other sites have all of theirs. 20 rounds of encoders `mlp` and `pca:128`; of `pca:128`\n" +
+		"a row counts where the *aggregated* row of components is found. Three members have secure sums.")
+	p.Table("data set %s", "setting %s", "members %d", "of 1 %s", "of 2 %s", "of 5 %s", "of 20 %s")
+	for _, g := range all {
+		for _, s := range []string{"preset=frugal", "encoder=mlp layers=1 rounds=20", "encoder=pca:128 layers=1 rounds=20"} {
+			for _, parts := range []int{2, 3} {
+				row := []any{g.Name, s, parts}
+				for _, n := range []int{1, 2, 5, 20} {
+					text, err := b.few(ctx, g, s, parts, n)
+					if err != nil {
+						return fmt.Errorf("%s, %s: %w", g.Name, s, err)
+					}
+					row = append(row, text)
+				}
+				p.Row(row...)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *inference) few(ctx context.Context, g *graph.Graph, settings string, parts, n int) (string, error) {
+	one, err := b.plan(settings)
+	if err != nil {
+		return "", err
+	}
+	shards, err := b.parts(g, parts, false)
+	if err != nil {
+		return "", err
+	}
+	if one.Encoder.Kind == "pca" && (n > 1 || parts > 2) {
+		return "–", nil
+	}
+	if shards, err = infer.Thinned(shards, 1, n); err != nil {
+		return "", err
+	}
+	run, err := infer.Train(ctx, one, shards, 0)
+	if err != nil {
+		return "", err
+	}
+	f, err := run.Gradients(ctx, 1)
+	return fmt.Sprintf("%.0f", f.Value), err
+}
+
+// hidden attacks hidden rows of encoder mlp, with weights as trained and as one member plants them.
+func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph) error {
+	p.Text("Rows found exactly in the hidden rows of encoder `mlp` (60 rounds, 256 columns), which any receiver has, of three\n" +
+		"sites; and where one member adds a huge gradient of fixed signs to the encoder's weights.")
+	p.Table("data set %s", "rows %d", "found %d", "columns right %.2f", "test accuracy %.3f", "found, weights planted %d", "columns right %.2f", "test accuracy %.3f")
+	for _, g := range all {
+		one, err := b.plan("encoder=mlp layers=1 rounds=60")
+		if err != nil {
+			return err
+		}
+		shards, err := b.parts(g, 3, false)
+		if err != nil {
+			return err
+		}
+		row := []any{g.Name}
+		for k, train := range []func(context.Context, plan.Plan, []*shard.Shard, int) (*attack.Run, error){attack.Train, infer.Planted} {
+			run, err := train(ctx, one, shards, 0)
+			if err != nil {
+				return err
+			}
+			r, err := run.HiddenRows(ctx, 1, b.rows)
+			if err != nil {
+				return err
+			}
+			if k == 0 {
+				row = append(row, r.Tried)
+			}
+			share, _ := r.Share()
+			row = append(row, r.Exact, share, run.Result.Final().Test)
+		}
+		p.Row(row...)
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/attack/infer"
+)
+
+// attacking has the flags of peer attack.
+type attacking struct {
+	job
+	planFile, part string
+	rows           int
+}
+
+// attackedSettings are those that peer attack takes as flags; a settings file or a plan may have all.
+var attackedSettings = []string{"preset", "encoder", "layer_output", "secure_sums", "seed", "peers", "policy"}
+
+func newAttack() *cobra.Command {
+	var a attacking
+	var config string
+	c := &cobra.Command{
+		Use:   "attack (--data D | --shards DIR | --plan plan.yaml --shard parts/part-0)",
+		Short: "Run our own attacks on a simulated run",
+		Long: `Simulate a run on this machine, attack site 1 as site 0, which follows the protocol, and print on one page what was
+tried, what it found, and what the same attacker says without the run. With --plan and --shard it is a run by that plan
+of as many sites as it has members, among which this site's own part is divided: no other site is needed, and nothing
+leaves. Rows cross as they are (exchange: halo), the worst case. Of preset auto a plan of each kind is attacked.`,
+		Example: "  peer attack --data data/cora --preset frugal\n" +
+			"  peer attack --plan plan.yaml --shard parts/part-0",
+		RunE: func(c *cobra.Command, _ []string) error {
+			w := cli.NewWatch(c.ErrOrStderr(), false)
+			return a.run(c.Context(), config, c, w)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&a.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
+	f.StringVar(&a.Shards, "shards", "", "partition: a directory that peer partition wrote")
+	f.IntVar(&a.Split, "split", 0, "split of the data set")
+	f.StringVar(&a.planFile, "plan", "", "plan to attack, with --shard")
+	f.StringVar(&a.part, "shard", "", "this site's part of the graph, with --plan")
+	f.StringVar(&config, "config", "", "settings file (YAML); flags override it")
+	f.IntVar(&a.rows, "rows", 20, "rows that are inverted")
+	bindSettings(f, "train", func(s plan.Setting) bool { return slices.Contains(attackedSettings, s.Name) })
+	groupHelp(c, "data", "shards", "split", "config", "plan", "shard", "rows")
+	return c
+}
+
+func (a *attacking) run(ctx context.Context, config string, c *cobra.Command, w *cli.Watch) (err error) {
+	if a.rows < 1 {
+		return cli.Invalidf("rows must be at least 1 (got %d)", a.rows)
+	}
+	shards, closer, err := a.sites(config, c, w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	if len(shards) < 2 {
+		return cli.Invalidf("peers must be at least 2 to attack one of them (got %d)", len(shards))
+	}
+	plans, err := attacked(*a.plan, shards[0])
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	out := c.OutOrStdout()
+	fmt.Fprintf(out, "data     %s: site 1 of %d is attacked by site 0\n", shards[0].Name, len(shards))
+	for _, one := range plans {
+		if err := a.attack(ctx, one, shards, out); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(out, "\nBaseline: what the same attacker says without the run. AUC 0.5 is chance. What these attacks do not find\n"+
+		"others may. Attacks that deviate from the protocol: docs/measurements/attacks.md")
+	return nil
+}
+
+// sites returns the parts of the simulated run, and makes the plan.
+func (a *attacking) sites(config string, c *cobra.Command, w *cli.Watch) ([]*shard.Shard, io.Closer, error) {
+	if (a.planFile == "") != (a.part == "") {
+		return nil, nil, cli.Invalidf("--plan and --shard must be given together")
+	}
+	if a.planFile == "" {
+		if err := a.load(config, c.Flags(), w.Warn); err != nil {
+			return nil, nil, err
+		}
+		shards, closer, err := a.open(a.plan, w.Event)
+		return shards, closer, err
+	}
+	if a.Data != "" || a.Shards != "" || config != "" || len(givenSettings(c.Flags())) > 0 {
+		return nil, nil, cli.Invalidf("--plan has all settings: it must be given with --shard and --rows alone")
+	}
+	p, _, err := cli.ReadPlan(a.planFile, w.Warn)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.plan = p
+	own, closer, err := cli.ReadParts(a.part, len(p.Members))
+	if err != nil {
+		return nil, nil, err
+	}
+	shards, err := divided(own, len(p.Members), p.Seed)
+	if err != nil {
+		return nil, nil, errors.Join(cli.Invalidf("%s: %w", a.part, err), closer.Close())
+	}
+	return shards, closer, nil
+}
+
+// divided returns a site's own part as that of so many sites.
+func divided(own *shard.Shard, sites int, seed uint64) ([]*shard.Shard, error) {
+	policy, err := partition.ParsePolicy("random")
+	if err != nil {
+		return nil, err
+	}
+	return partition.Partition(own.Alone().Numbered(), policy, sites, seed)
+}
+
+// attacked returns the plans that are attacked: p, or of preset auto the first that it may try of each kind.
+func attacked(p heddle.Plan, own *shard.Shard) (all []plan.Candidate, err error) {
+	if p.Mode != "retexo" {
+		return nil, fmt.Errorf("mode must be retexo (got %s): other modes are for data of one owner", p.Mode)
+	}
+	if p.Preset != plan.Auto {
+		return []plan.Candidate{{Plan: p}}, nil
+	}
+	candidates, err := p.CandidatesFor(own)
+	kinds := make(map[string]bool)
+	for _, c := range candidates {
+		kind := fmt.Sprint(c.Plan.Encoder.Kind, c.Plan.Encoder.K > 0, c.Trained, c.Plan.Hops > 0)
+		if c.Fault == nil && !kinds[kind] {
+			kinds[kind] = true
+			all = append(all, c)
+		}
+	}
+	return all, err
+}
+
+// ownModels is how many models are trained to tell members, where that takes little time.
+const ownModels = 4
+
+// attack prints what the attacks find in a run by one plan.
+func (a *attacking) attack(ctx context.Context, c plan.Candidate, shards []*shard.Shard, out io.Writer) error {
+	p := c.Plan
+	p.Exchange, p.Members = "halo", nil
+	if err := p.Check(shards); err != nil {
+		return cli.Invalid(err)
+	}
+	effort := infer.Effort{Rows: a.rows, Tries: 1_000_000}
+	if p.Solver == "ridge" {
+		effort.Shadows = ownModels
+	}
+	run, err := infer.Train(ctx, p, shards, 0)
+	if err != nil {
+		return err
+	}
+	all, err := run.All(ctx, 1, effort)
+	if err != nil {
+		return err
+	}
+	name := ""
+	if c.Name != "" {
+		name = c.Name + ": "
+	}
+	sums := "in the clear"
+	if p.Secure(len(shards)) {
+		sums = "secure"
+	}
+	fmt.Fprintf(out, "\nplan     %sencoder %v, solver %s, sums %s\n", name, p.Encoder, p.Solver, sums)
+	if len(all) == 0 {
+		fmt.Fprintln(out, "  nothing that our attacks read leaves")
+		return nil
+	}
+	lines := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(lines, "  attack\tby\ttried\tmeasure\tfound\tbaseline")
+	for _, f := range all {
+		fmt.Fprintf(lines, "  %s\t%s\t%d\t%s\t%.3g\t%.3g\n", f.Attack, f.Holder, f.Tried, f.Measure, f.Value, f.Base)
+	}
+	return lines.Flush()
+}

@@ -1,0 +1,123 @@
+package disclosure
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/privacy/attack"
+)
+
+// Attempt is what our own attacks make of the rows that a site sends by some of the runs.
+type Attempt struct {
+	Text  string
+	Leaks bool     // some rows are recovered exactly
+	Runs  []string // names of candidates
+}
+
+// widest returns of the tried runs of each kind of encoder the one that sends the most numbers of a node.
+func (d *Disclosure) widest() (all []Run) {
+	for _, r := range d.Tried() {
+		k := slices.IndexFunc(all, func(other Run) bool {
+			a, b := r.Plan.Encoder, other.Plan.Encoder
+			return a.Kind == b.Kind && (a.Kind == "pca" || (a.K > 0) == (b.K > 0))
+		})
+		switch {
+		case k < 0:
+			all = append(all, r)
+		case r.Fresh > all[k].Fresh:
+			all[k] = r
+		}
+	}
+	return all
+}
+
+// mostAttacked is how many nodes of a site its own attacks make a model of; of larger sites they take so many, evenly.
+const mostAttacked = 5000
+
+// Attack runs our own attacks on the rows of own, as a member would that receives them, for about as long as limit, and
+// says what they recover: of preset auto on the widest rows of each kind.
+func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Duration) (all []Attempt, err error) {
+	if own, err = some(own, mostAttacked); err != nil {
+		return nil, err
+	}
+	tried := d.widest()
+	for _, r := range tried {
+		text := ""
+		got, err := attack.Check(ctx, r.Plan, own, limit/time.Duration(len(tried)))
+		switch {
+		case r.Plan.Mode != "retexo":
+			text = "the features themselves leave"
+		case errors.Is(err, attack.ErrUnmeasured):
+			text = "not measured: " + err.Error()
+		case err != nil:
+			return nil, err
+		default:
+			text = got.String()
+		}
+		k := slices.IndexFunc(all, func(a Attempt) bool { return a.Text == text })
+		if k < 0 {
+			k = len(all)
+			all = append(all, Attempt{Text: text, Leaks: got.Exact > 0 || r.Plan.Mode != "retexo"})
+		}
+		if r.Name != "" {
+			all[k].Runs = append(all[k].Runs, r.Name)
+		}
+	}
+	return all, nil
+}
+
+// some returns own, or a graph of so many of its nodes alone: those that others read and those that train first, each
+// of the two kinds evenly.
+func some(own *shard.Shard, most int) (*shard.Shard, error) {
+	if own.Owned <= most {
+		return own, nil
+	}
+	first := make([]bool, own.Owned)
+	for _, list := range own.Boundary {
+		for _, i := range list {
+			first[i] = true
+		}
+	}
+	var lists [2][]int32
+	for i, is := range first {
+		k := 1
+		if is || own.Split[i] == graph.Train {
+			k = 0
+		}
+		lists[k] = append(lists[k], int32(i))
+	}
+	var nodes []int32
+	for _, list := range lists {
+		n := min(len(list), most-len(nodes))
+		for k := range n {
+			nodes = append(nodes, list[k*len(list)/n])
+		}
+	}
+	slices.Sort(nodes)
+	place := make(map[int32]int32)
+	for k, i := range nodes {
+		place[i] = int32(k)
+	}
+	var src, dst []int32
+	for k, i := range nodes {
+		near, _ := own.Adj.Row(int(i))
+		for _, j := range near {
+			if at, is := place[j]; is {
+				src, dst = append(src, at), append(dst, int32(k))
+			}
+		}
+	}
+	adj, err := graph.FromEdges(len(nodes), src, dst, nil, graph.Build{Directed: true})
+	if err != nil {
+		return nil, err
+	}
+	g := &graph.Graph{Name: own.Name, Adj: adj, X: own.X.Select(nodes), Labels: own.Labels.Select(nodes)}
+	for _, i := range nodes {
+		g.Split = append(g.Split, own.Split[i])
+	}
+	return shard.Whole(g), nil
+}
