@@ -23,6 +23,7 @@ var presetCandidates = []struct {
 	{"own-rows", "preset=frugal class_target=labels hops=0", closedForm},
 	{"classes", "preset=frugal", closedForm},
 	{"own-part-out", "preset=frugal hops=4 leave_one_out=true", closedForm},
+	{"residual", "preset=frugal class_target=residual", closedForm},
 	{"last-hop", "preset=frugal class_target=labels hops=4 random_features=128", closedForm},
 	{"all-hops", "preset=frugal hops_kept=all random_features=128", closedForm},
 	{"labels", "preset=frugal class_target=labels hops=4 hops_kept=all random_features=128", closedForm},

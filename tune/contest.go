@@ -24,6 +24,8 @@ const (
 	// layerGain is the fraction of the wrong answers that each layer to come may put right before a candidate is given
 	// up: more than the largest one measured, 29 %.
 	layerGain = 0.4
+	// forBytes is how much of the validation metric is given up for fewer bytes at most: half a point.
+	forBytes = 0.005
 	// warmup is the rounds of a stage before which no candidate is given up.
 	warmup = 30
 )
@@ -161,7 +163,7 @@ func (c *Contest) Hopeless(i int, val float64, rounds, layers int) bool {
 }
 
 // Choice returns the candidate that is chosen: of those within half a standard error of the best, which the validation
-// nodes cannot tell apart, the one that sent the fewest bytes, then the simplest. It is an error if none was trained to
+// nodes cannot tell apart, and within forBytes of it, the one that sent the fewest bytes, then the simplest. It is an error if none was trained to
 // its end; the error says what became of each.
 func (c *Contest) Choice() (int, error) {
 	at, val := c.best()
@@ -172,7 +174,7 @@ func (c *Contest) Choice() (int, error) {
 		}
 		return 0, fmt.Errorf("%w:\n%w", ErrNone, errors.Join(all...))
 	}
-	least := val - c.Verdicts[at].Error/2
+	least := val - min(c.Verdicts[at].Error/2, forBytes)
 	chosen := -1
 	for i, a := range c.Verdicts {
 		if a.Ended == "" && a.Val >= least && (chosen < 0 || a.Sent < c.Verdicts[chosen].Sent) {

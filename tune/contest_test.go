@@ -28,7 +28,7 @@ func played(t *testing.T, c *Contest, all []gave) (order []int) {
 }
 
 // TestChoice: the validation metric decides, unless the validation nodes cannot tell candidates apart. 400 labels have a
-// standard error of 0.02 at 0.8.
+// standard error of 0.02 at 0.8, and of 0.0022 at 0.998.
 func TestChoice(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -37,8 +37,10 @@ func TestChoice(t *testing.T) {
 	}{
 		{"the only one", []gave{{0.1, 5, ""}}, 0},
 		{"the best", []gave{{0.7, 1, ""}, {0.8, 9, ""}, {0.75, 5, ""}}, 1},
-		{"within half a standard error the fewest bytes", []gave{{0.8, 9, ""}, {0.791, 2, ""}, {0.795, 3, ""}}, 1},
-		{"beyond it the metric", []gave{{0.8, 9, ""}, {0.789, 2, ""}, {0.795, 3, ""}}, 2},
+		{"within half a standard error the fewest bytes", []gave{{0.998, 9, ""}, {0.9971, 2, ""}, {0.9975, 3, ""}}, 1},
+		{"beyond it the metric", []gave{{0.998, 9, ""}, {0.9965, 2, ""}, {0.9975, 3, ""}}, 2},
+		{"within half a point", []gave{{0.8, 9, ""}, {0.7951, 2, ""}, {0.797, 3, ""}}, 1},
+		{"beyond half a point", []gave{{0.8, 9, ""}, {0.7949, 2, ""}, {0.797, 3, ""}}, 2},
 		{"as many bytes, the simplest", []gave{{0.795, 3, ""}, {0.8, 3, ""}, {0.8, 3, ""}}, 0},
 		{"not one that was stopped", []gave{{0.6, 3, ""}, {0.8, 1, "stopped"}}, 0},
 		{"not one that was not validated", []gave{{math.NaN(), 1, ""}, {0.2, 3, ""}}, 1},

@@ -33,7 +33,6 @@ var passedOver = []string{
 	"--preset=frugal --class-target=labels --hops=6",
 	"--preset=frugal --class-target=labels",
 	"--preset=frugal --class-target=labels --hops=6 --hops-kept=all --random-features=128",
-	"--preset=frugal --class-target=residual",
 	"--preset=frugal --class-target=residual --random-features=512",
 	"--preset=frugal --class-target=residual --hops=4",
 	"--preset=frugal --encoder=classes+pca:16",
