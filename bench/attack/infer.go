@@ -33,6 +33,7 @@ func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	table := f.String("table", "nodes", "what to attack: nodes, labels, sums or hidden")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
+	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
 	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted")
 	return func(ctx context.Context, p *page.Page) error {
 		measure := map[string]func(context.Context, *page.Page, []*graph.Graph) error{
@@ -59,6 +60,7 @@ type inference struct {
 	root          *string
 	seed          uint64
 	shadows, rows int
+	trained       bool
 }
 
 func (b *inference) plan(settings string) (plan.Plan, error) {
@@ -117,11 +119,15 @@ func figure(all []infer.Finding, attack, measure string) string {
 // nodes attacks single nodes and edges.
 func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph) error {
 	p.Text("Three sites at random, rows as they are (`exchange: halo`). In brackets: the baseline. *AUC* is the area under\n" +
-		"the ROC curve, *found* the fraction of training nodes found at 1 % false alarms.")
+		"the ROC curve, *found* the fraction of training nodes found at 1 %% false alarms.")
 	p.Table("data set %s", "setting %s", "members, by the margin: AUC %s", "found %s", "members, by shadow models: AUC %s", "found %s",
 		"edges: AUC %s", "training labels off rows %s", "degrees: rank correlation %s", "exact %s")
 	for _, g := range all {
-		for _, s := range []string{"preset=frugal", "preset=frugal-pca", "encoder=pca:128", "encoder=pca:128 layer_output=logits"} {
+		settings := []string{"preset=frugal", "preset=frugal-pca"}
+		if b.trained {
+			settings = append(settings, "encoder=pca:128", "encoder=pca:128 layer_output=logits")
+		}
+		for _, s := range settings {
 			run, err := b.run(ctx, g, s, 3, false)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", g.Name, s, err)
