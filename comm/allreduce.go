@@ -8,8 +8,13 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short.
-const starBelow = 4096
+// starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short. Of
+// manyMembers or more it has one for every ownerLeast floats: a single one would send it to all of them in turn.
+const (
+	starBelow   = 4096
+	manyMembers = 64
+	ownerLeast  = 64
+)
 
 // The steps of a reduction, in the order in which a member sends them to another; those of the grid
 // of a fixed-point sum come after its Meta.
@@ -26,7 +31,7 @@ const (
 // AllReduce makes x the elementwise sum over the members: x₀ + x₁ + … in rank order in float64, rounded to float32
 // once. The r-th chunk of x is summed by its owner, the r-th member, and distributed (a reduce-scatter and an all-gather
 // by direct exchange; Thakur, Rabenseifner and Gropp 2005, §4), so that every member ends with the same bits whatever
-// the transport, the size and the timing. Short vectors have one chunk, which the first member owns.
+// the transport, the size and the timing. Short vectors have one chunk, which the first member owns, or some.
 //
 // len(x) must agree between members. M members together send 2·4·len(x)·(M−1) bytes; an empty x sends nothing
 // and does not wait.
@@ -37,16 +42,24 @@ func (g *Group) AllReduce(ctx context.Context, door Door, x []float32) error {
 
 // chunk returns the part of a vector of n floats that the member of a rank owns.
 func (g *Group) chunk(n, rank int) (lo, hi int) {
-	r := slices.Index(g.members, rank)
-	if n < starBelow {
-		if r == 0 {
-			return 0, n
-		}
+	r, owners := slices.Index(g.members, rank), g.owners(n)
+	if r >= owners {
 		return n, n
 	}
 	// Quotient and remainder apart: r·n may not fit where int has 32 bits.
-	q, rem := n/len(g.members), n%len(g.members)
+	q, rem := n/owners, n%owners
 	return r*q + min(r, rem), (r+1)*q + min(r+1, rem)
+}
+
+// owners returns how many members own a chunk of a vector of n floats: the first ones.
+func (g *Group) owners(n int) int {
+	switch members := len(g.members); {
+	case n >= starBelow:
+		return members
+	case members >= manyMembers:
+		return min(members, max(1, n/ownerLeast))
+	}
+	return 1
 }
 
 // reduce runs a reduction whose sums leave by door.
