@@ -35,13 +35,14 @@ func (d *Disclosure) widest() (all []Run) {
 	return all
 }
 
-// mostAttacked is how many nodes of a site its own attacks make a model of; of larger sites they take so many, evenly.
-const mostAttacked = 5000
+// nodesFor is of how many nodes of a site its own attacks make a model, where they have so long; of larger sites they take so
+// many, evenly.
+func nodesFor(limit time.Duration) int { return min(max(int(1000*limit.Seconds()), 1000), 5000) }
 
 // Attack runs our own attacks on the rows of own, as a member would that receives them, for about as long as limit, and
 // says what they recover: of preset auto on the widest rows of each kind.
 func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Duration) (all []Attempt, err error) {
-	if own, err = some(own, mostAttacked); err != nil {
+	if own, err = some(own, nodesFor(limit)); err != nil {
 		return nil, err
 	}
 	tried := d.widest()

@@ -3,7 +3,6 @@ package private
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/heddle-gnn/heddle"
@@ -11,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/privacy/attack/infer"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
@@ -165,23 +165,13 @@ func sums(adj *graph.CSR, rows mat.Dense) mat.Dense {
 
 // area is that under the ROC curve of a score for pairs with an added edge against those without.
 func (c *coins) area(score []float64) float64 {
-	better, pairs := 0.0, 0.0
-	for p, with := range score {
-		for q, without := range score {
-			if !c.added[p] || c.added[q] {
-				continue
-			}
-			pairs++
-			switch {
-			case with > without:
-				better++
-			case with == without:
-				better += 0.5
-			}
+	var with, without []float64
+	for p, v := range score {
+		if c.added[p] {
+			with = append(with, v)
+		} else {
+			without = append(without, v)
 		}
 	}
-	if pairs == 0 {
-		return math.NaN()
-	}
-	return better / pairs
+	return infer.Area(with, without)
 }

@@ -23,8 +23,8 @@ import (
 // nothing to make an encoder of.
 var ErrUnmeasured = errors.New("no attack here reads such rows")
 
-// Check attacks a site's own rows as a member that receives them by p would, for about as long as limit, and
-// returns how many of those that it tried it recovered exactly. The site does it by itself, before a run, with
+// Check attacks a site's own rows as a member that receives them by p would, for about as long as limit, or four times as
+// long where ten rows take that, and returns how many of those that it tried it recovered exactly. The site does it by itself, before a run, with
 // an encoder made of its own features and labels; no byte is sent. It tries the rows that other sites
 // would receive, and all where there are none, evenly from those with the fewest values to those with the most.
 // With encoder raw, and for rows of components that are as many as the features, nothing needs to be attacked:
@@ -62,7 +62,7 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		if time.Since(begun) > limit && sum.Tried > 0 {
+		if spent := time.Since(begun); spent > limit && sum.Tried >= leastTried || spent > mostLimits*limit && sum.Tried > 0 {
 			break
 		}
 		if err := one(i, &sum); err != nil {
@@ -71,6 +71,12 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	}
 	return sum, nil
 }
+
+// Fewer rows than leastTried say little: there is mostLimits times as long for these.
+const (
+	leastTried = 10
+	mostLimits = 4
+)
 
 func wide(x []float32) (y []float64) {
 	for _, v := range x {
