@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
@@ -106,6 +107,9 @@ func (o options) printCandidates(ctx context.Context, p *page.Page, b *book) err
 	}
 	p.Table(columns...)
 	for _, row := range rows {
+		if !o.wants(row.Name) {
+			continue
+		}
 		cells := []any{row.Name}
 		for _, data := range sets {
 			cell := "–"
@@ -117,6 +121,9 @@ func (o options) printCandidates(ctx context.Context, p *page.Page, b *book) err
 		p.Row(cells...)
 	}
 	p.Text("A cell is the mean validation metric, and the MB in brackets; –: the plan does not fit the data.")
+	if !slices.ContainsFunc(rows, func(c *candidate) bool { return !c.closed && len(c.of) > 0 }) {
+		return nil
+	}
 	p.Table("data set %s", "best closed form %s", "validation %.2f", "best in rounds %s", "validation %.2f", "errors that rounds put right, in % %.1f",
 		"errors that a second layer put right at most, %% %.1f")
 	for _, data := range sets {
