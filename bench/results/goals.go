@@ -267,7 +267,10 @@ func (g goal) verdict(test, mb float64) string {
 
 // wants reports whether the row of that name is one of those to run.
 func (o options) wants(name string) bool {
-	return slices.ContainsFunc(strings.Split(o.row, "/"), func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc(strings.Split(o.row, "/"), func(part string) bool {
+		whole, exact := strings.CutPrefix(part, "=")
+		return exact && name == whole || !exact && strings.Contains(name, part)
+	})
 }
 
 // wantsData reports whether that data set is one of those to run.
