@@ -101,14 +101,43 @@ func plain(tokens token.Tokens) error {
 
 // Readable is a fault of the text with its position, in words of a plan instead of Go's.
 func Readable(err error) error {
-	said := yaml.FormatError(err, false, true)
+	said := yaml.FormatError(err, false, short(err))
 	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
-		_, excerpt, _ := strings.Cut(said, "\n")
+		_, excerpt, shown := strings.Cut(said, "\n")
 		at := typed.Token.Position
-		said = fmt.Sprintf("[%d:%d] a value must be %s (got %.40q)\n%s", at.Line, at.Column, wanted(typed.DstType),
-			typed.Token.Value, excerpt)
+		said = fmt.Sprintf("[%d:%d] a value must be %s (got %.40q)", at.Line, at.Column, wanted(typed.DstType), typed.Token.Value)
+		if shown {
+			said += "\n" + excerpt
+		}
+	}
+	if len(said) > 2*maxExcerpt { // a message may quote the text
+		said = strings.ToValidUTF8(said[:2*maxExcerpt], "") + " …"
 	}
 	return errors.New(said)
+}
+
+// An excerpt is the lines around a fault, so many before and after it. The library takes time for it that grows with the
+// square of its tokens: 2 to 4 s for a line of 64 KiB. One of more bytes than maxExcerpt is left out.
+const (
+	aroundFault = 3
+	maxExcerpt  = 4 << 10
+)
+
+// short reports whether the excerpt of an error of the text is.
+func short(err error) bool {
+	fault, ok := errors.AsType[yaml.Error](err)
+	if !ok || fault.GetToken() == nil {
+		return true
+	}
+	at, bytes := fault.GetToken(), 0
+	for t := at; t != nil && t.Position.Line >= at.Position.Line-aroundFault && bytes <= maxExcerpt; t = t.Prev {
+		bytes += max(1, len(t.Origin))
+	}
+	last := at.Position.Line + strings.Count(at.Origin, "\n") + aroundFault
+	for t := at.Next; t != nil && t.Position.Line <= last && bytes <= maxExcerpt; t = t.Next {
+		bytes += max(1, len(t.Origin))
+	}
+	return bytes <= maxExcerpt
 }
 
 // wanted says what a setting of type t takes.

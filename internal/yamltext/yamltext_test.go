@@ -2,6 +2,7 @@ package yamltext
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -44,5 +45,28 @@ func TestRefuses(t *testing.T) {
 		if _, err := Pairs([]byte(text)); err != nil {
 			t.Errorf("%.60q: %v", text, err)
 		}
+	}
+}
+
+// TestWork: no text takes memory out of proportion to its length, nor an error as long as the text. Formatting the excerpts
+// of these took gigabytes, and seconds.
+func TestWork(t *testing.T) {
+	for _, unit := range []string{"]", "[],", "{},", "\"", "@", "`", "a: ", "b,", ",", "- ", "- -\n", ": ", "k: v\n", "a:\n", "x", "'", "[[[[[[[[[[[[[[]]]]]]]]]]]]]],"} {
+		for _, begin := range []string{"", "a: ", "a: [", "{", "a: \"", "a: |\n "} {
+			text := []byte(begin + strings.Repeat(unit, (MaxLen-len(begin))/len(unit)))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Pairs(text)
+			runtime.ReadMemStats(&after)
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 2000*MaxLen {
+				t.Errorf("%q and %q again and again: %d MiB, must be at most %d", begin, unit, taken>>20, 2000*MaxLen>>20)
+			}
+			if err != nil && len(err.Error()) > 3*maxExcerpt {
+				t.Errorf("%q and %q again and again: an error of %d bytes", begin, unit, len(err.Error()))
+			}
+		}
+	}
+	if _, err := Pairs([]byte("seed: 1\nrounds: ]\n")); err == nil || !strings.Contains(err.Error(), "rounds: ]") {
+		t.Errorf("a short excerpt must be shown (got %v)", err)
 	}
 }
