@@ -197,6 +197,10 @@ type Plan struct {
 	// that the peers agree on first. What rounding leaves out of a part, a peer adds to its next one
 	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63.
 	Updates string `yaml:"updates" to:"Updates" when:"mode=retexo solver=adam,adamw,sgd" default:"float32" choices:"float32, int16, int8" help:"number format of a round's updates"`
+	// Largest Euclidean norm of a peer's part of a round's sum, for each of its labels; a longer one is
+	// scaled down to it by its own peer. The others end the run if the sum is longer than that allows.
+	// 0: no limit.
+	UpdateNorm float64 `yaml:"update_norm" to:"UpdateNorm" when:"mode=retexo solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"largest norm of an update, for a label; 0: no limit"`
 	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
 	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more
 	// in every sum (min_peers); with two, each peer sees the other's part of every sum in any case. Of

@@ -36,6 +36,9 @@ type Config struct {
 	// it adds to its next one (error feedback).
 	Updates string `json:"updates,omitempty"`
 
+	// UpdateNorm is the largest Euclidean norm of a peer's update, for each of its labels; 0: no limit.
+	UpdateNorm float64 `json:"update_norm,omitempty"`
+
 	KeepLast bool `json:"keep_last,omitempty"` // the model has all layers, even if it validates better without the last ones
 
 	Survival Survival `json:"survival,omitzero"` // what happens when a peer fails
@@ -109,6 +112,7 @@ func (c Config) Validate() error {
 		_, known := sumBits[s[1]]
 		fault(!known, "%s must be int16, int8 or empty (got %q)", s[0], s[1])
 	}
+	fault(!(c.UpdateNorm >= 0 && c.UpdateNorm <= math.MaxFloat32), "update_norm must be a finite number of at least 0 (got %g)", c.UpdateNorm)
 	fault(c.Updates != "" && c.Solver == "ridge",
 		"updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
 	fault(c.Inductive && c.Survival.FailedRows != "" && c.Survival.FailedRows != "wait",

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 )
@@ -30,6 +31,7 @@ func (t *Trainer) id(kind string, w work) comm.ReduceID {
 // reduce sums c over the peers. Where c has meta, t.said becomes what each of them says of itself, by rank.
 func (t *Trainer) reduce(ctx context.Context, c *comm.Contribution) error {
 	r, err := t.reducer.Reduce(ctx, c)
+	t.apart = slices.Max(append(r.Error, 0))
 	if err != nil || len(c.Meta) == 0 {
 		return err
 	}

@@ -98,6 +98,13 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
 	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
+	if most := t.config.UpdateNorm; most > 0 {
+		st.shorten(float64(float32(count)) * most)
+		st.ownCount = float64(float32(count))
+		if !t.config.Survival.On() { // who came back was not counted
+			c.UpdateLimit = t.updateLimit(most)
+		}
+	}
 	if t.busy != nil {
 		t.busy(b.rows)
 	}
@@ -142,6 +149,11 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	if most := t.labels.Labelled * st.most * (1 + 1e-5); !(count > 0 && (float64(count) <= most || t.config.Survival.On())) {
 		return comm.Refused("the labels that a round learns from must be 0 to %.6g (got %g)", most, count)
 	}
+	if most := t.config.UpdateNorm; most > 0 {
+		if err := st.checkNorm(most*(float64(count)-st.ownCount), t.apart); err != nil {
+			return err
+		}
+	}
 	e.Loss, st.count, e.Val = float64(loss)/float64(count), float64(count), math.NaN()
 	if w.Eval {
 		if e.Val, e.ValLoss, _, err = t.read(t.metric, c.Counts[2*eval.RealLen:]); err != nil {
@@ -156,6 +168,13 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 		return fmt.Errorf("the loss is %g: training has diverged; lower the learning rate", e.Loss)
 	}
 	return nil
+}
+
+// updateLimit returns what a number of another peer's update may be, of a norm of most a label.
+func (t *Trainer) updateLimit(most float64) func(int) comm.Limit {
+	own := float64(t.stage.train.labels.Labelled())
+	most *= (t.labels.Labelled - own) * t.stage.most * (1 + 1e-5)
+	return func(int) comm.Limit { return comm.Limit{What: "an update", Least: -most, Most: most} }
 }
 
 // read reads sums of a's accumulators over validation nodes. Who came back was not counted.

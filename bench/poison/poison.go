@@ -36,7 +36,9 @@ updates of a round, in another way:
 - *centred clipping* (Karimireddy, He and Jaggi, ICML 2021): three steps from the median on, each the
   mean of the ways to the sites' means, none longer than the median way. ` + "`clip_means`" + ` does that with
   class means, and each site checks each mean by itself;
-- *norm ≤ 1 a label*: an update has at most length 1 a label, a bound that a plan could fix.`,
+- ` + "`update_norm: 0.1`" + `: updates have at most length 0.1 a label; of a longer sum the run ends.
+
+With skewed labels the sites that lie may have hardly any labels, so that a lie changes nothing.`,
 }
 
 // federation is who takes part, and how many of them lie.

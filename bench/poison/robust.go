@@ -29,7 +29,7 @@ func defencesOf(p heddle.Plan) []defence {
 	if p.InClosedForm() {
 		return append(all, defence{name: "`clip_means`", plan: func(p *heddle.Plan) { p.ClipMeans = true }})
 	}
-	return append(all, defence{name: "centred clipping", sum: centred}, defence{name: "norm ≤ 1 a label", sum: bounded})
+	return append(all, defence{name: "centred clipping", sum: centred}, defence{name: "`update_norm: 0.1`", plan: func(p *heddle.Plan) { p.UpdateNorm = 0.1 }})
 }
 
 // mostLength is how many times the median length a mean may have.
@@ -50,13 +50,6 @@ func clipped(to []float32, means [][]float32, weight [][]float64, columns int) {
 		}
 		slices.Sort(sorted)
 		shorten(to, means, weight, columns, c, all, mostLength*(sorted[(len(sorted)-1)/2]+sorted[len(sorted)/2])/2)
-	}
-}
-
-// bounded brings each column's means down to length 1, whatever the others' are.
-func bounded(to []float32, means [][]float32, weight [][]float64, columns int) {
-	for c := range columns {
-		shorten(to, means, weight, columns, c, lengths(means, columns, c), 1)
 	}
 }
 

@@ -39,7 +39,7 @@ func Lies(p plan.Plan) []Lie {
 		}
 	}
 	if !p.InClosedForm() {
-		scaled("updates", "round", 1e6, 10, -1, -4)
+		scaled("updates", "round", 1e6, 10, -1, -2, -4)
 		return all
 	}
 	scaled("class means", "class means", 10, -4, -1)
