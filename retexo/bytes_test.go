@@ -59,7 +59,7 @@ func parameters(s nn.Spec, stage int) int {
 func metricSize(classes int) int { return 4 + 1 + 2 + 3*classes }
 
 // updates is the bytes that one peer adds to all sums of a run that no patience ends.
-func updates(c Config, m *nn.Model) int {
+func updateBytes(c Config, m *nn.Model) int {
 	s, metric := c.Spec, metricSize(c.Spec.Classes)
 	floats, counts := 0, 2*s.Classes+3 // label counts
 	fixed := 0                         // bytes of sums in fixed point
@@ -241,7 +241,7 @@ func checkBytes(t *testing.T, c Config, g *graph.Graph, shards []*shard.Shard) {
 	if got, want := r.bytes.Halo, int64(halo(c, g, shards, r.models[0])); got != want {
 		t.Errorf("%d bytes of rows, want %d", got, want)
 	}
-	if got, want := r.bytes.Reduce, int64(2*(len(shards)-1)*updates(c, r.models[0])); got != want {
+	if got, want := r.bytes.Reduce, int64(2*(len(shards)-1)*updateBytes(c, r.models[0])); got != want {
 		t.Errorf("%d bytes of updates, want %d", got, want)
 	}
 }

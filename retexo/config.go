@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/updates"
 )
 
 // Config says how a model is trained. Stage 0 trains Spec.Encoder, stage k ≥ 1 Spec.Layers[k−1]. Peers whose
@@ -34,10 +35,8 @@ type Config struct {
 
 	// Updates is that of the parts of a round's sum: what rounding leaves out of a peer's update,
 	// it adds to its next one (error feedback).
-	Updates string `json:"updates,omitempty"`
-
-	// UpdateNorm is the largest Euclidean norm of a peer's update, for each of its labels; 0: no limit.
-	UpdateNorm float64 `json:"update_norm,omitempty"`
+	Updates    string  `json:"updates,omitempty"`
+	UpdateNorm float64 `json:"update_norm,omitempty"` // largest norm of a peer's update, for each of its labels; 0: no limit
 
 	KeepLast bool `json:"keep_last,omitempty"` // the model has all layers, even if it validates better without the last ones
 
@@ -55,9 +54,6 @@ func Defaults(spec nn.Spec) Config {
 		LocalSteps: 1, Solver: "adam", Lambdas: []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}, PCAPasses: 1,
 	}
 }
-
-// sumBits are the number formats of sums, with the bits of a number (comm.Contribution.Bits).
-var sumBits = map[string]int{"": 0, "int16": 16, "int8": 8, "auto": 16}
 
 // Stages returns how many stages the model has: the encoder and the layers.
 func (c Config) Stages() int { return 1 + len(c.Spec.Layers) }
@@ -109,12 +105,10 @@ func (c Config) Validate() error {
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	for _, s := range [][2]string{{"sums", c.Sums}, {"updates", c.Updates}} {
-		_, known := sumBits[s[1]]
-		fault(!known, "%s must be int16, int8 or empty (got %q)", s[0], s[1])
+		fault(updates.SumBits(s[1]) < 0, "%s must be int16, int8 or empty (got %q)", s[0], s[1])
 	}
 	fault(!(c.UpdateNorm >= 0 && c.UpdateNorm <= math.MaxFloat32), "update_norm must be a finite number of at least 0 (got %g)", c.UpdateNorm)
-	fault(c.Updates != "" && c.Solver == "ridge",
-		"updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
+	fault(c.Updates != "" && c.Solver == "ridge", "updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
 	fault(c.Inductive && c.Survival.FailedRows != "" && c.Survival.FailedRows != "wait",
 		"failed_rows must be wait with inductive (got %s): the halo's degrees among training nodes are needed as well", c.Survival.FailedRows)
 	fault(c.Survival.Straggler == "adapt" && c.Solver == "ridge",

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/recovery"
+	"github.com/heddle-gnn/heddle/train/updates"
 )
 
 // What a trainer does in the rounds of a stage.
@@ -54,7 +55,7 @@ func (t *Trainer) begin(k int) error {
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
 	st.round = &comm.Contribution{Update: st.slab.Grad, Counts: make([]int64, 2*eval.RealLen+t.metric.Size())}
-	if bits := sumBits[t.config.Updates]; bits > 0 {
+	if bits := updates.SumBits(t.config.Updates); bits > 0 {
 		st.round.Bits, st.round.Residual, st.residual = bits, make([]float32, n), make([]float32, n)
 	}
 	for _, p := range params {
@@ -98,13 +99,6 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
 	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
-	if most := t.config.UpdateNorm; most > 0 {
-		st.shorten(float64(float32(count)) * most)
-		st.ownCount = float64(float32(count))
-		if !t.config.Survival.On() { // who came back was not counted
-			c.UpdateLimit = t.updateLimit(most)
-		}
-	}
 	if t.busy != nil {
 		t.busy(b.rows)
 	}
@@ -118,8 +112,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 		defer done()
 	}
 	c.Meta, c.Common = mine.encode(c.Meta[:0]), digestLen
-	err := t.reduce(ctx, c)
-	if err != nil {
+	if err := t.reduce(ctx, c); err != nil {
 		return err
 	}
 	return t.reduced(w, e)
@@ -149,11 +142,6 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	if most := t.labels.Labelled * st.most * (1 + 1e-5); !(count > 0 && (float64(count) <= most || t.config.Survival.On())) {
 		return comm.Refused("the labels that a round learns from must be 0 to %.6g (got %g)", most, count)
 	}
-	if most := t.config.UpdateNorm; most > 0 {
-		if err := st.checkNorm(most*(float64(count)-st.ownCount), t.apart); err != nil {
-			return err
-		}
-	}
 	e.Loss, st.count, e.Val = float64(loss)/float64(count), float64(count), math.NaN()
 	if w.Eval {
 		if e.Val, e.ValLoss, _, err = t.read(t.metric, c.Counts[2*eval.RealLen:]); err != nil {
@@ -168,13 +156,6 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 		return fmt.Errorf("the loss is %g: training has diverged; lower the learning rate", e.Loss)
 	}
 	return nil
-}
-
-// updateLimit returns what a number of another peer's update may be, of a norm of most a label.
-func (t *Trainer) updateLimit(most float64) func(int) comm.Limit {
-	own := float64(t.stage.train.labels.Labelled())
-	most *= (t.labels.Labelled - own) * t.stage.most * (1 + 1e-5)
-	return func(int) comm.Limit { return comm.Limit{What: "an update", Least: -most, Most: most} }
 }
 
 // read reads sums of a's accumulators over validation nodes. Who came back was not counted.

@@ -1,8 +1,6 @@
 package retexo
 
 import (
-	"math"
-
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -37,10 +35,6 @@ type stage struct {
 	// Updates in fixed point: what rounding left out of this peer's updates so far. The round at
 	// hand leaves its own in round.Residual, which takes its place when the round is applied.
 	residual []float32
-
-	// Updates with a limit of their norm: this peer's part of the round at hand, and its labels.
-	own      []float32
-	ownCount float64
 
 	// Several local steps: what the round began with, so that one that does not commit leaves no trace.
 	start   []float32
@@ -163,37 +157,6 @@ func (st *stage) feedBack() (finite bool) {
 		}
 	}
 	return true
-}
-
-// shorten makes the update of the round at hand no longer than most, and remembers it.
-func (st *stage) shorten(most float64) {
-	if norm := normOf(st.slab.Grad, nil); norm > most {
-		kernels.Scale(float32(most/norm), st.slab.Grad)
-	}
-	st.own = append(st.own[:0], st.slab.Grad...)
-}
-
-// checkNorm returns an error if the sum of the other peers' updates is longer than most. apart is how far each number may be
-// from the exact sum beyond the rounding of a float32.
-func (st *stage) checkNorm(most, apart float64) error {
-	room := 1e-5*(most+normOf(st.own, nil)) + apart*math.Sqrt(float64(len(st.own)))
-	if norm := normOf(st.slab.Grad, st.own); norm > most+room {
-		return comm.Refused("the sum of the other peers' updates must be at most %.6g long (got %.6g)", most, norm)
-	}
-	return nil
-}
-
-// normOf is the Euclidean norm of x − y, or of x where y is nil.
-func normOf(x, y []float32) float64 {
-	sum := 0.0
-	for i, v := range x {
-		d := float64(v)
-		if y != nil {
-			d -= float64(y[i])
-		}
-		sum += d * d
-	}
-	return math.Sqrt(sum)
 }
 
 // keep remembers the state that the round at hand started from and validated.

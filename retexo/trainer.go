@@ -49,7 +49,6 @@ type Trainer struct {
 	result   train.Result
 	logits   map[int]mat.Dense // of own nodes, by the stage that computed them
 	said     []statement       // of each peer, with the last reduction
-	apart    float64           // how far a number of it may be from the exact sum beyond the rounding of a float32
 	digest   []uint32          // among it
 	names    []string          // of the stages
 	heads    []float32         // of the stages that have ended, one after the other: Config.headsBefore
