@@ -50,3 +50,35 @@ func TestCoverInParts(t *testing.T) {
 		}
 	}
 }
+
+// TestLabels: vectors that differ in one thing only have masks of their own.
+func TestLabels(t *testing.T) {
+	id := comm.ReduceID{Generation: 1, Stage: 2, Round: 3, Step: 4, Kind: "kind"}
+	v := comm.NewIntegers(32, 8)
+	change := func(do func(id *comm.ReduceID)) comm.ReduceID {
+		other := id
+		do(&other)
+		return other
+	}
+	seen := map[string]int{}
+	for k, l := range []string{
+		label(id, "part", 5, []byte{6}, 0, v),
+		label(change(func(id *comm.ReduceID) { id.Generation++ }), "part", 5, []byte{6}, 0, v),
+		label(change(func(id *comm.ReduceID) { id.Stage++ }), "part", 5, []byte{6}, 0, v),
+		label(change(func(id *comm.ReduceID) { id.Round++ }), "part", 5, []byte{6}, 0, v),
+		label(change(func(id *comm.ReduceID) { id.Step++ }), "part", 5, []byte{6}, 0, v),
+		label(change(func(id *comm.ReduceID) { id.Kind = "kin" }), "dpart", 5, []byte{6}, 0, v),
+		label(id, "other", 5, []byte{6}, 0, v),
+		label(id, "part", 6, []byte{6}, 0, v),
+		label(id, "part", 5, []byte{7}, 0, v),
+		label(id, "part", 5, nil, 0, v),
+		label(id, "part", 5, []byte{6}, 1, v),
+		label(id, "part", 5, []byte{6}, 0, comm.NewIntegers(64, 4)),
+		label(id, "part", 5, []byte{6}, 0, comm.NewIntegers(32, 9)),
+	} {
+		if other, is := seen[l]; is {
+			t.Errorf("vectors %d and %d have the same label", other, k)
+		}
+		seen[l] = k
+	}
+}
