@@ -99,7 +99,9 @@ func (r record) answers(ask record) bool {
 		was, ok := r.Plan[name]
 		if !ok {
 			s, _, _ := plan.Lookup(name)
-			was = s.Default
+			if was = s.Default; was == "" && s.Type == "true or false" {
+				was = "false"
+			}
 		}
 		if was != value {
 			return false
