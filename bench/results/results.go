@@ -35,7 +35,7 @@ type options struct {
 func (o *options) bind(f *flag.FlagSet) {
 	o.root = graphs.Root(f)
 	f.StringVar(&o.only, "only", "", "data sets to run, with commas between; empty: all")
-	f.StringVar(&o.row, "row", "", "parts of the names of the rows to run, separated by slashes; =NAME is that row alone")
+	f.StringVar(&o.row, "row", "", "rows to run: parts of names with slashes between, or =NAME")
 	f.IntVar(&o.seeds, "seeds", 10, "runs, each with its own seed and the next split")
 	f.StringVar(&o.log, "log", "", "file of finished runs, which are not run again")
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at the same time")
