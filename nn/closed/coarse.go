@@ -7,25 +7,32 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// secret is how much of what it takes to name the columns of a node's values may be in its rows. At a
-// quarter our attacks find no less than at half, and DBLP loses four points of validation accuracy.
-const secret = 0.5
+// What all rows of a node may tell of its features, in bits: a fraction of what it takes to name the columns of its
+// values, and no more than perValue bits for each value, but for what a node of few values may tell. Chosen by our
+// attacks and validation nodes (docs/measurements/attacks.md).
+const (
+	secret   = 0.5
+	perValue = 1.6
+	fewest   = 5 // values up to which so few bits would leave nothing of a row
+)
 
-// Coarsen rounds the columns z that a round maps the features x to, N×Width, to multiples of Grid: a node with few
-// values could be found from them by enumeration. Dense features, which have no few values, and models
+// Coarsen rounds the columns z that a round maps the features x to, N×Width, to multiples of Grid, after raising
+// them to Least: a node with few values could be found from them by enumeration. Dense features, which have no few values, and models
 // without Coarse keep their columns; with Own they do not cross, and ClassRows are rounded in their place.
 func (s Layout) Coarsen(x graph.Features, z mat.Dense) {
 	if s.Own == 0 {
-		s.coarsen(x, z, 1, 0)
+		s.coarsen(x, z, 1, 0, s.Least(z.Cols))
 	}
 }
 
-// coarsen is Coarsen of columns of that deviation; no grid is finer than least.
-func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, least float64) {
+// coarsen is Coarsen of columns of that deviation; no grid is finer than fine, and what is
+// less than least deviations becomes that.
+func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine, least float64) {
 	if s.Coarse == 0 || x.Sparse == nil {
 		return
 	}
 	grids := make(map[int]float64)
+	least *= deviation
 	for i := range z.Rows {
 		_, val := x.Sparse.Row(i)
 		values := 0
@@ -36,7 +43,7 @@ func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, least float64)
 		}
 		grid, known := grids[values]
 		if !known {
-			grid = deviation * max(s.Grid(x.Sparse.Cols, values), least)
+			grid = deviation * max(s.Grid(x.Sparse.Cols, values), fine)
 			grids[values] = grid
 		}
 		if grid == 0 {
@@ -44,29 +51,50 @@ func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, least float64)
 		}
 		row := z.Row(i)
 		for c, v := range row {
-			row[c] = float32(math.RoundToEven(float64(v)/grid) * grid)
+			row[c] = float32(math.RoundToEven(max(float64(v), least)/grid) * grid)
 		}
 	}
 }
 
+// Least returns to which deviations smaller columns are raised, of so many: how unlikely a class is tells of a node's
+// features as much as how likely one is, and hardly anything of its class. Residuals are as telling below 0, and where
+// there are few classes so are class means (imdb, of three, loses two points of validation accuracy by it).
+func (s Layout) Least(columns int) float64 {
+	if s.Coarse == 0 || s.Residual || s.Adjacent > 0 || columns < 4 {
+		return math.Inf(-1)
+	}
+	return -0.5
+}
+
 // Grid returns the step to which the columns of a node are rounded that has so many values other than 0; 0: they
-// are not. Naming its columns takes log₂ of the binomial coefficient of features and values. A column has
-// deviation 1, so that a multiple of a step takes about log₂(√(2πe)/step) bits, were it of a normal
-// distribution: all columns of all rounds take half of the former, at most.
+// are not. A column has deviation 1, so that a multiple of a step takes about log₂(√(2πe)/step) bits, were it of a
+// normal distribution: all columns of all rounds take as many as told returns, at most.
 func (s Layout) Grid(features, values int) float64 {
 	if s.Coarse == 0 || values == 0 || values > features {
 		return 0
 	}
-	lgamma := func(n int) float64 {
-		v, _ := math.Lgamma(float64(n + 1))
-		return v
-	}
-	name := (lgamma(features) - lgamma(values) - lgamma(features-values)) / math.Ln2
-	grid := math.Sqrt(2*math.Pi*math.E) * math.Exp2(-secret*name/float64(s.Coarse))
+	grid := math.Sqrt(2*math.Pi*math.E) * math.Exp2(-s.told(features, values)/float64(s.Coarse))
 	if grid < finest {
 		return 0
 	}
 	return grid
+}
+
+// told returns how many bits all columns of a node may take. Naming its values takes log₂ of the binomial coefficient
+// of features and values. Where values are neighbours a bit for each would leave too little: edges are kept by Own.
+func (s Layout) told(features, values int) float64 {
+	name := func(values int) float64 {
+		lgamma := func(n int) float64 {
+			v, _ := math.Lgamma(float64(n + 1))
+			return v
+		}
+		return (lgamma(features) - lgamma(values) - lgamma(features-values)) / math.Ln2
+	}
+	half := secret * name(values)
+	if s.Adjacent > 0 {
+		return half
+	}
+	return min(half, max(secret*name(min(values, fewest)), perValue*float64(values)))
 }
 
 // finest is the least grid, in deviations of a column: int8 rows are as coarse by themselves.

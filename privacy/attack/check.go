@@ -197,12 +197,12 @@ func checkClasses(
 		}
 		return nil, errors.Join(ErrUnmeasured, err)
 	}
-	a := &classAttack{form: run.Model.Closed, encoder: run.Model.Encoder, raw: own.X, boundary: nodes}
-	global := make([]int64, own.Owned)
-	for i := range global {
-		global[i] = int64(i)
+	a := &classAttack{form: run.Model.Closed, encoder: run.Model.Encoder, raw: own.X, nodes: nodes}
+	a.global = make([]int64, own.Owned)
+	for i := range a.global {
+		a.global[i] = int64(i)
 	}
-	if err := a.softLabels(run, global); err != nil {
+	if err := a.softLabels(run); err != nil {
 		return nil, err
 	}
 	a.priors(run)
@@ -234,7 +234,7 @@ func checkClasses(
 		}
 		guess := Guess{}
 		consistent := false
-		if bag := a.bag(i, len(col)); bag != nil {
+		if bag := a.bag(i, len(col), true); bag != nil {
 			found := bag.Search(tries, rng.New(p.Seed).Fold(uint64(i)))
 			guess, consistent = evenly(found.Set), found.Consistent
 		}

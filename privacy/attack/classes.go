@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -30,13 +31,17 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 	if run.Model.Closed == nil {
 		return sum, errors.New("encoder must be classes")
 	}
-	a, err := run.classAttack(victim)
+	a, err := run.rowsOf(victim)
 	if err != nil {
 		return sum, err
 	}
+	if err := a.softLabels(run); err != nil {
+		return sum, err
+	}
+	a.priors(run)
 	type target struct{ at, k int }
 	var targets []target
-	for i, v := range a.boundary {
+	for i, v := range a.nodes {
 		if col, val := nonZeros(a.raw, v); len(col) >= max(e.Least, 1) && slices.Max(val) == slices.Min(val) {
 			targets = append(targets, target{i, len(col)})
 		}
@@ -46,13 +51,13 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		bag := a.bag(t.at, t.k)
+		bag := a.bag(t.at, t.k, true)
 		if bag == nil { // the row was withheld
-			sum.score(a.raw, a.boundary[t.at], Guess{}, false)
+			sum.score(a.raw, a.nodes[t.at], Guess{}, false)
 			continue
 		}
 		found := bag.Search(e.Tries, rng.New(run.Plan.Seed).FoldString("attack").Fold(uint64(t.at)))
-		sum.score(a.raw, a.boundary[t.at], evenly(found.Set), found.Consistent)
+		sum.score(a.raw, a.nodes[t.at], evenly(found.Set), found.Consistent)
 		sum.Base += a.hits(t.at, likeliest(bag.Prior, t.k))
 		sum.Linear += a.hits(t.at, likeliest(bag.Linear(), t.k))
 	}
@@ -60,30 +65,54 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 }
 
 // ClassColumns guesses the columns of so many rows that a victim sends by encoder classes, evenly from those with the
-// fewest values to those with the most: Bag.Linear, beside guesses by the columns' means of the node's class. The
-// attacker is given what ClassRows is.
+// fewest values to those with the most. The attacker has all rows of a node, the model, the public sums, and the features
+// and rows of its own nodes. It is given the node's true class, its degree and its number of values; soft labels cross
+// with residuals alone. It guesses by Bag.Linear, and by what it learns of its own nodes beside (decoder). The
+// baseline has all of this but the rows: it guesses the columns most frequent in the class, and likewise learns of its
+// own nodes how they depend on the number of values and the degree.
 func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, error) {
 	var sum Recovery
 	if run.Model.Closed == nil {
 		return sum, errors.New("encoder must be classes")
 	}
-	a, err := run.classAttack(victim)
+	a, err := run.rowsOf(victim)
 	if err != nil {
 		return sum, err
 	}
-	for _, i := range spread(len(a.boundary))[:min(most, len(a.boundary))] {
+	own, err := run.rowsOf(run.Attacker)
+	if err != nil {
+		return sum, err
+	}
+	for _, x := range []*classAttack{a, own} {
+		if err := x.softLabels(run); err != nil {
+			return sum, err
+		}
+		x.priors(run)
+		x.guessSoftLabels()
+	}
+	inside, err := learn(ctx, own.rows())
+	if err != nil {
+		return sum, err
+	}
+	outside, err := learn(ctx, own.outside())
+	if err != nil {
+		return sum, err
+	}
+	for _, i := range spread(len(a.nodes))[:min(most, len(a.nodes))] {
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		col, _ := nonZeros(a.raw, a.boundary[i])
-		bag := a.bag(i, len(col))
-		if bag == nil || len(col) == 0 {
+		estimate := a.linear(i)
+		if estimate == nil {
 			continue
 		}
+		k := a.values(i)
 		sum.Tried++
-		sum.Values += len(col)
-		sum.Base += a.hits(i, likeliest(bag.Prior, len(col)))
-		sum.Linear += a.hits(i, likeliest(bag.Linear(), len(col)))
+		sum.Values += k
+		sum.Base += a.hits(i, likeliest(a.outside().estimate(i), k))
+		sum.BaseLearned += a.hits(i, outside.guess(a.outside(), i))
+		sum.Linear += a.hits(i, likeliest(estimate, k))
+		sum.Learned += a.hits(i, inside.guess(a.rows(), i))
 	}
 	return sum, nil
 }
@@ -111,61 +140,133 @@ func likeliest(prior []float64, k int) []int32 {
 
 // classAttack is what the attacker has of a victim's rows, and what it is given.
 type classAttack struct {
-	form     *closed.Form
-	encoder  *nn.Encoder
-	raw      graph.Features // the victim's: the truth
-	boundary []int32
-	z        []mat.Dense // by round: the boundary rows before any hop, as they came
-	step     [][]float64 // by round and column
-	soft     []mat.Dense // by round: how much each boundary node counts to each class; nil: nothing is left out
-	last     mat.Dense   // of all nodes, in the last round; empty: nothing is left out
-	prior    mat.Dense   // C×F: how often a node of each class has a column
-	class    []int32     // of each boundary node
-	factor   []float64   // by which each boundary node's rows are multiplied for their aggregates; nil: 1
+	form    *closed.Form
+	encoder *nn.Encoder
+	raw     graph.Features // the victim's: the truth
+	nodes   []int32
+	global  []int64     // of each node of its site
+	told    mat.Dense   // N×D: all numbers that crossed, of each node
+	z       []mat.Dense // by round: the rows before any hop, as they came
+	step    [][]float64 // by round and column
+	soft    []mat.Dense // by round: how much each boundary node counts to each class; nil: nothing is left out
+	last    mat.Dense   // of all nodes, in the last round; empty: nothing is left out
+	prior   mat.Dense   // C×F: how often a node of each class has a column
+	class   []int32     // of each node
+	degree  []float32
+	factor  []float64 // by which each boundary node's rows are multiplied for their aggregates; nil: 1
 }
 
-// classAttack reads the rows and what every member has.
-func (run *Run) classAttack(victim int) (*classAttack, error) {
-	own, form := run.Shards[victim], run.Model.Closed
-	a := &classAttack{form: form, encoder: run.Model.Encoder, raw: own.X, boundary: own.Boundary[run.Attacker]}
-	classes := own.Labels.Classes
-	width := form.Spec.Width(classes)
-	at := 0
-	for r := range form.Spec.Rounds {
-		cols := width
-		if r == 0 {
-			cols += form.Spec.Components
-		}
-		rows, err := run.rows(victim, cols)
-		if err != nil {
-			return nil, err
-		}
-		if r > 0 {
-			at += form.Spec.LogitHops
-		}
-		if form.Spec.Components > 0 { // messages of the first round have another width
-			return nil, errors.New("components beside class means are attacked by ComponentRows of a run with encoder pca")
-		}
-		if at >= len(rows) {
-			return nil, errors.New("rows of a round did not come: exchange must be halo")
-		}
-		a.z = append(a.z, rows[at])
-		a.step = append(a.step, run.steps(rows[at]))
-		at += form.Spec.Hops
+// rowsOf returns the rows of a member: those that a victim sent the attacker, or those that the attacker sent others.
+func (run *Run) rowsOf(member int) (*classAttack, error) {
+	own := run.Shards[member]
+	if own.Labels.Multi() {
+		return nil, errors.New("nodes must have one class each")
 	}
-	if err := a.softLabels(run, own.Global); err != nil {
+	a := &classAttack{form: run.Model.Closed, encoder: run.Model.Encoder, raw: own.X, global: own.Global}
+	var err error
+	if member != run.Attacker {
+		a.nodes = own.Boundary[run.Attacker]
+		err = a.read(run, run.Record.Received(member, comm.Halo))
+	} else {
+		err = a.readSent(run)
+	}
+	if err != nil {
 		return nil, err
 	}
-	a.priors(run)
-	if _, source := graph.Factors(own.Adj.Degrees(), form.Spec.Edges()); source != nil { // only the victim has them: they are given
-		for _, v := range a.boundary {
+	if _, source := graph.Factors(own.Adj.Degrees(), a.form.Spec.Edges()); source != nil { // only the owner has them: they are given
+		for _, v := range a.nodes {
 			a.factor = append(a.factor, source[v])
 		}
 	}
-	for _, v := range a.boundary {
-		a.class = append(a.class, own.Labels.Class[v])
+	degree := own.Adj.Degrees()
+	for _, v := range a.nodes {
+		a.class, a.degree = append(a.class, max(own.Labels.Class[v], 0)), append(a.degree, degree[v])
 	}
 	return a, nil
+}
+
+// readSent reads what the attacker sent of its own nodes, each to one peer.
+func (a *classAttack) readSent(run *Run) error {
+	seen := make(map[int32]bool)
+	for peer, nodes := range run.Shards[run.Attacker].Boundary {
+		if len(nodes) == 0 {
+			continue
+		}
+		b := &classAttack{form: a.form, nodes: nodes}
+		if err := b.read(run, run.Record.Sent(peer, comm.Halo)); err != nil {
+			return err
+		}
+		var fresh []int32
+		for i, v := range nodes {
+			if !seen[v] {
+				seen[v] = true
+				fresh, a.nodes = append(fresh, int32(i)), append(a.nodes, v)
+			}
+		}
+		a.told = under(a.told, b.told.Select(fresh))
+		for r, z := range b.z {
+			if len(a.z) <= r {
+				a.z, a.step = append(a.z, mat.Dense{}), append(a.step, b.step[r])
+			}
+			a.z[r] = under(a.z[r], z.Select(fresh))
+		}
+	}
+	if len(a.nodes) == 0 {
+		return errors.New("the attacker must have nodes that others read")
+	}
+	return nil
+}
+
+// under returns y under x.
+func under(x, y mat.Dense) mat.Dense {
+	if x.Rows == 0 {
+		return y
+	}
+	z := mat.New(x.Rows+y.Rows, y.Cols)
+	z.RowRange(0, x.Rows).CopyFrom(x)
+	z.RowRange(x.Rows, z.Rows).CopyFrom(y)
+	return z
+}
+
+// read reads the rows of a.nodes in messages. Those of the first round have the components beside.
+func (a *classAttack) read(run *Run, messages []Message) error {
+	spec := a.form.Spec
+	width := spec.Width(run.Shards[0].Labels.Classes)
+	rows, err := run.rows(messages, len(a.nodes), width)
+	if err != nil {
+		return err
+	}
+	if spec.Components > 0 {
+		first, err := run.rows(messages, len(a.nodes), width+spec.Components)
+		if err != nil {
+			return err
+		}
+		rows = append(first, rows...)
+	}
+	var told []graph.Features
+	for _, z := range rows {
+		told = append(told, graph.Features{Dense: z})
+	}
+	a.told = graph.Columns(told).Dense
+	at := 0
+	for r := range spec.Rounds {
+		if r > 0 {
+			at += spec.LogitHops
+		}
+		if at >= len(rows) {
+			return errors.New("rows of a round did not come: exchange must be halo")
+		}
+		a.z = append(a.z, rows[at])
+		a.step = append(a.step, run.steps(rows[at]))
+		at += spec.Hops
+	}
+	return nil
+}
+
+// values returns how many values node i has.
+func (a *classAttack) values(i int) int {
+	col, _ := nonZeros(a.raw, a.nodes[i])
+	return len(col)
 }
 
 // steps returns the grid of each column of a message: its largest magnitude is 127 steps of int8, 7 of int4.
@@ -180,8 +281,8 @@ func (run *Run) steps(z mat.Dense) []float64 {
 	return step
 }
 
-// softLabels computes what the boundary nodes count in each round, which the attacker is given.
-func (a *classAttack) softLabels(run *Run, global []int64) error {
+// softLabels computes what the nodes count in each round.
+func (a *classAttack) softLabels(run *Run) error {
 	spec := a.form.Spec
 	if !spec.LeaveOut {
 		return nil
@@ -194,9 +295,9 @@ func (a *classAttack) softLabels(run *Run, global []int64) error {
 	x := run.Model.Encoder.Input(g.X)
 	train, others := spec.Present(g.Split, g.Labels)
 	y := g.Labels.Rows(train)
-	nodes := make([]int32, len(a.boundary))
-	for i, v := range a.boundary {
-		nodes[i] = int32(global[v])
+	nodes := make([]int32, len(a.nodes))
+	for i, v := range a.nodes {
+		nodes[i] = int32(a.global[v])
 	}
 	for r := range spec.Rounds {
 		logits := mat.New(g.N(), g.Labels.Classes)
@@ -209,6 +310,23 @@ func (a *classAttack) softLabels(run *Run, global []int64) error {
 		a.soft = append(a.soft, a.last.Select(nodes))
 	}
 	return nil
+}
+
+// guessSoftLabels puts in place of the soft labels what an attacker guesses that knows the class: it counts fully, but
+// in the first round, where only training nodes do.
+func (a *classAttack) guessSoftLabels() {
+	if a.soft == nil {
+		return
+	}
+	for r := range a.z {
+		guess := mat.New(len(a.nodes), a.form.Counts[r].Value.Cols)
+		if r > 0 && !a.form.Spec.Residual {
+			for i, c := range a.class {
+				guess.Set(i, int(c), 1)
+			}
+		}
+		a.soft[r] = guess
+	}
 }
 
 // priors estimates how often a node of each class has a column as the model tells it: its class means are over
@@ -254,52 +372,93 @@ func (a *classAttack) priors(run *Run) {
 	}
 }
 
-// bag returns the problem of finding the k values of boundary node i; nil: its row says nothing.
-func (a *classAttack) bag(i, k int) *Bag {
+// bag returns the problem of finding the k values of node i; nil: its row says nothing. Of a column that crosses as the
+// least one an exact search learns nothing; an estimate takes it as what such a column is on average.
+func (a *classAttack) bag(i, k int, exact bool) *Bag {
 	f := a.raw.Cols()
 	b := &Bag{K: k, Prior: make([]float64, f)}
 	for j := range f {
 		p := float64(a.prior.At(int(a.class[i]), j))
 		b.Prior[j] = math.Log(p / (1 - p))
 	}
-	type column struct{ round, at int }
+	type column struct {
+		round, at int
+		step      float64
+	}
 	factor := 1.0
 	if a.factor != nil {
 		factor = a.factor[i]
-	}
-	grid := 0.0 // the sender's rounding, of rows of so many values
-	if a.raw.Sparse != nil {
-		grid = a.form.Spec.Grid(f, k)
 	}
 	var columns []column
 	silent := true
 	for r, z := range a.z {
 		for c, s := range a.step[r] {
-			if s > 0 {
-				columns = append(columns, column{r, c})
-				b.Target = append(b.Target, float64(z.At(i, c))/(s+factor*grid))
-				silent = silent && z.At(i, c) == 0
+			if s == 0 {
+				continue
 			}
+			v, step := float64(z.At(i, c)), s+factor*a.grid(r, c, k)
+			silent = silent && v == 0
+			if least := a.least(r, c, k); v < factor*least+max(step, s)/2+s { // all that is known is that it is less
+				if exact {
+					continue
+				}
+				mean, wide := tail(a.form.Spec.Least(a.form.Means[r].Value.Cols))
+				v, step = factor*mean, s+factor*wide
+			}
+			columns = append(columns, column{r, c, step})
+			b.Target = append(b.Target, v/step)
 		}
 	}
-	if silent {
+	if silent || len(columns) == 0 {
 		return nil
 	}
 	b.Atom = make([]float64, f*len(columns))
 	value := a.value(k)
 	for t, at := range columns {
-		means, s := a.form.Means[at.round].Value, a.step[at.round][at.at]
+		means, c := a.maps(at.round, at.at)
 		part, scale := a.own(i, at.round, at.at)
 		for j := range f {
-			u := (1 + part) * value * float64(means.At(j, at.at))
+			u := (1 + part) * value * float64(means.At(j, c))
 			if part > 0 {
 				inverse := float64(a.form.Inverse.Value.Data[j])
 				u += part * scale * inverse * value * (float64(a.form.Centre.Value.Data[j]) - value)
 			}
-			b.Atom[j*len(columns)+t] = factor * u / (s + factor*grid)
+			b.Atom[j*len(columns)+t] = factor * u / at.step
 		}
 	}
 	return b
+}
+
+// least returns the least of a column of a row of k values as it crosses; −Inf: there is none.
+func (a *classAttack) least(r, c, k int) float64 {
+	width := a.form.Means[r].Value.Cols
+	if a.raw.Sparse == nil || r == 0 && c < a.form.Spec.Components {
+		return math.Inf(-1)
+	}
+	least, grid := a.form.Spec.Least(width), a.form.Spec.Grid(a.raw.Cols(), k)
+	if grid == 0 {
+		return math.Inf(-1)
+	}
+	return math.RoundToEven(least/grid) * grid
+}
+
+// grid returns the sender's rounding of column c of round r, of a row of k values: components are not coarse.
+func (a *classAttack) grid(r, c, k int) float64 {
+	if a.raw.Sparse == nil || r == 0 && c < a.form.Spec.Components {
+		return 0
+	}
+	return a.form.Spec.Grid(a.raw.Cols(), k)
+}
+
+// maps returns the map of column c of round r and the column that it is of it: components come before class means.
+func (a *classAttack) maps(r, c int) (mat.Dense, int) {
+	if r > 0 {
+		return a.form.Means[r].Value, c
+	}
+	if k := a.form.Spec.Components; c >= k {
+		return a.form.Means[0].Value, c - k
+	}
+	return a.form.Proj.Value, c
 }
 
 // value is that of each of a bag's k columns, as the encoder sees them.
@@ -320,6 +479,11 @@ func (a *classAttack) own(i, r, c int) (part, scale float64) {
 	if a.soft == nil || a.form.Spec.Residual {
 		return 0, 1
 	}
+	if r == 0 {
+		if c -= a.form.Spec.Components; c < 0 {
+			return 0, 1
+		}
+	}
 	p, n := float64(a.soft[r].At(i, c)), float64(a.form.Counts[r].Value.At(0, c))
 	scale = float64(a.form.Counts[r].Value.At(1, c))
 	switch {
@@ -333,7 +497,7 @@ func (a *classAttack) own(i, r, c int) (part, scale float64) {
 
 // hits counts columns of a guess that boundary node i has.
 func (a *classAttack) hits(i int, set []int32) (n int) {
-	col, _ := nonZeros(a.raw, a.boundary[i])
+	col, _ := nonZeros(a.raw, a.nodes[i])
 	for _, j := range set {
 		if _, found := slices.BinarySearch(col, j); found {
 			n++

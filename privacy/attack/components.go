@@ -26,17 +26,19 @@ type Recovery struct {
 
 	Hits, Values int // columns guessed right, of the columns that are not 0
 	Linear       int // the same, guessed by the best linear estimate
-	Base         int // the same, guessed by column means of the node's class
+	Learned      int // the same, by what the attacker learned of its own nodes beside
+	Base         int // the same without a row, guessed by column means of the node's class
+	BaseLearned  int // the same, by what the attacker learned of its own nodes beside
 }
 
 // Few is the number of values up to which enumeration finds a row from few measurements.
 const Few = 5
 
-// Share returns the fraction of stored values whose columns the better of two guesses has, and that of the
+// Share returns the fraction of stored values whose columns the best of the guesses has, and that of the
 // baseline.
 func (r Recovery) Share() (attack, base float64) {
 	n := float64(max(r.Values, 1))
-	return float64(max(r.Hits, r.Linear)) / n, float64(r.Base) / n
+	return float64(max(r.Hits, r.Linear, r.Learned)) / n, float64(max(r.Base, r.BaseLearned)) / n
 }
 
 func (r Recovery) String() string {
@@ -125,11 +127,11 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 	if v == nil {
 		return sum, errors.New("encoder must be pca")
 	}
-	rows, err := run.rows(victim, v.W.Value.Cols)
+	own := run.Shards[victim]
+	rows, err := run.Rows(victim, v.W.Value.Cols)
 	if err != nil {
 		return sum, err
 	}
-	own := run.Shards[victim]
 	dictionary := NewDictionary(v.W.Value)
 	for i, of := range own.Boundary[run.Attacker] {
 		if i == most {
@@ -146,12 +148,13 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 
 // Rows returns the rows of so many columns that a victim sent the attacker of its boundary nodes, in the order of their
 // messages.
-func (run *Run) Rows(victim, cols int) ([]mat.Dense, error) { return run.rows(victim, cols) }
+func (run *Run) Rows(victim, cols int) ([]mat.Dense, error) {
+	return run.rows(run.Record.Received(victim, comm.Halo), len(run.Shards[victim].Boundary[run.Attacker]), cols)
+}
 
-// rows returns the rows of so many columns that a victim sent the attacker, in the order of their messages.
-func (run *Run) rows(victim, cols int) (all []mat.Dense, err error) {
+// rows returns the rows of n nodes and so many columns in messages, in their order.
+func (run *Run) rows(messages []Message, n, cols int) (all []mat.Dense, err error) {
 	coding := wire.Coding{}
-	n := len(run.Shards[victim].Boundary[run.Attacker])
 	if run.Plan.Rows != "float32" {
 		coding = wire.Coding{Values: run.Plan.Rows, Columns: run.Plan.InClosedForm() && run.Plan.Rows != "bf16"}
 	}
@@ -159,7 +162,7 @@ func (run *Run) rows(victim, cols int) (all []mat.Dense, err error) {
 		coding.Compress = "zstd"
 	}
 	coder := wire.New(coding)
-	for _, m := range run.Record.Received(victim, comm.Halo) {
+	for _, m := range messages {
 		switch {
 		case m.Op == "exchange" && len(m.Payload) == 4*n*cols:
 			x := mat.New(n, cols)

@@ -21,7 +21,7 @@ func (run *Run) HiddenRows(ctx context.Context, victim, most int) (Recovery, err
 	if layer == nil || run.Plan.LayerOutput != "hidden" {
 		return sum, errors.New("encoder must be mlp and layer_output hidden")
 	}
-	rows, err := run.rows(victim, layer.Spec.Out)
+	rows, err := run.Rows(victim, layer.Spec.Out)
 	if err != nil {
 		return sum, err
 	}

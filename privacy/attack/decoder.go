@@ -1,0 +1,222 @@
+package attack
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// sight is what an attacker knows of single nodes, its own and the victim's: numbers, and a first estimate of how likely
+// each column is.
+type sight struct {
+	*classAttack
+	numbers  func(i int) []float64
+	estimate func(i int) []float64 // [F]; nil: the row was withheld
+}
+
+// rows is the sight of a receiver: all that crosses, and Bag.Linear.
+func (a *classAttack) rows() sight { return sight{a, a.crossed, a.linear} }
+
+// outside is the sight of one who receives no row: the number of values, the degree, and how often a node of the class
+// has a column.
+func (a *classAttack) outside() sight {
+	return sight{a, func(i int) []float64 {
+		k := math.Log1p(float64(a.values(i)))
+		return []float64{k, k * k, 1 / (1 + k), math.Log1p(float64(a.degree[i]))}
+	}, func(i int) []float64 {
+		p := make([]float64, a.prior.Cols)
+		for j, v := range a.prior.Row(int(a.class[i])) {
+			p[j] = float64(v)
+		}
+		return p
+	}}
+}
+
+// linear is Bag.Linear of node i.
+func (a *classAttack) linear(i int) []float64 {
+	k := a.values(i)
+	if k == 0 {
+		return nil
+	}
+	bag := a.bag(i, k, false)
+	if bag == nil {
+		return nil
+	}
+	return bag.Linear()
+}
+
+// crossed returns all that crosses of node i, as if each of its values were 1.
+func (a *classAttack) crossed(i int) []float64 {
+	scale := 1 / a.value(max(a.values(i), 1))
+	if a.factor != nil {
+		scale /= a.factor[i]
+	}
+	x := make([]float64, a.told.Cols)
+	for t, v := range a.told.Row(i) {
+		x[t] = scale * float64(v)
+	}
+	return x
+}
+
+// decoder is what a member learns of its own nodes, whose features it has: by how much a column is likelier than
+// a first estimate says, given the numbers of a node. Columns of real data depend on one another, and rows of
+// later hops tell of neighbours, which are alike.
+type decoder struct {
+	weight mat.Dense // D×F
+	centre mat.Dense // C×D: mean numbers of the nodes of each class
+	scale  []float64 // [D] by which numbers are multiplied
+}
+
+// penalties are those of the decoder's ridge regression, by its number of nodes; the last one leaves the first estimate
+// as it is.
+var penalties = []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 1e6}
+
+// judged is how many nodes choose a penalty.
+const judged = 200
+
+// learn fits a decoder to the attacker's own nodes. Half of them choose the penalty.
+func learn(ctx context.Context, own sight) (*decoder, error) {
+	var fit, judge []int
+	for i := range own.nodes {
+		if i%2 == 0 {
+			fit = append(fit, i)
+		} else {
+			judge = append(judge, i)
+		}
+	}
+	best, most := penalties[len(penalties)-1], -1
+	half := own.examples(fit)
+	for _, penalty := range penalties {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		d, hits := half.solve(penalty), 0
+		for _, i := range judge[:min(len(judge), judged)] {
+			hits += own.hits(i, d.guess(own, i))
+		}
+		if hits > most {
+			best, most = penalty, hits
+		}
+	}
+	return own.examples(append(fit, judge...)).solve(best), nil
+}
+
+// guess returns the likeliest columns of node i, as many as the node has; none where its row was withheld.
+func (d *decoder) guess(of sight, i int) []int32 {
+	estimate := of.estimate(i)
+	for t, v := range d.input(of, i) {
+		for j, w := range d.weight.Row(t)[:len(estimate)] {
+			estimate[j] += v * float64(w)
+		}
+	}
+	return likeliest(estimate, of.values(i))
+}
+
+// input returns the numbers of node i, less the mean of the class and scaled.
+func (d *decoder) input(of sight, i int) []float64 {
+	x := of.numbers(i)
+	for t := range x {
+		x[t] -= float64(d.centre.At(int(of.class[i]), t))
+		if d.scale != nil {
+			x[t] *= d.scale[t]
+		}
+	}
+	return x
+}
+
+// examples are sums over an attacker's own nodes.
+type examples struct {
+	decoder
+	gram  []float64 // D×D of the inputs
+	cross mat.Dense // D×F of the inputs and of what the first estimate leaves
+	n     float64
+}
+
+// examples sums up nodes.
+func (s sight) examples(nodes []int) *examples {
+	d, f, classes := len(s.numbers(nodes[0])), s.raw.Cols(), s.prior.Rows
+	e := &examples{gram: make([]float64, d*d), cross: mat.New(d, f)}
+	e.centre, e.scale = mat.New(classes, d), slices.Repeat([]float64{1}, d)
+	count := make([]float32, classes)
+	for _, i := range nodes {
+		c := s.class[i]
+		count[c]++
+		for t, v := range s.numbers(i) {
+			e.centre.Set(int(c), t, e.centre.At(int(c), t)+float32(v))
+		}
+	}
+	for c, n := range count {
+		for t := range d {
+			e.centre.Set(c, t, e.centre.At(c, t)/max(n, 1))
+		}
+	}
+	square := make([]float64, d)
+	for _, i := range nodes {
+		for t, v := range e.input(s, i) {
+			square[t] += v * v / float64(len(nodes))
+		}
+	}
+	for t, v := range square {
+		e.scale[t] = 1 / math.Sqrt(max(v, 1e-12))
+	}
+	for _, i := range nodes {
+		left := s.estimate(i)
+		if left == nil {
+			continue
+		}
+		e.n++
+		for j := range left {
+			left[j] = -left[j]
+		}
+		col, _ := nonZeros(s.raw, s.nodes[i])
+		for _, j := range col {
+			left[j]++
+		}
+		x := e.input(s, i)
+		for t, v := range x {
+			row := e.cross.Row(t)
+			for j, l := range left {
+				row[j] += float32(v * l)
+			}
+			for u, w := range x {
+				e.gram[t*d+u] += v * w
+			}
+		}
+	}
+	return e
+}
+
+// solve fits a decoder by ridge regression.
+func (e *examples) solve(penalty float64) *decoder {
+	d := len(e.scale)
+	out := e.decoder
+	out.weight = mat.New(d, e.cross.Cols)
+	if e.n == 0 {
+		return &out
+	}
+	for t := range d {
+		g, unit := slices.Clone(e.gram), make([]float64, d)
+		for s := range d {
+			g[s*d+s] += penalty * e.n
+		}
+		unit[t] = 1
+		solveLower(g, unit)
+		row := out.weight.Row(t)
+		for s, w := range unit {
+			for j, v := range e.cross.Row(s) {
+				row[j] += float32(w) * v
+			}
+		}
+	}
+	return &out
+}
+
+// tail returns what an attacker expects of a column that is below least deviations: the mean, and the step of a rounding
+// with as much error, of a normal distribution.
+func tail(least float64) (mean, step float64) {
+	density, below := math.Exp(-least*least/2)/math.Sqrt(2*math.Pi), 0.5*math.Erfc(-least/math.Sqrt2)
+	mean = -density / below
+	return mean, math.Sqrt(12 * (1 + least*mean - mean*mean))
+}
