@@ -50,7 +50,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return fmt.Errorf("peers must be at least 2 (got %d)", *peers)
 		}
 		p.Table("data set %s", "setting %s", "rows, up to 5 values: exact/tried %s", "rows, above 5: exact/tried %s",
-			"PCA sum: exact rows %s", "columns guessed %.2f", "by class and frequency %s")
+			"PCA sum: exact rows %s", "columns guessed %.2f", "without a row %s")
 		for _, name := range strings.Split(*data, ",") {
 			for _, s := range settings {
 				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries}
@@ -61,9 +61,11 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		}
 		p.Text("Site 1 is attacked by site 0, which follows the protocol; rows travel as they are (`exchange: halo`). " +
 			"Rows of components are attacked from the first of the boundary on, and those of class means from the fewest " +
-			"values on, by all rounds of the model together. There the attacker is also given the number of the node's " +
-			"values, its class and its soft labels. *Columns guessed* are of as many columns as a node has; for class means " +
-			"by the best linear estimate over evenly chosen rows, beside the columns most frequent in the node's class.")
+			"values on, by all rounds of the model together. There the search is also given the number of the node's values, " +
+			"its class and its soft labels. *Columns guessed* are of as many columns as a node has, over evenly chosen rows. " +
+			"For class means the attacker has all rows of the node, the model, the sums, and its own nodes with their rows; it " +
+			"is given class, degree and number of values, and guesses by the best linear estimate and by a decoder that it " +
+			"learned of its own nodes: the better figure counts. The baseline has all of this but rows.")
 		return nil
 	}
 }

@@ -217,8 +217,8 @@ func TestPredictCora(t *testing.T) {
 	data, out := realdata.Dir(t, "cora"), t.TempDir()
 	must(t, "train", "--data", data, "--preset", "frugal", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
-	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.82 {
-		t.Errorf("test accuracy %.3f, must be at least 0.82", a)
+	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.81 {
+		t.Errorf("test accuracy %.3f, must be at least 0.81", a)
 	}
 }
 

@@ -171,6 +171,32 @@ func TestClassRowsHide(t *testing.T) {
 	}
 }
 
+// TestColumnsGuessed: rows name at most a twentieth more of a node's words than its class does; without coarse rows
+// they name more, and by components beside the class means more still.
+func TestColumnsGuessed(t *testing.T) {
+	for _, c := range []struct {
+		coarse, encoder string
+		least, most     float64
+	}{{"true", "classes", 0, 0.05}, {"false", "classes", 0.055, 0.1}, {"true", "classes+pca:16", 0.1, 0.2}} {
+		if testing.Short() && c.most > 0.05 {
+			t.Logf("SKIPPED: coarse rows %s, encoder %s, with -short", c.coarse, c.encoder)
+			continue
+		}
+		shards, p := cora(t, 3, map[string]string{"preset": "frugal", "exchange": "halo", "coarse_rows": c.coarse, "encoder": c.encoder})
+		run, err := Train(t.Context(), p, shards, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := run.ClassColumns(t.Context(), 1, 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attack, base := r.Share(); r.Tried < 300 || attack-base < c.least || attack-base > c.most {
+			t.Errorf("%+v: %.3f of the words in %d rows, %.3f without a row", c, attack, r.Tried, base)
+		}
+	}
+}
+
 // TestHiddenRowsLeak: rows of features are found exactly in the hidden rows of encoder mlp.
 func TestHiddenRowsLeak(t *testing.T) {
 	shards, p := cora(t, 3, map[string]string{"encoder": "mlp", "layers": "1", "rounds": "30", "exchange": "halo"})

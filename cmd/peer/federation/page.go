@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/traffic"
 )
 
@@ -126,16 +127,22 @@ func (p page) printNode(w io.Writer) {
 		return
 	}
 	total := p.Total()
-	known := 0
+	known, few := 0, 0
 	for _, n := range p.Stored {
 		if float64(n) <= total.Fresh {
 			known++
+		}
+		if n <= attack.Few {
+			few++
 		}
 	}
 	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not merely sums of such numbers\n", p.Nodes, total.Node, total.Fresh)
 	fmt.Fprintf(w, "  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers for each value (policy.max_numbers).\n",
 		p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(total.Fresh))
 	fmt.Fprintf(w, "  Of %d nodes at least as many numbers leave as their rows store values: from so many, a row could be found.\n", known)
+	if few > 0 {
+		fmt.Fprintf(w, "  %d of %d boundary rows are of nodes with %d stored values or fewer; they cross %s.\n", few, p.Nodes, attack.Few, p.few())
+	}
 	if e := p.Plan.Epsilon; e > 0 {
 		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e, p.Plan.Delta)
 	} else {
@@ -148,6 +155,25 @@ func (p page) printNode(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  Our attacks on these rows: %s%s\n", a.Text, of)
 	}
+}
+
+// few says how the rows of nodes with few stored values cross, which an attacker could find by enumeration.
+func (p page) few() string {
+	coarse, fine := 0, 0
+	for _, r := range p.Tried() {
+		if r.Plan.InClosedForm() && r.Plan.CoarseRows && r.Plan.Encoder.K == 0 && p.own.X.Sparse != nil {
+			coarse++
+		} else {
+			fine++
+		}
+	}
+	switch {
+	case fine == 0:
+		return "coarsely: all numbers of a node tell at most half of its values"
+	case coarse == 0:
+		return "as they are, and could be found by trying all values"
+	}
+	return fmt.Sprintf("coarsely in %d of the plans, and in %d as they are: these could be found by trying all values", coarse, fine)
 }
 
 // printSettings prints all settings that the run reads: first those that policy and roster judge.
