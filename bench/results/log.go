@@ -99,8 +99,8 @@ func (r record) answers(ask record) bool {
 		was, ok := r.Plan[name]
 		if !ok {
 			s, _, _ := plan.Lookup(name)
-			if was = s.Default; was == "" && s.Type == "true or false" {
-				was = "false"
+			if was = s.Default; was == "" {
+				was = (&plan.Plan{}).Get(s)
 			}
 		}
 		if was != value {
