@@ -27,7 +27,7 @@ func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	l, err := traffic.Layerwise(c, p.Secure(int(e.Peers)))
+	l, err := traffic.Layerwise(c, int(e.Peers), p.Secure(int(e.Peers)))
 	return l.Bytes(e.Peers, e.Halo), err
 }
 

@@ -22,6 +22,8 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"rounds: 4; model: gin; hops: 2; encoder: mlp; hidden: 12; layer_output: logits; exchange: halo; keep_last: true", true, 1.25, 4 * 7, 2 * 7},
 		{"rounds: 4; model: gcn; encoder: pca:16; hidden: 12; inductive: true; exchange: halo; keep_last: true", true, 1.25, 16 + 2*12 + 2, 16 + 2*12},
 		{"rounds: 4; model: gcn; encoder: pca:16; hidden: 12; rows: int8; updates: int16", false, 2.5, 16 + 12, 16 + 12},
+		{"rounds: 4; model: gcn; encoder: pca:16; hidden: 12; rows: int8; updates: int4", false, 2.5, 16 + 12, 16 + 12},
+		{"rounds: 4; model: gcn; encoder: pca:16; hidden: 12; rows: int8; updates: auto; local_steps: 2", false, 2.5, 16 + 12, 16 + 12},
 		{"preset: frugal; class_rounds: 1; class_target: labels; exchange: halo; rows: float32; sums: float32", true, 1.3, 2 * 7, 7},
 		{"preset: frugal; class_target: labels; exchange: halo; rows: int4", false, 3, 3 * 2 * 7, 3 * 7},
 		{"preset: frugal; class_target: labels; least_in_sum: 3", false, 6, 3 * 2 * 7 / 3., 3 * 7 / 3.},

@@ -20,8 +20,16 @@ type Fixed struct {
 }
 
 // MaxMembers returns how many members a sum of Contribution.Bits may have at most: with more,
-// rounding would take more than half of the integers.
-func MaxMembers(bits int) int { return 1<<(min(bits, 32)-2) - 1 }
+// rounding would take more than half of the integers or, of 4 bits, nothing but 0 would be left.
+func MaxMembers(bits int) int {
+	if bits == 4 {
+		return mostSmall
+	}
+	return 1<<(min(bits, 32)-2) - 1
+}
+
+// mostSmall is the greatest magnitude of a sum of 4 bits.
+const mostSmall = 7
 
 // Fixed returns the fixed-point form of c's Update for a sum over so many members. The error says
 // which number does not fit: it is not finite, or float32 may not hold its sum.
@@ -36,7 +44,8 @@ func (c *Contribution) Fixed(members int) (*Fixed, error) {
 	for _, part := range g.parts {
 		n += part
 	}
-	if c.Bits != 8 && c.Bits != 16 && c.Bits != 32 && c.Bits != 64 || c.Columns < 0 || c.Columns > 0 && c.Parts != nil ||
+	if !slices.Contains([]int{4, 8, 16, 32, 64}, c.Bits) || c.Columns < 0 || c.Columns > 0 && (c.Parts != nil || c.Bits == 4) ||
+		c.Bits == 4 && (c.Residual == nil || c.UpdateLimit != nil) ||
 		n != len(c.Update) || n%columns != 0 || c.Residual != nil && len(c.Residual) != n {
 		panic(fmt.Sprintf("comm: Reduce %v: an update of %d numbers in %d columns, parts %v and %d bits, a residual of %d",
 			c.ID, len(c.Update), c.Columns, c.Parts, c.Bits, len(c.Residual)))
@@ -48,8 +57,30 @@ func (c *Contribution) Fixed(members int) (*Fixed, error) {
 		bound := largest(members)
 		return nil, fmt.Errorf("update[%d] must be between -%g and %g (got %g)", i, bound, bound, c.Update[i])
 	}
+	if c.Bits == 4 {
+		g.meanSquares()
+	}
 	return g, nil
 }
+
+// meanSquares sets the root mean square of each part in place of its largest magnitude. A grid of a few
+// integers that reached the largest one would round most of the others to 0.
+func (g *Fixed) meanSquares() {
+	x := g.c.Update
+	for k, n := range g.parts {
+		squares := 0.0
+		for _, v := range x[:n] {
+			squares += float64(v) * float64(v)
+		}
+		if n > 0 {
+			g.magnitudes[k] = min(float32(math.Sqrt(squares/float64(n))), g.magnitudes[k])
+		}
+		x = x[n:]
+	}
+}
+
+// reach is the greatest magnitude of one member's integers of 4 bits: the sum of all members' fits.
+func (g *Fixed) reach() float64 { return float64(mostSmall / g.members) }
 
 // measure sets the largest magnitudes. It returns the index of a number that does not fit, -1: all do.
 func (g *Fixed) measure() int {
@@ -100,12 +131,15 @@ func (g *Fixed) stepOf(i int) int {
 // Error returns how far rounding may have moved the sums, for each step of the grid: Reduced.Error.
 func (g *Fixed) Error() (apart []float64) {
 	for _, step := range slices.Concat(g.step...) {
+		if g.c.Bits == 4 {
+			step = math.Inf(1) // members leave out what is beyond their reach
+		}
 		apart = append(apart, step*float64(g.members)/2)
 	}
 	return apart
 }
 
-// Magnitudes returns this member's largest magnitude for each step of the grid.
+// Magnitudes returns this member's largest magnitude for each step of the grid; with 4 bits, its root mean square.
 func (g *Fixed) Magnitudes() []float32 { return g.magnitudes }
 
 // largest returns the largest magnitude that so many members may have: a float32 holds every sum.
@@ -133,12 +167,16 @@ func (g *Fixed) Agree(sums []float32) error {
 			if err := checkSum(s, g.magnitudes[at+j]); err != nil {
 				return err
 			}
-			if step[j] = float64(s) * (1 + 0x1p-23) / float64(uint64(1)<<(g.c.Bits-1)-1-uint64(g.members)); g.c.Bits == 64 {
+			switch g.c.Bits {
+			case 4: // the fewer integers a member has, the further apart they are
+				step[j] = 2 * float64(s) / float64(g.members) / (1 + g.reach())
+			case 64:
 				_, exponent := math.Frexp(float64(s))
-				step[j] = 0
 				if s > 0 {
 					step[j] = math.Ldexp(1, exponent-62)
 				}
+			default:
+				step[j] = float64(s) * (1 + 0x1p-23) / float64(uint64(1)<<(g.c.Bits-1)-1-uint64(g.members))
 			}
 		}
 		g.step = append(g.step, step)
@@ -147,8 +185,12 @@ func (g *Fixed) Agree(sums []float32) error {
 }
 
 // Integers returns the Update as multiples of the steps, rounded half to even. Residual, if there is
-// one, becomes what rounding left out.
+// one, becomes what rounding left out. Of 4 bits each byte is one of 8 bits, the first of two numbers plus
+// 16 times the second: no sum of the first reaches the second.
 func (g *Fixed) Integers() Integers {
+	if g.c.Bits == 4 {
+		return g.pairs()
+	}
 	x, residual, bits := g.c.Update, g.c.Residual, g.c.Bits
 	all := NewIntegers(bits, len(x))
 	b := all.B
@@ -178,8 +220,48 @@ func (g *Fixed) Integers() Integers {
 	return all
 }
 
+// pairs is Integers of 4 bits. What is beyond a member's reach stays in its residual.
+func (g *Fixed) pairs() Integers {
+	x, reach := g.c.Update, g.reach()
+	all := NewIntegers(8, (len(x)+1)/2)
+	at := 0
+	for k, n := range g.parts {
+		step, inverse := g.step[k][0], 0.0
+		if step > 0 {
+			inverse = 1 / step
+		}
+		for range n {
+			z := min(max(math.RoundToEven(float64(x[at])*inverse), -reach), reach)
+			g.c.Residual[at] = float32(float64(x[at]) - float64(z*step))
+			all.B[at/2] += byte(int8(z) << (at % 2 * 4))
+			at++
+		}
+	}
+	return all
+}
+
+// takePairs is Take of 4 bits.
+func (g *Fixed) takePairs(sums Integers) {
+	at := 0
+	for k, n := range g.parts {
+		for range n {
+			pair := int8(sums.B[at/2])
+			z := pair << 4 >> 4
+			if at%2 == 1 {
+				z = (pair - z) >> 4
+			}
+			g.c.Update[at] = float32(float64(z) * g.step[k][0])
+			at++
+		}
+	}
+}
+
 // Take makes the Update what sums of Integers stand for.
 func (g *Fixed) Take(sums Integers) {
+	if g.c.Bits == 4 {
+		g.takePairs(sums)
+		return
+	}
 	x, b, width := g.c.Update, sums.B, sums.Bits/8
 	for k, n := range g.parts {
 		steps := slices.Repeat(g.step[k], g.tile(n)/g.columns)

@@ -32,10 +32,15 @@ func (id ReduceID) String() string {
 // steps from the exact one at most, and a column of zeros stays so. With 64 bits the step is the next
 // power of two above the sum over 2^62: numbers down to 2^−38 of that sum keep all of their bits. A
 // single member's Update stays as it is.
+//
+// With 4 bits, for Parts or one step for all, what the members sum first is the root mean square of their
+// numbers. Of each member's integers the magnitudes are 7/M at most, rounded down, and the step is the mean of these
+// root mean squares times two over one more than that: 3 integers for 4 to 7 members, 5 for three, 7 for two. What is
+// beyond them is left out, so a Residual is needed and limits are not possible.
 type Contribution struct {
 	ID      ReduceID
 	Update  []float32 // summed; a Reducer may clip it, add noise to it or mask it
-	Bits    int       // of a number of Update that travels: 0: float32; 8, 16, 32, 64: for at most MaxMembers(Bits) members
+	Bits    int       // of a number of Update that travels: 0: float32; 4, 8, 16, 32, 64: for at most MaxMembers(Bits) members
 	Columns int       // Update is rows of so many numbers, each column with a step of its own; 0: one step for all
 	Parts   []int     // in place of Columns: lengths of consecutive parts of Update, each with a step of its own; or nil
 

@@ -142,7 +142,7 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := traffic.Layerwise(c, secure)
+		l, err := traffic.Layerwise(c, own.Parts, secure)
 		return []traffic.List{l}, err
 	}
 	c, err := p.EndToEnd(own)

@@ -36,6 +36,12 @@ func taskOf(s *shard.Shard) task {
 	return t
 }
 
+// narrowBits are the number formats of sums that have room for some peers only, and widerFormats the others.
+var (
+	narrowBits   = map[string]int{"int8": 8, "int4": 4}
+	widerFormats = map[string]string{"int8": "int16 or float32", "int4": "int8, int16 or float32"}
+)
+
 // Check returns all faults of p for a run over these shards: those of all peers, or that of one.
 func (p Plan) Check(shards []*shard.Shard) error {
 	first := shards[0]
@@ -48,9 +54,9 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		errs = append(errs, policy.Validate(first.Parts))
 	}
 	for _, s := range [][2]string{{"sums", p.Sums}, {"updates", p.Updates}} {
-		if most := comm.MaxMembers(8); s[1] == "int8" && first.Parts > most {
-			errs.add("%s must be int16 or float32 with more than %d peers (got int8 with %d peers)",
-				s[0], most, first.Parts)
+		if bits, narrow := narrowBits[s[1]]; narrow && first.Parts > comm.MaxMembers(bits) {
+			errs.add("%s must be %s with more than %d peers (got %s with %d peers)",
+				s[0], widerFormats[s[1]], comm.MaxMembers(bits), s[1], first.Parts)
 		}
 	}
 	p.checkSums(first.Parts, &errs)

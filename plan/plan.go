@@ -193,10 +193,11 @@ type Plan struct {
 	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
 	// int8 for up to 8 peers with encoder classes, else int16.
 	Sums string `yaml:"sums" to:"Sums" when:"mode=retexo encoder=pca,classes" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
-	// Number format of each peer's part of a round's sum: float32, or integers of 16 or 8 bits on a grid
+	// Number format of each peer's part of a round's sum: float32, or integers of 16, 8 or 4 bits on a grid
 	// that the peers agree on first. What rounding leaves out of a part, a peer adds to its next one
-	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63.
-	Updates string `yaml:"updates" to:"Updates" when:"mode=retexo solver=adam,adamw,sgd" default:"float32" choices:"float32, int16, int8" help:"number format of a round's updates"`
+	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63;
+	// int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
+	Updates string `yaml:"updates" to:"Updates" when:"mode=retexo solver=adam,adamw,sgd" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
 	// Largest Euclidean norm of a peer's part of a round's sum, for each of its labels; a longer one is
 	// scaled down to it by its own peer. The others end the run if the sum is longer than that allows.
 	// 0: no limit.

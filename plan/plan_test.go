@@ -130,7 +130,7 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// TestSums: a sum of 8 bits has no room for the rounding of more than 63 peers.
+// TestSums: a sum of 8 bits has no room for the rounding of more than 63 peers, one of 4 bits for more than 7.
 func TestSums(t *testing.T) {
 	p := Defaults(Plan{})
 	p.Encoder, p.Sums, p.SecureSums = Encoder{"pca", 2}, "int8", "off"
@@ -151,9 +151,19 @@ func TestSums(t *testing.T) {
 	if err := p.Check([]*shard.Shard{s}); err == nil || !strings.HasPrefix(err.Error(), "updates must be int16 or float32") {
 		t.Errorf("updates: %v", err)
 	}
-	p.Updates = "int16"
-	if err := p.Check([]*shard.Shard{s}); err != nil {
-		t.Errorf("int16: %v", err)
+	for _, updates := range []string{"int16", "auto"} {
+		p.Updates = updates
+		if err := p.Check([]*shard.Shard{s}); err != nil {
+			t.Errorf("%s: %v", updates, err)
+		}
+	}
+	p.Updates = "int4"
+	for _, parts := range []int{7, 8} {
+		s.Parts = parts
+		const want = "updates must be int8, int16 or float32 with more than 7 peers (got int4 with 8 peers)"
+		if err := p.Check([]*shard.Shard{s}); (err == nil) != (parts == 7) || err != nil && err.Error() != want {
+			t.Errorf("%d peers: %v", parts, err)
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func (p Plan) SumTerms(peers int) SumTerms {
 		}{{"sums that find the encoder", p.Sums, p.Encoder.Kind == "pca" || p.Encoder.Kind == "classes"}, {"updates", p.Updates, p.Solver != "ridge"}} {
 			if narrow.format == Auto {
 				narrow.format = "int16"
-				if p.InClosedForm() && peers <= 8 {
+				if (p.InClosedForm() || narrow.what == "updates") && peers <= 8 {
 					narrow.format = "int8"
 				}
 			}

@@ -98,7 +98,7 @@ func updateBytes(c Config, m *nn.Model) int {
 			if k < len(s.Layers) || layer.Head != nil {
 				tensors += 2
 			}
-			fixed += c.Rounds * (parameters(s, k)*map[string]int{"int16": 2, "int8": 1}[c.Updates] + 4*tensors)
+			fixed += c.Rounds * ((parameters(s, k)*map[string]int{"int16": 16, "int8": 8, "int4": 4}[c.Updates]+7)/8 + 4*tensors)
 		}
 		counts += c.Rounds * (4 + 4) // loss and labels
 		counts += (c.Rounds+c.EvalEvery-1)/c.EvalEvery*metric + metric

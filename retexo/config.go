@@ -33,8 +33,8 @@ type Config struct {
 	// empty for float32.
 	Sums string `json:"sums,omitempty"`
 
-	// Updates is that of the parts of a round's sum: what rounding leaves out of a peer's update,
-	// it adds to its next one (error feedback).
+	// Updates is that of the parts of a round's sum, "int4" too; "auto" is int8 for up to 8 peers, else
+	// int16. What rounding leaves out of a peer's update, it adds to its next one (error feedback).
 	Updates    string  `json:"updates,omitempty"`
 	UpdateNorm float64 `json:"update_norm,omitempty"` // largest norm of a peer's update, for each of its labels; 0: no limit
 
@@ -53,6 +53,20 @@ func Defaults(spec nn.Spec) Config {
 		},
 		LocalSteps: 1, Solver: "adam", Lambdas: []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}, PCAPasses: 1,
 	}
+}
+
+// fewPeers is how many peers updates of 8 bits are made for.
+const fewPeers = 8
+
+// UpdateBits returns the bits of a number in the updates of so many peers (comm.Contribution.Bits); 0: float32.
+func (c Config) UpdateBits(peers int) int {
+	switch {
+	case c.Updates == "int4":
+		return 4
+	case c.Updates == "auto" && peers <= fewPeers:
+		return 8
+	}
+	return updates.SumBits(c.Updates)
 }
 
 // Stages returns how many stages the model has: the encoder and the layers.
@@ -104,10 +118,10 @@ func (c Config) Validate() error {
 	}
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
-	for _, s := range [][2]string{{"sums", c.Sums}, {"updates", c.Updates}} {
-		fault(updates.SumBits(s[1]) < 0, "%s must be int16, int8 or empty (got %q)", s[0], s[1])
-	}
+	fault(updates.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
+	fault(c.UpdateBits(1) < 0, "updates must be auto, int16, int8, int4 or empty (got %q)", c.Updates)
 	fault(!(c.UpdateNorm >= 0 && c.UpdateNorm <= math.MaxFloat32), "update_norm must be a finite number of at least 0 (got %g)", c.UpdateNorm)
+	fault(c.UpdateNorm > 0 && c.Updates == "int4", "updates must not be int4 with update_norm: its sums leave too much to later rounds for a limit to be checked")
 	fault(c.Updates != "" && c.Solver == "ridge", "updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
 	fault(c.Inductive && c.Survival.FailedRows != "" && c.Survival.FailedRows != "wait",
 		"failed_rows must be wait with inductive (got %s): the halo's degrees among training nodes are needed as well", c.Survival.FailedRows)

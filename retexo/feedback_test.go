@@ -53,8 +53,6 @@ func TestErrorFeedback(t *testing.T) {
 		c.Solver, c.Optimizer, c.Rounds, c.LocalSteps = "sgd", sgd, 60, local
 		c.Optimizer.Momentum = 0
 		want, wantOthers := moved(t, g, c)
-		c.Updates = "int8"
-		got, gotOthers := moved(t, g, c)
 		apart := func(got, want []float64) float64 {
 			var d, n float64
 			for k, v := range want {
@@ -62,11 +60,17 @@ func TestErrorFeedback(t *testing.T) {
 			}
 			return math.Sqrt(d / n)
 		}
+		c.Updates = "int8"
+		got, gotOthers := moved(t, g, c)
 		if d := apart(got, want); !(d < 0.25) {
 			t.Errorf("%d local steps: small weights must move as in float32, within a quarter (got %.3f)", local, d)
 		}
 		if d := apart(gotOthers, wantOthers); !(d < 0.02) {
 			t.Errorf("%d local steps: large weights must move as in float32, within 2 %% (got %.3f)", local, d)
+		}
+		c.Updates = "int4" // weights a thousandth as large as others wait for longer than these rounds
+		if _, gotOthers = moved(t, g, c); !(apart(gotOthers, wantOthers) < 0.06) {
+			t.Errorf("%d local steps, int4: large weights must move as in float32, within 6 %% (got %.3f)", local, apart(gotOthers, wantOthers))
 		}
 	}
 }
@@ -75,11 +79,11 @@ func TestErrorFeedback(t *testing.T) {
 // stopped, residuals included, and refuses a checkpoint of another length.
 func TestResidualIsKept(t *testing.T) {
 	g := unevenToy(t)
-	for _, local := range []int{1, 3} {
+	for local, updates := range map[int]string{1: "int8", 2: "int4", 3: "int8"} {
 		for _, at := range []train.Position{{Stage: 1, Round: 0}, {Stage: 1, Round: 4}, {Stage: 2, Round: 5}} {
 			t.Run(fmt.Sprintf("%d steps, stage %d, round %d", local, at.Stage, at.Round), func(t *testing.T) {
 				c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3})
-				c.LocalSteps, c.Updates, c.Checkpoint, c.Rounds = local, "int8", 2, 8
+				c.LocalSteps, c.Updates, c.Checkpoint, c.Rounds = local, updates, 2, 8
 				shards, dir := cut(t, g, "random", 3), t.TempDir()
 				want := mustTrain(t, c, shards, nil)
 				interrupted(t, c, shards, dir, at.Stage, at.Round)

@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/recovery"
-	"github.com/heddle-gnn/heddle/train/updates"
 )
 
 // What a trainer does in the rounds of a stage.
@@ -55,7 +54,7 @@ func (t *Trainer) begin(k int) error {
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
 	st.round = &comm.Contribution{Update: st.slab.Grad, Counts: make([]int64, 2*eval.RealLen+t.metric.Size())}
-	if bits := updates.SumBits(t.config.Updates); bits > 0 {
+	if bits := t.config.UpdateBits(t.shard.Parts); bits > 0 {
 		st.round.Bits, st.round.Residual, st.residual = bits, make([]float32, n), make([]float32, n)
 	}
 	for _, p := range params {

@@ -24,14 +24,15 @@ func accumulated(metric eval.Metric, classes int, multi bool) (selecting, final 
 	return int64(eval.NewAccumulator(metric, none, train.SelectionBins).Size()), int64(eval.NewAccumulator(metric, none, eval.DefaultBins).Size())
 }
 
-// Layerwise returns what a run by c sends. secure says that its sums are (package secagg).
-func Layerwise(c retexo.Config, secure bool) (List, error) {
+// Layerwise returns what a run of so many peers by c sends. secure says that its sums are (package secagg).
+func Layerwise(c retexo.Config, peers int, secure bool) (List, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err
 	}
 	metric, final := accumulated(c.Metric, c.Spec.Classes, c.Spec.Task == "multi")
 	l := begin(secure)
+	updates := map[int]string{0: "float32", 16: "int16", 8: "int8", 4: "int4"}[c.UpdateBits(peers)]
 	l.sum("label counts", 1, 0, int64(labels.Len(c.Spec.Classes)))
 	if c.Inductive {
 		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
@@ -45,7 +46,7 @@ func Layerwise(c retexo.Config, secure bool) (List, error) {
 		first = 0
 	}
 	for k := first; k <= len(c.Spec.Layers); k++ {
-		l.stage(c, m, k, metric)
+		l.stage(c, m, k, metric, updates)
 		l.sum("validation and test metrics", 1, 0, 2*final)
 	}
 	return l.List, nil
@@ -58,8 +59,9 @@ func (l *sending) components(passes, features, k int64, format string) {
 	l.parts("second moments of the components", 1, w*w, w, format)
 }
 
-// stage adds what stage k of a run by c sends while it is trained; a validation of it has so many counts.
-func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric int64) {
+// stage adds what stage k of a run by c sends while it is trained, its updates in that format; a validation of it has so
+// many counts.
+func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric int64, updates string) {
 	layer, classes := m.Encoder.Layer, int64(c.Spec.Classes)
 	name := train.StageName(k)
 	var width int64 // of the layer's input
@@ -107,7 +109,7 @@ func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric int64) {
 	if c.LocalSteps > 1 {
 		what = fmt.Sprintf("changes of %s over %d steps", name, c.LocalSteps)
 	}
-	l.parts(what, int64(c.Rounds), params, int64(len(trained)+2), c.Updates)
+	l.parts(what, int64(c.Rounds), params, int64(len(trained)+2), updates)
 	l.sum("losses and validation counts", int64(c.Rounds), 0, 2*eval.RealLen+metric)
 	l.sum("losses and validation counts", 1, 0, metric)
 }

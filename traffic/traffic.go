@@ -97,7 +97,7 @@ func (l *sending) sum(what string, times, floats, counts int64) {
 }
 
 // parts adds so many reductions of numbers in columns, or parts, that have a grid each, in the format of
-// retexo.Config.Sums or Updates.
+// retexo.Config.Sums, or int4.
 func (l *sending) parts(what string, times, numbers, columns int64, format string) {
 	exact := format == "" || format == "float32"
 	switch {
@@ -112,8 +112,8 @@ func (l *sending) parts(what string, times, numbers, columns int64, format strin
 	if l.secure {
 		l.grid(times, columns)
 	}
-	width := map[string]int64{"int32": 4, "int16": 2, "int8": 1}[format]
-	l.add(Message{What: what, Kind: Sums, Times: times, Numbers: numbers, Format: format, payload: width*numbers + 4,
+	width := map[string]int64{"int32": 32, "int16": 16, "int8": 8, "int4": 4}[format]
+	l.add(Message{What: what, Kind: Sums, Times: times, Numbers: numbers, Format: format, payload: width*numbers/8 + 4,
 		head: 2*framesOfSum*comm.HeaderLen + statement + 4*columns})
 }
 
