@@ -65,6 +65,7 @@ var experiments = []struct {
 	{results.About, results.Command},
 	{size.About, size.Command},
 	{speed.About, speed.Command},
+	{results.AboutTrained, results.CommandTrained},
 }
 
 func main() {

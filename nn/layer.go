@@ -117,8 +117,16 @@ func (l *Layer) SentWidth() int {
 // Affine returns the maps of a layer that computes x·self + z·nbr + bias and nothing else, z being
 // the aggregate; a map that is absent is nil, and the bias is that of the last one present.
 func (l *Layer) Affine() (self, nbr *Linear, ok bool) {
+	if l.Norm != nil || l.Act != nil || l.Spec.Residual {
+		return nil, nil, false
+	}
+	return l.Maps()
+}
+
+// Maps is Affine of a layer whose norm, activation and residual may follow.
+func (l *Layer) Maps() (self, nbr *Linear, ok bool) {
 	c := &l.Conv
-	if l.Norm != nil || l.Act != nil || l.Spec.Residual || !c.frozen() || c.Post != nil || c.Bias != nil {
+	if !c.frozen() || c.Post != nil || c.Bias != nil {
 		return nil, nil, false
 	}
 	if c.Self != nil && c.Self.pieces > 1 || c.Agg != nil && c.Nbr == nil {

@@ -105,6 +105,10 @@ type Plan struct {
 	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
 	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
 	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"mode=retexo solver=adam,adamw,sgd" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
+	// Whether a layer begins from the ridge regression of the labels on its input, which one sum over the
+	// peers finds: a direction for each class, and random ones beside them. It takes the place of some
+	// rounds.
+	WarmStart bool `yaml:"warm_start" to:"WarmStart" when:"mode=retexo solver=adam,adamw,sgd model=linear" default:"false" help:"layers that begin from a closed form"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.01" bounds:"(0, )" help:"learning rate"`
 	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights.

@@ -38,6 +38,9 @@ type Config struct {
 	Updates    string  `json:"updates,omitempty"`
 	UpdateNorm float64 `json:"update_norm,omitempty"` // largest norm of a peer's update, for each of its labels; 0: no limit
 
+	// WarmStart begins each layer from the ridge regression of the labels on its input.
+	WarmStart bool `json:"warm_start,omitempty"`
+
 	KeepLast bool `json:"keep_last,omitempty"` // the model has all layers, even if it validates better without the last ones
 
 	Survival Survival `json:"survival,omitzero"` // what happens when a peer fails
@@ -114,6 +117,8 @@ func (c Config) Validate() error {
 	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)
+		fault(ok && c.WarmStart && !conv.ClosedForm, "model must be %s with warm_start (got %s in layers[%d]): no other has a closed form to begin from",
+			strings.Join(nn.Convolutions(func(c nn.Convolution) bool { return c.ClosedForm }), " or "), l.Conv, i)
 		fault(ok && !conv.LayerWise, "model must be one that can be trained layer by layer (got %s in layers[%d]): it is trained end to end only", l.Conv, i)
 	}
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
@@ -123,6 +128,7 @@ func (c Config) Validate() error {
 	fault(!(c.UpdateNorm >= 0 && c.UpdateNorm <= math.MaxFloat32), "update_norm must be a finite number of at least 0 (got %g)", c.UpdateNorm)
 	fault(c.UpdateNorm > 0 && c.Updates == "int4", "updates must not be int4 with update_norm: its sums leave too much to later rounds for a limit to be checked")
 	fault(c.Updates != "" && c.Solver == "ridge", "updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
+	fault(c.WarmStart && c.Solver == "ridge", "warm_start must be false with solver ridge: its layers are the closed form")
 	fault(c.Inductive && c.Survival.FailedRows != "" && c.Survival.FailedRows != "wait",
 		"failed_rows must be wait with inductive (got %s): the halo's degrees among training nodes are needed as well", c.Survival.FailedRows)
 	fault(c.Survival.Straggler == "adapt" && c.Solver == "ridge",

@@ -75,9 +75,9 @@ func survivals(t *testing.T) (all []*world) {
 		c.Rounds, c.Checkpoint, c.Survival = 5, 2, Survival{MinPeers: enough, FailedRows: []string{"drop", "previous", "drop", "previous", "wait"}[i]}
 		switch i {
 		case 1:
-			c.Sums, c.Updates = "int8", "int8"
+			c.Sums, c.Updates, c.WarmStart = "int8", "int8", true
 		case 3:
-			c.LocalSteps, c.Updates = 3, "int16"
+			c.LocalSteps, c.Updates, c.WarmStart = 3, "int4", true
 		case 4:
 			c.Inductive = true
 		}

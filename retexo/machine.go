@@ -25,6 +25,7 @@ const (
 	doApply                   // make the round's sum the next parameters; with Keep, remember those it started from first
 	doSync                    // take the parameters of peer From; they differ somewhere
 	doEvaluate                // validate the last parameters of the stage
+	doWarm                    // begin the stage's layer from a closed form
 	doSolve                   // sum the Gram matrix, solve for each penalty, validate each
 	doChoose                  // take solution Choice
 	doFreeze                  // take the best parameters; compute the rows the next stage sees; sum the test counts
@@ -39,7 +40,7 @@ const (
 )
 
 var kindNames = [...]string{"hello", "count labels", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
-	"evaluate", "solve", "choose", "freeze", "finish", "fetch", "hold", "carry", "revalidate", "regroup"}
+	"evaluate", "warm start", "solve", "choose", "freeze", "finish", "fetch", "hold", "carry", "revalidate", "regroup"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -85,7 +86,7 @@ type event struct {
 //	hello ─┬ restore ────────────────────────────────────────────────── round …
 //	       └ count labels ─ (project) ─ freeze 0 ─┐
 //	┌─────────────────────────────────────────────┘
-//	└ (exchange ─ aggregate)×hops ─ (round ─ apply | round ─ sync)×rounds ─ evaluate ─ freeze ─ next stage … finish
+//	└ (exchange ─ aggregate)×hops ─ (warm start) ─ (round ─ apply | round ─ sync)×rounds ─ evaluate ─ freeze ─ next stage … finish
 //
 // Where a run goes on without lost peers, each generation begins with hello and goes on with what its members hold:
 //
@@ -101,6 +102,7 @@ type machine struct {
 	waiting bool  // next has been handed out
 	choice  int   // ridge: the solution to take
 	synced  int   // syncs since the last round that committed
+	warm    bool  // the stage's layer has begun from its closed form
 	pace    *pace // straggler adapt: who is given how much of its work; nil: all of it
 
 	// Of runs that go on without lost peers.
@@ -184,6 +186,9 @@ func (m *machine) decide(e event) (ready, error) {
 		return m.resume(), nil
 	case doProject, doSolve, doSync:
 		return m.agreed(), nil
+	case doWarm:
+		m.warm = true
+		return m.round(), nil
 	case doPrepare:
 		return m.enter(1, 0), nil
 	case doExchange:
@@ -235,7 +240,7 @@ func (m *machine) decide(e event) (ready, error) {
 
 // finished goes on behind a stage whose parameters are final.
 func (m *machine) finished(stage int) ready {
-	m.held = true
+	m.held, m.warm = true, false
 	m.at = train.Position{Stage: stage + 1, BestRound: -1}
 	switch {
 	case m.at.Stage == m.config.Stages():
@@ -313,6 +318,9 @@ func (m *machine) round() ready {
 	if m.stale {
 		m.stale = false
 		return do(work{Kind: doRevalidate, Stage: m.at.Stage, Round: m.at.Round})
+	}
+	if m.config.WarmStart && m.at.Stage > 0 && m.at.Round == 0 && !m.warm {
+		return do(work{Kind: doWarm, Stage: m.at.Stage})
 	}
 	if m.at.Round >= m.config.Rounds {
 		return do(work{Kind: doEvaluate, Stage: m.at.Stage, Round: m.at.Round})

@@ -18,7 +18,8 @@ const (
 	ofRound        = "round"
 	ofValidation   = "validation"
 	ofEquations    = "normal equations" // ridge
-	ofSolutions    = "solutions"        // their validation
+	ofWarmStart    = "normal equations of a warm start"
+	ofSolutions    = "solutions" // their validation
 	ofStage        = "finished stage"
 	ofRevalidation = "validation of the best state"
 )

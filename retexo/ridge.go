@@ -20,18 +20,22 @@ func (t *Trainer) costs() (all []linear.Cost) {
 	if spec.Encoder.Kind == "pca" {
 		all = append(all, linear.ComponentsCost(spec.Features, spec.Encoder.Out, t.config.PCAPasses))
 	}
-	if t.config.Solver == "ridge" {
+	penalties := len(t.config.Lambdas)
+	if t.config.Solver != "ridge" {
+		penalties = 1
+	}
+	if t.config.Solver == "ridge" || t.config.WarmStart {
 		for _, l := range t.model.Layers {
-			all = append(all, linear.RidgeCost(columns(l), spec.Classes, len(t.config.Lambdas)))
+			all = append(all, linear.RidgeCost(columns(l), spec.Classes, penalties))
 		}
 	}
 	return all
 }
 
-// columns returns how many columns the design of an affine layer has.
+// columns returns how many columns the design of a layer has whose maps are those of a closed form.
 func columns(l *nn.Layer) int {
 	d := 1
-	self, nbr, _ := l.Affine()
+	self, nbr, _ := l.Maps()
 	for _, one := range []*nn.Linear{self, nbr} {
 		if one != nil {
 			d += one.W.Value.Rows
@@ -79,14 +83,7 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	st := t.stage
-	z, most := st.design(st.train), math.Inf(1)
-	if enc := t.config.Spec.Encoder; w.Stage == 1 && (enc.Kind == "pca" || enc.L1Norm || enc.L2Norm) {
-		most = linear.MostSquare
-	}
-	y, weight := linear.Targets(st.train.labels, st.weight)
-	known := linear.NewJoint(t.labels.Classes, t.labels.Labelled, st.train.labels, st.weight)
-	known.All = !t.config.Survival.On()
-	sums, err := known.SumEquations(ctx, t.reducer, t.id(ofEquations, w), z, y, weight, most)
+	sums, z, y, err := t.equations(ctx, t.id(ofEquations, w), w.Stage, 0)
 	if err != nil {
 		return err
 	}
@@ -119,9 +116,24 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 	return nil
 }
 
+// equations returns the sums of the normal equations from the layer's input to the labels, over the training nodes of all
+// peers, whose numbers travel as so many bits (comm.Contribution.Bits), and this peer's rows of both.
+func (t *Trainer) equations(ctx context.Context, id comm.ReduceID, stage, bits int) (sums []float32, z, y mat.Dense, err error) {
+	st, most := t.stage, math.Inf(1)
+	z = st.design(st.train)
+	if enc := t.config.Spec.Encoder; stage == 1 && (enc.Kind == "pca" || enc.L1Norm || enc.L2Norm) {
+		most = linear.MostSquare
+	}
+	y, weight := linear.Targets(st.train.labels, st.weight)
+	known := linear.NewJoint(t.labels.Classes, t.labels.Labelled, st.train.labels, st.weight)
+	known.All, known.Bits = !t.config.Survival.On(), bits
+	sums, err = known.SumEquations(ctx, t.reducer, id, z, y, weight, most)
+	return sums, z, y, err
+}
+
 // design returns the rows [own ‖ aggregate ‖ 1] of b, without own where the layer has no map of it.
 func (st *stage) design(b batch) mat.Dense {
-	self, nbr, _ := st.layer.Affine()
+	self, nbr, _ := st.layer.Maps()
 	parts := make([]graph.Features, 0, 2)
 	if self != nil {
 		parts = append(parts, b.in.X)

@@ -96,7 +96,7 @@ func (m *machine) carried(stage int) ready {
 // again begins a new generation where the run stands.
 func (m *machine) again() {
 	m.next, m.waiting = do(work{Kind: doHello}), false
-	m.rebuild, m.synced, m.regroup = 0, 0, false
+	m.rebuild, m.synced, m.regroup, m.warm = 0, 0, false, false
 	if m.pace != nil {
 		m.pace = newPace(m.who.Size) // members may have seen other rounds; all begin alike
 	}

@@ -87,14 +87,19 @@ func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric int64, updat
 			l.rows(what, times, spec.In, hop == 0, c.Rows)
 		}
 	}
+	d := width + 1
+	if self, nbr, ok := layer.Maps(); ok && self != nil && nbr != nil {
+		d = 2*width + 1 // own row and aggregate
+	}
 	if c.Solver == "ridge" {
-		d := 2*width + 1 // own row and aggregate
-		if self, nbr, _ := layer.Affine(); self == nil || nbr == nil {
-			d = width + 1
-		}
 		l.sum("ZᵀZ and ZᵀY of "+name, 1, d*(d+1)/2+d*classes, 0)
 		l.sum("validation counts of each penalty", 1, 0, int64(len(c.Lambdas))*metric)
 		return
+	}
+	if what := "ZᵀZ and ZᵀY, from which " + name + " begins"; c.WarmStart && k > 0 && updates == "float32" {
+		l.sum(what, 1, d*(d+1)/2+d*classes, 0)
+	} else if c.WarmStart && k > 0 {
+		l.parts(what, 1, d*(d+1)/2+d*classes, 2, "int16")
 	}
 	params, trained := int64(0), layer.Params()
 	if layer.Head != nil {
