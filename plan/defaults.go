@@ -54,7 +54,7 @@ func (p *Plan) preset() {
 		// docs/measurements/results.md.
 		p.Layers, p.Hops, p.Dropout, p.Solver, p.RowNorm = 1, 4, 0, "ridge", "l1"
 	case Auto:
-		p.Rows, p.Sums, p.Updates = "int8", "auto", "int16"
+		p.Rows, p.Sums, p.Updates = "int8", "auto", "auto"
 	}
 }
 
