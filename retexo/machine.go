@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/pace"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
@@ -99,11 +100,11 @@ type machine struct {
 	who     recovery.Participant // without a shape, or checkpoints
 	at      train.Position
 	next    ready
-	waiting bool  // next has been handed out
-	choice  int   // ridge: the solution to take
-	synced  int   // syncs since the last round that committed
-	warm    bool  // the stage's layer has begun from its closed form
-	pace    *pace // straggler adapt: who is given how much of its work; nil: all of it
+	waiting bool       // next has been handed out
+	choice  int        // ridge: the solution to take
+	synced  int        // syncs since the last round that committed
+	warm    bool       // the stage's layer has begun from its closed form
+	pace    *pace.Pace // straggler adapt: who is given how much of its work; nil: all of it
 
 	// Of runs that go on without lost peers.
 	members []int // ranks, of this generation
@@ -135,7 +136,7 @@ func newMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*m
 	who := recovery.Participant{Rank: rank, Size: size, Config: c.Fingerprint(), Model: train.Fingerprint(c.Spec), Partition: partition, Own: !c.Survival.On()}
 	m := &machine{config: c, frozen: frozen, who: who, at: train.Position{BestRound: -1}, next: ready{Work: work{Kind: doHello}}}
 	if c.Survival.Straggler == "adapt" {
-		m.pace = newPace(size)
+		m.pace = pace.New(size)
 	}
 	return m, nil
 }
@@ -204,7 +205,7 @@ func (m *machine) decide(e event) (ready, error) {
 	case doRound:
 		m.regroup = e.Regroup
 		if m.pace != nil {
-			m.pace.note(e.Times, m.members)
+			m.pace.Note(e.Times, m.members)
 		}
 		return m.judge(e), nil
 	case doApply:
@@ -325,7 +326,7 @@ func (m *machine) round() ready {
 	if m.at.Round >= m.config.Rounds {
 		return do(work{Kind: doEvaluate, Stage: m.at.Stage, Round: m.at.Round})
 	}
-	return do(work{Kind: doRound, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0, Share: m.pace.of(m.who.Rank)})
+	return do(work{Kind: doRound, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0, Share: m.pace.Of(m.who.Rank)})
 }
 
 // judge decides what a round's sums mean: a better state, the end of patience, the next step.

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/pace"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
@@ -255,6 +256,9 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 // adapts reports whether a slow peer is given less local work.
 func (t *Trainer) adapts() bool { return t.machine.pace != nil }
 
+// leastSample is of how many training nodes a step is computed at least: from fewer too much could be told of each.
+const leastSample = 32
+
 // sample returns the training nodes that a round's steps are computed from, and how many each of them stands for. A share
 // of them is the next so many in an order that is drawn once a stage: one round's are a sample without replacement of all,
 // so the sum over them, times what each stands for, is that over all in the mean; and in 1/share rounds each had its turn.
@@ -286,9 +290,9 @@ func (t *Trainer) paced(w work) {
 		return
 	}
 	if t.shares == nil {
-		t.shares = newPace(t.shard.Parts).share
+		t.shares = pace.New(t.shard.Parts).Share
 	}
-	for q, now := range t.machine.pace.share {
+	for q, now := range t.machine.pace.Share {
 		if now == t.shares[q] {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/pace"
 )
 
 // Survival says how a run goes on when a peer is lost. The zero value: all wait for it, and go on from a checkpoint.
@@ -98,6 +99,6 @@ func (m *machine) again() {
 	m.next, m.waiting = do(work{Kind: doHello}), false
 	m.rebuild, m.synced, m.regroup, m.warm = 0, 0, false, false
 	if m.pace != nil {
-		m.pace = newPace(m.who.Size) // members may have seen other rounds; all begin alike
+		m.pace = pace.New(m.who.Size) // members may have seen other rounds; all begin alike
 	}
 }

@@ -1,19 +1,20 @@
-package retexo
+// Package pace gives slow peers less local work.
+package pace
 
 import (
 	"math"
 	"slices"
 )
 
-// pace gives each peer its share of local work where the plan says straggler: adapt. It decides from what all members
+// Pace gives each peer its share of local work where the plan says straggler: adapt. It decides from what all members
 // say of one round in its sum, so that all decide alike: the seconds that each one's own work took.
 //
 // A peer is slow when its work takes longer than that of most: longer than slack times the lower median of the members'. Its
 // next share is the one that would have taken as long as that, if work grew with the nodes. A peer whose work takes less is given more,
 // up to all of it. Between two decisions lie paceWindow rounds, of which the median counts: one that is held up for a round or two
 // keeps its work.
-type pace struct {
-	share []float64   // by rank: of its training nodes that a peer's steps are computed from, in (0, 1]
+type Pace struct {
+	Share []float64   // by rank: of its training nodes that a peer's steps are computed from, in (0, 1]
 	times [][]float64 // by rank: seconds of work in each round since the last decision
 }
 
@@ -23,28 +24,27 @@ const (
 	rise       = 1.25     // how much more than now it must be able to do to be given more; and so near to all of it is given all
 	leastShare = 1.0 / 16 // a peer that is slower still is waited for
 	leastDelay = 0.02     // seconds: waiting less for a peer is not worth a change
-
-	leastSample = 32 // training nodes: from steps over fewer too much could be told of each
 )
 
-func newPace(size int) *pace {
-	p := &pace{share: make([]float64, size), times: make([][]float64, size)}
-	for r := range p.share {
-		p.share[r] = 1
+// New returns the pace of so many peers, all of which do all of their work.
+func New(size int) *Pace {
+	p := &Pace{Share: make([]float64, size), times: make([][]float64, size)}
+	for r := range p.Share {
+		p.Share[r] = 1
 	}
 	return p
 }
 
-// of is the share of peer rank; 0 stands for all of its work.
-func (p *pace) of(rank int) float64 {
-	if p == nil || p.share[rank] == 1 {
+// Of is the share of peer rank; 0 stands for all of its work.
+func (p *Pace) Of(rank int) float64 {
+	if p == nil || p.Share[rank] == 1 {
 		return 0
 	}
-	return p.share[rank]
+	return p.Share[rank]
 }
 
-// note takes the seconds of one round, by rank, and decides anew when there are enough. What is no time counts as none.
-func (p *pace) note(seconds []float32, members []int) {
+// Note takes the seconds of one round, by rank, and decides anew when there are enough. What is no time counts as none.
+func (p *Pace) Note(seconds []float32, members []int) {
 	for _, r := range members {
 		t := float64(seconds[r])
 		if !(t > 0 && t <= math.MaxFloat32) {
@@ -65,14 +65,14 @@ func (p *pace) note(seconds []float32, members []int) {
 		if took[i] == 0 || most == 0 {
 			continue
 		}
-		now := p.share[r]
+		now := p.Share[r]
 		want := max(leastShare, now*most/took[i])
 		if want*rise >= 1 {
 			want = 1
 		}
 		slower := want < now/slack && took[i] > most+leastDelay
 		if slower || want > now*rise || want == 1 {
-			p.share[r] = want
+			p.Share[r] = want
 		}
 	}
 }
