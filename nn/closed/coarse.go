@@ -16,23 +16,21 @@ const (
 	fewest   = 5 // values up to which so few bits would leave nothing of a row
 )
 
-// Coarsen rounds the columns z that a round maps the features x to, N×Width, to multiples of Grid, after raising
-// them to Least: a node with few values could be found from them by enumeration. Dense features, which have no few values, and models
-// without Coarse keep their columns; with Own they do not cross, and ClassRows are rounded in their place.
+// Coarsen rounds the columns z that a round maps the features x to, N×Width, to multiples of Grid: a node with few
+// values could be found from them by enumeration. Dense features, which have no few values, and models without Coarse
+// keep their columns; with Own they do not cross, and ClassRows are rounded in their place.
 func (s Layout) Coarsen(x graph.Features, z mat.Dense) {
 	if s.Own == 0 {
-		s.coarsen(x, z, 1, 0, s.Least(z.Cols))
+		s.coarsen(x, z, 1, 0)
 	}
 }
 
-// coarsen is Coarsen of columns of that deviation; no grid is finer than fine, and what is
-// less than least deviations becomes that.
-func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine, least float64) {
+// coarsen is Coarsen of columns of that deviation; no grid is finer than fine.
+func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) {
 	if s.Coarse == 0 || x.Sparse == nil {
 		return
 	}
 	grids := make(map[int]float64)
-	least *= deviation
 	for i := range z.Rows {
 		_, val := x.Sparse.Row(i)
 		values := 0
@@ -51,19 +49,9 @@ func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine, least fl
 		}
 		row := z.Row(i)
 		for c, v := range row {
-			row[c] = float32(math.RoundToEven(max(float64(v), least)/grid) * grid)
+			row[c] = float32(math.RoundToEven(float64(v)/grid) * grid)
 		}
 	}
-}
-
-// Least returns to which deviations smaller columns are raised, of so many: how unlikely a class is tells of a node's
-// features as much as how likely one is, and hardly anything of its class. Residuals are as telling below 0, and where
-// there are few classes so are class means (imdb, of three, loses two points of validation accuracy by it).
-func (s Layout) Least(columns int) float64 {
-	if s.Coarse == 0 || s.Residual || s.Adjacent > 0 || columns < 4 {
-		return math.Inf(-1)
-	}
-	return -0.5
 }
 
 // Grid returns the step to which the columns of a node are rounded that has so many values other than 0; 0: they

@@ -28,7 +28,7 @@ func (s Layout) ClassRows(x graph.Features, logits mat.Dense) mat.Dense {
 		}
 		unit(row)
 	}
-	s.coarsen(x, rows, 1/math.Sqrt(float64(rows.Cols)), finest, math.Inf(-1))
+	s.coarsen(x, rows, 1/math.Sqrt(float64(rows.Cols)), finest)
 	return rows
 }
 

@@ -177,8 +177,8 @@ func TestColumnsGuessed(t *testing.T) {
 	for _, c := range []struct {
 		coarse, encoder string
 		least, most     float64
-	}{{"true", "classes", 0, 0.05}, {"false", "classes", 0.055, 0.1}, {"true", "classes+pca:16", 0.1, 0.2}} {
-		if testing.Short() && c.most > 0.05 {
+	}{{"true", "classes", 0, 0.055}, {"false", "classes", 0.055, 0.1}, {"true", "classes+pca:16", 0.1, 0.2}} {
+		if testing.Short() && c.most > 0.055 {
 			t.Logf("SKIPPED: coarse rows %s, encoder %s, with -short", c.coarse, c.encoder)
 			continue
 		}

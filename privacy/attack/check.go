@@ -234,7 +234,7 @@ func checkClasses(
 		}
 		guess := Guess{}
 		consistent := false
-		if bag := a.bag(i, len(col), true); bag != nil {
+		if bag := a.bag(i, len(col)); bag != nil {
 			found := bag.Search(tries, rng.New(p.Seed).Fold(uint64(i)))
 			guess, consistent = evenly(found.Set), found.Consistent
 		}

@@ -51,7 +51,7 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		bag := a.bag(t.at, t.k, true)
+		bag := a.bag(t.at, t.k)
 		if bag == nil { // the row was withheld
 			sum.score(a.raw, a.nodes[t.at], Guess{}, false)
 			continue
@@ -372,9 +372,8 @@ func (a *classAttack) priors(run *Run) {
 	}
 }
 
-// bag returns the problem of finding the k values of node i; nil: its row says nothing. Of a column that crosses as the
-// least one an exact search learns nothing; an estimate takes it as what such a column is on average.
-func (a *classAttack) bag(i, k int, exact bool) *Bag {
+// bag returns the problem of finding the k values of node i; nil: its row says nothing.
+func (a *classAttack) bag(i, k int) *Bag {
 	f := a.raw.Cols()
 	b := &Bag{K: k, Prior: make([]float64, f)}
 	for j := range f {
@@ -398,13 +397,6 @@ func (a *classAttack) bag(i, k int, exact bool) *Bag {
 			}
 			v, step := float64(z.At(i, c)), s+factor*a.grid(r, c, k)
 			silent = silent && v == 0
-			if least := a.least(r, c, k); v < factor*least+max(step, s)/2+s { // all that is known is that it is less
-				if exact {
-					continue
-				}
-				mean, wide := tail(a.form.Spec.Least(a.form.Means[r].Value.Cols))
-				v, step = factor*mean, s+factor*wide
-			}
 			columns = append(columns, column{r, c, step})
 			b.Target = append(b.Target, v/step)
 		}
@@ -427,19 +419,6 @@ func (a *classAttack) bag(i, k int, exact bool) *Bag {
 		}
 	}
 	return b
-}
-
-// least returns the least of a column of a row of k values as it crosses; −Inf: there is none.
-func (a *classAttack) least(r, c, k int) float64 {
-	width := a.form.Means[r].Value.Cols
-	if a.raw.Sparse == nil || r == 0 && c < a.form.Spec.Components {
-		return math.Inf(-1)
-	}
-	least, grid := a.form.Spec.Least(width), a.form.Spec.Grid(a.raw.Cols(), k)
-	if grid == 0 {
-		return math.Inf(-1)
-	}
-	return math.RoundToEven(least/grid) * grid
 }
 
 // grid returns the sender's rounding of column c of round r, of a row of k values: components are not coarse.

@@ -40,7 +40,7 @@ func (a *classAttack) linear(i int) []float64 {
 	if k == 0 {
 		return nil
 	}
-	bag := a.bag(i, k, false)
+	bag := a.bag(i, k)
 	if bag == nil {
 		return nil
 	}
@@ -211,12 +211,4 @@ func (e *examples) solve(penalty float64) *decoder {
 		}
 	}
 	return &out
-}
-
-// tail returns what an attacker expects of a column that is below least deviations: the mean, and the step of a rounding
-// with as much error, of a normal distribution.
-func tail(least float64) (mean, step float64) {
-	density, below := math.Exp(-least*least/2)/math.Sqrt(2*math.Pi), 0.5*math.Erfc(-least/math.Sqrt2)
-	mean = -density / below
-	return mean, math.Sqrt(12 * (1 + least*mean - mean*mean))
 }
