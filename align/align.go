@@ -4,7 +4,7 @@
 // their nodes an edge joins, and each ends up with its own shard of one partition: the one that
 // partition.ByColumn makes of the pooled tables, up to the rounding of means.
 //
-// What the others learn of a site is in docs/explanation/privacy.md: names of columns, categories
+// What the others learn of a site is in docs/reference/what-leaves.md: names of columns, categories
 // and classes; sums over all sites of counts, values and squares; how many nodes and edges it has;
 // and of its boundary nodes which node of theirs each joins, and its number. Where edges
 // have types, these too: their names, and of each edge across sites its own. Names of nodes go only

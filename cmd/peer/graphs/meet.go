@@ -32,7 +32,7 @@ func newMeet() *cobra.Command {
 		Long: `Make this site's part of a graph that several sites hold and cannot pool. Every site of the plan runs this command
 with tables of its nodes and of the edges that it knows. If an edge ends at a node of another site, a column of the edge
 table names that site as the plan does. The sites agree on columns, categories, classes and relations, tell each other
-which nodes their edges join, and each writes its own part for peer join. docs/explanation/privacy.md describes what the
+which nodes their edges join, and each writes its own part for peer join. docs/reference/what-leaves.md describes what the
 others learn. A site that requests more than --max-unknown names that do not exist gets no answer.`,
 		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part`,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -118,7 +118,7 @@ func TestLeaks(t *testing.T) {
 			{"membership, by shadow models", "AUC", 0.4, 0.6},
 			{"edges among boundary nodes", "AUC", 0.8, 0.92},
 			{"labels of training nodes off rows", "right, training against test nodes", 0.5, 0.8},
-			{"degrees of boundary nodes", "rank correlation", 0.6, 0.75},
+			{"degrees of boundary nodes", "rank correlation", 0.35, 0.75},
 			{"degrees of boundary nodes", "exact", 0.15, 0.28},
 			{"rows of training nodes in sums", "rows found", 0, 0},
 			{"training labels of a site", "distance of the distribution", 0.04, 0.2},
