@@ -9,6 +9,17 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
+// ReadsEdges reports whether the model computes a node's logits from the rows of its neighbours, too.
+func (s Spec) ReadsEdges() bool {
+	if c := s.Closed; c != nil {
+		return c.Hops > 0 || c.LogitHops > 0 || c.Own > 0 || c.Adjacent > 0
+	}
+	return s.CorrectSmooth != nil || slices.ContainsFunc(s.Layers, func(l LayerSpec) bool {
+		c, _ := ConvolutionNamed(l.Conv)
+		return c.Aggregates
+	})
+}
+
 // faults returns all that is wrong with s.
 func (s LayerSpec) faults() (all []error) {
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,7 +109,13 @@ func TestTypedTables(t *testing.T) {
 	}
 	predicts(t, at("run"), "--data", at("data"))
 	must(t, slices.Concat([]string{"predict", "--model", at("run/model.safetensors"), "-o", at("again.csv")}, tables)...)
-	must(t, "predict", "--model", at("run/model.safetensors"), "-o", at("alone.csv"), "--nodes", at("nodes.csv"))
+	alone := []string{"predict", "--model", at("run/model.safetensors"), "-o", at("alone.csv"), "--nodes", at("nodes.csv")}
+	refuse(t, 2, []string{"reads the rows of neighbours", "--edges"}, alone...)
+	head, _, _ := bytes.Cut(contents(t, at("edges.csv")), []byte("\n"))
+	if err := os.WriteFile(at("none.csv"), append(head, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, append(alone, "--edges", at("none.csv"))...)
 	refuse(t, 2, []string{"relation-column"}, "import", "--edges", at("edges.csv"), "--relation-column", "kind", "--out", at("x"))
 	refuse(t, 2, []string{"relation-column"}, slices.Concat([]string{"import", "--relation-column", "kind", "--out", at("x.graph")}, tables)...)
 }

@@ -57,7 +57,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	g, done, err := q.graph(card)
+	g, done, err := q.graph(card, m.Spec.ReadsEdges())
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (q question) answer(stdout, text io.Writer) error {
 	return nil
 }
 
-// graph returns what to predict for. Its arrays are valid until done is called.
-func (q question) graph(card modelfile.Card) (g *graph.Graph, done func(), err error) {
+// graph returns what to predict for, by a model that reads edges or none. Its arrays are valid until done is called.
+func (q question) graph(card modelfile.Card, edges bool) (g *graph.Graph, done func(), err error) {
 	given := 0
 	for _, s := range []string{q.data, q.shard, q.nodes} {
 		if s != "" {
@@ -109,6 +109,9 @@ func (q question) graph(card modelfile.Card) (g *graph.Graph, done func(), err e
 	case q.nodes != "":
 		if card.Encoding == nil {
 			return nil, nil, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes)
+		}
+		if edges && q.edges == "" {
+			return nil, nil, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
 		}
 		g, err = dataset.Encode(card.Encoding, q.nodes, q.edges)
 		return g, nothing, cli.Invalid(err)
