@@ -26,8 +26,8 @@ import (
 // survives failures of peers. The error is an *InputError if the plan, the shard or the gate is at
 // fault, and a *comm.PeerError if another peer is.
 //
-// Result.Own predicts for the site's own nodes from what training sent: neighbours at other sites
-// count. Predict, with the model and the site's part alone, goes without them.
+// Result.Own has predictions for the site's own nodes, computed with the rows of neighbours at other
+// sites. Predict, with the model and the site's part only, does not use those rows.
 func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {

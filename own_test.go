@@ -61,7 +61,7 @@ func TestOwnPredictions(t *testing.T) {
 			t.Fatalf("%q: %v", settings, err)
 		}
 		if a, b := fmt.Sprint(again.Own[0].Logits.Data), fmt.Sprint(results[1].Own[0].Logits.Clone().Data); a != b || !slices.Equal(parametersOf(again), parametersOf(results[1])) {
-			t.Errorf("%q: a site that starts again predicts something else", settings)
+			t.Errorf("%q: a site that starts again must have the same predictions", settings)
 		}
 	}
 }

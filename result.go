@@ -35,7 +35,7 @@ type Result struct {
 	Waited  float64 // of them, in operations with other peers: for latency, bytes and slower peers
 
 	// Own are predictions for the nodes of the peers of this process, by rank, computed with the rows of neighbours at
-	// other peers: Val and Test are of them. A peer that has the model from another one has no logits.
+	// other peers. Val and Test are their metrics. A peer that received the model from another peer has no logits.
 	Own []Predictions
 
 	Peers   []Traffic     // of this process, by rank

@@ -32,7 +32,7 @@ func TestNarrowUpdatesAreSummedAlike(t *testing.T) {
 				}
 			}
 			if apart > 0 || len(all) != len(first) {
-				t.Errorf("%s, %s: %d of %d parameters are not those of sums in the clear", updates, ways, apart, len(all))
+				t.Errorf("%s, %s: parameters must be those of sums in the clear (got %d of %d others)", updates, ways, apart, len(all))
 			}
 		}
 	}

@@ -207,7 +207,7 @@ func TestLogHasOneWriter(t *testing.T) {
 	path, _ := written(t, 1)
 	l := open(t, path)
 	if _, err := OpenLog(path); !errors.Is(err, disk.ErrLocked) {
-		t.Errorf("a second writer: %v, must be %v", err, disk.ErrLocked)
+		t.Errorf("the error of a second writer must be %v (got %v)", disk.ErrLocked, err)
 	}
 	// Readers need not wait.
 	add(t, l, Record{Event: Ended})

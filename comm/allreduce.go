@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short. Of
-// manyMembers or more it has one for every ownerLeast floats: a single one would send it to all of them in turn.
+// starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short. With
+// manyMembers or more it has one owner for every ownerLeast floats: a single owner would send it to all of them in turn.
 const (
 	starBelow   = 4096
 	manyMembers = 64

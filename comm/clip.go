@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// clipped takes a sum of which no few members decide: each member gets the part of every other one, whole, and computes
-// ClippedSum of them by itself. M members together send M·(M−1) parts of at most 8·len(Counts) + 4·Columns +
+// clipped computes a sum that a few members cannot dominate: each member receives the whole part of every other one and
+// computes their ClippedSum by itself. M members together send M·(M−1) parts of at most 8·len(Counts) + 4·Columns +
 // len(Update)·Bits/8 bytes by the door Reduce, and digests of what came by the door Control.
 func (g *Group) clipped(ctx context.Context, c *Contribution) (Reduced, error) {
 	r := Reduced{Meta: make([][]byte, g.size)}
@@ -25,7 +25,7 @@ func (g *Group) clipped(ctx context.Context, c *Contribution) (Reduced, error) {
 	}
 	own, err := c.whole()
 	if err != nil {
-		return r, g.breakWith(fmt.Errorf("comm: %v: %w", c.ID, err)) // the others wait for what will not come
+		return r, g.breakWith(fmt.Errorf("comm: %v: %w", c.ID, err)) // the others wait for a part that will not come
 	}
 	parts, err := g.SendRecv(ctx, Reduce, c.ID.String(), g.toOthers(own), len(own))
 	if err != nil {
@@ -60,7 +60,7 @@ func (g *Group) clipped(ctx context.Context, c *Contribution) (Reduced, error) {
 	return r, ClippedSum(ctx, c.Update, means, weights, c.Columns)
 }
 
-// toOthers returns b for every other member, as SendRecv takes it.
+// toOthers returns b for every other member, in the form of SendRecv.
 func (g *Group) toOthers(b []byte) [][]byte {
 	out := make([][]byte, g.size)
 	for q := range g.others {
@@ -83,7 +83,7 @@ func (g *Group) agreeOn(ctx context.Context, id ReduceID, parts [][]byte) error 
 	}
 	for q := range g.others {
 		if !bytes.Equal(digests[q], mine) {
-			return Refused("%v: peer %d says that it got other parts than this peer: some peer sends different ones to different peers", id, q)
+			return Refused("%v: peer %d got other parts than this peer: some peer sent different parts to different peers", id, q)
 		}
 	}
 	return nil
@@ -110,7 +110,7 @@ func (c *Contribution) whole() ([]byte, error) {
 	return append(b, form.Integers().B...), nil
 }
 
-// parse is the inverse of whole, of a part like c's. apart is how far rounding moved the numbers of each column.
+// parse is the inverse of whole for a part like c's. apart is the largest rounding error of each column.
 func (c *Contribution) parse(b []byte) (part Contribution, apart []float64, err error) {
 	part = Contribution{ID: c.ID, Update: make([]float32, len(c.Update)), Counts: make([]int64, len(c.Counts)), Bits: c.Bits, Columns: c.Columns}
 	size, numbers := 8*len(c.Counts), 4*len(c.Update)
@@ -177,10 +177,10 @@ func (c *Contribution) checkPart(part Contribution, apart []float64) error {
 // clippings is how many times ClippedSum moves its centre.
 const clippings = 3
 
-// ClippedSum makes sum the total weight of each column times a mean of the means that few of them do not decide: centred
+// ClippedSum sets sum to the total weight of each column times a mean that a few of the means cannot dominate: centred
 // clipping (Karimireddy, He and Jaggi, ICML 2021). Number i of a mean is of column i modulo columns, and weights[m] are those
-// of mean m by column. The centre begins at the weighted median of each number, and moves by the weighted mean of the ways
-// to all means, none of them longer than the median way. The result is the same bits wherever it is computed.
+// of mean m by column. The centre begins at the weighted median of each number, and moves by the weighted mean of the
+// differences to all means, clipped to their median length. The result has the same bits on every processor.
 func ClippedSum(ctx context.Context, sum []float32, means [][]float32, weights [][]float64, columns int) error {
 	center, order := make([]float64, len(sum)/columns), make([]int, 0, len(means))
 	for c := range columns {
@@ -219,7 +219,7 @@ func ClippedSum(ctx context.Context, sum []float32, means [][]float32, weights [
 	return nil
 }
 
-// moveClipped moves the centre of column c once, of the means in of, whose weights are above 0.
+// moveClipped moves the centre of column c once. of lists the means whose weights are above 0.
 func moveClipped(center []float64, means [][]float32, weights [][]float64, of []int, columns, c int) {
 	length, all := make([]float64, len(of)), 0.0
 	for j, m := range of {

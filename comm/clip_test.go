@@ -79,11 +79,11 @@ func TestClippedSum(t *testing.T) {
 			}
 			for _, c := range parts[1:] {
 				if !slices.Equal(c.Update, parts[0].Update) || float64(c.Counts[1]) != total {
-					t.Fatalf("%d bits: members differ, or count %d instead of %g", bits, c.Counts[1], total)
+					t.Fatalf("%d bits: members must have the same sums and count %g (got %d)", bits, total, c.Counts[1])
 				}
 			}
 			if off := farOff(parts[0], total); off > 0.35 {
-				t.Errorf("%d bits, %d liars: the means are off by %.2g", bits, liars, off)
+				t.Errorf("%d bits, %d liars: the means must be near the true ones (got %.2g apart)", bits, liars, off)
 			}
 		}
 	}
@@ -109,13 +109,13 @@ func TestClippedSumOfNothing(t *testing.T) {
 	}
 	for i, v := range parts[0].Update {
 		if math.Abs(float64(v-want[i])) > 0.02*math.Abs(float64(want[0])) {
-			t.Errorf("number %d is %g, the one member that has it sent %g", i, v, want[i])
+			t.Errorf("number %d must be %g, which its only member sent (got %g)", i, want[i], v)
 		}
 	}
 	one := clippedParts(1, 3, 0)
 	want = slices.Clone(one[0].Update)
 	if err := errors.Join(clipAll(t, one)...); err != nil || !slices.Equal(one[0].Update, want) {
-		t.Errorf("the sum of one member is %v instead of its part %v: %v", one[0].Update, want, err)
+		t.Errorf("the sum of one member must be its part %v (got %v, %v)", want, one[0].Update, err)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestClippedSumRefuses(t *testing.T) {
 	}
 }
 
-// twoFaced sends one peer another part than all others.
+// twoFaced sends one peer a different part than the others.
 type twoFaced struct{ comm.Transport }
 
 func (f twoFaced) Send(ctx context.Context, to int, head, body []byte) error {

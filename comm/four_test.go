@@ -136,10 +136,10 @@ func TestFourBitsLoseNothing(t *testing.T) {
 			want, still = want+given[r][i], still+float64(kept[r][i])
 		}
 		if math.Abs(got[0][i]+still-want) > 1e-3 {
-			t.Errorf("[%d]: the sums and what is kept must be %g (got %g and %g)", i, want, got[0][i], still)
+			t.Errorf("[%d]: sums and residuals must add up to %g (got %g and %g)", i, want, got[0][i], still)
 		}
 		if math.Abs(still) > 0.5*math.Abs(want)+20 {
-			t.Errorf("[%d]: %g of %g is kept back after %d rounds", i, still, want, rounds)
+			t.Errorf("[%d]: after %[4]d rounds the residuals must be a small part of %[3]g (got %[2]g)", i, still, want, rounds)
 		}
 	}
 }

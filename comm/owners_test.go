@@ -59,7 +59,7 @@ func TestOwnersAndTrees(t *testing.T) {
 			})
 			t.Logf("%d members, %d integers: owners %v, %d messages, of one member at most %d", size, n, owned, messages, most)
 			if most > 2*size {
-				t.Errorf("%d members, %d integers: one member sent %d messages", size, n, most)
+				t.Errorf("%d members, %d integers: a member must send few messages (got %d)", size, n, most)
 			}
 			for _, arity := range []int{2, 4, 8, 16} {
 				took, messages, most := line(func(member comm.Transport, rank int) error {
@@ -67,7 +67,7 @@ func TestOwnersAndTrees(t *testing.T) {
 				})
 				t.Logf("%d members, %d integers: a tree of fan-out %d %v, %d messages, of one member at most %d", size, n, arity, took, messages, most)
 				if took < owned {
-					t.Errorf("%d members, %d integers: owners took %v, a tree of fan-out %d %v", size, n, owned, arity, took)
+					t.Errorf("%d members, %d integers: owners must be faster than a tree (got %v, fan-out %d %v)", size, n, owned, arity, took)
 				}
 			}
 		}

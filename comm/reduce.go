@@ -33,10 +33,10 @@ func (id ReduceID) String() string {
 // power of two above the sum over 2^62: numbers down to 2^−38 of that sum keep all of their bits. A
 // single member's Update stays as it is.
 //
-// With 4 bits, for Parts or one step for all, what the members sum first is the root mean square of their
-// numbers. Of each member's integers the magnitudes are 7/M at most, rounded down, and the step is the mean of these
-// root mean squares times two over one more than that: 3 integers for 4 to 7 members, 5 for three, 7 for two. What is
-// beyond them is left out, so a Residual is needed and limits are not possible.
+// With 4 bits (a step for each of Parts, or one for all), the members first sum the root mean squares of their numbers.
+// Each member's integers have magnitude at most m = ⌊7/M⌋, and the step is the mean of these root mean squares times
+// 2/(1+m): 3 integers for 4 to 7 members, 5 for three, 7 for two. What exceeds them is left out, so a Residual is
+// needed and limits are not possible.
 type Contribution struct {
 	ID      ReduceID
 	Update  []float32 // summed; a Reducer may clip it, add noise to it or mask it
@@ -59,9 +59,9 @@ type Contribution struct {
 	// parts have by that of who summed, at each member.
 	UpdateLimit, CountLimit func(i int) Limit
 
-	// Clipped: Update is rows of Columns numbers, column k of them a sum over Counts[k] things, and becomes the sum that
-	// ClippedSum makes of the members' means. Every member gets each part whole, without Meta, and checks it: by the limits and
-	// by CheckPart, unless nil, whose argument apart is Reduced.Error of that part. No secure sum is clipped.
+	// Clipped: Update has rows of Columns numbers, of which column k is a sum over Counts[k] items. It becomes the
+	// ClippedSum of the members' means. Every member gets each whole part, without Meta, and checks it by the limits and by
+	// CheckPart, unless nil, whose argument apart is Reduced.Error of that part. Secure sums cannot be clipped.
 	Clipped   bool
 	CheckPart func(update []float32, counts []int64, apart []float64) error
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
-// Attempt is what our own attacks make of the rows that a site sends by some of the runs.
+// Attempt is the result of our own attacks on the rows that a site sends in some of the runs.
 type Attempt struct {
 	Text  string
 	Leaks bool     // some rows are recovered exactly
 	Runs  []string // names of candidates
 }
 
-// widest returns of the tried runs of each kind of encoder the one that sends the most numbers of a node.
+// widest returns, for each kind of encoder, the tried run that sends the most numbers per node.
 func (d *Disclosure) widest() (all []Run) {
 	for _, r := range d.Tried() {
 		k := slices.IndexFunc(all, func(other Run) bool {
@@ -35,12 +35,12 @@ func (d *Disclosure) widest() (all []Run) {
 	return all
 }
 
-// nodesFor is of how many nodes of a site its own attacks make a model, where they have so long; of larger sites they take so
-// many, evenly.
+// nodesFor returns the number of a site's nodes on which its own attacks train a model within limit. Of larger sites they
+// take that many, evenly.
 func nodesFor(limit time.Duration) int { return min(max(int(1000*limit.Seconds()), 1000), 5000) }
 
-// Attack runs our own attacks on the rows of own, as a member would that receives them, for about as long as limit, and
-// says what they recover: of preset auto on the widest rows of each kind.
+// Attack runs our own attacks on the rows of own, as a member that receives them would, for about limit, and returns what
+// they recover. With preset auto it attacks the widest rows of each kind of encoder.
 func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Duration) (all []Attempt, err error) {
 	if own, err = some(own, nodesFor(limit)); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Du
 	return all, nil
 }
 
-// some returns own, or a graph of so many of its nodes alone: those that others read and those that train first, each
-// of the two kinds evenly.
+// some returns own, or a graph of that many of its nodes: first those that others read and those that train, each of
+// the two kinds evenly.
 func some(own *shard.Shard, most int) (*shard.Shard, error) {
 	if own.Owned <= most {
 		return own, nil

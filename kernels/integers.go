@@ -21,8 +21,8 @@ func integers(bits int, x, y []byte, minus bool) {
 	active.integers(bits, x, y, minus)
 }
 
-// integersGeneric takes a word of eight bytes at a time: its integers are added without their highest bits, from which
-// nothing is carried, and those are added apart.
+// integersGeneric takes a word of eight bytes at a time. It adds the integers without their highest bits, so that nothing
+// is carried into the next integer, and adds the highest bits separately.
 func integersGeneric(bits int, x, y []byte, minus bool) {
 	high := ^uint64(0) / (^uint64(0) >> (64 - bits)) << (bits - 1) // the highest bit of each integer of a word
 	for ; len(x) >= 8 && len(y) >= 8; x, y = x[8:], y[8:] {

@@ -27,7 +27,7 @@ func TestIntegers(t *testing.T) {
 						AddIntegers(bits, x, room[1:len(room)-1])
 					}
 					if want := slices.Concat([]byte{42}, wideIntegers(bits, x, y, minus), []byte{42}); !bytes.Equal(room, want) {
-						t.Fatalf("%d integers of %d bits, minus %t: %x, want %x", n, bits, minus, room, want)
+						t.Fatalf("%d integers of %d bits, minus %t: must be %x (got %x)", n, bits, minus, want, room)
 					}
 				}
 			}

@@ -123,7 +123,7 @@ func (l *Layer) Affine() (self, nbr *Linear, ok bool) {
 	return l.Maps()
 }
 
-// Maps is Affine of a layer whose norm, activation and residual may follow.
+// Maps returns the affine maps of a layer, which norm, activation and residual may follow.
 func (l *Layer) Maps() (self, nbr *Linear, ok bool) {
 	c := &l.Conv
 	if !c.frozen() || c.Post != nil || c.Bias != nil {

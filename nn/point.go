@@ -6,10 +6,10 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Point gives the first columns of the weights of l's Maps the directions of s, D×C, one a class: a layer of C columns
-// all of them, a wider one their negatives too, since an activation leaves one side of a direction. Their length is that
-// of the columns as they were drawn (tape.Glorot). The columns after them, and those of a class without a direction, stay
-// as they are. Rows of s are those of the maps, the layer's own rows first; those beyond them are not read.
+// Point sets the first columns of the weights of l's Maps to the directions of s, D×C, one per class. A layer of more than
+// C columns gets their negatives too, since an activation passes only one side of a direction. The columns keep the
+// length that they had when they were drawn (tape.Glorot). The other columns, and those of a class without a direction,
+// do not change. Rows of s are those of the maps, the layer's own rows first; further rows are not read.
 func (l *Layer) Point(s mat.Dense) {
 	self, nbr, _ := l.Maps()
 	length, at := 0.0, 0 // squared

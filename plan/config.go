@@ -36,7 +36,7 @@ func taskOf(s *shard.Shard) task {
 	return t
 }
 
-// narrowBits are the number formats of sums that have room for some peers only, and widerFormats the others.
+// narrowBits are the number formats whose sums fit only for a limited number of peers; widerFormats are the others.
 var (
 	narrowBits   = map[string]int{"int8": 8, "int4": 4}
 	widerFormats = map[string]string{"int8": "int16 or float32", "int4": "int8, int16 or float32"}

@@ -105,10 +105,9 @@ type Plan struct {
 	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
 	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
 	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"mode=retexo solver=adam,adamw,sgd" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
-	// Whether a layer begins from the ridge regression of the labels on its input, which one sum over the
-	// peers finds: a direction for each class, and random ones beside them. It takes the place of some
-	// rounds.
-	WarmStart bool `yaml:"warm_start" to:"WarmStart" when:"mode=retexo solver=adam,adamw,sgd model=linear" default:"false" help:"layers that begin from a closed form"`
+	// Whether a layer is initialised by the ridge regression of the labels on its input, which takes one sum
+	// over the peers: one direction for each class, the other columns random. It replaces some rounds.
+	WarmStart bool `yaml:"warm_start" to:"WarmStart" when:"mode=retexo solver=adam,adamw,sgd model=linear" default:"false" help:"layers initialised by ridge regression"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.01" bounds:"(0, )" help:"learning rate"`
 	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights.
@@ -202,19 +201,18 @@ type Plan struct {
 	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63;
 	// int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
 	Updates string `yaml:"updates" to:"Updates" when:"mode=retexo solver=adam,adamw,sgd" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
-	// Largest Euclidean norm of a peer's part of a round's sum, for each of its labels; a longer one is
-	// scaled down to it by its own peer. The others end the run if the sum is longer than that allows.
-	// 0: no limit.
-	UpdateNorm float64 `yaml:"update_norm" to:"UpdateNorm" when:"mode=retexo solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"largest norm of an update, for a label; 0: no limit"`
+	// Largest Euclidean norm of a peer's part of a round's sum per label. A peer scales a longer part down.
+	// The others end the run if the sum exceeds what these limits allow. 0: no limit.
+	UpdateNorm float64 `yaml:"update_norm" to:"UpdateNorm" when:"mode=retexo solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"largest norm of an update per label; 0: no limit"`
 	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
 	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more
 	// in every sum (min_peers); with two, each peer sees the other's part of every sum in any case. Of
 	// more than 50 peers each shares masks with 24 others; with more than 500, auto is refused. hybrid
 	// is on, with keys that rest on ML-KEM-768 as well as on X25519.
 	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, hybrid, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 500 peers"`
-	// Whether a site's class means count no further than near the median of all sites' (centred clipping):
-	// a few sites that send false ones change the model less. Every site then gets the class means of each
-	// site, so it needs secure_sums: off, and 3 peers.
+	// Whether class means are summed by centred clipping around the median of the sites, so that a few sites
+	// that send false ones change the model less. Every site then gets the class means of each site, so this
+	// needs secure_sums: off and 3 peers.
 	ClipMeans bool `yaml:"clip_means" to:"ClipMeans" when:"encoder=classes secure_sums=off" help:"class means clipped towards their median"`
 	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.

@@ -26,7 +26,7 @@ func (p Plan) leastMembers(peers int) int {
 // checkSums adds what keeps so many peers from the sums that p asks for.
 func (p Plan) checkSums(peers int, errs *faults) {
 	if p.ClipMeans && peers < LeastSecure {
-		errs.add("clip_means must be false with %d peers (got true): of two, none is the middle one", peers)
+		errs.add("clip_means must be false with %d peers (got true): clipping needs at least 3", peers)
 	}
 	if !p.Secure(peers) {
 		return

@@ -256,7 +256,7 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 // adapts reports whether a slow peer is given less local work.
 func (t *Trainer) adapts() bool { return t.machine.pace != nil }
 
-// leastSample is of how many training nodes a step is computed at least: from fewer too much could be told of each.
+// leastSample is the least number of training nodes of a step: with fewer, its sum would reveal too much of each.
 const leastSample = 32
 
 // sample returns the training nodes that a round's steps are computed from, and how many each of them stands for. A share

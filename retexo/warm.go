@@ -10,14 +10,14 @@ import (
 const warmPenalty = 0.1
 
 // warmStart begins the layer of stage w.Stage from the ridge regression of the labels on its input, which one reduction
-// finds. It may be done again before the first round: it writes the same numbers.
+// finds. It may be repeated before the first round, with the same result.
 func (t *Trainer) warmStart(ctx context.Context, w work) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
 	}
 	bits := 0
 	if t.config.UpdateBits(t.shard.Parts) > 0 {
-		bits = 16 // of 8 the small columns of the Gram matrix would have few left
+		bits = 16 // 8 bits would leave small columns of the Gram matrix too little precision
 	}
 	sums, z, y, err := t.equations(ctx, t.id(ofWarmStart, w), w.Stage, bits)
 	if err != nil {

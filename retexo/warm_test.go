@@ -76,7 +76,7 @@ func TestWarmStart(t *testing.T) {
 	}
 }
 
-// TestWarmStartIsResumed: a run that stops around a warm start goes on to the bits of one that did not stop.
+// TestWarmStartIsResumed: a run that stops around a warm start and resumes has the same bits as one that did not stop.
 func TestWarmStartIsResumed(t *testing.T) {
 	g := toy{}.graph(t)
 	for _, at := range []train.Position{{Stage: 1, Round: 0}, {Stage: 1, Round: 3}, {Stage: 2, Round: 0}} {

@@ -24,7 +24,7 @@ const (
 	// layerGain is the fraction of the wrong answers that each layer to come may put right before a candidate is given
 	// up: more than the largest one measured, 29 %.
 	layerGain = 0.4
-	// forBytes is how much of the validation metric is given up for fewer bytes at most: half a point.
+	// forBytes is the most that the validation metric may lose for fewer bytes: half a point.
 	forBytes = 0.005
 	// warmup is the rounds of a stage before which no candidate is given up.
 	warmup = 30

@@ -18,12 +18,12 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack/infer"
 )
 
-// AboutInfer is what the page of the second experiment begins with.
+// AboutInfer is the introduction of the second experiment's page.
 var AboutInfer = page.About{
 	Name:  "inference",
 	Title: "Attacks on single nodes and edges",
-	Text: `Membership, edges, labels, degrees, and rows of training nodes in sums: what a member of a run, or a reader of
-the model, tells, beside what the same one says without the run.`,
+	Text: `What a member of a run, or a reader of the model, infers of membership, edges, labels, degrees and rows of
+training nodes, beside the result of the same attack without the run.`,
 }
 
 // CommandInfer registers the flags of the experiment and returns it.
@@ -76,7 +76,7 @@ func (b *inference) plan(settings string) (plan.Plan, error) {
 	return *p, nil
 }
 
-// parts cuts g at random, or so that most nodes of a class are at one site.
+// parts divides g at random, or so that most nodes of a class are at one site.
 func (b *inference) parts(g *graph.Graph, parts int, skewed bool) ([]*shard.Shard, error) {
 	if !skewed {
 		policy, err := partition.ParsePolicy("random")
@@ -181,7 +181,7 @@ func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph
 
 // sums attacks rows of training nodes in sums.
 func (b *inference) sums(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Rows of site 1's training nodes found exactly in the sums, by a member that takes its own part away, where the site\n" +
+	p.Text("Rows of site 1's training nodes found exactly in the sums by a member that subtracts its own part, where the site\n" +
 		"has 1, 2, 5 or 20 of them. The other sites have all of theirs. 20 rounds of encoders `mlp` and `pca:128`; of `pca:128`\n" +
 		"a row counts where the *aggregated* row of components is found. Three members have secure sums.")
 	p.Table("data set %s", "setting %s", "members %d", "of 1 %s", "of 2 %s", "of 5 %s", "of 20 %s")

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// leastNodes is how many nodes each site has under skewed labels: shares are drawn again until all
-// have them.
+// leastNodes is the least number of nodes of a site with skewed labels: shares are drawn again until
+// all sites have that many.
 const leastNodes = 10
 
 // Skewed returns g at sites whose labels differ: of each class, the sites' shares are drawn by

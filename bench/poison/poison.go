@@ -1,4 +1,4 @@
-// Package poison measures what members that lie can do to a model, and what keeps them from it.
+// Package poison measures what members that send false values can do to a model, and what limits it.
 package poison
 
 import (
@@ -17,31 +17,31 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
-// About is what the page of this experiment begins with.
+// About is the introduction of this experiment's page.
 var About = page.About{
 	Name:  "poisoning",
 	Title: "Poisoning",
-	Text: `What members that lie can do to a model, and what keeps them from it
+	Text: `What members that send false values can do to a model, and what limits it
 ([explanation](../explanation/robustness.md)).
 
 Test accuracy in %, mean and standard deviation over the runs; run k has seed k. *As it is*: with the
 checks of every run, sums in the clear. *ends*: at least one site refuses what was sent, and the run
-ends; *named*: the error names the site that sent it. Labels are false in training and validation;
-the accuracy is over test nodes with their true labels. The other columns sum class means, or the
-updates of a round, in another way:
+ends; *named*: the error names the site that sent it. False labels are used in training and
+validation; the accuracy is over test nodes with their true labels. The other columns sum class
+means, or the updates of a round, by another method:
 
-- *norm clip*: a mean counts with at most 1.5 times the median length of all sites' means;
-- *trimmed mean*: of each number, without a quarter of the weight at either end (Yin et al., ICML
-  2018), and *median*;
-- *centred clipping* (Karimireddy, He and Jaggi, ICML 2021): three steps from the median on, each the
-  mean of the ways to the sites' means, none longer than the median way. ` + "`clip_means`" + ` does that with
-  class means, and each site checks each mean by itself;
-- ` + "`update_norm: 0.1`" + `: updates have at most length 0.1 a label; of a longer sum the run ends.
+- *norm clip*: means are clipped to 1.5 times the median length of all sites' means;
+- *trimmed mean*: the mean of each number without a quarter of the weight at either end (Yin et al.,
+  ICML 2018), and *median*;
+- *centred clipping* (Karimireddy, He and Jaggi, ICML 2021): three steps from the median, each the mean
+  of the differences to the sites' means, clipped to their median length. ` + "`clip_means`" + ` does this with
+  class means, and each site checks each mean;
+- ` + "`update_norm: 0.1`" + `: updates have at most norm 0.1 per label; a longer sum ends the run.
 
-With skewed labels the sites that lie may have hardly any labels, so that a lie changes nothing.`,
+With skewed labels the sites that lie may have few labels or none; then the lie changes nothing.`,
 }
 
-// federation is who takes part, and how many of them lie.
+// federation is the number of peers and how many of them lie.
 type federation struct {
 	peers, liars int
 }
@@ -86,7 +86,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// measurement is of one plan.
+// measurement measures one plan.
 type measurement struct {
 	root string
 	plan heddle.Plan
@@ -130,7 +130,7 @@ func (m measurement) measure(ctx context.Context, p *page.Page, name string, at 
 	return nil
 }
 
-// cell is the test accuracy of several runs, or why they end.
+// cell returns the test accuracy of several runs, or why they ended.
 func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan, liars int, lie attack.Lie, d defence) (string, error) {
 	var tests []float64
 	refused, named := 0, 0
@@ -174,7 +174,7 @@ func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan,
 	return spread(tests), nil
 }
 
-// spread writes mean and standard deviation.
+// spread returns mean and standard deviation as text.
 func spread(x []float64) string {
 	mean, dev := 0.0, 0.0
 	for _, v := range x {

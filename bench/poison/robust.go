@@ -14,16 +14,16 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// defence keeps false means from deciding a sum.
+// defence limits the effect of false means on a sum.
 type defence struct {
 	name string
-	plan func(p *heddle.Plan) // makes it of a plan; nil: sum does
+	plan func(p *heddle.Plan) // sets the defence in a plan; nil: sum applies it
 	// sum takes the sum of means. Number i of a mean is of column i modulo columns, and of weight[m] nodes; those of weight 0
 	// do not count.
 	sum func(to []float32, means [][]float32, weight [][]float64, columns int)
 }
 
-// defencesOf returns those that are tried on a plan.
+// defencesOf returns the defences that are tried on a plan.
 func defencesOf(p heddle.Plan) []defence {
 	all := []defence{{name: "norm clip", sum: clipped}, {name: "trimmed mean", sum: trimmed}, {name: "median", sum: median}}
 	if p.InClosedForm() {
@@ -53,7 +53,7 @@ func clipped(to []float32, means [][]float32, weight [][]float64, columns int) {
 	}
 }
 
-// lengths returns those of column c of the means.
+// lengths returns the length of column c of each mean.
 func lengths(means [][]float32, columns, c int) []float64 {
 	length := make([]float64, len(means))
 	for m, x := range means {
@@ -109,7 +109,7 @@ func quantiles(to []float32, means [][]float32, weight [][]float64, columns int,
 		}
 		slices.SortFunc(order, func(a, b int) int { return cmp.Compare(means[a][i], means[b][i]) })
 		all := total(weight, c)
-		// half of a hair's breadth on either side of the middle, for the median
+		// for the median: a narrow interval around the middle
 		low, high := min(cut, 0.5-1e-6)*all, max(1-cut, 0.5+1e-6)*all
 		at, sum, counted := 0.0, 0.0, 0.0
 		for _, m := range order {
@@ -125,14 +125,14 @@ func quantiles(to []float32, means [][]float32, weight [][]float64, columns int,
 	}
 }
 
-// meeting is where the members of a run of this process take one robust sum after the other.
+// meeting computes the robust sums of the members of a run, which are all in this process.
 type meeting struct {
 	shards []*shard.Shard
 	by     defence
 
 	mu    sync.Mutex
 	full  *sync.Cond
-	parts []comm.Contribution // of the sum at hand, by rank
+	parts []comm.Contribution // of the current sum, by rank
 	here  int
 	sums  int
 	sum   []float32
@@ -196,7 +196,7 @@ func (m *meeting) take() {
 	m.by.sum(m.sum, means, weight, m.parts[0].Columns)
 }
 
-// weights returns how many nodes each column of a member's part is of: those that it says, or its training nodes.
+// weights returns the number of nodes of each column of a member's part: its counts, or its training nodes.
 func (m *meeting) weights(rank int, c comm.Contribution) []float64 {
 	if c.ID.Kind == "round" {
 		return []float64{eval.Real(c.Counts[eval.RealLen:])}

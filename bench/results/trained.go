@@ -11,13 +11,13 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 )
 
-// AboutTrained is what the page of the subcommand trained begins with.
+// AboutTrained is the introduction of the page of subcommand trained.
 var AboutTrained = page.About{
 	Name:  "trained",
 	Title: "Trained layers in few bytes",
-	Text: `Validation metric and bytes of layers that are trained in rounds, beside the reference's own setting.
-Test nodes are read for the reference's rows, those with a warm start and the last ones alone. The metric
-is accuracy in %, AUC for tolokers; MB are 10⁶ bytes that all peers send.`,
+	Text: `Validation metric and bytes of layers that are trained in rounds, beside Retexo's own setting. Test
+nodes are read only for Retexo's row, the row with a warm start and the last row. The metric is accuracy
+in %, AUC for tolokers; MB are 10⁶ bytes that all peers send.`,
 }
 
 // CommandTrained registers the flags of the subcommand trained and returns it.
@@ -27,14 +27,14 @@ func CommandTrained(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	return o.within(func(ctx context.Context, p *page.Page, b *book) error { return o.printTrained(ctx, p, b) })
 }
 
-// steps are plans of a data set, each of which keeps what those before it changed.
+// steps are plans of a data set; each keeps the changes of those before it.
 type steps struct {
 	data, from string // settings of the first
 	names      []string
 	changes    []string
 }
 
-// cheaper returns the steps of a data set: names and changes by turns.
+// cheaper returns the steps of a data set; last alternates names and changes.
 func cheaper(data, from string, last ...string) steps {
 	s := steps{data: data, from: "--mode=retexo " + from, names: []string{"float32, every step"}, changes: []string{""}}
 	for k := 0; k < len(last); k += 2 {
@@ -43,7 +43,7 @@ func cheaper(data, from string, last ...string) steps {
 	return s
 }
 
-// trainedSteps begin with what takes the least time.
+// trainedSteps are the steps of each data set, the fastest data set first.
 var trainedSteps = []steps{
 	cheaper("amazon-photo", "--encoder=pca:64 --hidden=64 --lr=0.01 --decay=0.005 --rounds=150 --eval-every=4",
 		"rows int8", "--rows=int8 --compress=zstd",

@@ -25,7 +25,7 @@ type attacking struct {
 	rows           int
 }
 
-// attackedSettings are those that peer attack takes as flags; a settings file or a plan may have all.
+// attackedSettings are the settings that peer attack has as flags; a settings file or a plan may have all settings.
 var attackedSettings = []string{"preset", "encoder", "layer_output", "secure_sums", "seed", "peers", "policy"}
 
 func newAttack() *cobra.Command {
@@ -34,10 +34,11 @@ func newAttack() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attack (--data D | --shards DIR | --plan plan.yaml --shard parts/part-0)",
 		Short: "Run our own attacks on a simulated run",
-		Long: `Simulate a run on this machine, attack site 1 as site 0, which follows the protocol, and print on one page what was
-tried, what it found, and what the same attacker says without the run. With --plan and --shard it is a run by that plan
-of as many sites as it has members, among which this site's own part is divided: no other site is needed, and nothing
-leaves. Rows cross as they are (exchange: halo), the worst case. Of preset auto a plan of each kind is attacked.`,
+		Long: `Simulate a run on this machine, attack site 1 as site 0, which follows the protocol, and print for each
+attack what it finds and a baseline: what the same attacker finds without the run. With --plan and --shard the run has
+the settings of that plan, and this site's own part is divided among as many sites as the plan has members: no other
+site is needed, and nothing leaves. Rows are sent as they are (exchange: halo), the worst case. With preset auto one
+plan of each kind is attacked.`,
 		Example: "  peer attack --data data/cora --preset frugal\n" +
 			"  peer attack --plan plan.yaml --shard parts/part-0",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -81,12 +82,12 @@ func (a *attacking) run(ctx context.Context, config string, c *cobra.Command, w 
 			return err
 		}
 	}
-	fmt.Fprintln(out, "\nBaseline: what the same attacker says without the run. AUC 0.5 is chance. What these attacks do not find\n"+
-		"others may. Attacks that deviate from the protocol: docs/measurements/attacks.md")
+	fmt.Fprintln(out, "\nBaseline: what the same attacker finds without the run. AUC 0.5 is chance. Other attacks may find\n"+
+		"more. Attacks that deviate from the protocol: docs/measurements/attacks.md")
 	return nil
 }
 
-// sites returns the parts of the simulated run, and makes the plan.
+// sites returns the parts of the simulated run and sets the plan.
 func (a *attacking) sites(config string, c *cobra.Command, w *cli.Watch) ([]*shard.Shard, io.Closer, error) {
 	if (a.planFile == "") != (a.part == "") {
 		return nil, nil, cli.Invalidf("--plan and --shard must be given together")
@@ -117,7 +118,7 @@ func (a *attacking) sites(config string, c *cobra.Command, w *cli.Watch) ([]*sha
 	return shards, closer, nil
 }
 
-// divided returns a site's own part as that of so many sites.
+// divided divides a site's own part among the given number of sites.
 func divided(own *shard.Shard, sites int, seed uint64) ([]*shard.Shard, error) {
 	policy, err := partition.ParsePolicy("random")
 	if err != nil {
@@ -126,7 +127,7 @@ func divided(own *shard.Shard, sites int, seed uint64) ([]*shard.Shard, error) {
 	return partition.Partition(own.Alone().Numbered(), policy, sites, seed)
 }
 
-// attacked returns the plans that are attacked: p, or of preset auto the first that it may try of each kind.
+// attacked returns the plans to attack: p, or with preset auto the first candidate of each kind.
 func attacked(p heddle.Plan, own *shard.Shard) (all []plan.Candidate, err error) {
 	if p.Mode != "retexo" {
 		return nil, fmt.Errorf("mode must be retexo (got %s): other modes are for data of one owner", p.Mode)
@@ -146,7 +147,7 @@ func attacked(p heddle.Plan, own *shard.Shard) (all []plan.Candidate, err error)
 	return all, err
 }
 
-// ownModels is how many models are trained to tell members, where that takes little time.
+// ownModels is the number of shadow models, where training them takes little time.
 const ownModels = 4
 
 // attack prints what the attacks find in a run by one plan.
@@ -178,7 +179,7 @@ func (a *attacking) attack(ctx context.Context, c plan.Candidate, shards []*shar
 	}
 	fmt.Fprintf(out, "\nplan     %sencoder %v, solver %s, sums %s\n", name, p.Encoder, p.Solver, sums)
 	if len(all) == 0 {
-		fmt.Fprintln(out, "  nothing that our attacks read leaves")
+		fmt.Fprintln(out, "  this plan sends nothing that our attacks use")
 		return nil
 	}
 	lines := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

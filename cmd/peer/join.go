@@ -41,7 +41,7 @@ common checkpoint when it reconnects and yields the same model. With min_peers i
 a failed peer, which may return at any time before the end.
 
 Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of its
-neighbours at other peers: peer predict --shard goes without those.
+neighbours at other peers. peer predict --shard does not use those rows.
 
 With --secret, for peers that Kubernetes, Slurm or Open MPI starts, all keys follow from the secret, the plan names no
 peers, and --shard may be the whole partition.`,
@@ -123,10 +123,10 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	return nil
 }
 
-// attackTime is for how long our own attacks on a site's rows run before it joins.
+// attackTime is how long our own attacks on a site's rows run before it joins.
 const attackTime = time.Second
 
-// warnOfRows says what our own attacks recover of the rows that this site is about to send.
+// warnOfRows reports what our own attacks recover from the rows that this site is about to send.
 func warnOfRows(ctx context.Context, p heddle.Plan, own *shard.Shard, w *cli.Watch) error {
 	sends, err := disclosure.Of(p, own)
 	if err != nil {
@@ -145,7 +145,7 @@ func warnOfRows(ctx context.Context, p heddle.Plan, own *shard.Shard, w *cli.Wat
 			text += " (" + strings.Join(a.Runs, ", ") + ")"
 		}
 		if a.Leaks {
-			w.Warn(text + "; peer check-plan says more")
+			w.Warn(text + "; see peer check-plan")
 		} else {
 			w.Log.Info(text)
 		}

@@ -99,7 +99,7 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 type output struct {
 	dir    string
 	json   string    // one more file for the figures; empty: none
-	stdout io.Writer // for the file -
+	stdout io.Writer // standard output
 }
 
 func (out output) model() string  { return filepath.Join(out.dir, "model.safetensors") }
@@ -116,7 +116,7 @@ func (out output) check() error {
 	return errors.Join(cli.WritableDir(out.dir), cli.Writable(out.json))
 }
 
-// write writes the files of a run by p. shards are those of this process; page has what o does not know.
+// write writes the files of a run by p. shards are those of this process; page has what o lacks.
 func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, page report.Page) error {
 	first := shards[0]
 	if err := o.Save(out.model()); err != nil {
@@ -185,7 +185,7 @@ func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) er
 	}
 	fmt.Fprintf(w, "\nmodel:  %s\nreport: %s\n", out.model(), out.report())
 	if len(guessedBy(o, shards)) == 0 {
-		_, err := fmt.Fprintln(w, "predictions: none: this peer has the model from another one; peer predict --shard makes some")
+		_, err := fmt.Fprintln(w, "predictions: none, since this peer received the model from another peer; peer predict --shard computes them")
 		return err
 	}
 	fmt.Fprintf(w, "predictions: %s", out.predictions("csv"))

@@ -31,8 +31,8 @@ func newPredict() *cobra.Command {
 probability of that class, its split and label if there are any, and the probability of every class. If test nodes
 have labels, the metric over them is printed.
 
-With --shard a peer predicts for its own nodes from its own rows and edges, without neighbours at other peers. The
-predictions.csv of peer join has them.
+With --shard a peer predicts for its own nodes from its own rows and edges, without its
+neighbours at other peers. The predictions.csv of peer join is computed with them.
 With --nodes and --edges tables are read like those that the model was trained on.`,
 		Example: `  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ With --nodes and --edges tables are read like those that the model was trained o
 	return c
 }
 
-// answer writes the predictions. text is where people read.
+// answer writes the predictions to files and messages to text.
 func (q question) answer(stdout, text io.Writer) error {
 	m, card, err := modelfile.Read(q.model)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// guessed are a model's predictions for some nodes, with what is known of these.
+// guessed are a model's predictions for some nodes, with their names, splits and labels.
 type guessed struct {
 	site   string        // that holds them; empty: one holds all
 	ids    []string      // the user's names of the nodes; nil: they have numbers
@@ -52,7 +52,7 @@ type nodePrediction struct {
 
 var splitNames = map[graph.Split]string{graph.Train: "train", graph.Val: "val", graph.Test: "test"}
 
-// each calls do for every node.
+// each calls do with every node.
 func (g guessed) each(names []string, do func(row nodePrediction, probability string) error) error {
 	for i := range g.p.Logits.Rows {
 		row := nodePrediction{ID: strconv.Itoa(i), Site: g.site, Probabilities: g.p.Probabilities(i)}
@@ -108,7 +108,7 @@ func className(names []string, k int) string {
 
 func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 
-// writeCSV writes a line a node: ID, class and its probability, split and label as far as there are any, the site if
+// writeCSV writes one line per node: ID, class and its probability, split and label as far as there are any, the site if
 // there are several, and the probability of every class. If a node may have several classes, its class is the list of
 // all with a probability above one half.
 func writeCSV(w io.Writer, names []string, all []guessed) error {
@@ -149,8 +149,8 @@ func writeCSV(w io.Writer, names []string, all []guessed) error {
 	return c.Error()
 }
 
-// plainCell returns text so that a spreadsheet does not take it for a formula: one that begins like a formula and is no
-// number gets an apostrophe in front (OWASP, "CSV Injection").
+// plainCell returns text so that a spreadsheet does not treat it as a formula: a text that begins like one and is not a
+// number is prefixed with an apostrophe (OWASP, "CSV Injection").
 func plainCell(text string) string {
 	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return text
@@ -161,7 +161,7 @@ func plainCell(text string) string {
 	return "'" + text
 }
 
-// writeParquet writes a row a node.
+// writeParquet writes one row per node.
 func writeParquet(w io.Writer, names []string, all []guessed) error {
 	classes := 0
 	if len(all) > 0 {

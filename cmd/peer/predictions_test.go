@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestPredictionsAreThoseOfTheMetric: of all modes and models, the lines of predictions.csv give the very test and
-// validation accuracy that the run reports.
+// TestPredictionsAreThoseOfTheMetric: of all modes and models, the lines of predictions.csv give the same test and
+// validation accuracy as the run reports.
 func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 	models := map[string][]string{
 		"retexo":     {"gcn", "sage", "gat", "gin"},
@@ -102,7 +102,7 @@ func TestPredictionFiles(t *testing.T) {
 -7,"a,b",0.8808,,,north,0.8808,0.1192
 `
 	if got := string(contents(t, path)); got != want {
-		t.Errorf("the file is\n%s, must be\n%s", got, want)
+		t.Errorf("the file must be\n%s(got\n%s)", want, got)
 	}
 	write(func(f *os.File) error { return writeParquet(f, names, []guessed{of}) })
 	rows, err := parquet.ReadFile[nodePrediction](path)
@@ -112,6 +112,6 @@ func TestPredictionFiles(t *testing.T) {
 	label, probability := "@c", p.Probabilities(0)
 	first := nodePrediction{ID: "=1+1", Class: "@c", Probability: &probability[1], Split: "test", Label: &label, Site: "north", Probabilities: probability}
 	if len(rows) != 2 || !reflect.DeepEqual(rows[0], first) || rows[1].Label != nil {
-		t.Errorf("rows %+v, must be 2 and begin with %+v", rows, first)
+		t.Errorf("there must be 2 rows, the first %+v (got %+v)", first, rows)
 	}
 }

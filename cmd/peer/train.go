@@ -108,7 +108,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 	return c
 }
 
-// run trains and writes the files of out, whose directory is that of the job. text is where people read.
+// run trains and writes the files of out, whose directory is that of the job. Messages go to text.
 func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, text io.Writer) (err error) {
 	p := j.plan
 	shards, closer, err := j.open(p, w.Event)

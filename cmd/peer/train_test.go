@@ -167,7 +167,7 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("%s: the resumed run made another model", mode)
 		}
 		if !bytes.Equal(contents(t, filepath.Join(broken, "predictions.csv")), contents(t, filepath.Join(whole, "predictions.csv"))) {
-			t.Errorf("%s: the resumed run predicts otherwise", mode)
+			t.Errorf("%s: the resumed run must have the same predictions", mode)
 		}
 		if left, _ := (heddle.Local{State: filepath.Join(broken, "checkpoints"), Shards: make([]*shard.Shard, 3)}).Interrupted(); left {
 			t.Errorf("%s: checkpoints are left after the end", mode)
@@ -218,7 +218,7 @@ func TestPredictCora(t *testing.T) {
 	must(t, "train", "--data", data, "--preset", "frugal", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
 	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.81 {
-		t.Errorf("test accuracy %.3f, must be at least 0.81", a)
+		t.Errorf("test accuracy must be at least 0.81 (got %.3f)", a)
 	}
 }
 

@@ -104,8 +104,8 @@ func WriteStream(on FS, path string, write func(io.Writer) error) error {
 
 // Replace makes path hold what write writes, or leaves it as it was, by a temporary file beside it
 // that is synced and renamed. When it returns nil the new content survives a power cut. perm holds
-// whatever the umask. Of a link the file that it names is replaced; a directory, a device or a pipe
-// stays and is an error. An error names path.
+// whatever the umask. If path is a link, its target is replaced; a directory, a device or a pipe
+// is not replaced and is an error. An error names path.
 func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("write %s: it must be a file (got %s)", path, info.Mode().Type())
@@ -138,10 +138,10 @@ func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err 
 	return nil
 }
 
-// Linked returns the path that path names: itself unless it is a link. There need not be a file.
+// Linked returns the target of a link, or path itself if it is not a link. The file need not exist.
 func Linked(path string) (string, error) {
 	at := path
-	for range 40 { // as Linux
+	for range 40 { // the limit of Linux
 		to, err := os.Readlink(at)
 		if err != nil {
 			return at, nil // not a link, or nothing is there

@@ -116,14 +116,14 @@ func Readable(err error) error {
 	return errors.New(said)
 }
 
-// An excerpt is the lines around a fault, so many before and after it. The library takes time for it that grows with the
-// square of its tokens: 2 to 4 s for a line of 64 KiB. One of more bytes than maxExcerpt is left out.
+// An excerpt is the lines around a fault. The library's time to format it grows with the square of its tokens: 2 to 4 s
+// for a line of 64 KiB. So excerpts of more than maxExcerpt bytes are left out.
 const (
 	aroundFault = 3
 	maxExcerpt  = 4 << 10
 )
 
-// short reports whether the excerpt of an error of the text is.
+// short reports whether the excerpt of an error is at most maxExcerpt bytes.
 func short(err error) bool {
 	fault, ok := errors.AsType[yaml.Error](err)
 	if !ok || fault.GetToken() == nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// What all rows of a node may tell of its features, in bits: a fraction of what it takes to name the columns of its
-// values, and no more than perValue bits for each value, but for what a node of few values may tell. Chosen by our
-// attacks and validation nodes (docs/measurements/attacks.md).
+// The bits that all rows of a node may have in total: a fraction of those that name the columns of its values, and at
+// most perValue for each value, except for nodes of few values. Chosen by our attacks and validation nodes
+// (docs/measurements/attacks.md).
 const (
 	secret   = 0.5
 	perValue = 1.6
-	fewest   = 5 // values up to which so few bits would leave nothing of a row
+	fewest   = 5 // values up to which perValue bits would leave nothing of a row
 )
 
 // Coarsen rounds the columns z that a round maps the features x to, N×Width, to multiples of Grid: a node with few
@@ -68,7 +68,7 @@ func (s Layout) Grid(features, values int) float64 {
 	return grid
 }
 
-// told returns how many bits all columns of a node may take. Naming its values takes log₂ of the binomial coefficient
+// told returns the most bits that all columns of a node may take. Naming its values takes log₂ of the binomial coefficient
 // of features and values. Where values are neighbours a bit for each would leave too little: edges are kept by Own.
 func (s Layout) told(features, values int) float64 {
 	name := func(values int) float64 {

@@ -38,7 +38,7 @@ func TestGrid(t *testing.T) {
 			most = min(most, max(five, 1.6*float64(values)))
 		}
 		if told := 21 * math.Log2(math.Sqrt(2*math.Pi*math.E)/grid); told > most*(1+1e-9) {
-			t.Errorf("%d values: %g bits are told, at most %g must be", values, told, most)
+			t.Errorf("bits of %d values must be at most %g (got %g)", values, most, told)
 		}
 	}
 	if grid := (Layout{}).Grid(1433, 3); grid != 0 {

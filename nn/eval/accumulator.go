@@ -43,7 +43,7 @@ func (a Accumulator) Write(v []int64, loss, labels float64, scores mat.Dense, of
 }
 
 // Read turns a sum into the metric, the mean loss and the number of labels; the first two are NaN
-// where there are none. Counts that no rows have are an error.
+// where there are none. Counts that no rows can produce are an error.
 func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err error) {
 	labels = v[RealLen]
 	if labels == 0 {

@@ -23,7 +23,7 @@ import (
 // nothing to make an encoder of.
 var ErrUnmeasured = errors.New("no attack here reads such rows")
 
-// Check attacks a site's own rows as a member that receives them by p would, for about as long as limit, or four times as
+// Check attacks a site's own rows as a member that receives them under p would, for about as long as limit, or four times as
 // long where ten rows take that, and returns how many of those that it tried it recovered exactly. The site does it by itself, before a run, with
 // an encoder made of its own features and labels; no byte is sent. It tries the rows that other sites
 // would receive, and all where there are none, evenly from those with the fewest values to those with the most.
@@ -72,7 +72,7 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	return sum, nil
 }
 
-// Fewer rows than leastTried say little: there is mostLimits times as long for these.
+// Fewer rows than leastTried say little, so they get up to mostLimits times the limit.
 const (
 	leastTried = 10
 	mostLimits = 4

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// sight is what an attacker knows of single nodes, its own and the victim's: numbers, and a first estimate of how likely
-// each column is.
+// sight is what an attacker knows of single nodes, its own and the victim's: numbers, and a first estimate of the
+// probability of each column.
 type sight struct {
 	*classAttack
 	numbers  func(i int) []float64
@@ -19,7 +19,7 @@ type sight struct {
 // rows is the sight of a receiver: all that crosses, and Bag.Linear.
 func (a *classAttack) rows() sight { return sight{a, a.crossed, a.linear} }
 
-// outside is the sight of one who receives no row: the number of values, the degree, and how often a node of the class
+// outside is the sight of an attacker that receives no row: the number of values, the degree, and how often a node of the class
 // has a column.
 func (a *classAttack) outside() sight {
 	return sight{a, func(i int) []float64 {
@@ -73,7 +73,7 @@ type decoder struct {
 // as it is.
 var penalties = []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 1e6}
 
-// judged is how many nodes choose a penalty.
+// judged is the number of nodes by which a penalty is chosen.
 const judged = 200
 
 // learn fits a decoder to the attacker's own nodes. Half of them choose the penalty.

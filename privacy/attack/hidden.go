@@ -39,7 +39,7 @@ func (run *Run) HiddenRows(ctx context.Context, victim, most int) (Recovery, err
 	return sum, nil
 }
 
-// ownRounds is for how many rounds a site trains an encoder mlp that it attacks by itself.
+// ownRounds is how many rounds a site trains an encoder mlp that it attacks by itself.
 const ownRounds = 20
 
 // checkHidden attacks hidden rows of an encoder that the site trains by itself.
@@ -133,7 +133,7 @@ func lasso(a mat.Dense, y []float32) []float64 {
 	return x
 }
 
-// without takes out of each row of x what lies in the span of the rows of u, which it makes orthogonal.
+// without removes from each row of x its projection onto the span of the rows of u, which it orthogonalises.
 func without(x, u mat.Dense) {
 	for k := range u.Rows {
 		if k > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// Lie is what members that poison a run do: they train on false labels, or change their parts of sums.
+// Lie is how members poison a run: they train on false labels, or change their parts of sums.
 type Lie struct {
 	Name   string
 	label  func(class, classes int32, node int64) int32 // of training and validation nodes; nil: the true one
@@ -22,7 +22,7 @@ type Lie struct {
 	change func(c *comm.Contribution, classes int)      // nil: none are
 }
 
-// Lies returns those that are tried on a run by p.
+// Lies returns the lies that are tried on a run by p.
 func Lies(p plan.Plan) []Lie {
 	flipped := func(class, classes int32, _ int64) int32 { return (class + 1) % classes }
 	drawn := func(_, classes int32, node int64) int32 {
@@ -97,9 +97,8 @@ func (l liar) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, e
 	return l.Reducer.Reduce(ctx, c)
 }
 
-// Poison trains by p over shards, a peer each, connected in memory, of which the last so many tell the lie. It returns
-// what the first peer measured, over test nodes with their true labels. defend, unless nil, makes what a peer sums by
-// from what it would sum by.
+// Poison trains by p over shards, a peer each, connected in memory, the last liars of which tell the lie. It returns
+// the metrics of the first peer, over test nodes with their true labels. defend, unless nil, wraps each peer's reducer.
 func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, lie Lie, defend func(rank int, r comm.Reducer) comm.Reducer) (train.Result, error) {
 	honest := len(shards) - liars
 	if liars < 0 || honest < 1 {

@@ -51,8 +51,8 @@ func topics(t *testing.T) *graph.Graph {
 	return g
 }
 
-// TestPoison: members that lie end the run where no data explain what they send, and else hurt its model about as much as
-// docs/measurements/poisoning.md says. Clipped means keep them from more, and cost nothing where nobody lies.
+// TestPoison: a lie that no data can produce ends the run; others reduce accuracy about as much as
+// docs/measurements/poisoning.md says. Clipped means reduce the loss, and cost nothing without a lie.
 func TestPoison(t *testing.T) {
 	ends := math.Inf(1)
 	for _, test := range []struct {
@@ -82,11 +82,11 @@ func TestPoison(t *testing.T) {
 				t.Fatal(err)
 			}
 			if v := honest.Final().Test; v < 0.85 {
-				t.Errorf("%v: accuracy %.3f without a lie: nothing was learned", test.given, v)
+				t.Errorf("%v: accuracy without a lie must be that of a trained model (got %.3f)", test.given, v)
 			}
 			lies := Lies(p)
 			if len(lies) != len(test.most) {
-				t.Errorf("%d lies, of which %d are known here", len(lies), len(test.most))
+				t.Errorf("this test must know all %d lies (got %d)", len(lies), len(test.most))
 			}
 			for _, lie := range lies {
 				r, err := Poison(t.Context(), p, shards, at[1], lie, nil)

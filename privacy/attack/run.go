@@ -44,8 +44,8 @@ func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int
 	return TrainOver(ctx, p, shards, attacker, nil)
 }
 
-// TrainOver is Train where the attacker takes part in sums through what over makes of its reducer: to keep what it
-// learns from them, or to send something else than an honest member would.
+// TrainOver is Train with the attacker's reducer wrapped by over: to keep the sums, or to send other values than an honest
+// member would.
 func TrainOver(
 	ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int, over func(comm.Reducer) comm.Reducer,
 ) (*Run, error) {

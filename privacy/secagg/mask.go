@@ -24,7 +24,7 @@ func label(id comm.ReduceID, part string, counter uint64, common []byte, vector 
 	return string(b)
 }
 
-// A mask is a stream of bytes of which a vector's numbers are made, to be added to another or subtracted.
+// A mask is a stream of bytes that is read as numbers, which are added to a vector or subtracted.
 type mask struct {
 	cipher cipher.Block
 	minus  bool
@@ -62,8 +62,8 @@ func pairMasks(pairs []pair, label string) (all []mask) {
 	return all
 }
 
-// block is how many bytes of a mask are made at once: they, zeros and the numbers that they are added to stay in a
-// core's first cache, so that memory sees a vector once, whatever the number of masks.
+// block is the number of bytes of a mask that are computed at once. They, zeros and the numbers to which they are added
+// fit in the first-level cache, so that a vector is read from memory once for any number of masks.
 const block = 8 << 10
 
 var zeros [block]byte

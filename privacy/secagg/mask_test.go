@@ -44,7 +44,7 @@ func TestCoverInParts(t *testing.T) {
 					cover(masks, got, cuts[k-1], cuts[k])
 				}
 				if !bytes.Equal(got.B, want.B) {
-					t.Error("the bytes differ from those of the whole")
+					t.Error("the bytes must be those of the whole vector")
 				}
 			})
 		}
@@ -77,7 +77,7 @@ func TestLabels(t *testing.T) {
 		label(id, "part", 5, []byte{6}, 0, comm.NewIntegers(32, 9)),
 	} {
 		if other, is := seen[l]; is {
-			t.Errorf("vectors %d and %d have the same label", other, k)
+			t.Errorf("vectors %d and %d must have different labels", other, k)
 		}
 		seen[l] = k
 	}

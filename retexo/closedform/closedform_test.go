@@ -292,7 +292,7 @@ func TestSameForAnyPeers(t *testing.T) {
 				want, got := one.trainers[0].Result().Final(), r.trainers[0].Result().Final()
 				if c.ClipMeans { // what counts as far depends on who has which nodes
 					if got.Test < want.Test-0.05 {
-						t.Errorf("%d peers: test metric %.3f, of one peer %.3f", parts, got.Test, want.Test)
+						t.Errorf("%d peers: the test metric must be near that of one peer, %.3f (got %.3f)", parts, want.Test, got.Test)
 					}
 					continue
 				}

@@ -29,8 +29,8 @@ func NewJoint(classes []float64, labelled float64, own graph.Labels, weight []fl
 	return k
 }
 
-// MostSquare is how large a row may be in a regression, squared, whose rows come from ones of length 1: a hub's sum of
-// neighbours may be longer than they are.
+// MostSquare is the largest squared length of a row in a regression whose rows come from rows of length 1: a hub's sum of
+// neighbours may be longer than these.
 const MostSquare = 64
 
 // SumEquations returns the equations (equations, Ridge) of the rows of z and y of all peers, in one reduction, in k.Bits. Rows of z
@@ -80,7 +80,7 @@ func shorten(z hmat.Dense, most float64) {
 func (k Joint) equationsLimit(d int, most float64) func(i int) comm.Limit {
 	square := 0.0
 	if k.RestWeight > 0 {
-		square = min(k.RestWeight*most, 1e150) // of which there is no limit
+		square = min(k.RestWeight*most, 1e150) // there is no limit of it
 	}
 	squares := slices.Repeat([]float64{square}, d)
 	squares[0] = k.RestWeight // the last column, from the end

@@ -33,7 +33,7 @@ func (r Rest) StatisticsLimit() func(i int) comm.Limit {
 }
 
 // Learn takes the Statistics of all peers, F×2, and this one's own. apart is how far the former may be from the exact
-// sums, by column (comm.Reduced.Error). The error says what no rows have.
+// sums, by column (comm.Reduced.Error). The error names the number that no rows can produce.
 func (r *Rest) Learn(all, own hmat.Dense, apart []float64) error {
 	r.squares = make([]float64, all.Rows)
 	slack := func(k, j int) float64 {

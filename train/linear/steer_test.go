@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// steering adds to the sums of Components the products of a Gram matrix that no rows have, as large as so many rows: each
+// steering adds to the sums of Components the products of a Gram matrix that no rows can produce, within the bound for its number of rows: each
 // of its leading eigenvectors has a few columns of the table, weighed by powers of 2, so that a row's projection on it
 // tells all of them.
 type steering struct {

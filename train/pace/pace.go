@@ -43,7 +43,8 @@ func (p *Pace) Of(rank int) float64 {
 	return p.Share[rank]
 }
 
-// Note takes the seconds of one round, by rank, and decides anew when there are enough. What is no time counts as none.
+// Note takes the seconds of one round, by rank, and decides anew when there are enough. Values that are not a positive time
+// are ignored.
 func (p *Pace) Note(seconds []float32, members []int) {
 	for _, r := range members {
 		t := float64(seconds[r])

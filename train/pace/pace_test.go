@@ -35,7 +35,7 @@ func TestPace(t *testing.T) {
 			p.Note(r, []int{0, 1, 2, 3})
 		}
 		if !slices.Equal(p.Share, test.want) {
-			t.Errorf("%s: shares %v, want %v", test.name, p.Share, test.want)
+			t.Errorf("%s: shares must be %v (got %v)", test.name, test.want, p.Share)
 		}
 	}
 
@@ -44,7 +44,7 @@ func TestPace(t *testing.T) {
 		p.Note([]float32{1, 0, 3}, []int{0, 2})
 	}
 	if want := []float64{1, 1, 1.0 / 3}; !slices.Equal(p.Share, want) {
-		t.Errorf("of two members: %v, want %v", p.Share, want)
+		t.Errorf("shares of two members must be %v (got %v)", want, p.Share)
 	}
 }
 

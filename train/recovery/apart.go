@@ -2,8 +2,8 @@ package recovery
 
 import "math"
 
-// MostApart is how far from its own, in proportion, the numbers may lie that a peer takes from another one: rounding on
-// another processor is nearer by far. Beyond it one of the two is at fault.
+// MostApart is the largest relative distance (Distance) between a peer's own numbers and those that it accepts from
+// another peer. Rounding on another processor differs by far less; beyond it one of the two peers is at fault.
 const MostApart = 1e-4
 
 // Distance is ‖x − y‖ over the larger of ‖x‖ and ‖y‖; 0 where both are 0.

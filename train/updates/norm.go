@@ -1,4 +1,4 @@
-// Package updates holds the sums of a round's updates to what a plan says of them.
+// Package updates checks the sums of a round's updates against the limits of the plan.
 package updates
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Norm is a Reducer of updates, whose Counts begin with the reals loss and labels (eval.Real). A member's update is at most
-// Most long for each of its labels. It makes its own that short, and refuses a sum of the others' that is longer than their
-// labels allow: who lies may use up what all others may have.
+// Norm is a Reducer of updates, whose Counts begin with the reals loss and labels (eval.Real). The norm of a member's
+// update is at most Most per label. Norm scales its own update down to that and refuses a sum of the others' updates that
+// is longer than their labels allow. A member that lies can use up the limit of all others.
 type Norm struct {
 	comm.Reducer
 	Most float64
@@ -33,7 +33,7 @@ func (n Norm) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, e
 	c.UpdateLimit = func(int) comm.Limit { return comm.Limit{What: "an update", Least: -limit, Most: limit} }
 	r, err := n.Reducer.Reduce(ctx, c)
 	if err != nil || slices.ContainsFunc(r.Meta, func(b []byte) bool { return b != nil && !slices.Equal(b[:min(len(b), c.Common)], c.Meta[:c.Common]) }) {
-		return r, err // members that differ in what is common may have got noise
+		return r, err // the masks do not cancel if members differ in Common: the sum may be noise
 	}
 	most := n.Most * (eval.Real(c.Counts[eval.RealLen:]) - labels)
 	room := 1e-5*(most+distance(own, nil)) + slices.Max(append(r.Error, 0))*math.Sqrt(float64(len(own)))

@@ -57,11 +57,11 @@ func TestNorm(t *testing.T) {
 		}
 		for i, v := range c.Update {
 			if math.Abs(float64(v-test.want[i])) > 1e-6 {
-				t.Errorf("%v and %v: the sum is %v, must be %v", test.own, test.from, c.Update, test.want)
+				t.Errorf("%v and %v: the sum must be %v (got %v)", test.own, test.from, test.want, c.Update)
 			}
 		}
 		if l := c.UpdateLimit(0); l.Most < 3 || l.Most > 3.001 || l.Least != -l.Most {
-			t.Errorf("a number of another member may be %g to %g, must be -3 to 3", l.Least, l.Most)
+			t.Errorf("the limit of a number must be -3 to 3 (got %g to %g)", l.Least, l.Most)
 		}
 	}
 }

@@ -16,8 +16,8 @@ const Stdout = "-"
 // IsStdout reports whether path means standard output.
 func IsStdout(path string) bool { return path == Stdout || path == "/dev/stdout" }
 
-// Text returns where a command writes what it says to people, when its data go to the files of paths: stderr if one of
-// them is standard output, else stdout.
+// Text returns where a command writes its messages when its data go to paths: stderr if one of them is standard output,
+// else stdout.
 func Text(stdout, stderr io.Writer, paths ...string) io.Writer {
 	for _, path := range paths {
 		if IsStdout(path) {
@@ -27,9 +27,9 @@ func Text(stdout, stderr io.Writer, paths ...string) io.Writer {
 	return stdout
 }
 
-// WriteFile replaces path by what fill writes, or leaves it as it was. Only the owner may read a new file: what a run
-// writes is about a site's own nodes. Of a link the file that it names is replaced. A device or a pipe is written to as
-// it is. Standard output (IsStdout) is stdout.
+// WriteFile replaces path by what fill writes, or leaves it as it was. Only the owner may read a new file, since what
+// a run writes is about a site's own nodes. If path is a link, its target is replaced. Devices and pipes are written to
+// directly. Standard output (IsStdout) is stdout.
 func WriteFile(stdout io.Writer, path string, fill func(io.Writer) error) error {
 	if IsStdout(path) {
 		return fill(stdout)
@@ -44,7 +44,7 @@ func WriteFile(stdout io.Writer, path string, fill func(io.Writer) error) error 
 	return disk.WriteStream(disk.OS{}, path, fill)
 }
 
-// Special reports whether path is there and neither a file nor a directory.
+// Special reports whether path exists and is neither a file nor a directory.
 func Special(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()

@@ -24,7 +24,7 @@ func TestPartPaths(t *testing.T) {
 	for list, want := range map[string][]string{part("part-0"): {part("part-0")}, part("part-0") + "," + part("part-1"): {part("part-0"), part("part-1")},
 		missing: strings.Split(missing, ",")} {
 		if got := partPaths(list); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, must be %q", list, got, want)
+			t.Errorf("%s: must be %q (got %q)", list, want, got)
 		}
 	}
 }

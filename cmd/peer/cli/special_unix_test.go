@@ -29,7 +29,7 @@ func TestWriteFile(t *testing.T) {
 			t.Errorf("the link must stay a link (got %v, %v)", info.Mode(), err)
 		}
 		if text, err := os.ReadFile(file); err != nil || string(text) != "text" {
-			t.Errorf("the target has %q, %v", text, err)
+			t.Errorf("the link's target must have the text (got %q, %v)", text, err)
 		}
 	}
 	if err := write(round); err == nil || !strings.Contains(err.Error(), "link to itself") {
@@ -56,7 +56,7 @@ func TestWriteFile(t *testing.T) {
 		t.Error(err)
 	}
 	if got := <-pipe; got != "text" {
-		t.Errorf("the pipe's reader got %q", got)
+		t.Errorf("the pipe's reader must get the text (got %q)", got)
 	}
 }
 

@@ -14,7 +14,7 @@ type Effort struct {
 	Shadows int // models that are trained to tell members; below 4: none
 }
 
-// All runs all passive attacks on a victim that read something of the run.
+// All runs all passive attacks on a victim that apply to the run.
 func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, err error) {
 	keep := func(f Finding, err error) error {
 		switch {

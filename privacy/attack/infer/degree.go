@@ -18,10 +18,10 @@ const (
 	mostOwn      = 3000
 )
 
-// Degrees tells how many edges a victim's boundary nodes have, by the length of their first rows, which the owner multiplies
-// with 1/√(1 + degree). Rows of components are 1 long without it. Those of class means are about as long as the attacker's
-// own that point in the same direction: from its own nodes it also learns how a degree follows from that and from the
-// number of edges between the node and the other site, which both sites know. The findings are the rank
+// Degrees estimates the degrees of a victim's boundary nodes from the length of their first rows, which the owner multiplies
+// by 1/√(1 + degree). Without this factor rows of components have length 1, and rows of class means are about as long as
+// the attacker's own rows of the same direction. From its own nodes the attacker also learns how the degree depends on the
+// length and on the number of edges between the node and the other site, which both sites know. The findings are the rank
 // correlation with the true degree, beside that of the edges between the sites alone, and how many are exact, beside the
 // commonest degree.
 func (run *Run) Degrees(victim int) ([]Finding, error) {
@@ -140,8 +140,8 @@ func (run *Run) unweighed(mine *shard.Shard) (mat.Dense, []float64) {
 	return own, length
 }
 
-// usualLength returns a function that says how long rows are that point in a direction, but for row self: the median of the
-// nearest of own.
+// usualLength returns a function that estimates the length of rows in a direction: the median of the nearest of own,
+// without row self.
 func usualLength(own mat.Dense, length []float64) func(row []float32, self int) float64 {
 	type other struct{ cosine, length float64 }
 	return func(row []float32, self int) float64 {

@@ -9,13 +9,13 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// mostPairs is how many edges are attacked, and as many pairs without one.
+// mostPairs is the largest number of edges that are attacked, with as many pairs without an edge.
 const mostPairs = 2000
 
-// Links tells which of a victim's boundary nodes are joined to one another, edges that no other site has, by the rows
-// that the victim sends: pairs whose rows, of all messages together, point in the same direction (link stealing: He et
-// al., USENIX Security 2021), or of which one's sum over neighbours points in that of the other's row, whichever tells more.
-// The baseline compares only rows that no edge has entered: joined nodes have similar features.
+// Links infers which of a victim's boundary nodes share an edge that no other site has, from the rows that the victim
+// sends. It takes pairs whose rows, of all messages together, have similar directions (link stealing: He et al., USENIX
+// Security 2021), or pairs in which one node's sum over neighbours has a direction similar to the other's row; the better
+// of the two counts. The baseline compares only rows before aggregation, since joined nodes have similar features.
 func (run *Run) Links(victim int) (Finding, error) {
 	f := Finding{Attack: "edges among boundary nodes", Holder: "a reader of the rows", Measure: "AUC"}
 	before, after, err := run.crossing(victim)
@@ -45,7 +45,7 @@ func (run *Run) Links(victim int) (Finding, error) {
 	return f, nil
 }
 
-// crossing returns the rows of a victim's boundary that no edge has entered, and those that have passed edges.
+// crossing returns the rows of a victim's boundary nodes before aggregation, and the aggregated ones.
 func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 	if len(run.Shards[victim].Boundary[run.Attacker]) == 0 {
 		return nil, nil, ErrNothing
@@ -171,7 +171,7 @@ func directions(messages []mat.Dense) mat.Dense {
 	return x
 }
 
-// shorten makes x as long as 1.
+// shorten scales x to length 1.
 func shorten(x []float32) {
 	square := 0.0
 	for _, v := range x {
@@ -203,7 +203,7 @@ func sameWidth(before, after []mat.Dense) (pairs [][2]mat.Dense) {
 	return pairs
 }
 
-// mutual is how much each of two nodes' sums has of the other's row beyond its own.
+// mutual returns how much of the other's row each of two nodes' sums contains beyond its own row.
 func mutual(pair [2]mat.Dense, i, j int) float64 {
 	row, sum := pair[0], pair[1]
 	return dot(sum.Row(i), row.Row(j)) + dot(sum.Row(j), row.Row(i))

@@ -13,15 +13,15 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
-// Gradients looks for the rows of a victim's training nodes in the sums of rounds, of which it takes its own part away: what
-// is left are the other members' parts, of two members the victim's alone. Whether sums are secure makes no
-// difference to it.
+// Gradients looks for the rows of a victim's training nodes in the sums of rounds. It subtracts its own part, which leaves
+// the sum of the other members' parts; with two members this is the victim's part. Secure sums make no difference to it.
 //
-// Of encoder mlp the gradient of the first weights is XᵀΔ, over the training nodes' features X: the row of a word that one
-// node alone has is a multiple of that node's δ, so that directions that come twice are nodes, and all other rows are
-// combinations of these. Dropout hides other words in each round. Of encoder pca the first layer's is ZᵀΔ of
-// aggregated rows: of one node, z in each column. Of encoder classes the sums of a class's features, from which a node is read
-// that is alone in its class. Rows count as found where all columns are right, and of pca where the cosine is at least 0.999.
+// With encoder mlp the gradient of the first weights is XᵀΔ, where X are the training nodes' features. The row of a word
+// that only one node has is a multiple of that node's δ. So directions that occur twice are nodes, and all other rows are
+// combinations of them. Dropout hides other words in each round. With encoder pca the first layer's gradient is ZᵀΔ of the
+// aggregated rows: with one node each column is a multiple of its z. With encoder classes the sum of a class's features
+// shows a node that is alone in its class. A row counts as found if all columns are right, with pca if the cosine is at
+// least 0.999.
 func (run *Run) Gradients(ctx context.Context, victim int) (Finding, error) {
 	own := run.Shards[victim]
 	nodes := own.NodesIn(graph.Train)
@@ -60,7 +60,7 @@ func (run *Run) Gradients(ctx context.Context, victim int) (Finding, error) {
 	return f, err
 }
 
-// others returns of each kept round of a stage the other members' parts of the gradient of its first weights.
+// others returns, for each kept round of a stage, the other members' parts of the gradient of its first weights.
 func (run *Run) others(stage int, rows, cols int) (all []mat.Dense) {
 	for _, s := range run.sums {
 		if s.id.Kind != ofRound || s.id.Stage != stage || len(s.all) < rows*cols {
@@ -143,7 +143,7 @@ func join(all []*claim, set []int32) []*claim {
 	return all
 }
 
-// ray is a direction of several rows of a gradient, and one node's if it is no combination of others.
+// ray is a direction of several rows of a gradient. It belongs to one node unless it is a combination of others.
 type ray struct {
 	u    []float32
 	rows []int
@@ -224,7 +224,7 @@ func extreme(all []ray) (kept []ray) {
 	return all
 }
 
-// rare is what package linear adds to variances before it takes their roots.
+// rare is the value that package linear adds to variances before it takes their square roots.
 const rare = 0.05
 
 // aloneInClass returns the words of each class's first sum over the other members: a node's where it is alone in it. What
@@ -314,8 +314,8 @@ func fill(x, y []float32) []float32 {
 	return x
 }
 
-// Thinned returns shards of which one site keeps n of its training nodes, of as many classes as possible. What else it has
-// is in no split.
+// Thinned returns shards of which one site keeps n of its training nodes, of as many classes as possible. Its other nodes
+// are in no split.
 func Thinned(shards []*shard.Shard, site, n int) ([]*shard.Shard, error) {
 	one := *shards[site]
 	nodes := one.NodesIn(graph.Train)

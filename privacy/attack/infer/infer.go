@@ -1,4 +1,4 @@
-// Package infer has our own attacks that tell something about single nodes and edges of a site: whether a node was
+// Package infer has our own attacks on single nodes and edges of a site: whether a node was
 // trained on, which nodes are joined, labels, degrees, and rows of training nodes in sums. They read what a member of
 // a run receives (attack.Record) and the sums that it takes part in, or the model; the truth only scores them.
 package infer
@@ -17,13 +17,13 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
-// Finding is what one attack made of a run, beside what the same attacker says without it.
+// Finding is the result of one attack on a run, beside a baseline: the same attack without the run.
 type Finding struct {
-	Attack  string // what was tried
-	Holder  string // who can do it, by what that one holds
-	Measure string // what Value and Base are
+	Attack  string // name of the attack
+	Holder  string // what the attacker has
+	Measure string // of Value and Base
 	Value   float64
-	Base    float64 // of a guess that needs nothing from the run, or of what tells nothing
+	Base    float64 // the baseline
 	Tried   int     // nodes, pairs or rows
 }
 
@@ -48,7 +48,7 @@ type sum struct {
 	mine, our []int64
 }
 
-// keeper is a reducer that keeps what passes.
+// keeper is a reducer that keeps each sum.
 type keeper struct {
 	comm.Reducer
 	run  *Run
@@ -102,8 +102,8 @@ func whole(shards []*shard.Shard) (*graph.Graph, error) {
 	return all.Alone(), nil
 }
 
-// Area returns the area under the ROC curve of a score: how likely one of with is larger than one of without, equal
-// ones counted half. 0.5 is chance.
+// Area returns the area under the ROC curve of a score: the probability that one of with is larger than one of without,
+// with equal scores counted half. 0.5 is chance.
 func Area(with, without []float64) float64 {
 	if len(with) == 0 || len(without) == 0 {
 		return 0.5
@@ -121,7 +121,7 @@ func Area(with, without []float64) float64 {
 	return better / float64(len(with)) / float64(len(without))
 }
 
-// Caught returns the fraction of with above the score that at most a fraction alarms of without is above.
+// Caught returns the fraction of with above the threshold that at most a fraction alarms of without exceeds.
 func Caught(with, without []float64, alarms float64) float64 {
 	if len(with) == 0 || len(without) == 0 {
 		return 0

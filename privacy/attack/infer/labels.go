@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// RowClasses tells the classes of other members' training nodes by the largest number of the rows that cross, in whichever
-// round this is right most often. The baseline is the same for test nodes, whose labels nobody used: what is above it
-// comes from labels.
+// RowClasses infers the classes of other members' training nodes from the largest number of the rows that are sent, in the
+// round where this is right most often. The baseline is the same for test nodes, whose labels are not used: the excess over
+// it comes from labels.
 func (run *Run) RowClasses() (Finding, error) {
 	f := Finding{Attack: "labels of training nodes off rows", Holder: "a reader of the rows", Measure: "right, training against test nodes"}
 	form := run.Model.Closed
@@ -78,8 +78,8 @@ func largest(x mat.Dense, i int) (at int) {
 
 // Labels estimates how a victim's labels are distributed over the classes: the training labels by the sum of label
 // counts, of which an attacker knows its own part and, where sums are in the clear, sees the victim's; and the labels
-// of all its nodes by the largest numbers of its rows. Value is the distance in variation (0: exact, 1: nothing in
-// common), and Base that of the distribution over all sites.
+// of all its nodes by the largest numbers of its rows. Value is the total variation distance (0: exact, 1:
+// nothing in common), and Base that of the distribution over all sites.
 func (run *Run) Labels(victim int) (all []Finding, err error) {
 	own, classes := run.Shards[victim], run.Shards[0].Labels.Classes
 	if own.Labels.Multi() {
@@ -122,7 +122,7 @@ func (run *Run) Labels(victim int) (all []Finding, err error) {
 	return all, nil
 }
 
-// counted returns what an attacker says of a victim's label counts, and by what.
+// counted returns an attacker's estimate of a victim's label counts, and what the attacker has.
 func (run *Run) counted(victim, classes int) (counts []float64, how string) {
 	k := slices.IndexFunc(run.sums, func(s sum) bool { return s.id.Kind == ofLabels })
 	if k < 0 {
@@ -154,7 +154,7 @@ func (run *Run) counted(victim, classes int) (counts []float64, how string) {
 	return counts, how
 }
 
-// variation is the distance in variation of two distributions that are given by counts.
+// variation is the total variation distance of two distributions that are given by counts.
 func variation(a, b []float64) (d float64) {
 	total := func(x []float64) (sum float64) {
 		for _, v := range x {

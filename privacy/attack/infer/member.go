@@ -16,11 +16,11 @@ import (
 // alarms is the fraction of false alarms at which attacks on membership are also judged.
 const alarms = 0.01
 
-// Membership tells training nodes from test nodes by the model: by how much larger the logit of the node's class
-// is than the largest other one (Yeom et al., CSF 2018, by the margin in place of the loss). The attacker has the model, the
+// Membership tells training nodes from test nodes by the margin of the model: the logit of the node's class less the
+// largest other one (Yeom et al., CSF 2018, with the margin in place of the loss). The attacker has the model, the
 // nodes' features, classes and neighbours. With shadows, an even number of at least 4, it compares the margin with those
 // of as many models that it trains itself, half of them with the node and half without (LiRA: Carlini et al., S&P 2022).
-// It then knows all but which of a pool of nodes, as many of each class trained on as not, were trained on.
+// It then knows everything except which nodes of a pool were trained on; half of the pool's nodes of each class were.
 //
 // The findings are the area under the ROC curve, and how many training nodes are found at 1 % false alarms.
 func (run *Run) Membership(ctx context.Context, shadows int) ([]Finding, error) {
@@ -66,7 +66,7 @@ func at(score []float64, nodes []int32) (of []float64) {
 	return of
 }
 
-// margins returns of each node by how much the logit of its class is larger than the largest other one.
+// margins returns for each node the logit of its class less the largest other one.
 func margins(m *nn.Model, g *graph.Graph) ([]float64, error) {
 	logits, err := m.Infer(g)
 	if err != nil {
