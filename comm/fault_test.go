@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -336,7 +337,9 @@ func TestDisagreement(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, gs := groups(2, netsim.Config{})
+			// Member 0 sends after member 1: a member that fails first may not send what the other is to complain of.
+			net, sent := netsim.New(2, netsim.Config{}), make(chan struct{})
+			gs := []*comm.Group{comm.NewGroup(second{net.Transport(0), sent}, 0, 2), comm.NewGroup(&first{Transport: net.Transport(1), sent: sent}, 1, 2)}
 			told := make(chan struct{}) // member 1 stays until then: one that has left is a fault of its own
 			errs := each(gs, func(g *comm.Group) error {
 				defer g.Close()
@@ -352,6 +355,30 @@ func TestDisagreement(t *testing.T) {
 			}
 		})
 	}
+}
+
+// first closes sent when it has sent a frame.
+type first struct {
+	comm.Transport
+	once sync.Once
+	sent chan struct{}
+}
+
+func (f *first) Send(ctx context.Context, to int, head, body []byte) error {
+	err := f.Transport.Send(ctx, to, head, body)
+	f.once.Do(func() { close(f.sent) })
+	return err
+}
+
+// second sends nothing before sent is closed.
+type second struct {
+	comm.Transport
+	sent <-chan struct{}
+}
+
+func (s second) Send(ctx context.Context, to int, head, body []byte) error {
+	<-s.sent
+	return s.Transport.Send(ctx, to, head, body)
 }
 
 func TestCallersBugsPanic(t *testing.T) {
