@@ -318,7 +318,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	fixed := []string{"Task", "Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns"}
 	data := task{Kind: "single", Features: 30, Classes: 4, Relations: 6}
 	if c, err := Defaults(Plan{Preset: "frugal"}).closedFormConfig(task{Kind: "single", Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
-		t.Errorf("nodes without features are told by %d columns, want 30: %v", c.Adjacent, err)
+		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
 	}
 	config := func(p Plan) (reflect.Value, bool) {
 		if p.InClosedForm() {

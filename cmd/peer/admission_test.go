@@ -401,7 +401,7 @@ func TestCheckPlan(t *testing.T) {
 		t.Errorf("%s\nmust say that policy and roster allow it", out)
 	}
 	if out := must(t, append(judged, "--trusted", f.at("none.json"))...); !strings.Contains(out, "roster       none of tumour-registry is in force here") {
-		t.Errorf("%s\nthe output must say that there is no roster", out)
+		t.Errorf("%s\nthe output must say that this site has no roster", out)
 	}
 	f.policy(t, strings.Replace(string(contents(t, f.at("policy.yaml"))), "classes", "mlp", 1))
 	exit, stdout, stderr := call(t.Context(), judged...)

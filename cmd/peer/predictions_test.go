@@ -75,7 +75,7 @@ func lines(t *testing.T, path string) (all []map[string]string) {
 	return all
 }
 
-// TestPredictionFiles: both files have the same rows, of every node once, and cells are no formulas.
+// TestPredictionFiles checks that both files have one row per node, and that spreadsheets take no cell for a formula.
 func TestPredictionFiles(t *testing.T) {
 	logits := mat.New(2, 2)
 	copy(logits.Data, []float32{0, 2, 1, -1})

@@ -47,7 +47,7 @@ func TestAdjacencyRows(t *testing.T) {
 		bias, spread = bias+d/n, spread+d*d/n
 	}
 	if expected := degree * degree / float64(columns); math.Abs(bias) > 0.5 || spread > 2*expected {
-		t.Errorf("products of hashed rows are off by %.3f on average, variance %.1f, want 0 and about %.1f", bias, spread, expected)
+		t.Errorf("products of hashed rows are off by %.3f on average, variance %.1f, must be 0 and about %.1f", bias, spread, expected)
 	}
 	if err := hashed.Sparse.Valid(); err != nil {
 		t.Error(err)

@@ -75,12 +75,12 @@ func shorten(z hmat.Dense, most float64) {
 	}
 }
 
-// equationsLimit returns what the equations of another peer may be, of d columns, whose rows but for the constant are no
-// longer than most, squared.
+// equationsLimit returns the limits of another peer's equations of d columns, whose rows, without the constant, have a
+// squared length of at most most.
 func (k Joint) equationsLimit(d int, most float64) func(i int) comm.Limit {
 	square := 0.0
 	if k.RestWeight > 0 {
-		square = min(k.RestWeight*most, 1e150) // there is no limit of it
+		square = min(k.RestWeight*most, 1e150) // most may be infinite, and the limit must be finite
 	}
 	squares := slices.Repeat([]float64{square}, d)
 	squares[0] = k.RestWeight // the last column, from the end
@@ -94,8 +94,8 @@ func (k Joint) equationsLimit(d int, most float64) func(i int) comm.Limit {
 	}
 }
 
-// checkEquations is Normal.Check of equations of d columns, of all peers and of this one, whose rows but for the constant
-// are no longer than most, squared.
+// checkEquations is Normal.Check of equations of d columns, of all peers and of this one, whose rows, without the constant,
+// have a squared length of at most most.
 func (k Joint) checkEquations(ctx context.Context, all, own []float32, d int, most float64) error {
 	n, mine := k.system(all, d), k.system(own, d)
 	if !k.All {
