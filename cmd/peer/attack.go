@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
@@ -54,8 +55,8 @@ plan of each kind is attacked.`,
 	f.StringVar(&a.part, "shard", "", "this site's part of the graph, with --plan")
 	f.StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	f.IntVar(&a.rows, "rows", 20, "rows that are inverted")
-	bindSettings(f, "train", func(s plan.Setting) bool { return slices.Contains(attackedSettings, s.Name) })
-	groupHelp(c, "data", "shards", "split", "config", "plan", "shard", "rows")
+	flags.Bind(f, "train", func(s plan.Setting) bool { return slices.Contains(attackedSettings, s.Name) })
+	flags.Group(c, "data", "shards", "split", "config", "plan", "shard", "rows")
 	return c
 }
 
@@ -96,10 +97,10 @@ func (a *attacking) sites(config string, c *cobra.Command, w *cli.Watch) ([]*sha
 		if err := a.load(config, c.Flags(), w.Warn); err != nil {
 			return nil, nil, err
 		}
-		shards, closer, err := a.open(a.plan, w.Event)
+		shards, closer, err := a.Open(a.plan, w.Event)
 		return shards, closer, err
 	}
-	if a.Data != "" || a.Shards != "" || config != "" || len(givenSettings(c.Flags())) > 0 {
+	if a.Data != "" || a.Shards != "" || config != "" || len(flags.Given(c.Flags())) > 0 {
 		return nil, nil, cli.Invalidf("--plan has all settings: it must be given with --shard and --rows alone")
 	}
 	p, _, err := cli.ReadPlan(a.planFile, w.Warn)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -164,7 +165,7 @@ func TestPrecedence(t *testing.T) {
 	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
 		t.Fatal(err)
 	}
-	j, _, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), givenSettings(c.Flags()), nil, func(text string) { t.Error(text) })
+	j, _, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), flags.Given(c.Flags()), nil, func(text string) { t.Error(text) })
 	if err != nil {
 		t.Fatal(err)
 	}

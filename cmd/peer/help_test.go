@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 )
 
 // TestHelpIsShort: help is a phrase of at most 60 characters, not counting the choices of a
@@ -15,7 +17,7 @@ func TestHelpIsShort(t *testing.T) {
 	visit = func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			text := f.Usage
-			if _, setting := f.Value.(*settingValue); setting {
+			if flags.IsSetting(f) {
 				text, _, _ = strings.Cut(text, ":")
 			}
 			if n := len([]rune(text)); n > 60 || strings.HasSuffix(text, ".") {

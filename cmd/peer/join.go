@@ -163,7 +163,7 @@ func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err er
 	if s.Site.Shard, closer, err = cli.ReadParts(s.shard, len(p.Members)); err != nil {
 		return nil, nil, err
 	}
-	name := fileName(s.Site.Shard.Name)
+	name := cli.FileName(s.Site.Shard.Name)
 	if err = heddle.Seat(*p, s.Site.Shard, rank); err != nil {
 		err = fmt.Errorf("%s: %w", s.shard, err)
 	}

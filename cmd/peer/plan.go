@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
@@ -36,7 +37,7 @@ port in brackets: [2001:db8::1]:4001. A member without a host only dials out.`,
 		Example: `  peer plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, _, err := cli.LoadPlan("join", config, givenSettings(c.Flags()), nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)
+			p, _, err := cli.LoadPlan("join", config, flags.Given(c.Flags()), nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)
 			if err != nil {
 				return err
 			}
@@ -61,8 +62,8 @@ port in brackets: [2001:db8::1]:4001. A member without a host only dials out.`,
 			return cli.WriteFile(c.OutOrStdout(), out, func(w io.Writer) error { _, err := w.Write(text); return err })
 		},
 	}
-	bindSettings(c.Flags(), "join", func(plan.Setting) bool { return true })
-	groupHelp(c)
+	flags.Bind(c.Flags(), "join", func(plan.Setting) bool { return true })
+	flags.Group(c)
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
 	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer that has none of its own")

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 )
 
 // TestCLIReference compares docs/reference/cli.md with the help of the commands. HEDDLE_WRITE=1
@@ -52,10 +54,10 @@ func writeReference(b *bytes.Buffer, c *cobra.Command) {
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.ReplaceAll(c.Example, "\n  ", "\n")[2:])
 	}
-	var flags bytes.Buffer
+	var lines bytes.Buffer
 	settings := false
 	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if _, setting := f.Value.(*settingValue); setting {
+		if flags.IsSetting(f) {
 			settings = true
 			return
 		}
@@ -74,10 +76,10 @@ func writeReference(b *bytes.Buffer, c *cobra.Command) {
 				shown = "depends on today"
 			}
 		}
-		fmt.Fprintf(&flags, "| %s | %s | %s | %s |\n", name, kind, shown, strings.ReplaceAll(usage, "|", `\|`))
+		fmt.Fprintf(&lines, "| %s | %s | %s | %s |\n", name, kind, shown, strings.ReplaceAll(usage, "|", `\|`))
 	})
-	if flags.Len() > 0 {
-		fmt.Fprintf(b, "\n| flag | type | default | meaning |\n|---|---|---|---|\n%s", flags.String())
+	if lines.Len() > 0 {
+		fmt.Fprintf(b, "\n| flag | type | default | meaning |\n|---|---|---|---|\n%s", lines.String())
 	}
 	if settings {
 		fmt.Fprint(b, "\nEach [setting](settings.md) is a flag, too, with dashes in place of underscores.\n")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
@@ -30,8 +31,8 @@ type job struct {
 
 // jobFile is what a settings file of peer train has besides settings.
 type jobFile struct {
-	Source `yaml:",inline"`
-	Out    string `yaml:"out"` // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
+	cli.Source `yaml:",inline"`
+	Out        string `yaml:"out"` // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
 }
 
 func (j *jobFile) bind(f *pflag.FlagSet) {
@@ -43,8 +44,8 @@ func (j *jobFile) bind(f *pflag.FlagSet) {
 
 // load makes the job from the settings file at path, if there is one, and the flags that were
 // given.
-func (j *job) load(path string, flags *pflag.FlagSet, warn func(string)) (err error) {
-	given, settings := j.jobFile, givenSettings(flags)
+func (j *job) load(path string, f *pflag.FlagSet, warn func(string)) (err error) {
+	given, settings := j.jobFile, flags.Given(f)
 	if j.tunes {
 		settings["preset"] = "auto"
 	}
@@ -55,7 +56,7 @@ func (j *job) load(path string, flags *pflag.FlagSet, warn func(string)) (err er
 		"data": func() { j.Data = given.Data }, "shards": func() { j.Shards = given.Shards },
 		"split": func() { j.Split = given.Split }, "out": func() { j.Out = given.Out },
 	} {
-		if flags.Changed(name) {
+		if f.Changed(name) {
 			restore()
 		}
 	}
@@ -96,9 +97,9 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 		out := output{json: jsonPath, stdout: c.OutOrStdout()}
 		return j.run(c.Context(), out, resume, w, cli.Text(out.stdout, c.ErrOrStderr(), jsonPath, j.planOut))
 	}
-	bindSettings(c.Flags(), "train", wanted)
+	flags.Bind(c.Flags(), "train", wanted)
 	j.bind(c.Flags())
-	groupHelp(c, "data", "shards", "split", "config")
+	flags.Group(c, "data", "shards", "split", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results; - for standard output")
 	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
@@ -111,7 +112,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 // run trains and writes the files of out, whose directory is that of the job. Messages go to text.
 func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, text io.Writer) (err error) {
 	p := j.plan
-	shards, closer, err := j.open(p, w.Event)
+	shards, closer, err := j.Open(p, w.Event)
 	if err != nil {
 		return err
 	}
@@ -121,9 +122,9 @@ func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, te
 	}
 	name := shards[0].Name
 	if j.Out == "" {
-		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", fileName(name), p.Mode, p.Model, p.Seed))
+		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", cli.FileName(name), p.Mode, p.Model, p.Seed))
 		if p.Candidates() != nil {
-			j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", fileName(name), p.Preset, p.Seed))
+			j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", cli.FileName(name), p.Preset, p.Seed))
 		}
 	}
 	out.dir = j.Out

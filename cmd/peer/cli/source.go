@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
@@ -20,27 +19,27 @@ type Source struct {
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
 }
 
-// open returns the shards, whose arrays are valid until Close, and makes p what it means for the
+// Open returns the shards, whose arrays are valid until Close, and makes p what it means for the
 // data. event gets what there is to say of that.
-func (s Source) open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
+func (s Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
 	switch {
 	case (s.Data == "") == (s.Shards == ""):
-		return nil, nil, cli.Invalidf("a run needs either --data D (a data set) or --shards DIR (written by peer partition)")
+		return nil, nil, Invalidf("a run needs either --data D (a data set) or --shards DIR (written by peer partition)")
 	case s.Shards != "":
 		shards, closer, err := shard.ReadDir(s.Shards)
 		if err != nil {
-			return nil, nil, cli.Invalid(err)
+			return nil, nil, Invalid(err)
 		}
 		if p.Peers != heddle.Auto && p.Peers != len(shards) {
 			if shards, err = grouped(shards, p.Peers); err != nil {
-				return nil, nil, errors.Join(cli.Invalid(err), closer.Close())
+				return nil, nil, errors.Join(Invalid(err), closer.Close())
 			}
 		}
 		return shards, closer, nil
 	}
 	g, err := dataset.Read(s.Data, s.Split)
 	if err != nil {
-		return nil, nil, cli.Invalid(err)
+		return nil, nil, Invalid(err)
 	}
 	placed, notes := heddle.ForGraph(g, *p)
 	for _, e := range notes {
@@ -68,8 +67,8 @@ func grouped(shards []*shard.Shard, peers int) ([]*shard.Shard, error) {
 	return all, nil
 }
 
-// fileName turns a data set's name into a part of a path.
-func fileName(name string) string {
+// FileName turns a data set's name into a part of a path.
+func FileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t/\\:*?\"<>|", r) {
 			return '-'

@@ -1,4 +1,5 @@
-package main
+// Package flags turns settings of a plan into flags of a command.
+package flags
 
 import (
 	"fmt"
@@ -42,9 +43,9 @@ func (v *settingValue) Type() string {
 
 func (v *settingValue) String() string { return v.text }
 
-// bindSettings adds the flags of the settings that a command takes, of those that wanted accepts:
+// Bind adds the flags of the settings that a command takes, of those that wanted accepts:
 // train, or join for what the peers of several machines agree on. Former names work but are hidden.
-func bindSettings(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
+func Bind(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
 	for _, s := range plan.Settings() {
 		if s.Only != "" && s.Only != command || !wanted(s) {
 			continue
@@ -67,8 +68,8 @@ func bindSettings(f *pflag.FlagSet, command string, wanted func(plan.Setting) bo
 	}
 }
 
-// givenSettings returns the settings that flags set.
-func givenSettings(f *pflag.FlagSet) map[string]string {
+// Given returns the settings that flags set.
+func Given(f *pflag.FlagSet) map[string]string {
 	given := make(map[string]string)
 	f.Visit(func(one *pflag.Flag) {
 		if v, ok := one.Value.(*settingValue); ok {
@@ -89,9 +90,9 @@ func sections() []string {
 	return append(all, "output")
 }
 
-// groupHelp groups the flags in c's help by section, and those of some modes only by mode. The
+// Group groups the flags in c's help by section, and those of some modes only by mode. The
 // flags in data, besides settings, are in section data.
-func groupHelp(c *cobra.Command, data ...string) {
+func Group(c *cobra.Command, data ...string) {
 	c.Flags().SortFlags = false
 	c.SetUsageFunc(func(c *cobra.Command) error {
 		w := c.OutOrStderr()
@@ -128,4 +129,10 @@ func groupHelp(c *cobra.Command, data ...string) {
 		}
 		return nil
 	})
+}
+
+// IsSetting reports whether f is the flag of a setting.
+func IsSetting(f *pflag.Flag) bool {
+	_, is := f.Value.(*settingValue)
+	return is
 }
