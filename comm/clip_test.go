@@ -34,18 +34,24 @@ func clippedParts(members, rows, bits int) (all []*comm.Contribution) {
 // clipAll sums parts, one a member.
 func clipAll(t *testing.T, parts []*comm.Contribution) []error {
 	t.Helper()
-	net := netsim.New(len(parts), netsim.Config{})
+	return eachMember(t, len(parts), func(ctx context.Context, rank int, transport comm.Transport) error {
+		g := comm.NewGroup(transport, rank, len(parts))
+		defer g.Close()
+		_, err := g.Reduce(ctx, parts[rank])
+		return g.Refuse(ctx, err)
+	})
+}
+
+// eachMember runs do as every member of a network at once and returns what they return, by rank.
+func eachMember(t *testing.T, members int, do func(ctx context.Context, rank int, transport comm.Transport) error) []error {
+	t.Helper()
+	net := netsim.New(members, netsim.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	errs := make([]error, len(parts))
+	errs := make([]error, members)
 	var all sync.WaitGroup
-	for rank, c := range parts {
-		all.Go(func() {
-			g := comm.NewGroup(net.Transport(rank), rank, len(parts))
-			defer g.Close()
-			_, err := g.Reduce(ctx, c)
-			errs[rank] = g.Refuse(ctx, err)
-		})
+	for rank := range members {
+		all.Go(func() { errs[rank] = do(ctx, rank, net.Transport(rank)) })
 	}
 	all.Wait()
 	return errs
@@ -176,24 +182,15 @@ func (f twoFaced) Send(ctx context.Context, to int, head, body []byte) error {
 // TestClippedSumOfTwoFaces: a member that sends different parts to different members ends the sum.
 func TestClippedSumOfTwoFaces(t *testing.T) {
 	parts := clippedParts(3, 5, 16)
-	net := netsim.New(3, netsim.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	errs := make([]error, 3)
-	var all sync.WaitGroup
-	for rank, c := range parts {
-		all.Go(func() {
-			transport := net.Transport(rank)
-			if rank == 2 {
-				transport = twoFaced{transport}
-			}
-			g := comm.NewGroup(transport, rank, 3)
-			defer g.Close()
-			_, err := g.Reduce(ctx, c)
-			errs[rank] = g.Refuse(ctx, err)
-		})
-	}
-	all.Wait()
+	errs := eachMember(t, 3, func(ctx context.Context, rank int, transport comm.Transport) error {
+		if rank == 2 {
+			transport = twoFaced{transport}
+		}
+		g := comm.NewGroup(transport, rank, 3)
+		defer g.Close()
+		_, err := g.Reduce(ctx, parts[rank])
+		return g.Refuse(ctx, err)
+	})
 	for rank, err := range errs[:2] {
 		if !errors.Is(err, comm.ErrRefused) || !strings.Contains(fmt.Sprint(err), "got other parts than this peer") {
 			t.Errorf("peer %d must refuse parts that differ (got %v)", rank, err)
@@ -204,37 +201,28 @@ func TestClippedSumOfTwoFaces(t *testing.T) {
 // TestClippedSumOfShortPart: a part of a wrong length ends the sum by the name of who sent it.
 func TestClippedSumOfShortPart(t *testing.T) {
 	parts := clippedParts(3, 5, 0)
-	net := netsim.New(3, netsim.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	errs := make([]error, 3)
-	var all sync.WaitGroup
-	for rank, c := range parts {
-		all.Go(func() {
-			g := comm.NewGroup(net.Transport(rank), rank, 3)
-			defer g.Close()
-			if rank < 2 {
-				_, err := g.Reduce(ctx, c)
-				errs[rank] = g.Refuse(ctx, err)
-				return
-			}
-			short := make([]byte, 7)
-			in, err := g.SendRecv(ctx, comm.Reduce, "means", [][]byte{short, short, nil}, 1<<10)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			h := sha256.New()
-			for _, b := range [][]byte{in[0], in[1], short} {
-				h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
-				h.Write(b)
-			}
-			digest := h.Sum(nil)
-			g.SendRecv(ctx, comm.Control, "digest", [][]byte{digest, digest, nil}, 1<<10)
-			g.Barrier(ctx) // until it is refused
-		})
-	}
-	all.Wait()
+	errs := eachMember(t, 3, func(ctx context.Context, rank int, transport comm.Transport) error {
+		g := comm.NewGroup(transport, rank, 3)
+		defer g.Close()
+		if rank < 2 {
+			_, err := g.Reduce(ctx, parts[rank])
+			return g.Refuse(ctx, err)
+		}
+		short := make([]byte, 7)
+		in, err := g.SendRecv(ctx, comm.Reduce, "means", [][]byte{short, short, nil}, 1<<10)
+		if err != nil {
+			t.Error(err)
+			return err
+		}
+		h := sha256.New()
+		for _, b := range [][]byte{in[0], in[1], short} {
+			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
+			h.Write(b)
+		}
+		digest := h.Sum(nil)
+		g.SendRecv(ctx, comm.Control, "digest", [][]byte{digest, digest, nil}, 1<<10)
+		return g.Barrier(ctx) // until it is refused
+	})
 	for rank, err := range errs[:2] {
 		at, ok := errors.AsType[*comm.PeerError](err)
 		if !ok || at.Rank != 2 || !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), "a part must have 56 bytes (got 7)") {

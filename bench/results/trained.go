@@ -43,29 +43,25 @@ func cheaper(data, from string, last ...string) steps {
 	return s
 }
 
+// oneByOne are names and changes of the steps that take one thing each.
+var oneByOne = []string{
+	"rows int8", "--rows=int8 --compress=zstd",
+	"updates int16", "--sums=int16 --updates=int16",
+	"updates int8", "--updates=int8",
+	"updates int4", "--updates=int4",
+	"2 local steps", "--local-steps=2 --rounds=75 --eval-every=2",
+	"5 local steps", "--local-steps=5 --rounds=30 --eval-every=1",
+	"up to 60 rounds, patience 5", "--rounds=60 --patience=5",
+	"10 local steps", "--rounds=15 --patience=0 --local-steps=10",
+	"warm start", "--warm-start",
+}
+
 // trainedSteps are the steps of each data set, the fastest data set first.
 var trainedSteps = []steps{
 	cheaper("amazon-photo", "--encoder=pca:64 --hidden=64 --lr=0.01 --decay=0.005 --rounds=150 --eval-every=4",
-		"rows int8", "--rows=int8 --compress=zstd",
-		"updates int16", "--sums=int16 --updates=int16",
-		"updates int8", "--updates=int8",
-		"updates int4", "--updates=int4",
-		"2 local steps", "--local-steps=2 --rounds=75 --eval-every=2",
-		"5 local steps", "--local-steps=5 --rounds=30 --eval-every=1",
-		"up to 60 rounds, patience 5", "--rounds=60 --patience=5",
-		"10 local steps", "--rounds=15 --patience=0 --local-steps=10",
-		"warm start", "--warm-start",
-		"rows int4, sums int8", "--rows=int4 --sums=int8"),
+		append(oneByOne, "rows int4, sums int8", "--rows=int4 --sums=int8")...),
 	cheaper("cora", "--encoder=pca:128 --layer-output=logits --row-norm=l1 --hidden=64 --lr=0.01 --decay=0.005 --rounds=150 --eval-every=4",
-		"rows int8", "--rows=int8 --compress=zstd",
-		"updates int16", "--sums=int16 --updates=int16",
-		"updates int8", "--updates=int8",
-		"updates int4", "--updates=int4",
-		"2 local steps", "--local-steps=2 --rounds=75 --eval-every=2",
-		"5 local steps", "--local-steps=5 --rounds=30 --eval-every=1",
-		"up to 60 rounds, patience 5", "--rounds=60 --patience=5",
-		"10 local steps", "--rounds=15 --patience=0 --local-steps=10",
-		"warm start", "--warm-start"),
+		oneByOne...),
 	cheaper("amazon-computers", "--encoder=pca:128 --hidden=256 --lr=0.01 --decay=0.0005 --rounds=150 --eval-every=4",
 		"rows, updates int8, sums int16", "--rows=int8 --compress=zstd --sums=int16 --updates=int8",
 		"5 local steps", "--local-steps=5 --rounds=30 --eval-every=1",
