@@ -161,10 +161,18 @@ func (o options) chosenOf(ctx context.Context, b *book, data string) (all []choi
 	if err != nil {
 		return nil, err
 	}
+	var families []family
 	for _, f := range gridOf(splits[0].X.Cols()) {
-		if !o.wants(f.name) {
-			continue
+		if o.wants(f.name) {
+			families = append(families, f)
 		}
+	}
+	return o.chosen(ctx, b, data, families)
+}
+
+// chosen runs families over a data set.
+func (o options) chosen(ctx context.Context, b *book, data string, families []family) (all []choice, err error) {
+	for _, f := range families {
 		c := choice{candidates: len(f.candidates)}
 		r, err := f.row(data)
 		if err != nil {

@@ -1,0 +1,90 @@
+package results
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/bench/page"
+)
+
+// AboutDefaults is the introduction of the page of subcommand defaults.
+var AboutDefaults = page.About{
+	Name:  "defaults",
+	Title: "The defaults of each model",
+	Text: `What a model reaches by its defaults, as "peer train --data X --model M", beside the best of a grid of 24
+settings, which was fixed before it ran. Validation nodes choose that one with one seed; test nodes are
+read once. The metric is accuracy in %, AUC for tolokers.`,
+}
+
+// defaultsData are the data sets, from the least to run to the most.
+var defaultsData = []string{"cora", "citeseer", "chameleon-filtered", "squirrel-filtered", "actor", "amazon-photo",
+	"imdb", "dblp-citation", "tolokers", "amazon-computers"}
+
+// defaultsModels are the models of each mode.
+var defaultsModels = map[string][]string{
+	"retexo":     {"gcn", "gin", "sage", "gat", "gatv2", "sage-pool"},
+	"standalone": {"gcn", "gin", "sage", "gat", "gatv2", "sage-pool", "appnp", "sign", "mlp"},
+}
+
+// modelGrid returns the settings that the defaults of a model are compared with.
+func modelGrid(mode, model string, columns int) []string {
+	last := []string{"--norm=none", "--norm=layer", "--norm=batch"}
+	if mode == "retexo" {
+		last = []string{"--encoder=raw", "--encoder=pca:64", "--encoder=pca:128"}
+		if columns < 128 {
+			last = []string{"--encoder=raw --dropout=0", "--encoder=raw --dropout=0.3", "--encoder=raw --dropout=0.6"}
+		}
+	}
+	return combine([]string{"--mode=" + mode + " --model=" + model}, []string{"--lr=0.003", "--lr=0.01"},
+		[]string{"--hidden=64", "--hidden=256"}, []string{"--decay=0.0005", "--decay=0.005"}, last)
+}
+
+// CommandDefaults registers the flags of the subcommand defaults and returns it.
+func CommandDefaults(f *flag.FlagSet) func(context.Context, *page.Page) error {
+	var o options
+	var mode string
+	f.StringVar(&mode, "mode", "retexo", "retexo or standalone")
+	o.bind(f)
+	return o.within(func(ctx context.Context, p *page.Page, b *book) error { return o.printDefaults(ctx, p, b, mode) })
+}
+
+// printDefaults prints each model's defaults beside the best of its grid.
+func (o options) printDefaults(ctx context.Context, p *page.Page, b *book, mode string) error {
+	p.Table("model %s", "data set %s", "test %s", "validation %.2f", "test of the best %s", "its validation %.2f", "difference %+.2f", "its settings %s")
+	var verdicts []string
+	for _, model := range defaultsModels[mode] {
+		if !o.wants(model) {
+			continue
+		}
+		near, sets := 0, 0
+		for _, data := range defaultsData {
+			if !o.wantsData(data) {
+				continue
+			}
+			splits, err := b.read(data)
+			if err != nil {
+				return err
+			}
+			chosen, err := o.chosen(ctx, b, data, []family{
+				{"defaults", []string{"--mode=" + mode + " --model=" + model}, true},
+				{"grid", modelGrid(mode, model, splits[0].X.Cols()), true}})
+			if err != nil {
+				return err
+			}
+			ours, best := chosen[0], chosen[1]
+			if ours.refused != "" || best.refused != "" {
+				continue
+			}
+			apart, _ := difference(ours.summary, best.summary, testOf)
+			p.Row(model, data, ours.test(), ours.val(), best.test(), best.val(), apart, "`"+best.setting()+"`")
+			if sets++; apart >= -1 {
+				near++
+			}
+		}
+		verdicts = append(verdicts, fmt.Sprintf("- %s: %d of %d", model, near, sets))
+	}
+	p.Text("The defaults are at most one point below the best of the grid on so many data sets:\n\n%s", strings.Join(verdicts, "\n"))
+	return nil
+}
