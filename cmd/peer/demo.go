@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -76,7 +77,7 @@ func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.
 	if err != nil {
 		return err
 	}
-	table := demoTable(g, shards, all)
+	table, ways := demoTable(g, shards, all)
 	lines := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
 	for _, row := range append([][]string{table.Head}, table.Rows...) {
 		fmt.Fprintln(lines, strings.Join(row, "\t"))
@@ -85,7 +86,7 @@ func demo(ctx context.Context, seed uint64, out output, w *cli.Watch, stdout io.
 		return err
 	}
 	o := all[2].Runs[0]
-	page := report.Page{Compare: &table, Command: fmt.Sprintf("peer demo --seed %d", seed)}
+	page := report.Run{Names: g.Sites, Compare: &table, Ways: ways, Command: fmt.Sprintf("peer demo --seed %d", seed)}
 	if err := out.write(o, auto, shards, page); err != nil {
 		return err
 	}
@@ -108,22 +109,25 @@ func chosen(o *heddle.Result) string {
 	return fmt.Sprintf("Of %d plans, which sent %s in all, validation chose %s.", tried, report.Bytes(sent), name)
 }
 
-// demoTable compares the four trials of the demo.
-func demoTable(g *graph.Graph, shards []*shard.Shard, all []heddle.Outcome) report.Table {
+// demoTable compares the four trials of the demo, in numbers and in bars.
+func demoTable(g *graph.Graph, shards []*shard.Shard, all []heddle.Outcome) (t report.Table, ways []report.Bar) {
 	rows, edges := pooling(shards)
 	sent := all[2].Sent
 	moved := []string{"0 B", report.Bytes(rows) + " of raw data",
 		fmt.Sprintf("%s (%s on the wire)", report.Bytes(sent.Total()), report.Bytes(sent.Wire)),
 		report.Bytes(rows+edges) + " of raw data"}
-	t := report.Table{Head: []string{"way", "test accuracy", "sent by all sites"}}
+	t = report.Table{Head: []string{"way", "test accuracy", "sent by all sites"}}
 	for r, o := range all[0].Runs {
 		name := fmt.Sprintf("%s alone (its own %d nodes)", g.Sites[r], shards[r].Owned)
 		t.Rows = append(t.Rows, []string{name, report.Percent(o.Test), "0 B"})
+		ways = append(ways, report.Bar{Name: g.Sites[r] + " alone", Value: o.Test, Low: math.NaN(), High: math.NaN()})
 	}
 	for k, o := range all {
 		t.Rows = append(t.Rows, []string{o.Name, report.Percent(o.Test), moved[k]})
+		ways = append(ways, report.Bar{Name: []string{"each site alone", "features only", "Heddle, together", "pooled data"}[k], Value: o.Test,
+			Low: math.NaN(), High: math.NaN()})
 	}
-	return t
+	return t, ways
 }
 
 // pooling returns the bytes that the other sites would send if the data were pooled at the first: 8

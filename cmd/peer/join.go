@@ -88,7 +88,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		early.json = "" // what is written there stays, and is written once
 	}
 	write := func(out output, o *heddle.Result) error {
-		return out.write(o, *p, []*shard.Shard{own}, report.Page{Command: "peer join --plan plan.yaml --shard " + s.shard})
+		return out.write(o, *p, []*shard.Shard{own}, report.Run{Command: "peer join --plan settings.yaml --shard " + s.shard})
 	}
 	s.Site.OnModel = func(o *heddle.Result) error { return write(early, o) }
 	o, err := heddle.Join(ctx, *p, s.Site)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"time"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
@@ -105,6 +106,9 @@ type output struct {
 func (out output) model() string  { return filepath.Join(out.dir, "model.safetensors") }
 func (out output) report() string { return filepath.Join(out.dir, "report.html") }
 
+// settings is the file of the settings that trained the model.
+func (out output) settings() string { return filepath.Join(out.dir, "settings.yaml") }
+
 // predictions is the file of the predictions for own nodes, csv or parquet.
 func (out output) predictions(format string) string {
 	return filepath.Join(out.dir, "predictions."+format)
@@ -117,7 +121,7 @@ func (out output) check() error {
 }
 
 // write writes the files of a run by p. shards are those of this process; page has what o lacks.
-func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, page report.Page) error {
+func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, page report.Run) error {
 	first := shards[0]
 	if err := o.Save(out.model()); err != nil {
 		return err
@@ -126,24 +130,17 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 	if err != nil {
 		return err
 	}
-	r, sum := resultOf(o, p, first), o.Total()
-	page.Setting = string(setting) + page.Setting
-	page.Title = fmt.Sprintf("%s · %s · %s · %d peers", first.Name, p.Mode, o.Plan.Model, first.Parts)
-	page.Metric, page.Stages, page.Peers, page.Tried = string(o.Metric), o.Stages, o.Peers, o.Tried
+	r := resultOf(o, p, first)
+	page.Result, page.Plan, page.Shards, page.Date = o, p, shards, time.Now()
+	page.Settings = string(setting) + page.Settings
 	page.Links, page.Failures = predicted(r.Links), failures(r)
-	page.Summary = []report.Fact{
-		{Name: "test " + r.Metric, Value: report.Percent(o.Test)},
-		{Name: "validation " + r.Metric, Value: report.Percent(o.Val)},
-		{Name: "seconds", Value: fmt.Sprintf("%.1f", o.Seconds)}, {Name: "rounds", Value: fmt.Sprint(o.Rounds)},
-		{Name: "seconds waiting for peers", Value: fmt.Sprintf("%.1f", o.Waited)},
-		{Name: "bytes sent", Value: report.Bytes(sum.Total())}, {Name: "messages sent", Value: fmt.Sprint(sum.Messages)},
-		{Name: "messages one after another", Value: fmt.Sprint(r.Trips)},
-		{Name: "sums over the peers", Value: o.Sums.Trust},
+	if o.Members != nil {
+		page.Names = o.Members
 	}
-	if o.Privacy != nil {
-		page.Summary = append(page.Summary, report.Fact{Name: "kept private", Value: o.Privacy.String()})
-	}
-	if err := cli.WriteFile(out.stdout, out.report(), func(w io.Writer) error { return report.Write(w, page) }); err != nil {
+	if err := errors.Join(
+		cli.WriteFile(out.stdout, out.report(), func(w io.Writer) error { return report.Write(w, page) }),
+		cli.WriteFile(out.stdout, out.settings(), func(w io.Writer) error { _, err := io.WriteString(w, page.Settings); return err }),
+	); err != nil {
 		return err
 	}
 	if all := guessedBy(o, shards); len(all) > 0 {

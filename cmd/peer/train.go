@@ -69,8 +69,9 @@ func newTrain() *cobra.Command {
 		Short: "Simulate all peers on one machine and train a model",
 		Long: `Simulate all peers on one machine, each with its own part of the graph, and train a model.
 
-The output directory gets model.safetensors, report.html, result.json, and predictions.csv and predictions.parquet with
-the class of every node. Ctrl-C leaves checkpoints there, and the same command with --resume continues from them.`,
+The output directory gets model.safetensors, report.html, result.json, settings.yaml that repeats the run by --config, and
+predictions.csv and predictions.parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same command
+with --resume continues from them.`,
 		Example: `  peer train --data data/cora --peers 4 --model gcn --seed 1 --json out.json
   peer train --data data/cora --preset retexo
   peer train --data data/cora --mode fullbatch --peers 4 --model gat
@@ -157,7 +158,8 @@ func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, te
 	if err != nil {
 		return err
 	}
-	page := report.Page{Setting: string(place), Command: "peer train --config settings.yaml"}
+	again := "peer train --config " + out.settings() + " --out " + j.Out + "-again"
+	page := report.Run{Names: j.Sites, Settings: string(place), Command: again}
 	if err := errors.Join(out.write(o, *p, shards, page), j.writePlan(out.stdout, o)); err != nil {
 		return err
 	}

@@ -17,11 +17,13 @@ type Source struct {
 	Data   string `yaml:"data"`   // directory or .npz of a data set; or
 	Shards string `yaml:"shards"` // directory that peer partition wrote
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
+
+	Sites []string `yaml:"-"` // names of the sites whose parts Open has read; nil: they have none
 }
 
 // Open returns the shards, whose arrays are valid until Close, and makes p what it means for the
-// data. event gets what there is to say of that.
-func (s Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
+// data. event gets what there is to say of that. It sets Sites.
+func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
 	switch {
 	case (s.Data == "") == (s.Shards == ""):
 		return nil, nil, Invalidf("a run needs either --data D (a data set) or --shards DIR (written by peer partition)")
@@ -34,7 +36,13 @@ func (s Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, 
 			if shards, err = grouped(shards, p.Peers); err != nil {
 				return nil, nil, errors.Join(Invalid(err), closer.Close())
 			}
+			return shards, closer, nil
 		}
+		m, err := shard.ReadManifest(s.Shards)
+		if err != nil {
+			return nil, nil, errors.Join(Invalid(err), closer.Close())
+		}
+		s.Sites = m.Sites
 		return shards, closer, nil
 	}
 	g, err := dataset.Read(s.Data, s.Split)
@@ -47,6 +55,9 @@ func (s Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, 
 	}
 	*p = placed
 	shards, err := heddle.Split(g, placed)
+	if len(g.Sites) == len(shards) && placed.Policy == "by-column" {
+		s.Sites = g.Sites
+	}
 	return shards, io.NopCloser(nil), err
 }
 

@@ -22,7 +22,7 @@ const Width = 64
 //go:embed partition.html
 var partitionPage string
 
-var partitionLayout = template.Must(template.New("partition").Funcs(template.FuncMap{"bytes": Bytes}).Parse(partitionPage))
+var partitionLayout = template.Must(template.Must(template.New("partition").Parse(partsPage)).Parse(partitionPage))
 
 // WritePartition writes the quality of a partition: balance, the rows between each pair of parts as
 // a picture and in numbers, and, if known, the times of the phases and the peak of the memory (0:
@@ -40,7 +40,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 	if memory > 0 {
 		facts = append(facts, Fact{"peak memory", Bytes(memory)})
 	}
-	balance := Table{Head: []string{"largest part over the mean", ""}}
+	balance := Table{Name: "Balance", Head: []string{"largest part over the mean", ""}}
 	for _, b := range []struct {
 		name  string
 		value float64
@@ -49,11 +49,11 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		balance.Rows = append(balance.Rows, []string{b.name, fmt.Sprintf("%.3f", b.value)})
 	}
 	row := r.Halo * 4 * Width
-	travel := Table{Head: []string{"sent", "bytes"}, Rows: [][]string{
+	travel := Table{Name: "Bytes of an exchange", Head: []string{"sent", "bytes"}, Rows: [][]string{
 		{"layer by layer: a layer, once", Bytes(row)},
 		{"full-batch: a layer and epoch, forward and back", Bytes(2 * row)},
 	}}
-	parts := Table{Head: []string{"part", "nodes", "edges", "cut", "train", "val", "test", "features", "halo rows"}}
+	parts := Table{Name: "Parts", Head: []string{"part", "nodes", "edges", "cut", "train", "val", "test", "features", "halo rows"}}
 	for k, p := range m.Parts {
 		name := fmt.Sprint(k)
 		if k < len(m.Sites) {
@@ -69,7 +69,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 	}
 	tables := []Table{balance, travel, parts}
 	if len(r.Rows) <= 32 { // beyond that the picture is enough
-		pairs := Table{Head: []string{"rows from part, to"}}
+		pairs := Table{Name: "Rows between parts", Head: []string{"rows from part, to"}}
 		for q := range r.Rows {
 			pairs.Head = append(pairs.Head, fmt.Sprint(q))
 		}
@@ -83,7 +83,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		tables = append(tables, pairs)
 	}
 	if len(phases) > 0 {
-		took := Table{Head: []string{"phase", "seconds", "million edges a second"}}
+		took := Table{Name: "Time by phase", Head: []string{"phase", "seconds", "million edges a second"}}
 		for _, t := range phases {
 			rate := "–"
 			if t.Edges > 0 && t.Seconds > 0 {
@@ -95,11 +95,12 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 	}
 	title := fmt.Sprintf("%s in %d parts by %s, seed %d", m.Name, r.Parts, m.Policy, m.Seed)
 	return partitionLayout.Execute(w, struct {
+		Style   template.CSS
 		Title   string
 		Summary []Fact
-		Matrix  template.HTML // SVG that this package has drawn
+		Matrix  Chart
 		Tables  []Table
-	}{title, facts, template.HTML(picture), tables})
+	}{template.CSS(Style), title, facts, picture, tables})
 }
 
 // pairs is a matrix for plotter.HeatMap: column q, row p from the top.
@@ -110,20 +111,19 @@ func (m pairs) Z(c, r int) float64 { return float64(m[len(m)-1-r][c]) }
 func (m pairs) X(c int) float64    { return float64(c) }
 func (m pairs) Y(r int) float64    { return float64(r) }
 
-// shades go from white to the palette's blue.
+// shades go from nothing to the palette's blue: on light and on dark paper they tell the same.
 type shades struct{}
 
 func (shades) Colors() (list []color.Color) {
 	dark := color.RGBAModel.Convert(palette[0]).(color.RGBA)
 	for k := range 64 {
-		mix := func(c uint8) uint8 { return uint8(255 - k*(255-int(c))/63) }
-		list = append(list, color.RGBA{mix(dark.R), mix(dark.G), mix(dark.B), 255})
+		list = append(list, color.NRGBA{dark.R, dark.G, dark.B, uint8(8 + k*247/63)})
 	}
 	return list
 }
 
-// matrix draws the rows that each part sends to each other, dark for many; "" if none are sent.
-func matrix(rows [][]int64) (string, error) {
+// matrix draws the rows that each part sends to each other, dark for many; empty if none are sent.
+func matrix(rows [][]int64) (Chart, error) {
 	most := int64(0)
 	for _, to := range rows {
 		for _, n := range to {
@@ -131,7 +131,7 @@ func matrix(rows [][]int64) (string, error) {
 		}
 	}
 	if most == 0 {
-		return "", nil
+		return Chart{}, nil
 	}
 	p := newPlot("to part", "from part")
 	h := plotter.NewHeatMap(pairs(rows), shades{})
@@ -147,5 +147,6 @@ func matrix(rows [][]int64) (string, error) {
 	}
 	p.X.Tick.Marker = ticks(func(k int) int { return k })
 	p.Y.Tick.Marker = ticks(func(k int) int { return len(rows) - 1 - k })
-	return svgOf(p, height, height)
+	picture, err := svg(p, 1.2*height, 1.2*height, fmt.Sprintf("Rows that one part sends to another in an exchange: %d at most, of %d parts; the tables have the numbers", most, len(rows)))
+	return Chart{picture, "Rows that one part sends to another in an exchange; stronger colour is more."}, err
 }

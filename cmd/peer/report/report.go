@@ -1,5 +1,4 @@
-// Package report writes an HTML page of a run or of a partition, which needs no other file and no
-// network.
+// Package report writes an HTML page of a run or of a partition, which needs no other file, no script and no network.
 package report
 
 import (
@@ -8,65 +7,174 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"strings"
+	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Page is what a report shows.
-type Page struct {
-	Title    string
-	Summary  []Fact
-	Compare  *Table           // ways of training side by side, or nil
-	Links    *Table           // duration of the run over other connections, or nil
-	Tried    []heddle.Attempt // plans that preset auto tried; nil: another preset
-	Failures *Table           // peers that failed or were slow, and what was done, or nil
-	Metric   string           // of Val and Test, as "accuracy"
-	Stages   []train.StageResult
-	Peers    []heddle.Traffic
-	Setting  string // as a settings file
-	Command  string // that repeats the run
+// Run is what the page of a run shows.
+type Run struct {
+	Result   *heddle.Result
+	Plan     heddle.Plan    // on which the sites agreed: of preset auto not the chosen one, which Result has
+	Shards   []*shard.Shard // of this process
+	Names    []string       // of all sites by rank; nil: they have none
+	Date     time.Time      // of its end
+	Compare  *Table         // ways of training side by side, or nil
+	Ways     []Bar          // their test metrics
+	Links    *Table         // duration of the run over other connections, or nil
+	Failures *Table         // peers that failed or were slow, and what was done, or nil
+	Settings string         // by which the model was trained, as a settings file
+	Command  string         // that repeats the run
 }
 
 // Fact is one figure with its name.
 type Fact struct{ Name, Value string }
 
-// Table is rows of text under a head; the first column is of names, the others of numbers.
+// Table is rows of text under a head; the first column is of names.
 type Table struct {
+	Name string // for those who do not see it
 	Head []string
 	Rows [][]string
+	Text bool // all columns are of text, not of numbers
 }
+
+// section is a part of the page.
+type section struct {
+	Title     string
+	Notes     []string
+	Confusion *confusion
+	Chart     []Chart
+	Tables    []Table
+}
+
+// contents is what report.html shows.
+type contents struct {
+	Title, Kicker     string
+	Style             template.CSS
+	Lead, Warnings    []string
+	Facts             []Fact
+	Compare           *Table
+	Ways              Chart
+	Quality           []section
+	Layers            Table
+	Curves            []Chart
+	TriedTable        *Table
+	Trade             Chart
+	Failures, Links   *Table
+	Sent              Table
+	Doors             Chart
+	Leaves            *section
+	Settings, Command string
+}
+
+// Style is the style sheet of all pages: light and dark, from 320 pixels on, and printed.
+//
+//go:embed style.css
+var Style string
 
 //go:embed report.html
 var page string
 
-var layout = template.Must(template.New("report").Funcs(template.FuncMap{
-	"percent": Percent, "bytes": Bytes, "sum": func(p heddle.Traffic) int64 { return p.Total() },
-}).Parse(page))
+// partsPage has what pages share: tables and charts.
+//
+//go:embed parts.html
+var partsPage string
 
-// Write writes p as HTML.
-func Write(w io.Writer, p Page) error {
-	loss, err := curves("training loss", p.Stages, func(q train.Point) float64 { return q.Loss })
-	if err != nil {
-		return fmt.Errorf("report: chart of the loss: %w", err)
+var layout = template.Must(template.Must(template.New("report").Parse(partsPage)).Parse(page))
+
+// Write writes the page of r as HTML.
+func Write(w io.Writer, r Run) error {
+	o := r.Result
+	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: r.warnings(), Facts: r.facts(),
+		Compare: r.Compare, Layers: layers(o), TriedTable: TriedTable(string(o.Metric), o.Tried), Failures: r.Failures, Links: r.Links,
+		Settings: r.Settings, Command: r.Command}
+	if c.Compare != nil && c.Compare.Name == "" {
+		named := *c.Compare
+		named.Name, c.Compare = "Side by side", &named
 	}
-	val, err := curves("validation "+p.Metric, p.Stages, func(q train.Point) float64 { return q.Val })
-	if err != nil {
-		return fmt.Errorf("report: chart of %s: %w", p.Metric, err)
+	var err error
+	if c.Ways, err = barsOf("Test "+string(o.Metric)+" of each way of training", string(o.Metric), r.Ways, math.NaN(), ""); err != nil {
+		return fmt.Errorf("report: chart of the ways: %w", err)
 	}
-	doors, err := bars(p.Peers)
-	if err != nil {
-		return fmt.Errorf("report: chart of bytes: %w", err)
+	if c.Quality, err = r.quality(); err != nil {
+		return err
 	}
-	curve, err := tradeOff(p.Metric, p.Tried)
-	if err != nil {
+	for label, of := range curvesOf(string(o.Metric)) {
+		chart, err := curves(label, o.Result, of)
+		if err != nil {
+			return fmt.Errorf("report: chart of %s: %w", label, err)
+		}
+		if chart.SVG != "" {
+			c.Curves = append(c.Curves, chart)
+		}
+	}
+	if c.Trade, err = tradeOff(string(o.Metric), o.Tried); err != nil {
 		return fmt.Errorf("report: chart of what was tried: %w", err)
 	}
-	return layout.Execute(w, struct {
-		Page
-		TriedTable              *Table
-		Loss, Val, Doors, Curve template.HTML // SVG that this package has drawn
-	}{p, TriedTable(p.Metric, p.Tried), template.HTML(loss), template.HTML(val), template.HTML(doors), template.HTML(curve)})
+	peers := r.peers()
+	c.Sent = sentTable(peers)
+	if c.Doors, err = sentBars(peers); err != nil {
+		return fmt.Errorf("report: chart of bytes: %w", err)
+	}
+	if c.Leaves, err = r.leaves(); err != nil {
+		return fmt.Errorf("report: what left each site: %w", err)
+	}
+	return layout.Execute(w, c)
+}
+
+// curvesOf returns what there are curves of, in order.
+func curvesOf(metric string) func(func(string, func(train.Point) float64) bool) {
+	return func(yield func(string, func(train.Point) float64) bool) {
+		_ = yield("training loss", func(q train.Point) float64 { return q.Loss }) &&
+			yield("validation "+metric, func(q train.Point) float64 { return q.Val })
+	}
+}
+
+// layers is what each stage ended with.
+func layers(o *heddle.Result) Table {
+	t := Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + string(o.Metric), "test " + string(o.Metric), ""}}
+	for _, s := range o.Stages {
+		row := []string{s.Name, fmt.Sprint(len(s.Curve)), fmt.Sprint(s.BestRound), Percent(s.Val), Percent(s.Test), ""}
+		if s.Stage == o.Ends && len(o.Stages) > 1 {
+			row[5] = "the model ends here"
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// peers is what each site of this process sent, by name.
+func (r Run) peers() []heddle.Traffic {
+	all := make([]heddle.Traffic, len(r.Result.Peers))
+	for k, p := range r.Result.Peers {
+		if all[k] = p; k < len(r.Shards) {
+			all[k].Name = r.site(r.Shards[k].Rank)
+		}
+	}
+	return all
+}
+
+// site is the name of that rank's site.
+func (r Run) site(rank int) string {
+	if rank < len(r.Names) {
+		return r.Names[rank]
+	}
+	return fmt.Sprintf("part %d", rank)
+}
+
+func sentTable(peers []heddle.Traffic) Table {
+	t := Table{Name: "Bytes and messages sent", Head: []string{"site", "rows (halo)", "updates (reduce)", "control", "together", "on the wire", "messages"}}
+	for _, p := range peers {
+		wire := "–"
+		if p.Wire > 0 {
+			wire = Bytes(p.Wire)
+		}
+		t.Rows = append(t.Rows, []string{p.Name, Bytes(p.Halo), Bytes(p.Reduce), Bytes(p.Control), Bytes(p.Total()), wire, fmt.Sprint(p.Messages)})
+	}
+	return t
 }
 
 // Percent writes a fraction in percent; NaN is "none".
@@ -94,4 +202,12 @@ func Bytes(n int64) string {
 		digits = 1
 	}
 	return fmt.Sprintf("%.*f %s", digits, x, []string{"B", "kB", "MB", "GB", "TB"}[unit])
+}
+
+// listed joins names as a sentence does.
+func listed(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }

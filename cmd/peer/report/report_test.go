@@ -2,83 +2,135 @@ package report
 
 import (
 	"encoding/xml"
-	"io"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot/plotter"
+
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
 )
 
-func sample() Page {
-	s := Page{Title: `<cora> & "friends"`, Metric: "accuracy", Summary: []Fact{{"test accuracy", "81.20 %"}}, Setting: "model: gcn\n", Command: "peer train --seed 1",
-		Compare: &Table{Head: []string{"way", "accuracy"}, Rows: [][]string{{"site 0 alone", "70.1"}}},
-		Peers:   []heddle.Traffic{{Name: "peer 0", Counts: comm.Counts{Halo: 3e6, Reduce: 2e6, Control: 1e4}, Wire: 6e6}, {Name: "peer 1", Counts: comm.Counts{Halo: 2e6, Reduce: 2e6, Control: 1e4}, Wire: 5e6}}}
+// sample is the run of two sites, of which training knows all.
+func sample(t *testing.T) Run {
+	t.Helper()
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 80, Sites: 2, Classes: 3, Columns: 80, Train: 0.3, Val: 0.2}, rng.New(1))
+	g.Name = `<cora> & "friends"`
+	shards, err := partition.Partition(g, partition.ByColumn{}, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := heddle.Defaults(heddle.Plan{Mode: "retexo", Preset: "retexo"})
+	o := &heddle.Result{Plan: p, Metric: "accuracy", Val: 0.8, Test: 0.812, Seconds: 200, Rounds: 100}
+	for k, s := range shards {
+		own := heddle.Predictions{Logits: mat.New(s.Owned, 3)}
+		for i := range s.Owned {
+			own.Logits.Row(i)[s.Labels.Class[i]] = 1
+		}
+		o.Own = append(o.Own, own)
+		o.Peers = append(o.Peers, heddle.Traffic{Name: fmt.Sprint("peer ", k), Counts: comm.Counts{Halo: 3e6, Reduce: 2e6, Control: 1e4}, Wire: 6e6})
+	}
 	for k := range 2 {
-		st := train.StageResult{Name: []string{"layer 1", "layer 2"}[k], Val: 0.8, Test: math.NaN()}
-		for r := range 50 {
+		st := train.StageResult{Stage: k, Name: train.StageName(k), Ended: true, BestRound: 47, Val: 0.8, Test: math.NaN()}
+		for r := range 500 {
 			p := train.Point{Round: r, Loss: 2 * math.Exp(-float64(r)/20), Val: math.NaN()}
-			if r%5 == 0 {
+			if r%5 == 0 || r == 47 {
 				p.Val = 0.8 - 0.5*math.Exp(-float64(r)/10)
 			}
 			st.Curve = append(st.Curve, p)
 		}
-		s.Stages = append(s.Stages, st)
+		o.Stages, o.Ends = append(o.Stages, st), k
 	}
-	return s
+	return Run{Result: o, Plan: p, Shards: shards, Names: []string{"north", "a hospital with a very long name"},
+		Compare: &Table{Head: []string{"way", "accuracy"}, Rows: [][]string{{"site 0 alone", "70.1"}}},
+		Ways:    []Bar{{"north alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}, Settings: "model: gcn\n", Command: "peer train --seed 1"}
+}
+
+// written returns the page of r.
+func written(t *testing.T, r Run) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Write(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 func TestWrite(t *testing.T) {
-	var b strings.Builder
-	if err := Write(&b, sample()); err != nil {
-		t.Fatal(err)
+	html := written(t, sample(t))
+	if n := strings.Count(html, "<svg"); n != 5 {
+		t.Errorf("charts must be of ways, sites, loss, accuracy and bytes (got %d)", n)
 	}
-	html := b.String()
-	if n := strings.Count(html, "<svg"); n != 3 {
-		t.Errorf("%d charts, want loss, accuracy and bytes", n)
-	}
-	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "site 0 alone", "3.00 MB", "80.00 %", "none", "peer train --seed 1"} {
+	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "2 sites (north and a hospital with a very long name), simulated on one machine",
+		"names the right class of 81.2 % of 40 test nodes", "3 minutes", "site 0 alone", "3.00 MB", "80.00 %", "none", "peer train --seed 1",
+		"a hospital with a v…", "the model ends here", "chosen round", "What left each site", "rows"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
 	// The namespaces in <svg> are names and not fetched; any other address would be.
-	for _, bad := range []string{"<script", "src=", "<link", "@import", "url("} {
+	for _, bad := range []string{"<script", "src=", "<link", "@import", "url(", "peer 0", "#-", "NaN", "font-family:Liberation"} {
 		if strings.Contains(html, bad) {
-			t.Errorf("the page holds %q: it must stand alone", bad)
+			t.Errorf("the page holds %q", bad)
 		}
 	}
-	for chart := range strings.SplitSeq(html, "<svg") {
-		body, ok := strings.CutSuffix(chart[:max(strings.Index(chart, "</svg>"), 0)], "")
-		if !ok || body == "" {
-			continue
+	charts := strings.Split(html, "<svg")[1:]
+	for _, chart := range charts {
+		body, _, _ := strings.Cut(chart, "</svg>")
+		var title struct {
+			Text string `xml:"title"`
 		}
-		d := xml.NewDecoder(strings.NewReader("<svg" + body + "</svg>"))
-		for {
-			if _, err := d.Token(); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatalf("a chart must be XML: %v", err)
-			}
+		if err := xml.Unmarshal([]byte("<svg"+body+"</svg>"), &title); err != nil || title.Text == "" {
+			t.Errorf("a chart must be XML with a title: %q, %v", title.Text, err)
+		}
+		if strings.Contains(strings.ReplaceAll(body, "fill:none", ""), "#") {
+			t.Errorf("all colours of a chart must come from the style sheet:\n%.300s", body)
 		}
 	}
 }
 
+// A tick's label has no zeros at its end, a curve no more points than can be seen, but the chosen round among them.
+func TestCharts(t *testing.T) {
+	for _, tick := range ticks(0, 100) {
+		if strings.Contains(tick.Label, ".") {
+			t.Errorf("a tick between 0 and 100 is labelled %q", tick.Label)
+		}
+	}
+	curve := make([]train.Point, 10_000)
+	for k := range curve {
+		curve[k] = train.Point{Round: k, Loss: float64(k)}
+	}
+	xy := line(curve, 4321, func(q train.Point) float64 { return q.Loss })
+	if len(xy) > points+2 || !slices.Contains(xy, plotter.XY{X: 4321, Y: 4321}) || xy[len(xy)-1].X != 9999 {
+		t.Errorf("%d points of a curve must be at most %d, with the chosen and the last round", len(xy), points+2)
+	}
+}
+
 func TestWriteWithoutCurves(t *testing.T) {
-	p := sample()
-	for i := range p.Stages {
-		p.Stages[i].Curve = nil
+	r := sample(t)
+	for i := range r.Result.Stages {
+		r.Result.Stages[i].Curve = nil
 	}
-	p.Peers = []heddle.Traffic{{Name: "alone"}}
-	p.Compare = nil
-	var b strings.Builder
-	if err := Write(&b, p); err != nil {
-		t.Fatal(err)
+	r.Shards = []*shard.Shard{shard.Whole(r.Shards[0].Alone())}
+	r.Result.Peers, r.Result.Own = []heddle.Traffic{{Name: "alone"}}, r.Result.Own[:1]
+	r.Compare, r.Ways, r.Result.Test = nil, nil, math.NaN()
+	html := written(t, r)
+	for _, want := range []string{"solved in one round", "in one place", "nothing was sent", "There are no test nodes"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %q", want)
+		}
 	}
-	if strings.Contains(b.String(), "<svg") || !strings.Contains(b.String(), "solved in one round") {
-		t.Error("the page must say that there are no curves")
+	if strings.Contains(html, "<svg") || strings.Contains(html, "What left") {
+		t.Error("one site has no charts of sites, and nothing leaves it")
 	}
 }
 

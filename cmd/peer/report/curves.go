@@ -1,0 +1,94 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// points is how many points of a curve are drawn at most: more cannot be told apart.
+const points = 300
+
+// curves draws a value over rounds, with a line for each stage, a ring around the round whose parameters the stage ended
+// with, and a disc in that of the stage that the model ends with. It is empty if no stage has two rounds of the value, or
+// the value is always 0.
+func curves(label string, r train.Result, of func(train.Point) float64) (Chart, error) {
+	p := withGrid(newPlot("round", label))
+	var said []string
+	ring := draw.GlyphStyle{Color: ink, Radius: vg.Points(4.5), Shape: draw.RingGlyph{}}
+	disc := draw.GlyphStyle{Color: ink, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+	rings, discs := &plotter.Scatter{GlyphStyle: ring}, &plotter.Scatter{GlyphStyle: disc}
+	flat := true
+	for _, s := range r.Stages {
+		xy := line(s.Curve, s.BestRound, of)
+		if len(xy) < 2 {
+			continue
+		}
+		for _, at := range xy {
+			flat = flat && at.Y == 0
+			if s.Ended && int(at.X) == s.BestRound {
+				rings.XYs = append(rings.XYs, at)
+				if s.Stage == r.Ends {
+					discs.XYs = append(discs.XYs, at)
+				}
+			}
+		}
+		k := len(said)
+		l := &plotter.Line{XYs: xy}
+		l.Color, l.Width = palette[k%len(palette)], vg.Points(1.5)
+		l.Dashes = [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}, {vg.Points(2), vg.Points(2)}}[k/len(palette)%3]
+		p.Add(l)
+		if k < 7 { // more would cover the chart
+			p.Legend.Add(s.Name, l)
+		}
+		said = append(said, fmt.Sprintf("%s from %.4g to %.4g", s.Name, xy[0].Y, xy[len(xy)-1].Y))
+	}
+	if len(said) == 0 || flat {
+		return Chart{}, nil
+	}
+	if p.Add(rings, discs); len(rings.XYs) > 0 {
+		p.Legend.Add("chosen round", rings)
+	}
+	if label == "training loss" {
+		p.Y.Min = 0
+	} else {
+		p.Legend.Top = false
+	}
+	more := ""
+	if len(said) > 4 {
+		said, more = said[:4], fmt.Sprintf("; and %d more", len(said)-4)
+	}
+	picture, err := svg(p, width, height, label+" by round: "+strings.Join(said, "; ")+more)
+	caption := strings.ToUpper(label[:1]) + label[1:] + " by round."
+	if len(rings.XYs) > 0 {
+		caption += " A ring marks the round whose parameters were kept"
+		if len(r.Stages) > 1 && len(discs.XYs) > 0 {
+			caption += ", a dot in it the stage that the model ends with"
+		}
+		caption += "."
+	}
+	return Chart{picture, caption}, err
+}
+
+// line returns the points of a curve that are drawn, among them the best round's.
+func line(curve []train.Point, best int, of func(train.Point) float64) (xy plotter.XYs) {
+	var all []train.Point
+	for _, q := range curve {
+		if v := of(q); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			all = append(all, q)
+		}
+	}
+	step := (len(all) + points - 1) / points
+	for k, q := range all {
+		if k%step == 0 || k == len(all)-1 || q.Round == best {
+			xy = append(xy, plotter.XY{X: float64(q.Round), Y: of(q)})
+		}
+	}
+	return xy
+}

@@ -1,0 +1,126 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+func (r Run) title() string {
+	name := r.Shards[0].Name
+	if r.parts() > 1 {
+		return fmt.Sprintf("%s: one model of %d sites", name, r.parts())
+	}
+	return name + ": one model"
+}
+
+func (r Run) kicker() string {
+	preset := ""
+	if r.Plan.Preset != "" {
+		preset = ", preset " + r.Plan.Preset
+	}
+	return fmt.Sprintf("%s · mode %s%s · seed %d · %s", r.Result.Plan.Model, r.Plan.Mode, preset, r.Plan.Seed, r.Date.UTC().Format("2 January 2006, 15:04 UTC"))
+}
+
+func (r Run) parts() int { return r.Shards[0].Parts }
+
+// whole reports whether this process has the shards of all sites.
+func (r Run) whole() bool { return len(r.Shards) == r.parts() }
+
+// lead says in sentences what was trained, how good it is and what it cost.
+func (r Run) lead() []string {
+	return []string{r.what() + " " + r.how(), r.cost()}
+}
+
+func (r Run) what() string {
+	model, nodes := r.Result.Plan.Model, r.Shards[0].Nodes
+	if r.parts() == 1 {
+		return fmt.Sprintf("One model (%s) was trained on a graph of %d nodes in one place.", model, nodes)
+	}
+	named := ""
+	if n := len(r.Names); n > 0 && n <= 6 {
+		named = " (" + listed(r.Names) + ")"
+	}
+	if r.whole() {
+		return fmt.Sprintf("%d sites%s, simulated on one machine, trained one model (%s) of a graph of %d nodes that is spread over them.", r.parts(), named, model, nodes)
+	}
+	return fmt.Sprintf("%d sites%s trained one model (%s) of a graph of %d nodes that is spread over them. This page was written by %s.",
+		r.parts(), named, model, nodes, r.site(r.Shards[0].Rank))
+}
+
+// how says how good the model is.
+func (r Run) how() string {
+	o := r.Result
+	if math.IsNaN(o.Test) {
+		return "There are no test nodes, so nothing says how well it does on nodes that it has not seen."
+	}
+	over := "the test nodes"
+	if n := r.testNodes(); n > 0 {
+		over = fmt.Sprintf("%d test nodes, which training did not use", n)
+	} else if r.parts() > 1 {
+		over = "the test nodes of all sites, which training did not use"
+	}
+	if o.Metric == "accuracy" {
+		return fmt.Sprintf("It names the right class of %.1f %% of %s.", 100*o.Test, over)
+	}
+	return fmt.Sprintf("It reaches a %s of %.1f %% over %s.", o.Metric, 100*o.Test, over)
+}
+
+// testNodes is how many there are at all sites; 0: this process does not know.
+func (r Run) testNodes() (n int) {
+	if !r.whole() {
+		return 0
+	}
+	for _, s := range r.Shards {
+		for i, split := range s.Split {
+			if split == graph.Test && (s.Labels.Multi() || s.Labels.Class[i] >= 0) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (r Run) cost() string {
+	o, sum := r.Result, r.Result.Total()
+	switch {
+	case r.parts() == 1:
+		return fmt.Sprintf("Training took %s; nothing was sent.", duration(o.Seconds))
+	case r.whole():
+		return fmt.Sprintf("Training took %s, in which the sites sent %s to one another.", duration(o.Seconds), Bytes(sum.Total()))
+	}
+	return fmt.Sprintf("Training took %s, in which this site sent %s to the others.", duration(o.Seconds), Bytes(sum.Total()))
+}
+
+// duration writes seconds as a person would.
+func duration(seconds float64) string {
+	switch {
+	case seconds < 90:
+		return fmt.Sprintf("%.1f seconds", seconds)
+	case seconds < 5400:
+		return fmt.Sprintf("%.0f minutes", seconds/60)
+	}
+	return fmt.Sprintf("%.1f hours", seconds/3600)
+}
+
+func (r Run) facts() []Fact {
+	o, sum := r.Result, r.Result.Total()
+	all := []Fact{
+		{"test " + string(o.Metric), Percent(o.Test)},
+		{"validation " + string(o.Metric), Percent(o.Val)},
+		{"seconds", fmt.Sprintf("%.1f", o.Seconds)},
+		{"seconds waiting for sites", fmt.Sprintf("%.1f", o.Waited)},
+		{"rounds", fmt.Sprint(o.Rounds)},
+		{"bytes sent", Bytes(sum.Total())},
+		{"messages sent", fmt.Sprint(sum.Messages)},
+		{"messages one after another", fmt.Sprint(o.Load.Trips)},
+	}
+	if r.parts() > 1 {
+		all = append(all, Fact{"sums over the sites", o.Sums.Trust})
+	}
+	if o.Privacy != nil {
+		all = append(all, Fact{"kept private", o.Privacy.String()})
+	}
+	return all
+}

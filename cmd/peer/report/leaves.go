@@ -1,0 +1,59 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/disclosure"
+)
+
+// leaves lists what left each site of this process; nil: nothing did.
+func (r Run) leaves() (*section, error) {
+	if r.parts() == 1 {
+		return nil, nil
+	}
+	sites := Table{Name: "What left each site", Head: []string{"site", "own nodes", "of them read by others", "numbers sent of such a node", "bytes at most"}}
+	var first *disclosure.Disclosure
+	for _, s := range r.Shards {
+		d, err := disclosure.Of(r.Plan, s)
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Result.Tried) > 0 {
+			d.Runs = slices.DeleteFunc(d.Runs, func(one disclosure.Run) bool { return !r.ran(one.Name) })
+		}
+		if first == nil {
+			first = d
+		}
+		sum := d.Total()
+		sites.Rows = append(sites.Rows, []string{r.site(s.Rank), fmt.Sprint(s.Owned), fmt.Sprint(d.Nodes), fmt.Sprintf("%.0f", sum.Node), Bytes(sum.Bytes)})
+	}
+	kinds := Table{Name: "Kinds of numbers that left", Head: []string{"what", "to whom", "form", "times", "numbers each time"}, Text: true}
+	whom := map[string]string{"rows": "each site with an edge from the node", "errors": "the site that holds the node", "sums": "into the sums over all sites"}
+	for _, l := range first.Union() {
+		numbers := fmt.Sprint(l.Most)
+		if l.Least != l.Most {
+			numbers = fmt.Sprintf("%d to %d", l.Least, l.Most)
+		}
+		what := l.What
+		if l.Over > 1 {
+			what += fmt.Sprintf(", each over %d nodes or more", l.Over)
+		}
+		kinds.Rows = append(kinds.Rows, []string{what, whom[string(l.Kind)], l.Format, fmt.Sprint(l.Times), numbers})
+	}
+	s := &section{Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"}, Tables: []Table{kinds, sites}}
+	if n := len(r.Result.Tried); n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("All %d plans that were run are counted, not only the chosen one.", len(first.Runs)))
+	}
+	return s, nil
+}
+
+// ran reports whether preset auto trained the plan of that name.
+func (r Run) ran(name string) bool {
+	for _, a := range r.Result.Tried {
+		if a.Name == name {
+			return a.Sent > 0 || a.Ended == ""
+		}
+	}
+	return false
+}
