@@ -92,7 +92,7 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 		return r, c.end()
 	}
 	check := part.Guard(len(c.members))
-	counts := CountIntegers(part.Counts)
+	counts := part.PackCounts(len(c.members))
 	if form == nil {
 		update := newSum(c, floatVector(part.Update), stepGive, stepSum)
 		update.check = part.checkFloats()
@@ -101,7 +101,7 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 		c.sumFixed(part, form, r.Meta, counts)
 		r.Error = form.Error()
 	}
-	counts.Counts(part.Counts)
+	part.TakeCounts(counts, len(c.members))
 	if c.ctx.Err() == nil {
 		if length, i, err := check(r.Error); err != nil {
 			c.fail(c.owner(length, i), stepSum, "recv", err)
@@ -113,7 +113,7 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 // sumCounts returns the sum of part's Counts, as they travel.
 func (c *call) sumCounts(part *Contribution, counts Integers) *sum {
 	s := newSum(c, counts, stepGiveCount, stepSumCount)
-	s.check = part.checkCounts
+	s.check = part.checkCounts(len(c.members))
 	return s
 }
 

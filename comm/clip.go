@@ -92,7 +92,8 @@ func (g *Group) agreeOn(ctx context.Context, id ReduceID, parts [][]byte) error 
 // whole returns c's part as every other member gets it: i64 counts, with Bits f32 largest magnitudes by column, and the
 // numbers on a grid of this part alone.
 func (c *Contribution) whole() ([]byte, error) {
-	b := slices.Clone(CountIntegers(c.Counts).B)
+	wide := Contribution{Counts: c.Counts}
+	b := wide.PackCounts(1).B
 	if c.Bits == 0 {
 		if !floatVector(c.Update).finite() {
 			return nil, fmt.Errorf("a number of the update must be finite")
@@ -120,7 +121,7 @@ func (c *Contribution) parse(b []byte) (part Contribution, apart []float64, err 
 	if len(b) != size+numbers {
 		return part, nil, Refused("a part must have %d bytes (got %d)", size+numbers, len(b))
 	}
-	Integers{64, b}.Counts(part.Counts)
+	part.TakeCounts(Integers{64, b}, 1)
 	if c.Bits == 0 {
 		copy(part.Update, floats(b[size:]))
 		return part, nil, nil

@@ -2,7 +2,6 @@ package comm
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/kernels"
@@ -16,22 +15,6 @@ type Integers struct {
 
 // NewIntegers returns n zeros of so many bits.
 func NewIntegers(bits, n int) Integers { return Integers{bits, make([]byte, n*bits/8)} }
-
-// CountIntegers returns counts as Integers of 64 bits.
-func CountIntegers(counts []int64) Integers {
-	x := Integers{64, make([]byte, 0, 8*len(counts))}
-	for _, n := range counts {
-		x.B = binary.LittleEndian.AppendUint64(x.B, uint64(n))
-	}
-	return x
-}
-
-// Counts is the inverse of CountIntegers.
-func (x Integers) Counts(counts []int64) {
-	for i := range counts {
-		counts[i] = int64(binary.LittleEndian.Uint64(x.B[8*i:]))
-	}
-}
 
 // Add adds y, packed integers of as many bits, to the first ones of x.
 func (x Integers) Add(y []byte) { kernels.AddIntegers(x.Bits, y, x.B[:len(y)]) }

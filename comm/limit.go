@@ -1,7 +1,6 @@
 package comm
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -62,17 +61,6 @@ func (x floatVector) finite() bool {
 	return true
 }
 
-// checkCounts is checkFloats of Counts.
-func (c *Contribution) checkCounts(at int, b []byte) error {
-	for i := 0; c.CountLimit != nil && 8*i < len(b); i++ {
-		v := int64(binary.LittleEndian.Uint64(b[8*i:]))
-		if err := c.CountLimit(at+i).refusal(float64(v), 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // checkGrid returns the check of the largest magnitudes by column that another member gives.
 func (c *Contribution) checkGrid(g *Fixed) func(at int, b []byte) error {
 	most, bound := make([]Limit, len(g.magnitudes)), largest(g.members)
@@ -121,15 +109,16 @@ func (c *Contribution) checkFixed(g *Fixed) func(at int, b []byte) error {
 
 // Guard returns the check of c's sums over so many members, to be called when they have taken the place of this member's
 // part: they must lie between what the part and the limits of the others' allow, since who sums may lie, too. Its
-// argument is Reduced.Error; its error comes with the length of Update or Counts and the index of the number in it.
+// argument is Reduced.Error; its error comes with the length of Update or Counts and the index of the number in it, as they travel.
 func (c *Contribution) Guard(members int) func(apart []float64) (length, i int, err error) {
 	var update []float32
 	var counts []int64
 	if c.UpdateLimit != nil && floatVector(c.Update).finite() {
 		update = slices.Clone(c.Update)
 	}
+	var form countForm
 	if c.CountLimit != nil {
-		counts = slices.Clone(c.Counts)
+		counts, form = slices.Clone(c.Counts), c.countForm(members)
 	}
 	g := Fixed{parts: c.Parts, columns: max(c.Columns, 1)}
 	if g.parts == nil {
@@ -148,7 +137,8 @@ func (c *Contribution) Guard(members int) func(apart []float64) (length, i int, 
 		}
 		for i, v := range counts {
 			if err := c.CountLimit(i).ofSum(float64(v), members-1).refusal(float64(c.Counts[i]), 0); err != nil {
-				return len(counts), i, err
+				lo, _ := form.span(i)
+				return form.len(len(counts)), lo, err
 			}
 		}
 		return 0, 0, nil

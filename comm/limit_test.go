@@ -67,6 +67,9 @@ func TestLiesAreNamed(t *testing.T) {
 		"too small, chunks":     {10_000, 0, 1, partStep, func(b []byte) { putFloat(b, -1.001) }, "a share must be at least -0.1 (got -1.001"},
 		"negative count":        {10, 0, 3, countStep, func(b []byte) { b[7] = 0xff }, "a count must be at least 0 (got -7.2"},
 		"too large a count":     {10, 16, 3, countStep, func(b []byte) { b[8] = 8 }, "a count must be at most 7 (got 8)"},
+		"a narrow count":        {11, 0, 3, countStep, func(b []byte) { b[1] = 1 }, "a count must be at most 7 (got 259)"},
+		"a wide count":          {11, 0, 3, countStep, func(b []byte) { b[2] = 9 }, "a count must be at most 7 (got 9)"},
+		"sum of narrow counts":  {11, 0, 0, countSumStep, func(b []byte) { b[0] = 200 }, "the sum of a count must be at most 24 (got 200)"},
 		"sum too large":         {10_000, 0, 2, sumStep, func(b []byte) { putFloat(b, 100) }, "the sum of a share must be at most 6.5 (got 100)"},
 		"sum too small":         {10_000, 0, 2, sumStep, func(b []byte) { putFloat(b, math.NaN()) }, "the sum of a share must be at least 0.2"},
 		"sum in fixed point":    {10_000, 16, 2, sumStep, func(b []byte) { b[1] = 0x80 }, "the sum of a share must be at least 0.2"},
@@ -81,6 +84,9 @@ func TestLiesAreNamed(t *testing.T) {
 			errs := each(gs, func(g *comm.Group) error {
 				c := &comm.Contribution{Update: make([]float32, test.n), Counts: []int64{3, 3}, Bits: test.bits,
 					UpdateLimit: limit, CountLimit: count}
+				if test.n == 11 {
+					c.CountBits, c.Wide = 16, func(i int) bool { return i == 1 }
+				}
 				for i := range c.Update {
 					c.Update[i] = 0.5
 				}

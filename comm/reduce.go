@@ -22,7 +22,7 @@ func (id ReduceID) String() string {
 }
 
 // Contribution is one member's part of a reduction. Which of Update, Counts and Meta are empty, the
-// lengths of Update and Counts, Bits, Columns, Parts and Common must agree between members. Update and
+// lengths of Update and Counts, Bits, CountBits, Wide, Columns, Parts and Common must agree between members. Update and
 // Counts become the sums, in place.
 //
 // With Bits the sum of Update is one in fixed point: integers, modulo 2^Bits, times a step that the
@@ -51,8 +51,15 @@ type Contribution struct {
 	Residual []float32
 
 	Counts []int64 // summed exactly: labels, metric accumulators, real numbers in fixed point; masked, never clipped
-	Meta   []byte  // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
-	Common int     // the first so many bytes of Meta must be the same at all members; masks depend on them
+
+	// With CountBits, 16 or 32, numbers of Counts travel as so many bits each, which takes fewer bytes and gives the same sums:
+	// those that are at least 0 at every member and whose sum is below 2^CountBits, whatever the members' data are. Wide says
+	// which ones are not so, nil: none; they travel as several. 0: 64 bits each. Clipped sums take 64.
+	CountBits int
+	Wide      func(i int) bool
+
+	Meta   []byte // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
+	Common int    // the first so many bytes of Meta must be the same at all members; masks depend on them
 
 	// What another member's part of Update[i] and Counts[i] may be, whatever its data are; nil: any finite number. A part
 	// beyond its limit ends the run (ErrRefused) by the name of its sender, at whoever sums it, and a sum that no such
@@ -91,7 +98,7 @@ type Reducer interface {
 // Contribution says, Counts as integers, all by the door Reduce; every member sends its Meta to
 // each of the others by the door Control.
 //
-// M members together send 2·(4·len(Update) + 8·len(Counts))·(M−1) bytes, and each Meta M−1 times.
+// M members together send 2·(4·len(Update) + 8·len(Counts))·(M−1) bytes, with CountBits fewer, and each Meta M−1 times.
 // With Bits it is 2·(len(Update)·Bits/8 + 4·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1), and
 // the error of a number in Update that is not finite, or larger than a float32 can hold the sum of,
 // comes before anything is sent.

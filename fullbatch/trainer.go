@@ -290,7 +290,8 @@ func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID,
 	x := make([]int64, sums.Size())
 	sum, count := task.Loss(mat.Dense{}, scores, labels, nil)
 	sums.Write(x, sum, count, scores, labels)
-	if err := sumCounts(ctx, r, id, x); err != nil {
+	c := &comm.Contribution{ID: id, Counts: x, CountBits: comm.CountBits(t.shard.Nodes), Wide: sums.Wide}
+	if _, err := r.Reduce(ctx, c); err != nil {
 		return 0, 0, err
 	}
 	metric, loss, _, err = sums.Read(x)

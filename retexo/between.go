@@ -178,7 +178,7 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	v := make([]int64, 2*size)
 	t.stage.val.measure(final, v[:size], t.stage.forward(t.stage.val))
 	t.stage.test.measure(final, v[size:], t.stage.forward(t.stage.test))
-	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofStage, w), Counts: v}); err != nil {
+	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofStage, w), Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {
 		return err
 	}
 	e := train.Event{Kind: train.StageEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric), BestRound: t.machine.Position().BestRound}

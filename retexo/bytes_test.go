@@ -54,14 +54,14 @@ func parameters(s nn.Spec, stage int) int {
 	return n
 }
 
-// metricSize is the counts that a metric without ranking and a mean loss take: the loss in four, the labels, the rows,
-// the right ones, and three of each class.
-func metricSize(classes int) int { return 4 + 1 + 2 + 3*classes }
+// metricBytes are those of the counts of a metric without ranking and of a mean loss, in 16 bits: the loss in four numbers of
+// five digits for 2 to 8 peers, the labels, the rows, the right ones, and three of each class.
+func metricBytes(classes int) int { return 2 * (4*5 + 1 + 2 + 3*classes) }
 
 // updates is the bytes that one peer adds to all sums of a run that no patience ends.
 func updateBytes(c Config, m *nn.Model) int {
-	s, metric := c.Spec, metricSize(c.Spec.Classes)
-	floats, counts := 0, 2*s.Classes+3 // label counts
+	s, metric := c.Spec, metricBytes(c.Spec.Classes)
+	floats, counts := 0, 2*(2*s.Classes+3) // bytes of label counts
 	fixed := 0                         // bytes of sums in fixed point
 	first := 1
 	switch e := s.Encoder; e.Kind {
@@ -100,10 +100,11 @@ func updateBytes(c Config, m *nn.Model) int {
 			}
 			fixed += c.Rounds * ((parameters(s, k)*map[string]int{"int16": 16, "int8": 8, "int4": 4}[c.Updates]+7)/8 + 4*tensors)
 		}
-		counts += c.Rounds * (4 + 4) // loss and labels
-		counts += (c.Rounds+c.EvalEvery-1)/c.EvalEvery*metric + metric
+		evals := (c.Rounds + c.EvalEvery - 1) / c.EvalEvery
+		counts += (c.Rounds-evals)*8*(4+4) + evals*2*5*(4+4) // loss and labels
+		counts += evals*metric + metric
 	}
-	return 4*floats + 8*counts + fixed
+	return 4*floats + counts + fixed
 }
 
 // halo is the bytes of rows that all peers send.

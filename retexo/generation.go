@@ -266,7 +266,7 @@ func (t *Trainer) revalidate(ctx context.Context, w work, e *event) error {
 	t.stage.swap()
 	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
 	t.stage.swap()
-	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofRevalidation, w), Counts: v})
+	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofRevalidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide})
 	if err != nil {
 		return err
 	}

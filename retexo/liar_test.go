@@ -50,7 +50,7 @@ func TestLiesEndTheRun(t *testing.T) {
 		want   string
 		named  bool
 	}{
-		"negative labels":        {trained, ofLabels, func(c *comm.Contribution) { c.Counts[1] = -7 }, "a label count must be at least 0 (got -7)", true},
+		"negative labels":        {trained, ofLabels, func(c *comm.Contribution) { c.Counts[1] = -7 }, "a label count must be at most 60 (got 65529)", true},
 		"huge diagonal":          {ridge, ofEquations, func(c *comm.Contribution) { c.Update[0] = 1e9 }, "the Gram matrix's diagonal must be at most", true},
 		"negative diagonal":      {ridge, ofEquations, func(c *comm.Contribution) { c.Update[0] = -1 }, "the Gram matrix's diagonal must be at least 0", true},
 		"long rows":              {ridge, ofEquations, scaled(3), "must", false},

@@ -102,7 +102,7 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 		kernels.GemmNN(zv.Rows, s.Cols, zv.Cols, zv.Data, zv.Cols, s.Data, s.Cols, logits.Data, s.Cols, false)
 		st.val.measure(t.metric, vals[k*size:], logits)
 	}
-	if err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofSolutions, w), Counts: vals, Meta: statement{digest: train.Digest(st.solved)}.encode(nil)}); err != nil {
+	if err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofSolutions, w), Counts: vals, CountBits: t.countBits, Wide: t.metric.Wide, Meta: statement{digest: train.Digest(st.solved)}.encode(nil)}); err != nil {
 		return err
 	}
 	for k := range st.solutions {

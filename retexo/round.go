@@ -54,7 +54,8 @@ func (t *Trainer) begin(k int) error {
 	st.slab = tape.NewFlatParams(params)
 	n := len(st.slab.Value)
 	st.best = make([]float32, n)
-	st.round = &comm.Contribution{Update: st.slab.Grad, Counts: make([]int64, 2*eval.RealLen+t.metric.Size())}
+	st.round = &comm.Contribution{Update: st.slab.Grad, Counts: make([]int64, 2*eval.RealLen+t.metric.Size()),
+		Wide: func(i int) bool { return i < 2*eval.RealLen || t.metric.Wide(i-2*eval.RealLen) }}
 	if bits := t.config.UpdateBits(t.shard.Parts); bits > 0 {
 		st.round.Bits, st.round.Residual, st.residual = bits, make([]float32, n), make([]float32, n)
 	}
@@ -82,9 +83,9 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	st, c := t.stage, t.stage.round
 	begun := time.Now()
-	c.ID, c.Counts = t.id(ofRound, w), c.Counts[:2*eval.RealLen]
+	c.ID, c.Counts, c.CountBits = t.id(ofRound, w), c.Counts[:2*eval.RealLen], 0
 	if w.Eval {
-		c.Counts = c.Counts[:2*eval.RealLen+t.metric.Size()]
+		c.Counts, c.CountBits = c.Counts[:2*eval.RealLen+t.metric.Size()], t.countBits
 	}
 	clear(c.Counts)
 	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
@@ -244,7 +245,7 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 	}
 	v := make([]int64, t.metric.Size())
 	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
-	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, Meta: statement{digest: train.Digest(t.stage.slab.Value)}.encode(nil)})
+	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: statement{digest: train.Digest(t.stage.slab.Value)}.encode(nil)})
 	if err != nil {
 		return err
 	}

@@ -40,23 +40,24 @@ type Trainer struct {
 	generation uint64      // the last that this process had a part in: a part of the name of every reduction
 	before     comm.Counts // sent before this start, up to the checkpoint that it goes on from
 
-	full     *view // the whole graph
-	base     *view // what training may see of it: the same, or (inductive) the graph without held-out nodes
-	training *view // what the stage at hand trains on: base, or a sample of its edges
-	stage    *stage
-	metric   eval.Accumulator
-	labels   labels.Counts
-	result   train.Result
-	logits   map[int]mat.Dense // of own nodes, by the stage that computed them
-	said     []statement       // of each peer, with the last reduction
-	digest   []uint32          // among it
-	names    []string          // of the stages
-	heads    []float32         // of the stages that have ended, one after the other: Config.headsBefore
-	hasty    bool              // a stage's best round was its last
-	warned   bool              // of the costs of closed forms
-	shares   []float64         // straggler adapt: as they were last reported
-	nudge    func([]float32)   // tests: rounds apart what this peer computes from sums; nil
-	busy     func(nodes int)   // tests: works as long as a slow peer does for so many training nodes; nil
+	full      *view // the whole graph
+	base      *view // what training may see of it: the same, or (inductive) the graph without held-out nodes
+	training  *view // what the stage at hand trains on: base, or a sample of its edges
+	stage     *stage
+	metric    eval.Accumulator
+	countBits int // of the counts of a metric that travel
+	labels    labels.Counts
+	result    train.Result
+	logits    map[int]mat.Dense // of own nodes, by the stage that computed them
+	said      []statement       // of each peer, with the last reduction
+	digest    []uint32          // among it
+	names     []string          // of the stages
+	heads     []float32         // of the stages that have ended, one after the other: Config.headsBefore
+	hasty     bool              // a stage's best round was its last
+	warned    bool              // of the costs of closed forms
+	shares    []float64         // straggler adapt: as they were last reported
+	nudge     func([]float32)   // tests: rounds apart what this peer computes from sums; nil
+	busy      func(nodes int)   // tests: works as long as a slow peer does for so many training nodes; nil
 
 	generations // of runs that go on without lost peers
 }
@@ -83,7 +84,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	whole := wholeView(s, input)
 	t := &Trainer{config: c, shard: s, whole: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
 		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names, logits: map[int]mat.Dense{}}
-	t.result.Ends = len(m.Layers)
+	t.result.Ends, t.countBits = len(m.Layers), comm.CountBits(s.Nodes)
 	for _, cost := range t.costs() {
 		if err := cost.Err(); err != nil {
 			return nil, err

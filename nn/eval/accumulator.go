@@ -156,3 +156,9 @@ func (a Accumulator) Most(i int, rows int64) int64 {
 	}
 	return rows
 }
+
+// Wide reports whether number i of a Write may exceed the number of all rows of a sum, or be negative.
+func (a Accumulator) Wide(i int) bool {
+	i %= a.size
+	return i < RealLen || i == RealLen && a.none.Multi()
+}

@@ -68,7 +68,7 @@ func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
 // on through a masked sum of their largest magnitudes; without Bits, in 32 bits where columns or parts
 // have grids of their own, else in 64. M members together send
 // 2·(len(Update)·Bits/8 + 32·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1) bytes by the door
-// Reduce, and Meta as Group.Reduce does.
+// Reduce, with CountBits fewer, and Meta as Group.Reduce does.
 //
 // Masks hide what single members sent: of limits (comm.Limit) only the sums are checked, by every member, and nobody is
 // named.
@@ -85,10 +85,10 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	}
 	size := r.members(c)
 	check := c.Guard(size)
-	counts := comm.CountIntegers(c.Counts)
+	counts := c.PackCounts(size)
 	if len(c.Update) == 0 {
 		reduced, err := r.sum(ctx, c, "numbers", c.Meta, counts)
-		counts.Counts(c.Counts)
+		c.TakeCounts(counts, size)
 		if err == nil && !differ(c, reduced) {
 			err = r.checked(ctx, c, check, nil)
 		}
@@ -119,7 +119,7 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 		return comm.Reduced{}, err
 	}
 	form.Take(update)
-	counts.Counts(c.Counts)
+	c.TakeCounts(counts, size)
 	reduced.Error = form.Error()
 	return reduced, r.checked(ctx, c, check, reduced.Error)
 }

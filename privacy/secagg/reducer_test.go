@@ -157,11 +157,14 @@ func sameSums(with, without comm.Reducer, rank, size, bits int, x []float32) err
 	for _, r := range []comm.Reducer{with, without} {
 		c := &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: slices.Clone(x), Bits: bits,
 			Residual: make([]float32, len(x)), Counts: []int64{int64(rank), -5, math.MinInt64 / 64}, Meta: []byte{byte(rank)}}
+		if len(x)%2 == 1 {
+			c.CountBits, c.Wide = 16, func(i int) bool { return i > 0 }
+		}
 		reduced, err := r.Reduce(context.Background(), c)
 		if err != nil {
 			return err
 		}
-		if c.Counts[0] != int64(size*(size-1)/2) || c.Counts[1] != int64(-5*size) || reduced.Meta[size-1][0] != byte(size-1) {
+		if c.Counts[0] != int64(size*(size-1)/2) || c.Counts[1] != int64(-5*size) || c.Counts[2] != int64(size)*(math.MinInt64/64) || reduced.Meta[size-1][0] != byte(size-1) {
 			return fmt.Errorf("counts %v, meta %v", c.Counts, reduced.Meta)
 		}
 		got = append(got, outcome{update: c.Update, residual: c.Residual, counts: c.Counts})

@@ -216,6 +216,8 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 		}
 		return comm.Limit{What: "a count of validation nodes", Least: 0, Most: float64(most)}
 	}
+	c.CountBits = comm.CountBits(t.shard.Nodes)
+	c.Wide = func(i int) bool { return !accuracy && i < len(all)*size && a.Wide(i) }
 	c.Meta = digestOf(all)
 	reduced, err := t.reducer.Reduce(ctx, c)
 	if err != nil {

@@ -49,7 +49,7 @@ var lies = map[string]struct {
 	want    string
 	named   bool // by who sums; else only the sum is known to be false
 }{
-	"negative label counts": {"labels", in("label counts", 0, func(c *comm.Contribution) { c.Counts[0] = -40 }), "a label count must be at least 0 (got -40)", true},
+	"negative label counts": {"labels", in("label counts", 0, func(c *comm.Contribution) { c.Counts[0] = -40 }), "a label count must be at most 225 (got 65496)", true},
 	"labels of no node":     {"labels", in("label counts", 0, func(c *comm.Contribution) { c.Counts[0]++ }), "of all classes at the other peers must be their", false},
 	"many nodes":            {"labels", in("column statistics", 0, func(c *comm.Contribution) { c.Counts[0] = 1e6 }), "the number of nodes must be at most", true},
 	"long rows":             {"labels", in("column statistics", 0, scaled(1e6)), "a column must be at most", true},
@@ -77,11 +77,11 @@ var lies = map[string]struct {
 	"no Gram matrix":        {"labels", in("normal equations", 0, offDiagonal), "the Gram matrix of the other peers must be positive semidefinite", false},
 	"labels turned around":  {"labels", in("normal equations", 0, turned), "must explain at most", false},
 	"random features":       {"residual", in("normal equations of random features", 0, scaled(1e3)), "must be", true},
-	"negative right":        {"labels", in("validation", 0, func(c *comm.Contribution) { c.Counts[2] = -1 }), "a count of validation nodes must be at least 0 (got -1)", true},
+	"negative right":        {"labels", in("validation", 0, func(c *comm.Contribution) { c.Counts[2] = -1 }), "a count of validation nodes must be at most 19 (got 65535)", true},
 	"more right than there": {"labels", in("validation", 0, func(c *comm.Contribution) { c.Counts[2] = 1e6 }), "a count of validation nodes must be at most", true},
 	"validation nodes":      {"labels", in("validation", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-1]-- }), "the labelled validation nodes must be", false},
 	"test nodes":            {"labels", in("finished model", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-1]++ }), "the counts of the other peers", false},
-	"several: bins":         {"several classes", in("validation", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-4] = -3 }), "must be at least 0 (got -3)", true},
+	"several: bins":         {"several classes", in("validation", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-4] = -3 }), "must be at most 77 (got 65533)", true},
 }
 
 // diagonal makes the diagonal of the first Gram matrix so many times larger, but for the constant's.

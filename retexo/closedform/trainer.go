@@ -379,7 +379,7 @@ func (t *Trainer) measure(ctx context.Context) error {
 		a.Write(v[k*size:], sum, count, logits, of)
 	}
 	own, rows := slices.Clone(v), t.shard.Nodes-int64(t.shard.Owned)
-	c := &comm.Contribution{ID: t.id("finished model", 0, 0), Counts: v,
+	c := &comm.Contribution{ID: t.id("finished model", 0, 0), Counts: v, CountBits: comm.CountBits(t.shard.Nodes), Wide: a.Wide,
 		CountLimit: func(i int) comm.Limit {
 			return comm.Limit{What: "a count of the metric", Least: 0, Most: float64(a.Most(i, rows))}
 		}}

@@ -37,7 +37,8 @@ func Len(classes int) int { return 2*classes + 3 }
 func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard, seed uint64) (Counts, error) {
 	own := Numbers(s, seed)
 	sums := slices.Clone(own)
-	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums, CountLimit: limit(s)}); err != nil {
+	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums, CountLimit: limit(s),
+		CountBits: comm.CountBits(s.Nodes)}); err != nil {
 		return Counts{}, err
 	}
 	if err := check(sums, own, s); err != nil {

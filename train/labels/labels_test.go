@@ -187,7 +187,7 @@ func TestFalseCounts(t *testing.T) {
 		lie   func(n []int64)
 		want  string
 	}{
-		"negative":            {false, func(n []int64) { n[1] = -500 }, "a label count must be at least 0 (got -500)"},
+		"negative":            {false, func(n []int64) { n[1] = -500 }, "a label count must be at most 198 (got 65036)"},
 		"more than all nodes": {false, func(n []int64) { n[11] = 301 }, "a label count must be at most"},
 		"no such labels":      {false, func(n []int64) { n[10]++ }, "must be their"},
 		"one label too many":  {false, func(n []int64) { n[3]++ }, "must be their"},
