@@ -15,19 +15,20 @@ import (
 
 // limit returns the bytes that all peers of a run by p send at most. own is one of the parts.
 func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
+	members := traffic.Members{Peers: int(e.Peers), Nodes: e.Nodes, Secure: p.Secure(int(e.Peers))}
 	if p.InClosedForm() {
 		c, err := p.ClosedForm(own)
 		if err != nil {
 			return 0, err
 		}
 		residual := c.Residual(e.Counts(own.Labels.Multi(), p.Seed).Labelled, float64(e.Nodes))
-		return traffic.ClassMeans(c, int(e.Peers), residual, p.Secure(int(e.Peers))).Bytes(e.Peers, e.Halo), nil
+		return traffic.ClassMeans(c, members, residual).Bytes(e.Peers, e.Halo), nil
 	}
 	c, err := p.Layerwise(own)
 	if err != nil {
 		return 0, err
 	}
-	l, err := traffic.Layerwise(c, int(e.Peers), p.Secure(int(e.Peers)))
+	l, err := traffic.Layerwise(c, members)
 	return l.Bytes(e.Peers, e.Halo), err
 }
 

@@ -18,6 +18,13 @@ func CountBits(most int64) int {
 	return 0
 }
 
+// CountBytes returns the bytes of one member's part of so many Counts with these CountBits, of which so many are wide.
+func CountBytes(counts, wide int64, bits, members int) int64 {
+	c := Contribution{CountBits: bits, Counts: []int64{0}, Wide: func(int) bool { return true }}
+	f := c.countForm(max(members, 1))
+	return ((counts - wide) + wide*int64(f.len(1))) * int64(f.bits) / 8
+}
+
 // countForm is how Counts travel: whole numbers modulo 2^bits. A wide number travels as its digits of limb bits each,
 // lowest first, with room above them for the sum over the members.
 type countForm struct {

@@ -124,7 +124,7 @@ func stored(x graph.Features, i int) (n int) {
 // sent returns what a run by p sends, of which own is one of the parts. Where the labels of all peers decide about it, there
 // are several lists, of which one will be it.
 func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
-	secure := p.Secure(own.Parts)
+	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts)}
 	switch {
 	case p.InClosedForm():
 		c, err := p.ClosedForm(own)
@@ -132,9 +132,9 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 			return nil, err
 		}
 		some, all := c.Residual(0, 1), c.Residual(1, 1) // as few or as many nodes have labels
-		lists := []traffic.List{traffic.ClassMeans(c, own.Parts, some, secure)}
+		lists := []traffic.List{traffic.ClassMeans(c, members, some)}
 		if some != all {
-			lists = append(lists, traffic.ClassMeans(c, own.Parts, all, secure))
+			lists = append(lists, traffic.ClassMeans(c, members, all))
 		}
 		return lists, nil
 	case p.Mode == "retexo":
@@ -142,14 +142,14 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := traffic.Layerwise(c, own.Parts, secure)
+		l, err := traffic.Layerwise(c, members)
 		return []traffic.List{l}, err
 	}
 	c, err := p.EndToEnd(own)
 	if err != nil {
 		return nil, err
 	}
-	l, err := traffic.EndToEnd(c)
+	l, err := traffic.EndToEnd(c, members)
 	return []traffic.List{l}, err
 }
 

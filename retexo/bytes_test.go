@@ -62,7 +62,7 @@ func metricBytes(classes int) int { return 2 * (4*5 + 1 + 2 + 3*classes) }
 func updateBytes(c Config, m *nn.Model) int {
 	s, metric := c.Spec, metricBytes(c.Spec.Classes)
 	floats, counts := 0, 2*(2*s.Classes+3) // bytes of label counts
-	fixed := 0                         // bytes of sums in fixed point
+	fixed := 0                             // bytes of sums in fixed point
 	first := 1
 	switch e := s.Encoder; e.Kind {
 	case "pca":

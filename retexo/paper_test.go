@@ -87,7 +87,7 @@ func TestRoundsSendOnlyUpdates(t *testing.T) {
 				a, b := res.Curve()[i-1].Sent, res.Curve()[i].Sent
 				halo, reduce, control = halo+b.Halo-a.Halo, reduce+b.Reduce-a.Reduce, control+b.Control-a.Control
 			}
-			want := int64(2 * (peers - 1) * (4*parameters(c.Spec, info.Stage) + 2*5*8+metricBytes(c.Spec.Classes)))
+			want := int64(2 * (peers - 1) * (4*parameters(c.Spec, info.Stage) + 2*5*8 + metricBytes(c.Spec.Classes)))
 			// Update and counts each go to the one owner of short vectors and back; statements from each to each.
 			small := int64(2*2*(peers-1)*comm.HeaderLen + peers*(peers-1)*(comm.HeaderLen+statementLen))
 			if halo != 0 || reduce != want || control != small {

@@ -10,21 +10,22 @@ import (
 // columnSets is how many sets of columns a round of class means chooses from, at most.
 const columnSets = 4
 
-// ClassMeans returns what a run of so many peers by c sends if all rounds are run. residual says what they learn from, where c leaves it to
-// the labels of all peers (closedform.Config.Residual), secure that its sums are (package secagg).
-func ClassMeans(c closedform.Config, peers int, residual, secure bool) List {
-	metric, final := accumulated(c.Metric, c.Classes, c.Task == "multi")
+// ClassMeans returns what a run of m by c sends if all rounds are run. residual says what they learn from, where c leaves it to
+// the labels of all peers (closedform.Config.Residual).
+func ClassMeans(c closedform.Config, m Members, residual bool) List {
+	metric, final, wide := accumulated(c.Metric, c.Classes, c.Task == "multi")
+	chosenBy := wide
 	if c.Metric == "accuracy" {
-		metric = 1
+		metric, chosenBy = 1, 0
 	}
 	features := int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
 		views = 2
 	}
-	l := begin(secure)
-	sums := map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(peers)]
-	l.sum("label counts", 1, 0, int64(labels.Len(c.Classes)))
+	l := begin(m)
+	sums := map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(m.Peers)]
+	l.counts("label counts", 1, int64(labels.Len(c.Classes)), 0)
 	if what := "sum and sum of squares of each feature"; sums == "float32" {
 		l.sum(what, 1, 2*features, 0)
 	} else {
@@ -86,9 +87,10 @@ func ClassMeans(c closedform.Config, peers int, residual, secure bool) List {
 			}
 			l.parts("ZᵀZ and ZᵀY of random features", 1, int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)), 1, format)
 		}
-		l.sum("validation counts of each penalty", 1, 0, columnSets*int64(len(c.Lambdas))*metric+1)
+		choices := columnSets * int64(len(c.Lambdas))
+		l.counts("validation counts of each penalty", 1, choices*metric+1, choices*chosenBy)
 	}
-	l.sum("validation and test metrics", 1, 0, 2*final)
+	l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	return l.List
 }
 

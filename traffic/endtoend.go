@@ -11,16 +11,16 @@ import (
 	"github.com/heddle-gnn/heddle/train/labels"
 )
 
-// EndToEnd returns what a run by c sends, if rows that the gradient reads are fetched again, and whoever can be sampled is.
-func EndToEnd(c fullbatch.Config) (List, error) {
+// EndToEnd returns what a run of such members by c sends, if rows that the gradient reads are fetched again, and whoever can be sampled is.
+func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err
 	}
-	l := begin(false)
+	l := begin(members)
 	multi, steps := c.Spec.Task == "multi", int64(c.Rounds)
-	metric, final := accumulated(c.Metric, c.Spec.Classes, multi)
-	l.sum("label counts", 1, 0, int64(labels.Len(c.Spec.Classes)))
+	metric, final, wide := accumulated(c.Metric, c.Spec.Classes, multi)
+	l.counts("label counts", 1, int64(labels.Len(c.Spec.Classes)), 0)
 	views := int64(1)
 	if c.Inductive {
 		views = 2
@@ -66,8 +66,8 @@ func EndToEnd(c fullbatch.Config) (List, error) {
 	}
 	l.sum("gradients of all layers", steps, params, eval.RealLen)
 	l.add(Message{What: "gradients of all layers", Kind: Sums, Times: steps * int64(len(c.Spec.Layers)), Format: "float32", head: framesOfSum * comm.HeaderLen})
-	l.sum("losses and validation counts", validations, 0, metric)
-	l.sum("validation and test metrics", 1, 0, 2*final)
+	l.counts("losses and validation counts", validations, metric, wide)
+	l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	if s := c.Spec.CorrectSmooth; s != nil {
 		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(s.Steps)+2, c.Spec.Classes, false, exactly)
 		l.sum("scale of the errors", 2, 4, 0)

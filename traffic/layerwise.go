@@ -15,25 +15,27 @@ import (
 // exactly is the coding of numbers that are sent as they are.
 var exactly = wire.Coding{}
 
-// accumulated returns how many counts a metric has while it selects and at the end.
-func accumulated(metric eval.Metric, classes int, multi bool) (selecting, final int64) {
+// accumulated returns how many counts a metric has while it selects and at the end, of which so many are wide.
+func accumulated(metric eval.Metric, classes int, multi bool) (selecting, final, wide int64) {
 	none := graph.Labels{Classes: classes}
+	wide = eval.RealLen
 	if multi {
 		none.Bits = []uint8{}
+		wide++
 	}
-	return int64(eval.NewAccumulator(metric, none, train.SelectionBins).Size()), int64(eval.NewAccumulator(metric, none, eval.DefaultBins).Size())
+	return int64(eval.NewAccumulator(metric, none, train.SelectionBins).Size()), int64(eval.NewAccumulator(metric, none, eval.DefaultBins).Size()), wide
 }
 
-// Layerwise returns what a run of so many peers by c sends. secure says that its sums are (package secagg).
-func Layerwise(c retexo.Config, peers int, secure bool) (List, error) {
+// Layerwise returns what a run of such members by c sends.
+func Layerwise(c retexo.Config, members Members) (List, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err
 	}
-	metric, final := accumulated(c.Metric, c.Spec.Classes, c.Spec.Task == "multi")
-	l := begin(secure)
-	updates := map[int]string{0: "float32", 16: "int16", 8: "int8", 4: "int4"}[c.UpdateBits(peers)]
-	l.sum("label counts", 1, 0, int64(labels.Len(c.Spec.Classes)))
+	metric, final, wide := accumulated(c.Metric, c.Spec.Classes, c.Spec.Task == "multi")
+	l := begin(members)
+	updates := map[int]string{0: "float32", 16: "int16", 8: "int8", 4: "int4"}[c.UpdateBits(members.Peers)]
+	l.counts("label counts", 1, int64(labels.Len(c.Spec.Classes)), 0)
 	if c.Inductive {
 		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
 	}
@@ -46,8 +48,8 @@ func Layerwise(c retexo.Config, peers int, secure bool) (List, error) {
 		first = 0
 	}
 	for k := first; k <= len(c.Spec.Layers); k++ {
-		l.stage(c, m, k, metric, updates)
-		l.sum("validation and test metrics", 1, 0, 2*final)
+		l.stage(c, m, k, metric, wide, updates)
+		l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	}
 	return l.List, nil
 }
@@ -60,8 +62,8 @@ func (l *sending) components(passes, features, k int64, format string) {
 }
 
 // stage adds what stage k of a run by c sends while it is trained, its updates in that format; a validation of it has so
-// many counts.
-func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric int64, updates string) {
+// many counts, and wide ones among them.
+func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric, wide int64, updates string) {
 	layer, classes := m.Encoder.Layer, int64(c.Spec.Classes)
 	name := train.StageName(k)
 	var width int64 // of the layer's input
@@ -93,7 +95,7 @@ func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric int64, updat
 	}
 	if c.Solver == "ridge" {
 		l.sum("ZᵀZ and ZᵀY of "+name, 1, d*(d+1)/2+d*classes, 0)
-		l.sum("validation counts of each penalty", 1, 0, int64(len(c.Lambdas))*metric)
+		l.counts("validation counts of each penalty", 1, int64(len(c.Lambdas))*metric, int64(len(c.Lambdas))*wide)
 		return
 	}
 	if what := "ZᵀZ and ZᵀY, from which " + name + " begins"; c.WarmStart && k > 0 && updates == "float32" {
@@ -115,6 +117,6 @@ func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric int64, updat
 		what = fmt.Sprintf("changes of %s over %d steps", name, c.LocalSteps)
 	}
 	l.parts(what, int64(c.Rounds), params, int64(len(trained)+2), updates)
-	l.sum("losses and validation counts", int64(c.Rounds), 0, 2*eval.RealLen+metric)
-	l.sum("losses and validation counts", 1, 0, metric)
+	l.counts("losses and validation counts", int64(c.Rounds), 2*eval.RealLen+metric, 2*eval.RealLen+wide)
+	l.counts("losses and validation counts", 1, metric, wide)
 }

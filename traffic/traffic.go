@@ -55,17 +55,23 @@ const (
 	digest = 32
 )
 
-// sending is a list that is being made. secure says that sums are (package secagg), over that rows are averages over so many
-// nodes.
-type sending struct {
-	List
-	secure bool
-	over   int64
+// Members are the peers of a run.
+type Members struct {
+	Peers  int
+	Nodes  int64 // of the whole graph
+	Secure bool  // their sums are (package secagg)
 }
 
-func begin(secure bool) *sending {
-	l := &sending{secure: secure, over: 1}
-	if secure {
+// sending is a list that is being made, in which rows are averages over so many nodes.
+type sending struct {
+	List
+	Members
+	over int64
+}
+
+func begin(m Members) *sending {
+	l := &sending{Members: m, over: 1}
+	if m.Secure {
 		l.add(Message{What: "keys of secure sums", Kind: Sums, Times: 1, head: keysOfSums})
 	}
 	return l
@@ -89,11 +95,18 @@ func (l *sending) sum(what string, times, floats, counts int64) {
 		head: framesOfSum*comm.HeaderLen + statement}
 	if floats == 0 {
 		m.Format = "int64"
-	} else if l.secure { // in 64 bits, after a sum that finds the grid
+	} else if l.Secure { // in 64 bits, after a sum that finds the grid
 		l.grid(times, 1)
 		m.Format, m.payload = "int64", 8*(floats+counts)
 	}
 	l.add(m)
+}
+
+// counts adds so many reductions of whole numbers up to that of the nodes, but for so many wide ones (comm.CountBits).
+func (l *sending) counts(what string, times, counts, wide int64) {
+	bits := comm.CountBits(l.Nodes)
+	l.add(Message{What: what, Kind: Sums, Times: times, Counts: counts, Format: map[int]string{0: "int64", 16: "uint16", 32: "uint32"}[bits],
+		payload: comm.CountBytes(counts, wide, bits, l.Peers), head: framesOfSum*comm.HeaderLen + statement})
 }
 
 // parts adds so many reductions of numbers in columns, or parts, that have a grid each, in the format of
@@ -101,7 +114,7 @@ func (l *sending) sum(what string, times, floats, counts int64) {
 func (l *sending) parts(what string, times, numbers, columns int64, format string) {
 	exact := format == "" || format == "float32"
 	switch {
-	case exact && !l.secure:
+	case exact && !l.Secure:
 		l.sum(what, times, numbers, 0)
 		return
 	case exact:
@@ -109,7 +122,7 @@ func (l *sending) parts(what string, times, numbers, columns int64, format strin
 	case format == "auto":
 		format = "int16"
 	}
-	if l.secure {
+	if l.Secure {
 		l.grid(times, columns)
 	}
 	width := map[string]int64{"int32": 32, "int16": 16, "int8": 8, "int4": 4}[format]

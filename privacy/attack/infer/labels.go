@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -137,12 +136,13 @@ func (run *Run) counted(victim, classes int) (counts []float64, how string) {
 	if others == 1 {
 		how = "the other of two members"
 	} else if !run.Plan.Secure(len(run.Shards)) {
+		bits := comm.CountBits(run.Shards[victim].Nodes)
+		size := comm.CountBytes(int64(len(part)), 0, bits, len(run.Shards))
 		for _, m := range run.Record.Received(victim, comm.Reduce) {
-			if m.Given && len(m.Payload) == 8*len(part) {
+			if m.Given && len(m.Payload) == int(size) {
 				how = "who sums in the clear"
-				for i := range part {
-					part[i] = int64(binary.LittleEndian.Uint64(m.Payload[8*i:]))
-				}
+				c := comm.Contribution{Counts: part, CountBits: bits}
+				c.TakeCounts(comm.Integers{Bits: int(8*size) / len(part), B: m.Payload}, len(run.Shards))
 				break
 			}
 		}
