@@ -22,105 +22,59 @@ func CountBits(most int64) int {
 func CountBytes(counts, wide int64, bits, members int) int64 {
 	c := Contribution{CountBits: bits, Counts: []int64{0}, Wide: func(int) bool { return true }}
 	f := c.countForm(max(members, 1))
-	return ((counts - wide) + wide*int64(f.len(1))) * int64(f.bits) / 8
+	return (counts - wide + wide*int64(f.at[1])) * int64(f.bits) / 8
 }
 
 // countForm is how Counts travel: whole numbers modulo 2^bits. A wide number travels as its digits of limb bits each,
 // lowest first, with room above them for the sum over the members.
 type countForm struct {
 	bits, limb int
-	at         []int // number i begins at element at[i], the last one ends where at does; nil: element i is number i
+	at         []int // number i travels as elements at[i], …, at[i+1]−1
 }
 
 // countForm returns how c's Counts travel between so many members.
 func (c *Contribution) countForm(members int) countForm {
-	if c.CountBits == 0 {
-		return countForm{bits: 64}
+	f := countForm{bits: 64, at: make([]int, len(c.Counts)+1)}
+	if c.CountBits != 0 {
+		if c.CountBits != 16 && c.CountBits != 32 || members > 1<<12 {
+			panic(fmt.Sprintf("comm: Reduce %v: counts of %d bits, %d members", c.ID, c.CountBits, members))
+		}
+		f.bits, f.limb = c.CountBits, c.CountBits-bits.Len(uint(members-1))
 	}
-	if c.CountBits != 16 && c.CountBits != 32 || members > 1<<12 {
-		panic(fmt.Sprintf("comm: Reduce %v: counts of %d bits, %d members", c.ID, c.CountBits, members))
-	}
-	f := countForm{bits: c.CountBits, limb: c.CountBits - bits.Len(uint(members-1))}
-	if c.Wide == nil {
-		return f
-	}
-	f.at = make([]int, len(c.Counts)+1)
 	for i := range c.Counts {
 		f.at[i+1] = f.at[i] + 1
-		if c.Wide(i) {
+		if f.bits < 64 && c.Wide != nil && c.Wide(i) {
 			f.at[i+1] = f.at[i] + (63+f.limb)/f.limb
 		}
 	}
 	return f
 }
 
-// span returns the elements lo, …, hi−1 that number i travels as.
-func (f countForm) span(i int) (lo, hi int) {
-	if f.at == nil {
-		return i, i + 1
-	}
-	return f.at[i], f.at[i+1]
-}
-
-// len returns how many elements n numbers travel as.
-func (f countForm) len(n int) int {
-	if f.at == nil {
-		return n
-	}
-	return f.at[n]
-}
-
-// number returns the number that element k belongs to.
-func (f countForm) number(k int) int {
-	if f.at == nil {
-		return k
-	}
-	i, ok := slices.BinarySearch(f.at, k)
-	if !ok {
-		i--
-	}
-	return i
-}
-
 // value returns the number whose elements are in b, modulo 2⁶⁴.
 func (f countForm) value(b []byte) (v int64) {
-	if f.bits == 64 {
-		return int64(binary.LittleEndian.Uint64(b))
-	}
-	width := f.bits / 8
-	for k := len(b)/width - 1; k >= 0; k-- {
-		v = v<<f.limb + f.element(b[k*width:])
+	for width := f.bits / 8; len(b) > 0; b = b[:len(b)-width] {
+		var digit [8]byte
+		copy(digit[:], b[len(b)-width:])
+		v = v<<f.limb + int64(binary.LittleEndian.Uint64(digit[:]))
 	}
 	return v
-}
-
-func (f countForm) element(b []byte) int64 {
-	if f.bits == 16 {
-		return int64(binary.LittleEndian.Uint16(b))
-	}
-	return int64(binary.LittleEndian.Uint32(b))
 }
 
 // PackCounts returns c's Counts as they travel between so many members, to be added element by element. What does not fit
 // is cut off, as in any sum modulo 2^CountBits.
 func (c *Contribution) PackCounts(members int) Integers {
 	f := c.countForm(members)
-	x := Integers{f.bits, make([]byte, 0, f.len(len(c.Counts))*f.bits/8)}
+	x := Integers{f.bits, make([]byte, 0, f.at[len(c.Counts)]*f.bits/8)}
+	var b [8]byte
 	for i, n := range c.Counts {
-		lo, hi := f.span(i)
-		for k := range hi - lo {
+		digits := f.at[i+1] - f.at[i]
+		for k := range digits {
 			digit := uint64(n)
-			if hi > lo+1 {
+			if digits > 1 {
 				digit = digit >> (k * f.limb) & (1<<f.limb - 1)
 			}
-			switch f.bits {
-			case 16:
-				x.B = binary.LittleEndian.AppendUint16(x.B, uint16(digit))
-			case 32:
-				x.B = binary.LittleEndian.AppendUint32(x.B, uint32(digit))
-			default:
-				x.B = binary.LittleEndian.AppendUint64(x.B, digit)
-			}
+			binary.LittleEndian.PutUint64(b[:], digit)
+			x.B = append(x.B, b[:f.bits/8]...)
 		}
 	}
 	return x
@@ -130,8 +84,7 @@ func (c *Contribution) PackCounts(members int) Integers {
 func (c *Contribution) TakeCounts(x Integers, members int) {
 	f := c.countForm(members)
 	for i := range c.Counts {
-		lo, hi := f.span(i)
-		c.Counts[i] = f.value(x.B[lo*f.bits/8 : hi*f.bits/8])
+		c.Counts[i] = f.value(x.B[f.at[i]*f.bits/8 : f.at[i+1]*f.bits/8])
 	}
 }
 
@@ -144,15 +97,10 @@ func (c *Contribution) checkCounts(members int) func(at int, b []byte) error {
 	f := c.countForm(members)
 	width := f.bits / 8
 	return func(at int, b []byte) error {
-		for i := f.number(at); i < len(c.Counts); i++ {
-			lo, hi := f.span(i)
-			if hi = hi - at; width*hi > len(b) {
-				break
-			}
-			if lo = lo - at; lo < 0 {
-				continue
-			}
-			if err := c.CountLimit(i).refusal(float64(f.value(b[width*lo:width*hi])), 0); err != nil {
+		i, _ := slices.BinarySearch(f.at, at) // the first that begins here
+		for ; i < len(c.Counts) && width*(f.at[i+1]-at) <= len(b); i++ {
+			v := f.value(b[width*(f.at[i]-at) : width*(f.at[i+1]-at)])
+			if err := c.CountLimit(i).refusal(float64(v), 0); err != nil {
 				return err
 			}
 		}

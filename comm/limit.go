@@ -137,8 +137,7 @@ func (c *Contribution) Guard(members int) func(apart []float64) (length, i int, 
 		}
 		for i, v := range counts {
 			if err := c.CountLimit(i).ofSum(float64(v), members-1).refusal(float64(c.Counts[i]), 0); err != nil {
-				lo, _ := form.span(i)
-				return form.len(len(counts)), lo, err
+				return form.at[len(counts)], form.at[i], err
 			}
 		}
 		return 0, 0, nil

@@ -13,11 +13,7 @@ const columnSets = 4
 // ClassMeans returns what a run of m by c sends if all rounds are run. residual says what they learn from, where c leaves it to
 // the labels of all peers (closedform.Config.Residual).
 func ClassMeans(c closedform.Config, m Members, residual bool) List {
-	metric, final, wide := accumulated(c.Metric, c.Classes, c.Task == "multi")
-	chosenBy := wide
-	if c.Metric == "accuracy" {
-		metric, chosenBy = 1, 0
-	}
+	metric, final, reals := accumulated(c.Metric, c.Classes, c.Task == "multi")
 	features := int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
@@ -87,11 +83,19 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 			}
 			l.parts("ZᵀZ and ZᵀY of random features", 1, int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)), 1, format)
 		}
-		choices := columnSets * int64(len(c.Lambdas))
-		l.counts("validation counts of each penalty", 1, choices*metric+1, choices*chosenBy)
+		l.penalties(c, metric, reals)
 	}
-	l.counts("validation and test metrics", 1, 2*final, 2*wide)
+	l.counts("validation and test metrics", 1, 2*final, 2*reals)
 	return l.List
+}
+
+// penalties adds the validation of a round, whose metric has so many counts, and wide ones among them.
+func (l *sending) penalties(c closedform.Config, metric, wide int64) {
+	if c.Metric == "accuracy" {
+		metric, wide = 1, 0
+	}
+	choices := columnSets * int64(len(c.Lambdas))
+	l.counts("validation counts of each penalty", 1, choices*metric+1, choices*wide)
 }
 
 // means adds the class means of a round, of so many columns.
