@@ -109,7 +109,7 @@ func powers(low, high float64) []plot.Tick {
 // svg draws p as an element of a page, with title as its text alternative.
 func svg(p *plot.Plot, width, height vg.Length, title string) (template.HTML, error) {
 	c := vgsvg.New(width, height)
-	p.Draw(draw.Crop(draw.New(c), vg.Points(4), -vg.Points(8), 0, 0)) // fonts differ in width, and the last label of an axis stands out
+	p.Draw(draw.Crop(draw.New(c), vg.Points(4), -vg.Points(8), 0, -vg.Points(4))) // fonts differ in width, and the last label of an axis stands out
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return "", err

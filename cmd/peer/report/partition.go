@@ -40,7 +40,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 	if memory > 0 {
 		facts = append(facts, Fact{"peak memory", Bytes(memory)})
 	}
-	balance := Table{Name: "Balance", Head: []string{"largest part over the mean", ""}}
+	balance := Table{Name: "Balance", Head: []string{"largest part over the mean", "ratio"}}
 	for _, b := range []struct {
 		name  string
 		value float64

@@ -35,10 +35,18 @@ type Fact struct{ Name, Value string }
 
 // Table is rows of text under a head; the first column is of names.
 type Table struct {
-	Name string // for those who do not see it
+	Name string // for those who do not see it; of a Run's tables its place on the page gives it
 	Head []string
 	Rows [][]string
 	Text bool // all columns are of text, not of numbers
+}
+
+// named returns the table under that name; nil stays nil.
+func (t *Table) named(name string) *Table {
+	if t == nil {
+		return nil
+	}
+	return &Table{name, t.Head, t.Rows, t.Text}
 }
 
 // section is a part of the page.
@@ -89,12 +97,9 @@ var layout = template.Must(template.Must(template.New("report").Parse(partsPage)
 func Write(w io.Writer, r Run) error {
 	o := r.Result
 	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: r.warnings(), Facts: r.facts(),
-		Compare: r.Compare, Layers: layers(o), TriedTable: TriedTable(string(o.Metric), o.Tried), Failures: r.Failures, Links: r.Links,
+		Compare: r.Compare.named("Side by side"), Layers: layers(o), TriedTable: TriedTable(string(o.Metric), o.Tried).named("Plans that were tried"),
+		Failures: r.Failures.named("Failed and slow sites"), Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
-	if c.Compare != nil && c.Compare.Name == "" {
-		named := *c.Compare
-		named.Name, c.Compare = "Side by side", &named
-	}
 	var err error
 	if c.Ways, err = barsOf("Test "+string(o.Metric)+" of each way of training", string(o.Metric), r.Ways, math.NaN(), ""); err != nil {
 		return fmt.Errorf("report: chart of the ways: %w", err)
@@ -135,7 +140,7 @@ func curvesOf(metric string) func(func(string, func(train.Point) float64) bool) 
 
 // layers is what each stage ended with.
 func layers(o *heddle.Result) Table {
-	t := Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + string(o.Metric), "test " + string(o.Metric), ""}}
+	t := Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + string(o.Metric), "test " + string(o.Metric), "remark"}}
 	for _, s := range o.Stages {
 		row := []string{s.Name, fmt.Sprint(len(s.Curve)), fmt.Sprint(s.BestRound), Percent(s.Val), Percent(s.Test), ""}
 		if s.Stage == o.Ends && len(o.Stages) > 1 {

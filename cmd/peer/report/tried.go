@@ -20,7 +20,7 @@ func TriedTable(metric string, all []heddle.Attempt) *Table {
 	if len(all) == 0 {
 		return nil
 	}
-	t := &Table{Head: []string{"plan", "validation " + metric, "sent by all", "seconds", ""}}
+	t := &Table{Head: []string{"plan", "validation " + metric, "sent by all", "seconds", "outcome"}}
 	for _, a := range all {
 		row := []string{a.Name, "–", "–", "–", a.Ended}
 		if !math.IsNaN(a.Val) {

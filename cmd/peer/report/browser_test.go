@@ -1,0 +1,70 @@
+package report
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/browsertest"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// file writes a page to a file and returns its address.
+func file(t *testing.T, html string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, []byte(html), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return "file://" + path
+}
+
+// Pages of a run and of a partition are read on a phone and on a desk, light and dark, by eye and by ear.
+func TestPagesInABrowser(t *testing.T) {
+	b := browsertest.Start(t)
+	run := sample(t)
+	run.Result.Tried = tried()
+	t.Run("run", func(t *testing.T) { b.Check(t, file(t, written(t, run)), "true") })
+	t.Run("partition", func(t *testing.T) {
+		b.Check(t, file(t, partitioned(t, shard.Describe(run.Shards, shard.Meta{Policy: "by-column", Sites: run.Names}))), "true")
+	})
+}
+
+// tried is what preset auto has tried, with plans that are close to one another.
+func tried() (all []heddle.Attempt) {
+	for k, name := range []string{"own-rows", "classes", "own-part-out", "all-hops", "last-hop", "labels", "residual"} {
+		one := heddle.Attempt{Name: name, Chosen: name == "labels"}
+		one.Val, one.Error, one.Sent, one.Seconds = 0.8+0.02*float64(k%4), 0.01, int64(1e5*(k+1)), 0.2
+		all = append(all, one)
+	}
+	gat := heddle.Attempt{Name: "gat"}
+	gat.Val, gat.Ended = math.NaN(), "not worth its bytes: the gain to expect, 0.2 points, is within a standard error of validation, 0.9"
+	return append(all, gat)
+}
+
+// partitioned returns the page of a partition.
+func partitioned(t *testing.T, m *shard.Manifest) string {
+	t.Helper()
+	var b strings.Builder
+	if err := WritePartition(&b, m, []external.PhaseTimes{{Phase: "read", Edges: 4e6, Seconds: 2}}, 1e9); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A partition's page has its picture and its tables.
+func TestWritePartition(t *testing.T) {
+	html := partitioned(t, shard.Describe(sample(t).Shards, shard.Meta{Policy: "by-column", Sites: []string{"north", "south"}}))
+	for _, want := range []string{"2 parts by by-column", "<svg", "1 south", "1.00 GB", "2.0", "Rows that one part sends"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if strings.Contains(html, "#-") {
+		t.Error("a colour of the page is not a colour")
+	}
+}
