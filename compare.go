@@ -2,7 +2,9 @@ package heddle
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -15,6 +17,7 @@ type Trial struct {
 	Name    string
 	Plan    Plan
 	Alone   bool        // each site trains a model of its own, on its own nodes and the edges between them
+	Pooled  bool        // one peer holds all nodes and edges, whatever the mode
 	OnEvent func(Event) // receives the events of the trial's first peer, one at a time; may be nil
 }
 
@@ -25,6 +28,7 @@ type Outcome struct {
 	Sent    Traffic   // bytes that all sites sent; 0 where nothing travels
 	Seconds float64   // of training, wall clock
 	Runs    []*Result // one; of sites that train alone one for each, by rank
+	Faults  []error   // of sites that train alone: why one could not, and then its run is nil and its nodes are not in Test
 }
 
 // Compare runs the trials one after the other and returns their outcomes in the same order. shards
@@ -49,7 +53,9 @@ func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials 
 
 // together trains one model, over the sites or on the pooled data.
 func (t Trial) together(ctx context.Context, g *graph.Graph, shards []*shard.Shard) (o Outcome, err error) {
-	if t.Plan.Mode == "standalone" {
+	if t.Pooled {
+		shards = []*shard.Shard{shard.Whole(g.Numbered())}
+	} else if t.Plan.Mode == "standalone" {
 		if shards, err = Split(g, t.Plan); err != nil {
 			return o, err
 		}
@@ -61,27 +67,30 @@ func (t Trial) together(ctx context.Context, g *graph.Graph, shards []*shard.Sha
 	return Outcome{Name: t.Name, Test: r.Test, Sent: r.Total(), Seconds: r.Seconds, Runs: []*Result{r}}, nil
 }
 
-// alone trains a model at each site.
+// alone trains a model at each site. A site that cannot train, such as one without training nodes,
+// is left out; it is an error if none can.
 func (t Trial) alone(ctx context.Context, shards []*shard.Shard) (Outcome, error) {
-	o := Outcome{Name: t.Name}
-	var all eval.Counts
+	o := Outcome{Name: t.Name, Test: math.NaN(), Runs: make([]*Result, len(shards)), Faults: make([]error, len(shards))}
+	var all *eval.Counts
 	for rank, s := range shards {
 		site := s.Alone()
 		r, err := Local{Plan: t.Plan, Shards: []*shard.Shard{shard.Whole(site)}, OnEvent: t.OnEvent}.Train(ctx)
 		if err != nil {
-			return o, fmt.Errorf("site %d: %w", rank, err)
+			if o.Faults[rank] = fmt.Errorf("site %d: %w", rank, err); ctx.Err() != nil {
+				return o, o.Faults[rank]
+			}
+			continue
 		}
-		logits, err := r.Model.Infer(site)
-		if err != nil {
-			return o, fmt.Errorf("site %d: %w", rank, err)
-		}
-		counts := r.Metric.Count(logits, site.Labels, site.InSplit(graph.Test))
-		if rank == 0 {
-			all = counts
+		counts := r.Metric.Count(r.Own[0].Logits, site.Labels, site.InSplit(graph.Test))
+		if all == nil {
+			all = &counts
 		} else {
 			all.Add(counts)
 		}
-		o.Test, o.Seconds, o.Runs = r.Metric.Of(&all), o.Seconds+r.Seconds, append(o.Runs, r)
+		o.Test, o.Seconds, o.Runs[rank] = r.Metric.Of(all), o.Seconds+r.Seconds, r
+	}
+	if all == nil {
+		return o, errors.Join(o.Faults...)
 	}
 	return o, nil
 }

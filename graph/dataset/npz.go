@@ -53,27 +53,33 @@ type meta struct {
 //
 // An error names the file and the array, the entry where there is one, and what was expected.
 func Read(path string, split int) (*graph.Graph, error) {
-	file, dir := filepath.Join(path, arraysFile), path
-	if strings.HasSuffix(path, ".npz") {
-		file, dir = path, filepath.Dir(path)
-	} else if info, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
-	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("dataset: %s must be a directory with %s in it, or an .npz file", path, arraysFile)
-	}
-	a, err := openArchive(file)
+	a, m, err := openData(path)
 	if err != nil {
 		return nil, err
 	}
 	defer a.close()
+	return a.graph(m, split)
+}
+
+// openData opens the arrays of a data set and reads what meta.json says.
+func openData(path string) (*archive, meta, error) {
+	file, dir := filepath.Join(path, arraysFile), path
+	if strings.HasSuffix(path, ".npz") {
+		file, dir = path, filepath.Dir(path)
+	} else if info, err := os.Stat(path); err != nil {
+		return nil, meta{}, fmt.Errorf("dataset: %w", err)
+	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
+		return nil, meta{}, fmt.Errorf("dataset: %s must be a directory with %s in it, or an .npz file", path, arraysFile)
+	}
 	m, err := readMeta(filepath.Join(dir, metaFile))
 	if err != nil {
-		return nil, err
+		return nil, meta{}, err
 	}
 	if m.Name == "" {
 		m.Name = strings.TrimSuffix(filepath.Base(path), ".npz")
 	}
-	return a.graph(m, split)
+	a, err := openArchive(file)
+	return a, m, err
 }
 
 func readMeta(path string) (meta, error) {

@@ -161,20 +161,36 @@ func (a *aroundBar) Handle(ctx context.Context, r slog.Record) error {
 	return a.Handler.Handle(ctx, r)
 }
 
-// round shows one round.
-func (w *Watch) round(e train.Event) {
+// Part returns what shows the events of one of several runs, which name tells: its rounds and what
+// goes wrong.
+func (w *Watch) Part(name string) func(train.Event) {
+	return func(e train.Event) {
+		switch e.Kind {
+		case train.RoundEnd:
+			w.record(e)
+			w.round(e, name+": ")
+		case train.Warning, train.Resync, train.LostRows:
+			w.Event(e)
+		default:
+			w.record(e)
+		}
+	}
+}
+
+// round shows one round, behind the name of its run.
+func (w *Watch) round(e train.Event, of string) {
 	if !w.Due(e.Total) {
 		return
 	}
 	bytes := e.Sent.Total()
-	text := fmt.Sprintf("%s round %d  loss %.4f", e.StageName, e.Round, e.Loss)
+	text := fmt.Sprintf("%s%s round %d  loss %.4f", of, e.StageName, e.Round, e.Loss)
 	if !math.IsNaN(e.Val) {
 		text += fmt.Sprintf("  val %s %.4f", e.Metric, e.Val)
 	}
 	if bytes > 0 {
 		text += "  sent " + report.Bytes(bytes)
 	}
-	w.Show(e.Done, text, "round", "stage", e.StageName, "round", e.Round, "loss", e.Loss, "val", e.Val, "bytes", bytes)
+	w.Show(e.Done, text, of+"round", "stage", e.StageName, "round", e.Round, "loss", e.Loss, "val", e.Val, "bytes", bytes)
 }
 
 // Event shows an event of one peer's run.
@@ -183,7 +199,7 @@ func (w *Watch) Event(e train.Event) {
 	switch e.Kind {
 	case train.RoundEnd:
 		w.Log.Debug("round done", "stage", e.StageName, "round", e.Round)
-		w.round(e)
+		w.round(e, "")
 	case train.StageEnd:
 		level, line := slog.LevelInfo, []any{"stage", e.StageName, "best_round", e.BestRound, "val", e.Val}
 		if w.tries {

@@ -1,0 +1,40 @@
+package compare
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+)
+
+func newDemo() *cobra.Command {
+	var c comparing
+	var seed uint64
+	one := &cobra.Command{
+		Use:   "demo",
+		Short: "Compare four sites of a built-in graph",
+		Long: `Train over the four sites of a built-in graph, each with its own peer over QUIC on this machine, and compare what they
+reach together with what each site reaches alone, with the features alone and with pooled data, as peer compare does
+on your data. Each run draws the graph anew.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w, err := c.view.Start(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer w.End()
+			p := heddle.Defaults(heddle.Plan{Preset: "auto"})
+			p.Seed = seed
+			if err := checkMode(p, c.seeds); err != nil {
+				return err
+			}
+			return c.compare(cmd.Context(), builtIn(p), w, cmd.OutOrStdout(), fmt.Sprintf("peer demo --seed %d", seed))
+		},
+	}
+	one.Flags().Uint64Var(&seed, "seed", 1, "random seed of graph and training, of the first run")
+	bindRuns(one.Flags(), &c.seeds)
+	one.Flags().StringVarP(&c.Out, "out", "o", filepath.Join("runs", "demo"), "directory to write to")
+	c.view.Bind(one.Flags())
+	return one
+}

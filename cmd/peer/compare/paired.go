@@ -1,0 +1,137 @@
+package compare
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/eval"
+)
+
+// spread is a figure over several runs.
+type spread struct {
+	Mean      float64  `json:"mean"`
+	Deviation *float64 `json:"deviation"` // between runs; null: there is one run
+}
+
+// gain is by how much joining is ahead, with its 95 % interval.
+type gain struct {
+	Mean float64 `json:"mean"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
+// spreadOf returns mean and sample deviation of x, of at least one run.
+func spreadOf(x []float64) spread {
+	mean := stat.Mean(x, nil)
+	if len(x) < 2 {
+		return spread{Mean: mean}
+	}
+	deviation := stat.StdDev(x, nil)
+	return spread{mean, &deviation}
+}
+
+// difference is what two ways of one run differ by on the same test nodes.
+type difference struct {
+	value float64
+	error float64 // standard error: another draw of test nodes would give another difference
+}
+
+// gainOf returns the mean of the differences of all runs with a 95 % interval: Student's t over the
+// runs. Where all runs have the same test nodes, or there is but one run, the choice of these nodes
+// adds to it: 1.96 standard errors, in quadrature.
+func gainOf(all []difference, sameNodes bool) gain {
+	values, nodes := make([]float64, len(all)), 0.0
+	for k, d := range all {
+		values[k] = d.value
+		nodes += d.error / float64(len(all))
+	}
+	half := 0.0
+	if n := float64(len(all)); n > 1 {
+		t := distuv.StudentsT{Sigma: 1, Nu: n - 1}
+		half = t.Quantile(0.975) * stat.StdDev(values, nil) / math.Sqrt(n)
+	}
+	if sameNodes || len(all) == 1 {
+		half = math.Hypot(half, 1.96*nodes)
+	}
+	mean := stat.Mean(values, nil)
+	return gain{mean, mean - half, mean + half}
+}
+
+// part is what one model says of the test nodes of one site.
+type part struct {
+	logits mat.Dense
+	labels graph.Labels
+	rows   []int32 // of logits and labels: the site's test nodes, the same ones in the same order in every way
+}
+
+// countOf counts the rows of some parts that at returns.
+func countOf(metric eval.Metric, all []part, at func(site int) []int32) float64 {
+	var sum *eval.Counts
+	for k, p := range all {
+		c := metric.Count(p.logits, p.labels, at(k))
+		if sum == nil {
+			sum = &c
+		} else {
+			sum.Add(c)
+		}
+	}
+	return metric.Of(sum)
+}
+
+// metricOf is the metric over all rows of some parts.
+func metricOf(metric eval.Metric, all []part) float64 {
+	return countOf(metric, all, func(k int) []int32 { return all[k].rows })
+}
+
+// Of the bootstrap: most samples, and about how many logits are read for all of them at most.
+const (
+	samples = 100
+	effort  = 2e8
+)
+
+// differenceOf compares two models on the same test nodes, of at least one site. The standard error
+// is that of a bootstrap (Efron, Annals of Statistics 7, 1979): nodes are drawn with replacement,
+// within each site, by key.
+func differenceOf(metric eval.Metric, a, b []part, key rng.Key) difference {
+	d := difference{value: metricOf(metric, a) - metricOf(metric, b)}
+	size := 0
+	for _, p := range a {
+		size += len(p.rows) * max(1, p.logits.Cols)
+	}
+	n := min(samples, max(25, int(effort/float64(2*max(1, size)))))
+	drawn := make([]float64, 0, n)
+	for k := range n {
+		var rowsA, rowsB [][]int32
+		for site, p := range a {
+			var one, other []int32
+			key := key.Fold(uint64(k)).Fold(uint64(site))
+			for i := range p.rows {
+				j := int(key.Uint64(uint64(i)) % uint64(len(p.rows)))
+				one, other = append(one, p.rows[j]), append(other, b[site].rows[j])
+			}
+			rowsA, rowsB = append(rowsA, one), append(rowsB, other)
+		}
+		x := countOf(metric, a, func(k int) []int32 { return nonNil(rowsA[k]) }) -
+			countOf(metric, b, func(k int) []int32 { return nonNil(rowsB[k]) })
+		if !math.IsNaN(x) { // a draw may lack a class
+			drawn = append(drawn, x)
+		}
+	}
+	if len(drawn) > 1 {
+		d.error = stat.StdDev(drawn, nil)
+	}
+	return d
+}
+
+// nonNil is rows, since no rows at all mean every row to eval.
+func nonNil(rows []int32) []int32 {
+	if rows == nil {
+		return []int32{}
+	}
+	return rows
+}

@@ -1,0 +1,88 @@
+package compare
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// The ways of training, in the order in which they are shown.
+const (
+	alone    = "alone"
+	features = "features"
+	together = "together"
+	pooled   = "pooled"
+)
+
+// way is one way of training.
+type way struct {
+	key, title string
+	seen       string // by whom raw data were seen
+	trial      heddle.Trial
+}
+
+// waysOf returns the ways of training by p on g. All train by the same settings, but for features,
+// which an MLP learns by its defaults.
+func waysOf(p heddle.Plan, g *graph.Graph) []way {
+	one := byOnePeer(p)
+	all := []way{{alone, "each site alone", "nobody else", heddle.Trial{Plan: one, Alone: true}}}
+	if g.X.Cols() > 0 {
+		mlp := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: "mlp"})
+		mlp.Seed, mlp.Metric, mlp.Transport = p.Seed, p.Metric, p.Transport
+		all = append(all, way{features, "features only, pooled", "who pools them", heddle.Trial{Plan: mlp}})
+	}
+	all = append(all, way{together, "together", "nobody else; rows left", heddle.Trial{Plan: p}},
+		way{pooled, "pooled data", "who pools them", heddle.Trial{Plan: one, Pooled: true}})
+	for k := range all {
+		all[k].trial.Name = all[k].title
+	}
+	return all
+}
+
+// byOnePeer returns p for one peer, without what only several need: from one peer nothing leaves,
+// so nothing is hidden from others.
+func byOnePeer(p heddle.Plan) heddle.Plan {
+	p.Peers, p.MinPeers, p.SecureSums, p.ClipMeans, p.Epsilon, p.Link = heddle.Auto, 0, "auto", false, 0, ""
+	return p
+}
+
+// rawBytes returns what all sites but the first would send if the data were pooled there: 4 bytes
+// for each value of dense features, 8 for each value of sparse ones with its column, and 8 for each
+// edge.
+func rawBytes(shards []*shard.Shard) (rows, edges int64) {
+	for _, s := range shards[1:] {
+		if s.X.Sparse != nil {
+			rows += 8 * int64(s.X.Sparse.NNZ())
+		} else {
+			rows += 4 * int64(s.Owned) * int64(s.X.Cols())
+		}
+		edges += 8 * int64(s.Adj.NumEdges()) / 2
+	}
+	return rows, edges
+}
+
+// departed says what left the sites, besides sums, in a run that trained by these plans.
+func departed(plans []heddle.Plan, shards []*shard.Shard) (string, error) {
+	nodes, numbers, stored := 0, 0.0, 0
+	for _, s := range shards {
+		sum := 0.0
+		for k, p := range plans {
+			d, err := disclosure.Of(p, s)
+			if err != nil {
+				return "", err
+			}
+			if sum += d.Total().Fresh; k == 0 {
+				nodes, stored = nodes+d.Nodes, max(stored, d.Median())
+			}
+		}
+		numbers = max(numbers, sum)
+	}
+	if nodes == 0 || numbers == 0 {
+		return "Together, only sums left the sites.", nil
+	}
+	return fmt.Sprintf("Together, sums left the sites, and of %d nodes rows of at most %.0f numbers in all; the features of such a node have %d. "+
+		"Rows can reveal features: docs/explanation/privacy.md has what our attacks recover.", nodes, numbers, stored), nil
+}
