@@ -264,22 +264,50 @@ func TestDemo(t *testing.T) {
 		t.Skip("SKIPPED: some seconds long")
 	}
 	out := t.TempDir()
-	text := must(t, "demo", "-q", "-o", out)
+	text := must(t, "demo", "-q", "--seeds", "2", "-o", out)
 	share := func(way string) (x float64) {
-		m := regexp.MustCompile(`(?m)^` + way + `.*?\s([0-9.]+) %`).FindStringSubmatch(text)
+		m := regexp.MustCompile(`(?m)^` + way + `.*?\s([0-9.]+) ±`).FindStringSubmatch(text)
 		if m == nil {
 			t.Fatalf("no %q in:\n%s", way, text)
 		}
 		fmt.Sscan(m[1], &x)
 		return x
 	}
-	together, alone, features, pooled := share("Heddle"), share("each site alone"), share("features only"), share("pooled")
+	together, alone, features, pooled := share("together"), share("each site alone"), share("features only"), share("pooled")
 	if together < alone+5 || together < features+5 || together < pooled-5 {
 		t.Errorf("together %.1f, alone %.1f, features only %.1f, pooled %.1f: the demo shows nothing", together, alone, features, pooled)
 	}
-	for _, name := range []string{"model.safetensors", "report.html", "result.json"} {
+	for _, name := range []string{"compare.html", "compare.json", "compare.csv", "settings.yaml"} {
 		if len(contents(t, filepath.Join(out, name))) == 0 {
 			t.Errorf("%s is empty", name)
+		}
+	}
+}
+
+// TestCompareFlags: settings, seeds and data of peer compare arrive, and what it cannot compare is refused as bad input.
+func TestCompareFlags(t *testing.T) {
+	data, out := sites(t), t.TempDir()
+	args := []string{"compare", "--data", data, "--seeds", "2", "--seed", "5", "--preset", "frugal", "--transport", "memory", "-q", "-o", out}
+	if text := must(t, args...); !strings.Contains(text, "Joining paid: ") || !strings.Contains(text, "2 runs, which differ in their seed") {
+		t.Errorf("printed\n%s", text)
+	}
+	text := string(contents(t, filepath.Join(out, "compare.json")))
+	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "preset: frugal", "peer compare --config "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("compare.json has no %q", want)
+		}
+	}
+	must(t, "compare", "--config", filepath.Join(out, "settings.yaml"), "--seeds", "1", "-q", "-o", filepath.Join(out, "again"))
+	for want, args := range map[string][]string{
+		"--seeds must be 1 to 1000 (got 0)":            {"--data", data, "--seeds", "0"},
+		"mode must be retexo or fullbatch":             {"--data", data, "--mode", "standalone"},
+		"comparing needs at least 2 sites (got 1)":     {"--data", data, "--peers", "1"},
+		"split must be 0 to 0 (got 3 of 1)":            {"--data", data, "--split", "3"},
+		"either --data D (a data set) or --shards DIR": {},
+	} {
+		exit, _, stderr := call(t.Context(), append([]string{"compare", "-o", t.TempDir()}, args...)...)
+		if exit != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit %d, %s", args, exit, stderr)
 		}
 	}
 }

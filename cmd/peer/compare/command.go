@@ -51,7 +51,7 @@ features alone tell (an MLP on pooled features), and with pooled data. Each way 
 those of peer train, once for each of --seeds. The result says by how much training together is ahead on the same test
 nodes, with a 95 % interval, how many bytes were sent, and who saw raw data.
 
-The directory gets compare.json and compare.csv. peer train writes the model.`,
+The directory gets compare.html, compare.json, compare.csv and settings.yaml. peer train writes the model.`,
 		Example: `  peer compare --data data/cora --seeds 5
   peer compare --data data/cora --peers 4 --model sage --rounds 50
   peer compare --shards parts --config settings.yaml`,
@@ -97,7 +97,7 @@ func (c *comparing) run(cmd *cobra.Command, config string) error {
 	if err != nil {
 		return err
 	}
-	return c.compare(cmd.Context(), all, w, cmd.OutOrStdout(), "peer compare --config settings.yaml")
+	return c.compare(cmd.Context(), all, w, cmd.OutOrStdout(), "")
 }
 
 // checkMode refuses what has no training together.
@@ -111,7 +111,8 @@ func checkMode(p heddle.Plan, seeds int) error {
 	return nil
 }
 
-// compare trains over all inputs in all ways.
+// compare trains over all inputs in all ways. command repeats it; empty: peer compare with the
+// settings that are written.
 func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout io.Writer, command string) (err error) {
 	defer func() { err = errors.Join(err, all.closer.Close()) }()
 	in, err := all.run(0)
@@ -160,7 +161,7 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if err := r.print(stdout); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "figures: %s\n", out.file("json"))
+	_, err = fmt.Fprintf(stdout, "\nreport: %s\n", out.file("html"))
 	return err
 }
 
@@ -174,8 +175,11 @@ func (r *results) sign(p heddle.Plan, c *comparing, command string) error {
 	if err != nil {
 		return err
 	}
-	if c.Data == "" && c.Shards == "" {
+	if command != "" {
 		place = nil
+	}
+	if command == "" {
+		command = fmt.Sprintf("peer compare --config %s --out %s-again", output{c.Out}.settings(), c.Out)
 	}
 	r.Settings, r.Command = string(settings)+string(place), fmt.Sprintf("%s --seeds %d", command, c.seeds)
 	r.Version, r.Date = cli.Version(), time.Now().UTC().Format(time.RFC3339)

@@ -52,8 +52,7 @@ func gainOf(all []difference, sameNodes bool) gain {
 	}
 	half := 0.0
 	if n := float64(len(all)); n > 1 {
-		t := distuv.StudentsT{Sigma: 1, Nu: n - 1}
-		half = t.Quantile(0.975) * stat.StdDev(values, nil) / math.Sqrt(n)
+		half = student(len(all)) * stat.StdDev(values, nil) / math.Sqrt(n)
 	}
 	if sameNodes || len(all) == 1 {
 		half = math.Hypot(half, 1.96*nodes)
@@ -61,6 +60,9 @@ func gainOf(all []difference, sameNodes bool) gain {
 	mean := stat.Mean(values, nil)
 	return gain{mean, mean - half, mean + half}
 }
+
+// student is the 97.5 % quantile of Student's t for the mean of n runs.
+func student(n int) float64 { return distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975) }
 
 // part is what one model says of the test nodes of one site.
 type part struct {

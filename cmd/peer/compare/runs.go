@@ -127,9 +127,9 @@ func openShards(s cli.Source, p heddle.Plan, event func(heddle.Event)) (*data, e
 	for i, id := range whole.Global {
 		rows[id] = int32(i)
 	}
-	names := numbered(len(shards))
-	if m, err := shard.ReadManifest(s.Shards); err == nil && len(m.Sites) == len(shards) {
-		names = m.Sites
+	names := s.Sites
+	if len(names) != len(shards) {
+		names = numbered(len(shards))
 	}
 	return &data{sameNodes: true, closer: closer, run: func(k int) (input, error) {
 		return input{graph: g, shards: shards, names: names, plan: seeded(p, k), rows: rows}, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"text/tabwriter"
@@ -19,7 +20,10 @@ type output struct{ dir string }
 
 func (o output) file(ending string) string { return filepath.Join(o.dir, "compare."+ending) }
 
-// write writes compare.json and compare.csv.
+// settings is the file of the settings that trained the models.
+func (o output) settings() string { return filepath.Join(o.dir, "settings.yaml") }
+
+// write writes compare.html, compare.json, compare.csv and settings.yaml.
 func (o output) write(r *results) error {
 	to := func(ending string, fill func(io.Writer) error) error {
 		return cli.WriteFile(io.Discard, o.file(ending), fill)
@@ -30,7 +34,9 @@ func (o output) write(r *results) error {
 			e.SetIndent("", "  ")
 			return e.Encode(r)
 		}),
-		to("csv", r.writeCSV))
+		to("csv", r.writeCSV),
+		to("html", func(w io.Writer) error { return report.WriteComparison(w, r.page()) }),
+		cli.WriteFile(io.Discard, o.settings(), func(w io.Writer) error { _, err := io.WriteString(w, r.Settings); return err }))
 }
 
 // writeCSV writes one line for each run in each way.
@@ -84,6 +90,36 @@ func (r *results) print(w io.Writer) error {
 	return nil
 }
 
+// page is the page of the results.
+func (r *results) page() report.Comparison {
+	p := report.Comparison{Title: r.Dataset + ": does joining pay?", Sentence: r.Sentence, Metric: string(r.Metric), Ways: r.waysTable(), Sites: r.sitesTable(),
+		Kicker: fmt.Sprintf("%d sites · %d runs · %s · version %s", len(r.Sites), r.runs(), r.Date, r.Version),
+		Notes:  r.Notes, Settings: r.Settings, Command: r.Command}
+	for _, w := range r.Ways {
+		p.WayBars = append(p.WayBars, w.Test.bar(w.Title, len(w.Runs)))
+	}
+	for _, s := range r.Sites {
+		if s.Together == nil {
+			continue
+		}
+		if s.Alone != nil {
+			p.SiteBars = append(p.SiteBars, s.Alone.bar(s.Site+" alone", len(s.alone)))
+		}
+		p.SiteBars = append(p.SiteBars, s.Together.bar(s.Site+" together", len(s.together)))
+	}
+	return p
+}
+
+// bar is the mean of n runs with its 95 % interval.
+func (s *spread) bar(name string, n int) report.Bar {
+	b := report.Bar{Name: name, Value: s.Mean, Low: math.NaN(), High: math.NaN()}
+	if s.Deviation != nil {
+		half := student(n) * *s.Deviation / math.Sqrt(float64(n))
+		b.Low, b.High = max(0, s.Mean-half), min(1, s.Mean+half)
+	}
+	return b
+}
+
 // waysTable has a row for each way.
 func (r *results) waysTable() report.Table {
 	t := report.Table{Head: []string{"way", "test " + string(r.Metric), "together ahead by", "sent", "raw data seen by"}}
@@ -112,9 +148,9 @@ func (s *spread) String() string {
 	case s == nil:
 		return "none"
 	case s.Deviation == nil:
-		return fmt.Sprintf("%.2f %%", 100*s.Mean)
+		return fmt.Sprintf("%.1f %%", 100*s.Mean)
 	}
-	return fmt.Sprintf("%.2f ± %.2f %%", 100*s.Mean, 100**s.Deviation)
+	return fmt.Sprintf("%.1f ± %.1f %%", 100*s.Mean, 100**s.Deviation)
 }
 
 // String is the gain in points with its interval.

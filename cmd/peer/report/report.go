@@ -22,8 +22,6 @@ type Run struct {
 	Shards   []*shard.Shard // of this process
 	Names    []string       // of all sites by rank; nil: they have none
 	Date     time.Time      // of its end
-	Compare  *Table         // ways of training side by side, or nil
-	Ways     []Bar          // their test metrics
 	Links    *Table         // duration of the run over other connections, or nil
 	Failures *Table         // peers that failed or were slow, and what was done, or nil
 	Settings string         // by which the model was trained, as a settings file
@@ -64,8 +62,6 @@ type contents struct {
 	Style             template.CSS
 	Lead, Warnings    []string
 	Facts             []Fact
-	Compare           *Table
-	Ways              Chart
 	Quality           []section
 	Layers            Table
 	Curves            []Chart
@@ -97,13 +93,10 @@ var layout = template.Must(template.Must(template.New("report").Parse(partsPage)
 func Write(w io.Writer, r Run) error {
 	o := r.Result
 	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: r.warnings(), Facts: r.facts(),
-		Compare: r.Compare.named("Side by side"), Layers: layers(o), TriedTable: TriedTable(string(o.Metric), o.Tried).named("Plans that were tried"),
+		Layers: layers(o), TriedTable: TriedTable(string(o.Metric), o.Tried).named("Plans that were tried"),
 		Failures: r.Failures.named("Failed and slow sites"), Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
 	var err error
-	if c.Ways, err = barsOf("Test "+string(o.Metric)+" of each way of training", string(o.Metric), r.Ways, math.NaN(), ""); err != nil {
-		return fmt.Errorf("report: chart of the ways: %w", err)
-	}
 	if c.Quality, err = r.quality(); err != nil {
 		return err
 	}

@@ -51,8 +51,7 @@ func sample(t *testing.T) Run {
 		o.Stages, o.Ends = append(o.Stages, st), k
 	}
 	return Run{Result: o, Plan: p, Shards: shards, Names: []string{"north", "a hospital with a very long name"},
-		Compare: &Table{Head: []string{"way", "accuracy"}, Rows: [][]string{{"site 0 alone", "70.1"}}},
-		Ways:    []Bar{{"north alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}, Settings: "model: gcn\n", Command: "peer train --seed 1"}
+		Settings: "model: gcn\n", Command: "peer train --seed 1"}
 }
 
 // written returns the page of r.
@@ -67,11 +66,11 @@ func written(t *testing.T, r Run) string {
 
 func TestWrite(t *testing.T) {
 	html := written(t, sample(t))
-	if n := strings.Count(html, "<svg"); n != 5 {
-		t.Errorf("charts must be of ways, sites, loss, accuracy and bytes (got %d)", n)
+	if n := strings.Count(html, "<svg"); n != 4 {
+		t.Errorf("charts must be of sites, loss, accuracy and bytes (got %d)", n)
 	}
 	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "2 sites (north and a hospital with a very long name), simulated on one machine",
-		"names the right class of 81.2 % of 40 test nodes", "3 minutes", "site 0 alone", "3.00 MB", "80.00 %", "none", "peer train --seed 1",
+		"names the right class of 81.2 % of 40 test nodes", "3 minutes", "3.00 MB", "80.00 %", "none", "peer train --seed 1",
 		"a hospital with a v…", "the model ends here", "chosen round", "What left each site", "rows"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
@@ -95,6 +94,26 @@ func TestWrite(t *testing.T) {
 		if strings.Contains(strings.ReplaceAll(body, "fill:none", ""), "#") {
 			t.Errorf("all colours of a chart must come from the style sheet:\n%.300s", body)
 		}
+	}
+}
+
+func TestWriteComparison(t *testing.T) {
+	var b strings.Builder
+	if err := WriteComparison(&b, Comparison{Title: "<cora>", Sentence: "Joining paid: +14.4 points.", Metric: "accuracy",
+		Ways:    Table{Head: []string{"way", "accuracy"}, Rows: [][]string{{"each site alone", "70.1"}}},
+		Sites:   Table{Head: []string{"site", "alone"}, Rows: [][]string{{"north", "68.2"}}},
+		WayBars: []Bar{{"alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}, SiteBars: []Bar{{"north alone", 0.7, 0.65, 0.75}},
+		Notes: []string{"5 runs."}, Settings: "model: gcn\n", Command: "peer compare --config settings.yaml"}); err != nil {
+		t.Fatal(err)
+	}
+	html := b.String()
+	for _, want := range []string{"&lt;cora&gt;", "Joining paid: &#43;14.4 points.", "each site alone", "68.2", "5 runs.", "model: gcn", "peer compare --config"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if n := strings.Count(html, "<svg"); n != 1 {
+		t.Errorf("one chart is of the ways, and one bar is no chart (got %d)", n)
 	}
 }
 
@@ -122,7 +141,7 @@ func TestWriteWithoutCurves(t *testing.T) {
 	}
 	r.Shards = []*shard.Shard{shard.Whole(r.Shards[0].Alone())}
 	r.Result.Peers, r.Result.Own = []heddle.Traffic{{Name: "alone"}}, r.Result.Own[:1]
-	r.Compare, r.Ways, r.Result.Test = nil, nil, math.NaN()
+	r.Result.Test = math.NaN()
 	html := written(t, r)
 	for _, want := range []string{"solved in one round", "in one place", "nothing was sent", "There are no test nodes"} {
 		if !strings.Contains(html, want) {
