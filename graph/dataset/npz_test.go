@@ -104,6 +104,23 @@ func TestReadSmall(t *testing.T) {
 
 // TestReadTyped: relations keep their direction, lose repeats and loops, and are followed by their
 // reverses; the adjacency does not change with them.
+// TestSplits: as many splits as the masks have columns, 1 where a mask is a vector.
+func TestSplits(t *testing.T) {
+	m := small()
+	if n, err := Splits(folder(t, pack(t, m), "")); err != nil || n != 2 {
+		t.Errorf("masks of 2 columns: %d splits, %v", n, err)
+	}
+	for _, name := range []string{"train_mask", "val_mask", "test_mask"} {
+		m[name] = arr{[]int{5}, []bool{name == "train_mask", name == "val_mask", name == "test_mask", false, false}}
+	}
+	if n, err := Splits(folder(t, pack(t, m), "")); err != nil || n != 1 {
+		t.Errorf("masks that are vectors: %d splits, %v", n, err)
+	}
+	if _, err := Splits(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("no such data set: %v", err)
+	}
+}
+
 func TestReadTyped(t *testing.T) {
 	m := small()
 	untyped, err := Read(folder(t, pack(t, m), ""), 1)

@@ -37,7 +37,7 @@ type comparing struct {
 
 // bindRuns adds the flag of the number of runs, which is 5 unless given.
 func bindRuns(f *pflag.FlagSet, n *int) {
-	f.IntVar(n, "seeds", 5, "runs; each takes the next seed, and the next split if there are several")
+	f.IntVar(n, "seeds", 5, "runs, by the next seeds and the next splits, if several")
 }
 
 func newCompare() *cobra.Command {
