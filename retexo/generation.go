@@ -404,3 +404,12 @@ func replaceRows(x, y graph.Features, lo, hi int) graph.Features {
 	}
 	return graph.Features{Sparse: out}
 }
+
+// every returns 0, 1, …, n−1.
+func every(n int) []int32 {
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return all
+}

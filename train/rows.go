@@ -86,7 +86,7 @@ func (s *Sender) Lane(cols int, send, recv []int, row func(to, k int) []float32,
 // RowLen returns how many bytes a dense row of cols values takes.
 func (s *Sender) RowLen(cols int) int { return s.coder.Coding().RowLen(cols) }
 
-// MessageLen returns how many bytes the given rows of x take in a message that says how they are laid out.
-func (s *Sender) MessageLen(x graph.Features, rows []int32) int {
+// messageLen returns how many bytes the given rows of x take in a message that says how they are laid out.
+func (s *Sender) messageLen(x graph.Features, rows []int32) int {
 	return len(s.coder.Append(nil, wire.Block(x), rows))
 }

@@ -1,0 +1,180 @@
+// Package infer computes a trained model's predictions for the nodes of a graph whose parts different peers hold. The peers
+// exchange rows of boundary nodes once more, as they did while they trained, and learn no parameter.
+//
+// Letters in comments: N nodes, C classes, H hidden.
+package infer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
+)
+
+// Config says how the peers compute predictions together. All must have the same one.
+type Config struct {
+	Seed       uint64      // of the training run: where no node was marked for validation it says which training nodes validated
+	Rows       wire.Coding // of rows that travel
+	Exchange   string      // one of train.Exchanges
+	LeastInSum int         // of a model in closed form: as in its training
+	// Layerwise: what travels is each layer's input, as in layer-wise training. Else it is what the layer makes of its input
+	// before it aggregates, where that is narrower.
+	Layerwise bool
+	Metric    eval.Metric // of the test nodes
+}
+
+// Answer is what a peer learns.
+type Answer struct {
+	Logits mat.Dense // [Owned × C] of own nodes
+	Hidden mat.Dense // [Owned × H] the rows that the last linear map of the model reads (Run)
+	Test   float64   // the metric over the test nodes of all peers, in [0, 1]; NaN: there are none
+	Tested int64     // labelled test nodes of all peers
+}
+
+// run is one peer's part in a computation.
+type run struct {
+	Config
+	model  *nn.Model
+	shard  *shard.Shard // with the split by which the model was trained
+	group  *comm.Group
+	sums   comm.Reducer
+	sender *train.Sender
+	labels labels.Counts // of all peers; of models that read labels
+	covers *train.Covers // nil: not yet agreed
+	hidden mat.Dense
+}
+
+// Run computes the predictions of m for the nodes of s. Rows travel over g, sums through r. A failed peer is a
+// *comm.PeerError; a shard that does not fit the model is another error, which Fits returns before a connection is made.
+//
+// Hidden rows are those that the last head reads; where the last layer has no head, the input of that layer; where that is
+// the only layer, its own row and its aggregate, as far as it reads them, side by side; of a closed form, the columns of
+// the last round's regression.
+func Run(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) (*Answer, error) {
+	a, err := compute(ctx, c, m, s, g, r)
+	return a, g.Refuse(ctx, err)
+}
+
+func compute(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) (*Answer, error) {
+	if err := Fits(m, s); err != nil {
+		return nil, err
+	}
+	p := &run{Config: c, model: m, shard: s, group: g, sums: r, sender: train.NewSender(g, s, c.Rows)}
+	if err := p.learnSplit(ctx); err != nil {
+		return nil, err
+	}
+	var logits mat.Dense
+	var err error
+	switch {
+	case m.Closed != nil:
+		logits, err = p.closedForm(ctx)
+	case c.Layerwise:
+		logits, err = p.layers(ctx, p.byInput)
+	default:
+		logits, err = p.layers(ctx, p.byPhases)
+	}
+	if err == nil && m.Spec.CorrectSmooth != nil {
+		logits, err = p.smooth(ctx, logits)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{Logits: logits, Hidden: p.hidden}
+	a.Test, a.Tested, err = p.test(ctx, s, logits)
+	return a, err
+}
+
+// Fits returns why m cannot predict for s; nil: it can.
+func Fits(m *nn.Model, s *shard.Shard) error {
+	var errs []error
+	if got, must := s.X.Cols(), m.Spec.Features; got != must {
+		errs = append(errs, fmt.Errorf("nodes must have %d features, as the model has (got %d)", must, got))
+	}
+	for i, l := range m.Spec.Layers {
+		if l.Relations > 0 && l.Relations != s.Typed.Count() {
+			errs = append(errs, fmt.Errorf("edges must have %d relations, as layers[%d] of the model has (got %d)", l.Relations, i, s.Typed.Count()))
+		}
+	}
+	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 && s.Nodes != int64(m.Spec.Features) {
+		errs = append(errs, fmt.Errorf("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours (got %d)",
+			m.Spec.Features, s.Nodes))
+	}
+	if c := m.Spec.Closed; c != nil && c.Own > 0 {
+		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, without noise; "+
+			"the run's own predictions.csv has the predictions"))
+	}
+	if ReadsLabels(m.Spec) && !labelled(m.Spec, s) {
+		errs = append(errs, fmt.Errorf("nodes must have labels of %d classes, since the model reads those of training nodes (got %d classes)",
+			m.Spec.Classes, s.Labels.Classes))
+	}
+	return errors.Join(errs...)
+}
+
+// ReadsLabels reports whether the labels of training nodes are an input of a model.
+func ReadsLabels(s nn.Spec) bool {
+	return s.Closed != nil && s.Closed.LeaveOut || s.CorrectSmooth != nil || s.Encoder.Labels > 0
+}
+
+// labelled reports whether the labels of s are of the model's task.
+func labelled(spec nn.Spec, s *shard.Shard) bool {
+	return s.Labels.Classes == spec.Classes && s.Labels.Multi() == (spec.Task == "multi")
+}
+
+// learnSplit finds the nodes that trained, where the model reads their labels.
+func (p *run) learnSplit(ctx context.Context) (err error) {
+	if !ReadsLabels(p.model.Spec) {
+		return nil
+	}
+	if p.labels, err = labels.Count(ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Seed); err != nil {
+		return err
+	}
+	p.shard = p.labels.HoldOut(p.shard)
+	p.sender = train.NewSender(p.group, p.shard, p.Rows)
+	return nil
+}
+
+// Bins is the resolution of AUC and AP in the result of a model, that of its training.
+func Bins(spec nn.Spec) int {
+	if spec.Closed != nil {
+		return 1024
+	}
+	return eval.DefaultBins
+}
+
+// test returns the metric over the test nodes of all peers; s has their splits as they were given.
+func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metric float64, nodes int64, err error) {
+	none := graph.Labels{Classes: p.model.Spec.Classes}
+	if p.model.Spec.Task == "multi" {
+		none.Bits = []uint8{}
+	}
+	a := eval.NewAccumulator(p.Metric, none, Bins(p.model.Spec))
+	counts := make([]int64, a.Size())
+	if labelled(p.model.Spec, s) {
+		rows := s.NodesIn(graph.Test)
+		of := s.Labels.Select(rows)
+		a.Write(counts, 0, float64(of.Labelled()), logits.Select(rows), of)
+	}
+	others := s.Nodes - int64(s.Owned)
+	c := &comm.Contribution{ID: comm.ReduceID{Kind: "test metric"}, Counts: counts, CountLimit: func(i int) comm.Limit {
+		return comm.Limit{What: "a count of the metric", Least: 0, Most: float64(a.Most(i, others))}
+	}}
+	if _, err := p.sums.Reduce(ctx, c); err != nil {
+		return math.NaN(), 0, err
+	}
+	metric, _, nodes, err = a.Read(counts)
+	return metric, nodes, err
+}
+
+// name returns what layer k is called in errors and in the listing of what leaves.
+func (p *run) name(k int) string { return cmp.Or(p.model.Layers[k].Name, train.StageName(k+1)) }

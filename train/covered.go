@@ -1,0 +1,93 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn"
+)
+
+// CoverLayers asks every peer for covers that serve all layers whose sums of other peers' rows can be computed once, where
+// they are worth their bytes over all of these layers; exchange is one of Exchanges. raw says that the first layer reads the
+// features as they are.
+func (s *Sender) CoverLayers(ctx context.Context, layers []*nn.Layer, raw bool, exchange string) (*Covers, error) {
+	own, each := s.shard, 0 // bytes of a row in all exchanges
+	for i, l := range layers {
+		width := s.RowLen(l.Spec.In)
+		if x := own.X.Sparse; i == 0 && x != nil && raw {
+			width = min(width, 4+8*x.NNZ()/max(x.Rows, 1)) // others' rows are like ours
+		}
+		if l.Sums() && l.Frozen() {
+			each += max(l.Spec.Hops, 1) * width
+		}
+	}
+	rows := make([]int, own.Parts)
+	for q := range rows {
+		rows[q] = len(own.Boundary[q])
+	}
+	return s.AgreeCovers(ctx, "covers of rows", rows, func(q int) *graph.CSR { return own.From(&own.Adj, q) },
+		func(fewer, bytes int) bool { return exchange == "cover" || fewer*each > bytes })
+}
+
+// Summed is what one hop of a layer sums.
+type Summed struct {
+	Rows     graph.Features // of own nodes
+	Edges    *graph.CSR     // from own nodes and the halo, with their weights
+	Dst, Src []float64      // what own nodes put into the weights (graph.Factors), as sources only where Rows do not have it in them; nil: 1
+	Mixed    bool           // at all peers or none: Rows are sparse or were once
+	Choose   bool           // whether a peer that is asked for sums may send rows where those take no more bytes
+}
+
+// Covered returns the own rows, the sums made of them for others and what others send by c, and the edges of sum over these.
+func (s *Sender) Covered(ctx context.Context, c *Covers, sum Summed, what string) (src graph.Features, edges *graph.CSR, err error) {
+	own, give := c.WithSums(sum.Rows, s.shard.Boundary, sum.Src)
+	rows := make([]bool, s.shard.Parts)
+	if sum.Mixed && sum.Choose {
+		if rows, err = s.chooseRows(ctx, c, own, give); err != nil {
+			return src, nil, err
+		}
+	}
+	to, virtual, ptr := c.Places(s.shard, own.Rows(), rows)
+	if src, err = s.Rows(ctx, give, ptr, own, sum.Mixed, what); err != nil {
+		return src, nil, err
+	}
+	return src, shard.WithSums(sum.Edges.Relabel(every(s.shard.Owned), to, ptr[s.shard.Parts]), virtual, sum.Dst), nil
+}
+
+// chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have more
+// values than the rows. rows[q] reports whether peer q sends rows.
+func (s *Sender) chooseRows(ctx context.Context, c *Covers, own graph.Features, give [][]int32) (rows []bool, err error) {
+	const what = "rows or sums"
+	out := make([][]byte, s.shard.Parts)
+	for q, cover := range c.Give {
+		if cover == nil {
+			continue
+		}
+		out[q] = []byte{0}
+		asRows := s.messageLen(own, s.shard.Boundary[q])
+		if err := ctx.Err(); err != nil { // a message of wide rows takes long
+			return nil, err
+		}
+		if asRows <= s.messageLen(own, give[q]) {
+			out[q], give[q] = []byte{1}, s.shard.Boundary[q]
+		}
+	}
+	in, err := s.group.SendRecv(ctx, comm.Control, what, out, 1)
+	if err != nil {
+		return nil, err
+	}
+	rows = make([]bool, s.shard.Parts)
+	for q, b := range in {
+		if c.Take[q] == nil {
+			continue
+		}
+		if len(b) != 1 || b[0] > 1 {
+			return nil, &comm.PeerError{Rank: q, Op: what, Err: fmt.Errorf("the message must be 0 or 1 (got % x)", b)}
+		}
+		rows[q] = b[0] == 1
+	}
+	return rows, nil
+}
