@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -36,7 +37,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err := Seat(p, s.Shard, rank); err != nil {
 		return nil, err
 	}
-	keeper, err := s.admit(p, time.Now())
+	keeper, err := s.admit(p, time.Now(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +78,18 @@ func Seat(p Plan, own *shard.Shard, rank int) error {
 	if p.Mode == "standalone" {
 		return input(errors.New("mode must be retexo or fullbatch to join (got standalone)"))
 	}
-	if own.Rank != rank || own.Parts != len(p.Members) {
-		return input(fmt.Errorf("the shard is part %d of %d, but this peer (%s) is number %d of the %d in the plan", own.Rank, own.Parts, p.Members[rank].Name, rank, len(p.Members)))
+	if err := seated(p, own, rank); err != nil {
+		return input(err)
 	}
 	return input(errors.Join(p.Check([]*shard.Shard{own}), CheckMembers(p), p.Only("join")))
+}
+
+// seated returns an error unless a shard is that of the member of p of that rank.
+func seated(p Plan, own *shard.Shard, rank int) error {
+	if own.Rank != rank || own.Parts != len(p.Members) {
+		return fmt.Errorf("the shard is part %d of %d, but this peer (%s) is number %d of the %d in the plan", own.Rank, own.Parts, p.Members[rank].Name, rank, len(p.Members))
+	}
+	return nil
 }
 
 // seat is a site's place in a run, at whose host one session follows another.
@@ -219,6 +228,7 @@ type Session struct {
 	Sums   comm.Reducer // over the group: secure where the plan's sums are
 	Rank   int
 	keeper *gatekeeper
+	wire   func() int64 // bytes sent as the network carries them
 }
 
 // Record adds to the site's audit log, if it keeps one.
@@ -232,11 +242,35 @@ func (s *Session) Left(what string) { s.keeper.Left(s.Group.Bytes(), what, 0) }
 // All must call Meet with the same plan file and the same purpose in what. An error of do is
 // returned as an *InputError, unless a peer failed or ctx has ended.
 func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Context, *Session) error) (err error) {
+	one := meeting{plan: p, what: what, do: func(ctx context.Context, m *Session) error {
+		err := do(ctx, m)
+		var failed *comm.PeerError
+		if ctx.Err() != nil || errors.As(err, &failed) {
+			return err
+		}
+		return input(err)
+	}}
+	one.hello = p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), s.Gate.PlanText...)), PlanText: p.Agreed()}
+	return one.attend(ctx, s)
+}
+
+// meeting is a session of all members of a plan without training.
+type meeting struct {
+	plan  Plan
+	what  string // its purpose
+	hello p2p.Hello
+	sends func() (*disclosure.Disclosure, error) // as in Site.admit
+	do    func(context.Context, *Session) error
+}
+
+// attend takes part in the meeting as site s.
+func (m meeting) attend(ctx context.Context, s Site) (err error) {
+	p := m.plan
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {
 		return input(err)
 	}
-	keeper, err := s.admit(p, time.Now())
+	keeper, err := s.admit(p, time.Now(), m.sends)
 	if err != nil {
 		return err
 	}
@@ -251,25 +285,23 @@ func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Cont
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	meeting, cancel := context.WithTimeout(ctx, s.Wait)
+	begin, cancel := context.WithTimeout(ctx, s.Wait)
 	defer cancel()
-	session, err := h.Join(meeting, keeper.members(p), p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), s.Gate.PlanText...)), PlanText: p.Agreed()})
+	session, err := h.Join(begin, keeper.members(p), m.hello)
 	if err != nil {
 		return p2p.Explained(err)
 	}
 	l := link{Transport: keeper.Within(session)}
+	if s.Shard != nil {
+		l.Transport = keeper.over(session, p, rank, session.Here(), s.Shard)
+	}
 	g := comm.NewGroup(l.behind(s.Link, rank, len(p.Members), 1), rank, len(p.Members))
 	defer func() { err = errors.Join(err, g.Close()) }()
-	one := p
-	one.MinPeers = 0 // all members meet
-	sums, err := sumsOver(ctx, g, secureSums(one, sha256.Sum256([]byte(what+p.Agreed())), idsOf(p), s.Identity, nil))
+	g.LimitSilence(cmp.Or(p.ProgressTimeout, 5*time.Minute))
+	p.MinPeers = 0 // all members meet
+	sums, err := sumsOver(ctx, g, secureSums(p, sha256.Sum256([]byte(m.what+m.hello.PlanText)), idsOf(p), s.Identity, nil))
 	if err != nil {
 		return named(p, err)
 	}
-	err = named(p, do(ctx, &Session{Group: g, Sums: sums, Rank: rank, keeper: keeper}))
-	var failed *comm.PeerError
-	if ctx.Err() != nil || errors.As(err, &failed) {
-		return err
-	}
-	return input(err)
+	return named(p, m.do(ctx, &Session{Group: g, Sums: sums, Rank: rank, keeper: keeper, wire: func() int64 { sent, _ := session.WireBytes(); return sent }}))
 }

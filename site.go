@@ -66,7 +66,8 @@ type gatekeeper struct {
 }
 
 // admit checks that this site may take part in p. A refusal is recorded.
-func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
+// sends says what leaves the site; nil: what a run by p sends of s.Shard, if there is one.
+func (s Site) admit(p Plan, now time.Time, sends func() (*disclosure.Disclosure, error)) (_ *gatekeeper, err error) {
 	g, id := s.Gate, s.Identity.PeerID()
 	if g.Roster == "" && (g.Policy != "" || g.Approval != "") || g.Roster != "" && (g.Policy == "" || g.Approval == "") {
 		return nil, input(errors.New("roster, policy and approval go together: give all three, or none"))
@@ -79,7 +80,10 @@ func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 	}
 	began := admission.Record{Event: admission.Began, Peer: id, Plan: admission.PlanFingerprint(g.PlanText)}
 	if g.Roster != "" {
-		err = k.enforce(p, s.Shard, began.Plan, id, now)
+		if sends == nil && s.Shard != nil {
+			sends = func() (*disclosure.Disclosure, error) { return disclosure.Of(p, s.Shard) }
+		}
+		err = k.enforce(p, sends, began.Plan, id, now)
 		began.Federation, began.Roster = k.roster.Federation, k.roster.Serial
 	}
 	k.Record(began)
@@ -89,8 +93,8 @@ func (s Site) admit(p Plan, now time.Time) (_ *gatekeeper, err error) {
 	return k, nil
 }
 
-// enforce checks roster, policy and approval. own is nil where p does not train.
-func (k *gatekeeper) enforce(p Plan, own *shard.Shard, plan, id string, now time.Time) error {
+// enforce checks roster, policy and approval. sends is nil where no row of a shard leaves.
+func (k *gatekeeper) enforce(p Plan, sends func() (*disclosure.Disclosure, error), plan, id string, now time.Time) error {
 	g := k.gate
 	policy, warnings, err := admission.ReadPolicy(g.Policy)
 	if err != nil {
@@ -113,12 +117,12 @@ func (k *gatekeeper) enforce(p Plan, own *shard.Shard, plan, id string, now time
 		return input(fmt.Errorf("%s: %w", g.Roster, err))
 	}
 	errs := []error{p.Admitted(k.roster, now)}
-	if own == nil {
+	if sends == nil {
 		errs = append(errs, p.Allowed(policy))
-	} else if sends, err := disclosure.Of(p, own); err != nil {
+	} else if of, err := sends(); err != nil {
 		errs = append(errs, err)
 	} else {
-		errs = append(errs, sends.Judge(policy))
+		errs = append(errs, of.Judge(policy))
 	}
 	approval, err := admission.ReadFile[admission.Approval](g.Approval)
 	if err == nil {

@@ -10,6 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/traffic"
 )
@@ -51,20 +54,9 @@ type Line struct {
 func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
 	d.count(own)
-	takes := int64(own.Halo())
-	gives := int64(0)
-	for _, n := range d.Reads {
-		gives += int64(n)
-	}
 	run := func(p plan.Plan) (Run, error) {
 		lists, err := sent(p, own)
-		r := Run{Plan: p, Sends: union(lists)}
-		for _, l := range lists {
-			node, fresh := l.OfNode()
-			r.Node, r.Fresh = max(r.Node, node), max(r.Fresh, fresh)
-			r.Bytes = max(r.Bytes, l.SiteBytes(own.Rank, int64(own.Parts), gives, takes))
-		}
-		return r, err
+		return d.run(p, own, lists), err
 	}
 	if p.Preset != plan.Auto {
 		one, err := run(p)
@@ -87,6 +79,33 @@ func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 		d.Runs = append(d.Runs, one)
 	}
 	return d, nil
+}
+
+// OfModel returns what the site that holds own sends when the members of p compute predictions by a model together.
+func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*Disclosure, error) {
+	q, c, err := p.Inference(m, card)
+	if err = errors.Join(err, infer.Fits(m, own)); err != nil {
+		return nil, err
+	}
+	d := &Disclosure{Plan: q, Reads: make([]int, own.Parts)}
+	d.count(own)
+	d.Runs = []Run{d.run(q, own, []traffic.List{traffic.Inference(c, m, own.X.Sparse != nil, q.Secure(own.Parts))})}
+	return d, nil
+}
+
+// run returns a run by p in which one of some lists is sent.
+func (d *Disclosure) run(p plan.Plan, own *shard.Shard, lists []traffic.List) Run {
+	gives := int64(0)
+	for _, n := range d.Reads {
+		gives += int64(n)
+	}
+	r := Run{Plan: p, Sends: union(lists)}
+	for _, l := range lists {
+		node, fresh := l.OfNode()
+		r.Node, r.Fresh = max(r.Node, node), max(r.Fresh, fresh)
+		r.Bytes = max(r.Bytes, l.SiteBytes(own.Rank, int64(own.Parts), gives, int64(own.Halo())))
+	}
+	return r
 }
 
 // count counts who reads which rows of own.

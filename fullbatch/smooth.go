@@ -8,7 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/smooth"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // spread is what Correct & Smooth needs of the graph: each hop, the halo's rows of C values travel once, exactly.
@@ -26,7 +25,7 @@ func (t *Trainer) spread(ctx context.Context, r comm.Reducer) smooth.Spread {
 		Sum: func(x []float64) error {
 			id := t.id(ofSmoothing, sums)
 			sums++
-			return train.SumReals(ctx, r, id, x)
+			return comm.SumReals(ctx, r, id, x)
 		},
 	}
 }

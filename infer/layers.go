@@ -129,29 +129,27 @@ func (p *run) fetch(ctx context.Context, v *train.GraphView, k, hop int, x graph
 	l, what := p.model.Layers[k], fmt.Sprintf("%s, hop %d", p.name(k), hop)
 	weighs := l.Edges == graph.GCN && !mixed // then nobody needs the degrees of the halo
 	if weighs {
-		x.Dense, edges = v.Weigh(x.Dense, l.Edges), v.Received(l.Edges)
-	} else {
-		if l.Edges == graph.GCN {
-			if err := p.learnDegrees(ctx, v); err != nil {
-				return src, nil, err
-			}
-		}
-		edges = v.Edges(l)
-	}
-	if p.Exchange == "halo" || p.shard.Parts == 1 || !l.Sums() {
-		src, err = p.sender.Halo(ctx, x, mixed, what)
-		return src, edges, err
-	}
-	if p.covers == nil {
-		if p.covers, err = p.sender.CoverLayers(ctx, p.model.Layers, p.model.Spec.Encoder.Kind == "raw", p.Exchange); err != nil {
+		x.Dense = v.Weigh(x.Dense, l.Edges)
+	} else if l.Edges == graph.GCN {
+		if err := p.learnDegrees(ctx, v); err != nil {
 			return src, nil, err
 		}
 	}
-	sum := train.Summed{Rows: x, Edges: edges, Mixed: mixed, Choose: p.Exchange == "auto"}
-	if sum.Dst, sum.Src = v.Factors(l.Edges); weighs {
-		sum.Src = nil
+	if p.Exchange != "halo" && p.shard.Parts > 1 && l.Sums() {
+		if p.covers == nil {
+			if p.covers, err = p.sender.CoverLayers(ctx, p.model.Layers, p.model.Spec.Encoder.Kind == "raw", p.Exchange); err != nil {
+				return src, nil, err
+			}
+		}
+		return p.sender.Covered(ctx, p.covers, *v, l, x, mixed, p.Exchange == "auto", what)
 	}
-	return p.sender.Covered(ctx, p.covers, sum, what)
+	if weighs {
+		edges = v.Received(l.Edges)
+	} else {
+		edges = v.Edges(l)
+	}
+	src, err = p.sender.Halo(ctx, x, mixed, what)
+	return src, edges, err
 }
 
 // keepBlock keeps what the only layer of a model reads, if it has no head.
@@ -177,12 +175,37 @@ func dense(x graph.Features) mat.Dense {
 	return x.Dense
 }
 
+// sendsInput reports whether the input of layer k travels although it is not trained layer-wise: where nothing comes before
+// the aggregate, or the layer's aggregate is among the hidden rows.
+func sendsInput(m *nn.Model, k int, sparse bool) bool {
+	l := m.Layers[k]
+	only := len(m.Layers) == 1 && l.Head == nil
+	return l.Conv.Agg == nil || only && l.Frozen() || sparse && l.Conv.Pre == nil && (l.Conv.Nbr == nil || !l.Sums())
+}
+
+// SentWidth returns how many numbers of a row travel for layer k of m in each hop; 0: no row does. sparse says that nodes
+// have sparse features.
+func (c Config) SentWidth(m *nn.Model, k int, sparse bool) int {
+	l := m.Layers[k]
+	sparse = sparse && k == 0 && m.Spec.Encoder.Kind == "raw"
+	switch {
+	case l.Conv.Agg == nil:
+		return 0
+	case !l.Frozen() && l.Spec.Hops > 1: // in every case
+	case c.Layerwise || sendsInput(m, k, sparse):
+		return l.Spec.In
+	case sparse && l.Conv.Pre == nil: // projected first, whichever is wider
+		_, out := l.Conv.Nbr.Dims()
+		return out
+	}
+	return l.SentWidth()
+}
+
 // byPhases computes layer k as training of all layers at once does: what travels is what the layer makes of its input
 // before it aggregates.
 func (p *run) byPhases(ctx context.Context, v *train.GraphView, k int, x graph.Features) (mat.Dense, error) {
 	l, s := p.model.Layers[k], p.shard
-	only := len(p.model.Layers) == 1 && l.Head == nil
-	if l.Conv.Agg == nil || only && l.Frozen() || x.Sparse != nil && l.Conv.Pre == nil && (l.Conv.Nbr == nil || !l.Sums()) {
+	if sendsInput(p.model, k, x.Sparse != nil) {
 		return p.byInput(ctx, v, k, x)
 	}
 	if l.Edges == graph.GCN {
@@ -245,7 +268,7 @@ func (p *run) smooth(ctx context.Context, logits mat.Dense) (mat.Dense, error) {
 		},
 		Sum: func(x []float64) error {
 			sums++
-			return train.SumReals(ctx, p.sums, comm.ReduceID{Kind: "scale of the errors", Step: sums}, x)
+			return comm.SumReals(ctx, p.sums, comm.ReduceID{Kind: "scale of the errors", Step: sums}, x)
 		},
 	})
 }

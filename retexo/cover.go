@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // A layer that sums its neighbours' rows needs of an edge between peers either the source's row or the sum of its
@@ -33,11 +32,6 @@ func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w work, what st
 	if err := v.learnDegrees(ctx, t.sender, l); err != nil {
 		return err
 	}
-	sum := train.Summed{Rows: v.rows(l, w.Hop), Edges: v.edges(l), Mixed: v.own.Sparse != nil, Choose: t.config.Exchange == "auto"}
-	sum.Dst, sum.Src = v.Factors(l.Edges)
-	if v.weighs(l) {
-		sum.Src = nil // rows have it in them
-	}
-	v.src, v.summed, err = t.sender.Covered(ctx, t.covers, sum, what)
+	v.src, v.summed, err = t.sender.Covered(ctx, t.covers, v.GraphView, l, v.rows(l, w.Hop), v.own.Sparse != nil, t.config.Exchange == "auto", what)
 	return err
 }

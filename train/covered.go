@@ -32,29 +32,29 @@ func (s *Sender) CoverLayers(ctx context.Context, layers []*nn.Layer, raw bool, 
 		func(fewer, bytes int) bool { return exchange == "cover" || fewer*each > bytes })
 }
 
-// Summed is what one hop of a layer sums.
-type Summed struct {
-	Rows     graph.Features // of own nodes
-	Edges    *graph.CSR     // from own nodes and the halo, with their weights
-	Dst, Src []float64      // what own nodes put into the weights (graph.Factors), as sources only where Rows do not have it in them; nil: 1
-	Mixed    bool           // at all peers or none: Rows are sparse or were once
-	Choose   bool           // whether a peer that is asked for sums may send rows where those take no more bytes
-}
-
-// Covered returns the own rows, the sums made of them for others and what others send by c, and the edges of sum over these.
-func (s *Sender) Covered(ctx context.Context, c *Covers, sum Summed, what string) (src graph.Features, edges *graph.CSR, err error) {
-	own, give := c.WithSums(sum.Rows, s.shard.Boundary, sum.Src)
+// Covered returns the own rows x, the sums made of them for others and what others send by c, and the edges of layer l of v
+// over these. Where rows are mixed, which is the same at all peers, they are sparse or were once: then v has the degrees of
+// the halo, and with choose a peer that is asked for sums may send rows where those take no more bytes. Else their owners
+// have weighed them (GraphView.Weigh).
+func (s *Sender) Covered(ctx context.Context, c *Covers, v GraphView, l *nn.Layer, x graph.Features, mixed, choose bool, what string) (src graph.Features, edges *graph.CSR, err error) {
+	toDst, toSrc := v.Factors(l.Edges)
+	if l.Edges == graph.GCN && !mixed {
+		edges, toSrc = v.Received(l.Edges), nil // rows have it in them
+	} else {
+		edges = v.Edges(l)
+	}
+	own, give := c.WithSums(x, s.shard.Boundary, toSrc)
 	rows := make([]bool, s.shard.Parts)
-	if sum.Mixed && sum.Choose {
+	if mixed && choose {
 		if rows, err = s.chooseRows(ctx, c, own, give); err != nil {
 			return src, nil, err
 		}
 	}
 	to, virtual, ptr := c.Places(s.shard, own.Rows(), rows)
-	if src, err = s.Rows(ctx, give, ptr, own, sum.Mixed, what); err != nil {
+	if src, err = s.Rows(ctx, give, ptr, own, mixed, what); err != nil {
 		return src, nil, err
 	}
-	return src, shard.WithSums(sum.Edges.Relabel(every(s.shard.Owned), to, ptr[s.shard.Parts]), virtual, sum.Dst), nil
+	return src, shard.WithSums(edges.Relabel(every(s.shard.Owned), to, ptr[s.shard.Parts]), virtual, toDst), nil
 }
 
 // chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have more

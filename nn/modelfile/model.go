@@ -3,6 +3,7 @@ package modelfile
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -53,6 +54,16 @@ func Write(path string, m *nn.Model, card Card) error {
 		return fmt.Errorf("modelfile: write %s: %w", path, err)
 	}
 	return disk.WriteFile(disk.OS{}, path, 0o644, b)
+}
+
+// Fingerprint returns the SHA-256 of the file that Write writes of m and its card, by which peers know that they have the
+// same one.
+func Fingerprint(m *nn.Model, card Card) ([32]byte, error) {
+	b, err := encodeModel(m.Spec, m.Params(), card)
+	if err != nil {
+		return [32]byte{}, fmt.Errorf("modelfile: %w", err)
+	}
+	return sha256.Sum256(b), nil
 }
 
 // Read makes the model of a file of Write again. The error names the tensor that is missing,

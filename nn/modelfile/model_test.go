@@ -2,6 +2,7 @@ package modelfile
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -98,6 +99,9 @@ func TestModelRoundTrip(t *testing.T) {
 				t.Errorf("spec %+v, want %+v", got.Spec, m.Spec)
 			}
 			sameParams(t, got, m)
+			if print, err := Fingerprint(got, gotCard); err != nil || print != sha256.Sum256(first) {
+				t.Errorf("the fingerprint must be that of the file (%v)", err)
+			}
 			if err := Write(path, got, gotCard); err != nil {
 				t.Fatal(err)
 			}

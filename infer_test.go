@@ -1,0 +1,255 @@
+package heddle
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/traffic"
+)
+
+// together computes predictions by r's model at all peers of this process.
+func together(t *testing.T, r *Result, shards []*shard.Shard) ([]*infer.Answer, []comm.Counts) {
+	t.Helper()
+	_, config, err := r.Plan.Inference(r.Model, r.Card)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, sent := make([]*infer.Answer, len(shards)), make([]comm.Counts, len(shards))
+	err = Groups(t.Context(), r.Plan, len(shards), func(ctx context.Context, g *comm.Group) (err error) {
+		all[g.Rank()], err = infer.Run(ctx, config, r.Model, shards[g.Rank()], g, g)
+		sent[g.Rank()] = g.Bytes()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, sent
+}
+
+// apart returns the largest difference of two matrices relative to the largest value, and the fraction of rows that differ
+// by more than a hundred thousandth of it.
+func apart(got, want mat.Dense) (most, rows float64) {
+	largest := 1e-30
+	for _, v := range want.Data {
+		largest = max(largest, math.Abs(float64(v)))
+	}
+	for i := range want.Rows {
+		off := 0.0
+		for k, v := range want.Row(i) {
+			off = max(off, math.Abs(float64(v-got.At(i, k)))/largest)
+		}
+		if off > 1e-5 {
+			rows++
+		}
+		most = max(most, off)
+	}
+	return most, rows / float64(max(1, want.Rows))
+}
+
+// TestInferenceRepeatsTraining: on the data of a run, what its peers compute together by its model is what each of them
+// predicted at its end: the same bits where layers are trained one after the other, else up to rounding. They agree with the
+// model on the pooled graph, send no more bytes than was disclosed, and find the run's test metric.
+func TestInferenceRepeatsTraining(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1))
+	for _, c := range []struct {
+		given string
+		bits  bool    // the same bits
+		rows  float64 // fraction of the rows that rounding to a grid may move by a step
+		whole float64 // bound of the distance from the model on the pooled graph; 0: rows are rounded
+	}{
+		{"model: gcn; encoder: pca:16; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
+		{"model: sage; encoder: raw; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
+		{"model: gin; encoder: mlp; hidden: 12; rounds: 8; hops: 2; layer_output: logits; keep_last: true", true, 0, 1e-4},
+		{"model: gat; encoder: pca:16; hidden: 12; heads: 2; rounds: 8; keep_last: true", true, 0, 1e-4},
+		{"model: gatv2; encoder: raw; hidden: 12; heads: 2; rounds: 4; keep_last: true", true, 0, 1e-4},
+		{"model: sage-pool; encoder: mlp; hidden: 12; rounds: 4; keep_last: true", true, 0, 1e-4},
+		{"model: gcn; encoder: raw; hidden: 12; rounds: 8; exchange: cover; residual: true; keep_last: true", true, 0, 1e-4},
+		{"model: gcn; encoder: pca:16; hidden: 12; rounds: 8; rows: int8; keep_last: true", true, 0, 0},
+		{"model: gcn; encoder: pca:16; hidden: 12; rounds: 8; inductive: true", false, 0, 1e-4},
+		{"preset: frugal-pca; encoder: pca:8; hops: 3", true, 0, 1e-4},
+		{"preset: frugal; class_target: labels; rows: float32; coarse_rows: false", false, 0, 1e-4},
+		{"preset: frugal; class_target: residual; rows: float32; coarse_rows: false", false, 0, 1e-4},
+		{"preset: frugal; class_target: labels", false, 0.2, 0},
+		{"preset: frugal; class_target: labels; least_in_sum: 3; coarse_rows: false; rows: float32", false, 0, 0},
+		{"mode: fullbatch; model: gcn; hidden: 12; rounds: 8", false, 0, 1e-4},
+		{"mode: fullbatch; model: sage; hidden: 12; rounds: 8; norm: batch", false, 0, 1e-4},
+		{"mode: fullbatch; model: gat; heads: 2; hidden: 12; rounds: 8", false, 0, 1e-4},
+		{"mode: fullbatch; model: gin; hidden: 12; rounds: 8; norm: layer", false, 0, 1e-4},
+		{"mode: fullbatch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 8", false, 0, 1e-4},
+		{"mode: fullbatch; model: sign; hidden: 12; hops: 2; rounds: 8; correct_smooth: 3", false, 0, 1e-4},
+		{"mode: fullbatch; model: gcn; hidden: 12; rounds: 8; label_augmentation: 0.5", false, 0, 1e-4},
+	} {
+		for peers := 2; peers <= 4; peers++ {
+			p := read(t, strings.ReplaceAll(c.given, "; ", "\n")+"\npolicy: random\ntransport: memory")
+			p.Peers = peers
+			shards, err := Split(g, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Local{Plan: p, Shards: shards}.Train(t.Context())
+			if err != nil {
+				t.Fatalf("%s: %v", c.given, err)
+			}
+			whole, err := Predict(r.Model, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, sent := together(t, r, shards)
+			for rank, a := range all {
+				most, rows := apart(a.Logits, r.Own[rank].Logits)
+				if c.bits && most > 0 || rows > c.rows {
+					t.Errorf("%s, %d peers: %.2g of the rows differ from those of training, by up to %.2g", c.given, peers, rows, most)
+				}
+				if c.rows == 0 && math.Abs(a.Test-r.Test) > 1e-9 {
+					t.Errorf("%s, %d peers: the test metric is %v, the run's %v", c.given, peers, a.Test, r.Test)
+				}
+				own := whole.Logits.Select(narrow(shards[rank]))
+				if most, _ := apart(a.Logits, own); c.whole > 0 && most > c.whole {
+					t.Errorf("%s, %d peers: logits differ from those on the pooled graph by %.2g", c.given, peers, most)
+				}
+				d, err := disclosure.OfModel(p, r.Model, r.Card, shards[rank])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if bound := d.Runs[0].Bytes; sent[rank].Total() > bound || sent[rank].Halo == 0 {
+					t.Errorf("%s, %d peers: peer %d sent %d bytes, of them rows %d; must be at most %d", c.given, peers, rank, sent[rank].Total(), sent[rank].Halo, bound)
+				}
+				for _, line := range d.Union() {
+					if line.Kind == traffic.Errors || line.Kind == traffic.Sums && line.Times > 4 {
+						t.Errorf("%s: predictions disclose %+v", c.given, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// narrow returns the nodes of a shard as places in the whole graph.
+func narrow(s *shard.Shard) (nodes []int32) {
+	for _, id := range s.Global[:s.Owned] {
+		nodes = append(nodes, int32(id))
+	}
+	return nodes
+}
+
+// TestInferenceOfNewNodes: a model predicts for an extract in which one site has a tenth more nodes, with their edges, as it
+// does on that graph in one place.
+func TestInferenceOfNewNodes(t *testing.T) {
+	now := dataset.Sites(dataset.SitesConfig{Nodes: 660, Columns: 300, Train: 0.12}, rng.New(2))
+	now.X = graph.Features{Dense: now.X.Sparse.Dense()} // sparse rows of the closed form are coarse
+	owner, old := make([]int32, now.N()), make([]int32, 600)
+	for i := range owner {
+		if owner[i] = int32(i % 3); i >= len(old) {
+			owner[i] = 2
+		}
+	}
+	for i := range old {
+		old[i] = int32(i)
+	}
+	to := append(slices.Clone(old), slices.Repeat([]int32{-1}, now.N()-len(old))...)
+	before := &graph.Graph{Name: "before", Adj: *now.Adj.Relabel(old, to, len(old)), X: now.X.Select(old), Labels: now.Labels.Select(old), Split: now.Split[:600]}
+	for _, given := range []string{"preset: frugal; rows: float32", "model: gcn; encoder: pca:16; hidden: 12; rounds: 8", "mode: fullbatch; model: gat; heads: 2; hidden: 12; rounds: 8"} {
+		p := read(t, strings.ReplaceAll(given, "; ", "\n")+"\ntransport: memory")
+		p.Peers = 3
+		trained, err := shard.Cut(before, owner[:600], 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Local{Plan: p, Shards: trained}.Train(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shards, err := shard.Cut(now, owner, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := Predict(r.Model, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _ := together(t, r, shards)
+		for rank, a := range all {
+			if most, _ := apart(a.Logits, want.Logits.Select(narrow(shards[rank]))); most > 1e-4 || a.Logits.Rows != shards[rank].Owned {
+				t.Errorf("%s: logits of site %d differ from those on the pooled graph by %.2g", given, rank, most)
+			}
+		}
+	}
+}
+
+// TestSitesInfer: sites on a network compute what they predicted at the end of their run; sites with other models, and a site
+// without the others, are told so.
+func TestSitesInfer(t *testing.T) {
+	l := contested(t, 3, "")
+	l.Plan = read(t, "preset: frugal\npolicy: random")
+	j := newJoined(t, l, 42000)
+	trained, errs := j.join(t.Context())
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(change func(rank int, r Result) Result) ([]*Inference, []error) {
+		all, errs := make([]*Inference, 3), make([]error, 3)
+		var wait sync.WaitGroup
+		for rank, s := range j.sites {
+			s.State = ""
+			wait.Go(func() {
+				r := change(rank, *trained[rank])
+				all[rank], errs[rank] = Infer(t.Context(), j.plan, s, r.Model, r.Card)
+			})
+		}
+		wait.Wait()
+		return all, errs
+	}
+	all, errs := ask(func(_ int, r Result) Result { return r })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for rank, a := range all {
+		if _, rows := apart(a.Logits, trained[rank].Own[0].Logits); rows > 0.2 || a.Sent.Wire <= a.Sent.Halo || a.Tested == 0 || math.Abs(a.Test-trained[rank].Test) > 0.02 {
+			t.Errorf("site %d: %.2g of the rows differ; test %v of %d nodes, the run's %v; sent %+v", rank, rows, a.Test, a.Tested, trained[rank].Test, a.Sent)
+		}
+	}
+	_, errs = ask(func(rank int, r Result) Result {
+		if rank == 1 {
+			r.Card.Dataset = "another"
+		}
+		return r
+	})
+	for rank, err := range errs {
+		if mismatch := new(p2p.MismatchError); !errors.As(err, &mismatch) || !strings.Contains(err.Error(), "predict") {
+			t.Errorf("site %d: %v; must be a difference of the models", rank, err)
+		}
+	}
+	for _, c := range []struct {
+		change func(s *Site, r *Result)
+		want   string
+	}{
+		{func(s *Site, r *Result) { s.Shard = j.sites[1].Shard }, "the shard is part 1 of 3"},
+		{func(s *Site, r *Result) { r.Card.Setting = []byte(`{"exchange":"pigeon"}`) }, "exchange must be one of"},
+		{func(s *Site, r *Result) {
+			one := *s.Shard
+			one.Labels.Names = strings.Fields("a b c d e f g")
+			s.Shard, r.Card.Classes = &one, strings.Fields("a b c d e g f")
+		}, `class 5 must be "g", as in the model (got "f")`},
+	} {
+		s, r := j.sites[0], *trained[0]
+		c.change(&s, &r)
+		_, err := Infer(t.Context(), j.plan, s, r.Model, r.Card)
+		if bad := new(InputError); !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v; must have %q", err, c.want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// Inference returns how the members of p compute predictions by m together, and p with those settings as they are for that:
+// what the policy of a site judges. How rows travel is what the model's card says of its training, so that predictions are
+// those of the run; where the card does not say, it is p's. Members, secure sums, relays and timeouts are p's.
+func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, error) {
+	setting := struct {
+		Seed       uint64      `json:"seed"`
+		Rows       wire.Coding `json:"rows"`
+		Exchange   string      `json:"exchange"`
+		LeastInSum int         `json:"least_in_sum"`
+	}{p.Seed, p.coding(), p.Exchange, p.LeastInSum}
+	var errs faults
+	if card.Setting != nil {
+		setting.Rows = wire.Coding{}
+		if err := json.Unmarshal(card.Setting, &setting); err != nil {
+			return p, infer.Config{}, fmt.Errorf("the model's setting: %w", err)
+		}
+	}
+	errs = append(errs, setting.Rows.Validate())
+	if !slices.Contains(train.Exchanges, setting.Exchange) {
+		errs.add("the model's exchange must be one of %q (got %q)", train.Exchanges, setting.Exchange)
+	}
+	c := infer.Config{Seed: setting.Seed, Rows: setting.Rows, Exchange: setting.Exchange, LeastInSum: max(1, setting.LeastInSum),
+		Layerwise: card.Mode == "retexo", Metric: eval.Metric(card.Metric)}
+	if card.Metric == "" {
+		c.Metric = p.metric(task{Kind: m.Spec.Task})
+	}
+	errs = append(errs, c.Metric.Validate())
+	q := p.judgedBy(m.Spec)
+	q.LeastInSum, q.Exchange, q.Rows, q.Compress = c.LeastInSum, c.Exchange, setting.Rows.Values, setting.Rows.Compress
+	if q.Rows == "" {
+		q.Rows = "float32"
+	}
+	if q.Compress == "" {
+		q.Compress = "none"
+	}
+	if q.Mode = "fullbatch"; c.Layerwise {
+		q.Mode = "retexo"
+	}
+	return q, c, errors.Join(errs...)
+}
+
+// judgedBy returns p with those settings that a policy judges as a model of s has them.
+func (p Plan) judgedBy(s nn.Spec) Plan {
+	q := p
+	q.Preset, q.MinPeers, q.Epsilon, q.Rounds, q.ClassRounds = "", 0, 0, 1, 1
+	q.Encoder = Encoder{Kind: s.Encoder.Kind}
+	if q.LayerOutput = string(s.LayerOutput); s.Encoder.Kind == "pca" {
+		q.Encoder.K = s.Encoder.Out
+	}
+	q.PCAPasses, q.Hops, q.Layers = 0, 1, max(1, len(s.Layers))
+	for _, l := range s.Layers {
+		q.Hops = max(q.Hops, l.Hops)
+	}
+	q.Hops = max(q.Hops, s.Encoder.Hops)
+	switch {
+	case s.Closed != nil:
+		q.Encoder, q.Hops, q.Solver = Encoder{"classes", s.Closed.Components}, s.Closed.Hops, "ridge"
+		q.ClassRounds, q.LeaveOneOut = s.Closed.Rounds, strconv.FormatBool(s.Closed.LeaveOut)
+	case s.Encoder.Kind == "sign":
+		q.Encoder.Kind = "raw"
+	}
+	return q
+}

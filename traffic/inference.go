@@ -1,0 +1,112 @@
+package traffic
+
+import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train/labels"
+)
+
+// Inference returns what each peer sends when all compute predictions by m together. sparse says that nodes have
+// sparse features, secure that sums are secure (package secagg).
+func Inference(c infer.Config, m *nn.Model, sparse, secure bool) List {
+	l, s := begin(secure), m.Spec
+	if infer.ReadsLabels(s) {
+		l.sum("label counts", 1, 0, int64(labels.Len(s.Classes)))
+	}
+	if s.Closed != nil {
+		l.closedColumns(c, s)
+	} else {
+		l.layerRows(c, m, sparse)
+	}
+	if k := s.CorrectSmooth; k != nil {
+		l.rows("degrees of the nodes", 1, 1, false, exactly)
+		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps)+2, s.Classes, false, exactly)
+		l.sum("scale of the errors", 2, 4, 0)
+	}
+	none := graph.Labels{Classes: s.Classes}
+	if s.Task == "multi" {
+		none.Bits = []uint8{}
+	}
+	l.sum("test metric", 1, 0, int64(eval.NewAccumulator(c.Metric, none, infer.Bins(s)).Size()))
+	return l.List
+}
+
+// closedColumns adds the rows of a model in closed form.
+func (l *sending) closedColumns(c infer.Config, s nn.Spec) {
+	spec := s.Closed
+	if spec.Hops == 0 && spec.LogitHops == 0 {
+		return
+	}
+	l.wanted(c.LeastInSum, c.Exchange)
+	for r := range spec.Rounds {
+		wide := spec.Width(s.Classes)
+		for hop := range spec.Hops {
+			width := wide
+			if r == 0 {
+				width += spec.Components
+			}
+			what := "columns of the node"
+			if hop > 0 {
+				what = "columns aggregated " + over(hop)
+			}
+			l.rows(what, 1, width, hop == 0, c.Rows)
+		}
+		if r > 0 && spec.LogitHops > 0 {
+			l.rows("logits of the round before, and their aggregates", int64(spec.LogitHops), wide, false, c.Rows)
+		}
+	}
+}
+
+// wanted adds how peers agree on what crosses in place of rows.
+func (l *sending) wanted(leastInSum int, exchange string) {
+	switch {
+	case leastInSum > 1:
+		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the
+		// owner's answer.
+		l.add(Message{What: "which rows are wanted in which sums", Kind: Rows, Times: 1, Format: "float32", payload: 15, head: 4*comm.HeaderLen + 24})
+		l.over = int64(leastInSum)
+	case exchange != "halo":
+		l.add(Message{What: "which rows are wanted, and which as sums", Kind: Rows, Times: 1, Format: "float32", payload: 4, head: 8 * comm.HeaderLen})
+	}
+}
+
+// layerRows adds the rows of a model of layers.
+func (l *sending) layerRows(c infer.Config, m *nn.Model, sparse bool) {
+	s := m.Spec
+	if s.Encoder.Hops > 0 || slices.ContainsFunc(m.Layers, func(l *nn.Layer) bool { return l.Edges == graph.GCN }) {
+		l.rows("degrees of the nodes", 1, 1, false, exactly)
+	}
+	width := s.Features
+	if s.Encoder.Labels > 0 {
+		width += s.Classes
+	}
+	for hop := range s.Encoder.Hops {
+		what := "features"
+		if hop > 0 {
+			what = "sums of features over hops"
+		}
+		l.rows(what, 1, width, hop == 0, c.Rows)
+	}
+	if slices.ContainsFunc(m.Layers, func(l *nn.Layer) bool { return l.Sums() }) {
+		l.wanted(1, c.Exchange)
+	}
+	for k, layer := range m.Layers {
+		sent := c.SentWidth(m, k, sparse)
+		for hop := range max(layer.Spec.Hops, 1) {
+			what := "rows of " + layer.Name
+			if sent == 0 {
+				break
+			}
+			if hop > 0 {
+				what = "aggregates " + over(hop) + " for " + layer.Name
+			}
+			l.rows(what, 1, sent, hop == 0, c.Rows)
+		}
+	}
+}
+
