@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
@@ -69,6 +72,22 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 		return nil
 	}
 	return out, one.attend(ctx, s)
+}
+
+// Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run); empty if there
+// are none. If m and g do not fit, the error is an *InputError.
+func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
+	whole := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+	defer whole.Close()
+	metric := eval.Metric("accuracy")
+	if m.Spec.Task == "multi" {
+		metric = "micro-f1"
+	}
+	a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", LeastInSum: 1, Layerwise: true, Metric: metric}, m, shard.Whole(g.Numbered()), whole, whole)
+	if err != nil {
+		return mat.Dense{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
+	}
+	return a.Hidden, nil
 }
 
 // InferenceText returns what a site approves before it computes predictions by a plan file and the model of that

@@ -52,15 +52,21 @@ type nodePrediction struct {
 
 var splitNames = map[graph.Split]string{graph.Train: "train", graph.Val: "val", graph.Test: "test"}
 
+// name returns what the user calls node i.
+func (g guessed) name(i int) string {
+	switch {
+	case g.ids != nil:
+		return g.ids[i]
+	case g.global != nil:
+		return strconv.FormatInt(g.global[i], 10)
+	}
+	return strconv.Itoa(i)
+}
+
 // each calls do with every node.
 func (g guessed) each(names []string, do func(row nodePrediction, probability string) error) error {
 	for i := range g.p.Logits.Rows {
-		row := nodePrediction{ID: strconv.Itoa(i), Site: g.site, Probabilities: g.p.Probabilities(i)}
-		if g.ids != nil {
-			row.ID = g.ids[i]
-		} else if g.global != nil {
-			row.ID = strconv.FormatInt(g.global[i], 10)
-		}
+		row := nodePrediction{ID: g.name(i), Site: g.site, Probabilities: g.p.Probabilities(i)}
 		var class, probability []string
 		for _, k := range g.p.Classes(i) {
 			class, probability = append(class, className(names, k)), append(probability, rounded(row.Probabilities[k]))

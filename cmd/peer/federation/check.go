@@ -2,6 +2,7 @@ package federation
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,14 +16,17 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
 // checking has the flags by which a plan is checked for a site, and what is read by them.
 type checking struct {
-	plan, policy, shard, trusted string
+	plan, policy, shard, trusted, model string
 
 	read  heddle.Plan
-	text  []byte
+	text  []byte // of the plan, or of plan and model
+	asked *asked // nil: the plan is to train
 	rules *admission.Policy // nil: none was given
 	rank  int               // of the shard
 }
@@ -32,6 +36,31 @@ func (k *checking) bind(f *pflag.FlagSet, plan string) {
 	f.StringVar(&k.policy, "policy", "", "policy of this site")
 	f.StringVar(&k.shard, "shard", "", "this site's part of the graph; several with commas between")
 	f.StringVar(&k.trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	f.StringVar(&k.model, "model", "", "model file, to predict by the plan (peer predict --plan) and not to train")
+}
+
+// asked is a model by which the members of a plan predict together.
+type asked struct {
+	model *nn.Model
+	card  modelfile.Card
+	print [32]byte
+}
+
+// readModel reads --model.
+func (k *checking) readModel() error {
+	if k.model == "" {
+		return nil
+	}
+	m, card, err := modelfile.Read(k.model)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	print, err := modelfile.Fingerprint(m, card)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	k.asked, k.text = &asked{m, card, print}, heddle.InferenceText(k.text, print)
+	return nil
 }
 
 func newCheckPlan() *cobra.Command {
@@ -41,7 +70,8 @@ func newCheckPlan() *cobra.Command {
 		Short: "Show what a plan sends from this site",
 		Long: `Show, on one page, what leaves this site in a run by a plan: rows of nodes and parts of sums, how many numbers of each
 node, to whom, and how many bytes at most; what our own attacks recover of its rows; then all settings of the plan. With --policy also say whether this site's
-policy and the roster in force allow it. peer approve shows the same page before it asks for a yes.`,
+policy and the roster in force allow it. peer approve shows the same page before it asks for a yes. With --model the page is of
+peer predict --plan: what leaves when all members predict by that model.`,
 		Example: "  peer check-plan --plan plan.yaml --shard parts/part-0 --policy policy.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return k.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
@@ -82,6 +112,9 @@ func (k *checking) load(w *cli.Watch) error {
 		return err
 	}
 	k.read, k.text = *p, text
+	if err := k.readModel(); err != nil {
+		return err
+	}
 	if k.policy == "" {
 		return nil
 	}
@@ -100,6 +133,13 @@ func (k *checking) load(w *cli.Watch) error {
 func (k *checking) page(own *shard.Shard) (*page, error) {
 	if n := len(k.read.Members); own.Parts != n {
 		return nil, cli.Invalidf("%s is part %d of %d, and %s has %d members", k.shard, own.Rank, own.Parts, k.plan, n)
+	}
+	if k.asked != nil {
+		sends, err := disclosure.OfModel(k.read, k.asked.model, k.asked.card, own)
+		if err != nil {
+			return nil, cli.Invalidf("%s: %w", k.model, err)
+		}
+		return &page{Disclosure: sends, own: own, fingerprint: admission.PlanFingerprint(k.text), model: hex.EncodeToString(k.asked.print[:])}, nil
 	}
 	err := heddle.Seat(k.read, own, own.Rank)
 	if err != nil {

@@ -22,6 +22,7 @@ type page struct {
 	*disclosure.Disclosure
 	own         *shard.Shard
 	fingerprint string
+	model       string // fingerprint of the model by which the members predict; empty: they train
 	verdicts    []verdict
 	attacks     []disclosure.Attempt
 }
@@ -31,6 +32,9 @@ const attackTime = 10 * time.Second
 
 // attack keeps what our own attacks make of this site's rows.
 func (p *page) attack(ctx context.Context) (err error) {
+	if p.model != "" {
+		return nil // they attack rows of training
+	}
 	p.attacks, err = p.Attack(ctx, p.own, attackTime)
 	return err
 }
@@ -42,6 +46,9 @@ type verdict struct{ what, text string }
 func (p page) print(w io.Writer) {
 	site := p.Plan.Members[p.own.Rank].Name
 	fmt.Fprintf(w, "plan         %s\n", p.fingerprint)
+	if p.model != "" {
+		fmt.Fprintf(w, "model        %s: the members predict by it, and train nothing\n", p.model)
+	}
 	fmt.Fprintf(w, "site         %s: part %d of %d of %s, %d of %d nodes\n", site, p.own.Rank, p.own.Parts, p.own.Name, p.own.Owned, p.own.Nodes)
 	for _, v := range p.verdicts {
 		fmt.Fprintf(w, "%-12s %s\n", v.what, v.text)
@@ -56,7 +63,9 @@ func (p page) print(w io.Writer) {
 	p.printRuns(w)
 	p.printSends(w)
 	p.printNode(w)
-	p.printSettings(w)
+	if p.model == "" {
+		p.printSettings(w)
+	}
 }
 
 // printRuns prints the plans that preset auto may try.
@@ -147,6 +156,9 @@ func (p page) printNode(w io.Writer) {
 		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e, p.Plan.Delta)
 	} else {
 		fmt.Fprintf(w, "  Nothing is noised: there is no ε.\n")
+	}
+	if p.model != "" {
+		fmt.Fprintf(w, "  The rows are those of training by this model once more, or of new data: peer check-plan without --model attacks them.\n")
 	}
 	for _, a := range p.attacks {
 		of := ""

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+)
+
+// embeddingsHelp is that of --embeddings.
+const embeddingsHelp = ".npz or .parquet file for the nodes' last hidden rows"
+
+// together predicts with the other members of a plan.
+func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Writer) (err error) {
+	if q.data != "" || q.nodes != "" || q.shard == "" {
+		return cli.Invalidf("with --plan each peer predicts for its own part: give --shard, and neither --data nor --nodes")
+	}
+	m, card, err := modelfile.Read(q.model)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	p, rank, err := q.Sit(w)
+	if err != nil {
+		return err
+	}
+	own, closer, err := cli.ReadParts(q.shard, len(p.Members))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	if err := errors.Join(cli.Writable(q.out), embeddings.Check(q.embeddings)); err != nil {
+		return err
+	}
+	q.Site.Shard = own
+	out, err := heddle.Infer(ctx, *p, q.Site, m, card)
+	if err != nil {
+		return err
+	}
+	of := guessed{p.Members[rank].Name, own.IDs, own.Global, own.Split, own.Labels, out.Predictions}
+	if err := q.write(stdout, card, of); err != nil {
+		return err
+	}
+	if q.embeddings != "" {
+		if err := writeEmbeddings(q.embeddings, []guessed{of}, []mat.Dense{out.Hidden}); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned, own.Halo(), across(own))
+	fmt.Fprintf(text, "sent: halo %s, reduce %s, control %s; on the wire %s\n", report.Bytes(out.Sent.Halo), report.Bytes(out.Sent.Reduce),
+		report.Bytes(out.Sent.Control), report.Bytes(out.Sent.Wire))
+	score, nodes, err := out.Score(out.Metric, own.Alone())
+	if err != nil {
+		return err
+	}
+	if nodes > 0 {
+		fmt.Fprintf(text, "test %s: %s of own nodes (%d)\n", out.Metric, report.Percent(score), nodes)
+	}
+	if out.Tested > 0 {
+		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric, report.Percent(out.Test), out.Tested)
+	}
+	return nil
+}
+
+// writeEmbeddings writes the hidden rows of some nodes, those of all[k] in hidden[k].
+func writeEmbeddings(path string, all []guessed, hidden []mat.Dense) error {
+	var rows []embeddings.Rows
+	for k, g := range all {
+		if hidden[k].Empty() && g.p.Logits.Rows > 0 {
+			return fmt.Errorf("%s: the model has no hidden rows: its only layer makes logits of features as it aggregates", path)
+		}
+		ids := make([]string, g.p.Logits.Rows)
+		for i := range ids {
+			ids[i] = g.name(i)
+		}
+		rows = append(rows, embeddings.Rows{IDs: ids, X: hidden[k]})
+	}
+	return embeddings.Write(path, rows)
+}
