@@ -89,7 +89,7 @@ func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*
 	}
 	d := &Disclosure{Plan: q, Reads: make([]int, own.Parts)}
 	d.count(own)
-	d.Runs = []Run{d.run(q, own, []traffic.List{traffic.Inference(c, m, own.X.Sparse != nil, q.Secure(own.Parts))})}
+	d.Runs = []Run{d.run(q, own, []traffic.List{traffic.Inference(c, m, own.X.Sparse != nil, traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: q.Secure(own.Parts)})})}
 	return d, nil
 }
 

@@ -12,11 +12,11 @@ import (
 )
 
 // Inference returns what each peer sends when all compute predictions by m together. sparse says that nodes have
-// sparse features, secure that sums are secure (package secagg).
-func Inference(c infer.Config, m *nn.Model, sparse, secure bool) List {
-	l, s := begin(secure), m.Spec
+// sparse features.
+func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
+	l, s := begin(members), m.Spec
 	if infer.ReadsLabels(s) {
-		l.sum("label counts", 1, 0, int64(labels.Len(s.Classes)))
+		l.counts("label counts", 1, int64(labels.Len(s.Classes)), 0)
 	}
 	if s.Closed != nil {
 		l.closedColumns(c, s)

@@ -111,7 +111,7 @@ func TestAdmissionGuide(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range blocksOf(t, "../../docs/how-to/federation.md") {
 		seen[b.site] = true
-		if strings.Contains(b.script, "peer join") && b.refused == "" {
+		if (strings.Contains(b.script, "peer join") || strings.Contains(b.script, "peer predict")) && b.refused == "" {
 			joining = append(joining, b) // one waits for the other
 			continue
 		}
@@ -129,11 +129,15 @@ func TestAdmissionGuide(t *testing.T) {
 	if !bytes.Equal(contents(t, filepath.Join(dir, "north/run/model.safetensors")), contents(t, filepath.Join(dir, "west/run/model.safetensors"))) {
 		t.Error("the models differ")
 	}
+	lines := func(name string) int { return bytes.Count(contents(t, filepath.Join(dir, name)), []byte("\n")) }
+	if was, again := lines("north/run/predictions.csv"), lines("north/again.csv"); was != again || was < 10 {
+		t.Errorf("predictions of the run have %d lines, those of the same nodes later %d", was, again)
+	}
 	// The log tells of the run and of the refusal.
 	for event, want := range map[admission.Event][]string{
 		admission.Began:     {"tumour-registry serial 1", "tumour-registry serial 2", "plan "},
 		admission.Connected: {"north", "west", " rows"},
-		admission.Left:      {"closed form", "bytes by halo", "bytes by reduce"},
+		admission.Left:      {"closed form", "predict", "bytes by halo", "bytes by reduce"},
 		admission.Refused:   {"roster.revoked", "west"},
 		admission.Ended:     {`"done"`, "roster.revoked"},
 	} {

@@ -25,8 +25,8 @@ type checking struct {
 	plan, policy, shard, trusted, model string
 
 	read  heddle.Plan
-	text  []byte // of the plan, or of plan and model
-	asked *asked // nil: the plan is to train
+	text  []byte            // of the plan, or of plan and model
+	asked *asked            // nil: the plan is to train
 	rules *admission.Policy // nil: none was given
 	rank  int               // of the shard
 }

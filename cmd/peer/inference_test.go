@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// TestPredictAlone: a part alone is predicted for without neighbours at other peers, and the command says how many, with the
+// embeddings of all nodes; predictions go to the format that the name tells.
+func TestPredictAlone(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", at("parts"))
+	must(t, "train", "--shards", at("parts"), "--model", "gcn", "--encoder", "pca:16", "--hidden", "12", "--rounds", "5", "--transport", "memory", "--keep-last", "--out", at("run"))
+	said := must(t, "predict", "--model", at("run/model.safetensors"), "--shard", at("parts/part-1"), "--out", at("p.parquet"), "--embeddings", at("e.parquet"))
+	m := regexp.MustCompile(`without (\d+) neighbours at other peers and the (\d+) edges from them, which --plan sees`).FindStringSubmatch(said)
+	if m == nil || m[1] == "0" || len(m[2]) < len(m[1]) {
+		t.Fatalf("%q must say what it cannot see", said)
+	}
+	rows, err := parquet.ReadFile[nodePrediction](at("p.parquet"))
+	if err != nil || len(rows) == 0 || rows[0].Class == "" {
+		t.Fatalf("%d predictions, %v", len(rows), err)
+	}
+	type node struct {
+		ID        string    `parquet:"id"`
+		Embedding []float32 `parquet:"embedding,list"`
+	}
+	nodes, err := parquet.ReadFile[node](at("e.parquet"))
+	if err != nil || len(nodes) != len(rows) || len(nodes[0].Embedding) != 12 || nodes[3].ID != rows[3].ID {
+		t.Fatalf("%d embeddings of %d predictions, %v", len(nodes), len(rows), err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--shard " + at("parts/part-1") + " --embeddings " + at("e.txt"), "must end in .npz or .parquet"},
+		{"--plan " + at("none.yaml") + " --data " + at("parts"), "give --shard, and neither --data nor --nodes"},
+	} {
+		exit, _, said := call(t.Context(), append([]string{"predict", "--model", at("run/model.safetensors"), "--out", at("x.csv")}, strings.Fields(c.args)...)...)
+		if exit != 2 || !strings.Contains(said, c.want) {
+			t.Errorf("%s: exit %d, %s", c.args, exit, fmt.Sprintf("%q must have %q", said, c.want))
+		}
+	}
+}
