@@ -109,4 +109,3 @@ func (l *sending) layerRows(c infer.Config, m *nn.Model, sparse bool) {
 		}
 	}
 }
-
