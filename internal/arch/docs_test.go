@@ -17,6 +17,7 @@ var (
 	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	anchor    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	address   = regexp.MustCompile(`https?://\S+`)
 	namedDocs = regexp.MustCompile(`\bdocs/[A-Za-z0-9_./-]*[A-Za-z0-9_]`)
 )
 
@@ -93,12 +94,12 @@ func TestLinksResolve(t *testing.T) {
 	}
 }
 
-// TestNamedPagesExist checks the paths of pages that code, scripts and settings name.
+// TestNamedPagesExist checks the paths of pages that code, scripts and settings name. An address names the page of
+// another project.
 func TestNamedPagesExist(t *testing.T) {
 	for _, path := range files(t, ".go", ".py", ".txt", ".yaml", ".html", ".md") {
-		for _, name := range namedDocs.FindAllString(read(t, path), -1) {
-			// safetensors: a page of another project, in a comment of the reader
-			if _, err := os.Stat(filepath.Join(root, name)); err != nil && name != "docs/safetensors" {
+		for _, name := range namedDocs.FindAllString(address.ReplaceAllString(read(t, path), ""), -1) {
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil {
 				t.Errorf("%s names %s, which does not exist", path, name)
 			}
 		}

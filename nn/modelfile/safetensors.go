@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// The safetensors format (huggingface.co/docs/safetensors): eight bytes, the length of the header
+// The safetensors format (https://huggingface.co/docs/safetensors): eight bytes, the length of the header
 // (little-endian); the header, a JSON object {name: {"dtype", "shape", "data_offsets": [begin,
 // end)}, "__metadata__": {string: string}}, padded with spaces; the tensors' values, which fill the
 // rest without holes or overlaps.
