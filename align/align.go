@@ -12,6 +12,7 @@
 package align
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -42,14 +44,26 @@ type Config struct {
 	Asked func(site string, names, unknown int) error
 }
 
-// Shard returns this site's shard, without a fingerprint yet (shard.WriteOwn gives it one). A site
+// Shard returns this site's shard, without a fingerprint yet (shard.WriteOwn gives it one), and what
+// this site's tables became. A site
 // that cannot go on tells the others so, and all return an error: its own the fault, with file and
 // line, the others its name.
-func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, error) {
+func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, *facts.Facts, error) {
+	m := &meeting{ctx: ctx, g: g, c: c}
+	s, err := m.run()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := m.facts(s)
+	return s, f, err
+}
+
+// run makes the shard.
+func (m *meeting) run() (*shard.Shard, error) {
+	c, g := m.c, m.g
 	if len(c.Sites) != g.Size() || c.Sites[g.Rank()] != c.Tables.cfg.Here {
 		return nil, fmt.Errorf("align: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites), g.Size(), g.Rank(), c.Tables.cfg.Here)
 	}
-	m := &meeting{ctx: ctx, g: g, c: c}
 	m.phase("columns")
 	err := m.encoding()
 	if err != nil {
@@ -57,7 +71,8 @@ func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, error) {
 	}
 	m.phase("features and edges")
 	var edges *siteEdges
-	m.own, edges, err = c.Tables.read(m.encoded)
+	m.own, edges, m.reading, err = c.Tables.read(m.encoded)
+	err = cmp.Or(c.Tables.cfg.Format.Faults.Err(), err)
 	if err == nil {
 		err = m.known(edges)
 	}
@@ -88,6 +103,19 @@ type meeting struct {
 	first []int64      // [K+1] number in the whole graph of each site's first node
 
 	encoded *dataset.Encoding // that the sites agreed on
+	reading *dataset.Reading  // of this site's tables
+}
+
+// facts says what this site's tables became, by what is known here.
+func (m *meeting) facts(s *shard.Shard) (*facts.Facts, error) {
+	f, err := m.c.Tables.profile.Facts(m.encoded, &graph.Graph{Adj: s.Adj, X: s.X, Labels: s.Labels, Split: s.Split}, m.reading)
+	if err != nil {
+		return nil, err
+	}
+	for q, name := range m.c.Sites {
+		f.Sites = append(f.Sites, facts.Count{Name: name, Nodes: m.nodes(q)})
+	}
+	return f, nil
 }
 
 func (m *meeting) phase(name string) {

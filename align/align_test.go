@@ -17,6 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/leak"
@@ -125,7 +127,7 @@ func assemble(ctx context.Context, t *testing.T, configs []entrant) (dirs []stri
 		all.Go(func() error {
 			g := comm.NewGroup(network.Transport(r), r, len(configs))
 			defer g.Close()
-			s, err := Shard(ctx, g, c.Config)
+			s, _, err := Shard(ctx, g, c.Config)
 			if err == nil {
 				_, err = Write(ctx, g, dirs[r], s, sites)
 			}
@@ -229,20 +231,16 @@ func TestFaults(t *testing.T) {
 		{"no such site", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn41,,n2,east,1\n")
 		}, 1, `south-edges.csv: line 2: site must be one of ["north" "south" "west"] (got "east")`, "south"},
-		{"neither end", func(t *testing.T, dir string, _ []entrant) {
-			put(t, dir, "south-edges", "source,source site,target,target site,weight\nn1,north,n2,west,1\n")
-		}, 1, "south-edges.csv: line 2: neither end of the edge is at south", "south"},
-		{"another site's node", func(t *testing.T, dir string, _ []entrant) {
-			put(t, dir, "west", node+"n70,west,1,1,a,yes,train\nn71,north,1,1,a,no,val\n")
-		}, 2, `west.csv: column site: node "n71" must be of "west", whose table it is (got "north")`, "west"},
 		{"the file is gone", func(t *testing.T, dir string, c []entrant) {
 			c[1].opened = func() { os.Remove(filepath.Join(dir, "south.csv")) }
 		}, 1, "south.csv", "south"},
 		{"relations here, none there", func(t *testing.T, dir string, c []entrant) { c[1].tables.Relation = "relation" }, 0, `the column of the relations must have one name at all sites (got "" at north and "relation" at south)`, "relations"},
 		{"a column less", func(t *testing.T, dir string, c []entrant) {
+			c[2].tables.Edges = ""
 			put(t, dir, "west", "id,site,age,height,outcome,split\nn70,west,1,1,yes,train\n")
 		}, 0, `west has no column "ward"`, "west has no column"},
-		{"numbers here, texts there", func(t *testing.T, dir string, _ []entrant) {
+		{"numbers here, texts there", func(t *testing.T, dir string, c []entrant) {
+			c[2].tables.Edges = ""
 			put(t, dir, "west", node+"n70,west,old,1,a,yes,train\nn71,west,young,1,a,no,val\nn72,west,old,1,a,no,val\n")
 		}, 0, `column "age" is numeric at north and categorical at west`, "column \"age\" is numeric at north"},
 	} {
@@ -272,13 +270,27 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A site's own faults are found before it meets the others.
+func TestOwnFaults(t *testing.T) {
+	for _, test := range []struct{ file, text, want string }{
+		{"south-edges", "source,source site,target,target site,weight\nn1,north,n2,west,1\n", "south-edges.csv: line 2, column target: one end of the edge must be at south"},
+		{"south-edges", "source,source site,target,target site,weight\nn1,,n2,west,1\n", "south-edges.csv: line 2, column source: node must be a name in"},
+		{"south", node + "n70,south,1,1,a,yes,train\nn71,north,1,1,a,no,val\n", `south.csv: column site: node "n71" must be of "south", whose table it is (got "north")`},
+	} {
+		dir := tables(t)
+		put(t, dir, test.file, test.text)
+		_, err := OpenSite(config(dir, 1, "", "").tables)
+		graphtest.Refused(t, err, test.want)
+	}
+}
+
 // A peer's bytes never make a site panic or take memory for more than came.
 func FuzzMessages(f *testing.F) {
 	f.Add(encodeNames([]string{"a", "", "long name"}))
 	plain, typed := &dataset.Encoding{}, &dataset.Encoding{Relations: []string{"knows", "refers"}}
 	f.Add((&ends{[]int32{1}, []int32{2}, []float32{3}, nil}).encode(plain))
 	f.Add((&ends{[]int32{1}, []int32{2}, []float32{3}, []int32{3}}).encode(typed))
-	text, err := schema{Encoding: dataset.Encoding{Columns: []dataset.Column{{Name: "a", Kind: dataset.Numeric}}}, Sparse: []bool{false}, Empty: []bool{true}}.encode()
+	text, err := schema{Encoding: dataset.Encoding{Columns: []column.Column{{Name: "a", Kind: column.Numeric}}}, Marks: []mark{{Empty: true}}}.encode()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -311,7 +323,7 @@ func FuzzMessages(f *testing.F) {
 		if s, err := parseSchema(b); err == nil {
 			if e, err := agree([]string{"a", "b"}, []schema{s, s}); err == nil {
 				for _, c := range e.Columns {
-					if c.Kind == dataset.Categorical && len(c.Values) == 0 {
+					if c.Kind == column.Categorical && len(c.Values) == 0 {
 						t.Errorf("column %q has no categories", c.Name)
 					}
 				}

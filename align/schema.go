@@ -8,14 +8,24 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
 )
 
 // schema is what one site tells the others of its table of nodes, so that all encode theirs alike:
 // names, and no number.
 type schema struct {
-	dataset.Encoding        // its columns without Mean and Std; an ignored one has no values
-	Sparse           []bool // of each column: every row has a text of its own here, or more than are counted
-	Empty            []bool // of each column: no cell here has a value
+	dataset.Encoding // its columns without Mean and Std; an ignored one has no values
+	Marks            []mark
+}
+
+// mark is what a site tells of a column beside its kind and categories.
+type mark struct {
+	Empty    bool // no cell here has a value
+	Sparse   bool // most rows have a text of their own here
+	Many     bool // more than column.Usual categories here, which are not told unless Asked
+	Asked    bool // the user says that these are categories
+	DayFirst bool // dates can be read so
+	MonFirst bool
 }
 
 // schema returns what the other sites need to know.
@@ -23,20 +33,26 @@ func (t *Tables) schema() schema {
 	s := schema{Encoding: t.cfg.Encoding()}
 	s.Classes, s.Relations = t.profile.Classes, t.profile.Relations
 	for _, p := range t.profile.Columns {
-		column, sparse, empty := dataset.Column{Name: p.Name, Kind: p.Kind}, false, false
+		c, m := column.Column{Name: p.Name, Kind: p.Kind}, mark{}
 		if stats := p.Stats; stats != nil {
-			distinct, cells := len(stats.Count), stats.Texts+stats.Numbers
-			empty = cells == 0
-			sparse = stats.Overflow || distinct == cells+min(stats.Missing, 1)
-			if column.Kind == dataset.Ignored { // whether it is, the sites decide together
-				column.Kind = dataset.Categorical
+			c.Missing, c.Clock, c.Until, c.Width, c.Seed = p.Missing, p.Clock, p.Until, p.Width, p.Seed
+			m.Empty = stats.Cells() == 0
+			if c.Kind == column.Ignored { // whether it is, the sites decide together
+				c.Kind = column.Categorical
 			}
-			column.Missing = stats.Missing > 0
-			if column.Kind == dataset.Categorical && !stats.Overflow {
-				column.Values = slices.Sorted(maps.Keys(stats.Count))
+			switch c.Kind {
+			case column.Date, column.Age:
+				m.DayFirst, m.MonFirst = stats.Orders()
+			case column.Categorical:
+				distinct, _ := stats.Values()
+				m.Asked = stats.Asked != nil
+				m.Sparse, m.Many = stats.Sparse(), stats.Overflow || distinct > column.Usual
+				if m.Asked && !stats.Overflow || !m.Many && !m.Sparse {
+					c.Values = slices.Sorted(maps.Keys(stats.Count))
+				}
 			}
 		}
-		s.Columns, s.Sparse, s.Empty = append(s.Columns, column), append(s.Sparse, sparse), append(s.Empty, empty)
+		s.Columns, s.Marks = append(s.Columns, c), append(s.Marks, m)
 	}
 	return s
 }
@@ -49,15 +65,18 @@ func parseSchema(text []byte) (s schema, err error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, fmt.Errorf("align: schema: %w", err)
 	}
-	if len(s.Sparse) != len(s.Columns) || len(s.Empty) != len(s.Columns) || len(s.Classes) > dataset.MaxClasses {
-		return s, fmt.Errorf("align: schema: %d and %d marks for %d columns, %d classes", len(s.Sparse), len(s.Empty), len(s.Columns), len(s.Classes))
+	if len(s.Marks) != len(s.Columns) || len(s.Classes) > dataset.MaxClasses {
+		return s, fmt.Errorf("align: schema: %d marks for %d columns, %d classes", len(s.Marks), len(s.Columns), len(s.Classes))
 	}
 	if err := dataset.CheckRelations(s.Relations); err != nil {
 		return s, fmt.Errorf("align: schema: %w", err)
 	}
 	for _, c := range s.Columns {
-		if c.Kind != dataset.Numeric && c.Kind != dataset.Categorical && c.Kind != dataset.Ignored || len(c.Values) > dataset.MaxTracked || !ascending(c.Values) {
-			return s, fmt.Errorf("align: schema: column %.40q is of kind %.20q with %d values, or they are not ascending", c.Name, c.Kind, len(c.Values))
+		if c.Std = 1; len(c.Values) > column.MaxTracked { // Std is agreed on later
+			return s, fmt.Errorf("align: schema: column %.40q must have at most %d values (got %d)", c.Name, column.MaxTracked, len(c.Values))
+		}
+		if err := c.Valid(); err != nil {
+			return s, fmt.Errorf("align: schema: %w", err)
 		}
 	}
 	return s, nil
@@ -77,6 +96,9 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 			if role[1] != role[2] {
 				return nil, fmt.Errorf("align: the column of the %s must have one name at all sites (got %q at %s and %q at %s)", role[0], role[1], sites[0], role[2], sites[q])
 			}
+		}
+		if s.Merge != first.Merge {
+			return nil, fmt.Errorf("align: repeated edges must be merged alike at all sites (got %q at %s and %q at %s)", first.Merge, sites[0], s.Merge, sites[q])
 		}
 		if s.Multi != first.Multi {
 			return nil, fmt.Errorf("align: nodes have several labels at one of %s and %s, and one at the other", sites[0], sites[q])
@@ -99,16 +121,23 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	if e.Label == "" {
 		e.Classes = nil
 	}
+	place := make([]map[string]int, len(schemas)) // of each column
+	for q, s := range schemas {
+		place[q] = make(map[string]int, len(s.Columns))
+		for k, c := range s.Columns {
+			place[q][c.Name] = k
+		}
+	}
 	for _, c := range first.Columns {
-		column, err := agreeColumn(c.Name, sites, schemas)
+		one, err := agreeColumn(c.Name, sites, schemas, place)
 		if err != nil {
 			return nil, err
 		}
-		e.Columns = append(e.Columns, column)
+		e.Columns = append(e.Columns, one)
 	}
 	for q, s := range schemas {
 		for _, c := range s.Columns {
-			if first.find(c.Name) < 0 {
+			if _, ok := place[0][c.Name]; !ok {
 				return nil, fmt.Errorf("align: %s has a column %.40q, which %s has not: add it there, or ignore it here", sites[q], c.Name, sites[0])
 			}
 		}
@@ -116,62 +145,109 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	return &e, nil
 }
 
-func (s schema) find(name string) int {
-	return slices.IndexFunc(s.Columns, func(c dataset.Column) bool { return c.Name == name })
-}
-
-// agreeColumn decides what becomes of one column. A site where it is empty has no say; texts that
-// all differ at every site are ignored.
-func agreeColumn(name string, sites []string, schemas []schema) (dataset.Column, error) {
-	out, by, values, sparse := dataset.Column{Name: name}, -1, map[string]bool{}, true
+// agreeColumn decides what becomes of one column, whose place at each site place has. A site where
+// it is empty has no say; texts that mostly differ at every site are ignored, and so are more
+// categories than column.Usual, unless a user asks for them.
+func agreeColumn(name string, sites []string, schemas []schema, place []map[string]int) (column.Column, error) {
+	out, by, values := column.Column{Name: name}, -1, map[string]bool{}
+	sparse, many, asked := true, -1, -1 // and a site of each kind
+	day, month := true, true
 	for q, s := range schemas {
-		at := s.find(name)
-		if at < 0 {
+		at, ok := place[q][name]
+		if !ok {
 			return out, fmt.Errorf("align: %s has no column %.40q, which %s has: add it there, or ignore it here", sites[q], name, sites[0])
 		}
-		c := s.Columns[at]
-		out.Missing = out.Missing || c.Missing
-		if s.Empty[at] && c.Kind != dataset.Ignored {
+		c, m := s.Columns[at], s.Marks[at]
+		missing, clock := out.Missing || c.Missing, out.Clock || c.Clock
+		if m.Empty && c.Kind != column.Ignored {
+			out.Missing = missing
 			continue
 		}
 		if by >= 0 && c.Kind != out.Kind {
 			return out, fmt.Errorf("align: column %.40q is %s at %s and %s at %s: correct the one, or say there what it is", name, out.Kind, sites[by], c.Kind, sites[q])
 		}
-		if by < 0 {
-			by, out.Kind = q, c.Kind
+		if by >= 0 && (c.Until != out.Until || c.Width != out.Width || c.Seed != out.Seed) {
+			return out, fmt.Errorf("align: column %.40q must be asked for alike at all sites (got %s at %s and %s at %s)", name, form(out), sites[by], form(c), sites[q])
 		}
-		sparse = sparse && s.Sparse[at]
+		if by < 0 {
+			by, out = q, column.Column{Name: name, Kind: c.Kind, Until: c.Until, Width: c.Width, Seed: c.Seed}
+		}
+		out.Missing, out.Clock = missing, clock
+		sparse, day, month = sparse && m.Sparse, day && m.DayFirst, month && m.MonFirst
+		if m.Many {
+			many = q
+		}
+		if m.Asked {
+			asked = q
+		}
 		for _, v := range c.Values {
 			values[v] = true
 		}
 	}
-	if by < 0 || out.Kind == dataset.Categorical && sparse || out.Kind == dataset.Ignored {
-		return dataset.Column{Name: name, Kind: dataset.Ignored}, nil
-	}
-	if out.Kind == dataset.Categorical {
-		if out.Missing = false; len(values) > dataset.MaxTracked {
-			return out, fmt.Errorf("align: column %.40q has more than %d categories at all sites together: ignore it", name, dataset.MaxTracked)
+	switch {
+	case by < 0 || out.Kind == column.Ignored:
+		return column.Column{Name: name, Kind: column.Ignored}, nil
+	case out.Kind == column.Date || out.Kind == column.Age:
+		if !day && !month {
+			return out, fmt.Errorf("align: the dates of column %.40q are day first at one site and month first at another: write them alike, such as 2024-03-31", name)
 		}
-		out.Values = slices.Sorted(maps.Keys(values))
+		out.MonthFirst = !day
+	case out.Kind == column.Categorical:
+		return agreeValues(out, values, sparse, many, asked, sites, schemas, place)
 	}
 	return out, nil
 }
 
-// stats returns what the pass over the nodes found in the column of that name.
-func (t *Tables) stats(name string) *dataset.ColumnStats {
-	at := slices.IndexFunc(t.profile.Columns, func(c dataset.ColumnProfile) bool { return c.Name == name })
-	return t.profile.Columns[at].Stats
+// agreeValues decides what becomes of a column of categories; many and asked are sites where there
+// are too many and where the user asks for all of them, −1: none.
+func agreeValues(out column.Column, values map[string]bool, sparse bool, many, asked int, sites []string, schemas []schema, place []map[string]int) (column.Column, error) {
+	out.Missing = false
+	if asked < 0 && (sparse || many >= 0 || len(values) > column.Usual+1) { // and one for empty cells
+		return column.Column{Name: out.Name, Kind: column.Ignored}, nil
+	}
+	for q, s := range schemas {
+		at := place[q][out.Name]
+		if m := s.Marks[at]; asked >= 0 && !m.Empty && len(s.Columns[at].Values) == 0 {
+			return out, fmt.Errorf("align: column %.40q is asked for at %s and has too many categories at %s: ask for it at all sites (--categorical), or at none", out.Name, sites[asked], sites[q])
+		}
+	}
+	if len(values) > column.MaxTracked {
+		return out, fmt.Errorf("align: column %.40q has more than %d categories at all sites together: ignore it", out.Name, column.MaxTracked)
+	}
+	out.Values = slices.Sorted(maps.Keys(values))
+	return out, nil
 }
 
-// counts returns what the sites add up first, in the order of e's columns: of a numeric one how
-// many numbers there are and their sum, of a categorical one how many nodes have each value.
+// form writes what a user asks of a column.
+func form(c column.Column) string {
+	switch c.Kind {
+	case column.Text:
+		return fmt.Sprintf("%d columns of words, seed %d", c.Width, c.Seed)
+	case column.Age:
+		return "years until " + c.Until
+	}
+	return string(c.Kind)
+}
+
+// stats returns what the pass over the nodes found in each column, by name.
+func (t *Tables) stats() map[string]*column.Stats {
+	out := make(map[string]*column.Stats, len(t.profile.Columns))
+	for _, c := range t.profile.Columns {
+		out[c.Name] = c.Stats
+	}
+	return out
+}
+
+// counts returns what the sites add up first, in the order of e's columns: of numbers and dates how
+// many there are and their sum, of a categorical column how many nodes have each value.
 func (t *Tables) counts(e *dataset.Encoding) (out []float32) {
-	for _, c := range e.Columns {
-		s := t.stats(c.Name)
-		switch c.Kind {
-		case dataset.Numeric:
-			out = append(out, float32(s.Numbers), float32(s.Mean*float64(s.Numbers)))
-		case dataset.Categorical:
+	stats := t.stats()
+	for k := range e.Columns {
+		switch c, s := &e.Columns[k], stats[e.Columns[k].Name]; c.Kind {
+		case column.Numeric, column.Date, column.Age:
+			m := s.Moments(c)
+			out = append(out, float32(m.N), float32(m.Mean*float64(m.N)))
+		case column.Categorical:
 			for _, v := range c.Values {
 				out = append(out, float32(s.Count[v]))
 			}
@@ -180,24 +256,30 @@ func (t *Tables) counts(e *dataset.Encoding) (out []float32) {
 	return out
 }
 
-// squares returns what the sites add up next, once the counts are those of all: of each numeric
-// column the sum of squared deviations from its mean over all sites.
+// squares returns what the sites add up next, once the counts are those of all: of each column of
+// numbers or dates the sum of squared deviations from its mean over all sites.
 func (t *Tables) squares(e *dataset.Encoding, counts []float32) (out []float32) {
-	at := 0
-	for _, c := range e.Columns {
-		if c.Kind == dataset.Numeric {
-			s := t.stats(c.Name)
-			d := s.Mean - mean(counts[at:])
-			out = append(out, float32(s.M2+float64(d*d)*float64(s.Numbers)))
+	at, stats := 0, t.stats()
+	for k := range e.Columns {
+		c := &e.Columns[k]
+		if moments(c) {
+			m := stats[c.Name].Moments(c)
+			d := m.Mean - mean(counts[at:])
+			out = append(out, float32(m.M2+float64(d*d)*float64(m.N)))
 		}
-		at += sums(&c)
+		at += sums(c)
 	}
 	return out
 }
 
+// moments reports whether a column has a mean and a deviation.
+func moments(c *column.Column) bool {
+	return c.Kind == column.Numeric || c.Kind == column.Date || c.Kind == column.Age
+}
+
 // sums returns how many of counts are the column's.
-func sums(c *dataset.Column) int {
-	if c.Kind == dataset.Numeric {
+func sums(c *column.Column) int {
+	if moments(c) {
 		return 2
 	}
 	return len(c.Values)
@@ -215,8 +297,8 @@ func fit(e *dataset.Encoding, counts, squares []float32) error {
 	for k := range e.Columns {
 		c := &e.Columns[k]
 		n := sums(c)
-		switch c.Kind {
-		case dataset.Numeric:
+		switch {
+		case moments(c):
 			c.Mean, c.Std = mean(counts), 1
 			if counts[0] > 0 && squares[0] > 0 {
 				c.Std = math.Sqrt(float64(squares[0]) / float64(counts[0]))
@@ -225,18 +307,14 @@ func fit(e *dataset.Encoding, counts, squares []float32) error {
 				return fmt.Errorf("align: column %s: its numbers are too large to be standardised", c.Name)
 			}
 			squares = squares[1:]
-		case dataset.Categorical:
+		case c.Kind == column.Categorical:
 			count := map[string]int{}
 			for i, v := range c.Values {
 				count[v] = int(counts[i])
 			}
-			c.Values = dataset.Frequent(count)
+			c.Values = column.Frequent(count)
 		}
 		counts = counts[n:]
 	}
 	return nil
-}
-
-func ascending(values []string) bool {
-	return slices.IsSorted(values) && len(slices.Compact(slices.Clone(values))) == len(values)
 }

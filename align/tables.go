@@ -1,6 +1,7 @@
 package align
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,33 +40,55 @@ type Tables struct {
 	profile *dataset.Profile
 }
 
-// OpenSite reads the table of nodes once, and of the table of edges the first line or, where edges
-// have types, the names of these: what is wrong with a site's own tables is best found before it
-// meets the others.
+// OpenSite reads a site's tables: what is wrong with them is best found before it meets the others.
 func OpenSite(cfg SiteConfig) (*Tables, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	profile, err := cfg.Profile()
+	if cfg.Format.Faults == nil {
+		cfg.Format.Faults = &table.Faults{}
+	}
+	faults := cfg.Format.Faults
+	for {
+		known := faults.Count("")
+		t, err := cfg.open()
+		if err = cmp.Or(faults.Err(), err); err != nil {
+			return nil, err
+		}
+		if faults.Count("") == known {
+			return t, nil
+		}
+		// The statistics of the columns still have the rows that were skipped: again without these.
+	}
+}
+
+// open finds out what the columns hold, and reads all by it to find faults.
+func (c SiteConfig) open() (*Tables, error) {
+	profile, err := c.Profile()
 	if err != nil {
 		return nil, err
 	}
-	cfg.ImportConfig = profile.Config
-	t := &Tables{cfg, profile}
-	if cfg.Edges == "" {
-		return t, nil
+	c.ImportConfig = profile.Config
+	e := c.Encoding()
+	e.Classes, e.Relations = profile.Classes, profile.Relations
+	for _, p := range profile.Columns {
+		e.Columns = append(e.Columns, p.Column)
 	}
-	edges, _, err := cfg.openEdges()
-	if err != nil {
-		return nil, err
-	}
-	return t, edges.Close()
+	t := &Tables{c, profile}
+	_, _, _, err = t.read(&e)
+	return t, err
+}
+
+func (c *SiteConfig) edgeFormat() table.Format {
+	f := c.Format
+	f.Edges = true
+	return f
 }
 
 // openEdges opens the table of edges and finds its columns: source, target, their sites, weight,
 // relation; −1: none.
 func (c *SiteConfig) openEdges() (t *table.Table, at [6]int, err error) {
-	if t, err = table.Open(c.Edges); err != nil {
+	if t, err = table.Open(c.Edges, c.edgeFormat()); err != nil {
 		return nil, at, err
 	}
 	for k, column := range []struct{ name, role string }{{c.Source, "the edges' sources"}, {c.Target, "the edges' targets"},
@@ -105,17 +128,17 @@ func (s *siteEdges) fault(site string, name int, text string) error {
 }
 
 // read reads the site's tables by an encoding that all sites share. The graph has no edges yet.
-func (t *Tables) read(e *dataset.Encoding) (*graph.Graph, *siteEdges, error) {
+func (t *Tables) read(e *dataset.Encoding) (*graph.Graph, *siteEdges, *dataset.Reading, error) {
 	c := t.cfg
 	here := *e
 	here.Site = c.Site
-	g, index, err := here.ReadNodes(c.Nodes)
+	g, index, r, err := here.ReadNodes(c.Nodes, c.Format)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for i, s := range g.Site {
 		if g.Sites[s] != c.Here {
-			return nil, nil, fmt.Errorf("align: %s: column %s: node %q must be of %q, whose table it is (got %q)", c.Nodes, c.Site, g.IDs[i], c.Here, g.Sites[s])
+			return nil, nil, nil, fmt.Errorf("align: %s: column %s: node %q must be of %q, whose table it is (got %q)", c.Nodes, c.Site, g.IDs[i], c.Here, g.Sites[s])
 		}
 	}
 	g.Name, g.Site, g.Sites = c.Name, nil, nil
@@ -123,16 +146,41 @@ func (t *Tables) read(e *dataset.Encoding) (*graph.Graph, *siteEdges, error) {
 		c.DrawSplit(g)
 	}
 	if g.Encoding, err = json.Marshal(e); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	edges := &siteEdges{cross: map[string]*crossEdges{}}
 	if e.Weight != "" {
 		edges.weight = []float32{}
 	}
 	if c.Edges != "" {
-		err = c.readEdges(e, edges, index)
+		err = c.readEdges(e, edges, index, r)
 	}
-	return g, edges, err
+	r.Source, r.Target = edges.src, edges.dst
+	edges.merge(e)
+	return g, edges, r, err
+}
+
+// merge merges edges that are listed more than once. An edge to another site that both list counts once,
+// with the larger of their weights.
+func (s *siteEdges) merge(e *dataset.Encoding) {
+	if e.Merge == "" || e.Merge == "max" {
+		return
+	}
+	s.src, s.dst, s.kind, s.weight = dataset.MergeEdges(e.Merge, s.src, s.dst, s.kind, s.weight)
+	for _, x := range s.cross {
+		// The two ends are numbered apart, so that an edge and its reverse are one only where they are.
+		n := int32(0)
+		for _, i := range x.here {
+			n = max(n, i+1)
+		}
+		for k := range x.there {
+			x.there[k] += n
+		}
+		x.here, x.there, x.kind, x.weight = dataset.MergeEdges(e.Merge, x.here, x.there, x.kind, x.weight)
+		for k := range x.there {
+			x.there[k] -= n
+		}
+	}
 }
 
 // name returns the place of another site's node among the names of that site, and adds it where it
@@ -153,7 +201,7 @@ func (s *siteEdges) name(place map[[2]string]int32, site, name string, line int)
 	return i
 }
 
-func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[string]int32) error {
+func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[string]int32, r *dataset.Reading) error {
 	t, at, err := c.openEdges()
 	if err != nil {
 		return err
@@ -163,7 +211,9 @@ func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[st
 	out.at = func(line int, text string) error {
 		return fmt.Errorf("align: %s: %s %d: %s", c.Edges, t.Unit, line, text)
 	}
-	return t.Each(func(cells []string, line int) error {
+	rows := 0
+	lost := c.Format.Faults.Told(c.Nodes) // then an unknown node may be one of those at fault
+	err = t.Each(func(cells []string, line int) error {
 		var end [2]int32
 		other, foreign := "", -1
 		for k := range end {
@@ -175,20 +225,20 @@ func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[st
 			}
 			name := cells[at[k]]
 			if site == c.Here {
-				var ok bool
-				if end[k], ok = index[name]; !ok {
+				i, ok := index[name]
+				switch {
+				case !ok && lost:
+					return nil
+				case !ok:
 					return t.Fault(line, at[k], "node must be a name in %s, or the name of its site (got %.40q)", c.Nodes, name)
 				}
+				end[k] = i
 				continue
 			}
 			if other != "" {
-				return out.at(line, fmt.Sprintf("neither end of the edge is at %s", c.Here))
+				return t.Fault(line, at[k], "one end of the edge must be at %s", c.Here)
 			}
-			other = strings.Clone(site)
-			end[k], foreign = out.name(place, other, name, line), k
-		}
-		if foreign == 0 { // the node here first
-			end[0], end[1] = end[1], end[0]
+			other, foreign = strings.Clone(site), k
 		}
 		weight := float32(1)
 		if at[4] >= 0 {
@@ -204,6 +254,13 @@ func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[st
 			if foreign == 1 { // it ends there, its reverse here
 				kind = e.Reverse(kind)
 			}
+		}
+		rows++
+		if foreign >= 0 {
+			end[foreign] = out.name(place, other, cells[at[foreign]], line)
+		}
+		if foreign == 0 { // the node here first
+			end[0], end[1] = end[1], end[0]
 		}
 		if x := out.cross[other]; x != nil {
 			x.here, x.there, x.weight = append(x.here, end[0]), append(x.there, end[1]), append(x.weight, weight)
@@ -221,4 +278,6 @@ func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[st
 		}
 		return nil
 	})
+	r.Tables = append(r.Tables, dataset.TableFacts(t, rows, c.Format))
+	return err
 }

@@ -72,13 +72,17 @@ func TestMeet(t *testing.T) {
 	for name, e := range all(func(name string) []string {
 		more := []string{"--out", at("%s-again", name)}
 		if name == "west" {
-			more = append(more, "--nodes", filepath.Join(hospitalTables, "north-patients.csv"))
+			contacts := append(contents(t, filepath.Join(hospitalTables, "west-contacts.csv")), "p007,nobody,north\n"...)
+			if err := os.WriteFile(at("contacts.csv"), contacts, 0o600); err != nil {
+				t.Error(err)
+			}
+			more = append(more, "--edges", at("contacts.csv"))
 		}
 		return more
 	}) {
 		want := "west"
 		if name == "west" {
-			want = "west-contacts.csv: line 2, column patient: node must be a name in"
+			want = `contacts.csv: line 194: north has no node "nobody"`
 		}
 		if e.exit != map[bool]int{true: 2, false: 1}[name == "west"] || !strings.Contains(e.errors, want) {
 			t.Errorf("%s: exit %d, %s, want %s", name, e.exit, e.errors, want)

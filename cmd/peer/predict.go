@@ -11,9 +11,12 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
+	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -25,6 +28,7 @@ type question struct {
 	cli.Seat                                          // with --plan
 	model, data, shard, nodes, edges, out, embeddings string
 	split                                             int
+	cells                                             table.Format
 }
 
 func newPredict() *cobra.Command {
@@ -58,6 +62,7 @@ With --nodes and --edges tables are read like those that the model was trained o
 	f.StringVar(&q.shard, "shard", "", "part to predict for, alone or with --plan")
 	f.StringVar(&q.nodes, "nodes", "", "table of nodes to predict for")
 	f.StringVar(&q.edges, "edges", "", "table of edges")
+	graphs.BindCells(f, &q.cells)
 	f.StringVarP(&q.out, "out", "o", "", "CSV or .parquet file to write; - for standard output")
 	f.StringVar(&q.embeddings, "embeddings", "", embeddingsHelp)
 	q.Bind(f, "plan whose members predict together", "wait for the other peers, with --plan")
@@ -74,7 +79,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	g, unseen, done, err := q.graph(card, m.Spec.ReadsEdges())
+	g, unseen, done, err := q.graph(card, m.Spec.ReadsEdges(), text)
 	if err != nil {
 		return err
 	}
@@ -131,7 +136,7 @@ func (q question) write(stdout io.Writer, card modelfile.Card, of guessed) error
 
 // graph returns what to predict for, by a model that reads edges or none, and what of that it cannot see. Its arrays are
 // valid until done is called.
-func (q question) graph(card modelfile.Card, edges bool) (g *graph.Graph, unseen string, done func(), err error) {
+func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (g *graph.Graph, unseen string, done func(), err error) {
 	given := 0
 	for _, s := range []string{q.data, q.shard, q.nodes} {
 		if s != "" {
@@ -152,8 +157,13 @@ func (q question) graph(card modelfile.Card, edges bool) (g *graph.Graph, unseen
 		if edges && q.edges == "" {
 			return nil, "", nil, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
 		}
-		g, err = dataset.Encode(card.Encoding, q.nodes, q.edges)
-		return g, "", nothing, cli.Invalid(err)
+		var f *facts.Facts
+		if g, f, err = dataset.Encode(card.Encoding, q.nodes, q.edges, q.cells); err != nil {
+			return nil, "", nil, cli.Invalid(err)
+		}
+		f.Warn() // of categories that the model does not know
+		f.PrintWarnings(text)
+		return g, "", nothing, nil
 	}
 	s, closer, err := shard.ReadShard(q.shard)
 	if err != nil {

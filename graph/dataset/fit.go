@@ -4,102 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
-
-// Bounds on the values of a categorical column: the most frequent maxValues of the first MaxTracked
-// that occur get a feature column each, all others share "other".
-const (
-	maxValues  = 256
-	MaxTracked = 1 << 14
-)
-
-// ColumnStats is what one pass over a column finds out.
-type ColumnStats struct {
-	Numbers, Missing int
-	Mean, M2         float64 // running mean and sum of squared deviations (Welford 1962)
-	Texts            int     // cells that are neither missing nor numbers
-	line             int     // where the first of them stands
-	text             string
-	Count            map[string]int
-	Overflow         bool // more distinct values than are counted
-}
-
-func (s *ColumnStats) add(cell string, line int) {
-	cell = strings.TrimSpace(cell)
-	if n, ok := s.Count[cell]; ok || len(s.Count) < MaxTracked {
-		if !ok {
-			cell = strings.Clone(cell) // not the whole row's memory
-		}
-		s.Count[cell] = n + 1
-	} else {
-		s.Overflow = true
-	}
-	if missing(cell) {
-		s.Missing++
-		return
-	}
-	v, ok := table.Number(cell)
-	if !ok {
-		if s.Texts == 0 {
-			s.line, s.text = line, strings.Clone(cell)
-		}
-		s.Texts++
-		return
-	}
-	s.Numbers++
-	d := v - s.Mean
-	s.Mean += d / float64(s.Numbers)
-	s.M2 += float64(d * (v - s.Mean))
-}
-
-// column decides what becomes of the column; kind is the user's choice or "".
-func (s *ColumnStats) column(t *table.Table, at int, kind Kind) (Column, error) {
-	c := Column{Name: t.Columns[at], Kind: kind}
-	distinct := len(s.Count)
-	switch {
-	case kind == Numeric && s.Texts > 0:
-		return c, t.Fault(s.line, at, "%.40q is not a number", s.text)
-	case kind != "":
-	case s.Texts == 0 && s.Numbers > 0:
-		c.Kind = Numeric
-	case s.Numbers > 9*s.Texts:
-		return c, t.Fault(s.line, at, "%.40q is not a number, though %d other cells are: correct it, or say whether the column is numeric, categorical or ignored", s.text, s.Numbers)
-	case s.Texts == 0 || s.Overflow || distinct > 1 && distinct == s.Texts+s.Numbers+min(s.Missing, 1):
-		c.Kind = Ignored // empty, or a text of its own in every row
-	default:
-		c.Kind = Categorical
-	}
-	switch c.Kind {
-	case Numeric:
-		c.Missing = s.Missing > 0
-		c.Mean, c.Std = s.Mean, 1
-		if s.Numbers > 0 && s.M2 > 0 {
-			c.Std = math.Sqrt(s.M2 / float64(s.Numbers))
-		}
-		if !(c.Std > 0 && c.Std <= math.MaxFloat64) || math.IsInf(c.Mean, 0) {
-			return c, fmt.Errorf("dataset: %s: column %s: its numbers are too large to be standardised", t.Path, c.Name)
-		}
-	case Categorical:
-		c.Values = Frequent(s.Count)
-	}
-	return c, nil
-}
-
-// Frequent returns the values that get a feature column each, ascending.
-func Frequent(count map[string]int) []string {
-	values := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
-		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
-	})
-	values = slices.Clone(values[:min(len(values), maxValues)])
-	slices.Sort(values)
-	return values
-}
 
 // Profile is what a first pass over a user's tables finds: for who encodes the tables of several
 // owners alike.
@@ -113,8 +24,9 @@ type Profile struct {
 
 // ColumnProfile is one column of a table of nodes.
 type ColumnProfile struct {
-	Column              // what Import makes of it
-	Stats  *ColumnStats // nil: the user ignores it
+	column.Column               // what Import makes of it
+	Why           string        // it is ignored; "": the user says so
+	Stats         *column.Stats // nil: the user ignores it
 }
 
 // Profile reads the table of nodes once and, where edges have types, the table of edges for the
@@ -124,32 +36,40 @@ func (c ImportConfig) Profile() (*Profile, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	t, err := table.Open(c.Nodes)
+	s, err := c.scan(nil)
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close()
-	kinds, err := c.kinds(t)
-	if err != nil {
-		return nil, err
+	again := map[int]*column.Stats{} // columns whose values have to be counted in another pass
+	for k, one := range s.stats {
+		if one != nil {
+			if next := one.Again(); next != nil {
+				again[k] = next
+			}
+		}
 	}
-	stats, classes, labelled, err := c.scan(t, kinds)
-	if err != nil {
-		return nil, err
+	if len(again) > 0 {
+		if _, err := c.scan(again); err != nil {
+			return nil, err
+		}
 	}
-	p := &Profile{Config: c, Classes: SortNames(classes), labelled: labelled}
+	c.ID = s.id
+	p := &Profile{Config: c, Classes: SortNames(s.classes), labelled: s.labelled}
 	roles := []string{c.ID, c.Label, c.Split, c.Site}
-	for k, name := range t.Columns {
+	for k, name := range s.names {
 		if name == "" || slices.Contains(roles, name) {
 			continue
 		}
-		column := ColumnProfile{Column{Name: name, Kind: Ignored}, stats[k]}
-		if stats[k] != nil {
-			if column.Column, err = stats[k].column(t, k, kinds[k]); err != nil {
-				return nil, err
+		one := ColumnProfile{Column: column.Column{Name: name, Kind: column.Ignored}, Stats: s.stats[k]}
+		if next := again[k]; next != nil {
+			one.Stats = next
+		}
+		if one.Stats != nil {
+			if one.Column, one.Why, err = one.Stats.Column(name); err != nil {
+				return nil, fmt.Errorf("dataset: %s: %w", c.Nodes, err)
 			}
 		}
-		p.Columns = append(p.Columns, column)
+		p.Columns = append(p.Columns, one)
 	}
 	p.Relations, err = c.relations()
 	return p, err
@@ -159,16 +79,12 @@ func (c ImportConfig) Profile() (*Profile, error) {
 // the tables hold.
 func (c ImportConfig) Encoding() Encoding {
 	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
-		Weight: c.Weight, Relation: c.Relation}
+		Weight: c.Weight, Relation: c.Relation, Merge: c.Merge}
 }
 
-// fit decides how the columns of the table of nodes become features, classes and sites.
-func (c *ImportConfig) fit() (*Encoding, error) {
-	p, err := c.Profile()
-	if err != nil {
-		return nil, err
-	}
-	e := c.Encoding()
+// Local returns the encoding that Import makes of the tables.
+func (p *Profile) Local() (*Encoding, error) {
+	e, c := p.Config.Encoding(), &p.Config
 	if c.Label != "" {
 		if p.labelled == 0 {
 			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", c.Nodes, c.Label)
@@ -178,46 +94,65 @@ func (c *ImportConfig) fit() (*Encoding, error) {
 		}
 		e.Classes = p.Classes
 	}
-	for _, column := range p.Columns {
-		e.Columns = append(e.Columns, column.Column)
+	for _, one := range p.Columns {
+		e.Columns = append(e.Columns, one.Column)
 	}
 	e.Relations = p.Relations
 	return &e, nil
 }
 
+// scanned is what one pass over a table of nodes finds.
+type scanned struct {
+	names    []string // of the columns
+	id       string   // the column of the nodes' names
+	stats    []*column.Stats
+	classes  map[string]bool
+	labelled int // nodes that have a label
+}
+
 // scan reads the table of nodes once: what its columns hold, its classes, and how many nodes have a
-// label.
-func (c *ImportConfig) scan(t *table.Table, kinds []Kind) (stats []*ColumnStats, classes map[string]bool, labelled int, err error) {
-	stats = make([]*ColumnStats, len(t.Columns))
-	for k := range stats {
-		if kinds[k] != Ignored {
-			stats[k] = &ColumnStats{Count: map[string]int{}}
+// label; or, where only is not nil, the statistics of these columns alone.
+func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
+	t, err := table.Open(c.Nodes, c.Format)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	s := &scanned{names: t.Columns, id: or(c.ID, t.NameColumn()), stats: make([]*column.Stats, len(t.Columns)), classes: map[string]bool{}}
+	if only == nil {
+		if err := c.begin(t, s); err != nil {
+			return nil, err
+		}
+	}
+	var at []int // columns with statistics
+	for k := range s.stats {
+		if only[k] != nil {
+			s.stats[k] = only[k]
+		}
+		if s.stats[k] != nil {
+			at = append(at, k)
 		}
 	}
 	label, e := t.Find(c.Label), &Encoding{Multi: c.Multi}
-	classes = map[string]bool{}
-	err = t.Each(func(cells []string, line int) error {
-		for k, s := range stats {
-			if s != nil {
-				s.add(cells[k], line)
-			}
+	return s, t.Each(func(cells []string, line int) error {
+		for _, k := range at {
+			s.stats[k].Add(t, cells[k])
 		}
-		if label < 0 {
+		if label < 0 || only != nil {
 			return nil
 		}
 		found := e.split(cells[label])
-		labelled += min(1, len(found))
+		s.labelled += min(1, len(found))
 		for _, name := range found {
-			if !classes[name] {
-				classes[strings.Clone(name)] = true
+			if !s.classes[name] {
+				s.classes[strings.Clone(name)] = true
 			}
 		}
-		if len(classes) > MaxClasses {
+		if len(s.classes) > MaxClasses {
 			return t.Fault(line, label, "more than %d classes", MaxClasses)
 		}
 		return nil
 	})
-	return stats, classes, labelled, err
 }
 
 // split returns the labels in a cell; none where it is empty or NaN. "none" may be a class.
@@ -238,37 +173,87 @@ func (e *Encoding) split(cell string) []string {
 	return out
 }
 
-// kinds returns the user's choice for every column; Ignored for the columns that have another role.
-func (c *ImportConfig) kinds(t *table.Table) ([]Kind, error) {
-	out := make([]Kind, len(t.Columns))
-	for k, name := range t.Columns {
-		if name == "" {
-			out[k] = Ignored
+// begin makes the statistics of the columns, with what the user says of each: none for columns
+// that the user ignores or that have another role.
+func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
+	list, err := c.asked()
+	if err != nil {
+		return err
+	}
+	role := make([]bool, len(t.Columns))
+	all := []asked{{column.Column{Name: s.id}, "ID"}, {column.Column{Name: c.Label}, "Label"}, {column.Column{Name: c.Split}, "Split"}, {column.Column{Name: c.Site}, "Site"}}
+	for _, a := range append(all, list...) {
+		if a.Name == "" {
+			continue
+		}
+		at, err := t.Column(a.Name, a.field)
+		if err != nil {
+			return err
+		}
+		if role[at] {
+			return fmt.Errorf("dataset: %s: column %s has two roles, the second being %s", t.Path, a.Name, a.field)
+		}
+		role[at] = true
+		if a.Kind != "" && a.Kind != column.Ignored {
+			s.stats[at] = &column.Stats{Asked: &a.Column}
 		}
 	}
+	for k, name := range t.Columns {
+		if name != "" && !role[k] {
+			s.stats[k] = &column.Stats{}
+		}
+	}
+	return nil
+}
+
+// asked is what the user says of a column.
+type asked struct {
+	column.Column
+	field string // of ImportConfig
+}
+
+// asked returns what the user says of the columns.
+func (c *ImportConfig) asked() (out []asked, err error) {
 	for _, list := range []struct {
 		field string
 		names []string
-		kind  Kind
-	}{
-		{"ID", []string{c.ID}, Ignored}, {"Label", []string{c.Label}, Ignored}, {"Split", []string{c.Split}, Ignored}, {"Site", []string{c.Site}, Ignored},
-		{"Numeric", c.Numeric, Numeric}, {"Categorical", c.Categorical, Categorical}, {"Ignore", c.Ignore, Ignored},
-	} {
+		kind  column.Kind
+	}{{"Numeric", c.Numeric, column.Numeric}, {"Categorical", c.Categorical, column.Categorical}, {"Ignore", c.Ignore, column.Ignored}} {
 		for _, name := range list.names {
-			if name == "" {
-				continue
-			}
-			at, err := t.Column(name, list.field)
-			if err != nil {
-				return nil, err
-			}
-			if out[at] != "" {
-				return nil, fmt.Errorf("dataset: %s: column %s has two roles, the second being %s", t.Path, name, list.field)
-			}
-			out[at] = list.kind
+			out = append(out, asked{column.Column{Name: name, Kind: list.kind}, list.field})
 		}
 	}
+	for _, text := range c.Text {
+		name, width, _ := cutLast(text)
+		n, err := strconv.Atoi(width)
+		if err != nil || n < 1 || n > column.MaxWidth {
+			return nil, fmt.Errorf("dataset: import: Text must be COLUMN:WIDTH, the width 1 to %d (got %q)", column.MaxWidth, text)
+		}
+		out = append(out, asked{column.Column{Name: name, Kind: column.Text, Width: n, Seed: c.Seed}, "Text"})
+	}
+	for _, text := range c.Date {
+		name, order, ok := cutLast(text)
+		if ok && order != "dmy" && order != "mdy" {
+			name, order = text, "" // the column's own name has a colon
+		}
+		out = append(out, asked{column.Column{Name: name, Kind: column.Date, MonthFirst: order == "mdy"}, "Date"})
+	}
+	for _, text := range c.Age {
+		name, until, _ := cutLast(text)
+		if _, ok := column.ParseDate(until, false); !ok {
+			return nil, fmt.Errorf("dataset: import: Age must be COLUMN:DATE, the date year-month-day (got %q)", text)
+		}
+		out = append(out, asked{column.Column{Name: name, Kind: column.Age, Until: until}, "Age"})
+	}
 	return out, nil
+}
+
+// cutLast cuts text at its last colon.
+func cutLast(text string) (before, after string, found bool) {
+	if k := strings.LastIndexByte(text, ':'); k >= 0 {
+		return text[:k], text[k+1:], true
+	}
+	return text, "", false
 }
 
 // SortNames returns the keys of names: as numbers where all are, else as text.

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -20,27 +23,38 @@ type ImportConfig struct {
 	Nodes string // table of the nodes; required
 	Edges string // table of the edges, each undirected, or a list of numbers that edgelist.Config opens by its suffix; "": no edges
 
-	ID    string // column of Nodes with their names, each once; "": id
+	// Format says how the tables write their cells. Rows at fault go to its Faults, which says
+	// whether they are skipped; nil: the error names the first 20.
+	Format table.Format
+
+	ID    string // column of Nodes with their names, each once; "": id, or else the index that pandas writes
 	Label string // class of a node; an empty cell or NaN: no label
 	Multi bool   // a cell of Label holds any number of classes, separated by ";"
 	Split string // train, val, test or none (an empty cell); "": by Train, Val and Test
 	Site  string // the node's owner, such as a hospital
 
 	// Features: every other column, by its name here or by what it holds. A column of numbers is
-	// numeric; texts are categories, and are ignored where each row has a text of its own.
+	// numeric, one of dates becomes numbers (column.Date); texts are categories, and are ignored
+	// where most rows have a text of their own or there are more than 50.
 	Numeric, Categorical, Ignore []string
+	Text                         []string // COLUMN:WIDTH, texts as so many columns of hashed words
+	Date                         []string // dates; COLUMN:mdy and COLUMN:dmy say what 03/04/2024 is where the column does not
+	Age                          []string // COLUMN:DATE, dates as years until that one
 
 	Source, Target string  // columns of Edges, names of nodes; "": source, target
 	Weight         string  // weight of an edge, above 0; "": all 1
+	Merge          string  // weight of an edge that is listed more than once, in either direction: sum, count, max, mean or last of theirs; "": max
 	Relation       string  // column of Edges with the relation that goes from source to target, of at most 4096; "": edges have no types
 	Train          float64 // share of each class's labelled nodes, at least one of them; all three 0: 0.6
 	Val            float64 // the same for validation; all three 0: 0.2
 	Test           float64 // the same for testing; all three 0: 0.2; the sum is at most 1, the rest is in no split
-	Seed           uint64  // of the split by shares
+	Seed           uint64  // of the split by shares, and of the hash of words
 }
 
 func (c ImportConfig) withDefaults() ImportConfig {
-	c.ID = or(c.ID, "id")
+	if c.Edges == "" && table.Holds(c.Nodes) {
+		c.Edges = c.Nodes
+	}
 	c.Source, c.Target = or(c.Source, "source"), or(c.Target, "target")
 	if c.Train == 0 && c.Val == 0 && c.Test == 0 {
 		c.Train, c.Val, c.Test = 0.6, 0.2, 0.2
@@ -68,6 +82,15 @@ func (c ImportConfig) Validate() error {
 	if c.Multi && c.Label == "" {
 		faults = append(faults, errors.New("dataset: import: Multi without Label"))
 	}
+	if err := checkMerge(c.Merge); err != nil {
+		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
+	}
+	if _, err := c.asked(); err != nil {
+		faults = append(faults, err)
+	}
+	if err := c.Format.Validate(); err != nil {
+		faults = append(faults, err)
+	}
 	const rounding = 1e-9
 	if !(c.Train > 0 && c.Val >= 0 && c.Test >= 0 && c.Train+c.Val+c.Test <= 1+rounding) {
 		faults = append(faults, fmt.Errorf("dataset: import: fractions must be 0 or more, Train above 0, their sum at most 1 (got Train %v, Val %v, Test %v)", c.Train, c.Val, c.Test))
@@ -81,26 +104,58 @@ func (c ImportConfig) Validate() error {
 // test on unseen nodes import the others only, and read the unseen ones with Encode. The encoding
 // is in the graph's Encoding.
 //
-// A node without a label is in no split. Edges are undirected; repeated ones count once, with the
-// largest weight, and self-loops are dropped. With a column Relation they have types, too:
+// A node without a label is in no split. Edges are undirected; repeated ones count once (Merge), and
+// self-loops are dropped. With a column Relation they have types, too:
 // Graph.Typed has the relations in ascending order of their names, then the reverse of each,
 // whether or not it is one of the relations.
 //
 // An error names the file, line (row in Parquet) and column, and what was expected.
 func Import(cfg ImportConfig) (*graph.Graph, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
+	g, _, err := cfg.Read()
+	return g, err
+}
+
+// Read is Import that also returns what the tables became.
+func (c ImportConfig) Read() (*graph.Graph, *facts.Facts, error) {
+	if c.Format.Faults == nil {
+		c.Format.Faults = &table.Faults{}
 	}
-	c := cfg.withDefaults()
-	e, err := c.fit()
+	faults := c.Format.Faults
+	for {
+		known := faults.Count("")
+		g, f, err := c.readOnce()
+		if wrong := faults.Err(); wrong != nil {
+			return nil, nil, wrong
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if faults.Count("") == known {
+			return g, f, nil
+		}
+		// The statistics of the columns still have the rows that were skipped: again without these.
+	}
+}
+
+func (c ImportConfig) readOnce() (*graph.Graph, *facts.Facts, error) {
+	p, err := c.Profile()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	g, err := e.read(c.Nodes, c.Edges)
+	c = p.Config
+	e, err := p.Local()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return g, c.finish(g, e)
+	g, r, err := e.read(c.Nodes, c.Edges, c.Format)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.finish(g, e); err != nil {
+		return nil, nil, err
+	}
+	f, err := p.Facts(e, g, r)
+	return g, f, err
 }
 
 // finish gives a graph that was read by e its name, encoding and split.
@@ -127,19 +182,24 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 // Encode reads other tables exactly as those were read that Import made encoding
 // (graph.Graph.Encoding) of, for prediction: edges may be "" for none; the label, split and site
 // columns may be absent from nodes. A column of features may not. Without a split column every
-// labelled node is in Test.
-func Encode(encoding []byte, nodes, edges string) (*graph.Graph, error) {
+// labelled node is in Test. The facts have the cells of categories that the encoding does not know.
+func Encode(encoding []byte, nodes, edges string, format table.Format) (*graph.Graph, *facts.Facts, error) {
 	e, err := parseEncoding(encoding)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	g, err := e.read(nodes, edges)
-	if err != nil {
-		return nil, err
+	if format.Faults == nil {
+		format.Faults = &table.Faults{}
+	}
+	g, r, err := e.read(nodes, edges, format)
+	if err = cmp.Or(format.Faults.Err(), err); err != nil {
+		return nil, nil, err
 	}
 	g.Name, _, _ = strings.Cut(filepath.Base(nodes), ".")
 	g.Encoding = encoding
-	return g, nil
+	f := &facts.Facts{}
+	r.addUnknown(f, e)
+	return g, f, nil
 }
 
 // DrawSplit gives each class's labelled nodes their shares, drawn by the seed; nodes with several

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -57,29 +58,29 @@ func Read(path string, split int) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.close()
+	defer a.Close()
 	return a.graph(m, split)
 }
 
 // openData opens the arrays of a data set and reads what meta.json says.
-func openData(path string) (*archive, meta, error) {
+func openData(path string) (arrays, meta, error) {
 	file, dir := filepath.Join(path, arraysFile), path
 	if strings.HasSuffix(path, ".npz") {
 		file, dir = path, filepath.Dir(path)
 	} else if info, err := os.Stat(path); err != nil {
-		return nil, meta{}, fmt.Errorf("dataset: %w", err)
+		return arrays{}, meta{}, fmt.Errorf("dataset: %w", err)
 	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
-		return nil, meta{}, fmt.Errorf("dataset: %s must be a directory with %s in it, or an .npz file", path, arraysFile)
+		return arrays{}, meta{}, fmt.Errorf("dataset: %s must be a directory with %s in it, or an .npz file", path, arraysFile)
 	}
 	m, err := readMeta(filepath.Join(dir, metaFile))
 	if err != nil {
-		return nil, meta{}, err
+		return arrays{}, meta{}, err
 	}
 	if m.Name == "" {
 		m.Name = strings.TrimSuffix(filepath.Base(path), ".npz")
 	}
-	a, err := openArchive(file)
-	return a, m, err
+	a, err := npy.Open(file)
+	return arrays{a}, m, err
 }
 
 func readMeta(path string) (meta, error) {
@@ -101,8 +102,11 @@ func parseMeta(path string, text []byte) (m meta, err error) {
 	return m, nil
 }
 
+// arrays are those of a data set.
+type arrays struct{ *npy.Archive }
+
 // graph puts the arrays together.
-func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
+func (a arrays) graph(m meta, split int) (*graph.Graph, error) {
 	g := &graph.Graph{Name: m.Name}
 	var err error
 	if g.Labels, err = a.labels(m); err != nil {
@@ -113,7 +117,7 @@ func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
 		n = len(g.Labels.Bits) / g.Labels.Classes
 	}
 	if m.Nodes != nil && *m.Nodes != n {
-		return nil, a.fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
+		return nil, a.Fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
 	}
 	if g.Split, err = a.split(g.Labels, n, split); err != nil {
 		return nil, err
@@ -124,12 +128,12 @@ func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
 	if g.Adj, g.Typed, err = a.edges(n, m.Relations); err != nil {
 		return nil, err
 	}
-	if a.has("client") {
+	if a.Has("client") {
 		if err := a.sites(g, n, m.Sites); err != nil {
 			return nil, err
 		}
 	}
-	if a.has("ids") {
+	if a.Has("ids") {
 		if g.IDs, err = a.ids(n); err != nil {
 			return nil, err
 		}
@@ -144,21 +148,21 @@ func (a *archive) graph(m meta, split int) (*graph.Graph, error) {
 	return g, nil
 }
 
-func (a *archive) labels(m meta) (graph.Labels, error) {
+func (a arrays) labels(m meta) (graph.Labels, error) {
 	l := graph.Labels{Names: m.ClassNames}
-	if h, err := a.header("y"); err != nil {
+	if h, err := a.Header("y"); err != nil {
 		return l, err
-	} else if len(h.shape) == 2 {
-		return a.bits(m, l, h.shape)
+	} else if len(h.Shape) == 2 {
+		return a.bits(m, l, h.Shape)
 	}
-	y, _, err := read[int64](a, "y", -1)
+	y, _, err := npy.Read[int64](a.Archive, "y", -1)
 	if err != nil {
 		return l, err
 	}
 	top := int64(MaxClasses)
 	if m.Classes != nil {
 		if *m.Classes < 0 || *m.Classes > MaxClasses || len(l.Names) > 0 && len(l.Names) != *m.Classes {
-			return l, a.fault("y", fmt.Errorf("%s must have at most %d classes and a name for each (got %d classes, %d names)", metaFile, MaxClasses, *m.Classes, len(l.Names)))
+			return l, a.Fault("y", fmt.Errorf("%s must have at most %d classes and a name for each (got %d classes, %d names)", metaFile, MaxClasses, *m.Classes, len(l.Names)))
 		}
 		top = int64(*m.Classes)
 	} else if len(l.Names) > 0 {
@@ -167,7 +171,7 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 	l.Class = make([]int32, len(y))
 	for i, c := range y {
 		if c < -1 || c >= top {
-			return l, a.fault("y", fmt.Errorf("label of node %d must be 0 to %d, or -1 for none (got %d)", i, top-1, c))
+			return l, a.Fault("y", fmt.Errorf("label of node %d must be 0 to %d, or -1 for none (got %d)", i, top-1, c))
 		}
 		l.Class[i] = int32(c)
 		l.Classes = max(l.Classes, int(c)+1)
@@ -179,18 +183,18 @@ func (a *archive) labels(m meta) (graph.Labels, error) {
 }
 
 // bits reads a multi-label y: [N, C], 0 or 1.
-func (a *archive) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error) {
+func (a arrays) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error) {
 	l.Classes = shape[1]
 	if l.Classes == 0 || l.Classes > MaxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
-		return l, a.fault("y", fmt.Errorf("must have 1 to %d columns, as many as %s has classes and class names (got shape %s)", MaxClasses, metaFile, shapeText(shape)))
+		return l, a.Fault("y", fmt.Errorf("must have 1 to %d columns, as many as %s has classes and class names (got shape %s)", MaxClasses, metaFile, npy.ShapeText(shape)))
 	}
 	var err error
-	if l.Bits, _, err = read[uint8](a, "y", -1, -1); err != nil {
+	if l.Bits, _, err = npy.Read[uint8](a.Archive, "y", -1, -1); err != nil {
 		return l, err
 	}
 	for k, v := range l.Bits {
 		if v > 1 {
-			return l, a.fault("y", fmt.Errorf("node %d, class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes, v))
+			return l, a.Fault("y", fmt.Errorf("node %d, class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes, v))
 		}
 	}
 	return l, nil
@@ -198,27 +202,27 @@ func (a *archive) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error
 
 // split reads column s of the masks. A mask that is absent is empty; one that is there marks at
 // least one node.
-func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
+func (a arrays) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 	out := make([]graph.Split, n)
 	for kind := graph.Train; kind <= graph.Test; kind++ {
 		name := maskNames[kind]
-		if !a.has(name) {
+		if !a.Has(name) {
 			continue
 		}
-		h, err := a.header(name)
+		h, err := a.Header(name)
 		if err != nil {
 			return nil, err
 		}
 		columns, want := 1, []int{n}
-		if len(h.shape) == 2 {
-			columns, want = h.shape[1], []int{n, -1}
+		if len(h.Shape) == 2 {
+			columns, want = h.Shape[1], []int{n, -1}
 		}
-		mask, _, err := read[uint8](a, name, want...)
+		mask, _, err := npy.Read[uint8](a.Archive, name, want...)
 		if err != nil {
 			return nil, err
 		}
 		if s < 0 || s >= columns {
-			return nil, a.fault(name, fmt.Errorf("split must be 0 to %d (got %d of %d)", columns-1, s, columns))
+			return nil, a.Fault(name, fmt.Errorf("split must be 0 to %d (got %d of %d)", columns-1, s, columns))
 		}
 		empty := true
 		for i := range n {
@@ -226,74 +230,74 @@ func (a *archive) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 			case v == 0:
 				continue
 			case v > 1:
-				return nil, a.fault(name, fmt.Errorf("node %d must have 0 or 1 (got %d)", i, v))
+				return nil, a.Fault(name, fmt.Errorf("node %d must have 0 or 1 (got %d)", i, v))
 			case out[i] != graph.None:
-				return nil, a.fault(name, fmt.Errorf("node %d is in %s too", i, maskNames[out[i]]))
+				return nil, a.Fault(name, fmt.Errorf("node %d is in %s too", i, maskNames[out[i]]))
 			case l.Class != nil && l.Class[i] < 0:
-				return nil, a.fault(name, fmt.Errorf("node %d has no label", i))
+				return nil, a.Fault(name, fmt.Errorf("node %d has no label", i))
 			}
 			out[i], empty = kind, false
 		}
 		if empty {
-			return nil, a.fault(name, fmt.Errorf("split %d must mark at least one node", s))
+			return nil, a.Fault(name, fmt.Errorf("split %d must mark at least one node", s))
 		}
 	}
 	return out, nil
 }
 
-func (a *archive) features(n int) (graph.Features, error) {
+func (a arrays) features(n int) (graph.Features, error) {
 	switch {
-	case a.has("x") && a.has("x_indptr"):
-		return graph.Features{}, a.fault("x", errors.New("features must be dense or sparse (got both: x_indptr)"))
-	case a.has("x"):
-		x, shape, err := read[float32](a, "x", n, -1)
+	case a.Has("x") && a.Has("x_indptr"):
+		return graph.Features{}, a.Fault("x", errors.New("features must be dense or sparse (got both: x_indptr)"))
+	case a.Has("x"):
+		x, shape, err := npy.Read[float32](a.Archive, "x", n, -1)
 		if err != nil {
 			return graph.Features{}, err
 		}
 		for k, v := range x {
 			if !finite(v) {
-				return graph.Features{}, a.fault("x", fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1], k%shape[1], v))
+				return graph.Features{}, a.Fault("x", fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1], k%shape[1], v))
 			}
 		}
 		return graph.Features{Dense: mat.View(n, shape[1], x)}, nil
-	case a.has("x_indptr"):
+	case a.Has("x_indptr"):
 		x, err := a.sparse(n)
 		return graph.Features{Sparse: x}, err
 	}
 	for _, name := range []string{"x_indices", "x_data", "x_shape"} {
-		if a.has(name) {
-			return graph.Features{}, a.fault("x_indptr", fmt.Errorf("missing, though %s is there", name))
+		if a.Has(name) {
+			return graph.Features{}, a.Fault("x_indptr", fmt.Errorf("missing, though %s is there", name))
 		}
 	}
 	return graph.Features{}, nil
 }
 
-func (a *archive) sparse(n int) (*mat.Sparse, error) {
-	dims, _, err := read[int64](a, "x_shape", 2)
+func (a arrays) sparse(n int) (*mat.Sparse, error) {
+	dims, _, err := npy.Read[int64](a.Archive, "x_shape", 2)
 	if err != nil {
 		return nil, err
 	}
 	if dims[0] != int64(n) || dims[1] < 0 || dims[1] > maxColumns {
-		return nil, a.fault("x_shape", fmt.Errorf("must be [%d, 0 to %d] (got %v)", n, maxColumns, dims))
+		return nil, a.Fault("x_shape", fmt.Errorf("must be [%d, 0 to %d] (got %v)", n, maxColumns, dims))
 	}
 	x := &mat.Sparse{Rows: n, Cols: int(dims[1])}
-	if x.RowPtr, _, err = read[int64](a, "x_indptr", n+1); err != nil {
+	if x.RowPtr, _, err = npy.Read[int64](a.Archive, "x_indptr", n+1); err != nil {
 		return nil, err
 	}
-	if x.Col, _, err = read[int32](a, "x_indices", -1); err != nil {
+	if x.Col, _, err = npy.Read[int32](a.Archive, "x_indices", -1); err != nil {
 		return nil, err
 	}
-	if x.Val, _, err = read[float32](a, "x_data", len(x.Col)); err != nil {
+	if x.Val, _, err = npy.Read[float32](a.Archive, "x_data", len(x.Col)); err != nil {
 		return nil, err
 	}
 	if err := x.Valid(); err != nil {
-		return nil, a.fault("x_indptr, x_indices", err)
+		return nil, a.Fault("x_indptr, x_indices", err)
 	}
 	for i := range n {
 		col, val := x.Row(i)
 		for k, v := range val {
 			if !finite(v) {
-				return nil, a.fault("x_data", fmt.Errorf("row %d, column %d must be a finite number (got %v)", i, col[k], v))
+				return nil, a.Fault("x_data", fmt.Errorf("row %d, column %d must be a finite number (got %v)", i, col[k], v))
 			}
 		}
 	}
@@ -302,33 +306,33 @@ func (a *archive) sparse(n int) (*mat.Sparse, error) {
 
 // edges returns the adjacency of n nodes and, where edges have types, the relations, which
 // meta.json may name.
-func (a *archive) edges(n int, names []string) (adj graph.CSR, typed graph.Relations, err error) {
+func (a arrays) edges(n int, names []string) (adj graph.CSR, typed graph.Relations, err error) {
 	fail := func(err error) (graph.CSR, graph.Relations, error) { return graph.CSR{}, graph.Relations{}, err }
-	pairs, shape, err := read[int32](a, "edge_index", 2, -1)
+	pairs, shape, err := npy.Read[int32](a.Archive, "edge_index", 2, -1)
 	if err != nil {
 		return fail(err)
 	}
 	for k, i := range pairs {
 		if i < 0 || int(i) >= n {
-			return fail(a.fault("edge_index", fmt.Errorf("entry [%d, %d] must be a node, 0 to %d (got %d)", k/shape[1], k%shape[1], n-1, i)))
+			return fail(a.Fault("edge_index", fmt.Errorf("entry [%d, %d] must be a node, 0 to %d (got %d)", k/shape[1], k%shape[1], n-1, i)))
 		}
 	}
 	src, dst := pairs[:shape[1]], pairs[shape[1]:]
 	var weight []float32
-	if a.has("edge_weight") {
-		if weight, _, err = read[float32](a, "edge_weight", shape[1]); err != nil {
+	if a.Has("edge_weight") {
+		if weight, _, err = npy.Read[float32](a.Archive, "edge_weight", shape[1]); err != nil {
 			return fail(err)
 		}
 		for k, w := range weight {
 			if !finite(w) || w <= 0 {
-				return fail(a.fault("edge_weight", fmt.Errorf("entry %d must be a finite number above 0 (got %v)", k, w)))
+				return fail(a.Fault("edge_weight", fmt.Errorf("entry %d must be a finite number above 0 (got %v)", k, w)))
 			}
 		}
 	}
 	if adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
-		return fail(a.fault("edge_index", err))
+		return fail(a.Fault("edge_index", err))
 	}
-	if a.has("edge_type") {
+	if a.Has("edge_type") {
 		if typed, err = a.relations(n, src, dst, weight, names); err != nil {
 			return fail(err)
 		}
@@ -337,8 +341,8 @@ func (a *archive) edges(n int, names []string) (adj graph.CSR, typed graph.Relat
 }
 
 // relations deals the edges to their relations. Self-loops are dropped, as everywhere.
-func (a *archive) relations(n int, src, dst []int32, weight []float32, names []string) (graph.Relations, error) {
-	kind, _, err := read[int32](a, "edge_type", len(src))
+func (a arrays) relations(n int, src, dst []int32, weight []float32, names []string) (graph.Relations, error) {
+	kind, _, err := npy.Read[int32](a.Archive, "edge_type", len(src))
 	if err != nil {
 		return graph.Relations{}, err
 	}
@@ -349,27 +353,27 @@ func (a *archive) relations(n int, src, dst []int32, weight []float32, names []s
 		}
 	}
 	if count < 1 || 2*count > graph.MaxRelations || 2*int64(count)*int64(n) > math.MaxInt32 {
-		return graph.Relations{}, a.fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
+		return graph.Relations{}, a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
 	}
 	for r := len(names); r < count; r++ {
 		names = append(names, strconv.Itoa(r))
 	}
 	for k, r := range kind {
 		if r < 0 || int(r) >= count {
-			return graph.Relations{}, a.fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
+			return graph.Relations{}, a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
 		}
 	}
 	list, err := graph.Deal(n, count, kind, src, dst, weight)
 	if err != nil {
-		return graph.Relations{}, a.fault("edge_index", err)
+		return graph.Relations{}, a.Fault("edge_index", err)
 	}
 	return graph.WithInverses(names, list), nil
 }
 
-func (a *archive) sites(g *graph.Graph, n int, names []string) error {
+func (a arrays) sites(g *graph.Graph, n int, names []string) error {
 	var err error
 	g.Sites = names
-	if g.Site, _, err = read[int32](a, "client", n); err != nil {
+	if g.Site, _, err = npy.Read[int32](a.Archive, "client", n); err != nil {
 		return err
 	}
 	top := len(g.Sites)
@@ -378,7 +382,7 @@ func (a *archive) sites(g *graph.Graph, n int, names []string) error {
 	}
 	for i, s := range g.Site {
 		if s < 0 || int(s) >= top {
-			return a.fault("client", fmt.Errorf("site of node %d must be 0 to %d (got %d)", i, top-1, s))
+			return a.Fault("client", fmt.Errorf("site of node %d must be 0 to %d (got %d)", i, top-1, s))
 		}
 		for len(g.Sites) <= int(s) {
 			g.Sites = append(g.Sites, strconv.Itoa(len(g.Sites)))
@@ -388,22 +392,22 @@ func (a *archive) sites(g *graph.Graph, n int, names []string) error {
 }
 
 // ids reads the nodes' names: node i's is the bytes ids[ids_indptr[i]:ids_indptr[i+1]].
-func (a *archive) ids(n int) ([]string, error) {
-	ptr, _, err := read[int64](a, "ids_indptr", n+1)
+func (a arrays) ids(n int) ([]string, error) {
+	ptr, _, err := npy.Read[int64](a.Archive, "ids_indptr", n+1)
 	if err != nil {
 		return nil, err
 	}
-	text, _, err := read[uint8](a, "ids", -1)
+	text, _, err := npy.Read[uint8](a.Archive, "ids", -1)
 	if err != nil {
 		return nil, err
 	}
 	all, out := string(text), make([]string, n)
 	if ptr[0] != 0 || ptr[n] != int64(len(text)) {
-		return nil, a.fault("ids_indptr", fmt.Errorf("must go from 0 to %d (got %d to %d)", len(text), ptr[0], ptr[n]))
+		return nil, a.Fault("ids_indptr", fmt.Errorf("must go from 0 to %d (got %d to %d)", len(text), ptr[0], ptr[n]))
 	}
 	for i := range n {
 		if ptr[i] > ptr[i+1] || ptr[i+1] > int64(len(text)) {
-			return nil, a.fault("ids_indptr", fmt.Errorf("entries must ascend up to %d (got %d as entry %d)", len(text), ptr[i+1], i+1))
+			return nil, a.Fault("ids_indptr", fmt.Errorf("entries must ascend up to %d (got %d as entry %d)", len(text), ptr[i+1], i+1))
 		}
 		out[i] = all[ptr[i]:ptr[i+1]]
 	}

@@ -3,17 +3,16 @@ package dataset
 import (
 	"archive/zip"
 	"bytes"
-	"encoding/binary"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -51,7 +50,7 @@ func pack(t testing.TB, m map[string]arr) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if err := writeArray(z, name, m[name].shape, m[name].values); err != nil {
+		if err := npy.Write(z, name, m[name].shape, m[name].values); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,8 +247,8 @@ func TestReadTruncated(t *testing.T) {
 	sparseX(m)
 	data := pack(t, m)
 	for n := range data {
-		if a, err := newArchive("cut.npz", bytes.NewReader(data[:n]), int64(n)); err == nil {
-			_, err = a.graph(meta{}, 0)
+		if a, err := npy.New("cut.npz", bytes.NewReader(data[:n]), int64(n)); err == nil {
+			_, err = arrays{a}.graph(meta{}, 0)
 			t.Errorf("%d of %d bytes were opened as an archive (%v)", n, len(data), err)
 		}
 	}
@@ -260,101 +259,23 @@ func TestReadTruncated(t *testing.T) {
 	for n := range data {
 		bad := slices.Clone(data)
 		bad[n] ^= 1 << (n % 8)
-		a, err := newArchive("flipped.npz", bytes.NewReader(bad), int64(len(bad)))
+		a, err := npy.New("flipped.npz", bytes.NewReader(bad), int64(len(bad)))
 		if err != nil {
 			continue
 		}
-		if g, err := a.graph(meta{}, 0); err == nil && !reflect.DeepEqual(g.Labels, want.Labels) {
+		if g, err := (arrays{a}).graph(meta{}, 0); err == nil && !reflect.DeepEqual(g.Labels, want.Labels) {
 			t.Errorf("byte %d is damaged and the labels differ without an error", n)
 		}
 	}
 }
 
-func mustOpen(t testing.TB, data []byte) *archive {
+func mustOpen(t testing.TB, data []byte) arrays {
 	t.Helper()
-	a, err := newArchive("test.npz", bytes.NewReader(data), int64(len(data)))
+	a, err := npy.New("test.npz", bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
-}
-
-func npy(version byte, header string, values ...byte) []byte {
-	b := append([]byte("\x93NUMPY"), version, 0)
-	if version == 1 {
-		b = binary.LittleEndian.AppendUint16(b, uint16(len(header)))
-	} else {
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
-	}
-	return append(append(b, header...), values...)
-}
-
-func TestNpyFaults(t *testing.T) {
-	const good = "{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }\n"
-	for _, c := range []struct {
-		name string
-		data []byte
-		want string
-	}{
-		{"empty", nil, "truncated"},
-		{"magic", []byte("\x93NUMPX\x01\x00\x00\x00"), "magic"},
-		{"version", npy(3, good, 1, 0, 0, 0), "format version must be 1.0 or 2.0 (got 3.0)"},
-		{"header cut", npy(1, good)[:30], "truncated"},
-		{"giant header", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), "header must have at most 4096 bytes (got 4294967295)"},
-		{"header text", npy(1, "{'descr': '<i4'}"), "is not {'descr'"},
-		{"big-endian", npy(1, strings.Replace(good, "<", ">", 1), 1, 0, 0, 0), "dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got >i4)"},
-		{"objects", npy(1, strings.Replace(good, "<i4", "|O", 1), 1, 0, 0, 0), "dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got |O)"},
-		{"Fortran", npy(1, strings.Replace(good, "False", "True", 1), 1, 0, 0, 0), "Fortran"},
-		{"too few values", npy(1, good, 1, 0, 0), "needs more than the 0 values"},
-		{"trailing bytes", npy(1, good, 1, 0, 0, 0, 0), "takes 4 bytes, the member holds 5"},
-		{"overflow", npy(1, strings.Replace(good, "(1,)", "(2147483647, 2147483647, 2147483647)", 1)), "needs more"},
-		{"giant", npy(1, strings.Replace(good, "(1,)", "(99999999999999999999,)", 1)), `extents of shape (99999999999999999999,) must be 0 to 2147483647 (got "99999999999999999999")`},
-		{"blank length", npy(1, strings.Replace(good, "(1,)", "(1,,1)", 1), 1, 0, 0, 0), `extents of shape (1,,1) must be 0 to 2147483647 (got "")`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, _, err := readValues[int32](bytes.NewReader(c.data), int64(len(c.data)))
-			graphtest.Refused(t, err, c.want)
-		})
-	}
-	// A member that holds less than its directory says.
-	data := npy(1, strings.Replace(good, "(1,)", "(2,)", 1), 1, 0, 0, 0)
-	_, _, err := readValues[int32](bytes.NewReader(data), int64(len(data)+4))
-	graphtest.Refused(t, err, "truncated")
-}
-
-// TestNpyTypes reads every dtype, as every type that can hold it.
-func TestNpyTypes(t *testing.T) {
-	head := func(descr, shape string) string {
-		return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"
-	}
-	f8 := func(v float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)) }
-	check := func(got, want any, err error) {
-		t.Helper()
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%v (%v), want %v", got, err, want)
-		}
-	}
-	one := func(b []byte) *bytes.Reader { return bytes.NewReader(b) }
-	data := npy(2, head("<i8", "(2,)"), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0, 0, 0)
-	narrow, _, err := readValues[int32](one(data), int64(len(data)))
-	check(narrow, []int32{-1, 2}, err)
-	data = npy(1, head("<i4", "()"), 7, 0, 0, 0)
-	wide, shape, err := readValues[int64](one(data), int64(len(data)))
-	check(wide, []int64{7}, err)
-	check(shape, []int{}, nil)
-	data = npy(1, head("|u1", "(1, 2)"), 0, 255)
-	bytewise, shape, err := readValues[float32](one(data), int64(len(data)))
-	check(bytewise, []float32{0, 255}, err)
-	check(shape, []int{1, 2}, nil)
-	data = npy(1, head("<f8", "(1,)"), f8(0.5)...)
-	half, _, err := readValues[float32](one(data), int64(len(data)))
-	check(half, []float32{0.5}, err)
-	data = npy(1, head("<f8", "(1,)"), f8(0.1)...)
-	_, _, err = readValues[float32](one(data), int64(len(data)))
-	graphtest.Refused(t, err, "entry 0 is 0.1, which does not fit a float32")
-	data = npy(1, head("|b1", "(2,)"), 1, 2)
-	_, _, err = readValues[uint8](one(data), int64(len(data)))
-	graphtest.Refused(t, err, "entry 1 must be 0 or 1 (got 2)")
+	return arrays{a}
 }
 
 func TestWriteRead(t *testing.T) {
@@ -427,36 +348,6 @@ func TestWriteFails(t *testing.T) {
 	graphtest.Refused(t, Write(file, oneWay), file)
 }
 
-func FuzzNpy(f *testing.F) {
-	for _, d := range []string{"<i4", "<i8", "<f4", "<f8", "|b1", "|u1"} {
-		header := "{'descr': '" + d + "', 'fortran_order': False, 'shape': (1, 1), }"
-		f.Add(npy(1, header, make([]byte, itemSize[d])...))
-		f.Add(npy(2, header, 1, 2, 3))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		refuzz[int32](t, data)
-		refuzz[int64](t, data)
-		refuzz[uint8](t, data)
-		refuzz[float32](t, data)
-	})
-}
-
-// refuzz checks that what was read is written so that it reads the same.
-func refuzz[T uint8 | int32 | int64 | float32](t *testing.T, data []byte) {
-	values, shape, err := readValues[T](bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return
-	}
-	a := mustOpen(t, pack(t, map[string]arr{"v": {shape, values}}))
-	again, _, err := read[T](a, "v", shape...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.EqualFunc(again, values, func(x, y T) bool { return x == y || x != x && y != y }) {
-		t.Fatalf("%v was read again as %v", values, again)
-	}
-}
-
 func FuzzNpz(f *testing.F) {
 	f.Add(pack(f, small()), "{}", 0)
 	m := small()
@@ -470,7 +361,7 @@ func FuzzNpz(f *testing.F) {
 		if len(data) > 1<<14 { // what a deflate stream can become stays small
 			return
 		}
-		a, err := newArchive("fuzz.npz", bytes.NewReader(data), int64(len(data)))
+		a, err := npy.New("fuzz.npz", bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			return
 		}
@@ -478,7 +369,7 @@ func FuzzNpz(f *testing.F) {
 		if err != nil {
 			return
 		}
-		g, err := a.graph(m, split)
+		g, err := arrays{a}.graph(m, split)
 		if err != nil {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -89,7 +90,7 @@ func (o *ogb) plain() error {
 
 // typed reads several types and relations.
 func (o *ogb) typed() error {
-	counts, err := table.Open(o.raw("num-node-dict.csv.gz"))
+	counts, err := table.Open(o.raw("num-node-dict.csv.gz"), table.Format{})
 	if err != nil {
 		return err
 	}
@@ -299,38 +300,38 @@ func (o *ogb) label(v []float32, columns, n, first int) error {
 
 // binary reads data.npz and node-label.npz.
 func (o *ogb) binary() error {
-	a, err := openArchive(o.raw("data.npz"))
+	a, err := npy.Open(o.raw("data.npz"))
 	if err != nil {
 		return err
 	}
-	defer a.close()
-	count, _, err := read[int32](a, "num_nodes_list", 1)
+	defer a.Close()
+	count, _, err := npy.Read[int32](a, "num_nodes_list", 1)
 	if err != nil {
 		return err
 	}
 	n := int(count[0])
-	edges, _, err := read[int32](a, "num_edges_list", 1)
+	edges, _, err := npy.Read[int32](a, "num_edges_list", 1)
 	if err != nil {
 		return err
 	}
-	pairs, shape, err := read[int32](a, "edge_index", 2, int(edges[0]))
+	pairs, shape, err := npy.Read[int32](a, "edge_index", 2, int(edges[0]))
 	if err != nil {
 		return err
 	}
 	if n < 0 || n > max(edgelist.FreeNodes, edgelist.NodesByEdge*shape[1]) {
-		return a.fault("num_nodes_list", fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n, shape[1]))
+		return a.Fault("num_nodes_list", fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n, shape[1]))
 	}
 	o.kinds = []kind{{n: n}}
 	if o.g.Adj, err = graph.FromEdges(n, pairs[:shape[1]], pairs[shape[1]:], nil, graph.Build{}); err != nil {
-		return a.fault("edge_index", err)
+		return a.Fault("edge_index", err)
 	}
-	if a.has("node_feat") {
-		x, shape, err := read[float32](a, "node_feat", n, -1)
+	if a.Has("node_feat") {
+		x, shape, err := npy.Read[float32](a, "node_feat", n, -1)
 		if err != nil {
 			return err
 		}
 		if at := firstInfinite(x); at >= 0 {
-			return a.fault("node_feat", fmt.Errorf("row %d, column %d must be a finite number (got %v)", at/shape[1], at%shape[1], x[at]))
+			return a.Fault("node_feat", fmt.Errorf("row %d, column %d must be a finite number (got %v)", at/shape[1], at%shape[1], x[at]))
 		}
 		o.g.X.Dense = mat.View(n, shape[1], x)
 	}
@@ -338,22 +339,22 @@ func (o *ogb) binary() error {
 }
 
 func (o *ogb) binaryLabels(n int) error {
-	a, err := openArchive(o.raw("node-label.npz"))
+	a, err := npy.Open(o.raw("node-label.npz"))
 	if err != nil {
 		return err
 	}
-	defer a.close()
-	h, err := a.header("node_label")
+	defer a.Close()
+	h, err := a.Header("node_label")
 	if err != nil {
 		return err
 	}
-	want := []int{n, -1}[:min(2, max(1, len(h.shape)))]
+	want := []int{n, -1}[:min(2, max(1, len(h.Shape)))]
 	var v []float32
-	if strings.HasPrefix(h.descr, "<f") {
-		v, _, err = read[float32](a, "node_label", want...)
+	if strings.HasPrefix(h.Descr, "<f") {
+		v, _, err = npy.Read[float32](a, "node_label", want...)
 	} else {
 		var ints []int32
-		ints, _, err = read[int32](a, "node_label", want...)
+		ints, _, err = npy.Read[int32](a, "node_label", want...)
 		for _, c := range ints {
 			v = append(v, float32(c))
 		}
@@ -362,11 +363,11 @@ func (o *ogb) binaryLabels(n int) error {
 		return err
 	}
 	columns := 1
-	if len(h.shape) == 2 {
-		columns = h.shape[1]
+	if len(h.Shape) == 2 {
+		columns = h.Shape[1]
 	}
 	if err := o.label(v, columns, n, 0); err != nil {
-		return a.fault("node_label", err)
+		return a.Fault("node_label", err)
 	}
 	return nil
 }

@@ -22,7 +22,9 @@ func (c *ImportConfig) relations() ([]string, error) {
 	if c.Relation == "" || c.Edges == "" {
 		return nil, nil
 	}
-	t, err := table.Open(c.Edges)
+	format := c.Format
+	format.Edges = true
+	t, err := table.Open(c.Edges, format)
 	if err != nil {
 		return nil, err
 	}

@@ -7,18 +7,18 @@ func Splits(path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer a.close()
+	defer a.Close()
 	n := 1
 	for _, name := range maskNames {
-		if name == "" || !a.has(name) {
+		if name == "" || !a.Has(name) {
 			continue
 		}
-		h, err := a.header(name)
+		h, err := a.Header(name)
 		if err != nil {
 			return 0, err
 		}
-		if len(h.shape) == 2 {
-			n = max(n, h.shape[1])
+		if len(h.Shape) == 2 {
+			n = max(n, h.Shape[1])
 		}
 	}
 	return n, nil

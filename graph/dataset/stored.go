@@ -27,12 +27,15 @@ func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &StoredNodes{cfg: cfg.withDefaults()}
-	var err error
-	if s.e, err = s.cfg.fit(); err != nil {
+	p, err := cfg.Profile()
+	if err != nil {
 		return nil, err
 	}
-	s.Graph, _, err = s.e.scanNodes(s.cfg.Nodes, func(x *mat.Sparse) error {
+	s := &StoredNodes{cfg: p.Config}
+	if s.e, err = p.Local(); err != nil {
+		return nil, err
+	}
+	s.Graph, _, _, err = s.e.scanNodes(s.cfg.Nodes, s.cfg.Format, func(x *mat.Sparse) error {
 		s.values = append(s.values, int32(x.NNZ()))
 		return nil
 	})
@@ -74,7 +77,7 @@ func (s *StoredNodes) Features() []section.Section {
 func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		b, at := bufio.NewWriterSize(w, 1<<16), 0
-		_, _, err := s.e.scanNodes(s.cfg.Nodes, func(x *mat.Sparse) error {
+		_, _, _, err := s.e.scanNodes(s.cfg.Nodes, s.cfg.Format, func(x *mat.Sparse) error {
 			if at == len(s.values) || int(s.values[at]) != x.NNZ() {
 				return errors.New("dataset: " + s.cfg.Nodes + ": has changed while it was read")
 			}

@@ -9,58 +9,70 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
+// Reading is what was noticed while tables were read.
+type Reading struct {
+	Tables         []facts.Table
+	Unknown        []int    // of each column of the encoding: cells with a category that it has not
+	Example        []string // of these, of each column
+	Source, Target []int32  // the edges between the nodes as they are listed
+}
+
 // read makes a graph of two tables. If there is no split column, the split of a labelled node is
 // Test until somebody draws another, and of others None.
-func (e *Encoding) read(nodes, edges string) (*graph.Graph, error) {
-	g, index, err := e.ReadNodes(nodes)
+func (e *Encoding) read(nodes, edges string, format table.Format) (*graph.Graph, *Reading, error) {
+	g, index, r, err := e.ReadNodes(nodes, format)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l := &edgeList{}
 	if edges != "" {
-		if l, err = e.readEdges(edges, nodes, index); err != nil {
-			return nil, err
+		if l, err = e.readEdges(edges, nodes, index, format, r); err != nil {
+			return nil, nil, err
 		}
 	}
+	r.Source, r.Target = l.src, l.dst
+	l.src, l.dst, l.kind, l.weight = MergeEdges(e.Merge, l.src, l.dst, l.kind, l.weight)
 	if g.Adj, err = graph.FromEdges(len(index), l.src, l.dst, l.weight, graph.Build{}); err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", edges, err)
+		return nil, nil, fmt.Errorf("dataset: %s: %w", edges, err)
 	}
 	kind, src, dst, weight := e.BothWays(l.kind, l.src, l.dst, l.weight)
 	if g.Typed, err = e.Typed(len(index), len(index), kind, src, dst, weight); err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", edges, err)
+		return nil, nil, fmt.Errorf("dataset: %s: %w", edges, err)
 	}
-	return g, nil
+	return g, r, nil
 }
 
 // ReadNodes returns the nodes of a table, without edges, and the number of each by its name.
-func (e *Encoding) ReadNodes(path string) (g *graph.Graph, index map[string]int32, err error) {
-	return e.scanNodes(path, nil)
+func (e *Encoding) ReadNodes(path string, format table.Format) (*graph.Graph, map[string]int32, *Reading, error) {
+	return e.scanNodes(path, format, nil)
 }
 
 // scanNodes is ReadNodes that passes the features to row, if it is not nil, node after node, and
 // keeps neither them nor names: the nodes must be numbered, from 0 in the order of the table.
-func (e *Encoding) scanNodes(path string, row func(x *mat.Sparse) error) (g *graph.Graph, index map[string]int32,
-	err error) {
-	t, err := table.Open(path)
+func (e *Encoding) scanNodes(path string, format table.Format, row func(x *mat.Sparse) error) (*graph.Graph, map[string]int32,
+	*Reading, error) {
+	t, err := table.Open(path, format)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	defer t.Close()
 	n, err := e.newNodeReader(t, row)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if err := t.Each(n.add); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	g = n.g
+	g := n.g
 	if len(g.Split) == 0 {
-		return nil, nil, fmt.Errorf("dataset: %s: the table must have at least one node (got no rows)", path)
+		return nil, nil, nil, fmt.Errorf("dataset: %s: the table must have at least one node (got no rows)", path)
 	}
 	if n.site >= 0 {
 		g.Sites = slices.Compact(slices.Sorted(slices.Values(n.owners)))
@@ -75,7 +87,8 @@ func (e *Encoding) scanNodes(path string, row func(x *mat.Sparse) error) (g *gra
 			g.X = graph.Features{Dense: x.Dense()}
 		}
 	}
-	return g, n.index, nil
+	n.reading.Tables = []facts.Table{TableFacts(t, len(g.Split), format)}
+	return g, n.index, &n.reading, nil
 }
 
 // nodeReader reads a table of nodes, row by row.
@@ -92,6 +105,9 @@ type nodeReader struct {
 	index  map[string]int32
 	lines  []int    // of the nodes
 	owners []string // of the nodes
+
+	reading Reading
+	strange []int // columns of the present row with a category that they do not know
 }
 
 func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) (*nodeReader, error) {
@@ -102,7 +118,7 @@ func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) 
 	}
 	n.at = make([]int, len(e.Columns))
 	for k, c := range e.Columns {
-		if c.Kind == Ignored {
+		if c.Kind == column.Ignored {
 			continue
 		}
 		if n.at[k], err = t.Column(c.Name, string(c.Kind)+" features"); err != nil {
@@ -115,15 +131,37 @@ func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) 
 		n.class[name] = int32(c)
 	}
 	n.x = &mat.Sparse{Cols: e.Width(), RowPtr: []int64{0}}
+	n.reading.Unknown, n.reading.Example = make([]int, len(e.Columns)), make([]string, len(e.Columns))
 	return n, nil
 }
 
-// add reads one node.
+// add reads one node, or nothing of it where it is at fault.
 func (n *nodeReader) add(cells []string, line int) error {
-	if err := n.addName(cells[n.id], line); err != nil {
+	name := cells[n.id]
+	if err := n.addName(name, line); err != nil {
 		return err
 	}
-	if err := n.e.encode(n.x, n.t, cells, line, n.at); err != nil {
+	rows, values := n.x.Rows, len(n.x.Col)
+	labels := n.g.Labels
+	err := n.addRest(cells, line)
+	if err != nil && n.row == nil {
+		delete(n.index, name)
+		n.g.IDs, n.lines = n.g.IDs[:len(n.g.IDs)-1], n.lines[:len(n.lines)-1]
+		n.x.Rows, n.x.RowPtr, n.x.Col, n.x.Val = rows, n.x.RowPtr[:rows+1], n.x.Col[:values], n.x.Val[:values]
+		n.g.Labels = labels
+		return err
+	}
+	for _, k := range n.strange {
+		if n.reading.Unknown[k]++; n.reading.Example[k] == "" {
+			n.reading.Example[k] = strings.Clone(strings.TrimSpace(cells[n.at[k]]))
+		}
+	}
+	return err
+}
+
+// addRest reads all of a node but its name.
+func (n *nodeReader) addRest(cells []string, line int) error {
+	if err := n.encode(cells, line); err != nil {
 		return err
 	}
 	if n.row != nil {
@@ -132,14 +170,16 @@ func (n *nodeReader) add(cells []string, line int) error {
 		}
 		n.x.Rows, n.x.RowPtr, n.x.Col, n.x.Val = 0, n.x.RowPtr[:1], n.x.Col[:0], n.x.Val[:0]
 	}
+	owner := ""
+	if n.site >= 0 {
+		if owner = strings.TrimSpace(cells[n.site]); owner == "" {
+			return n.t.Fault(line, n.site, "the node's owner must be given (got an empty cell)")
+		}
+	}
 	if err := n.addLabel(cells, line); err != nil {
 		return err
 	}
 	if n.site >= 0 {
-		owner := strings.TrimSpace(cells[n.site])
-		if owner == "" {
-			return n.t.Fault(line, n.site, "the node's owner must be given (got an empty cell)")
-		}
 		n.owners = append(n.owners, strings.Clone(owner))
 	}
 	return nil
@@ -236,15 +276,16 @@ type edgeList struct {
 	weight   []float32 // nil: all 1
 }
 
-func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (*edgeList, error) {
-	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight}
+func (e *Encoding) readEdges(path, nodes string, index map[string]int32, format table.Format, r *Reading) (*edgeList, error) {
+	format.Edges = true
+	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight, Cells: format}
 	if c.Numbered() {
 		if e.Relation != "" {
 			return nil, fmt.Errorf("dataset: %s: relations need a table with a column %s (got a list of numbered edges)", path, e.Relation)
 		}
 		return named(c, nodes, index)
 	}
-	t, err := table.Open(path)
+	t, err := table.Open(path, format)
 	if err != nil {
 		return nil, err
 	}
@@ -264,32 +305,42 @@ func (e *Encoding) readEdges(path, nodes string, index map[string]int32) (*edgeL
 	if e.Weight != "" {
 		l.weight = []float32{}
 	}
-	return l, t.Each(func(cells []string, line int) error {
+	lost := format.Faults.Told(nodes) // then an unknown node may be one of those at fault
+	err = t.Each(func(cells []string, line int) error {
+		weight, kind := float32(1), int32(0)
+		var err error
+		if l.weight != nil {
+			if weight, err = t.Weight(cells, line, at[2]); err != nil {
+				return err
+			}
+		}
+		if e.Relation != "" {
+			if kind, err = e.RelationAt(t, cells, line, at[3]); err != nil {
+				return err
+			}
+		}
 		var ends [2]int32
 		for k := range ends {
 			i, ok := index[cells[at[k]]]
-			if !ok {
+			switch {
+			case !ok && lost:
+				return nil
+			case !ok:
 				return t.Fault(line, at[k], "node must be a name in %s (got %.40q)", nodes, cells[at[k]])
 			}
 			ends[k] = i
 		}
 		l.src, l.dst = append(l.src, ends[0]), append(l.dst, ends[1])
 		if l.weight != nil {
-			w, err := t.Weight(cells, line, at[2])
-			if err != nil {
-				return err
-			}
-			l.weight = append(l.weight, w)
+			l.weight = append(l.weight, weight)
 		}
 		if e.Relation != "" {
-			r, err := e.RelationAt(t, cells, line, at[3])
-			if err != nil {
-				return err
-			}
-			l.kind = append(l.kind, r)
+			l.kind = append(l.kind, kind)
 		}
 		return nil
 	})
+	r.Tables = append(r.Tables, TableFacts(t, len(l.src), format))
+	return l, err
 }
 
 // named reads a list whose IDs are the names of nodes in a table.

@@ -3,7 +3,6 @@ package dataset
 import (
 	"archive/zip"
 	"bufio"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 )
 
 // Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and
@@ -90,7 +90,7 @@ func writeArrays(w io.Writer, g *graph.Graph) error {
 	}
 	put := func(name string, shape []int, values any) {
 		if err == nil {
-			err = writeArray(z, name, shape, values)
+			err = npy.Write(z, name, shape, values)
 		}
 	}
 	if g.Typed.Count() > 0 {
@@ -202,40 +202,4 @@ func typedEdges(g *graph.Graph) (pairs, kind []int32, weight []float32, err erro
 		err = fmt.Errorf("the relations join %d pairs of nodes, the graph %d", all.NumEdges(), g.Adj.NumEdges())
 	}
 	return append(pairs, dst...), kind, weight, err
-}
-
-// writeArray adds one .npy member: version 1.0, the header padded so that the values start at a
-// multiple of 64.
-func writeArray(z *zip.Writer, name string, shape []int, values any) error {
-	w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Deflate})
-	if err != nil {
-		return err
-	}
-	var descr string
-	switch values.(type) {
-	case []int32:
-		descr = "<i4"
-	case []int64:
-		descr = "<i8"
-	case []float32:
-		descr = "<f4"
-	case []bool:
-		descr = "|b1"
-	case []uint8:
-		descr = "|u1"
-	default:
-		return fmt.Errorf("array %s: no dtype for %T", name, values)
-	}
-	dims := shapeText(shape)
-	dims = dims[1 : len(dims)-1]
-	if len(shape) == 1 {
-		dims += ","
-	}
-	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, dims)
-	text = fmt.Sprintf("%-*s\n", (10+len(text)+1+63)/64*64-11, text)
-	head := append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), byte(len(text)>>8))
-	if _, err := w.Write(append(head, text...)); err != nil {
-		return err
-	}
-	return binary.Write(w, binary.LittleEndian, values)
 }

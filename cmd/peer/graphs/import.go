@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dgl"
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/section"
@@ -28,6 +29,7 @@ type importing struct {
 	ogb, split         string // folder of a set, and in it
 	dgl, features      string // partition, and its features
 	directed, keepLoop bool
+	facts              *facts.Facts // of tables
 }
 
 func newImport() *cobra.Command {
@@ -65,6 +67,7 @@ Each node keeps its owner. Labels and features are the columns label and feat un
 func (m *importing) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	bindTables(f, &m.tables)
+	bindRows(f, &m.tables)
 	f.StringVar(&m.tables.Site, "site-column", "", "column of a node's owner, such as a hospital")
 	f.Uint64Var(&m.tables.Seed, "seed", 1, "random seed of the split")
 	f.StringVar(&m.list.Format, "edge-format", "", "format of a list of edges; default: by its suffix")
@@ -95,28 +98,22 @@ func (m *importing) run(cmd *cobra.Command) error {
 		build := graph.Build{Directed: m.directed, KeepLoops: m.keepLoop}
 		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Build: build})
 	}
-	m.list.Path, m.list.Source, m.list.Target, m.list.Weight = c.Edges, c.Source, c.Target, c.Weight
+	watch := cli.NewWatch(cmd.ErrOrStderr(), false)
+	defer watch.End()
+	c.Format.Watch = readProgress(cmd.Context(), watch, c.Nodes, c.Edges)
+	m.list.Path, m.list.Source, m.list.Target, m.list.Weight, m.list.Cells = c.Edges, c.Source, c.Target, c.Weight, c.Format
 	if strings.HasSuffix(m.out, storedSuffix) {
 		return store(cmd, m.list, c, m.out)
 	}
-	var g *graph.Graph
-	var err error
-	switch {
-	case m.ogb != "":
-		g, err = dataset.ReadOGB(m.ogb, m.split)
-	case c.Nodes == "":
-		g, err = edgelist.Read(m.list)
-	default:
-		g, err = dataset.Import(c)
-	}
+	g, err := m.read(c)
 	if err != nil {
-		return cli.Invalid(err)
+		return ended(cmd.Context(), err)
 	}
 	if c.Name != "" {
 		g.Name = c.Name
 	}
-	if err := dataset.Write(m.out, g); err != nil {
-		return cli.Invalid(err)
+	if err := m.write(cmd.Context(), g, c); err != nil {
+		return err
 	}
 	typed := ""
 	if n := g.Typed.Count(); n > 0 {
@@ -124,7 +121,39 @@ func (m *importing) run(cmd *cobra.Command) error {
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, %d edges%s, %d features, %d classes, %d sites\n",
 		m.out, g.N(), g.Adj.NumEdges()/2, typed, g.X.Cols(), g.Labels.Classes, len(g.Sites))
+	if m.facts != nil {
+		m.facts.Print(cmd.OutOrStdout())
+	}
 	return nil
+}
+
+// read reads the graph.
+func (m *importing) read(c dataset.ImportConfig) (g *graph.Graph, err error) {
+	switch {
+	case m.ogb != "":
+		return dataset.ReadOGB(m.ogb, m.split)
+	case c.Nodes == "":
+		return edgelist.Read(m.list)
+	}
+	g, m.facts, err = c.Read()
+	return g, err
+}
+
+// write writes the graph, what its tables became and which rows were skipped.
+func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportConfig) error {
+	if ctx.Err() != nil {
+		return ended(ctx, ctx.Err())
+	}
+	if err := dataset.Write(m.out, g); err != nil {
+		return cli.Invalid(err)
+	}
+	if m.facts == nil {
+		return nil
+	}
+	if err := m.facts.Write(m.out, 0o644); err != nil {
+		return cli.Invalid(err)
+	}
+	return writeSkipped(m.out, c)
 }
 
 // bindTables adds the flags for the meaning of the columns of the user's tables.
@@ -136,12 +165,17 @@ func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringVar(&c.Label, "label-column", "", "column of a node's class; empty cell: no label")
 	f.BoolVar(&c.Multi, "multi", false, "any number of classes in a cell, separated by ;")
 	f.StringVar(&c.Split, "split-column", "", "column of train, val, test or none; empty: random split")
+	BindCells(f, &c.Format)
 	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns of numbers; default: those that hold numbers")
-	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns of categories; default: those that hold texts")
+	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns of categories, also of more than 50; default: found")
+	f.StringSliceVar(&c.Text, "text", nil, "COLUMN:WIDTH of texts, as hashed words")
+	f.StringSliceVar(&c.Date, "date", nil, "columns of dates; COLUMN:mdy for 12/31/2024")
+	f.StringSliceVar(&c.Age, "age", nil, "COLUMN:DATE of dates, as years until that date")
 	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
 	f.StringVar(&c.Source, "source-column", "", "column of the source (default source)")
 	f.StringVar(&c.Target, "target-column", "", "column of the target (default target)")
 	f.StringVar(&c.Weight, "weight-column", "", "column of edge weights, or their type in a .gr file")
+	f.StringVar(&c.Merge, "merge", "", "repeated edges: sum, count, max, mean or last (default max)")
 	f.StringVar(&c.Relation, "relation-column", "", "column of relations; empty: edges without types")
 	f.Float64Var(&c.Train, "train", 0, "fraction of each class for training; all unset: 0.6")
 	f.Float64Var(&c.Val, "val", 0, "fraction of each class for validation")

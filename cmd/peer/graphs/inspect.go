@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/privacy/dp"
@@ -74,7 +75,19 @@ func inspectData(w io.Writer, path string) error {
 	if len(g.Sites) > 0 {
 		fmt.Fprintf(w, "  %d sites: %s\n", len(g.Sites), strings.Join(g.Sites, ", "))
 	}
-	return nil
+	return imported(w, path)
+}
+
+// imported prints what the tables became of which a data set or part was made, if it is known.
+func imported(w io.Writer, dir string) error {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	f, err := facts.Read(dir)
+	if f != nil {
+		f.Print(w)
+	}
+	return err
 }
 
 // relations prints the number of edges of each relation; of many, the first few.
@@ -136,7 +149,7 @@ func inspectShard(w io.Writer, path string) (err error) {
 	relations(w, &s.Typed)
 	features(w, s.X)
 	labels(w, s.Labels, s.Split)
-	return nil
+	return imported(w, path)
 }
 
 func inspectModel(w io.Writer, path string) error {

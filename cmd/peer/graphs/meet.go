@@ -43,6 +43,7 @@ others learn. A site that requests more than --max-unknown names that do not exi
 	s.Bind(f, "plan of all sites; its seed splits the nodes", "wait for the other peers")
 	s.BindGate(f)
 	bindTables(f, &s.tables.ImportConfig)
+	bindRows(f, &s.tables.ImportConfig)
 	f.StringVar(&s.tables.Site, "site-column", "", "column of the node table with this site's name")
 	f.StringVar(&s.tables.SourceSite, "source-site-column", "", "column with the source's site; empty cell: this one")
 	f.StringVar(&s.tables.TargetSite, "target-site-column", "", "column with the target's site; empty cell: this one")
@@ -63,9 +64,11 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 		tables.Name = "sites"
 	}
 	tables.Here, tables.Seed = p.Members[rank].Name, p.Seed
+	tables.Format.Watch = readProgress(ctx, w, tables.Nodes, tables.Edges)
 	own, err := align.OpenSite(tables)
+	w.End()
 	if err != nil {
-		return cli.Invalid(err)
+		return ended(ctx, err)
 	}
 	if err := shard.Vacant(s.out); err != nil {
 		return cli.Invalid(err)
@@ -83,7 +86,7 @@ func (s *meeting) build(
 	ctx context.Context, p *heddle.Plan, with *heddle.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer,
 ) error {
 	g, rank, names := with.Group, with.Rank, p.Names()
-	shard, err := align.Shard(ctx, g, align.Config{Sites: names, Tables: tables, Sums: with.Sums,
+	shard, facts, err := align.Shard(ctx, g, align.Config{Sites: names, Tables: tables, Sums: with.Sums,
 		Phase: func(name string) { w.Log.Info("meeting", "phase", name) },
 		Asked: func(site string, names, unknown int) error {
 			with.Record(admission.Record{Event: admission.Connected, Peer: p.IDOf(site), Name: site,
@@ -102,6 +105,12 @@ func (s *meeting) build(
 	if err != nil {
 		return err
 	}
+	if err := facts.Write(s.out, 0o600); err != nil {
+		return err
+	}
+	if err := writeSkipped(s.out, s.tables.ImportConfig); err != nil {
+		return err
+	}
 	sent := g.Bytes()
 	with.Left("meet")
 	own := m.Parts[rank]
@@ -109,6 +118,7 @@ func (s *meeting) build(
 		filepath.Join(s.out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges,
 		own.Cut, shard.X.Cols(), shard.Labels.Classes)
 	relations(stdout, &shard.Typed)
+	facts.Print(stdout)
 	for q, of := range names {
 		if q != rank {
 			fmt.Fprintf(stdout, "  %s: %d of its nodes are neighbours here, %d nodes here are neighbours there\n", of,

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // Edge is an edge of a list. Weight is 1 where none is read.
@@ -45,6 +46,7 @@ type Config struct {
 	// weigh 1. Where the values of a format have no column it is 3, of .gr the type of the edge
 	// data: u32, f32, u64 or f64.
 	Source, Target, Weight string
+	Cells                  table.Format // of a table
 	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID.
 	Nodes int
 	// Strict refuses an edge that occurs twice and one from a node to itself; otherwise such are

@@ -111,7 +111,7 @@ func parseWeight(cell []byte) (float32, error) {
 // openTableEdges opens a table with the columns source and target, or one of numbers only, which
 // has no names.
 func openTableEdges(c Config) (*List, error) {
-	t, err := table.Open(c.Path)
+	t, err := table.Open(c.Path, c.Cells)
 	if err != nil {
 		return nil, err
 	}

@@ -2,19 +2,51 @@ package table
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// openParquet reads the columns of a flat Parquet file as text, so that the same rules hold for it
-// as for CSV: null is the empty cell, numbers are written so that they read back to the same value.
+// parquetColumn is a column of the file: one of the table, or several where it holds lists of
+// numbers.
+type parquetColumn struct {
+	name  string
+	first int // of the table's columns
+	width int
+	list  bool
+	texts bool // a list that becomes one cell, its values separated by ;
+	text  func(parquet.Value) string
+}
+
+// parquetRows reads the rows of a Parquet file.
+type parquetRows struct {
+	t       *Table
+	rows    *parquet.Reader
+	columns []parquetColumn
+	counter []int64 // start and step of pandas' index where it is no column; nil: there is none
+	buf     []parquet.Row
+	have    []parquet.Row
+	cells   []string
+	used    []int // values of the present row in each column
+	line    int
+	rowSize int64 // bytes
+}
+
+// openParquet reads the columns of a Parquet file as text, so that the same rules hold for it as
+// for CSV: null is the empty cell, numbers are written so that they read back to the same value,
+// dates and times in ISO 8601. A list of numbers becomes a column for each place, as many as the
+// longest of the first rows has, a list of texts one cell with ; between them.
 func (t *Table) openParquet(f *os.File) (err error) {
 	defer recovered(&err)
 	info, err := f.Stat()
@@ -33,57 +65,177 @@ func (t *Table) openParquet(f *os.File) (err error) {
 	if err != nil {
 		return fmt.Errorf("truncated or not a Parquet file: %w", err)
 	}
-	var cell []func(parquet.Value) string
-	for _, c := range file.Root().Columns() {
-		if !c.Leaf() || c.Repeated() {
-			return fmt.Errorf("column %s must hold one value a row (got lists or groups)", strings.Join(c.Path(), "."))
-		}
-		text, err := cellText(c.Type())
-		if err != nil {
-			return fmt.Errorf("column %s: %w", c.Name(), err)
-		}
-		t.Columns, cell = append(t.Columns, c.Name()), append(cell, text)
-	}
-	rows := parquet.NewReader(file)
-	t.files = append(t.files, rows)
+	p := &parquetRows{t: t, rows: parquet.NewReader(file), buf: make([]parquet.Row, 64),
+		rowSize: info.Size() / max(1, file.NumRows())}
+	t.files = append(t.files, p.rows)
 	t.Unit = "row"
-	buf, cells := make([]parquet.Row, 64), make([]string, len(t.Columns))
-	var have []parquet.Row
-	line := 0
-	t.Read = func() (_ []string, _ int, err error) {
-		defer recovered(&err)
-		for len(have) == 0 {
-			n, err := rows.ReadRows(buf)
-			if n == 0 && err != nil {
-				return nil, 0, err
-			}
-			if n == 0 {
-				return nil, 0, io.ErrNoProgress
-			}
-			have = buf[:n]
+	for _, c := range file.Root().Columns() {
+		column, err := newParquetColumn(c)
+		if err != nil {
+			return err
 		}
-		row := have[0]
-		have, line = have[1:], line+1
-		if len(row) != len(cells) {
-			return nil, 0, fmt.Errorf("row %d must have %d values (got %d)", line, len(cells), len(row))
-		}
-		for k, v := range row {
-			cells[k] = ""
-			if !v.IsNull() {
-				cells[k] = cell[k](v)
-			}
-		}
-		return cells, line, nil
+		p.columns = append(p.columns, column)
+	}
+	if err := p.fill(); err != nil && err != io.EOF {
+		return err
+	}
+	p.layOut()
+	if text, ok := file.Lookup("pandas"); ok {
+		p.index(text)
+	}
+	p.cells, p.used = make([]string, len(t.Columns)), make([]int, len(p.columns))
+	t.Read = p.read
+	return nil
+}
+
+// newParquetColumn returns a column of one value a row, or of one list.
+func newParquetColumn(c *parquet.Column) (parquetColumn, error) {
+	out, leaf := parquetColumn{name: c.Name(), width: 1}, c
+	for inner := c.Columns(); !leaf.Leaf() && len(inner) == 1; inner = leaf.Columns() {
+		leaf = inner[0]
+	}
+	out.list = leaf.MaxRepetitionLevel() > 0
+	if !leaf.Leaf() || leaf.MaxRepetitionLevel() > 1 || leaf != c && !out.list {
+		return out, fmt.Errorf("column %s must hold one value or one list of values a row (got groups)", c.Name())
+	}
+	var err error
+	if out.text, err = cellText(leaf.Type()); err != nil {
+		return out, fmt.Errorf("column %s: %w", c.Name(), err)
+	}
+	kind := leaf.Type().Kind()
+	out.texts = out.list && (kind == parquet.ByteArray || kind == parquet.Boolean)
+	return out, nil
+}
+
+// fill reads the next rows.
+func (p *parquetRows) fill() error {
+	n, err := p.rows.ReadRows(p.buf)
+	if n == 0 && err != nil {
+		return err
+	}
+	if n == 0 {
+		return io.ErrNoProgress
+	}
+	p.have = p.buf[:n]
+	if watch := p.t.format.Watch; watch != nil {
+		return watch(int64(n) * p.rowSize)
 	}
 	return nil
+}
+
+// layOut names the table's columns.
+func (p *parquetRows) layOut() {
+	for _, row := range p.have {
+		count := make([]int, len(p.columns))
+		for _, v := range row {
+			if k := v.Column(); k >= 0 && k < len(count) {
+				count[k]++
+				if c := &p.columns[k]; c.list && !c.texts {
+					c.width = max(c.width, count[k])
+				}
+			}
+		}
+	}
+	for k := range p.columns {
+		c := &p.columns[k]
+		c.first = len(p.t.Columns)
+		if !c.list || c.texts {
+			p.t.Columns = append(p.t.Columns, c.name)
+			continue
+		}
+		for i := range c.width {
+			p.t.Columns = append(p.t.Columns, fmt.Sprintf("%s[%d]", c.name, i))
+		}
+	}
+}
+
+// index finds the column that pandas says has the names of the rows, or, where they are numbers in
+// steps, adds it.
+func (p *parquetRows) index(text string) {
+	var meta struct {
+		Index []json.RawMessage `json:"index_columns"`
+	}
+	if json.Unmarshal([]byte(text), &meta) != nil || len(meta.Index) != 1 {
+		return
+	}
+	var name string
+	if json.Unmarshal(meta.Index[0], &name) == nil {
+		if p.t.index = slices.Index(p.t.Columns, name); p.t.index >= 0 && strings.HasPrefix(name, "__index_level_") {
+			p.t.Columns[p.t.index] = ""
+		}
+		return
+	}
+	var steps struct {
+		Start, Step int64
+	}
+	if json.Unmarshal(meta.Index[0], &steps) == nil && steps.Step != 0 {
+		p.counter, p.t.index = []int64{steps.Start, steps.Step}, len(p.t.Columns)
+		p.t.Columns = append(p.t.Columns, "")
+	}
+}
+
+func (p *parquetRows) read() (_ []string, _ int, err error) {
+	defer recovered(&err)
+	if len(p.have) == 0 {
+		if err := p.fill(); err != nil {
+			return nil, 0, err
+		}
+	}
+	row := p.have[0]
+	p.have, p.line = p.have[1:], p.line+1
+	clear(p.cells)
+	clear(p.used)
+	for _, v := range row {
+		k := v.Column()
+		if k < 0 || k >= len(p.columns) {
+			return nil, 0, fmt.Errorf("row %d has a value of column %d of %d", p.line, k, len(p.columns))
+		}
+		c, at := &p.columns[k], p.used[k]
+		p.used[k]++
+		if v.IsNull() {
+			continue
+		}
+		switch {
+		case c.texts && at > 0:
+			p.cells[c.first] += ";" + c.text(v)
+		case at >= c.width:
+			return p.cells, p.line, p.t.Fault(p.line, c.first, "list must have at most %d values, as in the first rows (got more)", c.width)
+		default:
+			p.cells[c.first+at] = c.text(v)
+		}
+	}
+	for k, n := range p.used {
+		if n == 0 {
+			return nil, 0, fmt.Errorf("row %d has no value of column %s", p.line, p.columns[k].name)
+		}
+	}
+	if p.counter != nil {
+		p.cells[p.t.index] = strconv.FormatInt(p.counter[0]+int64(p.line-1)*p.counter[1], 10)
+	}
+	return p.cells, p.line, nil
 }
 
 // cellText returns how values of type t are written.
 func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 	unsigned := false
 	if l := t.LogicalType(); l != nil {
-		if i, ok := l.Value.(*format.IntType); ok {
+		switch i := l.Value.(type) {
+		case *format.IntType:
 			unsigned = !i.IsSigned
+		case *format.DateType:
+			return func(v parquet.Value) string { return isoTime(time.Unix(int64(v.Int32())*86400, 0)) }, nil
+		case *format.TimestampType:
+			unit := int64(i.Unit.Value.Duration())
+			return func(v parquet.Value) string {
+				each := int64(time.Second) / unit // of a second; floored, since years before 1970 are below 0
+				s := v.Int64() / each
+				if v.Int64()%each < 0 {
+					s--
+				}
+				return isoTime(time.Unix(s, (v.Int64()-s*each)*unit))
+			}, nil
+		case *format.DecimalType:
+			return decimalText(t.Kind(), int(i.Scale))
 		}
 	}
 	switch k := t.Kind(); {
@@ -97,6 +249,8 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 		return func(v parquet.Value) string { return strconv.FormatUint(v.Uint64(), 10) }, nil
 	case k == parquet.Int64:
 		return func(v parquet.Value) string { return strconv.FormatInt(v.Int64(), 10) }, nil
+	case k == parquet.Int96:
+		return func(v parquet.Value) string { return int96Time(v.Int96()) }, nil
 	case k == parquet.Float:
 		return func(v parquet.Value) string { return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32) }, nil
 	case k == parquet.Double:
@@ -104,7 +258,57 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 	case k == parquet.ByteArray:
 		return func(v parquet.Value) string { return string(v.ByteArray()) }, nil
 	}
-	return nil, fmt.Errorf("type must be boolean, integer, float or string (got %v)", t)
+	return nil, fmt.Errorf("type must be boolean, integer, float, decimal, date, timestamp or string (got %v)", t)
+}
+
+// isoTime writes a point of time in UTC, without the hour where it is midnight.
+func isoTime(at time.Time) string {
+	at = at.UTC()
+	if at.Equal(at.Truncate(24 * time.Hour)) {
+		return at.Format("2006-01-02")
+	}
+	return at.Format("2006-01-02T15:04:05.999999999Z")
+}
+
+// int96Time writes a time as Spark and Impala store it: nanoseconds of the day and the Julian day.
+func int96Time(v deprecated.Int96) string {
+	const epoch = 2440588 // the Julian day of 1970-01-01
+	nanos := int64(v[1])<<32 | int64(v[0])
+	return isoTime(time.Unix((int64(v[2])-epoch)*86400, nanos))
+}
+
+// decimalText returns how decimals of that scale are written.
+func decimalText(kind parquet.Kind, scale int) (func(parquet.Value) string, error) {
+	if scale < 0 || scale > 76 {
+		return nil, fmt.Errorf("scale of a decimal must be 0 to 76 (got %d)", scale)
+	}
+	write := func(n *big.Int) string {
+		sign, digits := "", n.String()
+		if n.Sign() < 0 {
+			sign, digits = "-", digits[1:]
+		}
+		if scale == 0 {
+			return sign + digits
+		}
+		digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
+		return sign + digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	}
+	switch kind {
+	case parquet.Int32:
+		return func(v parquet.Value) string { return write(big.NewInt(int64(v.Int32()))) }, nil
+	case parquet.Int64:
+		return func(v parquet.Value) string { return write(big.NewInt(v.Int64())) }, nil
+	case parquet.ByteArray, parquet.FixedLenByteArray:
+		return func(v parquet.Value) string {
+			b := v.ByteArray() // two's complement, the highest byte first
+			n := new(big.Int).SetBytes(b)
+			if len(b) > 0 && b[0] >= 0x80 {
+				n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+			}
+			return write(n)
+		}, nil
+	}
+	return nil, fmt.Errorf("a decimal must be stored as integer or bytes (got %v)", kind)
 }
 
 // recovered turns a panic of the Parquet library into an error: on damaged files it may index out

@@ -22,15 +22,27 @@ type Table struct {
 	Columns []string
 	Unit    string                        // what line counts: "line" or "row"
 	Read    func() ([]string, int, error) // cells in the columns' order and the line; io.EOF at the end
+	Charset string                        // of a text
+	Comma   rune                          // between the cells of a text
+
+	format Format
+	index  int            // column of the names of rows that pandas wrote without a name of its own; −1: none
+	place  map[string]int // of each column
 }
 
+// IndexName is what the names of rows are called that pandas wrote into a column without a name.
+const IndexName = "index"
+
 // Open opens path, whose suffix is .csv or .tsv, then perhaps .gz or .zst, or .parquet.
-func Open(path string) (*Table, error) {
+func Open(path string, f Format) (*Table, error) {
+	if err := f.Validate(); err != nil {
+		return nil, err
+	}
 	p, err := Unpack(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{Packed: p, Unit: "line"}
+	t := &Table{Packed: p, Unit: "line", format: f, index: -1}
 	if err := t.open(); err != nil {
 		return nil, fmt.Errorf("table: %s: %w", path, errors.Join(err, t.Close()))
 	}
@@ -65,22 +77,32 @@ func (t *Table) onlyUTF8() {
 		cells, line, err := read()
 		for k, c := range cells {
 			if !utf8.ValidString(c) {
-				return nil, 0, fmt.Errorf("%s %d, column %s: text must be UTF-8 (got %.40q)", t.Unit, line, t.Columns[k], c)
+				return cells, line, t.Fault(line, k, "text must be UTF-8 (got %.40q); --encoding names another", c)
+			}
+			if t.Charset == "utf-16" && strings.ContainsRune(c, utf8.RuneError) {
+				return cells, line, t.Fault(line, k, "text must be UTF-16 (got %.40q)", c)
 			}
 		}
 		return cells, line, err
 	}
 }
 
-func (t *Table) openCSV(comma rune) error {
-	b := bufio.NewReader(t.Reader)
+func (t *Table) openCSV(usual rune) error {
+	if err := t.decode(); err != nil {
+		return err
+	}
+	b := bufio.NewReaderSize(t.Reader, 1<<16)
 	if mark, err := b.Peek(3); err == nil && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		if _, err := b.Discard(3); err != nil {
 			return err
 		}
 	}
 	c := csv.NewReader(b)
-	c.Comma, c.ReuseRecord = comma, true
+	var err error
+	if t.Comma, err = t.delimiter(b, usual); err != nil {
+		return err
+	}
+	c.Comma, c.ReuseRecord = t.Comma, true
 	header, err := c.Read()
 	if err == io.EOF {
 		return errors.New("the file is empty; its first line must name the columns")
@@ -89,8 +111,15 @@ func (t *Table) openCSV(comma rune) error {
 		return err
 	}
 	t.Columns = slices.Clone(header)
+	if t.Columns[0] == "" {
+		t.index = 0
+	}
 	t.Read = func() ([]string, int, error) {
 		cells, err := c.Read()
+		var wrong *csv.ParseError
+		if errors.As(err, &wrong) {
+			return cells, wrong.StartLine, &RowFault{Path: t.Path, Unit: t.Unit, Line: wrong.StartLine, Text: err.Error()}
+		}
 		if err != nil {
 			return nil, 0, err
 		}
@@ -101,40 +130,77 @@ func (t *Table) openCSV(comma rune) error {
 }
 
 // checkColumns refuses a name that occurs twice; columns without a name (some programs write one)
-// are never used.
+// are never used, but that of pandas' index as the names of the nodes.
 func (t *Table) checkColumns() error {
+	t.place = make(map[string]int, len(t.Columns))
 	for k, name := range t.Columns {
 		if !utf8.ValidString(name) {
 			return fmt.Errorf("names of columns must be UTF-8 (got %.40q)", name)
 		}
-		if name != "" && slices.Contains(t.Columns[:k], name) {
+		if name == "" {
+			continue
+		}
+		if _, ok := t.place[name]; ok {
 			return fmt.Errorf("column %s occurs twice", name)
 		}
+		t.place[name] = k
 	}
 	return nil
 }
 
-// Each calls f with the cells and line of every row; the cells are valid until f returns.
+// Each calls f with the cells and line of every row; the cells are valid until f returns. Of an
+// error that f returns it is up to the format's Faults whether the next row follows.
 func (t *Table) Each(f func(cells []string, line int) error) error {
+	faults := t.format.Faults
 	for {
 		cells, line, err := t.Read()
 		if err == io.EOF {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("table: %s: %w", t.Path, err)
+		if faults.has(t.Path, line) {
+			continue
 		}
-		if err := f(cells, line); err != nil {
+		if err == nil {
+			err = f(cells, line)
+		}
+		var fault *RowFault
+		switch {
+		case err == nil:
+		case faults != nil && errors.As(err, &fault):
+			if err := faults.add(fault, cells); err != nil {
+				return err
+			}
+		case errors.As(err, &fault):
+			return err
+		case cells == nil:
+			return fmt.Errorf("table: %s: %w", t.Path, err)
+		default:
 			return err
 		}
 	}
+}
+
+// NameColumn returns the column of the rows' names where the user names none: id, or where there is
+// none pandas' index.
+func (t *Table) NameColumn() string {
+	if t.Find("id") < 0 && t.index >= 0 {
+		if name := t.Columns[t.index]; name != "" {
+			return name
+		}
+		return IndexName
+	}
+	return "id"
 }
 
 // Column returns the place of the column of that name, which flag the user may set to another.
 func (t *Table) Column(name, flag string) (int, error) {
 	at := t.Find(name)
 	if at < 0 {
-		return -1, fmt.Errorf("table: %s: no column %q (%s); its columns are %s", t.Path, name, flag, strings.Join(t.Columns, ", "))
+		names := t.Columns
+		if len(names) > 100 {
+			names = append(slices.Clone(names[:100]), fmt.Sprintf("and %d more", len(t.Columns)-100))
+		}
+		return -1, fmt.Errorf("table: %s: no column %q (%s); its columns are %s", t.Path, name, flag, strings.Join(names, ", "))
 	}
 	return at, nil
 }
@@ -144,25 +210,78 @@ func (t *Table) Find(name string) int {
 	if name == "" {
 		return -1
 	}
-	return slices.Index(t.Columns, name)
+	if at, ok := t.place[name]; ok {
+		return at
+	}
+	if name == IndexName {
+		return t.index
+	}
+	return -1
 }
 
 // Fault names the file, the line and the column that the text is about.
 func (t *Table) Fault(line, column int, format string, args ...any) error {
-	return fmt.Errorf("table: %s: %s %d, column %s: %s", t.Path, t.Unit, line, t.Columns[column], fmt.Sprintf(format, args...))
+	return &RowFault{Path: t.Path, Unit: t.Unit, Line: line, Column: t.Columns[column], Text: fmt.Sprintf(format, args...)}
 }
 
 // Weight reads the weight of an edge.
 func (t *Table) Weight(cells []string, line, at int) (float32, error) {
-	v, ok := Number(cells[at])
+	v, ok := t.Number(cells[at])
 	if w := float32(v); ok && w > 0 && w <= math.MaxFloat32 {
 		return w, nil
 	}
 	return 0, t.Fault(line, at, "weight must be a number above 0 (got %.40q)", cells[at])
 }
 
-// Number reads a finite number.
+// Number reads a finite number as the table's format writes it.
+func (t *Table) Number(cell string) (float64, bool) {
+	// Where commas stand between cells, a number without one has no decimal comma.
+	if t.format.DecimalComma && t.Unit == "line" && (t.Comma != ',' || strings.Contains(cell, ",")) {
+		var ok bool
+		if cell, ok = decimalPoint(cell); !ok {
+			return 0, false
+		}
+	}
+	return Number(cell)
+}
+
+// decimalPoint turns 1.234,5 into 1234.5; points stand before groups of three digits only.
+func decimalPoint(cell string) (string, bool) {
+	whole, rest, comma := strings.Cut(strings.TrimSpace(cell), ",")
+	groups := strings.Split(whole, ".")
+	for k, g := range groups {
+		if k > 0 && (len(g) != 3 || strings.Trim(g, "0123456789") != "") {
+			return "", false
+		}
+	}
+	if first := strings.TrimLeft(groups[0], "+-"); len(groups) > 1 && (first == "" || len(first) > 3) {
+		return "", false
+	}
+	if strings.ContainsAny(rest, ",.") {
+		return "", false
+	}
+	whole = strings.Join(groups, "")
+	if !comma {
+		return whole, true
+	}
+	return whole + "." + rest, true
+}
+
+// CommaNumber reports whether a cell is a number with a decimal comma and none with a point.
+func CommaNumber(cell string) bool {
+	text, ok := decimalPoint(cell)
+	if !ok || !strings.Contains(cell, ",") {
+		return false
+	}
+	_, ok = Number(text)
+	return ok
+}
+
+// Number reads a finite number with a decimal point.
 func Number(cell string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
 	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
 }
+
+// Holds reports whether a file of that name has a table of nodes and one of edges.
+func Holds(path string) bool { return false }

@@ -30,7 +30,7 @@ func written(t testing.TB, name string, content []byte) string {
 // rows reads a table; each row begins with its line.
 func rows(t testing.TB, path string) (columns []string, rows [][]string, err error) {
 	t.Helper()
-	table, err := Open(path)
+	table, err := Open(path, Format{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,7 +96,7 @@ func TestTextRefused(t *testing.T) {
 		_, _, err := rows(t, path)
 		graphtest.Refused(t, err, append(c.want, path)...)
 	}
-	_, err := Open(filepath.Join(t.TempDir(), "none.csv"))
+	_, err := Open(filepath.Join(t.TempDir(), "none.csv"), Format{})
 	graphtest.Refused(t, err, "none.csv", "no such file")
 }
 
@@ -143,10 +143,10 @@ func TestParquet(t *testing.T) {
 
 func TestParquetRefused(t *testing.T) {
 	for want, write := range map[string]func(io.Writer) error{
-		"column list must hold one value a row": func(w io.Writer) error {
+		"column pair must hold one value or one list of values a row": func(w io.Writer) error {
 			return parquet.Write(w, []struct {
-				List []int32 `parquet:"list"`
-			}{{[]int32{1}}})
+				Pair struct{ A, B int32 } `parquet:"pair"`
+			}{{}})
 		},
 		"column stamp: type must be": func(w io.Writer) error {
 			return parquet.Write(w, []struct {
@@ -168,7 +168,7 @@ func TestParquetRefused(t *testing.T) {
 }
 
 func TestCells(t *testing.T) {
-	table, err := Open(written(t, "a.csv", []byte("id,weight,\nx,0,1\n")))
+	table, err := Open(written(t, "a.csv", []byte("id,weight,\nx,0,1\n")), Format{})
 	if err != nil {
 		t.Fatal(err)
 	}

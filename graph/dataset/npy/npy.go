@@ -1,6 +1,7 @@
-package dataset
+package npy
 
 import (
+	"archive/zip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,11 +15,11 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// header is what an .npy array says about itself: NumPy's format, versions 1.0 and 2.0
+// Header is what an .npy array says about itself: NumPy's format, versions 1.0 and 2.0
 // (numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
-type header struct {
-	descr string
-	shape []int // [] for a scalar
+type Header struct {
+	Descr string
+	Shape []int // [] for a scalar
 	count int   // product of shape
 }
 
@@ -33,8 +34,8 @@ var headerText = regexp.MustCompile(`^\{'descr': '([^']*)', 'fortran_order': (Tr
 // readHeader reads the header of an array whose member holds size bytes. The values take exactly
 // what is left of them: a shape that asks for more or fewer is refused before anything is allocated
 // for it.
-func readHeader(r io.Reader, size int64) (header, error) {
-	var h header
+func readHeader(r io.Reader, size int64) (Header, error) {
+	var h Header
 	var b [12]byte
 	if _, err := io.ReadFull(r, b[:10]); err != nil {
 		return h, fmt.Errorf("header: %w", table.Ended(err))
@@ -64,21 +65,21 @@ func readHeader(r io.Reader, size int64) (header, error) {
 	if m == nil {
 		return h, fmt.Errorf("header %.80q is not {'descr': '…', 'fortran_order': False, 'shape': (…), }", text)
 	}
-	h.descr = string(m[1])
-	item, ok := itemSize[h.descr]
+	h.Descr = string(m[1])
+	item, ok := itemSize[h.Descr]
 	if !ok {
-		return h, fmt.Errorf("dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got %s)", h.descr)
+		return h, fmt.Errorf("dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got %s)", h.Descr)
 	}
 	if string(m[2]) == "True" {
 		return h, errors.New("must be stored in C order, row by row (got Fortran order)")
 	}
 	room := (size - start - length) / int64(item)
 	var err error
-	if h.shape, h.count, err = parseShape(string(m[3]), room); err != nil {
+	if h.Shape, h.count, err = parseShape(string(m[3]), room); err != nil {
 		return h, err
 	}
 	if want := int64(h.count) * int64(item); want != size-start-length {
-		return h, fmt.Errorf("shape %s of %s takes %d bytes, the member holds %d", shapeText(h.shape), h.descr, want, size-start-length)
+		return h, fmt.Errorf("shape %s of %s takes %d bytes, the member holds %d", ShapeText(h.Shape), h.Descr, want, size-start-length)
 	}
 	return h, nil
 }
@@ -109,7 +110,8 @@ func parseShape(text string, room int64) (shape []int, count int, err error) {
 	return shape, int(product), nil
 }
 
-func shapeText(shape []int) string {
+// ShapeText writes a shape as people read it.
+func ShapeText(shape []int) string {
 	parts := make([]string, len(shape))
 	for k, n := range shape {
 		parts[k] = strconv.Itoa(n)
@@ -130,31 +132,31 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64) ([]T
 	var zero T
 	kind := fmt.Sprintf("%T", zero)
 	switch {
-	case h.descr == "|u1" || h.descr == "|b1":
+	case h.Descr == "|u1" || h.Descr == "|b1":
 		err = decode(out, r, 1, func(b []byte) uint8 { return b[0] })
-	case h.descr == "<i4" && (kind == "int32" || kind == "int64"):
+	case h.Descr == "<i4" && (kind == "int32" || kind == "int64"):
 		err = decode(out, r, 4, func(b []byte) int32 { return int32(le.Uint32(b)) })
-	case h.descr == "<i8" && (kind == "int32" || kind == "int64"):
+	case h.Descr == "<i8" && (kind == "int32" || kind == "int64"):
 		err = decode(out, r, 8, func(b []byte) int64 { return int64(le.Uint64(b)) })
-	case h.descr == "<f4" && kind == "float32":
+	case h.Descr == "<f4" && kind == "float32":
 		err = decode(out, r, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
-	case h.descr == "<f8" && kind == "float32":
+	case h.Descr == "<f8" && kind == "float32":
 		err = decode(out, r, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) })
 	default:
 		want := map[string]string{"uint8": "|b1 or |u1", "int32": "<i4", "int64": "<i8", "float32": "<f4"}[kind]
-		return nil, nil, fmt.Errorf("dtype must be %s (got %s)", want, h.descr)
+		return nil, nil, fmt.Errorf("dtype must be %s (got %s)", want, h.Descr)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.descr == "|b1" {
+	if h.Descr == "|b1" {
 		for k, v := range out {
 			if v != 0 && v != 1 {
 				return nil, nil, fmt.Errorf("entry %d must be 0 or 1 (got %v)", k, v)
 			}
 		}
 	}
-	return out, h.shape, nil
+	return out, h.Shape, nil
 }
 
 // decode fills out with values of size bytes each and refuses one that S holds and T does not.
@@ -184,4 +186,40 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader
 		return fmt.Errorf("after the last value: %w", err)
 	}
 	return nil
+}
+
+// Write adds one .npy member: version 1.0, the header padded so that the values start at a
+// multiple of 64.
+func Write(z *zip.Writer, name string, shape []int, values any) error {
+	w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Deflate})
+	if err != nil {
+		return err
+	}
+	var descr string
+	switch values.(type) {
+	case []int32:
+		descr = "<i4"
+	case []int64:
+		descr = "<i8"
+	case []float32:
+		descr = "<f4"
+	case []bool:
+		descr = "|b1"
+	case []uint8:
+		descr = "|u1"
+	default:
+		return fmt.Errorf("array %s: no dtype for %T", name, values)
+	}
+	dims := ShapeText(shape)
+	dims = dims[1 : len(dims)-1]
+	if len(shape) == 1 {
+		dims += ","
+	}
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, dims)
+	text = fmt.Sprintf("%-*s\n", (10+len(text)+1+63)/64*64-11, text)
+	head := append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), byte(len(text)>>8))
+	if _, err := w.Write(append(head, text...)); err != nil {
+		return err
+	}
+	return binary.Write(w, binary.LittleEndian, values)
 }

@@ -1,0 +1,89 @@
+package graphs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/internal/disk"
+)
+
+// skippedFile is the file of the rows that were skipped, beside what was made of the others.
+const skippedFile = "skipped.csv"
+
+// onError is the flag for rows at fault.
+type onError struct{ faults *table.Faults }
+
+// String implements pflag.Value.
+func (o onError) String() string {
+	if o.faults != nil && o.faults.Skip {
+		return "skip"
+	}
+	return "stop"
+}
+
+// Set implements pflag.Value.
+func (o onError) Set(text string) error {
+	if text != "stop" && text != "skip" {
+		return fmt.Errorf("must be stop or skip (got %q)", text)
+	}
+	o.faults.Skip = text == "skip"
+	return nil
+}
+
+// Type implements pflag.Value.
+func (o onError) Type() string { return "string" }
+
+// BindCells adds the flags for how tables write their cells.
+func BindCells(f *pflag.FlagSet, c *table.Format) {
+	f.StringVar(&c.Delimiter, "delimiter", "", "between cells: one character or tab; default: found")
+	f.StringVar(&c.Charset, "encoding", "auto", "of text: utf-8, latin1, windows-1252, utf-16 or auto")
+	f.BoolVar(&c.DecimalComma, "decimal-comma", false, "numbers like 1.234,5")
+}
+
+// bindRows adds the flag for rows at fault, and one spelling more.
+func bindRows(f *pflag.FlagSet, c *dataset.ImportConfig) {
+	c.Format.Faults = &table.Faults{}
+	f.Var(onError{c.Format.Faults}, "on-error", "rows at fault: stop, or skip into "+skippedFile)
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "onehot" {
+			name = "categorical"
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// writeSkipped writes the rows that were skipped, if any, into dir.
+func writeSkipped(dir string, c dataset.ImportConfig) error {
+	faults := c.Format.Faults
+	if faults.Count("") == 0 {
+		return nil
+	}
+	return cli.Invalid(disk.Replace(disk.OS{}, filepath.Join(dir, skippedFile), 0o600, func(f disk.File) error { return faults.Write(f) }))
+}
+
+// readProgress returns what shows how much of the files was read, and stops when ctx ends. Files are
+// read two or more times, and compressed ones are longer than they look.
+func readProgress(ctx context.Context, w *cli.Watch, files ...string) func(bytes int64) error {
+	size := int64(0)
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil {
+			size += info.Size()
+		}
+	}
+	done := int64(0)
+	return func(bytes int64) error {
+		done += bytes
+		if total := int(max(3*size, done) >> 20); w.Due(total) {
+			w.Show(int(done>>20), "reading", "reading", "read", report.Bytes(done), "files", report.Bytes(size))
+		}
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,219 @@
+// Package column makes features of the columns of a user's table: what a column holds is found in
+// one pass (Stats), becomes an encoding (Column), and encodes every cell alike wherever it is read.
+package column
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+)
+
+// Kind says how a column of the user's table becomes features.
+type Kind string
+
+// What a cell of each kind becomes, where Mean and Std are those of the column:
+//
+//   - a number v: (v − Mean)/Std, a missing one 0
+//   - a category: a one-hot row of Values and "other"
+//   - a date: its years since 2000, standardised; sine and cosine of its place in the year and in
+//     the week; where some cells have an hour, also of its place in the day
+//   - an age: the years from the date to Until, standardised
+//   - a text: for each word ±1 in one of Width columns, which its hash says, divided by the length
+//     of the row
+//   - an ignored column: nothing
+//
+// Numbers, dates and ages of which some were missing are followed by an indicator of these.
+const (
+	Numeric     Kind = "numeric"
+	Categorical Kind = "categorical"
+	Date        Kind = "date"
+	Age         Kind = "age"
+	Text        Kind = "text"
+	Ignored     Kind = "ignored"
+)
+
+// MaxWidth bounds the columns of a text.
+const MaxWidth = 1 << 16
+
+// Column is the encoding of one column.
+type Column struct {
+	Name       string   `json:"name"`
+	Kind       Kind     `json:"kind"`
+	Mean       float64  `json:"mean,omitempty"`        // of dates: in years since 2000; of ages: in years
+	Std        float64  `json:"std,omitempty"`         // standard deviation over the table (population), 1 for a constant column
+	Missing    bool     `json:"missing,omitempty"`     // numbers were missing: an indicator column follows
+	Values     []string `json:"values,omitempty"`      // ascending
+	MonthFirst bool     `json:"month_first,omitempty"` // of dates: 03/04/2024 is in March
+	Clock      bool     `json:"clock,omitempty"`       // of dates: some have an hour
+	Until      string   `json:"until,omitempty"`       // of ages: a date, year first
+	Width      int      `json:"width,omitempty"`       // of texts: columns
+	Seed       uint64   `json:"seed,omitempty"`        // of texts: of the hash of words
+}
+
+// Features returns the number of feature columns.
+func (c *Column) Features() int {
+	n := 0
+	switch c.Kind {
+	case Numeric, Age:
+		n = 1
+	case Date:
+		n = 5
+		if c.Clock {
+			n = 7
+		}
+	case Categorical:
+		return len(c.Values) + 1
+	case Text:
+		return c.Width
+	}
+	if c.Missing {
+		n++
+	}
+	return n
+}
+
+// Valid refuses what Stats.Column could not have returned.
+func (c *Column) Valid() error {
+	switch c.Kind {
+	case Numeric, Date, Age:
+		if !(c.Std > 0 && c.Std <= math.MaxFloat64 && math.Abs(c.Mean) <= math.MaxFloat64) {
+			return fmt.Errorf("column %s must have a finite mean and a finite standard deviation above 0 (got %v and %v)", c.Name, c.Mean, c.Std)
+		}
+		if c.Kind == Age {
+			if _, ok := ParseDate(c.Until, false); !ok {
+				return fmt.Errorf("column %s: date of ages must be year-month-day (got %q)", c.Name, c.Until)
+			}
+		}
+	case Text:
+		if c.Width < 1 || c.Width > MaxWidth {
+			return fmt.Errorf("column %s must have 1 to %d columns for its words (got %d)", c.Name, MaxWidth, c.Width)
+		}
+	case Categorical, Ignored:
+	default:
+		return fmt.Errorf("kind of column %s must be numeric, categorical, date, age, text or ignored (got %q)", c.Name, c.Kind)
+	}
+	for k := 1; k < len(c.Values); k++ {
+		if c.Values[k-1] >= c.Values[k] {
+			return fmt.Errorf("values of column %s are not ascending", c.Name)
+		}
+	}
+	return nil
+}
+
+// Missing reports whether a cell says that there is no value.
+func Missing(cell string) bool {
+	switch len(cell) {
+	case 0:
+		return true
+	case 1:
+		return strings.TrimSpace(cell) == ""
+	}
+	switch cell[0] {
+	case 'n', 'N', ' ', '\t':
+		switch strings.ToLower(strings.TrimSpace(cell)) {
+		case "", "na", "n/a", "nan", "null", "none", "nat":
+			return true
+		}
+	}
+	return false
+}
+
+// Encode gives the features of a cell that are not 0, by their places among the column's, in
+// ascending order. known is false for a category that is none of Values. A cell that cannot be
+// encoded is an error, which names no place.
+func (c *Column) Encode(t *table.Table, cell string, put func(at int, v float64)) (known bool, err error) {
+	switch c.Kind {
+	case Categorical:
+		place, ok := slices.BinarySearch(c.Values, strings.TrimSpace(cell))
+		if !ok {
+			place = len(c.Values)
+		}
+		put(place, 1)
+		return ok, nil
+	case Text:
+		c.words(cell, put)
+		return true, nil
+	case Ignored:
+		return true, nil
+	}
+	if Missing(cell) {
+		if c.Missing {
+			put(c.Features()-1, 1)
+		}
+		return true, nil
+	}
+	if c.Kind == Numeric {
+		v, ok := t.Number(cell)
+		z := (v - c.Mean) / c.Std
+		if !ok || math.Abs(z) > math.MaxFloat32 {
+			return true, fmt.Errorf("%.40q is not a number, or too far from the others: correct it, or say whether the column is numeric, categorical or ignored", cell)
+		}
+		put(0, z)
+		return true, nil
+	}
+	d, ok := ParseDate(cell, c.MonthFirst)
+	if !ok {
+		return true, fmt.Errorf("%.40q is not a date like 2024-03-31, %s or 31 Mar 2024", cell, map[bool]string{false: "31.03.2024", true: "03/31/2024"}[c.MonthFirst])
+	}
+	v := c.years(d)
+	put(0, (v-c.Mean)/c.Std)
+	if c.Kind == Age {
+		return true, nil
+	}
+	cycles := d.cycles()
+	for k, share := range cycles[:map[bool]int{false: 2, true: 3}[c.Clock]] {
+		sin, cos := math.Sincos(2 * math.Pi * share)
+		put(1+2*k, sin)
+		put(2+2*k, cos)
+	}
+	return true, nil
+}
+
+// years returns what stands for a date: its years since 2000, or until the date that ages end at.
+func (c *Column) years(d Moment) float64 {
+	if c.Kind != Age {
+		return d.Years()
+	}
+	until, _ := ParseDate(c.Until, false) // Valid has seen it
+	return until.Years() - d.Years()
+}
+
+// words gives the hashed words of a text (Weinberger et al., Feature Hashing for Large Scale
+// Multitask Learning, ICML 2009): a word, in lower case and NFC, is a run of letters, marks and
+// digits. Its hash is 64-bit FNV-1a of the seed's eight bytes, lowest first, and the word. The
+// hash modulo Width is the word's column, its highest bit the sign.
+func (c *Column) words(cell string, put func(at int, v float64)) {
+	sum := map[int]float64{}
+	text := norm.NFC.String(strings.ToLower(cell))
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
+	}) {
+		h := fnv.New64a()
+		h.Write(binary.LittleEndian.AppendUint64(nil, c.Seed))
+		h.Write([]byte(word))
+		sign := 1.0
+		if h.Sum64()>>63 == 1 {
+			sign = -1
+		}
+		sum[int(h.Sum64()%uint64(c.Width))] += sign
+	}
+	places, squares := make([]int, 0, len(sum)), 0.0
+	for at, v := range sum {
+		if v != 0 {
+			places = append(places, at)
+		}
+		squares += v * v
+	}
+	slices.Sort(places)
+	for _, at := range places {
+		put(at, sum[at]/math.Sqrt(squares))
+	}
+}

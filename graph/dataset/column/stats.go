@@ -1,0 +1,273 @@
+package column
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+)
+
+// Bounds on the values of a categorical column: the most frequent maxValues of the first MaxTracked
+// that occur get a feature column each, all others share "other". A column of more than Usual is
+// ignored unless the user asks for it.
+const (
+	maxValues  = 256
+	MaxTracked = 1 << 14
+	Usual      = 50
+)
+
+// tried is after how many texts a column without a date is taken to have none.
+const tried = 100
+
+// Moments are the count, mean and sum of squared deviations of numbers (Welford 1962).
+type Moments struct {
+	N        int
+	Mean, M2 float64
+}
+
+func (m *Moments) add(v float64) {
+	m.N++
+	d := v - m.Mean
+	m.Mean += d / float64(m.N)
+	m.M2 += float64(d * (v - m.Mean))
+}
+
+// Stats is what one pass over a column finds out.
+type Stats struct {
+	Asked   *Column // what the user says of it; nil: nothing
+	Missing int
+	Texts   int // cells that are neither missing nor numbers
+	Commas  int // of these: numbers with a decimal comma
+	Words   int // of these: words, more or less
+	Clock   bool
+	Count   map[string]int
+	// Overflow says that there are more distinct values than are counted.
+	Overflow bool
+
+	numbers Moments
+	dates   *[2]Moments // read day first, and month first; nil: there are none
+
+	// Numbers are not counted value by value until a text shows that they may be categories.
+	counting  bool
+	empties   int // empty cells before that
+	uncounted int // others
+}
+
+// Again returns the statistics to fill in another pass where this one began to count values too
+// late, or nil.
+func (s *Stats) Again() *Stats {
+	if s.uncounted == 0 || s.Texts == 0 || s.numbers.N > 9*s.Texts {
+		return nil
+	}
+	return &Stats{Asked: s.Asked, counting: true}
+}
+
+// asked returns the kind that the user says, or "".
+func (s *Stats) asked() Kind {
+	if s.Asked == nil {
+		return ""
+	}
+	return s.Asked.Kind
+}
+
+// read returns the moments of the dates, read month first or not.
+func (s *Stats) read(monthFirst bool) Moments {
+	switch {
+	case s.dates == nil:
+		return Moments{}
+	case monthFirst:
+		return s.dates[1]
+	}
+	return s.dates[0]
+}
+
+// Add takes a cell.
+func (s *Stats) Add(t *table.Table, cell string) {
+	cell = strings.TrimSpace(cell)
+	empty := Missing(cell)
+	v, ok := 0.0, false
+	if !empty {
+		v, ok = t.Number(cell)
+	}
+	if !s.counting && (!empty && !ok || s.asked() == Categorical) {
+		s.counting = true
+		if s.empties > 0 {
+			s.Count = map[string]int{"": s.empties}
+		}
+	}
+	switch {
+	case s.counting:
+		s.count(cell)
+	case cell == "":
+		s.empties++
+	default:
+		s.uncounted++
+	}
+	switch {
+	case empty:
+		s.Missing++
+		return
+	case ok:
+		s.numbers.add(v)
+	default:
+		s.Texts++
+		s.Words += 1 + strings.Count(cell, " ")
+		if table.CommaNumber(cell) {
+			s.Commas++
+		}
+	}
+	asked := s.asked() == Date || s.asked() == Age
+	if asked || !ok && (s.Texts <= tried || s.dates != nil) {
+		s.addDate(cell)
+	}
+}
+
+func (s *Stats) count(cell string) {
+	if n, ok := s.Count[cell]; ok || len(s.Count) < MaxTracked {
+		if !ok {
+			cell = strings.Clone(cell) // not the whole row's memory
+			if s.Count == nil {
+				s.Count = map[string]int{}
+			}
+		}
+		s.Count[cell] = n + 1
+	} else {
+		s.Overflow = true
+	}
+}
+
+func (s *Stats) addDate(cell string) {
+	for k := range 2 {
+		d, ok := ParseDate(cell, k == 1)
+		if !ok {
+			continue
+		}
+		if s.dates == nil {
+			s.dates = &[2]Moments{}
+		}
+		years := d.Years()
+		if s.asked() == Age {
+			years = s.Asked.years(d)
+		}
+		s.dates[k].add(years)
+		s.Clock = s.Clock || d.Clock
+	}
+}
+
+// Cells returns how many cells have a value.
+func (s *Stats) Cells() int { return s.numbers.N + s.Texts }
+
+// Values returns how many different values there are, of those that are counted, and how many of
+// them occur once; missing ones are none.
+func (s *Stats) Values() (distinct, once int) {
+	for v, n := range s.Count {
+		if Missing(v) {
+			continue
+		}
+		distinct++
+		if n == 1 {
+			once++
+		}
+	}
+	return distinct, once
+}
+
+// Sparse reports whether most rows have a text of their own.
+func (s *Stats) Sparse() bool {
+	_, once := s.Values()
+	return s.Overflow || 2*once > s.Cells()
+}
+
+// Moments returns the moments of the numbers of a column of that encoding: of its dates in years.
+func (s *Stats) Moments(c *Column) Moments {
+	switch {
+	case c.Kind == Date || c.Kind == Age:
+		return s.read(c.MonthFirst)
+	case c.Kind == Numeric:
+		return s.numbers
+	}
+	return Moments{}
+}
+
+// Orders reports whether the dates can be read day first, and month first: whichever reads the
+// most, or the one that the user says.
+func (s *Stats) Orders() (day, month bool) {
+	if s.Asked != nil && s.Asked.MonthFirst {
+		return false, true
+	}
+	d, m := s.read(false).N, s.read(true).N
+	return d >= m, m >= d
+}
+
+// Column decides what becomes of the column, and why it is ignored if it is.
+func (s *Stats) Column(name string) (c Column, why string, err error) {
+	if s.Asked != nil {
+		c = *s.Asked
+	}
+	c.Name = name
+	if c.Kind == "" {
+		c.Kind, why = s.kind()
+	}
+	switch c.Kind {
+	case Numeric, Date, Age:
+		if day, _ := s.Orders(); !day {
+			c.MonthFirst = c.Kind != Numeric
+		}
+		c.Missing, c.Clock = s.Missing > 0, c.Kind == Date && s.Clock
+		return c, why, c.Fit(s.Moments(&c))
+	case Categorical:
+		c.Values = Frequent(s.Count)
+	}
+	return c, why, nil
+}
+
+// kind decides what a column is of which the user says nothing.
+func (s *Stats) kind() (Kind, string) {
+	dates := max(s.read(false).N, s.read(true).N)
+	distinct, once := s.Values()
+	switch {
+	case s.Cells() == 0:
+		return Ignored, "no cell has a value"
+	case s.Texts == 0, s.numbers.N > 9*s.Texts:
+		return Numeric, ""
+	case dates == s.Texts && s.numbers.N == 0, dates > 9*(s.Cells()-dates):
+		return Date, ""
+	case s.Overflow:
+		return Ignored, fmt.Sprintf("more than %d categories", MaxTracked)
+	case 2*once > s.Cells():
+		return Ignored, fmt.Sprintf("%d of %d cells have a text of their own", once, s.Cells())
+	case distinct > Usual:
+		return Ignored, fmt.Sprintf("%d categories, more than %d", distinct, Usual)
+	}
+	return Categorical, ""
+}
+
+// Fit sets the mean and standard deviation from the moments of all cells.
+func (c *Column) Fit(m Moments) error {
+	c.Mean, c.Std = m.Mean, 1
+	if m.N > 0 && m.M2 > 0 {
+		c.Std = math.Sqrt(m.M2 / float64(m.N))
+	}
+	if !(c.Std > 0 && c.Std <= math.MaxFloat64) || math.IsInf(c.Mean, 0) {
+		return fmt.Errorf("column %s: its numbers are too large to be standardised", c.Name)
+	}
+	return nil
+}
+
+// Frequent returns the values that get a feature column each, ascending.
+func Frequent(count map[string]int) []string {
+	values := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
+	})
+	values = slices.Clone(values[:min(len(values), maxValues)])
+	slices.Sort(values)
+	return values
+}
+
+// Ambiguous reports whether dates of the column, which can be read day first and month first, are
+// other dates then.
+func (s *Stats) Ambiguous() bool { return s.read(false).N > 0 && s.read(false) != s.read(true) }

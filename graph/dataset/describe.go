@@ -1,0 +1,96 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+)
+
+// TableFacts describes a table of which so many rows were read.
+func TableFacts(t *table.Table, rows int, format table.Format) facts.Table {
+	f := facts.Table{File: filepath.Base(t.Path), Rows: rows, Skipped: format.Faults.Count(t.Path), Encoding: t.Charset}
+	if t.Comma != 0 {
+		f.Delimiter = string(t.Comma)
+	}
+	return f
+}
+
+// Facts says what the tables became: e of p's columns, and g.
+func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, error) {
+	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
+	f.Edges.Merge, f.Edges.Relation = e.Merge, e.Relation
+	p.addColumns(f, e)
+	r.addUnknown(f, e)
+	if err := f.AddGraph(g, r.Source, r.Target); err != nil {
+		return nil, err
+	}
+	f.Warn()
+	f.CheckDisguise(g.X, g.Labels)
+	return f, nil
+}
+
+// addColumns says what each column became.
+func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
+	of := make(map[string]*ColumnProfile, len(p.Columns))
+	for k := range p.Columns {
+		of[p.Columns[k].Name] = &p.Columns[k]
+	}
+	for k := range e.Columns {
+		c, one := &e.Columns[k], of[e.Columns[k].Name]
+		out := facts.Column{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
+		s := one.Stats
+		if s != nil {
+			out.Missing = s.Missing
+		}
+		switch c.Kind {
+		case column.Ignored:
+			if out.Kind = facts.Dropped; s != nil {
+				out.Why = cmp.Or(one.Why, "the sites together have too many categories, or one ignores it")
+				out.Hint = hint(s, c.Name)
+			}
+		case column.Date:
+			out.Why = "time, year and week"
+			if c.Clock {
+				out.Why = "time, year, week and day"
+			}
+			if day, month := s.Orders(); day && month && s.Ambiguous() {
+				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: dates are read day first, and could be month first (--date %s:mdy)", c.Name, c.Name))
+			}
+		case column.Age:
+			out.Why = "years until " + c.Until
+		case column.Text:
+			out.Why = fmt.Sprintf("words hashed by FNV-1a with seed %d", c.Seed)
+		}
+		f.Columns = append(f.Columns, out)
+	}
+}
+
+// hint says what the user could do about a column that is dropped.
+func hint(s *column.Stats, name string) string {
+	switch {
+	case s.Texts > 0 && 10*s.Commas > 9*s.Texts:
+		return "; its cells look like numbers with a decimal comma (--decimal-comma)"
+	case s.Words >= 3*s.Texts && s.Texts > 0:
+		return fmt.Sprintf("; --text %s:256 makes features of its words", name)
+	case s.Texts > 0:
+		return fmt.Sprintf("; --categorical %s keeps it", name)
+	}
+	return ""
+}
+
+// addUnknown says which cells have categories that the encoding does not know.
+func (r *Reading) addUnknown(f *facts.Facts, e *Encoding) {
+	if len(f.Columns) == 0 {
+		for _, c := range e.Columns {
+			f.Columns = append(f.Columns, facts.Column{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
+		}
+	}
+	for k := range e.Columns {
+		f.Columns[k].Unknown, f.Columns[k].Example = r.Unknown[k], r.Example[k]
+	}
+}

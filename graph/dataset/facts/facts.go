@@ -1,0 +1,195 @@
+// Package facts says what a user's tables became: which features each column, how many nodes each
+// class and site has, what was left out, and what looks like a mistake.
+package facts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/disk"
+)
+
+// File is the name of the facts in the directory of a data set or a part.
+const File = "import.json"
+
+// Facts are what was found while tables were read.
+type Facts struct {
+	Tables     []Table  `json:"tables"`
+	Columns    []Column `json:"columns"` // in the order of the table of nodes
+	Nodes      int      `json:"nodes"`
+	Label      string   `json:"label,omitempty"`   // column
+	Classes    []Count  `json:"classes,omitempty"` // nodes of each
+	Unlabelled int      `json:"unlabelled"`
+	Sites      []Count  `json:"sites,omitempty"` // nodes of each
+	Edges      Edges    `json:"edges"`
+	Isolated   int      `json:"isolated"`            // nodes without an edge
+	Homophily  *float64 `json:"homophily,omitempty"` // fraction of the edges between labelled nodes that join nodes of one class; nil: none
+	Warnings   []string `json:"warnings,omitempty"`
+}
+
+// Table is a file that was read.
+type Table struct {
+	File      string `json:"file"` // without its directory
+	Rows      int    `json:"rows"` // without those that were skipped
+	Skipped   int    `json:"skipped"`
+	Encoding  string `json:"encoding,omitempty"`  // of a text: its character set
+	Delimiter string `json:"delimiter,omitempty"` // of a text
+}
+
+// Column is what a column became.
+type Column struct {
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`              // as in the encoding; "dropped": no feature
+	Features int    `json:"features"`          // columns
+	Values   int    `json:"values,omitempty"`  // of a category: those with a feature of their own
+	Missing  int    `json:"missing"`           // cells
+	Why      string `json:"why,omitempty"`     // it is dropped, or how it was read
+	Hint     string `json:"hint,omitempty"`    // what the user could do about it
+	Unknown  int    `json:"unknown,omitempty"` // cells with a category that has no feature of its own
+	Example  string `json:"example,omitempty"` // of these
+}
+
+// Dropped is the kind of a column without features.
+const Dropped = "dropped"
+
+// Count is how many nodes a class or a site has.
+type Count struct {
+	Name  string `json:"name"`
+	Nodes int    `json:"nodes"`
+}
+
+// Edges are what became of the listed edges.
+type Edges struct {
+	Listed   int    `json:"listed"`
+	Loops    int    `json:"loops"`    // from a node to itself, which are dropped
+	Repeated int    `json:"repeated"` // listed again in the same direction
+	Mutual   int    `json:"mutual"`   // pairs of nodes with edges in both directions
+	Merge    string `json:"merge"`    // what the weight of an edge is that is listed more than once
+	Kept     int    `json:"kept"`     // undirected
+	Cross    int    `json:"cross"`    // to nodes of other sites
+	Relation string `json:"relation,omitempty"`
+}
+
+// AddGraph counts what a graph says: nodes, classes, sites, neighbours. src and dst are the edges
+// between its own nodes as they were listed.
+func (f *Facts) AddGraph(g *graph.Graph, src, dst []int32) error {
+	f.Nodes = len(g.Split)
+	f.addLabels(g.Labels)
+	owned := make([]int, len(g.Sites))
+	for _, of := range g.Site {
+		owned[of]++
+	}
+	for k, name := range g.Sites {
+		f.Sites = append(f.Sites, Count{name, owned[k]})
+	}
+	for k := range src {
+		if src[k] == dst[k] {
+			f.Edges.Loops++
+		}
+	}
+	n := g.Adj.NumDst
+	oneWay, err := graph.FromEdges(n, src, dst, nil, graph.Build{Directed: true})
+	if err != nil {
+		return err
+	}
+	bothWays, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		return err
+	}
+	f.Edges.Listed, f.Edges.Kept = len(src), bothWays.NumEdges()/2
+	f.Edges.Repeated = len(src) - f.Edges.Loops - oneWay.NumEdges()
+	f.Edges.Mutual = oneWay.NumEdges() - f.Edges.Kept
+	f.addNeighbours(g)
+	return nil
+}
+
+func (f *Facts) addLabels(l graph.Labels) {
+	if l.Classes == 0 {
+		return
+	}
+	for c, n := range l.Count() {
+		name := fmt.Sprint(c)
+		if c < len(l.Names) {
+			name = l.Names[c]
+		}
+		f.Classes = append(f.Classes, Count{name, int(n)})
+	}
+	for i := range f.Nodes {
+		if !labelled(l, i) {
+			f.Unlabelled++
+		}
+	}
+}
+
+func labelled(l graph.Labels, i int) bool {
+	if !l.Multi() {
+		return l.Class != nil && l.Class[i] >= 0
+	}
+	for _, b := range l.Bits[i*l.Classes : (i+1)*l.Classes] {
+		if b != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// addNeighbours counts nodes without edges, and edges between nodes of one class.
+func (f *Facts) addNeighbours(g *graph.Graph) {
+	same, all := 0, 0
+	for i := range g.Adj.NumDst {
+		col, _ := g.Adj.Row(i)
+		if len(col) == 0 {
+			f.Isolated++
+		}
+		for _, j := range col {
+			if int(j) >= g.Adj.NumDst {
+				f.Edges.Cross++
+			}
+		}
+		if g.Labels.Class == nil || g.Labels.Class[i] < 0 {
+			continue
+		}
+		for _, j := range col {
+			if int(j) < len(g.Labels.Class) && g.Labels.Class[j] >= 0 {
+				all++
+				if g.Labels.Class[j] == g.Labels.Class[i] {
+					same++
+				}
+			}
+		}
+	}
+	if all > 0 {
+		h := float64(same) / float64(all)
+		f.Homophily = &h
+	}
+}
+
+// Write writes the facts into dir.
+func (f *Facts) Write(dir string, mode os.FileMode) error {
+	text, err := json.MarshalIndent(f, "", " ")
+	if err != nil {
+		return err
+	}
+	return disk.WriteFile(disk.OS{}, filepath.Join(dir, File), mode, append(text, '\n'))
+}
+
+// Read reads the facts in dir; nil where there are none.
+func Read(dir string) (*Facts, error) {
+	text, err := os.ReadFile(filepath.Join(dir, File))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &Facts{}
+	if err := json.Unmarshal(text, f); err != nil {
+		return nil, fmt.Errorf("facts: %s: %w", filepath.Join(dir, File), err)
+	}
+	return f, nil
+}

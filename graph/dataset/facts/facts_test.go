@@ -1,0 +1,102 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+func warned(f *Facts, part string) bool {
+	return slices.ContainsFunc(f.Warnings, func(w string) bool { return strings.Contains(w, part) })
+}
+
+// Columns that are the label in disguise are found, dense or sparse, and others are not.
+func TestDisguise(t *testing.T) {
+	const n = 400
+	r := rng.New(1)
+	class := make([]int32, n)
+	x := mat.New(n, 6)
+	for i := range n {
+		class[i] = int32(map[bool]int{true: 1}[i%20 == 0]) // 5 % of the nodes
+		noise := float32(r.Float64(uint64(i)))
+		x.Set(i, 0, noise)
+		x.Set(i, 1, float32(class[i])*3+noise) // a threshold tells it
+		x.Set(i, 2, map[bool]float32{true: 1}[class[i] == 1 && i%40 == 0])
+		x.Set(i, 3+i%3, 1) // a category that says nothing
+	}
+	l := graph.Labels{Classes: 2, Class: class}
+	sparse := sparsed(x)
+	for _, features := range []graph.Features{{Dense: x}, {Sparse: sparse}} {
+		f := &Facts{Label: "fraud", Columns: []Column{{Name: "noise", Kind: "numeric", Features: 1}, {Name: "chargeback", Kind: "numeric", Features: 1},
+			{Name: "half", Kind: "numeric", Features: 1}, {Name: "branch", Kind: "categorical", Features: 3, Values: 3}}}
+		f.CheckDisguise(features, l)
+		if len(f.Warnings) != 1 || !warned(f, "column chargeback alone predicts fraud for 100.0 % of the nodes") {
+			t.Errorf("warnings %q", f.Warnings)
+		}
+	}
+	// Three classes by bins, and by categories; nodes without a label have no say.
+	y := mat.New(n, 4)
+	for i := range n {
+		class[i] = int32(i % 3)
+		y.Set(i, 0, []float32{5, 1, 3}[i%3])
+		y.Set(i, 1+i%3, 1)
+		if i%10 == 0 {
+			class[i] = -1
+			y.Set(i, 0, 1)
+		}
+	}
+	f := &Facts{Label: "y", Columns: []Column{{Name: "a", Kind: "numeric", Features: 1}, {Name: "b", Kind: "categorical", Features: 3, Values: 3}}}
+	f.CheckDisguise(graph.Features{Dense: y}, graph.Labels{Classes: 3, Class: class})
+	if !warned(f, "column a alone") || !warned(f, "column b alone") {
+		t.Errorf("warnings %q", f.Warnings)
+	}
+}
+
+func sparsed(x mat.Dense) *mat.Sparse {
+	s := &mat.Sparse{Rows: x.Rows, Cols: x.Cols, RowPtr: []int64{0}}
+	for i := range x.Rows {
+		for j, v := range x.Row(i) {
+			if v != 0 {
+				s.Col, s.Val = append(s.Col, int32(j)), append(s.Val, v)
+			}
+		}
+		s.RowPtr = append(s.RowPtr, int64(len(s.Col)))
+	}
+	return s
+}
+
+func TestWarn(t *testing.T) {
+	f := &Facts{Label: "risk"}
+	for k := range 30 {
+		f.Classes = append(f.Classes, Count{Name: fmt.Sprint(k), Nodes: 5})
+	}
+	f.Warn()
+	if len(f.Warnings) != 1 || !warned(f, "column risk has 30 classes for 150 nodes: it looks like a regression target") {
+		t.Errorf("%q", f.Warnings)
+	}
+	f = &Facts{Label: "y", Classes: []Count{{"a", 500}, {"b", 9}, {"c", 10}}, Edges: Edges{Repeated: 3},
+		Columns: []Column{{Name: "name", Kind: Dropped, Why: "because"}, {Name: "asked", Kind: Dropped}, {Name: "ward", Kind: "categorical", Unknown: 4, Example: "x"}},
+		Tables:  []Table{{File: "a.csv", Encoding: "latin1"}}}
+	f.Warn()
+	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because", `column ward: 4 cells have a category without a feature of its own, such as "x"`, "3 edges are listed again", "a.csv is not UTF-8"} {
+		if !warned(f, want) {
+			t.Errorf("no warning %q in %q", want, f.Warnings)
+		}
+	}
+	if len(f.Warnings) != 5 {
+		t.Errorf("%q", f.Warnings)
+	}
+	var text strings.Builder
+	for k := range 50 {
+		f.Columns = append(f.Columns, Column{Name: fmt.Sprint("c", k), Kind: "numeric", Features: 1})
+	}
+	f.Print(&text)
+	if !strings.Contains(text.String(), "and 13 more columns") || !strings.Contains(text.String(), "nodes of each class: a 500, b 9, c 10") {
+		t.Errorf("%s", text.String())
+	}
+}

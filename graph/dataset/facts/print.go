@@ -1,0 +1,117 @@
+package facts
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// shown is how many columns, classes or sites are printed.
+const shown = 40
+
+// Print writes the facts for people, each line with two blanks before it.
+func (f *Facts) Print(w io.Writer) {
+	for _, t := range f.Tables {
+		text := fmt.Sprintf("%d rows", t.Rows)
+		if t.Encoding != "" {
+			text += ", " + t.Encoding
+		}
+		if t.Delimiter != "" {
+			text += fmt.Sprintf(", delimiter %s", map[string]string{"\t": "tab", ",": "comma", ";": "semicolon"}[t.Delimiter])
+			if strings.HasSuffix(text, " ") {
+				text += t.Delimiter
+			}
+		}
+		if t.Skipped > 0 {
+			text += fmt.Sprintf("; %d rows skipped", t.Skipped)
+		}
+		fmt.Fprintf(w, "  %s: %s\n", t.File, text)
+	}
+	width := 0
+	for _, c := range f.Columns[:min(shown, len(f.Columns))] {
+		width = max(width, len([]rune(c.Name)))
+	}
+	for _, c := range f.Columns[:min(shown, len(f.Columns))] {
+		fmt.Fprintf(w, "  column %-*s  %s\n", min(width, 30), c.Name, c.text())
+	}
+	if n := len(f.Columns) - shown; n > 0 {
+		fmt.Fprintf(w, "  and %d more columns\n", n)
+	}
+	if len(f.Classes) > 0 {
+		text := counts(f.Classes)
+		if f.Unlabelled > 0 {
+			text += fmt.Sprintf("; %d without a label", f.Unlabelled)
+		}
+		fmt.Fprintf(w, "  nodes of each class: %s\n", text)
+	}
+	if len(f.Sites) > 0 {
+		fmt.Fprintf(w, "  nodes of each site: %s\n", counts(f.Sites))
+	}
+	f.printEdges(w)
+	f.PrintWarnings(w)
+}
+
+// PrintWarnings writes the warnings alone.
+func (f *Facts) PrintWarnings(w io.Writer) {
+	for _, text := range f.Warnings {
+		fmt.Fprintf(w, "  warning: %s\n", text)
+	}
+}
+
+func (f *Facts) printEdges(w io.Writer) {
+	e := f.Edges
+	text := fmt.Sprintf("%d listed, %d kept", e.Listed, e.Kept)
+	if e.Repeated > 0 {
+		how := "largest weight"
+		if e.Merge != "" {
+			how = e.Merge
+		}
+		text += fmt.Sprintf(", %d repeated (%s)", e.Repeated, how)
+	}
+	if e.Mutual > 0 {
+		text += fmt.Sprintf(", %d in both directions", e.Mutual)
+	}
+	if e.Loops > 0 {
+		text += fmt.Sprintf(", %d self-loops dropped", e.Loops)
+	}
+	if e.Cross > 0 {
+		text += fmt.Sprintf(", %d to nodes of other sites", e.Cross)
+	}
+	text += fmt.Sprintf("; %d isolated nodes", f.Isolated)
+	if f.Homophily != nil {
+		text += fmt.Sprintf("; homophily %.3f", *f.Homophily)
+	}
+	fmt.Fprintf(w, "  edges: %s\n", text)
+}
+
+func (c Column) text() string {
+	text := c.Kind
+	switch {
+	case c.Kind == Dropped && c.Why != "":
+		return text + ": " + c.Why
+	case c.Kind == Dropped:
+		return text
+	case c.Kind == "categorical":
+		text += fmt.Sprintf(" with %d values", c.Values)
+	case c.Features != 1:
+		text += fmt.Sprintf(", %d features", c.Features)
+	}
+	if c.Why != "" {
+		text += ", " + c.Why
+	}
+	if c.Missing > 0 {
+		text += fmt.Sprintf(", %d missing", c.Missing)
+	}
+	return text
+}
+
+func counts(list []Count) string {
+	var parts []string
+	for _, c := range list[:min(len(list), shown)] {
+		parts = append(parts, fmt.Sprintf("%s %d", c.Name, c.Nodes))
+	}
+	if n := len(list) - shown; n > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,233 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/heddle-gnn/heddle/graph"
+)
+
+// Bounds of the warnings.
+const (
+	manyClasses = 20   // from here on, with few nodes each, they look like a regression target
+	fewEach     = 20   // nodes of a class on average
+	fewNodes    = 10   // of one class
+	disguise    = 0.95 // fraction of the majority's errors that one column alone avoids
+	leastNodes  = 20   // with a label, for a column to be judged
+	bins        = 32   // of a numeric column, with as many nodes each
+)
+
+// Warn adds warnings of what looks like a mistake. Class is what all sites have of each class.
+func (f *Facts) Warn() {
+	n := 0
+	for _, c := range f.Classes {
+		n += c.Nodes
+	}
+	if k := len(f.Classes); k >= manyClasses && n < fewEach*k {
+		f.warn("column %s has %d classes for %d nodes: it looks like a regression target", f.Label, k, n)
+	} else {
+		for _, c := range f.Classes {
+			if c.Nodes < fewNodes {
+				f.warn("class %s has %d nodes, fewer than %d: hardly anything can be learned or measured of it", c.Name, c.Nodes, fewNodes)
+			}
+		}
+	}
+	for _, c := range f.Columns {
+		if c.Kind == Dropped && c.Why != "" {
+			f.warn("column %s is dropped: %s%s", c.Name, c.Why, c.Hint)
+		}
+	}
+	for _, c := range f.Columns {
+		if c.Unknown > 0 && c.Kind != Dropped {
+			f.warn("column %s: %d cells have a category without a feature of its own, such as %q", c.Name, c.Unknown, c.Example)
+		}
+	}
+	if e := f.Edges; e.Repeated > 0 && e.Merge == "" {
+		f.warn("%d edges are listed again: each counts once, with its largest weight; --merge says otherwise", e.Repeated)
+	}
+	for _, t := range f.Tables {
+		if t.Encoding == "latin1" || t.Encoding == "windows-1252" {
+			f.warn("%s is not UTF-8 and was read as %s", t.File, t.Encoding)
+		}
+	}
+}
+
+// warn adds a warning.
+func (f *Facts) warn(format string, args ...any) {
+	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
+}
+
+// CheckDisguise warns of columns that alone predict the label: their features avoid nearly all
+// errors that always the most frequent class makes. A numeric column is judged by one threshold and
+// by bins with as many nodes each, a categorical one by its categories. It takes time linear in
+// the features.
+func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
+	if l.Multi() || l.Class == nil || l.Classes < 2 {
+		return
+	}
+	total := make([]int, l.Classes)
+	n := 0
+	for _, c := range l.Class {
+		if c >= 0 {
+			total[c]++
+			n++
+		}
+	}
+	errors := n - slices.Max(total)
+	if n < leastNodes || errors == 0 {
+		return
+	}
+	j := judge{class: l.Class, classes: l.Classes, labelled: n}
+	first := 0
+	values := newColumns(x)
+	for _, c := range f.Columns {
+		wrong := n
+		switch c.Kind {
+		case "numeric", "date", "age":
+			wrong = j.numbers(values.next(first))
+		case "categorical":
+			if c.Values*5 > n {
+				break // so many categories fit any label
+			}
+			wrong = j.categories(values, first, c.Features)
+		}
+		if float64(wrong) <= (1-disguise)*float64(errors) {
+			f.warn("column %s alone predicts %s for %s %% of the nodes: it may be the label in disguise (--ignore %s)", c.Name, f.Label,
+				strconv.FormatFloat(100*float64(n-wrong)/float64(n), 'f', 1, 64), c.Name)
+		}
+		first += c.Features
+	}
+}
+
+// judge counts the errors of a column that alone predicts the label.
+type judge struct {
+	class             []int32
+	classes, labelled int
+}
+
+// columns gives the features column by column.
+type columns struct {
+	x    graph.Features
+	at   []int64 // of a sparse matrix: entries of each column
+	row  []int32
+	val  []float32
+	full []float32
+}
+
+func newColumns(x graph.Features) *columns {
+	c := &columns{x: x, full: make([]float32, x.Rows())}
+	if s := x.Sparse; s != nil {
+		c.at, c.row, c.val = make([]int64, s.Cols+1), make([]int32, s.NNZ()), make([]float32, s.NNZ())
+		for _, j := range s.Col {
+			c.at[j+1]++
+		}
+		for j := range s.Cols {
+			c.at[j+1] += c.at[j]
+		}
+		next := slices.Clone(c.at)
+		for i := range s.Rows {
+			col, val := s.Row(i)
+			for k, j := range col {
+				c.row[next[j]], c.val[next[j]] = int32(i), val[k]
+				next[j]++
+			}
+		}
+	}
+	return c
+}
+
+// next returns a column, valid until the next call.
+func (c *columns) next(j int) []float32 {
+	clear(c.full)
+	if c.x.Sparse == nil {
+		for i := range c.full {
+			c.full[i] = c.x.Dense.Row(i)[j]
+		}
+		return c.full
+	}
+	for k := c.at[j]; k < c.at[j+1]; k++ {
+		c.full[c.row[k]] = c.val[k]
+	}
+	return c.full
+}
+
+// categories returns the errors of the most frequent class of each category.
+func (j judge) categories(values *columns, first, width int) (wrong int) {
+	for k := range width {
+		count := make([]int, j.classes)
+		for i, v := range values.next(first + k) {
+			if v != 0 && j.class[i] >= 0 {
+				count[j.class[i]]++
+			}
+		}
+		sum := 0
+		for _, n := range count {
+			sum += n
+		}
+		wrong += sum - slices.Max(count)
+	}
+	return wrong
+}
+
+// numbers returns the errors of the better of two rules: one class below a threshold and one above,
+// or a class for each bin.
+func (j judge) numbers(x []float32) int {
+	order := make([]int32, 0, j.labelled)
+	for i, c := range j.class {
+		if c >= 0 {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		switch {
+		case x[a] < x[b]:
+			return -1
+		case x[a] > x[b]:
+			return 1
+		}
+		return 0
+	})
+	return min(j.threshold(x, order), j.binned(x, order))
+}
+
+func (j judge) threshold(x []float32, order []int32) int {
+	n := len(order)
+	right := make([]int, n+1) // nodes from k on that have the most frequent class of these
+	count, most := make([]int, j.classes), 0
+	for k := n - 1; k >= 0; k-- {
+		c := j.class[order[k]]
+		count[c]++
+		most = max(most, count[c])
+		right[k] = most
+	}
+	clear(count)
+	most = 0
+	best := right[0]
+	for k := range n {
+		if k > 0 && x[order[k]] != x[order[k-1]] {
+			best = max(best, most+right[k])
+		}
+		c := j.class[order[k]]
+		count[c]++
+		most = max(most, count[c])
+	}
+	return n - best
+}
+
+func (j judge) binned(x []float32, order []int32) (wrong int) {
+	size := max(len(order)/bins, leastNodes/2)
+	for at := 0; at < len(order); {
+		end := min(at+size, len(order))
+		for end < len(order) && x[order[end]] == x[order[end-1]] {
+			end++
+		}
+		count := make([]int, j.classes)
+		for _, i := range order[at:end] {
+			count[j.class[i]]++
+		}
+		wrong += end - at - slices.Max(count)
+		at = end
+	}
+	return wrong
+}

@@ -1,0 +1,128 @@
+// Package npy reads and writes archives of NumPy arrays (.npz).
+package npy
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Archive is an open .npz file: a zip archive of .npy arrays.
+type Archive struct {
+	path   string
+	size   int64
+	member map[string]*zip.File // by array name
+	file   *os.File             // nil where the bytes lie in memory
+}
+
+// Open opens the .npz file at path; close it after use.
+func Open(path string) (*Archive, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("npy: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("npy: %w", err)
+	}
+	a, err := New(path, f, info.Size())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	a.file = f
+	return a, nil
+}
+
+// New opens the .npz file whose bytes r has.
+func New(path string, r io.ReaderAt, size int64) (*Archive, error) {
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("npy: %s: truncated or not a zip archive of arrays: %w", path, err)
+	}
+	a := &Archive{path: path, size: size, member: map[string]*zip.File{}}
+	for _, f := range z.File {
+		name, ok := strings.CutSuffix(f.Name, ".npy")
+		if !ok {
+			continue
+		}
+		if a.member[name] != nil {
+			return nil, a.Fault(name, errors.New("stored twice"))
+		}
+		a.member[name] = f
+	}
+	return a, nil
+}
+
+// Close closes the file.
+func (a *Archive) Close() error {
+	if a.file == nil {
+		return nil
+	}
+	return a.file.Close()
+}
+
+// Has reports whether there is an array of that name.
+func (a *Archive) Has(name string) bool { return a.member[name] != nil }
+
+// Fault names the file and the array that err is about.
+func (a *Archive) Fault(name string, err error) error {
+	return fmt.Errorf("npy: %s: array %s: %w", a.path, name, err)
+}
+
+// maxDeflate is how many bytes one byte of a deflate stream can become at most (RFC 1951: 258 bytes
+// for 2 bits).
+const maxDeflate = 1032
+
+// open returns the bytes of array name and how many there are.
+func (a *Archive) open(name string) (io.ReadCloser, int64, error) {
+	f := a.member[name]
+	if f == nil {
+		return nil, 0, a.Fault(name, errors.New("missing"))
+	}
+	declared, stored := f.UncompressedSize64, f.CompressedSize64
+	if stored > uint64(a.size) || declared > stored*maxDeflate+64 {
+		return nil, 0, a.Fault(name, fmt.Errorf("declares %d bytes packed into %d, in a file of %d", declared, stored, a.size))
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, 0, a.Fault(name, err)
+	}
+	return r, int64(declared), nil
+}
+
+// Header returns the header of array name.
+func (a *Archive) Header(name string) (Header, error) {
+	r, size, err := a.open(name)
+	if err != nil {
+		return Header{}, err
+	}
+	defer r.Close()
+	h, err := readHeader(r, size)
+	if err != nil {
+		return h, a.Fault(name, err)
+	}
+	return h, nil
+}
+
+// Read returns array name and its shape. want holds the length of each dimension, −1 for any.
+func Read[T uint8 | int32 | int64 | float32](a *Archive, name string, want ...int) ([]T, []int, error) {
+	r, size, err := a.open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	values, shape, err := readValues[T](r, size)
+	if err != nil {
+		return nil, nil, a.Fault(name, err)
+	}
+	if !slices.EqualFunc(shape, want, func(s, w int) bool { return w < 0 || s == w }) {
+		return nil, nil, a.Fault(name, fmt.Errorf("shape must be %s (got %s)", strings.ReplaceAll(ShapeText(want), "-1", "any"), ShapeText(shape)))
+	}
+	return values, shape, nil
+}

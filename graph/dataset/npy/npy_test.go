@@ -1,0 +1,133 @@
+package npy
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/graphtest"
+)
+
+func member(version byte, header string, values ...byte) []byte {
+	b := append([]byte("\x93NUMPY"), version, 0)
+	if version == 1 {
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(header)))
+	} else {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
+	}
+	return append(append(b, header...), values...)
+}
+
+func TestNpyFaults(t *testing.T) {
+	const good = "{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }\n"
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "truncated"},
+		{"magic", []byte("\x93NUMPX\x01\x00\x00\x00"), "magic"},
+		{"version", member(3, good, 1, 0, 0, 0), "format version must be 1.0 or 2.0 (got 3.0)"},
+		{"header cut", member(1, good)[:30], "truncated"},
+		{"giant header", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), "header must have at most 4096 bytes (got 4294967295)"},
+		{"header text", member(1, "{'descr': '<i4'}"), "is not {'descr'"},
+		{"big-endian", member(1, strings.Replace(good, "<", ">", 1), 1, 0, 0, 0), "dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got >i4)"},
+		{"objects", member(1, strings.Replace(good, "<i4", "|O", 1), 1, 0, 0, 0), "dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got |O)"},
+		{"Fortran", member(1, strings.Replace(good, "False", "True", 1), 1, 0, 0, 0), "Fortran"},
+		{"too few values", member(1, good, 1, 0, 0), "needs more than the 0 values"},
+		{"trailing bytes", member(1, good, 1, 0, 0, 0, 0), "takes 4 bytes, the member holds 5"},
+		{"overflow", member(1, strings.Replace(good, "(1,)", "(2147483647, 2147483647, 2147483647)", 1)), "needs more"},
+		{"giant", member(1, strings.Replace(good, "(1,)", "(99999999999999999999,)", 1)), `extents of shape (99999999999999999999,) must be 0 to 2147483647 (got "99999999999999999999")`},
+		{"blank length", member(1, strings.Replace(good, "(1,)", "(1,,1)", 1), 1, 0, 0, 0), `extents of shape (1,,1) must be 0 to 2147483647 (got "")`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := readValues[int32](bytes.NewReader(c.data), int64(len(c.data)))
+			graphtest.Refused(t, err, c.want)
+		})
+	}
+	// A member that holds less than its directory says.
+	data := member(1, strings.Replace(good, "(1,)", "(2,)", 1), 1, 0, 0, 0)
+	_, _, err := readValues[int32](bytes.NewReader(data), int64(len(data)+4))
+	graphtest.Refused(t, err, "truncated")
+}
+
+// TestNpyTypes reads every dtype, as every type that can hold it.
+func TestNpyTypes(t *testing.T) {
+	head := func(descr, shape string) string {
+		return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"
+	}
+	f8 := func(v float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)) }
+	check := func(got, want any, err error) {
+		t.Helper()
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v (%v), want %v", got, err, want)
+		}
+	}
+	one := func(b []byte) *bytes.Reader { return bytes.NewReader(b) }
+	data := member(2, head("<i8", "(2,)"), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0, 0, 0)
+	narrow, _, err := readValues[int32](one(data), int64(len(data)))
+	check(narrow, []int32{-1, 2}, err)
+	data = member(1, head("<i4", "()"), 7, 0, 0, 0)
+	wide, shape, err := readValues[int64](one(data), int64(len(data)))
+	check(wide, []int64{7}, err)
+	check(shape, []int{}, nil)
+	data = member(1, head("|u1", "(1, 2)"), 0, 255)
+	bytewise, shape, err := readValues[float32](one(data), int64(len(data)))
+	check(bytewise, []float32{0, 255}, err)
+	check(shape, []int{1, 2}, nil)
+	data = member(1, head("<f8", "(1,)"), f8(0.5)...)
+	half, _, err := readValues[float32](one(data), int64(len(data)))
+	check(half, []float32{0.5}, err)
+	data = member(1, head("<f8", "(1,)"), f8(0.1)...)
+	_, _, err = readValues[float32](one(data), int64(len(data)))
+	graphtest.Refused(t, err, "entry 0 is 0.1, which does not fit a float32")
+	data = member(1, head("|b1", "(2,)"), 1, 2)
+	_, _, err = readValues[uint8](one(data), int64(len(data)))
+	graphtest.Refused(t, err, "entry 1 must be 0 or 1 (got 2)")
+}
+
+func FuzzNpy(f *testing.F) {
+	for _, d := range []string{"<i4", "<i8", "<f4", "<f8", "|b1", "|u1"} {
+		header := "{'descr': '" + d + "', 'fortran_order': False, 'shape': (1, 1), }"
+		f.Add(member(1, header, make([]byte, itemSize[d])...))
+		f.Add(member(2, header, 1, 2, 3))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		refuzz[int32](t, data)
+		refuzz[int64](t, data)
+		refuzz[uint8](t, data)
+		refuzz[float32](t, data)
+	})
+}
+
+// refuzz checks that what was read is written so that it reads the same.
+func refuzz[T uint8 | int32 | int64 | float32](t *testing.T, data []byte) {
+	values, shape, err := readValues[T](bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return
+	}
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	if err := Write(z, "v", shape, values); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New("v.npz", bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := Read[T](a, "v", shape...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.EqualFunc(again, values, func(x, y T) bool { return x == y || x != x && y != y }) {
+		t.Fatalf("%v was read again as %v", values, again)
+	}
+}

@@ -1,0 +1,200 @@
+package dataset
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
+)
+
+// account writes the row of one account of a bank: every second one is late, and code says so.
+func account(k int) string {
+	return fmt.Sprintf("a%d;%02d.%02d.2024;%d,%02d;b%d;wire no %d to someone;c%d;%s\n", k, 1+k%28, 1+k%12, k*37%1000, k%100, k%3, k, k%2, []string{"no", "yes"}[k%2])
+}
+
+const accountHead = "id;opened;balance;branch;note;code;late\n"
+
+func accounts(n int, spoil map[int]string) string {
+	text := accountHead
+	for k := range n {
+		if bad, ok := spoil[k]; ok {
+			text += bad
+			continue
+		}
+		text += account(k)
+	}
+	return text
+}
+
+func accountConfig(dir string) ImportConfig {
+	return ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, "e.csv"), Label: "late", Text: []string{"note:8"}, Weight: "sum", Seed: 3,
+		Format: table.Format{DecimalComma: true}}
+}
+
+// What a table becomes is told, column by column.
+func TestFacts(t *testing.T) {
+	dir := tables(t, map[string]string{"n.csv": accounts(60, nil), "e.csv": "source,target,sum\na0,a1,2\na1,a0,3\na0,a1,4\na2,a2,1\na4,a6,1\n"})
+	g, f, err := accountConfig(dir).Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Valid(); err != nil {
+		t.Fatal(err)
+	}
+	h := 0.5
+	want := &facts.Facts{
+		Tables: []facts.Table{{File: "n.csv", Rows: 60, Encoding: "utf-8", Delimiter: ";"}, {File: "e.csv", Rows: 5, Encoding: "utf-8", Delimiter: ","}},
+		Columns: []facts.Column{{Name: "opened", Kind: "date", Features: 5, Why: "time, year and week"}, {Name: "balance", Kind: "numeric", Features: 1},
+			{Name: "branch", Kind: "categorical", Features: 4, Values: 3}, {Name: "note", Kind: "text", Features: 8, Why: "words hashed by FNV-1a with seed 3"},
+			{Name: "code", Kind: "categorical", Features: 3, Values: 2}},
+		Nodes: 60, Label: "late", Classes: []facts.Count{{Name: "no", Nodes: 30}, {Name: "yes", Nodes: 30}},
+		Edges:    facts.Edges{Listed: 5, Loops: 1, Repeated: 1, Mutual: 1, Kept: 2},
+		Isolated: 56, Homophily: &h,
+		Warnings: []string{"1 edges are listed again: each counts once, with its largest weight; --merge says otherwise",
+			"column code alone predicts late for 100.0 % of the nodes: it may be the label in disguise (--ignore code)"},
+	}
+	if !reflect.DeepEqual(f, want) {
+		t.Errorf("facts %+v\nwant %+v", f, want)
+	}
+	if err := f.Write(dir, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := facts.Read(dir); err != nil || !reflect.DeepEqual(back, f) {
+		t.Errorf("written and read: %+v, %v", back, err)
+	}
+	if none, err := facts.Read(t.TempDir()); none != nil || err != nil {
+		t.Errorf("%v, %v", none, err)
+	}
+}
+
+// Tables with rows at fault, skipped, give what the tables without these rows give; without skip all
+// faults are named at once.
+func TestSkip(t *testing.T) {
+	bad := map[int]string{7: account(6), 11: strings.Replace(account(11), ",11;", ",x1;", 1), 20: "a20;short\n", 33: strings.Replace(account(33), "a33", "", 1),
+		41: strings.Replace(account(41), ".2024", ".24", 1)}
+	edges := "source,target,sum\na0,a1,2\na1,a7,1\na0,a2,none\na3,nobody,1\na5,a6,2\n"
+	dirty := tables(t, map[string]string{"n.csv": accounts(60, bad), "e.csv": edges})
+	none := map[int]string{7: "", 11: "", 20: "", 33: "", 41: ""}
+	clean := tables(t, map[string]string{"n.csv": accounts(60, none), "e.csv": "source,target,sum\na0,a1,2\na5,a6,2\n"})
+	want, wantFacts, err := accountConfig(clean).Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := accountConfig(dirty)
+	c.Format.Faults = &table.Faults{Skip: true}
+	got, f, err := c.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read %+v\nwant %+v", got, want)
+	}
+	if !reflect.DeepEqual(f.Columns, wantFacts.Columns) || f.Tables[0].Skipped != 5 || f.Tables[1].Skipped != 3 || f.Tables[0].Rows != 55 || f.Tables[1].Rows != 2 {
+		t.Errorf("facts %+v", f)
+	}
+	_, _, err = accountConfig(dirty).Read()
+	graphtest.Refused(t, err, "n.csv: line 9, column id", "line 13, column balance", "line 22", "wrong number of fields", "line 35, column id", "line 43, column opened",
+		"e.csv: line 4, column sum")
+	if strings.Contains(err.Error(), "nobody") { // it may be one of the nodes at fault
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	src, dst, weight := []int32{0, 1, 0, 2, 0}, []int32{1, 0, 1, 2, 2}, []float32{2, 3, 7, 1, 5}
+	for how, want := range map[string]float32{"sum": 12, "count": 3, "mean": 4, "last": 7} {
+		s, d, _, w := MergeEdges(how, src, dst, nil, weight)
+		if !slices.Equal(s, []int32{0, 0, 2}) || !slices.Equal(d, []int32{1, 2, 2}) || w[0] != want {
+			t.Errorf("%s: %v → %v, %v, want %v", how, s, d, w, want)
+		}
+	}
+	if _, _, _, w := MergeEdges("sum", src, dst, nil, nil); !slices.Equal(w, []float32{3, 1, 1}) {
+		t.Errorf("without weights: %v", w)
+	}
+	s, _, kind, w := MergeEdges("sum", src, dst, []int32{1, 1, 1, 0, 0}, weight)
+	if len(s) != 4 || !slices.Equal(w, []float32{9, 5, 3, 1}) || !slices.Equal(kind, []int32{1, 0, 1, 0}) {
+		t.Errorf("with types: %v, %v, %v", s, kind, w)
+	}
+	dir := tables(t, map[string]string{"n.csv": accounts(4, nil), "e.csv": "source,target,sum\na0,a1,2\na1,a0,3\na0,a1,7\na2,a3,1\n"})
+	c := accountConfig(dir)
+	for how, want := range map[string]float32{"": 7, "max": 7, "sum": 12} {
+		c.Merge = how
+		g, f, err := c.Read()
+		if err != nil || g.Adj.Weight[0] != want || f.Edges.Merge != how || f.Edges.Kept != 2 {
+			t.Fatalf("%q: %v, %v, %+v", how, g, err, f)
+		}
+		if again, _, err := Encode(g.Encoding, c.Nodes, c.Edges, c.Format); err != nil || again.Adj.Weight[0] != want {
+			t.Errorf("%q: encoded again: %v", how, err)
+		}
+	}
+	c.Merge = "product"
+	_, err := Import(c)
+	graphtest.Refused(t, err, `Merge must be sum, count, max, mean or last (got "product")`)
+}
+
+// Dates are the same from CSV, in other forms, and Latin-1 is not spoilt.
+func TestSameFromAnyFile(t *testing.T) {
+	text := "id,opened,city,class\n"
+	for k := range 20 {
+		text += fmt.Sprintf("n%d,2024-%02d-%02d,%s,%d\n", k, 1+k%12, 1+k, []string{"Köln", "Zürich"}[k%2], k%2)
+	}
+	latin := strings.NewReplacer("ö", "\xf6", "ü", "\xfc").Replace(text)
+	dir := tables(t, map[string]string{"a.csv": text, "b.csv": latin, "c.csv": strings.ReplaceAll(latin, ",", ";")})
+	want, err := Import(ImportConfig{Name: "a", Nodes: filepath.Join(dir, "a.csv"), Label: "class"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"b.csv", "c.csv"} {
+		if got, err := Import(ImportConfig{Name: "a", Nodes: filepath.Join(dir, name), Label: "class"}); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	e, err := parseEncoding(want.Encoding)
+	if err != nil || e.Columns[0].Kind != column.Date || !slices.Equal(e.Columns[1].Values, []string{"Köln", "Zürich"}) {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+func TestAskedColumns(t *testing.T) {
+	dir := tables(t, map[string]string{"n.csv": accounts(60, nil)})
+	for want, edit := range map[string]func(c *ImportConfig){
+		`Text must be COLUMN:WIDTH, the width 1 to 65536 (got "note")`:   func(c *ImportConfig) { c.Text = []string{"note"} },
+		`Text must be COLUMN:WIDTH, the width 1 to 65536 (got "note:0")`: func(c *ImportConfig) { c.Text = []string{"note:0"} },
+		`Age must be COLUMN:DATE, the date year-month-day (got "opened`:  func(c *ImportConfig) { c.Age = []string{"opened"} },
+		`no column "gone" (Date)`:                                func(c *ImportConfig) { c.Date = []string{"gone:mdy"} },
+		"column note has two roles, the second being Date":       func(c *ImportConfig) { c.Date = []string{"note"} },
+		`"13.01.2024" is not a date like 2024-03-31, 03/31/2024`: func(c *ImportConfig) { c.Date = []string{"opened:mdy"} },
+	} {
+		c := accountConfig(dir)
+		c.Edges, c.Weight = "", ""
+		edit(&c)
+		_, err := Import(c)
+		graphtest.Refused(t, err, want)
+	}
+}
+
+// Encoding takes steps in proportion to the columns.
+func TestManyColumns(t *testing.T) {
+	const n = 100_000
+	var head, row strings.Builder
+	for k := range n {
+		fmt.Fprintf(&head, ",c%d", k)
+		fmt.Fprintf(&row, ",%d", k%7)
+	}
+	text := "id" + head.String() + "\n"
+	for k := range 3 {
+		text += fmt.Sprintf("n%d%s\n", k, row.String())
+	}
+	dir := tables(t, map[string]string{"n.csv": text})
+	g, f, err := ImportConfig{Nodes: filepath.Join(dir, "n.csv")}.Read()
+	if err != nil || g.X.Cols() != n || len(f.Columns) != n {
+		t.Fatalf("%v", err)
+	}
+}

@@ -1,0 +1,135 @@
+package table
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RowFault is a fault of one row.
+type RowFault struct {
+	Path, Unit string // the file, and what Line counts
+	Line       int
+	Column     string // "": of no single column
+	Text       string
+}
+
+// Error implements error.
+func (e *RowFault) Error() string {
+	column := ""
+	if e.Column != "" {
+		column = ", column " + e.Column
+	}
+	return fmt.Sprintf("table: %s: %s %d%s: %s", e.Path, e.Unit, e.Line, column, e.Text)
+}
+
+// mostFaults is how many rows at fault an error names.
+const mostFaults = 20
+
+// Faults collects the rows at fault of one or more tables. Rows that it holds are left out wherever
+// their table is read with it, so that what is read does not depend on them.
+type Faults struct {
+	Skip bool // the rows are left out for good; otherwise Err names the first 20
+
+	list  []*RowFault
+	cells [][]string                // of each
+	known map[string]map[int]string // by path and line
+}
+
+// has reports whether a row is known to be at fault.
+func (f *Faults) has(path string, line int) bool {
+	if f == nil {
+		return false
+	}
+	_, ok := f.known[path][line]
+	return ok
+}
+
+// add takes the fault of a row. An error is the end: there are as many as one is told of.
+func (f *Faults) add(e *RowFault, cells []string) error {
+	if f.known == nil {
+		f.known = map[string]map[int]string{}
+	}
+	if f.known[e.Path] == nil {
+		f.known[e.Path] = map[int]string{}
+	}
+	f.known[e.Path][e.Line] = e.Text
+	f.list = append(f.list, e)
+	if f.Skip {
+		own := make([]string, len(cells))
+		for k, c := range cells {
+			own[k] = strings.Clone(c)
+		}
+		f.cells = append(f.cells, own)
+	} else if len(f.list) == mostFaults {
+		return f.Err()
+	}
+	return nil
+}
+
+// Err returns the faults as an error, unless their rows are skipped or there are none.
+func (f *Faults) Err() error {
+	if f == nil || f.Skip || len(f.list) == 0 {
+		return nil
+	}
+	all := make([]error, 0, len(f.list)+1)
+	for _, e := range f.sorted() {
+		all = append(all, e)
+	}
+	if len(all) == mostFaults {
+		all = append(all, fmt.Errorf("these are the first %d faults; there may be more", mostFaults))
+	}
+	return errors.Join(all...)
+}
+
+// sorted returns the faults in the order of their lines, table after table.
+func (f *Faults) sorted() []*RowFault {
+	place := map[string]int{}
+	for _, e := range f.list {
+		if _, ok := place[e.Path]; !ok {
+			place[e.Path] = len(place)
+		}
+	}
+	list := slices.Clone(f.list)
+	slices.SortStableFunc(list, func(a, b *RowFault) int {
+		if a.Path != b.Path {
+			return place[a.Path] - place[b.Path]
+		}
+		return a.Line - b.Line
+	})
+	return list
+}
+
+// Count returns how many rows of a table are at fault; path "": of all.
+func (f *Faults) Count(path string) int {
+	if f == nil {
+		return 0
+	}
+	if path == "" {
+		return len(f.list)
+	}
+	return len(f.known[path])
+}
+
+// Write writes the rows that were left out: file, line, column and fault, then the row's cells.
+func (f *Faults) Write(w io.Writer) error {
+	c := csv.NewWriter(w)
+	if err := c.Write([]string{"file", "line", "column", "fault", "row"}); err != nil {
+		return err
+	}
+	for k, e := range f.list {
+		row := append([]string{e.Path, strconv.Itoa(e.Line), e.Column, e.Text}, f.cells[k]...)
+		if err := c.Write(row); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// Told reports whether an error will name rows of a table.
+func (f *Faults) Told(path string) bool { return f != nil && !f.Skip && f.Count(path) > 0 }

@@ -1,0 +1,206 @@
+package table
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+)
+
+// Format says how a file writes its cells. The zero value finds out. Of Parquet files, which say
+// so themselves, only Watch and Faults are used.
+type Format struct {
+	Delimiter    string // between cells: one character or "tab"; "": the one of , ; tab | that the first line has
+	Charset      string // utf-8, latin1, windows-1252 or utf-16; "" or "auto": detected
+	DecimalComma bool   // 1.234,5 is a number, and 1,234.5 is not
+	Edges        bool   // of a file that holds nodes and edges: the edges
+
+	Watch  func(bytes int64) error // called as each mebibyte has been read; an error ends the reading
+	Faults *Faults                 // gets the rows at fault; nil: the first one ends the reading
+}
+
+// Validate reports every field that is out of its bounds, or nil.
+func (f Format) Validate() error {
+	var faults []error
+	if _, err := f.comma(','); err != nil {
+		faults = append(faults, err)
+	}
+	if f.Charset != "" && f.Charset != "auto" && charsets[f.Charset] == nil {
+		faults = append(faults, fmt.Errorf("table: encoding must be auto, utf-8, latin1, windows-1252 or utf-16 (got %q)", f.Charset))
+	}
+	return errors.Join(faults...)
+}
+
+// comma returns the delimiter, or usual where the format does not say it.
+func (f Format) comma(usual rune) (rune, error) {
+	switch f.Delimiter {
+	case "":
+		return usual, nil
+	case "tab", `\t`:
+		return '\t', nil
+	}
+	r, n := utf8.DecodeRuneInString(f.Delimiter)
+	if n != len(f.Delimiter) || r == utf8.RuneError || strings.ContainsRune("\"\r\n", r) {
+		return 0, fmt.Errorf("table: delimiter must be one character or tab, and no quote (got %q)", f.Delimiter)
+	}
+	return r, nil
+}
+
+var charsets = map[string]encoding.Encoding{
+	"utf-8": unicode.UTF8BOM, "latin1": charmap.ISO8859_1, "windows-1252": charmap.Windows1252,
+	"utf-16": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "utf-16be": unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
+}
+
+// evidence is what the bytes of a text say about its character set.
+type evidence struct {
+	head          []byte // the first few thousand bytes
+	whole, broken int    // characters of several bytes in UTF-8, and bytes that are none of UTF-8
+	control       bool   // bytes from 80 to 9F, which are control characters in Latin-1 and not in Windows-1252
+}
+
+// charset names the character set. Text that is no UTF-8 is Latin-1, or Windows-1252 where it has
+// the bytes that only this uses, unless it has more characters of UTF-8 than bytes that are none: then it
+// is UTF-8 with damage, which the reader of its lines reports.
+func (e *evidence) charset() string {
+	switch {
+	case bytes.HasPrefix(e.head, []byte("\xff\xfe")), bytes.HasPrefix(e.head, []byte("\xfe\xff")):
+		return "utf-16"
+	case bytes.HasPrefix(e.head, []byte("\xef\xbb\xbf")):
+		return "utf-8"
+	}
+	var zeros [2]int
+	for k, b := range e.head {
+		if b == 0 {
+			zeros[k%2]++
+		}
+	}
+	switch few := len(e.head) / 4; {
+	case len(e.head) >= 4 && zeros[1] > few && zeros[0] < zeros[1]/8+1:
+		return "utf-16"
+	case len(e.head) >= 4 && zeros[0] > few && zeros[1] < zeros[0]/8+1:
+		return "utf-16be"
+	case e.broken == 0 || e.whole > e.broken:
+		return "utf-8"
+	case e.control:
+		return "windows-1252"
+	}
+	return "latin1"
+}
+
+// detect reads a text to its end and names its character set.
+func detect(r io.Reader) (string, error) {
+	var e evidence
+	b := make([]byte, 1<<16)
+	have := 0
+	for {
+		n, err := r.Read(b[have:])
+		have += n
+		if e.head == nil && (have >= 1<<12 || err != nil) {
+			e.head = slices.Clone(b[:min(have, 1<<12)])
+		}
+		have = copy(b, e.look(b[:have], err != nil))
+		if err == io.EOF {
+			return e.charset(), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// look counts the characters in b and returns what it ends with of a character that goes on.
+func (e *evidence) look(b []byte, last bool) (rest []byte) {
+	for len(b) > 0 {
+		if b[0] < utf8.RuneSelf {
+			b = b[1:]
+			continue
+		}
+		if !last && !utf8.FullRune(b) {
+			return b
+		}
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			e.broken++
+			e.control = e.control || b[0] < 0xa0
+		} else {
+			e.whole++
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// decode makes t's bytes UTF-8.
+func (t *Table) decode() error {
+	name := t.format.Charset
+	if name == "" || name == "auto" {
+		again, err := Unpack(t.Path)
+		if err != nil {
+			return err
+		}
+		name, err = detect(&counted{r: again, watch: t.format.Watch})
+		if err = errors.Join(err, again.Close()); err != nil {
+			return err
+		}
+	}
+	t.Charset = strings.TrimSuffix(name, "be")
+	t.Reader = &counted{r: t.Reader, watch: t.format.Watch}
+	if name != "utf-8" {
+		t.Reader = charsets[name].NewDecoder().Reader(t.Reader)
+	}
+	return nil
+}
+
+// delimiter returns the one that the first line has, of those that are in use.
+func (t *Table) delimiter(b *bufio.Reader, usual rune) (rune, error) {
+	comma, err := t.format.comma(usual)
+	if err != nil || t.format.Delimiter != "" || usual != ',' {
+		return comma, err
+	}
+	head, _ := b.Peek(b.Size()) // the end of a short file is no fault
+	count, quoted := map[rune]int{}, false
+	for _, r := range string(head) {
+		if r == '"' {
+			quoted = !quoted
+		}
+		if r == '\n' && !quoted {
+			break
+		}
+		if !quoted {
+			count[r]++
+		}
+	}
+	for _, r := range ";\t|" {
+		if count[','] == 0 && count[r] > count[comma] {
+			comma = r
+		}
+	}
+	return comma, nil
+}
+
+// counted calls watch as each mebibyte has been read.
+type counted struct {
+	r     io.Reader
+	watch func(bytes int64) error
+	have  int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.have += int64(n)
+	if c.watch != nil && c.have >= 1<<20 {
+		if stop := c.watch(c.have); stop != nil {
+			return n, stop
+		}
+		c.have = 0
+	}
+	return n, err
+}
