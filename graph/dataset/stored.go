@@ -27,6 +27,7 @@ func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg.Format.Faults = nil // the first fault ends it: a row less would give the others other numbers
 	p, err := cfg.Profile()
 	if err != nil {
 		return nil, err

@@ -94,6 +94,9 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if c.Relation != "" && (c.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
 		return cli.Invalidf("--relation-column requires --nodes, and stored graphs have no relations")
 	}
+	if c.Format.Faults.Skip && (c.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
+		return cli.Invalidf("--on-error skip requires --nodes, and rows of a stored graph cannot be skipped")
+	}
 	if m.dgl != "" {
 		build := graph.Build{Directed: m.directed, KeepLoops: m.keepLoop}
 		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Build: build})
