@@ -9,7 +9,7 @@ import (
 // checkMerge refuses what is no way to merge edges.
 func checkMerge(how string) error {
 	if !slices.Contains([]string{"", "sum", "count", "max", "mean", "last"}, how) {
-		return fmt.Errorf("Merge must be sum, count, max, mean or last (got %q)", how)
+		return fmt.Errorf("merge must be sum, count, max, mean or last (got %q)", how)
 	}
 	return nil
 }

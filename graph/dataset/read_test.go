@@ -136,7 +136,7 @@ func TestMerge(t *testing.T) {
 	}
 	c.Merge = "product"
 	_, err := Import(c)
-	graphtest.Refused(t, err, `Merge must be sum, count, max, mean or last (got "product")`)
+	graphtest.Refused(t, err, `merge must be sum, count, max, mean or last (got "product")`)
 }
 
 // Dates are the same from CSV, in other forms, and Latin-1 is not spoilt.

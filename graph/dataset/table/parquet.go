@@ -32,7 +32,7 @@ type parquetColumn struct {
 // parquetRows reads the rows of a Parquet file.
 type parquetRows struct {
 	t       *Table
-	rows    *parquet.Reader
+	rows    parquet.RowReader
 	columns []parquetColumn
 	counter []int64 // start and step of pandas' index where it is no column; nil: there is none
 	buf     []parquet.Row
@@ -65,9 +65,10 @@ func (t *Table) openParquet(f *os.File) (err error) {
 	if err != nil {
 		return fmt.Errorf("truncated or not a Parquet file: %w", err)
 	}
-	p := &parquetRows{t: t, rows: parquet.NewReader(file), buf: make([]parquet.Row, 64),
+	rows := parquet.NewReader(file)
+	p := &parquetRows{t: t, rows: rows, buf: make([]parquet.Row, 64),
 		rowSize: info.Size() / max(1, file.NumRows())}
-	t.files = append(t.files, p.rows)
+	t.files = append(t.files, rows)
 	t.Unit = "row"
 	for _, c := range file.Root().Columns() {
 		column, err := newParquetColumn(c)
