@@ -162,7 +162,7 @@ func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (g *gra
 			return nil, "", nil, cli.Invalid(err)
 		}
 		f.Warn() // of categories that the model does not know
-		f.PrintWarnings(text)
+		f.PrintWarnings(text, "")
 		return g, "", nothing, nil
 	}
 	s, closer, err := shard.ReadShard(q.shard)

@@ -83,7 +83,7 @@ func TestWarn(t *testing.T) {
 		Columns: []Column{{Name: "name", Kind: Dropped, Why: "because"}, {Name: "asked", Kind: Dropped}, {Name: "ward", Kind: "categorical", Unknown: 4, Example: "x"}},
 		Tables:  []Table{{File: "a.csv", Encoding: "latin1"}}}
 	f.Warn()
-	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because", `column ward: 4 cells have a category without a feature of its own, such as "x"`, "3 edges are listed again", "a.csv is not UTF-8"} {
+	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because", `column ward: a category without a feature of its own in 4 cells, such as "x"`, "3 edges listed again", "a.csv is not UTF-8"} {
 		if !warned(f, want) {
 			t.Errorf("no warning %q in %q", want, f.Warnings)
 		}

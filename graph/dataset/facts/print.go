@@ -12,7 +12,7 @@ const shown = 40
 // Print writes the facts for people, each line with two blanks before it.
 func (f *Facts) Print(w io.Writer) {
 	for _, t := range f.Tables {
-		text := fmt.Sprintf("%d rows", t.Rows)
+		text := plural(t.Rows, "row")
 		if t.Encoding != "" {
 			text += ", " + t.Encoding
 		}
@@ -23,7 +23,7 @@ func (f *Facts) Print(w io.Writer) {
 			}
 		}
 		if t.Skipped > 0 {
-			text += fmt.Sprintf("; %d rows skipped", t.Skipped)
+			text += "; " + plural(t.Skipped, "row") + " skipped"
 		}
 		fmt.Fprintf(w, "  %s: %s\n", t.File, text)
 	}
@@ -48,13 +48,13 @@ func (f *Facts) Print(w io.Writer) {
 		fmt.Fprintf(w, "  nodes of each site: %s\n", counts(f.Sites))
 	}
 	f.printEdges(w)
-	f.PrintWarnings(w)
+	f.PrintWarnings(w, "  ")
 }
 
-// PrintWarnings writes the warnings alone.
-func (f *Facts) PrintWarnings(w io.Writer) {
+// PrintWarnings writes the warnings alone, each behind indent.
+func (f *Facts) PrintWarnings(w io.Writer, indent string) {
 	for _, text := range f.Warnings {
-		fmt.Fprintf(w, "  warning: %s\n", text)
+		fmt.Fprintf(w, "%swarning: %s\n", indent, text)
 	}
 }
 
@@ -72,12 +72,12 @@ func (f *Facts) printEdges(w io.Writer) {
 		text += fmt.Sprintf(", %d in both directions", e.Mutual)
 	}
 	if e.Loops > 0 {
-		text += fmt.Sprintf(", %d self-loops dropped", e.Loops)
+		text += ", " + plural(e.Loops, "self-loop") + " dropped"
 	}
 	if e.Cross > 0 {
 		text += fmt.Sprintf(", %d to nodes of other sites", e.Cross)
 	}
-	text += fmt.Sprintf("; %d isolated nodes", f.Isolated)
+	text += "; " + plural(f.Isolated, "isolated node")
 	if f.Homophily != nil {
 		text += fmt.Sprintf("; homophily %.3f", *f.Homophily)
 	}
@@ -92,9 +92,9 @@ func (c Column) text() string {
 	case c.Kind == Dropped:
 		return text
 	case c.Kind == "categorical":
-		text += fmt.Sprintf(" with %d values", c.Values)
+		text += " with " + plural(c.Values, "value")
 	case c.Features != 1:
-		text += fmt.Sprintf(", %d features", c.Features)
+		text += ", " + plural(c.Features, "feature")
 	}
 	if c.Why != "" {
 		text += ", " + c.Why

@@ -29,7 +29,7 @@ func (f *Facts) Warn() {
 	} else {
 		for _, c := range f.Classes {
 			if c.Nodes < fewNodes {
-				f.warn("class %s has %d nodes, fewer than %d: hardly anything can be learned or measured of it", c.Name, c.Nodes, fewNodes)
+				f.warn("class %s has %s, fewer than %d: hardly anything can be learned or measured of it", c.Name, plural(c.Nodes, "node"), fewNodes)
 			}
 		}
 	}
@@ -40,17 +40,25 @@ func (f *Facts) Warn() {
 	}
 	for _, c := range f.Columns {
 		if c.Unknown > 0 && c.Kind != Dropped {
-			f.warn("column %s: %d cells have a category without a feature of its own, such as %q", c.Name, c.Unknown, c.Example)
+			f.warn("column %s: a category without a feature of its own in %s, such as %q", c.Name, plural(c.Unknown, "cell"), c.Example)
 		}
 	}
 	if e := f.Edges; e.Repeated > 0 && e.Merge == "" {
-		f.warn("%d edges are listed again: each counts once, with its largest weight; --merge says otherwise", e.Repeated)
+		f.warn("%s listed again: each edge counts once, with its largest weight; --merge says otherwise", plural(e.Repeated, "edge"))
 	}
 	for _, t := range f.Tables {
 		if t.Encoding == "latin1" || t.Encoding == "windows-1252" {
 			f.warn("%s is not UTF-8 and was read as %s", t.File, t.Encoding)
 		}
 	}
+}
+
+// plural writes a count of things.
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // warn adds a warning.
