@@ -70,6 +70,9 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	} else {
 		result, err = at.train(training)
 	}
+	if err == nil {
+		result.warn(keeper.Event)
+	}
 	return result, p2p.Explained(named(p, err))
 }
 

@@ -169,9 +169,14 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	for _, r := range results[1:] {
 		sum.Seconds, sum.Waited = max(sum.Seconds, r.Seconds), max(sum.Waited, r.Waited)
 		sum.Peers, sum.Own = append(sum.Peers, r.Peers...), append(sum.Own, r.Own...)
+		if sum.Figures != nil && r.Figures != nil {
+			sum.Figures.Sites = append(sum.Figures.Sites, r.Figures.Sites...)
+		}
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
-	sum.Link = network
+	if sum.Link = network; l.stop == nil {
+		sum.warn(l.OnEvent)
+	}
 	return sum, nil
 }
 

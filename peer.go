@@ -1,6 +1,7 @@
 package heddle
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -49,6 +51,8 @@ type peer struct {
 	edges *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
 	spend func(dp.Statement) error // nil: nothing is recorded
 
+	final *figures.Exchange // of all trainers of this process; made with the first one
+
 	stop func(Event, train.Result) bool // session.Stoppable's, with what was measured so far; nil: never
 }
 
@@ -60,6 +64,22 @@ type trainer struct {
 	metric   eval.Metric
 	measured func() train.Result
 	logits   func() mat.Dense // of own nodes, once the model is final; empty: this process has not computed them
+	final    *figures.Exchange
+}
+
+// Run implements session.Trainer. A final model is measured at last.
+func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	if err := t.Stoppable.Run(ctx, g, r); err != nil {
+		return err
+	}
+	if _, stopped := t.Stopped(); stopped {
+		return nil
+	}
+	m, err := t.model()
+	if err != nil {
+		return err
+	}
+	return t.final.Run(ctx, g, r, m, t.logits(), t.measured().Sent)
 }
 
 // sent is what this peer sent in a run that has ended.
@@ -67,22 +87,35 @@ func (t *trainer) sent() comm.Counts {
 	if sent, stopped := t.Stopped(); stopped {
 		return sent
 	}
-	return t.measured().Sent
+	return t.measured().Sent.Plus(t.final.Used())
 }
 
 // trainer makes the trainer of p's mode, for m.
 func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
+	of := p.endToEnd
 	switch {
 	case p.plan.InClosedForm():
-		return p.closedForm(m)
+		of = p.closedForm
 	case p.plan.Mode == "retexo":
-		return p.layerwise(m)
+		of = p.layerwise
 	}
-	return p.endToEnd(m)
+	t, err := of(m)
+	if err != nil {
+		return nil, err
+	}
+	if p.final == nil {
+		goal, err := eval.ParseGoal(p.plan.Threshold)
+		if err != nil {
+			return nil, input(err)
+		}
+		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Seed: p.plan.Seed, Shard: p.shard, Store: p.store}
+	}
+	t.final = p.final
+	return t, nil
 }
 
 // endToEnd trains all layers at once.
-func (p *peer) endToEnd(m *session.Member) (session.Trainer, error) {
+func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 	c, err := p.plan.EndToEnd(p.shard)
 	if err != nil {
 		return nil, input(err)
@@ -96,11 +129,11 @@ func (p *peer) endToEnd(m *session.Member) (session.Trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent = p.store, m.Note
-	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return model, nil }, c, c.Metric, t.Result, t.Logits}, nil
+	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits}, nil
 }
 
 // closedForm trains in rounds of class means.
-func (p *peer) closedForm(m *session.Member) (session.Trainer, error) {
+func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 	c, err := p.plan.ClosedForm(p.shard)
 	if err != nil {
 		return nil, input(err)
@@ -118,11 +151,11 @@ func (p *peer) closedForm(m *session.Member) (session.Trainer, error) {
 		p.edges.Spend = p.spend
 	}
 	t.Checkpoints, t.OnEvent, t.Edges = p.store, m.Note, p.edges
-	return &trainer{session.Stoppable{Trainer: t}, func() (*nn.Model, error) { return t.Model(), nil }, c, c.Metric, t.Result, t.Logits}, nil
+	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits}, nil
 }
 
 // layerwise trains layer by layer.
-func (p *peer) layerwise(m *session.Member) (session.Trainer, error) {
+func (p *peer) layerwise(m *session.Member) (*trainer, error) {
 	c, err := p.plan.Layerwise(p.shard)
 	if err != nil {
 		return nil, input(err)
@@ -135,7 +168,7 @@ func (p *peer) layerwise(m *session.Member) (session.Trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	one := &trainer{session.Stoppable{Trainer: t}, t.Model, c, c.Metric, t.Result, t.Logits}
+	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: t.Model, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits}
 	if p.stop != nil {
 		one.Stop = func(e Event) bool { return p.stop(e, t.Result()) }
 	}
@@ -160,7 +193,13 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Own = []Predictions{{Logits: t.logits(), several: p.shard.Labels.Multi()}}
+	t.final.Take(t.logits())
+	r.Own = []Predictions{{Logits: t.final.Logits(), several: p.shard.Labels.Multi()}}
+	f, err := t.final.Figures(p.name, model)
+	if err != nil {
+		return nil, err
+	}
+	r.measure(f)
 	if p.edges != nil {
 		if err := r.keeps(p.edges.Statement()); err != nil {
 			return nil, err

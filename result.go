@@ -2,6 +2,7 @@ package heddle
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -13,11 +14,15 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // Event reports what happened in a run: the end of a round or a stage, a failure, a warning.
 // Progress bars, logs, reports and audit logs subscribe to the same events.
 type Event = train.Event
+
+// Figures are what a model's predictions are worth over the labelled nodes of all peers.
+type Figures = figures.Figures
 
 // Result is the outcome of a run. Metrics are over the nodes of all peers.
 type Result struct {
@@ -33,6 +38,10 @@ type Result struct {
 
 	Seconds float64 // in sessions, interruptions left out; of a local run those of its slowest peer
 	Waited  float64 // of them, in operations with other peers: for latency, bytes and slower peers
+
+	// Figures say what the predictions are worth, beside a baseline and with intervals. nil: the run was stopped early, or a
+	// peer failed between the end of training and these sums.
+	Figures *Figures
 
 	// Own are predictions for the nodes of the peers of this process, by rank, computed with the rows of neighbours at
 	// other peers. Val and Test are their metrics. A peer that received the model from another peer has no logits.
@@ -107,6 +116,60 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 		Setting: setting, Sums: r.Sums.Trust,
 		Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
 	return r, nil
+}
+
+// measure completes r by the figures of its model.
+func (r *Result) measure(f *Figures) {
+	if r.Figures = f; f == nil {
+		return
+	}
+	r.Card.Temperature = f.Temperature
+	if f.Threshold != nil {
+		r.Card.Threshold, r.Card.Goal = &f.Threshold.LogOdds, f.Threshold.Goal
+	}
+	for k := range r.Own {
+		r.Own[k] = r.Own[k].By(r.Card)
+	}
+	for _, one := range []struct {
+		x   *float64
+		set *figures.Set
+	}{{&r.Val, &f.Val}, {&r.Test, &f.Test}} {
+		switch {
+		case f.Threshold != nil && !r.Metric.Ranks():
+			*one.x = float64(one.set.Metric)
+		case r.Metric.Ranks(): // the trainer's bins are finer
+			if one.set.Metric = figures.Value(*one.x); r.Metric == "auc" {
+				one.set.AUC = one.set.Metric
+			} else {
+				one.set.AP = one.set.Metric
+			}
+		}
+	}
+	r.Card.Val, r.Card.Test = finite(r.Val), finite(r.Test)
+}
+
+// Warnings returns what whoever reads the result must know first: only one class is predicted, the metric is not better than
+// the baseline, or a layer before the last one validated better and KeepLast took the last.
+func (r *Result) Warnings() (all []string) {
+	if r.Figures != nil {
+		all = r.Figures.Warnings()
+	}
+	last := r.Final()
+	for _, s := range r.Stages {
+		if s.Ended && s.Val > last.Val {
+			all = append(all, fmt.Sprintf("%s validated better than %s (%s %.2f %% and %.2f %%); keep_last took %s",
+				s.Name, last.Name, r.Metric, 100*s.Val, 100*last.Val, last.Name))
+			break
+		}
+	}
+	return all
+}
+
+// warn reports the warnings.
+func (r *Result) warn(onEvent func(Event)) {
+	for _, text := range r.Warnings() {
+		onEvent(Event{Kind: train.Warning, Text: text})
+	}
 }
 
 // keeps adds to r what the run kept private.

@@ -36,7 +36,8 @@ func TestTripsOfARun(t *testing.T) {
 				took, least := time.Since(begun), time.Duration(r.Load.Trips)*latency
 				sum := r.Total()
 				most := least + time.Duration(float64(sum.Total())/rate*float64(time.Second))
-				if took < least || took > most || r.Load.Trips < 10 {
+				// Who leaves a barrier first begins the sum behind it first: a part of a latency may be saved.
+				if took < least-latency/2 || took > most || r.Load.Trips < 10 {
 					t.Errorf("%d trips and %d bytes took %v, must be %v to %v", r.Load.Trips, sum.Total(), took, least, most)
 				}
 				if waited := time.Duration(r.Waited * float64(time.Second)); (waited - took).Abs() > latency {

@@ -95,7 +95,7 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: event,
 			stop: stopOf(all[i], between, i)}.Train(ctx)
 	}
-	return tuned(ctx, all, tune.Trials[*Result]{Contest: between, State: l.State, OnEvent: l.OnEvent,
+	r, err := tuned(ctx, all, tune.Trials[*Result]{Contest: between, State: l.State, OnEvent: l.OnEvent,
 		Do: func(ctx context.Context, i int) (*Result, tune.Verdict, error) {
 			r, err := one(ctx, i)
 			if err != nil {
@@ -105,6 +105,10 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 			return r, r.verdict(sent.Total()), nil
 		},
 		Lost: func(error) bool { return false }, Load: one})
+	if err == nil {
+		r.warn(l.OnEvent)
+	}
+	return r, err
 }
 
 // tune trains by the candidates of the plan together with the other sites, all of which make the same choice.

@@ -60,6 +60,11 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		}
 	}
 	p.checkSums(first.Parts, &errs)
+	if goal, err := eval.ParseGoal(p.Threshold); err != nil {
+		errs = append(errs, err)
+	} else if goal != (eval.Goal{}) && (first.Labels.Classes != 2 || first.Labels.Multi()) {
+		errs.add("threshold must be empty (got %s): %s has not two classes, one a node", p.Threshold, first.Name)
+	}
 	// What a model learns of a node's number says nothing about other nodes.
 	bare := numbered(first) && first.Owned > 0
 	if p.Inductive && bare {

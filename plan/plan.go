@@ -131,6 +131,10 @@ type Plan struct {
 	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
 	// ends with the layer that validates best.
 	KeepLast bool `yaml:"keep_last" to:"KeepLast" when:"mode=retexo" help:"all layers, even if fewer validate better"`
+	// What the threshold between two classes is chosen for, on the validation nodes: f1, recall@precision=P or
+	// precision@recall=R, all of class 1, with P or R as the least that is accepted. Empty: the more
+	// probable class is predicted.
+	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold between two classes"`
 	// Whether a class is weighted by the inverse of its fraction of the training labels.
 	Balanced bool `yaml:"balanced" to:"Balanced" help:"equal weight of all classes"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.

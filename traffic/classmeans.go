@@ -86,6 +86,7 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 		l.penalties(c, metric, reals)
 	}
 	l.counts("validation and test metrics", 1, 2*final, 2*reals)
+	l.figures(c.Classes, c.Task == "multi")
 	return l.List
 }
 

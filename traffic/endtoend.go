@@ -72,6 +72,7 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(s.Steps)+2, c.Spec.Classes, false, exactly)
 		l.sum("scale of the errors", 2, 4, 0)
 	}
+	l.figures(c.Spec.Classes, multi)
 	return l.List, nil
 }
 

@@ -51,6 +51,7 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 		l.stage(c, m, k, metric, wide, updates)
 		l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	}
+	l.figures(c.Spec.Classes, c.Spec.Task == "multi")
 	return l.List, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // Kind is what the numbers of a message are of.
@@ -107,6 +108,14 @@ func (l *sending) counts(what string, times, counts, wide int64) {
 	bits := comm.CountBits(l.Nodes)
 	l.add(Message{What: what, Kind: Sums, Times: times, Counts: counts, Format: map[int]string{0: "int64", 16: "uint16", 32: "uint32"}[bits],
 		payload: comm.CountBytes(counts, wide, bits, l.Peers), head: framesOfSum*comm.HeaderLen + statement})
+}
+
+// figures adds the sums that measure the final model.
+func (l *sending) figures(classes int, multi bool) {
+	parts, wide := figures.Numbers(classes, multi)
+	for k, what := range []string{"label counts, bytes sent", "log-likelihoods of validation nodes", "confusion, ranking and reliability of validation and test nodes"} {
+		l.counts(what, 1, parts[k], wide[k])
+	}
 }
 
 // parts adds so many reductions of numbers in columns, or parts, that have a grid each, in the format of

@@ -91,6 +91,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
+	p = p.By(card)
 	of := guessed{ids: g.IDs, split: g.Split, labels: g.Labels, p: p}
 	if q.nodes != "" {
 		of.split = nil // tables have none

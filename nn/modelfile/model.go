@@ -21,20 +21,25 @@ import (
 // Card says where a model comes from and what it can do. It has no date and no machine in it: the
 // same training writes the same file.
 type Card struct {
-	Dataset string           `json:"dataset,omitempty"`
-	Nodes   int64            `json:"nodes,omitempty"` // of the whole training graph
-	Edges   int64            `json:"edges,omitempty"` // directed
-	Mode    string           `json:"mode,omitempty"`  // "retexo", "fullbatch", "minibatch", "standalone"
-	Peers   int              `json:"peers,omitempty"`
-	Seed    uint64           `json:"seed"`
-	Setting json.RawMessage  `json:"setting,omitempty"` // the trainer's config
-	Sums    string           `json:"sums,omitempty"`    // who sees what of the sums over the peers
-	Privacy json.RawMessage  `json:"privacy,omitempty"` // a dp.Statement, where the run kept something private
-	Metric  string           `json:"metric,omitempty"`  // what Val and Test are: an eval.Metric
-	Val     float64          `json:"val"`               // in [0, 1]
-	Test    float64          `json:"test"`              // in [0, 1]
-	Rounds  int              `json:"rounds,omitempty"`
-	Bytes   map[string]int64 `json:"bytes,omitempty"` // that travelled, by door: "halo", "reduce", "control"
+	Dataset string          `json:"dataset,omitempty"`
+	Nodes   int64           `json:"nodes,omitempty"` // of the whole training graph
+	Edges   int64           `json:"edges,omitempty"` // directed
+	Mode    string          `json:"mode,omitempty"`  // "retexo", "fullbatch", "minibatch", "standalone"
+	Peers   int             `json:"peers,omitempty"`
+	Seed    uint64          `json:"seed"`
+	Setting json.RawMessage `json:"setting,omitempty"` // the trainer's config
+	Sums    string          `json:"sums,omitempty"`    // who sees what of the sums over the peers
+	Privacy json.RawMessage `json:"privacy,omitempty"` // a dp.Statement, where the run kept something private
+	Metric  string          `json:"metric,omitempty"`  // what Val and Test are: an eval.Metric
+	Val     float64         `json:"val"`               // in [0, 1]
+	Test    float64         `json:"test"`              // in [0, 1]
+	Rounds  int             `json:"rounds,omitempty"`
+
+	Temperature float64  `json:"temperature,omitempty"` // by which logits are divided for probabilities; 0: 1
+	Threshold   *float64 `json:"threshold,omitempty"`   // log-odds, at the temperature, from which on class 1, of two, is predicted; nil: 0
+	Goal        string   `json:"goal,omitempty"`        // what Threshold was chosen for
+
+	Bytes map[string]int64 `json:"bytes,omitempty"` // that travelled, by door: "halo", "reduce", "control"
 
 	// What prediction needs besides the model; both stand in the file outside the card.
 	Classes  []string `json:"-"` // [C] names, or nil

@@ -1,0 +1,162 @@
+package heddle
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+)
+
+// TestFiguresOfARun: in every mode the confusion matrix is that of the sites' own predictions, its accuracy the one that the
+// run reports, and calibrated probabilities of closed forms fit better.
+func TestFiguresOfARun(t *testing.T) {
+	for _, settings := range []string{"preset: frugal", "preset: frugal-pca\nencoder: pca:8", "model: gcn\nrounds: 20\nlr: 0.003", "mode: fullbatch\nmodel: gcn\nrounds: 20", "mode: standalone\nmodel: sage\nrounds: 20", "preset: auto\nbudget: 1"} {
+		l := contested(t, 3, "")
+		l.Plan = read(t, settings+"\ntransport: memory\npolicy: random")
+		if l.Plan.Mode == "standalone" {
+			l.Shards = contested(t, 1, "").Shards
+		}
+		r, err := l.Train(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Figures
+		if f == nil || float64(f.Test.Metric) != r.Test || float64(f.Val.Metric) != r.Val {
+			t.Fatalf("%q: figures %+v of a run with %v and %v", settings, f, r.Val, r.Test)
+		}
+		want, sites := make([][]int64, 7), 0
+		for k := range want {
+			want[k] = make([]int64, 7)
+		}
+		for rank, s := range l.Shards {
+			nodes := s.NodesIn(graph.Test)
+			for _, i := range nodes {
+				want[s.Labels.Class[i]][r.Own[rank].Classes(int(i))[0]]++
+			}
+			if got := f.Sites[rank].Test; got.Rows != int64(len(nodes)) {
+				t.Errorf("%q, site %d: %d test nodes, must be %d", settings, rank, got.Rows, len(nodes))
+			}
+			sites++
+		}
+		if !slices.EqualFunc(f.Test.Confusion, want, slices.Equal) || len(f.Sites) != sites {
+			t.Errorf("%q: confusion matrix %v, must be %v", settings, f.Test.Confusion, want)
+		}
+		if f.Test.Low > f.Test.Metric || f.Test.High < f.Test.Metric || f.Test.Baseline > 0.3 {
+			t.Errorf("%q: %v of %v to %v, baseline %v", settings, f.Test.Metric, f.Test.Low, f.Test.High, f.Test.Baseline)
+		}
+		if strings.Contains(settings, "frugal") && !(f.Test.Calibrated < 0.8*f.Test.ECE) {
+			t.Errorf("%q: calibration error %v, then %v", settings, f.Test.ECE, f.Test.Calibrated)
+		}
+		if r.Card.Temperature != f.Temperature || f.Temperature == 0 {
+			t.Errorf("%q: temperature %v, in the card %v", settings, f.Temperature, r.Card.Temperature)
+		}
+		if sent := r.Total(); sent.Total() < f.Sent.Total() || f.Sent.Total() < sent.Total()-20_000 {
+			t.Errorf("%q: %d bytes were sent, %d before the figures", settings, sent.Total(), f.Sent.Total())
+		}
+	}
+}
+
+// TestFiguresOfAMeeting: all sites have the same figures but for their own nodes, write the same model file, and have the
+// figures again when they start again after the end.
+func TestFiguresOfAMeeting(t *testing.T) {
+	p := read(t, "preset: frugal\npolicy: random\ntransport: memory")
+	p.Peers = 3
+	shards, err := Split(dataset.Sites(dataset.SitesConfig{Nodes: 900}, rng.New(1)), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := newJoined(t, Local{Plan: p, Shards: shards}, 43500)
+	results, errs := j.join(t.Context())
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for r, one := range results {
+		if one.Figures == nil || len(one.Figures.Sites) != 1 || one.Figures.Sites[0].Name != one.Members[r] ||
+			!slices.EqualFunc(one.Figures.Test.Confusion, results[0].Figures.Test.Confusion, slices.Equal) {
+			t.Fatalf("site %d: figures %+v", r, one.Figures)
+		}
+		path := filepath.Join(t.TempDir(), "model.safetensors")
+		if err := one.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, string(b))
+		if _, card, err := modelfile.Read(path); err != nil || card.Temperature != one.Figures.Temperature || card.Temperature >= 1 {
+			t.Errorf("site %d: temperature %v in the file (%v)", r, card.Temperature, err)
+		}
+	}
+	if files[0] != files[1] || files[0] != files[2] {
+		t.Error("the sites must write the same model file")
+	}
+	again, errs := j.join(t.Context())
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for r, one := range again {
+		if f := one.Figures; f == nil || f.Temperature != results[r].Figures.Temperature || f.Test.Rows != results[r].Figures.Test.Rows {
+			t.Errorf("site %d, again: figures %+v", r, f)
+		}
+	}
+}
+
+// TestThresholdOfARun: the threshold that validation chose for its goal makes the predictions and the metric, and stands in
+// the model's card.
+func TestThresholdOfARun(t *testing.T) {
+	l := contested(t, 2, "")
+	for _, s := range l.Shards {
+		s.Labels.Classes, s.Labels.Names = 2, nil
+		for i, k := range s.Labels.Class {
+			s.Labels.Class[i] = map[bool]int32{true: 1, false: 0}[k == 3]
+		}
+	}
+	l.Plan = read(t, "preset: frugal\nmetric: macro-f1\nthreshold: f1\ntransport: memory")
+	r, err := l.Train(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Figures
+	if f.Threshold == nil || !f.Threshold.Reached || r.Card.Goal != "f1" || *r.Card.Threshold != f.Threshold.LogOdds {
+		t.Fatalf("threshold %+v, in the card %+v", f.Threshold, r.Card)
+	}
+	var n [2][2]int64
+	for rank, s := range l.Shards {
+		for _, i := range s.NodesIn(graph.Test) {
+			said := r.Own[rank].Classes(int(i))[0]
+			n[s.Labels.Class[i]][said]++
+			if p := r.Own[rank].Probabilities(int(i))[1]; (said == 1) != (p >= f.Threshold.Probability) && math.Abs(p-f.Threshold.Probability) > 1e-9 {
+				t.Errorf("class %d at probability %v, threshold %v", said, p, f.Threshold.Probability)
+			}
+		}
+	}
+	if got := f.Test.Confusion; got[0][0] != n[0][0] || got[0][1] != n[0][1] || got[1][0] != n[1][0] || got[1][1] != n[1][1] {
+		t.Errorf("confusion %v, of the predictions %v", got, n)
+	}
+	if float64(f.Test.MacroF1) != r.Test {
+		t.Errorf("the run reports %v, the threshold gives %v", r.Test, f.Test.MacroF1)
+	}
+	plain := l
+	plain.Plan.Threshold = ""
+	without, err := plain.Train(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := f.Val.Classes[1].F1, without.Figures.Val.Classes[1].F1; !(a > b) {
+		t.Errorf("F1 of validation nodes %v with a threshold, %v without", a, b)
+	}
+	l.Plan.Threshold = "recall@precision=2"
+	if _, err := l.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "threshold must be f1") {
+		t.Errorf("%v, want that the threshold is at fault", err)
+	}
+}

@@ -1,0 +1,329 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+const (
+	// mostConfused is the most classes of which every pair is counted.
+	mostConfused = 50
+
+	// CurveBins is the resolution of the ranking that a Sheet of two classes has.
+	CurveBins = 100
+
+	// reliabilityBins are those of expected calibration error, of equal width.
+	reliabilityBins = 10
+
+	// fine is the unit of probabilities and log-likelihoods that are summed as whole numbers: 2⁻¹⁶.
+	fine = 1 << 16
+)
+
+// Sheet is the layout of what the rows of a set add to the figures of a model, as whole numbers that peers sum exactly:
+// rows, right ones, the confusion matrix or, of more than 50 classes or several a node, TP, FP and FN of each class; of two
+// classes positives and negatives in bins of their calibrated log-odds; reliability before and after calibration. Each row
+// is rounded by itself, so the sums do not depend on which peer has which rows.
+type Sheet struct {
+	none           graph.Labels
+	matrix, curve  bool
+	cells          int // of the matrix, or of the classes
+	curveAt, trust int // where these begin
+	size           int
+}
+
+// NewSheet returns the sheet of rows labelled like labels.
+func NewSheet(labels graph.Labels) Sheet {
+	c := labels.Classes
+	s := Sheet{none: labels.Select(nil), matrix: !labels.Multi() && c <= mostConfused, curve: !labels.Multi() && c == 2, cells: 3 * c}
+	if s.matrix {
+		s.cells = c * c
+	}
+	s.curveAt = perRow + s.cells
+	s.trust = s.curveAt
+	if s.curve {
+		s.trust += 2 * CurveBins
+	}
+	s.size = s.trust + 2*3*reliabilityBins
+	return s
+}
+
+// Size is how many numbers Write writes.
+func (s Sheet) Size() int { return s.size }
+
+// Wide reports whether number i of a Write may exceed the number of all rows.
+func (s Sheet) Wide(i int) bool {
+	k := i%s.size - s.trust
+	return k >= 0 && (s.none.Multi() || k%3 == 2)
+}
+
+// Write writes to v what the rows of logits (N×C), labelled by labels, add to the figures at that temperature. A row
+// without a label is left out.
+func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperature float64) {
+	clear(v[:s.size])
+	p := make([]float64, s.none.Classes)
+	c := newCounts(s.none, 0)
+	eachRow(logits, labels, nil, func(row []float32, class int, bits []uint8) {
+		v[0]++
+		said := argMax(row)
+		switch {
+		case bits != nil:
+			c.countBits(bits, row)
+		case s.matrix:
+			v[perRow+class*s.none.Classes+said]++
+		default:
+			c.countOne(class, said)
+		}
+		if class == said && bits == nil && s.matrix {
+			v[1]++
+		}
+		if s.curve {
+			at := CurveBin(LogOdds(row, temperature))
+			v[s.curveAt+2*at+side(class == 1)]++
+		}
+		for k, t := range []float64{1, temperature} {
+			Probabilities(p, row, bits != nil, t)
+			trust := v[s.trust+3*reliabilityBins*k:]
+			if bits == nil {
+				note(trust, p[said], class == said)
+				continue
+			}
+			for j, x := range p {
+				note(trust, x, bits[j] != 0)
+			}
+		}
+	})
+	if !s.matrix {
+		v[1] = c.n[1]
+		copy(v[perRow:s.curveAt], c.n[perRow:])
+	}
+}
+
+// note counts a decision of probability p, and whether it was right.
+func note(trust []int64, p float64, right bool) {
+	if !(p >= 0) {
+		p = 0 // logits that are not numbers
+	}
+	t := trust[3*min(int(p*reliabilityBins), reliabilityBins-1):]
+	t[0]++
+	if right {
+		t[1]++
+	}
+	t[2] += int64(math.RoundToEven(p * fine))
+}
+
+// Probabilities writes to dst those of a row of logits divided by the temperature, [C]: by softmax or, where a node may have
+// several classes, by the sigmoid.
+func Probabilities(dst []float64, row []float32, several bool, temperature float64) {
+	top, sum := float64(slices.Max(row)), 0.0
+	for k, x := range row {
+		if several {
+			dst[k] = 1 / (1 + math.Exp(-float64(x)/temperature))
+			continue
+		}
+		dst[k] = math.Exp((float64(x) - top) / temperature)
+		sum += dst[k]
+	}
+	if !several {
+		for k := range dst {
+			dst[k] /= sum
+		}
+	}
+}
+
+// LogOdds returns the calibrated log-odds of class 1, of two.
+func LogOdds(row []float32, temperature float64) float64 {
+	return (float64(row[1]) - float64(row[0])) / temperature
+}
+
+// CurveEdge returns the least log-odds of a bin: equal widths of x/(2+|x|), which are as fine as bins of the probability at
+// ½ and can tell apart the scores of a sure model. The first bin has no edge below it, one beyond the last none above.
+func CurveEdge(bin int) float64 {
+	u := 2*float64(bin)/CurveBins - 1
+	switch {
+	case u <= -1:
+		return math.Inf(-1)
+	case u >= 1:
+		return math.Inf(1)
+	}
+	return 2 * u / (1 - math.Abs(u))
+}
+
+// CurveBin returns the bin of log-odds x. NaN lies in bin 0.
+func CurveBin(x float64) int {
+	return sort.Search(CurveBins-1, func(b int) bool { return !(CurveEdge(b+1) <= x) })
+}
+
+// Read returns what a sum of Writes says. Numbers that no rows give are an error.
+func (s Sheet) Read(v []int64) (*Table, error) {
+	if len(v) != s.size {
+		return nil, fmt.Errorf("eval: a sheet must have %d numbers (got %d)", s.size, len(v))
+	}
+	for i, n := range v {
+		if n < 0 {
+			return nil, fmt.Errorf("eval: number %d of a sheet must be at least 0 (got %d)", i, n)
+		}
+	}
+	bins := 0
+	if s.curve {
+		bins = CurveBins
+	}
+	t := &Table{counts: newCounts(s.none, bins), multi: s.none.Multi()}
+	n := t.counts.n
+	n[0], n[1] = v[0], v[1]
+	if s.matrix {
+		for k := range s.none.Classes {
+			t.Matrix = append(t.Matrix, slices.Clone(v[perRow+k*s.none.Classes:][:s.none.Classes]))
+		}
+		t.fromMatrix()
+		if n[0] != v[0] || n[1] != v[1] {
+			return nil, fmt.Errorf("eval: a confusion matrix must have %d rows, %d of them right (got %d and %d)", v[0], v[1], n[0], n[1])
+		}
+	} else {
+		copy(n[perRow:perRow+s.cells], v[perRow:s.curveAt])
+	}
+	if s.curve {
+		copy(t.counts.curve(0), v[s.curveAt:s.trust])
+	}
+	decisions := n[0]
+	if t.multi {
+		decisions *= int64(s.none.Classes)
+	}
+	for k, trust := range []*[]int64{&t.before, &t.after} {
+		*trust = slices.Clone(v[s.trust+3*reliabilityBins*k:][:3*reliabilityBins])
+		all := int64(0)
+		for b := 0; b < len(*trust); b += 3 {
+			all += (*trust)[b]
+		}
+		if all != decisions {
+			return nil, fmt.Errorf("eval: the probabilities of %d decisions must be counted (got %d)", decisions, all)
+		}
+	}
+	return t, nil
+}
+
+// Table is what was counted of a set of rows.
+type Table struct {
+	Matrix        [][]int64 // [label][said] rows; nil: more than 50 classes, or several a node
+	counts        Counts
+	before, after []int64 // reliability: decisions, right ones, sums of probabilities, of each bin
+	multi         bool
+}
+
+// fromMatrix makes the other counts those of the matrix.
+func (t *Table) fromMatrix() {
+	clear(t.counts.n[:perRow+3*t.counts.classes])
+	for is, row := range t.Matrix {
+		for said, n := range row {
+			t.counts.n[0] += n
+			if is == said {
+				t.counts.n[1] += n
+				t.counts.class(is)[0] += n
+				continue
+			}
+			t.counts.class(said)[1] += n
+			t.counts.class(is)[2] += n
+		}
+	}
+}
+
+// Rows returns the number of rows.
+func (t *Table) Rows() int64 { return t.counts.n[0] }
+
+// Class returns how many rows are of class k and were said to be, were wrongly said to be, and were not said to be.
+func (t *Table) Class(k int) (right, wrong, missed int64) {
+	c := t.counts.class(k)
+	return c[0], c[1], c[2]
+}
+
+// Of returns metric m; NaN: there are no rows, or the sheet has no ranking of them.
+func (t *Table) Of(m Metric) float64 {
+	if t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 {
+		return math.NaN()
+	}
+	return m.Of(&t.counts)
+}
+
+// Said returns how many classes were predicted at all.
+func (t *Table) Said() (n int) {
+	for k := range t.counts.classes {
+		if right, wrong, _ := t.Class(k); right+wrong > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Baseline returns what m is where each row gets the class that most training rows have, the first of several; of rows with
+// several classes those that more than half of the training rows have. train has the training rows by class, of so many
+// with a label. A ranking that knows nothing has an AUC of ½ and the share of positives for AP. NaN: the counts do not say.
+func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
+	if t.Rows() == 0 || t.multi && m == "accuracy" {
+		return math.NaN()
+	}
+	major, rows := slices.Index(train, slices.Max(train)), t.Rows()
+	c := newCounts(graph.Labels{Classes: t.counts.classes}, 0)
+	c.n[0] = rows
+	first, positives, n := 0, 0.0, 0.0
+	if t.counts.curves == 1 && t.counts.classes == 2 {
+		first = 1 // the only ranking is that of class 1
+	}
+	for k := range c.classes {
+		right, _, missed := t.Class(k)
+		all := right + missed
+		if k >= first && all > 0 {
+			positives, n = positives+float64(all)/float64(rows), n+1
+		}
+		if t.multi && 2*train[k] > labelled || !t.multi && k == major {
+			copy(c.class(k), []int64{all, rows - all, 0})
+			c.n[1] += all
+		} else {
+			c.class(k)[2] = all
+		}
+	}
+	switch m {
+	case "auc":
+		return 0.5
+	case "ap":
+		return ratio(positives, n)
+	}
+	return m.Of(&c)
+}
+
+// Errors returns the expected calibration error before and after calibration: the mean, over ten bins of the probability of
+// the predicted class (of rows with several classes, of each class), of the distance between that probability and the
+// fraction that is right (Guo et al., On Calibration of Modern Neural Networks, ICML 2017, eq. 3). NaN: there are no rows.
+func (t *Table) Errors() (before, after float64) { return expected(t.before), expected(t.after) }
+
+func expected(trust []int64) float64 {
+	apart, all := 0.0, 0.0
+	for b := 0; b < len(trust); b += 3 {
+		apart += math.Abs(float64(trust[b+1]) - float64(trust[b+2])/fine)
+		all += float64(trust[b])
+	}
+	if all == 0 {
+		return math.NaN()
+	}
+	return apart / all
+}
+
+// Cut returns the table where class 1 of two is predicted from that bin on, by calibrated log-odds.
+func (t *Table) Cut(bin int) *Table {
+	cut := *t
+	cut.counts.n, cut.Matrix = slices.Clone(t.counts.n), [][]int64{{0, 0}, {0, 0}}
+	curve := t.counts.curve(0)
+	for b := range CurveBins {
+		said := 0
+		if b >= bin {
+			said = 1
+		}
+		cut.Matrix[1][said] += curve[2*b]
+		cut.Matrix[0][said] += curve[2*b+1]
+	}
+	cut.fromMatrix()
+	return &cut
+}

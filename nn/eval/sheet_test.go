@@ -1,0 +1,233 @@
+package eval
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// drawnRows returns logits and labels of n rows: those of the label's class are larger, by scale. Some rows have no label.
+func drawnRows(n, classes int, multi bool, scale float64) (mat.Dense, graph.Labels) {
+	key, logits, l := rng.New(3), mat.New(n, classes), graph.Labels{Classes: classes}
+	for i := range n {
+		at := key.Fold(uint64(i))
+		class := int(at.Uint64(0) % uint64(classes))
+		for k := range classes {
+			x := at.Normal(uint64(k) + 1)
+			if k == class {
+				x++
+			}
+			logits.Set(i, k, float32(scale*x))
+			if multi {
+				l.Bits = append(l.Bits, uint8((at.Uint64(uint64(k)+99)%3)/2))
+			}
+		}
+		if !multi {
+			if i%7 == 0 {
+				class = -1
+			}
+			l.Class = append(l.Class, int32(class))
+		}
+	}
+	return logits, l
+}
+
+// TestSheetsAddUp: the figures of rows in several parts are those of all of them, to the bit, and those that Counts has.
+func TestSheetsAddUp(t *testing.T) {
+	for _, c := range []struct {
+		classes int
+		multi   bool
+	}{{2, false}, {3, false}, {60, false}, {4, true}, {2, true}} {
+		logits, labels := drawnRows(701, c.classes, c.multi, 2)
+		s := NewSheet(labels)
+		whole := make([]int64, s.Size())
+		s.Write(whole, logits, labels, 0.7)
+		for parts := 2; parts <= 4; parts++ {
+			sum, one := make([]int64, s.Size()), make([]int64, s.Size())
+			for p := range parts {
+				var rows []int32
+				for i := p; i < logits.Rows; i += parts {
+					rows = append(rows, int32(i))
+				}
+				s.Write(one, logits.Select(rows), labels.Select(rows), 0.7)
+				for i, n := range one {
+					sum[i] += n
+					if !s.Wide(i) && n > int64(len(rows)) {
+						t.Fatalf("number %d is %d of %d rows, but not wide", i, n, len(rows))
+					}
+				}
+			}
+			if !slices.Equal(sum, whole) {
+				t.Fatalf("%+v: %d parts have other sums", c, parts)
+			}
+		}
+		table, err := s.Read(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := CountBins(logits, labels, nil, 4096)
+		for _, m := range []Metric{"accuracy", "micro-f1", "macro-f1"} {
+			if got, want := table.Of(m), m.Of(&counts); got != want {
+				t.Errorf("%+v: %s %v, must be %v", c, m, got, want)
+			}
+		}
+		if got, want := table.Of("auc"), counts.AUC(); s.curve && math.Abs(got-want) > 0.005 || !s.curve && got == got {
+			t.Errorf("%+v: AUC %v, near %v", c, got, want)
+		}
+		whole[0]++
+		if _, err := s.Read(whole); err == nil {
+			t.Errorf("%+v: a row more than was counted must be refused", c)
+		}
+	}
+}
+
+// TestCalibration: probabilities of logits that are five times too large, or too small, fit after calibration; classes stay,
+// and few rows that are all right do not become certain.
+func TestCalibration(t *testing.T) {
+	for _, multi := range []bool{false, true} {
+		for _, scale := range []float64{0.2, 1, 5} {
+			logits, labels := drawnRows(6000, 3, multi, scale)
+			if multi {
+				for i := range logits.Data { // a class that is more likely the larger its logit is, at scale 1
+					p := 1 / (1 + math.Exp(-float64(logits.Data[i])/scale))
+					labels.Bits[i] = 0
+					if rng.New(4).Float64(uint64(i)) < p {
+						labels.Bits[i] = 1
+					}
+				}
+			}
+			v := make([]int64, Likelihoods)
+			WriteLikelihoods(v, logits, labels)
+			heat := Temperature(v)
+			if math.Abs(heat/scale-1) > 0.1 {
+				t.Errorf("several classes %t: temperature %v of logits that are %v times too large", multi, heat, scale)
+			}
+			s := NewSheet(labels)
+			sums := make([]int64, s.Size())
+			s.Write(sums, logits, labels, heat)
+			table, err := s.Read(sums)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before, after := table.Errors(); scale != 1 && before < 0.05 || after > 0.03 {
+				t.Errorf("several classes %t, scale %v: calibration error %v, then %v", multi, scale, before, after)
+			}
+		}
+	}
+	v := make([]int64, Likelihoods)
+	if heat := Temperature(v); heat != 1 {
+		t.Errorf("temperature %v without rows, must be 1", heat)
+	}
+	few := mat.Dense{Rows: 2, Cols: 2, Stride: 2, Data: []float32{1, 0, 0, 1}}
+	WriteLikelihoods(v, few, graph.Labels{Classes: 2, Class: []int32{0, 1}})
+	if heat := Temperature(v); heat < 0.2 || heat >= 1 {
+		t.Errorf("temperature %v of two rows that are right, must be near 1", heat)
+	}
+}
+
+// TestIntervals: the bootstrap interval of an accuracy is the normal one within a fifth of its width, the same for the same
+// key, and that of a ranking has the ranking in it.
+func TestIntervals(t *testing.T) {
+	logits, labels := drawnRows(2000, 2, false, 1)
+	s := NewSheet(labels)
+	v := make([]int64, s.Size())
+	s.Write(v, logits, labels, 1)
+	table, err := s.Read(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, n := table.Of("accuracy"), float64(table.Rows())
+	half := 1.96 * math.Sqrt(p*(1-p)/n)
+	low, high := table.Interval("accuracy", rng.New(1))
+	if math.Abs(low-(p-half)) > half/5 || math.Abs(high-(p+half)) > half/5 {
+		t.Errorf("interval %v to %v of %v, must be near ± %v", low, high, p, half)
+	}
+	if a, b := table.Interval("accuracy", rng.New(1)); a != low || b != high {
+		t.Error("the same key gives another interval")
+	}
+	if low, high := table.Interval("auc", rng.New(1)); !(low < table.Of("auc") && table.Of("auc") < high && high-low < 0.1) {
+		t.Errorf("interval of AUC %v to %v", low, high)
+	}
+}
+
+// TestBinomial: means and variances are those of the distribution, for both ways of drawing.
+func TestBinomial(t *testing.T) {
+	for _, c := range []struct {
+		n int64
+		p float64
+	}{{1, 0.5}, {40, 0.1}, {1000, 0.004}, {100, 0.3}, {5000, 0.9}, {1 << 40, 0.2}} {
+		const draws = 20_000
+		u, sum, squares := &stream{key: rng.New(9)}, 0.0, 0.0
+		mean := float64(c.n) * c.p
+		for range draws {
+			x := binomial(c.n, c.p, u)
+			if x < 0 || x > c.n {
+				t.Fatalf("%d of %d", x, c.n)
+			}
+			d := float64(x) - mean
+			sum, squares = sum+d, squares+d*d
+		}
+		variance := mean * (1 - c.p)
+		if math.Abs(sum/draws) > 4*math.Sqrt(variance/draws) || math.Abs(squares/draws/variance-1) > 0.08 {
+			t.Errorf("%d × %v: mean %v off, variance %v, must be 0 and %v", c.n, c.p, sum/draws, squares/draws, variance)
+		}
+	}
+}
+
+// TestThresholds: the threshold that is chosen has what the goal asks for, and no other has more.
+func TestThresholds(t *testing.T) {
+	logits, labels := drawnRows(3000, 2, false, 1)
+	s := NewSheet(labels)
+	v := make([]int64, s.Size())
+	s.Write(v, logits, labels, 1)
+	table, err := s.Read(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ParseGoal("recall@precision=0.9")
+	if err != nil || g.String() != "recall@precision=0.9" {
+		t.Fatal(g, err)
+	}
+	bin, ok := table.Choose(g)
+	if !ok {
+		t.Fatal("not reached")
+	}
+	recall, most := 0.0, 0.0
+	for b := range CurveBins {
+		right, wrong, missed := table.Cut(b).Class(1)
+		if x := float64(right) / float64(right+missed); float64(right) >= 0.9*float64(right+wrong) && right > 0 {
+			if most = max(most, x); b == bin {
+				recall = x
+			}
+		}
+	}
+	if recall == 0 || recall != most {
+		t.Errorf("recall %v, must be %v", recall, most)
+	}
+	cut, said := table.Cut(bin), int64(0)
+	for i := range logits.Rows {
+		if labels.Class[i] == 1 && LogOdds(logits.Row(i), 1) >= CurveEdge(bin) {
+			said++
+		}
+	}
+	if right, _, _ := cut.Class(1); right != said {
+		t.Errorf("%d rows from the edge on, %d from the bin on", said, right)
+	}
+	clear(labels.Class)
+	s.Write(v, logits, labels, 1)
+	if table, err = s.Read(v); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := table.Choose(g); ok {
+		t.Error("no precision can be had without positives")
+	}
+	for _, bad := range []string{"f2", "recall", "recall@precision=2", "recall@recall=0.5", "precision@recall=x"} {
+		if _, err := ParseGoal(bad); err == nil {
+			t.Errorf("%q must be refused", bad)
+		}
+	}
+}

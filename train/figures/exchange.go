@@ -1,0 +1,227 @@
+// Package figures measures a final model over the labelled nodes of all peers, by one exchange of sums at the end of a run,
+// and says what the measures are worth: beside a baseline, with intervals, after calibration.
+package figures
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
+)
+
+// Exchange is one peer's part in the sums that end a run. The same sums come out at every peer.
+type Exchange struct {
+	Metric eval.Metric
+	Goal   eval.Goal
+	Seed   uint64
+	Shard  *shard.Shard
+	Store  *checkpoint.Store // keeps the sums for a restart; nil: nowhere
+
+	used   comm.Counts
+	logits mat.Dense // of own nodes, once a trainer has computed them
+	sums   *sums     // nil: there are none yet
+}
+
+// sums are those over all peers.
+type sums struct {
+	Digest      uint32  `json:"digest"` // of the model
+	Labels      []int64 `json:"labels"` // labels.Numbers, then bytes that all peers sent, by purpose
+	Likelihoods []int64 `json:"likelihoods"`
+	Sheets      []int64 `json:"sheets"` // of validation and test nodes
+}
+
+// note is the name under which sums are kept beside checkpoints.
+const note = "figures"
+
+// What the reductions are of.
+const (
+	ofLabels      = "figures: label counts"
+	ofLikelihoods = "figures: likelihoods of validation nodes"
+	ofSheets      = "figures: validation and test nodes"
+	ofHeld        = "figures of earlier sums"
+)
+
+// doors is by how many purposes bytes are counted.
+const doors = 3
+
+// Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution).
+func Numbers(classes int, multi bool) (parts, wide [3]int64) {
+	none := graph.Labels{Classes: classes}
+	if multi {
+		none.Bits = []uint8{}
+	}
+	s := eval.NewSheet(none)
+	parts = [3]int64{int64(1 + labels.Len(classes) + doors), eval.Likelihoods, 2 * int64(s.Size())}
+	wide = [3]int64{doors, eval.Likelihoods}
+	for i := range 2 * s.Size() {
+		if s.Wide(i) {
+			wide[2]++
+		}
+	}
+	return parts, wide
+}
+
+// Run sums what the final model m makes of the nodes of all peers of g through r. logits are those of own nodes, [Owned × C];
+// empty: this peer has the model from another one, and adds nothing. sent is what this peer has sent in the run. Every
+// peer must call it when its model is final. Peers that have the sums from before, as after a failure at the end of a run,
+// give them to the others.
+func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, logits mat.Dense, sent comm.Counts) error {
+	e.Take(logits)
+	before := g.Bytes()
+	defer func() {
+		now := g.Bytes()
+		e.used = e.used.Plus(comm.Counts{Halo: now.Halo - before.Halo, Reduce: now.Reduce - before.Reduce, Control: now.Control - before.Control})
+	}()
+	mine := sums{Digest: digestOf(m)}
+	if err := e.recall(mine.Digest); err != nil {
+		return err
+	}
+	reduce := func(kind string, counts []int64, bits int, wide func(int) bool) error {
+		rest := float64(e.Shard.Nodes) - float64(e.Shard.Owned)
+		c := &comm.Contribution{ID: comm.ReduceID{Generation: g.Generation(), Kind: kind}, Counts: counts, CountBits: bits, Wide: wide}
+		if bits > 0 {
+			c.CountLimit = func(i int) comm.Limit {
+				l := comm.Limit{What: "a number of the figures", Least: 0, Most: max(rest, float64(g.Size()))}
+				if wide(i) {
+					l.Most = 1 << 62
+				}
+				return l
+			}
+		}
+		_, err := r.Reduce(ctx, c)
+		return err
+	}
+	bits, counted := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+labels.Len(e.Shard.Labels.Classes)
+	first := append([]int64{0}, labels.Numbers(e.Shard, e.Seed)...)
+	if e.sums != nil {
+		first[0] = 1
+	}
+	first = append(first, sent.Halo, sent.Reduce, sent.Control)
+	if err := reduce(ofLabels, first, bits, func(i int) bool { return i >= counted }); err != nil {
+		return err
+	}
+	if held := first[0]; held > 0 {
+		return e.share(held, mine, func(v []int64) error { return reduce(ofHeld, v, 0, nil) })
+	}
+	mine.Labels = first[1:]
+	own, _ := e.split(&mine)
+	mine.Likelihoods = make([]int64, eval.Likelihoods)
+	val := own.NodesIn(graph.Val)
+	if !e.logits.Empty() {
+		eval.WriteLikelihoods(mine.Likelihoods, e.logits.Select(val), own.Labels.Select(val))
+	}
+	if err := reduce(ofLikelihoods, mine.Likelihoods, bits, func(int) bool { return true }); err != nil {
+		return err
+	}
+	sheet := eval.NewSheet(own.Labels)
+	mine.Sheets = make([]int64, 2*sheet.Size())
+	write(sheet, mine.Sheets, own, e.logits, eval.Temperature(mine.Likelihoods))
+	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
+		return err
+	}
+	if _, err := e.figures(&mine); err != nil {
+		return comm.Refused("figures: %v", err)
+	}
+	e.sums = &mine
+	return e.keep()
+}
+
+// Take makes logits those of own nodes, unless they are empty.
+func (e *Exchange) Take(logits mat.Dense) {
+	if !logits.Empty() {
+		e.logits = logits
+	}
+}
+
+// Used returns the bytes that Run has sent.
+func (e *Exchange) Used() comm.Counts { return e.used }
+
+// write writes to v the sheets of the validation and of the test nodes of s.
+func write(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, temperature float64) {
+	for k, split := range []graph.Split{graph.Val, graph.Test} {
+		if rows := s.NodesIn(split); !logits.Empty() {
+			sheet.Write(v[k*sheet.Size():], logits.Select(rows), s.Labels.Select(rows), temperature)
+		}
+	}
+}
+
+// share makes the sums that so many peers hold those of all.
+func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) error {
+	parts, _ := Numbers(e.Shard.Labels.Classes, e.Shard.Labels.Multi())
+	v := make([]int64, parts[0]-1+parts[1]+parts[2])
+	if e.sums != nil {
+		copy(v, slices.Concat(e.sums.Labels, e.sums.Likelihoods, e.sums.Sheets))
+	}
+	if err := reduce(v); err != nil {
+		return err
+	}
+	for i := range v {
+		v[i] /= held // all that hold them hold the same
+	}
+	like.Labels, like.Likelihoods, like.Sheets = v[:parts[0]-1], v[parts[0]-1:][:parts[1]], v[parts[0]-1+parts[1]:]
+	if _, err := e.figures(&like); err != nil {
+		return comm.Refused("figures: %v", err)
+	}
+	e.sums = &like
+	return e.keep()
+}
+
+// split returns this peer's part with the nodes that validate, and the label counts of all.
+func (e *Exchange) split(s *sums) (*shard.Shard, labels.Counts) {
+	numbers := make([]float64, labels.Len(e.Shard.Labels.Classes))
+	for i := range numbers {
+		numbers[i] = float64(s.Labels[i])
+	}
+	counts := labels.Read(numbers, e.Shard.Labels.Multi(), e.Seed)
+	return counts.HoldOut(e.Shard), counts
+}
+
+// recall takes the sums of that model that were kept, if there are any.
+func (e *Exchange) recall(digest uint32) error {
+	if e.sums != nil || e.Store == nil {
+		return nil
+	}
+	b, err := e.Store.Note(note)
+	if b == nil || err != nil {
+		return err
+	}
+	var kept sums
+	if err := json.Unmarshal(b, &kept); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(e.Store.Dir, note), err)
+	}
+	if kept.Digest == digest {
+		e.sums = &kept
+	}
+	return nil
+}
+
+func (e *Exchange) keep() error {
+	if e.Store == nil {
+		return nil
+	}
+	b, err := json.Marshal(e.sums)
+	if err != nil {
+		return err
+	}
+	return e.Store.KeepNote(note, b)
+}
+
+// digestOf is a checksum of a model's parameters.
+func digestOf(m *nn.Model) uint32 {
+	var all []float32
+	for _, p := range m.Params() {
+		all = append(all, p.Value.Clone().Data...)
+	}
+	return train.Digest(all)
+}

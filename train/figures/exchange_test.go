@@ -1,0 +1,264 @@
+package figures
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// example is a graph of n nodes and logits for them, of classes where a quarter validates, or none does.
+func example(t *testing.T, n, classes int, multi, validated bool) (*graph.Graph, mat.Dense) {
+	t.Helper()
+	key, logits := rng.New(5), mat.New(n, classes)
+	g := &graph.Graph{Name: "example", Labels: graph.Labels{Classes: classes}}
+	var src, dst []int32
+	x := mat.New(n, 1)
+	for i := range n {
+		at := key.Fold(uint64(i))
+		class := int(at.Uint64(0) % uint64(classes))
+		for k := range classes {
+			v := at.Normal(uint64(k) + 1)
+			if k == class {
+				v++
+			}
+			logits.Set(i, k, float32(v/5))
+			if multi {
+				g.Labels.Bits = append(g.Labels.Bits, uint8(at.Uint64(uint64(k)+50)%2))
+			}
+		}
+		if !multi {
+			g.Labels.Class = append(g.Labels.Class, int32(class))
+		}
+		split := []graph.Split{graph.Train, graph.Val, graph.Test, graph.Test}[i%4]
+		if split == graph.Val && !validated {
+			split = graph.Train
+		}
+		g.Split = append(g.Split, split)
+		src, dst = append(src, int32(i)), append(dst, int32((i+1)%n))
+	}
+	g.X = graph.Features{Dense: x}
+	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Adj = adj
+	return g, logits
+}
+
+// parts cuts g.
+func parts(t *testing.T, g *graph.Graph, k int) []*shard.Shard {
+	t.Helper()
+	if k == 1 {
+		return []*shard.Shard{shard.Whole(g)}
+	}
+	all, err := partition.Partition(g, partition.Random{}, k, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// together runs the exchanges of all peers in groups of generation gen. logits are of all nodes; a peer without has none.
+func together(t *testing.T, all []*Exchange, logits mat.Dense, without int) {
+	t.Helper()
+	model, err := nn.New(nn.Spec{Task: "single", Features: 1, Classes: logits.Cols, LayerOutput: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: 1},
+		Layers: []nn.LayerSpec{{Conv: "gcn", In: 1, Out: logits.Cols, Hops: 1}}}, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	net, errs := netsim.New(len(all), netsim.Config{}), make([]error, len(all))
+	var tasks sync.WaitGroup
+	for r, e := range all {
+		tasks.Go(func() {
+			g := comm.NewGroup(net.Transport(r), r, len(all))
+			defer g.Close()
+			own := mat.Dense{}
+			if r != without {
+				own = mat.New(e.Shard.Owned, logits.Cols)
+				for i := range e.Shard.Owned {
+					copy(own.Row(i), logits.Row(int(e.Shard.Global[i])))
+				}
+			}
+			if errs[r] = e.Run(context.Background(), g, g, model, own, comm.Counts{Halo: 1 << 40, Reduce: int64(r)}); errs[r] == nil {
+				errs[r] = g.Barrier(context.Background())
+			}
+		})
+	}
+	tasks.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exchanges(shards []*shard.Shard, metric eval.Metric, goal eval.Goal) (all []*Exchange) {
+	for _, s := range shards {
+		all = append(all, &Exchange{Metric: metric, Goal: goal, Seed: 3, Shard: s})
+	}
+	return all
+}
+
+// read returns the figures of e without those of its site.
+func read(t *testing.T, e *Exchange) *Figures {
+	t.Helper()
+	f, err := e.figures(e.sums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// text is f without the bytes that were sent.
+func text(t *testing.T, f *Figures) string {
+	t.Helper()
+	f.Sent = comm.Counts{}
+	b, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestSameForAnyPeers: the same logits have the same figures whoever holds them, at every peer.
+func TestSameForAnyPeers(t *testing.T) {
+	for _, c := range []struct {
+		classes          int
+		multi, validated bool
+		metric           eval.Metric
+		goal             string
+	}{{3, false, true, "accuracy", ""}, {2, false, true, "macro-f1", "f1"}, {2, false, false, "auc", "recall@precision=0.7"}, {60, false, true, "accuracy", ""}, {4, true, true, "micro-f1", ""}} {
+		g, logits := example(t, 900, c.classes, c.multi, c.validated)
+		goal, err := eval.ParseGoal(c.goal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		for _, k := range []int{1, 2, 4} {
+			all := exchanges(parts(t, g, k), c.metric, goal)
+			together(t, all, logits, -1)
+			for r, e := range all {
+				f := read(t, e)
+				if f.Sent.Halo != int64(k)<<40 || f.Sent.Reduce != int64(k*(k-1)/2) {
+					t.Errorf("%d peers sent %+v", k, f.Sent)
+				}
+				if got := text(t, f); want == "" {
+					want = got
+				} else if got != want {
+					t.Fatalf("%+v: peer %d of %d has\n%s\nand one peer alone\n%s", c, r, k, got, want)
+				}
+			}
+			f := read(t, all[0])
+			rows := f.Val.Rows + f.Test.Rows
+			if want := int64(3 * 900 / 4); c.validated && rows != want || !c.validated && (rows <= 450 || rows >= want) {
+				t.Errorf("%+v: %d rows", c, rows)
+			}
+			if f.Val.ECE <= f.Val.Calibrated && !c.multi {
+				t.Errorf("%+v: calibration error %v, then %v", c, f.Val.ECE, f.Val.Calibrated)
+			}
+			if f.Threshold != nil && f.Threshold.Goal != c.goal || (f.Threshold != nil) != (c.goal != "") {
+				t.Errorf("%+v: threshold %+v", c, f.Threshold)
+			}
+		}
+	}
+}
+
+// TestBytes: the numbers that a peer sends are those that are disclosed before.
+func TestBytes(t *testing.T) {
+	for _, c := range []struct {
+		classes int
+		multi   bool
+		most    int64 // bytes of four peers
+	}{{7, false, 7_000}, {2, false, 10_000}, {4, true, 12_000}} {
+		g, logits := example(t, 400, c.classes, c.multi, true)
+		all := exchanges(parts(t, g, 4), "accuracy", eval.Goal{})
+		together(t, all, logits, -1)
+		numbers, wide := Numbers(c.classes, c.multi)
+		want, sent := int64(0), int64(0)
+		for k, n := range numbers {
+			want += 2 * 3 * comm.CountBytes(n, wide[k], 16, 4)
+		}
+		for _, e := range all {
+			used := e.Used()
+			sent += used.Reduce
+		}
+		if sent != want || sent > c.most {
+			t.Errorf("%d classes: %d bytes, must be %d, and at most %d", c.classes, sent, want, c.most)
+		}
+	}
+}
+
+// TestHeldSums: peers that have the sums give them to those that do not, whose own logits add nothing then; a process that
+// was restarted has them from its directory, for this model only.
+func TestHeldSums(t *testing.T) {
+	g, logits := example(t, 300, 3, false, true)
+	shards := parts(t, g, 3)
+	all := exchanges(shards, "accuracy", eval.Goal{})
+	for _, e := range all {
+		e.Store = &checkpoint.Store{Dir: t.TempDir()}
+	}
+	together(t, all, logits, -1)
+	want := text(t, read(t, all[0]))
+	again := exchanges(shards, "accuracy", eval.Goal{})
+	again[1].Store, again[2].sums = all[1].Store, all[2].sums
+	together(t, again, logits, 0)
+	for r, e := range again {
+		if got := text(t, read(t, e)); got != want {
+			t.Errorf("peer %d has other figures", r)
+		}
+	}
+	other := &Exchange{Metric: "accuracy", Shard: shards[1], Store: all[1].Store}
+	if err := other.recall(again[1].sums.Digest + 1); err != nil || other.sums != nil {
+		t.Errorf("sums of another model must not be taken (%v)", err)
+	}
+}
+
+// TestWithoutLogits: a peer that has the model from another one adds nothing, and nobody waits for it.
+func TestWithoutLogits(t *testing.T) {
+	g, logits := example(t, 300, 3, false, true)
+	all := exchanges(parts(t, g, 3), "accuracy", eval.Goal{})
+	together(t, all, logits, 1)
+	f := read(t, all[1])
+	if rows := f.Val.Rows + f.Test.Rows; rows >= 225 || rows < 120 || text(t, f) != text(t, read(t, all[0])) {
+		t.Errorf("%d rows", rows)
+	}
+}
+
+// TestWarnings: one class for all, and no better than the baseline.
+func TestWarnings(t *testing.T) {
+	g, logits := example(t, 600, 2, false, true)
+	shards := parts(t, g, 2)
+	all := exchanges(shards, "accuracy", eval.Goal{})
+	together(t, all, logits, -1)
+	f := read(t, all[0])
+	if got := f.Warnings(); len(got) > 0 {
+		t.Errorf("warnings %q of a model that is better", got)
+	}
+	for i := range logits.Rows {
+		logits.Set(i, f.Majority, logits.At(i, 1-f.Majority)+1)
+	}
+	all = exchanges(shards, "accuracy", eval.Goal{})
+	together(t, all, logits, -1)
+	got := strings.Join(read(t, all[0]).Warnings(), "\n")
+	for _, want := range []string{fmt.Sprintf("the model predicts one class only, %d, for all 300 test nodes", f.Majority), "test accuracy is not better than the baseline of"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q must contain %q", got, want)
+		}
+	}
+}

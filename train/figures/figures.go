@@ -1,0 +1,233 @@
+package figures
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train/labels"
+)
+
+// Value is a measure, most often in [0, 1]; NaN, in JSON null: there is nothing to measure.
+type Value float64
+
+// MarshalJSON implements json.Marshaler.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if v-v != 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(v))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *Value) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*v = Value(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(v))
+}
+
+// Figures are what a model's predictions are worth, over the labelled validation and test nodes of all peers. They come from
+// the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
+type Figures struct {
+	Metric      eval.Metric `json:"metric"`      // by which the run chose
+	Majority    int         `json:"majority"`    // class that most training nodes have, which the baseline predicts; −1: a node may have several
+	Temperature float64     `json:"temperature"` // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
+	Threshold   *Threshold  `json:"threshold,omitempty"`
+	Val         Set         `json:"val"`
+	Test        Set         `json:"test"`
+	Sites       []Site      `json:"sites,omitempty"` // of this process: of a local run all, else this site alone
+
+	Sent comm.Counts `json:"sent"` // by all peers, before these figures were summed
+}
+
+// Threshold is the probability of class 1, of two, from which on it is predicted.
+type Threshold struct {
+	Goal        string  `json:"goal"`
+	LogOdds     float64 `json:"log_odds"`    // calibrated: class 1 is predicted from here on
+	Probability float64 `json:"probability"` // the same as a probability
+	Reached     bool    `json:"reached"`     // the validation nodes can have what the goal asks for; else it is as near as they come
+}
+
+// Set are the figures of some nodes. All of them are by the threshold, where there is one.
+type Set struct {
+	Rows      int64     `json:"rows"`                // nodes with a label
+	Metric    Value     `json:"metric"`              // that of the run
+	Low       Value     `json:"low"`                 // bootstrap interval of 95 % of the metric
+	High      Value     `json:"high"`                //
+	Baseline  Value     `json:"baseline"`            // the metric of whoever predicts the majority class
+	Confusion [][]int64 `json:"confusion,omitempty"` // [label][predicted] nodes; nil: more than 50 classes, or several a node
+	Classes   []Class   `json:"classes"`
+
+	Accuracy  Value `json:"accuracy"`
+	MicroF1   Value `json:"micro_f1"`
+	MacroF1   Value `json:"macro_f1"`
+	Precision Value `json:"macro_precision"`
+	Recall    Value `json:"macro_recall"`
+	AUC       Value `json:"auc"` // of class 1, where there are two, from bins; else NaN
+	AP        Value `json:"ap"`  // the same
+
+	ECE        Value `json:"ece"`            // expected calibration error
+	Calibrated Value `json:"ece_calibrated"` // the same at the temperature
+}
+
+// Class are the figures of one class.
+type Class struct {
+	Name      string `json:"name"`
+	Labelled  int64  `json:"labelled"`  // nodes that have it
+	Predicted int64  `json:"predicted"` // nodes that were said to have it
+	Precision Value  `json:"precision"` // NaN: it was never predicted
+	Recall    Value  `json:"recall"`    // NaN: no node has it
+	F1        Value  `json:"f1"`
+}
+
+// Site are the figures of the nodes of one site.
+type Site struct {
+	Name string `json:"name"`
+	Val  Set    `json:"val"`
+	Test Set    `json:"test"`
+}
+
+// Figures returns those of model m, of whose peers this one has that name. nil: there are no sums, neither by Run nor kept.
+func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
+	if err := e.recall(digestOf(m)); err != nil || e.sums == nil {
+		return nil, err
+	}
+	f, err := e.figures(e.sums)
+	if err != nil || e.logits.Empty() {
+		return f, err
+	}
+	own, counts := e.split(e.sums)
+	sheet := eval.NewSheet(own.Labels)
+	v := make([]int64, 2*sheet.Size())
+	write(sheet, v, own, e.logits, f.Temperature)
+	val, test, err := tables(sheet, v)
+	if err != nil {
+		return nil, err
+	}
+	f.Sites = []Site{{name, e.set(val, f, counts), e.set(test, f, counts)}}
+	return f, nil
+}
+
+// Logits returns those of own nodes; empty: this process has not computed them.
+func (e *Exchange) Logits() mat.Dense { return e.logits }
+
+// figures reads s.
+func (e *Exchange) figures(s *sums) (*Figures, error) {
+	own, counts := e.split(s)
+	sent := s.Labels[labels.Len(own.Labels.Classes):]
+	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: eval.Temperature(s.Likelihoods),
+		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}}
+	if !own.Labels.Multi() {
+		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
+	}
+	val, test, err := tables(eval.NewSheet(own.Labels), s.Sheets)
+	if err != nil {
+		return nil, err
+	}
+	if most := e.Shard.Nodes; val.Rows()+test.Rows() > most {
+		return nil, fmt.Errorf("there must be at most %d labelled validation and test nodes (got %d)", most, val.Rows()+test.Rows())
+	}
+	if e.Goal != (eval.Goal{}) && val.Rows() > 0 {
+		bin, ok := val.Choose(e.Goal)
+		edge := max(eval.CurveEdge(bin), -math.MaxFloat64) // JSON has no infinity
+		f.Threshold = &Threshold{e.Goal.String(), edge, 1 / (1 + math.Exp(-edge)), ok}
+	}
+	f.Val, f.Test = e.set(val, f, counts), e.set(test, f, counts)
+	return f, nil
+}
+
+func tables(sheet eval.Sheet, v []int64) (val, test *eval.Table, err error) {
+	if val, err = sheet.Read(v[:sheet.Size()]); err == nil {
+		test, err = sheet.Read(v[sheet.Size():])
+	}
+	return val, test, err
+}
+
+// set returns the figures of a table by f's threshold.
+func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
+	if f.Threshold != nil {
+		t = t.Cut(eval.CurveBin(f.Threshold.LogOdds))
+	}
+	s := Set{Rows: t.Rows(), Metric: Value(t.Of(e.Metric)), Confusion: t.Matrix,
+		Baseline: Value(t.Baseline(e.Metric, counts.Classes, counts.Labelled)),
+		Accuracy: Value(t.Of("accuracy")), MicroF1: Value(t.Of("micro-f1")), MacroF1: Value(t.Of("macro-f1")), AUC: Value(t.Of("auc")), AP: Value(t.Of("ap"))}
+	low, high := t.Interval(e.Metric, rng.New(e.Seed).FoldString("bootstrap"))
+	before, after := t.Errors()
+	s.Low, s.High, s.ECE, s.Calibrated = Value(low), Value(high), Value(before), Value(after)
+	l := e.Shard.Labels
+	precision, recall, n := 0.0, 0.0, 0.0
+	for k := range l.Classes {
+		right, wrong, missed := t.Class(k)
+		c := Class{Name: className(l, k), Labelled: right + missed, Predicted: right + wrong,
+			Precision: share(right, right+wrong), Recall: share(right, right+missed), F1: share(2*right, 2*right+wrong+missed)}
+		s.Classes = append(s.Classes, c)
+		if right+wrong+missed > 0 { // as in macro-F1; what is never predicted counts 0
+			precision, recall, n = precision+orZero(c.Precision), recall+orZero(c.Recall), n+1
+		}
+	}
+	s.Precision, s.Recall = Value(precision/n), Value(recall/n)
+	return s
+}
+
+// className is the name of class k, or its number.
+func className(l graph.Labels, k int) string {
+	if k < len(l.Names) {
+		return l.Names[k]
+	}
+	return fmt.Sprint(k)
+}
+
+func share(a, b int64) Value {
+	if b == 0 {
+		return Value(math.NaN())
+	}
+	return Value(float64(a) / float64(b))
+}
+
+func orZero(v Value) float64 {
+	if v-v != 0 {
+		return 0
+	}
+	return float64(v)
+}
+
+// Warnings returns what whoever reads the figures must know first.
+func (f *Figures) Warnings() (all []string) {
+	set, name := f.Test, "test"
+	if set.Rows == 0 {
+		set, name = f.Val, "validation"
+	}
+	if set.Rows == 0 {
+		return nil
+	}
+	said := 0
+	only := ""
+	for _, c := range set.Classes {
+		if c.Predicted > 0 {
+			said, only = said+1, c.Name
+		}
+	}
+	if said == 1 && f.Majority >= 0 {
+		all = append(all, fmt.Sprintf("the model predicts one class only, %s, for all %d %s nodes", only, set.Rows, name))
+	}
+	least, how := set.Low, "its 95 %% interval begins at %.2f %%"
+	if least-least != 0 {
+		least, how = set.Metric, "it is %.2f %%"
+	}
+	if least <= set.Baseline {
+		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %.2f %%: "+how, name, f.Metric, 100*set.Baseline, 100*least))
+	}
+	if t := f.Threshold; t != nil && !t.Reached {
+		all = append(all, fmt.Sprintf("no threshold has what %s asks for on the validation nodes; the nearest is taken", t.Goal))
+	}
+	return all
+}
