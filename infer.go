@@ -66,7 +66,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 		if err := with.Group.Barrier(ctx); err != nil { // nobody leaves before all have what they need
 			return err
 		}
-		out = &Inference{Predictions: Predictions{Logits: a.Logits, several: m.Spec.Task == "multi"}, Hidden: a.Hidden,
+		out = &Inference{Predictions: Predictions{Logits: a.Logits, several: m.Spec.Task == "multi"}.By(card), Hidden: a.Hidden,
 			Metric: config.Metric, Test: a.Test, Tested: a.Tested}
 		out.Sent = Traffic{Name: p.Members[rank].Name, Counts: with.Group.Bytes(), Wire: with.wire()}
 		return nil

@@ -86,10 +86,7 @@ func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes
 	}
 	logits := p.Logits
 	if p.threshold != nil && !metric.Ranks() {
-		logits = mat.New(p.Logits.Rows, 2)
-		for i := range logits.Rows {
-			logits.Set(i, p.Classes(i)[0], 1)
-		}
+		logits = eval.Decided(logits, p.heat(), *p.threshold)
 	}
 	counts := metric.Count(logits, g.Labels, rows)
 	return metric.Of(&counts), len(rows), nil

@@ -32,6 +32,9 @@ type Config struct {
 	// before it aggregates, where that is narrower.
 	Layerwise bool
 	Metric    eval.Metric // of the test nodes
+
+	Temperature float64  // by which logits are divided before Threshold
+	Threshold   *float64 // log-odds from which on class 1, of two, is predicted; nil: the larger logit decides
 }
 
 // Answer is what a peer learns.
@@ -163,7 +166,11 @@ func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metri
 	if labelled(p.model.Spec, s) {
 		rows := s.NodesIn(graph.Test)
 		of := s.Labels.Select(rows)
-		a.Write(counts, 0, float64(of.Labelled()), logits.Select(rows), of)
+		scores := logits.Select(rows)
+		if p.Threshold != nil && !p.Metric.Ranks() {
+			scores = eval.Decided(scores, p.Temperature, *p.Threshold)
+		}
+		a.Write(counts, 0, float64(of.Labelled()), scores, of)
 	}
 	others := s.Nodes - int64(s.Owned)
 	c := &comm.Contribution{ID: comm.ReduceID{Kind: "test metric"}, Counts: counts, CountLimit: func(i int) comm.Limit {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 		errs.add("the model's exchange must be one of %q (got %q)", train.Exchanges, setting.Exchange)
 	}
 	c := infer.Config{Seed: setting.Seed, Rows: setting.Rows, Exchange: setting.Exchange, LeastInSum: max(1, setting.LeastInSum),
-		Layerwise: card.Mode == "retexo", Metric: eval.Metric(card.Metric)}
+		Layerwise: card.Mode == "retexo", Metric: eval.Metric(card.Metric),
+		Temperature: cmp.Or(card.Temperature, 1), Threshold: card.Threshold}
 	if card.Metric == "" {
 		c.Metric = p.metric(task{Kind: m.Spec.Task})
 	}

@@ -296,14 +296,16 @@ def main(model, data):
     names = m.classes or [str(k) for k in range(m.spec["classes"])]
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["id", "class", "probability"])
-    for i, row in enumerate(logits):
+    threshold = m.card.get("threshold")
+    for i, row in enumerate(logits / m.card.get("temperature", 1)):
         if m.spec["task"] == "multi":  # several classes a node: all that are more likely than not
             found = np.flatnonzero(row > 0)
             p = 1 / (1 + np.exp(-row[found]))
             out.writerow([d.ids[i], ";".join(names[k] for k in found), ";".join(f"{v:.4f}" for v in p)])
         else:
             p = softmax(row[None])[0]
-            out.writerow([d.ids[i], names[p.argmax()], f"{p.max():.4f}"])
+            k = p.argmax() if threshold is None else int(row[1] - row[0] >= threshold)
+            out.writerow([d.ids[i], names[k], f"{p[k]:.4f}"])
 
 
 if __name__ == "__main__":

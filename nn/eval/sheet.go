@@ -135,6 +135,20 @@ func Probabilities(dst []float64, row []float32, several bool, temperature float
 	}
 }
 
+// Decided returns logits (N×2) by which the predicted class is 1 exactly where the calibrated log-odds are at least the
+// threshold.
+func Decided(logits mat.Dense, temperature, threshold float64) mat.Dense {
+	out := mat.New(logits.Rows, 2)
+	for i := range out.Rows {
+		k := 0
+		if LogOdds(logits.Row(i), temperature) >= threshold {
+			k = 1
+		}
+		out.Set(i, k, 1)
+	}
+	return out
+}
+
 // LogOdds returns the calibrated log-odds of class 1, of two.
 func LogOdds(row []float32, temperature float64) float64 {
 	return (float64(row[1]) - float64(row[0])) / temperature
