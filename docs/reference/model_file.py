@@ -23,7 +23,7 @@ def read_model(path):
     for name, t in header.items():
         begin, end = t["data_offsets"]
         tensors[name] = np.frombuffer(body[begin:end], "<f4").reshape(t["shape"]).astype(np.float64)
-    return json.loads(meta["spec"]), json.loads(meta.get("classes", "[]")), tensors
+    return json.loads(meta["spec"]), json.loads(meta["card"]), json.loads(meta.get("classes", "[]")), tensors
 
 
 class Edges:
@@ -125,7 +125,7 @@ def softmax(x):
 
 class Model:
     def __init__(self, path):
-        self.spec, self.classes, self.t = read_model(path)
+        self.spec, self.card, self.classes, self.t = read_model(path)
         self.logits = self.spec["carry"] == "scores"
 
     def linear(self, name, x):
