@@ -17,7 +17,7 @@ const resamples = 1000
 func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	var cells []int64
 	drawn := Table{counts: Counts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, n: slices.Clone(t.counts.n)}}
-	set := func([]int64) {}
+	var set func([]int64)
 	switch {
 	case t.Rows() == 0 || t.multi && m != "accuracy" || m.Ranks() && t.counts.bins == 0:
 		return math.NaN(), math.NaN()
