@@ -45,7 +45,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 	if err = errors.Join(err, CheckMembers(p)); err == nil {
 		err = seated(p, s.Shard, rank)
 	}
-	if err = errors.Join(err, infer.Fits(m, s.Shard), sameClasses(card.Classes, s.Shard)); err != nil {
+	if err = errors.Join(err, infer.Fits(m, s.Shard), sameClasses(card.Classes, s.Shard), modelfile.SameColumns(card.Encoding, s.Shard.Encoding)); err != nil {
 		return nil, input(err)
 	}
 	print, err := modelfile.Fingerprint(m, card)

@@ -244,6 +244,11 @@ func TestSitesInfer(t *testing.T) {
 			one.Labels.Names = strings.Fields("a b c d e f g")
 			s.Shard, r.Card.Classes = &one, strings.Fields("a b c d e g f")
 		}, `class 5 must be "g", as in the model (got "f")`},
+		{func(s *Site, r *Result) {
+			one := *s.Shard
+			one.Encoding = []byte(`{"columns":[{"name":"weight"}]}`)
+			s.Shard, r.Card.Encoding = &one, []byte(`{"columns":[{"name":"age"}]}`)
+		}, `column 1 must be "age", as in the model (got "weight")`},
 	} {
 		s, r := j.sites[0], *trained[0]
 		c.change(&s, &r)

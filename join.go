@@ -34,7 +34,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	if err := Seat(p, s.Shard, rank); err != nil {
+	if err := errors.Join(Seat(p, s.Shard, rank), input(s.Init.check(p, s.Shard))); err != nil {
 		return nil, err
 	}
 	keeper, err := s.admit(p, time.Now(), nil)
@@ -123,7 +123,7 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 
 // peer is this site's part in a run by p, with checkpoints in state; empty: none.
 func (a *seat) peer(p Plan, state string) *peer {
-	one := &peer{plan: p, name: p.Members[a.rank].Name, shard: a.Shard, spend: a.spend}
+	one := &peer{plan: p, name: p.Members[a.rank].Name, shard: a.Shard, spend: a.spend, init: a.Init}
 	if state != "" {
 		one.store = &checkpoint.Store{Dir: state}
 	}

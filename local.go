@@ -89,6 +89,7 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 type Local struct {
 	Plan    Plan
 	Shards  []*shard.Shard // by rank, as Split makes them
+	Init    *Initial       // what training starts from; nil unless Plan.Init names it
 	State   string         // directory of checkpoints, from which the run continues; empty: none are kept
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
 	Ledger  dp.Ledger      // of what runs spent of the data set, whose name is the shards'; without Path none is kept
@@ -101,7 +102,7 @@ type Local struct {
 // *InputError.
 func (l Local) Train(ctx context.Context) (*Result, error) {
 	p, size := l.Plan, len(l.Shards)
-	if err := errors.Join(p.Check(l.Shards), p.Only("train")); err != nil {
+	if err := errors.Join(p.Check(l.Shards), p.Only("train"), l.Init.check(p, l.Shards[0])); err != nil {
 		return nil, input(err)
 	}
 	network, err := ParseLink(p.Link, size)
@@ -133,7 +134,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	all, ctx := errgroup.WithContext(ctx)
 	for r, own := range l.Shards {
 		all.Go(func() (err error) {
-			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own, stop: l.stop}
+			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own, stop: l.stop, init: l.Init}
 			if r == 0 { // the parts together are one data set, of which each edge is released once
 				one.spend = spend
 			}

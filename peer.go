@@ -50,6 +50,7 @@ type peer struct {
 	store *checkpoint.Store        // nil: no checkpoints
 	edges *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
 	spend func(dp.Statement) error // nil: nothing is recorded
+	init  *Initial                 // nil: parameters are drawn
 
 	final *figures.Exchange // of all trainers of this process; made with the first one
 
@@ -121,6 +122,9 @@ func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	model, err := c.NewModel()
+	if err == nil {
+		err = p.init.begin(model)
+	}
 	if err != nil {
 		return nil, input(err)
 	}
@@ -161,6 +165,9 @@ func (p *peer) layerwise(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	model, err := c.NewModel()
+	if err == nil {
+		err = p.init.begin(model)
+	}
 	if err != nil {
 		return nil, input(err)
 	}

@@ -147,6 +147,11 @@ type Plan struct {
 	Patience int `yaml:"patience" to:"Patience" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
 	// Rounds from one validation to the next.
 	EvalEvery int `yaml:"eval_every" to:"EvalEvery" when:"solver=adam,adamw,sgd" default:"1" bounds:"[1, )" help:"rounds from one validation to the next"`
+	// SHA-256 of a model file from whose parameters training starts, in place of random ones; on a command
+	// line the file itself. Its layers, classes and columns must be those of the run, and every site needs
+	// the file. Encoder pca keeps its components. In mode retexo with layer_output hidden each layer but
+	// the last starts under a new head.
+	Init string `yaml:"init" to:"Init" when:"solver=adam,adamw,sgd" help:"model file from which training starts"`
 	// Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
 	// node may have several classes.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap" help:"validation metric"`

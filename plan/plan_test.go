@@ -332,7 +332,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		was, ok := config(p)

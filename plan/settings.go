@@ -2,7 +2,9 @@ package plan
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -375,6 +377,11 @@ func (p *Plan) fault(s Setting, usual string) error {
 	}
 	if len(s.Choices) > 0 && !slices.Contains(s.Choices, given) {
 		return fmt.Errorf("%s must be %s (got %q)", s.Name, either(s.Choices), given)
+	}
+	if s.Name == "init" {
+		if b, err := hex.DecodeString(given); err != nil || len(b) != sha256.Size {
+			return fmt.Errorf("init must be the SHA-256 of a model file, %d hexadecimal digits (got %q)", 2*sha256.Size, given)
+		}
 	}
 	v := p.value(s)
 	within := func(x float64) error {

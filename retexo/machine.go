@@ -273,7 +273,9 @@ func (m *machine) agree(all []recovery.Greeting) (ready, error) {
 func (m *machine) begin() ready {
 	switch m.config.Spec.Encoder.Kind {
 	case "pca":
-		return do(work{Kind: doProject})
+		if m.config.Init == "" {
+			return do(work{Kind: doProject})
+		}
 	case "mlp":
 		return m.train()
 	}

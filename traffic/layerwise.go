@@ -42,8 +42,10 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 	first := 1
 	switch enc := c.Spec.Encoder; enc.Kind {
 	case "pca":
-		l.components(int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Out), c.Sums)
-		l.sum("agreement on the components", 1, 0, 0)
+		if c.Init == "" {
+			l.components(int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Out), c.Sums)
+			l.sum("agreement on the components", 1, 0, 0)
+		}
 	case "mlp":
 		first = 0
 	}

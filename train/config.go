@@ -32,6 +32,8 @@ type Config struct {
 	Balanced  bool           `json:"balanced"`  // weights each class by the inverse of its frequency among the training labels
 	Inductive bool           `json:"inductive"` // validation and test nodes and their edges are absent from training
 
+	Init string `json:"init,omitempty"` // SHA-256 of the model file whose parameters training starts from; empty: they are drawn
+
 	Rows     wire.Coding `json:"rows,omitzero"` // encodes the values of rows that travel between peers
 	Exchange string      `json:"exchange"`      // one of Exchanges
 

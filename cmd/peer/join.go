@@ -25,6 +25,7 @@ import (
 type member struct {
 	cli.Seat
 	shard  string // path, or several with commas between
+	init   string // model file that training starts from; empty: none
 	out    output
 	launch launch
 }
@@ -61,6 +62,7 @@ peers, and --shard may be the whole partition.`,
 	s.BindGate(f)
 	cli.BindLedger(f, &s.Site.Ledger)
 	f.StringVar(&s.shard, "shard", "", "this peer's part of the graph, or parts with commas")
+	f.StringVar(&s.init, "init", "", "model file that the plan starts from")
 	f.StringVar(&s.Site.State, "state", "", "directory for checkpoints; empty: none")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer; 0: no limit")
@@ -169,6 +171,9 @@ func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err er
 	}
 	if s.out.dir == "" {
 		s.out.dir = filepath.Join("runs", fmt.Sprintf("%s-peer-%d", name, rank))
+	}
+	if err == nil {
+		s.Site.Init, err = cli.ReadInitial(s.init)
 	}
 	if err == nil {
 		err = s.out.check()

@@ -37,7 +37,11 @@ port in brackets: [2001:db8::1]:4001. A member without a host only dials out.`,
 		Example: `  peer plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, _, err := cli.LoadPlan("join", config, flags.Given(c.Flags()), nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)
+			given := flags.Given(c.Flags())
+			if _, err := cli.TakeInitial(given); err != nil {
+				return err
+			}
+			p, _, err := cli.LoadPlan("join", config, given, nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)
 			if err != nil {
 				return err
 			}

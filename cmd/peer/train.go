@@ -24,7 +24,8 @@ import (
 type job struct {
 	plan *heddle.Plan
 	jobFile
-	tunes   bool // preset is auto, whatever settings say
+	init    *heddle.Initial // what training starts from; nil: random parameters
+	tunes   bool            // preset is auto, whatever settings say
 	ledger  dp.Ledger
 	planOut string // file for the settings by which the model was trained; empty: none
 }
@@ -48,6 +49,9 @@ func (j *job) load(path string, f *pflag.FlagSet, warn func(string)) (err error)
 	given, settings := j.jobFile, flags.Given(f)
 	if j.tunes {
 		settings["preset"] = "auto"
+	}
+	if j.init, err = cli.TakeInitial(settings); err != nil {
+		return err
 	}
 	if j.plan, _, err = cli.LoadPlan("train", path, settings, &j.jobFile, warn); err != nil {
 		return err
@@ -133,7 +137,7 @@ func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, te
 	if err := errors.Join(out.check(), cli.Writable(j.planOut)); err != nil {
 		return err
 	}
-	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.Event, Ledger: j.ledger}
+	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.Event, Ledger: j.ledger, Init: j.init}
 	if left, err := local.Interrupted(); err != nil {
 		return err
 	} else if left && !resume {

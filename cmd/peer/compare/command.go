@@ -60,7 +60,7 @@ The directory gets compare.html, compare.json, compare.csv and settings.yaml. pe
 		},
 	}
 	f := one.Flags()
-	flags.Bind(f, "train", func(plan.Setting) bool { return true })
+	flags.Bind(f, "train", func(s plan.Setting) bool { return s.Name != "init" }) // one trial of it has the layers of a file
 	f.StringVar(&c.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
 	f.StringVar(&c.Shards, "shards", "", "partition: a directory that peer partition wrote")
 	f.IntVar(&c.Split, "split", 0, "split of the first run")
