@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -203,7 +204,8 @@ func (k *gatekeeper) open(ctx context.Context, s Site, p Plan, rank int, waiting
 			if last != nil {
 				more = fmt.Sprintf(" (last error: %v)", last)
 			}
-			k.Note("waiting for %s (%.10s…): %s of %s%s", name, p.IDOf(name), since.Round(time.Second), time.Duration(waiting.Load()).Round(time.Second), more)
+			k.Event(Event{Kind: train.Waiting, Peer: slices.Index(p.Names(), name), Text: fmt.Sprintf("waiting for %s (%.10s…): %s of %s%s",
+				name, p.IDOf(name), since.Round(time.Second), time.Duration(waiting.Load()).Round(time.Second), more)})
 		}
 	}
 	go k.revoke(ctx, p, s.Identity.PeerID(), h)

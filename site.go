@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Site is what one site decides for itself in a run on several machines.
@@ -146,15 +147,20 @@ func (k *gatekeeper) members(p Plan) node.Roster {
 	return r
 }
 
-// over applies the policy's bounds to t, and records which members are connected.
+// over applies the policy's bounds to t, and records and reports which members are connected.
 func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, here []bool, own *shard.Shard) comm.Transport {
+	var members []int
 	for r, m := range p.Members {
+		if here[r] {
+			members = append(members, r)
+		}
 		if r != rank && here[r] {
 			k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
 				Rows: int64(len(own.Boundary[r])),
 				Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
 		}
 	}
+	k.Event(Event{Kind: train.Session, Members: members})
 	return k.Within(t)
 }
 

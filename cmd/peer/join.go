@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -28,6 +29,7 @@ type member struct {
 	init   string // model file that training starts from; empty: none
 	out    output
 	launch launch
+	http   live.Flags
 }
 
 func newJoin() *cobra.Command {
@@ -74,6 +76,7 @@ peers, and --shard may be the whole partition.`,
 	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")
 	view.Bind(f)
 	s.launch.bind(f)
+	s.http.Bind(f)
 	cli.Required(c, "plan", "shard")
 	return c
 }
@@ -85,6 +88,16 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	own := s.Site.Shard
+	rank, err := p.Rank(s.Site.Identity.PeerID())
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	page, err := s.http.Start(live.About{Dataset: own.Name, Mode: p.Mode, Model: p.Model, Sites: p.Names(), Rank: rank, Audit: s.Site.Gate.Audit}, w.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, page.End(err)) }()
+	s.Site.OnEvent = page.Over(s.Site.OnEvent)
 	early := s.out // while peers are still connected
 	if cli.IsStdout(early.json) || cli.Special(early.json) {
 		early.json = "" // what is written there stays, and is written once

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/flags"
+	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
@@ -90,6 +91,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 	var config, jsonPath string
 	var resume bool
 	var view cli.WatchFlags
+	var http live.Flags
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w, err := view.Start(c.ErrOrStderr())
 		if err != nil {
@@ -100,7 +102,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 			return err
 		}
 		out := output{json: jsonPath, stdout: c.OutOrStdout()}
-		return j.run(c.Context(), out, resume, w, cli.Text(out.stdout, c.ErrOrStderr(), jsonPath, j.planOut))
+		return j.run(c.Context(), out, resume, http, w, cli.Text(out.stdout, c.ErrOrStderr(), jsonPath, j.planOut))
 	}
 	flags.Bind(c.Flags(), "train", wanted)
 	j.bind(c.Flags())
@@ -110,12 +112,13 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
 	cli.BindLedger(c.Flags(), &j.ledger)
 	c.Flags().BoolVar(&resume, "resume", false, "continuation of an interrupted run")
+	http.Bind(c.Flags())
 	view.Bind(c.Flags())
 	return c
 }
 
 // run trains and writes the files of out, whose directory is that of the job. Messages go to text.
-func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, text io.Writer) (err error) {
+func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags, w *cli.Watch, text io.Writer) (err error) {
 	p := j.plan
 	shards, closer, err := j.Open(p, w.Event)
 	if err != nil {
@@ -137,7 +140,14 @@ func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, te
 	if err := errors.Join(out.check(), cli.Writable(j.planOut)); err != nil {
 		return err
 	}
-	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: w.Event, Ledger: j.ledger, Init: j.init}
+	about := live.About{Dataset: name, Mode: p.Mode, Model: p.Model, Sites: make([]string, len(shards)), Simulated: true}
+	copy(about.Sites, j.Sites)
+	page, err := http.Start(about, w.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, page.End(err)) }()
+	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: page.Over(w.Event), Ledger: j.ledger, Init: j.init}
 	if left, err := local.Interrupted(); err != nil {
 		return err
 	} else if left && !resume {
@@ -163,8 +173,8 @@ func (j *job) run(ctx context.Context, out output, resume bool, w *cli.Watch, te
 		return err
 	}
 	again := "peer train --config " + out.settings() + " --out " + j.Out + "-again"
-	page := report.Run{Names: j.Sites, Settings: string(place), Command: again}
-	if err := errors.Join(out.write(o, *p, shards, page), j.writePlan(out.stdout, o)); err != nil {
+	run := report.Run{Names: j.Sites, Settings: string(place), Command: again}
+	if err := errors.Join(out.write(o, *p, shards, run), j.writePlan(out.stdout, o)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(state); err != nil {

@@ -240,7 +240,9 @@ func (w *Watch) Event(e train.Event) {
 		w.Log.Info("candidate done", line...)
 	case train.Trace:
 		w.Log.Debug(e.Text)
-	case train.Note:
+	case train.Session:
+		w.Log.Debug("connected", "members", fmt.Sprint(e.Members))
+	case train.Note, train.Waiting:
 		w.Log.Info(e.Text)
 	case train.Warning:
 		if e.StageName == "" {

@@ -15,6 +15,19 @@ import (
 // points is how many points of a curve are drawn at most: more cannot be told apart.
 const points = 300
 
+// Curves draws the training loss and the validation metric of a run, which may go on, as far as they are known.
+func Curves(r train.Result, metric string) ([]Chart, error) {
+	loss, err := curves("training loss", r, func(q train.Point) float64 { return q.Loss })
+	if err != nil {
+		return nil, fmt.Errorf("report: chart of the loss: %w", err)
+	}
+	val, err := curves("validation "+metric, r, func(q train.Point) float64 { return q.Val })
+	if err != nil {
+		return nil, fmt.Errorf("report: chart of %s: %w", metric, err)
+	}
+	return charts(loss, val), nil
+}
+
 // curves draws a value over rounds, with a line for each stage, a ring around the round whose parameters the stage ended
 // with, and a disc in that of the stage that the model ends with. It is empty if no stage has two rounds of the value, or
 // the value is always 0.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // Run is what the page of a run shows.
@@ -38,6 +37,9 @@ type Table struct {
 	Rows [][]string
 	Text bool // all columns are of text, not of numbers
 }
+
+// Render writes a Table by the part "table" of all pages, or a Chart by "chart".
+func Render(w io.Writer, part string, shown any) error { return layout.ExecuteTemplate(w, part, shown) }
 
 // named returns the table under that name; nil stays nil.
 func (t *Table) named(name string) *Table {
@@ -100,35 +102,19 @@ func Write(w io.Writer, r Run) error {
 	if c.Quality, err = r.quality(); err != nil {
 		return err
 	}
-	for label, of := range curvesOf(string(o.Metric)) {
-		chart, err := curves(label, o.Result, of)
-		if err != nil {
-			return fmt.Errorf("report: chart of %s: %w", label, err)
-		}
-		if chart.SVG != "" {
-			c.Curves = append(c.Curves, chart)
-		}
+	if c.Curves, err = Curves(o.Result, string(o.Metric)); err != nil {
+		return err
 	}
 	if c.Trade, err = tradeOff(string(o.Metric), o.Tried); err != nil {
 		return fmt.Errorf("report: chart of what was tried: %w", err)
 	}
-	peers := r.peers()
-	c.Sent = sentTable(peers)
-	if c.Doors, err = sentBars(peers); err != nil {
-		return fmt.Errorf("report: chart of bytes: %w", err)
+	if c.Sent, c.Doors, err = Sent(r.peers()); err != nil {
+		return err
 	}
 	if c.Leaves, err = r.leaves(); err != nil {
 		return fmt.Errorf("report: what left each site: %w", err)
 	}
 	return layout.Execute(w, c)
-}
-
-// curvesOf returns what there are curves of, in order.
-func curvesOf(metric string) func(func(string, func(train.Point) float64) bool) {
-	return func(yield func(string, func(train.Point) float64) bool) {
-		_ = yield("training loss", func(q train.Point) float64 { return q.Loss }) &&
-			yield("validation "+metric, func(q train.Point) float64 { return q.Val })
-	}
 }
 
 // layers is what each stage ended with.
@@ -163,8 +149,9 @@ func (r Run) site(rank int) string {
 	return fmt.Sprintf("part %d", rank)
 }
 
-func sentTable(peers []heddle.Traffic) Table {
-	t := Table{Name: "Bytes and messages sent", Head: []string{"site", "rows (halo)", "updates (reduce)", "control", "together", "on the wire", "messages"}}
+// Sent is what each of peers sent, in numbers and as bars.
+func Sent(peers []heddle.Traffic) (t Table, chart Chart, err error) {
+	t = Table{Name: "Bytes and messages sent", Head: []string{"site", "rows (halo)", "updates (reduce)", "control", "together", "on the wire", "messages"}}
 	for _, p := range peers {
 		wire := "–"
 		if p.Wire > 0 {
@@ -172,7 +159,10 @@ func sentTable(peers []heddle.Traffic) Table {
 		}
 		t.Rows = append(t.Rows, []string{p.Name, Bytes(p.Halo), Bytes(p.Reduce), Bytes(p.Control), Bytes(p.Total()), wire, fmt.Sprint(p.Messages)})
 	}
-	return t
+	if chart, err = sentBars(peers); err != nil {
+		err = fmt.Errorf("report: chart of bytes: %w", err)
+	}
+	return t, chart, err
 }
 
 // Percent writes a fraction in percent; NaN is "none".

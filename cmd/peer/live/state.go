@@ -1,0 +1,193 @@
+package live
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// mostNotes is how many of the newest notes are kept.
+const mostNotes = 40
+
+// note is something that was reported, and when.
+type note struct {
+	at      time.Time
+	text    string
+	warning bool
+}
+
+// state is what is known of the run.
+type state struct {
+	version uint64 // grows with each change
+	start   time.Time
+	last    time.Time // of an event
+
+	sites     []report.Place
+	result    train.Result // of the run, or of the candidate that goes on
+	metric    string
+	round     train.Event // the last of its kind; its Kind is empty before the first
+	candidate string      // that preset auto tries now
+	tried     []heddle.Attempt
+
+	saved, restored, resyncs int
+	generation               uint64
+	waiting                  bool
+	notes                    []note // newest last
+
+	over  bool
+	fault string // why the run failed
+}
+
+// begun is the state before the first event.
+func begun(about About) state {
+	s := state{version: 1, start: time.Now(), last: time.Now(), metric: "metric"}
+	for r := range about.Sites {
+		one := report.Place{Name: about.site(r), Status: "is not connected yet"}
+		if about.Simulated {
+			one.Status, one.Here = "is simulated here", true
+		} else if r == about.Rank {
+			one.Status, one.Here = "is this site", true
+		}
+		s.sites = append(s.sites, one)
+	}
+	s.waiting = !about.Simulated
+	return s
+}
+
+// site is the name of that rank's site.
+func (a About) site(rank int) string {
+	if rank < len(a.Sites) && a.Sites[rank] != "" {
+		return a.Sites[rank]
+	}
+	return fmt.Sprintf("part %d", rank)
+}
+
+func (a About) title() string {
+	if a.Simulated {
+		return a.Dataset + ": a simulated run"
+	}
+	return a.site(a.Rank) + ": " + a.Dataset
+}
+
+// unready says why the run makes no progress; empty: it does, or has been completed.
+func (s *state) unready() string {
+	switch {
+	case s.fault != "":
+		return "the run has failed"
+	case s.waiting:
+		return "waiting for other sites"
+	}
+	return ""
+}
+
+// note adds e to the state.
+func (s *state) note(e train.Event, now time.Time) {
+	s.version, s.last = s.version+1, now
+	s.result.Record(e)
+	switch e.Kind {
+	case train.RoundEnd:
+		s.round, s.metric = e, e.Metric
+	case train.StageEnd:
+		s.metric, s.result.Ends = e.Metric, e.Stage
+		s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, e.Metric, report.Percent(e.Val)))
+	case train.Session:
+		s.gather(e.Members)
+		s.say(now, false, fmt.Sprintf("connected: %d of %d sites", len(e.Members), len(s.sites)))
+	case train.Waiting:
+		s.waiting = true
+		if e.Peer >= 0 && e.Peer < len(s.sites) {
+			s.sites[e.Peer].Status, s.sites[e.Peer].Here = "is waited on", false
+		}
+		s.say(now, false, e.Text)
+	case train.Generation:
+		s.generation = e.Number
+		s.gather(e.Members)
+		s.result = s.result.Until(train.Position{Stage: e.Stage, Round: e.Round})
+		s.say(now, false, fmt.Sprintf("generation %d continues with %d of %d sites", e.Number, len(e.Members), len(s.sites)))
+	case train.Saved:
+		s.saved++
+	case train.Restored:
+		s.restored++
+		s.result = s.result.Until(train.Position{Stage: e.Stage, Round: e.Round})
+		s.say(now, false, fmt.Sprintf("continues from the checkpoint of %s, round %d", e.StageName, e.Round))
+	case train.Resync:
+		s.resyncs++
+	case train.LostRows:
+		s.say(now, true, fmt.Sprintf("%d rows of %s are missing (%s)", e.Rows, s.name(e.Peer), e.Action))
+	case train.ShareSet:
+		s.say(now, false, fmt.Sprintf("%s works on %.0f %% of its training nodes", s.name(e.Peer), 100*e.Share))
+	case train.CandidateBegin:
+		s.candidate, s.result, s.round = e.Candidate, train.Result{}, train.Event{}
+	case train.CandidateEnd:
+		one := heddle.Attempt{Name: e.Candidate}
+		one.Val, one.Error, one.Sent, one.Limit, one.Ended, one.Seconds = e.Val, e.StandardError, e.SentByAll, e.Limit, e.Text, math.NaN()
+		s.tried, s.candidate = append(s.tried, one), ""
+	case train.Note, train.Warning:
+		s.say(now, e.Kind == train.Warning, e.Text)
+	}
+}
+
+// gather takes that those members are connected.
+func (s *state) gather(members []int) {
+	here := make([]bool, len(s.sites))
+	for _, r := range members {
+		if r >= 0 && r < len(here) {
+			here[r] = true
+		}
+	}
+	s.waiting = false
+	for r := range s.sites {
+		one := &s.sites[r]
+		switch {
+		case one.Status == "is this site" || one.Status == "is simulated here":
+		case here[r]:
+			one.Status, one.Here = "is connected", true
+		default:
+			one.Status, one.Here = "has failed or left", false
+		}
+	}
+}
+
+func (s *state) name(rank int) string {
+	if rank >= 0 && rank < len(s.sites) {
+		return s.sites[rank].Name
+	}
+	return "a site"
+}
+
+// say keeps a note; of the same text again only the newest time.
+func (s *state) say(now time.Time, warning bool, text string) {
+	if n := len(s.notes); n > 0 && s.notes[n-1].text == text {
+		s.notes[n-1].at = now
+		return
+	}
+	s.notes = append(s.notes, note{now, text, warning})
+	if len(s.notes) > mostNotes {
+		s.notes = append([]note(nil), s.notes[len(s.notes)-mostNotes:]...)
+	}
+}
+
+// end takes how the run went.
+func (s *state) end(run error, now time.Time) {
+	s.version, s.last, s.over = s.version+1, now, true
+	if run != nil {
+		s.fault = run.Error()
+		s.say(now, true, "the run has failed: "+s.fault)
+		return
+	}
+	s.waiting = false
+	s.say(now, false, "the run is complete")
+}
+
+// now is a copy that later events leave as it is.
+func (s *state) now() state {
+	c := *s
+	c.sites = append([]report.Place(nil), s.sites...)
+	c.result.Stages = append([]train.StageResult(nil), s.result.Stages...) // of curves, only what follows changes
+	c.notes, c.tried = append([]note(nil), s.notes...), append([]heddle.Attempt(nil), s.tried...)
+	return c
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/browsertest"
+)
+
+// freeAddress returns an address of this machine that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// fetched returns the status and the body at url; 0: nobody answers.
+func fetched(url string) (int, string) {
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := c.Get(url)
+	if err != nil {
+		return 0, ""
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(body)
+}
+
+// until waits until a page is as wanted, or the test's time is over.
+func until(t *testing.T, url string, wanted func(status int, body string) bool) (body string) {
+	t.Helper()
+	for {
+		status, body := fetched(url)
+		if wanted(status, body) {
+			return body
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("%s: %d\n%s", url, status, body)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// watched begins a run of three sites over QUIC, of which the first serves a page and the last joins when it is told.
+func watched(t *testing.T, settings ...string) (url string, last func(), wait func() error) {
+	t.Helper()
+	c := newCrew(t, 3)
+	plan, at := c.plan(t, c.members, append([]string{"--port", freePorts(t, 3)}, settings...)...), freeAddress(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ends := make(chan error, 3)
+	join := func(r int, more ...string) {
+		go func() {
+			exit, _, stderr := call(ctx, c.join(r, plan, append([]string{"--wait", "5m"}, more...)...)...)
+			if exit != 0 && ctx.Err() == nil {
+				ends <- fmt.Errorf("site-%d: exit %d: %s", r, exit, stderr)
+				return
+			}
+			ends <- nil
+		}()
+	}
+	join(0, "--http", at, "--audit", filepath.Join(t.TempDir(), "audit"))
+	join(1)
+	begun, ended := 2, false
+	wait = func() (err error) {
+		for ; begun > 0; begun-- {
+			if one := <-ends; one != nil {
+				err = one
+			}
+		}
+		ended = true
+		return err
+	}
+	t.Cleanup(func() {
+		if cancel(); !ended {
+			wait()
+		}
+	})
+	return "http://" + at, func() { begun++; join(2) }, wait
+}
+
+// TestLivePage: the page of a real run says for whom it waits, then that all are there, and ends with the run.
+func TestLivePage(t *testing.T) {
+	url, last, wait := watched(t, "--rounds", "30", "--checkpoint-every", "5")
+	until(t, url+"/", func(status int, body string) bool {
+		return status == 200 && strings.Contains(body, "Waiting for") && strings.Contains(body, "site-2 is ") && strings.Contains(body, "Audit log")
+	})
+	if status, body := fetched(url + "/readyz"); status != 503 || !strings.Contains(body, "waiting") {
+		t.Errorf("while a site is missing readyz must be 503 (got %d, %s)", status, body)
+	}
+	answer, err := http.Get(url + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last()
+	text, err := io.ReadAll(answer.Body) // to the end of the run
+	answer.Body.Close()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	if err != nil {
+		t.Errorf("the stream must end in good order: %v", err)
+	}
+	for _, want := range []string{"connected: 3 of 3 sites", "3 of 3 sites are connected", "training loss by round", "Bytes that left, by door", "1: began",
+		"connected site-2", "left by reduce", "is trained: validation", "The run is complete", "event: end"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the stream has no %q", want)
+		}
+	}
+	if err := wait(); err != nil {
+		t.Error(err)
+	}
+	if status, _ := fetched(url + "/healthz"); status != 0 {
+		t.Errorf("the server must end with the run (status %d)", status)
+	}
+}
+
+// TestLivePageInABrowser looks at the page while it waits and while it trains. With HEDDLE_WRITE=1 it makes the pictures of
+// docs/screenshots.
+func TestLivePageInABrowser(t *testing.T) {
+	b := browsertest.Start(t)
+	url, last, _ := watched(t, "--rounds", "100000", "--patience", "0", "--hidden", "4")
+	live := `document.getElementById("link").textContent == "Live."`
+	b.Check(t, url, live+` && document.getElementById("state").textContent.startsWith("Waiting")`)
+	last()
+	trains := live + ` && document.querySelectorAll("#curves svg").length == 2 && document.querySelectorAll("#sent svg").length == 1`
+	b.Check(t, url, trains)
+	if rows := b.Texts(t, url, trains, "#map tbody tr"); strings.Join(rows, "; ") != "site-0is this site; site-1is connected; site-2is connected" {
+		t.Errorf("the federation is %q", rows)
+	}
+	if os.Getenv("HEDDLE_WRITE") != "" {
+		b.Screenshots(t, url, trains, filepath.Join("..", "..", "docs", "screenshots", "live"), 1500)
+	}
+}
