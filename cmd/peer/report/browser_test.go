@@ -29,6 +29,16 @@ func TestPagesInABrowser(t *testing.T) {
 	run := sample(t)
 	run.Result.Tried = tried()
 	t.Run("run", func(t *testing.T) { b.Check(t, file(t, written(t, run)), "true") })
+	t.Run("comparison", func(t *testing.T) {
+		var html strings.Builder
+		ways := Table{Head: []string{"way", "test accuracy", "who saw raw data"}, Rows: [][]string{{"together", "81.2 ± 0.4 %", "nobody else; rows and sums left the sites, for which see the last table"}}}
+		bars := []Bar{{"north alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}
+		if err := WriteComparison(&html, Comparison{Title: "wards: does joining pay?", Kicker: "seed 1", Sentence: "Joining paid.", Metric: "accuracy",
+			Ways: ways, Sites: ways, WayBars: bars, SiteBars: bars, Notes: []string{"A note."}, Settings: "model: gcn", Command: "peer compare"}); err != nil {
+			t.Fatal(err)
+		}
+		b.Check(t, file(t, html.String()), "true")
+	})
 	t.Run("partition", func(t *testing.T) {
 		b.Check(t, file(t, partitioned(t, shard.Describe(run.Shards, shard.Meta{Policy: "by-column", Sites: run.Names}))), "true")
 	})
