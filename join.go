@@ -204,7 +204,7 @@ func (k *gatekeeper) open(ctx context.Context, s Site, p Plan, rank int, waiting
 			if last != nil {
 				more = fmt.Sprintf(" (last error: %v)", last)
 			}
-			k.Event(Event{Kind: train.Waiting, Peer: slices.Index(p.Names(), name), Text: fmt.Sprintf("waiting for %s (%.10s…): %s of %s%s",
+			k.Event(Event{Kind: train.Connection, Peer: slices.Index(p.Names(), name), Text: fmt.Sprintf("waiting for %s (%.10s…): %s of %s%s",
 				name, p.IDOf(name), since.Round(time.Second), time.Duration(waiting.Load()).Round(time.Second), more)})
 		}
 	}

@@ -160,7 +160,7 @@ func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, here []bool, own *
 				Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
 		}
 	}
-	k.Event(Event{Kind: train.Session, Members: members})
+	k.Event(Event{Kind: train.Connection, Members: members, Peer: -1})
 	return k.Within(t)
 }
 

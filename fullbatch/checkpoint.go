@@ -84,7 +84,7 @@ func (t *Trainer) take(s recovery.Snapshot) error {
 	if err := t.opt.Restore(s.Steps, s.Moments); err != nil {
 		return err
 	}
-	if err := t.result.Restore(s.Rounds, s.Stages, s.At, func(int) string { return train.AllLayers }); err != nil {
+	if err := t.result.Restore(s.Rounds, s.Stages, s.At, func(int) string { return allLayers }); err != nil {
 		return err
 	}
 	copy(t.slab.Value, s.Slab)

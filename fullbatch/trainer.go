@@ -333,9 +333,12 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	return nil
 }
 
+// allLayers is what the only stage is called.
+const allLayers = "all layers"
+
 // report records an event and passes it on.
 func (t *Trainer) report(e train.Event) {
-	e.StageName = train.AllLayers
+	e.StageName = allLayers
 	t.result.Record(e)
 	if t.OnEvent != nil {
 		t.OnEvent(e)

@@ -24,8 +24,7 @@ const (
 	Restored       Kind = "restored"      // Peer: this peer continues from a checkpoint
 	CandidateBegin Kind = "candidate"     // Candidate, Limit: of preset auto; the events up to its end are of this plan
 	CandidateEnd   Kind = "candidate_end" // Candidate, Limit, Val, StandardError, SentByAll, Text: empty, or why it did not end as planned
-	Session        Kind = "session"       // Members: this peer is connected to all of them, from here on or again
-	Waiting        Kind = "waiting"       // Peer, Text: this peer waits for another to connect
+	Connection     Kind = "connection"    // Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
 	Trace          Kind = "trace"         // Text: a step that only those who look for a fault want to see
 	Note           Kind = "note"          // Text: what goes on between the sites
 	Warning        Kind = "warning"       // Text
@@ -77,9 +76,6 @@ func StageName(k int) string {
 	return fmt.Sprintf("layer %d", k)
 }
 
-// AllLayers is the StageName of training all layers at once.
-const AllLayers = "all layers"
-
 // MarshalJSON writes the fields that the kind sets, in snake_case; a number that was not measured is null.
 func (e Event) MarshalJSON() ([]byte, error) {
 	b := []byte(`{"kind":`)
@@ -122,10 +118,8 @@ func (e Event) fields() []field {
 	case CandidateEnd:
 		return append(all, field{"candidate", e.Candidate}, field{"limit", e.Limit}, field{"val", finiteOrNil(e.Val)},
 			field{"standard_error", finiteOrNil(e.StandardError)}, field{"sent_by_all", e.SentByAll}, field{"text", e.Text})
-	case Session:
-		return append(all, field{"members", e.Members})
-	case Waiting:
-		return append(all, field{"peer", e.Peer}, field{"text", e.Text})
+	case Connection:
+		return append(all, field{"members", e.Members}, field{"peer", e.Peer}, field{"text", e.Text})
 	case Saved, Restored:
 		return append(all, field{"peer", e.Peer})
 	}

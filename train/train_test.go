@@ -73,7 +73,7 @@ func TestEventsAsJSON(t *testing.T) {
 	}{
 		{Event{Kind: RoundEnd, Stage: 1, StageName: "layer 1", Round: 3, Done: 4, Total: 10, Metric: "auc", Loss: 0.5, Val: math.NaN(), ValLoss: math.NaN(), Sent: sent},
 			`"round","stage":1,"stage_name":"layer 1","round":3,"done":4,"total":10,"metric":"auc","loss":0.5,"val":null,"val_loss":null,"sent":{"halo":1,"reduce":2,"control":3}`},
-		{Event{Kind: StageEnd, StageName: AllLayers, Round: 10, Metric: "auc", BestRound: 7, Val: 0.75, ValLoss: 1, Test: 0.5, TestLoss: math.Inf(1), Sent: sent},
+		{Event{Kind: StageEnd, StageName: "all layers", Round: 10, Metric: "auc", BestRound: 7, Val: 0.75, ValLoss: 1, Test: 0.5, TestLoss: math.Inf(1), Sent: sent},
 			`"stage","stage":0,"stage_name":"all layers","round":10,"metric":"auc","best_round":7,"val":0.75,"val_loss":1,"test":0.5,"test_loss":null,"sent":{"halo":1,"reduce":2,"control":3}`},
 		{Event{Kind: Resync, Peer: 0, Other: 2, Differed: true, Distance: 1e-7}, `"resync","stage":0,"stage_name":"","round":0,"peer":0,"other":2,"differed":true,"distance":1e-7`},
 		{Event{Kind: Generation, Number: 2, Members: []int{0, 2}}, `"generation","stage":0,"stage_name":"","round":0,"number":2,"members":[0,2]`},
@@ -243,7 +243,7 @@ func TestEventsPage(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(strings.TrimSpace(cells[2]), " |")
 		}
 	}
-	kinds := []Kind{RoundEnd, StageEnd, Resync, Generation, LostRows, ShareSet, HaloPlan, CandidateBegin, CandidateEnd, Saved, Restored, Session, Waiting, Trace, Note, Warning}
+	kinds := []Kind{RoundEnd, StageEnd, Resync, Generation, LostRows, ShareSet, HaloPlan, CandidateBegin, CandidateEnd, Saved, Restored, Connection, Trace, Note, Warning}
 	for _, k := range kinds {
 		var names []string
 		for _, f := range (Event{Kind: k}).fields()[3:] {

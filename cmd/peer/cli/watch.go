@@ -240,9 +240,13 @@ func (w *Watch) Event(e train.Event) {
 		w.Log.Info("candidate done", line...)
 	case train.Trace:
 		w.Log.Debug(e.Text)
-	case train.Session:
-		w.Log.Debug("connected", "members", fmt.Sprint(e.Members))
-	case train.Note, train.Waiting:
+	case train.Connection:
+		if e.Members != nil {
+			w.Log.Debug("connected", "members", fmt.Sprint(e.Members))
+		} else {
+			w.Log.Info(e.Text)
+		}
+	case train.Note:
 		w.Log.Info(e.Text)
 	case train.Warning:
 		if e.StageName == "" {

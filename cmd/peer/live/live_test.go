@@ -196,12 +196,12 @@ func TestStream(t *testing.T) {
 	has := func(id, text string) func() bool { return func() bool { return strings.Contains(parts[id], text) } }
 	next(has("state", "Waiting for north, &lt;west&gt;."))
 	event := p.Over(nil)
-	event(train.Event{Kind: train.Waiting, Peer: 2, Text: "waiting for <west>: 5s of 10m"})
+	event(train.Event{Kind: train.Connection, Peer: 2, Text: "waiting for <west>: 5s of 10m"})
 	next(has("map", "&lt;west&gt; is waited on"))
 	if got, body := get(t, http.DefaultClient, url+"/readyz"); got != 503 || !strings.Contains(body, "waiting") {
 		t.Errorf("while it waits: %d %s", got, body)
 	}
-	event(train.Event{Kind: train.Session, Members: []int{0, 1, 2}})
+	event(train.Event{Kind: train.Connection, Members: []int{0, 1, 2}, Peer: -1})
 	for _, e := range rounds(20) {
 		event(e)
 	}
@@ -272,7 +272,7 @@ func TestStreamsAreBounded(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	p, url := start(t, Flags{address: "127.0.0.1:0"})
 	event := p.Over(nil)
-	event(train.Event{Kind: train.Session, Members: []int{0, 1}})
+	event(train.Event{Kind: train.Connection, Members: []int{0, 1}, Peer: -1})
 	for _, name := range []string{"first", "second"} { // whose bytes are counted from 0
 		event(train.Event{Kind: train.CandidateBegin, Candidate: name})
 		for _, e := range rounds(10) {

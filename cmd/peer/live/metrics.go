@@ -41,7 +41,7 @@ func newMetrics(about About) *metrics {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "heddle_run_info", Help: "The run; always 1."}, []string{"site", "dataset", "mode", "model"})
 	m.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	info.WithLabelValues(about.site(about.Rank), about.Dataset, about.Mode, about.Model).Set(1)
-	m.events = counter("events_total", "Events of the run by kind.", "kind", "round", "stage", "resync", "saved", "restored", "waiting", "warning")
+	m.events = counter("events_total", "Events of the run by kind.", "kind", "round", "stage", "resync", "saved", "restored", "connection", "warning")
 	m.sent = counter("sent_bytes_total", "Bytes that this site has sent, by door.", "door", "halo", "reduce", "control")
 	m.round = gauge("round", "Round of the stage that was completed last, from 0.")
 	m.stage = gauge("stage", "Stage that is trained: 0 the encoder or all layers, k graph layer k.")
@@ -80,8 +80,8 @@ func (m *metrics) note(e train.Event) {
 			m.val.Set(e.Val)
 		}
 		m.add(e.Sent)
-	case train.Session:
-		m.connected.Set(float64(len(e.Members)))
+	case train.Connection:
+		m.connected.Set(float64(max(1, len(e.Members))))
 	case train.Generation:
 		m.generation.Set(float64(e.Number))
 		m.connected.Set(float64(len(e.Members)))

@@ -94,10 +94,12 @@ func (s *state) note(e train.Event, now time.Time) {
 	case train.StageEnd:
 		s.metric, s.result.Ends = e.Metric, e.Stage
 		s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, e.Metric, report.Percent(e.Val)))
-	case train.Session:
-		s.gather(e.Members)
-		s.say(now, false, fmt.Sprintf("connected: %d of %d sites", len(e.Members), len(s.sites)))
-	case train.Waiting:
+	case train.Connection:
+		if e.Members != nil {
+			s.gather(e.Members)
+			s.say(now, false, fmt.Sprintf("connected: %d of %d sites", len(e.Members), len(s.sites)))
+			return
+		}
 		s.waiting = true
 		if e.Peer >= 0 && e.Peer < len(s.sites) {
 			s.sites[e.Peer].Status, s.sites[e.Peer].Here = "is waited on", false
