@@ -37,7 +37,7 @@ func (s *Store) Save(seq uint64, st *State) error {
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
-	if err := disk.WriteStream(s.disk(), s.path(seq), func(w io.Writer) error { return st.write(w, seq) }); err != nil {
+	if err := disk.WriteStream(s.disk(), s.Path(seq), func(w io.Writer) error { return st.write(w, seq) }); err != nil {
 		return err
 	}
 	all, err := s.List()
@@ -48,7 +48,7 @@ func (s *Store) Save(seq uint64, st *State) error {
 	at := slices.Index(all, seq)
 	for i, old := range all {
 		if i < at || i >= at+kept {
-			errs = append(errs, s.disk().Remove(s.path(old)))
+			errs = append(errs, s.disk().Remove(s.Path(old)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -76,7 +76,7 @@ func (s *Store) rewind(seq uint64) error {
 	}
 	for _, newer := range all {
 		if newer > seq {
-			if err := s.disk().Remove(s.path(newer)); err != nil {
+			if err := s.disk().Remove(s.Path(newer)); err != nil {
 				return fmt.Errorf("checkpoint: remove a state that the run goes back from: %w", err)
 			}
 		}
@@ -133,7 +133,7 @@ func (s *Store) Readable(fp Fingerprints) (seqs []uint64, newest *State, err err
 // Load returns state seq. The error names the file and what is wrong with it, and is a
 // *MismatchError where the state belongs to another run.
 func (s *Store) Load(seq uint64, fp Fingerprints) (*State, error) {
-	path := s.path(seq)
+	path := s.Path(seq)
 	st, err := readState(path)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (s *Store) List() ([]uint64, error) {
 	for _, f := range files {
 		digits, ok := strings.CutPrefix(f.Name(), statePrefix)
 		digits, ok2 := strings.CutSuffix(digits, stateSuffix)
-		if seq, err := strconv.ParseUint(digits, 10, 64); ok && ok2 && err == nil && f.Name() == filepath.Base(s.path(seq)) {
+		if seq, err := strconv.ParseUint(digits, 10, 64); ok && ok2 && err == nil && f.Name() == filepath.Base(s.Path(seq)) {
 			all = append(all, seq)
 		}
 	}
@@ -172,7 +172,8 @@ const (
 	stateSuffix = ".ckpt"
 )
 
-func (s *Store) path(seq uint64) string {
+// Path returns the file of state seq.
+func (s *Store) Path(seq uint64) string {
 	return filepath.Join(s.Dir, fmt.Sprintf("%s%020d%s", statePrefix, seq, stateSuffix))
 }
 

@@ -137,7 +137,7 @@ func TestDamagedNewestFallsBack(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	save(t, s, 1)
 	save(t, s, 2)
-	path := s.path(2)
+	path := s.Path(2)
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestDamagedNewestFallsBack(t *testing.T) {
 			t.Fatalf("%s: %v does not name %s", name, err, path)
 		}
 	}
-	if err := os.WriteFile(s.path(1), good, 0o600); err != nil { // complete, but of another number
+	if err := os.WriteFile(s.Path(1), good, 0o600); err != nil { // complete, but of another number
 		t.Fatal(err)
 	}
 	if st, damaged, err := latest(s); st != nil || damaged != 2 || err != nil {
@@ -185,7 +185,7 @@ func TestStateOfAnotherRunIsRefused(t *testing.T) {
 		change(&fp)
 		_, _, err := s.Readable(fp)
 		var other *MismatchError
-		if !errors.As(err, &other) || strings.Join(other.Which, ", ") != want || other.Path != s.path(1) {
+		if !errors.As(err, &other) || strings.Join(other.Which, ", ") != want || other.Path != s.Path(1) {
 			t.Errorf("other %s: %v", want, err)
 		}
 	}
@@ -236,14 +236,14 @@ func TestFullDiskKeepsWhatWasSaved(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	save(t, s, 1)
 	save(t, s, 2)
-	info, err := os.Stat(s.path(2))
+	info, err := os.Stat(s.Path(2))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for room := 0; room < int(info.Size()); room += 7 {
 		s.on = &fullDisk{room: room}
 		err := s.Save(3, stateOf(3))
-		if !errors.Is(err, errFull) || !strings.Contains(err.Error(), s.path(3)) {
+		if !errors.Is(err, errFull) || !strings.Contains(err.Error(), s.Path(3)) {
 			t.Fatalf("room for %d bytes: %v", room, err)
 		}
 		checkList(t, s, 2, 1)
@@ -280,10 +280,10 @@ func TestUnwritableDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	save(t, s, 1)
-	if err := os.MkdirAll(filepath.Join(s.path(2), "sub"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.Path(2), "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Save(2, stateOf(2)); err == nil || !strings.Contains(err.Error(), s.path(2)) {
+	if err := s.Save(2, stateOf(2)); err == nil || !strings.Contains(err.Error(), s.Path(2)) {
 		t.Errorf("saved over a directory: %v", err)
 	}
 	if st, _, err := latest(s); err != nil {
@@ -312,7 +312,7 @@ func TestUnwritableDirectory(t *testing.T) {
 func TestLeftoversGo(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	save(t, s, 1)
-	left := filepath.Join(s.Dir, "."+filepath.Base(s.path(2))+".123.tmp")
+	left := filepath.Join(s.Dir, "."+filepath.Base(s.Path(2))+".123.tmp")
 	other := filepath.Join(s.Dir, "state-7.ckpt")
 	for _, path := range []string{left, other} {
 		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {

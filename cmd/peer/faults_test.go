@@ -458,6 +458,11 @@ func TestLostPeer(t *testing.T) {
 			t.Errorf("peer %d: the resumed run made another model", r)
 		}
 	}
+	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", freePorts(t, 2), "--carrier", "tcp")...)
+	refuse(t, 2, []string{"lr is 0.5, and was 0.01"}, append(c.join(0, other, "--state", state(0)), "--wait", "5s")...)
+	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: peer join --plan "+plan) || !strings.Contains(said, "mode retexo") {
+		t.Errorf("inspect says\n%s", said)
+	}
 }
 
 // TestStay: the other peer waits for one that is killed twice; when it is back both continue to the

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
@@ -105,6 +107,10 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	write := func(out output, o *heddle.Result) error {
 		return out.write(o, *p, []*shard.Shard{own}, report.Run{Command: "peer join --plan settings.yaml --shard " + s.shard})
 	}
+	record, err := s.record(p)
+	if err != nil {
+		return err
+	}
 	s.Site.OnModel = func(o *heddle.Result) error { return write(early, o) }
 	o, err := heddle.Join(ctx, *p, s.Site)
 	w.End()
@@ -118,7 +124,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 			return fmt.Errorf("interrupted; to continue from the checkpoints in %s, repeat the command at all peers",
 				s.Site.State)
 		}
-		return err
+		return cli.Explain(err, s.Site.State, record)
 	}
 	if err := write(s.out, o); err != nil { // again, with the figures of the whole run
 		return err
@@ -136,6 +142,27 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		fmt.Fprintf(text, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)
 	}
 	return nil
+}
+
+// record keeps beside new checkpoints by which settings the run began, and returns those of this one.
+func (s member) record(p *heddle.Plan) ([]byte, error) {
+	settings, err := p.MarshalYAML()
+	if err != nil {
+		return nil, err
+	}
+	place, err := yaml.Marshal(map[string]string{"shard": s.shard})
+	if err != nil {
+		return nil, err
+	}
+	settings = append(settings, place...)
+	if s.Site.State == "" {
+		return settings, nil
+	}
+	if held, err := checkpoint.Find(s.Site.State); err != nil || len(held) > 0 {
+		return settings, err
+	}
+	again := fmt.Sprintf("peer join --plan %s --shard %s --state %s and its other flags, at all peers", s.Plan, s.shard, s.Site.State)
+	return settings, cli.Record{Path: cli.RecordOf(s.Site.State), Settings: settings, Again: again}.Keep()
 }
 
 // attackTime is how long our own attacks on a site's rows run before it joins.

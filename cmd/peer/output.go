@@ -54,6 +54,10 @@ type result struct {
 
 	Tried []tried `json:"tried,omitempty"` // by preset auto; the other fields are those of the chosen plan
 
+	Runs     []oneRun  `json:"runs,omitempty"` // of --seeds
+	TestRuns *overRuns `json:"test_over_runs,omitempty"`
+	ValRuns  *overRuns `json:"val_over_runs,omitempty"`
+
 	Generations []generation `json:"generations,omitempty"` // of a run with min_peers
 	LostRows    []lostRows   `json:"lost_rows,omitempty"`   // what this peer did about rows of failed peers
 	Shares      []share      `json:"shares,omitempty"`      // with straggler: adapt, changes of the peers' local work
@@ -100,6 +104,7 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 type output struct {
 	dir    string
 	json   string    // one more file for the figures; empty: none
+	runs   []oneRun  // of --seeds, the written one among them
 	stdout io.Writer // standard output
 }
 
@@ -131,6 +136,7 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 		return err
 	}
 	r := resultOf(o, p, first)
+	r.runsOf(out.runs)
 	page.Result, page.Plan, page.Shards, page.Date = o, p, shards, time.Now()
 	page.Settings = string(setting) + page.Settings
 	page.Links, page.Failures = predicted(r.Links), failures(r)

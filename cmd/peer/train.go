@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
@@ -25,22 +26,25 @@ import (
 type job struct {
 	plan *heddle.Plan
 	jobFile
-	init    *heddle.Initial // what training starts from; nil: random parameters
-	tunes   bool            // preset is auto, whatever settings say
-	ledger  dp.Ledger
-	planOut string // file for the settings by which the model was trained; empty: none
+	init     *heddle.Initial // what training starts from; nil: random parameters
+	initFile string          // of it
+	tunes    bool            // preset is auto, whatever settings say
+	ledger   dp.Ledger
+	planOut  string // file for the settings by which the model was trained; empty: none
 }
 
 // jobFile is what a settings file of peer train has besides settings.
 type jobFile struct {
 	cli.Source `yaml:",inline"`
-	Out        string `yaml:"out"` // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
+	Out        string `yaml:"out"`             // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
+	Seeds      int    `yaml:"seeds,omitempty"` // runs; each takes the next seed, and the next split if there are several
 }
 
 func (j *jobFile) bind(f *pflag.FlagSet) {
 	f.StringVar(&j.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
 	f.StringVar(&j.Shards, "shards", "", "partition: a directory that peer partition wrote")
 	f.IntVar(&j.Split, "split", 0, "split of the data set")
+	f.IntVar(&j.Seeds, "seeds", 1, "runs, by the next seeds and the next splits, if several")
 	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
 }
 
@@ -51,6 +55,7 @@ func (j *job) load(path string, f *pflag.FlagSet, warn func(string)) (err error)
 	if j.tunes {
 		settings["preset"] = "auto"
 	}
+	j.initFile = settings["init"]
 	if j.init, err = cli.TakeInitial(settings); err != nil {
 		return err
 	}
@@ -60,6 +65,7 @@ func (j *job) load(path string, f *pflag.FlagSet, warn func(string)) (err error)
 	for name, restore := range map[string]func(){
 		"data": func() { j.Data = given.Data }, "shards": func() { j.Shards = given.Shards },
 		"split": func() { j.Split = given.Split }, "out": func() { j.Out = given.Out },
+		"seeds": func() { j.Seeds = given.Seeds },
 	} {
 		if f.Changed(name) {
 			restore()
@@ -106,7 +112,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 	}
 	flags.Bind(c.Flags(), "train", wanted)
 	j.bind(c.Flags())
-	flags.Group(c, "data", "shards", "split", "config")
+	flags.Group(c, "data", "shards", "split", "seeds", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results; - for standard output")
 	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
@@ -119,62 +125,134 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 
 // run trains and writes the files of out, whose directory is that of the job. Messages go to text.
 func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags, w *cli.Watch, text io.Writer) (err error) {
-	p := j.plan
-	shards, closer, err := j.Open(p, w.Event)
+	splits, err := j.several()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closer.Close()) }()
-	if err := p.Check(shards); err != nil {
-		return cli.Invalid(err)
+	first, err := j.open(0, splits, w.Event)
+	if err != nil {
+		return err
 	}
-	name := shards[0].Name
-	if j.Out == "" {
-		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", cli.FileName(name), p.Mode, p.Model, p.Seed))
-		if p.Candidates() != nil {
-			j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", cli.FileName(name), p.Preset, p.Seed))
-		}
-	}
+	j.name(first)
 	out.dir = j.Out
 	state := filepath.Join(j.Out, "checkpoints")
-	if err := errors.Join(out.check(), cli.Writable(j.planOut)); err != nil {
-		return err
+	err = errors.Join(out.check(), cli.Writable(j.planOut))
+	if err == nil {
+		err = j.resumed(first, state, resume, w)
 	}
-	about := live.About{Dataset: name, Mode: p.Mode, Model: p.Model, Sites: make([]string, len(shards)), Simulated: true}
-	copy(about.Sites, j.Sites)
+	if err != nil {
+		return errors.Join(err, first.closer.Close())
+	}
+	about := live.About{Dataset: first.shards[0].Name, Mode: first.plan.Mode, Model: first.plan.Model, Sites: make([]string, len(first.shards)), Simulated: true}
+	copy(about.Sites, first.source.Sites)
 	page, err := http.Start(about, w.Log)
 	if err != nil {
-		return err
+		return errors.Join(err, first.closer.Close())
 	}
 	defer func() { err = errors.Join(err, page.End(err)) }()
-	local := heddle.Local{Plan: *p, Shards: shards, State: state, OnEvent: page.Over(w.Event), Ledger: j.ledger, Init: j.init}
-	if left, err := local.Interrupted(); err != nil {
-		return err
-	} else if left && !resume {
-		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out,
-			state)
-	} else if resume && !left {
-		w.Log.Warn("no checkpoints to resume from: the run starts from the beginning", "checkpoints", state)
+	best, all, err := j.runs(ctx, first, splits, state, w, page.Over)
+	if best != nil {
+		defer func() { err = errors.Join(err, best.closer.Close()) }()
 	}
-	o, err := local.Train(ctx)
 	w.End()
 	if err != nil {
-		if ctx.Err() == nil {
-			return err
-		}
-		if left, _ := local.Interrupted(); left {
-			return fmt.Errorf("interrupted; the checkpoints are in %s: to continue, repeat the command with --resume --out %s",
-				state, j.Out)
-		}
-		return errors.New("interrupted before the first checkpoint")
+		return j.stopped(ctx, err, first, state)
+	}
+	return j.finish(out, best, all, state, text)
+}
+
+// name completes the job's directory.
+func (j *job) name(first *trained) {
+	if j.Out != "" {
+		return
+	}
+	p, data := first.plan, cli.FileName(first.shards[0].Name)
+	j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", data, p.Mode, p.Model, p.Seed))
+	if p.Candidates() != nil {
+		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", data, p.Preset, p.Seed))
+	}
+}
+
+// settings are those of a run and of its data, as a settings file.
+func (j *job) settings(p heddle.Plan) ([]byte, error) {
+	setting, err := p.MarshalYAML()
+	if err != nil {
+		return nil, err
 	}
 	place, err := yaml.Marshal(j.jobFile)
+	return append(setting, place...), err
+}
+
+// resumed checks what an earlier process left in state, and records there how this run continues.
+func (j *job) resumed(first *trained, state string, resume bool, w *cli.Watch) error {
+	now, err := j.settings(first.plan)
 	if err != nil {
 		return err
 	}
+	left := false
+	for k := range j.Seeds {
+		one, err := (heddle.Local{Plan: first.plan, Shards: first.shards, State: j.stateOf(state, k)}).Interrupted()
+		if err != nil {
+			return cli.Explain(err, state, now)
+		}
+		left = left || one
+	}
+	held, err := checkpoint.Find(state)
+	if err != nil {
+		return err
+	}
+	switch {
+	case (left || len(held) > 0) && !resume:
+		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out, state)
+	case len(held) > 0 && !left: // of another preset or number of seeds
+		other := &checkpoint.MismatchError{Path: held[0].Dir, Which: []string{"config"}}
+		return cli.Invalid(cli.Explain(other, state, now))
+	case left:
+		return nil
+	case resume:
+		w.Log.Warn("no checkpoints to resume from: the run starts from the beginning", "checkpoints", state)
+	}
+	path := cli.RecordOf(state)
+	again := fmt.Sprintf("peer train --config %s --resume", path)
+	for _, one := range [][2]string{{"init", j.initFile}, {"privacy-ledger", j.ledger.Path}} {
+		if one[1] != "" {
+			again += fmt.Sprintf(" --%s %s", one[0], one[1])
+		}
+	}
+	return cli.Record{Path: path, Settings: now, Again: again}.Keep()
+}
+
+// stopped completes the error of a run that did not end.
+func (j *job) stopped(ctx context.Context, err error, first *trained, state string) error {
+	held, finding := checkpoint.Find(state)
+	if finding == nil && len(held) == 0 {
+		err = errors.Join(err, os.RemoveAll(state)) // what is there says how to continue, and nothing can
+	}
+	if ctx.Err() == nil {
+		now, _ := j.settings(first.plan)
+		return cli.Explain(err, state, now)
+	}
+	if len(held) > 0 {
+		return fmt.Errorf("interrupted; the checkpoints are in %s: to continue, repeat the command with --resume --out %s",
+			state, j.Out)
+	}
+	return errors.New("interrupted before the first checkpoint")
+}
+
+// finish writes and prints what the best of all runs gave.
+func (j *job) finish(out output, best *trained, all []oneRun, state string, text io.Writer) error {
+	j.Source.Split = best.source.Split
 	again := "peer train --config " + out.settings() + " --out " + j.Out + "-again"
-	run := report.Run{Names: j.Sites, Settings: string(place), Command: again}
-	if err := errors.Join(out.write(o, *p, shards, run), j.writePlan(out.stdout, o)); err != nil {
+	one := j.jobFile
+	one.Seeds = 0 // the settings are of the run that is written
+	place, err := yaml.Marshal(one)
+	if err != nil {
+		return err
+	}
+	out.runs = all
+	o := best.Result
+	page := report.Run{Names: best.source.Sites, Settings: string(place), Command: again, Runs: runsTable(string(o.Metric), all)}
+	if err := errors.Join(out.write(o, best.plan, best.shards, page), j.writePlan(out.stdout, o)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(state); err != nil {
@@ -183,8 +261,11 @@ func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags,
 	if err := printTried(text, o); err != nil {
 		return err
 	}
-	if err := out.print(text, o, shards); err != nil {
+	if err := printRuns(text, string(o.Metric), all); err != nil {
 		return err
 	}
-	return cli.PrintLedger(text, j.ledger, name)
+	if err := out.print(text, o, best.shards); err != nil {
+		return err
+	}
+	return cli.PrintLedger(text, j.ledger, best.shards[0].Name)
 }

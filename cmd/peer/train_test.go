@@ -297,7 +297,11 @@ func TestCompareFlags(t *testing.T) {
 			t.Errorf("compare.json has no %q", want)
 		}
 	}
-	must(t, "compare", "--config", filepath.Join(out, "settings.yaml"), "--seeds", "1", "-q", "-o", filepath.Join(out, "again"))
+	again := filepath.Join(out, "again")
+	must(t, "compare", "--config", filepath.Join(out, "settings.yaml"), "-q", "-o", again)
+	if !bytes.Equal(bytes.ReplaceAll(contents(t, filepath.Join(again, "settings.yaml")), []byte(again), []byte(out)), contents(t, filepath.Join(out, "settings.yaml"))) {
+		t.Error("settings.yaml must repeat the comparison, seeds and all")
+	}
 	for want, args := range map[string][]string{
 		"--seeds must be 1 to 1000 (got 0)":            {"--data", data, "--seeds", "0"},
 		"mode must be retexo or fullbatch":             {"--data", data, "--mode", "standalone"},

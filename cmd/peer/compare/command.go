@@ -30,9 +30,9 @@ func Commands() []*cobra.Command { return []*cobra.Command{newDemo(), newCompare
 type comparing struct {
 	cli.Source `yaml:",inline"`
 	Out        string `yaml:"out"`
+	Seeds      int    `yaml:"seeds,omitempty"`
 
-	seeds int
-	view  cli.WatchFlags
+	view cli.WatchFlags
 }
 
 // bindRuns adds the flag of the number of runs, which is 5 unless given.
@@ -65,7 +65,7 @@ The directory gets compare.html, compare.json, compare.csv and settings.yaml. pe
 	f.StringVar(&c.Shards, "shards", "", "partition: a directory that peer partition wrote")
 	f.IntVar(&c.Split, "split", 0, "split of the first run")
 	f.StringVar(&config, "config", "", "settings file (YAML); flags override it")
-	bindRuns(f, &c.seeds)
+	bindRuns(f, &c.Seeds)
 	f.StringVarP(&c.Out, "out", "o", "", "directory to write to (default runs/DATA-compare)")
 	c.view.Bind(f)
 	flags.Group(one, "data", "shards", "split", "config", "seeds")
@@ -85,12 +85,13 @@ func (c *comparing) run(cmd *cobra.Command, config string) error {
 		return err
 	}
 	for name, restore := range map[string]func(){"data": func() { c.Data = given.Data }, "shards": func() { c.Shards = given.Shards },
-		"split": func() { c.Split = given.Split }, "out": func() { c.Out = given.Out }} {
+		"split": func() { c.Split = given.Split }, "out": func() { c.Out = given.Out },
+		"seeds": func() { c.Seeds = given.Seeds }} {
 		if cmd.Flags().Changed(name) {
 			restore()
 		}
 	}
-	if err := checkMode(*p, c.seeds); err != nil {
+	if err := checkMode(*p, c.Seeds); err != nil {
 		return err
 	}
 	all, err := open(c.Source, *p, w.Event)
@@ -133,13 +134,13 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	}
 	started := in
 	r := &results{sameNodes: all.sameNodes}
-	for k := range c.seeds {
+	for k := range c.Seeds {
 		if k > 0 {
 			if in, err = all.run(k); err != nil {
 				return err
 			}
 		}
-		if err := r.add(ctx, in, w, fmt.Sprintf("run %d of %d, ", k+1, c.seeds)); err != nil {
+		if err := r.add(ctx, in, w, fmt.Sprintf("run %d of %d, ", k+1, c.Seeds)); err != nil {
 			if ctx.Err() != nil {
 				return errors.New("interrupted before the last run: nothing is written")
 			}
@@ -181,7 +182,7 @@ func (r *results) sign(p heddle.Plan, c *comparing, command string) error {
 	if command == "" {
 		command = fmt.Sprintf("peer compare --config %s --out %s-again", output{c.Out}.settings(), c.Out)
 	}
-	r.Settings, r.Command = string(settings)+string(place), fmt.Sprintf("%s --seeds %d", command, c.seeds)
+	r.Settings, r.Command = string(settings)+string(place), command
 	r.Version, r.Date = cli.Version(), time.Now().UTC().Format(time.RFC3339)
 	return nil
 }

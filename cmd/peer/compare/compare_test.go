@@ -41,7 +41,7 @@ func sites(edit func(*graph.Graph)) (*data, heddle.Plan) {
 // compared runs a comparison and returns what it wrote and printed.
 func compared(t *testing.T, all *data, seeds int) (r results, dir, text string) {
 	t.Helper()
-	c := comparing{seeds: seeds, Out: t.TempDir()}
+	c := comparing{Seeds: seeds, Out: t.TempDir()}
 	var out bytes.Buffer
 	if err := c.compare(t.Context(), all, cli.NewWatch(io.Discard, true), &out, "peer compare"); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestInterrupted(t *testing.T) {
 	all, _ := sites(nil)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	c := comparing{seeds: 2, Out: t.TempDir()}
+	c := comparing{Seeds: 2, Out: t.TempDir()}
 	err := c.compare(ctx, all, cli.NewWatch(io.Discard, true), io.Discard, "peer compare")
 	if err == nil || !strings.Contains(err.Error(), "nothing is written") {
 		t.Errorf("interrupted: %v", err)

@@ -26,14 +26,14 @@ on your data. Each run draws the graph anew.`,
 			defer w.End()
 			p := heddle.Defaults(heddle.Plan{Preset: "auto"})
 			p.Seed = seed
-			if err := checkMode(p, c.seeds); err != nil {
+			if err := checkMode(p, c.Seeds); err != nil {
 				return err
 			}
-			return c.compare(cmd.Context(), builtIn(p), w, cmd.OutOrStdout(), fmt.Sprintf("peer demo --seed %d", seed))
+			return c.compare(cmd.Context(), builtIn(p), w, cmd.OutOrStdout(), fmt.Sprintf("peer demo --seed %d --seeds %d", seed, c.Seeds))
 		},
 	}
 	one.Flags().Uint64Var(&seed, "seed", 1, "random seed of graph and training, of the first run")
-	bindRuns(one.Flags(), &c.seeds)
+	bindRuns(one.Flags(), &c.Seeds)
 	one.Flags().StringVarP(&c.Out, "out", "o", filepath.Join("runs", "demo"), "directory to write to")
 	c.view.Bind(one.Flags())
 	return one

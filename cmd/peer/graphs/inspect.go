@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
@@ -182,37 +181,4 @@ func inspectModel(w io.Writer, path string) error {
 		fmt.Fprintln(w, "  reads tables: peer predict --nodes and --edges")
 	}
 	return nil
-}
-
-// inspectState describes a directory of checkpoints of one peer, or of the peers of a run.
-func inspectState(w io.Writer, path string) error {
-	found := false
-	for _, dir := range append([]string{path}, subdirectories(path)...) {
-		seqs, err := (&checkpoint.Store{Dir: dir}).List()
-		if err != nil {
-			return err
-		}
-		for _, seq := range seqs {
-			fmt.Fprintf(w, "%s: checkpoint %d (layer-wise: stage %d before round %d)\n", dir, seq, seq>>32,
-				max(int64(seq&0xffffffff)-1, 0))
-			found = true
-		}
-	}
-	if !found {
-		return fmt.Errorf("%s must hold a data set, a partition or checkpoints", path)
-	}
-	return nil
-}
-
-func subdirectories(path string) (dirs []string) {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			dirs = append(dirs, filepath.Join(path, e.Name()))
-		}
-	}
-	return dirs
 }

@@ -21,6 +21,7 @@ type Run struct {
 	Shards   []*shard.Shard // of this process
 	Names    []string       // of all sites by rank; nil: they have none
 	Date     time.Time      // of its end
+	Runs     *Table         // the runs of which this one validates best, or nil
 	Links    *Table         // duration of the run over other connections, or nil
 	Failures *Table         // peers that failed or were slow, and what was done, or nil
 	Settings string         // by which the model was trained, as a settings file
@@ -70,6 +71,7 @@ type contents struct {
 	TriedTable        *Table
 	Trade             Chart
 	Failures, Links   *Table
+	Runs              *Table
 	Sent              Table
 	Doors             Chart
 	Leaves            *section
@@ -96,7 +98,7 @@ func Write(w io.Writer, r Run) error {
 	o := r.Result
 	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: r.warnings(), Facts: r.facts(),
 		Layers: layers(o), TriedTable: TriedTable(string(o.Metric), o.Tried).named("Plans that were tried"),
-		Failures: r.Failures.named("Failed and slow sites"), Links: r.Links.named("Over other connections"),
+		Runs: r.Runs, Failures: r.Failures.named("Failed and slow sites"), Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
 	var err error
 	if c.Quality, err = r.quality(); err != nil {
