@@ -47,11 +47,6 @@ type Position struct {
 // Seq numbers positions in their order, from 1: stage first, then round.
 func (p Position) Seq() uint64 { return uint64(p.Stage)<<32 | uint64(p.Round) + 1 }
 
-// PositionOf returns the stage and round of number seq.
-func PositionOf(seq uint64) Position {
-	return Position{Stage: int(seq >> 32), Round: int(seq&(1<<32-1)) - 1}
-}
-
 // Improve reports whether the state at the beginning of round is the best of its stage, and then notes it: a higher
 // metric, or the same with a lower loss. Without validation labels (val NaN) the last state is the best.
 func (p *Position) Improve(round int, val, loss float64) bool {

@@ -77,17 +77,17 @@ func inspectStore(w io.Writer, s *checkpoint.Store, record *cli.Record) error {
 	if err != nil {
 		return err
 	}
-	at := train.PositionOf(seqs[0])
-	stage := fmt.Sprintf("stage %d", at.Stage)
+	at, round := int(seqs[0]>>32), seqs[0]&(1<<32-1)-1 // as train.Position numbers them
+	stage := fmt.Sprintf("stage %d", at)
 	if record != nil {
 		switch auto := record.Value("preset") == "auto"; {
 		case record.Value("mode") != "retexo":
 			stage = "all layers"
 		case !auto && record.Value("encoder") != "classes":
-			stage += " (" + train.StageName(at.Stage) + ")"
+			stage += " (" + train.StageName(at) + ")"
 		}
 	}
-	fmt.Fprintf(w, "  %s: %s, before round %d; %s, saved %s\n", s.Dir, stage, at.Round, report.Bytes(info.Size()),
+	fmt.Fprintf(w, "  %s: %s, before round %d; %s, saved %s\n", s.Dir, stage, round, report.Bytes(info.Size()),
 		info.ModTime().UTC().Format(time.DateTime+" UTC"))
 	return nil
 }
