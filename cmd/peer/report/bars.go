@@ -144,7 +144,7 @@ func sentBars(peers []heddle.Traffic) (Chart, error) {
 		p.Legend.Add(d.name, b)
 	}
 	p.NominalY(names...)
-	legend := 2.3
+	legend := 2.6
 	p.Y.Min, p.Y.Max = -0.6, float64(len(peers))-0.4+legend
 	title := "Bytes sent by site and purpose"
 	picture, err := svg(p, width, vg.Points(45)+vg.Points(21)*vg.Length(float64(len(peers))+legend), title+": "+strings.Join(said, "; "))

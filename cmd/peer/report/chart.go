@@ -72,7 +72,7 @@ func newPlot(x, y string) *plot.Plot {
 		axis.Tick.Marker = plot.TickerFunc(ticks)
 	}
 	p.Legend.TextStyle.Font, p.Legend.TextStyle.Color = font.From(sans, vg.Points(10)), ink
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
 	return p
 }
 

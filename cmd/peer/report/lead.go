@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-
-	"github.com/heddle-gnn/heddle/graph"
 )
 
 func (r Run) title() string {
@@ -49,37 +47,27 @@ func (r Run) what() string {
 		r.parts(), named, model, nodes, r.site(r.Shards[0].Rank))
 }
 
-// how says how good the model is.
+// how says how good the model is, beside the baseline.
 func (r Run) how() string {
-	o := r.Result
+	o, f := r.Result, r.Result.Figures
 	if math.IsNaN(o.Test) {
 		return "There are no test nodes, so nothing says how well it does on nodes that it has not seen."
 	}
-	over := "the test nodes"
-	if n := r.testNodes(); n > 0 {
-		over = fmt.Sprintf("%d test nodes, which training did not use", n)
-	} else if r.parts() > 1 {
-		over = "the test nodes of all sites, which training did not use"
-	}
-	if o.Metric == "accuracy" {
-		return fmt.Sprintf("It names the right class of %.1f %% of %s.", 100*o.Test, over)
-	}
-	return fmt.Sprintf("It reaches a %s of %.1f %% over %s.", o.Metric, 100*o.Test, over)
-}
-
-// testNodes is how many there are at all sites; 0: this process does not know.
-func (r Run) testNodes() (n int) {
-	if !r.whole() {
-		return 0
-	}
-	for _, s := range r.Shards {
-		for i, split := range s.Split {
-			if split == graph.Test && (s.Labels.Multi() || s.Labels.Class[i] >= 0) {
-				n++
-			}
+	over, within, baseline := "the test nodes of all sites", "", ""
+	if f != nil {
+		over = fmt.Sprintf("%d test nodes", f.Test.Rows)
+		if f.Test.Low == f.Test.Low && f.Test.High == f.Test.High {
+			within = fmt.Sprintf(" (95 %% interval %s)", interval(f.Test))
+		}
+		if f.Test.Baseline == f.Test.Baseline && f.Majority >= 0 {
+			baseline = fmt.Sprintf(" Naming class %s for every node would give %.1f %%.", f.Test.Classes[f.Majority].Name, 100*f.Test.Baseline)
 		}
 	}
-	return n
+	said := fmt.Sprintf("It reaches a %s of %.1f %%%s on", o.Metric, 100*o.Test, within)
+	if o.Metric == "accuracy" {
+		said = fmt.Sprintf("It names the right class of %.1f %%%s of", 100*o.Test, within)
+	}
+	return fmt.Sprintf("%s %s, which training did not use.%s", said, over, baseline)
 }
 
 func (r Run) cost() string {

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // confusion is how often nodes of each class were given each class.
@@ -23,45 +25,146 @@ type confusionCell struct {
 	Right bool
 }
 
-// warnings are what a reader must know before the figures.
-func (r Run) warnings() []string { return nil }
-
-// quality is how good the model is, in detail.
+// quality is how good the model is, in detail: over the test nodes or, where there are none, the validation nodes.
 func (r Run) quality() (all []section, err error) {
-	sites, err := r.bySite()
+	f := r.Result.Figures
+	if f == nil {
+		return nil, nil
+	}
+	over, nodes := f.Test, "test nodes"
+	if over.Rows == 0 {
+		over, nodes = f.Val, "validation nodes"
+	}
+	if over.Rows == 0 {
+		return nil, nil
+	}
+	all = append(all, section{Title: "Right and wrong, class by class", Notes: mistakes(over), Confusion: confusionOf(over, nodes), Tables: []Table{classes(over)}})
+	sites, err := r.bySite(f)
 	if err != nil {
 		return nil, err
 	}
-	if sites != nil {
-		all = append(all, *sites)
-	}
-	return all, nil
+	return append(all, sites, measures(f)), nil
 }
 
-// bySite is the metric of each site's test nodes; nil: this process knows it of fewer than two.
-func (r Run) bySite() (*section, error) {
-	o := r.Result
-	if len(r.Shards) < 2 {
-		return nil, nil
+// confusionOf is the matrix of a set of nodes; nil: there is none.
+func confusionOf(s figures.Set, nodes string) *confusion {
+	if s.Confusion == nil {
+		return nil
 	}
-	metric := string(o.Metric)
-	t := Table{Name: "Each site's test nodes", Head: []string{"site", "nodes", "test nodes", "test " + metric}}
-	var bars []Bar
-	for k, s := range r.Shards {
-		score, nodes, err := math.NaN(), 0, error(nil)
-		if !o.Own[k].Logits.Empty() {
-			if score, nodes, err = o.Own[k].Score(o.Metric, s.Alone()); err != nil {
-				return nil, fmt.Errorf("report: test nodes of %s: %w", r.site(s.Rank), err)
+	c := &confusion{Name: "Confusion matrix", Caption: "Rows are the true classes, columns those that the model names. Numbers of " + nodes + "; the diagonal is right.",
+		Head: []string{"true class"}}
+	for k, row := range s.Confusion {
+		total := int64(0)
+		for _, n := range row {
+			total += n
+		}
+		one := confusionRow{Name: s.Classes[k].Name}
+		for q, n := range row {
+			one.Cells = append(one.Cells, confusionCell{n, fmt.Sprintf("%.2f", 0.5*float64(n)/float64(max(1, total))), k == q})
+		}
+		c.Head, c.Rows = append(c.Head, "as "+s.Classes[k].Name), append(c.Rows, one)
+	}
+	return c
+}
+
+// mistakes names the most frequent one.
+func mistakes(s figures.Set) []string {
+	most, from, to, wrong := int64(0), 0, 0, int64(0)
+	for k, row := range s.Confusion {
+		for q, n := range row {
+			if k == q {
+				continue
+			}
+			if wrong += n; n > most {
+				most, from, to = n, k, q
 			}
 		}
-		t.Rows = append(t.Rows, []string{r.site(s.Rank), fmt.Sprint(s.Owned), fmt.Sprint(nodes), Percent(score)})
-		bars = append(bars, Bar{r.site(s.Rank), score, math.NaN(), math.NaN()})
 	}
-	chart, err := barsOf("Test "+metric+" of each site", metric, bars, o.Test, "all sites")
+	if most == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("The most frequent mistake: %d nodes of class %s are called %s, of %d mistakes.", most, s.Classes[from].Name, s.Classes[to].Name, wrong)}
+}
+
+func classes(s figures.Set) Table {
+	t := Table{Name: "Classes", Head: []string{"class", "nodes", "named", "precision", "recall", "F1"}}
+	for _, c := range s.Classes {
+		t.Rows = append(t.Rows, []string{c.Name, fmt.Sprint(c.Labelled), fmt.Sprint(c.Predicted), Percent(float64(c.Precision)), Percent(float64(c.Recall)), Percent(float64(c.F1))})
+	}
+	return t
+}
+
+// bySite is the metric of the test nodes of each site that this process knows, beside that of all.
+func (r Run) bySite(f *figures.Figures) (section, error) {
+	metric := string(r.Result.Metric)
+	t := Table{Name: "Sites", Head: []string{"site", "test nodes", "test " + metric, "95 % interval", "baseline", "validation " + metric}}
+	row := func(name string, test, val figures.Set) {
+		t.Rows = append(t.Rows, []string{name, fmt.Sprint(test.Rows), Percent(float64(test.Metric)), interval(test), Percent(float64(test.Baseline)), Percent(float64(val.Metric))})
+	}
+	var bars []Bar
+	for k, s := range f.Sites {
+		name := s.Name
+		if k < len(r.Shards) && len(f.Sites) == len(r.Shards) {
+			name = r.site(r.Shards[k].Rank)
+		}
+		if r.parts() > 1 {
+			row(name, s.Test, s.Val)
+			bars = append(bars, Bar{name, float64(s.Test.Metric), float64(s.Test.Low), float64(s.Test.High)})
+		}
+	}
+	row("all together", f.Test, f.Val)
+	chart, err := barsOf("Test "+metric+" of each site", metric, bars, float64(f.Test.Metric), "all sites")
 	if err != nil {
-		return nil, fmt.Errorf("report: chart of the sites: %w", err)
+		return section{}, fmt.Errorf("report: chart of the sites: %w", err)
 	}
-	return &section{Title: "Site by site", Chart: charts(chart), Tables: []Table{t}}, nil
+	s := section{Title: "Site by site", Chart: charts(chart), Tables: []Table{t},
+		Notes: []string{"The baseline names the class that most training nodes have, for every node."}}
+	if r.parts() == 1 {
+		s.Title = "Beside the baseline"
+	}
+	return s, nil
+}
+
+func interval(s figures.Set) string {
+	if s.Low != s.Low || s.High != s.High {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f to %.1f %%", 100*s.Low, 100*s.High)
+}
+
+// measures are other measures than the run's metric, and what probabilities are worth.
+func measures(f *figures.Figures) section {
+	t := Table{Name: "Other measures", Head: []string{"measure", "test", "validation"}}
+	for _, m := range []struct {
+		name string
+		of   func(figures.Set) figures.Value
+	}{
+		{"accuracy", func(s figures.Set) figures.Value { return s.Accuracy }},
+		{"F1, all nodes alike (micro)", func(s figures.Set) figures.Value { return s.MicroF1 }},
+		{"F1, all classes alike (macro)", func(s figures.Set) figures.Value { return s.MacroF1 }},
+		{"area under the ROC curve", func(s figures.Set) figures.Value { return s.AUC }},
+		{"average precision", func(s figures.Set) figures.Value { return s.AP }},
+		{"calibration error before", func(s figures.Set) figures.Value { return s.ECE }},
+		{"calibration error after", func(s figures.Set) figures.Value { return s.Calibrated }},
+	} {
+		test, val := float64(m.of(f.Test)), float64(m.of(f.Val))
+		if !math.IsNaN(test) || !math.IsNaN(val) {
+			t.Rows = append(t.Rows, []string{m.name, Percent(test), Percent(val)})
+		}
+	}
+	s := section{Title: "Other measures", Tables: []Table{t}}
+	if f.Temperature != 1 {
+		s.Notes = append(s.Notes, fmt.Sprintf("The calibration error is how far a probability is from how often it proves right, on average. The model's scores are divided by %.3g, "+
+			"fitted on validation nodes, so that it is small: the probabilities in predictions.csv can be taken as they are.", f.Temperature))
+	}
+	if h := f.Threshold; h != nil {
+		text := fmt.Sprintf("Class %s is named from a probability of %.1f %% on: chosen on validation nodes for %s.", f.Test.Classes[1].Name, 100*h.Probability, h.Goal)
+		if !h.Reached {
+			text += " They do not reach that goal; this is as near as they come."
+		}
+		s.Notes = append(s.Notes, text)
+	}
+	return s
 }
 
 // charts are those that show something.

@@ -96,7 +96,7 @@ var layout = template.Must(template.Must(template.New("report").Parse(partsPage)
 // Write writes the page of r as HTML.
 func Write(w io.Writer, r Run) error {
 	o := r.Result
-	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: r.warnings(), Facts: r.facts(),
+	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: o.Warnings(), Facts: r.facts(),
 		Layers: layers(o), TriedTable: TriedTable(string(o.Metric), o.Tried).named("Plans that were tried"),
 		Runs: r.Runs, Failures: r.Failures.named("Failed and slow sites"), Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}

@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // sample is the run of two sites, of which training knows all.
@@ -31,12 +31,10 @@ func sample(t *testing.T) Run {
 	}
 	p := heddle.Defaults(heddle.Plan{Mode: "retexo", Preset: "retexo"})
 	o := &heddle.Result{Plan: p, Metric: "accuracy", Val: 0.8, Test: 0.812, Seconds: 200, Rounds: 100}
-	for k, s := range shards {
-		own := heddle.Predictions{Logits: mat.New(s.Owned, 3)}
-		for i := range s.Owned {
-			own.Logits.Row(i)[s.Labels.Class[i]] = 1
-		}
-		o.Own = append(o.Own, own)
+	o.Figures = &heddle.Figures{Metric: "accuracy", Majority: 1, Temperature: 0.4, Test: set(0.812), Val: set(0.8),
+		Threshold: &figures.Threshold{Goal: "f1", Probability: 0.31}}
+	for k := range shards {
+		o.Figures.Sites = append(o.Figures.Sites, figures.Site{Name: fmt.Sprint("peer ", k), Test: set(0.8), Val: set(0.7)})
 		o.Peers = append(o.Peers, heddle.Traffic{Name: fmt.Sprint("peer ", k), Counts: comm.Counts{Halo: 3e6, Reduce: 2e6, Control: 1e4}, Wire: 6e6})
 	}
 	for k := range 2 {
@@ -52,6 +50,15 @@ func sample(t *testing.T) Run {
 	}
 	return Run{Result: o, Plan: p, Shards: shards, Names: []string{"north", "a hospital with a very long name"},
 		Settings: "model: gcn\n", Command: "peer train --seed 1"}
+}
+
+// set are figures of 40 nodes.
+func set(metric figures.Value) figures.Set {
+	none := figures.Value(math.NaN())
+	return figures.Set{Rows: 40, Metric: metric, Low: metric - 0.1, High: metric + 0.1, Baseline: 0.5, Accuracy: metric, MicroF1: metric, MacroF1: 0.7,
+		AUC: none, AP: none, ECE: 0.123, Calibrated: 0.021, Confusion: [][]int64{{9, 1, 0}, {0, 20, 0}, {4, 3, 3}},
+		Classes: []figures.Class{{Name: "well", Labelled: 10, Predicted: 13, Precision: 0.69, Recall: 0.9, F1: 0.78},
+			{Name: "ill & waiting for a bed", Labelled: 20, Predicted: 24, Precision: 0.83, Recall: 1, F1: 0.91}, {Name: "gone", Labelled: 10, Predicted: 3, Precision: 1, Recall: 0.3, F1: none}}}
 }
 
 // written returns the page of r.
@@ -70,7 +77,8 @@ func TestWrite(t *testing.T) {
 		t.Errorf("charts must be of sites, loss, accuracy and bytes (got %d)", n)
 	}
 	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "2 sites (north and a hospital with a very long name), simulated on one machine",
-		"names the right class of 81.2 % of 40 test nodes", "3 minutes", "3.00 MB", "80.00 %", "none", "peer train --seed 1",
+		"names the right class of 81.2 % (95 % interval 71.2 to 91.2 %) of 40 test nodes", "Naming class ill &amp; waiting for a bed for every node would give 50.0 %",
+		"4 nodes of class gone are called well, of 8 mistakes", "0.15)", "calibration error after", "12.30 %", "divided by 0.4,", "from a probability of 31.0 % on: chosen on validation nodes for f1. They do not reach", "3 minutes", "3.00 MB", "80.00 %", "none", "peer train --seed 1",
 		"a hospital with a v…", "the model ends here", "chosen round", "What left each site", "rows"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
@@ -140,7 +148,7 @@ func TestWriteWithoutCurves(t *testing.T) {
 		r.Result.Stages[i].Curve = nil
 	}
 	r.Shards = []*shard.Shard{shard.Whole(r.Shards[0].Alone())}
-	r.Result.Peers, r.Result.Own = []heddle.Traffic{{Name: "alone"}}, r.Result.Own[:1]
+	r.Result.Peers, r.Result.Figures = []heddle.Traffic{{Name: "alone"}}, nil
 	r.Result.Test = math.NaN()
 	html := written(t, r)
 	for _, want := range []string{"solved in one round", "in one place", "nothing was sent", "There are no test nodes"} {
