@@ -182,6 +182,16 @@ func (m *meeting) encoding() error {
 			return m.blame(q, err)
 		}
 	}
+	like := schemas[m.g.Rank()].Like
+	for q, s := range schemas {
+		if s.Like != like {
+			return fmt.Errorf("align: all sites must read their tables like the same model, or none: %s and %s do not", m.c.Sites[m.g.Rank()], m.c.Sites[q])
+		}
+	}
+	if like != "" {
+		m.encoded = tables.like
+		return nil
+	}
 	e, err := agree(m.c.Sites, schemas)
 	if err != nil {
 		return err // the same at every site

@@ -1,6 +1,8 @@
 package align
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,6 +18,7 @@ import (
 type schema struct {
 	dataset.Encoding // its columns without Mean and Std; an ignored one has no values
 	Marks            []mark
+	Like             string // SHA-256 of the encoding that this site reads by, where it asks no other: then there is nothing else
 }
 
 // mark is what a site tells of a column beside its kind and categories.
@@ -30,6 +33,10 @@ type mark struct {
 
 // schema returns what the other sites need to know.
 func (t *Tables) schema() schema {
+	if t.like != nil {
+		sum := sha256.Sum256(t.cfg.Like)
+		return schema{Like: hex.EncodeToString(sum[:])}
+	}
 	s := schema{Encoding: t.cfg.Encoding()}
 	s.Classes, s.Relations = t.profile.Classes, t.profile.Relations
 	for _, p := range t.profile.Columns {

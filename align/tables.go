@@ -38,6 +38,7 @@ func (c SiteConfig) Validate() error {
 type Tables struct {
 	cfg     SiteConfig
 	profile *dataset.Profile
+	like    *dataset.Encoding // of other tables, by which these are read; nil: the sites agree on one
 }
 
 // OpenSite reads a site's tables: what is wrong with them is best found before it meets the others.
@@ -64,6 +65,18 @@ func OpenSite(cfg SiteConfig) (*Tables, error) {
 
 // open finds out what the columns hold, and reads all by it to find faults.
 func (c SiteConfig) open() (*Tables, error) {
+	if c.Like != nil {
+		site := c.Site
+		alike, e, err := c.Alike()
+		if err != nil {
+			return nil, err
+		}
+		c.ImportConfig, e.Site = alike, ""
+		c.Site = site // each site's own affair
+		t := &Tables{c, nil, e}
+		_, _, _, err = t.read(e)
+		return t, err
+	}
 	profile, err := c.Profile()
 	if err != nil {
 		return nil, err
@@ -74,7 +87,7 @@ func (c SiteConfig) open() (*Tables, error) {
 	for _, p := range profile.Columns {
 		e.Columns = append(e.Columns, p.Column)
 	}
-	t := &Tables{c, profile}
+	t := &Tables{c, profile, nil}
 	_, _, _, err = t.read(&e)
 	return t, err
 }

@@ -24,7 +24,9 @@ func TableFacts(t *table.Table, rows int, format table.Format) facts.Table {
 func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, error) {
 	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
 	f.Edges.Merge, f.Edges.Relation = e.Merge, e.Relation
-	p.addColumns(f, e)
+	if p != nil { // else e is that of other tables
+		p.addColumns(f, e)
+	}
 	r.addUnknown(f, e)
 	if err := f.AddGraph(g, r.Source, r.Target); err != nil {
 		return nil, err

@@ -27,6 +27,10 @@ type ImportConfig struct {
 	// whether they are skipped; nil: the error names the first 20.
 	Format table.Format
 
+	// Like is the encoding of other tables (graph.Graph.Encoding), by which these are read; the roles of columns are its own
+	// then, as are the kinds of features. Nil: the tables say.
+	Like []byte
+
 	ID    string // column of Nodes with their names, each once; "": id, or else the index that pandas writes
 	Label string // class of a node; an empty cell or NaN: no label
 	Multi bool   // a cell of Label holds any number of classes, separated by ";"
@@ -138,6 +142,9 @@ func (c ImportConfig) Read() (*graph.Graph, *facts.Facts, error) {
 }
 
 func (c ImportConfig) readOnce() (*graph.Graph, *facts.Facts, error) {
+	if c = c.withDefaults(); c.Like != nil {
+		return c.readAlike()
+	}
 	p, err := c.Profile()
 	if err != nil {
 		return nil, nil, err

@@ -25,6 +25,7 @@ import (
 type importing struct {
 	tables             dataset.ImportConfig
 	list               edgelist.Config
+	like               string // model file
 	out                string
 	ogb, split         string // folder of a set, and in it
 	dgl, features      string // partition, and its features
@@ -80,6 +81,7 @@ func (m *importing) bind(cmd *cobra.Command) {
 	f.BoolVar(&m.directed, "directed", false, "edges of --dgl as they are, without their reverses")
 	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
+	bindLike(cmd, &m.like)
 	cli.Required(cmd, "out")
 	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
@@ -90,6 +92,12 @@ func (m *importing) bind(cmd *cobra.Command) {
 }
 
 func (m *importing) run(cmd *cobra.Command) error {
+	if err := readLike(m.like, &m.tables); err != nil {
+		return err
+	}
+	if m.like != "" && (m.tables.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
+		return cli.Invalidf("--like requires --nodes, and a data set to write")
+	}
 	c := m.tables
 	if c.Relation != "" && (c.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
 		return cli.Invalidf("--relation-column requires --nodes, and stored graphs have no relations")

@@ -20,7 +20,8 @@ import (
 type meeting struct {
 	cli.Seat
 	tables     align.SiteConfig
-	maxUnknown int // names that another site may request although they do not exist
+	like       string // model file
+	maxUnknown int    // names that another site may request although they do not exist
 	out        string
 }
 
@@ -50,6 +51,7 @@ others learn. A site that requests more than --max-unknown names that do not exi
 	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may request")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
+	bindLike(c, &s.like)
 	cli.Required(c, "plan", "nodes", "out")
 	return c
 }
@@ -60,6 +62,9 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 		return err
 	}
 	tables := s.tables
+	if err := readLike(s.like, &tables.ImportConfig); err != nil {
+		return err
+	}
 	if tables.Name == "" {
 		tables.Name = "sites"
 	}

@@ -1,0 +1,34 @@
+package graphs
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+)
+
+// bindLike adds the flag of a model whose columns tables become, to a command that has the flags of bindTables.
+func bindLike(c *cobra.Command, path *string) {
+	c.Flags().StringVar(path, "like", "", "model file whose columns and classes the tables get")
+	for _, name := range []string{"id-column", "label-column", "multi", "split-column", "numeric", "categorical", "text", "date", "age", "ignore",
+		"source-column", "target-column", "weight-column", "merge", "relation-column"} {
+		c.MarkFlagsMutuallyExclusive("like", name)
+	}
+}
+
+// readLike gives c the encoding of the model file at path; an empty path is none.
+func readLike(path string, c *dataset.ImportConfig) error {
+	if path == "" {
+		return nil
+	}
+	_, card, err := modelfile.Read(path)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	if card.Encoding == nil {
+		return cli.Invalidf("%s was not trained on tables: it does not say how columns become features", path)
+	}
+	c.Like = card.Encoding
+	return nil
+}

@@ -1,0 +1,39 @@
+package dataset
+
+import (
+	"encoding/json"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+)
+
+// Alike returns c with the roles of columns that the encoding Like gives them, and that encoding.
+func (c ImportConfig) Alike() (ImportConfig, *Encoding, error) {
+	e, err := parseEncoding(c.Like)
+	if err != nil {
+		return c, nil, err
+	}
+	c.ID, c.Label, c.Multi, c.Split, c.Site = e.ID, e.Label, e.Multi, e.Split, e.Site
+	c.Source, c.Target, c.Weight, c.Merge, c.Relation = e.Source, e.Target, e.Weight, e.Merge, e.Relation
+	return c, e, nil
+}
+
+// readAlike reads tables by the encoding Like. Labels may be absent.
+func (c ImportConfig) readAlike() (*graph.Graph, *facts.Facts, error) {
+	c, e, err := c.Alike()
+	if err != nil {
+		return nil, nil, err
+	}
+	g, r, err := e.read(c.Nodes, c.Edges, c.Format)
+	if err != nil {
+		return nil, nil, err
+	}
+	if g.Name = c.Name; c.Split == "" && c.Label != "" {
+		c.DrawSplit(g)
+	}
+	if g.Encoding, err = json.Marshal(e); err != nil {
+		return nil, nil, err
+	}
+	f, err := (*Profile)(nil).Facts(e, g, r)
+	return g, f, err
+}
