@@ -45,7 +45,7 @@ func extent(p Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
 
 // entrantOf is what a contest knows of c.
 func entrantOf(c plan.Candidate) tune.Entrant {
-	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Spare: c.Spare, Trained: c.Trained}
+	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Spare: c.Spare, Usual: c.Usual, Trained: c.Trained}
 }
 
 // contest returns the contest between candidates of p over parts of which own is one, and of whose extents e is the sum.

@@ -35,6 +35,7 @@ type Entrant struct {
 	Name    string
 	Plan    string // text that tells its plan from others
 	Spare   bool   // tried only where no candidate before it gives a model
+	Usual   bool   // chosen unless another is better by more than a standard error
 	Trained bool   // in rounds; false: in closed form
 	Limit   int64  // bytes that all peers send at most
 	Barred  string // why it cannot be tried; empty: it can
@@ -69,7 +70,7 @@ type Contest struct {
 	goal           string // "bytes": what is trained in rounds is tried only where validation could show its gain
 	budget, labels int64
 	candidates     []Entrant
-	order          []int // in which candidates are tried: by turn, then by bytes, then as given
+	order          []int // in which candidates are tried: by turn, then usual ones, then by bytes, then as given
 	next           int   // of order
 	spent          int64
 	least          []float64 // by candidate: what it must be able to reach; −Inf: anything
@@ -88,9 +89,18 @@ func New(goal string, budget, labels int64, candidates []Entrant) (*Contest, err
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int {
 		x, y := candidates[a], candidates[b]
-		return cmp.Or(cmp.Compare(x.turn(), y.turn()), cmp.Compare(x.Limit, y.Limit))
+		return cmp.Or(cmp.Compare(x.turn(), y.turn()), cmp.Compare(c.early(y), c.early(x)), cmp.Compare(x.Limit, y.Limit))
 	})
 	return c, nil
+}
+
+// early is 1 for a usual candidate that may send at most half of the budget: it is tried before others spend what it
+// needs. It is 0 for any other.
+func (c *Contest) early(one Entrant) int {
+	if one.Usual && one.Limit <= c.budget/2 {
+		return 1
+	}
+	return 0
 }
 
 // Next returns the candidate to try now; ok is false when none is left. Those that it passes over are told why.
@@ -162,9 +172,10 @@ func (c *Contest) Hopeless(i int, val float64, rounds, layers int) bool {
 	return rounds >= warmup && 1-wrong*math.Pow(1-layerGain, float64(layers)) < c.least[i]
 }
 
-// Choice returns the candidate that is chosen: of those within half a standard error of the best, which the validation
-// nodes cannot tell apart, and within forBytes of it, the one that sent the fewest bytes, then the simplest. It is an error if none was trained to
-// its end; the error says what became of each.
+// Choice returns the candidate that is chosen: a usual one within a standard error of the best, which the validation
+// nodes cannot tell from it (the one-standard-error rule, Breiman et al., 1984, §3.4.3). Where there is none, it is, of
+// those within half a standard error of the best and within forBytes of it, the one that sent the fewest bytes, then the
+// simplest. It is an error if none was trained to its end; the error says what became of each.
 func (c *Contest) Choice() (int, error) {
 	at, val := c.best()
 	if at < 0 {
@@ -173,6 +184,11 @@ func (c *Contest) Choice() (int, error) {
 			all = append(all, fmt.Errorf("%s: %s", c.candidates[i].Name, cmp.Or(a.Ended, "nothing was validated")))
 		}
 		return 0, fmt.Errorf("%w:\n%w", ErrNone, errors.Join(all...))
+	}
+	for i, a := range c.Verdicts {
+		if c.candidates[i].Usual && a.Ended == "" && a.Val >= val-c.Verdicts[at].Error {
+			return i, nil
+		}
 	}
 	least := val - min(c.Verdicts[at].Error/2, forBytes)
 	chosen := -1

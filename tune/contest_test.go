@@ -58,6 +58,36 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// TestUsual: the usual candidate is chosen within a standard error of the best (0.02 at 0.8) whatever it sent, and is tried
+// first where it may send at most half of the budget.
+func TestUsual(t *testing.T) {
+	all := []Entrant{{Name: "cheap", Limit: 1}, {Name: "usual", Usual: true, Limit: 50}, {Name: "dear", Limit: 60}}
+	for _, c := range []struct {
+		name   string
+		budget int64
+		usual  gave
+		order  []int
+		want   int
+	}{
+		{"within a standard error", 1000, gave{0.781, 50, ""}, []int{1, 0, 2}, 1},
+		{"beyond it", 1000, gave{0.779, 50, ""}, []int{1, 0, 2}, 0},
+		{"it failed", 1000, gave{0.9, 50, "failed"}, []int{1, 0, 2}, 0},
+		{"over half of the budget", 99, gave{0.781, 50, ""}, []int{0, 1}, 1},
+		{"over the budget", 49, gave{}, []int{0}, 0},
+	} {
+		contest, err := New("bytes", c.budget, 400, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if order := played(t, contest, []gave{{0.8, 1, ""}, c.usual, {0.795, 60, ""}}); !slices.Equal(order, c.order) {
+			t.Errorf("%s: candidates must be tried in the order %v (got %v)", c.name, c.order, order)
+		}
+		if got, err := contest.Choice(); err != nil || got != c.want {
+			t.Errorf("%s: the choice must be %d (got %d, %v)", c.name, c.want, got, err)
+		}
+	}
+}
+
 // TestNoChoice: the error says of each candidate why it was not trained.
 func TestNoChoice(t *testing.T) {
 	c, err := New("bytes", 10, 5, []Entrant{{Name: "large", Limit: 11}, {Name: "wrong", Barred: "no such thing"}, {Name: "weak"}})

@@ -34,6 +34,8 @@ var settings = []setting{
 	{"frugal-pca", map[string]string{"preset": "frugal-pca"}},
 	{"frugal, coarse_rows: false", map[string]string{"preset": "frugal", "coarse_rows": "false"}},
 	{"frugal (default)", map[string]string{"preset": "frugal"}},
+	{"labels, usual plan of preset auto", map[string]string{"preset": "frugal", "class_target": "labels", "hops": "6", "hops_kept": "all",
+		"random_features": "128"}},
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -44,6 +46,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	seed := f.Uint64("seed", 1, "random seed of partition and training")
 	rows := f.Int("rows", 200, "rows of components, and rows with guessed columns")
 	bags := f.Int("bags", 10, "rows of class means searched, of few values and above five")
+	only := f.String("only", "", "part of the names of the settings to attack; empty: all")
 	tries := f.Int("tries", 10_000_000, "sets compared for each of them")
 	return func(ctx context.Context, p *page.Page) error {
 		if *peers < 2 {
@@ -53,6 +56,9 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			"PCA sum: exact rows %s", "columns guessed %.2f", "without a row %s")
 		for _, name := range strings.Split(*data, ",") {
 			for _, s := range settings {
+				if !strings.Contains(s.name, *only) {
+					continue
+				}
 				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries}
 				if err := m.run(ctx, p, s); err != nil {
 					return fmt.Errorf("%s, %s: %w", name, s.name, err)

@@ -36,7 +36,7 @@ var passedOver = []string{
 	"--preset=frugal --class-target=labels --hops=1",
 	"--preset=frugal --class-target=labels --hops=6",
 	"--preset=frugal --class-target=labels",
-	"--preset=frugal --class-target=labels --hops=6 --hops-kept=all --random-features=128",
+	"--preset=frugal --class-target=labels --hops=4 --hops-kept=all --random-features=128",
 	"--preset=frugal --class-target=residual --random-features=512",
 	"--preset=frugal --class-target=residual --hops=4",
 	"--preset=frugal --encoder=classes+pca:16",
@@ -58,6 +58,8 @@ func CommandCandidates(f *flag.FlagSet) func(context.Context, *page.Page) error 
 type candidate struct {
 	experiment
 	closed bool
+	usual  bool               // of preset auto
+	tried  bool               // by preset auto, whatever the others give
 	of     map[string]summary // by data set; none where the plan does not fit it
 }
 
@@ -66,14 +68,14 @@ func candidatesOf() (all []*candidate, err error) {
 	for _, c := range heddle.Defaults(heddle.Plan{Preset: "auto"}).Candidates() {
 		e := experiment{Name: c.Name, Plan: c.Plan}
 		e.Peers, e.Policy = 4, "random"
-		all = append(all, &candidate{e, !c.Trained, map[string]summary{}})
+		all = append(all, &candidate{e, !c.Trained, c.Usual, !c.Spare, map[string]summary{}})
 	}
 	for _, flags := range passedOver {
 		e, err := planned("`"+flags+"`", "cora", flags)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &candidate{e, e.Solver == "ridge", map[string]summary{}})
+		all = append(all, &candidate{e, e.Solver == "ridge", false, false, map[string]summary{}})
 	}
 	return all, nil
 }
@@ -124,6 +126,9 @@ func (o options) printCandidates(ctx context.Context, p *page.Page, b *book) err
 		p.Row(cells...)
 	}
 	p.Text("A cell is the mean validation metric, and the MB in brackets; –: the plan does not fit the data.")
+	if err := printRules(p, b, rows, sets); err != nil {
+		return err
+	}
 	if !slices.ContainsFunc(rows, func(c *candidate) bool { return !c.closed && len(c.of) > 0 }) {
 		return nil
 	}
