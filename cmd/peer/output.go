@@ -26,9 +26,11 @@ type result struct {
 	Dataset      string   `json:"dataset"`
 	Peers        int      `json:"peers"`
 	Seed         uint64   `json:"seed"`
-	TestAccuracy *float64 `json:"test_accuracy"` // the metric named below, in [0, 1]; null: no test nodes
-	ValAccuracy  *float64 `json:"val_accuracy"`
-	Seconds      float64  `json:"seconds"` // in sessions, from the first connection to the last parameter
+	Test         *float64 `json:"test"` // the metric named below, in [0, 1]; null: no test nodes
+	Val          *float64 `json:"val"`
+	TestAccuracy *float64 `json:"test_accuracy"` // deprecated: test, whatever the metric
+	ValAccuracy  *float64 `json:"val_accuracy"`  // deprecated: val
+	Seconds      float64  `json:"seconds"`       // in sessions, from the first connection to the last parameter
 	Rounds       int      `json:"rounds"`
 	Bytes        struct { // sent by the peers of this process together
 		Halo    int64 `json:"halo"`
@@ -36,8 +38,9 @@ type result struct {
 		Control int64 `json:"control"`
 		Wire    int64 `json:"wire"` // as the network carried them; 0 in memory
 	} `json:"bytes"`
-	PeakRSS []int64    `json:"peak_rss_bytes"` // of this process
-	Loss    []*float64 `json:"loss"`           // of each round, stage by stage
+	AllBytes *allBytes  `json:"bytes_all_peers"` // null: the figures were not summed
+	PeakRSS  []int64    `json:"peak_rss_bytes"`  // of this process
+	Loss     []*float64 `json:"loss"`            // of each round, stage by stage
 
 	Metric  string        `json:"metric"`
 	Preset  string        `json:"preset,omitempty"`
@@ -51,6 +54,12 @@ type result struct {
 
 	Sums    plan.SumTerms `json:"sums"`              // who sees what of the sums over the peers
 	Privacy *dp.Statement `json:"privacy,omitempty"` // what the run kept private, and how
+
+	Figures  *heddle.Figures `json:"figures"`  // null: a peer failed before they were summed
+	Warnings []string        `json:"warnings"` // what whoever reads the figures must know first
+	Data     dataFacts       `json:"data"`
+	Versions versions        `json:"versions"`
+	Date     time.Time       `json:"date"` // when this was written
 
 	Tried []tried `json:"tried,omitempty"` // by preset auto; the other fields are those of the chosen plan
 
@@ -81,10 +90,12 @@ func number(x float64) *float64 {
 
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	r := result{Mode: p.Mode, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
-		Seed: p.Seed, TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
+		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
 	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
 	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
+	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)
+	r.Data, r.AllBytes = factsOf(o, first), allBytesOf(o)
 	sum := o.Total()
 	r.Messages, r.Trips, r.Waited = sum.Messages, o.Load.Trips, o.Waited
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
@@ -178,6 +189,9 @@ func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) er
 	sum := o.Total()
 	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric, report.Percent(o.Test),
 		report.Percent(o.Val), o.Seconds)
+	if line := worth(o); line != "" {
+		fmt.Fprintln(w, line)
+	}
 	fmt.Fprintf(w, "sent: halo %s, reduce %s, control %s", report.Bytes(sum.Halo), report.Bytes(sum.Reduce),
 		report.Bytes(sum.Control))
 	if sum.Wire > 0 {

@@ -56,6 +56,7 @@ func TestSameBits(t *testing.T) {
 
 	want := contents(t, filepath.Join(dir, "memory", "model.safetensors"))
 	first := figures(t, filepath.Join(dir, "memory", "result.json"))
+	_, schema := resultSchema(t)
 	equal(t, "losses", len(first.Loss), 24)
 	equal(t, "wire bytes in memory", first.Bytes.Wire, 0)
 	for _, name := range []string{"quic", "tcp", "noise", "ws", "auto", "data", "join-0", "join-1", "join-2"} {
@@ -69,6 +70,10 @@ func TestSameBits(t *testing.T) {
 			}
 		}
 		equal(t, name+": test accuracy", *r.TestAccuracy, *first.TestAccuracy)
+		bySchema(t, schema, filepath.Join(dir, name, "result.json"))
+		equal(t, name+": halo bytes of all peers", r.AllBytes.Halo, first.AllBytes.Halo)
+		equal(t, name+": reduce bytes of all peers", r.AllBytes.Reduce, first.AllBytes.Reduce)
+		equal(t, name+": temperature", r.Figures.Temperature, first.Figures.Temperature)
 		if !strings.HasPrefix(name, "join") {
 			equal(t, name+": halo bytes", r.Bytes.Halo, first.Bytes.Halo)
 			equal(t, name+": reduce bytes", r.Bytes.Reduce, first.Bytes.Reduce)

@@ -36,7 +36,7 @@ type Exchange struct {
 // sums are those over all peers.
 type sums struct {
 	Digest      uint32  `json:"digest"` // of the model
-	Labels      []int64 `json:"labels"` // labels.Numbers, then bytes that all peers sent, by purpose
+	Labels      []int64 `json:"labels"` // labels.Numbers, then bytes that all peers sent, by purpose, and their nodes' in-edges
 	Likelihoods []int64 `json:"likelihoods"`
 	Sheets      []int64 `json:"sheets"` // of validation and test nodes
 }
@@ -52,8 +52,8 @@ const (
 	ofHeld        = "figures of earlier sums"
 )
 
-// doors is by how many purposes bytes are counted.
-const doors = 3
+// totals are the bytes that a peer sent, by purpose, and the in-edges of its nodes.
+const totals = 4
 
 // Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution).
 func Numbers(classes int, multi bool) (parts, wide [3]int64) {
@@ -62,8 +62,8 @@ func Numbers(classes int, multi bool) (parts, wide [3]int64) {
 		none.Bits = []uint8{}
 	}
 	s := eval.NewSheet(none)
-	parts = [3]int64{int64(1 + labels.Len(classes) + doors), eval.Likelihoods, 2 * int64(s.Size())}
-	wide = [3]int64{doors, eval.Likelihoods}
+	parts = [3]int64{int64(1 + labels.Len(classes) + totals), eval.Likelihoods, 2 * int64(s.Size())}
+	wide = [3]int64{totals, eval.Likelihoods}
 	for i := range 2 * s.Size() {
 		if s.Wide(i) {
 			wide[2]++
@@ -107,7 +107,7 @@ func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	if e.sums != nil {
 		first[0] = 1
 	}
-	first = append(first, sent.Halo, sent.Reduce, sent.Control)
+	first = append(first, sent.Halo, sent.Reduce, sent.Control, int64(e.Shard.Adj.NumEdges()))
 	if err := reduce(ofLabels, first, bits, func(i int) bool { return i >= counted }); err != nil {
 		return err
 	}

@@ -128,7 +128,6 @@ func read(t *testing.T, e *Exchange) *Figures {
 // text is f without the bytes that were sent.
 func text(t *testing.T, f *Figures) string {
 	t.Helper()
-	f.Sent = comm.Counts{}
 	b, err := json.Marshal(f)
 	if err != nil {
 		t.Fatal(err)
@@ -155,8 +154,8 @@ func TestSameForAnyPeers(t *testing.T) {
 			together(t, all, logits, -1)
 			for r, e := range all {
 				f := read(t, e)
-				if f.Sent.Halo != int64(k)<<40 || f.Sent.Reduce != int64(k*(k-1)/2) {
-					t.Errorf("%d peers sent %+v", k, f.Sent)
+				if f.Sent.Halo != int64(k)<<40 || f.Sent.Reduce != int64(k*(k-1)/2) || f.Edges != 1800 {
+					t.Errorf("%d peers sent %+v and have %d edges", k, f.Sent, f.Edges)
 				}
 				if got := text(t, f); want == "" {
 					want = got

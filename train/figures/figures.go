@@ -46,7 +46,8 @@ type Figures struct {
 	Test        Set         `json:"test"`
 	Sites       []Site      `json:"sites,omitempty"` // of this process: of a local run all, else this site alone
 
-	Sent comm.Counts `json:"sent"` // by all peers, before these figures were summed
+	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
+	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
 }
 
 // Threshold is the probability of class 1, of two, from which on it is predicted.
@@ -124,8 +125,11 @@ func (e *Exchange) Logits() mat.Dense { return e.logits }
 func (e *Exchange) figures(s *sums) (*Figures, error) {
 	own, counts := e.split(s)
 	sent := s.Labels[labels.Len(own.Labels.Classes):]
+	if len(sent) != totals {
+		return nil, fmt.Errorf("there must be %d totals (got %d)", totals, len(sent))
+	}
 	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: eval.Temperature(s.Likelihoods),
-		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}}
+		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
 	if !own.Labels.Multi() {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
 	}

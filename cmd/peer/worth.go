@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/kernels"
+)
+
+// dataFacts are those of the data of all peers.
+type dataFacts struct {
+	Nodes    int64  `json:"nodes"`
+	Edges    *int64 `json:"edges"` // from each node to another: an undirected edge counts twice; null: not summed
+	Features int    `json:"features"`
+	Classes  int    `json:"classes"`
+	Several  bool   `json:"several_classes"` // a node may have several classes
+	Sites    int    `json:"sites"`
+}
+
+func factsOf(o *heddle.Result, first *shard.Shard) dataFacts {
+	f := dataFacts{Nodes: first.Nodes, Features: first.X.Cols(), Classes: first.Labels.Classes, Several: first.Labels.Multi(), Sites: first.Parts}
+	if o.Figures != nil {
+		f.Edges = &o.Figures.Edges
+	}
+	return f
+}
+
+// allBytes are what all peers of a run sent together, before the sums of the figures.
+type allBytes struct {
+	Halo    int64 `json:"halo"`
+	Reduce  int64 `json:"reduce"`
+	Control int64 `json:"control"`
+}
+
+func allBytesOf(o *heddle.Result) *allBytes {
+	if o.Figures == nil {
+		return nil
+	}
+	sent := o.Figures.Sent
+	return &allBytes{sent.Halo, sent.Reduce, sent.Control}
+}
+
+// versions are those of what trained.
+type versions struct {
+	Heddle  string `json:"heddle"`
+	Go      string `json:"go"`
+	System  string `json:"system"`
+	Kernels string `json:"kernels"`
+}
+
+func thisVersion() versions {
+	return versions{cli.Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, kernels.Name()}
+}
+
+// worth is the line beneath the metric of o: what it is beside, and how sure. Empty: there are no test nodes.
+func worth(o *heddle.Result) string {
+	if o.Figures == nil || o.Figures.Test.Rows == 0 {
+		return ""
+	}
+	set := o.Figures.Test
+	line := "baseline " + report.Percent(float64(set.Baseline))
+	if k := o.Figures.Majority; k >= 0 && !o.Metric.Ranks() {
+		line += fmt.Sprintf(" (always %s)", set.Classes[k].Name)
+	}
+	if set.Low == set.Low {
+		line += fmt.Sprintf("; 95 %% interval %s to %s", report.Percent(float64(set.Low)), report.Percent(float64(set.High)))
+	}
+	if t := o.Figures.Threshold; t != nil {
+		line += fmt.Sprintf("; class %s from probability %.3f on (%s)", set.Classes[1].Name, t.Probability, t.Goal)
+	}
+	return line
+}
