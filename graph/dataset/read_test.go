@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
@@ -196,5 +197,50 @@ func TestManyColumns(t *testing.T) {
 	g, f, err := ImportConfig{Nodes: filepath.Join(dir, "n.csv")}.Read()
 	if err != nil || g.X.Cols() != n || len(f.Columns) != n {
 		t.Fatalf("%v", err)
+	}
+}
+
+// A graph of networkx: one file with nodes and edges, or a list of names beside a table that pandas
+// wrote.
+func TestNetworkx(t *testing.T) {
+	xml := `<graphml><key id="d0" for="node" attr.name="age"/><key id="d1" for="node" attr.name="class"/><key id="d2" for="edge" attr.name="weight"/><graph>
+<node id="ann"><data key="d0">1</data><data key="d1">x</data></node><node id="bob"><data key="d0">2</data><data key="d1">y</data></node><node id="cyd"><data key="d0">3</data><data key="d1">x</data></node>
+<edge source="ann" target="bob"><data key="d2">2</data></edge><edge source="cyd" target="bob"><data key="d2">3</data></edge></graph></graphml>`
+	dir := tables(t, map[string]string{"g.graphml": xml, "n.csv": ",age,class\nann,1,x\nbob,2,y\ncyd,3,x\n", "e.edgelist": "ann bob 2\ncyd bob 3\n", "e.csv": "source,target,3\nann,bob,2\ncyd,bob,3\n"})
+	want, err := Import(ImportConfig{Name: "g", Nodes: filepath.Join(dir, "g.graphml"), Label: "class", Weight: "weight"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.N() != 3 || want.Adj.NumEdges() != 4 || !slices.Equal(want.IDs, []string{"ann", "bob", "cyd"}) {
+		t.Errorf("%+v", want)
+	}
+	for _, edges := range []string{"e.edgelist", "e.csv"} {
+		got, err := Import(ImportConfig{Name: "g", Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, edges), Label: "class", Weight: "3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Encoding = want.Encoding; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v\nwant %+v", edges, got, want)
+		}
+	}
+}
+
+// edge_index of PyTorch Geometric, alone and beside a table.
+func TestEdgeIndex(t *testing.T) {
+	dir := tables(t, map[string]string{"n.csv": "id,class\n0,x\n1,y\n2,x\n3,y\n",
+		"e.npz": string(pack(t, map[string]arr{"edge_index": {[]int{2, 3}, []int64{0, 1, 2, 1, 0, 2}}, "edge_attr": {[]int{3, 1}, []float32{2, 2, 1}}}))})
+	file := filepath.Join(dir, "e.npz")
+	g, err := edgelist.Read(edgelist.Config{Path: file, Weight: "edge_attr", Nodes: 5})
+	if err != nil || g.N() != 5 || g.Adj.NumEdges() != 2 || g.Adj.Weight[0] != 2 {
+		t.Errorf("%+v, %v", g, err)
+	}
+	g, err = Import(ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Edges: file, Label: "class", Weight: "edge_attr"})
+	if err != nil || g.N() != 4 || g.Adj.NumEdges() != 2 {
+		t.Errorf("%+v, %v", g, err)
+	}
+	for want, c := range map[string]edgelist.Config{"array weight: missing": {Weight: "weight"}, "no column of sources": {Source: "from"}, "node must be 0 to 0 (got 1)": {Nodes: 1}} {
+		c.Path = file
+		_, err := edgelist.Read(c)
+		graphtest.Refused(t, err, "e.npz", want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -279,11 +280,15 @@ type edgeList struct {
 func (e *Encoding) readEdges(path, nodes string, index map[string]int32, format table.Format, r *Reading) (*edgeList, error) {
 	format.Edges = true
 	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight, Cells: format}
-	if c.Numbered() {
+	if c.Numbered() && !table.IsList(path) {
 		if e.Relation != "" {
 			return nil, fmt.Errorf("dataset: %s: relations need a table with a column %s (got a list of numbered edges)", path, e.Relation)
 		}
-		return named(c, nodes, index)
+		l, err := named(c, nodes, index)
+		if err == nil {
+			r.Tables = append(r.Tables, facts.Table{File: filepath.Base(path), Rows: len(l.src)})
+		}
+		return l, err
 	}
 	t, err := table.Open(path, format)
 	if err != nil {

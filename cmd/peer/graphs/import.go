@@ -39,12 +39,15 @@ func newImport() *cobra.Command {
 		Use:   "import (--nodes FILE [--edges FILE] | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
 		Short: "Import tables, lists of edges, OGB sets or DGL partitions",
 		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with gzip or zstd).
-Columns of numbers are standardised and columns of text become categories. The data set and the models trained on it
-store this encoding, so prediction reads other tables in the same way.
+--nodes FILE.graphml has both, as networkx writes them; --edges may also be a list of names (.edgelist, .txt) or .npz.
+Columns of numbers are standardised, dates become numbers, and columns of at most 50 texts become categories; what each
+column became is printed and stored (peer inspect), with warnings. The data set and the models trained on it store this
+encoding, so prediction reads other tables in the same way.
 
 With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet, binary
-(.el32, .el64, .wel32, .wel64), Galois (.gr) or Matrix Market (.mtx). Columns without names are numbered from 1.
---edge-format names the format of a file with another suffix: text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx.
+(.el32, .el64, .wel32, .wel64), Galois (.gr), Matrix Market (.mtx) or NumPy (.npz with edge_index, as PyTorch Geometric has
+it). Columns without names are numbered from 1. --edge-format names the format of a file with another suffix: text, csv,
+tsv, parquet, el32, el64, wel32, wel64, gr, mtx or npz.
 For a .gr file --weight-column is the type of the weights: u32, f32, u64 or f64.
 With --out NAME.graph the result is a stored graph for peer partition --memory, and neither it nor the list has to fit into
 memory. It may have --nodes, too, if their names are 0, 1, 2, … in the order of the table, and the edges have these numbers.

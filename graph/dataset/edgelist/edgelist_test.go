@@ -139,7 +139,7 @@ func TestReadEdgesFaults(t *testing.T) {
 		cfg              Config
 		want             []string
 	}{
-		{name: "suffix", file: "a.foo", want: []string{"a.foo", `format of edges must be text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx, given or as the name's suffix (got "foo")`, "mtx"}},
+		{name: "suffix", file: "a.foo", want: []string{"a.foo", `format of edges must be text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx or npz, given or as the name's suffix (got "foo")`, "mtx"}},
 		{name: "one column", file: "a.el", text: "1 2\n3\n", want: []string{"a.el", "line 2", "there must be at least 2 columns (got 1)"}},
 		{name: "no number", file: "a.el", text: "1 x\n", want: []string{"line 1", "column 2", `must be the number of a node (got "x")`}},
 		{name: "negative", file: "a.el", text: "1 -2\n", want: []string{"line 1", `"-2"`}},

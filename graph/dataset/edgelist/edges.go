@@ -37,7 +37,7 @@ type List struct {
 // Config says where a list of edges is and what it is like.
 type Config struct {
 	Path string
-	// Format is one of text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx; "": by the
+	// Format is one of text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx, npz; "": by the
 	// suffix, before .gz or .zst. The suffixes .txt, .el, .wel, .edges and .edgelist are text, .u32
 	// is el32 and .u64 el64.
 	Format string
@@ -58,7 +58,7 @@ type Config struct {
 var formats = map[string]func(Config) (*List, error){
 	"text": openText, "csv": openTableEdges, "tsv": openTableEdges, "parquet": openTableEdges,
 	"el32": openBinary, "el64": openBinary, "wel32": openBinary, "wel64": openBinary,
-	"gr": openGalois, "mtx": openMatrix,
+	"gr": openGalois, "mtx": openMatrix, "npz": openArchive,
 }
 
 // kind returns the name in formats.
@@ -75,7 +75,7 @@ func (c Config) kind() (string, error) {
 		}
 	}
 	if formats[name] == nil {
-		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet, el32, el64, wel32, wel64, gr or mtx, given or as the name's suffix (got %q)", c.Path, name)
+		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx or npz, given or as the name's suffix (got %q)", c.Path, name)
 	}
 	return name, nil
 }

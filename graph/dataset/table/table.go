@@ -33,7 +33,8 @@ type Table struct {
 // IndexName is what the names of rows are called that pandas wrote into a column without a name.
 const IndexName = "index"
 
-// Open opens path, whose suffix is .csv or .tsv, then perhaps .gz or .zst, or .parquet.
+// Open opens path, whose suffix is .csv, .tsv or .graphml, then perhaps .gz or .zst, or .parquet; edges
+// may also be a list (IsList).
 func Open(path string, f Format) (*Table, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
@@ -59,8 +60,12 @@ func (t *Table) open() error {
 		err = t.openCSV(',')
 	case strings.HasSuffix(t.Plain, ".tsv"):
 		err = t.openCSV('\t')
+	case Holds(t.Path):
+		err = t.openGraphML()
+	case t.format.Edges && IsList(t.Path):
+		err = t.openList()
 	default:
-		err = errors.New("the name of a table must end in .csv or .tsv, with .gz or .zst after it if it is packed, or in .parquet")
+		err = errors.New("the name of a table must end in .csv, .tsv or .graphml, with .gz or .zst after it if it is packed, or in .parquet")
 	}
 	if err != nil {
 		return err
@@ -144,6 +149,9 @@ func (t *Table) checkColumns() error {
 			return fmt.Errorf("column %s occurs twice", name)
 		}
 		t.place[name] = k
+	}
+	if t.format.Edges && IsList(t.Path) {
+		t.place["source"], t.place["target"] = 0, 1
 	}
 	return nil
 }
@@ -282,6 +290,3 @@ func Number(cell string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
 	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
 }
-
-// Holds reports whether a file of that name has a table of nodes and one of edges.
-func Holds(path string) bool { return false }
