@@ -120,13 +120,16 @@ func (m *importing) run(cmd *cobra.Command) error {
 		return store(cmd, m.list, c, m.out)
 	}
 	g, err := m.read(c)
+	if cmd.Context().Err() != nil {
+		return fmt.Errorf("stopped; nothing was written: %w", cmd.Context().Err())
+	}
 	if err != nil {
-		return ended(cmd.Context(), err)
+		return cli.Invalid(err)
 	}
 	if c.Name != "" {
 		g.Name = c.Name
 	}
-	if err := m.write(cmd.Context(), g, c); err != nil {
+	if err := m.write(g, c); err != nil {
 		return err
 	}
 	typed := ""
@@ -154,10 +157,7 @@ func (m *importing) read(c dataset.ImportConfig) (g *graph.Graph, err error) {
 }
 
 // write writes the graph, what its tables became and which rows were skipped.
-func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportConfig) error {
-	if ctx.Err() != nil {
-		return ended(ctx, ctx.Err())
-	}
+func (m *importing) write(g *graph.Graph, c dataset.ImportConfig) error {
 	if err := dataset.Write(m.out, g); err != nil {
 		return cli.Invalid(err)
 	}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestImportExplains: what import prints is stored, inspect prints it again, and predict says which
+// categories a model does not know.
+func TestImportExplains(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes, edges := "id,since,ward,note,label\n", "source,target\n"
+	for k := range 60 {
+		id := string(rune('a'+k%26)) + string(rune('a'+k/26))
+		nodes += id + ",2024-01-" + []string{"01", "15", "28"}[k%3] + "," + []string{"A", "B"}[k%2] + ",some words " + id + "," + []string{"no", "yes"}[k/30] + "\n"
+		edges += id + ",aa\n"
+	}
+	write("nodes.csv", nodes+"aa,twice\nzz,yesterday,A,,no\n")
+	write("edges.csv", edges+"aa,nobody\n")
+	if exit, _, text := call(t.Context(), "import", "--nodes", at("nodes.csv"), "--edges", at("edges.csv"), "--label-column", "label", "-o", at("data")); exit != 2 ||
+		!strings.Contains(text, "line 62") || !strings.Contains(text, `line 63, column since: "yesterday" is not a date`) {
+		t.Errorf("exit %d: %s", exit, text)
+	}
+	out := must(t, "import", "--nodes", at("nodes.csv"), "--edges", at("edges.csv"), "--label-column", "label", "--text", "note:8", "--on-error", "skip", "-o", at("data"))
+	for _, want := range []string{"60 nodes", "nodes.csv: 60 rows, utf-8, delimiter comma; 2 rows skipped", "edges.csv: 60 rows, utf-8, delimiter comma; 1 row skipped",
+		"column since  date, 5 features", "column ward   categorical with 2 values", "column note   text, 8 features", "nodes of each class: no 30, yes 30", "1 self-loop dropped"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("import does not say %q:\n%s", want, out)
+		}
+	}
+	_, facts, _ := strings.Cut(out, "\n")
+	if again := must(t, "inspect", at("data")); !strings.Contains(again, facts) {
+		t.Errorf("inspect says\n%s\nnot\n%s", again, facts)
+	}
+	if skipped := string(contents(t, at("data/skipped.csv"))); strings.Count(skipped, "\n") != 4 || !strings.Contains(skipped, ",63,since,") || !strings.Contains(skipped, "nobody") {
+		t.Errorf("skipped:\n%s", skipped)
+	}
+	must(t, "train", "--data", at("data"), "--policy", "random", "--peers", "2", "--transport", "memory", "--preset", "frugal", "-q", "--out", at("run"))
+	write("new.csv", "id,since,ward,note\nx,2024-02-01,C,words\ny,2024-02-01,C,\nz,2024-02-01,A,\n")
+	write("none.csv", "source,target\n")
+	text := must(t, "predict", "--model", at("run/model.safetensors"), "--nodes", at("new.csv"), "--edges", at("none.csv"), "-o", at("out.csv"))
+	if !strings.Contains(text, `warning: column ward: a category without a feature of its own in 2 cells, such as "C"`) {
+		t.Errorf("predict says %s", text)
+	}
+	// A column of more categories than usual is dropped unless it is asked for, by either name.
+	for _, flag := range []string{"--categorical", "--onehot"} {
+		out := must(t, "import", "--nodes", at("nodes.csv"), "--label-column", "label", flag, "note", "--on-error", "skip", "-o", at(flag))
+		if !strings.Contains(out, "column note   categorical with 60 values") {
+			t.Errorf("%s: %s", flag, out)
+		}
+	}
+}
+
+// A signal ends an import, and nothing is left.
+func TestImportStops(t *testing.T) {
+	dir := t.TempDir()
+	table := filepath.Join(dir, "nodes.csv")
+	if err := os.WriteFile(table, []byte("id,v\n"+strings.Repeat("a,1\n", 1<<20)), 0o600); err != nil { // a fault on line 3, if it were read on
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	exit, _, text := call(ctx, "import", "--nodes", table, "--encoding", "utf-8", "-o", filepath.Join(dir, "data"))
+	if exit == 0 || !strings.Contains(text, "stopped; nothing was written") {
+		t.Errorf("exit %d: %s", exit, text)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
