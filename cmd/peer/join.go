@@ -105,7 +105,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		early.json = "" // what is written there stays, and is written once
 	}
 	write := func(out output, o *heddle.Result) error {
-		return out.write(o, *p, []*shard.Shard{own}, report.Run{Command: "peer join --plan settings.yaml --shard " + s.shard})
+		return out.write(o, *p, []*shard.Shard{own}, report.Run{Command: s.again()})
 	}
 	record, err := s.record(p)
 	if err != nil {
@@ -163,6 +163,18 @@ func (s member) record(p *heddle.Plan) ([]byte, error) {
 	}
 	again := fmt.Sprintf("peer join --plan %s --shard %s --state %s and its other flags, at all peers", s.Plan, s.shard, s.Site.State)
 	return settings, cli.Record{Path: cli.RecordOf(s.Site.State), Settings: settings, Again: again}.Keep()
+}
+
+// again is the command that repeats the run, at all peers.
+func (s member) again() string {
+	command := "peer join --plan " + s.out.settings()
+	if s.launch.secret != "" { // from which the keys follow
+		command = "peer join --plan " + s.Plan + " --secret " + s.launch.secret
+	}
+	if s.init != "" {
+		command += " --init " + s.init
+	}
+	return command + " --shard " + s.shard + "  # at each site, with its own shard"
 }
 
 // attackTime is how long our own attacks on a site's rows run before it joins.

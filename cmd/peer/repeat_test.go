@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,5 +37,42 @@ func TestRepeat(t *testing.T) {
 				t.Errorf("the report has the names of sites: %t", named)
 			}
 		})
+	}
+}
+
+// TestRepeatJoin: the settings beside the reports of all sites are the same, and a plan that repeats the run.
+func TestRepeatJoin(t *testing.T) {
+	c := newCrew(t, 2)
+	run := func(plan, name string) {
+		t.Helper()
+		done := make(chan string, 2)
+		for r := range 2 {
+			go func() {
+				exit, _, stderr := call(t.Context(), c.join(r, plan, "-o", filepath.Join(c.dir, fmt.Sprint(name, r)))...)
+				if exit == 0 {
+					stderr = ""
+				}
+				done <- stderr
+			}()
+		}
+		for range 2 {
+			if fault := <-done; fault != "" {
+				t.Fatal(fault)
+			}
+		}
+	}
+	file := func(name string) string { return string(contents(t, filepath.Join(c.dir, name))) }
+	run(c.plan(t, c.members, "--port", freePorts(t, 2), "--preset", "retexo", "--secure-sums", "off"), "first")
+	if file("first0/settings.yaml") != file("first1/settings.yaml") {
+		t.Error("the settings of the sites differ")
+	}
+	for r := range 2 {
+		if want := fmt.Sprintf("peer join --plan %s --shard", filepath.Join(c.dir, fmt.Sprint("first", r), "settings.yaml")); !strings.Contains(file(fmt.Sprintf("first%d/report.html", r)), want) {
+			t.Errorf("the report of site %d has no %q", r, want)
+		}
+	}
+	run(filepath.Join(c.dir, "first0", "settings.yaml"), "again")
+	if file("first0/model.safetensors") != file("again1/model.safetensors") {
+		t.Error("the model of the repeated run differs")
 	}
 }

@@ -243,6 +243,9 @@ func (j *job) stopped(ctx context.Context, err error, first *trained, state stri
 func (j *job) finish(out output, best *trained, all []oneRun, state string, text io.Writer) error {
 	j.Source.Split = best.source.Split
 	again := "peer train --config " + out.settings() + " --out " + j.Out + "-again"
+	if j.initFile != "" {
+		again += " --init " + j.initFile
+	}
 	one := j.jobFile
 	one.Seeds = 0 // the settings are of the run that is written
 	place, err := yaml.Marshal(one)

@@ -1,5 +1,5 @@
 // Package browsertest looks at pages as a person with a browser does: in headless Chromium, on a phone and on a desk, light
-// and dark, and with axe-core, which finds what hinders people with disabilities.
+// and dark, on paper, and with axe-core, which finds what hinders people with disabilities.
 package browsertest
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,16 +27,23 @@ const wait = 2 * time.Minute
 type View struct {
 	Width int64 // of the window, in CSS pixels
 	Dark  bool
+	Paper bool // printed, where nothing scrolls
 }
 
 // Views are those in which pages must be readable.
-var Views = []View{{390, false}, {390, true}, {1280, false}, {1280, true}}
+var Views = []View{{Width: 390}, {Width: 390, Dark: true}, {Width: 1280}, {Width: 1280, Dark: true}}
+
+// paper is a sheet of A4 between its margins.
+var paper = View{Width: 673, Paper: true}
 
 // String names v as a part of a file's name.
 func (v View) String() string {
 	shade := "light"
-	if v.Dark {
+	switch {
+	case v.Dark:
 		shade = "dark"
+	case v.Paper:
+		shade = "paper"
 	}
 	return fmt.Sprintf("%d-%s", v.Width, shade)
 }
@@ -86,15 +94,18 @@ func look[T any](b *Browser, url, ready string, v View, expression string) (valu
 }
 
 func (b *Browser) open(ctx context.Context, url, ready string, v View) error {
-	scheme := "light"
+	scheme, media := "light", "screen"
 	if v.Dark {
 		scheme = "dark"
+	}
+	if v.Paper {
+		media = "print"
 	}
 	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride,
 		emulation.SetDeviceMetricsOverrideParams{Width: v.Width, Height: 844, DeviceScaleFactor: 1, Mobile: v.Width < 600})
 	if err == nil {
 		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia,
-			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+			emulation.SetEmulatedMediaParams{Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 	}
 	if err == nil {
 		err = chromedp.Do(ctx, chromedp.Navigate(url))
@@ -111,7 +122,7 @@ const faults = `(() => {
 	const list = [], root = document.documentElement, cut = e => e.textContent.trim().slice(0, 40);
 	if (root.scrollWidth > root.clientWidth) list.push("the page is " + root.scrollWidth + " pixels wide, in a window of " + root.clientWidth);
 	for (const e of document.querySelectorAll("body *")) {
-		if (e.closest(".scroll, pre, svg")) continue;
+		if (e.closest("svg *") || e.closest(".scroll, pre") && !matchMedia("print").matches) continue;
 		const r = e.getBoundingClientRect();
 		if (r.width > 0 && (r.right > root.clientWidth + 1 || r.left < -1)) list.push("<" + e.localName + "> stands out: " + cut(e));
 	}
@@ -140,11 +151,11 @@ const faults = `(() => {
 // violations runs axe-core, in JavaScript.
 const violations = `axe.run().then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + v.help + ": " + n.html.slice(0, 120))))`
 
-// Check opens the page at url in all Views and reports what cannot be read there. ready is what is true on the page, in
+// Check opens the page at url in all Views, and as it is printed, and reports what cannot be read there. ready is what is true on the page, in
 // JavaScript, once all is there.
 func (b *Browser) Check(t *testing.T, url, ready string) {
 	t.Helper()
-	for _, v := range Views {
+	for _, v := range append(slices.Clone(Views), paper) {
 		list, err := look[[]string](b, url, ready, v, faults)
 		if err == nil && b.axe != "" {
 			var more []string

@@ -211,6 +211,18 @@ func TestStream(t *testing.T) {
 	if got, _ := get(t, http.DefaultClient, url+"/readyz"); got != 200 {
 		t.Errorf("while it trains: %d", got)
 	}
+	for range 2 { // another seed: its curves are not those of the first
+		for _, e := range rounds(3) {
+			event(e)
+		}
+	}
+	next(has("curves", "layer 1 from 2 to 0.6667"))
+	if n := strings.Count(parts["curves"], "layer 1"); n != 4 { // a title and a legend in each of two charts
+		t.Errorf("the curves of another run must replace those before (got %d names in\n%s)", n, parts["curves"])
+	}
+	for _, e := range rounds(20) {
+		event(e)
+	}
 	event(train.Event{Kind: train.Generation, Number: 2, Members: []int{1, 2}, Stage: 1, Round: 5})
 	next(has("map", "2 of 3 sites are connected"))
 	event(train.Event{Kind: train.Warning, Text: "a <b>bold</b> warning"})
@@ -273,8 +285,8 @@ func TestMetrics(t *testing.T) {
 	p, url := start(t, Flags{address: "127.0.0.1:0"})
 	event := p.Over(nil)
 	event(train.Event{Kind: train.Connection, Members: []int{0, 1}, Peer: -1})
-	for _, name := range []string{"first", "second"} { // whose bytes are counted from 0
-		event(train.Event{Kind: train.CandidateBegin, Candidate: name})
+	for _, kind := range []train.Kind{train.CandidateBegin, train.Trace} { // each run counts its bytes from 0
+		event(train.Event{Kind: kind, Candidate: "one"})
 		for _, e := range rounds(10) {
 			event(e)
 		}

@@ -90,8 +90,11 @@ func (m *metrics) note(e train.Event) {
 	}
 }
 
-// add counts what was sent since the last time. After a failure bytes are counted again from the checkpoint.
+// add counts what was sent since the last time. Fewer bytes than before are those of another run.
 func (m *metrics) add(now comm.Counts) {
+	if now.Total() < m.last.Total() {
+		m.last = comm.Counts{}
+	}
 	for door, n := range map[string]int64{"halo": now.Halo - m.last.Halo, "reduce": now.Reduce - m.last.Reduce, "control": now.Control - m.last.Control} {
 		if n > 0 {
 			m.sent.WithLabelValues(door).Add(float64(n))

@@ -87,6 +87,9 @@ func (s *state) unready() string {
 // note adds e to the state.
 func (s *state) note(e train.Event, now time.Time) {
 	s.version, s.last = s.version+1, now
+	if e.Kind == train.RoundEnd && s.round.Kind != "" && e.Done <= s.round.Done { // the next of several runs
+		s.result = train.Result{}
+	}
 	s.result.Record(e)
 	switch e.Kind {
 	case train.RoundEnd:
@@ -108,13 +111,13 @@ func (s *state) note(e train.Event, now time.Time) {
 	case train.Generation:
 		s.generation = e.Number
 		s.gather(e.Members)
-		s.result = s.result.Until(train.Position{Stage: e.Stage, Round: e.Round})
+		s.rewind(e)
 		s.say(now, false, fmt.Sprintf("generation %d continues with %d of %d sites", e.Number, len(e.Members), len(s.sites)))
 	case train.Saved:
 		s.saved++
 	case train.Restored:
 		s.restored++
-		s.result = s.result.Until(train.Position{Stage: e.Stage, Round: e.Round})
+		s.rewind(e)
 		s.say(now, false, fmt.Sprintf("continues from the checkpoint of %s, round %d", e.StageName, e.Round))
 	case train.Resync:
 		s.resyncs++
@@ -131,6 +134,11 @@ func (s *state) note(e train.Event, now time.Time) {
 	case train.Note, train.Warning:
 		s.say(now, e.Kind == train.Warning, e.Text)
 	}
+}
+
+// rewind forgets what the run will measure again.
+func (s *state) rewind(e train.Event) {
+	s.result, s.round = s.result.Until(train.Position{Stage: e.Stage, Round: e.Round}), train.Event{}
 }
 
 // gather takes that those members are connected.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/browsertest"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // file writes a page to a file and returns its address.
@@ -39,9 +41,38 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 		b.Check(t, file(t, html.String()), "true")
 	})
+	run.Result.Figures.Test = mixed(20)
+	t.Run("many classes", func(t *testing.T) { b.Check(t, file(t, written(t, run)), "true") })
 	t.Run("partition", func(t *testing.T) {
 		b.Check(t, file(t, partitioned(t, shard.Describe(run.Shards, shard.Meta{Policy: "by-column", Sites: run.Names}))), "true")
 	})
+}
+
+// mixed are figures of so many classes, each of which is called the next at times.
+func mixed(classes int) figures.Set {
+	s := set(0.8)
+	s.Confusion, s.Classes = nil, nil
+	for k := range classes {
+		row := make([]int64, classes)
+		row[k], row[(k+1)%classes] = 80, int64(k)
+		s.Confusion = append(s.Confusion, row)
+		s.Classes = append(s.Classes, figures.Class{Name: fmt.Sprint("a class of illness ", k), Labelled: 80, Predicted: 80, Precision: 0.8, Recall: 0.8, F1: 0.8})
+	}
+	return s
+}
+
+// Of more classes than a matrix can show the page has the most frequent mistakes.
+func TestManyClasses(t *testing.T) {
+	r := sample(t)
+	r.Result.Figures.Test = mixed(20)
+	if html := written(t, r); !strings.Contains(html, `class="confusion many"`) || strings.Contains(html, "Most frequent mistakes") {
+		t.Error("20 classes must have a matrix")
+	}
+	r.Result.Figures.Test = mixed(21)
+	if html := written(t, r); strings.Contains(html, `class="confusion`) || !strings.Contains(html, `aria-label="Most frequent mistakes"`) ||
+		!strings.Contains(html, "20 nodes of class a class of illness 20 are called a class of illness 0, of 210 mistakes") {
+		t.Error("21 classes must have a list of mistakes")
+	}
 }
 
 // tried is what preset auto has tried, with plans that are close to one another.

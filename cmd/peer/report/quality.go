@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/train/figures"
 )
@@ -12,6 +14,7 @@ type confusion struct {
 	Name, Caption string
 	Head          []string
 	Rows          []confusionRow
+	Many          bool // classes
 }
 
 type confusionRow struct {
@@ -38,7 +41,8 @@ func (r Run) quality() (all []section, err error) {
 	if over.Rows == 0 {
 		return nil, nil
 	}
-	all = append(all, section{Title: "Right and wrong, class by class", Notes: mistakes(over), Confusion: confusionOf(over, nodes), Tables: []Table{classes(over)}})
+	notes, more := mistakes(over)
+	all = append(all, section{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(over, nodes), Tables: append(more, classes(over))})
 	sites, err := r.bySite(f)
 	if err != nil {
 		return nil, err
@@ -46,13 +50,16 @@ func (r Run) quality() (all []section, err error) {
 	return append(all, sites, measures(f)), nil
 }
 
-// confusionOf is the matrix of a set of nodes; nil: there is none.
+// mostClasses is how many classes a matrix has on the page, upright how many with names that are written across.
+const mostClasses, upright = 20, 8
+
+// confusionOf is the matrix of a set of nodes; nil: there is none, or it is too large to read.
 func confusionOf(s figures.Set, nodes string) *confusion {
-	if s.Confusion == nil {
+	if s.Confusion == nil || len(s.Confusion) > mostClasses {
 		return nil
 	}
 	c := &confusion{Name: "Confusion matrix", Caption: "Rows are the true classes, columns those that the model names. Numbers of " + nodes + "; the diagonal is right.",
-		Head: []string{"true class"}}
+		Head: []string{"true class"}, Many: len(s.Confusion) > upright}
 	for k, row := range s.Confusion {
 		total := int64(0)
 		for _, n := range row {
@@ -62,28 +69,40 @@ func confusionOf(s figures.Set, nodes string) *confusion {
 		for q, n := range row {
 			one.Cells = append(one.Cells, confusionCell{n, fmt.Sprintf("%.2f", 0.5*float64(n)/float64(max(1, total))), k == q})
 		}
-		c.Head, c.Rows = append(c.Head, "as "+s.Classes[k].Name), append(c.Rows, one)
+		c.Head, c.Rows = append(c.Head, "as "+short(s.Classes[k].Name)), append(c.Rows, one)
 	}
 	return c
 }
 
-// mistakes names the most frequent one.
-func mistakes(s figures.Set) []string {
-	most, from, to, wrong := int64(0), 0, 0, int64(0)
+// mistakes names the most frequent one, and where the matrix is too large lists more of them.
+func mistakes(s figures.Set) (notes []string, more []Table) {
+	type mistake struct {
+		from, to int
+		n        int64
+	}
+	var all []mistake
+	wrong := int64(0)
 	for k, row := range s.Confusion {
 		for q, n := range row {
-			if k == q {
-				continue
-			}
-			if wrong += n; n > most {
-				most, from, to = n, k, q
+			if k != q && n > 0 {
+				all, wrong = append(all, mistake{k, q, n}), wrong+n
 			}
 		}
 	}
-	if most == 0 {
-		return nil
+	if len(all) == 0 {
+		return nil, nil
 	}
-	return []string{fmt.Sprintf("The most frequent mistake: %d nodes of class %s are called %s, of %d mistakes.", most, s.Classes[from].Name, s.Classes[to].Name, wrong)}
+	slices.SortStableFunc(all, func(a, b mistake) int { return cmp.Compare(b.n, a.n) })
+	name := func(k int) string { return s.Classes[k].Name }
+	notes = []string{fmt.Sprintf("The most frequent mistake: %d nodes of class %s are called %s, of %d mistakes.", all[0].n, name(all[0].from), name(all[0].to), wrong)}
+	if len(s.Confusion) > mostClasses {
+		t := Table{Name: "Most frequent mistakes", Head: []string{"true class", "called", "nodes"}}
+		for _, m := range all[:min(len(all), mostClasses)] {
+			t.Rows = append(t.Rows, []string{name(m.from), name(m.to), fmt.Sprint(m.n)})
+		}
+		more = []Table{t}
+	}
+	return notes, more
 }
 
 func classes(s figures.Set) Table {
