@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/compare"
 	"github.com/heddle-gnn/heddle/cmd/peer/federation"
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
+	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
 )
@@ -70,7 +71,7 @@ Start with:  peer demo`,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench())
+	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), live.Command())
 	root.AddCommand(compare.Commands()...)
 	root.AddCommand(graphs.Commands()...)
 	root.AddCommand(federation.Commands()...)

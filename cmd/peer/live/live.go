@@ -5,6 +5,7 @@ package live
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -117,6 +118,10 @@ func (p *Page) handler() http.Handler {
 	locked := http.NewServeMux()
 	locked.HandleFunc("GET /{$}", p.page)
 	locked.HandleFunc("GET /events", p.stream)
+	locked.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(p.status())
+	})
 	locked.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
 	locked.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")

@@ -133,7 +133,7 @@ func TestToken(t *testing.T) {
 		header []string
 		want   int
 	}{
-		{"/", nil, 401}, {"/metrics", nil, 401}, {"/events", nil, 401}, {"/live.js", nil, 401},
+		{"/", nil, 401}, {"/metrics", nil, 401}, {"/events", nil, 401}, {"/status", nil, 401}, {"/live.js", nil, 401},
 		{"/", []string{"Authorization", "Bearer " + token}, 200}, {"/", []string{"Authorization", "Bearer " + token + "x"}, 401},
 		{"/", []string{"Authorization", token}, 401}, {"/?token=" + token[1:], nil, 401}, {"/", []string{"Cookie", cookieName + "=" + token}, 401},
 		{"/", []string{"Authorization", "Bearer " + token, "Host", "heddle.example"}, 200},
@@ -277,6 +277,50 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 	if got, _ := get(t, http.DefaultClient, url+"/"); got != 200 {
 		t.Errorf("the page itself: %d, must be 200", got)
+	}
+}
+
+// TestStatus: the terminal shows what the page does, without what a terminal would obey.
+func TestStatus(t *testing.T) {
+	token := file(t, "correct-horse-battery")
+	p, url := start(t, Flags{address: "127.0.0.1:0", token: token})
+	address := strings.TrimPrefix(url, "http://")
+	run := func(args ...string) (string, error) {
+		var out strings.Builder
+		c := Command()
+		c.SetArgs(args)
+		c.SetOut(&out)
+		c.SetErr(io.Discard)
+		err := c.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	event := p.Over(nil)
+	event(train.Event{Kind: train.Connection, Members: []int{0, 1}, Peer: -1})
+	for _, e := range rounds(9) {
+		event(e)
+	}
+	event(train.Event{Kind: train.Warning, Text: "red \x1b[31mtext\n"})
+	text, err := run("--http", address, "--http-token-file", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"south: wards (retexo, gcn)\n", "Training layer 1: 9 of at most 9 rounds are done.\n", "training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n",
+		"north   is connected\n", "south   is this site\n", "<west>  has failed or left\n", "warning: red  [31mtext\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the status has no %q:\n%s", want, text)
+		}
+	}
+	text, err = run("--http", url+"/", "--http-token-file", token, "--json")
+	var s status
+	if err != nil || json.Unmarshal([]byte(text), &s) != nil || s.Done != 9 || len(s.Sites) != 3 || s.Complete || *s.Val < 0.8 {
+		t.Errorf("%v: %s", err, text)
+	}
+	if _, err := run("--http", address); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("without the token: %v", err)
+	}
+	p.End(nil)
+	if _, err := run("--http", address, "--http-token-file", token); err == nil || !strings.Contains(err.Error(), "no live page answers") {
+		t.Errorf("after the end: %v", err)
 	}
 }
 

@@ -66,9 +66,8 @@ type drawing struct {
 	bytes.Buffer
 }
 
-// head says in a sentence what goes on, and how far it is.
-func (d *drawing) head() error {
-	s := &d.state
+// sentence says what goes on.
+func (s *state) sentence() string {
 	text := "Training has begun."
 	switch {
 	case s.fault != "":
@@ -89,7 +88,13 @@ func (d *drawing) head() error {
 	if s.candidate != "" && !s.over {
 		text = "Trying plan " + s.candidate + ". " + text
 	}
-	fmt.Fprintf(d, `<p class="lead">%s</p>`, template.HTMLEscapeString(text))
+	return text
+}
+
+// head says what goes on, and how far it is.
+func (d *drawing) head() error {
+	s := &d.state
+	fmt.Fprintf(d, `<p class="lead">%s</p>`, template.HTMLEscapeString(s.sentence()))
 	if s.round.Total > 0 {
 		fmt.Fprintf(d, `<progress max="%d" value="%d" aria-label="Rounds done"></progress>`, s.round.Total, s.round.Done)
 	}
