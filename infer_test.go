@@ -94,13 +94,16 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 		{"mode: fullbatch; model: gcn; hidden: 12; rounds: 8; label_augmentation: 0.5", false, 0, 1e-4},
 	} {
 		for peers := 2; peers <= 4; peers++ {
+			if testing.Short() && peers != 3 {
+				continue // long tests take 2 and 4 peers, too
+			}
 			p := read(t, strings.ReplaceAll(c.given, "; ", "\n")+"\npolicy: random\ntransport: memory")
 			p.Peers = peers
 			shards, err := Split(g, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Local{Plan: p, Shards: shards}.Train(t.Context())
+			r, err := Local{Plan: p, Shards: shards, Embed: true}.Train(t.Context())
 			if err != nil {
 				t.Fatalf("%s: %v", c.given, err)
 			}
@@ -116,6 +119,11 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 				}
 				if c.rows == 0 && math.Abs(a.Test-r.Test) > 1e-9 {
 					t.Errorf("%s, %d peers: the test metric is %v, the run's %v", c.given, peers, a.Test, r.Test)
+				}
+				most, rows = apart(a.Hidden, r.Hidden[rank])
+				if a.Hidden.Rows != shards[rank].Owned || a.Hidden.Rows != r.Hidden[rank].Rows || a.Hidden.Cols != r.Hidden[rank].Cols || c.bits && most > 0 || rows > c.rows {
+					t.Errorf("%s, %d peers: %.2g of the hidden rows (%d×%d and %d×%d) differ from those of training, by up to %.2g", c.given, peers,
+						rows, a.Hidden.Rows, a.Hidden.Cols, r.Hidden[rank].Rows, r.Hidden[rank].Cols, most)
 				}
 				own := whole.Logits.Select(narrow(shards[rank]))
 				if most, _ := apart(a.Logits, own); c.whole > 0 && most > c.whole {

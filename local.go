@@ -90,6 +90,7 @@ type Local struct {
 	Plan    Plan
 	Shards  []*shard.Shard // by rank, as Split makes them
 	Init    *Initial       // what training starts from; nil unless Plan.Init names it
+	Embed   bool           // whether the result has hidden rows
 	State   string         // directory of checkpoints, from which the run continues; empty: none are kept
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
 	Ledger  dp.Ledger      // of what runs spent of the data set, whose name is the shards'; without Path none is kept
@@ -134,7 +135,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	all, ctx := errgroup.WithContext(ctx)
 	for r, own := range l.Shards {
 		all.Go(func() (err error) {
-			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own, stop: l.stop, init: l.Init}
+			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own, stop: l.stop, init: l.Init, embed: l.Embed}
 			if r == 0 { // the parts together are one data set, of which each edge is released once
 				one.spend = spend
 			}
@@ -169,7 +170,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	sum := results[0]
 	for _, r := range results[1:] {
 		sum.Seconds, sum.Waited = max(sum.Seconds, r.Seconds), max(sum.Waited, r.Waited)
-		sum.Peers, sum.Own = append(sum.Peers, r.Peers...), append(sum.Own, r.Own...)
+		sum.Peers, sum.Own, sum.Hidden = append(sum.Peers, r.Peers...), append(sum.Own, r.Own...), append(sum.Hidden, r.Hidden...)
 		if sum.Figures != nil && r.Figures != nil {
 			sum.Figures.Sites = append(sum.Figures.Sites, r.Figures.Sites...)
 		}

@@ -51,6 +51,7 @@ type peer struct {
 	edges *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
 	spend func(dp.Statement) error // nil: nothing is recorded
 	init  *Initial                 // nil: parameters are drawn
+	embed bool                     // hidden rows are kept
 
 	final *figures.Exchange // of all trainers of this process; made with the first one
 
@@ -65,6 +66,7 @@ type trainer struct {
 	metric   eval.Metric
 	measured func() train.Result
 	logits   func() mat.Dense // of own nodes, once the model is final; empty: this process has not computed them
+	hidden   func() mat.Dense // the rows that they are made of; empty if nobody asked for them
 	final    *figures.Exchange
 }
 
@@ -132,8 +134,8 @@ func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	t.Checkpoints, t.OnEvent = p.store, m.Note
-	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits}, nil
+	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
+	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
 }
 
 // closedForm trains in rounds of class means.
@@ -154,8 +156,8 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 		}
 		p.edges.Spend = p.spend
 	}
-	t.Checkpoints, t.OnEvent, t.Edges = p.store, m.Note, p.edges
-	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits}, nil
+	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = p.store, m.Note, p.edges, p.embed
+	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
 }
 
 // layerwise trains layer by layer.
@@ -175,11 +177,11 @@ func (p *peer) layerwise(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: t.Model, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits}
+	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: t.Model, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if p.stop != nil {
 		one.Stop = func(e Event) bool { return p.stop(e, t.Result()) }
 	}
-	t.Checkpoints, t.RejoinAsked = p.store, m.Asked
+	t.Checkpoints, t.RejoinAsked, t.KeepHidden = p.store, m.Asked, p.embed
 	t.OnEvent = func(e Event) {
 		one.Note(e)
 		m.Note(e)
@@ -202,6 +204,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	}
 	t.final.Take(t.logits())
 	r.Own = []Predictions{{Logits: t.final.Logits(), several: p.shard.Labels.Multi()}}
+	r.Hidden = []mat.Dense{t.hidden()}
 	f, err := t.final.Figures(p.name, model)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -46,6 +47,10 @@ type Result struct {
 	// Own are predictions for the nodes of the peers of this process, by rank, computed with the rows of neighbours at
 	// other peers. Val and Test are their metrics. A peer that received the model from another peer has no logits.
 	Own []Predictions
+
+	// Hidden has, by rank, the rows of the same nodes that the model's last linear map reads (infer.Run), [Owned × H]; empty
+	// unless Embed of Site or Local asked for them, or where this process has not computed them.
+	Hidden []mat.Dense
 
 	Peers   []Traffic     // of this process, by rank
 	Members []string      // names of all peers by rank; nil: they have none

@@ -25,6 +25,7 @@ type Site struct {
 	Identity identity.Identity // of the member that this site is
 	Shard    *shard.Shard      // its part of the graph; Meet does not need it
 	State    string            // directory of checkpoints; empty: none are kept
+	Embed    bool              // whether the result has hidden rows
 	Init     *Initial          // what training starts from; nil unless the plan's Init names it
 
 	Listen       []string      // multiaddresses to listen on; nil: those of the plan, or of the roster

@@ -92,7 +92,7 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 	}
 	event := ofCandidates(l.OnEvent)
 	one := func(ctx context.Context, i int) (*Result, error) {
-		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: event,
+		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: event, Embed: l.Embed,
 			stop: stopOf(all[i], between, i)}.Train(ctx)
 	}
 	r, err := tuned(ctx, all, tune.Trials[*Result]{Contest: between, State: l.State, OnEvent: l.OnEvent,

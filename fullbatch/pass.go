@@ -19,6 +19,7 @@ type pass struct {
 	room [2]mat.Dense            // memory that units share
 	in   []nn.Input              // [unit]
 	from []tape.Mark             // [unit] where its memory begins
+	keep *mat.Dense              // gets a copy of the rows that the last linear map reads; nil: nobody wants them
 
 	forwards  nn.Forward // of the unit at hand
 	backwards nn.Backward
@@ -75,11 +76,19 @@ func (p *part) grad(hop *aggregate.HopGrad) error {
 // forward returns the scores of the view's nodes.
 func (p *pass) forward() (mat.Dense, error) {
 	x := p.v.input.Dense
-	for k := range p.t.units {
-		var err error
-		if _, x, err = p.unit(k, x); err != nil {
+	for k, u := range p.t.units {
+		wanted := p.keep != nil && k == len(p.t.units)-1
+		if wanted && k > 0 && u.head == nil {
+			*p.keep = x.Clone()
+		}
+		h, out, err := p.unit(k, x)
+		if err != nil {
 			return mat.Dense{}, err
 		}
+		if wanted && u.head != nil {
+			*p.keep = h.Clone()
+		}
+		x = out
 	}
 	return x, nil
 }

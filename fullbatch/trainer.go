@@ -24,6 +24,7 @@ import (
 type Trainer struct {
 	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
+	KeepHidden  bool              // for Hidden
 
 	config Config
 	shard  *shard.Shard // with the split that this run trains by
@@ -55,6 +56,7 @@ type Trainer struct {
 	count  float64                 // training labels of all workers, by weight
 	result train.Result
 	logits mat.Dense   // of own nodes; empty until they are computed by the best state
+	hidden mat.Dense   // of own nodes, with KeepHidden
 	before comm.Counts // sent before an interruption
 	done   bool        // the model is final
 
@@ -308,7 +310,11 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 		return err
 	}
 	t.infer.Reset()
-	scores, err := t.pass(v, t.infer, nil).forward()
+	w := t.pass(v, t.infer, nil)
+	if t.KeepHidden {
+		w.keep = &t.hidden
+	}
+	scores, err := w.forward()
 	if err != nil {
 		return err
 	}
@@ -352,6 +358,10 @@ func (t *Trainer) Done() bool { return t.done }
 // Logits returns those of own nodes by the final model, [Owned × C], computed with the rows of other workers; empty until
 // Run has returned.
 func (t *Trainer) Logits() mat.Dense { return t.logits }
+
+// Hidden returns the rows of own nodes that the last linear map of the final model reads, [Owned × H], where KeepHidden asked
+// for them before Run: those before a head, else the last layer's input; empty where there is but one layer.
+func (t *Trainer) Hidden() mat.Dense { return t.hidden }
 
 // Result returns what Run measured so far.
 func (t *Trainer) Result() train.Result { return t.result }

@@ -158,21 +158,7 @@ func (p *run) keepBlock(k int, in nn.Input) {
 	if k > 0 || len(p.model.Layers) > 1 || l.Head != nil || in.G != nil {
 		return
 	}
-	var block []graph.Features
-	if l.Conv.Agg == nil || l.Conv.Self != nil || l.Spec.Residual {
-		block = append(block, in.X)
-	}
-	if l.Conv.Agg != nil {
-		block = append(block, in.Z)
-	}
-	p.hidden = dense(graph.Columns(block))
-}
-
-func dense(x graph.Features) mat.Dense {
-	if x.Sparse != nil {
-		return x.Sparse.Dense()
-	}
-	return x.Dense
+	p.hidden = l.Reads(in)
 }
 
 // sendsInput reports whether the input of layer k travels although it is not trained layer-wise: where nothing comes before

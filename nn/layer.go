@@ -135,6 +135,23 @@ func (l *Layer) Maps() (self, nbr *Linear, ok bool) {
 	return c.Self, c.Nbr, true
 }
 
+// Reads returns the rows that the maps of a frozen layer read, given the aggregate: the own row and the aggregate, as far as
+// they are read, side by side.
+func (l *Layer) Reads(in Input) mat.Dense {
+	var block []graph.Features
+	if l.Conv.Agg == nil || l.Conv.Self != nil || l.Spec.Residual {
+		block = append(block, in.X)
+	}
+	if l.Conv.Agg != nil {
+		block = append(block, in.Z)
+	}
+	x := graph.Columns(block)
+	if x.Sparse != nil {
+		return x.Sparse.Dense()
+	}
+	return x.Dense
+}
+
 // Forward writes the layer's rows h, R×Spec.Out: R is the block's destinations, or the rows of X
 // where in.G is nil. The head is not applied. In training h and in must stay as they are until
 // Backward, but where X or h can be made again (Again): X's memory, given in.Again, may be h's as

@@ -136,7 +136,17 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 	if err := t.measure(ctx, w); err != nil {
 		return err
 	}
-	t.logits[w.Stage] = st.output(t.full.all(st.layer, t.shard), t.shard.Owned, true)
+	in := t.full.all(st.layer, t.shard)
+	t.logits[w.Stage] = st.output(in, t.shard.Owned, true)
+	switch {
+	case !t.KeepHidden:
+	case st.head != nil:
+		t.hidden[w.Stage] = st.output(in, t.shard.Owned, false)
+	case w.Stage > 1:
+		t.hidden[w.Stage] = t.full.own.Dense
+	case st.layer.Frozen():
+		t.hidden[w.Stage] = st.layer.Reads(in)
+	}
 	if t.heads = t.heads[:t.config.headsBefore(w.Stage)]; t.config.headsBefore(w.Stage+1) > len(t.heads) {
 		for _, p := range st.head.Params() {
 			t.heads = append(t.heads, p.Value.Clone().Data...)

@@ -23,6 +23,7 @@ import (
 type Trainer struct {
 	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
+	KeepHidden  bool              // for Hidden
 	RejoinAsked func() bool       // whether a failed peer asks to rejoin; asked once a round, nil: never
 
 	config     Config
@@ -49,6 +50,7 @@ type Trainer struct {
 	labels    labels.Counts
 	result    train.Result
 	logits    map[int]mat.Dense // of own nodes, by the stage that computed them
+	hidden    map[int]mat.Dense // the same of the rows that they are made of, with KeepHidden
 	said      []statement       // of each peer, with the last reduction
 	digest    []uint32          // among it
 	names     []string          // of the stages
@@ -83,7 +85,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	input := m.Encoder.Input(s.X)
 	whole := wholeView(s, input)
 	t := &Trainer{config: c, shard: s, whole: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
-		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names, logits: map[int]mat.Dense{}}
+		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names, logits: map[int]mat.Dense{}, hidden: map[int]mat.Dense{}}
 	t.result.Ends, t.countBits = len(m.Layers), comm.CountBits(s.Nodes)
 	for _, cost := range t.costs() {
 		if err := cost.Err(); err != nil {
@@ -172,6 +174,10 @@ func (t *Trainer) Model() (*nn.Model, error) {
 // Logits returns those of own nodes by the model that Model returns, [Owned × C], computed with the rows of other peers. It
 // is empty until Run has returned, and where this peer has the model from another one.
 func (t *Trainer) Logits() mat.Dense { return t.logits[t.result.Ends] }
+
+// Hidden returns the rows of own nodes that the last linear map of that model reads, [Owned × H], where KeepHidden asked for
+// them before Run: those before a head; without one the last layer's input, or of an only layer all that it reads.
+func (t *Trainer) Hidden() mat.Dense { return t.hidden[t.result.Ends] }
 
 // join makes g and r the way to the other peers.
 func (t *Trainer) join(g *comm.Group, r comm.Reducer) {

@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
@@ -43,14 +42,12 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if err != nil {
 		return err
 	}
-	of := guessed{p.Members[rank].Name, own.IDs, own.Global, own.Split, own.Labels, out.Predictions}
+	of := guessed{p.Members[rank].Name, own.IDs, own.Global, own.Split, own.Labels, out.Predictions, out.Hidden}
 	if err := q.write(stdout, card, of); err != nil {
 		return err
 	}
-	if q.embeddings != "" {
-		if err := writeEmbeddings(q.embeddings, []guessed{of}, []mat.Dense{out.Hidden}); err != nil {
-			return err
-		}
+	if err := writeEmbeddings(q.embeddings, []guessed{of}); err != nil {
+		return err
 	}
 	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned, own.Halo(), across(own))
 	fmt.Fprintf(text, "sent: halo %s, reduce %s, control %s; on the wire %s\n", report.Bytes(out.Sent.Halo), report.Bytes(out.Sent.Reduce),
@@ -68,18 +65,21 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	return nil
 }
 
-// writeEmbeddings writes the hidden rows of some nodes, those of all[k] in hidden[k].
-func writeEmbeddings(path string, all []guessed, hidden []mat.Dense) error {
+// writeEmbeddings writes the hidden rows of some nodes; an empty path is no file.
+func writeEmbeddings(path string, all []guessed) error {
+	if path == "" {
+		return nil
+	}
 	var rows []embeddings.Rows
-	for k, g := range all {
-		if hidden[k].Empty() && g.p.Logits.Rows > 0 {
-			return fmt.Errorf("%s: the model has no hidden rows: its only layer makes logits of features as it aggregates", path)
+	for _, g := range all {
+		if g.hidden.Empty() && g.p.Logits.Rows > 0 {
+			return fmt.Errorf("%s: there are no hidden rows: the model has one layer and no head, or this process resumed a finished run; peer predict --embeddings may have them", path)
 		}
 		ids := make([]string, g.p.Logits.Rows)
 		for i := range ids {
 			ids[i] = g.name(i)
 		}
-		rows = append(rows, embeddings.Rows{IDs: ids, X: hidden[k]})
+		rows = append(rows, embeddings.Rows{IDs: ids, X: g.hidden})
 	}
 	return embeddings.Write(path, rows)
 }

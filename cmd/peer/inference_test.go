@@ -30,6 +30,10 @@ func TestPredictAlone(t *testing.T) {
 		ID        string    `parquet:"id"`
 		Embedding []float32 `parquet:"embedding,list"`
 	}
+	must(t, "train", "--shards", at("parts"), "--model", "gcn", "--encoder", "pca:16", "--hidden", "12", "--rounds", "5", "--transport", "memory", "--keep-last", "--out", at("again"), "--embeddings", at("all.parquet"))
+	if nodes, err := parquet.ReadFile[node](at("all.parquet")); err != nil || len(nodes) != 600 || len(nodes[0].Embedding) != 12 {
+		t.Errorf("%d embeddings of a run of 600 nodes, %v", len(nodes), err)
+	}
 	nodes, err := parquet.ReadFile[node](at("e.parquet"))
 	if err != nil || len(nodes) != len(rows) || len(nodes[0].Embedding) != 12 || nodes[3].ID != rows[3].ID {
 		t.Fatalf("%d embeddings of %d predictions, %v", len(nodes), len(rows), err)

@@ -75,6 +75,7 @@ peers, and --shard may be the whole partition.`,
 	f.StringVar(&s.Link, "link", "", linkHelp)
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state or min_peers; 0: none")
 	f.StringVarP(&s.out.dir, "out", "o", "", "directory for results (default runs/DATA-peer-N)")
+	f.StringVar(&s.out.rows, "embeddings", "", embeddingsHelp)
 	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")
 	view.Bind(f)
 	s.launch.bind(f)
@@ -112,6 +113,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		return err
 	}
 	s.Site.OnModel = func(o *heddle.Result) error { return write(early, o) }
+	s.Site.Embed = s.out.rows != ""
 	o, err := heddle.Join(ctx, *p, s.Site)
 	w.End()
 	if log := s.Site.Gate.Audit; log != "" { // people keep the head elsewhere

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -114,6 +115,7 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 // output is where a run's model, report and figures go.
 type output struct {
 	dir    string
+	rows   string    // file for the nodes' last hidden rows; empty: none
 	json   string    // one more file for the figures; empty: none
 	runs   []oneRun  // of --seeds, the written one among them
 	stdout io.Writer // standard output
@@ -133,7 +135,7 @@ func (out output) predictions(format string) string {
 // check makes the directories and checks that they are writable, so that a run does not fail at its
 // end.
 func (out output) check() error {
-	return errors.Join(cli.WritableDir(out.dir), cli.Writable(out.json))
+	return errors.Join(cli.WritableDir(out.dir), cli.Writable(out.json), embeddings.Check(out.rows))
 }
 
 // write writes the files of a run by p. shards are those of this process; page has what o lacks.
@@ -165,6 +167,7 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 		if err := errors.Join(
 			cli.WriteFile(out.stdout, out.predictions("csv"), func(w io.Writer) error { return writeCSV(w, names, all) }),
 			cli.WriteFile(out.stdout, out.predictions("parquet"), func(w io.Writer) error { return writeParquet(w, names, all) }),
+			writeEmbeddings(out.rows, all),
 		); err != nil {
 			return err
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
@@ -100,13 +99,12 @@ func (q question) answer(stdout, text io.Writer) error {
 		return err
 	}
 	if q.embeddings != "" {
-		hidden, err := heddle.Embed(m, g)
-		if err != nil {
+		if of.hidden, err = heddle.Embed(m, g); err != nil {
 			return fmt.Errorf("%s: %w", q.model, err)
 		}
-		if err := writeEmbeddings(q.embeddings, []guessed{of}, []mat.Dense{hidden}); err != nil {
-			return err
-		}
+	}
+	if err := writeEmbeddings(q.embeddings, []guessed{of}); err != nil {
+		return err
 	}
 	fmt.Fprintf(text, "%s: %d nodes\n", q.out, g.N())
 	if unseen != "" {

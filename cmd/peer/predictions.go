@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // guessed are a model's predictions for some nodes, with their names, splits and labels.
@@ -21,6 +22,7 @@ type guessed struct {
 	split  []graph.Split // nil: they have none
 	labels graph.Labels
 	p      heddle.Predictions
+	hidden mat.Dense // the rows that they are made of; empty: nobody asked for them
 }
 
 // guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that has
@@ -34,7 +36,7 @@ func guessedBy(o *heddle.Result, shards []*shard.Shard) (all []guessed) {
 		if o.Members != nil {
 			site = o.Members[s.Rank]
 		}
-		all = append(all, guessed{site, s.IDs, s.Global, s.Split, s.Labels, o.Own[k]})
+		all = append(all, guessed{site, s.IDs, s.Global, s.Split, s.Labels, o.Own[k], o.Hidden[k]})
 	}
 	return all
 }

@@ -131,7 +131,7 @@ func (j *job) runs(ctx context.Context, first *trained, splits int, state string
 		if j.Seeds > 1 {
 			event = w.Part(fmt.Sprintf("run %d of %d", k+1, j.Seeds))
 		}
-		local := heddle.Local{Plan: one.plan, Shards: one.shards, State: j.stateOf(state, k), OnEvent: over(event), Ledger: j.ledger, Init: j.init}
+		local := heddle.Local{Plan: one.plan, Shards: one.shards, State: j.stateOf(state, k), OnEvent: over(event), Ledger: j.ledger, Init: j.init, Embed: j.embed}
 		if one.Result, err = local.Train(ctx); err != nil {
 			return best, nil, errors.Join(err, one.closer.Close())
 		}

@@ -27,6 +27,7 @@ type job struct {
 	plan *heddle.Plan
 	jobFile
 	init     *heddle.Initial // what training starts from; nil: random parameters
+	embed    bool            // hidden rows are written
 	initFile string          // of it
 	tunes    bool            // preset is auto, whatever settings say
 	ledger   dp.Ledger
@@ -94,7 +95,7 @@ with --resume continues from them.`,
 
 // newSimulation completes c, which runs j with the flags of those settings that wanted accepts.
 func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *cobra.Command {
-	var config, jsonPath string
+	var config, jsonPath, rows string
 	var resume bool
 	var view cli.WatchFlags
 	var http live.Flags
@@ -107,13 +108,15 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 		if err := j.load(config, c.Flags(), w.Warn); err != nil {
 			return err
 		}
-		out := output{json: jsonPath, stdout: c.OutOrStdout()}
+		out := output{json: jsonPath, rows: rows, stdout: c.OutOrStdout()}
+		j.embed = rows != ""
 		return j.run(c.Context(), out, resume, http, w, cli.Text(out.stdout, c.ErrOrStderr(), jsonPath, j.planOut))
 	}
 	flags.Bind(c.Flags(), "train", wanted)
 	j.bind(c.Flags())
 	flags.Group(c, "data", "shards", "split", "seeds", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
+	c.Flags().StringVar(&rows, "embeddings", "", embeddingsHelp)
 	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results; - for standard output")
 	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
 	cli.BindLedger(c.Flags(), &j.ledger)

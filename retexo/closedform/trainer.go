@@ -28,6 +28,7 @@ import (
 type Trainer struct {
 	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
+	KeepHidden  bool              // for Hidden
 	Edges       *dp.Edges         // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
 
 	config Config
@@ -63,6 +64,7 @@ type Trainer struct {
 	own      linear.Normal
 	parts    []float32 // what normal was extended by, for checkpoints
 	final    mat.Dense // [Owned × C] logits of the best round; empty until the rounds have ended
+	hidden   mat.Dense // [Owned × D] the columns that they are made of, with KeepHidden
 }
 
 // sight is what one purpose sees of the graph, with what was computed from it of own nodes.
@@ -354,16 +356,24 @@ func (t *Trainer) Logits() mat.Dense { return t.final }
 
 // best returns the logits of the best round.
 func (t *Trainer) best() mat.Dense {
-	spec := t.model.Spec.Closed
-	if spec.Own == 0 {
+	if t.model.Spec.Closed.Own == 0 {
 		return t.full.logits
 	}
+	return t.model.Closed.Heads[t.at.BestRound].Logits(t.bestColumns())
+}
+
+// bestColumns returns the columns of own nodes that the head of the best round reads.
+func (t *Trainer) bestColumns() mat.Dense {
 	d := 0
 	for r := range t.at.BestRound + 1 {
-		d += spec.Columns(r, t.config.Classes)
+		d += t.model.Spec.Closed.Columns(r, t.config.Classes)
 	}
-	return t.model.Closed.Heads[t.at.BestRound].Logits(t.full.columns.ColRange(1, 1+d))
+	return t.full.columns.ColRange(1, 1+d)
 }
+
+// Hidden returns the columns of own nodes that the last regression of the final model reads, [Owned × D], where KeepHidden
+// asked for them before Run.
+func (t *Trainer) Hidden() mat.Dense { return t.hidden }
 
 // measure sums the metric of the best round's logits over all validation and test nodes, and reports
 // the end of the run.
@@ -371,7 +381,9 @@ func (t *Trainer) measure(ctx context.Context) error {
 	a := eval.NewAccumulator(t.config.Metric, t.shard.Labels, resultBins)
 	size := a.Size()
 	v := make([]int64, 2*size)
-	t.final = t.best().Clone()
+	if t.final = t.best().Clone(); t.KeepHidden {
+		t.hidden = t.bestColumns().Clone()
+	}
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
 		of, logits := t.shard.Labels.Select(rows), t.final.Select(rows)
