@@ -61,6 +61,21 @@ func TestImportExplains(t *testing.T) {
 	}
 }
 
+// Lists of edges are described, and their repeated edges merged, too.
+func TestImportList(t *testing.T) {
+	dir := t.TempDir()
+	list := filepath.Join(dir, "a.wel")
+	if err := os.WriteFile(list, []byte("0 1 2\n1 0 3\n0 1 4\n2 2 1\n3 1 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := must(t, "import", "--edges", list, "--weight-column", "3", "--merge", "sum", "-o", filepath.Join(dir, "data"))
+	if !strings.Contains(out, "edges: 5 listed, 2 kept, 1 repeated (sum), 1 in both directions, 1 self-loop dropped; 1 isolated node\n") {
+		t.Errorf("%s", out)
+	}
+	refuse(t, 2, []string{"merge must be", "product"}, "import", "--edges", list, "--merge", "product", "-o", filepath.Join(dir, "b"))
+	refuse(t, 2, []string{"--merge"}, "import", "--edges", list, "--merge", "sum", "-o", filepath.Join(dir, "b.graph"))
+}
+
 // A signal ends an import, and nothing is left.
 func TestImportStops(t *testing.T) {
 	dir := t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,6 +55,14 @@ func TestMeet(t *testing.T) {
 			t.Fatalf("%s: exit %d\n%s%s", name, e.exit, e.out, e.errors)
 		}
 		must(t, "audit", "verify", at("%s.log", name))
+		_, facts, _ := strings.Cut(e.out, "-patients.csv: ")
+		facts, _, _ = strings.Cut(facts, "\n  "+map[bool]string{true: "south", false: "north"}[name == "north"]+": ")
+		part := at("%s/part-%d", name, slices.Index(names, name))
+		for _, path := range []string{part, at("%s", name)} {
+			if text := must(t, "inspect", path); !strings.Contains(text, facts) || !strings.Contains(facts, "nodes of each site: north 157, south 122, west 81") {
+				t.Errorf("%s: inspect says\n%s\nmeet said\n%s", name, text, facts)
+			}
+		}
 	}
 	gather(t, at("parts"), at("north"), at("south"), at("west"))
 	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 )
 
 // Encoding is how a user's tables become a graph: what each column means and how its cells become
@@ -57,7 +58,7 @@ func parseEncoding(text []byte) (*Encoding, error) {
 	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > MaxClasses {
 		return nil, fmt.Errorf("dataset: encoding: number of classes must be 1 to %d (got %d)", MaxClasses, len(e.Classes))
 	}
-	if err := checkMerge(e.Merge); err != nil {
+	if err := edgelist.CheckMerge(e.Merge); err != nil {
 		return nil, fmt.Errorf("dataset: encoding: %w", err)
 	}
 	if err := CheckRelations(e.Relations); err != nil {

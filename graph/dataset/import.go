@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -86,7 +87,7 @@ func (c ImportConfig) Validate() error {
 	if c.Multi && c.Label == "" {
 		faults = append(faults, errors.New("dataset: import: Multi without Label"))
 	}
-	if err := checkMerge(c.Merge); err != nil {
+	if err := edgelist.CheckMerge(c.Merge); err != nil {
 		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
 	}
 	if _, err := c.asked(); err != nil {

@@ -210,7 +210,7 @@ func FuzzOGB(f *testing.F) {
 
 // TestReadEdgesRoundTrip stores what was read and reads it back.
 func TestReadEdgesRoundTrip(t *testing.T) {
-	g, err := edgelist.Read(edgelist.Config{Path: "testdata/graph.el", Weight: "3"})
+	g, _, err := edgelist.Read(edgelist.Config{Path: "testdata/graph.el", Weight: "3"})
 	if err != nil {
 		t.Fatal(err)
 	}

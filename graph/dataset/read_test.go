@@ -111,15 +111,15 @@ func TestSkip(t *testing.T) {
 func TestMerge(t *testing.T) {
 	src, dst, weight := []int32{0, 1, 0, 2, 0}, []int32{1, 0, 1, 2, 2}, []float32{2, 3, 7, 1, 5}
 	for how, want := range map[string]float32{"sum": 12, "count": 3, "mean": 4, "last": 7} {
-		s, d, _, w := MergeEdges(how, src, dst, nil, weight)
+		s, d, _, w := edgelist.Merge(how, src, dst, nil, weight)
 		if !slices.Equal(s, []int32{0, 0, 2}) || !slices.Equal(d, []int32{1, 2, 2}) || w[0] != want {
 			t.Errorf("%s: %v → %v, %v, want %v", how, s, d, w, want)
 		}
 	}
-	if _, _, _, w := MergeEdges("sum", src, dst, nil, nil); !slices.Equal(w, []float32{3, 1, 1}) {
+	if _, _, _, w := edgelist.Merge("sum", src, dst, nil, nil); !slices.Equal(w, []float32{3, 1, 1}) {
 		t.Errorf("without weights: %v", w)
 	}
-	s, _, kind, w := MergeEdges("sum", src, dst, []int32{1, 1, 1, 0, 0}, weight)
+	s, _, kind, w := edgelist.Merge("sum", src, dst, []int32{1, 1, 1, 0, 0}, weight)
 	if len(s) != 4 || !slices.Equal(w, []float32{9, 5, 3, 1}) || !slices.Equal(kind, []int32{1, 0, 1, 0}) {
 		t.Errorf("with types: %v, %v, %v", s, kind, w)
 	}
@@ -134,6 +134,10 @@ func TestMerge(t *testing.T) {
 		if again, _, err := Encode(g.Encoding, c.Nodes, c.Edges, c.Format); err != nil || again.Adj.Weight[0] != want {
 			t.Errorf("%q: encoded again: %v", how, err)
 		}
+	}
+	list := filepath.Join(tables(t, map[string]string{"a.wel": "0 1 2\n1 0 3\n0 1 4\n2 1 1\n"}), "a.wel")
+	if g, listed, err := edgelist.Read(edgelist.Config{Path: list, Weight: "3", Merge: "sum"}); err != nil || g.Adj.Weight[0] != 9 || len(listed.Source) != 4 {
+		t.Errorf("%+v, %v", g, err)
 	}
 	c.Merge = "product"
 	_, err := Import(c)
@@ -230,7 +234,7 @@ func TestEdgeIndex(t *testing.T) {
 	dir := tables(t, map[string]string{"n.csv": "id,class\n0,x\n1,y\n2,x\n3,y\n",
 		"e.npz": string(pack(t, map[string]arr{"edge_index": {[]int{2, 3}, []int64{0, 1, 2, 1, 0, 2}}, "edge_attr": {[]int{3, 1}, []float32{2, 2, 1}}}))})
 	file := filepath.Join(dir, "e.npz")
-	g, err := edgelist.Read(edgelist.Config{Path: file, Weight: "edge_attr", Nodes: 5})
+	g, _, err := edgelist.Read(edgelist.Config{Path: file, Weight: "edge_attr", Nodes: 5})
 	if err != nil || g.N() != 5 || g.Adj.NumEdges() != 2 || g.Adj.Weight[0] != 2 {
 		t.Errorf("%+v, %v", g, err)
 	}
@@ -240,7 +244,7 @@ func TestEdgeIndex(t *testing.T) {
 	}
 	for want, c := range map[string]edgelist.Config{"array weight: missing": {Weight: "weight"}, "no column of sources": {Source: "from"}, "node must be 0 to 0 (got 1)": {Nodes: 1}} {
 		c.Path = file
-		_, err := edgelist.Read(c)
+		_, _, err := edgelist.Read(c)
 		graphtest.Refused(t, err, "e.npz", want)
 	}
 }

@@ -39,7 +39,7 @@ func (e *Encoding) read(nodes, edges string, format table.Format) (*graph.Graph,
 		}
 	}
 	r.Source, r.Target = l.src, l.dst
-	l.src, l.dst, l.kind, l.weight = MergeEdges(e.Merge, l.src, l.dst, l.kind, l.weight)
+	l.src, l.dst, l.kind, l.weight = edgelist.Merge(e.Merge, l.src, l.dst, l.kind, l.weight)
 	if g.Adj, err = graph.FromEdges(len(index), l.src, l.dst, l.weight, graph.Build{}); err != nil {
 		return nil, nil, fmt.Errorf("dataset: %s: %w", edges, err)
 	}

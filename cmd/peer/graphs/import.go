@@ -115,7 +115,8 @@ func (m *importing) run(cmd *cobra.Command) error {
 	watch := cli.NewWatch(cmd.ErrOrStderr(), false)
 	defer watch.End()
 	c.Format.Watch = readProgress(cmd.Context(), watch, c.Nodes, c.Edges)
-	m.list.Path, m.list.Source, m.list.Target, m.list.Weight, m.list.Cells = c.Edges, c.Source, c.Target, c.Weight, c.Format
+	m.list.Path, m.list.Source, m.list.Target, m.list.Weight = c.Edges, c.Source, c.Target, c.Weight
+	m.list.Cells, m.list.Merge = c.Format, c.Merge
 	if strings.HasSuffix(m.out, storedSuffix) {
 		return store(cmd, m.list, c, m.out)
 	}
@@ -150,7 +151,15 @@ func (m *importing) read(c dataset.ImportConfig) (g *graph.Graph, err error) {
 	case m.ogb != "":
 		return dataset.ReadOGB(m.ogb, m.split)
 	case c.Nodes == "":
-		return edgelist.Read(m.list)
+		g, listed, err := edgelist.Read(m.list)
+		if err != nil {
+			return nil, err
+		}
+		m.facts = &facts.Facts{Tables: []facts.Table{{File: filepath.Base(m.list.Path), Rows: len(listed.Source)}}}
+		m.facts.Edges.Merge = m.list.Merge
+		err = m.facts.AddGraph(g, listed.Source, listed.Target)
+		m.facts.Warn()
+		return g, err
 	}
 	g, m.facts, err = c.Read()
 	return g, err
@@ -205,8 +214,8 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 	switch _, err := os.Lstat(out); {
 	case list.Path == "":
 		return cli.Invalidf("%s: a stored graph is made from a list of edges: give --edges", out)
-	case list.Weight != "" || list.Strict:
-		return cli.Invalidf("%s: a stored graph has no weights, and its repeated edges are merged: omit --weight-column and --strict", out)
+	case list.Weight != "" || list.Strict || list.Merge != "":
+		return cli.Invalidf("%s: a stored graph has no weights, and its repeated edges are one: omit --weight-column, --merge and --strict", out)
 	case err == nil:
 		return cli.Invalidf("%s exists: remove it, or choose another name", out)
 	}

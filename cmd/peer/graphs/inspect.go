@@ -49,7 +49,7 @@ func inspect(w io.Writer, path string) error {
 			return err
 		}
 		describe(w, path, m)
-		return nil
+		return imported(w, path)
 	case info.IsDir() && has("graph.npz"), strings.HasSuffix(path, ".npz"):
 		return inspectData(w, path)
 	case info.IsDir():

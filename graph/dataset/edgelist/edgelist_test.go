@@ -81,7 +81,7 @@ func TestReadEdges(t *testing.T) {
 			if c.file == "named.csv" {
 				cfg.Source, cfg.Target = "from", "to"
 			}
-			g, err := Read(cfg)
+			g, _, err := Read(cfg)
 			if err != nil {
 				t.Errorf("%s, weight %q: %v", c.file, weight, err)
 				continue
@@ -187,7 +187,7 @@ func TestReadEdgesFaults(t *testing.T) {
 			if err := os.WriteFile(c.cfg.Path, []byte(c.text), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Read(c.cfg)
+			_, _, err := Read(c.cfg)
 			graphtest.Refused(t, err, c.want...)
 		})
 	}

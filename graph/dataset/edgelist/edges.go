@@ -52,7 +52,11 @@ type Config struct {
 	// Strict refuses an edge that occurs twice and one from a node to itself; otherwise such are
 	// merged and dropped.
 	Strict bool
+	Merge  string // of edges that are listed more than once: see Merge
 }
+
+// Listed are edges as a list has them, in its order.
+type Listed struct{ Source, Target []int32 }
 
 // formats holds what opens each format.
 var formats = map[string]func(Config) (*List, error){
@@ -196,22 +200,30 @@ const (
 
 // Read makes a graph of a list of edges alone: nodes without features or labels. Edges are
 // undirected, whichever way they are listed.
-func Read(c Config) (*graph.Graph, error) {
+func Read(c Config) (*graph.Graph, *Listed, error) {
+	if err := CheckMerge(c.Merge); err != nil {
+		return nil, nil, err
+	}
 	list, err := c.Open()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	src, dst, weight, n, err := c.load(list)
 	if err = errors.Join(err, list.Close()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	listed := &Listed{src, dst}
+	src, dst, _, weight = Merge(c.Merge, src, dst, nil, weight)
 	name, _, _ := strings.Cut(filepath.Base(c.Path), ".")
 	g := &graph.Graph{Name: name, Labels: graph.Labels{Class: slices.Repeat([]int32{-1}, n)}, Split: make([]graph.Split, n)}
 	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
-		return nil, fmt.Errorf("edgelist: %s: %w", c.Path, err)
+		return nil, nil, fmt.Errorf("edgelist: %s: %w", c.Path, err)
 	}
-	return g, nil
+	return g, listed, nil
 }
+
+// watched is after how many edges, about a mebibyte of text, who reads a list is asked whether to go on.
+const watched = 1 << 16
 
 // load reads the list into memory and returns how many nodes there are.
 func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err error) {
@@ -235,6 +247,11 @@ func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err
 			top = e
 		}
 		src, dst = append(src, int32(e.Source)), append(dst, int32(e.Target))
+		if watch := c.Cells.Watch; watch != nil && len(src)%watched == 0 {
+			if err := watch(1 << 20); err != nil {
+				return nil, nil, nil, 0, err
+			}
+		}
 		if c.Weight != "" {
 			weight = append(weight, e.Weight)
 		}

@@ -24,7 +24,7 @@ func fuzzEdges(f *testing.F, file, weight string, seeds ...string) {
 			t.Fatal(err)
 		}
 		for _, w := range []string{"", weight} {
-			g, err := Read(Config{Path: path, Weight: w, Strict: w == ""})
+			g, _, err := Read(Config{Path: path, Weight: w, Strict: w == ""})
 			if err != nil {
 				continue
 			}

@@ -97,11 +97,14 @@ func (f *Facts) AddGraph(g *graph.Graph, src, dst []int32) error {
 	if err != nil {
 		return err
 	}
-	bothWays, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
-	if err != nil {
-		return err
+	f.Edges.Listed, f.Edges.Kept = len(src), g.Adj.NumEdges()/2
+	if g.Adj.NumSrc > n { // with nodes of other sites
+		bothWays, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
+		if err != nil {
+			return err
+		}
+		f.Edges.Kept = bothWays.NumEdges() / 2
 	}
-	f.Edges.Listed, f.Edges.Kept = len(src), bothWays.NumEdges()/2
 	f.Edges.Repeated = len(src) - f.Edges.Loops - oneWay.NumEdges()
 	f.Edges.Mutual = oneWay.NumEdges() - f.Edges.Kept
 	f.addNeighbours(g)

@@ -1,4 +1,4 @@
-package dataset
+package edgelist
 
 import (
 	"cmp"
@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// checkMerge refuses what is no way to merge edges.
-func checkMerge(how string) error {
+// CheckMerge refuses what is no way to merge edges.
+func CheckMerge(how string) error {
 	if !slices.Contains([]string{"", "sum", "count", "max", "mean", "last"}, how) {
-		return fmt.Errorf("merge must be sum, count, max, mean or last (got %q)", how)
+		return fmt.Errorf("edgelist: merge must be sum, count, max, mean or last (got %q)", how)
 	}
 	return nil
 }
 
-// MergeEdges makes one edge of all that join the same two nodes, in either direction, or where edges
+// Merge makes one edge of all that join the same two nodes, in either direction, or where edges
 // have types (kind) of those with the same source, target and type. Its weight is the sum, count,
 // maximum, mean or last of theirs, which are 1 where weight is nil. how "" and max merge nothing:
 // graph.FromEdges keeps the largest weight.
-func MergeEdges(how string, src, dst, kind []int32, weight []float32) (srcs, dsts, kinds []int32, weights []float32) {
+func Merge(how string, src, dst, kind []int32, weight []float32) (srcs, dsts, kinds []int32, weights []float32) {
 	if how == "" || how == "max" || len(src) == 0 {
 		return src, dst, kind, weight
 	}
