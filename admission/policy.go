@@ -25,6 +25,7 @@ type Policy struct {
 	Modes        []string `yaml:"modes"`         // retexo, fullbatch; none: retexo
 	Rows         []string `yaml:"rows"`          // float32, bf16, int8, int4; none: all of them
 	Failures     []string `yaml:"failures"`      // what the others do without a failed peer: wait, continue; none: both
+	Categories   []string `yaml:"categories"`    // columns whose texts this site tells when sites meet; nil: any, empty: none
 	LeaveOneOut  bool     `yaml:"leave_one_out"` // rows of class means must not hold a node's own label
 
 	MaxLayers  int     `yaml:"max_layers"`     // 0: no bound
@@ -103,6 +104,18 @@ func parsePolicy(text []byte) (p Policy, warnings []string, err error) {
 		p.ReceiveLimit = file.MaxIntake
 	}
 	return p, warnings, errors.Join(err, p.Validate())
+}
+
+// CheckTold refuses to tell other sites the texts of columns that the policy does not name.
+func (p Policy) CheckTold(columns []string) error {
+	var errs []error
+	for _, name := range columns {
+		if p.Categories != nil && !slices.Contains(p.Categories, name) {
+			errs = append(errs, fmt.Errorf("policy.categories: the texts of column %.40q must not leave this site: ignore the column, or make it numbers (allowed: %s)",
+				name, strings.Join(p.Categories, ", ")))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // policyText is a policy as a file has it, with the former names of its settings, which are

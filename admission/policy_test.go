@@ -50,6 +50,20 @@ func consent() Approval {
 	return Approval{Federation: "tumour-registry", Plan: plan, Site: north.id, Expires: "2026-12-31"}
 }
 
+// What sites tell each other of their tables is bounded by a list, which may be empty.
+func TestPolicyTold(t *testing.T) {
+	for text, want := range map[string]string{"": "", "categories: [ward, sex]\n": `"town"`, "categories: []\n": `"ward"`} {
+		p, _, err := parsePolicy([]byte(policyFile + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.CheckTold([]string{"ward", "town"})
+		if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "policy.categories")) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestPolicyCheck(t *testing.T) {
 	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
 		Peers: 3, InSum: 3, Failures: "wait", InRow: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}

@@ -64,6 +64,16 @@ func (t *Tables) schema() schema {
 	return s
 }
 
+// Told returns the columns whose texts are sent to the other sites.
+func (t *Tables) Told() (columns []string) {
+	for _, c := range t.schema().Columns {
+		if len(c.Values) > 0 {
+			columns = append(columns, c.Name)
+		}
+	}
+	return columns
+}
+
 // encode returns the schema as it is sent.
 func (s schema) encode() ([]byte, error) { return json.Marshal(s) }
 

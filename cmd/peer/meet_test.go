@@ -77,6 +77,14 @@ func TestMeet(t *testing.T) {
 		}
 	}
 
+	// A policy bounds whose texts are told.
+	if err := os.WriteFile(at("policy.yaml"), []byte("federation: f\nencoders: [raw]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_peers: 2\ncategories: [sex]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if exit, _, errors := meet("west", "--out", at("never"), "--policy", at("policy.yaml")); exit != 2 || !strings.Contains(errors, `policy.yaml: policy.categories: the texts of column "ward" must not leave this site`) {
+		t.Errorf("exit %d, %s", exit, errors)
+	}
+
 	// Only the site at fault gets the details; the others learn which site it is.
 	for name, e := range all(func(name string) []string {
 		more := []string{"--out", at("%s-again", name)}

@@ -75,6 +75,9 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	if err != nil {
 		return ended(ctx, err)
 	}
+	if err := s.checkTold(own.Told()); err != nil {
+		return err
+	}
 	if err := shard.Vacant(s.out); err != nil {
 		return cli.Invalid(err)
 	}
@@ -84,6 +87,22 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	return heddle.Meet(ctx, *p, s.Site, "meet", func(ctx context.Context, m *heddle.Session) error {
 		return s.build(ctx, p, m, own, w, stdout)
 	})
+}
+
+// checkTold refuses to tell the others texts that this site's policy keeps.
+func (s *meeting) checkTold(columns []string) error {
+	path := s.Site.Gate.Policy
+	if path == "" {
+		return nil
+	}
+	p, _, err := admission.ReadPolicy(path)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	if err := p.CheckTold(columns); err != nil {
+		return cli.Invalidf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // build makes this site's part with the others.
