@@ -155,6 +155,11 @@ func TestThresholdOfARun(t *testing.T) {
 	if a, b := f.Val.Classes[1].F1, without.Figures.Val.Classes[1].F1; !(a > b) {
 		t.Errorf("F1 of validation nodes %v with a threshold, %v without", a, b)
 	}
+	auto := l
+	auto.Plan = read(t, "preset: auto\nbudget: 1\nmetric: macro-f1\nthreshold: f1\ntransport: memory")
+	if chosen, err := auto.Train(t.Context()); err != nil || chosen.Figures.Threshold == nil || chosen.Card.Goal != "f1" {
+		t.Errorf("preset auto must choose a threshold, too (%v)", err)
+	}
 	l.Plan.Threshold = "recall@precision=2"
 	if _, err := l.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "threshold must be f1") {
 		t.Errorf("%v, want that the threshold is at fault", err)

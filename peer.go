@@ -210,6 +210,9 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 		return nil, err
 	}
 	r.measure(f)
+	if fault := t.final.Fault(); f == nil && fault != nil {
+		r.unmeasured = fault.Error()
+	}
 	if p.edges != nil {
 		if err := r.keeps(p.edges.Statement()); err != nil {
 			return nil, err

@@ -63,7 +63,8 @@ type Result struct {
 	Plan  Plan      // by which the model was trained: of preset auto that of the chosen candidate
 	Tried []Attempt // of preset auto: all candidates, simpler ones first; the other fields are of the chosen one
 
-	stopped bool // before its end
+	stopped    bool   // before its end
+	unmeasured string // why there are no figures; empty: there are, or nobody tried
 }
 
 // Traffic counts what a peer sent: bytes by purpose and, in Wire, as the network carried them.
@@ -154,10 +155,13 @@ func (r *Result) measure(f *Figures) {
 }
 
 // Warnings returns what whoever reads the result must know first: only one class is predicted, the metric is not better than
-// the baseline, or a layer before the last one validated better and KeepLast took the last.
+// the baseline, there are no figures, or a layer before the last one validated better and KeepLast took the last.
 func (r *Result) Warnings() (all []string) {
 	if r.Figures != nil {
 		all = r.Figures.Warnings()
+	}
+	if r.unmeasured != "" {
+		all = append(all, "there is no baseline, confusion matrix or calibration, since the peers could not sum them: "+r.unmeasured)
 	}
 	last := r.Final()
 	for _, s := range r.Stages {

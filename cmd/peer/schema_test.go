@@ -46,7 +46,7 @@ func bySchema(t *testing.T, schema *jsonschema.Schema, path string) any {
 // a field that is missing, or of another type, is not.
 func TestResultSchema(t *testing.T) {
 	plain, schema := resultSchema(t)
-	for _, flags := range []string{"--mode retexo --rounds 3", "--preset frugal --epsilon 4 --class-target labels", "--preset auto", "--mode fullbatch --rounds 3 --metric auc", "--mode standalone --rounds 3 --peers 1"} {
+	for _, flags := range []string{"--mode retexo --rounds 3", "--preset frugal --epsilon 4 --class-target labels", "--preset auto", "--preset frugal --seeds 2", "--mode fullbatch --rounds 3 --metric auc", "--mode standalone --rounds 3 --peers 1"} {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "out")

@@ -29,6 +29,7 @@ type Exchange struct {
 	Store  *checkpoint.Store // keeps the sums for a restart; nil: nowhere
 
 	used   comm.Counts
+	fault  error     // of the last Run
 	logits mat.Dense // of own nodes, once a trainer has computed them
 	sums   *sums     // nil: there are none yet
 }
@@ -78,6 +79,14 @@ func Numbers(classes int, multi bool) (parts, wide [3]int64) {
 // give them to the others.
 func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, logits mat.Dense, sent comm.Counts) error {
 	e.Take(logits)
+	e.fault = e.run(ctx, g, r, m, sent)
+	return e.fault
+}
+
+// Fault returns why there are no figures: the error of the last Run. nil: it had none.
+func (e *Exchange) Fault() error { return e.fault }
+
+func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, sent comm.Counts) error {
 	before := g.Bytes()
 	defer func() {
 		now := g.Bytes()

@@ -76,14 +76,21 @@ func parts(t *testing.T, g *graph.Graph, k int) []*shard.Shard {
 	return all
 }
 
-// together runs the exchanges of all peers in groups of generation gen. logits are of all nodes; a peer without has none.
-func together(t *testing.T, all []*Exchange, logits mat.Dense, without int) {
+// modelOf returns a model of so many classes.
+func modelOf(t *testing.T, classes int) *nn.Model {
 	t.Helper()
-	model, err := nn.New(nn.Spec{Task: "single", Features: 1, Classes: logits.Cols, LayerOutput: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: 1},
-		Layers: []nn.LayerSpec{{Conv: "gcn", In: 1, Out: logits.Cols, Hops: 1}}}, rng.New(1))
+	model, err := nn.New(nn.Spec{Task: "single", Features: 1, Classes: classes, LayerOutput: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: 1},
+		Layers: []nn.LayerSpec{{Conv: "gcn", In: 1, Out: classes, Hops: 1}}}, rng.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return model
+}
+
+// together runs the exchanges of all peers. logits are of all nodes; a peer without has none.
+func together(t *testing.T, all []*Exchange, logits mat.Dense, without int) {
+	t.Helper()
+	model := modelOf(t, logits.Cols)
 	net, errs := netsim.New(len(all), netsim.Config{}), make([]error, len(all))
 	var tasks sync.WaitGroup
 	for r, e := range all {
@@ -236,6 +243,37 @@ func TestWithoutLogits(t *testing.T) {
 	f := read(t, all[1])
 	if rows := f.Val.Rows + f.Test.Rows; rows >= 225 || rows < 120 || text(t, f) != text(t, read(t, all[0])) {
 		t.Errorf("%d rows", rows)
+	}
+}
+
+// TestAPeerFails: where a peer is gone the others have an error, soon, and no figures; together again they have them.
+func TestAPeerFails(t *testing.T) {
+	g, logits := example(t, 300, 3, false, true)
+	all := exchanges(parts(t, g, 3), "accuracy", eval.Goal{})
+	net, errs := netsim.New(3, netsim.Config{}), make([]error, 3)
+	groups := make([]*comm.Group, 3)
+	for r := range groups {
+		groups[r] = comm.NewGroup(net.Transport(r), r, 3)
+	}
+	groups[1].Close()
+	var tasks sync.WaitGroup
+	for _, r := range []int{0, 2} {
+		tasks.Go(func() {
+			errs[r] = all[r].Run(context.Background(), groups[r], groups[r], modelOf(t, logits.Cols), mat.Dense{}, comm.Counts{})
+			groups[r].Close()
+		})
+	}
+	tasks.Wait()
+	for _, r := range []int{0, 2} {
+		f, err := all[r].Figures("north", modelOf(t, logits.Cols))
+		var failed *comm.PeerError
+		if !errors.As(errs[r], &failed) || all[r].Fault() == nil || f != nil || err != nil {
+			t.Errorf("peer %d: %v, figures %v, %v", r, errs[r], f, err)
+		}
+	}
+	together(t, all, logits, -1)
+	if f := read(t, all[2]); f.Val.Rows+f.Test.Rows != 225 || all[2].Fault() != nil {
+		t.Errorf("%d rows, fault %v", f.Val.Rows+f.Test.Rows, all[2].Fault())
 	}
 }
 
