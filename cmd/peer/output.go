@@ -138,9 +138,24 @@ func (out output) check() error {
 	return errors.Join(cli.WritableDir(out.dir), cli.Writable(out.json), embeddings.Check(out.rows))
 }
 
+// name gives the parts of a local run the names of the sites that they are of.
+func name(o *heddle.Result, shards []*shard.Shard, sites []string) {
+	if o.Members != nil || len(sites) != len(shards) {
+		return
+	}
+	o.Members = sites
+	for k, site := range sites {
+		o.Peers[k].Name = site
+		if o.Figures != nil {
+			o.Figures.Sites[k].Name = site
+		}
+	}
+}
+
 // write writes the files of a run by p. shards are those of this process; page has what o lacks.
 func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, page report.Run) error {
 	first := shards[0]
+	name(o, shards, page.Names)
 	if err := o.Save(out.model()); err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ func TestRepeat(t *testing.T) {
 					t.Errorf("the report has no %q", want)
 				}
 			}
+			if predictions := string(contents(t, filepath.Join(first, "predictions.csv"))); strings.Contains(predictions, ",site-1,") != (name == "layers") && name != "auto" {
+				t.Error("the sites of predictions must have their names, and parts their numbers")
+			}
 			if named := strings.Contains(page, "site-1"); named != (name == "layers") && name != "auto" {
 				t.Errorf("the report has the names of sites: %t", named)
 			}

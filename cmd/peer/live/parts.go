@@ -112,10 +112,12 @@ func (d *drawing) facts() error {
 		{Name: "repaired differences in rounding", Value: fmt.Sprint(s.resyncs)},
 	}
 	if s.round.Kind != "" {
+		if s.round.Loss != 0 { // what is solved has none
+			all = append([]report.Fact{{Name: "training loss", Value: fmt.Sprintf("%.4f", s.round.Loss)}}, all...)
+		}
 		all = append([]report.Fact{
-			{Name: "training loss", Value: fmt.Sprintf("%.4f", s.round.Loss)},
 			{Name: "validation " + s.metric, Value: report.Percent(s.lastVal())},
-			{Name: "bytes sent by this site", Value: report.Bytes(s.round.Sent.Total())},
+			{Name: "bytes sent by " + d.about.site(d.about.Rank), Value: report.Bytes(s.round.Sent.Total())},
 		}, all...)
 	}
 	if s.generation > 0 {

@@ -96,7 +96,9 @@ func (s *state) note(e train.Event, now time.Time) {
 		s.round, s.metric = e, e.Metric
 	case train.StageEnd:
 		s.metric, s.result.Ends = e.Metric, e.Stage
-		s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, e.Metric, report.Percent(e.Val)))
+		if s.candidate == "" { // else the plan's own line follows
+			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, e.Metric, report.Percent(e.Val)))
+		}
 	case train.Connection:
 		if e.Members != nil {
 			s.gather(e.Members)
@@ -131,6 +133,13 @@ func (s *state) note(e train.Event, now time.Time) {
 		one := heddle.Attempt{Name: e.Candidate}
 		one.Val, one.Error, one.Sent, one.Limit, one.Ended, one.Seconds = e.Val, e.StandardError, e.SentByAll, e.Limit, e.Text, math.NaN()
 		s.tried, s.candidate = append(s.tried, one), ""
+		text := "plan " + e.Candidate + ": "
+		if e.Text != "" {
+			text += e.Text
+		} else {
+			text += fmt.Sprintf("validation %s %s, %s sent by all", s.metric, report.Percent(e.Val), report.Bytes(e.SentByAll))
+		}
+		s.say(now, false, text)
 	case train.Note, train.Warning:
 		s.say(now, e.Kind == train.Warning, e.Text)
 	}

@@ -67,7 +67,10 @@ func (p *Page) status() status {
 		Stage: s.round.StageName, Round: s.round.Round, Done: s.round.Done, Total: s.round.Total, Sent: s.round.Sent, Saved: s.saved, Restored: s.restored,
 		Resyncs: s.resyncs, Generation: s.generation, Began: s.start, Last: s.last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: []statusOf{}}
 	if s.round.Kind != "" {
-		all.Loss, all.Val = known(s.round.Loss), known(s.lastVal())
+		all.Val = known(s.lastVal())
+		if s.round.Loss != 0 { // what is solved has none
+			all.Loss = known(s.round.Loss)
+		}
 	}
 	for _, one := range s.sites {
 		all.Sites = append(all.Sites, place{one.Name, one.Status, one.Here})
@@ -172,12 +175,18 @@ const mostLines = 8
 
 func (s status) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s (%s, %s)\n%s\n", plain(s.Title), plain(s.Mode), plain(s.Model), plain(s.State))
+	var known []string
 	if s.Loss != nil {
-		fmt.Fprintf(w, "training loss %.4f", *s.Loss)
-		if s.Val != nil {
-			fmt.Fprintf(w, ", validation %s %s", plain(s.Metric), report.Percent(*s.Val))
-		}
-		fmt.Fprintf(w, ", sent %s\n", report.Bytes(s.Sent.Total()))
+		known = append(known, fmt.Sprintf("training loss %.4f", *s.Loss))
+	}
+	if s.Val != nil {
+		known = append(known, fmt.Sprintf("validation %s %s", plain(s.Metric), report.Percent(*s.Val)))
+	}
+	if n := s.Sent.Total(); n > 0 {
+		known = append(known, "sent "+report.Bytes(n))
+	}
+	if len(known) > 0 {
+		fmt.Fprintln(w, strings.Join(known, ", "))
 	}
 	lines := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(s.Sites) > 1 {
