@@ -1,6 +1,6 @@
 // Command peer trains graph neural networks over a graph whose parts are on different machines.
 //
-// Exit codes: 0 done, 1 failed, 2 bad usage or input.
+// Exit codes: 0 done, 1 failed, 2 bad usage or input, 130 and 143 interrupted by SIGINT and SIGTERM.
 package main
 
 import (
@@ -10,12 +10,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/compare"
 	"github.com/heddle-gnn/heddle/cmd/peer/federation"
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
@@ -25,11 +27,24 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal restores the default action, so that a second one ends the program
-	// immediately.
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var by atomic.Int64 // number of the signal that interrupted the program; 0: none
+	go func() {
+		s := <-signals
+		if n, ok := s.(syscall.Signal); ok {
+			by.Store(int64(n))
+		}
+		// From now on the default action: a second signal ends the program immediately.
+		signal.Stop(signals)
+		stop()
+	}()
+	exit := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if n := by.Load(); n > 0 && exit == 1 {
+		exit = 128 + int(n) // as of a program that a signal ends
+	}
+	os.Exit(exit)
 }
 
 // run is the program in a process that goes on, such as that of a test.
@@ -68,15 +83,15 @@ func newRoot() (root *cobra.Command, began *bool) {
 
 Start with:  peer demo`,
 		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version: cli.Version(),
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), live.Command())
+	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), newMan(), live.Command())
 	root.AddCommand(compare.Commands()...)
 	root.AddCommand(graphs.Commands()...)
 	root.AddCommand(federation.Commands()...)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w (see %s --help)", err, c.CommandPath())
+		return fmt.Errorf("%w (see %s --help)", meant(c, err, c.Flags().Args()), c.CommandPath())
 	})
 	began = new(bool)
 	for _, c := range root.Commands() {
@@ -99,7 +114,7 @@ func explain(c *cobra.Command) {
 		case err == nil:
 			return nil
 		case c.HasSubCommands():
-			return fmt.Errorf("%w (see %s --help)", err, c.CommandPath())
+			return fmt.Errorf("%w (see %s --help)", meant(c, err, args), c.CommandPath())
 		}
 		return fmt.Errorf("%w; usage: %s (see %s --help)", err, c.UseLine(), c.CommandPath())
 	}

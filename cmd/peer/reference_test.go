@@ -26,6 +26,7 @@ func TestCLIReference(t *testing.T) {
 	fmt.Fprintln(&b, "# Command line")
 	fmt.Fprintln(&b, "\n<!-- generated: HEDDLE_WRITE=1 go test -run CLIReference ./cmd/peer -->")
 	root, _ := newRoot()
+	root.InitDefaultCompletionCmd()
 	writeReference(&b, root)
 	got := strings.ReplaceAll(b.String(), config, "~/.config")
 	if os.Getenv("HEDDLE_WRITE") != "" {

@@ -10,9 +10,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -20,17 +21,18 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Watch shows the progress of a command: a bar on a terminal, log lines elsewhere.
+// Watch shows the progress of a command: a line on a terminal, log lines elsewhere.
 type Watch struct {
 	Log *slog.Logger
 
-	w      io.Writer
-	fancy  bool                     // w is a terminal
-	bar    *progressbar.ProgressBar // nil: none is shown
-	every  time.Duration            // between two log lines of progress
-	last   time.Time                // of the progress shown last
-	tries  bool                     // a candidate of preset auto is trained
-	events *os.File                 // gets every event as a line; nil: events are not written
+	w       io.Writer
+	columns func() int    // of the terminal that w is; nil: it is none
+	mu      sync.Mutex    // of line and of what is written while it is shown
+	line    *line         // nil: none is shown
+	every   time.Duration // between two log lines of progress
+	last    time.Time     // of the progress shown last
+	tries   bool          // a candidate of preset auto is trained
+	events  *os.File      // gets every event as a line; nil: events are not written
 }
 
 // logVariable is the environment variable that makes peers log every round and session if it is
@@ -39,19 +41,31 @@ const logVariable = "HEDDLE_LOG"
 
 // WatchFlags say how a run is watched.
 type WatchFlags struct {
-	quiet  bool
-	events string // file
+	quiet         bool
+	events        string // file
+	format, level string // of log lines; level empty: by quiet and logVariable
 }
 
 // Bind adds the flags.
 func (v *WatchFlags) Bind(f *pflag.FlagSet) {
 	f.StringVar(&v.events, "events", "", "file for the events of the run, a JSON object a line")
+	f.StringVar(&v.format, "log-format", "text", "format of log lines: text, json")
+	f.StringVar(&v.level, "log-level", "", "least of log lines: debug, info, warn, error (default info)")
 	f.BoolVarP(&v.quiet, "quiet", "q", false, "no progress display")
 }
 
 // Start returns a watch that writes to stderr. Its End must be called.
 func (v WatchFlags) Start(stderr io.Writer) (*Watch, error) {
-	w := NewWatch(stderr, v.quiet)
+	level := usualLevel(v.quiet)
+	if v.level != "" {
+		if err := level.UnmarshalText([]byte(v.level)); err != nil || !slices.Contains([]string{"debug", "info", "warn", "error"}, v.level) {
+			return nil, Invalidf("--log-level must be debug, info, warn or error (got %q)", v.level)
+		}
+	}
+	if v.format != "text" && v.format != "json" {
+		return nil, Invalidf("--log-format must be text or json (got %q)", v.format)
+	}
+	w := newWatch(stderr, v.quiet || v.format == "json", level, v.format)
 	if v.events == "" {
 		return w, nil
 	}
@@ -63,34 +77,64 @@ func (v WatchFlags) Start(stderr io.Writer) (*Watch, error) {
 	return w, Invalid(err)
 }
 
+// usualLevel is the level of log lines unless a flag says another.
+func usualLevel(quiet bool) slog.Level {
+	switch {
+	case os.Getenv(logVariable) == "debug":
+		return slog.LevelDebug
+	case quiet:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
 // NewWatch returns a watch that writes to w, a terminal or not.
-func NewWatch(w io.Writer, quiet bool) *Watch {
-	level := slog.LevelInfo
-	if quiet {
-		level = slog.LevelWarn
+func NewWatch(w io.Writer, quiet bool) *Watch { return newWatch(w, quiet, usualLevel(quiet), "text") }
+
+func newWatch(w io.Writer, quiet bool, level slog.Level, format string) *Watch {
+	v := &Watch{w: w, every: 5 * time.Second, last: time.Now()}
+	if f, ok := w.(*os.File); ok && !quiet && term.IsTerminal(int(f.Fd())) {
+		v.columns = func() int {
+			if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+				return n
+			}
+			return 80
+		}
 	}
-	if os.Getenv(logVariable) == "debug" {
-		level = slog.LevelDebug
+	options := &slog.HandlerOptions{Level: level}
+	var lines slog.Handler = slog.NewTextHandler(w, options)
+	if format == "json" {
+		options.ReplaceAttr = withoutNaN
+		lines = slog.NewJSONHandler(w, options)
 	}
-	f, ok := w.(*os.File)
-	v := &Watch{w: w, fancy: ok && !quiet && term.IsTerminal(int(f.Fd())), every: 5 * time.Second, last: time.Now()}
-	v.Log = slog.New(&aroundBar{slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}), v})
+	v.Log = slog.New(&aroundLine{lines, v})
 	return v
+}
+
+// withoutNaN replaces numbers that JSON does not have by null.
+func withoutNaN(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindFloat64 {
+		if x := a.Value.Float64(); math.IsNaN(x) || math.IsInf(x, 0) {
+			a.Value = slog.AnyValue(nil)
+		}
+	}
+	return a
 }
 
 // Warn logs a warning.
 func (w *Watch) Warn(text string) { w.Log.Warn(text) }
 
 // Due reports whether it is time to show progress again, of total steps. On a terminal it begins a
-// bar.
+// line.
 func (w *Watch) Due(total int) bool {
 	every := w.every
-	if w.fancy {
+	if w.columns != nil {
 		every = 100 * time.Millisecond
-		if w.bar == nil {
-			w.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(w.w), progressbar.OptionSetPredictTime(true),
-				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
+		w.mu.Lock()
+		if w.line == nil {
+			w.line = &line{w: w.w, width: w.columns, total: total, began: time.Now()}
 		}
+		w.mu.Unlock()
 	}
 	if time.Since(w.last) < every {
 		return false
@@ -99,18 +143,21 @@ func (w *Watch) Due(total int) bool {
 	return true
 }
 
-// Show sets the bar to done steps and describes it by text. Without a bar it logs message with its
-// attributes.
-func (w *Watch) Show(done int, text, message string, attributes ...any) {
-	if w.bar == nil {
+// Show shows on a terminal that done steps are done, and parts, the most important one first.
+// Elsewhere it logs message with its attributes.
+func (w *Watch) Show(done int, parts []string, message string, attributes ...any) {
+	if w.columns == nil {
 		w.Log.Info(message, attributes...)
 		return
 	}
-	w.bar.Describe(text)
-	w.bar.Set(done)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line != nil {
+		w.line.show(done, parts)
+	}
 }
 
-// End removes the bar and closes the file of events.
+// End removes the line and closes the file of events.
 func (w *Watch) End() {
 	w.clear()
 	if w.events != nil {
@@ -118,11 +165,13 @@ func (w *Watch) End() {
 	}
 }
 
-// clear removes the bar.
+// clear removes the line.
 func (w *Watch) clear() {
-	if w.bar != nil {
-		w.bar.Clear()
-		w.bar = nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line != nil {
+		w.line.clear()
+		w.line = nil
 	}
 }
 
@@ -147,16 +196,19 @@ func (w *Watch) stopRecording(err error) {
 	}
 }
 
-// aroundBar clears the bar before a line is logged; the bar comes back with the next progress.
-type aroundBar struct {
+// aroundLine removes the line of progress before another is logged; it comes back with the next
+// progress.
+type aroundLine struct {
 	slog.Handler
 	watch *Watch
 }
 
 // Handle implements slog.Handler.
-func (a *aroundBar) Handle(ctx context.Context, r slog.Record) error {
-	if a.watch.bar != nil {
-		a.watch.bar.Clear()
+func (a *aroundLine) Handle(ctx context.Context, r slog.Record) error {
+	a.watch.mu.Lock()
+	defer a.watch.mu.Unlock()
+	if a.watch.line != nil {
+		a.watch.line.clear()
 	}
 	return a.Handler.Handle(ctx, r)
 }
@@ -183,14 +235,15 @@ func (w *Watch) round(e train.Event, of string) {
 		return
 	}
 	bytes := e.Sent.Total()
-	text := fmt.Sprintf("%s%s round %d  loss %.4f", of, e.StageName, e.Round, e.Loss)
+	parts := []string{fmt.Sprintf("%s%s round %d", of, e.StageName, e.Round)}
 	if !math.IsNaN(e.Val) {
-		text += fmt.Sprintf("  val %s %.4f", e.Metric, e.Val)
+		parts = append(parts, fmt.Sprintf("val %s %.4f", e.Metric, e.Val))
 	}
+	parts = append(parts, fmt.Sprintf("loss %.4f", e.Loss))
 	if bytes > 0 {
-		text += "  sent " + report.Bytes(bytes)
+		parts = append(parts, "sent "+report.Bytes(bytes))
 	}
-	w.Show(e.Done, text, of+"round", "stage", e.StageName, "round", e.Round, "loss", e.Loss, "val", e.Val, "bytes", bytes)
+	w.Show(e.Done, parts, of+"round", "stage", e.StageName, "round", e.Round, "loss", e.Loss, "val", e.Val, "bytes", bytes)
 }
 
 // Event shows an event of one peer's run.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/metrics"
+	"strings"
 	"time"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
@@ -27,7 +28,7 @@ func (p *progress) show(at external.Progress) error {
 	if !p.watch.Due(1000 * at.Steps) {
 		return p.ctx.Err()
 	}
-	text, done := at.Phase, 0.0
+	parts, done := []string{at.Phase}, 0.0
 	if at.Total > 0 {
 		done = min(float64(at.Done)/float64(at.Total), 1)
 	}
@@ -35,13 +36,13 @@ func (p *progress) show(at external.Progress) error {
 	if at.Done > 0 && took > 0 {
 		switch at.Phase {
 		case "cluster", "join clusters", "assign":
-			text += fmt.Sprintf(", %.1f M edges/s", float64(at.Done)/1e6/took)
+			parts = append(parts, fmt.Sprintf("%.1f M edges/s", float64(at.Done)/1e6/took))
 		}
-		text += fmt.Sprintf(", %.0f s left", took*(1-done)/max(done, 1e-9))
+		parts = append(parts, fmt.Sprintf("%.0f s of the step left", took*(1-done)/max(done, 1e-9)))
 	}
-	text += ", " + report.Bytes(memoryInUse())
-	p.watch.Show(1000*at.Step+int(999*done), text, "partitioning", "step", fmt.Sprintf("%d of %d", at.Step+1, at.Steps),
-		"phase", text)
+	parts = append(parts, report.Bytes(memoryInUse()))
+	p.watch.Show(1000*at.Step+int(999*done), parts, "partitioning", "step", fmt.Sprintf("%d of %d", at.Step+1, at.Steps),
+		"phase", strings.Join(parts, ", "))
 	return p.ctx.Err()
 }
 

@@ -82,7 +82,7 @@ func readProgress(ctx context.Context, w *cli.Watch, files ...string) func(bytes
 	return func(bytes int64) error {
 		done += bytes
 		if total := int(max(3*size, done) >> 20); w.Due(total) {
-			w.Show(int(done>>20), "reading", "reading", "read", report.Bytes(done), "files", report.Bytes(size))
+			w.Show(int(done>>20), []string{"reading", report.Bytes(done)}, "reading", "read", report.Bytes(done), "files", report.Bytes(size))
 		}
 		return ctx.Err()
 	}
