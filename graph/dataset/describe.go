@@ -77,6 +77,8 @@ func hint(s *column.Stats, name string) string {
 	switch {
 	case s.Texts > 0 && 10*s.Commas > 9*s.Texts:
 		return "; its cells look like numbers with a decimal comma (--decimal-comma)"
+	case s.Texts > 0 && 10*s.Points > 9*s.Texts:
+		return "; its cells look like numbers with a decimal point (omit --decimal-comma)"
 	case s.Words >= 3*s.Texts && s.Texts > 0:
 		return fmt.Sprintf("; --text %s:256 makes features of its words", name)
 	case s.Texts > 0:

@@ -185,6 +185,30 @@ func TestAskedColumns(t *testing.T) {
 	}
 }
 
+// What could be done about a column that is dropped is said with it.
+func TestHints(t *testing.T) {
+	text := "id;comma;point;note;name;class\n"
+	for k := range 60 {
+		text += fmt.Sprintf("n%d;%d,5;%d.5;a note no %d;Mr%d;%d\n", k, k, k, k, k, k%2)
+	}
+	dir := tables(t, map[string]string{"n.csv": text})
+	for _, comma := range []bool{false, true} {
+		_, f, err := ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Format: table.Format{DecimalComma: comma}}.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"decimal comma (--decimal-comma)", "", "--text note:256", "--categorical name"}
+		if comma {
+			want[0], want[1] = "", "decimal point (omit --decimal-comma)"
+		}
+		for k, hint := range want {
+			if c := f.Columns[k]; !strings.Contains(c.Hint, hint) || (c.Kind == facts.Dropped) != (hint != "") {
+				t.Errorf("decimal comma %v: %+v, want %q", comma, c, hint)
+			}
+		}
+	}
+}
+
 // Encoding takes steps in proportion to the columns.
 func TestManyColumns(t *testing.T) {
 	const n = 100_000

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -14,6 +15,7 @@ import (
 // into memory, are read row by row as they are written.
 type StoredNodes struct {
 	Graph  *graph.Graph // without edges, features and names
+	Facts  *facts.Facts // what the columns became; nothing of edges
 	cfg    ImportConfig
 	e      *Encoding
 	values []int32 // [N] of each row of features
@@ -36,13 +38,19 @@ func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 	if s.e, err = p.Local(); err != nil {
 		return nil, err
 	}
-	s.Graph, _, _, err = s.e.scanNodes(s.cfg.Nodes, s.cfg.Format, func(x *mat.Sparse) error {
+	var r *Reading
+	s.Graph, _, r, err = s.e.scanNodes(s.cfg.Nodes, s.cfg.Format, func(x *mat.Sparse) error {
 		s.values = append(s.values, int32(x.NNZ()))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.Facts = &facts.Facts{Tables: r.Tables, Label: s.e.Label}
+	p.addColumns(s.Facts, s.e)
+	r.addUnknown(s.Facts, s.e)
+	s.Facts.AddNodes(s.Graph)
+	s.Facts.Warn()
 	return s, s.cfg.finish(s.Graph, s.e)
 }
 

@@ -220,13 +220,14 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 		return cli.Invalidf("%s exists: remove it, or choose another name", out)
 	}
 	of, features := &graph.Graph{Name: tables.Name}, []section.Section(nil)
+	what := &facts.Facts{}
 	if tables.Nodes != "" {
 		tables.Edges = ""
 		nodes, err := dataset.ReadStored(tables)
 		if err != nil {
 			return cli.Invalid(err)
 		}
-		of, features, list.Nodes = nodes.Graph, nodes.Features(), len(nodes.Graph.Split)
+		of, features, list.Nodes, what = nodes.Graph, nodes.Features(), len(nodes.Graph.Split), nodes.Facts
 	}
 	nodes, edges, err := list.Size()
 	if err != nil {
@@ -240,6 +241,7 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 		return ended(cmd.Context(), err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, of %d listed edges\n", out, nodes, edges)
+	what.Print(cmd.OutOrStdout())
 	return nil
 }
 

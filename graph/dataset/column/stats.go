@@ -41,7 +41,8 @@ type Stats struct {
 	Asked   *Column // what the user says of it; nil: nothing
 	Missing int
 	Texts   int // cells that are neither missing nor numbers
-	Commas  int // of these: numbers with a decimal comma
+	Commas  int // of these: numbers with a decimal comma, where a point is expected
+	Points  int // of these: numbers with a decimal point, where a comma is expected
 	Words   int // of these: words, more or less
 	Clock   bool
 	Count   map[string]int
@@ -118,6 +119,8 @@ func (s *Stats) Add(t *table.Table, cell string) {
 		s.Words += 1 + strings.Count(cell, " ")
 		if table.CommaNumber(cell) {
 			s.Commas++
+		} else if _, ok := table.Number(cell); ok {
+			s.Points++
 		}
 	}
 	asked := s.asked() == Date || s.asked() == Age

@@ -75,9 +75,8 @@ type Edges struct {
 	Relation string `json:"relation,omitempty"`
 }
 
-// AddGraph counts what a graph says: nodes, classes, sites, neighbours. src and dst are the edges
-// between its own nodes as they were listed.
-func (f *Facts) AddGraph(g *graph.Graph, src, dst []int32) error {
+// AddNodes counts the nodes of a graph, by class and site.
+func (f *Facts) AddNodes(g *graph.Graph) {
 	f.Nodes = len(g.Split)
 	f.addLabels(g.Labels)
 	owned := make([]int, len(g.Sites))
@@ -87,6 +86,12 @@ func (f *Facts) AddGraph(g *graph.Graph, src, dst []int32) error {
 	for k, name := range g.Sites {
 		f.Sites = append(f.Sites, Count{name, owned[k]})
 	}
+}
+
+// AddGraph counts what a graph says: nodes, classes, sites, neighbours. src and dst are the edges
+// between its own nodes as they were listed.
+func (f *Facts) AddGraph(g *graph.Graph, src, dst []int32) error {
+	f.AddNodes(g)
 	for k := range src {
 		if src[k] == dst[k] {
 			f.Edges.Loops++

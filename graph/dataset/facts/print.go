@@ -47,7 +47,9 @@ func (f *Facts) Print(w io.Writer) {
 	if len(f.Sites) > 0 {
 		fmt.Fprintf(w, "  nodes of each site: %s\n", counts(f.Sites))
 	}
-	f.printEdges(w)
+	if f.Edges.Listed > 0 || f.Edges.Cross > 0 || f.Isolated > 0 {
+		f.printEdges(w)
+	}
 	f.PrintWarnings(w, "  ")
 }
 
