@@ -72,8 +72,8 @@ func (a Architecture) layer(c Convolution, in int, last bool) LayerSpec {
 	return l
 }
 
-// Preset returns the Architecture of a model with all other settings of its Recipe. A typed
-// convolution has no preset: its relations are those of a graph.
+// Preset returns the Architecture of a model without normalisation, with all other settings of its
+// Recipe. A typed convolution has no preset: its relations are those of a graph.
 func Preset(model, task string, features, classes, hidden, layers int) (Spec, error) {
 	c, _ := ConvolutionNamed(model)
 	r := c.Recipe

@@ -68,4 +68,7 @@ func (p *Plan) endToEnd() {
 	r := conv.Recipe
 	p.Hidden, p.Hops, p.Rounds, p.LR, p.Decay = r.Hidden, r.Hops, r.Epochs, r.LR, r.Decay
 	p.Dropout, p.AttentionDropout, p.Alpha = r.Dropout, r.AttentionDropout, r.Alpha
+	if r.Norm != "" {
+		p.Norm = r.Norm
+	}
 }
