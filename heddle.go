@@ -6,6 +6,7 @@
 //   - Join takes part in a run on several machines, as one of the plan's members.
 //   - Compare trains by several plans on one graph.
 //   - Predict applies a trained model to a graph.
+//   - Infer computes predictions with the other members, as Join trains with them.
 //
 // A run reports what happens as Events and returns a Result: the model, its metrics and the bytes
 // that were sent. Faults of a plan or of data are of type *InputError; all other errors are faults

@@ -266,3 +266,49 @@ func TestSitesInfer(t *testing.T) {
 		}
 	}
 }
+
+// TestInferenceSendsAsDisclosed: what crosses is what was disclosed before, number by number, where rows are dense and all of
+// them cross.
+func TestInferenceSendsAsDisclosed(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1))
+	for given, numbers := range map[string]float64{
+		"model: sage; encoder: pca:16; layers: 2; hidden: 12; rounds: 3; keep_last: true":          16 + 12,
+		"model: gcn; encoder: mlp; layers: 1; hidden: 12; hops: 2; rounds: 3; keep_last: true":     12 + 12,
+		"model: gat; encoder: pca:16; layers: 1; hidden: 12; heads: 2; rounds: 3; keep_last: true": 16,
+		"mode: fullbatch; model: gat; heads: 2; hidden: 12; rounds: 3":                             12 + 7,
+		"mode: fullbatch; model: gcn; hidden: 12; rounds: 3":                                       1 + 12 + 7,
+		"mode: fullbatch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 3":                1 + 4*7,
+		"mode: fullbatch; model: sage-pool; hidden: 12; rounds: 3; correct_smooth: 3":              12 + 7 + 1 + 6*7,
+		"preset: frugal; class_target: labels; rows: float32":                                      -1,
+	} {
+		p := read(t, strings.ReplaceAll(given, "; ", "\n")+"\nexchange: halo\npolicy: random\ntransport: memory")
+		p.Peers = 3
+		shards, err := Split(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Local{Plan: p, Shards: shards}.Train(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, sent := together(t, r, shards)
+		for rank, s := range shards {
+			d, err := disclosure.OfModel(p, r.Model, r.Card, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, gives := int64(0), int64(0)
+			for _, line := range d.Runs[0].Sends {
+				if line.Kind == traffic.Rows {
+					rows += line.Sum
+				}
+			}
+			for _, n := range d.Reads {
+				gives += int64(n)
+			}
+			if sent[rank].Halo != 4*rows*gives || numbers > 0 && d.Runs[0].Node != numbers {
+				t.Errorf("%s: site %d sent %d bytes of rows, must be those of %d numbers of %d nodes; %v numbers of a node, must be %v", given, rank, sent[rank].Halo, rows, gives, d.Runs[0].Node, numbers)
+			}
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
@@ -117,8 +118,8 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, without noise; "+
 			"the run's own predictions.csv has the predictions"))
 	}
-	if ReadsLabels(m.Spec) && !labelled(m.Spec, s) {
-		errs = append(errs, fmt.Errorf("nodes must have labels of %d classes, since the model reads those of training nodes (got %d classes)",
+	if ReadsLabels(m.Spec) && s.Labels.Classes > 0 && !labelled(m.Spec, s) {
+		errs = append(errs, fmt.Errorf("nodes must have labels of %d classes, or none: the model reads those of training nodes (got %d classes)",
 			m.Spec.Classes, s.Labels.Classes))
 	}
 	return errors.Join(errs...)
@@ -134,10 +135,28 @@ func labelled(spec nn.Spec, s *shard.Shard) bool {
 	return s.Labels.Classes == spec.Classes && s.Labels.Multi() == (spec.Task == "multi")
 }
 
+// unlabelled returns s, which has no labels, as one of the model's classes of which no node has any.
+func unlabelled(s *shard.Shard, spec nn.Spec) *shard.Shard {
+	one := *s
+	one.Split, one.Labels = make([]graph.Split, s.Owned), graph.Labels{Classes: spec.Classes}
+	for i := range one.Split {
+		one.Split[i] = graph.None
+	}
+	if spec.Task == "multi" {
+		one.Labels.Bits = make([]uint8, s.Owned*spec.Classes)
+		return &one
+	}
+	one.Labels.Class = slices.Repeat([]int32{-1}, s.Owned)
+	return &one
+}
+
 // learnSplit finds the nodes that trained, where the model reads their labels.
 func (p *run) learnSplit(ctx context.Context) (err error) {
 	if !ReadsLabels(p.model.Spec) {
 		return nil
+	}
+	if p.shard.Labels.Classes == 0 {
+		p.shard = unlabelled(p.shard, p.model.Spec)
 	}
 	if p.labels, err = labels.Count(ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Seed); err != nil {
 		return err

@@ -262,6 +262,8 @@ func TestRefused(t *testing.T) {
 	wide.X = graph.Features{Dense: mat.New(wide.Owned, 13)}
 	bare := *cut(t, g, 2)[0]
 	bare.Labels = graph.Labels{}
+	other := *cut(t, g, 2)[0]
+	other.Labels = graph.Labels{Classes: 2, Class: make([]int32, other.Owned)}
 	private := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &closed.Layout{Rounds: 3, Own: 1}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
 	for _, c := range []struct {
 		m    *nn.Model
@@ -270,13 +272,42 @@ func TestRefused(t *testing.T) {
 	}{
 		{m, &wide, "12 features, as the model has (got 13)"},
 		{traced(t, specs(t)["rgcn none"]), func() *shard.Shard { s := *cut(t, g, 2)[0]; s.Typed = graph.Relations{}; return &s }(), "2 relations"},
-		{traced(t, specs(t)["class means"]), &bare, "labels of 3 classes"},
+		{traced(t, specs(t)["class means"]), &other, "labels of 3 classes, or none"},
+		{traced(t, specs(t)["class means"]), &bare, ""},
 		{traced(t, private), cut(t, g, 2)[0], "private edges"},
 		{m, &bare, ""},
 	} {
 		err := Fits(c.m, c.s)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("error %v, must have %q", err, c.want)
+		}
+	}
+}
+
+// TestWithoutLabels: a site without labels predicts as one does whose nodes have none, whatever of labels the model reads.
+func TestWithoutLabels(t *testing.T) {
+	for _, name := range []string{"class means", "sage, smoothed", "gcn with labels", "gat none"} {
+		g := sites(t, false)
+		for i := range g.Labels.Class {
+			if i%2 == 1 {
+				g.Labels.Class[i], g.Split[i] = -1, graph.None
+			}
+		}
+		m := traced(t, specs(t)[name])
+		shards := cut(t, g, 2)
+		answer := func(group *comm.Group, own *shard.Shard) (*Answer, error) {
+			return Run(t.Context(), Config{Exchange: "halo", Metric: "accuracy", LeastInSum: 1}, m, own, group, group)
+		}
+		want, errs := each(shards, answer)
+		shards[1].Labels, shards[1].Split = graph.Labels{}, make([]graph.Split, shards[1].Owned)
+		got, more := each(shards, answer)
+		if err := errors.Join(append(errs, more...)...); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for rank := range got {
+			if !near(got[rank].Logits, want[rank].Logits) || got[rank].Tested != want[rank].Tested || got[rank].Tested == 0 {
+				t.Errorf("%s: site %d has other predictions", name, rank)
+			}
 		}
 	}
 }

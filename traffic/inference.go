@@ -25,7 +25,7 @@ func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
 	}
 	if k := s.CorrectSmooth; k != nil {
 		l.rows("degrees of the nodes", 1, 1, false, exactly)
-		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps)+2, s.Classes, false, exactly)
+		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps), s.Classes, false, exactly)
 		l.sum("scale of the errors", 2, 4, 0)
 	}
 	none := graph.Labels{Classes: s.Classes}
@@ -78,7 +78,12 @@ func (l *sending) wanted(leastInSum int, exchange string) {
 // layerRows adds the rows of a model of layers.
 func (l *sending) layerRows(c infer.Config, m *nn.Model, sparse bool) {
 	s := m.Spec
-	if s.Encoder.Hops > 0 || slices.ContainsFunc(m.Layers, func(l *nn.Layer) bool { return l.Edges == graph.GCN }) {
+	degrees := s.Encoder.Hops > 0
+	for k, layer := range m.Layers { // owners weigh rows that are their own inputs, unless these are sparse
+		sparse := sparse && k == 0 && s.Encoder.Kind == "raw"
+		degrees = degrees || layer.Edges == graph.GCN && (!c.Layerwise || sparse)
+	}
+	if degrees {
 		l.rows("degrees of the nodes", 1, 1, false, exactly)
 	}
 	width := s.Features
