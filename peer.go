@@ -68,6 +68,7 @@ type trainer struct {
 	logits   func() mat.Dense // of own nodes, once the model is final; empty: this process has not computed them
 	hidden   func() mat.Dense // the rows that they are made of; empty if nobody asked for them
 	final    *figures.Exchange
+	note     func(Event)
 }
 
 // Run implements session.Trainer. A final model is measured at last.
@@ -82,7 +83,11 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if err != nil {
 		return err
 	}
-	return t.final.Run(ctx, g, r, m, t.logits(), t.measured().Sent)
+	if err := t.final.Run(ctx, g, r, m, t.logits(), t.measured().Sent); err != nil {
+		return err
+	}
+	t.note(Event{Kind: train.Measured, Sent: t.sent()})
+	return nil
 }
 
 // sent is what this peer sent in a run that has ended.
@@ -113,7 +118,7 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 		}
 		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Seed: p.plan.Seed, Shard: p.shard, Store: p.store}
 	}
-	t.final = p.final
+	t.final, t.note = p.final, m.Note
 	return t, nil
 }
 

@@ -103,6 +103,8 @@ func (k *Keeper) Event(e train.Event) {
 	case train.StageEnd:
 		k.Left(e.Sent, e.StageName, k.rounds)
 		k.rounds = 0
+	case train.Measured:
+		k.Left(e.Sent, "figures", 0)
 	}
 }
 

@@ -42,8 +42,8 @@ type Plan struct {
 	// Settings to start from: frugal has rounds of class means in closed form and sends the fewest
 	// bytes, frugal-pca solves one linear layer on principal components, retexo has the settings of the
 	// Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
-	// and takes the best by validation; of model and training only seed, balanced, inductive, metric
-	// and min_class may be set with it. It is the default of a plan in mode retexo that sets nothing
+	// and takes the best by validation; of model and training only seed, threshold, balanced,
+	// inductive, metric and min_class may be set with it. It is the default of a plan in mode retexo that sets nothing
 	// else of model and training, and neither min_peers nor epsilon.
 	Preset string `yaml:"preset" when:"mode=retexo" choices:"frugal, frugal-pca, retexo, auto" help:"settings to start from"`
 	// Megabytes that all peers together may send for all plans that preset auto tries, frame headers

@@ -15,6 +15,7 @@ type Kind string
 const (
 	RoundEnd       Kind = "round"         // Done, Total, Metric, Loss, Val, ValLoss, Sent
 	StageEnd       Kind = "stage"         // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
+	Measured       Kind = "measured"      // Sent: the final model has been measured over the nodes of all peers
 	Resync         Kind = "resync"        // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
 	Generation     Kind = "generation"    // Number, Members: the run continues with these members from here
 	LostRows       Kind = "lost_rows"     // Peer, Hop, Rows, Action: an exchange went without the rows of a failed peer
@@ -102,6 +103,8 @@ func (e Event) fields() []field {
 		return append(all, field{"metric", e.Metric}, field{"best_round", e.BestRound},
 			field{"val", finiteOrNil(e.Val)}, field{"val_loss", finiteOrNil(e.ValLoss)},
 			field{"test", finiteOrNil(e.Test)}, field{"test_loss", finiteOrNil(e.TestLoss)}, field{"sent", e.Sent})
+	case Measured:
+		return append(all, field{"sent", e.Sent})
 	case Resync:
 		return append(all, field{"peer", e.Peer}, field{"other", e.Other}, field{"differed", e.Differed}, field{"distance", finiteOrNil(e.Distance)})
 	case Generation:
