@@ -86,7 +86,7 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if err := t.final.Run(ctx, g, r, m, t.logits(), t.measured().Sent); err != nil {
 		return err
 	}
-	t.note(Event{Kind: train.Measured, Sent: t.sent()})
+	t.note(Event{Kind: train.Trace, Text: "figures", Sent: t.sent()})
 	return nil
 }
 

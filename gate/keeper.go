@@ -103,8 +103,10 @@ func (k *Keeper) Event(e train.Event) {
 	case train.StageEnd:
 		k.Left(e.Sent, e.StageName, k.rounds)
 		k.rounds = 0
-	case train.Measured:
-		k.Left(e.Sent, "figures", 0)
+	case train.Trace:
+		if e.Sent != (comm.Counts{}) {
+			k.Left(e.Sent, e.Text, 0)
+		}
 	}
 }
 

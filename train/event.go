@@ -15,7 +15,6 @@ type Kind string
 const (
 	RoundEnd       Kind = "round"         // Done, Total, Metric, Loss, Val, ValLoss, Sent
 	StageEnd       Kind = "stage"         // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
-	Measured       Kind = "measured"      // Sent: the final model has been measured over the nodes of all peers
 	Resync         Kind = "resync"        // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
 	Generation     Kind = "generation"    // Number, Members: the run continues with these members from here
 	LostRows       Kind = "lost_rows"     // Peer, Hop, Rows, Action: an exchange went without the rows of a failed peer
@@ -26,7 +25,7 @@ const (
 	CandidateBegin Kind = "candidate"     // Candidate, Limit: of preset auto; the events up to its end are of this plan
 	CandidateEnd   Kind = "candidate_end" // Candidate, Limit, Val, StandardError, SentByAll, Text: empty, or why it did not end as planned
 	Connection     Kind = "connection"    // Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
-	Trace          Kind = "trace"         // Text: a step that only those who look for a fault want to see
+	Trace          Kind = "trace"         // Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
 	Note           Kind = "note"          // Text: what goes on between the sites
 	Warning        Kind = "warning"       // Text
 )
@@ -103,8 +102,6 @@ func (e Event) fields() []field {
 		return append(all, field{"metric", e.Metric}, field{"best_round", e.BestRound},
 			field{"val", finiteOrNil(e.Val)}, field{"val_loss", finiteOrNil(e.ValLoss)},
 			field{"test", finiteOrNil(e.Test)}, field{"test_loss", finiteOrNil(e.TestLoss)}, field{"sent", e.Sent})
-	case Measured:
-		return append(all, field{"sent", e.Sent})
 	case Resync:
 		return append(all, field{"peer", e.Peer}, field{"other", e.Other}, field{"differed", e.Differed}, field{"distance", finiteOrNil(e.Distance)})
 	case Generation:

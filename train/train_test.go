@@ -84,7 +84,6 @@ func TestEventsAsJSON(t *testing.T) {
 		{Event{Kind: CandidateBegin, Candidate: "gcn", Limit: 9}, `"candidate","stage":0,"stage_name":"","round":0,"candidate":"gcn","limit":9`},
 		{Event{Kind: CandidateEnd, Candidate: "gcn", Limit: 9, Val: 0.5, StandardError: math.NaN(), SentByAll: 8, Text: "why"},
 			`"candidate_end","stage":0,"stage_name":"","round":0,"candidate":"gcn","limit":9,"val":0.5,"standard_error":null,"sent_by_all":8,"text":"why"`},
-		{Event{Kind: Measured, Sent: comm.Counts{Halo: 1, Reduce: 2, Control: 3}}, `"measured","stage":0,"stage_name":"","round":0,"sent":{"halo":1,"reduce":2,"control":3}`},
 		{Event{Kind: Saved, Peer: 2}, `"saved","stage":0,"stage_name":"","round":0,"peer":2`},
 		{Event{Kind: Warning, Text: `a "quoted" word`}, `"warning","stage":0,"stage_name":"","round":0,"text":"a \"quoted\" word"`},
 	} {
@@ -244,7 +243,7 @@ func TestEventsPage(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(strings.TrimSpace(cells[2]), " |")
 		}
 	}
-	kinds := []Kind{RoundEnd, StageEnd, Measured, Resync, Generation, LostRows, ShareSet, HaloPlan, CandidateBegin, CandidateEnd, Saved, Restored, Connection, Trace, Note, Warning}
+	kinds := []Kind{RoundEnd, StageEnd, Resync, Generation, LostRows, ShareSet, HaloPlan, CandidateBegin, CandidateEnd, Saved, Restored, Connection, Trace, Note, Warning}
 	for _, k := range kinds {
 		var names []string
 		for _, f := range (Event{Kind: k}).fields()[3:] {
