@@ -23,5 +23,6 @@
 // all.
 //
 // Of meta.json these fields are read: name, nodes, classes, class_names, client_names,
-// relation_names, and encoding (an Encoding).
+// relation_names, and encoding (an Encoding). Beside them import.json may say what the tables became
+// of which the data set was made (package facts), and skipped.csv which rows were left out.
 package dataset
