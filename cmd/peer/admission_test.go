@@ -137,7 +137,7 @@ func TestAdmissionGuide(t *testing.T) {
 	for event, want := range map[admission.Event][]string{
 		admission.Began:     {"tumour-registry serial 1", "tumour-registry serial 2", "plan "},
 		admission.Connected: {"north", "west", " rows"},
-		admission.Left:      {"closed form", "predict", "bytes by halo", "bytes by reduce"},
+		admission.Left:      {"closed form", "figures", "predict", "bytes by halo", "bytes by reduce"},
 		admission.Refused:   {"roster.revoked", "west"},
 		admission.Ended:     {`"done"`, "roster.revoked"},
 	} {

@@ -139,7 +139,7 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
 		return err
 	}
-	if _, err := e.figures(&mine); err != nil {
+	if _, _, err := e.read(&mine); err != nil {
 		return comm.Refused("figures: %v", err)
 	}
 	e.sums = &mine
@@ -179,7 +179,7 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 		v[i] /= held // all that hold them hold the same
 	}
 	like.Labels, like.Likelihoods, like.Sheets = v[:parts[0]-1], v[parts[0]-1:][:parts[1]], v[parts[0]-1+parts[1]:]
-	if _, err := e.figures(&like); err != nil {
+	if _, _, err := e.read(&like); err != nil {
 		return comm.Refused("figures: %v", err)
 	}
 	e.sums = &like
@@ -209,9 +209,13 @@ func (e *Exchange) recall(digest uint32) error {
 	if err := json.Unmarshal(b, &kept); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(e.Store.Dir, note), err)
 	}
-	if kept.Digest == digest {
-		e.sums = &kept
+	if kept.Digest != digest {
+		return nil
 	}
+	if _, _, err := e.read(&kept); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(e.Store.Dir, note), err)
+	}
+	e.sums = &kept
 	return nil
 }
 

@@ -121,24 +121,32 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 // Logits returns those of own nodes; empty: this process has not computed them.
 func (e *Exchange) Logits() mat.Dense { return e.logits }
 
-// figures reads s.
+// read returns what s says of the validation and test nodes. Numbers that no rows give are an error.
+func (e *Exchange) read(s *sums) (val, test *eval.Table, err error) {
+	if n := len(s.Labels) - labels.Len(e.Shard.Labels.Classes); n != totals || len(s.Likelihoods) != eval.Likelihoods {
+		return nil, nil, fmt.Errorf("there must be %d totals and %d likelihoods (got %d and %d)", totals, eval.Likelihoods, n, len(s.Likelihoods))
+	}
+	if val, test, err = tables(eval.NewSheet(e.Shard.Labels), s.Sheets); err != nil {
+		return nil, nil, err
+	}
+	if n := val.Rows() + test.Rows(); n > e.Shard.Nodes {
+		return nil, nil, fmt.Errorf("there must be at most %d labelled validation and test nodes (got %d)", e.Shard.Nodes, n)
+	}
+	return val, test, nil
+}
+
+// figures returns what follows from s.
 func (e *Exchange) figures(s *sums) (*Figures, error) {
+	val, test, err := e.read(s)
+	if err != nil {
+		return nil, err
+	}
 	own, counts := e.split(s)
 	sent := s.Labels[labels.Len(own.Labels.Classes):]
-	if len(sent) != totals {
-		return nil, fmt.Errorf("there must be %d totals (got %d)", totals, len(sent))
-	}
 	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: eval.Temperature(s.Likelihoods),
 		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
 	if !own.Labels.Multi() {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
-	}
-	val, test, err := tables(eval.NewSheet(own.Labels), s.Sheets)
-	if err != nil {
-		return nil, err
-	}
-	if most := e.Shard.Nodes; val.Rows()+test.Rows() > most {
-		return nil, fmt.Errorf("there must be at most %d labelled validation and test nodes (got %d)", most, val.Rows()+test.Rows())
 	}
 	if e.Goal != (eval.Goal{}) && val.Rows() > 0 {
 		bin, ok := val.Choose(e.Goal)
@@ -149,7 +157,11 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	return f, nil
 }
 
+// tables returns what the sheets of validation and test nodes say.
 func tables(sheet eval.Sheet, v []int64) (val, test *eval.Table, err error) {
+	if len(v) != 2*sheet.Size() {
+		return nil, nil, fmt.Errorf("two sheets must have %d numbers (got %d)", 2*sheet.Size(), len(v))
+	}
 	if val, err = sheet.Read(v[:sheet.Size()]); err == nil {
 		test, err = sheet.Read(v[sheet.Size():])
 	}
