@@ -17,11 +17,11 @@ const points = 300
 
 // Curves draws the training loss and the validation metric of a run, which may go on, as far as they are known.
 func Curves(r train.Result, metric string) ([]Chart, error) {
-	loss, err := curves("training loss", r, func(q train.Point) float64 { return q.Loss })
+	loss, err := curves("training loss", r, func(q train.Point) float64 { return q.Loss }, func(train.StageResult) float64 { return math.NaN() })
 	if err != nil {
 		return nil, fmt.Errorf("report: chart of the loss: %w", err)
 	}
-	val, err := curves("validation "+metric, r, func(q train.Point) float64 { return q.Val })
+	val, err := curves("validation "+metric, r, func(q train.Point) float64 { return q.Val }, func(s train.StageResult) float64 { return s.Val })
 	if err != nil {
 		return nil, fmt.Errorf("report: chart of %s: %w", metric, err)
 	}
@@ -30,8 +30,8 @@ func Curves(r train.Result, metric string) ([]Chart, error) {
 
 // curves draws a value over rounds, with a line for each stage, a ring around the round whose parameters the stage ended
 // with, and a disc in that of the stage that the model ends with. It is empty if no stage has two rounds of the value, or
-// the value is always 0.
-func curves(label string, r train.Result, of func(train.Point) float64) (Chart, error) {
+// the value is always 0. after is the value after a stage's last round; NaN: it is not known.
+func curves(label string, r train.Result, of func(train.Point) float64, after func(train.StageResult) float64) (Chart, error) {
 	p := withGrid(newPlot("round", label))
 	var said []string
 	ring := draw.GlyphStyle{Color: ink, Radius: vg.Points(4.5), Shape: draw.RingGlyph{}}
@@ -42,6 +42,12 @@ func curves(label string, r train.Result, of func(train.Point) float64) (Chart, 
 		xy := line(s.Curve, s.BestRound, of)
 		if len(xy) < 2 {
 			continue
+		}
+		if last := xy[len(xy)-1]; s.Ended && s.BestRound > int(last.X) { // the state after the last round, which no round begins with
+			if end := after(s); !math.IsNaN(end) {
+				last.Y = end
+			}
+			xy = append(xy, plotter.XY{X: float64(s.BestRound), Y: last.Y})
 		}
 		for _, at := range xy {
 			flat = flat && at.Y == 0

@@ -63,7 +63,7 @@ func (r Run) how() string {
 			baseline = fmt.Sprintf(" Naming class %s for every node would give %.1f %%.", f.Test.Classes[f.Majority].Name, 100*f.Test.Baseline)
 		}
 	}
-	said := fmt.Sprintf("It reaches a %s of %.1f %%%s on", o.Metric, 100*o.Test, within)
+	said := fmt.Sprintf("Its %s is %.1f %%%s on", metricName(o.Metric), 100*o.Test, within)
 	if o.Metric == "accuracy" {
 		said = fmt.Sprintf("It names the right class of %.1f %%%s of", 100*o.Test, within)
 	}
@@ -95,8 +95,8 @@ func duration(seconds float64) string {
 func (r Run) facts() []Fact {
 	o, sum := r.Result, r.Result.Total()
 	all := []Fact{
-		{"test " + string(o.Metric), Percent(o.Test)},
-		{"validation " + string(o.Metric), Percent(o.Val)},
+		{"test " + metricName(o.Metric), Percent(o.Test)},
+		{"validation " + metricName(o.Metric), Percent(o.Val)},
 		{"seconds", fmt.Sprintf("%.1f", o.Seconds)},
 		{"seconds waiting for sites", fmt.Sprintf("%.1f", o.Waited)},
 		{"rounds", fmt.Sprint(o.Rounds)},

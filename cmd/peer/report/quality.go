@@ -115,7 +115,7 @@ func classes(s figures.Set) Table {
 
 // bySite is the metric of the test nodes of each site that this process knows, beside that of all.
 func (r Run) bySite(f *figures.Figures) (section, error) {
-	metric := string(r.Result.Metric)
+	metric := metricName(r.Result.Metric)
 	t := Table{Name: "Sites", Head: []string{"site", "test nodes", "test " + metric, "95 % interval", "baseline", "validation " + metric}}
 	row := func(name string, test, val figures.Set) {
 		t.Rows = append(t.Rows, []string{name, fmt.Sprint(test.Rows), Percent(float64(test.Metric)), interval(test), Percent(float64(test.Baseline)), Percent(float64(val.Metric))})
@@ -173,8 +173,12 @@ func measures(f *figures.Figures) section {
 	}
 	s := section{Title: "Other measures", Tables: []Table{t}}
 	if f.Temperature != 1 {
-		s.Notes = append(s.Notes, fmt.Sprintf("The calibration error is how far a probability is from how often it proves right, on average. The model's scores are divided by %.3g, "+
-			"fitted on validation nodes, so that it is small: the probabilities in predictions.csv can be taken as they are.", f.Temperature))
+		text := fmt.Sprintf("The calibration error is how far a probability is from how often it proves right, on average. "+
+			"For the probabilities in predictions.csv the model's scores are divided by %.3g, which was fitted on validation nodes.", f.Temperature)
+		if f.Test.Calibrated > f.Test.ECE {
+			text += " On the test nodes that did not help."
+		}
+		s.Notes = append(s.Notes, text)
 	}
 	if h := f.Threshold; h != nil {
 		text := fmt.Sprintf("Class %s is named from a probability of %.1f %% on: chosen on validation nodes for %s.", f.Test.Classes[1].Name, 100*h.Probability, h.Goal)

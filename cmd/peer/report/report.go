@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // Run is what the page of a run shows.
@@ -97,17 +98,17 @@ var layout = template.Must(template.Must(template.New("report").Parse(partsPage)
 func Write(w io.Writer, r Run) error {
 	o := r.Result
 	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: o.Warnings(), Facts: r.facts(),
-		Layers: layers(o), TriedTable: TriedTable(string(o.Metric), o.Tried).named("Plans that were tried"),
+		Layers: layers(o), TriedTable: TriedTable(metricName(o.Metric), o.Tried).named("Plans that were tried"),
 		Runs: r.Runs, Failures: r.Failures.named("Failed and slow sites"), Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
 	var err error
 	if c.Quality, err = r.quality(); err != nil {
 		return err
 	}
-	if c.Curves, err = Curves(o.Result, string(o.Metric)); err != nil {
+	if c.Curves, err = Curves(o.Result, metricName(o.Metric)); err != nil {
 		return err
 	}
-	if c.Trade, err = tradeOff(string(o.Metric), o.Tried); err != nil {
+	if c.Trade, err = tradeOff(metricName(o.Metric), o.Tried); err != nil {
 		return fmt.Errorf("report: chart of what was tried: %w", err)
 	}
 	if c.Sent, c.Doors, err = Sent(r.peers()); err != nil {
@@ -119,9 +120,24 @@ func Write(w io.Writer, r Run) error {
 	return layout.Execute(w, c)
 }
 
+// metricName is a metric as people write it.
+func metricName(m eval.Metric) string {
+	switch m {
+	case "auc":
+		return "AUC"
+	case "ap":
+		return "average precision"
+	case "micro-f1":
+		return "micro F1"
+	case "macro-f1":
+		return "macro F1"
+	}
+	return string(m)
+}
+
 // layers is what each stage ended with.
 func layers(o *heddle.Result) Table {
-	t := Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + string(o.Metric), "test " + string(o.Metric), "remark"}}
+	t := Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + metricName(o.Metric), "test " + metricName(o.Metric), "remark"}}
 	for _, s := range o.Stages {
 		row := []string{s.Name, fmt.Sprint(len(s.Curve)), fmt.Sprint(s.BestRound), Percent(s.Val), Percent(s.Test), ""}
 		if s.Stage == o.Ends && len(o.Stages) > 1 {

@@ -78,7 +78,7 @@ func TestWrite(t *testing.T) {
 	}
 	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "2 sites (north and a hospital with a very long name), simulated on one machine",
 		"names the right class of 81.2 % (95 % interval 71.2 to 91.2 %) of 40 test nodes", "Naming class ill &amp; waiting for a bed for every node would give 50.0 %",
-		"4 nodes of class gone are called well, of 8 mistakes", "0.15)", "calibration error after", "12.30 %", "divided by 0.4,", "from a probability of 31.0 % on: chosen on validation nodes for f1. They do not reach", "3 minutes", "3.00 MB", "80.00 %", "none", "peer train --seed 1",
+		"4 nodes of class gone are called well, of 8 mistakes", "0.15)", "calibration error after", "12.30 %", "divided by 0.4,", "which was fitted on validation nodes.</p>", "from a probability of 31.0 % on: chosen on validation nodes for f1. They do not reach", "3 minutes", "3.00 MB", "80.00 %", "none", "peer train --seed 1",
 		"a hospital with a v…", "the model ends here", "chosen round", "What left each site", "rows"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
@@ -139,6 +139,24 @@ func TestCharts(t *testing.T) {
 	xy := line(curve, 4321, func(q train.Point) float64 { return q.Loss })
 	if len(xy) > points+2 || !slices.Contains(xy, plotter.XY{X: 4321, Y: 4321}) || xy[len(xy)-1].X != 9999 {
 		t.Errorf("%d points of a curve must be at most %d, with the chosen and the last round", len(xy), points+2)
+	}
+}
+
+// TestChosenAfterTheLastRound: the state after the last round has a ring, too, at its own figure; and metrics have names.
+func TestChosenAfterTheLastRound(t *testing.T) {
+	r := sample(t)
+	r.Result.Stages = r.Result.Stages[1:]
+	s := &r.Result.Stages[0]
+	s.BestRound, s.Val = 500, 0.9
+	r.Result.Metric = "auc"
+	html := written(t, r)
+	for _, want := range []string{"validation AUC by round: layer 1 from 0.3 to 0.9<", "chosen round", "Its AUC is 81.2 %"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if n := strings.Count(html, "A ring marks"); n != 2 {
+		t.Errorf("both charts must mark the chosen round (got %d)", n)
 	}
 }
 
