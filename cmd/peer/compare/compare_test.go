@@ -238,6 +238,13 @@ func TestGain(t *testing.T) {
 	}
 }
 
+// A difference that rounds to nothing has no sign.
+func TestPoints(t *testing.T) {
+	if got := (&gain{-0.0004, -0.006, 0.0004}).String(); got != "0.0 (-0.6 to 0.0)" {
+		t.Errorf("%q", got)
+	}
+}
+
 // The bootstrap's standard error of a difference in accuracy is the known one: of the mean of +1, 0
 // and −1 over nodes.
 func TestBootstrap(t *testing.T) {

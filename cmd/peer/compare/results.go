@@ -288,7 +288,7 @@ func (r *results) runs() int { return len(r.Ways[0].Runs) }
 
 // sentenceOf says whether joining paid.
 func sentenceOf(g gain, runs int) string {
-	figures := fmt.Sprintf("%+.1f points (95 %% interval %.1f to %.1f) over each site alone", 100*g.Mean, 100*g.Low, 100*g.High)
+	figures := fmt.Sprintf("%s points (95 %% interval %s to %s) over each site alone", points("%+.1f", g.Mean), points("%.1f", g.Low), points("%.1f", g.High))
 	switch {
 	case g.Low > 0:
 		return "Joining paid: " + figures + "."

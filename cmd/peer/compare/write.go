@@ -158,5 +158,14 @@ func (g *gain) String() string {
 	if g == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%+.1f (%.1f to %.1f)", 100*g.Mean, 100*g.Low, 100*g.High)
+	return fmt.Sprintf("%s (%s to %s)", points("%+.1f", g.Mean), points("%.1f", g.Low), points("%.1f", g.High))
+}
+
+// points writes a difference in points, and none as 0.0.
+func points(format string, x float64) string {
+	x = math.Round(1000*x) / 10
+	if x == 0 {
+		return "0.0"
+	}
+	return fmt.Sprintf(format, x)
 }
