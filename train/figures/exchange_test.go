@@ -277,6 +277,52 @@ func TestAPeerFails(t *testing.T) {
 	}
 }
 
+// liar changes what a peer adds to the sheets.
+type liar struct {
+	comm.Reducer
+	lie func(counts []int64)
+}
+
+func (l liar) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	if c.ID.Kind == ofSheets {
+		l.lie(c.Counts)
+	}
+	return l.Reducer.Reduce(ctx, c)
+}
+
+// TestLies: counts that no nodes have are refused by every other peer, and there are no figures.
+func TestLies(t *testing.T) {
+	g, logits := example(t, 300, 3, false, true)
+	for want, lie := range map[string]func([]int64){
+		"must be at most 200 (got 4000)": func(v []int64) { v[2] = 4000 },
+		"a confusion matrix must have":   func(v []int64) { v[0]++ },
+	} {
+		all := exchanges(parts(t, g, 3), "accuracy", eval.Goal{})
+		net, errs := netsim.New(3, netsim.Config{}), make([]error, 3)
+		var tasks sync.WaitGroup
+		for r, e := range all {
+			tasks.Go(func() {
+				g := comm.NewGroup(net.Transport(r), r, 3)
+				defer g.Close()
+				sums := comm.Reducer(g)
+				if r == 2 {
+					sums = liar{g, lie}
+				}
+				errs[r] = e.Run(context.Background(), g, sums, modelOf(t, logits.Cols), mat.Dense{}, comm.Counts{})
+			})
+		}
+		tasks.Wait()
+		for r := range 2 {
+			if !errors.Is(errs[r], comm.ErrRefused) || !strings.Contains(errs[r].Error(), want) {
+				t.Errorf("peer %d must refuse with %q (got %v)", r, want, errs[r])
+			}
+			if f, err := all[r].Figures("north", modelOf(t, logits.Cols)); f != nil || err != nil {
+				t.Errorf("peer %d: figures %v, %v", r, f, err)
+			}
+		}
+	}
+}
+
 // TestWarnings: one class for all, and no better than the baseline.
 func TestWarnings(t *testing.T) {
 	g, logits := example(t, 600, 2, false, true)
