@@ -46,6 +46,9 @@ func TestManual(t *testing.T) {
 			t.Errorf("the page of peer compare has no %q", want)
 		}
 	}
+	if join := contents(t, filepath.Join(dir, "peer-join.1")); !bytes.Contains(join, []byte(`~/.config/heddle/identity.key`)) {
+		t.Error("the default of --identity must be below ~/.config, not this machine's directory")
+	}
 	root, _ := newRoot()
 	for _, c := range root.Commands() {
 		if _, err := os.Stat(filepath.Join(dir, "peer-"+c.Name()+".1")); err != nil && c.Name() != "help" {
