@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"text/tabwriter"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -189,17 +188,7 @@ func printRuns(w io.Writer, metric string, all []oneRun) error {
 	if t == nil {
 		return nil
 	}
-	lines := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{t.Head}, t.Rows...) {
-		for k, cell := range row {
-			if k > 0 {
-				fmt.Fprint(lines, "\t")
-			}
-			fmt.Fprint(lines, cell)
-		}
-		fmt.Fprintln(lines)
-	}
-	if err := lines.Flush(); err != nil {
+	if err := t.Print(w); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(w, "the model and what follows are of the run that validates best")

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -54,17 +53,7 @@ func printTried(w io.Writer, o *heddle.Result) error {
 	if table == nil {
 		return nil
 	}
-	lines := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{table.Head}, table.Rows...) {
-		for k, cell := range row {
-			if k > 0 {
-				fmt.Fprint(lines, "\t")
-			}
-			fmt.Fprint(lines, cell)
-		}
-		fmt.Fprintln(lines)
-	}
-	if err := lines.Flush(); err != nil {
+	if err := table.Print(w); err != nil {
 		return err
 	}
 	var sent int64

@@ -9,7 +9,6 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
@@ -68,17 +67,7 @@ func (r *results) print(w io.Writer) error {
 		tables = append(tables, r.sitesTable())
 	}
 	for _, t := range tables {
-		lines := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-		for _, row := range append([][]string{t.Head}, t.Rows...) {
-			for k, cell := range row {
-				if k > 0 {
-					fmt.Fprint(lines, "\t")
-				}
-				fmt.Fprint(lines, cell)
-			}
-			fmt.Fprintln(lines)
-		}
-		if err := lines.Flush(); err != nil {
+		if err := t.Print(w); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)

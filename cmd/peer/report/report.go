@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/heddle-gnn/heddle"
@@ -38,6 +39,15 @@ type Table struct {
 	Head []string
 	Rows [][]string
 	Text bool // all columns are of text, not of numbers
+}
+
+// Print writes t as plain text, in columns.
+func (t Table) Print(w io.Writer) error {
+	lines := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{t.Head}, t.Rows...) {
+		fmt.Fprintln(lines, strings.Join(row, "\t"))
+	}
+	return lines.Flush()
 }
 
 // Render writes a Table by the part "table" of all pages, or a Chart by "chart".
