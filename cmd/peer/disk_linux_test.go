@@ -16,12 +16,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noSync makes every fsync of a test's peer fail with an I/O error, as on a failing disk.
+// noSync names a file: once it is there, every fsync of a test's peer fails with an I/O error, as on a failing disk.
 const noSync = "HEDDLE_TEST_NO_SYNC"
 
 func init() {
-	if os.Getenv(noSync) == "" {
-		return
+	if path := os.Getenv(noSync); path != "" {
+		go failSyncs(path)
+	}
+}
+
+func failSyncs(from string) {
+	for {
+		if _, err := os.Stat(from); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
 	}
 	const load, jump, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{
@@ -90,29 +99,28 @@ func TestDiskFailsInARun(t *testing.T) {
 				}
 				f.start(t, r, more...)
 			}
-			filler := filepath.Join(state, "filler")
+			filler := filepath.Join(f.dir, "fails")
 			switch test.name {
 			case "full":
 				if err := unix.Mount("heddle", state, "tmpfs", 0, "size=4m"); err != nil {
 					t.Skipf("SKIPPED, not shown here: no small disk can be mounted: %v", err)
 				}
 				t.Cleanup(func() { unix.Unmount(state, unix.MNT_DETACH) })
+				filler = filepath.Join(state, "filler")
 			case "sync":
-				f.env = []string{noSync + "=1"}
+				f.env = []string{noSync + "=" + filler}
 			}
 			begin(victim)
 			f.env = nil
 			begin(0)
 			begin(2)
-			if test.name == "full" {
-				for begun := time.Now(); len(checkpoints(t, state)) == 0; time.Sleep(5 * time.Millisecond) {
-					if time.Since(begun) > time.Minute {
-						t.Fatal("no checkpoint after a minute")
-					}
+			for begun := time.Now(); len(checkpoints(t, state)) == 0; time.Sleep(5 * time.Millisecond) {
+				if time.Since(begun) > time.Minute {
+					t.Fatal("no checkpoint after a minute")
 				}
-				if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
-					t.Fatalf("filling the disk: %v", err)
-				}
+			}
+			if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); errors.Is(err, syscall.ENOSPC) != (test.name == "full") {
+				t.Fatalf("filling the disk: %v", err)
 			}
 			err := f.procs[victim].Wait()
 			said := f.lines[victim].String()
@@ -126,11 +134,9 @@ func TestDiskFailsInARun(t *testing.T) {
 			f.until(t, 0, "number=2")
 			os.Remove(filler)
 			begin(victim)
-			if test.name == "full" {
-				f.until(t, victim, "resumed from a checkpoint")
-				if len(before) == 0 {
-					t.Error("nothing was left of what had been saved")
-				}
+			f.until(t, victim, "resumed from a checkpoint")
+			if len(before) == 0 {
+				t.Error("nothing was left of what had been saved")
 			}
 			for r, p := range f.procs {
 				if err := p.Wait(); err != nil {
