@@ -19,7 +19,8 @@ import (
 // noSync names a file: once it is there, every fsync of a test's peer fails with an I/O error, as on a failing disk.
 const noSync = "HEDDLE_TEST_NO_SYNC"
 
-func init() {
+// breakDisk lets syncs fail as noSync says.
+func breakDisk() {
 	if path := os.Getenv(noSync); path != "" {
 		go failSyncs(path)
 	}

@@ -20,6 +20,7 @@ const asPeer = "HEDDLE_TEST_AS_PEER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asPeer) != "" {
+		breakDisk()
 		main()
 	}
 	leak.Main(m)
