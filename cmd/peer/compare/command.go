@@ -36,8 +36,8 @@ type comparing struct {
 }
 
 // bindRuns adds the flag of the number of runs, which is 5 unless given.
-func bindRuns(f *pflag.FlagSet, n *int) {
-	f.IntVar(n, "seeds", 5, "runs, by the next seeds and the next splits, if several")
+func bindRuns(f *pflag.FlagSet, n *int, by int) {
+	f.IntVar(n, "seeds", by, "runs, by the next seeds and the next splits, if several")
 }
 
 func newCompare() *cobra.Command {
@@ -65,7 +65,7 @@ The directory gets compare.html, compare.json, compare.csv and settings.yaml. pe
 	f.StringVar(&c.Shards, "shards", "", "partition: a directory that peer partition wrote")
 	f.IntVar(&c.Split, "split", 0, "split of the first run")
 	f.StringVar(&config, "config", "", "settings file (YAML); flags override it")
-	bindRuns(f, &c.Seeds)
+	bindRuns(f, &c.Seeds, 5)
 	f.StringVarP(&c.Out, "out", "o", "", "directory to write to (default runs/DATA-compare)")
 	c.view.Bind(f)
 	flags.Group(one, "data", "shards", "split", "config", "seeds")

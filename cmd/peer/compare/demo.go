@@ -33,7 +33,7 @@ on your data. Each run draws the graph anew.`,
 		},
 	}
 	one.Flags().Uint64Var(&seed, "seed", 1, "random seed of graph and training, of the first run")
-	bindRuns(one.Flags(), &c.Seeds)
+	bindRuns(one.Flags(), &c.Seeds, 3)
 	one.Flags().StringVarP(&c.Out, "out", "o", filepath.Join("runs", "demo"), "directory to write to")
 	c.view.Bind(one.Flags())
 	return one
