@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/compare"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
@@ -32,6 +33,7 @@ type member struct {
 	out    output
 	launch launch
 	http   live.Flags
+	alone  bool // also train at this site alone, and compare
 }
 
 func newJoin() *cobra.Command {
@@ -76,6 +78,7 @@ peers, and --shard may be the whole partition.`,
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state or min_peers; 0: none")
 	f.StringVarP(&s.out.dir, "out", "o", "", "directory for results (default runs/DATA-peer-N)")
 	f.StringVar(&s.out.rows, "embeddings", "", embeddingsHelp)
+	f.BoolVar(&s.alone, "compare", false, "afterwards train at this site alone, and say whether joining paid")
 	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")
 	view.Bind(f)
 	s.launch.bind(f)
@@ -140,10 +143,24 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err := cli.PrintLedger(text, s.Site.Ledger, own.Name); err != nil {
 		return err
 	}
+	if s.alone {
+		if err := s.compare(ctx, *p, o, w, text); err != nil {
+			return err
+		}
+	}
 	if s.Site.State != "" {
 		fmt.Fprintf(text, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)
 	}
 	return nil
+}
+
+// compare says whether joining paid for this site.
+func (s member) compare(ctx context.Context, p heddle.Plan, o *heddle.Result, w *cli.Watch, text io.Writer) error {
+	at, err := compare.At(ctx, p, s.Site.Shard, o, w)
+	if err != nil {
+		return err
+	}
+	return errors.Join(at.Show(text), at.Write(s.out.dir))
 }
 
 // record keeps beside new checkpoints by which settings the run began, and returns those of this one.

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestJoinCompares: a site that joins with --compare trains alone, too, and says whether joining paid by its own test nodes.
+// The figure of together is that of the predictions which the run wrote, that of alone is what the site's part gives by
+// itself. The other site sends nothing for it.
+func TestJoinCompares(t *testing.T) {
+	c := newCrew(t, 2)
+	plan := c.plan(t, c.members, "--port", fmt.Sprint(freePort(t)), "--rounds", "30")
+	other := make(chan string, 1)
+	go func() {
+		exit, _, stderr := call(t.Context(), c.join(1, plan)...)
+		other <- fmt.Sprintf("exit %d: %s", exit, stderr)
+	}()
+	text := must(t, c.join(0, plan, "--compare")...)
+	if said := <-other; !strings.HasPrefix(said, "exit 0") {
+		t.Errorf("the other peer: %s", said)
+	}
+	var got struct {
+		Sentence string
+		Nodes    int `json:"test_nodes"`
+		Ways     []struct {
+			Way, Fault string
+			Test       float64
+			Ahead      *struct{ Mean, Low, High float64 } `json:"together_ahead_by"`
+		}
+	}
+	if err := json.Unmarshal(contents(t, filepath.Join(c.dir, "out-0", "compare.json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Ways) != 3 || got.Ways[0].Way != "alone" || got.Ways[1].Way != "features" || got.Ways[2].Way != "together" || got.Nodes == 0 ||
+		!strings.Contains(text, got.Sentence) || !strings.Contains(got.Sentence, "over this site alone") {
+		t.Fatalf("compare.json has %+v, printed\n%s", got, text)
+	}
+	together := got.Ways[2].Test
+	if want := fmt.Sprintf("accuracy %.2f %% of own test nodes (%d)", 100*together, got.Nodes); !strings.Contains(text, want) {
+		t.Errorf("the run must say %q\n%s", want, text)
+	}
+	for _, way := range got.Ways[:2] {
+		if way.Ahead == nil || way.Fault != "" || way.Ahead.Low > way.Ahead.Mean || way.Ahead.Mean > way.Ahead.High ||
+			math.Abs(way.Ahead.Mean-(together-way.Test)) > 1e-9 {
+			t.Errorf("together %g, %+v", together, way)
+		}
+	}
+}
