@@ -34,7 +34,7 @@ func (f *faulty) Send(ctx context.Context, to int, head, body []byte) error {
 // A member whose frames are corrupted, cut short, lengthened, sent twice, in another order or once
 // more is named by the others, at once or in the next operation; nothing hangs.
 func TestFaultyMember(t *testing.T) {
-	var held []byte
+	var before, first []byte // one a fault: the member of one may still run when the next begins
 	faults := map[string]func(k int, frame []byte) [][]byte{
 		"cut short":  func(_ int, f []byte) [][]byte { return [][]byte{f[:len(f)/2]} },
 		"lengthened": func(_ int, f []byte) [][]byte { return [][]byte{append(f, 0)} },
@@ -42,16 +42,16 @@ func TestFaultyMember(t *testing.T) {
 		"twice":      func(_ int, f []byte) [][]byte { return [][]byte{f, f} },
 		"another order": func(k int, f []byte) [][]byte {
 			if k%2 == 0 {
-				held = f
+				before = f
 				return nil
 			}
-			return [][]byte{f, held}
+			return [][]byte{f, before}
 		},
 		"once more": func(k int, f []byte) [][]byte {
 			if k == 0 {
-				held = f
+				first = f
 			}
-			return [][]byte{held}
+			return [][]byte{first}
 		},
 	}
 	for at := range comm.HeaderLen {
