@@ -78,7 +78,7 @@ peers, and --shard may be the whole partition.`,
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state or min_peers; 0: none")
 	f.StringVarP(&s.out.dir, "out", "o", "", "directory for results (default runs/DATA-peer-N)")
 	f.StringVar(&s.out.rows, "embeddings", "", embeddingsHelp)
-	f.BoolVar(&s.alone, "compare", false, "afterwards train at this site alone, and say whether joining paid")
+	f.BoolVar(&s.alone, "compare", false, "afterwards train alone, and say whether joining paid")
 	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")
 	view.Bind(f)
 	s.launch.bind(f)
