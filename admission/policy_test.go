@@ -59,7 +59,7 @@ func TestPolicyTold(t *testing.T) {
 		}
 		err = p.CheckTold([]string{"ward", "town"})
 		if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "policy.categories")) {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("%q: the error must contain %s (got %v)", text, want, err)
 		}
 	}
 }

@@ -225,7 +225,7 @@ func agreeValues(out column.Column, values map[string]bool, sparse bool, many, a
 	for q, s := range schemas {
 		at := place[q][out.Name]
 		if m := s.Marks[at]; asked >= 0 && !m.Empty && len(s.Columns[at].Values) == 0 {
-			return out, fmt.Errorf("align: column %.40q is asked for at %s and has too many categories at %s: ask for it at all sites (--categorical), or at none", out.Name, sites[asked], sites[q])
+			return out, fmt.Errorf("align: %s asks for column %.40q (--categorical), and at %s it has too many categories: all sites must ask for it, or none", sites[asked], out.Name, sites[q])
 		}
 	}
 	if len(values) > column.MaxTracked {

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -54,17 +55,7 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 		}
 		l.means(what, c, int64(wide), sums)
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
-		for hop := range spec.Hops {
-			width := wide
-			if r == 0 {
-				width += c.Components
-			}
-			what := "columns of the node"
-			if hop > 0 {
-				what = "columns aggregated " + over(hop)
-			}
-			l.rows(what, views, width, hop == 0, c.Rows)
-		}
+		l.columnRows(spec.Hops, views, firstWidth(r, wide, c.Components), c.Rows)
 		if spec.Sums(r) {
 			l.rows("soft labels of the node, of which readers use sums with noise", 1, c.Classes, true, exactly)
 		}
@@ -108,4 +99,23 @@ func (l *sending) means(what string, c closedform.Config, columns int64, format 
 	}
 	l.parts(what, 1, numbers, columns, format)
 	l.sum("training nodes of each class", 1, 0, int64(c.Classes))
+}
+
+// firstWidth is the width of a round's rows, of which those of the first have the components beside.
+func firstWidth(round, wide, components int) int {
+	if round == 0 {
+		return wide + components
+	}
+	return wide
+}
+
+// columnRows adds the rows that cross before each of so many hops of a round.
+func (l *sending) columnRows(n int, views int64, width int, rows wire.Coding) {
+	for hop := range n {
+		what := "columns of the node"
+		if hop > 0 {
+			what = "columns aggregated " + over(hop)
+		}
+		l.rows(what, views, width, hop == 0, rows)
+	}
 }

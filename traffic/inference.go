@@ -45,17 +45,7 @@ func (l *sending) closedColumns(c infer.Config, s nn.Spec) {
 	l.wanted(c.LeastInSum, c.Exchange)
 	for r := range spec.Rounds {
 		wide := spec.Width(s.Classes)
-		for hop := range spec.Hops {
-			width := wide
-			if r == 0 {
-				width += spec.Components
-			}
-			what := "columns of the node"
-			if hop > 0 {
-				what = "columns aggregated " + over(hop)
-			}
-			l.rows(what, 1, width, hop == 0, c.Rows)
-		}
+		l.columnRows(spec.Hops, 1, firstWidth(r, wide, spec.Components), c.Rows)
 		if r > 0 && spec.LogitHops > 0 {
 			l.rows("logits of the round before, and their aggregates", int64(spec.LogitHops), wide, false, c.Rows)
 		}

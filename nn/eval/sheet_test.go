@@ -129,10 +129,9 @@ func TestCalibration(t *testing.T) {
 	}
 }
 
-// TestIntervals: the bootstrap interval of an accuracy is the normal one within a fifth of its width, the same for the same
-// key, and that of a ranking has the ranking in it.
-func TestIntervals(t *testing.T) {
-	logits, labels := drawnRows(2000, 2, false, 1)
+// tableOf returns the table of a sheet of all rows.
+func tableOf(t *testing.T, logits mat.Dense, labels graph.Labels) *Table {
+	t.Helper()
 	s := NewSheet(labels)
 	v := make([]int64, s.Size())
 	s.Write(v, logits, labels, 1)
@@ -140,6 +139,14 @@ func TestIntervals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return table
+}
+
+// TestIntervals: the bootstrap interval of an accuracy is the normal one within a fifth of its width, the same for the same
+// key, and that of a ranking has the ranking in it.
+func TestIntervals(t *testing.T) {
+	logits, labels := drawnRows(2000, 2, false, 1)
+	table := tableOf(t, logits, labels)
 	p, n := table.Of("accuracy"), float64(table.Rows())
 	half := 1.96 * math.Sqrt(p*(1-p)/n)
 	low, high := table.Interval("accuracy", rng.New(1))
@@ -181,13 +188,7 @@ func TestBinomial(t *testing.T) {
 // TestThresholds: the threshold that is chosen has what the goal asks for, and no other has more.
 func TestThresholds(t *testing.T) {
 	logits, labels := drawnRows(3000, 2, false, 1)
-	s := NewSheet(labels)
-	v := make([]int64, s.Size())
-	s.Write(v, logits, labels, 1)
-	table, err := s.Read(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := tableOf(t, logits, labels)
 	g, err := ParseGoal("recall@precision=0.9")
 	if err != nil || g.String() != "recall@precision=0.9" {
 		t.Fatal(g, err)
@@ -218,11 +219,7 @@ func TestThresholds(t *testing.T) {
 		t.Errorf("%d rows from the edge on, %d from the bin on", said, right)
 	}
 	clear(labels.Class)
-	s.Write(v, logits, labels, 1)
-	if table, err = s.Read(v); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := table.Choose(g); ok {
+	if _, ok := tableOf(t, logits, labels).Choose(g); ok {
 		t.Error("no precision can be had without positives")
 	}
 	for _, bad := range []string{"f2", "recall", "recall@precision=2", "recall@recall=0.5", "precision@recall=x"} {

@@ -159,7 +159,7 @@ func TestLogFlags(t *testing.T) {
 		`--log-level must be debug, info, warn or error (got "WARN+1")`: {format: "text", level: "WARN+1"},
 	} {
 		if _, err := v.Start(&b); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("the error must be %s (got %v)", want, err)
 		}
 	}
 }

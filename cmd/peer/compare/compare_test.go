@@ -89,7 +89,7 @@ func TestFiguresAreThoseOfTheRuns(t *testing.T) {
 		sum += o.Test - outcome[0].Test
 	}
 	if math.Abs(r.Joining.Mean-sum/2) > 1e-12 || *ways[alone].Ahead != r.Joining || ways[together].Ahead != nil {
-		t.Errorf("joining gains %+v, want %v", r.Joining, sum/2)
+		t.Errorf("joining must gain %v (got %+v)", sum/2, r.Joining)
 	}
 	mean, nodes := 0.0, 0
 	for _, s := range r.Sites {
@@ -160,7 +160,7 @@ func TestSiteThatCannotTrainAlone(t *testing.T) {
 		right, nodes = right+x*float64(n), nodes+float64(n)
 	}
 	if want := right/nodes - r.Ways[0].Test.Mean; math.Abs(r.Joining.Mean-want) > 1e-12 {
-		t.Errorf("joining gains %v, want %v over the sites that can train alone", r.Joining.Mean, want)
+		t.Errorf("over the sites that can train alone, joining must gain %v (got %v)", want, r.Joining.Mean)
 	}
 	if !strings.Contains(text, "site-1 could not train alone") || !strings.Contains(text, "One run:") {
 		t.Errorf("the output does not say what is left out:\n%s", text)
@@ -224,7 +224,7 @@ func TestGain(t *testing.T) {
 	} {
 		g := gainOf(c.all, c.same)
 		if math.Abs(g.Mean-c.mean) > 1e-9 || math.Abs(g.High-g.Mean-c.half) > 1e-6 || math.Abs(g.Mean-g.Low-c.half) > 1e-6 {
-			t.Errorf("%s: %+v, want %v ± %v", name, g, c.mean, c.half)
+			t.Errorf("%s: the gain must be %v ± %v (got %+v)", name, c.mean, c.half, g)
 		}
 	}
 	for text, g := range map[string]gain{
@@ -232,8 +232,8 @@ func TestGain(t *testing.T) {
 		"Joining did not pay: -1.2 points (95 % interval -2.0 to -0.4) over each site alone.":                                               {-0.012, -0.02, -0.004},
 		"Whether joining paid is open: +0.3 points (95 % interval -0.5 to 1.1) over each site alone; more --seeds may narrow the interval.": {0.003, -0.005, 0.011},
 	} {
-		if got := sentenceOf(g, 3); got != text {
-			t.Errorf("%q, want %q", got, text)
+		if got := sentenceOf(g, "", "each site alone", true); got != text {
+			t.Errorf("the sentence must be %q (got %q)", text, got)
 		}
 	}
 }
@@ -272,6 +272,6 @@ func TestBootstrap(t *testing.T) {
 	want := math.Sqrt((squares/n - mean*mean) / n)
 	d := differenceOf("accuracy", []part{a}, []part{b}, rng.New(1))
 	if math.Abs(d.value-mean) > 1e-9 || d.error < 0.75*want || d.error > 1.25*want {
-		t.Errorf("%+v, want %v ± %v", d, mean, want)
+		t.Errorf("the difference must be %v ± %v (got %+v)", mean, want, d)
 	}
 }

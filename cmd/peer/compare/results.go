@@ -280,24 +280,25 @@ func (r *results) end(in input) error {
 			s.Alone, s.Ahead = &x, &g
 		}
 	}
-	r.Sentence = sentenceOf(r.Joining, r.runs())
+	r.Sentence = sentenceOf(r.Joining, "", "each site alone", r.runs() < 5)
 	return r.explain(in)
 }
 
 func (r *results) runs() int { return len(r.Ways[0].Runs) }
 
-// sentenceOf says whether joining paid.
-func sentenceOf(g gain, runs int) string {
-	figures := fmt.Sprintf("%s points (95 %% interval %s to %s) over each site alone", points("%+.1f", g.Mean), points("%.1f", g.Low), points("%.1f", g.High))
+// sentenceOf says whether joining paid: whom is empty or " for this site", over what it is compared with. more says that
+// further runs may narrow the interval.
+func sentenceOf(g gain, whom, over string, more bool) string {
+	figures := fmt.Sprintf("%s points (95 %% interval %s to %s) over %s", points("%+.1f", g.Mean), points("%.1f", g.Low), points("%.1f", g.High), over)
 	switch {
 	case g.Low > 0:
-		return "Joining paid: " + figures + "."
+		return "Joining paid" + whom + ": " + figures + "."
 	case g.High < 0:
-		return "Joining did not pay: " + figures + "."
-	case runs < 5:
-		return "Whether joining paid is open: " + figures + "; more --seeds may narrow the interval."
+		return "Joining did not pay" + whom + ": " + figures + "."
+	case more:
+		return "Whether joining paid" + whom + " is open: " + figures + "; more --seeds may narrow the interval."
 	}
-	return "Whether joining paid is open: " + figures + "."
+	return "Whether joining paid" + whom + " is open: " + figures + "."
 }
 
 // explain notes what one must know of the figures. in is the last run's.

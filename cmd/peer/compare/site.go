@@ -30,7 +30,7 @@ type Site struct {
 type SiteWay struct {
 	Way   string   `json:"way"` // alone, features or together
 	Test  *float64 `json:"test"`
-	Ahead *gain    `json:"together_ahead_by"` // null: this is together, or there is no test figure
+	Ahead *gain    `json:"together_ahead_by"` // null: of together itself, and where Fault is set
 	Fault string   `json:"fault,omitempty"`   // why the site could not train in this way
 
 	title string
@@ -69,7 +69,7 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 		g := gainOf([]difference{differenceOf(s.Metric, joined, theirs, key)}, true)
 		of.Test, of.Ahead = known(metricOf(s.Metric, theirs)), &g
 		if one.key == alone {
-			s.Sentence = siteSentence(g)
+			s.Sentence = sentenceOf(g, " for this site", "this site alone", false)
 		}
 	}
 	if s.Sentence == "" {
@@ -77,18 +77,6 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 	}
 	s.Ways = append(s.Ways, &SiteWay{Way: together, title: together, Test: known(metricOf(s.Metric, joined))})
 	return s, nil
-}
-
-// siteSentence says whether joining paid for one site, by one run.
-func siteSentence(g gain) string {
-	figures := fmt.Sprintf("%s points (95 %% interval %s to %s) over this site alone", points("%+.1f", g.Mean), points("%.1f", g.Low), points("%.1f", g.High))
-	switch {
-	case g.Low > 0:
-		return "Joining paid for this site: " + figures + "."
-	case g.High < 0:
-		return "Joining did not pay for this site: " + figures + "."
-	}
-	return "Whether joining paid for this site is open: " + figures + "."
 }
 
 // Show prints s as a table and a sentence.
