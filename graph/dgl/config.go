@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -105,40 +107,41 @@ func parseConfig(path string, b []byte) (*config, error) {
 // that the runs follow on each other by part, then by type, from 0 to total.
 func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts int, total int64) (t types, err error) {
 	text = bytes.TrimSpace(text)
-	maps := map[string]json.RawMessage{}
+	listed := map[string]json.RawMessage{}
 	switch {
 	case len(text) == 0:
 		return t, errors.New("missing")
 	case text[0] == '"':
 		return t, errors.New("must be a map of ranges (got the name of a file of owners, which DGL does not read either: write it with reshuffle=True)")
 	case text[0] == '[':
-		maps[standard] = text
+		listed[standard] = text
 	default:
-		if err := json.Unmarshal(text, &maps); err != nil {
+		if err := json.Unmarshal(text, &listed); err != nil {
 			return t, err
 		}
 	}
 	if ids == nil {
 		ids = map[string]int{standard: 0}
-		if len(maps) == 1 { // its one type may be called otherwise
-			for name := range maps {
+		if len(listed) == 1 { // its one type may be called otherwise
+			for name := range listed {
 				ids = map[string]int{name: 0}
 			}
 		}
 	}
-	if len(ids) == 0 || len(ids) > maxTypes || len(ids) != len(maps) {
-		return t, fmt.Errorf("the map and the numbers must have the same 1 to %d types (got %d and %d)", maxTypes, len(maps), len(ids))
+	if len(ids) == 0 || len(ids) > maxTypes || len(ids) != len(listed) {
+		return t, fmt.Errorf("the map and the numbers must have the same 1 to %d types (got %d and %d)", maxTypes, len(listed), len(ids))
 	}
 	t.names, t.ranges = make([]string, len(ids)), make([][]Range, len(ids))
-	for name, id := range ids {
+	for _, name := range slices.Sorted(maps.Keys(ids)) { // so that a fault is named alike each time
+		id := ids[name]
 		if id < 0 || id >= len(ids) || t.ranges[id] != nil {
 			return t, fmt.Errorf("number of type %q must be one of 0 to %d that no other type has (got %d)", name, len(ids)-1, id)
 		}
-		if maps[name] == nil {
+		if listed[name] == nil {
 			return t, fmt.Errorf("type %q is missing", name)
 		}
 		t.names[id] = name
-		if t.ranges[id], err = parseRanges(maps[name], parts); err != nil {
+		if t.ranges[id], err = parseRanges(listed[name], parts); err != nil {
 			return t, fmt.Errorf("type %q: %w", name, err)
 		}
 	}
