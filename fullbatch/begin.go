@@ -18,7 +18,7 @@ import (
 type first int
 
 const (
-	rows       first = iota // they are fetched once and kept
+	fetched    first = iota // they are fetched once and kept
 	aggregated              // their aggregate is computed once and kept; they are not
 	stream                  // they are fetched whenever the layer is computed, as the rows of the other layers are
 )
@@ -150,13 +150,13 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 		if err := sumCounts(ctx, r, t.id(ofMemory, 0), over); err != nil {
 			return err
 		}
-		if t.first = rows; over[0] > 0 && t.input.Sparse == nil {
+		if t.first = fetched; over[0] > 0 && t.input.Sparse == nil {
 			t.first = stream
 		}
 	}
 	t.rows = t.input
 	switch t.first {
-	case rows:
+	case fetched:
 		var err error
 		t.rows, err = t.line.sender.Features(ctx, t.input, "features of the halo")
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
@@ -68,7 +69,7 @@ type Trainer struct {
 // model keeps one.
 type unit struct {
 	layer *nn.Layer
-	head  nn.Rows // nil: none
+	head  rows.Operator // nil: none
 }
 
 // New returns the trainer of the worker that holds s. m is the model of c.Spec, made with the same key at every worker;

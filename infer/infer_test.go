@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 )
 
@@ -224,7 +225,7 @@ func TestHidden(t *testing.T) {
 			}
 			continue
 		}
-		var head nn.Rows
+		var head rows.Operator
 		switch {
 		case m.Closed != nil:
 			if got := m.Closed.Heads[len(m.Closed.Heads)-1].Logits(a.Hidden); !near(got, a.Logits) {

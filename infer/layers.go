@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -51,7 +52,7 @@ func (p *run) layers(ctx context.Context, compute func(ctx context.Context, v *t
 }
 
 // headRows returns the logits that a head makes of rows.
-func headRows(head nn.Rows, h mat.Dense) mat.Dense {
+func headRows(head rows.Operator, h mat.Dense) mat.Dense {
 	_, classes := head.Dims()
 	y := mat.New(h.Rows, classes)
 	head.Forward(y, h, nil)

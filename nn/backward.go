@@ -4,6 +4,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -127,7 +128,7 @@ func (b *Backward) route() route { return route(b.conv.At) }
 func (b *Backward) beginConv() {
 	c, t := &b.l.Conv, b.t
 	b.at, b.sum = t.Mark(), b.dy
-	biasGrad(c.Bias, b.dy)
+	rows.BiasGrad(c.Bias, b.dy)
 	if c.Post != nil {
 		width, _ := c.Post.Dims()
 		b.sum = t.Scratch(b.dy.Rows, width)
@@ -149,12 +150,12 @@ func (b *Backward) beginConv() {
 		b.inner = t.Mark()
 		b.damped, b.dz = t.Raw(b.sum.Rows, b.sum.Cols), t.Raw(g.NumSrc, b.sum.Cols)
 	case projectFirst:
-		biasGrad(c.Nbr.B, b.sum)
+		rows.BiasGrad(c.Nbr.B, b.sum)
 	case sparseFirst, aggregateFirst:
 		if c.Nbr != nil {
 			b.grad = mat.Dense{}
 			if b.wantsRows() {
-				b.grad = c.Nbr.backwardOver(b.sum, t) // the aggregate was the layer's own
+				b.grad = c.Nbr.BackwardOver(b.sum, t) // the aggregate was the layer's own
 			} else {
 				c.Nbr.Backward(mat.Dense{}, b.sum, t)
 			}
@@ -212,20 +213,20 @@ func (b *Backward) endConv() {
 	selfDone := false
 	switch route := b.route(); {
 	case route == propagation:
-		addRows(b.first, b.grad)
+		rows.AddTo(b.first, b.grad)
 		t.Release(b.inner)
 		c.Pre.Backward(b.d, b.first, t)
 	case route == projectFirst && b.over:
 		b.affineOver(c.Nbr)
 		selfDone = true
 	case route == projectFirst:
-		c.Nbr.productGrad(b.d, b.grad, t)
+		c.Nbr.ProductGrad(b.d, b.grad, t)
 	case route == aggregateFirst && b.over:
 		if c.Pre != nil {
 			if b.l.sums() {
 				b.remake() // dy, which may lie there, has been read
 			}
-			biasGrad(c.Pre.B, b.grad)
+			rows.BiasGrad(c.Pre.B, b.grad)
 			b.affineOver(c.Pre)
 		}
 		selfDone = true
@@ -260,10 +261,10 @@ func (b *Backward) destinations() mat.Dense {
 
 // affineOver computes the gradients of the weights that read X, those of op first, then that of X
 // in its place.
-func (b *Backward) affineOver(op *Linear) {
-	op.weightGrad(b.grad, b.t)
+func (b *Backward) affineOver(op *rows.Linear) {
+	op.WeightGrad(b.grad, b.t)
 	b.selfWeights()
-	op.inputGrad(b.d, b.grad, false)
+	op.InputGrad(b.d, b.grad, false)
 	b.selfInput(true)
 }
 
@@ -276,8 +277,8 @@ func (b *Backward) selfOver(add bool) {
 
 func (b *Backward) selfWeights() {
 	if self := b.l.Conv.Self; self != nil {
-		biasGrad(self.B, b.sum)
-		self.weightGrad(b.sum, b.t)
+		rows.BiasGrad(self.B, b.sum)
+		self.WeightGrad(b.sum, b.t)
 	}
 }
 
@@ -285,7 +286,7 @@ func (b *Backward) selfInput(add bool) {
 	own := b.d.RowRange(0, b.sum.Rows)
 	switch self := b.l.Conv.Self; {
 	case self != nil:
-		self.inputGrad(own, b.sum, add)
+		self.InputGrad(own, b.sum, add)
 	case !add:
 		own.Zero()
 	}
@@ -306,7 +307,7 @@ func (b *Backward) End() {
 	case l.readsX(b.kept.Graph):
 		t.Pop()
 		if b.again && !b.over {
-			copyRows(b.dx, b.d)
+			rows.CopyTo(b.dx, b.d)
 		}
 	}
 	t.Release(b.from)

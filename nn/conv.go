@@ -6,6 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -14,10 +15,10 @@ import (
 // identities; Agg nil means that there is no neighbour term. Of a destination itself Agg reads
 // Dst(x) where Dst is not nil, else what it reads of it as a source.
 type Conv struct {
-	Pre, Nbr  *Linear
-	Self, Dst *Linear
-	PreAct    Rows
-	Post      Rows
+	Pre, Nbr  *rows.Linear
+	Self, Dst *rows.Linear
+	PreAct    rows.Operator
+	Post      rows.Operator
 	Bias      *tape.Param
 	Agg       aggregate.Aggregator
 	Alpha     float32 // restart probability: the fraction of Pre's rows in the output of each hop; 0: no restarts
@@ -122,9 +123,9 @@ func (c *Conv) keepsSum() bool {
 func (c *Conv) project(y mat.Dense, z graph.Features, add bool, t *tape.Tape) {
 	switch {
 	case c.Nbr != nil:
-		c.Nbr.product(y, z, add, c.Nbr.B, t)
+		c.Nbr.Product(y, z, add, c.Nbr.B, t)
 	case add:
-		addRows(y, z.Dense)
+		rows.AddTo(y, z.Dense)
 	default:
 		y.CopyFrom(z.Dense)
 	}

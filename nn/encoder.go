@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -15,8 +16,8 @@ import (
 // travels.
 type Encoder struct {
 	Spec  EncoderSpec
-	Proj  *Linear // pca: the F×K leading components, without bias; zero until found. Else nil
-	Layer *Layer  // mlp: Linear, norm, ReLU and a head, trained as a layer without edges. Else nil
+	Proj  *rows.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
+	Layer *Layer       // mlp: Linear, norm, ReLU and a head, trained as a layer without edges. Else nil
 
 	logits bool // the output of mlp is its head's logits
 }
@@ -26,7 +27,7 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	e := &Encoder{Spec: spec.Encoder, logits: spec.LayerOutput == Logits}
 	switch e.Spec.Kind {
 	case "pca":
-		e.Proj = &Linear{W: tape.NewParam("encoder.proj.weight", spec.Features, e.Spec.Out, 0), pieces: 1}
+		e.Proj = rows.NewProjection("encoder.proj", spec.Features, e.Spec.Out)
 	case "mlp":
 		layer, err := NewLayer("encoder", LayerSpec{
 			Conv: "mlp", In: spec.Features, Out: e.Spec.Hidden, Hops: 1,
@@ -35,9 +36,9 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 		if err != nil {
 			return nil, err
 		}
-		layer.Head = stack{
-			&dropout{"encoder.head.dropout", e.Spec.Dropout},
-			newLinear("encoder.head.0", e.Spec.Hidden, spec.Classes, true, key),
+		layer.Head = rows.Stack{
+			&rows.Dropout{Name: "encoder.head.dropout", P: e.Spec.Dropout},
+			rows.NewLinear("encoder.head.0", e.Spec.Hidden, spec.Classes, true, key),
 		}
 		e.Layer = layer
 	}
@@ -101,7 +102,7 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 	switch {
 	case e.Proj != nil:
 		y := mat.New(x.Rows(), e.Spec.Out)
-		forward(e.Proj, y, x, nil)
+		rows.Forward(e.Proj, y, x, nil)
 		for i := range y.Rows {
 			scaleL2(y.Row(i))
 		}
@@ -127,8 +128,8 @@ func scaleL2(row []float32) {
 	}
 }
 
-func headLogits(head Rows, h mat.Dense) mat.Dense {
-	s := mat.New(h.Rows, outWidth(head, h.Cols))
+func headLogits(head rows.Operator, h mat.Dense) mat.Dense {
+	s := mat.New(h.Rows, rows.OutWidth(head, h.Cols))
 	head.Forward(s, h, nil)
 	return s
 }

@@ -1,16 +1,9 @@
 package nn
 
-// Operators that tests outside of the package hold to the laws by themselves.
-type (
-	Dropout  = dropout
-	HeadMean = headMean
-	Stack    = stack
-)
+// What tests outside of the package hold to the laws by itself.
+type HeadMean = headMean
 
 var (
-	NewBlockLinear = newBlockLinear
-	NewEncoder     = newEncoder
-	NewLinear      = newLinear
-	NewActivation  = newActivation
-	Hops           = withHops
+	NewEncoder = newEncoder
+	Hops       = withHops
 )

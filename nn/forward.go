@@ -4,6 +4,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -48,10 +49,10 @@ func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *tape.Tape) {
 		t.Nodes = in.Nodes
 	}
 	if l.readsX(in.G) {
-		f.in.X = l.dropX.features(in.X, t)
+		f.in.X = l.dropX.Features(in.X, t)
 	}
 	if in.G == nil && l.Conv.Agg != nil {
-		f.in.Z = l.dropZ.features(in.Z, t)
+		f.in.Z = l.dropZ.Features(in.Z, t)
 	}
 	if l.Spec.Residual || l.Norm != nil && t.Training() && !l.sums() { // the norm's gradient reads its input
 		f.y = t.Raw(h.Rows, h.Cols)
@@ -68,7 +69,7 @@ func (f *Forward) beginConv() {
 		f.sum = t.Raw(f.y.Rows, width)
 	}
 	if c.Self != nil {
-		forward(c.Self, f.sum, firstRows(f.in.X, f.y.Rows, t), t)
+		rows.Forward(c.Self, f.sum, firstRows(f.in.X, f.y.Rows, t), t)
 	}
 	x, g := f.in.X, f.in.G
 	switch f.route = c.route(f.in); f.route {
@@ -84,7 +85,7 @@ func (f *Forward) beginConv() {
 		return
 	case propagation:
 		f.first = t.Raw(x.Rows(), f.sum.Cols)
-		forward(c.Pre, f.first, x, t)
+		rows.Forward(c.Pre, f.first, x, t)
 		f.z, f.at = f.first, t.Mark()
 		for k := range min(c.hops(g)-1, 2) {
 			f.room[k] = t.Raw(f.y.Rows, f.sum.Cols)
@@ -93,13 +94,13 @@ func (f *Forward) beginConv() {
 		_, out := c.Nbr.Dims()
 		f.at = t.Mark()
 		f.z = t.Raw(g.NumSrc, out)
-		c.Nbr.product(f.z, x, false, nil, t)
+		c.Nbr.Product(f.z, x, false, nil, t)
 	case aggregateFirst:
 		f.z = x.Dense
 		if c.Pre != nil {
 			_, out := c.Pre.Dims()
 			f.z = t.Raw(x.Rows(), out)
-			forward(c.Pre, f.z, x, t)
+			rows.Forward(c.Pre, f.z, x, t)
 		}
 		if c.PreAct != nil {
 			c.PreAct.Forward(f.z, f.z, t)
@@ -107,7 +108,7 @@ func (f *Forward) beginConv() {
 		if c.Dst != nil {
 			_, out := c.Dst.Dims()
 			f.own = t.Raw(f.y.Rows, out)
-			forward(c.Dst, f.own, firstRows(x, f.y.Rows, t), t)
+			rows.Forward(c.Dst, f.own, firstRows(x, f.y.Rows, t), t)
 		}
 	}
 	f.hops = c.hops(g)
@@ -157,7 +158,7 @@ func (f *Forward) endConv() {
 	case propagation:
 		t.Release(f.at)
 	case projectFirst:
-		addBias(f.sum, c.Nbr.B)
+		rows.AddBias(f.sum, c.Nbr.B)
 		t.Release(f.at)
 	case aggregateFirst:
 		if c.Nbr != nil || c.Self != nil {
@@ -168,7 +169,7 @@ func (f *Forward) endConv() {
 	if c.Post != nil {
 		c.Post.Forward(f.y, f.sum, t)
 	}
-	addBias(f.y, c.Bias)
+	rows.AddBias(f.y, c.Bias)
 	if b := f.l.batch; b != nil && t.Training() {
 		b.Moments(f.y)
 	}
@@ -211,11 +212,11 @@ func (f *Forward) End() {
 	if l.Spec.Residual {
 		x := firstRows(f.in.X, h.Rows, t)
 		if l.Residual != nil {
-			forward(l.Residual, h, x, t)
+			rows.Forward(l.Residual, h, x, t)
 		} else {
 			addIdentity(h, x)
 		}
-		addRows(h, y)
+		rows.AddTo(h, y)
 	}
 	t.Push(tape.Entry{Graph: f.in.G, X: f.in.X.Dense, State: f.in.Again.layer, At: f.in.Again.at})
 	if t.Infers() {

@@ -3,6 +3,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/rows"
 )
 
 // newGATv2 is dynamic graph attention, y_i = Σ_j α_ij z_j + b for each head, z_j = x_j·W + c, over
@@ -11,7 +12,7 @@ import (
 func newGATv2(name string, s LayerSpec, key rng.Key) Conv {
 	c := newAttentionConv(name, s, true, key, aggregate.NewDynamicAttention)
 	_, width := c.Pre.Dims()
-	c.Dst = newLinear(name+".dst", s.In, width, true, key)
+	c.Dst = rows.NewLinear(name+".dst", s.In, width, true, key)
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/norm"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -18,18 +19,18 @@ type Layer struct {
 	Name     string
 	Edges    graph.Norm // how the caller must weigh the edges that it gives
 	Conv     Conv
-	Norm     normalisation // nil: none
-	Act      *activation   // nil: none
-	Residual *Linear       // of a residual layer whose widths differ, else nil
-	Head     Rows          // nil: none
+	Norm     normalisation    // nil: none
+	Act      *rows.Activation // nil: none
+	Residual *rows.Linear     // of a residual layer whose widths differ, else nil
+	Head     rows.Operator    // nil: none
 
 	batch        *norm.BatchNorm // Norm, where that is one
-	dropX, dropZ dropout
+	dropX, dropZ rows.Dropout
 }
 
 // normalisation is a LayerNorm or a BatchNorm. stats is what Forward kept of rows x, where it did.
 type normalisation interface {
-	Rows
+	rows.Operator
 	Again(y, x, stats mat.Dense)     // writes rows as Forward in training did
 	Grad(dx, x, stats, dy mat.Dense) // adds the gradient of rows x, unless dx is empty
 }
@@ -41,8 +42,8 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	}
 	l := &Layer{
 		Spec: spec, Name: name,
-		dropX: dropout{name + ".dropout", spec.Dropout},
-		dropZ: dropout{name + ".dropout.aggregate", spec.Dropout},
+		dropX: rows.Dropout{Name: name + ".dropout", P: spec.Dropout},
+		dropZ: rows.Dropout{Name: name + ".dropout.aggregate", P: spec.Dropout},
 	}
 	c := spec.convolution()
 	in, out := spec.In, spec.Out
@@ -55,12 +56,12 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 		l.batch = norm.NewBatchNorm(name+".norm", out)
 		l.Norm = l.batch
 	}
-	l.Act = newActivation(spec.Act)
+	l.Act = rows.NewActivation(spec.Act)
 	if spec.Residual && in != out {
-		l.Residual = newLinear(name+".residual", in, out, false, key)
+		l.Residual = rows.NewLinear(name+".residual", in, out, false, key)
 	}
 	if len(spec.Head) > 0 {
-		l.Head = NewHead(name+".head", out, spec.Head, spec.Dropout, key)
+		l.Head = rows.NewHead(name+".head", out, spec.Head, spec.Dropout, key)
 	}
 	return l, nil
 }
@@ -116,7 +117,7 @@ func (l *Layer) SentWidth() int {
 
 // Affine returns the maps of a layer that computes x·self + z·nbr + bias and nothing else, z being
 // the aggregate; a map that is absent is nil, and the bias is that of the last one present.
-func (l *Layer) Affine() (self, nbr *Linear, ok bool) {
+func (l *Layer) Affine() (self, nbr *rows.Linear, ok bool) {
 	if l.Norm != nil || l.Act != nil || l.Spec.Residual {
 		return nil, nil, false
 	}
@@ -124,12 +125,12 @@ func (l *Layer) Affine() (self, nbr *Linear, ok bool) {
 }
 
 // Maps returns the affine maps of a layer, which norm, activation and residual may follow.
-func (l *Layer) Maps() (self, nbr *Linear, ok bool) {
+func (l *Layer) Maps() (self, nbr *rows.Linear, ok bool) {
 	c := &l.Conv
 	if !c.frozen() || c.Post != nil || c.Bias != nil {
 		return nil, nil, false
 	}
-	if c.Self != nil && c.Self.pieces > 1 || c.Agg != nil && c.Nbr == nil {
+	if c.Self != nil && c.Self.Pieces() > 1 || c.Agg != nil && c.Nbr == nil {
 		return nil, nil, false
 	}
 	return c.Self, c.Nbr, true
@@ -186,7 +187,7 @@ func (l *Layer) residualGrad(dx, dh mat.Dense, t *tape.Tape) {
 	if l.Residual != nil {
 		l.Residual.Backward(own, dh, t)
 	} else {
-		addRows(own, dh)
+		rows.AddTo(own, dh)
 	}
 }
 
@@ -223,19 +224,4 @@ func (l *Layer) check(h mat.Dense, in Input) {
 	if in.Nodes != nil && len(in.Nodes) < rows {
 		panic(fmt.Sprintf("nn: %s: nodes must have an ID for each of %d rows (got %d)", l.Name, rows, len(in.Nodes)))
 	}
-}
-
-// NewHead returns Linear, then ReLU, dropout of probability p and Linear for each further width: a
-// classifier of rows of width in.
-func NewHead(name string, in int, widths []int, p float32, key rng.Key) Rows {
-	var s stack
-	for k, out := range widths {
-		at := fmt.Sprintf("%s.%d", name, k)
-		if k > 0 {
-			s = append(s, newActivation("relu"), &dropout{at + ".dropout", p})
-		}
-		s = append(s, newLinear(at, in, out, true, key))
-		in = out
-	}
-	return s
 }

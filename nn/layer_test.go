@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/nntest"
+	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 func layer(t testing.TB, spec nn.LayerSpec) *nn.Layer {
@@ -89,17 +93,36 @@ func TestLayers(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	key := rng.New(1)
-	for name, op := range map[string]nn.Rows{
-		"linear":       nn.NewLinear("a", 5, 3, true, key),
-		"block linear": nn.NewBlockLinear("a", 6, 9, 3, true, key),
-		"linear only":  nn.NewLinear("a", 5, 3, false, key),
-		"relu":         nn.NewActivation("relu"),
-		"elu":          nn.NewActivation("elu"),
-		"dropout":      &nn.Dropout{Name: "a", P: 0.3},
+	for name, op := range map[string]rows.Operator{
+		"linear":       rows.NewLinear("a", 5, 3, true, key),
+		"block linear": rows.NewBlockLinear("a", 6, 9, 3, true, key),
+		"linear only":  rows.NewLinear("a", 5, 3, false, key),
+		"relu":         rows.NewActivation("relu"),
+		"elu":          rows.NewActivation("elu"),
+		"dropout":      &rows.Dropout{Name: "a", P: 0.3},
 		"head mean":    nn.HeadMean{Heads: 3, Dim: 2},
-		"head":         nn.NewHead("head", 5, []int{4, 6, 3}, 0.3, key),
-		"empty stack":  nn.Stack{},
+		"head":         rows.NewHead("head", 5, []int{4, 6, 3}, 0.3, key),
+		"empty stack":  rows.Stack{},
 	} {
 		t.Run(name, func(t *testing.T) { nntest.CheckRows(t, op, 6) })
+	}
+}
+
+// TestLayerDropsAggregateApart: where a node's row and its aggregate are the same numbers, they
+// lose different ones.
+func TestLayerDropsAggregateApart(t *testing.T) {
+	l := layer(t, nn.LayerSpec{Conv: "sage", In: 64, Out: 1, Hops: 1, Dropout: 0.5})
+	self, nbr, _ := l.Affine()
+	x := mat.New(3, 64)
+	for i := range x.Data {
+		x.Data[i] = 1
+	}
+	for i := range 64 {
+		self.W.Value.Data[i], nbr.W.Value.Data[i] = 1, -1
+	}
+	h := mat.New(3, 1)
+	l.Forward(h, nn.Input{X: graph.Features{Dense: x}, Z: graph.Features{Dense: x}}, tape.New())
+	if h.Data[0] == 0 && h.Data[1] == 0 && h.Data[2] == 0 {
+		t.Error("x and its aggregate share a mask")
 	}
 }

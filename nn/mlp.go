@@ -1,8 +1,11 @@
 package nn
 
-import "github.com/heddle-gnn/heddle/internal/rng"
+import (
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/rows"
+)
 
 // newMLP is y_i = x_i·W + b, without edges: x R×In, y R×Out.
 func newMLP(name string, s LayerSpec, key rng.Key) Conv {
-	return Conv{Self: newLinear(name+".self", s.In, s.Out, !s.BatchNorm, key)}
+	return Conv{Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key)}
 }

@@ -1,29 +1,15 @@
 // Package nn holds the layers of graph neural networks with hand-written backward passes.
 //
 // Letters in comments: N nodes, E edges, F in, H hidden, C classes. Everything that acts row by row
-// is a Rows; only an aggregate.Aggregator sees edges; a Conv puts them together; a Layer adds what stands
+// is a rows.Operator; only an aggregate.Aggregator sees edges; a Conv puts them together; a Layer adds what stands
 // around a convolution; a Model is an encoder and layers.
 package nn
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/smooth"
-	"github.com/heddle-gnn/heddle/nn/tape"
 )
-
-// Rows is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack
-// of them. BatchNorm alone, while it trains, sees all rows together.
-type Rows interface {
-	Params() []*tape.Param
-	Dims() (in, out int) // 0, 0: keeps any width
-	// Forward writes y (R×out) from x (R×in). t is nil in inference: no dropout, nothing kept.
-	Forward(y, x mat.Dense, t *tape.Tape)
-	// Backward takes what Forward kept, last in first out, and adds to dx (R×in; empty: not
-	// computed) and to each Param's Grad.
-	Backward(dx, dy mat.Dense, t *tape.Tape)
-}
 
 // Input is what a layer computes on: either a block G with the rows X of its sources (destinations
 // first), or, where the aggregate is computed once, no G but the destinations' rows X and their

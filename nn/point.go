@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/rows"
 )
 
 // Point sets the first columns of the weights of l's Maps to the directions of s, D×C, one per class. A layer of more than
@@ -13,7 +14,7 @@ import (
 func (l *Layer) Point(s mat.Dense) {
 	self, nbr, _ := l.Maps()
 	length, at := 0.0, 0 // squared
-	for _, m := range []*Linear{self, nbr} {
+	for _, m := range []*rows.Linear{self, nbr} {
 		if m != nil {
 			in, out := m.Dims()
 			length += 2 * float64(in) / float64(in+out)
@@ -27,7 +28,7 @@ func (l *Layer) Point(s mat.Dense) {
 		}
 	}
 	at = 0
-	for _, m := range []*Linear{self, nbr} {
+	for _, m := range []*rows.Linear{self, nbr} {
 		if m == nil {
 			continue
 		}

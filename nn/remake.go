@@ -3,6 +3,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -37,7 +38,7 @@ func (l *Layer) took(y mat.Dense, e *tape.Entry, lo int) {
 		return
 	}
 	y.CopyFrom(e.State.(*aggregate.Acc).Aggregate().RowRange(lo, lo+y.Rows))
-	addBias(y, l.Conv.Bias)
+	rows.AddBias(y, l.Conv.Bias)
 }
 
 // Remakes reports whether the rows that Forward puts out in training can be made again.
@@ -100,7 +101,7 @@ func (l *Layer) actGrad(dh mat.Dense, t *tape.Tape) {
 		} else {
 			h = act.Y.RowRange(lo, hi)
 		}
-		l.Act.grad(to, h, d)
+		l.Act.Grad(to, h, d)
 	})
 }
 

@@ -3,6 +3,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/rows"
 )
 
 // newRGCN is y_i = x_i·W₀ + b + Σ_r mean_{j∈N_r(i)} x_j·W_r over typed edges normalised by
@@ -10,7 +11,7 @@ import (
 // that is 0 (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
 func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Self: newLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
+		Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
 		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, s.Relations, s.Bases, key), Relations: s.Relations,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
@@ -36,7 +37,7 @@ func (t *Trainer) costs() (all []linear.Cost) {
 func columns(l *nn.Layer) int {
 	d := 1
 	self, nbr, _ := l.Maps()
-	for _, one := range []*nn.Linear{self, nbr} {
+	for _, one := range []*rows.Linear{self, nbr} {
 		if one != nil {
 			d += one.W.Value.Rows
 		}
@@ -148,7 +149,7 @@ func (st *stage) design(b batch) mat.Dense {
 func (st *stage) choose(k int) {
 	self, nbr, _ := st.layer.Affine()
 	s, at := st.solutions[k], 0
-	for _, l := range []*nn.Linear{self, nbr} {
+	for _, l := range []*rows.Linear{self, nbr} {
 		if l == nil {
 			continue
 		}
@@ -159,7 +160,7 @@ func (st *stage) choose(k int) {
 			l.B.Value.Zero()
 		}
 	}
-	for _, l := range []*nn.Linear{self, nbr} {
+	for _, l := range []*rows.Linear{self, nbr} {
 		if l != nil && l.B != nil { // the constant goes to one of the biases
 			l.B.Value.CopyFrom(s.RowRange(at, at+1))
 			break

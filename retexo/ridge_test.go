@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -104,16 +105,16 @@ func directly(t *testing.T, g *graph.Graph, model string, hops int, lambda float
 }
 
 // solution reads the layer of a trained model as the rows of directly's: own, aggregate, constant.
-func solution(l *nn.Layer) (rows [][]float32) {
+func solution(l *nn.Layer) (list [][]float32) {
 	self, nbr, _ := l.Affine()
-	for _, lin := range []*nn.Linear{self, nbr} {
+	for _, lin := range []*rows.Linear{self, nbr} {
 		if lin != nil {
 			for i := range lin.W.Value.Rows {
-				rows = append(rows, lin.W.Value.Row(i))
+				list = append(list, lin.W.Value.Row(i))
 			}
 		}
 	}
-	return append(rows, nbr.B.Value.Row(0))
+	return append(list, nbr.B.Value.Row(0))
 }
 
 // TestRidgeIsExact holds the one-round solution to a direct one on the pooled graph, however the nodes are spread.

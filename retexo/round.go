@@ -11,9 +11,9 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
@@ -38,7 +38,7 @@ func (t *Trainer) begin(k int) error {
 	}
 	if st.head == nil && k < len(t.model.Layers) && t.config.Solver != "ridge" {
 		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
-		st.head = nn.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
+		st.head = rows.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
 	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
 	st.val = newBatch(t.full, st.layer, t.shard, graph.Val)

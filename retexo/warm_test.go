@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -29,13 +30,13 @@ func TestWarmStart(t *testing.T) {
 			}
 			got := mustTrain(t, c, cut(t, g, "random", 3), nil).models[0].Layers[0]
 			want := directly(t, g, test.model, 1, warmPenalty, false)
-			var rows, before [][]float32
+			var now, before [][]float32
 			for _, l := range []*nn.Layer{got, drawn.Layers[0]} {
 				self, nbr, _ := l.Maps()
-				for _, m := range []*nn.Linear{self, nbr} {
+				for _, m := range []*rows.Linear{self, nbr} {
 					for i := 0; m != nil && i < m.W.Value.Rows; i++ {
 						if l == got {
-							rows = append(rows, m.W.Value.Row(i))
+							now = append(now, m.W.Value.Row(i))
 						} else {
 							before = append(before, m.W.Value.Row(i))
 						}
@@ -43,18 +44,18 @@ func TestWarmStart(t *testing.T) {
 				}
 			}
 			classes := g.Labels.Classes
-			for j := range rows[0] {
+			for j := range now[0] {
 				if j >= 2*classes {
-					for i := range rows {
-						if math.Abs(float64(rows[i][j]-before[i][j])) > 1e-6 {
+					for i := range now {
+						if math.Abs(float64(now[i][j]-before[i][j])) > 1e-6 {
 							t.Fatalf("column %d must stay as it was drawn", j)
 						}
 					}
 					continue
 				}
 				dot, own, other := 0.0, 0.0, 0.0
-				for i := range rows {
-					v, w := float64(rows[i][j]), want.At(i, j%classes)
+				for i := range now {
+					v, w := float64(now[i][j]), want.At(i, j%classes)
 					dot, own, other = dot+v*w, own+v*v, other+w*w
 				}
 				cosine := dot / math.Sqrt(own*other)
@@ -64,11 +65,11 @@ func TestWarmStart(t *testing.T) {
 				if !(cosine > 0.999) {
 					t.Errorf("column %d must have the direction of the regression (cosine %.4f)", j, cosine)
 				}
-				in, out := float64(len(rows)), float64(len(rows[0]))
+				in, out := float64(len(now)), float64(len(now[0]))
 				if test.model == "sage" {
 					in /= 2
 				}
-				if length := 2 * float64(len(rows)) / (in + out); math.Abs(own/length-1) > 1e-3 {
+				if length := 2 * float64(len(now)) / (in + out); math.Abs(own/length-1) > 1e-3 {
 					t.Errorf("column %d must have length %.4f, squared (got %.4f)", j, length, own)
 				}
 			}

@@ -1,4 +1,4 @@
-package nn
+package rows
 
 import (
 	"math"
@@ -36,11 +36,11 @@ func TestGradientOfFullRows(t *testing.T) {
 			dy.Data[i] = float32(key.Fold(1).Float64(uint64(i)) - 0.5)
 		}
 		gradient := func(x graph.Features) []float32 {
-			l, kept := newLinear("l", c.cols, c.out, false, rng.New(1)), tape.New()
+			l, kept := NewLinear("l", c.cols, c.out, false, rng.New(1)), tape.New()
 			l.W.Grad = mat.New(c.cols, c.out)
 			kept.Key = rng.New(2)
 			y := mat.New(c.rows, c.out)
-			forward(l, y, (&dropout{"d", 0.4}).features(x, kept), kept)
+			Forward(l, y, (&Dropout{"d", 0.4}).Features(x, kept), kept)
 			l.Backward(mat.Dense{}, dy, kept)
 			return l.W.Grad.Data
 		}

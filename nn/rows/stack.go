@@ -1,4 +1,4 @@
-package nn
+package rows
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
@@ -7,11 +7,11 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// stack applies operators one after another.
-type stack []Rows
+// Stack applies operators one after another.
+type Stack []Operator
 
 // Params returns the operators' parameters in order.
-func (s stack) Params() []*tape.Param {
+func (s Stack) Params() []*tape.Param {
 	var all []*tape.Param
 	for _, op := range s {
 		all = append(all, op.Params()...)
@@ -20,7 +20,7 @@ func (s stack) Params() []*tape.Param {
 }
 
 // Dims returns the width that the first operator with one takes and that the last one gives.
-func (s stack) Dims() (in, out int) {
+func (s Stack) Dims() (in, out int) {
 	for _, op := range s {
 		i, o := op.Dims()
 		if in == 0 {
@@ -34,35 +34,35 @@ func (s stack) Dims() (in, out int) {
 }
 
 // Forward writes the last operator's rows to y.
-func (s stack) Forward(y, x mat.Dense, t *tape.Tape) { s.forward(y, graph.Features{Dense: x}, t) }
+func (s Stack) Forward(y, x mat.Dense, t *tape.Tape) { s.forward(y, graph.Features{Dense: x}, t) }
 
-func (s stack) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
+func (s Stack) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
 	s.forward(y, graph.Features{Sparse: x}, t)
 }
 
-func (s stack) forward(y mat.Dense, x graph.Features, t *tape.Tape) {
+func (s Stack) forward(y mat.Dense, x graph.Features, t *tape.Tape) {
 	if len(s) == 0 {
-		copyRows(y, x.Dense)
+		CopyTo(y, x.Dense)
 		return
 	}
 	for _, op := range s[:len(s)-1] {
-		out := outWidth(op, x.Cols())
-		if d, ok := op.(*dropout); ok {
-			x = d.features(x, t)
+		out := OutWidth(op, x.Cols())
+		if d, ok := op.(*Dropout); ok {
+			x = d.Features(x, t)
 			continue
 		}
 		next := t.Raw(y.Rows, out)
-		forward(op, next, x, t)
+		Forward(op, next, x, t)
 		x = graph.Features{Dense: next}
 	}
-	forward(s[len(s)-1], y, x, t)
+	Forward(s[len(s)-1], y, x, t)
 }
 
 // Backward runs the operators' backward passes in reverse. Where dx is not wanted, gradients go no
 // further down than the first operator with parameters.
-func (s stack) Backward(dx, dy mat.Dense, t *tape.Tape) {
+func (s Stack) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	if len(s) == 0 {
-		addRows(dx, dy)
+		AddTo(dx, dy)
 		return
 	}
 	last := 0 // the lowest operator whose dx is read
@@ -83,22 +83,22 @@ func (s stack) Backward(dx, dy mat.Dense, t *tape.Tape) {
 }
 
 // keepsWidth reports whether op takes rows of any width, and so has no parameters.
-func keepsWidth(op Rows) bool {
+func keepsWidth(op Operator) bool {
 	in, _ := op.Dims()
 	return in == 0
 }
 
 // width returns the width of operator k's input, given that of its output.
-func (s stack) width(k, out int) int {
+func (s Stack) width(k, out int) int {
 	if in, _ := s[k].Dims(); in != 0 {
 		return in
 	}
 	return out
 }
 
-// forward runs op on dense or sparse rows. Sparse rows reach only what begins with a Linear or a
+// Forward runs op on dense or sparse rows. Sparse rows reach only what begins with a Linear or a
 // Dropout.
-func forward(op Rows, y mat.Dense, x graph.Features, t *tape.Tape) {
+func Forward(op Operator, y mat.Dense, x graph.Features, t *tape.Tape) {
 	if x.Sparse == nil {
 		op.Forward(y, x.Dense, t)
 		return
@@ -108,8 +108,8 @@ func forward(op Rows, y mat.Dense, x graph.Features, t *tape.Tape) {
 	}).forwardSparse(y, x.Sparse, t)
 }
 
-// outWidth returns the width that op makes of in.
-func outWidth(op Rows, in int) int {
+// OutWidth returns the width that op makes of in.
+func OutWidth(op Operator, in int) int {
 	if op != nil {
 		if _, out := op.Dims(); out != 0 {
 			return out
@@ -118,14 +118,15 @@ func outWidth(op Rows, in int) int {
 	return in
 }
 
-func copyRows(y, x mat.Dense) {
+// CopyTo writes x to y, unless they are the same memory.
+func CopyTo(y, x mat.Dense) {
 	if !y.Empty() && &y.Data[0] != &x.Data[0] {
 		y.CopyFrom(x)
 	}
 }
 
-// addRows adds x to y, unless y is empty, which means that it is not needed.
-func addRows(y, x mat.Dense) {
+// AddTo adds x to y, unless y is empty, which means that it is not needed.
+func AddTo(y, x mat.Dense) {
 	if y.Empty() {
 		return
 	}

@@ -1,4 +1,4 @@
-package nn
+package rows
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
@@ -6,24 +6,24 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// dropout sets elements to 0 with probability P and divides the others by 1−P (Srivastava et al.,
+// Dropout sets elements to 0 with probability P and divides the others by 1−P (Srivastava et al.,
 // JMLR 2014). Which ones is a function of (tape's key, Name, global node ID, column): the same for
 // any number of peers and any block, and nothing is stored.
-type dropout struct {
+type Dropout struct {
 	Name string
 	P    float32 // in [0, 1)
 }
 
 // Params returns nil.
-func (d *dropout) Params() []*tape.Param { return nil }
+func (d *Dropout) Params() []*tape.Param { return nil }
 
 // Dims returns 0, 0: any width.
-func (d *dropout) Dims() (in, out int) { return 0, 0 }
+func (d *Dropout) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x. In inference y = x.
-func (d *dropout) Forward(y, x mat.Dense, t *tape.Tape) {
+func (d *Dropout) Forward(y, x mat.Dense, t *tape.Tape) {
 	if d.P == 0 || !t.Training() {
-		copyRows(y, x)
+		CopyTo(y, x)
 	}
 	if !t.Training() {
 		return
@@ -35,25 +35,25 @@ func (d *dropout) Forward(y, x mat.Dense, t *tape.Tape) {
 	t.Push(e)
 }
 
-func (d *dropout) entry(t *tape.Tape) tape.Entry {
+func (d *Dropout) entry(t *tape.Tape) tape.Entry {
 	return tape.Entry{Key: t.Key.FoldString(d.Name), Nodes: t.Nodes}
 }
 
 // Backward adds dy times the mask to dx.
-func (d *dropout) Backward(dx, dy mat.Dense, t *tape.Tape) {
+func (d *Dropout) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	e := t.Pop()
 	switch {
 	case dx.Empty():
 	case d.P == 0:
-		addRows(dx, dy)
+		AddTo(dx, dy)
 	default:
 		tape.DropRows(dx, dy, true, d.P, e.Key, e.Nodes)
 	}
 }
 
-// features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a
+// Features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a
 // sparse matrix the stored values are dropped as Forward would drop them, and the pattern stays.
-func (d *dropout) features(x graph.Features, t *tape.Tape) graph.Features {
+func (d *Dropout) Features(x graph.Features, t *tape.Tape) graph.Features {
 	if !t.Training() || d.P == 0 {
 		t.Push(tape.Entry{})
 		return x

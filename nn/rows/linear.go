@@ -1,4 +1,4 @@
-package nn
+package rows
 
 import (
 	"fmt"
@@ -21,19 +21,24 @@ type Linear struct {
 	pieces int // ≥ 1
 }
 
-// newLinear returns a Linear whose weight is drawn from key and its name (Glorot, uniform) and
+// NewLinear returns a Linear whose weight is drawn from key and its name (Glorot, uniform) and
 // whose bias is 0.
-func newLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
-	return newBlockLinear(name, in, out, 1, bias, key)
+func NewLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
+	return NewBlockLinear(name, in, out, 1, bias, key)
 }
 
-// newBlockLinear returns a Linear in pieces; in and out are the widths of all together.
-func newBlockLinear(name string, in, out, pieces int, bias bool, key rng.Key) *Linear {
+// NewBlockLinear returns a Linear in pieces; in and out are the widths of all together.
+func NewBlockLinear(name string, in, out, pieces int, bias bool, key rng.Key) *Linear {
 	l := &Linear{W: tape.Glorot(name+".weight", in, out/pieces, in/pieces, out/pieces, key), pieces: pieces}
 	if bias {
 		l.B = tape.NewParam(name+".bias", 1, out, 0)
 	}
 	return l
+}
+
+// NewProjection returns a Linear without bias whose weight is 0.
+func NewProjection(name string, in, out int) *Linear {
+	return &Linear{W: tape.NewParam(name+".weight", in, out, 0), pieces: 1}
 }
 
 // Params returns the weight and, where there is one, the bias.
@@ -50,25 +55,28 @@ func (l *Linear) Params() []*tape.Param {
 // Dims returns the widths of x and y.
 func (l *Linear) Dims() (in, out int) { return l.W.Value.Rows, l.pieces * l.W.Value.Cols }
 
+// Pieces returns how many pieces l is in; 1: it has one matrix.
+func (l *Linear) Pieces() int { return l.pieces }
+
 // Forward writes y = x·W + b and keeps x, which must stay as it is until Backward.
 func (l *Linear) Forward(y, x mat.Dense, t *tape.Tape) {
-	l.product(y, graph.Features{Dense: x}, false, l.B, t)
+	l.Product(y, graph.Features{Dense: x}, false, l.B, t)
 }
 
 // forwardSparse is Forward of a sparse x. Its Backward takes an empty dx.
 func (l *Linear) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
-	l.product(y, graph.Features{Sparse: x}, false, l.B, t)
+	l.Product(y, graph.Features{Sparse: x}, false, l.B, t)
 }
 
 // Backward adds dy·Wᵀ to dx, xᵀ·dy to the weight's gradient and the column sums of dy to the
 // bias's.
 func (l *Linear) Backward(dx, dy mat.Dense, t *tape.Tape) {
-	biasGrad(l.B, dy)
-	l.productGrad(dx, dy, t)
+	BiasGrad(l.B, dy)
+	l.ProductGrad(dx, dy, t)
 }
 
-// product writes y = x·W, or adds it where add, and adds b, if there is one.
-func (l *Linear) product(y mat.Dense, x graph.Features, add bool, b *tape.Param, t *tape.Tape) {
+// Product writes y = x·W, or adds it where add, and adds b, if there is one.
+func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param, t *tape.Tape) {
 	in, out := l.Dims()
 	if y.Rows != x.Rows() || y.Cols != out {
 		panic(fmt.Sprintf("nn: output of Linear must be %d×%d (got %d×%d)", x.Rows(), out, y.Rows, y.Cols))
@@ -78,7 +86,7 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, b *tape.Param,
 	}
 	if x.Sparse != nil {
 		l.sparseProduct(y, x.Sparse, add, t)
-		addBias(y, b)
+		AddBias(y, b)
 		return
 	}
 	for k := range l.pieces {
@@ -93,7 +101,7 @@ func (l *Linear) product(y mat.Dense, x graph.Features, add bool, b *tape.Param,
 	t.Push(tape.Entry{X: x.Dense})
 }
 
-// sparseProduct is product of sparse rows, without a bias: a row of each piece of a row.
+// sparseProduct is Product of sparse rows, without a bias: a row of each piece of a row.
 func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *tape.Tape) {
 	w, into, stride := l.W.Value, y, y.Stride
 	if l.pieces > 1 {
@@ -107,7 +115,7 @@ func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *tape.Tap
 		stride = w.Cols
 	}
 	kernels.SpMM(x.RowPtr, x.Col, x.Val, w.Cols, w.Data, w.Stride, into.Data, stride, add)
-	copyRows(y, into)
+	CopyTo(y, into)
 	t.Push(tape.Entry{Sparse: x})
 }
 
@@ -123,16 +131,16 @@ func (l *Linear) rows(w mat.Dense, k int) mat.Dense {
 	return w.RowRange(k*n, (k+1)*n)
 }
 
-// productGrad is the backward pass of product.
-func (l *Linear) productGrad(dx, dy mat.Dense, t *tape.Tape) {
-	if l.weightGrad(dy, t).Empty() || dx.Empty() {
+// ProductGrad is the backward pass of Product.
+func (l *Linear) ProductGrad(dx, dy mat.Dense, t *tape.Tape) {
+	if l.WeightGrad(dy, t).Empty() || dx.Empty() {
 		return
 	}
-	l.inputGrad(dx, dy, true)
+	l.InputGrad(dx, dy, true)
 }
 
-// weightGrad adds xᵀ·dy to the weight's gradient and returns x, empty where it is sparse.
-func (l *Linear) weightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
+// WeightGrad adds xᵀ·dy to the weight's gradient and returns x, empty where it is sparse.
+func (l *Linear) WeightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
 	e := t.Pop()
 	if e.Sparse != nil {
 		m := t.Mark()
@@ -155,20 +163,20 @@ func (l *Linear) weightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
 	return e.X
 }
 
-// inputGrad makes dy·Wᵀ of dx, or adds it.
-func (l *Linear) inputGrad(dx, dy mat.Dense, add bool) {
+// InputGrad makes dy·Wᵀ of dx, or adds it.
+func (l *Linear) InputGrad(dx, dy mat.Dense, add bool) {
 	for k := range l.pieces {
 		d, w, dxk := l.columns(dy, k), l.rows(l.W.Value, k), l.columns(dx, k)
 		kernels.GemmNT(dy.Rows, w.Rows, w.Cols, d.Data, d.Stride, w.Data, w.Stride, dxk.Data, dxk.Stride, add)
 	}
 }
 
-// backwardOver is Backward with the gradient of x in the memory of x, which nobody else may read
+// BackwardOver is Backward with the gradient of x in the memory of x, which nobody else may read
 // any more.
-func (l *Linear) backwardOver(dy mat.Dense, t *tape.Tape) mat.Dense {
-	biasGrad(l.B, dy)
-	x := l.weightGrad(dy, t)
-	l.inputGrad(x, dy, false)
+func (l *Linear) BackwardOver(dy mat.Dense, t *tape.Tape) mat.Dense {
+	BiasGrad(l.B, dy)
+	x := l.WeightGrad(dy, t)
+	l.InputGrad(x, dy, false)
 	return x
 }
 
@@ -194,7 +202,8 @@ func pieceRows(x *mat.Sparse, pieces int, t *tape.Tape) []int64 {
 
 type pieceRowPtr []int64
 
-func addBias(y mat.Dense, b *tape.Param) {
+// AddBias adds b, unless it is nil, to every row of y.
+func AddBias(y mat.Dense, b *tape.Param) {
 	if b == nil {
 		return
 	}
@@ -204,7 +213,8 @@ func addBias(y mat.Dense, b *tape.Param) {
 	}
 }
 
-func biasGrad(b *tape.Param, dy mat.Dense) {
+// BiasGrad adds the column sums of dy to the gradient of b, unless that is nil.
+func BiasGrad(b *tape.Param, dy mat.Dense) {
 	if b != nil {
 		kernels.SumColumns(dy.Rows, dy.Data, dy.Stride, b.Grad.Row(0), true)
 	}

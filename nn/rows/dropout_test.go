@@ -1,10 +1,9 @@
-package nn
+package rows
 
 import (
 	"math"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
@@ -22,7 +21,7 @@ func TestDropoutIsIndependent(t *testing.T) {
 	mask := func(key rng.Key, name string) mat.Dense {
 		kept.Key = key
 		y := mat.New(rows, cols)
-		(&dropout{name, p}).Forward(y, ones, kept)
+		(&Dropout{name, p}).Forward(y, ones, kept)
 		return y
 	}
 	masks := []mat.Dense{mask(rng.New(1), "a"), mask(rng.New(2), "a"), mask(rng.New(1), "b")}
@@ -52,26 +51,4 @@ func mean(a, b mat.Dense) float64 {
 		sum += float64(v) * float64(b.Data[i])
 	}
 	return sum / float64(len(a.Data))
-}
-
-// TestLayerDropsAggregateApart: where a node's row and its aggregate are the same numbers, they
-// lose different ones.
-func TestLayerDropsAggregateApart(t *testing.T) {
-	l, err := NewLayer("layer1", LayerSpec{Conv: "sage", In: 64, Out: 1, Hops: 1, Dropout: 0.5}, rng.New(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, nbr, _ := l.Affine()
-	x := mat.New(3, 64)
-	for i := range x.Data {
-		x.Data[i] = 1
-	}
-	for i := range 64 {
-		self.W.Value.Data[i], nbr.W.Value.Data[i] = 1, -1
-	}
-	h := mat.New(3, 1)
-	l.Forward(h, Input{X: graph.Features{Dense: x}, Z: graph.Features{Dense: x}}, tape.New())
-	if h.Data[0] == 0 && h.Data[1] == 0 && h.Data[2] == 0 {
-		t.Error("x and its aggregate share a mask")
-	}
 }
