@@ -29,6 +29,7 @@ var frugalTables = []struct {
 	{"grid", options.printGrid},
 	{"sites", options.printSites},
 	{"pays", options.printPays},
+	{"plot", options.drawWays},
 }
 
 // CommandFrugal registers the flags of the subcommand frugal and returns it.
@@ -40,7 +41,8 @@ func CommandFrugal(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 	f.StringVar(&o.table, "table", names[0], "one of "+strings.Join(names, ", "))
 	f.StringVar(&o.plan, "plan", "--preset=frugal", "settings that goals, ways, sites and pays are about")
-	f.StringVar(&o.svg, "svg", "", "with -table ways: file of the plot")
+	f.StringVar(&o.svg, "svg", "docs/measurements/frugal.svg", "with -table plot: file of the plot")
+	f.StringVar(&o.from, "from", "docs/measurements/frugal.md", "with -table plot: page whose rows of -table ways are drawn")
 	o.bind(f)
 	return o.within(func(ctx context.Context, p *page.Page, b *book) error {
 		for _, t := range frugalTables {

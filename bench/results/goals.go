@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/bench/chart"
 	"github.com/heddle-gnn/heddle/bench/page"
 )
 
@@ -278,21 +276,18 @@ func (o options) wantsData(name string) bool {
 	return o.only == "" || slices.Contains(strings.Split(o.only, ","), name)
 }
 
-// printWays prints and plots the preset beside the other ways to train.
+var columnsOfWays = []string{"data set %s", "what %s", "test %s", "validation %.2f", "halo MB %.2f", "updates MB %.2f",
+	"total MB %.2f", "seconds %.1f", "runs %d"}
+
+// printWays prints the preset beside the other ways to train.
 func (o options) printWays(ctx context.Context, p *page.Page, b *book) error {
-	if o.svg != "" {
-		p.Text("![Test accuracy against megabytes sent](%s)", filepath.Base(o.svg))
-	}
-	p.Table("data set %s", "what %s", "test %s", "validation %.2f", "halo MB %.2f", "updates MB %.2f", "total MB %.2f",
-		"seconds %.1f", "runs %d")
-	var panels []chart.Panel
+	p.Table(columnsOfWays...)
 	var settings []string
 	for i, g := range goals {
 		if !o.wantsData(g.data) || i > 0 && goals[i-1].data == g.data {
 			continue
 		}
-		panel := chart.Panel{Title: g.data, X: "MB sent", Y: "test, %"}
-		for k, w := range ways {
+		for _, w := range ways {
 			if !o.wants(w.name) {
 				continue
 			}
@@ -300,27 +295,11 @@ func (o options) printWays(ctx context.Context, p *page.Page, b *book) error {
 			if err != nil {
 				return err
 			}
-			test, dev := s.accuracy()
-			if k == len(ways)-1 {
-				panel.Level = test
-			} else {
-				panel.Points = append(panel.Points, chart.Point{Series: len(panel.Points), X: s.megabytes(), Y: test, Off: dev})
-			}
 			halo, reduce, _ := s.bytes()
 			p.Row(g.data, w.name, s.test(), s.val(), halo, reduce, s.megabytes(), s.seconds(), len(s.runs))
 			settings = append(settings, fmt.Sprintf("- %s, %s:\n  `%s`", g.data, w.name, s.setting()))
 		}
-		panels = append(panels, panel)
 	}
 	details(p, settings)
-	if o.svg == "" || len(panels) == 0 {
-		return nil
-	}
-	var names []string
-	for _, w := range ways {
-		if o.wants(w.name) {
-			names = append(names, w.name)
-		}
-	}
-	return chart.Write(o.svg, 4, names, panels...)
+	return nil
 }

@@ -26,10 +26,10 @@ the splits of a data set. Validation nodes decide every choice.`,
 
 // options are the flags of both subcommands.
 type options struct {
-	table, only, row string
-	root             *string
-	log, svg, plan   string
-	seeds, jobs      int
+	table, only, row     string
+	root                 *string
+	log, svg, from, plan string
+	seeds, jobs          int
 }
 
 func (o *options) bind(f *flag.FlagSet) {
