@@ -30,6 +30,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/private"
 	"github.com/heddle-gnn/heddle/bench/reorder"
 	"github.com/heddle-gnn/heddle/bench/results"
+	"github.com/heddle-gnn/heddle/bench/sample"
 	"github.com/heddle-gnn/heddle/bench/size"
 	"github.com/heddle-gnn/heddle/bench/speed"
 )
@@ -64,6 +65,7 @@ var experiments = []struct {
 	{private.About, private.Command},
 	{reorder.About, reorder.Command},
 	{results.About, results.Command},
+	{sample.About, sample.Command},
 	{size.About, size.Command},
 	{speed.About, speed.Command},
 	{results.AboutTrained, results.CommandTrained},

@@ -1,0 +1,154 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// Batch is what a step computes: message-flow blocks, the destinations of each of which are its first sources.
+type Batch struct {
+	// Blocks by layer, the input's first. Destinations of block l are the first NumDst of Nodes, its sources the first
+	// NumSrc; those of the last one are the seeds.
+	Blocks []*graph.CSR
+	Nodes  []int32 // sources of Blocks[0]; the seeds come first
+}
+
+// Builder makes blocks of what was drawn. It is not safe for concurrent use.
+type Builder struct {
+	place []int32 // [N] place of a vertex among those of the batch, from 1; 0: it is not among them
+	loops bool
+	keys  []uint64
+	old   []float32
+}
+
+// NewBuilder returns a builder of blocks over n vertices; with loops each destination has an edge from itself.
+func NewBuilder(n int, loops bool) *Builder { return &Builder{place: make([]int32, n), loops: loops} }
+
+// Begin makes b a batch of the seeds, which are distinct, without a block so far.
+func (b *Batch) Begin(seeds []int32, hops int) {
+	*b = Batch{Blocks: make([]*graph.CSR, hops), Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
+}
+
+// Hop adds to batch the block of the given hop, whose destinations are all nodes so far. part[i] says in which of drawn
+// the next row is that of destination i; nil: all are in the first.
+func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
+	dst, edges := len(batch.Nodes), 0
+	scaled := false
+	for k := range drawn {
+		edges += len(drawn[k].Src)
+		scaled = scaled || len(drawn[k].Weight) > 0 || len(drawn[k].Loop) > 0
+	}
+	if b.loops {
+		edges += dst
+	}
+	g := &graph.CSR{NumDst: dst, RowPtr: make([]int64, dst+1), Col: make([]int32, edges)}
+	if scaled {
+		g.Weight = make([]float32, edges)
+	}
+	nodes := make([]int32, dst+edges+1)
+	copy(nodes, batch.Nodes)
+	for i, v := range batch.Nodes {
+		if b.place[v] != 0 {
+			panic(fmt.Sprintf("sample: vertex %d occurs twice in a batch", v))
+		}
+		b.place[v] = int32(i) + 1
+	}
+	n, at, next := dst, 0, make([]int32, 2*len(drawn)) // of each: rows and edges that were taken
+	for i := range dst {
+		p := 0
+		if part != nil {
+			p = int(part[i])
+		}
+		d := &drawn[p]
+		row, lo := next[2*p], next[2*p+1]
+		hi := d.End[row]
+		next[2*p], next[2*p+1] = row+1, hi
+		from := at
+		if b.loops {
+			if g.Col[at] = int32(i); scaled {
+				g.Weight[at] = d.Loop[row]
+			}
+			at++
+		}
+		for _, v := range d.Src[lo:hi] {
+			place := b.place[v]
+			nodes[n] = v
+			if place == 0 {
+				n++
+				place = int32(n)
+			}
+			b.place[v] = place
+			g.Col[at] = place - 1
+			at++
+		}
+		if scaled {
+			copy(g.Weight[at-int(hi-lo):at], d.Weight[lo:hi])
+		}
+		b.sortRow(g, from, at)
+		g.RowPtr[i+1] = int64(at)
+	}
+	g.NumSrc = n
+	for _, v := range nodes[:n] {
+		b.place[v] = 0
+	}
+	batch.Nodes, batch.Blocks[len(batch.Blocks)-1-hop] = nodes[:n:n], g
+}
+
+// sortRow sorts edges [lo, hi) of g by source. Rows are short but for those of hubs that are taken whole.
+func (b *Builder) sortRow(g *graph.CSR, lo, hi int) {
+	col := g.Col[lo:hi]
+	switch {
+	case len(col) > 64:
+		b.sortLong(g, lo, hi)
+	case g.Weight == nil:
+		for i := 1; i < len(col); i++ {
+			c, j := col[i], i
+			for ; j > 0 && col[j-1] > c; j-- {
+				col[j] = col[j-1]
+			}
+			col[j] = c
+		}
+	default:
+		weight := g.Weight[lo:hi]
+		for i := 1; i < len(col); i++ {
+			c, w, j := col[i], weight[i], i
+			for ; j > 0 && col[j-1] > c; j-- {
+				col[j], weight[j] = col[j-1], weight[j-1]
+			}
+			col[j], weight[j] = c, w
+		}
+	}
+}
+
+// sortLong is sortRow of a long row.
+func (b *Builder) sortLong(g *graph.CSR, lo, hi int) {
+	b.keys = b.keys[:0]
+	for k, c := range g.Col[lo:hi] {
+		b.keys = append(b.keys, uint64(c)<<32|uint64(k))
+	}
+	slices.Sort(b.keys)
+	if g.Weight != nil {
+		b.old = append(b.old[:0], g.Weight[lo:hi]...)
+	}
+	for k, key := range b.keys {
+		if g.Col[lo+k] = int32(key >> 32); g.Weight != nil {
+			g.Weight[lo+k] = b.old[uint32(key)]
+		}
+	}
+}
+
+// Batch returns a batch of the seeds, drawn from edges between n vertices that are all at hand.
+func (s *Sampler) Batch(key rng.Key, seeds []int32, b *Builder) Batch {
+	var batch Batch
+	batch.Begin(seeds, len(s.config.Fanouts))
+	drawn := make([]Drawn, 1)
+	for hop := range s.config.Fanouts {
+		drawn[0].Reset()
+		s.Draw(key, hop, batch.Nodes, &drawn[0])
+		b.Hop(&batch, hop, drawn, nil)
+	}
+	return batch
+}

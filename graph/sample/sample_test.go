@@ -1,0 +1,312 @@
+package sample
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// star returns n in-edges of vertex 0, weighted or not, from vertices 1 to n.
+func star(n int, weight func(k int) float32) *graph.CSR {
+	g := &graph.CSR{NumDst: n + 1, NumSrc: n + 1, RowPtr: make([]int64, n+2)}
+	for k := range n {
+		g.Col = append(g.Col, int32(k+1))
+		if weight != nil {
+			g.Weight = append(g.Weight, weight(k))
+		}
+	}
+	for i := 1; i < len(g.RowPtr); i++ {
+		g.RowPtr[i] = int64(n)
+	}
+	return g
+}
+
+func ramp(k int) float32 { return float32(1 + k%7) }
+
+// chiSquare returns Pearson's statistic of counts whose expectations are given.
+func chiSquare(counts []int, expected func(i int) float64) (x float64) {
+	for i, n := range counts {
+		d := float64(n) - expected(i)
+		x += d * d / expected(i)
+	}
+	return x
+}
+
+// TestSubsetsAreAlike: each subset of 3 of 6 edges is drawn as often as any other. The 99.9 % quantile of chi-square
+// with 19 degrees of freedom is 43.8.
+func TestSubsetsAreAlike(t *testing.T) {
+	s := New(Config{Kind: "neighbour", Fanouts: []int{3}}, NewEdges(star(6, nil), nil, false, true))
+	of, counts := map[string]int{}, []int{}
+	const draws = 20000
+	for i := range draws {
+		var d Drawn
+		s.Draw(rng.New(1).Fold(uint64(i)), 0, []int32{0}, &d)
+		slices.Sort(d.Src)
+		name := fmt.Sprint(d.Src)
+		if _, ok := of[name]; !ok {
+			of[name] = len(counts)
+			counts = append(counts, 0)
+		}
+		counts[of[name]]++
+	}
+	if x := chiSquare(counts, func(int) float64 { return draws / 20 }); len(counts) != 20 || x > 43.8 {
+		t.Errorf("%d subsets, chi-square %g: must be 20 and at most 43.8", len(counts), x)
+	}
+}
+
+// TestEdgesAreDrawnByWeight: with replacement the first edge that is drawn is each in proportion to its weight, also of
+// rows longer than a word of bits.
+func TestEdgesAreDrawnByWeight(t *testing.T) {
+	for name, weight := range map[string]func(int) float32{"alike": nil, "by weight": ramp} {
+		const n, draws = 100, 40000
+		g := star(n, weight)
+		s := New(Config{Kind: "neighbour", Fanouts: []int{1}, Replace: true, Weighted: weight != nil}, NewEdges(g, nil, false, true))
+		counts, total := make([]int, n), 0.0
+		share := func(k int) float64 {
+			if weight == nil {
+				return 1
+			}
+			return float64(weight(k))
+		}
+		for k := range n {
+			total += share(k)
+		}
+		for i := range draws {
+			var d Drawn
+			s.Draw(rng.New(2).Fold(uint64(i)), 0, []int32{0}, &d)
+			counts[d.Src[0]-1]++
+		}
+		if x := chiSquare(counts, func(k int) float64 { return draws * share(k) / total }); x > 149 { // 99.9 % quantile, 99 degrees
+			t.Errorf("%s: chi-square %g, must be at most 149", name, x)
+		}
+	}
+}
+
+// TestSumsAreUnbiased: the mean over many draws of a weighted sum over the sample is the sum over all edges, within
+// five standard errors, for every sampler.
+func TestSumsAreUnbiased(t *testing.T) {
+	for _, c := range []Config{
+		{Kind: "neighbour"}, {Kind: "neighbour", Replace: true},
+		{Kind: "neighbour", Weighted: true}, {Kind: "neighbour", Weighted: true, Replace: true}, {Kind: "labor"},
+	} {
+		for _, n := range []int{9, 150} {
+			for _, k := range []int{1, 4, 8} {
+				g := star(n, ramp)
+				c.Fanouts = []int{k}
+				s := New(c, NewEdges(g, nil, false, true))
+				value := func(v int32) float64 { return float64(v%5) - 1 }
+				exact := 0.0
+				for e, v := range g.Col {
+					exact += float64(g.Weight[e]) * value(v)
+				}
+				const draws = 4000
+				sum, squares := 0.0, 0.0
+				for i := range draws {
+					var d Drawn
+					s.Draw(rng.New(3).Fold(uint64(i)), 0, []int32{0}, &d)
+					x := 0.0
+					for e, v := range d.Src {
+						x += float64(d.Weight[e]) * value(v)
+					}
+					sum, squares = sum+x, squares+x*x
+					if c.Kind == "neighbour" && !c.Replace && len(d.Src) != k {
+						t.Fatalf("%+v of %d edges: %d drawn", c, n, len(d.Src))
+					}
+				}
+				mean := sum / draws
+				deviation := math.Sqrt((squares/draws-mean*mean)/draws) + 1e-6
+				if math.Abs(mean-exact) > 5*deviation {
+					t.Errorf("%+v of %d edges: mean %g with standard error %g, must be %g", c, n, mean, deviation, exact)
+				}
+			}
+		}
+	}
+}
+
+// TestSamplesDoNotDependOnNumbers: vertices of other numbers and the same IDs, drawn one by one and in another order,
+// have the same samples.
+func TestSamplesDoNotDependOnNumbers(t *testing.T) {
+	g := uniformSquared(400, 6000)
+	for j := range g.Col {
+		g.Weight = append(g.Weight, ramp(j))
+	}
+	old := rng.New(9).Perm(g.NumDst) // old number of each new one
+	to := make([]int32, len(old))
+	for i, v := range old {
+		to[v] = int32(i)
+	}
+	other := g.Relabel(old, to, g.NumSrc)
+	id := make([]int64, len(old))
+	for i, v := range old {
+		id[i] = int64(v)
+	}
+	for _, c := range []Config{{Kind: "neighbour"}, {Kind: "neighbour", Replace: true}, {Kind: "neighbour", Weighted: true},
+		{Kind: "neighbour", Weighted: true, Replace: true}, {Kind: "labor"}} {
+		c.Fanouts = []int{3, 5}
+		a, b := New(c, NewEdges(g, nil, false, true)), New(c, NewEdges(other, id, false, true))
+		key := rng.New(4)
+		var all Drawn
+		vertices := make([]int32, g.NumDst)
+		for v := range vertices {
+			vertices[v] = int32(v)
+		}
+		a.Draw(key, 1, vertices, &all)
+		for v := g.NumDst - 1; v >= 0; v-- {
+			var one Drawn
+			b.Draw(key, 1, []int32{to[v]}, &one)
+			lo := int32(0)
+			if v > 0 {
+				lo = all.End[v-1]
+			}
+			src := []int32{}
+			for _, j := range one.Src {
+				src = append(src, old[j])
+			}
+			if !slices.Equal(src, all.Src[lo:all.End[v]]) || !slices.Equal(one.Weight, all.Weight[lo:all.End[v]]) {
+				t.Fatalf("%+v, vertex %d: %v %v, must be %v %v", c, v, src, one.Weight, all.Src[lo:all.End[v]], all.Weight[lo:all.End[v]])
+			}
+		}
+	}
+}
+
+// TestBlocks: blocks are valid, their destinations are their first sources, those of a hop are the sources of the one
+// before, and every edge is one of the graph.
+func TestBlocks(t *testing.T) {
+	g := uniformSquared(500, 4000)
+	normed := map[bool]*graph.CSR{false: graph.Normalise(g, g.Degrees(), graph.Mean), true: graph.Normalise(g, g.Degrees(), graph.GCN)}
+	for _, loops := range []bool{false, true} {
+		for _, fanouts := range [][]int{{2, 3}, {3, -1}, {-1, 100, 4}} {
+			s := New(Config{Kind: "neighbour", Fanouts: fanouts}, NewEdges(normed[loops], nil, loops, true))
+			seeds := rng.New(5).Perm(g.NumDst)[:20]
+			batch := s.Batch(rng.New(6), seeds, NewBuilder(g.NumSrc, loops))
+			if last := batch.Blocks[len(fanouts)-1]; last.NumDst != len(seeds) || !slices.Equal(batch.Nodes[:len(seeds)], seeds) {
+				t.Fatalf("the last block computes %d rows, must be the %d seeds", last.NumDst, len(seeds))
+			}
+			for l, b := range batch.Blocks {
+				k := fanouts[len(fanouts)-1-l]
+				if err := b.Valid(); err != nil {
+					t.Fatal(err)
+				}
+				if l == 0 && b.NumSrc != len(batch.Nodes) || l > 0 && b.NumSrc != batch.Blocks[l-1].NumDst {
+					t.Fatalf("block %d has %d sources", l, b.NumSrc)
+				}
+				for i := range b.NumDst {
+					col, weight := b.Row(i)
+					all, exact := normed[loops].Row(int(batch.Nodes[i]))
+					most := len(all)
+					if k >= 0 {
+						most = min(most, k+len(all)-degree(g, batch.Nodes[i]))
+					}
+					if len(col) != most {
+						t.Fatalf("row %d of block %d has %d edges, must have %d", i, l, len(col), most)
+					}
+					for e, j := range col {
+						at := slices.Index(all, batch.Nodes[j])
+						if at < 0 {
+							t.Fatalf("block %d has an edge that the graph has not", l)
+						}
+						if (k < 0 || len(all) <= k || int(j) == i && loops) && weight[e] != exact[at] {
+							t.Fatalf("weight %g of an edge that is in every sample, must be %g", weight[e], exact[at])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// degree counts in-edges from other vertices, and a vertex's own where they are edges like others.
+func degree(g *graph.CSR, v int32) int {
+	col, _ := g.Row(int(v))
+	n := len(col)
+	if slices.Contains(col, v) {
+		n--
+	}
+	return n
+}
+
+// TestAllEdges: fan-out −1 gives the blocks of graph.Block.
+func TestAllEdges(t *testing.T) {
+	g := uniformSquared(200, 1500)
+	s := New(Config{Kind: "labor", Fanouts: []int{-1}}, NewEdges(g, nil, false, false))
+	seeds := rng.New(5).Perm(g.NumDst)[:10]
+	batch := s.Batch(rng.New(6), seeds, NewBuilder(g.NumSrc, false))
+	want, sources := graph.Block(g, seeds)
+	if b := batch.Blocks[0]; b.NumEdges() != want.NumEdges() || len(sources) != len(batch.Nodes) || b.Weight != nil {
+		t.Errorf("%d edges from %d sources, must be %d from %d", b.NumEdges(), len(batch.Nodes), want.NumEdges(), len(sources))
+	}
+}
+
+// TestHub: a row longer than what insertion sort is for is in order, with its weights.
+func TestHub(t *testing.T) {
+	g := star(5000, ramp)
+	e := NewEdges(g, rng64(5001), false, true)
+	batch := New(Config{Kind: "neighbour", Fanouts: []int{-1}}, e).Batch(rng.New(1), []int32{7, 0}, NewBuilder(5001, false))
+	if err := batch.Blocks[0].Valid(); err != nil {
+		t.Fatal(err)
+	}
+	col, weight := batch.Blocks[0].Row(1)
+	for k, j := range col {
+		if want := ramp(int(batch.Nodes[j]) - 1); weight[k] != want {
+			t.Fatalf("edge from %d weighs %g, must be %g", batch.Nodes[j], weight[k], want)
+		}
+	}
+}
+
+// rng64 returns n distinct IDs in no order.
+func rng64(n int) []int64 {
+	id := make([]int64, n)
+	for i, v := range rng.New(11).Perm(n) {
+		id[i] = 10 * int64(v)
+	}
+	return id
+}
+
+// TestLABORFindsFewerSources: vertices that have their neighbours in common draw the same ones.
+func TestLABORFindsFewerSources(t *testing.T) {
+	var src, dst []int32
+	for i := range 100 {
+		for j := range 60 {
+			src, dst = append(src, int32(100+j)), append(dst, int32(i))
+		}
+	}
+	g, err := graph.FromEdges(160, src, dst, nil, graph.Build{Directed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds := make([]int32, 100)
+	for i := range seeds {
+		seeds[i] = int32(i)
+	}
+	found := map[string]int{}
+	for _, kind := range Kinds {
+		s := New(Config{Kind: kind, Fanouts: []int{6}}, NewEdges(&g, nil, false, true))
+		found[kind] = len(s.Batch(rng.New(2), seeds, NewBuilder(160, false)).Nodes) - len(seeds)
+	}
+	if found["neighbour"] != 60 || found["labor"] > 14 || found["labor"] < 1 {
+		t.Errorf("%v sources, must be all 60 and about 6", found)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := (Config{Kind: "labor", Fanouts: []int{5, -1}}).Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, c := range map[string]Config{
+		"sampler must be": {Kind: "saint", Fanouts: []int{1}},
+		"replace must be": {Kind: "labor", Fanouts: []int{1}, Replace: true},
+		"weighted must":   {Kind: "labor", Fanouts: []int{1}, Weighted: true},
+		"got none":        {Kind: "neighbour"},
+		"(got 0)":         {Kind: "neighbour", Fanouts: []int{0}},
+		"(got -2)":        {Kind: "neighbour", Fanouts: []int{3, -2}},
+	} {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, must contain %q", c, err, want)
+		}
+	}
+}
