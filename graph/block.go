@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Transpose returns the NumSrc×NumDst adjacency of the reversed edges, with their weights. Where
+// Transpose returns the NumSrc×NumDst adjacency of the reversed edges, with their weights and rows. Where
 // perm is not nil it must have length NumEdges, and perm[k] becomes the place in g of the
 // transpose's k-th edge, so that any values that belong to edges can follow them.
 func (g *CSR) Transpose(perm []int64) *CSR {
@@ -15,6 +15,9 @@ func (g *CSR) Transpose(perm []int64) *CSR {
 	t := &CSR{NumDst: g.NumSrc, NumSrc: g.NumDst, RowPtr: make([]int64, g.NumSrc+1), Col: make([]int32, len(g.Col))}
 	if g.Weight != nil {
 		t.Weight = make([]float32, len(g.Col))
+	}
+	if g.Edge != nil {
+		t.Edge = make([]int32, len(g.Col))
 	}
 	for _, j := range g.Col {
 		t.RowPtr[j+1]++
@@ -31,6 +34,9 @@ func (g *CSR) Transpose(perm []int64) *CSR {
 			if g.Weight != nil {
 				t.Weight[at] = g.Weight[k]
 			}
+			if g.Edge != nil {
+				t.Edge[at] = g.Edge[k]
+			}
 			if perm != nil {
 				perm[at] = k
 			}
@@ -43,23 +49,21 @@ func (g *CSR) Transpose(perm []int64) *CSR {
 // result is destination dst[k] of g. Edges from sources with to[j] < 0 are left out; all others
 // have distinct names in [0, numSrc).
 func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
-	out := &CSR{NumDst: len(dst), NumSrc: numSrc, RowPtr: make([]int64, len(dst)+1)}
-	for k, i := range dst {
+	edges, ptr := int64(0), make([]int64, 1, len(dst)+1)
+	for _, i := range dst {
 		col, _ := g.Row(int(i))
-		out.RowPtr[k+1] = out.RowPtr[k]
 		for _, j := range col {
 			if to[j] >= 0 {
-				out.RowPtr[k+1]++
+				edges++
 			}
 		}
+		ptr = append(ptr, edges)
 	}
-	out.Col = make([]int32, 0, out.RowPtr[len(dst)])
-	if g.Weight != nil {
-		out.Weight = make([]float32, 0, out.RowPtr[len(dst)])
-	}
-	var key []uint64 // new name, then place in the row: sorting keys sorts the weights with them
+	out := g.like(0, numSrc, edges)
+	out.NumDst, out.RowPtr = len(dst), ptr
+	var key []uint64 // new name, then place in the row: sorting keys sorts what edges have with them
 	for _, i := range dst {
-		col, weight := g.Row(int(i))
+		col, _ := g.Row(int(i))
 		key = key[:0]
 		for k, j := range col {
 			if to[j] >= 0 {
@@ -70,10 +74,7 @@ func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 			slices.Sort(key)
 		}
 		for _, x := range key {
-			out.Col = append(out.Col, int32(x>>32))
-			if weight != nil {
-				out.Weight = append(out.Weight, weight[uint32(x)])
-			}
+			out.take(g, g.RowPtr[i]+int64(uint32(x)), int32(x>>32))
 		}
 	}
 	return out
@@ -110,28 +111,27 @@ func Block(g *CSR, dst []int32) (b *CSR, sources []int32) {
 	return g.Relabel(dst, to, len(sources)), sources
 }
 
-// First returns the edges into the first n destinations; it shares g's columns and weights.
+// First returns the edges into the first n destinations; it shares g's columns, weights and rows.
 func (g *CSR) First(n int) *CSR {
 	end := g.RowPtr[n]
 	one := &CSR{NumDst: n, NumSrc: g.NumSrc, RowPtr: slices.Clip(g.RowPtr[:n+1]), Col: slices.Clip(g.Col[:end])}
 	if g.Weight != nil {
 		one.Weight = slices.Clip(g.Weight[:end])
 	}
+	if g.Edge != nil {
+		one.Edge = slices.Clip(g.Edge[:end])
+	}
 	return one
 }
 
 // Within returns g without its sources from n on, and with as many sources as that.
 func (g *CSR) Within(n int) *CSR {
-	out := &CSR{NumDst: g.NumDst, NumSrc: n, RowPtr: make([]int64, g.NumDst+1)}
-	if g.Weight != nil {
-		out.Weight = []float32{}
-	}
+	out := g.like(g.NumDst, n, 0)
 	for i := range g.NumDst {
-		col, weight := g.Row(i)
+		col, _ := g.Row(i)
 		end, _ := slices.BinarySearch(col, int32(n))
-		out.Col = append(out.Col, col[:end]...)
-		if weight != nil {
-			out.Weight = append(out.Weight, weight[:end]...)
+		for k, j := range col[:end] {
+			out.take(g, g.RowPtr[i]+int64(k), j)
 		}
 		out.RowPtr[i+1] = int64(len(out.Col))
 	}
@@ -142,24 +142,17 @@ func (g *CSR) Within(n int) *CSR {
 // of gone: with Val and Test the graph of inductive training. split has an entry for every source;
 // destination i must be source i. Degrees change with it.
 func (g *CSR) Without(split []Split, gone ...Split) *CSR {
-	out := &CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: make([]int64, g.NumDst+1)}
+	out := g.like(g.NumDst, g.NumSrc, 0)
 	for i := range g.NumDst {
 		if !slices.Contains(gone, split[i]) {
-			col, weight := g.Row(i)
+			col, _ := g.Row(i)
 			for k, j := range col {
-				if slices.Contains(gone, split[j]) {
-					continue
-				}
-				out.Col = append(out.Col, j)
-				if weight != nil {
-					out.Weight = append(out.Weight, weight[k])
+				if !slices.Contains(gone, split[j]) {
+					out.take(g, g.RowPtr[i]+int64(k), j)
 				}
 			}
 		}
 		out.RowPtr[i+1] = int64(len(out.Col))
-	}
-	if g.Weight != nil && out.Weight == nil {
-		out.Weight = []float32{} // no edge is left, but the graph stays a weighted one
 	}
 	return out
 }

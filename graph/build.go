@@ -11,6 +11,10 @@ import (
 type Build struct {
 	Directed  bool // keep each edge as given, from src to dst; otherwise its reverse is added
 	KeepLoops bool // keep edges from a node to itself
+	// Edge is the row of each listed edge in a table of edge columns; both directions of an
+	// undirected edge have it. Of edges that become one the lowest row stays: who would rather have
+	// their rows merged does that before (graph/dataset/edgelist). Nil: edges have no columns.
+	Edge []int32
 }
 
 // FromEdges returns the N×N adjacency of n nodes with an edge from src[k] to dst[k] of weight
@@ -24,6 +28,9 @@ func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) 
 	}
 	if len(src) != len(dst) || weight != nil && len(weight) != len(src) {
 		return CSR{}, fmt.Errorf("graph: edges must have as many sources, destinations and weights (got %d, %d and %d)", len(src), len(dst), len(weight))
+	}
+	if b.Edge != nil && len(b.Edge) != len(src) {
+		return CSR{}, fmt.Errorf("graph: %d rows of edge columns for %d edges", len(b.Edge), len(src))
 	}
 	for k := range src {
 		if uint32(src[k]) >= uint32(n) || uint32(dst[k]) >= uint32(n) {
@@ -60,11 +67,17 @@ func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) 
 	if weight != nil {
 		t.Weight = make([]float32, len(t.Col))
 	}
+	if b.Edge != nil {
+		t.Edge = make([]int32, len(t.Col))
+	}
 	next := slices.Clone(t.RowPtr[:n])
 	each(func(i, j int32, k int) {
 		t.Col[next[i]] = j
 		if weight != nil {
 			t.Weight[next[i]] = weight[k]
+		}
+		if b.Edge != nil {
+			t.Edge[next[i]] = b.Edge[k]
 		}
 		next[i]++
 	})
@@ -73,7 +86,7 @@ func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) 
 	return *g, nil
 }
 
-// dedup merges equal neighbours in rows that are sorted, keeping the largest weight.
+// dedup merges equal neighbours in rows that are sorted, keeping the largest weight and lowest row.
 func (g *CSR) dedup() {
 	end, lo := int64(0), int64(0)
 	for i := range g.NumDst {
@@ -84,11 +97,17 @@ func (g *CSR) dedup() {
 				if g.Weight != nil {
 					g.Weight[end-1] = max(g.Weight[end-1], g.Weight[k])
 				}
+				if g.Edge != nil {
+					g.Edge[end-1] = min(g.Edge[end-1], g.Edge[k])
+				}
 				continue
 			}
 			g.Col[end] = g.Col[k]
 			if g.Weight != nil {
 				g.Weight[end] = g.Weight[k]
+			}
+			if g.Edge != nil {
+				g.Edge[end] = g.Edge[k]
 			}
 			end++
 		}
@@ -97,5 +116,8 @@ func (g *CSR) dedup() {
 	g.Col = slices.Clip(g.Col[:end])
 	if g.Weight != nil {
 		g.Weight = slices.Clip(g.Weight[:end])
+	}
+	if g.Edge != nil {
+		g.Edge = slices.Clip(g.Edge[:end])
 	}
 }

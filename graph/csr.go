@@ -12,6 +12,7 @@ type CSR struct {
 	RowPtr         []int64   // len NumDst+1; in-edges of destination i are [RowPtr[i], RowPtr[i+1])
 	Col            []int32   // source index, strictly ascending within a row
 	Weight         []float32 // nil: every weight is 1
+	Edge           []int32   // row of each edge in the table of edge columns (Graph.EdgeX), −1: zeros; nil: edges have no columns
 }
 
 // NumEdges returns the number of stored edges.
@@ -25,6 +26,48 @@ func (g *CSR) Row(i int) (col []int32, weight []float32) {
 		weight = g.Weight[lo:hi:hi]
 	}
 	return g.Col[lo:hi:hi], weight
+}
+
+// EdgeRows returns where the columns of the edges into destination i are, in Row's order; nil where
+// edges have none. It shares g's memory.
+func (g *CSR) EdgeRows(i int) []int32 {
+	if g.Edge == nil {
+		return nil
+	}
+	lo, hi := g.RowPtr[i], g.RowPtr[i+1]
+	return g.Edge[lo:hi:hi]
+}
+
+// like returns an adjacency of that shape without edges but with room for so many, which has
+// weights and rows of edge columns where g has them.
+func (g *CSR) like(dst, src int, edges int64) *CSR {
+	out := &CSR{NumDst: dst, NumSrc: src, RowPtr: make([]int64, dst+1), Col: make([]int32, 0, edges)}
+	if g.Weight != nil {
+		out.Weight = make([]float32, 0, edges)
+	}
+	if g.Edge != nil {
+		out.Edge = make([]int32, 0, edges)
+	}
+	return out
+}
+
+// take appends edge k of from, now from source j. What from has not is 1 as a weight and −1 as a row.
+func (g *CSR) take(from *CSR, k int64, j int32) {
+	g.Col = append(g.Col, j)
+	if g.Weight != nil {
+		w := float32(1)
+		if from.Weight != nil {
+			w = from.Weight[k]
+		}
+		g.Weight = append(g.Weight, w)
+	}
+	if g.Edge != nil {
+		e := int32(-1)
+		if from.Edge != nil {
+			e = from.Edge[k]
+		}
+		g.Edge = append(g.Edge, e)
+	}
 }
 
 // Valid returns an error that names the first broken invariant, or nil.
@@ -45,6 +88,9 @@ func (g *CSR) Valid() error {
 	}
 	if g.Weight != nil && len(g.Weight) != len(g.Col) {
 		return fmt.Errorf("graph: %d weights for %d edges", len(g.Weight), len(g.Col))
+	}
+	if g.Edge != nil && len(g.Edge) != len(g.Col) {
+		return fmt.Errorf("graph: %d rows of edge columns for %d edges", len(g.Edge), len(g.Col))
 	}
 	for i := range g.NumDst {
 		col, _ := g.Row(i)

@@ -131,6 +131,8 @@ type Graph struct {
 	Adj      CSR       // N×N, both directions of every edge, no self-loops
 	Typed    Relations // the same edges by relation, in their directions; none where edges have no types
 	X        Features
+	Types    Types     // of the nodes; none where all are of one type
+	EdgeX    mat.Dense // rows of the edges' columns, which Adj.Edge and Typed.Adj.Edge number; no columns where edges have none
 	Labels   Labels
 	Split    []Split  // [N]
 	Site     []int32  // [N] natural owner, or nil

@@ -61,7 +61,7 @@ func NormaliseDestinations(g *CSR, degree []float32, norm Norm) *CSR {
 	return normalise(g, norm, func(w float32, i, _ int) float32 { return float32(float64(w) * dst[i]) })
 }
 
-// normalise returns g with the self-loops of norm and the weights of weigh.
+// normalise returns g with the self-loops of norm, whose columns are zeros, and the weights of weigh.
 func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR {
 	if norm == Plain {
 		return g
@@ -72,17 +72,27 @@ func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR 
 	}
 	n := len(g.Col) + loop*g.NumDst
 	out := &CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: make([]int64, g.NumDst+1), Col: make([]int32, 0, n), Weight: make([]float32, 0, n)}
+	if g.Edge != nil {
+		out.Edge = make([]int32, 0, n)
+	}
 	for i := range g.NumDst {
 		col, weight := g.Row(i)
+		rows := g.EdgeRows(i)
 		placed := loop == 0
 		add := func(j int32, w float32) {
 			out.Col = append(out.Col, j)
 			out.Weight = append(out.Weight, weigh(w, i, int(j)))
 		}
+		loopRow := func() {
+			if g.Edge != nil {
+				out.Edge = append(out.Edge, -1)
+			}
+		}
 		for k, j := range col {
 			if !placed && int(j) >= i {
 				placed = true
 				add(int32(i), 1)
+				loopRow()
 				if int(j) == i { // the graph's own self-loop counts once
 					continue
 				}
@@ -92,9 +102,13 @@ func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR 
 				w = weight[k]
 			}
 			add(j, w)
+			if rows != nil {
+				out.Edge = append(out.Edge, rows[k])
+			}
 		}
 		if !placed {
 			add(int32(i), 1)
+			loopRow()
 		}
 		out.RowPtr[i+1] = int64(len(out.Col))
 	}

@@ -25,15 +25,18 @@ func (t *Relations) Count() int { return len(t.Names) }
 
 // Stack returns the rows of all the adjacencies, which have the same sources, one below the other.
 func Stack(list []*CSR) CSR {
-	n, rows, weighted := 0, 0, false
+	n, rows, weighted, columns := 0, 0, false, false
 	for _, g := range list {
 		n += g.NumEdges()
 		rows += g.NumDst
-		weighted = weighted || g.Weight != nil
+		weighted, columns = weighted || g.Weight != nil, columns || g.Edge != nil
 	}
 	out := CSR{NumDst: rows, NumSrc: list[0].NumSrc, RowPtr: make([]int64, 1, rows+1), Col: make([]int32, 0, n)}
 	if weighted {
 		out.Weight = make([]float32, 0, n)
+	}
+	if columns {
+		out.Edge = make([]int32, 0, n)
 	}
 	for _, g := range list {
 		base := int64(len(out.Col))
@@ -44,12 +47,15 @@ func Stack(list []*CSR) CSR {
 		if weighted {
 			out.Weight = append(out.Weight, g.Weight...)
 		}
+		if columns {
+			out.Edge = append(out.Edge, g.Edge...)
+		}
 	}
 	return out
 }
 
-// Relation returns relation k of g, in which relations are stacked; it shares g's columns and
-// weights.
+// Relation returns relation k of g, in which relations are stacked; it shares g's columns,
+// weights and rows.
 func (g *CSR) Relation(k, relations int) *CSR {
 	n := g.NumDst / relations
 	lo, hi := g.RowPtr[k*n], g.RowPtr[(k+1)*n]
@@ -59,6 +65,9 @@ func (g *CSR) Relation(k, relations int) *CSR {
 	}
 	if g.Weight != nil {
 		one.Weight = g.Weight[lo:hi:hi]
+	}
+	if g.Edge != nil {
+		one.Edge = g.Edge[lo:hi:hi]
 	}
 	return one
 }
@@ -88,8 +97,8 @@ func (t *Relations) Without(split []Split, gone ...Split) *CSR {
 
 // Deal returns the N×N adjacency of each of R relations between n nodes: relation kind[k], of [0,
 // R), has an edge from src[k] to dst[k], of weight weight[k] (nil: every weight is 1), as FromEdges
-// makes it of directed edges.
-func Deal(n, relations int, kind, src, dst []int32, weight []float32) ([]*CSR, error) {
+// makes it of directed edges; edge is Build.Edge.
+func Deal(n, relations int, kind, src, dst []int32, weight []float32, edge []int32) ([]*CSR, error) {
 	of := make([][]int, relations)
 	for k, r := range kind {
 		if r < 0 || int(r) >= relations {
@@ -104,13 +113,20 @@ func Deal(n, relations int, kind, src, dst []int32, weight []float32) ([]*CSR, e
 		if weight != nil {
 			w = make([]float32, 0, len(entries))
 		}
+		b := Build{Directed: true}
+		if edge != nil {
+			b.Edge = make([]int32, 0, len(entries))
+		}
 		for _, k := range entries {
 			s, d = append(s, src[k]), append(d, dst[k])
 			if weight != nil {
 				w = append(w, weight[k])
 			}
+			if edge != nil {
+				b.Edge = append(b.Edge, edge[k])
+			}
 		}
-		g, err := FromEdges(n, s, d, w, Build{Directed: true})
+		g, err := FromEdges(n, s, d, w, b)
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,9 @@ func (g *CSR) Sections(number int) []section.Section {
 	if g.Weight != nil {
 		list = append(list, section.Array(name+"weight", g.Weight))
 	}
+	if g.Edge != nil {
+		list = append(list, section.Array(name+"edge", g.Edge))
+	}
 	return list
 }
 
@@ -39,6 +42,11 @@ func ReadCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
 			return CSR{}, err
 		}
 	}
+	if f.Has(name + "edge") {
+		if g.Edge, err = section.Values[int32](f, name+"edge", len(g.Col)); err != nil {
+			return CSR{}, err
+		}
+	}
 	if err := g.Valid(); err != nil {
 		return CSR{}, f.Errorf(name+"col", "%w", err)
 	}
@@ -48,11 +56,12 @@ func ReadCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
 	return g, nil
 }
 
-// Sections returns the features as sections x/…, none if there are none.
-func (f Features) Sections() []section.Section {
+// Sections returns the rows as sections NAME/…, none if there are none: x for the features of nodes,
+// edge for the columns of edges.
+func (f Features) Sections(name string) []section.Section {
 	if s := f.Sparse; s != nil {
-		return []section.Section{section.Array("x/shape", []int64{int64(s.Rows), int64(s.Cols)}),
-			section.Array("x/row_ptr", s.RowPtr), section.Array("x/col", s.Col), section.Array("x/val", s.Val)}
+		return []section.Section{section.Array(name+"/shape", []int64{int64(s.Rows), int64(s.Cols)}),
+			section.Array(name+"/row_ptr", s.RowPtr), section.Array(name+"/col", s.Col), section.Array(name+"/val", s.Val)}
 	}
 	if f.Dense.Cols == 0 {
 		return nil
@@ -61,48 +70,55 @@ func (f Features) Sections() []section.Section {
 	if !d.Compact() {
 		d = d.Clone()
 	}
-	return []section.Section{section.Array("x/dense", d.Data[:d.Rows*d.Cols], d.Rows, d.Cols)}
+	return []section.Section{section.Array(name+"/dense", d.Data[:d.Rows*d.Cols], d.Rows, d.Cols)}
 }
 
-// ReadFeatures returns the features of the given number of rows.
-func ReadFeatures(f *section.Arrays, rows int) (x Features, err error) {
-	name := "x/dense"
+// ReadFeatures returns the rows under a name, of which there must be so many; −1: any number.
+func ReadFeatures(f *section.Arrays, name string, rows int) (x Features, err error) {
+	at := name + "/dense"
 	switch {
-	case f.Has(name):
-		data, err := section.Values[float32](f, name, rows, -1)
+	case f.Has(at):
+		data, err := section.Values[float32](f, at, rows, -1)
 		if err != nil {
 			return Features{}, err
 		}
-		shape, err := f.Shape(name, section.F32)
+		shape, err := f.Shape(at, section.F32)
 		if err != nil {
 			return Features{}, err
 		}
-		x.Dense = mat.View(rows, shape[1], data)
-	case f.Has("x/shape"):
-		name = "x/val"
-		shape, err := section.Values[int64](f, "x/shape", 2)
-		if err != nil {
+		x.Dense = mat.View(shape[0], shape[1], data)
+	case f.Has(name + "/shape"):
+		at = name + "/val"
+		if x.Sparse, err = readSparse(f, name, rows); err != nil {
 			return Features{}, err
 		}
-		s := &mat.Sparse{Rows: rows, Cols: int(shape[1])}
-		if shape[0] != int64(rows) || shape[1] < 0 || shape[1] > math.MaxInt32 {
-			return Features{}, f.Errorf("x/shape", "must be %d rows of at most %d columns (got %d×%d)", rows, math.MaxInt32, shape[0], shape[1])
-		}
-		if s.RowPtr, err = section.Values[int64](f, "x/row_ptr", rows+1); err != nil {
-			return Features{}, err
-		}
-		if s.Col, err = section.Values[int32](f, "x/col"); err != nil {
-			return Features{}, err
-		}
-		if s.Val, err = section.Values[float32](f, "x/val", len(s.Col)); err != nil {
-			return Features{}, err
-		}
-		x.Sparse = s
 	}
 	if err := x.Valid(); err != nil {
-		return Features{}, f.Errorf(name, "%w", err)
+		return Features{}, f.Errorf(at, "%w", err)
 	}
 	return x, nil
+}
+
+func readSparse(f *section.Arrays, name string, rows int) (*mat.Sparse, error) {
+	shape, err := section.Values[int64](f, name+"/shape", 2)
+	if err != nil {
+		return nil, err
+	}
+	if rows < 0 {
+		rows = int(min(max(shape[0], 0), math.MaxInt32))
+	}
+	s := &mat.Sparse{Rows: rows, Cols: int(shape[1])}
+	if shape[0] != int64(rows) || shape[1] < 0 || shape[1] > math.MaxInt32 {
+		return nil, f.Errorf(name+"/shape", "must be %d rows of at most %d columns (got %d×%d)", rows, math.MaxInt32, shape[0], shape[1])
+	}
+	if s.RowPtr, err = section.Values[int64](f, name+"/row_ptr", rows+1); err != nil {
+		return nil, err
+	}
+	if s.Col, err = section.Values[int32](f, name+"/col"); err != nil {
+		return nil, err
+	}
+	s.Val, err = section.Values[float32](f, name+"/val", len(s.Col))
+	return s, err
 }
 
 // Sections returns the labels as sections y/….
@@ -152,7 +168,9 @@ func (g *Graph) Sections() []section.Section {
 	list := []section.Section{section.Array("name", []byte(g.Name)), section.Array("split", g.Split), section.Array("encoding", g.Encoding)}
 	list = append(list, g.Adj.Sections(0)...)
 	list = append(list, g.Typed.Sections()...)
-	list = append(list, g.X.Sections()...)
+	list = append(list, g.X.Sections("x")...)
+	list = append(list, g.Types.Sections()...)
+	list = append(list, Features{Dense: g.EdgeX}.Sections("edge")...)
 	list = append(list, g.Labels.Sections()...)
 	return append(list, section.Strings("ids", g.IDs)...)
 }

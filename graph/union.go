@@ -3,40 +3,30 @@ package graph
 import "math"
 
 // Union returns the edges of a and of b, which have the same destinations and sources and no edge
-// in common.
+// in common, and whose rows are in one table.
 func Union(a, b *CSR) *CSR {
 	n := len(a.Col) + len(b.Col)
 	out := &CSR{NumDst: a.NumDst, NumSrc: a.NumSrc, RowPtr: make([]int64, a.NumDst+1), Col: make([]int32, 0, n)}
 	if a.Weight != nil || b.Weight != nil {
 		out.Weight = make([]float32, 0, n)
 	}
+	if a.Edge != nil || b.Edge != nil {
+		out.Edge = make([]int32, 0, n)
+	}
 	for i := range a.NumDst {
-		left, leftWeight := a.Row(i)
-		right, rightWeight := b.Row(i)
-		for l, r := 0, 0; l < len(left) || r < len(right); {
-			if r == len(right) || l < len(left) && left[l] < right[r] {
-				out.push(left, leftWeight, l)
+		l, endL := a.RowPtr[i], a.RowPtr[i+1]
+		for r, endR := b.RowPtr[i], b.RowPtr[i+1]; l < endL || r < endR; {
+			if r == endR || l < endL && a.Col[l] < b.Col[r] {
+				out.take(a, l, a.Col[l])
 				l++
 			} else {
-				out.push(right, rightWeight, r)
+				out.take(b, r, b.Col[r])
 				r++
 			}
 		}
 		out.RowPtr[i+1] = int64(len(out.Col))
 	}
 	return out
-}
-
-// push appends edge k of a row.
-func (g *CSR) push(col []int32, weight []float32, k int) {
-	g.Col = append(g.Col, col[k])
-	switch {
-	case g.Weight == nil:
-	case weight == nil:
-		g.Weight = append(g.Weight, 1)
-	default:
-		g.Weight = append(g.Weight, weight[k])
-	}
 }
 
 // Factors returns what each end of an edge puts into the weight that Normalise gives it: edge (j,

@@ -142,6 +142,12 @@ func (g *Graph) Valid() error {
 	if err := g.X.Valid(); err != nil {
 		return err
 	}
+	if err := g.Types.Valid(n, g.X); err != nil {
+		return err
+	}
+	if err := g.Typed.ValidEdges(&g.Adj, g.EdgeX); err != nil {
+		return err
+	}
 	if err := g.Labels.Valid(n); err != nil {
 		return err
 	}

@@ -363,7 +363,7 @@ func (a arrays) relations(n int, src, dst []int32, weight []float32, names []str
 			return graph.Relations{}, a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
 		}
 	}
-	list, err := graph.Deal(n, count, kind, src, dst, weight)
+	list, err := graph.Deal(n, count, kind, src, dst, weight, nil)
 	if err != nil {
 		return graph.Relations{}, a.Fault("edge_index", err)
 	}

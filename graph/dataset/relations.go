@@ -101,7 +101,7 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32) (
 	if int64(count)*int64(n) > math.MaxInt32 {
 		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d (got %d times %d)", math.MaxInt32, count, n)
 	}
-	list, err := graph.Deal(n, count, kind, src, dst, weight)
+	list, err := graph.Deal(n, count, kind, src, dst, weight, nil)
 	if err != nil {
 		return graph.Relations{}, err
 	}

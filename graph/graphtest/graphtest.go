@@ -56,6 +56,39 @@ func Draw(t *rapid.T) *graph.Graph {
 	return g
 }
 
+// DrawTyped returns a graph as Draw does that may have types of nodes, with features of their own or
+// shared ones, relations, and columns of edges.
+func DrawTyped(t *rapid.T) *graph.Graph {
+	g := Draw(t)
+	n := g.N()
+	if rapid.Bool().Draw(t, "types") {
+		g.Types = graph.Types{Names: []string{"left", "right", "none"}, Of: rapid.SliceOfN(rapid.Uint8Range(0, 2), n, n).Draw(t, "type")}
+		if rapid.Bool().Draw(t, "apart") {
+			g.X, g.Types = g.Types.Apart(g.X)
+		}
+	}
+	if rapid.Bool().Draw(t, "relations") {
+		even, odd := make([]graph.Split, n), make([]graph.Split, n)
+		for i := range n {
+			even[i], odd[i] = graph.Split(i%2), graph.Split((i+1)%2)
+		}
+		g.Typed = graph.Relations{Names: []string{"all", "odd", "even"}, Adj: graph.Stack([]*graph.CSR{&g.Adj, g.Adj.Without(even, 0), g.Adj.Without(odd, 0)})}
+	}
+	if rapid.Bool().Draw(t, "edge columns") {
+		x := mat.New(g.Adj.NumEdges()/2+1, 2)
+		for k := range x.Data {
+			x.Data[k] = float32(k) / 4
+		}
+		row := rapid.Int32Range(-1, int32(x.Rows-1))
+		g.Adj.Edge = rapid.SliceOfN(row, g.Adj.NumEdges(), g.Adj.NumEdges()).Draw(t, "row")
+		if g.Typed.Count() > 0 {
+			g.Typed.Adj.Edge = rapid.SliceOfN(row, g.Typed.Adj.NumEdges(), g.Typed.Adj.NumEdges()).Draw(t, "typed row")
+		}
+		g.EdgeX, _ = g.Typed.CompactEdges(&g.Adj, x)
+	}
+	return g
+}
+
 // Path returns the path of n nodes, of two sites that take turns.
 func Path(n int) *graph.Graph {
 	var src, dst []int32

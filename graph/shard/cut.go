@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/section"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Cut returns the shards of g, one a part, in which part owner[i] owns node i. A part may own
@@ -97,6 +98,9 @@ func (c *cutter) shard(p int) *Shard {
 	}
 	s.Adj = *c.g.Adj.Relabel(own, c.to, len(sources))
 	s.Typed = relabelled(&c.g.Typed, own, c.to, len(sources))
+	if c.g.EdgeX.Cols > 0 {
+		s.edges(c.g.EdgeX)
+	}
 	for _, j := range sources {
 		c.to[j] = -1
 	}
@@ -106,7 +110,7 @@ func (c *cutter) shard(p int) *Shard {
 // frame returns part p with all that belongs to its owned nodes alone, and room for the rest.
 func (c *cutter) frame(p int, own []int32, sources int) *Shard {
 	g, parts := c.g, len(c.owned)
-	s := &Shard{Rank: p, Parts: parts, Owned: len(own), Labels: g.Labels.Select(own), Nodes: int64(g.N()), Name: g.Name,
+	s := &Shard{Rank: p, Parts: parts, Owned: len(own), Labels: g.Labels.Select(own), Types: g.Types.Select(own), Nodes: int64(g.N()), Name: g.Name,
 		Encoding: g.Encoding, Fingerprint: c.print, Boundary: make([][]int32, parts), Global: make([]int64, sources),
 		Split: make([]graph.Split, len(own))}
 	if g.X.Cols() > 0 {
@@ -124,6 +128,16 @@ func (c *cutter) frame(p int, own []int32, sources int) *Shard {
 	return s
 }
 
+// edges gives s the rows that its edges have in x, the whole graph's.
+func (s *Shard) edges(x mat.Dense) {
+	var rows []int32
+	s.EdgeX, rows = s.Typed.CompactEdges(&s.Adj, x)
+	s.EdgeGlobal = make([]int64, len(rows))
+	for k, e := range rows {
+		s.EdgeGlobal[k] = int64(e)
+	}
+}
+
 // relabelled returns the relations' edges into the nodes dst, with source j renamed to[j].
 func relabelled(t *graph.Relations, dst, to []int32, numSrc int) graph.Relations {
 	if t.Count() == 0 {
@@ -137,13 +151,19 @@ func relabelled(t *graph.Relations, dst, to []int32, numSrc int) graph.Relations
 func Whole(g *graph.Graph) *Shard {
 	n := g.N()
 	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Typed: g.Typed, Global: make([]int64, n), HaloPtr: []int{n, n},
-		Boundary: [][]int32{{}}, Labels: g.Labels, Split: g.Split, IDs: g.IDs, Nodes: int64(n), Name: g.Name,
+		Boundary: [][]int32{{}}, Types: g.Types, EdgeX: g.EdgeX, Labels: g.Labels, Split: g.Split, IDs: g.IDs, Nodes: int64(n), Name: g.Name,
 		Encoding: g.Encoding, Fingerprint: Fingerprint(g.Digest(), make([]int32, n), 1)}
 	if g.X.Cols() > 0 {
 		s.X = g.X
 	}
 	for i := range s.Global {
 		s.Global[i] = int64(i)
+	}
+	if g.EdgeX.Cols > 0 {
+		s.EdgeGlobal = make([]int64, g.EdgeX.Rows)
+		for e := range s.EdgeGlobal {
+			s.EdgeGlobal[e] = int64(e)
+		}
 	}
 	return s
 }
@@ -152,7 +172,7 @@ func Whole(g *graph.Graph) *Shard {
 // whole data set: all that a site has without the others. It shares the memory of s.
 func (s *Shard) Alone() *graph.Graph {
 	g := &graph.Graph{
-		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Labels: s.Labels, Split: s.Split, IDs: s.IDs,
+		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Types: s.Types, EdgeX: s.EdgeX, Labels: s.Labels, Split: s.Split, IDs: s.IDs,
 		Encoding: s.Encoding,
 		Adj:      *s.Adj.Within(s.Owned), // halo comes after owned
 	}

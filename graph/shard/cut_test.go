@@ -13,7 +13,7 @@ import (
 )
 
 func drawCut(t *rapid.T) (g *graph.Graph, owner []int32, shards []*Shard) {
-	g = graphtest.Draw(t)
+	g = graphtest.DrawTyped(t)
 	parts := rapid.IntRange(1, min(5, g.N())).Draw(t, "parts")
 	owner = rapid.SliceOfN(rapid.Int32Range(0, int32(parts-1)), g.N(), g.N()).Draw(t, "owner")
 	shards, err := Cut(g, owner, parts)
@@ -69,9 +69,14 @@ func together(t *rapid.T, shards []*Shard) *graph.Graph {
 		weight = nil
 	}
 	var err error
-	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{Directed: true}); err != nil {
+	b := graph.Build{Directed: true}
+	if b.Edge = edgesTogether(g, shards); g.EdgeX.Cols == 0 {
+		b.Edge = nil
+	}
+	if g.Adj, err = graph.FromEdges(n, src, dst, weight, b); err != nil {
 		t.Fatal(err)
 	}
+	relationsTogether(t, g, shards)
 	if cols := dense[0].Cols; cols > 0 {
 		all := mat.Dense{Cols: cols, Stride: cols}
 		for _, d := range dense {
@@ -84,9 +89,77 @@ func together(t *rapid.T, shards []*Shard) *graph.Graph {
 			g.IDs = append(g.IDs, ids[r])
 		}
 	}
+	if first := shards[0].Types; first.Count() > 0 {
+		all := graph.Types{Names: first.Names, Ptr: first.Ptr}
+		for _, s := range shards {
+			all.Of = append(all.Of, s.Types.Of...)
+		}
+		g.Types = all.Select(rows)
+	}
 	l := graph.Labels{Classes: g.Labels.Classes, Names: g.Labels.Names, Class: class, Bits: bits}
 	g.Labels = l.Select(rows)
 	return g
+}
+
+// edgesTogether puts the rows of the shards' edge columns where they are in the whole graph's, and
+// returns the row of each edge of Adj, shard by shard.
+func edgesTogether(g *graph.Graph, shards []*Shard) []int32 {
+	rows := []int32{}
+	for _, s := range shards {
+		for k, e := range s.EdgeGlobal {
+			for int64(g.EdgeX.Rows) <= e {
+				g.EdgeX = mat.View(g.EdgeX.Rows+1, s.EdgeX.Cols, append(g.EdgeX.Data, make([]float32, s.EdgeX.Cols)...))
+			}
+			copy(g.EdgeX.Row(int(e)), s.EdgeX.Row(k))
+		}
+		if s.EdgeX.Cols > 0 {
+			g.EdgeX.Cols, g.EdgeX.Stride = s.EdgeX.Cols, s.EdgeX.Cols
+		}
+		rows = append(rows, global(s, s.Adj.Edge)...)
+	}
+	return rows
+}
+
+func global(s *Shard, edge []int32) []int32 {
+	rows := make([]int32, len(edge))
+	for k, e := range edge {
+		if rows[k] = e; e >= 0 {
+			rows[k] = int32(s.EdgeGlobal[e])
+		}
+	}
+	return rows
+}
+
+func relationsTogether(t *rapid.T, g *graph.Graph, shards []*Shard) {
+	var kind, src, dst, edge []int32
+	weight := []float32{}
+	names := shards[0].Typed.Names
+	for _, s := range shards {
+		for row := range s.Typed.Adj.NumDst {
+			col, w := s.Typed.Adj.Row(row)
+			for _, j := range col {
+				kind, src, dst = append(kind, int32(row/s.Owned)), append(src, int32(s.Global[j])), append(dst, int32(s.Global[row%s.Owned]))
+			}
+			weight = append(weight, w...)
+		}
+		edge = append(edge, global(s, s.Typed.Adj.Edge)...)
+	}
+	if len(names) == 0 {
+		return
+	}
+	if len(weight) < len(kind) || g.Adj.Weight == nil {
+		weight = nil
+	}
+	if g.EdgeX.Cols == 0 {
+		edge = nil
+	} else if edge == nil {
+		edge = []int32{}
+	}
+	list, err := graph.Deal(int(shards[0].Nodes), len(names), kind, src, dst, weight, edge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Typed = graph.Relations{Names: names, Adj: graph.Stack(list)}
 }
 
 func TestShardsTogetherAreTheGraph(t *testing.T) {
@@ -97,7 +170,7 @@ func TestShardsTogetherAreTheGraph(t *testing.T) {
 			g.X = graph.Features{Dense: g.X.Sparse.Dense()}
 		}
 		if len(g.Adj.Col) == 0 {
-			g.Adj.Weight = nil // of no edges there is no telling
+			g.Adj.Weight, g.Typed.Adj.Weight = nil, nil // of no edges there is no telling
 		}
 		if got.Digest() != g.Digest() {
 			t.Fatalf("together the shards are\n%+v, want\n%+v", got, g)
@@ -179,7 +252,7 @@ func TestConsistentRefuses(t *testing.T) {
 
 func TestWholeIsCutInOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := graphtest.Draw(t)
+		g := graphtest.DrawTyped(t)
 		want, err := Cut(g, make([]int32, g.N()), 1)
 		if err != nil {
 			t.Fatal(err)

@@ -59,6 +59,7 @@ type merger struct {
 	base    []int32   // [part] its sources' first number where all parts' are lined up
 	to      []int32   // [their sources, lined up] source of the merged shard
 	halo    [][]place // [worker]
+	row     [][]int32 // [part] row of each of its rows of edge columns in the merged table
 }
 
 func newMerger(parts []*Shard, workers, rank int) *merger {
@@ -118,7 +119,8 @@ func (m *merger) shard() *Shard {
 	first := m.parts[0]
 	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name, Encoding: first.Encoding,
 		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)},
-		Labels: graph.Labels{Classes: first.Labels.Classes, Names: first.Labels.Names}}
+		Labels: graph.Labels{Classes: first.Labels.Classes, Names: first.Labels.Names},
+		Types:  graph.Types{Names: first.Types.Names, Ptr: first.Types.Ptr}}
 	if first.Labels.Multi() {
 		s.Labels.Bits = []uint8{}
 	} else {
@@ -149,6 +151,12 @@ func (m *merger) shard() *Shard {
 		if part.IDs != nil {
 			s.IDs = append(s.IDs, part.IDs[i])
 		}
+		if part.Types.Count() > 0 {
+			s.Types.Of = append(s.Types.Of, part.Types.Of[i])
+		}
+	}
+	if first.Types.Count() > 0 && s.Types.Of == nil {
+		s.Types.Of = []uint8{}
 	}
 	for _, list := range m.halo {
 		for _, at := range list {
@@ -189,6 +197,7 @@ func (m *merger) edges(s *Shard, rows []int32) {
 	for _, part := range m.parts {
 		adj, typed = append(adj, &part.Adj), append(typed, &part.Typed.Adj)
 	}
+	m.edgeRows(s)
 	s.Adj = *m.lined(adj).Relabel(rows, m.to, len(s.Global))
 	relations := m.parts[0].Typed.Count()
 	if relations == 0 {
@@ -208,6 +217,29 @@ func (m *merger) edges(s *Shard, rows []int32) {
 	s.Typed = graph.Relations{Names: m.parts[0].Typed.Names, Adj: *m.lined(typed).Relabel(order, m.to, len(s.Global))}
 }
 
+// edgeRows puts the parts' rows of edge columns together: an edge between two of the parts has its
+// row in both.
+func (m *merger) edgeRows(s *Shard) {
+	if m.parts[0].EdgeX.Cols == 0 {
+		return
+	}
+	s.EdgeGlobal = []int64{}
+	for _, part := range m.parts {
+		s.EdgeGlobal = append(s.EdgeGlobal, part.EdgeGlobal...)
+	}
+	slices.Sort(s.EdgeGlobal)
+	s.EdgeGlobal = slices.Compact(s.EdgeGlobal)
+	s.EdgeX = mat.New(len(s.EdgeGlobal), m.parts[0].EdgeX.Cols)
+	m.row = make([][]int32, len(m.parts))
+	for p, part := range m.parts {
+		for k, e := range part.EdgeGlobal {
+			at, _ := slices.BinarySearch(s.EdgeGlobal, e)
+			m.row[p] = append(m.row[p], int32(at))
+			copy(s.EdgeX.Row(at), part.EdgeX.Row(k))
+		}
+	}
+}
+
 // lined returns the parts' edges, one part's rows below another's, and its sources behind
 // another's.
 func (m *merger) lined(list []*graph.CSR) *graph.CSR {
@@ -222,6 +254,15 @@ func (m *merger) lined(list []*graph.CSR) *graph.CSR {
 		}
 		if g.Weight != nil {
 			out.Weight = append(slices.Grow(out.Weight, 1), g.Weight...) // of no edges it is empty, not absent
+		}
+		if g.Edge != nil {
+			out.Edge = slices.Grow(out.Edge, 1+len(g.Edge))
+			for _, e := range g.Edge {
+				if e >= 0 {
+					e = m.row[p][e]
+				}
+				out.Edge = append(out.Edge, e)
+			}
 		}
 	}
 	return out

@@ -84,7 +84,7 @@ func (s *Shard) reordered(shards []*Shard, order []int32, place [][]int32) *Shar
 	if s.X.Cols() > 0 {
 		out.X = s.X.Select(order)
 	}
-	out.Labels = s.Labels.Select(order)
+	out.Labels, out.Types = s.Labels.Select(order), s.Types.Select(order)
 	out.Split = make([]graph.Split, s.Owned)
 	if s.IDs != nil {
 		out.IDs = make([]string, s.Owned)

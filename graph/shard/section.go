@@ -31,7 +31,12 @@ func (s *Shard) sections() []section.Section {
 		section.Array("boundary/ptr", boundaryPtr), section.Array("boundary/node", boundary), section.Array("split", s.Split))
 	list = append(list, s.Adj.Sections(0)...)
 	list = append(list, s.Typed.Sections()...)
-	list = append(list, s.X.Sections()...)
+	list = append(list, s.X.Sections("x")...)
+	list = append(list, s.Types.Sections()...)
+	if s.EdgeX.Cols > 0 {
+		list = append(list, graph.Features{Dense: s.EdgeX}.Sections("edge")...)
+		list = append(list, section.Array("edge/global", s.EdgeGlobal))
+	}
 	list = append(list, s.Labels.Sections()...)
 	return append(list, section.Strings("ids", s.IDs)...)
 }
@@ -84,10 +89,13 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	if s.Typed, err = graph.ReadRelations(f, &s.Adj); err != nil {
 		return nil, err
 	}
-	if s.X, err = graph.ReadFeatures(f, s.Owned); err != nil {
+	if s.X, err = graph.ReadFeatures(f, "x", s.Owned); err != nil {
 		return nil, err
 	}
 	if s.Labels, err = graph.ReadLabels(f, s.Owned); err != nil {
+		return nil, err
+	}
+	if err := s.readTyped(f); err != nil {
 		return nil, err
 	}
 	if s.IDs, err = f.Strings("ids", s.Owned); err != nil {
@@ -111,6 +119,24 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 		known = known[1:]
 	}
 	return s, nil
+}
+
+// readTyped reads the types of nodes and the columns of edges.
+func (s *Shard) readTyped(f *section.Arrays) (err error) {
+	if err := s.Types.Read(f, s.Owned, s.X); err != nil {
+		return err
+	}
+	x, err := graph.ReadFeatures(f, "edge", -1)
+	if err != nil {
+		return err
+	}
+	if s.EdgeX = x.Dense; x.Sparse != nil {
+		return f.Errorf("edge/shape", "columns of edges must be dense")
+	}
+	if s.EdgeX.Cols > 0 {
+		s.EdgeGlobal, err = section.Values[int64](f, "edge/global", s.EdgeX.Rows)
+	}
+	return err
 }
 
 // boundaryLists returns the boundary nodes towards each part.

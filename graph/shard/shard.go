@@ -2,7 +2,10 @@
 // their files, and what they send each other.
 package shard
 
-import "github.com/heddle-gnn/heddle/graph"
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
 
 // Shard is one peer's part. Sources are numbered owned first, then halo by owner, so that the rows
 // that come from peer q are contiguous. Owned nodes are in ascending order of global ID, unless
@@ -16,6 +19,9 @@ type Shard struct {
 	HaloPtr     []int           // [Parts+1] peer q's rows are sources [HaloPtr[q], HaloPtr[q+1]); HaloPtr[0] = Owned
 	Boundary    [][]int32       // Boundary[q]: owned nodes that q holds as halo, in q's order
 	X           graph.Features
+	Types       graph.Types // of the owned nodes
+	EdgeX       mat.Dense   // rows of the columns of the edges in Adj and Typed, as they number them
+	EdgeGlobal  []int64     // row of each of these in the whole graph's table, ascending; nil: edges have no columns
 	Labels      graph.Labels
 	Split       []graph.Split // [Owned]
 	IDs         []string      // [Owned] the user's names of the owned nodes, or nil

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -39,6 +40,15 @@ func (s *Shard) Valid() error {
 	}
 	if err := s.X.Valid(); err != nil {
 		return fail("%w", err)
+	}
+	if err := s.Types.Valid(s.Owned, s.X); err != nil {
+		return fail("%w", err)
+	}
+	if err := s.Typed.ValidEdges(&s.Adj, s.EdgeX); err != nil {
+		return fail("%w", err)
+	}
+	if k := FirstBad(s.EdgeGlobal, 0, math.MaxInt32); k >= 0 || s.EdgeX.Cols > 0 && len(s.EdgeGlobal) != s.EdgeX.Rows {
+		return fail("there must be %d ascending numbers of rows of edge columns (got %d, place %d)", s.EdgeX.Rows, len(s.EdgeGlobal), k)
 	}
 	if err := s.Labels.Valid(s.Owned); err != nil {
 		return fail("%w", err)

@@ -146,7 +146,7 @@ func (p *sharing) pieces(r *partition.Run, at, end int) ([][]byte, error) {
 		list := []section.Section{section.Array("node", own), section.Array("source", source), section.Array("owner", owner), section.Array("split", split)}
 		list = append(list, g.Sections(0)...)
 		if all.X.Cols() > 0 {
-			list = append(list, all.X.Select(rows).Sections()...)
+			list = append(list, all.X.Select(rows).Sections("x")...)
 		}
 		list = append(list, all.Labels.Select(rows).Sections()...)
 		list = append(list, section.Strings("ids", ids)...)
@@ -286,7 +286,7 @@ func (p *sharing) read(f *section.Arrays, q int) (g piece, err error) {
 	if g.adj, err = graph.ReadCSR(f, 0, n, len(g.source)); err != nil {
 		return g, err
 	}
-	if g.x, err = graph.ReadFeatures(f, n); err != nil {
+	if g.x, err = graph.ReadFeatures(f, "x", n); err != nil {
 		return g, err
 	}
 	if g.labels, err = graph.ReadLabels(f, n); err != nil {

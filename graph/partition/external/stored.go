@@ -53,8 +53,10 @@ func (s *Stored) open() error {
 		}
 		return shape, true, nil
 	}
-	if shape, err := s.file.Shape("relations/ptr", section.I64); err != nil || shape != nil {
-		return errors.Join(err, s.file.Errorf("relations/ptr", "edges have types, which are not streamed: partition the data set itself"))
+	for _, what := range []struct{ section, text string }{{"relations/ptr", "edges have types"}, {"types/of", "nodes have types"}, {"edge/dense", "edges have columns"}} {
+		if s.file.Has(what.section) {
+			return s.file.Errorf(what.section, "%s, which are not streamed: partition the data set itself", what.text)
+		}
 	}
 	shape, ok, err := extents("split", section.U8, 1, -1)
 	if err != nil {

@@ -1,0 +1,168 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph/section"
+)
+
+// Types are the types of the nodes of a graph, T of them. Each type's features are columns of their
+// own among those of Features: a node's row is zero in the columns of other types, which a sparse
+// row does not store, and a linear layer over all columns is a projection for each type. The zero
+// value is a graph whose nodes are all of one type.
+type Types struct {
+	Names []string // [T]
+	Of    []uint8  // [N] type of each node
+	Ptr   []int64  // [T+1] type t's features are columns [Ptr[t], Ptr[t+1]); nil: the types share all columns
+}
+
+// maxTypes bounds T.
+const maxTypes = 1 << 8
+
+// Count returns T; 0 where nodes have no types.
+func (t Types) Count() int { return len(t.Names) }
+
+// Columns returns the columns [lo, hi) of that type, of so many in all.
+func (t Types) Columns(kind, all int) (lo, hi int) {
+	if t.Ptr == nil {
+		return 0, all
+	}
+	return int(t.Ptr[kind]), int(t.Ptr[kind+1])
+}
+
+// Nodes returns how many nodes there are of each type.
+func (t Types) Nodes() []int {
+	n := make([]int, len(t.Names))
+	for _, kind := range t.Of {
+		n[kind]++
+	}
+	return n
+}
+
+// Select returns the types of the given nodes.
+func (t Types) Select(nodes []int32) Types {
+	if t.Count() == 0 {
+		return Types{}
+	}
+	out := Types{Names: t.Names, Ptr: t.Ptr, Of: make([]uint8, len(nodes))}
+	for k, i := range nodes {
+		out.Of[k] = t.Of[i]
+	}
+	return out
+}
+
+// Apart returns features in which each type has the columns of x for itself, T times as many, and
+// the types that say so: a layer over them has weights for each type. It returns x where the types
+// have columns of their own, or there are none.
+func (t Types) Apart(x Features) (Features, Types) {
+	if t.Count() == 0 || t.Ptr != nil || x.Cols() == 0 {
+		return x, t
+	}
+	out := Types{Names: t.Names, Of: t.Of, Ptr: make([]int64, t.Count()+1)}
+	for k := range t.Names {
+		out.Ptr[k+1] = int64((k + 1) * x.Cols())
+	}
+	return x.shifted(func(i int) int32 { return int32(out.Ptr[t.Of[i]]) }, t.Count()*x.Cols()), out
+}
+
+// Valid returns an error that names the first broken invariant of the types of n nodes with
+// features x, or nil.
+func (t Types) Valid(n int, x Features) error {
+	if t.Count() == 0 {
+		if t.Of != nil || t.Ptr != nil {
+			return fmt.Errorf("graph: nodes of no type must have neither types nor columns of one (got %d and %d)", len(t.Of), len(t.Ptr))
+		}
+		return nil
+	}
+	if t.Count() > maxTypes || len(t.Of) != n {
+		return fmt.Errorf("graph: there must be at most %d types and one for each of %d nodes (got %d and %d)", maxTypes, n, t.Count(), len(t.Of))
+	}
+	for k, name := range t.Names {
+		if name == "" || slices.Contains(t.Names[:k], name) {
+			return fmt.Errorf("graph: name of node type %d must be given and differ from the others (got %q)", k, name)
+		}
+	}
+	for i, kind := range t.Of {
+		if int(kind) >= t.Count() {
+			return fmt.Errorf("graph: type of node %d must be 0 to %d (got %d)", i, t.Count()-1, kind)
+		}
+	}
+	if t.Ptr == nil {
+		return nil
+	}
+	if len(t.Ptr) != t.Count()+1 || t.Ptr[0] != 0 || !slices.IsSorted(t.Ptr) || t.Ptr[t.Count()] != int64(x.Cols()) {
+		return fmt.Errorf("graph: columns of %d types must ascend from 0 to %d (got %v)", t.Count(), x.Cols(), t.Ptr)
+	}
+	return t.validRows(x)
+}
+
+// validRows refuses a value of a node in the columns of another type.
+func (t Types) validRows(x Features) error {
+	for i, kind := range t.Of {
+		lo, hi := t.Columns(int(kind), x.Cols())
+		fail := func(j int) error {
+			return fmt.Errorf("graph: node %d of type %s must have values in columns %d to %d only (got one in column %d)", i, t.Names[kind], lo, hi-1, j)
+		}
+		if x.Sparse != nil {
+			col, _ := x.Sparse.Row(i)
+			for _, j := range col {
+				if int(j) < lo || int(j) >= hi {
+					return fail(int(j))
+				}
+			}
+			continue
+		}
+		if x.Cols() == 0 {
+			continue
+		}
+		for j, v := range x.Dense.Row(i) {
+			if v != 0 && (j < lo || j >= hi) {
+				return fail(j)
+			}
+		}
+	}
+	return nil
+}
+
+// Sections returns the types as sections types/…, none where nodes have none.
+func (t Types) Sections() []section.Section {
+	if t.Count() == 0 {
+		return nil
+	}
+	list := []section.Section{section.Array("types/of", t.Of)}
+	if t.Ptr != nil {
+		list = append(list, section.Array("types/columns", t.Ptr))
+	}
+	return append(list, section.Strings("types/names", t.Names)...)
+}
+
+// Read reads the types of n nodes with features x from a file, nothing where it has none.
+func (t *Types) Read(f *section.Arrays, n int, x Features) (err error) {
+	*t = Types{}
+	if !f.Has("types/of") {
+		return nil
+	}
+	if t.Of, err = section.Values[uint8](f, "types/of", n); err != nil {
+		return err
+	}
+	if f.Has("types/columns") {
+		if t.Ptr, err = section.Values[int64](f, "types/columns", -1); err != nil {
+			return err
+		}
+	}
+	ptr, err := section.Values[int64](f, "types/names/ptr", -1)
+	if err != nil {
+		return err
+	}
+	if len(ptr) < 2 || len(ptr) > maxTypes+1 {
+		return f.Errorf("types/names/ptr", "there must be 1 to %d types (got %d)", maxTypes, len(ptr)-1)
+	}
+	if t.Names, err = f.Strings("types/names", len(ptr)-1); err != nil {
+		return err
+	}
+	if err := t.Valid(n, x); err != nil {
+		return f.Errorf("types/of", "%w", err)
+	}
+	return nil
+}
