@@ -100,6 +100,15 @@ func TestManifests(t *testing.T) {
 			ReadOnly  bool   `yaml:"readOnly"`
 		} `yaml:"persistentVolumeClaim"`
 	}
+	type probe struct {
+		HTTPGet struct {
+			Path string `yaml:"path"`
+			Port string `yaml:"port"`
+		} `yaml:"httpGet"`
+		PeriodSeconds    int `yaml:"periodSeconds"`
+		TimeoutSeconds   int `yaml:"timeoutSeconds"`
+		FailureThreshold int `yaml:"failureThreshold"`
+	}
 	type pod struct {
 		Metadata struct {
 			Labels map[string]string `yaml:"labels"`
@@ -114,11 +123,15 @@ func TestManifests(t *testing.T) {
 				Command []string `yaml:"command"`
 				Args    []string `yaml:"args"`
 				Ports   []struct {
+					Name          string `yaml:"name"`
 					ContainerPort int    `yaml:"containerPort"`
 					Protocol      string `yaml:"protocol"`
 				} `yaml:"ports"`
-				Resources    map[string]map[string]string `yaml:"resources"`
-				VolumeMounts []struct {
+				StartupProbe   *probe                       `yaml:"startupProbe"`
+				LivenessProbe  *probe                       `yaml:"livenessProbe"`
+				ReadinessProbe *probe                       `yaml:"readinessProbe"`
+				Resources      map[string]map[string]string `yaml:"resources"`
+				VolumeMounts   []struct {
 					Name      string `yaml:"name"`
 					MountPath string `yaml:"mountPath"`
 					ReadOnly  bool   `yaml:"readOnly"`
@@ -207,6 +220,9 @@ func TestManifests(t *testing.T) {
 			}
 			return c.Args[k+1]
 		}
+		if err := newJoin().ParseFlags(c.Args[1:]); err != nil || c.Args[0] != "join" {
+			t.Errorf("%s: the arguments must be those of peer join (%v)", file, err)
+		}
 		equal(t, file+": --ranks", arg("--ranks"), fmt.Sprint(j.Completions))
 		equal(t, file+": --hosts", arg("--hosts"), hosts)
 		mounted := func(path string) {
@@ -221,11 +237,25 @@ func TestManifests(t *testing.T) {
 			}
 			t.Errorf("%s: nothing is mounted for %s", file, path)
 		}
-		for _, name := range []string{"--plan", "--shard", "--secret", "--state", "--out"} {
+		for _, name := range []string{"--plan", "--shard", "--secret", "--state", "--out", "--http-token-file"} {
 			mounted(arg(name))
 		}
-		if len(c.Ports) != 1 || c.Ports[0].ContainerPort != 4001 || c.Ports[0].Protocol != "UDP" {
-			t.Errorf("%s: ports %v, want 4001 by UDP", file, c.Ports)
+		if len(c.Ports) != 2 || c.Ports[0].ContainerPort != 4001 || c.Ports[0].Protocol != "UDP" {
+			t.Fatalf("%s: the first of 2 ports must be 4001 by UDP (got %v)", file, c.Ports)
+		}
+		live := c.Ports[1]
+		equal(t, file+": --http", arg("--http"), fmt.Sprintf("0.0.0.0:%d", live.ContainerPort))
+		for path, p := range map[string]*probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+			if p == nil || c.StartupProbe == nil {
+				t.Fatalf("%s: there must be a startup probe and one of %s", file, path)
+			}
+			equal(t, file+": path of a probe", p.HTTPGet.Path, path)
+			for _, p := range []*probe{p, c.StartupProbe} {
+				equal(t, file+": port of "+path, p.HTTPGet.Port, live.Name)
+				if p.PeriodSeconds < 1 {
+					t.Errorf("%s: a probe must have a period (got %d)", file, p.PeriodSeconds)
+				}
+			}
 		}
 		plan := objects["v1 ConfigMap"].Data["plan.yaml"]
 		if _, _, err := cli.ReadPlan(write(t, plan), func(text string) { t.Error(text) }); err != nil {
