@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestJoinCompares: a site that joins with --compare trains alone, too, and says whether joining paid by its own test nodes.
+// TestJoinCompares: a site that joins with --compare, which peer compare --plan is, trains alone, too, and says whether joining paid by its own test nodes.
 // The figure of together is that of the predictions which the run wrote, that of alone is what the site's part gives by
 // itself. The other site sends nothing for it.
 func TestJoinCompares(t *testing.T) {
@@ -20,7 +20,7 @@ func TestJoinCompares(t *testing.T) {
 		exit, _, stderr := call(t.Context(), c.join(1, plan)...)
 		other <- fmt.Sprintf("exit %d: %s", exit, stderr)
 	}()
-	text := must(t, c.join(0, plan, "--compare")...)
+	text := must(t, append([]string{"compare"}, c.join(0, plan)[1:]...)...)
 	if said := <-other; !strings.HasPrefix(said, "exit 0") {
 		t.Errorf("the other peer: %s", said)
 	}
@@ -49,5 +49,17 @@ func TestJoinCompares(t *testing.T) {
 			math.Abs(way.Ahead.Mean-(together-way.Test)) > 1e-9 {
 			t.Errorf("together %g, %+v", together, way)
 		}
+	}
+}
+
+// TestCompareOverSitesRefuses: what peer compare takes with a plan, and what without one.
+func TestCompareOverSitesRefuses(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--data d --shard s --identity k", "--shard, --identity: over real sites peer compare requires --plan"},
+		{"--plan p --shard s --rounds 3 --seeds 2", "(got --rounds, --seeds)"},
+		{"--plan p", "--plan requires --shard"},
+		{"--plan p --shard s --link fast", "p: no such file"}, // the plan is read first
+	} {
+		refuse(t, 2, []string{c.want}, append([]string{"compare"}, strings.Fields(c.args)...)...)
 	}
 }

@@ -87,7 +87,7 @@ Start with:  peer demo`,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), newMan(), live.Command())
-	root.AddCommand(compare.Commands()...)
+	root.AddCommand(compare.Commands(newJoin())...)
 	root.AddCommand(graphs.Commands()...)
 	root.AddCommand(federation.Commands()...)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

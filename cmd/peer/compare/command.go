@@ -23,8 +23,12 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Commands returns the commands of this package.
-func Commands() []*cobra.Command { return []*cobra.Command{newDemo(), newCompare()} }
+// Commands returns the commands of this package. join is a peer join, by which sites compare over a plan.
+func Commands(join *cobra.Command) []*cobra.Command {
+	c := newCompare()
+	overSites(c, join)
+	return []*cobra.Command{newDemo(), c}
+}
 
 // comparing has the flags of peer compare.
 type comparing struct {
@@ -44,17 +48,21 @@ func newCompare() *cobra.Command {
 	var c comparing
 	var config string
 	one := &cobra.Command{
-		Use:   "compare (--data D [--peers K] | --shards DIR)",
+		Use:   "compare (--data D [--peers K] | --shards DIR | --plan PLAN --shard S)",
 		Short: "Compare training together with training alone",
 		Long: `Simulate all peers on one machine and compare what they reach together with what each site reaches alone, with what the
 features alone tell (an MLP on pooled features), and with pooled data. Each way trains by the same settings, which are
 those of peer train, once for each of --seeds. The result says by how much training together is ahead on the same test
 nodes, with a 95 % interval, how many bytes were sent, and who saw raw data.
 
-The directory gets compare.html, compare.json, compare.csv and settings.yaml. peer train writes the model.`,
+The directory gets compare.html, compare.json, compare.csv and settings.yaml. peer train writes the model.
+
+With --plan this is peer join --compare: each site of the plan runs it with its own part, or peer join. They train one
+model, and this site learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
 		Example: `  peer compare --data data/cora --seeds 5
   peer compare --data data/cora --peers 4 --model sage --rounds 50
-  peer compare --shards parts --config settings.yaml`,
+  peer compare --shards parts --config settings.yaml
+  peer compare --plan plan.yaml --shard parts/part-0`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.run(cmd, config)
 		},

@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Site says what joining gave this site, over its own test nodes: the object of compare.json of peer join --compare.
+// Site says what joining gave this site, over its own test nodes: the object of compare.json of peer compare --plan.
 // Nothing of it leaves the site. Metrics are in [0, 1].
 type Site struct {
 	Metric    eval.Metric `json:"metric"`

@@ -90,6 +90,9 @@ func sections() []string {
 	return append(all, "output")
 }
 
+// Section is the annotation of a flag that is no setting with the section of help that it is in.
+const Section = "section"
+
 // Group groups the flags in c's help by section, and those of some modes only by mode. The
 // flags in data, besides settings, are in section data.
 func Group(c *cobra.Command, data ...string) {
@@ -101,17 +104,18 @@ func Group(c *cobra.Command, data ...string) {
 			fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
 		}
 		of := map[string]*pflag.FlagSet{}
-		var modes []string
+		var more []string // sections
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			name := "output"
 			if v, ok := f.Value.(*settingValue); ok {
 				name = v.setting.Group
 				if m := v.setting.Modes; len(m) == 1 || len(m) > 1 && !slices.Contains(m, "retexo") {
 					name = "only in mode " + strings.Join(v.setting.Modes, " or ")
-					if !slices.Contains(modes, name) {
-						modes = append(modes, name)
-					}
+					more = append(more, name)
 				}
+			} else if in := f.Annotations[Section]; len(in) > 0 {
+				name = in[0]
+				more = append(more, name)
 			} else if slices.Contains(data, f.Name) {
 				name = "data"
 			}
@@ -121,8 +125,8 @@ func Group(c *cobra.Command, data ...string) {
 			}
 			of[name].AddFlag(f)
 		})
-		slices.Sort(modes)
-		for _, name := range slices.Concat(sections(), modes) {
+		slices.Sort(more)
+		for _, name := range slices.Concat(sections(), slices.Compact(more)) {
 			if s := of[name]; s != nil && s.HasAvailableFlags() {
 				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], s.FlagUsages())
 			}
