@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,6 +42,31 @@ func TestRepeat(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRepeatInit: the settings of a run that started from a model file name the file and its digest, and repeat the run; with
+// another file, or without it, they do not.
+func TestRepeatInit(t *testing.T) {
+	data, dir := sites(t), t.TempDir()
+	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
+	train := func(args ...string) []string {
+		return append([]string{"train", "--data", data, "-q", "--mode", "fullbatch", "--peers", "2", "--rounds", "2"}, args...)
+	}
+	must(t, train("-o", at("old"), "--seed", "1")...)
+	must(t, train("-o", at("first"), "--seed", "2", "--init", at("old", "model.safetensors"))...)
+	again := []string{"train", "--config", at("first", "settings.yaml"), "-q", "-o", at("again")}
+	must(t, again...)
+	if !bytes.Equal(contents(t, at("first", "model.safetensors")), contents(t, at("again", "model.safetensors"))) {
+		t.Error("the repeated run must make the same model")
+	}
+	if err := os.WriteFile(at("old", "model.safetensors"), contents(t, at("first", "model.safetensors")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 2, []string{"must be that of SHA-256"}, again...)
+	if err := os.Remove(at("old", "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 2, []string{"settings.yaml: init_file", "no such file"}, again...)
 }
 
 // TestRepeatJoin: the settings beside the reports of all sites are the same, and a plan that repeats the run.

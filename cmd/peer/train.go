@@ -26,19 +26,19 @@ import (
 type job struct {
 	plan *heddle.Plan
 	jobFile
-	init     *heddle.Initial // what training starts from; nil: random parameters
-	embed    bool            // hidden rows are written
-	initFile string          // of it
-	tunes    bool            // preset is auto, whatever settings say
-	ledger   dp.Ledger
-	planOut  string // file for the settings by which the model was trained; empty: none
+	init    *heddle.Initial // what training starts from; nil: random parameters
+	embed   bool            // hidden rows are written
+	tunes   bool            // preset is auto, whatever settings say
+	ledger  dp.Ledger
+	planOut string // file for the settings by which the model was trained; empty: none
 }
 
 // jobFile is what a settings file of peer train has besides settings.
 type jobFile struct {
 	cli.Source `yaml:",inline"`
-	Out        string `yaml:"out"`             // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
-	Seeds      int    `yaml:"seeds,omitempty"` // runs; each takes the next seed, and the next split if there are several
+	InitFile   string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
+	Out        string `yaml:"out"`                 // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
+	Seeds      int    `yaml:"seeds,omitempty"`     // runs; each takes the next seed, and the next split if there are several
 }
 
 func (j *jobFile) bind(f *pflag.FlagSet) {
@@ -56,12 +56,17 @@ func (j *job) load(path string, f *pflag.FlagSet, warn func(string)) (err error)
 	if j.tunes {
 		settings["preset"] = "auto"
 	}
-	j.initFile = settings["init"]
+	initFile := settings["init"]
 	if j.init, err = cli.TakeInitial(settings); err != nil {
 		return err
 	}
 	if j.plan, _, err = cli.LoadPlan("train", path, settings, &j.jobFile, warn); err != nil {
 		return err
+	}
+	if initFile != "" {
+		j.InitFile = initFile
+	} else if j.init, err = cli.ReadInitial(j.InitFile); err != nil {
+		return fmt.Errorf("%s: init_file: %w", path, err)
 	}
 	for name, restore := range map[string]func(){
 		"data": func() { j.Data = given.Data }, "shards": func() { j.Shards = given.Shards },
@@ -217,10 +222,8 @@ func (j *job) resumed(first *trained, state string, resume bool, w *cli.Watch) e
 	}
 	path := cli.RecordOf(state)
 	again := fmt.Sprintf("peer train --config %s --resume", path)
-	for _, one := range [][2]string{{"init", j.initFile}, {"privacy-ledger", j.ledger.Path}} {
-		if one[1] != "" {
-			again += fmt.Sprintf(" --%s %s", one[0], one[1])
-		}
+	if j.ledger.Path != "" {
+		again += " --privacy-ledger " + j.ledger.Path
 	}
 	return cli.Record{Path: path, Settings: now, Again: again}.Keep()
 }
@@ -246,9 +249,6 @@ func (j *job) stopped(ctx context.Context, err error, first *trained, state stri
 func (j *job) finish(out output, best *trained, all []oneRun, state string, text io.Writer) error {
 	j.Source.Split = best.source.Split
 	again := "peer train --config " + out.settings() + " --out " + j.Out + "-again"
-	if j.initFile != "" {
-		again += " --init " + j.initFile
-	}
 	one := j.jobFile
 	one.Seeds = 0 // the settings are of the run that is written
 	place, err := yaml.Marshal(one)
