@@ -54,22 +54,17 @@ func (u *uplink) leave(wire time.Duration) time.Duration {
 	return u.idle
 }
 
-// newLinks returns the links from one member to each of size, by rank; nothing uses the one to
-// itself. A pair with a model of its own has an uplink of its own, too.
-func newLinks(start time.Time, from, size int, models Table, seed uint64) []*link {
-	key := rng.New(seed).FoldString("sim").Fold(uint64(from))
-	shared, links := &uplink{start: start}, make([]*link, size)
-	for to := range links {
-		l := &link{uplink: shared, key: key.Fold(uint64(to)), limit: defaultLimit}
-		l.room, l.arrived = make(chan struct{}, 1), make(chan struct{}, 1)
-		var own bool
-		if l.model, own = models.between(from, to); own {
-			l.uplink = &uplink{start: start}
-		}
-		l.timed = l.model != Model{}
-		links[to] = l
+// newLink returns the link from one member, whose links share an uplink, to another. A pair with a model
+// of its own has an uplink of its own, too.
+func newLink(shared *uplink, from, to int, models Table, seed uint64) *link {
+	l := &link{uplink: shared, key: rng.New(seed).FoldString("sim").Fold(uint64(from)).Fold(uint64(to)), limit: defaultLimit}
+	l.room, l.arrived = make(chan struct{}, 1), make(chan struct{}, 1)
+	var own bool
+	if l.model, own = models.between(from, to); own {
+		l.uplink = &uplink{start: shared.start}
 	}
-	return links
+	l.timed = l.model != Model{}
+	return l
 }
 
 // push puts frame on the way unless the queue is full. A frame longer than the whole queue goes

@@ -17,6 +17,9 @@ var errPeerClosed = errors.New("closed by the peer")
 type member struct {
 	net                 *Network
 	rank                int
+	uplink              *uplink
+	mu                  sync.Mutex
+	links               map[int]*link // to members that one end has dealt with
 	closeOnce, loseOnce sync.Once
 	closed, lost        chan struct{}
 }
@@ -35,7 +38,7 @@ func (m *member) Free(frame []byte) { m.net.pool.Put(frame) }
 // Send copies the frame and puts the copy into the link's queue, waiting for room.
 func (m *member) Send(ctx context.Context, to int, head, body []byte) error {
 	peer := m.peer(to)
-	l := m.net.links[m.rank][to]
+	l := m.net.link(m.rank, to)
 	kept := joined(&m.net.pool, head, body)
 	for {
 		if err := m.fault(ctx, peer, "send"); err != nil {
@@ -61,7 +64,7 @@ func (m *member) Send(ctx context.Context, to int, head, body []byte) error {
 // Recv takes the next frame of the link once it has arrived.
 func (m *member) Recv(ctx context.Context, from int) ([]byte, error) {
 	peer := m.peer(from)
-	l := m.net.links[from][m.rank]
+	l := m.net.link(from, m.rank)
 	for {
 		if err := m.fault(ctx, peer, "recv"); err != nil {
 			return nil, err

@@ -51,10 +51,11 @@ func (c Config) validate(size int) error {
 // one.
 var ErrLost = errors.New("lost")
 
-// Network connects a fixed number of members.
+// Network connects a fixed number of members. A link takes memory once one of its ends uses it: members
+// that talk to few others, as leaves do, may be many.
 type Network struct {
+	config  Config
 	members []*member
-	links   [][]*link // from, to
 	pool    comm.Pool
 }
 
@@ -63,17 +64,26 @@ func New(size int, cfg Config) *Network {
 	if err := cfg.validate(size); err != nil {
 		panic(err.Error())
 	}
-	n, start := &Network{}, time.Now()
-	for from := range size {
-		n.members = append(n.members,
-			&member{net: n, rank: from, closed: make(chan struct{}), lost: make(chan struct{})})
-		links := newLinks(start, from, size, cfg.Links, cfg.Seed)
-		for to, l := range links {
-			l.configure(cfg, from, to)
-		}
-		n.links = append(n.links, links)
+	n, start := &Network{config: cfg}, time.Now()
+	for rank := range size {
+		n.members = append(n.members, &member{net: n, rank: rank, uplink: &uplink{start: start}, links: map[int]*link{},
+			closed: make(chan struct{}), lost: make(chan struct{})})
 	}
 	return n
+}
+
+// link returns the link from one member to another.
+func (n *Network) link(from, to int) *link {
+	m := n.members[from]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.links[to]
+	if l == nil {
+		l = newLink(m.uplink, from, to, n.config.Links, n.config.Seed)
+		l.configure(n.config, from, to)
+		m.links[to] = l
+	}
+	return l
 }
 
 // configure applies what a network in memory has beyond the models of its links.
@@ -108,7 +118,7 @@ func (n *Network) Lose(rank int) { n.members[rank].lose() }
 
 // Stats returns the frames and bytes that Send has accepted on one link.
 func (n *Network) Stats(from, to int) (frames, bytes int64) {
-	l := n.links[from][to]
+	l := n.link(from, to)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.frames, l.bytes

@@ -3,6 +3,7 @@ package netsim_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -268,4 +269,30 @@ func TestNetworkOfPairs(t *testing.T) {
 			start = time.Now()
 		}
 	})
+}
+
+// Ten thousand members of which each talks to three take memory for these links alone.
+func TestLinksOnFirstUse(t *testing.T) {
+	const size, sites, most = 10_000, 3, 64 << 20
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	net := netsim.New(size, netsim.Config{})
+	for from := sites; from < size; from++ {
+		for to := range sites {
+			if err := net.Transport(from).Send(t.Context(), to, nil, []byte{byte(from)}); err != nil {
+				t.Fatal(err)
+			}
+			frame, err := net.Transport(to).Recv(t.Context(), from)
+			if err != nil || frame[0] != byte(from) {
+				t.Fatalf("site %d received %v of %d: %v", to, frame, from, err)
+			}
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > most {
+		t.Errorf("%d members take %d bytes, must be at most %d", size, used, most)
+	}
+	runtime.KeepAlive(net)
 }

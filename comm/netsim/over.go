@@ -38,9 +38,10 @@ type delayed struct {
 func Over(t comm.Transport, rank, size int, models Table, seed uint64) comm.Transport {
 	s := &slow{Transport: t, closed: make(chan struct{}), links: make([]*delayed, size)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for to, l := range newLinks(time.Now(), rank, size, models, seed) {
+	shared := &uplink{start: time.Now()}
+	for to := range size {
 		if to != rank {
-			s.links[to] = &delayed{link: l, failed: make(chan struct{})}
+			s.links[to] = &delayed{link: newLink(shared, rank, to, models, seed), failed: make(chan struct{})}
 			s.tasks.Go(func() { s.deliver(to) })
 		}
 	}
