@@ -86,6 +86,8 @@ type Reduced struct {
 	// column or part of a sum in fixed point; nil: no further. A Reducer that adds noise says how much at most, or
 	// +Inf; it must check UpdateLimit, if at all, before.
 	Error []float64
+
+	Without bool // this member's part is not in the sums: it came too late (package leaf)
 }
 
 // Reducer reduces contributions of the members: in the clear (Group) or privately (privacy/secagg). The sums are the same

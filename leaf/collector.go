@@ -1,0 +1,198 @@
+package leaf
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// Collector is one site's comm.Reducer of sums with leaves. It is not safe for use by several goroutines
+// at once, but for Sums and Stop.
+type Collector struct {
+	agreed Agreement
+	group  *comm.Group  // of the sites
+	inner  comm.Reducer // sums what the sites have
+	intake *Intake      // nil at a site that collects no shares
+	until  func(ctx context.Context, exchange int) error
+
+	mu      sync.Mutex
+	sums    []exchange
+	err     error         // why there will be no more
+	changed chan struct{} // closed when sums or err change
+}
+
+// exchange is one sum, as it is published.
+type exchange struct {
+	numbers []byte
+	leaves  map[Token]bool // whose shares are in it
+}
+
+// NewCollector returns the reducer of one of the sites in g, which sums what the sites have through inner. The first
+// a.Sites members have an intake, the others nil. until returns when an exchange may close: Intake.Quorum.
+func NewCollector(
+	a Agreement, g *comm.Group, inner comm.Reducer, in *Intake, until func(ctx context.Context, exchange int) error,
+) (*Collector, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	if members := len(g.Members()); members != g.Size() || members < a.Sites || (in != nil) != (g.Rank() < a.Sites) {
+		return nil, fmt.Errorf("the %d sites that collect shares must be among the %d of the group, and all must be there (got %d)",
+			a.Sites, g.Size(), members)
+	}
+	return &Collector{agreed: a, group: g, inner: inner, intake: in, until: until, changed: make(chan struct{})}, nil
+}
+
+// Reduce implements comm.Reducer: the sums are those of all sites, and of the leaves of which all collecting sites have a
+// share when they close the exchange. They are exact sums of what each member rounded to Step. Limits are not checked:
+// nobody sees what one leaf sends.
+//
+// The M sites send 16·len·(M−1) bytes by the door Reduce where inner is a Group, for len numbers of Update and Counts, and
+// by the door Control Agreement.ListBytes beside Meta.
+func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	x, err := pack(c, s.agreed.bound(s.group.Size()))
+	if err != nil {
+		return comm.Reduced{}, err
+	}
+	leaves, err := s.collect(ctx, x)
+	if err != nil {
+		return comm.Reduced{}, err
+	}
+	sum := comm.Contribution{ID: c.ID, Meta: c.Meta, Common: c.Common, Counts: make([]int64, len(x.B)/8)}
+	for i := range sum.Counts {
+		sum.Counts[i] = int64(binary.LittleEndian.Uint64(x.B[8*i:]))
+	}
+	said, err := s.inner.Reduce(ctx, &sum)
+	if err != nil {
+		return comm.Reduced{}, err
+	}
+	for i, n := range sum.Counts {
+		binary.LittleEndian.PutUint64(x.B[8*i:], uint64(n))
+	}
+	s.publish(exchange{x.B, leaves})
+	return comm.Reduced{Meta: said.Meta}, unpack(x, c)
+}
+
+// collect adds to x the shares of all leaves of which every collecting site has one, and returns whose they are.
+func (s *Collector) collect(ctx context.Context, x comm.Integers) (map[Token]bool, error) {
+	shares, out := map[uint64]share{}, make([][]byte, s.group.Size())
+	var own []byte
+	if s.intake != nil {
+		s.intake.begin(len(x.B) / 8)
+		if err := s.until(ctx, len(s.sums)); err != nil {
+			return nil, err
+		}
+		shares = s.intake.close()
+		for _, tag := range slices.Sorted(maps.Keys(shares)) {
+			own = binary.LittleEndian.AppendUint64(own, tag)
+		}
+		for q := range s.agreed.Sites {
+			if q != s.group.Rank() {
+				out[q] = own
+			}
+		}
+	}
+	in, err := s.group.SendRecv(ctx, comm.Control, "lists of leaves", out, 8*s.agreed.Most)
+	if err != nil || s.intake == nil {
+		return nil, err
+	}
+	in[s.group.Rank()] = own
+	lists := make([][]uint64, s.agreed.Sites)
+	for q := range lists {
+		if lists[q], err = parseList(in[q]); err != nil {
+			return nil, &comm.PeerError{Rank: q, Op: "lists of leaves", Err: err}
+		}
+	}
+	list := common(lists)
+	if len(list) < s.agreed.Least {
+		return nil, nil
+	}
+	add(x, shares, list)
+	leaves := make(map[Token]bool, len(list))
+	for _, tag := range list {
+		leaves[shares[tag].token] = true
+	}
+	return leaves, nil
+}
+
+func parseList(b []byte) (list []uint64, err error) {
+	if len(b)%8 != 0 {
+		return nil, fmt.Errorf("a list must have whole tags of 8 bytes (got %d bytes)", len(b))
+	}
+	for ; len(b) > 0; b = b[8:] {
+		tag := binary.LittleEndian.Uint64(b)
+		if len(list) > 0 && tag <= list[len(list)-1] {
+			return nil, errors.New("the tags of a list must ascend")
+		}
+		list = append(list, tag)
+	}
+	return list, nil
+}
+
+func (s *Collector) publish(e exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sums = append(s.sums, e)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Stop says that no sum follows, since the run has ended or failed: err says why to whoever waits for one.
+func (s *Collector) Stop(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+		close(s.changed)
+	}
+}
+
+// What a leaf fetches of an exchange:
+//
+//	byte 0       version of this layout, 1
+//	byte 1       1: the leaf's numbers are in the sums, 0: they are not
+//	bytes 2–3    0
+//	bytes 4–7    exchange, little endian as all that follows
+//	bytes 8–11   the exchange that is open or opens next: shares of earlier ones are late
+//	bytes 12–15  0
+//	bytes 16–    numbers of 8 bytes
+const sumsHeader = 16
+
+// Sums waits for an exchange and returns what leaf t fetches of it.
+func (s *Collector) Sums(ctx context.Context, t Token, exchange int) ([]byte, error) {
+	for {
+		s.mu.Lock()
+		n, err, changed := len(s.sums), s.err, s.changed
+		s.mu.Unlock()
+		if exchange >= 0 && exchange < n {
+			return s.encode(t, exchange, n), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Collector) encode(t Token, exchange, open int) []byte {
+	s.mu.Lock()
+	e := s.sums[exchange]
+	s.mu.Unlock()
+	b := make([]byte, 4, sumsHeader+len(e.numbers))
+	b[0] = version
+	if e.leaves[t] {
+		b[1] = 1
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(exchange))
+	b = binary.LittleEndian.AppendUint32(b, uint32(open))
+	return append(append(b, 0, 0, 0, 0), e.numbers...)
+}

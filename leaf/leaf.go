@@ -1,0 +1,100 @@
+// Package leaf lets many members contribute to the sums of few: phones to those of sites. A leaf is no
+// peer of the sites. It has rows of its own and no edge to others' nodes, comes and goes as it likes,
+// and deals with the sites alone.
+//
+// In each sum a leaf sends one message of additive shares to m ≥ 2 sites: its numbers less the streams
+// of m−1 seeds to one of them, a seed of 32 bytes to each of the others. All numbers are integers
+// modulo 2⁶⁴, so that a share by itself is uniformly random. When a sum closes, the sites agree on the
+// leaves of which all m have a share, add up the shares of these, add that to their own numbers, and
+// sum these as ever: in the clear, or under masks (privacy/secagg). Whoever dropped out is not in the
+// list and costs nothing (Corrigan-Gibbs and Boneh, Prio, NSDI 2017, §3, without its proofs). Then a
+// leaf may fetch the sums, from which it computes what comes next as the sites do.
+//
+// One honest site of the m keeps what a single leaf sends from all others. What the sites learn is who
+// sent, and the sum. Nobody checks what a leaf sends but the leaf: what one can do to the sums is
+// bounded by who is admitted (Rules), not by its numbers.
+package leaf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// Agreement is what the sites and leaves of a run have agreed on beforehand.
+type Agreement struct {
+	Run   [8]byte // the first bytes of the run's fingerprint: messages of another run are refused
+	Sites int     // m, which collect shares: the first ranks of the sites' group
+	Least int     // leaves that a sum must have, or it goes without any
+	Most  int     // leaves that a site admits
+}
+
+// Validate returns all faults at once, or nil.
+func (a Agreement) Validate() error {
+	var errs []error
+	for _, one := range []struct {
+		name             string
+		got, least, most int
+	}{
+		{"sites that collect shares", a.Sites, 2, 64}, {"least_leaves", a.Least, 2, MostLeaves}, {"leaves admitted", a.Most, a.Least, MostLeaves},
+	} {
+		if one.got < one.least || one.got > one.most {
+			errs = append(errs, fmt.Errorf("%s must be between %d and %d (got %d)", one.name, one.least, one.most, one.got))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// MostLeaves bounds the leaves of a run: every sum of their numbers must fit.
+const MostLeaves = 1 << 22
+
+// Step is the grid of a sum: each member rounds its numbers to multiples of it, half to even, and their
+// sum is exact, whoever adds in which order.
+const Step = 0x1p-32
+
+// Token names a leaf within a run. A leaf draws it, and may draw another for the next run.
+type Token [16]byte
+
+// first is which of m sites gets the leaf's numbers, and is asked for sums; the others get seeds.
+func (t Token) first(m int) int { return int(binary.LittleEndian.Uint64(t[:8]) % uint64(m)) }
+
+// bound returns the largest magnitude of a number of one of so many members.
+func bound(members int) float64 { return 0x1p63 * Step / float64(members) }
+
+// bound returns the largest magnitude of a number of one leaf or of one of so many sites.
+func (a Agreement) bound(sites int) float64 { return bound(a.Most + sites) }
+
+// pack returns Update and Counts of c as they travel: integers modulo 2⁶⁴, multiples of Step and of 1. most is the largest
+// magnitude of the former.
+func pack(c *comm.Contribution, most float64) (comm.Integers, error) {
+	if c.Clipped || c.Residual != nil {
+		return comm.Integers{}, fmt.Errorf("leaf: %v: sums with leaves can neither be clipped nor have residuals", c.ID)
+	}
+	x := comm.NewIntegers(64, len(c.Update)+len(c.Counts))
+	for i, v := range c.Update {
+		if f := float64(v); !(f <= most && f >= -most) {
+			return comm.Integers{}, fmt.Errorf("leaf: %v: update[%d] must be between -%g and %g (got %g)", c.ID, i, most, most, v)
+		}
+		binary.LittleEndian.PutUint64(x.B[8*i:], uint64(integer(v)))
+	}
+	for i, n := range c.Counts {
+		binary.LittleEndian.PutUint64(x.B[8*(len(c.Update)+i):], uint64(n))
+	}
+	return x, nil
+}
+
+// unpack makes Update and Counts of c the sums x.
+func unpack(x comm.Integers, c *comm.Contribution) error {
+	if want := 8 * (len(c.Update) + len(c.Counts)); len(x.B) != want {
+		return fmt.Errorf("leaf: %v: the sums must have %d bytes (got %d)", c.ID, want, len(x.B))
+	}
+	for i := range c.Update {
+		c.Update[i] = float32(float64(int64(binary.LittleEndian.Uint64(x.B[8*i:]))) * Step)
+	}
+	for i := range c.Counts {
+		c.Counts[i] = int64(binary.LittleEndian.Uint64(x.B[8*(len(c.Update)+i):]))
+	}
+	return nil
+}

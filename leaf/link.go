@@ -1,0 +1,164 @@
+package leaf
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// A message between a leaf and a site over a comm.Transport is cut into frames:
+//
+//	byte 0      version, 1
+//	byte 1      kind
+//	bytes 2–3   0
+//	bytes 4–7   bytes of the whole message, little endian
+//	bytes 8–    the message, from where the frame before ends
+const linkHeader = 8
+
+// Kinds of messages. A leaf begins with hello, which the site answers with welcome, empty or the reason why not; it sends
+// shares, which have no answer, and asks for sums, which are the answer.
+const (
+	hello   = iota + 1 // token, evidence
+	welcome            // empty: admitted
+	give               // a share
+	ask                // exchange, 4 bytes
+	sums               // as Collector.Sums has them
+)
+
+const (
+	mostFrame    = comm.MaxFrame - linkHeader
+	mostEvidence = 1 << 16
+	mostMessage  = 1 << 30
+)
+
+func sendMessage(ctx context.Context, t comm.Transport, to int, kind byte, b []byte) error {
+	head := []byte{version, kind, 0, 0}
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(b)))
+	for {
+		n := min(len(b), mostFrame)
+		if err := t.Send(ctx, to, head, b[:n]); err != nil {
+			return err
+		}
+		if b = b[n:]; len(b) == 0 {
+			return nil
+		}
+	}
+}
+
+// recvMessage receives a message of at most so many bytes. Memory is taken for what arrives, not for what is announced.
+func recvMessage(ctx context.Context, t comm.Transport, from, most int) (kind byte, b []byte, err error) {
+	for total := -1; total != len(b); {
+		frame, err := t.Recv(ctx, from)
+		if err != nil {
+			return 0, nil, err
+		}
+		if len(frame) < linkHeader || frame[0] != version {
+			return 0, nil, fmt.Errorf("a frame must have a header of %d bytes and version %d (got %d bytes)", linkHeader, version, len(frame))
+		}
+		announced := int(binary.LittleEndian.Uint32(frame[4:]))
+		if announced > most {
+			return 0, nil, fmt.Errorf("a message must have at most %d bytes (got %d)", most, announced)
+		}
+		if total < 0 {
+			kind, total = frame[1], announced
+		}
+		if n := len(frame) - linkHeader; frame[1] != kind || announced != total || n != min(total-len(b), mostFrame) {
+			return 0, nil, fmt.Errorf("the next frame must have %d of %d bytes (got %d of %d)", min(total-len(b), mostFrame), total, n, announced)
+		}
+		b = append(b, frame[linkHeader:]...)
+		t.Free(frame)
+	}
+	return kind, b, nil
+}
+
+// Link is a leaf's Uplink over a comm.Transport on which the sites have the first ranks.
+type Link struct{ t comm.Transport }
+
+// Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not.
+func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte) (*Link, error) {
+	if len(evidence) > mostEvidence {
+		return nil, fmt.Errorf("leaf: evidence must have at most %d bytes (got %d)", mostEvidence, len(evidence))
+	}
+	for q := range a.Sites {
+		if err := sendMessage(ctx, t, q, hello, append(token[:len(token):len(token)], evidence...)); err != nil {
+			return nil, err
+		}
+	}
+	for q := range a.Sites {
+		kind, why, err := recvMessage(ctx, t, q, mostEvidence)
+		if err == nil && kind != welcome {
+			err = fmt.Errorf("the answer must be of kind %d (got %d)", welcome, kind)
+		}
+		if err == nil && len(why) > 0 {
+			err = fmt.Errorf("%w: %q", ErrNotAdmitted, why)
+		}
+		if err != nil {
+			return nil, &comm.PeerError{Rank: q, Op: "hello", Err: err}
+		}
+	}
+	return &Link{t}, nil
+}
+
+// Send implements Uplink.
+func (l *Link) Send(ctx context.Context, site int, share []byte) error {
+	return sendMessage(ctx, l.t, site, give, share)
+}
+
+// Sums implements Uplink.
+func (l *Link) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
+	if err := sendMessage(ctx, l.t, site, ask, binary.LittleEndian.AppendUint32(nil, uint32(exchange))); err != nil {
+		return nil, err
+	}
+	kind, b, err := recvMessage(ctx, l.t, site, mostMessage)
+	if err == nil && kind != sums {
+		err = &comm.PeerError{Rank: site, Op: "sums", Err: fmt.Errorf("the answer must be of kind %d (got %d)", sums, kind)}
+	}
+	return b, err
+}
+
+// Serve deals with the leaf of one rank until it leaves, breaks the rules, or the run has ended; it returns why. Each
+// leaf needs a call of its own.
+func (s *Collector) Serve(ctx context.Context, t comm.Transport, from int) error {
+	kind, b, err := recvMessage(ctx, t, from, len(Token{})+mostEvidence)
+	if err == nil && (kind != hello || len(b) < len(Token{})) {
+		err = errors.New("a leaf must begin with its token")
+	}
+	if err != nil {
+		return err
+	}
+	token := Token(b)
+	refused := s.intake.Admit(ctx, token, b[len(token):])
+	why := ""
+	if refused != nil {
+		why = refused.Error()
+	}
+	if err := errors.Join(refused, sendMessage(ctx, t, from, welcome, []byte(why))); err != nil {
+		return err
+	}
+	for {
+		kind, b, err := recvMessage(ctx, t, from, mostMessage)
+		if err != nil {
+			return err
+		}
+		switch {
+		case kind == give:
+			if err := s.intake.Accept(token, b, time.Now()); err != nil && !errors.Is(err, ErrLate) && !errors.Is(err, ErrEarly) {
+				return err
+			}
+		case kind == ask && len(b) == 4:
+			b, err := s.Sums(ctx, token, int(binary.LittleEndian.Uint32(b)))
+			if err == nil {
+				err = sendMessage(ctx, t, from, sums, b)
+			}
+			if err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("a message must be a share or ask for sums (got one of kind %d and %d bytes)", kind, len(b))
+		}
+	}
+}
