@@ -36,6 +36,9 @@ func (t *Trainer) unknown() linear.Rest {
 // learn takes the statistics of all peers, of which own are this one's.
 func (t *Trainer) learn(own mat.Dense) error {
 	t.rest = t.unknown()
+	if t.Leaves {
+		return nil
+	}
 	t.rest.Rows = t.nodes - float64(len(t.present()))
 	return t.rest.Learn(t.stats, own, t.apart)
 }
@@ -103,6 +106,9 @@ func (t *Trainer) checkMeans(most float64) func(update []float32, counts []int64
 
 // deviationLimit returns what another peer's sums and sums of squares of the products with u may be.
 func (t *Trainer) deviationLimit(u mat.Dense) func(i int) comm.Limit {
+	if t.Leaves {
+		return nil
+	}
 	squares := t.rest.Projected(u)
 	return func(i int) comm.Limit {
 		if c := i - u.Cols; c >= 0 {
@@ -115,6 +121,9 @@ func (t *Trainer) deviationLimit(u mat.Dense) func(i int) comm.Limit {
 
 // checkDeviations checks sums and sums of squares of k columns, of which own are this peer's.
 func (t *Trainer) checkDeviations(sums, own []float32, apart []float64) error {
+	if t.Leaves {
+		return nil
+	}
 	k := len(sums) / 2
 	for c := range k {
 		sum, square := float64(sums[c])-float64(own[c]), float64(sums[k+c])-float64(own[k+c])

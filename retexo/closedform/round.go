@@ -30,7 +30,12 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		}
 	}
 	y, weight := t.targets()
-	if err := t.extend(ctx, r, t.added(r), y, weight); err != nil {
+	if t.Leaves {
+		err = t.equations(ctx, r, y, weight)
+	} else {
+		err = t.extend(ctx, r, t.added(r), y, weight)
+	}
+	if err != nil {
 		return false, err
 	}
 	found, err := t.solve(ctx, r, y, weight)
@@ -83,7 +88,7 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 			}
 		}
 	}
-	sums, rows, err := t.classSums(ctx, r, p)
+	sums, rows, without, err := t.classSums(ctx, r, p)
 	if err != nil {
 		return mat.Dense{}, err
 	}
@@ -113,7 +118,9 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 		for k, v := range n {
 			counts.Set(0, k, float32(v))
 		}
-		form.LeaveOwn(r, t.x, z, p)
+		if !without {
+			form.LeaveOwn(r, t.x, z, p)
+		}
 	}
 	form.Spec.Coarsen(t.x, z)
 	if r == 0 && form.Proj != nil {
@@ -123,16 +130,18 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 }
 
 // classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over how
-// many rows they go, in units; nil where residuals are the target.
-func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.Dense, counts []int64, err error) {
+// many rows they go, in units; nil where residuals are the target. without says that this peer's part is not in them.
+func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.Dense, counts []int64, without bool, err error) {
 	residual := t.model.Closed.Spec.Residual
 	sums = t.means.Sums(p)
 	own, rows, most := sums.Clone(), t.classRows(r), 1.0
 	if residual {
 		most = closed.MaxResidual
 	}
-	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Bits: t.bits(), Columns: sums.Cols,
-		UpdateLimit: t.rest.SumsLimit(t.means, rows, sums.Cols, most)}
+	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Bits: t.bits(), Columns: sums.Cols}
+	if !t.Leaves {
+		c.UpdateLimit = t.rest.SumsLimit(t.means, rows, sums.Cols, most)
+	}
 	switch {
 	case !residual:
 		c.Counts = make([]int64, p.Cols)
@@ -152,18 +161,18 @@ func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.D
 		c.CountLimit = atMost("the number of nodes of a class", t.rest.Rows*unit)
 	}
 	said, err := t.reducer.Reduce(ctx, c)
-	if err != nil {
-		return sums, nil, err
+	if err != nil || t.Leaves {
+		return sums, c.Counts, said.Without, err
 	}
 	if !c.Clipped { // else each part has been checked
 		if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
-			return sums, nil, err
+			return sums, nil, false, err
 		}
 	}
 	if c.Counts != nil {
 		err = t.checkClassCounts(r, c.Counts, before)
 	}
-	return sums, c.Counts, err
+	return sums, c.Counts, false, err
 }
 
 // unit is that of soft counts, which are summed as whole numbers.
@@ -180,6 +189,9 @@ func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]flo
 		}
 	}
 	c := &comm.Contribution{ID: t.id("deviations", r, 0), UpdateLimit: t.deviationLimit(u)}
+	if t.Leaves { // other nodes than those of the statistics
+		c.Counts = []int64{int64(len(t.present()))}
+	}
 	for _, v := range sums {
 		c.Update = append(c.Update, float32(v))
 	}
@@ -191,9 +203,13 @@ func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]flo
 	if err := t.checkDeviations(c.Update, own, said.Error); err != nil {
 		return nil, err
 	}
+	nodes := t.nodes
+	if t.Leaves {
+		nodes = max(float64(c.Counts[0]), 1)
+	}
 	scale, squares := make([]float32, u.Cols), make([]float64, u.Cols)
 	for k := range scale {
-		mean, square := float64(c.Update[k])/t.nodes, float64(c.Update[u.Cols+k])/t.nodes
+		mean, square := float64(c.Update[k])/nodes, float64(c.Update[u.Cols+k])/nodes
 		if v := square - mean*mean; v > 0 {
 			scale[k], squares[k] = float32(1/math.Sqrt(v)), square/v
 		}

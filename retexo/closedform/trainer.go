@@ -30,6 +30,7 @@ type Trainer struct {
 	Checkpoints *checkpoint.Store // nil: none are written
 	KeepHidden  bool              // for Hidden
 	Edges       *dp.Edges         // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
+	Leaves      bool              // whether sums have parts of leaves (package leaf), at all peers and leaves or none
 
 	config Config
 	whole  *shard.Shard // as New was given it
@@ -100,6 +101,9 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	t.group, t.reducer, t.sender = g, r, train.NewSender(g, t.shard, t.config.Rows)
 	if (t.Edges != nil) != (t.config.Epsilon > 0) {
 		return fmt.Errorf("closedform: edges must have a mechanism where epsilon is above 0, and only there (epsilon is %g)", t.config.Epsilon)
+	}
+	if err := t.fitsLeaves(); err != nil {
+		return err
 	}
 	for _, s := range t.sights() {
 		if s != nil {
@@ -195,7 +199,7 @@ func (t *Trainer) id(kind string, round, step int) comm.ReduceID {
 
 // prepare counts the labels, decides what is Auto, and sums the statistics of the features.
 func (t *Trainer) prepare(ctx context.Context) error {
-	counts, err := labels.Count(ctx, t.reducer, t.id("label counts", 0, 0), t.whole, t.config.Seed)
+	counts, err := t.countLabels(ctx)
 	if err != nil {
 		return err
 	}
@@ -281,7 +285,7 @@ func (t *Trainer) smallClasses() error {
 
 // leastClass returns how many training nodes a class needs for a mean that others may see.
 func (t *Trainer) leastClass() float64 {
-	if t.shard.Parts == 1 {
+	if t.shard.Parts == 1 && !t.Leaves {
 		return 1
 	}
 	return float64(t.config.MinClass)
@@ -398,11 +402,13 @@ func (t *Trainer) measure(ctx context.Context) error {
 	if _, err := t.reducer.Reduce(ctx, c); err != nil {
 		return err
 	}
-	if err := checkMetric(a, v[:size], own[:size], int64(t.labels.Validating())-t.ownValidating()); err != nil {
-		return err
-	}
-	if err := checkMetric(a, v[size:], own[size:], a.Rows(v[size:])-a.Rows(own[size:])); err != nil {
-		return err
+	if !t.Leaves {
+		if err := checkMetric(a, v[:size], own[:size], int64(t.labels.Validating())-t.ownValidating()); err != nil {
+			return err
+		}
+		if err := checkMetric(a, v[size:], own[size:], a.Rows(v[size:])-a.Rows(own[size:])); err != nil {
+			return err
+		}
 	}
 	e := train.Event{Kind: train.StageEnd, Round: t.at.Round, Metric: string(t.config.Metric), BestRound: t.at.BestRound}
 	var err error
