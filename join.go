@@ -223,7 +223,7 @@ func (k *gatekeeper) host(s Site, p Plan, rank int) node.Config {
 	if k.Policy != nil && k.Policy.ReceiveLimit > 0 && (limit == 0 || k.Policy.ReceiveLimit < limit) {
 		limit = k.Policy.ReceiveLimit
 	}
-	return node.Config{Identity: s.Identity, Listen: at, Transport: p.Carrier, MaxPeers: len(p.Members), LAN: s.LAN, PeerTimeout: p.PeerTimeout, MaxRate: limit,
+	return node.Config{Identity: s.Identity, Listen: at, Transport: p.Carrier, MaxPeers: len(p.Members), LAN: s.LAN, Interfaces: s.Interfaces, PeerTimeout: p.PeerTimeout, MaxRate: limit,
 		Relays: slices.Concat(p.Relays, k.roster.RelayAddresses(time.Now()))}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"time"
 
@@ -30,6 +31,7 @@ type Site struct {
 
 	Listen       []string      // multiaddresses to listen on; nil: those of the plan, or of the roster
 	LAN          bool          // find peers on the local network by mDNS
+	Interfaces   []netip.Addr  // addresses of this machine, where the system does not list them (Android); nil: it is asked
 	Wait         time.Duration // how long to wait for all peers at the start
 	Rejoin       time.Duration // how long to wait for failed peers; 0: a failure ends the run
 	ReceiveLimit int64         // bytes per second from each other peer; 0: no limit

@@ -257,6 +257,9 @@ type Plan struct {
 	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" default:"0s" bounds:"[1s, 10m]" old:"silence" help:"silence after which a peer counts as failed"`
 	// Multiaddresses of relays, which end in /p2p/ID, in addition to those of the roster.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay; may be repeated"`
+	// When phones take part: as soon as the app on them reports all of what is named here, of charging, an unmetered
+	// network and nobody at the phone (idle). Other peers do not read it.
+	PhoneWhen string `yaml:"phone_when" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
 
 	// Rounds between two checkpoints; 0: only at the end of each layer.
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`

@@ -167,6 +167,23 @@ func TestLibraryIsFreeOfTheNetwork(t *testing.T) {
 	}
 }
 
+// TestPhonesLinkLittle: what reads tables, draws charts or parses flags of programs is not in the library of an app.
+func TestPhonesLinkLittle(t *testing.T) {
+	for _, target := range targets {
+		for _, p := range list(t, target) {
+			if short(p.ImportPath) != "mobile" {
+				continue
+			}
+			for _, dep := range p.Deps {
+				if anyMatches([]string{module + "/graph/dataset/...", module + "/graph/ingest/...", module + "/align/...", module + "/cmd/...", "github.com/parquet-go/...",
+					"gonum.org/v1/plot/...", "github.com/spf13/...", "html/template", "text/template", "testing"}, dep) {
+					t.Errorf("%s: mobile depends on %s", target, dep)
+				}
+			}
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	vague := []string{"util", "utils", "common", "helper", "helpers", "misc", "base", "shared"}
 	for _, p := range list(t, targets[0]) {

@@ -114,6 +114,29 @@ func identityOf(raw ed25519.PrivateKey) (Identity, error) {
 	return Identity{key: key, id: id}, nil
 }
 
+// Marshal returns the key as text (PEM, PKCS #8), for a place that guards it, as a phone's keystore
+// does. Parse reads it.
+func (i Identity) Marshal() ([]byte, error) {
+	raw, err := i.key.Raw()
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(ed25519.PrivateKey(raw))
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// Parse reads what Marshal writes.
+func Parse(text []byte) (Identity, error) {
+	id, err := parseIdentity(text)
+	if err != nil {
+		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
+	}
+	return id, nil
+}
+
 func parseIdentity(text []byte) (Identity, error) {
 	if len(text) > maxKeyFile {
 		return Identity{}, fmt.Errorf("a file of an Ed25519 key must have at most %d bytes", maxKeyFile)
@@ -148,11 +171,14 @@ func Create(path, passphrase string) (_ Identity, err error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(raw)
+	id, err := identityOf(raw)
 	if err != nil {
 		return Identity{}, err
 	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	text, err := id.Marshal()
+	if err != nil {
+		return Identity{}, err
+	}
 	if passphrase != "" {
 		if text, err = seal(text, passphrase); err != nil {
 			return Identity{}, err
@@ -164,7 +190,7 @@ func Create(path, passphrase string) (_ Identity, err error) {
 	if err := disk.WriteFile(disk.OS{}, path, 0o600, text); err != nil {
 		return Identity{}, err
 	}
-	return identityOf(raw)
+	return id, nil
 }
 
 // minSecret is how many bytes of a secret Derive takes at least.

@@ -94,3 +94,22 @@ func FuzzIdentity(f *testing.F) {
 		}
 	})
 }
+
+// TestMarshal: a key that went through text is the same one, and other text is refused.
+func TestMarshal(t *testing.T) {
+	id, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := id.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse(text)
+	if err != nil || again.PeerID() != id.PeerID() {
+		t.Errorf("peer ID %s, after Parse %s (%v)", id.PeerID(), again.PeerID(), err)
+	}
+	if _, err := Parse(text[:40]); err == nil {
+		t.Error("half a key must be refused")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,10 @@ type Config struct {
 	// traffic of pairs that cannot connect directly, not even by hole punching.
 	Relays []string
 	LAN    bool // find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
+
+	// Interfaces are the addresses of this machine's network interfaces, where the system does not list them to programs
+	// (Android from version 11); nil: the system is asked.
+	Interfaces []netip.Addr
 }
 
 // Validate reports all faults at once.

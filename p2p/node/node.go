@@ -29,6 +29,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	mss "github.com/multiformats/go-multistream"
 )
 
@@ -167,10 +168,30 @@ func (n *Node) Config() Config { return n.cfg }
 // Addrs lists the addresses of the node's interfaces at which it listens, circuits left out.
 func (n *Node) Addrs() []ma.Multiaddr {
 	addrs, err := n.net.InterfaceListenAddresses()
-	if err != nil {
-		addrs = n.net.ListenAddresses() // Android does not let programs list interfaces
+	if err != nil || n.cfg.Interfaces != nil {
+		addrs = n.onInterfaces(n.net.ListenAddresses())
 	}
 	return slices.DeleteFunc(addrs, func(a ma.Multiaddr) bool { return kindOf(a) == "relay" })
+}
+
+// onInterfaces puts the configured addresses of interfaces into those of addrs that are for any interface.
+func (n *Node) onInterfaces(addrs []ma.Multiaddr) []ma.Multiaddr {
+	var at []ma.Multiaddr
+	for _, ip := range n.cfg.Interfaces {
+		one, err := manet.FromIP(ip.AsSlice())
+		if err == nil {
+			at = append(at, one)
+		}
+	}
+	var out []ma.Multiaddr
+	for _, a := range addrs {
+		if resolved, err := manet.ResolveUnspecifiedAddress(a, at); err == nil && manet.IsIPUnspecified(a) {
+			out = append(out, resolved...)
+		} else {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // FullAddrs lists the node's addresses, each with /p2p/ID, ready to be put in a roster.

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,4 +107,21 @@ func behind(t testing.TB, transport string, n int) (*Relay, []*Node, Roster) {
 		nodes[i] = open(t, Config{Identity: ids[i], Transport: transport, Relays: r.Addrs()})
 	}
 	return r, nodes, roster
+}
+
+// TestInterfacesAsTold: where the system lists no interfaces, a node names the addresses that it was told of, with its ports.
+func TestInterfacesAsTold(t *testing.T) {
+	id, err := identity.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Listen(Config{Identity: id, Listen: []string{"/ip4/0.0.0.0/udp/0/quic-v1"}, Interfaces: []netip.Addr{netip.MustParseAddr("192.0.2.7")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	at := n.Addrs()
+	if len(at) != 1 || !strings.HasPrefix(at[0].String(), "/ip4/192.0.2.7/udp/") {
+		t.Errorf("the node names %v, must be 192.0.2.7 with its port", at)
+	}
 }

@@ -1,0 +1,169 @@
+package heddle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/p2p"
+)
+
+// JoinGraph takes part as Join does, with a graph of the site's own nodes that no edge connects to nodes of other sites, as on
+// phones; all members of p call it, in place of peer meet. Before they train they exchange how many nodes each has, and a digest
+// of its part. All graphs must have as many features and the same classes.
+//
+// dir keeps the part that the run began with and the checkpoints, and belongs to this run alone: JoinGraph with the same dir,
+// in this process or another, continues with that part; g may be nil. s.Shard and s.State are not read.
+func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) (*Result, error) {
+	rank, err := p.Rank(s.Identity.PeerID())
+	if err != nil {
+		return nil, input(err)
+	}
+	s.State = filepath.Join(dir, "state")
+	parts, until := filepath.Join(dir, "graph"), time.Now().Add(s.Wait)
+	for {
+		r, err := s.joinGraph(ctx, p, g, rank, parts)
+		if err == nil || ctx.Err() != nil || !otherStep(err) || time.Now().After(until) {
+			return r, err
+		}
+		// Some members exchange numbers of nodes, while others did and train. Of these, whoever has no checkpoint yet
+		// begins anew: one of the former was stopped before it had written its part.
+		held, err := (&checkpoint.Store{Dir: s.State}).List()
+		if err != nil {
+			return nil, input(err)
+		}
+		if len(held) == 0 {
+			if err := shard.Discard(parts); err != nil {
+				return nil, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(stepRetry):
+		}
+	}
+}
+
+// stepRetry is how long a member waits for others that are at another step of JoinGraph.
+const stepRetry = 500 * time.Millisecond
+
+// gathering is a line of what members exchange when they connect to gather, and not when they train.
+const gathering = "step: gather\n"
+
+// otherStep reports whether some members gather while others train.
+func otherStep(err error) bool {
+	var m *p2p.MismatchError
+	return errors.As(err, &m) && strings.HasSuffix(m.OurPlan, gathering) != strings.HasSuffix(m.PeerPlan, gathering)
+}
+
+// joinGraph gathers, unless parts has this site's part, and trains.
+func (s Site) joinGraph(ctx context.Context, p Plan, g *graph.Graph, rank int, parts string) (*Result, error) {
+	path := filepath.Join(parts, fmt.Sprintf("part-%d", rank))
+	own, closer, err := shard.ReadShard(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.gather(ctx, p, g, rank, parts); err != nil {
+			return nil, err
+		}
+		own, closer, err = shard.ReadShard(path)
+	}
+	if err != nil {
+		return nil, input(err)
+	}
+	s.Shard = own
+	r, err := Join(ctx, p, s)
+	return r, errors.Join(err, closer.Close())
+}
+
+// gather writes the site's part of the graph of all members into dir.
+func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir string) error {
+	if g == nil {
+		return input(errors.New("a run that begins needs a graph"))
+	}
+	if err := g.Valid(); err != nil {
+		return input(err)
+	}
+	own := shard.Whole(g)
+	own.Rank, own.Parts, own.HaloPtr, own.Boundary = rank, len(p.Members), make([]int, len(p.Members)+1), make([][]int32, len(p.Members))
+	for q := range own.HaloPtr {
+		own.HaloPtr[q] = own.Owned
+	}
+	for q := range own.Boundary {
+		own.Boundary[q] = []int32{}
+	}
+	text := p.Agreed() + gathering
+	one := meeting{plan: p, what: "gather", hello: p2p.Hello{Plan: sha256.Sum256([]byte(text)), PlanText: text}}
+	one.do = func(ctx context.Context, with *Session) error {
+		step := 0
+		tell := func(b []byte) ([][]byte, error) {
+			r, err := with.Group.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Step: step, Kind: "gather"}, Meta: b})
+			step++
+			return r.Meta, err
+		}
+		if err := number(own, p, tell); err != nil {
+			return err
+		}
+		if _, err := shard.WriteOwn(dir, own, shard.Meta{Policy: "by-column", Sites: p.Names()}, tell); err != nil {
+			return err
+		}
+		return with.Group.Barrier(ctx) // nobody leaves before all have what they need
+	}
+	s.Shard = nil
+	return one.attend(ctx, s)
+}
+
+// mostName bounds the name of a graph, in bytes.
+const mostName = 255
+
+// number gives the nodes of own their numbers in the graph of all members, and own the name that the first member has for it.
+// What a member tells of its part is the number of its nodes and of its features, its classes and its name.
+func number(own *shard.Shard, p Plan, tell func([]byte) ([][]byte, error)) error {
+	shape := binary.LittleEndian.AppendUint64(nil, uint64(own.X.Cols()))
+	shape = binary.LittleEndian.AppendUint64(shape, uint64(own.Labels.Classes))
+	names := sha256.Sum256([]byte(strings.Join(own.Labels.Names, "\x00") + fmt.Sprint(own.Labels.Multi())))
+	shape = append(shape, names[:]...)
+	mine := binary.LittleEndian.AppendUint64(shape[:len(shape):len(shape)], uint64(own.Owned))
+	all, err := tell(append(mine, own.Name[:min(len(own.Name), mostName)]...))
+	if err != nil {
+		return err
+	}
+	const most = 1 << 40 // nodes of a member
+	head := len(mine)
+	var before int64
+	own.Nodes = 0
+	for q, b := range all {
+		fault := func(format string, args ...any) error {
+			return &comm.PeerError{Rank: q, Name: p.Members[q].Name, Op: "gather", Err: fmt.Errorf(format, args...)}
+		}
+		if len(b) < head || len(b) > head+mostName {
+			return fault("the description of its part must have %d to %d bytes (got %d)", head, head+mostName, len(b))
+		}
+		if string(b[:len(shape)]) != string(shape) {
+			return fault("its graph must have %d features and the same %d classes (got %d and %d)", own.X.Cols(), own.Labels.Classes,
+				binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]))
+		}
+		n := binary.LittleEndian.Uint64(b[len(shape):])
+		if n > most {
+			return fault("its graph must have at most %d nodes (got %d)", int64(most), n)
+		}
+		if q < own.Rank {
+			before += int64(n)
+		}
+		own.Nodes += int64(n)
+	}
+	own.Name = string(all[0][head:]) // a model's card has one name of the data
+	for i := range own.Global {
+		own.Global[i] = before + int64(i)
+	}
+	return nil
+}

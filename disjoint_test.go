@@ -1,0 +1,120 @@
+package heddle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// islands returns graphs of so many sites, without edges between them, and the graph of them all with its shards.
+func islands(t *testing.T, sites int) (own []*graph.Graph, whole []*shard.Shard) {
+	t.Helper()
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300 * sites}, rng.New(1))
+	owner := make([]int32, g.N()) // by blocks: JoinGraph numbers the nodes of the first member first
+	for i := range owner {
+		owner[i] = int32(i / 300)
+	}
+	var src, dst []int32
+	for i := range g.N() {
+		col, _ := g.Adj.Row(i)
+		for _, j := range col {
+			if owner[i] == owner[j] {
+				src, dst = append(src, j), append(dst, int32(i))
+			}
+		}
+	}
+	adj, err := graph.FromEdges(g.N(), src, dst, nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Adj, g.Typed, g.Site, g.Sites, g.IDs, g.Encoding = adj, graph.Relations{}, nil, nil, nil, nil
+	if whole, err = shard.Cut(g, owner, sites); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range whole {
+		one := s.Alone()
+		one.Name = g.Name
+		own = append(own, one)
+	}
+	return own, whole
+}
+
+// TestJoinGraph: sites that hand over their graphs give the model of one process that has all parts, and a site with another
+// number of features is named.
+func TestJoinGraph(t *testing.T) {
+	own, whole := islands(t, 3)
+	p := read(t, "preset: frugal\ntransport: memory")
+	p.Peers = 3
+	want, err := Local{Plan: p, Shards: whole}.Train(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, errs := joinGraphs(t.Context(), newJoined(t, Local{Plan: p, Shards: whole}, 34100), own, t.TempDir())
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for r, got := range results {
+		if !slices.Equal(parametersOf(got), parametersOf(want)) || got.Test != want.Test {
+			t.Errorf("site %d has another model: test %v, in one process %v", r, got.Test, want.Test)
+		}
+	}
+	own[1].X = graph.OneHot(make([]int32, own[1].N()), 3)
+	_, errs = joinGraphs(t.Context(), newJoined(t, Local{Plan: p, Shards: whole}, 34200), own, t.TempDir())
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "site-1") || !strings.Contains(errs[0].Error(), "features") {
+		t.Errorf("site 1 has 3 features: the error of site 0 must say so (got %v)", errs[0])
+	}
+}
+
+// TestJoinGraphAfterAStop: a member that was stopped before it had written its part gathers again, and those that train
+// already come back to it.
+func TestJoinGraphAfterAStop(t *testing.T) {
+	own, whole := islands(t, 3)
+	p := read(t, "preset: frugal\ntransport: memory")
+	p.Peers = 3
+	j, dir := newJoined(t, Local{Plan: p, Shards: whole}, 34300), t.TempDir()
+	want, errs := joinGraphs(t.Context(), j, own, dir)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for r := range own {
+		lost := "state"
+		if r == 1 {
+			lost = ""
+		}
+		if err := os.RemoveAll(filepath.Join(dir, fmt.Sprint(r), lost)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, errs := joinGraphs(t.Context(), j, own, dir)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for r := range got {
+		if !slices.Equal(parametersOf(got[r]), parametersOf(want[r])) {
+			t.Errorf("site %d has another model after the stop", r)
+		}
+	}
+}
+
+// joinGraphs runs all sites, each with a directory of its own in dir.
+func joinGraphs(ctx context.Context, j *joined, own []*graph.Graph, dir string) ([]*Result, []error) {
+	results, errs := make([]*Result, len(own)), make([]error, len(own))
+	var wait sync.WaitGroup
+	for r, s := range j.sites {
+		s.Shard, s.State = nil, ""
+		wait.Go(func() { results[r], errs[r] = JoinGraph(ctx, j.plan, s, own[r], filepath.Join(dir, fmt.Sprint(r))) })
+	}
+	wait.Wait()
+	return results, errs
+}

@@ -1,0 +1,493 @@
+package mobile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// The states of a device.
+const (
+	Idle       = "idle"       // it has not been started
+	Waiting    = "waiting"    // for what the plan's phone_when names
+	Connecting = "connecting" // to the other members
+	Training   = "training"   // in a session with the others
+	Paused     = "paused"     // by Pause, by the window's end or by an error of the listener; Start goes on
+	Failed     = "failed"     // as OnError was told; Start tries again
+	Done       = "done"       // the model is final: Predict uses it
+	Stopped    = "stopped"    // for good; the last state that a listener is told
+)
+
+// identityKey is where a Store has the device's key (identity.Identity.Marshal).
+const identityKey = "heddle-identity"
+
+// stopTime is how long Pause and Stop wait for a run to let go of its sockets. It goes on to do so
+// by itself, and the next Start waits for it.
+const stopTime = 900 * time.Millisecond
+
+// errWindow ends a session whose window is over, errConditions one for which the phone is busy.
+var (
+	errWindow     = errors.New("the window is over")
+	errConditions = errors.New("the phone is in use")
+	errPaused     = errors.New("paused")
+)
+
+// Device is one member of a federation, in an app. Its methods may be called from any thread, and
+// from a Listener.
+type Device struct {
+	config Config
+	plan   *heddle.Plan // nil: none
+	id     identity.Identity
+
+	mu         sync.Mutex
+	state      string
+	graph      *graph.Graph
+	interfaces []netip.Addr
+	allowed    func(string) bool // what the app last told
+	changed    chan struct{}     // closed when allowed changes
+	run        *run              // the latest; nil: none, or its end is known
+}
+
+// run is what goes on between Start and Pause.
+type run struct {
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	ended  chan struct{} // closed when nothing of it is left but the delivery of events
+	events *events
+}
+
+// NewDevice opens the device whose key is in the store, and makes the key at the first time.
+func NewDevice(c *Config, s Store) (*Device, error) {
+	if c == nil || s == nil {
+		return nil, errors.New("mobile: a device needs a configuration and a store")
+	}
+	p, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{config: *c, plan: p, state: Idle, interfaces: c.interfaces, changed: make(chan struct{}), allowed: func(string) bool { return false }}
+	text, err := s.Get(identityKey)
+	if err != nil {
+		return nil, fmt.Errorf("mobile: store: %w", err)
+	}
+	if len(text) > 0 {
+		d.id, err = identity.Parse(text)
+		return d, err
+	}
+	if d.id, err = identity.New(); err != nil {
+		return nil, err
+	}
+	if text, err = d.id.Marshal(); err != nil {
+		return nil, err
+	}
+	if err := s.Put(identityKey, text); err != nil {
+		return nil, fmt.Errorf("mobile: store: %w", err)
+	}
+	return d, nil
+}
+
+// ID returns the device's peer ID, by which a plan lists it.
+func (d *Device) ID() string { return d.id.PeerID() }
+
+// State returns the device's state.
+func (d *Device) State() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state
+}
+
+// SetGraph takes a copy of the graph that the next run trains on. A run that has begun keeps the one
+// that it began with, however often it is paused.
+func (d *Device) SetGraph(g *Graph) error {
+	if g == nil {
+		return errors.New("mobile: the graph must not be null")
+	}
+	own, err := g.snapshot()
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.graph = own
+	return nil
+}
+
+// SetInterfaces tells the IP addresses of the phone, with commas between, which Android hides from
+// libraries from version 11 on; nothing: the system is asked. It holds from the next session on.
+func (d *Device) SetInterfaces(text string) error {
+	all, err := addresses(text)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.interfaces = all
+	return nil
+}
+
+// Allow tells what the phone is doing: whether it is charging, whether its network is unmetered, and
+// whether nobody uses it. While this is less than the plan's phone_when the device waits, without a
+// connection and without timers. Before the first call nothing is allowed.
+func (d *Device) Allow(charging, unmetered, idle bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.allowed = func(what string) bool {
+		switch what {
+		case "charging":
+			return charging
+		case "unmetered":
+			return unmetered
+		}
+		return idle
+	}
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// mayRun reports whether the plan lets the device take part now, and a channel that is closed when
+// the answer may change.
+func (d *Device) mayRun() (bool, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	may := true
+	if d.plan.PhoneWhen != "always" {
+		for what := range strings.SplitSeq(d.plan.PhoneWhen, "+") {
+			may = may && d.allowed(what)
+		}
+	}
+	return may, d.changed
+}
+
+// Start begins the run of the plan, or goes on with it, and returns at once. The listener may be
+// null. A run that is done is reported at once as done.
+func (d *Device) Start(l Listener) error {
+	r, err := d.begin(l)
+	if err != nil {
+		return err
+	}
+	go r.events.deliver(func() { r.stop(errPaused) })
+	go func() {
+		defer close(r.ended)
+		defer r.events.close()
+		defer r.stop(nil)
+		if d.config.window > 0 {
+			window := time.AfterFunc(d.config.window, func() { r.stop(errWindow) })
+			defer window.Stop()
+		}
+		d.work(r)
+	}()
+	return nil
+}
+
+// begin makes the next run, once the last one has ended.
+func (d *Device) begin(l Listener) (*run, error) {
+	if err := d.rest(); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.state == Stopped:
+		return nil, errors.New("mobile: the device has been stopped: make another one")
+	case d.run != nil:
+		return nil, errStarted
+	case d.plan == nil:
+		return nil, errors.New("mobile: the device has no plan: Config.SetPlan sets one")
+	}
+	if _, err := d.plan.Rank(d.id.PeerID()); err != nil {
+		return nil, fmt.Errorf("mobile: %w", err)
+	}
+	if _, err := os.Stat(d.place("graph")); d.graph == nil && err != nil && !d.done() {
+		return nil, errors.New("mobile: the device has no graph: SetGraph sets one")
+	}
+	d.run = &run{ended: make(chan struct{}), events: newEvents(l)}
+	d.run.ctx, d.run.stop = context.WithCancelCause(context.Background())
+	return d.run, nil
+}
+
+var errStarted = errors.New("mobile: the device has been started already: pause it first")
+
+// rest returns when the last run, if any, has ended, and what its listener failed with.
+func (d *Device) rest() error {
+	d.mu.Lock()
+	last := d.run
+	d.mu.Unlock()
+	if last == nil {
+		return nil
+	}
+	if last.ctx.Err() == nil {
+		return errStarted
+	}
+	select {
+	case <-last.ended:
+	case <-time.After(stopTime):
+		return errors.New("mobile: the last run has not ended yet: try again")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.run != last {
+		return errStarted
+	}
+	d.run = nil
+	if err := last.events.fault(); err != nil {
+		return fmt.Errorf("mobile: the listener ended the last run: %w", err)
+	}
+	return nil
+}
+
+// place returns a path in the directory of the run of this plan.
+func (d *Device) place(name string) string {
+	sum := sha256.Sum256(d.config.plan)
+	return filepath.Join(d.config.directory, "run-"+hex.EncodeToString(sum[:8]), name)
+}
+
+// done reports whether the run of this plan is.
+func (d *Device) done() bool {
+	_, err := os.Stat(d.place("done"))
+	return err == nil
+}
+
+// enter changes the state, unless the device has been stopped, and tells the listener.
+func (d *Device) enter(r *run, state, detail string) {
+	d.mu.Lock()
+	if d.state == state && detail == "" || d.state == Stopped {
+		d.mu.Unlock()
+		return
+	}
+	d.state = state
+	d.mu.Unlock()
+	r.events.add(event{what: isState, text: state, detail: detail})
+}
+
+// work takes part in sessions while it may, until the model is final or ctx ends.
+func (d *Device) work(r *run) {
+	ctx := r.ctx
+	if d.done() {
+		d.enter(r, Done, "")
+		return
+	}
+	for {
+		for {
+			may, changed := d.mayRun()
+			if may {
+				break
+			}
+			d.enter(r, Waiting, "for "+d.plan.PhoneWhen)
+			select {
+			case <-ctx.Done():
+				d.enter(r, Paused, context.Cause(ctx).Error())
+				return
+			case <-changed:
+			}
+		}
+		err := d.session(r)
+		switch cause := context.Cause(ctx); {
+		case err == nil:
+			d.enter(r, Done, "")
+			return
+		case cause != nil:
+			d.enter(r, Paused, cause.Error())
+			return
+		case errors.Is(err, errConditions):
+			continue
+		}
+		r.events.add(event{what: isError, text: kindOf(err), detail: err.Error()})
+		d.enter(r, Failed, err.Error())
+		return
+	}
+}
+
+// kindOf is what Listener.OnError is told of an error.
+func kindOf(err error) string {
+	var ours *heddle.InputError
+	var theirs *comm.PeerError
+	switch {
+	case errors.As(err, &ours):
+		return "input"
+	case errors.As(err, &theirs):
+		return "peer"
+	}
+	return "run"
+}
+
+// session takes part until the model is final and written, or the conditions are not met any more.
+func (d *Device) session(r *run) error {
+	d.enter(r, Connecting, "")
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			may, changed := d.mayRun()
+			if !may {
+				cancel(errConditions)
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+		}
+	})
+	defer watch.Wait()
+	defer cancel(nil)
+	d.mu.Lock()
+	own, at := d.graph, d.interfaces
+	d.mu.Unlock()
+	site := heddle.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at, Wait: d.config.wait, Rejoin: d.config.wait,
+		OnEvent: func(e heddle.Event) { d.heard(r, e) },
+		OnModel: func(o *heddle.Result) error { return o.Save(d.model()) }}
+	if d.config.lan && len(site.Listen) == 0 {
+		site.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
+	}
+	if err := os.MkdirAll(d.place(""), 0o700); err != nil {
+		return err
+	}
+	if _, err := heddle.JoinGraph(ctx, *d.plan, site, own, d.place("")); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return err
+	}
+	return d.finish()
+}
+
+// finish marks the run as done. What it needed to go on is removed, and so is what is left of other
+// plans.
+func (d *Device) finish() error {
+	if err := os.WriteFile(d.place("done"), nil, 0o600); err != nil {
+		return err
+	}
+	runs, err := filepath.Glob(filepath.Join(d.config.directory, "run-*"))
+	errs := []error{err}
+	for _, dir := range runs {
+		if dir != filepath.Dir(d.place("done")) {
+			errs = append(errs, os.RemoveAll(dir))
+		}
+	}
+	return errors.Join(append(errs, os.RemoveAll(d.place("state")), os.RemoveAll(d.place("graph")))...)
+}
+
+// model is the file of the model of the last run that was done.
+func (d *Device) model() string { return filepath.Join(d.config.directory, "model.safetensors") }
+
+// heard passes on what the listener is told of an event.
+func (d *Device) heard(r *run, e heddle.Event) {
+	switch e.Kind {
+	case train.Connection:
+		if len(e.Members) > 1 {
+			d.enter(r, Training, "")
+		} else if e.Text != "" {
+			d.enter(r, Connecting, e.Text)
+		}
+	case train.RoundEnd:
+		r.events.add(event{what: isRound, done: e.Done, total: e.Total, loss: e.ValLoss, metric: e.Val})
+		r.events.add(event{what: isBytes, sent: e.Sent.Total()})
+	case train.Trace:
+		if n := e.Sent.Total(); n > 0 {
+			r.events.add(event{what: isBytes, sent: n})
+		}
+	}
+}
+
+// Pause ends the session, within a second. What the run has reached is on the disk: Start goes on
+// from there, in this process or another.
+func (d *Device) Pause() { d.end(errPaused) }
+
+// Stop ends the session as Pause does, and the device with it.
+func (d *Device) Stop() {
+	d.mu.Lock()
+	r, again := d.run, d.state == Stopped
+	d.state = Stopped
+	d.mu.Unlock()
+	if r != nil && !again {
+		r.events.add(event{what: isState, text: Stopped})
+	}
+	d.end(errPaused)
+}
+
+func (d *Device) end(why error) {
+	d.mu.Lock()
+	r := d.run
+	d.mu.Unlock()
+	if r == nil {
+		return
+	}
+	r.stop(why)
+	select {
+	case <-r.ended:
+	case <-time.After(stopTime):
+	}
+}
+
+// Predictions are those of a model for the nodes of a graph.
+type Predictions struct{ of heddle.Predictions }
+
+// Predict computes, without any network, predictions of the last model that was done for all nodes of
+// a graph, by its features and edges.
+func (d *Device) Predict(g *Graph) (*Predictions, error) {
+	if g == nil {
+		return nil, errors.New("mobile: the graph must not be null")
+	}
+	own, err := g.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	m, card, err := modelfile.Read(d.model())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("mobile: there is no model yet: no run is done")
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := heddle.Predict(m, own)
+	if err != nil {
+		return nil, err
+	}
+	return &Predictions{all.By(card)}, nil
+}
+
+// Nodes returns how many nodes the predictions are for.
+func (p *Predictions) Nodes() int { return p.of.Logits.Rows }
+
+// Class returns the class predicted for a node.
+func (p *Predictions) Class(node int) (int, error) {
+	if err := p.has(node); err != nil {
+		return 0, err
+	}
+	return p.of.Classes(node)[0], nil
+}
+
+// Probability returns that of a class for a node, in [0, 1].
+func (p *Predictions) Probability(node, class int) (float64, error) {
+	if err := p.has(node); err != nil {
+		return 0, err
+	}
+	if class < 0 || class >= p.of.Logits.Cols {
+		return 0, fmt.Errorf("mobile: a class must be 0 to %d (got %d)", p.of.Logits.Cols-1, class)
+	}
+	return p.of.Probabilities(node)[class], nil
+}
+
+func (p *Predictions) has(node int) error {
+	if node < 0 || node >= p.of.Logits.Rows {
+		return fmt.Errorf("mobile: a node must be 0 to %d (got %d)", p.of.Logits.Rows-1, node)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// Package mobile is the library that an app on a phone embeds: gomobile makes Java, Kotlin,
+// Objective-C and Swift classes of it. A Device takes part in a federation with a small graph of its
+// own, as a peer like any other.
+//
+// The app keeps three things: a directory, a Store that guards the device's key, and the plan, which
+// it must have from a place that it trusts. It tells the device what the phone is doing (Allow); the
+// plan says when that suffices (phone_when). A run lasts over many windows in which the system lets
+// the app work: Start goes on where the last one ended, also after the process was killed.
+//
+//	graph → Device.SetGraph → Start … Pause … Start → Predict
+//
+// Only types that gobind carries are exported: no slices but []byte, no maps, at most one result and
+// an error. No type has the name of the package. A device dials out only, to the relays and
+// addresses of the plan.
+//
+// No Android or iOS kernel has run this package: its tests run on Linux, for amd64 inside a JVM and
+// for arm64 under qemu (docs/tutorials/phones.md).
+package mobile
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/heddle-gnn/heddle"
+)
+
+// Listener is told what a device does. Its methods are called one at a time, on a thread of the
+// library, and may call the device. An error (in Java an exception) ends the run as Pause does; the
+// next Start returns it.
+type Listener interface {
+	// OnState is told each new state, one of those that Device.State names, and a sentence for
+	// people, or nothing.
+	OnState(state, detail string) error
+	// OnRound is told the end of a round: how many of at most so many are done, and loss and metric
+	// over the validation labels of all members, NaN where a round has none.
+	OnRound(done, total int, loss, metric float64) error
+	// OnBytes is told how many bytes this device has sent for the run, without headers.
+	OnBytes(sent int64) error
+	// OnError is told why a run failed: kind is "input" if plan or graph are at fault, "peer" if
+	// another member is, else "run".
+	OnError(kind, text string) error
+}
+
+// Store guards what only this device may read: on Android a file that a key of the Keystore
+// encrypts, on iOS the Keychain.
+type Store interface {
+	// Get returns what Put kept under a key, nothing (null, or no bytes) if that is nothing.
+	Get(key string) ([]byte, error)
+	// Put returns when the value is on the disk.
+	Put(key string, value []byte) error
+}
+
+// Config says how a Device takes part. It may be changed until NewDevice.
+type Config struct {
+	directory  string
+	plan       []byte
+	interfaces []netip.Addr
+	listen     []string // empty, not nil: the device only dials out
+	lan        bool
+	window     time.Duration
+	wait       time.Duration
+}
+
+// Defaults of a Config.
+const (
+	defaultWindow = 9 * time.Minute // the systems give ten minutes, of which the last one is for leaving
+	defaultWait   = 5 * time.Minute
+)
+
+// NewConfig returns the configuration of a device that keeps its runs in a directory of its own,
+// private to the app.
+func NewConfig(directory string) *Config {
+	return &Config{directory: directory, listen: []string{}, window: defaultWindow, wait: defaultWait}
+}
+
+// SetPlan sets the plan file (YAML), the same as at all other members. A device without one can only
+// tell its ID and predict.
+func (c *Config) SetPlan(text []byte) { c.plan = []byte(string(text)) }
+
+// SetLAN makes the device search its local network for other members by mDNS, and listen there: this
+// shows its ID and addresses to everybody on it. On Android 11 and later the system refuses what the
+// search needs, and Start fails.
+func (c *Config) SetLAN(on bool) { c.lan = on }
+
+// SetListen makes the device listen on a multiaddress, as /ip4/0.0.0.0/udp/4001/quic-v1; nothing: it
+// only dials out, as by default.
+func (c *Config) SetListen(address string) {
+	c.listen = []string{}
+	if address != "" {
+		c.listen = []string{address}
+	}
+}
+
+// SetWindow sets how many seconds after Start the device pauses by itself; 0: never. The default is
+// nine minutes, as WorkManager and BGProcessingTask end work after ten.
+func (c *Config) SetWindow(seconds int) { c.window = time.Duration(seconds) * time.Second }
+
+// SetWait sets for how many seconds the device waits for other members, at the start and when one
+// has failed. The default is five minutes.
+func (c *Config) SetWait(seconds int) { c.wait = time.Duration(seconds) * time.Second }
+
+// read returns the plan, nil if there is none, and all faults of c.
+func (c *Config) read() (*heddle.Plan, error) {
+	var errs []error
+	if c.directory == "" {
+		errs = append(errs, errors.New("the directory must not be empty"))
+	}
+	if c.window < 0 {
+		errs = append(errs, fmt.Errorf("the window must be at least 0 seconds (got %d)", c.window/time.Second))
+	}
+	if c.wait <= 0 {
+		errs = append(errs, fmt.Errorf("the wait must be at least 1 second (got %d)", c.wait/time.Second))
+	}
+	var p *heddle.Plan
+	if len(c.plan) > 0 {
+		var err error
+		if p, _, err = heddle.ReadPlan(c.plan, nil, nil); err == nil {
+			err = heddle.CheckMembers(*p)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("mobile: %w", err)
+	}
+	return p, nil
+}
+
+// addresses reads IP addresses with commas, spaces or lines between; a zone or a length of prefix is
+// left out.
+func addresses(text string) (all []netip.Addr, err error) {
+	for one := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) }) {
+		bare, _, _ := strings.Cut(one, "/")
+		a, err := netip.ParseAddr(bare)
+		if err != nil {
+			return nil, fmt.Errorf("mobile: interfaces must be IP addresses with commas between (got %q)", one)
+		}
+		all = append(all, a.WithZone(""))
+	}
+	return all, nil
+}
