@@ -70,6 +70,9 @@ func (p Predictions) Probabilities(i int) []float64 {
 	return out
 }
 
+// Several reports whether a node may have several classes.
+func (p Predictions) Several() bool { return p.several }
+
 // heat is the temperature.
 func (p Predictions) heat() float64 { return cmp.Or(p.temperature, 1) }
 

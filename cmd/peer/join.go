@@ -54,13 +54,13 @@ With --secret, for peers that Kubernetes, Slurm or Open MPI starts, all keys fol
 peers, and --shard may be the whole partition.`,
 		Example: "  peer join --plan plan.yaml --shard parts/part-0 --state state --json out.json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			w, err := view.Start(c.ErrOrStderr())
+			w, err := view.Start(c)
 			if err != nil {
 				return err
 			}
 			defer w.End()
 			s.out.stdout = c.OutOrStdout()
-			return s.run(c.Context(), w, cli.Text(s.out.stdout, c.ErrOrStderr(), s.out.json))
+			return s.run(c.Context(), w, view.Text(c, s.out.json))
 		},
 	}
 	f := c.Flags()

@@ -127,7 +127,7 @@ func (out output) report() string { return filepath.Join(out.dir, "report.html")
 // settings is the file of the settings that trained the model.
 func (out output) settings() string { return filepath.Join(out.dir, "settings.yaml") }
 
-// predictions is the file of the predictions for own nodes, csv or parquet.
+// predictions is the file of the predictions for own nodes, csv, npz or parquet.
 func (out output) predictions(format string) string {
 	return filepath.Join(out.dir, "predictions."+format)
 }
@@ -181,6 +181,7 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 		names := first.Labels.Names
 		if err := errors.Join(
 			cli.WriteFile(out.stdout, out.predictions("csv"), func(w io.Writer) error { return writeCSV(w, names, all) }),
+			cli.WriteFile(out.stdout, out.predictions("npz"), func(w io.Writer) error { return writeNPZ(w, names, all) }),
 			cli.WriteFile(out.stdout, out.predictions("parquet"), func(w io.Writer) error { return writeParquet(w, names, all) }),
 			writeEmbeddings(out.rows, all),
 		); err != nil {

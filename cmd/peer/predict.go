@@ -37,7 +37,7 @@ func newPredict() *cobra.Command {
 		Short: "Predict the classes of nodes with a trained model",
 		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class and the
 probability of that class, its split and label if there are any, and the probability of every class. An --out that ends
-in .parquet is written in that format. If test nodes have labels, the metric over them is printed.
+in .npz or .parquet is written in that format. If test nodes have labels, the metric over them is printed.
 
 With --plan all members of a plan run this command with the same model file, each with its own part: they exchange rows
 of boundary nodes once, under the same rules as in training, and each writes predictions for its own nodes, computed with
@@ -62,7 +62,7 @@ With --nodes and --edges tables are read like those that the model was trained o
 	f.StringVar(&q.nodes, "nodes", "", "table of nodes to predict for")
 	f.StringVar(&q.edges, "edges", "", "table of edges")
 	graphs.BindCells(f, &q.cells)
-	f.StringVarP(&q.out, "out", "o", "", "CSV or .parquet file to write; - for standard output")
+	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")
 	f.StringVar(&q.embeddings, "embeddings", "", embeddingsHelp)
 	q.Bind(f, "plan whose members predict together", "wait for the other peers, with --plan")
 	q.BindGate(f)
@@ -127,7 +127,10 @@ func (q question) answer(stdout, text io.Writer) error {
 // write writes predictions to --out.
 func (q question) write(stdout io.Writer, card modelfile.Card, of guessed) error {
 	fill := writeCSV
-	if filepath.Ext(q.out) == ".parquet" {
+	switch filepath.Ext(q.out) {
+	case ".npz":
+		fill = writeNPZ
+	case ".parquet":
 		fill = writeParquet
 	}
 	return cli.WriteFile(stdout, q.out, func(w io.Writer) error { return fill(w, card.Classes, []guessed{of}) })

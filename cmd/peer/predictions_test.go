@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -114,4 +117,49 @@ func TestPredictionFiles(t *testing.T) {
 	if len(rows) != 2 || !reflect.DeepEqual(rows[0], first) || rows[1].Label != nil {
 		t.Errorf("there must be 2 rows, the first %+v (got %+v)", first, rows)
 	}
+}
+
+// TestPredictionsAsArrays: predictions.npz says of each node what predictions.csv says, of one class a node and of several.
+func TestPredictionsAsArrays(t *testing.T) {
+	p, q := two(), two()
+	p.labels = graph.Labels{Classes: 2, Class: []int32{1, -1}}
+	p.p = heddle.Predictions{Logits: mat.View(2, 2, []float32{0, 2, 3, 1})}
+	q.labels = p.labels
+	q.p, q.site, q.global = p.p, "b", []int64{9, 4}
+	var b bytes.Buffer
+	if err := writeNPZ(&b, []string{"no", "yes"}, []guessed{p, q}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "p.npz")
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a, err := npy.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for name, want := range map[string][]int64{"node": {0, 1, 9, 4}, "class": {1, 0, 1, 0}, "label": {1, -1, 1, -1}} {
+		if got, _, err := npy.Read[int64](a, name, 4); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s is %v, must be %v (%v)", name, got, want, err)
+		}
+	}
+	logits, _, err := npy.Read[float32](a, "logits", 4, 2)
+	if err != nil || !slices.Equal(logits, []float32{0, 2, 3, 1, 0, 2, 3, 1}) {
+		t.Errorf("logits are %v, %v", logits, err)
+	}
+	probability, _, err := npy.Read[float32](a, "probability", 4, 2)
+	if err != nil || math.Abs(float64(probability[1])-1/(1+math.Exp(-2))) > 1e-6 {
+		t.Errorf("probabilities are %v, %v", probability, err)
+	}
+	for _, name := range []string{"id", "split", "site", "classes"} {
+		if !a.Has(name) {
+			t.Errorf("array %s is missing", name)
+		}
+	}
+}
+
+// two are predictions for two nodes.
+func two() guessed {
+	return guessed{ids: []string{"x", "y"}, split: []graph.Split{graph.Train, graph.Test}}
 }

@@ -87,7 +87,7 @@ func newTrain() *cobra.Command {
 		Long: `Simulate all peers on one machine, each with its own part of the graph, and train a model.
 
 The output directory gets model.safetensors, report.html, result.json, settings.yaml that repeats the run by --config, and
-predictions.csv and predictions.parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same command
+predictions.csv, .npz and .parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same command
 with --resume continues from them.`,
 		Example: `  peer train --data data/cora --peers 4 --model gcn --seed 1 --json out.json
   peer train --data data/cora --preset retexo
@@ -105,7 +105,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 	var view cli.WatchFlags
 	var http live.Flags
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		w, err := view.Start(c.ErrOrStderr())
+		w, err := view.Start(c)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 		}
 		out := output{json: jsonPath, rows: rows, stdout: c.OutOrStdout()}
 		j.embed = rows != ""
-		return j.run(c.Context(), out, resume, http, w, cli.Text(out.stdout, c.ErrOrStderr(), jsonPath, j.planOut))
+		return j.run(c.Context(), out, resume, http, w, view.Text(c, jsonPath, j.planOut))
 	}
 	flags.Bind(c.Flags(), "train", wanted)
 	j.bind(c.Flags())

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/train"
@@ -134,7 +137,7 @@ func TestLineFits(t *testing.T) {
 // are refused.
 func TestLogFlags(t *testing.T) {
 	var b bytes.Buffer
-	w, err := WatchFlags{format: "json", level: "warn"}.Start(&b)
+	w, err := WatchFlags{format: "json", level: "warn"}.Start(onto(&b))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +148,7 @@ func TestLogFlags(t *testing.T) {
 		t.Errorf("%s: %v", &b, err)
 	}
 	b.Reset()
-	if w, err = (WatchFlags{format: "text", quiet: true}).Start(&b); err != nil {
+	if w, err = (WatchFlags{format: "text", quiet: true}).Start(onto(&b)); err != nil {
 		t.Fatal(err)
 	}
 	w.Log.Info("not shown")
@@ -158,8 +161,37 @@ func TestLogFlags(t *testing.T) {
 		`--log-level must be debug, info, warn or error (got "loud")`:   {format: "text", level: "loud"},
 		`--log-level must be debug, info, warn or error (got "WARN+1")`: {format: "text", level: "WARN+1"},
 	} {
-		if _, err := v.Start(&b); err == nil || err.Error() != want {
+		if _, err := v.Start(onto(&b)); err == nil || err.Error() != want {
 			t.Errorf("the error must be %s (got %v)", want, err)
 		}
+	}
+}
+
+// onto returns a command that writes to w.
+func onto(w io.Writer) *cobra.Command {
+	c := new(cobra.Command)
+	c.SetErr(w)
+	c.SetOut(w)
+	return c
+}
+
+// TestEventsToStdout: the lines are there as they come, stdout stays open, and messages go to stderr.
+func TestEventsToStdout(t *testing.T) {
+	var out, log bytes.Buffer
+	c := new(cobra.Command)
+	c.SetOut(&out)
+	c.SetErr(&log)
+	v := WatchFlags{events: "-", format: "text", quiet: true}
+	w, err := v.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Event(train.Event{Kind: train.Note, Text: "hello"})
+	if !strings.Contains(out.String(), `"text":"hello"`) || !strings.HasSuffix(out.String(), "\n") {
+		t.Errorf("stdout has %q", &out)
+	}
+	w.End()
+	if v.Text(c) != io.Writer(&log) || (WatchFlags{}).Text(c) != io.Writer(&out) {
+		t.Error("messages must go to stderr where events go to stdout")
 	}
 }

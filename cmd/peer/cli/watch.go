@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -26,13 +27,13 @@ type Watch struct {
 	Log *slog.Logger
 
 	w       io.Writer
-	columns func() int    // of the terminal that w is; nil: it is none
-	mu      sync.Mutex    // of line and of what is written while it is shown
-	line    *line         // nil: none is shown
-	every   time.Duration // between two log lines of progress
-	last    time.Time     // of the progress shown last
-	tries   bool          // a candidate of preset auto is trained
-	events  *os.File      // gets every event as a line; nil: events are not written
+	columns func() int     // of the terminal that w is; nil: it is none
+	mu      sync.Mutex     // of line and of what is written while it is shown
+	line    *line          // nil: none is shown
+	every   time.Duration  // between two log lines of progress
+	last    time.Time      // of the progress shown last
+	tries   bool           // a candidate of preset auto is trained
+	events  io.WriteCloser // gets every event as a line; nil: events are not written
 }
 
 // logVariable is the environment variable that makes peers log every round and session if it is
@@ -48,14 +49,20 @@ type WatchFlags struct {
 
 // Bind adds the flags.
 func (v *WatchFlags) Bind(f *pflag.FlagSet) {
-	f.StringVar(&v.events, "events", "", "file for the events of the run, a JSON object a line")
+	f.StringVar(&v.events, "events", "", "file for the events, a JSON object a line; - for stdout")
 	f.StringVar(&v.format, "log-format", "text", "format of log lines: text, json")
 	f.StringVar(&v.level, "log-level", "", "least of log lines: debug, info, warn, error (default info)")
 	f.BoolVarP(&v.quiet, "quiet", "q", false, "no progress display")
 }
 
-// Start returns a watch that writes to stderr. Its End must be called.
-func (v WatchFlags) Start(stderr io.Writer) (*Watch, error) {
+// Text returns where c writes its messages when its data, the events among them, go to paths: as Text.
+func (v WatchFlags) Text(c *cobra.Command, paths ...string) io.Writer {
+	return Text(c.OutOrStdout(), c.ErrOrStderr(), append(paths, v.events)...)
+}
+
+// Start returns a watch that writes to stderr of c. Its End must be called.
+func (v WatchFlags) Start(c *cobra.Command) (*Watch, error) {
+	stderr := c.ErrOrStderr()
 	level := usualLevel(v.quiet)
 	if v.level != "" {
 		if err := level.UnmarshalText([]byte(v.level)); err != nil || !slices.Contains([]string{"debug", "info", "warn", "error"}, v.level) {
@@ -66,16 +73,30 @@ func (v WatchFlags) Start(stderr io.Writer) (*Watch, error) {
 		return nil, Invalidf("--log-format must be text or json (got %q)", v.format)
 	}
 	w := newWatch(stderr, v.quiet || v.format == "json", level, v.format)
-	if v.events == "" {
+	switch {
+	case v.events == "":
+		return w, nil
+	case IsStdout(v.events):
+		w.events = kept{c.OutOrStdout()}
 		return w, nil
 	}
 	err := os.MkdirAll(filepath.Dir(v.events), 0o755)
 	if err != nil {
 		return nil, Invalid(err)
 	}
-	w.events, err = os.Create(v.events)
-	return w, Invalid(err)
+	f, err := os.Create(v.events)
+	if err != nil {
+		return nil, Invalid(err)
+	}
+	w.events = f
+	return w, nil
 }
+
+// kept is a writer that stays open.
+type kept struct{ io.Writer }
+
+// Close implements io.Closer.
+func (kept) Close() error { return nil }
 
 // usualLevel is the level of log lines unless a flag says another.
 func usualLevel(quiet bool) slog.Level {

@@ -82,7 +82,7 @@ model, and this site learns from its own test nodes whether joining paid. Nothin
 
 // run reads the settings, runs, writes and prints.
 func (c *comparing) run(cmd *cobra.Command, config string) error {
-	w, err := c.view.Start(cmd.ErrOrStderr())
+	w, err := c.view.Start(cmd)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *comparing) run(cmd *cobra.Command, config string) error {
 	if err != nil {
 		return err
 	}
-	return c.compare(cmd.Context(), all, w, cmd.OutOrStdout(), "")
+	return c.compare(cmd.Context(), all, w, c.view.Text(cmd), "")
 }
 
 // checkMode refuses what has no training together.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
@@ -21,6 +22,8 @@ type Header struct {
 	Descr string
 	Shape []int // [] for a scalar
 	count int   // product of shape
+
+	byColumn bool // the first index changes fastest (Fortran order)
 }
 
 // itemSize holds the bytes per value of every dtype that is read.
@@ -70,13 +73,14 @@ func readHeader(r io.Reader, size int64) (Header, error) {
 	if !ok {
 		return h, fmt.Errorf("dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got %s)", h.Descr)
 	}
-	if string(m[2]) == "True" {
-		return h, errors.New("must be stored in C order, row by row (got Fortran order)")
-	}
+	h.byColumn = string(m[2]) == "True"
 	room := (size - start - length) / int64(item)
 	var err error
 	if h.Shape, h.count, err = parseShape(string(m[3]), room); err != nil {
 		return h, err
+	}
+	if h.byColumn && len(h.Shape) > 2 {
+		return h, fmt.Errorf("array in Fortran order must have at most 2 dimensions (got %s)", ShapeText(h.Shape))
 	}
 	if want := int64(h.count) * int64(item); want != size-start-length {
 		return h, fmt.Errorf("shape %s of %s takes %d bytes, the member holds %d", ShapeText(h.Shape), h.Descr, want, size-start-length)
@@ -156,7 +160,21 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64) ([]T
 			}
 		}
 	}
+	if h.byColumn && len(h.Shape) == 2 {
+		out = byRow(out, h.Shape[0], h.Shape[1])
+	}
 	return out, h.Shape, nil
+}
+
+// byRow returns a matrix that is stored column by column as rows.
+func byRow[T any](stored []T, rows, cols int) []T {
+	out := make([]T, len(stored))
+	for i := range rows {
+		for j := range cols {
+			out[i*cols+j] = stored[j*rows+i]
+		}
+	}
+	return out
 }
 
 // decode fills out with values of size bytes each and refuses one that S holds and T does not.
@@ -188,6 +206,22 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader
 	return nil
 }
 
+// utf32 returns texts as NumPy has them, each filled up with zeros to the longest one, and their dtype.
+func utf32(list []string) (descr string, cells []int32) {
+	longest := 1
+	for _, text := range list {
+		longest = max(longest, utf8.RuneCountInString(text))
+	}
+	for _, text := range list {
+		next := len(cells) + longest
+		for _, c := range text {
+			cells = append(cells, c)
+		}
+		cells = append(cells, make([]int32, next-len(cells))...)
+	}
+	return fmt.Sprintf("<U%d", longest), cells
+}
+
 // Write adds one .npy member: version 1.0, the header padded so that the values start at a
 // multiple of 64.
 func Write(z *zip.Writer, name string, shape []int, values any) error {
@@ -196,7 +230,7 @@ func Write(z *zip.Writer, name string, shape []int, values any) error {
 		return err
 	}
 	var descr string
-	switch values.(type) {
+	switch list := values.(type) {
 	case []int32:
 		descr = "<i4"
 	case []int64:
@@ -207,6 +241,8 @@ func Write(z *zip.Writer, name string, shape []int, values any) error {
 		descr = "|b1"
 	case []uint8:
 		descr = "|u1"
+	case []string:
+		descr, values = utf32(list)
 	default:
 		return fmt.Errorf("array %s: no dtype for %T", name, values)
 	}

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -38,7 +39,7 @@ func TestNpyFaults(t *testing.T) {
 		{"header text", member(1, "{'descr': '<i4'}"), "is not {'descr'"},
 		{"big-endian", member(1, strings.Replace(good, "<", ">", 1), 1, 0, 0, 0), "dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got >i4)"},
 		{"objects", member(1, strings.Replace(good, "<i4", "|O", 1), 1, 0, 0, 0), "dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got |O)"},
-		{"Fortran", member(1, strings.Replace(good, "False", "True", 1), 1, 0, 0, 0), "Fortran"},
+		{"Fortran", member(1, strings.NewReplacer("False", "True", "(1,)", "(1, 1, 1)").Replace(good), 1, 0, 0, 0), "in Fortran order must have at most 2 dimensions (got [1, 1, 1])"},
 		{"too few values", member(1, good, 1, 0, 0), "needs more than the 0 values"},
 		{"trailing bytes", member(1, good, 1, 0, 0, 0, 0), "takes 4 bytes, the member holds 5"},
 		{"overflow", member(1, strings.Replace(good, "(1,)", "(2147483647, 2147483647, 2147483647)", 1)), "needs more"},
@@ -129,5 +130,44 @@ func refuzz[T uint8 | int32 | int64 | float32](t *testing.T, data []byte) {
 	}
 	if !slices.EqualFunc(again, values, func(x, y T) bool { return x == y || x != x && y != y }) {
 		t.Fatalf("%v was read again as %v", values, again)
+	}
+}
+
+// TestFortranOrder: a matrix that is stored column by column, as numpy.asfortranarray gives it, is read as rows.
+func TestFortranOrder(t *testing.T) {
+	data := member(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n", 1, 4, 2, 5, 3, 6)
+	got, shape, err := readValues[int32](bytes.NewReader(data), int64(len(data)))
+	if err != nil || !slices.Equal(got, []int32{1, 2, 3, 4, 5, 6}) || !slices.Equal(shape, []int{2, 3}) {
+		t.Errorf("%v %v %v", got, shape, err)
+	}
+}
+
+// TestTexts: texts are written as NumPy writes them, in UTF-32, filled up with zeros.
+func TestTexts(t *testing.T) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	if err := Write(z, "ids", []int{2}, []string{"a", "ü😀"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := r.Open("ids.npy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(f)
+	if err != nil || !bytes.Contains(text, []byte("{'descr': '<U2', 'fortran_order': False, 'shape': (2,), }")) {
+		t.Fatalf("%q, %v", text, err)
+	}
+	want := []rune{'a', 0, 'ü', '😀'}
+	for k, c := range want {
+		if got := binary.LittleEndian.Uint32(text[len(text)-16+4*k:]); got != uint32(c) {
+			t.Errorf("character %d is %x, must be %x", k, got, c)
+		}
 	}
 }

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestSettingsPageOfPython keeps the types of settings in Python what the tags of Plan say. HEDDLE_WRITE=1 writes them.
+func TestSettingsPageOfPython(t *testing.T) {
+	const path = "../python/heddle/_settings.py"
+	page := pythonSettings(comments(t))
+	if os.Getenv("HEDDLE_WRITE") != "" {
+		if err := os.WriteFile(path, page, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(held, page) {
+		t.Errorf("%s is not what the settings say: HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan", path)
+	}
+}
+
+// pythonSettings is a typed dictionary of the settings that a simulation takes.
+func pythonSettings(texts map[string]string) []byte {
+	var b bytes.Buffer
+	b.WriteString(`"""Settings of a run. Generated: HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class Settings(TypedDict, total=False):
+    """Settings of ` + "`train`, `tune` and `compare`" + `; one that is not given has its default."""
+`)
+	for _, s := range settings() {
+		if s.Only == "join" {
+			continue
+		}
+		kind := map[string]string{"text": "str", "integer": "int", "number": "float", "true or false": "bool", "duration": "str",
+			"list": "list[float]"}[s.Type]
+		if s.Name == "budget" {
+			kind = "float | str" // it may have a unit
+		}
+		if len(s.Choices) > 0 {
+			kind = `Literal["` + strings.Join(s.Choices, `", "`) + `"]`
+		}
+		fmt.Fprintf(&b, "\n    %s: %s\n    \"\"\"%s\n\n", s.Name, kind, capital(s.Help))
+		line := "   "
+		for word := range strings.FieldsSeq(texts[s.Name]) {
+			if len(line)+len(word) > 100 {
+				b.WriteString(line + "\n")
+				line = "   "
+			}
+			line += " " + strings.ReplaceAll(word, `\`, `\\`)
+		}
+		fmt.Fprintf(&b, "%s\n    \"\"\"\n", line)
+	}
+	return b.Bytes()
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }

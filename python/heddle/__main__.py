@@ -1,0 +1,7 @@
+"""`python -m heddle` is the program `peer`."""
+
+import sys
+
+from heddle._program import main
+
+sys.exit(main())

@@ -1,0 +1,428 @@
+"""Graphs of other libraries, by their attributes, as the arrays that the program reads."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from heddle import _program
+from heddle._program import InputError
+
+
+class SparseRows:
+    """Sparse features [N, F] by rows, as scipy's csr_matrix has them: data, indices, indptr, shape."""
+
+    def __init__(self, data: Any, indices: Any, indptr: Any, shape: Any):
+        self.data, self.indices, self.indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+        self.shape = (int(shape[0]), int(shape[1]))
+
+    def tocsr(self) -> "SparseRows":
+        return self
+
+    def toarray(self) -> np.ndarray:
+        """Returns the features as a float32 array [N, F]."""
+        x = np.zeros(self.shape, np.float32)
+        x[np.repeat(np.arange(self.shape[0]), np.diff(self.indptr)), self.indices] = self.data
+        return x
+
+
+@dataclasses.dataclass
+class Graph:
+    """A graph of N nodes as arrays. NumPy arrays, torch tensors, scipy matrices and pandas columns are accepted.
+
+    Attributes:
+        edge_index: [2, E], sources and targets in 0..N-1, or a sparse matrix [N, N] whose values are weights. An edge
+            has no direction and may be listed in one direction or both.
+        y: [N], class in 0..C-1, or -1: no label; texts are names of classes. Or [N, C], any number of classes a node.
+        x: [N, F], features, dense or sparse; None: nodes have no features.
+        site: [N], the site that holds each node, as number or name; None: there are no sites.
+        train_mask, val_mask, test_mask: [N] or [N, S]; all None: `train` draws them by `split`.
+        edge_weight: [E], above 0; None: all are 1.
+        edge_type: [E], relation from 0, for model rgcn; None: edges have no types.
+        ids: N names of nodes; None: their numbers.
+        class_names, site_names, relation_names: names, in order.
+        name: of the data set.
+    """
+
+    edge_index: Any
+    y: Any
+    x: Any = None
+    site: Any = None
+    train_mask: Any = None
+    val_mask: Any = None
+    test_mask: Any = None
+    edge_weight: Any = None
+    edge_type: Any = None
+    ids: Any = None
+    class_names: Optional[list[str]] = None
+    site_names: Optional[list[str]] = None
+    relation_names: Optional[list[str]] = None
+    name: str = "graph"
+
+    def __post_init__(self) -> None:
+        if hasattr(self.edge_index, "tocoo"):
+            a = self.edge_index.tocoo()
+            if self.edge_weight is None and not np.all(a.data == 1):
+                self.edge_weight = a.data
+            self.edge_index = np.stack([a.row, a.col])
+        self.edge_index = array(self.edge_index).reshape(2, -1)
+        self.y, self.class_names = _labels(self.y, self.class_names)
+        if self.site is not None:
+            self.site, self.site_names = _named(self.site, self.site_names)
+        for name in ("edge_weight", "edge_type", "train_mask", "val_mask", "test_mask"):
+            if getattr(self, name) is not None:
+                setattr(self, name, array(getattr(self, name)))
+        if self.x is not None:
+            self.x = _features(self.x)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.y)
+
+    def write(self, directory: _program.Path, seed: int = 0) -> pathlib.Path:
+        """Writes the graph as a data set of the program (graph.npz, meta.json) and returns the directory.
+
+        Without masks, `split` draws them with seed.
+        """
+        to = pathlib.Path(directory)
+        to.mkdir(parents=True, exist_ok=True)
+        arrays: dict[str, np.ndarray] = {"edge_index": self.edge_index.astype(np.int64), "y": self.y}
+        masks = {"train_mask": self.train_mask, "val_mask": self.val_mask, "test_mask": self.test_mask}
+        if all(m is None for m in masks.values()):
+            masks = dict(zip(masks, split(self.y, seed=seed)))
+        arrays.update({name: m.astype(bool) for name, m in masks.items() if m is not None and m.any()})
+        if isinstance(self.x, np.ndarray):
+            arrays["x"] = self.x
+        elif self.x is not None:
+            arrays["x_indptr"], arrays["x_indices"] = self.x.indptr.astype(np.int64), self.x.indices.astype(np.int32)
+            arrays["x_data"], arrays["x_shape"] = self.x.data.astype(np.float32), np.array(self.x.shape, np.int64)
+        if self.edge_weight is not None:
+            arrays["edge_weight"] = self.edge_weight.reshape(-1).astype(np.float32)
+        if self.edge_type is not None:
+            arrays["edge_type"] = self.edge_type.reshape(-1).astype(np.int32)
+        if self.site is not None:
+            arrays["client"] = self.site.astype(np.int32)
+        if self.ids is not None:
+            names = [str(one).encode() for one in self.ids]
+            arrays["ids"] = np.frombuffer(b"".join(names), np.uint8)
+            arrays["ids_indptr"] = np.cumsum([0] + [len(one) for one in names]).astype(np.int64)
+        meta = {"name": self.name, "class_names": self.class_names, "client_names": self.site_names, "relation_names": self.relation_names}
+        np.savez(to / "graph.npz", **arrays)
+        (to / "meta.json").write_text(json.dumps({k: v for k, v in meta.items() if v}), encoding="utf-8")
+        return to
+
+    @classmethod
+    def read(cls, directory: _program.Path) -> "Graph":
+        """Reads a data set of the program: a directory with graph.npz, or the file itself."""
+        at = pathlib.Path(directory)
+        file = at if at.suffix == ".npz" else at / "graph.npz"
+        beside = file.parent / "meta.json"
+        meta = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+        with np.load(file) as archive:
+            z = dict(archive)
+        x = z.get("x")
+        if "x_indptr" in z:
+            x = SparseRows(z["x_data"], z["x_indices"], z["x_indptr"], z["x_shape"])
+        ids = None
+        if "ids" in z:
+            text, ptr = z["ids"].tobytes(), z["ids_indptr"]
+            ids = [text[a:b].decode() for a, b in zip(ptr[:-1], ptr[1:])]
+        return cls(
+            z["edge_index"], z["y"], x, z.get("client"), z.get("train_mask"), z.get("val_mask"), z.get("test_mask"),
+            z.get("edge_weight"), z.get("edge_type"), ids, meta.get("class_names"), meta.get("client_names"),
+            meta.get("relation_names"), meta.get("name", at.stem),
+        )  # fmt: skip
+
+
+@dataclasses.dataclass
+class Tables:
+    """Tables of nodes and edges, which `peer import` reads: paths, or data frames of pandas, polars or Arrow.
+
+    Attributes:
+        nodes: a row a node, with a column `id` and columns of features.
+        edges: a row an edge, with columns `source` and `target`.
+        label: column of a node's class.
+        site: column of the site that holds a node; None: there are no sites.
+        options: further flags of `peer import`, as `ignore=["name"]`.
+    """
+
+    nodes: Any
+    edges: Any
+    label: str
+    site: Optional[str] = None
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def write(self, directory: _program.Path) -> pathlib.Path:
+        """Imports the tables as a data set of the program and returns its directory."""
+        to = pathlib.Path(directory)
+        to.mkdir(parents=True, exist_ok=True)
+        given = {
+            "nodes": _table(self.nodes, to / "nodes.csv"), "edges": _table(self.edges, to / "edges.csv"),
+            "label_column": self.label, "site_column": self.site, **self.options, "out": to / "graph",
+        }  # fmt: skip
+        _program.run(["import", *_program.flags(given)])
+        return to / "graph"
+
+
+def split(y: Any, train: float = 0.6, val: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draws masks of training, validation and test nodes, class by class.
+
+    Args:
+        y: [N], class or -1: no label; or [N, C].
+        train, val: fractions of the labelled nodes of each class; the rest is for testing.
+        seed: of the drawing.
+
+    Returns:
+        three bool arrays [N]; a node without a label is in none.
+    """
+    if not (0 < train and 0 <= val and train + val <= 1):
+        raise InputError(f"train and val must be fractions whose sum is at most 1 (got {train}, {val})")
+    y, _ = _labels(y, None)
+    key = np.zeros(len(y), np.int64) if y.ndim == 2 else y
+    masks = np.zeros((3, len(y)), bool)
+    draw = np.random.default_rng(seed)
+    for c in np.unique(key[key >= 0]):
+        nodes = draw.permutation(np.flatnonzero(key == c))
+        a = max(1, round(train * len(nodes)))
+        b = min(len(nodes), a + round(val * len(nodes)))
+        masks[0, nodes[:a]], masks[1, nodes[a:b]], masks[2, nodes[b:]] = True, True, True
+    return masks[0], masks[1], masks[2]
+
+
+def graph_of(data: Any, site: Any = None) -> Union[Graph, Tables]:
+    """Returns data as a Graph or as Tables; `train` says what it may be.
+
+    site is a node's site: an array [N], or the name of the attribute or column that has it.
+    """
+    name = site if isinstance(site, str) else None
+    if isinstance(data, (Graph, Tables)):
+        out: Union[Graph, Tables] = data
+    elif isinstance(data, dict):
+        out = Graph(**data)
+    elif hasattr(data, "node_types") and hasattr(data, "edge_types"):
+        out = _from_hetero(data)
+    elif hasattr(data, "ntypes") and hasattr(data, "ndata"):
+        out = _from_dgl(data, name)
+    elif hasattr(data, "nodes") and hasattr(data, "adj"):
+        out = _from_networkx(data, name)
+    elif hasattr(data, "edge_index") or hasattr(data, "adj_t"):
+        out = _from_pyg(data, name)
+    else:
+        kind = type(data)
+        raise InputError(
+            "data must be a PyG Data or HeteroData, a DGL graph, a networkx graph, heddle.Graph, heddle.Tables, a dict of "
+            f"arrays or the path of a data set (got {kind.__module__}.{kind.__qualname__})"
+        )
+    if site is None:
+        return out
+    if isinstance(out, Tables):
+        return dataclasses.replace(out, site=site)
+    if name is not None:
+        if out.site is None:
+            raise InputError(f"the nodes have no attribute {name!r} for their sites")
+        return out
+    return dataclasses.replace(out, site=array(site), site_names=None)
+
+
+def array(a: Any) -> np.ndarray:
+    """Returns a tensor, column or list as a NumPy array."""
+    if hasattr(a, "detach"):
+        a = a.detach().cpu().resolve_conj().resolve_neg() if hasattr(a, "resolve_conj") else a.detach().cpu()
+        return a.numpy()
+    if hasattr(a, "to_numpy"):
+        return a.to_numpy()
+    return np.asarray(a)
+
+
+def _labels(y: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optional[list[str]]]:
+    y = array(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.dtype.kind in "OUS":
+        return _named(y, names)
+    if y.ndim == 2:
+        return y.astype(bool), names
+    if y.dtype.kind == "f":
+        y = np.where(np.isnan(y), -1, y)
+        if not np.array_equal(y, np.round(y)):
+            raise InputError("y must hold numbers of classes (got fractions)")
+    return y.astype(np.int64), names
+
+
+def _named(values: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optional[list[str]]]:
+    """Returns values as numbers from 0, and what texts the numbers stand for. A missing text is -1."""
+    values = array(values).reshape(-1)
+    if values.dtype.kind in "iub":
+        return values.astype(np.int64), names
+    missing = np.array([v is None or v != v or v == "" for v in values], bool)
+    texts = np.array(["" if m else str(v) for v, m in zip(values, missing)])
+    known = sorted(set(texts[~missing])) if names is None else list(names)
+    number = {name: k for k, name in enumerate(known)}
+    return np.array([-1 if m else number[t] for t, m in zip(texts, missing)], np.int64), known
+
+
+def _features(x: Any) -> Union[np.ndarray, SparseRows]:
+    if getattr(x, "is_sparse", False) is True:  # a torch tensor of coordinates
+        x = x.coalesce()
+        (row, col), shape = array(x.indices()), tuple(x.shape)
+        order = np.lexsort((col, row))
+        return SparseRows(array(x.values())[order], col[order], np.searchsorted(row[order], np.arange(shape[0] + 1)), shape)
+    if hasattr(x, "tocsr"):
+        x = x.tocsr()
+        if hasattr(x, "sort_indices"):
+            x = x.copy()
+            x.sum_duplicates()
+        return SparseRows(x.data, x.indices, x.indptr, x.shape)
+    x = array(x)
+    return np.ascontiguousarray(x.reshape(len(x), -1), np.float32)
+
+
+def _first(of: Any, *names: str) -> Any:
+    """Returns the first of those attributes, or items, that is there."""
+    for name in names:
+        value = of.get(name) if hasattr(of, "get") else None
+        if value is None:
+            value = getattr(of, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def _masks(of: Any) -> dict[str, Any]:
+    return {name: _first(of, name) for name in ("train_mask", "val_mask", "test_mask")}
+
+
+def _from_pyg(data: Any, site: Optional[str]) -> Graph:
+    edges, weight = _first(data, "edge_index"), _first(data, "edge_weight")
+    if edges is None:
+        target, source, weight = data.adj_t.coo()
+        edges = np.stack([array(source), array(target)])
+    y = data.y
+    if y is None:
+        y = np.full(int(data.num_nodes), -1)
+    return Graph(edges, y, data.x, _first(data, site or "site"), edge_weight=weight, edge_type=_first(data, "edge_type"), **_masks(data))
+
+
+def _from_dgl(g: Any, site: Optional[str]) -> Graph:
+    if len(g.ntypes) > 1 or len(g.canonical_etypes) > 1:
+        return _joined(
+            {t: (g.num_nodes(t), g.nodes[t].data, ("feat", "features", "x"), ("label", "labels", "y")) for t in g.ntypes},
+            {e: np.stack([array(a) for a in g.edges(etype=e)]) for e in g.canonical_etypes},
+        )
+    source, target = g.edges()
+    columns = g.ndata
+    y = _first(columns, "label", "labels", "y")
+    return Graph(
+        np.stack([array(source), array(target)]), np.full(g.num_nodes(), -1) if y is None else y,
+        _first(columns, "feat", "features", "x"), _first(columns, site or "site"),
+        edge_weight=_first(g.edata, "weight", "w", "edge_weight"), **_masks(columns),
+    )  # fmt: skip
+
+
+def _from_hetero(data: Any) -> Graph:
+    return _joined(
+        {t: (int(data[t].num_nodes), data[t], ("x",), ("y",)) for t in data.node_types},
+        {e: array(data[e].edge_index) for e in data.edge_types},
+    )
+
+
+def _joined(nodes: dict[str, tuple[int, Any, tuple[str, ...], tuple[str, ...]]], edges: dict[Any, np.ndarray]) -> Graph:
+    """Returns nodes of several types as one graph, as `peer import --ogb` does: each type has features of its own."""
+    start, total, width, labelled = {}, 0, 0, None
+    for t, (n, columns, _, y) in nodes.items():
+        start[t] = total
+        total += n
+        if _first(columns, *y) is not None:
+            if labelled is not None:
+                raise InputError(f"one type of nodes must have labels (got {labelled} and {t})")
+            labelled = t
+    if labelled is None:
+        raise InputError("one type of nodes must have labels (got none)")
+    data, indices, lengths = [], [], []
+    for t, (n, columns, x, _) in nodes.items():
+        rows = _first(columns, *x)
+        rows = np.ones((n, 1), np.float32) if rows is None else array(rows).reshape(n, -1).astype(np.float32)
+        data.append(rows.reshape(-1))
+        indices.append(np.tile(np.arange(width, width + rows.shape[1]), n))
+        lengths.append(np.full(n, rows.shape[1]))
+        width += rows.shape[1]
+    n, columns, _, names = nodes[labelled]
+    own = slice(start[labelled], start[labelled] + n)
+    y = array(_first(columns, *names))
+    whole = np.full((total, *y.shape[1:]), -1 if y.ndim == 1 else 0, y.dtype)
+    whole[own] = y
+    masks = {}
+    for name, mask in _masks(columns).items():
+        if mask is not None:
+            mask = array(mask)
+            masks[name] = np.zeros((total, *mask.shape[1:]), bool)
+            masks[name][own] = mask
+    index = np.concatenate([pairs + np.array([[start[e[0]]], [start[e[2]]]]) for e, pairs in edges.items()], axis=1)
+    kind = np.concatenate([np.full(pairs.shape[1], k) for k, pairs in enumerate(edges.values())])
+    x = SparseRows(np.concatenate(data), np.concatenate(indices), np.concatenate([[0], np.cumsum(np.concatenate(lengths))]), (total, width))
+    ids = [f"{t}/{i}" for t, (n, *_) in nodes.items() for i in range(n)]
+    return Graph(index, whole, x, edge_type=kind, ids=ids, relation_names=["-".join(map(str, e)) for e in edges], **masks)
+
+
+def _from_networkx(g: Any, site: Optional[str]) -> Graph:
+    ids = list(g.nodes)
+    number = {one: k for k, one in enumerate(ids)}
+    rows = [g.nodes[one] for one in ids]
+    keys = set().union(*rows) if rows else set()
+
+    def column(*names: str) -> Any:
+        for name in names:
+            if name in keys:
+                return np.array([r.get(name) for r in rows], object)
+        return None
+
+    y = column("y", "label")
+    if y is None:
+        raise InputError("the nodes must have an attribute y or label with their class")
+    known = [v for v in y if v is not None]
+    if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in known):
+        y = np.array([-1 if v is None else v for v in y], np.int64)
+    where = column(site or "site")
+    if where is not None and all(isinstance(v, (int, np.integer)) for v in where):
+        where = where.astype(np.int64)
+    x = column("x")
+    taken = {"x", "y", "label", site or "site", "train_mask", "val_mask", "test_mask"}
+    numeric = sorted(k for k in keys - taken if all(isinstance(r.get(k), (int, float, np.number)) for r in rows))
+    if x is not None:
+        x = np.array([np.asarray(v, np.float32) for v in x], np.float32)
+    elif numeric:
+        x = np.array([[r[k] for k in numeric] for r in rows], np.float32)
+    edges = list(g.edges(data=True))
+    index = np.array([[number[a] for a, _, _ in edges], [number[b] for _, b, _ in edges]], np.int64)
+    weight = None
+    if any("weight" in d for _, _, d in edges):
+        weight = np.array([d.get("weight", 1.0) for _, _, d in edges], np.float32)
+    masks = {k: None if (m := column(k)) is None else m.astype(bool) for k in ("train_mask", "val_mask", "test_mask")}
+    return Graph(index, y, x, where, edge_weight=weight, ids=[str(one) for one in ids], **masks)
+
+
+def _table(table: Any, path: pathlib.Path) -> _program.Path:
+    """Returns a path of table, which it writes as CSV unless it is one."""
+    if isinstance(table, (str, os.PathLike)):
+        return table
+    if hasattr(table, "to_csv"):  # pandas
+        table.to_csv(path, index=table.index.name is not None)
+    elif hasattr(table, "write_csv"):  # polars
+        table.write_csv(path)
+    elif hasattr(table, "column_names"):  # Arrow
+        with open(path, "w", newline="", encoding="utf-8") as f:
+            out = csv.writer(f)
+            out.writerow(table.column_names)
+            columns = table.to_pydict()
+            out.writerows(zip(*(columns[name] for name in table.column_names)))
+    else:
+        kind = type(table)
+        raise InputError(f"a table must be a path or a data frame of pandas, polars or Arrow (got {kind.__module__}.{kind.__qualname__})")
+    return path
+

@@ -1,0 +1,150 @@
+"""Finds the program `peer` and runs it: its events, its messages, its errors and its end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any, Callable, Iterable, Optional, Union
+
+log = logging.getLogger("heddle")
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Error(Exception):
+    """A run failed although its input was right: a peer failed, a port is in use, the disk is full."""
+
+
+class InputError(Error, ValueError):
+    """Wrong input: the message names the setting, array, file or line and the value that is expected."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was interrupted (Ctrl-C). `train` with `out=e.out, resume=True` continues from its checkpoints.
+
+    Attributes:
+        out: directory of the run.
+    """
+
+    def __init__(self, message: str, out: Optional[pathlib.Path] = None):
+        super().__init__(message)
+        self.out = out
+
+
+def program() -> str:
+    """Returns the path of the program: HEDDLE_PEER if it is set, else the one inside this package."""
+    named = os.environ.get("HEDDLE_PEER")
+    if named:
+        return named
+    path = pathlib.Path(__file__).parent / "bin" / ("peer.exe" if os.name == "nt" else "peer")
+    if not path.exists():
+        raise Error(f"{path} is missing: install a wheel, or build ./cmd/peer and name the file in HEDDLE_PEER")
+    return str(path)
+
+
+def flags(settings: dict[str, Any]) -> list[str]:
+    """Returns settings as flags of the program; None means that a setting is not given."""
+    out = []
+    for name, value in settings.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            value = str(value).lower()
+        elif isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        elif isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        out.append(f"--{name.replace('_', '-')}={value}")
+    return out
+
+
+def run(
+    args: Iterable[str],
+    on_event: Optional[Callable[[dict[str, Any]], None]] = None,
+    out: Optional[pathlib.Path] = None,
+) -> str:
+    """Runs the program and returns what it prints for people.
+
+    With on_event the program writes its events to standard output, and on_event gets each of them. Ctrl-C, and an
+    exception of on_event, interrupt the program, which writes a checkpoint where it can.
+    """
+    command = [program(), *args]
+    if on_event is not None:
+        command += ["--events=-", "--quiet", "--log-format=json", "--log-level=warn"]
+    # A group of its own: Ctrl-C comes to Python alone, which passes it on once.
+    group: dict[str, Any] = {"start_new_session": True}
+    if os.name == "nt":
+        group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", **group
+    )
+    with process:
+        return _watch(process, on_event, out)
+
+
+def _watch(process: "subprocess.Popen[str]", on_event: Optional[Callable[[dict[str, Any]], None]], out: Optional[pathlib.Path]) -> str:
+    messages: list[str] = []
+    reader = threading.Thread(target=_read_messages, args=(process, messages), daemon=True)
+    reader.start()
+    printed = []
+    interrupted: Optional[BaseException] = None
+    while True:
+        try:
+            for line in process.stdout:  # type: ignore[union-attr]
+                if on_event is None:
+                    printed.append(line)
+                elif interrupted is None:
+                    on_event(json.loads(line))
+            process.wait()
+            reader.join()
+            break
+        except BaseException as e:
+            if interrupted is None:
+                interrupted = e
+                process.send_signal(signal.CTRL_BREAK_EVENT if os.name == "nt" else signal.SIGINT)  # type: ignore[attr-defined]
+            else:
+                process.kill()
+    text = "".join(printed + messages)
+    if interrupted is not None:
+        if isinstance(interrupted, KeyboardInterrupt):
+            raise Interrupted(_fault(text) or "interrupted", out) from None
+        raise interrupted
+    if process.returncode != 0:
+        message = _fault(text) or f"peer ended with code {process.returncode}"
+        raise (InputError if process.returncode == 2 else Error)(message)
+    return text
+
+
+def _read_messages(process: "subprocess.Popen[str]", messages: list[str]) -> None:
+    for line in process.stderr:  # type: ignore[union-attr]
+        if line.startswith("{"):
+            try:
+                record = json.loads(line)
+                level = logging.ERROR if record.pop("level") == "ERROR" else logging.WARNING
+                record.pop("time", None)
+                text = record.pop("msg")
+                log.log(level, "%s%s", text, "".join(f", {k} {v}" for k, v in record.items()))
+                continue
+            except (ValueError, KeyError):
+                pass
+        messages.append(line)
+
+
+def _fault(text: str) -> str:
+    """Returns the error in what the program printed: it comes last and begins with the program's name."""
+    at = ("\n" + text).rfind("\npeer: ")
+    return text[at + len("peer: ") :].strip() if at >= 0 else ""
+
+
+def main() -> int:
+    """Is the program: `python -m heddle`, and `heddle` on the command line."""
+    command = [program(), *sys.argv[1:]]
+    if os.name == "nt":
+        return subprocess.call(command)
+    os.execv(command[0], command)

@@ -1,0 +1,413 @@
+"""Runs of the program, and what they left."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+import numpy as np
+
+from heddle import _graph, _program
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from heddle._settings import Settings
+
+OnRound = Callable[[dict[str, Any]], Any]
+
+
+class Report:
+    """A page that the program wrote. A notebook shows it.
+
+    Attributes:
+        path: the HTML file, which needs no other.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+
+    def _repr_html_(self) -> str:
+        page = base64.b64encode(self.path.read_bytes()).decode()
+        return f'<iframe src="data:text/html;base64,{page}" style="width:100%;height:40em;border:0"></iframe>'
+
+
+class _Output:
+    """A directory that the program wrote."""
+
+    def __init__(self, out: pathlib.Path, text: str, history: list[dict[str, Any]]):
+        self.out = out
+        self.text = text
+        self.history = history
+        self._owner: Any = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def save(self, directory: _program.Path) -> pathlib.Path:
+        """Copies all files of the run to a new directory and returns it."""
+        return pathlib.Path(shutil.copytree(self.out, directory))
+
+
+class Run(_Output):
+    """A trained model, with its figures and predictions. N nodes, C classes, H hidden columns.
+
+    Attributes:
+        out: directory of the run; a temporary one goes with this object unless `save` copies it.
+        text: what the program printed.
+        history: an object each round: docs/reference/events.md has its fields. `pandas.DataFrame(run.history)` is a table.
+    """
+
+    def __init__(self, out: pathlib.Path, text: str = "", history: Optional[list[dict[str, Any]]] = None):
+        super().__init__(pathlib.Path(out), text, history or [])
+        self._data: Optional[pathlib.Path] = None
+        self._cached: dict[str, dict[str, np.ndarray]] = {}
+
+    def __repr__(self) -> str:
+        m = self.metrics
+        return f"<heddle.Run {m['model']}: {m['metric']} {m['test']} test, {m['val']} validation, {self.out}>"
+
+    @property
+    def model_file(self) -> pathlib.Path:
+        """model.safetensors, which `peer predict` and `peer join --init` read."""
+        return self.out / "model.safetensors"
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Figures of the run: result.json. `test` and `val` are the metric named `metric`, in [0, 1]."""
+        return json.loads((self.out / "result.json").read_text(encoding="utf-8"))
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the C classes."""
+        return [str(name) for name in self._arrays()["classes"]]
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Names of the nodes, [N]."""
+        return self._arrays()["id"]
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Returns the parameters by name, float32; docs/reference/model-file.md says what each one is."""
+        return read_model(self.model_file)[2]
+
+    def predict(self, data: Any = None) -> np.ndarray:
+        """Returns the predicted class of every node, [N] int64; where a node may have several classes, [N, C] bool.
+
+        Args:
+            data: a graph, as of `train`, with the columns of the training data; None: the nodes of the run, whose
+                predictions were computed at its end.
+        """
+        return self._arrays(data)["class"]
+
+    def predict_proba(self, data: Any = None) -> np.ndarray:
+        """Returns the calibrated probability of every class, [N, C] float32."""
+        return self._arrays(data)["probability"]
+
+    def logits(self, data: Any = None) -> np.ndarray:
+        """Returns the logits of every class, [N, C] float32."""
+        return self._arrays(data)["logits"]
+
+    def embeddings(self, data: Any = None) -> np.ndarray:
+        """Returns the rows that the last linear map reads, [N, H] float32."""
+        if data is None and self._data is None:
+            raise _program.InputError("this run was not trained here: give the data whose embeddings are wanted")
+        with tempfile.TemporaryDirectory() as t:
+            rows = pathlib.Path(t) / "rows.npz"
+            self._ask(data, t, "--out", str(pathlib.Path(t) / "p.npz"), "--embeddings", str(rows))
+            return _load(rows)["embeddings"]
+
+    def report(self) -> Report:
+        """Returns the page about the run, which a notebook shows."""
+        return Report(self.out / "report.html")
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text)}</pre>" if self.text else html.escape(repr(self))
+
+    def torch_module(self) -> Any:
+        """Returns the model as a torch.nn.Module with forward(x, edge_index, edge_weight=None); see heddle.torch."""
+        from heddle import torch
+
+        return torch.module(self.model_file)
+
+    def to_pyg(self) -> Any:
+        """Returns the graph layers as layers of PyTorch Geometric with the weights of the run; see heddle.torch."""
+        from heddle import torch
+
+        return torch.to_pyg(self.model_file)
+
+    def _arrays(self, data: Any = None) -> dict[str, np.ndarray]:
+        """Returns the predictions by node number."""
+        if data is None:
+            if "own" not in self._cached:
+                self._cached["own"] = _load(self.out / "predictions.npz")
+            return self._cached["own"]
+        with tempfile.TemporaryDirectory() as t:
+            file = pathlib.Path(t) / "p.npz"
+            self._ask(data, t, "--out", str(file))
+            return _load(file)
+
+    def _ask(self, data: Any, temporary: str, *args: str) -> None:
+        at = self._data if data is None else None
+        if at is None:
+            at = _written(data, None, pathlib.Path(temporary))
+        _program.run(["predict", "--model", str(self.model_file), "--data", str(at), *args])
+
+
+class Comparison(_Output):
+    """What sites reach together, alone, with features only and with pooled data.
+
+    Attributes:
+        out: directory with compare.html, compare.json and compare.csv.
+        text: the tables.
+        history: an object each round of every run.
+    """
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Figures: compare.json. `sentence` says whether joining paid, `ways` what each way of training gave."""
+        return json.loads((self.out / "compare.json").read_text(encoding="utf-8"))
+
+    def report(self) -> Report:
+        """Returns the page about the comparison, which a notebook shows."""
+        return Report(self.out / "compare.html")
+
+    def __repr__(self) -> str:
+        return f"<heddle.Comparison: {self.metrics['sentence']}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text)}</pre>"
+
+
+def demo_graph(seed: int = 1) -> _graph.Graph:
+    """Returns the graph of `peer demo`: 8,000 nodes of 4 sites in 7 classes. It is made, not downloaded."""
+    with tempfile.TemporaryDirectory() as t:
+        _program.run(["demo", f"--seed={seed}", "--graph", os.path.join(t, "sites")])
+        return _graph.Graph.read(os.path.join(t, "sites"))
+
+
+def train(
+    data: Any,
+    sites: Any = None,
+    *,
+    split: int = 0,
+    seeds: int = 1,
+    out: Optional[_program.Path] = None,
+    resume: bool = False,
+    on_round: Optional[OnRound] = None,
+    progress: bool = True,
+    **plan: "Unpack[Settings]",
+) -> Run:
+    """Trains one model across sites, each simulated by a peer on this machine, and returns it.
+
+    Args:
+        data: the graph of all sites: a PyG `Data` or `HeteroData`, a DGL or networkx graph, a `Graph` of arrays,
+            `Tables`, or the path of a data set or of a partition (`peer partition`).
+        sites: the site of each node, [N] numbers or names; the name of the node attribute or column that has it; or
+            a number of peers among which nodes are divided by `policy`. None: attribute `site`, else 4 peers.
+        split: column of masks that have several.
+        seeds: runs, by the next seeds and splits; the one that validates best is returned.
+        out: directory for the results; None: a temporary one.
+        resume: whether an interrupted run in `out` goes on.
+        on_round: gets an object after each round. What it raises interrupts the run.
+        progress: whether tqdm, where it is installed, shows progress.
+        plan: settings, as `model="sage"`. Without any, several plans are tried and validation chooses (preset auto).
+
+    Raises:
+        InputError: data or settings are wrong.
+        Error: the run failed.
+        Interrupted: Ctrl-C; the checkpoints are in its `out`.
+    """
+    return _simulate("train", data, sites, out, on_round, progress, {"split": split, "seeds": seeds, "resume": resume or None, **plan})
+
+
+def tune(
+    data: Any,
+    sites: Any = None,
+    *,
+    split: int = 0,
+    out: Optional[_program.Path] = None,
+    on_round: Optional[OnRound] = None,
+    progress: bool = True,
+    **plan: "Unpack[Settings]",
+) -> Run:
+    """Trains by several plans within a budget of bytes and returns the best by validation; arguments as of `train`.
+
+    `run.metrics["tried"]` says what was tried, and `run.out / "settings.yaml"` has the chosen settings.
+    """
+    return _simulate("tune", data, sites, out, on_round, progress, {"split": split, **plan})
+
+
+def compare(
+    data: Any,
+    sites: Any = None,
+    *,
+    seeds: int = 5,
+    split: int = 0,
+    out: Optional[_program.Path] = None,
+    on_round: Optional[OnRound] = None,
+    progress: bool = True,
+    **plan: "Unpack[Settings]",
+) -> Comparison:
+    """Compares training together with training at each site alone, on features only and on pooled data.
+
+    Arguments are as of `train`; `seeds` runs give the intervals.
+    """
+    directory, owner = _directory(out)
+    args, _ = _given(data, sites, directory, {"split": split, "seeds": seeds, **plan})
+    text, history = _watched(["compare", *args], directory, on_round, progress, owner)
+    done = Comparison(directory, text, history)
+    done._owner = owner
+    return done
+
+
+def join(
+    plan: _program.Path,
+    shard: _program.Path,
+    *,
+    out: Optional[_program.Path] = None,
+    on_round: Optional[OnRound] = None,
+    progress: bool = True,
+    **options: Any,
+) -> Run:
+    """Takes part in a run on several machines with this site's own part, and returns the model of all sites.
+
+    Args:
+        plan: file of the plan, the same at all sites (`peer plan`).
+        shard: this site's part (`peer partition`, `peer meet`).
+        out, on_round, progress: as of `train`.
+        options: further flags of `peer join`, as `identity="site-a.key"`, `state="state"`, `policy="policy.yaml"`.
+    """
+    directory, owner = _directory(out)
+    args = _program.flags({"plan": plan, "shard": shard, "out": directory, **options})
+    text, history = _watched(["join", *args], directory, on_round, progress, owner)
+    run = Run(directory, text, history)
+    run._owner = owner
+    return run
+
+
+def load(directory: _program.Path) -> Run:
+    """Returns the run whose files are in a directory: of `train`, `join`, `Run.save` or the program."""
+    run = Run(pathlib.Path(directory))
+    if not run.model_file.exists():
+        raise _program.InputError(f"{directory} must be the directory of a run, with model.safetensors (got none)")
+    return run
+
+
+def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
+    """Returns spec, card and tensors of a model file; docs/reference/model-file.md describes them."""
+    blob = pathlib.Path(file).read_bytes()
+    size = int.from_bytes(blob[:8], "little")
+    header = json.loads(blob[8 : 8 + size])
+    meta = header.pop("__metadata__")
+    tensors = {}
+    for name, t in header.items():
+        begin, end = t["data_offsets"]
+        tensors[name] = np.frombuffer(blob, "<f4", (end - begin) // 4, 8 + size + begin).reshape(t["shape"]).copy()
+    return json.loads(meta["spec"]), json.loads(meta["card"]), tensors
+
+
+def _simulate(
+    command: str, data: Any, sites: Any, out: Optional[_program.Path], on_round: Optional[OnRound], progress: bool, settings: dict[str, Any]
+) -> Run:
+    directory, owner = _directory(out)
+    args, at = _given(data, sites, directory, settings)
+    text, history = _watched([command, *args], directory, on_round, progress, owner)
+    run = Run(directory, text, history)
+    run._data, run._owner = at, owner
+    return run
+
+
+def _directory(out: Optional[_program.Path]) -> tuple[pathlib.Path, Any]:
+    """Returns the directory of a run and, of a temporary one, what removes it when it is no longer referenced."""
+    if out is not None:
+        return pathlib.Path(out), None
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="heddle-"))
+
+    class Owner:
+        pass
+
+    owner = Owner()
+    owner.keep = weakref.finalize(owner, shutil.rmtree, directory, ignore_errors=True).detach  # type: ignore[attr-defined]
+    return directory, owner
+
+
+def _given(data: Any, sites: Any, directory: pathlib.Path, settings: dict[str, Any]) -> tuple[list[str], Optional[pathlib.Path]]:
+    """Returns the flags of a simulation, and the data set that it reads."""
+    if isinstance(sites, (int, np.integer)) and not isinstance(sites, bool):
+        settings, sites = {"peers": int(sites), "policy": "random", **settings}, None
+    if isinstance(data, (str, os.PathLike)):
+        at = pathlib.Path(data)
+        if sites is not None:
+            raise _program.InputError("a data set on disk has its own sites: sites must be None or a number of peers")
+        which = "shards" if (at / "manifest.json").exists() else "data"
+    else:
+        at, which = _written(data, sites, directory / "data"), "data"
+    flags = _program.flags({which: at, "out": directory, **{k: v for k, v in settings.items() if k != "resume"}})
+    if settings.get("resume"):
+        flags.append("--resume")
+    return flags, at if which == "data" else None
+
+
+def _written(data: Any, sites: Any, directory: pathlib.Path) -> pathlib.Path:
+    if isinstance(data, (str, os.PathLike)):
+        return pathlib.Path(data)
+    return _graph.graph_of(data, sites).write(directory)
+
+
+def _watched(
+    args: list[str], out: pathlib.Path, on_round: Optional[OnRound], progress: bool, owner: Any
+) -> tuple[str, list[dict[str, Any]]]:
+    history: list[dict[str, Any]] = []
+    bar = _bar() if progress else None
+
+    def on_event(e: dict[str, Any]) -> None:
+        if e["kind"] != "round":
+            return
+        history.append(e)
+        if bar is not None:
+            bar.total = e["total"]
+            bar.n = e["done"]
+            bar.set_description_str(e["stage_name"], refresh=False)
+            bar.set_postfix(loss=e["loss"], val=e["val"])
+        if on_round is not None:
+            on_round(e)
+
+    try:
+        return _program.run(args, on_event, out), history
+    except _program.Interrupted:
+        if owner is not None:
+            owner.keep()
+        raise
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _bar() -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(unit="round", leave=False, file=sys.stderr)
+
+
+def _load(file: pathlib.Path) -> dict[str, np.ndarray]:
+    """Returns arrays with a row a node, by node number where the file has them."""
+    if not file.exists():
+        raise _program.InputError(f"{file} is missing: this peer received the model from another one")
+    with np.load(file) as z:
+        arrays = dict(z)
+    if "node" in arrays:
+        order = np.argsort(arrays["node"], kind="stable")
+        n = len(order)
+        arrays = {k: a[order] if k != "classes" and len(a) == n else a for k, a in arrays.items()}
+    return arrays

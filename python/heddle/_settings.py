@@ -1,0 +1,558 @@
+"""Settings of a run. Generated: HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class Settings(TypedDict, total=False):
+    """Settings of `train`, `tune` and `compare`; one that is not given has its default."""
+
+    mode: Literal["retexo", "fullbatch", "standalone"]
+    """Training algorithm.
+
+    How the model is trained: retexo trains one layer after the other, and neighbours' rows cross the
+    network once per layer; fullbatch trains all layers at once over the peers; standalone does the
+    same at one peer.
+    """
+
+    preset: Literal["frugal", "frugal-pca", "retexo", "auto"]
+    """Settings to start from.
+
+    Settings to start from: frugal has rounds of class means in closed form and sends the fewest
+    bytes, frugal-pca solves one linear layer on principal components, retexo has the settings of the
+    Retexo paper. Other settings override those of the preset. auto trains by several plans, one
+    after the other, and takes the best by validation; of model and training only seed, threshold,
+    balanced, inductive, metric and min_class may be set with it. It is the default of a plan in mode
+    retexo that sets nothing else of model and training, and neither min_peers nor epsilon.
+    """
+
+    budget: float | str
+    """MB that all plans tried may send together.
+
+    Megabytes that all peers together may send for all plans that preset auto tries, frame headers
+    included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure
+    comes on top.
+    """
+
+    goal: Literal["bytes", "accuracy"]
+    """Plans that preset auto tries: cheap ones, or all.
+
+    Which plans preset auto tries. accuracy tries all that the budget allows; bytes leaves out those
+    that are trained in rounds where their gain could hardly be told from chance: a fifth of the
+    validation errors of the best plan so far is at most a standard error.
+    """
+
+    seed: int
+    """Random seed.
+
+    Every random choice follows from the seed: the same seed gives the same model.
+    """
+
+    model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "appnp", "sign", "rgcn", "mlp"]
+    """Graph convolution.
+
+    The graph convolution. Mode retexo does not train appnp, sign, rgcn (typed edges) or mlp (no
+    edges).
+    """
+
+    encoder: str
+    """Raw, pca:K, mlp, classes or classes+pca:K.
+
+    Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K keeps
+    their K leading components, mlp trains a hidden layer, classes maps them to one column a class in
+    each of a few rounds of class means, classes+pca:K to K components as well. Modes fullbatch and
+    standalone take raw.
+    """
+
+    layer_output: Literal["hidden", "logits"]
+    """What a layer passes to the next.
+
+    What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
+    """
+
+    layers: int
+    """Number of graph layers.
+
+    Number of graph layers.
+    """
+
+    hidden: int
+    """Width of hidden rows.
+
+    Width of the hidden rows; with attention, of all heads together.
+    """
+
+    hops: int
+    """Aggregations before a layer.
+
+    Aggregations before a layer; of appnp and sign, in total. 0 is for encoder classes: each node's
+    own features alone, and no row travels.
+    """
+
+    alpha: float
+    """Restart probability of each hop.
+
+    Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
+    than 0.
+    """
+
+    bases: int
+    """Shared bases of the relations' matrices.
+
+    Number of bases that the matrices of the relations share; 0: each relation has its own matrix.
+    """
+
+    heads: int
+    """Number of attention heads.
+
+    Number of attention heads.
+    """
+
+    norm: Literal["none", "layer", "batch"]
+    """Normalisation after hidden layers.
+
+    Normalisation after each layer but the last: of each row (layer), or over all nodes (batch). In
+    mode retexo it is layer; in the other modes none, layer or batch.
+    """
+
+    residual: bool
+    """Residual connections.
+
+    Whether a layer's input is added to its output.
+    """
+
+    row_norm: Literal["none", "l1", "l2"]
+    """Norm that divides each node's features.
+
+    Norm by which each node's features are divided before training: l1 is the sum of their absolute
+    values, l2 their Euclidean length.
+    """
+
+    label_augmentation: float
+    """Fraction of training labels that are input.
+
+    Fraction of the training labels that a step takes as input instead of learning from them; 0:
+    labels are not an input.
+    """
+
+    correct_smooth: int
+    """Steps of Correct & Smooth after training.
+
+    Steps in which the training labels correct and smooth the logits of the trained model (Correct &
+    Smooth); 0: none.
+    """
+
+    correct_alpha: float
+    """Spread of errors in Correct & Smooth.
+
+    Weight of the neighbours when errors spread in Correct & Smooth.
+    """
+
+    smooth_alpha: float
+    """Spread of labels in Correct & Smooth.
+
+    Weight of the neighbours when labels spread in Correct & Smooth.
+    """
+
+    solver: Literal["adam", "adamw", "sgd", "ridge"]
+    """Optimiser.
+
+    Optimiser; ridge solves each layer in closed form, in one round, in mode retexo only.
+    """
+
+    rounds: int
+    """Rounds of a layer, or epochs, at most.
+
+    Maximum number of rounds of a layer; in modes fullbatch and standalone, of epochs.
+    """
+
+    local_steps: int
+    """Optimiser steps between two reductions.
+
+    Optimiser steps between two reductions; 1 yields the model of training on pooled data.
+    """
+
+    warm_start: bool
+    """Layers initialised by ridge regression.
+
+    Whether a layer is initialised by the ridge regression of the labels on its input, which takes
+    one sum over the peers: one direction for each class, the other columns random. It replaces some
+    rounds.
+    """
+
+    lr: float
+    """Learning rate.
+
+    Learning rate before the schedule.
+    """
+
+    decay: float
+    """Weight decay.
+
+    Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights.
+    """
+
+    momentum: float
+    """Momentum.
+
+    Momentum of sgd.
+    """
+
+    clip_norm: float
+    """Largest norm of the gradient; 0: no limit.
+
+    Maximum Euclidean norm of the gradient of all parameters that a step trains; a larger gradient is
+    scaled down to it (Pascanu et al., ICML 2013). 0: no limit. With local_steps above 1 each peer
+    clips its own gradient.
+    """
+
+    schedule: Literal["constant", "linear", "cosine"]
+    """Schedule of the learning rate.
+
+    How the learning rate falls over the steps.
+    """
+
+    warmup: int
+    """Steps of rising learning rate.
+
+    Steps at the start over which the learning rate rises.
+    """
+
+    dropout: float
+    """Dropout probability.
+
+    Probability that a value of a layer's input is left out of a step. Solver ridge has no dropout.
+    """
+
+    attention_dropout: float
+    """Dropout probability of attention weights.
+
+    Probability that an attention weight is left out of a step.
+    """
+
+    lambdas: list[float]
+    """Penalties to choose from, ascending.
+
+    Penalties among which the validation nodes choose.
+    """
+
+    keep_last: bool
+    """All layers, even if fewer validate better.
+
+    Whether the model has all layers, even if it validates better without the last ones. Otherwise it
+    ends with the layer that validates best.
+    """
+
+    threshold: str
+    """Goal of the threshold between two classes.
+
+    What the threshold between two classes is chosen for, on the validation nodes: f1,
+    recall@precision=P or precision@recall=R, all of class 1, with P or R as the least that is
+    accepted. Empty: the more probable class is predicted.
+    """
+
+    balanced: bool
+    """Equal weight of all classes.
+
+    Whether a class is weighted by the inverse of its fraction of the training labels.
+    """
+
+    inductive: bool
+    """Training without validation and test nodes.
+
+    Whether validation and test nodes, and their edges, are absent while the model trains.
+    """
+
+    neighbours: int
+    """Sampled in-edges of a node; 0: all.
+
+    In-edges of a node that are sampled for the training of a layer; 0: all are used.
+    """
+
+    pca_passes: int
+    """Passes over the features that find components.
+
+    Passes over the features in which encoder pca finds its components.
+    """
+
+    patience: int
+    """Rounds without improvement that end a layer.
+
+    Rounds without a better validation metric after which a layer, or training, ends; 0: never.
+    """
+
+    eval_every: int
+    """Rounds from one validation to the next.
+
+    Rounds from one validation to the next.
+    """
+
+    init: str
+    """Model file from which training starts.
+
+    SHA-256 of a model file from whose parameters training starts, in place of random ones; on a
+    command line the file itself. Its layers, classes and columns must be those of the run, and every
+    site needs the file. Encoder pca keeps its components. In mode retexo with layer_output hidden
+    each layer but the last starts under a new head.
+    """
+
+    metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap"]
+    """Validation metric.
+
+    Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
+    node may have several classes.
+    """
+
+    class_rounds: int
+    """Rounds of class means at most; 0: auto.
+
+    Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
+    residual; with epsilon 4, and one for each hop.
+    """
+
+    class_target: Literal["auto", "labels", "residual"]
+    """What a round after the first learns from.
+
+    What a round after the first learns from: labels takes the class means of soft labels, residual
+    what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
+    training, or a node may have several classes.
+    """
+
+    leave_one_out: Literal["auto", "true", "false"]
+    """Own part of the means left out of a row.
+
+    Whether a node's own part is taken out of the means that its row is compared with. Rows that
+    travel would tell the class of a training node otherwise. auto: true with class_target labels.
+    """
+
+    hops_kept: Literal["auto", "last", "all"]
+    """Hops whose aggregates are read.
+
+    Which aggregates the closed form reads: those of the last hop, or of all hops. auto: all with
+    class_target residual.
+    """
+
+    random_features: int
+    """Random Fourier features of a round; -1: auto.
+
+    Random Fourier features that each round adds; nothing travels for them but their part of the sums
+    of the closed form. -1: 256 with class_target residual, else 0.
+    """
+
+    shrink: float
+    """Shrinkage of the features' variances.
+
+    What is added to the variance of each feature, in units of their mean, before class means are
+    divided by it.
+    """
+
+    coarse_rows: bool
+    """Coarser rows of nodes with few values.
+
+    Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells
+    at most half of what it takes to name the columns of these values. It applies to sparse features.
+    """
+
+    min_class: int
+    """Fewest training nodes of a class with a mean.
+
+    Training nodes, of all sites together, below which a class sends no mean in the first round.
+    """
+
+    epsilon: float
+    """Privacy of edges: epsilon of the run; 0: none.
+
+    Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an
+    edge's presence better than this ε says, at the delta of the run. Each node's sum of its
+    neighbours' rows then has noise, in hops rounds of their own, and nothing else is learned from
+    edges. The preset is frugal unless another one is given. 0: no noise.
+    """
+
+    delta: float
+    """Privacy of edges: delta of the run.
+
+    Probability with which the guarantee of epsilon may fail; choose it well below one over the
+    number of edges.
+    """
+
+    rows: Literal["float32", "bf16", "int8", "int4"]
+    """Number format of rows on the network.
+
+    Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a scale
+    per row or column. With epsilon rows are whole numbers, sent as float32.
+    """
+
+    compress: Literal["none", "zstd"]
+    """Compression of rows on the network.
+
+    Compression of neighbours' rows on the network.
+    """
+
+    exchange: Literal["halo", "cover", "auto"]
+    """Rows, or the fewest rows and partial sums.
+
+    What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
+    or whichever takes fewer bytes (auto).
+    """
+
+    least_in_sum: int
+    """Fewest rows in a sum that crosses; above 1 no row does.
+
+    Above 1, no row of a node crosses: only sums over so many nodes of a site do, none of them in two
+    sums of one peer, and edges between sites that are in no such sum are left out.
+    """
+
+    sums: Literal["auto", "float32", "int16", "int8"]
+    """Number format of the encoder's sums.
+
+    Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
+    a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
+    int8 for up to 8 peers with encoder classes, else int16.
+    """
+
+    updates: Literal["auto", "float32", "int16", "int8", "int4"]
+    """Number format of a round's updates.
+
+    Number format of each peer's part of a round's sum: float32, or integers of 16, 8 or 4 bits on a
+    grid that the peers agree on first. What rounding leaves out of a part, a peer adds to its next
+    one (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up
+    to 63; int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
+    """
+
+    update_norm: float
+    """Largest norm of an update per label; 0: no limit.
+
+    Largest Euclidean norm of a peer's part of a round's sum per label. A peer scales a longer part
+    down. The others end the run if the sum exceeds what these limits allow. 0: no limit.
+    """
+
+    secure_sums: Literal["auto", "on", "hybrid", "off"]
+    """Sums whose parts nobody sees, of 3 to 500 peers.
+
+    Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
+    in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more in
+    every sum (min_peers); with two, each peer sees the other's part of every sum in any case. Of
+    more than 50 peers each shares masks with 24 others; with more than 500, auto is refused. hybrid
+    is on, with keys that rest on ML-KEM-768 as well as on X25519.
+    """
+
+    clip_means: bool
+    """Class means clipped towards their median.
+
+    Whether class means are summed by centred clipping around the median of the sites, so that a few
+    sites that send false ones change the model less. Every site then gets the class means of each
+    site, so this needs secure_sums: off and 3 peers.
+    """
+
+    fetch: Literal["sar", "sa", "oneshot", "auto"]
+    """Fetching of other peers' rows.
+
+    How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
+    keeps them, oneshot fetches all at once, auto keeps what fits in memory.
+    """
+
+    boundary: str
+    """Rows of others in a step: exact, sample:P or none.
+
+    Which rows of other peers a step reads: all (exact), a fraction P sampled at every step
+    (sample:P), or none.
+    """
+
+    order: Literal["any", "fixed"]
+    """Order of summation.
+
+    Order in which rows are summed: fixed yields the same bits in every run.
+    """
+
+    prefetch: int
+    """Peers whose rows are fetched ahead.
+
+    Number of peers whose rows are fetched while rows of others are summed.
+    """
+
+    memory: int
+    """MiB of rows to hold in memory; 0: no limit.
+
+    MiB of rows that a peer keeps although it could fetch them again; 0: no limit.
+    """
+
+    peers: int
+    """Number of peers; -1: as data and mode say.
+
+    Number of peers; -1: 1 in mode standalone, the number of the parts of a partition on disk, the
+    number of sites where the graph has a site column and policy is auto or by-column, else 4.
+    """
+
+    policy: str
+    """Partitioning policy.
+
+    Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel,
+    fec, restream:N or multilevel. auto is by-column where the graph has a site column of 2 to 64
+    sites and peers is -1 or as many, else random.
+    """
+
+    transport: Literal["libp2p", "memory"]
+    """Connections of the peers.
+
+    How the peers of one process are connected: over loopback (libp2p) or in memory.
+    """
+
+    carrier: Literal["quic", "tcp", "noise", "ws", "auto"]
+    """Transport protocol.
+
+    Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest
+    for each pair.
+    """
+
+    link: str
+    """Simulated slower network, as latency=50ms,rate=5Mbit.
+
+    Slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%". Pairs of peers may have values
+    of their own, as "rate=5Mbit; 0-2: latency=150ms".
+    """
+
+    checkpoint_every: int
+    """Rounds between two checkpoints.
+
+    Rounds between two checkpoints; 0: only at the end of each layer.
+    """
+
+    min_peers: int
+    """Peers with which the run continues; 0: all.
+
+    Number of peers, more than half of all, with which the run continues after others have failed; 0:
+    the run waits for every peer.
+    """
+
+    failure_wait: str
+    """Wait for a failed peer before others continue.
+
+    How long the others wait for a failed peer before they continue.
+    """
+
+    grace_period: str
+    """Stay of finished peers for failed ones.
+
+    How long finished peers stay for failed ones, which then fetch the model.
+    """
+
+    failed_rows: Literal["wait", "previous", "drop"]
+    """Replacement of a failed peer's rows.
+
+    What happens to the rows of a failed peer when rows are exchanged: the run waits for them (wait),
+    uses those of the previous exchange (previous), or leaves out the edges from its nodes (drop).
+    """
+
+    straggler: Literal["wait", "drop", "adapt"]
+    """Treatment of a slow peer.
+
+    What happens to a slow peer: the others wait, continue without it for a while (drop, which needs
+    min_peers), or give it less local work (adapt).
+    """
+
+    round_limit: str
+    """Wait for a slow peer's contribution to a sum.
+
+    How long the others wait for a slow peer's contribution to a sum.
+    """

@@ -1,0 +1,339 @@
+"""Tests of the package: HEDDLE_PEER names the program, and those that need a library are skipped without it."""
+
+import importlib.util
+import json
+import logging
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+import numpy as np
+
+import heddle
+from heddle import _program
+
+QUICK = {"transport": "memory", "preset": "frugal"}
+
+
+def needs(*modules):
+    missing = [m for m in modules if importlib.util.find_spec(m) is None]
+    return unittest.skipIf(missing, f"SKIPPED: {', '.join(missing)} is not installed")
+
+
+def small(n=240, seed=3, sites=3):
+    """A graph of three classes in which neighbours are alike, as arrays."""
+    draw = np.random.default_rng(seed)
+    y = draw.integers(0, 3, n)
+    x = (draw.random((n, 12)) < 0.1 + 0.3 * (np.arange(12)[None] % 3 == y[:, None])).astype(np.float32)
+    pairs = draw.integers(0, n, (2, 12 * n))
+    pairs = pairs[:, (y[pairs[0]] == y[pairs[1]]) | (draw.random(12 * n) < 0.1)][:, : 3 * n]
+    return heddle.Graph(pairs, y, x, site=draw.integers(0, sites, n))
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.graph = small()
+        cls.rounds = []
+        cls.run_ = heddle.train(cls.graph, on_round=cls.rounds.append, progress=False, **QUICK)
+
+    def test_predictions_are_by_node(self):
+        run, g = self.run_, self.graph
+        train, val, test = heddle.split(g.y)
+        predicted = run.predict()
+        self.assertEqual(predicted.shape, (240,))
+        self.assertAlmostEqual((predicted == g.y)[test].mean(), run.metrics["test"], places=12)
+        np.testing.assert_array_equal(run.predict_proba().argmax(axis=1), predicted)
+        np.testing.assert_allclose(run.predict_proba().sum(axis=1), 1, atol=1e-5)
+        np.testing.assert_array_equal(run.logits().argmax(axis=1), predicted)
+        self.assertEqual([str(i) for i in range(240)], list(run.ids))
+
+    def test_predictions_of_other_data(self):
+        other = small(seed=4)
+        proba = self.run_.predict_proba(other)
+        self.assertEqual(proba.shape, (240, 3))
+        self.assertGreater((proba.argmax(axis=1) == other.y).mean(), 0.6)
+
+    def test_what_a_run_has(self):
+        run = self.run_
+        self.assertEqual(run.metrics["peers"], 3)
+        self.assertEqual(self.rounds, run.history)
+        self.assertGreater(len(run.history), 0)
+        self.assertEqual(run.embeddings().shape[0], 240)
+        self.assertIn("round1.means", run.weights())
+        self.assertIn("<iframe", run.report()._repr_html_())
+        self.assertIn("accuracy", str(run))
+
+    def test_a_saved_run_is_loaded(self):
+        with tempfile.TemporaryDirectory() as t:
+            at = self.run_.save(pathlib.Path(t) / "run")
+            again = heddle.load(at)
+            np.testing.assert_array_equal(again.logits(), self.run_.logits())
+            with self.assertRaisesRegex(heddle.InputError, "model.safetensors"):
+                heddle.load(t)
+            with self.assertRaisesRegex(heddle.InputError, "give the data"):
+                again.embeddings()
+
+    def test_a_temporary_run_goes(self):
+        run = heddle.train(self.graph, progress=False, **QUICK)
+        out = run.out
+        self.assertTrue(out.exists())
+        del run
+        self.assertFalse(out.exists())
+
+    def test_settings(self):
+        run = heddle.train(self.graph, progress=False, model="sage", rounds=3, layers=1, residual=False, transport="memory", encoder="raw")
+        self.assertEqual(run.metrics["model"], "sage")
+        self.assertEqual(len(run.history), 3)
+        run = heddle.train(self.graph, sites=2, progress=False, **QUICK)
+        self.assertEqual(run.metrics["peers"], 2)
+
+    def test_compare(self):
+        done = heddle.compare(self.graph, seeds=1, progress=False, **QUICK)
+        self.assertEqual([w["way"] for w in done.metrics["ways"]], ["alone", "features", "together", "pooled"])
+        self.assertIn("raw data seen by", str(done))
+        self.assertIn("<iframe", done.report()._repr_html_())
+
+    def test_tune(self):
+        run = heddle.tune(self.graph, progress=False, transport="memory", budget="2MB")
+        self.assertTrue(any(one["chosen"] for one in run.metrics["tried"]))
+
+
+class Faults(unittest.TestCase):
+    def test_input(self):
+        g = small()
+        for settings, message in (({"lr": -1.0}, "lr must be"), ({"rouns": 3}, "rounds"), ({"model": "gnc"}, "model must be")):
+            with self.assertRaisesRegex(heddle.InputError, message):
+                heddle.train(g, progress=False, **settings)
+        with self.assertRaisesRegex(heddle.InputError, r"edge_index: entry \[0, 0\] must be a node"):
+            heddle.train(heddle.Graph([[999], [0]], [0, 1, 0, 1]), progress=False)
+        with self.assertRaisesRegex(heddle.InputError, "data must be a PyG Data"):
+            heddle.train(3)
+        with self.assertRaisesRegex(heddle.InputError, "no attribute 'hospital'"):
+            heddle.train(heddle.Graph([[0], [1]], [0, 1]), sites="hospital")
+        with self.assertRaisesRegex(ValueError, "at most 1"):
+            heddle.split(g.y, 0.9, 0.3)
+
+    def test_exceptions_of_on_round(self):
+        def stop(_):
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            heddle.train(small(), progress=False, on_round=stop, model="gcn", rounds=100000, transport="memory")
+
+    def test_ctrl_c_leaves_checkpoints(self):
+        script = """
+            import sys, heddle
+            sys.path.insert(0, sys.argv[1])
+            from test_heddle import small
+            try:
+                heddle.train(small(), out=sys.argv[2], progress=False, model="gcn", rounds=100000, checkpoint_every=1, transport="memory",
+                             on_round=lambda e: print("round", flush=True) if e["round"] == 3 else None)
+            except heddle.Interrupted as e:
+                print(e, e.out)
+        """
+        with tempfile.TemporaryDirectory() as t:
+            command = [sys.executable, "-c", textwrap.dedent(script), str(pathlib.Path(__file__).parent), t]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            self.assertEqual(process.stdout.readline(), "round\n")
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate()
+            self.assertIn("the checkpoints are in", said)
+            self.assertIn(t, said)
+            again = []
+            with self.assertRaises(ZeroDivisionError):
+                heddle.train(small(), out=t, resume=True, progress=False, model="gcn", rounds=100000, checkpoint_every=1,
+                             transport="memory", on_round=lambda e: again.append(e["round"]) or 1 / 0)  # fmt: skip
+            self.assertGreater(again[0], 1)
+
+    def test_warnings_are_logged(self):
+        with self.assertLogs("heddle", logging.WARNING) as logs:
+            heddle.train(small(), progress=False, layer_output="logits", encoder="raw", rounds=2, transport="memory", carry=None,
+                         **{"unit_sum": True})  # fmt: skip
+        self.assertIn("row_norm", "".join(logs.output))
+
+    def test_overhead(self):
+        """The time that this layer adds to that of the program, which the program measures itself, is below 0.5 s."""
+        graph = small()
+        took = []
+        for _ in range(5):
+            with tempfile.TemporaryDirectory() as t:
+                data = graph.write(pathlib.Path(t) / "data")
+                began = time.perf_counter()
+                subprocess.run(
+                    [_program.program(), "train", "--data", data, "--out", pathlib.Path(t) / "out", *_program.flags(QUICK)], check=True, capture_output=True
+                )
+                alone = time.perf_counter() - began
+            began = time.perf_counter()
+            heddle.train(graph, progress=False, **QUICK)
+            took.append(time.perf_counter() - began - alone)
+        self.assertLess(min(took), 0.5)
+
+
+class Sources(unittest.TestCase):
+    """Data of other libraries give the same arrays."""
+
+    def setUp(self):
+        self.want = small()
+        self.want.train_mask, self.want.val_mask, self.want.test_mask = heddle.split(self.want.y)
+
+    def same(self, got):
+        want = self.want
+        np.testing.assert_array_equal(got.edge_index, want.edge_index)
+        np.testing.assert_array_equal(got.y, want.y)
+        np.testing.assert_array_equal(got.x if isinstance(got.x, np.ndarray) else got.x.toarray(), want.x)
+        np.testing.assert_array_equal(got.site, want.site)
+        np.testing.assert_array_equal(got.train_mask, want.train_mask)
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as t:
+            self.want.ids, self.want.class_names = [f"n{i}" for i in range(240)], ["a", "b", "c"]
+            got = heddle.Graph.read(self.want.write(t))
+            self.same(got)
+            self.assertEqual((got.ids, got.class_names), (self.want.ids, self.want.class_names))
+            self.same(heddle.Graph.read(pathlib.Path(t) / "graph.npz"))
+            run = heddle.train(t, progress=False, **QUICK)
+            self.assertEqual((run.classes, run.ids[3]), (["a", "b", "c"], "n3"))
+
+    def test_fortran_order(self):
+        with tempfile.TemporaryDirectory() as t:
+            g = self.want
+            arrays = {"edge_index": g.edge_index, "y": g.y, "x": np.asfortranarray(g.x), "train_mask": g.train_mask, "test_mask": g.test_mask}
+            np.savez(pathlib.Path(t) / "graph.npz", **arrays)
+            a = heddle.train(t, progress=False, **QUICK).weights()
+            arrays["x"] = np.ascontiguousarray(g.x)
+            np.savez(pathlib.Path(t) / "graph.npz", **arrays)
+            b = heddle.train(t, progress=False, **QUICK).weights()
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name])
+
+    def test_names_and_missing_labels(self):
+        g = heddle.Graph([[0], [1]], ["cat", None, "dog"], site=["b", "a", "b"])
+        np.testing.assert_array_equal(g.y, [0, -1, 1])
+        self.assertEqual((g.class_names, g.site_names, list(g.site)), (["cat", "dog"], ["a", "b"], [1, 0, 1]))
+        np.testing.assert_array_equal(heddle.Graph([[0], [1]], [1.0, float("nan")]).y, [1, -1])
+        with self.assertRaisesRegex(heddle.InputError, "fractions"):
+            heddle.Graph([[0], [1]], [0.5, 1])
+
+    def test_split(self):
+        y = np.array([0] * 100 + [1] * 10 + [-1] * 5)
+        masks = heddle.split(y, 0.5, 0.2, seed=7)
+        self.assertEqual([int(m[:100].sum()) for m in masks], [50, 20, 30])
+        self.assertEqual([int(m[100:110].sum()) for m in masks], [5, 2, 3])
+        self.assertFalse(any(m[110:].any() for m in masks))
+        np.testing.assert_array_equal(masks[0], heddle.split(y, 0.5, 0.2, seed=7)[0])
+        self.assertFalse(np.array_equal(masks[0], heddle.split(y, 0.5, 0.2, seed=8)[0]))
+
+    @needs("scipy")
+    def test_scipy(self):
+        import scipy.sparse as sp
+
+        g = self.want
+        n = g.num_nodes
+        a = sp.coo_matrix((np.ones(g.edge_index.shape[1]), g.edge_index), (n, n)).tocsr()
+        a.data[:] = 1
+        got = heddle.Graph(a, g.y, sp.csr_matrix(g.x), g.site)
+        np.testing.assert_array_equal(got.x.toarray(), g.x)
+        self.assertEqual(set(zip(*got.edge_index)), set(zip(*g.edge_index)))
+        self.assertIsNone(got.edge_weight)
+
+    @needs("torch", "torch_geometric")
+    def test_pyg(self):
+        import torch
+        from torch_geometric.data import Data, HeteroData
+
+        g = self.want
+        data = Data(x=torch.tensor(g.x), y=torch.tensor(g.y)[:, None], edge_index=torch.tensor(g.edge_index), train_mask=torch.tensor(g.train_mask),
+                    val_mask=torch.tensor(g.val_mask), test_mask=torch.tensor(g.test_mask), hospital=torch.tensor(g.site))  # fmt: skip
+        from heddle._graph import graph_of
+
+        self.same(graph_of(data, "hospital"))
+        self.same(graph_of(data, torch.tensor(g.site)))
+        self.assertGreater(heddle.train(data, "hospital", progress=False, **QUICK).metrics["test"], 0.5)
+        hetero = HeteroData()
+        hetero["paper"].x, hetero["paper"].y = torch.tensor(g.x), torch.tensor(g.y)
+        hetero["author"].x = torch.ones(5, 2)
+        hetero["paper", "cites", "paper"].edge_index = torch.tensor(g.edge_index)
+        hetero["author", "writes", "paper"].edge_index = torch.tensor([[0, 4], [7, 8]])
+        got = graph_of(hetero)
+        self.assertEqual((got.num_nodes, got.x.shape, got.ids[240]), (245, (245, 14), "author/0"))
+        self.assertEqual([list(got.edge_index[:, -2]), list(got.edge_index[:, -1])], [[240, 7], [244, 8]])
+        self.assertEqual((list(got.edge_type[-3:]), got.relation_names), ([0, 1, 1], ["paper-cites-paper", "author-writes-paper"]))
+        self.assertTrue((got.y[240:] == -1).all())
+        self.assertEqual(got.x.toarray()[242].tolist(), [0] * 12 + [1, 1])
+        heddle.train(hetero, sites=2, progress=False, model="rgcn", mode="fullbatch", encoder="raw", rounds=2, transport="memory")
+
+    @needs("torch", "dgl")
+    def test_dgl(self):
+        import dgl
+        import torch
+
+        from heddle._graph import graph_of
+
+        g = self.want
+        d = dgl.graph((torch.tensor(g.edge_index[0]), torch.tensor(g.edge_index[1])), num_nodes=g.num_nodes)
+        d.ndata.update({"feat": torch.tensor(g.x), "label": torch.tensor(g.y), "train_mask": torch.tensor(g.train_mask), "site": torch.tensor(g.site)})
+        self.same(graph_of(d))
+        h = dgl.heterograph({("a", "r", "b"): ([0, 1], [1, 2]), ("b", "s", "a"): ([2], [0])})
+        h.nodes["b"].data["label"] = torch.tensor([0, 1, 0])
+        got = graph_of(h)
+        self.assertEqual((got.num_nodes, list(got.y), got.edge_index.tolist()), (5, [-1, -1, 0, 1, 0], [[0, 1, 4], [3, 4, 0]]))
+
+    @needs("networkx")
+    def test_networkx(self):
+        import networkx
+
+        from heddle._graph import graph_of
+
+        g, n = self.want, networkx.Graph()
+        for i in range(g.num_nodes):
+            n.add_node(f"n{i}", x=g.x[i].tolist(), label=int(g.y[i]), site=int(g.site[i]), train_mask=bool(g.train_mask[i]))
+        n.add_edges_from((f"n{a}", f"n{b}") for a, b in g.edge_index.T)
+        got = graph_of(n)
+        got.edge_index = g.edge_index  # networkx has each edge once, in an order of its own
+        self.same(got)
+        self.assertEqual(got.ids[5], "n5")
+
+    @needs("pandas", "pyarrow")
+    def test_tables(self):
+        import pandas
+        import pyarrow
+
+        g = self.want
+        nodes = pandas.DataFrame({f"f{k}": g.x[:, k] for k in range(12)})
+        nodes.insert(0, "id", [f"n{i}" for i in range(240)])
+        nodes["class"], nodes["hospital"] = [f"c{c}" for c in g.y], [f"h{s}" for s in g.site]
+        edges = pandas.DataFrame({"source": [f"n{i}" for i in g.edge_index[0]], "target": [f"n{i}" for i in g.edge_index[1]]})
+        runs = []
+        for kind in (lambda t: t, pyarrow.Table.from_pandas):
+            run = heddle.train(heddle.Tables(kind(nodes), kind(edges), label="class"), "hospital", progress=False, **QUICK)
+            self.assertEqual((run.metrics["peers"], run.classes), (3, ["c0", "c1", "c2"]))
+            runs.append(run.logits())
+        np.testing.assert_array_equal(*runs)
+        with self.assertRaisesRegex(heddle.InputError, "nothere"):
+            heddle.train(heddle.Tables(nodes, edges, label="nothere"), progress=False)
+
+
+class Installed(unittest.TestCase):
+    def test_program(self):
+        said = subprocess.run([sys.executable, "-m", "heddle", "--version"], capture_output=True, text=True, check=True).stdout
+        self.assertTrue(said.startswith("peer version"))
+
+    def test_demo_graph(self):
+        g = heddle.demo_graph()
+        self.assertEqual((g.num_nodes, g.x.shape, g.site_names), (8000, (8000, 600), [f"site-{k}" for k in range(4)]))
+        self.assertEqual(g.x.toarray().sum(), len(g.x.data))
+
+    def test_imports_numpy_only(self):
+        script = "import heddle, sys, json; print(json.dumps([m for m in ('torch', 'scipy', 'pandas', 'sklearn', 'tqdm') if m in sys.modules]))"
+        said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(json.loads(said), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
