@@ -128,6 +128,9 @@ func (a *seat) peer(p Plan, state string) *peer {
 	if state != "" {
 		one.store = &checkpoint.Store{Dir: state}
 	}
+	if a.keeper.Policy != nil {
+		one.publish = a.keeper.Policy.SiteFigures
+	}
 	return one
 }
 
@@ -158,6 +161,11 @@ func (a *seat) result(one *peer, t session.Trainer, u session.Usage) (*Result, e
 	r, err := one.result(t, u)
 	if err == nil {
 		r.Members, r.Link = a.plan.Names(), a.Link
+		if r.Figures != nil {
+			for k, one := range r.Figures.Published {
+				r.Figures.Published[k].Name = r.Members[one.Rank]
+			}
+		}
 	}
 	return r, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
@@ -53,6 +54,8 @@ type peer struct {
 	init  *Initial                 // nil: parameters are drawn
 	embed bool                     // hidden rows are kept
 
+	publish int // figures.Exchange's
+
 	final *figures.Exchange // of all trainers of this process; made with the first one
 
 	stop func(Event, train.Result) bool // session.Stoppable's, with what was measured so far; nil: never
@@ -86,7 +89,12 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if err := t.final.Run(ctx, g, r, m, t.logits(), t.measured().Sent); err != nil {
 		return err
 	}
-	t.note(Event{Kind: train.Trace, Text: "figures", Sent: t.sent()})
+	text := "figures"
+	if told := t.final.Told(); told != nil {
+		text = fmt.Sprintf("figures, and this site's own: %s %.0f %% over %d test nodes or more", t.metric, 100*told.Metric, told.Rows)
+		t.note(Event{Kind: train.Note, Text: "the other sites were told " + strings.TrimPrefix(text, "figures, and ")})
+	}
+	t.note(Event{Kind: train.Trace, Text: text, Sent: t.sent()})
 	return nil
 }
 
@@ -116,7 +124,7 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 		if err != nil {
 			return nil, input(err)
 		}
-		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Seed: p.plan.Seed, Shard: p.shard, Store: p.store}
+		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Seed: p.plan.Seed, Shard: p.shard, Store: p.store, Publish: p.publish}
 	}
 	t.final, t.note = p.final, m.Note
 	return t, nil

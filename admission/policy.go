@@ -36,6 +36,8 @@ type Policy struct {
 	MaxDelta   float64 `yaml:"max_delta"`      // beside it; 0: no bound
 	MaxNumbers float64 `yaml:"max_numbers"`    // that are sent of a node for each value that its row stores; 0: no bound
 
+	SiteFigures int `yaml:"site_figures"` // test nodes over which at least this site tells the others its own metric; 0: it does not
+
 	ReceiveLimit int64 `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
 
 	MinPeers  int      `yaml:"min_peers"`          // least size of the group, this peer included; at least 2
@@ -173,6 +175,9 @@ func (p Policy) Validate() error {
 	if p.MinInSum < 0 {
 		fault("min_members_in_sum must be at least 1, or 0 for %d (got %d)", usualInSum, p.MinInSum)
 	}
+	if p.SiteFigures != 0 && p.SiteFigures < leastFigures {
+		fault("site_figures must be at least %d test nodes, or 0 for none (got %d)", leastFigures, p.SiteFigures)
+	}
 	rate := func(r int64) bool { return r == 0 || r >= 1024 }
 	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.ReceiveLimit) {
 		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
@@ -243,6 +248,9 @@ type Plan struct {
 	Delta        float64
 	Numbers      float64 // that are sent of a node for each value that its row stores; 0: not known
 }
+
+// leastFigures is over how many nodes figures of a site are at least that leave it.
+const leastFigures = 20
 
 // usualInSum is Policy.MinInSum where there is none: with two, each sees the other's part.
 const usualInSum = 3

@@ -116,6 +116,7 @@ func (l *sending) figures(classes int, multi bool) {
 	for k, what := range []string{"label counts, bytes sent", "log-likelihoods of validation nodes", "confusion, ranking and reliability of validation and test nodes"} {
 		l.counts(what, 1, parts[k], wide[k])
 	}
+	l.add(Message{What: "figures of single sites", Kind: Sums, Times: 1, head: comm.HeaderLen + figures.PublishedBytes}) // if any tells them
 }
 
 // parts adds so many reductions of numbers in columns, or parts, that have a grid each, in the format of

@@ -129,6 +129,25 @@ func TestAdmissionGuide(t *testing.T) {
 	if !bytes.Equal(contents(t, filepath.Join(dir, "north/run/model.safetensors")), contents(t, filepath.Join(dir, "west/run/model.safetensors"))) {
 		t.Error("the models differ")
 	}
+	// Of all sites north alone publishes its figures.
+	_, schema := resultSchema(t)
+	for _, site := range []string{"north", "south", "west"} {
+		figures := bySchema(t, schema, filepath.Join(dir, site, "run/result.json")).(map[string]any)["figures"].(map[string]any)
+		told, _ := figures["published"].([]any)
+		page := string(contents(t, filepath.Join(dir, site, "run/report.html")))
+		if site == "north" {
+			if len(told) > 0 || strings.Contains(page, "publish") {
+				t.Errorf("north knows the figures of others: %v", told)
+			}
+			continue
+		}
+		if len(told) != 1 || told[0].(map[string]any)["name"] != "north" || !strings.Contains(page, "1 of 2 other sites publish") || !strings.Contains(page, "or more</td>") {
+			t.Errorf("%s must know the figures of north (got %v)", site, told)
+		}
+	}
+	if said := must(t, "audit", "show", filepath.Join(dir, "north/audit.jsonl"), "--event", "left"); !strings.Contains(said, "figures, and this site's own: accuracy") {
+		t.Errorf("north's log must say that it published its figures\n%s", said)
+	}
 	lines := func(name string) int { return bytes.Count(contents(t, filepath.Join(dir, name)), []byte("\n")) }
 	if was, again := lines("north/run/predictions.csv"), lines("north/again.csv"); was != again || was < 10 {
 		t.Errorf("predictions of the run have %d lines, those of the same nodes later %d", was, again)

@@ -28,6 +28,9 @@ type Exchange struct {
 	Shard  *shard.Shard
 	Store  *checkpoint.Store // keeps the sums for a restart; nil: nowhere
 
+	// Publish is over how many test nodes at least this site tells the others its own figures (Published); 0: it tells none.
+	Publish int
+
 	used   comm.Counts
 	fault  error     // of the last Run
 	logits mat.Dense // of own nodes, once a trainer has computed them
@@ -37,9 +40,11 @@ type Exchange struct {
 // sums are those over all peers.
 type sums struct {
 	Digest      uint32  `json:"digest"` // of the model
-	Labels      []int64 `json:"labels"` // labels.Numbers, then bytes that all peers sent, by purpose, and their nodes' in-edges
+	Labels      []int64 `json:"labels"` // labels.Numbers, then totals
 	Likelihoods []int64 `json:"likelihoods"`
 	Sheets      []int64 `json:"sheets"` // of validation and test nodes
+
+	Told []Published `json:"told,omitempty"` // figures of single sites, this one's among them
 }
 
 // note is the name under which sums are kept beside checkpoints.
@@ -51,10 +56,11 @@ const (
 	ofLikelihoods = "figures: likelihoods of validation nodes"
 	ofSheets      = "figures: validation and test nodes"
 	ofHeld        = "figures of earlier sums"
+	ofSites       = "figures of single sites"
 )
 
-// totals are the bytes that a peer sent, by purpose, and the in-edges of its nodes.
-const totals = 4
+// totals are the bytes that a peer sent, by purpose, the in-edges of its nodes, and what it is among who publishes (parts).
+const totals = 4 + standings
 
 // Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution).
 func Numbers(classes int, multi bool) (parts, wide [3]int64) {
@@ -117,6 +123,11 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 		first[0] = 1
 	}
 	first = append(first, sent.Halo, sent.Reduce, sent.Control, int64(e.Shard.Adj.NumEdges()))
+	stands, err := e.standing()
+	if err != nil {
+		return err
+	}
+	first = append(first, stands[:]...)
 	if err := reduce(ofLabels, first, bits, func(i int) bool { return i >= counted }); err != nil {
 		return err
 	}
@@ -136,11 +147,17 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	sheet := eval.NewSheet(own.Labels)
 	mine.Sheets = make([]int64, 2*sheet.Size())
 	write(sheet, mine.Sheets, own, e.logits, eval.Temperature(mine.Likelihoods))
+	ownSheets := slices.Clone(mine.Sheets)
 	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
 		return err
 	}
 	if _, _, err := e.read(&mine); err != nil {
 		return comm.Refused("figures: %v", err)
+	}
+	if mayTell([standings]int64(mine.Labels[len(mine.Labels)-standings:])) {
+		if mine.Told, err = e.tell(ctx, g, &mine, ownSheets, stands[publishing] > 0); err != nil {
+			return err
+		}
 	}
 	e.sums = &mine
 	return e.keep()
@@ -181,6 +198,9 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 	like.Labels, like.Likelihoods, like.Sheets = v[:parts[0]-1], v[parts[0]-1:][:parts[1]], v[parts[0]-1+parts[1]:]
 	if _, _, err := e.read(&like); err != nil {
 		return comm.Refused("figures: %v", err)
+	}
+	if e.sums != nil {
+		like.Told = e.sums.Told
 	}
 	e.sums = &like
 	return e.keep()

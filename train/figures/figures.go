@@ -44,7 +44,8 @@ type Figures struct {
 	Threshold   *Threshold  `json:"threshold,omitempty"`
 	Val         Set         `json:"val"`
 	Test        Set         `json:"test"`
-	Sites       []Site      `json:"sites,omitempty"` // of this process: of a local run all, else this site alone
+	Sites       []Site      `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
+	Published   []Published `json:"published,omitempty"` // of other sites, which publish theirs
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -154,6 +155,11 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 		f.Threshold = &Threshold{e.Goal.String(), edge, 1 / (1 + math.Exp(-edge)), ok}
 	}
 	f.Val, f.Test = e.set(val, f, counts), e.set(test, f, counts)
+	for _, one := range s.Told {
+		if one.Rank != e.Shard.Rank {
+			f.Published = append(f.Published, one)
+		}
+	}
 	return f, nil
 }
 

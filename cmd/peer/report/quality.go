@@ -131,6 +131,10 @@ func (r Run) bySite(f *figures.Figures) (section, error) {
 			bars = append(bars, Bar{name, float64(s.Test.Metric), float64(s.Test.Low), float64(s.Test.High)})
 		}
 	}
+	for _, told := range f.Published {
+		t.Rows = append(t.Rows, []string{told.Name, fmt.Sprintf("%d or more", told.Rows), fmt.Sprintf("about %.0f %%", 100*told.Metric), "–", "–", "–"})
+		bars = append(bars, Bar{told.Name, told.Metric, math.NaN(), math.NaN()})
+	}
 	row("all together", f.Test, f.Val)
 	chart, err := barsOf("Test "+metric+" of each site", metric, bars, float64(f.Test.Metric), "all sites")
 	if err != nil {
@@ -138,6 +142,9 @@ func (r Run) bySite(f *figures.Figures) (section, error) {
 	}
 	s := section{Title: "Site by site", Chart: charts(chart), Tables: []Table{t},
 		Notes: []string{"The baseline names the class that most training nodes have, for every node."}}
+	if n := len(f.Published); n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d other sites publish their figures, rounded.", n, r.parts()-len(f.Sites)))
+	}
 	if r.parts() == 1 {
 		s.Title = "Beside the baseline"
 	}
