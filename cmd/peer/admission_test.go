@@ -148,6 +148,12 @@ func TestAdmissionGuide(t *testing.T) {
 	if said := must(t, "audit", "show", filepath.Join(dir, "north/audit.jsonl"), "--event", "left"); !strings.Contains(said, "figures, and this site's own: accuracy") {
 		t.Errorf("north's log must say that it published its figures\n%s", said)
 	}
+	page := string(contents(t, filepath.Join(dir, "north/again.html")))
+	for _, want := range []string{"with the rows of", "What was predicted", "What left each site", "Bytes and messages sent", ">north</th>", "rows (halo)", "Confusion matrix"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page of north's predictions must have %q", want)
+		}
+	}
 	lines := func(name string) int { return bytes.Count(contents(t, filepath.Join(dir, name)), []byte("\n")) }
 	if was, again := lines("north/run/predictions.csv"), lines("north/again.csv"); was != again || was < 10 {
 		t.Errorf("predictions of the run have %d lines, those of the same nodes later %d", was, again)

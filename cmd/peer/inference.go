@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
@@ -34,7 +35,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	if err := errors.Join(cli.Writable(q.out), embeddings.Check(q.embeddings)); err != nil {
+	if err := q.writable(); err != nil {
 		return err
 	}
 	q.Site.Shard = own
@@ -62,7 +63,16 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if out.Tested > 0 {
 		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric, report.Percent(out.Test), out.Tested)
 	}
-	return nil
+	if q.report == "" {
+		return nil
+	}
+	left, err := disclosure.OfModel(*p, m, card, own)
+	if err != nil {
+		return err
+	}
+	page := q.page(own.Alone(), m, card, out.Predictions, "test nodes", score)
+	page.Together = &report.Together{Site: p.Members[rank].Name, Neighbours: own.Halo(), Edges: across(own), Inference: out, Left: left}
+	return q.writeReport(stdout, text, page)
 }
 
 // writeEmbeddings writes the hidden rows of some nodes; an empty path is no file.

@@ -17,7 +17,7 @@ func TestPredictAlone(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", at("parts"))
 	must(t, "train", "--shards", at("parts"), "--model", "gcn", "--encoder", "pca:16", "--hidden", "12", "--rounds", "5", "--transport", "memory", "--keep-last", "--out", at("run"))
-	said := must(t, "predict", "--model", at("run/model.safetensors"), "--shard", at("parts/part-1"), "--out", at("p.parquet"), "--embeddings", at("e.parquet"))
+	said := must(t, "predict", "--model", at("run/model.safetensors"), "--shard", at("parts/part-1"), "--out", at("p.parquet"), "--embeddings", at("e.parquet"), "--report", at("p.html"))
 	m := regexp.MustCompile(`without (\d+) neighbours at other peers and the (\d+) edges from them, which --plan sees`).FindStringSubmatch(said)
 	if m == nil || m[1] == "0" || len(m[2]) < len(m[1]) {
 		t.Fatalf("%q must say what it cannot see", said)
@@ -25,6 +25,28 @@ func TestPredictAlone(t *testing.T) {
 	rows, err := parquet.ReadFile[nodePrediction](at("p.parquet"))
 	if err != nil || len(rows) == 0 || rows[0].Class == "" {
 		t.Fatalf("%d predictions, %v", len(rows), err)
+	}
+	page := string(contents(t, at("p.html")))
+	counts := map[string]int{}
+	for _, row := range rows {
+		counts[row.Class]++
+	}
+	for class, n := range counts {
+		if cells := fmt.Sprintf(`<th scope="row">%s</th><td>%d</td>`, class, n); !strings.Contains(page, cells) {
+			t.Errorf("the page must count %d nodes of class %s", n, class)
+		}
+	}
+	test := regexp.MustCompile(`test accuracy: ([\d.]+) % \((\d+) nodes\)`).FindStringSubmatch(said)
+	if test == nil {
+		t.Fatalf("%q must have the accuracy", said)
+	}
+	for _, want := range []string{"The predictions were made " + m[0], "<dd>" + test[1] + " %</dd>", "of " + test[2] + " test nodes", "How sure the model is", "Confusion matrix", "calibration error"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page must have %q", want)
+		}
+	}
+	if strings.Contains(page, "What left each site") {
+		t.Error("nothing left the site")
 	}
 	type node struct {
 		ID        string    `parquet:"id"`

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
@@ -26,6 +29,7 @@ import (
 type question struct {
 	cli.Seat                                          // with --plan
 	model, data, shard, nodes, edges, out, embeddings string
+	report                                            string // HTML page; empty: none
 	split                                             int
 	cells                                             table.Format
 }
@@ -43,11 +47,12 @@ With --plan all members of a plan run this command with the same model file, eac
 of boundary nodes once, under the same rules as in training, and each writes predictions for its own nodes, computed with
 its neighbours at other peers. A site with a policy needs an approval of plan and model (peer approve --model).
 With --shard alone a peer predicts for its own nodes from its own rows and edges, without its neighbours at other peers.
-With --nodes and --edges tables are read like those that the model was trained on.`,
+With --nodes and --edges tables are read like those that the model was trained on. --report writes a page about the
+predictions: how many of each class, how sure, how often right where labels are known, and what left the site.`,
 		Example: "  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv\n" +
 			"  peer predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv",
 		RunE: func(c *cobra.Command, _ []string) error {
-			text := cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out)
+			text := cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, q.report)
 			if q.Plan != "" {
 				return q.together(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout(), text)
 			}
@@ -64,6 +69,7 @@ With --nodes and --edges tables are read like those that the model was trained o
 	graphs.BindCells(f, &q.cells)
 	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")
 	f.StringVar(&q.embeddings, "embeddings", "", embeddingsHelp)
+	f.StringVar(&q.report, "report", "", "HTML page about the predictions; empty: none")
 	q.Bind(f, "plan whose members predict together", "wait for the other peers, with --plan")
 	q.BindGate(f)
 	f.BoolVar(&q.Site.LAN, "lan", false, "search of the local network by mDNS, with --plan")
@@ -78,12 +84,13 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	g, unseen, done, err := q.graph(card, m.Spec.ReadsEdges(), text)
+	of, err := q.graph(card, m.Spec.ReadsEdges(), text)
 	if err != nil {
 		return err
 	}
-	defer done()
-	if err := errors.Join(cli.Writable(q.out), embeddings.Check(q.embeddings)); err != nil {
+	defer of.done()
+	g := of.Graph
+	if err := q.writable(); err != nil {
 		return err
 	}
 	p, err := heddle.Predict(m, g)
@@ -91,24 +98,24 @@ func (q question) answer(stdout, text io.Writer) error {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
 	p = p.By(card)
-	of := guessed{ids: g.IDs, split: g.Split, labels: g.Labels, p: p}
+	all := guessed{ids: g.IDs, split: g.Split, labels: g.Labels, p: p}
 	if q.nodes != "" {
-		of.split = nil // tables have none
+		all.split = nil // tables have none
 	}
-	if err := q.write(stdout, card, of); err != nil {
+	if err := q.write(stdout, card, all); err != nil {
 		return err
 	}
 	if q.embeddings != "" {
-		if of.hidden, err = heddle.Embed(m, g); err != nil {
+		if all.hidden, err = heddle.Embed(m, g); err != nil {
 			return fmt.Errorf("%s: %w", q.model, err)
 		}
 	}
-	if err := writeEmbeddings(q.embeddings, []guessed{of}); err != nil {
+	if err := writeEmbeddings(q.embeddings, []guessed{all}); err != nil {
 		return err
 	}
 	fmt.Fprintf(text, "%s: %d nodes\n", q.out, g.N())
-	if unseen != "" {
-		fmt.Fprintln(text, unseen)
+	if of.unseen != "" {
+		fmt.Fprintln(text, of.unseen)
 	}
 	score, nodes, err := p.Score(eval.Metric(card.Metric), g)
 	if err != nil {
@@ -121,7 +128,45 @@ func (q question) answer(stdout, text io.Writer) error {
 	if nodes > 0 {
 		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Percent(score), nodes)
 	}
-	return nil
+	page := q.page(g, m, card, p, what+" nodes", score)
+	if page.Notes = of.warnings; of.unseen != "" {
+		page.Notes = append(page.Notes, "The predictions were made "+of.unseen+".")
+	}
+	return q.writeReport(stdout, text, page)
+}
+
+// writable checks that all files can be written before anything is computed.
+func (q question) writable() error {
+	return errors.Join(cli.Writable(q.out), cli.Writable(q.report), embeddings.Check(q.embeddings))
+}
+
+// page is that of p for g, whose nodes with a label that training did not use have that name.
+func (q question) page(g *graph.Graph, m *nn.Model, card modelfile.Card, p heddle.Predictions, knownAs string, score float64) report.Prediction {
+	one := report.Prediction{Data: g.Name, File: filepath.Base(q.model), Model: "closed form", Card: card, Predictions: p, Labels: g.Labels, KnownAs: knownAs, Score: score, Date: time.Now()}
+	if m.Closed == nil {
+		one.Model = m.Spec.Layers[0].Conv
+	}
+	if math.IsNaN(score) {
+		return one
+	}
+	for _, i := range g.InSplit(graph.Test) {
+		if g.Labels.Multi() || g.Labels.Class[i] >= 0 {
+			one.Known = append(one.Known, i)
+		}
+	}
+	return one
+}
+
+// writeReport writes the page to --report, if it is asked for.
+func (q question) writeReport(stdout, text io.Writer, page report.Prediction) error {
+	if q.report == "" {
+		return nil
+	}
+	if err := cli.WriteFile(stdout, q.report, func(w io.Writer) error { return report.WritePrediction(w, page) }); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(text, "report: %s\n", q.report)
+	return err
 }
 
 // write writes predictions to --out.
@@ -136,45 +181,54 @@ func (q question) write(stdout io.Writer, card modelfile.Card, of guessed) error
 	return cli.WriteFile(stdout, q.out, func(w io.Writer) error { return fill(w, card.Classes, []guessed{of}) })
 }
 
-// graph returns what to predict for, by a model that reads edges or none, and what of that it cannot see. Its arrays are
-// valid until done is called.
-func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (g *graph.Graph, unseen string, done func(), err error) {
+// subject is what is predicted for.
+type subject struct {
+	*graph.Graph
+	unseen   string   // what of it the model cannot see; empty: nothing
+	warnings []string // of its tables
+	done     func()   // ends the use of its arrays
+}
+
+// graph returns what to predict for, by a model that reads edges or none.
+func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of subject, err error) {
 	given := 0
 	for _, s := range []string{q.data, q.shard, q.nodes} {
 		if s != "" {
 			given++
 		}
 	}
-	nothing := func() {}
+	of.done = func() {}
 	switch {
 	case given != 1:
-		return nil, "", nil, cli.Invalidf("give one of --data D, --shard S and --nodes TABLE")
+		return of, cli.Invalidf("give one of --data D, --shard S and --nodes TABLE")
 	case q.data != "":
-		g, err = dataset.Read(q.data, q.split)
-		return g, "", nothing, cli.Invalid(err)
+		of.Graph, err = dataset.Read(q.data, q.split)
+		return of, cli.Invalid(err)
 	case q.nodes != "":
 		if card.Encoding == nil {
-			return nil, "", nil, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes)
+			return of, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes)
 		}
 		if edges && q.edges == "" {
-			return nil, "", nil, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
+			return of, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
 		}
 		var f *facts.Facts
-		if g, f, err = dataset.Encode(card.Encoding, q.nodes, q.edges, q.cells); err != nil {
-			return nil, "", nil, cli.Invalid(err)
+		if of.Graph, f, err = dataset.Encode(card.Encoding, q.nodes, q.edges, q.cells); err != nil {
+			return of, cli.Invalid(err)
 		}
 		f.Warn() // of categories that the model does not know
 		f.PrintWarnings(text, "")
-		return g, "", nothing, nil
+		of.warnings = f.Warnings
+		return of, nil
 	}
 	s, closer, err := shard.ReadShard(q.shard)
 	if err != nil {
-		return nil, "", nil, cli.Invalid(err)
+		return of, cli.Invalid(err)
 	}
 	if edges && s.Halo() > 0 {
-		unseen = fmt.Sprintf("without %d neighbours at other peers and the %d edges from them, which --plan sees", s.Halo(), across(s))
+		of.unseen = fmt.Sprintf("without %d neighbours at other peers and the %d edges from them, which --plan sees", s.Halo(), across(s))
 	}
-	return s.Alone(), unseen, func() { closer.Close() }, nil
+	of.Graph, of.done = s.Alone(), func() { closer.Close() }
+	return of, nil
 }
 
 // across returns how many edges of a shard come from nodes of other peers.

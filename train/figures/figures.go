@@ -179,13 +179,35 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
 	if f.Threshold != nil {
 		t = t.Cut(eval.CurveBin(f.Threshold.LogOdds))
 	}
-	s := Set{Rows: t.Rows(), Metric: Value(t.Of(e.Metric)), Confusion: t.Matrix,
-		Baseline: Value(t.Baseline(e.Metric, counts.Classes, counts.Labelled)),
+	s := measured(t, e.Metric, e.Shard.Labels, e.Seed)
+	s.Baseline = Value(t.Baseline(e.Metric, counts.Classes, counts.Labelled))
+	return s
+}
+
+// Of returns the figures of the rows of logits [N×C] that l labels, of which all classes are predicted as a model file says:
+// at its temperature and, unless it is nil, from its threshold of two classes on. Of the labels in training, which the
+// baseline needs, they know nothing: it is NaN.
+func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperature float64, threshold *float64) (Set, error) {
+	sheet := eval.NewSheet(l)
+	v := make([]int64, sheet.Size())
+	sheet.Write(v, logits, l, temperature)
+	t, err := sheet.Read(v)
+	if err != nil {
+		return Set{}, err
+	}
+	if threshold != nil && l.Classes == 2 {
+		t = t.Cut(eval.CurveBin(*threshold))
+	}
+	return measured(t, metric, l, 0), nil
+}
+
+// measured returns the figures of a table but for the baseline.
+func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set {
+	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Confusion: t.Matrix, Baseline: Value(math.NaN()),
 		Accuracy: Value(t.Of("accuracy")), MicroF1: Value(t.Of("micro-f1")), MacroF1: Value(t.Of("macro-f1")), AUC: Value(t.Of("auc")), AP: Value(t.Of("ap"))}
-	low, high := t.Interval(e.Metric, rng.New(e.Seed).FoldString("bootstrap"))
+	low, high := t.Interval(metric, rng.New(seed).FoldString("bootstrap"))
 	before, after := t.Errors()
 	s.Low, s.High, s.ECE, s.Calibrated = Value(low), Value(high), Value(before), Value(after)
-	l := e.Shard.Labels
 	precision, recall, n := 0.0, 0.0, 0.0
 	for k := range l.Classes {
 		right, wrong, missed := t.Class(k)

@@ -41,6 +41,7 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 		b.Check(t, file(t, html.String()), "true")
 	})
+	t.Run("predictions", func(t *testing.T) { b.Check(t, file(t, predicted(t, guess(t))), "true") })
 	run.Result.Figures.Test = mixed(20)
 	t.Run("many classes", func(t *testing.T) { b.Check(t, file(t, written(t, run)), "true") })
 	t.Run("partition", func(t *testing.T) {

@@ -12,8 +12,9 @@ func (r Run) leaves() (*section, error) {
 	if r.parts() == 1 {
 		return nil, nil
 	}
-	sites := Table{Name: "What left each site", Head: []string{"site", "own nodes", "of them read by others", "numbers sent of such a node", "bytes at most"}}
-	var first *disclosure.Disclosure
+	var names []string
+	var all []*disclosure.Disclosure
+	var nodes []int
 	for _, s := range r.Shards {
 		d, err := disclosure.Of(r.Plan, s)
 		if err != nil {
@@ -22,15 +23,25 @@ func (r Run) leaves() (*section, error) {
 		if len(r.Result.Tried) > 0 {
 			d.Runs = slices.DeleteFunc(d.Runs, func(one disclosure.Run) bool { return !r.ran(one.Name) })
 		}
-		if first == nil {
-			first = d
-		}
+		names, all, nodes = append(names, r.site(s.Rank)), append(all, d), append(nodes, s.Owned)
+	}
+	s := leavesOf(names, all, nodes)
+	if n := len(r.Result.Tried); n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("All %d plans that were run are counted, not only the chosen one.", len(all[0].Runs)))
+	}
+	return s, nil
+}
+
+// leavesOf lists what left sites of these names and numbers of nodes.
+func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) *section {
+	sites := Table{Name: "What left each site", Head: []string{"site", "own nodes", "of them read by others", "numbers sent of such a node", "bytes at most"}}
+	for k, d := range all {
 		sum := d.Total()
-		sites.Rows = append(sites.Rows, []string{r.site(s.Rank), fmt.Sprint(s.Owned), fmt.Sprint(d.Nodes), fmt.Sprintf("%.0f", sum.Node), Bytes(sum.Bytes)})
+		sites.Rows = append(sites.Rows, []string{names[k], fmt.Sprint(nodes[k]), fmt.Sprint(d.Nodes), fmt.Sprintf("%.0f", sum.Node), Bytes(sum.Bytes)})
 	}
 	kinds := Table{Name: "Kinds of numbers that left", Head: []string{"what", "to whom", "form", "times", "numbers each time"}, Text: true}
 	whom := map[string]string{"rows": "each site with an edge from the node", "errors": "the site that holds the node", "sums": "into the sums over all sites"}
-	for _, l := range first.Union() {
+	for _, l := range all[0].Union() {
 		numbers := fmt.Sprint(l.Most)
 		if l.Least != l.Most {
 			numbers = fmt.Sprintf("%d to %d", l.Least, l.Most)
@@ -41,11 +52,7 @@ func (r Run) leaves() (*section, error) {
 		}
 		kinds.Rows = append(kinds.Rows, []string{what, whom[string(l.Kind)], l.Format, fmt.Sprint(l.Times), numbers})
 	}
-	s := &section{Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"}, Tables: []Table{kinds, sites}}
-	if n := len(r.Result.Tried); n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("All %d plans that were run are counted, not only the chosen one.", len(first.Runs)))
-	}
-	return s, nil
+	return &section{Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"}, Tables: []Table{kinds, sites}}
 }
 
 // ran reports whether preset auto trained the plan of that name.

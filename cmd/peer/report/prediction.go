@@ -1,0 +1,250 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/train/figures"
+)
+
+// Prediction is what the page of a model's predictions shows.
+type Prediction struct {
+	Data, File  string // names of the data and of the model file
+	Model       string // kind of its layers
+	Card        modelfile.Card
+	Predictions heddle.Predictions
+	Labels      graph.Labels
+	Known       []int32 // nodes with a label that training did not use
+	KnownAs     string  // what they are called, as test nodes
+	Score       float64 // the model's metric over them; NaN: there are none
+	Notes       []string
+	Date        time.Time
+
+	Together *Together // nil: one process predicted alone
+}
+
+// Together is what is known of predictions that the members of a plan computed together.
+type Together struct {
+	Site              string // that wrote the page
+	Neighbours, Edges int    // at other sites, and from them
+	*heddle.Inference
+	Left *disclosure.Disclosure
+}
+
+//go:embed prediction.html
+var predictionPage string
+
+var predictionLayout = template.Must(template.Must(template.New("prediction").Parse(partsPage)).Parse(predictionPage))
+
+// WritePrediction writes the page of p as HTML.
+func WritePrediction(w io.Writer, p Prediction) error {
+	c := contents{Style: template.CSS(Style), Title: p.Data + ": predictions", Warnings: slices.Clone(p.Notes), Facts: p.facts(), Lead: p.lead()}
+	c.Kicker = fmt.Sprintf("%s · %s · %s", p.Model, p.File, p.Date.UTC().Format("2 January 2006, 15:04 UTC"))
+	named, warning, err := p.named()
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		c.Warnings = append([]string{warning}, c.Warnings...)
+	}
+	c.Quality = []section{named}
+	if !p.Labels.Multi() {
+		sure, err := p.sure()
+		if err != nil {
+			return err
+		}
+		c.Quality = append(c.Quality, sure)
+	}
+	proved, err := p.proved()
+	if err != nil {
+		return err
+	}
+	c.Quality = append(c.Quality, proved...)
+	if t := p.Together; t != nil {
+		sent := t.Sent
+		sent.Name = t.Site
+		if c.Sent, c.Doors, err = Sent([]heddle.Traffic{sent}); err != nil {
+			return err
+		}
+		c.Leaves = leavesOf([]string{t.Site}, []*disclosure.Disclosure{t.Left}, []int{p.Predictions.Logits.Rows})
+	}
+	return predictionLayout.Execute(w, c)
+}
+
+func (p Prediction) lead() []string {
+	n := p.Predictions.Logits.Rows
+	said := fmt.Sprintf("A model (%s) that was trained on %s named a class for each of %d nodes.", p.Model, p.trainedOn(), n)
+	if t := p.Together; t != nil {
+		said = fmt.Sprintf("%s named a class for each of its %d nodes by a model (%s) that was trained on %s, with the rows of %d neighbours at other sites.",
+			t.Site, n, p.Model, p.trainedOn(), t.Neighbours)
+	}
+	if math.IsNaN(p.Score) {
+		return []string{said, "None of these nodes has a label, so nothing says how good the predictions are." + p.inTraining()}
+	}
+	right := fmt.Sprintf("Of %d %s, whose labels are known, the %s is %s.", len(p.Known), p.KnownAs, metricName(p.metric()), Percent(p.Score))
+	if p.metric() == "accuracy" {
+		right = fmt.Sprintf("It names the right class of %.1f %% of %d %s.", 100*p.Score, len(p.Known), p.KnownAs)
+	}
+	return []string{said, right + p.inTraining()}
+}
+
+func (p Prediction) trainedOn() string {
+	if p.Card.Dataset == "" {
+		return "other data"
+	}
+	return p.Card.Dataset
+}
+
+// inTraining says what the model had when it was trained.
+func (p Prediction) inTraining() string {
+	if p.Card.Test == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" When it was trained, the test %s was %s.", metricName(p.metric()), Percent(p.Card.Test))
+}
+
+func (p Prediction) metric() eval.Metric { return eval.Metric(p.Card.Metric) }
+
+func (p Prediction) facts() []Fact {
+	all := []Fact{{"nodes", fmt.Sprint(p.Predictions.Logits.Rows)}, {"classes", fmt.Sprint(p.Predictions.Logits.Cols)}}
+	if !math.IsNaN(p.Score) {
+		all = append(all, Fact{metricName(p.metric()) + " of " + p.KnownAs, Percent(p.Score)})
+	}
+	if t := p.Together; t != nil {
+		if t.Tested > 0 {
+			all = append(all, Fact{fmt.Sprintf("test %s of all sites (%d nodes)", metricName(t.Metric), t.Tested), Percent(t.Test)})
+		}
+		all = append(all, Fact{"neighbours at other sites", fmt.Sprint(t.Neighbours)}, Fact{"edges from them", fmt.Sprint(t.Edges)}, Fact{"bytes sent", Bytes(t.Sent.Total())})
+	}
+	return all
+}
+
+// named counts the nodes that were given each class. warning is not empty where all were given the same.
+func (p Prediction) named() (s section, warning string, err error) {
+	n, classes := p.Predictions.Logits.Rows, p.Predictions.Logits.Cols
+	given, sums := make([]int, classes), make([]float64, classes)
+	for i := range n {
+		for _, k := range p.Predictions.Classes(i) {
+			given[k]++
+		}
+		for k, x := range p.Predictions.Probabilities(i) {
+			sums[k] += x
+		}
+	}
+	t := Table{Name: "Classes", Head: []string{"class", "nodes", "of all", "mean probability"}}
+	var bars []Bar
+	for k := range classes {
+		share := float64(given[k]) / float64(max(1, n))
+		t.Rows = append(t.Rows, []string{p.class(k), fmt.Sprint(given[k]), Percent(share), Percent(sums[k] / float64(max(1, n)))})
+		bars = append(bars, Bar{p.class(k), share, math.NaN(), math.NaN()})
+		if given[k] == n && n > 1 && !p.Labels.Multi() {
+			warning = fmt.Sprintf("the model names one class only, %s, for all %d nodes", p.class(k), n)
+		}
+	}
+	chart, err := barsOf("Nodes that were given each class", "of all nodes", bars, math.NaN(), "")
+	if err != nil {
+		return s, "", fmt.Errorf("report: chart of the classes: %w", err)
+	}
+	s = section{Title: "What was predicted", Chart: charts(chart), Tables: []Table{t}}
+	if h := p.Card.Threshold; h != nil && classes == 2 {
+		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen on validation nodes for %s.",
+			p.class(1), 100/(1+math.Exp(-*h)), p.Card.Goal))
+	}
+	return s, warning, nil
+}
+
+func (p Prediction) class(k int) string {
+	if k < len(p.Card.Classes) {
+		return p.Card.Classes[k]
+	}
+	return fmt.Sprint(k)
+}
+
+// sureBins is into how many ranges probabilities are divided.
+const sureBins = 10
+
+// sure counts nodes by the probability of the class that they were given and, of those with a label, how often that is right.
+func (p Prediction) sure() (section, error) {
+	var nodes, known, right [sureBins]int
+	bin := func(i int) (int, int) {
+		k := p.Predictions.Classes(i)[0]
+		return k, min(int(p.Predictions.Probabilities(i)[k]*sureBins), sureBins-1)
+	}
+	for i := range p.Predictions.Logits.Rows {
+		_, b := bin(i)
+		nodes[b]++
+	}
+	for _, i := range p.Known {
+		k, b := bin(int(i))
+		if known[b]++; int(p.Labels.Class[i]) == k {
+			right[b]++
+		}
+	}
+	t := Table{Name: "Probabilities", Head: []string{"probability of the class", "nodes", "with a label", "right"}}
+	var bars []Bar
+	for b, n := range nodes {
+		name := fmt.Sprintf("%d to %d %%", 10*b, 10*b+10)
+		row := []string{name, fmt.Sprint(n), fmt.Sprint(known[b]), "–"}
+		if known[b] > 0 {
+			row[3] = Percent(float64(right[b]) / float64(known[b]))
+		}
+		if n > 0 {
+			t.Rows = append(t.Rows, row)
+			bars = append(bars, Bar{name, float64(n) / float64(p.Predictions.Logits.Rows), math.NaN(), math.NaN()})
+		}
+	}
+	chart, err := barsOf("Nodes by the probability of the class that they were given", "of all nodes", bars, math.NaN(), "")
+	if err != nil {
+		return section{}, fmt.Errorf("report: chart of probabilities: %w", err)
+	}
+	s := section{Title: "How sure the model is", Chart: charts(chart), Tables: []Table{t}}
+	if len(p.Known) == 0 {
+		t.Head = t.Head[:2]
+		for k := range t.Rows {
+			t.Rows[k] = t.Rows[k][:2]
+		}
+		s.Tables[0] = t
+	}
+	return s, nil
+}
+
+// proved is how good the predictions are for nodes whose labels are known.
+func (p Prediction) proved() ([]section, error) {
+	if len(p.Known) == 0 || math.IsNaN(p.Score) {
+		return nil, nil
+	}
+	temperature := p.Card.Temperature
+	if temperature == 0 {
+		temperature = 1
+	}
+	set, err := figures.Of(p.metric(), p.Labels.Select(p.Known), p.Predictions.Logits.Select(p.Known), temperature, p.Card.Threshold)
+	if err != nil {
+		return nil, err
+	}
+	for k := range set.Classes {
+		set.Classes[k].Name = p.class(k)
+	}
+	notes, more := mistakes(set)
+	all := []section{{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(set, p.KnownAs), Tables: append(more, classes(set))}}
+	t := Table{Name: "Measures", Head: []string{"measure", "value"}, Rows: [][]string{{metricName(p.metric()), Percent(p.Score)}, {"95 % interval", interval(set)}}}
+	for _, m := range []struct {
+		name  string
+		value figures.Value
+	}{{"F1, all classes alike (macro)", set.MacroF1}, {"calibration error of the model's scores", set.ECE}, {"calibration error of the probabilities", set.Calibrated}} {
+		if m.value == m.value {
+			t.Rows = append(t.Rows, []string{m.name, Percent(float64(m.value))})
+		}
+	}
+	return append(all, section{Title: "Measures", Tables: []Table{t},
+		Notes: []string{"The calibration error is how far a probability is from how often it proves right, on average. The temperature for it comes from the validation nodes of the training."}}), nil
+}
