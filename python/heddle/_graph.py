@@ -85,16 +85,16 @@ class Graph:
     def num_nodes(self) -> int:
         return len(self.y)
 
-    def write(self, directory: _program.Path, seed: int = 0) -> pathlib.Path:
+    def write(self, directory: _program.Path, seed: Optional[int] = 0) -> pathlib.Path:
         """Writes the graph as a data set of the program (graph.npz, meta.json) and returns the directory.
 
-        Without masks, `split` draws them with seed.
+        Without masks, `split` draws them with seed; seed None: nodes are in no split.
         """
         to = pathlib.Path(directory)
         to.mkdir(parents=True, exist_ok=True)
         arrays: dict[str, np.ndarray] = {"edge_index": self.edge_index.astype(np.int64), "y": self.y}
         masks = {"train_mask": self.train_mask, "val_mask": self.val_mask, "test_mask": self.test_mask}
-        if all(m is None for m in masks.values()):
+        if seed is not None and all(m is None for m in masks.values()):
             masks = dict(zip(masks, split(self.y, seed=seed)))
         arrays.update({name: m.astype(bool) for name, m in masks.items() if m is not None and m.any()})
         if isinstance(self.x, np.ndarray):
@@ -158,13 +158,13 @@ class Tables:
     site: Optional[str] = None
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def write(self, directory: _program.Path) -> pathlib.Path:
+    def write(self, directory: _program.Path, seed: Optional[int] = 0) -> pathlib.Path:
         """Imports the tables as a data set of the program and returns its directory."""
         to = pathlib.Path(directory)
         to.mkdir(parents=True, exist_ok=True)
         given = {
             "nodes": _table(self.nodes, to / "nodes.csv"), "edges": _table(self.edges, to / "edges.csv"),
-            "label_column": self.label, "site_column": self.site, **self.options, "out": to / "graph",
+            "label_column": self.label, "site_column": self.site, "seed": seed, **self.options, "out": to / "graph",
         }  # fmt: skip
         _program.run(["import", *_program.flags(given)])
         return to / "graph"

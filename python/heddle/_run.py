@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
 
 import numpy as np
 
@@ -40,6 +40,13 @@ class Report:
         return f'<iframe src="data:text/html;base64,{page}" style="width:100%;height:40em;border:0"></iframe>'
 
 
+class _Owner:
+    """Removes a temporary directory when it is no longer referenced, unless keep is called."""
+
+    def __init__(self, directory: pathlib.Path):
+        self.keep = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True).detach
+
+
 class _Output:
     """A directory that the program wrote."""
 
@@ -51,6 +58,21 @@ class _Output:
 
     def __str__(self) -> str:
         return self.text
+
+    def __getstate__(self) -> dict[str, Any]:
+        files = {str(f.relative_to(self.out)): f.read_bytes() for f in self.out.rglob("*") if f.is_file()}
+        return {**self.__dict__, "_owner": None, "_files": files}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        files, before = state.pop("_files"), state["out"]
+        self.__dict__.update(state)
+        self.out, self._owner = _directory(None)
+        for name, content in files.items():
+            (self.out / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.out / name).write_bytes(content)
+        data = state.get("_data")
+        if data is not None and data.is_relative_to(before):
+            self._data = self.out / data.relative_to(before)
 
     def save(self, directory: _program.Path) -> pathlib.Path:
         """Copies all files of the run to a new directory and returns it."""
@@ -104,7 +126,8 @@ class Run(_Output):
 
         Args:
             data: a graph, as of `train`, with the columns of the training data; None: the nodes of the run, whose
-                predictions were computed at its end.
+                predictions were computed at its end. The masks of a graph say which nodes the model was trained on;
+                without masks all its nodes are new.
         """
         return self._arrays(data)["class"]
 
@@ -139,10 +162,10 @@ class Run(_Output):
         return torch.module(self.model_file)
 
     def to_pyg(self) -> Any:
-        """Returns the graph layers as layers of PyTorch Geometric with the weights of the run; see heddle.torch."""
-        from heddle import torch
+        """Returns the model with layers of PyTorch Geometric, `convs`, that have the weights of the run."""
+        from heddle import _pyg
 
-        return torch.to_pyg(self.model_file)
+        return _pyg.to_pyg(self.model_file)
 
     def _arrays(self, data: Any = None) -> dict[str, np.ndarray]:
         """Returns the predictions by node number."""
@@ -158,7 +181,7 @@ class Run(_Output):
     def _ask(self, data: Any, temporary: str, *args: str) -> None:
         at = self._data if data is None else None
         if at is None:
-            at = _written(data, None, pathlib.Path(temporary))
+            at = _written(data, None, pathlib.Path(temporary), None)
         _program.run(["predict", "--model", str(self.model_file), "--data", str(at), *args])
 
 
@@ -220,6 +243,8 @@ def train(
         on_round: gets an object after each round. What it raises interrupts the run.
         progress: whether tqdm, where it is installed, shows progress.
         plan: settings, as `model="sage"`. Without any, several plans are tried and validation chooses (preset auto).
+            `init` may also be the state dict of a PyG model: with mode standalone or fullbatch its GCN, GraphSAGE, GAT or
+            GIN layers are those that training starts from.
 
     Raises:
         InputError: data or settings are wrong.
@@ -320,6 +345,8 @@ def _simulate(
 ) -> Run:
     directory, owner = _directory(out)
     args, at = _given(data, sites, directory, settings)
+    if isinstance(settings.get("init"), Mapping):
+        args.append(f"--init={_initial(settings['init'], args, directory)}")
     text, history = _watched([command, *args], directory, on_round, progress, owner)
     run = Run(directory, text, history)
     run._data, run._owner = at, owner
@@ -331,13 +358,7 @@ def _directory(out: Optional[_program.Path]) -> tuple[pathlib.Path, Any]:
     if out is not None:
         return pathlib.Path(out), None
     directory = pathlib.Path(tempfile.mkdtemp(prefix="heddle-"))
-
-    class Owner:
-        pass
-
-    owner = Owner()
-    owner.keep = weakref.finalize(owner, shutil.rmtree, directory, ignore_errors=True).detach  # type: ignore[attr-defined]
-    return directory, owner
+    return directory, _Owner(directory)
 
 
 def _given(data: Any, sites: Any, directory: pathlib.Path, settings: dict[str, Any]) -> tuple[list[str], Optional[pathlib.Path]]:
@@ -350,17 +371,27 @@ def _given(data: Any, sites: Any, directory: pathlib.Path, settings: dict[str, A
             raise _program.InputError("a data set on disk has its own sites: sites must be None or a number of peers")
         which = "shards" if (at / "manifest.json").exists() else "data"
     else:
-        at, which = _written(data, sites, directory / "data"), "data"
-    flags = _program.flags({which: at, "out": directory, **{k: v for k, v in settings.items() if k != "resume"}})
+        at, which = _written(data, sites, directory / "data", 0), "data"
+    given = {k: v for k, v in settings.items() if k != "resume" and not isinstance(v, Mapping)}
+    flags = _program.flags({which: at, "out": directory, **given})
     if settings.get("resume"):
         flags.append("--resume")
     return flags, at if which == "data" else None
 
 
-def _written(data: Any, sites: Any, directory: pathlib.Path) -> pathlib.Path:
+def _initial(state: Mapping[str, Any], args: list[str], directory: pathlib.Path) -> pathlib.Path:
+    """Returns a model file with the layers of a state dict of PyG; one round of the same run says what the file has."""
+    from heddle import _pyg
+
+    with tempfile.TemporaryDirectory() as t:
+        _program.run(["train", *args, "--rounds=1", f"--out={t}"], lambda _: None)
+        return _pyg.initial(state, os.path.join(t, "model.safetensors"), directory / "init.safetensors")
+
+
+def _written(data: Any, sites: Any, directory: pathlib.Path, seed: Optional[int]) -> pathlib.Path:
     if isinstance(data, (str, os.PathLike)):
         return pathlib.Path(data)
-    return _graph.graph_of(data, sites).write(directory)
+    return _graph.graph_of(data, sites).write(directory, seed)
 
 
 def _watched(

@@ -1,0 +1,470 @@
+"""Models of Heddle as torch modules. This module alone imports torch, and `to_pyg` torch_geometric.
+
+The equations, with their numbers, are those of docs/reference/model-file.md. N nodes, F features, C classes, E edges.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from torch import nn
+
+from heddle import _graph, _program, _run
+
+
+class Edges:
+    """In-edges (src, dst) with weights, of n nodes; each pair occurs once."""
+
+    def __init__(self, n: int, src: torch.Tensor, dst: torch.Tensor, weight: torch.Tensor):
+        self.n, self.src, self.dst, self.weight = n, src, dst, weight
+
+    def sum(self, z: torch.Tensor) -> torch.Tensor:
+        """Row i is the sum of weight · z[src] over the edges into i."""
+        return z.new_zeros(self.n, z.shape[1]).index_add(0, self.dst, self.weight.to(z.dtype)[:, None] * z[self.src])
+
+    def hops(self, z: torch.Tensor, times: int) -> torch.Tensor:
+        for _ in range(times):
+            z = self.sum(z)
+        return z
+
+    def with_loops(self) -> "Edges":
+        every = torch.arange(self.n, device=self.src.device)
+        return Edges(self.n, torch.cat([self.src, every]), torch.cat([self.dst, every]), torch.cat([self.weight, torch.ones_like(every, dtype=self.weight.dtype)]))
+
+    def degree(self) -> torch.Tensor:
+        return self.weight.new_zeros(self.n).index_add(0, self.dst, self.weight)
+
+    def gcn(self) -> "Edges":  # (1)
+        d, g = 1 + self.degree(), self.with_loops()
+        return Edges(g.n, g.src, g.dst, g.weight / torch.sqrt(d[g.dst] * d[g.src]))
+
+    def mean(self) -> "Edges":  # (2)
+        return Edges(self.n, self.src, self.dst, self.weight / self.degree()[self.dst])
+
+    def symmetric(self) -> "Edges":  # (3)
+        d = self.degree()
+        return Edges(self.n, self.src, self.dst, self.weight / torch.sqrt(d[self.dst] * d[self.src]))
+
+    def plain(self) -> "Edges":
+        return Edges(self.n, self.src, self.dst, torch.ones_like(self.weight))
+
+
+def _build(n: int, src: torch.Tensor, dst: torch.Tensor, weight: torch.Tensor, directed: bool) -> Edges:
+    """Adds the reverse of each edge unless directed, drops loops, keeps the largest weight of repeated edges."""
+    if not directed:
+        src, dst, weight = torch.cat([src, dst]), torch.cat([dst, src]), torch.cat([weight, weight])
+    keep = src != dst
+    src, dst, weight = src[keep], dst[keep], weight[keep]
+    pair, place = torch.unique(dst * n + src, return_inverse=True)
+    most = weight.new_zeros(len(pair)).scatter_reduce(0, place, weight, "amax")
+    return Edges(n, pair % n, pair // n, most)
+
+
+def _relations(n: int, edge_index: torch.Tensor, weight: torch.Tensor, kind: torch.Tensor) -> list[Edges]:
+    """Returns the edges of each relation, and the reverses unless every reverse is one of the relations."""
+    src, dst = edge_index
+    of = [kind == r for r in range(int(kind.max()) + 1)]
+    forth = [_build(n, src[k], dst[k], weight[k], directed=True) for k in of]
+    back = [_build(n, dst[k], src[k], weight[k], directed=True) for k in of]
+
+    def key(e: Edges) -> tuple[bytes, bytes, bytes]:
+        return tuple(t.cpu().numpy().tobytes() for t in (e.src, e.dst, e.weight))  # type: ignore[return-value]
+
+    known = {key(e) for e in forth}
+    return forth if all(key(e) in known for e in back) else forth + back
+
+
+class Inputs:
+    """What a model reads: arguments as of Model.forward."""
+
+    def __init__(self, x: torch.Tensor, edge_index: torch.Tensor, edge_weight: Any, edge_type: Any, y: Any, train_mask: Any, held_out: Any):
+        self.sparse = x.layout != torch.strided
+        self.x, self.n = x.to_dense() if self.sparse else x, len(x)
+        weight = torch.ones(edge_index.shape[1], dtype=x.dtype, device=x.device) if edge_weight is None else edge_weight.to(x.dtype)
+        self.edges = _build(self.n, edge_index[0], edge_index[1], weight, directed=False)
+        self.relations = [] if edge_type is None else _relations(self.n, edge_index, weight, edge_type)
+        self.y, self.train_mask, self.held_out = y, train_mask, held_out
+
+
+class Model(nn.Module):
+    """A trained model. Its parameters have the names of the model file.
+
+    Attributes:
+        spec: the architecture; card: data set, settings and figures.
+    """
+
+    def __init__(self, spec: dict[str, Any], card: dict[str, Any], tensors: dict[str, np.ndarray]):
+        super().__init__()
+        self.spec, self.card = spec, card
+        for name, value in tensors.items():
+            at: nn.Module = self
+            *path, last = name.split(".")
+            for part in path:
+                if not hasattr(at, part):
+                    at.add_module(part, nn.Module())
+                at = getattr(at, part)
+            at.register_parameter(last, nn.Parameter(torch.from_numpy(value)))
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        edge_index: torch.Tensor,
+        edge_weight: Optional[torch.Tensor] = None,
+        edge_type: Optional[torch.Tensor] = None,
+        y: Optional[torch.Tensor] = None,
+        train_mask: Optional[torch.Tensor] = None,
+        held_out: Optional[torch.Tensor] = None,
+    ) -> torch.Tensor:
+        """Returns the logits of every node, [N, C].
+
+        Args:
+            x: [N, F], dense or sparse as given to `train`: class means round the rows of sparse features.
+            edge_index: [2, E]; edges are made undirected and loops dropped, as `train` does.
+            edge_weight: [E], above 0; None: 1.
+            edge_type: [E], relations of model rgcn.
+            y: [N] classes or [N, C]; and
+            train_mask: [N], the nodes whose labels the model was trained on. Only class means, label augmentation and
+                Correct & Smooth read them; None: the nodes are new.
+            held_out: [N], validation and test nodes of an inductive run; read where y is.
+        """
+        data = Inputs(x, edge_index, edge_weight, edge_type, y, train_mask, held_out)
+        if self.spec["encoder"]["kind"] == "closed":
+            return _ClassMeans(self, data)()
+        h = self._encode(data)
+        for k, s in enumerate(self.spec["layers"], 1):
+            h = self._layer(k, s, h, data)
+        if self.spec.get("correct_smooth"):
+            h = self._correct_and_smooth(h, data)
+        return h
+
+    def _has(self, name: str) -> bool:
+        try:
+            return self.get_parameter(name) is not None
+        except AttributeError:
+            return False
+
+    def _linear(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        y = x @ self.get_parameter(name + ".weight")
+        return y + self.get_parameter(name + ".bias") if self._has(name + ".bias") else y
+
+    def _head(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        k = 0
+        while self._has(f"{name}.{k}.weight"):
+            x = self._linear(f"{name}.{k}", torch.relu(x) if k else x)
+            k += 1
+        return x
+
+    def _layer_norm(self, name: str, y: torch.Tensor) -> torch.Tensor:  # (14)
+        mean, var = y.mean(1, keepdim=True), y.var(1, keepdim=True, unbiased=False)
+        return (y - mean) / torch.sqrt(var + 1e-5) * self.get_parameter(name + ".gain") + self.get_parameter(name + ".bias")
+
+    def _batch_norm(self, name: str, y: torch.Tensor) -> torch.Tensor:  # (15)
+        p = self.get_parameter
+        return (y - p(name + ".mean")) / torch.sqrt(p(name + ".variance") + 1e-5) * p(name + ".gain") + p(name + ".bias")
+
+    def _normed(self, x: torch.Tensor) -> torch.Tensor:  # (4), (19)
+        e = self.spec["encoder"]
+        if e.get("unit_sum"):
+            return _over(x, x.abs().sum(1, keepdim=True))
+        return _over(x, x.norm(dim=1, keepdim=True)) if e.get("l2_norm") else x
+
+    def _encode(self, data: Inputs) -> torch.Tensor:
+        e, x = self.spec["encoder"], self._normed(data.x)
+        if e["kind"] == "pca":  # (5)
+            x = x @ self.get_parameter("encoder.proj.weight")
+            return _over(x, x.norm(dim=1, keepdim=True))
+        if e["kind"] == "mlp":  # (6)
+            x = torch.relu(self._layer_norm("encoder.norm", self._linear("encoder.self", x)))
+            return self._head("encoder.head", x) if self.spec["carry"] == "scores" or not self.spec["layers"] else x
+        if e.get("labels"):  # (7)
+            x = torch.cat([x, self._given(data)], 1)
+        if e["kind"] == "sign":  # (8)
+            adj, parts = data.edges.gcn(), [x]
+            for _ in range(e["hops"]):
+                parts.append(adj.sum(parts[-1]))
+            x = torch.cat(parts, 1)
+        return x
+
+    def _given(self, data: Inputs) -> torch.Tensor:
+        """Returns the training labels as rows [N, C], zeros elsewhere."""
+        given = data.x.new_zeros(data.n, self.spec["classes"])
+        if data.y is None or data.train_mask is None:
+            return given
+        if data.y.dim() == 2:
+            return torch.where(data.train_mask[:, None], data.y.to(given.dtype), given)
+        rows = torch.nonzero(data.train_mask & (data.y >= 0))[:, 0]
+        given[rows, data.y[rows]] = 1
+        return given
+
+    def _layer(self, k: int, s: dict[str, Any], x: torch.Tensor, data: Inputs) -> torch.Tensor:
+        name = f"layer{k}"
+        y = self._convolution(name, s, x, data)
+        if s.get("norm"):
+            y = self._layer_norm(name + ".norm", y)
+        if s.get("batch_norm"):
+            y = self._batch_norm(name + ".norm", y)
+        act = s.get("act", "")
+        y = torch.relu(y) if act == "relu" else nn.functional.elu(y) if act == "elu" else y
+        if s.get("residual"):
+            y = y + (self._linear(name + ".residual", x) if self._has(name + ".residual.weight") else x)
+        if self.spec["carry"] == "scores" or k == len(self.spec["layers"]):
+            y = self._head(name + ".head", y)
+        return y
+
+    def _convolution(self, name: str, s: dict[str, Any], x: torch.Tensor, data: Inputs) -> torch.Tensor:
+        hops, conv = max(s.get("hops", 1), 1), s["conv"]
+        if conv == "gcn":  # (9)
+            return self._linear(name + ".nbr", data.edges.gcn().hops(x, hops))
+        if conv == "sage":  # (10)
+            return self._linear(name + ".self", x) + self._linear(name + ".nbr", data.edges.mean().hops(x, hops))
+        if conv == "sage-pool":  # (10b)
+            z = torch.relu(self._linear(name + ".pre", x))
+            at = data.edges.dst[:, None].expand(-1, z.shape[1])
+            pooled = z.new_zeros(data.n, z.shape[1]).scatter_reduce(0, at, z[data.edges.src], "amax")  # z is not negative
+            return self._linear(name + ".self", x) + self._linear(name + ".nbr", pooled)
+        if conv == "gin":  # (11)
+            z = self._linear(name + ".nbr", data.edges.with_loops().hops(x, hops))
+            return self._linear(name + ".post", torch.relu(z))
+        if conv in ("gat", "gatv2"):
+            return self._attention(name, s, x, data)
+        if conv == "rgcn":
+            return self._typed(name, s, x, data)
+        if conv == "appnp":  # (13)
+            first, adj, alpha = self._linear(name + ".pre", x), data.edges.gcn(), s["teleport"]
+            z = first
+            for _ in range(hops):
+                z = (1 - alpha) * adj.sum(z) + alpha * first
+            return z
+        if conv == "sign":  # (13b)
+            parts = s["hops"] + 1
+            w = self.get_parameter(name + ".self.weight").reshape(parts, s["in"] // parts, -1)
+            y = torch.cat([p @ w[k] for k, p in enumerate(x.chunk(parts, 1))], 1)
+            return y + self.get_parameter(name + ".self.bias") if self._has(name + ".self.bias") else y
+        if conv == "mlp":
+            return self._linear(name + ".self", x)
+        raise NotImplementedError(f"{name}: there is no torch module of convolution {conv}: use run.predict(data)")
+
+    def _attention(self, name: str, s: dict[str, Any], x: torch.Tensor, data: Inputs) -> torch.Tensor:  # (11b), (11c)
+        z = self._linear(name + ".pre", x).reshape(data.n, s["heads"], -1)
+        g = data.edges.with_loops()
+        p = self.get_parameter
+        if s["conv"] == "gat":
+            e = (z * p(name + ".attention.src")).sum(2)[g.src] + (z * p(name + ".attention.dst")).sum(2)[g.dst]
+            e = nn.functional.leaky_relu(e, 0.2)
+        else:
+            u = z[g.src] + self._linear(name + ".dst", x).reshape(data.n, s["heads"], -1)[g.dst]
+            e = (nn.functional.leaky_relu(u, 0.2) * p(name + ".attention.vector")).sum(2)
+        at = g.dst[:, None].expand(-1, s["heads"])
+        top = e.new_full((data.n, s["heads"]), -math.inf).scatter_reduce(0, at, e, "amax")
+        w = torch.exp(e - top[g.dst])
+        alpha = w / w.new_zeros(data.n, s["heads"]).index_add(0, g.dst, w)[g.dst]
+        h = torch.zeros_like(z).index_add(0, g.dst, alpha[:, :, None] * z[g.src])
+        h = h.mean(1) if s.get("average") else h.reshape(data.n, -1)
+        return h + p(name + ".post.bias") if self._has(name + ".post.bias") else h
+
+    def _typed(self, name: str, s: dict[str, Any], x: torch.Tensor, data: Inputs) -> torch.Tensor:  # (12)
+        y = self._linear(name + ".self", x)
+        for r, edges in enumerate(data.relations):
+            if self._has(name + ".nbr.bases"):
+                bases = self.get_parameter(name + ".nbr.bases").reshape(-1, s["in"], s["out"])
+                w = torch.tensordot(self.get_parameter(name + ".nbr.coefficients")[r], bases, 1)
+            else:
+                w = self.get_parameter(name + ".nbr.weight").reshape(-1, s["in"], s["out"])[r]
+            y = y + edges.mean().sum(x) @ w
+        return y
+
+    def _correct_and_smooth(self, logits: torch.Tensor, data: Inputs) -> torch.Tensor:  # (16)
+        c, adj, truth = self.spec["correct_smooth"], data.edges.symmetric(), self._given(data)
+        known = truth.sum(1, keepdim=True) > 0
+
+        def spread(first: torch.Tensor, alpha: float, low: float) -> torch.Tensor:
+            z = first
+            for _ in range(c["steps"]):
+                z = (alpha * adj.sum(z) + (1 - alpha) * first).clamp(low, 1)
+            return z
+
+        p = torch.softmax(logits, 1)
+        error = torch.where(known, truth - p, torch.zeros_like(p))
+        far = spread(error, c["correct"], -1)
+        scale = error.abs().sum() / known.sum() / far.abs().sum(1, keepdim=True)
+        scale = torch.where(scale <= 1000, scale, torch.ones_like(scale))
+        p = torch.where(known, truth, p + scale * far)
+        p = spread(p, c["smooth"], 0).clamp(min=1e-9)
+        return torch.log(p / p.sum(1, keepdim=True))
+
+
+def _over(x: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
+    """Divides rows by their size; a row of zeros stays."""
+    return x / torch.where(size > 0, size, torch.ones_like(size))
+
+
+class _ClassMeans:
+    """Rounds of class means, (19) to (24)."""
+
+    def __init__(self, m: Model, data: Inputs):
+        self.m, self.data, self.s = m, data, m.spec["closed"]
+        self.classes = m.spec["classes"]
+        self.width = self.classes
+        if self.s.get("residual") and not self.s.get("multi"):
+            self.width = max(self.classes - 1, 1)
+        x = data.x
+        if self.s.get("adjacent"):
+            x = _neighbour_columns(data, self.s["adjacent"])
+        self.x = m._normed(x)
+        self.values = (self.x != 0).sum(1)
+
+    def __call__(self) -> torch.Tensor:
+        s, p = self.s, self.m.get_parameter
+        adj = self.data.edges.mean() if s.get("mean") else self.data.edges.gcn()
+        given, train, others = None, None, None
+        if s.get("leave_out") and self.data.train_mask is not None:
+            given = self.m._given(self.data)
+            train = self.data.train_mask & ((self.data.y >= 0) if self.data.y.dim() == 1 else True)
+            others = ~train
+            if s.get("inductive") and self.data.held_out is not None:
+                others = others & ~self.data.held_out
+        columns: list[torch.Tensor] = []
+        logits = self.x.new_zeros(self.data.n, self.classes)
+        if given is not None and s.get("residual"):
+            logits[:, : self.width] = p("round1.counts")[0] - (0.5 if s.get("multi") else 0)
+        for r in range(1, s["rounds"] + 1):
+            z = self.x @ p(f"round{r}.means")  # (20)
+            if given is not None:
+                z = self._leave_out(r, z, self._targets(r, given, train, others, logits))
+            if not s.get("own_rounds"):
+                z = self._coarse(z, 1, 0)
+            if r > 1:
+                before = logits[:, : self.width]
+                for _ in range(s.get("logit_hops", 0)):
+                    before = adj.sum(before)
+                    columns.append(before)
+            elif s.get("components"):
+                z = torch.cat([self.x @ p("encoder.proj.weight"), z], 1)
+            for k in range(s["hops"] + 1):  # (22)
+                z = adj.sum(z) if k else z
+                if s.get("all_hops") or k == s["hops"]:
+                    columns.append(z)
+            if r == 1 and s.get("degree"):
+                columns.append(torch.log1p(self.data.edges.degree())[:, None].to(z.dtype))
+            if s.get("own_rounds", 0) and r > s["own_rounds"]:
+                columns += self._sums(logits)
+            logits = self._logits(r, torch.cat(columns, 1))
+        return logits
+
+    def _targets(self, r: int, given: Any, train: Any, others: Any, logits: torch.Tensor) -> torch.Tensor:
+        s = self.s
+        if s.get("residual"):
+            left = given[:, : self.width] - logits[:, : self.width] - (0.5 if s.get("multi") else 0)
+            return torch.where(train[:, None], left.clamp(-4, 4), torch.zeros_like(left))
+        soft = torch.softmax(8 * logits, 1) if r > 1 else torch.zeros_like(given)
+        return torch.where(train[:, None], given, torch.where(others[:, None], soft, torch.zeros_like(given)))
+
+    def _leave_out(self, r: int, z: torch.Tensor, target: torch.Tensor) -> torch.Tensor:  # (21)
+        p = self.m.get_parameter
+        inverse, centre = p("encoder.inverse"), p("encoder.centre")
+        n, scale = p(f"round{r}.counts")
+        quad = (self.x * self.x * inverse).sum(1, keepdim=True)
+        shift = (self.x * centre * inverse).sum(1, keepdim=True)
+        if self.s.get("residual"):
+            return z - target * quad * scale
+        rest = n - target
+        part = torch.where(rest > target, target / torch.where(rest > target, rest, torch.ones_like(rest)), torch.ones_like(rest))
+        return torch.where((target > 0) & (n > 0), z + part * (z + scale * (shift - quad)), z)
+
+    def _coarse(self, z: torch.Tensor, deviation: float, fine: float) -> torch.Tensor:
+        """Rounds the rows of sparse features of few values, whose deviation is given, to no finer a grid than fine."""
+        coarse, columns = self.s.get("coarse", 0), self.x.shape[1]
+        if not coarse or not (self.data.sparse or self.s.get("adjacent")):
+            return z
+        grids = torch.zeros(columns + 1, dtype=torch.float64)
+        for v in torch.unique(self.values).tolist():
+            step = 0.0
+            if v > 0:
+                step = math.sqrt(2 * math.pi * math.e) * 2 ** (-self._told(columns, v) / coarse)
+                step = 0.0 if step < 1 / 64 else step
+            grids[v] = deviation * max(step, fine)
+        grid = grids[self.values.cpu()].to(z.device)[:, None]
+        rounded = torch.round(z.double() / torch.where(grid > 0, grid, torch.ones_like(grid))) * grid
+        return torch.where(grid > 0, rounded.to(z.dtype), z)
+
+    def _told(self, features: int, values: int) -> float:
+        def name(v: int) -> float:
+            return (math.lgamma(features + 1) - math.lgamma(v + 1) - math.lgamma(features - v + 1)) / math.log(2)
+
+        half = 0.5 * name(values)
+        if self.s.get("adjacent"):
+            return half
+        return min(half, max(0.5 * name(min(values, 5)), 1.6 * values))
+
+    def _sums(self, logits: torch.Tensor) -> list[torch.Tensor]:
+        rows = torch.softmax(8 * logits.double(), 1).to(logits.dtype) - 1 / self.classes
+        rows = self._coarse(_over(rows, rows.norm(dim=1, keepdim=True)), 1 / math.sqrt(self.classes), 1 / 64)
+        sums = self.data.edges.plain().sum(rows)
+        return [sums, _over(sums, sums.norm(dim=1, keepdim=True)), logits]
+
+    def _logits(self, r: int, columns: torch.Tensor) -> torch.Tensor:  # (23), (24)
+        p = self.m.get_parameter
+        if self.s.get("random"):
+            z = ((columns - p(f"round{r}.mean")) * p(f"round{r}.scale")) @ p(f"round{r}.frequency")
+            columns = torch.cat([columns, math.sqrt(2) * torch.cos(z + p(f"round{r}.phase"))], 1)
+        return columns @ p(f"round{r}.weight") + p(f"round{r}.bias")
+
+
+def _mix(z: np.ndarray) -> np.ndarray:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _neighbour_columns(data: Inputs, columns: int) -> torch.Tensor:
+    """Returns features of nodes that have none: a one for the node and each neighbour, hashed if they are too many."""
+    number = np.arange(data.n, dtype=np.uint64)
+    sign = np.ones(data.n, np.float32)
+    if data.n > columns:
+        with np.errstate(over="ignore"):
+            h = np.uint64(0xCBF29CE484222325)
+            for c in b"columns of neighbours":
+                h = (h ^ np.uint64(c)) * np.uint64(0x100000001B3)
+            golden = np.uint64(0x9E3779B97F4A7C15)
+            key = _mix(_mix(np.array([0x486564646C652121], np.uint64)) + golden * (h + np.uint64(1)))
+            drawn = _mix(key ^ _mix(number + golden))
+        number, sign = (drawn >> np.uint64(1)) % np.uint64(columns), 1 - 2 * (drawn & np.uint64(1)).astype(np.float32)
+    column = torch.from_numpy(number.astype(np.int64)).to(data.x.device)
+    values = torch.from_numpy(sign).to(data.x.device)
+    g = data.edges.with_loops()
+    x = values.new_zeros(data.n * columns).index_add(0, g.dst * columns + column[g.src], values[g.src])
+    return x.reshape(data.n, columns)
+
+
+def module(file: _program.Path) -> Model:
+    """Returns the model of a model file, in evaluation mode, as a torch.nn.Module; Model.forward says what it reads."""
+    return Model(*_run.read_model(file)).eval()
+
+
+def inputs(data: Any, split: int = 0) -> dict[str, torch.Tensor]:
+    """Returns what Model.forward takes, as keywords, of data as `train` takes it.
+
+    split is the column of masks that have several.
+    """
+    g = _graph.graph_of(data)
+    if not isinstance(g, _graph.Graph):
+        raise _program.InputError("data must be a graph: tables become one by `peer import`")
+    masks = [None if m is None else (m if m.ndim == 1 else m[:, split]).astype(bool) for m in (g.train_mask, g.val_mask, g.test_mask)]
+    if all(m is None for m in masks):
+        masks = list(_graph.split(g.y))
+    x = np.zeros((g.num_nodes, 0), np.float32) if g.x is None else g.x
+    out = {"x": x if isinstance(x, np.ndarray) else None, "edge_index": g.edge_index.astype(np.int64), "edge_weight": g.edge_weight, "edge_type": g.edge_type, "y": g.y}
+    out["train_mask"] = masks[0]
+    held = [m for m in masks[1:] if m is not None]
+    out["held_out"] = np.logical_or.reduce(held) if held else None
+    if out["edge_weight"] is not None:
+        out["edge_weight"] = out["edge_weight"].astype(np.float32)
+    tensors = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in out.items() if v is not None}
+    if "x" not in tensors:
+        rows = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+        at = torch.from_numpy(np.stack([rows, x.indices.astype(np.int64)]))
+        tensors["x"] = torch.sparse_coo_tensor(at, torch.from_numpy(x.data.astype(np.float32)), x.shape)
+    return tensors

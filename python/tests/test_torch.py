@@ -1,0 +1,166 @@
+"""Torch modules give the logits of `peer predict`, for every model that the program trains."""
+
+import typing
+import unittest
+
+import numpy as np
+
+import heddle
+from test_heddle import needs, small
+
+BOUND = 1e-5  # of logits, or of the largest of them where it is above 1
+
+
+def told(**more):
+    """small() with masks, and more of it."""
+    g = small()
+    g.train_mask, g.val_mask, g.test_mask = heddle.split(g.y)
+    for name, value in more.items():
+        setattr(g, name, value)
+    return g
+
+
+def sparse():
+    g = told()
+    rows, columns = np.nonzero(g.x)
+    g.x = heddle.SparseRows(g.x[rows, columns], columns, np.searchsorted(rows, np.arange(len(g.y) + 1)), g.x.shape)
+    return g
+
+
+@needs("torch")
+class Modules(unittest.TestCase):
+    def same(self, graph, **plan):
+        import torch
+
+        from heddle.torch import inputs
+
+        run = heddle.train(graph, progress=False, transport="memory", **plan)
+        want = run.logits(graph)
+        with torch.no_grad():
+            got = run.torch_module()(**inputs(graph)).numpy()
+        np.testing.assert_allclose(got, want, rtol=0, atol=BOUND * max(1, np.abs(want).max()))
+        return run
+
+    def test_every_model(self):
+        models = typing.get_args(typing.get_type_hints(heddle.Settings)["model"])
+        modes = typing.get_args(typing.get_type_hints(heddle.Settings)["mode"])
+        self.assertGreater(len(models), 9)
+        graph = told()
+        typed = told(edge_type=np.arange(graph.edge_index.shape[1]) % 2)
+        for model in models:
+            trained = 0
+            for mode in modes:
+                with self.subTest(model=model, mode=mode):
+                    try:
+                        self.same(typed if model == "rgcn" else graph, mode=mode, model=model, rounds=3, keep_last=mode == "retexo" or None)
+                        trained += 1
+                    except heddle.InputError as e:
+                        self.assertRegex(str(e), "model must be")
+            self.assertGreater(trained, 0, f"no mode trains {model}")
+
+    def test_class_means(self):
+        graph, rows = told(), sparse()
+        several = told(y=np.stack([graph.y == 0, graph.y >= 1, graph.y == 2], 1))
+        for name, of, plan in (
+            ("dense", graph, {}),
+            ("sparse", rows, {}),
+            ("residual", rows, {"class_target": "residual"}),
+            ("inductive", rows, {"inductive": True}),
+            ("private edges", rows, {"epsilon": 4}),
+            ("several classes", several, {}),
+            ("components", rows, {"encoder": "classes+pca:4"}),
+            ("one round", rows, {"class_rounds": 1, "leave_one_out": "true"}),
+            ("no features", told(x=None), {}),
+        ):
+            with self.subTest(name):
+                run = self.same(of, preset="frugal", **plan)
+                self.assertIn("round1.means", run.weights())
+        with self.subTest("preset auto"):
+            self.same(heddle.demo_graph())
+
+    def test_neighbours_that_are_hashed(self):
+        draw = np.random.default_rng(5)
+        n = 9000  # more than the columns of neighbours
+        g = heddle.Graph(draw.integers(0, n, (2, 3 * n)), draw.integers(0, 3, n))
+        g.train_mask, g.val_mask, g.test_mask = heddle.split(g.y)
+        self.same(g, preset="frugal", class_rounds=2)
+
+    def test_what_stands_around_layers(self):
+        graph = told()
+        for plan in (
+            {"preset": "frugal-pca"},
+            {"encoder": "mlp", "layer_output": "logits", "model": "sage", "rounds": 3, "keep_last": True, "row_norm": "l1", "residual": True},
+            {"encoder": "raw", "model": "gin", "hops": 2, "rounds": 3, "keep_last": True},
+            {"mode": "fullbatch", "norm": "batch", "rounds": 3, "residual": True},
+            {"mode": "fullbatch", "norm": "layer", "rounds": 3, "model": "gat"},
+            {"mode": "fullbatch", "label_augmentation": 0.5, "rounds": 3},
+            {"mode": "standalone", "model": "mlp", "correct_smooth": 5, "rounds": 3},
+        ):
+            with self.subTest(**plan):
+                self.same(graph, **plan)
+        weight = 1 + np.arange(graph.edge_index.shape[1]) % 5
+        with self.subTest("weights"):
+            self.same(told(edge_weight=weight), mode="fullbatch", rounds=3)
+
+    def test_parameters(self):
+        run = heddle.train(told(), progress=False, transport="memory", model="gat", rounds=2)
+        module = run.torch_module()
+        self.assertEqual({n for n, _ in module.named_parameters()}, set(run.weights()))
+        self.assertFalse(module.training)
+
+
+@needs("torch", "torch_geometric")
+class PyG(unittest.TestCase):
+    LAYERS = {"gcn": "GCNConv", "sage": "SAGEConv", "gat": "GATConv", "gatv2": "GATv2Conv", "gin": "GINConv", "appnp": "ModuleList"}
+
+    def test_layers(self):
+        import torch
+
+        from heddle.torch import inputs
+
+        graph = told()
+        for model, layer in self.LAYERS.items():
+            with self.subTest(model):
+                run = heddle.train(graph, progress=False, transport="memory", mode="fullbatch", model=model, rounds=3)
+                pyg = run.to_pyg()
+                self.assertEqual(type(pyg.convs[0]).__name__, layer)
+                with torch.no_grad():
+                    got = pyg(**inputs(graph)).numpy()
+                np.testing.assert_allclose(got, run.logits(graph), rtol=0, atol=BOUND)
+        with self.assertRaisesRegex(heddle.InputError, "class means"):
+            heddle.train(graph, progress=False, transport="memory", preset="frugal").to_pyg()
+
+    def test_start_from_a_model_of_pyg(self):
+        """Training starts from the layers of the state dict: after no step to speak of, the logits are PyG's."""
+        import torch
+        import torch_geometric.nn.models as pyg
+
+        from torch_geometric.nn import GATConv
+
+        graph = told()
+        pairs = graph.edge_index[:, graph.edge_index[0] != graph.edge_index[1]]
+        index = torch.unique(torch.from_numpy(np.hstack([pairs, pairs[::-1]])), dim=1)
+        still = {"lr": 1e-12, "decay": 0.0, "dropout": 0.0, "rounds": 1, "norm": "none", "hidden": 16, "layers": 2, "mode": "standalone"}
+        for name, model, plan in (
+            ("gcn", pyg.GCN(12, 16, 2, 3), {}),
+            ("sage", pyg.GraphSAGE(12, 16, 2, 3), {}),
+            ("gin", pyg.GIN(12, 16, 2, 3, norm=None), {}),
+            ("gat", torch.nn.ModuleList([GATConv(12, 8, 2), GATConv(16, 3, 1, concat=False)]), {"heads": 2, "attention_dropout": 0.0}),
+        ):
+            with self.subTest(name):
+                run = heddle.train(graph, progress=False, transport="memory", model=name, init=model.state_dict(), **still, **plan)
+                x = torch.from_numpy(graph.x)
+                with torch.no_grad():
+                    if name == "gat":
+                        want = model[1](torch.nn.functional.elu(model[0](x, index)), index)
+                    else:
+                        want = model.eval()(x, index)
+                np.testing.assert_allclose(run.logits(), want.numpy(), atol=1e-4)
+        with self.assertRaisesRegex(heddle.InputError, "2 layers of the run"):
+            heddle.train(graph, progress=False, transport="memory", model="gcn", init=pyg.GCN(12, 16, 3, 3).state_dict(), **still)
+        with self.assertRaisesRegex(heddle.InputError, r"convs.0.lin.weight must have the shape of layer1.nbr.weight, \(12, 16\)"):
+            heddle.train(graph, progress=False, transport="memory", model="gcn", init=pyg.GCN(12, 8, 2, 3).state_dict(), **still)
+
+
+if __name__ == "__main__":
+    unittest.main()
