@@ -290,7 +290,7 @@ func (p *computed) compare(t testing.TB, want *computed) {
 // models are all layers, with widths that rise and fall, so that both orders of product and sum occur.
 func models(features int) map[string]nn.Spec {
 	all := make(map[string]nn.Spec)
-	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn"} {
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn", "rsage", "rgat"} {
 		s := nn.Spec{Task: "single", Features: features, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
 		in := features
 		for k, out := range []int{8, 12, 3} {
@@ -298,7 +298,7 @@ func models(features int) map[string]nn.Spec {
 			if c, _ := nn.ConvolutionNamed(name); c.Heads {
 				l.Heads, l.Act, l.AttentionDropout = 4, "elu", 0.4
 			}
-			if name == "rgcn" {
+			if c, _ := nn.ConvolutionNamed(name); c.Typed {
 				l.Relations, l.Bases = relations, 2*(k%2)
 			}
 			if k == 1 {

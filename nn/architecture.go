@@ -19,7 +19,8 @@ type Architecture struct {
 	Heads            int     // attention heads of all layers but the last, which averages one head
 	AttentionDropout float32 // dropout probability of attention coefficients
 	Alpha            float32 // restart probability of a convolution that has one
-	Relations, Bases int     // of a typed convolution: those of the graph, and its bases
+	Relations        int     // of a typed convolution: those of the graph
+	Bases, Blocks    int     // of its matrices
 }
 
 // Spec returns the layers of a; settings that its convolution does not have are not read.
@@ -61,7 +62,7 @@ func (a Architecture) layer(c Convolution, in int, last bool) LayerSpec {
 		l.Act, l.Heads, l.AttentionDropout = "elu", a.Heads, a.AttentionDropout
 	}
 	if c.Typed {
-		l.Relations, l.Bases = a.Relations, a.Bases
+		l.Relations, l.Bases, l.Blocks = a.Relations, a.Bases, a.Blocks
 	}
 	if last {
 		l.Out, l.Act = a.Classes, ""

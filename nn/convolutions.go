@@ -58,6 +58,16 @@ var table = []Convolution{
 		build:  newRGCN, weights: weightsOfRGCN,
 	},
 	{
+		Name: "rsage", Edges: graph.MeanReached, Recipe: recipe,
+		Traits: Traits{Aggregates: true, Linear: true, Typed: true},
+		build:  newRSAGE, weights: weightsOfRSAGE,
+	},
+	{
+		Name: "rgat", Edges: graph.Plain, Recipe: recipe.attention(),
+		Traits: Traits{Aggregates: true, NeedsSource: true, Heads: true, Typed: true},
+		build:  newRGAT, weights: weightsOfRGAT,
+	},
+	{
 		Name: "mlp", Recipe: recipe,
 		build: newMLP,
 	},
@@ -92,7 +102,7 @@ type Traits struct {
 	Hops        bool // a layer may aggregate several times
 	Propagates  bool // any layer may have those hops end to end; else only the first, on raw features
 	Heads       bool // it has attention heads: LayerSpec.Heads, Average and AttentionDropout are its settings
-	Typed       bool // it reads typed edges: LayerSpec.Relations and Bases are its settings
+	Typed       bool // it reads typed edges: LayerSpec.Relations, Bases and Blocks are its settings
 	First       bool // it is the first of several layers, behind an encoder that aggregates for it
 	LayerWise   bool // it can be trained layer by layer; else only end to end
 	ClosedForm  bool // a layer of it alone is affine in its input and its aggregate, so that ridge regression solves it

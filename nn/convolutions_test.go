@@ -55,7 +55,7 @@ func TestTraits(t *testing.T) {
 	if _, ok := nn.ConvolutionNamed("cheb"); ok {
 		t.Error("cheb is found")
 	}
-	if got := nn.Convolutions(func(c nn.Convolution) bool { return c.Typed }); !slices.Equal(got, []string{"rgcn"}) {
+	if got := nn.Convolutions(func(c nn.Convolution) bool { return c.Typed }); !slices.Equal(got, []string{"rgcn", "rsage", "rgat"}) {
 		t.Errorf("typed convolutions are %q", got)
 	}
 }
@@ -65,6 +65,8 @@ func TestWeights(t *testing.T) {
 	for _, s := range []nn.LayerSpec{
 		{Conv: "gcn", In: 30, Out: 20}, {Conv: "gin", In: 30, Out: 20, Head: []int{7, 3}}, {Conv: "gat", In: 30, Out: 20, Heads: 3, Average: true},
 		{Conv: "rgcn", In: 30, Out: 20, Relations: 4}, {Conv: "rgcn", In: 30, Out: 20, Relations: 4, Bases: 2},
+		{Conv: "rgcn", In: 30, Out: 20, Relations: 4, Blocks: 5}, {Conv: "rsage", In: 30, Out: 20, Relations: 4},
+		{Conv: "rgat", In: 30, Out: 20, Relations: 4, Heads: 3, Average: true}, {Conv: "rgat", In: 30, Out: 20, Relations: 4, Heads: 2, Bases: 3},
 		{Conv: "sign", In: 30, Out: 21, Hops: 2}, {Conv: "appnp", In: 30, Out: 20, Hops: 3, Alpha: 0.1}, {Conv: "sage-pool", In: 30, Out: 20},
 	} {
 		t.Run(fmt.Sprintf("%s %d", s.Conv, s.Bases), func(t *testing.T) {

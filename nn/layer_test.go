@@ -34,7 +34,7 @@ func TestLayers(t *testing.T) {
 		"residual": func(s *nn.LayerSpec) { s.In, s.Residual, s.Act = 4, true, "relu" },
 		"dropout":  func(s *nn.LayerSpec) { s.Dropout = 0.2 },
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn", "mlp"} {
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn", "rsage", "rgat", "mlp"} {
 		for name, change := range forms {
 			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1}
 			change(&spec)
@@ -44,27 +44,35 @@ func TestLayers(t *testing.T) {
 					spec.AttentionDropout = 0.3
 				}
 			}
-			if conv == "rgcn" {
+			if c, _ := nn.ConvolutionNamed(conv); c.Typed {
 				spec.Relations, spec.Bases = 4, len(name)%2*3 // some forms have bases
+				if name == "norm" && !c.Heads {
+					spec.Blocks = 2
+				}
 			}
 			t.Run(conv+"/"+name, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 		}
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gin", "mlp", "sign", "rgcn", "gat", "gatv2"} {
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gin", "mlp", "sign", "rgcn", "rsage", "rgat", "gat", "gatv2"} {
 		t.Run(conv+"/batch norm", func(t *testing.T) {
 			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1, BatchNorm: true, Act: "relu", Residual: true, Dropout: 0.2}
-			switch conv {
-			case "gat", "gatv2":
+			c, _ := nn.ConvolutionNamed(conv)
+			if c.Heads {
 				spec.Heads = 2
-			case "rgcn":
+			}
+			if c.Typed {
 				spec.Relations = 4
 			}
 			nntest.Check(t, layer(t, spec))
 		})
 	}
-	for _, conv := range []string{"gat", "gatv2"} {
+	for _, conv := range []string{"gat", "gatv2", "rgat"} {
 		t.Run(conv+"/average", func(t *testing.T) {
-			nntest.Check(t, layer(t, nn.LayerSpec{Conv: conv, In: 5, Out: 3, Hops: 1, Heads: 3, Average: true, AttentionDropout: 0.5}))
+			spec := nn.LayerSpec{Conv: conv, In: 5, Out: 3, Hops: 1, Heads: 3, Average: true, AttentionDropout: 0.5}
+			if c, _ := nn.ConvolutionNamed(conv); c.Typed {
+				spec.Relations = 3
+			}
+			nntest.Check(t, layer(t, spec))
 		})
 	}
 	for _, hops := range []int{1, 2, 5} {

@@ -120,19 +120,19 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 	}
 	degree := g.Adj.Degrees()
 	adj := map[graph.Norm]*graph.CSR{}
-	var typed *graph.CSR
+	typed := map[graph.Norm]*graph.CSR{}
 	for k, l := range m.Layers {
 		in := Input{X: x}
 		if l.Conv.Agg != nil {
-			if n := l.Conv.Relations; n > 0 {
+			if n := l.Spec.Relations; n > 0 {
 				if n != g.Typed.Count() {
 					return mat.Dense{}, fmt.Errorf("nn: graph %q must have %d relations (got %d)",
 						g.Name, n, g.Typed.Count())
 				}
-				if typed == nil {
-					typed = graph.Normalise(&g.Typed.Adj, g.Typed.Adj.Degrees(), l.Edges)
+				if typed[l.Edges] == nil {
+					typed[l.Edges] = graph.NormaliseTyped(&g.Typed.Adj, g.N(), l.Edges)
 				}
-				in.G = typed
+				in.G = typed[l.Edges]
 			} else {
 				if adj[l.Edges] == nil {
 					adj[l.Edges] = graph.Normalise(&g.Adj, degree, l.Edges)

@@ -71,7 +71,8 @@ type LayerSpec struct {
 	Hops             int     `json:"hops"`                 // ≥ 1; > 1 where the convolution has hops; sign: the encoder's
 	Alpha            float32 `json:"teleport,omitempty"`   // restart probability, (0, 1], where the convolution restarts
 	Relations        int     `json:"relations,omitempty"`  // of the graph, where the convolution is typed
-	Bases            int     `json:"bases,omitempty"`      // of the relations' matrices; 0: a matrix each
+	Bases            int     `json:"bases,omitempty"`      // of the relations' matrices; 0: none
+	Blocks           int     `json:"blocks,omitempty"`     // on the diagonal of each relation's matrix; 0: it is full
 	Heads            int     `json:"heads,omitempty"`      // of attention, at least 1 where the convolution has heads
 	Average          bool    `json:"average,omitempty"`    // average the heads instead of concatenating
 	Norm             bool    `json:"norm,omitempty"`       // LayerNorm after the convolution

@@ -1,31 +1,123 @@
 package nn
 
 import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // newRGCN is y_i = x_i·W₀ + b + Σ_r mean_{j∈N_r(i)} x_j·W_r over typed edges normalised by
-// graph.Mean: x R×In, y R×Out. The W_r are combinations of s.Bases bases, or a matrix each where
-// that is 0 (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
+// graph.Mean: x R×In, y R×Out. The W_r are combinations of s.Bases bases, or of s.Blocks blocks on
+// the diagonal, or a matrix each where both are 0 (Schlichtkrull et al., ESWC 2018, eqs. 2 to 4).
 func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
 		Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
-		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, s.Relations, s.Bases, key), Relations: s.Relations,
+		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, s.Relations, s.sharing(), key), Relations: s.Relations,
 	}
+}
+
+// newRSAGE is GraphSAGE over typed edges,
+//
+//	y_i = x_i·W₀ + b + Σ_r (mean_{j∈N_r(i)} x_j·W_r + x_i·S_r)
+//
+// over the relations r that reach i, those with N_r(i) not empty, normalised by graph.MeanReached: x
+// R×In, y R×Out. It is a GraphSAGE with weights of its own for each relation (Hamilton, Ying and
+// Leskovec, NeurIPS 2017, algorithm 1), summed over the relations as PyTorch Geometric's HeteroConv
+// does, which adds x_i·S_r to nodes of the relation's type that it does not reach, too. W and S
+// share parameters as the matrices of R-GCN do.
+func newRSAGE(name string, s LayerSpec, key rng.Key) Conv {
+	return Conv{
+		Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
+		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, 2*s.Relations, s.sharing(), key), Relations: 2 * s.Relations,
+	}
+}
+
+// newRGAT is graph attention over typed edges,
+//
+//	y_i = x_i·W₀ + Σ_r Σ_{j∈N_r(i)} α_ijr x_j·W_r + b
+//
+// for each head, α a softmax over the neighbours of all relations together: x R×In. y is R×Out: the
+// heads side by side, or their mean (Busbridge, Sherburn, Cavallo and Hammerla, 2019, arXiv
+// 1904.05811, ARGAT with additive logits; a node's own row has a matrix of its own, as in R-GCN). The
+// W_r share parameters as those of R-GCN do, but for blocks.
+func newRGAT(name string, s LayerSpec, key rng.Key) Conv {
+	dim := s.Out / s.Heads
+	if s.Average {
+		dim = s.Out
+	}
+	c := Conv{
+		Self: rows.NewLinear(name+".self", s.In, s.Heads*dim, false, key), Relations: s.Relations,
+		Agg: aggregate.NewRelationalAttention(name+".attention", s.In, s.Relations, s.Heads, dim, s.sharing(), s.AttentionDropout, key),
+	}
+	if s.Average {
+		c.Post = headMean{s.Heads, dim}
+	}
+	if !s.BatchNorm {
+		c.Bias = tape.NewParam(name+".post.bias", 1, s.Out, 0)
+	}
+	return c
+}
+
+func (s LayerSpec) sharing() aggregate.Sharing {
+	return aggregate.Sharing{Bases: s.Bases, Blocks: s.Blocks}
+}
+
+// faultsOfTyped are those of relations and of what their matrices share.
+func faultsOfTyped(s LayerSpec) (all []error) {
+	bad := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }
+	if s.Relations < 1 || s.Relations > graph.MaxRelations {
+		bad("relations must be 1 to %d (got %d): %s reads the typed edges of a graph that has relations",
+			graph.MaxRelations, s.Relations, s.Conv)
+	}
+	if s.Bases < 0 || s.Bases > s.Relations {
+		bad("bases must be 0 (none) to the %d relations (got %d)", s.Relations, s.Bases)
+	}
+	switch {
+	case s.Blocks < 0:
+		bad("blocks must be at least 0 (got %d)", s.Blocks)
+	case s.Blocks > 0 && s.Bases > 0:
+		bad("bases and blocks must not both be set (got %d and %d)", s.Bases, s.Blocks)
+	case s.Blocks > 0 && s.convolution().Heads:
+		bad("blocks must be 0 for %s (got %d): its heads have columns of their own already", s.Conv, s.Blocks)
+	case s.Blocks > 0 && (s.In%s.Blocks != 0 || s.Out%s.Blocks != 0):
+		bad("in and out must be multiples of the %d blocks (got %d and %d)", s.Blocks, s.In, s.Out)
+	}
+	return all
 }
 
 // weightsOfRGCN are those of a node's own row, of the relations or their bases, and the bases'
 // coefficients.
 func weightsOfRGCN(s LayerSpec, matrix func(rows, cols int)) {
 	matrix(s.In, s.Out)
-	matrices := s.Bases
-	if matrices == 0 {
-		matrices = s.Relations
+	weightsOfRelations(s, s.Relations, s.Out, matrix)
+}
+
+func weightsOfRSAGE(s LayerSpec, matrix func(rows, cols int)) {
+	matrix(s.In, s.Out)
+	weightsOfRelations(s, 2*s.Relations, s.Out, matrix)
+}
+
+func weightsOfRGAT(s LayerSpec, matrix func(rows, cols int)) {
+	width := s.Out
+	if s.Average {
+		width *= s.Heads
+	}
+	matrix(s.In, width)
+	weightsOfRelations(s, s.Relations, width, matrix)
+	matrix(2*s.Relations, width)
+}
+
+func weightsOfRelations(s LayerSpec, relations, out int, matrix func(rows, cols int)) {
+	matrices := relations
+	if s.Bases > 0 {
+		matrices = s.Bases
 	}
 	for range matrices {
-		matrix(s.In, s.Out)
+		matrix(s.In, out/max(s.Blocks, 1))
 	}
-	matrix(s.Relations, s.Bases)
+	matrix(relations, s.Bases)
 }

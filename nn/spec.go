@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/heddle-gnn/heddle/graph"
 )
 
 // ReadsEdges reports whether the model computes a node's logits from the rows of its neighbours, too.
@@ -47,15 +45,9 @@ func (s LayerSpec) faults() (all []error) {
 		bad("alpha (teleport) must be above 0 and at most 1 (got %g)", s.Alpha)
 	}
 	if c.Typed {
-		if s.Relations < 1 || s.Relations > graph.MaxRelations {
-			bad("relations must be 1 to %d (got %d): %s reads the typed edges of a graph that has relations",
-				graph.MaxRelations, s.Relations, s.Conv)
-		}
-		if s.Bases < 0 || s.Bases > s.Relations {
-			bad("bases must be 0 (none) to the %d relations (got %d)", s.Relations, s.Bases)
-		}
-	} else if s.Relations != 0 || s.Bases != 0 {
-		bad("relations and bases do not belong to %s, which reads untyped edges", s.Conv)
+		all = append(all, faultsOfTyped(s)...)
+	} else if s.Relations != 0 || s.Bases != 0 || s.Blocks != 0 {
+		bad("relations, bases and blocks do not belong to %s, which reads untyped edges", s.Conv)
 	}
 	if c.faults != nil {
 		all = append(all, c.faults(s)...)

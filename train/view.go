@@ -109,7 +109,7 @@ func (v GraphView) Normalised(norm graph.Norm, typed bool) *graph.CSR {
 	switch {
 	case v.normed[k] != nil:
 	case typed:
-		v.normed[k] = graph.Normalise(v.Typed, v.Typed.Degrees(), norm)
+		v.normed[k] = graph.NormaliseTyped(v.Typed, v.Adj.NumDst, norm)
 	default:
 		v.normed[k] = graph.Normalise(v.Adj, v.Degree, norm)
 	}

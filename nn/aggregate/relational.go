@@ -10,42 +10,25 @@ import (
 
 // relational is h_i = Σ_r Σ_j w_ijr z_j·W_r over the in-edges (j, i) of each of R relations
 // (Schlichtkrull et al., ESWC 2018, eq. 2; graph.Mean makes w_ijr their 1/c_ir): z is S×in, h
-// D×out. With B bases W_r = Σ_b a_rb V_b (eq. 3). A block has R·D rows, relation by relation
-// (graph.Relations).
+// D×out. A block has R·D rows, relation by relation (graph.Relations).
 //
 // The rows that have edges are summed first and multiplied then; their sums are kept for the
 // gradient of W, which so reads no source.
 type relational struct {
 	plain
-	Relations int
-	In        int
-	Weight    *tape.Param // (R·in)×out, W_r one below another; with bases (B·in)×out, V_b likewise
-	Coef      *tape.Param // R×B: a; nil without bases
+	matrices
 }
 
-// NewRelational returns the sum over so many relations of RGCN; no bases: a matrix for each
-// relation.
-func NewRelational(name string, in, out, relations, bases int, key rng.Key) SparseAggregator {
-	a := &relational{Relations: relations, In: in}
-	if bases == 0 {
-		a.Weight = tape.Glorot(name+".weight", relations*in, out, in, out, key)
-		return a
-	}
-	a.Weight = tape.Glorot(name+".bases", bases*in, out, in, out, key)
-	a.Coef = tape.Glorot(name+".coefficients", relations, bases, relations, bases, key)
-	return a
+// NewRelational returns the sum over so many relations of RGCN.
+func NewRelational(name string, in, out, relations int, s Sharing, key rng.Key) SparseAggregator {
+	return &relational{matrices: newMatrices(name, in, out, relations, s, key)}
 }
 
 // Params returns the matrices, or the bases and their coefficients.
-func (a *relational) Params() []*tape.Param {
-	if a.Coef == nil {
-		return []*tape.Param{a.Weight}
-	}
-	return []*tape.Param{a.Weight, a.Coef}
-}
+func (a *relational) Params() []*tape.Param { return a.params() }
 
 // Dims returns the widths of z and h.
-func (a *relational) Dims() (in, out int) { return a.In, a.Weight.Value.Cols }
+func (a *relational) Dims() (in, out int) { return a.in, a.out }
 
 // relation is the destinations of one relation that have edges, and these.
 type relation struct {
@@ -57,15 +40,15 @@ type relation struct {
 // relationCut is a block cut into its relations.
 type relationCut struct{ of []relation }
 
-// relations cuts a block of R·D rows into its relations, without those that have no edges; acc
+// cutRelations cuts a block of R·D rows into its relations, without those that have no edges; acc
 // remembers them.
-func (a *relational) relations(acc *Acc, g *graph.CSR) []relation {
+func cutRelations(acc *Acc, g *graph.CSR, relations int) []relation {
 	if len(g.Col) == 0 {
 		return nil
 	}
 	return tape.Remember(acc.patterns(), g.RowPtr, g.Col, g.NumSrc, func() *relationCut {
-		cut, n := new(relationCut), g.NumDst/a.Relations
-		for k := range a.Relations {
+		cut, n := new(relationCut), g.NumDst/relations
+		for k := range relations {
 			lo, hi := g.RowPtr[k*n], g.RowPtr[(k+1)*n]
 			if lo == hi {
 				continue
@@ -90,36 +73,24 @@ func (a *relational) relations(acc *Acc, g *graph.CSR) []relation {
 // Begin makes room for the rows of z, the destinations, and computes the matrices where they are
 // made of bases.
 func (a *relational) Begin(acc *Acc, z mat.Dense) {
-	if z.Cols != a.In {
-		panic(shapeFault("columns of relational's input", z.Cols, a.In))
+	if z.Cols != a.in {
+		panic(shapeFault("columns of relational's input", z.Cols, a.in))
 	}
 	a.begin(acc, z.Rows)
 }
 
 func (a *relational) begin(acc *Acc, rows int) {
-	_, out := a.Dims()
-	acc.begin(rows, out)
-	acc.weight = a.Weight.Value
-	if a.Coef != nil {
-		acc.weight = acc.take(1, a.Relations*a.In, out)
-		b, n := a.Coef.Value.Cols, a.In*out
-		coef := a.Coef.Value
-		kernels.GemmNN(a.Relations, n, b, coef.Data, coef.Stride, a.Weight.Value.Data, n, acc.weight.Data, n, false)
-	}
-}
-
-// of returns W_r in a stack of matrices.
-func (a *relational) of(weights mat.Dense, r int) mat.Dense {
-	return weights.RowRange(r*a.In, (r+1)*a.In)
+	acc.begin(rows, a.out)
+	a.matrices.begin(acc)
 }
 
 // cut notes a block and returns its relations and, in training, memory for the sums of its rows.
 func (a *relational) cut(acc *Acc, g *graph.CSR) (of []relation, rows int) {
-	if g.NumDst != a.Relations*acc.sum.Rows {
-		panic(shapeFault("rows of a block for relational", g.NumDst, a.Relations*acc.sum.Rows))
+	if g.NumDst != a.relations*acc.sum.Rows {
+		panic(shapeFault("rows of a block for relational", g.NumDst, a.relations*acc.sum.Rows))
 	}
 	acc.blocks = append(acc.blocks, block{g: g})
-	of = a.relations(acc, g)
+	of = cutRelations(acc, g, a.relations)
 	for k := range of {
 		rows += len(of[k].dst)
 	}
@@ -145,8 +116,8 @@ func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 		n := len(r.dst)
 		s := mat.View(n, in, sums[:n*in])
 		sumInto(s, &r.g, z, false)
-		y, w := mat.View(n, out, scratch[:n*out]), a.of(acc.weight, r.kind)
-		kernels.GemmNN(n, out, in, s.Data, s.Stride, w.Data, w.Stride, y.Data, y.Stride, false)
+		y := mat.View(n, out, scratch[:n*out])
+		a.product(y, s, acc.weight, r.kind)
 		r.scatter(acc.sum, y)
 		if !acc.Infer {
 			sums = sums[n*in:]
@@ -156,18 +127,15 @@ func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 
 // EndGrad keeps dh, which must stay as it is until BeginGrad.
 func (a *relational) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
-	dacc.sum, dacc.weight = dh, a.Weight.Grad
-	if a.Coef != nil {
-		dacc.weight = dacc.take(1, a.Relations*a.In, dh.Cols)
-		dacc.weight.Zero()
-	}
+	dacc.sum = dh
+	a.beginGrad(dacc)
 }
 
 // AddGrad adds Σ_r Σ_i w_ijr dh_i·W_rᵀ to each source's dz_j and what the block brings to the
 // gradient of W. z may be empty.
 func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	in, out := a.Dims()
-	of := a.relations(acc, g)
+	of := cutRelations(acc, g, a.relations)
 	sums := acc.sums[acc.index(g)]
 	scratch := acc.takeEdges(largest(of) * (in + out))
 	for k := range of {
@@ -175,42 +143,30 @@ func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc 
 		n := len(r.dst)
 		d, ds := mat.View(n, out, scratch[:n*out]), mat.View(n, in, scratch[n*out:n*(out+in)])
 		r.gather(d, dacc.sum)
-		w, dw := a.of(acc.weight, r.kind), a.of(dacc.weight, r.kind)
-		kernels.GemmTN(in, out, n, sums, in, d.Data, d.Stride, dw.Data, dw.Stride, true)
+		a.weightGrad(dacc.weight, mat.View(n, in, sums[:n*in]), d, r.kind)
 		sums = sums[n*in:]
 		if dz.Cols > 0 {
-			kernels.GemmNT(n, in, out, d.Data, d.Stride, w.Data, w.Stride, ds.Data, ds.Stride, false)
+			a.inputGrad(ds, d, acc.weight, r.kind)
 			sumGrad(dz, &r.g, ds, acc.patterns())
 		}
 	}
 }
 
 // BeginGrad adds the gradient of the matrices to those of bases and coefficients.
-func (a *relational) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
-	if a.Coef == nil {
-		return
-	}
-	_, out := a.Dims()
-	b, n := a.Coef.Value.Cols, a.In*out
-	dw := dacc.weight.Data
-	kernels.GemmNT(a.Relations, b, n, dw, n, a.Weight.Value.Data, n, a.Coef.Grad.Data, a.Coef.Grad.Stride, true)
-	kernels.GemmTN(b, n, a.Relations, a.Coef.Value.Data, a.Coef.Value.Stride, dw, n, a.Weight.Grad.Data, n, true)
-}
+func (a *relational) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) { a.endGrad(dacc) }
 
 // SumSparse writes to h what Begin, Add and End make of sparse rows x, which are multiplied first,
 // relation by relation: the sums of sparse rows would be dense. Rows of the identity make W_r a
 // learned row for each node and relation.
 func (a *relational) SumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *tape.Tape) {
 	acc := newAcc(t)
-	_, out := a.Dims()
 	a.begin(acc, h.Rows)
 	of, _ := a.cut(acc, g)
 	m := t.Mark()
-	z, y := t.Raw(x.Rows, out), t.Raw(largest(of), out)
+	z, y := t.Raw(x.Rows, a.out), t.Raw(largest(of), a.out)
 	for k := range of {
 		r := &of[k]
-		w := a.of(acc.weight, r.kind)
-		kernels.SpMM(x.RowPtr, x.Col, x.Val, out, w.Data, w.Stride, z.Data, z.Stride, false)
+		a.sparseProduct(z, x, acc.weight, r.kind, t)
 		s := y.RowRange(0, len(r.dst))
 		sumInto(s, &r.g, z, false)
 		r.scatter(acc.sum, s)
@@ -225,7 +181,7 @@ func (a *relational) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.Tape) {
 	e := t.Pop()
 	x, acc, dacc := e.Sparse, e.State.(*Acc), newAcc(t)
 	a.EndGrad(dacc, dh, acc)
-	of := a.relations(acc, g)
+	of := cutRelations(acc, g, a.relations)
 	m := t.Mark()
 	dz, d := t.Raw(x.Rows, dh.Cols), t.Raw(largest(of), dh.Cols)
 	for k := range of {
@@ -234,7 +190,7 @@ func (a *relational) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.Tape) {
 		r.gather(d, dh)
 		dz.Zero()
 		sumGrad(dz, &r.g, d, acc.patterns())
-		t.SparseGrad(a.of(dacc.weight, r.kind), &e, 1, dz)
+		a.sparseWeightGrad(dacc.weight, &e, dz, r.kind, t)
 	}
 	t.Release(m)
 	a.BeginGrad(mat.Dense{}, mat.Dense{}, acc, dacc)

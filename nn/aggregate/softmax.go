@@ -35,15 +35,20 @@ func (s *softmax) begin(acc *Acc, z mat.Dense, pad int) {
 	if z.Cols != s.width() {
 		panic(shapeFault("columns of attention's input", z.Cols, s.width()))
 	}
-	acc.begin(z.Rows, z.Cols)
+	s.start(acc, z.Rows, pad)
+}
+
+// start is begin for so many destinations.
+func (s *softmax) start(acc *Acc, rows, pad int) {
+	acc.begin(rows, s.width())
 	if acc.Train {
 		acc.key = acc.Key.FoldString(s.key)
 	}
-	acc.stat = acc.take(1, z.Rows, pad) // running maximum, then m + ln s
+	acc.stat = acc.take(1, rows, pad) // running maximum, then m + ln s
 	for i := range acc.stat.Data {
 		acc.stat.Data[i] = float32(math.Inf(-1))
 	}
-	acc.norm = acc.take(2, z.Rows, pad) // running sum
+	acc.norm = acc.take(2, rows, pad) // running sum
 	acc.norm.Zero()
 	acc.slope, acc.normSlope = mat.Dense{}, mat.Dense{}
 }

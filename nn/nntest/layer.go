@@ -55,10 +55,10 @@ type check struct {
 func checkOf(t *testing.T, l *nn.Layer) *check {
 	t.Helper()
 	adj, relations := RandomGraph(seed.Fold(11), nodes), l.Conv.Relations
-	if relations > 0 {
-		adj = RandomRelations(seed.Fold(11), nodes, relations)
-	}
 	g := graph.Normalise(adj, adj.Degrees(), l.Edges)
+	if n := l.Spec.Relations; n > 0 {
+		g = graph.NormaliseTyped(RandomRelations(seed.Fold(11), nodes, n), nodes, l.Edges)
+	}
 	x := Random(seed.Fold(12), nodes, l.Spec.In)
 	for i := range x.Data { // zeros, so that the sparse form leaves something out; no row of zeros: equal rows tie
 		if i%x.Cols < x.Cols/2 && seed.Fold(13).Float64(uint64(i)) < 0.6 {

@@ -7,7 +7,7 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, RGCNConv, SAGEConv
+from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, RGATConv, RGCNConv, SAGEConv
 from torch_geometric.nn import APPNP as Propagation
 from torch_geometric.nn import CorrectAndSmooth
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
@@ -35,13 +35,73 @@ def relations():
 
 
 class RGCN(torch.nn.Module):
-    def __init__(self, i, o, bases):
+    def __init__(self, i, o, bases, blocks=None):
         super().__init__()
-        self.conv = RGCNConv(i, o, 3, num_bases=bases)
+        self.conv = RGCNConv(i, o, 3, num_bases=bases, num_blocks=blocks)
         self.kind, self.edges = relations()
 
     def forward(self, x, _):
         return self.conv(x, self.edges.flip(0), self.kind)
+
+
+class RSAGE(torch.nn.Module):
+    """A SAGEConv for each relation, over the nodes that it reaches, and a map of every node's own row."""
+    def __init__(self, i, o):
+        super().__init__()
+        self.root, self.bias = torch.nn.Parameter(torch.randn(i, o)), torch.nn.Parameter(torch.zeros(o))
+        self.weight = torch.nn.Parameter(torch.randn(6, i, o))
+        self.convs = [SAGEConv(i, o, bias=False) for _ in range(3)]  # a list: their parameters are replaced
+        self.kind, self.edges = relations()
+
+    def forward(self, x, _):
+        out = x @ self.root + self.bias
+        for r, conv in enumerate(self.convs):
+            dst, src = self.edges[:, self.kind == r]
+            reached, dst = dst.unique(return_inverse=True)
+            given = {"lin_l.weight": self.weight[r].T, "lin_r.weight": self.weight[3 + r].T}
+            if len(reached) > 0:
+                rows = torch.func.functional_call(conv, given, ((x, x[reached]), torch.stack([src, dst])))
+                out = out.index_add(0, reached, rows)
+        return out
+
+
+class RGAT(torch.nn.Module):
+    """Attention over relations by the equations of Busbridge et al., on dense matrices."""
+    def __init__(self, i, o, heads, concat):
+        super().__init__()
+        self.heads, self.dim, self.concat = heads, o // heads if concat else o, concat
+        self.root = torch.nn.Parameter(torch.randn(i, heads * self.dim))
+        self.weight = torch.nn.Parameter(torch.randn(3, i, heads * self.dim))
+        self.src, self.dst = (torch.nn.Parameter(torch.randn(3 * heads, self.dim)) for _ in range(2))
+        self.bias = torch.nn.Parameter(torch.zeros(o))
+        self.kind, self.edges = relations()
+
+    def attend(self, x):
+        g = (x @ self.weight).reshape(3, N, self.heads, self.dim)
+        q, k = ((g * v.reshape(3, 1, self.heads, self.dim)).sum(3) for v in (self.dst, self.src))
+        logit = F.leaky_relu(q[:, :, None] + k[:, None], 0.2)  # relation, destination, source, head
+        there = torch.zeros(3, N, N, dtype=bool)
+        there[self.kind, self.edges[0], self.edges[1]] = True
+        logit = logit.masked_fill(~there[..., None], -torch.inf).transpose(0, 1).reshape(N, 3 * N, self.heads)
+        alpha = torch.zeros_like(logit)
+        some = there.any(0).any(1)
+        alpha[some] = logit[some].softmax(1)
+        return torch.einsum("irjh,rjhd->ihd", alpha.reshape(N, 3, N, self.heads), g)
+
+    def forward(self, x, _):
+        out = self.attend(x) + (x @ self.root).reshape(N, self.heads, self.dim)
+        return (out.flatten(1) if self.concat else out.mean(1)) + self.bias
+
+
+def check_rgat():
+    """With one head, and one pair of vectors for all relations, it is PyTorch Geometric's RGATConv."""
+    torch.manual_seed(5)
+    ours, theirs, x = RGAT(FEATURES, 4, 1, True), RGATConv(FEATURES, 4, 3), torch.randn(N, FEATURES)
+    with torch.no_grad():
+        theirs.weight.copy_(ours.weight)
+        ours.dst.copy_(theirs.q.T.expand(3, -1))
+        ours.src.copy_(theirs.k.T.expand(3, -1))
+        assert torch.allclose(ours.attend(x).flatten(1), theirs(x, ours.edges.flip(0), ours.kind) - theirs.bias)
 
 
 class MLP(torch.nn.Module):
@@ -102,15 +162,24 @@ MODELS = {
              {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.weight": "conv.weight"}),
     "rgcn-bases": ([lambda i, o: RGCN(i, o, 2)] * 2, F.relu,
                    {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.bases": "conv.weight", "nbr.coefficients": "conv.comp"}),
+    "rgcn-blocks": ([lambda i, o: RGCN(i, o, None, 3)] * 2, F.relu,
+                    {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.weight": "conv.weight"}),
+    "rsage": ([RSAGE] * 2, F.relu, {"self.weight": "root", "self.bias": "bias", "nbr.weight": "weight"}),
+    "rgat": ([lambda i, o: RGAT(i, o, 2, True), lambda i, o: RGAT(i, o, 3, False)], F.elu,
+             {"self.weight": "root", "attention.weight": "weight", "attention.dst": "dst", "attention.src": "src", "post.bias": "bias"}),
     "appnp": ([APPNP] * 2, F.relu, {"pre.weight": "lin.weight", "pre.bias": "lin.bias"}),
     "sign": ([SIGN, MLP], F.relu, {"self.weight": "lin.weight", "self.bias": "lin.bias"}),
     "mlp": ([MLP] * 2, F.relu, {"self.weight": "lin.weight", "self.bias": "lin.bias"}),
 }
 
 
+def typed(model):
+    return model.startswith(("rgcn", "rsage", "rgat"))
+
+
 def ours(model, name, p):
     """p in this package's shape: weights are in×out, vectors are rows, attention is heads×dim."""
-    if name.endswith("weight") and not model.startswith("rgcn"):
+    if name.endswith("weight") and not typed(model):
         return p.T
     return p.reshape(-1, p.shape[-1])
 
@@ -163,9 +232,9 @@ def run(model):
     with open(f"{model}.golden", "w") as f:
         for name, m in ("edges", edges), ("x", x), ("labels", y), ("class weights", weight):
             write(f, name, m)
-        if model.startswith("rgcn"):
-            kind, typed = relations()
-            write(f, "typed edges", torch.cat([kind[None], typed]))
+        if typed(model):
+            kind, ends = relations()
+            write(f, "typed edges", torch.cat([kind[None], ends]))
         s = scores()
         loss(s).backward()
         for name, p in params.items():
@@ -215,5 +284,6 @@ def correct_and_smooth():
 
 
 RUNS = {name: (lambda name=name: run(name)) for name in MODELS} | {"correct_smooth": correct_and_smooth}
+check_rgat()
 for name in sys.argv[1:] or RUNS:
     RUNS[name]()
