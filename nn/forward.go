@@ -129,7 +129,7 @@ func (f *Forward) Hop() *aggregate.Hop {
 		return nil
 	}
 	f.done++
-	f.hop = aggregate.Hop{Agg: f.l.Conv.Agg, G: f.in.G, Nodes: f.in.Nodes, Rows: f.z, Own: f.own}
+	f.hop = aggregate.Hop{Agg: f.l.Conv.Agg, G: f.in.G, Nodes: f.in.Nodes, Rows: f.z, Own: f.own, EdgeX: f.in.EdgeX}
 	f.hop.H, f.hop.Onto = f.into(f.done == f.hops)
 	f.hop.Begin(f.t)
 	return &f.hop

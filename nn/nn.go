@@ -7,6 +7,7 @@ package nn
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 )
@@ -17,6 +18,7 @@ import (
 type Input struct {
 	G      *graph.CSR // of a layer of R relations, R·D rows for D destinations (graph.Relations)
 	Remote bool       // other workers hold more of the sources: blocks that aggregate.Hop.Add takes in
+	EdgeX  mat.Dense  // rows of the edges' columns, which G and the remote blocks number (graph.CSR.Edge)
 	X      graph.Features
 	Z      graph.Features
 	Nodes  []int64 // [rows of X] global node IDs: keys of dropout

@@ -14,45 +14,63 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// squashed is the message w·tanh(gain ∘ z), gain a learned row: so the message of a neighbour is bounded.
-func squashed(name string, width int) *aggregate.Messages {
-	gain := &tape.Param{Name: name + ".gain", Value: mat.New(1, width), Grad: mat.New(1, width)}
-	for c := range width {
-		gain.Value.Set(0, c, 1)
+// gated is the message w·z ∘ ReLU(z∘gain + r), gain a learned row and r the row of the destination: which columns of a
+// neighbour count depends on who listens.
+func gated(name string, width int) *aggregate.Messages {
+	gain := tape.NewParam(name+".gain", 1, width, 1)
+	gate := func(b *aggregate.EdgeBatch) mat.Dense {
+		g := b.Dst.Clone()
+		for k := range g.Rows {
+			row := g.Row(k)
+			for c, v := range b.Src.Row(k) {
+				row[c] += float32(gain.Value.At(0, c) * v)
+			}
+		}
+		kernels.ReLU(g.Data, g.Data)
+		return g
 	}
 	return &aggregate.Messages{
-		Parameters: []*tape.Param{gain},
-		Message: func(m, z []float32, w float32) {
-			for c, v := range z {
-				m[c] = w * tanh(gain.Value.At(0, c)*v)
+		Reduce: aggregate.SumOf, ReadsDst: true, Parameters: []*tape.Param{gain},
+		Message: func(b *aggregate.EdgeBatch) {
+			for k, w := range gate(b).Data {
+				b.M.Data[k] = float32(w * b.Src.Data[k])
+			}
+			for k, w := range b.Weight {
+				kernels.Scale(w, b.M.Row(k))
 			}
 		},
-		Gradient: func(dz, dm, z []float32, w float32) {
-			a, da := gain.Value.Row(0), gain.Grad.Row(0)
-			for c, v := range z {
-				t := tanh(a[c] * v)
-				d := w * dm[c] * (1 - float32(t*t))
-				dz[c] += float32(d * a[c])
-				da[c] += float32(d * v)
+		Gradient: func(b *aggregate.EdgeBatch) {
+			g, a, da := gate(b), gain.Value.Row(0), b.Grads[0].Row(0)
+			for k := range b.Weight {
+				z, dm, dz, dr := b.Src.Row(k), b.DM.Row(k), b.DSrc.Row(k), b.DDst.Row(k)
+				for c, open := range g.Row(k) {
+					d := float32(b.Weight[k] * dm[c])
+					dz[c] += float32(d * open)
+					if open > 0 {
+						d *= z[c]
+						dz[c] += float32(d * a[c])
+						dr[c] += d
+						da[c] += float32(d * z[c])
+					}
+				}
 			}
 		},
 	}
 }
 
-func tanh(x float32) float32 { return float32(math.Tanh(float64(x))) }
-
-// model is GraphSAGE whose second layer aggregates squashed messages in place of the mean.
+// model is GraphSAGE whose second layer aggregates gated messages in place of the mean.
 func model(c fullbatch.Config) (*nn.Model, error) {
 	m, err := c.NewModel()
 	if err == nil {
 		l := m.Layers[1]
-		l.Conv.Agg, l.Edges = squashed(l.Name, l.Spec.In), graph.Mean
+		l.Conv.Agg, l.Edges = gated(l.Name, l.Spec.In), graph.Mean
 	}
 	return m, err
 }

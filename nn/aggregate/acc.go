@@ -21,7 +21,8 @@ type Acc struct {
 	// Global node IDs, keys of attention dropout; nil: the index. Dst is set before Begin; Src, of
 	// the block's sources, before each Add and AddGrad.
 	Dst, Src []int64
-	State    any // what an Aggregator of another package keeps from Begin on; it stays from step to step
+	EdgeX    mat.Dense // rows of the edges' columns, which a block numbers (graph.CSR.Edge); set before Begin
+	State    any       // what an Aggregator of another package keeps from Begin on; it stays from step to step
 
 	key              rng.Key      // of attention dropout
 	sum              mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
@@ -37,6 +38,8 @@ type Acc struct {
 	edge             []float32    // scratch of one Add or AddGrad
 	weight           mat.Dense    // matrices of relations; of dacc, their gradient
 	sums             [][]float32  // of each block: sums of its rows by relation
+
+	messages *messageLoop
 
 	loop loop          // of End and EndGrad, and of gatv2's edges
 	tape *tape.Tape    // whose Reset takes back what is in buf; nil: buf's memory is this Acc's

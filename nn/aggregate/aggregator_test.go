@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/nntest"
@@ -18,6 +19,9 @@ func TestAggregators(t *testing.T) {
 		"max":               aggregate.Max{},
 		"attention":         aggregate.NewAttention("att", 2, 3, 0, rng.New(1)),
 		"messages":          squares(),
+		"sum of messages":   projected(aggregate.SumOf),
+		"mean of messages":  projected(aggregate.MeanOf),
+		"max of messages":   projected(aggregate.MaxOf),
 		"of one's own":      doubled{},
 		"dynamic attention": aggregate.NewDynamicAttention("att", 2, 3, 0.3, rng.New(1)),
 		"attention dropout": aggregate.NewAttention("att", 3, 2, 0.4, rng.New(1)),
@@ -32,15 +36,57 @@ func squares() aggregate.Aggregator {
 	gain.Value.Set(0, 0, 0.7)
 	return &aggregate.Messages{
 		Parameters: []*tape.Param{gain},
-		Message: func(m, z []float32, w float32) {
-			for c, v := range z {
-				m[c] = gain.Value.At(0, 0) * w * v * v
+		Message: func(b *aggregate.EdgeBatch) {
+			for k, w := range b.Weight {
+				for c, v := range b.Src.Row(k) {
+					b.M.Row(k)[c] = gain.Value.At(0, 0) * w * v * v
+				}
 			}
 		},
-		Gradient: func(dz, dm, z []float32, w float32) {
-			for c, v := range z {
-				dz[c] += dm[c] * gain.Value.At(0, 0) * w * 2 * v
-				gain.Grad.Row(0)[0] += dm[c] * w * v * v
+		Gradient: func(b *aggregate.EdgeBatch) {
+			for k, w := range b.Weight {
+				for c, v := range b.Src.Row(k) {
+					d := b.DM.At(k, c) * w * v
+					b.DSrc.Row(k)[c] += 2 * d * gain.Value.At(0, 0)
+					b.Grads[0].Row(0)[0] += d * v
+				}
+			}
+		},
+	}
+}
+
+// projected is the message w·ReLU([z_j | r_i | x_ij]·W), of another width than z.
+func projected(how aggregate.Reduction) aggregate.Aggregator {
+	const in, edge, out = 6, 3, 5
+	p := tape.Glorot("weight", 2*in+edge, out, 2*in+edge, out, rng.New(4))
+	pieces := func(w mat.Dense) [3]mat.Dense {
+		return [3]mat.Dense{w.RowRange(0, in), w.RowRange(in, 2*in), w.RowRange(2*in, 2*in+edge)}
+	}
+	return &aggregate.Messages{
+		Reduce: how, Width: out, ReadsDst: true, EdgeWidth: edge, Parameters: []*tape.Param{p},
+		Message: func(b *aggregate.EdgeBatch) {
+			for k, w := range pieces(p.Value) {
+				x := [3]mat.Dense{b.Src, b.Dst, b.Edge}[k]
+				kernels.GemmNN(x.Rows, out, x.Cols, x.Data, x.Stride, w.Data, w.Stride, b.M.Data, out, k > 0)
+			}
+			kernels.ReLU(b.M.Data, b.M.Data)
+			for k, w := range b.Weight {
+				kernels.Scale(w, b.M.Row(k))
+			}
+		},
+		Gradient: func(b *aggregate.EdgeBatch) {
+			d := mat.New(b.M.Rows, out)
+			kernels.ReLUGrad(b.M.Data, b.DM.Data, d.Data)
+			for k, w := range b.Weight {
+				kernels.Scale(w, d.Row(k))
+			}
+			dw := pieces(b.Grads[0])
+			for k, w := range pieces(p.Value) {
+				x, dx := [3]mat.Dense{b.Src, b.Dst, b.Edge}[k], [3]mat.Dense{b.DSrc, b.DDst}[k]
+				kernels.GemmTN(x.Cols, out, x.Rows, x.Data, x.Stride, d.Data, out, dw[k].Data, out, true)
+				if k < 2 {
+					kernels.GemmNT(x.Rows, x.Cols, out, d.Data, out, w.Data, w.Stride, dx.Data, dx.Stride, true)
+				}
 			}
 		},
 	}

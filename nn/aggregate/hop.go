@@ -16,6 +16,7 @@ type Hop struct {
 	Rows  mat.Dense // near rows: what other workers read of this one, after dropout and projection
 	Nodes []int64   // their global IDs, keys of dropout; nil: their index
 	Own   mat.Dense // rows of the destinations, which a sum does not read; empty: the first of Rows
+	EdgeX mat.Dense // rows of the edges' columns, which all blocks number (graph.CSR.Edge)
 	H     mat.Dense // the aggregate
 	Onto  bool      // a sum is added to what H holds
 
@@ -34,6 +35,7 @@ func (p *Hop) Begin(t *tape.Tape) {
 	}
 	p.t, p.acc = t, newAcc(t)
 	p.acc.Train, p.acc.Infer, p.acc.Dst, p.acc.Src = t.Training(), !t.Training(), p.Nodes, p.Nodes
+	p.acc.EdgeX = p.EdgeX
 	if t != nil {
 		p.acc.Key = t.Key
 	}

@@ -1,60 +1,172 @@
 package aggregate
 
 import (
+	"math"
+
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Messages is h_i = Σ_j m(z_j, w_ij) over the in-edges (j, i) for a message that its user writes,
-// as wide as z: a layer of one's own in two functions, called edge by edge. Edges that are
-// normalised by graph.Mean make of the sum a mean if the message is proportional to w. What the sum
-// of neighbours cannot express takes an Aggregator of its own (Acc.State).
+// Messages is h_i = ⊕_j m(z_j, r_i, x_ij, w_ij) over the in-edges (j, i), for messages of one's own:
+// ⊕ is a sum, a mean or a maximum, z_j the source's row, r_i the destination's (Conv.Dst(x)_i where
+// the layer has such a map, else its row as a source), x_ij the columns of the edge, w_ij its weight
+// (Gilmer et al., ICML 2017, eq. 1). A destination without edges gets zeros.
+//
+// The messages of some hundred edges are computed at a time, from matrices that have a row for each
+// edge, so that they can be products and other kernels; several cores compute such batches at the
+// same time. Nothing is kept of an edge: the backward pass computes its message again. The result is
+// the same for any number of cores.
 type Messages struct {
-	plain
-	// Message writes the message m of a source's row z along an edge of weight w.
-	Message func(m, z []float32, w float32)
-	// Gradient adds to dz, and to the gradients of Parameters, what the gradient dm of that message
-	// brings.
-	Gradient   func(dz, dm, z []float32, w float32)
-	Parameters []*tape.Param // that both read
+	Reduce     Reduction
+	Width      int  // of a message; 0: that of z
+	ReadsDst   bool // whether messages read the destinations' rows
+	EdgeWidth  int  // columns of the edges that messages read; 0: none
+	Parameters []*tape.Param
+	// Message writes b.M. It must write nothing else, for it is called at several places at a time.
+	Message func(b *EdgeBatch)
+	// Gradient adds to b.DSrc, b.DDst and b.Grads what the gradient b.DM of the messages brings; b.M
+	// holds these. It must write nothing else.
+	Gradient func(b *EdgeBatch)
+}
+
+// Reduction is what becomes of the messages to a destination, element by element.
+type Reduction uint8
+
+const (
+	SumOf  Reduction = iota // their sum
+	MeanOf                  // their mean, whatever their weights
+	MaxOf                   // their maximum, whose gradient is the first such message's
+)
+
+// EdgeBatch is some edges, of which each has a row in every matrix.
+type EdgeBatch struct {
+	Src    mat.Dense // n×width of z: the sources' rows
+	Dst    mat.Dense // n×width of r: the destinations' rows; empty unless ReadsDst
+	Edge   mat.Dense // n×EdgeWidth: the edges' columns; empty where EdgeWidth is 0
+	Weight []float32 // of the edges; nil: each is 1
+	M      mat.Dense // n×Width: the messages
+
+	DM    mat.Dense   // gradient of the messages
+	DSrc  mat.Dense   // of Src, zeros at first
+	DDst  mat.Dense   // of Dst, zeros at first
+	Grads []mat.Dense // of the parameters, of the shape of their values
 }
 
 // Params returns Parameters.
 func (f *Messages) Params() []*tape.Param { return f.Parameters }
 
-// Properties returns that Gradient reads z.
-func (f *Messages) Properties() Properties { return Properties{NeedsSource: true} }
+// Dims returns 0 and Width: rows of any width.
+func (f *Messages) Dims() (in, out int) { return 0, f.Width }
 
-// Add adds the messages of a block of sources z.
-func (f *Messages) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
-	checkBlock("Messages", acc.sum.Rows, g, z)
-	m := acc.takeEdges(z.Cols)
-	f.edges(g, func(i, j int, w float32) {
-		f.Message(m, z.Row(j), w)
-		row := acc.sum.Row(i)
-		for c, v := range m {
-			row[c] += v
-		}
-	})
+// Properties returns that the gradient reads z, and how many columns of edges messages read.
+func (f *Messages) Properties() Properties {
+	return Properties{NeedsSource: true, EdgeColumns: f.EdgeWidth}
 }
 
-// edges calls do for every edge.
-func (f *Messages) edges(g *graph.CSR, do func(i, j int, w float32)) {
-	for i := range g.NumDst {
-		col, weight := g.Row(i)
-		for k, j := range col {
-			w := float32(1)
-			if weight != nil {
-				w = weight[k]
+// Begin keeps the destinations' rows own, which must stay as they are until BeginGrad.
+func (f *Messages) Begin(acc *Acc, own mat.Dense) {
+	width := f.Width
+	if width == 0 {
+		width = own.Cols
+	}
+	acc.begin(own.Rows, width)
+	acc.dst = own
+	switch f.Reduce {
+	case MeanOf:
+		acc.norm = acc.take(2, own.Rows, 1)
+		acc.norm.Zero()
+	case MaxOf:
+		acc.arg = ints(&acc.arg, own.Rows*width)
+		lowest(acc.sum.Data, acc.arg)
+	}
+}
+
+// lowest makes maxima of nothing.
+func lowest(x []float32, arg []int32) {
+	for i := range x {
+		x[i] = float32(math.Inf(-1))
+	}
+	for i := range arg {
+		arg[i] = -1
+	}
+}
+
+// Add takes in the messages of a block of sources z.
+func (f *Messages) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
+	checkBlock("Messages", acc.sum.Rows, g, z)
+	base := acc.added
+	acc.blocks, acc.added = append(acc.blocks, block{g, base}), base+len(g.Col)
+	if f.Reduce == MeanOf {
+		for i := range g.NumDst {
+			acc.norm.Row(i)[0] += float32(g.RowPtr[i+1] - g.RowPtr[i])
+		}
+	}
+	f.loop(acc, g, z, base).run(acc.sum)
+}
+
+// End writes the aggregate to h.
+func (f *Messages) End(h mat.Dense, acc *Acc) {
+	for i := range h.Rows {
+		hi := h.Row(i)
+		copy(hi, acc.sum.Row(i))
+		switch f.Reduce {
+		case MeanOf:
+			if n := acc.norm.Row(i)[0]; n > 0 {
+				scale(1/n, hi)
 			}
-			do(i, int(j), w)
+		case MaxOf:
+			for c, e := range acc.arg[i*h.Cols : (i+1)*h.Cols] {
+				if e < 0 {
+					hi[c] = 0
+				}
+			}
 		}
 	}
 }
 
-// AddGrad adds to dz, and to the gradients of the parameters, what each message of the block
-// brings.
+// EndGrad makes room for the gradient of the destinations' rows; dh must stay as it is until the
+// last AddGrad.
+func (f *Messages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
+	dacc.sum, dacc.dst = dh, mat.Dense{}
+	if f.ReadsDst {
+		dacc.dst = dacc.take(3, acc.dst.Rows, acc.dst.Cols)
+		dacc.dst.Zero()
+	}
+	if f.Reduce != MeanOf {
+		return
+	}
+	dacc.sum = dacc.take(0, dh.Rows, dh.Cols)
+	dacc.sum.CopyFrom(dh)
+	for i := range dh.Rows {
+		if n := acc.norm.Row(i)[0]; n > 0 {
+			scale(1/n, dacc.sum.Row(i))
+		}
+	}
+}
+
+// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and to
+// those of the parameters.
 func (f *Messages) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
-	f.edges(g, func(i, j int, w float32) { f.Gradient(dz.Row(j), dacc.sum.Row(i), z.Row(j), w) })
+	checkBlock("Messages", acc.sum.Rows, g, z)
+	if len(g.Col) == 0 {
+		return
+	}
+	w := f.loopBack(acc, dacc, g, z)
+	w.run(dz)
+	for k := range w.lane {
+		for n, p := range f.Parameters {
+			for i := range p.Grad.Rows {
+				kernels.Add(w.lane[k].Grads[n].Row(i), p.Grad.Row(i))
+			}
+		}
+	}
+}
+
+// BeginGrad adds to dOwn the gradient of the destinations' rows.
+func (f *Messages) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
+	for i := range dacc.dst.Rows {
+		kernels.Add(dacc.dst.Row(i), dOwn.Row(i))
+	}
 }

@@ -29,12 +29,13 @@ func CheckAggregator(t *testing.T, agg aggregate.Aggregator, width, relations in
 	for k := range g.Weight {
 		g.Weight[k] = 0.5 + float32(seed.Fold(4).Float64(uint64(k)))
 	}
+	edges := withEdgeColumns(g, agg.Properties().EdgeColumns)
 	perturb(agg.Params())
 	z := Random(seed.Fold(5), n, width)
 	weight := Random(seed.Fold(6), n, out)
 	key := rng.New(7)
 	whole := []part{{g, z, nil}}
-	h, dz := runParts(agg, whole, z, weight, key)
+	h, dz := runParts(agg, whole, edges, z, weight, key)
 	for i := range n {
 		for c, v := range h.Row(i) {
 			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) || i == n-1 && v != 0 {
@@ -45,7 +46,7 @@ func CheckAggregator(t *testing.T, agg aggregate.Aggregator, width, relations in
 	params := grads(agg.Params())
 
 	f := func() float64 {
-		h, _ := runParts(agg, whole, z, weight, key)
+		h, _ := runParts(agg, whole, edges, z, weight, key)
 		return dot(h, weight)
 	}
 	derivative(t, "z", z, dz, f)
@@ -55,13 +56,27 @@ func CheckAggregator(t *testing.T, agg aggregate.Aggregator, width, relations in
 
 	for blocks := 1; blocks <= 3; blocks++ {
 		parts := split(g, z, blocks)
-		hb, dzb := runParts(agg, parts, z, weight, key)
+		hb, dzb := runParts(agg, parts, edges, z, weight, key)
 		near(t, fmt.Sprintf("rows of %d blocks", blocks), hb, h, rounding)
 		near(t, fmt.Sprintf("source gradients of %d blocks", blocks), dzb, dz, rounding)
 		for k, p := range agg.Params() {
 			near(t, fmt.Sprintf("%s's gradient of %d blocks", p.Name, blocks), p.Grad, params[k], rounding)
 		}
 	}
+}
+
+// withEdgeColumns gives the edges of g rows of so many columns, some of which two have in common, and
+// some none; 0: it does nothing.
+func withEdgeColumns(g *graph.CSR, columns int) mat.Dense {
+	if columns == 0 {
+		return mat.Dense{}
+	}
+	n := len(g.Col)*2/3 + 1
+	g.Edge = make([]int32, len(g.Col))
+	for k := range g.Edge {
+		g.Edge[k] = int32(seed.Fold(9).Uint64(uint64(k))%uint64(n+1)) - 1
+	}
+	return Random(seed.Fold(10), n, columns)
 }
 
 // part is a block of sources, with their places in the whole.
@@ -73,7 +88,7 @@ type part struct {
 
 // runParts returns the aggregate of the parts for the destinations z, and the gradient of Σ
 // weight·h by z.
-func runParts(agg aggregate.Aggregator, parts []part, z, weight mat.Dense, key rng.Key) (h, dz mat.Dense) {
+func runParts(agg aggregate.Aggregator, parts []part, edges, z, weight mat.Dense, key rng.Key) (h, dz mat.Dense) {
 	zeroGrad(agg.Params())
 	ids := func(src []int32) (out []int64) {
 		for _, j := range src {
@@ -81,7 +96,7 @@ func runParts(agg aggregate.Aggregator, parts []part, z, weight mat.Dense, key r
 		}
 		return out
 	}
-	acc, dacc := &aggregate.Acc{Train: true, Key: key}, &aggregate.Acc{}
+	acc, dacc := &aggregate.Acc{Train: true, Key: key, EdgeX: edges}, &aggregate.Acc{}
 	agg.Begin(acc, z)
 	for _, p := range parts {
 		acc.Src = ids(p.src)
@@ -134,6 +149,9 @@ func split(g *graph.CSR, z mat.Dense, blocks int) []part {
 				if of[j] == b {
 					p.g.Col = append(p.g.Col, place[j])
 					p.g.Weight = append(p.g.Weight, w[k])
+					if g.Edge != nil {
+						p.g.Edge = append(p.g.Edge, g.Edge[int(g.RowPtr[i])+k])
+					}
 				}
 			}
 			p.g.RowPtr[i+1] = int64(len(p.g.Col))

@@ -59,6 +59,10 @@ func checkOf(t *testing.T, l *nn.Layer) *check {
 	if n := l.Spec.Relations; n > 0 {
 		g = graph.NormaliseTyped(RandomRelations(seed.Fold(11), nodes, n), nodes, l.Edges)
 	}
+	var edges mat.Dense
+	if l.Conv.Agg != nil {
+		edges = withEdgeColumns(g, l.Conv.Agg.Properties().EdgeColumns)
+	}
 	x := Random(seed.Fold(12), nodes, l.Spec.In)
 	for i := range x.Data { // zeros, so that the sparse form leaves something out; no row of zeros: equal rows tie
 		if i%x.Cols < x.Cols/2 && seed.Fold(13).Float64(uint64(i)) < 0.6 {
@@ -71,6 +75,7 @@ func checkOf(t *testing.T, l *nn.Layer) *check {
 		layer: l, tape: tape.New(), key: rng.New(17), in: input(l, g, graph.Features{Dense: x}, nil),
 		weight: Random(seed.Fold(14), nodes, l.Spec.Out),
 	}
+	c.whole.in.EdgeX = edges
 	c.h, c.dx, c.params = c.whole.run(true)
 	for i, v := range c.h.Data {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
@@ -83,6 +88,7 @@ func checkOf(t *testing.T, l *nn.Layer) *check {
 // of returns the same problem for another input.
 func (c *check) of(in nn.Input, weight mat.Dense) problem {
 	p := c.whole
+	in.EdgeX = p.in.EdgeX
 	p.in, p.weight = in, weight
 	return p
 }
@@ -278,6 +284,9 @@ func choose(g *graph.CSR, dst, name []int32, sources int) *graph.CSR {
 					out.Col = append(out.Col, j)
 					if w != nil {
 						out.Weight = append(out.Weight, w[e])
+					}
+					if g.Edge != nil {
+						out.Edge = append(out.Edge, g.Edge[int(g.RowPtr[i])+e])
 					}
 				}
 			}

@@ -35,7 +35,7 @@ func checkWorkers(t *testing.T, l *nn.Layer, whole problem, h, dx mat.Dense, par
 	for _, w := range all {
 		zeroGrad(w.layer.Params())
 		x := graph.Features{Dense: whole.in.X.Dense.Select(w.own)}
-		in := nn.Input{G: w.blocks[w.rank(all)], Remote: true, X: x, Nodes: w.nodes}
+		in := nn.Input{G: w.blocks[w.rank(all)], Remote: true, EdgeX: whole.in.EdgeX, X: x, Nodes: w.nodes}
 		w.f.Begin(w.layer, w.h, in, w.tape)
 	}
 	forward(all)

@@ -78,6 +78,9 @@ func (ps *Patterns) Transpose(rowPtr []int64, col []int32, cols int) *Transpose 
 	})
 }
 
+// Places returns the place in the original of each value of the transpose.
+func (tr *Transpose) Places() []int32 { return tr.perm }
+
 // Values returns val in the transpose's order; val (nil: ones) never changes, so the order is kept.
 func (tr *Transpose) Values(val []float32) []float32 {
 	if val == nil {

@@ -1,0 +1,372 @@
+package aggregate
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+const (
+	batchLen       = 1 << 14 // values of a matrix in a batch: what stays in a core's cache
+	messageLanes   = 8       // batches that are computed at the same time; it decides in which order gradients are summed
+	scatterColumns = 32      // columns of the destinations' gradient that one core adds up
+)
+
+// messageLoop goes through the edges of a block in rounds of a batch for each lane: by destination
+// in the forward pass, by source in the backward pass, so that what is summed over the edges of a
+// row lies side by side. Cores compute the batches of a round, in which rows are reduced whose edges
+// lie in that batch alone; then those that lie in several are, and the gradients of the
+// destinations, by columns. So no two cores write to one place, and the order of every sum is that
+// of the edges.
+type messageLoop struct {
+	f         *Messages
+	acc, dacc *Acc // dacc nil: the forward pass
+	g         *graph.CSR
+	rowPtr    []int64 // of g, or of its transpose
+	col       []int32
+	places    []int32 // in g of the transpose's edges
+	z         mat.Dense
+	base      int       // edges of the blocks before
+	into      mat.Dense // of the reduction
+
+	size    int // edges of a batch
+	at, to  int // edges of the round
+	scatter bool
+	lane    []messageLane
+	all     []int32 // 0, 1, …: places of the messages in a batch
+}
+
+// messageLane is one batch and what it leaves to be done after the round.
+type messageLane struct {
+	EdgeBatch
+	room   []float32
+	row    []int32   // of each edge
+	weight []float32 // of a batch by source
+	from   int       // its first edge
+	ptr    []int64   // of the rows that are reduced at once
+	arg    []int32   // of their maxima
+	carry  [2]carry
+}
+
+// carry is the part of the reduction of a row that has edges in other batches, too.
+type carry struct {
+	row int // −1: there is none
+	sum []float32
+	arg []int32
+}
+
+// loop returns the loop over the edges of a block, in memory that acc keeps.
+func (f *Messages) loop(acc *Acc, g *graph.CSR, z mat.Dense, base int) *messageLoop {
+	if f.EdgeWidth > 0 && (acc.EdgeX.Cols != f.EdgeWidth || g.Edge == nil && len(g.Col) > 0) {
+		panic(shapeFault("columns of the edges for Messages", acc.EdgeX.Cols, f.EdgeWidth))
+	}
+	if acc.messages == nil {
+		acc.messages = new(messageLoop)
+	}
+	w := acc.messages
+	*w = messageLoop{f: f, acc: acc, g: g, rowPtr: g.RowPtr, col: g.Col, z: z, base: base, lane: w.lane, all: w.all}
+	w.begin()
+	return w
+}
+
+// loopBack is loop for the backward pass.
+func (f *Messages) loopBack(acc, dacc *Acc, g *graph.CSR, z mat.Dense) *messageLoop {
+	w := acc.messages
+	tr := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc)
+	*w = messageLoop{f: f, acc: acc, dacc: dacc, g: g, rowPtr: tr.RowPtr, col: tr.Col, places: tr.Places(), z: z, base: acc.base(g),
+		lane: w.lane, all: w.all}
+	w.begin()
+	return w
+}
+
+func (w *messageLoop) begin() {
+	w.size = max(1, batchLen/max(w.z.Cols, w.acc.sum.Cols, w.f.EdgeWidth, 1))
+	lanes := min(messageLanes, (len(w.col)+w.size-1)/w.size)
+	for len(w.lane) < lanes {
+		w.lane = append(w.lane, messageLane{})
+	}
+	w.lane = w.lane[:lanes]
+	for k := range w.lane {
+		w.lane[k].begin(w)
+	}
+	for k := len(w.all); k < w.size; k++ {
+		w.all = append(w.all, int32(k))
+	}
+}
+
+// begin makes room for batches.
+func (l *messageLane) begin(w *messageLoop) {
+	f, n, in, out, dst := w.f, w.size, w.z.Cols, w.acc.sum.Cols, 0
+	if f.ReadsDst {
+		dst = w.acc.dst.Cols
+	}
+	size := n*(in+out+dst+f.EdgeWidth) + 2*max(out, in)
+	if w.dacc != nil {
+		size += n * (in + out + dst)
+		for _, p := range f.Parameters {
+			size += p.Value.Rows * p.Value.Cols
+		}
+	}
+	l.room = slices.Grow(l.room[:0], size)[:size]
+	l.row, l.weight = slices.Grow(l.row[:0], n)[:n], slices.Grow(l.weight[:0], n)[:n]
+	room := l.room
+	take := func(rows, cols int) mat.Dense {
+		if cols == 0 {
+			return mat.Dense{}
+		}
+		m := mat.View(rows, cols, room[:rows*cols:rows*cols])
+		room = room[rows*cols:]
+		return m
+	}
+	grads := l.Grads[:0]
+	l.EdgeBatch = EdgeBatch{Src: take(n, in), Dst: take(n, dst), Edge: take(n, f.EdgeWidth), M: take(n, out)}
+	for k := range l.carry {
+		c := &l.carry[k]
+		c.sum = take(1, max(out, in)).Data
+		if f.Reduce == MaxOf {
+			c.arg = slices.Grow(c.arg[:0], out)[:out]
+		}
+	}
+	if w.dacc != nil {
+		l.DM, l.DSrc, l.DDst = take(n, out), take(n, in), take(n, dst)
+		for _, p := range f.Parameters {
+			d := take(p.Value.Rows, p.Value.Cols)
+			d.Zero()
+			grads = append(grads, d)
+		}
+	}
+	l.Grads = grads
+}
+
+// run goes through all edges and reduces the messages, or the gradients of the sources, into rows of
+// into; without columns, these are not wanted.
+func (w *messageLoop) run(into mat.Dense) {
+	w.into = into
+	for w.to < len(w.col) {
+		w.at, w.to = w.to, min(w.to+len(w.lane)*w.size, len(w.col))
+		w.scatter = false
+		kernels.Parallel(w, w.lanes())
+		for k := range w.lanes() {
+			w.lane[k].mergeCarries(w)
+		}
+		if w.dacc != nil && w.f.ReadsDst {
+			w.scatter = true
+			kernels.Parallel(w, (w.dacc.dst.Cols+scatterColumns-1)/scatterColumns)
+		}
+	}
+}
+
+// lanes returns how many batches the round has.
+func (w *messageLoop) lanes() int { return (w.to - w.at + w.size - 1) / w.size }
+
+// Run computes one batch, or adds up some columns of the destinations' gradient.
+func (w *messageLoop) Run(part int) {
+	if w.scatter {
+		w.scatterTo(part*scatterColumns, min((part+1)*scatterColumns, w.dacc.dst.Cols))
+		return
+	}
+	l := &w.lane[part]
+	l.from = w.at + part*w.size
+	l.fill(w, min(w.size, w.to-l.from))
+	w.f.Message(&l.EdgeBatch)
+	if w.dacc == nil {
+		l.reduce(w, l.M)
+		return
+	}
+	l.fillGrad(w)
+	w.f.Gradient(&l.EdgeBatch)
+	l.reduce(w, l.DSrc)
+}
+
+// fill gathers the rows of the next n edges.
+func (l *messageLane) fill(w *messageLoop, n int) {
+	l.rows(n)
+	at := int64(l.from)
+	i := sort.Search(len(w.rowPtr)-1, func(i int) bool { return w.rowPtr[i+1] > at })
+	for k := range l.row {
+		for w.rowPtr[i+1] <= at+int64(k) {
+			i++
+		}
+		l.row[k] = int32(i)
+	}
+	src, dst := w.far(l), l.row
+	if w.dacc != nil {
+		src, dst = dst, src
+	}
+	gatherRows(l.Src, w.z, src)
+	if w.f.ReadsDst {
+		gatherRows(l.Dst, w.acc.dst, dst)
+	}
+	for k := range l.Edge.Rows {
+		if e := w.g.Edge[w.place(l, k)]; e >= 0 {
+			copy(l.Edge.Row(k), w.acc.EdgeX.Row(int(e)))
+		} else {
+			clear(l.Edge.Row(k))
+		}
+	}
+	switch {
+	case w.g.Weight == nil:
+		l.Weight = nil
+	case w.places == nil:
+		l.Weight = w.g.Weight[l.from : l.from+n : l.from+n]
+	default:
+		l.Weight = l.weight[:n]
+		for k := range l.Weight {
+			l.Weight[k] = w.g.Weight[w.place(l, k)]
+		}
+	}
+}
+
+// far returns the other ends of a batch's edges.
+func (w *messageLoop) far(l *messageLane) []int32 { return w.col[l.from : l.from+len(l.row)] }
+
+// place returns the place in the block of a batch's edge.
+func (w *messageLoop) place(l *messageLane, k int) int {
+	if w.places == nil {
+		return l.from + k
+	}
+	return int(w.places[l.from+k])
+}
+
+// rows gives every matrix n rows.
+func (l *messageLane) rows(n int) {
+	l.row = l.row[:n]
+	for _, m := range []*mat.Dense{&l.Src, &l.Dst, &l.Edge, &l.M, &l.DM, &l.DSrc, &l.DDst} {
+		if m.Cols > 0 {
+			m.Rows, m.Data = n, m.Data[:n*m.Cols]
+		}
+	}
+}
+
+func gatherRows(y, x mat.Dense, rows []int32) {
+	kernels.GatherRows(x.Cols, rows, x.Data, x.Stride, y.Data, y.Stride)
+}
+
+// fillGrad gathers the gradients of the messages.
+func (l *messageLane) fillGrad(w *messageLoop) {
+	l.DSrc.Zero()
+	l.DDst.Zero()
+	dst := w.far(l)
+	gatherRows(l.DM, w.dacc.sum, dst)
+	if w.f.Reduce != MaxOf {
+		return
+	}
+	n := l.DM.Cols
+	for k, i := range dst {
+		e, dm := int32(w.base+w.place(l, k)), l.DM.Row(k)
+		for c, first := range w.acc.arg[int(i)*n:][:len(dm)] {
+			if first != e {
+				dm[c] = 0
+			}
+		}
+	}
+}
+
+// reduce takes what a batch has for its edges into the rows that these belong to, or into what is
+// carried.
+func (l *messageLane) reduce(w *messageLoop, of mat.Dense) {
+	l.carry[0].row, l.carry[1].row = -1, -1
+	if w.into.Cols == 0 {
+		return
+	}
+	lo, hi := 0, len(l.row) // edges of rows whose edges all are in the batch
+	if i := l.row[0]; w.rowPtr[i] < int64(l.from) || w.rowPtr[i+1] > int64(l.from+hi) {
+		for lo = 1; lo < hi && l.row[lo] == i; lo++ {
+		}
+		l.carry[0].take(w, l, of, 0, lo)
+	}
+	if i := l.row[hi-1]; lo < hi && w.rowPtr[i+1] > int64(l.from+hi) {
+		end := hi
+		for hi--; hi > lo && l.row[hi-1] == i; hi-- {
+		}
+		l.carry[1].take(w, l, of, hi, end)
+	}
+	if lo == hi {
+		return
+	}
+	first, last := int(l.row[lo]), int(l.row[hi-1])
+	l.ptr = l.ptr[:0]
+	for i := first; i <= last+1; i++ {
+		l.ptr = append(l.ptr, w.rowPtr[i]-int64(l.from+lo))
+	}
+	to := w.into.RowRange(first, last+1)
+	n, x := of.Cols, of.Data[lo*of.Stride:]
+	if !w.maximal() {
+		kernels.SpMM(l.ptr, w.all[:hi-lo], nil, n, x, of.Stride, to.Data, to.Stride, true)
+		return
+	}
+	here := ints(&l.arg, (last+1-first)*n) // the kernel knows the batch's places only
+	for k := range here {
+		here[k] = -1
+	}
+	kernels.SpMax(l.ptr, w.all[:hi-lo], n, x, of.Stride, to.Data, to.Stride, here, n)
+	for k, e := range here {
+		if e >= 0 {
+			w.acc.arg[first*n+k] = int32(w.base+l.from+lo) + e
+		}
+	}
+}
+
+// maximal reports whether rows are reduced to their maximum.
+func (w *messageLoop) maximal() bool { return w.dacc == nil && w.f.Reduce == MaxOf }
+
+// take reduces edges [lo, hi) of a batch, all of one row.
+func (c *carry) take(w *messageLoop, l *messageLane, of mat.Dense, lo, hi int) {
+	c.row = int(l.row[lo])
+	sum := c.sum[:of.Cols]
+	clear(sum)
+	if w.maximal() {
+		lowest(sum, c.arg)
+	}
+	for k := lo; k < hi; k++ {
+		if w.maximal() {
+			maxInto(sum, c.arg, of.Row(k), int32(w.base+l.from+k))
+		} else {
+			kernels.Add(of.Row(k), sum)
+		}
+	}
+}
+
+// maxInto takes x, which edge e brings, into a maximum.
+func maxInto(to []float32, arg []int32, x []float32, e int32) {
+	to, arg = to[:len(x)], arg[:len(x)]
+	for c, v := range x {
+		if v > to[c] || arg[c] < 0 {
+			to[c], arg[c] = v, e
+		}
+	}
+}
+
+// mergeCarries takes what the batch carries into the rows that it belongs to.
+func (l *messageLane) mergeCarries(w *messageLoop) {
+	for k := range l.carry {
+		c := &l.carry[k]
+		if c.row < 0 {
+			continue
+		}
+		to := w.into.Row(c.row)
+		if !w.maximal() {
+			kernels.Add(c.sum[:len(to)], to)
+			continue
+		}
+		arg := w.acc.arg[c.row*len(to) : (c.row+1)*len(to)]
+		for n, v := range c.sum[:len(to)] {
+			if v > to[n] || arg[n] < 0 {
+				to[n], arg[n] = v, c.arg[n]
+			}
+		}
+	}
+}
+
+// scatterTo adds columns [lo, hi) of the destinations' gradients.
+func (w *messageLoop) scatterTo(lo, hi int) {
+	for k := range w.lanes() {
+		l := &w.lane[k]
+		for n, i := range w.far(l) {
+			kernels.Add(l.DDst.Row(n)[lo:hi], w.dacc.dst.Row(int(i))[lo:hi])
+		}
+	}
+}
