@@ -21,6 +21,7 @@ type Architecture struct {
 	Alpha            float32 // restart probability of a convolution that has one
 	Relations        int     // of a typed convolution: those of the graph
 	Bases, Blocks    int     // of its matrices
+	EdgeColumns      int     // of the graph's edges
 }
 
 // Spec returns the layers of a; settings that its convolution does not have are not read.
@@ -63,6 +64,9 @@ func (a Architecture) layer(c Convolution, in int, last bool) LayerSpec {
 	}
 	if c.Typed {
 		l.Relations, l.Bases, l.Blocks = a.Relations, a.Bases, a.Blocks
+	}
+	if c.EdgeColumns {
+		l.EdgeColumns = a.EdgeColumns
 	}
 	if last {
 		l.Out, l.Act = a.Classes, ""

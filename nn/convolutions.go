@@ -33,13 +33,18 @@ var table = []Convolution{
 	},
 	{
 		Name: "gatv2", Edges: graph.Loops, Recipe: recipe.attention(),
-		Traits: Traits{Aggregates: true, NeedsSource: true, Heads: true, LayerWise: true},
+		Traits: Traits{Aggregates: true, NeedsSource: true, Heads: true, LayerWise: true, EdgeColumns: true},
 		build:  newGATv2, weights: weightsOfGATv2,
 	},
 	{
 		Name: "gin", Edges: graph.Loops, Recipe: recipe.normalised(),
 		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true},
 		build:  newGIN, weights: weightsTwice,
+	},
+	{
+		Name: "gine", Edges: graph.Plain, Recipe: recipe.normalised(),
+		Traits: Traits{Aggregates: true, NeedsSource: true, EdgeColumns: true},
+		build:  newGINE, faults: faultsOfEdges, weights: weightsOfGINE,
 	},
 	{
 		Name: "appnp", Edges: graph.GCN, Recipe: recipe.propagation(10, 0.1),
@@ -103,6 +108,7 @@ type Traits struct {
 	Propagates  bool // any layer may have those hops end to end; else only the first, on raw features
 	Heads       bool // it has attention heads: LayerSpec.Heads, Average and AttentionDropout are its settings
 	Typed       bool // it reads typed edges: LayerSpec.Relations, Bases and Blocks are its settings
+	EdgeColumns bool // it reads the columns of edges, where the graph has any: LayerSpec.EdgeColumns
 	First       bool // it is the first of several layers, behind an encoder that aggregates for it
 	LayerWise   bool // it can be trained layer by layer; else only end to end
 	ClosedForm  bool // a layer of it alone is affine in its input and its aggregate, so that ridge regression solves it

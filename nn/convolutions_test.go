@@ -34,6 +34,9 @@ func TestTraits(t *testing.T) {
 		if c.Typed {
 			spec.Relations = 3
 		}
+		if c.EdgeColumns {
+			spec.EdgeColumns = 2
+		}
 		l := layer(t, spec)
 		if (l.Conv.Agg != nil) != c.Aggregates || l.Sums() != c.Sum || (l.Conv.Relations > 0) != c.Typed || l.Edges != c.Edges {
 			t.Errorf("%s: the layer aggregates %t, sums %t, has %d relations over edges %v, the table says %+v", name, l.Conv.Agg != nil, l.Sums(), l.Conv.Relations, l.Edges, c.Traits)
@@ -67,6 +70,7 @@ func TestWeights(t *testing.T) {
 		{Conv: "rgcn", In: 30, Out: 20, Relations: 4}, {Conv: "rgcn", In: 30, Out: 20, Relations: 4, Bases: 2},
 		{Conv: "rgcn", In: 30, Out: 20, Relations: 4, Blocks: 5}, {Conv: "rsage", In: 30, Out: 20, Relations: 4},
 		{Conv: "rgat", In: 30, Out: 20, Relations: 4, Heads: 3, Average: true}, {Conv: "rgat", In: 30, Out: 20, Relations: 4, Heads: 2, Bases: 3},
+		{Conv: "gine", In: 30, Out: 20, EdgeColumns: 3}, {Conv: "gatv2", In: 30, Out: 20, Heads: 2, EdgeColumns: 9},
 		{Conv: "sign", In: 30, Out: 21, Hops: 2}, {Conv: "appnp", In: 30, Out: 20, Hops: 3, Alpha: 0.1}, {Conv: "sage-pool", In: 30, Out: 20},
 	} {
 		t.Run(fmt.Sprintf("%s %d", s.Conv, s.Bases), func(t *testing.T) {
@@ -93,7 +97,7 @@ func TestWeights(t *testing.T) {
 func TestArchitecture(t *testing.T) {
 	all := nn.Architecture{
 		Task: "single", Features: 12, Classes: 3, Layers: 3, Hidden: 8, Hops: 2, Norm: "layer", Residual: true, Dropout: 0.1,
-		Heads: 4, AttentionDropout: 0.2, Alpha: 0.3, Relations: 5, Bases: 2,
+		Heads: 4, AttentionDropout: 0.2, Alpha: 0.3, Relations: 5, Bases: 2, EdgeColumns: 3,
 	}
 	for _, name := range nn.Convolutions(nil) {
 		a := all
@@ -111,7 +115,7 @@ func TestArchitecture(t *testing.T) {
 		for k, l := range spec.Layers {
 			last := k == len(spec.Layers)-1
 			hops = max(hops, l.Hops)
-			if l.Norm == last || l.BatchNorm || !l.Residual || l.Dropout != 0.1 || (l.Heads > 0) != c.Heads || (l.Relations > 0) != c.Typed {
+			if l.Norm == last || l.BatchNorm || !l.Residual || l.Dropout != 0.1 || (l.Heads > 0) != c.Heads || (l.Relations > 0) != c.Typed || (l.EdgeColumns > 0) != c.EdgeColumns {
 				t.Errorf("%s: layer %d is %+v", name, k, l)
 			}
 		}

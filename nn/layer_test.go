@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -34,26 +35,30 @@ func TestLayers(t *testing.T) {
 		"residual": func(s *nn.LayerSpec) { s.In, s.Residual, s.Act = 4, true, "relu" },
 		"dropout":  func(s *nn.LayerSpec) { s.Dropout = 0.2 },
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn", "rsage", "rgat", "mlp"} {
-		for name, change := range forms {
-			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1}
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gine", "gatv2, edges", "gin", "rgcn", "rsage", "rgat", "mlp"} {
+		for form, change := range forms {
+			name, edges := strings.CutSuffix(conv, ", edges")
+			spec := nn.LayerSpec{Conv: name, In: 6, Out: 4, Hops: 1}
+			if edges || conv == "gine" {
+				spec.EdgeColumns = 3
+			}
 			change(&spec)
-			if c, _ := nn.ConvolutionNamed(conv); c.Heads {
+			if c, _ := nn.ConvolutionNamed(spec.Conv); c.Heads {
 				spec.Heads = 2
 				if spec.Dropout > 0 {
 					spec.AttentionDropout = 0.3
 				}
 			}
 			if c, _ := nn.ConvolutionNamed(conv); c.Typed {
-				spec.Relations, spec.Bases = 4, len(name)%2*3 // some forms have bases
-				if name == "norm" && !c.Heads {
+				spec.Relations, spec.Bases = 4, len(form)%2*3 // some forms have bases
+				if form == "norm" && !c.Heads {
 					spec.Blocks = 2
 				}
 			}
-			t.Run(conv+"/"+name, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
+			t.Run(conv+"/"+form, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 		}
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gin", "mlp", "sign", "rgcn", "rsage", "rgat", "gat", "gatv2"} {
+	for _, conv := range []string{"gcn", "sage", "sage-pool", "gin", "gine", "mlp", "sign", "rgcn", "rsage", "rgat", "gat", "gatv2"} {
 		t.Run(conv+"/batch norm", func(t *testing.T) {
 			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1, BatchNorm: true, Act: "relu", Residual: true, Dropout: 0.2}
 			c, _ := nn.ConvolutionNamed(conv)
@@ -62,6 +67,9 @@ func TestLayers(t *testing.T) {
 			}
 			if c.Typed {
 				spec.Relations = 4
+			}
+			if conv == "gine" {
+				spec.EdgeColumns = 2
 			}
 			nntest.Check(t, layer(t, spec))
 		})

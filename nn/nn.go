@@ -69,18 +69,19 @@ type EncoderSpec struct {
 type LayerSpec struct {
 	Conv             string  `json:"conv"` // the name of a Convolution
 	In               int     `json:"in"`
-	Out              int     `json:"out"`                  // width after the convolution, of all concatenated heads
-	Hops             int     `json:"hops"`                 // ≥ 1; > 1 where the convolution has hops; sign: the encoder's
-	Alpha            float32 `json:"teleport,omitempty"`   // restart probability, (0, 1], where the convolution restarts
-	Relations        int     `json:"relations,omitempty"`  // of the graph, where the convolution is typed
-	Bases            int     `json:"bases,omitempty"`      // of the relations' matrices; 0: none
-	Blocks           int     `json:"blocks,omitempty"`     // on the diagonal of each relation's matrix; 0: it is full
-	Heads            int     `json:"heads,omitempty"`      // of attention, at least 1 where the convolution has heads
-	Average          bool    `json:"average,omitempty"`    // average the heads instead of concatenating
-	Norm             bool    `json:"norm,omitempty"`       // LayerNorm after the convolution
-	BatchNorm        bool    `json:"batch_norm,omitempty"` // BatchNorm instead; the convolution then ends without a bias
-	Act              string  `json:"act,omitempty"`        // "", "relu", "elu"
-	Dropout          float32 `json:"dropout,omitempty"`    // of the input, [0, 1)
+	Out              int     `json:"out"`                    // width after the convolution, of all concatenated heads
+	Hops             int     `json:"hops"`                   // ≥ 1; > 1 where the convolution has hops; sign: the encoder's
+	Alpha            float32 `json:"teleport,omitempty"`     // restart probability, (0, 1], where the convolution restarts
+	Relations        int     `json:"relations,omitempty"`    // of the graph, where the convolution is typed
+	Bases            int     `json:"bases,omitempty"`        // of the relations' matrices; 0: none
+	Blocks           int     `json:"blocks,omitempty"`       // on the diagonal of each relation's matrix; 0: it is full
+	EdgeColumns      int     `json:"edge_columns,omitempty"` // of the graph's edges, where the convolution reads them
+	Heads            int     `json:"heads,omitempty"`        // of attention, at least 1 where the convolution has heads
+	Average          bool    `json:"average,omitempty"`      // average the heads instead of concatenating
+	Norm             bool    `json:"norm,omitempty"`         // LayerNorm after the convolution
+	BatchNorm        bool    `json:"batch_norm,omitempty"`   // BatchNorm instead; the convolution then ends without a bias
+	Act              string  `json:"act,omitempty"`          // "", "relu", "elu"
+	Dropout          float32 `json:"dropout,omitempty"`      // of the input, [0, 1)
 	AttentionDropout float32 `json:"attention_dropout,omitempty"`
 	Residual         bool    `json:"residual,omitempty"` // add x to the output; by a linear map where the widths differ
 	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C; empty: none

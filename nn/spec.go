@@ -49,6 +49,10 @@ func (s LayerSpec) faults() (all []error) {
 	} else if s.Relations != 0 || s.Bases != 0 || s.Blocks != 0 {
 		bad("relations, bases and blocks do not belong to %s, which reads untyped edges", s.Conv)
 	}
+	if s.EdgeColumns < 0 || s.EdgeColumns > maxWidth || s.EdgeColumns > 0 && !c.EdgeColumns {
+		readers := Convolutions(func(c Convolution) bool { return c.EdgeColumns })
+		bad("edge_columns must be 0, or up to %d for %s (got %d)", maxWidth, strings.Join(readers, ", "), s.EdgeColumns)
+	}
 	if c.faults != nil {
 		all = append(all, c.faults(s)...)
 	}

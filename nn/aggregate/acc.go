@@ -29,6 +29,7 @@ type Acc struct {
 	stat             mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
 	norm             mat.Dense    // R×heads: running sum of the softmax
 	dst              mat.Dense    // R×heads: the destination's part of the logit; of dacc, its gradient
+	edges            mat.Dense    // mapped columns of the edges; of dacc, their gradient
 	slope, normSlope mat.Dense    // the derivatives of sum and norm by dst
 	arg              []int32      // R×width: place of the maximum, counted through the blocks
 	argNow           []int32      // the same within one block

@@ -23,7 +23,8 @@ func TestAggregators(t *testing.T) {
 		"mean of messages":  projected(aggregate.MeanOf),
 		"max of messages":   projected(aggregate.MaxOf),
 		"of one's own":      doubled{},
-		"dynamic attention": aggregate.NewDynamicAttention("att", 2, 3, 0.3, rng.New(1)),
+		"dynamic attention": aggregate.NewDynamicAttention("att", 2, 3, 0, 0.3, rng.New(1)),
+		"edge attention":    aggregate.NewDynamicAttention("att", 2, 3, 4, 0.3, rng.New(1)),
 		"attention dropout": aggregate.NewAttention("att", 3, 2, 0.4, rng.New(1)),
 	} {
 		t.Run(name, func(t *testing.T) { nntest.CheckAggregator(t, agg, 6, 0) })

@@ -1,7 +1,9 @@
 package aggregate
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -10,89 +12,170 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// dynamicAttention is that of GATv2: α is the softmax of vector·LeakyReLU(z_j + r_i), r being the
-// destinations' rows, R×(heads·dim) as z (Brody, Alon and Yahav, ICLR 2022, arXiv 2105.14491, eq.
-// 7). The backward pass goes through the edges twice, by destination and by source.
+// dynamicAttention is that of GATv2: α is the softmax of vector·LeakyReLU(z_j + r_i + e_ij·U), r being
+// the destinations' rows, R×(heads·dim) as z, and e the columns of the edges, where they are read
+// (Brody, Alon and Yahav, ICLR 2022, arXiv 2105.14491, eq. 7, and appendix on edge features). The
+// backward pass goes through the edges by destination, by source and, where they have columns, by
+// the rows of these, of which both directions of an edge have one.
 type dynamicAttention struct {
 	softmax
 	vector *tape.Param // heads×dim
+	edge   *tape.Param // U, columns×(heads·dim); nil: columns of edges are not read
 }
 
-// NewDynamicAttention returns the attention of GATv2 with heads of width dim.
-func NewDynamicAttention(name string, heads, dim int, dropout float32, key rng.Key) Aggregator {
-	return &dynamicAttention{
+// NewDynamicAttention returns the attention of GATv2 with heads of width dim, over edges of so many
+// columns.
+func NewDynamicAttention(name string, heads, dim, columns int, dropout float32, key rng.Key) Aggregator {
+	a := &dynamicAttention{
 		softmax: softmax{heads, dim, dropout, name + ".vector"},
 		vector:  tape.Glorot(name+".vector", heads, dim, heads, dim, key),
 	}
+	if columns > 0 {
+		a.edge = tape.Glorot(name+".edge", columns, heads*dim, columns, heads*dim, key)
+	}
+	return a
 }
 
-// Params returns the vectors of all heads.
-func (a *dynamicAttention) Params() []*tape.Param { return []*tape.Param{a.vector} }
+// Params returns the vectors of all heads and, where it is there, the map of the edges' columns.
+func (a *dynamicAttention) Params() []*tape.Param {
+	if a.edge == nil {
+		return []*tape.Param{a.vector}
+	}
+	return []*tape.Param{a.vector, a.edge}
+}
 
-// Begin keeps the destinations' rows own, which must stay as they are until BeginGrad.
+// Properties returns those of attention, and how many columns of edges it reads.
+func (a *dynamicAttention) Properties() Properties {
+	p := a.softmax.Properties()
+	if a.edge != nil {
+		p.EdgeColumns = a.edge.Value.Rows
+	}
+	return p
+}
+
+// Begin keeps the destinations' rows own, which must stay as they are until BeginGrad, and maps the
+// columns of the edges.
 func (a *dynamicAttention) Begin(acc *Acc, own mat.Dense) {
 	a.begin(acc, own, a.heads)
-	acc.dst = own
+	acc.dst, acc.edges = own, mat.Dense{}
+	if a.edge != nil {
+		x, u := acc.EdgeX, a.edge.Value
+		if x.Cols != u.Rows {
+			panic(shapeFault("columns of the edges for attention", x.Cols, u.Rows))
+		}
+		acc.edges = acc.take(4, x.Rows, u.Cols)
+		y := acc.edges
+		kernels.GemmNN(x.Rows, u.Cols, u.Rows, x.Data, x.Stride, u.Data, u.Stride, y.Data, y.Stride, false)
+	}
 }
 
 // Add takes in a block of sources z.
 func (a *dynamicAttention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("attention", acc.sum.Rows, g, z)
-	a.edges(acc, nil, g.RowPtr, g.Col, z).each((*loop).add)
+	a.edges(acc, nil, g, z).each((*loop).add)
 }
 
 // EndGrad computes dh_i·h_i and makes room for the gradient of the destinations' rows.
 func (a *dynamicAttention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.dst = dacc.take(3, dh.Rows, dh.Cols)
 	dacc.dst.Zero()
+	if a.edge != nil {
+		dacc.edges = dacc.take(4, acc.edges.Rows, acc.edges.Cols)
+		dacc.edges.Zero()
+	}
 	a.endGrad(dacc, dh, acc)
 }
 
 // AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and to
-// the vectors' gradient.
+// those of the vectors and of the edges' rows.
 func (a *dynamicAttention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("attention", acc.sum.Rows, g, z)
 	if len(g.Col) == 0 {
 		return
 	}
-	w, n := a.edges(acc, dacc, g.RowPtr, g.Col, z), a.width()
+	w, n := a.edges(acc, dacc, g, z), a.width()
 	w.vectors = acc.takeEdges(w.bands() * n) // one a band, added up in order: the same bits for any number of cores
 	clear(w.vectors)
 	w.each((*loop).destinationGrad)
 	for k := range w.bands() {
 		kernels.Add(w.vectors[k*n:(k+1)*n], a.vector.Grad.Data)
 	}
+	if a.edge != nil {
+		w.uses = usesOf(acc, g)
+		w.cut(len(w.uses.rows), len(g.Col))
+		w.each((*loop).edgeGrad)
+	}
 	tr := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc)
-	w = a.edges(acc, dacc, tr.RowPtr, tr.Col, z)
-	w.dz = dz
+	w.rowPtr, w.col, w.places, w.dz = tr.RowPtr, tr.Col, tr.Places(), dz
+	w.cut(g.NumSrc, len(g.Col))
 	w.each((*loop).sourceGrad)
 }
 
-// BeginGrad adds to dOwn the gradient of the destinations' rows.
+// BeginGrad adds to dOwn the gradient of the destinations' rows, and to that of the map of the
+// edges' columns.
 func (a *dynamicAttention) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
+	if a.edge != nil {
+		x, d, du := acc.EdgeX, dacc.edges, a.edge.Grad
+		kernels.GemmTN(du.Rows, du.Cols, x.Rows, x.Data, x.Stride, d.Data, d.Stride, du.Data, du.Stride, true)
+	}
 	for i := range dOwn.Rows {
 		kernels.Add(dacc.dst.Row(i), dOwn.Row(i))
 	}
 }
 
-// edges returns the loop over the edges of a block, grouped by destination or by source.
-func (a *dynamicAttention) edges(acc, dacc *Acc, rowPtr []int64, col []int32, z mat.Dense) *loop {
-	w, rows := &acc.loop, len(rowPtr)-1
-	*w = loop{
-		softmax: &a.softmax, vector: a.vector, acc: acc, dacc: dacc, rowPtr: rowPtr, col: col, z: z,
-		rows: rows, band: max(1, tape.BandLen*rows/max(1, len(col)*a.width())),
+// edges returns the loop over the edges of a block, by destination.
+func (a *dynamicAttention) edges(acc, dacc *Acc, g *graph.CSR, z mat.Dense) *loop {
+	if a.edge != nil && g.Edge == nil && len(g.Col) > 0 {
+		panic("nn: edges must have columns where attention reads them")
 	}
+	w := &acc.loop
+	*w = loop{softmax: &a.softmax, vector: a.vector, acc: acc, dacc: dacc, rowPtr: g.RowPtr, col: g.Col, z: z}
+	if a.edge != nil {
+		w.edgeOf = g.Edge
+	}
+	w.cut(g.NumDst, len(g.Col))
 	return w
 }
 
-// logit returns vector·LeakyReLU(z_j + r_i) of head k.
-func (w *loop) logit(i, j, k int) float32 {
+// cut cuts so many rows into bands, by the edges that they have.
+func (w *loop) cut(rows, edges int) {
+	w.rows, w.band = rows, max(1, tape.BandLen*rows/max(1, edges*w.softmax.width()))
+}
+
+// edge returns the mapped columns of the edge at a place of col; nil: it has none.
+func (w *loop) edge(at int64) []float32 {
+	if w.edgeOf == nil {
+		return nil
+	}
+	if w.places != nil {
+		at = int64(w.places[at])
+	}
+	if e := w.edgeOf[at]; e >= 0 {
+		return w.acc.edges.Row(int(e))
+	}
+	return nil
+}
+
+// input returns column c of what LeakyReLU takes, of rows z and own and of an edge's, nil being zeros.
+func input(z, own, edge []float32, c int) float32 {
+	u := z[c] + own[c]
+	if edge != nil {
+		u += edge[c]
+	}
+	return u
+}
+
+// logit returns vector·LeakyReLU(z_j + r_i + e) of head k.
+func (w *loop) logit(i, j, k int, edge []float32) float32 {
 	v := w.vector.Value.Row(k)
 	lo := k * len(v)
 	z, own := w.z.Row(j)[lo:lo+len(v)], w.acc.dst.Row(i)[lo:lo+len(v)]
+	if edge != nil {
+		edge = edge[lo : lo+len(v)]
+	}
 	var s float32
 	for c, x := range v {
-		u := z[c] + own[c]
+		u := input(z, own, edge, c)
 		if u < 0 {
 			u *= attentionSlope
 		}
@@ -118,10 +201,11 @@ func (w *loop) kept(i, j, k int) float32 {
 func (w *loop) add(i, _ int) {
 	heads, dim := w.softmax.heads, w.softmax.dim
 	sum, top, norm := w.acc.sum.Row(i), w.acc.stat.Row(i), w.acc.norm.Row(i)
-	for _, j := range w.col[w.rowPtr[i]:w.rowPtr[i+1]] {
+	for at := w.rowPtr[i]; at < w.rowPtr[i+1]; at++ {
+		j, edge := w.col[at], w.edge(at)
 		for k := range heads {
 			h := sum[k*dim : (k+1)*dim]
-			s := w.logit(i, int(j), k)
+			s := w.logit(i, int(j), k, edge)
 			if s > top[k] {
 				less := float32(math.Exp(float64(top[k] - s)))
 				top[k] = s
@@ -140,9 +224,9 @@ func (w *loop) add(i, _ int) {
 
 // gradient returns α, what dropout makes of it, and the gradient of the logit of head k on the edge
 // (j, i).
-func (w *loop) gradient(i, j, k int) (alpha, dropped, d float32) {
+func (w *loop) gradient(i, j, k int, edge []float32) (alpha, dropped, d float32) {
 	dim := w.softmax.dim
-	alpha = float32(math.Exp(float64(w.logit(i, j, k) - w.acc.stat.Row(i)[k])))
+	alpha = float32(math.Exp(float64(w.logit(i, j, k, edge) - w.acc.stat.Row(i)[k])))
 	dropped = w.kept(i, j, k)
 	along := float32(dropped * dot(w.dacc.sum.Row(i)[k*dim:(k+1)*dim], w.z.Row(j)[k*dim:(k+1)*dim]))
 	return alpha, dropped * alpha, alpha * (along - w.dacc.stat.Row(i)[k])
@@ -152,13 +236,14 @@ func (w *loop) gradient(i, j, k int) (alpha, dropped, d float32) {
 func (w *loop) destinationGrad(i, band int) {
 	heads, dim, n := w.softmax.heads, w.softmax.dim, w.softmax.width()
 	own, down, vectors := w.acc.dst.Row(i), w.dacc.dst.Row(i), w.vectors[band*n:(band+1)*n]
-	for _, j := range w.col[w.rowPtr[i]:w.rowPtr[i+1]] {
-		z := w.z.Row(int(j))
+	for place := w.rowPtr[i]; place < w.rowPtr[i+1]; place++ {
+		j, edge := int(w.col[place]), w.edge(place)
+		z := w.z.Row(j)
 		for k := range heads {
-			_, _, d := w.gradient(i, int(j), k)
+			_, _, d := w.gradient(i, j, k, edge)
 			for c, x := range w.vector.Value.Row(k) {
 				at := k*dim + c
-				u, slope := z[at]+own[at], float32(1)
+				u, slope := input(z, own, edge, at), float32(1)
 				if u < 0 {
 					slope = attentionSlope
 				}
@@ -173,17 +258,70 @@ func (w *loop) destinationGrad(i, band int) {
 func (w *loop) sourceGrad(j, _ int) {
 	heads, dim := w.softmax.heads, w.softmax.dim
 	z, dz := w.z.Row(j), w.dz.Row(j)
-	for _, i := range w.col[w.rowPtr[j]:w.rowPtr[j+1]] {
-		own, dh := w.acc.dst.Row(int(i)), w.dacc.sum.Row(int(i))
+	for place := w.rowPtr[j]; place < w.rowPtr[j+1]; place++ {
+		i, edge := int(w.col[place]), w.edge(place)
+		own, dh := w.acc.dst.Row(i), w.dacc.sum.Row(i)
 		for k := range heads {
-			_, dropped, d := w.gradient(int(i), j, k)
+			_, dropped, d := w.gradient(i, j, k, edge)
 			for c, x := range w.vector.Value.Row(k) {
 				at := k*dim + c
 				slope := float32(1)
-				if z[at]+own[at] < 0 {
+				if input(z, own, edge, at) < 0 {
 					slope = attentionSlope
 				}
 				dz[at] += float32(dropped*dh[at]) + float32(d*slope*x)
+			}
+		}
+	}
+}
+
+// edgeUses is which edges of a block have each row of the edges' columns.
+type edgeUses struct {
+	rows       []int32 // of the columns, ascending
+	ptr        []int64 // edges [ptr[k], ptr[k+1]) of what follows have row k
+	place, dst []int32
+}
+
+// usesOf returns the uses of a block, which acc remembers.
+func usesOf(acc *Acc, g *graph.CSR) *edgeUses {
+	return tape.Remember(acc.patterns(), g.RowPtr, g.Col, g.NumSrc, func() *edgeUses {
+		u, dst := &edgeUses{ptr: []int64{0}}, make([]int32, len(g.Col))
+		for i := range g.NumDst {
+			for k := g.RowPtr[i]; k < g.RowPtr[i+1]; k++ {
+				dst[k] = int32(i)
+				if g.Edge[k] >= 0 {
+					u.place = append(u.place, int32(k))
+				}
+			}
+		}
+		slices.SortStableFunc(u.place, func(a, b int32) int { return cmp.Compare(g.Edge[a], g.Edge[b]) })
+		for n, k := range u.place {
+			u.dst = append(u.dst, dst[k])
+			if n+1 == len(u.place) || g.Edge[u.place[n+1]] != g.Edge[k] {
+				u.rows, u.ptr = append(u.rows, g.Edge[k]), append(u.ptr, int64(n+1))
+			}
+		}
+		return u
+	})
+}
+
+// edgeGrad adds to the gradient of the mapped columns that come n-th among those that are used.
+func (w *loop) edgeGrad(n, _ int) {
+	heads, dim := w.softmax.heads, w.softmax.dim
+	row := int(w.uses.rows[n])
+	edge, down := w.acc.edges.Row(row), w.dacc.edges.Row(row)
+	for at := w.uses.ptr[n]; at < w.uses.ptr[n+1]; at++ {
+		i, j := int(w.uses.dst[at]), int(w.col[w.uses.place[at]])
+		z, own := w.z.Row(j), w.acc.dst.Row(i)
+		for k := range heads {
+			_, _, d := w.gradient(i, j, k, edge)
+			for c, x := range w.vector.Value.Row(k) {
+				c += k * dim
+				slope := float32(1)
+				if input(z, own, edge, c) < 0 {
+					slope = attentionSlope
+				}
+				down[c] += float32(d * slope * x)
 			}
 		}
 	}

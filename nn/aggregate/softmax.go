@@ -121,6 +121,9 @@ type loop struct {
 	col       []int32
 	z, dz     mat.Dense
 	vectors   []float32
+	edgeOf    []int32 // row of the mapped columns of each edge, by its place in the block; nil: not read
+	places    []int32 // in the block of col's entries; nil: their own
+	uses      *edgeUses
 }
 
 func (w *loop) bands() int { return (w.rows + w.band - 1) / w.band }
