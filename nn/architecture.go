@@ -52,7 +52,26 @@ func (a Architecture) Spec() (Spec, error) {
 	} else if a.Hops != 0 {
 		s.Layers[0].Hops = a.Hops
 	}
+	if c.Typed && a.Blocks != 0 {
+		if err := s.divide(a.Blocks); err != nil {
+			return s, err
+		}
+	}
 	return s, s.Validate()
+}
+
+// divide gives blocks to the layers whose widths are multiples of their number.
+func (s *Spec) divide(blocks int) error {
+	some := false
+	for k := range s.Layers {
+		if l := &s.Layers[k]; blocks > 0 && l.In%blocks == 0 && l.Out%blocks == 0 {
+			l.Blocks, some = blocks, true
+		}
+	}
+	if !some {
+		return fmt.Errorf("nn: blocks must divide the widths before and after a layer (got %d): layers of other widths have full matrices", blocks)
+	}
+	return nil
 }
 
 // layer returns a layer of in columns.
@@ -63,7 +82,7 @@ func (a Architecture) layer(c Convolution, in int, last bool) LayerSpec {
 		l.Act, l.Heads, l.AttentionDropout = "elu", a.Heads, a.AttentionDropout
 	}
 	if c.Typed {
-		l.Relations, l.Bases, l.Blocks = a.Relations, a.Bases, a.Blocks
+		l.Relations, l.Bases = a.Relations, a.Bases
 	}
 	if c.EdgeColumns {
 		l.EdgeColumns = a.EdgeColumns

@@ -123,6 +123,15 @@ func TestArchitecture(t *testing.T) {
 			t.Errorf("%s: %d hops, want %d", name, hops, a.Hops)
 		}
 	}
+	typed := all
+	typed.Model, typed.Hops, typed.Bases, typed.Blocks = "rgcn", 1, 0, 4
+	if spec, err := typed.Spec(); err != nil || spec.Layers[0].Blocks != 4 || spec.Layers[1].Blocks != 4 || spec.Layers[2].Blocks != 0 {
+		t.Errorf("blocks of layers 12-8-8-3 must be 4, 4 and 0: %+v (%v)", spec.Layers, err)
+	}
+	typed.Blocks = 5
+	if _, err := typed.Spec(); err == nil {
+		t.Error("5 blocks of layers 12-8-8-3 are accepted")
+	}
 	for _, change := range []func(*nn.Architecture){
 		func(a *nn.Architecture) { a.Model = "cheb" }, func(a *nn.Architecture) { a.Layers = 0 }, func(a *nn.Architecture) { a.Norm = "x" },
 		func(a *nn.Architecture) { a.Model, a.Layers = "sign", 1 }, func(a *nn.Architecture) { a.Hops = -1 },

@@ -279,7 +279,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	}
 	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
 		errs.add("model %s needs typed edges (got a graph without relations)", q.Model)
-		q.Model, q.Bases = "gcn", 0
+		q.Model, q.Bases, q.Blocks = "gcn", 0, 0
 	}
 	spec, err := q.endToEndSpec(t)
 	if err == nil {
@@ -300,7 +300,7 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	spec, err := nn.Architecture{
 		Model: p.Model, Task: t.Kind, Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
 		Norm: p.Norm, Residual: p.Residual, Dropout: p.Dropout, Heads: p.Heads, AttentionDropout: p.AttentionDropout,
-		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases,
+		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, Blocks: p.Blocks,
 	}.Spec()
 	if err != nil {
 		return spec, err

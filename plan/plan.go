@@ -56,8 +56,8 @@ type Plan struct {
 	Goal string `yaml:"goal" when:"preset=auto" default:"bytes" choices:"bytes, accuracy" help:"plans that preset auto tries: cheap ones, or all"`
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
-	// The graph convolution. Mode retexo does not train appnp, sign, rgcn (typed edges) or mlp (no
-	// edges).
+	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
+	// Mode retexo trains gcn, sage, sage-pool, gat, gatv2 and gin.
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
 	// Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K
 	// keeps their K leading components, mlp trains a hidden layer, classes maps them to one column a
@@ -78,6 +78,9 @@ type Plan struct {
 	Alpha float32 `yaml:"alpha" when:"model=restart" default:"0" bounds:"[0, 1]" old:"teleport" help:"restart probability of each hop"`
 	// Number of bases that the matrices of the relations share; 0: each relation has its own matrix.
 	Bases int `yaml:"bases" when:"model=relations" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
+	// Number of blocks on the diagonal of each relation's matrix, which is zero elsewhere, in layers
+	// of rgcn and rsage whose widths before and after are multiples of it; 0: matrices are full.
+	Blocks int `yaml:"blocks" when:"model=relations" default:"0" bounds:"[0, )" help:"diagonal blocks of the relations' matrices"`
 	// Number of attention heads.
 	Heads int `yaml:"heads" when:"model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
 	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch). In

@@ -27,9 +27,16 @@ func TestModelFilePage(t *testing.T) {
 	const script = "../../docs/reference/model_file.py"
 	contents(t, script) // the test's result is cached only as long as the script stays
 	data := map[string]string{"sites": sites(t), "typed": typedSites(t)}
-	plans, gatv2 := slices.Clone(frozenPlans), frozenPlans[0]
-	gatv2.name, gatv2.args = "fullbatch gatv2", []string{"--peers", "3", "--mode", "fullbatch", "--model", "gatv2", "--encoder", "raw", "--heads", "4"}
-	for _, p := range append(plans, gatv2) {
+	plans := slices.Clone(frozenPlans)
+	for _, more := range []struct{ data, args string }{
+		{"sites", "gatv2 --heads 4"}, {"typed", "rgcn --blocks 2 --layers 3 --hidden 8"}, {"typed", "rsage"}, {"typed", "rgat --heads 4 --bases 2"},
+	} {
+		p := plans[0]
+		p.name, p.data = "fullbatch "+more.args, more.data
+		p.args = append([]string{"--peers", "3", "--mode", "fullbatch", "--encoder", "raw", "--model"}, strings.Fields(more.args)...)
+		plans = append(plans, p)
+	}
+	for _, p := range plans {
 		t.Run(p.name, func(t *testing.T) {
 			out := t.TempDir()
 			args := slices.Concat([]string{"train", "-o", out, "--data", data[p.data], "--transport", "memory"}, quick, p.args)

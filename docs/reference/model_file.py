@@ -123,6 +123,17 @@ def softmax(x):
     return e / e.sum(axis=1, keepdims=True)
 
 
+def softmax_sum(dst, logit, rows, h):
+    """Adds to h, for each destination and head, its edges' rows weighted by the softmax of their logits."""
+    top = np.full((len(h), logit.shape[1]), -np.inf)
+    np.maximum.at(top, dst, logit)
+    e = np.exp(logit - top[dst])
+    total = np.zeros((len(h), logit.shape[1]))
+    np.add.at(total, dst, e)
+    np.add.at(h, dst, (e / total[dst])[:, :, None] * rows)
+    return h
+
+
 class Model:
     def __init__(self, path):
         self.spec, self.card, self.classes, self.t = read_model(path)
@@ -197,16 +208,16 @@ class Model:
             return self.linear(name + ".post", relu(z))
         if conv in ("gat", "gatv2"):
             return self.attention(name, s, x, data)
-        if conv == "rgcn":  # (12)
-            y, t = self.linear(name + ".self", x), self.t
+        if conv in ("rgcn", "rsage"):  # (12), (12b)
+            y, maps = self.linear(name + ".self", x), self.relation_maps(name + ".nbr", s)
             for r, edges in enumerate(data.relations):
-                if name + ".nbr.bases" in t:
-                    bases = t[name + ".nbr.bases"].reshape(-1, s["in"], s["out"])
-                    w = np.tensordot(t[name + ".nbr.coefficients"][r], bases, 1)
-                else:
-                    w = t[name + ".nbr.weight"].reshape(-1, s["in"], s["out"])[r]
-                y += edges.mean().sum(x) @ w
+                y += edges.mean().sum(x) @ maps[r]
+                if conv == "rsage":
+                    reached = np.unique(edges.dst)
+                    y[reached] += x[reached] @ maps[len(data.relations) + r]
             return y
+        if conv == "rgat":
+            return self.attention_over_relations(name, s, x, data)
         if conv == "appnp":  # (13)
             first, adj = self.linear(name + ".pre", x), data.edges.gcn()
             alpha = s["teleport"]
@@ -221,6 +232,36 @@ class Model:
             return y + self.t[name + ".self.bias"] if name + ".self.bias" in self.t else y
         return self.linear(name + ".self", x)  # mlp
 
+    def relation_maps(self, name, s):
+        """The matrices of relations, one after the other."""
+        t, blocks = self.t, s.get("blocks", 0)
+        if name + ".bases" in t:
+            bases = t[name + ".bases"]
+            return np.tensordot(t[name + ".coefficients"], bases.reshape(-1, s["in"], bases.shape[1]), 1)
+        w = t[name + ".weight"].reshape(-1, s["in"], t[name + ".weight"].shape[1])
+        if not blocks:
+            return w
+        full, rows, cols = np.zeros((len(w), s["in"], s["out"])), s["in"] // blocks, s["out"] // blocks
+        for b in range(blocks):
+            full[:, b * rows:(b + 1) * rows, b * cols:(b + 1) * cols] = w[:, b * rows:(b + 1) * rows]
+        return full
+
+    def attention_over_relations(self, name, s, x, data):  # (12c)
+        t, heads = self.t, s["heads"]
+        maps = self.relation_maps(name + ".attention", s)
+        own = self.linear(name + ".self", x).reshape(data.n, heads, -1)
+        dst, src, logit, rows = [], [], [], []
+        for r, g in enumerate(data.relations):
+            z = (x @ maps[r]).reshape(data.n, heads, -1)
+            one = [(z * t[name + ".attention." + v].reshape(-1, heads, z.shape[2])[r]).sum(axis=2) for v in ("dst", "src")]
+            u = one[0][g.dst] + one[1][g.src]
+            dst, src = dst + [g.dst], src + [g.src]
+            logit, rows = logit + [np.where(u > 0, u, 0.2 * u)], rows + [z[g.src]]
+        dst, logit, rows = np.concatenate(dst), np.concatenate(logit), np.concatenate(rows)
+        h = own + softmax_sum(dst, logit, rows, np.zeros_like(own))
+        h = h.mean(axis=1) if s.get("average") else h.reshape(data.n, -1)
+        return h + t[name + ".post.bias"] if name + ".post.bias" in t else h
+
     def attention(self, name, s, x, data):
         t, heads = self.t, s["heads"]
         z = self.linear(name + ".pre", x).reshape(data.n, heads, -1)
@@ -231,14 +272,7 @@ class Model:
         else:
             u = z[g.src] + self.linear(name + ".dst", x).reshape(data.n, heads, -1)[g.dst]
             logit = (np.where(u > 0, u, 0.2 * u) * t[name + ".attention.vector"]).sum(axis=2)
-        top = np.full((data.n, heads), -np.inf)
-        np.maximum.at(top, g.dst, logit)
-        e = np.exp(logit - top[g.dst])
-        total = np.zeros((data.n, heads))
-        np.add.at(total, g.dst, e)
-        alpha = e / total[g.dst]
-        h = np.zeros_like(z)
-        np.add.at(h, g.dst, alpha[:, :, None] * z[g.src])
+        h = softmax_sum(g.dst, logit, z[g.src], np.zeros_like(z))
         h = h.mean(axis=1) if s.get("average") else h.reshape(data.n, -1)
         return h + t[name + ".post.bias"] if name + ".post.bias" in t else h
 
