@@ -17,7 +17,7 @@ func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which 
 	if n == 0 {
 		return nil
 	}
-	edges := a.Normalised(graph.GCN, false)
+	edges := a.Normalised(graph.GCN)
 	list := []graph.Features{t.input}
 	for k := range n {
 		rows, err := t.line.sender.Features(ctx, list[k], "features of the halo")

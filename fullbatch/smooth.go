@@ -13,7 +13,7 @@ import (
 // spread is what Correct & Smooth needs of the graph: each hop, the halo's rows of C values travel once, exactly.
 func (t *Trainer) spread(ctx context.Context, r comm.Reducer) smooth.Spread {
 	sums := 0
-	adj, exact := t.full.Normalised(graph.Symmetric, false), t.line.sender.Exact()
+	adj, exact := t.full.Normalised(graph.Symmetric), t.line.sender.Exact()
 	return smooth.Spread{
 		Hop: func(x mat.Dense) (mat.Dense, error) {
 			rows, err := exact.Halo(ctx, graph.Features{Dense: x}, false, "logits to smooth")

@@ -21,9 +21,6 @@ const (
 	// Symmetric weighs edge (j, i) by w/√(d_i d_j), without self-loops (Correct & Smooth; Huang et
 	// al., ICLR 2021, §2).
 	Symmetric
-	// MeanReached is Mean, and of typed edges besides, for each relation, the destinations that it
-	// reaches (NormaliseTyped).
-	MeanReached
 )
 
 // Degrees returns the weighted in-degree of every destination; 0 if it has no edges.

@@ -78,7 +78,7 @@ func (p *run) encoded(ctx context.Context, v *train.GraphView) (graph.Features, 
 		if err != nil {
 			return x, err
 		}
-		list = append(list, aggregate.Features(aggregate.Sum{}, v.Normalised(graph.GCN, false), rows))
+		list = append(list, aggregate.Features(aggregate.Sum{}, v.Normalised(graph.GCN), rows))
 	}
 	return graph.Columns(list), nil
 }
@@ -244,7 +244,7 @@ func (p *run) smooth(ctx context.Context, logits mat.Dense) (mat.Dense, error) {
 	if err := p.learnDegrees(ctx, &v); err != nil {
 		return logits, err
 	}
-	sums, exact, edges := 0, p.sender.Exact(), v.Normalised(graph.Symmetric, false)
+	sums, exact, edges := 0, p.sender.Exact(), v.Normalised(graph.Symmetric)
 	return p.model.Spec.CorrectSmooth.Apply(logits, graph.TrainClass(p.shard.Labels, p.shard.Split), smooth.Spread{
 		Hop: func(x mat.Dense) (mat.Dense, error) {
 			rows, err := exact.Halo(ctx, graph.Features{Dense: x}, false, "logits to smooth")

@@ -23,6 +23,7 @@ type Conv struct {
 	Agg       aggregate.Aggregator
 	Alpha     float32 // restart probability: the fraction of Pre's rows in the output of each hop; 0: no restarts
 	Relations int     // of typed edges, of which a block has that many rows a destination; 0: they have no types
+	Reached   bool    // the latter half of the relations are those of graph.CSR.WithReached
 	Hops      int     // times Agg is applied, 0 meaning 1; more than once only on a whole graph
 }
 

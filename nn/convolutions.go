@@ -63,7 +63,7 @@ var table = []Convolution{
 		build:  newRGCN, weights: weightsOfRGCN,
 	},
 	{
-		Name: "rsage", Edges: graph.MeanReached, Recipe: recipe,
+		Name: "rsage", Edges: graph.Mean, Recipe: recipe,
 		Traits: Traits{Aggregates: true, Linear: true, Typed: true},
 		build:  newRSAGE, weights: weightsOfRSAGE,
 	},

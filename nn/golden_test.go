@@ -199,7 +199,7 @@ func (g *golden) step(tape *tape.Tape) (scores mat.Dense, loss float64) {
 		rows[k] = tape.Scratch(g.g.N(), l.Spec.Out)
 		adj := graph.Normalise(&g.g.Adj, g.g.Adj.Degrees(), l.Edges)
 		if l.Conv.Relations > 0 {
-			adj = graph.NormaliseTyped(&g.g.Typed.Adj, g.g.N(), l.Edges)
+			adj = l.Typed(&g.g.Typed.Adj, g.g.N())
 		}
 		l.Forward(rows[k], nn.Input{G: adj, X: x}, tape)
 		x = graph.Features{Dense: rows[k]}

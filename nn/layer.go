@@ -66,6 +66,16 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	return l, nil
 }
 
+// Typed returns the stacked relations of a graph of so many destinations as the layer takes them:
+// weighted, within each relation, and with those that tell which nodes a relation reaches.
+func (l *Layer) Typed(g *graph.CSR, destinations int) *graph.CSR {
+	g = graph.Normalise(g, g.Degrees(), l.Edges)
+	if l.Conv.Reached {
+		g = g.WithReached(destinations)
+	}
+	return g
+}
+
 // Params returns the parameters of the convolution, the residual map and the norm, not those of the
 // head.
 func (l *Layer) Params() []*tape.Param {

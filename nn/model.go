@@ -120,7 +120,6 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 	}
 	degree := g.Adj.Degrees()
 	adj := map[graph.Norm]*graph.CSR{}
-	typed := map[graph.Norm]*graph.CSR{}
 	for k, l := range m.Layers {
 		in := Input{X: x}
 		if l.Conv.Agg != nil {
@@ -129,10 +128,7 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 					return mat.Dense{}, fmt.Errorf("nn: graph %q must have %d relations (got %d)",
 						g.Name, n, g.Typed.Count())
 				}
-				if typed[l.Edges] == nil {
-					typed[l.Edges] = graph.NormaliseTyped(&g.Typed.Adj, g.N(), l.Edges)
-				}
-				in.G = typed[l.Edges]
+				in.G = l.Typed(&g.Typed.Adj, g.N())
 			} else {
 				if adj[l.Edges] == nil {
 					adj[l.Edges] = graph.Normalise(&g.Adj, degree, l.Edges)

@@ -168,7 +168,7 @@ func TestEdgesAreNormalisedOnce(t *testing.T) {
 	if a, b := v.Edges(m.Layers[0]), v.Edges(m.Layers[1]); a != b || a == nil {
 		t.Error("two layers of GCN do not share their edges")
 	}
-	if v.Normalised(graph.Mean, false) == v.Edges(m.Layers[0]) {
+	if v.Normalised(graph.Mean) == v.Edges(m.Layers[0]) {
 		t.Error("a mean has the edges of GCN")
 	}
 }

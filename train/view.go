@@ -22,6 +22,7 @@ type GraphView struct {
 type edgeKind struct {
 	norm     graph.Norm
 	typed    bool
+	reached  bool // with those that tell which nodes a relation reaches
 	received bool // from rows that their owners have weighed
 }
 
@@ -38,7 +39,14 @@ func (v GraphView) Edges(l *nn.Layer) *graph.CSR {
 	if l.Conv.Agg == nil {
 		return nil
 	}
-	return v.Normalised(l.Edges, l.Conv.Relations > 0)
+	if l.Conv.Relations == 0 {
+		return v.Normalised(l.Edges)
+	}
+	k := edgeKind{norm: l.Edges, typed: true, reached: l.Conv.Reached}
+	if v.normed[k] == nil {
+		v.normed[k] = l.Typed(v.Typed, v.Adj.NumDst)
+	}
+	return v.normed[k]
 }
 
 // Received returns the edges with what destinations put into the weights of norm, for rows that their owners have
@@ -102,15 +110,11 @@ func (v GraphView) Factors(norm graph.Norm) (dst, src []float64) {
 	return graph.Factors(v.Degree[:v.Adj.NumDst], norm)
 }
 
-// Normalised returns the edges, by relation if typed, with the weights of norm. GCN and Symmetric need WithDegrees, unless
-// nodes have no neighbours elsewhere.
-func (v GraphView) Normalised(norm graph.Norm, typed bool) *graph.CSR {
-	k := edgeKind{norm: norm, typed: typed}
-	switch {
-	case v.normed[k] != nil:
-	case typed:
-		v.normed[k] = graph.NormaliseTyped(v.Typed, v.Adj.NumDst, norm)
-	default:
+// Normalised returns the edges, of all relations together, with the weights of norm. GCN and Symmetric need WithDegrees,
+// unless nodes have no neighbours elsewhere.
+func (v GraphView) Normalised(norm graph.Norm) *graph.CSR {
+	k := edgeKind{norm: norm}
+	if v.normed[k] == nil {
 		v.normed[k] = graph.Normalise(v.Adj, v.Degree, norm)
 	}
 	return v.normed[k]

@@ -57,7 +57,7 @@ func checkOf(t *testing.T, l *nn.Layer) *check {
 	adj, relations := RandomGraph(seed.Fold(11), nodes), l.Conv.Relations
 	g := graph.Normalise(adj, adj.Degrees(), l.Edges)
 	if n := l.Spec.Relations; n > 0 {
-		g = graph.NormaliseTyped(RandomRelations(seed.Fold(11), nodes, n), nodes, l.Edges)
+		g = l.Typed(RandomRelations(seed.Fold(11), nodes, n), nodes)
 	}
 	var edges mat.Dense
 	if l.Conv.Agg != nil {
