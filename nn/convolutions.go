@@ -44,7 +44,7 @@ var table = []Convolution{
 	{
 		Name: "gine", Edges: graph.Plain, Recipe: recipe.normalised(),
 		Traits: Traits{Aggregates: true, NeedsSource: true, EdgeColumns: true},
-		build:  newGINE, faults: faultsOfEdges, weights: weightsOfGINE,
+		build:  newGINE, weights: weightsOfGINE,
 	},
 	{
 		Name: "appnp", Edges: graph.GCN, Recipe: recipe.propagation(10, 0.1),

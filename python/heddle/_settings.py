@@ -49,11 +49,11 @@ class Settings(TypedDict, total=False):
     Every random choice follows from the seed: the same seed gives the same model.
     """
 
-    model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "appnp", "sign", "rgcn", "mlp"]
+    model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "appnp", "sign", "rgcn", "rsage", "rgat", "mlp"]
     """Graph convolution.
 
-    The graph convolution. Mode retexo does not train appnp, sign, rgcn (typed edges) or mlp (no
-    edges).
+    The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
+    Mode retexo trains gcn, sage, sage-pool, gat, gatv2 and gin.
     """
 
     encoder: str
@@ -101,6 +101,13 @@ class Settings(TypedDict, total=False):
     """Shared bases of the relations' matrices.
 
     Number of bases that the matrices of the relations share; 0: each relation has its own matrix.
+    """
+
+    blocks: int
+    """Diagonal blocks of the relations' matrices.
+
+    Number of blocks on the diagonal of each relation's matrix, which is zero elsewhere, in layers of
+    rgcn and rsage whose widths before and after are multiples of it; 0: matrices are full.
     """
 
     heads: int
