@@ -141,7 +141,7 @@ func (p Prediction) named() (s section, warning string, err error) {
 			sums[k] += x
 		}
 	}
-	t := Table{Name: "Classes", Head: []string{"class", "nodes", "of all", "mean probability"}}
+	t := Table{Name: "Predicted classes", Head: []string{"class", "nodes", "of all", "mean probability"}}
 	var bars []Bar
 	for k := range classes {
 		share := float64(given[k]) / float64(max(1, n))
