@@ -58,7 +58,13 @@ func TestMeet(t *testing.T) {
 		_, facts, _ := strings.Cut(e.out, "-patients.csv: ")
 		facts, _, _ = strings.Cut(facts, "\n  "+map[bool]string{true: "south", false: "north"}[name == "north"]+": ")
 		part := at("%s/part-%d", name, slices.Index(names, name))
-		for _, path := range []string{part, at("%s", name)} {
+		moved := filepath.Join(t.TempDir(), filepath.Base(part)) // without import.json
+		for from, to := range map[string]string{part: moved, at("%s/manifest.json", name): filepath.Join(filepath.Dir(moved), "manifest.json")} {
+			if err := os.WriteFile(to, contents(t, from), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, path := range []string{part, at("%s", name), moved} {
 			if text := must(t, "inspect", path); !strings.Contains(text, facts) || !strings.Contains(facts, "nodes of each site: north 157, south 122, west 81") {
 				t.Errorf("%s: inspect says\n%s\nmeet said\n%s", name, text, facts)
 			}

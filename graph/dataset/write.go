@@ -3,6 +3,7 @@ package dataset
 import (
 	"archive/zip"
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,10 @@ import (
 // meta.json in the layout that Read opens, each undirected edge once, or where edges have types
 // each edge of each relation, which must have the reverse of each among them. dir must not exist or
 // must be empty; it appears complete or not at all.
-func Write(dir string, g *graph.Graph) (err error) {
+func Write(dir string, g *graph.Graph) error { return WriteContext(context.Background(), dir, g) }
+
+// WriteContext is Write until ctx ends: then nothing is left, and the error is ctx's.
+func WriteContext(ctx context.Context, dir string, g *graph.Graph) (err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("dataset: %s: the directory is not empty; remove it or choose another", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -42,10 +46,10 @@ func Write(dir string, g *graph.Graph) (err error) {
 	if err := os.Mkdir(data, 0o777); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(data, arraysFile), func(w io.Writer) error { return writeArrays(w, g) }); err != nil {
+	if err := writeFile(ctx, filepath.Join(data, arraysFile), func(w io.Writer) error { return writeArrays(w, g) }); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(data, metaFile), func(w io.Writer) error { return writeMeta(w, g) }); err != nil {
+	if err := writeFile(ctx, filepath.Join(data, metaFile), func(w io.Writer) error { return writeMeta(w, g) }); err != nil {
 		return err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty: some systems refuse to rename over it
@@ -54,13 +58,26 @@ func Write(dir string, g *graph.Graph) (err error) {
 	return os.Rename(data, dir)
 }
 
-func writeFile(path string, fill func(io.Writer) error) (err error) {
+// until is a writer to which nothing more is written once ctx has ended.
+type until struct {
+	io.Writer
+	ctx context.Context
+}
+
+func (u until) Write(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.Writer.Write(b)
+}
+
+func writeFile(ctx context.Context, path string, fill func(io.Writer) error) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriterSize(f, 1<<16)
+	w := bufio.NewWriterSize(until{f, ctx}, 1<<16)
 	if err := fill(w); err != nil {
 		return err
 	}

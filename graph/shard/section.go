@@ -18,6 +18,9 @@ func (s *Shard) sections() []section.Section {
 	if s.Encoding != nil {
 		list = append(list, section.Array("encoding", s.Encoding))
 	}
+	if s.Import != nil {
+		list = append(list, section.Array("import", s.Import))
+	}
 	haloPtr, boundaryPtr := make([]int64, s.Parts+1), make([]int64, s.Parts+1)
 	var boundary []int32
 	for q := range s.Parts + 1 {
@@ -70,6 +73,13 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 			return nil, err
 		}
 		s.Encoding = bytes.Clone(b)
+	}
+	if f.Has("import") {
+		b, err := section.Values[uint8](f, "import")
+		if err != nil {
+			return nil, err
+		}
+		s.Import = bytes.Clone(b)
 	}
 	if s.Global, err = section.Values[int64](f, "global", sources); err != nil {
 		return nil, err

@@ -121,17 +121,17 @@ func (m *importing) run(cmd *cobra.Command) error {
 		return store(cmd, m.list, c, m.out)
 	}
 	g, err := m.read(c)
-	if cmd.Context().Err() != nil {
-		return fmt.Errorf("stopped; nothing was written: %w", cmd.Context().Err())
+	if err == nil {
+		if c.Name != "" {
+			g.Name = c.Name
+		}
+		err = m.write(cmd.Context(), g, c)
+	}
+	if stopped := cmd.Context().Err(); stopped != nil && err != nil {
+		return fmt.Errorf("stopped; nothing was written: %w", stopped)
 	}
 	if err != nil {
 		return cli.Invalid(err)
-	}
-	if c.Name != "" {
-		g.Name = c.Name
-	}
-	if err := m.write(g, c); err != nil {
-		return err
 	}
 	typed := ""
 	if n := g.Typed.Count(); n > 0 {
@@ -166,15 +166,12 @@ func (m *importing) read(c dataset.ImportConfig) (g *graph.Graph, err error) {
 }
 
 // write writes the graph, what its tables became and which rows were skipped.
-func (m *importing) write(g *graph.Graph, c dataset.ImportConfig) error {
-	if err := dataset.Write(m.out, g); err != nil {
-		return cli.Invalid(err)
-	}
-	if m.facts == nil {
-		return nil
+func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportConfig) error {
+	if err := dataset.WriteContext(ctx, m.out, g); err != nil || m.facts == nil {
+		return err
 	}
 	if err := m.facts.Write(m.out, 0o644); err != nil {
-		return cli.Invalid(err)
+		return err
 	}
 	return writeSkipped(m.out, c)
 }

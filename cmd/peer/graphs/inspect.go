@@ -148,7 +148,15 @@ func inspectShard(w io.Writer, path string) (err error) {
 	relations(w, &s.Typed)
 	features(w, s.X)
 	labels(w, s.Labels, s.Split)
-	return imported(w, path)
+	if s.Import == nil {
+		return imported(w, path)
+	}
+	f, err := facts.Parse(s.Import)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	f.Print(w)
+	return nil
 }
 
 func inspectModel(w io.Writer, path string) error {

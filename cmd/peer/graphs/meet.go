@@ -125,6 +125,9 @@ func (s *meeting) build(
 	if err != nil {
 		return err
 	}
+	if shard.Import, err = facts.Encode(); err != nil {
+		return err
+	}
 	m, err := align.Write(ctx, g, s.out, shard, names)
 	if err != nil {
 		return err

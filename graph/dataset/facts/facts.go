@@ -177,13 +177,28 @@ func (f *Facts) addNeighbours(g *graph.Graph) {
 	}
 }
 
+// Encode returns the facts as the text of a file, which Parse reads.
+func (f *Facts) Encode() ([]byte, error) {
+	text, err := json.MarshalIndent(f, "", " ")
+	return append(text, '\n'), err
+}
+
+// Parse reads the text of a file.
+func Parse(text []byte) (*Facts, error) {
+	f := &Facts{}
+	if err := json.Unmarshal(text, f); err != nil {
+		return nil, fmt.Errorf("facts of an import: %w", err)
+	}
+	return f, nil
+}
+
 // Write writes the facts into dir.
 func (f *Facts) Write(dir string, mode os.FileMode) error {
-	text, err := json.MarshalIndent(f, "", " ")
+	text, err := f.Encode()
 	if err != nil {
 		return err
 	}
-	return disk.WriteFile(disk.OS{}, filepath.Join(dir, File), mode, append(text, '\n'))
+	return disk.WriteFile(disk.OS{}, filepath.Join(dir, File), mode, text)
 }
 
 // Read reads the facts in dir; nil where there are none.
@@ -195,9 +210,9 @@ func Read(dir string) (*Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Facts{}
-	if err := json.Unmarshal(text, f); err != nil {
-		return nil, fmt.Errorf("facts: %s: %w", filepath.Join(dir, File), err)
+	f, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, File), err)
 	}
 	return f, nil
 }
