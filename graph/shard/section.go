@@ -67,19 +67,11 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 		return nil, err
 	}
 	s.Name = string(name)
-	if f.Has("encoding") {
-		b, err := section.Values[uint8](f, "encoding")
-		if err != nil {
-			return nil, err
-		}
-		s.Encoding = bytes.Clone(b)
+	if s.Encoding, err = text(f, "encoding"); err != nil {
+		return nil, err
 	}
-	if f.Has("import") {
-		b, err := section.Values[uint8](f, "import")
-		if err != nil {
-			return nil, err
-		}
-		s.Import = bytes.Clone(b)
+	if s.Import, err = text(f, "import"); err != nil {
+		return nil, err
 	}
 	if s.Global, err = section.Values[int64](f, "global", sources); err != nil {
 		return nil, err
@@ -129,6 +121,15 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 		known = known[1:]
 	}
 	return s, nil
+}
+
+// text returns a copy of a section of bytes; nil: there is none.
+func text(f *section.Arrays, name string) ([]byte, error) {
+	if !f.Has(name) {
+		return nil, nil
+	}
+	b, err := section.Values[uint8](f, name)
+	return bytes.Clone(b), err
 }
 
 // readTyped reads the types of nodes and the columns of edges.
