@@ -3,7 +3,6 @@ package dataset
 import (
 	"archive/zip"
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,10 +19,12 @@ import (
 // meta.json in the layout that Read opens, each undirected edge once, or where edges have types
 // each edge of each relation, which must have the reverse of each among them. dir must not exist or
 // must be empty; it appears complete or not at all.
-func Write(dir string, g *graph.Graph) error { return WriteContext(context.Background(), dir, g) }
+func Write(dir string, g *graph.Graph) error {
+	return WriteUntil(dir, g, func() error { return nil })
+}
 
-// WriteContext is Write until ctx ends: then nothing is left, and the error is ctx's.
-func WriteContext(ctx context.Context, dir string, g *graph.Graph) (err error) {
+// WriteUntil is Write that asks stopped before each some kilobytes: its error ends the work, and nothing is left.
+func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("dataset: %s: the directory is not empty; remove it or choose another", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -46,10 +47,10 @@ func WriteContext(ctx context.Context, dir string, g *graph.Graph) (err error) {
 	if err := os.Mkdir(data, 0o777); err != nil {
 		return err
 	}
-	if err := writeFile(ctx, filepath.Join(data, arraysFile), func(w io.Writer) error { return writeArrays(w, g) }); err != nil {
+	if err := writeFile(stopped, filepath.Join(data, arraysFile), func(w io.Writer) error { return writeArrays(w, g) }); err != nil {
 		return err
 	}
-	if err := writeFile(ctx, filepath.Join(data, metaFile), func(w io.Writer) error { return writeMeta(w, g) }); err != nil {
+	if err := writeFile(stopped, filepath.Join(data, metaFile), func(w io.Writer) error { return writeMeta(w, g) }); err != nil {
 		return err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty: some systems refuse to rename over it
@@ -58,26 +59,26 @@ func WriteContext(ctx context.Context, dir string, g *graph.Graph) (err error) {
 	return os.Rename(data, dir)
 }
 
-// until is a writer to which nothing more is written once ctx has ended.
+// until is a writer to which nothing more is written once it is stopped.
 type until struct {
 	io.Writer
-	ctx context.Context
+	stopped func() error
 }
 
 func (u until) Write(b []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
+	if err := u.stopped(); err != nil {
 		return 0, err
 	}
 	return u.Writer.Write(b)
 }
 
-func writeFile(ctx context.Context, path string, fill func(io.Writer) error) (err error) {
+func writeFile(stopped func() error, path string, fill func(io.Writer) error) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriterSize(until{f, ctx}, 1<<16)
+	w := bufio.NewWriterSize(until{f, stopped}, 1<<16)
 	if err := fill(w); err != nil {
 		return err
 	}

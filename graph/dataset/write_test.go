@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,34 +9,27 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// ending is a context that ends after so many looks at it.
-type ending struct {
-	context.Context
-	left int
-}
-
-func (e *ending) Err() error {
-	if e.left--; e.left < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
-// TestWriteStops: whenever a context ends while a data set is written, the next bytes are not written, and nothing is left.
+// TestWriteStops: whenever the writing of a data set is stopped, nothing is left.
 func TestWriteStops(t *testing.T) {
 	g := Sites(SitesConfig{Nodes: 2000, Columns: 300}, rng.New(1))
+	enough := errors.New("enough")
 	for looks := 0; ; looks++ {
-		parent := t.TempDir()
-		err := WriteContext(&ending{t.Context(), looks}, filepath.Join(parent, "out"), g)
-		left, _ := os.ReadDir(parent)
+		parent, left := t.TempDir(), looks
+		err := WriteUntil(filepath.Join(parent, "out"), g, func() error {
+			if left--; left < 0 {
+				return enough
+			}
+			return nil
+		})
+		entries, _ := os.ReadDir(parent)
 		if err == nil {
-			if looks < 3 || len(left) != 1 {
-				t.Errorf("after %d looks there are %v", looks, left)
+			if looks < 3 || len(entries) != 1 {
+				t.Errorf("after %d looks there are %v", looks, entries)
 			}
 			return
 		}
-		if !errors.Is(err, context.Canceled) || len(left) != 0 {
-			t.Fatalf("after %d looks: %v, and %v is left", looks, err, left)
+		if !errors.Is(err, enough) || len(entries) != 0 {
+			t.Fatalf("after %d looks: %v, and %v is left", looks, err, entries)
 		}
 	}
 }

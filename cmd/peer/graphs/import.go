@@ -167,7 +167,7 @@ func (m *importing) read(c dataset.ImportConfig) (g *graph.Graph, err error) {
 
 // write writes the graph, what its tables became and which rows were skipped.
 func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportConfig) error {
-	if err := dataset.WriteContext(ctx, m.out, g); err != nil || m.facts == nil {
+	if err := dataset.WriteUntil(m.out, g, ctx.Err); err != nil || m.facts == nil {
 		return err
 	}
 	if err := m.facts.Write(m.out, 0o644); err != nil {
