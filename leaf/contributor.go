@@ -83,7 +83,7 @@ func (l *Contributor) fetch(ctx context.Context, k int) ([]byte, error) {
 	var errs []error
 	m := l.Agreement.Sites
 	for i := range m {
-		b, err := l.Uplink.Sums(ctx, (l.Token.first(m)+i)%m, k)
+		b, err := l.Uplink.Sums(ctx, (l.Token.First(m)+i)%m, k)
 		if err == nil {
 			return b, nil
 		}

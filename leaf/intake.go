@@ -94,7 +94,7 @@ func (in *Intake) Accept(t Token, b []byte, now time.Time) error {
 		return errors.New("the share must be the sender's own")
 	case s.run != in.agreed.Run:
 		return fmt.Errorf("the run must be %x (got %x)", in.agreed.Run, s.run)
-	case s.site != in.site || s.seed == (t.first(in.agreed.Sites) == in.site):
+	case s.site != in.site || s.seed == (t.First(in.agreed.Sites) == in.site):
 		return fmt.Errorf("the share must be for site %d (got one for %d)", in.site, s.site)
 	case s.exchange < in.open:
 		return ErrLate

@@ -57,8 +57,8 @@ const Step = 0x1p-32
 // Token names a leaf within a run. A leaf draws it, and may draw another for the next run.
 type Token [16]byte
 
-// first is which of m sites gets the leaf's numbers, and is asked for sums; the others get seeds.
-func (t Token) first(m int) int { return int(binary.LittleEndian.Uint64(t[:8]) % uint64(m)) }
+// First is which of m sites gets the leaf's numbers, and is asked for sums; the others get seeds.
+func (t Token) First(m int) int { return int(binary.LittleEndian.Uint64(t[:8]) % uint64(m)) }
 
 // bound returns the largest magnitude of a number of one of so many members.
 func bound(members int) float64 { return 0x1p63 * Step / float64(members) }

@@ -92,7 +92,7 @@ func (a Agreement) split(x comm.Integers, t Token, exchange uint32, draw func([]
 	if err := draw(one.attempt[:]); err != nil {
 		return nil, err
 	}
-	all, first := make([][]byte, a.Sites), t.first(a.Sites)
+	all, first := make([][]byte, a.Sites), t.First(a.Sites)
 	for q := range all {
 		if q == first {
 			continue

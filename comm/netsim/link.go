@@ -89,8 +89,8 @@ func (l *link) push(frame []byte) bool {
 
 // arrival is when a frame of n bytes that is sent now arrives: after those before it.
 func (l *link) arrival(n int) time.Duration {
-	repeats := l.model.repeats(n, l.key.Float64(1+uint64(l.frames)))
-	at := l.uplink.leave(l.model.wire(n)) + l.model.Latency*time.Duration(1+2*repeats)
+	busy, flight := l.model.Delivery(n, l.key.Float64(1+uint64(l.frames)))
+	at := l.uplink.leave(busy) + flight
 	for _, cut := range l.cuts {
 		switch {
 		case at < cut.Start:

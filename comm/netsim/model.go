@@ -139,6 +139,12 @@ func (m Model) repeats(n int, u float64) (k int) {
 	return k
 }
 
+// Delivery returns how long n bytes keep their sender busy, and how long after that they have arrived, where u in [0, 1)
+// is a draw: what is lost is sent again a round trip later.
+func (m Model) Delivery(n int, u float64) (busy, flight time.Duration) {
+	return m.wire(n), m.Latency * time.Duration(1+2*m.repeats(n, u))
+}
+
 // expected is the mean of repeats.
 func (m Model) expected(n int) (mean float64) {
 	for p := m.Loss; p > 1e-9; p *= m.Loss {

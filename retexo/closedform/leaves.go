@@ -3,6 +3,7 @@ package closedform
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -47,6 +48,16 @@ func (t *Trainer) countLabels(ctx context.Context) (labels.Counts, error) {
 		sums[k] = float64(n)
 	}
 	return labels.Read(sums, t.whole.Labels.Multi(), t.config.Seed), nil
+}
+
+// residualUnit returns what a map of residuals is multiplied by before its columns are standardised: with leaves, whose sums
+// must fit a grid, a power of two about one over the number of labels. Else 1.
+func (t *Trainer) residualUnit() float32 {
+	if !t.Leaves {
+		return 1
+	}
+	_, exponent := math.Frexp(t.labels.Labelled)
+	return float32(math.Ldexp(1, -exponent))
 }
 
 // equations sums the normal equations of the columns of all rounds up to r.

@@ -154,12 +154,14 @@ func leavesConfig(g *graph.Graph, target string) Config {
 // With all leaves in time the model is that of one peer with all data, but for the grid of the sums, at every site and
 // leaf; sums have as many numbers as the formula says.
 func TestLeavesTrainAsOnePeer(t *testing.T) {
-	for _, target := range []string{"labels", "residual"} {
-		t.Run(target, func(t *testing.T) {
+	for _, test := range []struct{ target, leaveOut string }{{"labels", Auto}, {"residual", Auto}, {"residual", "true"}} {
+		target := test.target
+		t.Run(target+" "+test.leaveOut, func(t *testing.T) {
 			const sites = 2
 			g := communities(900, 4)
 			parts, pooled := separate(t, g, sites, 6)
 			c := leavesConfig(g, target)
+			c.LeaveOut = test.leaveOut
 			one := mustRun(t, c, []*shard.Shard{shard.Whole(pooled)}, options{}).trainers[0]
 			synctest.Test(t, func(t *testing.T) {
 				all, exchanged := federate(t, c, parts, sites, func(int, int) bool { return false })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
@@ -52,7 +53,7 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	} else {
 		goOn = true
 	}
-	if spec.Own > 0 { // what its sums of neighbours tell is spent as the plan says: all rounds are run
+	if spec.Own > 0 || t.AllRounds { // what its sums of neighbours tell is spent as the plan says: all rounds are run
 		goOn = true
 	}
 	if better || spec.Own > 0 {
@@ -95,6 +96,7 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 	u := form.Means[r].Value
 	if form.Spec.Residual {
 		u.CopyFrom(t.means.ResidualMap(sums))
+		kernels.Scale(t.residualUnit(), u.Data)
 		for k := range n {
 			n[k] = float64(t.shares()[k])
 		}
@@ -115,6 +117,9 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 	if form.Spec.LeaveOut {
 		counts := form.Counts[r].Value
 		copy(counts.Row(1), scale)
+		if form.Spec.Residual {
+			kernels.Scale(t.residualUnit(), counts.Row(1))
+		}
 		for k, v := range n {
 			counts.Set(0, k, float32(v))
 		}

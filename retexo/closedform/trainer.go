@@ -30,6 +30,7 @@ type Trainer struct {
 	Checkpoints *checkpoint.Store // nil: none are written
 	KeepHidden  bool              // for Hidden
 	Edges       *dp.Edges         // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
+	AllRounds   bool              // whether rounds go on that validate no better, at all peers or none
 	Leaves      bool              // whether sums have parts of leaves (package leaf), at all peers and leaves or none
 
 	config Config

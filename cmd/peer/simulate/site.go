@@ -1,0 +1,98 @@
+package simulate
+
+import (
+	"context"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/privacy/secagg"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
+)
+
+// site is a peer that collects shares. It runs as in any federation; what its messages to the other sites take follows
+// from their number and length.
+type site struct {
+	shard     *shard.Shard
+	allRounds bool
+	group     *comm.Group
+	intake    *leaf.Intake
+	collector *leaf.Collector
+	trainer   *closedform.Trainer
+	numbers   []int // of each sum
+
+	closes  chan netsim.Load // an exchange may close: what the site has needed of the network since the last one
+	release chan struct{}
+	ended   chan error
+
+	done bool
+	idle time.Duration // when its last answer to a phone has left
+	sent netsim.Load   // to other sites, when it last said so
+}
+
+// Reduce implements comm.Reducer: it notes how many numbers a sum has.
+func (s *site) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	s.numbers = append(s.numbers, len(c.Update)+len(c.Counts))
+	return s.collector.Reduce(ctx, c)
+}
+
+// load returns what the site has needed of the network since it was last called.
+func (s *site) load() netsim.Load {
+	trips, _ := s.group.Waits()
+	b := s.group.Bytes()
+	now := netsim.Load{Trips: trips, Bytes: b.Total()}
+	since := netsim.Load{Trips: now.Trips - s.sent.Trips, Bytes: now.Bytes - s.sent.Bytes}
+	s.sent = now
+	return since
+}
+
+// until is a leaf.Collector's: an exchange closes when the simulation says so.
+func (s *site) until(ctx context.Context, _ int) error {
+	select {
+	case s.closes <- s.load():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-s.release:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// start lets the site of that rank train, beside the others on net.
+func (s *site) start(ctx context.Context, c closedform.Config, a leaf.Agreement, net *netsim.Network, rank int) error {
+	everybody := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: a.Most}},
+		Attest: func(context.Context, leaf.Token, []byte) (string, error) { return "phones", nil }}
+	var err error
+	if s.trainer, err = closedform.New(c, s.shard); err != nil {
+		return err
+	}
+	s.trainer.Leaves, s.trainer.AllRounds = true, s.allRounds
+	if s.intake, err = leaf.NewIntake(a, rank, everybody); err != nil {
+		return err
+	}
+	s.closes, s.release, s.ended = make(chan netsim.Load), make(chan struct{}), make(chan error, 1)
+	s.group = comm.NewGroup(net.Transport(rank), rank, a.Sites)
+	go func() { s.ended <- s.run(ctx, a) }()
+	return nil
+}
+
+func (s *site) run(ctx context.Context, a leaf.Agreement) error {
+	var inner comm.Reducer = s.group
+	if a.Sites > 2 {
+		masked, err := secagg.New(ctx, secagg.Terms{Run: [32]byte(append(a.Run[:], make([]byte, 24)...)), Least: a.Sites}, s.group)
+		if err != nil {
+			return err
+		}
+		inner = masked
+	}
+	var err error
+	if s.collector, err = leaf.NewCollector(a, s.group, inner, s.intake, s.until); err != nil {
+		return err
+	}
+	return s.trainer.Run(ctx, s.group, s)
+}
