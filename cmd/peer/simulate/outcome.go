@@ -50,12 +50,12 @@ func (w *world) outcome(ctx context.Context) (*Outcome, error) {
 			o.WakeUps += float64(p.wakeUps)
 		}
 		began := cli.ProcessorTime()
-		for from := p.waits; !p.done; {
+		for !p.done {
 			var b []byte
-			if from = p.waits; from >= 0 {
+			if p.waits >= 0 {
 				home := w.sites[p.token.First(len(w.sites))]
 				var err error
-				if b, err = home.collector.Sums(ctx, p.token, from); err != nil {
+				if b, err = home.collector.Sums(ctx, p.token, p.waits); err != nil {
 					return nil, err
 				}
 				if p.takes { // it fetches them some time

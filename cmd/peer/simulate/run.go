@@ -209,7 +209,7 @@ func (w *world) wake(ctx context.Context, p *phone, t time.Duration) {
 func (w *world) turn(ctx context.Context, p *phone, to time.Duration) error {
 	p.uses(w.now)
 	var b []byte
-	arrives := w.now
+	var arrives time.Duration
 	if p.waits < 0 {
 		arrives = w.hello(p)
 	} else {
