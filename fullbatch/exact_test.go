@@ -76,6 +76,38 @@ func typed(g *graph.Graph) *graph.Graph {
 	return &h
 }
 
+// columned returns g with three columns of its edges; both directions of an edge have one row, one edge in ten has none.
+func columned(g *graph.Graph) *graph.Graph {
+	h, rows := *g, make(map[[2]int32]int32)
+	number := func(adj *graph.CSR) []int32 {
+		edges := make([]int32, 0, len(adj.Col))
+		for i := range adj.NumDst {
+			col, _ := adj.Row(i)
+			for _, j := range col {
+				at := int32(i % g.N())
+				pair := [2]int32{min(at, j), max(at, j)}
+				if _, seen := rows[pair]; !seen {
+					rows[pair] = int32(len(rows))
+					if rows[pair]%10 == 9 {
+						rows[pair] = -1
+					}
+				}
+				edges = append(edges, rows[pair])
+			}
+		}
+		return edges
+	}
+	h.Adj.Edge = number(&h.Adj)
+	if h.Typed.Count() > 0 {
+		h.Typed.Adj.Edge = number(&h.Typed.Adj)
+	}
+	h.EdgeX = mat.New(len(rows), 3)
+	for k := range h.EdgeX.Data {
+		h.EdgeX.Data[k] = float32(rng.New(12).Normal(uint64(k)))
+	}
+	return &h
+}
+
 // sparsed returns g with two thirds of its features left out and the rest stored sparsely.
 func sparsed(g *graph.Graph) *graph.Graph {
 	s := &mat.Sparse{Rows: g.N(), Cols: g.X.Cols(), RowPtr: []int64{0}}
@@ -290,7 +322,7 @@ func (p *computed) compare(t testing.TB, want *computed) {
 // models are all layers, with widths that rise and fall, so that both orders of product and sum occur.
 func models(features int) map[string]nn.Spec {
 	all := make(map[string]nn.Spec)
-	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "rgcn", "rsage", "rgat"} {
+	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "rgcn", "rsage", "rgat"} {
 		s := nn.Spec{Task: "single", Features: features, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
 		in := features
 		for k, out := range []int{8, 12, 3} {
@@ -300,6 +332,9 @@ func models(features int) map[string]nn.Spec {
 			}
 			if c, _ := nn.ConvolutionNamed(name); c.Typed {
 				l.Relations, l.Bases = relations, 2*(k%2)
+			}
+			if name == "gine" {
+				l.EdgeColumns = 3
 			}
 			if k == 1 {
 				l.Norm, l.Residual = true, true
@@ -315,6 +350,12 @@ func models(features int) map[string]nn.Spec {
 		}
 		all[name] = s
 	}
+	edges := all["gatv2"]
+	edges.Layers = slices.Clone(edges.Layers)
+	for k := range edges.Layers {
+		edges.Layers[k].EdgeColumns = 3
+	}
+	all["gatv2, edges"] = edges
 	batch := all["sage"]
 	batch.Layers = slices.Clone(batch.Layers)
 	batch.Layers[0].BatchNorm, batch.Layers[1].Norm, batch.Layers[1].BatchNorm = true, false, true
@@ -374,7 +415,7 @@ func models(features int) map[string]nn.Spec {
 // TestEveryLayerIsExact holds the rows of every layer, the gradients of its input and those of all parameters to what
 // one worker computes, for every way to fetch, number of workers and kind of part.
 func TestEveryLayerIsExact(t *testing.T) {
-	g := typed(toy(rng.New(1), 90, 9))
+	g := columned(typed(toy(rng.New(1), 90, 9)))
 	workers := []int{2, 3, 4, 8}
 	if testing.Short() {
 		workers = []int{3}

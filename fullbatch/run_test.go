@@ -72,6 +72,11 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		{"gatv2", "gatv2", dense, nil},
 		// By SGD: with few labels some gradients of its columns are nothing but rounding, which Adam would scale up to whole steps.
 		{"gatv2, blocks", "gatv2", &few, func(c *Config) { c.Optimizer = optim.Config{Name: "sgd", LR: 0.05, Momentum: 0.9} }},
+		{"gine", "gine", columned(dense), nil},
+		{"gine, sparse, inductive", "gine", columned(sparsed(dense)), func(c *Config) { c.Inductive = true }},
+		{"gatv2, edges, inductive", "gatv2, edges", columned(dense), func(c *Config) { c.Inductive = true }},
+		{"rgat, sparse", "rgat", typed(sparsed(dense)), nil},
+		{"rsage, inductive, blocks", "rsage", typed(&few), func(c *Config) { c.Inductive = true }},
 		{"gin, inductive", "gin", dense, func(c *Config) { c.Inductive = true }},
 		{"gat of scores, encoder mlp", "gat of scores, encoder mlp", dense, nil},
 		{"rgcn, inductive, blocks", "rgcn", typed(&few), func(c *Config) { c.Inductive = true }},

@@ -8,6 +8,9 @@ func (g *CSR) WithReached(destinations int) *CSR {
 	for k := range g.NumDst {
 		if g.RowPtr[k+1] > g.RowPtr[k] {
 			own.Col, own.Weight = append(own.Col, int32(k%destinations)), append(own.Weight, 1)
+			if g.Edge != nil {
+				own.Edge = append(own.Edge, -1)
+			}
 		}
 		own.RowPtr = append(own.RowPtr, int64(len(own.Col)))
 	}

@@ -109,6 +109,9 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 		if l.Relations > 0 && l.Relations != s.Typed.Count() {
 			errs = append(errs, fmt.Errorf("edges must have %d relations, as layers[%d] of the model has (got %d)", l.Relations, i, s.Typed.Count()))
 		}
+		if l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols {
+			errs = append(errs, fmt.Errorf("edges must have %d columns, as layers[%d] of the model reads (got %d)", l.EdgeColumns, i, s.EdgeX.Cols))
+		}
 	}
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 && s.Nodes != int64(m.Spec.Features) {
 		errs = append(errs, fmt.Errorf("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours (got %d)",

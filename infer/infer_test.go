@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// sites returns a graph of two relations, with sparse features or dense ones.
+// sites returns a graph of two relations whose edges have two columns, with sparse features or dense ones.
 func sites(t *testing.T, sparse bool) *graph.Graph {
 	t.Helper()
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 12, Degree: 6, Words: 4, Train: 0.3, Val: 0.2}, rng.New(4))
@@ -51,6 +51,21 @@ func sites(t *testing.T, sparse bool) *graph.Graph {
 		list = append(list, &adj)
 	}
 	g.Typed.Adj = graph.Stack(list)
+	number := func(adj *graph.CSR) {
+		for i := range adj.NumDst {
+			col, _ := adj.Row(i)
+			for _, j := range col {
+				node := int32(i % g.N())
+				adj.Edge = append(adj.Edge, min(node, j)*7+max(node, j)*3)
+			}
+		}
+	}
+	number(&g.Adj)
+	number(&g.Typed.Adj)
+	g.EdgeX = mat.New(10*g.N(), 2)
+	for k := range g.EdgeX.Data {
+		g.EdgeX.Data[k] = float32(rng.New(5).Normal(uint64(k)))
+	}
 	return g
 }
 
@@ -114,6 +129,7 @@ func specs(t *testing.T) map[string]nn.Spec {
 		if c.Typed {
 			a.Relations = 2
 		}
+		a.EdgeColumns = 2
 		for _, norm := range []string{"none", "layer", "batch"} {
 			a.Norm = norm
 			s, err := a.Spec()

@@ -107,7 +107,7 @@ func (p *run) byInput(ctx context.Context, v *train.GraphView, k int, x graph.Fe
 		if err != nil {
 			return mat.Dense{}, err
 		}
-		in = nn.Input{G: v.Edges(l), X: src, Nodes: s.Global}
+		in = nn.Input{G: v.Edges(l), EdgeX: s.EdgeX, X: src, Nodes: s.Global}
 	default:
 		in.Z = x
 		for hop := range max(l.Spec.Hops, 1) {
@@ -207,7 +207,7 @@ func (p *run) byPhases(ctx context.Context, v *train.GraphView, k int, x graph.F
 	}
 	h := mat.New(s.Owned, l.Spec.Out)
 	var f nn.Forward
-	f.Begin(l, h, nn.Input{G: near, Remote: far != nil, X: x, Nodes: s.Global[:s.Owned]}, nil)
+	f.Begin(l, h, nn.Input{G: near, Remote: far != nil, EdgeX: s.EdgeX, X: x, Nodes: s.Global[:s.Owned]}, nil)
 	for hop := f.Hop(); hop != nil; hop = f.Hop() {
 		hop.Near()
 		if far == nil {

@@ -43,7 +43,7 @@ var table = []Convolution{
 	},
 	{
 		Name: "gine", Edges: graph.Plain, Recipe: recipe.normalised(),
-		Traits: Traits{Aggregates: true, NeedsSource: true, EdgeColumns: true},
+		Traits: Traits{Aggregates: true, NeedsSource: true, LayerWise: true, EdgeColumns: true},
 		build:  newGINE, weights: weightsOfGINE,
 	},
 	{

@@ -121,7 +121,10 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 	degree := g.Adj.Degrees()
 	adj := map[graph.Norm]*graph.CSR{}
 	for k, l := range m.Layers {
-		in := Input{X: x}
+		in := Input{X: x, EdgeX: g.EdgeX}
+		if n := l.Spec.EdgeColumns; n > 0 && n != g.EdgeX.Cols {
+			return mat.Dense{}, fmt.Errorf("nn: edges of graph %q must have %d columns (got %d)", g.Name, n, g.EdgeX.Cols)
+		}
 		if l.Conv.Agg != nil {
 			if n := l.Spec.Relations; n > 0 {
 				if n != g.Typed.Count() {

@@ -26,10 +26,11 @@ type task struct {
 	Numbered  bool   // features say no more than which node it is
 	Classes   int    // C
 	Relations int    // of typed edges
+	Edges     int    // columns of edges
 }
 
 func taskOf(s *shard.Shard) task {
-	t := task{Kind: "single", Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Relations: s.Typed.Count()}
+	t := task{Kind: "single", Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
 	if s.Labels.Multi() {
 		t.Kind = "multi"
 	}
@@ -239,7 +240,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,
 		LayerOutput: q.LayerOutput, Layers: q.Layers,
 		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
-		RowNorm: q.RowNorm}.Spec(t.Kind, t.Features, t.Classes)
+		EdgeColumns: t.Edges, RowNorm: q.RowNorm}.Spec(t.Kind, t.Features, t.Classes)
 	if err == nil {
 		err = spec.Validate()
 	}
@@ -300,7 +301,7 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	spec, err := nn.Architecture{
 		Model: p.Model, Task: t.Kind, Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
 		Norm: p.Norm, Residual: p.Residual, Dropout: p.Dropout, Heads: p.Heads, AttentionDropout: p.AttentionDropout,
-		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, Blocks: p.Blocks,
+		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, Blocks: p.Blocks, EdgeColumns: t.Edges,
 	}.Spec()
 	if err != nil {
 		return spec, err

@@ -22,6 +22,7 @@ type Design struct {
 	AttentionDropout float32 // [0, 1)
 	RowNorm          string  // by which the features of a node are divided: "l1", "l2"; else none
 	Residual         bool    // a layer's own input is added to its output
+	EdgeColumns      int     // of the edges, which a convolution that reads them takes
 }
 
 // maxLayers bounds what a design, which others write, makes this peer allocate.
@@ -56,6 +57,9 @@ func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 	for k := range d.Layers {
 		l := nn.LayerSpec{Conv: d.Model, In: in, Out: d.Hidden, Hops: d.Hops, Dropout: d.Dropout, Residual: d.Residual}
 		last := k == d.Layers-1
+		if conv.EdgeColumns {
+			l.EdgeColumns = d.EdgeColumns
+		}
 		if conv.Heads {
 			l.Heads, l.AttentionDropout, l.Average = d.Heads, d.AttentionDropout, last
 		}

@@ -102,7 +102,7 @@ func (v *view) batch(l *nn.Layer, s *shard.Shard, rows []int32) nn.Input {
 		return in
 	}
 	block, sources := graph.Block(v.Edges(l), rows)
-	return nn.Input{G: block, X: v.src.Select(sources), Nodes: globals(s, sources)}
+	return nn.Input{G: block, EdgeX: s.EdgeX, X: v.src.Select(sources), Nodes: globals(s, sources)}
 }
 
 // all returns the layer's input for every owned node, without copies.
@@ -110,7 +110,7 @@ func (v *view) all(l *nn.Layer, s *shard.Shard) nn.Input {
 	if l.Frozen() {
 		return nn.Input{X: v.own, Z: v.z, Nodes: s.Global[:s.Owned]}
 	}
-	return nn.Input{G: v.Edges(l), X: v.src, Nodes: s.Global}
+	return nn.Input{G: v.Edges(l), EdgeX: s.EdgeX, X: v.src, Nodes: s.Global}
 }
 
 func globals(s *shard.Shard, rows []int32) []int64 {

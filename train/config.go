@@ -76,6 +76,7 @@ func (c Config) Fits(s *shard.Shard) error {
 	fault(s.Labels.Multi() != (c.Spec.Task == "multi"), "must have labels for task %s (got several labels a node: %t)", c.Spec.Task, s.Labels.Multi())
 	for i, l := range c.Spec.Layers {
 		fault(l.Relations > 0 && l.Relations != s.Typed.Count(), "must have %d relations, as layers[%d] has (got %d)", l.Relations, i, s.Typed.Count())
+		fault(l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols, "must have %d columns of edges, as layers[%d] has (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
 	}
 	return errors.Join(errs...)
 }
