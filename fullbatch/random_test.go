@@ -44,7 +44,7 @@ func drawn(key rng.Key, features int) *graph.Graph {
 		g.Split = append(g.Split, []graph.Split{graph.Train, graph.Val, graph.Test, graph.None}[int(float64(kinds)*at("split", i))])
 	}
 	g.Split[int(float64(n)*at("one", 0))] = graph.Train
-	g = typed(g)
+	g = columned(typed(g))
 	if at("sparse", 0) < 0.3 {
 		g = sparsed(g)
 	}
