@@ -80,7 +80,7 @@ func TestCompare(t *testing.T) {
 	}
 	mean := right / float64(nodes)
 	if math.Abs(mean-all[0].Test) > 1e-9 || nodes != len(g.InSplit(graph.Test)) {
-		t.Errorf("each site alone: accuracy %v over all test nodes, want %v over %d", all[0].Test, mean, nodes)
+		t.Errorf("each site alone: accuracy %v over all test nodes, must be %v over %d", all[0].Test, mean, nodes)
 	}
 	if rounds["alone"] == 0 || rounds["together"] == 0 {
 		t.Errorf("events by trial: %v", rounds)

@@ -22,7 +22,7 @@ func TestDifferences(t *testing.T) {
 	want := `Settings that differ: solver is "adam" at this site and "sgd" at north; ` +
 		`lr is "0.01" at this site and "0.5" at north; momentum is not read at this site and "0.9" at north`
 	if got := said(a, b); got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("%q, must be %q", got, want)
 	}
 	b = a
 	b.CheckpointEvery, b.Relays, b.Link, b.Policy = 3, []string{"/ip4/10.0.0.1/tcp/1/p2p/12D3"}, "rate=5Mbit", "ldg"

@@ -162,6 +162,6 @@ func TestThresholdOfARun(t *testing.T) {
 	}
 	l.Plan.Threshold = "recall@precision=2"
 	if _, err := l.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "threshold must be f1") {
-		t.Errorf("%v, want that the threshold is at fault", err)
+		t.Errorf("%v, must say that the threshold is at fault", err)
 	}
 }

@@ -48,14 +48,14 @@ func TestSitesAreThePeers(t *testing.T) {
 		}
 		q, said := heddle.ForGraph(of, p)
 		if q.Policy != c.wantPolicy {
-			t.Errorf("%s: policy %s, want %s", c.name, q.Policy, c.wantPolicy)
+			t.Errorf("%s: policy %s, must be %s", c.name, q.Policy, c.wantPolicy)
 		}
 		if len(said) > 1 || (len(said) == 1) != (c.wantKind != "") || len(said) == 1 && (said[0].Kind != c.wantKind || !strings.Contains(said[0].Text, c.wantText)) {
-			t.Errorf("%s: said %v, want a %q with %q", c.name, said, c.wantKind, c.wantText)
+			t.Errorf("%s: said %v, must be a %q with %q", c.name, said, c.wantKind, c.wantText)
 		}
 		shards, err := heddle.Split(of, p)
 		if err != nil || len(shards) != c.wantParts {
-			t.Errorf("%s: %d parts, %v, want %d", c.name, len(shards), err, c.wantParts)
+			t.Errorf("%s: %d parts, %v, must be %d", c.name, len(shards), err, c.wantParts)
 		}
 		if c.wantPolicy == "by-column" {
 			for r, s := range shards {

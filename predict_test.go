@@ -14,13 +14,13 @@ func TestPredictions(t *testing.T) {
 	copy(logits.Data, []float32{0, float32(math.Log(2)), 0, -1, 0, 3})
 	one := Predictions{Logits: logits}
 	if class, p := one.Classes(0), one.Probabilities(0); !reflect.DeepEqual(class, []int{1}) || math.Abs(p[1]-0.5) > 1e-6 {
-		t.Errorf("class %v with probability %v, want 1 with 0.5", class, p)
+		t.Errorf("class %v with probability %v, must be 1 with 0.5", class, p)
 	}
 	several := Predictions{Logits: logits, several: true}
 	if class, p := several.Classes(1), several.Probabilities(1); !reflect.DeepEqual(class, []int{2}) || math.Abs(p[2]-1/(1+math.Exp(-3))) > 1e-6 {
 		t.Errorf("classes %v with probabilities %v", class, p)
 	}
 	if class := several.Classes(0); !reflect.DeepEqual(class, []int{1}) {
-		t.Errorf("classes %v, want 1", class)
+		t.Errorf("classes %v, must be 1", class)
 	}
 }

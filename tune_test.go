@@ -53,7 +53,7 @@ func few(t *testing.T, p Plan) (all []plan.Candidate) {
 		}
 	}
 	if len(all) != 3 {
-		t.Fatalf("%d candidates, want 3", len(all))
+		t.Fatalf("%d candidates, must be 3", len(all))
 	}
 	all[2].Plan.Rounds = 40
 	return all
@@ -181,7 +181,7 @@ func TestTuneResumes(t *testing.T) {
 	all[0].Plan.Seed++
 	var fault *InputError
 	if _, err := l.contest(t.Context(), all); !errors.As(err, &fault) || !strings.Contains(err.Error(), "another plan: remove "+l.State) {
-		t.Errorf("%v, want that the outcome is of another plan", err)
+		t.Errorf("%v, must say that the outcome is of another plan", err)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestTuneKeepsItsBudget(t *testing.T) {
 	l := contested(t, 4, "budget: 0.001")
 	var fault *InputError
 	if _, err := l.Train(t.Context()); !errors.As(err, &fault) || !strings.Contains(err.Error(), "over the budget") {
-		t.Errorf("%v, want that no plan fits", err)
+		t.Errorf("%v, must say that no plan fits", err)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestTuneGoesOnAfterAFailure(t *testing.T) {
 		all[i].Fault = errors.New("not today")
 	}
 	if _, err := l.contest(t.Context(), all); err == nil || !strings.Contains(err.Error(), "gat: not today") {
-		t.Errorf("%v, want that none was trained", err)
+		t.Errorf("%v, must say that none was trained", err)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestTuneStops(t *testing.T) {
 	r := l.mustTune(t, all)
 	a := r.Tried[2]
 	if !strings.HasPrefix(a.Ended, "stopped") || a.Chosen || rounds != 30 || !(a.Val < choice(t, r).Val) || a.Sent <= 0 || a.Sent >= a.Limit/2 {
-		t.Errorf("after %d rounds %+v, want that it is stopped after 30 of 200", rounds, a)
+		t.Errorf("after %d rounds %+v, must say that it is stopped after 30 of 200", rounds, a)
 	}
 }
 
@@ -360,7 +360,7 @@ func TestAutoWithoutFeatures(t *testing.T) {
 	other.X = graph.Features{Dense: mat.New(g.N(), g.N())}
 	var fault *InputError
 	if _, err := Predict(r.Model, &other); !errors.As(err, &fault) || !strings.Contains(err.Error(), "must have no features") {
-		t.Errorf("%v, want that nodes have no features", err)
+		t.Errorf("%v, must say that nodes have no features", err)
 	}
 }
 
@@ -381,7 +381,7 @@ func TestAutoNeedsValidation(t *testing.T) {
 		_, err := Train(t.Context(), g, l.Plan)
 		var fault *InputError
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), "(got 0)") || !strings.Contains(err.Error(), "use preset "+preset+",") {
-			t.Errorf("%d labels a class: %v, want preset %s", labelled, err, preset)
+			t.Errorf("%d labels a class: %v, must be preset %s", labelled, err, preset)
 		}
 		one := Defaults(Plan{Preset: preset})
 		one.Peers, one.Transport, one.Policy = 2, "memory", "random"
@@ -426,7 +426,7 @@ func TestBarredCandidates(t *testing.T) {
 	l := contested(t, 2, "")
 	all := l.Plan.Candidates()
 	if len(all)+1 >= tune.MaxSteps {
-		t.Fatalf("%d candidates, want fewer than %d", len(all), tune.MaxSteps-1)
+		t.Fatalf("%d candidates, must be fewer than %d", len(all), tune.MaxSteps-1)
 	}
 	all[1].Fault = errors.New("its policy")
 	barred := make([]int64, len(all))
@@ -437,7 +437,7 @@ func TestBarredCandidates(t *testing.T) {
 	}
 	for i, want := range []string{"", "its policy", "another site does not allow it", ""} {
 		if got := c.Verdicts[i]; got.Ended != want || (got.Limit > 0) != (want == "") {
-			t.Errorf("%s: %+v, want %q", all[i].Name, got, want)
+			t.Errorf("%s: %+v, must be %q", all[i].Name, got, want)
 		}
 	}
 }

@@ -156,7 +156,7 @@ func TestSitesWithDifferentPlans(t *testing.T) {
 	wait.Wait()
 	for r, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), "budget is") {
-			t.Errorf("site %d: %v, want that the budgets differ", r, err)
+			t.Errorf("site %d: %v, must say that the budgets differ", r, err)
 		}
 	}
 }

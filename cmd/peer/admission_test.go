@@ -31,7 +31,7 @@ func blocksOf(t *testing.T, path string) (all []block) {
 		head, _, _ := strings.Cut(script, "\n")
 		site, refused, _ := strings.Cut(strings.TrimPrefix(head, "# at "), ", refused: ")
 		if !ok || !strings.HasPrefix(head, "# at ") {
-			t.Fatalf("%s: a block begins with %q, want # at SITE", path, head)
+			t.Fatalf("%s: a block begins with %q, must be # at SITE", path, head)
 		}
 		all = append(all, block{site, refused, script})
 	}
@@ -124,7 +124,7 @@ func TestAdmissionGuide(t *testing.T) {
 		}
 	}
 	if len(seen) != 4 {
-		t.Errorf("sites %v, want four", seen)
+		t.Errorf("sites %v, must be four", seen)
 	}
 	if !bytes.Equal(contents(t, filepath.Join(dir, "north/run/model.safetensors")), contents(t, filepath.Join(dir, "west/run/model.safetensors"))) {
 		t.Error("the models differ")
@@ -309,13 +309,13 @@ func TestRosterCommands(t *testing.T) {
 	must(t, "roster", "add", file, "east="+east+"@east.example", "--expires", "2099-12-31")
 	out := must(t, "roster", "revoke", file, "west")
 	if !strings.Contains(out, "- west  ") || !strings.Contains(out, "serial 2") {
-		t.Errorf("%q, want what was changed", out)
+		t.Errorf("%q, must say what was changed", out)
 	}
 	refuse(t, 2, []string{"roster.quorum", "0 of the 2", "north"}, "roster", "verify", file, "--trusted", trusted)
 	refuse(t, 2, []string{"must be an administrator", "north, south, west"}, sign("east")...)
 	out = must(t, sign("north")...)
 	if !strings.Contains(out, "+ east  "+east) || !strings.Contains(out, "- west") {
-		t.Errorf("%q, want the changes of both commands", out)
+		t.Errorf("%q, must say the changes of both commands", out)
 	}
 	refuse(t, 2, []string{"roster.quorum", "1 of the 2", "south (" + f.ids[1]}, "roster", "verify", file, "--trusted", trusted)
 	must(t, sign("south")...)
@@ -346,10 +346,10 @@ func TestApproveCommand(t *testing.T) {
 		return []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--site", f.ids[0], "--identity", f.at(name + ".key"), "-o", f.at("two.json")}
 	}
 	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") || !strings.Contains(out, "encoder: classes") || !strings.Contains(out, "west") {
-		t.Errorf("%q, want the plan and that a signature is missing", out)
+		t.Errorf("%q, must say the plan and that a signature is missing", out)
 	}
 	if out := must(t, by("west")...); strings.Contains(out, "not enough yet") || !strings.Contains(out, "signed by 2") {
-		t.Errorf("%q, want two signatures", out)
+		t.Errorf("%q, must say two signatures", out)
 	}
 	f.policy(t, strings.Replace(policy, "ridge", "adam", 1))
 	refuse(t, 2, []string{"policy.solvers", "policy.yaml"}, by("south")...)
@@ -497,13 +497,13 @@ func TestAuditCommands(t *testing.T) {
 	}
 	head := end.String()
 	if out := must(t, "audit", "verify", path, "--head", head); !strings.Contains(out, "2 records") || !strings.Contains(out, head) {
-		t.Errorf("%q, want 2 records and the head", out)
+		t.Errorf("%q, must say 2 records and the head", out)
 	}
 	if out := must(t, "audit", "show", path, "--event", "lost"); strings.Count(out, "north") != 2 {
-		t.Errorf("%q, want both records", out)
+		t.Errorf("%q, must say both records", out)
 	}
 	if out := must(t, "audit", "show", path, "--event", "left"); out != "" {
-		t.Errorf("%q, want nothing", out)
+		t.Errorf("%q, must be nothing", out)
 	}
 	refuse(t, 2, []string{"SEQ:HASH"}, "audit", "verify", path, "--head", "2")
 	text := contents(t, path)
@@ -561,7 +561,7 @@ func TestPolicyEndsARun(t *testing.T) {
 		if _, err := admission.VerifyLog(f.at(name+".jsonl"), func(r admission.Record) error {
 			if r.Event == admission.Refused || r.Event == admission.Lost {
 				if count++; r.Event != want {
-					t.Errorf("%s: %+v, want %s", name, r, want)
+					t.Errorf("%s: %+v, must be %s", name, r, want)
 				}
 			}
 			if name == "north" && r.Event == admission.Ended && (r.Bytes == 0 || r.Bytes > 4000) {
@@ -569,7 +569,7 @@ func TestPolicyEndsARun(t *testing.T) {
 			}
 			return nil
 		}); err != nil || count != 1 {
-			t.Errorf("%s: %d records of what went wrong (%v), want one", name, count, err)
+			t.Errorf("%s: %d records of what went wrong (%v), must be one", name, count, err)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func refuse(t *testing.T, exit int, want []string, args ...string) {
 	t.Helper()
 	got, _, stderr := call(t.Context(), args...)
 	if got != exit {
-		t.Errorf("peer %s: exit %d, want %d\n%s", strings.Join(args, " "), got, exit, stderr)
+		t.Errorf("peer %s: exit %d, must be %d\n%s", strings.Join(args, " "), got, exit, stderr)
 	}
 	for _, w := range want {
 		if !strings.Contains(stderr, w) {

@@ -35,7 +35,7 @@ func TestDGL(t *testing.T) {
 		again := must(t, "import", "--dgl", filepath.Join(back, "small.json"), "-o", back+"-parts")
 		dense := regexp.MustCompile("bytes of features [0-9.]+, ") // as which DGL has features that are sparse
 		if cut := func(s string) string { return dense.ReplaceAllString(s[strings.Index(s, "\n")+1:], "") }; cut(again) != cut(text) {
-			t.Errorf("%s: imported again it is\n%s, want\n%s", name, again, text)
+			t.Errorf("%s: imported again it is\n%s, must be\n%s", name, again, text)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestReorder(t *testing.T) {
 		must(t, "inspect", out+"/part-1")
 		got := run(out)
 		if len(got.Loss) == 0 || len(got.Loss) != len(want.Loss) || math.Abs(*got.Loss[0]-*want.Loss[0]) > 1e-4**want.Loss[0] {
-			t.Errorf("%s: losses %v, want %v", by, got.Loss, want.Loss)
+			t.Errorf("%s: losses %v, must be %v", by, got.Loss, want.Loss)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestFormatFaults(t *testing.T) {
 		exit, _, stderr := call(t.Context(), strings.Fields(c.args)...)
 		for _, w := range c.want {
 			if exit != 2 || !strings.Contains(stderr, w) {
-				t.Errorf("peer %s: exit %d, %q, want 2 and %q", c.args, exit, stderr, w)
+				t.Errorf("peer %s: exit %d, %q, must be 2 and %q", c.args, exit, stderr, w)
 			}
 		}
 		if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {

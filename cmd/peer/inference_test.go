@@ -18,6 +18,9 @@ func TestPredictAlone(t *testing.T) {
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", at("parts"))
 	must(t, "train", "--shards", at("parts"), "--model", "gcn", "--encoder", "pca:16", "--hidden", "12", "--rounds", "5", "--transport", "memory", "--keep-last", "--out", at("run"))
 	said := must(t, "predict", "--model", at("run/model.safetensors"), "--shard", at("parts/part-1"), "--out", at("p.parquet"), "--embeddings", at("e.parquet"), "--report", at("p.html"))
+	if of := must(t, "inspect", at("run")); !strings.Contains(of, "model.safetensors: model for ") {
+		t.Errorf("a run must be described by its model (got %s)", of)
+	}
 	m := regexp.MustCompile(`without (\d+) neighbours at other peers and the (\d+) edges from them, which --plan sees`).FindStringSubmatch(said)
 	if m == nil || m[1] == "0" || len(m[2]) < len(m[1]) {
 		t.Fatalf("%q must say what it cannot see", said)

@@ -86,6 +86,6 @@ func contents(t *testing.T, path string) []byte {
 func equal[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
+		t.Errorf("%s: %v, must be %v", what, got, want)
 	}
 }

@@ -108,7 +108,7 @@ func TestMeet(t *testing.T) {
 			want = `contacts.csv: line 194: north has no node "nobody"`
 		}
 		if e.exit != map[bool]int{true: 2, false: 1}[name == "west"] || !strings.Contains(e.errors, want) {
-			t.Errorf("%s: exit %d, %s, want %s", name, e.exit, e.errors, want)
+			t.Errorf("%s: exit %d, %s, must be %s", name, e.exit, e.errors, want)
 		}
 	}
 }

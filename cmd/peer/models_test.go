@@ -129,7 +129,7 @@ func TestModelsThatNeedMore(t *testing.T) {
 	} {
 		exit, _, stderr := call(t.Context(), append([]string{"train"}, args...)...)
 		if exit != 2 || !strings.Contains(stderr, want) {
-			t.Errorf("exit %d, want 2 and %q in\n%s", exit, want, stderr)
+			t.Errorf("exit %d, must be 2 and %q in\n%s", exit, want, stderr)
 		}
 	}
 }

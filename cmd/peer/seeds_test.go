@@ -49,7 +49,7 @@ func TestSeeds(t *testing.T) {
 	text := must(t, append(args, "--seeds", "3", "--seed", "4", "-o", at("all"))...)
 	all := figures(t, at("all/result.json"))
 	if len(all.Runs) != 3 {
-		t.Fatalf("%d runs, want 3", len(all.Runs))
+		t.Fatalf("%d runs, must be 3", len(all.Runs))
 	}
 	sum, best := 0.0, 0
 	for k, r := range all.Runs {
@@ -74,7 +74,7 @@ func TestSeeds(t *testing.T) {
 		t.Errorf("run %d validates best; chosen: %+v", best, all.Runs)
 	}
 	if math.Abs(*all.TestRuns.Mean-sum/3) > 1e-12 || *all.TestRuns.Deviation < 0 {
-		t.Errorf("mean %v, want %v", *all.TestRuns.Mean, sum/3)
+		t.Errorf("mean %v, must be %v", *all.TestRuns.Mean, sum/3)
 	}
 	if !strings.Contains(text, "mean ± deviation") || !strings.Contains(text, "validates best") || !strings.Contains(string(contents(t, at("all/report.html"))), "mean ± deviation") {
 		t.Errorf("output and report must have the runs:\n%s", text)

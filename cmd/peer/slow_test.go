@@ -18,13 +18,13 @@ func TestLink(t *testing.T) {
 	must(t, append([]string{"train", "-o", slowly, "--link", "latency=8ms,rate=100Mbit"}, args...)...)
 	a, b := figures(t, filepath.Join(fast, "result.json")), figures(t, filepath.Join(slowly, "result.json"))
 	if len(a.Links) != 3 || len(b.Links) != 4 {
-		t.Fatalf("%d and %d predictions, want those of three connections, and that of the fourth", len(a.Links), len(b.Links))
+		t.Fatalf("%d and %d predictions, must be those of three connections, and that of the fourth", len(a.Links), len(b.Links))
 	}
 	if *a.TestAccuracy != *b.TestAccuracy || *a.Loss[19] != *b.Loss[19] {
 		t.Errorf("accuracy %v and loss %v, over a slower link %v and %v", *a.TestAccuracy, *a.Loss[19], *b.TestAccuracy, *b.Loss[19])
 	}
 	// 2 layers of 20 rounds, two messages each way that wait for one another.
 	if own := b.Links[3]; own.Seconds < 0.64 || b.Seconds < 0.64 || own.Seconds > 1.5*b.Seconds {
-		t.Errorf("predicted %.2f s for %s, took %.2f s, want at least 0.64 s of waiting and the two alike", own.Seconds, own.Link, b.Seconds)
+		t.Errorf("predicted %.2f s for %s, took %.2f s, must be at least 0.64 s of waiting and the two alike", own.Seconds, own.Link, b.Seconds)
 	}
 }

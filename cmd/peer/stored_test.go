@@ -52,7 +52,7 @@ func TestTablesAreStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		if sparse := g.X.Sparse != nil; sparse != words {
-			t.Fatalf("sparse: %t, want %t", sparse, words)
+			t.Fatalf("sparse: %t, must be %t", sparse, words)
 		}
 		g.IDs = nil // they are their numbers
 		if err := ingest.WriteGraph(filepath.Join(dir, "want.graph"), g); err != nil {

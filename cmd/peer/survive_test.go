@@ -209,10 +209,10 @@ func TestSurvive(t *testing.T) {
 				gs := figures(t, f.json(r)).Generations
 				lost := fmt.Sprintf("site-%d", test.victim)
 				if r != test.victim && (len(gs) < 2 || len(gs[0].Lost) != 0 || !slices.Equal(gs[1].Lost, []string{lost})) || len(gs[len(gs)-1].Lost) != 0 {
-					t.Errorf("peer %d: generations %+v, want one without %s", r, gs, lost)
+					t.Errorf("peer %d: generations %+v, must be one without %s", r, gs, lost)
 				}
 				if len(figures(t, f.json(r)).Loss) != 200 {
-					t.Errorf("peer %d: %d rounds in the report, want 200", r, len(figures(t, f.json(r)).Loss))
+					t.Errorf("peer %d: %d rounds in the report, must be 200", r, len(figures(t, f.json(r)).Loss))
 				}
 			}
 		})

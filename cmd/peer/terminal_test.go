@@ -26,7 +26,7 @@ func TestMistyped(t *testing.T) {
 	} {
 		exit, _, stderr := call(t.Context(), strings.Fields(args)...)
 		if exit != 2 || !strings.Contains(stderr, want) || want == "" && strings.Contains(stderr, "did you mean") {
-			t.Errorf("%s: exit %d, %q, want %q", args, exit, stderr, want)
+			t.Errorf("%s: exit %d, %q, must be %q", args, exit, stderr, want)
 		}
 	}
 	for typed, name := range map[string]string{"id": "if", "lr": "rl", "seed": "shed", "train": "plan"} {
@@ -94,7 +94,7 @@ func TestSignals(t *testing.T) {
 		}
 		c.Wait()
 		if got := c.ProcessState.ExitCode(); got != want {
-			t.Errorf("%v: exit %d, want %d", signal, got, want)
+			t.Errorf("%v: exit %d, must be %d", signal, got, want)
 		}
 		must(t, "train", "--config", filepath.Join(out, "checkpoints", "run.yaml"), "--resume", "-q")
 		if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {

@@ -74,7 +74,7 @@ func TestPartitionTogether(t *testing.T) {
 	} {
 		exit, _, errors := call(t.Context(), append([]string{"partition", "--data", at("web.graph"), "--plan", at("plan.yaml"), "--out", at("no")}, args...)...)
 		if exit != 2 || !strings.Contains(errors, text) {
-			t.Errorf("%v: exit %d, %s, want %q", args, exit, errors, text)
+			t.Errorf("%v: exit %d, %s, must be %q", args, exit, errors, text)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func TestImage(t *testing.T) {
 	all := built(t, out)
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	if len(all) != len(machines) {
-		t.Fatalf("%d images, want %d", len(all), len(machines))
+		t.Fatalf("%d images, must be %d", len(all), len(machines))
 	}
 	for processor, image := range all {
 		config, err := image.ConfigFile()

@@ -31,7 +31,7 @@ func TestDoctorConcludes(t *testing.T) {
 		d := doctor{w: &out}
 		d.sightings(test.found)
 		if d.faults != test.faults {
-			t.Errorf("%s: %d faults, want %d\n%s", test.name, d.faults, test.faults, out.String())
+			t.Errorf("%s: %d faults, must be %d\n%s", test.name, d.faults, test.faults, out.String())
 		}
 		for _, want := range test.want {
 			if !strings.Contains(out.String(), want) {

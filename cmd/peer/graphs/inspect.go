@@ -24,7 +24,7 @@ import (
 func newInspect() *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect PATH",
-		Short:   "Describe a data set, partition, part, model or checkpoint",
+		Short:   "Describe a data set, partition, part, run, model or checkpoint",
 		Example: "  peer inspect data/cora\n  peer inspect parts\n  peer inspect parts/part-0\n  peer inspect runs/cora-retexo-gcn-1/model.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,6 +50,8 @@ func inspect(w io.Writer, path string) error {
 		}
 		describe(w, path, m)
 		return imported(w, path)
+	case info.IsDir() && has("model.safetensors"):
+		return inspectModel(w, filepath.Join(path, "model.safetensors"))
 	case info.IsDir() && has("graph.npz"), strings.HasSuffix(path, ".npz"):
 		return inspectData(w, path)
 	case info.IsDir():

@@ -182,7 +182,7 @@ func TestWriteWithoutCurves(t *testing.T) {
 func TestBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.00 kB", 9999: "10.0 kB", 999_499: "999 kB", 999_500: "1.00 MB", 1_782_000_000: "1.78 GB"} {
 		if got := Bytes(n); got != want {
-			t.Errorf("Bytes(%d) = %s, want %s", n, got, want)
+			t.Errorf("Bytes(%d) = %s, must be %s", n, got, want)
 		}
 	}
 }
