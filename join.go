@@ -165,6 +165,9 @@ func (a *seat) result(one *peer, t session.Trainer, u session.Usage) (*Result, e
 			for k, one := range r.Figures.Published {
 				r.Figures.Published[k].Name = r.Members[one.Rank]
 			}
+			if told := r.Figures.Told; told != nil {
+				told.Name = r.Members[told.Rank]
+			}
 		}
 	}
 	return r, err

@@ -139,6 +139,9 @@ func TestAdmissionGuide(t *testing.T) {
 			if len(told) > 0 || strings.Contains(page, "publish") {
 				t.Errorf("north knows the figures of others: %v", told)
 			}
+			if own, _ := figures["told"].(map[string]any); own["name"] != "north" || !strings.Contains(page, "This site told the others that its test accuracy is about") {
+				t.Errorf("north must say what it told (got %v)", figures["told"])
+			}
 			continue
 		}
 		if len(told) != 1 || told[0].(map[string]any)["name"] != "north" || !strings.Contains(page, "1 of 2 other sites publish") || !strings.Contains(page, "or more</td>") {
@@ -431,6 +434,11 @@ func TestCheckPlan(t *testing.T) {
 	}
 	if out := must(t, append(judged, "--trusted", f.at("none.json"))...); !strings.Contains(out, "roster       none of tumour-registry is in force here") {
 		t.Errorf("%s\nthe output must say that this site has no roster", out)
+	}
+	const told = "this site's own test metric, in whole percent, to all members, if 25 test nodes or more have labels"
+	f.policy(t, string(contents(t, f.at("policy.yaml")))+"site_figures: 25\n")
+	if out := must(t, judged...); !strings.Contains(out, told) || strings.Contains(alone, "own test metric") {
+		t.Errorf("%s\nmust say that figures of the site leave, and only then", out)
 	}
 	f.policy(t, strings.Replace(string(contents(t, f.at("policy.yaml"))), "classes", "mlp", 1))
 	exit, stdout, stderr := call(t.Context(), judged...)

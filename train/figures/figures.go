@@ -46,6 +46,7 @@ type Figures struct {
 	Test        Set         `json:"test"`
 	Sites       []Site      `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
 	Published   []Published `json:"published,omitempty"` // of other sites, which publish theirs
+	Told        *Published  `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -156,7 +157,9 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	}
 	f.Val, f.Test = e.set(val, f, counts), e.set(test, f, counts)
 	for _, one := range s.Told {
-		if one.Rank != e.Shard.Rank {
+		if one.Rank == e.Shard.Rank {
+			f.Told = &one
+		} else {
 			f.Published = append(f.Published, one)
 		}
 	}

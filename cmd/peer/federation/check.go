@@ -158,6 +158,9 @@ func (k *checking) judge(p *page, now time.Time) error {
 		p.verdicts = append(p.verdicts, verdict{"policy", "none was given (--policy)"})
 		return nil
 	}
+	if p.model == "" {
+		p.figures = k.rules.SiteFigures
+	}
 	say := func(what, by, text string, err error) error {
 		if err != nil {
 			text, err = by+" does not allow it", cli.Invalidf("%s is not allowed by %s: %w", k.plan, by, err)

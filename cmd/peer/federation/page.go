@@ -24,6 +24,7 @@ type page struct {
 	fingerprint string
 	model       string // fingerprint of the model by which the members predict; empty: they train
 	verdicts    []verdict
+	figures     int // test nodes over which at least this site tells its own metric; 0: it does not
 	attacks     []disclosure.Attempt
 }
 
@@ -106,6 +107,9 @@ func (p page) printSends(w io.Writer) {
 			what += fmt.Sprintf(", averaged over at least %d nodes", l.Over)
 		}
 		fmt.Fprintf(w, "    %-10s %-8s %-23s %s\n", times, l.Format, numbers(l.Least, l.Most), what)
+	}
+	if p.figures > 0 {
+		fmt.Fprintf(w, "  this site's own test metric, in whole percent, to all members, if %d test nodes or more have labels (policy.site_figures)\n", p.figures)
 	}
 	if terms.Secure {
 		fmt.Fprintf(w, "  secure sums: %s; keys by %s\n", terms.Form, terms.Keys)

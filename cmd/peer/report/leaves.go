@@ -26,6 +26,10 @@ func (r Run) leaves() (*section, error) {
 		names, all, nodes = append(names, r.site(s.Rank)), append(all, d), append(nodes, s.Owned)
 	}
 	s := leavesOf(names, all, nodes)
+	if f := r.Result.Figures; f != nil && f.Told != nil {
+		s.Notes = append(s.Notes, fmt.Sprintf("This site told the others that its test %s is about %.0f %%, over %d test nodes or more, as its policy allows.",
+			metricName(r.Result.Metric), 100*f.Told.Metric, f.Told.Rows))
+	}
 	if n := len(r.Result.Tried); n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("All %d plans that were run are counted, not only the chosen one.", len(all[0].Runs)))
 	}
