@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -350,6 +351,7 @@ func (d *Device) session(r *run) error {
 	d.mu.Lock()
 	own, at := d.graph, d.interfaces
 	d.mu.Unlock()
+	limitMemory(own)
 	site := heddle.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at, Wait: d.config.wait, Rejoin: d.config.wait,
 		OnEvent: func(e heddle.Event) { d.heard(r, e) },
 		OnModel: func(o *heddle.Result) error { return o.Save(d.model()) }}
@@ -371,6 +373,7 @@ func (d *Device) session(r *run) error {
 // finish marks the run as done. What it needed to go on is removed, and so is what is left of other
 // plans.
 func (d *Device) finish() error {
+	debug.FreeOSMemory() // the next session may be a day away
 	if err := os.WriteFile(d.place("done"), nil, 0o600); err != nil {
 		return err
 	}
@@ -466,8 +469,8 @@ func (d *Device) Predict(g *Graph) (*Predictions, error) {
 // Nodes returns how many nodes the predictions are for.
 func (p *Predictions) Nodes() int { return p.of.Logits.Rows }
 
-// Class returns the class predicted for a node.
-func (p *Predictions) Class(node int) (int, error) {
+// ClassOf returns the class predicted for a node.
+func (p *Predictions) ClassOf(node int) (int, error) {
 	if err := p.has(node); err != nil {
 		return 0, err
 	}

@@ -285,7 +285,7 @@ func TestPausedAndKilled(t *testing.T) {
 	}
 	right := 0
 	for i := range all.Nodes() {
-		class, err := all.Class(i)
+		class, err := all.ClassOf(i)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,15 +2,9 @@ package node
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"math/big"
 	"net"
-	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/sec"
@@ -22,7 +16,6 @@ import (
 	libp2pquic "github.com/libp2p/go-libp2p/p2p/transport/quic"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
-	"github.com/libp2p/go-libp2p/p2p/transport/websocket"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/quic-go/quic-go"
 )
@@ -118,7 +111,7 @@ func (n *Node) carriers() error {
 		}
 		err = errors.Join(err, add(tcp.NewTCPTransport(n.upgrader, n.limits, nil, options...)))
 	}
-	if t == "ws" || t == "auto" {
+	if t == "ws" || t == "auto" && hasWebSocket {
 		err = errors.Join(err, add(n.newWebSocket()))
 	}
 	if err != nil {
@@ -200,27 +193,4 @@ func (n *Node) admitQUIC(ctx context.Context, info *quic.ClientInfo) (context.Co
 	ctx = network.WithConnManagementScope(ctx, scope)
 	context.AfterFunc(ctx, scope.Done)
 	return ctx, nil
-}
-
-// newWebSocket speaks at /ws, and at /wss in a TLS of its own, for networks that allow only HTTPS.
-// The outer TLS proves nothing: the peers prove their identity inside, as over TCP. HTTPS_PROXY is
-// used.
-func (n *Node) newWebSocket() (transport.Transport, error) {
-	certificate, err := selfSigned()
-	if err != nil {
-		return nil, err
-	}
-	return websocket.New(n.upgrader, n.limits, nil, websocket.WithHandshakeTimeout(acceptTime),
-		websocket.WithTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}),
-		websocket.WithTLSClientConfig(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}))
-}
-
-func selfSigned() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
