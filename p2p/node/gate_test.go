@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
@@ -298,4 +299,40 @@ func TestStreamsOfAMemberAreBounded(t *testing.T) {
 			t.Errorf("%d of %d streams were served, must be %d to %d in %v", answered, opened, streamsBurst, most, time.Since(begun))
 		}
 	})
+}
+
+// TestCloseWhileDialling: a node may be closed at any point of a dial. libp2p looks up the transport of an address after the
+// call that dials has returned.
+func TestCloseWhileDialling(t *testing.T) {
+	other, err := identity.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := ma.StringCast("/ip4/127.0.0.1/udp/9/quic-v1")
+	rounds := 100
+	if testing.Short() {
+		rounds = 40
+	}
+	for i := range rounds {
+		id, err := identity.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := Listen(Config{Identity: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Admit([]Peer{{Name: "other", ID: other.ID(), Addrs: []ma.Multiaddr{at}}})
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			time.Sleep(time.Duration(i%20) * 50 * time.Microsecond)
+			cancel()
+		}()
+		if err := n.Dial(ctx, Peer{Name: "other", ID: other.ID(), Addrs: []ma.Multiaddr{at}}); err == nil {
+			t.Fatal("nobody is there")
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

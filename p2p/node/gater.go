@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/control"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -26,6 +27,8 @@ type gater struct {
 	revoked   map[peer.ID]error         // for as long as the host lives
 	addresses map[string]*rate.Limiter  // of the connections from each address at which a member is known
 	strangers *rate.Limiter             // of all others
+	closing   bool                      // nothing is dialled any more
+	dialled   time.Time                 // when an address was last allowed to be dialled
 }
 
 func newGater(peers int, relays []peer.AddrInfo) *gater {
@@ -128,7 +131,28 @@ func (g *gater) mayConnect(a ma.Multiaddr) bool {
 func (g *gater) InterceptPeerDial(p peer.ID) bool { return g.relays[p] || g.listed(p) }
 
 // InterceptAddrDial allows every address of a listed peer: configured, or told by the peer.
-func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool { return g.InterceptPeerDial(p) }
+func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool {
+	may := g.InterceptPeerDial(p)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if may = may && !g.closing; may {
+		g.dialled = time.Now()
+	}
+	return may
+}
+
+// dialSettles is how long libp2p has, once an address is allowed, to look up its transport.
+const dialSettles = 20 * time.Millisecond
+
+// close allows no address any more, and returns when those that were have found their transports. libp2p's goroutine that
+// dials outlives the call that began it, and panics if the transports are closed under it (libp2p/go-libp2p#1545).
+func (g *gater) close() {
+	g.mu.Lock()
+	g.closing = true
+	last := g.dialled
+	g.mu.Unlock()
+	time.Sleep(time.Until(last.Add(dialSettles)))
+}
 
 // InterceptAccept saves the cost of a handshake. QUIC calls mayConnect itself, since this is too
 // late there. What comes through a relay has cost the handshake with the relay.

@@ -264,6 +264,7 @@ func (n *Node) Close() error {
 		n.indirect.close()
 	}
 	if n.net != nil {
+		n.gate.close()
 		errs = append(errs, n.net.Close())
 	}
 	if n.quic != nil {
