@@ -16,6 +16,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/interval"
+	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -119,21 +120,12 @@ func listOf(text string) (all []string) {
 	return all
 }
 
+// typeName is the Type of a setting: what has no other name is given as a text.
 func typeName(t reflect.Type) string {
-	if t == reflect.TypeFor[time.Duration]() {
-		return "duration"
-	}
-	switch t.Kind() {
-	case reflect.Int, reflect.Int64, reflect.Uint64:
-		return "integer"
-	case reflect.Float32, reflect.Float64:
-		return "number"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
+	if t.Kind() == reflect.Slice {
 		return "list"
 	}
-	return "text"
+	return cmp.Or(yamltext.TypeName(t), "text")
 }
 
 // Parse returns an error if text is not of the type of s. Whether the plan accepts the value

@@ -40,6 +40,15 @@ func TestJoinCompares(t *testing.T) {
 		!strings.Contains(text, got.Sentence) || !strings.Contains(got.Sentence, "over this site alone") {
 		t.Fatalf("compare.json has %+v, printed\n%s", got, text)
 	}
+	page := string(contents(t, filepath.Join(c.dir, "out-0", "compare.html")))
+	for _, want := range []string{"did joining pay for ", got.Sentence, "<svg", "this site alone</th>", "nobody else; rows left", "peer compare --plan", "rows of at most"} {
+		if !strings.Contains(page, strings.ReplaceAll(want, "+", "&#43;")) {
+			t.Errorf("compare.html must have %q", want)
+		}
+	}
+	if strings.Contains(page, "Site by site") {
+		t.Error("one site has no figures of others")
+	}
 	together := got.Ways[2].Test
 	if want := fmt.Sprintf("accuracy %.2f %% of own test nodes (%d)", 100*together, got.Nodes); !strings.Contains(text, want) {
 		t.Errorf("the run must say %q\n%s", want, text)

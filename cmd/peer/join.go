@@ -160,7 +160,8 @@ func (s member) compare(ctx context.Context, p heddle.Plan, o *heddle.Result, w 
 	if err != nil {
 		return err
 	}
-	return errors.Join(at.Show(text), at.Write(s.out.dir))
+	again := strings.Replace(s.again(), "peer join", "peer compare", 1)
+	return errors.Join(at.Show(text), at.Write(text, s.out.dir, again))
 }
 
 // record keeps beside new checkpoints by which settings the run began, and returns those of this one.

@@ -140,22 +140,39 @@ func short(err error) bool {
 	return bytes <= maxExcerpt
 }
 
-// wanted says what a setting of type t takes.
-func wanted(t reflect.Type) string {
+// TypeName is what a setting of type t takes, in one word of its reference: duration, integer, number, true or false, text;
+// empty for any other type.
+func TypeName(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
-		return "a duration, as 30s or 5m"
+		return "duration"
 	}
 	switch t.Kind() {
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return "an integer"
-	case reflect.Uint64:
-		return "an integer of at least 0"
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64:
+		return "integer"
 	case reflect.Float32, reflect.Float64:
-		return "a number"
+		return "number"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.String:
-		return "a text"
+		return "text"
 	}
-	return "settings" // a struct
+	return ""
+}
+
+// wanted says what a setting of type t takes.
+func wanted(t reflect.Type) string {
+	name := TypeName(t)
+	switch {
+	case name == "duration":
+		return "a duration, as 30s or 5m"
+	case t.Kind() == reflect.Uint64:
+		return "an integer of at least 0"
+	case name == "integer":
+		return "an integer"
+	case name == "number", name == "text":
+		return "a " + name
+	case name == "":
+		return "settings" // a struct
+	}
+	return name
 }

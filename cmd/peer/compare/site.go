@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,6 +25,8 @@ type Site struct {
 	Sentence  string      `json:"sentence"` // whether joining paid
 	TestNodes int         `json:"test_nodes"`
 	Ways      []*SiteWay  `json:"ways"` // the last is together
+
+	page report.Comparison
 }
 
 // SiteWay is what one way of training gave the site.
@@ -34,6 +37,7 @@ type SiteWay struct {
 	Fault string   `json:"fault,omitempty"`   // why the site could not train in this way
 
 	title string
+	seen  string // by whom raw data were seen
 }
 
 // At trains at the site alone, by the settings p of a run over several sites, and on its features only, and compares that
@@ -53,7 +57,7 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 		if one.key == together || one.key == pooled {
 			continue
 		}
-		of := &SiteWay{Way: one.key, title: map[string]string{alone: "this site alone", features: "features only, this site"}[one.key]}
+		of := &SiteWay{Way: one.key, title: map[string]string{alone: "this site alone", features: "features only, this site"}[one.key], seen: "nobody else"}
 		s.Ways = append(s.Ways, of)
 		one.trial.Alone, one.trial.OnEvent = true, w.Part(of.title)
 		all, err := heddle.Compare(ctx, nil, []*shard.Shard{own}, one.trial)
@@ -75,33 +79,76 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 	if s.Sentence == "" {
 		s.Sentence = "Whether joining paid is open: this site could not train alone: " + s.Ways[0].Fault
 	}
-	s.Ways = append(s.Ways, &SiteWay{Way: together, title: together, Test: known(metricOf(s.Metric, joined))})
-	return s, nil
+	s.Ways = append(s.Ways, &SiteWay{Way: together, title: together, seen: "nobody else; rows left", Test: known(metricOf(s.Metric, joined))})
+	return s, s.describe(p, own, o)
 }
 
-// Show prints s as a table and a sentence.
-func (s *Site) Show(w io.Writer) error {
-	t := report.Table{Head: []string{"way", "test " + string(s.Metric), "together ahead by"}}
+// describe prepares the page of s.
+func (s *Site) describe(p heddle.Plan, own *shard.Shard, o *heddle.Result) error {
+	left, err := departed([]heddle.Plan{p}, []*shard.Shard{own})
+	if err != nil {
+		return err
+	}
+	settings, err := p.MarshalYAML()
+	if err != nil {
+		return err
+	}
+	name := o.Members[own.Rank]
+	s.page = report.Comparison{Title: fmt.Sprintf("%s: did joining pay for %s?", own.Name, name), Sentence: s.Sentence, Metric: string(s.Metric), Ways: s.table(), Settings: string(settings),
+		Kicker: fmt.Sprintf("%s · one of %d sites · version %s", name, own.Parts, cli.Version()), Notes: []string{s.note(), left, "Nothing of this comparison left the site."}}
+	for _, one := range s.Ways {
+		if one.Test != nil {
+			s.page.WayBars = append(s.page.WayBars, report.Bar{Name: one.title, Value: *one.Test, Low: math.NaN(), High: math.NaN()})
+		}
+		if one.Fault != "" {
+			s.page.Notes = append(s.page.Notes, fmt.Sprintf("The site could not train this way (%s): %s.", one.title, one.Fault))
+		}
+	}
+	return nil
+}
+
+func (s *Site) note() string {
+	return fmt.Sprintf("One run, %d test nodes of this site; the interval is of the choice of these nodes.", s.TestNodes)
+}
+
+// table has a row for each way.
+func (s *Site) table() report.Table {
+	t := report.Table{Head: []string{"way", "test " + string(s.Metric), "together ahead by", "raw data seen by"}}
 	for _, one := range s.Ways {
 		test := "–"
 		if one.Test != nil && !math.IsNaN(*one.Test) {
 			test = report.Percent(*one.Test)
 		}
-		t.Rows = append(t.Rows, []string{one.title, test, one.Ahead.String()})
+		t.Rows = append(t.Rows, []string{one.title, test, one.Ahead.String(), one.seen})
 	}
+	return t
+}
+
+// Show prints s as a table and a sentence.
+func (s *Site) Show(w io.Writer) error {
 	fmt.Fprintln(w)
-	if err := t.Print(w); err != nil {
+	if err := s.table().Print(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s\nOne run, %d test nodes of this site; the interval is of the choice of these nodes.\n", s.Sentence, s.TestNodes)
+	_, err := fmt.Fprintf(w, "\n%s\n%s\n", s.Sentence, s.note())
 	return err
 }
 
-// Write writes s as compare.json in a directory.
-func (s *Site) Write(dir string) error {
-	return cli.WriteFile(io.Discard, filepath.Join(dir, "compare.json"), func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(s)
-	})
+// Write writes s as compare.json and compare.html in a directory, and prints where the page is. command repeats the
+// comparison.
+func (s *Site) Write(w io.Writer, dir, command string) error {
+	s.page.Command = command
+	page := filepath.Join(dir, "compare.html")
+	err := errors.Join(
+		cli.WriteFile(io.Discard, filepath.Join(dir, "compare.json"), func(w io.Writer) error {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			return e.Encode(s)
+		}),
+		cli.WriteFile(io.Discard, page, func(w io.Writer) error { return report.WriteComparison(w, s.page) }),
+	)
+	if err == nil {
+		_, err = fmt.Fprintf(w, "comparison: %s\n", page)
+	}
+	return err
 }
