@@ -161,6 +161,15 @@ class Run(_Output):
 
         return torch.module(self.model_file)
 
+    def to_onnx(self, file: _program.Path) -> pathlib.Path:
+        """Writes the model in the format of ONNX, operator set 18, and returns the file.
+
+        Inputs are x [N, F], edge_index [2, E] and edge_weight [E]; models of class means also read labels [N, C],
+        train_mask [N] and sparse [] (docs/reference/model-file.md). Outputs are logits and probabilities [N, C].
+        """
+        _program.run(["export", "--model", str(self.model_file), "--onnx", os.fspath(file)])
+        return pathlib.Path(file)
+
     def to_pyg(self) -> Any:
         """Returns the model with layers of PyTorch Geometric, `convs`, that have the weights of the run."""
         from heddle import _pyg

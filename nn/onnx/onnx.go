@@ -1,0 +1,210 @@
+// Package onnx writes trained models in the format of ONNX, operator set 18, for programs that know nothing of Heddle.
+//
+// N nodes, E edges, F features, C classes. Inputs:
+//
+//	x            float [N, F]  features as in training
+//	edge_index   int64 [2, E]  sources and targets; edges are made undirected, loops dropped, as everywhere
+//	edge_weight  float [E]     above 0; ones for a graph without weights
+//
+// What reads no edges has x alone. Models of class means whose rows leave out a node's own part, and label augmentation,
+// also have
+//
+//	labels       float [N, C]  rows of zeros and ones of the nodes that the model was trained on, else zeros
+//	train_mask   bool  [N]     which nodes these are
+//	held_out     bool  [N]     with inductive: validation and test nodes of the training graph
+//	sparse       bool  []      with class means: whether the training features were sparse, so that rows are rounded
+//
+// Outputs are logits [N, C] and probabilities [N, C]. The equations are those of docs/reference/model-file.md.
+package onnx
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+)
+
+// Write writes m with the temperature, classes and figures of its card. What has no form in ONNX is refused: typed edges,
+// nodes without features, Correct & Smooth.
+func Write(w io.Writer, m *nn.Model, card modelfile.Card) error {
+	if err := refusal(m.Spec); err != nil {
+		return err
+	}
+	e := &exporter{builder: builder{held: map[string]value{}}, spec: m.Spec, tensors: map[string]mat.Dense{}, weighed: map[graph.Norm]edges{}}
+	for _, p := range m.Params() {
+		e.tensors[p.Name] = p.Value
+	}
+	e.inputs()
+	var logits value
+	if m.Spec.Closed != nil {
+		logits = e.classMeans()
+	} else {
+		logits = e.layers()
+	}
+	e.outputs(logits, card)
+	text, err := json.Marshal(card)
+	if err != nil {
+		return err
+	}
+	classes, err := json.Marshal(card.Classes)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(e.file(card.Dataset, []string{"card", string(text), "classes", string(classes)}))
+	return err
+}
+
+// refusal says why s has no form in ONNX; nil: it has one.
+func refusal(s nn.Spec) error {
+	for k, l := range s.Layers {
+		if convolutions[l.Conv] == nil {
+			return fmt.Errorf("onnx: layer %d must be of a convolution that ONNX can express (got %s)", k+1, l.Conv)
+		}
+	}
+	switch {
+	case s.CorrectSmooth != nil:
+		return fmt.Errorf("onnx: a model with Correct & Smooth reads the training labels at every prediction and is not exported")
+	case s.Closed != nil && s.Closed.Adjacent > 0:
+		return fmt.Errorf("onnx: a model of nodes without features tells them by hashed neighbours and is not exported")
+	}
+	return nil
+}
+
+// exporter writes one model.
+type exporter struct {
+	builder
+	spec    nn.Spec
+	tensors map[string]mat.Dense // parameters by name
+	plain   edges                // without loops and repetitions
+	degree  value                // [N] weighted in-degree
+	nodes   value                // [1] N
+	weighed map[graph.Norm]edges
+}
+
+// edges are in-edges: sources, targets [E] and weights [E, 1].
+type edges struct{ src, dst, weight value }
+
+func (e *exporter) inputs() {
+	e.declare(11, "x", typeFloat, "N", e.spec.Features)
+	if e.spec.ReadsEdges() || e.spec.Encoder.Hops > 0 {
+		e.declare(11, "edge_index", typeInt, 2, "E")
+		e.declare(11, "edge_weight", typeFloat, "E")
+	}
+	closed := e.spec.Closed
+	if e.spec.Encoder.Labels > 0 || closed != nil && closed.LeaveOut {
+		e.declare(11, "labels", typeFloat, "N", e.spec.Classes)
+	}
+	if closed != nil && closed.LeaveOut {
+		e.declare(11, "train_mask", typeBool, "N")
+		if closed.Inductive {
+			e.declare(11, "held_out", typeBool, "N")
+		}
+	}
+	if closed != nil && closed.Coarse > 0 {
+		e.declare(11, "sparse", typeBool)
+	}
+	e.nodes = e.add("Shape", []value{"x"}, attribute{"end", 1})
+	if e.spec.ReadsEdges() || e.spec.Encoder.Hops > 0 {
+		e.readEdges()
+	}
+}
+
+func (e *exporter) outputs(logits value, card modelfile.Card) {
+	scaled := logits
+	if t := card.Temperature; t != 0 && t != 1 {
+		scaled = e.binary("Div", logits, e.float(t))
+	}
+	p := e.softmax(scaled)
+	if e.spec.Task == "multi" {
+		p = e.add("Sigmoid", []value{scaled})
+	}
+	for _, one := range []struct {
+		name string
+		of   value
+	}{{"logits", logits}, {"probabilities", p}} {
+		var node message
+		node.text(1, string(one.of))
+		node.text(2, one.name)
+		node.text(4, "Identity")
+		e.graph.bytes(1, node)
+	}
+	e.declare(12, "logits", typeFloat, "N", e.spec.Classes)
+	e.declare(12, "probabilities", typeFloat, "N", e.spec.Classes)
+}
+
+func (e *exporter) binary(kind string, a, b value) value { return e.add(kind, []value{a, b}) }
+func (e *exporter) softmax(x value) value {
+	return e.add("Softmax", []value{x}, attribute{"axis", 1})
+}
+func (e *exporter) relu(x value) value { return e.add("Relu", []value{x}) }
+
+// sumRows returns the sums of the rows of x, [N, 1].
+func (e *exporter) sumRows(x value) value { return e.add("ReduceSum", []value{x, e.ints(1)}) }
+
+// concat joins columns.
+func (e *exporter) concat(all ...value) value {
+	if len(all) == 1 {
+		return all[0]
+	}
+	return e.add("Concat", all, attribute{"axis", 1})
+}
+
+// columns returns columns lo to hi of x.
+func (e *exporter) columns(x value, lo, hi int) value {
+	return e.add("Slice", []value{x, e.ints(int64(lo)), e.ints(int64(hi)), e.ints(1)})
+}
+
+// param returns a parameter as the matrix that it is.
+func (e *exporter) param(name string) value {
+	m := e.tensors[name]
+	return e.parameter(name, m, m.Rows, m.Cols)
+}
+
+// linear returns x·W, plus b where the model has one.
+func (e *exporter) linear(name string, x value) value {
+	y := e.binary("MatMul", x, e.param(name+".weight"))
+	if _, ok := e.tensors[name+".bias"]; ok {
+		y = e.binary("Add", y, e.param(name+".bias"))
+	}
+	return y
+}
+
+// head returns Linear, then ReLU and Linear for each further matrix.
+func (e *exporter) head(name string, x value) value {
+	for k := 0; ; k++ {
+		at := fmt.Sprintf("%s.%d", name, k)
+		if _, ok := e.tensors[at+".weight"]; !ok {
+			return x
+		}
+		if k > 0 {
+			x = e.relu(x)
+		}
+		x = e.linear(at, x)
+	}
+}
+
+// over divides rows by sizes [N, 1]; rows of size 0 stay.
+func (e *exporter) over(x, size value) value {
+	ones := e.add("Where", []value{e.binary("Greater", size, e.float(0)), size, e.float(1)})
+	return e.binary("Div", x, ones)
+}
+
+// unit divides rows by their lengths.
+func (e *exporter) unit(x value) value {
+	return e.over(x, e.add("Sqrt", []value{e.sumRows(e.binary("Mul", x, x))}))
+}
+
+// normed returns the features as the encoder first sees them, (4) and (19).
+func (e *exporter) normed() value {
+	switch {
+	case e.spec.Encoder.L1Norm:
+		return e.over("x", e.sumRows(e.add("Abs", []value{"x"})))
+	case e.spec.Encoder.L2Norm:
+		return e.unit("x")
+	}
+	return "x"
+}

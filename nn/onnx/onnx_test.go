@@ -1,0 +1,125 @@
+package onnx
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/nn/smooth"
+)
+
+// fields returns the values of a field of a message.
+func fields(t *testing.T, m []byte, field protowire.Number) (all [][]byte) {
+	t.Helper()
+	for len(m) > 0 {
+		number, kind, n := protowire.ConsumeTag(m)
+		if n < 0 {
+			t.Fatal(protowire.ParseError(n))
+		}
+		m = m[n:]
+		n = protowire.ConsumeFieldValue(number, kind, m)
+		if n < 0 {
+			t.Fatal(protowire.ParseError(n))
+		}
+		if number == field && kind == protowire.BytesType {
+			v, _ := protowire.ConsumeBytes(m)
+			all = append(all, v)
+		}
+		m = m[n:]
+	}
+	return all
+}
+
+// names returns the texts of a field of each message.
+func names(t *testing.T, messages [][]byte, field protowire.Number) (all []string) {
+	t.Helper()
+	for _, m := range messages {
+		for _, v := range fields(t, m, field) {
+			all = append(all, string(v))
+		}
+	}
+	return all
+}
+
+// TestFiles: what each convolution writes is the same each time, declares its inputs, and every tensor that a node reads is
+// an input, a constant or the output of a node before it. Python tests compare the values with those of peer predict.
+func TestFiles(t *testing.T) {
+	for name := range convolutions {
+		spec, err := nn.Preset(name, "single", 5, 3, 8, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkFile(t, spec, name != "mlp")
+	}
+	checkFile(t, nn.Spec{Task: "single", Features: 5, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3},
+		Closed: &closed.Layout{Rounds: 2, Hops: 1, LogitHops: 2, AllHops: true, Degree: true, Random: 4, LeaveOut: true, Coarse: 9, Components: 2}}, true)
+}
+
+func checkFile(t *testing.T, spec nn.Spec, edges bool) {
+	t.Helper()
+	m, err := nn.New(spec, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b bytes.Buffer
+	for _, w := range []io.Writer{&a, &b} {
+		if err := Write(w, m, modelfile.Card{Dataset: "d", Temperature: 2, Classes: []string{"x", "y", "z"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(a.Bytes(), b.Bytes()) {
+		t.Error("the same model must give the same bytes")
+	}
+	graph := fields(t, a.Bytes(), 7)[0]
+	inputs := names(t, fields(t, graph, 11), 1)
+	if inputs[0] != "x" || slices.Contains(inputs, "edge_index") != edges {
+		t.Errorf("inputs are %q", inputs)
+	}
+	if got := names(t, fields(t, graph, 12), 1); !slices.Equal(got, []string{"logits", "probabilities"}) {
+		t.Errorf("outputs are %q", got)
+	}
+	known := map[string]bool{}
+	for _, name := range slices.Concat(inputs, names(t, fields(t, graph, 5), 8)) {
+		if known[name] {
+			t.Errorf("%s is declared twice", name)
+		}
+		known[name] = true
+	}
+	for _, node := range fields(t, graph, 1) {
+		for _, in := range names(t, [][]byte{node}, 1) {
+			if !known[in] {
+				t.Errorf("%q reads %s, which nothing gives", names(t, [][]byte{node}, 4), in)
+			}
+		}
+		for _, out := range names(t, [][]byte{node}, 2) {
+			known[out] = true
+		}
+	}
+}
+
+// TestRefusals: what ONNX cannot express is refused by name.
+func TestRefusals(t *testing.T) {
+	gcn, err := nn.Preset("gcn", "single", 5, 3, 8, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	smoothed := gcn
+	smoothed.CorrectSmooth = &smooth.CorrectSmooth{Steps: 1}
+	typed := gcn
+	typed.Layers = slices.Clone(gcn.Layers)
+	typed.Layers[1].Conv = "rgcn"
+	for want, spec := range map[string]nn.Spec{"Correct & Smooth": smoothed, "layer 2": typed,
+		"without features": {Closed: &closed.Layout{Adjacent: 3}}} {
+		if err := Write(io.Discard, &nn.Model{Spec: spec}, modelfile.Card{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("must be refused for %q (got %v)", want, err)
+		}
+	}
+}
