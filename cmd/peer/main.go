@@ -23,6 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/simulate"
+	"github.com/heddle-gnn/heddle/cmd/peer/track"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
 )
@@ -87,7 +88,7 @@ Start with:  peer demo`,
 		Version: cli.Version(),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), newMan(), live.Command(), simulate.Command())
+	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), newMan(), live.Command(), simulate.Command(), track.Command())
 	root.AddCommand(compare.Commands(newJoin())...)
 	root.AddCommand(graphs.Commands()...)
 	root.AddCommand(federation.Commands()...)

@@ -152,6 +152,11 @@ class Run(_Output):
         """Returns the page about the run, which a notebook shows."""
         return Report(self.out / "report.html")
 
+    def track(self, tensorboard: Optional[_program.Path] = None, mlflow: Optional[_program.Path] = None, name: Optional[str] = None) -> None:
+        """Adds the run to a log directory of TensorBoard, to a tracking directory of MLflow, or both, on this machine."""
+        given = {"tensorboard": tensorboard, "mlflow": mlflow, "name": name, "run": self.out}
+        _program.run(["track", str(self.out / "events.jsonl"), *_program.flags(given)])
+
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text)}</pre>" if self.text else html.escape(repr(self))
 
@@ -333,6 +338,9 @@ def load(directory: _program.Path) -> Run:
     run = Run(pathlib.Path(directory))
     if not run.model_file.exists():
         raise _program.InputError(f"{directory} must be the directory of a run, with model.safetensors (got none)")
+    events = run.out / "events.jsonl"
+    if events.exists():
+        run.history = [e for e in map(json.loads, events.read_text(encoding="utf-8").splitlines()) if e["kind"] == "round"]
     return run
 
 
@@ -407,9 +415,12 @@ def _watched(
     args: list[str], out: pathlib.Path, on_round: Optional[OnRound], progress: bool, owner: Any
 ) -> tuple[str, list[dict[str, Any]]]:
     history: list[dict[str, Any]] = []
+    out.mkdir(parents=True, exist_ok=True)
+    events = open(out / "events.jsonl", "w", encoding="utf-8")
     bar = _bar() if progress else None
 
     def on_event(e: dict[str, Any]) -> None:
+        events.write(json.dumps(e) + "\n")
         if e["kind"] != "round":
             return
         history.append(e)
@@ -428,6 +439,7 @@ def _watched(
             owner.keep()
         raise
     finally:
+        events.close()
         if bar is not None:
             bar.close()
 
