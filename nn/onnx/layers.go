@@ -22,6 +22,11 @@ var convolutions = map[string]func(e *exporter, name string, s nn.LayerSpec, x v
 	"gin": func(e *exporter, name string, s nn.LayerSpec, x value) value { // (11)
 		return e.linear(name+".post", e.relu(e.linear(name+".nbr", e.aggregate(graph.Loops, x, max(s.Hops, 1)))))
 	},
+	"gine": func(e *exporter, name string, _ nn.LayerSpec, x value) value {
+		message := e.relu(e.binary("Add", e.rows(e.linear(name+".pre", x), e.plain.src), e.param(name+".edge.bias")))
+		h := e.binary("Add", e.linear(name+".self", x), e.into(e.plain, message, "add"))
+		return e.linear(name+".post", e.relu(e.linear(name+".nbr", h)))
+	},
 	"gat": func(e *exporter, name string, s nn.LayerSpec, x value) value { // (11b)
 		z, of := e.linear(name+".pre", x), e.weights(graph.Loops)
 		of3 := e.split(z, s.Heads)

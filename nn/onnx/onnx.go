@@ -61,6 +61,9 @@ func Write(w io.Writer, m *nn.Model, card modelfile.Card) error {
 // refusal says why s has no form in ONNX; nil: it has one.
 func refusal(s nn.Spec) error {
 	for k, l := range s.Layers {
+		if l.EdgeColumns > 0 {
+			return fmt.Errorf("onnx: layer %d must not read columns of edges (got %d)", k+1, l.EdgeColumns)
+		}
 		if convolutions[l.Conv] == nil {
 			return fmt.Errorf("onnx: layer %d must be of a convolution that ONNX can express (got %s)", k+1, l.Conv)
 		}

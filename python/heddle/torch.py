@@ -228,10 +228,19 @@ class Model(nn.Module):
         if conv == "gin":  # (11)
             z = self._linear(name + ".nbr", data.edges.with_loops().hops(x, hops))
             return self._linear(name + ".post", torch.relu(z))
+        if s.get("edge_columns"):
+            raise NotImplementedError(f"{name}: there is no torch module of a layer that reads columns of edges: use run.predict(data)")
+        if conv == "gine":
+            message = torch.relu(self._linear(name + ".pre", x)[data.edges.src] + self.get_parameter(name + ".edge.bias"))
+            h = self._linear(name + ".self", x)
+            h = h + torch.zeros_like(h).index_add(0, data.edges.dst, message)
+            return self._linear(name + ".post", torch.relu(self._linear(name + ".nbr", h)))
         if conv in ("gat", "gatv2"):
             return self._attention(name, s, x, data)
-        if conv == "rgcn":
+        if conv in ("rgcn", "rsage"):
             return self._typed(name, s, x, data)
+        if conv == "rgat":
+            return self._typed_attention(name, s, x, data)
         if conv == "appnp":  # (13)
             first, adj, alpha = self._linear(name + ".pre", x), data.edges.gcn(), s["teleport"]
             z = first
@@ -257,24 +266,42 @@ class Model(nn.Module):
         else:
             u = z[g.src] + self._linear(name + ".dst", x).reshape(data.n, s["heads"], -1)[g.dst]
             e = (nn.functional.leaky_relu(u, 0.2) * p(name + ".attention.vector")).sum(2)
-        at = g.dst[:, None].expand(-1, s["heads"])
-        top = e.new_full((data.n, s["heads"]), -math.inf).scatter_reduce(0, at, e, "amax")
-        w = torch.exp(e - top[g.dst])
-        alpha = w / w.new_zeros(data.n, s["heads"]).index_add(0, g.dst, w)[g.dst]
-        h = torch.zeros_like(z).index_add(0, g.dst, alpha[:, :, None] * z[g.src])
+        h = _attended(torch.zeros_like(z), g.dst, e, z[g.src])
         h = h.mean(1) if s.get("average") else h.reshape(data.n, -1)
         return h + p(name + ".post.bias") if self._has(name + ".post.bias") else h
 
-    def _typed(self, name: str, s: dict[str, Any], x: torch.Tensor, data: Inputs) -> torch.Tensor:  # (12)
-        y = self._linear(name + ".self", x)
+    def _typed(self, name: str, s: dict[str, Any], x: torch.Tensor, data: Inputs) -> torch.Tensor:  # (12), (12b)
+        y, maps = self._linear(name + ".self", x), self._maps(name + ".nbr", s)
         for r, edges in enumerate(data.relations):
-            if self._has(name + ".nbr.bases"):
-                bases = self.get_parameter(name + ".nbr.bases").reshape(-1, s["in"], s["out"])
-                w = torch.tensordot(self.get_parameter(name + ".nbr.coefficients")[r], bases, 1)
-            else:
-                w = self.get_parameter(name + ".nbr.weight").reshape(-1, s["in"], s["out"])[r]
-            y = y + edges.mean().sum(x) @ w
+            y = y + edges.mean().sum(x) @ maps[r]
+            if s["conv"] == "rsage":
+                reached = (edges.degree() > 0)[:, None]
+                y = y + torch.where(reached, x @ maps[len(data.relations) + r], torch.zeros_like(y))
         return y
+
+    def _typed_attention(self, name: str, s: dict[str, Any], x: torch.Tensor, data: Inputs) -> torch.Tensor:  # (12c)
+        maps, heads, p = self._maps(name + ".attention", s), s["heads"], self.get_parameter
+        own = self._linear(name + ".self", x).reshape(data.n, heads, -1)
+        dst, logit, rows = [], [], []
+        for r, g in enumerate(data.relations):
+            z = (x @ maps[r]).reshape(data.n, heads, -1)
+            to, of = ((z * p(f"{name}.attention.{v}").reshape(-1, heads, z.shape[2])[r]).sum(2) for v in ("dst", "src"))
+            dst.append(g.dst)
+            logit.append(nn.functional.leaky_relu(to[g.dst] + of[g.src], 0.2))
+            rows.append(z[g.src])
+        h = _attended(own, torch.cat(dst), torch.cat(logit), torch.cat(rows))
+        h = h.mean(1) if s.get("average") else h.reshape(data.n, -1)
+        return h + p(name + ".post.bias") if self._has(name + ".post.bias") else h
+
+    def _maps(self, name: str, s: dict[str, Any]) -> torch.Tensor:
+        """Returns the matrices of relations, one after the other."""
+        p, blocks = self.get_parameter, s.get("blocks", 0)
+        if self._has(name + ".bases"):
+            bases = p(name + ".bases")
+            return torch.tensordot(p(name + ".coefficients"), bases.reshape(-1, s["in"], bases.shape[1]), 1)
+        w = p(name + ".weight")
+        w = w.reshape(-1, s["in"], w.shape[1])
+        return torch.stack([torch.block_diag(*one.chunk(blocks)) for one in w]) if blocks else w
 
     def _correct_and_smooth(self, logits: torch.Tensor, data: Inputs) -> torch.Tensor:  # (16)
         c, adj, truth = self.spec["correct_smooth"], data.edges.symmetric(), self._given(data)
@@ -294,6 +321,15 @@ class Model(nn.Module):
         p = torch.where(known, truth, p + scale * far)
         p = spread(p, c["smooth"], 0).clamp(min=1e-9)
         return torch.log(p / p.sum(1, keepdim=True))
+
+
+def _attended(h: torch.Tensor, dst: torch.Tensor, e: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Adds to h [N, heads, D], for each destination and head, its edges' rows weighed by the softmax of their logits e."""
+    n, heads = h.shape[:2]
+    top = e.new_full((n, heads), -math.inf).scatter_reduce(0, dst[:, None].expand(-1, heads), e, "amax")
+    w = torch.exp(e - top[dst])
+    alpha = w / w.new_zeros(n, heads).index_add(0, dst, w)[dst]
+    return h.index_add(0, dst, alpha[:, :, None] * rows)
 
 
 def _over(x: torch.Tensor, size: torch.Tensor) -> torch.Tensor:

@@ -49,6 +49,7 @@ class Files(unittest.TestCase):
             ("gat", {}),
             ("gatv2", {}),
             ("gin", {}),
+            ("gine", {}),
             ("appnp", {}),
             ("sign", {}),
             ("mlp", {}),

@@ -52,7 +52,7 @@ class Modules(unittest.TestCase):
             for mode in modes:
                 with self.subTest(model=model, mode=mode):
                     try:
-                        self.same(typed if model == "rgcn" else graph, mode=mode, model=model, rounds=3, keep_last=mode == "retexo" or None)
+                        self.same(typed if model in ("rgcn", "rsage", "rgat") else graph, mode=mode, model=model, rounds=3, keep_last=mode == "retexo" or None)
                         trained += 1
                     except heddle.InputError as e:
                         self.assertRegex(str(e), "model must be")
@@ -99,6 +99,10 @@ class Modules(unittest.TestCase):
             with self.subTest(**plan):
                 self.same(graph, **plan)
         weight = 1 + np.arange(graph.edge_index.shape[1]) % 5
+        typed = told(edge_type=np.arange(graph.edge_index.shape[1]) % 2)
+        for plan in ({"model": "rgcn", "blocks": 3, "hidden": 12, "layers": 3}, {"model": "rsage", "bases": 1}, {"model": "rgat", "bases": 1}):
+            with self.subTest(**plan):
+                self.same(typed, mode="fullbatch", rounds=3, **plan)
         with self.subTest("weights"):
             self.same(told(edge_weight=weight), mode="fullbatch", rounds=3)
 
@@ -111,7 +115,7 @@ class Modules(unittest.TestCase):
 
 @needs("torch", "torch_geometric")
 class PyG(unittest.TestCase):
-    LAYERS = {"gcn": "GCNConv", "sage": "SAGEConv", "gat": "GATConv", "gatv2": "GATv2Conv", "gin": "GINConv", "appnp": "ModuleList"}
+    LAYERS = {"gcn": "GCNConv", "sage": "SAGEConv", "gat": "GATConv", "gatv2": "GATv2Conv", "gin": "GINConv", "appnp": "Linear"}
 
     def test_layers(self):
         import torch
