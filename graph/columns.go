@@ -38,6 +38,35 @@ func Columns(list []Features) Features {
 	return Features{Sparse: out}
 }
 
+// Below returns the rows of list one below the other, sparse if all of them are.
+func Below(list []Features) Features {
+	rows, cols, sparse := 0, list[0].Cols(), true
+	for _, f := range list {
+		rows += f.Rows()
+		sparse = sparse && f.Sparse != nil
+	}
+	if !sparse {
+		out, at := mat.New(rows, cols), 0
+		for _, f := range list {
+			d := f.Dense
+			if f.Sparse != nil {
+				d = f.Sparse.Dense()
+			}
+			out.RowRange(at, at+d.Rows).CopyFrom(d)
+			at += d.Rows
+		}
+		return Features{Dense: out}
+	}
+	out := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: make([]int64, 1, rows+1)}
+	for _, f := range list {
+		for _, end := range f.Sparse.RowPtr[1:] {
+			out.RowPtr = append(out.RowPtr, int64(len(out.Col))+end)
+		}
+		out.Col, out.Val = append(out.Col, f.Sparse.Col...), append(out.Val, f.Sparse.Val...)
+	}
+	return Features{Sparse: out}
+}
+
 // OneHot returns a row for each class of the list, 1 at its column; of zeros where it is −1.
 func OneHot(class []int32, classes int) Features {
 	s := &mat.Sparse{Rows: len(class), Cols: classes, RowPtr: make([]int64, len(class)+1)}

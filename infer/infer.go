@@ -78,25 +78,40 @@ func compute(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm
 	if err := p.learnSplit(ctx); err != nil {
 		return nil, err
 	}
-	var logits mat.Dense
-	var err error
-	switch {
-	case m.Closed != nil:
-		logits, err = p.closedForm(ctx)
-	case c.Layerwise:
-		logits, err = p.layers(ctx, p.byInput)
-	default:
-		logits, err = p.layers(ctx, p.byPhases)
-	}
-	if err == nil && m.Spec.CorrectSmooth != nil {
-		logits, err = p.smooth(ctx, logits)
-	}
+	logits, err := p.logits(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a := &Answer{Logits: logits, Hidden: p.hidden}
 	a.Test, a.Tested, err = p.test(ctx, s, logits)
 	return a, err
+}
+
+// Logits computes the logits of a model of layers for the nodes of s, [Owned × C], and its hidden rows, as Run does, in the
+// midst of a run: nothing is summed. The model reads no labels.
+func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group) (logits, hidden mat.Dense, err error) {
+	if m.Closed != nil || ReadsLabels(m.Spec) {
+		panic("infer: Logits of a model that needs sums or labels of all peers")
+	}
+	p := &run{Config: c, model: m, shard: s, group: g, sender: train.NewSender(g, s, c.Rows)}
+	logits, err = p.logits(ctx)
+	return logits, p.hidden, err
+}
+
+// logits computes those of own nodes.
+func (p *run) logits(ctx context.Context) (logits mat.Dense, err error) {
+	switch {
+	case p.model.Closed != nil:
+		logits, err = p.closedForm(ctx)
+	case p.Layerwise:
+		logits, err = p.layers(ctx, p.byInput)
+	default:
+		logits, err = p.layers(ctx, p.byPhases)
+	}
+	if err == nil && p.model.Spec.CorrectSmooth != nil {
+		logits, err = p.smooth(ctx, logits)
+	}
+	return logits, err
 }
 
 // Fits returns why m cannot predict for s; nil: it can.

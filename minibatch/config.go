@@ -1,0 +1,79 @@
+// Package minibatch trains all layers of a model jointly by sampled mini-batches, over any number of peers that each hold
+// a part of the graph. A step takes a batch of training nodes, drawn anew in each epoch, and computes them from a sample
+// of their neighbourhood. For a group of batches the peers ask each other once a hop for samples and once for features
+// (multi-minibatch sampling; DistDGL, Zheng et al., IA3 2020, asks for each batch), while the group before trains.
+//
+// What is drawn depends on the seed, the epoch, the step, the hop and the vertex alone: a batch is the same in groups of
+// any size and over any number of peers.
+//
+// Letters in comments: N nodes, F in, H hidden, C classes, K peers, B batches of a group.
+package minibatch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph/sample"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// Config says how a model is trained. A round is an epoch.
+type Config struct {
+	train.Config
+
+	Sample    sample.Config `json:"sample"`
+	BatchSize int           `json:"batch_size"` // labels of a step, of all peers together; at least 1
+	Group     int           `json:"group"`      // batches that the peers sample and fetch features for at once; 1 to MostGroup
+}
+
+// MostGroup is the largest Group: memory holds the features of that many batches twice.
+const MostGroup = 64
+
+// Validate returns all faults at once, or nil.
+func (c Config) Validate() error {
+	rates := c.Schedule // over steps, of which the labels say how many there are
+	rates.Total = max(c.Rounds, rates.Warmup+1)
+	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate()}
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
+	fault(c.Group < 1 || c.Group > MostGroup, "group must be from 1 to %d (got %d)", MostGroup, c.Group)
+	if n := len(c.Spec.Layers); len(c.Sample.Fanouts) > 0 {
+		fault(len(c.Sample.Fanouts) != n, "fanouts must have a number for each of %d layers (got %d)", n, len(c.Sample.Fanouts))
+	}
+	fault(c.Spec.Encoder.Kind != "raw", "encoder must be raw (got %s): the first layer reads sampled neighbours' features", c.Spec.Encoder.Kind)
+	fault(c.Spec.Encoder.Labels > 0, "label_augmentation must be 0 (got %g): samples have no labels as input", c.Spec.Encoder.Labels)
+	fault(c.Spec.CorrectSmooth != nil, "correct_smooth must be 0: it is of mode fullbatch")
+	fault(c.Spec.BatchNormed(), "norm must be none or layer (got batch): statistics of a batch would depend on which peers hold its nodes")
+	for i, l := range c.Spec.Layers {
+		conv, _ := nn.ConvolutionNamed(l.Conv)
+		fault(!Samples(conv), "model must be %s in mode minibatch (got %s in layers[%d], which %s)", strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
+		fault(l.Hops > 1, "hops must be 1 for layers[%d] (got %d): a layer reads one block", i, l.Hops)
+		fault(l.Conv != c.Spec.Layers[0].Conv, "layers must be of one convolution (got %s after %s)", l.Conv, c.Spec.Layers[0].Conv)
+	}
+	return errors.Join(errs...)
+}
+
+// Samples reports whether a convolution can be computed over a sample of the in-edges.
+func Samples(c nn.Convolution) bool {
+	return c.Aggregates && !c.Propagates && !c.First && !c.Typed
+}
+
+// why says why Samples does not hold.
+func why(c nn.Convolution) string {
+	switch {
+	case c.Typed:
+		return "reads edges by relation, and samples have no relations yet"
+	case c.Propagates || c.First:
+		return "aggregates over many hops at once, whose samples would be the whole graph"
+	}
+	return "reads no edges: mode fullbatch trains it"
+}
+
+// Fingerprint names everything that decides the result, and what the peers must have in common.
+func (c Config) Fingerprint() [32]byte { return train.Fingerprint(c) }

@@ -1,0 +1,254 @@
+package minibatch
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/sample"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// relay samples batches together with the other peers: each draws in-edges of its own nodes for all.
+type relay struct {
+	group   *comm.Group
+	shard   *shard.Shard
+	dir     *directory
+	hops    int
+	edges   *sample.Edges
+	sampler *sample.Sampler
+	builder *sample.Builder
+}
+
+// mostMessage bounds a message of a relay.
+const mostMessage = comm.MaxUnread
+
+// sample returns a batch for each of the lists of seeds, drawn by its key. Seeds are own nodes; nodes of the batches are
+// global IDs. All peers call it with as many keys.
+func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]sample.Batch, error) {
+	all := make([]sample.Batch, len(keys))
+	for b := range all {
+		all[b].Begin(seeds[b], r.hops)
+	}
+	for hop := range r.hops {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		f := r.split(all)
+		drawn := make([][]sample.Drawn, len(keys)) // [batch][peer]
+		for b, key := range keys {
+			drawn[b] = make([]sample.Drawn, r.shard.Parts)
+			drawn[b][r.shard.Rank] = r.draw(key, hop, f.of[b][r.shard.Rank])
+		}
+		if r.shard.Parts > 1 && hop > 0 { // seeds are own nodes
+			if err := r.ask(ctx, keys, hop, f, drawn); err != nil {
+				return nil, err
+			}
+		}
+		for b := range all {
+			r.builder.Hop(&all[b], hop, drawn[b], f.part[b])
+		}
+	}
+	return all, nil
+}
+
+// frontier is whose in-edges a hop draws.
+type frontier struct {
+	of   [][][]int32 // [batch][peer] IDs
+	part [][]uint16  // [batch] owner of each node
+}
+
+// split sorts the nodes of batches by their owners.
+func (r *relay) split(all []sample.Batch) frontier {
+	f := frontier{make([][][]int32, len(all)), make([][]uint16, len(all))}
+	for b := range all {
+		f.of[b], f.part[b] = make([][]int32, r.shard.Parts), make([]uint16, len(all[b].Nodes))
+		if r.shard.Parts == 1 {
+			f.of[b][0] = all[b].Nodes
+			continue
+		}
+		for i, id := range all[b].Nodes {
+			q := r.dir.owner[id]
+			f.part[b][i] = q
+			f.of[b][q] = append(f.of[b][q], id)
+		}
+	}
+	return f
+}
+
+// draw draws in-edges of own nodes, given and returned by their IDs.
+func (r *relay) draw(key rng.Key, hop int, ids []int32) (d sample.Drawn) {
+	own := make([]int32, len(ids))
+	for i, id := range ids {
+		own[i] = r.dir.local[id]
+	}
+	r.sampler.Draw(key, hop, own, &d)
+	global := r.shard.Global
+	for k, j := range d.Src {
+		d.Src[k] = int32(global[j])
+	}
+	return d
+}
+
+// ask sends each other peer the nodes of its own in all batches, and puts what they draw into drawn. A request is, for
+// each batch, u32 n · n u32 IDs.
+func (r *relay) ask(ctx context.Context, keys []rng.Key, hop int, f frontier, drawn [][]sample.Drawn) error {
+	out := make([][]byte, r.shard.Parts)
+	for q := range out {
+		if q == r.shard.Rank {
+			continue
+		}
+		for b := range keys {
+			out[q] = appendIDs(out[q], f.of[b][q])
+		}
+	}
+	in, err := r.group.SendRecv(ctx, comm.Control, fmt.Sprintf("nodes whose edges hop %d samples", hop), out, mostMessage)
+	if err != nil {
+		return err
+	}
+	for q := range out {
+		if q == r.shard.Rank {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if out[q], err = r.serve(keys, hop, in[q]); err != nil {
+			return &comm.PeerError{Rank: q, Op: "request of a sample", Err: err}
+		}
+	}
+	what := fmt.Sprintf("sampled edges of hop %d", hop)
+	if in, err = r.group.SendRecv(ctx, comm.Halo, what, out, mostMessage); err != nil {
+		return err
+	}
+	for q, message := range in {
+		if q == r.shard.Rank {
+			continue
+		}
+		for b := range keys {
+			if drawn[b][q], message, err = r.read(message, len(f.of[b][q])); err != nil {
+				return &comm.PeerError{Rank: q, Op: what, Err: err}
+			}
+		}
+		if len(message) > 0 {
+			return &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("samples must end with the last batch (got %d bytes more)", len(message))}
+		}
+	}
+	return nil
+}
+
+// appendIDs appends a list of IDs to a request.
+func appendIDs(b []byte, ids []int32) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(ids)))
+	for _, id := range ids {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+	}
+	return b
+}
+
+// readIDs takes a list of IDs of own nodes off a request.
+func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err error) {
+	n := uint32(0)
+	if len(b) >= 4 {
+		n, b = binary.LittleEndian.Uint32(b), b[4:]
+	} else {
+		return nil, nil, comm.Refused("a request must have a list for each batch (got %d bytes for one)", len(b))
+	}
+	if int64(n) > int64(len(b)/4) {
+		return nil, nil, comm.Refused("a request must have %d nodes, as it says (got %d bytes)", n, len(b))
+	}
+	ids = make([]int32, n)
+	for i := range ids {
+		id := binary.LittleEndian.Uint32(b[4*i:])
+		if id >= uint32(len(d.owner)) || int(d.owner[id]) != rank {
+			return nil, nil, comm.Refused("a request must name nodes of this peer (got %d)", id)
+		}
+		ids[i] = int32(id)
+	}
+	return ids, b[4*n:], nil
+}
+
+// serve answers a request. For each batch an answer is: of each node a uvarint, its number of edges; u32 IDs of their
+// sources; and, where samples have weights, f32 of each edge and, where nodes have edges from themselves, f32 of each node.
+func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, err error) {
+	for _, key := range keys {
+		var ids []int32
+		if ids, request, err = r.dir.readIDs(request, r.shard.Rank); err != nil {
+			return nil, err
+		}
+		d := r.draw(key, hop, ids)
+		before := int32(0)
+		for _, end := range d.End {
+			answer = binary.AppendUvarint(answer, uint64(end-before))
+			before = end
+		}
+		for _, id := range d.Src {
+			answer = binary.LittleEndian.AppendUint32(answer, uint32(id))
+		}
+		for _, w := range d.Weight {
+			answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(w))
+		}
+		for _, w := range d.Loop {
+			answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(w))
+		}
+	}
+	if len(request) > 0 {
+		return nil, comm.Refused("a request must end with the last batch (got %d bytes more)", len(request))
+	}
+	return answer, nil
+}
+
+// read takes what was drawn for so many nodes off an answer.
+func (r *relay) read(b []byte, nodes int) (d sample.Drawn, rest []byte, err error) {
+	d.End = make([]int32, nodes)
+	edges := uint64(0)
+	for i := range d.End {
+		n, k := binary.Uvarint(b)
+		if k <= 0 || n > uint64(len(r.dir.owner)) {
+			return d, nil, comm.Refused("node %d of a sample must have from 0 to %d edges (got %d)", i, len(r.dir.owner), n)
+		}
+		b, edges = b[k:], edges+n
+		d.End[i] = int32(min(edges, math.MaxInt32))
+	}
+	size := 4 * edges
+	if r.edges.Scaled {
+		if size *= 2; r.edges.Loops {
+			size += 4 * uint64(nodes)
+		}
+	}
+	if edges > math.MaxInt32 || size > uint64(len(b)) {
+		return d, nil, comm.Refused("a sample of %d edges must have %d bytes (got %d)", edges, size, len(b))
+	}
+	d.Src = make([]int32, edges)
+	for k := range d.Src {
+		id := binary.LittleEndian.Uint32(b[4*k:])
+		if id >= uint32(len(r.dir.owner)) || r.dir.owner[id] == mostPeers {
+			return d, nil, comm.Refused("the source of a sampled edge must be a node of the graph (got %d)", id)
+		}
+		d.Src[k] = int32(id)
+	}
+	b = b[4*edges:]
+	if !r.edges.Scaled {
+		return d, b, nil
+	}
+	if d.Weight, b, err = readWeights(b, int(edges)); err == nil && r.edges.Loops {
+		d.Loop, b, err = readWeights(b, nodes)
+	}
+	return d, b, err
+}
+
+// readWeights takes n weights off an answer.
+func readWeights(b []byte, n int) (weight []float32, rest []byte, err error) {
+	weight = make([]float32, n)
+	for k := range weight {
+		w := math.Float32frombits(binary.LittleEndian.Uint32(b[4*k:]))
+		if !(math.Abs(float64(w)) <= math.MaxFloat32) {
+			return nil, nil, comm.Refused("the weight of a sampled edge must be finite (got %g)", w)
+		}
+		weight[k] = w
+	}
+	return weight, b[4*n:], nil
+}

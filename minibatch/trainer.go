@@ -1,0 +1,375 @@
+package minibatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/sample"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/nn/task"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/joint"
+	"github.com/heddle-gnn/heddle/train/labels"
+)
+
+// Trainer trains one model at one peer.
+type Trainer struct {
+	*joint.Epochs
+
+	config Config
+	key    rng.Key
+	shard  *shard.Shard   // with the split that this run trains by
+	input  graph.Features // of own nodes, what the first layer sees
+	tape   *tape.Tape
+	weight []float32 // of each class, or nil
+	rates  optim.Schedule
+	groups *groups
+	batch  int // labels of a step
+	steps  int // of an epoch
+}
+
+// New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
+// changed in place.
+func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := c.Fits(s); err != nil {
+		return nil, err
+	}
+	run, err := joint.New(c.Config, c.Fingerprint(), s, m)
+	if err != nil {
+		return nil, err
+	}
+	return &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New()}, nil
+}
+
+// What the reductions of a run are of. With generation, epoch and step (comm.ReduceID) no two are the same.
+const (
+	ofLabels     = "label counts"
+	ofGradient   = "gradient" // a step each
+	ofValidation = "validation"
+	ofResult     = "result" // a step a split
+)
+
+// id names a reduction of the epoch at hand.
+func (t *Trainer) id(kind string, step int) comm.ReduceID {
+	return comm.ReduceID{Generation: t.Number, Round: t.At.Round, Step: step, Kind: kind}
+}
+
+// Run trains until the epochs or the patience are used up, ctx ends or a peer is lost; then a checkpoint of the epoch's
+// begin is left and the error says why. Samples and rows travel over g, sums through r.
+func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	return g.Refuse(ctx, t.run(ctx, g, r))
+}
+
+func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	if err := t.Hello(ctx, g); err != nil {
+		return err
+	}
+	if err := t.begin(ctx, g, r); err != nil {
+		return err
+	}
+	if t.At.Stage == 0 {
+		if err := t.epochs(ctx, g, r); err != nil {
+			return err
+		}
+		copy(t.Params.Value, t.Best)
+	}
+	if err := t.evaluate(ctx, g, r); err != nil {
+		return err
+	}
+	return t.Finish(ctx)
+}
+
+// begin makes what a run needs before its first epoch. Every peer takes part in each step.
+func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.Whole, t.config.Seed)
+	if err != nil {
+		return err
+	}
+	if all.Labelled == 0 {
+		return errors.New("minibatch: the graph has no training node: nothing can be learned")
+	}
+	if text := all.Warning(); text != "" {
+		t.Report(train.Event{Kind: train.Warning, Text: text})
+	}
+	t.shard = all.HoldOut(t.Whole)
+	if t.config.Balanced {
+		t.weight = task.ClassWeights(all.Classes)
+	}
+	edges, err := t.edges(ctx, g)
+	if err != nil {
+		return err
+	}
+	dir, err := learnDirectory(ctx, g, t.shard, t.labelled(graph.Train))
+	if err != nil {
+		return err
+	}
+	t.batch = min(t.config.BatchSize, len(dir.train))
+	t.steps = (len(dir.train) + t.batch - 1) / t.batch
+	t.rates = t.config.Schedule
+	t.rates.Total = t.config.Rounds * t.steps
+	if err := t.rates.Validate(); err != nil {
+		return fmt.Errorf("minibatch: %d epochs of %d steps: %w", t.config.Rounds, t.steps, err)
+	}
+	beside := g
+	if g.Size() > 1 {
+		beside = g.Dup()
+	}
+	nodes := int(t.shard.Nodes)
+	t.groups = &groups{
+		key: t.key, dir: dir, batch: t.batch, steps: t.steps, size: t.config.Group, epochs: t.config.Rounds,
+		relay: &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
+			sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges.Loops)},
+		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard, dir: dir,
+			input: t.input, piece: pieceLen, place: make([]int32, nodes)},
+	}
+	return nil
+}
+
+// labelled returns the own nodes of a split that have a label, ascending.
+func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
+	for _, i := range t.shard.NodesIn(split) {
+		if l := t.shard.Labels; l.Multi() || l.Class[i] >= 0 {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+// edges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph.
+func (t *Trainer) edges(ctx context.Context, g *comm.Group) (*sample.Edges, error) {
+	sender, layer := train.NewSender(g, t.shard, t.config.Rows), t.Model.Layers[0]
+	view := train.WholeGraph(t.shard)
+	var err error
+	if t.config.Inductive {
+		if view, err = sender.InductiveView(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if layer.Edges == graph.GCN && t.shard.Parts > 1 {
+		if view, err = sender.WithDegrees(ctx, view); err != nil {
+			return nil, err
+		}
+	}
+	loops := layer.Edges == graph.GCN || layer.Edges == graph.Loops
+	return sample.NewEdges(view.Normalised(layer.Edges, false), t.shard.Global, loops, layer.Sums()), nil
+}
+
+func (t *Trainer) epochs(ctx context.Context, g *comm.Group, r comm.Reducer) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer t.groups.wait() // for what is prepared and not read
+	defer cancel()
+	for t.At.Round < t.config.Rounds {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(err, t.Save())
+		}
+		e := train.Event{Kind: train.RoundEnd, Round: t.At.Round, Metric: string(t.config.Metric), Done: t.At.Round + 1, Total: t.config.Rounds, Val: math.NaN(), ValLoss: math.NaN()}
+		if t.At.Round%t.config.EvalEvery == 0 {
+			if e.Val, e.ValLoss, err = t.validate(ctx, g, r); err != nil {
+				return errors.Join(err, t.Save())
+			}
+			if p := t.config.Patience; p > 0 && t.At.BestRound >= 0 && t.At.Round-t.At.BestRound >= p {
+				t.groups.wait()
+				return nil
+			}
+		}
+		back := t.Mark()
+		if e.Loss, err = t.epoch(ctx, r); err != nil {
+			back() // an epoch is taken whole or not at all
+			return errors.Join(err, t.Save())
+		}
+		e.Sent = t.Sent()
+		t.Report(e)
+		t.At.Round++
+		if c := t.config.Checkpoint; c > 0 && t.At.Round%c == 0 {
+			if err := t.Save(); err != nil {
+				return err
+			}
+		}
+	}
+	_, _, err = t.validate(ctx, g, r)
+	return err
+}
+
+// epoch takes a step for each batch and returns the mean loss over the training labels, of each before its step.
+func (t *Trainer) epoch(ctx context.Context, r comm.Reducer) (float64, error) {
+	loss, weight := 0.0, 0.0
+	for first := 0; first < t.steps; first += t.config.Group {
+		g, err := t.groups.next(ctx, t.At.Round, first)
+		if err != nil {
+			return 0, err
+		}
+		for b := range g.batches {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+			l, w, err := t.step(ctx, r, g, b)
+			if err != nil {
+				return 0, err
+			}
+			loss, weight = loss+l, weight+w
+		}
+	}
+	return loss / weight, nil
+}
+
+// step makes one step of the optimiser and returns the loss of its labels before it, summed, and their weight.
+func (t *Trainer) step(ctx context.Context, r comm.Reducer, g *group, b int) (loss, weight float64, err error) {
+	t.Params.ZeroGrad()
+	t.tape.Reset()
+	step := g.first + b
+	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.At.Round)).Fold(uint64(step))
+	var counts [2 * eval.RealLen]int64
+	if seeds := g.seeds[b]; len(seeds) > 0 {
+		loss, weight = t.gradient(g, b)
+	}
+	eval.PutReal(counts[:eval.RealLen], loss)
+	eval.PutReal(counts[eval.RealLen:], weight)
+	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.id(ofGradient, step), Update: t.Params.Grad, Counts: counts[:], Meta: t.Digest()})
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := t.Alike(sums.Meta); err != nil {
+		return 0, 0, err
+	}
+	if loss, weight = eval.Real(counts[:eval.RealLen]), eval.Real(counts[eval.RealLen:]); loss != loss {
+		return 0, 0, fmt.Errorf("minibatch: %w", joint.ErrDiverged)
+	}
+	if weight > 0 {
+		n := t.Params.Trained
+		t.Opt.StepScaled(t.Params.Value[:n], t.Params.Grad[:n], float32(1/weight), t.config.Optimizer.LR*t.rates.At(t.At.Round*t.steps+step))
+	}
+	return loss, weight, nil
+}
+
+// gradient adds the gradients of own seeds of a batch.
+func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
+	batch := &g.batches[b]
+	x := graph.Features{}
+	if from := g.inputs.rows; from.Sparse != nil {
+		x = from.Select(g.inputs.at[b])
+	} else {
+		x.Dense = t.tape.Raw(len(batch.Nodes), from.Cols())
+		for i, k := range g.inputs.at[b] {
+			copy(x.Dense.Row(i), from.Dense.Row(int(k)))
+		}
+	}
+	nodes := make([]int64, len(batch.Nodes))
+	for i, id := range batch.Nodes {
+		nodes[i] = int64(id)
+	}
+	layers := t.Model.Layers
+	out := make([]mat.Dense, len(layers)) // of each layer, before its head
+	for k, l := range layers {
+		block := batch.Blocks[k]
+		h := t.tape.Scratch(block.NumDst, l.Spec.Out)
+		l.Forward(h, nn.Input{G: block, X: x, Nodes: nodes[:block.NumSrc]}, t.tape)
+		out[k] = h
+		if head := t.head(k); head != nil {
+			_, classes := head.Dims()
+			h = t.tape.Scratch(block.NumDst, classes)
+			head.Forward(h, out[k], t.tape)
+		}
+		x = graph.Features{Dense: h}
+	}
+	own := make([]int32, len(g.seeds[b]))
+	for i, id := range g.seeds[b] {
+		own[i] = t.groups.dir.local[id]
+	}
+	d := t.tape.Scratch(x.Dense.Rows, x.Dense.Cols)
+	loss, weight = task.Loss(d, x.Dense, t.shard.Labels.Select(own), t.weight)
+	for k := len(layers) - 1; k >= 0; k-- {
+		if head := t.head(k); head != nil {
+			dh := t.tape.Scratch(out[k].Rows, out[k].Cols)
+			head.Backward(dh, d, t.tape)
+			d = dh
+		}
+		var dx mat.Dense
+		if k > 0 {
+			dx = t.tape.Scratch(batch.Blocks[k].NumSrc, layers[k].Spec.In)
+		}
+		layers[k].Backward(dx, d, t.tape)
+		d = dx
+	}
+	return loss, weight
+}
+
+// head returns the head whose logits layer k hands on; nil: its rows are handed on.
+func (t *Trainer) head(k int) rows.Operator {
+	if t.Model.Spec.LayerOutput == nn.Logits || k == len(t.Model.Layers)-1 {
+		return t.Model.Layers[k].Head
+	}
+	return nil
+}
+
+// logits computes those of own nodes from all edges of the whole graph.
+func (t *Trainer) logits(ctx context.Context, g *comm.Group) (logits, hidden mat.Dense, err error) {
+	c := infer.Config{Seed: t.config.Seed, Rows: t.config.Rows, Exchange: t.config.Exchange, Metric: t.config.Metric}
+	return infer.Logits(ctx, c, t.Model, t.shard, g)
+}
+
+// validate scores the validation nodes and keeps the parameters if they are the best so far.
+func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (val, loss float64, err error) {
+	logits, _, err := t.logits(ctx, g)
+	if err != nil {
+		return 0, 0, err
+	}
+	if val, loss, err = t.compare(ctx, r, t.id(ofValidation, 0), logits, graph.Val, train.SelectionBins); err != nil {
+		return 0, 0, err
+	}
+	t.Improve(val, loss)
+	return val, loss, nil
+}
+
+// compare compares logits with the labels of a split, of all peers.
+func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, logits mat.Dense, split graph.Split, bins int) (metric, loss float64, err error) {
+	nodes := t.shard.NodesIn(split)
+	of := t.shard.Labels.Select(nodes)
+	scores := logits.Select(nodes)
+	sums := eval.NewAccumulator(t.config.Metric, t.shard.Labels, bins)
+	x := make([]int64, sums.Size())
+	sum, count := task.Loss(mat.Dense{}, scores, of, nil)
+	sums.Write(x, sum, count, scores, of)
+	c := &comm.Contribution{ID: id, Counts: x, CountBits: comm.CountBits(t.shard.Nodes), Wide: sums.Wide}
+	if _, err := r.Reduce(ctx, c); err != nil {
+		return 0, 0, err
+	}
+	metric, loss, _, err = sums.Read(x)
+	return metric, loss, err
+}
+
+// evaluate reports the best state over the whole graph.
+func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	logits, hidden, err := t.logits(ctx, g)
+	if err != nil {
+		return err
+	}
+	t.Scores = logits
+	if t.KeepHidden {
+		t.Rows = hidden
+	}
+	e := train.Event{Kind: train.StageEnd, Round: len(t.Measured.Curve()), Metric: string(t.config.Metric), BestRound: t.At.BestRound}
+	if e.Val, e.ValLoss, err = t.compare(ctx, r, t.id(ofResult, int(graph.Val)), logits, graph.Val, eval.DefaultBins); err != nil {
+		return err
+	}
+	if e.Test, e.TestLoss, err = t.compare(ctx, r, t.id(ofResult, int(graph.Test)), logits, graph.Test, eval.DefaultBins); err != nil {
+		return err
+	}
+	e.Sent = t.Sent()
+	t.Report(e)
+	return nil
+}
