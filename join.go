@@ -80,7 +80,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 // Seat returns all faults of p and of a shard for the member of that rank.
 func Seat(p Plan, own *shard.Shard, rank int) error {
 	if p.Mode == "standalone" {
-		return input(errors.New("mode must be retexo or fullbatch to join (got standalone)"))
+		return input(errors.New("mode must be retexo, fullbatch or minibatch to join (got standalone)"))
 	}
 	if err := seated(p, own, rank); err != nil {
 		return input(err)

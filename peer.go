@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -114,6 +115,8 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 		of = p.closedForm
 	case p.plan.Mode == "retexo":
 		of = p.layerwise
+	case p.plan.Mode == "minibatch":
+		of = p.sampled
 	}
 	t, err := of(m)
 	if err != nil {
@@ -144,6 +147,27 @@ func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	t, err := fullbatch.New(c, p.shard, model)
+	if err != nil {
+		return nil, input(err)
+	}
+	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
+	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
+}
+
+// sampled trains all layers at once by sampled mini-batches.
+func (p *peer) sampled(m *session.Member) (*trainer, error) {
+	c, err := p.plan.Sampled(p.shard)
+	if err != nil {
+		return nil, input(err)
+	}
+	model, err := c.NewModel()
+	if err == nil {
+		err = p.init.begin(model)
+	}
+	if err != nil {
+		return nil, input(err)
+	}
+	t, err := minibatch.New(c, p.shard, model)
 	if err != nil {
 		return nil, input(err)
 	}

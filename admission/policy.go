@@ -22,7 +22,7 @@ type Policy struct {
 	Solvers    []string `yaml:"solvers"`    // adam, adamw, sgd, ridge
 
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
-	Modes        []string `yaml:"modes"`         // retexo, fullbatch; none: retexo
+	Modes        []string `yaml:"modes"`         // retexo, fullbatch, minibatch; none: retexo
 	Rows         []string `yaml:"rows"`          // float32, bf16, int8, int4; none: all of them
 	Failures     []string `yaml:"failures"`      // what the others do without a failed peer: wait, continue; none: both
 	Categories   []string `yaml:"categories"`    // columns whose texts this site tells when sites meet; nil: any, empty: none
@@ -156,7 +156,7 @@ func (p Policy) Validate() error {
 		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K", "classes"}},
 		{"layer_outputs", p.LayerOutputs, []string{"hidden", "logits"}},
 		{"solvers", p.Solvers, []string{"adam", "adamw", "sgd", "ridge"}},
-		{"modes", p.modes(), []string{"retexo", "fullbatch"}},
+		{"modes", p.modes(), []string{"retexo", "fullbatch", "minibatch"}},
 		{"rows", p.rows(), allRows},
 		{"failures", p.failures(), allFailures},
 	} {

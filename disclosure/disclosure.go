@@ -53,7 +53,11 @@ type Line struct {
 // Of returns what the site that holds own sends in a run by p, or all faults of p for these data.
 func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
-	d.count(own)
+	if p.Mode == "minibatch" {
+		d.countAll(own)
+	} else {
+		d.count(own)
+	}
 	run := func(p plan.Plan) (Run, error) {
 		lists, err := sent(p, own)
 		return d.run(p, own, lists), err
@@ -126,6 +130,23 @@ func (d *Disclosure) count(own *shard.Shard) {
 	slices.Sort(d.Stored)
 }
 
+// countAll counts all nodes of own as read by every other member: samples reach as far as there are hops.
+func (d *Disclosure) countAll(own *shard.Shard) {
+	for q := range d.Reads {
+		if q != own.Rank {
+			d.Reads[q] = own.Owned
+		}
+	}
+	if own.Parts == 1 {
+		return
+	}
+	d.Nodes = own.Owned
+	for i := range own.Owned {
+		d.Stored = append(d.Stored, stored(own.X, i))
+	}
+	slices.Sort(d.Stored)
+}
+
 // stored returns how many values row i stores: of a dense row those that are not 0.
 func stored(x graph.Features, i int) (n int) {
 	if x.Sparse != nil {
@@ -162,6 +183,13 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 			return nil, err
 		}
 		l, err := traffic.Layerwise(c, members)
+		return []traffic.List{l}, err
+	case p.Mode == "minibatch":
+		c, err := p.Sampled(own)
+		if err != nil {
+			return nil, err
+		}
+		l, err := traffic.Sampled(c, members)
 		return []traffic.List{l}, err
 	}
 	c, err := p.EndToEnd(own)

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -17,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // task describes the data that a model is for.
@@ -100,6 +102,9 @@ func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
 	return p.endToEndConfig(taskOf(s))
 }
 
+// Sampled returns the configuration of the peer that holds s in mode minibatch, or all faults of p.
+func (p Plan) Sampled(s *shard.Shard) (minibatch.Config, error) { return p.sampledConfig(taskOf(s)) }
+
 // ClosedForm returns the configuration of the peer that holds s in rounds of class means, or all
 // faults of p.
 func (p Plan) ClosedForm(s *shard.Shard) (closedform.Config, error) {
@@ -116,6 +121,10 @@ func (p Plan) identify(t task) ([32]byte, error) {
 	}
 	if p.Mode == "fullbatch" || p.Mode == "standalone" {
 		c, err := p.endToEndConfig(t)
+		return c.Fingerprint(), err
+	}
+	if p.Mode == "minibatch" {
+		c, err := p.sampledConfig(t)
 		return c.Fingerprint(), err
 	}
 	if p.InClosedForm() {
@@ -266,7 +275,39 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 // endToEndConfig returns the configuration of training all layers of a model of t at once, or all
 // faults of p.
 func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
-	q, errs := p.sound()
+	q, spec, errs := p.joint(t)
+	c := fullbatch.Defaults(spec)
+	q.fill(&c)
+	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
+	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
+	if err := errors.Join(append(errs, c.Validate())...); err != nil {
+		return fullbatch.Config{}, err
+	}
+	return c, nil
+}
+
+// sampledConfig returns the configuration of training by sampled mini-batches, or all faults of p.
+func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
+	q, spec, errs := p.joint(t)
+	c := minibatch.Config{Config: train.Config{Spec: spec}}
+	q.fill(&c)
+	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
+	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {
+		c.Sample.Fanouts = slices.Repeat(q.Fanouts, q.Layers)
+	}
+	if q.FanoutOrder == "input" {
+		slices.Reverse(c.Sample.Fanouts)
+	}
+	if err := errors.Join(append(errs, c.Validate())...); err != nil {
+		return minibatch.Config{}, err
+	}
+	return c, nil
+}
+
+// joint returns p with the default in place of each setting that is at fault, its layers where all are trained at once,
+// and the faults.
+func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
+	q, errs = p.sound()
 	if q.Encoder.Kind != "raw" {
 		errs.add("encoder must be raw in mode %s (got %s): the first layer learns its own projection", q.Mode, q.Encoder)
 	}
@@ -286,14 +327,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	if err == nil {
 		err = spec.Validate()
 	}
-	c := fullbatch.Defaults(spec)
-	q.fill(&c)
-	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
-	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
-	if err := errors.Join(append(errs, err, c.Validate())...); err != nil {
-		return fullbatch.Config{}, err
-	}
-	return c, nil
+	return q, spec, append(errs, err)
 }
 
 // endToEndSpec returns the layers of a model that is trained end to end.

@@ -68,7 +68,10 @@ func (p *Plan) endToEnd() {
 	r := conv.Recipe
 	p.Hidden, p.Hops, p.Rounds, p.LR, p.Decay = r.Hidden, r.Hops, r.Epochs, r.LR, r.Decay
 	p.Dropout, p.AttentionDropout, p.Alpha = r.Dropout, r.AttentionDropout, r.Alpha
-	if r.Norm != "" {
+	switch {
+	case r.Norm == "batch" && p.Mode == "minibatch":
+		p.Norm = "layer" // statistics of a sample are not those of the graph
+	case r.Norm != "":
 		p.Norm = r.Norm
 	}
 }

@@ -38,7 +38,7 @@ type Plan struct {
 	// How the model is trained: retexo trains one layer after the other, and neighbours' rows cross
 	// the network once per layer; fullbatch trains all layers at once over the peers; standalone does
 	// the same at one peer.
-	Mode string `yaml:"mode" group:"model" default:"retexo" choices:"retexo, fullbatch, standalone" rule:"policy.modes" help:"training algorithm"`
+	Mode string `yaml:"mode" group:"model" default:"retexo" choices:"retexo, fullbatch, minibatch, standalone" rule:"policy.modes" help:"training algorithm"`
 	// Settings to start from: frugal has rounds of class means in closed form and sends the fewest
 	// bytes, frugal-pca solves one linear layer on principal components, retexo has the settings of the
 	// Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
@@ -62,7 +62,7 @@ type Plan struct {
 	// Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K
 	// keeps their K leading components, mlp trains a hidden layer, classes maps them to one column a
 	// class in each of a few rounds of class means, classes+pca:K to K components as well. Modes
-	// fullbatch and standalone take raw.
+	// fullbatch, minibatch and standalone take raw.
 	Encoder Encoder `yaml:"encoder" default:"pca:128" rule:"policy.encoders" help:"raw, pca:K, mlp, classes or classes+pca:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
@@ -104,7 +104,7 @@ type Plan struct {
 
 	// Optimiser; ridge solves each layer in closed form, in one round, in mode retexo only.
 	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd, ridge" rule:"policy.solvers" help:"optimiser"`
-	// Maximum number of rounds of a layer; in modes fullbatch and standalone, of epochs.
+	// Maximum number of rounds of a layer; in modes fullbatch, minibatch and standalone, of epochs.
 	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
 	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
 	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"mode=retexo solver=adam,adamw,sgd" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
@@ -123,7 +123,7 @@ type Plan struct {
 	ClipNorm float32 `yaml:"clip_norm" to:"Optimizer.ClipNorm" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"largest norm of the gradient; 0: no limit"`
 	// How the learning rate falls over the steps.
 	Schedule string `yaml:"schedule" to:"Schedule.Kind" when:"solver=adam,adamw,sgd" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
-	// Steps at the start over which the learning rate rises.
+	// Steps at the start over which the learning rate rises; of mode minibatch an epoch has several.
 	Warmup int `yaml:"warmup" to:"Schedule.Warmup" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"steps of rising learning rate"`
 	// Probability that a value of a layer's input is left out of a step. Solver ridge has no dropout.
 	Dropout float32 `yaml:"dropout" when:"solver=adam,adamw,sgd" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
@@ -158,6 +158,23 @@ type Plan struct {
 	// Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
 	// node may have several classes.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap" help:"validation metric"`
+
+	// Training labels of a step, of all peers together; each peer computes those of its own nodes.
+	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"mode=minibatch" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
+	// In-edges that are sampled of a node, hop by hop; one number stands for all layers, -1 takes every edge.
+	Fanouts []int `yaml:"fanouts" when:"mode=minibatch" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
+	// Which end fanouts begin at: seeds, as in PyTorch Geometric, or input, as in DGL.
+	FanoutOrder string `yaml:"fanout_order" when:"mode=minibatch" default:"seeds" choices:"seeds, input" help:"where fanouts begin"`
+	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by
+	// numbers that all nodes of a hop share, so that fewer distinct nodes are read.
+	Sampler string `yaml:"sampler" to:"Sample.Kind" when:"mode=minibatch" default:"neighbour" choices:"neighbour, labor" help:"how in-edges are sampled"`
+	// Whether an edge may be sampled several times.
+	WithReplacement bool `yaml:"with_replacement" to:"Sample.Replace" when:"mode=minibatch sampler=neighbour" help:"sampling with replacement"`
+	// Whether edges are sampled in proportion to the weight with which a layer reads them, else all alike.
+	ByWeight bool `yaml:"by_weight" to:"Sample.Weighted" when:"mode=minibatch sampler=neighbour" help:"sampling in proportion to edge weights"`
+	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
+	// more memory. The model does not depend on it.
+	Group int `yaml:"group" to:"Group" when:"mode=minibatch" default:"4" bounds:"[1, 64]" help:"batches that are sampled and fetched at once"`
 
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual; with epsilon 4, and one for each hop.
@@ -195,9 +212,9 @@ type Plan struct {
 
 	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
 	// scale per row or column. With epsilon rows are whole numbers, sent as float32.
-	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
+	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch,minibatch" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
 	// Compression of neighbours' rows on the network.
-	Compress string `yaml:"compress" when:"mode=retexo,fullbatch" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
+	Compress string `yaml:"compress" when:"mode=retexo,fullbatch,minibatch" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
 	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
 	// or whichever takes fewer bytes (auto).
 	Exchange string `yaml:"exchange" to:"Exchange" when:"mode=retexo,fullbatch" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
@@ -53,7 +54,8 @@ func TestTags(t *testing.T) {
 		if s.to != "" {
 			_, layerwise := fieldOf(reflect.TypeFor[retexo.Config](), s.to)
 			_, closedForm := fieldOf(reflect.TypeFor[closedform.Config](), s.to)
-			if _, endToEnd := fieldOf(reflect.TypeFor[fullbatch.Config](), s.to); !layerwise && !endToEnd && !closedForm {
+			_, sampled := fieldOf(reflect.TypeFor[minibatch.Config](), s.to)
+			if _, endToEnd := fieldOf(reflect.TypeFor[fullbatch.Config](), s.to); !layerwise && !endToEnd && !closedForm && !sampled {
 				t.Errorf("%s: no trainer has a field %s", s.Name, s.to)
 			}
 		}
@@ -97,6 +99,9 @@ func everyPlan(f func(p Plan)) {
 				f(Defaults(Plan{Mode: mode, Model: model}))
 			}
 		}
+		if conv, _ := nn.ConvolutionNamed(model); minibatch.Samples(conv) {
+			f(Defaults(Plan{Mode: "minibatch", Model: model}))
+		}
 	}
 	for _, preset := range []string{"retexo", "frugal", "frugal-pca", "auto"} {
 		f(Defaults(Plan{Preset: preset}))
@@ -128,6 +133,44 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s: its text has settings that it does not read, or not those that it reads:\n%s", name, text)
 		}
 	})
+}
+
+// TestFanouts: one number stands for all layers, and a list may begin at the input.
+func TestFanouts(t *testing.T) {
+	for _, k := range []struct {
+		fanouts []int
+		order   string
+		want    []int
+	}{{[]int{7}, "seeds", []int{7, 7, 7}}, {[]int{15, 10, 5}, "seeds", []int{15, 10, 5}}, {[]int{15, 10, -1}, "input", []int{-1, 10, 15}}} {
+		p := Defaults(Plan{Mode: "minibatch"})
+		p.Layers, p.Fanouts, p.FanoutOrder = 3, k.fanouts, k.order
+		c, err := p.sampledConfig(task{Kind: "single", Features: 5, Classes: 2})
+		if err != nil || !slices.Equal(c.Sample.Fanouts, k.want) {
+			t.Errorf("%v from %s: %v, %v, must be %v", k.fanouts, k.order, c.Sample.Fanouts, err, k.want)
+		}
+	}
+	for want, set := range map[string]func(p *Plan){
+		"a number for each of 2 layers (got 3)":            func(p *Plan) { p.Fanouts = []int{1, 2, 3} },
+		"fanouts must be":                                  func(p *Plan) { p.Fanouts = []int{-2} },
+		"must be -1 (all) or":                              func(p *Plan) { p.Fanouts = []int{0} },
+		"with_replacement applies only with sampler":       func(p *Plan) { p.Sampler, p.WithReplacement = "labor", true },
+		"batch_size must be":                               func(p *Plan) { p.BatchSize = 0 },
+		"norm must be none or layer":                       func(p *Plan) { p.Norm = "batch" },
+		"model must be gcn, sage, sage-pool, gat":          func(p *Plan) { p.Model = "appnp" },
+		"correct_smooth applies only to mode fullbatch or": func(p *Plan) { p.CorrectSmooth = 3 },
+		"encoder must be raw in mode minibatch":            func(p *Plan) { p.Encoder = Encoder{Kind: "mlp"} },
+	} {
+		p := Defaults(Plan{Mode: "minibatch"})
+		set(&p)
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, must contain %q", err, want)
+		}
+	}
+	p := Defaults(Plan{Mode: "fullbatch"})
+	p.Fanouts = []int{3}
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "fanouts applies only to mode minibatch") {
+		t.Errorf("fanouts in mode fullbatch: %v", err)
+	}
 }
 
 // TestSums: a sum of 8 bits has no room for the rounding of more than 63 peers, one of 4 bits for more than 7.

@@ -178,6 +178,16 @@ func (p *Plan) set(s Setting, text string) error {
 		*to = x
 	case *[]string:
 		*to = listOf(text)
+	case *[]int:
+		var all []int
+		for _, one := range listOf(text) {
+			n, err := strconv.Atoi(one)
+			if err != nil {
+				return wrong("integers with commas between")
+			}
+			all = append(all, n)
+		}
+		*to = all
 	case *[]float64:
 		var all []float64
 		for _, one := range listOf(text) {
@@ -206,6 +216,12 @@ func (p *Plan) Get(s Setting) string {
 	switch x := v.Interface().(type) {
 	case []string:
 		return strings.Join(x, ",")
+	case []int:
+		var all []string
+		for _, one := range x {
+			all = append(all, strconv.Itoa(one))
+		}
+		return strings.Join(all, ",")
 	case []float64:
 		var all []string
 		for _, one := range x {
@@ -389,6 +405,12 @@ func (p *Plan) fault(s Setting, usual string) error {
 		return within(float64(x))
 	case float64:
 		return within(x)
+	case []int:
+		var errs []error
+		for _, one := range x {
+			errs = append(errs, within(float64(one)))
+		}
+		return errors.Join(errs...)
 	case []float64:
 		var errs []error
 		for _, one := range x {

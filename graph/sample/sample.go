@@ -41,8 +41,8 @@ func (c Config) Validate() error {
 		}
 	}
 	fault(!slices.Contains(Kinds, c.Kind), "sampler must be one of %q (got %q)", Kinds, c.Kind)
-	fault(c.Kind == "labor" && c.Replace, "replace must be false with sampler labor: it takes a source or leaves it")
-	fault(c.Kind == "labor" && c.Weighted, "weighted must be false with sampler labor: its inclusion probabilities are those of equal weights")
+	fault(c.Kind == "labor" && c.Replace, "with_replacement must be false with sampler labor: it takes a source or leaves it")
+	fault(c.Kind == "labor" && c.Weighted, "by_weight must be false with sampler labor: its inclusion probabilities are those of equal weights")
 	fault(len(c.Fanouts) == 0, "fanouts must have a number for each layer (got none)")
 	for _, k := range c.Fanouts {
 		fault(k != -1 && (k < 1 || k > MaxFanout), "fanouts must be -1 (all) or from 1 to %d (got %d)", MaxFanout, k)

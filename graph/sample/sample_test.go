@@ -299,8 +299,8 @@ func TestValidate(t *testing.T) {
 	}
 	for want, c := range map[string]Config{
 		"sampler must be": {Kind: "saint", Fanouts: []int{1}},
-		"replace must be": {Kind: "labor", Fanouts: []int{1}, Replace: true},
-		"weighted must":   {Kind: "labor", Fanouts: []int{1}, Weighted: true},
+		"with_replacement must be": {Kind: "labor", Fanouts: []int{1}, Replace: true},
+		"by_weight must":   {Kind: "labor", Fanouts: []int{1}, Weighted: true},
 		"got none":        {Kind: "neighbour"},
 		"(got 0)":         {Kind: "neighbour", Fanouts: []int{0}},
 		"(got -2)":        {Kind: "neighbour", Fanouts: []int{3, -2}},

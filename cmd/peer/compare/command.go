@@ -115,7 +115,7 @@ func checkMode(p heddle.Plan, seeds int) error {
 		return cli.Invalidf("--seeds must be 1 to 1000 (got %d)", seeds)
 	}
 	if p.Mode == "standalone" {
-		return cli.Invalidf("mode must be retexo or fullbatch (got %s): comparing needs several sites that train together", p.Mode)
+		return cli.Invalidf("mode must be retexo, fullbatch or minibatch (got %s): comparing needs several sites that train together", p.Mode)
 	}
 	return nil
 }
