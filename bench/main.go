@@ -31,6 +31,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/reorder"
 	"github.com/heddle-gnn/heddle/bench/results"
 	"github.com/heddle-gnn/heddle/bench/sample"
+	"github.com/heddle-gnn/heddle/bench/sampled"
 	"github.com/heddle-gnn/heddle/bench/size"
 	"github.com/heddle-gnn/heddle/bench/speed"
 )
@@ -66,6 +67,7 @@ var experiments = []struct {
 	{reorder.About, reorder.Command},
 	{results.About, results.Command},
 	{sample.About, sample.Command},
+	{sampled.About, sampled.Command},
 	{size.About, size.Command},
 	{speed.About, speed.Command},
 	{results.AboutTrained, results.CommandTrained},

@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 class Settings(TypedDict, total=False):
     """Settings of `train`, `tune` and `compare`; one that is not given has its default."""
 
-    mode: Literal["retexo", "fullbatch", "standalone"]
+    mode: Literal["retexo", "fullbatch", "minibatch", "standalone"]
     """Training algorithm.
 
     How the model is trained: retexo trains one layer after the other, and neighbours' rows cross the
@@ -61,8 +61,8 @@ class Settings(TypedDict, total=False):
 
     Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K keeps
     their K leading components, mlp trains a hidden layer, classes maps them to one column a class in
-    each of a few rounds of class means, classes+pca:K to K components as well. Modes fullbatch and
-    standalone take raw.
+    each of a few rounds of class means, classes+pca:K to K components as well. Modes fullbatch,
+    minibatch and standalone take raw.
     """
 
     layer_output: Literal["hidden", "logits"]
@@ -171,7 +171,7 @@ class Settings(TypedDict, total=False):
     rounds: int
     """Rounds of a layer, or epochs, at most.
 
-    Maximum number of rounds of a layer; in modes fullbatch and standalone, of epochs.
+    Maximum number of rounds of a layer; in modes fullbatch, minibatch and standalone, of epochs.
     """
 
     local_steps: int
@@ -223,7 +223,7 @@ class Settings(TypedDict, total=False):
     warmup: int
     """Steps of rising learning rate.
 
-    Steps at the start over which the learning rate rises.
+    Steps at the start over which the learning rate rises; of mode minibatch an epoch has several.
     """
 
     dropout: float
@@ -309,6 +309,52 @@ class Settings(TypedDict, total=False):
 
     Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
     node may have several classes.
+    """
+
+    batch_size: int
+    """Training labels of a step, of all peers.
+
+    Training labels of a step, of all peers together; each peer computes those of its own nodes.
+    """
+
+    fanouts: list[float]
+    """In-edges sampled of a node in each hop; -1: all.
+
+    In-edges that are sampled of a node, hop by hop; one number stands for all layers, -1 takes every
+    edge.
+    """
+
+    fanout_order: Literal["seeds", "input"]
+    """Where fanouts begin.
+
+    Which end fanouts begin at: seeds, as in PyTorch Geometric, or input, as in DGL.
+    """
+
+    sampler: Literal["neighbour", "labor"]
+    """How in-edges are sampled.
+
+    neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on
+    average, by numbers that all nodes of a hop share, so that fewer distinct nodes are read.
+    """
+
+    with_replacement: bool
+    """Sampling with replacement.
+
+    Whether an edge may be sampled several times.
+    """
+
+    by_weight: bool
+    """Sampling in proportion to edge weights.
+
+    Whether edges are sampled in proportion to the weight with which a layer reads them, else all
+    alike.
+    """
+
+    group: int
+    """Batches that are sampled and fetched at once.
+
+    Batches for which the peers sample, and fetch features, at once: a larger group takes fewer
+    messages and more memory. The model does not depend on it.
     """
 
     class_rounds: int

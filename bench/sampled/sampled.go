@@ -1,0 +1,225 @@
+// Package sampled measures training by sampled mini-batches: its accuracy beside full-batch training, and the time of an
+// epoch by the size of groups and the latency of the network.
+package sampled
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/graphs"
+	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels/measure"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// About is what the page of this experiment begins with.
+var About = page.About{
+	Name:  "sampled",
+	Title: "Mini-batch training",
+	Text: `Test accuracy of sampled mini-batches beside full-batch training, in percent, and the time of an
+epoch by group and latency. Both train the same layers from the same defaults; the epoch and, of
+mini-batches, fan-outs and batch size are chosen by validation.`,
+}
+
+// Command registers the flags of the experiment and returns it.
+func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
+	root := graphs.Root(f)
+	names := f.String("graph", "cora,amazon-photo,amazon-computers,coauthor-cs,facebook-pages", "graphs to measure")
+	models := f.String("models", "gcn,sage", "convolutions")
+	var o options
+	f.StringVar(&o.sizes, "batch-sizes", "512,1024", "batch sizes to choose from")
+	f.StringVar(&o.fanouts, "fanouts", "10,25", "fan-outs of all hops to choose from")
+	f.IntVar(&o.seeds, "seeds", 3, "seeds")
+	f.IntVar(&o.rounds, "rounds", 200, "epochs of mini-batches; full batch has its default")
+	f.IntVar(&o.every, "eval-every", 2, "epochs from one validation to the next, of both")
+	f.Float64Var(&o.train, "train", 0, "share of nodes that train, by seed; half of the others validate; 0: the set's own split")
+	link := f.String("latency", "", "latencies of a simulated network, as 1ms,10ms,50ms: times an epoch in place of accuracy")
+	peers := f.String("peers", "2,4", "numbers of peers, of -latency")
+	groups := f.String("groups", "1,2,4,8,16", "sizes of groups, of -latency")
+	return func(ctx context.Context, p *page.Page) error {
+		if *link != "" {
+			return times(ctx, p, *root, *names, o.train, strings.Split(*link, ","), *peers, *groups)
+		}
+		p.Table("graph %s", "model %s", "seeds %d", "full batch %.2f", "deviation %.2f", "mini-batch %.2f", "deviation %.2f", "difference %+.2f", "batch size, fan-out %s")
+		for name := range strings.SplitSeq(*names, ",") {
+			g, err := graphs.Open(*root, name)
+			if err != nil {
+				return err
+			}
+			for model := range strings.SplitSeq(*models, ",") {
+				if err := accuracy(ctx, p, g, model, o); err != nil {
+					return fmt.Errorf("%s, %s: %w", name, model, err)
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// options are those of accuracy.
+type options struct {
+	sizes, fanouts       string
+	seeds, rounds, every int
+	train                float64
+}
+
+// split returns g with a share of its nodes in training, half of the others in validation and the rest in test.
+func split(g *graph.Graph, share float64, seed uint64) *graph.Graph {
+	if share == 0 {
+		return g
+	}
+	one, key := *g, rng.New(seed).FoldString("bench/sampled")
+	one.Split = make([]graph.Split, g.N())
+	for i := range one.Split {
+		switch u := key.Float64(uint64(i)); {
+		case u < share:
+			one.Split[i] = graph.Train
+		case u < (1+share)/2:
+			one.Split[i] = graph.Val
+		default:
+			one.Split[i] = graph.Test
+		}
+	}
+	return &one
+}
+
+// numbers reads a list of numbers with commas between.
+func numbers(text string) (all []int, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(one)
+		if err != nil {
+			return nil, fmt.Errorf("a list must be numbers with commas between (got %q)", text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// moments are the mean and the standard deviation of some numbers.
+func moments(x []float64) (mean, deviation float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		deviation += (v - mean) * (v - mean) / float64(max(1, len(x)-1))
+	}
+	return mean, math.Sqrt(deviation)
+}
+
+// accuracy prints both ways on one graph.
+func accuracy(ctx context.Context, p *page.Page, whole *graph.Graph, model string, o options) error {
+	var full, sampled []float64
+	var chosen []string
+	for seed := range uint64(o.seeds) {
+		g := split(whole, o.train, seed+1)
+		plan := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: model})
+		plan.Seed, plan.EvalEvery = seed+1, o.every
+		one, err := heddle.Train(ctx, g, plan)
+		if err != nil {
+			return err
+		}
+		full = append(full, 100*one.Test)
+		best, what, err := chosenOf(ctx, g, model, seed+1, o)
+		if err != nil {
+			return err
+		}
+		sampled, chosen = append(sampled, 100*best.Test), append(chosen, what)
+	}
+	a, da := moments(full)
+	b, db := moments(sampled)
+	p.Row(whole.Name, model, o.seeds, a, da, b, db, b-a, strings.Join(chosen, "; "))
+	return nil
+}
+
+// chosenOf trains by mini-batches with each batch size and fan-out, and returns the run that validates best.
+func chosenOf(ctx context.Context, g *graph.Graph, model string, seed uint64, o options) (best *heddle.Result, what string, err error) {
+	sizes, err := numbers(o.sizes)
+	if err != nil {
+		return nil, "", err
+	}
+	fanouts, err := numbers(o.fanouts)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, size := range sizes {
+		for _, k := range fanouts {
+			plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: model})
+			plan.Seed, plan.Peers, plan.Transport = seed, 2, "memory"
+			plan.BatchSize, plan.Fanouts, plan.Rounds, plan.EvalEvery = size, []int{k}, o.rounds, o.every
+			r, err := heddle.Train(ctx, g, plan)
+			if err != nil {
+				return nil, "", err
+			}
+			if best == nil || r.Val > best.Val {
+				best, what = r, fmt.Sprintf("%d, %d", size, k)
+			}
+		}
+	}
+	return best, what, nil
+}
+
+// times prints the time of an epoch of each number of peers, latency and group.
+func times(ctx context.Context, p *page.Page, root, names string, share float64, latencies []string, peers, groups string) error {
+	p.Table("graph %s", "peers %d", "latency %s", "group %d", "ms an epoch %.0f", "MB of features and samples an epoch %.2f")
+	counts, err := numbers(peers)
+	if err != nil {
+		return err
+	}
+	sizes, err := numbers(groups)
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		g, err := graphs.Open(root, name)
+		if err != nil {
+			return err
+		}
+		g = split(g, share, 1)
+		for _, k := range counts {
+			for _, latency := range latencies {
+				for _, b := range sizes {
+					plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: "sage"})
+					plan.Transport, plan.Link, plan.Rounds, plan.EvalEvery, plan.BatchSize = "memory", "latency="+latency, 4, 1<<30, 64
+					plan.Fanouts, plan.Hidden, plan.Peers, plan.Group = []int{5, 5}, 64, k, b
+					took, sent, err := timed(ctx, g, plan)
+					if err != nil {
+						return err
+					}
+					p.Row(name, plan.Peers, latency, plan.Group, 1e3*took, sent/1e6)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// timed returns the mean seconds of an epoch after the first, and the bytes of rows that the first peer sends in one.
+func timed(ctx context.Context, g *graph.Graph, p heddle.Plan) (seconds, sent float64, err error) {
+	shards, err := heddle.Split(g, p)
+	if err != nil {
+		return 0, 0, err
+	}
+	var first, last measure.Cost
+	var before, after int64
+	l := heddle.Local{Plan: p, Shards: shards, OnEvent: func(e heddle.Event) {
+		if e.Kind != train.RoundEnd {
+			return
+		}
+		if e.Round == 0 {
+			first, before = measure.Now(), e.Sent.Halo
+		}
+		last, after = measure.Since(first), e.Sent.Halo
+	}}
+	if _, err := l.Train(ctx); err != nil {
+		return 0, 0, err
+	}
+	n := float64(p.Rounds - 1)
+	return last.Wall.Seconds() / n, float64(after-before) / n, nil
+}
