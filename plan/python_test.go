@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -47,6 +48,9 @@ class Settings(TypedDict, total=False):
 			"list": "list[float]"}[s.Type]
 		if s.Name == "budget" {
 			kind = "float | str" // it may have a unit
+		}
+		if reflect.TypeFor[Plan]().Field(s.field).Type == reflect.TypeFor[[]int]() {
+			kind = "list[int]"
 		}
 		if len(s.Choices) > 0 {
 			kind = `Literal["` + strings.Join(s.Choices, `", "`) + `"]`

@@ -298,12 +298,12 @@ func TestValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for want, c := range map[string]Config{
-		"sampler must be": {Kind: "saint", Fanouts: []int{1}},
+		"sampler must be":          {Kind: "saint", Fanouts: []int{1}},
 		"with_replacement must be": {Kind: "labor", Fanouts: []int{1}, Replace: true},
-		"by_weight must":   {Kind: "labor", Fanouts: []int{1}, Weighted: true},
-		"got none":        {Kind: "neighbour"},
-		"(got 0)":         {Kind: "neighbour", Fanouts: []int{0}},
-		"(got -2)":        {Kind: "neighbour", Fanouts: []int{3, -2}},
+		"by_weight must":           {Kind: "labor", Fanouts: []int{1}, Weighted: true},
+		"got none":                 {Kind: "neighbour"},
+		"(got 0)":                  {Kind: "neighbour", Fanouts: []int{0}},
+		"(got -2)":                 {Kind: "neighbour", Fanouts: []int{3, -2}},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, must contain %q", c, err, want)
