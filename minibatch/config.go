@@ -53,6 +53,7 @@ func (c Config) Validate() error {
 	for i, l := range c.Spec.Layers {
 		conv, _ := nn.ConvolutionNamed(l.Conv)
 		fault(!Samples(conv), "model must be %s in mode minibatch (got %s in layers[%d], which %s)", strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
+		fault(l.EdgeColumns > 0, "model must not read columns of edges in mode minibatch (got %s in layers[%d], which reads %d): samples have none yet; mode fullbatch reads them", l.Conv, i, l.EdgeColumns)
 		fault(l.Hops > 1, "hops must be 1 for layers[%d] (got %d): a layer reads one block", i, l.Hops)
 		fault(l.Conv != c.Spec.Layers[0].Conv, "layers must be of one convolution (got %s after %s)", l.Conv, c.Spec.Layers[0].Conv)
 	}
@@ -61,14 +62,20 @@ func (c Config) Validate() error {
 
 // Samples reports whether a convolution can be computed over a sample of the in-edges.
 func Samples(c nn.Convolution) bool {
-	return c.Aggregates && !c.Propagates && !c.First && !c.Typed
+	return c.Aggregates && !c.Propagates && !c.First && !c.Typed && !sumsMessages(c)
 }
+
+// sumsMessages reports whether a convolution sums what it makes of each neighbour and edge: its sum over a sample would need
+// weights that it does not read.
+func sumsMessages(c nn.Convolution) bool { return c.EdgeColumns && !c.Heads }
 
 // why says why Samples does not hold.
 func why(c nn.Convolution) string {
 	switch {
 	case c.Typed:
 		return "reads edges by relation, and samples have no relations yet"
+	case sumsMessages(c):
+		return "sums messages, without the weights that an unbiased sample needs"
 	case c.Propagates || c.First:
 		return "aggregates over many hops at once, whose samples would be the whole graph"
 	}

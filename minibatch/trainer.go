@@ -166,7 +166,7 @@ func (t *Trainer) edges(ctx context.Context, g *comm.Group) (*sample.Edges, erro
 		}
 	}
 	loops := layer.Edges == graph.GCN || layer.Edges == graph.Loops
-	return sample.NewEdges(view.Normalised(layer.Edges, false), t.shard.Global, loops, layer.Sums()), nil
+	return sample.NewEdges(view.Normalised(layer.Edges), t.shard.Global, loops, layer.Sums()), nil
 }
 
 func (t *Trainer) epochs(ctx context.Context, g *comm.Group, r comm.Reducer) (err error) {

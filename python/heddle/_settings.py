@@ -317,7 +317,7 @@ class Settings(TypedDict, total=False):
     Training labels of a step, of all peers together; each peer computes those of its own nodes.
     """
 
-    fanouts: list[float]
+    fanouts: list[int]
     """In-edges sampled of a node in each hop; -1: all.
 
     In-edges that are sampled of a node, hop by hop; one number stands for all layers, -1 takes every
