@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,7 +61,7 @@ func (b bench) run(p *page.Page) error {
 	if err != nil {
 		return err
 	}
-	cases := append(append(measure.Cases(b.large), attention()...), sets...)
+	cases := slices.Concat(measure.Cases(b.large), attention(), layers(), sets)
 	clock := measure.Clock(measure.Wall)
 	if b.processor {
 		if clock = measure.ProcessorTime; clock == nil || b.threads != 1 {

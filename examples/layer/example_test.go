@@ -15,46 +15,37 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// gated is the message w·z ∘ ReLU(z∘gain + r), gain a learned row and r the row of the destination: which columns of a
-// neighbour count depends on who listens.
-func gated(name string, width int) *aggregate.Messages {
+// joint is the message w·ReLU(z∘gain + r), gain a learned row and r the row of the destination: what a neighbour and the
+// node have together.
+func joint(name string, width int) *aggregate.Messages {
 	gain := tape.NewParam(name+".gain", 1, width, 1)
-	gate := func(b *aggregate.EdgeBatch) mat.Dense {
-		g := b.Dst.Clone()
-		for k := range g.Rows {
-			row := g.Row(k)
-			for c, v := range b.Src.Row(k) {
-				row[c] += float32(gain.Value.At(0, c) * v)
-			}
-		}
-		kernels.ReLU(g.Data, g.Data)
-		return g
-	}
 	return &aggregate.Messages{
 		Reduce: aggregate.SumOf, ReadsDst: true, Parameters: []*tape.Param{gain},
 		Message: func(b *aggregate.EdgeBatch) {
-			for k, w := range gate(b).Data {
-				b.M.Data[k] = float32(w * b.Src.Data[k])
+			a := gain.Value.Row(0)
+			for k := range b.M.Rows {
+				m, r := b.M.Row(k), b.Dst.Row(k)
+				for c, z := range b.Src.Row(k) {
+					m[c] = float32(a[c]*z) + r[c]
+				}
 			}
+			kernels.ReLU(b.M.Data, b.M.Data)
 			for k, w := range b.Weight {
 				kernels.Scale(w, b.M.Row(k))
 			}
 		},
 		Gradient: func(b *aggregate.EdgeBatch) {
-			g, a, da := gate(b), gain.Value.Row(0), b.Grads[0].Row(0)
-			for k := range b.Weight {
-				z, dm, dz, dr := b.Src.Row(k), b.DM.Row(k), b.DSrc.Row(k), b.DDst.Row(k)
-				for c, open := range g.Row(k) {
-					d := float32(b.Weight[k] * dm[c])
-					dz[c] += float32(d * open)
+			a, da := gain.Value.Row(0), b.Grads[0].Row(0)
+			for k, w := range b.Weight {
+				m, dm, z, dz, dr := b.M.Row(k), b.DM.Row(k), b.Src.Row(k), b.DSrc.Row(k), b.DDst.Row(k)
+				for c, open := range m {
 					if open > 0 {
-						d *= z[c]
+						d := float32(w * dm[c])
 						dz[c] += float32(d * a[c])
 						dr[c] += d
 						da[c] += float32(d * z[c])
@@ -65,12 +56,12 @@ func gated(name string, width int) *aggregate.Messages {
 	}
 }
 
-// model is GraphSAGE whose second layer aggregates gated messages in place of the mean.
+// model is GraphSAGE whose second layer aggregates joint messages in place of the mean.
 func model(c fullbatch.Config) (*nn.Model, error) {
 	m, err := c.NewModel()
 	if err == nil {
 		l := m.Layers[1]
-		l.Conv.Agg, l.Edges = gated(l.Name, l.Spec.In), graph.Mean
+		l.Conv.Agg, l.Edges = joint(l.Name, l.Spec.In), graph.Mean
 	}
 	return m, err
 }
