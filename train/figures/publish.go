@@ -31,11 +31,15 @@ const (
 // fewNodes is how many test nodes a hidden site has at least to count as large, and of how many figures are rounded down.
 const fewNodes = 10
 
-// mayTell reports whether figures of single sites are told. The totals less what others tell are those of the hidden sites:
-// of one site alone they would be its own, and beside a tiny site nearly so.
+// mayTell reports whether figures of single sites are told. The totals less what others tell are those of the hidden sites,
+// and each of these knows its own part. So there must be none of them, or leastHidden with more than a few nodes: then
+// nobody sees less than two together.
 func mayTell(of [standings]int64) bool {
-	return of[publishing] > 0 && (of[hidden] == 0 || of[large] > 1)
+	return of[publishing] > 0 && (of[hidden] == 0 || of[large] >= leastHidden)
 }
+
+// leastHidden is how many hidden sites there are at least, as parts of a sum.
+const leastHidden = 3
 
 // standing returns what this site adds to the sum.
 func (e *Exchange) standing() (is [standings]int64, err error) {

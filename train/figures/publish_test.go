@@ -23,8 +23,9 @@ func TestPublish(t *testing.T) {
 		{[4]int{}, nil},
 		{[4]int{20, 20, 20, 20}, []int{0, 1, 2, 3}},
 		{[4]int{20, 20, 20, 0}, nil}, // the last would follow
-		{[4]int{20, 0, 20, 0}, []int{0, 2}},
-		{[4]int{20, 500, 500, 20}, []int{0, 3}}, // nobody has so many
+		{[4]int{20, 0, 20, 0}, nil},  // each of the two would know the other's
+		{[4]int{0, 0, 20, 0}, []int{2}},
+		{[4]int{20, 500, 500, 500}, []int{0}}, // nobody has so many
 		{[4]int{0, 0, 500, 0}, nil},
 	} {
 		all := exchanges(shards, "accuracy", eval.Goal{})
@@ -74,10 +75,11 @@ func TestMayTell(t *testing.T) {
 		{3, 0, 0}: true,
 		{3, 1, 1}: false, // it follows
 		{3, 1, 0}: false,
-		{3, 2, 1}: false, // nearly
-		{3, 2, 0}: false, // few nodes
-		{1, 2, 2}: true,
-		{1, 5, 2}: true,
+		{3, 2, 2}: false, // each of the two knows the other's
+		{3, 3, 2}: false, // nearly
+		{3, 3, 0}: false, // few nodes
+		{1, 3, 3}: true,
+		{1, 5, 3}: true,
 	} {
 		if got := mayTell(of); got != want {
 			t.Errorf("%v: %t", of, got)
