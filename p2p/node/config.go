@@ -46,6 +46,10 @@ type Config struct {
 	Relays []string
 	LAN    bool // find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
 
+	// Guests lets anybody connect who proves a key, and open a few streams: for a node that serves leaves and nothing
+	// else. Whom it serves is the business of their protocol.
+	Guests bool
+
 	// Interfaces are the addresses of this machine's network interfaces, where the system does not list them to programs
 	// (Android from version 11); nil: the system is asked.
 	Interfaces []netip.Addr

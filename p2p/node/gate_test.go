@@ -336,3 +336,40 @@ func TestCloseWhileDialling(t *testing.T) {
 		}
 	}
 }
+
+// A node with guests lets in whoever proves a key, gives them its handlers and nothing else, and dials none of them; a
+// revoked guest stays out. Without guests nobody gets in.
+func TestGuests(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		cfg := Config{Identity: newIdentity(t), Transport: transport, PeerTimeout: patience, Guests: true}
+		cfg.Listen = []string{cfg.sample()}
+		a, closed := open(t, cfg), listen(t, transport)
+		a.SetStreamHandler("/test", func(s network.Stream) { s.Close() })
+		for k := range 3 {
+			b := listen(t, transport)
+			b.Admit([]Peer{peerOf(a), peerOf(closed)})
+			if k == 2 {
+				a.Revoke(b.ID(), errors.New("test"))
+			}
+			_, err := b.NewStream(within(t, patience), a.ID(), "/test")
+			if (err == nil) != (k < 2) {
+				t.Errorf("guest %d: %v", k, err)
+			}
+			if _, err := b.NewStream(within(t, patience), closed.ID(), probeProtocol); err == nil {
+				t.Error("a node without guests lets one in")
+			}
+			if k == 2 {
+				break
+			}
+			if _, err := b.NewStream(within(t, patience), a.ID(), probeProtocol); err == nil {
+				t.Error("a guest has a path measured")
+			}
+			a.learn(peerOf(b))
+			b.net.ClosePeer(a.ID())
+			await(t, "the guest is gone", func() bool { return len(a.net.ConnsToPeer(b.ID())) == 0 })
+			if _, err := dial(t, a, b); err == nil {
+				t.Error("a guest is dialled")
+			}
+		}
+	})
+}

@@ -20,6 +20,8 @@ var errTooMany = errors.New("too many connection attempts")
 type gater struct {
 	relays map[peer.ID]bool // set before the network starts
 	peers  int              // MaxPeers
+	guests bool             // Config.Guests
+	opens  *rate.Limiter    // of the streams of all of them
 
 	mu        sync.RWMutex
 	members   map[peer.ID]*rate.Limiter // of the streams that each opens
@@ -38,6 +40,11 @@ func newGater(peers int, relays []peer.AddrInfo) *gater {
 	}
 	g.admit(nil)
 	return g
+}
+
+// invite lets guests in, from now on.
+func (g *gater) invite() {
+	g.guests, g.opens, g.strangers = true, rate.NewLimiter(guestsRate, guestsBurst), rate.NewLimiter(guestsRate, guestsBurst)
 }
 
 // admit replaces the members.
@@ -98,7 +105,12 @@ func (g *gater) listed(p peer.ID) bool {
 func (g *gater) mayOpen(p peer.ID) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.relays[p] || g.members[p] != nil && g.members[p].Allow()
+	return g.relays[p] || g.members[p] != nil && g.members[p].Allow() || g.welcomes(p) && g.opens.Allow()
+}
+
+// welcomes reports whether p may connect as a guest. The caller holds mu.
+func (g *gater) welcomes(p peer.ID) bool {
+	return g.guests && g.members[p] == nil && g.revoked[p] == nil
 }
 
 // knows reports whether a member is known to be at a's address.
@@ -118,7 +130,7 @@ func (g *gater) asks(a ma.Multiaddr) bool {
 func (g *gater) mayConnect(a ma.Multiaddr) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if len(g.members) == 0 {
+	if len(g.members) == 0 && !g.guests {
 		return false
 	}
 	if l := g.addresses[addressOf(a)]; l != nil {
@@ -161,7 +173,7 @@ func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	case "relay", "quic":
 		g.mu.RLock()
 		defer g.mu.RUnlock()
-		return len(g.members) > 0
+		return len(g.members) > 0 || g.guests
 	default:
 		return g.mayConnect(from)
 	}
@@ -175,7 +187,7 @@ func (g *gater) InterceptSecured(d network.Direction, p peer.ID, c network.ConnM
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.members[p] == nil {
-		return false
+		return g.welcomes(p) && d == network.DirInbound
 	}
 	g.learn(c.RemoteMultiaddr())
 	return true
@@ -183,5 +195,10 @@ func (g *gater) InterceptSecured(d network.Direction, p peer.ID, c network.ConnM
 
 // InterceptUpgraded looks once more: the list may have changed during the handshake.
 func (g *gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
-	return g.InterceptPeerDial(c.RemotePeer()), 0
+	if g.InterceptPeerDial(c.RemotePeer()) {
+		return true, 0
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.welcomes(c.RemotePeer()) && c.Stat().Direction == network.DirInbound, 0
 }

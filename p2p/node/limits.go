@@ -18,8 +18,10 @@ const (
 	streamsRate    = 32       // streams that one member may open a second,
 	streamsBurst   = 64       // and at once
 	acceptTime     = HandshakeTime
-	strangersRate  = 8  // handshakes a second with addresses at which no member is known, all together:
-	strangersBurst = 32 // each costs about a millisecond of one core
+	strangersRate  = 8   // handshakes a second with addresses at which no member is known, all together:
+	strangersBurst = 32  // each costs about a millisecond of one core
+	guestsRate     = 100 // connections, and streams, of all guests together a second,
+	guestsBurst    = 1000
 	// Connections whose peer ID is not proven yet: a stranger can hold one of these for acceptTime.
 	unprovenConns  = strangersBurst + strangersRate*int(acceptTime/time.Second)
 	unprovenMemory = 16 << 20

@@ -75,7 +75,9 @@ func Listen(cfg Config) (_ *Node, err error) {
 			n.Close()
 		}
 	}()
-	n.SetStreamHandler(probeProtocol, answerProbe)
+	if !cfg.Guests {
+		n.SetStreamHandler(probeProtocol, answerProbe)
+	}
 	begin := func() {}
 	if len(cfg.Relays) > 0 {
 		if begin, err = n.useRelays(); err != nil {
@@ -107,6 +109,9 @@ func newNode(cfg Config) (_ *Node, err error) {
 	}
 	n := &Node{cfg: cfg, gate: newGater(cfg.MaxPeers, relays), bus: eventbus.NewBus(), chosen: map[peer.ID]bool{},
 		protos: mss.NewMultistreamMuxer[protocol.ID](), relayed: mss.NewMultistreamMuxer[protocol.ID]()}
+	if cfg.Guests {
+		n.gate.invite()
+	}
 	defer func() {
 		if err != nil {
 			n.Close()

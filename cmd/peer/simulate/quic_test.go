@@ -1,0 +1,141 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/leaves"
+	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/privacy/secagg"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
+)
+
+// delayed is a transport whose frames arrive as late as the model says: what it sends by netsim, what it receives here.
+type delayed struct {
+	comm.Transport
+	link netsim.Model
+}
+
+func (d delayed) Recv(ctx context.Context, from int) ([]byte, error) {
+	b, err := d.Transport.Recv(ctx, from)
+	if err == nil {
+		busy, flight := d.link.Delivery(len(b), 0)
+		time.Sleep(busy + flight)
+	}
+	return b, err
+}
+
+// listens returns the configuration of a node on loopback; one without addresses only dials.
+func listens(t *testing.T, at ...string) node.Config {
+	t.Helper()
+	id, err := identity.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node.Config{Identity: id, Listen: at}
+}
+
+// Phones that meet sites over QUIC on loopback, behind slow links, take as long as the simulation says, to a tenth. The time
+// is that of a clock, so the test runs on a machine that does nothing else: HEDDLE_QUIET=1 says that this one is.
+func TestTimeOverQUIC(t *testing.T) {
+	if os.Getenv("HEDDLE_QUIET") == "" {
+		t.Skip("compares with a clock: set HEDDLE_QUIET=1 on a machine that does nothing else")
+	}
+	const sites, phones = 3, 24
+	link := netsim.Model{Latency: 150 * time.Millisecond, Rate: 1e6}
+	m := generated(sites, phones, 0.3, 1)
+	c, err := (&command{settings: settings{seed: 1}, rounds: 2, hops: 2, target: "labels"}).config(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := simulate(t.Context(), c, m, settings{trace: "always", deadline: time.Hour, quorum: 1, least: 2, participation: 1, seed: 1, links: &link})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := leaf.Agreement{Sites: sites, Least: 2, Most: phones}
+	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones}},
+		Attest: func(context.Context, leaf.Token, []byte) (string, error) { return "phones", nil }}
+	net := netsim.New(sites, netsim.Config{Links: netsim.Table{All: link}})
+	groups, collectors := make([]*comm.Group, sites), make([]*leaf.Collector, sites)
+	var keyed sync.WaitGroup
+	for q := range sites {
+		keyed.Go(func() {
+			groups[q] = comm.NewGroup(net.Transport(q), q, sites)
+			masked, err := secagg.New(t.Context(), secagg.Terms{Least: 2}, groups[q])
+			in, failed := leaf.NewIntake(a, q, rules)
+			if err = errors.Join(err, failed); err == nil {
+				collectors[q], err = leaf.NewCollector(a, groups[q], masked, in, in.Quorum(phones, time.Hour))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	keyed.Wait()
+	var roster node.Roster
+	for q, s := range collectors {
+		cfg := listens(t, "/ip4/127.0.0.1/udp/0/quic-v1")
+		server, err := leaves.Serve(cfg, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(), Addrs: server.Addrs()})
+	}
+	uplinks := make([]comm.Transport, phones)
+	for p := range uplinks {
+		quic, err := leaves.Dial(t.Context(), listens(t), roster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		uplinks[p] = delayed{netsim.Over(quic, sites, sites+1, netsim.Table{All: link}, uint64(p)), link}
+		defer uplinks[p].Close()
+	}
+	start := time.Now()
+	var run sync.WaitGroup
+	for r, s := range append(m.sites[:sites:sites], m.phones...) {
+		trainer, err := closedform.New(c, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trainer.Leaves = true
+		run.Go(func() {
+			if r < sites {
+				if err := trainer.Run(t.Context(), groups[r], collectors[r]); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			who := newPhone(r-sites, s, 1, "always").token
+			up, err := leaf.Dial(t.Context(), uplinks[r-sites], a, who, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			g := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+			if err := trainer.Run(t.Context(), g, &leaf.Contributor{Agreement: a, Token: who, Uplink: up}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	run.Wait()
+	took := time.Since(start).Seconds()
+	for _, s := range collectors {
+		s.Stop(io.EOF)
+	}
+	t.Logf("simulated %.3f s, over QUIC %.3f s", o.Seconds, took)
+	if math.Abs(o.Seconds-took) > took/10 {
+		t.Errorf("simulated time must be %.3f s to a tenth (got %.3f)", took, o.Seconds)
+	}
+}
