@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/traffic"
@@ -21,7 +23,7 @@ func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		residual := c.Residual(e.Counts(own.Labels.Multi(), p.Seed).Labelled, float64(e.Nodes))
+		residual := c.Residual(e.Counts(own.Labels.Kind(), p.Seed).Labelled, float64(e.Nodes))
 		return traffic.ClassMeans(c, members, residual).Bytes(e.Peers, e.Halo), nil
 	}
 	c, err := p.Layerwise(own)
@@ -51,7 +53,7 @@ func entrantOf(c plan.Candidate) tune.Entrant {
 // contest returns the contest between candidates of p over parts of which own is one, and of whose extents e is the sum.
 func contest(p Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tune.Contest, error) {
 	list := make([]tune.Entrant, len(all))
-	counts := e.Counts(own.Labels.Multi(), p.Seed)
+	counts := e.Counts(own.Labels.Kind(), p.Seed)
 	small := 0
 	for _, n := range counts.Classes {
 		if n < float64(p.MinClass) {
@@ -87,7 +89,11 @@ func contest(p Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tu
 			list[i].Barred = err.Error()
 		}
 	}
-	c, err := tune.New(p.Goal, int64(math.Round(float64(p.Budget)*1e6)), int64(counts.Validating()), list)
+	metric := eval.Metric("accuracy") // as of any metric of classes
+	if own.Labels.Kind() == target.Numbers {
+		metric = "r2"
+	}
+	c, err := tune.New(metric, p.Goal, int64(math.Round(float64(p.Budget)*1e6)), int64(counts.Validating()), list)
 	if err != nil {
 		instead := "frugal"
 		if fewLabels {

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -66,7 +67,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 		if err := with.Group.Barrier(ctx); err != nil { // nobody leaves before all have what they need
 			return err
 		}
-		out = &Inference{Predictions: Predictions{Logits: a.Logits, several: m.Spec.Task == "multi"}.By(card), Hidden: a.Hidden,
+		out = &Inference{Predictions: predictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
 			Metric: config.Metric, Test: a.Test, Tested: a.Tested}
 		out.Sent = Traffic{Name: p.Members[rank].Name, Counts: with.Group.Bytes(), Wire: with.wire()}
 		return nil
@@ -79,10 +80,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	whole := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer whole.Close()
-	metric := eval.Metric("accuracy")
-	if m.Spec.Task == "multi" {
-		metric = "micro-f1"
-	}
+	metric := map[target.Kind]eval.Metric{target.Single: "accuracy", target.Several: "micro-f1", target.Numbers: "r2"}[m.Spec.Kind()]
 	a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", LeastInSum: 1, Layerwise: true, Metric: metric}, m, shard.Whole(g.Numbered()), whole, whole)
 	if err != nil {
 		return mat.Dense{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))

@@ -69,7 +69,7 @@ func sameArchitecture(file, plan nn.Spec) error {
 		for i := range s.Layers {
 			s.Layers[i].Dropout, s.Layers[i].AttentionDropout = 0, 0
 		}
-		s.Encoder.Dropout, s.CorrectSmooth = 0, nil
+		s.Encoder.Dropout, s.CorrectSmooth, s.Units = 0, nil, nil // units are those of the data at hand
 		if s.Encoder.Labels > 0 {
 			s.Encoder.Labels = 1
 		}

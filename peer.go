@@ -240,7 +240,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 		return nil, err
 	}
 	t.final.Take(t.logits())
-	r.Own = []Predictions{{Logits: t.final.Logits(), several: p.shard.Labels.Multi()}}
+	r.Own = []Predictions{predictionsOf(model, t.final.Logits())}
 	r.Hidden = []mat.Dense{t.hidden()}
 	f, err := t.final.Figures(p.name, model)
 	if err != nil {

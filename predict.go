@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -14,9 +15,9 @@ import (
 
 // Predictions are a model's predictions for the nodes of a graph.
 type Predictions struct {
-	Logits mat.Dense // nodes × classes
+	Logits mat.Dense // nodes × classes; of a regression nodes × targets, in the units of the data
 
-	several     bool     // a node may have several classes
+	kind        target.Kind
 	temperature float64  // that divides logits for probabilities; 0: 1
 	threshold   *float64 // calibrated log-odds from which on class 1, of two, is predicted; nil: the larger logit decides
 }
@@ -34,12 +35,23 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	if err != nil {
 		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}
-	return Predictions{Logits: logits, several: m.Spec.Task == "multi"}, nil
+	return predictionsOf(m, logits), nil
+}
+
+// predictionsOf returns the predictions that m's output stands for.
+func predictionsOf(m *nn.Model, logits mat.Dense) Predictions {
+	if !logits.Empty() {
+		logits = target.Restored(logits, m.Spec.Units)
+	}
+	return Predictions{Logits: logits, kind: m.Spec.Kind()}
 }
 
 // Classes returns the most probable class of node i, the first of several, or by a threshold class 1 from there on. If a node may have several classes, it
-// returns all whose probability is above 0.5, possibly none.
+// returns all whose probability is above 0.5, possibly none. Numbers have no classes.
 func (p Predictions) Classes(i int) (classes []int) {
+	if p.kind == target.Numbers {
+		return nil
+	}
 	best, row := 0, p.Logits.Row(i)
 	if p.threshold != nil && len(row) == 2 {
 		if eval.LogOdds(row, p.heat()) >= *p.threshold {
@@ -48,14 +60,14 @@ func (p Predictions) Classes(i int) (classes []int) {
 		return []int{best}
 	}
 	for k, x := range row {
-		if p.several && x > 0 {
+		if p.kind == target.Several && x > 0 {
 			classes = append(classes, k)
 		}
 		if x > row[best] {
 			best = k
 		}
 	}
-	if p.several {
+	if p.kind == target.Several {
 		return classes
 	}
 	return []int{best}
@@ -66,25 +78,25 @@ func (p Predictions) Classes(i int) (classes []int) {
 func (p Predictions) Probabilities(i int) []float64 {
 	row := p.Logits.Row(i)
 	out := make([]float64, len(row))
-	eval.Probabilities(out, row, p.several, p.heat())
+	eval.Probabilities(out, row, p.kind == target.Several, p.heat())
 	return out
 }
 
-// Several reports whether a node may have several classes.
-func (p Predictions) Several() bool { return p.several }
+// Kind returns what is predicted. Of target.Numbers the Logits are the predictions, and there are no classes.
+func (p Predictions) Kind() target.Kind { return p.kind }
 
 // heat is the temperature.
 func (p Predictions) heat() float64 { return cmp.Or(p.temperature, 1) }
 
-// Score returns a metric, in [0, 1], over the test nodes of g and the number of these nodes. The
+// Score returns a metric over the test nodes of g and the number of these nodes. The
 // metric is NaN and the number 0 if g has none or if its classes are not the model's. An unknown
 // metric is an *InputError.
 func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes int, err error) {
 	rows := g.InSplit(graph.Test)
-	if len(rows) == 0 || g.Labels.Classes != p.Logits.Cols || g.Labels.Multi() != p.several {
+	if len(rows) == 0 || g.Labels.Classes != p.Logits.Cols || g.Labels.Kind() != p.kind {
 		return math.NaN(), 0, nil
 	}
-	if err := metric.Validate(); err != nil {
+	if err := metric.Fits(p.kind); err != nil {
 		return math.NaN(), 0, input(err)
 	}
 	logits := p.Logits

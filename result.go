@@ -33,7 +33,7 @@ type Result struct {
 	Card   modelfile.Card // what the model file says of the run: the same at every peer
 	Config any            // of the trainer: retexo.Config, closedform.Config, fullbatch.Config or minibatch.Config
 	Metric eval.Metric
-	Val    float64 // metric of the validation nodes, in [0, 1]; NaN: there are none
+	Val    float64 // metric of the validation nodes; NaN: there are none
 	Test   float64 // of the test nodes, in the same way
 	Rounds int     // reductions of updates, or epochs, of all stages
 
@@ -165,9 +165,9 @@ func (r *Result) Warnings() (all []string) {
 	}
 	last := r.Final()
 	for _, s := range r.Stages {
-		if s.Ended && s.Val > last.Val {
-			all = append(all, fmt.Sprintf("%s validated better than %s (%s %.2f %% and %.2f %%); keep_last took %s",
-				s.Name, last.Name, r.Metric, 100*s.Val, 100*last.Val, last.Name))
+		if s.Ended && r.Metric.Gain(s.Val, last.Val) > 0 {
+			all = append(all, fmt.Sprintf("%s validated better than %s (%s %s and %s); keep_last took %s",
+				s.Name, last.Name, r.Metric, r.Metric.Text(s.Val), r.Metric.Text(last.Val), last.Name))
 			break
 		}
 	}

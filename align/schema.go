@@ -120,6 +120,9 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 		if s.Multi != first.Multi {
 			return nil, fmt.Errorf("align: nodes have several labels at one of %s and %s, and one at the other", sites[0], sites[q])
 		}
+		if s.Regression != first.Regression {
+			return nil, fmt.Errorf("align: labels are numbers (regression) at one of %s and %s, and classes at the other", sites[0], sites[q])
+		}
 		for _, name := range s.Classes {
 			classes[name] = true
 		}
@@ -131,11 +134,11 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	if err := dataset.CheckRelations(e.Relations); err != nil {
 		return nil, fmt.Errorf("align: column %s, of all sites together: %w", e.Relation, err)
 	}
-	if e.Label != "" && len(classes) == 0 || len(classes) > dataset.MaxClasses {
+	if e.Label != "" && !e.Regression && len(classes) == 0 || len(classes) > dataset.MaxClasses {
 		return nil, fmt.Errorf("align: column %s: all sites together must have 1 to %d classes (got %d)", e.Label, dataset.MaxClasses, len(classes))
 	}
 	e.Classes, e.Columns = dataset.SortNames(classes), nil
-	if e.Label == "" {
+	if e.Label == "" || e.Regression {
 		e.Classes = nil
 	}
 	place := make([]map[string]int, len(schemas)) // of each column

@@ -102,7 +102,11 @@ func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
 	if text := all.Warning(); text != "" {
 		t.report(train.Event{Kind: train.Warning, Text: text})
 	}
-	if all.HeldOut > 0 {
+	if err := all.Fault(t.whole.Labels.Names); err != nil {
+		return err
+	}
+	t.learnUnits(all)
+	if all.HeldOut > 0 || all.Units != nil {
 		t.learnFrom(all.HoldOut(t.whole))
 		t.line.sender = train.NewSender(t.line.group, t.shard, t.config.Rows)
 	}

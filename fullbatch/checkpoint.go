@@ -5,19 +5,21 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // participant is this worker as a member of the run.
 func (t *Trainer) participant() recovery.Participant {
 	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.config.Fingerprint(), Model: train.Fingerprint(t.config.Spec), Partition: t.shard.Fingerprint,
-		Shape: recovery.Shape{Stages: 1, Rounds: t.config.Rounds, Slab: len(t.slab.Value)}, Checkpoints: t.Checkpoints}
+		Shape: recovery.Shape{Stages: 1, Rounds: t.config.Rounds, Slab: len(t.slab.Value), Labels: t.counted()}, Checkpoints: t.Checkpoints}
 }
 
 // state is what all workers hold alike: the parameters, the best ones, the optimiser and the position.
 func (t *Trainer) state() recovery.Snapshot {
-	s := recovery.Snapshot{At: t.at, Slab: t.slab.Value, Best: t.best, Agreed: t.agreed}
+	s := recovery.Snapshot{At: t.at, Slab: t.slab.Value, Best: t.best, Agreed: t.agreed, Labels: t.labels}
 	s.Rounds, s.Stages = t.result.Until(t.at).Encode()
 	s.Steps, s.Moments = t.opt.State()
 	return s
@@ -89,8 +91,27 @@ func (t *Trainer) take(s recovery.Snapshot) error {
 	}
 	copy(t.slab.Value, s.Slab)
 	copy(t.best, s.Best)
+	if len(s.Labels) > 0 {
+		t.learnUnits(labels.Read(s.Labels, t.whole.Labels.Kind(), 0)) // units do not depend on the seed
+	}
 	t.at = s.At
 	return nil
+}
+
+// counted is how many label counts a checkpoint has: those of numbers, whose units a final model needs.
+func (t *Trainer) counted() int {
+	l := t.whole.Labels
+	if l.Kind() != target.Numbers {
+		return 0
+	}
+	return labels.Len(l.Kind(), l.Classes)
+}
+
+// learnUnits takes the units that the labels of all workers give the model.
+func (t *Trainer) learnUnits(all labels.Counts) {
+	if all.Units != nil {
+		t.labels, t.model.Spec.Units = all.Sums, all.Units
+	}
 }
 
 // Generation returns the highest generation that this worker had a part in; session.Member asks for it.

@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
@@ -60,6 +59,8 @@ type Trainer struct {
 	hidden mat.Dense   // of own nodes, with KeepHidden
 	before comm.Counts // sent before an interruption
 	done   bool        // the model is final
+
+	labels []float64 // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
 
 	generation uint64 // the last that this process had a part in: a part of the name of every reduction
 	agreed     uint64 // the one in which what this worker holds was agreed on
@@ -224,7 +225,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	if v.rows != nil {
 		some, d = t.pick(scores, v.rows, t.tape), t.tape.Scratch(len(v.rows), scores.Cols)
 	}
-	loss, _ := task.Loss(d, some, v.labels, t.weight)
+	loss, _ := t.config.Loss.Of(d, some, v.labels, t.weight)
 	for k, i := range v.rows {
 		copy(grad.Row(int(i)), d.Row(k))
 	}
@@ -268,7 +269,7 @@ func (t *Trainer) validate(ctx context.Context, r comm.Reducer) (val, loss float
 	if err != nil {
 		return 0, 0, err
 	}
-	if t.at.Improve(t.at.Round, val, loss) {
+	if t.at.Improve(t.config.Metric, t.at.Round, val, loss) {
 		copy(t.best, t.slab.Value)
 	}
 	return val, loss, nil
@@ -291,7 +292,7 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, scores mat.Dense, labels graph.Labels, bins int) (metric, loss float64, err error) {
 	sums := eval.NewAccumulator(t.config.Metric, t.shard.Labels, bins)
 	x := make([]int64, sums.Size())
-	sum, count := task.Loss(mat.Dense{}, scores, labels, nil)
+	sum, count := t.config.Loss.Of(mat.Dense{}, scores, labels, nil)
 	sums.Write(x, sum, count, scores, labels)
 	c := &comm.Contribution{ID: id, Counts: x, CountBits: comm.CountBits(t.shard.Nodes), Wide: sums.Wide}
 	if _, err := r.Reduce(ctx, c); err != nil {

@@ -1,6 +1,10 @@
 package graph
 
 import (
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -46,56 +50,114 @@ func (f Features) Select(rows []int32) Features {
 	return Features{Dense: f.Dense.Select(rows)}
 }
 
-// Labels are the targets of N nodes: one class a node (Class), or any number of C classes (Bits).
+// Labels are the targets of N nodes: one class a node (Class), any number of C classes (Bits), or C real numbers (Values).
 type Labels struct {
-	Classes int      // C
-	Class   []int32  // [N] class, or −1: no label; nil for a multi-label task
-	Bits    []uint8  // [N×C] 0 or 1, row by row; nil for a single-label task
-	Names   []string // [C], or nil
+	Classes int           // C: classes, or numbers a node
+	Class   []int32       // [N] class, or −1: no label; nil unless each node has one class
+	Bits    []uint8       // [N×C] 0 or 1, row by row; nil unless a node may have several classes
+	Values  []float32     // [N×C] numbers, row by row; a row that begins with NaN: no label; nil for classes
+	Units   []target.Unit // [C] of Values that are standardised; nil: these are as they were given
+	Names   []string      // [C], or nil
+}
+
+// Unlabelled returns the labels of n nodes, none of which has one.
+func Unlabelled(k target.Kind, n, classes int) Labels {
+	l := Labels{Classes: classes}
+	switch k {
+	case target.Several:
+		l.Bits = make([]uint8, n*classes)
+	case target.Numbers:
+		l.Values = slices.Repeat([]float32{float32(math.NaN())}, n*classes)
+	default:
+		l.Class = slices.Repeat([]int32{-1}, n)
+	}
+	return l
 }
 
 // Multi reports whether a node may have several classes.
-func (l Labels) Multi() bool { return l.Bits != nil }
+func (l Labels) Multi() bool { return l.Kind() == target.Several }
+
+// Kind returns what the labels are.
+func (l Labels) Kind() target.Kind {
+	switch {
+	case l.Values != nil:
+		return target.Numbers
+	case l.Bits != nil:
+		return target.Several
+	}
+	return target.Single
+}
+
+// Has reports whether node i has a label.
+func (l Labels) Has(i int) bool {
+	switch l.Kind() {
+	case target.Numbers:
+		return l.Values[i*l.Classes] == l.Values[i*l.Classes]
+	case target.Several:
+		return true
+	}
+	return l.Class != nil && l.Class[i] >= 0
+}
+
+// nodes returns N.
+func (l Labels) nodes() int {
+	switch l.Kind() {
+	case target.Numbers:
+		return len(l.Values) / max(l.Classes, 1)
+	case target.Several:
+		return len(l.Bits) / max(l.Classes, 1)
+	}
+	return len(l.Class)
+}
 
 // Select returns the labels of the given nodes.
 func (l Labels) Select(nodes []int32) Labels {
-	out := Labels{Classes: l.Classes, Names: l.Names}
+	out := Labels{Classes: l.Classes, Names: l.Names, Units: l.Units}
 	if l.Class != nil {
 		out.Class = make([]int32, len(nodes))
 		for k, i := range nodes {
 			out.Class[k] = l.Class[i]
 		}
 	}
-	if l.Bits != nil {
-		out.Bits = make([]uint8, 0, len(nodes)*l.Classes)
-		for _, i := range nodes {
-			out.Bits = append(out.Bits, l.Bits[int(i)*l.Classes:(int(i)+1)*l.Classes]...)
-		}
+	out.Bits, out.Values = selectRows(l.Bits, l.Classes, nodes), selectRows(l.Values, l.Classes, nodes)
+	return out
+}
+
+// selectRows returns those rows of a matrix of so many columns; of nil nil.
+func selectRows[T any](all []T, columns int, rows []int32) []T {
+	if all == nil {
+		return nil
+	}
+	out := make([]T, 0, len(rows)*columns)
+	for _, i := range rows {
+		out = append(out, all[int(i)*columns:(int(i)+1)*columns]...)
 	}
 	return out
 }
 
-// Rows returns the labels of the given nodes as rows of zeros and ones, N×C; all other rows, and those
+// Rows returns the labels of the given nodes as rows of numbers, or of zeros and ones, N×C; all other rows, and those
 // of nodes without a label, are zero.
 func (l Labels) Rows(nodes []int32) mat.Dense {
-	n := len(l.Class)
-	if l.Multi() {
-		n = len(l.Bits) / l.Classes
-	}
-	y := mat.New(n, l.Classes)
+	y := mat.New(l.nodes(), l.Classes)
 	for _, i := range nodes {
-		if l.Multi() {
+		if !l.Has(int(i)) {
+			continue
+		}
+		switch row := y.Row(int(i)); l.Kind() {
+		case target.Numbers:
+			copy(row, l.Values[int(i)*l.Classes:])
+		case target.Several:
 			for c, b := range l.Bits[int(i)*l.Classes : (int(i)+1)*l.Classes] {
-				y.Set(int(i), c, float32(b))
+				row[c] = float32(b)
 			}
-		} else if c := l.Class[i]; c >= 0 {
-			y.Set(int(i), int(c), 1)
+		default:
+			row[l.Class[i]] = 1
 		}
 	}
 	return y
 }
 
-// Count returns how many nodes have each class, [C].
+// Count returns how many nodes have each class or number, [C].
 func (l Labels) Count() []float64 {
 	n := make([]float64, l.Classes)
 	for _, k := range l.Class {
@@ -108,24 +170,39 @@ func (l Labels) Count() []float64 {
 			n[i%l.Classes]++
 		}
 	}
+	for i, v := range l.Values {
+		if v == v {
+			n[i%l.Classes]++
+		}
+	}
 	return n
 }
 
-// Labelled returns how many nodes have a label.
-func (l Labels) Labelled() int {
-	if l.Multi() {
-		return len(l.Bits) / max(l.Classes, 1)
+// Standardised returns labels that are numbers in the given units, one a column; of classes, or without units, l itself.
+func (l Labels) Standardised(units []target.Unit) Labels {
+	if l.Values == nil || units == nil {
+		return l
 	}
-	n := 0
-	for _, k := range l.Class {
-		if k >= 0 {
+	out := l
+	out.Units, out.Values = units, make([]float32, len(l.Values))
+	for i, v := range l.Values {
+		u := units[i%l.Classes]
+		out.Values[i] = float32((float64(v) - u.Mean) / u.Deviation)
+	}
+	return out
+}
+
+// Labelled returns how many nodes have a label.
+func (l Labels) Labelled() (n int) {
+	for i := range l.nodes() {
+		if l.Has(i) {
 			n++
 		}
 	}
 	return n
 }
 
-// Graph is a node classification task in memory.
+// Graph is a graph in memory, with the targets of its nodes.
 type Graph struct {
 	Name     string
 	Adj      CSR       // N×N, both directions of every edge, no self-loops
@@ -149,7 +226,7 @@ func (g *Graph) N() int { return g.Adj.NumDst }
 func (g *Graph) InSplit(split Split) []int32 {
 	nodes := []int32{}
 	for i, s := range g.Split {
-		if s == split && (g.Labels.Multi() || g.Labels.Class[i] >= 0) {
+		if s == split && g.Labels.Has(i) {
 			nodes = append(nodes, int32(i))
 		}
 	}

@@ -130,6 +130,9 @@ func (l Labels) Sections() []section.Section {
 	if l.Bits != nil {
 		list = append(list, section.Array("y/bits", l.Bits))
 	}
+	if l.Values != nil {
+		list = append(list, section.Array("y/values", l.Values))
+	}
 	return append(list, section.Strings("y/names", l.Names)...)
 }
 
@@ -150,6 +153,11 @@ func ReadLabels(f *section.Arrays, n int) (l Labels, err error) {
 	}
 	if f.Has("y/bits") {
 		if l.Bits, err = section.Values[uint8](f, "y/bits"); err != nil {
+			return Labels{}, err
+		}
+	}
+	if f.Has("y/values") {
+		if l.Values, err = section.Values[float32](f, "y/values"); err != nil {
 			return Labels{}, err
 		}
 	}

@@ -101,8 +101,10 @@ func (l Labels) Valid(n int) error {
 		return fmt.Errorf("graph: %d classes", l.Classes)
 	case l.Names != nil && len(l.Names) != l.Classes:
 		return fmt.Errorf("graph: %d class names for %d classes", len(l.Names), l.Classes)
-	case l.Class != nil && l.Bits != nil:
-		return fmt.Errorf("graph: labels are both of one class a node and of several")
+	case l.Class != nil && l.Bits != nil || l.Values != nil && (l.Class != nil || l.Bits != nil):
+		return fmt.Errorf("graph: labels must be of one kind: one class a node, several, or numbers")
+	case l.Values != nil && (l.Classes == 0 || len(l.Values) != n*l.Classes):
+		return fmt.Errorf("graph: %d targets for %d nodes of %d numbers", len(l.Values), n, l.Classes)
 	case l.Class != nil && len(l.Class) != n:
 		return fmt.Errorf("graph: %d labels for %d nodes", len(l.Class), n)
 	case l.Bits != nil && (l.Classes == 0 && len(l.Bits) != 0 || l.Classes > 0 && (len(l.Bits)%l.Classes != 0 || len(l.Bits)/l.Classes != n)):
@@ -116,6 +118,12 @@ func (l Labels) Valid(n int) error {
 	for k, b := range l.Bits {
 		if b > 1 {
 			return fmt.Errorf("graph: label of node %d for class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes, b)
+		}
+	}
+	for k, v := range l.Values {
+		if none := v != v; none != (l.Values[k/l.Classes*l.Classes] != l.Values[k/l.Classes*l.Classes]) || !none && !finite(v) {
+			return fmt.Errorf("graph: target of node %d in column %d must be a finite number, or NaN in all columns: no target (got %v)",
+				k/l.Classes, k%l.Classes, v)
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
@@ -40,9 +39,9 @@ type Config struct {
 
 // Answer is what a peer learns.
 type Answer struct {
-	Logits mat.Dense // [Owned × C] of own nodes
+	Logits mat.Dense // [Owned × C] of own nodes; numbers in the model's units (nn.Spec.Units)
 	Hidden mat.Dense // [Owned × H] the rows that the last linear map of the model reads (Run)
-	Test   float64   // the metric over the test nodes of all peers, in [0, 1]; NaN: there are none
+	Test   float64   // the metric over the test nodes of all peers; NaN: there are none
 	Tested int64     // labelled test nodes of all peers
 }
 
@@ -150,21 +149,16 @@ func ReadsLabels(s nn.Spec) bool {
 
 // labelled reports whether the labels of s are of the model's task.
 func labelled(spec nn.Spec, s *shard.Shard) bool {
-	return s.Labels.Classes == spec.Classes && s.Labels.Multi() == (spec.Task == "multi")
+	return s.Labels.Classes == spec.Classes && s.Labels.Kind() == spec.Kind()
 }
 
 // unlabelled returns s, which has no labels, as one of the model's classes of which no node has any.
 func unlabelled(s *shard.Shard, spec nn.Spec) *shard.Shard {
 	one := *s
-	one.Split, one.Labels = make([]graph.Split, s.Owned), graph.Labels{Classes: spec.Classes}
+	one.Split, one.Labels = make([]graph.Split, s.Owned), graph.Unlabelled(spec.Kind(), s.Owned, spec.Classes)
 	for i := range one.Split {
 		one.Split[i] = graph.None
 	}
-	if spec.Task == "multi" {
-		one.Labels.Bits = make([]uint8, s.Owned*spec.Classes)
-		return &one
-	}
-	one.Labels.Class = slices.Repeat([]int32{-1}, s.Owned)
 	return &one
 }
 
@@ -179,6 +173,7 @@ func (p *run) learnSplit(ctx context.Context) (err error) {
 	if p.labels, err = labels.Count(ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Seed); err != nil {
 		return err
 	}
+	p.labels.Units = p.model.Spec.Units // labels are in the units of the model, whoever trained it
 	p.shard = p.labels.HoldOut(p.shard)
 	p.sender = train.NewSender(p.group, p.shard, p.Rows)
 	return nil
@@ -194,15 +189,12 @@ func Bins(spec nn.Spec) int {
 
 // test returns the metric over the test nodes of all peers; s has their splits as they were given.
 func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metric float64, nodes int64, err error) {
-	none := graph.Labels{Classes: p.model.Spec.Classes}
-	if p.model.Spec.Task == "multi" {
-		none.Bits = []uint8{}
-	}
+	none := graph.Unlabelled(p.model.Spec.Kind(), 0, p.model.Spec.Classes).Standardised(p.model.Spec.Units)
 	a := eval.NewAccumulator(p.Metric, none, Bins(p.model.Spec))
 	counts := make([]int64, a.Size())
 	if labelled(p.model.Spec, s) {
 		rows := s.NodesIn(graph.Test)
-		of := s.Labels.Select(rows)
+		of := s.Labels.Select(rows).Standardised(p.model.Spec.Units)
 		scores := logits.Select(rows)
 		if p.Threshold != nil && !p.Metric.Ranks() {
 			scores = eval.Decided(scores, p.Temperature, *p.Threshold)

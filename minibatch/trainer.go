@@ -106,6 +106,10 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	if text := all.Warning(); text != "" {
 		t.Report(train.Event{Kind: train.Warning, Text: text})
 	}
+	if err := all.Fault(t.Whole.Labels.Names); err != nil {
+		return err
+	}
+	t.Learn(all)
 	t.shard = all.HoldOut(t.Whole)
 	if t.config.Balanced {
 		t.weight = task.ClassWeights(all.Classes)
@@ -143,7 +147,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 // labelled returns the own nodes of a split that have a label, ascending.
 func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
 	for _, i := range t.shard.NodesIn(split) {
-		if l := t.shard.Labels; l.Multi() || l.Class[i] >= 0 {
+		if t.shard.Labels.Has(int(i)) {
 			nodes = append(nodes, i)
 		}
 	}
@@ -291,7 +295,7 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		own[i] = t.groups.dir.local[id]
 	}
 	d := t.tape.Scratch(x.Dense.Rows, x.Dense.Cols)
-	loss, weight = task.Loss(d, x.Dense, t.shard.Labels.Select(own), t.weight)
+	loss, weight = t.config.Loss.Of(d, x.Dense, t.shard.Labels.Select(own), t.weight)
 	for k := len(layers) - 1; k >= 0; k-- {
 		if head := t.head(k); head != nil {
 			dh := t.tape.Scratch(out[k].Rows, out[k].Cols)
@@ -342,7 +346,7 @@ func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID,
 	scores := logits.Select(nodes)
 	sums := eval.NewAccumulator(t.config.Metric, t.shard.Labels, bins)
 	x := make([]int64, sums.Size())
-	sum, count := task.Loss(mat.Dense{}, scores, of, nil)
+	sum, count := t.config.Loss.Of(mat.Dense{}, scores, of, nil)
 	sums.Write(x, sum, count, scores, of)
 	c := &comm.Contribution{ID: id, Counts: x, CountBits: comm.CountBits(t.shard.Nodes), Wide: sums.Wide}
 	if _, err := r.Reduce(ctx, c); err != nil {

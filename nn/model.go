@@ -81,9 +81,14 @@ func (m *Model) keepsHead(k int) bool {
 	return m.Layers[k].Head != nil && (m.Spec.LayerOutput == Logits || k == len(m.Layers)-1)
 }
 
-// Infer returns the logits of all nodes of g, N×C, computed on the whole graph. A model that
-// corrects and smooths reads g's training labels.
+// Infer returns the logits of all nodes of g, N×C, computed on the whole graph; numbers are standardised (Spec.Units). A
+// model that corrects and smooths reads g's training labels.
 func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
+	if m.Spec.Units != nil && g.Labels.Values != nil {
+		in := *g
+		in.Labels = g.Labels.Standardised(m.Spec.Units)
+		g = &in
+	}
 	logits, err := m.infer(g)
 	if c := m.Spec.CorrectSmooth; c != nil && err == nil {
 		return c.Apply(logits, graph.TrainClass(g.Labels, g.Split), wholeSpread(g))

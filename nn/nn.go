@@ -7,6 +7,7 @@ package nn
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/smooth"
@@ -27,11 +28,14 @@ type Input struct {
 
 // Spec describes a model completely: New(Spec) and the parameters make it again.
 type Spec struct {
-	Task     string      `json:"task"`     // "single": one class a node; "multi": any number
-	Features int         `json:"features"` // F, columns of the raw input
-	Classes  int         `json:"classes"`  // C
-	Encoder  EncoderSpec `json:"encoder"`
-	Layers   []LayerSpec `json:"layers"`
+	Task     string `json:"task"`     // of a target.Kind. "single": one class a node; "multi": any number; "regression": numbers
+	Features int    `json:"features"` // F, columns of the raw input
+	Classes  int    `json:"classes"`  // C: classes, or columns of numbers
+	// Units are those of standardised numbers, [C]: what the model puts out stands for target.Restored of it. nil: classes, or
+	// not yet known.
+	Units   []target.Unit `json:"units,omitempty"`
+	Encoder EncoderSpec   `json:"encoder"`
+	Layers  []LayerSpec   `json:"layers"`
 	// LayerOutput is what a layer hands on, Hidden or Logits.
 	LayerOutput string `json:"carry"`
 	// Closed describes a model that is solved in closed form; it has no layers. nil: it has layers.

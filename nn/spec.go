@@ -3,8 +3,11 @@ package nn
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // ReadsEdges reports whether the model computes a node's logits from the rows of its neighbours, too.
@@ -16,6 +19,12 @@ func (s Spec) ReadsEdges() bool {
 		c, _ := ConvolutionNamed(l.Conv)
 		return c.Aggregates
 	})
+}
+
+// Kind returns what the labels are that the model predicts.
+func (s Spec) Kind() target.Kind {
+	k, _ := target.Named(s.Task)
+	return k
 }
 
 // faults returns all that is wrong with s.
@@ -99,13 +108,24 @@ const maxWidth = 1 << 24 // of any row: what comes from a file is bounded before
 func (s Spec) Validate() error {
 	var all []error
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf("nn: "+format, args...)) }
-	if s.Task != "single" && s.Task != "multi" {
-		bad(`task must be "single" or "multi" (got %q)`, s.Task)
+	if _, ok := target.Named(s.Task); !ok {
+		bad(`task must be "single", "multi" or "regression" (got %q)`, s.Task)
+	}
+	if n := len(s.Units); n > 0 && (s.Kind() != target.Numbers || n != s.Classes) {
+		bad("units must be one for each of %d columns of numbers (got %d for task %s)", s.Classes, n, s.Task)
+	}
+	for _, u := range s.Units {
+		if !(u.Deviation > 0 && u.Deviation <= math.MaxFloat32 && math.Abs(u.Mean) <= math.MaxFloat32) {
+			bad("units must have a finite mean and a deviation above 0 (got %g and %g)", u.Mean, u.Deviation)
+		}
 	}
 	bound(bad, "features", s.Features, maxWidth)
 	bound(bad, "classes", s.Classes, maxWidth)
 	if s.LayerOutput != Hidden && s.LayerOutput != Logits {
 		bad("layer output (carry) must be %q or %q (got %q)", Hidden, Logits, s.LayerOutput)
+	}
+	if c := s.Closed; c != nil && c.Numbers != (s.Kind() == target.Numbers) {
+		bad("closed.numbers must be true for task regression alone (got %t for %s)", c.Numbers, s.Task)
 	}
 	if closed := s.Encoder.Kind == "closed"; closed != (s.Closed != nil) || closed && len(s.Layers) > 0 {
 		bad("closed and the encoder \"closed\" must be given together, without layers (got %t, %q, %d layers)",
@@ -122,7 +142,7 @@ func (s Spec) Validate() error {
 			bad("%w", err)
 		}
 		if s.Task != "single" {
-			bad("correct_smooth needs one class a node, not several")
+			bad("correct_smooth needs one class a node (got task %s)", s.Task)
 		}
 	}
 	for _, err := range s.encoderFaults() {

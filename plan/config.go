@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,12 +11,14 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/smooth"
+	nntask "github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
@@ -23,20 +26,16 @@ import (
 
 // task describes the data that a model is for.
 type task struct {
-	Kind      string // "single" or "multi"
-	Features  int    // F
-	Numbered  bool   // features say no more than which node it is
-	Classes   int    // C
-	Relations int    // of typed edges
-	Edges     int    // columns of edges
+	Kind      target.Kind
+	Features  int  // F
+	Numbered  bool // features say no more than which node it is
+	Classes   int  // C
+	Relations int  // of typed edges
+	Edges     int  // columns of edges
 }
 
 func taskOf(s *shard.Shard) task {
-	t := task{Kind: "single", Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
-	if s.Labels.Multi() {
-		t.Kind = "multi"
-	}
-	return t
+	return task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
 }
 
 // narrowBits are the number formats whose sums fit only for a limited number of peers; widerFormats are the others.
@@ -65,7 +64,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	p.checkSums(first.Parts, &errs)
 	if goal, err := eval.ParseGoal(p.Threshold); err != nil {
 		errs = append(errs, err)
-	} else if goal != (eval.Goal{}) && (first.Labels.Classes != 2 || first.Labels.Multi()) {
+	} else if goal != (eval.Goal{}) && (first.Labels.Classes != 2 || first.Labels.Kind() != target.Single) {
 		errs.add("threshold must be empty (got %s): %s has not two classes, one a node", p.Threshold, first.Name)
 	}
 	// What a model learns of a node's number says nothing about other nodes.
@@ -75,6 +74,9 @@ func (p Plan) Check(shards []*shard.Shard) error {
 			"is learned of nodes that are absent while training", first.Name)
 	}
 	if p.Preset == Auto && p.Mode == "retexo" {
+		if m := p.metric(taskOf(first)); m.OfNumbers() && m != "r2" {
+			errs.add("metric must be r2 with preset auto (got %s): what the plans gain is compared with their bytes", m)
+		}
 		if errors.Join(errs...) == nil {
 			_, err := p.CandidatesFor(first)
 			errs = append(errs, err)
@@ -151,7 +153,7 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	refuse(q.MinPeers > 0, "min_peers must be 0 with encoder classes (got %d): a round repeated without a failed peer would tell that "+
 		"peer's part of its sums, by their difference; the run waits for it", q.MinPeers)
 	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
-	c := closedform.Config{Task: t.Kind, Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.RowNorm,
+	c := closedform.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.RowNorm,
 		Hops: q.Hops}
 	if t.Numbered {
 		c.Adjacent = min(t.Features, closed.MostAdjacent)
@@ -167,13 +169,29 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 }
 
 func (p Plan) metric(t task) eval.Metric {
+	pinball := eval.Metric(fmt.Sprintf("pinball@%g", p.Quantile))
 	switch {
+	case p.Metric == "pinball" || p.Metric == "" && t.Kind == target.Numbers && p.Loss == "quantile":
+		return pinball
 	case p.Metric != "":
 		return eval.Metric(p.Metric)
-	case t.Kind == "multi":
+	case t.Kind == target.Numbers:
+		return "r2"
+	case t.Kind == target.Several:
 		return "micro-f1"
 	}
 	return "accuracy"
+}
+
+// loss is that of a trainer that takes steps.
+func (p Plan) loss() (l nntask.Loss) {
+	switch p.Loss {
+	case "huber":
+		l = nntask.Loss{Kind: p.Loss, Delta: p.HuberDelta}
+	case "quantile":
+		l = nntask.Loss{Kind: p.Loss, Quantile: p.Quantile}
+	}
+	return l
 }
 
 // fill sets those fields of a trainer's configuration, a pointer to a struct, that a setting's tag
@@ -249,13 +267,14 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,
 		LayerOutput: q.LayerOutput, Layers: q.Layers,
 		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
-		EdgeColumns: t.Edges, RowNorm: q.RowNorm}.Spec(t.Kind, t.Features, t.Classes)
+		EdgeColumns: t.Edges, RowNorm: q.RowNorm}.Spec(t.Kind.String(), t.Features, t.Classes)
 	if err == nil {
 		err = spec.Validate()
 	}
 	c := retexo.Defaults(spec)
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
+	c.Loss = q.loss()
 	c.Metric, c.Solver, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Solver, q.Rounds*q.LocalSteps
 	if q.Solver == "ridge" {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
@@ -278,6 +297,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := fullbatch.Defaults(spec)
 	q.fill(&c)
+	c.Loss = q.loss()
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
 	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
@@ -291,6 +311,7 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := minibatch.Config{Config: train.Config{Spec: spec}}
 	q.fill(&c)
+	c.Loss = q.loss()
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
 	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {
 		c.Sample.Fanouts = slices.Repeat(q.Fanouts, q.Layers)
@@ -333,7 +354,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 // endToEndSpec returns the layers of a model that is trained end to end.
 func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	spec, err := nn.Architecture{
-		Model: p.Model, Task: t.Kind, Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
+		Model: p.Model, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
 		Norm: p.Norm, Residual: p.Residual, Dropout: p.Dropout, Heads: p.Heads, AttentionDropout: p.AttentionDropout,
 		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, Blocks: p.Blocks, EdgeColumns: t.Edges,
 	}.Spec()

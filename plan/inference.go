@@ -41,7 +41,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 		Layerwise: card.Mode == "retexo", Metric: eval.Metric(card.Metric),
 		Temperature: cmp.Or(card.Temperature, 1), Threshold: card.Threshold}
 	if card.Metric == "" {
-		c.Metric = p.metric(task{Kind: m.Spec.Task})
+		c.Metric = p.metric(task{Kind: m.Spec.Kind()})
 	}
 	errs = append(errs, c.Metric.Validate())
 	q := p.judgedBy(m.Spec)

@@ -156,8 +156,17 @@ type Plan struct {
 	// the last starts under a new head.
 	Init string `yaml:"init" to:"Init" when:"solver=adam,adamw,sgd" help:"model file from which training starts"`
 	// Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
-	// node may have several classes.
-	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap" help:"validation metric"`
+	// node may have several classes. Of a numeric target it is r2, mae, rmse or, with loss quantile,
+	// pinball; empty: r2, or pinball with loss quantile.
+	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, r2, mae, rmse, pinball" help:"validation metric"`
+	// Loss of a numeric target: auto is the squared error, huber that of errors up to huber_delta and
+	// the absolute error beyond, quantile the check function of a quantile, which the model then
+	// predicts. The loss of classes is their cross-entropy (auto).
+	Loss string `yaml:"loss" when:"solver=adam,adamw,sgd" default:"auto" choices:"auto, huber, quantile" help:"loss of a numeric target"`
+	// Error from which on loss huber is linear, in standard deviations of the target.
+	HuberDelta float64 `yaml:"huber_delta" when:"loss=huber" default:"1" bounds:"(0, 1000000]" help:"error from which on loss huber is linear"`
+	// Quantile that loss quantile predicts.
+	Quantile float64 `yaml:"quantile" when:"loss=quantile" default:"0.5" bounds:"(0, 1)" help:"quantile that loss quantile predicts"`
 
 	// Training labels of a step, of all peers together; each peer computes those of its own nodes.
 	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"mode=minibatch" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`

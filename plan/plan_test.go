@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
@@ -144,7 +145,7 @@ func TestFanouts(t *testing.T) {
 	}{{[]int{7}, "seeds", []int{7, 7, 7}}, {[]int{15, 10, 5}, "seeds", []int{15, 10, 5}}, {[]int{15, 10, -1}, "input", []int{-1, 10, 15}}} {
 		p := Defaults(Plan{Mode: "minibatch"})
 		p.Layers, p.Fanouts, p.FanoutOrder = 3, k.fanouts, k.order
-		c, err := p.sampledConfig(task{Kind: "single", Features: 5, Classes: 2})
+		c, err := p.sampledConfig(task{Features: 5, Classes: 2})
 		if err != nil || !slices.Equal(c.Sample.Fanouts, k.want) {
 			t.Errorf("%v from %s: %v, %v, must be %v", k.fanouts, k.order, c.Sample.Fanouts, err, k.want)
 		}
@@ -359,11 +360,13 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 func TestEveryFieldHasASetting(t *testing.T) {
 	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
 	fixed := []string{"Task", "Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns"}
-	data := task{Kind: "single", Features: 30, Classes: 4, Relations: 6}
-	if c, err := Defaults(Plan{Preset: "frugal"}).closedFormConfig(task{Kind: "single", Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
+	data := task{Features: 30, Classes: 4, Relations: 6}
+	if c, err := Defaults(Plan{Preset: "frugal"}).closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
 	}
-	config := func(p Plan) (reflect.Value, bool) {
+	numbers := data // whose loss can be chosen
+	numbers.Kind = target.Numbers
+	config := func(p Plan, data task) (reflect.Value, bool) {
 		if p.InClosedForm() {
 			c, err := p.closedFormConfig(data)
 			return reflect.ValueOf(c), err == nil
@@ -378,7 +381,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
-		was, ok := config(p)
+		was, ok := config(p, data)
 		if !ok {
 			t.Fatalf("%+v", p)
 		}
@@ -415,14 +418,25 @@ func TestEveryFieldHasASetting(t *testing.T) {
 				if s.Name == "round_limit" {
 					q.MinPeers, q.Straggler = 3, "drop"
 				}
-				now, ok := config(q)
+				data, from := data, before
+				if loss := map[string]string{"loss": "auto", "huber_delta": "huber", "quantile": "quantile"}[s.Name]; loss != "" {
+					p := p
+					if s.Name != "loss" {
+						p.Loss, q.Loss = loss, loss
+					}
+					data, from = numbers, map[string]string{}
+					if one, ok := config(p, data); ok {
+						leaves("", one, from)
+					}
+				}
+				now, ok := config(q, data)
 				if !ok {
 					continue
 				}
 				after := map[string]string{}
 				leaves("", now, after)
 				for name, value := range after {
-					mark(name, value != before[name])
+					mark(name, value != from[name])
 				}
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/interval"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/nn"
@@ -317,7 +318,11 @@ func (p Plan) Only(command string) error {
 
 // Validate returns all faults of p that can be found without data.
 func (p Plan) Validate() error {
-	_, err := p.identify(task{Kind: "single", Features: 1000, Classes: 2, Relations: graph.MaxRelations})
+	kind := target.Single
+	if p.Loss != "auto" || p.metric(task{}).OfNumbers() {
+		kind = target.Numbers
+	}
+	_, err := p.identify(task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations})
 	return errors.Join(err, p.CheckMembers())
 }
 

@@ -25,6 +25,9 @@ func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := all.Fault(t.whole.Labels.Names); err != nil {
+		return 0, err
+	}
 	t.learnFrom(all)
 	if text := all.Warning(); text != "" && all.Labelled > 0 {
 		t.report(train.Event{Kind: train.Warning, Text: text})
@@ -34,7 +37,8 @@ func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
 
 // learnFrom takes up what the label counts say of the nodes that train and validate.
 func (t *Trainer) learnFrom(all labels.Counts) {
-	t.labels, t.shard = all, all.HoldOut(t.whole)
+	t.labels, t.shard, t.model.Spec.Units = all, all.HoldOut(t.whole), all.Units
+	t.metric = eval.NewAccumulator(t.config.Metric, t.shard.Labels, train.SelectionBins)
 	if t.group != nil {
 		t.sender = train.NewSender(t.group, t.shard, t.config.Rows)
 	}
@@ -186,8 +190,8 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	final := eval.NewAccumulator(t.config.Metric, t.shard.Labels, eval.DefaultBins)
 	size := final.Size()
 	v := make([]int64, 2*size)
-	t.stage.val.measure(final, v[:size], t.stage.forward(t.stage.val))
-	t.stage.test.measure(final, v[size:], t.stage.forward(t.stage.test))
+	t.stage.val.measure(final, v[:size], t.stage.forward(t.stage.val), t.config.Loss)
+	t.stage.test.measure(final, v[size:], t.stage.forward(t.stage.test), t.config.Loss)
 	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofStage, w), Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {
 		return err
 	}
@@ -202,7 +206,7 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	e.Sent = t.sent()
 	t.report(e)
 	curve := t.result.Stages[len(t.result.Stages)-1].Curve
-	if e.BestRound == t.config.Rounds && !t.hasty && !slices.ContainsFunc(curve, func(p train.Point) bool { return !(p.Val < e.Val) }) {
+	if e.BestRound == t.config.Rounds && !t.hasty && !slices.ContainsFunc(curve, func(p train.Point) bool { return !(t.config.Metric.Gain(e.Val, p.Val) > 0) }) {
 		t.hasty = true
 		t.report(train.Event{Kind: train.Warning, Stage: w.Stage, Text: "the best round is the last: more rounds or a larger lr may help"})
 	}

@@ -3,8 +3,8 @@ package retexo
 import (
 	"errors"
 	"fmt"
-	"math"
 
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/pace"
 	"github.com/heddle-gnn/heddle/train/recovery"
@@ -168,7 +168,7 @@ func (m *machine) Step(e event) error {
 
 func (m *machine) decide(e event) (ready, error) {
 	if e.Work.Kind == doSolve { // the choice stands, whoever's solutions are taken
-		m.choice, m.unjudged = strongest(e.Vals, e.Labels), m.at
+		m.choice, m.unjudged = strongest(m.config.Metric, e.Vals, e.Labels), m.at
 		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
 	}
 	if from, peer, ok := m.differs(e.Digests); ok {
@@ -218,7 +218,7 @@ func (m *machine) decide(e event) (ready, error) {
 		return r, nil
 	case doEvaluate:
 		m.unjudged = m.at
-		keep := m.at.Improve(e.Work.Round, e.Val, e.ValLoss)
+		keep := m.at.Improve(m.config.Metric, e.Work.Round, e.Val, e.ValLoss)
 		return do(work{Kind: doFreeze, Stage: w.Stage, Keep: keep}), nil
 	case doChoose:
 		return do(work{Kind: doFreeze, Stage: w.Stage, Keep: true}), nil
@@ -333,7 +333,7 @@ func (m *machine) round() ready {
 
 // judge decides what a round's sums mean: a better state, the end of patience, the next step.
 func (m *machine) judge(e event) ready {
-	keep := e.Work.Eval && m.at.Improve(e.Work.Round, e.Val, e.ValLoss)
+	keep := e.Work.Eval && m.at.Improve(m.config.Metric, e.Work.Round, e.Val, e.ValLoss)
 	if p := m.config.Patience; p > 0 && e.Work.Eval && !keep && m.at.BestRound >= 0 && e.Work.Round-m.at.BestRound >= p {
 		return do(work{Kind: doFreeze, Stage: m.at.Stage})
 	}
@@ -343,18 +343,20 @@ func (m *machine) judge(e event) ready {
 // strongest returns the last of the penalties, which ascend, whose metric is within half a standard error of the best:
 // a difference that n labels cannot tell is better spent on a simpler model (after the one-standard-error rule of
 // Breiman, Friedman, Olshen and Stone 1984, §3.4.3). Without validation labels (NaN) it is the one in the middle.
-func strongest(metric []float64, n float64) int {
-	best := metric[0]
-	for _, v := range metric {
-		best = max(best, v)
+func strongest(metric eval.Metric, vals []float64, n float64) int {
+	best := vals[0]
+	for _, v := range vals {
+		if best == best && !(metric.Gain(v, best) < 0) { // NaN where one is
+			best = v
+		}
 	}
 	if best != best {
-		return len(metric) / 2
+		return len(vals) / 2
 	}
-	margin := math.Sqrt(max(best*(1-best), 0)/n) / 2
+	margin := metric.StandardError(best, n) / 2
 	choice := 0
-	for i, v := range metric {
-		if v >= best-margin {
+	for i, v := range vals {
+		if metric.Gain(v, best) >= -margin {
 			choice = i
 		}
 	}

@@ -25,7 +25,7 @@ import (
 
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
-	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1}
+	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1, loss: t.config.Loss}
 	if t.config.Balanced {
 		st.weight = task.ClassWeights(t.labels.Classes)
 		st.most = float64(slices.Max(st.weight))
@@ -91,7 +91,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
 	mine := statement{digest: train.Digest(st.slab.Value)}
 	if w.Eval {
-		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
+		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val), t.config.Loss)
 	}
 	b, each := t.sample(w)
 	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
@@ -244,7 +244,7 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	v := make([]int64, t.metric.Size())
-	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
+	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val), t.config.Loss)
 	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: statement{digest: train.Digest(t.stage.slab.Value)}.encode(nil)})
 	if err != nil {
 		return err

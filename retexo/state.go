@@ -16,7 +16,7 @@ func (t *Trainer) participant() recovery.Participant {
 	for _, l := range spec.Layers {
 		widest = max(widest, l.Out)
 	}
-	p.Checkpoints, p.Shape = t.Checkpoints, recovery.Shape{Stages: t.config.Stages(), Rounds: t.config.Rounds, Labels: labels.Len(spec.Classes)}
+	p.Checkpoints, p.Shape = t.Checkpoints, recovery.Shape{Stages: t.config.Stages(), Rounds: t.config.Rounds, Labels: labels.Len(spec.Kind(), spec.Classes)}
 	for _, v := range t.model.Params() {
 		p.Shape.Params += v.Value.Rows * v.Value.Cols
 	}
@@ -76,7 +76,7 @@ func (t *Trainer) take(s recovery.Snapshot) error {
 		params = params[copy(p.Value.Data, params[:p.Value.Rows*p.Value.Cols]):]
 	}
 	t.pending = nil
-	t.learnFrom(labels.Read(s.Labels, t.whole.Labels.Multi(), t.config.Seed))
+	t.learnFrom(labels.Read(s.Labels, t.whole.Labels.Kind(), t.config.Seed))
 	if len(s.Slab) > 0 {
 		t.pending = &s
 	}

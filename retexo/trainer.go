@@ -157,7 +157,7 @@ func (t *Trainer) finish(ctx context.Context) error {
 // end finds the stage that the model ends with, and returns what there is to say of it.
 func (t *Trainer) end() (text string) {
 	if !t.config.KeepLast {
-		text = t.result.EndWithBest(string(t.config.Metric))
+		text = t.result.EndWithBest(t.config.Metric)
 	}
 	return text
 }

@@ -3,8 +3,8 @@ package traffic
 import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
-	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
@@ -14,7 +14,8 @@ const columnSets = 4
 // ClassMeans returns what a run of m by c sends if all rounds are run. residual says what they learn from, where c leaves it to
 // the labels of all peers (closedform.Config.Residual).
 func ClassMeans(c closedform.Config, m Members, residual bool) List {
-	metric, final, reals := accumulated(c.Metric, c.Classes, c.Task == "multi")
+	kind, _ := target.Named(c.Task)
+	metric, final, reals := accumulated(c.Metric, kind, c.Classes)
 	features := int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
@@ -22,7 +23,7 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 	}
 	l := begin(m)
 	sums := map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(m.Peers)]
-	l.counts("label counts", 1, int64(labels.Len(c.Classes)), 0)
+	l.labels(kind, c.Classes)
 	if what := "sum and sum of squares of each feature"; sums == "float32" {
 		l.sum(what, 1, 2*features, 0)
 	} else {
@@ -77,7 +78,7 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 		l.penalties(c, metric, reals)
 	}
 	l.counts("validation and test metrics", 1, 2*final, 2*reals)
-	l.figures(c.Classes, c.Task == "multi")
+	l.figures(kind, c.Classes)
 	return l.List
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // EndToEnd returns what a run of such members by c sends, if rows that the gradient reads are fetched again, and whoever can be sampled is.
@@ -18,9 +17,9 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 		return nil, err
 	}
 	l := begin(members)
-	multi, steps := c.Spec.Task == "multi", int64(c.Rounds)
-	metric, final, wide := accumulated(c.Metric, c.Spec.Classes, multi)
-	l.counts("label counts", 1, int64(labels.Len(c.Spec.Classes)), 0)
+	steps := int64(c.Rounds)
+	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
+	l.labels(c.Spec.Kind(), c.Spec.Classes)
 	views := int64(1)
 	if c.Inductive {
 		views = 2
@@ -72,7 +71,7 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(s.Steps)+2, c.Spec.Classes, false, exactly)
 		l.sum("scale of the errors", 2, 4, 0)
 	}
-	l.figures(c.Spec.Classes, multi)
+	l.figures(c.Spec.Kind(), c.Spec.Classes)
 	return l.List, nil
 }
 

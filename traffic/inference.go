@@ -8,7 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Inference returns what each peer sends when all compute predictions by m together. sparse says that nodes have
@@ -16,7 +15,7 @@ import (
 func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
 	l, s := begin(members), m.Spec
 	if infer.ReadsLabels(s) {
-		l.counts("label counts", 1, int64(labels.Len(s.Classes)), 0)
+		l.labels(s.Kind(), s.Classes)
 	}
 	if s.Closed != nil {
 		l.closedColumns(c, s)
@@ -28,10 +27,7 @@ func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
 		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps), s.Classes, false, exactly)
 		l.sum("scale of the errors", 2, 4, 0)
 	}
-	none := graph.Labels{Classes: s.Classes}
-	if s.Task == "multi" {
-		none.Bits = []uint8{}
-	}
+	none := graph.Unlabelled(s.Kind(), 0, s.Classes)
 	l.sum("test metric", 1, 0, int64(eval.NewAccumulator(c.Metric, none, infer.Bins(s)).Size()))
 	return l.List
 }

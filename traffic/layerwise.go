@@ -5,25 +5,26 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // exactly is the coding of numbers that are sent as they are.
 var exactly = wire.Coding{}
 
 // accumulated returns how many counts a metric has while it selects and at the end, of which so many are wide.
-func accumulated(metric eval.Metric, classes int, multi bool) (selecting, final, wide int64) {
-	none := graph.Labels{Classes: classes}
-	wide = eval.RealLen
-	if multi {
-		none.Bits = []uint8{}
-		wide++
+func accumulated(metric eval.Metric, k target.Kind, classes int) (selecting, final, wide int64) {
+	none := graph.Unlabelled(k, 0, classes)
+	a := eval.NewAccumulator(metric, none, train.SelectionBins)
+	for i := range a.Size() {
+		if a.Wide(i) {
+			wide++
+		}
 	}
-	return int64(eval.NewAccumulator(metric, none, train.SelectionBins).Size()), int64(eval.NewAccumulator(metric, none, eval.DefaultBins).Size()), wide
+	return int64(a.Size()), int64(eval.NewAccumulator(metric, none, eval.DefaultBins).Size()), wide
 }
 
 // Layerwise returns what a run of such members by c sends.
@@ -32,10 +33,10 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 	if err != nil {
 		return nil, err
 	}
-	metric, final, wide := accumulated(c.Metric, c.Spec.Classes, c.Spec.Task == "multi")
+	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
 	l := begin(members)
 	updates := map[int]string{0: "float32", 16: "int16", 8: "int8", 4: "int4"}[c.UpdateBits(members.Peers)]
-	l.counts("label counts", 1, int64(labels.Len(c.Spec.Classes)), 0)
+	l.labels(c.Spec.Kind(), c.Spec.Classes)
 	if c.Inductive {
 		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
 	}
@@ -53,7 +54,7 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 		l.stage(c, m, k, metric, wide, updates)
 		l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	}
-	l.figures(c.Spec.Classes, c.Spec.Task == "multi")
+	l.figures(c.Spec.Kind(), c.Spec.Classes)
 	return l.List, nil
 }
 

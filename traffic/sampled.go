@@ -6,7 +6,6 @@ import (
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Sampled returns what a run of such members by c sends at most: if all nodes are training nodes with labels, and each node
@@ -17,11 +16,11 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 		return nil, err
 	}
 	l := begin(members)
-	multi, epochs := c.Spec.Task == "multi", int64(c.Rounds)
+	epochs := int64(c.Rounds)
 	steps := (members.Nodes + int64(c.BatchSize) - 1) / int64(c.BatchSize)
 	groups := (steps + int64(c.Group) - 1) / int64(c.Group)
-	metric, final, wide := accumulated(c.Metric, c.Spec.Classes, multi)
-	l.counts("label counts", 1, int64(labels.Len(c.Spec.Classes)), 0)
+	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
+	l.labels(c.Spec.Kind(), c.Spec.Classes)
 	l.add(Message{What: "ID of each node, and whether it trains", Kind: Rows, Times: 1, Numbers: 1, Format: "int64", Over: 1, payload: 10, head: 2*comm.HeaderLen + 8})
 	if c.Inductive {
 		l.rows("whether a node is held out", 1, 1, false, exactly)
@@ -59,6 +58,6 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	l.sum("gradients of all layers", epochs*steps, params, 2*eval.RealLen)
 	l.counts("losses and validation counts", validations, metric, wide)
 	l.counts("validation and test metrics", 1, 2*final, 2*wide)
-	l.figures(c.Spec.Classes, multi)
+	l.figures(c.Spec.Kind(), c.Spec.Classes)
 	return l.List, nil
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/train/figures"
+	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Kind is what the numbers of a message are of.
@@ -110,10 +112,23 @@ func (l *sending) counts(what string, times, counts, wide int64) {
 		payload: comm.CountBytes(counts, wide, bits, l.Peers), head: framesOfSum*comm.HeaderLen + statement})
 }
 
+// labels adds the sums that count labels, or the moments of numbers.
+func (l *sending) labels(k target.Kind, classes int) {
+	what := "label counts"
+	if k == target.Numbers {
+		what = "label counts, and sums and squares of targets"
+	}
+	l.counts(what, 1, int64(labels.Len(k, classes)), int64(labels.Reals(k, classes)))
+}
+
 // figures adds the sums that measure the final model.
-func (l *sending) figures(classes int, multi bool) {
-	parts, wide := figures.Numbers(classes, multi)
-	for k, what := range []string{"label counts, bytes sent", "log-likelihoods of validation nodes", "confusion, ranking and reliability of validation and test nodes"} {
+func (l *sending) figures(k target.Kind, classes int) {
+	parts, wide := figures.Numbers(k, classes)
+	first, last := "label counts, bytes sent", "confusion, ranking and reliability of validation and test nodes"
+	if k == target.Numbers {
+		first, last = "label counts, sums and squares of targets, bytes sent", "sums of errors of validation and test nodes, and of their squares"
+	}
+	for k, what := range []string{first, "log-likelihoods of validation nodes", last} {
 		l.counts(what, 1, parts[k], wide[k])
 	}
 	l.add(Message{What: "figures of single sites", Kind: Sums, Times: 1, head: comm.HeaderLen + figures.PublishedBytes}) // if any tells them

@@ -11,10 +11,12 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/task"
 )
 
 // Config is the part of a configuration that every trainer has. A round is one step that all peers take together; where
@@ -28,7 +30,8 @@ type Config struct {
 	EvalEvery int            `json:"eval_every"` // rounds between two validations; at least 1
 	Metric    eval.Metric    `json:"metric"`     // selects the best state of a stage
 	Optimizer optim.Config   `json:"optimizer"`
-	Schedule  optim.Schedule `json:"schedule"`  // of the learning rate over the steps of a stage
+	Schedule  optim.Schedule `json:"schedule"` // of the learning rate over the steps of a stage
+	Loss      task.Loss      `json:"loss,omitzero"`
 	Balanced  bool           `json:"balanced"`  // weights each class by the inverse of its frequency among the training labels
 	Inductive bool           `json:"inductive"` // validation and test nodes and their edges are absent from training
 
@@ -47,7 +50,11 @@ var Exchanges = []string{"halo", "cover", "auto"}
 
 // Validate returns all faults at once, or nil. The optimizer and the schedule are not checked: a solver may need neither.
 func (c Config) Validate() error {
-	errs := []error{c.Metric.Validate(), c.Rows.Validate()}
+	kind := c.Spec.Kind()
+	errs := []error{c.Metric.Fits(kind), c.Loss.Validate(kind), c.Rows.Validate()}
+	if c.Balanced && kind == target.Numbers {
+		errs = append(errs, errors.New("balanced must be false where nodes have numbers (got true): there are no classes to weigh"))
+	}
 	least := func(name string, got, bound int) {
 		if got < bound {
 			errs = append(errs, fmt.Errorf("%s must be at least %d (got %d)", name, bound, got))
@@ -73,7 +80,7 @@ func (c Config) Fits(s *shard.Shard) error {
 	}
 	fault(s.X.Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)", c.Spec.Features, s.X.Cols())
 	fault(s.Labels.Classes != c.Spec.Classes, "must have %d classes, as the model has (got %d)", c.Spec.Classes, s.Labels.Classes)
-	fault(s.Labels.Multi() != (c.Spec.Task == "multi"), "must have labels for task %s (got several labels a node: %t)", c.Spec.Task, s.Labels.Multi())
+	fault(s.Labels.Kind() != c.Spec.Kind(), "must have labels for task %s (got %s)", c.Spec.Task, s.Labels.Kind())
 	for i, l := range c.Spec.Layers {
 		fault(l.Relations > 0 && l.Relations != s.Typed.Count(), "must have %d relations, as layers[%d] has (got %d)", l.Relations, i, s.Typed.Count())
 		fault(l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols, "must have %d columns of edges, as layers[%d] has (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)

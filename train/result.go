@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // Result is what a run measured, as one peer saw it. The Test of stage Ends is the model's.
@@ -47,10 +48,10 @@ type Position struct {
 // Seq numbers positions in their order, from 1: stage first, then round.
 func (p Position) Seq() uint64 { return uint64(p.Stage)<<32 | uint64(p.Round) + 1 }
 
-// Improve reports whether the state at the beginning of round is the best of its stage, and then notes it: a higher
-// metric, or the same with a lower loss. Without validation labels (val NaN) the last state is the best.
-func (p *Position) Improve(round int, val, loss float64) bool {
-	if val == val && p.BestRound >= 0 && (val < p.Best || val == p.Best && loss >= p.BestLoss) {
+// Improve reports whether the state at the beginning of round is the best of its stage, and then notes it: a better
+// metric m, or the same with a lower loss. Without validation labels (val NaN) the last state is the best.
+func (p *Position) Improve(m eval.Metric, round int, val, loss float64) bool {
+	if gain := m.Gain(val, p.Best); val == val && p.BestRound >= 0 && (gain < 0 || gain == 0 && loss >= p.BestLoss) {
 		return false
 	}
 	p.BestRound = round
@@ -105,14 +106,14 @@ func (r Result) Final() (last StageResult) {
 }
 
 // EndWithBest makes Ends the stage that validates best, of several the first, and says so where it is not the last one.
-func (r *Result) EndWithBest(metric string) (text string) {
+func (r *Result) EndWithBest(metric eval.Metric) (text string) {
 	if len(r.Stages) == 0 {
 		return ""
 	}
 	last := r.Stages[len(r.Stages)-1]
 	best := last
 	for _, s := range r.Stages {
-		if s.Val > best.Val || s.Val == best.Val && s.Stage < best.Stage {
+		if gain := metric.Gain(s.Val, best.Val); gain > 0 || gain == 0 && s.Stage < best.Stage {
 			best = s
 		}
 	}

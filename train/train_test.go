@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 func valid() Config {
@@ -45,7 +46,7 @@ func TestFingerprintCoversEveryField(t *testing.T) {
 		"metric": func(c *Config) { c.Metric = "auc" }, "optimizer": func(c *Config) { c.Optimizer.LR = 1 }, "schedule": func(c *Config) { c.Schedule.Warmup++ },
 		"balanced": func(c *Config) { c.Balanced = true }, "inductive": func(c *Config) { c.Inductive = true },
 		"rows": func(c *Config) { c.Rows.Values = "int8" }, "exchange": func(c *Config) { c.Exchange = "halo" },
-		"init": func(c *Config) { c.Init = "5e" },
+		"init": func(c *Config) { c.Init = "5e" }, "loss": func(c *Config) { c.Loss.Kind = "huber" },
 	} {
 		c := base
 		set(&c)
@@ -99,18 +100,21 @@ func TestImprove(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		at        Position
+		metric    eval.Metric
 		val, loss float64
 		better    bool
 	}{
-		{"the first", Position{BestRound: -1}, 0, 9, true},
-		{"a higher metric", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, 0.6, 9, true},
-		{"a lower metric", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, 0.4, 0.1, false},
-		{"the same with a lower loss", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, 0.5, 0.9, true},
-		{"the same with the same loss", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, 0.5, 1, false},
-		{"no labels", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, nan, nan, true},
+		{"the first", Position{BestRound: -1}, "accuracy", 0, 9, true},
+		{"a higher metric", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, "accuracy", 0.6, 9, true},
+		{"a lower metric", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, "accuracy", 0.4, 0.1, false},
+		{"the same with a lower loss", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, "accuracy", 0.5, 0.9, true},
+		{"the same with the same loss", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, "accuracy", 0.5, 1, false},
+		{"a smaller error", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, "mae", 0.4, 9, true},
+		{"a larger error", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, "rmse", 0.6, 0.1, false},
+		{"no labels", Position{BestRound: 2, Best: 0.5, BestLoss: 1}, "accuracy", nan, nan, true},
 	} {
 		got := c.at
-		if better := got.Improve(7, c.val, c.loss); better != c.better {
+		if better := got.Improve(c.metric, 7, c.val, c.loss); better != c.better {
 			t.Errorf("%s: better is %t", c.name, better)
 		}
 		want := c.at

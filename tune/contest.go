@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // Why a contest has no choice.
@@ -67,6 +69,7 @@ type Verdict struct {
 type Contest struct {
 	Verdicts []Verdict // by candidate
 
+	metric         eval.Metric
 	goal           string // "bytes": what is trained in rounds is tried only where validation could show its gain
 	budget, labels int64
 	candidates     []Entrant
@@ -77,12 +80,13 @@ type Contest struct {
 }
 
 // New returns the contest of candidates, of which an earlier one is simpler. All of them together may send so many
-// bytes as budget says; labels is the number of labels in the validation nodes of all peers.
-func New(goal string, budget, labels int64, candidates []Entrant) (*Contest, error) {
+// bytes as budget says; labels is the number of labels in the validation nodes of all peers. More of the metric is better, and
+// it is 1 at most.
+func New(metric eval.Metric, goal string, budget, labels int64, candidates []Entrant) (*Contest, error) {
 	if labels < 1 {
 		return nil, errors.New("validation nodes with labels must be at least 1 (got 0): candidates are chosen by them")
 	}
-	c := &Contest{goal: goal, budget: budget, labels: labels, candidates: candidates}
+	c := &Contest{metric: metric, goal: goal, budget: budget, labels: labels, candidates: candidates}
 	for i, one := range candidates {
 		c.order, c.least = append(c.order, i), append(c.least, math.Inf(-1))
 		c.Verdicts = append(c.Verdicts, Verdict{Val: math.NaN(), Error: math.NaN(), Limit: one.Limit, Ended: one.Barred})
@@ -146,9 +150,9 @@ func (c *Contest) End(i int, v Verdict) {
 	c.spent += v.Sent
 }
 
-// standardError is that of a fraction of the validation labels.
+// standardError is that of a metric over the validation labels.
 func (c *Contest) standardError(val float64) float64 {
-	return math.Sqrt(max(val*(1-val), 0) / float64(c.labels))
+	return c.metric.StandardError(val, float64(c.labels))
 }
 
 // best returns the candidate with the best metric of those that were trained to their end, and that metric; −1: there is

@@ -47,7 +47,7 @@ func TestChoice(t *testing.T) {
 		{"nothing right is a metric, too", []gave{{0, 3, ""}, {0, 2, ""}}, 1},
 		{"all right has no error", []gave{{0.999, 1, ""}, {1, 9, ""}}, 1},
 	} {
-		c2, err := New("accuracy", 1000, 400, make([]Entrant, len(c.all)))
+		c2, err := New("accuracy", "accuracy", 1000, 400, make([]Entrant, len(c.all)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestUsual(t *testing.T) {
 		{"over half of the budget", 99, gave{0.781, 50, ""}, []int{0, 1}, 1},
 		{"over the budget", 49, gave{}, []int{0}, 0},
 	} {
-		contest, err := New("bytes", c.budget, 400, all)
+		contest, err := New("accuracy", "bytes", c.budget, 400, all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestUsual(t *testing.T) {
 
 // TestNoChoice: the error says of each candidate why it was not trained.
 func TestNoChoice(t *testing.T) {
-	c, err := New("bytes", 10, 5, []Entrant{{Name: "large", Limit: 11}, {Name: "wrong", Barred: "no such thing"}, {Name: "weak"}})
+	c, err := New("accuracy", "bytes", 10, 5, []Entrant{{Name: "large", Limit: 11}, {Name: "wrong", Barred: "no such thing"}, {Name: "weak"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestNoChoice(t *testing.T) {
 			t.Errorf("%v: want %q", err, want)
 		}
 	}
-	if _, err := New("bytes", 10, 0, nil); err == nil || !strings.Contains(err.Error(), "must be at least 1 (got 0)") {
+	if _, err := New("accuracy", "bytes", 10, 0, nil); err == nil || !strings.Contains(err.Error(), "must be at least 1 (got 0)") {
 		t.Errorf("%v, want that validation labels are needed", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestOrderAndBudget(t *testing.T) {
 		budget int64
 		want   []int
 	}{{1000, []int{2, 3, 1, 4, 0}}, {9, nil}, {19, []int{2}}, {69, []int{2, 3, 4}}, {70, []int{2, 3, 1, 4}}, {99, []int{2, 3, 1, 4}}, {100, []int{2, 3, 1, 4, 0}}} {
-		contest, err := New("accuracy", c.budget, 100, all)
+		contest, err := New("accuracy", "accuracy", c.budget, 100, all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestSpare(t *testing.T) {
 		closed gave
 		want   []int
 	}{{gave{val: 0.1}, []int{2, 0}}, {gave{val: math.NaN()}, []int{2, 1, 0}}, {gave{val: 0.9, ended: "failed"}, []int{2, 1, 0}}} {
-		contest, err := New("accuracy", 100, 100, all)
+		contest, err := New("accuracy", "accuracy", 100, 100, all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestGoal(t *testing.T) {
 		{"bytes", 40, 1, false},        // nothing to gain
 		{"bytes", 1, math.NaN(), true}, // there is no closed form to compare with
 	} {
-		contest, err := New(c.goal, 1, c.labels, all)
+		contest, err := New("accuracy", c.goal, 1, c.labels, all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestGoal(t *testing.T) {
 // TestHopeless: a candidate is given up only after some rounds, where even two fifths of its errors less for each layer to come
 // would not bring it near the best. 400 labels have a standard error of 0.02 at 0.8 and of 0.025 at 0.5.
 func TestHopeless(t *testing.T) {
-	contest, err := New("accuracy", 1, 400, make([]Entrant, 2))
+	contest, err := New("accuracy", "accuracy", 1, 400, make([]Entrant, 2))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package tune
 import (
 	"slices"
 
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/train/labels"
 )
 
@@ -35,11 +36,11 @@ func (e Extent) Plus(other Extent) Extent {
 	return e.Of(sums)
 }
 
-// Counts returns the label counts of a run of that seed, where a node has one class or may have several (multi).
-func (e Extent) Counts(multi bool, seed uint64) labels.Counts {
+// Counts returns the label counts of a run of that seed, of labels of kind k.
+func (e Extent) Counts(k target.Kind, seed uint64) labels.Counts {
 	sums := make([]float64, len(e.Labels))
 	for k, n := range e.Labels {
 		sums[k] = float64(n)
 	}
-	return labels.Read(sums, multi, seed)
+	return labels.Read(sums, k, seed)
 }

@@ -6,15 +6,19 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/npy"
+	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // writeNPZ writes NumPy arrays with a row a node, N of them in C classes; docs/reference/result.md lists them.
 func writeNPZ(w io.Writer, names []string, all []guessed) error {
+	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
+		return writeNumbersNPZ(w, names, all)
+	}
 	n, classes := 0, 0
 	for _, g := range all {
 		n, classes = n+g.p.Logits.Rows, g.p.Logits.Cols
 	}
-	several := len(all) > 0 && all[0].p.Several()
+	several := len(all) > 0 && all[0].p.Kind() == target.Several
 	var ids, splits, sites []string
 	var node, class, label []int64
 	chosen, known := make([]bool, n*classes), make([]bool, n*classes)

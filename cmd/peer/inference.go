@@ -35,7 +35,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	if err := q.writable(); err != nil {
+	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
 		return err
 	}
 	q.Site.Shard = own
@@ -58,10 +58,10 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		return err
 	}
 	if nodes > 0 {
-		fmt.Fprintf(text, "test %s: %s of own nodes (%d)\n", out.Metric, report.Percent(score), nodes)
+		fmt.Fprintf(text, "test %s: %s of own nodes (%d)\n", out.Metric, report.Measure(out.Metric, score), nodes)
 	}
 	if out.Tested > 0 {
-		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric, report.Percent(out.Test), out.Tested)
+		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric, report.Measure(out.Metric, out.Test), out.Tested)
 	}
 	if q.report == "" {
 		return nil

@@ -27,9 +27,9 @@ type result struct {
 	Dataset      string   `json:"dataset"`
 	Peers        int      `json:"peers"`
 	Seed         uint64   `json:"seed"`
-	Test         *float64 `json:"test"` // the metric named below, in [0, 1]; null: no test nodes
+	Test         *float64 `json:"test"` // the metric named below; null: no test nodes
 	Val          *float64 `json:"val"`
-	TestAccuracy *float64 `json:"test_accuracy"` // deprecated: test, whatever the metric
+	TestAccuracy *float64 `json:"test_accuracy"` // deprecated: test, whatever the metric of classes
 	ValAccuracy  *float64 `json:"val_accuracy"`  // deprecated: val
 	Seconds      float64  `json:"seconds"`       // in sessions, from the first connection to the last parameter
 	Rounds       int      `json:"rounds"`
@@ -93,6 +93,9 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	r := result{Mode: p.Mode, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
 		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
+	if o.Metric.OfNumbers() {
+		r.TestAccuracy, r.ValAccuracy = nil, nil
+	}
 	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
 	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
 	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)
@@ -206,8 +209,8 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 // print prints the figures of a run, and the files that it wrote. shards are those of this process.
 func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) error {
 	sum := o.Total()
-	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric, report.Percent(o.Test),
-		report.Percent(o.Val), o.Seconds)
+	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric, report.Measure(o.Metric, o.Test),
+		report.Measure(o.Metric, o.Val), o.Seconds)
 	if line := worth(o); line != "" {
 		fmt.Fprintln(w, line)
 	}
@@ -231,7 +234,7 @@ func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) er
 			return err
 		}
 		if nodes > 0 {
-			fmt.Fprintf(w, ", %s %s of own test nodes (%d)", o.Metric, report.Percent(score), nodes)
+			fmt.Fprintf(w, ", %s %s of own test nodes (%d)", o.Metric, report.Measure(o.Metric, score), nodes)
 		}
 	}
 	_, err := fmt.Fprintln(w)

@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -90,7 +91,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	}
 	defer of.done()
 	g := of.Graph
-	if err := q.writable(); err != nil {
+	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
 		return err
 	}
 	p, err := heddle.Predict(m, g)
@@ -126,7 +127,7 @@ func (q question) answer(stdout, text io.Writer) error {
 		what = "labelled" // tables have no split
 	}
 	if nodes > 0 {
-		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Percent(score), nodes)
+		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Measure(eval.Metric(card.Metric), score), nodes)
 	}
 	page := q.page(g, m, card, p, what+" nodes", score)
 	if page.Notes = of.warnings; of.unseen != "" {
@@ -140,19 +141,28 @@ func (q question) writable() error {
 	return errors.Join(cli.Writable(q.out), cli.Writable(q.report), embeddings.Check(q.embeddings))
 }
 
+// pageable refuses --report for a model whose predictions have no page.
+func (q question) pageable(m *nn.Model) error {
+	if q.report != "" && m.Spec.Kind() == target.Numbers {
+		return cli.Invalidf("--report needs predictions of classes (got those of a numeric target): the file of --out has them")
+	}
+	return nil
+}
+
 // page is that of p for g, whose nodes with a label that training did not use have that name.
 func (q question) page(g *graph.Graph, m *nn.Model, card modelfile.Card, p heddle.Predictions, knownAs string, score float64) report.Prediction {
 	one := report.Prediction{Data: g.Name, File: filepath.Base(q.model), Model: "closed form", Card: card, Predictions: p, Labels: g.Labels, KnownAs: knownAs, Score: score, Date: time.Now()}
 	if m.Closed == nil {
+		one.Model = m.Spec.Encoder.Kind // of a run that ended with its encoder
+	}
+	if len(m.Spec.Layers) > 0 {
 		one.Model = m.Spec.Layers[0].Conv
 	}
 	if math.IsNaN(score) {
 		return one
 	}
 	for _, i := range g.InSplit(graph.Test) {
-		if g.Labels.Multi() || g.Labels.Class[i] >= 0 {
-			one.Known = append(one.Known, i)
-		}
+		one.Known = append(one.Known, i)
 	}
 	return one
 }

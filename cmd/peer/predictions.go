@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -120,6 +121,9 @@ func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 // there are several, and the probability of every class. If a node may have several classes, its class is the list of
 // all with a probability above one half.
 func writeCSV(w io.Writer, names []string, all []guessed) error {
+	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
+		return writeNumbersCSV(w, names, all)
+	}
 	c := csv.NewWriter(w)
 	head := []string{"id", "class", "probability", "split", "label"}
 	sites := len(all) > 0 && all[0].site != ""
@@ -169,23 +173,33 @@ func plainCell(text string) string {
 	return "'" + text
 }
 
+// nameList is n names, or their numbers, as one line of CSV.
+func nameList(names []string, n int) (string, error) {
+	var list strings.Builder
+	c := csv.NewWriter(&list)
+	var line []string
+	for k := range n {
+		line = append(line, className(names, k))
+	}
+	err := c.Write(line)
+	c.Flush()
+	return strings.TrimSpace(list.String()), err
+}
+
 // writeParquet writes one row per node.
 func writeParquet(w io.Writer, names []string, all []guessed) error {
+	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
+		return writeNumbersParquet(w, names, all)
+	}
 	classes := 0
 	if len(all) > 0 {
 		classes = all[0].p.Logits.Cols
 	}
-	var list strings.Builder
-	c := csv.NewWriter(&list)
-	var line []string
-	for k := range classes {
-		line = append(line, className(names, k))
-	}
-	if err := c.Write(line); err != nil {
+	list, err := nameList(names, classes)
+	if err != nil {
 		return err
 	}
-	c.Flush()
-	f := parquet.NewGenericWriter[nodePrediction](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("classes", strings.TrimSpace(list.String())))
+	f := parquet.NewGenericWriter[nodePrediction](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("classes", list))
 	for _, g := range all {
 		err := g.each(names, func(row nodePrediction, _ string) error {
 			_, err := f.Write([]nodePrediction{row})

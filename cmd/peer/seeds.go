@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // trained is a finished run of a job.
@@ -66,9 +67,12 @@ func (r *result) runsOf(all []oneRun) {
 	r.Runs, r.TestRuns, r.ValRuns = all, &test, &val
 }
 
-func (o overRuns) String() string {
+func (o overRuns) text(m eval.Metric) string {
 	if o.Mean == nil || o.Deviation == nil {
 		return "none"
+	}
+	if m.OfNumbers() {
+		return m.Text(*o.Mean) + " ± " + m.Text(*o.Deviation)
 	}
 	return fmt.Sprintf("%.2f ± %.2f %%", 100**o.Mean, 100**o.Deviation)
 }
@@ -136,7 +140,7 @@ func (j *job) runs(ctx context.Context, first *trained, splits int, state string
 		}
 		sum := one.Total()
 		all = append(all, oneRun{one.plan.Seed, one.source.Split, number(one.Test), number(one.Val), max(sum.Total(), one.sentInAll()), one.Seconds, false})
-		if best == nil || one.Val > best.Val || math.IsNaN(best.Val) && !math.IsNaN(one.Val) {
+		if best == nil || one.Metric.Gain(one.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(one.Val) {
 			best, one = one, best
 			chosen = k
 		}
@@ -159,31 +163,32 @@ func (t *trained) sentInAll() (sum int64) {
 }
 
 // runsTable is the runs of --seeds; nil for one.
-func runsTable(metric string, all []oneRun) *report.Table {
+func runsTable(m eval.Metric, all []oneRun) *report.Table {
 	if len(all) < 2 {
 		return nil
 	}
-	percent := func(x *float64) string {
+	metric := string(m)
+	measure := func(x *float64) string {
 		if x == nil {
 			return "none"
 		}
-		return report.Percent(*x)
+		return report.Measure(m, *x)
 	}
 	t := &report.Table{Name: "Runs", Head: []string{"seed", "split", "validation " + metric, "test " + metric, "sent by all", ""}}
 	for _, r := range all {
-		row := []string{fmt.Sprint(r.Seed), fmt.Sprint(r.Split), percent(r.Val), percent(r.Test), report.Bytes(r.Bytes), ""}
+		row := []string{fmt.Sprint(r.Seed), fmt.Sprint(r.Split), measure(r.Val), measure(r.Test), report.Bytes(r.Bytes), ""}
 		if r.Chosen {
 			row[5] = "the model"
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	val, test := over(all, func(r oneRun) *float64 { return r.Val }), over(all, func(r oneRun) *float64 { return r.Test })
-	t.Rows = append(t.Rows, []string{"mean ± deviation", "", val.String(), test.String(), "", ""})
+	t.Rows = append(t.Rows, []string{"mean ± deviation", "", val.text(m), test.text(m), "", ""})
 	return t
 }
 
 // printRuns prints the runs of --seeds as a table; nothing for one.
-func printRuns(w io.Writer, metric string, all []oneRun) error {
+func printRuns(w io.Writer, metric eval.Metric, all []oneRun) error {
 	t := runsTable(metric, all)
 	if t == nil {
 		return nil

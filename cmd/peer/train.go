@@ -257,7 +257,7 @@ func (j *job) finish(out output, best *trained, all []oneRun, state string, text
 	}
 	out.runs = all
 	o := best.Result
-	page := report.Run{Names: best.source.Sites, Settings: string(place), Command: again, Runs: runsTable(string(o.Metric), all)}
+	page := report.Run{Names: best.source.Sites, Settings: string(place), Command: again, Runs: runsTable(o.Metric, all)}
 	if err := errors.Join(out.write(o, best.plan, best.shards, page), j.writePlan(out.stdout, o)); err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (j *job) finish(out output, best *trained, all []oneRun, state string, text
 	if err := printTried(text, o); err != nil {
 		return err
 	}
-	if err := printRuns(text, string(o.Metric), all); err != nil {
+	if err := printRuns(text, o.Metric, all); err != nil {
 		return err
 	}
 	if err := out.print(text, o, best.shards); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
@@ -16,13 +17,19 @@ type dataFacts struct {
 	Nodes    int64  `json:"nodes"`
 	Edges    *int64 `json:"edges"` // from each node to another: an undirected edge counts twice; null: not summed
 	Features int    `json:"features"`
+	Task     string `json:"task"` // single, multi or regression
 	Classes  int    `json:"classes"`
-	Several  bool   `json:"several_classes"` // a node may have several classes
+	Targets  int    `json:"targets,omitempty"` // numeric ones; then there are no classes
+	Several  bool   `json:"several_classes"`   // a node may have several classes
 	Sites    int    `json:"sites"`
 }
 
 func factsOf(o *heddle.Result, first *shard.Shard) dataFacts {
-	f := dataFacts{Nodes: first.Nodes, Features: first.X.Cols(), Classes: first.Labels.Classes, Several: first.Labels.Multi(), Sites: first.Parts}
+	l := first.Labels
+	f := dataFacts{Nodes: first.Nodes, Features: first.X.Cols(), Task: l.Kind().String(), Classes: l.Classes, Several: l.Multi(), Sites: first.Parts}
+	if l.Kind() == target.Numbers {
+		f.Classes, f.Targets = 0, l.Classes
+	}
 	if o.Figures != nil {
 		f.Edges = &o.Figures.Edges
 	}
@@ -62,12 +69,18 @@ func worth(o *heddle.Result) string {
 		return ""
 	}
 	set := o.Figures.Test
-	line := "baseline " + report.Percent(float64(set.Baseline))
+	line := "baseline " + report.Measure(o.Metric, float64(set.Baseline))
+	if o.Metric.OfNumbers() {
+		line += " (always the mean of the training nodes)"
+	}
 	if k := o.Figures.Majority; k >= 0 && !o.Metric.Ranks() {
 		line += fmt.Sprintf(" (always %s)", set.Classes[k].Name)
 	}
 	if set.Low == set.Low {
-		line += fmt.Sprintf("; 95 %% interval %s to %s", report.Percent(float64(set.Low)), report.Percent(float64(set.High)))
+		line += fmt.Sprintf("; 95 %% interval %s to %s", report.Measure(o.Metric, float64(set.Low)), report.Measure(o.Metric, float64(set.High)))
+	}
+	for _, t := range set.Targets {
+		line += fmt.Sprintf("\n%s: R² %.4f, MAE %.4g, RMSE %.4g (by the mean: MAE %.4g, RMSE %.4g)", t.Name, t.R2, t.MAE, t.RMSE, t.BaselineMAE, t.BaselineRMSE)
 	}
 	if t := o.Figures.Threshold; t != nil {
 		line += fmt.Sprintf("; class %s from probability %.3f on (%s)", set.Classes[1].Name, t.Probability, t.Goal)

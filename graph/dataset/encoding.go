@@ -18,12 +18,14 @@ type Encoding struct {
 	Label   string   `json:"label,omitempty"` // column of the labels, or "": none
 	Multi   bool     `json:"multi,omitempty"` // a node may have several labels, separated by ";"
 	Classes []string `json:"classes,omitempty"`
-	Split   string   `json:"split,omitempty"` // column of train, val, test, none; or ""
-	Site    string   `json:"site,omitempty"`  // column of the nodes' owners, or ""
-	Source  string   `json:"source"`          // columns of the table of edges
-	Target  string   `json:"target"`
-	Weight  string   `json:"weight,omitempty"`
-	Merge   string   `json:"merge,omitempty"` // of repeated edges: see ImportConfig
+	// Regression says that labels are numbers.
+	Regression bool   `json:"regression,omitempty"`
+	Split      string `json:"split,omitempty"` // column of train, val, test, none; or ""
+	Site       string `json:"site,omitempty"`  // column of the nodes' owners, or ""
+	Source     string `json:"source"`          // columns of the table of edges
+	Target     string `json:"target"`
+	Weight     string `json:"weight,omitempty"`
+	Merge      string `json:"merge,omitempty"` // of repeated edges: see ImportConfig
 
 	Relation  string   `json:"relation,omitempty"`  // column of the relations, or ""
 	Relations []string `json:"relations,omitempty"` // their names, ascending
@@ -54,6 +56,9 @@ func parseEncoding(text []byte) (*Encoding, error) {
 	}
 	if e.ID == "" || e.Source == "" || e.Target == "" {
 		return nil, errors.New("dataset: encoding: id, source and target must name columns")
+	}
+	if e.Regression && (e.Label == "" || e.Multi || len(e.Classes) > 0) {
+		return nil, errors.New("dataset: encoding: regression needs a label, without multi and classes")
 	}
 	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > MaxClasses {
 		return nil, fmt.Errorf("dataset: encoding: number of classes must be 1 to %d (got %d)", MaxClasses, len(e.Classes))

@@ -78,7 +78,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 // Encoding returns an encoding with the roles that the user gave to columns, and nothing of what
 // the tables hold.
 func (c ImportConfig) Encoding() Encoding {
-	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
+	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Regression: c.Regression, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
 		Weight: c.Weight, Relation: c.Relation, Merge: c.Merge}
 }
 
@@ -89,8 +89,8 @@ func (p *Profile) Local() (*Encoding, error) {
 		if p.labelled == 0 {
 			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", c.Nodes, c.Label)
 		}
-		if !c.Multi && p.labelled > 2 && len(p.Classes) == p.labelled {
-			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once)", c.Nodes, c.Label, p.labelled)
+		if !c.Multi && !c.Regression && p.labelled > 2 && len(p.Classes) == p.labelled {
+			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once): give --regression for numbers", c.Nodes, c.Label, p.labelled)
 		}
 		e.Classes = p.Classes
 	}
@@ -143,6 +143,9 @@ func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
 		}
 		found := e.split(cells[label])
 		s.labelled += min(1, len(found))
+		if c.Regression {
+			return nil
+		}
 		for _, name := range found {
 			if !s.classes[name] {
 				s.classes[strings.Clone(name)] = true

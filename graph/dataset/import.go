@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -35,8 +36,10 @@ type ImportConfig struct {
 	ID    string // column of Nodes with their names, each once; "": id, or else the index that pandas writes
 	Label string // class of a node; an empty cell or NaN: no label
 	Multi bool   // a cell of Label holds any number of classes, separated by ";"
-	Split string // train, val, test or none (an empty cell); "": by Train, Val and Test
-	Site  string // the node's owner, such as a hospital
+	// Regression: a cell of Label holds a number, which a model predicts as such.
+	Regression bool
+	Split      string // train, val, test or none (an empty cell); "": by Train, Val and Test
+	Site       string // the node's owner, such as a hospital
 
 	// Features: every other column, by its name here or by what it holds. A column of numbers is
 	// numeric, one of dates becomes numbers (column.Date); texts are categories, and are ignored
@@ -86,6 +89,9 @@ func (c ImportConfig) Validate() error {
 	}
 	if c.Multi && c.Label == "" {
 		faults = append(faults, errors.New("dataset: import: Multi without Label"))
+	}
+	if c.Regression && (c.Label == "" || c.Multi) {
+		faults = append(faults, errors.New("dataset: import: Regression needs Label, without Multi"))
 	}
 	if err := edgelist.CheckMerge(c.Merge); err != nil {
 		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
@@ -211,7 +217,7 @@ func Encode(encoding []byte, nodes, edges string, format table.Format) (*graph.G
 }
 
 // DrawSplit gives each class's labelled nodes their shares, drawn by the seed; nodes with several
-// labels are drawn together.
+// labels, or with numbers, are drawn together.
 func (c ImportConfig) DrawSplit(g *graph.Graph) {
 	groups := make([][]int32, max(1, g.Labels.Classes))
 	for i, s := range g.Split {
@@ -219,7 +225,7 @@ func (c ImportConfig) DrawSplit(g *graph.Graph) {
 			continue
 		}
 		group := 0
-		if !g.Labels.Multi() {
+		if g.Labels.Kind() == target.Single {
 			group = int(g.Labels.Class[i])
 		}
 		groups[group] = append(groups[group], int32(i))

@@ -13,7 +13,7 @@ func (c ImportConfig) Alike() (ImportConfig, *Encoding, error) {
 	if err != nil {
 		return c, nil, err
 	}
-	c.ID, c.Label, c.Multi, c.Split, c.Site = e.ID, e.Label, e.Multi, e.Split, e.Site
+	c.ID, c.Label, c.Multi, c.Regression, c.Split, c.Site = e.ID, e.Label, e.Multi, e.Regression, e.Split, e.Site
 	c.Source, c.Target, c.Weight, c.Merge, c.Relation = e.Source, e.Target, e.Weight, e.Merge, e.Relation
 	return c, e, nil
 }

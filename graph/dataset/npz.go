@@ -113,8 +113,8 @@ func (a arrays) graph(m meta, split int) (*graph.Graph, error) {
 		return nil, err
 	}
 	n := len(g.Labels.Class)
-	if g.Labels.Multi() {
-		n = len(g.Labels.Bits) / g.Labels.Classes
+	if g.Labels.Class == nil {
+		n = (len(g.Labels.Bits) + len(g.Labels.Values)) / g.Labels.Classes
 	}
 	if m.Nodes != nil && *m.Nodes != n {
 		return nil, a.Fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
@@ -152,6 +152,8 @@ func (a arrays) labels(m meta) (graph.Labels, error) {
 	l := graph.Labels{Names: m.ClassNames}
 	if h, err := a.Header("y"); err != nil {
 		return l, err
+	} else if strings.HasPrefix(h.Descr, "<f") {
+		return a.numbers(m, l, h.Shape)
 	} else if len(h.Shape) == 2 {
 		return a.bits(m, l, h.Shape)
 	}
@@ -178,6 +180,25 @@ func (a arrays) labels(m meta) (graph.Labels, error) {
 	}
 	if m.Classes != nil || len(l.Names) > 0 {
 		l.Classes = int(top)
+	}
+	return l, nil
+}
+
+// numbers reads the targets of a regression, floats: [N], or [N, C]; NaN in all columns of a node says that it has none.
+func (a arrays) numbers(m meta, l graph.Labels, shape []int) (graph.Labels, error) {
+	want := []int{-1}
+	if l.Classes = 1; len(shape) == 2 {
+		want, l.Classes = []int{-1, -1}, shape[1]
+	}
+	if l.Classes == 0 || l.Classes > MaxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
+		return l, a.Fault("y", fmt.Errorf("must have 1 to %d columns, as many as %s has classes and class names (got shape %s)", MaxClasses, metaFile, npy.ShapeText(shape)))
+	}
+	var err error
+	if l.Values, _, err = npy.Read[float32](a.Archive, "y", want...); err != nil {
+		return l, err
+	}
+	if err := l.Valid(len(l.Values) / l.Classes); err != nil {
+		return l, a.Fault("y", err)
 	}
 	return l, nil
 }
@@ -233,7 +254,7 @@ func (a arrays) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 				return nil, a.Fault(name, fmt.Errorf("node %d must have 0 or 1 (got %d)", i, v))
 			case out[i] != graph.None:
 				return nil, a.Fault(name, fmt.Errorf("node %d is in %s too", i, maskNames[out[i]]))
-			case l.Class != nil && l.Class[i] < 0:
+			case !l.Has(i):
 				return nil, a.Fault(name, fmt.Errorf("node %d has no label", i))
 			}
 			out[i], empty = kind, false

@@ -128,6 +128,9 @@ func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) 
 	}
 	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
 	n.g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
+	if e.Regression {
+		n.g.Labels = graph.Labels{Classes: 1, Names: []string{e.Label}, Values: []float32{}}
+	}
 	for c, name := range e.Classes {
 		n.class[name] = int32(c)
 	}
@@ -217,7 +220,7 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 			mark = graph.Test
 		}
 	}
-	if err := n.e.addLabels(&n.g.Labels, n.class, found); err != nil {
+	if err := n.addTarget(found); err != nil {
 		return n.t.Fault(line, n.label, "%v", err)
 	}
 	if n.split >= 0 {
@@ -230,6 +233,24 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 		}
 	}
 	n.g.Split = append(n.g.Split, mark)
+	return nil
+}
+
+// addTarget appends one node's labels: classes, or a number.
+func (n *nodeReader) addTarget(found []string) error {
+	l := &n.g.Labels
+	switch {
+	case !n.e.Regression:
+		return n.e.addLabels(l, n.class, found)
+	case len(found) == 0:
+		l.Values = append(l.Values, float32(math.NaN()))
+		return nil
+	}
+	v, ok := n.t.Number(found[0])
+	if !ok || math.Abs(v) > math.MaxFloat32 {
+		return fmt.Errorf("target must be a number (got %.40q)", found[0])
+	}
+	l.Values = append(l.Values, float32(v))
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/npy"
+	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and
@@ -132,7 +133,9 @@ func writeArrays(w io.Writer, g *graph.Graph) error {
 	case g.X.Cols() > 0:
 		put("x", []int{n, g.X.Cols()}, g.X.Dense.Clone().Data)
 	}
-	if g.Labels.Multi() {
+	if g.Labels.Kind() == target.Numbers {
+		put("y", []int{n, g.Labels.Classes}, g.Labels.Values)
+	} else if g.Labels.Multi() {
 		y := make([]bool, len(g.Labels.Bits))
 		for k, b := range g.Labels.Bits {
 			y[k] = b != 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
@@ -259,6 +260,12 @@ func (w *writer) nodeColumns(out *sink, k int) {
 		})
 	}
 	switch {
+	case s.Labels.Kind() == target.Numbers:
+		columns = append(columns, func() {
+			out.text("_N/label")
+			out.array(Float, 32, n, s.Labels.Classes)
+			out.floats(s.Labels.Values)
+		})
 	case s.Labels.Multi():
 		columns = append(columns, func() {
 			out.text("_N/label")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"pgregory.net/rapid"
@@ -42,9 +43,12 @@ func Draw(t *rapid.T) *graph.Graph {
 		g.X = graph.Identity(n)
 	}
 	g.Labels.Classes = 2
-	if rapid.Bool().Draw(t, "multi") {
+	switch rapid.SampledFrom([]target.Kind{target.Single, target.Several, target.Numbers}).Draw(t, "labels") {
+	case target.Numbers: // all of them known: NaN does not equal itself
+		g.Labels.Values = rapid.SliceOfN(rapid.Float32Range(-9, 9), 2*n, 2*n).Draw(t, "values")
+	case target.Several:
 		g.Labels.Bits = rapid.SliceOfN(rapid.Uint8Range(0, 1), 2*n, 2*n).Draw(t, "bits")
-	} else {
+	default:
 		g.Labels.Class = rapid.SliceOfN(rapid.Int32Range(-1, 1), n, n).Draw(t, "class")
 		g.Labels.Names = []string{"left", "right"}
 	}

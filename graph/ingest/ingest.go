@@ -48,7 +48,7 @@ func WriteNodes(path string, of *graph.Graph, features []section.Section, n int,
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
 		return fmt.Errorf("ingest: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
 	}
-	if err := of.Labels.Valid(n); err != nil && (of.Labels.Class != nil || of.Labels.Bits != nil) {
+	if err := of.Labels.Valid(n); err != nil && (of.Labels.Class != nil || of.Labels.Bits != nil || of.Labels.Values != nil) {
 		return err
 	}
 	if n < 1 || n > math.MaxInt32 {

@@ -35,6 +35,7 @@ func together(t *rapid.T, shards []*Shard) *graph.Graph {
 	rows := make([]int32, n) // of the shards' rows one after another, by global ID
 	var dense []mat.Dense
 	var bits []uint8
+	var values []float32
 	var class []int32
 	var ids []string
 	at := int32(0)
@@ -60,6 +61,7 @@ func together(t *rapid.T, shards []*Shard) *graph.Graph {
 			x = s.X.Sparse.Dense()
 		}
 		dense = append(dense, x)
+		values = append(values, s.Labels.Values...)
 		bits, class, ids = append(bits, s.Labels.Bits...), append(class, s.Labels.Class...), append(ids, s.IDs...)
 	}
 	if slices.Contains(seen, false) {
@@ -96,7 +98,7 @@ func together(t *rapid.T, shards []*Shard) *graph.Graph {
 		}
 		g.Types = all.Select(rows)
 	}
-	l := graph.Labels{Classes: g.Labels.Classes, Names: g.Labels.Names, Class: class, Bits: bits}
+	l := graph.Labels{Classes: g.Labels.Classes, Names: g.Labels.Names, Class: class, Bits: bits, Values: values}
 	g.Labels = l.Select(rows)
 	return g
 }

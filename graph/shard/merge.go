@@ -119,13 +119,7 @@ func (m *merger) shard() *Shard {
 	first := m.parts[0]
 	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name, Encoding: first.Encoding,
 		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)},
-		Labels: graph.Labels{Classes: first.Labels.Classes, Names: first.Labels.Names},
-		Types:  graph.Types{Names: first.Types.Names, Ptr: first.Types.Ptr}}
-	if first.Labels.Multi() {
-		s.Labels.Bits = []uint8{}
-	} else {
-		s.Labels.Class = []int32{}
-	}
+		Labels: first.Labels.Select(nil), Types: graph.Types{Names: first.Types.Names, Ptr: first.Types.Ptr}}
 	if first.IDs != nil {
 		s.IDs = []string{}
 	}
@@ -143,11 +137,9 @@ func (m *merger) shard() *Shard {
 		part, i := m.parts[at.part], int(at.row)
 		rows[k] = begins[at.part] + at.row
 		s.Split[k] = part.Split[i]
-		if c := part.Labels.Classes; part.Labels.Multi() {
-			s.Labels.Bits = append(s.Labels.Bits, part.Labels.Bits[i*c:(i+1)*c]...)
-		} else {
-			s.Labels.Class = append(s.Labels.Class, part.Labels.Class[i])
-		}
+		one := part.Labels.Select([]int32{at.row})
+		s.Labels.Class = append(s.Labels.Class, one.Class...)
+		s.Labels.Bits, s.Labels.Values = append(s.Labels.Bits, one.Bits...), append(s.Labels.Values, one.Values...)
 		if part.IDs != nil {
 			s.IDs = append(s.IDs, part.IDs[i])
 		}

@@ -33,6 +33,7 @@ type Layout struct {
 	Residual   bool `json:"residual,omitempty"`   // rounds after the first learn from residuals, else from soft labels
 	LeaveOut   bool `json:"leave_out,omitempty"`  // a node's own part is taken out of the means that its row is compared with
 	Inductive  bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
+	Numbers    bool `json:"numbers,omitempty"`    // labels are standardised numbers, not classes
 	Multi      bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
 	Coarse     int  `json:"coarse,omitempty"`     // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
@@ -76,6 +77,9 @@ func (s Layout) Faults(features int) (all []error) {
 	if s.Own < 0 || s.Own > maxRounds {
 		bad("own_rounds must be 0 to %d (got %d)", maxRounds, s.Own)
 	}
+	if s.Numbers && (!s.Residual || s.Multi || s.Own > 0) {
+		bad("numbers must be false without residual, or with multi or own_rounds (got true)")
+	}
 	if s.Own > 0 && (s.Hops > 0 || s.LogitHops > 0 || s.Degree || s.Multi || s.Inductive) {
 		bad("own_rounds must be 0 with hops, logit_hops, degree, multi or inductive (got %d)", s.Own)
 	}
@@ -96,7 +100,7 @@ func (s Layout) Edges() graph.Norm {
 // Width returns how many columns a round maps the features to: one a class, or one less where the
 // columns add up to nothing, as residuals of one class a node do.
 func (s Layout) Width(classes int) int {
-	if s.Residual && !s.Multi {
+	if s.Residual && !s.Multi && !s.Numbers {
 		return max(classes-1, 1)
 	}
 	return classes
@@ -292,7 +296,7 @@ const sharpness = 8
 func (s Layout) Present(split []graph.Split, labels graph.Labels) (train, others []int32) {
 	for i, of := range split {
 		switch {
-		case of == graph.Train && (labels.Multi() || labels.Class[i] >= 0):
+		case of == graph.Train && labels.Has(i):
 			train = append(train, int32(i))
 		case s.Inductive && (of == graph.Val || of == graph.Test):
 		default:
@@ -331,10 +335,13 @@ func (s Layout) Targets(r int, train, others []int32, y, logits mat.Dense) mat.D
 }
 
 // Prior returns the logits of n nodes before the first round, N×C, where so large a share of the labels
-// is of each class.
+// is of each class. Of numbers they are 0, the mean.
 func (s Layout) Prior(n int, shares []float32) mat.Dense {
 	logits := mat.New(n, len(shares))
 	for i := range n {
+		if s.Numbers {
+			break
+		}
 		row := logits.Row(i)
 		copy(row, shares)
 		if s.Multi {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -113,11 +114,15 @@ func (a Accumulator) Check(v []int64, rows int64) error {
 
 // check is Check of counts, none of them negative, and of a number of labels.
 func (a Accumulator) check(c Counts, labels, rows int64) error {
-	if most := rows * int64(max(c.classes, 1)); labels < 0 || labels > most {
+	if most := rows * int64(max(a.none.Classes, 1)); labels < 0 || labels > most {
 		return fmt.Errorf("eval: the labels must be 0 to %d (got %d)", most, labels)
 	}
 	if c.n[0] != rows || c.n[1] > rows {
 		return fmt.Errorf("eval: there must be %d rows, at most as many of them right (got %d, and %d)", rows, c.n[0], c.n[1])
+	}
+	if c.each > 0 {
+		n := readNumbers(c.n[perRow:], rows, c.unit, c.each)
+		return n.check()
 	}
 	var sum [3]int64
 	for k := range c.classes {
@@ -128,7 +133,7 @@ func (a Accumulator) check(c Counts, labels, rows int64) error {
 			}
 		}
 	}
-	if !a.none.Multi() && (sum[0] != c.n[1] || sum[0]+sum[2] != rows || sum[1] != sum[2]) {
+	if a.none.Kind() == target.Single && (sum[0] != c.n[1] || sum[0]+sum[2] != rows || sum[1] != sum[2]) {
 		return fmt.Errorf("eval: of %d rows with one class, %d of them right, each must count once (got %d right, %d as another class, %d missed)",
 			rows, c.n[1], sum[0], sum[1], sum[2])
 	}
@@ -149,7 +154,7 @@ func (a Accumulator) check(c Counts, labels, rows int64) error {
 // Most returns how large number i of a Write over that many rows may be: parts of the loss may be anything.
 func (a Accumulator) Most(i int, rows int64) int64 {
 	switch i %= a.size; {
-	case i < RealLen:
+	case i < RealLen || a.sums(i):
 		return 1 << 62
 	case i == RealLen:
 		return rows * int64(max(a.none.Classes, 1))
@@ -160,5 +165,10 @@ func (a Accumulator) Most(i int, rows int64) int64 {
 // Wide reports whether number i of a Write may exceed the number of all rows of a sum, or be negative.
 func (a Accumulator) Wide(i int) bool {
 	i %= a.size
-	return i < RealLen || i == RealLen && a.none.Multi()
+	return i < RealLen || i == RealLen && a.none.Multi() || a.sums(i)
+}
+
+// sums reports whether number i of a Write is part of a sum of numbers.
+func (a Accumulator) sums(i int) bool {
+	return a.none.Kind() == target.Numbers && i >= RealLen+1+perRow
 }

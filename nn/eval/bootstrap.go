@@ -13,8 +13,11 @@ const resamples = 1000
 // Interval returns the bounds between which the middle 95 % of m lie over sets of as many rows, drawn anew from those that
 // were counted (percentile bootstrap; Efron and Tibshirani 1993, §13.3): the cells of the confusion matrix, or the bins of a
 // ranking, are drawn from a multinomial distribution by key. It says how far chance in the choice of these rows goes, not in
-// training. NaN: there are no rows, or counts by class do not say which errors belong to one row.
+// training. Numbers are not drawn anew: their sums give the standard error. NaN: there are no rows, or counts by class do not say which errors belong to one row.
 func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
+	if t.numbers != nil {
+		return t.numbers.interval(m)
+	}
 	var cells []int64
 	drawn := Table{counts: Counts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, n: slices.Clone(t.counts.n)}}
 	var set func([]int64)

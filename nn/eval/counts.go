@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -16,7 +17,10 @@ type Counts struct {
 	classes int
 	curves  int     // binary rankings that bins describe: 1 for two exclusive classes, else one a class
 	bins    int     // of each ranking; 0: accuracy and F1 only
-	n       []int64 // rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives
+	n       []int64 // rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives; of numbers rows, 0, their sums
+
+	each int       // sums of each of C columns of numbers; 0: labels are classes
+	unit []float64 // of these
 }
 
 const perRow = 2 // counts before the classes': rows and right
@@ -35,6 +39,12 @@ func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Co
 		panic(fmt.Sprintf("eval: %d columns of scores for %d classes", scores.Cols, labels.Classes))
 	}
 	c := newCounts(labels, bins)
+	if c.each > 0 {
+		sums := countNumbers(scores, labels, rows)
+		c.n[0] = sums.rows
+		sums.write(c.n[perRow:], c.each)
+		return c
+	}
 	odds := make([]float64, c.curves)
 	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
 		c.n[0]++
@@ -94,6 +104,9 @@ func (c *Counts) positive(k, class int, bits []uint8) bool {
 }
 
 func newCounts(labels graph.Labels, bins int) Counts {
+	if labels.Kind() == target.Numbers {
+		return Counts{each: shortSums, unit: unitsOf(labels), n: make([]int64, perRow+labels.Classes*shortSums*RealLen)}
+	}
 	c := Counts{classes: labels.Classes, bins: bins, curves: curvesOf(labels)}
 	c.n = make([]int64, perRow+3*c.classes+2*c.curves*bins)
 	return c
@@ -139,7 +152,7 @@ func (c *Counts) Rows() int64 { return c.n[0] }
 
 // Add adds o's counts, which must be of as many classes and bins.
 func (c *Counts) Add(o Counts) {
-	if c.classes != o.classes || c.curves != o.curves || c.bins != o.bins {
+	if c.classes != o.classes || len(c.n) != len(o.n) || c.curves != o.curves || c.bins != o.bins {
 		panic(fmt.Sprintf("eval: add %d classes, %d bins to %d classes, %d bins", o.classes, o.bins, c.classes, c.bins))
 	}
 	for i, x := range o.n {

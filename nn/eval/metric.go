@@ -2,13 +2,20 @@ package eval
 
 import (
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Metric names what to measure: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC
-// curve) or "ap" (average precision). More is better in all of them, and all lie in [0, 1].
+// Metric names what to measure. Of classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or "ap"
+// (average precision); all lie in [0, 1], and more is better. Of numbers: "r2" (the share of the variance that is explained,
+// at most 1), or, in the units of the data, "mae" (mean absolute error), "rmse" (root of the mean squared error) or
+// "pinball@0.9" (the mean loss of a prediction of that quantile, Koenker and Bassett 1978), of which less is better; of several
+// columns their mean.
 type Metric string
 
 // Validate returns an error where m is none of the metrics.
@@ -17,7 +24,75 @@ func (m Metric) Validate() error {
 	case "accuracy", "micro-f1", "macro-f1", "auc", "ap":
 		return nil
 	}
-	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap" (got %q)`, string(m))
+	if m.OfNumbers() {
+		return nil
+	}
+	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", or of numbers "r2", "mae", "rmse" or "pinball@0.9" (got %q)`, string(m))
+}
+
+// OfNumbers reports whether m measures predictions of numbers.
+func (m Metric) OfNumbers() bool {
+	_, pinball := m.Quantile()
+	return m == "r2" || m == "mae" || m == "rmse" || pinball
+}
+
+// Fits returns an error unless m measures labels of kind k.
+func (m Metric) Fits(k target.Kind) error {
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if k == target.Numbers != m.OfNumbers() {
+		names := "accuracy, micro-f1, macro-f1, auc or ap where nodes have classes"
+		if k == target.Numbers {
+			names = "r2, mae, rmse or pinball@0.9 where nodes have numbers"
+		}
+		return fmt.Errorf("metric must be %s (got %s)", names, m)
+	}
+	return nil
+}
+
+// Quantile returns the quantile of a "pinball@0.9"; ok is false where m is another metric.
+func (m Metric) Quantile() (q float64, ok bool) {
+	text, ok := strings.CutPrefix(string(m), "pinball@")
+	if !ok {
+		return 0, false
+	}
+	q, err := strconv.ParseFloat(text, 64)
+	return q, err == nil && q > 0 && q < 1
+}
+
+// Gain returns by how much a is better than b.
+func (m Metric) Gain(a, b float64) float64 {
+	if m.OfNumbers() && m != "r2" {
+		return b - a
+	}
+	return a - b
+}
+
+// StandardError returns about that of m over so many rows, where m is x.
+func (m Metric) StandardError(x, rows float64) float64 {
+	switch {
+	case m == "r2": // of jointly normal numbers and predictions (Olkin and Finn, Psychological Bulletin 1995)
+		return math.Sqrt(max(4*x*(1-x)*(1-x)/rows, 0))
+	case m == "rmse": // of normal errors
+		return x / math.Sqrt(2*rows)
+	case m.OfNumbers():
+		return x * math.Sqrt((math.Pi/2-1)/rows)
+	}
+	return math.Sqrt(max(x*(1-x), 0) / rows)
+}
+
+// Text returns x as it is shown: a percentage of classes, else a number; "–" where there is nothing to measure.
+func (m Metric) Text(x float64) string {
+	switch {
+	case x != x:
+		return "–"
+	case !m.OfNumbers():
+		return fmt.Sprintf("%.2f %%", 100*x)
+	case m == "r2":
+		return fmt.Sprintf("%.4f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
 }
 
 // Ranks reports whether m depends on the order of the scores, and so on bins.
@@ -46,7 +121,11 @@ func (m Metric) Of(c *Counts) float64 {
 	case "ap":
 		return c.AP()
 	}
-	panic(m.Validate())
+	if c.each > 0 && m.OfNumbers() {
+		n := readNumbers(c.n[perRow:], c.n[0], c.unit, c.each)
+		return n.of(m)
+	}
+	panic(m.Fits(target.Single))
 }
 
 // Exact returns m of rows that are all here: the ranking metrics from the scores themselves.

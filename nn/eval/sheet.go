@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -27,7 +28,8 @@ const (
 // Sheet is the layout of what the rows of a set add to the figures of a model, as whole numbers that peers sum exactly:
 // rows, right ones, the confusion matrix or, of more than 50 classes or several a node, TP, FP and FN of each class; of two
 // classes positives and negatives in bins of their calibrated log-odds; reliability before and after calibration. Each row
-// is rounded by itself, so the sums do not depend on which peer has which rows.
+// is rounded by itself, so the sums do not depend on which peer has which rows. Of numbers these are rows and sums of errors
+// (numbers), which add up within the rounding of float64.
 type Sheet struct {
 	none           graph.Labels
 	matrix, curve  bool
@@ -39,6 +41,9 @@ type Sheet struct {
 // NewSheet returns the sheet of rows labelled like labels.
 func NewSheet(labels graph.Labels) Sheet {
 	c := labels.Classes
+	if labels.Kind() == target.Numbers {
+		return Sheet{none: labels.Select(nil), size: 1 + c*sumsOf*RealLen}
+	}
 	s := Sheet{none: labels.Select(nil), matrix: !labels.Multi() && c <= mostConfused, curve: !labels.Multi() && c == 2, cells: 3 * c}
 	if s.matrix {
 		s.cells = c * c
@@ -57,6 +62,9 @@ func (s Sheet) Size() int { return s.size }
 
 // Wide reports whether number i of a Write may exceed the number of all rows.
 func (s Sheet) Wide(i int) bool {
+	if s.none.Kind() == target.Numbers {
+		return i%s.size > 0
+	}
 	k := i%s.size - s.trust
 	return k >= 0 && (s.none.Multi() || k%3 == 2)
 }
@@ -65,6 +73,12 @@ func (s Sheet) Wide(i int) bool {
 // without a label is left out.
 func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperature float64) {
 	clear(v[:s.size])
+	if s.none.Kind() == target.Numbers {
+		sums := countNumbers(logits, labels, nil)
+		v[0] = sums.rows
+		sums.write(v[1:], sumsOf)
+		return
+	}
 	p := make([]float64, s.none.Classes)
 	c := newCounts(s.none, 0)
 	eachRow(logits, labels, nil, func(row []float32, class int, bits []uint8) {
@@ -182,6 +196,10 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 			return nil, fmt.Errorf("eval: number %d of a sheet must be at least 0 (got %d)", i, n)
 		}
 	}
+	if s.none.Kind() == target.Numbers {
+		n := readNumbers(v[1:], v[0], unitsOf(s.none), sumsOf)
+		return &Table{numbers: &n}, n.check()
+	}
 	bins := 0
 	if s.curve {
 		bins = CurveBins
@@ -226,6 +244,7 @@ type Table struct {
 	counts        Counts
 	before, after []int64 // reliability: decisions, right ones, sums of probabilities, of each bin
 	multi         bool
+	numbers       *numbers // nil: labels are classes
 }
 
 // fromMatrix makes the other counts those of the matrix.
@@ -246,7 +265,20 @@ func (t *Table) fromMatrix() {
 }
 
 // Rows returns the number of rows.
-func (t *Table) Rows() int64 { return t.counts.n[0] }
+func (t *Table) Rows() int64 {
+	if t.numbers != nil {
+		return t.numbers.rows
+	}
+	return t.counts.n[0]
+}
+
+// Column returns metric m, of numbers, of column c, and what it is where each row gets the mean of the training rows.
+func (t *Table) Column(m Metric, c int) (x, baseline float64) {
+	mean := t.numbers.baseline()
+	x, _ = t.numbers.column(m, c)
+	baseline, _ = mean.column(m, c)
+	return x, baseline
+}
 
 // Class returns how many rows are of class k and were said to be, were wrongly said to be, and were not said to be.
 func (t *Table) Class(k int) (right, wrong, missed int64) {
@@ -256,7 +288,10 @@ func (t *Table) Class(k int) (right, wrong, missed int64) {
 
 // Of returns metric m; NaN: there are no rows, or the sheet has no ranking of them.
 func (t *Table) Of(m Metric) float64 {
-	if t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 {
+	switch {
+	case t.numbers != nil && m.OfNumbers():
+		return t.numbers.of(m)
+	case t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 || t.numbers != nil || m.OfNumbers():
 		return math.NaN()
 	}
 	return m.Of(&t.counts)
@@ -274,8 +309,12 @@ func (t *Table) Said() (n int) {
 
 // Baseline returns what m is where each row gets the class that most training rows have, the first of several; of rows with
 // several classes those that more than half of the training rows have. train has the training rows by class, of so many
-// with a label. A ranking that knows nothing has an AUC of ½ and the share of positives for AP. NaN: the counts do not say.
+// with a label. Numbers are predicted by the mean of the training rows. A ranking that knows nothing has an AUC of ½ and the share of positives for AP. NaN: the counts do not say.
 func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
+	if t.numbers != nil {
+		mean := t.numbers.baseline()
+		return mean.of(m)
+	}
 	if t.Rows() == 0 || t.multi && m == "accuracy" {
 		return math.NaN()
 	}

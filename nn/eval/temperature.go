@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -14,9 +15,12 @@ const Likelihoods = 19
 func gridTemperature(k int) float64 { return math.Exp2(float64(k)/2 - 6) }
 
 // WriteLikelihoods writes to v the negative log-likelihood of the labels at each temperature of the grid, in units of 2⁻¹⁶;
-// each row is rounded by itself.
+// each row is rounded by itself. Numbers have no likelihood.
 func WriteLikelihoods(v []int64, logits mat.Dense, labels graph.Labels) {
 	clear(v[:Likelihoods])
+	if labels.Kind() == target.Numbers {
+		return
+	}
 	eachRow(logits, labels, nil, func(row []float32, class int, bits []uint8) {
 		for k := range Likelihoods {
 			loss := lossAt(row, class, bits, gridTemperature(k))

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
@@ -260,7 +261,7 @@ func (a *classAttack) sent(r int, x graph.Features) mat.Dense {
 
 // apart returns a site as a graph of its own, without edges to others.
 func apart(own *shard.Shard) (*shard.Shard, error) {
-	if own.Labels.Multi() {
+	if own.Labels.Kind() != target.Single {
 		return nil, ErrUnmeasured
 	}
 	var src, dst []int32

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -159,7 +160,7 @@ type classAttack struct {
 // rowsOf returns the rows of a member: those that a victim sent the attacker, or those that the attacker sent others.
 func (run *Run) rowsOf(member int) (*classAttack, error) {
 	own := run.Shards[member]
-	if own.Labels.Multi() {
+	if own.Labels.Kind() != target.Single {
 		return nil, errors.New("nodes must have one class each")
 	}
 	a := &classAttack{form: run.Model.Closed, encoder: run.Model.Encoder, raw: own.X, global: own.Global}

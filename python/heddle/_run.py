@@ -122,14 +122,16 @@ class Run(_Output):
         return read_model(self.model_file)[2]
 
     def predict(self, data: Any = None) -> np.ndarray:
-        """Returns the predicted class of every node, [N] int64; where a node may have several classes, [N, C] bool.
+        """Returns the predicted class of every node, [N] int64; where a node may have several classes, [N, C] bool;
+        of a regression the predicted numbers, [N, C] float32.
 
         Args:
             data: a graph, as of `train`, with the columns of the training data; None: the nodes of the run, whose
                 predictions were computed at its end. The masks of a graph say which nodes the model was trained on;
                 without masks all its nodes are new.
         """
-        return self._arrays(data)["class"]
+        arrays = self._arrays(data)
+        return arrays["prediction"] if "prediction" in arrays else arrays["class"]
 
     def predict_proba(self, data: Any = None) -> np.ndarray:
         """Returns the calibrated probability of every class, [N, C] float32."""

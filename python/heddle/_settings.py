@@ -304,11 +304,32 @@ class Settings(TypedDict, total=False):
     each layer but the last starts under a new head.
     """
 
-    metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap"]
+    metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap", "r2", "mae", "rmse", "pinball"]
     """Validation metric.
 
     Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
-    node may have several classes.
+    node may have several classes. Of a numeric target it is r2, mae, rmse or, with loss quantile,
+    pinball; empty: r2, or pinball with loss quantile.
+    """
+
+    loss: Literal["auto", "huber", "quantile"]
+    """Loss of a numeric target.
+
+    Loss of a numeric target: auto is the squared error, huber that of errors up to huber_delta and
+    the absolute error beyond, quantile the check function of a quantile, which the model then
+    predicts. The loss of classes is their cross-entropy (auto).
+    """
+
+    huber_delta: float
+    """Error from which on loss huber is linear.
+
+    Error from which on loss huber is linear, in standard deviations of the target.
+    """
+
+    quantile: float
+    """Quantile that loss quantile predicts.
+
+    Quantile that loss quantile predicts.
     """
 
     batch_size: int

@@ -29,7 +29,7 @@ type header struct {
 // participant is this peer as a member of the run.
 func (t *Trainer) participant() recovery.Participant {
 	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.config.Fingerprint(), Partition: t.shard.Fingerprint, Own: true,
-		Shape: recovery.Shape{Stages: 1, Rounds: maxRounds, Labels: labels.Len(t.config.Classes)}, Checkpoints: t.Checkpoints}
+		Shape: recovery.Shape{Stages: 1, Rounds: maxRounds, Labels: labels.Len(t.whole.Labels.Kind(), t.config.Classes)}, Checkpoints: t.Checkpoints}
 }
 
 // Generation returns the highest generation that this peer had a part in; session.Member asks for it.
@@ -110,7 +110,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	if err := json.Unmarshal(c.Header, &h); err != nil {
 		return err
 	}
-	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Multi(), t.config.Seed)); err != nil {
+	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Kind(), t.config.Seed)); err != nil {
 		return err
 	}
 	t.at, t.nodes, t.before = c.At, h.Nodes, c.Sent

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -54,7 +55,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 	}
 	var all []candidate
 	lambdas := t.config.Lambdas
-	if t.config.Metric.Ranks() { // a candidate takes the counts of a curve, a thousand bytes for each peer and class
+	if t.config.Metric.Ranks() || t.config.numbers() { // a candidate takes the counts of a curve, a thousand bytes for each peer and class
 		lambdas = everySecond(lambdas)
 	}
 	for _, set := range t.sets(r, equations.Columns()) {
@@ -204,7 +205,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 			v[0] = counts.Vector()[1]
 			continue
 		}
-		loss, count := task.Loss(mat.Dense{}, logits, labels, nil)
+		loss, count := task.Loss{}.Of(mat.Dense{}, logits, labels, nil)
 		a.Write(v, loss, count, logits, labels)
 	}
 	c.Counts[len(all)*size] = int64(labels.Labelled())
@@ -235,7 +236,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 		first := slices.IndexFunc(all, func(one candidate) bool { return len(one.columns) == len(same) })
 		return choice{all[(first+len(all))/2], math.NaN(), math.NaN(), 0}, nil
 	}
-	best := choice{val: math.Inf(-1)}
+	best := choice{val: math.NaN()}
 	for k, one := range all {
 		val := float64(c.Counts[k*size]) / n
 		if !accuracy {
@@ -246,11 +247,14 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 				return choice{}, err
 			}
 		}
-		if val > best.val {
+		if val == val && !(t.config.Metric.Gain(val, best.val) <= 0) {
 			best = choice{candidate: one, val: val}
 		}
 	}
-	best.margin = math.Sqrt(max(best.val*(1-best.val), 0)/n) / 2
+	if best.candidate.columns == nil {
+		return choice{}, errors.New("no candidate validates: training has diverged; scale the features")
+	}
+	best.margin = t.config.Metric.StandardError(best.val, n) / 2
 	return best, nil
 }
 

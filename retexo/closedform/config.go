@@ -17,6 +17,7 @@ import (
 	"strconv"
 
 	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -29,11 +30,11 @@ import (
 // first round. Peers whose configurations differ do not start: Fingerprint is compared.
 type Config struct {
 	Seed     uint64 `json:"seed"`
-	Task     string `json:"task"`     // "single" or "multi", as in nn.Spec
+	Task     string `json:"task"`     // "single", "multi" or "regression", as in nn.Spec
 	Features int    `json:"features"` // F
 	// Columns for a node's neighbours, where features say no more than which node it is; 0: nodes have features.
 	Adjacent int         `json:"adjacent"`
-	Classes  int         `json:"classes"` // C
+	Classes  int         `json:"classes"` // C: classes, or columns of numbers
 	Metric   eval.Metric `json:"metric"`  // by which validation nodes choose
 
 	Components  int     `json:"components"` // principal components beside the class means, in the first round
@@ -81,7 +82,8 @@ func Lambdas() (all []float64) {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := []error{c.Metric.Validate(), c.Rows.Validate()}
+	kind, _ := target.Named(c.Task)
+	errs := []error{c.Metric.Fits(kind), c.Rows.Validate()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -94,6 +96,8 @@ func (c Config) Validate() error {
 	one("leave_one_out", c.LeaveOut, Auto, "true", "false")
 	one("hops_kept", c.HopsKept, Auto, "last", "all")
 	one("row_norm", c.RowNorm, "none", "l1", "l2")
+	fault(c.Target == "labels" && c.numbers(), "class_target must be auto or residual where nodes have numbers (got labels)")
+	fault(c.Balanced && c.numbers(), "balanced must be false where nodes have numbers (got true): there are no classes to weigh")
 	fault(c.Target == "labels" && c.Task == "multi", "class_target must be auto or residual where a node may have several classes (got labels)")
 	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds, c.ClassRounds)
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)
@@ -116,6 +120,9 @@ func (c Config) Validate() error {
 	errs = append(errs, c.spec(false, c.MostRounds()).Validate())
 	return errors.Join(errs...)
 }
+
+// numbers reports whether nodes have numbers, not classes.
+func (c Config) numbers() bool { return c.Task == target.Numbers.String() }
 
 // Inputs returns the columns of what class means are made of: features, or neighbours.
 func (c Config) Inputs() int { return cmp.Or(c.Adjacent, c.Features) }
@@ -160,6 +167,7 @@ func (c Config) private() (errs []error) {
 		}
 	}
 	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound on what a row tells", c.Epsilon)
+	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row tells", c.Epsilon)
 	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their neighbours have no noise", c.Epsilon)
 	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
 	fault(c.LeastInSum > 1, "least_in_sum must be 1 with epsilon (got %d): rows cross, and their readers sum them with noise", c.LeastInSum)
@@ -193,7 +201,8 @@ const (
 
 // spec returns the model of so many rounds, or of the number that the target has by default (0).
 func (c Config) spec(residual bool, rounds int) nn.Spec {
-	s := closed.Layout{Adjacent: c.Adjacent, Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
+	residual = residual || c.numbers()
+	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
 		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi"}
 	if s.Rounds == 0 {
 		s.Rounds = c.usualRounds(residual)
@@ -237,7 +246,7 @@ const manyLabels = 1.0 / 5
 // Residual reports whether the residuals are the target, where so many of all nodes have a label.
 func (c Config) Residual(labelled, nodes float64) bool {
 	if c.Target == Auto {
-		return c.Task == "multi" || labelled >= manyLabels*nodes
+		return c.Task != target.Single.String() || labelled >= manyLabels*nodes
 	}
 	return c.Target == "residual"
 }
@@ -258,10 +267,10 @@ func (c Config) Resolved(labelled, nodes float64) Config {
 }
 
 // leavesOut reports whether a node's own part of the sums is taken out of its row. Where few nodes
-// are labelled, rows would otherwise tell the class of every training node.
+// are labelled, rows would otherwise tell the class of every training node; those of numbers would tell more than a class.
 func (c Config) leavesOut(residual bool) bool {
 	if c.LeaveOut == Auto {
-		return !residual
+		return !residual || c.numbers()
 	}
 	return c.LeaveOut == "true"
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/labels"
@@ -27,6 +28,8 @@ func (t *Trainer) fitsLeaves() error {
 		return errors.New("random_features and components must be 0 with leaves: their sums are too large for a phone")
 	case c.ClipMeans || c.Epsilon > 0:
 		return errors.New("clip_means must be false and epsilon 0 with leaves: nobody sees the parts of a sum")
+	case c.numbers():
+		return errors.New("nodes must have classes with leaves (got a numeric target): what a phone adds to a count is bounded, not a number")
 	case t.Checkpoints != nil:
 		return errors.New("a run with leaves keeps no checkpoints: it begins again, with other leaves")
 	}
@@ -47,7 +50,7 @@ func (t *Trainer) countLabels(ctx context.Context) (labels.Counts, error) {
 	for k, n := range c.Counts {
 		sums[k] = float64(n)
 	}
-	return labels.Read(sums, t.whole.Labels.Multi(), t.config.Seed), nil
+	return labels.Read(sums, t.whole.Labels.Kind(), t.config.Seed), nil
 }
 
 // residualUnit returns what a map of residuals is multiplied by before its columns are standardised: with leaves, whose sums
@@ -75,7 +78,7 @@ func (t *Trainer) equations(ctx context.Context, r int, y mat.Dense, weight []fl
 // one class and validation goes by accuracy. leaf.Agreement says how many bytes that takes.
 func (c Config) Exchanges(residual bool, rounds int) []int {
 	spec := c.Layout(residual)
-	all, d := []int{labels.Len(c.Classes), 2*c.Inputs() + 1}, 1
+	all, d := []int{labels.Len(target.Single, c.Classes), 2*c.Inputs() + 1}, 1
 	for r := range rounds {
 		width, sets := spec.Width(c.Classes), min(r+1, 3)
 		d += spec.Columns(r, c.Classes)

@@ -44,10 +44,11 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		return false, err
 	}
 	before := t.at
-	better := t.at.Improve(r, found.val, found.loss)
+	better := t.at.Improve(t.config.Metric, r, found.val, found.loss)
 	if measured := found.val == found.val && before.BestRound >= 0; measured {
-		goOn = found.val >= before.Best+found.margin
-		if better = found.val > before.Best; !better { // as good, at the cost of another round
+		gain := t.config.Metric.Gain(found.val, before.Best)
+		goOn = gain >= found.margin
+		if better = gain > 0; !better { // as good, at the cost of another round
 			t.at = before
 		}
 	} else {

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -207,6 +208,9 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	if counts.Labelled == 0 {
 		return errors.New("no peer has a training node with a label: nothing can be learned")
 	}
+	if err := counts.Fault(t.whole.Labels.Names); err != nil {
+		return err
+	}
 	if text := counts.Warning(); text != "" {
 		t.note(train.Warning, "%s", text)
 	}
@@ -228,6 +232,7 @@ func (t *Trainer) resolve(counts labels.Counts) error {
 	if err != nil {
 		return err
 	}
+	model.Spec.Units = counts.Units
 	t.model, t.x = model, model.Encoder.Input(t.inputs())
 	if t.config.Balanced {
 		t.weight = task.ClassWeights(t.labels.Classes)
@@ -255,9 +260,12 @@ func (t *Trainer) inputs() graph.Features {
 	return t.shard.X
 }
 
-// shares returns how large a share of the labels is of each class.
+// shares returns how large a share of the labels is of each class; of numbers 0, their mean.
 func (t *Trainer) shares() []float32 {
 	shares := make([]float32, len(t.labels.Classes))
+	if t.config.numbers() {
+		return shares
+	}
 	for k, n := range t.labels.Classes {
 		shares[k] = float32(n / t.labels.Labelled)
 	}
@@ -272,6 +280,10 @@ func (t *Trainer) smallClasses() error {
 		if n < t.leastClass() {
 			small++
 		}
+	}
+	if small > 0 && t.config.numbers() {
+		return fmt.Errorf("encoder classes needs %d training nodes (min_class) with a target (got %g): use encoder pca, or label more nodes",
+			t.config.MinClass, t.labels.Labelled)
 	}
 	if 2*small > len(t.labels.Classes) {
 		return fmt.Errorf("encoder classes needs %d training nodes (min_class) in most classes; %d of %d classes have fewer: "+
@@ -338,13 +350,13 @@ func (t *Trainer) bits() int { return t.config.SumBits(t.shard.Parts) }
 // present returns all own nodes that training sees.
 func (t *Trainer) present() []int32 { return slices.Concat(t.train, t.others) }
 
-// targets returns the labels of own training nodes as rows of zeros and ones, and what each of them
+// targets returns the labels of own training nodes as rows of numbers, or of zeros and ones, and what each of them
 // counts; a node without a label counts 0.
 func (t *Trainer) targets() (mat.Dense, []float32) {
 	s := t.shard
 	weight := make([]float32, s.Owned)
 	for _, i := range t.train {
-		if weight[i] = 1; t.weight != nil && !s.Labels.Multi() {
+		if weight[i] = 1; t.weight != nil && s.Labels.Kind() == target.Single {
 			weight[i] = t.weight[s.Labels.Class[i]]
 		}
 	}
@@ -392,7 +404,7 @@ func (t *Trainer) measure(ctx context.Context) error {
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
 		of, logits := t.shard.Labels.Select(rows), t.final.Select(rows)
-		sum, count := task.Loss(mat.Dense{}, logits, of, nil)
+		sum, count := task.Loss{}.Of(mat.Dense{}, logits, of, nil)
 		a.Write(v[k*size:], sum, count, logits, of)
 	}
 	own, rows := slices.Clone(v), t.shard.Nodes-int64(t.shard.Owned)

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -63,14 +64,10 @@ const (
 const totals = 4 + standings
 
 // Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution).
-func Numbers(classes int, multi bool) (parts, wide [3]int64) {
-	none := graph.Labels{Classes: classes}
-	if multi {
-		none.Bits = []uint8{}
-	}
-	s := eval.NewSheet(none)
-	parts = [3]int64{int64(1 + labels.Len(classes) + totals), eval.Likelihoods, 2 * int64(s.Size())}
-	wide = [3]int64{totals, eval.Likelihoods}
+func Numbers(k target.Kind, classes int) (parts, wide [3]int64) {
+	s := eval.NewSheet(graph.Unlabelled(k, 0, classes))
+	parts = [3]int64{int64(1 + labels.Len(k, classes) + totals), eval.Likelihoods, 2 * int64(s.Size())}
+	wide = [3]int64{int64(labels.Reals(k, classes) + totals), eval.Likelihoods}
 	for i := range 2 * s.Size() {
 		if s.Wide(i) {
 			wide[2]++
@@ -117,7 +114,8 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 		_, err := r.Reduce(ctx, c)
 		return err
 	}
-	bits, counted := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+labels.Len(e.Shard.Labels.Classes)
+	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
+	bits, counted, reals := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+labels.Len(kind, classes), 1+labels.Reals(kind, classes)
 	first := append([]int64{0}, labels.Numbers(e.Shard, e.Seed)...)
 	if e.sums != nil {
 		first[0] = 1
@@ -128,7 +126,7 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 		return err
 	}
 	first = append(first, stands[:]...)
-	if err := reduce(ofLabels, first, bits, func(i int) bool { return i >= counted }); err != nil {
+	if err := reduce(ofLabels, first, bits, func(i int) bool { return i >= counted || i > 0 && i < reals }); err != nil {
 		return err
 	}
 	if held := first[0]; held > 0 {
@@ -184,7 +182,7 @@ func write(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, temper
 
 // share makes the sums that so many peers hold those of all.
 func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) error {
-	parts, _ := Numbers(e.Shard.Labels.Classes, e.Shard.Labels.Multi())
+	parts, _ := Numbers(e.Shard.Labels.Kind(), e.Shard.Labels.Classes)
 	v := make([]int64, parts[0]-1+parts[1]+parts[2])
 	if e.sums != nil {
 		copy(v, slices.Concat(e.sums.Labels, e.sums.Likelihoods, e.sums.Sheets))
@@ -208,11 +206,11 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 
 // split returns this peer's part with the nodes that validate, and the label counts of all.
 func (e *Exchange) split(s *sums) (*shard.Shard, labels.Counts) {
-	numbers := make([]float64, labels.Len(e.Shard.Labels.Classes))
+	numbers := make([]float64, labels.Len(e.Shard.Labels.Kind(), e.Shard.Labels.Classes))
 	for i := range numbers {
 		numbers[i] = float64(s.Labels[i])
 	}
-	counts := labels.Read(numbers, e.Shard.Labels.Multi(), e.Seed)
+	counts := labels.Read(numbers, e.Shard.Labels.Kind(), e.Seed)
 	return counts.HoldOut(e.Shard), counts
 }
 

@@ -195,7 +195,7 @@ func TestBytes(t *testing.T) {
 		g, logits := example(t, 400, c.classes, c.multi, true)
 		all := exchanges(parts(t, g, 4), "accuracy", eval.Goal{})
 		together(t, all, logits, -1)
-		numbers, wide := Numbers(c.classes, c.multi)
+		numbers, wide := Numbers(g.Labels.Kind(), c.classes)
 		want, sent := int64(0), int64(0)
 		for k, n := range numbers {
 			want += 2 * 3 * comm.CountBytes(n, wide[k], 16, 4)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -38,15 +39,16 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 // Figures are what a model's predictions are worth, over the labelled validation and test nodes of all peers. They come from
 // the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
 type Figures struct {
-	Metric      eval.Metric `json:"metric"`      // by which the run chose
-	Majority    int         `json:"majority"`    // class that most training nodes have, which the baseline predicts; −1: a node may have several
-	Temperature float64     `json:"temperature"` // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
-	Threshold   *Threshold  `json:"threshold,omitempty"`
-	Val         Set         `json:"val"`
-	Test        Set         `json:"test"`
-	Sites       []Site      `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
-	Published   []Published `json:"published,omitempty"` // of other sites, which publish theirs
-	Told        *Published  `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
+	Metric      eval.Metric   `json:"metric"`      // by which the run chose
+	Majority    int           `json:"majority"`    // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
+	Temperature float64       `json:"temperature"` // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
+	Threshold   *Threshold    `json:"threshold,omitempty"`
+	Units       []target.Unit `json:"units,omitempty"` // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
+	Val         Set           `json:"val"`
+	Test        Set           `json:"test"`
+	Sites       []Site        `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
+	Published   []Published   `json:"published,omitempty"` // of other sites, which publish theirs
+	Told        *Published    `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -66,9 +68,10 @@ type Set struct {
 	Metric    Value     `json:"metric"`              // that of the run
 	Low       Value     `json:"low"`                 // bootstrap interval of 95 % of the metric
 	High      Value     `json:"high"`                //
-	Baseline  Value     `json:"baseline"`            // the metric of whoever predicts the majority class
+	Baseline  Value     `json:"baseline"`            // the metric of whoever predicts the majority class, or the mean of the training nodes
 	Confusion [][]int64 `json:"confusion,omitempty"` // [label][predicted] nodes; nil: more than 50 classes, or several a node
-	Classes   []Class   `json:"classes"`
+	Classes   []Class   `json:"classes"`             // of numbers null, and all below it
+	Targets   []Target  `json:"targets,omitempty"`   // of numbers, by column
 
 	Accuracy  Value `json:"accuracy"`
 	MicroF1   Value `json:"micro_f1"`
@@ -80,6 +83,18 @@ type Set struct {
 
 	ECE        Value `json:"ece"`            // expected calibration error
 	Calibrated Value `json:"ece_calibrated"` // the same at the temperature
+}
+
+// Target are the figures of one column of numbers, in its units, and those of whoever predicts the mean of the training nodes.
+type Target struct {
+	Name string `json:"name"`
+	R2   Value  `json:"r2"` // NaN: all nodes have the same number
+	MAE  Value  `json:"mae"`
+	RMSE Value  `json:"rmse"`
+
+	BaselineR2   Value `json:"baseline_r2"`
+	BaselineMAE  Value `json:"baseline_mae"`
+	BaselineRMSE Value `json:"baseline_rmse"`
 }
 
 // Class are the figures of one class.
@@ -125,10 +140,11 @@ func (e *Exchange) Logits() mat.Dense { return e.logits }
 
 // read returns what s says of the validation and test nodes. Numbers that no rows give are an error.
 func (e *Exchange) read(s *sums) (val, test *eval.Table, err error) {
-	if n := len(s.Labels) - labels.Len(e.Shard.Labels.Classes); n != totals || len(s.Likelihoods) != eval.Likelihoods {
+	if n := len(s.Labels) - labels.Len(e.Shard.Labels.Kind(), e.Shard.Labels.Classes); n != totals || len(s.Likelihoods) != eval.Likelihoods {
 		return nil, nil, fmt.Errorf("there must be %d totals and %d likelihoods (got %d and %d)", totals, eval.Likelihoods, n, len(s.Likelihoods))
 	}
-	if val, test, err = tables(eval.NewSheet(e.Shard.Labels), s.Sheets); err != nil {
+	own, _ := e.split(s)
+	if val, test, err = tables(eval.NewSheet(own.Labels), s.Sheets); err != nil {
 		return nil, nil, err
 	}
 	if n := val.Rows() + test.Rows(); n > e.Shard.Nodes {
@@ -144,12 +160,13 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 		return nil, err
 	}
 	own, counts := e.split(s)
-	sent := s.Labels[labels.Len(own.Labels.Classes):]
+	sent := s.Labels[labels.Len(own.Labels.Kind(), own.Labels.Classes):]
 	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: eval.Temperature(s.Likelihoods),
 		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
-	if !own.Labels.Multi() {
+	if own.Labels.Kind() == target.Single {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
 	}
+	f.Units = counts.Units
 	if e.Goal != (eval.Goal{}) && val.Rows() > 0 {
 		bin, ok := val.Choose(e.Goal)
 		edge := max(eval.CurveEdge(bin), -math.MaxFloat64) // JSON has no infinity
@@ -184,6 +201,13 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
 	}
 	s := measured(t, e.Metric, e.Shard.Labels, e.Seed)
 	s.Baseline = Value(t.Baseline(e.Metric, counts.Classes, counts.Labelled))
+	for c := range s.Targets {
+		one := &s.Targets[c]
+		for m, at := range map[eval.Metric]*Value{"r2": &one.BaselineR2, "mae": &one.BaselineMAE, "rmse": &one.BaselineRMSE} {
+			_, baseline := t.Column(m, c)
+			*at = Value(baseline)
+		}
+	}
 	return s
 }
 
@@ -206,6 +230,9 @@ func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperature float6
 
 // measured returns the figures of a table but for the baseline.
 func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set {
+	if l.Kind() == target.Numbers {
+		return numbers(t, metric, l, seed)
+	}
 	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Confusion: t.Matrix, Baseline: Value(math.NaN()),
 		Accuracy: Value(t.Of("accuracy")), MicroF1: Value(t.Of("micro-f1")), MacroF1: Value(t.Of("macro-f1")), AUC: Value(t.Of("auc")), AP: Value(t.Of("ap"))}
 	low, high := t.Interval(metric, rng.New(seed).FoldString("bootstrap"))
@@ -222,6 +249,24 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 		}
 	}
 	s.Precision, s.Recall = Value(precision/n), Value(recall/n)
+	return s
+}
+
+// numbers is measured of a table of numbers.
+func numbers(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set {
+	none := Value(math.NaN())
+	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Baseline: none, Accuracy: none, MicroF1: none, MacroF1: none, Precision: none,
+		Recall: none, AUC: none, AP: none, ECE: none, Calibrated: none}
+	low, high := t.Interval(metric, rng.New(seed))
+	s.Low, s.High = Value(low), Value(high)
+	for c := range l.Classes {
+		one := Target{Name: className(l, c), BaselineR2: none, BaselineMAE: none, BaselineRMSE: none}
+		for m, at := range map[eval.Metric]*Value{"r2": &one.R2, "mae": &one.MAE, "rmse": &one.RMSE} {
+			x, _ := t.Column(m, c)
+			*at = Value(x)
+		}
+		s.Targets = append(s.Targets, one)
+	}
 	return s
 }
 
@@ -266,12 +311,16 @@ func (f *Figures) Warnings() (all []string) {
 	if said == 1 && f.Majority >= 0 {
 		all = append(all, fmt.Sprintf("the model predicts one class only, %s, for all %d %s nodes", only, set.Rows, name))
 	}
-	least, how := set.Low, "its 95 %% interval begins at %.2f %%"
-	if least-least != 0 {
-		least, how = set.Metric, "it is %.2f %%"
+	worst, how := set.Low, "its 95 % interval begins at "
+	if f.Metric.Gain(1, 0) < 0 {
+		worst, how = set.High, "its 95 % interval ends at "
 	}
-	if least <= set.Baseline {
-		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %.2f %%: "+how, name, f.Metric, 100*set.Baseline, 100*least))
+	if worst-worst != 0 {
+		worst, how = set.Metric, "it is "
+	}
+	if f.Metric.Gain(float64(worst), float64(set.Baseline)) <= 0 {
+		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %s: %s%s", name, f.Metric, f.Metric.Text(float64(set.Baseline)),
+			how, f.Metric.Text(float64(worst))))
 	}
 	if t := f.Threshold; t != nil && !t.Reached {
 		all = append(all, fmt.Sprintf("no threshold has what %s asks for on the validation nodes; the nearest is taken", t.Goal))

@@ -12,12 +12,16 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
@@ -42,6 +46,8 @@ type Epochs struct {
 	Number uint64
 
 	config [32]byte // fingerprint of the trainer's configuration
+	metric eval.Metric
+	labels []float64 // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
 	rounds int
 	agreed uint64 // the generation in which what this peer holds was agreed on
 	before comm.Counts
@@ -51,7 +57,7 @@ type Epochs struct {
 
 // New returns a run of m from its beginning, by a configuration of that fingerprint. m is changed in place.
 func New(c train.Config, fingerprint [32]byte, s *shard.Shard, m *nn.Model) (*Epochs, error) {
-	r := &Epochs{Model: m, Whole: s, config: fingerprint, rounds: c.Rounds, At: train.Position{BestRound: -1}}
+	r := &Epochs{Model: m, Whole: s, config: fingerprint, metric: c.Metric, rounds: c.Rounds, At: train.Position{BestRound: -1}}
 	r.Params = tape.NewFlatParams(m.Params())
 	r.Best = make([]float32, len(r.Params.Value))
 	var err error
@@ -61,14 +67,31 @@ func New(c train.Config, fingerprint [32]byte, s *shard.Shard, m *nn.Model) (*Ep
 
 // participant is this peer as a member of the run.
 func (r *Epochs) participant() recovery.Participant {
-	return recovery.Participant{Rank: r.Whole.Rank, Size: r.Whole.Parts, Config: r.config, Model: train.Fingerprint(r.Model.Spec), Partition: r.Whole.Fingerprint,
-		Shape: recovery.Shape{Stages: 1, Rounds: r.rounds, Slab: len(r.Params.Value)}, Checkpoints: r.Checkpoints}
+	spec := r.Model.Spec
+	spec.Units = nil // follow from the labels of all peers
+	return recovery.Participant{Rank: r.Whole.Rank, Size: r.Whole.Parts, Config: r.config, Model: train.Fingerprint(spec), Partition: r.Whole.Fingerprint,
+		Shape: recovery.Shape{Stages: 1, Rounds: r.rounds, Slab: len(r.Params.Value), Labels: kept(r.Whole.Labels)}, Checkpoints: r.Checkpoints}
+}
+
+// kept is how many label counts a checkpoint has: those of numbers, whose units a final model needs.
+func kept(l graph.Labels) int {
+	if l.Kind() != target.Numbers {
+		return 0
+	}
+	return labels.Len(l.Kind(), l.Classes)
+}
+
+// Learn takes the units that the labels of all peers give the model.
+func (r *Epochs) Learn(all labels.Counts) {
+	if all.Units != nil {
+		r.labels, r.Model.Spec.Units = all.Sums, all.Units
+	}
 }
 
 // State is what all peers hold alike: the parameters, the best ones, the optimiser and the position. It shares r's
 // memory.
 func (r *Epochs) State() recovery.Snapshot {
-	s := recovery.Snapshot{At: r.At, Slab: r.Params.Value, Best: r.Best, Agreed: r.agreed}
+	s := recovery.Snapshot{At: r.At, Slab: r.Params.Value, Best: r.Best, Agreed: r.agreed, Labels: r.labels}
 	s.Rounds, s.Stages = r.Measured.Until(r.At).Encode()
 	s.Steps, s.Moments = r.Opt.State()
 	return s
@@ -141,6 +164,9 @@ func (r *Epochs) take(s recovery.Snapshot) error {
 	}
 	copy(r.Params.Value, s.Slab)
 	copy(r.Best, s.Best)
+	if len(s.Labels) > 0 {
+		r.Learn(labels.Read(s.Labels, r.Whole.Labels.Kind(), 0)) // units do not depend on the seed
+	}
 	r.At = s.At
 	return nil
 }
@@ -195,7 +221,7 @@ func (r *Epochs) Report(e train.Event) {
 
 // Improve keeps the parameters if what they measured is the best so far.
 func (r *Epochs) Improve(val, loss float64) {
-	if r.At.Improve(r.At.Round, val, loss) {
+	if r.At.Improve(r.metric, r.At.Round, val, loss) {
 		copy(r.Best, r.Params.Value)
 	}
 }

@@ -5,12 +5,19 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 )
 
-// limit returns what each of the numbers of another peer may be: it has at most all nodes that the holder of s has not.
-func limit(s *shard.Shard) func(int) comm.Limit {
+// limit returns what each of the numbers of another peer may be: it has at most all nodes that the holder of s has not. The
+// first reals of them are parts of real numbers.
+func limit(s *shard.Shard, reals int) func(int) comm.Limit {
 	most := float64(s.Nodes) - float64(s.Owned)
-	return func(int) comm.Limit { return comm.Limit{What: "a label count", Least: 0, Most: most} }
+	return func(i int) comm.Limit {
+		if i < reals {
+			return comm.Limit{What: "a part of a sum of targets", Least: 0, Most: 1 << 62}
+		}
+		return comm.Limit{What: "a label count", Least: 0, Most: most}
+	}
 }
 
 // check returns an error unless sums, less own, may be the numbers of the other peers: a labelled node has one class, or
@@ -23,8 +30,11 @@ func check(sums, own []int64, s *shard.Shard) error {
 			return comm.Refused("label count %d of the other peers must be at least 0 (got %d)", i, others[i])
 		}
 	}
-	classes := s.Labels.Classes
-	for k, nodes := range others[2*classes : 2*classes+2] {
+	classes, totals := s.Labels.Classes, others[len(others)-3:]
+	for k, nodes := range totals[:2] {
+		if s.Labels.Kind() == target.Numbers {
+			break
+		}
 		counts := others[k*classes : (k+1)*classes]
 		all := int64(0)
 		for c, n := range counts {
@@ -38,7 +48,7 @@ func check(sums, own []int64, s *shard.Shard) error {
 		}
 	}
 	all, nodes := int64(0), s.Nodes-int64(s.Owned)
-	for _, n := range others[2*classes:] {
+	for _, n := range totals {
 		all += n
 	}
 	if all > nodes {

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -16,29 +17,48 @@ import (
 // a label, a tenth of the training nodes validate in their place: which ones follows from the seed and each node's ID,
 // so it does not depend on the partition. A class that this would leave without a training node keeps all of its nodes.
 type Counts struct {
-	Classes  []float64 // [C] training nodes that have each class
+	Classes  []float64 // [C] training nodes that have each class, or number
 	Labelled float64   // training nodes that have any label
 	HeldOut  float64   // labelled nodes of the training split that validate; 0: none do
 	Sums     []float64 // [Len] as the peers sum them, from which Read makes the same again
 
+	// Of numbers, the mean and the deviation of each column over the training nodes: the units in which models learn and
+	// predict them. Nil: labels are classes.
+	Units []target.Unit
+
 	validated bool // by nodes of the validation split
-	multi     bool
+	kind      target.Kind
 	seed      uint64
 }
 
 // heldOutShare is the share of training nodes that validate where there are no validation nodes.
 const heldOutShare = 0.1
 
-// Len is the length of Sums for that many classes.
-func Len(classes int) int { return 2*classes + 3 }
+// Len is the length of Sums for that many classes, or columns of numbers.
+func Len(k target.Kind, classes int) int {
+	if k == target.Numbers {
+		return 2*moments*classes + 3
+	}
+	return 2*classes + 3
+}
+
+// Reals is how many of these, the first ones, are parts of real numbers (eval.PutReal), which may be larger than the number
+// of nodes.
+func Reals(k target.Kind, classes int) int {
+	if k == target.Numbers {
+		return 2 * moments * classes
+	}
+	return 0
+}
 
 // Count counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard. Counts
 // that no labels have are comm.ErrRefused.
 func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard, seed uint64) (Counts, error) {
 	own := Numbers(s, seed)
 	sums := slices.Clone(own)
-	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums, CountLimit: limit(s),
-		CountBits: comm.CountBits(s.Nodes)}); err != nil {
+	reals := Reals(s.Labels.Kind(), s.Labels.Classes)
+	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums, CountLimit: limit(s, reals),
+		CountBits: comm.CountBits(s.Nodes), Wide: func(i int) bool { return i < reals }}); err != nil {
 		return Counts{}, err
 	}
 	if err := check(sums, own, s); err != nil {
@@ -48,7 +68,7 @@ func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard
 	for k, n := range sums {
 		all[k] = float64(n)
 	}
-	return Read(all, s.Labels.Multi(), seed), nil
+	return Read(all, s.Labels.Kind(), seed), nil
 }
 
 // Numbers returns the Len numbers that the holder of s adds to Sums.
@@ -62,17 +82,22 @@ func Numbers(s *shard.Shard, seed uint64) []int64 {
 		}
 		parts[k] = append(parts[k], i)
 	}
-	classes := s.Labels.Classes
-	sums := make([]int64, Len(classes))
+	kind, classes := s.Labels.Kind(), s.Labels.Classes
+	sums := make([]int64, Len(kind, classes))
+	counts := sums[len(sums)-3:]
 	for k, nodes := range parts {
 		some := s.Labels.Select(nodes)
-		for c, n := range some.Count() {
-			sums[k*classes+c] = int64(n)
+		if kind == target.Numbers {
+			writeMoments(sums[k*moments*classes:], some)
+		} else {
+			for c, n := range some.Count() {
+				sums[k*classes+c] = int64(n)
+			}
 		}
-		sums[2*classes+k] = int64(some.Labelled())
+		counts[k] = int64(some.Labelled())
 	}
 	validation := s.Labels.Select(s.NodesIn(graph.Val))
-	sums[2*classes+2] = int64(validation.Labelled())
+	counts[2] = int64(validation.Labelled())
 	return sums
 }
 
@@ -82,37 +107,48 @@ func heldOut(seed uint64) func(node int64) bool {
 	return func(node int64) bool { return key.Float64(uint64(node)) < heldOutShare }
 }
 
-// Read returns the counts whose Sums those are. multi says that a node may have several classes.
-func Read(sums []float64, multi bool, seed uint64) Counts {
-	classes := (len(sums) - 3) / 2
-	stay, held, count := sums[:classes], sums[classes:2*classes], sums[2*classes:]
-	c := Counts{Classes: slices.Clone(stay), Labelled: count[0] + count[1], Sums: sums, validated: count[2] > 0, multi: multi, seed: seed}
-	for k, n := range held {
-		if c.spares(k) {
-			c.Classes[k] += n
-		} else if !multi {
+// Read returns the counts whose Sums those are, of labels of kind k.
+func Read(sums []float64, k target.Kind, seed uint64) Counts {
+	last := len(sums) - 3
+	stay, held, count := sums[:last/2], sums[last/2:last], sums[last:]
+	c := Counts{Labelled: count[0] + count[1], Sums: sums, validated: count[2] > 0, kind: k, seed: seed}
+	if k != target.Single && !c.spares(0) {
+		c.HeldOut = count[1]
+	}
+	if k == target.Numbers {
+		c.Labelled -= c.HeldOut
+		c.readMoments(stay, held)
+		return c
+	}
+	c.Classes = slices.Clone(stay)
+	for class, n := range held {
+		if c.spares(class) {
+			c.Classes[class] += n
+		} else if k == target.Single {
 			c.HeldOut += n
 		}
-	}
-	if multi && !c.spares(0) {
-		c.HeldOut = count[1]
 	}
 	c.Labelled -= c.HeldOut
 	return c
 }
 
-// spares reports whether the nodes of class k all train. A node of several classes has no class of its own: then all
-// nodes train, or those of all classes validate.
+// spares reports whether the nodes of class k all train. A node of several classes, or of numbers, has no class of its own:
+// then all nodes train, or those that were drawn validate.
 func (c Counts) spares(k int) bool {
-	classes := (len(c.Sums) - 3) / 2
-	if c.multi {
-		return c.validated || c.Sums[2*classes] == 0
+	if c.kind != target.Single {
+		return c.validated || c.Sums[len(c.Sums)-3] == 0
 	}
 	return c.validated || c.Sums[k] == 0
 }
 
-// HoldOut returns s with the split to train by: s itself unless training nodes validate.
+// HoldOut returns s with the split and the labels to train by: numbers are standardised, and nothing else is changed unless
+// training nodes validate.
 func (c Counts) HoldOut(s *shard.Shard) *shard.Shard {
+	if c.Units != nil {
+		in := *s
+		in.Labels = s.Labels.Standardised(c.Units)
+		s = &in
+	}
 	if c.HeldOut == 0 {
 		return s
 	}
@@ -122,7 +158,7 @@ func (c Counts) HoldOut(s *shard.Shard) *shard.Shard {
 		if split != graph.Train || !draw(s.Global[i]) {
 			continue
 		}
-		if c.multi || s.Labels.Class[i] >= 0 && !c.spares(int(s.Labels.Class[i])) {
+		if s.Labels.Has(i) && (c.kind != target.Single || !c.spares(int(s.Labels.Class[i]))) {
 			some.Split[i] = graph.Val
 		}
 	}

@@ -86,7 +86,7 @@ func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []i
 			for _, i := range train.NodesIn(graph.Val) {
 				nodes = append(nodes, own.Global[i])
 			}
-			if again := Read(all.Sums, g.Labels.Multi(), seed).HoldOut(own); !slices.Equal(again.Split, train.Split) {
+			if again := Read(all.Sums, g.Labels.Kind(), seed).HoldOut(own); !slices.Equal(again.Split, train.Split) {
 				t.Errorf("%d peers: from the sums of a checkpoint other nodes validate", peers)
 			}
 		})

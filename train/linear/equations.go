@@ -7,12 +7,16 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	hmat "github.com/heddle-gnn/heddle/mat"
 )
 
 // NewJoint returns what is known of a regression's targets where all peers have labelled training nodes with so many of
 // each class, and this one has own; weight is that of a label of each class, nil: 1, and of several classes 1.
 func NewJoint(classes []float64, labelled float64, own graph.Labels, weight []float32) Joint {
+	if own.Kind() == target.Numbers {
+		return numbersJoint(labelled, own)
+	}
 	k := Joint{Rows: labelled, Exclusive: !own.Multi(), All: true}
 	count := own.Count()
 	for c, n := range classes {
@@ -25,6 +29,22 @@ func NewJoint(classes []float64, labelled float64, own graph.Labels, weight []fl
 	}
 	if !k.Exclusive {
 		k.Weight, k.RestWeight = labelled, labelled-float64(own.Labelled())
+	}
+	return k
+}
+
+// numbersJoint is NewJoint of standardised numbers: over all training nodes their sum is 0, and their squares add up to
+// their count.
+func numbersJoint(labelled float64, own graph.Labels) Joint {
+	k := Joint{Rows: labelled, Numbers: true, All: true, Weight: labelled, RestWeight: labelled - float64(own.Labelled())}
+	for c := range own.Classes {
+		rest := labelled
+		for i := c; i < len(own.Values); i += own.Classes {
+			if v := float64(own.Values[i]); v == v {
+				rest -= v * v
+			}
+		}
+		k.Squares, k.Rest = append(k.Squares, labelled), append(k.Rest, max(rest, 0))
 	}
 	return k
 }
@@ -102,7 +122,9 @@ func (k Joint) checkEquations(ctx context.Context, all, own []float32, d int, mo
 		k.Weight, k.RestWeight = n.gram(0, 0), n.gram(0, 0)-mine.gram(0, 0)
 		k.Squares, k.Rest = slices.Clone(k.Squares), slices.Clone(k.Rest)
 		for c := range k.Squares {
-			k.Squares[c], k.Rest[c] = n.cross(0, c), n.cross(0, c)-mine.cross(0, c)
+			if k.Squares[c], k.Rest[c] = n.cross(0, c), n.cross(0, c)-mine.cross(0, c); k.Numbers {
+				k.Squares[c], k.Rest[c] = 0, 0 // the sums do not say
+			}
 		}
 	}
 	square, room := 0.0, 0.0

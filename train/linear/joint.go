@@ -10,12 +10,13 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Joint is what all peers know of the targets of a regression, zeros and ones, before its normal equations are summed.
+// Joint is what all peers know of the targets of a regression, zeros and ones or standardised numbers, before its normal equations are summed.
 type Joint struct {
 	Rows      float64   // of all peers
 	Weight    float64   // of all rows together
 	Squares   []float64 // [C] Σ w·y² of all peers
 	Exclusive bool      // the targets of each row add up to 1
+	Numbers   bool      // the targets are numbers, and those of all rows add up to 0
 	Bits      int       // in which a number of the equations travels (comm.Contribution.Bits); 0: float32
 	All       bool      // the rows are those of all peers that were counted; else what the sums say of them is believed
 
@@ -82,6 +83,11 @@ func (k Joint) check(ctx context.Context, n, own system) error {
 		return comm.Refused("the weights of all training nodes must add up to %.6g (got %.6g)", k.Weight, v)
 	}
 	for c := range k.Squares {
+		if v := n.cross(0, c); k.Numbers && k.All && math.Abs(v) > eps*k.Weight {
+			return comm.Refused("the standardised targets of column %d must add up to 0 (got %.6g)", c, v)
+		} else if k.Numbers {
+			continue
+		}
 		if v := n.cross(0, c); math.Abs(v-k.Squares[c]) > eps*k.Weight {
 			return comm.Refused("the labels of class %d must add up to %.6g (got %.6g)", c, k.Squares[c], v)
 		}

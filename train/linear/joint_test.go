@@ -76,7 +76,19 @@ func TestJointIsNoAlarm(t *testing.T) {
 		for i := range of {
 			of[i] = float32(math.Exp2(float64(rapid.IntRange(-8, 8).Draw(t, "weight"))))
 		}
+		if k.Numbers = !k.Exclusive && n > 1 && rapid.Bool().Draw(t, "numbers"); k.Numbers {
+			k.All = true
+			standardNumbers(y)
+		}
 		for i := range n {
+			if k.Numbers {
+				weight[i] = 1
+				k.Weight++
+				for o, v := range y.Row(i) {
+					k.Squares[o] += float64(v) * float64(v)
+				}
+				continue
+			}
 			class := rapid.IntRange(0, c-1).Draw(t, "class")
 			y.Set(i, class, 1)
 			if weight[i] = of[class]; !k.Exclusive {
@@ -114,7 +126,7 @@ func TestJointIsNoAlarm(t *testing.T) {
 			k.Rest = make([]float64, c)
 			for i := rows[0]; i < rows[1]; i++ {
 				for o, v := range y.Row(i) {
-					k.Rest[o] += float64(weight[i]) * float64(v)
+					k.Rest[o] += float64(weight[i]) * float64(v) * float64(v) // of zeros and ones the same without the square
 				}
 			}
 			if err := all.Check(t.Context(), own, k); err != nil {
@@ -122,6 +134,21 @@ func TestJointIsNoAlarm(t *testing.T) {
 			}
 		}
 	})
+}
+
+// standardNumbers fills columns with numbers whose mean is 0 and whose deviation is 1.
+func standardNumbers(y hmat.Dense) {
+	for o := range y.Cols {
+		mean, square := 0.0, 0.0
+		for i := range y.Rows {
+			v := rng.New(7).Fold(uint64(o)).Normal(uint64(i))
+			mean, square = mean+v/float64(y.Rows), square+v*v/float64(y.Rows)
+		}
+		for i := range y.Rows {
+			v := rng.New(7).Fold(uint64(o)).Normal(uint64(i))
+			y.Set(i, o, float32((v-mean)/math.Sqrt(square-mean*mean)))
+		}
+	}
 }
 
 // TestRestIsNoAlarm: so do statistics and class sums of any rows.

@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
@@ -127,6 +128,9 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	in, err := all.run(0)
 	if err != nil {
 		return err
+	}
+	if in.graph.Labels.Kind() == target.Numbers {
+		return cli.Invalidf("comparing needs nodes with classes (got a numeric target): peer train gives the errors together, and on one part those of a site alone")
 	}
 	if len(in.shards) < 2 {
 		return cli.Invalidf("comparing needs at least 2 sites (got %d): give --peers", len(in.shards))

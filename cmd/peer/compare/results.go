@@ -112,7 +112,7 @@ func (r *results) add(ctx context.Context, in input, w *cli.Watch, text string) 
 func rowsOf(s *shard.Shard, split graph.Split) []int32 {
 	rows := []int32{}
 	for _, i := range s.NodesIn(split) {
-		if s.Labels.Multi() || s.Labels.Class[i] >= 0 {
+		if s.Labels.Has(int(i)) {
 			rows = append(rows, i)
 		}
 	}

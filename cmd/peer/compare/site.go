@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
@@ -44,6 +45,9 @@ type SiteWay struct {
 // with the run's result o on the site's own labelled test nodes. It is an error if there are none, or if o has no
 // predictions for own nodes, as at a peer that received the model from another.
 func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch) (*Site, error) {
+	if own.Labels.Kind() == target.Numbers {
+		return nil, fmt.Errorf("%s: comparing needs nodes with classes (got a numeric target)", own.Name)
+	}
 	s := &Site{Metric: o.Metric, TestNodes: len(rowsOf(own, graph.Test))}
 	if s.TestNodes == 0 {
 		return nil, fmt.Errorf("%s: comparing needs labelled test nodes at this site (got none)", own.Name)

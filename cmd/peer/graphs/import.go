@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dgl"
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/section"
+	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // importing holds the flags of peer import.
@@ -133,12 +134,15 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	typed := ""
+	typed, what := "", "classes"
+	if g.Labels.Kind() == target.Numbers {
+		what = "targets"
+	}
 	if n := g.Typed.Count(); n > 0 {
 		typed = fmt.Sprintf(" of %d relations with their reverses", n)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, %d edges%s, %d features, %d classes, %d sites\n",
-		m.out, g.N(), g.Adj.NumEdges()/2, typed, g.X.Cols(), g.Labels.Classes, len(g.Sites))
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, %d edges%s, %d features, %d %s, %d sites\n",
+		m.out, g.N(), g.Adj.NumEdges()/2, typed, g.X.Cols(), g.Labels.Classes, what, len(g.Sites))
 	if m.facts != nil {
 		m.facts.Print(cmd.OutOrStdout())
 	}
@@ -184,6 +188,7 @@ func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringVar(&c.ID, "id-column", "", "column of the nodes' names (default id)")
 	f.StringVar(&c.Label, "label-column", "", "column of a node's class; empty cell: no label")
 	f.BoolVar(&c.Multi, "multi", false, "any number of classes in a cell, separated by ;")
+	f.BoolVar(&c.Regression, "regression", false, "a number in a cell, which a model predicts")
 	f.StringVar(&c.Split, "split-column", "", "column of train, val, test or none; empty: random split")
 	BindCells(f, &c.Format)
 	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns of numbers; default: those that hold numbers")

@@ -17,6 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 )
@@ -123,6 +125,10 @@ func features(w io.Writer, x graph.Features) {
 
 func labels(w io.Writer, l graph.Labels, split []graph.Split) {
 	kind := "one a node"
+	what := "classes"
+	if l.Kind() == target.Numbers {
+		what, kind = "targets", "numbers"
+	}
 	if l.Multi() {
 		kind = "any number a node"
 	}
@@ -130,7 +136,7 @@ func labels(w io.Writer, l graph.Labels, split []graph.Split) {
 	for _, s := range split {
 		n[s]++
 	}
-	fmt.Fprintf(w, "  %d classes (%s): %d training, %d validation, %d test nodes\n", l.Classes, kind, n[graph.Train],
+	fmt.Fprintf(w, "  %d %s (%s): %d training, %d validation, %d test nodes\n", l.Classes, what, kind, n[graph.Train],
 		n[graph.Val], n[graph.Test])
 }
 
@@ -166,9 +172,16 @@ func inspectModel(w io.Writer, path string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s: model for %d features and %d classes (%s)\n", path, m.Spec.Features, m.Spec.Classes, m.Spec.Task)
+	what, metric := "classes", eval.Metric(card.Metric)
+	if m.Spec.Kind() == target.Numbers {
+		what = "targets"
+	}
+	fmt.Fprintf(w, "%s: model for %d features and %d %s (%s)\n", path, m.Spec.Features, m.Spec.Classes, what, m.Spec.Task)
 	if len(card.Classes) > 0 {
-		fmt.Fprintf(w, "  classes: %s\n", strings.Join(card.Classes, ", "))
+		fmt.Fprintf(w, "  %s: %s\n", what, strings.Join(card.Classes, ", "))
+	}
+	for _, u := range m.Spec.Units {
+		fmt.Fprintf(w, "  predicts in deviations of %g from a mean of %g\n", u.Deviation, u.Mean)
 	}
 	fmt.Fprintf(w, "  encoder %s: %d columns\n", m.Spec.Encoder.Kind, m.Spec.Encoder.Out)
 	for k, l := range m.Spec.Layers {
@@ -179,7 +192,7 @@ func inspectModel(w io.Writer, path string) error {
 		n += p.Value.Rows * p.Value.Cols
 	}
 	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, mode %s, seed %d\n  %s: validation %s, test %s\n",
-		n, card.Dataset, card.Nodes, card.Peers, card.Mode, card.Seed, card.Metric, report.Percent(card.Val), report.Percent(card.Test))
+		n, card.Dataset, card.Nodes, card.Peers, card.Mode, card.Seed, card.Metric, report.Measure(metric, card.Val), report.Measure(metric, card.Test))
 	if card.Privacy != nil {
 		var s dp.Statement
 		if err := json.Unmarshal(card.Privacy, &s); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // part is a piece of the page that changes at once.
@@ -116,7 +117,7 @@ func (d *drawing) facts() error {
 			all = append([]report.Fact{{Name: "training loss", Value: fmt.Sprintf("%.4f", s.round.Loss)}}, all...)
 		}
 		all = append([]report.Fact{
-			{Name: "validation " + s.metric, Value: report.Percent(s.lastVal())},
+			{Name: "validation " + s.metric, Value: report.Measure(eval.Metric(s.metric), s.lastVal())},
 			{Name: "bytes sent by " + d.about.site(d.about.Rank), Value: report.Bytes(s.round.Sent.Total())},
 		}, all...)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -97,7 +98,7 @@ func (s *state) note(e train.Event, now time.Time) {
 	case train.StageEnd:
 		s.metric, s.result.Ends = e.Metric, e.Stage
 		if s.candidate == "" { // else the plan's own line follows
-			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, e.Metric, report.Percent(e.Val)))
+			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, e.Metric, report.Measure(eval.Metric(e.Metric), e.Val)))
 		}
 	case train.Connection:
 		if e.Members != nil {
@@ -137,7 +138,7 @@ func (s *state) note(e train.Event, now time.Time) {
 		if e.Text != "" {
 			text += e.Text
 		} else {
-			text += fmt.Sprintf("validation %s %s, %s sent by all", s.metric, report.Percent(e.Val), report.Bytes(e.SentByAll))
+			text += fmt.Sprintf("validation %s %s, %s sent by all", s.metric, report.Measure(eval.Metric(s.metric), e.Val), report.Bytes(e.SentByAll))
 		}
 		s.say(now, false, text)
 	case train.Note, train.Warning:

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // status is a run as /status tells it, and peer status reads it. Fields are added and never removed.
@@ -180,7 +181,7 @@ func (s status) print(w io.Writer) error {
 		known = append(known, fmt.Sprintf("training loss %.4f", *s.Loss))
 	}
 	if s.Val != nil {
-		known = append(known, fmt.Sprintf("validation %s %s", plain(s.Metric), report.Percent(*s.Val)))
+		known = append(known, fmt.Sprintf("validation %s %s", plain(s.Metric), report.Measure(eval.Metric(s.Metric), *s.Val)))
 	}
 	if n := s.Sent.Total(); n > 0 {
 		known = append(known, "sent "+report.Bytes(n))

@@ -57,11 +57,17 @@ func (r Run) how() string {
 	if f != nil {
 		over = fmt.Sprintf("%d test nodes", f.Test.Rows)
 		if f.Test.Low == f.Test.Low && f.Test.High == f.Test.High {
-			within = fmt.Sprintf(" (95 %% interval %s)", interval(f.Test))
+			within = fmt.Sprintf(" (95 %% interval %s)", interval(o.Metric, f.Test))
 		}
 		if f.Test.Baseline == f.Test.Baseline && f.Majority >= 0 {
 			baseline = fmt.Sprintf(" Naming class %s for every node would give %.1f %%.", f.Test.Classes[f.Majority].Name, 100*f.Test.Baseline)
 		}
+	}
+	if o.Metric.OfNumbers() {
+		if f != nil && f.Test.Baseline == f.Test.Baseline {
+			baseline = fmt.Sprintf(" Predicting the mean of the training nodes would give %s.", Measure(o.Metric, float64(f.Test.Baseline)))
+		}
+		return fmt.Sprintf("Its %s is %s%s on %s, which training did not use.%s", metricName(o.Metric), Measure(o.Metric, o.Test), within, over, baseline)
 	}
 	said := fmt.Sprintf("Its %s is %.1f %%%s on", metricName(o.Metric), 100*o.Test, within)
 	if o.Metric == "accuracy" {
@@ -95,8 +101,8 @@ func duration(seconds float64) string {
 func (r Run) facts() []Fact {
 	o, sum := r.Result, r.Result.Total()
 	all := []Fact{
-		{"test " + metricName(o.Metric), Percent(o.Test)},
-		{"validation " + metricName(o.Metric), Percent(o.Val)},
+		{"test " + metricName(o.Metric), Measure(o.Metric, o.Test)},
+		{"validation " + metricName(o.Metric), Measure(o.Metric, o.Val)},
 		{"seconds", fmt.Sprintf("%.1f", o.Seconds)},
 		{"seconds waiting for sites", fmt.Sprintf("%.1f", o.Waited)},
 		{"rounds", fmt.Sprint(o.Rounds)},

@@ -236,7 +236,7 @@ func (p Prediction) proved() ([]section, error) {
 	}
 	notes, more := mistakes(set)
 	all := []section{{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(set, p.KnownAs), Tables: append(more, classes(set))}}
-	t := Table{Name: "Measures", Head: []string{"measure", "value"}, Rows: [][]string{{metricName(p.metric()), Percent(p.Score)}, {"95 % interval", interval(set)}}}
+	t := Table{Name: "Measures", Head: []string{"measure", "value"}, Rows: [][]string{{metricName(p.metric()), Percent(p.Score)}, {"95 % interval", interval(p.metric(), set)}}}
 	for _, m := range []struct {
 		name  string
 		value figures.Value

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/figures"
 )
 
@@ -40,6 +41,10 @@ func (r Run) quality() (all []section, err error) {
 	}
 	if over.Rows == 0 {
 		return nil, nil
+	}
+	if over.Targets != nil {
+		sites, err := r.bySite(f)
+		return []section{targets(f, nodes), sites}, err
 	}
 	notes, more := mistakes(over)
 	all = append(all, section{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(over, nodes), Tables: append(more, classes(over))})
@@ -113,12 +118,29 @@ func classes(s figures.Set) Table {
 	return t
 }
 
+// targets is how far predictions of numbers are off, beside those of the mean.
+func targets(f *figures.Figures, nodes string) section {
+	over := f.Test
+	if over.Rows == 0 {
+		over = f.Val
+	}
+	t := Table{Name: "Targets", Head: []string{"target", "R²", "MAE", "MAE of the mean", "RMSE", "RMSE of the mean", "mean", "deviation"}}
+	text := func(v figures.Value) string { return Measure("mae", float64(v)) }
+	for k, one := range over.Targets {
+		t.Rows = append(t.Rows, []string{one.Name, Measure("r2", float64(one.R2)), text(one.MAE), text(one.BaselineMAE), text(one.RMSE), text(one.BaselineRMSE),
+			text(figures.Value(f.Units[k].Mean)), text(figures.Value(f.Units[k].Deviation))})
+	}
+	return section{Title: "How far predictions are off", Tables: []Table{t}, Notes: []string{"Errors of " + nodes + ", in the units of the target. " +
+		"Mean and deviation are those of the training nodes of all sites; whoever knows nothing else predicts the mean."}}
+}
+
 // bySite is the metric of the test nodes of each site that this process knows, beside that of all.
 func (r Run) bySite(f *figures.Figures) (section, error) {
 	metric := metricName(r.Result.Metric)
 	t := Table{Name: "Sites", Head: []string{"site", "test nodes", "test " + metric, "95 % interval", "baseline", "validation " + metric}}
 	row := func(name string, test, val figures.Set) {
-		t.Rows = append(t.Rows, []string{name, fmt.Sprint(test.Rows), Percent(float64(test.Metric)), interval(test), Percent(float64(test.Baseline)), Percent(float64(val.Metric))})
+		t.Rows = append(t.Rows, []string{name, fmt.Sprint(test.Rows), Measure(r.Result.Metric, float64(test.Metric)), interval(r.Result.Metric, test),
+			Measure(r.Result.Metric, float64(test.Baseline)), Measure(r.Result.Metric, float64(val.Metric))})
 	}
 	var bars []Bar
 	for k, s := range f.Sites {
@@ -136,12 +158,16 @@ func (r Run) bySite(f *figures.Figures) (section, error) {
 		bars = append(bars, Bar{told.Name, told.Metric, math.NaN(), math.NaN()})
 	}
 	row("all together", f.Test, f.Val)
+	baseline := "The baseline names the class that most training nodes have, for every node."
+	if r.Result.Metric.OfNumbers() {
+		bars, baseline = nil, "The baseline predicts the mean of the training nodes, for every node."
+	}
 	chart, err := barsOf("Test "+metric+" of each site", metric, bars, float64(f.Test.Metric), "all sites")
 	if err != nil {
 		return section{}, fmt.Errorf("report: chart of the sites: %w", err)
 	}
 	s := section{Title: "Site by site", Chart: charts(chart), Tables: []Table{t},
-		Notes: []string{"The baseline names the class that most training nodes have, for every node."}}
+		Notes: []string{baseline}}
 	if n := len(f.Published); n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d other sites publish their figures, rounded.", n, r.parts()-len(f.Sites)))
 	}
@@ -151,9 +177,12 @@ func (r Run) bySite(f *figures.Figures) (section, error) {
 	return s, nil
 }
 
-func interval(s figures.Set) string {
+func interval(m eval.Metric, s figures.Set) string {
 	if s.Low != s.Low || s.High != s.High {
 		return "–"
+	}
+	if m.OfNumbers() {
+		return m.Text(float64(s.Low)) + " to " + m.Text(float64(s.High))
 	}
 	return fmt.Sprintf("%.1f to %.1f %%", 100*s.Low, 100*s.High)
 }

@@ -141,6 +141,10 @@ func metricName(m eval.Metric) string {
 		return "micro F1"
 	case "macro-f1":
 		return "macro F1"
+	case "r2":
+		return "R²"
+	case "mae", "rmse":
+		return strings.ToUpper(string(m))
 	}
 	return string(m)
 }
@@ -149,7 +153,7 @@ func metricName(m eval.Metric) string {
 func layers(o *heddle.Result) Table {
 	t := Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + metricName(o.Metric), "test " + metricName(o.Metric), "remark"}}
 	for _, s := range o.Stages {
-		row := []string{s.Name, fmt.Sprint(len(s.Curve)), fmt.Sprint(s.BestRound), Percent(s.Val), Percent(s.Test), ""}
+		row := []string{s.Name, fmt.Sprint(len(s.Curve)), fmt.Sprint(s.BestRound), Measure(o.Metric, s.Val), Measure(o.Metric, s.Test), ""}
 		if s.Stage == o.Ends && len(o.Stages) > 1 {
 			row[5] = "the model ends here"
 		}
@@ -191,6 +195,14 @@ func Sent(peers []heddle.Traffic) (t Table, chart Chart, err error) {
 		err = fmt.Errorf("report: chart of bytes: %w", err)
 	}
 	return t, chart, err
+}
+
+// Measure writes a metric: that of classes in percent, that of numbers as it is. NaN is "none".
+func Measure(m eval.Metric, x float64) string {
+	if m.OfNumbers() && !math.IsNaN(x) {
+		return m.Text(x)
+	}
+	return Percent(x)
 }
 
 // Percent writes a fraction in percent; NaN is "none".

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
@@ -24,6 +26,7 @@ type Facts struct {
 	Nodes      int      `json:"nodes"`
 	Label      string   `json:"label,omitempty"`   // column
 	Classes    []Count  `json:"classes,omitempty"` // nodes of each
+	Target     *Numbers `json:"target,omitempty"`  // of a numeric label; nil: labels are classes
 	Unlabelled int      `json:"unlabelled"`
 	Sites      []Count  `json:"sites,omitempty"` // nodes of each
 	Edges      Edges    `json:"edges"`
@@ -52,6 +55,15 @@ type Column struct {
 	Hint     string `json:"hint,omitempty"`    // what the user could do about it
 	Unknown  int    `json:"unknown,omitempty"` // cells with a category that has no feature of its own
 	Example  string `json:"example,omitempty"` // of these
+}
+
+// Numbers are what a numeric label holds.
+type Numbers struct {
+	Nodes     int     `json:"nodes"` // that have one
+	Least     float64 `json:"least"`
+	Most      float64 `json:"most"`
+	Mean      float64 `json:"mean"`
+	Deviation float64 `json:"deviation"` // of the nodes, not of a sample of them
 }
 
 // Dropped is the kind of a column without features.
@@ -120,6 +132,10 @@ func (f *Facts) addLabels(l graph.Labels) {
 	if l.Classes == 0 {
 		return
 	}
+	if l.Kind() == target.Numbers {
+		f.addNumbers(l)
+		return
+	}
 	for c, n := range l.Count() {
 		name := fmt.Sprint(c)
 		if c < len(l.Names) {
@@ -134,9 +150,32 @@ func (f *Facts) addLabels(l graph.Labels) {
 	}
 }
 
+// addNumbers describes a numeric label, the first column where there are several.
+func (f *Facts) addNumbers(l graph.Labels) {
+	n := &Numbers{Least: math.Inf(1), Most: math.Inf(-1)}
+	sum, squares := 0.0, 0.0
+	for i := range f.Nodes {
+		if !l.Has(i) {
+			f.Unlabelled++
+			continue
+		}
+		v := float64(l.Values[i*l.Classes])
+		n.Nodes++
+		n.Least, n.Most = min(n.Least, v), max(n.Most, v)
+		before := sum / max(float64(n.Nodes-1), 1)
+		sum += v
+		squares += (v - before) * (v - sum/float64(n.Nodes))
+	}
+	if n.Nodes == 0 {
+		return
+	}
+	n.Mean, n.Deviation = sum/float64(n.Nodes), math.Sqrt(squares/float64(n.Nodes))
+	f.Target = n
+}
+
 func labelled(l graph.Labels, i int) bool {
 	if !l.Multi() {
-		return l.Class != nil && l.Class[i] >= 0
+		return l.Has(i)
 	}
 	for _, b := range l.Bits[i*l.Classes : (i+1)*l.Classes] {
 		if b != 0 {

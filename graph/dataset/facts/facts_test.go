@@ -76,7 +76,7 @@ func TestWarn(t *testing.T) {
 		f.Classes = append(f.Classes, Count{Name: fmt.Sprint(k), Nodes: 5})
 	}
 	f.Warn()
-	if len(f.Warnings) != 1 || !warned(f, "column risk has 30 classes for 150 nodes: it looks like a regression target") {
+	if len(f.Warnings) != 1 || !warned(f, "column risk has 30 classes for 150 nodes: it looks like a regression target (--regression predicts it as a number)") {
 		t.Errorf("%q", f.Warnings)
 	}
 	f = &Facts{Label: "y", Classes: []Count{{"a", 500}, {"b", 9}, {"c", 10}}, Edges: Edges{Repeated: 3},

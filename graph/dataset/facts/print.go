@@ -44,6 +44,10 @@ func (f *Facts) Print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  nodes of each class: %s\n", text)
 	}
+	if t := f.Target; t != nil {
+		fmt.Fprintf(w, "  target %s: %d numbers from %.4g to %.4g, mean %.4g, deviation %.4g; %d without one\n", f.Label, t.Nodes, t.Least, t.Most,
+			t.Mean, t.Deviation, f.Unlabelled)
+	}
 	if len(f.Sites) > 0 {
 		fmt.Fprintf(w, "  nodes of each site: %s\n", counts(f.Sites))
 	}

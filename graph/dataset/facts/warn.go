@@ -25,7 +25,7 @@ func (f *Facts) Warn() {
 		n += c.Nodes
 	}
 	if k := len(f.Classes); k >= manyClasses && n < fewEach*k {
-		f.warn("column %s has %d classes for %d nodes: it looks like a regression target", f.Label, k, n)
+		f.warn("column %s has %d classes for %d nodes: it looks like a regression target (--regression predicts it as a number)", f.Label, k, n)
 	} else {
 		for _, c := range f.Classes {
 			if c.Nodes < fewNodes {

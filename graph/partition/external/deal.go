@@ -74,6 +74,11 @@ func (r *runner) dealt() []dealing {
 			return nil
 		}))
 	}
+	if shape("y/values", section.F32) != nil {
+		list = append(list, deal("y/values", "", int(classes), func(row []float32) error {
+			return graph.Labels{Classes: len(row), Values: row}.Valid(1)
+		}))
+	}
 	if shape("ids/ptr", section.I64) != nil {
 		list = append(list, deal("ids/text", "ids/ptr", 0, func([]uint8) error { return nil }))
 	}

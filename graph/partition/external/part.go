@@ -82,7 +82,7 @@ func (r *runner) part(p int) error {
 	}
 	r.done.Parts = append(r.done.Parts, d)
 	var dealt []string
-	for _, s := range []string{"split", "adj/0/col", "adj/0/row_ptr", "adj/0/weight", "x/dense", "x/col", "x/val", "x/row_ptr", "y/class", "y/bits", "ids/text", "ids/ptr"} {
+	for _, s := range []string{"split", "adj/0/col", "adj/0/row_ptr", "adj/0/weight", "x/dense", "x/col", "x/val", "x/row_ptr", "y/class", "y/bits", "y/values", "ids/text", "ids/ptr"} {
 		dealt = append(dealt, r.spill(s, p))
 	}
 	remove := r.forget(dealt...)
@@ -143,6 +143,9 @@ func (r *runner) tables(p, owned int) (list []section.Section, bytes int64, err 
 	}
 	if has("y/bits", section.U8) {
 		list = append(list, r.stream("y/bits", "y/bits", section.U8, p, owned*int(classes)))
+	}
+	if has("y/values", section.F32) {
+		list = append(list, r.stream("y/values", "y/values", section.F32, p, owned*int(classes)))
 	}
 	for _, s := range r.file.Sections() {
 		if s.Name == "y/names/ptr" || s.Name == "y/names/text" {

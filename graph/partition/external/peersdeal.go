@@ -226,6 +226,12 @@ func (p *sharing) labels(first int64, n int) (l graph.Labels, err error) {
 			return l, err
 		}
 	}
+	if shape, _ := p.file.Shape("y/values", section.F32); shape != nil {
+		l.Values = make([]float32, n*l.Classes)
+		if err := section.ReadRange(p.file, "y/values", first*int64(l.Classes), l.Values); err != nil {
+			return l, err
+		}
+	}
 	if shape, _ := p.file.Shape("y/names/ptr", section.I64); shape != nil {
 		if l.Names, err = p.strings("y/names", 0, l.Classes); err != nil {
 			return l, err
@@ -426,9 +432,11 @@ func (p *sharing) marks(pieces []piece) (l graph.Labels, ids []string, err error
 		ids = []string{}
 	}
 	for _, one := range pieces {
-		if one.labels.Classes != l.Classes || (one.labels.Class == nil) != (l.Class == nil) || (one.labels.Bits == nil) != (l.Bits == nil) || (one.ids == nil) != (ids == nil) {
+		if one.labels.Classes != l.Classes || (one.labels.Class == nil) != (l.Class == nil) || (one.labels.Bits == nil) != (l.Bits == nil) ||
+			(one.labels.Values == nil) != (l.Values == nil) || (one.ids == nil) != (ids == nil) {
 			return l, nil, fmt.Errorf("external: labels or names of another kind than the graph's")
 		}
+		l.Values = append(l.Values, one.labels.Values...)
 		l.Class, l.Bits, ids = append(l.Class, one.labels.Class...), append(l.Bits, one.labels.Bits...), append(ids, one.ids...)
 	}
 	return l, ids, nil

@@ -2,7 +2,7 @@
 import json
 import numpy as np
 from sklearn import __version__
-from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, mean_absolute_error, mean_pinball_loss, mean_squared_error, r2_score, roc_auc_score
 
 rng = np.random.default_rng(11)
 
@@ -47,6 +47,18 @@ for name, n, c, digits in [("binary", 60, 2, 3), ("binary ties", 60, 2, 0), ("fi
     out["cases"][name] = case(s, noisy(s, n, c), False)
 s = scores(50, 4, 1)
 out["cases"]["several classes"] = case(s, ((s + rng.normal(size=s.shape)) > 0.3).astype(int), True)
+
+# Numbers, drawn apart: what is above keeps its values.
+draw = np.random.default_rng(12)
+out["numbers"] = {}
+for name, n, c, mean, deviation in [("one", 70, 1, 0, 1), ("far from 0", 70, 1, 5000, 20), ("two", 50, 2, -3, 0.1)]:
+    y = (mean + deviation * draw.normal(size=(n, c))).astype(np.float32)
+    s = (y + 0.4 * deviation * draw.normal(size=(n, c))).astype(np.float32)
+    t, f = y.astype(np.float64), s.astype(np.float64)
+    out["numbers"][name] = {"columns": c, "scores": s.ravel().tolist(), "values": y.ravel().tolist(), "want": {
+        "r2": r2_score(t, f), "mae": mean_absolute_error(t, f),
+        "rmse": float(np.mean([mean_squared_error(t[:, k], f[:, k]) ** 0.5 for k in range(c)])),
+        "pinball@0.9": mean_pinball_loss(t, f, alpha=0.9)}}
 with open("golden.json", "w") as f:
     json.dump(out, f, separators=(",", ":"))
     f.write("\n")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
@@ -16,6 +17,9 @@ type Effort struct {
 
 // All runs all passive attacks on a victim that apply to the run.
 func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, err error) {
+	if run.Shards[victim].Labels.Kind() == target.Numbers {
+		return nil, errors.New("attacks are measured where nodes have classes (got a numeric target)")
+	}
 	keep := func(f Finding, err error) error {
 		switch {
 		case err == nil:

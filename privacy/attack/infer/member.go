@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -28,7 +29,7 @@ func (run *Run) Membership(ctx context.Context, shadows int) ([]Finding, error) 
 	if err != nil {
 		return nil, err
 	}
-	if g.Labels.Multi() || run.Model == nil {
+	if g.Labels.Kind() != target.Single || run.Model == nil {
 		return nil, ErrNothing
 	}
 	with, without := g.InSplit(graph.Train), g.InSplit(graph.Test)

@@ -1,0 +1,49 @@
+// Package target says what the labels of nodes are, and in which units numbers among them are learned.
+package target
+
+import "github.com/heddle-gnn/heddle/mat"
+
+// A Kind says what the targets of nodes are.
+type Kind uint8
+
+// The kinds, and the names of their tasks.
+const (
+	Single  Kind = iota // "single": one class a node
+	Several             // "multi": any number of classes
+	Numbers             // "regression": real numbers
+)
+
+var kindNames = [...]string{"single", "multi", "regression"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Named returns the kind whose task has that name.
+func Named(task string) (k Kind, ok bool) {
+	for i, name := range kindNames {
+		if name == task {
+			return Kind(i), true
+		}
+	}
+	return 0, false
+}
+
+// A Unit is that of a column of standardised numbers: v stands for Mean + Deviation·v.
+type Unit struct {
+	Mean      float64 `json:"mean"`
+	Deviation float64 `json:"deviation"` // above 0
+}
+
+// Restored returns rows of standardised numbers as what they stand for; without units rows itself.
+func Restored(rows mat.Dense, units []Unit) mat.Dense {
+	if units == nil {
+		return rows
+	}
+	out := rows.Clone()
+	for i := range out.Rows {
+		row := out.Row(i)
+		for c, u := range units {
+			row[c] = float32(u.Mean + u.Deviation*float64(row[c]))
+		}
+	}
+	return out
+}
