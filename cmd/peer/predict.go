@@ -161,9 +161,7 @@ func (q question) page(g *graph.Graph, m *nn.Model, card modelfile.Card, p heddl
 	if math.IsNaN(score) {
 		return one
 	}
-	for _, i := range g.InSplit(graph.Test) {
-		one.Known = append(one.Known, i)
-	}
+	one.Known = g.InSplit(graph.Test)
 	return one
 }
 
