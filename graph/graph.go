@@ -60,18 +60,18 @@ type Labels struct {
 	Names   []string      // [C], or nil
 }
 
-// Unlabelled returns the labels of n nodes, none of which has one.
-func Unlabelled(k target.Kind, n, classes int) Labels {
-	l := Labels{Classes: classes}
+// None returns labels of that kind, of as many classes as l, for n nodes none of which has one.
+func (l Labels) None(k target.Kind, n int) Labels {
+	none := Labels{Classes: l.Classes}
 	switch k {
 	case target.Several:
-		l.Bits = make([]uint8, n*classes)
+		none.Bits = make([]uint8, n*l.Classes)
 	case target.Numbers:
-		l.Values = slices.Repeat([]float32{float32(math.NaN())}, n*classes)
+		none.Values = slices.Repeat([]float32{float32(math.NaN())}, n*l.Classes)
 	default:
-		l.Class = slices.Repeat([]int32{-1}, n)
+		none.Class = slices.Repeat([]int32{-1}, n)
 	}
-	return l
+	return none
 }
 
 // Multi reports whether a node may have several classes.

@@ -46,7 +46,7 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	for k, name := range []string{"single", "multi", "regression"} {
-		if got, ok := target.Named(name); !ok || got != target.Kind(k) || Unlabelled(got, 3, 2).Kind() != got || got != target.Several && Unlabelled(got, 3, 2).Labelled() != 0 {
+		if got, ok := target.Named(name); !ok || got != target.Kind(k) || (Labels{Classes: 2}).None(got, 3).Kind() != got || got != target.Several && (Labels{Classes: 2}).None(got, 3).Labelled() != 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -155,7 +155,7 @@ func labelled(spec nn.Spec, s *shard.Shard) bool {
 // unlabelled returns s, which has no labels, as one of the model's classes of which no node has any.
 func unlabelled(s *shard.Shard, spec nn.Spec) *shard.Shard {
 	one := *s
-	one.Split, one.Labels = make([]graph.Split, s.Owned), graph.Unlabelled(spec.Kind(), s.Owned, spec.Classes)
+	one.Split, one.Labels = make([]graph.Split, s.Owned), graph.Labels{Classes: spec.Classes}.None(spec.Kind(), s.Owned)
 	for i := range one.Split {
 		one.Split[i] = graph.None
 	}
@@ -189,7 +189,7 @@ func Bins(spec nn.Spec) int {
 
 // test returns the metric over the test nodes of all peers; s has their splits as they were given.
 func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metric float64, nodes int64, err error) {
-	none := graph.Unlabelled(p.model.Spec.Kind(), 0, p.model.Spec.Classes).Standardised(p.model.Spec.Units)
+	none := graph.Labels{Classes: p.model.Spec.Classes}.None(p.model.Spec.Kind(), 0).Standardised(p.model.Spec.Units)
 	a := eval.NewAccumulator(p.Metric, none, Bins(p.model.Spec))
 	counts := make([]int64, a.Size())
 	if labelled(p.model.Spec, s) {

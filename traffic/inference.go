@@ -27,7 +27,7 @@ func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
 		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps), s.Classes, false, exactly)
 		l.sum("scale of the errors", 2, 4, 0)
 	}
-	none := graph.Unlabelled(s.Kind(), 0, s.Classes)
+	none := graph.Labels{Classes: s.Classes}.None(s.Kind(), 0)
 	l.sum("test metric", 1, 0, int64(eval.NewAccumulator(c.Metric, none, infer.Bins(s)).Size()))
 	return l.List
 }

@@ -17,7 +17,7 @@ var exactly = wire.Coding{}
 
 // accumulated returns how many counts a metric has while it selects and at the end, of which so many are wide.
 func accumulated(metric eval.Metric, k target.Kind, classes int) (selecting, final, wide int64) {
-	none := graph.Unlabelled(k, 0, classes)
+	none := graph.Labels{Classes: classes}.None(k, 0)
 	a := eval.NewAccumulator(metric, none, train.SelectionBins)
 	for i := range a.Size() {
 		if a.Wide(i) {

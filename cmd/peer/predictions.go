@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/cmd/peer/numbers"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
@@ -91,6 +92,34 @@ func (g guessed) each(names []string, do func(row nodePrediction, probability st
 	return nil
 }
 
+// numbersOf returns predictions of numbers.
+func numbersOf(names []string, all []guessed) (t numbers.Table) {
+	for k := range all[0].p.Logits.Cols {
+		t.Targets = append(t.Targets, className(names, k))
+	}
+	for _, g := range all {
+		for i := range g.p.Logits.Rows {
+			row := numbers.Row{ID: g.name(i), Site: g.site, Node: int64(i)}
+			if g.global != nil {
+				row.Node = g.global[i]
+			}
+			for _, v := range g.p.Logits.Row(i) {
+				row.Prediction = append(row.Prediction, float64(v))
+			}
+			if g.split != nil {
+				row.Split = splitNames[g.split[i]]
+			}
+			if l := g.labels; l.Values != nil && l.Has(i) {
+				for _, v := range l.Values[i*l.Classes : (i+1)*l.Classes] {
+					row.Target = append(row.Target, float64(v))
+				}
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
 // labelOf returns the label of node i as text; ok is false if it is not known.
 func labelOf(l graph.Labels, i int, names []string) (text string, ok bool) {
 	if l.Multi() {
@@ -122,7 +151,7 @@ func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 // all with a probability above one half.
 func writeCSV(w io.Writer, names []string, all []guessed) error {
 	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
-		return writeNumbersCSV(w, names, all)
+		return numbersOf(names, all).CSV(w, plainCell)
 	}
 	c := csv.NewWriter(w)
 	head := []string{"id", "class", "probability", "split", "label"}
@@ -173,33 +202,26 @@ func plainCell(text string) string {
 	return "'" + text
 }
 
-// nameList is n names, or their numbers, as one line of CSV.
-func nameList(names []string, n int) (string, error) {
-	var list strings.Builder
-	c := csv.NewWriter(&list)
-	var line []string
-	for k := range n {
-		line = append(line, className(names, k))
-	}
-	err := c.Write(line)
-	c.Flush()
-	return strings.TrimSpace(list.String()), err
-}
-
 // writeParquet writes one row per node.
 func writeParquet(w io.Writer, names []string, all []guessed) error {
 	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
-		return writeNumbersParquet(w, names, all)
+		return numbersOf(names, all).Parquet(w)
 	}
 	classes := 0
 	if len(all) > 0 {
 		classes = all[0].p.Logits.Cols
 	}
-	list, err := nameList(names, classes)
-	if err != nil {
+	var list strings.Builder
+	c := csv.NewWriter(&list)
+	var line []string
+	for k := range classes {
+		line = append(line, className(names, k))
+	}
+	if err := c.Write(line); err != nil {
 		return err
 	}
-	f := parquet.NewGenericWriter[nodePrediction](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("classes", list))
+	c.Flush()
+	f := parquet.NewGenericWriter[nodePrediction](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("classes", strings.TrimSpace(list.String())))
 	for _, g := range all {
 		err := g.each(names, func(row nodePrediction, _ string) error {
 			_, err := f.Write([]nodePrediction{row})

@@ -65,7 +65,7 @@ const totals = 4 + standings
 
 // Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution).
 func Numbers(k target.Kind, classes int) (parts, wide [3]int64) {
-	s := eval.NewSheet(graph.Unlabelled(k, 0, classes))
+	s := eval.NewSheet(graph.Labels{Classes: classes}.None(k, 0))
 	parts = [3]int64{int64(1 + labels.Len(k, classes) + totals), eval.Likelihoods, 2 * int64(s.Size())}
 	wide = [3]int64{int64(labels.Reals(k, classes) + totals), eval.Likelihoods}
 	for i := range 2 * s.Size() {
