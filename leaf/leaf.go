@@ -50,6 +50,9 @@ func (a Agreement) Validate() error {
 // MostLeaves bounds the leaves of a run: every sum of their numbers must fit.
 const MostLeaves = 1 << 22
 
+// mostNumbers bounds the numbers of a sum, and so what a leaf can make a site hold.
+const mostNumbers = 1 << 20
+
 // Step is the grid of a sum: each member rounds its numbers to multiples of it, half to even, and their
 // sum is exact, whoever adds in which order.
 const Step = 0x1p-32
@@ -71,6 +74,9 @@ func (a Agreement) bound(sites int) float64 { return bound(a.Most + sites) }
 func pack(c *comm.Contribution, most float64) (comm.Integers, error) {
 	if c.Clipped || c.Residual != nil {
 		return comm.Integers{}, fmt.Errorf("leaf: %v: sums with leaves can neither be clipped nor have residuals", c.ID)
+	}
+	if n := len(c.Update) + len(c.Counts); n > mostNumbers {
+		return comm.Integers{}, fmt.Errorf("leaf: %v: a sum with leaves must have at most %d numbers (got %d)", c.ID, mostNumbers, n)
 	}
 	x := comm.NewIntegers(64, len(c.Update)+len(c.Counts))
 	for i, v := range c.Update {

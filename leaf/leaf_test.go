@@ -484,4 +484,8 @@ func TestNumbersMustFit(t *testing.T) {
 			t.Errorf("%v: %v, %d messages", v, err, len(w.sent))
 		}
 	}
+	l := leaf.Contributor{Agreement: a, Uplink: &wires{}}
+	if _, err := l.Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 1<<20+1)}); err == nil || !strings.Contains(err.Error(), "at most 1048576 numbers") {
+		t.Errorf("too many numbers: %v", err)
+	}
 }

@@ -32,7 +32,7 @@ const (
 const (
 	mostFrame    = comm.MaxFrame - linkHeader
 	mostEvidence = 1 << 16
-	mostMessage  = 1 << 30
+	mostMessage  = HeaderLen + 8*mostNumbers // a share; sums have a shorter header
 )
 
 func sendMessage(ctx context.Context, t comm.Transport, to int, kind byte, b []byte) error {
