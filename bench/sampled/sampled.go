@@ -25,7 +25,7 @@ var About = page.About{
 	Title: "Mini-batch training",
 	Text: `Test accuracy of sampled mini-batches beside full-batch training, in percent, and the time of an
 epoch by group and latency. Both train the same layers from the same defaults; the epoch and, of
-mini-batches, fan-outs and batch size are chosen by validation.`,
+mini-batches, batch size, fan-outs and schedule are chosen by validation.`,
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -36,6 +36,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	var o options
 	f.StringVar(&o.sizes, "batch-sizes", "512,1024", "batch sizes to choose from")
 	f.StringVar(&o.fanouts, "fanouts", "10,25", "fan-outs of all hops to choose from")
+	f.StringVar(&o.schedules, "schedules", "constant", "schedules of the learning rate of mini-batches to choose from")
 	f.IntVar(&o.seeds, "seeds", 3, "seeds")
 	f.IntVar(&o.rounds, "rounds", 200, "epochs of mini-batches; full batch has its default")
 	f.IntVar(&o.every, "eval-every", 2, "epochs from one validation to the next, of both")
@@ -47,7 +48,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		if *link != "" {
 			return times(ctx, p, *root, *names, o.train, strings.Split(*link, ","), *peers, *groups)
 		}
-		p.Table("graph %s", "model %s", "seeds %d", "full batch %.2f", "deviation %.2f", "mini-batch %.2f", "deviation %.2f", "difference %+.2f", "batch size, fan-out %s")
+		p.Table("graph %s", "model %s", "seeds %d", "full batch %.2f", "deviation %.2f", "mini-batch %.2f", "deviation %.2f", "difference %+.2f", "batch size, fan-out, schedule %s")
 		for name := range strings.SplitSeq(*names, ",") {
 			g, err := graphs.Open(*root, name)
 			if err != nil {
@@ -65,9 +66,9 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 
 // options are those of accuracy.
 type options struct {
-	sizes, fanouts       string
-	seeds, rounds, every int
-	train                float64
+	sizes, fanouts, schedules string
+	seeds, rounds, every      int
+	train                     float64
 }
 
 // split returns g with a share of its nodes in training, half of the others in validation and the rest in test.
@@ -150,15 +151,17 @@ func chosenOf(ctx context.Context, g *graph.Graph, model string, seed uint64, o 
 	}
 	for _, size := range sizes {
 		for _, k := range fanouts {
-			plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: model})
-			plan.Seed, plan.Peers, plan.Transport = seed, 2, "memory"
-			plan.BatchSize, plan.Fanouts, plan.Rounds, plan.EvalEvery = size, []int{k}, o.rounds, o.every
-			r, err := heddle.Train(ctx, g, plan)
-			if err != nil {
-				return nil, "", err
-			}
-			if best == nil || r.Val > best.Val {
-				best, what = r, fmt.Sprintf("%d, %d", size, k)
+			for schedule := range strings.SplitSeq(o.schedules, ",") {
+				plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: model})
+				plan.Seed, plan.Peers, plan.Transport, plan.Schedule = seed, 2, "memory", schedule
+				plan.BatchSize, plan.Fanouts, plan.Rounds, plan.EvalEvery = size, []int{k}, o.rounds, o.every
+				r, err := heddle.Train(ctx, g, plan)
+				if err != nil {
+					return nil, "", err
+				}
+				if best == nil || r.Val > best.Val {
+					best, what = r, fmt.Sprintf("%d, %d, %s", size, k, schedule)
+				}
 			}
 		}
 	}
