@@ -205,6 +205,9 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 		if name != "" && !role[k] {
 			s.stats[k] = &column.Stats{}
 		}
+		if err := t.Unread[name]; err != nil && s.stats[k] != nil {
+			return fmt.Errorf("dataset: %s: column %s: %w: Ignore leaves it out", t.Path, name, err)
+		}
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ This package is a thin layer over the program `peer`, which is inside it: `pytho
 
 from heddle._graph import Graph, SparseRows, Tables, split
 from heddle._program import Error, InputError, Interrupted
-from heddle._run import Comparison, Report, Run, compare, demo_graph, join, load, train, tune
+from heddle._run import Comparison, Report, Run, compare, demo_graph, join, load, simulate, train, tune
 from heddle._settings import Settings
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "demo_graph",
     "join",
     "load",
+    "simulate",
     "split",
     "train",
     "tune",

@@ -335,6 +335,18 @@ def join(
     return run
 
 
+def simulate(data: Any = None, **options: Any) -> Any:
+    """Simulates a federation in which phones send shares of their numbers to a few sites, and returns its figures.
+
+    Args:
+        data: a graph as of `train`, cut into communities, one a phone; None: each phone has a generated graph.
+        options: flags of `peer simulate`, as `phones=1000`, `trace="day"`, `participation=[1, 0.3]`.
+    """
+    with tempfile.TemporaryDirectory() as t:
+        at = None if data is None else _written(data, None, pathlib.Path(t), 0)
+        return json.loads(_program.run(["simulate", "--json", *_program.flags({"data": at, **options})]))
+
+
 def load(directory: _program.Path) -> Run:
     """Returns the run whose files are in a directory: of `train`, `join`, `Run.save` or the program."""
     run = Run(pathlib.Path(directory))

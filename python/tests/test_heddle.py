@@ -99,6 +99,11 @@ class Training(unittest.TestCase):
         self.assertIn("raw data seen by", str(done))
         self.assertIn("<iframe", done.report()._repr_html_())
 
+    def test_simulate(self):
+        done = heddle.simulate(phones=40, rounds=1)
+        self.assertIsInstance(done, (dict, list))
+        self.assertIn("40", json.dumps(done))
+
     def test_tune(self):
         run = heddle.tune(self.graph, progress=False, transport="memory", budget="2MB")
         self.assertTrue(any(one["chosen"] for one in run.metrics["tried"]))
@@ -303,6 +308,7 @@ class Sources(unittest.TestCase):
     def test_tables(self):
         import pandas
         import pyarrow
+        import pyarrow.parquet
 
         g = self.want
         nodes = pandas.DataFrame({f"f{k}": g.x[:, k] for k in range(12)})
@@ -315,6 +321,17 @@ class Sources(unittest.TestCase):
             self.assertEqual((run.metrics["peers"], run.classes), (3, ["c0", "c1", "c2"]))
             runs.append(run.logits())
         np.testing.assert_array_equal(*runs)
+        with tempfile.TemporaryDirectory() as t:  # columns that Parquet has and CSV has not
+            half, file = g.x[:, 0].astype(np.float16), pathlib.Path(t) / "nodes.parquet"
+            table = pyarrow.table({"id": nodes["id"], "half": pyarrow.array(half), "null": pyarrow.nulls(240), "class": nodes["class"],
+                                   "pair": pyarrow.array([{"a": float(v), "b": "z"} for v in g.x[:, 1]]), "deep": pyarrow.array([[[1]]] * 240)})  # fmt: skip
+            pyarrow.parquet.write_table(table, file)
+            with self.assertRaisesRegex(heddle.InputError, "column deep: must hold"):
+                heddle.train(heddle.Tables(file, edges, label="class"), progress=False)
+            kept = heddle.Tables(file, edges, label="class", options={"ignore": "deep"}).write(t)
+            got = heddle.Graph.read(kept)
+            self.assertGreater(np.corrcoef(got.x[:, 0], half)[0, 1], 0.9999)
+            self.assertEqual(got.x.shape[1], 4)  # half, pair.a, and pair.b of one category or another
         with self.assertRaisesRegex(heddle.InputError, "nothere"):
             heddle.train(heddle.Tables(nodes, edges, label="nothere"), progress=False)
 

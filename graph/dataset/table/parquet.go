@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"os"
 	"slices"
@@ -25,8 +26,8 @@ type parquetColumn struct {
 	first int // of the table's columns
 	width int
 	list  bool
-	texts bool // a list that becomes one cell, its values separated by ;
-	text  func(parquet.Value) string
+	texts bool                       // a list that becomes one cell, its values separated by ;
+	text  func(parquet.Value) string // nil: the values are not read
 }
 
 // parquetRows reads the rows of a Parquet file.
@@ -34,6 +35,7 @@ type parquetRows struct {
 	t       *Table
 	rows    parquet.RowReader
 	columns []parquetColumn
+	halves  []bool  // columns of values that are floats of 16 bits, which the library does not tell
 	counter []int64 // start and step of pandas' index where it is no column; nil: there is none
 	buf     []parquet.Row
 	have    []parquet.Row
@@ -46,7 +48,7 @@ type parquetRows struct {
 // openParquet reads the columns of a Parquet file as text, so that the same rules hold for it as
 // for CSV: null is the empty cell, numbers are written so that they read back to the same value,
 // dates and times in ISO 8601. A list of numbers becomes a column for each place, as many as the
-// longest of the first rows has, a list of texts one cell with ; between them.
+// longest of the first rows has, a list of texts one cell with ; between them, a group a column for each field.
 func (t *Table) openParquet(f *os.File) (err error) {
 	defer recovered(&err)
 	info, err := f.Stat()
@@ -70,12 +72,15 @@ func (t *Table) openParquet(f *os.File) (err error) {
 		rowSize: info.Size() / max(1, file.NumRows())}
 	t.files = append(t.files, rows)
 	t.Unit = "row"
-	for _, c := range file.Root().Columns() {
-		column, err := newParquetColumn(c)
-		if err != nil {
-			return err
+	for _, e := range file.Metadata().Schema {
+		if e.Type.Valid { // a column of values
+			l := e.LogicalType
+			_, is := l.Value.(*format.Float16Type)
+			p.halves = append(p.halves, is && e.TypeLength.Valid && e.TypeLength.V == 2)
 		}
-		p.columns = append(p.columns, column)
+	}
+	for _, c := range file.Root().Columns() {
+		p.add(c, c.Name())
 	}
 	if err := p.fill(); err != nil && err != io.EOF {
 		return err
@@ -89,19 +94,58 @@ func (t *Table) openParquet(f *os.File) (err error) {
 	return nil
 }
 
-// newParquetColumn returns a column of one value a row, or of one list.
-func newParquetColumn(c *parquet.Column) (parquetColumn, error) {
-	out, leaf := parquetColumn{name: c.Name(), width: 1}, c
+// add adds what stands below c: a column of one value a row or of one list, or, of a group of values, a column for each of
+// its fields, NAME.FIELD. What is neither becomes one column of empty cells that Unread tells.
+func (p *parquetRows) add(c *parquet.Column, name string) {
+	leaf := c
 	for inner := c.Columns(); !leaf.Leaf() && len(inner) == 1; inner = leaf.Columns() {
 		leaf = inner[0]
 	}
-	out.list = leaf.MaxRepetitionLevel() > 0
-	if !leaf.Leaf() || leaf.MaxRepetitionLevel() > 1 || leaf != c && !out.list {
-		return out, fmt.Errorf("column %s must hold one value or one list of values a row (got groups)", c.Name())
+	if inner := c.Columns(); !c.Leaf() && c.MaxRepetitionLevel() == 0 && (leaf.MaxRepetitionLevel() == 0 || len(inner) > 1) {
+		for _, field := range inner {
+			p.add(field, name+"."+field.Name())
+		}
+		return
+	}
+	column, err := newParquetColumn(leaf, name, p.halves)
+	if err == nil {
+		p.columns = append(p.columns, column)
+		return
+	}
+	if p.t.Unread == nil {
+		p.t.Unread = map[string]error{}
+	}
+	p.t.Unread[name] = err
+	for k := range leaves(c) {
+		p.columns = append(p.columns, parquetColumn{name: name, width: max(0, 1-k)})
+	}
+}
+
+// leaves returns how many columns of values stand below c, itself if it is one.
+func leaves(c *parquet.Column) int {
+	if c.Leaf() {
+		return 1
+	}
+	n := 0
+	for _, inner := range c.Columns() {
+		n += leaves(inner)
+	}
+	return n
+}
+
+// newParquetColumn returns a column of one value a row, or of one list.
+func newParquetColumn(leaf *parquet.Column, name string, halves []bool) (parquetColumn, error) {
+	out := parquetColumn{name: name, width: 1, list: leaf.MaxRepetitionLevel() > 0}
+	if !leaf.Leaf() || leaf.MaxRepetitionLevel() > 1 {
+		return out, errors.New("must hold one value, a group of values or a list of values a row (got a list of lists or groups)")
 	}
 	var err error
-	if out.text, err = cellText(leaf.Type()); err != nil {
-		return out, fmt.Errorf("column %s: %w", c.Name(), err)
+	if k := leaf.Index(); k >= 0 && k < len(halves) && halves[k] {
+		out.text = func(v parquet.Value) string {
+			return strconv.FormatFloat(float64(half(binary.LittleEndian.Uint16(v.ByteArray()))), 'g', -1, 32)
+		}
+	} else if out.text, err = cellText(leaf.Type()); err != nil {
+		return out, err
 	}
 	kind := leaf.Type().Kind()
 	out.texts = out.list && (kind == parquet.ByteArray || kind == parquet.Boolean)
@@ -140,6 +184,9 @@ func (p *parquetRows) layOut() {
 	for k := range p.columns {
 		c := &p.columns[k]
 		c.first = len(p.t.Columns)
+		if c.width == 0 {
+			continue
+		}
 		if !c.list || c.texts {
 			p.t.Columns = append(p.t.Columns, c.name)
 			continue
@@ -193,7 +240,7 @@ func (p *parquetRows) read() (_ []string, _ int, err error) {
 		}
 		c, at := &p.columns[k], p.used[k]
 		p.used[k]++
-		if v.IsNull() {
+		if v.IsNull() || c.text == nil {
 			continue
 		}
 		switch {
@@ -235,6 +282,8 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 				}
 				return isoTime(time.Unix(s, (v.Int64()-s*each)*unit))
 			}, nil
+		case *format.NullType:
+			return func(parquet.Value) string { return "" }, nil
 		case *format.DecimalType:
 			return decimalText(t.Kind(), int(i.Scale))
 		}
@@ -260,6 +309,22 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 		return func(v parquet.Value) string { return string(v.ByteArray()) }, nil
 	}
 	return nil, fmt.Errorf("type must be boolean, integer, float, decimal, date, timestamp or string (got %v)", t)
+}
+
+// half returns the value of a float of 16 bits (IEEE 754 binary16).
+func half(b uint16) float32 {
+	sign, exponent, fraction := uint32(b>>15)<<31, uint32(b>>10&31), uint32(b&1023)
+	switch exponent {
+	case 0:
+		v := float32(fraction) * 0x1p-24
+		if sign != 0 {
+			v = -v
+		}
+		return v
+	case 31:
+		return math.Float32frombits(sign | 255<<23 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
 // isoTime writes a point of time in UTC, without the hour where it is midnight.

@@ -24,6 +24,7 @@ type Table struct {
 	Read    func() ([]string, int, error) // cells in the columns' order and the line; io.EOF at the end
 	Charset string                        // of a text
 	Comma   rune                          // between the cells of a text
+	Unread  map[string]error              // columns whose cells are empty because their values cannot be read, and why
 
 	format Format
 	index  int            // column of the names of rows that pandas wrote without a name of its own; −1: none

@@ -5,9 +5,11 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,16 +145,6 @@ func TestParquet(t *testing.T) {
 
 func TestParquetRefused(t *testing.T) {
 	for want, write := range map[string]func(io.Writer) error{
-		"column pair must hold one value or one list of values a row": func(w io.Writer) error {
-			return parquet.Write(w, []struct {
-				Pair struct{ A, B int32 } `parquet:"pair"`
-			}{{}})
-		},
-		"column stamp: type must be": func(w io.Writer) error {
-			return parquet.Write(w, []struct {
-				Stamp [16]byte `parquet:"stamp,uuid"`
-			}{{}})
-		},
 		"it must end in PAR1": func(w io.Writer) error {
 			_, err := io.WriteString(w, "id,age\n1,2\n")
 			return err
@@ -164,6 +156,56 @@ func TestParquetRefused(t *testing.T) {
 		}
 		_, _, err := rows(t, written(t, "a.parquet", b.Bytes()))
 		graphtest.Refused(t, err, want, "a.parquet")
+	}
+}
+
+// TestParquetGroups: a group becomes a column for each field; what cannot be read is empty, and said.
+func TestParquetGroups(t *testing.T) {
+	type name struct {
+		First string `parquet:"first"`
+		Long  int32  `parquet:"long"`
+	}
+	type row struct {
+		ID    string   `parquet:"id"`
+		Of    name     `parquet:"of"`
+		Stamp [16]byte `parquet:"stamp,uuid"`
+		Deep  []name   `parquet:"deep"`
+		Last  int32    `parquet:"last"`
+	}
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []row{{"a", name{"x", 3}, [16]byte{1}, []name{{"p", 1}, {"q", 2}}, 7}, {"b", name{"y", 4}, [16]byte{}, nil, 8}}); err != nil {
+		t.Fatal(err)
+	}
+	table, err := Open(written(t, "a.parquet", b.Bytes()), Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	if want := []string{"id", "of.first", "of.long", "stamp", "deep", "last"}; !slices.Equal(table.Columns, want) {
+		t.Errorf("columns are %q, must be %q", table.Columns, want)
+	}
+	for _, want := range [][]string{{"a", "x", "3", "", "", "7"}, {"b", "y", "4", "", "", "8"}} {
+		if got, _, err := table.Read(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("row is %q, must be %q (%v)", got, want, err)
+		}
+	}
+	graphtest.Refused(t, table.Unread["stamp"], "type must be")
+	graphtest.Refused(t, table.Unread["deep"], "list of lists")
+	if len(table.Unread) != 2 {
+		t.Errorf("unread are %v", table.Unread)
+	}
+}
+
+// TestHalf: values of IEEE 754 binary16, as numpy.float16 has them.
+func TestHalf(t *testing.T) {
+	for b, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x3555: 0.333251953125, 1: 0x1p-24, 0x7bff: 65504, 0x8001: -0x1p-24,
+		0x7c00: float32(math.Inf(1))} {
+		if got := half(b); got != want {
+			t.Errorf("%04x is %v, must be %v", b, got, want)
+		}
+	}
+	if v := half(0x7e00); v == v {
+		t.Errorf("7e00 must not be a number (got %v)", v)
 	}
 }
 
