@@ -180,6 +180,19 @@ class Faults(unittest.TestCase):
         self.assertLess(min(took), 0.5)
 
 
+class Figures(unittest.TestCase):
+    def test_cora(self):
+        """Cora gives the figure of the table in docs/measurements/frugal.md."""
+        root = pathlib.Path(__file__).resolve().parents[2]
+        data = root.parent / "shared" / "data" / "cora"
+        if not data.exists():
+            self.skipTest(f"SKIPPED: {data} is not there")
+        line = next(one for one in (root / "docs/measurements/frugal.md").read_text().splitlines() if one.startswith("| cora | frugal |"))
+        want = float(line.split("|")[3].split("±")[0])
+        run = heddle.train(heddle.Graph.read(data), progress=False, preset="frugal", peers=4, policy="random", seeds=10)
+        self.assertAlmostEqual(100 * run.metrics["test_over_runs"]["mean"], want, delta=0.15)
+
+
 class Sources(unittest.TestCase):
     """Data of other libraries give the same arrays."""
 
