@@ -39,7 +39,8 @@ class Graph:
     Attributes:
         edge_index: [2, E], sources and targets in 0..N-1, or a sparse matrix [N, N] whose values are weights. An edge
             has no direction and may be listed in one direction or both.
-        y: [N], class in 0..C-1, or -1: no label; texts are names of classes. Or [N, C], any number of classes a node.
+        y: [N], class in 0..C-1, or -1: no label; texts are names of classes. Or [N, C], any number of classes a node. Or,
+            of a regression, floats [N] or [N, C] of which some are fractions, NaN: no label.
         x: [N, F], features, dense or sparse; None: nodes have no features.
         site: [N], the site that holds each node, as number or name; None: there are no sites.
         train_mask, val_mask, test_mask: [N] or [N, S]; all None: `train` draws them by `split`.
@@ -184,7 +185,9 @@ def split(y: Any, train: float = 0.6, val: float = 0.2, seed: int = 0) -> tuple[
     if not (0 < train and 0 <= val and train + val <= 1):
         raise InputError(f"train and val must be fractions whose sum is at most 1 (got {train}, {val})")
     y, _ = _labels(y, None)
-    key = np.zeros(len(y), np.int64) if y.ndim == 2 else y
+    key = y if y.ndim == 1 else np.zeros(len(y), np.int64)
+    if y.dtype.kind == "f":
+        key = -np.isnan(y.reshape(len(y), -1)).all(axis=1).astype(np.int64)
     masks = np.zeros((3, len(y)), bool)
     draw = np.random.default_rng(seed)
     for c in np.unique(key[key >= 0]):
@@ -246,12 +249,13 @@ def _labels(y: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optional[li
         y = y[:, 0]
     if y.dtype.kind in "OUS":
         return _named(y, names)
+    if y.dtype.kind == "f":
+        known = y[~np.isnan(y)]
+        if not np.array_equal(known, np.round(known)):
+            return y.astype(np.float32), names
+        y = np.where(np.isnan(y), 0 if y.ndim == 2 else -1, y)
     if y.ndim == 2:
         return y.astype(bool), names
-    if y.dtype.kind == "f":
-        y = np.where(np.isnan(y), -1, y)
-        if not np.array_equal(y, np.round(y)):
-            raise InputError("y must hold numbers of classes (got fractions)")
     return y.astype(np.int64), names
 
 

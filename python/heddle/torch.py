@@ -118,19 +118,23 @@ class Model(nn.Module):
         train_mask: Optional[torch.Tensor] = None,
         held_out: Optional[torch.Tensor] = None,
     ) -> torch.Tensor:
-        """Returns the logits of every node, [N, C].
+        """Returns the logits of every node, [N, C]; of a regression the predictions.
 
         Args:
             x: [N, F], dense or sparse as given to `train`: class means round the rows of sparse features.
             edge_index: [2, E]; edges are made undirected and loops dropped, as `train` does.
             edge_weight: [E], above 0; None: 1.
             edge_type: [E], relations of model rgcn.
-            y: [N] classes or [N, C]; and
+            y: [N] classes, or [N, C], or the numbers of a regression; and
             train_mask: [N], the nodes whose labels the model was trained on. Only class means, label augmentation and
                 Correct & Smooth read them; None: the nodes are new.
             held_out: [N], validation and test nodes of an inductive run; read where y is.
         """
         data = Inputs(x, edge_index, edge_weight, edge_type, y, train_mask, held_out)
+        out = self._outputs(data)
+        return self._unit("mean") + self._unit("deviation") * out if self.spec["task"] == "regression" else out
+
+    def _outputs(self, data: Inputs) -> torch.Tensor:
         if self.spec["encoder"]["kind"] == "closed":
             return _ClassMeans(self, data)()
         h = self._encode(data)
@@ -188,11 +192,18 @@ class Model(nn.Module):
             x = torch.cat(parts, 1)
         return x
 
+    def _unit(self, name: str) -> torch.Tensor:
+        """Returns the means or deviations of numbers, [C]."""
+        return torch.tensor([u[name] for u in self.spec["units"]])
+
     def _given(self, data: Inputs) -> torch.Tensor:
         """Returns the training labels as rows [N, C], zeros elsewhere."""
         given = data.x.new_zeros(data.n, self.spec["classes"])
         if data.y is None or data.train_mask is None:
             return given
+        if data.y.is_floating_point():
+            standard = (data.y.reshape(data.n, -1) - self._unit("mean")) / self._unit("deviation")
+            return torch.where(_told(data)[:, None], standard, given)
         if data.y.dim() == 2:
             return torch.where(data.train_mask[:, None], data.y.to(given.dtype), given)
         rows = torch.nonzero(data.train_mask & (data.y >= 0))[:, 0]
@@ -337,6 +348,13 @@ def _over(x: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
     return x / torch.where(size > 0, size, torch.ones_like(size))
 
 
+def _told(data: Inputs) -> torch.Tensor:
+    """Returns which nodes are training nodes with a label, [N]."""
+    if data.y.is_floating_point():
+        return data.train_mask & ~data.y.reshape(data.n, -1).isnan().all(1)
+    return data.train_mask & (data.y >= 0) if data.y.dim() == 1 else data.train_mask
+
+
 class _ClassMeans:
     """Rounds of class means, (19) to (24)."""
 
@@ -344,7 +362,7 @@ class _ClassMeans:
         self.m, self.data, self.s = m, data, m.spec["closed"]
         self.classes = m.spec["classes"]
         self.width = self.classes
-        if self.s.get("residual") and not self.s.get("multi"):
+        if self.s.get("residual") and not self.s.get("multi") and not self.s.get("numbers"):
             self.width = max(self.classes - 1, 1)
         x = data.x
         if self.s.get("adjacent"):
@@ -358,13 +376,13 @@ class _ClassMeans:
         given, train, others = None, None, None
         if s.get("leave_out") and self.data.train_mask is not None:
             given = self.m._given(self.data)
-            train = self.data.train_mask & ((self.data.y >= 0) if self.data.y.dim() == 1 else True)
+            train = _told(self.data)
             others = ~train
             if s.get("inductive") and self.data.held_out is not None:
                 others = others & ~self.data.held_out
         columns: list[torch.Tensor] = []
         logits = self.x.new_zeros(self.data.n, self.classes)
-        if given is not None and s.get("residual"):
+        if given is not None and s.get("residual") and not s.get("numbers"):
             logits[:, : self.width] = p("round1.counts")[0] - (0.5 if s.get("multi") else 0)
         for r in range(1, s["rounds"] + 1):
             z = self.x @ p(f"round{r}.means")  # (20)

@@ -235,8 +235,8 @@ class Sources(unittest.TestCase):
         np.testing.assert_array_equal(g.y, [0, -1, 1])
         self.assertEqual((g.class_names, g.site_names, list(g.site)), (["cat", "dog"], ["a", "b"], [1, 0, 1]))
         np.testing.assert_array_equal(heddle.Graph([[0], [1]], [1.0, float("nan")]).y, [1, -1])
-        with self.assertRaisesRegex(heddle.InputError, "fractions"):
-            heddle.Graph([[0], [1]], [0.5, 1])
+        np.testing.assert_array_equal(heddle.Graph([[0], [1]], [0.5, 1, np.nan]).y, np.array([0.5, 1, np.nan], np.float32))
+        self.assertEqual([int(m.sum()) for m in heddle.split([0.5] * 10 + [np.nan] * 3)], [6, 2, 2])
 
     def test_split(self):
         y = np.array([0] * 100 + [1] * 10 + [-1] * 5)
