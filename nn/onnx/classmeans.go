@@ -93,12 +93,15 @@ func (e *exporter) leaveOut(s closed.Layout, o ownPart, r int, z, logits value) 
 	n, scale := e.floats(of.Row(0)), e.floats(of.Row(1))
 	width := s.Width(e.spec.Classes)
 	given := e.columns("labels", 0, width)
+	if s.Numbers {
+		given = e.binary("Div", e.binary("Sub", given, e.units(mean)), e.units(deviation))
+	}
 	half := e.float(0)
 	if s.Multi {
 		half = e.float(closed.Half)
 	}
 	if s.Residual {
-		if r == 0 {
+		if r == 0 && !s.Numbers {
 			logits = e.binary("Sub", e.floats(e.tensors["round1.counts"].Row(0)), half)
 		} else {
 			logits = e.columns(logits, 0, width)

@@ -14,7 +14,7 @@
 //	held_out     bool  [N]     with inductive: validation and test nodes of the training graph
 //	sparse       bool  []      with class means: whether the training features were sparse, so that rows are rounded
 //
-// Outputs are logits [N, C] and probabilities [N, C]. The equations are those of docs/reference/model-file.md.
+// Outputs are logits [N, C] and probabilities [N, C], or of a regression prediction [N, C], whose labels are numbers. The equations are those of docs/reference/model-file.md.
 package onnx
 
 import (
@@ -23,6 +23,7 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -116,27 +117,43 @@ func (e *exporter) inputs() {
 	}
 }
 
+// units returns one figure of each column of numbers, [C].
+func (e *exporter) units(of func(target.Unit) float64) value {
+	var all []float32
+	for _, u := range e.spec.Units {
+		all = append(all, float32(of(u)))
+	}
+	return e.floats(all)
+}
+
+func mean(u target.Unit) float64      { return u.Mean }
+func deviation(u target.Unit) float64 { return u.Deviation }
+
+// output names a value as an output of the graph.
+func (e *exporter) output(name string, of value) {
+	var node message
+	node.text(1, string(of))
+	node.text(2, name)
+	node.text(4, "Identity")
+	e.graph.bytes(1, node)
+	e.declare(12, name, typeFloat, "N", e.spec.Classes)
+}
+
 func (e *exporter) outputs(logits value, card modelfile.Card) {
+	if e.spec.Kind() == target.Numbers {
+		e.output("prediction", e.binary("Add", e.binary("Mul", logits, e.units(deviation)), e.units(mean)))
+		return
+	}
 	scaled := logits
 	if t := card.Temperature; t != 0 && t != 1 {
 		scaled = e.binary("Div", logits, e.float(t))
 	}
 	p := e.softmax(scaled)
-	if e.spec.Task == "multi" {
+	if e.spec.Kind() == target.Several {
 		p = e.add("Sigmoid", []value{scaled})
 	}
-	for _, one := range []struct {
-		name string
-		of   value
-	}{{"logits", logits}, {"probabilities", p}} {
-		var node message
-		node.text(1, string(one.of))
-		node.text(2, one.name)
-		node.text(4, "Identity")
-		e.graph.bytes(1, node)
-	}
-	e.declare(12, "logits", typeFloat, "N", e.spec.Classes)
-	e.declare(12, "probabilities", typeFloat, "N", e.spec.Classes)
+	e.output("logits", logits)
+	e.output("probabilities", p)
 }
 
 func (e *exporter) binary(kind string, a, b value) value { return e.add(kind, []value{a, b}) }

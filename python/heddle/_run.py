@@ -109,8 +109,9 @@ class Run(_Output):
 
     @property
     def classes(self) -> list[str]:
-        """Names of the C classes."""
-        return [str(name) for name in self._arrays()["classes"]]
+        """Names of the C classes, or of the C numbers of a regression."""
+        arrays = self._arrays()
+        return [str(name) for name in arrays["targets" if "targets" in arrays else "classes"]]
 
     @property
     def ids(self) -> np.ndarray:
@@ -135,11 +136,11 @@ class Run(_Output):
 
     def predict_proba(self, data: Any = None) -> np.ndarray:
         """Returns the calibrated probability of every class, [N, C] float32."""
-        return self._arrays(data)["probability"]
+        return self._of_classes("probability", data)
 
     def logits(self, data: Any = None) -> np.ndarray:
         """Returns the logits of every class, [N, C] float32."""
-        return self._arrays(data)["logits"]
+        return self._of_classes("logits", data)
 
     def embeddings(self, data: Any = None) -> np.ndarray:
         """Returns the rows that the last linear map reads, [N, H] float32."""
@@ -182,6 +183,12 @@ class Run(_Output):
         from heddle import _pyg
 
         return _pyg.to_pyg(self.model_file)
+
+    def _of_classes(self, name: str, data: Any) -> np.ndarray:
+        arrays = self._arrays(data)
+        if name not in arrays:
+            raise _program.InputError(f"there is no {name} of numbers: predict() returns them")
+        return arrays[name]
 
     def _arrays(self, data: Any = None) -> dict[str, np.ndarray]:
         """Returns the predictions by node number."""

@@ -8,7 +8,7 @@ import numpy as np
 
 import heddle
 from test_heddle import needs, small
-from test_torch import sparse, told
+from test_torch import numbers, sparse, told
 
 BOUND = 1e-4
 
@@ -21,18 +21,23 @@ class Files(unittest.TestCase):
         run = heddle.train(graph, progress=False, transport="memory", **plan)
         with tempfile.TemporaryDirectory() as t:
             session = onnxruntime.InferenceSession(run.to_onnx(pathlib.Path(t) / "model.onnx"), providers=["CPUExecutionProvider"])
-        n, classes = graph.num_nodes, len(run.classes)
+        n, classes, regression = graph.num_nodes, len(run.classes), graph.y.dtype.kind == "f"
         x = graph.x if isinstance(graph.x, np.ndarray) else graph.x.toarray()
-        labels = graph.y if graph.y.ndim == 2 else graph.y[:, None] == np.arange(classes)
+        labels = graph.y.reshape(n, -1) if graph.y.ndim == 2 or regression else graph.y[:, None] == np.arange(classes)
         every = {
             "x": x,
             "edge_index": graph.edge_index.astype(np.int64),
             "edge_weight": np.ones(graph.edge_index.shape[1], np.float32) if graph.edge_weight is None else graph.edge_weight.astype(np.float32),
-            "labels": (labels & graph.train_mask[:, None]).astype(np.float32),
+            "labels": (labels * graph.train_mask[:, None]).astype(np.float32),
             "train_mask": graph.train_mask,
             "held_out": graph.val_mask | graph.test_mask,
             "sparse": np.array(not isinstance(graph.x, np.ndarray)),
         }
+        if regression:
+            (got,) = session.run(["prediction"], {i.name: every[i.name] for i in session.get_inputs()})
+            want = run.predict(graph)
+            np.testing.assert_allclose(got, want, rtol=0, atol=BOUND * np.abs(want).max())
+            return
         logits, probabilities = session.run(["logits", "probabilities"], {i.name: every[i.name] for i in session.get_inputs()})
         want = run.logits(graph)
         self.assertEqual(logits.shape, (n, classes))
@@ -85,6 +90,11 @@ class Files(unittest.TestCase):
                 self.same(of, preset="frugal", **plan)
         with self.subTest("preset auto"):
             self.same(heddle.demo_graph())
+
+    def test_numbers(self):
+        for plan in ({"preset": "frugal"}, {"mode": "fullbatch", "rounds": 5}):
+            with self.subTest(**plan):
+                self.same(numbers(), **plan)
 
     def test_refusals(self):
         graph = told()

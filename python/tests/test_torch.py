@@ -20,6 +20,12 @@ def told(**more):
     return g
 
 
+def numbers():
+    """told() with a number for each node in place of its class."""
+    g, draw = small(), np.random.default_rng(1)
+    return told(y=(30 + 7 * (g.x @ draw.normal(size=12)) + draw.normal(size=240)).astype(np.float32))
+
+
 def sparse():
     g = told()
     rows, columns = np.nonzero(g.x)
@@ -35,7 +41,7 @@ class Modules(unittest.TestCase):
         from heddle.torch import inputs
 
         run = heddle.train(graph, progress=False, transport="memory", **plan)
-        want = run.logits(graph)
+        want = run.predict(graph) if graph.y.dtype.kind == "f" else run.logits(graph)
         with torch.no_grad():
             got = run.torch_module()(**inputs(graph)).numpy()
         np.testing.assert_allclose(got, want, rtol=0, atol=BOUND * max(1, np.abs(want).max()))
@@ -77,6 +83,13 @@ class Modules(unittest.TestCase):
                 self.assertIn("round1.means", run.weights())
         with self.subTest("preset auto"):
             self.same(heddle.demo_graph())
+
+    def test_numbers(self):
+        for plan in ({"preset": "frugal"}, {"mode": "fullbatch", "rounds": 5}, {"rounds": 5, "model": "sage", "keep_last": True}):
+            with self.subTest(**plan):
+                run = self.same(numbers(), **plan)
+                with self.assertRaisesRegex(heddle.InputError, "no probability of numbers"):
+                    run.predict_proba()
 
     def test_neighbours_that_are_hashed(self):
         draw = np.random.default_rng(5)
