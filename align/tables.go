@@ -180,7 +180,7 @@ func (s *siteEdges) merge(e *dataset.Encoding) {
 	if e.Merge == "" || e.Merge == "max" {
 		return
 	}
-	s.src, s.dst, s.kind, s.weight = edgelist.Merge(e.Merge, s.src, s.dst, s.kind, s.weight)
+	s.src, s.dst, s.kind, s.weight, _ = edgelist.Merge(e.Merge, s.src, s.dst, s.kind, s.weight)
 	for _, x := range s.cross {
 		// The two ends are numbered apart, so that an edge and its reverse are one only where they are.
 		n := int32(0)
@@ -190,7 +190,7 @@ func (s *siteEdges) merge(e *dataset.Encoding) {
 		for k := range x.there {
 			x.there[k] += n
 		}
-		x.here, x.there, x.kind, x.weight = edgelist.Merge(e.Merge, x.here, x.there, x.kind, x.weight)
+		x.here, x.there, x.kind, x.weight, _ = edgelist.Merge(e.Merge, x.here, x.there, x.kind, x.weight)
 		for k := range x.there {
 			x.there[k] -= n
 		}

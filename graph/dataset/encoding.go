@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // Encoding is how a user's tables become a graph: what each column means and how its cells become
@@ -31,13 +32,19 @@ type Encoding struct {
 	Relations []string `json:"relations,omitempty"` // their names, ascending
 
 	Columns []column.Column `json:"columns"` // every other column of the table of nodes, in its order
+
+	Directed    Direction       `json:"directed,omitempty"`     // of the edges' messages
+	EdgeColumns []column.Column `json:"edge_columns,omitempty"` // columns of the table of edges that are features of the edges
+	SplitTime   string          `json:"split_time,omitempty"`   // COLUMN:T1:T2 of the split by time, or ""
 }
 
 // Width returns the number of feature columns, F.
-func (e *Encoding) Width() int {
+func (e *Encoding) Width() int { return width(e.Columns) }
+
+func width(columns []column.Column) int {
 	n := 0
-	for k := range e.Columns {
-		n += e.Columns[k].Features()
+	for k := range columns {
+		n += columns[k].Features()
 	}
 	return n
 }
@@ -69,17 +76,30 @@ func parseEncoding(text []byte) (*Encoding, error) {
 	if err := CheckRelations(e.Relations); err != nil {
 		return nil, fmt.Errorf("dataset: encoding: %w", err)
 	}
+	if err := e.Directed.Valid(); err != nil {
+		return nil, fmt.Errorf("dataset: encoding: %w", err)
+	}
+	if _, err := parseTimes(e.SplitTime); err != nil {
+		return nil, fmt.Errorf("dataset: encoding: %w", err)
+	}
+	if err := errors.Join(validColumns(e.Columns), validColumns(e.EdgeColumns)); err != nil {
+		return nil, fmt.Errorf("dataset: encoding: %w", err)
+	}
+	return &e, nil
+}
+
+func validColumns(columns []column.Column) error {
 	seen := map[string]bool{}
-	for _, c := range e.Columns {
+	for _, c := range columns {
 		if seen[c.Name] {
-			return nil, fmt.Errorf("dataset: encoding: column %s occurs twice", c.Name)
+			return fmt.Errorf("column %s occurs twice", c.Name)
 		}
 		if err := c.Valid(); err != nil {
-			return nil, fmt.Errorf("dataset: encoding: %w", err)
+			return err
 		}
 		seen[c.Name] = true
 	}
-	return &e, nil
+	return nil
 }
 
 func rising(values []string) bool {
@@ -94,29 +114,40 @@ func rising(values []string) bool {
 // encode appends the features of one row to x. at[k] is the place of column k in the table, unused
 // where ignored.
 func (n *nodeReader) encode(cells []string, line int) error {
-	x, first := n.x, 0
-	put := func(j int, v float64) {
-		if f := float32(v); f != 0 {
-			x.Col, x.Val = append(x.Col, int32(first+j)), append(x.Val, f)
-		}
-	}
+	x := n.x
 	n.strange = n.strange[:0]
-	for k := range n.e.Columns {
-		c := &n.e.Columns[k]
-		if c.Kind == column.Ignored {
-			continue
-		}
-		cell := cells[n.at[k]]
-		known, err := c.Encode(n.t, cell, put)
-		if err != nil {
-			return n.t.Fault(line, n.at[k], "%v", err)
-		}
-		if !known && !column.Missing(cell) {
-			n.strange = append(n.strange, k)
-		}
-		first += c.Features()
+	if err := encodeCells(n.t, n.e.Columns, n.at, cells, line, func(j int, f float32) {
+		x.Col, x.Val = append(x.Col, int32(j)), append(x.Val, f)
+	}, func(k int) { n.strange = append(n.strange, k) }); err != nil {
+		return err
 	}
 	x.Rows++
 	x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
+	return nil
+}
+
+// encodeCells gives the features of a row that are not 0, ascending, and tells strange of the columns
+// that do not know the cell's category.
+func encodeCells(t *table.Table, columns []column.Column, at []int, cells []string, line int, put func(j int, f float32), strange func(k int)) error {
+	first := 0
+	for k := range columns {
+		c := &columns[k]
+		if c.Kind == column.Ignored {
+			continue
+		}
+		cell := cells[at[k]]
+		known, err := c.Encode(t, cell, func(j int, v float64) {
+			if f := float32(v); f != 0 {
+				put(first+j, f)
+			}
+		})
+		if err != nil {
+			return t.Fault(line, at[k], "%v", err)
+		}
+		if !known && !column.Missing(cell) {
+			strange(k)
+		}
+		first += c.Features()
+	}
 	return nil
 }

@@ -19,6 +19,7 @@ type Profile struct {
 	Columns   []ColumnProfile // those without a role, in the table's order
 	Classes   []string        // ordered as numbers where all are, else as text
 	Relations []string        // of the table of edges, ascending
+	Edges     []column.Column // of the table of edges: the features of edges
 	labelled  int             // nodes that have a label
 }
 
@@ -71,7 +72,10 @@ func (c ImportConfig) Profile() (*Profile, error) {
 		}
 		p.Columns = append(p.Columns, one)
 	}
-	p.Relations, err = c.relations()
+	if p.Relations, err = c.relations(); err != nil {
+		return nil, err
+	}
+	p.Edges, err = c.edgeColumns()
 	return p, err
 }
 
@@ -79,7 +83,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 // the tables hold.
 func (c ImportConfig) Encoding() Encoding {
 	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Regression: c.Regression, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
-		Weight: c.Weight, Relation: c.Relation, Merge: c.Merge}
+		Weight: c.Weight, Relation: c.Relation, Merge: c.Merge, Directed: c.Directed, SplitTime: c.SplitTime}
 }
 
 // Local returns the encoding that Import makes of the tables.
@@ -97,7 +101,9 @@ func (p *Profile) Local() (*Encoding, error) {
 	for _, one := range p.Columns {
 		e.Columns = append(e.Columns, one.Column)
 	}
-	e.Relations = p.Relations
+	if e.Relations, e.EdgeColumns = p.Relations, p.Edges; e.Directed == BothWays && e.Relation == "" {
+		e.Relations = []string{plain}
+	}
 	return &e, nil
 }
 
@@ -182,6 +188,11 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 	list, err := c.asked()
 	if err != nil {
 		return err
+	}
+	if times, _ := parseTimes(c.SplitTime); times != nil { // Validate has seen it
+		if _, err := t.Column(times.column, "SplitTime"); err != nil {
+			return err
+		}
 	}
 	role := make([]bool, len(t.Columns))
 	all := []asked{{column.Column{Name: s.id}, "ID"}, {column.Column{Name: c.Label}, "Label"}, {column.Column{Name: c.Split}, "Split"}, {column.Column{Name: c.Site}, "Site"}}

@@ -49,14 +49,17 @@ type ImportConfig struct {
 	Date                         []string // dates; COLUMN:mdy and COLUMN:dmy say what 03/04/2024 is where the column does not
 	Age                          []string // COLUMN:DATE, dates as years until that one
 
-	Source, Target string  // columns of Edges, names of nodes; "": source, target
-	Weight         string  // weight of an edge, above 0; "": all 1
-	Merge          string  // weight of an edge that is listed more than once, in either direction: sum, count, max, mean or last of theirs; "": max
-	Relation       string  // column of Edges with the relation that goes from source to target, of at most 4096; "": edges have no types
-	Train          float64 // share of each class's labelled nodes, at least one of them; all three 0: 0.6
-	Val            float64 // the same for validation; all three 0: 0.2
-	Test           float64 // the same for testing; all three 0: 0.2; the sum is at most 1, the rest is in no split
-	Seed           uint64  // of the split by shares, and of the hash of words
+	Source, Target string    // columns of Edges, names of nodes; "": source, target
+	Weight         string    // weight of an edge, above 0; "": all 1
+	Merge          string    // weight of an edge that is listed more than once, in either direction: sum, count, max, mean or last of theirs; "": max
+	Relation       string    // column of Edges with the relation that goes from source to target, of at most 4096; "": edges have no types
+	EdgeColumns    []string  // columns of Edges that are features of the edges, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, dmy or mdy; all: every column without a role
+	Directed       Direction // which way messages go along an edge
+	SplitTime      string    // COLUMN:T1:T2, a date or number of each node: train before T1, val before T2, test from then on; "": no split by time
+	Train          float64   // share of each class's labelled nodes, at least one of them; all three 0: 0.6
+	Val            float64   // the same for validation; all three 0: 0.2
+	Test           float64   // the same for testing; all three 0: 0.2; the sum is at most 1, the rest is in no split
+	Seed           uint64    // of the split by shares, and of the hash of words
 }
 
 func (c ImportConfig) withDefaults() ImportConfig {
@@ -98,6 +101,14 @@ func (c ImportConfig) Validate() error {
 	}
 	if _, err := c.asked(); err != nil {
 		faults = append(faults, err)
+	}
+	if err := c.Directed.Valid(); err != nil {
+		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
+	}
+	if _, err := parseTimes(c.SplitTime); err != nil {
+		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
+	} else if c.SplitTime != "" && (c.Split != "" || c.Label == "") {
+		faults = append(faults, errors.New("dataset: import: SplitTime needs Label, and no Split"))
 	}
 	if err := c.Format.Validate(); err != nil {
 		faults = append(faults, err)
@@ -175,7 +186,7 @@ func (c ImportConfig) readOnce() (*graph.Graph, *facts.Facts, error) {
 // finish gives a graph that was read by e its name, encoding and split.
 func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 	g.Name = c.Name
-	if c.Split == "" && c.Label != "" {
+	if c.Split == "" && c.SplitTime == "" && c.Label != "" {
 		c.DrawSplit(g)
 	}
 	if c.Label != "" {
@@ -186,6 +197,9 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 			}
 		}
 		if train == 0 {
+			if c.SplitTime != "" {
+				return fmt.Errorf("dataset: %s: there must be a node with a label before the first time of SplitTime (got none with %s)", c.Nodes, c.SplitTime)
+			}
 			return fmt.Errorf("dataset: %s: column %s must have at least one cell \"train\" at a node with a label", c.Nodes, c.Split)
 		}
 	}

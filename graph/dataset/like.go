@@ -15,6 +15,7 @@ func (c ImportConfig) Alike() (ImportConfig, *Encoding, error) {
 	}
 	c.ID, c.Label, c.Multi, c.Regression, c.Split, c.Site = e.ID, e.Label, e.Multi, e.Regression, e.Split, e.Site
 	c.Source, c.Target, c.Weight, c.Merge, c.Relation = e.Source, e.Target, e.Weight, e.Merge, e.Relation
+	c.Directed, c.SplitTime = e.Directed, e.SplitTime
 	return c, e, nil
 }
 
@@ -28,7 +29,7 @@ func (c ImportConfig) readAlike() (*graph.Graph, *facts.Facts, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if g.Name = c.Name; c.Split == "" && c.Label != "" {
+	if g.Name = c.Name; c.Split == "" && c.SplitTime == "" && c.Label != "" {
 		c.DrawSplit(g)
 	}
 	if g.Encoding, err = json.Marshal(e); err != nil {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +42,8 @@ type meta struct {
 	ClassNames []string        `json:"class_names,omitempty"`
 	Sites      []string        `json:"client_names,omitempty"`
 	Relations  []string        `json:"relation_names,omitempty"`
+	Types      []string        `json:"node_type_names,omitempty"`
+	Directed   bool            `json:"directed,omitempty"` // the entries of edge_index are all the edges there are
 	Encoding   json.RawMessage `json:"encoding,omitempty"`
 }
 
@@ -47,10 +51,10 @@ type meta struct {
 // file itself. split is the column of the masks to use, 0 if there is one split only. The package
 // comment lists the arrays.
 //
-// The graph is made symmetric, its self-loops and repeated entries are dropped. Of a multi-relation
-// set (edge_type) an edge of any relation is an edge; Graph.Typed has the relations beside it, with
-// the reverse of each where the set itself has not all of them. The features are as stored, not
-// normalised.
+// The graph is made symmetric unless meta.json says that it is directed; its self-loops and repeated
+// entries are dropped. Of a multi-relation set (edge_type) an edge of any relation is an edge;
+// Graph.Typed has the relations beside it, with the reverse of each where the set itself has not all
+// of them and is not directed. The features are as stored, not normalised.
 //
 // An error names the file and the array, the entry where there is one, and what was expected.
 func Read(path string, split int) (*graph.Graph, error) {
@@ -125,7 +129,10 @@ func (a arrays) graph(m meta, split int) (*graph.Graph, error) {
 	if g.X, err = a.features(n); err != nil {
 		return nil, err
 	}
-	if g.Adj, g.Typed, err = a.edges(n, m.Relations); err != nil {
+	if err := a.types(g, n, m.Types); err != nil {
+		return nil, err
+	}
+	if err := a.edges(g, n, m); err != nil {
 		return nil, err
 	}
 	if a.Has("client") {
@@ -325,47 +332,130 @@ func (a arrays) sparse(n int) (*mat.Sparse, error) {
 	return x, nil
 }
 
-// edges returns the adjacency of n nodes and, where edges have types, the relations, which
-// meta.json may name.
-func (a arrays) edges(n int, names []string) (adj graph.CSR, typed graph.Relations, err error) {
-	fail := func(err error) (graph.CSR, graph.Relations, error) { return graph.CSR{}, graph.Relations{}, err }
+// types reads the types of the nodes, which meta.json may name.
+func (a arrays) types(g *graph.Graph, n int, names []string) error {
+	if !a.Has("node_type") {
+		if a.Has("x_types") {
+			return a.Fault("x_types", errors.New("columns of node types, where there is no node_type"))
+		}
+		return nil
+	}
+	kind, _, err := npy.Read[int32](a.Archive, "node_type", n)
+	if err != nil {
+		return err
+	}
+	t := &g.Types
+	t.Names, t.Of = slices.Clone(names), make([]uint8, n)
+	for i, k := range kind {
+		if k < 0 || k > math.MaxUint8 || len(names) > 0 && int(k) >= len(names) {
+			return a.Fault("node_type", fmt.Errorf("type of node %d must be one of %d (got %d)", i, cmp.Or(len(names), math.MaxUint8+1), k))
+		}
+		for len(t.Names) <= int(k) {
+			t.Names = append(t.Names, strconv.Itoa(len(t.Names)))
+		}
+		t.Of[i] = uint8(k)
+	}
+	if a.Has("x_types") {
+		if t.Ptr, _, err = npy.Read[int64](a.Archive, "x_types", len(t.Names)+1); err != nil {
+			return err
+		}
+	}
+	if err := t.Valid(n, g.X); err != nil {
+		return a.Fault("node_type", err)
+	}
+	return nil
+}
+
+// edges reads the adjacency of n nodes, where edges have types the relations, which meta.json may
+// name, and where they have columns these.
+func (a arrays) edges(g *graph.Graph, n int, m meta) error {
 	pairs, shape, err := npy.Read[int32](a.Archive, "edge_index", 2, -1)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	for k, i := range pairs {
 		if i < 0 || int(i) >= n {
-			return fail(a.Fault("edge_index", fmt.Errorf("entry [%d, %d] must be a node, 0 to %d (got %d)", k/shape[1], k%shape[1], n-1, i)))
+			return a.Fault("edge_index", fmt.Errorf("entry [%d, %d] must be a node, 0 to %d (got %d)", k/shape[1], k%shape[1], n-1, i))
 		}
 	}
 	src, dst := pairs[:shape[1]], pairs[shape[1]:]
 	var weight []float32
 	if a.Has("edge_weight") {
 		if weight, _, err = npy.Read[float32](a.Archive, "edge_weight", shape[1]); err != nil {
-			return fail(err)
+			return err
 		}
 		for k, w := range weight {
 			if !finite(w) || w <= 0 {
-				return fail(a.Fault("edge_weight", fmt.Errorf("entry %d must be a finite number above 0 (got %v)", k, w)))
+				return a.Fault("edge_weight", fmt.Errorf("entry %d must be a finite number above 0 (got %v)", k, w))
 			}
 		}
 	}
-	if adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
-		return fail(a.Fault("edge_index", err))
+	x, rows, err := a.edgeColumns(shape[1])
+	if err != nil {
+		return err
+	}
+	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{Directed: m.Directed, Edge: rows}); err != nil {
+		return a.Fault("edge_index", err)
 	}
 	if a.Has("edge_type") {
-		if typed, err = a.relations(n, src, dst, weight, names); err != nil {
-			return fail(err)
+		if err := a.relations(g, src, dst, weight, rows, m); err != nil {
+			return err
 		}
 	}
-	return adj, typed, nil
+	if rows != nil {
+		g.EdgeX, _ = g.Typed.CompactEdges(&g.Adj, x)
+	}
+	return nil
+}
+
+// edgeColumns reads the columns of the edges and the row of each of so many; nothing where edges have
+// none.
+func (a arrays) edgeColumns(edges int) (x mat.Dense, rows []int32, err error) {
+	if !a.Has("edge_attr") {
+		if a.Has("edge_row") {
+			err = a.Fault("edge_row", errors.New("rows of edge_attr, which is not there"))
+		}
+		return x, nil, err
+	}
+	data, shape, err := npy.Read[float32](a.Archive, "edge_attr", -1, -1)
+	if err != nil {
+		return x, nil, err
+	}
+	for k, v := range data {
+		if !finite(v) {
+			return x, nil, a.Fault("edge_attr", fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1], k%shape[1], v))
+		}
+	}
+	x = mat.View(shape[0], shape[1], data)
+	if shape[1] == 0 || !a.Has("edge_row") && shape[0] != edges {
+		return x, nil, a.Fault("edge_attr", fmt.Errorf("must have a row for each of %d edges and at least one column (got shape %s)", edges, npy.ShapeText(shape)))
+	}
+	if a.Has("edge_row") {
+		if rows, _, err = npy.Read[int32](a.Archive, "edge_row", edges); err != nil {
+			return x, nil, err
+		}
+	} else {
+		for k := range edges {
+			rows = append(rows, int32(k))
+		}
+	}
+	for k, r := range rows {
+		if r < -1 || int(r) >= x.Rows {
+			return x, nil, a.Fault("edge_row", fmt.Errorf("entry %d must be -1 (zeros) or a row, 0 to %d (got %d)", k, x.Rows-1, r))
+		}
+	}
+	if rows == nil {
+		rows = []int32{}
+	}
+	return x, rows, nil
 }
 
 // relations deals the edges to their relations. Self-loops are dropped, as everywhere.
-func (a arrays) relations(n int, src, dst []int32, weight []float32, names []string) (graph.Relations, error) {
+func (a arrays) relations(g *graph.Graph, src, dst []int32, weight []float32, rows []int32, m meta) error {
+	n, names := g.Adj.NumDst, m.Relations
 	kind, _, err := npy.Read[int32](a.Archive, "edge_type", len(src))
 	if err != nil {
-		return graph.Relations{}, err
+		return err
 	}
 	count := len(names)
 	if count == 0 {
@@ -374,21 +464,26 @@ func (a arrays) relations(n int, src, dst []int32, weight []float32, names []str
 		}
 	}
 	if count < 1 || 2*count > graph.MaxRelations || 2*int64(count)*int64(n) > math.MaxInt32 {
-		return graph.Relations{}, a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
+		return a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
 	}
 	for r := len(names); r < count; r++ {
 		names = append(names, strconv.Itoa(r))
 	}
 	for k, r := range kind {
 		if r < 0 || int(r) >= count {
-			return graph.Relations{}, a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
+			return a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
 		}
 	}
-	list, err := graph.Deal(n, count, kind, src, dst, weight, nil)
+	list, err := graph.Deal(n, count, kind, src, dst, weight, rows)
 	if err != nil {
-		return graph.Relations{}, a.Fault("edge_index", err)
+		return a.Fault("edge_index", err)
 	}
-	return graph.WithInverses(names, list), nil
+	if m.Directed {
+		g.Typed = graph.Relations{Names: slices.Clone(names), Adj: graph.Stack(list)}
+	} else {
+		g.Typed = graph.WithInverses(names, list)
+	}
+	return nil
 }
 
 func (a arrays) sites(g *graph.Graph, n int, names []string) error {

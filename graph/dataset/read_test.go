@@ -111,15 +111,15 @@ func TestSkip(t *testing.T) {
 func TestMerge(t *testing.T) {
 	src, dst, weight := []int32{0, 1, 0, 2, 0}, []int32{1, 0, 1, 2, 2}, []float32{2, 3, 7, 1, 5}
 	for how, want := range map[string]float32{"sum": 12, "count": 3, "mean": 4, "last": 7} {
-		s, d, _, w := edgelist.Merge(how, src, dst, nil, weight)
+		s, d, _, w, _ := edgelist.Merge(how, src, dst, nil, weight)
 		if !slices.Equal(s, []int32{0, 0, 2}) || !slices.Equal(d, []int32{1, 2, 2}) || w[0] != want {
 			t.Errorf("%s: %v → %v, %v, want %v", how, s, d, w, want)
 		}
 	}
-	if _, _, _, w := edgelist.Merge("sum", src, dst, nil, nil); !slices.Equal(w, []float32{3, 1, 1}) {
+	if _, _, _, w, _ := edgelist.Merge("sum", src, dst, nil, nil); !slices.Equal(w, []float32{3, 1, 1}) {
 		t.Errorf("without weights: %v", w)
 	}
-	s, _, kind, w := edgelist.Merge("sum", src, dst, []int32{1, 1, 1, 0, 0}, weight)
+	s, _, kind, w, _ := edgelist.Merge("sum", src, dst, []int32{1, 1, 1, 0, 0}, weight)
 	if len(s) != 4 || !slices.Equal(w, []float32{9, 5, 3, 1}) || !slices.Equal(kind, []int32{1, 0, 1, 0}) {
 		t.Errorf("with types: %v, %v, %v", s, kind, w)
 	}

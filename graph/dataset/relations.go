@@ -94,6 +94,11 @@ func (e *Encoding) Reverse(r int32) int32 {
 // they end at its first own nodes (all but the halo, in a shard). Edge k goes from src[k] to dst[k]
 // under relation kind[k] of all of these.
 func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32) (graph.Relations, error) {
+	return e.typed(own, n, kind, src, dst, weight, nil)
+}
+
+// typed is Typed of edges with rows of columns.
+func (e *Encoding) typed(own, n int, kind, src, dst []int32, weight []float32, rows []int32) (graph.Relations, error) {
 	if len(e.Relations) == 0 {
 		return graph.Relations{}, nil
 	}
@@ -101,7 +106,7 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32) (
 	if int64(count)*int64(n) > math.MaxInt32 {
 		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d (got %d times %d)", math.MaxInt32, count, n)
 	}
-	list, err := graph.Deal(n, count, kind, src, dst, weight, nil)
+	list, err := graph.Deal(n, count, kind, src, dst, weight, rows)
 	if err != nil {
 		return graph.Relations{}, err
 	}

@@ -1,17 +1,14 @@
 package dataset
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
-	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
@@ -32,19 +29,15 @@ func (e *Encoding) read(nodes, edges string, format table.Format) (*graph.Graph,
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &edgeList{}
+	l := e.NewEdges()
 	if edges != "" {
-		if l, err = e.readEdges(edges, nodes, index, format, r); err != nil {
+		ends := Ends{nodes, index}
+		if err := l.Read(edges, ends, ends, format, r); err != nil {
 			return nil, nil, err
 		}
 	}
-	r.Source, r.Target = l.src, l.dst
-	l.src, l.dst, l.kind, l.weight = edgelist.Merge(e.Merge, l.src, l.dst, l.kind, l.weight)
-	if g.Adj, err = graph.FromEdges(len(index), l.src, l.dst, l.weight, graph.Build{}); err != nil {
-		return nil, nil, fmt.Errorf("dataset: %s: %w", edges, err)
-	}
-	kind, src, dst, weight := e.BothWays(l.kind, l.src, l.dst, l.weight)
-	if g.Typed, err = e.Typed(len(index), len(index), kind, src, dst, weight); err != nil {
+	r.Source, r.Target = l.Source, l.Target
+	if err := l.Graph(g, len(index)); err != nil {
 		return nil, nil, fmt.Errorf("dataset: %s: %w", edges, err)
 	}
 	return g, r, nil
@@ -98,6 +91,7 @@ type nodeReader struct {
 	t                      *table.Table
 	row                    func(x *mat.Sparse) error
 	id, label, split, site int              // columns; −1: there is none
+	times                  *times           // nil: no split by time
 	at                     []int            // columns of the features
 	class                  map[string]int32 // by name
 
@@ -127,6 +121,14 @@ func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) 
 		}
 	}
 	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
+	if n.times, err = parseTimes(e.SplitTime); err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	if n.times != nil {
+		if n.times.open(t, e); n.times.at < 0 {
+			n.times = nil
+		}
+	}
 	n.g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
 	if e.Regression {
 		n.g.Labels = graph.Labels{Classes: 1, Names: []string{e.Label}, Values: []float32{}}
@@ -232,6 +234,12 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 			mark = s
 		}
 	}
+	if n.times != nil && mark != graph.None {
+		var err error
+		if mark, err = n.times.split(n.t, cells, line); err != nil {
+			return err
+		}
+	}
 	n.g.Split = append(n.g.Split, mark)
 	return nil
 }
@@ -289,113 +297,4 @@ func shorten(names []string) string {
 		return strings.Join(names[:10], ", ") + ", …"
 	}
 	return strings.Join(names, ", ")
-}
-
-// edgeList is a table of edges between nodes by their places in the table of nodes.
-type edgeList struct {
-	src, dst []int32
-	kind     []int32   // relation of each; nil: edges have no types
-	weight   []float32 // nil: all 1
-}
-
-func (e *Encoding) readEdges(path, nodes string, index map[string]int32, format table.Format, r *Reading) (*edgeList, error) {
-	format.Edges = true
-	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight, Cells: format}
-	if c.Numbered() && !table.IsList(path) {
-		if e.Relation != "" {
-			return nil, fmt.Errorf("dataset: %s: relations need a table with a column %s (got a list of numbered edges)", path, e.Relation)
-		}
-		l, err := named(c, nodes, index)
-		if err == nil {
-			r.Tables = append(r.Tables, facts.Table{File: filepath.Base(path), Rows: len(l.src)})
-		}
-		return l, err
-	}
-	t, err := table.Open(path, format)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	var at [4]int // source, target, weight, relation; −1: none
-	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources"},
-		{e.Target, "the edges' targets"},
-		{e.Weight, "the edges' weights"}, {e.Relation, "the edges' relations"}} {
-		if at[k] = -1; column.name == "" {
-			continue
-		}
-		if at[k], err = t.Column(column.name, column.role); err != nil {
-			return nil, err
-		}
-	}
-	l := &edgeList{}
-	if e.Weight != "" {
-		l.weight = []float32{}
-	}
-	lost := format.Faults.Told(nodes) // then an unknown node may be one of those at fault
-	err = t.Each(func(cells []string, line int) error {
-		weight, kind := float32(1), int32(0)
-		var err error
-		if l.weight != nil {
-			if weight, err = t.Weight(cells, line, at[2]); err != nil {
-				return err
-			}
-		}
-		if e.Relation != "" {
-			if kind, err = e.RelationAt(t, cells, line, at[3]); err != nil {
-				return err
-			}
-		}
-		var ends [2]int32
-		for k := range ends {
-			i, ok := index[cells[at[k]]]
-			switch {
-			case !ok && lost:
-				return nil
-			case !ok:
-				return t.Fault(line, at[k], "node must be a name in %s (got %.40q)", nodes, cells[at[k]])
-			}
-			ends[k] = i
-		}
-		l.src, l.dst = append(l.src, ends[0]), append(l.dst, ends[1])
-		if l.weight != nil {
-			l.weight = append(l.weight, weight)
-		}
-		if e.Relation != "" {
-			l.kind = append(l.kind, kind)
-		}
-		return nil
-	})
-	r.Tables = append(r.Tables, TableFacts(t, len(l.src), format))
-	return l, err
-}
-
-// named reads a list whose IDs are the names of nodes in a table.
-func named(c edgelist.Config, nodes string, index map[string]int32) (l *edgeList, err error) {
-	list, err := c.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, list.Close()) }()
-	l = &edgeList{}
-	if c.Weight != "" {
-		l.weight = []float32{}
-	}
-	for edge, err := range list.All() {
-		if err != nil {
-			return nil, err
-		}
-		var ends [2]int32
-		for k, id := range [2]int64{edge.Source, edge.Target} {
-			i, ok := index[strconv.FormatInt(id, 10)]
-			if !ok {
-				return nil, list.Fault(edge, "node must be a name in %s (got %d)", nodes, id)
-			}
-			ends[k] = i
-		}
-		l.src, l.dst = append(l.src, ends[0]), append(l.dst, ends[1])
-		if l.weight != nil {
-			l.weight = append(l.weight, edge.Weight)
-		}
-	}
-	return l, nil
 }

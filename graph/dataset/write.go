@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/npy"
@@ -18,8 +19,7 @@ import (
 
 // Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and
 // meta.json in the layout that Read opens, each undirected edge once, or where edges have types
-// each edge of each relation, which must have the reverse of each among them. dir must not exist or
-// must be empty; it appears complete or not at all.
+// each edge of each relation. dir must not exist or must be empty; it appears complete or not at all.
 func Write(dir string, g *graph.Graph) error {
 	return WriteUntil(dir, g, func() error { return nil })
 }
@@ -91,7 +91,7 @@ func writeFile(stopped func() error, path string, fill func(io.Writer) error) (e
 
 func writeMeta(w io.Writer, g *graph.Graph) error {
 	n := g.N()
-	m := meta{Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes, ClassNames: g.Labels.Names, Sites: g.Sites, Relations: g.Typed.Names, Encoding: g.Encoding}
+	m := meta{Types: g.Types.Names, Directed: directed(g), Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes, ClassNames: g.Labels.Names, Sites: g.Sites, Relations: g.Typed.Names, Encoding: g.Encoding}
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return err
@@ -103,25 +103,36 @@ func writeMeta(w io.Writer, g *graph.Graph) error {
 func writeArrays(w io.Writer, g *graph.Graph) error {
 	z := zip.NewWriter(w)
 	n := g.N()
-	pairs, weight, err := upper(&g.Adj)
-	if err != nil {
-		return err
-	}
+	var err error
 	put := func(name string, shape []int, values any) {
 		if err == nil {
 			err = npy.Write(z, name, shape, values)
 		}
 	}
-	if g.Typed.Count() > 0 {
-		var kind []int32
-		if pairs, kind, weight, err = typedEdges(g); err != nil {
-			return err
-		}
-		put("edge_type", []int{len(kind)}, kind)
+	l, err := listed(g)
+	if err != nil {
+		return err
 	}
-	put("edge_index", []int{2, len(pairs) / 2}, pairs)
-	if weight != nil {
-		put("edge_weight", []int{len(weight)}, weight)
+	if l.kind != nil {
+		put("edge_type", []int{len(l.kind)}, l.kind)
+	}
+	put("edge_index", []int{2, len(l.src)}, append(l.src, l.dst...))
+	if l.weight != nil {
+		put("edge_weight", []int{len(l.weight)}, l.weight)
+	}
+	if x := g.EdgeX; x.Cols > 0 {
+		put("edge_row", []int{len(l.row)}, l.row)
+		put("edge_attr", []int{x.Rows, x.Cols}, x.Clone().Data)
+	}
+	if t := g.Types; t.Count() > 0 {
+		kind := make([]int32, n)
+		for i, k := range t.Of {
+			kind[i] = int32(k)
+		}
+		put("node_type", []int{n}, kind)
+		if t.Ptr != nil {
+			put("x_types", []int{len(t.Ptr)}, t.Ptr)
+		}
 	}
 	switch {
 	case g.X.Sparse != nil:
@@ -180,47 +191,91 @@ func writeArrays(w io.Writer, g *graph.Graph) error {
 	return errors.Join(err, z.Close())
 }
 
-// upper returns each undirected edge of g once: sources, then targets, source < target.
-func upper(g *graph.CSR) (pairs []int32, weight []float32, err error) {
-	if g.Weight != nil {
-		weight = []float32{}
-	}
-	var dst []int32
-	for i := range g.NumDst {
-		col, w := g.Row(i)
-		for k, j := range col {
-			if int(j) <= i {
-				continue
-			}
-			pairs, dst = append(pairs, int32(i)), append(dst, j)
-			if w != nil {
-				weight = append(weight, w[k])
-			}
-		}
-	}
-	if 2*len(dst) != g.NumEdges() {
-		return nil, nil, fmt.Errorf("there must be both directions of every edge and no self-loops (got %d entries, %d of them rising)", g.NumEdges(), len(dst))
-	}
-	return append(pairs, dst...), weight, nil
+// entries are edges as they are listed in a file.
+type entries struct {
+	src, dst, kind, row []int32   // kind nil: no types; row nil: no columns
+	weight              []float32 // nil: all 1
 }
 
-// typedEdges returns each edge of each relation: sources, then destinations; relations; weights.
-func typedEdges(g *graph.Graph) (pairs, kind []int32, weight []float32, err error) {
-	n := g.N()
-	var dst []int32
-	if g.Typed.Adj.Weight != nil {
-		weight = []float32{}
-	}
-	for row := range g.Typed.Adj.NumDst {
-		col, w := g.Typed.Adj.Row(row)
-		for range col {
-			dst, kind = append(dst, int32(row%n)), append(kind, int32(row/n))
+// add adds the in-edges of row of g, which are those of destination i, for which keep is true.
+func (l *entries) add(g *graph.CSR, row, i int, keep func(j int32) bool) {
+	col, weight := g.Row(row)
+	rows := g.EdgeRows(row)
+	for k, j := range col {
+		if !keep(j) {
+			continue
 		}
-		pairs, weight = append(pairs, col...), append(weight, w...)
+		l.src, l.dst = append(l.src, j), append(l.dst, int32(i))
+		if weight != nil {
+			l.weight = append(l.weight, weight[k])
+		}
+		if rows != nil {
+			l.row = append(l.row, rows[k])
+		}
 	}
-	all, err := graph.FromEdges(n, pairs, dst, nil, graph.Build{})
-	if err == nil && all.NumEdges() != g.Adj.NumEdges() {
-		err = fmt.Errorf("the relations join %d pairs of nodes, the graph %d", all.NumEdges(), g.Adj.NumEdges())
+}
+
+// listed returns the edges of a graph as Read makes it of them: each undirected edge once, all of a
+// directed graph, or where edges have types each edge of each relation.
+func listed(g *graph.Graph) (*entries, error) {
+	l, oneWay := &entries{}, directed(g)
+	n := g.N()
+	of := &g.Adj
+	if g.Typed.Count() > 0 {
+		of, l.kind = &g.Typed.Adj, []int32{}
 	}
-	return append(pairs, dst...), kind, weight, err
+	if of.Weight != nil {
+		l.weight = []float32{}
+	}
+	if of.Edge != nil {
+		l.row = []int32{}
+	}
+	all := func(int32) bool { return true }
+	if g.Typed.Count() > 0 {
+		for row := range of.NumDst {
+			l.add(of, row, row%n, all)
+			for len(l.kind) < len(l.src) {
+				l.kind = append(l.kind, int32(row/n))
+			}
+		}
+	} else {
+		for i := range n {
+			keep := all
+			if !oneWay {
+				keep = func(j int32) bool { return int(j) > i }
+			}
+			l.add(of, i, i, keep)
+		}
+		if !oneWay {
+			l.src, l.dst = l.dst, l.src
+		}
+	}
+	again, err := graph.FromEdges(n, l.src, l.dst, l.weight, graph.Build{Directed: oneWay, Edge: l.row})
+	if err == nil && !sameEdges(&again, &g.Adj) {
+		err = fmt.Errorf("the entries that a file lists must make the same %d edges, with their weights and columns (got %d): self-loops cannot be stored, nor edges without a relation, nor those whose weight is not the largest of their relations",
+			g.Adj.NumEdges(), again.NumEdges())
+	}
+	return l, err
+}
+
+func sameEdges(a, b *graph.CSR) bool {
+	return slices.Equal(a.RowPtr, b.RowPtr) && slices.Equal(a.Col, b.Col) && slices.Equal(a.Weight, b.Weight) && slices.Equal(a.Edge, b.Edge)
+}
+
+// directed reports whether a graph has edges in one direction only, or relations without their
+// reverse.
+func directed(g *graph.Graph) bool {
+	if !sameEdges(g.Adj.Transpose(nil), &g.Adj) {
+		return true
+	}
+	n := g.Typed.Count()
+	if n == 0 {
+		return false
+	}
+	list := make([]*graph.CSR, n)
+	for k := range list {
+		list[k] = g.Typed.Adj.Relation(k, n)
+	}
+	closed := graph.WithInverses(g.Typed.Names, list)
+	return closed.Count() != n
 }

@@ -213,7 +213,7 @@ func Read(c Config) (*graph.Graph, *Listed, error) {
 		return nil, nil, err
 	}
 	listed := &Listed{src, dst}
-	src, dst, _, weight = Merge(c.Merge, src, dst, nil, weight)
+	src, dst, _, weight, _ = Merge(c.Merge, src, dst, nil, weight)
 	name, _, _ := strings.Cut(filepath.Base(c.Path), ".")
 	g := &graph.Graph{Name: name, Labels: graph.Labels{Class: slices.Repeat([]int32{-1}, n)}, Split: make([]graph.Split, n)}
 	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {

@@ -3,7 +3,10 @@ package edgelist
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
+
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // CheckMerge refuses what is no way to merge edges.
@@ -17,11 +20,42 @@ func CheckMerge(how string) error {
 // Merge makes one edge of all that join the same two nodes, in either direction, or where edges
 // have types (kind) of those with the same source, target and type. Its weight is the sum, count,
 // maximum, mean or last of theirs, which are 1 where weight is nil. how "" and max merge nothing:
-// graph.FromEdges keeps the largest weight.
-func Merge(how string, src, dst, kind []int32, weight []float32) (srcs, dsts, kinds []int32, weights []float32) {
+// graph.FromEdges keeps the largest weight. first is the place of the first edge that each is made of.
+func Merge(how string, src, dst, kind []int32, weight []float32) (srcs, dsts, kinds []int32, weights []float32, first []int32) {
 	if how == "" || how == "max" || len(src) == 0 {
-		return src, dst, kind, weight
+		for k := range src {
+			first = append(first, int32(k))
+		}
+		return src, dst, kind, weight, first
 	}
+	for group := range repeats(src, dst, kind) {
+		sum, last := 0.0, float32(1)
+		for _, k := range group {
+			if weight != nil {
+				last = weight[k]
+			}
+			sum += float64(last)
+		}
+		w := last
+		switch how {
+		case "sum":
+			w = float32(sum)
+		case "count":
+			w = float32(len(group))
+		case "mean":
+			w = float32(sum / float64(len(group)))
+		}
+		one := group[0]
+		srcs, dsts, weights, first = append(srcs, src[one]), append(dsts, dst[one]), append(weights, w), append(first, one)
+		if kind != nil {
+			kinds = append(kinds, kind[one])
+		}
+	}
+	return srcs, dsts, kinds, weights, first
+}
+
+// repeats gives the places of the edges that Merge makes one, in their order, edge after edge.
+func repeats(src, dst, kind []int32) iter.Seq[[]int32] {
 	type key struct{ a, b, kind int32 }
 	keys, order := make([]key, len(src)), make([]int32, len(src))
 	for k := range src {
@@ -36,30 +70,50 @@ func Merge(how string, src, dst, kind []int32, weight []float32) (srcs, dsts, ki
 		p, q := keys[x], keys[y]
 		return cmp.Or(cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b), cmp.Compare(p.kind, q.kind))
 	})
-	for at := 0; at < len(order); {
-		end := at
-		sum, last := 0.0, float32(1)
-		for ; end < len(order) && keys[order[end]] == keys[order[at]]; end++ {
-			if weight != nil {
-				last = weight[order[end]]
+	return func(yield func([]int32) bool) {
+		for at := 0; at < len(order); {
+			end := at
+			for end < len(order) && keys[order[end]] == keys[order[at]] {
+				end++
 			}
-			sum += float64(last)
+			if !yield(order[at:end]) {
+				return
+			}
+			at = end
 		}
-		w := last
-		switch how {
-		case "sum":
-			w = float32(sum)
-		case "count":
-			w = float32(end - at)
-		case "mean":
-			w = float32(sum / float64(end-at))
-		}
-		one := order[at]
-		srcs, dsts, weights = append(srcs, src[one]), append(dsts, dst[one]), append(weights, w)
-		if kind != nil {
-			kinds = append(kinds, kind[one])
-		}
-		at = end
 	}
-	return srcs, dsts, kinds, weights
+}
+
+// MergeColumns gives edges that Merge makes one a row of columns together: row k of x, an edge's,
+// becomes for all of them the last one's where how is last, the largest value of each column where
+// it is max or "", and else the mean of each, as a sum or a count of standardised columns would mean
+// nothing.
+func MergeColumns(how string, src, dst, kind []int32, x mat.Dense) {
+	sum := make([]float64, x.Cols)
+	for group := range repeats(src, dst, kind) {
+		if len(group) == 1 {
+			continue
+		}
+		clear(sum)
+		last := x.Row(int(group[len(group)-1]))
+		for n, k := range group {
+			for j, v := range x.Row(int(k)) {
+				switch {
+				case how == "last":
+					sum[j] = float64(last[j])
+				case how == "" || how == "max":
+					if n == 0 || float64(v) > sum[j] {
+						sum[j] = float64(v)
+					}
+				default:
+					sum[j] += float64(v) / float64(len(group))
+				}
+			}
+		}
+		for _, k := range group {
+			for j, v := range sum {
+				x.Row(int(k))[j] = float32(v)
+			}
+		}
+	}
 }

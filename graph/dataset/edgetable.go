@@ -1,0 +1,376 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Direction says which way messages go along the edges of a table, from its source to its target.
+type Direction string
+
+// The directions. A column of relations has the reverse of each as a relation of its own, but for
+// Into and OutOf, which have messages one way only.
+const (
+	Undirected Direction = ""     // both ways alike
+	Into       Direction = "in"   // a node reads the sources of the edges that end at it
+	OutOf      Direction = "out"  // a node reads the targets of the edges that begin at it
+	BothWays   Direction = "both" // both, as two relations
+)
+
+// Valid refuses what is no direction.
+func (d Direction) Valid() error {
+	if !slices.Contains([]Direction{Undirected, Into, OutOf, BothWays}, d) {
+		return fmt.Errorf("direction must be in, out or both (got %q)", string(d))
+	}
+	return nil
+}
+
+// plain is the name of the one relation of a table without relations whose two directions are apart.
+const plain = "edge"
+
+// Ends are the nodes that an end of an edge may be, by name.
+type Ends struct {
+	File  string // table of the nodes
+	Index map[string]int32
+}
+
+// Edges are the edges of one or more tables between nodes by their numbers.
+type Edges struct {
+	Source, Target []int32
+	e              *Encoding
+	kind           []int32   // relation of each; nil: edges have no types
+	weight         []float32 // nil: all 1
+	x              []float32 // rows of columns
+}
+
+// NewEdges returns no edges yet, for tables that are read by e.
+func (e *Encoding) NewEdges() *Edges {
+	l := &Edges{e: e}
+	if e.Weight != "" {
+		l.weight = []float32{}
+	}
+	return l
+}
+
+// Read adds the edges of a table or list. What is noticed goes to r.
+func (l *Edges) Read(path string, source, target Ends, format table.Format, r *Reading) error {
+	format.Edges = true
+	e := l.e
+	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight, Cells: format}
+	if c.Numbered() && !table.IsList(path) {
+		if e.Relation != "" {
+			return fmt.Errorf("dataset: %s: relations need a table with a column %s (got a list of numbered edges)", path, e.Relation)
+		}
+		if len(e.EdgeColumns) > 0 {
+			return fmt.Errorf("dataset: %s: edge columns need a table that has them (got a list of numbered edges)", path)
+		}
+		before := len(l.Source)
+		if err := l.named(c, source, target); err != nil {
+			return err
+		}
+		r.Tables = append(r.Tables, facts.Table{File: filepath.Base(path), Rows: len(l.Source) - before})
+		return nil
+	}
+	t, err := table.Open(path, format)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	before := len(l.Source)
+	err = l.read(t, source, target, format)
+	r.Tables = append(r.Tables, TableFacts(t, len(l.Source)-before, format))
+	return err
+}
+
+// read adds the rows of a table.
+func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (err error) {
+	e := l.e
+	var at [4]int // source, target, weight, relation; −1: none
+	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources"}, {e.Target, "the edges' targets"},
+		{e.Weight, "the edges' weights"}, {e.Relation, "the edges' relations"}} {
+		if at[k] = -1; column.name == "" {
+			continue
+		}
+		if at[k], err = t.Column(column.name, column.role); err != nil {
+			return err
+		}
+	}
+	places := make([]int, len(e.EdgeColumns))
+	for k, c := range e.EdgeColumns {
+		if c.Kind == column.Ignored {
+			continue
+		}
+		if places[k], err = t.Column(c.Name, string(c.Kind)+" edge columns"); err != nil {
+			return err
+		}
+	}
+	row := make([]float32, width(e.EdgeColumns))
+	// Then an unknown node may be one of those at fault.
+	lost := [2]bool{format.Faults.Told(source.File), format.Faults.Told(target.File)}
+	return t.Each(func(cells []string, line int) error {
+		weight, kind := float32(1), int32(0)
+		var err error
+		if l.weight != nil {
+			if weight, err = t.Weight(cells, line, at[2]); err != nil {
+				return err
+			}
+		}
+		if e.Relation != "" {
+			if kind, err = e.RelationAt(t, cells, line, at[3]); err != nil {
+				return err
+			}
+		}
+		var ends [2]int32
+		for k, of := range [2]Ends{source, target} {
+			i, ok := of.Index[cells[at[k]]]
+			switch {
+			case !ok && lost[k]:
+				return nil
+			case !ok:
+				return t.Fault(line, at[k], "node must be a name in %s (got %.40q)", of.File, cells[at[k]])
+			}
+			ends[k] = i
+		}
+		clear(row)
+		if err := encodeCells(t, e.EdgeColumns, places, cells, line, func(j int, f float32) { row[j] = f }, func(int) {}); err != nil {
+			return err
+		}
+		l.x = append(l.x, row...)
+		l.add(ends, kind, weight)
+		return nil
+	})
+}
+
+func (l *Edges) add(ends [2]int32, kind int32, weight float32) {
+	l.Source, l.Target = append(l.Source, ends[0]), append(l.Target, ends[1])
+	if l.weight != nil {
+		l.weight = append(l.weight, weight)
+	}
+	if len(l.e.Relations) > 0 {
+		l.kind = append(l.kind, kind)
+	}
+}
+
+// named reads a list whose IDs are the names of nodes in a table.
+func (l *Edges) named(c edgelist.Config, source, target Ends) (err error) {
+	list, err := c.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	for edge, err := range list.All() {
+		if err != nil {
+			return err
+		}
+		var ends [2]int32
+		for k, of := range [2]Ends{source, target} {
+			id := [2]int64{edge.Source, edge.Target}[k]
+			i, ok := of.Index[strconv.FormatInt(id, 10)]
+			if !ok {
+				return list.Fault(edge, "node must be a name in %s (got %d)", of.File, id)
+			}
+			ends[k] = i
+		}
+		l.add(ends, 0, edge.Weight)
+	}
+	return nil
+}
+
+// Append adds the edges of another table as relation kind; its columns are those from first on.
+func (l *Edges) Append(more *Edges, kind int32, first int) {
+	cols, wide := width(l.e.EdgeColumns), width(more.e.EdgeColumns)
+	for k := range more.Source {
+		weight := float32(1)
+		if more.weight != nil {
+			weight = more.weight[k]
+		}
+		l.add([2]int32{more.Source[k], more.Target[k]}, kind, weight)
+		row := make([]float32, cols)
+		copy(row[first:], more.x[k*wide:(k+1)*wide])
+		l.x = append(l.x, row...)
+	}
+}
+
+// Graph gives g, of n nodes, these edges, of which it keeps none.
+func (l *Edges) Graph(g *graph.Graph, n int) (err error) {
+	e := l.e
+	src, dst, kind, weight, rows := l.Source, l.Target, l.kind, l.weight, []int32(nil)
+	directed := e.Directed == Into || e.Directed == OutOf
+	merged := kind
+	if directed && kind == nil {
+		merged = make([]int32, len(src)) // an edge and its reverse are two
+	}
+	cols := width(e.EdgeColumns)
+	x := mat.View(len(src), cols, l.x)
+	if cols > 0 {
+		edgelist.MergeColumns(e.Merge, src, dst, merged, x)
+	}
+	src, dst, kind, weight, first := edgelist.Merge(e.Merge, src, dst, merged, weight)
+	if cols > 0 {
+		rows = append([]int32{}, first...)
+	}
+	if e.Directed == OutOf {
+		src, dst = dst, src
+	}
+	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{Directed: directed, Edge: rows}); err != nil {
+		return err
+	}
+	if err := l.relations(g, kind, src, dst, weight, rows); err != nil {
+		return err
+	}
+	if cols > 0 {
+		g.EdgeX, _ = g.Typed.CompactEdges(&g.Adj, x)
+	}
+	return nil
+}
+
+// relations gives g the edges by relation, as they go.
+func (l *Edges) relations(g *graph.Graph, kind, src, dst []int32, weight []float32, rows []int32) (err error) {
+	e, n := l.e, g.Adj.NumDst
+	switch {
+	case len(e.Relations) == 0:
+		return nil
+	case e.Directed == Into || e.Directed == OutOf:
+		list, err := graph.Deal(n, len(e.Relations), kind, src, dst, weight, rows)
+		if err != nil {
+			return err
+		}
+		g.Typed = graph.Relations{Names: slices.Clone(e.Relations), Adj: graph.Stack(list)}
+		if e.Directed == OutOf {
+			g.Typed.Names = graph.InverseNames(e.Relations)[len(e.Relations):]
+		}
+		return nil
+	}
+	kinds, srcs, dsts, weights := e.BothWays(kind, src, dst, weight)
+	if rows != nil {
+		rows = append(slices.Clip(rows), rows...)
+	}
+	g.Typed, err = e.typed(n, n, kinds, srcs, dsts, weights, rows)
+	return err
+}
+
+// EdgeColumns reads the columns of a table of edges that are features of the edges, each COLUMN or
+// COLUMN:KIND, of those that have no role: "all" is all of them.
+func (c ImportConfig) edgeColumns() ([]column.Column, error) {
+	if len(c.EdgeColumns) == 0 || c.Edges == "" {
+		return nil, nil
+	}
+	s, err := c.scanEdges(nil)
+	if err != nil {
+		return nil, err
+	}
+	again := map[int]*column.Stats{}
+	for k, one := range s.stats {
+		if one != nil {
+			if next := one.Again(); next != nil {
+				again[k] = next
+			}
+		}
+	}
+	if len(again) > 0 {
+		if _, err := c.scanEdges(again); err != nil {
+			return nil, err
+		}
+	}
+	var columns []column.Column
+	for k, one := range s.stats {
+		if next := again[k]; next != nil {
+			one = next
+		}
+		if one == nil {
+			continue
+		}
+		of, why, err := one.Column(s.names[k])
+		if err != nil {
+			return nil, fmt.Errorf("dataset: %s: %w", c.Edges, err)
+		}
+		if of.Kind == column.Ignored {
+			if c.EdgeColumns[0] == allColumns {
+				continue
+			}
+			return nil, fmt.Errorf("dataset: %s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges, of.Name, why, of.Name)
+		}
+		columns = append(columns, of)
+	}
+	return columns, nil
+}
+
+// allColumns stands for every column of a table of edges that has no role.
+const allColumns = "all"
+
+// scanEdges reads the table of edges once for what its columns hold, or where only is not nil for the
+// statistics of these columns alone.
+func (c *ImportConfig) scanEdges(only map[int]*column.Stats) (*scanned, error) {
+	format := c.Format
+	format.Edges = true
+	t, err := table.Open(c.Edges, format)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	s := &scanned{names: t.Columns, stats: make([]*column.Stats, len(t.Columns))}
+	if only == nil {
+		if err := c.beginEdges(t, s); err != nil {
+			return nil, err
+		}
+	}
+	for k, one := range only {
+		s.stats[k] = one
+	}
+	return s, t.Each(func(cells []string, _ int) error {
+		for k, one := range s.stats {
+			if one != nil {
+				one.Add(t, cells[k])
+			}
+		}
+		return nil
+	})
+}
+
+// beginEdges makes the statistics of the columns that the user names.
+func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
+	roles := []string{c.Source, c.Target, c.Weight, c.Relation}
+	if c.EdgeColumns[0] == allColumns && len(c.EdgeColumns) == 1 {
+		for k, name := range t.Columns {
+			if name != "" && !slices.Contains(roles, name) {
+				s.stats[k] = &column.Stats{}
+			}
+		}
+		return nil
+	}
+	for _, text := range c.EdgeColumns {
+		name, asked := edgeColumn(text)
+		if slices.Contains(roles, name) {
+			return fmt.Errorf("dataset: %s: column %s has two roles, the second being EdgeColumns", t.Path, name)
+		}
+		at, err := t.Column(name, "EdgeColumns")
+		if err != nil {
+			return err
+		}
+		s.stats[at] = &column.Stats{Asked: asked}
+	}
+	return nil
+}
+
+// edgeColumn cuts what the user says of an edge column: its name, and its kind where the user says it.
+func edgeColumn(text string) (name string, asked *column.Column) {
+	name, kind, ok := cutLast(text)
+	switch {
+	case ok && (kind == string(column.Numeric) || kind == string(column.Categorical) || kind == string(column.Date)):
+		return name, &column.Column{Name: name, Kind: column.Kind(kind)}
+	case ok && (kind == "mdy" || kind == "dmy"):
+		return name, &column.Column{Name: name, Kind: column.Date, MonthFirst: kind == "mdy"}
+	}
+	return strings.TrimSpace(text), nil
+}

@@ -1,0 +1,86 @@
+package dataset
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+)
+
+// times is a split by time: a node is for training before the first time of its column, for
+// validation before the second, and for testing from then on.
+type times struct {
+	column     string
+	until      [2]float64
+	numbers    bool // of the column; else it has dates
+	at         int  // place of the column in the table, −1: the table has none
+	monthFirst bool
+}
+
+// parseTimes reads COLUMN:T1:T2; nothing is no split.
+func parseTimes(text string) (t *times, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	fail := fmt.Errorf("split by time must be COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, the first the smaller (got %q)", text)
+	t = &times{}
+	rest, second, ok := cutLast(text)
+	if !ok {
+		return nil, fail
+	}
+	first := ""
+	if t.column, first, ok = cutLast(rest); !ok || t.column == "" {
+		return nil, fail
+	}
+	low, ok := table.Number(first)
+	high, also := table.Number(second)
+	if t.numbers = ok && also; !t.numbers {
+		from, ok := column.ParseDate(first, false)
+		to, also := column.ParseDate(second, false)
+		if !ok || !also {
+			return nil, fail
+		}
+		low, high = from.Years(), to.Years()
+	}
+	if t.until = [2]float64{low, high}; low >= high {
+		return nil, fail
+	}
+	return t, nil
+}
+
+// open finds the column in a table of nodes that is read by e.
+func (t *times) open(of *table.Table, e *Encoding) {
+	t.at = of.Find(t.column)
+	for _, c := range e.Columns {
+		if c.Name == t.column {
+			t.monthFirst = c.MonthFirst
+		}
+	}
+}
+
+// split returns what a node's label is used for: nothing where its cell has no time.
+func (t *times) split(of *table.Table, cells []string, line int) (graph.Split, error) {
+	cell := cells[t.at]
+	if column.Missing(cell) {
+		return graph.None, nil
+	}
+	at, ok := of.Number(cell)
+	if !t.numbers {
+		var d column.Moment
+		if d, ok = column.ParseDate(cell, t.monthFirst); ok {
+			at = d.Years()
+		}
+	}
+	switch {
+	case !ok && t.numbers:
+		return graph.None, of.Fault(line, t.at, "must be a number, as the times of the split are (got %.40q)", cell)
+	case !ok:
+		return graph.None, of.Fault(line, t.at, "must be a date, as the times of the split are (got %.40q)", cell)
+	case at < t.until[0]:
+		return graph.Train, nil
+	case at < t.until[1]:
+		return graph.Val, nil
+	}
+	return graph.Test, nil
+}
