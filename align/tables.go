@@ -32,6 +32,9 @@ func (c SiteConfig) Validate() error {
 	if c.SourceSite != "" && c.SourceSite == c.TargetSite {
 		faults = append(faults, fmt.Errorf("align: SourceSite and TargetSite are both column %s", c.SourceSite))
 	}
+	if c.Directed != dataset.Undirected || len(c.EdgeColumns) > 0 || c.SplitTime != "" {
+		faults = append(faults, errors.New("align: sites have undirected edges without columns, and a split by a column or at random"))
+	}
 	return errors.Join(append(faults, c.ImportConfig.Validate())...)
 }
 
@@ -71,6 +74,9 @@ func (c SiteConfig) open() (*Tables, error) {
 		alike, e, err := c.Alike()
 		if err != nil {
 			return nil, err
+		}
+		if e.Directed != dataset.Undirected || len(e.EdgeColumns) > 0 {
+			return nil, errors.New("align: sites have undirected edges without columns (got a model of directed edges or edge columns): train one on such tables")
 		}
 		c.ImportConfig, e.Site = alike, ""
 		c.Site = site // each site's own affair
@@ -156,7 +162,7 @@ func (t *Tables) read(e *dataset.Encoding) (*graph.Graph, *siteEdges, *dataset.R
 		}
 	}
 	g.Name, g.Site, g.Sites = c.Name, nil, nil
-	if c.Split == "" && c.Label != "" {
+	if c.Split == "" && c.SplitTime == "" && c.Label != "" {
 		c.DrawSplit(g)
 	}
 	if g.Encoding, err = json.Marshal(e); err != nil {

@@ -156,3 +156,9 @@ func (g *CSR) Without(split []Split, gone ...Split) *CSR {
 	}
 	return out
 }
+
+// Symmetric reports whether every edge has its reverse, with the same weight and columns.
+func (g *CSR) Symmetric() bool {
+	t := g.Transpose(nil)
+	return slices.Equal(t.RowPtr, g.RowPtr) && slices.Equal(t.Col, g.Col) && slices.Equal(t.Weight, g.Weight) && slices.Equal(t.Edge, g.Edge)
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
@@ -215,6 +216,9 @@ func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of sub
 	case q.nodes != "":
 		if card.Encoding == nil {
 			return of, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes)
+		}
+		if typed.Encodes(card.Encoding) {
+			return nil, "", nil, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with peer import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
 		}
 		if edges && q.edges == "" {
 			return of, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)

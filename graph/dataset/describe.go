@@ -23,7 +23,10 @@ func TableFacts(t *table.Table, rows int, format table.Format) facts.Table {
 // Facts says what the tables became: e of p's columns, and g.
 func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, error) {
 	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
-	f.Edges.Merge, f.Edges.Relation = e.Merge, e.Relation
+	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = e.Merge, e.Relation, string(e.Directed)
+	for _, c := range e.EdgeColumns {
+		f.EdgeColumns = append(f.EdgeColumns, facts.Column{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
+	}
 	if p != nil { // else e is that of other tables
 		p.addColumns(f, e)
 	}

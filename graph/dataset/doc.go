@@ -1,6 +1,6 @@
 // Package dataset reads and writes node classification graphs: NumPy archives (Read, Write), a
-// user's own tables (Import, Encode), sets of the Open Graph Benchmark (ReadOGB), and a generator
-// of multi-site graphs (Sites).
+// user's own tables (Import, Encode; of several types package typed), and a generator of multi-site
+// graphs (Sites).
 //
 // # The layout of a data set
 //
@@ -10,6 +10,11 @@
 //	edge_index                        int32   [2, E]        sources, then targets, in 0..N-1
 //	edge_weight                       float32 [E]           above 0; absent: all 1
 //	edge_type                         int32   [E]           relation, from 0; absent: edges have no types
+//	edge_attr                         float32 [L, G]        columns of edges; absent: edges have none
+//	edge_row                          int32   [E]           row of edge_attr, or -1: zeros; absent: entry k has row k
+//	node_type                         int32   [N]           type of the node, from 0; absent: nodes have no types
+//	x_types                           int64   [T+1]         features of type t are columns x_types[t] to x_types[t+1];
+//	                                                        absent: the types share all columns
 //	x                                 float32 [N, F]        dense features, or:
 //	x_indptr, x_indices               int64 [N+1], int32    sparse features as CSR, columns rising within a row
 //	x_data, x_shape                   float32, int64 [2]
@@ -23,6 +28,7 @@
 // all.
 //
 // Of meta.json these fields are read: name, nodes, classes, class_names, client_names,
-// relation_names, and encoding (an Encoding). Beside them import.json may say what the tables became
+// relation_names, node_type_names, directed (true: edge_index has all edges there are, and no reverse
+// is added), and encoding (an Encoding). Beside them import.json may say what the tables became
 // of which the data set was made (package facts), and skipped.csv which rows were left out.
 package dataset

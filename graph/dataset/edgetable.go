@@ -260,9 +260,8 @@ func (l *Edges) relations(g *graph.Graph, kind, src, dst []int32, weight []float
 	return err
 }
 
-// EdgeColumns reads the columns of a table of edges that are features of the edges, each COLUMN or
-// COLUMN:KIND, of those that have no role: "all" is all of them.
-func (c ImportConfig) edgeColumns() ([]column.Column, error) {
+// ProfileEdges reads the table of edges for what its EdgeColumns become.
+func (c ImportConfig) ProfileEdges() ([]column.Column, error) {
 	if len(c.EdgeColumns) == 0 || c.Edges == "" {
 		return nil, nil
 	}

@@ -75,7 +75,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 	if p.Relations, err = c.relations(); err != nil {
 		return nil, err
 	}
-	p.Edges, err = c.edgeColumns()
+	p.Edges, err = c.ProfileEdges()
 	return p, err
 }
 

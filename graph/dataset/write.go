@@ -144,24 +144,7 @@ func writeArrays(w io.Writer, g *graph.Graph) error {
 	case g.X.Cols() > 0:
 		put("x", []int{n, g.X.Cols()}, g.X.Dense.Clone().Data)
 	}
-	if g.Labels.Kind() == target.Numbers {
-		put("y", []int{n, g.Labels.Classes}, g.Labels.Values)
-	} else if g.Labels.Multi() {
-		y := make([]bool, len(g.Labels.Bits))
-		for k, b := range g.Labels.Bits {
-			y[k] = b != 0
-		}
-		put("y", []int{n, g.Labels.Classes}, y)
-	} else {
-		y := make([]int64, n)
-		for i := range y {
-			y[i] = -1
-			if g.Labels.Class != nil {
-				y[i] = int64(g.Labels.Class[i])
-			}
-		}
-		put("y", []int{n}, y)
-	}
+	putLabels(put, g.Labels, n)
 	for kind, name := range maskNames {
 		if kind == int(graph.None) {
 			continue
@@ -189,6 +172,30 @@ func writeArrays(w io.Writer, g *graph.Graph) error {
 		put("ids", []int{len(text)}, text)
 	}
 	return errors.Join(err, z.Close())
+}
+
+// putLabels writes the labels of n nodes.
+func putLabels(put func(name string, shape []int, values any), l graph.Labels, n int) {
+	if l.Kind() == target.Numbers {
+		put("y", []int{n, l.Classes}, l.Values)
+		return
+	}
+	if l.Multi() {
+		y := make([]bool, len(l.Bits))
+		for k, b := range l.Bits {
+			y[k] = b != 0
+		}
+		put("y", []int{n, l.Classes}, y)
+		return
+	}
+	y := make([]int64, n)
+	for i := range y {
+		y[i] = -1
+		if l.Class != nil {
+			y[i] = int64(l.Class[i])
+		}
+	}
+	put("y", []int{n}, y)
 }
 
 // entries are edges as they are listed in a file.
@@ -265,7 +272,7 @@ func sameEdges(a, b *graph.CSR) bool {
 // directed reports whether a graph has edges in one direction only, or relations without their
 // reverse.
 func directed(g *graph.Graph) bool {
-	if !sameEdges(g.Adj.Transpose(nil), &g.Adj) {
+	if !g.Adj.Symmetric() {
 		return true
 	}
 	n := g.Typed.Count()

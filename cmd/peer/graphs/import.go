@@ -16,6 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/ogb"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/dgl"
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/section"
@@ -24,26 +26,35 @@ import (
 
 // importing holds the flags of peer import.
 type importing struct {
-	tables             dataset.ImportConfig
-	list               edgelist.Config
-	like               string // model file
-	out                string
-	ogb, split         string // folder of a set, and in it
-	dgl, features      string // partition, and its features
-	directed, keepLoop bool
-	facts              *facts.Facts // of tables
+	tables        dataset.ImportConfig
+	list          edgelist.Config
+	like          string // model file
+	out           string
+	ogb, split    string // folder of a set, and in it
+	dgl, features string // partition, and its features
+	keepLoop      bool
+	nodes, edges  []string     // tables: one of each, or TYPE=FILE and SOURCE-RELATION-TARGET=FILE
+	facts         *facts.Facts // of tables
 }
 
 func newImport() *cobra.Command {
 	var m importing
 	cmd := &cobra.Command{
-		Use:   "import (--nodes FILE [--edges FILE] | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
+		Use:   "import (--nodes FILE [--edges FILE] | --nodes TYPE=FILE … | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
 		Short: "Import tables, lists of edges, OGB sets or DGL partitions",
 		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with gzip or zstd).
 --nodes FILE.graphml has both, as networkx writes them; --edges may also be a list of names (.edgelist, .txt) or .npz.
 Columns of numbers are standardised, dates become numbers, and columns of at most 50 texts become categories; what each
 column became is printed and stored (peer inspect), with warnings. The data set and the models trained on it store this
 encoding, so prediction reads other tables in the same way.
+
+With several types, give a table of nodes for each, --nodes TYPE=FILE, and a table of edges for each relation, --edges
+SOURCE-RELATION-TARGET=FILE. Names of nodes are unique in their type, and the label is a column of one type. A flag that
+names a column means every table that has it; TYPE.COLUMN or SOURCE-RELATION-TARGET.COLUMN means one.
+
+--edge-columns names columns of the tables of edges that are features of the edges. --directed says which way messages go
+along an edge: in (a node reads the sources of its edges), out (it reads their targets), or both, as two relations.
+--split-time COLUMN:T1:T2 trains on the nodes before T1, validates on those before T2 and tests on the others.
 
 With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet, binary
 (.el32, .el64, .wel32, .wel64), Galois (.gr), Matrix Market (.mtx) or NumPy (.npz with edge_index, as PyTorch Geometric has
@@ -58,6 +69,8 @@ With --ogb, make a data set from an unpacked Open Graph Benchmark folder with ra
 With --dgl, make shards from a partition of dgl.distributed.partition_graph: its NAME.json, or the folder of that file.
 Each node keeps its owner. Labels and features are the columns label and feat unless flags name others.`,
 		Example: `  peer import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
+  peer import --nodes patient=patients.csv --nodes drug=drugs.csv --edges patient-takes-drug=prescriptions.csv \
+    --label-column patient.outcome --edge-columns dose --out data/care
   peer import --edges soc-LiveJournal1.txt.gz --out data/livejournal
   peer import --edges web.el.zst --out web.graph
   peer import --nodes pages.csv.zst --edges web.el.zst --label-column topic --out web.graph
@@ -71,8 +84,13 @@ Each node keeps its owner. Labels and features are the columns label and feat un
 
 func (m *importing) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.StringArrayVar(&m.nodes, "nodes", nil, "table of nodes, or TYPE=FILE for each type")
+	f.StringArrayVar(&m.edges, "edges", nil, "table or list of edges, or SOURCE-RELATION-TARGET=FILE")
 	bindTables(f, &m.tables)
 	bindRows(f, &m.tables)
+	f.StringSliceVar(&m.tables.EdgeColumns, "edge-columns", nil, "columns of edges as features, COLUMN or COLUMN:KIND; or all")
+	f.StringVar((*string)(&m.tables.Directed), "directed", "", "messages of edges: in, out or both; default: undirected")
+	f.StringVar(&m.tables.SplitTime, "split-time", "", "COLUMN:T1:T2: train before T1, validate before T2")
 	f.StringVar(&m.tables.Site, "site-column", "", "column of a node's owner, such as a hospital")
 	f.Uint64Var(&m.tables.Seed, "seed", 1, "random seed of the split")
 	f.StringVar(&m.list.Format, "edge-format", "", "format of a list of edges; default: by its suffix")
@@ -82,14 +100,17 @@ func (m *importing) bind(cmd *cobra.Command) {
 	f.StringVar(&m.split, "ogb-split", "", "folder in its split/ (default: the only one)")
 	f.StringVar(&m.dgl, "dgl", "", "partition by DGL: the file NAME.json, or its folder")
 	f.StringVar(&m.features, "feature-column", "", "features of --dgl (default feat or features)")
-	f.BoolVar(&m.directed, "directed", false, "edges of --dgl as they are, without their reverses")
 	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
 	bindLike(cmd, &m.like)
+	for _, name := range []string{"edge-columns", "directed", "split-time"} {
+		cmd.MarkFlagsMutuallyExclusive("like", name)
+	}
 	cli.Required(cmd, "out")
 	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("edges", "ogb", "dgl")
+	cmd.MarkFlagsMutuallyExclusive("split-column", "split-time")
 	for _, name := range []string{"edge-format", "num-nodes", "strict"} {
 		cmd.MarkFlagsMutuallyExclusive("nodes", name)
 	}
@@ -99,29 +120,33 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if err := readLike(m.like, &m.tables); err != nil {
 		return err
 	}
-	if m.like != "" && (m.tables.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
-		return cli.Invalidf("--like requires --nodes, and a data set to write")
+	several, err := m.several()
+	if err != nil {
+		return err
+	}
+	if !several && len(m.nodes) == 1 {
+		m.tables.Nodes = m.nodes[0]
+	}
+	if !several && len(m.edges) == 1 {
+		m.tables.Edges = m.edges[0]
+	}
+	if err := m.check(several); err != nil {
+		return err
 	}
 	c := m.tables
-	if c.Relation != "" && (c.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
-		return cli.Invalidf("--relation-column requires --nodes, and stored graphs have no relations")
-	}
-	if c.Format.Faults.Skip && (c.Nodes == "" || strings.HasSuffix(m.out, storedSuffix)) {
-		return cli.Invalidf("--on-error skip requires --nodes, and rows of a stored graph cannot be skipped")
-	}
 	if m.dgl != "" {
-		build := graph.Build{Directed: m.directed, KeepLoops: m.keepLoop}
+		build := graph.Build{Directed: c.Directed == dataset.Into, KeepLoops: m.keepLoop}
 		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Build: build})
 	}
 	watch := cli.NewWatch(cmd.ErrOrStderr(), false)
 	defer watch.End()
-	c.Format.Watch = readProgress(cmd.Context(), watch, c.Nodes, c.Edges)
+	c.Format.Watch = readProgress(cmd.Context(), watch, m.files()...)
 	m.list.Path, m.list.Source, m.list.Target, m.list.Weight = c.Edges, c.Source, c.Target, c.Weight
 	m.list.Cells, m.list.Merge = c.Format, c.Merge
 	if strings.HasSuffix(m.out, storedSuffix) {
 		return store(cmd, m.list, c, m.out)
 	}
-	g, err := m.read(c)
+	g, err := m.read(c, several)
 	if err == nil {
 		if c.Name != "" {
 			g.Name = c.Name
@@ -134,26 +159,48 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	typed, what := "", "classes"
-	if g.Labels.Kind() == target.Numbers {
-		what = "targets"
-	}
-	if n := g.Typed.Count(); n > 0 {
-		typed = fmt.Sprintf(" of %d relations with their reverses", n)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, %d edges%s, %d features, %d %s, %d sites\n",
-		m.out, g.N(), g.Adj.NumEdges()/2, typed, g.X.Cols(), g.Labels.Classes, what, len(g.Sites))
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", m.out, size(g))
 	if m.facts != nil {
 		m.facts.Print(cmd.OutOrStdout())
 	}
 	return nil
 }
 
+// size says how large a graph is.
+func size(g *graph.Graph) string {
+	text := fmt.Sprintf("%d nodes", g.N())
+	if n := g.Types.Count(); n > 0 {
+		text += fmt.Sprintf(" of %d types", n)
+	}
+	if g.Adj.Symmetric() {
+		text += fmt.Sprintf(", %d edges", g.Adj.NumEdges()/2)
+	} else {
+		text += fmt.Sprintf(", %d directed edges", g.Adj.NumEdges())
+	}
+	if n := g.Typed.Count(); n > 0 && g.Adj.Symmetric() {
+		text += fmt.Sprintf(" of %d relations with their reverses", n)
+	} else if n > 0 {
+		text += fmt.Sprintf(" of %d relations", n)
+	}
+	text += fmt.Sprintf(", %d features", g.X.Cols())
+	if g.EdgeX.Cols > 0 {
+		text += fmt.Sprintf(", %d of edges", g.EdgeX.Cols)
+	}
+	what := "classes"
+	if g.Labels.Kind() == target.Numbers {
+		what = "targets"
+	}
+	return text + fmt.Sprintf(", %d %s, %d sites", g.Labels.Classes, what, len(g.Sites))
+}
+
 // read reads the graph.
-func (m *importing) read(c dataset.ImportConfig) (g *graph.Graph, err error) {
+func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, err error) {
 	switch {
+	case several:
+		g, m.facts, err = typed.Config{Nodes: m.nodes, Edges: m.edges, Tables: c}.Read()
+		return g, err
 	case m.ogb != "":
-		return dataset.ReadOGB(m.ogb, m.split)
+		return ogb.Read(m.ogb, m.split)
 	case c.Nodes == "":
 		g, listed, err := edgelist.Read(m.list)
 		if err != nil {
@@ -180,11 +227,15 @@ func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportC
 	return writeSkipped(m.out, c)
 }
 
+// bindFiles adds the flags of one table of nodes and one of edges.
+func bindFiles(f *pflag.FlagSet, c *dataset.ImportConfig) {
+	f.StringVar(&c.Nodes, "nodes", "", "table of nodes")
+	f.StringVar(&c.Edges, "edges", "", "table or list of undirected edges")
+}
+
 // bindTables adds the flags for the meaning of the columns of the user's tables.
 func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringVar(&c.Name, "name", "", "name of the data set; default: of the file of nodes")
-	f.StringVar(&c.Nodes, "nodes", "", "table of nodes")
-	f.StringVar(&c.Edges, "edges", "", "table or list of undirected edges")
 	f.StringVar(&c.ID, "id-column", "", "column of the nodes' names (default id)")
 	f.StringVar(&c.Label, "label-column", "", "column of a node's class; empty cell: no label")
 	f.BoolVar(&c.Multi, "multi", false, "any number of classes in a cell, separated by ;")

@@ -71,8 +71,14 @@ func inspectData(w io.Writer, path string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s: data set %s\n  %d nodes, %d undirected edges\n", path, g.Name, g.N(), g.Adj.NumEdges()/2)
+	edges := fmt.Sprintf("%d undirected edges", g.Adj.NumEdges()/2)
+	if !g.Adj.Symmetric() {
+		edges = fmt.Sprintf("%d directed edges", g.Adj.NumEdges())
+	}
+	fmt.Fprintf(w, "%s: data set %s\n  %d nodes, %s\n", path, g.Name, g.N(), edges)
+	types(w, g.Types, g.X.Cols())
 	relations(w, &g.Typed)
+	edgeColumns(w, g.EdgeX.Cols)
 	features(w, g.X)
 	labels(w, g.Labels, g.Split)
 	if len(g.Sites) > 0 {
@@ -91,6 +97,29 @@ func imported(w io.Writer, dir string) error {
 		f.Print(w)
 	}
 	return err
+}
+
+// types prints the number of nodes of each type, and of its features where it has its own.
+func types(w io.Writer, t graph.Types, cols int) {
+	if t.Count() == 0 {
+		return
+	}
+	var list []string
+	for k, n := range t.Nodes() {
+		text := fmt.Sprintf("%s (%d", t.Names[k], n)
+		if t.Ptr != nil {
+			lo, hi := t.Columns(k, cols)
+			text += fmt.Sprintf(", features %d", hi-lo)
+		}
+		list = append(list, text+")")
+	}
+	fmt.Fprintf(w, "  %d types (nodes of each): %s\n", t.Count(), strings.Join(list, ", "))
+}
+
+func edgeColumns(w io.Writer, n int) {
+	if n > 0 {
+		fmt.Fprintf(w, "  features of edges: %d\n", n)
+	}
 }
 
 // relations prints the number of edges of each relation; of many, the first few.
@@ -153,7 +182,9 @@ func inspectShard(w io.Writer, path string) (err error) {
 			fmt.Fprintf(w, "  peer %d: sends %d rows, receives %d\n", q, s.HaloPtr[q+1]-s.HaloPtr[q], len(s.Boundary[q]))
 		}
 	}
+	types(w, s.Types, s.X.Cols())
 	relations(w, &s.Typed)
+	edgeColumns(w, s.EdgeX.Cols)
 	features(w, s.X)
 	labels(w, s.Labels, s.Split)
 	if s.Import == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/align"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -43,6 +44,7 @@ others learn. A site that requests more than --max-unknown names that do not exi
 	f := c.Flags()
 	s.Bind(f, "plan of all sites; its seed splits the nodes", "wait for the other peers")
 	s.BindGate(f)
+	bindFiles(f, &s.tables.ImportConfig)
 	bindTables(f, &s.tables.ImportConfig)
 	bindRows(f, &s.tables.ImportConfig)
 	f.StringVar(&s.tables.Site, "site-column", "", "column of the node table with this site's name")
@@ -64,6 +66,9 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	tables := s.tables
 	if err := readLike(s.like, &tables.ImportConfig); err != nil {
 		return err
+	}
+	if typed.Encodes(tables.Like) {
+		return cli.Invalidf("%s reads tables of several types, and peer meet takes one table of nodes", s.like)
 	}
 	if tables.Name == "" {
 		tables.Name = "sites"

@@ -21,18 +21,21 @@ const File = "import.json"
 
 // Facts are what was found while tables were read.
 type Facts struct {
-	Tables     []Table  `json:"tables"`
-	Columns    []Column `json:"columns"` // in the order of the table of nodes
-	Nodes      int      `json:"nodes"`
-	Label      string   `json:"label,omitempty"`   // column
-	Classes    []Count  `json:"classes,omitempty"` // nodes of each
-	Target     *Numbers `json:"target,omitempty"`  // of a numeric label; nil: labels are classes
-	Unlabelled int      `json:"unlabelled"`
-	Sites      []Count  `json:"sites,omitempty"` // nodes of each
-	Edges      Edges    `json:"edges"`
-	Isolated   int      `json:"isolated"`            // nodes without an edge
-	Homophily  *float64 `json:"homophily,omitempty"` // fraction of the edges between labelled nodes that join nodes of one class; nil: none
-	Warnings   []string `json:"warnings,omitempty"`
+	Tables      []Table    `json:"tables"`
+	Columns     []Column   `json:"columns"`         // in the order of the table of nodes
+	Types       []Type     `json:"types,omitempty"` // of nodes, where there are several tables
+	Nodes       int        `json:"nodes"`
+	Label       string     `json:"label,omitempty"`   // column
+	Classes     []Count    `json:"classes,omitempty"` // nodes of each
+	Target      *Numbers   `json:"target,omitempty"`  // of a numeric label; nil: labels are classes
+	Unlabelled  int        `json:"unlabelled"`
+	Sites       []Count    `json:"sites,omitempty"` // nodes of each
+	Edges       Edges      `json:"edges"`
+	Relations   []Relation `json:"relations,omitempty"` // of several tables of edges
+	EdgeColumns []Column   `json:"edge_columns,omitempty"`
+	Isolated    int        `json:"isolated"`            // nodes without an edge
+	Homophily   *float64   `json:"homophily,omitempty"` // fraction of the edges between labelled nodes that join nodes of one class; nil: none
+	Warnings    []string   `json:"warnings,omitempty"`
 }
 
 // Table is a file that was read.
@@ -69,6 +72,20 @@ type Numbers struct {
 // Dropped is the kind of a column without features.
 const Dropped = "dropped"
 
+// Type is what the table of one type of nodes became.
+type Type struct {
+	Name     string `json:"name"`
+	Nodes    int    `json:"nodes"`
+	Features int    `json:"features"` // 0: the type has one column, which is 1
+}
+
+// Relation is what the table of one relation became.
+type Relation struct {
+	Name   string `json:"name"`
+	Listed int    `json:"listed"`
+	Kept   int    `json:"kept"`
+}
+
 // Count is how many nodes a class or a site has.
 type Count struct {
 	Name  string `json:"name"`
@@ -78,12 +95,13 @@ type Count struct {
 // Edges are what became of the listed edges.
 type Edges struct {
 	Listed   int    `json:"listed"`
-	Loops    int    `json:"loops"`    // from a node to itself, which are dropped
-	Repeated int    `json:"repeated"` // listed again in the same direction
-	Mutual   int    `json:"mutual"`   // pairs of nodes with edges in both directions
-	Merge    string `json:"merge"`    // what the weight of an edge is that is listed more than once
-	Kept     int    `json:"kept"`     // undirected
-	Cross    int    `json:"cross"`    // to nodes of other sites
+	Loops    int    `json:"loops"`              // from a node to itself, which are dropped
+	Repeated int    `json:"repeated"`           // listed again in the same direction
+	Mutual   int    `json:"mutual"`             // pairs of nodes with edges in both directions
+	Merge    string `json:"merge"`              // what the weight of an edge is that is listed more than once
+	Kept     int    `json:"kept"`               // undirected, unless messages go one way
+	Directed string `json:"directed,omitempty"` // way of the messages: in, out or both
+	Cross    int    `json:"cross"`              // to nodes of other sites
 	Relation string `json:"relation,omitempty"`
 }
 
@@ -123,7 +141,11 @@ func (f *Facts) AddGraph(g *graph.Graph, src, dst []int32) error {
 		f.Edges.Kept = bothWays.NumEdges() / 2
 	}
 	f.Edges.Repeated = len(src) - f.Edges.Loops - oneWay.NumEdges()
-	f.Edges.Mutual = oneWay.NumEdges() - f.Edges.Kept
+	if f.Edges.Directed == "in" || f.Edges.Directed == "out" {
+		f.Edges.Kept = oneWay.NumEdges()
+	} else {
+		f.Edges.Mutual = oneWay.NumEdges() - f.Edges.Kept
+	}
 	f.addNeighbours(g)
 	return nil
 }

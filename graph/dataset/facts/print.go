@@ -27,16 +27,18 @@ func (f *Facts) Print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  %s: %s\n", t.File, text)
 	}
-	width := 0
-	for _, c := range f.Columns[:min(shown, len(f.Columns))] {
-		width = max(width, len([]rune(c.Name)))
+	for _, t := range f.Types {
+		text := plural(t.Features, "feature")
+		if t.Features == 0 {
+			text = "no features: one column that is 1"
+		}
+		fmt.Fprintf(w, "  type %s: %s, %s\n", t.Name, plural(t.Nodes, "node"), text)
 	}
-	for _, c := range f.Columns[:min(shown, len(f.Columns))] {
-		fmt.Fprintf(w, "  column %-*s  %s\n", min(width, 30), c.Name, c.text())
+	for _, r := range f.Relations {
+		fmt.Fprintf(w, "  relation %s: %d listed, %d kept\n", r.Name, r.Listed, r.Kept)
 	}
-	if n := len(f.Columns) - shown; n > 0 {
-		fmt.Fprintf(w, "  and %d more columns\n", n)
-	}
+	printColumns(w, "column", f.Columns)
+	printColumns(w, "edge column", f.EdgeColumns)
 	if len(f.Classes) > 0 {
 		text := counts(f.Classes)
 		if f.Unlabelled > 0 {
@@ -55,6 +57,20 @@ func (f *Facts) Print(w io.Writer) {
 		f.printEdges(w)
 	}
 	f.PrintWarnings(w, "  ")
+}
+
+// printColumns writes what columns became, of many the first ones.
+func printColumns(w io.Writer, what string, list []Column) {
+	width := 0
+	for _, c := range list[:min(shown, len(list))] {
+		width = max(width, len([]rune(c.Name)))
+	}
+	for _, c := range list[:min(shown, len(list))] {
+		fmt.Fprintf(w, "  %s %-*s  %s\n", what, min(width, 30), c.Name, c.text())
+	}
+	if n := len(list) - shown; n > 0 {
+		fmt.Fprintf(w, "  and %d more columns\n", n)
+	}
 }
 
 // PrintWarnings writes the warnings alone, each behind indent.
@@ -79,6 +95,9 @@ func (f *Facts) printEdges(w io.Writer) {
 	}
 	if e.Loops > 0 {
 		text += ", " + plural(e.Loops, "self-loop") + " dropped"
+	}
+	if e.Directed != "" {
+		text += map[string]string{"in": ", read from source to target", "out": ", read from target to source", "both": ", each direction a relation"}[e.Directed]
 	}
 	if e.Cross > 0 {
 		text += fmt.Sprintf(", %d to nodes of other sites", e.Cross)

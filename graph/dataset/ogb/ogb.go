@@ -1,4 +1,5 @@
-package dataset
+// Package ogb reads data sets of the Open Graph Benchmark.
+package ogb
 
 import (
 	"errors"
@@ -13,23 +14,24 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// ReadOGB reads a node classification set of the Open Graph Benchmark as it is downloaded and
+// Read reads a node classification set of the Open Graph Benchmark as it is downloaded and
 // unpacked (ogbn_arxiv, ogbn_products, ogbn_mag, ogbn_papers100M, …): dir with raw/, in packed CSV
 // or in data.npz, and split/. split is the folder in split/ to use, "" where there is one. A label
 // that is missing or NaN is none; labels in several columns, of 0 and 1, are any number of classes.
 // Features of edges are read past.
 //
 // Of a set with types the nodes of all types are nodes, by ascending name of their type, each
-// called TYPE/number; an edge of any relation is an edge; and each type's features have columns of
-// their own.
-func ReadOGB(dir, split string) (*graph.Graph, error) {
-	o := &ogb{dir: dir}
+// called TYPE/number; each type's features have columns of their own (graph.Types); and the relations
+// are called HEAD-RELATION-TAIL, with the reverse of each beside it.
+func Read(dir, split string) (*graph.Graph, error) {
+	o := &set{dir: dir}
 	has := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, "raw", name))
 		return err == nil
@@ -43,9 +45,9 @@ func ReadOGB(dir, split string) (*graph.Graph, error) {
 	case has("edge.csv.gz"):
 		err = o.plain()
 	case has("edge_index_dict.npz"):
-		return nil, fmt.Errorf("dataset: %s: a set with types must be in CSV (got binary files, raw/edge_index_dict.npz)", dir)
+		return nil, fmt.Errorf("ogb: %s: a set with types must be in CSV (got binary files, raw/edge_index_dict.npz)", dir)
 	default:
-		return nil, fmt.Errorf("dataset: %s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, one of which every set of the Open Graph Benchmark has", dir)
+		return nil, fmt.Errorf("ogb: %s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, one of which every set of the Open Graph Benchmark has", dir)
 	}
 	if err != nil {
 		return nil, err
@@ -57,8 +59,8 @@ func ReadOGB(dir, split string) (*graph.Graph, error) {
 	return &o.g, nil
 }
 
-// ogb is a set that is being read.
-type ogb struct {
+// set is a data set that is being read.
+type set struct {
 	dir   string
 	kinds []kind
 	g     graph.Graph
@@ -70,12 +72,12 @@ type kind struct {
 	first, n int
 }
 
-func (o *ogb) raw(names ...string) string {
+func (o *set) raw(names ...string) string {
 	return filepath.Join(append([]string{o.dir, "raw"}, names...)...)
 }
 
 // plain reads one type of nodes and one relation, in CSV.
-func (o *ogb) plain() error {
+func (o *set) plain() error {
 	n, err := oneCount(o.raw("num-node-list.csv.gz"))
 	if err != nil {
 		return err
@@ -89,14 +91,14 @@ func (o *ogb) plain() error {
 }
 
 // typed reads several types and relations.
-func (o *ogb) typed() error {
+func (o *set) typed() error {
 	counts, err := table.Open(o.raw("num-node-dict.csv.gz"), table.Format{})
 	if err != nil {
 		return err
 	}
 	cells, line, err := counts.Read()
 	if err != nil {
-		return errors.Join(fmt.Errorf("dataset: %s: counts of nodes: %w", counts.Path, table.Ended(err)), counts.Close())
+		return errors.Join(fmt.Errorf("ogb: %s: counts of nodes: %w", counts.Path, table.Ended(err)), counts.Close())
 	}
 	place := map[string]int{}
 	for k, name := range counts.Columns {
@@ -109,15 +111,19 @@ func (o *ogb) typed() error {
 	if err := counts.Close(); err != nil {
 		return err
 	}
+	if len(o.kinds) > math.MaxUint8 {
+		return fmt.Errorf("ogb: %s: there must be at most %d types of nodes (got %d)", counts.Path, math.MaxUint8, len(o.kinds))
+	}
 	slices.SortFunc(o.kinds, func(a, b kind) int { return strings.Compare(a.name, b.name) })
 	total := 0
 	for k := range o.kinds {
 		o.kinds[k].first, place[o.kinds[k].name] = total, k
 		if total += o.kinds[k].n; total > math.MaxInt32 {
-			return fmt.Errorf("dataset: %s: more than %d nodes", counts.Path, math.MaxInt32)
+			return fmt.Errorf("ogb: %s: more than %d nodes", counts.Path, math.MaxInt32)
 		}
 	}
-	var src, dst []int32
+	var src, dst, of []int32
+	var names []string
 	triplets, err := table.OpenLines(o.raw("triplet-type-list.csv.gz"))
 	if err != nil {
 		return err
@@ -140,6 +146,8 @@ func (o *ogb) typed() error {
 					return errors.Join(err, triplets.Close())
 				}
 				src, dst = append(src, s...), append(dst, d...)
+				of = append(of, slices.Repeat([]int32{int32(len(names))}, len(s))...)
+				names = append(names, strings.Join(t, "-"))
 				continue
 			}
 		}
@@ -148,6 +156,14 @@ func (o *ogb) typed() error {
 	if err := triplets.Close(); err != nil {
 		return err
 	}
+	if len(names) == 0 || int64(len(names))*2*int64(total) > math.MaxInt32 {
+		return fmt.Errorf("ogb: %s: there must be a relation, and relations and their reverses times nodes at most %d (got %d relations, %d nodes)", o.dir, math.MaxInt32, len(names), total)
+	}
+	list, err := graph.Deal(total, len(names), of, src, dst, nil, nil)
+	if err != nil {
+		return fmt.Errorf("ogb: %s: %w", o.dir, err)
+	}
+	o.g.Typed = graph.WithInverses(names, list)
 	return o.finish(src, dst, func(k kind) string { return o.raw("node-feat", k.name, "node-feat.csv.gz") },
 		func(k kind) string { return o.raw("node-label", k.name, "node-label.csv.gz") })
 }
@@ -158,7 +174,7 @@ func local(name string) bool {
 }
 
 // edges reads one relation, with the IDs that its types have among all.
-func (o *ogb) edges(path, count string, head, tail kind) (src, dst []int32, err error) {
+func (o *set) edges(path, count string, head, tail kind) (src, dst []int32, err error) {
 	want, err := oneCount(count)
 	if err != nil {
 		return nil, nil, err
@@ -178,23 +194,25 @@ func (o *ogb) edges(path, count string, head, tail kind) (src, dst []int32, err 
 		src, dst = append(src, int32(head.first)+int32(e.Source)), append(dst, int32(tail.first)+int32(e.Target))
 	}
 	if len(src) != want {
-		return nil, nil, fmt.Errorf("dataset: %s: there must be %d edges, as in %s (got %d)", path, want, count, len(src))
+		return nil, nil, fmt.Errorf("ogb: %s: there must be %d edges, as in %s (got %d)", path, want, count, len(src))
 	}
 	return src, dst, nil
 }
 
 // finish builds the graph of the edges and reads what its nodes have.
-func (o *ogb) finish(src, dst []int32, features, labels func(kind) string) (err error) {
+func (o *set) finish(src, dst []int32, features, labels func(kind) string) (err error) {
 	last := o.kinds[len(o.kinds)-1]
 	n := last.first + last.n
 	if n > max(edgelist.FreeNodes, edgelist.NodesByEdge*len(src)) {
-		return fmt.Errorf("dataset: %s: there must be at most %d nodes per edge (got %d nodes, %d edges)", o.dir, edgelist.NodesByEdge, n, len(src))
+		return fmt.Errorf("ogb: %s: there must be at most %d nodes per edge (got %d nodes, %d edges)", o.dir, edgelist.NodesByEdge, n, len(src))
 	}
 	if o.g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{}); err != nil {
-		return fmt.Errorf("dataset: %s: %w", o.dir, err)
+		return fmt.Errorf("ogb: %s: %w", o.dir, err)
 	}
 	if len(o.kinds) > 1 {
-		for _, k := range o.kinds {
+		for at, k := range o.kinds {
+			o.g.Types.Names = append(o.g.Types.Names, k.name)
+			o.g.Types.Of = append(o.g.Types.Of, slices.Repeat([]uint8{uint8(at)}, k.n)...)
 			for i := range k.n {
 				o.g.IDs = append(o.g.IDs, k.name+"/"+strconv.Itoa(i))
 			}
@@ -206,8 +224,9 @@ func (o *ogb) finish(src, dst []int32, features, labels func(kind) string) (err 
 	return o.labels(n, labels)
 }
 
-func (o *ogb) features(n int, path func(kind) string) error {
+func (o *set) features(n int, path func(kind) string) error {
 	x := &mat.Sparse{Rows: n, RowPtr: make([]int64, 1, n+1)}
+	ptr := []int64{0}
 	for _, k := range o.kinds {
 		v, columns, err := readFloats(path(k), k.n)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +235,7 @@ func (o *ogb) features(n int, path func(kind) string) error {
 			return err
 		}
 		if at := firstInfinite(v); at >= 0 {
-			return fmt.Errorf("dataset: %s: row %d, column %d must be a finite number (got %v)", path(k), at/columns, at%columns, v[at])
+			return fmt.Errorf("ogb: %s: row %d, column %d must be a finite number (got %v)", path(k), at/columns, at%columns, v[at])
 		}
 		if len(o.kinds) == 1 {
 			if columns > 0 {
@@ -233,9 +252,10 @@ func (o *ogb) features(n int, path func(kind) string) error {
 			x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
 		}
 		x.Cols += columns
+		ptr = append(ptr, int64(x.Cols))
 	}
 	if x.Cols > 0 {
-		o.g.X.Sparse = x
+		o.g.X.Sparse, o.g.Types.Ptr = x, ptr
 	}
 	return nil
 }
@@ -244,7 +264,7 @@ func firstInfinite(v []float32) int {
 	return slices.IndexFunc(v, func(f float32) bool { return !finite(f) })
 }
 
-func (o *ogb) labels(n int, path func(kind) string) error {
+func (o *set) labels(n int, path func(kind) string) error {
 	found := ""
 	for _, k := range o.kinds {
 		v, columns, err := readFloats(path(k), k.n)
@@ -255,21 +275,21 @@ func (o *ogb) labels(n int, path func(kind) string) error {
 			return err
 		}
 		if found != "" {
-			return fmt.Errorf("dataset: %s: labels of a second type of nodes, after %s", path(k), found)
+			return fmt.Errorf("ogb: %s: labels of a second type of nodes, after %s", path(k), found)
 		}
 		found = path(k)
 		if err := o.label(v, columns, n, k.first); err != nil {
-			return fmt.Errorf("dataset: %s: %w", path(k), err)
+			return fmt.Errorf("ogb: %s: %w", path(k), err)
 		}
 	}
 	if found == "" {
-		return fmt.Errorf("dataset: %s: no labels", path(o.kinds[0]))
+		return fmt.Errorf("ogb: %s: no labels", path(o.kinds[0]))
 	}
 	return nil
 }
 
 // label sets the labels of the nodes from first on, of n in all.
-func (o *ogb) label(v []float32, columns, n, first int) error {
+func (o *set) label(v []float32, columns, n, first int) error {
 	l := &o.g.Labels
 	if columns != 1 {
 		if len(o.kinds) > 1 {
@@ -289,8 +309,8 @@ func (o *ogb) label(v []float32, columns, n, first int) error {
 		if c != c || c == -1 {
 			continue
 		}
-		if c < 0 || c >= MaxClasses || c != float32(int32(c)) {
-			return fmt.Errorf("row %d must be a class from 0 to %d, or none (got %v)", i, MaxClasses-1, c)
+		if c < 0 || c >= dataset.MaxClasses || c != float32(int32(c)) {
+			return fmt.Errorf("row %d must be a class from 0 to %d, or none (got %v)", i, dataset.MaxClasses-1, c)
 		}
 		l.Class[first+i] = int32(c)
 		l.Classes = max(l.Classes, int(c)+1)
@@ -299,7 +319,7 @@ func (o *ogb) label(v []float32, columns, n, first int) error {
 }
 
 // binary reads data.npz and node-label.npz.
-func (o *ogb) binary() error {
+func (o *set) binary() error {
 	a, err := npy.Open(o.raw("data.npz"))
 	if err != nil {
 		return err
@@ -338,7 +358,7 @@ func (o *ogb) binary() error {
 	return o.binaryLabels(n)
 }
 
-func (o *ogb) binaryLabels(n int) error {
+func (o *set) binaryLabels(n int) error {
 	a, err := npy.Open(o.raw("node-label.npz"))
 	if err != nil {
 		return err
@@ -371,3 +391,8 @@ func (o *ogb) binaryLabels(n int) error {
 	}
 	return nil
 }
+
+// maxColumns bounds the features, so that a damaged file cannot ask for a giant layer.
+const maxColumns = 1 << 24
+
+func finite(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }

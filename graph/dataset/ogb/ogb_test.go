@@ -1,4 +1,4 @@
-package dataset
+package ogb
 
 import (
 	"bytes"
@@ -11,37 +11,11 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
-// TestImportList reads a list of numbers that are names in a table of nodes.
-func TestImportList(t *testing.T) {
-	dir := t.TempDir()
-	nodes := filepath.Join(dir, "nodes.csv")
-	if err := os.WriteFile(nodes, []byte("id,age\n70,1\n10,2\n5000000000,3\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	list := filepath.Join(dir, "e.el")
-	if err := os.WriteFile(list, []byte("10 70\n70 10\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	g, err := Import(ImportConfig{Nodes: nodes, Edges: list})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 2, 2}, Col: []int32{1, 0}}); !reflect.DeepEqual(g.Adj, want) {
-		t.Errorf("edges %v, want %v", g.Adj, want)
-	}
-	if err := os.WriteFile(list, []byte("10 70\n70 11\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	_, err = Import(ImportConfig{Nodes: nodes, Edges: list})
-	graphtest.Refused(t, err, "e.el", "line 2", "node must be a name in", "nodes.csv")
-}
-
-func TestReadOGB(t *testing.T) {
-	s := graphtest.ReadFormats(t, "testdata")
+func TestRead(t *testing.T) {
+	s := graphtest.ReadFormats(t, "../testdata")
 	n := len(s.Y)
 	split := make([]graph.Split, n)
 	for k, ids := range s.Split {
@@ -50,7 +24,7 @@ func TestReadOGB(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"ogb_plain", "ogb_multi", "ogb_binary"} {
-		g, err := ReadOGB(filepath.Join("testdata", name), "")
+		g, err := Read(filepath.Join("../testdata", name), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +51,7 @@ func TestReadOGB(t *testing.T) {
 			}
 		}
 	}
-	g, err := ReadOGB("testdata/ogb_typed", "time")
+	g, err := Read("../testdata/ogb_typed", "time")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +67,25 @@ func TestReadOGB(t *testing.T) {
 	}
 	if !reflect.DeepEqual(g.Adj, *whole.Relabel(dst, to, n)) {
 		t.Errorf("edges %v", g.Adj)
+	}
+	if want := (graph.Types{Names: []string{"paper", "venue"}, Of: append(make([]uint8, 20), bytes.Repeat([]uint8{1}, 10)...), Ptr: []int64{0, int64(g.X.Cols()), int64(g.X.Cols())}}); !reflect.DeepEqual(g.Types, want) {
+		t.Errorf("types %+v, must be %+v", g.Types, want)
+	}
+	names := []string{"paper-to-paper", "paper-to-venue", "venue-to-paper", "venue-to-venue"}
+	if !reflect.DeepEqual(g.Typed.Names, graph.InverseNames(names)) {
+		t.Fatalf("relations %q", g.Typed.Names)
+	}
+	between := g.Typed.Adj.Relation(1, 8)
+	for i := range n {
+		col, _ := between.Row(i)
+		for _, j := range col {
+			if i < 20 || j >= 20 {
+				t.Errorf("an edge from %s to %s in %s", g.IDs[j], g.IDs[i], names[1])
+			}
+		}
+	}
+	if between.NumEdges() == 0 {
+		t.Errorf("%s has no edge", names[1])
 	}
 	x := g.X.Sparse.Dense()
 	for i := range n {
@@ -111,7 +104,7 @@ func TestReadOGB(t *testing.T) {
 	}
 }
 
-func TestReadOGBFaults(t *testing.T) {
+func TestReadFaults(t *testing.T) {
 	for _, c := range []struct {
 		name, in, file, text string
 		want                 []string
@@ -136,7 +129,7 @@ func TestReadOGBFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "set")
-			if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", c.in))); err != nil {
+			if err := os.CopyFS(dir, os.DirFS(filepath.Join("../testdata", c.in))); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(dir, filepath.FromSlash(c.file))
@@ -159,13 +152,13 @@ func TestReadOGBFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = ReadOGB(dir, "")
+			_, err = Read(dir, "")
 			graphtest.Refused(t, err, c.want...)
 		})
 	}
-	_, err := ReadOGB("testdata/ogb_plain", "../random")
+	_, err := Read("../testdata/ogb_plain", "../random")
 	graphtest.Refused(t, err, "split", "name of a folder")
-	_, err = ReadOGB("testdata/ogb_plain", "scaffold")
+	_, err = Read("../testdata/ogb_plain", "scaffold")
 	graphtest.Refused(t, err, "scaffold")
 }
 
@@ -173,14 +166,14 @@ func TestReadOGBFaults(t *testing.T) {
 func FuzzOGB(f *testing.F) {
 	files := []string{"edge.csv.gz", "num-node-list.csv.gz", "node-feat.csv.gz", "node-label.csv.gz"}
 	for k, name := range files {
-		b, err := os.ReadFile(filepath.Join("testdata/ogb_plain/raw", name))
+		b, err := os.ReadFile(filepath.Join("../testdata/ogb_plain/raw", name))
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(uint8(k), b)
 	}
 	root := f.TempDir()
-	if err := os.CopyFS(root, os.DirFS("testdata/ogb_plain")); err != nil {
+	if err := os.CopyFS(root, os.DirFS("../testdata/ogb_plain")); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, k uint8, b []byte) {
@@ -195,7 +188,7 @@ func FuzzOGB(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		g, err := ReadOGB(root, "")
+		g, err := Read(root, "")
 		if err == nil {
 			err = g.Valid()
 			if err != nil {
@@ -206,20 +199,4 @@ func FuzzOGB(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
-}
-
-// TestReadEdgesRoundTrip stores what was read and reads it back.
-func TestReadEdgesRoundTrip(t *testing.T) {
-	g, _, err := edgelist.Read(edgelist.Config{Path: "testdata/graph.el", Weight: "3"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "out")
-	if err := Write(dir, g); err != nil {
-		t.Fatal(err)
-	}
-	back, err := Read(dir, 0)
-	if err != nil || !reflect.DeepEqual(back, g) {
-		t.Errorf("read %+v, want %+v (%v)", back, g, err)
-	}
 }

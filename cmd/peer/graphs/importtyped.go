@@ -1,0 +1,86 @@
+package graphs
+
+import (
+	"os"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
+)
+
+// several reports whether the tables are of several types: each is given with its type then.
+func (m *importing) several() (bool, error) {
+	types := 0
+	for _, text := range append(append([]string{}, m.nodes...), m.edges...) {
+		if named(text) {
+			types++
+		}
+	}
+	all := len(m.nodes) + len(m.edges)
+	switch {
+	case types == 0 && len(m.nodes) <= 1 && len(m.edges) <= 1:
+		return false, nil
+	case types < all:
+		return false, cli.Invalidf("of several tables each must have its type: --nodes TYPE=FILE, --edges SOURCE-RELATION-TARGET=FILE")
+	case len(m.nodes) == 0:
+		return false, cli.Invalidf("edges between types require --nodes TYPE=FILE for each type")
+	}
+	return true, nil
+}
+
+// named reports whether text is NAME=FILE, and not a file of such a name.
+func named(text string) bool {
+	name, _, ok := strings.Cut(text, "=")
+	if _, err := os.Stat(text); err == nil {
+		return false
+	}
+	return ok && !strings.ContainsAny(name, `/\\`)
+}
+
+// files returns the tables without their types.
+func (m *importing) files() (files []string) {
+	for _, text := range append(append([]string{}, m.nodes...), m.edges...) {
+		if named(text) {
+			_, text, _ = strings.Cut(text, "=")
+		}
+		files = append(files, text)
+	}
+	return files
+}
+
+// check refuses what the input or output at hand cannot take.
+func (m *importing) check(several bool) error {
+	c, stored := &m.tables, strings.HasSuffix(m.out, storedSuffix)
+	tables := several || c.Nodes != ""
+	if m.like != "" && (!tables || stored) {
+		return cli.Invalidf("--like requires --nodes, and a data set to write")
+	}
+	if m.like != "" && several != typed.Encodes(c.Like) {
+		return cli.Invalidf("%s reads %s", m.like, map[bool]string{true: "one table of nodes: give --nodes FILE", false: "tables of several types: give --nodes TYPE=FILE for each"}[several])
+	}
+	for _, f := range []struct {
+		set  bool
+		flag string
+		why  string
+	}{
+		{c.Relation != "", "--relation-column", "stored graphs have no relations"},
+		{len(c.EdgeColumns) > 0, "--edge-columns", "stored graphs have no columns of edges"},
+		{c.Directed != "" && m.dgl == "", "--directed", "stored graphs are undirected"},
+		{c.SplitTime != "", "--split-time", "stored graphs are split by a column or at random"},
+		{c.Format.Faults.Skip, "--on-error skip", "rows of a stored graph cannot be skipped"},
+	} {
+		if f.set && (!tables || stored) {
+			return cli.Invalidf("%s requires --nodes, and %s", f.flag, f.why)
+		}
+	}
+	switch {
+	case several && stored:
+		return cli.Invalidf("%s: a stored graph has nodes of one type: write a data set", m.out)
+	case several && c.Relation != "":
+		return cli.Invalidf("--relation-column belongs to one table of edges: here each table is a relation")
+	case m.dgl != "" && c.Directed != "" && c.Directed != dataset.Into:
+		return cli.Invalidf("--directed must be in with --dgl: edges as they are (got %s)", c.Directed)
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// care writes tables of patients, drugs and prescriptions: a patient's outcome is that of the drugs
+// that they take, whose table alone says which.
+func care(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	key := rng.New(3)
+	var patients, drugs, takes strings.Builder
+	patients.WriteString("id,age,outcome,admitted\n")
+	drugs.WriteString("id,weight,strong\n")
+	takes.WriteString("patient,drug,dose\n")
+	for d := range 20 {
+		fmt.Fprintf(&drugs, "%d,%d,%s\n", d, 10+d%3, []string{"yes", "no"}[d%2])
+	}
+	for p := range uint64(120) {
+		side := p % 2
+		fmt.Fprintf(&patients, "%d,%d,%s,2024-%02d-01\n", p, 20+key.Uint64(p)%60, []string{"ill", "well"}[side], 1+p/10)
+		for k := range uint64(3) {
+			fmt.Fprintf(&takes, "%d,%d,%d\n", p, 2*(key.Fold(1).Uint64(3*p+k)%10)+side, 1+k)
+		}
+	}
+	for name, b := range map[string]*strings.Builder{"patients.csv": &patients, "drugs.csv": &drugs, "takes.csv": &takes} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestSeveralTables: typed tables become a data set, a partition of it trains in full batch over three
+// peers to what one peer gets, and the model predicts for tables of the same types.
+func TestSeveralTables(t *testing.T) {
+	dir := care(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	tables := []string{"--nodes", "patient=" + at("patients.csv"), "--nodes", "drug=" + at("drugs.csv"), "--edges", "patient-takes-drug=" + at("takes.csv")}
+	said := must(t, append([]string{"import", "--label-column", "patient.outcome", "--edge-columns", "dose", "--split-time", "admitted:2024-07-01:2024-10-01",
+		"--out", at("data")}, tables...)...)
+	contains(t, said, "140 nodes of 2 types", "of 2 relations with their reverses", "type drug: 20 nodes, 4 features", "edge column patient-takes-drug.dose")
+	contains(t, must(t, "inspect", at("data")), "2 types (nodes of each): drug (20, features 4)", "features of edges: 1", "60 training, 30 validation, 30 test nodes")
+	must(t, "partition", "--data", at("data"), "--parts", "3", "--out", at("parts"))
+	contains(t, must(t, "inspect", at("parts/part-0")), "2 types", "features of edges: 1")
+
+	args := []string{"--model", "rgcn", "--encoder", "raw"}
+	one, three := at("one"), at("three")
+	mustTrain(t, one, slices.Concat([]string{"--data", at("data"), "--mode", "standalone"}, args)...)
+	mustTrain(t, three, slices.Concat([]string{"--shards", at("parts"), "--mode", "fullbatch", "--transport", "memory"}, args)...)
+	a, b := figures(t, filepath.Join(one, "result.json")), figures(t, filepath.Join(three, "result.json"))
+	if *a.TestAccuracy < 0.95 {
+		t.Errorf("test accuracy is %v: the drugs say it all", *a.TestAccuracy)
+	}
+	equal(t, "test accuracy", *b.TestAccuracy, *a.TestAccuracy)
+	for i := range a.Loss {
+		if d := *a.Loss[i] - *b.Loss[i]; d > 1e-4**a.Loss[i] || -d > 1e-4**a.Loss[i] {
+			t.Errorf("epoch %d: loss %v, of one peer %v", i, *b.Loss[i], *a.Loss[i])
+		}
+	}
+	refuse(t, 2, []string{"peer import --like", "--data"}, "predict", "--model", filepath.Join(one, "model.safetensors"), "--nodes", at("patients.csv"), "--out", at("no.csv"))
+	model := filepath.Join(one, "model.safetensors")
+	contains(t, must(t, append([]string{"import", "--like", model, "--out", at("again")}, tables...)...), "140 nodes of 2 types")
+	must(t, "predict", "--model", model, "--data", at("again"), "--out", at("predictions.csv"))
+	contains(t, string(contents(t, at("predictions.csv"))), "patient/17,", "drug/3,")
+}
+
+func contains(t *testing.T, text string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q must be in\n%s", w, text)
+		}
+	}
+}
+
+// TestSeveralTablesRefused: each refusal names what to do.
+func TestSeveralTablesRefused(t *testing.T) {
+	dir := care(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	patients, drugs, takes := "patient="+at("patients.csv"), "drug="+at("drugs.csv"), "patient-takes-drug="+at("takes.csv")
+	for want, args := range map[string][]string{
+		"each must have its type":                   {"--nodes", patients, "--nodes", at("drugs.csv")},
+		"require --nodes TYPE=FILE for each type":   {"--edges", takes},
+		"a stored graph has nodes of one type":      {"--nodes", patients, "--edges", "patient-knows-patient=" + at("takes.csv"), "--out", at("x.graph")},
+		"here each table is a relation":             {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--relation-column", "dose"},
+		"direction must be in, out or both":         {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--directed", "up"},
+		"stored graphs have no columns of edges":    {"--edges", at("takes.csv"), "--edge-columns", "dose", "--out", at("y.graph")},
+		"split by time must be COLUMN:T1:T2":        {"--nodes", patients, "--label-column", "outcome", "--split-time", "admitted"},
+		"--directed must be in with --dgl":          {"--dgl", at("none.json"), "--directed", "out"},
+		"column born (Date) must be in a table":     {"--nodes", patients, "--date", "born"},
+		"in the table of one type, whose nodes hav": {"--nodes", patients, "--nodes", drugs, "--label-column", "id"},
+	} {
+		if !strings.Contains(strings.Join(args, " "), "--out") {
+			args = append(args, "--out", at("out"))
+		}
+		refuse(t, 2, []string{want}, append([]string{"import"}, args...)...)
+	}
+}

@@ -1,0 +1,174 @@
+package typed
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+)
+
+// profile decides what the columns of all tables become.
+func (r *reader) profile() error {
+	columns := map[string][]string{} // of each table
+	for k, n := range r.encoding.Nodes {
+		list, err := r.columns(r.nodes[k], false)
+		if err != nil {
+			return err
+		}
+		columns[n.Type] = list
+	}
+	for k, e := range r.encoding.Edges {
+		list, err := r.columns(r.edges[k], true)
+		if err != nil {
+			return err
+		}
+		columns[e.name()] = list
+	}
+	if err := r.everyColumn(columns); err != nil {
+		return err
+	}
+	target, err := r.target(columns)
+	if err != nil {
+		return err
+	}
+	for k := range r.encoding.Nodes {
+		n := &r.encoding.Nodes[k]
+		p, err := r.nodeConfig(k, columns[n.Type], k == target).Profile()
+		if err != nil {
+			return err
+		}
+		if n.e, err = p.Local(); err != nil {
+			return err
+		}
+		r.profiles = append(r.profiles, p)
+		if n.Encoding, err = json.Marshal(n.e); err != nil {
+			return err
+		}
+	}
+	for k := range r.encoding.Edges {
+		e := &r.encoding.Edges[k]
+		c := r.edgeConfig(k, columns[e.name()])
+		of := c.Encoding()
+		of.ID = "id" // an encoding has one; there is no table of nodes here
+		if of.EdgeColumns, err = c.ProfileEdges(); err != nil {
+			return err
+		}
+		e.e = &of
+		if e.Encoding, err = json.Marshal(of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columns returns those of a table; of a list of edges none.
+func (r *reader) columns(path string, edges bool) ([]string, error) {
+	format := r.config.Tables.Format
+	if format.Edges = edges; edges && (edgelist.Config{Path: path}).Numbered() {
+		return nil, nil
+	}
+	t, err := table.Open(path, format)
+	if err != nil {
+		return nil, err
+	}
+	return t.Columns, t.Close()
+}
+
+// everyColumn refuses a column that the user names and no table has.
+func (r *reader) everyColumn(columns map[string][]string) error {
+	c := &r.config.Tables
+	for flag, list := range map[string][]string{"Numeric": c.Numeric, "Categorical": c.Categorical, "Ignore": c.Ignore, "Text": c.Text, "Date": c.Date,
+		"Age": c.Age, "ID": {c.ID}, "Label": {c.Label}, "Split": {c.Split}, "SplitTime": {c.SplitTime}, "Site": {c.Site}, "Source": {c.Source},
+		"Target": {c.Target}, "Weight": {c.Weight}, "EdgeColumns": c.EdgeColumns} {
+		for _, text := range list {
+			if text == "" || flag == "EdgeColumns" && text == "all" {
+				continue
+			}
+			if !slices.ContainsFunc(r.tableNames(), func(name string) bool { _, ok := r.at(text, name, columns[name]); return ok }) {
+				return fmt.Errorf("typed: column %s (%s) must be in a table, as COLUMN, TYPE.COLUMN or SOURCE-RELATION-TARGET.COLUMN", text, flag)
+			}
+		}
+	}
+	return nil
+}
+
+// target returns the number of the one type that has the column of labels, −1 without labels.
+func (r *reader) target(columns map[string][]string) (int, error) {
+	target := -1
+	if r.config.Tables.Label == "" {
+		return target, nil
+	}
+	for k, n := range r.encoding.Nodes {
+		if _, ok := r.at(r.config.Tables.Label, n.Type, columns[n.Type]); !ok {
+			continue
+		}
+		if target >= 0 {
+			return -1, fmt.Errorf("typed: column %s must be in the table of one type, whose nodes have labels (got %s and %s): name it TYPE.%[1]s",
+				r.config.Tables.Label, r.encoding.Nodes[target].Type, n.Type)
+		}
+		target = k
+	}
+	if target < 0 {
+		return -1, fmt.Errorf("typed: column %s of labels must be in a table of nodes", r.config.Tables.Label)
+	}
+	return target, nil
+}
+
+// own returns what a list says of one table.
+func (r *reader) own(list []string, name string, columns []string) (out []string) {
+	for _, text := range list {
+		if rest, ok := r.at(text, name, columns); ok && text != "" {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+// one returns the column that has a role in one table, "" if none has.
+func (r *reader) one(text, name string, columns []string) string {
+	return strings.Join(r.own([]string{text}, name, columns), "")
+}
+
+// nodeConfig returns how the table of type k is read.
+func (r *reader) nodeConfig(k int, columns []string, labels bool) dataset.ImportConfig {
+	c, name := r.config.Tables, r.encoding.Nodes[k].Type
+	c.Name, c.Nodes, c.Edges = name, r.nodes[k], ""
+	c.Numeric, c.Categorical, c.Ignore = r.own(c.Numeric, name, columns), r.own(c.Categorical, name, columns), r.own(c.Ignore, name, columns)
+	c.Text, c.Date, c.Age = r.own(c.Text, name, columns), r.own(c.Date, name, columns), r.own(c.Age, name, columns)
+	c.ID, c.Site = r.one(c.ID, name, columns), r.one(c.Site, name, columns)
+	c.Source, c.Target, c.Weight, c.EdgeColumns, c.Directed = "", "", "", nil, ""
+	if !labels {
+		c.Label, c.Split, c.SplitTime, c.Multi = "", "", "", false
+		return c
+	}
+	c.Label, c.Split, c.SplitTime = r.one(c.Label, name, columns), r.one(c.Split, name, columns), r.one(c.SplitTime, name, columns)
+	return c
+}
+
+// edgeConfig returns how the table of relation k is read.
+func (r *reader) edgeConfig(k int, columns []string) dataset.ImportConfig {
+	e := &r.encoding.Edges[k]
+	name := e.name()
+	end := func(text, usual, kind string) string {
+		if at := r.one(text, name, columns); at != "" {
+			return at
+		}
+		if !slices.Contains(columns, usual) && slices.Contains(columns, kind) && e.Source != e.Target {
+			return kind
+		}
+		return usual
+	}
+	c := dataset.ImportConfig{Edges: r.edges[k], Format: r.config.Tables.Format, Merge: r.config.Tables.Merge, Directed: r.Directed,
+		Source: end(r.config.Tables.Source, "source", e.Source), Target: end(r.config.Tables.Target, "target", e.Target), Weight: r.one(r.config.Tables.Weight, name, columns)}
+	for _, text := range r.config.Tables.EdgeColumns {
+		if text == "all" && len(columns) > 0 {
+			c.EdgeColumns = append(c.EdgeColumns, text)
+		}
+	}
+	c.EdgeColumns = append(c.EdgeColumns, r.own(r.config.Tables.EdgeColumns, name, columns)...)
+	return c
+}

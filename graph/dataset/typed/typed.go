@@ -1,0 +1,371 @@
+// Package typed makes a graph of a user's own tables of several types: a table of nodes for each type,
+// with features of its own, and a table of edges for each relation between two types.
+package typed
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Config says where the tables are and what their columns mean.
+type Config struct {
+	Nodes []string // TYPE=FILE of each type: a table whose rows have names of their own in that type
+	Edges []string // SOURCE-RELATION-TARGET=FILE: a table or list of the edges of a relation between two types
+
+	// Tables has what holds for all: formats, rules, seed, and the roles of columns. A column of it
+	// is that of every table which has one of that name; TYPE.COLUMN and
+	// SOURCE-RELATION-TARGET.COLUMN are one table's. Label, Split and SplitTime belong to one type. Without Source and
+	// Target a table of edges has its ends in columns source and target, or in columns called as
+	// their types.
+	Tables dataset.ImportConfig
+}
+
+// reader reads the tables.
+type reader struct {
+	config Config
+	encoding
+	nodes, edges []string // file of each table
+	types        []*graph.Graph
+	index        []map[string]int32
+	first        []int32            // number of each type's first node
+	profiles     []*dataset.Profile // of each type; nil where the encoding is a model's
+	facts        *facts.Facts
+}
+
+// Read reads the tables. The nodes of all types are nodes of the graph, type after type in ascending
+// order of their names, and called TYPE/NAME; each type's features are columns of their own
+// (graph.Types). A type without features has one column, which is 1: what is learned of it is a row
+// for the type. The relations are called SOURCE-RELATION-TARGET, and each has its reverse beside it
+// unless the direction is in or out.
+func (c Config) Read() (*graph.Graph, *facts.Facts, error) {
+	if c.Tables.Format.Faults == nil {
+		c.Tables.Format.Faults = &table.Faults{}
+	}
+	faults := c.Tables.Format.Faults
+	for {
+		known := faults.Count("")
+		r := &reader{config: c, facts: &facts.Facts{}}
+		g, err := r.read()
+		if err = cmp.Or(faults.Err(), err); err != nil {
+			return nil, nil, err
+		}
+		if faults.Count("") == known {
+			return g, r.facts, nil
+		}
+		// The statistics of the columns still have the rows that were skipped: again without these.
+	}
+}
+
+func (r *reader) read() (*graph.Graph, error) {
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	for k := range r.Nodes {
+		if err := r.readNodes(k); err != nil {
+			return nil, err
+		}
+	}
+	g, err := r.join()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readEdges(g); err != nil {
+		return nil, err
+	}
+	if g.Encoding, err = json.Marshal(r.encoding); err != nil {
+		return nil, err
+	}
+	r.facts.CheckDisguise(g.X, g.Labels)
+	return g, nil
+}
+
+// open finds the tables and what their columns become.
+func (r *reader) open() error {
+	like := (*encoding)(nil)
+	if r.config.Tables.Like != nil {
+		if !Encodes(r.config.Tables.Like) {
+			return errors.New("typed: the model was trained on one table of nodes (got tables of several types)")
+		}
+		var err error
+		if like, err = parse(r.config.Tables.Like); err != nil {
+			return err
+		}
+		r.encoding.Merge, r.Directed = like.Merge, like.Directed
+	} else {
+		r.encoding.Merge, r.Directed = r.config.Tables.Merge, r.config.Tables.Directed
+	}
+	if err := cmp.Or(r.Directed.Valid(), r.names()); err != nil {
+		return fmt.Errorf("typed: %w", err)
+	}
+	if like != nil {
+		return r.alike(like)
+	}
+	return r.profile()
+}
+
+// names reads the names of types and relations.
+func (r *reader) names() error {
+	for _, text := range slices.Sorted(slices.Values(r.config.Nodes)) {
+		name, file, ok := strings.Cut(text, "=")
+		if !ok || file == "" {
+			return fmt.Errorf("nodes of several types must be given as TYPE=FILE (got %q)", text)
+		}
+		r.encoding.Nodes, r.nodes = append(r.encoding.Nodes, nodeEncoding{Type: name}), append(r.nodes, file)
+	}
+	for _, text := range slices.Sorted(slices.Values(r.config.Edges)) {
+		name, file, ok := strings.Cut(text, "=")
+		source, rest, also := strings.Cut(name, "-")
+		at := strings.LastIndexByte(rest, '-')
+		if !ok || file == "" || !also || at < 0 {
+			return fmt.Errorf("edges between types must be given as SOURCE-RELATION-TARGET=FILE (got %q)", text)
+		}
+		r.encoding.Edges = append(r.encoding.Edges, edgeEncoding{Source: source, Relation: rest[:at], Target: rest[at+1:]})
+		r.edges = append(r.edges, file)
+	}
+	return r.valid()
+}
+
+// alike gives the tables the encoding of a model's, which must be of the same types and relations.
+func (r *reader) alike(like *encoding) error {
+	types := func(c *encoding) (list []string) {
+		for _, n := range c.Nodes {
+			list = append(list, n.Type)
+		}
+		return list
+	}
+	relations := func(c *encoding) (list []string) {
+		for _, e := range c.Edges {
+			list = append(list, e.name())
+		}
+		return list
+	}
+	if must, got := types(like), types(&r.encoding); !slices.Equal(must, got) {
+		return fmt.Errorf("typed: the tables must be of the types of the model's, %s (got %s)", strings.Join(must, ", "), strings.Join(got, ", "))
+	}
+	if must, got := relations(like), relations(&r.encoding); !slices.Equal(must, got) {
+		return fmt.Errorf("typed: the relations must be those of the model, %s (got %s)", strings.Join(must, ", "), strings.Join(got, ", "))
+	}
+	r.encoding = *like
+	return nil
+}
+
+// readNodes reads the table of type k.
+func (r *reader) readNodes(k int) error {
+	n := &r.encoding.Nodes[k]
+	g, index, reading, err := n.e.ReadNodes(r.nodes[k], r.config.Tables.Format)
+	if err != nil {
+		return err
+	}
+	if n.e.Split == "" && n.e.SplitTime == "" && n.e.Label != "" {
+		r.draw(g)
+	}
+	r.types, r.index = append(r.types, g), append(r.index, index)
+	var p *dataset.Profile
+	if r.profiles != nil {
+		p = r.profiles[k]
+	}
+	f, err := p.Facts(n.e, g, reading)
+	if err != nil {
+		return err
+	}
+	r.facts.Types = append(r.facts.Types, facts.Type{Name: n.Type, Nodes: len(g.Split), Features: g.X.Cols()})
+	for _, c := range f.Columns {
+		c.Name = n.Type + "." + c.Name
+		r.facts.Columns = append(r.facts.Columns, c)
+	}
+	r.facts.Tables = append(r.facts.Tables, f.Tables...)
+	return nil
+}
+
+// draw draws the split of the labelled nodes.
+func (r *reader) draw(g *graph.Graph) {
+	c := r.config.Tables
+	if c.Train == 0 && c.Val == 0 && c.Test == 0 {
+		c.Train, c.Val, c.Test = 0.6, 0.2, 0.2
+	}
+	c.DrawSplit(g)
+}
+
+// join puts the nodes of all types together.
+func (r *reader) join() (*graph.Graph, error) {
+	g := &graph.Graph{Name: r.config.Tables.Name}
+	if g.Name == "" {
+		_, file, _ := strings.Cut(r.config.Nodes[0], "=")
+		g.Name, _, _ = strings.Cut(filepath.Base(file), ".")
+	}
+	x := &mat.Sparse{RowPtr: []int64{0}}
+	t := &g.Types
+	t.Of, t.Ptr = []uint8{}, []int64{0}
+	sites := []string{}
+	for k, of := range r.types {
+		n := len(of.Split)
+		if x.Rows+n > math.MaxInt32 {
+			return nil, fmt.Errorf("typed: nodes must be at most %d (got more)", math.MaxInt32)
+		}
+		r.first = append(r.first, int32(x.Rows))
+		t.Names = append(t.Names, r.encoding.Nodes[k].Type)
+		for i := range n {
+			t.Of = append(t.Of, uint8(k))
+			g.IDs = append(g.IDs, r.encoding.Nodes[k].Type+"/"+of.IDs[i])
+		}
+		below(x, of.X, n)
+		t.Ptr = append(t.Ptr, int64(x.Cols))
+		g.Split = append(g.Split, of.Split...)
+		sites = append(sites, of.Sites...)
+	}
+	g.X.Sparse = x
+	r.labels(g)
+	slices.Sort(sites)
+	g.Sites = slices.Compact(sites)
+	if len(g.Sites) == 0 {
+		g.Sites = nil
+		return g, nil
+	}
+	for k, of := range r.types {
+		if of.Site == nil {
+			return nil, fmt.Errorf("typed: %s: column %s must say the owner of each node of type %s, as other tables do", r.nodes[k], r.config.Tables.Site, r.encoding.Nodes[k].Type)
+		}
+		for _, s := range of.Site {
+			at, _ := slices.BinarySearch(g.Sites, of.Sites[s])
+			g.Site = append(g.Site, int32(at))
+		}
+	}
+	return g, nil
+}
+
+// below adds n rows to x, in columns of their own: those of f, or one that is 1 where it has none.
+func below(x *mat.Sparse, f graph.Features, n int) {
+	first := int32(x.Cols)
+	for i := range n {
+		switch {
+		case f.Cols() == 0:
+			x.Col, x.Val = append(x.Col, first), append(x.Val, 1)
+		case f.Sparse != nil:
+			col, val := f.Sparse.Row(i)
+			for _, j := range col {
+				x.Col = append(x.Col, first+j)
+			}
+			x.Val = append(x.Val, val...)
+		default:
+			for j, v := range f.Dense.Row(i) {
+				if v != 0 {
+					x.Col, x.Val = append(x.Col, first+int32(j)), append(x.Val, v)
+				}
+			}
+		}
+		x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
+	}
+	x.Rows, x.Cols = x.Rows+n, x.Cols+max(1, f.Cols())
+}
+
+// labels gives g the labels of the one type that has any; nodes of the others have none.
+func (r *reader) labels(g *graph.Graph) {
+	l := graph.Labels{}
+	target := slices.IndexFunc(r.encoding.Nodes, func(n nodeEncoding) bool { return n.e.Label != "" })
+	if target >= 0 {
+		l.Classes, l.Names = r.types[target].Labels.Classes, r.types[target].Labels.Names
+	}
+	multi := target >= 0 && r.types[target].Labels.Multi()
+	for k, of := range r.types {
+		n := len(of.Split)
+		switch {
+		case multi && k == target:
+			l.Bits = append(l.Bits, of.Labels.Bits...)
+		case multi:
+			l.Bits = append(l.Bits, make([]uint8, n*l.Classes)...)
+		case k == target:
+			l.Class = append(l.Class, of.Labels.Class...)
+		default:
+			l.Class = append(l.Class, slices.Repeat([]int32{-1}, n)...)
+		}
+	}
+	g.Labels = l
+}
+
+// readEdges reads the tables of edges.
+func (r *reader) readEdges(g *graph.Graph) error {
+	all := &dataset.Encoding{Merge: r.encoding.Merge, Directed: r.Directed}
+	var columns []int // first column of each table
+	width := 0
+	for _, n := range r.encoding.Edges {
+		columns = append(columns, width)
+		all.Relations = append(all.Relations, n.name())
+		all.EdgeColumns = append(all.EdgeColumns, n.e.EdgeColumns...)
+		for k := range n.e.EdgeColumns {
+			width += n.e.EdgeColumns[k].Features()
+		}
+		all.Weight = cmp.Or(all.Weight, n.e.Weight)
+	}
+	edges := all.NewEdges()
+	for k, n := range r.encoding.Edges {
+		source, target := r.place(n.Source), r.place(n.Target)
+		one, reading := n.e.NewEdges(), &dataset.Reading{}
+		ends := func(at int) dataset.Ends { return dataset.Ends{File: r.nodes[at], Index: r.index[at]} }
+		if err := one.Read(r.edges[k], ends(source), ends(target), r.config.Tables.Format, reading); err != nil {
+			return err
+		}
+		for at := range one.Source {
+			one.Source[at], one.Target[at] = one.Source[at]+r.first[source], one.Target[at]+r.first[target]
+		}
+		edges.Append(one, int32(k), columns[k])
+		r.facts.Tables = append(r.facts.Tables, reading.Tables...)
+		r.facts.Relations = append(r.facts.Relations, facts.Relation{Name: n.name(), Listed: len(one.Source)})
+		for _, c := range n.e.EdgeColumns {
+			r.facts.EdgeColumns = append(r.facts.EdgeColumns, facts.Column{Name: n.name() + "." + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
+		}
+	}
+	if err := edges.Graph(g, len(g.Split)); err != nil {
+		return fmt.Errorf("typed: %w", err)
+	}
+	r.facts.Edges.Merge, r.facts.Edges.Directed = r.encoding.Merge, string(r.Directed)
+	for _, of := range r.encoding.Nodes {
+		r.facts.Label = cmp.Or(r.facts.Label, of.e.Label)
+	}
+	for k := range r.facts.Relations {
+		n := g.N()
+		r.facts.Relations[k].Kept = int(g.Typed.Adj.RowPtr[(k+1)*n] - g.Typed.Adj.RowPtr[k*n])
+	}
+	if err := r.facts.AddGraph(g, edges.Source, edges.Target); err != nil {
+		return err
+	}
+	r.facts.Warn()
+	return nil
+}
+
+// at returns what text says of the table of that name, which has these columns: TABLE.COLUMN is this
+// one's or another's. What is behind a colon is not the column's name.
+func (r *reader) at(text, name string, columns []string) (string, bool) {
+	has := func(text string) bool {
+		short, _, _ := strings.Cut(text, ":")
+		return slices.Contains(columns, text) || slices.Contains(columns, short)
+	}
+	for _, other := range r.tableNames() {
+		if rest, ok := strings.CutPrefix(text, other+"."); ok {
+			return rest, other == name && (has(rest) || columns == nil) // a list's columns have no names
+		}
+	}
+	return text, has(text)
+}
+
+// tableNames are those of types and relations.
+func (r *reader) tableNames() (names []string) {
+	for _, n := range r.encoding.Nodes {
+		names = append(names, n.Type)
+	}
+	for _, e := range r.encoding.Edges {
+		names = append(names, e.name())
+	}
+	return names
+}
