@@ -218,7 +218,7 @@ func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of sub
 			return of, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes)
 		}
 		if typed.Encodes(card.Encoding) {
-			return nil, "", nil, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with peer import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
+			return of, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with peer import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
 		}
 		if edges && q.edges == "" {
 			return of, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
