@@ -89,26 +89,3 @@ func TrainClass(l Labels, split []Split) []int32 {
 	}
 	return class
 }
-
-// shifted returns sparse rows, row i's columns moved right by by(i), of so many columns in all.
-func (f Features) shifted(by func(i int) int32, cols int) Features {
-	n := f.Rows()
-	out := &mat.Sparse{Rows: n, Cols: cols, RowPtr: make([]int64, n+1)}
-	for i := range n {
-		if f.Sparse != nil {
-			col, val := f.Sparse.Row(i)
-			for _, j := range col {
-				out.Col = append(out.Col, by(i)+j)
-			}
-			out.Val = append(out.Val, val...)
-		} else {
-			for j, v := range f.Dense.Row(i) {
-				if v != 0 {
-					out.Col, out.Val = append(out.Col, by(i)+int32(j)), append(out.Val, v)
-				}
-			}
-		}
-		out.RowPtr[i+1] = int64(len(out.Col))
-	}
-	return Features{Sparse: out}
-}

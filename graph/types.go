@@ -52,20 +52,6 @@ func (t Types) Select(nodes []int32) Types {
 	return out
 }
 
-// Apart returns features in which each type has the columns of x for itself, T times as many, and
-// the types that say so: a layer over them has weights for each type. It returns x where the types
-// have columns of their own, or there are none.
-func (t Types) Apart(x Features) (Features, Types) {
-	if t.Count() == 0 || t.Ptr != nil || x.Cols() == 0 {
-		return x, t
-	}
-	out := Types{Names: t.Names, Of: t.Of, Ptr: make([]int64, t.Count()+1)}
-	for k := range t.Names {
-		out.Ptr[k+1] = int64((k + 1) * x.Cols())
-	}
-	return x.shifted(func(i int) int32 { return int32(out.Ptr[t.Of[i]]) }, t.Count()*x.Cols()), out
-}
-
 // Valid returns an error that names the first broken invariant of the types of n nodes with
 // features x, or nil.
 func (t Types) Valid(n int, x Features) error {

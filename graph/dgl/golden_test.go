@@ -279,6 +279,9 @@ func TestShardsTyped(t *testing.T) {
 						t.Errorf("%s: part %d, %s %d: label %d, split %d; want %d, %d", name, k, p.NodeTypes[kind], row, s.Labels.Class[at+row], s.Split[at+row], label, split)
 					}
 					seen[s.IDs[at+row]] = true
+					if s.Types.Names[s.Types.Of[at+row]] != p.NodeTypes[kind] {
+						t.Errorf("%s: part %d, %s %d is of type %s", name, k, p.NodeTypes[kind], row, s.Types.Names[s.Types.Of[at+row]])
+					}
 				}
 			}
 		}

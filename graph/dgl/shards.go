@@ -17,6 +17,7 @@ type Names struct {
 	Features string // of every type that has it; "": feat or features, none where neither is there
 	Label    string // integers, −1 or NaN for none, or rows of 0 and 1; "": label or labels
 	Weight   string // of edges, 0 or more; "": all weigh 1
+	Edges    string // features of the edges of every relation that has it; "": none
 	// Build is how edges become a graph: the zero value adds the reverse of every edge and drops
 	// loops, as the trainers want it.
 	Build graph.Build
@@ -28,7 +29,8 @@ type Names struct {
 //
 // Of a graph with types the nodes of all types are nodes, and an edge of any relation is an edge,
 // and is one of that relation too (graph.WithInverses, unless the graph is built as directed). Each
-// type's features have columns of their own, after those of the types before it. The labels are
+// type's features have columns of their own, after those of the types before it (graph.Types), and so
+// have the edges of each relation. The labels are
 // those of the one type that has some, and every node is named TYPE/number, the number being DGL's
 // ID within the type.
 func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
@@ -36,7 +38,8 @@ func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
 	for k, part := range p.Parts {
 		owner = append(owner, slices.Repeat([]int32{int32(k)}, part.Inner)...)
 	}
-	if g.X, err = p.features(n.Features); err != nil {
+	var ptr []int64
+	if g.X, ptr, err = p.features(n.Features); err != nil {
 		return nil, nil, err
 	}
 	if err := p.labels(g, n.Label); err != nil {
@@ -47,8 +50,25 @@ func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
 	}
 	if len(p.NodeTypes) > 1 {
 		g.IDs = p.names()
+		g.Types, err = p.types(g.X, ptr)
 	}
-	return g, owner, nil
+	return g, owner, err
+}
+
+// types returns the types of the nodes, with features x of which ptr says where each type's begin.
+func (p *Partition) types(x graph.Features, ptr []int64) (graph.Types, error) {
+	t := graph.Types{Names: p.NodeTypes, Of: make([]uint8, p.Nodes), Ptr: ptr}
+	for k := range p.Parts {
+		for kind := range p.NodeTypes {
+			for i := range p.nodes.ranges[kind][k].len() {
+				t.Of[int64(p.first(k, kind))+i] = uint8(kind)
+			}
+		}
+	}
+	if err := t.Valid(int(p.Nodes), x); err != nil { // also of too many types
+		return graph.Types{}, fmt.Errorf("dgl: %s: %w", p.Name, err)
+	}
+	return t, nil
 }
 
 // first returns the place of the first node of part k's type t.
@@ -89,10 +109,78 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 			column[t] = column[t][1:]
 		}
 	}
-	var err error
-	if g.Adj, err = graph.FromEdges(int(p.Nodes), src, dst, weight, n.Build); err != nil {
+	x, rows, err := p.edgeFeatures(n.Edges, len(src))
+	if err != nil {
+		return err
+	}
+	b := n.Build
+	b.Edge = rows
+	if g.Adj, err = graph.FromEdges(int(p.Nodes), src, dst, weight, b); err != nil {
 		return fmt.Errorf("dgl: %s: %w", p.Name, err)
 	}
+	if err := p.relations(g, n, kind, src, dst, weight, rows); err != nil {
+		return err
+	}
+	if rows != nil {
+		g.EdgeX, _ = g.Typed.CompactEdges(&g.Adj, x)
+	}
+	return nil
+}
+
+// edgeFeatures returns the features of so many edges, those of each relation in columns of their own,
+// and the row of each edge; nothing where no column is named.
+func (p *Partition) edgeFeatures(name string, edges int) (x mat.Dense, rows []int32, err error) {
+	if name == "" {
+		return x, nil, nil
+	}
+	first, width := make([]int, len(p.EdgeTypes)), make([]int, len(p.EdgeTypes))
+	total := 0
+	for t := range p.EdgeTypes {
+		first[t] = total
+		if tensor, ok := p.Parts[0].Edges[t][name]; ok {
+			width[t] = 1
+			for _, n := range tensor.Shape[1:] {
+				width[t] = int(min(int64(width[t])*max(n, 0), maxColumns+1))
+			}
+		}
+		total += width[t]
+	}
+	if total == 0 || total > maxColumns {
+		return x, nil, fmt.Errorf("dgl: %s: edges must have 1 to %d columns %q (got %d)", p.Name, maxColumns, name, total)
+	}
+	x, rows = mat.New(edges, total), make([]int32, edges)
+	at := 0
+	for k, part := range p.Parts {
+		values := make([][]float32, len(p.EdgeTypes))
+		for t, relation := range p.EdgeTypes {
+			if width[t] == 0 {
+				continue
+			}
+			tensor, ok := part.Edges[t][name]
+			if !ok {
+				return x, nil, fmt.Errorf("dgl: part %d: edges of type %s have no column %q", k, relation, name)
+			}
+			v, err := tensor.floats(false)
+			if err == nil && len(v) != int(tensor.Shape[0])*width[t] {
+				err = fmt.Errorf("must be %d numbers per edge, as in part 0 (got %v)", width[t], tensor)
+			}
+			if err != nil {
+				return x, nil, fmt.Errorf("dgl: part %d: column %s/%s: %w", k, relation, name, err)
+			}
+			values[t] = v
+		}
+		for _, t := range part.Type { // rows follow the edges of their type
+			copy(x.Row(at)[first[t]:], values[t][:width[t]])
+			values[t] = values[t][width[t]:]
+			rows[at] = int32(at)
+			at++
+		}
+	}
+	return x, rows, nil
+}
+
+// relations fills in the edges by relation, where there are several.
+func (p *Partition) relations(g *graph.Graph, n Names, kind, src, dst []int32, weight []float32, rows []int32) error {
 	relations := len(p.EdgeTypes)
 	if relations < 2 {
 		return nil
@@ -104,8 +192,12 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 	for r := range list {
 		var u, v []int32
 		var w []float32
+		b := graph.Build{Directed: true, KeepLoops: n.Build.KeepLoops}
 		if weight != nil {
 			w = []float32{}
+		}
+		if rows != nil {
+			b.Edge = []int32{}
 		}
 		for e, of := range kind {
 			if int(of) != r {
@@ -115,8 +207,11 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 			if weight != nil {
 				w = append(w, weight[e])
 			}
+			if rows != nil {
+				b.Edge = append(b.Edge, rows[e])
+			}
 		}
-		one, err := graph.FromEdges(int(p.Nodes), u, v, w, graph.Build{Directed: true, KeepLoops: n.Build.KeepLoops})
+		one, err := graph.FromEdges(int(p.Nodes), u, v, w, b)
 		if err != nil {
 			return fmt.Errorf("dgl: %s: %w", p.Name, err)
 		}
@@ -175,7 +270,8 @@ func (p *Partition) tensors(t int, name string) (parts []Tensor, width int, err 
 	return parts, width, nil
 }
 
-func (p *Partition) features(name string) (graph.Features, error) {
+// features returns the features of the nodes, and where the columns of each type begin.
+func (p *Partition) features(name string) (_ graph.Features, ptr []int64, err error) {
 	names := or(name, "feat", "features")
 	type block struct {
 		kind, first, width int
@@ -184,26 +280,28 @@ func (p *Partition) features(name string) (graph.Features, error) {
 	var blocks []block
 	total := 0
 	for t := range p.NodeTypes {
+		ptr = append(ptr, int64(total))
 		column := p.column(t, names...)
 		if column == "" {
 			continue
 		}
 		parts, width, err := p.tensors(t, column)
 		if err != nil {
-			return graph.Features{}, err
+			return graph.Features{}, nil, err
 		}
 		if total+width > maxColumns {
-			return graph.Features{}, fmt.Errorf("dgl: %s: more than %d columns of features", p.Name, maxColumns)
+			return graph.Features{}, nil, fmt.Errorf("dgl: %s: more than %d columns of features", p.Name, maxColumns)
 		}
 		blocks = append(blocks, block{t, total, width, parts})
 		total += width
 	}
 	if len(blocks) == 0 || total == 0 {
 		if name != "" {
-			return graph.Features{}, fmt.Errorf("dgl: %s: no nodes have a column %q", p.Name, name)
+			return graph.Features{}, nil, fmt.Errorf("dgl: %s: no nodes have a column %q", p.Name, name)
 		}
-		return graph.Features{}, nil
+		return graph.Features{}, nil, nil
 	}
+	ptr = append(ptr, int64(total))
 	x := &mat.Sparse{Rows: int(p.Nodes), Cols: total, RowPtr: make([]int64, 1, p.Nodes+1)}
 	dense := mat.Dense{}
 	if len(p.NodeTypes) == 1 {
@@ -222,7 +320,7 @@ func (p *Partition) features(name string) (graph.Features, error) {
 			b := blocks[at]
 			v, err := b.parts[k].floats(false)
 			if err != nil {
-				return graph.Features{}, fmt.Errorf("dgl: part %d: features of %s: %w", k, p.NodeTypes[t], err)
+				return graph.Features{}, nil, fmt.Errorf("dgl: part %d: features of %s: %w", k, p.NodeTypes[t], err)
 			}
 			if dense.Cols > 0 {
 				copy(dense.Data[p.first(k, t)*total:], v)
@@ -239,9 +337,9 @@ func (p *Partition) features(name string) (graph.Features, error) {
 		}
 	}
 	if dense.Cols > 0 {
-		return graph.Features{Dense: dense}, nil
+		return graph.Features{Dense: dense}, ptr, nil
 	}
-	return graph.Features{Sparse: x}, nil
+	return graph.Features{Sparse: x}, ptr, nil
 }
 
 // names returns TYPE/number of every node.

@@ -68,7 +68,7 @@ func DrawTyped(t *rapid.T) *graph.Graph {
 	if rapid.Bool().Draw(t, "types") {
 		g.Types = graph.Types{Names: []string{"left", "right", "none"}, Of: rapid.SliceOfN(rapid.Uint8Range(0, 2), n, n).Draw(t, "type")}
 		if rapid.Bool().Draw(t, "apart") {
-			g.X, g.Types = g.Types.Apart(g.X)
+			Apart(g)
 		}
 	}
 	if rapid.Bool().Draw(t, "relations") {
@@ -91,6 +91,32 @@ func DrawTyped(t *rapid.T) *graph.Graph {
 		g.EdgeX, _ = g.Typed.CompactEdges(&g.Adj, x)
 	}
 	return g
+}
+
+// Apart gives each type of g's nodes columns of its own: those that all types share now, once for each.
+func Apart(g *graph.Graph) {
+	cols, t := g.X.Cols(), &g.Types
+	if cols == 0 {
+		return
+	}
+	t.Ptr = []int64{0}
+	for range t.Names {
+		t.Ptr = append(t.Ptr, t.Ptr[len(t.Ptr)-1]+int64(cols))
+	}
+	out := &mat.Sparse{Rows: g.N(), Cols: cols * t.Count(), RowPtr: []int64{0}}
+	for i := range g.N() {
+		row := g.X.Select([]int32{int32(i)})
+		if row.Sparse != nil {
+			row.Dense = row.Sparse.Dense()
+		}
+		for j, v := range row.Dense.Row(0) {
+			if v != 0 {
+				out.Col, out.Val = append(out.Col, int32(int(t.Ptr[t.Of[i]])+j)), append(out.Val, v)
+			}
+		}
+		out.RowPtr = append(out.RowPtr, int64(len(out.Col)))
+	}
+	g.X = graph.Features{Sparse: out}
 }
 
 // Path returns the path of n nodes, of two sites that take turns.

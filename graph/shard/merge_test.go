@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/mat"
 	"pgregory.net/rapid"
 )
 
@@ -63,6 +65,50 @@ func TestMergeRefuses(t *testing.T) {
 	for _, workers := range []int{0, 5} {
 		if _, err := Merge(shards[:1], workers); err == nil {
 			t.Errorf("merged for %d workers", workers)
+		}
+	}
+}
+
+// TestTypedPartsMergeToTheGraph: a graph with types of nodes, relations and columns of edges is, cut into
+// any number of parts and merged, what it was.
+func TestTypedPartsMergeToTheGraph(t *testing.T) {
+	g := graphtest.Typed(t)
+	n := g.N()
+	g.Types = graph.Types{Names: []string{"a", "b", "c"}, Of: make([]uint8, n)}
+	g.X.Dense = mat.New(n, 2)
+	for i := range n {
+		g.Types.Of[i] = uint8(i % 3)
+		g.X.Dense.Set(i, i%2, float32(i))
+	}
+	graphtest.Apart(g)
+	x := mat.New(g.Adj.NumEdges()+g.Typed.Adj.NumEdges(), 3)
+	for k := range x.Data {
+		x.Data[k] = float32(k)
+	}
+	for k := range g.Adj.NumEdges() {
+		g.Adj.Edge = append(g.Adj.Edge, int32(k*7%x.Rows))
+	}
+	for k := range g.Typed.Adj.NumEdges() {
+		g.Typed.Adj.Edge = append(g.Typed.Adj.Edge, int32(k*11%x.Rows))
+	}
+	g.EdgeX, _ = g.Typed.CompactEdges(&g.Adj, x)
+	want := Whole(g)
+	for _, parts := range []int{1, 2, 3, 7} {
+		owner := make([]int32, n)
+		for i := range owner {
+			owner[i] = int32(i * 5 % n % parts)
+		}
+		shards, err := Cut(g, owner, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Merge(shards, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Fingerprint = want.Fingerprint
+		if !bytes.Equal(encode(t, got.sections()), encode(t, want.sections())) {
+			t.Errorf("%d parts merge to\n%+v\nmust be\n%+v", parts, got, want)
 		}
 	}
 }

@@ -135,8 +135,9 @@ func (m *importing) run(cmd *cobra.Command) error {
 	}
 	c := m.tables
 	if m.dgl != "" {
+		edges := strings.Join(c.EdgeColumns, ",")
 		build := graph.Build{Directed: c.Directed == dataset.Into, KeepLoops: m.keepLoop}
-		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Build: build})
+		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Edges: edges, Build: build})
 	}
 	watch := cli.NewWatch(cmd.ErrOrStderr(), false)
 	defer watch.End()

@@ -65,7 +65,7 @@ func (m *importing) check(several bool) error {
 		why  string
 	}{
 		{c.Relation != "", "--relation-column", "stored graphs have no relations"},
-		{len(c.EdgeColumns) > 0, "--edge-columns", "stored graphs have no columns of edges"},
+		{len(c.EdgeColumns) > 0 && m.dgl == "", "--edge-columns", "stored graphs have no columns of edges"},
 		{c.Directed != "" && m.dgl == "", "--directed", "stored graphs are undirected"},
 		{c.SplitTime != "", "--split-time", "stored graphs are split by a column or at random"},
 		{c.Format.Faults.Skip, "--on-error skip", "rows of a stored graph cannot be skipped"},
