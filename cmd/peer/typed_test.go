@@ -82,6 +82,34 @@ func contains(t *testing.T, text string, want ...string) {
 	}
 }
 
+// TestDirectedTables: messages along the edges of a table, one way or both ways apart, give three peers
+// what one gets.
+func TestDirectedTables(t *testing.T) {
+	dir := care(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	var edges strings.Builder
+	edges.WriteString("source,target\n")
+	for k := range uint64(300) {
+		fmt.Fprintf(&edges, "%d,%d\n", rng.New(1).Uint64(k)%120, rng.New(2).Uint64(k)%120)
+	}
+	if err := os.WriteFile(at("refers.csv"), []byte(edges.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for way, model := range map[string]string{"in": "sage", "out": "gcn", "both": "rgcn"} {
+		said := must(t, "import", "--nodes", at("patients.csv"), "--edges", at("refers.csv"), "--label-column", "outcome", "--directed", way, "-o", at(way))
+		contains(t, said, map[string]string{"in": "directed edges, ", "out": "directed edges, ", "both": "of 2 relations with their reverses"}[way])
+		args := []string{"--data", at(way), "--model", model, "--encoder", "raw"}
+		mustTrain(t, at(way+"-1"), append(args, "--mode", "standalone")...)
+		mustTrain(t, at(way+"-3"), append(args, "--mode", "fullbatch", "--transport", "memory", "--peers", "3", "--policy", "random")...)
+		a, b := figures(t, filepath.Join(at(way+"-1"), "result.json")), figures(t, filepath.Join(at(way+"-3"), "result.json"))
+		for i := range a.Loss {
+			if d := *a.Loss[i] - *b.Loss[i]; d > 1e-4**a.Loss[i] || -d > 1e-4**a.Loss[i] {
+				t.Errorf("%s: epoch %d: loss %v, of one peer %v", way, i, *b.Loss[i], *a.Loss[i])
+			}
+		}
+	}
+}
+
 // TestSeveralTablesRefused: each refusal names what to do.
 func TestSeveralTablesRefused(t *testing.T) {
 	dir := care(t)
@@ -93,6 +121,7 @@ func TestSeveralTablesRefused(t *testing.T) {
 		"a stored graph has nodes of one type":      {"--nodes", patients, "--edges", "patient-knows-patient=" + at("takes.csv"), "--out", at("x.graph")},
 		"here each table is a relation":             {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--relation-column", "dose"},
 		"direction must be in, out or both":         {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--directed", "up"},
+		"--embed names types of nodes":              {"--nodes", at("patients.csv"), "--embed", "drug"},
 		"stored graphs have no columns of edges":    {"--edges", at("takes.csv"), "--edge-columns", "dose", "--out", at("y.graph")},
 		"split by time must be COLUMN:T1:T2":        {"--nodes", patients, "--label-column", "outcome", "--split-time", "admitted"},
 		"--directed must be in with --dgl":          {"--dgl", at("none.json"), "--directed", "out"},

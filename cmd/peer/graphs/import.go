@@ -33,6 +33,7 @@ type importing struct {
 	ogb, split    string // folder of a set, and in it
 	dgl, features string // partition, and its features
 	keepLoop      bool
+	embed         []string     // types of nodes
 	nodes, edges  []string     // tables: one of each, or TYPE=FILE and SOURCE-RELATION-TARGET=FILE
 	facts         *facts.Facts // of tables
 }
@@ -89,6 +90,7 @@ func (m *importing) bind(cmd *cobra.Command) {
 	bindTables(f, &m.tables)
 	bindRows(f, &m.tables)
 	f.StringSliceVar(&m.tables.EdgeColumns, "edge-columns", nil, "columns of edges as features, COLUMN or COLUMN:KIND; or all")
+	f.StringSliceVar(&m.embed, "embed", nil, "types whose nodes get a learned row each")
 	f.StringVar((*string)(&m.tables.Directed), "directed", "", "messages of edges: in, out or both; default: undirected")
 	f.StringVar(&m.tables.SplitTime, "split-time", "", "COLUMN:T1:T2: train before T1, validate before T2")
 	f.StringVar(&m.tables.Site, "site-column", "", "column of a node's owner, such as a hospital")
@@ -103,7 +105,7 @@ func (m *importing) bind(cmd *cobra.Command) {
 	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
 	bindLike(cmd, &m.like)
-	for _, name := range []string{"edge-columns", "directed", "split-time"} {
+	for _, name := range []string{"edge-columns", "directed", "split-time", "embed"} {
 		cmd.MarkFlagsMutuallyExclusive("like", name)
 	}
 	cli.Required(cmd, "out")
@@ -198,7 +200,7 @@ func size(g *graph.Graph) string {
 func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, err error) {
 	switch {
 	case several:
-		g, m.facts, err = typed.Config{Nodes: m.nodes, Edges: m.edges, Tables: c}.Read()
+		g, m.facts, err = typed.Config{Nodes: m.nodes, Edges: m.edges, Embed: m.embed, Tables: c}.Read()
 		return g, err
 	case m.ogb != "":
 		return ogb.Read(m.ogb, m.split)

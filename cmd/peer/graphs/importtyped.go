@@ -75,6 +75,8 @@ func (m *importing) check(several bool) error {
 		}
 	}
 	switch {
+	case len(m.embed) > 0 && !several:
+		return cli.Invalidf("--embed names types of nodes: give --nodes TYPE=FILE for each")
 	case several && stored:
 		return cli.Invalidf("%s: a stored graph has nodes of one type: write a data set", m.out)
 	case several && c.Relation != "":

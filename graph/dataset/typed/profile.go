@@ -3,10 +3,12 @@ package typed
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
@@ -35,6 +37,11 @@ func (r *reader) profile() error {
 	if err != nil {
 		return err
 	}
+	for _, name := range r.config.Embed {
+		if r.place(name) < 0 {
+			return fmt.Errorf("typed: Embed must name types of nodes (got %q)", name)
+		}
+	}
 	for k := range r.encoding.Nodes {
 		n := &r.encoding.Nodes[k]
 		p, err := r.nodeConfig(k, columns[n.Type], k == target).Profile()
@@ -43,6 +50,11 @@ func (r *reader) profile() error {
 		}
 		if n.e, err = p.Local(); err != nil {
 			return err
+		}
+		if slices.Contains(r.config.Embed, n.Type) {
+			if err := r.embed(k, p); err != nil {
+				return err
+			}
 		}
 		r.profiles = append(r.profiles, p)
 		if n.Encoding, err = json.Marshal(n.e); err != nil {
@@ -63,6 +75,25 @@ func (r *reader) profile() error {
 		}
 	}
 	return nil
+}
+
+// maxEmbedded bounds the names that an encoding holds, and with it every model and part.
+const maxEmbedded = 1 << 18
+
+// embed gives the nodes of type k a column each: their names are a category.
+func (r *reader) embed(k int, p *dataset.Profile) (err error) {
+	n := &r.encoding.Nodes[k]
+	_, index, _, err := n.e.ReadNodes(r.nodes[k], r.config.Tables.Format)
+	if err != nil {
+		return err
+	}
+	if len(index) > maxEmbedded {
+		return fmt.Errorf("typed: %s: at most %d nodes can have a column each (got %d of type %s)", r.nodes[k], maxEmbedded, len(index), n.Type)
+	}
+	names := column.Column{Name: n.e.ID, Kind: column.Categorical, Values: slices.Sorted(maps.Keys(index))}
+	p.Columns = append(p.Columns, dataset.ColumnProfile{Column: names})
+	n.e, err = p.Local()
+	return err
 }
 
 // columns returns those of a table; of a list of edges none.

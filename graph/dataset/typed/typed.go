@@ -24,11 +24,16 @@ type Config struct {
 	Nodes []string // TYPE=FILE of each type: a table whose rows have names of their own in that type
 	Edges []string // SOURCE-RELATION-TARGET=FILE: a table or list of the edges of a relation between two types
 
+	// Embed names types whose nodes get a column each, so that a row is learned for every node, beside
+	// the features of their table. A node that training has not seen has the column of all others,
+	// of which nothing is learned.
+	Embed []string
+
 	// Tables has what holds for all: formats, rules, seed, and the roles of columns. A column of it
 	// is that of every table which has one of that name; TYPE.COLUMN and
-	// SOURCE-RELATION-TARGET.COLUMN are one table's. Label, Split and SplitTime belong to one type. Without Source and
-	// Target a table of edges has its ends in columns source and target, or in columns called as
-	// their types.
+	// SOURCE-RELATION-TARGET.COLUMN are one table's. Label, Split and SplitTime belong to one type.
+	// Without Source and Target a table of edges has its ends in columns source and target, or in
+	// columns called as their types.
 	Tables dataset.ImportConfig
 }
 

@@ -175,6 +175,46 @@ func TestTablesRefused(t *testing.T) {
 	graphtest.Refused(t, err, "trained on one table of nodes")
 }
 
+// TestEmbed: the nodes of a type have a column each, which other tables of the same nodes find again.
+func TestEmbed(t *testing.T) {
+	_, c := tables(t, prescriptions)
+	c.Embed = []string{"doctor"}
+	g, _, err := c.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Types.Ptr[1] != 3 { // two doctors, and others
+		t.Fatalf("columns %v", g.Types.Ptr)
+	}
+	for i, want := range [][]int32{{0}, {1}} {
+		if col, _ := g.X.Sparse.Row(i); !slices.Equal(col, want) {
+			t.Errorf("%s has columns %v, must have %v", g.IDs[i], col, want)
+		}
+	}
+	texts := map[string]string{}
+	for name, text := range prescriptions {
+		texts[name] = text
+	}
+	texts["doctors.csv"] = "id\ny\nnew\nx\n"
+	_, other := tables(t, texts)
+	other.Tables.Like = g.Encoding
+	again, f, err := other.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]int32{{1}, {2}, {0}} {
+		if col, _ := again.X.Sparse.Row(i); !slices.Equal(col, want) {
+			t.Errorf("%s has columns %v, must have %v", again.IDs[i], col, want)
+		}
+	}
+	if !slices.ContainsFunc(f.Warnings, func(text string) bool { return strings.Contains(text, `doctor.id`) && strings.Contains(text, `"new"`) }) {
+		t.Errorf("no warning of a node that the model has not seen: %q", f.Warnings)
+	}
+	c.Embed = []string{"pet"}
+	_, _, err = c.Read()
+	graphtest.Refused(t, err, `Embed must name types of nodes (got "pet")`)
+}
+
 // TestNoEdges: types without relations are a graph of isolated nodes.
 func TestNoEdges(t *testing.T) {
 	_, c := tables(t, prescriptions)
