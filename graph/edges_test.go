@@ -106,6 +106,14 @@ func TestEdgeRowsFollow(t *testing.T) {
 		}
 		stack := graph.Stack([]*graph.CSR{&g, &g})
 		check("same stacked", stack.Relation(1, 2), same, same)
+		bare := graph.CSR{NumDst: n, NumSrc: n, RowPtr: g.RowPtr, Col: g.Col}
+		mixed := graph.Stack([]*graph.CSR{&bare, &g})
+		check("same below edges without columns", mixed.Relation(1, 2), same, same)
+		for k, e := range mixed.Relation(0, 2).Edge {
+			if e != -1 || mixed.Weight != nil && mixed.Weight[k] != 1 {
+				t.Fatalf("edge %d without columns has row %d, weights %v", k, e, mixed.Weight)
+			}
+		}
 	})
 }
 

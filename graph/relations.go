@@ -24,6 +24,8 @@ const MaxRelations = 1 << 16
 func (t *Relations) Count() int { return len(t.Names) }
 
 // Stack returns the rows of all the adjacencies, which have the same sources, one below the other.
+// Where some have weights those of the others are 1, and where some have edge columns those of the
+// others are zeros.
 func Stack(list []*CSR) CSR {
 	n, rows, weighted, columns := 0, 0, false, false
 	for _, g := range list {
@@ -43,12 +45,8 @@ func Stack(list []*CSR) CSR {
 		for _, end := range g.RowPtr[1:] {
 			out.RowPtr = append(out.RowPtr, base+end)
 		}
-		out.Col = append(out.Col, g.Col...)
-		if weighted {
-			out.Weight = append(out.Weight, g.Weight...)
-		}
-		if columns {
-			out.Edge = append(out.Edge, g.Edge...)
+		for k, j := range g.Col {
+			out.take(g, int64(k), j)
 		}
 	}
 	return out
