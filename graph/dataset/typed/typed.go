@@ -45,6 +45,7 @@ type reader struct {
 	types        []*graph.Graph
 	index        []map[string]int32
 	first        []int32            // number of each type's first node
+	listed       *dataset.Edges     // of all tables
 	profiles     []*dataset.Profile // of each type; nil where the encoding is a model's
 	facts        *facts.Facts
 }
@@ -87,6 +88,12 @@ func (r *reader) read() (*graph.Graph, error) {
 		return nil, err
 	}
 	if err := r.readEdges(g); err != nil {
+		return nil, err
+	}
+	if g.Site != nil {
+		owned(g)
+	}
+	if err := r.count(g); err != nil {
 		return nil, err
 	}
 	if g.Encoding, err = json.Marshal(r.encoding); err != nil {
@@ -240,7 +247,9 @@ func (r *reader) join() (*graph.Graph, error) {
 	}
 	for k, of := range r.types {
 		if of.Site == nil {
-			return nil, fmt.Errorf("typed: %s: column %s must say the owner of each node of type %s, as other tables do", r.nodes[k], r.config.Tables.Site, r.encoding.Nodes[k].Type)
+			g.Site = append(g.Site, slices.Repeat([]int32{nobody}, len(of.Split))...)
+			r.facts.Warnings = append(r.facts.Warnings, fmt.Sprintf("nodes of type %s have no owner in their table: each is of the site that owns most of its neighbours", r.encoding.Nodes[k].Type))
+			continue
 		}
 		for _, s := range of.Site {
 			at, _ := slices.BinarySearch(g.Sites, of.Sites[s])
@@ -334,6 +343,12 @@ func (r *reader) readEdges(g *graph.Graph) error {
 	if err := edges.Graph(g, len(g.Split)); err != nil {
 		return fmt.Errorf("typed: %w", err)
 	}
+	r.listed = edges
+	return nil
+}
+
+// count says what the graph has.
+func (r *reader) count(g *graph.Graph) error {
 	r.facts.Edges.Merge, r.facts.Edges.Directed = r.encoding.Merge, string(r.Directed)
 	for _, of := range r.encoding.Nodes {
 		r.facts.Label = cmp.Or(r.facts.Label, of.e.Label)
@@ -342,7 +357,7 @@ func (r *reader) readEdges(g *graph.Graph) error {
 		n := g.N()
 		r.facts.Relations[k].Kept = int(g.Typed.Adj.RowPtr[(k+1)*n] - g.Typed.Adj.RowPtr[k*n])
 	}
-	if err := r.facts.AddGraph(g, edges.Source, edges.Target); err != nil {
+	if err := r.facts.AddGraph(g, r.listed.Source, r.listed.Target); err != nil {
 		return err
 	}
 	r.facts.Warn()

@@ -215,6 +215,36 @@ func TestEmbed(t *testing.T) {
 	graphtest.Refused(t, err, `Embed must name types of nodes (got "pet")`)
 }
 
+// TestOwners: a node whose table has no owners is of the site that owns most of its neighbours.
+func TestOwners(t *testing.T) {
+	texts := map[string]string{
+		"patients.csv": "id,outcome,hospital\n1,well,south\n2,ill,north\n3,ill,north\n4,well,south\n",
+		"drugs.csv":    "id\na\nb\nc\n", "doctors.csv": "id\nx\ny\n", "refers.csv": "source,target\n",
+		"takes.csv": "patient,drug\n1,a\n2,a\n3,a\n1,b\n2,b\n", "treats.csv": "source,target\n",
+	}
+	_, c := tables(t, texts)
+	c.Tables.EdgeColumns, c.Tables.Site = nil, "hospital"
+	dir := filepath.Dir(strings.SplitN(c.Nodes[0], "=", 2)[1])
+	if err := os.WriteFile(filepath.Join(dir, "sells.csv"), []byte("doctor,drug\nx,a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Edges = []string{c.Edges[0], "doctor-sells-drug=" + filepath.Join(dir, "sells.csv")}
+	g, f, err := c.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// x sells a, which north's patients take most; b is of both, c and y are of nobody.
+	want := map[string]string{"drug/a": "north", "drug/b": "north", "drug/c": "north", "doctor/x": "north", "doctor/y": "north", "patient/1": "south", "patient/3": "north"}
+	for i, id := range g.IDs {
+		if site := g.Sites[g.Site[i]]; want[id] != "" && site != want[id] {
+			t.Errorf("%s is of %s, must be of %s", id, site, want[id])
+		}
+	}
+	if len(f.Sites) != 2 || f.Sites[1].Nodes != 2 || !slices.ContainsFunc(f.Warnings, func(text string) bool { return strings.Contains(text, "nodes of type drug have no owner") }) {
+		t.Errorf("facts %+v", f)
+	}
+}
+
 // TestNoEdges: types without relations are a graph of isolated nodes.
 func TestNoEdges(t *testing.T) {
 	_, c := tables(t, prescriptions)
