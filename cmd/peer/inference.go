@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
@@ -43,7 +44,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if err != nil {
 		return err
 	}
-	of := guessed{p.Members[rank].Name, own.IDs, own.Global, own.Split, own.Labels, out.Predictions, out.Hidden}
+	of := guessed{p.Members[rank].Name, own.IDs, own.Global, own.Split, own.Labels, out.Predictions, out.Hidden, typed.Target(own.Encoding)}
 	if err := q.write(stdout, card, of); err != nil {
 		return err
 	}

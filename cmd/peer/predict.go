@@ -100,7 +100,7 @@ func (q question) answer(stdout, text io.Writer) error {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
 	p = p.By(card)
-	all := guessed{ids: g.IDs, split: g.Split, labels: g.Labels, p: p}
+	all := guessed{ids: g.IDs, split: g.Split, labels: g.Labels, p: p, only: typed.Target(card.Encoding)}
 	if q.nodes != "" {
 		all.split = nil // tables have none
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/numbers"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
@@ -25,6 +26,7 @@ type guessed struct {
 	labels graph.Labels
 	p      heddle.Predictions
 	hidden mat.Dense // the rows that they are made of; empty: nobody asked for them
+	only   string    // type of nodes that have classes, in a data set of several types; empty: all have
 }
 
 // guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that has
@@ -38,7 +40,7 @@ func guessedBy(o *heddle.Result, shards []*shard.Shard) (all []guessed) {
 		if o.Members != nil {
 			site = o.Members[s.Rank]
 		}
-		all = append(all, guessed{site, s.IDs, s.Global, s.Split, s.Labels, o.Own[k], o.Hidden[k]})
+		all = append(all, guessed{site, s.IDs, s.Global, s.Split, s.Labels, o.Own[k], o.Hidden[k], typed.Target(s.Encoding)})
 	}
 	return all
 }
@@ -67,9 +69,12 @@ func (g guessed) name(i int) string {
 	return strconv.Itoa(i)
 }
 
-// each calls do with every node.
+// each calls do with every node that has a class.
 func (g guessed) each(names []string, do func(row nodePrediction, probability string) error) error {
 	for i := range g.p.Logits.Rows {
+		if g.only != "" && !strings.HasPrefix(g.name(i), g.only+"/") {
+			continue
+		}
 		row := nodePrediction{ID: g.name(i), Site: g.site, Probabilities: g.p.Probabilities(i)}
 		var class, probability []string
 		for _, k := range g.p.Classes(i) {
