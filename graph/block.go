@@ -159,6 +159,22 @@ func (g *CSR) Without(split []Split, gone ...Split) *CSR {
 
 // Symmetric reports whether every edge has its reverse, with the same weight and columns.
 func (g *CSR) Symmetric() bool {
-	t := g.Transpose(nil)
-	return slices.Equal(t.RowPtr, g.RowPtr) && slices.Equal(t.Col, g.Col) && slices.Equal(t.Weight, g.Weight) && slices.Equal(t.Edge, g.Edge)
+	if g.NumDst != g.NumSrc {
+		return false
+	}
+	for i := range g.NumDst {
+		col, _ := g.Row(i)
+		for k, j := range col {
+			back, _ := g.Row(int(j))
+			at, ok := slices.BinarySearch(back, int32(i))
+			if !ok {
+				return false
+			}
+			here, there := g.RowPtr[i]+int64(k), g.RowPtr[j]+int64(at)
+			if g.Weight != nil && g.Weight[here] != g.Weight[there] || g.Edge != nil && g.Edge[here] != g.Edge[there] {
+				return false
+			}
+		}
+	}
+	return true
 }

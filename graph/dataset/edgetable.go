@@ -218,7 +218,12 @@ func (l *Edges) Graph(g *graph.Graph, n int) (err error) {
 	}
 	src, dst, kind, weight, first := edgelist.Merge(e.Merge, src, dst, merged, weight)
 	if cols > 0 {
-		rows = append([]int32{}, first...)
+		if rows = first; rows == nil {
+			rows = make([]int32, len(src))
+			for k := range rows {
+				rows[k] = int32(k)
+			}
+		}
 	}
 	if e.Directed == OutOf {
 		src, dst = dst, src

@@ -379,7 +379,7 @@ func FuzzNpz(f *testing.F) {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := writeArrays(&b, g); err != nil {
+		if err := writeArrays(&b, g, false); err != nil {
 			t.Fatal(err)
 		}
 		again, err := mustOpen(t, b.Bytes()).graph(m, 0)

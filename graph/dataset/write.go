@@ -48,10 +48,11 @@ func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 	if err := os.Mkdir(data, 0o777); err != nil {
 		return err
 	}
-	if err := writeFile(stopped, filepath.Join(data, arraysFile), func(w io.Writer) error { return writeArrays(w, g) }); err != nil {
+	oneWay := directed(g)
+	if err := writeFile(stopped, filepath.Join(data, arraysFile), func(w io.Writer) error { return writeArrays(w, g, oneWay) }); err != nil {
 		return err
 	}
-	if err := writeFile(stopped, filepath.Join(data, metaFile), func(w io.Writer) error { return writeMeta(w, g) }); err != nil {
+	if err := writeFile(stopped, filepath.Join(data, metaFile), func(w io.Writer) error { return writeMeta(w, g, oneWay) }); err != nil {
 		return err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty: some systems refuse to rename over it
@@ -89,9 +90,9 @@ func writeFile(stopped func() error, path string, fill func(io.Writer) error) (e
 	return f.Sync()
 }
 
-func writeMeta(w io.Writer, g *graph.Graph) error {
+func writeMeta(w io.Writer, g *graph.Graph, oneWay bool) error {
 	n := g.N()
-	m := meta{Types: g.Types.Names, Directed: directed(g), Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes, ClassNames: g.Labels.Names, Sites: g.Sites, Relations: g.Typed.Names, Encoding: g.Encoding}
+	m := meta{Types: g.Types.Names, Directed: oneWay, Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes, ClassNames: g.Labels.Names, Sites: g.Sites, Relations: g.Typed.Names, Encoding: g.Encoding}
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func writeMeta(w io.Writer, g *graph.Graph) error {
 	return err
 }
 
-func writeArrays(w io.Writer, g *graph.Graph) error {
+func writeArrays(w io.Writer, g *graph.Graph, oneWay bool) error {
 	z := zip.NewWriter(w)
 	n := g.N()
 	var err error
@@ -109,7 +110,7 @@ func writeArrays(w io.Writer, g *graph.Graph) error {
 			err = npy.Write(z, name, shape, values)
 		}
 	}
-	l, err := listed(g)
+	l, err := listed(g, oneWay)
 	if err != nil {
 		return err
 	}
@@ -224,9 +225,8 @@ func (l *entries) add(g *graph.CSR, row, i int, keep func(j int32) bool) {
 
 // listed returns the edges of a graph as Read makes it of them: each undirected edge once, all of a
 // directed graph, or where edges have types each edge of each relation.
-func listed(g *graph.Graph) (*entries, error) {
-	l, oneWay := &entries{}, directed(g)
-	n := g.N()
+func listed(g *graph.Graph, oneWay bool) (*entries, error) {
+	l, n := &entries{}, g.N()
 	of := &g.Adj
 	if g.Typed.Count() > 0 {
 		of, l.kind = &g.Typed.Adj, []int32{}
@@ -257,10 +257,19 @@ func listed(g *graph.Graph) (*entries, error) {
 			l.src, l.dst = l.dst, l.src
 		}
 	}
+	for i := range n {
+		col, _ := g.Adj.Row(i)
+		if _, ok := slices.BinarySearch(col, int32(i)); ok {
+			return nil, fmt.Errorf("self-loops cannot be stored (got one of node %d)", i)
+		}
+	}
+	if l.kind == nil {
+		return l, nil
+	}
 	again, err := graph.FromEdges(n, l.src, l.dst, l.weight, graph.Build{Directed: oneWay, Edge: l.row})
 	if err == nil && !sameEdges(&again, &g.Adj) {
-		err = fmt.Errorf("the entries that a file lists must make the same %d edges, with their weights and columns (got %d): self-loops cannot be stored, nor edges without a relation, nor those whose weight is not the largest of their relations",
-			g.Adj.NumEdges(), again.NumEdges())
+		err = fmt.Errorf("the %d edges of the relations must be those of the graph, with the largest of their weights and the lowest of their rows (got %d edges)",
+			again.NumEdges(), g.Adj.NumEdges())
 	}
 	return l, err
 }
