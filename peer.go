@@ -267,7 +267,12 @@ func advise(p Plan, own *shard.Shard) (advice []string) {
 	if f := own.X.Cols(); p.Encoder.Kind == "pca" && p.Encoder.K >= f {
 		advice = append(advice, fmt.Sprintf("encoder %s keeps as many components as there are features (%d): the rows that travel hold all of them", p.Encoder, f))
 	}
-	if conv, _ := nn.ConvolutionNamed(p.Model); own.Typed.Count() > 0 && !conv.Typed {
+	conv, _ := nn.ConvolutionNamed(p.Model)
+	if n := own.EdgeX.Cols; n > 0 && !conv.EdgeColumns {
+		readers := nn.Convolutions(func(c nn.Convolution) bool { return c.EdgeColumns })
+		advice = append(advice, fmt.Sprintf("the %d columns of the edges of %s are not read: mode fullbatch with model %s reads them", n, own.Name, strings.Join(readers, " or ")))
+	}
+	if own.Typed.Count() > 0 && !conv.Typed {
 		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: mode fullbatch with model rgcn tells them apart",
 			own.Typed.Count(), own.Name))
 	}

@@ -66,6 +66,10 @@ func TestSeveralTables(t *testing.T) {
 		sameLosses(t, model, a.Loss, b.Loss)
 	}
 	refuse(t, 2, []string{"peer import --like", "--data"}, "predict", "--model", filepath.Join(one, "model.safetensors"), "--nodes", at("patients.csv"), "--out", at("no.csv"))
+	if exit, _, stderr := call(t.Context(), "train", "--data", at("data"), "--mode", "standalone", "--model", "sage", "--rounds", "2", "--out", at("sage")); exit != 0 ||
+		!strings.Contains(stderr, "the 1 columns of the edges of patients are not read: mode fullbatch with model ") {
+		t.Errorf("exit %d: %s", exit, stderr)
+	}
 	model := filepath.Join(one, "model.safetensors")
 	contains(t, must(t, append([]string{"import", "--like", model, "--out", at("again")}, tables...)...), "140 nodes of 2 types")
 	must(t, "predict", "--model", model, "--data", at("again"), "--out", at("predictions.csv"))
