@@ -189,14 +189,13 @@ func (l *Edges) named(c edgelist.Config, source, target Ends) (err error) {
 
 // Append adds the edges of another table as relation kind; its columns are those from first on.
 func (l *Edges) Append(more *Edges, kind int32, first int) {
-	cols, wide := width(l.e.EdgeColumns), width(more.e.EdgeColumns)
+	row, wide := make([]float32, width(l.e.EdgeColumns)), width(more.e.EdgeColumns)
 	for k := range more.Source {
 		weight := float32(1)
 		if more.weight != nil {
 			weight = more.weight[k]
 		}
 		l.add([2]int32{more.Source[k], more.Target[k]}, kind, weight)
-		row := make([]float32, cols)
 		copy(row[first:], more.x[k*wide:(k+1)*wide])
 		l.x = append(l.x, row...)
 	}
