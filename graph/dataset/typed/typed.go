@@ -292,9 +292,14 @@ func (r *reader) labels(g *graph.Graph) {
 		l.Classes, l.Names = r.types[target].Labels.Classes, r.types[target].Labels.Names
 	}
 	multi := target >= 0 && r.types[target].Labels.Multi()
+	numbers := target >= 0 && r.types[target].Labels.Values != nil
 	for k, of := range r.types {
 		n := len(of.Split)
 		switch {
+		case numbers && k == target:
+			l.Values = append(l.Values, of.Labels.Values...)
+		case numbers:
+			l.Values = append(l.Values, slices.Repeat([]float32{float32(math.NaN())}, n*l.Classes)...)
 		case multi && k == target:
 			l.Bits = append(l.Bits, of.Labels.Bits...)
 		case multi:

@@ -245,6 +245,22 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// TestRegression: a numeric label belongs to one type, and nodes of the others have none.
+func TestRegression(t *testing.T) {
+	_, c := tables(t, prescriptions)
+	c.Tables.Label, c.Tables.Regression = "age", true
+	g, f, err := c.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Valid(); err != nil {
+		t.Fatal(err)
+	}
+	if v := g.Labels.Values; len(v) != 8 || v[0] == v[0] || v[4] != 30 || v[6] != 70 || f.Target == nil || f.Target.Mean != 50 {
+		t.Errorf("targets %v, facts %+v", v, f.Target)
+	}
+}
+
 // TestNoEdges: types without relations are a graph of isolated nodes.
 func TestNoEdges(t *testing.T) {
 	_, c := tables(t, prescriptions)
