@@ -208,27 +208,28 @@ func (t *Relations) Sections() []section.Section {
 	return append(t.Adj.Sections(1), section.Strings("relations", t.Names)...)
 }
 
-// ReadRelations returns the relations of a file whose untyped adjacency is adj.
-func ReadRelations(f *section.Arrays, adj *CSR) (t Relations, err error) {
+// Read reads the relations of a file whose untyped adjacency is adj, nothing where it has none.
+func (t *Relations) Read(f *section.Arrays, adj *CSR) (err error) {
+	*t = Relations{}
 	if !f.Has("relations/ptr") {
-		return t, nil
+		return nil
 	}
 	ptr, err := section.Values[int64](f, "relations/ptr", -1)
 	if err != nil {
-		return Relations{}, err
+		return err
 	}
 	n := len(ptr) - 1
 	if n < 1 || n > MaxRelations || int64(n)*int64(adj.NumDst) > math.MaxInt32 {
-		return Relations{}, f.Errorf("relations/ptr", "there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", MaxRelations, math.MaxInt32, n, adj.NumDst)
+		return f.Errorf("relations/ptr", "there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", MaxRelations, math.MaxInt32, n, adj.NumDst)
 	}
 	if t.Names, err = f.Strings("relations", n); err != nil {
-		return Relations{}, err
+		return err
 	}
 	if t.Adj, err = ReadCSR(f, 1, n*adj.NumDst, adj.NumSrc); err != nil {
-		return Relations{}, err
+		return err
 	}
 	if err := t.Valid(adj); err != nil {
-		return Relations{}, f.Errorf("adj/1/col", "%w", err)
+		return f.Errorf("adj/1/col", "%w", err)
 	}
-	return t, nil
+	return nil
 }

@@ -83,8 +83,8 @@ func TestRelationsInSections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typed, err := ReadRelations(f, &g.Adj)
-	if err != nil || !reflect.DeepEqual(typed, g.Typed) {
+	var typed Relations
+	if err := typed.Read(f, &g.Adj); err != nil || !reflect.DeepEqual(typed, g.Typed) {
 		t.Fatalf("read %+v, %v, want %+v", typed, err, g.Typed)
 	}
 	plain := *g

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/dataset/times"
 )
 
 // Profile is what a first pass over a user's tables finds: for who encodes the tables of several
@@ -189,8 +190,8 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 	if err != nil {
 		return err
 	}
-	if times, _ := parseTimes(c.SplitTime); times != nil { // Validate has seen it
-		if _, err := t.Column(times.column, "SplitTime"); err != nil {
+	if by, _ := times.Parse(c.SplitTime); by != nil { // Validate has seen it
+		if _, err := t.Column(by.Column, "SplitTime"); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/dataset/times"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -91,7 +92,7 @@ type nodeReader struct {
 	t                      *table.Table
 	row                    func(x *mat.Sparse) error
 	id, label, split, site int              // columns; −1: there is none
-	times                  *times           // nil: no split by time
+	times                  *times.Split     // nil: no split by time
 	at                     []int            // columns of the features
 	class                  map[string]int32 // by name
 
@@ -121,13 +122,11 @@ func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) 
 		}
 	}
 	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
-	if n.times, err = parseTimes(e.SplitTime); err != nil {
+	if n.times, err = times.Parse(e.SplitTime); err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	if n.times != nil {
-		if n.times.open(t, e); n.times.at < 0 {
-			n.times = nil
-		}
+	if n.times != nil && !n.times.Open(t, e.Columns) {
+		n.times = nil
 	}
 	n.g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
 	if e.Regression {
@@ -236,7 +235,7 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 	}
 	if n.times != nil && mark != graph.None {
 		var err error
-		if mark, err = n.times.split(n.t, cells, line); err != nil {
+		if mark, err = n.times.Of(n.t, cells, line); err != nil {
 			return err
 		}
 	}

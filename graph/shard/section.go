@@ -88,7 +88,7 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	if s.Adj, err = graph.ReadCSR(f, 0, s.Owned, sources); err != nil {
 		return nil, err
 	}
-	if s.Typed, err = graph.ReadRelations(f, &s.Adj); err != nil {
+	if err := s.Typed.Read(f, &s.Adj); err != nil {
 		return nil, err
 	}
 	if s.X, err = graph.ReadFeatures(f, "x", s.Owned); err != nil {

@@ -1,36 +1,38 @@
-package dataset
+// Package times splits the nodes of a table by time.
+package times
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// times is a split by time: a node is for training before the first time of its column, for
+// Split is a split by time: a node is for training before the first time of its column, for
 // validation before the second, and for testing from then on.
-type times struct {
-	column     string
+type Split struct {
+	Column     string
 	until      [2]float64
 	numbers    bool // of the column; else it has dates
 	at         int  // place of the column in the table, −1: the table has none
 	monthFirst bool
 }
 
-// parseTimes reads COLUMN:T1:T2; nothing is no split.
-func parseTimes(text string) (t *times, err error) {
+// Parse reads COLUMN:T1:T2; nothing is no split.
+func Parse(text string) (t *Split, err error) {
 	if text == "" {
 		return nil, nil
 	}
 	fail := fmt.Errorf("split by time must be COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, the first the smaller (got %q)", text)
-	t = &times{}
+	t = &Split{}
 	rest, second, ok := cutLast(text)
 	if !ok {
 		return nil, fail
 	}
 	first := ""
-	if t.column, first, ok = cutLast(rest); !ok || t.column == "" {
+	if t.Column, first, ok = cutLast(rest); !ok || t.Column == "" {
 		return nil, fail
 	}
 	low, ok := table.Number(first)
@@ -49,18 +51,29 @@ func parseTimes(text string) (t *times, err error) {
 	return t, nil
 }
 
-// open finds the column in a table of nodes that is read by e.
-func (t *times) open(of *table.Table, e *Encoding) {
-	t.at = of.Find(t.column)
-	for _, c := range e.Columns {
-		if c.Name == t.column {
+// cutLast cuts text at its last colon.
+func cutLast(text string) (before, after string, found bool) {
+	k := strings.LastIndexByte(text, ':')
+	if k < 0 {
+		return "", "", false
+	}
+	return text[:k], text[k+1:], true
+}
+
+// Open finds the column in a table of nodes whose columns are encoded like that; ok is false where the
+// table has none.
+func (t *Split) Open(of *table.Table, columns []column.Column) (ok bool) {
+	t.at = of.Find(t.Column)
+	for _, c := range columns {
+		if c.Name == t.Column {
 			t.monthFirst = c.MonthFirst
 		}
 	}
+	return t.at >= 0
 }
 
-// split returns what a node's label is used for: nothing where its cell has no time.
-func (t *times) split(of *table.Table, cells []string, line int) (graph.Split, error) {
+// Of returns what a node's label is used for: nothing where its cell has no time.
+func (t *Split) Of(of *table.Table, cells []string, line int) (graph.Split, error) {
 	cell := cells[t.at]
 	if column.Missing(cell) {
 		return graph.None, nil
