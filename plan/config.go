@@ -340,6 +340,9 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 		errs.add("solver must be adam, adamw or sgd in mode %s (got ridge)", q.Mode)
 		q.Solver = "adam"
 	}
+	if t.Numbered {
+		q.bare()
+	}
 	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
 		errs.add("model %s needs typed edges (got a graph without relations)", q.Model)
 		q.Model, q.Bases, q.Blocks = "gcn", 0, 0

@@ -58,6 +58,27 @@ func (p *Plan) preset() {
 	}
 }
 
+// bare changes the settings of p that are the recipe's of its model to those of the recipe for nodes without features.
+func (p *Plan) bare() {
+	conv, _ := nn.ConvolutionNamed(p.Model)
+	usual, bare := conv.Recipe, conv.Bare
+	if bare == (nn.Recipe{}) {
+		return
+	}
+	instead(&p.Hidden, usual.Hidden, bare.Hidden)
+	instead(&p.Rounds, usual.Epochs, bare.Epochs)
+	instead(&p.LR, usual.LR, bare.LR)
+	instead(&p.Decay, usual.Decay, bare.Decay)
+	instead(&p.Dropout, usual.Dropout, bare.Dropout)
+}
+
+// instead changes a setting that has the usual value.
+func instead[T comparable](setting *T, usual, other T) {
+	if *setting == usual {
+		*setting = other
+	}
+}
+
 // endToEnd changes p to the settings that the authors of its model recommend.
 func (p *Plan) endToEnd() {
 	p.Encoder = Encoder{Kind: "raw"}

@@ -450,3 +450,29 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutFeatures: models of typed edges have other defaults where nodes have no features, and settings that differ
+// from the defaults stay.
+func TestWithoutFeatures(t *testing.T) {
+	data := task{Kind: "single", Features: 300, Classes: 4, Relations: 6}
+	widths := func(p Plan) (hidden, rounds int, decay float32) {
+		t.Helper()
+		c, err := p.endToEndConfig(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Spec.Layers[0].Out, c.Rounds, c.Optimizer.Decay
+	}
+	p := Defaults(Plan{Mode: "standalone", Model: "rgcn"})
+	if hidden, rounds, decay := widths(p); hidden != 64 || rounds != 100 || decay != 0.02 {
+		t.Errorf("with features: %d columns, %d epochs, decay %g", hidden, rounds, decay)
+	}
+	data.Numbered = true
+	if hidden, rounds, decay := widths(p); hidden != 16 || rounds != 50 || decay != 5e-4 {
+		t.Errorf("without features: %d columns, %d epochs, decay %g", hidden, rounds, decay)
+	}
+	p.Hidden, p.Rounds = 24, 70
+	if hidden, rounds, decay := widths(p); hidden != 24 || rounds != 70 || decay != 5e-4 {
+		t.Errorf("without features, set: %d columns, %d epochs, decay %g", hidden, rounds, decay)
+	}
+}

@@ -42,7 +42,7 @@ var frozenPlans = []struct {
 	{"fullbatch sage-pool", "sites", []string{"--mode", "fullbatch", "--peers", "2", "--model", "sage-pool", "--encoder", "raw", "--order", "fixed", "--fetch", "oneshot"}},
 	{"fullbatch gcn sampled", "sites", []string{"--mode", "fullbatch", "--peers", "3", "--encoder", "raw", "--order", "fixed", "--boundary", "sample:0.5", "--fetch", "sar"}},
 	{"fullbatch appnp", "sites", []string{"--mode", "fullbatch", "--peers", "3", "--model", "appnp", "--hops", "4", "--encoder", "raw", "--order", "fixed"}},
-	{"fullbatch rgcn", "typed", []string{"--mode", "fullbatch", "--peers", "3", "--model", "rgcn", "--bases", "1", "--encoder", "raw", "--order", "fixed"}},
+	{"fullbatch rgcn", "typed", []string{"--mode", "fullbatch", "--peers", "3", "--model", "rgcn", "--bases", "1", "--encoder", "raw", "--order", "fixed", "--hidden", "16", "--dropout", "0", "--decay", "0"}},
 }
 
 // TestFrozen: a plan gives the tensors and the predictions that it gave when testdata/frozen.txt

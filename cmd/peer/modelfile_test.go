@@ -29,7 +29,7 @@ func TestModelFilePage(t *testing.T) {
 	data := map[string]string{"sites": sites(t), "typed": typedSites(t)}
 	plans := slices.Clone(frozenPlans)
 	for _, more := range []struct{ data, args string }{
-		{"sites", "gatv2 --heads 4"}, {"typed", "rgcn --blocks 2 --layers 3 --hidden 8"}, {"typed", "rsage"}, {"typed", "rgat --heads 4 --bases 2"},
+		{"sites", "gatv2 --heads 4"}, {"sites", "gine"}, {"typed", "rgcn --blocks 2 --layers 3 --hidden 8"}, {"typed", "rsage"}, {"typed", "rgat --heads 4 --bases 2"},
 	} {
 		p := plans[0]
 		p.name, p.data = "fullbatch "+more.args, more.data

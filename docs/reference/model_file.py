@@ -29,8 +29,8 @@ def read_model(path):
 class Edges:
     """In-edges (src, dst) with weights, of n nodes; each pair occurs once."""
 
-    def __init__(self, n, src, dst, weight):
-        self.n, self.src, self.dst, self.weight = n, src, dst, weight
+    def __init__(self, n, src, dst, weight, columns=None):
+        self.n, self.src, self.dst, self.weight, self.columns = n, src, dst, weight, columns
 
     def sum(self, z):
         """Row i is the sum of weight · z[src] over the edges into i."""
@@ -39,8 +39,10 @@ class Edges:
         return h
 
     def with_loops(self):
-        every = np.arange(self.n)
-        return Edges(self.n, np.append(self.src, every), np.append(self.dst, every), np.append(self.weight, np.ones(self.n)))
+        every, columns = np.arange(self.n), self.columns
+        if columns is not None:
+            columns = np.vstack([columns, np.zeros((self.n, columns.shape[1]))])
+        return Edges(self.n, np.append(self.src, every), np.append(self.dst, every), np.append(self.weight, np.ones(self.n)), columns)
 
     def degree(self):
         return np.bincount(self.dst, self.weight, self.n)
@@ -58,16 +60,23 @@ class Edges:
         return Edges(self.n, self.src, self.dst, self.weight / np.sqrt(d[self.dst] * d[self.src]))
 
 
-def build(n, src, dst, weight, directed):
-    """Adds the reverse of each edge unless directed, drops loops, keeps the largest weight of repeated edges."""
+def build(n, src, dst, weight, directed, table=None, row=None):
+    """Adds the reverse of each edge unless directed, drops loops, keeps the largest weight of repeated edges and the
+    lowest row in the table of columns."""
     if not directed:
         src, dst, weight = np.append(src, dst), np.append(dst, src), np.append(weight, weight)
+        row = None if row is None else np.append(row, row)
     keep = src != dst
     src, dst, weight = src[keep].astype(np.int64), dst[keep].astype(np.int64), weight[keep]
     pair, place = np.unique(dst * n + src, return_inverse=True)
     most = np.zeros(len(pair))
     np.maximum.at(most, place, weight)
-    return Edges(n, pair % n, pair // n, most)
+    columns = None
+    if table is not None:
+        lowest = np.full(len(pair), len(table))
+        np.minimum.at(lowest, place, row[keep])
+        columns = np.vstack([table, np.zeros(table.shape[1])])[lowest]  # row -1 is the one of zeros
+    return Edges(n, pair % n, pair // n, most, columns)
 
 
 class Data:
@@ -84,7 +93,9 @@ class Data:
             self.x[rows, z["x_indices"]] = z["x_data"]
         src, dst = z["edge_index"].astype(np.int64)
         weight = z["edge_weight"].astype(np.float64) if "edge_weight" in z else np.ones(len(src))
-        self.edges = build(n, src, dst, weight, directed=False)
+        table = z["edge_attr"].astype(np.float64) if "edge_attr" in z else None
+        row = z["edge_row"] if "edge_row" in z else np.arange(len(src))
+        self.edges = build(n, src, dst, weight, directed=False, table=table, row=row)
         self.relations = []
         if "edge_type" in z:
             kind = z["edge_type"]
@@ -208,6 +219,12 @@ class Model:
             return self.linear(name + ".post", relu(z))
         if conv in ("gat", "gatv2"):
             return self.attention(name, s, x, data)
+        if conv == "gine":  # (11d)
+            g, z = data.edges, self.linear(name + ".pre", x)
+            message = relu(z[g.src] + self.columns(name + ".edge.weight", g, s) + self.t[name + ".edge.bias"])
+            u = self.linear(name + ".self", x)
+            np.add.at(u, g.dst, message)
+            return self.linear(name + ".post", relu(self.linear(name + ".nbr", u)))
         if conv in ("rgcn", "rsage"):  # (12), (12b)
             y, maps = self.linear(name + ".self", x), self.relation_maps(name + ".nbr", s)
             for r, edges in enumerate(data.relations):
@@ -231,6 +248,10 @@ class Model:
             y = np.hstack([p @ w[k] for k, p in enumerate(np.split(x, pieces, axis=1))])
             return y + self.t[name + ".self.bias"] if name + ".self.bias" in self.t else y
         return self.linear(name + ".self", x)  # mlp
+
+    def columns(self, name, edges, s):
+        """The columns of edges times a matrix; 0 where the layer reads none."""
+        return edges.columns @ self.t[name] if s.get("edge_columns") else 0
 
     def relation_maps(self, name, s):
         """The matrices of relations, one after the other."""
@@ -271,6 +292,8 @@ class Model:
             logit = np.where(logit > 0, logit, 0.2 * logit)
         else:
             u = z[g.src] + self.linear(name + ".dst", x).reshape(data.n, heads, -1)[g.dst]
+            if s.get("edge_columns"):
+                u = u + self.columns(name + ".attention.edge", g, s).reshape(len(g.src), heads, -1)
             logit = (np.where(u > 0, u, 0.2 * u) * t[name + ".attention.vector"]).sum(axis=2)
         h = softmax_sum(g.dst, logit, z[g.src], np.zeros_like(z))
         h = h.mean(axis=1) if s.get("average") else h.reshape(data.n, -1)

@@ -80,7 +80,9 @@ class Settings(TypedDict, total=False):
     hidden: int
     """Width of hidden rows.
 
-    Width of the hidden rows; with attention, of all heads together.
+    Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
+    models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
+    0.01, decay 0.0005 and dropout 0.
     """
 
     hops: int
