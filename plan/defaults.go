@@ -58,7 +58,8 @@ func (p *Plan) preset() {
 	}
 }
 
-// bare changes the settings of p that are the recipe's of its model to those of the recipe for nodes without features.
+// bare changes the settings of p that are the recipe's of its model to those of the recipe for nodes without features. The
+// last epoch counts: such graphs have few labels, of which too few validate to tell epochs apart.
 func (p *Plan) bare() {
 	conv, _ := nn.ConvolutionNamed(p.Model)
 	usual, bare := conv.Recipe, conv.Bare
@@ -70,6 +71,7 @@ func (p *Plan) bare() {
 	instead(&p.LR, usual.LR, bare.LR)
 	instead(&p.Decay, usual.Decay, bare.Decay)
 	instead(&p.Dropout, usual.Dropout, bare.Dropout)
+	instead(&p.EvalEvery, 1, p.Rounds)
 }
 
 // instead changes a setting that has the usual value.

@@ -70,7 +70,7 @@ type Plan struct {
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
 	// Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
 	// models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
-	// 0.01, decay 0.0005 and dropout 0.
+	// 0.01, decay 0.0005, dropout 0, and eval_every 50, so that the last epoch counts.
 	Hidden int `yaml:"hidden" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
 	// Aggregations before a layer; of appnp and sign, in total. 0 is for encoder classes: each node's
 	// own features alone, and no row travels.
