@@ -454,7 +454,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 // TestWithoutFeatures: models of typed edges have other defaults where nodes have no features, and settings that differ
 // from the defaults stay.
 func TestWithoutFeatures(t *testing.T) {
-	data := task{Kind: "single", Features: 300, Classes: 4, Relations: 6}
+	data := task{Features: 300, Classes: 4, Relations: 6}
 	widths := func(p Plan) (hidden, rounds int, decay float32) {
 		t.Helper()
 		c, err := p.endToEndConfig(data)
