@@ -226,6 +226,7 @@ const trained = "model: gcn\nencoder: pca:4\nhidden: 8\nrounds: 40\ncheckpoint_e
 func TestJavaMachine(t *testing.T) {
 	m := build(t)
 	t.Run("size", m.size)
+	t.Run("Kotlin", m.kotlin)
 	f := newFederation(t, m, trained)
 	var want []byte
 	t.Run("trains", func(t *testing.T) { want = f.train(t, 60, nil)[0] })
@@ -300,4 +301,16 @@ func (m machine) size(t *testing.T) {
 		t.Errorf("the library has %d bytes in xz, more than %d", len(packed), mostPacked)
 	}
 	t.Logf("%d bytes, %d in xz", info.Size(), len(packed))
+}
+
+// kotlin compiles what of the example for Android needs nothing of Android.
+func (m machine) kotlin(t *testing.T) {
+	if _, err := exec.LookPath("kotlinc"); err != nil {
+		t.Skip("SKIPPED: no kotlinc: the example for Android is not compiled")
+	}
+	const at = "../../examples/android/app/src/main/java/org/heddle/phones/"
+	out, err := exec.Command("kotlinc", "-no-reflect", "-cp", filepath.Join(m.dir, "classes"), "-d", t.TempDir(), at+"Phone.kt", at+"SealedStore.kt").CombinedOutput()
+	if err != nil {
+		t.Errorf("kotlinc: %v\n%s", err, out)
+	}
 }

@@ -72,12 +72,11 @@ type Config struct {
 // Auto, as a setting of a Config, leaves the choice to the labels of all peers.
 const Auto = "auto"
 
-// Lambdas are the default penalties, in half decades; the columns have variance 1.
-func Lambdas() (all []float64) {
-	for k := -10; k <= 4; k++ {
-		all = append(all, math.Pow(10, float64(k)/2))
-	}
-	return all
+// Lambdas are the default penalties, in half decades; the columns have variance 1. They are written out, as math.Pow gives other
+// last bits on other processors, and peers compare them.
+func Lambdas() []float64 {
+	return []float64{1e-05, 3.162277660168379e-05, 0.0001, 0.00031622776601683794, 0.001, 0.003162277660168379, 0.01, 0.03162277660168379,
+		0.1, 0.31622776601683794, 1, 3.1622776601683795, 10, 31.622776601683796, 100}
 }
 
 // Validate returns all faults at once, or nil.
