@@ -402,6 +402,8 @@ func (d *Device) heard(r *run, e heddle.Event) {
 	case train.RoundEnd:
 		r.events.add(event{what: isRound, done: e.Done, total: e.Total, loss: e.ValLoss, metric: e.Val})
 		r.events.add(event{what: isBytes, sent: e.Sent.Total()})
+	case train.Warning:
+		d.enter(r, d.State(), e.Text)
 	case train.Trace:
 		if n := e.Sent.Total(); n > 0 {
 			r.events.add(event{what: isBytes, sent: n})

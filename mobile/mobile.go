@@ -32,7 +32,7 @@ import (
 // next Start returns it.
 type Listener interface {
 	// OnState is told each new state, one of those that Device.State names, and a sentence for
-	// people, or nothing.
+	// people, or nothing; the same state again with each warning.
 	OnState(state, detail string) error
 	// OnRound is told the end of a round: how many of at most so many are done, and loss and metric
 	// over the validation labels of all members, NaN where a round has none.
