@@ -151,8 +151,7 @@ func (r Recipe) attention() Recipe {
 }
 
 // normalised returns r with batch norm, as the graph isomorphism network is trained (Xu et al., ICLR 2019, §7): its sums
-// grow with the degree. Step size and decay are chosen by
-// validation on four graphs (bench defaults).
+// grow with the degree. Step size and decay are chosen by validation on four graphs (bench defaults).
 func (r Recipe) normalised() Recipe {
 	r.Norm, r.LR, r.Decay = "batch", 0.003, 5e-3
 	return r

@@ -36,12 +36,12 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	var o options
 	f.StringVar(&o.sizes, "batch-sizes", "512,1024", "batch sizes to choose from")
 	f.StringVar(&o.fanouts, "fanouts", "10,25", "fan-outs of all hops to choose from")
-	f.StringVar(&o.schedules, "schedules", "constant", "schedules of the learning rate of mini-batches to choose from")
+	f.StringVar(&o.schedules, "schedules", "constant", "learning rate schedules of mini-batches to choose from")
 	f.IntVar(&o.seeds, "seeds", 3, "seeds")
 	f.IntVar(&o.rounds, "rounds", 200, "epochs of mini-batches; full batch has its default")
 	f.IntVar(&o.every, "eval-every", 2, "epochs from one validation to the next, of both")
-	f.Float64Var(&o.train, "train", 0, "share of nodes that train, by seed; half of the others validate; 0: the set's own split")
-	link := f.String("latency", "", "latencies of a simulated network, as 1ms,10ms,50ms: times an epoch in place of accuracy")
+	f.Float64Var(&o.train, "train", 0, "fraction of nodes to train on; 0: the set's own split")
+	link := f.String("latency", "", "latencies to time epochs at, as 1ms,10ms,50ms")
 	peers := f.String("peers", "2,4", "numbers of peers, of -latency")
 	groups := f.String("groups", "1,2,4,8,16", "sizes of groups, of -latency")
 	return func(ctx context.Context, p *page.Page) error {
