@@ -309,7 +309,7 @@ func TestCompareFlags(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--seeds must be 1 to 1000 (got 0)":            {"--data", data, "--seeds", "0"},
-		"mode must be retexo or fullbatch":             {"--data", data, "--mode", "standalone"},
+		"mode must be retexo, fullbatch or minibatch":  {"--data", data, "--mode", "standalone"},
 		"comparing needs at least 2 sites (got 1)":     {"--data", data, "--peers", "1"},
 		"split must be 0 to 0 (got 3 of 1)":            {"--data", data, "--split", "3"},
 		"either --data D (a data set) or --shards DIR": {},
