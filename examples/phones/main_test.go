@@ -47,7 +47,7 @@ func TestArm(t *testing.T) {
 	var members []node.Member
 	// Without random features: with them the systems are so badly conditioned here that processors which round differently find
 	// weights further apart than peers take from one another.
-	text := "preset: frugal\nrandom_features: 0\nmembers:\n"
+	text := "preset: frugal\nmembers:\n"
 	for r, name := range []string{"phone-a", "phone-b", "site"} {
 		id, err := program(r).Output()
 		if err != nil {

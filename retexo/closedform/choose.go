@@ -136,8 +136,8 @@ func (t *Trainer) withColumns(n linear.Normal, sums []float32, random int, head 
 	d, all := n.Columns(), sums
 	for i := range random {
 		for j := range d - 1 {
-			if scale[j] > 0 {
-				sums[1+j] = sums[1+j]/scale[j] + mean[j]*sums[0]
+			if scale[j] > 0 { // rounded twice on every processor: one that fuses the two would solve other equations
+				sums[1+j] = sums[1+j]/scale[j] + float32(mean[j]*sums[0])
 			} else {
 				sums[1+j] = mean[j] * sums[0]
 			}

@@ -79,7 +79,7 @@ func (n Normal) Square(j int) float64 { return n.gram[j][j] }
 func (n Normal) Moments(j int) (mean, deviation float64) {
 	count := n.gram[0][0]
 	mean = n.gram[j][0] / count
-	return mean, math.Sqrt(max(n.gram[j][j]/count-mean*mean, 0))
+	return mean, math.Sqrt(max(n.gram[j][j]/count-float64(mean*mean), 0))
 }
 
 // Solve returns, for each λ, the weights, (len(columns)+1)×C, of the regression on the given columns
@@ -110,11 +110,11 @@ func (n Normal) Solve(ctx context.Context, columns []int, lambdas []float64) ([]
 	cross := blas64.General{Rows: d, Cols: c, Stride: c, Data: make([]float64, d*c)}
 	for a, i := range columns {
 		for b := a; b < d; b++ {
-			v := (at(i, columns[b])/count - mean[a]*mean[b]) * scale[a] * scale[b]
+			v := (at(i, columns[b])/count - float64(mean[a]*mean[b])) * scale[a] * scale[b]
 			gram.Data[a*d+b] = v
 		}
 		for o := range c {
-			cross.Data[a*c+o] = (n.cross[i][o] - mean[a]*n.cross[0][o]) / count * scale[a]
+			cross.Data[a*c+o] = (n.cross[i][o] - float64(mean[a]*n.cross[0][o])) / count * scale[a]
 		}
 	}
 	all := make([]hmat.Dense, len(lambdas))
