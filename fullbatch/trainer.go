@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/joint"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
@@ -290,16 +291,7 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 
 // compare compares scores with labels, of all workers.
 func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, scores mat.Dense, labels graph.Labels, bins int) (metric, loss float64, err error) {
-	sums := eval.NewAccumulator(t.config.Metric, t.shard.Labels, bins)
-	x := make([]int64, sums.Size())
-	sum, count := t.config.Loss.Of(mat.Dense{}, scores, labels, nil)
-	sums.Write(x, sum, count, scores, labels)
-	c := &comm.Contribution{ID: id, Counts: x, CountBits: comm.CountBits(t.shard.Nodes), Wide: sums.Wide}
-	if _, err := r.Reduce(ctx, c); err != nil {
-		return 0, 0, err
-	}
-	metric, loss, _, err = sums.Read(x)
-	return metric, loss, err
+	return joint.Compare(ctx, r, id, t.config.Config, t.shard.Nodes, scores, labels, bins)
 }
 
 // evaluate reports the best state over the whole graph; with one worker as whoever uses the model will compute it, to the

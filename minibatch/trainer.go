@@ -342,18 +342,7 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 // compare compares logits with the labels of a split, of all peers.
 func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, logits mat.Dense, split graph.Split, bins int) (metric, loss float64, err error) {
 	nodes := t.shard.NodesIn(split)
-	of := t.shard.Labels.Select(nodes)
-	scores := logits.Select(nodes)
-	sums := eval.NewAccumulator(t.config.Metric, t.shard.Labels, bins)
-	x := make([]int64, sums.Size())
-	sum, count := t.config.Loss.Of(mat.Dense{}, scores, of, nil)
-	sums.Write(x, sum, count, scores, of)
-	c := &comm.Contribution{ID: id, Counts: x, CountBits: comm.CountBits(t.shard.Nodes), Wide: sums.Wide}
-	if _, err := r.Reduce(ctx, c); err != nil {
-		return 0, 0, err
-	}
-	metric, loss, _, err = sums.Read(x)
-	return metric, loss, err
+	return joint.Compare(ctx, r, id, t.config.Config, t.shard.Nodes, logits.Select(nodes), t.shard.Labels.Select(nodes), bins)
 }
 
 // evaluate reports the best state over the whole graph.
