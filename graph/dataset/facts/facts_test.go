@@ -39,6 +39,18 @@ func TestDisguise(t *testing.T) {
 			t.Errorf("warnings %q", f.Warnings)
 		}
 	}
+	// A category that only nodes without a label have says nothing, as that of another type of nodes.
+	z, half := mat.New(n, 2), slices.Clone(class)
+	for i := range n {
+		if i%2 == 1 {
+			half[i] = -1
+			z.Set(i, i/2%2, 1)
+		}
+	}
+	other := &Facts{Label: "y", Columns: []Column{{Name: "family", Kind: "categorical", Features: 2, Values: 2}}}
+	if other.CheckDisguise(graph.Features{Dense: z}, graph.Labels{Classes: 2, Class: half}); len(other.Warnings) > 0 {
+		t.Errorf("warnings %q", other.Warnings)
+	}
 	// Three classes by bins, and by categories; nodes without a label have no say.
 	y := mat.New(n, 4)
 	for i := range n {

@@ -160,22 +160,34 @@ func (c *columns) next(j int) []float32 {
 	return c.full
 }
 
-// categories returns the errors of the most frequent class of each category.
+// categories returns the errors of the most frequent class of each category, and of the nodes without
+// one.
 func (j judge) categories(values *columns, first, width int) (wrong int) {
+	has, without := make([]bool, len(j.class)), make([]int, j.classes)
 	for k := range width {
 		count := make([]int, j.classes)
 		for i, v := range values.next(first + k) {
-			if v != 0 && j.class[i] >= 0 {
-				count[j.class[i]]++
+			if c := j.class[i]; v != 0 && c >= 0 {
+				count[c]++
+				has[i] = true
 			}
 		}
-		sum := 0
-		for _, n := range count {
-			sum += n
-		}
-		wrong += sum - slices.Max(count)
+		wrong += errorsOf(count)
 	}
-	return wrong
+	for i, c := range j.class {
+		if c >= 0 && !has[i] {
+			without[c]++
+		}
+	}
+	return wrong + errorsOf(without)
+}
+
+// errorsOf returns how many nodes of a group are not of its most frequent class.
+func errorsOf(count []int) (wrong int) {
+	for _, n := range count {
+		wrong += n
+	}
+	return wrong - slices.Max(count)
 }
 
 // numbers returns the errors of the better of two rules: one class below a threshold and one above,
