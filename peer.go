@@ -133,18 +133,27 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 	return t, nil
 }
 
+// begun returns a new model, which begins with the parameters of Plan.Init if there are any.
+func (p *peer) begun(newModel func() (*nn.Model, error)) (*nn.Model, error) {
+	model, err := newModel()
+	if err == nil {
+		err = p.init.begin(model)
+	}
+	if err != nil {
+		return nil, input(err)
+	}
+	return model, nil
+}
+
 // endToEnd trains all layers at once.
 func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 	c, err := p.plan.EndToEnd(p.shard)
 	if err != nil {
 		return nil, input(err)
 	}
-	model, err := c.NewModel()
-	if err == nil {
-		err = p.init.begin(model)
-	}
+	model, err := p.begun(c.NewModel)
 	if err != nil {
-		return nil, input(err)
+		return nil, err
 	}
 	t, err := fullbatch.New(c, p.shard, model)
 	if err != nil {
@@ -160,12 +169,9 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	model, err := c.NewModel()
-	if err == nil {
-		err = p.init.begin(model)
-	}
+	model, err := p.begun(c.NewModel)
 	if err != nil {
-		return nil, input(err)
+		return nil, err
 	}
 	t, err := minibatch.New(c, p.shard, model)
 	if err != nil {
@@ -203,12 +209,9 @@ func (p *peer) layerwise(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	model, err := c.NewModel()
-	if err == nil {
-		err = p.init.begin(model)
-	}
+	model, err := p.begun(c.NewModel)
 	if err != nil {
-		return nil, input(err)
+		return nil, err
 	}
 	t, err := retexo.New(c, p.shard, model)
 	if err != nil {

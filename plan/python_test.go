@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,20 +10,7 @@ import (
 
 // TestSettingsPageOfPython keeps the types of settings in Python what the tags of Plan say. HEDDLE_WRITE=1 writes them.
 func TestSettingsPageOfPython(t *testing.T) {
-	const path = "../python/heddle/_settings.py"
-	page := pythonSettings(comments(t))
-	if os.Getenv("HEDDLE_WRITE") != "" {
-		if err := os.WriteFile(path, page, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	held, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(held, page) {
-		t.Errorf("%s is not what the settings say: HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan", path)
-	}
+	generated(t, "../python/heddle/_settings.py", pythonSettings(comments(t)))
 }
 
 // pythonSettings is a typed dictionary of the settings that a simulation takes.

@@ -18,8 +18,12 @@ import (
 // TestSettingsPage keeps docs/reference/settings.md what the tags of Plan and the comments of its fields say.
 // HEDDLE_WRITE=1 writes it.
 func TestSettingsPage(t *testing.T) {
-	const path = "../docs/reference/settings.md"
-	page := settingsPage(comments(t))
+	generated(t, "../docs/reference/settings.md", settingsPage(comments(t)))
+}
+
+// generated keeps a file what its generator writes. HEDDLE_WRITE=1 writes it.
+func generated(t *testing.T, path string, page []byte) {
+	t.Helper()
 	if os.Getenv("HEDDLE_WRITE") != "" {
 		if err := os.WriteFile(path, page, 0o644); err != nil {
 			t.Fatal(err)
