@@ -166,7 +166,7 @@ func (q question) page(g *graph.Graph, m *nn.Model, card modelfile.Card, p heddl
 	return one
 }
 
-// writeReport writes the page to --report, if it is asked for.
+// writeReport writes the page to --report, if the flag is given.
 func (q question) writeReport(stdout, text io.Writer, page report.Prediction) error {
 	if q.report == "" {
 		return nil

@@ -109,7 +109,7 @@ func number64(t *testing.T, text string) float64 {
 	return x
 }
 
-// TestRegressionRefuses: what needs classes says so and names the setting, and what is no number is named by line and column.
+// TestRegressionRefuses: what needs classes says so and names the setting, and a cell that is not a number is named by line and column.
 func TestRegressionRefuses(t *testing.T) {
 	dir := priceTables(t, 400)
 	data := filepath.Join(dir, "data")

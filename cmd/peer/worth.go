@@ -19,7 +19,7 @@ type dataFacts struct {
 	Features int    `json:"features"`
 	Task     string `json:"task"` // single, multi or regression
 	Classes  int    `json:"classes"`
-	Targets  int    `json:"targets,omitempty"` // numeric ones; then there are no classes
+	Targets  int    `json:"targets,omitempty"` // numeric targets, in place of classes
 	Several  bool   `json:"several_classes"`   // a node may have several classes
 	Sites    int    `json:"sites"`
 }

@@ -90,7 +90,7 @@ func sections() []string {
 	return append(all, "output")
 }
 
-// Section is the annotation of a flag that is no setting with the section of help that it is in.
+// Section annotates a flag that does not set a field of a plan with its section of the help.
 const Section = "section"
 
 // Group groups the flags in c's help by section, and those of some modes only by mode. The

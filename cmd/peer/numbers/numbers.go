@@ -31,7 +31,7 @@ type Table struct {
 	Rows    []Row
 }
 
-// columns are the heads of what is said of each target: just what where there is one.
+// columns returns the column heads of each target: what alone where there is one target.
 func (t Table) columns(what string, plain func(string) string) (all []string) {
 	if len(t.Targets) == 1 {
 		return []string{what}

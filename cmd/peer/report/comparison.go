@@ -13,7 +13,7 @@ type Comparison struct {
 	Title, Kicker     string
 	Sentence          string // whether joining paid
 	Metric            string
-	Ways, Sites       Table    // without rows of sites there is no such part
+	Ways, Sites       Table    // a page shows Sites only if it has rows
 	WayBars, SiteBars []Bar    // test metrics
 	Notes             []string // what one must know of the figures
 	Settings, Command string   // by which the models were trained, and what repeats it

@@ -203,7 +203,7 @@ func gather(sites int, all []*graph.Graph, pooled *graph.Graph) (m members) {
 		for q := range s.HaloPtr {
 			s.HaloPtr[q] = s.Owned
 		}
-		s.Fingerprint = [32]byte{} // their parts are no partition of one graph
+		s.Fingerprint = [32]byte{} // the phones' parts do not partition one graph
 		m.sites = append(m.sites, s)
 	}
 	m.pooled = pooled
