@@ -129,6 +129,7 @@ func TestTrainOverABadLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
+	t.Parallel()
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "16", "--encoder", "raw", "--hidden", "8"}
 	whole := filepath.Join(c.dir, "whole")

@@ -72,6 +72,7 @@ func TestDiskFailsInARun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
+	t.Parallel()
 	const victim = 1
 	data := sites(t)
 	for i, test := range []struct{ name, want string }{{"full", "no space left on device"}, {"sync", "input/output error"}} {

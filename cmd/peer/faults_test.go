@@ -277,9 +277,18 @@ func (c *crew) join(r int, plan string, more ...string) []string {
 		"--wait", "20s", "-o", filepath.Join(c.dir, fmt.Sprintf("out-%d", r))}, more...)
 }
 
+// ports is what freePorts gave to tests that run side by side.
+var ports struct {
+	sync.Mutex
+	next int
+}
+
+// freePorts returns the first of n ports in a row that nobody has.
 func freePorts(t *testing.T, n int) string {
 	t.Helper()
-	for port := 21000 + os.Getpid()%4000*8; port < 65000; port += n {
+	ports.Lock()
+	defer ports.Unlock()
+	for port := max(ports.next, 21000+os.Getpid()%4000*8); port+n <= 65000; port += n {
 		free := true
 		for k := range n {
 			conn, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", port+k))
@@ -290,6 +299,7 @@ func freePorts(t *testing.T, n int) string {
 			conn.Close()
 		}
 		if free {
+			ports.next = port + n
 			return fmt.Sprint(port)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,8 @@ func TestMain(m *testing.M) {
 		breakDisk()
 		main()
 	}
+	// Most of the tests that run side by side wait for each other's peers, links and time limits.
+	flag.Set("test.parallel", "8")
 	leak.Main(m)
 }
 

@@ -131,6 +131,7 @@ func TestSurvive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
+	t.Parallel()
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 4000, Sites: 4, Classes: 4, Columns: 60, Train: 0.4, Val: 0.1}, rng.New(3))
 	data := filepath.Join(t.TempDir(), "data")
 	if err := dataset.Write(data, g); err != nil {

@@ -72,7 +72,7 @@ func TestManual(t *testing.T) {
 func TestSignals(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q", "--encoder", "pca:16", "--hidden", "16",
-		"--rounds", "800", "--checkpoint-every", "25"}
+		"--rounds", "300", "--checkpoint-every", "25"}
 	whole := filepath.Join(dir, "whole")
 	if err := process(t, append(args[:len(args):len(args)], "-o", whole)...).Run(); err != nil {
 		t.Fatal(err)
