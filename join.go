@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,10 @@ import (
 //
 // Result.Own has predictions for the site's own nodes, computed with the rows of neighbours at other
 // sites. Predict, with the model and the site's part only, does not use those rows.
+//
+// Of a plan with several Runs the result is that of the run that validates best. Their checkpoints are
+// in directories seed-N of Site.State. Site.OnModel is called for each run that validates better than
+// those before it.
 func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {
@@ -43,7 +49,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, keeper.end(err)) }()
-	left, err := (&checkpoint.Store{Dir: s.State}).List()
+	left, err := (&checkpoint.Store{Dir: s.State}).List() // of one run: several have no budget
 	if err != nil {
 		return nil, input(err)
 	}
@@ -66,15 +72,65 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	}
 	at.spend = spend
 	defer at.host.Close()
-	if p.Preset == plan.Auto {
-		result, err = at.tune(training)
-	} else {
-		result, err = at.train(training)
-	}
+	result, err = at.runs(training)
 	if err == nil {
 		result.warn(keeper.Event)
 	}
 	return result, p2p.Explained(named(p, err))
+}
+
+// runs trains by each of the plan's seeds, one after the other, and returns the run that validates best; without
+// validation nodes that is the first. All sites choose alike, since all have the same figures.
+func (a *seat) runs(ctx context.Context) (best *Result, err error) {
+	plans := a.plan.Repeats()
+	var all []*Result
+	for k, p := range plans {
+		one := *a
+		one.plan = p
+		if len(plans) > 1 {
+			a.keeper.Event(Event{Kind: train.Note, Text: fmt.Sprintf("run %d of %d: seed %d", k+1, len(plans), p.Seed)})
+			if a.State != "" {
+				one.State = filepath.Join(a.State, fmt.Sprintf("seed-%d", p.Seed))
+			}
+		}
+		one.OnModel = func(r *Result) error {
+			if a.OnModel == nil || !r.ahead(best) {
+				return nil
+			}
+			if r.Plan.Runs = 1; len(plans) > 1 {
+				r.Runs = append(slices.Clone(all), r)
+			}
+			return a.OnModel(r)
+		}
+		r, err := one.once(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.Plan.Runs = 1
+		if all = append(all, r); r.ahead(best) {
+			best, r = r, best
+		}
+		if r != nil {
+			r.Hidden = nil
+		}
+	}
+	if len(all) > 1 {
+		best.Runs = all
+	}
+	return best, nil
+}
+
+// ahead reports whether r validates better than the best run so far; nil: there is none.
+func (r *Result) ahead(best *Result) bool {
+	return best == nil || r.Metric.Gain(r.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(r.Val)
+}
+
+// once takes part in one run.
+func (a *seat) once(ctx context.Context) (*Result, error) {
+	if a.plan.Preset == plan.Auto {
+		return a.tune(ctx)
+	}
+	return a.train(ctx)
 }
 
 // Seat returns all faults of p and of a shard for the member of that rank.
@@ -85,7 +141,7 @@ func Seat(p Plan, own *shard.Shard, rank int) error {
 	if err := seated(p, own, rank); err != nil {
 		return input(err)
 	}
-	return input(errors.Join(p.Check([]*shard.Shard{own}), CheckMembers(p), p.Only("join")))
+	return input(errors.Join(p.Check([]*shard.Shard{own}), CheckMembers(p), p.Only("join"), p.CheckRuns()))
 }
 
 // seated returns an error unless a shard is that of the member of p of that rank.

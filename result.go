@@ -63,6 +63,8 @@ type Result struct {
 	Plan  Plan      // by which the model was trained: of preset auto that of the chosen candidate
 	Tried []Attempt // of preset auto: all candidates, simpler ones first; the other fields are of the chosen one
 
+	Runs []*Result // of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
+
 	stopped    bool   // before its end
 	unmeasured string // why there are no figures; empty: there are, or nobody tried
 }

@@ -27,7 +27,7 @@ type Disclosure struct {
 	Stored []int // the values that the row of each of them stores, ascending
 }
 
-// Run is a run by one plan.
+// Run is a run by one plan, or its runs by several seeds, which are counted together.
 type Run struct {
 	Name   string // of the candidate; empty: there is but one plan
 	Sets   string // what it sets of model and training
@@ -108,6 +108,11 @@ func (d *Disclosure) run(p plan.Plan, own *shard.Shard, lists []traffic.List) Ru
 		node, fresh := l.OfNode()
 		r.Node, r.Fresh = max(r.Node, node), max(r.Fresh, fresh)
 		r.Bytes = max(r.Bytes, l.SiteBytes(own.Rank, int64(own.Parts), gives, int64(own.Halo())))
+	}
+	seeds := int64(max(1, p.Runs)) // other seeds may make other numbers of the same row
+	r.Node, r.Fresh, r.Bytes = r.Node*float64(seeds), r.Fresh*float64(seeds), r.Bytes*seeds
+	for k := range r.Sends {
+		r.Sends[k].Times, r.Sends[k].Sum = r.Sends[k].Times*seeds, r.Sends[k].Sum*seeds
 	}
 	return r
 }
@@ -294,7 +299,7 @@ func (d *Disclosure) Total() (sum Run) {
 		sum.Node, sum.Fresh, sum.Bytes = sum.Node+r.Node, sum.Fresh+r.Fresh, sum.Bytes+r.Bytes
 	}
 	if d.Plan.Preset == plan.Auto {
-		sum.Bytes = min(sum.Bytes, int64(float64(d.Plan.Budget)*1e6))
+		sum.Bytes = min(sum.Bytes, int64(float64(d.Plan.Budget)*1e6)*int64(max(1, d.Plan.Runs)))
 	}
 	return sum
 }

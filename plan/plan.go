@@ -282,6 +282,9 @@ type Plan struct {
 	// Slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%". Pairs of peers may have values
 	// of their own, as "rate=5Mbit; 0-2: latency=150ms".
 	Link string `yaml:"link" only:"train" local:"true" help:"simulated slower network, as latency=50ms,rate=5Mbit"`
+	// Runs that follow one another: the first by seed, each of the others by the next one. The model is that of the run
+	// that validates best. An approval of the plan covers them all, and what leaves a site leaves it in each.
+	Runs int `yaml:"runs" flag:"seeds" only:"join" default:"1" bounds:"[1, 1000]" help:"runs, by the next seeds"`
 	// A session ends after connected peers have exchanged nothing for so long; 0: 5 minutes.
 	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
 	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.

@@ -323,7 +323,29 @@ func (p Plan) Validate() error {
 		kind = target.Numbers
 	}
 	_, err := p.identify(task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations})
-	return errors.Join(err, p.CheckMembers())
+	return errors.Join(err, p.CheckMembers(), p.CheckRuns())
+}
+
+// CheckRuns returns what stands against several runs of p.
+func (p Plan) CheckRuns() error {
+	var errs faults
+	if p.Runs > 1 && p.Epsilon > 0 {
+		errs.add("runs must be 1 with epsilon (got %d): each run would spend as much", p.Runs)
+	}
+	if p.Runs > 1 && p.MinPeers > 0 {
+		errs.add("runs must be 1 with min_peers (got %d): a failed peer returns to the run that it left", p.Runs)
+	}
+	return errors.Join(errs...)
+}
+
+// Repeats returns the plan of each run of p, by seed. Each of them still says how many there are.
+func (p Plan) Repeats() (all []Plan) {
+	for k := range max(1, p.Runs) {
+		one := p
+		one.Seed += uint64(k)
+		all = append(all, one)
+	}
+	return all
 }
 
 // faults collects errors, to report all at once.

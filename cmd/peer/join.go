@@ -109,7 +109,10 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		early.json = "" // what is written there stays, and is written once
 	}
 	write := func(out output, o *heddle.Result) error {
-		return out.write(o, *p, []*shard.Shard{own}, report.Run{Command: s.again()})
+		out.runs = joined(o)
+		one := *p
+		one.Seed, one.Runs = o.Plan.Seed, 1 // the settings are of the run that is written
+		return out.write(o, one, []*shard.Shard{own}, report.Run{Command: s.again(), Runs: runsTable(o.Metric, out.runs)})
 	}
 	record, err := s.record(p)
 	if err != nil {
@@ -134,7 +137,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err := write(s.out, o); err != nil { // again, with the figures of the whole run
 		return err
 	}
-	if err := printTried(text, o); err != nil {
+	if err := errors.Join(printTried(text, o), printRuns(text, o.Metric, joined(o))); err != nil {
 		return err
 	}
 	if err := s.out.print(text, o, []*shard.Shard{own}); err != nil {

@@ -162,6 +162,19 @@ func (t *trained) sentInAll() (sum int64) {
 	return sum
 }
 
+// joined are the runs of a plan with several; nil for one.
+func joined(o *heddle.Result) (all []oneRun) {
+	for _, r := range o.Runs {
+		sum := r.Total()
+		sent := sum.Total()
+		if of := allBytesOf(r); of != nil {
+			sent = of.Halo + of.Reduce + of.Control
+		}
+		all = append(all, oneRun{r.Plan.Seed, 0, number(r.Test), number(r.Val), sent, r.Seconds, r == o})
+	}
+	return all
+}
+
 // runsTable is the runs of --seeds; nil for one.
 func runsTable(m eval.Metric, all []oneRun) *report.Table {
 	if len(all) < 2 {

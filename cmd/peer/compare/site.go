@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
@@ -25,6 +26,7 @@ type Site struct {
 	Metric    eval.Metric `json:"metric"`
 	Sentence  string      `json:"sentence"` // whether joining paid
 	TestNodes int         `json:"test_nodes"`
+	Runs      int         `json:"runs"` // over which tests are means
 	Ways      []*SiteWay  `json:"ways"` // the last is together
 
 	page report.Comparison
@@ -52,19 +54,31 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 	if s.TestNodes == 0 {
 		return nil, fmt.Errorf("%s: comparing needs labelled test nodes at this site (got none)", own.Name)
 	}
-	if o.Own[0].Logits.Empty() {
-		return nil, fmt.Errorf("%s: comparing needs predictions of the run: this peer received the model from another", own.Name)
-	}
 	p.Members, p.Relays = nil, nil
-	joined := []part{{o.Own[0].Logits, own.Labels, rowsOf(own, graph.Test)}}
-	for _, one := range waysOf(p, &graph.Graph{X: own.X}) {
-		if one.key == together || one.key == pooled {
+	plans := p.Repeats()
+	for k := range plans {
+		plans[k].Runs = 1
+	}
+	runs := o.Runs
+	if runs == nil {
+		runs = []*heddle.Result{o}
+	}
+	s.Runs = len(runs)
+	joined, whole := make([]part, len(runs)), 0.0
+	for k, r := range runs {
+		if r.Own[0].Logits.Empty() {
+			return nil, fmt.Errorf("%s: comparing needs predictions of every run: this peer received a model from another", own.Name)
+		}
+		joined[k] = part{r.Own[0].Logits, own.Labels, rowsOf(own, graph.Test)}
+		whole += metricOf(s.Metric, joined[k:k+1]) / float64(len(runs))
+	}
+	for _, key := range []string{alone, features} {
+		of := &SiteWay{Way: key, title: map[string]string{alone: "this site alone", features: "features only, this site"}[key], seen: "nobody else"}
+		if key == features && own.X.Cols() == 0 {
 			continue
 		}
-		of := &SiteWay{Way: one.key, title: map[string]string{alone: "this site alone", features: "features only, this site"}[one.key], seen: "nobody else"}
 		s.Ways = append(s.Ways, of)
-		one.trial.Alone, one.trial.OnEvent = true, w.Part(of.title)
-		all, err := heddle.Compare(ctx, nil, []*shard.Shard{own}, one.trial)
+		g, err := s.aheadOf(ctx, of, plans, own, joined, w)
 		if ctx.Err() != nil {
 			return nil, err
 		}
@@ -72,28 +86,46 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 			of.Fault = err.Error()
 			continue
 		}
-		theirs := []part{{all[0].Runs[0].Own[0].Logits, own.Labels, joined[0].rows}}
-		key := rng.New(p.Seed).FoldString("compare").FoldString(one.key)
-		g := gainOf([]difference{differenceOf(s.Metric, joined, theirs, key)}, true)
-		of.Test, of.Ahead = known(metricOf(s.Metric, theirs)), &g
-		if one.key == alone {
+		if of.Ahead = &g; key == alone {
 			s.Sentence = sentenceOf(g, " for this site", "this site alone", false)
 		}
 	}
 	if s.Sentence == "" {
 		s.Sentence = "Whether joining paid is open: this site could not train alone: " + s.Ways[0].Fault
 	}
-	s.Ways = append(s.Ways, &SiteWay{Way: together, title: together, seen: "nobody else; rows left", Test: known(metricOf(s.Metric, joined))})
-	return s, s.describe(p, own, o)
+	s.Ways = append(s.Ways, &SiteWay{Way: together, title: together, seen: "nobody else; rows left", Test: known(whole)})
+	return s, s.describe(plans, own, o)
 }
 
-// describe prepares the page of s.
-func (s *Site) describe(p heddle.Plan, own *shard.Shard, o *heddle.Result) error {
-	left, err := departed([]heddle.Plan{p}, []*shard.Shard{own})
+// aheadOf trains at the site alone in one way by each of the plans, sets the mean metric of these runs, and returns by how
+// much the runs together, in the same order, are ahead.
+func (s *Site) aheadOf(ctx context.Context, of *SiteWay, plans []heddle.Plan, own *shard.Shard, joined []part, w *cli.Watch) (gain, error) {
+	var ahead []difference
+	sum := 0.0
+	for k, p := range plans {
+		ways := waysOf(p, &graph.Graph{X: own.X})
+		one := ways[slices.IndexFunc(ways, func(one way) bool { return one.key == of.Way })]
+		one.trial.Alone, one.trial.OnEvent = true, w.Part(of.title)
+		all, err := heddle.Compare(ctx, nil, []*shard.Shard{own}, one.trial)
+		if err != nil {
+			return gain{}, err
+		}
+		theirs := []part{{all[0].Runs[0].Own[0].Logits, own.Labels, joined[k].rows}}
+		key := rng.New(p.Seed).FoldString("compare").FoldString(of.Way)
+		ahead = append(ahead, differenceOf(s.Metric, joined[k:k+1], theirs, key))
+		sum += metricOf(s.Metric, theirs)
+	}
+	of.Test = known(sum / float64(len(plans)))
+	return gainOf(ahead, true), nil
+}
+
+// describe prepares the page of s, whose runs are by these plans.
+func (s *Site) describe(plans []heddle.Plan, own *shard.Shard, o *heddle.Result) error {
+	left, err := departed(plans, []*shard.Shard{own})
 	if err != nil {
 		return err
 	}
-	settings, err := p.MarshalYAML()
+	settings, err := plans[0].MarshalYAML()
 	if err != nil {
 		return err
 	}
@@ -112,6 +144,9 @@ func (s *Site) describe(p heddle.Plan, own *shard.Shard, o *heddle.Result) error
 }
 
 func (s *Site) note() string {
+	if s.Runs > 1 {
+		return fmt.Sprintf("%d runs, %d test nodes of this site; the intervals are of seeds and of the choice of these nodes.", s.Runs, s.TestNodes)
+	}
 	return fmt.Sprintf("One run, %d test nodes of this site; the interval is of the choice of these nodes.", s.TestNodes)
 }
 

@@ -31,7 +31,7 @@ func newApprove() *cobra.Command {
 		Short: "Approve a plan for this site",
 		Long: `Show what a plan sends from this site (peer check-plan), check it against this site's policy and the roster in force,
 ask for a yes, and sign this site's approval, which peer join --approval requires. The approval covers exactly this
-file: any change needs a new approval.
+file: any change needs a new approval. Of a plan with several runs (peer plan --seeds) it covers all of them.
 
 If the policy names approvers, each of them runs this command with their own key and --site. One file collects
 their signatures.`,
@@ -104,7 +104,11 @@ func (a *approving) confirm(ctx context.Context, stdin io.Reader, stdout io.Writ
 	if a.yes {
 		return nil
 	}
-	fmt.Fprintf(stdout, "\nApprove this plan for %s until %s? [y/N] ", a.read.Members[a.rank].Name, a.until)
+	what := "this plan"
+	if text := seeds(a.read); text != "" {
+		what += " (runs: " + text + ")"
+	}
+	fmt.Fprintf(stdout, "\nApprove %s for %s until %s? [y/N] ", what, a.read.Members[a.rank].Name, a.until)
 	answered := make(chan string, 1)
 	go func() { // a terminal cannot be told to stop waiting
 		answer, _ := bufio.NewReader(stdin).ReadString('\n') // an answer that cannot be read is a no

@@ -51,6 +51,9 @@ func (p page) print(w io.Writer) {
 		fmt.Fprintf(w, "model        %s: the members predict by it, and train nothing\n", p.model)
 	}
 	fmt.Fprintf(w, "site         %s: part %d of %d of %s, %d of %d nodes\n", site, p.own.Rank, p.own.Parts, p.own.Name, p.own.Owned, p.own.Nodes)
+	if text := seeds(p.Plan); text != "" {
+		fmt.Fprintf(w, "runs         %s; what follows is all of them together\n", text)
+	}
 	for _, v := range p.verdicts {
 		fmt.Fprintf(w, "%-12s %s\n", v.what, v.text)
 	}
@@ -67,6 +70,14 @@ func (p page) print(w io.Writer) {
 	if p.model == "" {
 		p.printSettings(w)
 	}
+}
+
+// seeds names the seeds of a plan with several runs; empty: there is one.
+func seeds(p plan.Plan) string {
+	if p.Runs < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%d, one after the other, by seeds %d to %d", p.Runs, p.Seed, p.Seed+uint64(p.Runs)-1)
 }
 
 // printRuns prints the plans that preset auto may try.
@@ -116,7 +127,7 @@ func (p page) printSends(w io.Writer) {
 	}
 	more := ""
 	if p.Plan.Preset == plan.Auto {
-		more = fmt.Sprintf("; all members together send at most %g MB", p.Plan.Budget)
+		more = fmt.Sprintf("; all members together send at most %g MB", float64(p.Plan.Budget)*float64(max(1, p.Plan.Runs)))
 	}
 	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", report.Bytes(p.Total().Bytes), more)
 }
