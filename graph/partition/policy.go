@@ -157,7 +157,7 @@ func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 	if parts != 0 && parts != len(g.Sites) {
 		return nil, fmt.Errorf("partition: by-column: number of parts must be %d (or 0), the number of sites (got %d)", len(g.Sites), parts)
 	}
-	if err := shard.CheckParts(g.N(), len(g.Sites)); err != nil {
+	if err := shard.CheckSites(g.Site, g.Sites); err != nil {
 		return nil, err
 	}
 	return append([]int32(nil), g.Site...), nil

@@ -49,6 +49,8 @@ func TestPolicies(t *testing.T) {
 func TestPartitionRefuses(t *testing.T) {
 	g, lone := graphtest.Path(4), graphtest.Path(4)
 	lone.Site = nil
+	gap := graphtest.Path(4)
+	gap.Site, gap.Sites = []int32{0, 2, 2, 0}, []string{"a", "b", "c"}
 	assign := func(p Policy, g *graph.Graph, parts int) error { _, err := Partition(g, p, parts, 1); return err }
 	_, unknown := ParsePolicy("metis")
 	for _, c := range []struct {
@@ -61,6 +63,7 @@ func TestPartitionRefuses(t *testing.T) {
 		{assign(Contiguous{}, g, -1), "(got -1)"},
 		{assign(ByColumn{}, g, 3), "by-column: number of parts must be 2 (or 0), the number of sites (got 3)"},
 		{assign(ByColumn{}, lone, 2), "which site"},
+		{assign(ByColumn{}, gap, 0), "every site must own a node (b owns none)"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%v, want %q", c.err, c.want)

@@ -59,6 +59,18 @@ func CheckParts(n, parts int) error {
 	return nil
 }
 
+// CheckSites says which of the named sites owns none of the nodes, whose site is given.
+func CheckSites(site []int32, names []string) error {
+	owns := make([]bool, len(names))
+	for _, s := range site {
+		owns[s] = true
+	}
+	if k := slices.Index(owns, false); k >= 0 {
+		return fmt.Errorf("every site must own a node (%s owns none)", names[k])
+	}
+	return nil
+}
+
 // cutter holds what the shards of one graph have in common.
 type cutter struct {
 	g            *graph.Graph

@@ -4,11 +4,8 @@ import "github.com/heddle-gnn/heddle/graph"
 
 // readEdges makes edge_index undirected, drops loops, and keeps the largest weight of repeated edges.
 func (e *exporter) readEdges() {
-	end := func(row int64) value {
-		return e.add("Squeeze", []value{e.add("Slice", []value{"edge_index", e.ints(row), e.ints(row + 1), e.ints(0)}), e.ints(0)})
-	}
 	join := func(a, b value) value { return e.add("Concat", []value{a, b}, attribute{"axis", 0}) }
-	from, to := end(0), end(1)
+	from, to := e.end(0), e.end(1)
 	src, dst, weight := join(from, to), join(to, from), join("edge_weight", "edge_weight")
 	proper := e.add("Not", []value{e.binary("Equal", src, dst)})
 	keep := func(x value) value { return e.add("Compress", []value{x, proper}, attribute{"axis", 0}) }
@@ -19,8 +16,20 @@ func (e *exporter) readEdges() {
 	zeros := e.zeros(e.add("Shape", []value{unique[0]}))
 	largest := e.add("ScatterElements", []value{zeros, unique[2], keep(weight)}, attribute{"axis", 0}, attribute{"reduction", "max"})
 	e.plain.weight = e.column(largest)
+	if e.edgeColumns() > 0 { // of repeated edges, those of the first
+		count := e.add("Shape", []value{"edge_weight"})
+		every := e.add("Range", []value{e.scalar(0), e.add("Squeeze", []value{count, e.ints(0)}), e.scalar(1)})
+		last := e.add("Expand", []value{count, e.add("Shape", []value{unique[0]})})
+		first := e.add("ScatterElements", []value{last, unique[2], keep(join(every, every))}, attribute{"axis", 0}, attribute{"reduction", "min"})
+		e.plain.columns = e.rows("edge_attr", first)
+	}
 	sum := e.add("ScatterElements", []value{e.zeros(e.nodes), e.plain.dst, largest}, attribute{"axis", 0}, attribute{"reduction", "add"})
 	e.degree = sum
+}
+
+// end returns a row of edge_index.
+func (e *exporter) end(row int64) value {
+	return e.add("Squeeze", []value{e.add("Slice", []value{"edge_index", e.ints(row), e.ints(row + 1), e.ints(0)}), e.ints(0)})
 }
 
 // zeros returns a tensor of zeros of a shape.
@@ -45,7 +54,11 @@ func (e *exporter) weights(norm graph.Norm) edges {
 		every := e.add("Range", []value{e.scalar(0), n, e.scalar(1)})
 		ones := e.add("Expand", []value{e.float(1), e.add("Concat", []value{e.nodes, e.ints(1)}, attribute{"axis", 0})})
 		join := func(a, b value) value { return e.add("Concat", []value{a, b}, attribute{"axis", 0}) }
-		out = edges{join(out.src, every), join(out.dst, every), join(out.weight, ones)}
+		out = edges{src: join(out.src, every), dst: join(out.dst, every), weight: join(out.weight, ones)}
+		if width := e.edgeColumns(); width > 0 {
+			none := e.zeros(e.add("Concat", []value{e.nodes, e.ints(int64(width))}, attribute{"axis", 0}))
+			out.columns = join(e.plain.columns, none)
+		}
 	}
 	switch norm {
 	case graph.GCN:

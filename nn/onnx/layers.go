@@ -22,9 +22,12 @@ var convolutions = map[string]func(e *exporter, name string, s nn.LayerSpec, x v
 	"gin": func(e *exporter, name string, s nn.LayerSpec, x value) value { // (11)
 		return e.linear(name+".post", e.relu(e.linear(name+".nbr", e.aggregate(graph.Loops, x, max(s.Hops, 1)))))
 	},
-	"gine": func(e *exporter, name string, _ nn.LayerSpec, x value) value {
-		message := e.relu(e.binary("Add", e.rows(e.linear(name+".pre", x), e.plain.src), e.param(name+".edge.bias")))
-		h := e.binary("Add", e.linear(name+".self", x), e.into(e.plain, message, "add"))
+	"gine": func(e *exporter, name string, s nn.LayerSpec, x value) value { // (11d)
+		message := e.binary("Add", e.rows(e.linear(name+".pre", x), e.plain.src), e.param(name+".edge.bias"))
+		if s.EdgeColumns > 0 {
+			message = e.binary("Add", message, e.binary("MatMul", e.plain.columns, e.param(name+".edge.weight")))
+		}
+		h := e.binary("Add", e.linear(name+".self", x), e.into(e.plain, e.relu(message), "add"))
 		return e.linear(name+".post", e.relu(e.linear(name+".nbr", h)))
 	},
 	"gat": func(e *exporter, name string, s nn.LayerSpec, x value) value { // (11b)
@@ -36,14 +39,17 @@ var convolutions = map[string]func(e *exporter, name string, s nn.LayerSpec, x v
 			return e.rows(e.add("ReduceSum", []value{v, e.ints(2)}, attribute{"keepdims", 0}), at)
 		}
 		logit := e.leaky(e.binary("Add", end("src", of.src), end("dst", of.dst)))
-		return e.attend(name, s, of, z, logit)
+		return e.attend(name, s, of, e.rows(z, of.src), logit, "")
 	},
 	"gatv2": func(e *exporter, name string, s nn.LayerSpec, x value) value { // (11c)
 		z, of := e.linear(name+".pre", x), e.weights(graph.Loops)
 		both := e.binary("Add", e.rows(z, of.src), e.rows(e.linear(name+".dst", x), of.dst))
+		if s.EdgeColumns > 0 {
+			both = e.binary("Add", both, e.binary("MatMul", of.columns, e.param(name+".attention.edge")))
+		}
 		w := e.tensors[name+".attention.vector"]
 		v := e.binary("Mul", e.leaky(e.split(both, s.Heads)), e.parameter(name+".attention.vector", w, 1, w.Rows, w.Cols))
-		return e.attend(name, s, of, z, e.add("ReduceSum", []value{v, e.ints(2)}, attribute{"keepdims", 0}))
+		return e.attend(name, s, of, e.rows(z, of.src), e.add("ReduceSum", []value{v, e.ints(2)}, attribute{"keepdims", 0}), "")
 	},
 	"appnp": func(e *exporter, name string, s nn.LayerSpec, x value) value { // (13)
 		first := e.linear(name+".pre", x)
@@ -68,6 +74,7 @@ var convolutions = map[string]func(e *exporter, name string, s nn.LayerSpec, x v
 		}
 		return y
 	},
+	"rgcn": (*exporter).rgcn, "rsage": (*exporter).rsage, "rgat": (*exporter).rgat,
 	"mlp": func(e *exporter, name string, _ nn.LayerSpec, x value) value { return e.linear(name+".self", x) },
 }
 
@@ -83,16 +90,20 @@ func (e *exporter) split(x value, heads int) value {
 	return e.add("Reshape", []value{x, e.ints(0, int64(heads), -1)})
 }
 
-// attend returns the sums of the rows z of sources, weighed by the softmax of logits [E, heads] over the edges of a target.
-func (e *exporter) attend(name string, s nn.LayerSpec, of edges, z, logits value) value {
+// attend returns the sums of rows [E, heads·dim], weighed by the softmax of logits [E, heads] over the edges of a target,
+// and own [N, heads·dim], unless it is empty.
+func (e *exporter) attend(name string, s nn.LayerSpec, of edges, rows, logits, own value) value {
 	// The largest logit of a target is taken off; it is found from the least of all, below which none lies.
 	least := e.add("ReduceMin", []value{logits}, attribute{"keepdims", 0})
 	raised := e.binary("Sub", logits, least)
 	top := e.into(of, raised, "max")
 	w := e.add("Exp", []value{e.binary("Sub", raised, e.rows(top, of.dst))})
 	alpha := e.binary("Div", w, e.rows(e.into(of, w, "add"), of.dst))
-	rows := e.binary("Mul", e.split(e.rows(z, of.src), s.Heads), e.add("Unsqueeze", []value{alpha, e.ints(2)}))
-	h := e.into(of, e.add("Flatten", []value{rows}, attribute{"axis", 1}), "add")
+	weighed := e.binary("Mul", e.split(rows, s.Heads), e.add("Unsqueeze", []value{alpha, e.ints(2)}))
+	h := e.into(of, e.add("Flatten", []value{weighed}, attribute{"axis", 1}), "add")
+	if own != "" {
+		h = e.binary("Add", h, own)
+	}
 	if s.Average {
 		h = e.add("ReduceMean", []value{e.split(h, s.Heads), e.ints(1)}, attribute{"keepdims", 0})
 	}

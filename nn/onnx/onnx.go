@@ -5,6 +5,8 @@
 //	x            float [N, F]  features as in training
 //	edge_index   int64 [2, E]  sources and targets; edges are made undirected, loops dropped, as everywhere
 //	edge_weight  float [E]     above 0; ones for a graph without weights
+//	edge_type    int64 [E]     relations, from 0, where a layer reads them
+//	edge_attr    float [E, G]  columns of edges, where a layer reads them
 //
 // What reads no edges has x alone. Models of class means whose rows leave out a node's own part, and label augmentation,
 // also have
@@ -14,7 +16,8 @@
 //	held_out     bool  [N]     with inductive: validation and test nodes of the training graph
 //	sparse       bool  []      with class means: whether the training features were sparse, so that rows are rounded
 //
-// Outputs are logits [N, C] and probabilities [N, C], or of a regression prediction [N, C], whose labels are numbers. The equations are those of docs/reference/model-file.md.
+// Outputs are logits [N, C] and probabilities [N, C], or of a regression prediction [N, C], whose labels are numbers. The
+// equations are those of docs/reference/model-file.md.
 package onnx
 
 import (
@@ -29,8 +32,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
-// Write writes m with the temperature, classes and figures of its card. What has no form in ONNX is refused: typed edges,
-// nodes without features, Correct & Smooth.
+// Write writes m with the temperature, classes and figures of its card. What has no form in ONNX is refused: nodes
+// without features, Correct & Smooth.
 func Write(w io.Writer, m *nn.Model, card modelfile.Card) error {
 	if err := refusal(m.Spec); err != nil {
 		return err
@@ -62,9 +65,6 @@ func Write(w io.Writer, m *nn.Model, card modelfile.Card) error {
 // refusal says why s has no form in ONNX; nil: it has one.
 func refusal(s nn.Spec) error {
 	for k, l := range s.Layers {
-		if l.EdgeColumns > 0 {
-			return fmt.Errorf("onnx: layer %d must not read columns of edges (got %d)", k+1, l.EdgeColumns)
-		}
 		if convolutions[l.Conv] == nil {
 			return fmt.Errorf("onnx: layer %d must be of a convolution that ONNX can express (got %s)", k+1, l.Conv)
 		}
@@ -86,17 +86,36 @@ type exporter struct {
 	plain   edges                // without loops and repetitions
 	degree  value                // [N] weighted in-degree
 	nodes   value                // [1] N
+	typed   typedEdges           // of a model that reads relations
 	weighed map[graph.Norm]edges
 }
 
-// edges are in-edges: sources, targets [E] and weights [E, 1].
-type edges struct{ src, dst, weight value }
+// edges are in-edges: sources, targets [E], weights [E, 1] and, where they have any, columns [E, G].
+type edges struct{ src, dst, weight, columns value }
+
+// edgeColumns returns how many columns of edges the model reads.
+func (e *exporter) edgeColumns() (width int) {
+	for _, l := range e.spec.Layers {
+		width = max(width, l.EdgeColumns)
+	}
+	return width
+}
 
 func (e *exporter) inputs() {
 	e.declare(11, "x", typeFloat, "N", e.spec.Features)
 	if e.spec.ReadsEdges() || e.spec.Encoder.Hops > 0 {
 		e.declare(11, "edge_index", typeInt, 2, "E")
 		e.declare(11, "edge_weight", typeFloat, "E")
+	}
+	relations := 0
+	for _, l := range e.spec.Layers {
+		relations = max(relations, l.Relations)
+	}
+	if relations > 0 {
+		e.declare(11, "edge_type", typeInt, "E")
+	}
+	if width := e.edgeColumns(); width > 0 {
+		e.declare(11, "edge_attr", typeFloat, "E", width)
 	}
 	closed := e.spec.Closed
 	if e.spec.Encoder.Labels > 0 || closed != nil && closed.LeaveOut {
@@ -114,6 +133,9 @@ func (e *exporter) inputs() {
 	e.nodes = e.add("Shape", []value{"x"}, attribute{"end", 1})
 	if e.spec.ReadsEdges() || e.spec.Encoder.Hops > 0 {
 		e.readEdges()
+	}
+	if relations > 0 {
+		e.readTyped(relations)
 	}
 }
 

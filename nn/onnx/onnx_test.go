@@ -53,17 +53,42 @@ func names(t *testing.T, messages [][]byte, field protowire.Number) (all []strin
 // an input, a constant or the output of a node before it. Python tests compare the values with those of peer predict.
 func TestFiles(t *testing.T) {
 	for name := range convolutions {
-		spec, err := nn.Preset(name, "single", 5, 3, 8, 2)
+		preset, typed := name, slices.Contains([]string{"rgcn", "rsage", "rgat"}, name)
+		if typed {
+			preset = "gcn"
+		}
+		spec, err := nn.Preset(preset, "single", 5, 3, 8, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkFile(t, spec, name != "mlp")
+		var more []string
+		if name != "mlp" {
+			more = []string{"edge_index", "edge_weight"}
+		}
+		if typed {
+			more = append(more, "edge_type")
+			for k := range spec.Layers {
+				spec.Layers[k].Conv, spec.Layers[k].Relations = name, 4
+				if name == "rgat" {
+					spec.Layers[k].Heads = 1
+				}
+			}
+		}
+		checkFile(t, spec, more...)
+		if name == "gine" || name == "gatv2" {
+			for k := range spec.Layers {
+				spec.Layers[k].EdgeColumns = 6
+			}
+			checkFile(t, spec, append(more, "edge_attr")...)
+		}
 	}
 	checkFile(t, nn.Spec{Task: "single", Features: 5, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3},
-		Closed: &closed.Layout{Rounds: 2, Hops: 1, LogitHops: 2, AllHops: true, Degree: true, Random: 4, LeaveOut: true, Coarse: 9, Components: 2}}, true)
+		Closed: &closed.Layout{Rounds: 2, Hops: 1, LogitHops: 2, AllHops: true, Degree: true, Random: 4, LeaveOut: true, Coarse: 9, Components: 2}},
+		"edge_index", "edge_weight", "labels", "train_mask", "sparse")
 }
 
-func checkFile(t *testing.T, spec nn.Spec, edges bool) {
+// checkFile compares the inputs behind x with those that are given.
+func checkFile(t *testing.T, spec nn.Spec, more ...string) {
 	t.Helper()
 	m, err := nn.New(spec, rng.New(1))
 	if err != nil {
@@ -80,8 +105,8 @@ func checkFile(t *testing.T, spec nn.Spec, edges bool) {
 	}
 	graph := fields(t, a.Bytes(), 7)[0]
 	inputs := names(t, fields(t, graph, 11), 1)
-	if inputs[0] != "x" || slices.Contains(inputs, "edge_index") != edges {
-		t.Errorf("inputs are %q", inputs)
+	if must := append([]string{"x"}, more...); !slices.Equal(inputs, must) {
+		t.Errorf("inputs are %q, must be %q", inputs, must)
 	}
 	if got := names(t, fields(t, graph, 12), 1); !slices.Equal(got, []string{"logits", "probabilities"}) {
 		t.Errorf("outputs are %q", got)
@@ -113,10 +138,10 @@ func TestRefusals(t *testing.T) {
 	}
 	smoothed := gcn
 	smoothed.CorrectSmooth = &smooth.CorrectSmooth{Steps: 1}
-	typed := gcn
-	typed.Layers = slices.Clone(gcn.Layers)
-	typed.Layers[1].Conv = "rgcn"
-	for want, spec := range map[string]nn.Spec{"Correct & Smooth": smoothed, "layer 2": typed,
+	own := gcn
+	own.Layers = slices.Clone(gcn.Layers)
+	own.Layers[1].Conv = "one of our own"
+	for want, spec := range map[string]nn.Spec{"Correct & Smooth": smoothed, "layer 2": own,
 		"without features": {Closed: &closed.Layout{Adjacent: 3}}} {
 		if err := Write(io.Discard, &nn.Model{Spec: spec}, modelfile.Card{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("must be refused for %q (got %v)", want, err)

@@ -45,7 +45,9 @@ class Graph:
         site: [N], the site that holds each node, as number or name; None: there are no sites.
         train_mask, val_mask, test_mask: [N] or [N, S]; all None: `train` draws them by `split`.
         edge_weight: [E], above 0; None: all are 1.
-        edge_type: [E], relation from 0, for model rgcn; None: edges have no types.
+        edge_type: [E], relation from 0, for models rgcn, rsage and rgat; None: edges have no types.
+        edge_attr: [E, G], columns of edges, for models gine and gatv2; of a pair that is listed twice the first row counts.
+            None: edges have none.
         ids: N names of nodes; None: their numbers.
         class_names, site_names, relation_names: names, in order.
         name: of the data set.
@@ -60,6 +62,7 @@ class Graph:
     test_mask: Any = None
     edge_weight: Any = None
     edge_type: Any = None
+    edge_attr: Any = None
     ids: Any = None
     class_names: Optional[list[str]] = None
     site_names: Optional[list[str]] = None
@@ -72,15 +75,45 @@ class Graph:
             if self.edge_weight is None and not np.all(a.data == 1):
                 self.edge_weight = a.data
             self.edge_index = np.stack([a.row, a.col])
-        self.edge_index = array(self.edge_index).reshape(2, -1)
+        self.edge_index = _numbers("edge_index", self.edge_index, whole=True)
+        if self.edge_index.size == 0:
+            self.edge_index = np.zeros((2, 0), np.int64)
+        if self.y is None:
+            raise InputError("y must be the classes of nodes, -1 where there is none (got None)")
         self.y, self.class_names = _labels(self.y, self.class_names)
         if self.site is not None:
             self.site, self.site_names = _named(self.site, self.site_names)
-        for name in ("edge_weight", "edge_type", "train_mask", "val_mask", "test_mask"):
+        for name in ("edge_weight", "edge_type"):
             if getattr(self, name) is not None:
-                setattr(self, name, array(getattr(self, name)))
+                a = _numbers(name, getattr(self, name), whole=name == "edge_type")
+                setattr(self, name, a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a)
+        if self.edge_attr is not None:
+            a = _numbers("edge_attr", self.edge_attr)
+            self.edge_attr = np.ascontiguousarray(a[:, None] if a.ndim == 1 else a, np.float32)
+        for name in ("train_mask", "val_mask", "test_mask"):
+            if getattr(self, name) is not None:
+                setattr(self, name, _mask(name, getattr(self, name)))
         if self.x is not None:
             self.x = _features(self.x)
+        self._check()
+
+    def _check(self) -> None:
+        """Raises what is wrong with the shapes of the arrays; the program checks their values."""
+        if self.edge_index.ndim != 2 or len(self.edge_index) != 2:
+            raise InputError(f"edge_index must be [2, E], sources and targets (got shape {list(self.edge_index.shape)})")
+        n, edges = ("N", len(self.y), "nodes"), ("E", self.edge_index.shape[1], "edges")
+        for name, (letter, rows, of), dimensions in (
+            ("y", n, (1, 2)), ("x", n, (2,)), ("site", n, (1,)), ("train_mask", n, (1, 2)), ("val_mask", n, (1, 2)), ("test_mask", n, (1, 2)),
+            ("edge_weight", edges, (1,)), ("edge_type", edges, (1,)), ("edge_attr", edges, (2,)),
+        ):  # fmt: skip
+            a = getattr(self, name)
+            if a is not None and len(a.shape) not in dimensions:
+                must = " or ".join(f"[{letter}]" if d == 1 else f"[{letter}, any]" for d in dimensions)
+                raise InputError(f"{name} must have the shape {must} (got {list(a.shape)})")
+            if a is not None and a.shape[0] != rows:
+                raise InputError(f"{name} must have a row for each of {rows} {of} (got {a.shape[0]})")
+        if self.ids is not None and len(self.ids) != len(self.y):
+            raise InputError(f"ids must have a name for each of {len(self.y)} nodes (got {len(self.ids)})")
 
     @property
     def num_nodes(self) -> int:
@@ -91,6 +124,7 @@ class Graph:
 
         Without masks, `split` draws them with seed; seed None: nodes are in no split.
         """
+        self._check()
         to = pathlib.Path(directory)
         to.mkdir(parents=True, exist_ok=True)
         arrays: dict[str, np.ndarray] = {"edge_index": self.edge_index.astype(np.int64), "y": self.y}
@@ -107,6 +141,8 @@ class Graph:
             arrays["edge_weight"] = self.edge_weight.reshape(-1).astype(np.float32)
         if self.edge_type is not None:
             arrays["edge_type"] = self.edge_type.reshape(-1).astype(np.int32)
+        if self.edge_attr is not None:
+            arrays["edge_attr"] = self.edge_attr
         if self.site is not None:
             arrays["client"] = self.site.astype(np.int32)
         if self.ids is not None:
@@ -136,7 +172,7 @@ class Graph:
             ids = [text[a:b].decode() for a, b in zip(ptr[:-1], ptr[1:])]
         return cls(
             z["edge_index"], z["y"], x, z.get("client"), z.get("train_mask"), z.get("val_mask"), z.get("test_mask"),
-            z.get("edge_weight"), z.get("edge_type"), ids, meta.get("class_names"), meta.get("client_names"),
+            z.get("edge_weight"), z.get("edge_type"), _edge_attr(z), ids, meta.get("class_names"), meta.get("client_names"),
             meta.get("relation_names"), meta.get("name", at.stem),
         )  # fmt: skip
 
@@ -207,6 +243,11 @@ def graph_of(data: Any, site: Any = None) -> Union[Graph, Tables]:
     if isinstance(data, (Graph, Tables)):
         out: Union[Graph, Tables] = data
     elif isinstance(data, dict):
+        known = [f.name for f in dataclasses.fields(Graph)]
+        if more := [k for k in data if k not in known]:
+            raise InputError(f"the arrays of a graph must be of {', '.join(known)} (got {more[0]!r})")
+        if missing := [k for k in ("edge_index", "y") if k not in data]:
+            raise InputError(f"a graph must have {missing[0]}")
         out = Graph(**data)
     elif hasattr(data, "node_types") and hasattr(data, "edge_types"):
         out = _from_hetero(data)
@@ -227,10 +268,46 @@ def graph_of(data: Any, site: Any = None) -> Union[Graph, Tables]:
     if isinstance(out, Tables):
         return dataclasses.replace(out, site=site)
     if name is not None:
-        if out.site is None:
+        if out.site is None or out is data and name != "site":
             raise InputError(f"the nodes have no attribute {name!r} for their sites")
         return out
     return dataclasses.replace(out, site=array(site), site_names=None)
+
+
+def _edge_attr(z: dict[str, np.ndarray]) -> Optional[np.ndarray]:
+    """Returns the columns of each edge of a data set, [E, G]: of repeated edges, in either direction, those of the lowest row."""
+    if "edge_attr" not in z or "edge_row" not in z:
+        return z.get("edge_attr")
+    table = np.vstack([z["edge_attr"], np.zeros_like(z["edge_attr"][:1])])  # row -1 is the one of zeros
+    low, high = np.sort(z["edge_index"].astype(np.int64), axis=0)
+    pair, place = np.unique(low * len(z["y"]) + high, return_inverse=True)
+    lowest = np.full(len(pair), len(table))
+    np.minimum.at(lowest, place, z["edge_row"])
+    return table[lowest[place]]
+
+
+def _numbers(name: str, a: Any, whole: bool = False) -> np.ndarray:
+    """Returns an array of numbers, of whole ones as int64; name is for the error."""
+    a, kind = array(a), "whole numbers" if whole else "numbers"
+    if a.dtype.kind not in "biuf":
+        try:
+            a = a.astype(np.float64, casting="safe" if a.dtype.kind == "c" else "unsafe")
+        except (TypeError, ValueError) as e:
+            raise InputError(f"{name} must be an array of {kind}: {e}") from None
+    if not whole:
+        return a
+    with np.errstate(invalid="ignore"):
+        out = a.astype(np.int64)
+    if (bad := a != out).any():
+        raise InputError(f"{name} must be an array of whole numbers (got {a[bad][0]})")
+    return out
+
+
+def _mask(name: str, a: Any) -> np.ndarray:
+    a = _numbers(name, a)
+    if a.ndim not in (1, 2) or not np.isin(a, (0, 1)).all():
+        raise InputError(f"{name} must be [N] or [N, S] of true and false (got shape {list(a.shape)} of {a.dtype})")
+    return a.astype(bool)
 
 
 def array(a: Any) -> np.ndarray:
@@ -283,7 +360,9 @@ def _features(x: Any) -> Union[np.ndarray, SparseRows]:
             x = x.copy()
             x.sum_duplicates()
         return SparseRows(x.data, x.indices, x.indptr, x.shape)
-    x = array(x)
+    x = _numbers("x", x)
+    if x.ndim not in (1, 2):
+        raise InputError(f"x must be [N, F] (got shape {list(x.shape)})")
     return np.ascontiguousarray(x.reshape(len(x), -1), np.float32)
 
 
@@ -310,7 +389,10 @@ def _from_pyg(data: Any, site: Optional[str]) -> Graph:
     y = data.y
     if y is None:
         y = np.full(int(data.num_nodes), -1)
-    return Graph(edges, y, data.x, _first(data, site or "site"), edge_weight=weight, edge_type=_first(data, "edge_type"), **_masks(data))
+    return Graph(
+        edges, y, data.x, _first(data, site or "site"), edge_weight=weight, edge_type=_first(data, "edge_type"),
+        edge_attr=_first(data, "edge_attr"), **_masks(data),
+    )  # fmt: skip
 
 
 def _from_dgl(g: Any, site: Optional[str]) -> Graph:
@@ -325,7 +407,7 @@ def _from_dgl(g: Any, site: Optional[str]) -> Graph:
     return Graph(
         np.stack([array(source), array(target)]), np.full(g.num_nodes(), -1) if y is None else y,
         _first(columns, "feat", "features", "x"), _first(columns, site or "site"),
-        edge_weight=_first(g.edata, "weight", "w", "edge_weight"), **_masks(columns),
+        edge_weight=_first(g.edata, "weight", "w", "edge_weight"), edge_attr=_first(g.edata, "feat", "edge_attr"), **_masks(columns),
     )  # fmt: skip
 
 

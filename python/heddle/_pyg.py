@@ -16,7 +16,7 @@ def to_pyg(file: _program.Path) -> Any:
     """Returns the model with layers of torch_geometric.nn, as `convs`; forward is that of heddle.torch.Model.
 
     gcn becomes GCNConv (SGConv with several hops), sage SAGEConv, gat GATConv, gatv2 GATv2Conv, gin GINConv, appnp APPNP
-    behind a Linear, mlp a Linear. SAGEConv and GATConv read no edge weights.
+    behind a Linear, mlp a Linear. SAGEConv and the layers of attention read no edge weights; GATv2Conv reads columns of edges.
     """
     import torch
 
@@ -35,6 +35,8 @@ def to_pyg(file: _program.Path) -> Any:
                 return conv(x)
             if s["conv"] == "appnp":
                 return conv[1](conv[0](x), index, edges.weight)
+            if s.get("edge_columns"):
+                return conv(x, index, edges.columns)
             return conv(x, index, edges.weight) if s["conv"] == "gcn" else conv(x, index)
 
     rest = {n: t for n, t in tensors.items() if not re.match(r"layer\d+\.(nbr|self|pre|dst|post|attention)\.", n)}
@@ -58,7 +60,9 @@ def _layer(s: dict[str, Any], t: dict[str, np.ndarray]) -> Any:
         layer = nn.SAGEConv(width_in, out, bias="nbr.bias" in t)
     elif conv in ("gat", "gatv2"):
         heads, concat = s["heads"], not s.get("average")
-        layer = (nn.GATConv if conv == "gat" else nn.GATv2Conv)(width_in, out // heads if concat else out, heads, concat, bias="post.bias" in t)
+        columns: dict[str, Any] = {"edge_dim": s["edge_columns"], "fill_value": 0.0} if s.get("edge_columns") else {}
+        of = nn.GATConv if conv == "gat" else nn.GATv2Conv
+        layer = of(width_in, out // heads if concat else out, heads, concat, bias="post.bias" in t, **columns)
     elif conv == "gin" and hops == 1:
         inner = t["nbr.weight"].shape[1]
         layer = nn.GINConv(torch.nn.Sequential(torch.nn.Linear(width_in, inner), torch.nn.ReLU(), torch.nn.Linear(inner, out, bias="post.bias" in t)))
@@ -73,11 +77,16 @@ def _layer(s: dict[str, Any], t: dict[str, np.ndarray]) -> Any:
     for ours, theirs in names.items():
         if ours in t:
             value = torch.from_numpy(t[ours])
-            state[theirs] = (value.T if ours.endswith(".weight") else value).reshape(state[theirs].shape)
+            state[theirs] = (value.T if _transposed(ours) else value).reshape(state[theirs].shape)
     if missing := set(state) - {theirs for ours, theirs in names.items() if ours in t}:
         state.update({name: torch.zeros_like(state[name]) for name in missing})
     layer.load_state_dict(state)
     return layer
+
+
+def _transposed(name: str) -> bool:
+    """Says whether a tensor of ours has inputs as rows, which PyG has as columns."""
+    return name.endswith(".weight") or name == "attention.edge"
 
 
 def _names(conv: str, keys: set[str], hops: int = 1) -> dict[str, str]:
@@ -91,7 +100,7 @@ def _names(conv: str, keys: set[str], hops: int = 1) -> dict[str, str]:
         return {"pre.weight": lin, "attention.src": "att_src", "attention.dst": "att_dst", "post.bias": "bias"}
     if conv == "gatv2":
         return {"pre.weight": "lin_l.weight", "pre.bias": "lin_l.bias", "dst.weight": "lin_r.weight", "dst.bias": "lin_r.bias",
-                "attention.vector": "att", "post.bias": "bias"}  # fmt: skip
+                "attention.vector": "att", "attention.edge": "lin_edge.weight", "post.bias": "bias"}  # fmt: skip
     if conv == "gin":
         first, second = ("nn.lins.0", "nn.lins.1") if "nn.lins.0.weight" in keys else ("nn.0", "nn.2")
         return {"nbr.weight": first + ".weight", "nbr.bias": first + ".bias", "post.weight": second + ".weight", "post.bias": second + ".bias"}
@@ -102,7 +111,7 @@ def _names(conv: str, keys: set[str], hops: int = 1) -> dict[str, str]:
     raise _program.InputError(f"there are no PyG names of the tensors of {conv}")
 
 
-_TENSOR = re.compile(r"(^|(?<=\.))(lin(_l|_r|_src)?\.(weight|bias)|att(_src|_dst)?|bias|nn\.(lins\.)?[0-9]+\.(weight|bias)|eps)$")
+_TENSOR = re.compile(r"(^|(?<=\.))(lin(_l|_r|_src|_edge)?\.(weight|bias)|att(_src|_dst)?|bias|nn\.(lins\.)?[0-9]+\.(weight|bias)|eps)$")
 
 
 def initial(state: Mapping[str, Any], template: _program.Path, file: _program.Path) -> pathlib.Path:
@@ -133,8 +142,8 @@ def initial(state: Mapping[str, Any], template: _program.Path, file: _program.Pa
                 continue
             if name not in theirs:
                 raise _program.InputError(f"the state dict has no {prefix}{name}, which is {full} of a {s['conv']} layer")
-            value = theirs[name].T if ours.endswith(".weight") else theirs[name]
-            if value.size != tensors[full].size or ours.endswith(".weight") and value.shape != tensors[full].shape:
+            value = theirs[name].T if _transposed(ours) else theirs[name]
+            if value.size != tensors[full].size or _transposed(ours) and value.shape != tensors[full].shape:
                 raise _program.InputError(f"{prefix}{name} must have the shape of {full}, {tensors[full].shape} (got {value.shape})")
             filled[full] = np.ascontiguousarray(value, np.float32).reshape(tensors[full].shape)
         if more := set(theirs) - set(names.values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import json
 import os
@@ -11,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
 
 import numpy as np
 
@@ -172,7 +173,8 @@ class Run(_Output):
     def to_onnx(self, file: _program.Path) -> pathlib.Path:
         """Writes the model in the format of ONNX, operator set 18, and returns the file.
 
-        Inputs are x [N, F], edge_index [2, E] and edge_weight [E]; models of class means also read labels [N, C],
+        Inputs are x [N, F], edge_index [2, E], edge_weight [E], and edge_type [E] or edge_attr [E, G] where the model reads
+        them; models of class means also read labels [N, C],
         train_mask [N] and sparse [] (docs/reference/model-file.md). Outputs are logits and probabilities [N, C].
         """
         _program.run(["export", "--model", str(self.model_file), "--onnx", os.fspath(file)])
@@ -205,7 +207,8 @@ class Run(_Output):
         at = self._data if data is None else None
         if at is None:
             at = _written(data, None, pathlib.Path(temporary), None)
-        _program.run(["predict", "--model", str(self.model_file), "--data", str(at), *args])
+        with _names_of(at, data):
+            _program.run(["predict", "--model", str(self.model_file), "--data", str(at), *args])
 
 
 class Comparison(_Output):
@@ -310,8 +313,9 @@ def compare(
     Arguments are as of `train`; `seeds` runs give the intervals.
     """
     directory, owner = _directory(out)
-    args, _ = _given(data, sites, directory, {"split": split, "seeds": seeds, **plan})
-    text, history = _watched(["compare", *args], directory, on_round, progress, owner)
+    args, at = _given(data, sites, directory, {"split": split, "seeds": seeds, **plan})
+    with _names_of(at, data):
+        text, history = _watched(["compare", *args], directory, on_round, progress, owner)
     done = Comparison(directory, text, history)
     done._owner = owner
     return done
@@ -351,7 +355,8 @@ def simulate(data: Any = None, **options: Any) -> Any:
     """
     with tempfile.TemporaryDirectory() as t:
         at = None if data is None else _written(data, None, pathlib.Path(t), 0)
-        return json.loads(_program.run(["simulate", "--json", *_program.flags({"data": at, **options})]))
+        with _names_of(at, data):
+            return json.loads(_program.run(["simulate", "--json", *_program.flags({"data": at, **options})]))
 
 
 def load(directory: _program.Path) -> Run:
@@ -381,11 +386,14 @@ def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dic
 def _simulate(
     command: str, data: Any, sites: Any, out: Optional[_program.Path], on_round: Optional[OnRound], progress: bool, settings: dict[str, Any]
 ) -> Run:
+    if on_round is not None and not callable(on_round):
+        raise _program.InputError(f"on_round must be a function of one object (got {on_round!r})")
     directory, owner = _directory(out)
     args, at = _given(data, sites, directory, settings)
-    if isinstance(settings.get("init"), Mapping):
-        args.append(f"--init={_initial(settings['init'], args, directory)}")
-    text, history = _watched([command, *args], directory, on_round, progress, owner)
+    with _names_of(at, data):
+        if isinstance(settings.get("init"), Mapping):
+            args.append(f"--init={_initial(settings['init'], args, directory)}")
+        text, history = _watched([command, *args], directory, on_round, progress, owner)
     run = Run(directory, text, history)
     run._data, run._owner = at, owner
     return run
@@ -430,6 +438,18 @@ def _written(data: Any, sites: Any, directory: pathlib.Path, seed: Optional[int]
     if isinstance(data, (str, os.PathLike)):
         return pathlib.Path(data)
     return _graph.graph_of(data, sites).write(directory, seed)
+
+
+@contextlib.contextmanager
+def _names_of(at: Optional[pathlib.Path], data: Any) -> Iterator[None]:
+    """Makes errors of the program about the file at name the field of data, of which the file was written."""
+    try:
+        yield
+    except _program.InputError as e:
+        if isinstance(data, (str, os.PathLike)) or at is None:
+            raise
+        message = str(e).replace(f"npy: {at}{os.sep}graph.npz: array ", "")
+        raise _program.InputError("site" + message.removeprefix("client") if message.startswith("client:") else message) from None
 
 
 def _watched(

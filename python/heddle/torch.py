@@ -16,10 +16,10 @@ from heddle import _graph, _program, _run
 
 
 class Edges:
-    """In-edges (src, dst) with weights, of n nodes; each pair occurs once."""
+    """In-edges (src, dst) with weights and columns, of n nodes; each pair occurs once."""
 
-    def __init__(self, n: int, src: torch.Tensor, dst: torch.Tensor, weight: torch.Tensor):
-        self.n, self.src, self.dst, self.weight = n, src, dst, weight
+    def __init__(self, n: int, src: torch.Tensor, dst: torch.Tensor, weight: torch.Tensor, columns: Optional[torch.Tensor] = None):
+        self.n, self.src, self.dst, self.weight, self.columns = n, src, dst, weight, columns
 
     def sum(self, z: torch.Tensor) -> torch.Tensor:
         """Row i is the sum of weight · z[src] over the edges into i."""
@@ -31,8 +31,11 @@ class Edges:
         return z
 
     def with_loops(self) -> "Edges":
-        every = torch.arange(self.n, device=self.src.device)
-        return Edges(self.n, torch.cat([self.src, every]), torch.cat([self.dst, every]), torch.cat([self.weight, torch.ones_like(every, dtype=self.weight.dtype)]))
+        every, columns = torch.arange(self.n, device=self.src.device), self.columns
+        weight = torch.cat([self.weight, torch.ones_like(every, dtype=self.weight.dtype)])
+        if columns is not None:
+            columns = torch.cat([columns, columns.new_zeros(self.n, columns.shape[1])])
+        return Edges(self.n, torch.cat([self.src, every]), torch.cat([self.dst, every]), weight, columns)
 
     def degree(self) -> torch.Tensor:
         return self.weight.new_zeros(self.n).index_add(0, self.dst, self.weight)
@@ -52,40 +55,56 @@ class Edges:
         return Edges(self.n, self.src, self.dst, torch.ones_like(self.weight))
 
 
-def _build(n: int, src: torch.Tensor, dst: torch.Tensor, weight: torch.Tensor, directed: bool) -> Edges:
-    """Adds the reverse of each edge unless directed, drops loops, keeps the largest weight of repeated edges."""
+def _build(n: int, src: torch.Tensor, dst: torch.Tensor, weight: torch.Tensor, directed: bool, columns: Optional[torch.Tensor] = None) -> Edges:
+    """Adds the reverse of each edge unless directed, drops loops, keeps of repeated edges the largest weight and the first columns."""
+    row = torch.arange(len(src), device=src.device)
     if not directed:
-        src, dst, weight = torch.cat([src, dst]), torch.cat([dst, src]), torch.cat([weight, weight])
+        src, dst, weight, row = torch.cat([src, dst]), torch.cat([dst, src]), torch.cat([weight, weight]), torch.cat([row, row])
     keep = src != dst
-    src, dst, weight = src[keep], dst[keep], weight[keep]
+    src, dst, weight, row = src[keep], dst[keep], weight[keep], row[keep]
     pair, place = torch.unique(dst * n + src, return_inverse=True)
     most = weight.new_zeros(len(pair)).scatter_reduce(0, place, weight, "amax")
-    return Edges(n, pair % n, pair // n, most)
+    if columns is not None:
+        columns = columns[torch.full_like(pair, len(columns)).scatter_reduce(0, place, row, "amin")]
+    return Edges(n, pair % n, pair // n, most, columns)
 
 
-def _relations(n: int, edge_index: torch.Tensor, weight: torch.Tensor, kind: torch.Tensor) -> list[Edges]:
-    """Returns the edges of each relation, and the reverses unless every reverse is one of the relations."""
+def _relations(n: int, edge_index: torch.Tensor, weight: torch.Tensor, kind: torch.Tensor, count: int) -> list[Edges]:
+    """Returns the edges of each of count relations. Edges of the first half of them alone lack their reverses, which are the other half."""
     src, dst = edge_index
-    of = [kind == r for r in range(int(kind.max()) + 1)]
+    top = int(kind.max()) if len(kind) else -1
+    if top >= count:
+        raise ValueError(f"edge_type must be 0 to {count - 1}, the relations of the model (got {top})")
+    given = count // 2 if count % 2 == 0 and top < count // 2 else count
+    of = [kind == r for r in range(given)]
     forth = [_build(n, src[k], dst[k], weight[k], directed=True) for k in of]
-    back = [_build(n, dst[k], src[k], weight[k], directed=True) for k in of]
-
-    def key(e: Edges) -> tuple[bytes, bytes, bytes]:
-        return tuple(t.cpu().numpy().tobytes() for t in (e.src, e.dst, e.weight))  # type: ignore[return-value]
-
-    known = {key(e) for e in forth}
-    return forth if all(key(e) in known for e in back) else forth + back
+    return forth if given == count else forth + [_build(n, dst[k], src[k], weight[k], directed=True) for k in of]
 
 
 class Inputs:
     """What a model reads: arguments as of Model.forward."""
 
-    def __init__(self, x: torch.Tensor, edge_index: torch.Tensor, edge_weight: Any, edge_type: Any, y: Any, train_mask: Any, held_out: Any):
+    def __init__(
+        self, spec: dict[str, Any], x: torch.Tensor, edge_index: torch.Tensor, edge_weight: Any, edge_type: Any, y: Any, train_mask: Any,
+        held_out: Any, edge_attr: Any,
+    ):  # fmt: skip
         self.sparse = x.layout != torch.strided
         self.x, self.n = x.to_dense() if self.sparse else x, len(x)
         weight = torch.ones(edge_index.shape[1], dtype=x.dtype, device=x.device) if edge_weight is None else edge_weight.to(x.dtype)
-        self.edges = _build(self.n, edge_index[0], edge_index[1], weight, directed=False)
-        self.relations = [] if edge_type is None else _relations(self.n, edge_index, weight, edge_type)
+        layers = spec["layers"] or []
+        for k, layer in enumerate(layers, 1):
+            width = layer.get("edge_columns", 0)
+            if width and (edge_attr is None or tuple(edge_attr.shape) != (edge_index.shape[1], width)):
+                raise ValueError(
+                    f"edge_attr must have the shape [{edge_index.shape[1]}, {width}], as layer {k} reads (got "
+                    f"{None if edge_attr is None else list(edge_attr.shape)})"
+                )
+            if layer.get("relations") and edge_type is None:
+                raise ValueError(f"edge_type must be the relation of each edge, which layer {k} reads (got None)")
+        columns = None if edge_attr is None else edge_attr.to(x.dtype)
+        self.edges = _build(self.n, edge_index[0], edge_index[1], weight, directed=False, columns=columns)
+        count = max((layer.get("relations", 0) for layer in layers), default=0)
+        self.relations = _relations(self.n, edge_index, weight, edge_type, count) if count else []
         self.y, self.train_mask, self.held_out = y, train_mask, held_out
 
 
@@ -117,6 +136,7 @@ class Model(nn.Module):
         y: Optional[torch.Tensor] = None,
         train_mask: Optional[torch.Tensor] = None,
         held_out: Optional[torch.Tensor] = None,
+        edge_attr: Optional[torch.Tensor] = None,
     ) -> torch.Tensor:
         """Returns the logits of every node, [N, C]; of a regression the predictions.
 
@@ -124,13 +144,15 @@ class Model(nn.Module):
             x: [N, F], dense or sparse as given to `train`: class means round the rows of sparse features.
             edge_index: [2, E]; edges are made undirected and loops dropped, as `train` does.
             edge_weight: [E], above 0; None: 1.
-            edge_type: [E], relations of model rgcn.
+            edge_type: [E], relations, which models rgcn, rsage and rgat read.
             y: [N] classes, or [N, C], or the numbers of a regression; and
             train_mask: [N], the nodes whose labels the model was trained on. Only class means, label augmentation and
                 Correct & Smooth read them; None: the nodes are new.
             held_out: [N], validation and test nodes of an inductive run; read where y is.
+            edge_attr: [E, G], columns of edges, which models gine and gatv2 that were trained on them read. Of a pair that
+                is listed twice the first row counts.
         """
-        data = Inputs(x, edge_index, edge_weight, edge_type, y, train_mask, held_out)
+        data = Inputs(self.spec, x, edge_index, edge_weight, edge_type, y, train_mask, held_out, edge_attr)
         out = self._outputs(data)
         return self._unit("mean") + self._unit("deviation") * out if self.spec["task"] == "regression" else out
 
@@ -239,10 +261,11 @@ class Model(nn.Module):
         if conv == "gin":  # (11)
             z = self._linear(name + ".nbr", data.edges.with_loops().hops(x, hops))
             return self._linear(name + ".post", torch.relu(z))
-        if s.get("edge_columns"):
-            raise NotImplementedError(f"{name}: there is no torch module of a layer that reads columns of edges: use run.predict(data)")
-        if conv == "gine":
-            message = torch.relu(self._linear(name + ".pre", x)[data.edges.src] + self.get_parameter(name + ".edge.bias"))
+        if conv == "gine":  # (11d)
+            message = self._linear(name + ".pre", x)[data.edges.src] + self.get_parameter(name + ".edge.bias")
+            if s.get("edge_columns"):
+                message = message + data.edges.columns @ self.get_parameter(name + ".edge.weight")
+            message = torch.relu(message)
             h = self._linear(name + ".self", x)
             h = h + torch.zeros_like(h).index_add(0, data.edges.dst, message)
             return self._linear(name + ".post", torch.relu(self._linear(name + ".nbr", h)))
@@ -276,6 +299,8 @@ class Model(nn.Module):
             e = nn.functional.leaky_relu(e, 0.2)
         else:
             u = z[g.src] + self._linear(name + ".dst", x).reshape(data.n, s["heads"], -1)[g.dst]
+            if s.get("edge_columns"):
+                u = u + (g.columns @ p(name + ".attention.edge")).reshape(len(g.src), s["heads"], -1)
             e = (nn.functional.leaky_relu(u, 0.2) * p(name + ".attention.vector")).sum(2)
         h = _attended(torch.zeros_like(z), g.dst, e, z[g.src])
         h = h.mean(1) if s.get("average") else h.reshape(data.n, -1)
@@ -510,7 +535,8 @@ def inputs(data: Any, split: int = 0) -> dict[str, torch.Tensor]:
     if all(m is None for m in masks):
         masks = list(_graph.split(g.y))
     x = np.zeros((g.num_nodes, 0), np.float32) if g.x is None else g.x
-    out = {"x": x if isinstance(x, np.ndarray) else None, "edge_index": g.edge_index.astype(np.int64), "edge_weight": g.edge_weight, "edge_type": g.edge_type, "y": g.y}
+    out = {"x": x if isinstance(x, np.ndarray) else None, "edge_index": g.edge_index, "y": g.y}
+    out.update(edge_weight=g.edge_weight, edge_type=g.edge_type, edge_attr=g.edge_attr)
     out["train_mask"] = masks[0]
     held = [m for m in masks[1:] if m is not None]
     out["held_out"] = np.logical_or.reduce(held) if held else None

@@ -1,5 +1,6 @@
 """Tests of the package: HEDDLE_PEER names the program, and those that need a library are skipped without it."""
 
+import dataclasses
 import importlib.util
 import json
 import logging
@@ -124,6 +125,46 @@ class Faults(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "at most 1"):
             heddle.split(g.y, 0.9, 0.3)
 
+    def test_bad_arrays(self):
+        """The error names the field, and no file that the user has not written."""
+        g = small()
+        edges, n = g.edge_index.shape[1], g.num_nodes
+        for field, value, message in (
+            ("edge_index", g.edge_index.T, r"edge_index must be \[2, E\], sources and targets \(got shape \[720, 2\]\)"),
+            ("edge_index", g.edge_index + 0.5, r"edge_index must be an array of whole numbers \(got \d+.5\)"),
+            ("edge_index", g.edge_index - 1, r"edge_index: entry \[0, 127\] must be a node, 0 to 239 \(got -1\)"),
+            ("edge_index", [["a"], ["b"]], "edge_index must be an array of whole numbers: could not convert"),
+            ("y", None, "y must be the classes of nodes"),
+            ("y", np.zeros((n, 2, 2)), r"y must have the shape \[N\] or \[N, any\] \(got \[240, 2, 2\]\)"),
+            ("y", np.where(g.y == 0, -2, g.y), r"y: label of node \d+ must be 0 to .* \(got -2\)"),
+            ("x", g.x[1:], r"x must have a row for each of 240 nodes \(got 239\)"),
+            ("x", np.where(g.x == 1, np.nan, g.x), r"x: row 0, column 5 must be a finite number \(got NaN\)"),
+            ("x", [["a"]] * n, "x must be an array of numbers: could not convert"),
+            ("x", g.x + 1j, "x must be an array of numbers: Cannot cast"),
+            ("site", g.site[1:], r"site must have a row for each of 240 nodes \(got 239\)"),
+            ("site", g.site - 1, r"site: site of node \d+ must be 0 to 239 \(got -1\)"),
+            ("site", np.where(g.site == 1, 5, g.site), r"every site must own a node \(1 owns none\)"),
+            ("edge_weight", np.zeros(edges), r"edge_weight: entry 0 must be a finite number above 0 \(got 0\)"),
+            ("edge_type", ["a"] * edges, "edge_type must be an array of whole numbers"),
+            ("edge_attr", np.zeros((edges - 1, 2)), r"edge_attr must have a row for each of 720 edges \(got 719\)"),
+            ("edge_attr", np.full((edges, 2), np.inf), r"edge_attr: row 0, column 0 must be a finite number \(got \+Inf\)"),
+            ("train_mask", np.linspace(0, 1, n), r"train_mask must be \[N\] or \[N, S\] of true and false \(got shape \[240\] of float64\)"),
+            ("ids", ["a"], r"ids must have a name for each of 240 nodes \(got 1\)"),
+            ("colour", 3, r"the arrays of a graph must be of edge_index, .* \(got 'colour'\)"),
+        ):
+            with self.subTest(field, message=message):
+                arrays = {"edge_index": g.edge_index, "y": g.y, "x": g.x, "site": g.site, field: value}
+                with self.assertRaisesRegex(heddle.InputError, message) as caught:
+                    heddle.train(arrays, progress=False, **QUICK)
+                self.assertNotIn(".npz", str(caught.exception))
+        for sites, message in (([1, 2], r"site must have a row for each of 240 nodes \(got 2\)"), ("hospital", "no attribute 'hospital'")):
+            with self.assertRaisesRegex(heddle.InputError, message):
+                heddle.train(g, sites, progress=False, **QUICK)
+        with self.assertRaisesRegex(heddle.InputError, "on_round must be a function"):
+            heddle.train(g, progress=False, on_round=3, **QUICK)
+        with self.assertRaisesRegex(heddle.InputError, "x: row 0, column 5 must be a finite number"):
+            heddle.simulate(dataclasses.replace(g, x=np.where(g.x == 1, np.nan, g.x)), phones=3)
+
     def test_exceptions_of_on_round(self):
         def stop(_):
             raise KeyError("mine")
@@ -217,6 +258,10 @@ class Sources(unittest.TestCase):
             self.same(heddle.Graph.read(pathlib.Path(t) / "graph.npz"))
             run = heddle.train(t, progress=False, **QUICK)
             self.assertEqual((run.classes, run.ids[3]), (["a", "b", "c"], "n3"))
+        with tempfile.TemporaryDirectory() as t:
+            table = {"edge_index": [[0, 1, 1, 2], [1, 0, 2, 0]], "y": [0, 1, 0], "edge_attr": np.float32([[7], [8]]), "edge_row": [1, 0, -1, 1]}
+            np.savez(pathlib.Path(t) / "graph.npz", **table)
+            self.assertEqual(heddle.Graph.read(t).edge_attr.tolist(), [[7], [7], [0], [8]])
 
     def test_fortran_order(self):
         with tempfile.TemporaryDirectory() as t:
@@ -271,6 +316,9 @@ class Sources(unittest.TestCase):
         from heddle._graph import graph_of
 
         self.same(graph_of(data, "hospital"))
+        data.edge_attr = torch.arange(g.edge_index.shape[1])
+        np.testing.assert_array_equal(graph_of(data).edge_attr, np.arange(g.edge_index.shape[1])[:, None])
+        del data.edge_attr
         self.same(graph_of(data, torch.tensor(g.site)))
         self.assertGreater(heddle.train(data, "hospital", progress=False, **QUICK).metrics["test"], 0.5)
         hetero = HeteroData()

@@ -8,7 +8,7 @@ import numpy as np
 
 import heddle
 from test_heddle import needs, small
-from test_torch import numbers, sparse, told
+from test_torch import columned, numbers, sparse, told, typed
 
 BOUND = 1e-4
 
@@ -32,6 +32,8 @@ class Files(unittest.TestCase):
             "train_mask": graph.train_mask,
             "held_out": graph.val_mask | graph.test_mask,
             "sparse": np.array(not isinstance(graph.x, np.ndarray)),
+            "edge_type": graph.edge_type,
+            "edge_attr": graph.edge_attr,
         }
         if regression:
             (got,) = session.run(["prediction"], {i.name: every[i.name] for i in session.get_inputs()})
@@ -96,11 +98,22 @@ class Files(unittest.TestCase):
             with self.subTest(**plan):
                 self.same(numbers(), **plan)
 
+    def test_columns_of_edges(self):
+        for model in ("gine", "gatv2"):
+            with self.subTest(model):
+                self.same(columned(), mode="standalone", model=model, rounds=3)
+
+    def test_types_of_edges(self):
+        for reversed_too in (False, True):
+            graph = typed(reversed_too)
+            for model, plan in (("rgcn", {}), ("rgcn", {"blocks": 3, "hidden": 12, "layers": 3}), ("rgcn", {"bases": 1}), ("rsage", {"bases": 1}),
+                                ("rsage", {}), ("rgat", {"heads": 2}), ("rgat", {"bases": 1})):  # fmt: skip
+                with self.subTest(model, reversed_too=reversed_too, **plan):
+                    self.same(graph, mode="standalone", model=model, rounds=3, **plan)
+
     def test_refusals(self):
         graph = told()
-        typed = told(edge_type=np.arange(graph.edge_index.shape[1]) % 2)
         for message, of, plan in (
-            ("rgcn", typed, {"mode": "standalone", "model": "rgcn", "rounds": 1}),
             ("Correct & Smooth", graph, {"mode": "standalone", "correct_smooth": 2, "rounds": 1}),
             ("without features", told(x=None), {"preset": "frugal"}),
         ):

@@ -26,6 +26,22 @@ def numbers():
     return told(y=(30 + 7 * (g.x @ draw.normal(size=12)) + draw.normal(size=240)).astype(np.float32))
 
 
+def columned():
+    """told() whose edges have four columns."""
+    g = told()
+    g.edge_attr = np.random.default_rng(2).normal(size=(g.edge_index.shape[1], 4)).astype(np.float32)
+    return g
+
+
+def typed(reversed_too=False):
+    """told() with two relations, or with the reverse of each as two more."""
+    g = told()
+    g.edge_type = np.arange(g.edge_index.shape[1]) % 2
+    if reversed_too:
+        g.edge_index, g.edge_type = np.hstack([g.edge_index, g.edge_index[::-1]]), np.append(g.edge_type, g.edge_type + 2)
+    return g
+
+
 def sparse():
     g = told()
     rows, columns = np.nonzero(g.x)
@@ -51,17 +67,17 @@ class Modules(unittest.TestCase):
         models = typing.get_args(typing.get_type_hints(heddle.Settings)["model"])
         modes = typing.get_args(typing.get_type_hints(heddle.Settings)["mode"])
         self.assertGreater(len(models), 9)
-        graph = told()
-        typed = told(edge_type=np.arange(graph.edge_index.shape[1]) % 2)
+        of = {"rgcn": typed(), "rsage": typed(True), "rgat": typed(), "gine": columned(), "gatv2": columned()}
         for model in models:
             trained = 0
             for mode in modes:
                 with self.subTest(model=model, mode=mode):
                     try:
-                        self.same(typed if model in ("rgcn", "rsage", "rgat") else graph, mode=mode, model=model, rounds=3, keep_last=mode == "retexo" or None)
+                        run = self.same(of.get(model, told()), mode=mode, model=model, rounds=3, keep_last=mode == "retexo" or None)
+                        self.assertEqual({n for n in run.weights() if "edge" in n} != set(), model in ("gine", "gatv2"))
                         trained += 1
                     except heddle.InputError as e:
-                        self.assertRegex(str(e), "model must be")
+                        self.assertRegex(str(e), "model must")
             self.assertGreater(trained, 0, f"no mode trains {model}")
 
     def test_class_means(self):
@@ -112,12 +128,27 @@ class Modules(unittest.TestCase):
             with self.subTest(**plan):
                 self.same(graph, **plan)
         weight = 1 + np.arange(graph.edge_index.shape[1]) % 5
-        typed = told(edge_type=np.arange(graph.edge_index.shape[1]) % 2)
         for plan in ({"model": "rgcn", "blocks": 3, "hidden": 12, "layers": 3}, {"model": "rsage", "bases": 1}, {"model": "rgat", "bases": 1}):
             with self.subTest(**plan):
-                self.same(typed, mode="fullbatch", rounds=3, **plan)
+                self.same(typed(), mode="fullbatch", rounds=3, **plan)
+        for model in ("gine", "gatv2"):
+            with self.subTest("edges without columns", model=model):
+                self.same(graph, mode="standalone", rounds=3, model=model)
         with self.subTest("weights"):
             self.same(told(edge_weight=weight), mode="fullbatch", rounds=3)
+
+    def test_what_edges_lack(self):
+        import torch
+
+        from heddle.torch import inputs
+
+        for graph, plan, message in ((columned(), {"model": "gine"}, r"edge_attr must have the shape \[720, 4\], as layer 1 reads \(got None\)"),
+                                     (typed(), {"model": "rgcn"}, "edge_type must be")):  # fmt: skip
+            run = heddle.train(graph, progress=False, transport="memory", mode="standalone", rounds=1, **plan)
+            with self.assertRaisesRegex(ValueError, message):
+                run.torch_module()(**inputs(told()))
+        with self.assertRaisesRegex(ValueError, r"edge_type must be 0 to 3, the relations of the model \(got 9\)"):
+            run.torch_module()(**{**inputs(graph), "edge_type": torch.full((720,), 9)})
 
     def test_parameters(self):
         run = heddle.train(told(), progress=False, transport="memory", model="gat", rounds=2)
@@ -144,6 +175,10 @@ class PyG(unittest.TestCase):
                 with torch.no_grad():
                     got = pyg(**inputs(graph)).numpy()
                 np.testing.assert_allclose(got, run.logits(graph), rtol=0, atol=BOUND)
+        run = heddle.train(columned(), progress=False, transport="memory", mode="standalone", model="gatv2", rounds=3)
+        with torch.no_grad():
+            got = run.to_pyg()(**inputs(columned())).numpy()
+        np.testing.assert_allclose(got, run.logits(columned()), rtol=0, atol=BOUND)
         with self.assertRaisesRegex(heddle.InputError, "class means"):
             heddle.train(graph, progress=False, transport="memory", preset="frugal").to_pyg()
 
