@@ -38,8 +38,8 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"mode: fullbatch; model: appnp; hidden: 8; hops: 3; alpha: 0.1; rounds: 3; inductive: true", false, 4, -1, -1},
 		{"mode: fullbatch; model: sign; hidden: 8; hops: 2; rounds: 3; correct_smooth: 3", false, 4, -1, -1},
 		{"mode: fullbatch; model: gcn; hidden: 8; rounds: 3; memory: 1; label_augmentation: 0.5; boundary: none", false, 120, -1, -1},
-		{"mode: minibatch; model: gcn; hidden: 8; rounds: 3; batch_size: 20", false, 400, -1, -1},
-		{"mode: minibatch; model: gat; heads: 2; hidden: 8; rounds: 3; batch_size: 20; fanouts: [3, 5]; group: 2; inductive: true", false, 800, -1, -1},
+		{"mode: minibatch; model: gcn; hidden: 8; rounds: 3; batch_size: 20", false, 600, -1, -1},
+		{"mode: minibatch; model: gat; heads: 2; hidden: 8; rounds: 3; batch_size: 20; fanouts: [3, 5]; group: 2; inductive: true", false, 400, -1, -1},
 	} {
 		t.Run(c.given, func(t *testing.T) {
 			l := contested(t, 3, "")

@@ -170,6 +170,7 @@ func stored(x graph.Features, i int) (n int) {
 // are several lists, of which one will be it.
 func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts)}
+	members.Train = own.Nodes - int64(own.Owned) + int64(len(own.NodesIn(graph.Train)))
 	switch {
 	case p.InClosedForm():
 		c, err := p.ClosedForm(own)

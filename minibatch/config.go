@@ -25,7 +25,12 @@ type Config struct {
 
 	Sample    sample.Config `json:"sample"`
 	BatchSize int           `json:"batch_size"` // labels of a step, of all peers together; at least 1
-	Group     int           `json:"group"`      // batches that the peers sample and fetch features for at once; 1 to MostGroup
+	Group     int           `json:"group"`      // batches that the peers sample and fetch features for at once; 0: as many as hide the latency
+
+	// Cache and Memory are bytes of features: what a peer keeps of other peers' nodes from one group to the next ones, and
+	// what two groups may take where Group is 0 (0: 1 GiB). Neither changes the model.
+	Cache  int64 `json:"-"`
+	Memory int64 `json:"-"`
 }
 
 // MostGroup is the largest Group: memory holds the features of that many batches twice.
@@ -42,7 +47,9 @@ func (c Config) Validate() error {
 		}
 	}
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
-	fault(c.Group < 1 || c.Group > MostGroup, "group must be from 1 to %d (got %d)", MostGroup, c.Group)
+	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup, c.Group)
+	fault(c.Cache < 0, "feature_cache must be at least 0 (got %d)", c.Cache)
+	fault(c.Memory < 0, "memory must be at least 0 (got %d)", c.Memory)
 	if n := len(c.Spec.Layers); len(c.Sample.Fanouts) > 0 {
 		fault(len(c.Sample.Fanouts) != n, "fanouts must have a number for each of %d layers (got %d)", n, len(c.Sample.Fanouts))
 	}

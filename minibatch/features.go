@@ -3,6 +3,8 @@ package minibatch
 import (
 	"context"
 	"encoding/binary"
+	"slices"
+	"sync/atomic"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -20,6 +22,9 @@ type features struct {
 	input  graph.Features // of own nodes
 	piece  int            // bytes of rows that a peer sends another at once, about
 	place  []int32        // [N] of a node among those of a group, from 1; 0: it is not among them
+	cache  *cache         // nil: none
+
+	wanted, cached atomic.Int64 // rows of other peers' nodes that groups have read, and how many of them the cache had
 }
 
 // pieceLen is how many bytes of rows a peer sends another at once: a fraction of what may wait unread.
@@ -31,8 +36,9 @@ type inputs struct {
 	at   [][]int32 // [batch] the row of each of its nodes
 }
 
-// fetch returns the input rows of batches, of which each peer sends those of its nodes, once each.
-func (f *features) fetch(ctx context.Context, all []sample.Batch) (*inputs, error) {
+// fetch returns the input rows of batches, of which each peer sends those of its nodes, once each. next are the groups that
+// follow, as far as they are known.
+func (f *features) fetch(ctx context.Context, all []sample.Batch, next [][]sample.Batch) (*inputs, error) {
 	x := &inputs{at: make([][]int32, len(all))}
 	if f.shard.Parts == 1 {
 		for b := range all {
@@ -45,6 +51,7 @@ func (f *features) fetch(ctx context.Context, all []sample.Batch) (*inputs, erro
 		return x, nil
 	}
 	need := f.union(all)
+	held := f.held(need)
 	give, pieces, err := f.ask(ctx, need)
 	if err != nil {
 		return nil, err
@@ -60,18 +67,48 @@ func (f *features) fetch(ctx context.Context, all []sample.Batch) (*inputs, erro
 			return nil, err
 		}
 	}
+	if f.cache != nil {
+		came, of := parts[1:], nodes[1:]
+		if len(held) > 0 {
+			parts, nodes = append(parts, f.cache.of(held)), append(nodes, held)
+		}
+		f.cache.keep(graph.Below(came), slices.Concat(of...), all, next)
+	}
 	x.rows = graph.Below(parts)
-	at := int32(0)
+	f.enter(nodes, all, x.at)
+	return x, nil
+}
+
+// held takes the nodes that the cache has from those that other peers must send, and returns them.
+func (f *features) held(need [][]int32) (held []int32) {
+	for q := range need {
+		if q == f.shard.Rank {
+			continue
+		}
+		f.wanted.Add(int64(len(need[q])))
+		if f.cache != nil {
+			var has []int32
+			has, need[q] = f.cache.take(need[q])
+			held = append(held, has...)
+		}
+	}
+	f.cached.Add(int64(len(held)))
+	return held
+}
+
+// enter fills in at, the rows of the nodes of batches, which lie one list of nodes after the other.
+func (f *features) enter(nodes [][]int32, all []sample.Batch, at [][]int32) {
+	row := int32(0)
 	for _, ids := range nodes {
 		for _, id := range ids {
-			at++
-			f.place[id] = at
+			row++
+			f.place[id] = row
 		}
 	}
 	for b := range all {
-		x.at[b] = make([]int32, len(all[b].Nodes))
+		at[b] = make([]int32, len(all[b].Nodes))
 		for i, id := range all[b].Nodes {
-			x.at[b][i] = f.place[id] - 1
+			at[b][i] = f.place[id] - 1
 		}
 	}
 	for _, ids := range nodes {
@@ -79,7 +116,6 @@ func (f *features) fetch(ctx context.Context, all []sample.Batch) (*inputs, erro
 			f.place[id] = 0
 		}
 	}
-	return x, nil
 }
 
 // union returns the nodes of batches by their owners, each once.

@@ -125,7 +125,7 @@ func TestValidate(t *testing.T) {
 	}
 	for want, set := range map[string]func(c *Config){
 		"batch_size must be at least 1":      func(c *Config) { c.BatchSize = 0 },
-		"group must be from 1":               func(c *Config) { c.Group = MostGroup + 1 },
+		"group must be from 0":               func(c *Config) { c.Group = MostGroup + 1 },
 		"for each of 2 layers (got 1)":       func(c *Config) { c.Sample.Fanouts = []int{3} },
 		"norm must be none or layer":         func(c *Config) { c.Spec.Layers[0].BatchNorm, c.Spec.Layers[0].Norm = true, false },
 		"hops must be 1":                     func(c *Config) { c.Spec.Layers[0].Hops = 2 },
@@ -169,4 +169,13 @@ func TestDiverged(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// refusedBy fails unless err says that what that peer has sent is refused.
+func refusedBy(t *testing.T, err error, peer int) {
+	t.Helper()
+	at, ok := errors.AsType[*comm.PeerError](err)
+	if !ok || at.Rank != peer || !errors.Is(err, comm.ErrRefused) {
+		t.Errorf("%v, must say that a message of peer %d is refused", err, peer)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -36,8 +37,10 @@ type Trainer struct {
 	weight []float32 // of each class, or nil
 	rates  optim.Schedule
 	groups *groups
-	batch  int // labels of a step
-	steps  int // of an epoch
+	batch  int   // labels of a step
+	steps  int   // of an epoch
+	pace   *pace // nil: size is final
+	size   int   // batches of a group
 }
 
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
@@ -87,6 +90,8 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			return err
 		}
 		copy(t.Params.Value, t.Best)
+		f := t.groups.features
+		t.Measured.Fetched = train.Fetched{Group: t.size, Rows: f.wanted.Load(), Cached: f.cached.Load()}
 	}
 	if err := t.evaluate(ctx, g, r); err != nil {
 		return err
@@ -133,14 +138,49 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	if g.Size() > 1 {
 		beside = g.Dup()
 	}
+	if err := t.measure(ctx, beside); err != nil {
+		return err
+	}
 	nodes := int(t.shard.Nodes)
 	t.groups = &groups{
-		key: t.key, dir: dir, batch: t.batch, steps: t.steps, size: t.config.Group, epochs: t.config.Rounds,
+		key: t.key, dir: dir, batch: t.batch, steps: t.steps, epochs: t.config.Rounds,
 		relay: &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
 			sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges.Loops)},
 		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard, dir: dir,
 			input: t.input, piece: pieceLen, place: make([]int32, nodes)},
 	}
+	if t.config.Cache > 0 && t.shard.Parts > 1 {
+		t.groups.features.cache = newCache(t.config.Cache, t.shard)
+	}
+	return nil
+}
+
+// measure sets the size of groups, or that of the first ones where it follows from the latency, which it measures then.
+func (t *Trainer) measure(ctx context.Context, beside *comm.Group) error {
+	t.size, t.pace = t.config.Group, nil
+	if t.size > 0 {
+		return nil
+	}
+	if t.size = 1; t.shard.Parts == 1 { // a group has no relay
+		return nil
+	}
+	t.size, t.pace = firstGroup, &pace{relays: len(t.config.Sample.Fanouts), memory: t.config.Memory}
+	return t.pace.measure(ctx, beside)
+}
+
+// settle chooses the size of groups, where it is open, after the first one has taken so long.
+func (t *Trainer) settle(ctx context.Context, g *comm.Group, first *group, took time.Duration) (err error) {
+	if t.pace == nil {
+		return nil
+	}
+	rows := first.inputs.rows
+	least, most := t.pace.wants(took, len(first.batches), int64(rows.Rows())*int64(rowBytes(rows)))
+	text := fmt.Sprintf("a message and its answer take %v, a step %v", t.pace.latency.Round(time.Microsecond), (took / time.Duration(len(first.batches))).Round(time.Microsecond))
+	t.pace = nil
+	if t.size, err = agree(ctx, g, least, most); err != nil {
+		return err
+	}
+	t.Report(train.Event{Kind: train.Note, Round: t.At.Round, Text: fmt.Sprintf("%s: features are fetched for %d batches at once", text, t.size)})
 	return nil
 }
 
@@ -192,7 +232,7 @@ func (t *Trainer) epochs(ctx context.Context, g *comm.Group, r comm.Reducer) (er
 			}
 		}
 		back := t.Mark()
-		if e.Loss, err = t.epoch(ctx, r); err != nil {
+		if e.Loss, err = t.epoch(ctx, g, r); err != nil {
 			back() // an epoch is taken whole or not at all
 			return errors.Join(err, t.Save())
 		}
@@ -210,23 +250,28 @@ func (t *Trainer) epochs(ctx context.Context, g *comm.Group, r comm.Reducer) (er
 }
 
 // epoch takes a step for each batch and returns the mean loss over the training labels, of each before its step.
-func (t *Trainer) epoch(ctx context.Context, r comm.Reducer) (float64, error) {
+func (t *Trainer) epoch(ctx context.Context, g *comm.Group, r comm.Reducer) (float64, error) {
 	loss, weight := 0.0, 0.0
-	for first := 0; first < t.steps; first += t.config.Group {
-		g, err := t.groups.next(ctx, t.At.Round, first)
+	for first := 0; first < t.steps; {
+		now, err := t.groups.next(ctx, t.At.Round, first, t.size)
 		if err != nil {
 			return 0, err
 		}
-		for b := range g.batches {
+		begun := time.Now()
+		for b := range now.batches {
 			if err := ctx.Err(); err != nil {
 				return 0, err
 			}
-			l, w, err := t.step(ctx, r, g, b)
+			l, w, err := t.step(ctx, r, now, b)
 			if err != nil {
 				return 0, err
 			}
 			loss, weight = loss+l, weight+w
 		}
+		if err := t.settle(ctx, g, now, time.Since(begun)); err != nil {
+			return 0, err
+		}
+		first += len(now.batches)
 	}
 	return loss / weight, nil
 }

@@ -182,7 +182,7 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 		defer tr.groups.wait()
 		for epoch := range 2 {
 			for first := 0; first < tr.steps; first += c.Group {
-				got, err := tr.groups.next(ctx, epoch, first)
+				got, err := tr.groups.next(ctx, epoch, first, c.Group)
 				if err != nil {
 					return err
 				}
@@ -401,7 +401,7 @@ func TestRelays(t *testing.T) {
 				before, groups := group.Messages(), 0
 				var rows []*inputs
 				for first := 0; first < tr.steps; first += b {
-					got, err := tr.groups.next(ctx, 0, first)
+					got, err := tr.groups.next(ctx, 0, first, b)
 					if err != nil {
 						return err
 					}
@@ -448,7 +448,7 @@ func TestFeaturesArrive(t *testing.T) {
 						return err
 					}
 					tr.groups.features.piece, tr.groups.epochs = piece, 1
-					got, err := tr.groups.next(ctx, 0, 0)
+					got, err := tr.groups.next(ctx, 0, 0, c.Group)
 					if err != nil {
 						return err
 					}

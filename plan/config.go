@@ -313,6 +313,7 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	q.fill(&c)
 	c.Loss = q.loss()
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
+	c.Cache, c.Memory = q.FeatureCache<<20, q.Memory<<20
 	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {
 		c.Sample.Fanouts = slices.Repeat(q.Fanouts, q.Layers)
 	}

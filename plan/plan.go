@@ -184,8 +184,10 @@ type Plan struct {
 	// Whether edges are sampled in proportion to the weight with which a layer reads them, else all alike.
 	ByWeight bool `yaml:"by_weight" to:"Sample.Weighted" when:"mode=minibatch sampler=neighbour" help:"sampling in proportion to edge weights"`
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
-	// more memory. The model does not depend on it.
-	Group int `yaml:"group" to:"Group" when:"mode=minibatch" default:"4" bounds:"[1, 64]" help:"batches that are sampled and fetched at once"`
+	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
+	Group int `yaml:"group" to:"Group" when:"mode=minibatch" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
+	// MiB of features of other peers' nodes that a peer keeps for the next batches. The model does not depend on it.
+	FeatureCache int64 `yaml:"feature_cache" when:"mode=minibatch" default:"64" bounds:"[0, 1048576]" local:"true" help:"MiB of other peers' features to keep; 0: none"`
 
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual; with epsilon 4, and one for each hop.
@@ -264,8 +266,9 @@ type Plan struct {
 	Order string `yaml:"order" to:"Order" when:"mode=fullbatch" default:"any" choices:"any, fixed" help:"order of summation"`
 	// Number of peers whose rows are fetched while rows of others are summed.
 	Prefetch int `yaml:"prefetch" to:"Prefetch" when:"mode=fullbatch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
-	// MiB of rows that a peer keeps although it could fetch them again; 0: no limit.
-	Memory int64 `yaml:"memory" when:"mode=fullbatch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
+	// MiB of rows that a peer keeps although it could fetch them again; 0: no limit. Of mode minibatch: those of
+	// two groups of batches where group is 0; 0: 1024.
+	Memory int64 `yaml:"memory" when:"mode=fullbatch,minibatch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
 
 	// Number of peers; -1: 1 in mode standalone, the number of the parts of a partition on disk, the
 	// number of sites where the graph has a site column and policy is auto or by-column, else 4.

@@ -3,13 +3,14 @@ package traffic
 import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Sampled returns what a run of such members by c sends at most: if all nodes are training nodes with labels, and each node
-// is in each batch of each other peer. Any node may be sampled, not those alone that have edges to other peers.
+// Sampled returns what a run of such members by c sends at most: if no two samples have a node in common, and all that a batch
+// reads belongs to other peers than its seeds. Any node may be sampled, not those alone that have edges to other peers.
 func Sampled(c minibatch.Config, members Members) (List, error) {
 	m, err := c.NewModel()
 	if err != nil {
@@ -17,8 +18,9 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	}
 	l := begin(members)
 	epochs := int64(c.Rounds)
-	steps := (members.Nodes + int64(c.BatchSize) - 1) / int64(c.BatchSize)
-	groups := (steps + int64(c.Group) - 1) / int64(c.Group)
+	steps := (members.Train + int64(c.BatchSize) - 1) / int64(c.BatchSize)
+	size := int64(max(1, c.Group)) // of a group: where it is open, a small one sends most
+	groups := (steps + size - 1) / size
 	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
 	l.labels(c.Spec.Kind(), c.Spec.Classes)
 	l.add(Message{What: "ID of each node, and whether it trains", Kind: Rows, Times: 1, Numbers: 1, Format: "int64", Over: 1, payload: 10, head: 2*comm.HeaderLen + 8})
@@ -41,23 +43,35 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	if m.Layers[0].Edges == graph.GCN {
 		l.rows("degrees of the nodes", validations+1, 1, false, exactly)
 	}
-	requests := 4 * members.Nodes // to another peer: at most all of its nodes
-	for hop, k := range c.Sample.Fanouts {
-		if hop == 0 {
-			continue // seeds are sampled by their owners
+	read := int64(c.BatchSize) // nodes whose edges a batch draws in a hop, its seeds among them, at all peers together
+	for hop := range c.Sample.Fanouts {
+		k := mostDrawn(c.Sample, hop, members.Nodes)
+		if hop > 0 { // seeds are sampled by their owners
+			l.add(Message{What: "sampled neighbours of the node, " + over(hop+1), Kind: Rows, Times: epochs * steps, Numbers: 2*k + 1, Format: "float32", Fresh: true, Over: 1,
+				most: read - int64(c.BatchSize), payload: 4 + 10 + 8*k + 4, head: 4*comm.HeaderLen + 16})
 		}
-		most := min(members.Nodes, int64(k))
-		if k < 0 {
-			most = members.Nodes
-		}
-		l.add(Message{What: "sampled neighbours of the node, " + over(hop+1), Kind: Rows, Times: epochs * steps, Numbers: 2*most + 1, Format: "float32", Fresh: true, Over: 1,
-			payload: 10 + 8*most + 4, head: 4*comm.HeaderLen + 16 + requests})
+		read = min(read+read*k, members.Nodes*int64(members.Peers))
 	}
-	l.rows("features", epochs*groups, c.Spec.Features, true, c.Rows)
-	l.add(Message{What: "which features are wanted", Kind: Rows, Times: epochs * groups, Format: "float32", Over: 1, head: 2*comm.HeaderLen + 16 + requests})
+	what := Message{Kind: Rows, Times: epochs * groups, Numbers: int64(c.Spec.Features), Format: formatOf(c.Rows), Fresh: true, Over: 1,
+		most: size * (read - int64(c.BatchSize)), payload: int64(c.Rows.RowLen(c.Spec.Features)), head: 2*comm.HeaderLen + 8}
+	what.What = "features"
+	l.add(what)
+	l.add(Message{What: "which features are wanted", Kind: Rows, Times: epochs * groups, Format: "float32", Over: 1, most: what.most, payload: 4, head: 2*comm.HeaderLen + 16})
+	if c.Group == 0 {
+		l.add(Message{What: "latency, and batches of a group", Kind: Rows, Times: 1, Over: 1, Format: "float32", head: 8 * comm.HeaderLen})
+	}
 	l.sum("gradients of all layers", epochs*steps, params, 2*eval.RealLen)
 	l.counts("losses and validation counts", validations, metric, wide)
 	l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	l.figures(c.Spec.Kind(), c.Spec.Classes)
 	return l.List, nil
+}
+
+// mostDrawn returns the most in-edges that a hop draws of one of so many nodes.
+func mostDrawn(c sample.Config, hop int, nodes int64) int64 {
+	k := int64(c.Fanouts[hop])
+	if k < 0 || c.Kind != "neighbour" { // labor draws so many on average
+		return nodes
+	}
+	return min(nodes, k)
 }

@@ -34,6 +34,7 @@ type Message struct {
 	Fresh   bool   // of rows: not merely sums over neighbours of numbers that are sent as well
 	Over    int64  // of rows: each is an average over at least so many nodes; 1: it is that of one
 
+	most    int64 // rows that the peers read at most, all of them together, each time; 0: all that they read
 	payload int64 // bytes of a row, or of a part
 	head    int64 // bytes to each other peer beside them, each time
 }
@@ -62,6 +63,7 @@ const (
 type Members struct {
 	Peers  int
 	Nodes  int64 // of the whole graph
+	Train  int64 // of them, those that may be training nodes
 	Secure bool  // their sums are (package secagg)
 }
 
@@ -188,7 +190,7 @@ func (l List) Bytes(peers, halo int64) int64 {
 		if m.Kind == Sums {
 			sum += m.Times * 2 * (peers - 1) * m.payload
 		} else {
-			sum += m.Times * halo / max(1, m.Over) * m.payload
+			sum += m.rowsOf(halo) * m.payload
 		}
 		sum += m.Times * pairs * m.head
 	}
@@ -205,7 +207,7 @@ func (l List) SiteBytes(rank int, peers, gives, takes int64) int64 {
 	for _, m := range l {
 		switch m.Kind {
 		case Rows:
-			sum += m.Times * gives / max(1, m.Over) * m.payload
+			sum += m.rowsOf(gives) * m.payload
 		case Errors:
 			sum += m.Times * takes * m.payload
 		case Sums: // a short one has one owner, the first peer; of a long one each peer owns a chunk
@@ -220,6 +222,14 @@ func (l List) SiteBytes(rank int, peers, gives, takes int64) int64 {
 		sum += m.Times * (peers - 1) * m.head
 	}
 	return framed(sum) + (peers-1)*greeting
+}
+
+// rowsOf returns how many rows are sent of so many that others read.
+func (m Message) rowsOf(read int64) int64 {
+	if m.most > 0 {
+		read = min(read, m.most)
+	}
+	return m.Times * read / max(1, m.Over)
 }
 
 // framed returns so many bytes with a header in each frame of 256 KiB.

@@ -14,7 +14,19 @@ type Result struct {
 	Sent   comm.Counts   // by this peer in the whole run
 
 	Generations, LostRows, Shares []Event // of this process, each of the kind of that name
+
+	Fetched Fetched
 }
+
+// Fetched is how features came to this process in sampled training. The zero value: there was none.
+type Fetched struct {
+	Group  int   `json:"group"`  // batches that features were fetched for at once, in the end
+	Rows   int64 `json:"rows"`   // of other peers' nodes that groups of batches read, each once a group
+	Cached int64 `json:"cached"` // of them, those that this peer still had
+}
+
+// HitRate returns the fraction of the rows that this peer still had.
+func (f Fetched) HitRate() float64 { return float64(f.Cached) / float64(max(1, f.Rows)) }
 
 // StageResult is what was measured of one stage.
 type StageResult struct {

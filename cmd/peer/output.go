@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // result is the object of --json. Fields are added and never removed.
@@ -71,6 +72,14 @@ type result struct {
 	Generations []generation `json:"generations,omitempty"` // of a run with min_peers
 	LostRows    []lostRows   `json:"lost_rows,omitempty"`   // what this peer did about rows of failed peers
 	Shares      []share      `json:"shares,omitempty"`      // with straggler: adapt, changes of the peers' local work
+
+	Fetched *remoteFeatures `json:"remote_features,omitempty"` // of mode minibatch over several peers
+}
+
+// remoteFeatures is how peer 0, or the one of this process, came to features of other peers' nodes.
+type remoteFeatures struct {
+	train.Fetched
+	HitRate float64 `json:"hit_rate"` // of the cache
 }
 
 type stageResult struct {
@@ -105,6 +114,9 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
 	if peak := cli.PeakMemory(); peak > 0 {
 		r.PeakRSS = append(r.PeakRSS, peak)
+	}
+	if o.Fetched.Rows > 0 {
+		r.Fetched = &remoteFeatures{o.Fetched, o.Fetched.HitRate()}
 	}
 	for _, st := range o.Stages {
 		r.Stages = append(r.Stages, stageResult{st.Name, st.BestRound, len(st.Curve), number(st.Val), number(st.Test)})

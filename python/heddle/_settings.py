@@ -374,10 +374,18 @@ class Settings(TypedDict, total=False):
     """
 
     group: int
-    """Batches that are sampled and fetched at once.
+    """Batches sampled and fetched at once; 0: auto.
 
     Batches for which the peers sample, and fetch features, at once: a larger group takes fewer
-    messages and more memory. The model does not depend on it.
+    messages and more memory. 0: chosen by the latency that the peers measure, within memory. The
+    model does not depend on it.
+    """
+
+    feature_cache: int
+    """MiB of other peers' features to keep; 0: none.
+
+    MiB of features of other peers' nodes that a peer keeps for the next batches. The model does not
+    depend on it.
     """
 
     class_rounds: int
@@ -550,7 +558,8 @@ class Settings(TypedDict, total=False):
     memory: int
     """MiB of rows to hold in memory; 0: no limit.
 
-    MiB of rows that a peer keeps although it could fetch them again; 0: no limit.
+    MiB of rows that a peer keeps although it could fetch them again; 0: no limit. Of mode minibatch:
+    those of two groups of batches where group is 0; 0: 1024.
     """
 
     peers: int

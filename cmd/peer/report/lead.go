@@ -113,6 +113,10 @@ func (r Run) facts() []Fact {
 	if r.parts() > 1 {
 		all = append(all, Fact{"sums over the sites", o.Sums.Trust})
 	}
+	if f := o.Fetched; f.Rows > 0 {
+		all = append(all, Fact{"batches whose features are fetched at once", fmt.Sprint(f.Group)},
+			Fact{"features of other sites' nodes from the cache", fmt.Sprintf("%.1f %%", 100*f.HitRate())})
+	}
 	if o.Privacy != nil {
 		all = append(all, Fact{"kept private", o.Privacy.String()})
 	}

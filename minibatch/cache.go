@@ -1,0 +1,163 @@
+package minibatch
+
+import (
+	"math/bits"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/sample"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
+
+// cache keeps features of other peers' nodes from one group of batches to the next ones. Samples are drawn before they are
+// needed, so it knows what the next groups read: it keeps what they read first (as RapidGNN does for an epoch, arXiv
+// 2509.05207, and Belady's rule for all time), and beside it the nodes of the largest degrees. Rows are those that their
+// owners have sent, so that a model is the same with and without.
+type cache struct {
+	limit int // bytes
+	rows  graph.Features
+	ids   []int32         // [rows]
+	at    map[int32]int32 // row of a node
+	use   []uint8         // [N] which of the next groups reads a node first, from 1; 0: none, or not known
+
+	// heat is the degree of a node as this peer sees it, [N]: own edges from it, and the batches that have read it. Its true
+	// degree is its owner's to know.
+	heat []uint16
+}
+
+// lookAhead is how many groups are sampled before the one whose features are fetched next.
+const lookAhead = 2
+
+// newCache returns a cache of so many bytes for the peer that holds s.
+func newCache(limit int64, s *shard.Shard) *cache {
+	c := &cache{limit: int(limit), at: map[int32]int32{}, use: make([]uint8, s.Nodes), heat: make([]uint16, s.Nodes)}
+	for _, j := range s.Adj.Col {
+		if int(j) >= s.Owned {
+			c.warm(int32(s.Global[j]))
+		}
+	}
+	return c
+}
+
+func (c *cache) warm(id int32) { c.heat[id] += 1 - c.heat[id]>>15 } // stays at 2¹⁵
+
+// take splits nodes into those that the cache has and the others.
+func (c *cache) take(ids []int32) (held, missing []int32) {
+	if len(c.ids) == 0 {
+		return nil, ids
+	}
+	for _, id := range ids {
+		if _, ok := c.at[id]; ok {
+			held = append(held, id)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	return held, missing
+}
+
+// of returns rows of nodes that the cache has.
+func (c *cache) of(ids []int32) graph.Features {
+	at := make([]int32, len(ids))
+	for k, id := range ids {
+		at[k] = c.at[id]
+	}
+	return c.rows.Select(at)
+}
+
+// keep chooses from what the cache has and from rows of other nodes that have come. read is the group that they came for,
+// next are those that follow it.
+func (c *cache) keep(rows graph.Features, ids []int32, read []sample.Batch, next [][]sample.Batch) {
+	if len(ids)+len(c.ids) == 0 {
+		return
+	}
+	for b := range read {
+		for _, id := range read[b].Nodes {
+			c.warm(id)
+		}
+	}
+	mark := func(set bool) {
+		for k := len(next) - 1; k >= 0; k-- {
+			for b := range next[k] {
+				for _, id := range next[k][b].Nodes {
+					if c.use[id] = 0; set {
+						c.use[id] = uint8(k) + 1
+					}
+				}
+			}
+		}
+	}
+	mark(true)
+	room := c.limit / rowBytes(rows, c.rows)
+	kept := c.best(room, c.ids, ids)
+	mark(false)
+	oldAt, newAt := make([]int32, 0, len(kept)), []int32(nil)
+	all := make([]int32, 0, len(kept))
+	for _, k := range kept {
+		if int(k) < len(c.ids) {
+			oldAt, all = append(oldAt, k), append(all, c.ids[k])
+		} else {
+			k -= int32(len(c.ids))
+			newAt, all = append(newAt, k), append(all, ids[k])
+		}
+	}
+	if len(oldAt) == 0 {
+		c.rows = rows.Select(newAt)
+	} else {
+		c.rows = graph.Below([]graph.Features{c.rows.Select(oldAt), rows.Select(newAt)})
+	}
+	clear(c.at)
+	for k, id := range all {
+		c.at[id] = int32(k)
+	}
+	c.ids = all
+}
+
+// best returns the places, in two lists one after the other, of at most room nodes that are worth most, ascending.
+func (c *cache) best(room int, old, fresh []int32) (kept []int32) {
+	const classes = lookAhead + 17
+	worth := func(id int32) int { // 0: the most
+		if u := c.use[id]; u > 0 {
+			return int(u) - 1
+		}
+		return lookAhead + 16 - bits.Len16(c.heat[id])
+	}
+	var count [classes]int
+	for _, list := range [][]int32{old, fresh} {
+		for _, id := range list {
+			count[worth(id)]++
+		}
+	}
+	last, left := 0, room // all classes before last are kept, and left nodes of it
+	for ; last < classes && count[last] <= left; last++ {
+		left -= count[last]
+	}
+	k := int32(0)
+	for _, list := range [][]int32{old, fresh} {
+		for _, id := range list {
+			w := worth(id)
+			if w == last && left > 0 {
+				left--
+				w = -1
+			}
+			if w < last {
+				kept = append(kept, k)
+			}
+			k++
+		}
+	}
+	return kept
+}
+
+// rowBytes is about what a row takes, of the first list that has any.
+func rowBytes(list ...graph.Features) int {
+	for _, f := range list {
+		switch {
+		case f.Rows() == 0:
+		case f.Sparse != nil:
+			return 8 + 8*(1+len(f.Sparse.Val)/f.Rows())
+		default:
+			return max(1, 4*f.Cols())
+		}
+	}
+	return 1
+}
