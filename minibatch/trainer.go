@@ -91,7 +91,8 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 		copy(t.Params.Value, t.Best)
 		f := t.groups.features
-		t.Measured.Fetched = train.Fetched{Group: t.size, Rows: f.wanted.Load(), Cached: f.cached.Load()}
+		to := &t.Measured.Fetched
+		to.Group, to.Rows, to.Cached = t.size, f.wanted.Load(), f.cached.Load()
 	}
 	if err := t.evaluate(ctx, g, r); err != nil {
 		return err

@@ -15,18 +15,13 @@ type Result struct {
 
 	Generations, LostRows, Shares []Event // of this process, each of the kind of that name
 
-	Fetched Fetched
+	// Fetched is how features came to this process in sampled training: batches that they were fetched for at once, in the
+	// end, rows of other peers' nodes that groups of batches read, each once a group, and those that this peer still had.
+	Fetched struct {
+		Group        int
+		Rows, Cached int64
+	}
 }
-
-// Fetched is how features came to this process in sampled training. The zero value: there was none.
-type Fetched struct {
-	Group  int   `json:"group"`  // batches that features were fetched for at once, in the end
-	Rows   int64 `json:"rows"`   // of other peers' nodes that groups of batches read, each once a group
-	Cached int64 `json:"cached"` // of them, those that this peer still had
-}
-
-// HitRate returns the fraction of the rows that this peer still had.
-func (f Fetched) HitRate() float64 { return float64(f.Cached) / float64(max(1, f.Rows)) }
 
 // StageResult is what was measured of one stage.
 type StageResult struct {

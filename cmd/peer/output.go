@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // result is the object of --json. Fields are added and never removed.
@@ -78,7 +77,9 @@ type result struct {
 
 // remoteFeatures is how peer 0, or the one of this process, came to features of other peers' nodes.
 type remoteFeatures struct {
-	train.Fetched
+	Group   int     `json:"group"`    // batches whose features were fetched at once, in the end
+	Rows    int64   `json:"rows"`     // that groups of batches read, each once a group
+	Cached  int64   `json:"cached"`   // of them, those in the cache
 	HitRate float64 `json:"hit_rate"` // of the cache
 }
 
@@ -115,8 +116,8 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	if peak := cli.PeakMemory(); peak > 0 {
 		r.PeakRSS = append(r.PeakRSS, peak)
 	}
-	if o.Fetched.Rows > 0 {
-		r.Fetched = &remoteFeatures{o.Fetched, o.Fetched.HitRate()}
+	if f := o.Fetched; f.Rows > 0 {
+		r.Fetched = &remoteFeatures{f.Group, f.Rows, f.Cached, float64(f.Cached) / float64(f.Rows)}
 	}
 	for _, st := range o.Stages {
 		r.Stages = append(r.Stages, stageResult{st.Name, st.BestRound, len(st.Curve), number(st.Val), number(st.Test)})

@@ -115,7 +115,7 @@ func (r Run) facts() []Fact {
 	}
 	if f := o.Fetched; f.Rows > 0 {
 		all = append(all, Fact{"batches whose features are fetched at once", fmt.Sprint(f.Group)},
-			Fact{"features of other sites' nodes from the cache", fmt.Sprintf("%.1f %%", 100*f.HitRate())})
+			Fact{"features of other sites' nodes from the cache", fmt.Sprintf("%.1f %%", 100*float64(f.Cached)/float64(f.Rows))})
 	}
 	if o.Privacy != nil {
 		all = append(all, Fact{"kept private", o.Privacy.String()})
