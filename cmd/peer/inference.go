@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
+	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // embeddingsHelp is that of --embeddings.
@@ -27,7 +31,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	p, rank, err := q.Sit(w)
+	p, rank, err := q.SitAs(w, q.identify)
 	if err != nil {
 		return err
 	}
@@ -74,6 +78,23 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	page := q.page(own.Alone(), m, card, out.Predictions, "test nodes", score)
 	page.Together = &report.Together{Site: p.Members[rank].Name, Neighbours: own.Halo(), Edges: across(own), Inference: out, Left: left}
 	return q.writeReport(stdout, text, page)
+}
+
+// identify returns this peer's key. Of the ranks of a scheduler, which all have the same flags, each has its own parts and
+// files.
+func (q *question) identify(p *heddle.Plan) (own identity.Identity, err error) {
+	own, rank, err := q.launch.Identify(&q.Seat, p)
+	if err != nil || rank < 0 {
+		return own, err
+	}
+	for _, path := range []*string{&q.out, &q.embeddings, &q.report} {
+		if *path != "" && len(p.Members) > 1 && !strings.Contains(*path, "{rank}") {
+			return own, cli.Invalidf("%s: the file of each rank must have a name of its own: write {rank} in it", *path)
+		}
+		*path = strings.ReplaceAll(*path, "{rank}", strconv.Itoa(rank))
+	}
+	q.shard, err = launch.Parts(q.shard, rank, len(p.Members))
+	return own, err
 }
 
 // writeEmbeddings writes the hidden rows of some nodes; an empty path is no file.

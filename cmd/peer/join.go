@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/compare"
+	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
@@ -31,7 +31,7 @@ type member struct {
 	shard  string // path, or several with commas between
 	init   string // model file that training starts from; empty: none
 	out    output
-	launch launch
+	launch launch.Flags
 	http   live.Flags
 	alone  bool // also train at this site alone, and compare
 }
@@ -81,7 +81,7 @@ peers, and --shard may be the whole partition.`,
 	f.BoolVar(&s.alone, "compare", false, "afterwards train alone, and say whether joining paid")
 	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")
 	view.Bind(f)
-	s.launch.bind(f)
+	s.launch.Bind(f)
 	s.http.Bind(f)
 	cli.Required(c, "plan", "shard")
 	return c
@@ -191,8 +191,8 @@ func (s member) record(p *heddle.Plan) ([]byte, error) {
 // again is the command that repeats the run, at all peers.
 func (s member) again() string {
 	command := "peer join --plan " + s.out.settings()
-	if s.launch.secret != "" { // from which the keys follow
-		command = "peer join --plan " + s.Plan + " --secret " + s.launch.secret
+	if s.launch.Secret != "" { // from which the keys follow
+		command = "peer join --plan " + s.Plan + " --secret " + s.launch.Secret
 	}
 	if s.init != "" {
 		command += " --init " + s.init
@@ -262,13 +262,25 @@ func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err er
 	return p, closer, nil
 }
 
-// identify returns this peer's key: its own, or one that follows from a shared secret.
-func (s *member) identify(p *heddle.Plan) (identity.Identity, error) {
-	if s.launch.secret != "" {
-		return s.launch.join(s, p, os.Getenv)
+// identify returns this peer's key. What differs between the ranks of a scheduler, which all have the same flags, it sets:
+// parts and directories.
+func (s *member) identify(p *heddle.Plan) (own identity.Identity, err error) {
+	own, rank, err := s.launch.Identify(&s.Seat, p)
+	if err != nil || rank < 0 {
+		return own, err
 	}
-	if s.launch.given() {
-		return identity.Identity{}, cli.Invalidf("--rank, --ranks and --hosts require --secret: without it the plan and this peer's key determine its rank")
+	if s.shard, err = launch.Parts(s.shard, rank, len(p.Members)); err != nil {
+		return own, err
 	}
-	return cli.LoadOrMakeKey(s.Identity)
+	name := fmt.Sprintf("rank-%d", rank)
+	if s.Site.State != "" {
+		s.Site.State = filepath.Join(s.Site.State, name)
+	}
+	if s.out.dir != "" {
+		s.out.dir = filepath.Join(s.out.dir, name)
+	}
+	if rank > 0 {
+		s.out.json = "" // rank 0 writes the figures
+	}
+	return own, nil
 }

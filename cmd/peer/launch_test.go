@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,30 +34,49 @@ func TestLaunch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*exec.Cmd
-	for r := range 3 {
-		p := process(t, "join", "--plan", at("plan.yaml"), "--shard", at("parts"), "--secret", at("secret"), "--port", port, "-q", "--wait", "20s",
-			"-o", at("out"), "--state", at("state"), "--json", at("figures.json"), "--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", first+r))
-		p.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SLURM_") || strings.HasPrefix(s, "JOB_") }),
-			append(p.Env, fmt.Sprint("OMPI_COMM_WORLD_RANK=", r), "OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_LOCAL_SIZE=3")...)
-		if err := p.Start(); err != nil {
-			t.Fatal(err)
+	ranks := func(args ...string) {
+		var all []*exec.Cmd
+		for r := range 3 {
+			p := process(t, append(args, "--plan", at("plan.yaml"), "--shard", at("parts"), "--secret", at("secret"), "--port", port, "--wait", "20s",
+				"--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", first+r))...)
+			p.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SLURM_") || strings.HasPrefix(s, "JOB_") }),
+				append(p.Env, fmt.Sprint("OMPI_COMM_WORLD_RANK=", r), "OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_LOCAL_SIZE=3")...)
+			if err := p.Start(); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, p)
 		}
-		all = append(all, p)
-	}
-	for r, p := range all {
-		if err := p.Wait(); err != nil {
-			t.Errorf("rank %d: %v", r, err)
+		for r, p := range all {
+			if err := p.Wait(); err != nil {
+				t.Errorf("%s, rank %d: %v", args[0], r, err)
+			}
 		}
 	}
+	ranks("join", "-q", "-o", at("out"), "--state", at("state"), "--json", at("figures.json"))
+	ranks("predict", "--model", at("out/rank-0/model.safetensors"), "--out", at("again-{rank}.csv"))
 	must(t, "train", "--config", at("settings.yaml"), "--shards", at("parts"), "--peers", "3", "--transport", "memory", "-q", "-o", at("whole"))
 	want := contents(t, filepath.Join(at("whole"), "model.safetensors"))
-	for r := range all {
+	for r := range 3 {
+		own, again := predictedClasses(t, at(fmt.Sprintf("out/rank-%d/predictions.csv", r))), predictedClasses(t, at(fmt.Sprintf("again-%d.csv", r)))
+		if len(own) == 0 || !maps.Equal(own, again) {
+			t.Errorf("rank %d predicts other classes than at the end of training, for %d nodes", r, len(own))
+		}
 		if !bytes.Equal(contents(t, filepath.Join(at("out"), fmt.Sprintf("rank-%d", r), "model.safetensors")), want) {
 			t.Errorf("rank %d made another model", r)
 		}
 	}
 	equal(t, "peers of the one file of figures", figures(t, at("figures.json")).Peers, 3)
+}
+
+// predictedClasses reads the class of each node from a file of predictions.
+func predictedClasses(t *testing.T, path string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for line := range strings.Lines(string(contents(t, path))) {
+		cells := strings.SplitN(line, ",", 3)
+		all[cells[0]] = cells[1]
+	}
+	return all
 }
 
 // TestLaunchRefuses: what a launch refuses.
@@ -80,6 +100,10 @@ func TestLaunchRefuses(t *testing.T) {
 	} {
 		refuse(t, 2, []string{c.want}, append([]string{"join", "--plan", at("plan.yaml"), "--shard", at("parts")}, strings.Fields(c.args)...)...)
 	}
+	refuse(t, 2, []string{"--plan"}, "predict", "--model", "m", "--out", "p.csv", "--secret", at("secret"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "-q", "-o", at("run"))
+	refuse(t, 2, []string{"{rank}"}, "predict", "--model", at("run/model.safetensors"), "--plan", at("plan.yaml"), "--shard", at("parts"), "--out", at("p.csv"),
+		"--secret", at("secret"), "--rank", "0", "--ranks", "2", "--hosts", "a,b")
 }
 
 // TestManifests checks the Kubernetes examples as its API server would, and that they agree with

@@ -29,13 +29,15 @@ func newPlan() *cobra.Command {
 	var config, out string
 	var port int
 	c := &cobra.Command{
-		Use:   "plan NAME=ID[@HOST[:PORT]] ...",
+		Use:   "plan [NAME=ID[@HOST[:PORT]] ...]",
 		Short: "Write the plan of a run on several machines",
 		Long: `Write the plan of a run on several machines: the settings and the members. The first member holds part-0, the next
 part-1, and so on. Give the same file to all of them. HOST is an IP address or a name, an IPv6 address before a
-port in brackets: [2001:db8::1]:4001. A member without a host only dials out.`,
-		Example: `  peer plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2`,
-		Args:    cobra.MinimumNArgs(1),
+port in brackets: [2001:db8::1]:4001. A member without a host only dials out. Without members the plan is for peers
+that a scheduler starts (join --secret).`,
+		Example: `  peer plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2
+  peer plan --mode fullbatch --out plan.yaml`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			given := flags.Given(c.Flags())
 			if _, err := cli.TakeInitial(given); err != nil {
@@ -45,11 +47,13 @@ port in brackets: [2001:db8::1]:4001. A member without a host only dials out.`,
 			if err != nil {
 				return err
 			}
-			if err := p.AddMembers(args, port); err != nil {
-				return cli.Invalid(err)
-			}
-			if err := heddle.CheckMembers(*p); err != nil {
-				return cli.Invalid(err)
+			if len(args) > 0 {
+				if err := p.AddMembers(args, port); err != nil {
+					return cli.Invalid(err)
+				}
+				if err := heddle.CheckMembers(*p); err != nil {
+					return cli.Invalid(err)
+				}
 			}
 			text, err := p.MarshalYAML()
 			if err != nil {

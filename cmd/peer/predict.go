@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
+	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -34,6 +35,7 @@ type question struct {
 	report                                            string // HTML page; empty: none
 	split                                             int
 	cells                                             table.Format
+	launch                                            launch.Flags // with --plan
 }
 
 func newPredict() *cobra.Command {
@@ -48,14 +50,20 @@ in .npz or .parquet is written in that format. If test nodes have labels, the me
 With --plan all members of a plan run this command with the same model file, each with its own part: they exchange rows
 of boundary nodes once, under the same rules as in training, and each writes predictions for its own nodes, computed with
 its neighbours at other peers. A site with a policy needs an approval of plan and model (peer approve --model).
+With --secret a scheduler starts them, as those of peer join: they share all flags, {rank} in --out is a peer's rank, and
+--shard is the whole partition.
 With --shard alone a peer predicts for its own nodes from its own rows and edges, without its neighbours at other peers.
 With --nodes and --edges tables are read like those that the model was trained on. --report writes a page about the
 predictions: how many of each class, how sure, how often right where labels are known, and what left the site.`,
 		Example: "  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv\n" +
-			"  peer predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv",
+			"  peer predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
+			"  mpirun -n 4 peer predict --plan plan.yaml --secret secret --model model.safetensors --shard parts --out 'rank-{rank}.parquet'",
 		RunE: func(c *cobra.Command, _ []string) error {
 			text := cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, q.report)
-			if q.Plan != "" {
+			switch {
+			case q.launch.Secret != "" && q.Plan == "":
+				return cli.Invalidf("--secret requires --plan: peers that a scheduler starts predict together by the settings of a plan")
+			case q.Plan != "":
 				return q.together(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout(), text)
 			}
 			return q.answer(c.OutOrStdout(), text)
@@ -76,6 +84,7 @@ predictions: how many of each class, how sure, how often right where labels are 
 	q.BindGate(f)
 	f.BoolVar(&q.Site.LAN, "lan", false, "search of the local network by mDNS, with --plan")
 	f.StringVar(&q.Link, "link", "", linkHelp)
+	q.launch.Bind(f)
 	cli.Required(c, "model", "out")
 	return c
 }
