@@ -44,7 +44,8 @@ func newImport() *cobra.Command {
 		Use:   "import (--nodes FILE [--edges FILE] | --nodes TYPE=FILE … | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
 		Short: "Import tables, lists of edges, OGB sets or DGL partitions",
 		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with gzip or zstd).
---nodes FILE.graphml has both, as networkx writes them; --edges may also be a list of names (.edgelist, .txt) or .npz.
+A table may be a directory of such files, as Spark writes them. --nodes FILE.graphml has both, as networkx writes them;
+--edges may also be a list of names (.edgelist, .txt) or .npz.
 Columns of numbers are standardised, dates become numbers, and columns of at most 50 texts become categories; what each
 column became is printed and stored (peer inspect), with warnings. The data set and the models trained on it store this
 encoding, so prediction reads other tables in the same way.

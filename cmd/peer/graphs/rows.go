@@ -74,8 +74,11 @@ func writeSkipped(dir string, c dataset.ImportConfig) error {
 func readProgress(ctx context.Context, w *cli.Watch, files ...string) func(bytes int64) error {
 	size := int64(0)
 	for _, name := range files {
-		if info, err := os.Stat(name); err == nil {
-			size += info.Size()
+		parts, _ := table.Files(name) // what is wrong with it is told by who opens it
+		for _, part := range parts {
+			if info, err := os.Stat(part); err == nil {
+				size += info.Size()
+			}
 		}
 	}
 	done := int64(0)

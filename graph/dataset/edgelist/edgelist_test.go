@@ -192,3 +192,16 @@ func TestReadEdgesFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestFolderOfEdges: a directory of tables is one list.
+func TestFolderOfEdges(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"_SUCCESS": "", "part-0.csv": "source,target\n0,1\n1,2\n", "part-1.csv": "source,target\n2,3\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if nodes, edges, err := (Config{Path: dir}).Size(); nodes != 4 || edges != 3 || err != nil {
+		t.Errorf("%d nodes and %d edges (%v), must be 4 and 3", nodes, edges, err)
+	}
+}

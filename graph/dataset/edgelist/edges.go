@@ -69,7 +69,11 @@ var formats = map[string]func(Config) (*List, error){
 func (c Config) kind() (string, error) {
 	name := c.Format
 	if name == "" {
-		plain := strings.TrimSuffix(strings.TrimSuffix(c.Path, ".gz"), ".zst")
+		first := c.Path
+		if files, err := table.Files(c.Path); err == nil { // whose fault is opening's to tell
+			first = files[0]
+		}
+		plain := strings.TrimSuffix(strings.TrimSuffix(first, ".gz"), ".zst")
 		name = strings.TrimPrefix(filepath.Ext(plain), ".")
 		switch name {
 		case "txt", "el", "wel", "edges", "edgelist":

@@ -27,6 +27,7 @@ type Table struct {
 	Unread  map[string]error              // columns whose cells are empty because their values cannot be read, and why
 
 	format Format
+	parts  *folder        // of a table in several files; nil: it is in one
 	index  int            // column of the names of rows that pandas wrote without a name of its own; −1: none
 	place  map[string]int // of each column
 }
@@ -34,11 +35,18 @@ type Table struct {
 // IndexName is what the names of rows are called that pandas wrote into a column without a name.
 const IndexName = "index"
 
-// Open opens path, whose suffix is .csv, .tsv or .graphml, then perhaps .gz or .zst, or .parquet; edges
-// may also be a list (IsList).
+// Open opens path, whose suffix is .csv, .tsv or .graphml, then perhaps .gz or .zst, or .parquet, or which is a directory of
+// such files (Files); edges may also be a list (IsList).
 func Open(path string, f Format) (*Table, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
+	}
+	files, err := Files(path)
+	if err != nil {
+		return nil, err
+	}
+	if files[0] != path {
+		return openFolder(path, files, f)
 	}
 	p, err := Unpack(path)
 	if err != nil {
@@ -230,7 +238,11 @@ func (t *Table) Find(name string) int {
 
 // Fault names the file, the line and the column that the text is about.
 func (t *Table) Fault(line, column int, format string, args ...any) error {
-	return &RowFault{Path: t.Path, Unit: t.Unit, Line: line, Column: t.Columns[column], Text: fmt.Sprintf(format, args...)}
+	text := fmt.Sprintf(format, args...)
+	if t.parts != nil {
+		text += t.parts.at(line)
+	}
+	return &RowFault{Path: t.Path, Unit: t.Unit, Line: line, Column: t.Columns[column], Text: text}
 }
 
 // Weight reads the weight of an edge.
@@ -245,7 +257,7 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 // Number reads a finite number as the table's format writes it.
 func (t *Table) Number(cell string) (float64, bool) {
 	// Where commas stand between cells, a number without one has no decimal comma.
-	if t.format.DecimalComma && t.Unit == "line" && (t.Comma != ',' || strings.Contains(cell, ",")) {
+	if t.format.DecimalComma && (t.Unit == "line" || t.Comma != 0) && (t.Comma != ',' || strings.Contains(cell, ",")) {
 		var ok bool
 		if cell, ok = decimalPoint(cell); !ok {
 			return 0, false
