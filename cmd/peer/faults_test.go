@@ -59,7 +59,6 @@ func TestUsage(t *testing.T) {
 		{"train --data D rest", []string{"rest"}},
 		{"nonsense", []string{"nonsense"}},
 		{"inspect", []string{"arg", "peer inspect PATH"}},
-		{"plan", []string{"arg", "NAME=ID[@HOST[:PORT]]"}},
 		{"roster nonsense", []string{"nonsense", "peer roster --help"}},
 		{"import --nodes n.csv", []string{`"out"`}},
 		{"train --data D --peers 0", []string{"peers must be at least 1", "(got 0)"}},

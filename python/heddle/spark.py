@@ -1,0 +1,184 @@
+"""Starts Heddle where the tables are: in Spark. Needs pyspark 4; predictions also need pyarrow.
+
+    import heddle.spark
+
+    heddle.spark.write_tables(nodes, edges, "/shared/web")      # what `peer import` streams
+    run = heddle.spark.train(session, "/shared/parts", ranks=4, mode="minibatch", model="sage")
+    frame = heddle.spark.predict(session, run, "/shared/parts", ranks=4)
+
+docs/how-to/spark.md has the whole way from tables to predictions.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
+
+from pyspark import BarrierTaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from heddle import _program, _ranks, _run
+
+if TYPE_CHECKING:
+    import pyarrow
+    from typing_extensions import Unpack
+
+    from heddle._settings import Settings
+
+# Columns of `predict`, by what the model predicts.
+CLASSES = "id string, class string, probability double, split string, label string, site string, probabilities array<double>"
+NUMBERS = "id string, prediction array<double>, split string, target array<double>, site string"
+
+
+def write_tables(
+    nodes: DataFrame, edges: DataFrame, directory: _program.Path, *, id: str = "id", source: str = "source", target: str = "target"
+) -> int:
+    """Numbers the nodes 0, 1, 2, … in the order of their names and writes three tables of Parquet files, which
+    `peer import --nodes nodes.parquet --edges edges.parquet --out NAME.graph` streams.
+
+    - nodes.parquet: the columns of nodes, in which id is the number, in the order of the numbers;
+    - edges.parquet: source and target as numbers, and the other columns of edges;
+    - names.parquet: number and name of each node, to join predictions with.
+
+    Args:
+        nodes: a row a node. From Parquet, Delta, Iceberg or anything else that Spark reads.
+        edges: a row an edge, between names of nodes.
+        directory: a path that all executors, and later `peer import`, reach. It must not have these tables.
+        id, source, target: the columns that have names of nodes.
+
+    Returns:
+        The number of nodes.
+
+    Raises:
+        InputError: a name is missing, occurs twice, or is in edges only.
+    """
+    at = os.fspath(directory).rstrip("/")
+    session = nodes.sparkSession
+    _numbers(nodes, id).write.parquet(f"{at}/names.parquet")
+    names = session.read.parquet(f"{at}/names.parquet")
+    n, distinct, top = names.agg(F.count("*"), F.count_distinct("name"), F.max("number")).first()  # type: ignore[misc]
+    if n == 0 or distinct != n or top != n - 1:
+        raise _program.InputError(_fault_of_names(names, id, n))
+
+    numbered = nodes.join(names, nodes[id].eqNullSafe(names["name"])).drop("name", id).withColumnRenamed("number", "id")
+    numbered.select("id", *[c for c in numbered.columns if c != "id"]).orderBy("id").write.parquet(f"{at}/nodes.parquet")
+
+    ends = edges
+    for end, column in (("source", source), ("target", target)):
+        other = names.select(F.col("name").alias(f"_{end}_name"), F.col("number").alias(f"_{end}"))
+        ends = ends.join(other, F.col(column) == other[f"_{end}_name"], "left")
+    ends = ends.persist()
+    try:
+        stray = ends.where("_source is null or _target is null").select(source, target).first()
+        if stray is not None:
+            raise _program.InputError(f"edges: both ends must be in column {id} of nodes (got {source} {stray[0]!r}, {target} {stray[1]!r})")
+        rest = [c for c in edges.columns if c not in (source, target)]
+        ends.select(F.col("_source").alias("source"), F.col("_target").alias("target"), *rest).write.parquet(f"{at}/edges.parquet")
+    finally:
+        ends.unpersist()
+    return int(n)
+
+
+def _numbers(nodes: DataFrame, id: str) -> DataFrame:
+    """Returns number and name of each node. No executor holds more than a partition: rows are counted per partition of the
+    sorted names, and the counts of those before are added."""
+    rows = (
+        nodes.select(F.col(id).alias("name"))
+        .orderBy("name")
+        .withColumn("part", F.spark_partition_id())
+        .withColumn("row", F.monotonically_increasing_id() % (1 << 33))  # the number of the partition is above bit 33
+        .persist()
+    )
+    before, offsets = 0, []
+    for part, count in sorted(rows.groupBy("part").count().collect()):
+        offsets.append((part, before))
+        before += count
+    table = nodes.sparkSession.createDataFrame(offsets, "part int, before long")
+    return rows.join(F.broadcast(table), "part").select((F.col("before") + F.col("row")).alias("number"), "name")
+
+
+def _fault_of_names(names: DataFrame, id: str, n: int) -> str:
+    if n == 0:
+        return "nodes must have a row at least (got none)"
+    if names.where("name is null").first() is not None:
+        return f"nodes: column {id} must have a name in each row (got null)"
+    twice = names.groupBy("name").count().where("count > 1").first()
+    if twice is not None:
+        return f"nodes: names in column {id} must differ (got {twice['name']!r} {twice['count']} times)"
+    return "nodes: the table changed while it was read"
+
+
+def train(
+    session: SparkSession,
+    shard: _program.Path,
+    *,
+    ranks: int,
+    plan: Optional[_program.Path] = None,
+    out: Optional[_program.Path] = None,
+    state: Optional[_program.Path] = None,
+    port: int = 4001,
+    **settings: "Unpack[Settings]",
+) -> _run.Run:
+    """Trains over a partition with a peer in each of so many tasks of one barrier stage, and returns the run of rank 0.
+
+    The tasks run at the same time, so the cluster must have a slot for each. Where one fails, Spark fails the stage, and
+    starts all of it again if the job is submitted again; with `state` the peers then go on from their checkpoints.
+
+    Args:
+        shard: directory of the partition, which all executors reach. Ranks get equally many parts each.
+        plan: settings file without members; None: settings are given by name, as `model="sage"`.
+        out: directory on the driver for model, figures and report; None: a temporary one.
+        state: directory for checkpoints that all executors reach.
+        port: UDP or TCP port of a host's first peer; the next peer on the host has the next one.
+    """
+    job = _ranks.job(shard, ranks, port, _ranks.one(plan, settings), {"state": state})
+    tasks = session.sparkContext.parallelize(range(ranks), ranks).barrier()
+    files: dict[str, bytes] = {}
+    for returned in tasks.mapPartitions(functools.partial(_join, job)).collect():
+        files.update(returned)
+    return _ranks.run(files, out)
+
+
+def predict(
+    session: SparkSession, model: Union[_run.Run, _program.Path], shard: _program.Path, *, ranks: int, port: int = 4001, **settings: "Unpack[Settings]"
+) -> DataFrame:
+    """Predicts for all nodes of a partition, over as many peers, which exchange rows of their boundary nodes once.
+
+    Returns:
+        A row a node: id, class, probability, split, label, site and probabilities of all classes; of a regression id,
+        prediction, split, target and site. It is computed by `mapInArrow` each time it is read: write or persist it.
+
+    Args:
+        model: a run, or a model file on the driver.
+        shard, ranks, port: as of `train`.
+        settings: settings of the connections, as carrier="tcp"; the model file says what is computed.
+    """
+    file = model.model_file if isinstance(model, _run.Run) else pathlib.Path(model)
+    task = _run.read_model(file)[0]["task"]
+    job = _ranks.job(shard, ranks, port, settings, {})
+    of = functools.partial(_predict, job, file.read_bytes())
+    return session.range(0, ranks, 1, ranks).mapInArrow(of, NUMBERS if task == "regression" else CLASSES, barrier=True)
+
+
+def _place() -> tuple[int, list[str]]:
+    """Returns the rank of this task and the hosts of all ranks."""
+    context = BarrierTaskContext.get()
+    context.barrier()
+    return context.partitionId(), [t.address.rsplit(":", 1)[0] for t in context.getTaskInfos()]
+
+
+def _join(job: _ranks.Job, _: Iterator[Any]) -> Iterator[dict[str, bytes]]:
+    yield job.join(*_place())
+
+
+def _predict(job: _ranks.Job, model: bytes, batches: Iterator["pyarrow.RecordBatch"]) -> Iterator["pyarrow.RecordBatch"]:
+    import pyarrow
+    from pyarrow import parquet
+
+    for _ in batches:  # the number of the task, which says nothing
+        pass
+    table = parquet.read_table(pyarrow.BufferReader(job.predict(*_place(), model)))
+    yield from table.to_batches(max_chunksize=1 << 16)
