@@ -24,12 +24,22 @@ import (
 //
 // dir keeps the part that the run began with and the checkpoints, and belongs to this run alone: JoinGraph with the same dir,
 // in this process or another, continues with that part; g may be nil. s.Shard and s.State are not read.
+//
+// Where p has leaves, and does not list this peer, it takes part as one: it sends shares of its part of each sum to the sites,
+// shows them s.Evidence, and computes the model from the sums, with the bits that they have. dir then keeps the name by which
+// they know it in this run, and g must be given each time: JoinGraph with the same dir fetches the sums that it has missed and
+// goes on; one that closed without it stays without it. The error wraps leaf.ErrNotAdmitted if a site turns it away.
 func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) (*Result, error) {
 	rank, err := p.Rank(s.Identity.PeerID())
+	if err != nil && p.Leaves > 0 {
+		return s.joinLeaf(ctx, p, g, dir)
+	}
 	if err != nil {
 		return nil, input(err)
 	}
-	s.State = filepath.Join(dir, "state")
+	if s.State = ""; p.Leaves == 0 { // a run with leaves begins again
+		s.State = filepath.Join(dir, "state")
+	}
 	parts, until := filepath.Join(dir, "graph"), time.Now().Add(s.Wait)
 	for {
 		r, err := s.joinGraph(ctx, p, g, rank, parts)

@@ -72,7 +72,14 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	}
 	at.spend = spend
 	defer at.host.Close()
+	at.leaves, err = s.collects(p, rank, secureSums(p, at.hello.Plan, idsOf(p), s.Identity, nil), keeper.Event)
+	if err != nil {
+		return nil, err
+	}
 	result, err = at.runs(training)
+	if at.leaves != nil {
+		err = errors.Join(err, at.leaves.end(training, err))
+	}
 	if err == nil {
 		result.warn(keeper.Event)
 	}
@@ -163,6 +170,7 @@ type seat struct {
 	event   func(Event)   // of its sessions
 	waiting *atomic.Int64 // nanoseconds that others are waited for at the moment
 	spend   func(dp.Statement) error
+	leaves  *collection // nil: there are none
 }
 
 func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*seat, error) {
@@ -197,6 +205,9 @@ func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*s
 	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity, store), Rank: a.rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
 		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: a.event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
+	if a.leaves != nil {
+		m.Reducer = a.leaves.reducer
+	}
 	m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
 		if until, ok := ctx.Deadline(); ok {
 			a.waiting.Store(int64(time.Until(until)))

@@ -87,6 +87,9 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if err != nil {
 		return err
 	}
+	if all, ok := r.(*leafSums); ok {
+		r = all.inner // the figures are of the sites' own nodes
+	}
 	if err := t.final.Run(ctx, g, r, m, t.logits(), t.measured().Sent); err != nil {
 		return err
 	}
@@ -200,6 +203,7 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 		p.edges.Spend = p.spend
 	}
 	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = p.store, m.Note, p.edges, p.embed
+	t.Leaves = p.plan.Leaves > 0
 	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
 }
 

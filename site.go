@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
@@ -29,14 +30,16 @@ type Site struct {
 	Embed    bool              // whether the result has hidden rows
 	Init     *Initial          // what training starts from; nil unless the plan's Init names it
 
-	Listen       []string      // multiaddresses to listen on; nil: those of the plan, or of the roster
-	LAN          bool          // find peers on the local network by mDNS
-	Interfaces   []netip.Addr  // addresses of this machine, where the system does not list them (Android); nil: it is asked
-	Wait         time.Duration // how long to wait for all peers at the start
-	Rejoin       time.Duration // how long to wait for failed peers; 0: a failure ends the run
-	ReceiveLimit int64         // bytes per second from each other peer; 0: no limit
-	Link         *netsim.Table // simulated slower network; nil: none
-	Ledger       dp.Ledger     // of what runs spent of this site's data set, whose name is the shard's; without Path none is kept
+	Listen       []string        // multiaddresses to listen on; nil: those of the plan, or of the roster
+	LAN          bool            // find peers on the local network by mDNS
+	Interfaces   []netip.Addr    // addresses of this machine, where the system does not list them (Android); nil: it is asked
+	Wait         time.Duration   // how long to wait for all peers at the start
+	Rejoin       time.Duration   // how long to wait for failed peers; 0: a failure ends the run
+	ReceiveLimit int64           // bytes per second from each other peer; 0: no limit
+	Link         *netsim.Table   // simulated slower network; nil: none
+	Evidence     []byte          // what JoinGraph shows the sites where the plan does not list this peer; at most leaf.MostEvidence bytes
+	Phones       *leaves.Service // for leaves whose shares this site collects; nil where the plan has none, or others collect
+	Ledger       dp.Ledger       // of what runs spent of this site's data set, whose name is the shard's; without Path none is kept
 
 	Gate    Gate
 	OnEvent func(Event)         // receives the events one at a time; may be nil

@@ -24,7 +24,11 @@ type Collector struct {
 	mu      sync.Mutex
 	sums    []exchange
 	err     error         // why there will be no more
-	changed chan struct{} // closed when sums or err change
+	changed chan struct{} // closed when sums, err or fetched change
+	fetched map[Token]int // sums that a leaf has fetched, in a row
+
+	serving sync.Mutex
+	latest  map[Token]*byte // connection of each leaf
 }
 
 // exchange is one sum, as it is published.
@@ -45,7 +49,7 @@ func NewCollector(
 		return nil, fmt.Errorf("the %d sites that collect shares must be among the %d of the group, and all must be there (got %d)",
 			a.Sites, g.Size(), members)
 	}
-	return &Collector{agreed: a, group: g, inner: inner, intake: in, until: until, changed: make(chan struct{})}, nil
+	return &Collector{agreed: a, group: g, inner: inner, intake: in, until: until, changed: make(chan struct{}), fetched: map[Token]int{}, latest: map[Token]*byte{}}, nil
 }
 
 // Reduce implements comm.Reducer: the sums are those of all sites, and of the leaves of which all collecting sites have a
@@ -138,6 +142,11 @@ func (s *Collector) publish(e exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sums = append(s.sums, e)
+	s.change()
+}
+
+// change tells who waits that something has changed. s.mu is locked.
+func (s *Collector) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -148,7 +157,50 @@ func (s *Collector) Stop(err error) {
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = err
-		close(s.changed)
+		s.change()
+	}
+}
+
+// Behind returns how many leaves this site has admitted that have not fetched all sums, of those that ask this site for
+// them.
+func (s *Collector) Behind() (n int) {
+	if s.intake == nil {
+		return 0
+	}
+	admitted := s.intake.admitted()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range admitted {
+		if t.First(s.agreed.Sites) == s.group.Rank() && s.fetched[t] < len(s.sums) {
+			n++
+		}
+	}
+	return n
+}
+
+// Finish returns when no leaf is behind, or ctx ends. Sums must be complete.
+func (s *Collector) Finish(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if s.Behind() == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// took notes that leaf t has received the sums of an exchange.
+func (s *Collector) took(t Token, exchange int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fetched[t] = max(s.fetched[t], exchange+1); s.fetched[t] == len(s.sums) {
+		s.change()
 	}
 }
 

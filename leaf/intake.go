@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -67,6 +68,13 @@ func (in *Intake) Admit(ctx context.Context, t Token, evidence []byte) error {
 	q.leaves++
 	in.leaves[t] = q
 	return nil
+}
+
+// admitted returns the leaves that have been.
+func (in *Intake) admitted() []Token {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Collect(maps.Keys(in.leaves))
 }
 
 // Errors of Accept. Neither is the fault of a leaf: it waits for the sums.

@@ -29,9 +29,11 @@ const (
 	sums               // as Collector.Sums has them
 )
 
+// MostEvidence is how many bytes of evidence a leaf may show.
+const MostEvidence = 1 << 16
+
 const (
 	mostFrame    = comm.MaxFrame - linkHeader
-	mostEvidence = 1 << 16
 	mostMessage  = HeaderLen + 8*mostNumbers // a share; sums have a shorter header
 )
 
@@ -80,8 +82,8 @@ type Link struct{ t comm.Transport }
 
 // Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not.
 func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte) (*Link, error) {
-	if len(evidence) > mostEvidence {
-		return nil, fmt.Errorf("leaf: evidence must have at most %d bytes (got %d)", mostEvidence, len(evidence))
+	if len(evidence) > MostEvidence {
+		return nil, fmt.Errorf("leaf: evidence must have at most %d bytes (got %d)", MostEvidence, len(evidence))
 	}
 	for q := range a.Sites {
 		if err := sendMessage(ctx, t, q, hello, append(token[:len(token):len(token)], evidence...)); err != nil {
@@ -89,7 +91,7 @@ func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evide
 		}
 	}
 	for q := range a.Sites {
-		kind, why, err := recvMessage(ctx, t, q, mostEvidence)
+		kind, why, err := recvMessage(ctx, t, q, MostEvidence)
 		if err == nil && kind != welcome {
 			err = fmt.Errorf("the answer must be of kind %d (got %d)", welcome, kind)
 		}
@@ -120,10 +122,30 @@ func (l *Link) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
 	return b, err
 }
 
+// errSuperseded is why a leaf that has connected again is heard no more over its last connection.
+var errSuperseded = errors.New("the leaf has connected again")
+
+// connects returns what takes the shares of a leaf that has connected: those of its last connection are late from now on,
+// and do not replace newer ones.
+func (s *Collector) connects(t Token) (accept func(share []byte) error) {
+	this := new(byte)
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	s.latest[t] = this
+	return func(b []byte) error {
+		s.serving.Lock()
+		defer s.serving.Unlock()
+		if s.latest[t] != this {
+			return errSuperseded
+		}
+		return s.intake.Accept(t, b, time.Now())
+	}
+}
+
 // Serve deals with the leaf of one rank until it leaves, breaks the rules, or the run has ended; it returns why. Each
 // leaf needs a call of its own.
 func (s *Collector) Serve(ctx context.Context, t comm.Transport, from int) error {
-	kind, b, err := recvMessage(ctx, t, from, len(Token{})+mostEvidence)
+	kind, b, err := recvMessage(ctx, t, from, len(Token{})+MostEvidence)
 	if err == nil && (kind != hello || len(b) < len(Token{})) {
 		err = errors.New("a leaf must begin with its token")
 	}
@@ -132,6 +154,7 @@ func (s *Collector) Serve(ctx context.Context, t comm.Transport, from int) error
 	}
 	token := Token(b)
 	refused := s.intake.Admit(ctx, token, b[len(token):])
+	accept := s.connects(token)
 	why := ""
 	if refused != nil {
 		why = refused.Error()
@@ -146,17 +169,19 @@ func (s *Collector) Serve(ctx context.Context, t comm.Transport, from int) error
 		}
 		switch {
 		case kind == give:
-			if err := s.intake.Accept(token, b, time.Now()); err != nil && !errors.Is(err, ErrLate) && !errors.Is(err, ErrEarly) {
+			if err := accept(b); err != nil && !errors.Is(err, ErrLate) && !errors.Is(err, ErrEarly) {
 				return err
 			}
 		case kind == ask && len(b) == 4:
-			b, err := s.Sums(ctx, token, int(binary.LittleEndian.Uint32(b)))
+			exchange := int(binary.LittleEndian.Uint32(b))
+			b, err := s.Sums(ctx, token, exchange)
 			if err == nil {
 				err = sendMessage(ctx, t, from, sums, b)
 			}
 			if err != nil {
 				return err
 			}
+			s.took(token, exchange)
 		default:
 			return fmt.Errorf("a message must be a share or ask for sums (got one of kind %d and %d bytes)", kind, len(b))
 		}

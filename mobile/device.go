@@ -114,7 +114,7 @@ func (d *Device) State() string {
 }
 
 // SetGraph takes a copy of the graph that the next run trains on. A run that has begun keeps the one
-// that it began with, however often it is paused.
+// that it began with, however often it is paused; a leaf keeps none, and is given it in each process.
 func (d *Device) SetGraph(g *Graph) error {
 	if g == nil {
 		return errors.New("mobile: the graph must not be null")
@@ -211,15 +211,21 @@ func (d *Device) begin(l Listener) (*run, error) {
 	case d.plan == nil:
 		return nil, errors.New("mobile: the device has no plan: Config.SetPlan sets one")
 	}
-	if _, err := d.plan.Rank(d.id.PeerID()); err != nil {
+	if _, err := d.plan.Rank(d.id.PeerID()); err != nil && d.plan.Leaves == 0 {
 		return nil, fmt.Errorf("mobile: %w", err)
 	}
-	if _, err := os.Stat(d.place("graph")); d.graph == nil && err != nil && !d.done() {
+	if _, err := os.Stat(d.place("graph")); d.graph == nil && (d.isLeaf() || err != nil) && !d.done() {
 		return nil, errors.New("mobile: the device has no graph: SetGraph sets one")
 	}
 	d.run = &run{ended: make(chan struct{}), events: newEvents(l)}
 	d.run.ctx, d.run.stop = context.WithCancelCause(context.Background())
 	return d.run, nil
+}
+
+// isLeaf reports whether the plan has the device as a leaf.
+func (d *Device) isLeaf() bool {
+	_, err := d.plan.Rank(d.id.PeerID())
+	return err != nil && d.plan.Leaves > 0
 }
 
 var errStarted = errors.New("mobile: the device has been started already: pause it first")
@@ -352,14 +358,15 @@ func (d *Device) session(r *run) error {
 	own, at := d.graph, d.interfaces
 	d.mu.Unlock()
 	limitMemory(own)
-	site := heddle.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at, Wait: d.config.wait, Rejoin: d.config.wait,
-		OnEvent: func(e heddle.Event) { d.heard(r, e) },
-		OnModel: func(o *heddle.Result) error { return o.Save(d.model()) }}
-	if d.config.lan && len(site.Listen) == 0 {
-		site.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
-	}
 	if err := os.MkdirAll(d.place(""), 0o700); err != nil {
 		return err
+	}
+	site := heddle.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at, Wait: d.config.wait, Rejoin: d.config.wait,
+		Evidence: d.config.evidence,
+		OnEvent:  func(e heddle.Event) { d.heard(r, e) },
+		OnModel:  func(o *heddle.Result) error { return o.Save(d.model()) }}
+	if d.config.lan && len(site.Listen) == 0 {
+		site.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
 	}
 	if _, err := heddle.JoinGraph(ctx, *d.plan, site, own, d.place("")); err != nil {
 		if cause := context.Cause(ctx); cause != nil {

@@ -1,6 +1,8 @@
 // Package mobile is the library that an app on a phone embeds: gomobile makes Java, Kotlin,
 // Objective-C and Swift classes of it. A Device takes part in a federation with a small graph of its
-// own, as a peer like any other.
+// own: as a peer like any other if the plan lists its ID, and else as a leaf if the plan has leaves.
+// A leaf sends shares of its numbers to the plan's sites, which admit it by what SetEvidence has, and
+// has no connection to other phones.
 //
 // The app keeps three things: a directory, a Store that guards the device's key, and the plan, which
 // it must have from a place that it trusts. It tells the device what the phone is doing (Allow); the
@@ -25,6 +27,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/leaf"
 )
 
 // Listener is told what a device does. Its methods are called one at a time, on a thread of the
@@ -60,6 +63,7 @@ type Config struct {
 	interfaces []netip.Addr
 	listen     []string // empty, not nil: the device only dials out
 	lan        bool
+	evidence   []byte
 	window     time.Duration
 	wait       time.Duration
 }
@@ -84,6 +88,10 @@ func (c *Config) SetPlan(text []byte) { c.plan = []byte(string(text)) }
 // shows its ID and addresses to everybody on it. On Android 11 and later the system refuses what the
 // search needs, and Start fails.
 func (c *Config) SetLAN(on bool) { c.lan = on }
+
+// SetEvidence sets what the device shows the sites of itself where it is a leaf: an invitation, or the
+// verdict of the platform (Play Integrity, App Attest), as their rules ask; at most 64 KiB.
+func (c *Config) SetEvidence(evidence []byte) { c.evidence = []byte(string(evidence)) }
 
 // SetListen makes the device listen on a multiaddress, as /ip4/0.0.0.0/udp/4001/quic-v1; nothing: it
 // only dials out, as by default.
@@ -113,6 +121,9 @@ func (c *Config) read() (*heddle.Plan, error) {
 	}
 	if c.wait <= 0 {
 		errs = append(errs, fmt.Errorf("the wait must be at least 1 second (got %d)", c.wait/time.Second))
+	}
+	if len(c.evidence) > leaf.MostEvidence {
+		errs = append(errs, fmt.Errorf("the evidence must have at most %d bytes (got %d)", leaf.MostEvidence, len(c.evidence)))
 	}
 	var p *heddle.Plan
 	if len(c.plan) > 0 {

@@ -160,6 +160,9 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	}
 	c.Components = min(q.Encoder.K, c.Inputs())
 	q.fill(&c)
+	if q.Leaves > 0 {
+		q.fitLeaves(&c, &errs)
+	}
 	c.Rows = q.coding()
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {

@@ -28,6 +28,7 @@ func (p Plan) CheckMembers() error {
 			errs.add("member %d: the ID must be one that peer id prints (got %q)", r, m.ID)
 		}
 	}
+	p.checkCollecting(&errs)
 	if err := (admission.Member{Name: "relay", Addresses: p.Relays}).CheckTexts(); err != nil {
 		errs.add("relays: %w", err)
 	}

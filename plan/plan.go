@@ -296,7 +296,18 @@ type Plan struct {
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay; may be repeated"`
 	// When phones take part: as soon as the app on them reports all of what is named here, of charging, an unmetered
 	// network and nobody at the phone (idle). Other peers do not read it.
-	PhoneWhen string `yaml:"phone_when" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
+	PhoneWhen string `yaml:"phone_when" group:"phones" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
+
+	// Phones that may take part as leaves: members without a place in the list, with a graph of their own each, which
+	// send shares of their numbers to the members with leaf_addresses (docs/explanation/leaves.md). Other settings that
+	// are auto then take what a phone can send. 0: none.
+	Leaves int `yaml:"leaves" when:"encoder=classes" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
+	// Leaves that a sum must have, or it goes without any. A sum over few tells something of each.
+	LeastLeaves int `yaml:"least_leaves" when:"leaves" only:"join" default:"20" bounds:"[2, 4194304]" help:"leaves that a sum must have, or it has none"`
+	// Leaves with which a sum closes at once; 0: as many as there may be.
+	LeafQuorum int `yaml:"leaf_quorum" when:"leaves" only:"join" default:"0" bounds:"[0, 4194304]" help:"leaves with which a sum closes; 0: all of leaves"`
+	// How long a sum waits for leaves. A run has two sums, four in each round and one at the end.
+	LeafWait time.Duration `yaml:"leaf_wait" when:"leaves" only:"join" default:"1m0s" bounds:"[10ms, 20m]" help:"wait of a sum for leaves"`
 
 	// Rounds between two checkpoints; 0: only at the end of each layer.
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
@@ -326,6 +337,9 @@ type Member struct {
 	Name      string   `yaml:"name"`
 	ID        string   `yaml:"id"`        // as peer id prints it
 	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens; none: it only dials out
+
+	// Multiaddresses at which it collects shares of leaves; none: it does not. The first members do, two or more.
+	LeafAddresses []string `yaml:"leaf_addresses,omitempty"`
 }
 
 // Megabytes is a number of 10⁶ bytes. Its text may have a unit: kB, MB or GB.

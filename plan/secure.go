@@ -90,5 +90,8 @@ func (p Plan) SumTerms(peers int) SumTerms {
 	default:
 		s.Trust = "sums are in the clear: the peer that adds up a vector sees each peer's part of it"
 	}
+	if p.Leaves > 0 {
+		s.Trust += fmt.Sprintf("; nobody sees a leaf's part, unless the %d peers that collect shares pool theirs", p.Collecting())
+	}
 	return s
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/compare"
 	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
+	"github.com/heddle-gnn/heddle/cmd/peer/phones"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -30,6 +31,7 @@ type member struct {
 	cli.Seat
 	shard  string // path, or several with commas between
 	init   string // model file that training starts from; empty: none
+	leaves string // file of rules for phones; empty: none
 	out    output
 	launch launch.Flags
 	http   live.Flags
@@ -50,6 +52,9 @@ a failed peer, which may return at any time before the end.
 Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of its
 neighbours at other peers. peer predict --shard does not use those rows.
 
+With leaves in the plan, phones that it does not list take part with graphs of their own (docs/how-to/phones.md): peers with
+leaf_addresses collect shares of their numbers, and --leaves says which phones this one admits.
+
 With --secret, for peers that Kubernetes, Slurm or Open MPI starts, all keys follow from the secret, the plan names no
 peers, and --shard may be the whole partition.`,
 		Example: "  peer join --plan plan.yaml --shard parts/part-0 --state state --json out.json",
@@ -69,6 +74,7 @@ peers, and --shard may be the whole partition.`,
 	cli.BindLedger(f, &s.Site.Ledger)
 	f.StringVar(&s.shard, "shard", "", "this peer's part of the graph, or parts with commas")
 	f.StringVar(&s.init, "init", "", "model file that the plan starts from")
+	f.StringVar(&s.leaves, "leaves", "", "rules for the phones whose shares this peer collects")
 	f.StringVar(&s.Site.State, "state", "", "directory for checkpoints; empty: none")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer; 0: no limit")
@@ -197,6 +203,9 @@ func (s member) again() string {
 	if s.init != "" {
 		command += " --init " + s.init
 	}
+	if s.leaves != "" {
+		command += " --leaves " + s.leaves
+	}
 	return command + " --shard " + s.shard + "  # at each site, with its own shard"
 }
 
@@ -249,6 +258,9 @@ func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err er
 	}
 	if err == nil {
 		s.Site.Init, err = cli.ReadInitial(s.init)
+	}
+	if err == nil && s.leaves != "" {
+		s.Site.Phones, err = phones.Read(s.leaves)
 	}
 	if err == nil {
 		err = s.out.check()

@@ -27,14 +27,15 @@ func tries(p heddle.Plan) string {
 
 func newPlan() *cobra.Command {
 	var config, out string
-	var port int
+	var port, leafPort int
 	c := &cobra.Command{
 		Use:   "plan [NAME=ID[@HOST[:PORT]] ...]",
 		Short: "Write the plan of a run on several machines",
 		Long: `Write the plan of a run on several machines: the settings and the members. The first member holds part-0, the next
 part-1, and so on. Give the same file to all of them. HOST is an IP address or a name, an IPv6 address before a
 port in brackets: [2001:db8::1]:4001. A member without a host only dials out. Without members the plan is for peers
-that a scheduler starts (join --secret).`,
+that a scheduler starts (join --secret). With --leaves the members that have a host
+collect shares of phones, and must come first.`,
 		Example: `  peer plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2
   peer plan --mode fullbatch --out plan.yaml`,
 		Args: cobra.ArbitraryArgs,
@@ -48,10 +49,14 @@ that a scheduler starts (join --secret).`,
 				return err
 			}
 			if len(args) > 0 {
-				if err := p.AddMembers(args, port); err != nil {
-					return cli.Invalid(err)
+				err := p.AddMembers(args, port)
+				if err == nil && p.Leaves > 0 {
+					err = p.CollectLeaves(leafPort)
 				}
-				if err := heddle.CheckMembers(*p); err != nil {
+				if err == nil {
+					err = heddle.CheckMembers(*p)
+				}
+				if err != nil {
 					return cli.Invalid(err)
 				}
 			}
@@ -75,5 +80,6 @@ that a scheduler starts (join --secret).`,
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
 	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer that has none of its own")
+	c.Flags().IntVar(&leafPort, "leaf-port", 4101, "port for phones of a host's first peer, with --leaves")
 	return c
 }

@@ -21,16 +21,18 @@ func main() {
 	plan := flag.String("plan", "", "plan file; empty: the ID is printed")
 	listen := flag.String("listen", "", "multiaddress to listen on; empty: this device only dials out")
 	nodes := flag.Int("nodes", 60, "nodes of the graph")
+	invitation := flag.String("invitation", "", "what the device shows the sites where it is a leaf")
 	flag.Parse()
-	if err := run(*dir, *plan, *listen, *nodes); err != nil {
+	if err := run(*dir, *plan, *listen, *invitation, *nodes); err != nil {
 		fmt.Fprintln(os.Stderr, "phones:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, plan, listen string, nodes int) error {
+func run(dir, plan, listen, invitation string, nodes int) error {
 	config := mobile.NewConfig(dir)
 	config.SetListen(listen)
+	config.SetEvidence([]byte(invitation))
 	config.SetWindow(0)
 	if plan != "" {
 		text, err := os.ReadFile(plan)

@@ -5,12 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
+
+// Service is what a site decides for itself of the leaves whose shares it collects.
+type Service struct {
+	Rules  leaf.Rules    // whom it admits
+	Listen []string      // multiaddresses to listen on for leaves; nil: those of the plan
+	Stay   time.Duration // at most, when the model is final, for leaves that have not fetched all sums yet
+}
 
 // Server is a site's network node for leaves, beside that of its session.
 type Server struct {

@@ -1,0 +1,188 @@
+package mobile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/leaves"
+)
+
+// sites are two that collect shares of phones which nobody lists.
+type sites struct {
+	plan   []byte
+	parsed heddle.Plan
+	keys   []identity.Identity
+}
+
+// newSites makes a plan for so many leaves, whose sums wait for all of them.
+func newSites(t *testing.T, phones int) *sites {
+	t.Helper()
+	s := &sites{}
+	text := fmt.Sprintf("preset: frugal\nclass_rounds: 2\nleaves: %d\nleast_leaves: 2\nphone_when: always\nmembers:\n", phones)
+	for r := range 2 {
+		id, err := identity.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.keys = append(s.keys, id)
+		var at []string
+		for range 2 {
+			free, err := net.ListenPacket("udp4", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer free.Close()
+			at = append(at, fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", free.LocalAddr().(*net.UDPAddr).Port))
+		}
+		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, id.PeerID(), at[0], at[1])
+	}
+	p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.plan, s.parsed = []byte(text), *p
+	return s
+}
+
+// invited admits who shows an invitation.
+func invited(_ context.Context, _ leaf.Token, evidence []byte) (string, error) {
+	if string(evidence) != "invited" {
+		return "", errors.New("no invitation")
+	}
+	return "phones", nil
+}
+
+// train runs both sites in the background, and returns what they end with.
+func (s *sites) train(t *testing.T) (models func() []*nn.Model) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	results, errs := make([]*nn.Model, 2), make([]error, 2)
+	for r, id := range s.keys {
+		g, err := contacts(t, uint64(50+r), 200).snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		site := heddle.Site{Identity: id, Wait: patience, Phones: &leaves.Service{Stay: patience,
+			Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: 4, Rate: 100}}, Attest: invited}}}
+		all.Go(func() {
+			o, err := heddle.JoinGraph(ctx, s.parsed, site, g, dir)
+			if errs[r] = err; err == nil {
+				results[r] = o.Model
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); all.Wait() })
+	return func() []*nn.Model {
+		t.Helper()
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		return results
+	}
+}
+
+// phone opens a device that keeps its runs in dir.
+func (s *sites) phone(t *testing.T, dir, evidence string) *Device {
+	t.Helper()
+	c := NewConfig(dir)
+	c.SetPlan(s.plan)
+	c.SetWait(int(patience / time.Second))
+	c.SetEvidence([]byte(evidence))
+	d, err := NewDevice(c, &memory{})
+	if err == nil {
+		err = d.SetGraph(contacts(t, 7, 60))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Stop)
+	return d
+}
+
+// TestLeaves: phones that no plan lists end with the model of the sites. A phone that is killed while it waits goes on in
+// another process, and the model has the bits of a run without that. One without an invitation is turned away.
+func TestLeaves(t *testing.T) {
+	var want []float32
+	seen, err := contacts(t, 9, 50).snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kill := range []bool{false, true} {
+		s := newSites(t, 2)
+		models := s.train(t)
+		dirs := []string{t.TempDir(), t.TempDir()}
+		first, told := s.phone(t, dirs[0], "invited"), newWatcher()
+		if err := first.Start(told); err != nil {
+			t.Fatal(err)
+		}
+		if kill {
+			robot, refused := s.phone(t, t.TempDir(), "robot"), newWatcher()
+			if err := robot.Start(refused); err != nil {
+				t.Fatal(err)
+			}
+			if refused.until(t, Done, Failed); !strings.Contains(fmt.Sprint(refused.faults), "no invitation") {
+				t.Errorf("a robot failed with %v, must be for want of an invitation", refused.faults)
+			}
+			for begun := time.Now(); told.bytes() == 0; time.Sleep(time.Millisecond) {
+				if time.Since(begun) > patience {
+					t.Fatalf("no share was sent: %v", told.faults)
+				}
+			}
+			first.Stop() // before its first sum has closed, for which the other is needed
+			first, told = s.phone(t, dirs[0], "invited"), newWatcher()
+			if err := first.Start(told); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second, heard := s.phone(t, dirs[1], "invited"), newWatcher()
+		if err := second.Start(heard); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []*watcher{told, heard} {
+			if w.until(t, Done, Failed) == Failed {
+				t.Fatalf("a phone failed: %v", w.faults)
+			}
+		}
+		all := models()
+		for _, d := range []*Device{first, second} {
+			m, _, err := modelfile.Read(d.model())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, m)
+		}
+		for k, m := range all {
+			logits, err := m.Infer(seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = logits.Data
+			}
+			if !slices.Equal(logits.Data, want) {
+				t.Errorf("model %d with a kill (%v) must have the bits of the first", k, kill)
+			}
+		}
+	}
+}
+
+func (w *watcher) bytes() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent
+}
