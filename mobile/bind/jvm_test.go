@@ -17,8 +17,10 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
@@ -117,12 +119,7 @@ func newFederation(t *testing.T, m machine, settings string) *federation {
 		p := m.run(t, "id", filepath.Join(f.ids, fmt.Sprint(r)))
 		members = append(members, node.Member{Name: fmt.Sprintf("phone-%d", r), ID: strings.TrimPrefix(p.until(t, "id "), "id ")})
 	}
-	free, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", free.LocalAddr().(*net.UDPAddr).Port)
-	free.Close()
+	at := free(t)
 	own, err := identity.New()
 	relay, err2 := identity.New()
 	if err := errors.Join(err, err2); err != nil {
@@ -248,6 +245,7 @@ func TestJavaMachine(t *testing.T) {
 			return nil
 		})
 	})
+	t.Run("leaves of two sites", m.leaves)
 	t.Run("memory", func(t *testing.T) {
 		nodes := 10_000
 		if testing.Short() {
@@ -260,6 +258,70 @@ func TestJavaMachine(t *testing.T) {
 		m.run(t, "faults", filepath.Join(f.ids, "0"), f.plan).until(t, "end")
 	})
 	t.Run("cycles", func(t *testing.T) { f.cycles(t) })
+}
+
+// leaves has two phones that no plan lists send shares to two sites; all end with one model.
+func (m machine) leaves(t *testing.T) {
+	ids := make([]identity.Identity, 2)
+	text := "preset: frugal\nclass_rounds: 2\nleaves: 2\nleast_leaves: 2\nphone_when: always\nmembers:\n"
+	for r := range ids {
+		var err error
+		if ids[r], err = identity.New(); err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, ids[r].PeerID(), free(t), free(t))
+	}
+	p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
+	dir := t.TempDir()
+	plan := filepath.Join(dir, "plan.yaml")
+	if err := errors.Join(err, os.WriteFile(plan, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var sites sync.WaitGroup
+	errs := make([]error, len(ids))
+	for r, id := range ids {
+		site := heddle.Site{Identity: id, Wait: patience, Phones: &leaves.Service{Stay: patience, Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "app", Most: 2}},
+			Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (string, error) {
+				if string(evidence) != "spring" {
+					return "", errors.New("no invitation")
+				}
+				return "app", nil
+			}}}}
+		g := people(t, 200)
+		sites.Go(func() { _, errs[r] = heddle.JoinGraph(ctx, *p, site, g, filepath.Join(dir, fmt.Sprint("site-", r))) })
+	}
+	t.Cleanup(func() { cancel(); sites.Wait() })
+	var phones []*phone
+	for r := range 2 {
+		phones = append(phones, m.run(t, "train", filepath.Join(dir, fmt.Sprint(r)), plan, fmt.Sprint(r), "60", "spring"))
+	}
+	var models [2][]byte
+	for r, one := range phones {
+		one.until(t, "state done")
+		t.Log(one.until(t, "resident"), one.until(t, "right"))
+		if models[r], err = os.ReadFile(filepath.Join(dir, fmt.Sprint(r), "runs", "model.safetensors")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sites.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(models[0], models[1]) {
+		t.Error("the phones must end with the same model")
+	}
+}
+
+// free returns an address on loopback that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	at, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	return fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", at.LocalAddr().(*net.UDPAddr).Port)
 }
 
 func (f *federation) cycles(t *testing.T) {

@@ -18,7 +18,7 @@ import mobile.Store;
  *
  * <pre>
  * Phone id DIR                     make the key, print the ID
- * Phone train DIR PLAN SEED NODES  take part until the model is final, then predict
+ * Phone train DIR PLAN SEED NODES  take part until the model is final, then predict; as a leaf with an INVITATION
  * Phone faults DIR PLAN            what goes wrong crosses as exceptions
  * Phone cycles DIR PLAN COUNT      start and stop
  * </pre>
@@ -35,7 +35,7 @@ public class Phone {
                 System.out.println("id " + device(dir, null).id());
                 break;
             case "train":
-                train(dir, Path.of(args[2]), Long.parseLong(args[3]), Integer.parseInt(args[4]));
+                train(dir, Path.of(args[2]), Long.parseLong(args[3]), Integer.parseInt(args[4]), args.length > 5 ? args[5] : "");
                 break;
             case "faults":
                 faults(dir, Path.of(args[2]));
@@ -93,11 +93,16 @@ public class Phone {
     }
 
     static Device device(Path dir, Path plan) throws Exception {
+        return device(dir, plan, "");
+    }
+
+    static Device device(Path dir, Path plan, String invitation) throws Exception {
         Config config = new Config(dir.resolve("runs").toString());
         if (plan != null) {
             config.setPlan(Files.readAllBytes(plan));
         }
         config.setWait(60);
+        config.setEvidence(invitation.getBytes(StandardCharsets.UTF_8));
         return new Device(config, new Keys(dir));
     }
 
@@ -121,8 +126,8 @@ public class Phone {
         return g;
     }
 
-    static void train(Path dir, Path plan, long seed, int nodes) throws Exception {
-        Device d = device(dir, plan);
+    static void train(Path dir, Path plan, long seed, int nodes, String invitation) throws Exception {
+        Device d = device(dir, plan, invitation);
         Graph g = contacts(seed, nodes);
         d.setGraph(g);
         d.allow(true, true, false);
