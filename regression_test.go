@@ -171,6 +171,9 @@ func checkNumbers(t *testing.T, g *graph.Graph, r *Result, all mat.Dense, least 
 		if float64(one.R2) < least || one.BaselineR2 > 0.01 || one.MAE > 0.7*one.BaselineMAE {
 			t.Errorf("column %d: %+v", c, one)
 		}
+		if linear := c == 1 && r.Plan.Solver == "ridge"; linear && one.R2 < 0.9999 {
+			t.Errorf("a column that is linear in the features has R² %v, must be at least 0.9999", one.R2)
+		}
 	}
 	if f.Majority != -1 || f.Test.Classes != nil || f.Test.Accuracy == f.Test.Accuracy {
 		t.Errorf("figures of classes: %+v", f.Test)

@@ -73,6 +73,9 @@ func (p *run) closedForm(ctx context.Context) (mat.Dense, error) {
 		if r == 0 && spec.Degree {
 			add(closed.DegreeColumn(view.Degree[:s.Owned]))
 		}
+		if r == 0 && m.Own != nil {
+			add(m.OwnColumns(x))
+		}
 		p.hidden = graph.Columns(columns).Dense
 		logits = head.Logits(p.hidden)
 	}

@@ -153,7 +153,7 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	refuse(q.MinPeers > 0, "min_peers must be 0 with encoder classes (got %d): a round repeated without a failed peer would tell that "+
 		"peer's part of its sums, by their difference; the run waits for it", q.MinPeers)
 	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
-	c := closedform.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.RowNorm,
+	c := closedform.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
 		Hops: q.Hops}
 	if t.Numbered {
 		c.Adjacent = min(t.Features, closed.MostAdjacent)
@@ -270,14 +270,14 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,
 		LayerOutput: q.LayerOutput, Layers: q.Layers,
 		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
-		EdgeColumns: t.Edges, RowNorm: q.RowNorm}.Spec(t.Kind.String(), t.Features, t.Classes)
+		EdgeColumns: t.Edges, RowNorm: q.rowNorm(t)}.Spec(t.Kind.String(), t.Features, t.Classes)
 	if err == nil {
 		err = spec.Validate()
 	}
 	c := retexo.Defaults(spec)
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
-	c.Loss = q.loss()
+	c.Loss, c.Lambdas = q.loss(), q.penalties(t)
 	c.Metric, c.Solver, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Solver, q.Rounds*q.LocalSteps
 	if q.Solver == "ridge" {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
@@ -368,7 +368,8 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
-	spec.Encoder.L1Norm, spec.Encoder.L2Norm = p.RowNorm == "l1", p.RowNorm == "l2"
+	norm := p.rowNorm(t)
+	spec.Encoder.L1Norm, spec.Encoder.L2Norm = norm == "l1", norm == "l2"
 	if p.LabelAugmentation != 0 {
 		spec.Encoder.Labels = p.LabelAugmentation
 		spec.Encoder.Out += t.Classes

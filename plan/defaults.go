@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
@@ -46,7 +49,7 @@ func (p *Plan) preset() {
 		p.Exchange, p.KeepLast = "halo", true // its bytes and its model are the yardstick
 	case "frugal":
 		// docs/adr/0040-rounds-of-class-means.md
-		p.Encoder, p.Solver, p.Dropout, p.RowNorm = Encoder{Kind: "classes"}, "ridge", 0, "l2"
+		p.Encoder, p.Solver, p.Dropout, p.RowNorm = Encoder{Kind: "classes"}, "ridge", 0, Auto
 		p.Layers, p.Hops = 1, 2
 		p.Rows, p.Sums, p.Lambdas = "int8", "auto", closedform.Lambdas()
 	case "frugal-pca":
@@ -72,6 +75,25 @@ func (p *Plan) bare() {
 	instead(&p.Decay, usual.Decay, bare.Decay)
 	instead(&p.Dropout, usual.Dropout, bare.Dropout)
 	instead(&p.EvalEvery, 1, p.Rounds)
+}
+
+// rowNorm returns the norm by which the features of t are divided.
+func (p Plan) rowNorm(t task) string {
+	switch {
+	case p.RowNorm != Auto:
+		return p.RowNorm
+	case p.Encoder.Kind == "classes" && t.Kind != target.Numbers:
+		return "l2"
+	}
+	return "none"
+}
+
+// penalties returns those that p tries in a regression of one layer of t.
+func (p Plan) penalties(t task) []float64 {
+	if t.Kind == target.Numbers && slices.Equal(p.Lambdas, Defaults(Plan{}).Lambdas) {
+		return slices.Concat([]float64{1e-5, 1e-4, 1e-3}, p.Lambdas)
+	}
+	return p.Lambdas
 }
 
 // instead changes a setting that has the usual value.

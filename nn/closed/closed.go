@@ -28,6 +28,8 @@ type Layout struct {
 	Mean       bool `json:"mean,omitempty"`       // aggregate as graph.Mean, else as graph.GCN
 	AllHops    bool `json:"all_hops,omitempty"`   // keep the columns of hops 0 to Hops, else those of the last hop
 	Degree     bool `json:"degree,omitempty"`     // a column log(1 + degree) in the first round
+	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features, or 0.
+	OwnFeatures int `json:"own_features,omitempty"`
 	LogitHops  int  `json:"logit_hops,omitempty"` // aggregations of the logits of the round before, each of them columns
 	Random     int  `json:"random,omitempty"`     // random Fourier features of each head
 	Residual   bool `json:"residual,omitempty"`   // rounds after the first learn from residuals, else from soft labels
@@ -58,6 +60,9 @@ func (s Layout) Faults(features int) (all []error) {
 	}
 	if features = s.Inputs(features); s.Components < 0 || s.Components > features {
 		bad("components must be 0 to the %d features (got %d)", features, s.Components)
+	}
+	if s.OwnFeatures != 0 && (s.OwnFeatures != features || s.Adjacent > 0) {
+		bad("own_features must be 0 or, without adjacent, the %d features (got %d)", features, s.OwnFeatures)
 	}
 	if s.Rounds < 1 || s.Rounds > maxRounds {
 		bad("rounds must be 1 to %d (got %d)", maxRounds, s.Rounds)
@@ -120,10 +125,13 @@ func (s Layout) Columns(r, classes int) int {
 	if s.Sums(r) {
 		n += sumColumns(classes)
 	}
-	if r > 0 {
+	switch {
+	case r > 0:
 		n += s.LogitHops * width
-	} else if s.Degree {
-		n++
+	case s.Degree:
+		n += 1 + s.OwnFeatures
+	default:
+		n += s.OwnFeatures
 	}
 	return n
 }
@@ -132,6 +140,7 @@ func (s Layout) Columns(r, classes int) int {
 func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 	features = s.Inputs(features)
 	matrix(features, s.Components)
+	matrix(2, s.OwnFeatures)
 	d := 0
 	for r := range s.Rounds {
 		matrix(features, s.Width(classes))
@@ -145,6 +154,7 @@ func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 type Form struct {
 	Spec  Layout
 	Proj  *tape.Param   // F×Components; nil: none
+	Own   *tape.Param   // 2×F: mean and 1/deviation of the features, with OwnFeatures; nil: none
 	Means []*tape.Param // [Rounds] F×Width
 	Heads []*Head       // [Rounds]
 
@@ -168,6 +178,9 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 	features = s.Inputs(features)
 	if s.Components > 0 {
 		m.Proj = tape.NewParam("encoder.proj.weight", features, s.Components, 0)
+	}
+	if s.OwnFeatures > 0 {
+		m.Own = tape.NewParam("encoder.own", 2, features, 0)
 	}
 	if s.LeaveOut {
 		m.Inverse, m.Centre = tape.NewParam("encoder.inverse", 1, features, 0), tape.NewParam("encoder.centre", 1, features, 0)
@@ -221,6 +234,9 @@ func (m *Form) Params() (all []*tape.Param) {
 	if m.Proj != nil {
 		all = append(all, m.Proj)
 	}
+	if m.Own != nil {
+		all = append(all, m.Own)
+	}
 	if m.Inverse != nil {
 		all = append(all, m.Inverse, m.Centre)
 	}
@@ -241,6 +257,29 @@ func Times(x graph.Features, w mat.Dense) mat.Dense {
 		kernels.SpMM(s.RowPtr, s.Col, s.Val, w.Cols, w.Data, w.Stride, y.Data, y.Stride, false)
 	} else if d := x.Dense; !d.Empty() {
 		kernels.GemmNN(d.Rows, w.Cols, d.Cols, d.Data, d.Stride, w.Data, w.Stride, y.Data, y.Stride, false)
+	}
+	return y
+}
+
+// OwnColumns returns the features x of nodes as columns of mean 0 and deviation 1; without OwnFeatures none.
+func (m *Form) OwnColumns(x graph.Features) mat.Dense {
+	if m.Own == nil {
+		return mat.New(x.Rows(), 0)
+	}
+	y := mat.New(x.Rows(), x.Cols())
+	for i := range y.Rows {
+		row := y.Row(i)
+		if s := x.Sparse; s != nil {
+			col, val := s.Row(i)
+			for k, j := range col {
+				row[j] = val[k]
+			}
+		} else {
+			copy(row, x.Dense.Row(i))
+		}
+		for j := range row {
+			row[j] = (row[j] - m.Own.Value.At(0, j)) * m.Own.Value.At(1, j)
+		}
 	}
 	return y
 }
@@ -472,6 +511,9 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 		}
 		if r == 0 && m.Spec.Degree {
 			add(DegreeColumn(degree))
+		}
+		if r == 0 && m.Own != nil {
+			add(m.OwnColumns(x))
 		}
 		if m.Spec.Sums(r) {
 			rows := graph.Features{Dense: m.Spec.ClassRows(x, logits)}

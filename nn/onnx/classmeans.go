@@ -50,6 +50,10 @@ func (e *exporter) classMeans() value {
 		if r == 0 && s.Degree {
 			columns = append(columns, e.add("Log", []value{e.binary("Add", e.column(e.degree), e.float(1))}))
 		}
+		if r == 0 && s.OwnFeatures > 0 {
+			own := e.tensors["encoder.own"]
+			columns = append(columns, e.binary("Mul", e.binary("Sub", x, e.floats(own.Row(0))), e.floats(own.Row(1))))
+		}
 		if s.Sums(r) {
 			columns = append(columns, e.sums(s, grids, logits)...)
 		}

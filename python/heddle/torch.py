@@ -428,6 +428,9 @@ class _ClassMeans:
                     columns.append(z)
             if r == 1 and s.get("degree"):
                 columns.append(torch.log1p(self.data.edges.degree())[:, None].to(z.dtype))
+            if r == 1 and s.get("own_features"):
+                mean, scale = p("encoder.own")
+                columns.append((self.x - mean) * scale)
             if s.get("own_rounds", 0) and r > s["own_rounds"]:
                 columns += self._sums(logits)
             logits = self._logits(r, torch.cat(columns, 1))

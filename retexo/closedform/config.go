@@ -196,6 +196,11 @@ const (
 	residualRandom = 256
 
 	ownRounds = 4 // of either target where edges are private, before the rounds that use them
+
+	// mostOwn is how many features a node may have for all of them to be columns where nodes have numbers: a round has one
+	// column a target, so that a few rounds find what a few columns say, and a regression what all of them do. Their products
+	// are few, and no row holds them.
+	mostOwn = 64
 )
 
 // spec returns the model of so many rounds, or of the number that the target has by default (0).
@@ -203,6 +208,9 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	residual = residual || c.numbers()
 	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
 		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi"}
+	if c.numbers() && c.Adjacent == 0 && c.Features <= mostOwn {
+		s.OwnFeatures = c.Features
+	}
 	if s.Rounds == 0 {
 		s.Rounds = c.usualRounds(residual)
 	}

@@ -260,6 +260,9 @@ func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, z mat.Dense) 
 	if r == 0 && spec.Degree {
 		add(closed.DegreeColumn(s.Degree[:t.shard.Owned]))
 	}
+	if own := t.model.Closed.Own; r == 0 && own != nil {
+		add(t.model.Closed.OwnColumns(t.x))
+	}
 	if spec.Sums(r) {
 		sums, err := t.sumNeighbours(ctx, s, r)
 		if err != nil {

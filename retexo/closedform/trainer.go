@@ -312,7 +312,9 @@ func (t *Trainer) statistics(ctx context.Context) error {
 	t.stats = own.Clone()
 	c := &comm.Contribution{ID: t.id("column statistics", 0, 0), Update: t.stats.Data, Counts: []int64{int64(len(present))},
 		UpdateLimit: t.unknown().StatisticsLimit(), CountLimit: atMost("the number of nodes", t.unknown().Rows)}
-	if c.Bits = t.bits(); c.Bits > 0 { // rare columns are small beside frequent ones
+	if c.Bits = t.bits(); t.model.Closed.Own != nil {
+		c.Bits = 0 // what all features are divided by
+	} else if c.Bits > 0 { // rare columns are small beside frequent ones
 		c.Bits, c.Columns = max(c.Bits, 16), own.Cols
 	}
 	sums, err := t.reducer.Reduce(ctx, c)
@@ -338,6 +340,16 @@ func (t *Trainer) statistics(ctx context.Context) error {
 // agreeMeans tells means and model the statistics.
 func (t *Trainer) agreeMeans() {
 	t.means.Agree(t.stats, t.nodes, t.config.Shrink)
+	if own := t.model.Closed.Own; own != nil {
+		for j := range own.Value.Cols {
+			mean := float64(t.stats.At(j, 0)) / t.nodes
+			square := float64(t.stats.At(j, 1)) / t.nodes
+			own.Value.Set(0, j, float32(mean))
+			if v := square - float64(mean*mean); v > 1e-12*square {
+				own.Value.Set(1, j, float32(1/math.Sqrt(v)))
+			}
+		}
+	}
 	if closed := t.model.Closed; closed.Spec.LeaveOut {
 		copy(closed.Inverse.Value.Data, t.means.Inverse)
 		copy(closed.Centre.Value.Data, t.means.Centre)

@@ -45,8 +45,9 @@ func equations(ctx context.Context, z, y hmat.Dense, weight []float32) ([]float3
 
 // Ridge returns, for each λ of lambdas, the W, D×C, that minimises Σ w‖zW − y‖² + λ‖W‖² over the rows of all peers, from
 // the sum of their equations (Hoerl and Kennard 1970; by Cholesky, in float64). λ is in units of the mean diagonal of
-// ZᵀWZ, so that a scale of the input does not matter; the last column of z, a constant, is not penalised. All solutions
-// lie in solved, one after the other. Ridge ends soon after ctx does.
+// ZᵀWZ, so that a scale of the input does not matter; the last column of z, a constant, is not penalised. lambdas ascend;
+// one that is too small for the precision of the sums has the solution of the next larger one. All solutions lie in
+// solved, one after the other. Ridge ends soon after ctx does.
 func Ridge(ctx context.Context, sums []float32, d, c int, lambdas []float64) (solutions []hmat.Dense, solved []float32, err error) {
 	for _, v := range sums {
 		if !(math.Abs(float64(v)) <= math.MaxFloat32) {
@@ -56,7 +57,9 @@ func Ridge(ctx context.Context, sums []float32, d, c int, lambdas []float64) (so
 	a := blas64.Symmetric{N: d, Stride: d, Data: make([]float64, d*d), Uplo: blas.Upper} // all penalties share it
 	cross := blas64.General{Rows: d, Cols: c, Stride: c, Data: make([]float64, d*c)}
 	solved = make([]float32, len(lambdas)*d*c)
-	for k, lambda := range lambdas {
+	solutions = make([]hmat.Dense, len(lambdas))
+	for k := len(lambdas) - 1; k >= 0; k-- {
+		lambda := lambdas[k]
 		right := unpack(a, sums)
 		mean := 0.0
 		for i := range d - 1 {
@@ -70,8 +73,13 @@ func Ridge(ctx context.Context, sums []float32, d, c int, lambdas []float64) (so
 		if err != nil {
 			return nil, nil, err
 		}
-		if !ok {
+		s := hmat.View(d, c, solved[k*d*c:])
+		if !ok && k == len(lambdas)-1 {
 			return nil, nil, fmt.Errorf("ridge: the equations are singular with penalty %g; use a larger one", lambda)
+		} else if !ok {
+			s.CopyFrom(solutions[k+1])
+			solutions[k] = s
+			continue
 		}
 		for i, v := range right {
 			cross.Data[i] = float64(v)
@@ -79,11 +87,10 @@ func Ridge(ctx context.Context, sums []float32, d, c int, lambdas []float64) (so
 		if err := solveCholesky(ctx, a, cross); err != nil {
 			return nil, nil, err
 		}
-		s := hmat.View(d, c, solved[k*d*c:])
 		for i, v := range cross.Data {
 			s.Data[i] = float32(v)
 		}
-		solutions = append(solutions, s)
+		solutions[k] = s
 	}
 	return solutions, solved, nil
 }
