@@ -29,15 +29,15 @@ type Layout struct {
 	AllHops    bool `json:"all_hops,omitempty"`   // keep the columns of hops 0 to Hops, else those of the last hop
 	Degree     bool `json:"degree,omitempty"`     // a column log(1 + degree) in the first round
 	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features, or 0.
-	OwnFeatures int `json:"own_features,omitempty"`
-	LogitHops  int  `json:"logit_hops,omitempty"` // aggregations of the logits of the round before, each of them columns
-	Random     int  `json:"random,omitempty"`     // random Fourier features of each head
-	Residual   bool `json:"residual,omitempty"`   // rounds after the first learn from residuals, else from soft labels
-	LeaveOut   bool `json:"leave_out,omitempty"`  // a node's own part is taken out of the means that its row is compared with
-	Inductive  bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
-	Numbers    bool `json:"numbers,omitempty"`    // labels are standardised numbers, not classes
-	Multi      bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
-	Coarse     int  `json:"coarse,omitempty"`     // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
+	OwnFeatures int  `json:"own_features,omitempty"`
+	LogitHops   int  `json:"logit_hops,omitempty"` // aggregations of the logits of the round before, each of them columns
+	Random      int  `json:"random,omitempty"`     // random Fourier features of each head
+	Residual    bool `json:"residual,omitempty"`   // rounds after the first learn from residuals, else from soft labels
+	LeaveOut    bool `json:"leave_out,omitempty"`  // a node's own part is taken out of the means that its row is compared with
+	Inductive   bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
+	Numbers     bool `json:"numbers,omitempty"`    // labels are standardised numbers, not classes
+	Multi       bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
+	Coarse      int  `json:"coarse,omitempty"`     // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
 	// Own is how many rounds see each node's own features alone. Each round after them adds the sum, with
 	// weight 1, of its neighbours' class rows, and nothing else is learned from edges: Hops and LogitHops
