@@ -82,10 +82,10 @@ func (p Plan) rowNorm(t task) string {
 	switch {
 	case p.RowNorm != Auto:
 		return p.RowNorm
-	case p.Encoder.Kind == "classes" && t.Kind != target.Numbers:
-		return "l2"
+	case t.Kind == target.Numbers:
+		return "none"
 	}
-	return "none"
+	return "l2"
 }
 
 // penalties returns those that p tries in a regression of one layer of t.

@@ -91,8 +91,7 @@ type Plan struct {
 	// Whether a layer's input is added to its output.
 	Residual bool `yaml:"residual" when:"solver=adam,adamw,sgd" help:"residual connections"`
 	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
-	// values, l2 their Euclidean length. auto: l2 with encoder classes, where a node's sizes say little
-	// about its class; none with other encoders, and for a numeric target.
+	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much.
 	RowNorm string `yaml:"row_norm" default:"none" choices:"none, l1, l2, auto" old:"unit_sum true=l1 false=none" help:"norm that divides each node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.

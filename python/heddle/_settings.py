@@ -135,8 +135,8 @@ class Settings(TypedDict, total=False):
     """Norm that divides each node's features.
 
     Norm by which each node's features are divided before training: l1 is the sum of their absolute
-    values, l2 their Euclidean length. auto: l2 with encoder classes, where a node's sizes say little
-    about its class; none with other encoders, and for a numeric target.
+    values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say
+    much.
     """
 
     label_augmentation: float
