@@ -111,11 +111,8 @@ func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
 		t.line.sender = train.NewSender(t.line.group, t.shard, t.config.Rows)
 	}
 	t.count = all.Labelled
-	if !t.config.Balanced {
-		return nil
-	}
-	t.weight = task.ClassWeights(all.Classes)
-	if !t.shard.Labels.Multi() {
+	t.weight = task.Weights(all.Classes, t.config.Balanced, t.config.ClassWeights)
+	if t.weight != nil && !t.shard.Labels.Multi() {
 		t.count = 0
 		for k, w := range t.weight {
 			t.count += float64(w) * all.Classes[k]

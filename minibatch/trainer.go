@@ -117,9 +117,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	}
 	t.Learn(all)
 	t.shard = all.HoldOut(t.Whole)
-	if t.config.Balanced {
-		t.weight = task.ClassWeights(all.Classes)
-	}
+	t.weight = task.Weights(all.Classes, t.config.Balanced, t.config.ClassWeights)
 	edges, err := t.edges(ctx, g)
 	if err != nil {
 		return err

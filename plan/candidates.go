@@ -47,7 +47,7 @@ const (
 // commonSettings are those about model and training that all candidates of preset auto take from the plan, autoSettings
 // those that a plan of preset auto may set.
 var (
-	commonSettings = []string{"seed", "threshold", "balanced", "inductive", "metric", "min_class"}
+	commonSettings = []string{"seed", "threshold", "balanced", "class_weights", "inductive", "metric", "min_class"}
 	autoSettings   = append([]string{"mode", "preset", "budget", "goal"}, commonSettings...)
 	chosenGroups   = []string{"model", "training", "closed form", "privacy"}
 )

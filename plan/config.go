@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -27,15 +28,16 @@ import (
 // task describes the data that a model is for.
 type task struct {
 	Kind      target.Kind
-	Features  int  // F
-	Numbered  bool // features say no more than which node it is
-	Classes   int  // C
-	Relations int  // of typed edges
-	Edges     int  // columns of edges
+	Features  int      // F
+	Numbered  bool     // features say no more than which node it is
+	Classes   int      // C
+	Names     []string // [C] of the classes; nil: their numbers
+	Relations int      // of typed edges
+	Edges     int      // columns of edges
 }
 
 func taskOf(s *shard.Shard) task {
-	return task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
+	return task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Names: s.Labels.Names, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
 }
 
 // narrowBits are the number formats whose sums fit only for a limited number of peers; widerFormats are the others.
@@ -163,6 +165,7 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	if q.Leaves > 0 {
 		q.fitLeaves(&c, &errs)
 	}
+	c.ClassWeights = q.classWeights(t, &errs)
 	c.Rows = q.coding()
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
@@ -184,6 +187,51 @@ func (p Plan) metric(t task) eval.Metric {
 		return "micro-f1"
 	}
 	return "accuracy"
+}
+
+// classWeights returns what a label of each class of t counts; nil: all alike. Faults go to errs.
+func (p Plan) classWeights(t task, errs *faults) []float32 {
+	switch {
+	case len(p.ClassWeights) == 0:
+		return nil
+	case t.Kind == target.Numbers:
+		errs.add("class_weights must be empty where nodes have numbers (got %s)", strings.Join(p.ClassWeights, ","))
+		return nil
+	case t.Kind == target.Several && p.Solver == "ridge":
+		errs.add("class_weights must be empty with solver ridge where a node may have several classes (got %s)", strings.Join(p.ClassWeights, ","))
+		return nil
+	}
+	weights, given := slices.Repeat([]float32{1}, t.Classes), make([]bool, t.Classes)
+	for _, one := range p.ClassWeights {
+		name, text, ok := cutWeight(one)
+		class := slices.Index(t.Names, name)
+		if n, err := strconv.Atoi(name); t.Names == nil && err == nil && n < t.Classes {
+			class = n
+		}
+		weight, err := strconv.ParseFloat(text, 32)
+		switch {
+		case !ok || err != nil:
+			errs.add("class_weights must be CLASS=WEIGHT (got %q)", one)
+		case class < 0 && t.Names == nil:
+			errs.add("class_weights must name classes 0 to %d (got %q)", t.Classes-1, name)
+		case class < 0:
+			errs.add("class_weights must name classes of the data, such as %q (got %q)", t.Names[0], name)
+		case given[class]:
+			errs.add("class_weights must name a class once (got %q twice)", name)
+		default:
+			weights[class], given[class] = float32(weight), true
+		}
+	}
+	return weights
+}
+
+// cutWeight cuts CLASS=WEIGHT in two.
+func cutWeight(text string) (class, weight string, ok bool) {
+	at := strings.LastIndexByte(text, '=')
+	if at < 0 {
+		return "", "", false
+	}
+	return strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:]), true
 }
 
 // loss is that of a trainer that takes steps.
@@ -277,7 +325,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	c := retexo.Defaults(spec)
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
-	c.Loss, c.Lambdas = q.loss(), q.penalties(t)
+	c.Loss, c.Lambdas, c.ClassWeights = q.loss(), q.penalties(t), q.classWeights(t, &errs)
 	c.Metric, c.Solver, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Solver, q.Rounds*q.LocalSteps
 	if q.Solver == "ridge" {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
@@ -300,7 +348,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := fullbatch.Defaults(spec)
 	q.fill(&c)
-	c.Loss = q.loss()
+	c.Loss, c.ClassWeights = q.loss(), q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
 	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
@@ -314,7 +362,7 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := minibatch.Config{Config: train.Config{Spec: spec}}
 	q.fill(&c)
-	c.Loss = q.loss()
+	c.Loss, c.ClassWeights = q.loss(), q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
 	c.Cache, c.Memory = q.FeatureCache<<20, q.Memory<<20
 	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {

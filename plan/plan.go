@@ -143,6 +143,10 @@ type Plan struct {
 	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold between two classes"`
 	// Whether a class is weighted by the inverse of its fraction of the training labels.
 	Balanced bool `yaml:"balanced" to:"Balanced" help:"equal weight of all classes"`
+	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. Of nodes with several
+	// classes it is the weight of the class's own decision, which solver ridge and encoder classes do not read. On a command line it may be a file, of lines
+	// CLASS,WEIGHT.
+	ClassWeights []string `yaml:"class_weights" default:"" help:"weights of classes, CLASS=WEIGHT, or a file of them"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
 	// In-edges of a node that are sampled for the training of a layer; 0: all are used.

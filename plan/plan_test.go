@@ -378,7 +378,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "init": {strings.Repeat("5e", 32)}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		was, ok := config(p, data)
@@ -448,6 +448,56 @@ func TestEveryFieldHasASetting(t *testing.T) {
 				t.Errorf("no setting changes %s of %s", name, trainer)
 			}
 		}
+	}
+}
+
+// TestClassWeights: weights are those of the data's classes, by name or by number; others are refused, as are weights where
+// nothing reads them.
+func TestClassWeights(t *testing.T) {
+	named, numbered := task{Features: 3, Classes: 3, Names: []string{"a", "b=c", "d"}}, task{Features: 3, Classes: 3}
+	several, numbers := named, named
+	several.Kind, numbers.Kind = target.Several, target.Numbers
+	for _, c := range []struct {
+		text, fault string
+		data        task
+		weights     []float32
+	}{
+		{"class_weights: [d=3, b=c=0.5]\nmode: standalone", "", named, []float32{1, 0.5, 3}},
+		{"class_weights: [2=4]\npreset: frugal", "", numbered, []float32{1, 1, 4}},
+		{"class_weights: [d=3]\nmode: fullbatch", "", several, []float32{1, 1, 3}},
+		{"class_weights: [d=3]\nsolver: ridge\nlayers: 1", "solver ridge where a node may have several classes", several, nil},
+		{"class_weights: [d=3]\nmode: minibatch", "where nodes have numbers", numbers, nil},
+		{"class_weights: [e=3]\nmode: fullbatch", `classes of the data, such as "a" (got "e")`, named, nil},
+		{"class_weights: [3=3]\nmode: fullbatch", `classes 0 to 2 (got "3")`, numbered, nil},
+		{"class_weights: [d=3, d=4]\nmode: fullbatch", `a class once (got "d" twice)`, named, nil},
+		{"class_weights: [d=x]\nmode: fullbatch", `CLASS=WEIGHT (got "d=x")`, named, nil},
+		{"class_weights: [d]\nmode: fullbatch", `CLASS=WEIGHT (got "d")`, named, nil},
+		{"class_weights: [d=0]\npreset: frugal", "above 0", named, nil},
+		{"class_weights: [d=2]\nbalanced: true\nmode: standalone", "balanced must be false with class_weights", named, nil},
+	} {
+		p := read(t, c.text, nil)
+		var weights []float32
+		var err error
+		switch {
+		case p.InClosedForm():
+			one, bad := p.closedFormConfig(c.data)
+			weights, err = one.ClassWeights, bad
+		case p.Mode == "retexo":
+			one, bad := p.layerwise(c.data)
+			weights, err = one.ClassWeights, bad
+		case p.Mode == "minibatch":
+			one, bad := p.sampledConfig(c.data)
+			weights, err = one.ClassWeights, bad
+		default:
+			one, bad := p.endToEndConfig(c.data)
+			weights, err = one.ClassWeights, bad
+		}
+		if ok := c.fault == "" && err == nil || c.fault != "" && err != nil && strings.Contains(err.Error(), c.fault); !ok || !slices.Equal(weights, c.weights) {
+			t.Errorf("%q has weights %v, must be %v; its fault is %v, must be %q", c.text, weights, c.weights, err, c.fault)
+		}
+	}
+	if err := read(t, "class_weights: [yes=3, no=1, perhaps=2]\nmode: fullbatch", nil).Validate(); err != nil {
+		t.Errorf("a plan with weights, of no data, is refused: %v", err)
 	}
 }
 

@@ -322,7 +322,14 @@ func (p Plan) Validate() error {
 	if p.Loss != "auto" || p.metric(task{}).OfNumbers() {
 		kind = target.Numbers
 	}
-	_, err := p.identify(task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations})
+	any := task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations}
+	for _, one := range p.ClassWeights { // those of the data, as far as is known
+		if name, _, ok := cutWeight(one); ok && !slices.Contains(any.Names, name) {
+			any.Names = append(any.Names, name)
+		}
+	}
+	any.Classes = max(any.Classes, len(any.Names))
+	_, err := p.identify(any)
 	return errors.Join(err, p.CheckMembers(), p.CheckRuns())
 }
 

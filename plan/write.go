@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/goccy/go-yaml"
 )
@@ -12,7 +13,8 @@ import (
 func (p Plan) MarshalYAML() ([]byte, error) {
 	var all yaml.MapSlice
 	for _, s := range settings() {
-		if v := p.value(s); p.reads(s) && (s.Only == "" || p.Get(s) != s.Default) {
+		v := p.value(s)
+		if none := v.Kind() == reflect.Slice && v.Len() == 0; p.reads(s) && !none && (s.Only == "" || p.Get(s) != s.Default) {
 			all = append(all, yaml.MapItem{Key: s.Name, Value: v.Interface()})
 		}
 	}

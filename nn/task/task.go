@@ -49,9 +49,17 @@ func (l Loss) Of(grad, logits mat.Dense, labels graph.Labels, weight []float32) 
 	return crossEntropy(grad, logits, labels, weight)
 }
 
-// ClassWeights returns N/(C·n_c) for the C classes that have labels, n_c of N in all, so that every
+// Weights returns what each class weighs, of n labels each: the given weights, or with balanced ClassWeights; nil: 1.
+func Weights(n []float64, balanced bool, given []float32) []float32 {
+	if balanced {
+		return classWeights(n)
+	}
+	return given
+}
+
+// classWeights returns N/(C·n_c) for the C classes that have labels, n_c of N in all, so that every
 // class weighs the same and the mean weight of a label is 1. A class without labels weighs 0.
-func ClassWeights(n []float64) []float32 {
+func classWeights(n []float64) []float32 {
 	total, classes := 0.0, 0.0
 	for _, k := range n {
 		total += k

@@ -105,7 +105,7 @@ func TestLossesOfExtremeLogits(t *testing.T) {
 }
 
 func TestClassWeights(t *testing.T) {
-	w := ClassWeights([]float64{2, 0, 6})
+	w := Weights([]float64{2, 0, 6}, true, nil)
 	if w[1] != 0 || math.Abs(float64(w[0]*2+w[2]*6)-8) > 1e-6 || w[0] != 3*w[2] {
 		t.Errorf("weights of 2, 0 and 6 labels are %v", w)
 	}

@@ -53,6 +53,8 @@ type Config struct {
 	Lambdas   []float64 `json:"lambdas"` // penalties to choose from, ascending
 	Balanced  bool      `json:"balanced"`
 	Inductive bool      `json:"inductive"`
+	// [C] what a label of each class counts in the regressions; nil: all alike, or as Balanced says.
+	ClassWeights []float32 `json:"class_weights,omitempty"`
 
 	// Privacy of edges (package privacy/dp): nodes learn of their neighbours by sums with noise alone, Hops
 	// times, in the last so many rounds. Epsilon 0: none, and sums are exact.
@@ -97,6 +99,7 @@ func (c Config) Validate() error {
 	one("row_norm", c.RowNorm, "none", "l1", "l2")
 	fault(c.Target == "labels" && c.numbers(), "class_target must be auto or residual where nodes have numbers (got labels)")
 	fault(c.Balanced && c.numbers(), "balanced must be false where nodes have numbers (got true): there are no classes to weigh")
+	errs = append(errs, train.CheckClassWeights(c.ClassWeights, c.Classes, c.Balanced, kind))
 	fault(c.Target == "labels" && c.Task == "multi", "class_target must be auto or residual where a node may have several classes (got labels)")
 	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds, c.ClassRounds)
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)

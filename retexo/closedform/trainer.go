@@ -234,9 +234,7 @@ func (t *Trainer) resolve(counts labels.Counts) error {
 	}
 	model.Spec.Units = counts.Units
 	t.model, t.x = model, model.Encoder.Input(t.inputs())
-	if t.config.Balanced {
-		t.weight = task.ClassWeights(t.labels.Classes)
-	}
+	t.weight = task.Weights(t.labels.Classes, t.config.Balanced, t.config.ClassWeights)
 	ones := mat.New(t.shard.Owned, 1)
 	for i := range ones.Data {
 		ones.Data[i] = 1

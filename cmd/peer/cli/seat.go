@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -18,7 +19,7 @@ import (
 
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
 // the settings that flags gave, by name. Keys of the file that are not settings go to rest. All
-// faults are reported at once. It also returns the text of the file.
+// faults are reported at once. It also returns the text of the file. The class_weights of a flag may be a file of them.
 func LoadPlan(
 	command, path string, given map[string]string, rest any, warn func(string),
 ) (p *heddle.Plan, text []byte, err error) {
@@ -26,6 +27,13 @@ func LoadPlan(
 		if text, err = readText(path); err != nil {
 			return nil, nil, Invalid(err)
 		}
+	}
+	if file := given["class_weights"]; file != "" && !strings.Contains(file, "=") {
+		weights, err := readClassWeights(file)
+		if err != nil {
+			return nil, nil, Invalid(err)
+		}
+		given["class_weights"] = weights
 	}
 	p, warnings, err := heddle.ReadPlan(text, given, rest)
 	for _, w := range warnings {
