@@ -475,9 +475,11 @@ func TestClassWeights(t *testing.T) {
 		{"class_weights: [d=0]\npreset: frugal", "above 0", named, nil},
 		{"class_weights: [d=2]\nbalanced: true\nmode: standalone", "balanced must be false with class_weights", named, nil},
 	} {
-		p := read(t, c.text, nil)
+		p, _, err := Read([]byte(c.text), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var weights []float32
-		var err error
 		switch {
 		case p.InClosedForm():
 			one, bad := p.closedFormConfig(c.data)

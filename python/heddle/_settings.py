@@ -269,6 +269,14 @@ class Settings(TypedDict, total=False):
     Whether a class is weighted by the inverse of its fraction of the training labels.
     """
 
+    class_weights: list[float]
+    """Weights of classes, CLASS=WEIGHT, or a file of them.
+
+    What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. Of
+    nodes with several classes it is the weight of the class's own decision, which solver ridge and
+    encoder classes do not read. On a command line it may be a file, of lines CLASS,WEIGHT.
+    """
+
     inductive: bool
     """Training without validation and test nodes.
 
