@@ -57,7 +57,7 @@ func (c Config) Validate() error {
 	if c.Balanced && kind == target.Numbers {
 		errs = append(errs, errors.New("balanced must be false where nodes have numbers (got true): there are no classes to weigh"))
 	}
-	errs = append(errs, CheckClassWeights(c.ClassWeights, c.Spec.Classes, c.Balanced, kind))
+	errs = append(errs, task.CheckWeights(c.ClassWeights, c.Spec.Classes, c.Balanced, kind))
 	least := func(name string, got, bound int) {
 		if got < bound {
 			errs = append(errs, fmt.Errorf("%s must be at least %d (got %d)", name, bound, got))
@@ -72,29 +72,6 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(errs...)
 }
-
-// CheckClassWeights returns what is wrong with the weights of so many classes of labels of kind k; nil weights are right.
-func CheckClassWeights(weights []float32, classes int, balanced bool, k target.Kind) error {
-	switch {
-	case weights == nil:
-		return nil
-	case k == target.Numbers:
-		return errors.New("class_weights must be empty where nodes have numbers: there are no classes to weigh")
-	case balanced:
-		return errors.New("balanced must be false with class_weights (got true)")
-	case len(weights) != classes:
-		return fmt.Errorf("class_weights must be %d, one a class (got %d)", classes, len(weights))
-	}
-	for _, w := range weights {
-		if !(w > 0 && w <= MostClassWeight) {
-			return fmt.Errorf("class_weights must be above 0 and at most %g (got %g)", float64(MostClassWeight), w)
-		}
-	}
-	return nil
-}
-
-// MostClassWeight bounds the weight of a class, so that sums of weighted losses stay within their format.
-const MostClassWeight = 1e4
 
 // Fits reports what of shard s a model of c.Spec cannot be trained on.
 func (c Config) Fits(s *shard.Shard) error {

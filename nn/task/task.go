@@ -5,6 +5,7 @@
 package task
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -56,6 +57,29 @@ func Weights(n []float64, balanced bool, given []float32) []float32 {
 	}
 	return given
 }
+
+// CheckWeights returns what is wrong with the weights of so many classes of labels of kind k; nil weights are right.
+func CheckWeights(weights []float32, classes int, balanced bool, k target.Kind) error {
+	switch {
+	case weights == nil:
+		return nil
+	case k == target.Numbers:
+		return errors.New("class_weights must be empty where nodes have numbers: there are no classes to weigh")
+	case balanced:
+		return errors.New("balanced must be false with class_weights (got true)")
+	case len(weights) != classes:
+		return fmt.Errorf("class_weights must be %d, one a class (got %d)", classes, len(weights))
+	}
+	for _, w := range weights {
+		if !(w > 0 && w <= maxWeight) {
+			return fmt.Errorf("class_weights must be above 0 and at most %g (got %g)", float64(maxWeight), w)
+		}
+	}
+	return nil
+}
+
+// maxWeight bounds the weight of a class, so that sums of weighted losses stay within their format.
+const maxWeight = 1e4
 
 // classWeights returns N/(C·n_c) for the C classes that have labels, n_c of N in all, so that every
 // class weighs the same and the mean weight of a label is 1. A class without labels weighs 0.
