@@ -20,6 +20,8 @@ import (
 // newest, and notes that outlive them. It is not safe for concurrent use, nor for two processes.
 type Store struct {
 	Dir string // made at the first Save, for its owner alone: states may hold rows of features
+	// Saved is called when a state or a note is durable in Dir, for a copy elsewhere; its error is Save's. nil: nothing.
+	Saved func() error
 
 	on disk.FS // nil: the machine's
 }
@@ -53,6 +55,16 @@ func (s *Store) Save(seq uint64, st *State) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("checkpoint: remove an old state: %w", err)
+	}
+	return s.saved()
+}
+
+func (s *Store) saved() error {
+	if s.Saved == nil {
+		return nil
+	}
+	if err := s.Saved(); err != nil {
+		return fmt.Errorf("checkpoint: copy: %w", err)
 	}
 	return nil
 }
@@ -104,7 +116,10 @@ func (s *Store) KeepNote(name string, text []byte) error {
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
-	return disk.WriteFile(s.disk(), filepath.Join(s.Dir, name), 0o600, text)
+	if err := disk.WriteFile(s.disk(), filepath.Join(s.Dir, name), 0o600, text); err != nil {
+		return err
+	}
+	return s.saved()
 }
 
 // Readable returns the numbers of the states that can be read, the newest first, and the first of

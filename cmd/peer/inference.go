@@ -31,7 +31,8 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	p, rank, err := q.SitAs(w, q.identify)
+	defer func() { err = errors.Join(err, q.remote.Close()) }()
+	p, rank, err := q.SitAs(w, func(p *heddle.Plan) (identity.Identity, error) { return q.identify(ctx, p) })
 	if err != nil {
 		return err
 	}
@@ -82,18 +83,21 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 
 // identify returns this peer's key. Of the ranks of a scheduler, which all have the same flags, each has its own parts and
 // files.
-func (q *question) identify(p *heddle.Plan) (own identity.Identity, err error) {
+func (q *question) identify(ctx context.Context, p *heddle.Plan) (own identity.Identity, err error) {
 	own, rank, err := q.launch.Identify(&q.Seat, p)
-	if err != nil || rank < 0 {
+	if err != nil {
 		return own, err
 	}
 	for _, path := range []*string{&q.out, &q.embeddings, &q.report} {
+		if rank < 0 {
+			break
+		}
 		if *path != "" && len(p.Members) > 1 && !strings.Contains(*path, "{rank}") {
 			return own, cli.Invalidf("%s: the file of each rank must have a name of its own: write {rank} in it", *path)
 		}
 		*path = strings.ReplaceAll(*path, "{rank}", strconv.Itoa(rank))
 	}
-	q.shard, err = launch.Parts(q.shard, rank, len(p.Members))
+	q.shard, err = launch.Parts(ctx, &q.remote, q.shard, rank, len(p.Members))
 	return own, err
 }
 

@@ -29,24 +29,9 @@ func TestLaunch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	port := freePorts(t, 3)
-	first, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ranks := func(args ...string) {
-		var all []*exec.Cmd
-		for r := range 3 {
-			p := process(t, append(args, "--plan", at("plan.yaml"), "--shard", at("parts"), "--secret", at("secret"), "--port", port, "--wait", "20s",
-				"--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", first+r))...)
-			p.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SLURM_") || strings.HasPrefix(s, "JOB_") }),
-				append(p.Env, fmt.Sprint("OMPI_COMM_WORLD_RANK=", r), "OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_LOCAL_SIZE=3")...)
-			if err := p.Start(); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, p)
-		}
-		for r, p := range all {
+		t.Helper()
+		for r, p := range launched(t, append(args, "--plan", at("plan.yaml"), "--shard", at("parts"), "--secret", at("secret"))...) {
 			if err := p.Wait(); err != nil {
 				t.Errorf("%s, rank %d: %v", args[0], r, err)
 			}
@@ -66,6 +51,27 @@ func TestLaunch(t *testing.T) {
 		}
 	}
 	equal(t, "peers of the one file of figures", figures(t, at("figures.json")).Peers, 3)
+}
+
+// launched starts a command in three processes as Open MPI would.
+func launched(t *testing.T, args ...string) (all []*exec.Cmd) {
+	t.Helper()
+	port := freePorts(t, 3)
+	first, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := range 3 {
+		p := process(t, append(args, "--port", port, "--wait", "20s", "--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", first+r))...)
+		p.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SLURM_") || strings.HasPrefix(s, "JOB_") }),
+			append(p.Env, fmt.Sprint("OMPI_COMM_WORLD_RANK=", r), "OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_LOCAL_SIZE=3")...)
+		p.Stderr = new(bytes.Buffer)
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // predictedClasses reads the class of each node from a file of predictions.

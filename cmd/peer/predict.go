@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
 	"github.com/heddle-gnn/heddle/cmd/peer/launch"
+	"github.com/heddle-gnn/heddle/cmd/peer/objects"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -36,6 +37,7 @@ type question struct {
 	split                                             int
 	cells                                             table.Format
 	launch                                            launch.Flags // with --plan
+	remote                                            objects.Scratch
 }
 
 func newPredict() *cobra.Command {

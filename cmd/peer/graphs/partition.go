@@ -17,6 +17,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/objects"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -88,7 +89,7 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 	f.Lookup("parts").DefValue = "0"
 	f.StringVar(&s.by, "policy", "random", "partitioning policy")
 	f.Uint64Var(&s.seed, "seed", 1, "random seed of the policy")
-	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
+	f.StringVarP(&s.out, "out", "o", "", "directory or s3:// address to write; must be new or empty")
 	f.StringToStringVar(&s.caps, "cap", nil, "bounds of parts over fair shares, as vertices=1.03")
 	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1; default: equal")
 	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
@@ -103,11 +104,16 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 	return c
 }
 
-func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
+func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err error) {
+	var remote objects.Scratch
+	defer func() { err = errors.Join(err, remote.Close()) }()
+	given := s.out
+	if s.out, err = remote.Out(s.out); err != nil {
+		return cli.Invalid(err)
+	}
 	if err := s.read(); err != nil {
 		return cli.Invalid(err)
 	}
-	var err error
 	switch {
 	case s.vertexCut != nil:
 		r, err := s.measureVertexCut(ctx, w)
@@ -126,8 +132,14 @@ func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	if err != nil {
 		return err
 	}
+	if _, err := remote.SaveOut(ctx, "manifest.json"); err != nil {
+		return err
+	}
 	w.End()
-	describe(stdout, s.out, s.manifest)
+	if given == "" {
+		given = s.out
+	}
+	describe(stdout, given, s.manifest)
 	timings(stdout, s.phases)
 	if s.page == "" {
 		return nil
