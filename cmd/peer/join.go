@@ -128,11 +128,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		return err
 	}
 	s.Site.OnModel = func(o *heddle.Result) error {
-		if err := write(early, o); err != nil {
-			return err
-		}
-		_, err := s.remote.SaveOut(ctx, "result.json")
-		return err
+		return errors.Join(write(early, o), s.remote.SaveOut(ctx, io.Discard))
 	}
 	s.Site.Embed = s.out.rows != ""
 	o, err := heddle.Join(ctx, *p, s.Site)
@@ -158,12 +154,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err := s.out.print(text, o, []*shard.Shard{own}); err != nil {
 		return err
 	}
-	if at, err := s.remote.SaveOut(ctx, "result.json"); err != nil {
-		return err
-	} else if at != "" {
-		fmt.Fprintf(text, "copied: all of it to %s\n", at)
-	}
-	if err := cli.PrintLedger(text, s.Site.Ledger, own.Name); err != nil {
+	if err := errors.Join(s.remote.SaveOut(ctx, text), cli.PrintLedger(text, s.Site.Ledger, own.Name)); err != nil {
 		return err
 	}
 	if s.alone {

@@ -132,7 +132,7 @@ func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err 
 	if err != nil {
 		return err
 	}
-	if _, err := remote.SaveOut(ctx, "manifest.json"); err != nil {
+	if err := remote.SaveOut(ctx, io.Discard); err != nil {
 		return err
 	}
 	w.End()

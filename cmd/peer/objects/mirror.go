@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Mirror keeps a copy of a directory, such as that of a run's checkpoints, in object storage: first the contents as objects
+// mirror keeps a copy of a directory, such as that of a run's checkpoints, in object storage: first the contents as objects
 // named by their SHA-256, then the list of files, a small object that replaces the one before. So whoever reads it finds a
 // whole directory, the old one or the new. One process at a time may write to it.
-type Mirror struct {
-	tree *Tree
+type mirror struct {
+	tree *tree
 	dir  string
 	held map[string]file // by name
 }
@@ -35,11 +35,11 @@ type file struct {
 	changed time.Time // of the file here
 }
 
-// NewMirror returns the mirror of a directory at an address.
-func NewMirror(t *Tree, dir string) *Mirror { return &Mirror{t, dir, map[string]file{}} }
+// newMirror returns the mirror of a directory at an address.
+func newMirror(t *tree, dir string) *mirror { return &mirror{t, dir, map[string]file{}} }
 
 // Restore writes the files of the list into the directory. Without a list there are none.
-func (m *Mirror) Restore(ctx context.Context) error {
+func (m *mirror) Restore(ctx context.Context) error {
 	text, err := m.tree.Read(ctx, list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -75,7 +75,7 @@ func (m *Mirror) Restore(ctx context.Context) error {
 }
 
 // Save copies what has changed in the directory since the last time.
-func (m *Mirror) Save(ctx context.Context) error {
+func (m *mirror) Save(ctx context.Context) error {
 	names, err := filesBelow(m.dir)
 	if err != nil {
 		return err

@@ -23,11 +23,11 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// tree starts a gateway and returns an empty tree in its bucket.
-func tree(t *testing.T) (*Tree, map[string]string) {
+// emptyTree starts a gateway and returns an empty tree in its bucket.
+func emptyTree(t *testing.T) (*tree, map[string]string) {
 	t.Helper()
 	env := gateway.Start(t)
-	all, err := Open("s3://heddle/run", func(name string) string { return env[name] })
+	all, err := open("s3://heddle/run", func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func tree(t *testing.T) (*Tree, map[string]string) {
 	return all, env
 }
 
-func file1(t *testing.T, text []byte) string {
+func written(t *testing.T, text []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -57,9 +57,9 @@ func large() []byte {
 
 // TestFetch: an object of several ranges is what was put, also over a connection that breaks off in the middle of each range.
 func TestFetch(t *testing.T) {
-	all, env := tree(t)
+	all, env := emptyTree(t)
 	text := large()
-	if err := all.PutFile(t.Context(), "big", file1(t, text)); err != nil {
+	if err := all.PutFile(t.Context(), "big", written(t, text)); err != nil {
 		t.Fatal(err)
 	}
 	back, err := url.Parse(env["AWS_ENDPOINT_URL_S3"])
@@ -89,11 +89,11 @@ func TestFetch(t *testing.T) {
 	go proxy.Serve(listen)
 	t.Cleanup(func() { proxy.Close() })
 	env["AWS_ENDPOINT_URL_S3"] = "http://" + listen.Addr().String()
-	through, err := Open("s3://heddle/run", func(name string) string { return env[name] })
+	through, err := open("s3://heddle/run", func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, from := range map[string]*Tree{"straight": all, "broken off": through} {
+	for name, from := range map[string]*tree{"straight": all, "broken off": through} {
 		to := filepath.Join(t.TempDir(), "copy")
 		if err := from.Fetch(t.Context(), "big", to); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -113,7 +113,7 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("cut") }
 
 // TestFaults: errors name the object, and a wrong address or endpoint is refused.
 func TestFaults(t *testing.T) {
-	all, env := tree(t)
+	all, env := emptyTree(t)
 	to := filepath.Join(t.TempDir(), "copy")
 	if err := all.Fetch(t.Context(), "none", to); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "s3://heddle/run/none") {
 		t.Errorf("a missing object is %v", err)
@@ -131,7 +131,7 @@ func TestFaults(t *testing.T) {
 	}
 	env["AWS_SECRET_ACCESS_KEY"] = "wrong"
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-	stranger, err := Open("s3://heddle/run", func(name string) string { return env[name] })
+	stranger, err := open("s3://heddle/run", func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 		t.Errorf("a wrong secret is %v", err)
 	}
 	for address, endpoint := range map[string]string{"s3://": "", "heddle": "", "s3://heddle": "localhost:9000"} {
-		if _, err := Open(address, func(name string) string { return map[string]string{"AWS_ENDPOINT_URL": endpoint}[name] }); err == nil {
+		if _, err := open(address, func(name string) string { return map[string]string{"AWS_ENDPOINT_URL": endpoint}[name] }); err == nil {
 			t.Errorf("%s at %q is accepted", address, endpoint)
 		}
 	}
@@ -147,7 +147,7 @@ func TestFaults(t *testing.T) {
 
 // TestMirror: what is restored is the directory as it was at the last Save, and nothing else is stored.
 func TestMirror(t *testing.T) {
-	all, env := tree(t)
+	all, env := emptyTree(t)
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
@@ -156,14 +156,14 @@ func TestMirror(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := NewMirror(all, dir)
+	m := newMirror(all, dir)
 	check := func(want ...string) {
 		t.Helper()
 		if err := m.Save(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		to := t.TempDir()
-		if err := NewMirror(all, to).Restore(t.Context()); err != nil {
+		if err := newMirror(all, to).Restore(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		names, err := filesBelow(to)
@@ -203,7 +203,7 @@ func TestMirror(t *testing.T) {
 	if err := all.Put(t.Context(), list, []byte(`[{"name":"../x","sha256":"00","size":1}]`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewMirror(all, t.TempDir()).Restore(t.Context()); err == nil || !strings.Contains(err.Error(), `"../x"`) {
+	if err := newMirror(all, t.TempDir()).Restore(t.Context()); err == nil || !strings.Contains(err.Error(), `"../x"`) {
 		t.Errorf("a file outside of the directory is %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -20,9 +21,9 @@ import (
 type Scratch struct {
 	dir   string
 	named map[string]string // address of each path
-	out   *Tree
+	out   *tree
 	files string // of out
-	state *Mirror
+	state *mirror
 }
 
 // Named returns the address of a copy, and any other path as it is.
@@ -60,7 +61,7 @@ func (s *Scratch) Partition(ctx context.Context, address string, parts func(coun
 	if !Is(address) {
 		return address, nil
 	}
-	t, err := Open(address, os.Getenv)
+	t, err := open(address, os.Getenv)
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +102,7 @@ func (s *Scratch) Parts(ctx context.Context, paths string) (string, error) {
 	var local []string
 	for _, address := range strings.Split(paths, ",") {
 		at, name := path.Split(strings.TrimPrefix(address, scheme))
-		t, err := Open(scheme+at, os.Getenv)
+		t, err := open(scheme+at, os.Getenv)
 		if err != nil {
 			return "", err
 		}
@@ -125,7 +126,7 @@ func (s *Scratch) State(ctx context.Context, address string) (string, error) {
 	if !Is(address) {
 		return address, nil
 	}
-	t, err := Open(address, os.Getenv)
+	t, err := open(address, os.Getenv)
 	if err != nil {
 		return "", err
 	}
@@ -134,7 +135,7 @@ func (s *Scratch) State(ctx context.Context, address string) (string, error) {
 		return "", err
 	}
 	s.name(dir, address)
-	s.state = NewMirror(t, dir)
+	s.state = newMirror(t, dir)
 	return dir, s.state.Restore(ctx)
 }
 
@@ -153,19 +154,23 @@ func (s *Scratch) Out(address string) (dir string, err error) {
 	if !Is(address) {
 		return address, nil
 	}
-	if s.out, err = Open(address, os.Getenv); err == nil {
+	if s.out, err = open(address, os.Getenv); err == nil {
 		s.files, err = s.make("out")
 	}
 	return s.files, err
 }
 
-// SaveOut copies the files of the output to its address, those named last behind all others, and returns it. Without an
-// address it does nothing.
-func (s *Scratch) SaveOut(ctx context.Context, last ...string) (address string, err error) {
+// SaveOut copies the files of the output to its address, those that complete it last, and says so. Without an address it
+// does nothing.
+func (s *Scratch) SaveOut(ctx context.Context, text io.Writer) error {
 	if s.out == nil {
-		return "", nil
+		return nil
 	}
-	return s.out.At(""), s.out.PutDir(ctx, s.files, last...)
+	if err := s.out.PutDir(ctx, s.files, manifest, "result.json"); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(text, "copied: all of it to %s\n", s.out.At(""))
+	return err
 }
 
 // Close removes the copies.

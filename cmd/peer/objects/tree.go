@@ -35,17 +35,17 @@ func Join(at string, names ...string) string {
 	return filepath.Join(append([]string{at}, names...)...)
 }
 
-// Tree is the objects below s3://BUCKET/PREFIX/, as a directory.
-type Tree struct {
+// tree is the objects below s3://BUCKET/PREFIX/, as a directory.
+type tree struct {
 	store  *minio.Core
 	bucket string
 	prefix string
 }
 
-// Open returns the objects below an address. Credentials, region and endpoint are those of the environment, as for other
+// open returns the objects below an address. Credentials, region and endpoint are those of the environment, as for other
 // programs: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the file of shared credentials, or the role of the machine or
 // pod; AWS_REGION; AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL where it is not Amazon. It asks nothing of the network.
-func Open(address string, env func(string) string) (*Tree, error) {
+func open(address string, env func(string) string) (*tree, error) {
 	bucket, prefix, _ := strings.Cut(strings.TrimPrefix(address, scheme), "/")
 	if !Is(address) || bucket == "" {
 		return nil, fmt.Errorf("objects: an address must be s3://BUCKET/KEY (got %q)", address)
@@ -63,16 +63,16 @@ func Open(address string, env func(string) string) (*Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("objects: %s: %w", address, err)
 	}
-	return &Tree{client, bucket, strings.Trim(prefix, "/")}, nil
+	return &tree{client, bucket, strings.Trim(prefix, "/")}, nil
 }
 
 // At returns the address of an object.
-func (t *Tree) At(name string) string { return scheme + path.Join(t.bucket, t.prefix, name) }
+func (t *tree) At(name string) string { return scheme + path.Join(t.bucket, t.prefix, name) }
 
-func (t *Tree) key(name string) string { return path.Join(t.prefix, name) }
+func (t *tree) key(name string) string { return path.Join(t.prefix, name) }
 
 // fault names the object; an object that is not there is fs.ErrNotExist.
-func (t *Tree) fault(name string, err error) error {
+func (t *tree) fault(name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (t *Tree) fault(name string, err error) error {
 }
 
 // Read returns a small object.
-func (t *Tree) Read(ctx context.Context, name string) ([]byte, error) {
+func (t *tree) Read(ctx context.Context, name string) ([]byte, error) {
 	body, info, _, err := t.store.GetObject(ctx, t.bucket, t.key(name), minio.GetObjectOptions{})
 	if err != nil {
 		return nil, t.fault(name, err)
@@ -109,7 +109,7 @@ const (
 
 // Fetch reads an object in ranges, several at a time, into the new file at path. A range that breaks off is asked for
 // again from where it stopped; an object that changes meanwhile is an error.
-func (t *Tree) Fetch(ctx context.Context, name, path string) (err error) {
+func (t *tree) Fetch(ctx context.Context, name, path string) (err error) {
 	info, err := t.store.StatObject(ctx, t.bucket, t.key(name), minio.StatObjectOptions{})
 	if err != nil {
 		return t.fault(name, err)
@@ -128,7 +128,7 @@ func (t *Tree) Fetch(ctx context.Context, name, path string) (err error) {
 }
 
 // fetchRange reads bytes [lo, hi) of an object into the same place of f.
-func (t *Tree) fetchRange(ctx context.Context, f *os.File, name, etag string, lo, hi int64) error {
+func (t *tree) fetchRange(ctx context.Context, f *os.File, name, etag string, lo, hi int64) error {
 	for attempt := 1; ; attempt++ {
 		var o minio.GetObjectOptions
 		err := errors.Join(o.SetRange(lo, hi-1), o.SetMatchETag(etag))
@@ -162,19 +162,19 @@ func (t *Tree) fetchRange(ctx context.Context, f *os.File, name, etag string, lo
 }
 
 // Put makes an object of bytes.
-func (t *Tree) Put(ctx context.Context, name string, b []byte) error {
+func (t *tree) Put(ctx context.Context, name string, b []byte) error {
 	_, err := t.store.Client.PutObject(ctx, t.bucket, t.key(name), bytes.NewReader(b), int64(len(b)), minio.PutObjectOptions{})
 	return t.fault(name, err)
 }
 
 // PutFile makes an object of a file; a large one goes in parts. It is there with all of its content or not at all.
-func (t *Tree) PutFile(ctx context.Context, name, path string) error {
+func (t *tree) PutFile(ctx context.Context, name, path string) error {
 	_, err := t.store.FPutObject(ctx, t.bucket, t.key(name), path, minio.PutObjectOptions{PartSize: span, NumThreads: 2})
 	return t.fault(name, err)
 }
 
 // PutDir makes objects of the files of a directory, those named last behind all others.
-func (t *Tree) PutDir(ctx context.Context, dir string, last ...string) error {
+func (t *tree) PutDir(ctx context.Context, dir string, last ...string) error {
 	names, err := filesBelow(dir)
 	if err != nil {
 		return err
@@ -192,6 +192,6 @@ func (t *Tree) PutDir(ctx context.Context, dir string, last ...string) error {
 }
 
 // remove removes an object.
-func (t *Tree) remove(ctx context.Context, name string) error {
+func (t *tree) remove(ctx context.Context, name string) error {
 	return t.fault(name, t.store.RemoveObject(ctx, t.bucket, t.key(name), minio.RemoveObjectOptions{}))
 }
