@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/leak"
@@ -18,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -52,76 +52,6 @@ func toy(key rng.Key, n, features int) *graph.Graph {
 		g.Split = append(g.Split, []graph.Split{graph.Train, graph.Val, graph.Test, graph.None}[u>>8%4])
 	}
 	return g
-}
-
-const relations = 3
-
-// typed returns g with its edges dealt to relations, those with an odd end in one direction only, some to two of them.
-func typed(g *graph.Graph) *graph.Graph {
-	h, list := *g, make([]*graph.CSR, relations)
-	for r := range list {
-		one := &graph.CSR{NumDst: g.N(), NumSrc: g.N(), RowPtr: []int64{0}}
-		for i := range g.N() {
-			col, _ := g.Adj.Row(i)
-			for _, j := range col {
-				if u := rng.New(11).Fold(uint64(i)).Uint64(uint64(j)); u%relations == uint64(r) && j%2 == 0 || r == 2 && u>>8%3 == 0 {
-					one.Col = append(one.Col, j)
-				}
-			}
-			one.RowPtr = append(one.RowPtr, int64(len(one.Col)))
-		}
-		list[r] = one
-	}
-	h.Typed = graph.Relations{Names: []string{"a", "b", "c"}, Adj: graph.Stack(list)}
-	return &h
-}
-
-// columned returns g with three columns of its edges; both directions of an edge have one row, one edge in ten has none.
-func columned(g *graph.Graph) *graph.Graph {
-	h, rows := *g, make(map[[2]int32]int32)
-	number := func(adj *graph.CSR) []int32 {
-		edges := make([]int32, 0, len(adj.Col))
-		for i := range adj.NumDst {
-			col, _ := adj.Row(i)
-			for _, j := range col {
-				at := int32(i % g.N())
-				pair := [2]int32{min(at, j), max(at, j)}
-				if _, seen := rows[pair]; !seen {
-					rows[pair] = int32(len(rows))
-					if rows[pair]%10 == 9 {
-						rows[pair] = -1
-					}
-				}
-				edges = append(edges, rows[pair])
-			}
-		}
-		return edges
-	}
-	h.Adj.Edge = number(&h.Adj)
-	if h.Typed.Count() > 0 {
-		h.Typed.Adj.Edge = number(&h.Typed.Adj)
-	}
-	h.EdgeX = mat.New(len(rows), 3)
-	for k := range h.EdgeX.Data {
-		h.EdgeX.Data[k] = float32(rng.New(12).Normal(uint64(k)))
-	}
-	return &h
-}
-
-// sparsed returns g with two thirds of its features left out and the rest stored sparsely.
-func sparsed(g *graph.Graph) *graph.Graph {
-	s := &mat.Sparse{Rows: g.N(), Cols: g.X.Cols(), RowPtr: []int64{0}}
-	for i := range s.Rows {
-		for c, v := range g.X.Dense.Row(i) {
-			if v > 0.4 {
-				s.Col, s.Val = append(s.Col, int32(c)), append(s.Val, v)
-			}
-		}
-		s.RowPtr = append(s.RowPtr, int64(len(s.Col)))
-	}
-	h := *g
-	h.X = graph.Features{Sparse: s}
-	return &h
 }
 
 // owners are ways to deal out a toy's nodes: at random and unevenly; with a part that owns nothing; with one that owns
@@ -182,31 +112,13 @@ func cut(t testing.TB, g *graph.Graph, how string, parts int) []*shard.Shard {
 // workers runs f as every worker of a run, with its trainer begun.
 func workers(t testing.TB, c Config, shards []*shard.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
 	t.Helper()
-	all := make([]*Trainer, len(shards))
-	errs := make([]error, len(shards))
-	net := netsim.New(len(shards), netsim.Config{})
-	var group sync.WaitGroup
-	for r, s := range shards {
-		group.Go(func() {
-			g := comm.NewGroup(net.Transport(r), r, len(shards))
-			defer g.Close()
-			m, err := c.NewModel()
-			if err == nil {
-				all[r], err = New(c, s, m)
-			}
-			if err == nil {
-				err = f(all[r], g)
-			}
-			if err != nil {
-				errs[r] = fmt.Errorf("worker %d: %w", r, err)
-			}
-		})
-	}
-	group.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return jointtest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
+		m, err := c.NewModel()
+		if err != nil {
+			return nil, err
+		}
+		return New(c, s, m)
+	}, f)
 }
 
 // computed is what one step computes: by layer, the rows that it puts out and the gradient of those that it takes in, by
@@ -331,7 +243,7 @@ func models(features int) map[string]nn.Spec {
 				l.Heads, l.Act, l.AttentionDropout = 4, "elu", 0.4
 			}
 			if c, _ := nn.ConvolutionNamed(name); c.Typed {
-				l.Relations, l.Bases = relations, 2*(k%2)
+				l.Relations, l.Bases = jointtest.Relations, 2*(k%2)
 			}
 			if name == "gine" {
 				l.EdgeColumns = 3
@@ -415,7 +327,7 @@ func models(features int) map[string]nn.Spec {
 // TestEveryLayerIsExact holds the rows of every layer, the gradients of its input and those of all parameters to what
 // one worker computes, for every way to fetch, number of workers and kind of part.
 func TestEveryLayerIsExact(t *testing.T) {
-	g := columned(typed(toy(rng.New(1), 90, 9)))
+	g := jointtest.Columned(jointtest.Typed(toy(rng.New(1), 90, 9)))
 	workers := []int{2, 3, 4, 8}
 	if testing.Short() {
 		workers = []int{3}

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 )
 
 // elsewhere is the reducer of a group that is not the group: it may not be called while rows travel.
@@ -75,13 +76,13 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 		set   func(c *Config)
 	}{
 		{"gcn", g, nil},
-		{"gcn of 3 hops", sparsed(g), nil},
+		{"gcn of 3 hops", jointtest.Sparsed(g), nil},
 		{"sage, batch norm", g, nil},
 		{"gat of scores, encoder mlp", g, func(c *Config) { c.Balanced = true }},
 		{"gin", g, func(c *Config) { c.Inductive = true }},
-		{"rgcn", typed(g), nil},
+		{"rgcn", jointtest.Typed(g), nil},
 		{"appnp", g, smoothed},
-		{"sign", sparsed(g), func(c *Config) { c.Inductive = true }},
+		{"sign", jointtest.Sparsed(g), func(c *Config) { c.Inductive = true }},
 		{"sage", g, labelsGiven},
 	} {
 		t.Run(k.model, func(t *testing.T) {

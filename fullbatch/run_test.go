@@ -23,6 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 )
 
 // trained runs c over the shards and returns the trainers.
@@ -59,33 +60,33 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		set         func(c *Config)
 	}{
 		{"gcn", "gcn", dense, nil},
-		{"gcn, sparse features", "gcn", sparsed(dense), nil},
+		{"gcn, sparse features", "gcn", jointtest.Sparsed(dense), nil},
 		{"gcn, no validation nodes, balanced", "gcn", unvalidated, func(c *Config) { c.Balanced = true }},
 		{"gin, no validation nodes, inductive", "gin", unvalidated, func(c *Config) { c.Inductive = true }},
 		{"gcn, no validation nodes, labels given", "gcn", unvalidated, labelsGiven},
-		{"gcn of 3 hops, sparse features", "gcn of 3 hops", sparsed(dense), nil},
+		{"gcn of 3 hops, sparse features", "gcn of 3 hops", jointtest.Sparsed(dense), nil},
 		{"sage, blocks", "sage", &few, nil},
 		{"sage, aggregated once, blocks", "sage, aggregated once", &few, nil},
 		{"sage, inductive, balanced", "sage, aggregated once", dense, func(c *Config) { c.Inductive, c.Balanced = true, true }},
-		{"gat, sparse, blocks", "gat", sparsed(&few), nil},
+		{"gat, sparse, blocks", "gat", jointtest.Sparsed(&few), nil},
 		{"gat, features fetched at every step", "gat", dense, func(c *Config) { c.Memory = 1 }},
 		{"gatv2", "gatv2", dense, nil},
 		// By SGD: with few labels some gradients of its columns are nothing but rounding, which Adam would scale up to whole steps.
 		{"gatv2, blocks", "gatv2", &few, func(c *Config) { c.Optimizer = optim.Config{Name: "sgd", LR: 0.05, Momentum: 0.9} }},
-		{"gine", "gine", columned(dense), nil},
-		{"gine, sparse, inductive", "gine", columned(sparsed(dense)), func(c *Config) { c.Inductive = true }},
-		{"gatv2, edges, inductive", "gatv2, edges", columned(dense), func(c *Config) { c.Inductive = true }},
-		{"rgat, sparse", "rgat", typed(sparsed(dense)), nil},
-		{"rsage, inductive, blocks", "rsage", typed(&few), func(c *Config) { c.Inductive = true }},
+		{"gine", "gine", jointtest.Columned(dense), nil},
+		{"gine, sparse, inductive", "gine", jointtest.Columned(jointtest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
+		{"gatv2, edges, inductive", "gatv2, edges", jointtest.Columned(dense), func(c *Config) { c.Inductive = true }},
+		{"rgat, sparse", "rgat", jointtest.Typed(jointtest.Sparsed(dense)), nil},
+		{"rsage, inductive, blocks", "rsage", jointtest.Typed(&few), func(c *Config) { c.Inductive = true }},
 		{"gin, inductive", "gin", dense, func(c *Config) { c.Inductive = true }},
 		{"gat of scores, encoder mlp", "gat of scores, encoder mlp", dense, nil},
-		{"rgcn, inductive, blocks", "rgcn", typed(&few), func(c *Config) { c.Inductive = true }},
-		{"rgcn, sparse", "rgcn", typed(sparsed(dense)), nil},
+		{"rgcn, inductive, blocks", "rgcn", jointtest.Typed(&few), func(c *Config) { c.Inductive = true }},
+		{"rgcn, sparse", "rgcn", jointtest.Typed(jointtest.Sparsed(dense)), nil},
 		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &smooth.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
-		{"sign, inductive, sparse", "sign", sparsed(dense), func(c *Config) { c.Inductive = true }},
+		{"sign, inductive, sparse", "sign", jointtest.Sparsed(dense), func(c *Config) { c.Inductive = true }},
 		{"sage, batch norm", "sage, batch norm", dense, nil},
-		{"sage, batch norm, sparse, few labels", "sage, batch norm", sparsed(&few), nil},
-		{"gcn, labels given", "gcn", sparsed(dense), labelsGiven},
+		{"sage, batch norm, sparse, few labels", "sage, batch norm", jointtest.Sparsed(&few), nil},
+		{"gcn, labels given", "gcn", jointtest.Sparsed(dense), labelsGiven},
 		{"sage, labels given, blocks, no dropout", "sage, aggregated once", &few, labelsGiven},
 		{"gat, labels given, features fetched at every step", "gat", dense, func(c *Config) { labelsGiven(c); c.Memory = 1 }},
 	} {
@@ -133,7 +134,7 @@ func labelsGiven(c *Config) {
 // TestLabelsThatAreGivenAreNotLearned: at a step each training node is either an input or learned, the same at its owner
 // as wherever it is halo, and at about the share that was asked for.
 func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
-	for name, g := range map[string]*graph.Graph{"dense": toy(rng.New(2), 120, 9), "sparse": sparsed(toy(rng.New(2), 120, 9))} {
+	for name, g := range map[string]*graph.Graph{"dense": toy(rng.New(2), 120, 9), "sparse": jointtest.Sparsed(toy(rng.New(2), 120, 9))} {
 		c := Defaults(models(9)["sage"])
 		labelsGiven(&c)
 		shards := cut(t, g, "uneven", 3)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 )
 
 // TestCacheChangesNoBit: with a cache of any size, for sparse rows and rounded ones, the model is that without. One that
@@ -18,7 +19,7 @@ func TestCacheChangesNoBit(t *testing.T) {
 		for _, coding := range []wire.Coding{{}, {Values: "int8"}} {
 			g := toy(160)
 			if sparse {
-				g = sparsed(g)
+				g = jointtest.Sparsed(g)
 			}
 			c := of(t, "sage", g)
 			c.Rows = coding

@@ -60,7 +60,7 @@ func (c Config) Validate() error {
 	for i, l := range c.Spec.Layers {
 		conv, _ := nn.ConvolutionNamed(l.Conv)
 		fault(!Samples(conv), "model must be %s in mode minibatch (got %s in layers[%d], which %s)", strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
-		fault(l.EdgeColumns > 0, "model must not read columns of edges in mode minibatch (got %s in layers[%d], which reads %d): samples have none yet; mode fullbatch reads them", l.Conv, i, l.EdgeColumns)
+		fault(conv.Typed && c.Sample.Kind != "neighbour", "sampler must be neighbour with %s (got %s): a sample without an edge of a relation would hide that it reaches the node", l.Conv, c.Sample.Kind)
 		fault(l.Hops > 1, "hops must be 1 for layers[%d] (got %d): a layer reads one block", i, l.Hops)
 		fault(l.Conv != c.Spec.Layers[0].Conv, "layers must be of one convolution (got %s after %s)", l.Conv, c.Spec.Layers[0].Conv)
 	}
@@ -69,7 +69,7 @@ func (c Config) Validate() error {
 
 // Samples reports whether a convolution can be computed over a sample of the in-edges.
 func Samples(c nn.Convolution) bool {
-	return c.Aggregates && !c.Propagates && !c.First && !c.Typed && !sumsMessages(c)
+	return c.Aggregates && !c.Propagates && !c.First && !sumsMessages(c)
 }
 
 // sumsMessages reports whether a convolution sums what it makes of each neighbour and edge: its sum over a sample would need
@@ -79,8 +79,6 @@ func sumsMessages(c nn.Convolution) bool { return c.EdgeColumns && !c.Heads }
 // why says why Samples does not hold.
 func why(c nn.Convolution) string {
 	switch {
-	case c.Typed:
-		return "reads edges by relation, and samples have no relations yet"
 	case sumsMessages(c):
 		return "sums messages, without the weights that an unbiased sample needs"
 	case c.Propagates || c.First:

@@ -194,6 +194,9 @@ func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, e
 		for _, w := range d.Loop {
 			answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(w))
 		}
+		for _, x := range d.EdgeX {
+			answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(x))
+		}
 	}
 	if len(request) > 0 {
 		return nil, comm.Refused("a request must end with the last batch (got %d bytes more)", len(request))
@@ -203,21 +206,25 @@ func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, e
 
 // read takes what was drawn for so many nodes off an answer.
 func (r *relay) read(b []byte, nodes int) (d sample.Drawn, rest []byte, err error) {
-	d.End = make([]int32, nodes)
+	d.End = make([]int32, nodes*max(1, r.edges.Relations))
 	edges := uint64(0)
 	for i := range d.End {
 		n, k := binary.Uvarint(b)
 		if k <= 0 || n > uint64(len(r.dir.owner)) {
-			return d, nil, comm.Refused("node %d of a sample must have from 0 to %d edges (got %d)", i, len(r.dir.owner), n)
+			return d, nil, comm.Refused("row %d of a sample must have from 0 to %d edges (got %d)", i, len(r.dir.owner), n)
 		}
 		b, edges = b[k:], edges+n
 		d.End[i] = int32(min(edges, math.MaxInt32))
 	}
-	size := 4 * edges
+	size, columns := 4*edges, 0
 	if r.edges.Scaled {
 		if size *= 2; r.edges.Loops {
 			size += 4 * uint64(nodes)
 		}
+	}
+	if r.edges.Edge != nil {
+		columns = r.edges.EdgeX.Cols
+		size += 4 * edges * uint64(columns)
 	}
 	if edges > math.MaxInt32 || size > uint64(len(b)) {
 		return d, nil, comm.Refused("a sample of %d edges must have %d bytes (got %d)", edges, size, len(b))
@@ -231,24 +238,26 @@ func (r *relay) read(b []byte, nodes int) (d sample.Drawn, rest []byte, err erro
 		d.Src[k] = int32(id)
 	}
 	b = b[4*edges:]
-	if !r.edges.Scaled {
-		return d, b, nil
+	if r.edges.Scaled {
+		if d.Weight, b, err = readNumbers(b, int(edges), "weight"); err == nil && r.edges.Loops {
+			d.Loop, b, err = readNumbers(b, nodes, "weight")
+		}
 	}
-	if d.Weight, b, err = readWeights(b, int(edges)); err == nil && r.edges.Loops {
-		d.Loop, b, err = readWeights(b, nodes)
+	if err == nil && columns > 0 {
+		d.EdgeX, b, err = readNumbers(b, int(edges)*columns, "column")
 	}
 	return d, b, err
 }
 
-// readWeights takes n weights off an answer.
-func readWeights(b []byte, n int) (weight []float32, rest []byte, err error) {
-	weight = make([]float32, n)
-	for k := range weight {
-		w := math.Float32frombits(binary.LittleEndian.Uint32(b[4*k:]))
-		if !(math.Abs(float64(w)) <= math.MaxFloat32) {
-			return nil, nil, comm.Refused("the weight of a sampled edge must be finite (got %g)", w)
+// readNumbers takes n weights, or columns, of edges off an answer.
+func readNumbers(b []byte, n int, what string) (x []float32, rest []byte, err error) {
+	x = make([]float32, n)
+	for k := range x {
+		v := math.Float32frombits(binary.LittleEndian.Uint32(b[4*k:]))
+		if !(math.Abs(float64(v)) <= math.MaxFloat32) {
+			return nil, nil, comm.Refused("the %s of a sampled edge must be finite (got %g)", what, v)
 		}
-		weight[k] = w
+		x[k] = v
 	}
-	return weight, b[4*n:], nil
+	return x, b[4*n:], nil
 }

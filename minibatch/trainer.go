@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -144,7 +145,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	t.groups = &groups{
 		key: t.key, dir: dir, batch: t.batch, steps: t.steps, epochs: t.config.Rounds,
 		relay: &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
-			sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges.Loops)},
+			sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges)},
 		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard, dir: dir,
 			input: t.input, piece: pieceLen, place: make([]int32, nodes)},
 	}
@@ -209,7 +210,21 @@ func (t *Trainer) edges(ctx context.Context, g *comm.Group) (*sample.Edges, erro
 		}
 	}
 	loops := layer.Edges == graph.GCN || layer.Edges == graph.Loops
-	return sample.NewEdges(view.Normalised(layer.Edges), t.shard.Global, loops, layer.Sums()), nil
+	conv, _ := nn.ConvolutionNamed(layer.Spec.Conv)
+	var adj *graph.CSR
+	if layer.Spec.Relations == 0 {
+		adj = view.Normalised(layer.Edges)
+	} else {
+		adj = graph.Normalise(view.Typed, view.Typed.Degrees(), layer.Edges)
+	}
+	if adj.Edge != nil && !slices.ContainsFunc(t.Model.Layers, func(l *nn.Layer) bool { return l.Spec.EdgeColumns > 0 }) {
+		plain := *adj
+		plain.Edge = nil
+		adj = &plain
+	}
+	e := sample.NewEdges(adj, t.shard.Global, loops, conv.Linear)
+	e.Relations, e.EdgeX = layer.Spec.Relations, t.shard.EdgeX
+	return e, nil
 }
 
 func (t *Trainer) epochs(ctx context.Context, g *comm.Group, r comm.Reducer) (err error) {
@@ -324,12 +339,16 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 	out := make([]mat.Dense, len(layers)) // of each layer, before its head
 	for k, l := range layers {
 		block := batch.Blocks[k]
-		h := t.tape.Scratch(block.NumDst, l.Spec.Out)
-		l.Forward(h, nn.Input{G: block, X: x, Nodes: nodes[:block.NumSrc]}, t.tape)
+		dst := block.NumDst / max(1, l.Spec.Relations)
+		if l.Conv.Reached {
+			block = block.WithReached(dst)
+		}
+		h := t.tape.Scratch(dst, l.Spec.Out)
+		l.Forward(h, nn.Input{G: block, EdgeX: batch.EdgeX[k], X: x, Nodes: nodes[:block.NumSrc]}, t.tape)
 		out[k] = h
 		if head := t.head(k); head != nil {
 			_, classes := head.Dims()
-			h = t.tape.Scratch(block.NumDst, classes)
+			h = t.tape.Scratch(dst, classes)
 			head.Forward(h, out[k], t.tape)
 		}
 		x = graph.Features{Dense: h}

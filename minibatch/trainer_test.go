@@ -25,6 +25,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -55,22 +56,6 @@ func toy(n int) *graph.Graph {
 		g.Split = append(g.Split, []graph.Split{graph.Train, graph.Train, graph.Val, graph.Test}[u>>8%4])
 	}
 	return g
-}
-
-// sparsed returns g with two thirds of its features left out and the rest stored sparsely.
-func sparsed(g *graph.Graph) *graph.Graph {
-	s := &mat.Sparse{Rows: g.N(), Cols: g.X.Cols(), RowPtr: []int64{0}}
-	for i := range s.Rows {
-		for c, v := range g.X.Dense.Row(i) {
-			if v > 0.4 {
-				s.Col, s.Val = append(s.Col, int32(c)), append(s.Val, v)
-			}
-		}
-		s.RowPtr = append(s.RowPtr, int64(len(s.Col)))
-	}
-	h := *g
-	h.X = graph.Features{Sparse: s}
-	return &h
 }
 
 // weighted returns g with weights of its edges.
@@ -112,6 +97,12 @@ func of(t testing.TB, conv string, g *graph.Graph) Config {
 	if c.Heads {
 		a.Heads, a.AttentionDropout = 2, 0.3
 	}
+	if c.Typed {
+		a.Relations = g.Typed.Count()
+	}
+	if c.EdgeColumns {
+		a.EdgeColumns = g.EdgeX.Cols
+	}
 	spec, err := a.Spec()
 	if err != nil {
 		t.Fatal(err)
@@ -128,30 +119,13 @@ func of(t testing.TB, conv string, g *graph.Graph) Config {
 // peers runs f as every peer of a run.
 func peers(t testing.TB, c Config, shards []*shard.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
 	t.Helper()
-	all, errs := make([]*Trainer, len(shards)), make([]error, len(shards))
-	net := netsim.New(len(shards), netsim.Config{})
-	var wait sync.WaitGroup
-	for r, s := range shards {
-		wait.Go(func() {
-			g := comm.NewGroup(net.Transport(r), r, len(shards))
-			defer g.Close()
-			m, err := c.NewModel()
-			if err == nil {
-				all[r], err = New(c, s, m)
-			}
-			if err == nil {
-				err = f(all[r], g)
-			}
-			if err != nil {
-				errs[r] = fmt.Errorf("peer %d: %w", r, err)
-			}
-		})
-	}
-	wait.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return jointtest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
+		m, err := c.NewModel()
+		if err != nil {
+			return nil, err
+		}
+		return New(c, s, m)
+	}, f)
 }
 
 func trained(t testing.TB, c Config, shards []*shard.Shard) []*Trainer {
@@ -159,11 +133,11 @@ func trained(t testing.TB, c Config, shards []*shard.Shard) []*Trainer {
 	return peers(t, c, shards, func(tr *Trainer, g *comm.Group) error { return tr.Run(context.Background(), g, g) })
 }
 
-// edge is a sampled one: of a step, in a block, with the bits of its weight.
+// edge is a sampled one: of a step, in a block, with the bits of its weight and of its last column.
 type edge struct {
-	step, block int
-	dst, src    int32
-	weight      uint32
+	step, block, relation int
+	dst, src              int32
+	weight, column        uint32
 }
 
 // sampled returns the edges of all batches of two epochs, of all peers together.
@@ -192,10 +166,15 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 						if err := block.Valid(); err != nil {
 							return err
 						}
+						dst := block.NumDst / max(1, c.Spec.Layers[k].Relations)
 						for i := range block.NumDst {
 							col, weight := block.Row(i)
+							columns := block.EdgeRows(i)
 							for e, j := range col {
-								one := edge{step: epoch*tr.steps + first + b, block: k, dst: batch.Nodes[i], src: batch.Nodes[j]}
+								one := edge{step: epoch*tr.steps + first + b, block: k, relation: i / dst, dst: batch.Nodes[i%dst], src: batch.Nodes[j]}
+								if columns != nil && columns[e] >= 0 {
+									one.column = math.Float32bits(batch.EdgeX[k].Row(int(columns[e]))[2])
+								}
 								if weight != nil {
 									one.weight = math.Float32bits(weight[e])
 								}
@@ -215,7 +194,7 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 // TestSamplesDoNotDependOnGroupsOrPeers: what is sampled for a batch is the same, to the bits of the weights, in groups of
 // 1 to 16 batches and over 1 to 4 peers.
 func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
-	g := weighted(toy(200))
+	g := weighted(jointtest.Columned(jointtest.Typed(toy(200))))
 	for name, set := range map[string]func(c *Config){
 		"neighbour": func(*Config) {}, "labor": func(c *Config) { c.Sample.Kind = "labor" },
 		"with replacement":       func(c *Config) { c.Sample.Replace = true },
@@ -223,9 +202,12 @@ func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
 		"by weight, replacement": func(c *Config) { c.Sample.Weighted, c.Sample.Replace = true, true },
 		"inductive":              func(c *Config) { c.Inductive = true },
 	} {
-		for _, conv := range []string{"gcn", "sage", "gat"} {
+		for _, conv := range []string{"gcn", "sage", "gat", "gatv2", "rgcn", "rgat"} {
 			c := of(t, conv, g)
 			set(&c)
+			if c.Validate() != nil {
+				continue // labor with relations
+			}
 			c.Group = 1
 			want := sampled(t, c, cut(t, g, 1))
 			if len(want) < 1000 {
@@ -292,16 +274,24 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 		set        func(c *Config)
 	}{
 		{"gcn", "gcn", dense, nil},
-		{"gcn, sparse, balanced", "gcn", sparsed(dense), func(c *Config) { c.Balanced = true }},
+		{"gcn, sparse, balanced", "gcn", jointtest.Sparsed(dense), func(c *Config) { c.Balanced = true }},
 		{"sage, labor", "sage", dense, func(c *Config) { c.Sample.Kind = "labor" }},
 		{"sage, by weight, residual", "sage", weighted(dense), func(c *Config) {
 			c.Sample.Weighted = true
 			c.Spec.Layers[0].Residual = true
 		}},
 		{"sage-pool", "sage-pool", dense, nil},
-		{"gat, sparse", "gat", sparsed(dense), nil},
+		{"gat, sparse", "gat", jointtest.Sparsed(dense), nil},
 		{"gatv2, inductive", "gatv2", dense, func(c *Config) { c.Inductive = true }},
 		{"gin, with replacement", "gin", dense, func(c *Config) { c.Sample.Replace = true }},
+		{"rgcn, two bases", "rgcn", jointtest.Typed(dense), func(c *Config) {
+			for i := range c.Spec.Layers {
+				c.Spec.Layers[i].Bases = 2
+			}
+		}},
+		{"rsage, inductive, sparse", "rsage", jointtest.Typed(jointtest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
+		{"rgat", "rgat", jointtest.Typed(dense), nil},
+		{"gatv2, columns of edges", "gatv2", jointtest.Columned(dense), nil},
 		{"gcn, no validation nodes, schedule", "gcn", &unvalidated, func(c *Config) { c.Schedule = optim.Schedule{Kind: "cosine", Warmup: 5} }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -335,7 +325,7 @@ func TestAllEdgesAreFullBatch(t *testing.T) {
 	for _, conv := range nn.Convolutions(Samples) {
 		t.Run(conv, func(t *testing.T) {
 			t.Parallel()
-			g := toy(160)
+			g := jointtest.Columned(jointtest.Typed(toy(160)))
 			c := of(t, conv, g)
 			for i := range c.Spec.Layers {
 				c.Spec.Layers[i].Dropout, c.Spec.Layers[i].AttentionDropout = 0, 0
@@ -430,7 +420,7 @@ func TestRelays(t *testing.T) {
 // TestFeaturesArrive: each node of a batch has the features that its owner has, in pieces of any size and in any coding
 // that is exact, sparse or dense.
 func TestFeaturesArrive(t *testing.T) {
-	for _, g := range []*graph.Graph{toy(200), sparsed(toy(200))} {
+	for _, g := range []*graph.Graph{toy(200), jointtest.Sparsed(toy(200))} {
 		x := g.X
 		if x.Sparse != nil {
 			x.Dense = x.Sparse.Dense()

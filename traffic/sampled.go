@@ -43,12 +43,16 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	if m.Layers[0].Edges == graph.GCN {
 		l.rows("degrees of the nodes", validations+1, 1, false, exactly)
 	}
+	relations, columns := int64(1), int64(0)
+	for _, layer := range c.Spec.Layers {
+		relations, columns = max(relations, int64(layer.Relations)), max(columns, int64(layer.EdgeColumns))
+	}
 	read := int64(c.BatchSize) // nodes whose edges a batch draws in a hop, its seeds among them, at all peers together
 	for hop := range c.Sample.Fanouts {
-		k := mostDrawn(c.Sample, hop, members.Nodes)
+		k := relations * mostDrawn(c.Sample, hop, members.Nodes)
 		if hop > 0 { // seeds are sampled by their owners
-			l.add(Message{What: "sampled neighbours of the node, " + over(hop+1), Kind: Rows, Times: epochs * steps, Numbers: 2*k + 1, Format: "float32", Fresh: true, Over: 1,
-				most: read - int64(c.BatchSize), payload: 4 + 10 + 8*k + 4, head: 4*comm.HeaderLen + 16})
+			l.add(Message{What: "sampled neighbours of the node, " + over(hop+1), Kind: Rows, Times: epochs * steps, Numbers: (2+columns)*k + 1, Format: "float32", Fresh: true, Over: 1,
+				most: read - int64(c.BatchSize), payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
 		}
 		read = min(read+read*k, members.Nodes*int64(members.Peers))
 	}

@@ -104,7 +104,7 @@ func measured(g *graph.CSR, c sample.Config, batches, threads int) (all turn) {
 	order := rng.New(3).Perm(g.NumDst)
 	of := make([]turn, threads)
 	draw := func(thread, batches int) {
-		s, b := sample.New(c, edges), sample.NewBuilder(g.NumSrc, false)
+		s, b := sample.New(c, edges), sample.NewBuilder(g.NumSrc, edges)
 		for i := range batches {
 			at := (thread*batches + i) * 1000 % max(1, g.NumDst-1000)
 			one := s.Batch(rng.New(2).Fold(uint64(at)), order[at:at+1000], b)

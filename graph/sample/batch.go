@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Batch is what a step computes: message-flow blocks, the destinations of each of which are its first sources.
@@ -13,27 +14,38 @@ type Batch struct {
 	// Blocks by layer, the input's first. Destinations of block l are the first NumDst of Nodes, its sources the first
 	// NumSrc; those of the last one are the seeds.
 	Blocks []*graph.CSR
-	Nodes  []int32 // sources of Blocks[0]; the seeds come first
+	EdgeX  []mat.Dense // columns of the edges of each block, which number their rows; without rows where edges have none
+	Nodes  []int32     // sources of Blocks[0]; the seeds come first
 }
 
 // Builder makes blocks of what was drawn. It is not safe for concurrent use.
 type Builder struct {
-	place []int32 // [N] place of a vertex among those of the batch, from 1; 0: it is not among them
-	loops bool
-	keys  []uint64
-	old   []float32
+	place   []int32 // [N] place of a vertex among those of the batch, from 1; 0: it is not among them
+	loops   bool
+	kinds   int // relations
+	columns int // of edges
+	keys    []uint64
+	old     []float32
+	oldEdge []int32
 }
 
-// NewBuilder returns a builder of blocks over n vertices; with loops each destination has an edge from itself.
-func NewBuilder(n int, loops bool) *Builder { return &Builder{place: make([]int32, n), loops: loops} }
+// NewBuilder returns a builder of blocks over n vertices, of edges drawn from such as e; where these have loops each
+// destination has an edge from itself.
+func NewBuilder(n int, e *Edges) *Builder {
+	b := &Builder{place: make([]int32, n), loops: e.Loops, kinds: e.relations()}
+	if e.Edge != nil {
+		b.columns = e.EdgeX.Cols
+	}
+	return b
+}
 
 // Begin makes b a batch of the seeds, which are distinct, without a block so far.
 func (b *Batch) Begin(seeds []int32, hops int) {
-	*b = Batch{Blocks: make([]*graph.CSR, hops), Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
+	*b = Batch{Blocks: make([]*graph.CSR, hops), EdgeX: make([]mat.Dense, hops), Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
 }
 
 // Hop adds to batch the block of the given hop, whose destinations are all nodes so far. part[i] says in which of drawn
-// the next row is that of destination i; nil: all are in the first.
+// the next rows are those of destination i; nil: all are in the first.
 func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 	dst, edges := len(batch.Nodes), 0
 	scaled := false
@@ -44,9 +56,13 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 	if b.loops {
 		edges += dst
 	}
-	g := &graph.CSR{NumDst: dst, RowPtr: make([]int64, dst+1), Col: make([]int32, edges)}
+	g := &graph.CSR{NumDst: dst * b.kinds, RowPtr: make([]int64, 1, dst*b.kinds+1), Col: make([]int32, edges)}
 	if scaled {
 		g.Weight = make([]float32, edges)
+	}
+	var x []float32
+	if b.columns > 0 {
+		g.Edge, x = make([]int32, edges), make([]float32, 0, edges*b.columns)
 	}
 	nodes := make([]int32, dst+edges+1)
 	copy(nodes, batch.Nodes)
@@ -63,45 +79,79 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 			p = int(part[i])
 		}
 		d := &drawn[p]
-		row, lo := next[2*p], next[2*p+1]
-		hi := d.End[row]
-		next[2*p], next[2*p+1] = row+1, hi
-		from := at
-		if b.loops {
-			if g.Col[at] = int32(i); scaled {
-				g.Weight[at] = d.Loop[row]
+		row := next[2*p]
+		next[2*p] += int32(b.kinds)
+		for _, hi := range d.End[row : int(row)+b.kinds] {
+			lo := next[2*p+1]
+			next[2*p+1] = hi
+			from := at
+			if b.loops {
+				if g.Col[at] = int32(i); scaled {
+					g.Weight[at] = d.Loop[row]
+				}
+				if g.Edge != nil {
+					g.Edge[at] = -1
+				}
+				at++
 			}
-			at++
-		}
-		for _, v := range d.Src[lo:hi] {
-			place := b.place[v]
-			nodes[n] = v
-			if place == 0 {
-				n++
-				place = int32(n)
+			for _, v := range d.Src[lo:hi] {
+				place := b.place[v]
+				nodes[n] = v
+				if place == 0 {
+					n++
+					place = int32(n)
+				}
+				b.place[v] = place
+				g.Col[at] = place - 1
+				at++
 			}
-			b.place[v] = place
-			g.Col[at] = place - 1
-			at++
+			if scaled {
+				copy(g.Weight[at-int(hi-lo):at], d.Weight[lo:hi])
+			}
+			if g.Edge != nil {
+				for k := at - int(hi-lo); k < at; k++ {
+					g.Edge[k] = int32(len(x)/b.columns + k - (at - int(hi-lo)))
+				}
+				x = append(x, d.EdgeX[int(lo)*b.columns:int(hi)*b.columns]...)
+			}
+			b.sortRow(g, from, at)
+			g.RowPtr = append(g.RowPtr, int64(at))
 		}
-		if scaled {
-			copy(g.Weight[at-int(hi-lo):at], d.Weight[lo:hi])
-		}
-		b.sortRow(g, from, at)
-		g.RowPtr[i+1] = int64(at)
 	}
 	g.NumSrc = n
 	for _, v := range nodes[:n] {
 		b.place[v] = 0
 	}
-	batch.Nodes, batch.Blocks[len(batch.Blocks)-1-hop] = nodes[:n:n], g
+	if b.kinds > 1 {
+		g = byRelation(g, b.kinds)
+	}
+	k := len(batch.Blocks) - 1 - hop
+	batch.Nodes, batch.Blocks[k] = nodes[:n:n], g
+	if b.columns > 0 {
+		batch.EdgeX[k] = mat.View(len(x)/b.columns, b.columns, x)
+	}
+}
+
+// byRelation returns g, whose rows are those of each destination by relation, with those of each relation by destination.
+func byRelation(g *graph.CSR, kinds int) *graph.CSR {
+	rows := make([]int32, 0, g.NumDst)
+	for r := range kinds {
+		for row := r; row < g.NumDst; row += kinds {
+			rows = append(rows, int32(row))
+		}
+	}
+	same := make([]int32, g.NumSrc)
+	for j := range same {
+		same[j] = int32(j)
+	}
+	return g.Relabel(rows, same, g.NumSrc)
 }
 
 // sortRow sorts edges [lo, hi) of g by source. Rows are short but for those of hubs that are taken whole.
 func (b *Builder) sortRow(g *graph.CSR, lo, hi int) {
 	col := g.Col[lo:hi]
 	switch {
-	case len(col) > 64:
+	case len(col) > 64 || g.Edge != nil:
 		b.sortLong(g, lo, hi)
 	case g.Weight == nil:
 		for i := 1; i < len(col); i++ {
@@ -123,7 +173,7 @@ func (b *Builder) sortRow(g *graph.CSR, lo, hi int) {
 	}
 }
 
-// sortLong is sortRow of a long row.
+// sortLong is sortRow of a long row, or of one whose edges have columns.
 func (b *Builder) sortLong(g *graph.CSR, lo, hi int) {
 	b.keys = b.keys[:0]
 	for k, c := range g.Col[lo:hi] {
@@ -133,9 +183,15 @@ func (b *Builder) sortLong(g *graph.CSR, lo, hi int) {
 	if g.Weight != nil {
 		b.old = append(b.old[:0], g.Weight[lo:hi]...)
 	}
+	if g.Edge != nil {
+		b.oldEdge = append(b.oldEdge[:0], g.Edge[lo:hi]...)
+	}
 	for k, key := range b.keys {
 		if g.Col[lo+k] = int32(key >> 32); g.Weight != nil {
 			g.Weight[lo+k] = b.old[uint32(key)]
+		}
+		if g.Edge != nil {
+			g.Edge[lo+k] = b.oldEdge[uint32(key)]
 		}
 	}
 }

@@ -9,17 +9,18 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Drawn are the sampled in-edges of some vertices, in the order of the vertices.
+// Drawn are the sampled in-edges of some vertices, in the order of the vertices, those of each by relation.
 type Drawn struct {
-	End    []int32   // [vertices] where the edges of each end
-	Src    []int32   // sources, no two of a vertex alike
+	End    []int32   // [vertices·R] where the edges of each end, of each relation
+	Src    []int32   // sources, no two of a vertex and a relation alike
 	Weight []float32 // as Edges.Scaled says; nil: none
 	Loop   []float32 // [vertices] weights of the edges from a vertex to itself; nil: none have weights
+	EdgeX  []float32 // [edges × columns] columns of the edges, row by row; nil: they have none
 }
 
 // Reset makes d that of no vertex, in the same memory.
 func (d *Drawn) Reset() {
-	d.End, d.Src, d.Weight, d.Loop = d.End[:0], d.Src[:0], d.Weight[:0], d.Loop[:0]
+	d.End, d.Src, d.Weight, d.Loop, d.EdgeX = d.End[:0], d.Src[:0], d.Weight[:0], d.Loop[:0], d.EdgeX[:0]
 }
 
 // Sampler draws in-edges. It is not safe for concurrent use; several may share their Edges.
@@ -29,8 +30,8 @@ type Sampler struct {
 
 	at     []int64   // places of the edges that a chunk of vertices has drawn
 	factor []float32 // of their weights
-	lo     []int64   // where the row of each vertex of the chunk begins
-	count  []int32   // edges of each of them that were drawn
+	lo     []int64   // where the rows of each vertex of the chunk begin, by relation
+	count  []int32   // edges of each of these rows that were drawn
 	seen   []uint64  // bits of the places of one row; all 0 between two rows
 	some   []ranked
 	sums   []float64
@@ -59,7 +60,7 @@ func (s *Sampler) Draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 		d.End = make([]int32, 0, len(vertices))
 	}
 	for len(vertices) > 0 {
-		n := min(chunk, len(vertices))
+		n := min(max(1, chunk/s.edges.relations()), len(vertices))
 		s.draw(key, k, vertices[:n])
 		s.put(vertices[:n], d)
 		vertices = vertices[n:]
@@ -69,19 +70,27 @@ func (s *Sampler) Draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 // draw fills in at, factor and count.
 func (s *Sampler) draw(key rng.Key, k int, vertices []int32) {
 	s.at, s.factor, s.lo, s.count = s.at[:0], s.factor[:0], s.lo[:0], s.count[:0]
-	e := s.edges
+	e, kinds := s.edges, s.edges.relations()
+	n := (len(e.RowPtr) - 1) / kinds
 	for _, v := range vertices {
-		lo := e.RowPtr[v]
-		s.lo, s.count = append(s.lo, lo), append(s.count, int32(e.RowPtr[v+1]-lo))
+		for r := range kinds {
+			row := r*n + int(v)
+			lo := e.RowPtr[row]
+			s.lo, s.count = append(s.lo, lo), append(s.count, int32(e.RowPtr[row+1]-lo))
+		}
 	}
-	for i, v := range vertices {
+	for i := range s.count {
 		lo, n := s.lo[i], int(s.count[i])
 		before := len(s.at)
 		if k < 0 || n == 0 || n <= k && !s.config.Replace {
 			s.all(lo, n)
 			continue
 		}
-		switch own := key.Fold(e.id(v)); {
+		own := key.Fold(e.id(vertices[i/kinds]))
+		if kinds > 1 {
+			own = own.Fold(uint64(i % kinds))
+		}
+		switch {
 		case s.config.Kind == "labor":
 			s.shared(key, lo, n, k)
 		case s.config.Weighted && e.Weight != nil && s.config.Replace:
@@ -254,6 +263,15 @@ func (s *Sampler) put(vertices []int32, d *Drawn) {
 	d.Src = slices.Grow(d.Src, len(s.at))[:first+len(s.at)]
 	for i, at := range s.at {
 		d.Src[first+i] = e.Col[at]
+	}
+	if e.Edge != nil {
+		for _, at := range s.at {
+			if row := e.Edge[at]; row >= 0 {
+				d.EdgeX = append(d.EdgeX, e.EdgeX.Row(int(row))...)
+			} else {
+				d.EdgeX = append(d.EdgeX, make([]float32, e.EdgeX.Cols)...)
+			}
+		}
 	}
 	if !e.Scaled {
 		return

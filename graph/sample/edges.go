@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Edges are the in-edges that a sampler draws from. Those of a row are in the order of their sources' IDs, which no
 // partition changes.
 type Edges struct {
-	RowPtr []int64   // [N+1]
+	RowPtr []int64   // [R·N+1] for R relations, relation by relation (graph.Relations)
 	Col    []int32   // [E] sources
 	Weight []float32 // [E] what a layer multiplies the source's row by; nil: 1
 	ID     []int64   // [sources] global IDs; nil: their index
@@ -19,6 +20,12 @@ type Edges struct {
 	// weights of these edges; nil: 1.
 	Loops bool
 	Loop  []float32
+
+	// Relations is R, 0 of edges without types: fan-outs are those of each relation.
+	Relations int
+
+	Edge  []int32   // [E] row of EdgeX, −1: zeros; nil: edges have no columns
+	EdgeX mat.Dense // columns of edges, which a sample has with it
 
 	// Scaled: a layer sums over the edges, and a sample's weights are such that the sum over it is an unbiased estimate of
 	// that over all edges. Else a sample has no weights.
@@ -29,7 +36,7 @@ type Edges struct {
 // the Loops. id are the global IDs of g's sources; nil: their index. Memory is shared with g where its rows are in order
 // already.
 func NewEdges(g *graph.CSR, id []int64, loops, scaled bool) *Edges {
-	e := &Edges{RowPtr: g.RowPtr, Col: g.Col, Weight: g.Weight, ID: id, Loops: loops, Scaled: scaled}
+	e := &Edges{RowPtr: g.RowPtr, Col: g.Col, Weight: g.Weight, Edge: g.Edge, ID: id, Loops: loops, Scaled: scaled}
 	if loops {
 		e.takeLoops(g)
 	}
@@ -45,12 +52,19 @@ func (e *Edges) takeLoops(g *graph.CSR) {
 	if g.Weight != nil {
 		e.Weight, e.Loop = make([]float32, 0, len(g.Col)), make([]float32, g.NumDst)
 	}
+	if g.Edge != nil {
+		e.Edge = make([]int32, 0, len(g.Col))
+	}
 	for i := range g.NumDst {
 		col, weight := g.Row(i)
+		rows := g.EdgeRows(i)
 		for k, j := range col {
 			switch {
 			case int(j) != i:
 				e.Col = append(e.Col, j)
+				if rows != nil {
+					e.Edge = append(e.Edge, rows[k])
+				}
 				if weight != nil {
 					e.Weight = append(e.Weight, weight[k])
 				}
@@ -64,36 +78,30 @@ func (e *Edges) takeLoops(g *graph.CSR) {
 
 // order sorts each row by the sources' IDs.
 func (e *Edges) order(g *graph.CSR) {
-	type edge struct {
-		id     int64
-		col    int32
-		weight float32
+	at := make([]int64, len(e.Col)) // where each edge was
+	for k := range at {
+		at[k] = int64(k)
 	}
-	col, weight := make([]int32, len(e.Col)), e.Weight
-	if weight != nil {
-		weight = make([]float32, len(e.Col))
-	}
-	var row []edge
 	for i := range g.NumDst {
-		lo, hi := e.RowPtr[i], e.RowPtr[i+1]
-		row = row[:0]
-		for k := lo; k < hi; k++ {
-			one := edge{id: e.ID[e.Col[k]], col: e.Col[k]}
-			if weight != nil {
-				one.weight = e.Weight[k]
-			}
-			row = append(row, one)
-		}
-		slices.SortFunc(row, func(a, b edge) int { return cmp.Compare(a.id, b.id) })
-		for k, one := range row {
-			col[lo+int64(k)] = one.col
-			if weight != nil {
-				weight[lo+int64(k)] = one.weight
-			}
-		}
+		slices.SortFunc(at[e.RowPtr[i]:e.RowPtr[i+1]], func(a, b int64) int { return cmp.Compare(e.ID[e.Col[a]], e.ID[e.Col[b]]) })
 	}
-	e.Col, e.Weight = col, weight
+	e.Col, e.Weight, e.Edge = ordered(e.Col, at), ordered(e.Weight, at), ordered(e.Edge, at)
 }
+
+// ordered returns what was at each of some places; of nil nil.
+func ordered[T any](all []T, at []int64) []T {
+	if all == nil {
+		return nil
+	}
+	out := make([]T, len(at))
+	for k, from := range at {
+		out[k] = all[from]
+	}
+	return out
+}
+
+// relations returns R, 1 of edges without types.
+func (e *Edges) relations() int { return max(1, e.Relations) }
 
 // id returns the ID of a source.
 func (e *Edges) id(j int32) uint64 {

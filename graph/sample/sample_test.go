@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // star returns n in-edges of vertex 0, weighted or not, from vertices 1 to n.
@@ -183,7 +184,7 @@ func TestBlocks(t *testing.T) {
 		for _, fanouts := range [][]int{{2, 3}, {3, -1}, {-1, 100, 4}} {
 			s := New(Config{Kind: "neighbour", Fanouts: fanouts}, NewEdges(normed[loops], nil, loops, true))
 			seeds := rng.New(5).Perm(g.NumDst)[:20]
-			batch := s.Batch(rng.New(6), seeds, NewBuilder(g.NumSrc, loops))
+			batch := s.Batch(rng.New(6), seeds, NewBuilder(g.NumSrc, s.edges))
 			if last := batch.Blocks[len(fanouts)-1]; last.NumDst != len(seeds) || !slices.Equal(batch.Nodes[:len(seeds)], seeds) {
 				t.Fatalf("the last block computes %d rows, must be the %d seeds", last.NumDst, len(seeds))
 			}
@@ -235,7 +236,7 @@ func TestAllEdges(t *testing.T) {
 	g := uniformSquared(200, 1500)
 	s := New(Config{Kind: "labor", Fanouts: []int{-1}}, NewEdges(g, nil, false, false))
 	seeds := rng.New(5).Perm(g.NumDst)[:10]
-	batch := s.Batch(rng.New(6), seeds, NewBuilder(g.NumSrc, false))
+	batch := s.Batch(rng.New(6), seeds, NewBuilder(g.NumSrc, s.edges))
 	want, sources := graph.Block(g, seeds)
 	if b := batch.Blocks[0]; b.NumEdges() != want.NumEdges() || len(sources) != len(batch.Nodes) || b.Weight != nil {
 		t.Errorf("%d edges from %d sources, must be %d from %d", b.NumEdges(), len(batch.Nodes), want.NumEdges(), len(sources))
@@ -246,7 +247,7 @@ func TestAllEdges(t *testing.T) {
 func TestHub(t *testing.T) {
 	g := star(5000, ramp)
 	e := NewEdges(g, rng64(5001), false, true)
-	batch := New(Config{Kind: "neighbour", Fanouts: []int{-1}}, e).Batch(rng.New(1), []int32{7, 0}, NewBuilder(5001, false))
+	batch := New(Config{Kind: "neighbour", Fanouts: []int{-1}}, e).Batch(rng.New(1), []int32{7, 0}, NewBuilder(5001, e))
 	if err := batch.Blocks[0].Valid(); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +287,7 @@ func TestLABORFindsFewerSources(t *testing.T) {
 	found := map[string]int{}
 	for _, kind := range Kinds {
 		s := New(Config{Kind: kind, Fanouts: []int{6}}, NewEdges(&g, nil, false, true))
-		found[kind] = len(s.Batch(rng.New(2), seeds, NewBuilder(160, false)).Nodes) - len(seeds)
+		found[kind] = len(s.Batch(rng.New(2), seeds, NewBuilder(160, s.edges)).Nodes) - len(seeds)
 	}
 	if found["neighbour"] != 60 || found["labor"] > 14 || found["labor"] < 1 {
 		t.Errorf("%v sources, must be all 60 and about 6", found)
@@ -308,5 +309,49 @@ func TestValidate(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, must contain %q", c, err, want)
 		}
+	}
+}
+
+// TestFanoutsAreOfRelations: of each relation a vertex has as many edges as the fan-out allows, drawn by themselves, each
+// with its columns, and a block has them relation by relation.
+func TestFanoutsAreOfRelations(t *testing.T) {
+	few := star(9, nil)
+	few.Col = few.Col[:2]
+	for i := 1; i < len(few.RowPtr); i++ {
+		few.RowPtr[i] = 2
+	}
+	g := graph.Stack([]*graph.CSR{star(9, nil), few, star(9, nil)})
+	e := NewEdges(&g, nil, false, false)
+	e.Relations, e.EdgeX = 3, mat.New(len(g.Col), 2)
+	for k := range e.Col {
+		e.Edge = append(e.Edge, int32(k))
+		e.EdgeX.Set(k, 1, float32(e.Col[k]))
+	}
+	s := New(Config{Kind: "neighbour", Fanouts: []int{4}}, e)
+	same := true
+	for i := range 20 {
+		b := s.Batch(rng.New(3).Fold(uint64(i)), []int32{5, 0}, NewBuilder(10, e))
+		block := b.Blocks[0]
+		if err := block.Valid(); err != nil {
+			t.Fatal(err)
+		}
+		for row, n := range []int{0, 4, 0, 2, 0, 4} { // of each relation: vertex 5, which has no edges, and 0
+			col, _ := block.Row(row)
+			if len(col) != n {
+				t.Fatalf("row %d has %d edges, must have %d", row, len(col), n)
+			}
+			for k, j := range col {
+				at := b.EdgeX[0].Row(int(block.EdgeRows(row)[k]))[1]
+				if int32(at) != b.Nodes[j] {
+					t.Errorf("relation %d: the edge from %d has the column %g of another", row/2, b.Nodes[j], at)
+				}
+			}
+		}
+		first, _ := block.Row(1)
+		last, _ := block.Row(5)
+		same = same && slices.Equal(first, last)
+	}
+	if same {
+		t.Error("two relations have the same samples in 20 batches")
 	}
 }
