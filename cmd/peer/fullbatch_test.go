@@ -12,36 +12,46 @@ import (
 	"time"
 )
 
-// TestFullbatch: with order fixed all transports and numbers of processes give the same bits, and
-// the curve is that of one peer with the complete graph.
-func TestFullbatch(t *testing.T) {
-	data, dir := sites(t), t.TempDir()
-	parts := filepath.Join(dir, "parts")
+// everyWay trains by settings over each transport and number of processes, with quic over QUIC only, and by alone at one
+// peer with the complete graph. All ways must give the same bits, and alone the same losses within tolerance, relative. It
+// returns the data, their parts, and the folder of the runs: "memory" is one of them.
+func everyWay(t *testing.T, settings, quic, alone []string, tolerance float64) (data, parts, dir string) {
+	t.Helper()
+	data, dir = sites(t), t.TempDir()
+	parts = filepath.Join(dir, "parts")
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
-	settings := []string{"--mode", "fullbatch", "--encoder", "raw", "--model", "gat", "--order", "fixed"}
-	mustTrain(t, filepath.Join(dir, "memory"), slices.Concat(settings, []string{"--shards", parts, "--transport", "memory", "--fetch", "sar"})...)
-	mustTrain(t, filepath.Join(dir, "quic"), slices.Concat(settings, []string{"--shards", parts, "--fetch", "sar", "--prefetch", "0"})...)
-	processes(t, parts, 3, filepath.Join(dir, "join"), slices.Concat(settings, []string{"--fetch", "sar"})...)
-	mustTrain(t, filepath.Join(dir, "alone"), "--mode", "standalone", "--encoder", "raw", "--model", "gat", "--data", data)
+	mustTrain(t, filepath.Join(dir, "memory"), slices.Concat(settings, []string{"--shards", parts, "--transport", "memory"})...)
+	mustTrain(t, filepath.Join(dir, "quic"), slices.Concat(settings, quic, []string{"--shards", parts})...)
+	processes(t, parts, 3, filepath.Join(dir, "join"), settings...)
+	mustTrain(t, filepath.Join(dir, "alone"), slices.Concat(alone, []string{"--data", data})...)
 
 	want, first := contents(t, filepath.Join(dir, "memory", "model.safetensors")), figures(t, filepath.Join(dir, "memory", "result.json"))
-	alone := figures(t, filepath.Join(dir, "alone", "result.json"))
 	for _, name := range []string{"quic", "join-0", "join-1", "join-2"} {
 		if !bytes.Equal(contents(t, filepath.Join(dir, name, "model.safetensors")), want) {
 			t.Errorf("%s: another model than in memory", name)
 		}
 	}
-	equal(t, "epochs", len(first.Loss), len(alone.Loss))
+	one := figures(t, filepath.Join(dir, "alone", "result.json"))
+	equal(t, "epochs", len(first.Loss), len(one.Loss))
 	for i, loss := range first.Loss {
-		if d := math.Abs(*loss - *alone.Loss[i]); d > 1e-4**loss {
-			t.Errorf("epoch %d: loss %v, of one peer %v", i, *loss, *alone.Loss[i])
+		if d := math.Abs(*loss - *one.Loss[i]); d > tolerance**loss {
+			t.Errorf("epoch %d: loss %v, of one peer %v", i, *loss, *one.Loss[i])
 		}
 	}
-	equal(t, "test accuracy", *first.TestAccuracy, *alone.TestAccuracy)
 	if first.Bytes.Halo == 0 || first.Bytes.Reduce == 0 {
 		t.Errorf("%d bytes of rows and %d of sums were counted", first.Bytes.Halo, first.Bytes.Reduce)
 	}
 	predicts(t, filepath.Join(dir, "memory"), "--data", data)
+	return data, parts, dir
+}
+
+// TestFullbatch: with order fixed all transports and numbers of processes give the same bits, and
+// the curve is that of one peer with the complete graph.
+func TestFullbatch(t *testing.T) {
+	settings := []string{"--mode", "fullbatch", "--encoder", "raw", "--model", "gat", "--order", "fixed", "--fetch", "sar"}
+	_, _, dir := everyWay(t, settings, []string{"--prefetch", "0"}, []string{"--mode", "standalone", "--encoder", "raw", "--model", "gat"}, 1e-4)
+	first, alone := figures(t, filepath.Join(dir, "memory", "result.json")), figures(t, filepath.Join(dir, "alone", "result.json"))
+	equal(t, "test accuracy", *first.TestAccuracy, *alone.TestAccuracy)
 }
 
 // TestBoundaryByTransport: the sampled boundary does not depend on the transport, so the mean and
@@ -62,29 +72,32 @@ func TestBoundaryByTransport(t *testing.T) {
 	}
 }
 
-// TestFullbatchStay: of two peers with three parts, the one with two parts is killed and loses its
-// checkpoints. The other waits; when the failed one is back it fetches the state of the run, and
-// both continue to the model of an undisturbed run.
-func TestFullbatchStay(t *testing.T) {
+// stays runs two peers with the given number of parts, all but the first at the second peer, which is killed in the midst of
+// a run and loses its checkpoints. The other waits; when the failed one is back it fetches the state of the run, and both
+// must continue to the model of an undisturbed run.
+func stays(t *testing.T, parts int, settings ...string) {
+	t.Helper()
 	c := newCrew(t, 2)
-	parts := filepath.Join(c.dir, "three")
-	must(t, "partition", "--data", sites(t), "--parts", "3", "-o", parts)
-	settings := []string{"--mode", "fullbatch", "--order", "fixed", "--rounds", "400", "--checkpoint-every", "20"}
+	folder := filepath.Join(c.dir, "cut")
+	must(t, "partition", "--data", sites(t), "--parts", fmt.Sprint(parts), "-o", folder)
 	plan := c.plan(t, c.members, slices.Concat(settings, []string{"--port", freePorts(t, 2), "--carrier", "tcp"})...)
 	state := func(r, life int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d-%d", r, life)) }
-	part := func(n int) string { return filepath.Join(parts, fmt.Sprintf("part-%d", n)) }
+	var of []string
+	for n := range parts {
+		of = append(of, filepath.Join(folder, fmt.Sprintf("part-%d", n)))
+	}
 	type end struct {
 		exit   int
 		stderr string
 	}
 	stayed := make(chan end)
 	go func() {
-		args := slices.DeleteFunc(c.join(0, plan, "--shard", part(0), "--state", state(0, 0), "--rejoin", "1m"), func(s string) bool { return s == "-q" })
+		args := slices.DeleteFunc(c.join(0, plan, "--shard", of[0], "--state", state(0, 0), "--rejoin", "1m"), func(s string) bool { return s == "-q" })
 		exit, _, stderr := call(t.Context(), args...)
 		stayed <- end{exit, stderr}
 	}()
 	for life := range 2 {
-		p := process(t, "join", "--plan", plan, "--shard", part(1)+","+part(2), "--identity", c.key(1), "-q", "--wait", "20s",
+		p := process(t, "join", "--plan", plan, "--shard", strings.Join(of[1:], ","), "--identity", c.key(1), "-q", "--wait", "20s",
 			"-o", filepath.Join(c.dir, "out-1"), "--state", state(1, life))
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
@@ -110,11 +123,16 @@ func TestFullbatchStay(t *testing.T) {
 		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, slices.Concat([]string{"train", "--shards", parts, "--peers", "2", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	must(t, slices.Concat([]string{"train", "--shards", folder, "--peers", "2", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {
 			t.Errorf("peer %d made another model than a run without faults", r)
 		}
 	}
+}
+
+// TestFullbatchStay: a peer with two of three parts may fail.
+func TestFullbatchStay(t *testing.T) {
+	stays(t, 3, "--mode", "fullbatch", "--order", "fixed", "--rounds", "400", "--checkpoint-every", "20")
 }
