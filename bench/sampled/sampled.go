@@ -42,11 +42,16 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.IntVar(&o.every, "eval-every", 2, "epochs from one validation to the next, of both")
 	f.Float64Var(&o.train, "train", 0, "fraction of nodes to train on; 0: the set's own split")
 	link := f.String("latency", "", "latencies to time epochs at, as 1ms,10ms,50ms")
-	peers := f.String("peers", "2,4", "numbers of peers, of -latency")
-	groups := f.String("groups", "1,2,4,8,16", "sizes of groups, of -latency")
+	peers := f.String("peers", "2,4", "numbers of peers, of -latency and -bytes")
+	groups := f.String("groups", "1,2,4,8,16", "sizes of groups, of -latency and -bytes")
+	count := f.Bool("bytes", false, "bytes of an epoch, beside those of DistDGL's messages")
+	caches := f.String("caches", "0,64", "MiB of the caches of features, of -bytes")
 	return func(ctx context.Context, p *page.Page) error {
 		if *link != "" {
 			return times(ctx, p, *root, *names, o.train, strings.Split(*link, ","), *peers, *groups)
+		}
+		if *count {
+			return volume(ctx, p, *root, *names, o.train, *peers, *groups, *caches)
 		}
 		p.Table("graph %s", "model %s", "seeds %d", "full batch %.2f", "deviation %.2f", "mini-batch %.2f", "deviation %.2f", "difference %+.2f", "batch size, fan-out, schedule %s")
 		for name := range strings.SplitSeq(*names, ",") {
