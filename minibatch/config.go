@@ -19,13 +19,16 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Config says how a model is trained. A round is an epoch.
+// Config says how a model is trained. A round is an epoch, or RoundSteps steps.
 type Config struct {
 	train.Config
 
 	Sample    sample.Config `json:"sample"`
 	BatchSize int           `json:"batch_size"` // labels of a step, of all peers together; at least 1
 	Group     int           `json:"group"`      // batches that the peers sample and fetch features for at once; 0: as many as hide the latency
+
+	// RoundSteps is how many steps a round takes; 0: those of an epoch. Batches do not depend on it.
+	RoundSteps int `json:"round_steps,omitempty"`
 
 	// Cache and Memory are bytes of features: what a peer keeps of other peers' nodes from one group to the next ones, and
 	// what two groups may take where Group is 0 (0: 1 GiB). Neither changes the model.
@@ -35,6 +38,9 @@ type Config struct {
 
 // MostGroup is the largest Group: memory holds the features of that many batches twice.
 const MostGroup = 64
+
+// maxRoundSteps bounds RoundSteps.
+const maxRoundSteps = 1 << 30
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
@@ -48,6 +54,7 @@ func (c Config) Validate() error {
 	}
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
 	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup, c.Group)
+	fault(c.RoundSteps < 0 || c.RoundSteps > maxRoundSteps, "round_steps must be from 0 (an epoch) to %d (got %d)", maxRoundSteps, c.RoundSteps)
 	fault(c.Cache < 0, "feature_cache must be at least 0 (got %d)", c.Cache)
 	fault(c.Memory < 0, "memory must be at least 0 (got %d)", c.Memory)
 	if n := len(c.Spec.Layers); len(c.Sample.Fanouts) > 0 {

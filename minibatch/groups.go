@@ -9,10 +9,10 @@ import (
 
 // group is some batches of an epoch, ready to be computed.
 type group struct {
-	epoch, first int       // first: step
-	seeds        [][]int32 // [batch] own training nodes, by ID
-	batches      []sample.Batch
-	inputs       *inputs
+	first   int       // step of the run
+	seeds   [][]int32 // [batch] own training nodes, by ID
+	batches []sample.Batch
+	inputs  *inputs
 }
 
 // groups prepares groups, one while the one before is computed.
@@ -21,8 +21,9 @@ type groups struct {
 	dir      *directory
 	batch    int // labels of a step
 	steps    int // of an epoch
+	round    int // steps of a round
 	size     int // batches of a group
-	epochs   int
+	total    int // steps of the run
 	relay    *relay
 	features *features
 
@@ -37,9 +38,9 @@ type prepared struct {
 	err   error
 }
 
-// next returns the group that begins with a step of an epoch, and lets the one after it be prepared meanwhile, in groups of
+// next returns the group that begins with a step of the run, and lets the one after it be prepared meanwhile, in groups of
 // size batches. All peers ask for the same ones.
-func (p *groups) next(ctx context.Context, epoch, first, size int) (*group, error) {
+func (p *groups) next(ctx context.Context, first, size int) (*group, error) {
 	var got prepared
 	if p.ahead != nil {
 		got = <-p.ahead
@@ -49,30 +50,25 @@ func (p *groups) next(ctx context.Context, epoch, first, size int) (*group, erro
 		return nil, got.err
 	}
 	p.size = size
-	if got.group == nil || got.group.epoch != epoch || got.group.first != first {
+	if got.group == nil || got.group.first != first {
 		p.drawn = nil
-		if got.group, got.err = p.prepare(ctx, epoch, first); got.err != nil {
+		if got.group, got.err = p.prepare(ctx, first); got.err != nil {
 			return nil, got.err
 		}
 	}
-	if epoch, first = p.after(got.group); epoch < p.epochs {
+	if first = got.group.end(); first < p.total {
 		ahead := make(chan prepared, 1)
 		p.ahead = ahead
 		go func() {
-			g, err := p.prepare(ctx, epoch, first)
+			g, err := p.prepare(ctx, first)
 			ahead <- prepared{g, err}
 		}()
 	}
 	return got.group, nil
 }
 
-// after returns where the group after g begins.
-func (p *groups) after(g *group) (epoch, first int) {
-	if first = g.first + len(g.batches); first >= p.steps {
-		return g.epoch + 1, 0
-	}
-	return g.epoch, first
-}
+// end is the first step after the group.
+func (g *group) end() int { return g.first + len(g.batches) }
 
 // wait waits until nothing is prepared.
 func (p *groups) wait() {
@@ -83,18 +79,16 @@ func (p *groups) wait() {
 }
 
 // prepare samples a group, with a cache also those that follow, and fetches its features.
-func (p *groups) prepare(ctx context.Context, epoch, first int) (*group, error) {
+func (p *groups) prepare(ctx context.Context, first int) (*group, error) {
 	most := 1
 	if p.features.cache != nil {
 		most += lookAhead
 	}
-	for len(p.drawn) < most && epoch < p.epochs {
-		if n := len(p.drawn); n > 0 {
-			if epoch, first = p.after(p.drawn[n-1]); epoch >= p.epochs {
-				break
-			}
-		}
-		g, err := p.sample(ctx, epoch, first)
+	if n := len(p.drawn); n > 0 {
+		first = p.drawn[n-1].end()
+	}
+	for ; len(p.drawn) < most && first < p.total; first = p.drawn[len(p.drawn)-1].end() {
+		g, err := p.sample(ctx, first)
 		if err != nil {
 			return nil, err
 		}
@@ -111,15 +105,16 @@ func (p *groups) prepare(ctx context.Context, epoch, first int) (*group, error) 
 	return g, err
 }
 
-// sample samples the group that begins with a step of an epoch.
-func (p *groups) sample(ctx context.Context, epoch, first int) (*group, error) {
+// sample samples the group that begins with a step of the run. A group ends with its round and with its epoch.
+func (p *groups) sample(ctx context.Context, first int) (*group, error) {
+	epoch, step := first/p.steps, first%p.steps
 	if p.epoch != epoch+1 {
 		p.order = p.key.FoldString("batches").Fold(uint64(epoch)).Perm(len(p.dir.train))
 		p.epoch = epoch + 1
 	}
-	g := &group{epoch: epoch, first: first}
+	g := &group{first: first}
 	var keys []rng.Key
-	for step := first; step < min(first+p.size, p.steps); step++ {
+	for end := min(step+p.size, p.steps, step+p.round-first%p.round); step < end; step++ {
 		g.seeds = append(g.seeds, p.own(step))
 		keys = append(keys, p.key.FoldString("sample").Fold(uint64(epoch)).Fold(uint64(step)))
 	}
@@ -128,7 +123,7 @@ func (p *groups) sample(ctx context.Context, epoch, first int) (*group, error) {
 	return g, err
 }
 
-// own returns the seeds of a step that this peer owns.
+// own returns the seeds of a step of the epoch that this peer owns.
 func (p *groups) own(step int) (seeds []int32) {
 	for _, k := range p.order[step*p.batch : min((step+1)*p.batch, len(p.order))] {
 		if id := p.dir.train[k]; int(p.dir.owner[id]) == p.relay.shard.Rank {

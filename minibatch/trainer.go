@@ -1,6 +1,7 @@
 package minibatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ type Trainer struct {
 	groups *groups
 	batch  int   // labels of a step
 	steps  int   // of an epoch
+	round  int   // steps of a round
 	pace   *pace // nil: size is final
 	size   int   // batches of a group
 }
@@ -87,7 +89,7 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		return err
 	}
 	if t.At.Stage == 0 {
-		if err := t.epochs(ctx, g, r); err != nil {
+		if err := t.rounds(ctx, g, r); err != nil {
 			return err
 		}
 		copy(t.Params.Value, t.Best)
@@ -129,10 +131,11 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	}
 	t.batch = min(t.config.BatchSize, len(dir.train))
 	t.steps = (len(dir.train) + t.batch - 1) / t.batch
+	t.round = cmp.Or(t.config.RoundSteps, t.steps)
 	t.rates = t.config.Schedule
-	t.rates.Total = t.config.Rounds * t.steps
+	t.rates.Total = t.config.Rounds * t.round
 	if err := t.rates.Validate(); err != nil {
-		return fmt.Errorf("minibatch: %d epochs of %d steps: %w", t.config.Rounds, t.steps, err)
+		return fmt.Errorf("minibatch: %d rounds of %d steps: %w", t.config.Rounds, t.round, err)
 	}
 	beside := g
 	if g.Size() > 1 {
@@ -143,7 +146,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	}
 	nodes := int(t.shard.Nodes)
 	t.groups = &groups{
-		key: t.key, dir: dir, batch: t.batch, steps: t.steps, epochs: t.config.Rounds,
+		key: t.key, dir: dir, batch: t.batch, steps: t.steps, round: t.round, total: t.config.Rounds * t.round,
 		relay: &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
 			sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges)},
 		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard, dir: dir,
@@ -227,7 +230,7 @@ func (t *Trainer) edges(ctx context.Context, g *comm.Group) (*sample.Edges, erro
 	return e, nil
 }
 
-func (t *Trainer) epochs(ctx context.Context, g *comm.Group, r comm.Reducer) (err error) {
+func (t *Trainer) rounds(ctx context.Context, g *comm.Group, r comm.Reducer) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer t.groups.wait() // for what is prepared and not read
 	defer cancel()
@@ -246,8 +249,8 @@ func (t *Trainer) epochs(ctx context.Context, g *comm.Group, r comm.Reducer) (er
 			}
 		}
 		back := t.Mark()
-		if e.Loss, err = t.epoch(ctx, g, r); err != nil {
-			back() // an epoch is taken whole or not at all
+		if e.Loss, err = t.aRound(ctx, g, r); err != nil {
+			back() // a round is taken whole or not at all
 			return errors.Join(err, t.Save())
 		}
 		e.Sent = t.Sent()
@@ -263,11 +266,11 @@ func (t *Trainer) epochs(ctx context.Context, g *comm.Group, r comm.Reducer) (er
 	return err
 }
 
-// epoch takes a step for each batch and returns the mean loss over the training labels, of each before its step.
-func (t *Trainer) epoch(ctx context.Context, g *comm.Group, r comm.Reducer) (float64, error) {
+// aRound takes a step for each batch of a round and returns the mean loss over their labels, of each before its step.
+func (t *Trainer) aRound(ctx context.Context, g *comm.Group, r comm.Reducer) (float64, error) {
 	loss, weight := 0.0, 0.0
-	for first := 0; first < t.steps; {
-		now, err := t.groups.next(ctx, t.At.Round, first, t.size)
+	for first := t.At.Round * t.round; first < (t.At.Round+1)*t.round; {
+		now, err := t.groups.next(ctx, first, t.size)
 		if err != nil {
 			return 0, err
 		}
@@ -285,7 +288,7 @@ func (t *Trainer) epoch(ctx context.Context, g *comm.Group, r comm.Reducer) (flo
 		if err := t.settle(ctx, g, now, time.Since(begun)); err != nil {
 			return 0, err
 		}
-		first += len(now.batches)
+		first = now.end()
 	}
 	return loss / weight, nil
 }
@@ -295,14 +298,14 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, g *group, b int) (lo
 	t.Params.ZeroGrad()
 	t.tape.Reset()
 	step := g.first + b
-	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.At.Round)).Fold(uint64(step))
+	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(step / t.steps)).Fold(uint64(step % t.steps))
 	var counts [2 * eval.RealLen]int64
 	if seeds := g.seeds[b]; len(seeds) > 0 {
 		loss, weight = t.gradient(g, b)
 	}
 	eval.PutReal(counts[:eval.RealLen], loss)
 	eval.PutReal(counts[eval.RealLen:], weight)
-	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.id(ofGradient, step), Update: t.Params.Grad, Counts: counts[:], Meta: t.Digest()})
+	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.id(ofGradient, step%t.round), Update: t.Params.Grad, Counts: counts[:], Meta: t.Digest()})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -314,7 +317,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, g *group, b int) (lo
 	}
 	if weight > 0 {
 		n := t.Params.Trained
-		t.Opt.StepScaled(t.Params.Value[:n], t.Params.Grad[:n], float32(1/weight), t.config.Optimizer.LR*t.rates.At(t.At.Round*t.steps+step))
+		t.Opt.StepScaled(t.Params.Value[:n], t.Params.Grad[:n], float32(1/weight), t.config.Optimizer.LR*t.rates.At(step))
 	}
 	return loss, weight, nil
 }

@@ -156,7 +156,7 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 		defer tr.groups.wait()
 		for epoch := range 2 {
 			for first := 0; first < tr.steps; first += c.Group {
-				got, err := tr.groups.next(ctx, epoch, first, c.Group)
+				got, err := tr.groups.next(ctx, epoch*tr.steps+first, c.Group)
 				if err != nil {
 					return err
 				}
@@ -391,7 +391,7 @@ func TestRelays(t *testing.T) {
 				before, groups := group.Messages(), 0
 				var rows []*inputs
 				for first := 0; first < tr.steps; first += b {
-					got, err := tr.groups.next(ctx, 0, first, b)
+					got, err := tr.groups.next(ctx, first, b)
 					if err != nil {
 						return err
 					}
@@ -437,8 +437,8 @@ func TestFeaturesArrive(t *testing.T) {
 					if err := tr.begin(ctx, group, group); err != nil {
 						return err
 					}
-					tr.groups.features.piece, tr.groups.epochs = piece, 1
-					got, err := tr.groups.next(ctx, 0, 0, c.Group)
+					tr.groups.features.piece, tr.groups.total = piece, tr.steps
+					got, err := tr.groups.next(ctx, 0, c.Group)
 					if err != nil {
 						return err
 					}
@@ -585,5 +585,53 @@ func TestCora(t *testing.T) {
 		if r.Test < 0.78 {
 			t.Errorf("%s: test accuracy %.4f, must be at least 0.78", conv, r.Test)
 		}
+	}
+}
+
+// TestRoundsOfSteps: rounds that end within epochs train the same batches by the same learning rates to the same bits, for
+// groups of any size, and a run that is cut off goes on from within an epoch.
+func TestRoundsOfSteps(t *testing.T) {
+	g := toy(160)
+	for i, s := range g.Split {
+		if s == graph.Val {
+			g.Split[i] = graph.None // the last state is the model
+		}
+	}
+	c := of(t, "gcn", g)
+	c.Schedule, c.Rounds = optim.Schedule{Kind: "cosine"}, 3
+	shards := cut(t, g, 3)
+	whole := trained(t, c, shards)[0]
+	total := c.Rounds * whole.steps
+	c.Rounds, c.EvalEvery, c.Checkpoint = total, 1000, 1
+	for c.RoundSteps = 1; c.RoundSteps < total; c.RoundSteps++ {
+		if c.Rounds = total / c.RoundSteps; c.Rounds*c.RoundSteps != total || c.Rounds == 1 {
+			continue
+		}
+		for _, c.Group = range []int{1, 5} {
+			dir := t.TempDir()
+			run := func(ctx context.Context, at int, stop func()) []*Trainer {
+				return peers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
+					tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, tr.shard.Rank)}
+					err := tr.Run(ctx, group, reducer(func(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+						if c.ID.Kind == ofGradient && c.ID.Round == at {
+							stop()
+						}
+						return group.Reduce(ctx, c)
+					}))
+					if (err == nil) != (at < 0) {
+						return fmt.Errorf("%v, must be an error where it is stopped in round %d", err, at)
+					}
+					return nil
+				})
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			run(ctx, c.Rounds/2, cancel)
+			if tr := run(context.Background(), -1, nil)[0]; !slices.Equal(tr.Params.Value, whole.Params.Value) {
+				t.Errorf("%d rounds of %d steps in groups of %d: another model than of %d epochs", c.Rounds, c.RoundSteps, c.Group, 3)
+			}
+		}
+	}
+	if total%2 != 0 && total%3 != 0 {
+		t.Fatalf("%d steps cannot be divided", total)
 	}
 }

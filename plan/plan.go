@@ -188,6 +188,9 @@ type Plan struct {
 	WithReplacement bool `yaml:"with_replacement" to:"Sample.Replace" when:"mode=minibatch sampler=neighbour" help:"sampling with replacement"`
 	// Whether edges are sampled in proportion to the weight with which a layer reads them, else all alike.
 	ByWeight bool `yaml:"by_weight" to:"Sample.Weighted" when:"mode=minibatch sampler=neighbour" help:"sampling in proportion to edge weights"`
+	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then counts
+	// these: on a large graph a run continues from within an epoch. Batches do not depend on it.
+	RoundSteps int `yaml:"round_steps" to:"RoundSteps" when:"mode=minibatch" default:"0" bounds:"[0, 1073741824]" help:"steps of a round; 0: an epoch"`
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
 	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
 	Group int `yaml:"group" to:"Group" when:"mode=minibatch" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`

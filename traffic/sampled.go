@@ -17,8 +17,11 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 		return nil, err
 	}
 	l := begin(members)
-	epochs := int64(c.Rounds)
+	epochs := int64(c.Rounds) // or rounds of so many steps
 	steps := (members.Train + int64(c.BatchSize) - 1) / int64(c.BatchSize)
+	if c.RoundSteps > 0 {
+		steps = int64(c.RoundSteps)
+	}
 	size := int64(max(1, c.Group)) // of a group: where it is open, a small one sends most
 	groups := (steps + size - 1) / size
 	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)

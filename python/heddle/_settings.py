@@ -383,6 +383,14 @@ class Settings(TypedDict, total=False):
     alike.
     """
 
+    round_steps: int
+    """Steps of a round; 0: an epoch.
+
+    Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and
+    checkpoint_every, then counts these: on a large graph a run continues from within an epoch.
+    Batches do not depend on it.
+    """
+
     group: int
     """Batches sampled and fetched at once; 0: auto.
 
