@@ -64,15 +64,15 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 	if b.columns > 0 {
 		g.Edge, x = make([]int32, edges), make([]float32, 0, edges*b.columns)
 	}
-	nodes := make([]int32, dst+edges+1)
-	copy(nodes, batch.Nodes)
+	f := filling{Builder: b, g: g, x: x, n: dst, nodes: make([]int32, dst+edges+1)}
+	copy(f.nodes, batch.Nodes)
 	for i, v := range batch.Nodes {
 		if b.place[v] != 0 {
 			panic(fmt.Sprintf("sample: vertex %d occurs twice in a batch", v))
 		}
 		b.place[v] = int32(i) + 1
 	}
-	n, at, next := dst, 0, make([]int32, 2*len(drawn)) // of each: rows and edges that were taken
+	next := make([]int32, 2*len(drawn)) // of each: rows and edges that were taken
 	for i := range dst {
 		p := 0
 		if part != nil {
@@ -82,54 +82,68 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 		row := next[2*p]
 		next[2*p] += int32(b.kinds)
 		for _, hi := range d.End[row : int(row)+b.kinds] {
-			lo := next[2*p+1]
+			f.row(d, i, int(row), int(next[2*p+1]), int(hi))
 			next[2*p+1] = hi
-			from := at
-			if b.loops {
-				if g.Col[at] = int32(i); scaled {
-					g.Weight[at] = d.Loop[row]
-				}
-				if g.Edge != nil {
-					g.Edge[at] = -1
-				}
-				at++
-			}
-			for _, v := range d.Src[lo:hi] {
-				place := b.place[v]
-				nodes[n] = v
-				if place == 0 {
-					n++
-					place = int32(n)
-				}
-				b.place[v] = place
-				g.Col[at] = place - 1
-				at++
-			}
-			if scaled {
-				copy(g.Weight[at-int(hi-lo):at], d.Weight[lo:hi])
-			}
-			if g.Edge != nil {
-				for k := at - int(hi-lo); k < at; k++ {
-					g.Edge[k] = int32(len(x)/b.columns + k - (at - int(hi-lo)))
-				}
-				x = append(x, d.EdgeX[int(lo)*b.columns:int(hi)*b.columns]...)
-			}
-			b.sortRow(g, from, at)
-			g.RowPtr = append(g.RowPtr, int64(at))
 		}
 	}
-	g.NumSrc = n
-	for _, v := range nodes[:n] {
-		b.place[v] = 0
-	}
-	if b.kinds > 1 {
+	if g.NumSrc = f.n; b.kinds > 1 {
 		g = byRelation(g, b.kinds)
 	}
-	k := len(batch.Blocks) - 1 - hop
-	batch.Nodes, batch.Blocks[k] = nodes[:n:n], g
-	if b.columns > 0 {
-		batch.EdgeX[k] = mat.View(len(x)/b.columns, b.columns, x)
+	for _, v := range f.nodes[:f.n] {
+		b.place[v] = 0
 	}
+	k := len(batch.Blocks) - 1 - hop
+	batch.Nodes, batch.Blocks[k] = f.nodes[:f.n:f.n], g
+	if b.columns > 0 {
+		batch.EdgeX[k] = mat.View(len(f.x)/b.columns, b.columns, f.x)
+	}
+}
+
+// filling is a block that is being filled, row by row.
+type filling struct {
+	*Builder
+	g     *graph.CSR
+	x     []float32 // columns of the edges so far
+	nodes []int32
+	n, at int // nodes and edges so far
+}
+
+// row fills in the row of destination i of edges [lo, hi) of d; loop is the place of its loop's weight.
+func (f *filling) row(d *Drawn, i, loop, lo, hi int) {
+	g, from, at, n := f.g, f.at, f.at, f.n
+	if f.loops {
+		if g.Col[at] = int32(i); g.Weight != nil {
+			g.Weight[at] = d.Loop[loop]
+		}
+		if g.Edge != nil {
+			g.Edge[at] = -1
+		}
+		at++
+	}
+	first := at
+	for _, v := range d.Src[lo:hi] {
+		place := f.place[v]
+		f.nodes[n] = v
+		if place == 0 {
+			n++
+			place = int32(n)
+		}
+		f.place[v] = place
+		g.Col[at] = place - 1
+		at++
+	}
+	if g.Weight != nil {
+		copy(g.Weight[first:at], d.Weight[lo:hi])
+	}
+	if g.Edge != nil {
+		for k := range g.Edge[first:at] {
+			g.Edge[first+k] = int32(len(f.x)/f.columns + k)
+		}
+		f.x = append(f.x, d.EdgeX[lo*f.columns:hi*f.columns]...)
+	}
+	f.n, f.at = n, at
+	f.sortRow(g, from, at)
+	g.RowPtr = append(g.RowPtr, int64(at))
 }
 
 // byRelation returns g, whose rows are those of each destination by relation, with those of each relation by destination.
