@@ -463,7 +463,6 @@ func TestFeaturesArrive(t *testing.T) {
 	}
 }
 
-
 // reducer is a function as a comm.Reducer.
 type reducer func(ctx context.Context, c *comm.Contribution) (comm.Reduced, error)
 
