@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestModelFilePage rebuilds models of every convolution and encoder in NumPy, with a program
+// TestModelFilePage rebuilds models of every convolution, encoder and form of class means in NumPy, with a program
 // written from docs/reference/model-file.md, and compares its predictions with those of peer
 // predict. HEDDLE_PYTHON names the interpreter.
 func TestModelFilePage(t *testing.T) {
@@ -36,12 +36,23 @@ func TestModelFilePage(t *testing.T) {
 		p.args = append([]string{"--peers", "3", "--mode", "fullbatch", "--encoder", "raw", "--model"}, strings.Fields(more.args)...)
 		plans = append(plans, p)
 	}
+	for _, more := range []string{"", "--epsilon 4", "--class-target labels --leave-one-out true", "--leave-one-out true --class-rounds 2", "--encoder classes+pca:4"} {
+		p := plans[0]
+		p.name, p.data = "frugal "+more, "sites"
+		p.args = append([]string{"--peers", "3", "--preset", "frugal"}, strings.Fields(more)...)
+		plans = append(plans, p)
+	}
 	for _, p := range plans {
 		t.Run(p.name, func(t *testing.T) {
 			out := t.TempDir()
-			args := slices.Concat([]string{"train", "-o", out, "--data", data[p.data], "--transport", "memory"}, quick, p.args)
-			if strings.Contains(p.name, "frugal") {
-				args = slices.DeleteFunc(args, func(a string) bool { return slices.Contains(ofRounds, a) })
+			args := []string{"train", "-o", out, "--data", data[p.data], "--transport", "memory"}
+			switch {
+			case slices.Contains(p.args, "frugal"): // the class means that quick would replace
+				args = slices.Concat(args, []string{"-q"}, p.args)
+			case slices.Contains(p.args, "frugal-pca"):
+				args = slices.DeleteFunc(slices.Concat(args, quick, p.args), func(a string) bool { return slices.Contains(ofRounds, a) })
+			default:
+				args = slices.Concat(args, quick, p.args)
 			}
 			model, predicted := filepath.Join(out, "model.safetensors"), filepath.Join(out, "p.csv")
 			for _, args := range [][]string{args, {"predict", "--model", model, "--data", data[p.data], "-o", predicted}} {

@@ -7,6 +7,7 @@ that of `peer predict` for every convolution and encoder. Equation numbers are t
 """
 import csv
 import json
+import math
 import pathlib
 import sys
 
@@ -85,6 +86,7 @@ class Data:
     def __init__(self, directory, split=0):
         z = np.load(pathlib.Path(directory) / "graph.npz")
         n = self.n = len(z["y"])
+        self.sparse = "x" not in z
         if "x" in z:
             self.x = z["x"].astype(np.float64)
         else:
@@ -105,9 +107,16 @@ class Data:
         if "ids" in z:
             text, ptr = z["ids"].tobytes(), z["ids_indptr"]
             self.ids = [text[ptr[i] : ptr[i + 1]].decode() for i in range(n)]
-        train = z["train_mask"]
-        train = train[:, split] if train.ndim == 2 else train
+        masks = [z[name] if name in z else np.zeros(n, bool) for name in ("train_mask", "val_mask", "test_mask")]
+        train, val, test = (m[:, split] if m.ndim == 2 else m for m in masks)
+        self.y, self.held_out = z["y"], val | test
+        self.train = train & (self.y >= 0) if self.y.ndim == 1 else train
         self.train_class = np.where(train & (z["y"] >= 0), z["y"], -1) if z["y"].ndim == 1 else None
+
+    def given(self, classes):
+        """Labels of the training nodes as rows of zeros and ones; zeros elsewhere."""
+        one_hot = self.y[:, None] == np.arange(classes) if self.y.ndim == 1 else self.y
+        return np.where(self.train[:, None], one_hot, 0).astype(np.float64)
 
     def add_inverses(self):
         """Appends the reverse of each relation, unless every reverse is one of the relations."""
@@ -184,10 +193,7 @@ class Model:
             x = relu(self.layer_norm("encoder.norm", self.linear("encoder.self", x)))
             return self.head("encoder.head", x) if self.logits or not self.spec["layers"] else x
         if e.get("labels"):  # (7)
-            given = np.zeros((data.n, self.spec["classes"]))
-            rows = np.flatnonzero(data.train_class >= 0)
-            given[rows, data.train_class[rows]] = 1
-            x = np.hstack([x, given])
+            x = np.hstack([x, data.given(self.spec["classes"])])
         if e["kind"] == "sign":  # (8)
             adj, parts = data.edges.gcn(), [x]
             for _ in range(e["hops"]):
@@ -315,6 +321,8 @@ class Model:
 
     def __call__(self, data):
         """Returns the class logits of every node."""
+        if self.spec["encoder"]["kind"] == "closed":
+            return ClassMeans(self, data)()
         x = self.encode(data)
         for k, s in enumerate(self.spec["layers"], 1):
             x = self.layer(k, s, x, data)
@@ -345,6 +353,91 @@ class Model:
         p[rows] = truth[rows]
         p = np.maximum(spread(p, c["smooth"], 0), 1e-9)
         return np.log(p / p.sum(axis=1, keepdims=True))
+
+
+def unit(x):
+    """Divides rows by their length; a row of zeros stays."""
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(length > 0, length, 1)
+
+
+class ClassMeans:
+    """A model of rounds of class means, (19) to (24)."""
+
+    def __init__(self, model, data):
+        self.s, self.t, self.data, self.classes = model.spec["closed"], model.t, data, model.spec["classes"]
+        if self.s.get("adjacent") or self.s.get("numbers"):
+            sys.exit("models of nodes without features, and of numbers, are not rebuilt here")
+        self.x = unit(data.x) if model.spec["encoder"].get("l2_norm") else data.x
+        self.width = max(self.classes - 1, 1) if self.s.get("residual") and not self.s.get("multi") else self.classes
+        self.half = 0.5 if self.s.get("multi") else 0
+
+    def __call__(self):
+        s, t, data = self.s, self.t, self.data
+        adj, columns = data.edges.mean() if s.get("mean") else data.edges.gcn(), []
+        logits = np.zeros((data.n, self.classes))
+        if s.get("leave_out") and s.get("residual"):
+            logits[:, : self.width] = t["round1.counts"][0] - self.half
+        for r in range(1, s["rounds"] + 1):
+            z = self.x @ t[f"round{r}.means"]  # (20)
+            if s.get("leave_out"):
+                z = self.leave_out(r, z, logits)
+            if not s.get("own_rounds"):
+                z = self.coarse(z, 1, 0)
+            if r > 1:
+                before = logits[:, : self.width]
+                for _ in range(s.get("logit_hops", 0)):
+                    before = adj.sum(before)
+                    columns.append(before)
+            elif s.get("components"):
+                z = np.hstack([self.x @ t["encoder.proj.weight"], z])
+            for k in range(s["hops"] + 1):  # (22)
+                z = adj.sum(z) if k else z
+                if s.get("all_hops") or k == s["hops"]:
+                    columns.append(z)
+            if r == 1 and s.get("degree"):
+                columns.append(np.log1p(data.edges.degree())[:, None])
+            if 0 < s.get("own_rounds", 0) < r:
+                rows = self.coarse(unit(softmax(8 * logits) - 1 / self.classes), 1 / math.sqrt(self.classes), 1 / 64)
+                sums = Edges(data.n, data.edges.src, data.edges.dst, np.ones(len(data.edges.src))).sum(rows)
+                columns += [sums, unit(sums), logits]
+            x = np.hstack(columns)
+            if s.get("random"):  # (23)
+                angle = ((x - t[f"round{r}.mean"]) * t[f"round{r}.scale"]) @ t[f"round{r}.frequency"] + t[f"round{r}.phase"]
+                x = np.hstack([x, math.sqrt(2) * np.cos(angle)])
+            logits = x @ t[f"round{r}.weight"] + t[f"round{r}.bias"]  # (24)
+        return logits
+
+    def leave_out(self, r, z, logits):  # (21)
+        s, train = self.s, self.data.train[:, None]
+        inverse, centre, (n, scale) = self.t["encoder.inverse"], self.t["encoder.centre"], self.t[f"round{r}.counts"]
+        quad = (self.x * self.x * inverse).sum(axis=1, keepdims=True)
+        shift = (self.x * centre * inverse).sum(axis=1, keepdims=True)
+        given = self.data.given(self.classes)[:, : self.width]
+        if s.get("residual"):
+            left = np.clip(given - logits[:, : self.width] - self.half, -4, 4)
+            return z - np.where(train, left, 0) * quad * scale
+        others = ~train & ~(self.data.held_out[:, None] if s.get("inductive") else False)
+        soft = softmax(8 * logits) if r > 1 and train.any() else np.zeros_like(logits)
+        p = np.where(train, given, np.where(others, soft, 0))
+        part = np.where(n - p > p, p / np.where(n - p > p, n - p, 1), 1)
+        return np.where((p > 0) & (n > 0), z + part * (z + scale * (shift - quad)), z)
+
+    def coarse(self, z, deviation, fine):
+        """Rounds sparse rows, whose values have that deviation, to no finer steps than fine."""
+        s, columns = self.s, self.x.shape[1]
+        if not s.get("coarse") or not self.data.sparse:
+            return z
+        steps = np.zeros(columns + 1)
+        for v in range(1, columns + 1):
+            step = math.sqrt(2 * math.pi * math.e) * 2 ** (-min(0.5 * self.bits(v), max(0.5 * self.bits(min(v, 5)), 1.6 * v)) / s["coarse"])
+            steps[v] = deviation * max(step if step >= 1 / 64 else 0, fine)
+        step = steps[(self.x != 0).sum(axis=1)][:, None]
+        return np.where(step > 0, np.round(z / np.where(step > 0, step, 1)) * step, z)
+
+    def bits(self, values):
+        """log2 of the ways to choose so many columns."""
+        return math.log2(math.comb(self.x.shape[1], values))
 
 
 def main(model, data):

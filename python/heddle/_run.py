@@ -346,7 +346,7 @@ def join(
     return run
 
 
-def simulate(data: Any = None, **options: Any) -> Any:
+def simulate(data: Any = None, **options: Any) -> dict[str, Any]:
     """Simulates a federation in which phones send shares of their numbers to a few sites, and returns its figures.
 
     Args:

@@ -1,11 +1,13 @@
 """Tests of the package: HEDDLE_PEER names the program, and those that need a library are skipped without it."""
 
+import concurrent.futures
 import dataclasses
 import importlib.util
 import json
 import logging
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -101,13 +103,67 @@ class Training(unittest.TestCase):
         self.assertIn("<iframe", done.report()._repr_html_())
 
     def test_simulate(self):
-        done = heddle.simulate(phones=40, rounds=1)
-        self.assertIsInstance(done, (dict, list))
-        self.assertIn("40", json.dumps(done))
+        for data, phones in ((None, 40), (small(800), 20)):
+            done = heddle.simulate(data, phones=phones, rounds=1, participation=[1, 0.5])
+            self.assertEqual((done["phones"], [r["participation"] for r in done["runs"]]), (phones, [1, 0.5]))
+            self.assertGreater(done["runs"][0]["bytes"]["shares"], done["runs"][1]["bytes"]["shares"])
+            self.assertAlmostEqual(done["runs"][0]["accuracy"], done["pooled_accuracy"], delta=0.02)
+        self.assertEqual(done["nodes"], 800)
+        with self.assertRaisesRegex(heddle.InputError, r"participation must .* \(got 2\)"):
+            heddle.simulate(phones=40, participation=[2])
+
+    def test_numbers(self):
+        draw, y = np.random.default_rng(1), self.graph.x @ np.arange(12) + 3
+        numbers = dataclasses.replace(self.graph, y=(y + draw.normal(size=240)).astype(np.float32))
+        run = heddle.train(numbers, progress=False, **QUICK)
+        test = heddle.split(numbers.y)[2]
+        self.assertEqual((run.metrics["metric"], run.predict().shape), ("r2", (240, 1)))
+        off = run.predict()[test, 0] - numbers.y[test]
+        self.assertAlmostEqual(1 - (off**2).sum() / ((numbers.y[test] - numbers.y[test].mean()) ** 2).sum(), run.metrics["test"], places=4)
+        self.assertGreater(run.metrics["test"], 0.5)
 
     def test_tune(self):
         run = heddle.tune(self.graph, progress=False, transport="memory", budget="2MB")
         self.assertTrue(any(one["chosen"] for one in run.metrics["tried"]))
+
+
+class Joining(unittest.TestCase):
+    def test_two_sites(self):
+        """Two sites join over loopback; both get the model of a simulation, and each the predictions of its own nodes."""
+        graph = small(sites=2)
+        with tempfile.TemporaryDirectory() as t:
+            at = pathlib.Path(t)
+            _program.run(["partition", "--data", str(graph.write(at / "data")), "--policy=by-column", "--out", str(at / "parts")])
+            ids = [_program.run(["id", "--identity", str(at / f"{k}.key")]).strip() for k in range(2)]
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.bind(("127.0.0.1", 0))
+                port = s.getsockname()[1]
+            members = [f"north={ids[0]}@127.0.0.1", f"south={ids[1]}"]
+            _program.run(["plan", "--out", str(at / "plan.yaml"), f"--port={port}", "--preset=frugal", *members])
+            rounds = [], []
+
+            def join(k):
+                return heddle.join(at / "plan.yaml", at / "parts" / f"part-{k}", out=at / f"run-{k}", on_round=rounds[k].append,
+                                   progress=False, identity=at / f"{k}.key", state=at / f"state-{k}", wait="60s")  # fmt: skip
+
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                runs = list(pool.map(join, range(2)))
+            simulated = heddle.train(graph, progress=False, **QUICK)
+            together = {}
+            for k, run in enumerate(runs):
+                self.assertEqual((run.metrics["peers"], run.metrics["test"]), (2, simulated.metrics["test"]))
+                self.assertEqual(run.model_file.read_bytes(), runs[0].model_file.read_bytes())
+                self.assertEqual(rounds[k], run.history)
+                self.assertGreater(len(run.history), 0)
+                together.update(zip(run.ids, run.predict()))
+            for name, value in simulated.weights().items():
+                np.testing.assert_array_equal(runs[0].weights()[name], value)
+            np.testing.assert_array_equal([together[i] for i in simulated.ids], simulated.predict())
+
+    def test_faults(self):
+        with tempfile.TemporaryDirectory() as t:
+            with self.assertRaisesRegex(heddle.InputError, "nothere.yaml"):
+                heddle.join(pathlib.Path(t) / "nothere.yaml", t, progress=False)
 
 
 class Faults(unittest.TestCase):

@@ -1,0 +1,15 @@
+"""Heddle with its defaults: several plans are tried, validation chooses."""
+
+import json
+import os
+import sys
+import time
+
+begin, data, seed = time.perf_counter(), os.environ["HEDDLE_BESIDE"], int(sys.argv[1])
+# user code
+import heddle
+
+run = heddle.train(data, seed=seed)
+# end
+sent = sum(one["bytes"] for one in run.metrics["tried"])
+print(json.dumps({"test": run.metrics["test"], "bytes": sent, "seconds": time.perf_counter() - begin}))
