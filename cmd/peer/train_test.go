@@ -280,7 +280,7 @@ func TestDemo(t *testing.T) {
 	if together < alone+5 || together < features+5 || together < pooled-5 {
 		t.Errorf("together %.1f, alone %.1f, features only %.1f, pooled %.1f: the demo shows nothing", together, alone, features, pooled)
 	}
-	for _, name := range []string{"compare.html", "compare.json", "compare.csv", "settings.yaml"} {
+	for _, name := range []string{"compare.html", "compare.json", "compare.csv", "compare.npz", "settings.yaml"} {
 		if len(contents(t, filepath.Join(out, name))) == 0 {
 			t.Errorf("%s is empty", name)
 		}

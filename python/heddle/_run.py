@@ -215,7 +215,7 @@ class Comparison(_Output):
     """What sites reach together, alone, with features only and with pooled data.
 
     Attributes:
-        out: directory with compare.html, compare.json and compare.csv.
+        out: directory with compare.html, compare.json, compare.csv and compare.npz.
         text: the tables.
         history: an object each round of every run.
     """

@@ -99,6 +99,11 @@ class Training(unittest.TestCase):
     def test_compare(self):
         done = heddle.compare(self.graph, seeds=1, progress=False, **QUICK)
         self.assertEqual([w["way"] for w in done.metrics["ways"]], ["alone", "features", "together", "pooled"])
+        with np.load(done.out / "compare.npz") as z:
+            for way in done.metrics["ways"]:
+                of = z["way"] == way["way"]
+                np.testing.assert_array_equal(z["test"][of], [r["test"] for r in way["runs"]])
+                np.testing.assert_array_equal(z["bytes"][of], [r["bytes"] for r in way["runs"]])
         self.assertIn("raw data seen by", str(done))
         self.assertIn("<iframe", done.report()._repr_html_())
 

@@ -56,7 +56,7 @@ features alone tell (an MLP on pooled features), and with pooled data. Each way 
 those of peer train, once for each of --seeds. The result says by how much training together is ahead on the same test
 nodes, with a 95 % interval, how many bytes were sent, and who saw raw data.
 
-The directory gets compare.html, compare.json, compare.csv and settings.yaml. peer train writes the model.
+The directory gets compare.html, compare.json, compare.csv, compare.npz and settings.yaml. peer train writes the model.
 
 With --plan this is peer join --compare: each site of the plan runs it with its own part, or peer join. They train one
 model, and this site learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"archive/zip"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 )
 
 // output is the directory of the results.
@@ -22,7 +24,7 @@ func (o output) file(ending string) string { return filepath.Join(o.dir, "compar
 // settings is the file of the settings that trained the models.
 func (o output) settings() string { return filepath.Join(o.dir, "settings.yaml") }
 
-// write writes compare.html, compare.json, compare.csv and settings.yaml.
+// write writes compare.html, compare.json, compare.csv, compare.npz and settings.yaml.
 func (o output) write(r *results) error {
 	to := func(ending string, fill func(io.Writer) error) error {
 		return cli.WriteFile(io.Discard, o.file(ending), fill)
@@ -34,6 +36,7 @@ func (o output) write(r *results) error {
 			return e.Encode(r)
 		}),
 		to("csv", r.writeCSV),
+		to("npz", r.writeNPZ),
 		to("html", func(w io.Writer) error { return report.WriteComparison(w, r.page()) }),
 		cli.WriteFile(io.Discard, o.settings(), func(w io.Writer) error { _, err := io.WriteString(w, r.Settings); return err }))
 }
@@ -53,6 +56,35 @@ func (r *results) writeCSV(w io.Writer) error {
 		}
 	}
 	return c.WriteAll(lines)
+}
+
+// writeNPZ writes the columns of writeCSV as NumPy arrays with a row a run; val is NaN where there is none.
+func (r *results) writeNPZ(w io.Writer) error {
+	var ways, seen []string
+	var seed, split, sent, wire []int64
+	var test, val, seconds []float64
+	for _, way := range r.Ways {
+		for _, one := range way.Runs {
+			ways, seen = append(ways, way.Way), append(seen, way.Seen)
+			seed, split = append(seed, int64(one.Seed)), append(split, int64(one.Split))
+			sent, wire = append(sent, one.Bytes), append(wire, one.Wire)
+			test, seconds = append(test, one.Test), append(seconds, one.Seconds)
+			val = append(val, math.NaN())
+			if one.Val != nil {
+				val[len(val)-1] = *one.Val
+			}
+		}
+	}
+	z := zip.NewWriter(w)
+	var err error
+	for _, c := range []struct {
+		name   string
+		values any
+	}{{"way", ways}, {"seed", seed}, {"split", split}, {"test", test}, {"val", val}, {"bytes", sent}, {"wire_bytes", wire},
+		{"raw_data_seen_by", seen}, {"seconds", seconds}} {
+		err = errors.Join(err, npy.Write(z, c.name, []int{len(ways)}, c.values))
+	}
+	return errors.Join(err, z.Close())
 }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }

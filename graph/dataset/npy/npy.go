@@ -237,6 +237,8 @@ func Write(z *zip.Writer, name string, shape []int, values any) error {
 		descr = "<i8"
 	case []float32:
 		descr = "<f4"
+	case []float64:
+		descr = "<f8"
 	case []bool:
 		descr = "|b1"
 	case []uint8:
