@@ -39,8 +39,9 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 }
 
 // ForGraph returns p with policy auto replaced by what it means for g: by-column where g says which
-// site each node belongs to and there are as many peers as sites, else random. Where g has sites, a
-// Note or a Warning says what becomes of them.
+// site each node belongs to and there are as many peers as sites, else random, or in the modes of a
+// cluster (fullbatch, minibatch) multilevel or restream:5. Where g has sites, a Note or a Warning says
+// what becomes of them.
 func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
 	if p.Policy != "auto" {
 		return p, nil
@@ -49,7 +50,7 @@ func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
 	if p.Peers == Auto && p.Mode == "standalone" {
 		parts = 1
 	}
-	policy, text := usual.Policy(g, parts)
+	policy, text := usual.Policy(g, parts, p.Mode == "fullbatch" || p.Mode == "minibatch")
 	if p.Policy = policy; text == "" {
 		return p, nil
 	}

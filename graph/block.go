@@ -157,24 +157,34 @@ func (g *CSR) Without(split []Split, gone ...Split) *CSR {
 	return out
 }
 
-// Symmetric reports whether every edge has its reverse, with the same weight and columns.
+// Symmetric reports whether every edge has its reverse, with the same weight and columns. Rows ascend, so that the
+// reverses of edges into node 0, 1, … are met in the order of their rows.
 func (g *CSR) Symmetric() bool {
 	if g.NumDst != g.NumSrc {
 		return false
 	}
-	for i := range g.NumDst {
-		col, _ := g.Row(i)
-		for k, j := range col {
-			back, _ := g.Row(int(j))
-			at, ok := slices.BinarySearch(back, int32(i))
-			if !ok {
-				return false
-			}
-			here, there := g.RowPtr[i]+int64(k), g.RowPtr[j]+int64(at)
-			if g.Weight != nil && g.Weight[here] != g.Weight[there] || g.Edge != nil && g.Edge[here] != g.Edge[there] {
+	next := slices.Clone(g.RowPtr)
+	for i := range int32(g.NumDst) {
+		for here := g.RowPtr[i]; here < g.RowPtr[i+1]; here++ {
+			j := g.Col[here]
+			there := next[j]
+			next[j]++
+			if there == g.RowPtr[j+1] || g.Col[there] != i ||
+				g.Weight != nil && g.Weight[here] != g.Weight[there] || g.Edge != nil && g.Edge[here] != g.Edge[there] {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// Loops reports whether a node has an edge to itself.
+func (g *CSR) Loops() bool {
+	for i := range g.NumDst {
+		col, _ := g.Row(i)
+		if _, found := slices.BinarySearch(col, int32(i)); found {
+			return true
+		}
+	}
+	return false
 }

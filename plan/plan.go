@@ -282,8 +282,9 @@ type Plan struct {
 	// number of sites where the graph has a site column and policy is auto or by-column, else 4.
 	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers; -1: as data and mode say"`
 	// Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel,
-	// fec, restream:N or multilevel. auto is by-column where the graph has a site column of 2 to 64
-	// sites and peers is -1 or as many, else random.
+	// restream:N or multilevel. auto is by-column where the graph has a site column of 2 to 64
+	// sites and peers is -1 or as many, else random; in modes fullbatch and minibatch else multilevel,
+	// or restream:5 beyond 20 million stored edges.
 	Policy string `yaml:"policy" only:"train" default:"auto" help:"partitioning policy"`
 	// How the peers of one process are connected: over loopback (libp2p) or in memory.
 	Transport string `yaml:"transport" only:"train" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`

@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
-	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels/measure"
@@ -32,8 +31,8 @@ var About = page.About{
 	Title: "Partition policies",
 	Text: `Policies on public graphs and on drawn ones: edges cut, volume (rows of the halo), balance of
 nodes and edges (the largest part over the mean), the least processor time of several runs, and
-by how much a run whose garbage is collected early raised the peak of memory. For vertex cuts the
-volume is partial sums. With -stored graphs are partitioned from disk in bounded memory; with
+by how much a run whose garbage is collected early raised the peak of memory. With -work
+parts of even work are compared with parts of as many nodes. With -stored graphs are partitioned from disk in bounded memory; with
 -rounds the peers partition a stored graph together.`,
 }
 
@@ -49,6 +48,7 @@ type options struct {
 	stored, baseline, export, rounds         string
 	repeat, edges                            int
 	memory                                   int64
+	even                                     bool
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -56,13 +56,14 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	var o options
 	root := graphs.Root(f)
 	f.StringVar(&o.graphs, "graph", sets+","+drawn, "graphs; power-law-20M is drawn, with 20 M undirected edges")
-	f.StringVar(&o.policies, "policy", "multilevel,restream:5", "policies to measure, vertex cuts among them")
+	f.StringVar(&o.policies, "policy", "multilevel,restream:5", "policies to measure")
 	f.StringVar(&o.parts, "k", "4,16", "numbers of parts")
 	f.IntVar(&o.repeat, "repeat", 3, "runs of which the fastest counts")
 	f.StringVar(&o.objective, "objective", "volume", "objective of multilevel: volume or cut")
 	f.StringVar(&o.stored, "stored", "", "folder of stored graphs, for -graph power-law or communities")
 	f.IntVar(&o.edges, "edges", 1_000_000, "undirected edges of a stored graph")
 	f.Int64Var(&o.memory, "memory", 2<<30, "bytes of memory for a stored graph")
+	f.BoolVar(&o.even, "work", false, "compare parts of even work with parts of even numbers of nodes")
 	f.StringVar(&o.rounds, "rounds", "", "exchanges a pass of peers that partition together")
 	f.StringVar(&o.baseline, "baseline", "", "command that measures a baseline on each graph")
 	f.StringVar(&o.export, "export", "", "folder into which graphs are written, unmeasured")
@@ -73,6 +74,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return o.stream(p)
 		case o.rounds != "":
 			return o.together(ctx, p)
+		case o.even:
+			return o.work(p)
 		case o.export != "":
 			return o.write()
 		}
@@ -167,9 +170,6 @@ func relate(p *page.Page, all [][]result) {
 
 // measure measures one policy.
 func (o options) measure(g *graph.Graph, policy string, k int) (result, error) {
-	if cut := vertexcut.Parse(policy); cut != nil {
-		return measureEdges(g, cut, policy, k, o.repeat)
-	}
 	by, err := partition.ParsePolicy(policy)
 	if err != nil {
 		return result{}, err
@@ -221,17 +221,6 @@ func measureNodes(g *graph.Graph, by partition.Policy, policy string, k, repeat 
 	}
 	r := quality.Measure(shard.Describe(shards, shard.Meta{}))
 	return result{policy, int64(r.Cut / 2), int64(r.Halo), r.NodeBalance, r.EdgeBalance, seconds, peak}, nil
-}
-
-// measureEdges measures a vertex cut: no edge is cut, and the volume is the partial sums that
-// travel to their owners.
-func measureEdges(g *graph.Graph, cut vertexcut.Cut, policy string, k, repeat int) (result, error) {
-	var r vertexcut.Replicas
-	seconds, peak, err := cost(repeat, func() (err error) {
-		r, err = vertexcut.Measure(partition.Memory{Graph: g}, cut, k, rng.New(1))
-		return err
-	})
-	return result{policy, 0, int64(r.Replicas - r.Nodes), r.ReplicaBalance, r.EdgeBalance, seconds, peak}, err
 }
 
 // measureBaseline has the baseline measure the graph, which it reads from a folder of its own; it

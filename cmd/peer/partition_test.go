@@ -101,21 +101,8 @@ func TestPartitionStoppedGoesOn(t *testing.T) {
 }
 
 func TestPartitionDry(t *testing.T) {
-	data, stored := sites(t), filepath.Join(t.TempDir(), "ring.graph")
-	must(t, "import", "--edges", ring(t, 300), "-o", stored)
-	if text := must(t, "partition", "--data", data, "--parts", "2", "--policy", "multilevel", "--objective", "cut", "--cap", "train=1.2", "--capacity", "1,2", "--dry"); !strings.Contains(text, "in 2 parts by multilevel") {
-		t.Error(text)
-	}
-	for _, policy := range []string{"dbh", "hvc", "cvc", "gvc", "svc", "hdrf", "2ps-l"} {
-		if text := must(t, "partition", "--data", data, "--parts", "4", "--policy", policy, "--dry"); !strings.Contains(text, "a vertex cut, which trainers cannot use") || !strings.Contains(text, "replication factor") {
-			t.Error(text)
-		}
-		if text := must(t, "partition", "--data", stored, "--parts", "3", "--policy", policy, "--memory", "1GiB", "--dry"); !strings.Contains(text, "300 nodes, 300 edges") {
-			t.Error(text)
-		}
-		refuse(t, 2, []string{"a vertex cut", "with 1 allowed"}, "partition", "--data", stored, "--policy", policy, "--memory", "1MiB", "--dry")
-		refuse(t, 2, []string{policy, "trainers need an edge cut"}, "partition", "--data", data, "--parts", "4", "--policy", policy, "-o", filepath.Join(t.TempDir(), "x"))
-	}
+	text := must(t, "partition", "--data", sites(t), "--parts", "2", "--policy", "multilevel", "--objective", "cut", "--cap", "train=1.2", "--capacity", "1,2", "--dry")
+	contains(t, text, "in 2 parts by multilevel", "slowest worker of a cluster: part-1, with 1.")
 }
 
 // TestPartitionReordered: partition --reorder gives the parts that peer reorder makes afterwards.
@@ -168,8 +155,6 @@ func TestPartitionRefuses(t *testing.T) {
 		{"--data L --dry", []string{"--out"}},
 		{"--data D -o X --reorder best", []string{`order must be degree, rcm or cluster (got "best")`}},
 		{"--data L -o X --reorder rcm", []string{"peer reorder"}},
-		{"--data D --dry --policy dbh --reorder rcm", []string{"no order"}},
-		{"--data L --dry --policy hdrf", []string{"peer import --edges"}},
 		{"--data L.u64 -o X", []string{"L.u64"}},
 	} {
 		args := strings.Fields(strings.NewReplacer("L.u64", "L.u64", "D", data, "L ", list+" ", "X", out).Replace("partition " + c.args))

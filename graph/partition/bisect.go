@@ -11,10 +11,6 @@ import (
 // and Kumar, SISC 1998, greedy graph growing), then both are refined. It may break caps where l's nodes are heavy.
 func bisect(l *level, c *caps, e effort, key rng.Key) []int32 {
 	owner := make([]int32, l.n())
-	all := make([]int32, l.n())
-	for v := range all {
-		all[v] = int32(v)
-	}
 	var split func(nodes []int32, lo, hi int, key rng.Key)
 	split = func(nodes []int32, lo, hi int, key rng.Key) {
 		if hi-lo == 1 || len(nodes) == 0 {
@@ -32,7 +28,7 @@ func bisect(l *level, c *caps, e effort, key rng.Key) []int32 {
 		split(sides[0], lo, mid, key.Fold(0))
 		split(sides[1], mid, hi, key.Fold(1))
 	}
-	split(all, 0, len(c.share), key)
+	split(count(l.n()), 0, len(c.share), key)
 	return owner
 }
 

@@ -126,7 +126,7 @@ func TestGreedyPoliciesKeepBoundsBeforeRepair(t *testing.T) {
 		near := s.Near(v)
 		return s.Best(v, func(p int32) float64 { return float64(near[p]) })
 	}}
-	for name, p := range map[string]Policy{"ldg": ldg(1), "fennel": fennel(1), "fec": FEC(), "restream:2": fennel(2), "restream:2:ldg": ldg(2), "a rule": byRule} {
+	for name, p := range map[string]Policy{"ldg": ldg(1), "fennel": fennel(1), "restream:2": fennel(2), "restream:2:ldg": ldg(2), "a rule": byRule} {
 		for _, goal := range []Goal{{Vertices: 1.001}, {Vertices: 1.03, Capacity: []float64{4, 2, 1, 1}}, {Bytes: 1.05}} {
 			p := Bounded(p, goal)
 			work, err := Begin(p, Memory{g}, 4, rng.New(1), nil)
@@ -177,6 +177,69 @@ func TestGreedyPoliciesEmptyFullParts(t *testing.T) {
 		}
 		if err := goal.Check(Memory{g}, work.Owner, k); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPartsTrade: a part of too many nodes and a part of too many edges trade light nodes for a hub. Packed anew, as they
+// once were, they would cut what parts at random do.
+func TestPartsTrade(t *testing.T) {
+	const hubs, leaves = 8, 50
+	var src, dst []int32
+	owner := make([]int32, hubs*(leaves+1)) // a hub's leaves follow it
+	for h := range int32(hubs) {
+		first := h * (leaves + 1)
+		owner[first] = 1 // all hubs, and the leaves of the last few
+		for leaf := first + 1; leaf <= first+leaves; leaf++ {
+			src, dst = append(src, first), append(dst, leaf)
+			if h >= hubs-2 {
+				owner[leaf] = 1
+			}
+		}
+	}
+	adj, err := graph.FromEdges(len(owner), src, dst, nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &graph.Graph{Adj: adj, Split: make([]graph.Split, len(owner)), Labels: graph.Labels{Classes: 1, Class: make([]int32, len(owner))}}
+	c, err := Goal{Vertices: 1.03, Edges: 1.1}.caps(g, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newLedger(symmetric(&g.Adj), c, owner).holding
+	if err := h.repair(Memory{g}, owner); err != nil {
+		t.Fatal(err)
+	}
+	cut := 0
+	for k := range src {
+		if owner[src[k]] != owner[dst[k]] {
+			cut++
+		}
+	}
+	if cut > 120 { // of 400: 300 before, about 200 at random
+		t.Errorf("%d edges are cut, must be at most 120", cut)
+	}
+}
+
+// TestHubsAreNoReasonToRefuse: a node heavier than a fair share of the work has a part to itself, as far as that goes.
+func TestHubsAreNoReasonToRefuse(t *testing.T) {
+	for _, name := range []string{"fennel", "restream:3", "multilevel"} {
+		p, err := ParsePolicy(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner, err := p.Assign(graphtest.Star(1001), 32, rng.New(1))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		with := 0
+		for _, part := range owner {
+			if part == owner[600] {
+				with++
+			}
+		}
+		if with > 40 { // of 1002; a fair share is 31 nodes
+			t.Errorf("%s: %d nodes are with the hub", name, with)
 		}
 	}
 }

@@ -18,20 +18,27 @@ const (
 )
 
 // Goal says what a part may hold and what is to be small. Each bound is the most that a part holds over its fair
-// share of the whole: 1.03 allows 3 % more, 0 is no bound, else at least 1. A share that is not whole is rounded up.
-// The zero Goal bounds nothing.
+// share of the whole: 1.03 allows 3 % more, 0 is no bound, else at least 1. A share that is not whole is rounded up;
+// of work a part may hold one ordinary node more, and the heaviest node at least. The zero Goal bounds nothing.
 type Goal struct {
 	Objective Objective
 	Vertices  float64   // owned nodes
 	Edges     float64   // stored edges into owned nodes
 	Train     float64   // owned training nodes
 	Bytes     float64   // features of owned nodes
+	Work      float64   // processor time of a layer: stored edges into owned nodes, and NodeWork a node
 	Relations float64   // stored edges of each relation into owned nodes, of a typed graph in memory
 	Capacity  []float64 // [K] fair shares relative to each other, for unlike machines; nil: all alike
 }
 
-// even is what policies that balance do unasked: METIS's default.
-var even = Goal{Vertices: 1.03}
+// NodeWork is how many stored edges take as long as a node: adding up a row of 256 values per edge is bound by memory,
+// multiplying a row by a matrix of 256 × 256 per node by the processor.
+const NodeWork = 16
+
+// Even is what policies that balance do unasked: no worker of a cluster waits long for another.
+var Even = Goal{Work: 1.03}
+
+const work = "work"
 
 // bound is one of a goal's bounds.
 type bound struct {
@@ -52,6 +59,7 @@ func (g Goal) bounds(relations []string) []bound {
 			return 0
 		}},
 		{"bytes", "bytes of features", g.Bytes, (*Run).Bytes},
+		{work, "edges' worth of work", g.Work, func(r *Run, i int) int64 { return r.Edges(i) + NodeWork }},
 	}
 	for k, name := range relations {
 		list = append(list, bound{"relations", fmt.Sprintf("edges of relation %q", name), g.Relations, func(r *Run, i int) int64 { return r.related(k, i) }})
@@ -103,6 +111,7 @@ type limits struct {
 	bounds []bound   // [D]
 	most   []int64   // [K×D]
 	share  []float64 // [K]
+	spare  []int64   // [D] by how much more of each, if nodes are placed once and in order, all find room
 }
 
 // weigh stores the D weights of the run's node i.
@@ -128,9 +137,11 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 		}
 	}
 	dims := len(l.bounds)
-	l.most = make([]int64, parts*dims)
+	l.most, l.spare = make([]int64, parts*dims), make([]int64, dims)
 	total, most, heavy, w := make([]int64, dims), make([]int64, dims), make([]int32, dims), make([]int64, dims)
+	nodes := 0
 	err := of.Runs(false, func(r *Run) error {
+		nodes += r.N()
 		for i := range r.N() {
 			l.weigh(w, r, i)
 			for d, x := range w {
@@ -151,6 +162,10 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 			fair := float64(total[d]) * s
 			// What rounding adds to a share that is whole is not a unit more.
 			l.most[p*dims+d] = int64(max(math.Ceil(fair-1e-6), math.Floor(fair*b.most+1e-6)))
+			if b.name == work { // a hub makes its worker slow, but is no reason to refuse the graph
+				l.most[p*dims+d] = max(l.most[p*dims+d], most[d]) + total[d]/int64(max(nodes, 1))
+				l.spare[d] = most[d]
+			}
 			widest = max(widest, l.most[p*dims+d])
 		}
 		if most[d] > widest {

@@ -33,12 +33,7 @@ func (a *assigner) greedily() error {
 		for i := range r.N() {
 			v, edges, from := r.First+int32(i), r.Edges(i), a.owner[int(r.First)+i]
 			g.s.hold.weigh(g.s.w, r, i)
-			to := int32(-1)
-			if a.rules.stay > 0 && edges > a.rules.stay {
-				to = contiguousEdges(v, g.s)
-			} else {
-				to = g.best(from, r.Sources(i))
-			}
+			to := g.best(from, r.Sources(i))
 			if to == from {
 				continue
 			}

@@ -95,24 +95,27 @@ func (h *holding) check() error {
 	return nil
 }
 
-// repair moves nodes out of parts that hold more than they may, those first that lose the fewest neighbours. Where that
-// does not do, it packs anew: heavy nodes first, each where it was, or else (second try) where there is most room. To
-// fit or not is bin packing, so that an error says only that no way was found.
+// repair moves nodes out of parts that hold more than they may, those first that lose the fewest neighbours: to where
+// they fit, then to where they reduce the excess of all parts. Where that does not do, it packs anew: heavy nodes first,
+// each where it was, or else (second try) where there is most room. To fit or not is bin packing, so that an error says
+// only that no way was found.
 func (h *holding) repair(of Source, owner []int32) error {
-	for range h.share { // what is moved can only free room: once a part at most
-		moved := 0
-		for _, bar := range []float64{0, 0.25, 1} {
-			if h.check() == nil {
-				return nil
+	for _, swap := range []bool{false, true} {
+		for range max(len(h.share), swaps) {
+			moved := 0
+			for _, bar := range []float64{0, 0.25, 1} {
+				if h.check() == nil {
+					return nil
+				}
+				n, err := h.spill(of, owner, bar, swap)
+				if err != nil {
+					return err
+				}
+				moved += n
 			}
-			n, err := h.spill(of, owner, bar)
-			if err != nil {
-				return err
+			if moved == 0 {
+				break
 			}
-			moved += n
-		}
-		if moved == 0 {
-			break
 		}
 	}
 	if h.check() == nil {
@@ -129,9 +132,26 @@ func (h *holding) repair(of Source, owner []int32) error {
 	return fmt.Errorf("%w (no way was found to fit)", h.check())
 }
 
-// spill moves nodes from parts that are too full to where they fit and have the most neighbours, if they lose at most
-// that share of their neighbours, and returns how many.
-func (h *holding) spill(of Source, owner []int32, bar float64) (moved int, err error) {
+// swaps is how often repair goes through the nodes to reduce the excess, at most.
+const swaps = 20
+
+// relief returns by how much the excess of parts p and q falls if weights w move from p to q, in shares of what each
+// part may hold. A part of too many nodes can so give light ones to a part of too many edges, which gives it hubs.
+func (h *holding) relief(w []int64, p, q int32) (fell float64) {
+	excess := func(part int32, d int, more int64) float64 {
+		k := int(part)*len(w) + d
+		most := h.most[k] - h.most[k]/256 // less than allowed: else the last few nodes have nowhere to go
+		return float64(max(h.used[k]+more-most, 0)) / float64(max(most, 1))
+	}
+	for d, x := range w {
+		fell += excess(p, d, 0) - excess(p, d, -x) + excess(q, d, 0) - excess(q, d, x)
+	}
+	return fell
+}
+
+// spill moves nodes from parts that are too full to where they have the most neighbours and fit (swap: and the excess
+// falls), if they lose at most that share of their neighbours, and returns how many.
+func (h *holding) spill(of Source, owner []int32, bar float64, swap bool) (moved int, err error) {
 	w, near := make([]int64, len(h.bounds)), make([]int32, len(h.share))
 	err = of.Runs(true, func(r *Run) error {
 		for i := range r.N() {
@@ -146,7 +166,7 @@ func (h *holding) spill(of Source, owner []int32, bar float64) (moved int, err e
 			}
 			best, room := int32(-1), 0.0
 			for q := range int32(len(near)) {
-				if q == p || !h.fits(w, q) {
+				if q == p || !h.fits(w, q) && !(swap && h.relief(w, p, q) > 0) {
 					continue
 				}
 				if x := h.room(w, q); best < 0 || near[q] > near[best] || near[q] == near[best] && x < room {

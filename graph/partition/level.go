@@ -38,11 +38,10 @@ func (l *level) nodes(v int32) int32 {
 // symmetric returns the graph in which u and v are neighbours where an edge goes either way, weighted by how many do:
 // g itself where it has all reverses. Self-loops are dropped: they are never cut.
 func symmetric(g *graph.CSR) *level {
-	if mirrored(g) {
+	plain := graph.CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: g.RowPtr, Col: g.Col}
+	if plain.Symmetric() && !plain.Loops() {
 		return &level{ptr: g.RowPtr, col: g.Col}
 	}
-	plain := *g
-	plain.Weight = nil
 	t := plain.Transpose(nil)
 	l := &level{ptr: make([]int64, g.NumDst+1)}
 	put := func(i, j int32, w int32) {
@@ -72,20 +71,4 @@ func symmetric(g *graph.CSR) *level {
 		l.ptr[i+1] = int64(len(l.col))
 	}
 	return l
-}
-
-// mirrored reports whether g has the reverse of every edge and no self-loop. Rows ascend, so that the reverses of
-// edges into i = 0, 1, … are met in the order of their rows.
-func mirrored(g *graph.CSR) bool {
-	next := make([]int64, g.NumDst)
-	copy(next, g.RowPtr)
-	for i := range int32(g.NumDst) {
-		for _, j := range g.Col[g.RowPtr[i]:g.RowPtr[i+1]] {
-			if j == i || next[j] == g.RowPtr[j+1] || g.Col[next[j]] != i {
-				return false
-			}
-			next[j]++
-		}
-	}
-	return true
 }

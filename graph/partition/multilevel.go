@@ -12,7 +12,7 @@ import (
 // Multilevel is the policy of quality. It has the whole graph in memory: nodes are clustered and the clusters taken for
 // nodes until few are left, these are bisected recursively, and on the way back each level is refined (after Meyerhenke,
 // Sanders and Schulz, SEA 2014: clusters by label propagation within a size; Fiduccia and Mattheyses, DAC 1982: the best
-// move first, undone past the best). The zero value makes the volume small, with at most 3 % more nodes in a
+// move first, undone past the best). The zero value makes the volume small, with at most 3 % more work in a
 // part than its fair share, as does a goal that bounds nothing.
 type Multilevel struct{ Goal Goal }
 
@@ -43,8 +43,8 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 		return nil, fmt.Errorf("partition: multilevel: %d edges, of at most %d: take restream:5", g.Adj.NumEdges(), math.MaxInt32/2)
 	}
 	goal := m.Goal
-	if goal.Vertices == 0 && goal.Edges == 0 && goal.Train == 0 && goal.Bytes == 0 && goal.Relations == 0 {
-		goal.Vertices = even.Vertices
+	if goal.Vertices == 0 && goal.Edges == 0 && goal.Train == 0 && goal.Bytes == 0 && goal.Work == 0 && goal.Relations == 0 {
+		goal.Work = Even.Work
 	}
 	c, err := goal.caps(g, parts)
 	if err != nil {
@@ -52,8 +52,15 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 	}
 	fine := symmetric(&g.Adj)
 	owner := multilevel(fine, c, goal.Objective, thorough, key)
-	if err := (&newLedger(fine, c, owner).holding).repair(Memory{g}, owner); err != nil {
-		return nil, err
+	if b := newLedger(fine, c, owner); b.excess() > 0 {
+		if err := b.repair(Memory{g}, owner); err != nil {
+			return nil, err
+		}
+		r := newRefiner(b)
+		r.refine(thorough)
+		if goal.Objective == Volume {
+			r.volume()
+		}
 	}
 	return owner, nil
 }

@@ -26,9 +26,13 @@ func NewPlacer(r Rules, src Source, parts int, key rng.Key) (*Placer, error) {
 		return nil, err
 	}
 	h := a.view.hold
-	p := &Placer{Owner: a.owner, assigner: a, loads: make([]Load, parts), held: make([]int64, len(h.used)), bounds: h.most}
+	p := &Placer{Owner: a.owner, assigner: a, loads: make([]Load, parts), held: make([]int64, len(h.used))}
 	own := *h.limits
-	own.most = slices.Clone(own.most)
+	p.bounds = slices.Clone(own.most)
+	for k := range p.bounds {
+		p.bounds[k] += own.spare[k%len(own.bounds)]
+	}
+	own.most = slices.Clone(p.bounds)
 	h.limits = &own
 	if r.terms != nil {
 		p.greedy = newGreedy(a)
@@ -88,11 +92,8 @@ func (p *Placer) PlaceAnywhere(run *Run, i int) bool {
 
 // choose returns where the rule puts v, the node at hand, which has these sources and is in no part.
 func (p *Placer) choose(v int32, sources []int32) int32 {
-	switch {
-	case p.greedy == nil:
+	if p.greedy == nil {
 		return p.rules.Vertex(v, p.view)
-	case p.rules.stay > 0 && int64(len(sources)) > p.rules.stay:
-		return contiguousEdges(v, p.view)
 	}
 	return p.greedy.best(-1, sources)
 }

@@ -50,10 +50,10 @@ var names = []struct {
 	name   string
 	policy Policy
 }{{"random", Random{}}, {"contiguous", Contiguous{}}, {"contiguous-vertices", Contiguous{}}, {"contiguous-edges", ContiguousEdges()},
-	{"hash", Hash()}, {"by-column", ByColumn{}}, {"ldg", ldg(1)}, {"fennel", fennel(1)}, {"fec", FEC()}, {"multilevel", Multilevel{}}}
+	{"hash", Hash()}, {"by-column", ByColumn{}}, {"ldg", ldg(1)}, {"fennel", fennel(1)}, {"multilevel", Multilevel{}}}
 
 // ParsePolicy returns the policy of that name: random, contiguous (or contiguous-vertices), contiguous-edges, hash,
-// by-column, ldg, fennel, fec, multilevel, restream:N (N passes of fennel) or restream:N:ldg.
+// by-column, ldg, fennel, multilevel, restream:N (N passes of fennel) or restream:N:ldg.
 func ParsePolicy(name string) (Policy, error) {
 	var known []string
 	for _, p := range names {

@@ -20,7 +20,7 @@ const (
 )
 
 // Rules is a policy given by a rule, who owns a vertex, as in CuSP (Hoang et al., IPDPS 2019). Its other rule, who holds
-// an edge, makes a vertex cut: package vertexcut.
+// an edge, makes a vertex cut, of which the decision on work says why there is none (docs/adr/0066-workers-are-balanced-by-work.md).
 type Rules struct {
 	State  State
 	Vertex func(v int32, s *View) int32 // owner of v, in [0, K)
@@ -29,8 +29,7 @@ type Rules struct {
 
 	// terms of part p, that holds load, are what a greedy pass takes in place of Vertex.
 	terms    func(s *View, p int32, load Load) (gain, cost float64)
-	stay     int64 // of a greedy pass: nodes of more edges stay with their reader; 0: none does
-	clusters bool  // the first passes cluster: see clusters.go
+	clusters bool // the first passes cluster: see clusters.go
 }
 
 // View is what a rule may see: the node at hand, and of the assignment what the rule's State says.

@@ -33,9 +33,11 @@ func (s *View) part(x float64) int32 {
 // Nishimura and Ugander, KDD 2013): the part p of the highest |N(v) in p|·(1 − |V_p|/C_p), C_p what it may hold. Of
 // three passes and more the first two find clusters, from which the others start.
 func ldg(passes int) Rules {
-	return restream(passes, func(s *View, p int32, load Load) (gain, cost float64) {
+	r := restream(passes, func(s *View, p int32, load Load) (gain, cost float64) {
 		return 1 - float64(load.Vertices)/float64(s.most[p]), 0
 	})
+	r.Goal = Goal{Vertices: 1.03} // it is a rule of what nodes there is room for
+	return r
 }
 
 // fennel (Tsourakakis et al., WSDM 2014), passed over the nodes that often (restreamed: Nishimura and Ugander, KDD
@@ -49,7 +51,7 @@ func fennel(passes int) Rules {
 }
 
 func restream(passes int, terms func(*View, int32, Load) (gain, cost float64)) Rules {
-	return Rules{State: Masters, Goal: even, Passes: passes, terms: terms, clusters: passes > clusterings}
+	return Rules{State: Masters, Goal: Even, Passes: passes, terms: terms, clusters: passes > clusterings}
 }
 
 // fennel returns α·γ·load^(γ−1), load over part p's share times K.
@@ -57,18 +59,3 @@ func (s *View) fennel(m, load float64, p int32) float64 {
 	n, k := float64(s.total.Vertices), float64(s.Parts())
 	return 1.5 * m * math.Sqrt(k) / (n * math.Sqrt(n)) * math.Sqrt(max(load, 0)/(k*s.Share(p)))
 }
-
-// FEC is CuSP's Fennel edge cut (FennelEB and Source): a node of more than 1000 edges stays with its reader, whose run
-// of nodes is that of ContiguousEdges; any other goes to the part p of the highest |N(v) in p| − α·γ·L_p^(γ−1),
-// L_p = (|V_p| + (n/m)·|E_p|)/2, γ and α as in fennel but m the stored edges.
-func FEC() Rules {
-	r := restream(1, func(s *View, p int32, held Load) (gain, cost float64) {
-		m := float64(max(s.total.Edges, 1))
-		load := float64(held.Vertices) + float64(float64(s.total.Vertices)/m*float64(held.Edges))
-		return 1, s.fennel(m, load/2, p)
-	})
-	r.stay = hub
-	return r
-}
-
-const hub = 1000 // edges

@@ -591,8 +591,9 @@ class Settings(TypedDict, total=False):
     """Partitioning policy.
 
     Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel,
-    fec, restream:N or multilevel. auto is by-column where the graph has a site column of 2 to 64
-    sites and peers is -1 or as many, else random.
+    restream:N or multilevel. auto is by-column where the graph has a site column of 2 to 64 sites
+    and peers is -1 or as many, else random; in modes fullbatch and minibatch else multilevel, or
+    restream:5 beyond 20 million stored edges.
     """
 
     transport: Literal["libp2p", "memory"]

@@ -142,7 +142,7 @@ func builtIn(p heddle.Plan) *data {
 	return &data{closer: io.NopCloser(nil), run: func(k int) (input, error) {
 		q := seeded(p, k)
 		g := dataset.Sites(dataset.SitesConfig{}, rng.New(q.Seed))
-		q.Policy, _ = usual.Policy(g, 0)
+		q.Policy, _ = usual.Policy(g, 0, false)
 		return cut(g, q, func(heddle.Event) {})
 	}}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
-	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -27,6 +26,7 @@ func describe(w io.Writer, dir string, m *shard.Manifest) {
 	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d\n", dir, m.Name, r.Parts, m.Policy, m.Seed)
 	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2,
 		100*r.CutShare, r.Replication)
+	fmt.Fprintf(w, "  slowest worker of a cluster: part-%d, with %.2f of the mean work\n", r.Slowest, r.WorkBalance)
 	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, bytes of features %.2f, "+
 		"halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
 	row := r.Halo * 4 * report.Width
@@ -64,14 +64,4 @@ func timings(w io.Writer, phases []external.PhaseTimes) {
 	if peak := cli.PeakMemory(); peak > 0 {
 		fmt.Fprintf(w, "  peak memory %s\n", report.Bytes(peak))
 	}
-}
-
-// describeReplicas prints the quality of a vertex cut.
-func (s *cutting) describeReplicas(w io.Writer, r vertexcut.Replicas) error {
-	fmt.Fprintf(w, "%s in %d parts by %s, seed %d: a vertex cut, which trainers cannot use\n", s.data, r.Parts, s.by,
-		s.seed)
-	fmt.Fprintf(w, "  %d nodes, %d edges; replication factor %.2f\n", r.Nodes, r.Edges/2, r.Replication)
-	fmt.Fprintf(w, "  largest part over the mean: edges %.2f, replicas %.2f\n", r.EdgeBalance, r.ReplicaBalance)
-	_, err := fmt.Fprintf(w, "  an exchange: %d partial sums to the owners, and as many rows back\n", r.Replicas-r.Nodes)
-	return err
 }

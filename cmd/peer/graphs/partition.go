@@ -24,7 +24,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
-	"github.com/heddle-gnn/heddle/graph/partition/vertexcut"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -45,11 +44,10 @@ type cutting struct {
 	rounds               int
 
 	// What the flags mean.
-	policy    partition.Policy
-	vertexCut vertexcut.Cut // instead of policy
-	goal      partition.Goal
-	order     partition.Order // of the rows; nil: by ID
-	bytes     int64           // of memory; 0: no limit
+	policy partition.Policy
+	goal   partition.Goal
+	order  partition.Order // of the rows; nil: by ID
+	bytes  int64           // of memory; 0: no limit
 
 	manifest *shard.Manifest
 	phases   []external.PhaseTimes
@@ -62,11 +60,11 @@ func newPartition() *cobra.Command {
 		Short: "Cut a data set into a part for each peer",
 		Long: `Cut a data set into a part for each peer, and measure the quality of the partition.
 
-Policies are random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, fec, restream:N and multilevel; with --dry
-also the vertex cuts dbh, hvc, cvc, gvc, svc, hdrf and 2ps-l.
+Policies are random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, restream:N and multilevel.
 
-A bound limits what a part holds relative to its fair share: of vertices, edges, train (training nodes), bytes (of features)
-and relations (edges of each), as --cap vertices=1.03,train=1.1. A partition that breaks a bound is refused. --capacity sets
+A bound limits what a part holds relative to its fair share: of work (the processor time of a layer: a node is 16 edges; 1.03
+unless another bound is given), vertices, edges, train (training nodes), bytes (of features) and relations (edges of each), as
+--cap work=1.03,train=1.1. A partition that breaks a bound is refused. --capacity sets
 the fair shares of unequal machines.
 
 With --plan the peers of a plan partition a stored graph together: each reads its slice and writes its own part. The more
@@ -90,7 +88,7 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 	f.StringVar(&s.by, "policy", "random", "partitioning policy")
 	f.Uint64Var(&s.seed, "seed", 1, "random seed of the policy")
 	f.StringVarP(&s.out, "out", "o", "", "directory or s3:// address to write; must be new or empty")
-	f.StringToStringVar(&s.caps, "cap", nil, "bounds of parts over fair shares, as vertices=1.03")
+	f.StringToStringVar(&s.caps, "cap", nil, "bounds of parts over fair shares, as work=1.03")
 	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1; default: equal")
 	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
 	f.StringVar(&s.memory, "memory", "", "memory limit for a stored graph, as 2GiB; empty: none")
@@ -115,13 +113,6 @@ func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err 
 		return cli.Invalid(err)
 	}
 	switch {
-	case s.vertexCut != nil:
-		r, err := s.measureVertexCut(ctx, w)
-		if err != nil {
-			return err
-		}
-		w.End()
-		return s.describeReplicas(stdout, r)
 	case s.seat.Plan != "":
 		err = s.together(ctx, w)
 	case s.stored():
@@ -183,23 +174,12 @@ func (s *cutting) read() (err error) {
 	return s.readPolicy()
 }
 
-// readPolicy parses the policy, which with --dry may be a vertex cut.
+// readPolicy parses the policy and its goal.
 func (s *cutting) readPolicy() (err error) {
-	bounded := len(s.caps) > 0 || s.capacity != nil || s.objective != "volume"
-	cut := vertexcut.Parse(s.by)
-	switch {
-	case cut != nil && !s.dry:
-		return fmt.Errorf("policy %q is a vertex cut, which can only be measured (--dry): trainers need an edge cut", s.by)
-	case cut != nil && (bounded || s.order != nil):
-		return fmt.Errorf("policy %q is a vertex cut, which has no bounds and no order of rows", s.by)
-	case cut != nil && s.stored() && filepath.Ext(s.data) != storedSuffix:
-		return fmt.Errorf("a vertex cut of a list of edges needs a stored graph: run peer import --edges %s --out NAME.graph", s.data)
-	case cut != nil:
-		s.vertexCut = cut
-		return nil
-	case s.dry && s.stored():
+	if s.dry && s.stored() {
 		return errors.New("--dry does not apply to stored graphs, which are partitioned in files: give --out")
 	}
+	bounded := len(s.caps) > 0 || s.capacity != nil || s.objective != "volume"
 	if s.policy, err = partition.ParsePolicy(s.by); err == nil && bounded {
 		s.policy = partition.Bounded(s.policy, s.goal)
 	}
@@ -209,18 +189,18 @@ func (s *cutting) readPolicy() (err error) {
 // goal parses --cap, --capacity and --objective.
 func goal(caps map[string]string, capacity []float64, objective string) (g partition.Goal, err error) {
 	bounds := map[string]*float64{"vertices": &g.Vertices, "edges": &g.Edges, "train": &g.Train, "bytes": &g.Bytes,
-		"relations": &g.Relations}
+		"work": &g.Work, "relations": &g.Relations}
 	for name, text := range caps {
 		bound, ok := bounds[name]
 		if !ok {
-			return g, fmt.Errorf("a bound of --cap must be of vertices, edges, train, bytes or relations (got %q)", name)
+			return g, fmt.Errorf("a bound of --cap must be of work, vertices, edges, train, bytes or relations (got %q)", name)
 		}
 		if *bound, err = strconv.ParseFloat(text, 64); err != nil || !(*bound >= 1) {
 			return g, fmt.Errorf("a bound of --cap must be a number of at least 1 (got %s=%s)", name, text)
 		}
 	}
-	if g.Vertices == 0 { // the default of policies that balance
-		g.Vertices = 1.03
+	if g.Work == 0 && g.Vertices == 0 && g.Edges == 0 {
+		g.Work = partition.Even.Work
 	}
 	g.Capacity = capacity
 	switch objective {
@@ -376,26 +356,4 @@ func (s *cutting) count() int {
 		return 0
 	}
 	return 4
-}
-
-// measureVertexCut finds the quality of a vertex cut.
-func (s *cutting) measureVertexCut(ctx context.Context, w *cli.Watch) (r vertexcut.Replicas, err error) {
-	if !s.stored() {
-		g, err := s.dataset()
-		if err != nil {
-			return r, err
-		}
-		r, err = vertexcut.Measure(partition.Memory{Graph: g}, s.vertexCut, s.count(), partition.Key(s.seed))
-		return r, cli.Invalid(err)
-	}
-	g, err := s.open(s.data)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, g.Close()) }()
-	p := &progress{watch: w, ctx: ctx}
-	if r, err = g.Replicas(s.vertexCut, external.Job{Parts: s.count(), Memory: s.bytes, Meta: s.meta(nil), Watch: p.show}); ctx.Err() == nil {
-		err = cli.Invalid(err)
-	}
-	return r, err
 }

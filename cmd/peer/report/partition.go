@@ -44,7 +44,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 	for _, b := range []struct {
 		name  string
 		value float64
-	}{{"nodes", r.NodeBalance}, {"edges", r.EdgeBalance}, {"training nodes", r.TrainBalance},
+	}{{"work", r.WorkBalance}, {"nodes", r.NodeBalance}, {"edges", r.EdgeBalance}, {"training nodes", r.TrainBalance},
 		{"bytes of features", r.ByteBalance}, {"halo rows", r.HaloBalance}} {
 		balance.Rows = append(balance.Rows, []string{b.name, fmt.Sprintf("%.3f", b.value)})
 	}

@@ -72,7 +72,7 @@ func shares(t *testing.T, dir, path string, job Job, peers, rounds int) ([]*shar
 // the owners they found, section for section, for graphs of all kinds; written again they are the
 // same bytes.
 func TestSharesAreAsCut(t *testing.T) {
-	policies := []string{"fennel", "ldg", "fec", "restream:2", "hash", "contiguous-edges", "random", "contiguous"}
+	policies := []string{"fennel", "ldg", "restream:2", "hash", "contiguous-edges", "random", "contiguous"}
 	done := 0
 	for at, g := range drawn(24) {
 		peers := 1 + at%7

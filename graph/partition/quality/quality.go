@@ -1,7 +1,12 @@
 // Package quality says what a partition is worth: its cut, balance and communication volume.
 package quality
 
-import "github.com/heddle-gnn/heddle/graph/shard"
+import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
+)
 
 // Report is the quality of a partition.
 type Report struct {
@@ -14,7 +19,9 @@ type Report struct {
 	Replication float64 // replication factor: (Nodes + Halo) / Nodes
 	// Balance is the largest part's share over the mean: 1 is even, Parts is all in one. 0 if there
 	// are none.
-	NodeBalance, EdgeBalance, TrainBalance, ByteBalance, HaloBalance float64
+	WorkBalance, NodeBalance, EdgeBalance, TrainBalance, ByteBalance, HaloBalance float64
+	// Slowest is the part of the most work (partition.Goal.Work), for which the others will wait.
+	Slowest int
 	// Rows is the communication volume of each pair, [K][K]: the rows that part p sends to part q
 	// in one exchange of a layer's. They add up to Halo.
 	Rows [][]int64
@@ -23,7 +30,7 @@ type Report struct {
 // Measure returns the quality of the partition that m describes.
 func Measure(m *shard.Manifest) Report {
 	r := Report{Parts: len(m.Parts), Nodes: m.Nodes, Edges: m.Edges, Rows: square(len(m.Parts))}
-	var nodes, edges, train, bytes, halo []int64
+	var work, nodes, edges, train, bytes, halo []int64
 	for q, part := range m.Parts {
 		rows := int64(0)
 		for p, n := range part.Halo {
@@ -31,6 +38,7 @@ func Measure(m *shard.Manifest) Report {
 			rows += int64(n)
 		}
 		r.Cut, r.Halo = r.Cut+int64(part.Cut), r.Halo+rows
+		work = append(work, int64(part.Edges)+partition.NodeWork*int64(part.Owned))
 		nodes, edges, train = append(nodes, int64(part.Owned)), append(edges, int64(part.Edges)), append(train, int64(part.Train))
 		bytes, halo = append(bytes, part.Bytes), append(halo, rows)
 	}
@@ -40,6 +48,7 @@ func Measure(m *shard.Manifest) Report {
 	if r.Nodes > 0 {
 		r.Replication = float64(r.Nodes+r.Halo) / float64(r.Nodes)
 	}
+	r.WorkBalance, r.Slowest = Balance(work), slices.Index(work, slices.Max(work))
 	r.NodeBalance, r.EdgeBalance, r.TrainBalance = Balance(nodes), Balance(edges), Balance(train)
 	r.ByteBalance, r.HaloBalance = Balance(bytes), Balance(halo)
 	return r

@@ -16,7 +16,7 @@ func TestReport(t *testing.T) {
 	// two halo rows.
 	r := measure(t, graphtest.Path(6), partition.Contiguous{}, 3)
 	want := Report{Parts: 3, Nodes: 6, Edges: 10, Cut: 4, Halo: 4, CutShare: 0.4, Replication: 10.0 / 6,
-		NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, ByteBalance: 1, HaloBalance: 1.5,
+		WorkBalance: 36 * 3 / 106.0, Slowest: 1, NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, ByteBalance: 1, HaloBalance: 1.5,
 		Rows: [][]int64{{0, 1, 0}, {1, 0, 1}, {0, 1, 0}}}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v, want %+v", r, want)
