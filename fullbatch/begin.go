@@ -28,7 +28,13 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 	if err := t.hello(ctx); err != nil {
 		return err
 	}
-	if err := t.countLabels(ctx, r); err != nil {
+	if t.links != nil {
+		n, err := t.links.Begin(ctx, t.line.group, t.line.sender, r, t.id(ofLinks, 0))
+		if err != nil {
+			return err
+		}
+		t.count = float64(n)
+	} else if err := t.countLabels(ctx, r); err != nil {
 		return err
 	}
 	s := t.shard
@@ -67,12 +73,12 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 	}
 	// A BatchNorm's statistics are those of all nodes, wherever the labels are.
 	var err error
-	if t.train, err = t.look(ctx, r, graph.Train, t.seen, t.config.Spec.BatchNormed()); err != nil {
+	if t.train, err = t.look(ctx, r, graph.Train, t.seen, t.links != nil || t.config.Spec.BatchNormed()); err != nil {
 		return err
 	}
 	t.findLabelInputs()
 	t.count *= 1 - float64(t.model.Spec.Encoder.Labels) // labels that are given are not learned
-	if t.val, err = t.look(ctx, r, graph.Val, t.full, false); err != nil {
+	if t.val, err = t.look(ctx, r, graph.Val, t.full, t.links != nil); err != nil {
 		return err
 	}
 	return t.plan(ctx)

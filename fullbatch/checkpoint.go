@@ -101,7 +101,7 @@ func (t *Trainer) take(s recovery.Snapshot) error {
 // counted is how many label counts a checkpoint has: those of numbers, whose units a final model needs.
 func (t *Trainer) counted() int {
 	l := t.whole.Labels
-	if l.Kind() != target.Numbers {
+	if l.Kind() != target.Numbers || t.links != nil {
 		return 0
 	}
 	return labels.Len(l.Kind(), l.Classes)

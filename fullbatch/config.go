@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Config says how a model is trained. A round is an epoch.
@@ -28,6 +29,8 @@ type Config struct {
 	// unbiased. 0: none; the edges between workers are left out, also from degrees. Features of the halo, fetched once, and
 	// whatever is validated or tested are exact in any case but training by 0.
 	Boundary float32 `json:"boundary"`
+
+	Links *links.Config `json:"links,omitempty"` // of task links; nil: nodes have labels
 
 	Order    string `json:"order"` // of summation: "any" (as rows arrive), or "fixed": the same bits in every run
 	Prefetch int    `json:"-"`     // blocks of rows, and of gradients, in flight while one is being computed; at least 0
@@ -58,6 +61,13 @@ func (c Config) Validate() error {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
+	}
+	fault((c.Links != nil) != (c.Spec.Decoder != nil), "links and a decoder must be given together (got %t and %t)", c.Links != nil, c.Spec.Decoder != nil)
+	if c.Links != nil {
+		errs = append(errs, c.Links.Validate())
+		fault(c.Inductive, "inductive must be false for task links (got true): edges are held out, not nodes")
+		fault(c.Balanced, "balanced must be false for task links (got true): there are no classes to weigh")
+		fault(c.Boundary != 1, "boundary must be exact for task links (got %g): a link needs the rows of both ends", c.Boundary)
 	}
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch must be one of %q (got %q)", Fetches, c.Fetch)
 	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are those of every node, also of validation and test nodes; use norm (of each row)")

@@ -16,6 +16,7 @@ import (
 // What the reductions of a run are of. With generation, epoch and step (comm.ReduceID) no two are the same.
 const (
 	ofLabels     = "label counts"
+	ofLinks      = "counts of links"
 	ofMemory     = "workers short of memory"
 	ofHops       = "workers with dense sums" // a step a hop
 	ofEdges      = "edges of a split's view" // a step a split

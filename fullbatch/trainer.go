@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/joint"
+	"github.com/heddle-gnn/heddle/train/links"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
@@ -60,8 +61,10 @@ type Trainer struct {
 	hidden mat.Dense   // of own nodes, with KeepHidden
 	before comm.Counts // sent before an interruption
 	done   bool        // the model is final
+	ranks  map[graph.Split]eval.Ranks
 
-	labels []float64 // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
+	links  *links.Task // nil: nodes have labels
+	labels []float64   // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
 
 	generation uint64 // the last that this process had a part in: a part of the name of every reduction
 	agreed     uint64 // the one in which what this worker holds was agreed on
@@ -84,9 +87,16 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	steps := tape.New()
-	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}}
+	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}, ranks: make(map[graph.Split]eval.Ranks)}
+	if c.Links != nil {
+		var err error
+		if t.links, err = links.New(*c.Links, c.Seed, s, m.Decoder); err != nil {
+			return nil, err
+		}
+		s = t.links.Messages()
+	}
 	t.learnFrom(s)
-	if s.Parts == 1 && len(t.split[graph.Train]) == 0 {
+	if t.links == nil && s.Parts == 1 && len(t.split[graph.Train]) == 0 {
 		return nil, errNoTraining
 	}
 	t.slab = tape.NewFlatParams(m.Params())
@@ -222,13 +232,9 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 		return 0, sums.end(err)
 	}
 	grad := t.tape.Scratch(scores.Rows, scores.Cols)
-	some, d := scores, grad
-	if v.rows != nil {
-		some, d = t.pick(scores, v.rows, t.tape), t.tape.Scratch(len(v.rows), scores.Cols)
-	}
-	loss, _ := t.config.Loss.Of(d, some, v.labels, t.weight)
-	for k, i := range v.rows {
-		copy(grad.Row(int(i)), d.Row(k))
+	loss, err := t.lose(grad, scores)
+	if err != nil {
+		return 0, sums.end(err)
 	}
 	eval.PutReal(sums.loss[:], loss)
 	if err := sums.end(w.backward(grad, sums.ready)); err != nil {
@@ -243,6 +249,23 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 		u.layer.Settle()
 	}
 	return loss / t.count, nil
+}
+
+// lose returns the loss of a step's scores, of own nodes or links, and adds its gradient to grad.
+func (t *Trainer) lose(grad, scores mat.Dense) (float64, error) {
+	if t.links != nil {
+		return t.links.Learn(t.line.ctx, t.at.Round, grad, scores)
+	}
+	v := t.train
+	some, d := scores, grad
+	if v.rows != nil {
+		some, d = t.pick(scores, v.rows, t.tape), t.tape.Scratch(len(v.rows), scores.Cols)
+	}
+	loss, _ := t.config.Loss.Of(d, some, v.labels, t.weight)
+	for k, i := range v.rows {
+		copy(grad.Row(int(i)), d.Row(k))
+	}
+	return loss, nil
 }
 
 // statistics adds up statistics of layers over the workers in the midst of a step, when no rows travel.
@@ -283,6 +306,10 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 	if err != nil {
 		return 0, 0, err
 	}
+	if t.links != nil {
+		ranks, err := t.links.Measure(ctx, r, t.id(ofValidation, 0), graph.Val, scores, train.SelectionBins)
+		return ranks.Of(t.config.Metric), ranks.Loss, err
+	}
 	if v.rows != nil {
 		scores = t.pick(scores, v.rows, t.infer)
 	}
@@ -319,6 +346,11 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	}
 	t.logits = scores.Clone()
 	of := func(split graph.Split) (metric, loss float64, err error) {
+		if t.links != nil {
+			ranks, err := t.links.Measure(ctx, r, t.id(ofResult, int(split)), split, scores, eval.DefaultBins)
+			t.ranks[split] = ranks
+			return ranks.Of(t.config.Metric), ranks.Loss, err
+		}
 		return t.compare(ctx, r, t.id(ofResult, int(split)), t.pick(scores, t.split[split], t.infer), t.shard.Labels.Select(t.split[split]), eval.DefaultBins)
 	}
 	e := train.Event{Kind: train.StageEnd, Round: len(t.result.Curve()), Metric: string(t.config.Metric), BestRound: t.at.BestRound}
@@ -356,6 +388,13 @@ func (t *Trainer) Logits() mat.Dense { return t.logits }
 // Hidden returns the rows of own nodes that the last linear map of the final model reads, [Owned × H], where KeepHidden asked
 // for them before Run: those before a head, else the last layer's input; empty where there is but one layer.
 func (t *Trainer) Hidden() mat.Dense { return t.hidden }
+
+// Ranks returns where the links that are held out rank by the final model, validation and test; ok is false where this process
+// has not measured them.
+func (t *Trainer) Ranks() (val, test eval.Ranks, ok bool) {
+	_, ok = t.ranks[graph.Test]
+	return t.ranks[graph.Val], t.ranks[graph.Test], ok
+}
 
 // Result returns what Run measured so far.
 func (t *Trainer) Result() train.Result { return t.result }

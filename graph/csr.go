@@ -105,3 +105,26 @@ func (g *CSR) Valid() error {
 	}
 	return nil
 }
+
+// Keep returns the edges for which keep, by their place in g, is true; g itself where that is all of them.
+func (g *CSR) Keep(keep []bool) *CSR {
+	n := int64(0)
+	for _, is := range keep {
+		if is {
+			n++
+		}
+	}
+	if n == int64(g.NumEdges()) {
+		return g
+	}
+	out := g.like(g.NumDst, g.NumSrc, n)
+	for i := range g.NumDst {
+		for k := g.RowPtr[i]; k < g.RowPtr[i+1]; k++ {
+			if keep[k] {
+				out.take(g, k, g.Col[k])
+			}
+		}
+		out.RowPtr[i+1] = int64(len(out.Col))
+	}
+	return out
+}

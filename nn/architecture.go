@@ -1,19 +1,24 @@
 package nn
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/nn/pairs"
+)
 
 // Architecture describes a model that is trained end to end in a user's words: layers of one
 // convolution on raw features, the last one straight to the classes. Spec turns it into layers.
 type Architecture struct {
-	Model    string // the name of a Convolution
-	Task     string // "single" or "multi", as in Spec
-	Features int    // F
-	Classes  int    // C
-	Layers   int    // 1 to 1000
-	Hidden   int    // width of all layers but the last, all heads together
-	Hops     int    // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
-	Norm     string // after each layer but the last: "", "none", "layer" or "batch"
-	Residual bool   // a layer's input is added to its output
+	Model    string      // the name of a Convolution
+	Task     string      // as in Spec
+	Decoder  *pairs.Spec // of task links
+	Features int         // F
+	Classes  int         // C
+	Layers   int         // 1 to 1000
+	Hidden   int         // width of all layers but the last, all heads together
+	Hops     int         // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
+	Norm     string      // after each layer but the last: "", "none", "layer" or "batch"
+	Residual bool        // a layer's input is added to its output
 	Dropout  float32
 
 	Heads            int     // attention heads of all layers but the last, which averages one head
@@ -27,7 +32,7 @@ type Architecture struct {
 // Spec returns the layers of a; settings that its convolution does not have are not read.
 func (a Architecture) Spec() (Spec, error) {
 	s := Spec{
-		Task: a.Task, Features: a.Features, Classes: a.Classes, LayerOutput: Hidden,
+		Task: a.Task, Features: a.Features, Classes: a.Classes, LayerOutput: Hidden, Decoder: a.Decoder,
 		Encoder: EncoderSpec{Kind: "raw", Out: a.Features},
 	}
 	if a.Layers < 1 || a.Layers > 1000 {

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -17,7 +18,8 @@ type Model struct {
 	Spec    Spec
 	Encoder *Encoder
 	Layers  []*Layer
-	Closed  *closed.Form // nil: it has layers
+	Closed  *closed.Form   // nil: it has layers
+	Decoder *pairs.Decoder // of links; nil: what comes out are logits or numbers
 }
 
 // New returns the model that spec describes, its parameters drawn from key and their names; or all
@@ -40,6 +42,11 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 			return nil, err
 		}
 		m.Layers = append(m.Layers, l)
+	}
+	if spec.Decoder != nil {
+		if m.Decoder, err = pairs.New(*spec.Decoder, key); err != nil {
+			return nil, err
+		}
 	}
 	return m, nil
 }
@@ -69,6 +76,9 @@ func (m *Model) Params() []*tape.Param {
 		if m.keepsHead(k) {
 			all = append(all, l.Head.Params()...)
 		}
+	}
+	if m.Decoder != nil {
+		all = append(all, m.Decoder.Params()...)
 	}
 	for _, l := range m.Layers {
 		all = append(all, l.Running()...)

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 )
 
@@ -28,9 +29,9 @@ type Input struct {
 
 // Spec describes a model completely: New(Spec) and the parameters make it again.
 type Spec struct {
-	Task     string `json:"task"`     // of a target.Kind. "single": one class a node; "multi": any number; "regression": numbers
+	Task     string `json:"task"`     // of a target.Kind. "single": one class a node; "multi": any number; "regression": numbers; "links": none
 	Features int    `json:"features"` // F, columns of the raw input
-	Classes  int    `json:"classes"`  // C: classes, or columns of numbers
+	Classes  int    `json:"classes"`  // C: classes, columns of numbers, or of links those of the rows that the decoder reads
 	// Units are those of standardised numbers, [C]: what the model puts out stands for target.Restored of it. nil: classes, or
 	// not yet known.
 	Units   []target.Unit `json:"units,omitempty"`
@@ -42,6 +43,8 @@ type Spec struct {
 	Closed *closed.Layout `json:"closed,omitempty"`
 	// CorrectSmooth is what becomes of the logits of the trained model; nil: they stay.
 	CorrectSmooth *smooth.CorrectSmooth `json:"correct_smooth,omitempty"`
+	// Decoder is what makes scores of links of the rows of two nodes; nil: nodes have classes or numbers.
+	Decoder *pairs.Spec `json:"decoder,omitempty"`
 }
 
 // What Spec.LayerOutput may be, as model files call it.

@@ -109,7 +109,7 @@ func (s Spec) Validate() error {
 	var all []error
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf("nn: "+format, args...)) }
 	if _, ok := target.Named(s.Task); !ok {
-		bad(`task must be "single", "multi" or "regression" (got %q)`, s.Task)
+		bad(`task must be "single", "multi", "regression" or "links" (got %q)`, s.Task)
 	}
 	if n := len(s.Units); n > 0 && (s.Kind() != target.Numbers || n != s.Classes) {
 		bad("units must be one for each of %d columns of numbers (got %d for task %s)", s.Classes, n, s.Task)
@@ -126,6 +126,16 @@ func (s Spec) Validate() error {
 	}
 	if c := s.Closed; c != nil && c.Numbers != (s.Kind() == target.Numbers) {
 		bad("closed.numbers must be true for task regression alone (got %t for %s)", c.Numbers, s.Task)
+	}
+	if d := s.Decoder; (d != nil) != (s.Kind() == target.Links) {
+		bad("decoder must be given for task links alone (got %t for %s)", d != nil, s.Task)
+	} else if d != nil {
+		if err := d.Validate(); err != nil {
+			bad("decoder.%w", err)
+		}
+		if d.Width != s.Classes {
+			bad("decoder.width must be the %d columns of the last layer (got %d)", s.Classes, d.Width)
+		}
 	}
 	if closed := s.Encoder.Kind == "closed"; closed != (s.Closed != nil) || closed && len(s.Layers) > 0 {
 		bad("closed and the encoder \"closed\" must be given together, without layers (got %t, %q, %d layers)",

@@ -82,13 +82,26 @@ func (c Config) Fits(s *shard.Shard) error {
 		}
 	}
 	fault(s.X.Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)", c.Spec.Features, s.X.Cols())
+	if c.Spec.Kind() == target.Links {
+		return errors.Join(append(errs, c.fitsEdges(s)...)...)
+	}
 	fault(s.Labels.Classes != c.Spec.Classes, "must have %d classes, as the model has (got %d)", c.Spec.Classes, s.Labels.Classes)
 	fault(s.Labels.Kind() != c.Spec.Kind(), "must have labels for task %s (got %s)", c.Spec.Task, s.Labels.Kind())
+	return errors.Join(append(errs, c.fitsEdges(s)...)...)
+}
+
+// fitsEdges returns what of the edges of s the layers of c.Spec cannot read.
+func (c Config) fitsEdges(s *shard.Shard) (errs []error) {
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf("shard %d "+format, append([]any{s.Rank}, args...)...))
+		}
+	}
 	for i, l := range c.Spec.Layers {
 		fault(l.Relations > 0 && l.Relations != s.Typed.Count(), "must have %d relations, as layers[%d] has (got %d)", l.Relations, i, s.Typed.Count())
 		fault(l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols, "must have %d columns of edges, as layers[%d] has (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // NewModel returns the model that c describes, with the initial parameters of c.Seed: the same at every peer.

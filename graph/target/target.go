@@ -11,9 +11,10 @@ const (
 	Single  Kind = iota // "single": one class a node
 	Several             // "multi": any number of classes
 	Numbers             // "regression": real numbers
+	Links               // "links": no node has any; edges are predicted
 )
 
-var kindNames = [...]string{"single", "multi", "regression"}
+var kindNames = [...]string{"single", "multi", "regression", "links"}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,8 @@ import (
 // (average precision); all lie in [0, 1], and more is better. Of numbers: "r2" (the share of the variance that is explained,
 // at most 1), or, in the units of the data, "mae" (mean absolute error), "rmse" (root of the mean squared error) or
 // "pinball@0.9" (the mean loss of a prediction of that quantile, Koenker and Bassett 1978), of which less is better; of several
-// columns their mean.
+// columns their mean. Of links: "mrr" (mean reciprocal rank of a known link among drawn pairs), "hits@10" (share of the known
+// links of at most that rank) or "auc"; all lie in [0, 1].
 type Metric string
 
 // Validate returns an error where m is none of the metrics.
@@ -24,10 +26,10 @@ func (m Metric) Validate() error {
 	case "accuracy", "micro-f1", "macro-f1", "auc", "ap":
 		return nil
 	}
-	if m.OfNumbers() {
+	if m.OfNumbers() || m.OfLinks() {
 		return nil
 	}
-	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", or of numbers "r2", "mae", "rmse" or "pinball@0.9" (got %q)`, string(m))
+	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of numbers "r2", "mae", "rmse" or "pinball@0.9", or of links "mrr" or "hits@10" (got %q)`, string(m))
 }
 
 // OfNumbers reports whether m measures predictions of numbers.
@@ -41,14 +43,30 @@ func (m Metric) Fits(k target.Kind) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	if k == target.Numbers != m.OfNumbers() {
+	if k == target.Numbers != m.OfNumbers() || k == target.Links != (m.OfLinks() || k == target.Links && m == "auc") {
 		names := "accuracy, micro-f1, macro-f1, auc or ap where nodes have classes"
-		if k == target.Numbers {
+		switch k {
+		case target.Numbers:
 			names = "r2, mae, rmse or pinball@0.9 where nodes have numbers"
+		case target.Links:
+			names = "mrr, hits@K or auc for task links"
 		}
 		return fmt.Errorf("metric must be %s (got %s)", names, m)
 	}
 	return nil
+}
+
+// OfLinks reports whether m measures nothing but ranks of links.
+func (m Metric) OfLinks() bool { return m == "mrr" || m.hits() > 0 }
+
+// hits returns K of a "hits@K"; 0 where m is another metric.
+func (m Metric) hits() int {
+	text, _ := strings.CutPrefix(string(m), "hits@")
+	k, err := strconv.Atoi(text)
+	if err != nil || !slices.Contains(Hits[:], k) {
+		return 0
+	}
+	return k
 }
 
 // Quantile returns the quantile of a "pinball@0.9"; ok is false where m is another metric.

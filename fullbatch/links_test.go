@@ -1,0 +1,96 @@
+package fullbatch
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/train/links"
+)
+
+// linked makes c one that learns links of these relations with a decoder, by layers that put out rows of 8 columns.
+func linked(c *Config, decoder string, relations ...string) {
+	spec := &c.Spec
+	spec.Layers = append([]nn.LayerSpec{}, spec.Layers...)
+	spec.Layers[len(spec.Layers)-1].Out = 8
+	spec.Task, spec.Classes = "links", 8
+	spec.Decoder = &pairs.Spec{Kind: decoder, Width: 8, Relations: relations}
+	if decoder == "mlp" {
+		spec.Decoder.Hidden = 6
+	}
+	c.Metric, c.Links = "mrr", &links.Config{HeldOut: [2]float64{0.2, 0.2}, Negatives: 2}
+}
+
+// bothWays is typed, with the reverse of each relation.
+func bothWays(g *graph.Graph) *graph.Graph {
+	h := typed(g)
+	list := make([]*graph.CSR, relations)
+	for r := range list {
+		list[r] = h.Typed.Adj.Relation(r, relations)
+	}
+	h.Typed = graph.WithInverses(h.Typed.Names, list)
+	return h
+}
+
+// TestLinksDoNotDependOnTheNumberOfWorkers: losses, validation losses and ranks of links agree for 1, 2 and 4 workers.
+func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
+	dense := toy(rng.New(2), 120, 9)
+	all := models(9)
+	for _, k := range []struct {
+		name, model, decoder string
+		g                    *graph.Graph
+		relations            []string
+		set                  func(c *Config)
+	}{
+		{"gcn, dot", "gcn", "dot", dense, []string{""}, nil},
+		{"sage, mlp, hard", "sage", "mlp", sparsed(dense), []string{""}, func(c *Config) { c.Links.Hard = true }},
+		{"rgcn, distmult", "rgcn", "distmult", bothWays(dense), []string{"a", "c"}, func(c *Config) {
+			c.Links.Relations = []string{"a", "c=c (inverse)"}
+			for i := range c.Spec.Layers {
+				c.Spec.Layers[i].Relations = 2 * relations
+			}
+		}},
+		{"rgcn, near", "rgcn", "dot", bothWays(dense), []string{"b"}, func(c *Config) {
+			c.Links.Relations, c.Links.Near = []string{"b"}, true
+			for i := range c.Spec.Layers {
+				c.Spec.Layers[i].Relations = 2 * relations
+			}
+		}},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			c := Defaults(all[k.model])
+			linked(&c, k.decoder, k.relations...)
+			if c.Rounds, c.EvalEvery = 20, 5; k.set != nil {
+				k.set(&c)
+			}
+			alone := trained(t, c, cut(t, k.g, "", 1))[0]
+			must := alone.Result().Final()
+			_, ranks, ok := alone.Ranks()
+			if !ok || ranks.Links == 0 || !(must.Curve[19].Loss < must.Curve[0].Loss) {
+				t.Fatalf("%d links are ranked (%t), losses %v and %v", ranks.Links, ok, must.Curve[0].Loss, must.Curve[19].Loss)
+			}
+			for _, parts := range []int{2, 4} {
+				for r, tr := range trained(t, c, cut(t, k.g, "uneven", parts)) {
+					is := tr.Result().Final()
+					if c.Links.Near { // what is drawn depends on who sees which nodes
+						within(t, "loss", is.Curve[19].Loss, must.Curve[19].Loss, 0.5)
+						continue
+					}
+					for i, w := range must.Curve {
+						at := fmt.Sprintf("worker %d of %d, epoch %d: ", r, parts, i)
+						within(t, at+"loss", is.Curve[i].Loss, w.Loss, 1e-4)
+						within(t, at+"validation loss", is.Curve[i].ValLoss, w.ValLoss, 1e-4)
+					}
+					_, theirs, _ := tr.Ranks()
+					within(t, "ranked links", float64(theirs.Links), float64(ranks.Links), 0)
+					within(t, "mean reciprocal rank", theirs.MRR, ranks.MRR, 1e-3)
+					within(t, "area under the curve", theirs.AUC, ranks.AUC, 1e-3)
+				}
+			}
+		})
+	}
+}

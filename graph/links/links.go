@@ -1,0 +1,211 @@
+// Package links divides the edges of a graph for link prediction: into those that messages travel along and those that are
+// held out, without an edge that is held out in one direction and known in the other; and draws pairs of nodes that are not
+// linked. All of it follows from a key and the nodes' global IDs, so that every peer of any number decides alike.
+package links
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// Rule says which edges are held out. Pairs of nodes are drawn each by itself, so that the fractions hold on average.
+type Rule struct {
+	Seed      uint64
+	Val, Test float64  // fractions of the links; at least 0, less than 1 together
+	Relations []string // whose edges are links, each as NAME or NAME=REVERSE; empty: all, of edges without types
+	Time      *Time    // nil: links are drawn
+}
+
+// Time splits links by a column of the edges: those before Until[0] train, those before Until[1] validate, the others test.
+type Time struct {
+	Column int // of Shard.EdgeX
+	Until  [2]float32
+}
+
+// Link is an edge as the owner of one of its ends sees it.
+type Link struct {
+	At, Other int32 // source indices of a shard; At is an own node
+	Relation  int32 // of Cut.Relations
+	Split     graph.Split
+}
+
+// Cut is a shard by a rule.
+type Cut struct {
+	Messages  *shard.Shard // without the edges that are held out; nodes and halo are as before
+	Relations []string     // names of the relations whose edges are links; one empty name: edges without types
+	Links     []Link       // of own nodes, by relation, node and other end
+}
+
+// inverse is what graph.WithInverses puts behind the name of a relation for its reverse.
+const inverse = " (inverse)"
+
+// Names returns the names of the relations whose links a rule of these relations predicts in a graph of those: all but
+// reverses where none is given.
+func Names(given, relations []string) (names []string, err error) {
+	pairs, err := pairsOf(given, relations)
+	if len(relations) == 0 && err == nil {
+		return []string{""}, nil
+	}
+	for _, p := range pairs {
+		names = append(names, relations[p.at])
+	}
+	return names, err
+}
+
+// pair is a relation and its reverse, as places among all relations.
+type pair struct{ at, reverse int }
+
+// pairsOf finds relations and their reverses by name.
+func pairsOf(given, relations []string) (all []pair, err error) {
+	if len(relations) == 0 {
+		if len(given) > 0 {
+			return nil, fmt.Errorf("link_relations must be empty where edges have no types (got %s)", strings.Join(given, ","))
+		}
+		return nil, nil
+	}
+	if len(given) == 0 {
+		for _, name := range relations {
+			if !strings.HasSuffix(name, inverse) {
+				given = append(given, name)
+			}
+		}
+	}
+	for _, text := range given {
+		name, reverse, ok := strings.Cut(text, "=")
+		if !ok {
+			reverse = name + inverse
+		}
+		p := pair{slices.Index(relations, name), slices.Index(relations, reverse)}
+		switch {
+		case p.at < 0:
+			return nil, fmt.Errorf("link_relations must name relations of the graph, which are %q (got %q)", relations, name)
+		case p.reverse < 0 && ok:
+			return nil, fmt.Errorf("the reverse of relation %q must be one of %q (got %q)", name, relations, reverse)
+		case p.reverse < 0:
+			return nil, fmt.Errorf("link_relations must name the relation that runs the other way as %s, as in %s=REVERSE: it would tell what is held out (got %q)", name, name, text)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Of returns what the link between two nodes, by global ID, under that relation may be used for: the same from both ends.
+func (r Rule) Of(relation string, u, v int64) graph.Split {
+	x := rng.New(r.Seed).FoldString("links").FoldString(relation).Fold(uint64(min(u, v))).Float64(uint64(max(u, v)))
+	switch {
+	case x < r.Val:
+		return graph.Val
+	case x < r.Val+r.Test:
+		return graph.Test
+	}
+	return graph.Train
+}
+
+// Cut applies r to the shard of a peer. s stays as it is.
+func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
+	if r.Time != nil && (r.Time.Column < 0 || r.Time.Column >= s.EdgeX.Cols) {
+		return nil, fmt.Errorf("link_times must name a column of the edges, of which there are %d (got column %d)", s.EdgeX.Cols, r.Time.Column)
+	}
+	pairs, err := pairsOf(r.Relations, s.Typed.Names)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cut{}
+	m := *s
+	c.Messages = &m
+	if s.Typed.Count() == 0 {
+		c.Relations = []string{""}
+		m.Adj = *s.Adj.Keep(c.divide(r, s, &s.Adj, 0, s.Owned))
+		return c, nil
+	}
+	keep := make([]bool, s.Typed.Adj.NumEdges())
+	for k := range keep {
+		keep[k] = true
+	}
+	for _, p := range pairs {
+		c.Relations = append(c.Relations, s.Typed.Names[p.at])
+		for _, at := range slices.Compact([]int{p.at, p.reverse}) {
+			lo := s.Typed.Adj.RowPtr[at*s.Owned]
+			copy(keep[lo:], c.divide(r, s, s.Typed.Adj.Relation(at, s.Typed.Count()), len(c.Relations)-1, s.Owned))
+		}
+	}
+	m.Typed.Adj = *s.Typed.Adj.Keep(keep)
+	m.Adj = *s.Adj.Keep(stillJoined(s, &m.Typed.Adj))
+	slices.SortStableFunc(c.Links, compare)
+	return c, nil
+}
+
+// divide appends the links of one relation, [Owned × sources], and returns which edges stay for messages.
+func (c *Cut) divide(r Rule, s *shard.Shard, g *graph.CSR, relation, owned int) (keep []bool) {
+	keep = make([]bool, g.NumEdges())
+	for i := range owned {
+		for k := g.RowPtr[i]; k < g.RowPtr[i+1]; k++ {
+			j := g.Col[k]
+			l := Link{At: int32(i), Other: j, Relation: int32(relation)}
+			if t := r.Time; t != nil {
+				l.Split = t.of(s, g, k)
+			} else {
+				l.Split = r.Of(c.Relations[relation], s.Global[i], s.Global[j])
+			}
+			keep[k] = l.Split == graph.Train
+			if int(j) != i { // a loop is no link
+				c.Links = append(c.Links, l)
+			}
+		}
+	}
+	return keep
+}
+
+// of returns what edge k of g is for. An edge without columns trains.
+func (t *Time) of(s *shard.Shard, g *graph.CSR, k int64) graph.Split {
+	e := g.Edge[k]
+	if e < 0 {
+		return graph.Train
+	}
+	switch at := s.EdgeX.At(int(e), t.Column); {
+	case at < t.Until[0]:
+		return graph.Train
+	case at < t.Until[1]:
+		return graph.Val
+	}
+	return graph.Test
+}
+
+func compare(a, b Link) int {
+	for _, d := range [3]int32{a.Relation - b.Relation, a.At - b.At, a.Other - b.Other} {
+		if d != 0 {
+			return int(d)
+		}
+	}
+	return 0
+}
+
+// stillJoined returns, of each edge of s.Adj, whether some relation still has it: one that had none goes with its reverse.
+func stillJoined(s *shard.Shard, typed *graph.CSR) []bool {
+	keep := make([]bool, s.Adj.NumEdges())
+	relations := s.Typed.Count()
+	for i := range s.Owned {
+		lo := s.Adj.RowPtr[i]
+		all, _ := s.Adj.Row(i)
+		had, has := make([]bool, len(all)), make([]bool, len(all))
+		for r := range relations {
+			for g, mark := range map[*graph.CSR][]bool{&s.Typed.Adj: had, typed: has} {
+				col, _ := g.Row(r*s.Owned + i)
+				for _, j := range col {
+					if k, ok := slices.BinarySearch(all, j); ok {
+						mark[k] = true
+					}
+				}
+			}
+		}
+		for k := range all {
+			keep[lo+int64(k)] = has[k] || !had[k]
+		}
+	}
+	return keep
+}

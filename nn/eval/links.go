@@ -1,0 +1,119 @@
+package eval
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Hits are the ranks up to which links are counted.
+var Hits = [4]int{1, 3, 10, 50}
+
+// Ranking counts how known links rank among pairs that are drawn, as sums that add up over peers exactly.
+type Ranking struct {
+	auc   Accumulator // of each link beside its first drawn pair
+	links int64
+	hits  [len(Hits)]int64
+	ranks float64 // sum of 1/rank
+	loss  float64
+	pairs []float32 // scores for auc: link, drawn, link, drawn, …
+}
+
+// Ranks are the figures of links.
+type Ranks struct {
+	Links int64              `json:"links"` // how many were ranked
+	MRR   float64            `json:"mrr"`   // mean of 1/rank; the rank is 1 + the drawn pairs with a higher score + half of those with the same
+	Hits  [len(Hits)]float64 `json:"hits"`  // share of ranks of at most 1, 3, 10 and 50
+	AUC   float64            `json:"auc"`   // of links beside one drawn pair each
+	Loss  float64            `json:"loss"`  // mean binary cross-entropy
+}
+
+// NewRanking returns a Ranking of no link. bins is the resolution of the area under the curve.
+func NewRanking(bins int) *Ranking {
+	return &Ranking{auc: NewAccumulator("auc", graph.Labels{Classes: 2, Class: []int32{}}, bins)}
+}
+
+// Add counts a link of that score among drawn pairs of these; without any there is nothing to count.
+func (r *Ranking) Add(score float32, drawn []float32) {
+	if len(drawn) == 0 {
+		return
+	}
+	rank := 1.0
+	for _, s := range drawn {
+		switch {
+		case s > score || s != s || score != score: // what is not a number never ranks first
+			rank++
+		case s == score:
+			rank += 0.5
+		}
+	}
+	r.links++
+	r.ranks += 1 / rank
+	for k, most := range Hits {
+		if rank <= float64(most) {
+			r.hits[k]++
+		}
+	}
+	r.pairs = append(r.pairs, score, drawn[0])
+}
+
+// Lost adds a loss summed over links.
+func (r *Ranking) Lost(loss float64) { r.loss += loss }
+
+// counted is how many numbers stand in front of those of the area under the curve.
+const counted = 1 + len(Hits) + 2*RealLen
+
+// Vector returns what r has counted as whole numbers.
+func (r *Ranking) Vector() []int64 {
+	v := make([]int64, counted+r.auc.Size())
+	v[0] = r.links
+	copy(v[1:], r.hits[:])
+	PutReal(v[1+len(Hits):], r.ranks)
+	PutReal(v[1+len(Hits)+RealLen:], r.loss)
+	scores, labels := mat.New(len(r.pairs), 2), graph.Labels{Classes: 2, Class: make([]int32, len(r.pairs))}
+	for i, s := range r.pairs {
+		scores.Set(i, 1, s)
+		labels.Class[i] = int32(1 - i%2)
+	}
+	r.auc.Write(v[counted:], 0, float64(len(r.pairs)), scores, labels)
+	return v
+}
+
+// Read returns the figures of a sum of Vectors: NaN where no link was counted. What no Vectors add up to is an error.
+func (r *Ranking) Read(v []int64) (Ranks, error) {
+	nan := math.NaN()
+	n := v[0]
+	if n == 0 {
+		return Ranks{MRR: nan, Hits: [len(Hits)]float64{nan, nan, nan, nan}, AUC: nan, Loss: nan}, nil
+	}
+	out := Ranks{Links: n, MRR: Real(v[1+len(Hits):]) / float64(n), Loss: Real(v[1+len(Hits)+RealLen:]) / float64(n)}
+	last := int64(0)
+	for k := range Hits {
+		if h := v[1+k]; h < last || h > n {
+			return Ranks{}, fmt.Errorf("eval: links of rank at most %d must be %d to %d (got %d)", Hits[k], last, n, h)
+		}
+		last = v[1+k]
+		out.Hits[k] = float64(last) / float64(n)
+	}
+	if !(out.MRR >= 0 && out.MRR <= 1) {
+		return Ranks{}, fmt.Errorf("eval: a mean reciprocal rank must be 0 to 1 (got %g)", out.MRR)
+	}
+	var err error
+	out.AUC, _, _, err = r.auc.Read(v[counted:])
+	return out, err
+}
+
+// Of returns m of the figures.
+func (r Ranks) Of(m Metric) float64 {
+	for k, most := range Hits {
+		if m.hits() == most {
+			return r.Hits[k]
+		}
+	}
+	if m == "auc" {
+		return r.AUC
+	}
+	return r.MRR
+}

@@ -1,0 +1,160 @@
+// Package pairs holds decoders of links: a score for a pair of nodes under a relation, computed from the rows of both ends,
+// with the loss of known pairs beside drawn ones and hand-written backward passes.
+//
+// Letters in comments: N rows, D columns, R relations, P pairs.
+package pairs
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
+)
+
+// Spec describes a decoder. Kind is one of
+//
+//	dot       Σ u∘v, the inner product (Kipf and Welling, Variational Graph Auto-Encoders, 2016), of all relations alike
+//	distmult  Σ u∘w_r∘v, with a vector for each relation (Yang et al., ICLR 2015)
+//	mlp       a hidden layer and one output over u∘w_r∘v (He et al., Neural Collaborative Filtering, WWW 2017, with GMF's input)
+//
+// All of them score (u, v) as they do (v, u).
+type Spec struct {
+	Kind      string   `json:"kind"`
+	Width     int      `json:"width"`            // D
+	Relations []string `json:"relations"`        // [R] whose links are scored; one empty name: edges without types
+	Hidden    int      `json:"hidden,omitempty"` // mlp: width of its hidden layer
+}
+
+// Kinds are what Spec.Kind may be.
+var Kinds = []string{"dot", "distmult", "mlp"}
+
+const most = 1 << 24 // of any width: what comes from a file is bounded before anything is allocated
+
+// Validate returns what is wrong with s first, or nil.
+func (s Spec) Validate() error {
+	switch {
+	case s.Kind != "dot" && s.Kind != "distmult" && s.Kind != "mlp":
+		return fmt.Errorf("kind must be one of %q (got %q)", Kinds, s.Kind)
+	case s.Width < 1 || s.Width > most:
+		return fmt.Errorf("width must be 1 to %d (got %d)", most, s.Width)
+	case len(s.Relations) < 1 || len(s.Relations) > 1<<16:
+		return fmt.Errorf("relations must be 1 to %d (got %d)", 1<<16, len(s.Relations))
+	case s.Kind == "mlp" && (s.Hidden < 1 || s.Hidden > most):
+		return fmt.Errorf("hidden must be 1 to %d for mlp (got %d)", most, s.Hidden)
+	case s.Kind != "mlp" && s.Hidden != 0:
+		return fmt.Errorf("hidden must be 0 for %s (got %d)", s.Kind, s.Hidden)
+	}
+	return nil
+}
+
+// Pair is a pair of rows of Z and a relation, of those of the Spec.
+type Pair struct{ U, V, Relation int32 }
+
+// Decoder scores pairs. Its zero parameters are none: the inner product has nothing to learn.
+type Decoder struct {
+	Spec     Spec
+	relation *tape.Param   // R×D, nil of dot
+	mlp      rows.Operator // D → Hidden → 1, nil but of mlp
+}
+
+// New returns the decoder that s describes, its parameters drawn from key; relations begin as inner products.
+func New(s Spec, key rng.Key) (*Decoder, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	d := &Decoder{Spec: s}
+	if s.Kind == "dot" {
+		return d, nil
+	}
+	d.relation = tape.NewParam("decoder.relation", len(s.Relations), s.Width, 1)
+	if s.Kind == "mlp" {
+		d.mlp = rows.NewHead("decoder.mlp", s.Width, []int{s.Hidden, 1}, 0, key)
+	}
+	return d, nil
+}
+
+// Params returns the parameters under unique names.
+func (d *Decoder) Params() (all []*tape.Param) {
+	if d.relation != nil {
+		all = append(all, d.relation)
+	}
+	if d.mlp != nil {
+		all = append(all, d.mlp.Params()...)
+	}
+	return all
+}
+
+// block is how many pairs are scored at once: what they take in memory does not grow with their number.
+const block = 4096
+
+// Scores returns the score of each pair of rows of z, [P]: the log-odds that it is a link.
+func (d *Decoder) Scores(z mat.Dense, of []Pair) []float32 {
+	out := make([]float32, len(of))
+	memory := tape.NewInference()
+	for lo := 0; lo < len(of); lo += block {
+		memory.Reset()
+		hi := min(lo+block, len(of))
+		d.forward(out[lo:hi], z, of[lo:hi], memory)
+	}
+	return out
+}
+
+// forward writes the scores of some pairs and keeps what backward reads. It returns the rows u∘w∘v, of mlp.
+func (d *Decoder) forward(out []float32, z mat.Dense, of []Pair, t *tape.Tape) {
+	if d.relation == nil {
+		for k, p := range of {
+			out[k] = kernels.Dot(z.Row(int(p.U)), z.Row(int(p.V)))
+		}
+		return
+	}
+	x := t.Raw(len(of), d.Spec.Width)
+	for k, p := range of {
+		u, v, w, y := z.Row(int(p.U)), z.Row(int(p.V)), d.relation.Value.Row(int(p.Relation)), x.Row(k)
+		if d.mlp == nil {
+			for c := range y {
+				y[c] = u[c] * v[c]
+			}
+			out[k] = kernels.Dot(y, w)
+			continue
+		}
+		for c := range y {
+			y[c] = u[c] * v[c] * w[c]
+		}
+	}
+	if d.mlp != nil {
+		d.mlp.Forward(mat.View(len(of), 1, out), x, t)
+	}
+}
+
+// backward adds to dz, of z's shape, and to the parameters' gradients, from ds, the gradient of the scores that forward wrote
+// last for these pairs.
+func (d *Decoder) backward(dz mat.Dense, ds []float32, z mat.Dense, of []Pair, t *tape.Tape) {
+	var dx mat.Dense
+	if d.mlp != nil {
+		dx = t.Scratch(len(of), d.Spec.Width)
+		d.mlp.Backward(dx, mat.View(len(of), 1, ds), t)
+	}
+	for k, p := range of {
+		u, v := z.Row(int(p.U)), z.Row(int(p.V))
+		du, dv := dz.Row(int(p.U)), dz.Row(int(p.V))
+		if d.relation == nil {
+			kernels.Axpy(ds[k], v, du)
+			kernels.Axpy(ds[k], u, dv)
+			continue
+		}
+		w, dw := d.relation.Value.Row(int(p.Relation)), d.relation.Grad.Row(int(p.Relation))
+		for c := range w {
+			g := ds[k]
+			if d.mlp != nil {
+				g = dx.Row(k)[c]
+			}
+			uc, vc := u[c], v[c] // u and v may be one row
+			du[c] += g * w[c] * vc
+			dv[c] += g * w[c] * uc
+			dw[c] += g * uc * vc
+		}
+	}
+}

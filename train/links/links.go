@@ -1,0 +1,212 @@
+// Package links trains and measures a model by links: pairs of nodes of which one end, at least, is this peer's. The rows of
+// the other ends come from their owners, and the gradients of these rows go back to them.
+package links
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	edges "github.com/heddle-gnn/heddle/graph/links"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// Config says which links are held out and what a model learns from.
+type Config struct {
+	Relations []string   `json:"relations,omitempty"` // as in graph/links.Rule
+	HeldOut   [2]float64 `json:"held_out"`            // fractions that validate and test
+	Negatives int        `json:"negatives"`           // pairs that are drawn for each link of a step; at least 1
+	Hard      bool       `json:"hard,omitempty"`      // pairs.Groups.Hard
+	Near      bool       `json:"near,omitempty"`      // pairs are drawn among own nodes and the halo: no other rows travel
+}
+
+// Rivals is how many drawn pairs a link that is held out is ranked among.
+const Rivals = 100
+
+// Validate returns what is wrong with c, or nil.
+func (c Config) Validate() error {
+	v, t := c.HeldOut[0], c.HeldOut[1]
+	switch {
+	case !(v > 0 && t > 0 && v+t < 1):
+		return fmt.Errorf("link_holdout must be two fractions above 0, less than 1 together (got %g and %g)", v, t)
+	case c.Negatives < 1 || c.Negatives > 1000:
+		return fmt.Errorf("negatives must be 1 to 1000 (got %d)", c.Negatives)
+	}
+	return nil
+}
+
+// Task is one peer's part in learning links.
+type Task struct {
+	config   Config
+	shard    *shard.Shard
+	cut      *edges.Cut
+	decoder  *pairs.Decoder
+	key      rng.Key
+	group    *comm.Group
+	sender   *train.Sender
+	dir      *directory
+	seen     []int32 // [N] scratch of meet
+	boundary []map[int32]bool
+	drawer   *edges.Drawer
+	held     map[graph.Split]*held
+}
+
+// held are links that are held out, each with the pairs that it is ranked among.
+type held struct {
+	ends  *ends
+	drawn []int // of each link
+}
+
+// New returns the task of the peer that holds s. The decoder is that of the model.
+func New(c Config, seed uint64, s *shard.Shard, d *pairs.Decoder) (*Task, error) {
+	cut, err := edges.Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations}.Cut(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Task{config: c, shard: s, cut: cut, decoder: d, key: rng.New(seed).FoldString("pairs"), held: make(map[graph.Split]*held)}, nil
+}
+
+// Messages returns the shard without the edges that are held out.
+func (t *Task) Messages() *shard.Shard { return t.cut.Messages }
+
+// count returns how many links of a split own nodes have: each link counts at both ends.
+func (t *Task) count(split graph.Split) (n int64) {
+	for _, l := range t.cut.Links {
+		if l.Split == split {
+			n++
+		}
+	}
+	return n
+}
+
+// Begin makes what a run needs before its first epoch, and returns the number of training links of all peers.
+func (t *Task) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r comm.Reducer, id comm.ReduceID) (int64, error) {
+	t.group, t.sender = g, sender
+	n := []int64{t.count(graph.Train), t.count(graph.Val), t.count(graph.Test)}
+	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: n}); err != nil {
+		return 0, err
+	}
+	if n[0] == 0 || n[1] == 0 {
+		return 0, fmt.Errorf("there must be links to learn from and to validate by (got %d and %d)", n[0], n[1])
+	}
+	var err error
+	if t.dir, err = learnDirectory(ctx, g, t.shard); err != nil {
+		return 0, err
+	}
+	t.seen = make([]int32, len(t.dir.owner))
+	near := make(map[int64]bool)
+	if t.config.Near {
+		for _, id := range t.shard.Global {
+			near[id] = true
+		}
+		t.boundary = make([]map[int32]bool, t.shard.Parts)
+		for q, list := range t.shard.Boundary {
+			t.boundary[q] = make(map[int32]bool)
+			for _, i := range list {
+				t.boundary[q][i] = true
+			}
+		}
+	}
+	pool := edges.NewPool(t.dir.kind, t.shard.Types.Count(), func(id int64) bool { return t.dir.owner[id] != nobody && (!t.config.Near || near[id]) })
+	t.drawer = edges.NewDrawer(pool, t.cut, t.shard)
+	for _, split := range []graph.Split{graph.Val, graph.Test} {
+		if t.held[split], err = t.hold(ctx, split); err != nil {
+			return 0, err
+		}
+	}
+	return n[0], nil
+}
+
+// ask returns the question of a link with that other end.
+func (t *Task) ask(l edges.Link, other int64) question {
+	return question{at: l.At, other: other, relation: l.Relation}
+}
+
+// hold finds the pairs that the links of a split are measured by: they stay the same.
+func (t *Task) hold(ctx context.Context, split graph.Split) (*held, error) {
+	h, key := &held{}, t.key.FoldString("held out")
+	var all []question
+	var drawn []int64
+	for _, l := range t.cut.Links {
+		if l.Split != split {
+			continue
+		}
+		drawn = t.drawer.Rivals(drawn[:0], key, l, Rivals)
+		h.drawn = append(h.drawn, len(drawn))
+		all = append(all, t.ask(l, t.shard.Global[l.Other]))
+		for _, id := range drawn {
+			all = append(all, t.ask(l, id))
+		}
+	}
+	var err error
+	h.ends, err = t.meet(ctx, all, "links that are held out")
+	return h, err
+}
+
+// Learn returns the loss of own training links by own rows z, and adds its gradient to dz and to those of the decoder's
+// parameters; what other peers find for own rows is in dz, too.
+func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, error) {
+	const what = "ends of links"
+	n := t.config.Negatives
+	var all []question
+	var drawn []int64
+	key := t.key.FoldString("negatives").Fold(uint64(epoch))
+	for _, l := range t.cut.Links {
+		if l.Split != graph.Train {
+			continue
+		}
+		if drawn = t.drawer.Draw(drawn[:0], key, l, n); len(drawn) < n {
+			return 0, errors.New("the graph has no node to draw: there must be one of each type that links end at")
+		}
+		all = append(all, t.ask(l, t.shard.Global[l.Other]))
+		for _, id := range drawn {
+			all = append(all, t.ask(l, id))
+		}
+	}
+	e, err := t.meet(ctx, all, what)
+	if err != nil {
+		return 0, err
+	}
+	x, err := t.table(ctx, e, z, what)
+	if err != nil {
+		return 0, err
+	}
+	d := mat.New(x.Rows, x.Cols)
+	loss := t.decoder.Learn(d, x, pairs.Groups{Pairs: e.of, Negatives: n, Hard: t.config.Hard})
+	return loss, t.back(ctx, e, dz, d, what)
+}
+
+// Measure ranks the links of a split, of all peers, by own rows z of each.
+func (t *Task) Measure(ctx context.Context, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int) (eval.Ranks, error) {
+	h := t.held[split]
+	x, err := t.table(ctx, h.ends, z, "links that are held out")
+	if err != nil {
+		return eval.Ranks{}, err
+	}
+	scores := t.decoder.Scores(x, h.ends.of)
+	sum := eval.NewRanking(bins)
+	for _, n := range h.drawn {
+		if n > 0 {
+			one := pairs.Groups{Pairs: h.ends.of[:1+n], Negatives: n}
+			sum.Add(scores[0], scores[1:1+n])
+			sum.Lost(one.Loss(nil, scores[:1+n]))
+		}
+		scores = scores[1+n:]
+	}
+	v := sum.Vector()
+	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: v}); err != nil {
+		return eval.Ranks{}, err
+	}
+	ranks, err := sum.Read(v)
+	if err != nil {
+		return ranks, fmt.Errorf("the summed counts of all peers: %w", err)
+	}
+	return ranks, nil
+}
