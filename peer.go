@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
@@ -69,9 +70,10 @@ type trainer struct {
 	config   any
 	metric   eval.Metric
 	measured func() train.Result
-	logits   func() mat.Dense // of own nodes, once the model is final; empty: this process has not computed them
-	hidden   func() mat.Dense // the rows that they are made of; empty if nobody asked for them
-	final    *figures.Exchange
+	logits   func() mat.Dense                       // of own nodes, once the model is final; empty: this process has not computed them
+	hidden   func() mat.Dense                       // the rows that they are made of; empty if nobody asked for them
+	ranks    func() (val, test eval.Ranks, ok bool) // of links; nil: nodes have labels
+	final    *figures.Exchange                      // nil: of links
 	note     func(Event)
 }
 
@@ -80,7 +82,7 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if err := t.Stoppable.Run(ctx, g, r); err != nil {
 		return err
 	}
-	if _, stopped := t.Stopped(); stopped {
+	if _, stopped := t.Stopped(); stopped || t.final == nil {
 		return nil
 	}
 	m, err := t.model()
@@ -107,6 +109,9 @@ func (t *trainer) sent() comm.Counts {
 	if sent, stopped := t.Stopped(); stopped {
 		return sent
 	}
+	if t.final == nil {
+		return t.measured().Sent
+	}
 	return t.measured().Sent.Plus(t.final.Used())
 }
 
@@ -125,6 +130,9 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.note = m.Note; t.ranks != nil {
+		return t, nil
+	}
 	if p.final == nil {
 		goal, err := eval.ParseGoal(p.plan.Threshold)
 		if err != nil {
@@ -132,7 +140,7 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 		}
 		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Seed: p.plan.Seed, Shard: p.shard, Store: p.store, Publish: p.publish}
 	}
-	t.final, t.note = p.final, m.Note
+	t.final = p.final
 	return t, nil
 }
 
@@ -163,7 +171,11 @@ func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
-	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
+	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	if c.Links != nil {
+		one.ranks = t.Ranks
+	}
+	return one, nil
 }
 
 // sampled trains all layers at once by sampled mini-batches.
@@ -246,16 +258,15 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.final.Take(t.logits())
-	r.Own = []Predictions{predictionsOf(model, t.final.Logits())}
 	r.Hidden = []mat.Dense{t.hidden()}
-	f, err := t.final.Figures(p.name, model)
+	if t.ranks == nil {
+		err = p.measured(r, t, model)
+	} else {
+		r.Own = []Predictions{{kind: target.Links}}
+		r.rank(t.ranks())
+	}
 	if err != nil {
 		return nil, err
-	}
-	r.measure(f)
-	if fault := t.final.Fault(); f == nil && fault != nil {
-		r.unmeasured = fault.Error()
 	}
 	if p.edges != nil {
 		if err := r.keeps(p.edges.Statement()); err != nil {
@@ -267,6 +278,21 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	took := time.Duration(u.Seconds * float64(time.Second))
 	r.Seconds, r.Waited, r.Load = u.Seconds, u.Waited.Seconds(), netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
 	return r, nil
+}
+
+// measured adds to r predictions of own nodes, and what they are worth.
+func (p *peer) measured(r *Result, t *trainer, model *nn.Model) error {
+	t.final.Take(t.logits())
+	r.Own = []Predictions{predictionsOf(model, t.final.Logits())}
+	f, err := t.final.Figures(p.name, model)
+	if err != nil {
+		return err
+	}
+	r.measure(f)
+	if fault := t.final.Fault(); f == nil && fault != nil {
+		r.unmeasured = fault.Error()
+	}
+	return nil
 }
 
 // advise says what of a plan is allowed and hardly meant.

@@ -49,7 +49,7 @@ func predictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 // Classes returns the most probable class of node i, the first of several, or by a threshold class 1 from there on. If a node may have several classes, it
 // returns all whose probability is above 0.5, possibly none. Numbers have no classes.
 func (p Predictions) Classes(i int) (classes []int) {
-	if p.kind == target.Numbers {
+	if p.kind == target.Numbers || p.kind == target.Links {
 		return nil
 	}
 	best, row := 0, p.Logits.Row(i)

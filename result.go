@@ -52,6 +52,9 @@ type Result struct {
 	// unless Embed of Site or Local asked for them, or where this process has not computed them.
 	Hidden []mat.Dense
 
+	// Links say where links that were held out rank; nil: nodes have labels, or this process has not ranked them.
+	Links *Links
+
 	Peers   []Traffic     // of this process, by rank
 	Members []string      // names of all peers by rank; nil: they have none
 	Load    netsim.Load   // largest load of any peer of this process on the network
@@ -67,6 +70,22 @@ type Result struct {
 
 	stopped    bool   // before its end
 	unmeasured string // why there are no figures; empty: there are, or nobody tried
+}
+
+// Links are the figures of links that were held out, each ranked among drawn pairs.
+type Links struct {
+	Val  *eval.Ranks `json:"val"`
+	Test *eval.Ranks `json:"test"` // nil: there are none
+}
+
+// rank completes r by the figures of its links.
+func (r *Result) rank(val, test eval.Ranks, ok bool) {
+	if !ok {
+		return
+	}
+	if r.Links = (&Links{Val: &val}); test.Links > 0 {
+		r.Links.Test = &test
+	}
 }
 
 // Traffic counts what a peer sent: bytes by purpose and, in Wire, as the network carried them.

@@ -53,7 +53,7 @@ type Line struct {
 // Of returns what the site that holds own sends in a run by p, or all faults of p for these data.
 func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
-	if p.Mode == "minibatch" {
+	if p.Mode == "minibatch" || p.Task == "links" && p.NegativesFrom == "all" {
 		d.countAll(own)
 	} else {
 		d.count(own)

@@ -49,7 +49,7 @@ const (
 var (
 	commonSettings = []string{"seed", "threshold", "balanced", "class_weights", "inductive", "metric", "min_class"}
 	autoSettings   = append([]string{"mode", "preset", "budget", "goal"}, commonSettings...)
-	chosenGroups   = []string{"model", "training", "closed form", "privacy"}
+	chosenGroups   = []string{"model", "training", "links", "closed form", "privacy"}
 )
 
 // Candidate is a plan that a plan of preset auto may try.

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/fullbatch"
+	edgelinks "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/minibatch"
@@ -18,11 +19,13 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	nntask "github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
+	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
 // task describes the data that a model is for.
@@ -34,11 +37,23 @@ type task struct {
 	Names     []string // [C] of the classes; nil: their numbers
 	Relations int      // of typed edges
 	Edges     int      // columns of edges
+
+	Links []string // of task links: names of the relations that are predicted
+	fault error    // of these
 }
 
-func taskOf(s *shard.Shard) task {
-	return task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Names: s.Labels.Names, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
+// taskOf describes the data of s and what p predicts of them.
+func (p Plan) taskOf(s *shard.Shard) task {
+	t := task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Names: s.Labels.Names, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
+	if p.Task == links {
+		t.Kind, t.Classes = target.Links, p.Hidden
+		t.Links, t.fault = edgelinks.Names(p.LinkRelations, s.Typed.Names)
+	}
+	return t
 }
+
+// links is the task of that name.
+var links = target.Links.String()
 
 // narrowBits are the number formats whose sums fit only for a limited number of peers; widerFormats are the others.
 var (
@@ -66,7 +81,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	p.checkSums(first.Parts, &errs)
 	if goal, err := eval.ParseGoal(p.Threshold); err != nil {
 		errs = append(errs, err)
-	} else if goal != (eval.Goal{}) && (first.Labels.Classes != 2 || first.Labels.Kind() != target.Single) {
+	} else if goal != (eval.Goal{}) && (p.Task == links || first.Labels.Classes != 2 || first.Labels.Kind() != target.Single) {
 		errs.add("threshold must be empty (got %s): %s has not two classes, one a node", p.Threshold, first.Name)
 	}
 	// What a model learns of a node's number says nothing about other nodes.
@@ -76,7 +91,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 			"is learned of nodes that are absent while training", first.Name)
 	}
 	if p.Preset == Auto && p.Mode == "retexo" {
-		if m := p.metric(taskOf(first)); m.OfNumbers() && m != "r2" {
+		if m := p.metric(p.taskOf(first)); m.OfNumbers() && m != "r2" {
 			errs.add("metric must be r2 with preset auto (got %s): what the plans gain is compared with their bytes", m)
 		}
 		if errors.Join(errs...) == nil {
@@ -98,26 +113,26 @@ func numbered(s *shard.Shard) bool {
 }
 
 // Layerwise returns the configuration of the peer that holds s in mode retexo, or all faults of p.
-func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(taskOf(s)) }
+func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(p.taskOf(s)) }
 
 // EndToEnd returns the configuration of the peer that holds s in mode fullbatch or standalone, or
 // all faults of p.
 func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
-	return p.endToEndConfig(taskOf(s))
+	return p.endToEndConfig(p.taskOf(s))
 }
 
 // Sampled returns the configuration of the peer that holds s in mode minibatch, or all faults of p.
-func (p Plan) Sampled(s *shard.Shard) (minibatch.Config, error) { return p.sampledConfig(taskOf(s)) }
+func (p Plan) Sampled(s *shard.Shard) (minibatch.Config, error) { return p.sampledConfig(p.taskOf(s)) }
 
 // ClosedForm returns the configuration of the peer that holds s in rounds of class means, or all
 // faults of p.
 func (p Plan) ClosedForm(s *shard.Shard) (closedform.Config, error) {
-	return p.closedFormConfig(taskOf(s))
+	return p.closedFormConfig(p.taskOf(s))
 }
 
 // Identify returns a hash of what the peers of a run by p must agree on, or all faults of p. Peers
 // whose hashes differ refuse each other.
-func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(taskOf(s)) }
+func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(p.taskOf(s)) }
 
 func (p Plan) identify(t task) ([32]byte, error) {
 	if p.Preset == Auto {
@@ -183,6 +198,8 @@ func (p Plan) metric(t task) eval.Metric {
 		return eval.Metric(p.Metric)
 	case t.Kind == target.Numbers:
 		return "r2"
+	case t.Kind == target.Links:
+		return "mrr"
 	case t.Kind == target.Several:
 		return "micro-f1"
 	}
@@ -351,6 +368,14 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	c.Loss, c.ClassWeights = q.loss(), q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
 	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
+	if q.Task == links {
+		errs = append(errs, t.fault)
+		c.Links = &trainlinks.Config{Relations: q.LinkRelations, Negatives: q.Negatives, Hard: q.HardNegatives, Near: q.NegativesFrom == "near"}
+		if copy(c.Links.HeldOut[:], q.LinkHoldout) != len(q.LinkHoldout) || len(q.LinkHoldout) != 2 {
+			errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(q.LinkHoldout))
+			c.Links.HeldOut = [2]float64{0.05, 0.1}
+		}
+	}
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return fullbatch.Config{}, err
 	}
@@ -406,12 +431,27 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	return q, spec, append(errs, err)
 }
 
+// decoder returns that of links; nil: nodes have labels.
+func (p Plan) decoder(t task) *pairs.Spec {
+	if t.Kind != target.Links {
+		return nil
+	}
+	d := &pairs.Spec{Kind: p.Decoder, Width: t.Classes, Relations: t.Links}
+	if len(t.Links) == 0 {
+		d.Relations = []string{""} // fault says why
+	}
+	if d.Kind == "mlp" {
+		d.Hidden = p.Hidden
+	}
+	return d
+}
+
 // endToEndSpec returns the layers of a model that is trained end to end.
 func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	spec, err := nn.Architecture{
 		Model: p.Model, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
 		Norm: p.Norm, Residual: p.Residual, Dropout: p.Dropout, Heads: p.Heads, AttentionDropout: p.AttentionDropout,
-		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, Blocks: p.Blocks, EdgeColumns: t.Edges,
+		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, Blocks: p.Blocks, EdgeColumns: t.Edges, Decoder: p.decoder(t),
 	}.Spec()
 	if err != nil {
 		return spec, err

@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
-// Defaults returns the default settings for the Mode, Preset, Model and Solver of ask; its other
-// fields are ignored. An empty Mode is retexo, an empty Preset none, an empty Model gcn, an empty
-// Solver that of the preset, else adam.
+// Defaults returns the default settings for the Mode, Preset, Task, Model and Solver of ask; its other
+// fields are ignored. An empty Mode is retexo, an empty Preset none, an empty Task auto, an empty
+// Model gcn, an empty Solver that of the preset, else adam.
 func Defaults(ask Plan) Plan {
 	var p Plan
 	for _, s := range settings() {
@@ -26,6 +26,7 @@ func Defaults(ask Plan) Plan {
 	given(&p.Mode, ask.Mode)
 	given(&p.Preset, ask.Preset)
 	given(&p.Model, ask.Model)
+	given(&p.Task, ask.Task)
 	if p.Mode == "retexo" {
 		p.Norm = "layer"
 		p.preset()
@@ -118,5 +119,8 @@ func (p *Plan) endToEnd() {
 		p.Norm = "layer" // statistics of a sample are not those of the graph
 	case r.Norm != "":
 		p.Norm = r.Norm
+	}
+	if p.Task == links { // chosen on validation links: docs/measurements/links.md
+		p.Hidden, p.Decay, p.Dropout, p.LR, p.EvalEvery = 64, 0, 0, 0.01, 5
 	}
 }

@@ -56,6 +56,10 @@ type Plan struct {
 	Goal string `yaml:"goal" when:"preset=auto" default:"bytes" choices:"bytes, accuracy" help:"plans that preset auto tries: cheap ones, or all"`
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
+	// What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph may
+	// lack. Modes fullbatch and standalone learn links. The other modes send rows once a layer, for good:
+	// the two ends of a link would have to meet at every step.
+	Task string `yaml:"task" when:"mode=fullbatch,standalone" default:"auto" choices:"auto, links" help:"labels of nodes (auto), or links"`
 	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
 	// Mode retexo trains gcn, sage, sage-pool, gat, gatv2 and gin.
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
@@ -164,8 +168,8 @@ type Plan struct {
 	Init string `yaml:"init" to:"Init" when:"solver=adam,adamw,sgd" help:"model file from which training starts"`
 	// Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
 	// node may have several classes. Of a numeric target it is r2, mae, rmse or, with loss quantile,
-	// pinball; empty: r2, or pinball with loss quantile.
-	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, r2, mae, rmse, pinball" help:"validation metric"`
+	// pinball; empty: r2, or pinball with loss quantile. Of links it is mrr, hits@10 or auc; empty: mrr.
+	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, r2, mae, rmse, pinball, mrr, hits@10" help:"validation metric"`
 	// Loss of a numeric target: auto is the squared error, huber that of errors up to huber_delta and
 	// the absolute error beyond, quantile the check function of a quantile, which the model then
 	// predicts. The loss of classes is their cross-entropy (auto).
@@ -196,6 +200,26 @@ type Plan struct {
 	Group int `yaml:"group" to:"Group" when:"mode=minibatch" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
 	// MiB of features of other peers' nodes that a peer keeps for the next batches. The model does not depend on it.
 	FeatureCache int64 `yaml:"feature_cache" when:"mode=minibatch" default:"64" bounds:"[0, 1048576]" local:"true" help:"MiB of other peers' features to keep; 0: none"`
+
+	// Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight for
+	// each column and relation (distmult), or a hidden layer over the products of the columns (mlp). All
+	// of them score a pair alike in both directions.
+	Decoder string `yaml:"decoder" group:"links" when:"task=links" default:"dot" choices:"dot, distmult, mlp" help:"how two rows make the score of a link"`
+	// Relations whose edges are predicted, each as NAME, where relation "NAME (inverse)" runs the other
+	// way, or as NAME=REVERSE; empty: all. Edges that are held out are taken out of the reverse as well.
+	LinkRelations []string `yaml:"link_relations" when:"task=links" help:"relations whose links are predicted; empty: all"`
+	// Fractions of the links that validate and test: no message runs along them, in either direction.
+	LinkHoldout []float64 `yaml:"link_holdout" when:"task=links" default:"0.05,0.1" bounds:"(0, 1)" help:"fractions of links for validation and test"`
+	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
+	// another node of the other end's type that it is not linked with.
+	Negatives int `yaml:"negatives" when:"task=links" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
+	// Whether drawn pairs count by the softmax of their scores, so that those that look most like links
+	// count most; give several negatives with it.
+	HardNegatives bool `yaml:"hard_negatives" when:"task=links" help:"drawn pairs weighted by how much they look like links"`
+	// Where drawn pairs come from: all nodes, so that any number of peers trains the same model and the
+	// hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
+	// so that only rows travel that travel anyway.
+	NegativesFrom string `yaml:"negatives_from" when:"task=links" default:"all" choices:"all, near" help:"nodes that pairs are drawn from: all, or near"`
 
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual; with epsilon 4, and one for each hop.

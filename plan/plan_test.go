@@ -359,13 +359,15 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 // TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot here.
 func TestEveryFieldHasASetting(t *testing.T) {
 	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
-	fixed := []string{"Task", "Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns"}
+	fixed := []string{"Task", "Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width", "Spec.Decoder.Relations"}
 	data := task{Features: 30, Classes: 4, Relations: 6}
 	if c, err := Defaults(Plan{Preset: "frugal"}).closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
 	}
 	numbers := data // whose loss can be chosen
 	numbers.Kind = target.Numbers
+	linked := data // of which edges are predicted
+	linked.Kind, linked.Links = target.Links, []string{"likes"}
 	config := func(p Plan, data task) (reflect.Value, bool) {
 		if p.InClosedForm() {
 			c, err := p.closedFormConfig(data)
@@ -378,7 +380,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "init": {strings.Repeat("5e", 32)}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "link_holdout": {"0.1,0.2"}, "link_relations": {"likes"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		was, ok := config(p, data)
@@ -425,6 +427,14 @@ func TestEveryFieldHasASetting(t *testing.T) {
 						p.Loss, q.Loss = loss, loss
 					}
 					data, from = numbers, map[string]string{}
+					if one, ok := config(p, data); ok {
+						leaves("", one, from)
+					}
+				}
+				if s.Group == "links" {
+					p := p
+					p.Task, q.Task = "links", "links"
+					data, from = linked, map[string]string{}
 					if one, ok := config(p, data); ok {
 						leaves("", one, from)
 					}

@@ -322,7 +322,10 @@ func (p Plan) Validate() error {
 	if p.Loss != "auto" || p.metric(task{}).OfNumbers() {
 		kind = target.Numbers
 	}
-	any := task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations}
+	if p.Task == links {
+		kind = target.Links
+	}
+	any := task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations, Links: []string{""}}
 	for _, one := range p.ClassWeights { // those of the data, as far as is known
 		if name, _, ok := cutWeight(one); ok && !slices.Contains(any.Names, name) {
 			any.Names = append(any.Names, name)
@@ -388,7 +391,7 @@ func must(err error) {
 
 // decides reports whether s is one of those that the defaults of others depend on.
 func (s Setting) decides() bool {
-	return slices.Contains([]string{"mode", "preset", "model", "solver"}, s.Name)
+	return slices.Contains([]string{"mode", "preset", "task", "model", "solver"}, s.Name)
 }
 
 func chosenByAuto(s Setting, given string) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // EndToEnd returns what a run of such members by c sends, if rows that the gradient reads are fetched again, and whoever can be sampled is.
@@ -18,8 +19,9 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 	}
 	l := begin(members)
 	steps := int64(c.Rounds)
-	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
-	l.labels(c.Spec.Kind(), c.Spec.Classes)
+	if c.Links == nil {
+		l.labels(c.Spec.Kind(), c.Spec.Classes)
+	}
 	views := int64(1)
 	if c.Inductive {
 		views = 2
@@ -46,6 +48,14 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 	}
 	validations := (steps+int64(c.EvalEvery)-1)/int64(c.EvalEvery) + 2
 	params := int64(0)
+	if c.Links != nil {
+		l.links(c, steps, validations)
+		if m.Decoder != nil {
+			for _, p := range m.Decoder.Params() {
+				params += int64(len(p.Value.Data))
+			}
+		}
+	}
 	for k, layer := range layersOf(m) {
 		for _, p := range layer.Params() {
 			params += int64(len(p.Value.Data))
@@ -65,6 +75,12 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 	}
 	l.sum("gradients of all layers", steps, params, eval.RealLen)
 	l.add(Message{What: "gradients of all layers", Kind: Sums, Times: steps * int64(len(c.Spec.Layers)), Format: "float32", head: framesOfSum * comm.HeaderLen})
+	if c.Links != nil {
+		l.sum("ranks of links that are held out", validations-1, 0, int64(len(eval.NewRanking(train.SelectionBins).Vector())))
+		l.sum("ranks of links that are held out, at last", 2, 0, int64(len(eval.NewRanking(eval.DefaultBins).Vector())))
+		return l.List, nil
+	}
+	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
 	l.counts("losses and validation counts", validations, metric, wide)
 	l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	if s := c.Spec.CorrectSmooth; s != nil {
@@ -73,6 +89,18 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 	}
 	l.figures(c.Spec.Kind(), c.Spec.Classes)
 	return l.List, nil
+}
+
+// links adds what the two ends of links take, if each node is read at each step by each peer that may read it: those with
+// edges from it or, where pairs are drawn from all nodes, all.
+func (l *sending) links(c fullbatch.Config, steps, validations int64) {
+	l.sum("counts of links", 1, 0, 3)
+	l.add(Message{What: "ID and type of each node", Kind: Rows, Times: 1, Numbers: 2, Format: "int64", Over: 1, payload: 11, head: 2*comm.HeaderLen + 8})
+	l.add(Message{What: "which ends of links are wanted", Kind: Rows, Times: steps + 2, Format: "float32", Over: 1, head: 2*comm.HeaderLen + 8 + 4*l.Nodes})
+	width := c.Spec.Classes
+	l.rows("rows of ends of links", steps+validations+2, width, true, c.Rows)
+	l.add(Message{What: "gradients of others' rows of ends of links", Kind: Errors, Times: steps, Numbers: int64(width), Format: formatOf(c.Rows),
+		payload: int64(c.Rows.RowLen(width)), head: 2*comm.HeaderLen + 8})
 }
 
 // weighs reports whether weights of edges are made of the degrees of both their ends.

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
+	"github.com/heddle-gnn/heddle/cmd/peer/links"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -56,8 +57,9 @@ type result struct {
 	Sums    plan.SumTerms `json:"sums"`              // who sees what of the sums over the peers
 	Privacy *dp.Statement `json:"privacy,omitempty"` // what the run kept private, and how
 
-	Figures  *heddle.Figures `json:"figures"`  // null: a peer failed before they were summed
-	Warnings []string        `json:"warnings"` // what whoever reads the figures must know first
+	Figures  *heddle.Figures `json:"figures"`         // null: a peer failed before they were summed
+	Warnings []string        `json:"warnings"`        // what whoever reads the figures must know first
+	Ranks    *heddle.Links   `json:"ranks,omitempty"` // of task links, in place of figures
 	Data     dataFacts       `json:"data"`
 	Versions versions        `json:"versions"`
 	Date     time.Time       `json:"date"` // when this was written
@@ -108,6 +110,7 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	}
 	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
 	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
+	r.Ranks = o.Links
 	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)
 	r.Data, r.AllBytes = factsOf(o, first), allBytesOf(o)
 	sum := o.Total()
@@ -236,6 +239,9 @@ func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) er
 		fmt.Fprintf(w, "\nprivacy: %s", o.Privacy)
 	}
 	fmt.Fprintf(w, "\nmodel:  %s\nreport: %s\n", out.model(), out.report())
+	if o.Plan.Task == "links" {
+		return links.Print(w, o, out.model())
+	}
 	if len(guessedBy(o, shards)) == 0 {
 		_, err := fmt.Fprintln(w, "predictions: none, since this peer received the model from another peer; peer predict --shard computes them")
 		return err

@@ -23,11 +23,11 @@ type Ranking struct {
 
 // Ranks are the figures of links.
 type Ranks struct {
-	Links int64              `json:"links"` // how many were ranked
-	MRR   float64            `json:"mrr"`   // mean of 1/rank; the rank is 1 + the drawn pairs with a higher score + half of those with the same
-	Hits  [len(Hits)]float64 `json:"hits"`  // share of ranks of at most 1, 3, 10 and 50
-	AUC   float64            `json:"auc"`   // of links beside one drawn pair each
-	Loss  float64            `json:"loss"`  // mean binary cross-entropy
+	Links int64           `json:"links"` // how many were ranked
+	MRR   float64         `json:"mrr"`   // mean of 1/rank; the rank is 1 + the drawn pairs with a higher score + half of those with the same
+	Hits  map[int]float64 `json:"hits"`  // by K, of 1, 3, 10 and 50: share of ranks of at most K
+	AUC   float64         `json:"auc"`   // of links beside one drawn pair each
+	Loss  float64         `json:"loss"`  // mean binary cross-entropy
 }
 
 // NewRanking returns a Ranking of no link. bins is the resolution of the area under the curve.
@@ -86,16 +86,16 @@ func (r *Ranking) Read(v []int64) (Ranks, error) {
 	nan := math.NaN()
 	n := v[0]
 	if n == 0 {
-		return Ranks{MRR: nan, Hits: [len(Hits)]float64{nan, nan, nan, nan}, AUC: nan, Loss: nan}, nil
+		return Ranks{MRR: nan, AUC: nan, Loss: nan}, nil
 	}
-	out := Ranks{Links: n, MRR: Real(v[1+len(Hits):]) / float64(n), Loss: Real(v[1+len(Hits)+RealLen:]) / float64(n)}
+	out := Ranks{Links: n, MRR: Real(v[1+len(Hits):]) / float64(n), Loss: Real(v[1+len(Hits)+RealLen:]) / float64(n), Hits: make(map[int]float64)}
 	last := int64(0)
 	for k := range Hits {
 		if h := v[1+k]; h < last || h > n {
 			return Ranks{}, fmt.Errorf("eval: links of rank at most %d must be %d to %d (got %d)", Hits[k], last, n, h)
 		}
 		last = v[1+k]
-		out.Hits[k] = float64(last) / float64(n)
+		out.Hits[Hits[k]] = float64(last) / float64(n)
 	}
 	if !(out.MRR >= 0 && out.MRR <= 1) {
 		return Ranks{}, fmt.Errorf("eval: a mean reciprocal rank must be 0 to 1 (got %g)", out.MRR)
@@ -107,12 +107,12 @@ func (r *Ranking) Read(v []int64) (Ranks, error) {
 
 // Of returns m of the figures.
 func (r Ranks) Of(m Metric) float64 {
-	for k, most := range Hits {
-		if m.hits() == most {
-			return r.Hits[k]
-		}
-	}
-	if m == "auc" {
+	switch k := m.hits(); {
+	case r.Links == 0:
+		return math.NaN()
+	case k > 0:
+		return r.Hits[k]
+	case m == "auc":
 		return r.AUC
 	}
 	return r.MRR

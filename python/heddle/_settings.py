@@ -49,6 +49,14 @@ class Settings(TypedDict, total=False):
     Every random choice follows from the seed: the same seed gives the same model.
     """
 
+    task: Literal["auto", "links"]
+    """Labels of nodes (auto), or links.
+
+    What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph
+    may lack. Modes fullbatch and standalone learn links. The other modes send rows once a layer, for
+    good: the two ends of a link would have to meet at every step.
+    """
+
     model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "appnp", "sign", "rgcn", "rsage", "rgat", "mlp"]
     """Graph convolution.
 
@@ -316,12 +324,13 @@ class Settings(TypedDict, total=False):
     each layer but the last starts under a new head.
     """
 
-    metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap", "r2", "mae", "rmse", "pinball"]
+    metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap", "r2", "mae", "rmse", "pinball", "mrr", "hits@10"]
     """Validation metric.
 
     Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
     node may have several classes. Of a numeric target it is r2, mae, rmse or, with loss quantile,
-    pinball; empty: r2, or pinball with loss quantile.
+    pinball; empty: r2, or pinball with loss quantile. Of links it is mrr, hits@10 or auc; empty:
+    mrr.
     """
 
     loss: Literal["auto", "huber", "quantile"]
@@ -404,6 +413,50 @@ class Settings(TypedDict, total=False):
 
     MiB of features of other peers' nodes that a peer keeps for the next batches. The model does not
     depend on it.
+    """
+
+    decoder: Literal["dot", "distmult", "mlp"]
+    """How two rows make the score of a link.
+
+    Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight
+    for each column and relation (distmult), or a hidden layer over the products of the columns
+    (mlp). All of them score a pair alike in both directions.
+    """
+
+    link_relations: list[float]
+    """Relations whose links are predicted; empty: all.
+
+    Relations whose edges are predicted, each as NAME, where relation "NAME (inverse)" runs the other
+    way, or as NAME=REVERSE; empty: all. Edges that are held out are taken out of the reverse as
+    well.
+    """
+
+    link_holdout: list[float]
+    """Fractions of links for validation and test.
+
+    Fractions of the links that validate and test: no message runs along them, in either direction.
+    """
+
+    negatives: int
+    """Pairs drawn for each link of a step.
+
+    Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
+    another node of the other end's type that it is not linked with.
+    """
+
+    hard_negatives: bool
+    """Drawn pairs weighted by how much they look like links.
+
+    Whether drawn pairs count by the softmax of their scores, so that those that look most like links
+    count most; give several negatives with it.
+    """
+
+    negatives_from: Literal["all", "near"]
+    """Nodes that pairs are drawn from: all, or near.
+
+    Where drawn pairs come from: all nodes, so that any number of peers trains the same model and the
+    hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
+    so that only rows travel that travel anyway.
     """
 
     class_rounds: int
