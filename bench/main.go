@@ -23,6 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/kernels"
 	"github.com/heddle-gnn/heddle/bench/killrun"
 	"github.com/heddle-gnn/heddle/bench/latency"
+	"github.com/heddle-gnn/heddle/bench/links"
 	"github.com/heddle-gnn/heddle/bench/neon"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/bench/partition"
@@ -60,6 +61,7 @@ var experiments = []struct {
 	{kernels.About, kernels.Command},
 	{killrun.About, killrun.Command},
 	{latency.About, latency.Command},
+	{links.About, links.Command},
 	{neon.About, neon.Command},
 	{partition.About, partition.Command},
 	{poison.About, poison.Command},

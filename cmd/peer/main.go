@@ -21,6 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/compare"
 	"github.com/heddle-gnn/heddle/cmd/peer/federation"
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
+	"github.com/heddle-gnn/heddle/cmd/peer/links"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/simulate"
 	"github.com/heddle-gnn/heddle/cmd/peer/track"
@@ -90,6 +91,7 @@ Start with:  peer demo`,
 	}
 	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), newMan(), live.Command(), simulate.Command(), track.Command())
 	root.AddCommand(compare.Commands(newJoin())...)
+	root.AddCommand(links.Command())
 	root.AddCommand(graphs.Commands()...)
 	root.AddCommand(federation.Commands()...)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -30,6 +30,9 @@ type Config struct {
 // Rivals is how many drawn pairs a link that is held out is ranked among.
 const Rivals = 100
 
+// HeldOut is the key by which the pairs are drawn that links are ranked among.
+func HeldOut(seed uint64) rng.Key { return rng.New(seed).FoldString("pairs").FoldString("held out") }
+
 // Validate returns what is wrong with c, or nil.
 func (c Config) Validate() error {
 	v, t := c.HeldOut[0], c.HeldOut[1]
@@ -48,7 +51,7 @@ type Task struct {
 	shard    *shard.Shard
 	cut      *edges.Cut
 	decoder  *pairs.Decoder
-	key      rng.Key
+	seed     uint64
 	group    *comm.Group
 	sender   *train.Sender
 	dir      *directory
@@ -70,7 +73,7 @@ func New(c Config, seed uint64, s *shard.Shard, d *pairs.Decoder) (*Task, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Task{config: c, shard: s, cut: cut, decoder: d, key: rng.New(seed).FoldString("pairs"), held: make(map[graph.Split]*held)}, nil
+	return &Task{config: c, shard: s, cut: cut, decoder: d, seed: seed, held: make(map[graph.Split]*held)}, nil
 }
 
 // Messages returns the shard without the edges that are held out.
@@ -131,14 +134,14 @@ func (t *Task) ask(l edges.Link, other int64) question {
 
 // hold finds the pairs that the links of a split are measured by: they stay the same.
 func (t *Task) hold(ctx context.Context, split graph.Split) (*held, error) {
-	h, key := &held{}, t.key.FoldString("held out")
+	h := &held{}
 	var all []question
 	var drawn []int64
 	for _, l := range t.cut.Links {
 		if l.Split != split {
 			continue
 		}
-		drawn = t.drawer.Rivals(drawn[:0], key, l, Rivals)
+		drawn = t.drawer.Rivals(drawn[:0], HeldOut(t.seed), l, Rivals)
 		h.drawn = append(h.drawn, len(drawn))
 		all = append(all, t.ask(l, t.shard.Global[l.Other]))
 		for _, id := range drawn {
@@ -157,7 +160,7 @@ func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, 
 	n := t.config.Negatives
 	var all []question
 	var drawn []int64
-	key := t.key.FoldString("negatives").Fold(uint64(epoch))
+	key := rng.New(t.seed).FoldString("pairs").FoldString("negatives").Fold(uint64(epoch))
 	for _, l := range t.cut.Links {
 		if l.Split != graph.Train {
 			continue
