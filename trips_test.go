@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
 // TestTripsOfARun: over links of latency L and of a rate, a run takes its trips times L, and at most what the bytes of
@@ -46,5 +48,25 @@ func TestTripsOfARun(t *testing.T) {
 				t.Logf("%v: %d trips, %d messages, %d bytes", took, r.Load.Trips, sum.Messages, sum.Total())
 			})
 		})
+	}
+}
+
+// TestSumsGoBesideRows: in a run as users start it, the gradients of wide layers are summed by themselves while those of
+// the layers before are computed: one sum more in each epoch than where all gradients together are too few for that.
+func TestSumsGoBesideRows(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 200}, rng.New(1))
+	const rounds = 2
+	messages := func(hidden int) int64 {
+		p := heddle.Defaults(heddle.Plan{Mode: "fullbatch"})
+		p.Transport, p.Policy, p.Peers, p.Layers, p.Hidden, p.Rounds, p.EvalEvery = "memory", "random", 2, 3, hidden, rounds, rounds
+		r, err := heddle.Train(t.Context(), g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Total().Messages
+	}
+	narrow, wide := messages(64), messages(512)  // 512×512 gradients are a bucket
+	if more := wide - narrow; more != 4*rounds { // a sum is two messages at each of two peers
+		t.Errorf("messages for %d sums more are %d, must be %d", rounds, more, 4*rounds)
 	}
 }

@@ -134,13 +134,15 @@ func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 
 // backward adds to the slab's gradients, from d, the gradient of the scores, which is used up.
 // ready is told when those of a unit are done.
-func (p *pass) backward(d mat.Dense, ready func(k int)) error {
+func (p *pass) backward(d mat.Dense, ready func(k int) error) error {
 	for k := len(p.t.units) - 1; k >= 0; k-- {
 		var err error
 		if d, err = p.back(k, d); err != nil {
 			return err
 		}
-		ready(k)
+		if err := ready(k); err != nil {
+			return err
+		}
 	}
 	return nil
 }

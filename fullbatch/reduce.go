@@ -47,9 +47,11 @@ const bucket = 1 << 18
 // VLDB 2020, §3.2.3). A sum is taken element by element, so that its bits do not depend on what it is taken with.
 type reduction struct {
 	t      *Trainer
-	r      comm.Reducer
+	r      comm.Reducer // of the gradients that are whole last, when no rows travel any more
+	beside *comm.Group  // of those before; nil: there are none
+	ctx    context.Context
 	cancel context.CancelFunc
-	work   chan func(ctx context.Context, g *comm.Group) error
+	work   chan *comm.Contribution
 	done   chan error
 	hi     int // of the gradients: what lies from here on has been handed over
 	parts  int // handed over so far
@@ -59,21 +61,19 @@ type reduction struct {
 	digests [][]byte // of each worker, by rank
 }
 
-// reduction begins the sums of a step, whose loss is this worker's. r is called for the whole at once, when no rows travel any more, unless it is the
-// group itself, which then has a second group (comm.Group.Dup).
+// reduction begins the sums of a step, whose loss is this worker's. All is summed at the end, through r, unless r is the
+// group itself, which then has a second group beside it (comm.Group.Dup).
 func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
-	s := &reduction{t: t, r: r, hi: len(t.slab.Grad), work: make(chan func(context.Context, *comm.Group) error, 3*len(t.units)+1), done: make(chan error, 1)}
-	ctx, s.cancel = context.WithCancel(ctx)
-	g := t.line.group
+	s := &reduction{t: t, r: r, hi: len(t.slab.Grad), work: make(chan *comm.Contribution, len(t.units)), done: make(chan error, 1)}
+	s.ctx, s.cancel = context.WithCancel(ctx)
 	if t.beside {
-		g = g.Dup()
-		s.r = g
+		s.beside = t.line.group.Dup()
 	}
 	go func() {
 		var err error
-		for op := range s.work {
+		for c := range s.work {
 			if err == nil {
-				err = op(ctx, g)
+				err = s.reduce(s.beside, c)
 			}
 		}
 		s.done <- err
@@ -81,15 +81,15 @@ func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
 	return s
 }
 
-// ready says that the gradients of unit k, and of all behind it, are whole.
-func (s *reduction) ready(k int) {
+// ready says that the gradients of unit k, and of all behind it, are whole. Those of the first unit are summed before it
+// returns.
+func (s *reduction) ready(k int) error {
 	lo := s.t.begins[k]
-	if k > 0 && (!s.t.beside || s.hi-lo < s.t.bucket) {
-		return
+	if k > 0 && (s.beside == nil || s.hi-lo < s.t.bucket) {
+		return nil
 	}
 	c := &comm.Contribution{ID: s.t.id(ofGradient, s.parts), Update: s.t.slab.Grad[lo:s.hi]}
-	first := s.parts == 0
-	if first {
+	if s.parts == 0 {
 		c.Counts = s.loss[:]
 		if s.t.shard.Parts > 1 {
 			c.Meta = binary.LittleEndian.AppendUint32(nil, train.Digest(s.t.slab.Value))
@@ -97,13 +97,19 @@ func (s *reduction) ready(k int) {
 	}
 	s.hi = lo
 	s.parts++
-	s.work <- func(ctx context.Context, _ *comm.Group) error {
-		sums, err := s.r.Reduce(ctx, c)
-		if first {
-			s.digests = sums.Meta
-		}
-		return err
+	if k == 0 {
+		return s.reduce(s.r, c)
 	}
+	s.work <- c
+	return nil
+}
+
+func (s *reduction) reduce(r comm.Reducer, c *comm.Contribution) error {
+	sums, err := r.Reduce(s.ctx, c)
+	if c.ID.Step == 0 {
+		s.digests = sums.Meta
+	}
+	return err
 }
 
 // end waits for the sums and returns what went wrong in them or, before, in the backward pass.

@@ -34,10 +34,10 @@ func TestSumsWhileRowsTravel(t *testing.T) {
 		for _, k := range []struct {
 			bucket int
 			apart  bool
-			trips  int64 // of the second group, in all epochs: two a sum
-		}{{1, false, int64(2 * c.Rounds * 3)}, {100, false, 0}, {1 << 30, false, int64(2 * c.Rounds)}, {1, true, 0}} {
+			trips  int64 // of the second group, in all epochs: two a sum, but for the last one of an epoch
+		}{{1, false, int64(2 * c.Rounds * 2)}, {100, false, -1}, {1 << 30, false, 0}, {1, true, -1}} {
 			if model != "gat" && k.bucket == 1 && !k.apart {
-				k.trips = int64(2 * c.Rounds * 4)
+				k.trips = int64(2 * c.Rounds * 3)
 			}
 			all := workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 				tr.bucket = k.bucket
@@ -48,8 +48,8 @@ func TestSumsWhileRowsTravel(t *testing.T) {
 				if err := tr.Run(context.Background(), g, r); err != nil {
 					return err
 				}
-				if trips, _ := g.Dup().Waits(); k.trips > 0 && trips != k.trips {
-					return fmt.Errorf("%d waits for sums of at least %d, want %d", trips, k.bucket, k.trips)
+				if trips, _ := g.Dup().Waits(); k.trips >= 0 && trips != k.trips {
+					return fmt.Errorf("trips for sums of at least %d are %d, must be %d", k.bucket, trips, k.trips)
 				}
 				return nil
 			})

@@ -29,8 +29,12 @@ func (s *Stoppable) Note(e train.Event) {
 // Stopped reports whether the run ended early, and what this peer sent in it.
 func (s *Stoppable) Stopped() (comm.Counts, bool) { return s.sent, s.stopped }
 
-// Run implements Trainer.
+// Run implements Trainer. A trainer that nothing can stop gets the reducer itself: one that sums through the group may do so
+// while rows travel.
 func (s *Stoppable) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	if s.Stop == nil {
+		return s.Trainer.Run(ctx, g, r)
+	}
 	err := s.Trainer.Run(ctx, g, &lastReducer{r, g, s})
 	if errors.Is(err, errStopped) {
 		s.stopped, err = true, nil
