@@ -133,4 +133,5 @@ func gemm16Generic(g *gemm, _ *scratch, i0, i1, j0, j1 int) {
 			}
 		}
 	}
+	g.finish(i0, i1, j0, j1)
 }

@@ -2,12 +2,20 @@ package kernels
 
 import "unsafe"
 
-// GemmNNBF16 is GemmNN with A and B in bfloat16. Products and sums are float32; where the processor multiplies pairs of
-// bfloat16 (avx512bf16, amx, neonbf16), denormal numbers count as zeros, and amx sums 16 pairs before it adds them to C.
+// GemmNNBF16 is GemmNNBiasBF16 without a bias.
 func GemmNNBF16(m, n, k int, a []uint16, lda int, b []uint16, ldb int, c []float32, ldc int, acc bool) {
+	GemmNNBiasBF16(m, n, k, a, lda, b, ldb, c, ldc, acc, nil)
+}
+
+// GemmNNBiasBF16 is GemmNNBias with A and B in bfloat16. Products and sums are float32; where the processor multiplies pairs of
+// bfloat16 (avx512bf16, amx, neonbf16), denormal numbers count as zeros, and amx sums 16 pairs before it adds them to C.
+func GemmNNBiasBF16(m, n, k int, a []uint16, lda int, b []uint16, ldb int, c []float32, ldc int, acc bool, bias []float32) {
 	checkMatrix("A of GemmNNBF16", m, k, lda, a)
 	checkMatrix("B of GemmNNBF16", k, n, ldb, b)
-	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a16: a, b16: b, half: true, c: c, tiles: &active.tiles16})
+	if bias != nil {
+		checkLength("bias of GemmNNBiasBF16", len(bias), n)
+	}
+	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a16: a, b16: b, half: true, c: c, bias: bias, add: active.add, tiles: &active.tiles16})
 }
 
 // GemmTNBF16 is GemmTN with A and B in bfloat16, as GemmNNBF16 is GemmNN.
@@ -67,6 +75,9 @@ func (s *scratch) block16(g *gemm, i, m, j, n, p, k int) {
 			t.run(height, rows, cols, cells, a, rs, cs, unsafe.Pointer(&s.b[jp*cells]), panel16(t, n-jp),
 				unsafe.Pointer(&g.c[i*g.ldc+j+jp]), g.ldc, cols, g.acc || p > 0)
 		}
+		if p+k == g.k {
+			g.finish(i, i+rows, j, j+n)
+		}
 		i += rows
 	}
 }
@@ -104,7 +115,7 @@ func (s *scratch) packA16(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs
 			t.widen(row, to)
 			continue
 		}
-		pairs := halves(to)
+		pairs := Halves(to)
 		clear(pairs[copy(pairs, row):])
 	}
 	return a, ld, 1
@@ -160,7 +171,8 @@ func packRow16(x []uint16, to []float32, width, step int) {
 
 // halves and words view memory that is only ever copied through: the bits of pairs are no float32.
 
-func halves(x []float32) []uint16 {
+// Halves returns the memory of x as twice as many values of bfloat16.
+func Halves(x []float32) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), 2*len(x))
 }
 

@@ -7,7 +7,7 @@ import "unsafe"
 // eight rows or columns after each other; quads that are not full end in zeros.
 func gemmQuads(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	const deep = 2 * blockK // two values fill a float32 of scratch
-	a, b := halves(s.a[:]), halves(s.b[:])
+	a, b := Halves(s.a[:]), Halves(s.b[:])
 	for jc := j0; jc < j1; jc += blockN {
 		nc := min(blockN, j1-jc)
 		for pc := 0; pc < g.k; pc += deep {
@@ -21,6 +21,9 @@ func gemmQuads(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 				packQuads(a, g.a16, g.lda, g.form != tn, i, rows, pc, kc)
 				for j := 0; j < nc; j += 8 {
 					tileQuads(rows, min(8, nc-j), quads, a, b[4*j*quads:], g.c[i*g.ldc+jc+j:], g.ldc, g.acc || pc > 0)
+				}
+				if pc+kc == g.k {
+					g.finish(i, i+rows, jc, jc+nc)
 				}
 			}
 		}

@@ -243,6 +243,13 @@ func TestGemmNNBias(t *testing.T) {
 				Add(bias, want[r*ldc:][:n])
 			}
 			same(t, fmt.Sprint(d), c, want)
+			half, weights, got := bf16(a), bf16(b), slices.Clone(c)
+			GemmNNBiasBF16(m, n, k, half, k, weights, n, got, ldc, acc, bias)
+			GemmNNBF16(m, n, k, half, k, weights, n, c, ldc, acc)
+			for r := range m {
+				Add(bias, c[r*ldc:][:n])
+			}
+			same(t, fmt.Sprint("bfloat16 ", d), got, c)
 		}
 		panics(t, "the length of bias of GemmNNBias must be 1 (got 2)", func() {
 			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false, make([]float32, 2))

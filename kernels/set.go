@@ -64,6 +64,7 @@ type set struct {
 	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y
 	spmax func(s *spmax, lo, hi int)
 
+	half    bool // gemm16 multiplies bfloat16 as such, and does not widen it first
 	gemm16  func(g *gemm, s *scratch, i0, i1, j0, j1 int)
 	tiles16 tiles
 	spmm16  func(s *spmm, lo, hi int)
@@ -124,6 +125,10 @@ func choose(name string, sets []*set) (*set, error) {
 	}
 	return best, fmt.Errorf("kernels: %s must be one of %s on this machine (got %q)", env, strings.Join(names, ", "), name)
 }
+
+// MultipliesBF16 reports whether the processor multiplies bfloat16 as such: dense products of it then take less time than
+// those of float32.
+func MultipliesBF16() bool { return active.half }
 
 // Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16",
 // "amx", "neon" or "neonbf16".

@@ -139,7 +139,7 @@ var avx512 = &set{
 // avx512bf16 is avx512 with products of pairs of bfloat16.
 var avx512bf16 = func() *set {
 	s := *avx512
-	s.name = "avx512bf16"
+	s.name, s.half = "avx512bf16", true
 	s.tiles16 = tiles{rows: 14, cols: 32, height: heightAVX512, run: tileBF16, cell: 2, whole: 1, pairs: pairsAVX512}
 	return &s
 }()
@@ -147,7 +147,7 @@ var avx512bf16 = func() *set {
 // amx is avx512 with tiles of registers of their own for bfloat16.
 var amx = func() *set {
 	s := *avx512
-	s.name = "amx"
+	s.name, s.half = "amx", true
 	s.tiles16 = tiles{rows: 32, cols: 32, height: func(int) int { return 32 }, run: tileAMX, strips: true, transpose: transposeAVX512, cell: 2, whole: 16, pairs: pairsAVX512}
 	return &s
 }()

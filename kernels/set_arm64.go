@@ -69,7 +69,7 @@ var neon = &set{
 // neonbf16 is neon with products of bfloat16 by instructions of their own.
 var neonbf16 = func() *set {
 	s := *neon
-	s.name = "neonbf16"
+	s.name, s.half = "neonbf16", true
 	s.gemm16 = gemmQuads
 	return &s
 }()

@@ -59,7 +59,9 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New()}, nil
+	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New()}
+	t.tape.BF16 = c.Precision == train.BF16
+	return t, nil
 }
 
 // What the reductions of a run are of. With generation, epoch and step (comm.ReduceID) no two are the same.

@@ -39,11 +39,18 @@ type Config struct {
 
 	Init string `json:"init,omitempty"` // SHA-256 of the model file whose parameters training starts from; empty: they are drawn
 
+	// Precision of what products and sums read while the model trains: empty, float32, or BF16, rounded to bfloat16. What
+	// they put out, parameters and moments are float32, and so is all that the result at the end is computed from.
+	Precision string `json:"precision,omitempty"`
+
 	Rows     wire.Coding `json:"rows,omitzero"` // encodes the values of rows that travel between peers
 	Exchange string      `json:"exchange"`      // one of Exchanges
 
 	Checkpoint int `json:"-"` // rounds between two checkpoints; 0: none during a stage
 }
+
+// BF16 is a Config.Precision.
+const BF16 = "bf16"
 
 // Exchanges are the ways in which a layer receives its inputs from other peers: "halo" sends rows, "cover" sends the
 // smallest set of rows and partial sums wherever a layer sums rows, "auto" does the same where it takes fewer bytes,
@@ -67,6 +74,9 @@ func (c Config) Validate() error {
 	least("patience", c.Patience, 0)
 	least("eval_every", c.EvalEvery, 1)
 	least("checkpoint_every", c.Checkpoint, 0)
+	if c.Precision != "" && c.Precision != BF16 {
+		errs = append(errs, fmt.Errorf("precision must be float32 or bf16 (got %s)", c.Precision))
+	}
 	if !slices.Contains(Exchanges, c.Exchange) {
 		errs = append(errs, fmt.Errorf("exchange must be one of %q (got %q)", Exchanges, c.Exchange))
 	}

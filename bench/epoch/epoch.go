@@ -16,10 +16,12 @@ import (
 	"github.com/heddle-gnn/heddle/bench/baselines"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/kernels/measure"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -27,16 +29,19 @@ import (
 var About = page.About{
 	Name:  "epoch",
 	Title: "Epochs of end-to-end training",
-	Text: `One epoch of end-to-end training on one machine against PyTorch Geometric: the same layers,
-widths, dropout, Adam and split, features whose rows add up to 1. Both train for real and take
-turns, a few epochs each. Medians over turns in which the machine kept its speed, and the test
-accuracies.`,
+	Text: `One epoch of end-to-end training on one machine against PyTorch Geometric and DGL: the same layers,
+widths, initial weights, dropout, Adam and split, features whose rows add up to 1. All train for
+real and take turns, a few epochs each. Medians over turns in which the machine kept its speed, and
+the test accuracies. Before that each way trains a few epochs without dropout, whose losses show that
+all compute the same.`,
 }
 
 type bench struct {
 	root, sets, models             string
 	python, script, ways, profile  string
+	precision                      string
 	threads, hidden, turns, epochs int
+	share, dropout                 float64
 
 	baseline *baselines.Process
 	measured *measure.Turns
@@ -50,11 +55,14 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.StringVar(&b.models, "models", "gcn,sage,gat", "models")
 	f.StringVar(&b.python, "python", "", "Python with torch_geometric; empty: no baseline")
 	f.StringVar(&b.script, "script", "bench/baselines/epoch_pyg.py", "script of the baseline")
-	f.StringVar(&b.ways, "ways", "sparse", "ways of the baseline: sparse, adj, edges")
+	f.StringVar(&b.ways, "ways", "sparse", "ways of the baseline, with commas: sparse, adj, edges, dgl; with +khop each on the neighbourhood of training nodes")
 	f.IntVar(&b.threads, "threads", 1, "threads, ours and the baseline's")
 	f.IntVar(&b.hidden, "hidden", 64, "width of the hidden rows, of all heads together")
 	f.IntVar(&b.turns, "turns", 9, "turns of each")
 	f.IntVar(&b.epochs, "epochs", 5, "epochs of a turn")
+	f.StringVar(&b.precision, "precision", "float32", "number formats of our products, with commas: float32, bf16")
+	f.Float64Var(&b.share, "share", 0, "fraction of the labelled nodes that train; 0: the data set's split")
+	f.Float64Var(&b.dropout, "dropout", 0.5, "dropout; of gat, also on attention")
 	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of ours")
 	return func(ctx context.Context, p *page.Page) error {
 		b.root = *root
@@ -87,9 +95,10 @@ func (b *bench) run(ctx context.Context, p *page.Page) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	p.Text("%d threads, hidden width %d, %d turns of %d epochs.", b.threads, b.hidden, b.turns, b.epochs)
+	p.Text("%d threads, hidden width %d, dropout %g, %d turns of %d epochs; kernels %s.", b.threads, b.hidden, b.dropout, b.turns,
+		b.epochs, kernels.Name())
 	p.Table("data %s", "model %s", "way %s", "ms %.1f", "processor ms %.1f", "times slower %.2f",
-		"by the processor %.2f", "test accuracy %.3f", "turns %d")
+		"by the processor %.2f", "test accuracy %.3f", "turns %d", "losses without dropout %s")
 	for _, set := range strings.Split(b.sets, ",") {
 		for _, model := range strings.Split(b.models, ",") {
 			if err := b.compare(ctx, p, set, model); err != nil {
@@ -100,110 +109,237 @@ func (b *bench) run(ctx context.Context, p *page.Page) error {
 	return nil
 }
 
-// warm is how many epochs each way trains before its turns.
-const warm = 3
+const (
+	warm  = 3 // epochs each way trains before its turns
+	first = 3 // epochs whose losses are compared
+)
 
-// ours is the name of our own way.
-const ours = "heddle"
+// ours is the name of our own way in a precision.
+func ours(precision string) string {
+	if precision == "float32" {
+		return "heddle"
+	}
+	return "heddle, " + precision
+}
 
 // processor is the name under which a turn has the processor's time of a way.
 func processor(way string) string { return way + ", processor" }
 
+// way trains so many epochs on.
+type way struct {
+	name     string
+	run      func(epochs int) (wall, busy float64, err error) // of an epoch, in seconds
+	accuracy func() (float64, error)                          // ends it
+	losses   string
+}
+
 // compare trains one model on one data set, by Heddle and in each of the baseline's ways.
 func (b *bench) compare(ctx context.Context, p *page.Page, set, model string) error {
-	var ways []string
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	data := filepath.Join(b.root, set)
-	if b.baseline != nil {
-		setup := fmt.Sprintf("setup %s %s %d %s", filepath.Join(data, "graph.npz"), model, b.hidden, b.ways)
-		answer, err := b.baseline.Ask(setup)
+	g, err := dataset.Read(data, 0)
+	if err != nil {
+		return err
+	}
+	b.divide(g)
+	var ways []*way
+	for _, precision := range strings.Split(b.precision, ",") {
+		plan := b.plan(model, precision)
+		w, err := b.own(ctx, g, plan)
 		if err != nil {
 			return err
 		}
-		ways = strings.Fields(answer)
+		ways = append(ways, w)
 	}
-	run, err := b.training(data, model)
-	if err != nil {
-		return err
+	if b.baseline != nil {
+		others, err := b.others(g, data, model)
+		if err != nil {
+			return err
+		}
+		ways = append(ways, others...)
 	}
 	if err := b.turn(measure.Turn{}, ways, warm); err != nil {
 		return err
 	}
 	b.measured.Reset()
-	var turn measure.Turn
-	var start measure.Cost
-	var failed error
-	run.OnEvent = func(e heddle.Event) {
-		done := e.Done - warm
-		if e.Kind != train.RoundEnd || done < 0 || done%b.epochs != 0 {
-			return
-		}
-		if done > 0 {
-			cost := measure.Since(start)
-			turn[ours] = cost.Wall.Seconds() / float64(b.epochs)
-			turn[processor(ours)] = cost.Processor.Seconds() / float64(b.epochs)
-			b.measured.Settle(0)
-			failed = errors.Join(failed, b.turn(turn, ways, b.epochs))
-		}
-		if done < b.turns*b.epochs {
-			turn, start = b.measured.Begin(), measure.Now()
+	for range b.turns {
+		if err := b.turn(b.measured.Begin(), ways, b.epochs); err != nil {
+			return err
 		}
 	}
-	r, err := run.Train(ctx)
-	if err := errors.Join(err, failed); err != nil {
-		return err
-	}
-	return b.print(p, set, model, r.Test, ways)
+	return b.print(p, set, model, ways)
 }
 
-func (b *bench) print(p *page.Page, set, model string, accuracy float64, ways []string) error {
-	good := b.measured.Good(1)
-	median := func(way string) float64 { return measure.Median(good, func(t measure.Turn) float64 { return t[way] }) }
-	slower := func(way, base string) float64 {
-		return measure.Median(good, func(t measure.Turn) float64 { return t[way] / t[base] })
-	}
-	for _, way := range append([]string{ours}, ways...) {
-		if way != ours {
-			answer, err := b.baseline.Ask("accuracy " + way)
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Sscan(answer, &accuracy); err != nil {
-				return fmt.Errorf("accuracy of %s must be a number (got %q)", way, answer)
-			}
-		}
-		p.Row(set, model, way, 1e3*median(way), 1e3*median(processor(way)), slower(way, ours),
-			slower(processor(way), processor(ours)), accuracy, len(good))
-	}
-	return nil
-}
-
-// turn lets the baseline train for some epochs in each of its ways.
-func (b *bench) turn(turn measure.Turn, ways []string, epochs int) error {
-	for _, way := range ways {
+// turn lets each way train for some epochs.
+func (b *bench) turn(turn measure.Turn, ways []*way, epochs int) error {
+	for _, w := range ways {
 		b.measured.Settle(0)
-		answer, err := b.baseline.Ask(fmt.Sprintf("run %s %d", way, epochs))
+		wall, busy, err := w.run(epochs)
 		if err != nil {
 			return err
 		}
-		var wall, busy float64
-		if _, err := fmt.Sscan(answer, &wall, &busy); err != nil || !(wall > 0 && busy > 0) {
-			return fmt.Errorf("%s must answer with two times (got %q)", way, answer)
-		}
-		turn[way], turn[processor(way)] = wall, busy
+		turn[w.name], turn[processor(w.name)] = wall, busy
 		b.measured.Settle(baselines.Rest)
 	}
 	return nil
 }
 
-// training returns one worker's training of the model, which validates only at the beginning and at
-// the end.
-func (b *bench) training(data, model string) (run heddle.Local, err error) {
-	g, err := dataset.Read(data, 0)
-	if err != nil {
-		return run, err
+func (b *bench) print(p *page.Page, set, model string, ways []*way) error {
+	good := b.measured.Good(1)
+	base := ways[0].name
+	median := func(of func(t measure.Turn) float64) float64 { return measure.Median(good, of) }
+	for _, w := range ways {
+		accuracy, err := w.accuracy()
+		if err != nil {
+			return err
+		}
+		p.Row(set, model, w.name, 1e3*median(func(t measure.Turn) float64 { return t[w.name] }),
+			1e3*median(func(t measure.Turn) float64 { return t[processor(w.name)] }),
+			median(func(t measure.Turn) float64 { return t[w.name] / t[base] }),
+			median(func(t measure.Turn) float64 { return t[processor(w.name)] / t[processor(base)] }), accuracy, len(good), w.losses)
 	}
+	return nil
+}
+
+// divide replaces g's split, where a share is given: of the labelled nodes that many train, evenly spread, and the others
+// validate and test in turn.
+func (b *bench) divide(g *graph.Graph) {
+	if b.share == 0 {
+		return
+	}
+	k, rest := 0, 0
+	for i := range g.Split {
+		if g.Split[i] == graph.None {
+			continue
+		}
+		switch g.Split[i] = graph.Train; {
+		case int(float64(k+1)*b.share) > int(float64(k)*b.share):
+		case rest%2 == 0:
+			g.Split[i] = graph.Val
+			rest++
+		default:
+			g.Split[i] = graph.Test
+			rest++
+		}
+		k++
+	}
+}
+
+// plan is that of one worker's training, which validates only at the beginning and at the end.
+func (b *bench) plan(model, precision string) heddle.Plan {
 	p := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: model})
-	p.Hidden, p.RowNorm, p.LR = b.hidden, "l1", 0.01
+	p.Hidden, p.RowNorm, p.LR, p.Decay, p.Precision, p.Dropout = b.hidden, "l1", 0.01, 5e-4, precision, float32(b.dropout)
+	if model == "gat" {
+		p.AttentionDropout = p.Dropout
+	}
 	p.EvalEvery, p.Rounds = 1<<30, warm+b.turns*b.epochs
-	return heddle.Local{Plan: p, Shards: []*shard.Shard{shard.Whole(g)}}, nil
+	return p
+}
+
+// own is our own training by p.
+func (b *bench) own(ctx context.Context, g *graph.Graph, p heddle.Plan) (*way, error) {
+	w := &way{name: ours(p.Precision)}
+	still := p
+	still.Rounds, still.Dropout, still.AttentionDropout = first, 0, 0
+	whole := []*shard.Shard{shard.Whole(g)}
+	_, err := heddle.Local{Plan: still, Shards: whole, OnEvent: func(e heddle.Event) {
+		if e.Kind == train.RoundEnd {
+			w.losses += fmt.Sprintf("%.5f ", e.Loss)
+		}
+	}}.Train(ctx)
+	if err != nil {
+		return nil, err
+	}
+	next, done := make(chan int), make(chan struct{})
+	var result *heddle.Result
+	var failed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		left := <-next
+		result, failed = heddle.Local{Plan: p, Shards: whole, OnEvent: func(e heddle.Event) {
+			if e.Kind != train.RoundEnd {
+				return
+			}
+			if left--; left == 0 {
+				done <- struct{}{}
+				if e.Done < e.Total {
+					left = <-next
+				}
+			}
+		}}.Train(ctx)
+	}()
+	w.run = func(epochs int) (wall, busy float64, err error) {
+		start := measure.Now()
+		next <- epochs
+		select {
+		case <-done:
+		case <-ended:
+			return 0, 0, errors.Join(failed, errors.New("training ended early"))
+		}
+		cost := measure.Since(start)
+		return cost.Wall.Seconds() / float64(epochs), cost.Processor.Seconds() / float64(epochs), nil
+	}
+	w.accuracy = func() (float64, error) {
+		<-ended
+		if failed != nil {
+			return 0, failed
+		}
+		return result.Test, nil
+	}
+	return w, nil
+}
+
+// others are the ways of the baseline, which begin with our initial weights.
+func (b *bench) others(g *graph.Graph, data, model string) (all []*way, err error) {
+	whole := shard.Whole(g)
+	c, err := b.plan(model, "float32").EndToEnd(whole)
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.NewModel()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "epoch")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	weights := filepath.Join(dir, "model.safetensors")
+	if err := modelfile.Write(weights, m, modelfile.Card{}); err != nil {
+		return nil, err
+	}
+	answer, err := b.baseline.Ask(fmt.Sprintf("setup %s %s %d %s %g %g %s", filepath.Join(data, "graph.npz"), model, b.hidden, b.ways, b.dropout, b.share, weights))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range strings.Fields(answer) {
+		w := &way{name: name}
+		if w.losses, err = b.baseline.Ask(fmt.Sprintf("losses %s %d", name, first)); err != nil {
+			return nil, err
+		}
+		w.run = func(epochs int) (wall, busy float64, err error) {
+			answer, err := b.baseline.Ask(fmt.Sprintf("run %s %d", name, epochs))
+			if err != nil {
+				return 0, 0, err
+			}
+			if _, err := fmt.Sscan(answer, &wall, &busy); err != nil || !(wall > 0 && busy > 0) {
+				return 0, 0, fmt.Errorf("%s must answer with two times (got %q)", name, answer)
+			}
+			return wall, busy, nil
+		}
+		w.accuracy = func() (accuracy float64, err error) {
+			answer, err := b.baseline.Ask("accuracy " + name)
+			if err == nil {
+				if _, err = fmt.Sscan(answer, &accuracy); err != nil {
+					err = fmt.Errorf("accuracy of %s must be a number (got %q)", name, answer)
+				}
+			}
+			return accuracy, err
+		}
+		all = append(all, w)
+	}
+	return all, nil
 }

@@ -320,7 +320,7 @@ func TestCompareFlags(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
-	if text := must(t, "doctor"); !strings.Contains(text, "kernels") {
+	if text := must(t, "doctor"); !strings.Contains(text, "kernels") || !strings.Contains(text, "bfloat16") {
 		t.Errorf("doctor said %q", text)
 	}
 }

@@ -28,6 +28,7 @@ type Hop struct {
 func (p *Hop) Begin(t *tape.Tape) {
 	if p.Agg.Properties().Sum {
 		checkBlock("Sum", p.H.Rows, p.G, p.Rows)
+		p.t = t
 		return
 	}
 	if p.Own.Cols == 0 {
@@ -45,7 +46,7 @@ func (p *Hop) Begin(t *tape.Tape) {
 // Near takes in the near block.
 func (p *Hop) Near() {
 	if p.acc == nil {
-		sumInto(p.H, p.G, p.Rows, p.Onto)
+		p.sum(p.G, p.Rows, p.Onto)
 		return
 	}
 	p.Agg.Add(p.acc, p.G, p.Rows)
@@ -54,11 +55,17 @@ func (p *Hop) Near() {
 // Add takes in a block of remote rows z, nodes being the global IDs of its sources.
 func (p *Hop) Add(g *graph.CSR, nodes []int64, z mat.Dense) {
 	if p.acc == nil {
-		sumInto(p.H, g, z, true)
+		p.sum(g, z, true)
 		return
 	}
 	p.acc.Src = nodes
 	p.Agg.Add(p.acc, g, z)
+}
+
+func (p *Hop) sum(g *graph.CSR, z mat.Dense, add bool) {
+	m := p.t.Mark()
+	sumInto(p.H, g, p.t.Operand(z), add)
+	p.t.Release(m)
 }
 
 // End writes the aggregate.
@@ -83,15 +90,20 @@ type HopGrad struct {
 	acc, dacc *Acc // nil: a sum
 	own       mat.Dense
 	nodes     []int64
-	patterns  *tape.Patterns
+	t         *tape.Tape
+	dh        tape.Operand // of a sum
+	from      tape.Mark    // where the memory of dh begins
 }
 
 // Begin takes from the tape what the aggregator kept; where Grad has no columns it is not wanted,
 // and nothing follows.
 func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
-	p.patterns = t.Patterns()
+	p.t = t
 	wanted = p.Grad.Cols > 0
 	if p.Agg.Properties().Sum {
+		if wanted {
+			p.from, p.dh = t.Mark(), t.Operand(p.DH)
+		}
 		return wanted
 	}
 	e := t.Pop()
@@ -115,7 +127,7 @@ func (p *HopGrad) Near() { p.Add(p.G, p.nodes, p.Grad, p.Rows) }
 // Add adds to dz the gradient of the rows z of a block of sources; z is empty where it is not read.
 func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
 	if p.acc == nil {
-		sumGrad(dz, g, p.DH, p.patterns)
+		sumGrad(dz, g, p.dh, p.t.Patterns())
 		return
 	}
 	p.acc.Src = nodes
@@ -124,7 +136,9 @@ func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
 
 // End adds to the gradient of the destinations' rows what came through them.
 func (p *HopGrad) End() {
-	if p.acc != nil {
-		p.Agg.BeginGrad(p.OwnGrad, p.own, p.acc, p.dacc)
+	if p.acc == nil {
+		p.t.Release(p.from)
+		return
 	}
+	p.Agg.BeginGrad(p.OwnGrad, p.own, p.acc, p.dacc)
 }

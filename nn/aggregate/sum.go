@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -19,22 +18,22 @@ func (Sum) Properties() Properties { return Properties{Sum: true} }
 // Add adds a block of sources z.
 func (Sum) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Sum", acc.sum.Rows, g, z)
-	sumInto(acc.sum, g, z, true)
+	sumInto(acc.sum, g, acc.tape.Operand(z), true)
 }
 
 // AddGrad adds Σ_i w_ij dh_i to each source's dz_j. z may be empty.
 func (Sum) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
-	sumGrad(dz, g, dacc.sum, acc.patterns())
+	sumGrad(dz, g, acc.tape.Operand(dacc.sum), acc.patterns())
 }
 
-func sumInto(h mat.Dense, g *graph.CSR, z mat.Dense, add bool) {
-	kernels.SpMM(g.RowPtr, g.Col, g.Weight, z.Cols, z.Data, z.Stride, h.Data, h.Stride, add)
+func sumInto(h mat.Dense, g *graph.CSR, z tape.Operand, add bool) {
+	tape.WeightedSum(h, g.RowPtr, g.Col, g.Weight, z, add)
 }
 
-func sumGrad(dz mat.Dense, g *graph.CSR, dh mat.Dense, ps *tape.Patterns) {
+func sumGrad(dz mat.Dense, g *graph.CSR, dh tape.Operand, ps *tape.Patterns) {
 	if len(g.Col) == 0 {
 		return
 	}
 	tr := ps.Transpose(g.RowPtr, g.Col, g.NumSrc)
-	kernels.SpMM(tr.RowPtr, tr.Col, tr.Values(g.Weight), dh.Cols, dh.Data, dh.Stride, dz.Data, dz.Stride, true)
+	tape.WeightedSum(dz, tr.RowPtr, tr.Col, tr.Values(g.Weight), dh, true)
 }

@@ -89,15 +89,16 @@ func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param,
 		AddBias(y, b)
 		return
 	}
+	m := t.Mark()
+	from, w := l.operand(x.Dense, t), l.operand(l.W.Value, t)
 	for k := range l.pieces {
-		xk, yk, w := l.columns(x.Dense, k), l.columns(y, k), l.rows(l.W.Value, k)
 		var bias []float32
 		if b != nil {
-			bias = l.columns(b.Value, k).Row(0)
+			bias = piece(b.Value.ColRange, out, l.pieces, k).Row(0)
 		}
-		kernels.GemmNNBias(y.Rows, w.Cols, w.Rows, xk.Data, xk.Stride, w.Data, w.Stride,
-			yk.Data, yk.Stride, add, bias)
+		tape.Product(piece(y.ColRange, out, l.pieces, k), piece(from.ColRange, in, l.pieces, k), piece(w.RowRange, in, l.pieces, k), add, bias)
 	}
+	t.Release(m)
 	t.Push(tape.Entry{X: x.Dense})
 }
 
@@ -114,36 +115,51 @@ func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *tape.Tap
 		}
 		stride = w.Cols
 	}
-	kernels.SpMM(x.RowPtr, x.Col, x.Val, w.Cols, w.Data, w.Stride, into.Data, stride, add)
+	m := t.Mark()
+	tape.WeightedSum(mat.Dense{Rows: x.Rows, Cols: w.Cols, Stride: stride, Data: into.Data}, x.RowPtr, x.Col, x.Val, t.Operand(w), add)
+	t.Release(m)
 	CopyTo(y, into)
 	t.Push(tape.Entry{Sparse: x})
 }
 
-// columns returns piece k of rows.
-func (l *Linear) columns(x mat.Dense, k int) mat.Dense {
-	n := x.Cols / l.pieces
-	return x.ColRange(k*n, (k+1)*n)
+// roundFrom is the least width, of rows before and after a dense product, from which rounding what it reads takes less
+// time than the product then saves.
+const roundFrom = 64
+
+// operand returns x, which a dense product reads, in the precision of t.
+func (l *Linear) operand(x mat.Dense, t *tape.Tape) tape.Operand {
+	if w := l.W.Value; min(w.Rows/l.pieces, w.Cols) < roundFrom {
+		t = nil
+	}
+	return t.Operand(x)
 }
 
-// rows returns the matrix of piece k.
-func (l *Linear) rows(w mat.Dense, k int) mat.Dense {
-	n := w.Rows / l.pieces
-	return w.RowRange(k*n, (k+1)*n)
+// piece returns piece k of n columns or rows, of which cut takes a range.
+func piece[T any](cut func(lo, hi int) T, n, pieces, k int) T {
+	return cut(k*n/pieces, (k+1)*n/pieces)
 }
 
 // ProductGrad is the backward pass of Product.
 func (l *Linear) ProductGrad(dx, dy mat.Dense, t *tape.Tape) {
-	if l.WeightGrad(dy, t).Empty() || dx.Empty() {
-		return
+	m := t.Mark()
+	if d := l.operand(dy, t); !l.weightGrad(dy, d, t).Empty() && !dx.Empty() {
+		l.inputGrad(dx, d, true, t)
 	}
-	l.InputGrad(dx, dy, true)
+	t.Release(m)
 }
 
 // WeightGrad adds xᵀ·dy to the weight's gradient and returns x, empty where it is sparse.
 func (l *Linear) WeightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
+	m := t.Mark()
+	defer t.Release(m)
+	return l.weightGrad(dy, l.operand(dy, t), t)
+}
+
+func (l *Linear) weightGrad(dy mat.Dense, d tape.Operand, t *tape.Tape) mat.Dense {
 	e := t.Pop()
+	m := t.Mark()
+	defer t.Release(m)
 	if e.Sparse != nil {
-		m := t.Mark()
 		if l.pieces > 1 {
 			if !dy.Compact() {
 				d := t.Raw(dy.Rows, dy.Cols)
@@ -153,21 +169,28 @@ func (l *Linear) WeightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
 			dy = mat.View(e.Sparse.Rows, l.W.Value.Cols, dy.Data)
 		}
 		t.SparseGrad(l.W.Grad, &e, l.pieces, dy)
-		t.Release(m)
 		return mat.Dense{}
 	}
+	x := l.operand(e.X, t)
+	in, out := l.Dims()
 	for k := range l.pieces {
-		xk, d, dw := l.columns(e.X, k), l.columns(dy, k), l.rows(l.W.Grad, k)
-		kernels.GemmTN(dw.Rows, dw.Cols, dy.Rows, xk.Data, xk.Stride, d.Data, d.Stride, dw.Data, dw.Stride, true)
+		tape.AddWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(x.ColRange, in, l.pieces, k), piece(d.ColRange, out, l.pieces, k))
 	}
 	return e.X
 }
 
 // InputGrad makes dy·Wᵀ of dx, or adds it.
-func (l *Linear) InputGrad(dx, dy mat.Dense, add bool) {
+func (l *Linear) InputGrad(dx, dy mat.Dense, add bool, t *tape.Tape) {
+	m := t.Mark()
+	l.inputGrad(dx, l.operand(dy, t), add, t)
+	t.Release(m)
+}
+
+func (l *Linear) inputGrad(dx mat.Dense, d tape.Operand, add bool, t *tape.Tape) {
+	w := l.operand(l.W.Value, t)
+	in, out := l.Dims()
 	for k := range l.pieces {
-		d, w, dxk := l.columns(dy, k), l.rows(l.W.Value, k), l.columns(dx, k)
-		kernels.GemmNT(dy.Rows, w.Rows, w.Cols, d.Data, d.Stride, w.Data, w.Stride, dxk.Data, dxk.Stride, add)
+		tape.InputGrad(piece(dx.ColRange, in, l.pieces, k), piece(d.ColRange, out, l.pieces, k), piece(w.RowRange, in, l.pieces, k), add)
 	}
 }
 
@@ -175,8 +198,11 @@ func (l *Linear) InputGrad(dx, dy mat.Dense, add bool) {
 // any more.
 func (l *Linear) BackwardOver(dy mat.Dense, t *tape.Tape) mat.Dense {
 	BiasGrad(l.B, dy)
-	x := l.WeightGrad(dy, t)
-	l.InputGrad(x, dy, false)
+	m := t.Mark()
+	d := l.operand(dy, t)
+	x := l.weightGrad(dy, d, t)
+	l.inputGrad(x, d, false, t)
+	t.Release(m)
 	return x
 }
 

@@ -27,6 +27,7 @@ type loop struct {
 	keys   []uint64
 	weight []float32
 	trans  *Transpose
+	half   []uint16
 }
 
 // BandLen is how many values the bands have that cores share, if they have more than one row: some

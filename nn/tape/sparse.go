@@ -1,9 +1,6 @@
 package tape
 
-import (
-	"github.com/heddle-gnn/heddle/kernels"
-	"github.com/heddle-gnn/heddle/mat"
-)
+import "github.com/heddle-gnn/heddle/mat"
 
 // SparseGrad adds xᵀ·dy to dw, x being the sparse rows of an entry, each of which stands for a row
 // of an input, or for one of so many pieces that it is cut into.
@@ -26,7 +23,7 @@ func (t *Tape) SparseGrad(dw mat.Dense, e *Entry, pieces int, dy mat.Dense) {
 		val = t.arena.take(len(tr.perm))
 		e.lost.transposed(val, tr, x.Rows, pieces, t)
 	}
-	kernels.SpMM(tr.RowPtr, tr.Col, val, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
+	WeightedSum(dw, tr.RowPtr, tr.Col, val, t.Operand(dy), true)
 	t.Release(m)
 }
 
@@ -42,12 +39,13 @@ const (
 func (t *Tape) fullGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	m := t.Mark()
 	most := min(x.Rows, max(64, fullBlock/x.Cols))
-	block := t.Raw(most, x.Cols)
+	block, d := t.Raw(most, x.Cols), t.Operand(dy)
 	for lo := 0; lo < x.Rows; lo += most {
 		rows := block.RowRange(0, min(most, x.Rows-lo))
-		d := dy.RowRange(lo, lo+rows.Rows)
 		each(loop{body: spreadRows, rows: rows.Rows, width: x.Cols, y: rows, sparse: x, first: lo})
-		kernels.GemmTN(x.Cols, dw.Cols, rows.Rows, rows.Data, rows.Stride, d.Data, d.Stride, dw.Data, dw.Stride, true)
+		at := t.Mark()
+		AddWeightGrad(dw, t.Operand(rows), d.RowRange(lo, lo+rows.Rows))
+		t.Release(at)
 	}
 	t.Release(m)
 }
