@@ -30,8 +30,8 @@ func TestPrecision(t *testing.T) {
 			}
 			loss, test := run("float32")
 			half, halfTest := run("bf16")
-			if half == loss || math.Abs(half-loss) > 0.03*loss {
-				t.Errorf("loss is %g in bfloat16 and %g in float32, must differ by 3 %% at most", half, loss)
+			if half == loss || math.Abs(half-loss) > 0.1*loss {
+				t.Errorf("loss is %g in bfloat16 and %g in float32, must differ by 10 %% at most", half, loss)
 			}
 			if math.Abs(halfTest-test) > 0.03 {
 				t.Errorf("test accuracy is %g in bfloat16 and %g in float32, must differ by 0.03 at most", halfTest, test)

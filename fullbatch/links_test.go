@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -26,10 +27,10 @@ func linked(c *Config, decoder string, relations ...string) {
 
 // bothWays is typed, with the reverse of each relation.
 func bothWays(g *graph.Graph) *graph.Graph {
-	h := typed(g)
-	list := make([]*graph.CSR, relations)
+	h := jointtest.Typed(g)
+	list := make([]*graph.CSR, jointtest.Relations)
 	for r := range list {
-		list[r] = h.Typed.Adj.Relation(r, relations)
+		list[r] = h.Typed.Adj.Relation(r, jointtest.Relations)
 	}
 	h.Typed = graph.WithInverses(h.Typed.Names, list)
 	return h
@@ -46,17 +47,17 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		set                  func(c *Config)
 	}{
 		{"gcn, dot", "gcn", "dot", dense, []string{""}, nil},
-		{"sage, mlp, hard", "sage", "mlp", sparsed(dense), []string{""}, func(c *Config) { c.Links.Hard = true }},
+		{"sage, mlp, hard", "sage", "mlp", jointtest.Sparsed(dense), []string{""}, func(c *Config) { c.Links.Hard = true }},
 		{"rgcn, distmult", "rgcn", "distmult", bothWays(dense), []string{"a", "c"}, func(c *Config) {
 			c.Links.Relations = []string{"a", "c=c (inverse)"}
 			for i := range c.Spec.Layers {
-				c.Spec.Layers[i].Relations = 2 * relations
+				c.Spec.Layers[i].Relations = 2 * jointtest.Relations
 			}
 		}},
 		{"rgcn, near", "rgcn", "dot", bothWays(dense), []string{"b"}, func(c *Config) {
 			c.Links.Relations, c.Links.Near = []string{"b"}, true
 			for i := range c.Spec.Layers {
-				c.Spec.Layers[i].Relations = 2 * relations
+				c.Spec.Layers[i].Relations = 2 * jointtest.Relations
 			}
 		}},
 	} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // TestBF16 trains every kind of model in bfloat16: its loss stays close to that of float32, and is not the same; over 3
@@ -35,7 +35,7 @@ func TestBF16(t *testing.T) {
 			}
 			loss := func(tr *Trainer) float64 { return tr.Result().Curve()[c.Rounds-1].Loss }
 			exact := trained(t, c, cut(t, of, "uneven", 1))[0]
-			c.Precision = train.BF16
+			c.Precision = tape.BF16
 			one := trained(t, c, cut(t, of, "uneven", 1))[0]
 			several := trained(t, c, cut(t, of, "uneven", 3))
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -87,7 +87,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	steps := tape.New()
-	steps.BF16 = c.Precision == train.BF16
+	steps.Half = c.Precision == tape.BF16
 	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}, ranks: make(map[graph.Split]eval.Ranks)}
 	if c.Links != nil {
 		var err error
@@ -332,7 +332,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 		return err
 	}
 	t.infer.Reset()
-	t.infer.BF16 = false // as whoever uses the model computes it
+	t.infer.Half = false // as whoever uses the model computes it
 	w := t.pass(v, t.infer, nil)
 	if t.KeepHidden {
 		w.keep = &t.hidden

@@ -60,7 +60,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New()}
-	t.tape.BF16 = c.Precision == train.BF16
+	t.tape.Half = c.Precision == tape.BF16
 	return t, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 )
 
@@ -39,7 +40,7 @@ type Config struct {
 
 	Init string `json:"init,omitempty"` // SHA-256 of the model file whose parameters training starts from; empty: they are drawn
 
-	// Precision of what products and sums read while the model trains: empty, float32, or BF16, rounded to bfloat16. What
+	// Precision of what products and sums read while the model trains: empty, float32, or tape.BF16, rounded to bfloat16. What
 	// they put out, parameters and moments are float32, and so is all that the result at the end is computed from.
 	Precision string `json:"precision,omitempty"`
 
@@ -48,9 +49,6 @@ type Config struct {
 
 	Checkpoint int `json:"-"` // rounds between two checkpoints; 0: none during a stage
 }
-
-// BF16 is a Config.Precision.
-const BF16 = "bf16"
 
 // Exchanges are the ways in which a layer receives its inputs from other peers: "halo" sends rows, "cover" sends the
 // smallest set of rows and partial sums wherever a layer sums rows, "auto" does the same where it takes fewer bytes,
@@ -74,7 +72,7 @@ func (c Config) Validate() error {
 	least("patience", c.Patience, 0)
 	least("eval_every", c.EvalEvery, 1)
 	least("checkpoint_every", c.Checkpoint, 0)
-	if c.Precision != "" && c.Precision != BF16 {
+	if c.Precision != "" && c.Precision != tape.BF16 {
 		errs = append(errs, fmt.Errorf("precision must be float32 or bf16 (got %s)", c.Precision))
 	}
 	if !slices.Contains(Exchanges, c.Exchange) {

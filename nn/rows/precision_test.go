@@ -57,7 +57,7 @@ func TestBF16RoundsWhatProductsRead(t *testing.T) {
 		}
 		run := func(half bool, of func(mat.Dense) mat.Dense) (y, dw, dx mat.Dense) {
 			l, kept := NewBlockLinear("l", c.in, c.out, c.pieces, true, rng.New(3)), tape.New()
-			kept.BF16 = half
+			kept.Half = half
 			l.W.Value = of(l.W.Value)
 			l.B.Value.Data[1] = 5
 			y, dx = mat.New(c.rows, c.out), mat.New(c.rows, c.in)

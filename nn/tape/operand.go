@@ -5,6 +5,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
+// BF16 names the precision of a tape whose operands are Half.
+const BF16 = "bf16"
+
 // Operand is a matrix as products and sums read it: its float32 values, or these rounded to
 // bfloat16, which take half the bytes and, where the processor multiplies them in pairs, less time.
 // What products and sums put out is float32 in any case.
@@ -17,7 +20,7 @@ type Operand struct {
 // Operand returns x in the precision of t, which stays valid until the memory is released: x itself,
 // or what it is rounded to now.
 func (t *Tape) Operand(x mat.Dense) Operand {
-	if t == nil || !t.BF16 || x.Empty() {
+	if t == nil || !t.Half || x.Empty() {
 		return Operand{x: x}
 	}
 	n := x.Rows * x.Cols

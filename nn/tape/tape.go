@@ -20,8 +20,7 @@ type Tape struct {
 	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
 	Nodes []int64 // global IDs of the current rows (nil: their index), keys of dropout; nn.Forward sets them
 
-	// BF16 makes products and sums read what they take in rounded to bfloat16 (Operand).
-	BF16 bool
+	Half bool // products and sums read what they take in rounded to bfloat16 (Operand)
 
 	infer    bool
 	kept     []Entry
@@ -53,7 +52,7 @@ func NewInference() *Tape { return New().Inference() }
 
 // Inference returns a tape for inference in t's memory: resetting either takes back what both have
 // handed out. Its precision is t's.
-func (t *Tape) Inference() *Tape { return &Tape{BF16: t.BF16, infer: true, arena: t.arena} }
+func (t *Tape) Inference() *Tape { return &Tape{Half: t.Half, infer: true, arena: t.arena} }
 
 // Training reports whether there will be a backward pass.
 func (t *Tape) Training() bool { return t != nil && !t.infer }
