@@ -365,6 +365,7 @@ func TestImportFaults(t *testing.T) {
 		{"the file is empty", "", contacts, nil, []string{"nodes.csv", "the file is empty"}},
 		{"no rows", "id,hospital,stage,use\n", contacts, func(c *ImportConfig) { c.Label, c.Split = "", "" }, []string{"nodes.csv", "no rows"}},
 		{"unknown node", patients, swap(contacts, "p3,p2", "p3,p9"), nil, []string{"edges.csv", "line 4, column target", "node must be a name in", "nodes.csv"}},
+		{"weight with a comma", patients, swap(contacts, "0.5", `"0,5"`), nil, []string{`(got "0,5"); a decimal comma needs --decimal-comma`}},
 		{"weight", patients, swap(contacts, "0.5", "-1"), nil, []string{"edges.csv", "line 4, column hours", `line 4, column hours: weight must be a number above 0 (got "-1")`}},
 		{"weight missing", patients, swap(contacts, "0.5", ""), nil, []string{"edges.csv", "line 4, column hours"}},
 		{"shares", patients, contacts, func(c *ImportConfig) { c.Train, c.Val = 0.9, 0.3; c.Nodes = "" }, []string{"Nodes must be the file of the nodes' table (got nothing)", "Train 0.9"}},

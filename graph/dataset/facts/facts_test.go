@@ -93,14 +93,14 @@ func TestWarn(t *testing.T) {
 	}
 	f = &Facts{Label: "y", Classes: []Count{{"a", 500}, {"b", 9}, {"c", 10}}, Edges: Edges{Repeated: 3},
 		Columns: []Column{{Name: "name", Kind: Dropped, Why: "because"}, {Name: "asked", Kind: Dropped}, {Name: "ward", Kind: "categorical", Unknown: 4, Example: "x"}},
-		Tables:  []Table{{File: "a.csv", Encoding: "latin1"}}}
+		Tables:  []Table{{File: "a.csv", Encoding: "latin1"}, {File: "b.csv", Rows: 2, Skipped: 3}, {File: "c.csv", Rows: 3, Skipped: 3}}}
 	f.Warn()
-	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because", `column ward: a category without a feature of its own in 4 cells, such as "x"`, "3 edges listed again", "a.csv is not UTF-8"} {
+	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because", `column ward: a category without a feature of its own in 4 cells, such as "x"`, "3 edges listed again", "a.csv is not UTF-8", "3 rows of 5 in b.csv skipped"} {
 		if !warned(f, want) {
 			t.Errorf("no warning %q in %q", want, f.Warnings)
 		}
 	}
-	if len(f.Warnings) != 5 {
+	if len(f.Warnings) != 6 {
 		t.Errorf("%q", f.Warnings)
 	}
 	var text strings.Builder

@@ -47,6 +47,9 @@ func (f *Facts) Warn() {
 		f.warn("%s listed again: each edge counts once, with its largest weight; --merge says otherwise", plural(e.Repeated, "edge"))
 	}
 	for _, t := range f.Tables {
+		if t.Skipped > t.Rows {
+			f.warn("%s of %d in %s skipped: look at skipped.csv before anything else", plural(t.Skipped, "row"), t.Rows+t.Skipped, t.File)
+		}
 		if t.Encoding == "latin1" || t.Encoding == "windows-1252" {
 			f.warn("%s is not UTF-8 and was read as %s", t.File, t.Encoding)
 		}

@@ -251,7 +251,11 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 	if w := float32(v); ok && w > 0 && w <= math.MaxFloat32 {
 		return w, nil
 	}
-	return 0, t.Fault(line, at, "weight must be a number above 0 (got %.40q)", cells[at])
+	more := ""
+	if !t.format.DecimalComma && CommaNumber(cells[at]) {
+		more = "; a decimal comma needs --decimal-comma"
+	}
+	return 0, t.Fault(line, at, "weight must be a number above 0 (got %.40q)%s", cells[at], more)
 }
 
 // Number reads a finite number as the table's format writes it.
