@@ -29,9 +29,9 @@ var presetCandidates = []struct {
 	{"labels", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128", usual},
 	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
 	{"pca128", "preset=frugal-pca", spare},
-	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 local_steps=5 rounds=40 patience=8 warm_start=true", trained},
-	{"sage", "model=sage encoder=pca:64 hidden=64 lr=0.01 local_steps=5 rounds=40 patience=8 warm_start=true", trained},
-	{"gat", "model=gat encoder=pca:64 hidden=64 lr=0.01 local_steps=5 rounds=40 patience=8", trained},
+	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8 warm_start=true", trained},
+	{"sage", "model=sage encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8 warm_start=true", trained},
+	{"gat", "model=gat encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
 }
 
 // kind says when a candidate is tried.
