@@ -15,11 +15,9 @@ type Effort struct {
 	Shadows int // models that are trained to tell members; below 4: none
 }
 
-// All runs all passive attacks on a victim that apply to the run.
+// All runs all passive attacks on a victim that apply to the run. Of a numeric target these are those on targets, edges
+// and degrees.
 func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, err error) {
-	if run.Shards[victim].Labels.Kind() == target.Numbers {
-		return nil, errors.New("attacks are measured where nodes have classes (got a numeric target)")
-	}
 	keep := func(f Finding, err error) error {
 		switch {
 		case err == nil:
@@ -35,6 +33,9 @@ func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, e
 		}
 		all = append(all, list...)
 		return err
+	}
+	if run.Shards[victim].Labels.Kind() == target.Numbers { // the others need classes
+		return all, errors.Join(keep(run.RowTargets()), keep(run.Links(victim)), several(run.Degrees(victim)), ctx.Err())
 	}
 	if err := several(run.rowsOf(ctx, victim, e)); err != nil {
 		return nil, err

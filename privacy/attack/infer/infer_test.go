@@ -280,3 +280,56 @@ func TestThinned(t *testing.T) {
 		t.Errorf("more training nodes than there are: %v", err)
 	}
 }
+
+// TestRowsHideTrainingTargets: rows of a numeric target tell more of training nodes' targets than of test nodes' where a
+// node's own part stays in the means, and hardly more by default. Few nodes with many columns train, so that the part of
+// one is large.
+func TestRowsHideTrainingTargets(t *testing.T) {
+	const n = 900
+	key := rng.New(5)
+	var src, dst []int32
+	for i := range 3 * n {
+		src, dst = append(src, int32(key.Fold(1).Uint64(uint64(i))%n)), append(dst, int32(key.Fold(2).Uint64(uint64(i))%n))
+	}
+	g := &graph.Graph{Name: "prices", X: graph.Features{Dense: mat.New(n, 60)}, Labels: graph.Labels{Classes: 1}}
+	var err error
+	if g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range g.X.Dense.Data {
+		g.X.Dense.Data[i] = float32(key.Fold(3).Normal(uint64(i)))
+	}
+	for i := range n {
+		v := float64(g.X.Dense.At(i, 0)) + 2*key.Fold(4).Normal(uint64(i))
+		g.Labels.Values = append(g.Labels.Values, float32(100+9*v))
+		g.Split = append(g.Split, []graph.Split{graph.Train, graph.Val, graph.Test}[i%3])
+	}
+	policy, err := partition.ParsePolicy("random")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := partition.Partition(g, policy, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	excess := func(settings string) float64 {
+		run, err := Train(t.Context(), planOf(t, settings), shards, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := run.RowTargets()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %v", settings, f)
+		all, err := run.All(t.Context(), 1, Effort{Rows: 1, Tries: 1})
+		if err != nil || !slices.ContainsFunc(all, func(one Finding) bool { return one == f }) {
+			t.Errorf("all attacks are %v (%v), must have %v", all, err, f)
+		}
+		return f.Value - f.Base
+	}
+	kept, left := excess("preset=frugal leave_one_out=false rows=float32"), excess("preset=frugal rows=float32")
+	if kept < 0.15 || left > kept/2 {
+		t.Errorf("excess is %.3f with a node's own part and %.3f without, must be 0.15 at least and half of it at most", kept, left)
+	}
+}

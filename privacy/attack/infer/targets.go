@@ -1,0 +1,74 @@
+package infer
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
+)
+
+// RowTargets infers the numeric targets of other members' training nodes from the rows of the closed form that are sent, by
+// the one number of a row that follows the target most closely. Value is their correlation, of the number and the round
+// where it exceeds most the baseline: the same for test nodes, whose targets are not used. The excess comes from targets.
+func (run *Run) RowTargets() (Finding, error) {
+	f := Finding{Attack: "targets of training nodes off rows", Holder: "a reader of the rows", Measure: "correlation, training against test nodes"}
+	labels := run.Shards[0].Labels
+	if run.Model.Closed == nil || labels.Kind() != target.Numbers {
+		return f, ErrNothing
+	}
+	width := run.Model.Closed.Spec.Width(labels.Classes)
+	for r := range run.Model.Closed.Spec.Rounds {
+		numbers := make([][2][]float64, width) // of training and test nodes, by column
+		targets := make([][2][]float64, labels.Classes)
+		for victim, own := range run.Shards {
+			if victim == run.Attacker {
+				continue
+			}
+			before, _, err := run.crossing(victim)
+			if err != nil {
+				return f, err
+			}
+			for i, v := range own.Boundary[run.Attacker] {
+				of := 0
+				switch own.Split[v] {
+				case graph.Test:
+					of = 1
+				case graph.Train:
+				default:
+					continue
+				}
+				if !own.Labels.Has(int(v)) {
+					continue
+				}
+				for k := range numbers {
+					numbers[k][of] = append(numbers[k][of], float64(before[r].At(i, k)))
+				}
+				for c := range targets {
+					targets[c][of] = append(targets[c][of], float64(own.Labels.Values[int(v)*labels.Classes+c]))
+				}
+			}
+		}
+		for _, x := range numbers {
+			for _, y := range targets {
+				if min(len(x[0]), len(x[1])) < 3 {
+					return f, ErrNothing
+				}
+				value, base := linked(x[0], y[0]), linked(x[1], y[1])
+				if f.Tried == 0 || value-base > f.Value-f.Base {
+					f.Value, f.Base, f.Tried = value, base, len(x[0])
+				}
+			}
+		}
+	}
+	return f, nil
+}
+
+// linked is the size of the correlation of x and y; 0 where one of them is constant.
+func linked(x, y []float64) float64 {
+	if r := stat.Correlation(x, y, nil); !math.IsNaN(r) {
+		return math.Abs(r)
+	}
+	return 0
+}
