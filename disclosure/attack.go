@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
@@ -18,18 +19,24 @@ type Attempt struct {
 	Runs  []string // names of candidates
 }
 
-// widest returns, for each kind of encoder, the tried run that sends the most numbers per node.
-func (d *Disclosure) widest() (all []Run) {
+// attacked returns, for each kind of encoder, the tried runs whose rows are attacked together: all that send class means
+// alone, and of the others the one that sends the most numbers per node.
+func (d *Disclosure) attacked() (all [][]Run) {
 	for _, r := range d.Tried() {
-		k := slices.IndexFunc(all, func(other Run) bool {
-			a, b := r.Plan.Encoder, other.Plan.Encoder
+		if r.Fresh == 0 && r.Plan.Mode == "retexo" {
+			continue // only sums leave
+		}
+		k := slices.IndexFunc(all, func(others []Run) bool {
+			a, b := r.Plan.Encoder, others[0].Plan.Encoder
 			return a.Kind == b.Kind && (a.Kind == "pca" || (a.K > 0) == (b.K > 0))
 		})
 		switch {
 		case k < 0:
-			all = append(all, r)
-		case r.Fresh > all[k].Fresh:
-			all[k] = r
+			all = append(all, []Run{r})
+		case r.Plan.Encoder.Kind == "classes" && r.Plan.Encoder.K == 0:
+			all[k] = append(all[k], r)
+		case r.Fresh > all[k][0].Fresh:
+			all[k] = []Run{r}
 		}
 	}
 	return all
@@ -40,15 +47,20 @@ func (d *Disclosure) widest() (all []Run) {
 func nodesFor(limit time.Duration) int { return min(max(int(1000*limit.Seconds()), 1000), 5000) }
 
 // Attack runs our own attacks on the rows of own, as a member that receives them would, for about limit, and returns what
-// they recover. With preset auto it attacks the widest rows of each kind of encoder.
+// they recover. With preset auto it attacks the rows of class means of all plans together, and of other encoders the
+// widest ones.
 func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Duration) (all []Attempt, err error) {
 	if own, err = some(own, nodesFor(limit)); err != nil {
 		return nil, err
 	}
-	tried := d.widest()
-	for _, r := range tried {
-		text := ""
-		got, err := attack.Check(ctx, r.Plan, own, limit/time.Duration(len(tried)))
+	tried := d.attacked()
+	for _, runs := range tried {
+		r, text := runs[0], ""
+		var beside []plan.Plan
+		for _, other := range runs[1:] {
+			beside = append(beside, other.Plan)
+		}
+		got, err := attack.Check(ctx, r.Plan, own, limit/time.Duration(len(tried)), beside...)
 		switch {
 		case r.Plan.Mode != "retexo":
 			text = "the features themselves leave"
@@ -64,8 +76,10 @@ func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Du
 			k = len(all)
 			all = append(all, Attempt{Text: text, Leaks: got.Exact > 0 || r.Plan.Mode != "retexo"})
 		}
-		if r.Name != "" {
-			all[k].Runs = append(all[k].Runs, r.Name)
+		for _, one := range runs {
+			if one.Name != "" {
+				all[k].Runs = append(all[k].Runs, one.Name)
+			}
 		}
 	}
 	return all, nil

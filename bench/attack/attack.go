@@ -5,11 +5,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
@@ -28,6 +30,9 @@ type setting struct {
 	given map[string]string
 }
 
+// union is the setting of all plans in closed form that preset auto tries, whose rows are attacked together.
+const union = "preset auto: rows of all its closed forms together"
+
 // settings begin with the old one, which shows in each run that the attacks work.
 var settings = []setting{
 	{"pca:128, sums in the clear (old)", map[string]string{"encoder": "pca:128", "rounds": "1", "secure_sums": "off"}},
@@ -36,6 +41,7 @@ var settings = []setting{
 	{"frugal (default)", map[string]string{"preset": "frugal"}},
 	{"labels, usual plan of preset auto", map[string]string{"preset": "frugal", "class_target": "labels", "hops": "6", "hops_kept": "all",
 		"random_features": "128"}},
+	{union, map[string]string{"preset": plan.Auto}},
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -106,6 +112,9 @@ func (m *measurement) run(ctx context.Context, p *page.Page, s setting) error {
 	if err != nil {
 		return err
 	}
+	if s.name == union {
+		return m.together(ctx, p, s, *one, shards)
+	}
 	r, err := attack.Train(ctx, *one, shards, 0)
 	if err != nil {
 		return err
@@ -132,13 +141,45 @@ func (m *measurement) components(ctx context.Context, p *page.Page, s setting, r
 	return nil
 }
 
-// classes attacks rows of class means.
-func (m *measurement) classes(ctx context.Context, p *page.Page, s setting, r *attack.Run) error {
-	few, err := r.ClassRows(ctx, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: 1})
+// together attacks the rows of all plans in closed form that preset auto tries and by which rows cross.
+func (m *measurement) together(ctx context.Context, p *page.Page, s setting, auto plan.Plan, shards []*shard.Shard) error {
+	all, err := auto.CandidatesFor(shards[0])
 	if err != nil {
 		return err
 	}
-	many, err := r.ClassRows(ctx, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: attack.Few + 1})
+	var runs []*attack.Run
+	for _, c := range all {
+		if c.Fault != nil || !c.Plan.InClosedForm() || c.Plan.Encoder.K > 0 || c.Plan.Hops == 0 {
+			continue
+		}
+		c.Plan.Exchange = "halo"
+		r, err := attack.Train(ctx, c.Plan, shards, 0)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		runs = append(runs, r)
+	}
+	few, many, err := m.searched(ctx, runs)
+	if err != nil {
+		return err
+	}
+	p.Row(m.data, s.name, few, many, "–", math.NaN(), "–")
+	return nil
+}
+
+// searched searches rows of class means, of few values and of more, by the rows of all runs.
+func (m *measurement) searched(ctx context.Context, runs []*attack.Run) (few, many string, err error) {
+	one, err := attack.ClassRows(ctx, runs, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: 1})
+	if err != nil {
+		return "", "", err
+	}
+	other, err := attack.ClassRows(ctx, runs, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: attack.Few + 1})
+	return fmt.Sprintf("%d/%d", one.Exact-one.Many, one.Tried-one.Tested), fmt.Sprintf("%d/%d", other.Many, other.Tested), err
+}
+
+// classes attacks rows of class means.
+func (m *measurement) classes(ctx context.Context, p *page.Page, s setting, r *attack.Run) error {
+	few, many, err := m.searched(ctx, []*attack.Run{r})
 	if err != nil {
 		return err
 	}
@@ -147,7 +188,6 @@ func (m *measurement) classes(ctx context.Context, p *page.Page, s setting, r *a
 		return err
 	}
 	share, base := columns.Share()
-	p.Row(m.data, s.name, fmt.Sprintf("%d/%d", few.Exact-few.Many, few.Tried-few.Tested),
-		fmt.Sprintf("%d/%d", many.Many, many.Tested), "–", share, fmt.Sprintf("%.2f", base))
+	p.Row(m.data, s.name, few, many, "–", share, fmt.Sprintf("%.2f", base))
 	return nil
 }

@@ -85,6 +85,25 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestBagsTogether: coarse measurements of several runs, each of which many sets agree with, name the set together.
+func TestBagsTogether(t *testing.T) {
+	set := []int32{3, 30, 50, 77}
+	var all *Bag
+	for d := 3; d <= 8; d++ {
+		one := bagOf(120, d, 4, set)
+		if rivals, _ := one.Rivals(set, 3); d < 5 && rivals < 3 {
+			t.Errorf("%d other sets agree with %d measurements, there must be more", rivals, d)
+		}
+		all = all.and(one)
+	}
+	if !all.Consistent(set) || len(all.Target) != 33 {
+		t.Errorf("%d measurements, must be 33 that the set agrees with", len(all.Target))
+	}
+	if found := all.Search(1_000_000, rng.New(1)); !slices.Equal(found.Set, set) {
+		t.Errorf("%v is found as %+v", set, found)
+	}
+}
+
 // TestSpread: the first numbers lie evenly, and none comes twice.
 func TestSpread(t *testing.T) {
 	order := spread(100)

@@ -31,9 +31,11 @@ var ErrUnmeasured = errors.New("no attack here reads such rows")
 // With encoder raw, and for rows of components that are as many as the features, nothing needs to be attacked:
 // the rows are the features.
 //
+// Beside p there may be other plans of encoder classes, as preset auto tries them: their rows are attacked together.
+//
 // The error is ErrUnmeasured for logits of encoder mlp, for modes that are not retexo and for sites without training labels
 // by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of columns.
-func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
+func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration, beside ...plan.Plan) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
 	if p.Mode == "retexo" && (p.Encoder.Kind == "raw" || p.Encoder.Kind == "pca" && p.Encoder.K >= own.X.Cols()) {
@@ -50,7 +52,7 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	case p.Mode == "retexo" && p.Encoder.Kind == "pca":
 		one, err = checkComponents(ctx, p, own, nodes)
 	case p.InClosedForm() && p.Encoder.K == 0 && p.Epsilon == 0:
-		one, err = checkClasses(ctx, p, own, nodes)
+		one, err = checkClasses(ctx, append([]plan.Plan{p}, beside...), own, nodes)
 	case p.Mode == "retexo" && p.Encoder.Kind == "mlp" && p.LayerOutput == "hidden":
 		one, err = checkHidden(ctx, p, own, nodes)
 	default:
@@ -182,14 +184,49 @@ func asReceived(rows mat.Dense, coding wire.Coding) (mat.Dense, error) {
 // tries is how many sets Check compares for a row of class means: about a tenth of a second.
 const tries = 2_000_000
 
-// checkClasses attacks rows of class means of the site's own labels.
+// checkClasses attacks rows of class means of the site's own labels, of all plans together.
 func checkClasses(
-	ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int32,
+	ctx context.Context, plans []plan.Plan, own *shard.Shard, nodes []int32,
 ) (func(int, *Recovery) error, error) {
 	site, err := apart(own)
 	if err != nil {
 		return nil, err
 	}
+	var views []*classAttack
+	for _, p := range plans {
+		a, err := viewOf(ctx, p, own, site, nodes)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, a)
+	}
+	return func(i int, sum *Recovery) error {
+		col, val := nonZeros(own.X, nodes[i])
+		if len(col) == 0 || slices.Max(val) != slices.Min(val) {
+			sum.score(own.X, nodes[i], Guess{}, false) // the search is one of bags
+			return nil
+		}
+		guess := Guess{}
+		consistent := false
+		if bag := rowBag(views, i, len(col)); bag != nil {
+			found := bag.Search(tries, rng.New(plans[0].Seed).Fold(uint64(i)))
+			guess, consistent = evenly(found.Set), found.Consistent
+		}
+		sum.score(own.X, nodes[i], guess, consistent)
+		return nil
+	}, nil
+}
+
+// rowBag is the bag of what all views of one row say; nil: nothing.
+func rowBag(views []*classAttack, i, k int) (bag *Bag) {
+	for _, view := range views {
+		bag = bag.and(view.bag(i, k))
+	}
+	return bag
+}
+
+// viewOf is what a receiver would have of the rows of own by p. site is own as a graph of its own.
+func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []int32) (*classAttack, error) {
 	p.MinClass = 1 // a single site has fewer of each class
 	run, err := Train(ctx, p, []*shard.Shard{site}, 0)
 	if err != nil {
@@ -227,21 +264,7 @@ func checkClasses(
 		}
 		a.z, a.step = append(a.z, z), append(a.step, run.steps(z))
 	}
-	return func(i int, sum *Recovery) error {
-		col, val := nonZeros(own.X, nodes[i])
-		if len(col) == 0 || slices.Max(val) != slices.Min(val) {
-			sum.score(own.X, nodes[i], Guess{}, false) // the search is one of bags
-			return nil
-		}
-		guess := Guess{}
-		consistent := false
-		if bag := a.bag(i, len(col)); bag != nil {
-			found := bag.Search(tries, rng.New(p.Seed).Fold(uint64(i)))
-			guess, consistent = evenly(found.Set), found.Consistent
-		}
-		sum.score(own.X, nodes[i], guess, consistent)
-		return nil
-	}, nil
+	return a, nil
 }
 
 // sent returns the rows of round r before any hop, of features x.

@@ -28,18 +28,29 @@ type Effort struct {
 // agree with. The attacker is given more than a receiver knows for sure: the number of the node's values, its
 // class and its soft labels of each round. The features must be zeros and one other value for each node.
 func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, error) {
+	return ClassRows(ctx, []*Run{run}, victim, e)
+}
+
+// ClassRows attacks the rows that a victim sends in several runs over the same shards, such as those of the plans that
+// preset auto tries: the measurements of all of them together.
+func ClassRows(ctx context.Context, runs []*Run, victim int, e Effort) (Recovery, error) {
 	var sum Recovery
-	if run.Model.Closed == nil {
-		return sum, errors.New("encoder must be classes")
+	var views []*classAttack
+	for _, run := range runs {
+		if run.Model.Closed == nil {
+			return sum, errors.New("encoder must be classes")
+		}
+		a, err := run.rowsOf(victim)
+		if err != nil {
+			return sum, err
+		}
+		if err := a.softLabels(run); err != nil {
+			return sum, err
+		}
+		a.priors(run)
+		views = append(views, a)
 	}
-	a, err := run.rowsOf(victim)
-	if err != nil {
-		return sum, err
-	}
-	if err := a.softLabels(run); err != nil {
-		return sum, err
-	}
-	a.priors(run)
+	run, a := runs[0], views[0]
 	type target struct{ at, k int }
 	var targets []target
 	for i, v := range a.nodes {
@@ -52,7 +63,7 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		bag := a.bag(t.at, t.k)
+		bag := rowBag(views, t.at, t.k)
 		if bag == nil { // the row was withheld
 			sum.score(a.raw, a.nodes[t.at], Guess{}, false)
 			continue
