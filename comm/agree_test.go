@@ -86,7 +86,7 @@ func TestAgree(t *testing.T) {
 			}
 			for r, g := range gs {
 				if slices.Contains(test.want, r) && g.Generation() != highest+1 {
-					t.Errorf("rank %d: generation %d, want %d", r, g.Generation(), highest+1)
+					t.Errorf("rank %d: generation %d, must be %d", r, g.Generation(), highest+1)
 				}
 			}
 		})
@@ -140,7 +140,7 @@ func TestGroupOfSome(t *testing.T) {
 				want = nil
 			}
 			if !slices.Equal(in[q], want) {
-				t.Errorf("rank %d: %v from %d, want %v", g.Rank(), in[q], q, want)
+				t.Errorf("rank %d: %v from %d, must be %v", g.Rank(), in[q], q, want)
 			}
 		}
 		x := []float32{float32(g.Rank())}
@@ -193,7 +193,7 @@ func TestAgreeWhileMembersAreLost(t *testing.T) {
 				case err == nil && (!slices.Equal(gs[r].Members(), gs[first].Members()) || gs[r].Generation() != gs[first].Generation()):
 					t.Errorf("seed %d: rank %d agreed to %v, rank %d to %v", seed, r, gs[r].Members(), first, gs[first].Members())
 				case err != nil && !errors.As(err, &lost):
-					t.Errorf("seed %d: rank %d: %v, want a PeerError", seed, r, err)
+					t.Errorf("seed %d: rank %d: %v, must be a PeerError", seed, r, err)
 				}
 			}
 		})
@@ -226,7 +226,7 @@ func TestAgreeRefusesWhatIsNoView(t *testing.T) {
 		}()
 		err := gs[0].Agree(t.Context(), []bool{true, true, true}, nil, 2, 0)
 		if lost, ok := errors.AsType[*comm.PeerError](err); !ok || lost.Rank == 0 {
-			t.Errorf("%v: %v, want a PeerError of rank 1 or 2", bytes, err)
+			t.Errorf("%v: %v, must be a PeerError of rank 1 or 2", bytes, err)
 		}
 	}
 }

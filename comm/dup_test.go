@@ -56,7 +56,7 @@ func TestDup(t *testing.T) {
 		}
 	}
 	if want := int64(times * 2 * 4 * 75_000 * (size - 1)); sent != carried || sent < want || sent > want+want/100 {
-		t.Errorf("%d bytes are counted, %d were carried, want %d and headers", sent, carried, want)
+		t.Errorf("%d bytes are counted, %d were carried, must be %d and headers", sent, carried, want)
 	}
 }
 
@@ -103,6 +103,6 @@ func TestDupIsBounded(t *testing.T) {
 	err := g.AllReduce(t.Context(), comm.Reduce, make([]float32, 10))
 	var peer *comm.PeerError
 	if !errors.As(err, &peer) || peer.Rank != 1 {
-		t.Errorf("%v, want an error that names peer 1", err)
+		t.Errorf("%v, must be an error that names peer 1", err)
 	}
 }

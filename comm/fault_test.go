@@ -64,14 +64,14 @@ func TestLostMember(t *testing.T) {
 						}
 						fault, ok := errors.AsType[*comm.PeerError](err)
 						if !ok || fault.Rank != want || want == 2 && !errors.Is(err, netsim.ErrLost) {
-							t.Errorf("member %d: %v, want a PeerError of peer %d", g.Rank(), err, want)
+							t.Errorf("member %d: %v, must be a PeerError of peer %d", g.Rank(), err, want)
 						}
 						if name == "allreduce short" && g.Rank() == 0 {
 							defer g.Close()
 						}
 						was := time.Now()
 						if again := g.Barrier(context.Background()); again != err || time.Since(was) != 0 {
-							t.Errorf("member %d: a later call returned %v, want %v at once", g.Rank(), again, err)
+							t.Errorf("member %d: a later call returned %v, must be %v at once", g.Rank(), again, err)
 						}
 						return nil
 					})
@@ -100,9 +100,9 @@ func TestDeadlineNamesTheLate(t *testing.T) {
 						want = "still waiting for 1, 2, 3"
 					}
 					if !ok || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want+": ") {
-						t.Errorf("member %d: %v, want a PeerError that says %q", g.Rank(), err, want)
+						t.Errorf("member %d: %v, must be a PeerError that says %q", g.Rank(), err, want)
 					} else if name != "allreduce short" && fault.Rank != 2 {
-						t.Errorf("member %d: %v names peer %d, want 2", g.Rank(), err, fault.Rank)
+						t.Errorf("member %d: %v names peer %d, must be 2", g.Rank(), err, fault.Rank)
 					}
 					return nil
 				})
@@ -123,10 +123,10 @@ func TestCancel(t *testing.T) {
 				time.AfterFunc(time.Second, func() { cancel(why) })
 				err := run(ctx, g)
 				if _, blamed := errors.AsType[*comm.PeerError](err); blamed || !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
-					t.Errorf("%v, want context.Canceled and its cause, and no PeerError", err)
+					t.Errorf("%v, must be context.Canceled and its cause, and no PeerError", err)
 				}
 				if again := run(context.Background(), g); again != err {
-					t.Errorf("a later call returned %v, want %v", again, err)
+					t.Errorf("a later call returned %v, must be %v", again, err)
 				}
 			})
 		})
@@ -138,7 +138,7 @@ func TestCancelledBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := gs[0].Barrier(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want context.Canceled", err)
+		t.Errorf("%v, must be context.Canceled", err)
 	}
 	if b := gs[0].Bytes(); b != (comm.Counts{}) {
 		t.Errorf("sent %+v", b)
@@ -155,17 +155,17 @@ func TestClose(t *testing.T) {
 				time.AfterFunc(2*time.Second, func() { gs[2].Close() })
 				errs := each(gs[:2], func(g *comm.Group) error { return run(context.Background(), g) }) // 2 stays away
 				if errs[0] != comm.ErrClosed {
-					t.Errorf("closed member: %v, want %v", errs[0], comm.ErrClosed)
+					t.Errorf("closed member: %v, must be %v", errs[0], comm.ErrClosed)
 				}
 				want := 2 // all that 0 had to send has arrived
 				if strings.HasPrefix(name, "allreduce") {
 					want = 0 // its sum is missing
 				}
 				if fault, ok := errors.AsType[*comm.PeerError](errs[1]); !ok || fault.Rank != want {
-					t.Errorf("its peer: %v, want a PeerError of peer %d", errs[1], want)
+					t.Errorf("its peer: %v, must be a PeerError of peer %d", errs[1], want)
 				}
 				if err := gs[0].Barrier(context.Background()); err != comm.ErrClosed {
-					t.Errorf("later: %v, want %v", err, comm.ErrClosed)
+					t.Errorf("later: %v, must be %v", err, comm.ErrClosed)
 				}
 			})
 		})
@@ -219,7 +219,7 @@ func TestForeignFrames(t *testing.T) {
 			}
 			err := test.run(g)
 			if fault, ok := errors.AsType[*comm.PeerError](err); !ok || fault.Rank != 1 || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v, want a PeerError of peer 1 that says %q", err, test.want)
+				t.Errorf("%v, must be a PeerError of peer 1 that says %q", err, test.want)
 			}
 		})
 	}
@@ -257,7 +257,7 @@ func TestEarlySums(t *testing.T) {
 			}
 			for i := comm.HeaderLen; i < len(got); i += 4 {
 				if string(got[i:i+4]) != "\x00\x00\x80\x3f" {
-					t.Fatalf("float at byte %d has bytes % x, want those of 1", i, got[i:i+4])
+					t.Fatalf("float at byte %d has bytes % x, must be those of 1", i, got[i:i+4])
 				}
 			}
 		}
@@ -265,7 +265,7 @@ func TestEarlySums(t *testing.T) {
 			t.Fatal(err)
 		}
 		if x[0] != 1 || x[8*floats-1] != 0 {
-			t.Errorf("ends are %v and %v, want this member's sum and the peer's", x[0], x[8*floats-1])
+			t.Errorf("ends are %v and %v, must be this member's sum and the peer's", x[0], x[8*floats-1])
 		}
 	})
 }
@@ -351,7 +351,7 @@ func TestDisagreement(t *testing.T) {
 				return test.one(g)
 			})
 			if errs[0] == nil || errs[0].Error() != test.want {
-				t.Errorf("%v, want %q", errs[0], test.want)
+				t.Errorf("%v, must be %q", errs[0], test.want)
 			}
 		})
 	}

@@ -25,18 +25,18 @@ func TestFloatsAreLittleEndian(t *testing.T) {
 		}
 		got := floatBytes(x)
 		if !bytes.Equal(got, want.Bytes()) {
-			t.Fatalf("%d floats: %x, want %x", n, got, want.Bytes())
+			t.Fatalf("%d floats: %x, must be %x", n, got, want.Bytes())
 		}
 		back := floats(want.Bytes())
 		for i := range x {
 			if math.Float32bits(back[i]) != math.Float32bits(x[i]) {
-				t.Fatalf("%d floats: bits of [%d] are %x, want %x", n, i, math.Float32bits(back[i]), math.Float32bits(x[i]))
+				t.Fatalf("%d floats: bits of [%d] are %x, must be %x", n, i, math.Float32bits(back[i]), math.Float32bits(x[i]))
 			}
 		}
 		if n > 0 {
 			odd := append([]byte{0}, got...)[1:] // where no float32 may lie
 			if back := floats(odd); math.Float32bits(back[n-1]) != math.Float32bits(x[n-1]) {
-				t.Fatalf("%d floats at an odd address: bits of the last are %x, want %x", n, math.Float32bits(back[n-1]), math.Float32bits(x[n-1]))
+				t.Fatalf("%d floats at an odd address: bits of the last are %x, must be %x", n, math.Float32bits(back[n-1]), math.Float32bits(x[n-1]))
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func TestHeaderLayout(t *testing.T) {
 	header{opBroadcast, Control, 1, 0x01020304, 0x1122}.put(b)
 	want := []byte{2, 3, 2, 1, 4, 3, 2, 1, 0x22, 0x11, 0, 0, 0, 0, 0, 0}
 	if !bytes.Equal(b, want) {
-		t.Fatalf("header % x, want % x", b, want)
+		t.Fatalf("header % x, must be % x", b, want)
 	}
 }
 

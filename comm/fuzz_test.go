@@ -124,7 +124,7 @@ func FuzzOperations(f *testing.F) {
 		defer g.Close()
 		err := pairwise[int(which)%len(pairwise)](g)
 		if fault, blamed := errors.AsType[*comm.PeerError](err); err != nil && (!blamed || fault.Rank != 1) {
-			t.Errorf("operation %d: %v, want a PeerError of peer 1", int(which)%len(pairwise), err)
+			t.Errorf("operation %d: %v, must be a PeerError of peer 1", int(which)%len(pairwise), err)
 		}
 	})
 }

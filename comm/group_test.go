@@ -68,7 +68,7 @@ func TestBytesOfAllReduce(t *testing.T) {
 			}
 			want := comm.Counts{Halo: int64(2 * 4 * n * (size - 1)), Control: frames * comm.HeaderLen}
 			if got != want || carried != got.Halo+got.Control {
-				t.Errorf("%d floats, %d members: sent %+v, want %+v; the network carried %d", n, size, got, want, carried)
+				t.Errorf("%d floats, %d members: sent %+v, must be %+v; the network carried %d", n, size, got, want, carried)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func TestBytesByDoor(t *testing.T) {
 		{Reduce: 4*10 + 8*7, Control: 2*9 + (2+2+2)*comm.HeaderLen},
 	} {
 		if got := gs[r].Bytes(); got != want {
-			t.Errorf("member %d sent %+v, want %+v", r, got, want)
+			t.Errorf("member %d sent %+v, must be %+v", r, got, want)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestAllReduceKeepsItsBuffers(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	own := int64(after.TotalAlloc-before.TotalAlloc) - (carried() - was) - runs*3*4*n // frames, and x itself
 	if limit := int64(runs * 200_000); own > limit {
-		t.Errorf("%d runs took %d bytes beyond frames and vectors, want at most %d", runs, own, limit)
+		t.Errorf("%d runs took %d bytes beyond frames and vectors, must be at most %d", runs, own, limit)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestWaits(t *testing.T) {
 					t.Errorf("%d trips, must be %d; the operation took %v", trips, op.trips, took)
 				}
 				if messages != op.messages {
-					t.Errorf("%d messages were sent, want %d", messages, op.messages)
+					t.Errorf("%d messages were sent, must be %d", messages, op.messages)
 				}
 			})
 		})
@@ -179,7 +179,7 @@ func TestDupBeside(t *testing.T) {
 	}))
 	for r, g := range gs {
 		if trips, _ := g.Waits(); trips != 2 || g.Messages() != 2 {
-			t.Errorf("member %d: %d trips and %d messages, want 2 and 2", r, trips, g.Messages())
+			t.Errorf("member %d: %d trips and %d messages, must be 2 and 2", r, trips, g.Messages())
 		}
 		g.Close()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 )
 
 // TestBF16 trains every kind of model in bfloat16: its loss stays close to that of float32, and is not the same; over 3
@@ -31,7 +32,7 @@ func TestBF16(t *testing.T) {
 			c.Rounds, c.EvalEvery, c.Order, c.Optimizer.LR = 8, 4, "fixed", 1e-3
 			of := g
 			if model == "rgcn" {
-				of = typed(g)
+				of = jointtest.Typed(g)
 			}
 			loss := func(tr *Trainer) float64 { return tr.Result().Curve()[c.Rounds-1].Loss }
 			exact := trained(t, c, cut(t, of, "uneven", 1))[0]

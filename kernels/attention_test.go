@@ -200,7 +200,7 @@ func TestAttention(t *testing.T) {
 						t.Helper()
 						for i := range got {
 							if i%ld < values && !(math.Abs(float64(got[i])-want[i]) <= 2e-5*(1+math.Abs(want[i]))) && !(math.IsInf(want[i], -1)) {
-								t.Fatalf("%d heads of %d, %d rows, %d blocks: %s[%d] = %g, want %g", c.heads, c.dim, c.rows(), blocks, what, i, got[i], want[i])
+								t.Fatalf("%d heads of %d, %d rows, %d blocks: %s[%d] = %g, must be %g", c.heads, c.dim, c.rows(), blocks, what, i, got[i], want[i])
 							}
 						}
 					}
@@ -212,7 +212,7 @@ func TestAttention(t *testing.T) {
 					for i := range s.Top {
 						got := float64(s.Top[i]) + math.Log(float64(s.Sum[i]))
 						if i%c.ld < c.heads && math.Abs(got-want.log[i]) > 1e-5 {
-							t.Fatalf("log[%d] = %g, want %g", i, got, want.log[i])
+							t.Fatalf("log[%d] = %g, must be %g", i, got, want.log[i])
 						}
 					}
 					for i, v := range s.Y {

@@ -90,7 +90,7 @@ func TestBatchNorm(t *testing.T) {
 				x64[at] = v
 				slope := (up - down) / (2 * h)
 				if math.Abs(float64(plain.y[at])-y[i]) > 2e-5 || math.Abs(float64(plain.dx[at]-add[at])-slope) > 1e-4*(1+math.Abs(slope)) {
-					t.Fatalf("%v at %d, %d: y %g, want %g; dx %g, want %g", d, i, j, plain.y[at], y[i], plain.dx[at]-add[at], slope)
+					t.Fatalf("%v at %d, %d: y %g, must be %g; dx %g, must be %g", d, i, j, plain.y[at], y[i], plain.dx[at]-add[at], slope)
 				}
 			}
 		}
@@ -130,7 +130,7 @@ func TestColumnMoments(t *testing.T) {
 					sq += d * d
 				}
 				if math.Abs(mean[j]-m) > 1e-6 || math.Abs(square[j]-sq) > 1e-5*sq {
-					t.Fatalf("%d rows and the rest, column %d: mean %g, squares %g, want %g, %g", first, j, mean[j], square[j], m, sq)
+					t.Fatalf("%d rows and the rest, column %d: mean %g, squares %g, must be %g, %g", first, j, mean[j], square[j], m, sq)
 				}
 			}
 		}

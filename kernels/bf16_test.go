@@ -35,7 +35,7 @@ func TestToBF16Generic(t *testing.T) {
 		var got [1]uint16
 		toBF16Generic([]float32{math.Float32frombits(c.in)}, got[:])
 		if got[0] != c.want {
-			t.Errorf("%#x: %#x, want %#x", c.in, got[0], c.want)
+			t.Errorf("%#x: %#x, must be %#x", c.in, got[0], c.want)
 		}
 	}
 }
@@ -73,11 +73,11 @@ func TestConversions(t *testing.T) {
 			if top := maxAbsGeneric(x); n > 0 {
 				toInt8Generic(127/top, x, want)
 				if scale != top/127 {
-					t.Fatalf("scale %g, want %g", scale, top/127)
+					t.Fatalf("scale %g, must be %g", scale, top/127)
 				}
 			}
 			if !slices.Equal(y, want) {
-				t.Fatalf("ToInt8 of %d: %v, want %v", n, y, want)
+				t.Fatalf("ToInt8 of %d: %v, must be %v", n, y, want)
 			}
 			if slices.ContainsFunc(slices.Concat(all[:40], all[40+n:]), func(v int8) bool { return v != 99 }) {
 				t.Fatalf("ToInt8 of %d wrote outside", n)
@@ -98,7 +98,7 @@ func TestConversions(t *testing.T) {
 				x[at] = c.odd
 				same(t, "scale", []float32{ToInt8(x, y)}, []float32{c.want})
 				if slices.ContainsFunc(y, func(v int8) bool { return v != 0 }) {
-					t.Fatalf("%g: %v, want zeros", c.odd, y)
+					t.Fatalf("%g: %v, must be zeros", c.odd, y)
 				}
 			}
 		}
@@ -210,7 +210,7 @@ func TestGemmBF16(t *testing.T) {
 								bound = float64(k+1) * 0x1p-23 * abs
 							}
 							if got := float64(c[i*ldc+j]); !(math.Abs(got-sum) <= bound) {
-								t.Fatalf("%s %v acc %v exact %v: C[%d,%d] = %g, want %g within %g", f.name, d, acc, exact, i, j, got, sum, bound)
+								t.Fatalf("%s %v acc %v exact %v: C[%d,%d] = %g, must be %g within %g", f.name, d, acc, exact, i, j, got, sum, bound)
 							}
 						}
 						for j := n; j < ldc && i < m-1; j++ {

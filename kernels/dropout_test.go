@@ -37,16 +37,16 @@ func TestDropoutMask(t *testing.T) {
 				bits |= 1 << c
 			case 0:
 			default:
-				t.Fatalf("keep[%d] = %g, want 0 or 2", c, v)
+				t.Fatalf("keep[%d] = %g, must be 0 or 2", c, v)
 			}
 		}
 		if want := uint64(0x95c1623cde); bits != want {
-			t.Errorf("mask %#x, want %#x", bits, want)
+			t.Errorf("mask %#x, must be %#x", bits, want)
 		}
 		dropRow(42, 0, one, keep, false)
 		for c, v := range keep {
 			if v != 1 {
-				t.Fatalf("p = 0: keep[%d] = %g, want 1", c, v)
+				t.Fatalf("p = 0: keep[%d] = %g, must be 1", c, v)
 			}
 		}
 	})
@@ -77,10 +77,10 @@ func TestDropoutOfSparse(t *testing.T) {
 			keep := make([]float32, cols)
 			for k, c := range col {
 				if want := x[k] * dropped(key, p, keep)[c]; math.Float32bits(inRow[k]) != math.Float32bits(want) {
-					t.Fatalf("%d columns, p %g, column %d: %g, want %g", n, p, c, inRow[k], want)
+					t.Fatalf("%d columns, p %g, column %d: %g, must be %g", n, p, c, inRow[k], want)
 				}
 				if want := x[k] * dropped(keys[row[k]], p, keep)[column]; math.Float32bits(inColumn[k]) != math.Float32bits(want) {
-					t.Fatalf("%d rows, p %g, row %d: %g, want %g", n, p, row[k], inColumn[k], want)
+					t.Fatalf("%d rows, p %g, row %d: %g, must be %g", n, p, row[k], inColumn[k], want)
 				}
 			}
 		}

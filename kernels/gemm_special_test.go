@@ -76,7 +76,7 @@ func TestGemmSpecial(t *testing.T) {
 							want -= 2
 						}
 						if got := c[i*n+j]; got != want && (got == got || want == want) {
-							t.Fatalf("%s %v: C[%d,%d] = %g, want %g", f.name, d, i, j, got, want)
+							t.Fatalf("%s %v: C[%d,%d] = %g, must be %g", f.name, d, i, j, got, want)
 						}
 					}
 				}

@@ -108,7 +108,7 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3
 				bound = float64(k+1) * 0x1p-24 * abs
 			}
 			if math.Abs(float64(c[at])-sum) > bound {
-				t.Fatalf("%s: C[%d,%d] = %g, want %g within %g", what, i, j, c[at], sum, bound)
+				t.Fatalf("%s: C[%d,%d] = %g, must be %g within %g", what, i, j, c[at], sum, bound)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func TestTranspose(t *testing.T) {
 						want = x[r*ldx+q]
 					}
 					if y[i] != want {
-						t.Fatalf("%d rows of %d: y[%d] = %g, want %g", rows, k, i, y[i], want)
+						t.Fatalf("%d rows of %d: y[%d] = %g, must be %g", rows, k, i, y[i], want)
 					}
 				}
 			}
@@ -190,7 +190,7 @@ func TestLay(t *testing.T) {
 						want = x[q*ldx+c]
 					}
 					if y[i] != want {
-						t.Fatalf("%d of %d rows: y[%d] = %g, want %g", n, rows, i, y[i], want)
+						t.Fatalf("%d of %d rows: y[%d] = %g, must be %g", n, rows, i, y[i], want)
 					}
 				}
 			}
@@ -219,7 +219,7 @@ func TestPairs(t *testing.T) {
 						}
 					}
 					if got != want {
-						t.Fatalf("%d of %d rows: y[%d] = %#x, want %#x", n, rows, i, got, want)
+						t.Fatalf("%d of %d rows: y[%d] = %#x, must be %#x", n, rows, i, got, want)
 					}
 				}
 			}

@@ -75,11 +75,11 @@ func fenced(t *testing.T, offset, n int) (x []float32, check func()) {
 func same(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%s: length %d, want %d", what, len(got), len(want))
+		t.Fatalf("%s: length %d, must be %d", what, len(got), len(want))
 	}
 	for i := range got {
 		if math.Float32bits(got[i]) != math.Float32bits(want[i]) && (got[i] == got[i] || want[i] == want[i]) {
-			t.Fatalf("%s: [%d] = %g (%#x), want %g (%#x)", what, i, got[i], math.Float32bits(got[i]), want[i], math.Float32bits(want[i]))
+			t.Fatalf("%s: [%d] = %g (%#x), must be %g (%#x)", what, i, got[i], math.Float32bits(got[i]), want[i], math.Float32bits(want[i]))
 		}
 	}
 }

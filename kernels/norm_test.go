@@ -16,7 +16,7 @@ func TestExp(t *testing.T) {
 		x := float32(-87.3 + float64(i)*(87.3+88)/2_000_000)
 		want := math.Exp(float64(x))
 		if got := float64(exp(x)); math.Abs(got-want) > want*0x1p-22 {
-			t.Fatalf("exp(%g) = %g, want %g", x, got, want)
+			t.Fatalf("exp(%g) = %g, must be %g", x, got, want)
 		}
 	}
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -25,7 +25,7 @@ func TestExp(t *testing.T) {
 		for i := range in {
 			y := make([]float32, 1)
 			if sum := ExpSum(0, in[i:i+1], y); float32(sum) != out[i] && out[i] == out[i] {
-				t.Errorf("sum of exp(%g) = %g, want %g", in[i], sum, out[i])
+				t.Errorf("sum of exp(%g) = %g, must be %g", in[i], sum, out[i])
 			}
 			same(t, "exp", y, out[i:i+1])
 		}
@@ -33,10 +33,10 @@ func TestExp(t *testing.T) {
 			t.Errorf("empty sum %g", got)
 		}
 		if got := Max([]float32{nan, -3, nan, -2, nan}); got != -2 {
-			t.Errorf("Max = %g, want -2", got)
+			t.Errorf("Max = %g, must be -2", got)
 		}
 		if got := Max(nil); got != -inf {
-			t.Errorf("Max of nothing = %g, want -Inf", got)
+			t.Errorf("Max of nothing = %g, must be -Inf", got)
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestELU(t *testing.T) {
 		ELU(x, y)
 		for i, v := range x {
 			if want := math.Expm1(float64(v)); math.Abs(float64(y[i])-want) > 4.8e-7*math.Abs(want) {
-				t.Fatalf("ELU(%v) is %v, want %v", v, y[i], want)
+				t.Fatalf("ELU(%v) is %v, must be %v", v, y[i], want)
 			}
 		}
 		y = y[:6]
@@ -76,7 +76,7 @@ func TestRows(t *testing.T) {
 				x, dy, gain, bias := fill(1, make([]float32, n+offset))[offset:], fill(2, make([]float32, n)), noise(3, make([]float32, n)), noise(4, make([]float32, n))
 				scalar := func(what string, got, want float64) {
 					if math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
-						t.Fatalf("%s of %d: %g, want %g", what, n, got, want)
+						t.Fatalf("%s of %d: %g, must be %g", what, n, got, want)
 					}
 				}
 				row := func(what string, f, g func(y []float32)) {
@@ -179,7 +179,7 @@ func TestLayerNorm(t *testing.T) {
 			near := func(what string, got float32, want float64) {
 				t.Helper()
 				if !(math.Abs(float64(got)-want) <= 2e-5*(1+math.Abs(want))) {
-					t.Fatalf("%v %s: %g, want %g", d, what, got, want)
+					t.Fatalf("%v %s: %g, must be %g", d, what, got, want)
 				}
 			}
 			for i := range rows {

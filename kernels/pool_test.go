@@ -46,7 +46,7 @@ func TestPool(t *testing.T) {
 			break
 		}
 		if live > 3 || time.Now().After(deadline) {
-			t.Fatalf("%d helpers, %d idle: want at most 3, and none in the end", live, idle)
+			t.Fatalf("%d helpers, %d idle: must be at most 3, and none in the end", live, idle)
 		}
 	}
 	for i := range p.jobs {
@@ -113,7 +113,7 @@ func TestSets(t *testing.T) {
 			hash.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
 		}
 		if got, want := hash.Sum64(), uint64(0x8a16e3b76a0f087b); got != want {
-			t.Errorf("bits of the products: %#x, want %#x", got, want)
+			t.Errorf("bits of the products: %#x, must be %#x", got, want)
 		}
 	})
 }
@@ -125,7 +125,7 @@ func TestChoose(t *testing.T) {
 	} {
 		s, err := choose(c.ask, sets)
 		if s.name != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%q: %s, %v; want %s, %q", c.ask, s.name, err, c.want, c.err)
+			t.Errorf("%q: %s, %v; must be %s, %q", c.ask, s.name, err, c.want, c.err)
 		}
 	}
 	if !slices.Contains(Usable(), Name()) {

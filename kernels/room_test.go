@@ -14,7 +14,7 @@ func TestRoom(t *testing.T) {
 func testRoom[T float32 | uint16](t *testing.T, n int, x []T) {
 	t.Helper()
 	if len(x) != n {
-		t.Fatalf("%d values, want %d", len(x), n)
+		t.Fatalf("%d values, must be %d", len(x), n)
 	}
 	for i, v := range x {
 		if v != 0 {

@@ -35,11 +35,11 @@ func TestSetsOfProcessor(t *testing.T) {
 	}
 	got := Usable()
 	if best := got[len(got)-1]; os.Getenv(env) == "" && Name() != best {
-		t.Errorf("in use is %s, want %s", Name(), best)
+		t.Errorf("in use is %s, must be %s", Name(), best)
 	}
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("usable are %v, want %v", got, want)
+		t.Errorf("usable are %v, must be %v", got, want)
 	}
 }

@@ -53,7 +53,7 @@ func TestCrossEntropy(t *testing.T) {
 							slope = 0
 						}
 						if math.Abs(float64(g[i*ld+c])-slope) > 1e-6 {
-							t.Fatalf("%v: gradient at %d, %d is %g, want %g", d, i, c, g[i*ld+c], slope)
+							t.Fatalf("%v: gradient at %d, %d is %g, must be %g", d, i, c, g[i*ld+c], slope)
 						}
 					}
 					for c := i*ld + n; c < min((i+1)*ld, size); c++ {
@@ -63,7 +63,7 @@ func TestCrossEntropy(t *testing.T) {
 					}
 				}
 				if math.Abs(loss-want) > 1e-6*(1+math.Abs(want)) || math.Abs(count-wantCount) > 1e-9*float64(rows) {
-					t.Fatalf("%v: loss %g over %g, want %g over %g", d, loss, count, want, wantCount)
+					t.Fatalf("%v: loss %g over %g, must be %g over %g", d, loss, count, want, wantCount)
 				}
 				again := slices.Clone(before)
 				workers := runtime.GOMAXPROCS(1)
@@ -127,7 +127,7 @@ func TestCrossEntropyExtremes(t *testing.T) {
 				}
 				for c, v := range row {
 					if !(math.Abs(float64(v-truth[c])) <= 1e-6) && (v == v || truth[c] == truth[c]) {
-						t.Fatalf("gradient of row %d of %d is %g at %d, want %g", i, n, v, c, truth[c])
+						t.Fatalf("gradient of row %d of %d is %g at %d, must be %g", i, n, v, c, truth[c])
 					}
 				}
 			}
@@ -176,7 +176,7 @@ func TestSoftmaxExp(t *testing.T) {
 				}
 				between := x[i] <= -87.3 && x[i] >= -87.7 // where it becomes 0
 				if !between && math.Abs(float64(got)-want) > want*(0x1p-22-float64(x[i])*0x1p-28) || x[i] == 0 && got != 1 {
-					t.Fatalf("exp(%g) = %g, want %g", x[i], got, want)
+					t.Fatalf("exp(%g) = %g, must be %g", x[i], got, want)
 				}
 			}
 		}

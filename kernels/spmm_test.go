@@ -143,7 +143,7 @@ func testSpMM(t *testing.T, n int, lengths []int, gap, offset int, weighted, acc
 				bound = float64(rowPtr[i+1]-rowPtr[i]+1) * 0x1p-24 * abs[j]
 			}
 			if got := float64(y[i*ld+j]); math.Abs(got-sum[j]) > bound {
-				t.Fatalf("n %d rows %d gap %d weighted %v acc %v exact %v: Y[%d,%d] = %g, want %g within %g", n, rows, gap, weighted, acc, exact, i, j, got, sum[j], bound)
+				t.Fatalf("n %d rows %d gap %d weighted %v acc %v exact %v: Y[%d,%d] = %g, must be %g within %g", n, rows, gap, weighted, acc, exact, i, j, got, sum[j], bound)
 			}
 		}
 		for j := n; j < ld && i < rows-1; j++ {
@@ -186,7 +186,7 @@ func TestSpMax(t *testing.T) {
 				}
 				same(t, fmt.Sprintf("n %d lengths %v", n, lengths), y, want)
 				if !slices.Equal(arg, wantArg) {
-					t.Fatalf("n %d lengths %v: arg %v, want %v", n, lengths, arg, wantArg)
+					t.Fatalf("n %d lengths %v: arg %v, must be %v", n, lengths, arg, wantArg)
 				}
 			}
 		}
@@ -200,7 +200,7 @@ func panics(t *testing.T, want string, f func()) {
 		t.Helper()
 		s, _ := recover().(string)
 		if !strings.HasPrefix(s, "kernels: ") || !strings.Contains(s, want) {
-			t.Errorf("panic %q, want kernels: … %s", s, want)
+			t.Errorf("panic %q, must be kernels: … %s", s, want)
 		}
 	}()
 	f()

@@ -31,7 +31,7 @@ func TestStrips(t *testing.T) {
 			var s spmm
 			s.init("SpMM", rowPtr, col, n, len(x), ld)
 			if got, want := s.stripWidth() > 0, c.copied && active.tiles.lay != nil; got != want {
-				t.Errorf("n %d of %d rows: copied %v, want %v", n, c.tall, got, want)
+				t.Errorf("n %d of %d rows: copied %v, must be %v", n, c.tall, got, want)
 			}
 			if active.tiles.lay == nil {
 				continue

@@ -112,7 +112,7 @@ func TestDot(t *testing.T) {
 					abs += math.Abs(float64(x[i]) * float64(y[i]))
 				}
 				if got := float64(Dot(x, y)); math.Abs(got-sum) > float64(n)*0x1p-24*abs {
-					t.Fatalf("n %d: %g, want %g", n, got, sum)
+					t.Fatalf("n %d: %g, must be %g", n, got, sum)
 				}
 				counts(1, x)
 				counts(2, y)
@@ -121,7 +121,7 @@ func TestDot(t *testing.T) {
 					sum += float64(x[i]) * float64(y[i])
 				}
 				if got := float64(Dot(x, y)); n < 10000 && got != sum {
-					t.Fatalf("n %d, integers: %g, want %g", n, got, sum)
+					t.Fatalf("n %d, integers: %g, must be %g", n, got, sum)
 				}
 			}
 		}

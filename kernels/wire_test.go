@@ -24,12 +24,12 @@ func TestFloats(t *testing.T) {
 		}
 		for i, v := range x {
 			if want := binary.LittleEndian.Uint32(b[lo+4*i:]); math.Float32bits(v) != want {
-				t.Errorf("offset %d, value %d: %#x, want %#x", lo, i, math.Float32bits(v), want)
+				t.Errorf("offset %d, value %d: %#x, must be %#x", lo, i, math.Float32bits(v), want)
 			}
 		}
 	}
 	if littleEndian && views != 2 {
-		t.Errorf("%d of 8 addresses give a view, want the 2 aligned ones", views)
+		t.Errorf("%d of 8 addresses give a view, must be the 2 aligned ones", views)
 	}
 	if x, ok := Floats(nil); !ok || len(x) != 0 {
 		t.Errorf("no bytes: %v, %t", x, ok)
@@ -48,7 +48,7 @@ func TestAddWide(t *testing.T) {
 		active.addWide(x, sum)
 		for i := range sum {
 			if sum[i] != want[i] {
-				t.Fatalf("%d values: sum %d is %v, want %v", n, i, sum[i], want[i])
+				t.Fatalf("%d values: sum %d is %v, must be %v", n, i, sum[i], want[i])
 			}
 		}
 	}

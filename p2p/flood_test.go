@@ -213,7 +213,7 @@ func TestStrangersFlood(t *testing.T) {
 			}
 		}
 		if tried, got := stop(); tried < enough || got > 0 {
-			t.Errorf("%s: %d attempts, of which %d were served: want at least %d, and none", transport, tried, got, enough)
+			t.Errorf("%s: %d attempts, of which %d were served: must be at least %d, and none", transport, tried, got, enough)
 		} else {
 			t.Logf("%s: %d attempts, %.1f MiB more memory at most", transport, tried, float64(most)/(1<<20))
 		}

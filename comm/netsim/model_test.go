@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	} {
 		m, err := parse(text)
 		if err != nil || m != want {
-			t.Errorf("%q is %+v, %v, want %+v", text, m, err, want)
+			t.Errorf("%q is %+v, %v, must be %+v", text, m, err, want)
 		}
 		if again, err := parse(m.String()); err != nil || again != m {
 			t.Errorf("%+v writes itself as %q, which is %+v, %v", m, m.String(), again, err)
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	for _, text := range []string{"", "latency", "latency=-1s", "rate=5", "rate=0Mbit", "rate=1e400Mbit", "rate=NaNbit",
 		"loss=1", "loss=100%", "loss=NaN", "speed=1", "loss=1%,loss=2%", "latency=1ms,"} {
 		if m, err := parse(text); err == nil || !strings.Contains(err.Error(), "netsim: ") {
-			t.Errorf("%q is %+v, %v, want an error", text, m, err)
+			t.Errorf("%q is %+v, %v, must be an error", text, m, err)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestParseTable(t *testing.T) {
 	} {
 		got, err := netsim.ParseTable(text)
 		if err != nil || got.All != want.All || !slices.Equal(got.Pairs, want.Pairs) {
-			t.Errorf("%q is %+v, %v, want %+v", text, got, err, want)
+			t.Errorf("%q is %+v, %v, must be %+v", text, got, err, want)
 		}
 		if again, err := netsim.ParseTable(got.String()); err != nil || again.String() != got.String() {
 			t.Errorf("%+v writes itself as %q, which is %+v, %v", got, got.String(), again, err)
@@ -61,7 +61,7 @@ func TestParseTable(t *testing.T) {
 	for _, text := range []string{"", ";", "0: rate=5Mbit", "0-0: rate=5Mbit", "0-x: rate=5Mbit",
 		"-1>2: rate=5Mbit", "0-1:", "0>1>2: rate=5Mbit"} {
 		if got, err := netsim.ParseTable(text); err == nil || !strings.Contains(err.Error(), "netsim: ") {
-			t.Errorf("%q is %+v, %v, want an error", text, got, err)
+			t.Errorf("%q is %+v, %v, must be an error", text, got, err)
 		}
 	}
 	two, _ := netsim.ParseTable("0-2: rate=5Mbit")

@@ -92,7 +92,7 @@ func TestTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := arrivals(t, test.cfg, len(test.want)); !slices.Equal(got, test.want) {
-				t.Errorf("arrived at %v, want %v", got, test.want)
+				t.Errorf("arrived at %v, must be %v", got, test.want)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestPartitionForEver(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
 		defer cancel()
 		if _, err := net.Transport(0).Recv(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("across the partition: %v, want the deadline", err)
+			t.Errorf("across the partition: %v, must be the deadline", err)
 		}
 		if _, err := net.Transport(2).Recv(t.Context(), 1); err != nil {
 			t.Errorf("on one side of it: %v", err)
@@ -206,7 +206,7 @@ func TestLose(t *testing.T) {
 		for _, err := range append(errs, err) {
 			fault, ok := errors.AsType[*comm.PeerError](err)
 			if !ok || fault.Rank != 2 || !errors.Is(err, netsim.ErrLost) {
-				t.Errorf("%v, want a PeerError of peer 2 that is lost", err)
+				t.Errorf("%v, must be a PeerError of peer 2 that is lost", err)
 			}
 		}
 		if err := ts[0].Send(t.Context(), 1, nil, []byte("x")); err != nil {
@@ -223,10 +223,10 @@ func TestStats(t *testing.T) {
 		}
 	}
 	if frames, bytes := net.Stats(0, 1); frames != 4 || bytes != 6 {
-		t.Errorf("%d frames of %d bytes, want 4 of 6", frames, bytes)
+		t.Errorf("%d frames of %d bytes, must be 4 of 6", frames, bytes)
 	}
 	if frames, bytes := net.Stats(1, 0); frames != 0 || bytes != 0 {
-		t.Errorf("%d frames of %d bytes back, want none", frames, bytes)
+		t.Errorf("%d frames of %d bytes back, must be none", frames, bytes)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestNetworkOfPairs(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := time.Since(start); got != want {
-				t.Errorf("from %d: arrived after %v, want %v", from, got, want)
+				t.Errorf("from %d: arrived after %v, must be %v", from, got, want)
 			}
 			start = time.Now()
 		}

@@ -49,7 +49,7 @@ func TestArrival(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, want := time.Since(start), time.Duration(60+10*i)*time.Millisecond; got != want {
-				t.Errorf("frame %d arrives after %v, want %v", i, got, want)
+				t.Errorf("frame %d arrives after %v, must be %v", i, got, want)
 			}
 		}
 		for _, m := range ts {
@@ -78,7 +78,7 @@ func TestLossOver(t *testing.T) {
 		// One packet is repeated 0.2 + 0.04 + … = 0.25 times; its variance is 0.2/0.8².
 		mean, want := float64(total)/count/1e6, 10+2*10*0.25
 		if tolerance := 4 * 20 * math.Sqrt(0.3125/count); math.Abs(mean-want) > tolerance {
-			t.Errorf("mean delay %.3f ms, want %.3f ± %.3f", mean, want, tolerance)
+			t.Errorf("mean delay %.3f ms, must be %.3f ± %.3f", mean, want, tolerance)
 		}
 		for _, m := range ts {
 			m.Close()
@@ -155,7 +155,7 @@ func TestPairs(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := time.Since(start); got != arrival.after {
-				t.Errorf("from %d to %d: %v, want %v", arrival.from, arrival.to, got, arrival.after)
+				t.Errorf("from %d to %d: %v, must be %v", arrival.from, arrival.to, got, arrival.after)
 			}
 		}
 		for _, m := range ts {

@@ -50,7 +50,7 @@ func (c Coding) check(t *testing.T, got, want mat.Dense) {
 				top = columns[j]
 			}
 			if d := math.Abs(float64(got.At(i, j)) - float64(v)); !(d <= c.off(v, top)) {
-				t.Fatalf("%+v: row %d, column %d: %g came, %g was sent, want it within %g", c, i, j, got.At(i, j), v, c.off(v, top))
+				t.Fatalf("%+v: row %d, column %d: %g came, %g was sent, must be within %g", c, i, j, got.At(i, j), v, c.off(v, top))
 			}
 		}
 	}
@@ -94,10 +94,10 @@ func TestMessages(t *testing.T) {
 			}
 			want := min(dense, sparse)
 			if dense != c.MaxLen(rows, cols) {
-				t.Errorf("%+v: at most %d bytes, want %d", c, c.MaxLen(rows, cols), dense)
+				t.Errorf("%+v: at most %d bytes, must be %d", c, c.MaxLen(rows, cols), dense)
 			}
 			if c.Compress == "" && len(b) != want || len(b) > want {
-				t.Errorf("%+v, share %g: %d bytes, want %d", c, share, len(b), want)
+				t.Errorf("%+v, share %g: %d bytes, must be %d", c, share, len(b), want)
 			}
 			if c.Compress != "" && share == 0.05 && len(b) >= want {
 				t.Errorf("%+v, share %g: %d bytes, no less than the %d without compression", c, share, len(b), want)
@@ -130,7 +130,7 @@ func TestNarrowBytes(t *testing.T) {
 		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, 0}), []byte{0x01, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x80, 0x3f}},
 	} {
 		if b := New(k.c).Append(nil, Block{Dense: k.x}, everyRow(k.x.Rows)); !bytes.Equal(b, k.want) {
-			t.Errorf("%+v: % x, want % x", k.c, b, k.want)
+			t.Errorf("%+v: % x, must be % x", k.c, b, k.want)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestLanes(t *testing.T) {
 					}
 					bytes := int64(rows * c.RowLen(cols))
 					if b := g.Bytes().Halo; b > bytes || c.Compress == "" && b != bytes {
-						t.Errorf("%+v, %d columns: %d bytes were sent, want %d", c, cols, b, bytes)
+						t.Errorf("%+v, %d columns: %d bytes were sent, must be %d", c, cols, b, bytes)
 					}
 				})
 			}
@@ -260,7 +260,7 @@ func TestParseColumnsRefuses(t *testing.T) {
 		{Coding{}, append(message(columnRows, 1.0, 0.0), make([]byte, 24)...), 3, "code of the rows must be known (got 3)"},
 	} {
 		if _, err := New(k.c).Parse(k.b, k.rows, 2); err == nil || !strings.Contains(err.Error(), k.want) {
-			t.Errorf("%+v, % x: %v, want %q", k.c, k.b, err, k.want)
+			t.Errorf("%+v, % x: %v, must be %q", k.c, k.b, err, k.want)
 		}
 	}
 }
@@ -331,7 +331,7 @@ func FuzzCoded(f *testing.F) {
 			return
 		}
 		if x.Rows() != int(rows) || x.Cols() != int(cols) {
-			t.Fatalf("%d×%d, want %d×%d", x.Rows(), x.Cols(), rows, cols)
+			t.Fatalf("%d×%d, must be %d×%d", x.Rows(), x.Cols(), rows, cols)
 		}
 		if x.Sparse != nil {
 			if err := x.Sparse.Valid(); err != nil {

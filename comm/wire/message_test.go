@@ -42,7 +42,7 @@ func TestRowsTravelWhole(t *testing.T) {
 		}
 		b = b[len("before"):]
 		if b[0] != test.code {
-			t.Errorf("share %g, many values %t: code %d, want %d", test.share, test.many, b[0], test.code)
+			t.Errorf("share %g, many values %t: code %d, must be %d", test.share, test.many, b[0], test.code)
 		}
 		s := nonZeros(Block{Dense: d}, everyRow(d.Rows))
 		if !bytes.Equal(b, new(Coder).Append(nil, Block{Sparse: s}, rows)) {
@@ -123,7 +123,7 @@ func TestParseRowsRefuses(t *testing.T) {
 		{message(denseRows, zeros...), "shortest layout, without zeros (got code 2)"},
 	} {
 		if _, err := new(Coder).Parse(test.b, 2, 20); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("% x: %v, want %q", test.b, err, test.want)
+			t.Errorf("% x: %v, must be %q", test.b, err, test.want)
 		}
 	}
 	if _, err := new(Coder).Parse(message(denseRows, dense...), 2, 20); err != nil {
@@ -149,7 +149,7 @@ func FuzzRows(f *testing.F) {
 			return
 		}
 		if x.Rows() != int(rows) || x.Cols() != int(cols) {
-			t.Fatalf("%d×%d, want %d×%d", x.Rows(), x.Cols(), rows, cols)
+			t.Fatalf("%d×%d, must be %d×%d", x.Rows(), x.Cols(), rows, cols)
 		}
 		if x.Sparse != nil {
 			if err := x.Sparse.Valid(); err != nil {

@@ -66,7 +66,7 @@ func TestPartitionRefuses(t *testing.T) {
 		{assign(ByColumn{}, gap, 0), "every site must own a node (b owns none)"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
-			t.Errorf("%v, want %q", c.err, c.want)
+			t.Errorf("%v, must be %q", c.err, c.want)
 		}
 	}
 }

@@ -41,15 +41,15 @@ func TestOrders(t *testing.T) {
 		t.Fatalf("bandwidth %d of a shuffled path", b)
 	}
 	if b := bandwidth(adj, rcm(adj)); b != 1 {
-		t.Errorf("RCM gives a path bandwidth %d, want 1", b)
+		t.Errorf("RCM gives a path bandwidth %d, must be 1", b)
 	}
 	grid := shuffled(&graph.Graph{Adj: lattice(t, 12, 40)})
 	if b := bandwidth(grid, rcm(grid)); b > 14 {
-		t.Errorf("RCM gives a 12 × 40 lattice bandwidth %d, want at most 14", b)
+		t.Errorf("RCM gives a 12 × 40 lattice bandwidth %d, must be at most 14", b)
 	}
 	by := orderByDegree(&graph.CSR{NumDst: 5, NumSrc: 5, RowPtr: []int64{0, 1, 3, 4, 8, 8}, Col: []int32{3, 2, 3, 1, 0, 1, 2, 4}})
 	if want := []int32{3, 1, 0, 2, 4}; !slices.Equal(by, want) {
-		t.Errorf("by degree %v, want %v", by, want)
+		t.Errorf("by degree %v, must be %v", by, want)
 	}
 	// Fifty communities of 64: what an edge inside one reads lies within one cluster's length or
 	// so.

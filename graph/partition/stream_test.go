@@ -60,7 +60,7 @@ func TestFormulas(t *testing.T) {
 	} {
 		owner, err := Bounded(c.p, c.goal).Assign(graphtest.Path(4), 2, 0)
 		if err != nil || !slices.Equal(owner, c.want) {
-			t.Errorf("%s %+v: %v, %v, want %v", c.what, c.goal, owner, err, c.want)
+			t.Errorf("%s %+v: %v, %v, must be %v", c.what, c.goal, owner, err, c.want)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestPoliciesFindCommunities(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := float64(cutOf(g, owner)) / float64(cutOf(g, random)); got > most {
-			t.Errorf("%s cuts %.3f of what random cuts, want at most %.2f", name, got, most)
+			t.Errorf("%s cuts %.3f of what random cuts, must be at most %.2f", name, got, most)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestPoliciesRefuse(t *testing.T) {
 		{assign(Bounded(ByColumn{}, Goal{Train: 1}), graphtest.Path(8), 0), "part 1 would hold 2 training nodes, of at most 1"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
-			t.Errorf("%v, want %q", c.err, c.want)
+			t.Errorf("%v, must be %q", c.err, c.want)
 		}
 	}
 	defer func() {

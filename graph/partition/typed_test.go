@@ -56,7 +56,7 @@ func TestTypedShards(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := typedEdges(t, shards); !reflect.DeepEqual(got, want) {
-				t.Fatalf("%s, %s: %d typed edges, want the graph's %d", name, what, len(got), len(want))
+				t.Fatalf("%s, %s: %d typed edges, must be the graph's %d", name, what, len(got), len(want))
 			}
 			dir := filepath.Join(t.TempDir(), "shards")
 			if _, err := shard.WriteDir(dir, shards, shard.Meta{}); err != nil {

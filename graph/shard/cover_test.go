@@ -83,6 +83,6 @@ func TestMinCoverOfLongPath(t *testing.T) {
 		adj.RowPtr = append(adj.RowPtr, int64(len(adj.Col)))
 	}
 	if rows, sums := leastCover(adj); len(rows)+len(sums) != n-1 {
-		t.Errorf("%d messages, want %d", len(rows)+len(sums), n-1)
+		t.Errorf("%d messages, must be %d", len(rows)+len(sums), n-1)
 	}
 }

@@ -99,7 +99,7 @@ func TestCoverCarriesEveryEdgeOnce(t *testing.T) {
 				return sum
 			}
 			if got, want := total(all, sent), total(adj, value); math.Abs(got-want) > 1e-5*want {
-				t.Fatalf("destination %d: %v, want %v", i, got, want)
+				t.Fatalf("destination %d: %v, must be %v", i, got, want)
 			}
 		}
 	})

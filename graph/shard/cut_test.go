@@ -203,11 +203,11 @@ func TestShardLaws(t *testing.T) {
 				}
 			}
 			if s.Halo() != len(need) || s.Adj.NumEdges() != int(edges) {
-				t.Fatalf("part %d: %d halo rows and %d edges, want %d and %d", p, s.Halo(), s.Adj.NumEdges(), len(need), edges)
+				t.Fatalf("part %d: %d halo rows and %d edges, must be %d and %d", p, s.Halo(), s.Adj.NumEdges(), len(need), edges)
 			}
 			for k, d := range s.Adj.Degrees() {
 				if u := s.Global[k]; d != degree[u] {
-					t.Fatalf("part %d: degree of %d is %v, want %v", p, u, d, degree[u])
+					t.Fatalf("part %d: degree of %d is %v, must be %v", p, u, d, degree[u])
 				}
 			}
 			for q, of := range shards {
@@ -247,7 +247,7 @@ func TestConsistentRefuses(t *testing.T) {
 		{func(s []*Shard) []*Shard { s[0].Boundary[1] = nil; return s }, "part 1 that part 0 owns are not"},
 	} {
 		if err := Consistent(c.edit(cutPath(t, 10, 3))); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
+			t.Errorf("%v, must be %q", err, c.want)
 		}
 	}
 }
@@ -305,7 +305,7 @@ func TestCutRefuses(t *testing.T) {
 		{&graph.Graph{Adj: graph.CSR{RowPtr: []int64{0}}}, nil, 1, "parts must be 1 to 0, as many as nodes (got 1)"},
 	} {
 		if _, err := Cut(c.g, c.owner, c.parts); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v, want %q", err, c.want)
+			t.Errorf("%v, must be %q", err, c.want)
 		}
 	}
 	if shards, err := Cut(g, []int32{2, 2, 0, 0}, 3); err != nil || shards[1].Owned != 0 || shards[1].Halo() != 0 {

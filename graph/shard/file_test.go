@@ -111,7 +111,7 @@ func TestShardRefusesForged(t *testing.T) {
 		c.edit(s)
 		_, err := decode(encode(t, s.sections()))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			t.Errorf("%s: %v, must be %q", c.name, err, c.want)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestWriteReadDir(t *testing.T) {
 		t.Error("the mark is left")
 	}
 	if again, err := ReadManifest(dir); err != nil || !reflect.DeepEqual(again, m) {
-		t.Errorf("manifest %+v, want %+v, %v", again, m, err)
+		t.Errorf("manifest %+v, must be %+v, %v", again, m, err)
 	}
 	got, closer, err := ReadDir(dir)
 	if err != nil {
@@ -297,7 +297,7 @@ func TestReadShardAgainstManifest(t *testing.T) {
 		c.do(dir)
 		path := filepath.Join(dir, "part-0")
 		if _, _, err := ReadShard(path); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
-			t.Errorf("%v, want %q and the path", err, c.want)
+			t.Errorf("%v, must be %q and the path", err, c.want)
 		}
 		if _, _, err := ReadDir(dir); err == nil {
 			t.Errorf("%s: ReadDir accepts it", c.want)

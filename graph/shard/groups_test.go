@@ -72,7 +72,7 @@ func TestGroupedRefuses(t *testing.T) {
 		"a sum must be over at least 2 rows (got": sums([]float32{1, 0}, []int32{0, 1}),
 	} {
 		if err := c.Grouped(2); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+			t.Errorf("%v, must be %q", err, want)
 		}
 	}
 	if err := sums([]float32{1, 2, 1, 1}, []int32{0, 1}, []int32{2, 3}).Grouped(2); err != nil {

@@ -33,14 +33,14 @@ func TestReorderIsTheSamePartition(t *testing.T) {
 			}
 			own := slices.Sorted(slices.Values(s.Global[:s.Owned]))
 			if !slices.Equal(own, shards[p].Global[:s.Owned]) || !slices.Equal(s.HaloPtr, shards[p].HaloPtr) {
-				t.Fatalf("part %d owns %v, want %v", p, own, shards[p].Global[:s.Owned])
+				t.Fatalf("part %d owns %v, must be %v", p, own, shards[p].Global[:s.Owned])
 			}
 			if again, err := decode(encode(t, s.sections())); err != nil || !reflect.DeepEqual(again, s) {
-				t.Fatalf("part %d reads back as %+v, want %+v (%v)", p, again, s, err)
+				t.Fatalf("part %d reads back as %+v, must be %+v (%v)", p, again, s, err)
 			}
 		}
 		if got := together(t, out); !reflect.DeepEqual(got, together(t, shards)) || got.N() != g.N() {
-			t.Fatalf("together %+v, want %+v", got, g)
+			t.Fatalf("together %+v, must be %+v", got, g)
 		}
 		if out[0].Fingerprint == shards[0].Fingerprint || !slices.Equal(before, shards[0].Global) {
 			t.Fatalf("fingerprint %x as before, or the shards changed", out[0].Fingerprint)

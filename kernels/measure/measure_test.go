@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if peaks < 5 || peaks > 20 || ours != 2+2*peaks || theirs != peaks || r.Turns < 5 || r.Turns > peaks {
-		t.Errorf("%d, %d and %d runs, %d turns count, want at least 5 of each, 20 at most", ours, peaks, theirs,
+		t.Errorf("%d, %d and %d runs, %d turns count, must be at least 5 of each, 20 at most", ours, peaks, theirs,
 			r.Turns)
 	}
 	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-12*want }
@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	if _, err := c.Run(1, Wall, 0, Engine{"broken", func() (float64, error) { return 0, broken }}); err != broken {
-		t.Errorf("error %v, want %v", err, broken)
+		t.Errorf("error %v, must be %v", err, broken)
 	}
 }
 

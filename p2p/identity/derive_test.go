@@ -17,7 +17,7 @@ func TestDeriveIdentity(t *testing.T) {
 		}
 		seen[id.PeerID()] = true
 		if want := "12D3KooWSsK9D5mcQufhSywidYeLShKfGPKEZg9rx5Vbhq3ZvrHz"; rank == 2 && id.PeerID() != want {
-			t.Errorf("rank 2 is %s, want %s", id.PeerID(), want)
+			t.Errorf("rank 2 is %s, must be %s", id.PeerID(), want)
 		}
 	}
 	if len(seen) != 3 {

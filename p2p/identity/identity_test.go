@@ -19,11 +19,11 @@ func TestKeyIsMadeOnceAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.PeerID() != again.PeerID() || !strings.HasPrefix(first.PeerID(), "12D3KooW") {
-		t.Errorf("peer ID %s, later %s, want one Ed25519 ID", first.PeerID(), again.PeerID())
+		t.Errorf("peer ID %s, later %s, must be one Ed25519 ID", first.PeerID(), again.PeerID())
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("directory holds %v (%v), want the key alone", entries, err)
+		t.Errorf("directory holds %v (%v), must be the key alone", entries, err)
 	}
 	if runtime.GOOS == "windows" {
 		return
@@ -34,7 +34,7 @@ func TestKeyIsMadeOnceAndKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info.Mode() != want {
-			t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+			t.Errorf("%s has mode %v, must be %v", name, info.Mode(), want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestKeyFileRefused(t *testing.T) {
 		}
 		_, err := Load(path, nil)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: error %v, want %q and the path in it", test.name, err, test.want)
+			t.Errorf("%s: error %v, must be %q and the path in it", test.name, err, test.want)
 		}
 	}
 	if _, err := Load(dir, nil); err == nil || !strings.Contains(err.Error(), "must be a regular file") {

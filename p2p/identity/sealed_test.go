@@ -20,10 +20,10 @@ func say(word string) func() (string, error) { return func() (string, error) { r
 func TestSealedIdentity(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "identity.key")
 	if _, err := Create(path, "short"); err == nil || !strings.Contains(err.Error(), "at least 8") {
-		t.Errorf("%v, want a longer passphrase", err)
+		t.Errorf("%v, must be a longer passphrase", err)
 	}
 	if _, err := Load(path, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v, want no file yet", err)
+		t.Errorf("%v, must be no file yet", err)
 	}
 	made, err := Create(path, "correct horse battery staple")
 	if err != nil {
@@ -31,21 +31,21 @@ func TestSealedIdentity(t *testing.T) {
 	}
 	file, err := os.ReadFile(path)
 	if err != nil || !strings.HasPrefix(string(file), "-----BEGIN AGE ENCRYPTED FILE-----\n") || strings.Contains(string(file), "PRIVATE") {
-		t.Errorf("%q (%v), want an armored age file", file, err)
+		t.Errorf("%q (%v), must be an armored age file", file, err)
 	}
 	got, err := Load(path, say("correct horse battery staple"))
 	if err != nil || got.PeerID() != made.PeerID() {
-		t.Errorf("%s (%v), want %s", got.id, err, made.PeerID())
+		t.Errorf("%s (%v), must be %s", got.id, err, made.PeerID())
 	}
 	if _, err := Load(path, nil); !errors.Is(err, errSealed) {
-		t.Errorf("%v, want %v", err, errSealed)
+		t.Errorf("%v, must be %v", err, errSealed)
 	}
 	if _, err := Load(path, say("correct horse battery stable")); err == nil || !strings.Contains(err.Error(), "wrong passphrase") {
-		t.Errorf("%v, want a word about the passphrase", err)
+		t.Errorf("%v, must be a word about the passphrase", err)
 	}
 	none := errors.New("nobody there")
 	if _, err := Load(path, func() (string, error) { return "", none }); !errors.Is(err, none) {
-		t.Errorf("%v, want %v", err, none)
+		t.Errorf("%v, must be %v", err, none)
 	}
 	if _, err := Create(path, ""); err == nil || !strings.Contains(err.Error(), "never replaced") {
 		t.Errorf("%v: a key must not be replaced", err)
@@ -62,7 +62,7 @@ func TestSealedIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Load(costly, say("correct horse battery staple")); err == nil || !strings.Contains(err.Error(), "work factor too large") {
-		t.Errorf("%v, want it refused for its cost", err)
+		t.Errorf("%v, must be refused for its cost", err)
 	}
 }
 

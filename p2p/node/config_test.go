@@ -33,7 +33,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 	} {
 		err := Config{Identity: id, Transport: test.transport, Listen: []string{test.addr}}.Validate()
 		if (err == nil) != test.ok {
-			t.Errorf("%s over %q: error %v, want ok %v", test.addr, test.transport, err, test.ok)
+			t.Errorf("%s over %q: error %v, must be ok %v", test.addr, test.transport, err, test.ok)
 		}
 	}
 }

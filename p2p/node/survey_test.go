@@ -42,7 +42,7 @@ func TestSurvey(t *testing.T) {
 	}
 	for _, want := range []string{"here tcp", "here relay"} { // it does not join, and holds no reservation
 		if s, ok := seen[want]; !ok || s.Err == nil {
-			t.Errorf("%s: %+v, want an error", want, s)
+			t.Errorf("%s: %+v, must be an error", want, s)
 		}
 	}
 }

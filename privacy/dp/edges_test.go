@@ -231,7 +231,7 @@ func TestSpent(t *testing.T) {
 		{Guarantee{1, 1e-5}, 0, "at least 1"},
 	} {
 		if _, err := NewEdges(c.g, c.releases, [32]byte{}); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v, %d releases: %v, want %q", c.g, c.releases, err, c.want)
+			t.Errorf("%+v, %d releases: %v, must be %q", c.g, c.releases, err, c.want)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func TestGuaranteeText(t *testing.T) {
 	for text, want := range map[string]string{"": "must be a number", "x": "must be a number", "1,": "must be a number", "1,x": "must be a number", "0": "epsilon must be above 0", "1,2": "delta must be"} {
 		var g Guarantee
 		if err := g.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
+			t.Errorf("%q: %v, must be %q", text, err, want)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestKills(t *testing.T) {
 			}
 		})
 		if count[repeat] == 0 || count[final] == 0 || (count[wait] == 0) != (size == 3) { // with one lost of three nobody waits
-			t.Errorf("%d members: verdicts %v, want some of each", size, count)
+			t.Errorf("%d members: verdicts %v, must be some of each", size, count)
 		}
 	}
 }

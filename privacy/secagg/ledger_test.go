@@ -125,7 +125,7 @@ func TestLostMember(t *testing.T) {
 		}
 	}
 	if outcomes[15] == 0 || outcomes[13] == 0 || len(outcomes) != 2 {
-		t.Errorf("sums %v, want some of all members (15), some of three (13), and no other", outcomes)
+		t.Errorf("sums %v, must be some of all members (15), some of three (13), and no other", outcomes)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestAllRestarted(t *testing.T) {
 		}
 		_, errs := generation(t, test.here, ledgers, 1, -1, 0)
 		if err := errors.Join(errs...); test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-			t.Errorf("%v: %v, want %q", test.here, err, test.want)
+			t.Errorf("%v: %v, must be %q", test.here, err, test.want)
 		}
 	}
 }

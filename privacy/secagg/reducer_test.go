@@ -216,7 +216,7 @@ func TestBytes(t *testing.T) {
 			}
 			grid = int64(2 * (size - 1) * 8 * limbs)
 			if got := float64(with-grid) / float64(floats); got != factor {
-				t.Errorf("%d members, %d bits: %.4f of the bytes of floats, want %v", size, bits, got, factor)
+				t.Errorf("%d members, %d bits: %.4f of the bytes of floats, must be %v", size, bits, got, factor)
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func TestRefusals(t *testing.T) {
 		})
 		for r, err := range errs {
 			if err == nil || !strings.Contains(err.Error(), test.says) || sent[r] != 0 {
-				t.Errorf("%d members: error %v after %d bytes, want %q after none", test.size, err, sent[r], test.says)
+				t.Errorf("%d members: error %v after %d bytes, must be %q after none", test.size, err, sent[r], test.says)
 			}
 		}
 	}
@@ -273,7 +273,7 @@ func TestMasksDependOnParameters(t *testing.T) {
 			return &comm.Contribution{Update: make([]float32, update), Counts: []int64{1}, Meta: []byte{7, byte(rank)}, Common: 1}
 		})
 		if same[0].counts[0] != 3 {
-			t.Errorf("members alike count %d, want 3", same[0].counts[0])
+			t.Errorf("members alike count %d, must be 3", same[0].counts[0])
 		}
 	}
 }
@@ -336,7 +336,7 @@ func TestKeys(t *testing.T) {
 			named = named || errors.As(err, &at) && at.Rank == rank && strings.Contains(err.Error(), says)
 		}
 		if !named {
-			t.Errorf("%s: errors %v, want %q of rank %d", what, errs, says, rank)
+			t.Errorf("%s: errors %v, must be %q of rank %d", what, errs, says, rank)
 		}
 	}
 	blamed("a foreign signature", run(func(r int, terms *Terms) {
@@ -371,7 +371,7 @@ func TestKeysOfTwoFaces(t *testing.T) {
 		found = found || err != nil && strings.Contains(err.Error(), "saw other keys")
 	}
 	if !found {
-		t.Errorf("errors %v, want one of other keys", errs)
+		t.Errorf("errors %v, must be one of other keys", errs)
 	}
 }
 
@@ -405,7 +405,7 @@ func TestMagnitudes(t *testing.T) {
 		want := float64(x) + float64(y)
 		got := narrow(sums)[0]
 		if exponent > -72 && x > y && got != float32(want) {
-			t.Fatalf("%g + %g = %g, want %g", x, y, got, want)
+			t.Fatalf("%g + %g = %g, must be %g", x, y, got, want)
 		}
 		if float64(got)*(1+0x1p-23) < want {
 			t.Fatalf("%g + %g = %g is too small", x, y, got)

@@ -141,7 +141,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	for _, c := range tests {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
-			t.Errorf("%v, want %q", c.err, c.want)
+			t.Errorf("%v, must be %q", c.err, c.want)
 		}
 	}
 }

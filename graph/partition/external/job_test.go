@@ -67,7 +67,7 @@ func files(t fataler, dir string) map[string]string {
 
 func same(t fataler, what string, got, want map[string]string) {
 	if len(got) != len(want) {
-		t.Fatal(what, "files", len(got), "want", len(want))
+		t.Fatal(what, "files", len(got), "must be", len(want))
 	}
 	for name := range want {
 		if got[name] != want[name] {
@@ -206,7 +206,7 @@ func TestKilledJobGoesOn(t *testing.T) {
 			t.Errorf("%+v, %v", m, err)
 		}
 		if list, err := os.ReadDir(other); err != nil || len(list) != 4 {
-			t.Errorf("%v, %v: want three parts and a manifest", list, err)
+			t.Errorf("%v, %v: must be three parts and a manifest", list, err)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func TestJobsRefuse(t *testing.T) {
 		{write(s, Job{Policy: partition.Bounded(partition.ByColumn{}, partition.Goal{Train: 1}), Parts: 3}), "raise the bound on train"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
-			t.Errorf("%v, want %q", c.err, c.want)
+			t.Errorf("%v, must be %q", c.err, c.want)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "out", "x"), nil, 0o600); err == nil {
@@ -271,7 +271,7 @@ func TestStoredGraphsAreChecked(t *testing.T) {
 			s.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: %v, must be %q", name, err, c.want)
 		}
 	}
 	// And any damaged byte is found before anything is assigned.
@@ -362,6 +362,6 @@ func TestTypedGraphsAreNotStreamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := OpenGraph(path); err == nil || !strings.Contains(err.Error(), "edges have types") {
-		t.Fatalf("error is %v, want one that says that edges have types", err)
+		t.Fatalf("error is %v, must be one that says that edges have types", err)
 	}
 }

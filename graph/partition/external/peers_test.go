@@ -188,7 +188,7 @@ func TestSharesRefuse(t *testing.T) {
 			dirs[p] = filepath.Join(dir, fmt.Sprintf("refused-%d-%d", at, p))
 		}
 		if _, err := team(t, path, test.job, test.rounds, dirs, netsim.New(test.peers, netsim.Config{}).Transports()); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("case %d: %v, want %q", at, err, test.want)
+			t.Errorf("case %d: %v, must be %q", at, err, test.want)
 		}
 	}
 	// The first peer has another seed.
@@ -213,7 +213,7 @@ func TestSharesRefuse(t *testing.T) {
 	wait.Wait()
 	for p, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("peer %d", 1-p)) {
-			t.Errorf("peer %d: %v, want the other named", p, err)
+			t.Errorf("peer %d: %v, must be the other named", p, err)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestReport(t *testing.T) {
 		WorkBalance: 36 * 3 / 106.0, Slowest: 1, NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, ByteBalance: 1, HaloBalance: 1.5,
 		Rows: [][]int64{{0, 1, 0}, {1, 0, 1}, {0, 1, 0}}}
 	if !reflect.DeepEqual(r, want) {
-		t.Errorf("got %+v, want %+v", r, want)
+		t.Errorf("got %+v, must be %+v", r, want)
 	}
 	if r := Measure(&shard.Manifest{Parts: make([]shard.Part, 2)}); !reflect.DeepEqual(r, Report{Parts: 2, Rows: square(2)}) {
 		t.Errorf("of nothing: %+v", r)
@@ -40,13 +40,13 @@ func TestCoverByHand(t *testing.T) {
 	// 3, 4, and row 2 or the sum for 1. Without sums that would be 2 and 3 rows.
 	plan, r := Plans(shards), Measure(shard.Describe(shards, shard.Meta{}))
 	if got := plan.Rows[0][1] + plan.Sums[0][1]; got != 2 || r.Rows[0][1] != 2 {
-		t.Errorf("0 → 1: %d messages of %d rows, want 2 of 2", got, r.Rows[0][1])
+		t.Errorf("0 → 1: %d messages of %d rows, must be 2 of 2", got, r.Rows[0][1])
 	}
 	if got := plan.Rows[1][0] + plan.Sums[1][0]; got != 2 || r.Rows[1][0] != 3 {
-		t.Errorf("1 → 0: %d messages of %d rows, want 2 of 3", got, r.Rows[1][0])
+		t.Errorf("1 → 0: %d messages of %d rows, must be 2 of 3", got, r.Rows[1][0])
 	}
 	if plan.Total != 4 || r.Halo != 5 {
-		t.Errorf("%d messages of %d rows, want 4 of 5", plan.Total, r.Halo)
+		t.Errorf("%d messages of %d rows, must be 4 of 5", plan.Total, r.Halo)
 	}
 }
 
