@@ -78,6 +78,9 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 // Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run); empty if there
 // are none. If m and g do not fit, the error is an *InputError.
 func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
+	if m.Decoder != nil {
+		return mat.Dense{}, input(infer.ErrLinks)
+	}
 	whole := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer whole.Close()
 	metric := map[target.Kind]eval.Metric{target.Single: "accuracy", target.Several: "micro-f1", target.Numbers: "r2"}[m.Spec.Kind()]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -31,6 +32,9 @@ func (p Predictions) By(card modelfile.Card) Predictions {
 // Predict applies m to g. If they do not fit, as in the number of features, the error is an
 // *InputError.
 func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
+	if m.Decoder != nil {
+		return Predictions{}, input(infer.ErrLinks)
+	}
 	logits, err := m.Infer(g.Numbered())
 	if err != nil {
 		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))

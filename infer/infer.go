@@ -116,6 +116,9 @@ func (p *run) logits(ctx context.Context) (logits mat.Dense, err error) {
 // Fits returns why m cannot predict for s; nil: it can.
 func Fits(m *nn.Model, s *shard.Shard) error {
 	var errs []error
+	if m.Decoder != nil {
+		errs = append(errs, ErrLinks)
+	}
 	if got, must := s.X.Cols(), m.Spec.Features; got != must {
 		errs = append(errs, fmt.Errorf("nodes must have %d features, as the model has (got %d)", must, got))
 	}

@@ -2,6 +2,7 @@ package infer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/pairs"
 )
+
+// ErrLinks is the fault of a model that predicts links where one of nodes is wanted.
+var ErrLinks = errors.New("the model must predict classes or numbers of nodes (got one of task links): peer recommend lists its links")
 
 // Recommendation is a link that a graph lacks.
 type Recommendation struct {

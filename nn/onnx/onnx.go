@@ -70,6 +70,8 @@ func refusal(s nn.Spec) error {
 		}
 	}
 	switch {
+	case s.Decoder != nil:
+		return fmt.Errorf("onnx: a model of links scores pairs of nodes and is not exported")
 	case s.CorrectSmooth != nil:
 		return fmt.Errorf("onnx: a model with Correct & Smooth reads the training labels at every prediction and is not exported")
 	case s.Closed != nil && s.Closed.Adjacent > 0:

@@ -132,6 +132,9 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if in.graph.Labels.Kind() == target.Numbers {
 		return cli.Invalidf("comparing needs nodes with classes (got a numeric target): peer train gives the errors together, and on one part those of a site alone")
 	}
+	if in.plan.Task == "links" {
+		return cli.Invalidf("comparing needs task auto (got links): peer train ranks links together, and on one part those of a site alone")
+	}
 	if len(in.shards) < 2 {
 		return cli.Invalidf("comparing needs at least 2 sites (got %d): give --peers", len(in.shards))
 	}

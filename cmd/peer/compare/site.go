@@ -50,6 +50,9 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 	if own.Labels.Kind() == target.Numbers {
 		return nil, fmt.Errorf("%s: comparing needs nodes with classes (got a numeric target)", own.Name)
 	}
+	if p.Task == "links" {
+		return nil, fmt.Errorf("%s: comparing needs task auto (got links)", own.Name)
+	}
 	s := &Site{Metric: o.Metric, TestNodes: len(rowsOf(own, graph.Test))}
 	if s.TestNodes == 0 {
 		return nil, fmt.Errorf("%s: comparing needs labelled test nodes at this site (got none)", own.Name)
