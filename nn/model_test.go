@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 		change func(*nn.Spec)
 		want   []string
 	}{
-		{func(s *nn.Spec) { s.Task, s.LayerOutput = "many", "" }, []string{`task must be "single", "multi" or "regression" (got "many")`, `layer output (carry) must be "hidden" or "scores" (got "")`}},
+		{func(s *nn.Spec) { s.Task, s.LayerOutput = "many", "" }, []string{`task must be "single", "multi", "regression" or "links" (got "many")`, `layer output (carry) must be "hidden" or "scores" (got "")`}},
 		{func(s *nn.Spec) { s.Features = 0 }, []string{"(got 0)", "encoder.out must be the 0 features"}},
 		{func(s *nn.Spec) { s.Classes = -1 }, []string{"(got -1)", "layers[1].out must be the -1 classes"}},
 		{func(s *nn.Spec) { s.Encoder.Kind = "cnn" }, []string{`or "closed" (got "cnn")`}},
