@@ -33,8 +33,8 @@ const (
 const MostEvidence = 1 << 16
 
 const (
-	mostFrame    = comm.MaxFrame - linkHeader
-	mostMessage  = HeaderLen + 8*mostNumbers // a share; sums have a shorter header
+	mostFrame   = comm.MaxFrame - linkHeader
+	mostMessage = HeaderLen + 8*mostNumbers // a share; sums have a shorter header
 )
 
 func sendMessage(ctx context.Context, t comm.Transport, to int, kind byte, b []byte) error {
