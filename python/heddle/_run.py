@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import csv
 import html
 import json
 import os
@@ -12,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional
 
 import numpy as np
 
@@ -145,12 +146,38 @@ class Run(_Output):
 
     def embeddings(self, data: Any = None) -> np.ndarray:
         """Returns the rows that the last linear map reads, [N, H] float32."""
+        self._of_nodes()
         if data is None and self._data is None:
             raise _program.InputError("this run was not trained here: give the data whose embeddings are wanted")
         with tempfile.TemporaryDirectory() as t:
             rows = pathlib.Path(t) / "rows.npz"
             self._ask(data, t, "--out", str(pathlib.Path(t) / "p.npz"), "--embeddings", str(rows))
             return _load(rows)["embeddings"]
+
+    def recommend(
+        self, nodes: Optional[Iterable[Any]] = None, k: int = 10, data: Any = None, relation: Optional[str] = None
+    ) -> dict[str, np.ndarray]:
+        """Returns the best new links by a model of links (task="links"), a row a link, R rows.
+
+        Args:
+            nodes: IDs of the nodes that get links; None: all.
+            k: links for each node and relation.
+            data: a graph, as of `train`, whose links are known and left out; None: the one of the run.
+            relation: name of the relation of the links; None: each of the model's.
+
+        Returns:
+            arrays [R]: `node` and `other`, IDs of the two ends, `relation`, its name, `rank` from 1, and `score`, log-odds.
+        """
+        if data is None and self._data is None:
+            raise _program.InputError("this run was not trained here: give the data whose links are known")
+        given = _program.flags({"k": k, "relation": relation}) + [f"--node={one}" for one in ([] if nodes is None else nodes)]
+        with tempfile.TemporaryDirectory() as t:
+            out = pathlib.Path(t) / "links.csv"
+            self._ask(data, t, "--out", str(out), *given, command="recommend")
+            with open(out, newline="", encoding="utf-8") as f:
+                rows = list(csv.DictReader(f))
+        kinds = {"node": str, "relation": str, "rank": np.int64, "other": str, "score": np.float32}
+        return {name: np.array([row[name] for row in rows]).astype(kind) for name, kind in kinds.items()}
 
     def report(self) -> Report:
         """Returns the page about the run, which a notebook shows."""
@@ -186,6 +213,10 @@ class Run(_Output):
 
         return _pyg.to_pyg(self.model_file)
 
+    def _of_nodes(self) -> None:
+        if read_model(self.model_file)[0]["task"] == "links":
+            raise _program.InputError("a model of links predicts nothing of a node: recommend() returns links, metrics['ranks'] the figures")
+
     def _of_classes(self, name: str, data: Any) -> np.ndarray:
         arrays = self._arrays(data)
         if name not in arrays:
@@ -194,6 +225,7 @@ class Run(_Output):
 
     def _arrays(self, data: Any = None) -> dict[str, np.ndarray]:
         """Returns the predictions by node number."""
+        self._of_nodes()
         if data is None:
             if "own" not in self._cached:
                 self._cached["own"] = _load(self.out / "predictions.npz")
@@ -203,12 +235,12 @@ class Run(_Output):
             self._ask(data, t, "--out", str(file))
             return _load(file)
 
-    def _ask(self, data: Any, temporary: str, *args: str) -> None:
+    def _ask(self, data: Any, temporary: str, *args: str, command: str = "predict") -> None:
         at = self._data if data is None else None
         if at is None:
             at = _written(data, None, pathlib.Path(temporary), None)
         with _names_of(at, data):
-            _program.run(["predict", "--model", str(self.model_file), "--data", str(at), *args])
+            _program.run([command, "--model", str(self.model_file), "--data", str(at), *args])
 
 
 class Comparison(_Output):

@@ -138,7 +138,7 @@ class Model(nn.Module):
         held_out: Optional[torch.Tensor] = None,
         edge_attr: Optional[torch.Tensor] = None,
     ) -> torch.Tensor:
-        """Returns the logits of every node, [N, C]; of a regression the predictions.
+        """Returns the logits of every node, [N, C]; of a regression the predictions, of links the rows that the decoder reads.
 
         Args:
             x: [N, F], dense or sparse as given to `train`: class means round the rows of sparse features.

@@ -127,6 +127,23 @@ class Training(unittest.TestCase):
         self.assertAlmostEqual(1 - (off**2).sum() / ((numbers.y[test] - numbers.y[test].mean()) ** 2).sum(), run.metrics["test"], places=4)
         self.assertGreater(run.metrics["test"], 0.5)
 
+    @unittest.skipIf("task" not in heddle.Settings.__annotations__, "SKIPPED: this program has no task links")
+    def test_links(self):
+        run = heddle.train(self.graph, progress=False, transport="memory", mode="standalone", task="links", rounds=3)
+        self.assertEqual((run.metrics["metric"], run.metrics["ranks"]["test"]["mrr"]), ("mrr", run.metrics["test"]))
+        links = run.recommend(["3", "40"], k=2)
+        self.assertEqual((list(links["node"]), list(links["rank"])), (["3", "3", "40", "40"], [1, 2, 1, 2]))
+        known = {tuple(map(str, pair)) for pair in self.graph.edge_index.T}
+        for pair in zip(links["node"], links["other"]):
+            self.assertFalse(known & {pair, pair[::-1]}, pair)
+        self.assertGreaterEqual(links["score"][0], links["score"][1])
+        self.assertEqual(len(run.recommend(k=1)["node"]), 240)
+        for ask in (run.predict, run.embeddings):
+            with self.assertRaisesRegex(heddle.InputError, "recommend"):
+                ask()
+        with self.assertRaisesRegex(heddle.InputError, "a model of links"):
+            run.to_onnx("never.onnx")
+
     def test_tune(self):
         run = heddle.tune(self.graph, progress=False, transport="memory", budget="2MB")
         self.assertTrue(any(one["chosen"] for one in run.metrics["tried"]))
