@@ -526,7 +526,7 @@ func TestWithoutFeatures(t *testing.T) {
 		return c.Spec.Layers[0].Out, c.Rounds, c.Optimizer.Decay
 	}
 	p := Defaults(Plan{Mode: "standalone", Model: "rgcn"})
-	if hidden, rounds, decay := widths(p); hidden != 64 || rounds != 100 || decay != 0.02 {
+	if hidden, rounds, decay := widths(p); hidden != 64 || rounds != 200 || decay != 0.02 {
 		t.Errorf("with features: %d columns, %d epochs, decay %g", hidden, rounds, decay)
 	}
 	data.Numbered = true
