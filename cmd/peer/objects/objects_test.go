@@ -72,8 +72,9 @@ func TestFetch(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := httputil.NewSingleHostReverseProxy(back)
-		p.Director = func(out *http.Request) { out.URL.Scheme, out.URL.Host = back.Scheme, back.Host } // the signed host stays
+		p := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = back.Scheme, back.Host // the signed host stays
+		}}
 		p.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 		p.ModifyResponse = func(res *http.Response) error {
 			if r.Method == http.MethodGet && cuts.Add(1) <= 4 {
