@@ -105,10 +105,8 @@ type result struct {
 	processor, peak          float64 // seconds, MB
 }
 
-func (o options) run(ctx context.Context, p *page.Page) error {
-	p.Table("graph %s", "k %d", "policy %s", "cut %d", "volume %d", "node balance %.3f", "edge balance %.3f",
-		"processor seconds %.3f", "memory, MB %.1f")
-	var all [][]result // of one graph and number of parts
+// each calls f for each graph and number of parts.
+func (o options) each(f func(name string, g *graph.Graph, k int) error) error {
 	for _, name := range strings.Split(o.graphs, ",") {
 		g, err := graphs.Open(o.root, name)
 		if err != nil {
@@ -119,24 +117,40 @@ func (o options) run(ctx context.Context, p *page.Page) error {
 			if err != nil {
 				return err
 			}
-			var results []result
-			if o.baseline != "" {
-				if results, err = o.measureBaseline(ctx, name, g, k); err != nil {
-					return err
-				}
+			if err := f(name, g, k); err != nil {
+				return err
 			}
-			for _, policy := range strings.Split(o.policies, ",") {
-				r, err := o.measure(g, policy, k)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", name, policy, err)
-				}
-				results = append(results, r)
-			}
-			for _, r := range results {
-				p.Row(name, k, r.policy, r.cut, r.volume, r.nodeBalance, r.edgeBalance, r.processor, r.peak)
-			}
-			all = append(all, results)
 		}
+	}
+	return nil
+}
+
+func (o options) run(ctx context.Context, p *page.Page) error {
+	p.Table("graph %s", "k %d", "policy %s", "cut %d", "volume %d", "node balance %.3f", "edge balance %.3f",
+		"processor seconds %.3f", "memory, MB %.1f")
+	var all [][]result // of one graph and number of parts
+	err := o.each(func(name string, g *graph.Graph, k int) (err error) {
+		var results []result
+		if o.baseline != "" {
+			if results, err = o.measureBaseline(ctx, name, g, k); err != nil {
+				return err
+			}
+		}
+		for _, policy := range strings.Split(o.policies, ",") {
+			r, err := o.measure(g, policy, k)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", name, policy, err)
+			}
+			results = append(results, r)
+		}
+		for _, r := range results {
+			p.Row(name, k, r.policy, r.cut, r.volume, r.nodeBalance, r.edgeBalance, r.processor, r.peak)
+		}
+		all = append(all, results)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if o.baseline != "" {
 		relate(p, all)

@@ -2,10 +2,8 @@ package partition
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -24,26 +22,16 @@ const (
 func (o options) work(p *page.Page) error {
 	p.Table("graph %s", "k %d", "policy %s", "even in %s", "messages %d", "work balance %.2f", "node balance %.2f",
 		"layer at 1 Gbit/s, ms %.1f", "at 10 Gbit/s, ms %.1f")
-	for _, name := range strings.Split(o.graphs, ",") {
-		g, err := graphs.Open(o.root, name)
-		if err != nil {
-			return err
-		}
-		for _, list := range strings.Split(o.parts, ",") {
-			k, err := strconv.Atoi(list)
-			if err != nil {
-				return err
-			}
-			for _, policy := range strings.Split(o.policies, ",") {
-				for _, goal := range []partition.Goal{{Vertices: 1.03}, partition.Even} {
-					if err := slowest(p, g, name, policy, goal, k); err != nil {
-						return fmt.Errorf("%s, %s: %w", name, policy, err)
-					}
+	return o.each(func(name string, g *graph.Graph, k int) error {
+		for _, policy := range strings.Split(o.policies, ",") {
+			for _, goal := range []partition.Goal{{Vertices: 1.03}, partition.Even} {
+				if err := slowest(p, g, name, policy, goal, k); err != nil {
+					return fmt.Errorf("%s, %s: %w", name, policy, err)
 				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // slowest adds the row of one partition.
