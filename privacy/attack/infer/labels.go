@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -25,30 +26,16 @@ func (run *Run) RowClasses() (Finding, error) {
 		for of := range all {
 			right[of], all[of] = make([]float64, run.Shards[0].Labels.Classes), make([]float64, run.Shards[0].Labels.Classes)
 		}
-		for victim, own := range run.Shards {
-			if victim == run.Attacker {
-				continue
-			}
-			before, _, err := run.crossing(victim)
-			if err != nil {
-				return f, err
-			}
-			for i, v := range own.Boundary[run.Attacker] {
-				of := 0
-				switch own.Split[v] {
-				case graph.Test:
-					of = 1
-				case graph.Train:
-				default:
-					continue
-				}
-				if c := own.Labels.Class[v]; c >= 0 {
-					all[of][c]++
-					if largest(before[r], i) == int(c) {
-						right[of][c]++
-					}
+		err := run.compared(func(own *shard.Shard, v int32, before []mat.Dense, i, of int) {
+			if c := own.Labels.Class[v]; c >= 0 {
+				all[of][c]++
+				if largest(before[r], i) == int(c) {
+					right[of][c]++
 				}
 			}
+		})
+		if err != nil {
+			return f, err
 		}
 		value, base, n := 0.0, 0.0, 0.0
 		for c, k := range all[0] {
@@ -65,6 +52,27 @@ func (run *Run) RowClasses() (Finding, error) {
 		}
 	}
 	return f, nil
+}
+
+// compared calls f for the training nodes (of = 0) and the test nodes (of = 1) of other members whose rows the attacker
+// receives: node v of own, whose row of each round is row i of before.
+func (run *Run) compared(f func(own *shard.Shard, v int32, before []mat.Dense, i, of int)) error {
+	kinds := map[graph.Split]int{graph.Train: 0, graph.Test: 1}
+	for victim, own := range run.Shards {
+		if victim == run.Attacker {
+			continue
+		}
+		before, _, err := run.crossing(victim)
+		if err != nil {
+			return err
+		}
+		for i, v := range own.Boundary[run.Attacker] {
+			if of, ok := kinds[own.Split[v]]; ok {
+				f(own, v, before, i, of)
+			}
+		}
+	}
+	return nil
 }
 
 func largest(x mat.Dense, i int) (at int) {

@@ -5,8 +5,9 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // RowTargets infers the numeric targets of other members' training nodes from the rows of the closed form that are sent, by
@@ -22,33 +23,19 @@ func (run *Run) RowTargets() (Finding, error) {
 	for r := range run.Model.Closed.Spec.Rounds {
 		numbers := make([][2][]float64, width) // of training and test nodes, by column
 		targets := make([][2][]float64, labels.Classes)
-		for victim, own := range run.Shards {
-			if victim == run.Attacker {
-				continue
+		err := run.compared(func(own *shard.Shard, v int32, before []mat.Dense, i, of int) {
+			if !own.Labels.Has(int(v)) {
+				return
 			}
-			before, _, err := run.crossing(victim)
-			if err != nil {
-				return f, err
+			for k := range numbers {
+				numbers[k][of] = append(numbers[k][of], float64(before[r].At(i, k)))
 			}
-			for i, v := range own.Boundary[run.Attacker] {
-				of := 0
-				switch own.Split[v] {
-				case graph.Test:
-					of = 1
-				case graph.Train:
-				default:
-					continue
-				}
-				if !own.Labels.Has(int(v)) {
-					continue
-				}
-				for k := range numbers {
-					numbers[k][of] = append(numbers[k][of], float64(before[r].At(i, k)))
-				}
-				for c := range targets {
-					targets[c][of] = append(targets[c][of], float64(own.Labels.Values[int(v)*labels.Classes+c]))
-				}
+			for c := range targets {
+				targets[c][of] = append(targets[c][of], float64(own.Labels.Values[int(v)*labels.Classes+c]))
 			}
+		})
+		if err != nil {
+			return f, err
 		}
 		for _, x := range numbers {
 			for _, y := range targets {
