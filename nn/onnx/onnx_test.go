@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 )
 
@@ -141,7 +142,7 @@ func TestRefusals(t *testing.T) {
 	own := gcn
 	own.Layers = slices.Clone(gcn.Layers)
 	own.Layers[1].Conv = "one of our own"
-	for want, spec := range map[string]nn.Spec{"a model of links": {Task: "links"}, "Correct & Smooth": smoothed, "layer 2": own,
+	for want, spec := range map[string]nn.Spec{"a model of links": {Decoder: &pairs.Spec{Kind: "dot"}}, "Correct & Smooth": smoothed, "layer 2": own,
 		"without features": {Closed: &closed.Layout{Adjacent: 3}}} {
 		if err := Write(io.Discard, &nn.Model{Spec: spec}, modelfile.Card{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("must be refused for %q (got %v)", want, err)
