@@ -182,18 +182,24 @@ func relate(p *page.Page, all [][]result) {
 	}
 }
 
-// measure measures one policy.
-func (o options) measure(g *graph.Graph, policy string, k int) (result, error) {
-	by, err := partition.ParsePolicy(policy)
-	if err != nil {
-		return result{}, err
+// policy returns the policy of that name. What balances keeps the nodes even, as METIS does.
+func (o options) policy(name string) (partition.Policy, error) {
+	by, err := partition.ParsePolicy(name)
+	if err != nil || name != "multilevel" && !strings.HasPrefix(name, "restream") {
+		return by, err
 	}
 	goal := partition.Goal{Vertices: 1.03}
 	if o.objective == "cut" {
 		goal.Objective = partition.EdgeCut
 	}
-	if policy == "multilevel" || strings.HasPrefix(policy, "restream") {
-		by = partition.Bounded(by, goal)
+	return partition.Bounded(by, goal), nil
+}
+
+// measure measures one policy.
+func (o options) measure(g *graph.Graph, policy string, k int) (result, error) {
+	by, err := o.policy(policy)
+	if err != nil {
+		return result{}, err
 	}
 	return measureNodes(g, by, policy, k, o.repeat)
 }

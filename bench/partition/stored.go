@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/ingest"
-	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -51,7 +50,7 @@ func (o options) stream(p *page.Page) error {
 					return err
 				}
 				out := filepath.Join(o.stored, fmt.Sprintf("%s-%d-%s-%d", name, o.edges, policy, k))
-				r, err := streamOne(p, name, path, out, policy, k, o.memory)
+				r, err := o.streamOne(p, name, path, out, policy, k, o.memory)
 				if err != nil {
 					return err
 				}
@@ -71,8 +70,8 @@ func (o options) stream(p *page.Page) error {
 // peak is the most memory that this process has held, in MB.
 func peak() int64 { return measure.Resident("VmHWM", false) >> 20 }
 
-func streamOne(p *page.Page, name, path, out, policy string, k int, memory int64) (r quality.Report, err error) {
-	by, err := partition.ParsePolicy(policy)
+func (o options) streamOne(p *page.Page, name, path, out, policy string, k int, memory int64) (r quality.Report, err error) {
+	by, err := o.policy(policy)
 	if err != nil {
 		return r, err
 	}

@@ -53,7 +53,7 @@ func (o options) teams(ctx context.Context, p *page.Page, name string) error {
 			return err
 		}
 		for _, policy := range strings.Split(o.policies, ",") {
-			by, err := partition.ParsePolicy(policy)
+			by, err := o.policy(policy)
 			if err != nil {
 				return err
 			}
