@@ -155,7 +155,8 @@ func dealt(path string, sites, phones int, labelled float64, seed uint64) (m mem
 			g.Split[i] = splitOf(labelled, key.Float64(uint64(i)))
 		}
 	}
-	parts, err := partition.Partition(g, partition.Multilevel{}, sites+phones, seed)
+	byNodes := partition.Multilevel{Goal: partition.Goal{Vertices: 1.03}} // each has its own few nodes, whatever their edges
+	parts, err := partition.Partition(g, byNodes, sites+phones, seed)
 	if err != nil {
 		return m, cli.Invalid(err)
 	}
