@@ -66,7 +66,7 @@ func (c Config) Validate() error {
 	if c.Links != nil {
 		errs = append(errs, c.Links.Validate())
 		fault(c.Inductive, "inductive must be false for task links (got true): edges are held out, not nodes")
-		fault(c.Balanced, "balanced must be false for task links (got true): there are no classes to weigh")
+		fault(c.Balanced, "balanced must be false for task links (got true): links have no classes")
 		fault(c.Boundary != 1, "boundary must be exact for task links (got %g): a link needs the rows of both ends", c.Boundary)
 	}
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch must be one of %q (got %q)", Fetches, c.Fetch)

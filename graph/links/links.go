@@ -109,7 +109,7 @@ func (r Rule) Of(relation string, u, v int64) graph.Split {
 // Cut applies r to the shard of a peer. s stays as it is.
 func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
 	if r.Time != nil && (r.Time.Column < 0 || r.Time.Column >= s.EdgeX.Cols) {
-		return nil, fmt.Errorf("link_times must name a column of the edges, of which there are %d (got column %d)", s.EdgeX.Cols, r.Time.Column)
+		return nil, fmt.Errorf("links: the column of times must be one of the %d columns of the edges, from 0 (got %d)", s.EdgeX.Cols, r.Time.Column)
 	}
 	pairs, err := pairsOf(r.Relations, s.Typed.Names)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Cut) divide(r Rule, s *shard.Shard, g *graph.CSR, relation, owned int) 
 				l.Split = r.Of(c.Relations[relation], s.Global[i], s.Global[j])
 			}
 			keep[k] = l.Split == graph.Train
-			if int(j) != i { // a loop is no link
+			if int(j) != i { // a self-loop is not a link
 				c.Links = append(c.Links, l)
 			}
 		}

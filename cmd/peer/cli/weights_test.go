@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// TestClassWeightsOfAFile: a flag may name a file of weights; what is wrong with it is said with its line.
+// TestClassWeightsOfAFile: a flag may name a file of weights. An error names the line.
 func TestClassWeightsOfAFile(t *testing.T) {
 	for text, c := range map[string][2]string{
 		"class,weight\nfraud,5\n# others\nok, 0.5\n": {"fraud=5,ok=0.5", ""},

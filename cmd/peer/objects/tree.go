@@ -107,8 +107,8 @@ const (
 	attempts = 5        // of each request, from where it stopped
 )
 
-// Fetch reads an object in ranges, several at a time, into the new file at path. A range that breaks off is asked for
-// again from where it stopped; an object that changes meanwhile is an error.
+// Fetch reads an object in ranges, several at a time, into the new file at path. If a range breaks off, Fetch
+// continues it where it stopped. An object that changes meanwhile is an error.
 func (t *tree) Fetch(ctx context.Context, name, path string) (err error) {
 	info, err := t.store.StatObject(ctx, t.bucket, t.key(name), minio.StatObjectOptions{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Start starts the gateway with an empty bucket, heddle, and returns the environment of its clients; under the name
-// gateway it has the directory whose folders are buckets. Where there is no versitygw it skips the test.
+// gateway it has the directory whose folders are buckets. Without versitygw it skips the test.
 func Start(t testing.TB) (env map[string]string) {
 	t.Helper()
 	program, err := exec.LookPath("versitygw")
