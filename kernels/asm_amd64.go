@@ -46,9 +46,6 @@ func dropoutAVX2(lo, hi, limit uint32, up float32, x, y []float32, add, past boo
 func dropColumnsAVX2(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
 
 //go:noescape
-func dropRowsAVX2(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
-
-//go:noescape
 func addWideAVX2(x []float32, sum []float64)
 
 //go:noescape
@@ -88,7 +85,7 @@ func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add, past b
 func dropColumnsAVX512(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
 
 //go:noescape
-func dropRowsAVX512(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
+func compactAVX512(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
 
 //go:noescape
 func addWideAVX512(x []float32, sum []float64)

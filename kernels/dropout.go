@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Dropout multiplies an element by 1/(1−p), or with probability p by 0. Which ones is a function of
@@ -40,28 +41,75 @@ func dropoutRow(key uint64, limit uint32, up float32, x, y []float32, add, past 
 	active.dropout(uint32(key), uint32(key>>32), limit, up, x, y, add, past)
 }
 
-// DropoutColumns is Dropout of a row's values x at the given columns.
-func DropoutColumns(key uint64, p float32, col []int32, x, y []float32) {
-	checkLength("x of DropoutColumns", len(x), len(col))
-	checkLength("y of DropoutColumns", len(y), len(col))
-	reads(x)
-	writes(y)
-	active.dropCols(uint32(key), uint32(key>>32), dropLimit(p), 1/(1-p), col, x, y)
+// DropoutKept writes to kept how many values of each row of a CSR, x at the columns col, Dropout leaves other than 0; keys are
+// those of the rows.
+func DropoutKept(keys []uint64, p float32, rowPtr []int64, col []int32, x []float32, kept []int64) {
+	checkLength("kept of DropoutKept", len(kept), len(keys))
+	checkRows("DropoutKept", keys, rowPtr, col, x)
+	r := packRooms.Get().(*packRoom)
+	for k := range keys {
+		kept[k] = int64(r.pack(&keys[k], p, col[rowPtr[k]:rowPtr[k+1]], x[rowPtr[k]:rowPtr[k+1]], nil, nil))
+	}
+	packRooms.Put(r)
 }
 
-// DropoutRows is Dropout of a column's values x in the given rows, of which keys has the keys.
-func DropoutRows(keys []uint64, column int, p float32, row []int32, x, y []float32) {
-	checkLength("x of DropoutRows", len(x), len(row))
-	checkLength("y of DropoutRows", len(y), len(row))
-	if len(row) == 0 {
-		return
+// DropoutPack writes what DropoutKept has counted: the values that Dropout leaves of row k, and their columns, from place
+// into[k] of y and at on. into has one element more than keys.
+func DropoutPack(keys []uint64, p float32, rowPtr []int64, col []int32, x []float32, into []int64, at []int32, y []float32) {
+	checkRows("DropoutPack", keys, rowPtr, col, x)
+	checkRows("what DropoutPack writes", keys, into, at, y)
+	r := packRooms.Get().(*packRoom)
+	for k := range keys {
+		lo, hi := into[k], into[k+1]
+		if n := r.pack(&keys[k], p, col[rowPtr[k]:rowPtr[k+1]], x[rowPtr[k]:rowPtr[k+1]], at[lo:hi], y[lo:hi]); n != int(hi-lo) {
+			panic(fmt.Sprintf("kernels: DropoutPack has room for %d values of a row (got %d)", hi-lo, n))
+		}
 	}
-	if uint64(active.maxIndex(row)) >= uint64(len(keys)) {
-		panic("kernels: DropoutRows: a row has no key")
+	packRooms.Put(r)
+}
+
+// checkRows panics where rows of a CSR, as many as there are keys, lie outside of its columns and values.
+func checkRows(name string, keys []uint64, rowPtr []int64, col []int32, x []float32) {
+	if len(rowPtr) != len(keys)+1 {
+		panic(fmt.Sprintf("kernels: row pointers of %s must be %d (got %d)", name, len(keys)+1, len(rowPtr)))
 	}
+	for k, end := range rowPtr {
+		if end < 0 || end > int64(min(len(col), len(x))) || k > 0 && end < rowPtr[k-1] {
+			panic(fmt.Sprintf("kernels: %s: row pointer %d is %d, before the one before it or out of the %d values", name, k, end, min(len(col), len(x))))
+		}
+	}
+}
+
+// packLen is how many values are packed at a time.
+const packLen = 512
+
+// packRoom is what one worker packs values in. A vector may be written past those that are kept.
+type packRoom struct {
+	x, y [packLen + 16]float32
+	at   [packLen + 16]int32
+}
+
+var packRooms = sync.Pool{New: func() any { return new(packRoom) }}
+
+// pack returns how many values of a row Dropout leaves, and writes them where there is room.
+func (r *packRoom) pack(key *uint64, p float32, col []int32, x []float32, at []int32, y []float32) (n int) {
+	lo, hi, limit, up := uint32(*key), uint32(*key>>32), dropLimit(p), 1/(1-p)
+	reads(col)
 	reads(x)
+	writes(at)
 	writes(y)
-	active.dropRows(keys, uint32(column)*golden, dropLimit(p), 1/(1-p), row, x, y)
+	for len(col) > 0 {
+		some := min(len(col), packLen)
+		active.dropCols(lo, hi, limit, up, col[:some], x[:some], r.x[:some])
+		left := active.compact(col[:some], r.x[:some], &r.at, &r.y)
+		if n+left <= len(at) {
+			copy(at[n:], r.at[:left])
+			copy(y[n:], r.y[:left])
+		}
+		n += left
+		col, x = col[some:], x[some:]
+	}
+	return n
 }
 
 // dropLimit is the number of 32 bits below which one with probability p is.
@@ -105,10 +153,14 @@ func dropColumnsGeneric(lo, hi, limit uint32, up float32, col []int32, x, y []fl
 	}
 }
 
-func dropRowsGeneric(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32) {
-	x, y = x[:len(row)], y[:len(row)]
-	for k, i := range row {
-		key := keys[i]
-		y[k] = x[k] * dropFactor(dropMix((uint32(key)+add)^uint32(key>>32)), limit, math.Float32bits(up))
+// compactGeneric writes the values of x that are not 0 to y, and their columns to at; without a branch, which a processor could
+// not predict.
+func compactGeneric(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) (n int) {
+	x = x[:len(col)]
+	for k, c := range col {
+		v := math.Float32bits(x[k])
+		at[n], y[n] = c, x[k]
+		n += int((v<<1 | -(v << 1)) >> 31)
 	}
+	return n
 }

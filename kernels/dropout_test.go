@@ -52,41 +52,58 @@ func TestDropoutMask(t *testing.T) {
 	})
 }
 
-// TestDropoutOfSparse: single places of a row, and those of a column, are dropped as whole rows are.
+// TestDropoutOfSparse: of sparse rows, short and long, what is counted and packed are the values that whole rows keep, at their
+// columns and in their order, to the bit; zeros that are stored go too, and nothing beside the room is touched.
 func TestDropoutOfSparse(t *testing.T) {
-	const rows, cols = 300, 1000
-	keys := make([]uint64, rows)
-	for i := range keys {
-		keys[i] = uint64(i+1) * 0xd1342543de82ef95
-	}
-	x := noise(1, make([]float32, cols))
+	const cols = 3000
 	each(t, func(t *testing.T) {
-		for n := range 70 {
-			p := []float32{0, 0.1, 0.5, 0.75, math.Nextafter32(1, 0)}[n%5]
-			col, row := make([]int32, n), make([]int32, n)
-			for k := range n {
-				col[k], row[k] = int32(k*14+n%14), int32(k*4+n%20)
-			}
-			key, column := keys[n], 991-n
-			inRow, checkRow := fenced(t, n%9, n)
-			inColumn, checkColumn := fenced(t, n%7, n)
-			DropoutColumns(key, p, col, x[:n], inRow)
-			DropoutRows(keys, column, p, row, x[:n], inColumn)
-			checkRow()
-			checkColumn()
-			keep := make([]float32, cols)
-			for k, c := range col {
-				if want := x[k] * dropped(key, p, keep)[c]; math.Float32bits(inRow[k]) != math.Float32bits(want) {
-					t.Fatalf("%d columns, p %g, column %d: %g, must be %g", n, p, c, inRow[k], want)
+		for _, p := range []float32{0, 0.1, 0.5, 0.75, math.Nextafter32(1, 0)} {
+			var keys []uint64
+			rowPtr, col := []int64{0}, []int32(nil)
+			for _, n := range []int{0, 1, 3, 7, 8, 15, 16, 17, 33, 100, 511, 512, 513, 1029} {
+				for k := range n {
+					col = append(col, int32(k*(cols/n)+n%3))
 				}
-				if want := x[k] * dropped(keys[row[k]], p, keep)[column]; math.Float32bits(inColumn[k]) != math.Float32bits(want) {
-					t.Fatalf("%d rows, p %g, row %d: %g, must be %g", n, p, row[k], inColumn[k], want)
+				keys, rowPtr = append(keys, uint64(n+1)*0xd1342543de82ef95), append(rowPtr, int64(len(col)))
+			}
+			x := noise(1, make([]float32, len(col)))
+			x[5], x[40], x[41] = 0, float32(math.Copysign(0, -1)), float32(math.NaN())
+			var wantCol []int32
+			var want []float32
+			into := []int64{0}
+			keep := make([]float32, cols)
+			for i, key := range keys {
+				dropped(key, p, keep)
+				for k := rowPtr[i]; k < rowPtr[i+1]; k++ {
+					if v := x[k] * keep[col[k]]; v != 0 {
+						wantCol, want = append(wantCol, col[k]), append(want, v)
+					}
+				}
+				into = append(into, int64(len(want)))
+			}
+			kept := make([]int64, len(keys))
+			DropoutKept(keys, p, rowPtr, col, x, kept)
+			for i, n := range kept {
+				if must := into[i+1] - into[i]; n != must {
+					t.Fatalf("p %g: row %d keeps %d values, must be %d", p, i, n, must)
+				}
+			}
+			at := make([]int32, len(want))
+			y, check := fenced(t, 3, len(want))
+			DropoutPack(keys, p, rowPtr, col, x, into, at, y)
+			check()
+			for k, v := range want {
+				if at[k] != wantCol[k] || math.Float32bits(y[k]) != math.Float32bits(v) && v == v {
+					t.Fatalf("p %g: value %d is %g of column %d, must be %g of column %d", p, k, y[k], at[k], v, wantCol[k])
 				}
 			}
 		}
 	})
-	panics(t, "a row has no key", func() { DropoutRows(keys, 0, 0.5, []int32{0, rows}, x[:2], x[2:4]) })
-	panics(t, "a row has no key", func() { DropoutRows(nil, 0, 0.5, []int32{-1}, x[:1], x[1:2]) })
-	panics(t, "x of DropoutColumns", func() { DropoutColumns(1, 0.5, make([]int32, 3), x[:2], x[2:5]) })
-	panics(t, "Y of Dropout", func() { Dropout([]uint64{1}, 0.5, 0, 3, x[:3], 3, x[3:5], 3, false) })
+	two, one := []int64{0, 2}, []uint64{1}
+	panics(t, "kept of DropoutKept", func() { DropoutKept(one, 0, two, []int32{0, 1}, []float32{1, 2}, nil) })
+	panics(t, "row pointer 1 is 2", func() { DropoutKept(one, 0, two, []int32{0}, []float32{1, 2}, make([]int64, 1)) })
+	panics(t, "has room for 1 values", func() {
+		DropoutPack(one, 0, two, []int32{0, 1}, []float32{1, 2}, []int64{0, 1}, make([]int32, 1), make([]float32, 1))
+	})
+	panics(t, "Y of Dropout", func() { Dropout(one, 0.5, 0, 3, []float32{1, 2, 3}, 3, make([]float32, 2), 3, false) })
 }

@@ -18,7 +18,7 @@ var generic = &set{
 	adam:     adamGeneric,
 	dropout:  dropoutGeneric,
 	dropCols: dropColumnsGeneric,
-	dropRows: dropRowsGeneric,
+	compact:  compactGeneric,
 	addWide:  addWideGeneric,
 	sumWide:  sumWideGeneric,
 	integers: integersGeneric,

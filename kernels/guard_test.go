@@ -84,8 +84,10 @@ func TestWalls(t *testing.T) {
 				Dropout([]uint64{3}, 0.5, 0, n, x, n, y, n, true)
 				at := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(z))), n)
 				clear(at)
-				DropoutColumns(3, 0.5, at, x, y)
-				DropoutRows([]uint64{3}, 5, 0.5, at, x, y)
+				ends, kept := []int64{0, int64(n)}, make([]int64, 1)
+				DropoutKept([]uint64{3}, 0.5, ends, at, x, kept)
+				left := from(y, int(kept[0]))
+				DropoutPack([]uint64{3}, 0.5, ends, at, x, []int64{0, kept[0]}, make([]int32, len(left)), left)
 				SumColumns(1, x, n, y, true)
 				ExpSum(Max(x), x, y)
 				var stats [2]float32

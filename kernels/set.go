@@ -23,11 +23,11 @@ type set struct {
 	adam     func(p, g, m, v []float32, c adam)
 	dropout  func(lo, hi, limit uint32, up float32, x, y []float32, add, past bool) // past the caches, whole lines that is, unless add
 	dropCols func(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
-	dropRows func(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
-	addWide  func(x []float32, sum []float64)        // sum += x
-	sumWide  func(dst []float32, terms [][]float32)  // dst = Σ terms in float64
-	integers func(bits int, x, y []byte, minus bool) // y ± x, packed integers modulo 2^bits
-	maxIndex func(col []int32) uint32                // greatest, as unsigned, so that a negative one is greatest of all
+	compact  func(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int // those of x that are not 0
+	addWide  func(x []float32, sum []float64)                                                      // sum += x
+	sumWide  func(dst []float32, terms [][]float32)                                                // dst = Σ terms in float64
+	integers func(bits int, x, y []byte, minus bool)                                               // y ± x, packed integers modulo 2^bits
+	maxIndex func(col []int32) uint32                                                              // greatest, as unsigned, so that a negative one is greatest of all
 
 	toBF16   func(x []float32, y []uint16)
 	fromBF16 func(x []uint16, y []float32)

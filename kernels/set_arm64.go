@@ -28,7 +28,7 @@ var neon = &set{
 	adam:     adamNEON,
 	dropout:  dropoutNEON,
 	dropCols: dropColumnsGeneric,
-	dropRows: dropRowsGeneric,
+	compact:  compactGeneric,
 	addWide:  addWideNEON,
 	sumWide:  sumWideGeneric,
 	integers: integersNEON,

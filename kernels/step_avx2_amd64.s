@@ -294,55 +294,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func dropRowsAVX2(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
-TEXT ·dropRowsAVX2(SB), NOSPLIT, $0-112
-	VBROADCASTSS add+24(FP), Y0
-	VBROADCASTSS limit+28(FP), Y4
-	VBROADCASTSS up+32(FP), Y10
-	MOVL $0x7feb352d, AX
-	VMOVD AX, X2
-	VPBROADCASTD X2, Y2
-	MOVL $0x846ca68b, AX
-	VMOVD AX, X3
-	VPBROADCASTD X3, Y3
-	MOVQ keys_base+0(FP), R8
-	MOVQ row_base+40(FP), BX
-	MOVQ row_len+48(FP), CX
-	MOVQ x_base+64(FP), SI
-	MOVQ y_base+88(FP), DI
-	VPCMPEQD Y5, Y5, Y5
-
-each:
-	CMPQ CX, $8
-	JGE  some
-	TESTQ CX, CX
-	JZ   done
-	MASK
-
-some:
-	VMASKMOVPS (BX), Y5, Y9
-	VMOVAPS Y5, Y12
-	VMOVAPS Y5, Y13
-	VPXOR Y7, Y7, Y7
-	VPXOR Y11, Y11, Y11
-	VPGATHERDD Y12, (R8)(Y9*8), Y7
-	VPGATHERDD Y13, 4(R8)(Y9*8), Y11
-	VPADDD Y0, Y7, Y7
-	VPXOR Y11, Y7, Y7
-	MIX(Y7, Y8)
-	VMASKMOVPS (SI), Y5, Y9
-	VMULPS Y9, Y8, Y8
-	VMASKMOVPS Y8, Y5, (DI)
-	ADDQ $32, BX
-	ADDQ $32, SI
-	ADDQ $32, DI
-	SUBQ $8, CX
-	JGT  each
-
-done:
-	VZEROUPPER
-	RET
-
 // The order of operations is that of adamGeneric, none is fused: the bits are the same.
 //
 

@@ -286,51 +286,51 @@ done:
 	VZEROUPPER
 	RET
 
-// func dropRowsAVX512(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)
-TEXT ·dropRowsAVX512(SB), NOSPLIT, $0-112
-	VBROADCASTSS add+24(FP), Z0
-	VBROADCASTSS limit+28(FP), Z4
-	VBROADCASTSS up+32(FP), Z10
-	MOVL $0x7feb352d, AX
-	VPBROADCASTD AX, Z2
-	MOVL $0x846ca68b, AX
-	VPBROADCASTD AX, Z3
-	MOVQ keys_base+0(FP), R8
-	MOVQ row_base+40(FP), BX
-	MOVQ row_len+48(FP), CX
-	MOVQ x_base+64(FP), SI
-	MOVQ y_base+88(FP), DI
-	KXNORW K1, K1, K1
+// func compactAVX512(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
+TEXT ·compactAVX512(SB), NOSPLIT, $0-72
+	MOVQ col_base+0(FP), BX
+	MOVQ col_len+8(FP), CX
+	MOVQ x_base+24(FP), SI
+	MOVQ at+48(FP), R8
+	MOVQ y+56(FP), DI
+	XORQ R9, R9
+	VPXORD Z0, Z0, Z0
 
 each:
 	CMPQ CX, $16
-	JGE  some
-	TESTQ CX, CX
-	JZ   done
-	MASK
-
-some:
-	VMOVDQU32.Z (BX), K1, Z5
-	KMOVW K1, K3
-	KMOVW K1, K4
-	VPXORD Z7, Z7, Z7
-	VPXORD Z11, Z11, Z11
-	VPGATHERDD (R8)(Z5*8), K3, Z7
-	VPGATHERDD 4(R8)(Z5*8), K4, Z11
-	VPADDD Z0, Z7, Z7
-	VPXORD Z11, Z7, Z7
-	MIX(Z7, Z8)
-	VMOVAPS.Z Z10, K2, Z9
-	VMOVUPS.Z (SI), K1, Z8
-	VMULPS Z8, Z9, Z9
-	VMOVUPS Z9, K1, (DI)
-	ADDQ $64, BX
+	JLT  tail
+	VMOVUPS (SI), Z1
+	VMOVDQU32 (BX), Z2
+	VCMPPS $4, Z0, Z1, K2
+	VCOMPRESSPS Z1, K2, Z1
+	VPCOMPRESSD Z2, K2, Z2
+	VMOVUPS Z1, (DI)(R9*4)
+	VMOVDQU32 Z2, (R8)(R9*4)
+	KMOVW K2, AX
+	POPCNTL AX, AX
+	ADDQ AX, R9
 	ADDQ $64, SI
-	ADDQ $64, DI
+	ADDQ $64, BX
 	SUBQ $16, CX
-	JGT  each
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVUPS.Z (SI), K1, Z1
+	VMOVDQU32.Z (BX), K1, Z2
+	VCMPPS $4, Z0, Z1, K2
+	VCOMPRESSPS Z1, K2, Z1
+	VPCOMPRESSD Z2, K2, Z2
+	VMOVUPS Z1, (DI)(R9*4)
+	VMOVDQU32 Z2, (R8)(R9*4)
+	KMOVW K2, AX
+	POPCNTL AX, AX
+	ADDQ AX, R9
 
 done:
+	MOVQ R9, ret+64(FP)
 	VZEROUPPER
 	RET
 

@@ -11,7 +11,9 @@ func (w *writer) writeStep() {
 	w.mix()
 	w.dropout()
 	w.dropColumns()
-	w.dropRows()
+	if w.wide {
+		w.compact()
+	}
 	w.adam()
 	if w.wide {
 		w.text("\n// func fence()\nTEXT ·fence(SB), NOSPLIT, $0-0\n\tSFENCE\n\tRET")
@@ -191,44 +193,30 @@ func (w *writer) dropColumns() {
 	w.end()
 }
 
-func (w *writer) dropRows() {
-	w.function("dropRows", "(keys []uint64, add, limit uint32, up float32, row []int32, x, y []float32)", 112)
-	w.text(`	VBROADCASTSS add+24(FP), V0
-	VBROADCASTSS limit+28(FP), V4
-	VBROADCASTSS up+32(FP), V10`)
-	w.factors()
-	w.textf(`	MOVQ keys_base+0(FP), R8
-	MOVQ row_base+40(FP), BX
-	MOVQ row_len+48(FP), CX
-	MOVQ x_base+64(FP), SI
-	MOVQ y_base+88(FP), DI
-	%s
-
-each:
-	CMPQ CX, $LANES
-	JGE  some
-	TESTQ CX, CX
-	JZ   done
-	MASK
-
-some:`, either(w, "VPCMPEQD Y5, Y5, Y5", "KXNORW K1, K1, K1"))
-	w.text(either(w, `	LOADINT (BX), Y9
-	VMOVAPS Y5, Y12
-	VMOVAPS Y5, Y13
-	VPXOR Y7, Y7, Y7
-	VPXOR Y11, Y11, Y11
-	VPGATHERDD Y12, (R8)(Y9*8), Y7
-	VPGATHERDD Y13, 4(R8)(Y9*8), Y11`, `	LOADINT (BX), Z5
-	KMOVW K1, K3
-	KMOVW K1, K4
-	VPXORD Z7, Z7, Z7
-	VPXORD Z11, Z11, Z11
-	VPGATHERDD (R8)(Z5*8), K3, Z7
-	VPGATHERDD 4(R8)(Z5*8), K4, Z11`))
-	w.text("\tVPADDD V0, V7, V7\n\tXOR V11, V7, V7")
-	w.drop(true, false, false)
-	w.text("\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI\n\tSUBQ $LANES, CX\n\tJGT  each")
-	w.end()
+// compact writes whole vectors, of which the next one covers what is too much.
+func (w *writer) compact() {
+	w.function("compact", "(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int", 72)
+	w.text(`	MOVQ col_base+0(FP), BX
+	MOVQ col_len+8(FP), CX
+	MOVQ x_base+24(FP), SI
+	MOVQ at+48(FP), R8
+	MOVQ y+56(FP), DI
+	XORQ R9, R9
+	VPXORD Z0, Z0, Z0`)
+	keep := `	VCMPPS $4, Z0, Z1, K2
+	VCOMPRESSPS Z1, K2, Z1
+	VPCOMPRESSD Z2, K2, Z2
+	VMOVUPS Z1, (DI)(R9*4)
+	VMOVDQU32 Z2, (R8)(R9*4)
+	KMOVW K2, AX
+	POPCNTL AX, AX
+	ADDQ AX, R9`
+	w.round("each", "tail", 16, func() {
+		w.text("\tVMOVUPS (SI), Z1\n\tVMOVDQU32 (BX), Z2\n" + keep + "\n\tADDQ $64, SI\n\tADDQ $64, BX")
+	})
+	w.left("tail")
+	w.text("\tVMOVUPS.Z (SI), K1, Z1\n\tVMOVDQU32.Z (BX), K1, Z2\n" + keep)
+	w.text("\ndone:\n\tMOVQ R9, ret+64(FP)\n\tVZEROUPPER\n\tRET")
 }
 
 func (w *writer) adam() {

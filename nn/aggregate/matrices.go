@@ -118,15 +118,15 @@ func (m *matrices) sparseProduct(y mat.Dense, x *mat.Sparse, weights mat.Dense, 
 	t.Release(at)
 }
 
-// sparseWeightGrad adds to the gradient of W_r that of sparseProduct, whose rows e has kept.
-func (m *matrices) sparseWeightGrad(grads mat.Dense, e *tape.Entry, dy mat.Dense, r int, t *tape.Tape) {
+// sparseWeightGrad adds to the gradient of W_r that of sparseProduct.
+func (m *matrices) sparseWeightGrad(grads mat.Dense, x *mat.Sparse, dy mat.Dense, r int, t *tape.Tape) {
 	if m.blocks == 1 {
-		t.SparseGrad(m.of(grads, r), e, 1, dy)
+		t.SparseGrad(m.of(grads, r), x, dy)
 		return
 	}
 	at := t.Mark()
 	dw := t.Scratch(m.in, m.out)
-	t.SparseGrad(dw, e, 1, dy)
+	t.SparseGrad(dw, x, dy)
 	m.eachBlock(m.of(grads, r), dw, func(part, whole []float32) { kernels.Add(whole, part) })
 	t.Release(at)
 }

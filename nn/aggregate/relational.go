@@ -199,7 +199,7 @@ func (a *relational) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.Tape) {
 		at := t.Mark()
 		sumGrad(dz, &r.g, t.Operand(d), acc.patterns())
 		t.Release(at)
-		a.sparseWeightGrad(dacc.weight, &e, dz, r.kind, t)
+		a.sparseWeightGrad(dacc.weight, x, dz, r.kind, t)
 	}
 	t.Release(m)
 	a.BeginGrad(mat.Dense{}, mat.Dense{}, acc, dacc)

@@ -62,7 +62,6 @@ func scatter(y, x mat.Dense, rows []int32) {
 // sparseRows are the sparse rows of a graph's nodes, whose gradients nobody wants.
 type sparseRows struct {
 	x *mat.Sparse
-	e *tape.Entry // what the tape has kept of x, in the backward pass
 	t *tape.Tape
 }
 
@@ -84,13 +83,13 @@ func (s *sparseRows) destinations(q, u mat.Dense, r *attended) {
 
 func (s *sparseRows) sourcesGrad(dy mat.Dense, m *matrices, _, grads mat.Dense, r *attended) {
 	at := s.t.Mark()
-	m.sparseWeightGrad(grads, s.e, s.spread(dy, r.src), r.kind, s.t)
+	m.sparseWeightGrad(grads, s.x, s.spread(dy, r.src), r.kind, s.t)
 	s.t.Release(at)
 }
 
 func (s *sparseRows) destinationsGrad(dq, _, du mat.Dense, r *attended) {
 	at := s.t.Mark()
-	s.t.SparseGrad(du, s.e, 1, s.spread(dq, r.dst))
+	s.t.SparseGrad(du, s.x, s.spread(dq, r.dst))
 	s.t.Release(at)
 }
 

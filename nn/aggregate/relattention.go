@@ -160,7 +160,7 @@ func (a *relationalAttention) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.
 	acc, dacc := e.State.(*Acc), newAcc(t)
 	a.maps.beginGrad(dacc)
 	a.endGrad(dacc, dh, acc)
-	a.addGrad(g, acc, dacc, &sparseRows{x: e.Sparse, e: &e, t: t})
+	a.addGrad(g, acc, dacc, &sparseRows{x: e.Sparse, t: t})
 	a.maps.endGrad(dacc)
 }
 

@@ -52,3 +52,39 @@ func TestGradientOfFullRows(t *testing.T) {
 		}
 	}
 }
+
+// TestLostPatterns: step by step, as dropout leaves another pattern in the same memory, a linear map of sparse rows and its
+// gradient are those of the same rows as a dense matrix, in one piece or two, in one block or several.
+func TestLostPatterns(t *testing.T) {
+	for _, c := range []struct{ rows, cols, out, pieces, every int }{{1200, 96, 64, 1, 5}, {700, 96, 48, 2, 5}, {300, 400, 64, 1, 40}} {
+		key := rng.New(5)
+		x := &mat.Sparse{Rows: c.rows, Cols: c.cols, RowPtr: make([]int64, c.rows+1)}
+		for i := range c.rows {
+			for j := i % c.every; j < c.cols; j += c.every {
+				x.Col, x.Val = append(x.Col, int32(j)), append(x.Val, float32(key.Normal(uint64(i*c.cols+j))))
+			}
+			x.RowPtr[i+1] = int64(len(x.Col))
+		}
+		dy, kept := drawn(rng.New(6), c.rows, c.out), [2]*tape.Tape{tape.New(), tape.New()}
+		for step := range 3 {
+			var y, dw [2]mat.Dense
+			for k, in := range []graph.Features{{Sparse: x}, {Dense: x.Dense()}} {
+				l := NewBlockLinear("l", c.cols, c.out, c.pieces, false, rng.New(7))
+				kept[k].Reset()
+				kept[k].Key = rng.New(uint64(step))
+				y[k] = mat.New(c.rows, c.out)
+				dropped := (&Dropout{"d", 0.4}).Features(in, kept[k])
+				l.Product(y[k], dropped, false, nil, kept[k])
+				l.Backward(mat.Dense{}, dy, kept[k])
+				dw[k] = l.W.Grad
+			}
+			for k, pair := range [][2]mat.Dense{y, dw} {
+				for i, v := range pair[0].Data {
+					if d := math.Abs(float64(v - pair[1].Data[i])); !(d <= 1e-4) {
+						t.Fatalf("%+v, step %d, result %d: element %d is %v, must be %v", c, step, k, i, v, pair[1].Data[i])
+					}
+				}
+			}
+		}
+	}
+}

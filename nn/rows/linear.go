@@ -168,7 +168,7 @@ func (l *Linear) weightGrad(dy mat.Dense, d tape.Operand, t *tape.Tape) mat.Dens
 			}
 			dy = mat.View(e.Sparse.Rows, l.W.Value.Cols, dy.Data)
 		}
-		t.SparseGrad(l.W.Grad, &e, l.pieces, dy)
+		t.SparseGrad(l.W.Grad, e.Sparse, dy)
 		return mat.Dense{}
 	}
 	x := l.operand(e.X, t)
@@ -207,7 +207,7 @@ func (l *Linear) BackwardOver(dy mat.Dense, t *tape.Tape) mat.Dense {
 }
 
 // pieceRows returns the row pointers of x with each row cut into pieces of one width: row i's piece
-// k is row i·pieces+k. A tape remembers them.
+// k is row i·pieces+k. A tape remembers them, unless dropout has left x.
 func pieceRows(x *mat.Sparse, pieces int, t *tape.Tape) []int64 {
 	cut := func() *pieceRowPtr {
 		ptr, width := make(pieceRowPtr, 1, x.Rows*pieces+1), x.Cols/pieces
@@ -220,7 +220,7 @@ func pieceRows(x *mat.Sparse, pieces int, t *tape.Tape) []int64 {
 		}
 		return &ptr
 	}
-	if len(x.Col) == 0 {
+	if len(x.Col) == 0 || t.Lost(x) {
 		return *cut()
 	}
 	return *tape.Remember(t.Patterns(), x.RowPtr, x.Col, x.Cols, cut)

@@ -24,9 +24,9 @@ type loop struct {
 	sparse *mat.Sparse
 	first  int // row of sparse that is row 0 here
 	val    []float32
-	keys   []uint64
-	weight []float32
-	trans  *Transpose
+	ends   []int64
+	places []int32
+	turned []turned
 	half   []uint16
 }
 

@@ -1,8 +1,6 @@
 package tape
 
 import (
-	"slices"
-
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
@@ -25,66 +23,85 @@ func dropRows(w *loop, lo, hi int) {
 	}
 }
 
-// DropSparse returns x with stored values dropped as DropRows would drop them, until Reset; the
-// pattern stays.
+// DropSparse returns x with stored values dropped as DropRows would drop them, until Reset: those
+// that are left, so that products and gradients pass over the others.
 func (t *Tape) DropSparse(x *mat.Sparse, p float32, key rng.Key, nodes []int64) *mat.Sparse {
-	s := *x
-	s.Val = t.arena.take(len(s.Val))
-	each(loop{
-		body: dropSparse, rows: s.Rows, width: 1 + len(s.Val)/max(s.Rows, 1),
-		p: p, key: key, nodes: nodes, sparse: x, val: s.Val,
-	})
-	if len(s.Val) > 0 {
-		t.dropped = append(t.dropped, dropped{at: &s.Val[0], from: x.Val, key: key, nodes: nodes, p: p})
+	d := Next[dropped](t)
+	d.ends = resize(d.ends, x.Rows+1)
+	d.ends[0] = 0
+	l := loop{body: countKept, rows: x.Rows, width: 1 + len(x.Val)/max(x.Rows, 1), p: p, key: key, nodes: nodes, sparse: x, ends: d.ends}
+	each(l)
+	for i := range x.Rows {
+		d.ends[i+1] += d.ends[i]
 	}
-	return t.View(s)
+	n := int(d.ends[x.Rows])
+	d.col, d.val = resize(d.col, n), resize(d.val, n)
+	l.body, l.places, l.val = packKept, d.col, d.val
+	each(l)
+	d.blocks = d.blocks[:0]
+	d.Sparse = mat.Sparse{Rows: x.Rows, Cols: x.Cols, RowPtr: d.ends, Col: d.col, Val: d.val}
+	t.dropped = append(t.dropped, d)
+	return &d.Sparse
 }
 
-func dropSparse(w *loop, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		col, val := w.sparse.Row(i)
-		key := uint64(w.key.Fold(NodeID(w.nodes, i)))
-		kernels.DropoutColumns(key, w.p, col, val, w.val[w.sparse.RowPtr[i]:w.sparse.RowPtr[i+1]])
+func countKept(w *loop, lo, hi int) { w.sparseRows(lo, hi, false) }
+func packKept(w *loop, lo, hi int)  { w.sparseRows(lo, hi, true) }
+
+func (w *loop) sparseRows(lo, hi int, pack bool) {
+	var keys [64]uint64
+	x := w.sparse
+	for ; lo < hi; lo += len(keys) {
+		n := min(hi-lo, len(keys))
+		for k := range keys[:n] {
+			keys[k] = uint64(w.key.Fold(NodeID(w.nodes, lo+k)))
+		}
+		if ends := x.RowPtr[lo : lo+n+1]; pack {
+			kernels.DropoutPack(keys[:n], w.p, ends, x.Col, x.Val, w.ends[lo:lo+n+1], w.places, w.val)
+		} else {
+			kernels.DropoutKept(keys[:n], w.p, ends, x.Col, x.Val, w.ends[lo+1:lo+n+1])
+		}
 	}
 }
 
-// dropped is the values of a sparse input after dropout: new at every step, at the same address.
+// dropped is what dropout has left of a sparse input at this step.
 type dropped struct {
-	at    *float32
-	from  []float32 // the values before it, the same at every step
-	key   rng.Key
-	nodes []int64
-	p     float32
+	mat.Sparse
+	ends []int64
+	col  []int32
+	val  []float32
+
+	blocks []turned // of rows, in which a gradient reads it; none: not yet
+	of     int      // rows, which may be pieces of those of the input
 }
 
-// lost returns what dropout has made of the values of x, or zero where they are the caller's own.
-func (t *Tape) lost(x *mat.Sparse) dropped {
+func (d *dropped) Bytes() (n int64) {
+	n = 8*int64(cap(d.ends)) + 4*int64(cap(d.col)+cap(d.val))
+	for _, b := range d.blocks[:cap(d.blocks)] {
+		n += 8*int64(cap(b.ends)) + 4*int64(cap(b.col)+cap(b.val))
+	}
+	return n
+}
+
+// resize returns a slice of n values in the memory of s, if that is large enough, with room for a
+// few more: dropout does not leave as many at each step.
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		s = make([]T, n, n+n/16+256)
+	}
+	return s[:n]
+}
+
+// Lost reports whether dropout has left x, whose pattern is then that of this step alone.
+func (t *Tape) Lost(x *mat.Sparse) bool { return t.lost(x) != nil }
+
+func (t *Tape) lost(x *mat.Sparse) *dropped {
+	if t == nil || len(x.Col) == 0 {
+		return nil
+	}
 	for _, d := range t.dropped {
-		if len(x.Val) > 0 && d.at == &x.Val[0] {
+		if len(d.col) > 0 && &d.col[0] == &x.Col[0] {
 			return d
 		}
 	}
-	return dropped{}
-}
-
-// transposed writes the values to val in the order of tr, whose columns are the rows of the input
-// or the pieces that these are cut into. The mask is computed in that order: nothing is fetched
-// from all over the values.
-func (d *dropped) transposed(val []float32, tr *Transpose, rows, pieces int, t *Tape) {
-	t.keys = slices.Grow(t.keys[:0], rows)[:rows]
-	for i := range rows {
-		t.keys[i] = uint64(d.key.Fold(NodeID(d.nodes, i/pieces)))
-	}
-	cols := len(tr.RowPtr) - 1
-	each(loop{
-		body: dropTransposed, rows: cols, width: 1 + len(val)/max(cols, 1),
-		p: d.p, keys: t.keys, trans: tr, val: val, weight: tr.Values(d.from),
-	})
-}
-
-func dropTransposed(w *loop, lo, hi int) {
-	for c := lo; c < hi; c++ {
-		k, end := w.trans.RowPtr[c], w.trans.RowPtr[c+1]
-		kernels.DropoutRows(w.keys, c, w.p, w.trans.Col[k:end], w.weight[k:end], w.val[k:end])
-	}
+	return nil
 }

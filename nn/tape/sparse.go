@@ -1,39 +1,106 @@
 package tape
 
-import "github.com/heddle-gnn/heddle/mat"
+import (
+	"slices"
 
-// SparseGrad adds xᵀ·dy to dw, x being the sparse rows of an entry, each of which stands for a row
-// of an input, or for one of so many pieces that it is cut into.
-func (t *Tape) SparseGrad(dw mat.Dense, e *Entry, pieces int, dy mat.Dense) {
-	x := e.Sparse
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// SparseGrad adds xᵀ·dy to dw, x being sparse rows, each of which stands for a row of an input, or
+// for one of the pieces that it is cut into.
+func (t *Tape) SparseGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	nnz := x.RowPtr[x.Rows]
 	switch {
 	case nnz == 0:
-		return
 	case dw.Cols >= fullWidth && nnz >= fullShare*int64(x.Rows)*int64(x.Cols)/100:
 		t.fullGrad(dw, x, dy)
-		return
+	case t.Lost(x):
+		m := t.Mark()
+		dys := t.Operand(dy)
+		for _, b := range t.lost(x).turn(x) {
+			WeightedSum(dw, b.ends, b.col, b.val, dys.RowRange(b.first, b.first+b.n), true)
+		}
+		t.Release(m)
+	default:
+		tr := t.patterns.Transpose(x.RowPtr, x.Col, x.Cols)
+		m := t.Mark()
+		WeightedSum(dw, tr.RowPtr, tr.Col, tr.Values(x.Val), t.Operand(dy), true)
+		t.Release(m)
 	}
-	tr := t.patterns.Transpose(x.RowPtr, x.Col, x.Cols)
-	m := t.Mark()
-	var val []float32
-	if e.lost.at == nil {
-		val = tr.Values(x.Val)
-	} else {
-		val = t.arena.take(len(tr.perm))
-		e.lost.transposed(val, tr, x.Rows, pieces, t)
-	}
-	WeightedSum(dw, tr.RowPtr, tr.Col, val, t.Operand(dy), true)
-	t.Release(m)
 }
 
-// The transposed product of sparse rows fetches a row of dy for each value, from all over. Of rows
-// as full as this, and as wide, a dense product takes less time, the rows' spreading included.
+// The transposed product of sparse rows fetches a row of dy for each value. Of rows as full as this,
+// and as wide, a dense product takes less time, the rows' spreading included.
 const (
-	fullShare = 20 // percent of the values that are stored
+	fullShare = 25 // percent of the values that are stored
 	fullWidth = 64
 	fullBlock = 1 << 18 // values of the rows that are spread at a time: they stay in a core's cache
 )
+
+// What dropout leaves has a pattern of its own at each step, and is transposed at each: in blocks of
+// so few rows that the rows of dy which they fetch, over and over, stay in a core's cache, if there
+// are many values of each column; else in one.
+const (
+	turnedRows = 512
+	turnedUses = 32 // values of a column
+)
+
+// turned is rows [first, first+n) of sparse rows, transposed.
+type turned struct {
+	first, n int
+	ends     []int64
+	col      []int32
+	val      []float32
+}
+
+// turn transposes the rows x of what dropout has left, once in a step.
+func (d *dropped) turn(x *mat.Sparse) []turned {
+	if len(d.blocks) > 0 && d.of == x.Rows {
+		return d.blocks
+	}
+	most := x.Rows
+	if x.RowPtr[x.Rows]*turnedRows >= turnedUses*int64(x.Rows)*int64(x.Cols) {
+		most = min(turnedRows, x.Rows)
+	}
+	n := (x.Rows + most - 1) / most
+	d.blocks, d.of = slices.Grow(d.blocks[:0], n)[:n], x.Rows
+	for k := range d.blocks {
+		d.blocks[k].first, d.blocks[k].n = k*most, min(most, x.Rows-k*most)
+	}
+	each(loop{body: turnRows, rows: n, width: BandLen, sparse: x, turned: d.blocks})
+	return d.blocks
+}
+
+func turnRows(w *loop, lo, hi int) {
+	for k := lo; k < hi; k++ {
+		w.turned[k].turn(w.sparse)
+	}
+}
+
+// turn sorts the values of b's rows of x by column, each column's by row.
+func (b *turned) turn(x *mat.Sparse) {
+	ptr := x.RowPtr[b.first : b.first+b.n+1]
+	col, val := x.Col[ptr[0]:ptr[b.n]], x.Val[ptr[0]:ptr[b.n]]
+	b.ends, b.col, b.val = resize(b.ends, x.Cols+2), resize(b.col, len(col)), resize(b.val, len(col))
+	clear(b.ends)
+	next := b.ends[2:] // of a column, so that ends are right when all have been placed
+	for _, c := range col {
+		next[c]++
+	}
+	for c := 1; c < len(next); c++ {
+		next[c] += next[c-1]
+	}
+	next = b.ends[1:]
+	into, values, k := b.col, b.val, 0
+	for i := range b.n {
+		for end := int(ptr[i+1] - ptr[0]); k < end; k++ {
+			p := next[col[k]]
+			next[col[k]] = p + 1
+			into[p], values[p] = int32(i), val[k]
+		}
+	}
+	b.ends = b.ends[:x.Cols+1]
+}
 
 // fullGrad is SparseGrad of rows that are nearly dense, some of them at a time.
 func (t *Tape) fullGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {

@@ -27,8 +27,7 @@ type Tape struct {
 	arena    *arena
 	patterns Patterns
 	pools    []pool
-	dropped  []dropped
-	keys     []uint64 // of the rows of one of them
+	dropped  []*dropped
 }
 
 // Entry is one thing kept; each operator fills in what its backward pass reads.
@@ -40,8 +39,6 @@ type Entry struct {
 	Graph  *graph.CSR
 	State  any
 	At     int
-
-	lost dropped // what dropout has made of Sparse; zero: its values are the caller's own, the same at every step
 }
 
 // New returns an empty tape.
@@ -121,9 +118,6 @@ func (t *Tape) Raw(rows, cols int) mat.Dense {
 func (t *Tape) Push(e Entry) {
 	if !t.Training() {
 		return
-	}
-	if e.Sparse != nil {
-		e.lost = t.lost(e.Sparse)
 	}
 	t.kept = append(t.kept, e)
 }
