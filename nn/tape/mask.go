@@ -38,7 +38,7 @@ func (t *Tape) DropSparse(x *mat.Sparse, p float32, key rng.Key, nodes []int64) 
 	d.col, d.val = resize(d.col, n), resize(d.val, n)
 	l.body, l.places, l.val = packKept, d.col, d.val
 	each(l)
-	d.blocks = d.blocks[:0]
+	d.of = 0
 	d.Sparse = mat.Sparse{Rows: x.Rows, Cols: x.Cols, RowPtr: d.ends, Col: d.col, Val: d.val}
 	t.dropped = append(t.dropped, d)
 	return &d.Sparse
@@ -70,8 +70,8 @@ type dropped struct {
 	col  []int32
 	val  []float32
 
-	blocks []turned // of rows, in which a gradient reads it; none: not yet
-	of     int      // rows, which may be pieces of those of the input
+	blocks []turned // of rows, as a gradient reads them
+	of     int      // how many rows, or pieces of rows, the first block has, if these are all; else 0
 }
 
 func (d *dropped) Bytes() (n int64) {

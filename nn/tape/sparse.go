@@ -1,6 +1,7 @@
 package tape
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/mat"
@@ -15,12 +16,7 @@ func (t *Tape) SparseGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	case dw.Cols >= fullWidth && nnz >= fullShare*int64(x.Rows)*int64(x.Cols)/100:
 		t.fullGrad(dw, x, dy)
 	case t.Lost(x):
-		m := t.Mark()
-		dys := t.Operand(dy)
-		for _, b := range t.lost(x).turn(x) {
-			WeightedSum(dw, b.ends, b.col, b.val, dys.RowRange(b.first, b.first+b.n), true)
-		}
-		t.Release(m)
+		t.lostGrad(dw, x, dy)
 	default:
 		tr := t.patterns.Transpose(x.RowPtr, x.Col, x.Cols)
 		m := t.Mark()
@@ -53,22 +49,33 @@ type turned struct {
 	val      []float32
 }
 
-// turn transposes the rows x of what dropout has left, once in a step.
-func (d *dropped) turn(x *mat.Sparse) []turned {
-	if len(d.blocks) > 0 && d.of == x.Rows {
-		return d.blocks
-	}
-	most := x.Rows
+// lostGrad is SparseGrad of what dropout has left: as many blocks are transposed at a time as there
+// are cores, in memory that stays in their caches.
+func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
+	d, most := t.lost(x), x.Rows
 	if x.RowPtr[x.Rows]*turnedRows >= turnedUses*int64(x.Rows)*int64(x.Cols) {
 		most = min(turnedRows, x.Rows)
 	}
-	n := (x.Rows + most - 1) / most
-	d.blocks, d.of = slices.Grow(d.blocks[:0], n)[:n], x.Rows
-	for k := range d.blocks {
-		d.blocks[k].first, d.blocks[k].n = k*most, min(most, x.Rows-k*most)
+	n := min((x.Rows+most-1)/most, runtime.GOMAXPROCS(0))
+	d.blocks = slices.Grow(d.blocks[:0], n)[:n]
+	m := t.Mark()
+	dys := t.Operand(dy)
+	for lo := 0; lo < x.Rows; {
+		k := 0
+		for ; lo < x.Rows && k < n; k, lo = k+1, lo+most {
+			d.blocks[k].first, d.blocks[k].n = lo, min(most, x.Rows-lo)
+		}
+		if whole := most == x.Rows; !whole || d.of != x.Rows {
+			each(loop{body: turnRows, rows: k, width: BandLen, sparse: x, turned: d.blocks})
+			if d.of = 0; whole {
+				d.of = x.Rows
+			}
+		}
+		for _, b := range d.blocks[:k] {
+			WeightedSum(dw, b.ends, b.col, b.val, dys.RowRange(b.first, b.first+b.n), true)
+		}
 	}
-	each(loop{body: turnRows, rows: n, width: BandLen, sparse: x, turned: d.blocks})
-	return d.blocks
+	t.Release(m)
 }
 
 func turnRows(w *loop, lo, hi int) {
@@ -91,12 +98,13 @@ func (b *turned) turn(x *mat.Sparse) {
 		next[c] += next[c-1]
 	}
 	next = b.ends[1:]
-	into, values, k := b.col, b.val, 0
 	for i := range b.n {
-		for end := int(ptr[i+1] - ptr[0]); k < end; k++ {
-			p := next[col[k]]
-			next[col[k]] = p + 1
-			into[p], values[p] = int32(i), val[k]
+		lo, hi := ptr[i]-ptr[0], ptr[i+1]-ptr[0]
+		row := val[lo:hi]
+		for k, c := range col[lo:hi] {
+			p := next[c]
+			next[c] = p + 1
+			b.col[p], b.val[p] = int32(i), row[k]
 		}
 	}
 	b.ends = b.ends[:x.Cols+1]
