@@ -384,6 +384,10 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 			errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(q.LinkHoldout))
 			c.Links.HeldOut = [2]float64{0.05, 0.1}
 		}
+		var err error
+		if c.Links.Time, err = edgelinks.ParseTime(q.LinkTime); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return fullbatch.Config{}, err

@@ -215,6 +215,10 @@ type Plan struct {
 	LinkRelations []string `yaml:"link_relations" when:"task=links" help:"relations whose links are predicted; empty: all"`
 	// Fractions of the links that validate and test: no message runs along them, in either direction.
 	LinkHoldout []float64 `yaml:"link_holdout" when:"task=links" default:"0.05,0.1" bounds:"(0, 1)" help:"fractions of links for validation and test"`
+	// Split of links by time, in place of link_holdout: COLUMN:T1:T2, where COLUMN is a column of the edges
+	// that holds numbers or dates (its number from 0 where a data set has no names of columns). Links
+	// before T1 train, those before T2 validate, the others test; links without a time train.
+	LinkTime string `yaml:"link_time" when:"task=links" help:"split of links by time, COLUMN:T1:T2; empty: drawn"`
 	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
 	// another node of the other end's type that it is not linked with.
 	Negatives int `yaml:"negatives" when:"task=links" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`

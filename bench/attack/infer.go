@@ -30,16 +30,16 @@ training nodes, beside the result of the same attack without the run.`,
 func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	b := inference{root: graphs.Root(f)}
 	data := f.String("data", "cora,citeseer", "data sets, separated by commas")
-	table := f.String("table", "nodes", "what to attack: nodes, labels, sums or hidden")
+	table := f.String("table", "nodes", "what to attack: nodes, labels, sums, hidden or links")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
 	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
-	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted")
+	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted; of links epochs")
 	return func(ctx context.Context, p *page.Page) error {
 		measure := map[string]func(context.Context, *page.Page, []*graph.Graph) error{
-			"nodes": b.nodes, "labels": b.labels, "sums": b.sums, "hidden": b.hidden}[*table]
+			"nodes": b.nodes, "labels": b.labels, "sums": b.sums, "hidden": b.hidden, "links": b.links}[*table]
 		if measure == nil {
-			return fmt.Errorf("table must be nodes, labels, sums or hidden (got %q)", *table)
+			return fmt.Errorf("table must be nodes, labels, sums, hidden or links (got %q)", *table)
 		}
 		var all []*graph.Graph
 		for _, name := range strings.Split(*data, ",") {
@@ -257,6 +257,36 @@ func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph
 			row = append(row, r.Exact, share, run.Result.Final().Test)
 		}
 		p.Row(row...)
+	}
+	return nil
+}
+
+// links attacks links between nodes of a site where links are the task.
+func (b *inference) links(ctx context.Context, p *page.Page, all []*graph.Graph) error {
+	p.Text("Three sites at random, `mode: fullbatch task: links`. AUC of pairs of the victim's nodes whose last rows the attacker\n" +
+		"reads, in brackets by the features of both nodes.")
+	p.Table("data set %s", "decoder %s", "negatives from %s", "nodes read %s", "trained links against pairs without %s", "held-out links against pairs without %s",
+		"trained against held-out links %s", "test AUC of the model %.2f")
+	for _, g := range all {
+		for _, c := range [][3]string{{"gcn", "dot", "all"}, {"sage", "mlp", "all"}, {"gcn", "dot", "near"}} {
+			run, err := b.run(ctx, g, fmt.Sprintf("mode=fullbatch exchange=auto task=links model=%s decoder=%s negatives_from=%s rounds=%d", c[0], c[1], c[2], b.rows), 3, false)
+			if err != nil {
+				return fmt.Errorf("%s: %w", g.Name, err)
+			}
+			nodes, _, err := run.Run.Ends(1)
+			if err != nil {
+				return err
+			}
+			found, err := run.Ends(1)
+			if err != nil {
+				return err
+			}
+			row := []any{g.Name, c[0] + ", " + c[1], c[2], fmt.Sprintf("%d of %d", len(nodes), run.Shards[1].Owned)}
+			for _, f := range found {
+				row = append(row, fmt.Sprintf("%.2f (%.2f)", f.Value, f.Base))
+			}
+			p.Row(append(row, run.Ranks.AUC)...)
+		}
 	}
 	return nil
 }

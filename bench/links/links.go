@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
@@ -32,7 +33,8 @@ var About = page.About{
 	Text: `Links that are held out, ranked among 100 drawn pairs each, beside PyTorch Geometric: GCN with an inner
 product (GAE) and GraphSAGE with an MLP. 5 % of the links validate, 10 % test; messages run along the
 others, in both systems. Both rank the same links among the same pairs. Of each model the epoch is chosen
-by validation MRR, and dropout by the validation MRR of the first seed.`,
+by validation MRR, and width, dropout and learning rate by the validation MRR of the first seed, from one
+grid for both.`,
 }
 
 // method is what is compared.
@@ -40,10 +42,15 @@ type method struct{ name, model, decoder string }
 
 var methods = []method{{"GAE", "gcn", "dot"}, {"SAGE + MLP", "sage", "mlp"}}
 
+// point is one of the settings to choose from.
+type point struct{ hidden, dropout, lr string }
+
+func (p point) String() string { return p.hidden + ", " + p.dropout + ", " + p.lr }
+
 // options are those of all runs.
 type options struct {
-	seeds, rounds, hidden int
-	dropouts              []string
+	seeds, rounds int
+	grid          []point
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -54,28 +61,46 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	o := options{}
 	f.IntVar(&o.seeds, "seeds", 5, "seeds: of split, pairs and parameters")
 	f.IntVar(&o.rounds, "rounds", 200, "epochs")
-	f.IntVar(&o.hidden, "hidden", 64, "width of all layers")
+	hidden := f.String("hidden", "64,128", "widths of all layers to choose from")
 	dropouts := f.String("dropout", "0,0.5", "dropout probabilities to choose from")
+	threads := f.Int("threads", 2, "threads of PyTorch")
+	rates := f.String("lr", "0.01,0.003", "learning rates to choose from")
 	return func(ctx context.Context, p *page.Page) error {
-		o.dropouts = strings.Split(*dropouts, ",")
-		py, err := baselines.Start(*python, "bench/baselines/links_pyg.py", 2)
+		heads := []string{"graph %s", "method %s", "system %s"}
+		for h := range strings.SplitSeq(*hidden, ",") {
+			for d := range strings.SplitSeq(*dropouts, ",") {
+				for lr := range strings.SplitSeq(*rates, ",") {
+					o.grid = append(o.grid, point{h, d, lr})
+					heads = append(heads, o.grid[len(o.grid)-1].String()+" %.3f")
+				}
+			}
+		}
+		py, err := baselines.Start(*python, "bench/baselines/links_pyg.py", *threads)
 		if err != nil {
 			return err
 		}
 		defer py.Stop()
-		p.Table("graph %s", "method %s", "system %s", "seeds %d", "dropout %s", "MRR %.3f", "± %.3f", "hits@10 %.3f", "± %.3f", "AUC %.3f", "± %.3f", "validation MRR %.3f")
+		p.Table("graph %s", "method %s", "system %s", "width, dropout, rate %s", "validation MRR %.3f", "MRR %.3f", "± %.3f", "hits@10 %.3f", "± %.3f", "AUC %.3f", "± %.3f")
+		var tried [][]any
 		for name := range strings.SplitSeq(*names, ",") {
-			if err := compare(ctx, p, py, filepath.Join(*root, name), o); err != nil {
+			if err := compare(ctx, p, py, filepath.Join(*root, name), o, &tried); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		p.Text("%s. ± is the deviation over seeds.", py.About)
+		p.Text("%s. %d seeds; ± is the deviation over seeds. Validation MRR of the first seed, by width, dropout and learning rate:", py.About, o.seeds)
+		p.Table(heads...)
+		for _, row := range tried {
+			p.Row(row...)
+		}
 		return nil
 	}
 }
 
+// run trains by a point of the grid and measures.
+type run func(at point, seed int) (val, test eval.Ranks, err error)
+
 // compare measures both systems on a data set.
-func compare(ctx context.Context, p *page.Page, py *baselines.Process, data string, o options) error {
+func compare(ctx context.Context, p *page.Page, py *baselines.Process, data string, o options, tried *[][]any) error {
 	g, err := dataset.Read(data, 0)
 	if err != nil {
 		return err
@@ -93,16 +118,20 @@ func compare(ctx context.Context, p *page.Page, py *baselines.Process, data stri
 	for _, m := range methods {
 		for _, system := range []struct {
 			name string
-			run  func(dropout string, seed int) (val, test eval.Ranks, err error)
+			run  run
 		}{
-			{"Heddle", func(dropout string, seed int) (val, test eval.Ranks, err error) {
-				return own(ctx, g, m, o, dropout, seed)
-			}},
-			{"PyG", func(dropout string, seed int) (val, test eval.Ranks, err error) {
-				return theirs(py, data, filepath.Join(dir, fmt.Sprint(seed)), m, o, dropout, seed)
+			{"Heddle", func(at point, seed int) (val, test eval.Ranks, err error) { return own(ctx, g, m, o, at, seed) }},
+			{"PyG", func(at point, seed int) (val, test eval.Ranks, err error) {
+				return theirs(py, data, filepath.Join(dir, fmt.Sprint(seed)), m, o, at, seed)
 			}},
 		} {
-			if err := measure(p, g.Name, system.name, m, o, system.run); err != nil {
+			best, err := choose(o, system.run)
+			if err != nil {
+				return err
+			}
+			row := []any{g.Name, m.name, system.name}
+			*tried = append(*tried, append(slices.Clone(row), best.all...))
+			if err := measure(p, o, best, system.run, row); err != nil {
 				return err
 			}
 		}
@@ -110,27 +139,42 @@ func compare(ctx context.Context, p *page.Page, py *baselines.Process, data stri
 	return nil
 }
 
-// measure chooses the dropout on the first seed, and prints the test links of all.
-func measure(p *page.Page, data, system string, m method, o options, run func(dropout string, seed int) (val, test eval.Ranks, err error)) error {
-	best, at := "", -1.0
-	for _, d := range o.dropouts {
-		val, _, err := run(d, 1)
+// chosen is the point of the grid that validates best on the first seed, with its figures.
+type chosen struct {
+	at        point
+	val, test eval.Ranks
+	all       []any // validation MRR of every point
+}
+
+// choose tries all points.
+func choose(o options, by run) (best chosen, err error) {
+	for k, at := range o.grid {
+		val, test, err := by(at, 1)
 		if err != nil {
-			return err
+			return best, err
 		}
-		if val.MRR > at {
-			best, at = d, val.MRR
+		if k == 0 || val.MRR > best.val.MRR {
+			best.at, best.val, best.test = at, val, test
 		}
+		best.all = append(best.all, val.MRR)
 	}
-	var mrr, hits, auc, chosen sample
+	return best, nil
+}
+
+// measure prints the test links of all seeds, behind the first cells of the row.
+func measure(p *page.Page, o options, best chosen, by run, row []any) error {
+	var mrr, hits, auc, validation sample
+	val, test := best.val, best.test
 	for seed := range o.seeds {
-		val, test, err := run(best, seed+1)
-		if err != nil {
-			return err
+		if seed > 0 {
+			var err error
+			if val, test, err = by(best.at, seed+1); err != nil {
+				return err
+			}
 		}
-		mrr, hits, auc, chosen = append(mrr, test.MRR), append(hits, test.Hits[10]), append(auc, test.AUC), append(chosen, val.MRR)
+		mrr, hits, auc, validation = append(mrr, test.MRR), append(hits, test.Hits[10]), append(auc, test.AUC), append(validation, val.MRR)
 	}
-	p.Row(data, m.name, system, o.seeds, best, mrr.mean(), mrr.deviation(), hits.mean(), hits.deviation(), auc.mean(), auc.deviation(), chosen.mean())
+	p.Row(append(row, best.at, validation.mean(), mrr.mean(), mrr.deviation(), hits.mean(), hits.deviation(), auc.mean(), auc.deviation())...)
 	return nil
 }
 
@@ -153,8 +197,9 @@ func (s sample) deviation() float64 {
 }
 
 // own trains with Heddle.
-func own(ctx context.Context, g *graph.Graph, m method, o options, dropout string, seed int) (val, test eval.Ranks, err error) {
-	text := fmt.Sprintf("mode: standalone\ntask: links\nmodel: %s\ndecoder: %s\nhidden: %d\nrounds: %d\ndropout: %s\nseed: %d\n", m.model, m.decoder, o.hidden, o.rounds, dropout, seed)
+func own(ctx context.Context, g *graph.Graph, m method, o options, at point, seed int) (val, test eval.Ranks, err error) {
+	text := fmt.Sprintf("mode: standalone\ntask: links\nmodel: %s\ndecoder: %s\nhidden: %s\ndropout: %s\nlr: %s\nrounds: %d\nseed: %d\neval_every: 5\n",
+		m.model, m.decoder, at.hidden, at.dropout, at.lr, o.rounds, seed)
 	settings, _, err := plan.Read([]byte(text), nil, nil)
 	if err != nil {
 		return val, test, err
@@ -167,8 +212,8 @@ func own(ctx context.Context, g *graph.Graph, m method, o options, dropout strin
 }
 
 // theirs trains with PyTorch Geometric.
-func theirs(py *baselines.Process, data, file string, m method, o options, dropout string, seed int) (val, test eval.Ranks, err error) {
-	line, err := py.Ask(strings.Join([]string{data, file, m.model, m.decoder, fmt.Sprint(o.hidden), fmt.Sprint(o.rounds), dropout, fmt.Sprint(seed)}, "\t"))
+func theirs(py *baselines.Process, data, file string, m method, o options, at point, seed int) (val, test eval.Ranks, err error) {
+	line, err := py.Ask(strings.Join([]string{data, file, m.model, m.decoder, at.hidden, fmt.Sprint(o.rounds), at.dropout, at.lr, fmt.Sprint(seed)}, "\t"))
 	if err != nil {
 		return val, test, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/privacy/attack/infer"
 )
 
@@ -27,7 +28,7 @@ type attacking struct {
 }
 
 // attackedSettings are the settings that peer attack has as flags; a settings file or a plan may have all settings.
-var attackedSettings = []string{"preset", "encoder", "layer_output", "secure_sums", "seed", "peers", "policy"}
+var attackedSettings = []string{"mode", "task", "model", "decoder", "negatives_from", "preset", "encoder", "layer_output", "secure_sums", "seed", "peers", "policy"}
 
 func newAttack() *cobra.Command {
 	var a attacking
@@ -39,7 +40,7 @@ func newAttack() *cobra.Command {
 attack what it finds and a baseline: what the same attacker finds without the run. With --plan and --shard the run has
 the settings of that plan, and this site's own part is divided among as many sites as the plan has members: no other
 site is needed, and nothing leaves. Rows are sent as they are (exchange: halo), the worst case. With preset auto one
-plan of each kind is attacked.`,
+plan of each kind is attacked. With --mode fullbatch --task links the attack infers the links between nodes of site 1.`,
 		Example: "  peer attack --data data/cora --preset frugal\n" +
 			"  peer attack --plan plan.yaml --shard parts/part-0",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -130,8 +131,8 @@ func divided(own *shard.Shard, sites int, seed uint64) ([]*shard.Shard, error) {
 
 // attacked returns the plans to attack: p, or with preset auto the first candidate of each kind.
 func attacked(p heddle.Plan, own *shard.Shard) (all []plan.Candidate, err error) {
-	if p.Mode != "retexo" {
-		return nil, fmt.Errorf("mode must be retexo (got %s): other modes are for data of one owner", p.Mode)
+	if err := attack.Attacked(p); err != nil {
+		return nil, err
 	}
 	if p.Preset != plan.Auto {
 		return []plan.Candidate{{Plan: p}}, nil
@@ -178,7 +179,11 @@ func (a *attacking) attack(ctx context.Context, c plan.Candidate, shards []*shar
 	if p.Secure(len(shards)) {
 		sums = "secure"
 	}
-	fmt.Fprintf(out, "\nplan     %sencoder %v, solver %s, sums %s\n", name, p.Encoder, p.Solver, sums)
+	if p.Task == "links" {
+		fmt.Fprintf(out, "\nplan     links by %s and %s, negatives from %s\n", p.Model, p.Decoder, p.NegativesFrom)
+	} else {
+		fmt.Fprintf(out, "\nplan     %sencoder %v, solver %s, sums %s\n", name, p.Encoder, p.Solver, sums)
+	}
 	if len(all) == 0 {
 		fmt.Fprintln(out, "  this plan sends nothing that our attacks use")
 		return nil

@@ -18,13 +18,7 @@ type Rule struct {
 	Seed      uint64
 	Val, Test float64  // fractions of the links; at least 0, less than 1 together
 	Relations []string // whose edges are links, each as NAME or NAME=REVERSE; empty: all, of edges without types
-	Time      *Time    // nil: links are drawn
-}
-
-// Time splits links by a column of the edges: those before Until[0] train, those before Until[1] validate, the others test.
-type Time struct {
-	Column int // of Shard.EdgeX
-	Until  [2]float32
+	Time      *Time    // by which links are held out, in place of Val and Test; nil: they are drawn
 }
 
 // Link is an edge as the owner of one of its ends sees it.
@@ -108,9 +102,6 @@ func (r Rule) Of(relation string, u, v int64) graph.Split {
 
 // Cut applies r to the shard of a peer. s stays as it is.
 func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
-	if r.Time != nil && (r.Time.Column < 0 || r.Time.Column >= s.EdgeX.Cols) {
-		return nil, fmt.Errorf("links: the column of times must be one of the %d columns of the edges, from 0 (got %d)", s.EdgeX.Cols, r.Time.Column)
-	}
 	pairs, err := pairsOf(r.Relations, s.Typed.Names)
 	if err != nil {
 		return nil, err
@@ -120,7 +111,11 @@ func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
 	c.Messages = &m
 	if s.Typed.Count() == 0 {
 		c.Relations = []string{""}
-		m.Adj = *s.Adj.Keep(c.divide(r, s, &s.Adj, 0, s.Owned))
+		keep, err := c.divide(r, s, &s.Adj, 0)
+		if err != nil {
+			return nil, err
+		}
+		m.Adj = *s.Adj.Keep(keep)
 		return c, nil
 	}
 	keep := make([]bool, s.Typed.Adj.NumEdges())
@@ -131,7 +126,11 @@ func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
 		c.Relations = append(c.Relations, s.Typed.Names[p.at])
 		for _, at := range slices.Compact([]int{p.at, p.reverse}) {
 			lo := s.Typed.Adj.RowPtr[at*s.Owned]
-			copy(keep[lo:], c.divide(r, s, s.Typed.Adj.Relation(at, s.Typed.Count()), len(c.Relations)-1, s.Owned))
+			one, err := c.divide(r, s, s.Typed.Adj.Relation(at, s.Typed.Count()), len(c.Relations)-1)
+			if err != nil {
+				return nil, err
+			}
+			copy(keep[lo:], one)
 		}
 	}
 	m.Typed.Adj = *s.Typed.Adj.Keep(keep)
@@ -141,14 +140,20 @@ func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
 }
 
 // divide appends the links of one relation, [Owned × sources], and returns which edges stay for messages.
-func (c *Cut) divide(r Rule, s *shard.Shard, g *graph.CSR, relation, owned int) (keep []bool) {
+func (c *Cut) divide(r Rule, s *shard.Shard, g *graph.CSR, relation int) (keep []bool, err error) {
+	var at place
+	if r.Time != nil {
+		if at, err = r.Time.in(s, c.Relations[relation]); err != nil {
+			return nil, err
+		}
+	}
 	keep = make([]bool, g.NumEdges())
-	for i := range owned {
+	for i := range s.Owned {
 		for k := g.RowPtr[i]; k < g.RowPtr[i+1]; k++ {
 			j := g.Col[k]
 			l := Link{At: int32(i), Other: j, Relation: int32(relation)}
-			if t := r.Time; t != nil {
-				l.Split = t.of(s, g, k)
+			if r.Time != nil {
+				l.Split = at.of(s, g, k)
 			} else {
 				l.Split = r.Of(c.Relations[relation], s.Global[i], s.Global[j])
 			}
@@ -158,22 +163,7 @@ func (c *Cut) divide(r Rule, s *shard.Shard, g *graph.CSR, relation, owned int) 
 			}
 		}
 	}
-	return keep
-}
-
-// of returns what edge k of g is for. An edge without columns trains.
-func (t *Time) of(s *shard.Shard, g *graph.CSR, k int64) graph.Split {
-	e := g.Edge[k]
-	if e < 0 {
-		return graph.Train
-	}
-	switch at := s.EdgeX.At(int(e), t.Column); {
-	case at < t.Until[0]:
-		return graph.Train
-	case at < t.Until[1]:
-		return graph.Val
-	}
-	return graph.Test
+	return keep, nil
 }
 
 func compare(a, b Link) int {

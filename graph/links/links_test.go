@@ -174,24 +174,56 @@ func check(t *testing.T, g *graph.Graph, all []fact, drawn map[string][]int64) {
 	}
 }
 
-// TestTime: a column of the edges decides, alike for both directions.
+// TestTime: a column of the edges decides, alike for both directions; it is found by its name, and times are as the import
+// stored them. No message runs along an edge of a later time.
 func TestTime(t *testing.T) {
 	g := graphtest.Path(5)
 	g.EdgeX = mat.View(2, 1, []float32{1, 2})
 	g.Adj.Edge = []int32{0, 0, 1, 1, 0, 0, -1, -1} // 0–1 at 1, 1–2 at 2, 2–3 at 1, 3–4 without
-	c, err := Rule{Time: &Time{Until: [2]float32{1.5, 3}}}.Cut(shard.Whole(g))
-	if err != nil {
-		t.Fatal(err)
+	named := *g
+	// A category of two values and "other", then the numbers, of mean 10 and deviation 5, then whether they are missing.
+	named.EdgeX = mat.View(3, 5, []float32{1, 0, 0, -1, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1})
+	named.Encoding = []byte(`{"edge_columns":[{"name":"kind","kind":"categorical","values":["a","b"]},{"name":"at","kind":"numeric","mean":10,"std":5,"missing":true}]}`)
+	lost := named
+	lost.Adj.Edge = []int32{0, 0, 1, 1, 2, 2, -1, -1}
+	const train, val, test = graph.Train, graph.Val, graph.Test
+	for _, k := range []struct {
+		g    *graph.Graph
+		time string
+		must []graph.Split // of 0–1, 1–2, 2–3, 3–4; nil: refused
+	}{
+		{g, "0:1.5:3", []graph.Split{train, val, train, train}},
+		{g, "0:0.5:1.5", []graph.Split{val, test, val, train}},
+		{&named, "at:6:15", []graph.Split{train, test, train, train}},
+		{&named, "at:5:16", []graph.Split{val, val, val, train}},
+		{&lost, "at:-10:0", []graph.Split{test, test, train, train}},
+		{g, "1:1.5:3", nil}, {g, "at:1:3", nil}, {&named, "kind:1:3", nil}, {&named, "0:1:3", nil}, {&named, "at:2020-01-01:2021-01-01", nil},
+	} {
+		at, err := ParseTime(k.time)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := shard.Whole(k.g)
+		c, err := Rule{Time: at}.Cut(s)
+		if k.must == nil {
+			if err == nil {
+				t.Errorf("time %s is accepted, must be refused", k.time)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range c.Links {
+			if must := k.must[min(l.At, l.Other)]; l.Split != must || carries(s, c, l) != (must == train) {
+				t.Errorf("link %d–%d is of split %d at %s, must be %d, and messages run along those that train", l.At, l.Other, l.Split, k.time, must)
+			}
+		}
 	}
-	var is []graph.Split
-	for _, l := range c.Links {
-		is = append(is, l.Split)
-	}
-	if must := []graph.Split{graph.Train, graph.Train, graph.Val, graph.Val, graph.Train, graph.Train, graph.Train, graph.Train}; !slices.Equal(is, must) {
-		t.Errorf("splits are %v, must be %v", is, must)
-	}
-	if _, err := (Rule{Time: &Time{Column: 1}}).Cut(shard.Whole(g)); err == nil {
-		t.Error("a column that edges do not have is accepted, must be refused")
+	for _, bad := range []string{"at", "at:1", "at:2:1", ":1:2", "at:x:2", "at:2020-01-01:5"} {
+		if at, err := ParseTime(bad); err == nil {
+			t.Errorf("time %q is read as %+v, must be refused", bad, at)
+		}
 	}
 }
 

@@ -11,8 +11,11 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/retexo"
@@ -29,11 +32,12 @@ type Run struct {
 	Record   *Record
 	Model    *nn.Model    // that all members end with
 	Result   train.Result // as the attacker saw it
+	Ranks    eval.Ranks   // of task links: of the links that test
 
 	sums func(rank int, r comm.Reducer) comm.Reducer // by which a peer sums, from what it would sum by; nil: the same
 }
 
-// trainer is a trainer of mode retexo.
+// trainer is a trainer of mode retexo, or of links.
 type trainer interface {
 	session.Trainer
 	Result() train.Result
@@ -67,11 +71,19 @@ func TrainOver(
 	return run, run.Record.Err()
 }
 
+// Attacked returns why runs by p are not attacked, or nil.
+func Attacked(p plan.Plan) error {
+	if p.Mode != "retexo" && (p.Mode != "fullbatch" || p.Task != target.Links.String()) {
+		return fmt.Errorf("mode must be retexo, or fullbatch with task links (got %s): the other runs are for data of one owner", p.Mode)
+	}
+	return nil
+}
+
 // train trains with all peers of the run.
 func (run *Run) train(ctx context.Context) error {
 	p, size := run.Plan, len(run.Shards)
-	if p.Mode != "retexo" {
-		return fmt.Errorf("mode must be retexo (got %s): other modes are for data of one owner", p.Mode)
+	if err := Attacked(p); err != nil {
+		return err
 	}
 	if err := p.Check(run.Shards); err != nil {
 		return err
@@ -110,38 +122,9 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 			return run.sums(rank, r), err
 		}
 	}
-	m.New = func(*session.Member) (session.Trainer, error) {
-		if run.Plan.InClosedForm() {
-			c, err := run.Plan.ClosedForm(own)
-			if err != nil {
-				return nil, err
-			}
-			one, err := closedform.New(c, own)
-			if err != nil {
-				return nil, err
-			}
-			var secret [32]byte
-			rand.Read(secret[:])
-			if one.Edges, err = c.Edges(secret); err != nil {
-				return nil, err
-			}
-			t, model = one, func() (*nn.Model, error) { return one.Model(), nil }
-			return t, nil
-		}
-		c, err := run.Plan.Layerwise(own)
-		if err != nil {
-			return nil, err
-		}
-		begun, err := c.NewModel()
-		if err != nil {
-			return nil, err
-		}
-		one, err := retexo.New(c, own, begun)
-		if err != nil {
-			return nil, err
-		}
-		t, model = one, one.Model
-		return t, nil
+	m.New = func(*session.Member) (_ session.Trainer, err error) {
+		t, model, err = run.begin(own)
+		return t, err
 	}
 	if _, _, err := m.Run(ctx); err != nil {
 		return err
@@ -151,6 +134,52 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 	}
 	var err error
 	run.Result = t.Result()
+	if of, is := t.(*fullbatch.Trainer); is {
+		_, run.Ranks, _ = of.Ranks()
+	}
 	run.Model, err = model()
 	return err
+}
+
+// begin returns a peer's trainer, and what gives its model.
+func (run *Run) begin(own *shard.Shard) (t trainer, model func() (*nn.Model, error), err error) {
+	switch {
+	case run.Plan.Mode == "fullbatch":
+		c, err := run.Plan.EndToEnd(own)
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := c.NewModel()
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err = fullbatch.New(c, own, m)
+		return t, func() (*nn.Model, error) { return m, nil }, err
+	case run.Plan.InClosedForm():
+		c, err := run.Plan.ClosedForm(own)
+		if err != nil {
+			return nil, nil, err
+		}
+		one, err := closedform.New(c, own)
+		if err != nil {
+			return nil, nil, err
+		}
+		var secret [32]byte
+		rand.Read(secret[:])
+		one.Edges, err = c.Edges(secret)
+		return one, func() (*nn.Model, error) { return one.Model(), nil }, err
+	}
+	c, err := run.Plan.Layerwise(own)
+	if err != nil {
+		return nil, nil, err
+	}
+	begun, err := c.NewModel()
+	if err != nil {
+		return nil, nil, err
+	}
+	one, err := retexo.New(c, own, begun)
+	if err != nil {
+		return nil, nil, err
+	}
+	return one, one.Model, nil
 }

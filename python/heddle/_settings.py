@@ -446,6 +446,14 @@ class Settings(TypedDict, total=False):
     Fractions of the links that validate and test: no message runs along them, in either direction.
     """
 
+    link_time: str
+    """Split of links by time, COLUMN:T1:T2; empty: drawn.
+
+    Split of links by time, in place of link_holdout: COLUMN:T1:T2, where COLUMN is a column of the
+    edges that holds numbers or dates (its number from 0 where a data set has no names of columns).
+    Links before T1 train, those before T2 validate, the others test; links without a time train.
+    """
+
     negatives: int
     """Pairs drawn for each link of a step.
 

@@ -20,11 +20,12 @@ import (
 
 // Config says which links are held out and what a model learns from.
 type Config struct {
-	Relations []string   `json:"relations,omitempty"` // as in graph/links.Rule
-	HeldOut   [2]float64 `json:"held_out"`            // fractions that validate and test
-	Negatives int        `json:"negatives"`           // pairs that are drawn for each link of a step; at least 1
-	Hard      bool       `json:"hard,omitempty"`      // pairs.Groups.Hard
-	Near      bool       `json:"near,omitempty"`      // pairs are drawn among own nodes and the halo: no other rows travel
+	Relations []string    `json:"relations,omitempty"` // as in graph/links.Rule
+	HeldOut   [2]float64  `json:"held_out"`            // fractions that validate and test, unless a time decides
+	Time      *edges.Time `json:"time,omitempty"`
+	Negatives int         `json:"negatives"`      // pairs that are drawn for each link of a step; at least 1
+	Hard      bool        `json:"hard,omitempty"` // pairs.Groups.Hard
+	Near      bool        `json:"near,omitempty"` // pairs are drawn among own nodes and the halo: no other rows travel
 }
 
 // Rivals is how many drawn pairs a link that is held out is ranked among.
@@ -43,6 +44,11 @@ func (c Config) Validate() error {
 		return fmt.Errorf("negatives must be 1 to 1000 (got %d)", c.Negatives)
 	}
 	return nil
+}
+
+// Rule returns the rule by which links are held out.
+func (c Config) Rule(seed uint64) edges.Rule {
+	return edges.Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations, Time: c.Time}
 }
 
 // Task is one peer's part in learning links.
@@ -69,7 +75,7 @@ type held struct {
 
 // New returns the task of the peer that holds s. The decoder is that of the model.
 func New(c Config, seed uint64, s *shard.Shard, d *pairs.Decoder) (*Task, error) {
-	cut, err := edges.Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations}.Cut(s)
+	cut, err := c.Rule(seed).Cut(s)
 	if err != nil {
 		return nil, err
 	}

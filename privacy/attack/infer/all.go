@@ -16,7 +16,7 @@ type Effort struct {
 }
 
 // All runs all passive attacks on a victim that apply to the run. Of a numeric target these are those on targets, edges
-// and degrees.
+// and degrees; of task links those on rows of the ends of links.
 func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, err error) {
 	keep := func(f Finding, err error) error {
 		switch {
@@ -33,6 +33,9 @@ func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, e
 		}
 		all = append(all, list...)
 		return err
+	}
+	if run.Plan.Task == target.Links.String() {
+		return all, errors.Join(several(run.Ends(victim)), ctx.Err())
 	}
 	if run.Shards[victim].Labels.Kind() == target.Numbers { // the others need classes
 		return all, errors.Join(keep(run.RowTargets()), keep(run.Links(victim)), several(run.Degrees(victim)), ctx.Err())

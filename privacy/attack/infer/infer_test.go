@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/leak"
@@ -49,6 +50,43 @@ func cora(t testing.TB, parts int) []*shard.Shard {
 		t.Fatal(err)
 	}
 	return shards
+}
+
+// TestEnds: of a run of links the rows of ends tell a site's links apart from other pairs, where a model has learned anything,
+// and those among near nodes are fewer.
+func TestEnds(t *testing.T) {
+	g := graphtest.Communities(400, 40, 3, 0.95, rng.New(1))
+	policy, err := partition.ParsePolicy("ldg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := partition.Partition(g, policy, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]int{}
+	for _, from := range []string{"all", "near"} {
+		p := planOf(t, "mode=fullbatch exchange=auto task=links hidden=16 rounds=20 link_holdout=0.1,0.2 decoder=distmult negatives_from="+from)
+		run, err := Train(t.Context(), p, shards, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := run.All(t.Context(), 1, Effort{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) != 3 || all[0].Value < 0.7 || from == "all" && all[1].Value < 0.6 {
+			t.Errorf("negatives from %s: findings are %v, must be links that trained above 0.7, held-out ones above 0.6", from, all)
+		}
+		nodes, rows, err := run.Run.Ends(1)
+		if err != nil || len(nodes) != rows.Rows || slices.Max(nodes) >= int32(shards[1].Owned) {
+			t.Fatalf("%d nodes have %d rows (%v), must be as many, of the victim's %d", len(nodes), rows.Rows, err, shards[1].Owned)
+		}
+		tried[from] = len(nodes)
+	}
+	if tried["near"] > len(shards[1].Boundary[0]) || tried["near"] > tried["all"] {
+		t.Errorf("rows that were read are of %v nodes, must be of at most %d near ones", tried, len(shards[1].Boundary[0]))
+	}
 }
 
 // TestArea: the area under the curve and the hits at few false alarms, of scores that are known.

@@ -1,0 +1,107 @@
+package infer
+
+import (
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/pairs"
+)
+
+// Ends infers links between two of a victim's nodes from their rows, which the attacker reads as other ends of its own pairs
+// where links are the task: whether there is a link that trained, whether there is one that was held out, and which of both a
+// link is. It takes the decoder's score or the similarity of the rows' directions, whichever is better. The baseline compares
+// the nodes' features.
+func (run *Run) Ends(victim int) ([]Finding, error) {
+	nodes, rows, err := run.Run.Ends(victim)
+	if err != nil {
+		return nil, err
+	}
+	own := run.Shards[victim]
+	c, err := run.Plan.EndToEnd(own)
+	if err != nil {
+		return nil, err
+	}
+	cut, err := c.Links.Rule(run.Plan.Seed).Cut(own)
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[int32]int32)
+	for k, i := range nodes {
+		at[i] = int32(k)
+	}
+	read := map[graph.Split][]pairs.Pair{}
+	linked := map[pairs.Pair]bool{}
+	for _, l := range cut.Links {
+		u, one := at[l.At]
+		v, both := at[l.Other]
+		if one && both && u < v && int(l.Other) < own.Owned {
+			p := pairs.Pair{U: u, V: v, Relation: l.Relation}
+			read[l.Split] = append(read[l.Split], p)
+			linked[pairs.Pair{U: u, V: v}] = true
+		}
+	}
+	key := rng.New(run.Plan.Seed).FoldString("ends")
+	for split, all := range read {
+		if len(all) > mostPairs {
+			some := make([]pairs.Pair, 0, mostPairs)
+			for _, k := range key.Fold(uint64(split)).Perm(len(all))[:mostPairs] {
+				some = append(some, all[k])
+			}
+			read[split] = some
+		}
+	}
+	trained, held := read[graph.Train], slices.Concat(read[graph.Val], read[graph.Test])
+	if len(trained) == 0 || len(held) == 0 {
+		return nil, ErrNothing
+	}
+	apart := unlinked(len(trained), trained, linked, len(nodes), key)
+	raw := directions([]mat.Dense{dense(own.X.Select(nodes))})
+	alike := directions([]mat.Dense{rows})
+	judge := func(name string, with, without []pairs.Pair) Finding {
+		f := Finding{Attack: name, Holder: "a reader of the rows", Measure: "AUC", Tried: len(with) + len(without)}
+		area := func(x mat.Dense) float64 { return Area(similar(x, with), similar(x, without)) }
+		f.Base = area(raw)
+		f.Value = max(area(alike), Area(decoded(run.Model.Decoder, rows, with), decoded(run.Model.Decoder, rows, without)))
+		return f
+	}
+	return []Finding{
+		judge("links that trained, among the site's nodes", trained, apart),
+		judge("links that were held out, among the site's nodes", held, apart),
+		judge("which links trained, of those and held-out ones", trained, held),
+	}, nil
+}
+
+func dense(x graph.Features) mat.Dense {
+	if x.Sparse != nil {
+		return x.Sparse.Dense()
+	}
+	return x.Dense
+}
+
+// unlinked draws n pairs of nodes without a link, ends and relations of the types that links have.
+func unlinked(n int, as []pairs.Pair, linked map[pairs.Pair]bool, nodes int, key rng.Key) (apart []pairs.Pair) {
+	for k := uint64(0); len(apart) < n && k < uint64(1000*n); k++ {
+		one, other := as[key.Uint64(2*k)%uint64(len(as))], as[key.Uint64(2*k+1)%uint64(len(as))]
+		p := pairs.Pair{U: one.U, V: other.V, Relation: one.Relation}
+		if p.U != p.V && !linked[pairs.Pair{U: min(p.U, p.V), V: max(p.U, p.V)}] {
+			apart = append(apart, p)
+		}
+	}
+	return apart
+}
+
+func similar(x mat.Dense, of []pairs.Pair) (all []float64) {
+	for _, p := range of {
+		all = append(all, cosine(x, int(p.U), int(p.V)))
+	}
+	return all
+}
+
+func decoded(d *pairs.Decoder, rows mat.Dense, of []pairs.Pair) (all []float64) {
+	for _, s := range d.Scores(rows, of) {
+		all = append(all, float64(s))
+	}
+	return all
+}
