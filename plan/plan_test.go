@@ -380,7 +380,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "link_holdout": {"0.1,0.2"}, "link_relations": {"likes"}, "init": {strings.Repeat("5e", 32)}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "link_holdout": {"0.1,0.2"}, "link_relations": {"likes"}, "link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		was, ok := config(p, data)
