@@ -64,6 +64,9 @@ var (
 // Check returns all faults of p for a run over these shards: those of all peers, or that of one.
 func (p Plan) Check(shards []*shard.Shard) error {
 	first := shards[0]
+	if first.Labels.Classes == 0 && p.Task != links {
+		return fmt.Errorf("%s: at least one node must have a label (got none: all labels are -1 or empty)", first.Name)
+	}
 	_, err := p.Identify(first)
 	errs := faults{err}
 	if p.Mode == "standalone" && first.Parts != 1 {

@@ -250,7 +250,7 @@ def graph_of(data: Any, site: Any = None) -> Union[Graph, Tables]:
             raise InputError(f"a graph must have {missing[0]}")
         out = Graph(**data)
     elif hasattr(data, "node_types") and hasattr(data, "edge_types"):
-        out = _from_hetero(data)
+        out = _from_hetero(data, name)
     elif hasattr(data, "ntypes") and hasattr(data, "ndata"):
         out = _from_dgl(data, name)
     elif hasattr(data, "nodes") and hasattr(data, "adj"):
@@ -399,27 +399,37 @@ def _from_dgl(g: Any, site: Optional[str]) -> Graph:
     if len(g.ntypes) > 1 or len(g.canonical_etypes) > 1:
         return _joined(
             {t: (g.num_nodes(t), g.nodes[t].data, ("feat", "features", "x"), ("label", "labels", "y")) for t in g.ntypes},
-            {e: np.stack([array(a) for a in g.edges(etype=e)]) for e in g.canonical_etypes},
+            {e: (np.stack([array(a) for a in g.edges(etype=e)]), *_of_edges(g.edges[e].data)) for e in g.canonical_etypes},
+            site or "site",
         )
     source, target = g.edges()
     columns = g.ndata
     y = _first(columns, "label", "labels", "y")
+    weight, attr = _of_edges(g.edata)
     return Graph(
         np.stack([array(source), array(target)]), np.full(g.num_nodes(), -1) if y is None else y,
-        _first(columns, "feat", "features", "x"), _first(columns, site or "site"),
-        edge_weight=_first(g.edata, "weight", "w", "edge_weight"), edge_attr=_first(g.edata, "feat", "edge_attr"), **_masks(columns),
+        _first(columns, "feat", "features", "x"), _first(columns, site or "site"), edge_weight=weight, edge_attr=attr, **_masks(columns),
     )  # fmt: skip
 
 
-def _from_hetero(data: Any) -> Graph:
+def _of_edges(columns: Any) -> tuple[Any, Any]:
+    """Returns the weights of edges and their columns, by the names that DGL's examples use; None: there are none."""
+    return _first(columns, "weight", "w", "edge_weight"), _first(columns, "feat", "edge_attr")
+
+
+def _from_hetero(data: Any, site: Optional[str]) -> Graph:
     return _joined(
         {t: (int(data[t].num_nodes), data[t], ("x",), ("y",)) for t in data.node_types},
-        {e: array(data[e].edge_index) for e in data.edge_types},
+        {e: (array(data[e].edge_index), _first(data[e], "edge_weight"), _first(data[e], "edge_attr")) for e in data.edge_types},
+        site or "site",
     )
 
 
-def _joined(nodes: dict[str, tuple[int, Any, tuple[str, ...], tuple[str, ...]]], edges: dict[Any, np.ndarray]) -> Graph:
-    """Returns nodes of several types as one graph, as `peer import --ogb` does: each type has features of its own."""
+def _joined(
+    nodes: dict[str, tuple[int, Any, tuple[str, ...], tuple[str, ...]]], edges: dict[Any, tuple[np.ndarray, Any, Any]], site: str
+) -> Graph:
+    """Returns nodes of several types as one graph, as `peer import --ogb` does: each type has features of its own, and each
+    relation, whose edges come as [2, E], weights and columns, columns of its own."""
     start, total, width, labelled = {}, 0, 0, None
     for t, (n, columns, _, y) in nodes.items():
         start[t] = total
@@ -449,11 +459,51 @@ def _joined(nodes: dict[str, tuple[int, Any, tuple[str, ...], tuple[str, ...]]],
             mask = array(mask)
             masks[name] = np.zeros((total, *mask.shape[1:]), bool)
             masks[name][own] = mask
-    index = np.concatenate([pairs + np.array([[start[e[0]]], [start[e[2]]]]) for e, pairs in edges.items()], axis=1)
-    kind = np.concatenate([np.full(pairs.shape[1], k) for k, pairs in enumerate(edges.values())])
+    index = np.concatenate([pairs + np.array([[start[e[0]]], [start[e[2]]]]) for e, (pairs, *_) in edges.items()], axis=1)
+    kind = np.concatenate([np.full(pairs.shape[1], k) for k, (pairs, *_) in enumerate(edges.values())])
     x = SparseRows(np.concatenate(data), np.concatenate(indices), np.concatenate([[0], np.cumsum(np.concatenate(lengths))]), (total, width))
     ids = [f"{t}/{i}" for t, (n, *_) in nodes.items() for i in range(n)]
-    return Graph(index, whole, x, edge_type=kind, ids=ids, relation_names=["-".join(map(str, e)) for e in edges], **masks)
+    return Graph(
+        index, whole, x, _joined_sites(nodes, site), edge_weight=_joined_weights(edges), edge_type=kind, edge_attr=_joined_columns(edges),
+        ids=ids, relation_names=["-".join(map(str, e)) for e in edges], **masks,
+    )  # fmt: skip
+
+
+def _joined_sites(nodes: dict[str, Any], site: str) -> Any:
+    """Returns the site of each node of all types; None: no type has one."""
+    of = {t: _first(columns, site) for t, (_, columns, *_) in nodes.items()}
+    if all(one is None for one in of.values()):
+        return None
+    if missing := [t for t, one in of.items() if one is None]:
+        raise InputError(f"every type of nodes must have the attribute {site!r} for their sites ({missing[0]} has none)")
+    return np.concatenate([array(one).reshape(-1) for one in of.values()])
+
+
+def _joined_weights(edges: dict[Any, tuple[np.ndarray, Any, Any]]) -> Optional[np.ndarray]:
+    if all(weight is None for _, weight, _ in edges.values()):
+        return None
+    return np.concatenate([np.ones(pairs.shape[1]) if w is None else _per_edge(e, "weights", w, pairs)[:, 0] for e, (pairs, w, _) in edges.items()])
+
+
+def _joined_columns(edges: dict[Any, tuple[np.ndarray, Any, Any]]) -> Optional[np.ndarray]:
+    """Returns the columns of the relations beside one another; an edge has zeros in those of other relations."""
+    given = {e: _per_edge(e, "columns", columns, pairs) for e, (pairs, _, columns) in edges.items() if columns is not None}
+    if not given:
+        return None
+    out, row, column = np.zeros((sum(p.shape[1] for p, *_ in edges.values()), sum(a.shape[1] for a in given.values())), np.float32), 0, 0
+    for e, (pairs, *_) in edges.items():
+        if e in given:
+            out[row : row + pairs.shape[1], column : column + given[e].shape[1]] = given[e]
+            column += given[e].shape[1]
+        row += pairs.shape[1]
+    return out
+
+
+def _per_edge(relation: Any, what: str, a: Any, pairs: np.ndarray) -> np.ndarray:
+    a = _numbers(f"the {what} of {'-'.join(map(str, relation))}", a)
+    if len(a) != pairs.shape[1]:
+        raise InputError(f"the {what} of {'-'.join(map(str, relation))} must have a row for each of {pairs.shape[1]} edges (got {len(a)})")
+    return a.reshape(len(a), -1)
 
 
 def _from_networkx(g: Any, site: Optional[str]) -> Graph:
@@ -489,8 +539,20 @@ def _from_networkx(g: Any, site: Optional[str]) -> Graph:
     weight = None
     if any("weight" in d for _, _, d in edges):
         weight = np.array([d.get("weight", 1.0) for _, _, d in edges], np.float32)
+    attr = _networkx_columns([d for _, _, d in edges])
     masks = {k: None if (m := column(k)) is None else m.astype(bool) for k in ("train_mask", "val_mask", "test_mask")}
-    return Graph(index, y, x, where, edge_weight=weight, ids=[str(one) for one in ids], **masks)
+    return Graph(index, y, x, where, edge_weight=weight, edge_attr=attr, ids=[str(one) for one in ids], **masks)
+
+
+def _networkx_columns(edges: list[dict[str, Any]]) -> Optional[np.ndarray]:
+    """Returns the attribute edge_attr of edges, else all attributes but `weight` that are numbers at every edge, by name."""
+    if any("edge_attr" in d for d in edges):
+        if missing := [k for k, d in enumerate(edges) if "edge_attr" not in d]:
+            raise InputError(f"every edge must have edge_attr, as others do (edge {missing[0]} has none)")
+        return np.array([np.asarray(d["edge_attr"], np.float32).reshape(-1) for d in edges])
+    keys = set().union(*edges) - {"weight"} if edges else set()
+    numeric = sorted(k for k in keys if all(isinstance(d.get(k), (int, float, np.number)) for d in edges))
+    return np.array([[d[k] for k in numeric] for d in edges], np.float32) if numeric else None
 
 
 def _table(table: Any, path: pathlib.Path) -> _program.Path:

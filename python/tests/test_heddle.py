@@ -214,6 +214,8 @@ class Faults(unittest.TestCase):
             ("edge_index", [["a"], ["b"]], "edge_index must be an array of whole numbers: could not convert"),
             ("y", None, "y must be the classes of nodes"),
             ("y", np.zeros((n, 2, 2)), r"y must have the shape \[N\] or \[N, any\] \(got \[240, 2, 2\]\)"),
+            ("y", np.full(n, -1), r"at least one node must have a label \(got none: all labels are -1 or empty\)"),
+            ("y", [None] * n, r"at least one node must have a label \(got none"),
             ("y", np.where(g.y == 0, -2, g.y), r"y: label of node \d+ must be 0 to .* \(got -2\)"),
             ("x", g.x[1:], r"x must have a row for each of 240 nodes \(got 239\)"),
             ("x", np.where(g.x == 1, np.nan, g.x), r"x: row 0, column 5 must be a finite number \(got NaN\)"),
@@ -410,6 +412,24 @@ class Sources(unittest.TestCase):
         self.assertEqual((list(got.edge_type[-3:]), got.relation_names), ([0, 1, 1], ["paper-cites-paper", "author-writes-paper"]))
         self.assertTrue((got.y[240:] == -1).all())
         self.assertEqual(got.x.toarray()[242].tolist(), [0] * 12 + [1, 1])
+        self.assertEqual((got.edge_attr, got.edge_weight, got.site), (None, None, None))
+        hetero["paper", "cites", "paper"].edge_attr = torch.arange(g.edge_index.shape[1])
+        hetero["author", "writes", "paper"].edge_attr = torch.tensor([[7.0, 8], [9, 10]])
+        hetero["author", "writes", "paper"].edge_weight = torch.tensor([2.0, 3])
+        got = graph_of(hetero)
+        self.assertEqual((got.edge_attr[3:5].tolist(), got.edge_attr[-2:].tolist()), ([[3, 0, 0], [4, 0, 0]], [[0, 7, 8], [0, 9, 10]]))
+        self.assertEqual(got.edge_weight[-3:].tolist(), [1, 2, 3])
+        run = heddle.train(hetero, sites=2, progress=False, model="gatv2", mode="fullbatch", encoder="raw", rounds=2, transport="memory")
+        self.assertEqual(run.weights()["layer1.attention.edge"].shape[0], 3)
+        hetero["paper"].hospital = torch.tensor(g.site)
+        with self.assertRaisesRegex(heddle.InputError, "every type of nodes must have the attribute 'hospital' for their sites .author has none"):
+            graph_of(hetero, "hospital")
+        hetero["author"].hospital = torch.tensor([2, 1, 0, 0, 0])
+        self.assertEqual(graph_of(hetero, "hospital").site[-5:].tolist(), [2, 1, 0, 0, 0])
+        hetero["author", "writes", "paper"].edge_attr = torch.ones(3, 1)
+        with self.assertRaisesRegex(heddle.InputError, r"columns of author-writes-paper must have a row for each of 2 edges \(got 3\)"):
+            graph_of(hetero)
+        del hetero["author", "writes", "paper"].edge_attr
         heddle.train(hetero, sites=2, progress=False, model="rgcn", mode="fullbatch", encoder="raw", rounds=2, transport="memory")
 
     @needs("torch", "dgl")
@@ -427,6 +447,9 @@ class Sources(unittest.TestCase):
         h.nodes["b"].data["label"] = torch.tensor([0, 1, 0])
         got = graph_of(h)
         self.assertEqual((got.num_nodes, list(got.y), got.edge_index.tolist()), (5, [-1, -1, 0, 1, 0], [[0, 1, 4], [3, 4, 0]]))
+        h.edges["r"].data["feat"], h.edges["s"].data["w"] = torch.tensor([[5.0, 6], [7, 8]]), torch.tensor([4.0])
+        got = graph_of(h)
+        self.assertEqual((got.edge_attr.tolist(), got.edge_weight.tolist()), ([[5, 6], [7, 8], [0, 0]], [1, 1, 4]))
 
     @needs("networkx")
     def test_networkx(self):
@@ -441,7 +464,17 @@ class Sources(unittest.TestCase):
         got = graph_of(n)
         got.edge_index = g.edge_index  # networkx has each edge once, in an order of its own
         self.same(got)
-        self.assertEqual(got.ids[5], "n5")
+        self.assertEqual((got.ids[5], got.edge_attr), ("n5", None))
+        for k, (_, _, d) in enumerate(n.edges(data=True)):
+            d.update(weight=2.0, amount=k, fee=0.5, kind="card")
+        got = graph_of(n)
+        self.assertEqual((got.edge_attr[7].tolist(), got.edge_weight[7]), ([7, 0.5], 2))
+        for k, (_, _, d) in enumerate(n.edges(data=True)):
+            d.update(edge_attr=[k, 1, 2])
+        self.assertEqual(graph_of(n).edge_attr[7].tolist(), [7, 1, 2])
+        del d["edge_attr"]
+        with self.assertRaisesRegex(heddle.InputError, "every edge must have edge_attr"):
+            graph_of(n)
 
     @needs("pandas", "pyarrow")
     def test_tables(self):
