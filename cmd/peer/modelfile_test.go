@@ -11,6 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
 // TestModelFilePage rebuilds models of every convolution, encoder and form of class means in NumPy, with a program
@@ -26,7 +30,8 @@ func TestModelFilePage(t *testing.T) {
 	}
 	const script = "../../docs/reference/model_file.py"
 	contents(t, script) // the test's result is cached only as long as the script stays
-	data := map[string]string{"sites": sites(t), "typed": typedSites(t)}
+	data := map[string]string{"sites": sites(t), "typed": typedSites(t), "bare": bareSites(t),
+		"prices": filepath.Join(priceTables(t, 400), "data")}
 	plans := slices.Clone(frozenPlans)
 	for _, more := range []struct{ data, args string }{
 		{"sites", "gatv2 --heads 4"}, {"sites", "gine"}, {"typed", "rgcn --blocks 2 --layers 3 --hidden 8"}, {"typed", "rsage"}, {"typed", "rgat --heads 4 --bases 2"},
@@ -36,10 +41,18 @@ func TestModelFilePage(t *testing.T) {
 		p.args = append([]string{"--peers", "3", "--mode", "fullbatch", "--encoder", "raw", "--model"}, strings.Fields(more.args)...)
 		plans = append(plans, p)
 	}
-	for _, more := range []string{"", "--epsilon 4", "--class-target labels --leave-one-out true", "--leave-one-out true --class-rounds 2", "--encoder classes+pca:4"} {
+	for _, more := range []struct{ data, args string }{
+		{"sites", ""}, {"sites", "--epsilon 4"}, {"sites", "--class-target labels --leave-one-out true"}, {"sites", "--leave-one-out true --class-rounds 2"},
+		{"sites", "--encoder classes+pca:4"}, {"bare", ""}, {"prices", ""},
+	} {
 		p := plans[0]
-		p.name, p.data = "frugal "+more, "sites"
-		p.args = append([]string{"--peers", "3", "--preset", "frugal"}, strings.Fields(more)...)
+		p.name, p.data = "frugal "+more.data+more.args, more.data
+		p.args = append([]string{"--peers", "2", "--preset", "frugal"}, strings.Fields(more.args)...)
+		plans = append(plans, p)
+	}
+	for _, args := range []string{"--mode retexo --model sage --encoder raw --peers 2", "--mode standalone --model sage --encoder raw"} {
+		p := plans[0]
+		p.name, p.data, p.args = "prices "+args, "prices", strings.Fields(args)
 		plans = append(plans, p)
 	}
 	for _, p := range plans {
@@ -69,7 +82,19 @@ func TestModelFilePage(t *testing.T) {
 	}
 }
 
-// samePredictions compares tables of ID, class and probability. Classes may differ where two are
+// bareSites writes a generated data set of nodes without features and returns its directory.
+func bareSites(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "bare")
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2}, rng.New(3))
+	g.X = graph.Features{}
+	if err := dataset.Write(dir, g); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// samePredictions compares tables of ID and numbers, or of ID, class and probability. Classes may differ where two are
 // about as likely.
 func samePredictions(t *testing.T, rebuilt, predicted string) {
 	t.Helper()
@@ -77,6 +102,14 @@ func samePredictions(t *testing.T, rebuilt, predicted string) {
 	want, err2 := csv.NewReader(strings.NewReader(predicted)).ReadAll()
 	if err1 != nil || err2 != nil || len(got) != len(want) {
 		t.Fatalf("%d rows (%v), peer predict has %d (%v)", len(got), err1, len(want), err2)
+	}
+	if want[0][1] == "prediction" {
+		for i := 1; i < len(got); i++ {
+			if p, q := number64(t, got[i][1]), number64(t, want[i][1]); got[i][0] != want[i][0] || math.Abs(p-q) > 1e-4*math.Abs(q) {
+				t.Fatalf("row %d is %q, peer predict has %q", i, got[i], want[i])
+			}
+		}
+		return
 	}
 	unlike := 0
 	for i := 1; i < len(got); i++ {

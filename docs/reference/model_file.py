@@ -89,6 +89,8 @@ class Data:
         self.sparse = "x" not in z
         if "x" in z:
             self.x = z["x"].astype(np.float64)
+        elif "x_indptr" not in z:  # without features: a column a node, for a layer's first matrix
+            self.x = np.eye(n)
         else:
             self.x = np.zeros(z["x_shape"])
             rows = np.repeat(np.arange(n), np.diff(z["x_indptr"]))
@@ -110,13 +112,30 @@ class Data:
         masks = [z[name] if name in z else np.zeros(n, bool) for name in ("train_mask", "val_mask", "test_mask")]
         train, val, test = (m[:, split] if m.ndim == 2 else m for m in masks)
         self.y, self.held_out = z["y"], val | test
+        if self.y.dtype.kind == "f":
+            self.y = self.y.reshape(n, -1)
+            train = train & ~np.isnan(self.y).all(axis=1)
         self.train = train & (self.y >= 0) if self.y.ndim == 1 else train
-        self.train_class = np.where(train & (z["y"] >= 0), z["y"], -1) if z["y"].ndim == 1 else None
+        self.train_class = np.where(self.train, self.y, -1) if self.y.ndim == 1 else None
 
-    def given(self, classes):
-        """Labels of the training nodes as rows of zeros and ones; zeros elsewhere."""
-        one_hot = self.y[:, None] == np.arange(classes) if self.y.ndim == 1 else self.y
-        return np.where(self.train[:, None], one_hot, 0).astype(np.float64)
+    def given(self, spec):
+        """Labels of the training nodes as rows of zeros and ones, or as standardised numbers; zeros elsewhere."""
+        rows = self.y
+        if "units" in spec:
+            rows = (rows - [u["mean"] for u in spec["units"]]) / [u["deviation"] for u in spec["units"]]
+        elif rows.ndim == 1:
+            rows = rows[:, None] == np.arange(spec["classes"])
+        return np.where(self.train[:, None], rows, 0).astype(np.float64)
+
+    def neighbours(self, columns):  # (18)
+        """Features of nodes that have none: a one for the node and for each neighbour, hashed if there are too many."""
+        number, sign = np.arange(self.n, dtype=np.uint64), np.ones(self.n)
+        if self.n > columns:
+            drawn = mix(np.uint64(HASH) ^ mix(number + np.uint64(0x9E3779B97F4A7C15)))
+            number, sign = (drawn >> np.uint64(1)) % np.uint64(columns), 1 - 2.0 * (drawn & np.uint64(1))
+        x, g = np.zeros((self.n, columns)), self.edges.with_loops()
+        np.add.at(x, (g.dst, number[g.src].astype(np.int64)), sign[g.src])
+        return x
 
     def add_inverses(self):
         """Appends the reverse of each relation, unless every reverse is one of the relations."""
@@ -128,6 +147,15 @@ class Data:
         known = {key(e) for e in self.relations}
         if not all(key(e) in known for e in reverse):
             self.relations += reverse
+
+
+HASH = 0x409080E28D435CE5  # of no seed: the columns are part of the model
+
+
+def mix(z):
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 def relu(x):
@@ -193,7 +221,7 @@ class Model:
             x = relu(self.layer_norm("encoder.norm", self.linear("encoder.self", x)))
             return self.head("encoder.head", x) if self.logits or not self.spec["layers"] else x
         if e.get("labels"):  # (7)
-            x = np.hstack([x, data.given(self.spec["classes"])])
+            x = np.hstack([x, data.given(self.spec)])
         if e["kind"] == "sign":  # (8)
             adj, parts = data.edges.gcn(), [x]
             for _ in range(e["hops"]):
@@ -320,7 +348,11 @@ class Model:
         return y
 
     def __call__(self, data):
-        """Returns the class logits of every node."""
+        """Returns the class logits of every node, or its numbers."""
+        out = self.outputs(data)
+        return out * [u["deviation"] for u in self.spec["units"]] + [u["mean"] for u in self.spec["units"]] if "units" in self.spec else out
+
+    def outputs(self, data):
         if self.spec["encoder"]["kind"] == "closed":
             return ClassMeans(self, data)()
         x = self.encode(data)
@@ -366,17 +398,20 @@ class ClassMeans:
 
     def __init__(self, model, data):
         self.s, self.t, self.data, self.classes = model.spec["closed"], model.t, data, model.spec["classes"]
-        if self.s.get("adjacent") or self.s.get("numbers"):
-            sys.exit("models of nodes without features, and of numbers, are not rebuilt here")
-        self.x = unit(data.x) if model.spec["encoder"].get("l2_norm") else data.x
-        self.width = max(self.classes - 1, 1) if self.s.get("residual") and not self.s.get("multi") else self.classes
+        self.x, self.given = data.x, data.given(model.spec)
+        if self.s.get("adjacent"):
+            self.x = data.neighbours(self.s["adjacent"])
+        if model.spec["encoder"].get("l2_norm"):
+            self.x = unit(self.x)
+        one_less = self.s.get("residual") and not self.s.get("multi") and not self.s.get("numbers")
+        self.width = max(self.classes - 1, 1) if one_less else self.classes
         self.half = 0.5 if self.s.get("multi") else 0
 
     def __call__(self):
         s, t, data = self.s, self.t, self.data
         adj, columns = data.edges.mean() if s.get("mean") else data.edges.gcn(), []
         logits = np.zeros((data.n, self.classes))
-        if s.get("leave_out") and s.get("residual"):
+        if s.get("leave_out") and s.get("residual") and not s.get("numbers"):
             logits[:, : self.width] = t["round1.counts"][0] - self.half
         for r in range(1, s["rounds"] + 1):
             z = self.x @ t[f"round{r}.means"]  # (20)
@@ -397,6 +432,9 @@ class ClassMeans:
                     columns.append(z)
             if r == 1 and s.get("degree"):
                 columns.append(np.log1p(data.edges.degree())[:, None])
+            if r == 1 and s.get("own_features"):
+                mean, scale = t["encoder.own"]
+                columns.append((self.x - mean) * scale)
             if 0 < s.get("own_rounds", 0) < r:
                 rows = self.coarse(unit(softmax(8 * logits) - 1 / self.classes), 1 / math.sqrt(self.classes), 1 / 64)
                 sums = Edges(data.n, data.edges.src, data.edges.dst, np.ones(len(data.edges.src))).sum(rows)
@@ -413,7 +451,7 @@ class ClassMeans:
         inverse, centre, (n, scale) = self.t["encoder.inverse"], self.t["encoder.centre"], self.t[f"round{r}.counts"]
         quad = (self.x * self.x * inverse).sum(axis=1, keepdims=True)
         shift = (self.x * centre * inverse).sum(axis=1, keepdims=True)
-        given = self.data.given(self.classes)[:, : self.width]
+        given = self.given[:, : self.width]
         if s.get("residual"):
             left = np.clip(given - logits[:, : self.width] - self.half, -4, 4)
             return z - np.where(train, left, 0) * quad * scale
@@ -426,11 +464,14 @@ class ClassMeans:
     def coarse(self, z, deviation, fine):
         """Rounds sparse rows, whose values have that deviation, to no finer steps than fine."""
         s, columns = self.s, self.x.shape[1]
-        if not s.get("coarse") or not self.data.sparse:
+        if not s.get("coarse") or not (self.data.sparse or s.get("adjacent")):
             return z
         steps = np.zeros(columns + 1)
         for v in range(1, columns + 1):
-            step = math.sqrt(2 * math.pi * math.e) * 2 ** (-min(0.5 * self.bits(v), max(0.5 * self.bits(min(v, 5)), 1.6 * v)) / s["coarse"])
+            told = 0.5 * self.bits(v)
+            if not s.get("adjacent"):
+                told = min(told, max(0.5 * self.bits(min(v, 5)), 1.6 * v))
+            step = math.sqrt(2 * math.pi * math.e) * 2 ** (-told / s["coarse"])
             steps[v] = deviation * max(step if step >= 1 / 64 else 0, fine)
         step = steps[(self.x != 0).sum(axis=1)][:, None]
         return np.where(step > 0, np.round(z / np.where(step > 0, step, 1)) * step, z)
@@ -445,6 +486,10 @@ def main(model, data):
     logits = m(d)
     names = m.classes or [str(k) for k in range(m.spec["classes"])]
     out = csv.writer(sys.stdout, lineterminator="\n")
+    if m.spec["task"] == "regression":
+        out.writerow(["id"] + (["prediction"] if len(names) == 1 else ["prediction_" + name for name in names]))
+        out.writerows([d.ids[i], *(f"{v:.7g}" for v in row)] for i, row in enumerate(logits))
+        return
     out.writerow(["id", "class", "probability"])
     threshold = m.card.get("threshold")
     for i, row in enumerate(logits / m.card.get("temperature", 1)):

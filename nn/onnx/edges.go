@@ -61,8 +61,11 @@ func (e *exporter) weights(norm graph.Norm) edges {
 		}
 	}
 	switch norm {
-	case graph.GCN:
-		d := e.binary("Add", e.column(e.degree), e.float(1))
+	case graph.GCN, graph.Symmetric:
+		d := e.column(e.degree)
+		if norm == graph.GCN {
+			d = e.binary("Add", d, e.float(1))
+		}
 		both := e.binary("Mul", e.rows(d, out.dst), e.rows(d, out.src))
 		out.weight = e.binary("Div", out.weight, e.add("Sqrt", []value{both}))
 	case graph.Mean:

@@ -146,6 +146,9 @@ func (e *exporter) layers() value {
 		}
 		x = y
 	}
+	if c := e.spec.CorrectSmooth; c != nil {
+		x = e.correctAndSmooth(*c, x)
+	}
 	return x
 }
 

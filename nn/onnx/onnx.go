@@ -8,11 +8,11 @@
 //	edge_type    int64 [E]     relations, from 0, where a layer reads them
 //	edge_attr    float [E, G]  columns of edges, where a layer reads them
 //
-// What reads no edges has x alone. Models of class means whose rows leave out a node's own part, and label augmentation,
-// also have
+// What reads no edges has x alone. Models of class means whose rows leave out a node's own part, label augmentation, and
+// Correct & Smooth also have
 //
 //	labels       float [N, C]  rows of zeros and ones of the nodes that the model was trained on, else zeros
-//	train_mask   bool  [N]     which nodes these are
+//	train_mask   bool  [N]     with class means: which nodes these are
 //	held_out     bool  [N]     with inductive: validation and test nodes of the training graph
 //	sparse       bool  []      with class means: whether the training features were sparse, so that rows are rounded
 //
@@ -33,7 +33,7 @@ import (
 )
 
 // Write writes m with the temperature, classes and figures of its card. What has no form in ONNX is refused: nodes
-// without features, Correct & Smooth.
+// without features, links.
 func Write(w io.Writer, m *nn.Model, card modelfile.Card) error {
 	if err := refusal(m.Spec); err != nil {
 		return err
@@ -72,8 +72,6 @@ func refusal(s nn.Spec) error {
 	switch {
 	case s.Decoder != nil:
 		return fmt.Errorf("onnx: a model of links scores pairs of nodes and is not exported")
-	case s.CorrectSmooth != nil:
-		return fmt.Errorf("onnx: a model with Correct & Smooth reads the training labels at every prediction and is not exported")
 	case s.Closed != nil && s.Closed.Adjacent > 0:
 		return fmt.Errorf("onnx: a model of nodes without features tells them by hashed neighbours and is not exported")
 	}
@@ -120,7 +118,7 @@ func (e *exporter) inputs() {
 		e.declare(11, "edge_attr", typeFloat, "E", width)
 	}
 	closed := e.spec.Closed
-	if e.spec.Encoder.Labels > 0 || closed != nil && closed.LeaveOut {
+	if e.spec.Encoder.Labels > 0 || e.spec.CorrectSmooth != nil || closed != nil && closed.LeaveOut {
 		e.declare(11, "labels", typeFloat, "N", e.spec.Classes)
 	}
 	if closed != nil && closed.LeaveOut {

@@ -83,6 +83,12 @@ func TestFiles(t *testing.T) {
 			checkFile(t, spec, append(more, "edge_attr")...)
 		}
 	}
+	mlp, err := nn.Preset("mlp", "single", 5, 3, 8, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mlp.CorrectSmooth = &smooth.CorrectSmooth{Steps: 2, Correct: 0.5, Smooth: 0.5}
+	checkFile(t, mlp, "edge_index", "edge_weight", "labels")
 	checkFile(t, nn.Spec{Task: "single", Features: 5, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3},
 		Closed: &closed.Layout{Rounds: 2, Hops: 1, LogitHops: 2, AllHops: true, Degree: true, Random: 4, LeaveOut: true, Coarse: 9, Components: 2}},
 		"edge_index", "edge_weight", "labels", "train_mask", "sparse")
@@ -137,12 +143,10 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	smoothed := gcn
-	smoothed.CorrectSmooth = &smooth.CorrectSmooth{Steps: 1}
 	own := gcn
 	own.Layers = slices.Clone(gcn.Layers)
 	own.Layers[1].Conv = "one of our own"
-	for want, spec := range map[string]nn.Spec{"a model of links": {Decoder: &pairs.Spec{Kind: "dot"}}, "Correct & Smooth": smoothed, "layer 2": own,
+	for want, spec := range map[string]nn.Spec{"a model of links": {Decoder: &pairs.Spec{Kind: "dot"}}, "layer 2": own,
 		"without features": {Closed: &closed.Layout{Adjacent: 3}}} {
 		if err := Write(io.Discard, &nn.Model{Spec: spec}, modelfile.Card{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("must be refused for %q (got %v)", want, err)
