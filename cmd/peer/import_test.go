@@ -52,6 +52,19 @@ func TestImportExplains(t *testing.T) {
 	if !strings.Contains(text, `warning: column ward: a category without a feature of its own in 2 cells, such as "C"`) {
 		t.Errorf("predict says %s", text)
 	}
+	// Rows at fault stop a prediction, or are skipped: then so is the edge to such a row.
+	write("new.csv", "id,since,ward,note\nx,2024-02-01,B,words\ny,tomorrow,B,\nz,2024-02-01,A,\nw\n")
+	write("few.csv", "source,target\nx,y\nx,z\n")
+	ask := []string{"predict", "--model", at("run/model.safetensors"), "--nodes", at("new.csv"), "--edges", at("few.csv"), "-o", at("out.csv")}
+	refuse(t, 2, []string{"line 3, column since", "line 5"}, ask...)
+	refuse(t, 2, []string{"--on-error skip", "standard output"}, append(ask[:len(ask)-1:len(ask)-1], "-", "--on-error", "skip")...)
+	text = must(t, append(ask, "--on-error", "skip")...)
+	if !strings.Contains(text, "2 nodes") || !strings.Contains(text, "skipped: 3 rows at fault, in "+at("skipped.csv")) {
+		t.Errorf("predict says %s", text)
+	}
+	if skipped := string(contents(t, at("skipped.csv"))); strings.Count(skipped, "\n") != 4 || !strings.Contains(skipped, "few.csv,2,target,") {
+		t.Errorf("skipped:\n%s", skipped)
+	}
 	// A column of more categories than usual is dropped unless it is asked for, by either name.
 	for _, flag := range []string{"--categorical", "--onehot"} {
 		out := must(t, "import", "--nodes", at("nodes.csv"), "--label-column", "label", flag, "note", "--on-error", "skip", "-o", at(flag))

@@ -55,7 +55,8 @@ its neighbours at other peers. A site with a policy needs an approval of plan an
 With --secret a scheduler starts them, as those of peer join: they share all flags, {rank} in --out is a peer's rank, and
 --shard is the whole partition.
 With --shard alone a peer predicts for its own nodes from its own rows and edges, without its neighbours at other peers.
-With --nodes and --edges tables are read like those that the model was trained on. --report writes a page about the
+With --nodes and --edges tables are read like those that the model was trained on; --on-error skip leaves out rows at
+fault, which skipped.csv beside --out has with their reasons. --report writes a page about the
 predictions: how many of each class, how sure, how often right where labels are known, and what left the site.`,
 		Example: "  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv\n" +
 			"  peer predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
@@ -79,6 +80,7 @@ predictions: how many of each class, how sure, how often right where labels are 
 	f.StringVar(&q.nodes, "nodes", "", "table of nodes to predict for")
 	f.StringVar(&q.edges, "edges", "", "table of edges")
 	graphs.BindCells(f, &q.cells)
+	graphs.BindRows(f, &q.cells)
 	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")
 	f.StringVar(&q.embeddings, "embeddings", "", embeddingsHelp)
 	f.StringVar(&q.report, "report", "", "HTML page about the predictions; empty: none")
@@ -104,6 +106,9 @@ func (q question) answer(stdout, text io.Writer) error {
 	defer of.done()
 	g := of.Graph
 	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
+		return err
+	}
+	if err := graphs.WriteSkipped(filepath.Dir(q.out), q.cells.Faults); err != nil {
 		return err
 	}
 	p, err := heddle.Predict(m, g)
@@ -231,6 +236,9 @@ func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of sub
 		if typed.Encodes(card.Encoding) {
 			return of, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with peer import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
 		}
+		if q.cells.Faults.Skip && q.out == "-" {
+			return of, cli.Invalidf("--on-error skip writes skipped.csv beside the file of --out, which must not be - (standard output)")
+		}
 		if edges && q.edges == "" {
 			return of, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
 		}
@@ -240,6 +248,9 @@ func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of sub
 		}
 		f.Warn() // of categories that the model does not know
 		f.PrintWarnings(text, "")
+		if n := q.cells.Faults.Count(""); n > 0 {
+			fmt.Fprintf(text, "skipped: %d rows at fault, in %s\n", n, filepath.Join(filepath.Dir(q.out), graphs.SkippedFile))
+		}
 		of.warnings = f.Warnings
 		return of, nil
 	}

@@ -211,7 +211,7 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 // Encode reads other tables exactly as those were read that Import made encoding
 // (graph.Graph.Encoding) of, for prediction: edges may be "" for none; the label, split and site
 // columns may be absent from nodes. A column of features may not. Without a split column every
-// labelled node is in Test. The facts have the cells of categories that the encoding does not know.
+// labelled node is in Test. The facts have the tables, and the cells of categories that the encoding does not know.
 func Encode(encoding []byte, nodes, edges string, format table.Format) (*graph.Graph, *facts.Facts, error) {
 	e, err := parseEncoding(encoding)
 	if err != nil {
@@ -220,13 +220,18 @@ func Encode(encoding []byte, nodes, edges string, format table.Format) (*graph.G
 	if format.Faults == nil {
 		format.Faults = &table.Faults{}
 	}
-	g, r, err := e.read(nodes, edges, format)
-	if err = cmp.Or(format.Faults.Err(), err); err != nil {
-		return nil, nil, err
+	var g *graph.Graph
+	var r *Reading
+	for known := -1; known < format.Faults.Count(""); { // rows that were skipped are nodes of edges that were read before
+		known = format.Faults.Count("")
+		g, r, err = e.read(nodes, edges, format)
+		if err = cmp.Or(format.Faults.Err(), err); err != nil {
+			return nil, nil, err
+		}
 	}
 	g.Name, _, _ = strings.Cut(filepath.Base(nodes), ".")
 	g.Encoding = encoding
-	f := &facts.Facts{}
+	f := &facts.Facts{Tables: r.Tables}
 	r.addUnknown(f, e)
 	return g, f, nil
 }

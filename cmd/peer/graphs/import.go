@@ -228,7 +228,7 @@ func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportC
 	if err := m.facts.Write(m.out, 0o644); err != nil {
 		return err
 	}
-	return writeSkipped(m.out, c)
+	return WriteSkipped(m.out, c.Format.Faults)
 }
 
 // bindFiles adds the flags of one table of nodes and one of edges.

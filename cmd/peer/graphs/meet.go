@@ -140,7 +140,7 @@ func (s *meeting) build(
 	if err := facts.Write(s.out, 0o600); err != nil {
 		return err
 	}
-	if err := writeSkipped(s.out, s.tables.ImportConfig); err != nil {
+	if err := WriteSkipped(s.out, s.tables.ImportConfig.Format.Faults); err != nil {
 		return err
 	}
 	sent := g.Bytes()

@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// skippedFile is the file of the rows that were skipped, beside what was made of the others.
-const skippedFile = "skipped.csv"
+// SkippedFile is the file of the rows that were skipped, beside what was made of the others.
+const SkippedFile = "skipped.csv"
 
 // onError is the flag for rows at fault.
 type onError struct{ faults *table.Faults }
@@ -48,10 +48,15 @@ func BindCells(f *pflag.FlagSet, c *table.Format) {
 	f.BoolVar(&c.DecimalComma, "decimal-comma", false, "numbers like 1.234,5")
 }
 
-// bindRows adds the flag for rows at fault, and one spelling more.
+// BindRows adds the flag for rows at fault.
+func BindRows(f *pflag.FlagSet, c *table.Format) {
+	c.Faults = &table.Faults{}
+	f.Var(onError{c.Faults}, "on-error", "rows at fault: stop, or skip into "+SkippedFile)
+}
+
+// bindRows is BindRows with one spelling more of another flag.
 func bindRows(f *pflag.FlagSet, c *dataset.ImportConfig) {
-	c.Format.Faults = &table.Faults{}
-	f.Var(onError{c.Format.Faults}, "on-error", "rows at fault: stop, or skip into "+skippedFile)
+	BindRows(f, &c.Format)
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "onehot" {
 			name = "categorical"
@@ -60,13 +65,12 @@ func bindRows(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	})
 }
 
-// writeSkipped writes the rows that were skipped, if any, into dir.
-func writeSkipped(dir string, c dataset.ImportConfig) error {
-	faults := c.Format.Faults
+// WriteSkipped writes the rows that were skipped, if any, into dir.
+func WriteSkipped(dir string, faults *table.Faults) error {
 	if faults.Count("") == 0 {
 		return nil
 	}
-	return cli.Invalid(disk.Replace(disk.OS{}, filepath.Join(dir, skippedFile), 0o600, func(f disk.File) error { return faults.Write(f) }))
+	return cli.Invalid(disk.Replace(disk.OS{}, filepath.Join(dir, SkippedFile), 0o600, func(f disk.File) error { return faults.Write(f) }))
 }
 
 // readProgress returns what shows how much of the files was read, and stops when ctx ends. Files are
