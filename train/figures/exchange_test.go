@@ -344,4 +344,10 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%q must contain %q", got, want)
 		}
 	}
+	f.Threshold = &Threshold{Goal: "f1", Reached: true}
+	for f.Majority = range 2 {
+		if got := strings.Contains(strings.Join(f.Warnings(), "\n"), "f1 is of class 1, which most nodes have"); got != (f.Majority == 1) {
+			t.Errorf("majority %d: warned %v of a threshold for the majority", f.Majority, got)
+		}
+	}
 }

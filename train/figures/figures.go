@@ -322,6 +322,10 @@ func (f *Figures) Warnings() (all []string) {
 		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %s: %s%s", name, f.Metric, f.Metric.Text(float64(set.Baseline)),
 			how, f.Metric.Text(float64(worst))))
 	}
+	if t := f.Threshold; t != nil && f.Majority == 1 && len(set.Classes) == 2 {
+		all = append(all, fmt.Sprintf("%s is of class %s, which most nodes have: if it is meant of class %s, give the classes names whose order is the other way round",
+			t.Goal, set.Classes[1].Name, set.Classes[0].Name))
+	}
 	if t := f.Threshold; t != nil && !t.Reached {
 		all = append(all, fmt.Sprintf("no threshold has what %s asks for on the validation nodes; the nearest is taken", t.Goal))
 	}
