@@ -233,7 +233,7 @@ func (a *attempt) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer sites.Close()
-	up, err := leaf.Dial(ctx, sites, agreed, a.token, a.Evidence)
+	up, _, err := leaf.Dial(ctx, sites, agreed, a.token, a.Evidence, nil)
 	if err != nil {
 		return nil, err
 	}

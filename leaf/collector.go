@@ -20,6 +20,7 @@ type Collector struct {
 	inner  comm.Reducer // sums what the sites have
 	intake *Intake      // nil at a site that collects no shares
 	until  func(ctx context.Context, exchange int) error
+	border *border // nil: there are no edges between members, or this site collects no shares
 
 	mu      sync.Mutex
 	sums    []exchange
@@ -31,10 +32,12 @@ type Collector struct {
 	latest  map[Token]*byte // connection of each leaf
 }
 
-// exchange is one sum, as it is published.
+// exchange is one sum, as it is published, or what this site has of the sums over neighbours.
 type exchange struct {
 	numbers []byte
 	leaves  map[Token]bool // whose shares are in it
+	width   int            // columns of rows, one for each node of the border; 0: a sum
+	list    uint32         // digest of the leaves, over neighbours
 }
 
 // NewCollector returns the reducer of one of the sites in g, which sums what the sites have through inner. The first
@@ -63,10 +66,14 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 	if err != nil {
 		return comm.Reduced{}, err
 	}
-	leaves, err := s.collect(ctx, x)
+	shares, list, err := s.collect(ctx, func(Token) int { return len(x.B) / 8 })
 	if err != nil {
 		return comm.Reduced{}, err
 	}
+	if len(list) < s.agreed.Least {
+		list = nil
+	}
+	add(x, shares, list)
 	sum := comm.Contribution{ID: c.ID, Meta: c.Meta, Common: c.Common, Counts: make([]int64, len(x.B)/8)}
 	for i := range sum.Counts {
 		sum.Counts[i] = int64(binary.LittleEndian.Uint64(x.B[8*i:]))
@@ -78,18 +85,19 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 	for i, n := range sum.Counts {
 		binary.LittleEndian.PutUint64(x.B[8*i:], uint64(n))
 	}
-	s.publish(exchange{x.B, leaves})
+	s.publish(exchange{numbers: x.B, leaves: tokens(shares, list)})
 	return comm.Reduced{Meta: said.Meta}, unpack(x, c)
 }
 
-// collect adds to x the shares of all leaves of which every collecting site has one, and returns whose they are.
-func (s *Collector) collect(ctx context.Context, x comm.Integers) (map[Token]bool, error) {
-	shares, out := map[uint64]share{}, make([][]byte, s.group.Size())
+// collect closes the next exchange, in which a leaf's share has so many numbers, and returns the leaves of which every
+// collecting site has one.
+func (s *Collector) collect(ctx context.Context, numbers func(Token) int) (shares map[uint64]share, list []uint64, err error) {
+	out := make([][]byte, s.group.Size())
 	var own []byte
 	if s.intake != nil {
-		s.intake.begin(len(x.B) / 8)
+		s.intake.begin(numbers)
 		if err := s.until(ctx, len(s.sums)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		shares = s.intake.close()
 		for _, tag := range slices.Sorted(maps.Keys(shares)) {
@@ -103,25 +111,25 @@ func (s *Collector) collect(ctx context.Context, x comm.Integers) (map[Token]boo
 	}
 	in, err := s.group.SendRecv(ctx, comm.Control, "lists of leaves", out, 8*s.agreed.Most)
 	if err != nil || s.intake == nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in[s.group.Rank()] = own
 	lists := make([][]uint64, s.agreed.Sites)
 	for q := range lists {
 		if lists[q], err = parseList(in[q]); err != nil {
-			return nil, &comm.PeerError{Rank: q, Op: "lists of leaves", Err: err}
+			return nil, nil, &comm.PeerError{Rank: q, Op: "lists of leaves", Err: err}
 		}
 	}
-	list := common(lists)
-	if len(list) < s.agreed.Least {
-		return nil, nil
-	}
-	add(x, shares, list)
+	return shares, common(lists), nil
+}
+
+// tokens returns whose the listed shares are.
+func tokens(shares map[uint64]share, list []uint64) map[Token]bool {
 	leaves := make(map[Token]bool, len(list))
 	for _, tag := range list {
 		leaves[shares[tag].token] = true
 	}
-	return leaves, nil
+	return leaves
 }
 
 func parseList(b []byte) (list []uint64, err error) {
@@ -161,8 +169,8 @@ func (s *Collector) Stop(err error) {
 	}
 }
 
-// Behind returns how many leaves this site has admitted that have not fetched all sums, of those that ask this site for
-// them.
+// Behind returns how many leaves this site has admitted that have not fetched all that they ask this site for: sums, if it is
+// their first site, and sums over neighbours.
 func (s *Collector) Behind() (n int) {
 	if s.intake == nil {
 		return 0
@@ -171,8 +179,19 @@ func (s *Collector) Behind() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range admitted {
-		if t.First(s.agreed.Sites) == s.group.Rank() && s.fetched[t] < len(s.sums) {
+		if s.fetched[t] < s.due(t) {
 			n++
+		}
+	}
+	return n
+}
+
+// due returns after how many exchanges a leaf needs this site no more. s.mu is locked.
+func (s *Collector) due(t Token) int {
+	n := len(s.sums)
+	if t.First(s.agreed.Sites) != s.group.Rank() {
+		for n > 0 && s.sums[n-1].width == 0 {
+			n--
 		}
 	}
 	return n
@@ -199,7 +218,7 @@ func (s *Collector) Finish(ctx context.Context) {
 func (s *Collector) took(t Token, exchange int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fetched[t] = max(s.fetched[t], exchange+1); s.fetched[t] == len(s.sums) {
+	if s.fetched[t] = max(s.fetched[t], exchange+1); s.fetched[t] >= s.due(t) {
 		s.change()
 	}
 }
@@ -208,11 +227,12 @@ func (s *Collector) took(t Token, exchange int) {
 //
 //	byte 0       version of this layout, 1
 //	byte 1       1: the leaf's numbers are in the sums, 0: they are not
-//	bytes 2–3    0
+//	byte 2       1: sums over neighbours, 0: of all
+//	byte 3       0
 //	bytes 4–7    exchange, little endian as all that follows
 //	bytes 8–11   the exchange that is open or opens next: shares of earlier ones are late
-//	bytes 12–15  0
-//	bytes 16–    numbers of 8 bytes
+//	bytes 12–15  over neighbours the leaves in the sums, hashed: what sites have of the same sums goes together; else 0
+//	bytes 16–    numbers of 8 bytes: the sums; over neighbours what this site has of them, a row for each node of the leaf
 const sumsHeader = 16
 
 // Sums waits for an exchange and returns what leaf t fetches of it.
@@ -244,7 +264,15 @@ func (s *Collector) encode(t Token, exchange, open int) []byte {
 	if e.leaves[t] {
 		b[1] = 1
 	}
+	numbers := e.numbers
+	if e.width > 0 {
+		b[2], numbers = 1, nil
+		for _, i := range s.intake.owned(t) {
+			numbers = append(numbers, e.row(i)...)
+		}
+	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(exchange))
 	b = binary.LittleEndian.AppendUint32(b, uint32(open))
-	return append(append(b, 0, 0, 0, 0), e.numbers...)
+	b = binary.LittleEndian.AppendUint32(b, e.list)
+	return append(b, numbers...)
 }

@@ -17,6 +17,8 @@ type Uplink interface {
 	Send(ctx context.Context, site int, share []byte) error
 	// Sums waits for an exchange and returns what a site publishes of it.
 	Sums(ctx context.Context, site, exchange int) ([]byte, error)
+	// Parts asks all sites at once for what each has of sums over neighbours, and returns it by site.
+	Parts(ctx context.Context, exchange int) ([][]byte, error)
 }
 
 // Contributor is a leaf's comm.Reducer. What it returns are the sums of all sites and of the leaves that were in time;
@@ -25,6 +27,7 @@ type Contributor struct {
 	Agreement Agreement
 	Token     Token
 	Uplink    Uplink
+	Known     Boundary  // as the sites know it (Dial); empty: no node has an edge to another member's
 	Random    io.Reader // of seeds; nil: crypto/rand
 
 	next int // exchange
@@ -43,7 +46,7 @@ func (l *Contributor) Reduce(ctx context.Context, c *comm.Contribution) (comm.Re
 	if err != nil {
 		return comm.Reduced{}, err
 	}
-	if len(b) < sumsHeader || b[0] != version || binary.LittleEndian.Uint32(b[4:]) != uint32(k) {
+	if !isExchange(b, k, false) {
 		return comm.Reduced{}, fmt.Errorf("leaf: %v: the sums of exchange %d must have a header of %d bytes that says so (got %d bytes)", c.ID, k, sumsHeader, len(b))
 	}
 	l.next, l.open = k+1, int(binary.LittleEndian.Uint32(b[8:]))

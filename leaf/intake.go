@@ -21,8 +21,11 @@ type Intake struct {
 	mu      sync.Mutex
 	quotas  map[string]*quota
 	leaves  map[Token]*quota
+	border  *border            // nil: there are no edges between members, or Bind has not been called
+	nodes   map[Token][]int32  // of the border, ascending
+	taken   map[int32]Token    // the same by node
 	open    uint32             // the exchange that is open, or opens next
-	numbers int                // of a share of it; −1: not known yet
+	numbers func(Token) int    // of a share of it; nil: not known yet
 	held    [2]map[Token]share // of this exchange and of the next one, for which leaves may be ready first
 	arrived chan struct{}      // one token: a share of this exchange came
 }
@@ -35,8 +38,11 @@ func NewIntake(a Agreement, site int, r Rules) (*Intake, error) {
 	if site < 0 || site >= a.Sites {
 		return nil, fmt.Errorf("a site that collects shares must be below %d (got %d)", a.Sites, site)
 	}
-	in := &Intake{agreed: a, site: site, rules: r, quotas: map[string]*quota{}, leaves: map[Token]*quota{}, numbers: -1,
-		held: [2]map[Token]share{{}, {}}, arrived: make(chan struct{}, 1)}
+	if (r.Edges != nil) != a.Edges {
+		return nil, fmt.Errorf("rules must have edges if the agreement has, and only then (the agreement: %v)", a.Edges)
+	}
+	in := &Intake{agreed: a, site: site, rules: r, quotas: map[string]*quota{}, leaves: map[Token]*quota{}, nodes: map[Token][]int32{},
+		taken: map[int32]Token{}, held: [2]map[Token]share{{}, {}}, arrived: make(chan struct{}, 1)}
 	for _, c := range r.Cohorts {
 		in.quotas[c.Name] = &quota{Cohort: c}
 	}
@@ -48,13 +54,13 @@ var ErrNotAdmitted = errors.New("not admitted")
 
 // Admit admits a leaf as one of a cohort. A leaf that is admitted already stays so.
 func (in *Intake) Admit(ctx context.Context, t Token, evidence []byte) error {
-	name, err := in.rules.Attest(ctx, t, evidence)
+	as, err := in.rules.Attest(ctx, t, evidence)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotAdmitted, err)
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	q := in.quotas[name]
+	q, name := in.quotas[as.Cohort], as.Cohort
 	switch {
 	case in.leaves[t] != nil:
 		return nil
@@ -65,9 +71,53 @@ func (in *Intake) Admit(ctx context.Context, t Token, evidence []byte) error {
 	case len(in.leaves) >= in.agreed.Most:
 		return fmt.Errorf("%w: a run must have at most %d leaves", ErrNotAdmitted, in.agreed.Most)
 	}
+	nodes, err := in.find(as.Nodes)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotAdmitted, err)
+	}
+	for _, i := range nodes {
+		in.taken[i] = t
+	}
+	in.nodes[t] = nodes
 	q.leaves++
 	in.leaves[t] = q
 	return nil
+}
+
+// find returns the nodes of those names that have edges. in.mu is locked.
+func (in *Intake) find(names []string) (nodes []int32, err error) {
+	if in.border == nil && in.agreed.Edges {
+		return nil, errors.New("the sites have not agreed on the edges yet")
+	}
+	if in.border == nil {
+		return nil, nil
+	}
+	for _, name := range names {
+		i, is := in.border.index[name]
+		if !is { // it has no edge
+			continue
+		}
+		if _, other := in.taken[i]; other || in.border.owner[i] >= 0 || slices.Contains(nodes, i) {
+			return nil, fmt.Errorf("node %q is another member's", name)
+		}
+		nodes = append(nodes, i)
+	}
+	slices.Sort(nodes)
+	return nodes, nil
+}
+
+// bind makes known which nodes sites have.
+func (in *Intake) bind(b *border) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.border = b
+}
+
+// owned returns the nodes of a leaf that have edges.
+func (in *Intake) owned(t Token) []int32 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.nodes[t]
 }
 
 // admitted returns the leaves that have been.
@@ -121,7 +171,10 @@ func (in *Intake) Accept(t Token, b []byte, now time.Time) error {
 
 // fits returns an error unless a share has as many numbers as are known to be in it.
 func (in *Intake) fits(s share) error {
-	if want := 8 * in.numbers; s.exchange == in.open && in.numbers >= 0 && !s.seed && len(s.payload) != want {
+	if s.exchange != in.open || in.numbers == nil || s.seed {
+		return nil
+	}
+	if want := 8 * in.numbers(s.token); len(s.payload) != want {
 		return fmt.Errorf("the numbers must have %d bytes (got %d)", want, len(s.payload))
 	}
 	return nil
@@ -134,8 +187,9 @@ func (in *Intake) signal() {
 	}
 }
 
-// begin says how many numbers a share of the open exchange has. Shares that came before and have others are dropped.
-func (in *Intake) begin(numbers int) {
+// begin says how many numbers a leaf's share of the open exchange has. Shares that came before and have others are dropped.
+// in.mu is locked when numbers is called.
+func (in *Intake) begin(numbers func(Token) int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.numbers = numbers
@@ -177,12 +231,12 @@ func (in *Intake) close() map[uint64]share {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	all := make(map[uint64]share, len(in.held[0]))
-	for _, s := range in.held[0] {
-		all[s.tag()] = s
+	for t, s := range in.held[0] {
+		all[s.tag(in.nodes[t])] = s
 	}
 	in.held = [2]map[Token]share{in.held[1], {}}
 	in.open++
-	in.numbers = -1
+	in.numbers = nil
 	return all
 }
 

@@ -29,6 +29,7 @@ type Agreement struct {
 	Sites int     // m, which collect shares: the first ranks of the sites' group
 	Least int     // leaves that a sum must have, or it goes without any
 	Most  int     // leaves that a site admits
+	Edges bool    // whether nodes of leaves have edges to those of other members, which the collecting sites know (Edges)
 }
 
 // Validate returns all faults at once, or nil.

@@ -25,7 +25,9 @@ import (
 // open admits everybody as one of cohort "all".
 func open(most int, rate float64) leaf.Rules {
 	return leaf.Rules{Cohorts: []leaf.Cohort{{Name: "all", Most: most, Rate: rate}},
-		Attest: func(context.Context, leaf.Token, []byte) (string, error) { return "all", nil }}
+		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
+			return leaf.Admission{Cohort: "all"}, nil
+		}}
 }
 
 // federation is sites and leaves on one network: ranks [0, sites) are sites.
@@ -92,11 +94,11 @@ func token(p int) (t leaf.Token) {
 
 // join returns the reducer of leaf p, whose uplink wrap may change.
 func (f *federation) join(t *testing.T, p int, wrap func(leaf.Uplink) leaf.Uplink) *leaf.Contributor {
-	link, err := leaf.Dial(t.Context(), f.net.Transport(len(f.collectors)+p), f.agreed, token(p), nil)
+	link, known, err := leaf.Dial(t.Context(), f.net.Transport(len(f.collectors)+p), f.agreed, token(p), nil, f.ids(p))
 	if err != nil {
 		t.Error(err)
 	}
-	return &leaf.Contributor{Agreement: f.agreed, Token: token(p), Uplink: wrap(link)}
+	return &leaf.Contributor{Agreement: f.agreed, Token: token(p), Uplink: wrap(link), Known: known}
 }
 
 func same(u leaf.Uplink) leaf.Uplink { return u }
@@ -411,11 +413,11 @@ func TestSharesTellNothing(t *testing.T) {
 func TestIntakeRefuses(t *testing.T) {
 	a := leaf.Agreement{Run: [8]byte{1}, Sites: 2, Least: 2, Most: 3}
 	in, err := leaf.NewIntake(a, 0, leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phone", Most: 2, Rate: 0.1}, {Name: "kiosk", Most: 9}},
-		Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (string, error) {
-			if len(evidence) == 0 {
-				return "", errors.New("no evidence")
+		Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (as leaf.Admission, err error) {
+			if as.Cohort = string(evidence); as.Cohort == "" {
+				err = errors.New("no evidence")
 			}
-			return string(evidence), nil
+			return as, err
 		}})
 	if err != nil {
 		t.Fatal(err)

@@ -22,11 +22,12 @@ const linkHeader = 8
 // Kinds of messages. A leaf begins with hello, which the site answers with welcome, empty or the reason why not; it sends
 // shares, which have no answer, and asks for sums, which are the answer.
 const (
-	hello   = iota + 1 // token, evidence
-	welcome            // empty: admitted
-	give               // a share
-	ask                // exchange, 4 bytes
-	sums               // as Collector.Sums has them
+	hello       = iota + 1 // token, evidence
+	welcome                // empty: admitted
+	give                   // a share
+	ask                    // exchange, 4 bytes
+	sums                   // as Collector.Sums has them
+	description            // after welcome, where the agreement has edges: the leaf's nodes, as border.described has them
 )
 
 // MostEvidence is how many bytes of evidence a leaf may show.
@@ -78,18 +79,24 @@ func recvMessage(ctx context.Context, t comm.Transport, from, most int) (kind by
 }
 
 // Link is a leaf's Uplink over a comm.Transport on which the sites have the first ranks.
-type Link struct{ t comm.Transport }
+type Link struct {
+	t     comm.Transport
+	sites int
+}
 
-// Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not.
-func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte) (*Link, error) {
+// Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not. Where the
+// agreement has edges it returns which of the leaf's nodes, whose names ids has, the sites know to have some.
+func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte, ids []string) (*Link, Boundary, error) {
+	var known Boundary
 	if len(evidence) > MostEvidence {
-		return nil, fmt.Errorf("leaf: evidence must have at most %d bytes (got %d)", MostEvidence, len(evidence))
+		return nil, known, fmt.Errorf("leaf: evidence must have at most %d bytes (got %d)", MostEvidence, len(evidence))
 	}
 	for q := range a.Sites {
 		if err := sendMessage(ctx, t, q, hello, append(token[:len(token):len(token)], evidence...)); err != nil {
-			return nil, err
+			return nil, known, err
 		}
 	}
+	var told []byte
 	for q := range a.Sites {
 		kind, why, err := recvMessage(ctx, t, q, MostEvidence)
 		if err == nil && kind != welcome {
@@ -98,11 +105,21 @@ func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evide
 		if err == nil && len(why) > 0 {
 			err = fmt.Errorf("%w: %q", ErrNotAdmitted, why)
 		}
+		var of []byte
+		if err == nil && a.Edges {
+			if kind, of, err = recvMessage(ctx, t, q, mostMessage); err == nil && (kind != description || q > 0 && string(of) != string(told)) {
+				err = errors.New("all sites must describe the same nodes of the leaf")
+			}
+			told = of
+		}
+		if err == nil {
+			known, err = parseNodes(told, ids)
+		}
 		if err != nil {
-			return nil, &comm.PeerError{Rank: q, Op: "hello", Err: err}
+			return nil, known, &comm.PeerError{Rank: q, Op: "hello", Err: err}
 		}
 	}
-	return &Link{t}, nil
+	return &Link{t, a.Sites}, known, nil
 }
 
 // Send implements Uplink.
@@ -112,9 +129,34 @@ func (l *Link) Send(ctx context.Context, site int, share []byte) error {
 
 // Sums implements Uplink.
 func (l *Link) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
-	if err := sendMessage(ctx, l.t, site, ask, binary.LittleEndian.AppendUint32(nil, uint32(exchange))); err != nil {
+	if err := l.ask(ctx, site, exchange); err != nil {
 		return nil, err
 	}
+	return l.answer(ctx, site)
+}
+
+// Parts implements Uplink.
+func (l *Link) Parts(ctx context.Context, exchange int) ([][]byte, error) {
+	for q := range l.sites {
+		if err := l.ask(ctx, q, exchange); err != nil {
+			return nil, err
+		}
+	}
+	all := make([][]byte, l.sites)
+	for q := range all {
+		var err error
+		if all[q], err = l.answer(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (l *Link) ask(ctx context.Context, site, exchange int) error {
+	return sendMessage(ctx, l.t, site, ask, binary.LittleEndian.AppendUint32(nil, uint32(exchange)))
+}
+
+func (l *Link) answer(ctx context.Context, site int) ([]byte, error) {
 	kind, b, err := recvMessage(ctx, l.t, site, mostMessage)
 	if err == nil && kind != sums {
 		err = &comm.PeerError{Rank: site, Op: "sums", Err: fmt.Errorf("the answer must be of kind %d (got %d)", sums, kind)}
@@ -161,6 +203,11 @@ func (s *Collector) Serve(ctx context.Context, t comm.Transport, from int) error
 	}
 	if err := errors.Join(refused, sendMessage(ctx, t, from, welcome, []byte(why))); err != nil {
 		return err
+	}
+	if s.agreed.Edges {
+		if err := sendMessage(ctx, t, from, description, s.border.described(s.intake.owned(token))); err != nil {
+			return err
+		}
 	}
 	for {
 		kind, b, err := recvMessage(ctx, t, from, mostMessage)

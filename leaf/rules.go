@@ -11,10 +11,19 @@ import (
 type Rules struct {
 	Cohorts []Cohort
 
-	// Attest judges what a leaf shows of itself, and returns the name of its cohort. The program that embeds the site knows
-	// what its leaves can show: the verdict of a platform (Play Integrity, App Attest), a code of invitation, a client
-	// certificate. Without it everybody could be as many leaves as a cohort has room for.
-	Attest func(ctx context.Context, t Token, evidence []byte) (cohort string, err error)
+	// Attest judges what a leaf shows of itself. The program that embeds the site knows what its leaves can show: the verdict
+	// of a platform (Play Integrity, App Attest), a code of invitation, a client certificate. Without it everybody could be
+	// as many leaves as a cohort has room for.
+	Attest func(ctx context.Context, t Token, evidence []byte) (Admission, error)
+
+	// Edges are those that nodes of leaves have to nodes of other members; nil unless the agreement has edges.
+	Edges *Edges
+}
+
+// Admission is as what a leaf is admitted.
+type Admission struct {
+	Cohort string
+	Nodes  []string // of Rules.Edges that are the leaf's own, and no other leaf's
 }
 
 // Cohort is a kind of leaves that a site knows.

@@ -79,9 +79,14 @@ func parseShare(b []byte) (s share, err error) {
 	return s, nil
 }
 
-// tag names a leaf's attempt in the lists that sites compare: shares that do not belong together have two.
-func (s share) tag() uint64 {
-	sum := sha256.Sum256(append(s.token[:], s.attempt[:]...))
+// tag names a leaf's attempt in the lists that sites compare: shares that do not belong together, or that sites take for
+// those of other nodes, have two.
+func (s share) tag(nodes []int32) uint64 {
+	text := append(s.token[:len(s.token):len(s.token)], s.attempt[:]...)
+	for _, i := range nodes {
+		text = binary.LittleEndian.AppendUint32(text, uint32(i))
+	}
+	sum := sha256.Sum256(text)
 	return binary.LittleEndian.Uint64(sum[:])
 }
 

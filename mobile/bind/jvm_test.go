@@ -282,11 +282,11 @@ func (m machine) leaves(t *testing.T) {
 	errs := make([]error, len(ids))
 	for r, id := range ids {
 		site := heddle.Site{Identity: id, Wait: patience, Phones: &leaves.Service{Stay: patience, Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "app", Most: 2}},
-			Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (string, error) {
+			Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
 				if string(evidence) != "spring" {
-					return "", errors.New("no invitation")
+					return leaf.Admission{}, errors.New("no invitation")
 				}
-				return "app", nil
+				return leaf.Admission{Cohort: "app"}, nil
 			}}}}
 		g := people(t, 200)
 		sites.Go(func() { _, errs[r] = heddle.JoinGraph(ctx, *p, site, g, filepath.Join(dir, fmt.Sprint("site-", r))) })

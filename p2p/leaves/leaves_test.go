@@ -51,11 +51,11 @@ func meet(t *testing.T, transport string, sites, most int) *federation {
 	f := &federation{agreed: leaf.Agreement{Run: [8]byte{3}, Sites: sites, Least: 2, Most: most}}
 	net := netsim.New(sites, netsim.Config{})
 	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phone", Most: most}},
-		Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (string, error) {
+		Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
 			if string(evidence) != "phone" {
-				return "", errors.New("no phone")
+				return leaf.Admission{}, errors.New("no phone")
 			}
-			return "phone", nil
+			return leaf.Admission{Cohort: "phone"}, nil
 		}}
 	for q := range sites {
 		g := comm.NewGroup(net.Transport(q), q, sites)
@@ -117,7 +117,7 @@ func TestSums(t *testing.T) {
 					}
 					defer link.Close()
 					token := leaf.Token{byte(p)}
-					up, err := leaf.Dial(ctx, link, f.agreed, token, []byte("phone"))
+					up, _, err := leaf.Dial(ctx, link, f.agreed, token, []byte("phone"), nil)
 					if err != nil {
 						t.Error(err)
 						return
@@ -131,7 +131,7 @@ func TestSums(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer link.Close()
-			if _, err := leaf.Dial(ctx, link, f.agreed, leaf.Token{99}, []byte("robot")); !errors.Is(err, leaf.ErrNotAdmitted) || !strings.Contains(err.Error(), "no phone") {
+			if _, _, err := leaf.Dial(ctx, link, f.agreed, leaf.Token{99}, []byte("robot"), nil); !errors.Is(err, leaf.ErrNotAdmitted) || !strings.Contains(err.Error(), "no phone") {
 				t.Errorf("a robot must be turned away with the reason (got %v)", err)
 			}
 		})
@@ -147,7 +147,7 @@ func TestEnds(t *testing.T) {
 	}
 	defer link.Close()
 	token := leaf.Token{1}
-	up, err := leaf.Dial(t.Context(), link, f.agreed, token, []byte("phone"))
+	up, _, err := leaf.Dial(t.Context(), link, f.agreed, token, []byte("phone"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,12 +73,17 @@ func (f flaky) Send(ctx context.Context, site int, share []byte) error {
 }
 
 // federate trains parts, of which the first are of sites and the others of leaves. misses says which leaf is offline when.
-func federate(t *testing.T, c Config, parts []*shard.Shard, sites int, misses func(p, exchange int) bool) (all []*Trainer, exchanged []int) {
+// edges are those between nodes of different parts, by their names; nil: there are none.
+func federate(
+	t *testing.T, c Config, parts []*shard.Shard, sites int, edges *leaf.Edges, misses func(p, exchange int) bool,
+) (all []*Trainer, exchanged []int) {
 	leaves := len(parts) - sites
 	net := netsim.New(len(parts), netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: time.Millisecond}}})
-	a := leaf.Agreement{Sites: sites, Least: 2, Most: leaves}
-	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "all", Most: leaves}},
-		Attest: func(context.Context, leaf.Token, []byte) (string, error) { return "all", nil }}
+	a := leaf.Agreement{Sites: sites, Least: 2, Most: leaves, Edges: edges != nil}
+	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "all", Most: leaves}}, Edges: edges,
+		Attest: func(_ context.Context, who leaf.Token, _ []byte) (leaf.Admission, error) {
+			return leaf.Admission{Cohort: "all", Nodes: names(parts[binary.LittleEndian.Uint32(who[:])])}, nil
+		}}
 	all = make([]*Trainer, len(parts))
 	exchanges := make([]sizes, len(parts))
 	collectors := make([]*leaf.Collector, sites)
@@ -94,13 +100,16 @@ func federate(t *testing.T, c Config, parts []*shard.Shard, sites int, misses fu
 			g := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 			if r >= sites {
 				ready.Wait()
-				who := leaf.Token{byte(r)}
-				link, err := leaf.Dial(t.Context(), net.Transport(r), a, who, nil)
+				who := leaf.Token(append(binary.LittleEndian.AppendUint32(nil, uint32(r)), make([]byte, 12)...))
+				link, known, err := leaf.Dial(t.Context(), net.Transport(r), a, who, nil, names(s))
 				if err != nil {
 					t.Error(err)
 				}
 				up := flaky{link, func(k int) bool { return misses(r-sites, k) }}
-				exchanges[r].Reducer = &leaf.Contributor{Agreement: a, Token: who, Uplink: up}
+				one := &leaf.Contributor{Agreement: a, Token: who, Uplink: up, Known: known}
+				if exchanges[r].Reducer = one; edges != nil {
+					trainer.Beyond = one
+				}
 			} else {
 				g = comm.NewGroup(net.Transport(r), r, sites)
 				in, err := leaf.NewIntake(a, r, rules)
@@ -112,6 +121,12 @@ func federate(t *testing.T, c Config, parts []*shard.Shard, sites int, misses fu
 					t.Error(err)
 				}
 				exchanges[r].Reducer = collectors[r]
+				if edges != nil {
+					if err := collectors[r].Bind(t.Context(), names(s)); err != nil {
+						t.Error(err)
+					}
+					trainer.Beyond = collectors[r]
+				}
 				ready.Done()
 				for p := sites; p < len(parts); p++ {
 					served.Go(func() { collectors[r].Serve(t.Context(), net.Transport(r), p) }) //nolint:errcheck // ends as leaves leave
@@ -131,6 +146,98 @@ func federate(t *testing.T, c Config, parts []*shard.Shard, sites int, misses fu
 	}
 	served.Wait()
 	return all, exchanges[0].numbers
+}
+
+// names returns those by which edges know the nodes of a part.
+func names(s *shard.Shard) (all []string) {
+	for _, i := range s.Global {
+		all = append(all, fmt.Sprint("node ", i))
+	}
+	return all
+}
+
+// between returns the edges of g that its parts lack.
+func between(t *testing.T, g, parts *graph.Graph) *leaf.Edges {
+	var pairs [][2]string
+	for i := range g.N() {
+		has, _ := parts.Adj.Row(i)
+		all, _ := g.Adj.Row(i)
+		for _, j := range all {
+			if int(j) > i && !slices.Contains(has, j) {
+				pairs = append(pairs, [2]string{fmt.Sprint("node ", i), fmt.Sprint("node ", j)})
+			}
+		}
+	}
+	edges, err := leaf.NewEdges(pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edges
+}
+
+// singles returns parts with each node of the parts from the given one on as a part of its own, and pooled without the edges
+// that this loses.
+func singles(t *testing.T, parts []*shard.Shard, pooled *graph.Graph, from int) ([]*shard.Shard, *graph.Graph) {
+	alone := *pooled
+	var src, dst []int32
+	for _, s := range parts[:from] {
+		for i := range s.Owned {
+			col, _ := s.Adj.Row(i)
+			for _, j := range col {
+				src, dst = append(src, int32(s.Global[j])), append(dst, int32(s.Global[i]))
+			}
+		}
+	}
+	all := parts[:from:from]
+	for _, s := range parts[from:] {
+		for i := range int32(s.Owned) {
+			one := shard.Whole(&graph.Graph{Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}}, X: s.X.Select([]int32{i}),
+				Labels: s.Labels.Select([]int32{i}), Split: s.Split[i : i+1]})
+			one.Global[0], one.Nodes = s.Global[i], s.Nodes
+			all = append(all, one)
+		}
+	}
+	var err error
+	if alone.Adj, err = graph.FromEdges(pooled.N(), src, dst, nil, graph.Build{}); err != nil {
+		t.Fatal(err)
+	}
+	return all, &alone
+}
+
+// Edges between members count, although no member sees both ends of one: with all leaves in time the model and the rows are
+// those of one peer with all data and all edges, where leaves have graphs and where each is one node.
+func TestEdgesBetweenMembers(t *testing.T) {
+	const sites = 2
+	g := communities(300, 4)
+	c := leavesConfig(g, "labels")
+	one := mustRun(t, c, []*shard.Shard{shard.Whole(g)}, options{}).trainers[0]
+	for name, single := range map[string]bool{"graphs": false, "one node each": true} {
+		t.Run(name, func(t *testing.T) {
+			parts, pooled := separate(t, g, sites, 4)
+			if single {
+				parts, pooled = singles(t, parts, pooled, sites+2)
+			}
+			edges := between(t, g, pooled)
+			synctest.Test(t, func(t *testing.T) {
+				all, _ := federate(t, c, parts, sites, edges, func(int, int) bool { return false })
+				for r, trainer := range all {
+					logits, most := trainer.Logits(), 0.0
+					for i, node := range parts[r].Global {
+						for k, v := range logits.Row(i) {
+							most = max(most, math.Abs(float64(v-one.Logits().At(int(node), k))))
+						}
+					}
+					if most > 1e-3 {
+						t.Errorf("member %d: logits are off by %g from those of one peer with all data and edges, must be within 0.001", r, most)
+					}
+				}
+			})
+			without := mustRun(t, c, []*shard.Shard{shard.Whole(pooled)}, options{}).trainers[0]
+			if a, b := one.Result().Stages[0].Test, without.Result().Stages[0].Test; a <= b {
+				t.Errorf("test accuracy is %.3f with the edges between members and %.3f without, must differ for this test to say anything", a, b)
+			}
+		})
+	}
 }
 
 // sizes is a reducer that notes how many numbers each sum has.
@@ -164,7 +271,7 @@ func TestLeavesTrainAsOnePeer(t *testing.T) {
 			c.LeaveOut = test.leaveOut
 			one := mustRun(t, c, []*shard.Shard{shard.Whole(pooled)}, options{}).trainers[0]
 			synctest.Test(t, func(t *testing.T) {
-				all, exchanged := federate(t, c, parts, sites, func(int, int) bool { return false })
+				all, exchanged := federate(t, c, parts, sites, nil, func(int, int) bool { return false })
 				if want := c.Exchanges(target == "residual", len(one.Result().Stages[0].Curve)); fmt.Sprint(exchanged) != fmt.Sprint(want) {
 					t.Errorf("sums must have %v numbers (got %v)", want, exchanged)
 				}
@@ -199,7 +306,7 @@ func TestLeavesComeAndGo(t *testing.T) {
 	c := leavesConfig(g, "labels")
 	one := mustRun(t, c, []*shard.Shard{shard.Whole(pooled)}, options{}).trainers[0]
 	synctest.Test(t, func(t *testing.T) {
-		all, _ := federate(t, c, parts, sites, func(p, exchange int) bool { return p == 0 || (p+exchange)%3 == 0 })
+		all, _ := federate(t, c, parts, sites, nil, func(p, exchange int) bool { return p == 0 || (p+exchange)%3 == 0 })
 		right, tested := 0.0, 0.0
 		for r, trainer := range all {
 			for _, i := range parts[r].NodesIn(graph.Test) {

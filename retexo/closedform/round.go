@@ -281,7 +281,11 @@ func (t *Trainer) hop(ctx context.Context, s *sight, x mat.Dense, what string) (
 			return mat.Dense{}, err
 		}
 	}
-	return s.hop.Aggregate(ctx, x, what)
+	z, err := s.hop.Aggregate(ctx, x, what)
+	if err == nil && t.Beyond != nil {
+		err = t.beyond(ctx, s, x, z, what)
+	}
+	return z, err
 }
 
 // agreeHop agrees with every peer on what crosses in each hop of s: rows, or sums where the hops of the rounds that any

@@ -33,6 +33,7 @@ type Trainer struct {
 	Edges       *dp.Edges         // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
 	AllRounds   bool              // whether rounds go on that validate no better, at all peers or none
 	Leaves      bool              // whether sums have parts of leaves (package leaf), at all peers and leaves or none
+	Beyond      Neighbours        // edges between nodes of different members, with Leaves; nil at all or none
 
 	config Config
 	whole  *shard.Shard // as New was given it
@@ -104,7 +105,7 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if (t.Edges != nil) != (t.config.Epsilon > 0) {
 		return fmt.Errorf("closedform: edges must have a mechanism where epsilon is above 0, and only there (epsilon is %g)", t.config.Epsilon)
 	}
-	if err := t.fitsLeaves(); err != nil {
+	if err := errors.Join(t.fitsLeaves(), t.fitsBeyond()); err != nil {
 		return err
 	}
 	for _, s := range t.sights() {
@@ -240,6 +241,7 @@ func (t *Trainer) resolve(counts labels.Counts) error {
 		ones.Data[i] = 1
 	}
 	t.full = &sight{GraphView: train.WholeGraph(t.shard), columns: ones}
+	t.seenFrom(t.full.Degree)
 	t.base = t.full
 	if t.config.Inductive {
 		t.base = &sight{columns: ones.Clone()}

@@ -1,0 +1,151 @@
+package leaf
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Sums over neighbours are an exchange of their own. A leaf sends shares of the rows of its nodes. They are additive, so each
+// site adds up those of a node's neighbours by itself, and what all sites have of a node, added up, is the sum of its
+// neighbours' rows: whoever has the node gets it from each of them, and nobody else learns it.
+
+// row returns what this site has of the sum for a node.
+func (e exchange) row(node int32) []byte {
+	return e.numbers[8*e.width*int(node) : 8*e.width*int(node+1)]
+}
+
+// Boundary returns this site's nodes that have edges to those of other members.
+func (s *Collector) Boundary() Boundary {
+	if s.border == nil {
+		return Boundary{}
+	}
+	return s.border.edge
+}
+
+// Gather returns for each node of the boundary the sum of the rows of its neighbours at other members: x has those of the
+// boundary, and so has what is returned [boundary × D]. A leaf that is not there counts 0. All sites of the group call it, and
+// each leaf; the sums are exact sums of what each member rounded to Step.
+//
+// Site q sends each other collecting site 8·D bytes for each of that one's nodes by the door Halo, and by the door Control
+// Agreement.ListBytes as in Reduce.
+func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
+	shares, list, err := s.collect(ctx, func(t Token) int { return len(s.intake.nodes[t]) * x.Cols })
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	if s.intake == nil {
+		_, err := s.group.SendRecv(ctx, comm.Halo, id.String(), make([][]byte, s.group.Size()), 0)
+		s.publish(exchange{width: x.Cols})
+		return x, err
+	}
+	b := s.border
+	own, err := pack(&comm.Contribution{ID: id, Update: x.Data}, s.agreed.bound(s.group.Size()))
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	e := exchange{width: x.Cols, numbers: make([]byte, 8*x.Cols*len(b.names)), leaves: tokens(shares, list)}
+	b.spread(e, b.own, own.B)
+	hash := sha256.New()
+	for _, tag := range list {
+		at := shares[tag]
+		if nodes := s.intake.owned(at.token); at.seed {
+			b.spread(e, nodes, stream(at.payload, 8*x.Cols*len(nodes)))
+		} else {
+			b.spread(e, nodes, at.payload)
+		}
+		hash.Write(binary.LittleEndian.AppendUint64(nil, tag))
+	}
+	e.list = binary.LittleEndian.Uint32(hash.Sum(nil))
+	out := make([][]byte, s.group.Size())
+	for i, q := range b.owner {
+		if q >= 0 && int(q) != s.group.Rank() {
+			out[q] = append(out[q], e.row(int32(i))...)
+		}
+	}
+	in, err := s.group.SendRecv(ctx, comm.Halo, id.String(), out, len(own.B))
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	sum := comm.NewIntegers(64, len(x.Data))
+	at := 0
+	for _, i := range b.own {
+		at += copy(sum.B[at:], e.row(i))
+	}
+	for q := range s.agreed.Sites {
+		switch {
+		case q == s.group.Rank():
+		case len(in[q]) != len(sum.B):
+			return mat.Dense{}, &comm.PeerError{Rank: q, Op: id.String(), Err: fmt.Errorf("the sums must have %d bytes (got %d)", len(sum.B), len(in[q]))}
+		default:
+			sum.Add(in[q])
+		}
+	}
+	s.publish(e)
+	return opened(sum, x)
+}
+
+// spread adds rows of the given nodes to what e has of the sums for their neighbours.
+func (b *border) spread(e exchange, nodes []int32, rows []byte) {
+	for k, j := range nodes {
+		row := rows[8*e.width*k : 8*e.width*(k+1)]
+		to, _ := b.adj.Row(int(j))
+		for _, i := range to {
+			kernels.AddIntegers(64, row, e.row(i))
+		}
+	}
+}
+
+// opened returns the numbers of x as rows like those of x.
+func opened(sum comm.Integers, like mat.Dense) (mat.Dense, error) {
+	out := mat.New(like.Rows, like.Cols)
+	return out, unpack(sum, &comm.Contribution{Update: out.Data})
+}
+
+// Boundary returns this leaf's nodes that have edges to those of other members.
+func (l *Contributor) Boundary() Boundary { return l.Known }
+
+// Gather is Collector.Gather at a leaf. What the sums lack is of leaves that were not there in time, as this one may be.
+func (l *Contributor) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
+	k := l.next
+	if k >= l.open {
+		if err := l.send(ctx, k, &comm.Contribution{ID: id, Update: x.Data}); err != nil {
+			return mat.Dense{}, err
+		}
+	}
+	parts, err := l.Uplink.Parts(ctx, k)
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	sum := comm.NewIntegers(64, len(x.Data))
+	for q, b := range parts {
+		switch {
+		case !isExchange(b, k, true) || len(b) != sumsHeader+len(sum.B):
+			err = fmt.Errorf("the sums over neighbours in exchange %d must have %d bytes and say so (got %d)", k, sumsHeader+len(sum.B), len(b))
+		case string(b[12:sumsHeader]) != string(parts[0][12:sumsHeader]):
+			err = errors.New("all sites must have added up the same leaves")
+		}
+		if err != nil {
+			return mat.Dense{}, &comm.PeerError{Rank: q, Op: id.String(), Err: err}
+		}
+		sum.Add(b[sumsHeader:])
+		l.open = max(l.open, int(binary.LittleEndian.Uint32(b[8:])))
+	}
+	l.next = k + 1
+	return opened(sum, x)
+}
+
+// isExchange reports whether b is what a site publishes of exchange k.
+func isExchange(b []byte, k int, neighbours bool) bool {
+	return len(b) >= sumsHeader && b[0] == version && (b[2] == 1) == neighbours && binary.LittleEndian.Uint32(b[4:]) == uint32(k)
+}
+
+// GatheredBytes returns what a leaf receives where rows of its nodes have so many numbers together: what each site has.
+// It sends SentBytes.
+func (a Agreement) GatheredBytes(numbers int) int64 { return int64(a.Sites * (sumsHeader + 8*numbers)) }
