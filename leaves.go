@@ -35,7 +35,7 @@ func agreement(p Plan) leaf.Agreement {
 		text += "member: " + m.ID + "\n"
 	}
 	sum := sha256.Sum256([]byte(text))
-	return leaf.Agreement{Run: [8]byte(sum[:]), Sites: p.Collecting(), Least: p.LeastLeaves, Most: p.Leaves}
+	return leaf.Agreement{Run: [8]byte(sum[:]), Sites: p.Collecting(), Least: p.LeastLeaves, Most: p.Leaves, Edges: p.LeafEdges}
 }
 
 // collection is a site's part in the sums with leaves of one session.
@@ -44,6 +44,7 @@ type collection struct {
 	plan   Plan
 	rank   int
 	key    identity.Identity
+	ids    []string                                                 // of own nodes
 	secure func(context.Context, *comm.Group) (comm.Reducer, error) // of the sites; nil: their sums are in the clear
 	note   func(Event)
 
@@ -66,7 +67,7 @@ func (s Site) collects(p Plan, rank int, secure func(context.Context, *comm.Grou
 	case rank >= p.Collecting() && s.Phones != nil:
 		return nil, input(fmt.Errorf("rules for leaves are for members with leaf_addresses (%s has none)", p.Members[rank].Name))
 	}
-	c := &collection{plan: p, rank: rank, key: s.Identity, secure: secure, note: note}
+	c := &collection{plan: p, rank: rank, key: s.Identity, ids: s.Shard.IDs, secure: secure, note: note}
 	if s.Phones != nil {
 		c.Service = *s.Phones
 		return c, input(errors.Join(c.Rules.Validate(), c.network().Validate()))
@@ -106,6 +107,11 @@ func (c *collection) reducer(ctx context.Context, g *comm.Group) (comm.Reducer, 
 	}
 	if c.all, err = leaf.NewCollector(agreed, g, inner, intake, until); err != nil {
 		return nil, err
+	}
+	if agreed.Edges {
+		if err := c.all.Bind(ctx, c.ids); err != nil {
+			return nil, err
+		}
 	}
 	if intake != nil {
 		if c.server, err = leaves.Serve(c.network(), c.all); err != nil {
@@ -233,7 +239,11 @@ func (a *attempt) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	defer sites.Close()
-	up, _, err := leaf.Dial(ctx, sites, agreed, a.token, a.Evidence, nil)
+	ids := a.own.IDs
+	if ids == nil {
+		ids = make([]string, a.own.Owned)
+	}
+	up, known, err := leaf.Dial(ctx, sites, agreed, a.token, a.Evidence, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -250,9 +260,13 @@ func (a *attempt) run(ctx context.Context) (*Result, error) {
 		e.Sent.Reduce = a.sent.Load()
 		a.OnEvent(e)
 	}
+	one := &leaf.Contributor{Agreement: agreed, Token: a.token, Uplink: meter{up, a}, Known: known}
+	if agreed.Edges {
+		t.Beyond = one
+	}
 	alone := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer alone.Close()
-	if err := t.Run(ctx, alone, &leaf.Contributor{Agreement: agreed, Token: a.token, Uplink: meter{up, a}}); err != nil {
+	if err := t.Run(ctx, alone, one); err != nil {
 		return nil, err
 	}
 	measured := t.Result()
@@ -285,8 +299,18 @@ func (m meter) Send(ctx context.Context, site int, share []byte) error {
 
 // Sums implements leaf.Uplink.
 func (m meter) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
-	m.of.OnEvent(Event{Kind: train.Trace, Text: fmt.Sprintf("waiting for sum %d", exchange+1), Sent: comm.Counts{Reduce: m.of.sent.Load()}})
+	m.waits(exchange)
 	b, err := m.Link.Sums(ctx, site, exchange)
 	m.of.met = m.of.met || err == nil
 	return b, err
+}
+
+// Parts implements leaf.Uplink.
+func (m meter) Parts(ctx context.Context, exchange int) ([][]byte, error) {
+	m.waits(exchange)
+	return m.Link.Parts(ctx, exchange)
+}
+
+func (m meter) waits(exchange int) {
+	m.of.OnEvent(Event{Kind: train.Trace, Text: fmt.Sprintf("waiting for sum %d", exchange+1), Sent: comm.Counts{Reduce: m.of.sent.Load()}})
 }

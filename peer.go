@@ -74,11 +74,15 @@ type trainer struct {
 	hidden   func() mat.Dense                       // the rows that they are made of; empty if nobody asked for them
 	ranks    func() (val, test eval.Ranks, ok bool) // of links; nil: nodes have labels
 	final    *figures.Exchange                      // nil: of links
+	beyond   func(closedform.Neighbours)            // nil unless leaves have edges
 	note     func(Event)
 }
 
 // Run implements session.Trainer. A final model is measured at last.
 func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	if all, ok := r.(*leafSums); ok && t.beyond != nil {
+		t.beyond(all)
+	}
 	if err := t.Stoppable.Run(ctx, g, r); err != nil {
 		return err
 	}
@@ -216,7 +220,11 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 	}
 	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = p.store, m.Note, p.edges, p.embed
 	t.Leaves = p.plan.Leaves > 0
-	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
+	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	if p.plan.LeafEdges {
+		one.beyond = func(n closedform.Neighbours) { t.Beyond = n }
+	}
+	return one, nil
 }
 
 // layerwise trains layer by layer.

@@ -42,6 +42,11 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	return predictionsOf(m, logits), nil
 }
 
+// NewPredictions returns predictions of m that were kept as their Logits.
+func NewPredictions(m *nn.Model, logits mat.Dense) Predictions {
+	return Predictions{Logits: logits, kind: m.Spec.Kind()}
+}
+
 // predictionsOf returns the predictions that m's output stands for.
 func predictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 	if !logits.Empty() {

@@ -69,7 +69,7 @@ func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (
 			out[q] = append(out[q], e.row(int32(i))...)
 		}
 	}
-	in, err := s.group.SendRecv(ctx, comm.Halo, id.String(), out, len(own.B))
+	in, err := s.group.SendRecv(ctx, comm.Halo, id.String(), out, len(e.numbers))
 	if err != nil {
 		return mat.Dense{}, err
 	}

@@ -3,10 +3,12 @@ package mobile
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +20,9 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/disk"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/train"
@@ -119,7 +124,7 @@ func (d *Device) SetGraph(g *Graph) error {
 	if g == nil {
 		return errors.New("mobile: the graph must not be null")
 	}
-	own, err := g.snapshot()
+	own, err := g.snapshot(d.id.PeerID())
 	if err != nil {
 		return err
 	}
@@ -364,7 +369,7 @@ func (d *Device) session(r *run) error {
 	site := heddle.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at, Wait: d.config.wait, Rejoin: d.config.wait,
 		Evidence: d.config.evidence,
 		OnEvent:  func(e heddle.Event) { d.heard(r, e) },
-		OnModel:  func(o *heddle.Result) error { return o.Save(d.model()) }}
+		OnModel:  d.keep}
 	if d.config.lan && len(site.Listen) == 0 {
 		site.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
 	}
@@ -396,6 +401,25 @@ func (d *Device) finish() error {
 
 // model is the file of the model of the last run that was done.
 func (d *Device) model() string { return filepath.Join(d.config.directory, "model.safetensors") }
+
+// keep writes a final model, and what it says of own nodes.
+func (d *Device) keep(o *heddle.Result) error {
+	own := o.Own[0].Logits
+	b := binary.LittleEndian.AppendUint32(nil, uint32(own.Cols))
+	for i := range own.Rows {
+		for _, v := range own.Row(i) {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+	}
+	if err := o.Save(d.model()); err != nil {
+		return err
+	}
+	return disk.WriteFile(disk.OS{}, filepath.Join(d.config.directory, ownNote), 0o600, b)
+}
+
+// ownNote is the file of the logits of own nodes: the number of classes, 4 bytes, and rows of float32,
+// little endian.
+const ownNote = "own"
 
 // heard passes on what the listener is told of an event.
 func (d *Device) heard(r *run, e heddle.Event) {
@@ -457,14 +481,11 @@ func (d *Device) Predict(g *Graph) (*Predictions, error) {
 	if g == nil {
 		return nil, errors.New("mobile: the graph must not be null")
 	}
-	own, err := g.snapshot()
+	own, err := g.snapshot(d.id.PeerID())
 	if err != nil {
 		return nil, err
 	}
-	m, card, err := modelfile.Read(d.model())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("mobile: there is no model yet: no run is done")
-	}
+	m, card, err := d.read()
 	if err != nil {
 		return nil, err
 	}
@@ -473,6 +494,39 @@ func (d *Device) Predict(g *Graph) (*Predictions, error) {
 		return nil, err
 	}
 	return &Predictions{all.By(card)}, nil
+}
+
+// Own returns the predictions of the last run that was done for the nodes of the device's own graph,
+// in the order in which they were added. They were computed with the rows of neighbours at other
+// members, which Predict does not have.
+func (d *Device) Own() (*Predictions, error) {
+	m, card, err := d.read()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(d.config.directory, ownNote)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < 4 || binary.LittleEndian.Uint32(b) == 0 || (len(b)-4)%int(4*binary.LittleEndian.Uint32(b)) != 0 {
+		return nil, fmt.Errorf("mobile: %s must have whole rows (got %d bytes)", path, len(b))
+	}
+	cols := int(binary.LittleEndian.Uint32(b))
+	logits := mat.New((len(b)-4)/(4*cols), cols)
+	for k := range logits.Data {
+		logits.Data[k] = math.Float32frombits(binary.LittleEndian.Uint32(b[4+4*k:]))
+	}
+	return &Predictions{heddle.NewPredictions(m, logits).By(card)}, nil
+}
+
+// read reads the last model that was done.
+func (d *Device) read() (*nn.Model, modelfile.Card, error) {
+	m, card, err := modelfile.Read(d.model())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.New("mobile: there is no model yet: no run is done")
+	}
+	return m, card, err
 }
 
 // Nodes returns how many nodes the predictions are for.

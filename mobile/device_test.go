@@ -215,7 +215,7 @@ func (f *federation) device(t *testing.T, r int) *Device {
 // train runs the site in the background.
 func (f *federation) train(t *testing.T) (result func() *heddle.Result) {
 	t.Helper()
-	g, err := f.own.snapshot()
+	g, err := f.own.snapshot("")
 	if err != nil {
 		t.Fatal(err)
 	}

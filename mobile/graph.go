@@ -182,8 +182,9 @@ func (g *Graph) has(node int) error {
 // for all devices, so that a graph that is built again is dealt alike.
 const useKey = 17
 
-// snapshot returns a copy of the graph as the trainers take it.
-func (g *Graph) snapshot() (*graph.Graph, error) {
+// snapshot returns a copy of the graph as the trainers take it. A single node is dealt by the
+// device that it is on, as else all devices would use theirs for the same.
+func (g *Graph) snapshot(device string) (*graph.Graph, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := len(g.list)
@@ -197,6 +198,9 @@ func (g *Graph) snapshot() (*graph.Graph, error) {
 	out := &graph.Graph{Name: "phone", Adj: adj, X: graph.Features{Dense: mat.View(n, g.features, slices.Clone(g.x))},
 		Labels: graph.Labels{Classes: g.classes, Class: slices.Clone(g.class)}, Split: slices.Clone(g.split), IDs: slices.Clone(g.list)}
 	key := rng.New(useKey)
+	if n == 1 {
+		key = key.FoldString(device)
+	}
 	for i := range out.Split {
 		if g.given[i] {
 			continue

@@ -12,7 +12,7 @@ import (
 // TestIdle: a device that waits for its conditions opens no socket and sets no timer, so that nothing wakes the process. How
 // often threads are woken counts on a machine that does nothing else: HEDDLE_QUIET=1 says that this one is.
 func TestIdle(t *testing.T) {
-	s := newSites(t, 2)
+	s := newSites(t, 2, "")
 	s.plan = []byte(strings.Replace(string(s.plan), "phone_when: always", "phone_when: charging", 1))
 	files, alone, quiet := openFiles(t), 0, os.Getenv("HEDDLE_QUIET") != ""
 	if quiet {

@@ -24,13 +24,14 @@ type sites struct {
 	plan   []byte
 	parsed heddle.Plan
 	keys   []identity.Identity
+	rules  leaf.Rules
 }
 
-// newSites makes a plan for so many leaves, whose sums wait for all of them.
-func newSites(t *testing.T, phones int) *sites {
+// newSites makes a plan for so many leaves, whose sums wait for all of them. settings are further lines of it.
+func newSites(t *testing.T, phones int, settings string) *sites {
 	t.Helper()
-	s := &sites{}
-	text := fmt.Sprintf("preset: frugal\nclass_rounds: 2\nleaves: %d\nleast_leaves: 2\nphone_when: always\nmembers:\n", phones)
+	s := &sites{rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}}, Attest: invited}}
+	text := fmt.Sprintf("preset: frugal\nclass_rounds: 2\nleaves: %d\nleast_leaves: 2\nphone_when: always\n%smembers:\n", phones, settings)
 	for r := range 2 {
 		id, err := identity.New()
 		if err != nil {
@@ -57,11 +58,11 @@ func newSites(t *testing.T, phones int) *sites {
 }
 
 // invited admits who shows an invitation.
-func invited(_ context.Context, _ leaf.Token, evidence []byte) (string, error) {
+func invited(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
 	if string(evidence) != "invited" {
-		return "", errors.New("no invitation")
+		return leaf.Admission{}, errors.New("no invitation")
 	}
-	return "phones", nil
+	return leaf.Admission{Cohort: "phones"}, nil
 }
 
 // train runs both sites in the background, and returns what they end with.
@@ -71,13 +72,15 @@ func (s *sites) train(t *testing.T) (models func() []*nn.Model) {
 	var all sync.WaitGroup
 	results, errs := make([]*nn.Model, 2), make([]error, 2)
 	for r, id := range s.keys {
-		g, err := contacts(t, uint64(50+r), 200).snapshot()
+		g, err := contacts(t, uint64(50+r), 200).snapshot("")
 		if err != nil {
 			t.Fatal(err)
 		}
+		for i := range g.IDs {
+			g.IDs[i] = fmt.Sprintf("%s of site %d", g.IDs[i], r)
+		}
 		dir := t.TempDir()
-		site := heddle.Site{Identity: id, Wait: patience, Phones: &leaves.Service{Stay: patience,
-			Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: 4, Rate: 100}}, Attest: invited}}}
+		site := heddle.Site{Identity: id, Wait: patience, Phones: &leaves.Service{Stay: patience, Rules: s.rules}}
 		all.Go(func() {
 			o, err := heddle.JoinGraph(ctx, s.parsed, site, g, dir)
 			if errs[r] = err; err == nil {
@@ -99,13 +102,19 @@ func (s *sites) train(t *testing.T) (models func() []*nn.Model) {
 // phone opens a device that keeps its runs in dir.
 func (s *sites) phone(t *testing.T, dir, evidence string) *Device {
 	t.Helper()
+	return s.device(t, dir, evidence, contacts(t, 7, 60))
+}
+
+// device opens one that has a graph.
+func (s *sites) device(t *testing.T, dir, evidence string, g *Graph) *Device {
+	t.Helper()
 	c := NewConfig(dir)
 	c.SetPlan(s.plan)
 	c.SetWait(int(patience / time.Second))
 	c.SetEvidence([]byte(evidence))
 	d, err := NewDevice(c, &memory{})
 	if err == nil {
-		err = d.SetGraph(contacts(t, 7, 60))
+		err = d.SetGraph(g)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -118,12 +127,12 @@ func (s *sites) phone(t *testing.T, dir, evidence string) *Device {
 // another process, and the model has the bits of a run without that. One without an invitation is turned away.
 func TestLeaves(t *testing.T) {
 	var want []float32
-	seen, err := contacts(t, 9, 50).snapshot()
+	seen, err := contacts(t, 9, 50).snapshot("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, kill := range []bool{false, true} {
-		s := newSites(t, 2)
+		s := newSites(t, 2, "")
 		models := s.train(t)
 		dirs := []string{t.TempDir(), t.TempDir()}
 		first, told := s.phone(t, dirs[0], "invited"), newWatcher()
@@ -179,6 +188,83 @@ func TestLeaves(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestOneNode: phones are one node each of the graph of two sites. All of them have the same features: what Device.Own says
+// of them, they can only have from their neighbours. A phone whose node another one has is turned away.
+func TestOneNode(t *testing.T) {
+	const phones = 6
+	s := newSites(t, phones, "leaf_edges: true\n")
+	var edges [][2]string
+	for p := range phones {
+		me := fmt.Sprint("phone ", p)
+		if p > 1 {
+			edges = append(edges, [2]string{me, fmt.Sprint("phone ", p-2)})
+		}
+		for k := range 3 { // one of both sites' own nodes, of the phone's group
+			edges = append(edges, [2]string{me, fmt.Sprintf("person %d of site %d", 10*p+20*k+p%2, k%2)})
+		}
+	}
+	var err error
+	if s.rules.Edges, err = leaf.NewEdges(edges); err != nil {
+		t.Fatal(err)
+	}
+	s.rules.Attest = func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
+		return leaf.Admission{Cohort: "phones", Nodes: []string{"phone " + string(evidence)}}, nil
+	}
+	models := s.train(t)
+	node := func() *Graph {
+		g, err := NewGraph(4, 2)
+		if err == nil {
+			_, err = g.AddNode("me")
+		}
+		if err == nil {
+			err = g.SetFeature(0, 2, 0.1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	var all []*Device
+	var told []*watcher
+	for p := range phones {
+		all, told = append(all, s.device(t, t.TempDir(), fmt.Sprint(p), node())), append(told, newWatcher())
+		if err := all[p].Start(told[p]); err != nil {
+			t.Fatal(err)
+		}
+		if p > 0 {
+			continue
+		}
+		for begun := time.Now(); told[0].bytes() == 0; time.Sleep(time.Millisecond) {
+			if time.Since(begun) > patience {
+				t.Fatalf("no share was sent: %v", told[0].faults)
+			}
+		}
+		twin, refused := s.device(t, t.TempDir(), "0", node()), newWatcher()
+		if err := twin.Start(refused); err != nil {
+			t.Fatal(err)
+		}
+		if refused.until(t, Done, Failed); !strings.Contains(fmt.Sprint(refused.faults), "is another member's") {
+			t.Errorf("the twin of a phone failed with %v, must be for its node", refused.faults)
+		}
+	}
+	for p, w := range told {
+		if w.until(t, Done, Failed) == Failed {
+			t.Fatalf("phone %d failed: %v", p, w.faults)
+		}
+		own, err := all[p].Own()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if class, err := own.ClassOf(0); err != nil || class != p%2 || own.Nodes() != 1 {
+			t.Errorf("phone %d of %d nodes is of class %d (%v), must be one of class %d", p, own.Nodes(), class, err, p%2)
+		}
+		if w.bytes() > 10_000 {
+			t.Errorf("phone %d sent %d bytes, must be a few thousand", p, w.bytes())
+		}
+	}
+	models()
 }
 
 func (w *watcher) bytes() int64 {

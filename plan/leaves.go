@@ -40,6 +40,9 @@ func (p Plan) fitLeaves(c *closedform.Config, errs *faults) {
 	if c.Epsilon > 0 || c.ClipMeans {
 		errs.add("epsilon must be 0 and clip_means false with leaves (got %g and %v): nobody sees the parts of a sum", c.Epsilon, c.ClipMeans)
 	}
+	if p.LeafEdges && (p.Inductive || p.LeastInSum > 1) {
+		errs.add("inductive must be false and least_in_sum 1 with leaf_edges (got %v and %d): nobody but a leaf knows what its rows are of", p.Inductive, p.LeastInSum)
+	}
 	if p.Runs > 1 {
 		errs.add("runs must be 1 with leaves (got %d)", p.Runs)
 	}

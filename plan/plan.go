@@ -351,6 +351,10 @@ type Plan struct {
 	// How long a sum waits for leaves. A run has two sums, four in each round and one at the end.
 	LeafWait time.Duration `yaml:"leaf_wait" when:"leaves" only:"join" default:"1m0s" bounds:"[10ms, 20m]" help:"wait of a sum for leaves"`
 
+	// Whether nodes of leaves have edges to those of other leaves and of the members with leaf_addresses, which these members
+	// know: so a leaf may be one node of their graph. Sums of neighbours' rows then cross between leaves and members.
+	LeafEdges bool `yaml:"leaf_edges" when:"leaves" only:"join" default:"false" help:"edges of leaves' nodes, which the sites know"`
+
 	// Rounds between two checkpoints; 0: only at the end of each layer.
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
 	// Number of peers, more than half of all, with which the run continues after others have failed;

@@ -65,7 +65,9 @@ func TestTimeOverQUIC(t *testing.T) {
 	}
 	a := leaf.Agreement{Sites: sites, Least: 2, Most: phones}
 	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones}},
-		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) { return leaf.Admission{Cohort: "phones"}, nil }}
+		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
+			return leaf.Admission{Cohort: "phones"}, nil
+		}}
 	net := netsim.New(sites, netsim.Config{Links: netsim.Table{All: link}})
 	groups, collectors := make([]*comm.Group, sites), make([]*leaf.Collector, sites)
 	var keyed sync.WaitGroup

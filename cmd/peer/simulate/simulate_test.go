@@ -102,7 +102,9 @@ func real(t *testing.T, c closedform.Config, m members, link netsim.Model) time.
 	net := netsim.New(sites+phones, netsim.Config{Links: netsim.Table{All: link}})
 	a := leaf.Agreement{Sites: sites, Least: 2, Most: phones}
 	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones}},
-		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) { return leaf.Admission{Cohort: "phones"}, nil }}
+		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
+			return leaf.Admission{Cohort: "phones"}, nil
+		}}
 	collectors := make([]*leaf.Collector, sites)
 	var run, served, ready sync.WaitGroup
 	ready.Add(sites)

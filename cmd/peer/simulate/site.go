@@ -66,7 +66,9 @@ func (s *site) until(ctx context.Context, _ int) error {
 // start lets the site of that rank train, beside the others on net.
 func (s *site) start(ctx context.Context, c closedform.Config, a leaf.Agreement, net *netsim.Network, rank int) error {
 	everybody := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: a.Most}},
-		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) { return leaf.Admission{Cohort: "phones"}, nil }}
+		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
+			return leaf.Admission{Cohort: "phones"}, nil
+		}}
 	var err error
 	if s.trainer, err = closedform.New(c, s.shard); err != nil {
 		return err
