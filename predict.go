@@ -42,9 +42,10 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	return predictionsOf(m, logits), nil
 }
 
-// NewPredictions returns predictions of m that were kept as their Logits.
-func NewPredictions(m *nn.Model, logits mat.Dense) Predictions {
-	return Predictions{Logits: logits, kind: m.Spec.Kind()}
+// Of returns p, of which only Logits were kept, as predictions of m.
+func (p Predictions) Of(m *nn.Model) Predictions {
+	p.kind = m.Spec.Kind()
+	return p
 }
 
 // predictionsOf returns the predictions that m's output stands for.

@@ -82,8 +82,14 @@ type border struct {
 	edge  Boundary
 }
 
-// boundary returns the nodes with edges that are among ids, ascending, and where.
-func (e *Edges) boundary(ids []string) (nodes []int32, b Boundary) {
+// Boundary returns that of a member whose nodes have those names.
+func (e *Edges) Boundary(ids []string) Boundary {
+	_, b := e.find(ids)
+	return b
+}
+
+// find returns the nodes with edges that are among ids, ascending, and where.
+func (e *Edges) find(ids []string) (nodes []int32, b Boundary) {
 	rows := map[int32]int32{}
 	for row, id := range ids {
 		if i, is := e.index[id]; is {
@@ -106,7 +112,7 @@ func (s *Collector) Bind(ctx context.Context, ids []string) error {
 	out := make([][]byte, s.group.Size())
 	if s.intake != nil {
 		s.border = &border{Edges: s.intake.rules.Edges}
-		s.border.own, s.border.edge = s.border.boundary(ids)
+		s.border.own, s.border.edge = s.border.find(ids)
 		mine := s.border.digest()
 		for _, i := range s.border.own {
 			mine = binary.LittleEndian.AppendUint32(mine, uint32(i))

@@ -42,7 +42,15 @@ type federation struct {
 
 // meet makes a federation of m sites, whose exchanges close with so many leaves or after a second, and serves leaves.
 func meet(t *testing.T, sites, leaves, quorum int, secure bool) *federation {
-	f := &federation{agreed: leaf.Agreement{Run: [8]byte{7}, Sites: sites, Least: 2, Most: leaves}, leaves: leaves,
+	return meetOver(t, sites, leaves, quorum, secure, nil)
+}
+
+// nodesOf returns the names of the nodes of a site or leaf, by rank.
+func nodesOf(rank int) []string { return []string{fmt.Sprint(rank, " a"), fmt.Sprint(rank, " b")} }
+
+// meetOver is meet where leaves have edges.
+func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.Edges) *federation {
+	f := &federation{agreed: leaf.Agreement{Run: [8]byte{7}, Sites: sites, Least: 2, Most: leaves, Edges: edges != nil}, leaves: leaves,
 		net: netsim.New(sites+leaves, netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: 5 * time.Millisecond}}})}
 	f.collectors, f.intakes = make([]*leaf.Collector, sites), make([]*leaf.Intake, sites)
 	var all sync.WaitGroup
@@ -57,13 +65,24 @@ func meet(t *testing.T, sites, leaves, quorum int, secure bool) *federation {
 				}
 				inner = masked
 			}
-			in, err := leaf.NewIntake(f.agreed, q, open(leaves, 0))
+			rules := open(leaves, 0)
+			if rules.Edges = edges; edges != nil {
+				rules.Attest = func(_ context.Context, who leaf.Token, _ []byte) (leaf.Admission, error) {
+					return leaf.Admission{Cohort: "all", Nodes: nodesOf(sites + int(who[0]))}, nil
+				}
+			}
+			in, err := leaf.NewIntake(f.agreed, q, rules)
 			if err != nil {
 				t.Error(err)
 			}
 			f.intakes[q] = in
 			if f.collectors[q], err = leaf.NewCollector(f.agreed, g, inner, in, in.Quorum(quorum, time.Second)); err != nil {
 				t.Error(err)
+			}
+			if edges != nil {
+				if err := f.collectors[q].Bind(t.Context(), nodesOf(q)); err != nil {
+					t.Error(err)
+				}
 			}
 			for p := range leaves {
 				f.wait.Go(func() {
@@ -94,7 +113,7 @@ func token(p int) (t leaf.Token) {
 
 // join returns the reducer of leaf p, whose uplink wrap may change.
 func (f *federation) join(t *testing.T, p int, wrap func(leaf.Uplink) leaf.Uplink) *leaf.Contributor {
-	link, known, err := leaf.Dial(t.Context(), f.net.Transport(len(f.collectors)+p), f.agreed, token(p), nil, f.ids(p))
+	link, known, err := leaf.Dial(t.Context(), f.net.Transport(len(f.collectors)+p), f.agreed, token(p), nil, nodesOf(len(f.collectors)+p))
 	if err != nil {
 		t.Error(err)
 	}
@@ -341,6 +360,8 @@ func (w *wires) Send(_ context.Context, _ int, share []byte) error {
 }
 
 func (w *wires) Sums(context.Context, int, int) ([]byte, error) { return nil, io.EOF }
+
+func (w *wires) Parts(context.Context, int) ([][]byte, error) { return nil, io.EOF }
 
 // stream is a random source that follows from a seed.
 type stream struct {

@@ -517,7 +517,7 @@ func (d *Device) Own() (*Predictions, error) {
 	for k := range logits.Data {
 		logits.Data[k] = math.Float32frombits(binary.LittleEndian.Uint32(b[4+4*k:]))
 	}
-	return &Predictions{heddle.NewPredictions(m, logits).By(card)}, nil
+	return &Predictions{heddle.Predictions{Logits: logits}.Of(m).By(card)}, nil
 }
 
 // read reads the last model that was done.

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -17,6 +18,7 @@ type members struct {
 	sites, phones []*shard.Shard
 	pooled        *graph.Graph // all of it
 	joined        *graph.Graph // pooled with the edges between members that a data set has; nil: none
+	edges         *leaf.Edges  // they, as the sites know them; nil: nobody does
 }
 
 // leastNodes is how many nodes each phone has at least, usualNodes how many one has of a data set on average.

@@ -42,24 +42,21 @@ func (w *world) outcome(ctx context.Context) (*Outcome, error) {
 	o := &Outcome{Participation: w.participation, Exchanges: len(w.whole), Seconds: w.now.Seconds(), Late: w.late}
 	w.known = len(w.whole)
 	o.Rounds = len(w.sites[0].trainer.Result().Stages[0].Curve)
-	right, tested, taking := 0, 0, 0
+	right, tested, taking, rows := 0, 0, 0, 0
 	sums := int64(0)
 	for _, p := range w.phones {
 		if p.takes {
 			taking++
+			rows += len(p.known.Rows)
 			o.WakeUps += float64(p.wakeUps)
 		}
 		began := cli.ProcessorTime()
 		for !p.done {
-			var b []byte
-			if p.waits >= 0 {
-				home := w.sites[p.token.First(len(w.sites))]
+			var b [][]byte
+			if p.waits >= 0 { // one that takes part fetches them some time
 				var err error
-				if b, err = home.collector.Sums(ctx, p.token, p.waits); err != nil {
+				if b, _, err = w.fetch(ctx, p); err != nil {
 					return nil, err
-				}
-				if p.takes { // it fetches them some time
-					w.fetch(p, home, b)
 				}
 			}
 			if err := p.step(ctx, w, b); err != nil {
@@ -79,10 +76,15 @@ func (w *world) outcome(ctx context.Context) (*Outcome, error) {
 		w.all.Sites += s.group.Bytes().Total()
 	}
 	for k, n := range w.sites[0].numbers {
-		o.Formula.Shares += int64(w.whole[k]) * w.agreed.SentBytes(n)
-		sums += w.agreed.FetchedBytes(n)
+		if w.sites[0].widths[k] == 0 {
+			o.Formula.Shares += int64(w.whole[k]) * w.agreed.SentBytes(n)
+			sums += int64(taking) * w.agreed.FetchedBytes(n)
+			continue
+		}
+		o.Formula.Shares += int64(w.whole[k])*w.agreed.SentBytes(0) + 8*int64(w.rows[k]*n)
+		sums += int64(taking)*w.agreed.GatheredBytes(0) + 8*int64(w.agreed.Sites*rows*n)
 	}
-	o.Formula.Sums = sums * int64(taking)
+	o.Formula.Sums = sums
 	w.all.Frames = int64(o.Sent+o.Received) - w.all.Shares - w.all.Lost - w.all.Sums
 	o.Bytes = w.all
 	o.Accuracy = float64(right) / float64(max(tested, 1))

@@ -16,20 +16,24 @@ import (
 
 // phone is one leaf. Its trainer runs in a goroutine of its own, which works only while the simulation waits for it.
 type phone struct {
+	number int
 	shard  *shard.Shard
 	device *device
 	there  *presence
 	token  leaf.Token
 	key    rng.Key // of what is lost
 	takes  bool    // part in the run
+	known  leaf.Boundary
+	told   int // bytes in which a site describes its nodes that have edges
 
 	trainer *closedform.Trainer
-	asked   chan int    // exchange whose sums it waits for
-	answer  chan []byte // they
+	asked   chan request  // what it waits for
+	answer  chan [][]byte // it, of one site or of all
 	ended   chan error
 	outbox  []message
 
 	waits     int  // for the sums of this exchange; −1: it has not begun
+	parts     bool // which are over neighbours: all sites have a part of them
 	scheduled bool // an event will wake it
 	done      bool
 
@@ -56,8 +60,28 @@ func (p *phone) Send(_ context.Context, site int, share []byte) error {
 
 // Sums implements leaf.Uplink.
 func (p *phone) Sums(ctx context.Context, _, exchange int) ([]byte, error) {
+	all, err := p.ask(ctx, request{exchange, false})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// Parts implements leaf.Uplink.
+func (p *phone) Parts(ctx context.Context, exchange int) ([][]byte, error) {
+	return p.ask(ctx, request{exchange, true})
+}
+
+// request is for the sums of an exchange.
+type request struct {
+	exchange int
+	parts    bool
+}
+
+// ask waits until the simulation answers.
+func (p *phone) ask(ctx context.Context, r request) ([][]byte, error) {
 	select {
-	case p.asked <- exchange:
+	case p.asked <- r:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -72,7 +96,7 @@ func (p *phone) Sums(ctx context.Context, _, exchange int) ([]byte, error) {
 // newPhone returns the phone of that number, whose kind is drawn.
 func newPhone(number int, s *shard.Shard, seed uint64, trace string) *phone {
 	key := rng.New(seed).FoldString("phone").Fold(uint64(number))
-	p := &phone{shard: s, key: key, waits: -1, device: &devices[0], active: -forever}
+	p := &phone{number: number, shard: s, key: key, waits: -1, device: &devices[0], active: -forever}
 	u := key.Float64(0)
 	for k := range devices {
 		if p.device = &devices[k]; u < devices[k].share {
@@ -91,23 +115,28 @@ func newPhone(number int, s *shard.Shard, seed uint64, trace string) *phone {
 }
 
 // step lets the phone work until it waits for sums, which b are if it did so before, or has ended.
-func (p *phone) step(ctx context.Context, w *world, b []byte) error {
+func (p *phone) step(ctx context.Context, w *world, b [][]byte) error {
 	if p.waits < 0 {
 		trainer, err := closedform.New(w.config, p.shard)
 		if err != nil {
 			return err
 		}
 		trainer.Leaves, trainer.AllRounds = true, w.allRounds
-		p.trainer, p.asked, p.answer, p.ended = trainer, make(chan int), make(chan []byte), make(chan error, 1)
+		p.trainer, p.asked, p.answer, p.ended = trainer, make(chan request), make(chan [][]byte), make(chan error, 1)
+		one := &leaf.Contributor{Agreement: w.agreed, Token: p.token, Uplink: p, Known: p.known}
+		if w.agreed.Edges {
+			trainer.Beyond = one
+		}
 		go func() {
 			g := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
-			p.ended <- trainer.Run(ctx, g, &leaf.Contributor{Agreement: w.agreed, Token: p.token, Uplink: p})
+			p.ended <- trainer.Run(ctx, g, one)
 		}()
 	} else {
 		p.answer <- b
 	}
 	select {
-	case p.waits = <-p.asked:
+	case r := <-p.asked:
+		p.waits, p.parts = r.exchange, r.parts
 		return nil
 	case err := <-p.ended:
 		if p.done = true; err == nil {

@@ -3,6 +3,7 @@ package simulate
 import (
 	"container/heap"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -70,6 +71,7 @@ type world struct {
 	processor    time.Duration // of phones
 	all          Bytes
 	whole, parts []int // by exchange: phones whose shares all left, and shares of phones that went in between
+	rows         []int // by exchange: nodes with edges of the phones in whole
 	counted      int   // phones' parts that were in a sum
 	late         int
 }
@@ -78,7 +80,7 @@ type world struct {
 func simulate(ctx context.Context, c closedform.Config, m members, s settings) (*Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &world{settings: s, config: c, agreed: leaf.Agreement{Run: [8]byte{1}, Sites: len(m.sites), Least: s.least, Most: len(m.phones)}}
+	w := &world{settings: s, config: c, agreed: leaf.Agreement{Run: [8]byte{1}, Sites: len(m.sites), Least: s.least, Most: len(m.phones), Edges: m.edges != nil}}
 	if err := w.agreed.Validate(); err != nil {
 		return nil, cli.Invalid(err)
 	}
@@ -91,13 +93,20 @@ func simulate(ctx context.Context, c closedform.Config, m members, s settings) (
 		if p.takes = key.Float64(uint64(i)) < s.participation; p.takes {
 			taking++
 		}
+		if m.edges != nil {
+			p.known = m.edges.Boundary(own.IDs)
+			p.told = frameHeader
+			for _, i := range p.known.Rows {
+				p.told += 6 + len(own.IDs[i])
+			}
+		}
 		w.phones = append(w.phones, p)
 	}
 	w.enough = max(int(math.Ceil(s.quorum*float64(taking))), 1)
 	net := netsim.New(len(m.sites), netsim.Config{})
 	for r, own := range m.sites {
 		one := &site{shard: own, allRounds: s.allRounds}
-		if err := one.start(ctx, c, w.agreed, net, r); err != nil {
+		if err := one.start(ctx, c, w, m.edges, net, r); err != nil {
 			return nil, err
 		}
 		w.sites = append(w.sites, one)
@@ -148,7 +157,7 @@ func (w *world) siteLink() netsim.Model {
 // exchange lets phones send their parts of one sum until it closes.
 func (w *world) exchange(ctx context.Context) error {
 	w.known = len(w.whole)
-	w.whole, w.parts = append(w.whole, 0), append(w.parts, 0)
+	w.whole, w.parts, w.rows = append(w.whole, 0), append(w.parts, 0), append(w.rows, 0)
 	w.open = true
 	for _, p := range w.phones {
 		w.wake(ctx, p, w.now)
@@ -208,20 +217,18 @@ func (w *world) wake(ctx context.Context, p *phone, t time.Duration) {
 // turn has a phone that is there until to say hello, or fetch the sums that it waits for.
 func (w *world) turn(ctx context.Context, p *phone, to time.Duration) error {
 	p.uses(w.now)
-	var b []byte
+	var all [][]byte
 	var arrives time.Duration
 	if p.waits < 0 {
 		arrives = w.hello(p)
 	} else {
 		var err error
-		home := w.sites[p.token.First(len(w.sites))]
-		if b, err = home.collector.Sums(ctx, p.token, p.waits); err != nil {
+		if all, arrives, err = w.fetch(ctx, p); err != nil {
 			return err
 		}
-		arrives = w.fetch(p, home, b)
 	}
 	if arrives > to { // gone before it came
-		if b != nil {
+		for _, b := range all {
 			w.all.Sums, w.all.Lost = w.all.Sums-int64(len(b)), w.all.Lost+int64(len(b))
 		}
 		w.wake(ctx, p, to)
@@ -232,7 +239,7 @@ func (w *world) turn(ctx context.Context, p *phone, to time.Duration) error {
 		p.scheduled = false
 		p.uses(w.now)
 		began := cli.ProcessorTime()
-		err := p.step(ctx, w, b)
+		err := p.step(ctx, w, all)
 		w.processor += cli.ProcessorTime() - began
 		if err != nil {
 			return fmt.Errorf("a phone: %w", err)
@@ -255,11 +262,11 @@ const (
 // hello has every site admit a phone, and returns when the phone knows.
 func (w *world) hello(p *phone) (known time.Duration) {
 	for _, s := range w.sites {
-		if err := s.intake.Admit(context.Background(), p.token, nil); err != nil {
+		if err := s.intake.Admit(context.Background(), p.token, binary.LittleEndian.AppendUint32(nil, uint32(p.number))); err != nil {
 			panic(fmt.Sprintf("simulate: %v", err)) // there is room for all
 		}
 		_, there := p.send(w.now, helloLen)
-		known = max(known, w.answer(p, s, there, welcomeLen))
+		known = max(known, w.answer(p, s, there, welcomeLen+p.told))
 		p.sent += helloLen
 	}
 	return known
@@ -278,18 +285,33 @@ func (w *world) answer(p *phone, s *site, t time.Duration, n int) time.Duration 
 	return s.idle + flight
 }
 
-// fetch returns when a phone has the sums b, for which it asks now, unless it asked when it sent its shares.
-func (w *world) fetch(p *phone, home *site, b []byte) time.Duration {
-	t := w.now
-	if p.waits < w.known-1 {
-		_, t = p.send(t, askLen)
+// fetch returns the sums that a phone waits for, and when it has them: it asks now, unless it asked when it sent its shares.
+func (w *world) fetch(ctx context.Context, p *phone) (all [][]byte, arrives time.Duration, err error) {
+	home := w.sites[p.token.First(len(w.sites))]
+	for _, from := range w.sites {
+		if from != home && !p.parts {
+			continue
+		}
+		b, err := from.collector.Sums(ctx, p.token, p.waits)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, b)
+		if !p.takes {
+			continue
+		}
+		t := w.now
+		if p.waits < w.known-1 {
+			_, t = p.send(t, askLen)
+		}
+		p.sent += askLen
+		w.all.Sums += int64(len(b))
+		if b[1] == 1 && from == home {
+			w.counted++
+		}
+		arrives = max(arrives, w.answer(p, from, t, frameHeader+len(b)))
 	}
-	p.sent += askLen
-	w.all.Sums += int64(len(b))
-	if b[1] == 1 {
-		w.counted++
-	}
-	return w.answer(p, home, t, frameHeader+len(b))
+	return all, arrives, nil
 }
 
 // send brings the shares of a phone that is there until to on their way.
@@ -318,6 +340,7 @@ func (w *world) send(p *phone, to time.Duration) {
 	case len(outbox) == 0:
 	case left == len(outbox):
 		w.whole[k]++
+		w.rows[k] += len(p.known.Rows)
 	default:
 		w.parts[k] += left
 		w.all.Shares -= w.lost(outbox[:left])

@@ -2,12 +2,14 @@ package simulate
 
 import (
 	"context"
+	"encoding/binary"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
@@ -21,7 +23,8 @@ type site struct {
 	intake    *leaf.Intake
 	collector *leaf.Collector
 	trainer   *closedform.Trainer
-	numbers   []int // of each sum
+	numbers   []int // of each sum, over neighbours of a row
+	widths    []int // the latter again; 0: a sum of all
 
 	closes  chan netsim.Load // an exchange may close: what the site has needed of the network since the last one
 	release chan struct{}
@@ -34,8 +37,17 @@ type site struct {
 
 // Reduce implements comm.Reducer: it notes how many numbers a sum has.
 func (s *site) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
-	s.numbers = append(s.numbers, len(c.Update)+len(c.Counts))
+	s.numbers, s.widths = append(s.numbers, len(c.Update)+len(c.Counts)), append(s.widths, 0)
 	return s.collector.Reduce(ctx, c)
+}
+
+// Boundary implements closedform.Neighbours.
+func (s *site) Boundary() leaf.Boundary { return s.collector.Boundary() }
+
+// Gather implements closedform.Neighbours: it notes how many numbers a row has.
+func (s *site) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
+	s.numbers, s.widths = append(s.numbers, x.Cols), append(s.widths, x.Cols)
+	return s.collector.Gather(ctx, id, x)
 }
 
 // load returns what the site has needed of the network since it was last called.
@@ -64,10 +76,11 @@ func (s *site) until(ctx context.Context, _ int) error {
 }
 
 // start lets the site of that rank train, beside the others on net.
-func (s *site) start(ctx context.Context, c closedform.Config, a leaf.Agreement, net *netsim.Network, rank int) error {
-	everybody := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: a.Most}},
-		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
-			return leaf.Admission{Cohort: "phones"}, nil
+func (s *site) start(ctx context.Context, c closedform.Config, w *world, edges *leaf.Edges, net *netsim.Network, rank int) error {
+	a := w.agreed
+	everybody := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: a.Most}}, Edges: edges,
+		Attest: func(_ context.Context, _ leaf.Token, number []byte) (leaf.Admission, error) {
+			return leaf.Admission{Cohort: "phones", Nodes: w.phones[binary.LittleEndian.Uint32(number)].shard.IDs}, nil
 		}}
 	var err error
 	if s.trainer, err = closedform.New(c, s.shard); err != nil {
@@ -95,6 +108,12 @@ func (s *site) run(ctx context.Context, a leaf.Agreement) error {
 	var err error
 	if s.collector, err = leaf.NewCollector(a, s.group, inner, s.intake, s.until); err != nil {
 		return err
+	}
+	if a.Edges {
+		if err := s.collector.Bind(ctx, s.shard.IDs); err != nil {
+			return err
+		}
+		s.trainer.Beyond = s
 	}
 	return s.trainer.Run(ctx, s.group, s)
 }
