@@ -15,17 +15,18 @@ import (
 const Auto = "auto"
 
 // presetCandidates are the plans that preset auto tries, simpler ones first. Each sets model and training only; what
-// travels, the network and faults are those of the plan. docs/measurements/candidates.md says why these.
+// travels, the network and faults are those of the plan. docs/measurements/candidates.md says why these. Of nodes with few
+// values one plan alone sends rows, the usual one: those of all plans together could give such a node back.
 var presetCandidates = []struct {
 	name, settings string
 	kind           kind
 }{
 	{"own-rows", "preset=frugal class_target=labels hops=0", closedForm},
-	{"classes", "preset=frugal", closedForm},
-	{"own-part-out", "preset=frugal hops=4 leave_one_out=true", closedForm},
-	{"residual", "preset=frugal class_target=residual", closedForm},
-	{"last-hop", "preset=frugal class_target=labels hops=4 random_features=128", closedForm},
-	{"all-hops", "preset=frugal hops_kept=all random_features=128", closedForm},
+	{"classes", "preset=frugal withhold_few=true", closedForm},
+	{"own-part-out", "preset=frugal hops=4 leave_one_out=true withhold_few=true", closedForm},
+	{"residual", "preset=frugal class_target=residual withhold_few=true", closedForm},
+	{"last-hop", "preset=frugal class_target=labels hops=4 random_features=128 withhold_few=true", closedForm},
+	{"all-hops", "preset=frugal hops_kept=all random_features=128 withhold_few=true", closedForm},
 	{"labels", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128", usual},
 	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
 	{"pca128", "preset=frugal-pca", spare},

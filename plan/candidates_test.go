@@ -97,6 +97,9 @@ func TestCandidatesInherit(t *testing.T) {
 		if err := q.Validate(); err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 		}
+		if sends := q.InClosedForm() && q.Hops > 0; q.WithholdFew != (sends && !c.Usual) {
+			t.Errorf("%s: rows of few values are withheld: %t, but one plan alone must send them", c.Name, q.WithholdFew)
+		}
 	}
 	if all := Defaults(Plan{}).Candidates(); all != nil {
 		t.Errorf("a plan without preset auto has candidates: %v", all)

@@ -252,6 +252,9 @@ type Plan struct {
 	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells at
 	// most half of what it takes to name the columns of these values. It applies to sparse features.
 	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" when:"encoder=classes" default:"true" help:"coarser rows of nodes with few values"`
+	// Whether rows of nodes with at most five values other than 0 are withheld: zeros are sent in their place.
+	// All plans of preset auto but the usual one do so, as the rows of several runs together could give them back.
+	WithholdFew bool `yaml:"withhold_few" to:"WithholdFew" when:"encoder=classes" help:"no rows of nodes with at most five values"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
 

@@ -39,6 +39,8 @@ type Layout struct {
 	Multi       bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
 	Coarse      int  `json:"coarse,omitempty"`     // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
+	WithholdFew bool `json:"withhold_few,omitempty"` // the columns of nodes with at most fewest values are 0
+
 	// Own is how many rounds see each node's own features alone. Each round after them adds the sum, with
 	// weight 1, of its neighbours' class rows, and nothing else is learned from edges: Hops and LogitHops
 	// are 0, and nothing depends on a degree. While training, the sums may have noise. 0: no such rounds.

@@ -27,7 +27,7 @@ func (s Layout) Coarsen(x graph.Features, z mat.Dense) {
 
 // coarsen is Coarsen of columns of that deviation; no grid is finer than fine.
 func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) {
-	if s.Coarse == 0 || x.Sparse == nil {
+	if s.Coarse == 0 && !s.WithholdFew || x.Sparse == nil {
 		return
 	}
 	grids := make(map[int]float64)
@@ -56,8 +56,11 @@ func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) 
 
 // Grid returns the step to which the columns of a node are rounded that has so many values other than 0; 0: they
 // are not. A column has deviation 1, so that a multiple of a step takes about log₂(√(2πe)/step) bits, were it of a
-// normal distribution: all columns of all rounds take as many as told returns, at most.
+// normal distribution: all columns of all rounds take as many as told returns, at most. A step beyond all numbers leaves 0.
 func (s Layout) Grid(features, values int) float64 {
+	if s.WithholdFew && values > 0 && values <= fewest {
+		return beyond
+	}
 	if s.Coarse == 0 || values == 0 || values > features {
 		return 0
 	}
@@ -87,3 +90,6 @@ func (s Layout) told(features, values int) float64 {
 
 // finest is the least grid, in deviations of a column: int8 rows are as coarse by themselves.
 const finest = 1.0 / 64
+
+// beyond is a grid of which every column is nearest to 0.
+const beyond = 0x1p100

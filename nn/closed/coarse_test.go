@@ -67,6 +67,11 @@ func TestCoarsen(t *testing.T) {
 		t.Errorf("the row of 200 values becomes %v", z.Row(1))
 	}
 	z = before.Clone()
+	Layout{WithholdFew: true}.Coarsen(graph.Features{Sparse: x}, z)
+	if !slices.Equal(z.Row(0), []float32{0, 0, 0}) || !slices.Equal(z.Row(1), before.Row(1)) {
+		t.Errorf("withheld, the rows of 2 and 200 values become %v, must be zeros and as before", z)
+	}
+	z = before.Clone()
 	if s.Coarsen(graph.Features{Dense: mat.New(2, 500)}, z); !slices.Equal(z.Data, before.Data) {
 		t.Errorf("rows of dense features become %v", z.Data)
 	}

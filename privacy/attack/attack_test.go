@@ -2,6 +2,7 @@ package attack
 
 import (
 	"math"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -187,6 +188,45 @@ func TestClassRowsHide(t *testing.T) {
 		}
 		attack, base := r.Share()
 		t.Logf("coarse rows %s: %v, %d claimed, words right %.2f, by class %.2f", c.coarse, r, r.Claimed, attack, base)
+	}
+}
+
+// TestPlansHideTogether: rows by three plans of preset auto, each of which leaves the search nothing, give back a node of few
+// words together where each plan sends them; not as preset auto sends them, by one plan alone.
+func TestPlansHideTogether(t *testing.T) {
+	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
+		t.Skip("SKIPPED: six runs; HEDDLE_LONG=1 does them")
+	}
+	shards, auto := cora(t, 3, map[string]string{"preset": plan.Auto})
+	all, err := auto.CandidatesFor(shards[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact := func(change func(*plan.Plan)) int {
+		var runs []*Run
+		for _, c := range all {
+			if c.Name != "residual" && c.Name != "last-hop" && c.Name != "labels" {
+				continue
+			}
+			c.Plan.Exchange = "halo"
+			change(&c.Plan)
+			run, err := Train(t.Context(), c.Plan, shards, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, run)
+		}
+		r, err := ClassRows(t.Context(), runs, 1, Effort{Rows: 3, Tries: 1_000_000, Least: 4})
+		if err != nil || len(runs) != 3 || r.Tried != 3 {
+			t.Fatalf("%d rows by %d plans are tried, must be 3 by 3: %v", r.Tried, len(runs), err)
+		}
+		return r.Exact
+	}
+	if n := exact(func(p *plan.Plan) { p.WithholdFew = false }); n == 0 {
+		t.Error("no row is found by plans that all send it, at least one must be")
+	}
+	if n := exact(func(*plan.Plan) {}); n != 0 {
+		t.Errorf("%d rows of preset auto are found, must be 0", n)
 	}
 }
 

@@ -526,6 +526,14 @@ class Settings(TypedDict, total=False):
     at most half of what it takes to name the columns of these values. It applies to sparse features.
     """
 
+    withhold_few: bool
+    """No rows of nodes with at most five values.
+
+    Whether rows of nodes with at most five values other than 0 are withheld: zeros are sent in their
+    place. All plans of preset auto but the usual one do so, as the rows of several runs together
+    could give them back.
+    """
+
     min_class: int
     """Fewest training nodes of a class with a mean.
 

@@ -48,6 +48,7 @@ type Config struct {
 	Random      int     `json:"random"`     // random features of each head; −1: Auto
 	Shrink      float64 `json:"shrink"`     // of the variances, in units of their mean
 	Coarse      bool    `json:"coarse"`     // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
+	WithholdFew bool    `json:"withhold"`   // no rows of nodes with few values: closed.Layout.WithholdFew
 	MinClass    int     `json:"min_class"`  // a class of fewer training nodes sends no mean in the first round
 	PCAPasses   int     `json:"pca_passes"`
 
@@ -211,7 +212,7 @@ const (
 func (c Config) spec(residual bool, rounds int) nn.Spec {
 	residual = residual || c.numbers()
 	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
-		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi"}
+		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi", WithholdFew: c.WithholdFew}
 	if c.numbers() && c.Adjacent == 0 && c.Features <= mostOwn {
 		s.OwnFeatures = c.Features
 	}

@@ -186,21 +186,37 @@ func (p page) printNode(w io.Writer) {
 
 // few says how the rows of nodes with few stored values cross, which an attacker could find by enumeration.
 func (p page) few() string {
-	coarse, fine := 0, 0
+	withheld, coarse, fine := 0, 0, 0
 	for _, r := range p.Tried() {
-		if r.Plan.InClosedForm() && r.Plan.CoarseRows && r.Plan.Encoder.K == 0 && p.own.X.Sparse != nil {
+		class := r.Plan.InClosedForm() && r.Plan.Encoder.K == 0 && p.own.X.Sparse != nil
+		switch {
+		case r.Plan.InClosedForm() && r.Plan.Hops == 0:
+		case class && r.Plan.WithholdFew:
+			withheld++
+		case class && r.Plan.CoarseRows:
 			coarse++
-		} else {
+		default:
 			fine++
 		}
 	}
-	switch {
-	case fine == 0:
-		return "coarsely: all numbers of a node tell at most half of its values"
-	case coarse == 0:
-		return "as they are, and could be found by trying all values"
+	var ways []string
+	for _, way := range []struct {
+		plans int
+		text  string
+	}{
+		{coarse, "coarsely%s: all numbers of a node tell at most half of its values"},
+		{withheld, "as zeros%s: they are withheld"},
+		{fine, "as they are%s, and could be found by trying all values"},
+	} {
+		in := ""
+		if way.plans < withheld+coarse+fine {
+			in = fmt.Sprintf(" in %d of the plans", way.plans)
+		}
+		if way.plans > 0 {
+			ways = append(ways, fmt.Sprintf(way.text, in))
+		}
 	}
-	return fmt.Sprintf("coarsely in %d of the plans, and in %d as they are: these could be found by trying all values", coarse, fine)
+	return strings.Join(ways, "; ")
 }
 
 // printSettings prints all settings that the run reads: first those that policy and roster judge.
