@@ -3,6 +3,9 @@ package comm
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
 )
 
 // Exchange sends out[q] to every peer q and fills in[q] from it, all peers at once. Both have Size entries, those of
@@ -31,6 +34,36 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 	return c.end()
 }
 
+// Relay is an Exchange of bytes in a chain of them that all members run: out[q] is sent to peer q, and in[q] filled in from it,
+// where they are not empty. A member without a part in it passes on at once; it is a message of Waits all the same. With
+// LimitSilence, a member that waits does so for patience times as long as it says.
+func (g *Group) Relay(ctx context.Context, door Door, id ReduceID, patience float64, out, in map[int][]byte) error {
+	c, err := g.begin(ctx, opExchange, door, "")
+	if err != nil {
+		return err
+	}
+	c.id = id
+	c.mu.Lock()
+	if c.watch != nil {
+		c.limit = time.Duration(patience * float64(g.patience))
+		c.watch.Reset(c.limit)
+	}
+	c.mu.Unlock()
+	for q, b := range out {
+		c.tasks.Go(func() { c.sendBytes(q, 0, b) })
+	}
+	for q, b := range in {
+		c.tasks.Go(func() {
+			c.recvMessage(q, 0, len(b), func(frame []byte) error {
+				b = b[copy(b, frame[HeaderLen:]):]
+				c.t.Free(frame)
+				return nil
+			})
+		})
+	}
+	return c.end()
+}
+
 // SendRecv sends out[q] to every peer q and returns what each sent here, all peers at once. The lengths need not be
 // known: whatever is sent has at most limit bytes, and a peer that announces more is refused before any memory is
 // taken for it. A nil entry arrives as an empty one. out[Rank] is not sent, nor what is for a rank that is no member; what
@@ -55,11 +88,26 @@ func (g *Group) SendRecv(
 		}
 	}
 	in = make([][]byte, g.size)
-	for q := range g.others {
-		c.tasks.Go(func() { c.sendBytes(q, 0, out[q]) })
-		c.tasks.Go(func() { in[q] = c.recvBytes(q, 0, limit) })
-	}
+	c.each(1, func(q int) { c.sendBytes(q, 0, out[q]) })
+	c.each(-1, func(q int) { in[q] = c.recvBytes(q, 0, limit) })
 	return in, c.end()
+}
+
+// atOnce is how many messages a call sends at a time, and as many it receives, where there are more members.
+const atOnce = 64
+
+// each runs do for every other member, atOnce at a time, in the order of ranks after this one's (by 1) or before it (by −1). If
+// all send in the one order and receive in the other, the two ends of a message come to it in the same turn: none waits in a circle.
+func (c *call) each(by int, do func(q int)) {
+	n, at := len(c.members), slices.Index(c.members, c.rank)
+	var turn atomic.Int64
+	for range min(n-1, atOnce) {
+		c.tasks.Go(func() {
+			for k := int(turn.Add(1)); k < n && (k <= atOnce || c.ctx.Err() == nil); k = int(turn.Add(1)) {
+				do(c.members[(at+n+by*k)%n])
+			}
+		})
+	}
 }
 
 // recvBytes receives a message of at most limit bytes.
@@ -120,9 +168,7 @@ func (g *Group) Barrier(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for q := range g.others {
-		c.tasks.Go(func() { c.sendBytes(q, 0, nil) })
-		c.tasks.Go(func() { c.recvBytes(q, 0, 0) })
-	}
+	c.each(1, func(q int) { c.sendBytes(q, 0, nil) })
+	c.each(-1, func(q int) { c.recvBytes(q, 0, 0) })
 	return c.end()
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/spare"
 	"github.com/libp2p/go-libp2p/core/network"
 	mss "github.com/multiformats/go-multistream"
 )
@@ -35,7 +36,7 @@ type link struct {
 	rank   int
 	name   string
 	stream network.Stream
-	pool   *comm.Pool
+	pool   *spare.Frames
 
 	send   sync.Mutex
 	out    []byte
@@ -56,7 +57,7 @@ type link struct {
 	left  atomic.Bool                    // the peer has ended its half of the stream in good order
 }
 
-func newLink(rank int, name string, s network.Stream, pool *comm.Pool) *link {
+func newLink(rank int, name string, s network.Stream, pool *spare.Frames) *link {
 	return &link{rank: rank, name: name, stream: s, pool: pool, in: s}
 }
 

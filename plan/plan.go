@@ -293,9 +293,9 @@ type Plan struct {
 	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
 	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more
 	// in every sum (min_peers); with two, each peer sees the other's part of every sum in any case. Of
-	// more than 50 peers each shares masks with 24 others; with more than 500, auto is refused. hybrid
+	// more than 50 peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid
 	// is on, with keys that rest on ML-KEM-768 as well as on X25519.
-	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, hybrid, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 500 peers"`
+	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, hybrid, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 1000 peers"`
 	// Whether class means are summed by centred clipping around the median of the sites, so that a few sites
 	// that send false ones change the model less. Every site then gets the class means of each site, so this
 	// needs secure_sums: off and 3 peers.

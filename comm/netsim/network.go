@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/spare"
 )
 
 // Config describes a network in memory. The zero Config is as fast as memory.
@@ -56,7 +57,7 @@ var ErrLost = errors.New("lost")
 type Network struct {
 	config  Config
 	members []*member
-	pool    comm.Pool
+	pool    spare.Frames
 }
 
 // New returns a network of size members. A Config that is not valid panics.

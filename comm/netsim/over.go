@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/spare"
 )
 
 // leave is how long frames under way may take at Close.
@@ -15,7 +16,7 @@ const leave = 5 * time.Second
 type slow struct {
 	comm.Transport
 	links []*delayed // by rank; nil: this member
-	pool  comm.Pool
+	pool  spare.Frames
 
 	once   sync.Once
 	closed chan struct{}

@@ -140,10 +140,8 @@ func (t Terms) check(g *comm.Group, q int, b []byte) error {
 // confirm makes sure that all members saw the same first messages, and returns the pairs.
 func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, first [][]byte, seen []byte) ([]pair, error) {
 	out, secrets := toOthers(g, seen), make([][]byte, g.Size())
-	for _, q := range g.Members() {
-		if q == g.Rank() {
-			continue
-		}
+	near := partners(g.Members(), g.Rank(), seen)
+	for _, q := range near {
 		fault := func(err error) error { return &comm.PeerError{Rank: q, Op: "keys of secure sums", Err: err} }
 		public, err := ecdh.X25519().NewPublicKey(first[q][1 : 1+pubLen])
 		if err != nil {
@@ -167,7 +165,6 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 		return nil, err
 	}
 	var pairs []pair
-	near := partners(g.Members(), g.Rank(), seen)
 	for _, q := range g.Members() {
 		if q == g.Rank() {
 			continue
@@ -177,15 +174,15 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 		if len(in[q]) < len(seen) || !bytes.Equal(in[q][:len(seen)], seen) {
 			return nil, fault(errors.New("it saw other keys than this member: some member shows different ones to different members"))
 		}
+		if !slices.Contains(near, q) {
+			continue
+		}
 		if t.Hybrid && lower {
 			shared, err := own.kem.Decapsulate(in[q][len(seen):])
 			if err != nil {
 				return nil, fault(err)
 			}
 			secrets[q] = append(secrets[q], shared...)
-		}
-		if !slices.Contains(near, q) {
-			continue
 		}
 		info := binary.LittleEndian.AppendUint32([]byte("pair"), uint32(min(q, g.Rank())))
 		secret, err := hkdf.Key(sha256.New, secrets[q], seen, string(binary.LittleEndian.AppendUint32(info, uint32(max(q, g.Rank())))), 32)

@@ -9,7 +9,7 @@ import (
 
 const (
 	// MostMembers is how many members a sum may have.
-	MostMembers = 500
+	MostMembers = 1000
 
 	// allPairs is up to how many members each pair shares masks. Of more, each member shares masks with
 	// degree others, so that the work of one does not grow with all.
@@ -29,7 +29,7 @@ func Partners(n int) int {
 // partners returns the members with which that rank shares masks. Of more than allPairs they are the
 // degree/2 next on either side of a circle, on which the hash of all keys places the members: a regular
 // graph drawn at random, as of Bell et al., CCS 2020, §3. Members that pool what they know learn the
-// sum of others' parts only where they cut the circle twice, by degree/2 neighbours each time: of 500
+// sum of others' parts only where they cut the circle twice, by degree/2 neighbours each time: of 1,000
 // members of whom a third collude, at random places, with a probability below 10⁻⁶.
 func partners(members []int, rank int, seen []byte) []int {
 	if len(members) <= allPairs {

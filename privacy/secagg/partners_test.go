@@ -10,7 +10,7 @@ import (
 // TestPartners: masks are shared by both or by neither, each member has as many partners as Partners
 // says, other keys give other partners, and the honest members stay connected where a third collude.
 func TestPartners(t *testing.T) {
-	for _, n := range []int{2, 3, 50, 51, 64, 500} {
+	for _, n := range []int{2, 3, 50, 51, 64, 1000} {
 		members := make([]int, n)
 		for i := range members {
 			members[i] = 3 * i

@@ -7,7 +7,8 @@
 // (pairwise one-time pads; Bonawitz et al., CCS 2017, §4, without the recovery of single members:
 // here a sum needs every member of its generation). All partners of a member that pool what they know
 // see its part: up to 50 members all others are its partners, of more 24. The sums themselves are seen
-// by all members.
+// by all members. Above tree.Above members they go over a tree: a member then sees masked sums of branches, which whoever
+// sums directly could compute of the masked parts that it sees.
 package secagg
 
 import (
@@ -16,6 +17,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/tree"
 )
 
 // Terms are what the members of a run agree on beforehand.
@@ -156,7 +158,13 @@ func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, me
 		}
 	}
 	hide := func(k, lo, hi int) { cover(masks[k], vectors[k], lo, hi) }
-	reduced, err := r.group.SumIntegers(ctx, c.ID, meta, hide, vectors...)
+	sum := r.group.SumIntegers
+	if len(r.group.Members()) > tree.Above {
+		sum = func(ctx context.Context, id comm.ReduceID, meta []byte, hide func(k, lo, hi int), vectors ...comm.Integers) (comm.Reduced, error) {
+			return tree.Sum(ctx, r.group, id, meta, hide, vectors...)
+		}
+	}
+	reduced, err := sum(ctx, c.ID, meta, hide, vectors...)
 	if err != nil || sealed == nil {
 		return reduced, err
 	}

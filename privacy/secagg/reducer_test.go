@@ -231,7 +231,7 @@ func TestRefusals(t *testing.T) {
 		says        string
 	}{
 		{2, 3, 0, 1, "at least 3 members (got 2)"},
-		{MostMembers + 1, 3, 0, 1, "at most 500 members (got 501)"},
+		{MostMembers + 1, 3, 0, 1, "at most 1000 members (got 1001)"},
 		{3, 3, 0, float32(math.NaN()), "update[1] must be between"},
 		{3, 3, 16, float32(math.Inf(-1)), "update[1] must be between"},
 		{3, 3, 0, math.MaxFloat32 / 4, "update[1] must be between"},

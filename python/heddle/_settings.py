@@ -608,12 +608,12 @@ class Settings(TypedDict, total=False):
     """
 
     secure_sums: Literal["auto", "on", "hybrid", "off"]
-    """Sums whose parts nobody sees, of 3 to 500 peers.
+    """Sums whose parts nobody sees, of 3 to 1000 peers.
 
     Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
     in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more in
     every sum (min_peers); with two, each peer sees the other's part of every sum in any case. Of
-    more than 50 peers each shares masks with 24 others; with more than 500, auto is refused. hybrid
+    more than 50 peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid
     is on, with keys that rest on ML-KEM-768 as well as on X25519.
     """
 

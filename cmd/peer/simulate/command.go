@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
@@ -53,7 +54,7 @@ DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. T
 	f := one.Flags()
 	f.StringVar(&c.data, "data", "", "data set in place of generated graphs")
 	f.IntVar(&c.phones, "phones", 0, "phones; 0: 1000, or of a data set one for 20 nodes")
-	f.IntVar(&c.sites, "sites", 3, "sites, all of which collect shares")
+	f.IntVar(&c.sites, "sites", 3, "sites; the first 64 of them collect shares")
 	f.IntVar(&c.rounds, "rounds", 0, "rounds of class means at most; 0: as in peer train")
 	f.BoolVar(&c.allRounds, "all-rounds", false, "run all rounds, also where they validate no better")
 	f.IntVar(&c.hops, "hops", 2, "aggregations of the columns")
@@ -72,8 +73,8 @@ DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. T
 // check returns the first fault of the flags.
 func (c *command) check() error {
 	switch {
-	case c.sites < 2 || c.sites > 64:
-		return cli.Invalidf("--sites must be 2 to 64 (got %d)", c.sites)
+	case c.sites < 2 || c.sites > secagg.MostMembers:
+		return cli.Invalidf("--sites must be 2 to %d (got %d)", secagg.MostMembers, c.sites)
 	case c.phones < 0 || c.phones == 1 || c.phones > 1<<20:
 		return cli.Invalidf("--phones must be 2 to %d (got %d)", 1<<20, c.phones)
 	case c.trace != "always" && c.trace != "day":

@@ -58,7 +58,8 @@ type world struct {
 	settings
 	config closedform.Config
 	agreed leaf.Agreement
-	sites  []*site
+	sites  []*site // those that collect shares
+	others []*site
 	phones []*phone
 
 	now    time.Duration
@@ -80,7 +81,8 @@ type world struct {
 func simulate(ctx context.Context, c closedform.Config, m members, s settings) (*Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &world{settings: s, config: c, agreed: leaf.Agreement{Run: [8]byte{1}, Sites: len(m.sites), Least: s.least, Most: len(m.phones), Edges: m.edges != nil}}
+	w := &world{settings: s, config: c, agreed: leaf.Agreement{Run: [8]byte{1}, Sites: min(len(m.sites), mostCollect), Least: s.least,
+		Most: len(m.phones), Edges: m.edges != nil}}
 	if err := w.agreed.Validate(); err != nil {
 		return nil, cli.Invalid(err)
 	}
@@ -106,10 +108,14 @@ func simulate(ctx context.Context, c closedform.Config, m members, s settings) (
 	net := netsim.New(len(m.sites), netsim.Config{})
 	for r, own := range m.sites {
 		one := &site{shard: own, allRounds: s.allRounds}
-		if err := one.start(ctx, c, w, m.edges, net, r); err != nil {
+		if err := one.start(ctx, w, m, net, r); err != nil {
 			return nil, err
 		}
-		w.sites = append(w.sites, one)
+		if r < w.agreed.Sites {
+			w.sites = append(w.sites, one)
+		} else {
+			w.others = append(w.others, one)
+		}
 	}
 	for {
 		over, err := w.meet()
@@ -123,8 +129,16 @@ func simulate(ctx context.Context, c closedform.Config, m members, s settings) (
 			break
 		}
 	}
+	for r, s := range w.others {
+		if err := <-s.ended; err != nil {
+			return nil, fmt.Errorf("site %d: %w", len(w.sites)+r, err)
+		}
+	}
 	return w.outcome(ctx)
 }
+
+// mostCollect is how many sites collect shares: a phone has a message for each of them.
+const mostCollect = 64
 
 // meet waits until every site has computed its part of the next sum, or has ended, and moves time on by what the sites'
 // messages took.

@@ -30,6 +30,8 @@ type site struct {
 	release chan struct{}
 	ended   chan error
 
+	tree TreeSums // its part of them
+
 	done bool
 	idle time.Duration // when its last answer to a phone has left
 	sent netsim.Load   // to other sites, when it last said so
@@ -76,37 +78,39 @@ func (s *site) until(ctx context.Context, _ int) error {
 }
 
 // start lets the site of that rank train, beside the others on net.
-func (s *site) start(ctx context.Context, c closedform.Config, w *world, edges *leaf.Edges, net *netsim.Network, rank int) error {
+func (s *site) start(ctx context.Context, w *world, m members, net *netsim.Network, rank int) error {
 	a := w.agreed
-	everybody := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: a.Most}}, Edges: edges,
+	everybody := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: a.Most}}, Edges: m.edges,
 		Attest: func(_ context.Context, _ leaf.Token, number []byte) (leaf.Admission, error) {
 			return leaf.Admission{Cohort: "phones", Nodes: w.phones[binary.LittleEndian.Uint32(number)].shard.IDs}, nil
 		}}
 	var err error
-	if s.trainer, err = closedform.New(c, s.shard); err != nil {
+	if s.trainer, err = closedform.New(w.config, s.shard); err != nil {
 		return err
 	}
 	s.trainer.Leaves, s.trainer.AllRounds = true, s.allRounds
-	if s.intake, err = leaf.NewIntake(a, rank, everybody); err != nil {
-		return err
+	if rank < a.Sites {
+		if s.intake, err = leaf.NewIntake(a, rank, everybody); err != nil {
+			return err
+		}
 	}
 	s.closes, s.release, s.ended = make(chan netsim.Load), make(chan struct{}), make(chan error, 1)
-	s.group = comm.NewGroup(net.Transport(rank), rank, a.Sites)
+	s.group = comm.NewGroup(net.Transport(rank), rank, len(m.sites))
 	go func() { s.ended <- s.run(ctx, a) }()
 	return nil
 }
 
 func (s *site) run(ctx context.Context, a leaf.Agreement) error {
 	var inner comm.Reducer = s.group
-	if a.Sites > 2 {
-		masked, err := secagg.New(ctx, secagg.Terms{Run: [32]byte(append(a.Run[:], make([]byte, 24)...)), Least: a.Sites}, s.group)
+	if members := s.group.Size(); members > 2 {
+		masked, err := secagg.New(ctx, secagg.Terms{Run: [32]byte(append(a.Run[:], make([]byte, 24)...)), Least: members}, s.group)
 		if err != nil {
 			return err
 		}
 		inner = masked
 	}
 	var err error
-	if s.collector, err = leaf.NewCollector(a, s.group, inner, s.intake, s.until); err != nil {
+	if s.collector, err = leaf.NewCollector(a, s.group, overTree{inner, s}, s.intake, s.until); err != nil {
 		return err
 	}
 	if a.Edges {

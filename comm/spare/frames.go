@@ -1,10 +1,15 @@
-package comm
+// Package spare keeps the memory of frames for transports.
+package spare
 
-import "sync"
+import (
+	"sync"
 
-// Pool keeps frames that were received and are done with, for those to come. A Transport has one behind Free. The zero
-// Pool is ready to use, by several goroutines.
-type Pool struct {
+	"github.com/heddle-gnn/heddle/comm"
+)
+
+// Frames keeps frames that were received and are done with, for those to come. A comm.Transport has one behind Free. The zero
+// Frames is ready to use, by several goroutines.
+type Frames struct {
 	mu     sync.Mutex
 	frames [][]byte
 }
@@ -15,8 +20,8 @@ const (
 )
 
 // Get returns a frame of n bytes with any content.
-func (p *Pool) Get(n int) []byte {
-	if n < poolLeast || n > MaxFrame {
+func (p *Frames) Get(n int) []byte {
+	if n < poolLeast || n > comm.MaxFrame {
 		return make([]byte, n)
 	}
 	p.mu.Lock()
@@ -26,12 +31,12 @@ func (p *Pool) Get(n int) []byte {
 		p.frames = p.frames[:last]
 		return b[:n]
 	}
-	return make([]byte, n, MaxFrame)
+	return make([]byte, n, comm.MaxFrame)
 }
 
 // Put keeps b, which nobody else may hold, unless there are enough or it is not of the length that Groups send.
-func (p *Pool) Put(b []byte) {
-	if cap(b) != MaxFrame {
+func (p *Frames) Put(b []byte) {
+	if cap(b) != comm.MaxFrame {
 		return
 	}
 	p.mu.Lock()
