@@ -11,8 +11,12 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/usual"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
@@ -196,8 +200,19 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
+	t.Cluster = clusters
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
 	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
+}
+
+// clusters are those of sampled training: parts by the policy that the workers of a cluster take.
+func clusters(g *graph.Graph, n int, key rng.Key) ([]int32, error) {
+	name, _ := usual.Policy(g, n, true)
+	policy, err := partition.ParsePolicy(name)
+	if err != nil {
+		return nil, err
+	}
+	return policy.Assign(g, n, key)
 }
 
 // closedForm trains in rounds of class means.

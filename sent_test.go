@@ -40,6 +40,9 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"mode: fullbatch; model: gcn; hidden: 8; rounds: 3; memory: 1; label_augmentation: 0.5; boundary: none", false, 120, -1, -1},
 		{"mode: minibatch; model: gcn; hidden: 8; rounds: 3; batch_size: 20", false, 600, -1, -1},
 		{"mode: minibatch; model: gat; heads: 2; hidden: 8; rounds: 3; batch_size: 20; fanouts: [3, 5]; group: 2; inductive: true", false, 400, -1, -1},
+		{"mode: minibatch; model: sage; hidden: 8; rounds: 3; sampler: cluster; clusters: 8; batch_clusters: 2; group: 2", false, 400, -1, -1},
+		{"mode: minibatch; model: gcn; hidden: 8; rounds: 3; sampler: saint-node; draws: 50; group: 1", false, 400, -1, -1},
+		{"mode: minibatch; model: sage; hidden: 8; rounds: 3; sampler: saint-edge; draws: 50; group: 2; layers: 3", false, 400, -1, -1},
 		{"mode: fullbatch; task: links; model: gcn; hidden: 8; rounds: 3; decoder: mlp", false, 12, -1, -1},
 		{"mode: fullbatch; task: links; model: sage; hidden: 8; rounds: 3; negatives_from: near; negatives: 2; rows: int8", false, 12, -1, -1},
 	} {

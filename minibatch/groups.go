@@ -26,6 +26,7 @@ type groups struct {
 	total    int // steps of the run
 	relay    *relay
 	features *features
+	sub      *subgraphs // nil unless batches are induced subgraphs
 
 	order []int32  // of training nodes in that epoch
 	epoch int      // of order, plus one
@@ -108,17 +109,26 @@ func (p *groups) prepare(ctx context.Context, first int) (*group, error) {
 // sample samples the group that begins with a step of the run. A group ends with its round and with its epoch.
 func (p *groups) sample(ctx context.Context, first int) (*group, error) {
 	epoch, step := first/p.steps, first%p.steps
-	if p.epoch != epoch+1 {
-		p.order = p.key.FoldString("batches").Fold(uint64(epoch)).Perm(len(p.dir.train))
-		p.epoch = epoch + 1
-	}
 	g := &group{first: first}
 	var keys []rng.Key
-	for end := min(step+p.size, p.steps, step+p.round-first%p.round); step < end; step++ {
-		g.seeds = append(g.seeds, p.own(step))
-		keys = append(keys, p.key.FoldString("sample").Fold(uint64(epoch)).Fold(uint64(step)))
+	for k := step; k < min(step+p.size, p.steps, step+p.round-first%p.round); k++ {
+		keys = append(keys, p.key.FoldString("sample").Fold(uint64(epoch)).Fold(uint64(k)))
 	}
+	ofEpoch := p.key.FoldString("batches").Fold(uint64(epoch))
 	var err error
+	if p.sub != nil {
+		if p.relay.nodes, g.seeds, err = p.sub.draw(ctx, ofEpoch, keys, step); err != nil {
+			return nil, err
+		}
+	} else {
+		if p.epoch != epoch+1 {
+			p.order = ofEpoch.Perm(len(p.dir.train))
+			p.epoch = epoch + 1
+		}
+		for k := range keys {
+			g.seeds = append(g.seeds, p.own(step+k))
+		}
+	}
 	g.batches, err = p.relay.sample(ctx, keys, g.seeds)
 	return g, err
 }

@@ -21,6 +21,9 @@ type relay struct {
 	edges   *sample.Edges
 	sampler *sample.Sampler
 	builder *sample.Builder
+
+	within *sample.Within // of batches that are induced subgraphs: nil of others
+	nodes  [][]int32      // of these batches
 }
 
 // mostMessage bounds a message of a relay.
@@ -33,15 +36,17 @@ func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]
 	for b := range all {
 		all[b].Begin(seeds[b], r.hops)
 	}
+	have := make([]int, len(keys))            // nodes whose edges are drawn for all hops
+	kept := make([][]sample.Drawn, len(keys)) // their edges
 	for hop := range r.hops {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		f := r.split(all)
+		f := r.split(all, have)
 		drawn := make([][]sample.Drawn, len(keys)) // [batch][peer]
 		for b, key := range keys {
 			drawn[b] = make([]sample.Drawn, r.shard.Parts)
-			drawn[b][r.shard.Rank] = r.draw(key, hop, f.of[b][r.shard.Rank])
+			drawn[b][r.shard.Rank] = r.draw(b, key, hop, f.of[b][r.shard.Rank])
 		}
 		if r.shard.Parts > 1 && hop > 0 { // seeds are own nodes
 			if err := r.ask(ctx, keys, hop, f, drawn); err != nil {
@@ -49,6 +54,15 @@ func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]
 			}
 		}
 		for b := range all {
+			if r.within != nil {
+				for q := range kept[b] {
+					kept[b][q].Append(&drawn[b][q])
+				}
+				if kept[b] == nil {
+					kept[b] = drawn[b]
+				}
+				drawn[b], have[b] = kept[b], len(all[b].Nodes)
+			}
 			r.builder.Hop(&all[b], hop, drawn[b], f.part[b])
 		}
 	}
@@ -61,26 +75,30 @@ type frontier struct {
 	part [][]uint16  // [batch] owner of each node
 }
 
-// split sorts the nodes of batches by their owners.
-func (r *relay) split(all []sample.Batch) frontier {
+// split sorts the nodes of batches by their owners. Those whose edges are drawn already are not among of.
+func (r *relay) split(all []sample.Batch, have []int) frontier {
 	f := frontier{make([][][]int32, len(all)), make([][]uint16, len(all))}
 	for b := range all {
 		f.of[b], f.part[b] = make([][]int32, r.shard.Parts), make([]uint16, len(all[b].Nodes))
 		if r.shard.Parts == 1 {
-			f.of[b][0] = all[b].Nodes
+			f.of[b][0] = all[b].Nodes[have[b]:]
 			continue
 		}
 		for i, id := range all[b].Nodes {
 			q := r.dir.owner[id]
-			f.part[b][i] = q
-			f.of[b][q] = append(f.of[b][q], id)
+			if f.part[b][i] = q; i >= have[b] {
+				f.of[b][q] = append(f.of[b][q], id)
+			}
 		}
 	}
 	return f
 }
 
-// draw draws in-edges of own nodes, given and returned by their IDs.
-func (r *relay) draw(key rng.Key, hop int, ids []int32) (d sample.Drawn) {
+// draw draws in-edges of own nodes for a batch, given and returned by their IDs.
+func (r *relay) draw(batch int, key rng.Key, hop int, ids []int32) (d sample.Drawn) {
+	if r.within != nil {
+		r.within.Enter(r.nodes[batch])
+	}
 	own := make([]int32, len(ids))
 	for i, id := range ids {
 		own[i] = r.dir.local[id]
@@ -149,7 +167,10 @@ func appendIDs(b []byte, ids []int32) []byte {
 	return b
 }
 
-// readIDs takes a list of IDs of own nodes off a request.
+// anyRank stands for all peers.
+const anyRank = -1
+
+// readIDs takes a list of IDs of a peer's nodes off a message.
 func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err error) {
 	n := uint32(0)
 	if len(b) >= 4 {
@@ -163,7 +184,7 @@ func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err e
 	ids = make([]int32, n)
 	for i := range ids {
 		id := binary.LittleEndian.Uint32(b[4*i:])
-		if id >= uint32(len(d.owner)) || int(d.owner[id]) != rank {
+		if id >= uint32(len(d.owner)) || rank != anyRank && int(d.owner[id]) != rank || d.owner[id] == mostPeers {
 			return nil, nil, comm.Refused("a request must name nodes of this peer (got %d)", id)
 		}
 		ids[i] = int32(id)
@@ -174,12 +195,12 @@ func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err e
 // serve answers a request. For each batch an answer is: of each node a uvarint, its number of edges; u32 IDs of their
 // sources; and, where samples have weights, f32 of each edge and, where nodes have edges from themselves, f32 of each node.
 func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, err error) {
-	for _, key := range keys {
+	for b, key := range keys {
 		var ids []int32
 		if ids, request, err = r.dir.readIDs(request, r.shard.Rank); err != nil {
 			return nil, err
 		}
-		d := r.draw(key, hop, ids)
+		d := r.draw(b, key, hop, ids)
 		before := int32(0)
 		for _, end := range d.End {
 			answer = binary.AppendUvarint(answer, uint64(end-before))

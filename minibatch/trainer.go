@@ -31,6 +31,10 @@ import (
 type Trainer struct {
 	*joint.Epochs
 
+	// Cluster puts nodes that have many edges with each other into so many clusters of about equal work; sampler cluster
+	// needs it.
+	Cluster func(g *graph.Graph, clusters int, key rng.Key) ([]int32, error)
+
 	config Config
 	key    rng.Key
 	shard  *shard.Shard   // with the split that this run trains by
@@ -123,7 +127,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	t.Learn(all)
 	t.shard = all.HoldOut(t.Whole)
 	t.weight = task.Weights(all.Classes, t.config.Balanced, t.config.ClassWeights)
-	edges, err := t.edges(ctx, g)
+	view, edges, err := t.edges(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -131,8 +135,15 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	if err != nil {
 		return err
 	}
+	sub, err := t.learnSubgraphs(ctx, train.NewSender(g, t.shard, t.config.Rows), g, dir, view, edges)
+	if err != nil {
+		return err
+	}
 	t.batch = min(t.config.BatchSize, len(dir.train))
 	t.steps = (len(dir.train) + t.batch - 1) / t.batch
+	if sub != nil {
+		t.steps = sub.Steps()
+	}
 	t.round = cmp.Or(t.config.RoundSteps, t.steps)
 	t.rates = t.config.Schedule
 	t.rates.Total = t.config.Rounds * t.round
@@ -147,10 +158,15 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 		return err
 	}
 	nodes := int(t.shard.Nodes)
+	relays := &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
+		sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges)}
+	if sub != nil {
+		sub.group, relays.within = beside, &sample.Within{Of: sub.Subgraphs, Pairs: sub.pairs}
+		relays.sampler = sample.NewWithin(t.config.Sample, edges, relays.within)
+	}
 	t.groups = &groups{
 		key: t.key, dir: dir, batch: t.batch, steps: t.steps, round: t.round, total: t.config.Rounds * t.round,
-		relay: &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
-			sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges)},
+		relay: relays, sub: sub,
 		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard, dir: dir,
 			input: t.input, piece: pieceLen, place: make([]int32, nodes)},
 	}
@@ -199,19 +215,19 @@ func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
 	return nodes
 }
 
-// edges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph.
-func (t *Trainer) edges(ctx context.Context, g *comm.Group) (*sample.Edges, error) {
+// edges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph, and
+// the view that has them.
+func (t *Trainer) edges(ctx context.Context, g *comm.Group) (view train.GraphView, e *sample.Edges, err error) {
 	sender, layer := train.NewSender(g, t.shard, t.config.Rows), t.Model.Layers[0]
-	view := train.WholeGraph(t.shard)
-	var err error
+	view = train.WholeGraph(t.shard)
 	if t.config.Inductive {
 		if view, err = sender.InductiveView(ctx); err != nil {
-			return nil, err
+			return view, nil, err
 		}
 	}
 	if layer.Edges == graph.GCN && t.shard.Parts > 1 {
 		if view, err = sender.WithDegrees(ctx, view); err != nil {
-			return nil, err
+			return view, nil, err
 		}
 	}
 	loops := layer.Edges == graph.GCN || layer.Edges == graph.Loops
@@ -227,9 +243,9 @@ func (t *Trainer) edges(ctx context.Context, g *comm.Group) (*sample.Edges, erro
 		plain.Edge = nil
 		adj = &plain
 	}
-	e := sample.NewEdges(adj, t.shard.Global, loops, conv.Linear)
+	e = sample.NewEdges(adj, t.shard.Global, loops, conv.Linear)
 	e.Relations, e.EdgeX = layer.Spec.Relations, t.shard.EdgeX
-	return e, nil
+	return view, e, nil
 }
 
 func (t *Trainer) rounds(ctx context.Context, g *comm.Group, r comm.Reducer) (err error) {
@@ -363,7 +379,7 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		own[i] = t.groups.dir.local[id]
 	}
 	d := t.tape.Scratch(x.Dense.Rows, x.Dense.Cols)
-	loss, weight = t.config.Loss.Of(d, x.Dense, t.shard.Labels.Select(own), t.weight)
+	loss, weight = t.loss(d, x.Dense, own, g.seeds[b])
 	for k := len(layers) - 1; k >= 0; k-- {
 		if head := t.head(k); head != nil {
 			dh := t.tape.Scratch(out[k].Rows, out[k].Cols)
@@ -376,6 +392,25 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		}
 		layers[k].Backward(dx, d, t.tape)
 		d = dx
+	}
+	return loss, weight
+}
+
+// loss returns that of logits of own nodes, and puts its gradient into d. Of a subgraph each node's is divided by the
+// probability with which the subgraph has it; the mean is over the sum of these parts, not over their expectation.
+func (t *Trainer) loss(d, logits mat.Dense, own, ids []int32) (loss, weight float64) {
+	labels := t.shard.Labels.Select(own)
+	if t.groups.sub == nil {
+		return t.config.Loss.Of(d, logits, labels, t.weight)
+	}
+	for i, id := range ids {
+		row := mat.View(1, d.Cols, d.Row(i))
+		l, w := t.config.Loss.Of(row, mat.View(1, logits.Cols, logits.Row(i)), labels.Select([]int32{int32(i)}), t.weight)
+		f := 1 / t.groups.sub.Lambda(id)
+		loss, weight = loss+float64(l*f), weight+float64(w*f)
+		for c := range row.Data {
+			row.Data[c] *= float32(f)
+		}
 	}
 	return loss, weight
 }

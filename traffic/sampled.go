@@ -1,6 +1,8 @@
 package traffic
 
 import (
+	"encoding/binary"
+
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/sample"
@@ -19,6 +21,9 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	l := begin(members)
 	epochs := int64(c.Rounds) // or rounds of so many steps
 	steps := (members.Train + int64(c.BatchSize) - 1) / int64(c.BatchSize)
+	if c.Sample.Induced() {
+		steps = c.Sample.Steps(members.Nodes, int64(c.Sample.Clusters+members.Peers))
+	}
 	if c.RoundSteps > 0 {
 		steps = int64(c.RoundSteps)
 	}
@@ -50,17 +55,9 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	for _, layer := range c.Spec.Layers {
 		relations, columns = max(relations, int64(layer.Relations)), max(columns, int64(layer.EdgeColumns))
 	}
-	read := int64(c.BatchSize) // nodes whose edges a batch draws in a hop, its seeds among them, at all peers together
-	for hop := range c.Sample.Fanouts {
-		k := relations * mostDrawn(c.Sample, hop, members.Nodes)
-		if hop > 0 { // seeds are sampled by their owners
-			l.add(Message{What: "sampled neighbours of the node, " + over(hop+1), Kind: Rows, Times: epochs * steps, Numbers: (2+columns)*k + 1, Format: "float32", Fresh: true, Over: 1,
-				most: read - int64(c.BatchSize), payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
-		}
-		read = min(read+read*k, members.Nodes*int64(members.Peers))
-	}
+	read := l.samples(c, epochs*steps, relations, columns)
 	what := Message{Kind: Rows, Times: epochs * groups, Numbers: int64(c.Spec.Features), Format: formatOf(c.Rows), Fresh: true, Over: 1,
-		most: size * (read - int64(c.BatchSize)), payload: int64(c.Rows.RowLen(c.Spec.Features)), head: 2*comm.HeaderLen + 8}
+		most: size * read, payload: int64(c.Rows.RowLen(c.Spec.Features)), head: 2*comm.HeaderLen + 8}
 	what.What = "features"
 	l.add(what)
 	l.add(Message{What: "which features are wanted", Kind: Rows, Times: epochs * groups, Format: "float32", Over: 1, most: what.most, payload: 4, head: 2*comm.HeaderLen + 16})
@@ -72,6 +69,54 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	l.figures(c.Spec.Kind(), c.Spec.Classes)
 	return l.List, nil
+}
+
+// samples adds what the samples of so many steps take, and returns how many nodes of other peers a batch has, at all peers
+// together.
+func (l *sending) samples(c minibatch.Config, steps, relations, columns int64) (read int64) {
+	message := func(what string, most, k int64) {
+		l.add(Message{What: "sampled neighbours of the node, " + what, Kind: Rows, Times: steps, Numbers: (2+columns)*k + 1, Format: "float32", Fresh: true, Over: 1,
+			most: most, payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
+	}
+	if c.Sample.Induced() {
+		n := l.subgraphs(c.Sample, steps)
+		read = n * int64(l.Peers-1)
+		if hops := len(c.Sample.Fanouts); hops > 1 { // each node's once
+			message("in the batch", read, relations*n)
+			l.add(Message{What: "sampled neighbours, of no more nodes", Kind: Rows, Times: steps * int64(hops-2), Format: "float32", Over: 1, head: 4*comm.HeaderLen + 16})
+		}
+		return read
+	}
+	read = int64(c.BatchSize) // nodes whose edges a batch draws in a hop, its seeds among them
+	for hop := range c.Sample.Fanouts {
+		k := relations * mostDrawn(c.Sample, hop, l.Nodes)
+		if hop > 0 { // seeds are sampled by their owners
+			message(over(hop+1), read-int64(c.BatchSize), k)
+		}
+		read = min(read+read*k, l.Nodes*int64(l.Peers))
+	}
+	return read - int64(c.BatchSize)
+}
+
+// subgraphs adds what peers tell each other to draw the nodes of batches, and returns how many a batch has at most.
+func (l *sending) subgraphs(c sample.Config, steps int64) int64 {
+	tell := func(what string, numbers, payload int64) {
+		l.add(Message{What: what, Kind: Rows, Times: 1, Numbers: numbers, Format: "int64", Over: 1, payload: payload, head: 2*comm.HeaderLen + 8})
+	}
+	if c.Kind == "cluster" {
+		tell("cluster of each node", 1, binary.MaxVarintLen32)
+		return l.Nodes
+	}
+	l.rows("edges of each node, how many", 1, 1, false, exactly)
+	// Of halo nodes a peer tells as well: a node of its own stands for all that it has edges from, at most.
+	tell("weight of each node in draws", 2, 20+24*l.Nodes)
+	n := int64(c.Draws)
+	if c.Kind == "saint-edge" {
+		tell("edges of each node from other peers' nodes", 2*l.Nodes, 8*l.Nodes)
+		l.add(Message{What: "sources of drawn edges", Kind: Rows, Times: steps, Format: "int64", Over: 1, head: 4*n + 2*comm.HeaderLen + 8})
+		n *= 2
+	}
+	return min(n, l.Nodes)
 }
 
 // mostDrawn returns the most in-edges that a hop draws of one of so many nodes.

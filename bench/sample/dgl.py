@@ -1,27 +1,89 @@
-# Times DGL's samplers: nodes, edges, fan-outs from the seeds outward, batches a turn, turns.
-import sys, time
+# Times DGL's samplers, and GraphBolt's where it is there: a folder with the in-edges as raw numbers (indptr int64, indices
+# int32) and the seeds (order int32), fan-outs from the seeds outward, batches a turn, turns. With a sixth argument, the
+# columns of features, it times training epochs of GraphSAGE with DGL's DataLoader in place of the samplers.
+import sys, time, os
 import numpy, torch, dgl
-n, m, batches, turns = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[4]), int(sys.argv[5])
-fanouts = [int(k) for k in sys.argv[3].split(",")][::-1]  # DGL counts from the input
-draw = numpy.random.default_rng(1)
-src = (draw.random(m) ** 2 * n).astype(numpy.int64)
-dst = draw.integers(0, n, m)
-g = dgl.graph((torch.from_numpy(src), torch.from_numpy(dst)), num_nodes=n, idtype=torch.int64)
-g = dgl.to_simple(g)
-g.create_formats_()
-order = torch.from_numpy(draw.permutation(n))
+folder, batches, turns = sys.argv[1], int(sys.argv[3]), int(sys.argv[4])
+fanouts = [int(k) for k in sys.argv[2].split(",")]
+numbers = lambda name, kind: torch.from_numpy(numpy.fromfile(os.path.join(folder, name), dtype=kind))
+indptr, indices, order = numbers("indptr", "int64"), numbers("indices", "int32").long(), numbers("order", "int32").long()
+n = len(indptr) - 1
+g = dgl.graph(("csc", (indptr, indices, [])), num_nodes=n, idtype=torch.int64)
+
+
+def row(name, threads, best):
+    took, edges, inputs = best
+    print("row", f"{name}", threads, 1000 * batches / took, edges / took / 1e6, edges / batches, inputs / batches, flush=True)
+
+
+def fastest(f):
+    all = [f() for _ in range(turns + 1)]
+    return min(all[1:])
+
+
+def sampled(sampler):
+    def turn():
+        begin, edges, inputs = time.process_time(), 0, 0
+        for i in range(batches):
+            first, _, blocks = sampler.sample_blocks(g, order[i * 1000:(i + 1) * 1000])
+            edges += sum(b.num_edges() for b in blocks)
+            inputs += len(first)
+        return time.process_time() - begin, edges, inputs
+    return turn
+
+
+def bolted(kind):
+    import dgl.graphbolt as gb
+    graph = gb.fused_csc_sampling_graph(indptr, indices)
+
+    def turn():
+        items = gb.ItemSampler(gb.ItemSet(order[:batches * 1000], names="seed_nodes"), batch_size=1000)
+        pipe = getattr(items, kind)(graph, fanouts[::-1])
+        begin, edges, inputs = time.process_time(), 0, 0
+        for batch in gb.DataLoader(pipe, num_workers=0):
+            edges += sum(len(s.sampled_csc.indices) for s in batch.sampled_subgraphs)
+            inputs += len(batch.input_nodes)
+        return time.process_time() - begin, edges, inputs
+    return turn
+
+
+def epochs(columns, hidden=256, classes=47):
+    x = torch.rand(n, columns)
+    y = torch.randint(0, classes, (n,))
+    sampler = dgl.dataloading.NeighborSampler(fanouts[::-1])
+    layers = [columns] + [hidden] * (len(fanouts) - 1) + [classes]
+    model = torch.nn.ModuleList(dgl.nn.SAGEConv(a, b, "mean") for a, b in zip(layers, layers[1:]))
+    adam = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def turn():
+        loader = dgl.dataloading.DataLoader(g, order[:batches * 1000], sampler, batch_size=1000, shuffle=True, num_workers=0)
+        begin, edges, inputs = time.process_time(), 0, 0
+        for first, seeds, blocks in loader:
+            h = x[first]
+            for k, (layer, block) in enumerate(zip(model, blocks)):
+                h = layer(block, h)
+                if k < len(model) - 1:
+                    h = torch.relu(h)
+            loss = torch.nn.functional.cross_entropy(h, y[seeds])
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            edges += sum(b.num_edges() for b in blocks)
+            inputs += len(first)
+        return time.process_time() - begin, edges, inputs
+    return turn
+
+
 for threads in (1, 2):
     torch.set_num_threads(threads)
-    for name, sampler in (("neighbour", dgl.dataloading.NeighborSampler(fanouts)), ("labor", dgl.dataloading.LaborSampler(fanouts))):
-        best = None
-        for turn in range(turns + 1):
-            begin, edges, inputs = time.process_time(), 0, 0
-            for i in range(batches):
-                first, _, blocks = sampler.sample_blocks(g, order[i * 1000:(i + 1) * 1000])
-                edges += sum(b.num_edges() for b in blocks)
-                inputs += len(first)
-            took = time.process_time() - begin
-            if turn and (best is None or took < best[0]):
-                best = took, edges, inputs
-        took, edges, inputs = best
-        print("row", f"DGL_{dgl.__version__},_{name}", threads, 1000 * batches / took, edges / took / 1e6, edges / batches, inputs / batches)
+    if len(sys.argv) > 5:
+        row(f"DGL_{dgl.__version__},_DataLoader", threads, fastest(epochs(int(sys.argv[5]))))
+        continue
+    row(f"DGL_{dgl.__version__},_neighbour", threads, fastest(sampled(dgl.dataloading.NeighborSampler(fanouts[::-1]))))
+    row(f"DGL_{dgl.__version__},_labor", threads, fastest(sampled(dgl.dataloading.LaborSampler(fanouts[::-1]))))
+    try:
+        kinds = {"neighbour": bolted("sample_neighbor"), "labor": bolted("sample_layer_neighbor")}
+    except (ImportError, AttributeError, FileNotFoundError):  # there is none in DGL 1
+        continue
+    for name, turn in kinds.items():
+        row(f"GraphBolt_{dgl.__version__},_{name}", threads, fastest(turn))

@@ -2,12 +2,19 @@
 package sample
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,7 +49,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	fanouts := f.String("fanouts", "5,10,15", "in-edges a vertex, from the seeds outward")
 	batches := f.Int("batches", 20, "batches of 1,000 seeds in a turn")
 	turns := f.Int("turns", 5, "turns, of which the fastest counts")
-	python := f.String("python", "", "Python with DGL, which is measured beside; empty: it is not")
+	pythons := f.String("python", "", "Pythons with DGL, which are measured beside")
+	columns := f.Int("train", 0, "columns of features; 0: sampling without training")
 	return func(ctx context.Context, p *page.Page) error {
 		var hops []int
 		for text := range strings.SplitSeq(*fanouts, ",") {
@@ -56,28 +64,60 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		if err != nil {
 			return err
 		}
+		o := options{hops: hops, batches: *batches, turns: *turns, columns: *columns, order: rng.New(3).Perm(*nodes)}
 		p.Table("sampler %s", "threads %d", "seeds a processor second %.0f", "million edges a processor second %.2f", "edges a batch %.0f", "inputs a batch %.0f")
-		for _, kind := range sample.Kinds {
-			c := sample.Config{Kind: kind, Fanouts: hops}
-			if err := c.Validate(); err != nil {
+		if o.columns > 0 {
+			err = o.epochs(ctx, p, g)
+		} else {
+			err = o.samplers(p, g)
+		}
+		if err != nil || *pythons == "" {
+			return err
+		}
+		dir, err := os.MkdirTemp("", "bench-sample")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		if err := o.write(dir, g); err != nil {
+			return err
+		}
+		for python := range strings.SplitSeq(*pythons, ",") {
+			if err := o.beside(ctx, p, python, dir); err != nil {
 				return err
 			}
-			for threads := 1; threads <= min(2, runtime.NumCPU()); threads++ {
-				var best turn
-				for range *turns {
-					if one := measured(g, c, *batches, threads); best.took == 0 || one.took < best.took {
-						best = one
-					}
-				}
-				n := float64(*batches * threads)
-				p.Row("Heddle, "+kind, threads, 1000*n/best.took.Seconds(), best.edges/best.took.Seconds()/1e6, best.edges/n, best.inputs/n)
-			}
 		}
-		if *python == "" {
-			return nil
-		}
-		return beside(ctx, p, *python, *nodes, *edges, *fanouts, *batches, *turns)
+		return nil
 	}
+}
+
+// options say what is drawn.
+type options struct {
+	hops           []int
+	batches, turns int
+	columns        int
+	order          []int32 // seeds
+}
+
+// samplers measures those of Heddle.
+func (o options) samplers(p *page.Page, g *graph.CSR) error {
+	for _, kind := range []string{"neighbour", "labor"} {
+		c := sample.Config{Kind: kind, Fanouts: o.hops}
+		if err := c.Validate(); err != nil {
+			return err
+		}
+		for threads := 1; threads <= min(2, runtime.NumCPU()); threads++ {
+			var best turn
+			for range o.turns {
+				if one := o.measured(g, c, threads); best.took == 0 || one.took < best.took {
+					best = one
+				}
+			}
+			n := float64(o.batches * threads)
+			p.Row("Heddle, "+kind, threads, 1000*n/best.took.Seconds(), best.edges/best.took.Seconds()/1e6, best.edges/n, best.inputs/n)
+		}
+	}
+	return nil
 }
 
 // drawn returns the graph.
@@ -99,15 +139,14 @@ type turn struct {
 }
 
 // measured draws so many batches on each thread.
-func measured(g *graph.CSR, c sample.Config, batches, threads int) (all turn) {
+func (o options) measured(g *graph.CSR, c sample.Config, threads int) (all turn) {
 	edges := sample.NewEdges(g, nil, false, false)
-	order := rng.New(3).Perm(g.NumDst)
 	of := make([]turn, threads)
 	draw := func(thread, batches int) {
 		s, b := sample.New(c, edges), sample.NewBuilder(g.NumSrc, edges)
 		for i := range batches {
-			at := (thread*batches + i) * 1000 % max(1, g.NumDst-1000)
-			one := s.Batch(rng.New(2).Fold(uint64(at)), order[at:at+1000], b)
+			at := (thread*o.batches + i) * 1000 % max(1, g.NumDst-1000)
+			one := s.Batch(rng.New(2).Fold(uint64(at)), o.order[at:at+1000], b)
 			for _, block := range one.Blocks {
 				of[thread].edges += float64(block.NumEdges())
 			}
@@ -120,7 +159,7 @@ func measured(g *graph.CSR, c sample.Config, batches, threads int) (all turn) {
 	start := measure.Now()
 	var wait sync.WaitGroup
 	for thread := range threads {
-		wait.Go(func() { draw(thread, batches) })
+		wait.Go(func() { draw(thread, o.batches) })
 	}
 	wait.Wait()
 	cost := measure.Since(start)
@@ -131,9 +170,48 @@ func measured(g *graph.CSR, c sample.Config, batches, threads int) (all turn) {
 	return all
 }
 
-// beside measures DGL's samplers on a graph drawn likewise.
-func beside(ctx context.Context, p *page.Page, python string, nodes, edges int, fanouts string, batches, turns int) error {
-	c := exec.CommandContext(ctx, python, "-", strconv.Itoa(nodes), strconv.Itoa(edges), fanouts, strconv.Itoa(batches), strconv.Itoa(turns))
+// write leaves the in-edges and the seeds in dir, as raw numbers.
+func (o options) write(dir string, g *graph.CSR) error {
+	for name, data := range map[string]any{"indptr": g.RowPtr, "indices": g.Col, "order": o.order} {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		w := bufio.NewWriterSize(f, 1<<20)
+		if err := errors.Join(inPieces(w, data), w.Flush(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inPieces writes numbers some at a time: encoding/binary makes a copy of what it writes.
+func inPieces(w io.Writer, data any) error {
+	const piece = 1 << 16
+	switch list := data.(type) {
+	case []int64:
+		for part := range slices.Chunk(list, piece) {
+			if err := binary.Write(w, binary.LittleEndian, part); err != nil {
+				return err
+			}
+		}
+	case []int32:
+		for part := range slices.Chunk(list, piece) {
+			if err := binary.Write(w, binary.LittleEndian, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// beside measures DGL, and GraphBolt where it is there, on the same graph and seeds.
+func (o options) beside(ctx context.Context, p *page.Page, python, dir string) error {
+	args := []string{"-", dir, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.hops)), ","), "[]"), strconv.Itoa(o.batches), strconv.Itoa(o.turns)}
+	if o.columns > 0 {
+		args = append(args, strconv.Itoa(o.columns))
+	}
+	c := exec.CommandContext(ctx, python, args...)
 	c.Stdin = strings.NewReader(dgl)
 	var errs strings.Builder
 	c.Stderr = &errs

@@ -25,7 +25,8 @@ var About = page.About{
 	Title: "Mini-batch training",
 	Text: `Test accuracy of sampled mini-batches beside full-batch training, in percent, and the time of an
 epoch by group and latency. Both train the same layers from the same defaults; the epoch and, of
-mini-batches, batch size, fan-outs and schedule are chosen by validation.`,
+mini-batches, batch size, fan-outs and schedule are chosen by validation. A batch's size is in labels, with
+sampler cluster in clusters of 100, with the samplers of GraphSAINT in draws.`,
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -36,6 +37,9 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	var o options
 	f.StringVar(&o.sizes, "batch-sizes", "512,1024", "batch sizes to choose from")
 	f.StringVar(&o.fanouts, "fanouts", "10,25", "fan-outs of all hops to choose from")
+	f.StringVar(&o.samplers, "samplers", "neighbour", "samplers to measure")
+	f.StringVar(&o.clusters, "batch-clusters", "5,20", "clusters of a batch to choose from, of 100")
+	f.StringVar(&o.draws, "draws", "1000,4000", "draws of GraphSAINT's batches to choose from")
 	f.StringVar(&o.schedules, "schedules", "constant", "learning rate schedules of mini-batches to choose from")
 	f.IntVar(&o.seeds, "seeds", 3, "seeds")
 	f.IntVar(&o.rounds, "rounds", 200, "epochs of mini-batches; full batch has its default")
@@ -53,7 +57,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		if *count {
 			return volume(ctx, p, *root, *names, o.train, *peers, *groups, *caches)
 		}
-		p.Table("graph %s", "model %s", "seeds %d", "full batch %.2f", "deviation %.2f", "mini-batch %.2f", "deviation %.2f", "difference %+.2f", "batch size, fan-out, schedule %s")
+		p.Table("graph %s", "model %s", "sampler %s", "seeds %d", "full batch %.2f", "deviation %.2f", "mini-batch %.2f", "deviation %.2f", "difference %+.2f", "chosen: batch, fan-out, schedule %s")
 		for name := range strings.SplitSeq(*names, ",") {
 			g, err := graphs.Open(*root, name)
 			if err != nil {
@@ -71,9 +75,10 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 
 // options are those of accuracy.
 type options struct {
-	sizes, fanouts, schedules string
-	seeds, rounds, every      int
-	train                     float64
+	samplers, sizes, fanouts, clusters, draws, schedules string
+
+	seeds, rounds, every int
+	train                float64
 }
 
 // split returns g with a share of its nodes in training, half of the others in validation and the rest in test.
@@ -119,47 +124,60 @@ func moments(x []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// accuracy prints both ways on one graph.
+// accuracy prints both ways on one graph, and of mini-batches each sampler.
 func accuracy(ctx context.Context, p *page.Page, whole *graph.Graph, model string, o options) error {
-	var full, sampled []float64
-	var chosen []string
+	var full []float64
 	for seed := range uint64(o.seeds) {
-		g := split(whole, o.train, seed+1)
 		plan := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: model})
 		plan.Seed, plan.EvalEvery = seed+1, o.every
-		one, err := heddle.Train(ctx, g, plan)
+		one, err := heddle.Train(ctx, split(whole, o.train, seed+1), plan)
 		if err != nil {
 			return err
 		}
 		full = append(full, 100*one.Test)
-		best, what, err := chosenOf(ctx, g, model, seed+1, o)
-		if err != nil {
-			return err
-		}
-		sampled, chosen = append(sampled, 100*best.Test), append(chosen, what)
 	}
 	a, da := moments(full)
-	b, db := moments(sampled)
-	p.Row(whole.Name, model, o.seeds, a, da, b, db, b-a, strings.Join(chosen, "; "))
+	for sampler := range strings.SplitSeq(o.samplers, ",") {
+		var sampled []float64
+		var chosen []string
+		for seed := range uint64(o.seeds) {
+			best, what, err := chosenOf(ctx, split(whole, o.train, seed+1), model, sampler, seed+1, o)
+			if err != nil {
+				return err
+			}
+			sampled, chosen = append(sampled, 100*best.Test), append(chosen, what)
+		}
+		b, db := moments(sampled)
+		p.Row(whole.Name, model, sampler, o.seeds, a, da, b, db, b-a, strings.Join(chosen, "; "))
+	}
 	return nil
 }
 
-// chosenOf trains by mini-batches with each batch size and fan-out, and returns the run that validates best.
-func chosenOf(ctx context.Context, g *graph.Graph, model string, seed uint64, o options) (best *heddle.Result, what string, err error) {
-	sizes, err := numbers(o.sizes)
+// chosenOf trains by mini-batches with each of the settings of a sampler, and returns the run that validates best.
+func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed uint64, o options) (best *heddle.Result, what string, err error) {
+	plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: model})
+	plan.Seed, plan.Peers, plan.Transport, plan.Sampler, plan.Rounds, plan.EvalEvery = seed, 2, "memory", sampler, o.rounds, o.every
+	batch, lists := &plan.BatchSize, [2]string{o.sizes, o.fanouts}
+	switch sampler {
+	case "cluster":
+		batch, lists = &plan.BatchClusters, [2]string{o.clusters, "-1"}
+	case "saint-node", "saint-edge":
+		batch, lists = &plan.Draws, [2]string{o.draws, "-1"}
+	}
+	sizes, err := numbers(lists[0])
 	if err != nil {
 		return nil, "", err
 	}
-	fanouts, err := numbers(o.fanouts)
+	fanouts, err := numbers(lists[1])
 	if err != nil {
 		return nil, "", err
 	}
 	for _, size := range sizes {
 		for _, k := range fanouts {
 			for schedule := range strings.SplitSeq(o.schedules, ",") {
-				plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: model})
-				plan.Seed, plan.Peers, plan.Transport, plan.Schedule = seed, 2, "memory", schedule
-				plan.BatchSize, plan.Fanouts, plan.Rounds, plan.EvalEvery = size, []int{k}, o.rounds, o.every
+				if *batch, plan.Schedule = size, schedule; k != -1 {
+					plan.Fanouts = []int{k}
+				}
 				r, err := heddle.Train(ctx, g, plan)
 				if err != nil {
 					return nil, "", err
